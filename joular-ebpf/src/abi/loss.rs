@@ -1,0 +1,65 @@
+//! Every way in which the kernel side can lose something, counted by cause.
+
+/// Number of loss causes.
+pub const LOSS_COUNT: usize = 8;
+
+/// A cause of loss; the index of its counter in the `LOSSES` map.
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loss {
+    /// The thread map was full: the time went to `unslotted_ns`.
+    ThreadMapFull = 0,
+    /// The samples map was full: the sample keeps its thread, loses its stack.
+    SampleMapFull = 1,
+    /// The ring buffer was full: a stack's addresses were not sent.
+    StackRingFull = 2,
+    /// The ring buffer was full: a lifecycle event was not sent.
+    LifecycleRingFull = 3,
+    /// The user stack could not be read.
+    UserStackFailed = 4,
+    /// The kernel stack could not be read.
+    KernelStackFailed = 5,
+    /// The set of known stacks was full: a stack is sent again each time.
+    KnownStacksFull = 6,
+    /// A sample interrupted the accounting itself (hardware events only).
+    NestedSample = 7,
+}
+
+impl Loss {
+    pub const ALL: [Self; LOSS_COUNT] = [
+        Self::ThreadMapFull,
+        Self::SampleMapFull,
+        Self::StackRingFull,
+        Self::LifecycleRingFull,
+        Self::UserStackFailed,
+        Self::KernelStackFailed,
+        Self::KnownStacksFull,
+        Self::NestedSample,
+    ];
+
+    /// Stable name, used in every output.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::ThreadMapFull => "thread_map_full",
+            Self::SampleMapFull => "sample_map_full",
+            Self::StackRingFull => "stack_ring_full",
+            Self::LifecycleRingFull => "lifecycle_ring_full",
+            Self::UserStackFailed => "user_stack_failed",
+            Self::KernelStackFailed => "kernel_stack_failed",
+            Self::KnownStacksFull => "known_stacks_full",
+            Self::NestedSample => "nested_sample",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_cause_has_its_own_counter() {
+        for (index, loss) in Loss::ALL.iter().enumerate() {
+            assert_eq!(*loss as usize, index);
+        }
+    }
+}

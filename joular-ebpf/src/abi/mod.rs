@@ -1,0 +1,57 @@
+//! Types that cross the kernel boundary, and the pure logic both sides share.
+//!
+//! Layout rules: `#[repr(C)]`, explicit padding, integers only (no `bool`,
+//! enum or `Option`: any bit pattern from the kernel must be a valid value),
+//! sizes pinned by the tests below.
+
+mod event;
+mod loss;
+mod stack;
+mod thread;
+mod window;
+
+pub use event::{COMM_LEN, Comm, LifecycleRecord, RecordKind};
+pub use loss::{LOSS_COUNT, Loss};
+pub use stack::{MAX_STACK_FRAMES, SampleKey, SampleSlot, StackHeader, StackId, stack_flags};
+pub use thread::{ThreadKey, ThreadSlot, thread_flags};
+pub use window::{BankTimes, Boundary, SplitNs, split_slice};
+
+/// Marks the types that user space may copy from raw map and ring bytes.
+#[cfg(feature = "user")]
+mod pod {
+    use super::{BankTimes, LifecycleRecord, SampleKey, SampleSlot, StackHeader, ThreadSlot};
+
+    // SAFETY: all are repr(C), Copy, made of integers and integer arrays only,
+    // without implicit padding (asserted by the layout tests).
+    unsafe impl aya::Pod for ThreadSlot {}
+    // SAFETY: as above.
+    unsafe impl aya::Pod for SampleKey {}
+    // SAFETY: as above.
+    unsafe impl aya::Pod for SampleSlot {}
+    // SAFETY: as above.
+    unsafe impl aya::Pod for StackHeader {}
+    // SAFETY: as above.
+    unsafe impl aya::Pod for LifecycleRecord {}
+    // SAFETY: as above.
+    unsafe impl aya::Pod for BankTimes {}
+}
+
+#[cfg(test)]
+mod tests {
+    use core::mem::{align_of, size_of};
+
+    use super::*;
+
+    /// A changed size is a changed contract: both sides are built together,
+    /// but implicit padding would leak kernel stack bytes and fail the verifier.
+    #[test]
+    fn layouts_have_no_implicit_padding() {
+        assert_eq!(size_of::<ThreadSlot>(), 8 + 8 + 4 * 4 + COMM_LEN);
+        assert_eq!(size_of::<SampleKey>(), 3 * 8);
+        assert_eq!(size_of::<SampleSlot>(), 8);
+        assert_eq!(size_of::<StackHeader>(), 4 * 4 + 8);
+        assert_eq!(size_of::<LifecycleRecord>(), 6 * 4 + 2 * 8 + COMM_LEN);
+        assert_eq!(size_of::<BankTimes>(), 4 * 8);
+        assert_eq!(align_of::<LifecycleRecord>(), 8);
+    }
+}

@@ -1,0 +1,113 @@
+//! All state of the eBPF programs. Sizes are defaults: the loader overrides
+//! them from the number of CPUs, the sampling frequency and the options.
+//!
+//! Everything that is counted per window exists twice, one map per bank; the
+//! published boundary says which bank a moment belongs to (see
+//! `abi::split_slice`), and user space reads a bank only after every CPU has
+//! passed that boundary.
+
+use aya_ebpf::{
+    Global,
+    macros::map,
+    maps::{Array, HashMap, PerCpuArray, RingBuf},
+};
+use joular_ebpf::abi::{BankTimes, LOSS_COUNT, Loss, MAX_STACK_FRAMES, SampleKey, SampleSlot, StackHeader, ThreadSlot};
+
+/// Byte offsets of `task_struct` members, read from the running kernel's BTF.
+/// The verifier sees them as constants, so the loads they lead to are plain
+/// instructions without a helper call.
+#[unsafe(no_mangle)]
+pub static TASK_TGID: Global<u32> = Global::new(0);
+#[unsafe(no_mangle)]
+pub static TASK_PID: Global<u32> = Global::new(0);
+#[unsafe(no_mangle)]
+pub static TASK_FLAGS: Global<u32> = Global::new(0);
+#[unsafe(no_mangle)]
+pub static TASK_START_BOOTTIME: Global<u32> = Global::new(0);
+#[unsafe(no_mangle)]
+pub static TASK_SIGNAL: Global<u32> = Global::new(0);
+/// Offset of `signal_struct::live`, the count of threads not yet ended.
+#[unsafe(no_mangle)]
+pub static SIGNAL_LIVE: Global<u32> = Global::new(0);
+
+/// 1: stacks of every process, 0: of those in [`TARGETS`] only.
+#[unsafe(no_mangle)]
+pub static ALL_TARGETS: Global<u32> = Global::new(0);
+/// The profiler itself: accounted, never a target.
+#[unsafe(no_mangle)]
+pub static SELF_TGID: Global<u32> = Global::new(0);
+
+/// The published window boundary (`abi::Boundary`).
+#[map]
+pub static BOUNDARY: Array<u64> = Array::with_max_entries(1, 0);
+
+/// Scratch and clock of one CPU.
+#[repr(C)]
+pub struct CpuState {
+    /// Time of the last accounting on this CPU; 0 before the first.
+    pub last_ns: u64,
+    /// 1 while the accounting routine runs, against nested samples (NMI).
+    pub accounting: u32,
+    /// Physical package, written once by the loader.
+    pub socket: u32,
+}
+
+#[map]
+pub static CPU: PerCpuArray<CpuState> = PerCpuArray::with_max_entries(1, 0);
+
+/// Idle and unslotted time, index = bank.
+#[map]
+pub static BANK_TIMES: PerCpuArray<BankTimes> = PerCpuArray::with_max_entries(2, 0);
+
+#[map]
+pub static LOSSES: PerCpuArray<u64> = PerCpuArray::with_max_entries(LOSS_COUNT as u32, 0);
+
+#[map]
+pub static THREADS_0: HashMap<u64, ThreadSlot> = HashMap::with_max_entries(16_384, 0);
+#[map]
+pub static THREADS_1: HashMap<u64, ThreadSlot> = HashMap::with_max_entries(16_384, 0);
+
+#[map]
+pub static SAMPLES_0: HashMap<SampleKey, SampleSlot> = HashMap::with_max_entries(4_096, 0);
+#[map]
+pub static SAMPLES_1: HashMap<SampleKey, SampleSlot> = HashMap::with_max_entries(4_096, 0);
+
+/// Processes whose stacks are wanted, by tgid.
+#[map]
+pub static TARGETS: HashMap<u32, u32> = HashMap::with_max_entries(16_384, 0);
+
+/// Stacks whose addresses user space already has.
+#[map]
+pub static KNOWN_STACKS: HashMap<u64, u8> = HashMap::with_max_entries(65_536, 0);
+
+/// A stack record under construction: too large for the 512-byte BPF stack.
+#[repr(C)]
+pub struct StackScratch {
+    pub header: StackHeader,
+    pub frames: [u64; MAX_STACK_FRAMES],
+}
+
+#[map]
+pub static SCRATCH: PerCpuArray<StackScratch> = PerCpuArray::with_max_entries(1, 0);
+
+/// New stacks and lifecycle events.
+#[map]
+pub static EVENTS: RingBuf = RingBuf::with_byte_size(1 << 20, 0);
+
+#[inline(always)]
+pub fn threads(bank: u32) -> &'static HashMap<u64, ThreadSlot> {
+    if bank == 0 { &THREADS_0 } else { &THREADS_1 }
+}
+
+#[inline(always)]
+pub fn samples(bank: u32) -> &'static HashMap<SampleKey, SampleSlot> {
+    if bank == 0 { &SAMPLES_0 } else { &SAMPLES_1 }
+}
+
+#[inline(always)]
+pub fn count_loss(loss: Loss) {
+    if let Some(counter) = LOSSES.get_ptr_mut(loss as u32) {
+        // SAFETY: a live per-CPU map value; only this CPU writes it.
+        unsafe { *counter = (*counter).wrapping_add(1) };
+    }
+}

@@ -1,0 +1,6 @@
+//! The programs, one file per topic: thin, and named as the loader knows them.
+
+mod boundary;
+mod lifecycle;
+mod sample;
+mod sched;

@@ -1,0 +1,182 @@
+//! The one accounting routine: the time since the last accounting on this CPU
+//! goes to the task that is running here.
+//!
+//! It runs in sched_switch (where `current` is still the task being switched
+//! out), in every sample, and once per CPU at each window boundary. A slice
+//! that spans the boundary is split there, so windows are exact, and the sum
+//! of busy, idle and unslotted time of a CPU is exactly what elapsed.
+
+use aya_ebpf::helpers::{bpf_get_current_comm, bpf_ktime_get_ns, generated::bpf_get_current_task_btf};
+use joular_ebpf::abi::{Boundary, Loss, ThreadKey, ThreadSlot, split_slice, thread_flags};
+
+use crate::maps::{
+    BANK_TIMES, BOUNDARY, CPU, CpuState, TASK_FLAGS, TASK_PID, TASK_START_BOOTTIME, TASK_TGID, count_loss, threads,
+};
+
+const PF_KTHREAD: u32 = 0x0020_0000;
+
+/// A `task_struct` the kernel vouches for (tracepoint argument or `current`).
+#[derive(Clone, Copy)]
+pub struct Task(*const u8);
+
+impl Task {
+    /// The task running on this CPU.
+    #[inline(always)]
+    pub fn current() -> Self {
+        // SAFETY: no arguments; `current` is valid for the whole program run.
+        Self(unsafe { bpf_get_current_task_btf() }.cast::<u8>().cast_const())
+    }
+
+    /// From a `struct task_struct *` argument of a BTF tracepoint.
+    #[inline(always)]
+    pub fn from_argument(pointer: *const u8) -> Self {
+        Self(pointer)
+    }
+
+    /// Reads a member at an offset that BTF gave.
+    #[inline(always)]
+    pub fn read<T: Copy>(self, offset: u32) -> T {
+        // SAFETY: the pointer is a trusted BTF pointer and the offset that of
+        // a member of type T; the verifier checks both and turns the load into
+        // one with an exception table entry.
+        unsafe { core::ptr::read_volatile(self.0.add(offset as usize).cast::<T>()) }
+    }
+
+    #[inline(always)]
+    pub fn tid(self) -> u32 {
+        self.read(TASK_PID.load())
+    }
+
+    #[inline(always)]
+    pub fn tgid(self) -> u32 {
+        self.read(TASK_TGID.load())
+    }
+
+    #[inline(always)]
+    pub fn start_boottime_ns(self) -> u64 {
+        self.read(TASK_START_BOOTTIME.load())
+    }
+
+    #[inline(always)]
+    pub fn is_kernel_thread(self) -> bool {
+        self.read::<u32>(TASK_FLAGS.load()) & PF_KTHREAD != 0
+    }
+}
+
+/// What an accounting found: who was running, and the bank of this moment.
+#[derive(Clone, Copy)]
+pub struct Accounted {
+    pub task: Task,
+    pub tid: u32,
+    pub bank: u32,
+    pub thread: ThreadKey,
+}
+
+/// Why the accounting runs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum At {
+    Switch,
+    Sample,
+    Boundary,
+}
+
+/// Credits the time since the last accounting on this CPU to the current
+/// task. `None` if it interrupted itself (a sample in NMI context): the time
+/// stays for the next accounting, nothing is lost but the sample.
+#[inline(always)]
+pub fn account(at: At) -> Option<Accounted> {
+    let cpu = CPU.get_ptr_mut(0)?;
+    // SAFETY: a live per-CPU map value; only this CPU touches it, and the
+    // `accounting` mark keeps a nested run out.
+    let cpu = unsafe { &mut *cpu };
+    if cpu.accounting != 0 {
+        count_loss(Loss::NestedSample);
+        return None;
+    }
+    cpu.accounting = 1;
+    let accounted = account_slice(cpu, at);
+    cpu.accounting = 0;
+    accounted
+}
+
+#[inline(always)]
+fn account_slice(cpu: &mut CpuState, at: At) -> Option<Accounted> {
+    // The clock first, the boundary second: see abi::window.
+    // SAFETY: helper without arguments.
+    let now_ns = unsafe { bpf_ktime_get_ns() };
+    let boundary = Boundary(*BOUNDARY.get(0)?);
+    let last_ns = if cpu.last_ns == 0 { now_ns } else { cpu.last_ns };
+    cpu.last_ns = now_ns;
+
+    let task = Task::current();
+    let tid = task.tid();
+    let split = split_slice(last_ns, now_ns, boundary);
+    let bank = boundary.bank_at(now_ns);
+    let mut thread = ThreadKey(0);
+    if tid == 0 {
+        credit_idle(boundary.bank() ^ 1, split.before);
+        credit_idle(boundary.bank(), split.after);
+    } else {
+        thread = ThreadKey::new(tid, task.start_boottime_ns(), cpu.socket);
+        if split.before > 0 {
+            credit(boundary.bank() ^ 1, thread, task, split.before, if split.after > 0 { At::Boundary } else { at });
+        }
+        if split.after > 0 || (at != At::Boundary && split.before == 0) {
+            credit(boundary.bank(), thread, task, split.after, at);
+        }
+    }
+    if at == At::Switch
+        && let Some(times) = BANK_TIMES.get_ptr_mut(bank)
+    {
+        // SAFETY: a live per-CPU map value; only this CPU writes it.
+        unsafe { (*times).switches += 1 };
+    }
+    Some(Accounted { task, tid, bank, thread })
+}
+
+#[inline(always)]
+fn credit_idle(bank: u32, slice_ns: u64) {
+    if slice_ns > 0
+        && let Some(times) = BANK_TIMES.get_ptr_mut(bank)
+    {
+        // SAFETY: a live per-CPU map value; only this CPU writes it.
+        unsafe { (*times).idle_ns += slice_ns };
+    }
+}
+
+/// Adds a slice to the thread's slot. A thread runs on one CPU at a time, so
+/// its slot has one writer and needs no atomics.
+#[inline(always)]
+fn credit(bank: u32, thread: ThreadKey, task: Task, slice_ns: u64, at: At) {
+    let Some(times) = BANK_TIMES.get_ptr_mut(bank) else { return };
+    let map = threads(bank);
+    if let Some(slot) = map.get_ptr_mut(thread.0) {
+        // SAFETY: a live value of a preallocated map; see above for writers.
+        let slot = unsafe { &mut *slot };
+        slot.cpu_ns += slice_ns;
+        slot.samples += (at == At::Sample) as u32;
+        slot.switches += (at == At::Switch) as u32;
+    } else if new_slot(bank, thread, task, slice_ns, at).is_err() {
+        count_loss(Loss::ThreadMapFull);
+        // SAFETY: a live per-CPU map value; only this CPU writes it.
+        unsafe { (*times).unslotted_ns += slice_ns };
+        return;
+    }
+    // SAFETY: as above.
+    unsafe { (*times).busy_ns += slice_ns };
+}
+
+/// First slice of a thread in this window.
+#[inline(always)]
+fn new_slot(bank: u32, thread: ThreadKey, task: Task, slice_ns: u64, at: At) -> Result<(), i32> {
+    let slot = ThreadSlot {
+        cpu_ns: slice_ns,
+        start_boottime_ns: task.start_boottime_ns(),
+        tgid: task.tgid(),
+        samples: (at == At::Sample) as u32,
+        flags: if task.is_kernel_thread() { thread_flags::KERNEL_THREAD } else { 0 },
+        switches: (at == At::Switch) as u32,
+        comm: bpf_get_current_comm().unwrap_or_default(),
+    };
+    threads(bank).insert(thread.0, slot, 0)
+}

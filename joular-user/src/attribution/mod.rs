@@ -1,0 +1,3 @@
+//! Who gets which joule.
+
+pub mod report;

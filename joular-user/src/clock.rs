@@ -1,0 +1,21 @@
+//! The two clocks: monotonic for windows, wall-clock for people.
+
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::units::{MonotonicNs, UnixMicros};
+
+/// Now on the clock that the eBPF programs use.
+#[allow(clippy::cast_sign_loss, reason = "CLOCK_MONOTONIC is never negative")]
+pub fn monotonic_now() -> MonotonicNs {
+    let now = clock_gettime(ClockId::Monotonic);
+    MonotonicNs(now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64)
+}
+
+/// Wall-clock time of a monotonic moment, by the offset between the clocks now.
+#[allow(clippy::cast_possible_wrap, reason = "monotonic nanoseconds stay below 2^63 for 292 years")]
+pub fn unix_micros_at(moment: MonotonicNs) -> UnixMicros {
+    let real = clock_gettime(ClockId::Realtime);
+    let real_ns = i128::from(real.tv_sec) * 1_000_000_000 + i128::from(real.tv_nsec);
+    let ago_ns = i128::from(monotonic_now().0) - i128::from(moment.0);
+    UnixMicros(i64::try_from((real_ns - ago_ns) / 1000).unwrap_or(0))
+}

@@ -1,0 +1,3 @@
+//! Where joules come from.
+
+pub mod domain;

@@ -1,0 +1,12 @@
+//! joular-bpf as a library: the folders are the data path. See ARCHITECTURE.md.
+
+pub mod attribution;
+pub mod clock;
+pub mod energy;
+pub mod events;
+pub mod kernel;
+pub mod output;
+pub mod procs;
+pub mod stacks;
+pub mod symbols;
+pub mod units;

@@ -1,0 +1,156 @@
+//! What one level of a call path is, once resolved.
+
+use serde::{Deserialize, Serialize};
+
+/// Where a frame's code came from. The names are those of the `kind` columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum FrameKind {
+    /// Java, run by the interpreter.
+    Interpreted,
+    /// Java, compiled; the compiler is not known (perf map).
+    Compiled,
+    /// Java, compiled by C1.
+    CompiledC1,
+    /// Java, compiled by C2.
+    CompiledC2,
+    /// Java, inlined into the compiled method above it.
+    Inlined,
+    /// A JNI wrapper.
+    NativeWrapper,
+    /// Code the JVM generated for itself: stubs, adapters, the interpreter as a whole.
+    Stub,
+    /// libjvm.
+    Vm,
+    /// Any other native code.
+    Native,
+    Kernel,
+    /// Not code: says what is not known, e.g. `[unresolved]`.
+    Marker,
+}
+
+impl FrameKind {
+    /// Name in data sets and reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Interpreted => "interpreted",
+            Self::Compiled => "compiled",
+            Self::CompiledC1 => "compiled-c1",
+            Self::CompiledC2 => "compiled-c2",
+            Self::Inlined => "inlined",
+            Self::NativeWrapper => "native-wrapper",
+            Self::Stub => "stub",
+            Self::Vm => "vm",
+            Self::Native => "native",
+            Self::Kernel => "kernel",
+            Self::Marker => "marker",
+        }
+    }
+
+    /// Java methods, whichever way they run.
+    pub const fn is_java(self) -> bool {
+        matches!(
+            self,
+            Self::Interpreted
+                | Self::Compiled
+                | Self::CompiledC1
+                | Self::CompiledC2
+                | Self::Inlined
+                | Self::NativeWrapper
+        )
+    }
+}
+
+/// One level of a call path. Two frames are the same method if everything but
+/// `line` is equal.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Frame {
+    pub kind: FrameKind,
+    /// Method or function name without class, or the marker with its brackets.
+    pub name: String,
+    /// Java class with its package, dots between (`java.util.HashMap$Node`).
+    pub class: Option<String>,
+    /// JVM signature, `(ILjava/lang/String;)V`.
+    pub signature: Option<String>,
+    /// Library, executable or kernel module the code is in.
+    pub module: Option<String>,
+    /// Source file name.
+    pub file: Option<String>,
+    pub line: Option<u32>,
+}
+
+impl Frame {
+    pub fn new(kind: FrameKind, name: impl Into<String>) -> Self {
+        Self { kind, name: name.into(), class: None, signature: None, module: None, file: None, line: None }
+    }
+
+    /// A frame that says what is not known.
+    pub fn marker(marker: Marker) -> Self {
+        Self::new(FrameKind::Marker, marker.name())
+    }
+
+    /// `package.Class.name` for Java, the plain name for everything else.
+    pub fn method(&self) -> String {
+        match &self.class {
+            Some(class) => format!("{class}.{}", self.name),
+            None => self.name.clone(),
+        }
+    }
+
+    /// Package of a Java class (`java.util`), empty for the unnamed package.
+    pub fn package(&self) -> Option<&str> {
+        self.class.as_deref().map(|class| class.rsplit_once('.').map_or("", |(package, _)| package))
+    }
+}
+
+/// The things a call path can be missing. Each is a visible frame with its own
+/// samples and joules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Marker {
+    /// An address that nothing could name.
+    Unresolved,
+    /// The root side of a stack deeper than what was kept.
+    Truncated,
+    /// CPU time of a thread that no sample hit in this window.
+    NoSample,
+    /// A sample whose stack was lost between kernel and user space.
+    LostStack,
+    /// A sample whose stack could not be read.
+    NoStack,
+    /// Code whose name changed within the window: it could be either.
+    Stale,
+}
+
+impl Marker {
+    pub const ALL: [Self; 6] =
+        [Self::Unresolved, Self::Truncated, Self::NoSample, Self::LostStack, Self::NoStack, Self::Stale];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Unresolved => "[unresolved]",
+            Self::Truncated => "[truncated]",
+            Self::NoSample => "[no sample]",
+            Self::LostStack => "[lost stack]",
+            Self::NoStack => "[no stack]",
+            Self::Stale => "[stale]",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_java_method_is_package_class_and_name() {
+        let frame = Frame { class: Some("java.util.HashMap$Node".into()), ..Frame::new(FrameKind::Compiled, "hash") };
+        assert_eq!(frame.method(), "java.util.HashMap$Node.hash");
+        assert_eq!(frame.package(), Some("java.util"));
+    }
+
+    #[test]
+    fn a_class_without_package_has_an_empty_one() {
+        let frame = Frame { class: Some("Main".into()), ..Frame::new(FrameKind::Compiled, "main") };
+        assert_eq!(frame.package(), Some(""));
+        assert_eq!(Frame::new(FrameKind::Kernel, "do_syscall_64").package(), None);
+    }
+}

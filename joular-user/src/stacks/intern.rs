@@ -1,0 +1,98 @@
+//! Interning: equal frames and equal call paths exist once and are referred to
+//! by a small number, which keeps windows cheap and comparisons exact.
+
+use std::{collections::HashMap, hash::Hash};
+
+use super::frame::Frame;
+
+/// Index of a frame in a [`StackTable`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FrameId(pub u32);
+
+/// Index of a call path in a [`StackTable`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BranchIndex(pub u32);
+
+/// Values numbered in order of first appearance.
+#[derive(Debug)]
+struct Interner<T> {
+    values: Vec<T>,
+    indices: HashMap<T, u32>,
+}
+
+impl<T> Default for Interner<T> {
+    fn default() -> Self {
+        Self { values: Vec::new(), indices: HashMap::new() }
+    }
+}
+
+impl<T: Clone + Eq + Hash> Interner<T> {
+    fn intern(&mut self, value: T) -> u32 {
+        if let Some(index) = self.indices.get(&value) {
+            return *index;
+        }
+        // 2^32 distinct frames would need terabytes before this saturates.
+        let index = u32::try_from(self.values.len()).unwrap_or(u32::MAX);
+        self.values.push(value.clone());
+        self.indices.insert(value, index);
+        index
+    }
+}
+
+/// All frames and call paths of a run.
+#[derive(Debug, Default)]
+pub struct StackTable {
+    frames: Interner<Frame>,
+    branches: Interner<Box<[FrameId]>>,
+}
+
+impl StackTable {
+    pub fn frame_id(&mut self, frame: Frame) -> FrameId {
+        FrameId(self.frames.intern(frame))
+    }
+
+    /// `frames` stand root → leaf.
+    pub fn branch_index(&mut self, frames: &[FrameId]) -> BranchIndex {
+        BranchIndex(self.branches.intern(frames.into()))
+    }
+
+    /// The frame behind an id of this table.
+    pub fn frame(&self, id: FrameId) -> &Frame {
+        &self.frames.values[id.0 as usize]
+    }
+
+    /// The frames of a branch, root → leaf.
+    pub fn branch(&self, index: BranchIndex) -> &[FrameId] {
+        &self.branches.values[index.0 as usize]
+    }
+
+    pub fn branch_count(&self) -> usize {
+        self.branches.values.len()
+    }
+
+    /// `a;b;c`, root → leaf: the text that flame-graph tools read. Separators
+    /// within names become `:`.
+    pub fn folded(&self, index: BranchIndex) -> String {
+        let methods: Vec<String> =
+            self.branch(index).iter().map(|id| self.frame(*id).method().replace(';', ":")).collect();
+        methods.join(";")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stacks::frame::FrameKind;
+
+    #[test]
+    fn equal_paths_share_an_index() {
+        let mut table = StackTable::default();
+        let a = table.frame_id(Frame::new(FrameKind::Native, "a"));
+        let b = table.frame_id(Frame::new(FrameKind::Native, "b;c"));
+        assert_eq!(table.frame_id(Frame::new(FrameKind::Native, "a")), a);
+        let path = table.branch_index(&[a, b]);
+        assert_eq!(table.branch_index(&[a, b]), path);
+        assert_ne!(table.branch_index(&[b, a]), path);
+        assert_eq!(table.folded(path), "a;b:c");
+    }
+}
