@@ -8,6 +8,10 @@ use crate::{
     task::Task,
 };
 
+/// User space polls the ring many times a second; a wake-up for each record
+/// would cost more than the record.
+pub const NO_WAKEUP: u64 = aya_ebpf::bindings::BPF_RB_NO_WAKEUP as u64;
+
 /// The facts of a lifecycle event that the kernel knows at the tracepoint.
 pub struct Lifecycle {
     pub kind: u32,
@@ -36,5 +40,5 @@ pub fn lifecycle(event: Lifecycle) {
         start_boottime_ns: event.task.start_boottime_ns(),
         comm: event.comm,
     });
-    entry.submit(0);
+    entry.submit(NO_WAKEUP);
 }

@@ -11,7 +11,9 @@ use aya_ebpf::{
     macros::map,
     maps::{Array, HashMap, PerCpuArray, RingBuf},
 };
-use joular_ebpf::abi::{BankTimes, LOSS_COUNT, Loss, MAX_STACK_FRAMES, SampleKey, SampleSlot, StackHeader, ThreadSlot};
+use joular_ebpf::abi::{
+    BankTimes, CpuState, LOSS_COUNT, Loss, MAX_STACK_FRAMES, SampleKey, SampleSlot, StackHeader, ThreadSlot,
+};
 
 /// Byte offsets of `task_struct` members, read from the running kernel's BTF.
 /// The verifier sees them as constants, so the loads they lead to are plain
@@ -40,17 +42,6 @@ pub static SELF_TGID: Global<u32> = Global::new(0);
 /// The published window boundary (`abi::Boundary`).
 #[map]
 pub static BOUNDARY: Array<u64> = Array::with_max_entries(1, 0);
-
-/// Scratch and clock of one CPU.
-#[repr(C)]
-pub struct CpuState {
-    /// Time of the last accounting on this CPU; 0 before the first.
-    pub last_ns: u64,
-    /// 1 while the accounting routine runs, against nested samples (NMI).
-    pub accounting: u32,
-    /// Physical package, written once by the loader.
-    pub socket: u32,
-}
 
 #[map]
 pub static CPU: PerCpuArray<CpuState> = PerCpuArray::with_max_entries(1, 0);

@@ -7,10 +7,10 @@
 //! of busy, idle and unslotted time of a CPU is exactly what elapsed.
 
 use aya_ebpf::helpers::{bpf_get_current_comm, bpf_ktime_get_ns, generated::bpf_get_current_task_btf};
-use joular_ebpf::abi::{Boundary, Loss, ThreadKey, ThreadSlot, split_slice, thread_flags};
+use joular_ebpf::abi::{Boundary, CpuState, Loss, ThreadKey, ThreadSlot, split_slice, thread_flags};
 
 use crate::maps::{
-    BANK_TIMES, BOUNDARY, CPU, CpuState, TASK_FLAGS, TASK_PID, TASK_START_BOOTTIME, TASK_TGID, count_loss, threads,
+    BANK_TIMES, BOUNDARY, CPU, TASK_FLAGS, TASK_PID, TASK_START_BOOTTIME, TASK_TGID, count_loss, threads,
 };
 
 const PF_KTHREAD: u32 = 0x0020_0000;
@@ -112,17 +112,20 @@ fn account_slice(cpu: &mut CpuState, at: At) -> Option<Accounted> {
     let tid = task.tid();
     let split = split_slice(last_ns, now_ns, boundary);
     let bank = boundary.bank_at(now_ns);
+    // The part of the slice in the bank of this moment, and an earlier part
+    // if the slice began before the boundary that opened this bank.
+    let (earlier_ns, slice_ns) = if bank == boundary.bank() { (split.before, split.after) } else { (0, split.before) };
     let mut thread = ThreadKey(0);
     if tid == 0 {
-        credit_idle(boundary.bank() ^ 1, split.before);
-        credit_idle(boundary.bank(), split.after);
+        credit_idle(bank ^ 1, earlier_ns);
+        credit_idle(bank, slice_ns);
     } else {
         thread = ThreadKey::new(tid, task.start_boottime_ns(), cpu.socket);
-        if split.before > 0 {
-            credit(boundary.bank() ^ 1, thread, task, split.before, if split.after > 0 { At::Boundary } else { at });
+        if earlier_ns > 0 {
+            credit(bank ^ 1, thread, task, earlier_ns, At::Boundary);
         }
-        if split.after > 0 || (at != At::Boundary && split.before == 0) {
-            credit(boundary.bank(), thread, task, split.after, at);
+        if slice_ns > 0 || at != At::Boundary {
+            credit(bank, thread, task, slice_ns, at);
         }
     }
     if at == At::Switch

@@ -19,3 +19,15 @@ pub fn unix_micros_at(moment: MonotonicNs) -> UnixMicros {
     let ago_ns = i128::from(monotonic_now().0) - i128::from(moment.0);
     UnixMicros(i64::try_from((real_ns - ago_ns) / 1000).unwrap_or(0))
 }
+
+/// Sleeps until a moment a few milliseconds ahead, on the thread itself: a
+/// window's boundary is waited for to the microsecond.
+pub fn sleep_until(moment: MonotonicNs) {
+    loop {
+        let left = moment.since(monotonic_now());
+        if left == 0 {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_nanos(left));
+    }
+}

@@ -1,12 +1,17 @@
 //! joular-bpf as a library: the folders are the data path. See ARCHITECTURE.md.
 
 pub mod attribution;
+pub mod cli;
 pub mod clock;
+pub mod config;
+pub mod doctor;
 pub mod energy;
 pub mod events;
 pub mod kernel;
 pub mod output;
+pub mod pipeline;
 pub mod procs;
+pub mod shutdown;
 pub mod stacks;
 pub mod symbols;
 pub mod units;

@@ -34,7 +34,7 @@ impl Boundary {
     /// Bank that something happening at `now_ns` belongs to.
     #[inline(always)]
     pub const fn bank_at(self, now_ns: u64) -> u32 {
-        if now_ns >= self.start_ns() { self.bank() } else { self.bank() ^ 1 }
+        if now_ns > self.start_ns() { self.bank() } else { self.bank() ^ 1 }
     }
 }
 
@@ -78,6 +78,18 @@ pub struct BankTimes {
     pub switches: u64,
 }
 
+/// Clock and identity of one CPU.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CpuState {
+    /// Time of the last accounting on this CPU; 0 before the first.
+    pub last_ns: u64,
+    /// 1 while the accounting routine runs, against nested samples (NMI).
+    pub accounting: u32,
+    /// Physical package, written by the loader before anything is attached.
+    pub socket: u32,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -115,6 +127,7 @@ mod tests {
         let boundary = Boundary::new(1001, 0);
         assert_eq!(boundary.start_ns(), 1000);
         assert_eq!(boundary.bank_at(999), 1);
-        assert_eq!(boundary.bank_at(1000), 0);
+        assert_eq!(boundary.bank_at(1000), 1, "what ends at the boundary is before it");
+        assert_eq!(boundary.bank_at(1001), 0);
     }
 }

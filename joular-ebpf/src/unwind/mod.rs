@@ -8,7 +8,10 @@ mod kernel;
 use aya_ebpf::{EbpfContext, bindings::BPF_ANY};
 use joular_ebpf::abi::{Loss, MAX_STACK_FRAMES, RecordKind, StackHeader, StackId, stack_flags};
 
-use crate::maps::{EVENTS, KNOWN_STACKS, SCRATCH, StackScratch, count_loss};
+use crate::{
+    emit::NO_WAKEUP,
+    maps::{EVENTS, KNOWN_STACKS, SCRATCH, StackScratch, count_loss},
+};
 
 /// Stack of the kernel at the sample; `NONE` if user code was interrupted.
 #[inline(always)]
@@ -67,7 +70,7 @@ fn send(scratch: &mut StackScratch, len: usize, header: StackHeader) {
     // SAFETY: header and frames are contiguous (repr(C)) and `bytes` stays
     // within them.
     let record = unsafe { core::slice::from_raw_parts((&raw const *scratch).cast::<u8>(), bytes) };
-    if EVENTS.output::<[u8]>(record, 0).is_err() {
+    if EVENTS.output::<[u8]>(record, NO_WAKEUP).is_err() {
         count_loss(Loss::StackRingFull);
     } else if KNOWN_STACKS.insert(header.id, 1_u8, u64::from(BPF_ANY)).is_err() {
         count_loss(Loss::KnownStacksFull);

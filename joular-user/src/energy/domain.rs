@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// How a figure came about. Every output carries it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Label {
     /// A hardware counter.
     Measured,
@@ -27,7 +28,8 @@ impl Label {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Meter {
     /// A running total in µJ that restarts at 0 after `range_uj`: the modulus
-    /// is `range_uj` plus one `unit_uj`. `max_watts` bounds what is plausible.
+    /// is `range_uj` plus one `unit_uj`; a `range_uj` of 0 means that it is not
+    /// known. `max_watts` bounds what is plausible.
     Counter { range_uj: u64, unit_uj: u64, max_watts: u32 },
     /// Power in µW, averaged between two readings.
     Power,

@@ -24,6 +24,8 @@ pub enum Event {
     /// Names for addresses of a process, or of the kernel (`pid` 0). A later
     /// answer for the same address replaces an earlier one.
     Symbols { pid: Pid, start_boottime_ns: u64, symbols: Vec<Symbol> },
+    /// Stacks that have not occurred for long and need not be kept.
+    StacksForgotten(Vec<u64>),
     /// Counters read at the boundary that ends the coming window. The first
     /// one stands before the first window and only sets the starting point.
     Energy(EnergyReading),
@@ -59,7 +61,10 @@ pub struct RunInfo {
     pub domains: Vec<Domain>,
     /// `separate` or `spread`.
     pub idle_policy: String,
+    /// Idle power of one socket as given by the user, 0 if not.
     pub idle_milliwatts: u64,
+    /// joular-bpf itself: its energy is never anyone else's.
+    pub profiler_pid: Pid,
 }
 
 /// What a process runs on.

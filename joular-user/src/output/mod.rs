@@ -1,1 +1,57 @@
-//! (in progress)
+//! Everything that leaves the program about a run: the Parquet data set, the
+//! live view, the closing summary and the JSON stream. The only part that
+//! knows Arrow and Parquet.
+//!
+//! Each of them is an [`Output`]: it is told what happens in the order in
+//! which it happens and keeps for itself what it needs of it.
+
+mod branch_id;
+mod column;
+mod directory;
+mod encode;
+mod error;
+#[cfg(test)]
+mod fixture;
+mod json;
+mod live;
+mod parquet;
+mod rows;
+pub mod schema;
+mod summary;
+mod table;
+mod tables;
+mod text;
+mod totals;
+
+pub use self::{
+    branch_id::branch_id,
+    directory::OutputDirectory,
+    error::OutputError,
+    json::JsonOutput,
+    live::{LiveOutput, Screen},
+    parquet::{DEFAULT_FLUSH_NS, ParquetOutput},
+    summary::SummaryOutput,
+    table::Size,
+};
+
+use self::error::Result;
+use crate::{
+    attribution::report::WindowReport,
+    events::{ProcessInfo, RunEnd, RunInfo},
+    stacks::StackTable,
+};
+
+/// A reader of a run's results.
+pub trait Output {
+    /// Comes first, once.
+    fn run_started(&mut self, run: &RunInfo) -> Result<()>;
+
+    /// A process was found, or what is known about it changed.
+    fn process(&mut self, process: &ProcessInfo);
+
+    /// A window is complete; windows come in order of time.
+    fn window(&mut self, report: &WindowReport, stacks: &StackTable) -> Result<()>;
+
+    /// Comes last, once, if the run ended in order.
+    fn run_ended(&mut self, end: &RunEnd) -> Result<()>;
+}

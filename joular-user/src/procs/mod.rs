@@ -1,1 +1,15 @@
-//! (in progress)
+//! Processes: which there are, which are wanted, what they are.
+//!
+//! [`registry`] keeps track; [`proc_files`] reads /proc, [`containers`] and
+//! [`java`] interpret what it says, [`selection`] decides who is a target.
+//! [`maps`] and [`namespaces`] reach into a target's memory map and files,
+//! [`attach`] asks a JVM for something.
+
+pub mod attach;
+pub mod containers;
+pub mod java;
+pub mod maps;
+pub mod namespaces;
+pub mod proc_files;
+pub mod registry;
+pub mod selection;

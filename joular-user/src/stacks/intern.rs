@@ -44,6 +44,8 @@ impl<T: Clone + Eq + Hash> Interner<T> {
 pub struct StackTable {
     frames: Interner<Frame>,
     branches: Interner<Box<[FrameId]>>,
+    /// Per branch, its frames without lines: equal ids are equal methods.
+    methods: Vec<Box<[FrameId]>>,
 }
 
 impl StackTable {
@@ -53,7 +55,18 @@ impl StackTable {
 
     /// `frames` stand root → leaf.
     pub fn branch_index(&mut self, frames: &[FrameId]) -> BranchIndex {
-        BranchIndex(self.branches.intern(frames.into()))
+        let index = self.branches.intern(frames.into());
+        if index as usize == self.methods.len() {
+            let methods = frames.iter().map(|frame| self.method_id(*frame)).collect();
+            self.methods.push(methods);
+        }
+        BranchIndex(index)
+    }
+
+    /// The frame without its line, which is what makes it a method.
+    pub fn method_id(&mut self, frame: FrameId) -> FrameId {
+        let known = self.frame(frame);
+        if known.line.is_none() { frame } else { self.frame_id(Frame { line: None, ..known.clone() }) }
     }
 
     /// The frame behind an id of this table.
@@ -64,6 +77,11 @@ impl StackTable {
     /// The frames of a branch, root → leaf.
     pub fn branch(&self, index: BranchIndex) -> &[FrameId] {
         &self.branches.values[index.0 as usize]
+    }
+
+    /// The methods of a branch, root → leaf.
+    pub fn methods(&self, index: BranchIndex) -> &[FrameId] {
+        &self.methods[index.0 as usize]
     }
 
     pub fn branch_count(&self) -> usize {

@@ -2,6 +2,7 @@
 
 pub mod frame;
 pub mod intern;
+pub mod path;
 
 pub use frame::{Frame, FrameKind, Marker};
 pub use intern::{BranchIndex, FrameId, StackTable};

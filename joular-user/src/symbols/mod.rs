@@ -1,1 +1,332 @@
-//! (in progress)
+//! Names for addresses, of live processes.
+//!
+//! [`Symbolizer`] is asked once per window for the addresses of that window,
+//! and again when [`Symbolizer::poll`] says that a process has a newer map of
+//! its generated code. It answers from what it holds and never waits for a
+//! JVM: maps are requested in the background ([`requests`]) at a bounded pace
+//! ([`jvm`]). What a process needs to be named after its end (its root, its
+//! mappings, its files) is taken hold of when it is first seen.
+//!
+//! Everything else in the program knows names only through the events made of
+//! these answers, so a replay needs none of this.
+
+pub mod elf_image;
+pub mod java_name;
+pub mod jvm;
+pub mod kernel;
+pub mod native;
+pub mod perf_map;
+pub mod process;
+pub mod requests;
+
+use std::{
+    collections::HashMap,
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use crate::{
+    events::{ProcessInfo, Symbol},
+    procs::attach::OWN_BINARY,
+    stacks::{Frame, Marker},
+    units::{Address, MonotonicNs, Pid},
+};
+use java_name::{jvm_frame, other_frame};
+use jvm::{Answer, Source};
+use kernel::KernelSymbols;
+use native::{FileKey, NativeSymbols};
+use process::{Place, Process};
+pub use requests::ProcessKey;
+use requests::{Finished, RequestError, Requests};
+
+#[derive(Clone, Debug)]
+pub struct SymbolizerOptions {
+    /// Our own program, which attaches to JVMs; `None`: no JVM is attached to.
+    pub attach_helper: Option<PathBuf>,
+}
+
+impl Default for SymbolizerOptions {
+    fn default() -> Self {
+        Self { attach_helper: Some(OWN_BINARY.into()) }
+    }
+}
+
+/// Something that the user should know, said once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    pub pid: Option<Pid>,
+    pub text: String,
+}
+
+/// News since the last poll.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Update {
+    /// Processes whose addresses may have other names now.
+    pub refreshed: Vec<ProcessKey>,
+    pub notices: Vec<Notice>,
+}
+
+#[derive(Debug)]
+enum Kernel {
+    NotRead,
+    Read(KernelSymbols),
+    Unreadable,
+}
+
+/// Names addresses of live processes and of the kernel.
+#[derive(Debug)]
+pub struct Symbolizer {
+    proc_root: PathBuf,
+    options: SymbolizerOptions,
+    processes: HashMap<ProcessKey, Process>,
+    native: NativeSymbols,
+    vdso: Option<Option<FileKey>>,
+    kernel: Kernel,
+    requests: Requests,
+    news: Update,
+    window_start: MonotonicNs,
+}
+
+impl Symbolizer {
+    pub fn new(proc_root: &Path, options: SymbolizerOptions) -> Self {
+        Self {
+            proc_root: proc_root.to_owned(),
+            options,
+            processes: HashMap::new(),
+            native: NativeSymbols::default(),
+            vdso: None,
+            kernel: Kernel::NotRead,
+            requests: Requests::default(),
+            news: Update::default(),
+            window_start: MonotonicNs(0),
+        }
+    }
+
+    /// Takes hold of what naming the process will need; again when it has
+    /// executed another program or turned out to be a JVM.
+    pub fn process_started(&mut self, info: &ProcessInfo) {
+        let now = Instant::now();
+        let key = (info.pid, info.start_boottime_ns);
+        let fresh = Process::open(info, &self.proc_root, now);
+        match self.processes.get_mut(&key) {
+            Some(known) => known.succeed_by(fresh),
+            None => drop(self.processes.insert(key, fresh)),
+        }
+        self.start_requests(now);
+    }
+
+    /// Forgets a process; to be called when its last window is through.
+    pub fn process_ended(&mut self, pid: Pid, start_boottime_ns: u64) {
+        if let Some(process) = self.processes.remove(&(pid, start_boottime_ns)) {
+            process.close(&mut self.native);
+        }
+    }
+
+    /// Says of which window the addresses are that will be asked for. Without
+    /// it, every window is taken to reach behind every map (see
+    /// [`jvm::Generations`]).
+    pub fn begin_window(&mut self, start: MonotonicNs) {
+        self.window_start = start;
+        for code in self.processes.values_mut().filter_map(|process| process.code.as_mut()) {
+            code.generations.forget_before(start);
+        }
+    }
+
+    /// Names addresses of a process, in their order. No frames: nothing could
+    /// name it (yet).
+    pub fn resolve(&mut self, info: &ProcessInfo, addresses: &[Address]) -> Vec<Symbol> {
+        let key = (info.pid, info.start_boottime_ns);
+        if !self.processes.contains_key(&key) {
+            self.process_started(info);
+        }
+        let now = Instant::now();
+        let places = self.places(key, addresses, now);
+        self.prepare(&places);
+        let mut has_unknown = false;
+        let symbols = addresses.iter().zip(&places).map(|(&address, place)| {
+            let frame = self.frame(key, address, place);
+            has_unknown |= frame.is_none() && *place == Place::Generated;
+            Symbol { address, frames: frame.into_iter().collect() }
+        });
+        let symbols = symbols.collect();
+        if has_unknown && let Some(process) = self.processes.get_mut(&key) {
+            process.expect_code(Source::File, now);
+            if let Some(code) = &mut process.code {
+                code.wanted = true;
+            }
+            self.start_requests(now);
+        }
+        symbols
+    }
+
+    fn places(&mut self, key: ProcessKey, addresses: &[Address], now: Instant) -> Vec<Place> {
+        let Some(process) = self.processes.get_mut(&key) else { return vec![Place::Nowhere; addresses.len()] };
+        process.freshen(addresses, now);
+        addresses.iter().map(|&address| process.place(address, &self.proc_root, &mut self.native)).collect()
+    }
+
+    /// Asks for all names of a file at once.
+    fn prepare(&mut self, places: &[Place]) {
+        let mut offsets: HashMap<FileKey, Vec<u64>> = HashMap::new();
+        for place in places {
+            match *place {
+                Place::File(key, offset) => offsets.entry(key).or_default().push(offset),
+                Place::Vdso(offset) => {
+                    if let Some(key) = self.vdso() {
+                        offsets.entry(key).or_default().push(offset);
+                    }
+                }
+                _ => {}
+            }
+        }
+        for (key, offsets) in offsets {
+            self.native.prepare(key, &offsets);
+        }
+    }
+
+    fn vdso(&mut self) -> Option<FileKey> {
+        let (native, proc_root) = (&mut self.native, &self.proc_root);
+        *self
+            .vdso
+            .get_or_insert_with(|| native::own_vdso(proc_root).and_then(|file| native.acquire(file, "[vdso]")).ok())
+    }
+
+    fn frame(&self, key: ProcessKey, address: Address, place: &Place) -> Option<Frame> {
+        match place {
+            Place::File(key, offset) => self.native.frame(*key, *offset),
+            Place::Module(module) => Some(native::frame(module, None)),
+            Place::Vdso(offset) => match self.vdso.flatten() {
+                Some(key) => self.native.frame(key, *offset),
+                None => Some(native::frame("[vdso]", None)),
+            },
+            Place::Generated => {
+                let process = self.processes.get(&key)?;
+                match process.code.as_ref()?.generations.answer(address, self.window_start) {
+                    Answer::Name(name) if process.is_jvm() => Some(jvm_frame(name)),
+                    Answer::Name(name) => Some(other_frame(name)),
+                    Answer::Stale => Some(Frame::marker(Marker::Stale)),
+                    Answer::Unknown => None,
+                }
+            }
+            Place::Nowhere => None,
+        }
+    }
+
+    /// Names addresses of the kernel, in their order.
+    pub fn resolve_kernel(&mut self, addresses: &[Address]) -> Vec<Symbol> {
+        if matches!(self.kernel, Kernel::NotRead) {
+            self.kernel = match KernelSymbols::read(&self.proc_root.join("kallsyms")) {
+                Ok(symbols) => Kernel::Read(symbols),
+                Err(error) => {
+                    self.news.notices.push(Notice { pid: None, text: error.to_string() });
+                    Kernel::Unreadable
+                }
+            };
+        }
+        let frame = |address| match &self.kernel {
+            Kernel::Read(symbols) => symbols.lookup(address),
+            _ => None,
+        };
+        addresses.iter().map(|&address| Symbol { address, frames: frame(address).into_iter().collect() }).collect()
+    }
+
+    /// Takes in finished requests and starts those that are due.
+    pub fn poll(&mut self) -> Update {
+        while let Some(finished) = self.requests.next() {
+            self.take_in(finished);
+        }
+        self.start_requests(Instant::now());
+        std::mem::take(&mut self.news)
+    }
+
+    /// Asks for a process's map at once, whatever the pace, and waits for it;
+    /// for JVMs that ran before us, and at the end. Says whether there is one.
+    pub fn ensure_map(&mut self, pid: Pid, timeout: Duration) -> bool {
+        let deadline = Instant::now() + timeout;
+        let Some(key) = self.processes.keys().copied().filter(|key| key.0 == pid).max() else { return false };
+        let before = self.finished(key);
+        loop {
+            self.start_request(key, true, Instant::now());
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.requests.wait(left) {
+                Some(finished) => self.take_in(finished),
+                None => break,
+            }
+            if self.finished(key) != before {
+                break;
+            }
+        }
+        self.processes
+            .get(&key)
+            .and_then(|process| process.code.as_ref())
+            .is_some_and(|code| code.generations.is_some())
+    }
+
+    fn finished(&self, key: ProcessKey) -> u64 {
+        self.processes.get(&key).and_then(|process| process.code.as_ref()).map_or(0, |code| code.finished)
+    }
+
+    /// Removes the perf maps that JVMs wrote for us. Waits for the requests
+    /// under way, for a short time.
+    pub fn finish(&mut self) {
+        let deadline = Instant::now() + Duration::from_secs(1);
+        while let Some(finished) = self.requests.wait(deadline.saturating_duration_since(Instant::now())) {
+            self.take_in(finished);
+        }
+        for (_, process) in self.processes.drain() {
+            process.close(&mut self.native);
+        }
+    }
+
+    fn start_requests(&mut self, now: Instant) {
+        // A handful of processes are due at a time: the rest costs a look each.
+        let due: Vec<ProcessKey> = self
+            .processes
+            .iter()
+            .filter(|(_, process)| process.code.as_ref().is_some_and(|code| code.is_due(now)))
+            .map(|(&key, _)| key)
+            .collect();
+        for key in due {
+            self.start_request(key, false, now);
+        }
+    }
+
+    fn start_request(&mut self, key: ProcessKey, force: bool, now: Instant) {
+        if !self.requests.has_room() {
+            return;
+        }
+        let Some(process) = self.processes.get_mut(&key) else { return };
+        if let Some(request) = process.request(key, self.options.attach_helper.as_ref(), force, now)
+            && self.requests.start(request)
+            && let Some(code) = &mut process.code
+        {
+            code.started();
+        }
+    }
+
+    fn take_in(&mut self, finished: Finished) {
+        let now = Instant::now();
+        let Finished { process: key, cost, taken, result } = finished;
+        let Some(code) = self.processes.get_mut(&key).and_then(|process| process.code.as_mut()) else { return };
+        let notice = match result {
+            Ok(map) => {
+                code.succeeded(map, taken, cost, now);
+                self.news.refreshed.push(key);
+                None
+            }
+            Err(RequestError::Attach(error)) => code
+                .failed(&error, cost, now)
+                .then(|| format!("{error}; its compiled methods stay {}", Marker::Unresolved.name())),
+            Err(RequestError::File { source, .. }) if source.is_not_found() && code.source == Source::File => {
+                code.ended(cost, now);
+                None
+            }
+            Err(error) => {
+                code.ended(cost, now);
+                code.source = Source::None;
+                Some(error.to_string())
+            }
+        };
+        self.news.notices.extend(notice.map(|text| Notice { pid: Some(key.0), text }));
+    }
+}

@@ -1,0 +1,126 @@
+//! A thread's time and energy → its call paths.
+//!
+//! Samples hit a thread at moments that do not depend on what it does, so each
+//! sample stands for an equal part of the thread's time in the window. (Giving
+//! a sample the time since the thread was last switched in instead would
+//! favour whatever runs late in a slice: see the test.) The parts sum to the
+//! thread's figures exactly.
+
+use super::{
+    report::{BranchRow, ThreadRow},
+    split::apportion,
+};
+use crate::{stacks::BranchIndex, units::MicroJoules};
+
+/// Samples of one thread by call path; each path at most once.
+pub(super) type BranchSamples = Vec<(BranchIndex, u64)>;
+
+/// Paths for what no sample tells.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct MarkerBranches {
+    pub(super) no_sample: BranchIndex,
+    pub(super) lost_stack: BranchIndex,
+}
+
+/// Rows of one thread. `position` is its index among the window's threads.
+pub(super) fn branch_rows(
+    position: usize,
+    thread: &ThreadRow,
+    mut samples: BranchSamples,
+    markers: MarkerBranches,
+) -> Vec<BranchRow> {
+    let counted: u64 = samples.iter().map(|(_, count)| count).sum();
+    if thread.samples > counted {
+        add(&mut samples, markers.lost_stack, thread.samples - counted);
+    }
+    if samples.is_empty() {
+        let whole = BranchRow {
+            thread: position,
+            branch: markers.no_sample,
+            cpu_ns: thread.cpu_ns,
+            samples: 0,
+            energy: thread.energy,
+        };
+        return vec![whole];
+    }
+    samples.sort_unstable();
+    let weights: Vec<u64> = samples.iter().map(|(_, count)| *count).collect();
+    let energies = apportion(thread.energy.0, &weights);
+    let times = apportion(thread.cpu_ns, &weights);
+    samples
+        .into_iter()
+        .zip(energies.into_iter().zip(times))
+        .map(|((branch, samples), (energy, cpu_ns))| BranchRow {
+            thread: position,
+            branch,
+            cpu_ns,
+            samples,
+            energy: MicroJoules(energy),
+        })
+        .collect()
+}
+
+/// Adds samples of a path, merging with those it already has.
+pub(super) fn add(samples: &mut BranchSamples, branch: BranchIndex, count: u64) {
+    match samples.iter_mut().find(|(known, _)| *known == branch) {
+        Some((_, sum)) => *sum += count,
+        None => samples.push((branch, count)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{attribution::report::Category, units::Tid};
+
+    const MARKERS: MarkerBranches = MarkerBranches { no_sample: BranchIndex(0), lost_stack: BranchIndex(1) };
+
+    fn thread(cpu_ns: u64, samples: u64, energy: u64) -> ThreadRow {
+        ThreadRow {
+            process: 0,
+            tid: Tid(1),
+            start_boottime_ns: 0,
+            name: String::new(),
+            category: Category::Java,
+            cpu_ns,
+            samples,
+            energy: MicroJoules(energy),
+        }
+    }
+
+    #[test]
+    fn rows_sum_to_the_thread() {
+        let thread = thread(1_000_003, 7, 10_001);
+        let rows = branch_rows(0, &thread, vec![(BranchIndex(5), 3), (BranchIndex(4), 3)], MARKERS);
+        assert_eq!(rows.iter().map(|row| row.cpu_ns).sum::<u64>(), thread.cpu_ns);
+        assert_eq!(rows.iter().map(|row| row.energy.0).sum::<u64>(), thread.energy.0);
+        let lost = rows.iter().find(|row| row.branch == MARKERS.lost_stack);
+        assert_eq!(lost.map(|row| row.samples), Some(1), "a sample without a stack stays visible");
+    }
+
+    #[test]
+    fn time_that_no_sample_hit_is_marked() {
+        let rows = branch_rows(0, &thread(500, 0, 20), vec![], MARKERS);
+        assert_eq!((rows.len(), rows[0].branch, rows[0].cpu_ns), (1, MARKERS.no_sample, 500));
+    }
+
+    /// A thread that runs A for 5 ms, then B for 5 ms, then sleeps, sampled
+    /// every 10.1 ms of wall-clock time: equal shares find the true 50 %,
+    /// shares by time since switch-in would find 25 %.
+    #[test]
+    fn bursts_shorter_than_the_sampling_period_are_not_biased() {
+        let (burst_us, cycle_us) = (5_000_u64, 13_700_u64);
+        let (mut equal, mut by_slice) = ([0_u64; 2], [0_u64; 2]);
+        for sample in 0..100_000_u64 {
+            let offset = (sample * 10_101) % cycle_us;
+            if offset < 2 * burst_us {
+                let method = usize::from(offset >= burst_us);
+                equal[method] += 1;
+                by_slice[method] += offset;
+            }
+        }
+        let share = |counts: [u64; 2]| counts[0] * 1000 / (counts[0] + counts[1]);
+        assert!((490..=510).contains(&share(equal)), "{}", share(equal));
+        assert!(share(by_slice) < 300, "{}", share(by_slice));
+    }
+}

@@ -1,0 +1,158 @@
+//! Per-socket thread times → one row per thread of a target, and for every
+//! slice of time the claimant it counts for.
+
+use std::collections::{BTreeMap, HashMap};
+
+use joular_ebpf::abi::ThreadKey;
+
+use super::{
+    category::category,
+    engine::{ProcessKey, thread_identity},
+    report::{ProcessRef, ThreadRow},
+};
+use crate::{
+    events::{ProcessInfo, SampleCount, ThreadTime, Window, decode::comm_text},
+    units::{MicroJoules, Pid},
+};
+
+/// Who a slice of CPU time counts for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Claimant {
+    /// Index into the rows.
+    Target(usize),
+    Profiler,
+    Kernel,
+    Other,
+}
+
+/// A window's threads joined with the processes they belong to.
+#[derive(Debug, Default)]
+pub(super) struct ThreadJoin {
+    pub(super) processes: Vec<ProcessRef>,
+    pub(super) threads: Vec<ThreadRow>,
+    /// Parallel to the window's thread times.
+    pub(super) claimants: Vec<Claimant>,
+    /// Parallel to `processes`.
+    keys: Vec<ProcessKey>,
+    kernel_threads: Vec<bool>,
+    positions: HashMap<u64, usize>,
+}
+
+impl ThreadJoin {
+    pub(super) fn of(window: &Window, processes: &BTreeMap<ProcessKey, ProcessInfo>, profiler: Pid) -> Self {
+        let mut join = Self::default();
+        for time in &window.threads {
+            let process = process_of(processes, time).filter(|process| process.is_target);
+            let claimant = match process {
+                Some(process) => Claimant::Target(join.add(process, time)),
+                None if time.pid == profiler => Claimant::Profiler,
+                None if time.is_kernel => Claimant::Kernel,
+                None => Claimant::Other,
+            };
+            join.claimants.push(claimant);
+        }
+        join
+    }
+
+    fn add(&mut self, process: &ProcessInfo, time: &ThreadTime) -> usize {
+        let identity = thread_identity(ThreadKey::new(time.tid.0, time.start_boottime_ns, time.socket).0);
+        if let Some(position) = self.positions.get(&identity) {
+            let row = &mut self.threads[*position];
+            row.cpu_ns += time.cpu_ns;
+            row.samples += u64::from(time.samples);
+            return *position;
+        }
+        let name = comm_text(&time.comm);
+        let process_position = self.process_position(process);
+        self.threads.push(ThreadRow {
+            process: process_position,
+            tid: time.tid,
+            start_boottime_ns: time.start_boottime_ns,
+            category: category(&name, Some(&process.runtime), time.is_kernel),
+            name,
+            cpu_ns: time.cpu_ns,
+            samples: u64::from(time.samples),
+            energy: MicroJoules(0),
+        });
+        self.kernel_threads.push(time.is_kernel);
+        let position = self.threads.len() - 1;
+        self.positions.insert(identity, position);
+        position
+    }
+
+    fn process_position(&mut self, process: &ProcessInfo) -> usize {
+        let key = (process.pid, process.start_boottime_ns);
+        if let Some(position) = self.keys.iter().position(|known| *known == key) {
+            return position;
+        }
+        self.keys.push(key);
+        self.processes.push(ProcessRef {
+            pid: process.pid,
+            start_boottime_ns: process.start_boottime_ns,
+            comm: process.comm.clone(),
+        });
+        self.keys.len() - 1
+    }
+
+    /// Row and process of the thread a sample hit; `None` if not a target's.
+    pub(super) fn position_of(&self, sample: &SampleCount) -> Option<(usize, ProcessKey)> {
+        let position = *self.positions.get(&thread_identity(sample.thread_key))?;
+        Some((position, self.keys[self.threads[position].process]))
+    }
+
+    pub(super) fn is_kernel_thread(&self, position: usize) -> bool {
+        self.kernel_threads[position]
+    }
+}
+
+/// The incarnation of the pid that was alive when the thread started: the
+/// last one that started no later (to the 10 ms that /proc gives).
+fn process_of<'a>(processes: &'a BTreeMap<ProcessKey, ProcessInfo>, time: &ThreadTime) -> Option<&'a ProcessInfo> {
+    processes.range((time.pid, 0)..=(time.pid, time.start_boottime_ns)).next_back().map(|(_, process)| process)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::Tid;
+
+    fn process(pid: u32, start: u64, is_target: bool) -> (ProcessKey, ProcessInfo) {
+        let info = ProcessInfo { pid: Pid(pid), start_boottime_ns: start, is_target, ..ProcessInfo::default() };
+        ((Pid(pid), start), info)
+    }
+
+    fn time(pid: u32, tid: u32, start: u64, socket: u32, cpu_ns: u64) -> ThreadTime {
+        ThreadTime { tid: Tid(tid), pid: Pid(pid), socket, start_boottime_ns: start, cpu_ns, ..ThreadTime::default() }
+    }
+
+    #[test]
+    fn a_thread_on_two_sockets_is_one_row() {
+        let processes = BTreeMap::from([process(1, 0, true)]);
+        let window = Window { threads: vec![time(1, 5, 50, 0, 10), time(1, 5, 50, 1, 7)], ..Window::default() };
+        let join = ThreadJoin::of(&window, &processes, Pid(99));
+        assert_eq!(join.threads.iter().map(|row| row.cpu_ns).collect::<Vec<_>>(), [17]);
+        assert_eq!(join.claimants, [Claimant::Target(0), Claimant::Target(0)]);
+    }
+
+    #[test]
+    fn a_reused_pid_is_another_process() {
+        let processes = BTreeMap::from([process(1, 0, true), process(1, 1_000, false)]);
+        let window = Window { threads: vec![time(1, 1, 5, 0, 10), time(1, 1, 2_000, 0, 10)], ..Window::default() };
+        let join = ThreadJoin::of(&window, &processes, Pid(99));
+        assert_eq!(join.claimants, [Claimant::Target(0), Claimant::Other]);
+    }
+
+    #[test]
+    fn the_profiler_and_the_kernel_claim_for_themselves() {
+        let window = Window {
+            threads: vec![
+                time(99, 99, 0, 0, 1),
+                ThreadTime { is_kernel: true, ..time(2, 2, 0, 0, 1) },
+                time(3, 3, 0, 0, 1),
+            ],
+            ..Window::default()
+        };
+        let join = ThreadJoin::of(&window, &BTreeMap::new(), Pid(99));
+        assert_eq!(join.claimants, [Claimant::Profiler, Claimant::Kernel, Claimant::Other]);
+    }
+}

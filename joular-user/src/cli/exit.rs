@@ -1,0 +1,63 @@
+//! Exit codes, so that scripts can tell what happened.
+
+use std::process::ExitCode;
+
+/// How a run ended, for the shell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    Success,
+    Failure,
+    Usage,
+    Privileges,
+    KernelFeature,
+    NothingMatched,
+    Output,
+    Interrupted,
+}
+
+impl Exit {
+    pub const ALL: [Self; 8] = [
+        Self::Success,
+        Self::Failure,
+        Self::Usage,
+        Self::Privileges,
+        Self::KernelFeature,
+        Self::NothingMatched,
+        Self::Output,
+        Self::Interrupted,
+    ];
+
+    /// The number that the shell sees. These do not change between versions.
+    pub const fn code(self) -> u8 {
+        match self {
+            Self::Success => 0,
+            Self::Failure => 1,
+            Self::Usage => 2,
+            Self::Privileges => 3,
+            Self::KernelFeature => 4,
+            Self::NothingMatched => 5,
+            Self::Output => 6,
+            Self::Interrupted => 130,
+        }
+    }
+
+    /// For the help text.
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Self::Success => "the run ended in order: duration over, first Ctrl-C, SIGTERM",
+            Self::Failure => "the run failed",
+            Self::Usage => "wrong use: command line or configuration file",
+            Self::Privileges => "privileges are missing",
+            Self::KernelFeature => "the kernel lacks a feature",
+            Self::NothingMatched => "no process matched the selection during the run",
+            Self::Output => "the output could not be written",
+            Self::Interrupted => "stopped by a second Ctrl-C, the last window may be missing",
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit.code())
+    }
+}

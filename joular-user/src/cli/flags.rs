@@ -1,0 +1,204 @@
+//! Flags of a recording, as typed or as in the configuration file: one type is
+//! both, so the file mirrors the flags by construction. Values stay as they
+//! are; [`crate::config`] validates them.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde::Deserialize;
+
+/// Help headings, in order of importance.
+mod heading {
+    pub const TARGETS: &str = "Targets (one of these)";
+    pub const RECORDING: &str = "Recording";
+    pub const ENERGY: &str = "Energy";
+    pub const OUTPUT: &str = "Output";
+}
+
+/// Flags, all optional. The comments are the help texts.
+#[derive(Clone, Debug, Default, PartialEq, Args, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Flags {
+    /// Processes with this name, running or yet to start
+    ///
+    /// The name is the kernel's (`comm`, at most 15 bytes), or a pattern with *, ? and [...]. Several may
+    /// follow, and the flag may be repeated.
+    #[arg(long, value_name = "NAME", num_args = 1.., help_heading = heading::TARGETS)]
+    pub comm: Vec<String>,
+
+    /// Processes with these ids
+    #[arg(long, value_name = "PID", num_args = 1.., value_delimiter = ',', help_heading = heading::TARGETS)]
+    pub pid: Vec<u32>,
+
+    /// Every process of the host
+    #[arg(long, help_heading = heading::TARGETS)]
+    pub all: bool,
+
+    /// Interpret a recording instead of measuring; needs no privileges
+    #[arg(long, value_name = "FILE", help_heading = heading::TARGETS)]
+    pub replay: Option<PathBuf>,
+
+    /// Stop after this time, e.g. 30s, 5m, 1h [default: at Ctrl-C]
+    #[arg(long, value_name = "TIME", help_heading = heading::RECORDING)]
+    pub duration: Option<String>,
+
+    /// Length of an attribution window, 100ms to 60s [default: 1s]
+    #[arg(long, value_name = "TIME", help_heading = heading::RECORDING)]
+    pub interval: Option<String>,
+
+    /// Stack samples per second and CPU, 1 to 10000 [default: 99]
+    #[arg(long, value_name = "HZ", help_heading = heading::RECORDING)]
+    pub frequency: Option<u32>,
+
+    /// Also write the event stream, for --replay
+    #[arg(long, value_name = "FILE", help_heading = heading::RECORDING)]
+    pub record: Option<PathBuf>,
+
+    /// Read flags from a TOML file; those given here override it
+    #[arg(long, value_name = "FILE", help_heading = heading::RECORDING)]
+    #[serde(skip)]
+    pub config: Option<PathBuf>,
+
+    /// Where joules come from: auto, powercap, powerjoular, watts or model [default: auto]
+    ///
+    /// auto takes the first that works, in this order. Any other choice that does not work is an error.
+    #[arg(long, value_name = "SOURCE", help_heading = heading::ENERGY)]
+    pub energy: Option<String>,
+
+    /// File that watts and powerjoular read power from
+    #[arg(long, value_name = "FILE", help_heading = heading::ENERGY)]
+    pub energy_file: Option<PathBuf>,
+
+    /// Power of a vCPU for model, in watts [default: published figures of the processor]
+    #[arg(long, value_name = "IDLE:FULL", help_heading = heading::ENERGY)]
+    pub model_watts: Option<String>,
+
+    /// Where powercap zones are [default: /sys/class/powercap]
+    #[arg(long, value_name = "DIR", help_heading = heading::ENERGY)]
+    pub powercap_root: Option<PathBuf>,
+
+    /// What becomes of idle power: its own row (separate), or shared by busy threads (spread)
+    /// [default: separate]
+    #[arg(long, value_name = "POLICY", help_heading = heading::ENERGY)]
+    pub idle: Option<String>,
+
+    /// Idle power of a socket in watts, if you know it
+    #[arg(long, value_name = "WATTS", help_heading = heading::ENERGY)]
+    pub idle_watts: Option<f64>,
+
+    /// Directory of the data set [default: joular-out]
+    #[arg(long, value_name = "DIR", help_heading = heading::OUTPUT)]
+    pub output: Option<PathBuf>,
+
+    /// Write no data set
+    #[arg(long, help_heading = heading::OUTPUT)]
+    pub no_output: bool,
+
+    /// Longest time that data stays unwritten, 1s to 1h [default: 30s]
+    #[arg(long, value_name = "TIME", help_heading = heading::OUTPUT)]
+    pub flush: Option<String>,
+
+    /// Rows of the live table, 1 to 1000 [default: 20]
+    #[arg(long, value_name = "N", help_heading = heading::OUTPUT)]
+    pub top: Option<u32>,
+
+    /// One JSON object per window on standard output
+    #[arg(long, help_heading = heading::OUTPUT)]
+    pub json: bool,
+
+    /// Nothing on standard output
+    #[arg(long, help_heading = heading::OUTPUT)]
+    pub quiet: bool,
+
+    /// Where the proc file system is, for tests
+    #[arg(long, value_name = "DIR", hide = true)]
+    pub proc_root: Option<PathBuf>,
+}
+
+impl Flags {
+    /// These flags, completed from `file`. Flags that exclude each other are
+    /// taken or left as a group: `--pid 1` replaces a file's `comm`.
+    pub fn or_else_from(self, file: Self) -> Self {
+        let target = if self.has_target() { &self } else { &file };
+        let (comm, pid, all, replay) = (target.comm.clone(), target.pid.clone(), target.all, target.replay.clone());
+        let place = if self.output.is_some() || self.no_output { &self } else { &file };
+        let (output, no_output) = (place.output.clone(), place.no_output);
+        let screen = if self.json || self.quiet { &self } else { &file };
+        let (json, quiet) = (screen.json, screen.quiet);
+        Self {
+            comm,
+            pid,
+            all,
+            replay,
+            duration: self.duration.or(file.duration),
+            interval: self.interval.or(file.interval),
+            frequency: self.frequency.or(file.frequency),
+            record: self.record.or(file.record),
+            config: self.config,
+            energy: self.energy.or(file.energy),
+            energy_file: self.energy_file.or(file.energy_file),
+            model_watts: self.model_watts.or(file.model_watts),
+            powercap_root: self.powercap_root.or(file.powercap_root),
+            idle: self.idle.or(file.idle),
+            idle_watts: self.idle_watts.or(file.idle_watts),
+            output,
+            no_output,
+            flush: self.flush.or(file.flush),
+            top: self.top.or(file.top),
+            json,
+            quiet,
+            proc_root: self.proc_root.or(file.proc_root),
+        }
+    }
+
+    const fn has_target(&self) -> bool {
+        !self.comm.is_empty() || !self.pid.is_empty() || self.all || self.replay.is_some()
+    }
+
+    /// Names of the flags that only mean something when measuring, if given.
+    pub fn live_only(&self) -> impl Iterator<Item = &'static str> {
+        [
+            ("duration", self.duration.is_some()),
+            ("interval", self.interval.is_some()),
+            ("frequency", self.frequency.is_some()),
+            ("record", self.record.is_some()),
+            ("energy", self.energy.is_some()),
+            ("energy-file", self.energy_file.is_some()),
+            ("model-watts", self.model_watts.is_some()),
+            ("powercap-root", self.powercap_root.is_some()),
+        ]
+        .into_iter()
+        .filter_map(|(name, is_given)| is_given.then_some(name))
+    }
+}
+
+/// Flags of `doctor`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
+pub struct DoctorFlags {
+    /// Energy source to check: auto, powercap, powerjoular, watts or model [default: auto]
+    #[arg(long, value_name = "SOURCE")]
+    pub energy: Option<String>,
+
+    /// File that watts and powerjoular read power from
+    #[arg(long, value_name = "FILE")]
+    pub energy_file: Option<PathBuf>,
+
+    /// Where powercap zones are [default: /sys/class/powercap]
+    #[arg(long, value_name = "DIR")]
+    pub powercap_root: Option<PathBuf>,
+
+    /// The checks as one JSON object
+    #[arg(long)]
+    pub json: bool,
+
+    /// Where the proc file system is, for tests
+    #[arg(long, value_name = "DIR", hide = true)]
+    pub proc_root: Option<PathBuf>,
+}
+
+impl From<DoctorFlags> for Flags {
+    fn from(doctor: DoctorFlags) -> Self {
+        let DoctorFlags { energy, energy_file, powercap_root, json, proc_root } = doctor;
+        Self { energy, energy_file, powercap_root, json, proc_root, ..Self::default() }
+    }
+}

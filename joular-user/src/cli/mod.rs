@@ -1,0 +1,80 @@
+//! The command line as it is typed: flags are parsed here and nothing is
+//! decided. What they mean together is [`crate::config`]'s.
+
+pub mod exit;
+pub mod flags;
+
+use std::ffi::OsString;
+
+use clap::Parser;
+
+pub use self::{
+    exit::Exit,
+    flags::{DoctorFlags, Flags},
+};
+
+/// `joular-bpf` and its arguments.
+#[derive(Clone, Debug, Parser)]
+#[command(
+    name = "joular-bpf",
+    version,
+    about = "Which Java method and call branch burns the joules: an eBPF energy profiler for JVMs",
+    long_about = "Finds JVMs that run or are yet to start, with no agent, JVM flag or restart, and says once a \
+                  second where the joules go: per process, thread, method and call branch.",
+    after_help = "Example: sudo joular-bpf --comm java --duration 60s",
+    after_long_help = long_epilogue(),
+    args_conflicts_with_subcommands = true,
+    max_term_width = 100
+)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Option<Command>,
+    #[command(flatten)]
+    pub flags: Flags,
+}
+
+/// What else it does than record.
+#[derive(Clone, Debug, clap::Subcommand)]
+pub enum Command {
+    /// Check privileges, kernel features, energy counters and JVMs beforehand
+    ///
+    /// Runs every check and says for each that fails what to do about it. Exits
+    /// with the code that a recording would.
+    #[command(after_help = "Example: sudo joular-bpf doctor")]
+    Doctor(DoctorFlags),
+}
+
+/// Parses arguments, the program's own name first.
+///
+/// # Errors
+/// clap's, which knows how to print itself (help and version included).
+pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
+    Cli::try_parse_from(arguments)
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  Every JVM of the host for a minute, tables in ./joular-out:
+    sudo joular-bpf --comm java --duration 60s
+  Two services by name pattern, only the data set:
+    sudo joular-bpf --comm 'orders-*' billing --output /var/lib/joular --quiet
+  One process, record the event stream and interpret it elsewhere, without root:
+    sudo joular-bpf --pid 4242 --record run.jrec
+    joular-bpf --replay run.jrec --idle spread
+  In a virtual machine whose host writes its power to a file:
+    sudo joular-bpf --comm java --energy watts --energy-file /mnt/host/power
+
+Configuration file (--config FILE): TOML with the long flags as keys, which flags override:
+    comm = [\"java\"]
+    interval = \"2s\"
+    frequency = 199
+    output = \"/var/lib/joular\"
+";
+
+fn long_epilogue() -> String {
+    let codes: Vec<String> = Exit::ALL.iter().map(|exit| format!("  {:>3}  {}", exit.code(), exit.meaning())).collect();
+    format!("{EXAMPLES}\nExit codes:\n{}", codes.join("\n"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,89 @@
+use clap::CommandFactory;
+
+use super::*;
+
+fn parsed(line: &str) -> Result<Cli, clap::Error> {
+    parse(std::iter::once("joular-bpf").chain(line.split_whitespace()).map(OsString::from))
+}
+
+#[track_caller]
+fn check(line: &str, expected: Flags) {
+    assert_eq!(parsed(line).unwrap().flags, expected, "{line}");
+}
+
+#[test]
+fn targets_may_be_listed_and_repeated() {
+    let comm = |names: &[&str]| Flags { comm: names.iter().map(ToString::to_string).collect(), ..Flags::default() };
+    check("--comm java", comm(&["java"]));
+    check("--comm java --comm node", comm(&["java", "node"]));
+    check("--comm java node --comm x-*", comm(&["java", "node", "x-*"]));
+    check("--pid 1,2 3", Flags { pid: vec![1, 2, 3], ..Flags::default() });
+    check("--all --json", Flags { all: true, json: true, ..Flags::default() });
+}
+
+#[test]
+fn every_flag_is_taken_as_typed() {
+    let line = "--comm java --duration 10s --interval 1s --frequency 99 --output o --flush 5s --energy watts \
+                --energy-file p --powercap-root r --idle spread --idle-watts 12.5 --model-watts 1:2 --record f \
+                --config c --quiet --top 5 --proc-root /p";
+    let flags = Flags {
+        comm: vec!["java".into()],
+        duration: Some("10s".into()),
+        interval: Some("1s".into()),
+        frequency: Some(99),
+        output: Some("o".into()),
+        flush: Some("5s".into()),
+        energy: Some("watts".into()),
+        energy_file: Some("p".into()),
+        powercap_root: Some("r".into()),
+        idle: Some("spread".into()),
+        idle_watts: Some(12.5),
+        model_watts: Some("1:2".into()),
+        record: Some("f".into()),
+        config: Some("c".into()),
+        quiet: true,
+        top: Some(5),
+        proc_root: Some("/p".into()),
+        ..Flags::default()
+    };
+    check(line, flags);
+}
+
+#[test]
+fn subcommands_are_told_from_names() {
+    assert!(matches!(parsed("doctor --json").unwrap().command, Some(Command::Doctor(flags)) if flags.json));
+    assert!(parsed("--comm doctor").unwrap().command.is_none());
+}
+
+#[test]
+fn wrong_use_has_the_usage_exit_code() {
+    for line in ["--frequency fast", "--comm", "--no-such-flag", "stray", "--pid -1", "--idle-watts x"] {
+        assert_eq!(parsed(line).unwrap_err().exit_code(), i32::from(Exit::Usage.code()), "{line}");
+    }
+    for line in ["--help", "--version", "-h", "doctor --help"] {
+        assert_eq!(parsed(line).unwrap_err().exit_code(), i32::from(Exit::Success.code()), "{line}");
+    }
+}
+
+#[test]
+fn the_definition_is_consistent() {
+    Cli::command().debug_assert();
+}
+
+#[test]
+fn exit_codes_are_distinct() {
+    let mut codes: Vec<u8> = Exit::ALL.iter().map(|exit| exit.code()).collect();
+    codes.dedup();
+    assert_eq!(codes, [0, 1, 2, 3, 4, 5, 6, 130]);
+}
+
+/// `UPDATE_FIXTURES=1 cargo test` writes the help as it is now.
+#[test]
+fn the_help_is_as_reviewed() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/cli/help.txt");
+    let help = Cli::command().term_width(100).render_long_help().to_string();
+    if std::env::var_os("UPDATE_FIXTURES").is_some() {
+        std::fs::write(path, &help).unwrap();
+    }
+    assert_eq!(help, std::fs::read_to_string(path).unwrap(), "if this is meant, run with UPDATE_FIXTURES=1");
+}

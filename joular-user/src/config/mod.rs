@@ -1,0 +1,353 @@
+//! What a run is to do: flags and configuration file, put together and checked.
+//!
+//! Resolving is pure ([`Config::resolve`]); only reading the file is not.
+//! Whatever is wrong is said with its place: the flag, or file, line and key.
+
+pub mod duration;
+pub mod file;
+
+use std::{path::PathBuf, time::Duration};
+
+use thiserror::Error;
+
+use self::duration::parse_duration;
+pub use self::file::ConfigFile;
+use crate::{
+    cli::Flags,
+    energy::{EnergyChoice, EnergyOptions, model::VcpuPower, powercap, watts},
+    procs::selection::{NamePattern, Selection},
+    units::Pid,
+};
+
+/// Most that a socket draws when idle, in watts.
+const MOST_IDLE_WATTS: f64 = 10_000.0;
+
+/// A checked configuration.
+#[derive(Clone, Debug)]
+pub struct Config {
+    pub input: Input,
+    /// Directory of the data set; `None` writes none.
+    pub output: Option<PathBuf>,
+    /// Longest time that data stays unwritten, 1 s to 1 h.
+    pub flush: Duration,
+    /// `None`: [`IdlePolicy::Separate`] when measuring, the recording's own
+    /// when replaying.
+    pub idle: Option<IdlePolicy>,
+    /// Idle power of a socket, mW; `None` if not known, or as recorded.
+    pub idle_milliwatts: Option<u64>,
+    pub screen: Screen,
+    /// Rows of the live table, 1 to 1000.
+    pub top: usize,
+    /// Usually `/proc`.
+    pub proc_root: PathBuf,
+}
+
+/// Where events come from.
+#[derive(Clone, Debug)]
+pub enum Input {
+    Live(Box<Live>),
+    Replay(PathBuf),
+}
+
+/// How to measure.
+#[derive(Clone, Debug)]
+pub struct Live {
+    pub selection: Selection,
+    /// `None`: until a signal.
+    pub duration: Option<Duration>,
+    /// Window length, 100 ms to 60 s.
+    pub interval: Duration,
+    /// Samples per second and CPU, 1 to 10 000.
+    pub frequency: u32,
+    pub energy: EnergyOptions,
+    /// Where to write the event stream.
+    pub record: Option<PathBuf>,
+}
+
+/// What becomes of the static share of energy.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum IdlePolicy {
+    /// It is its own row.
+    #[default]
+    Separate,
+    /// Busy threads share it.
+    Spread,
+}
+
+impl IdlePolicy {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Separate => "separate",
+            Self::Spread => "spread",
+        }
+    }
+}
+
+/// What goes to standard output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Screen {
+    #[default]
+    Table,
+    Json,
+    Quiet,
+}
+
+/// Why there is no valid configuration. All are wrong use.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ConfigError {
+    #[error("reading configuration {path}: {cause}: check --config")]
+    File { path: String, cause: String },
+    #[error("{path}:{line}: {message}")]
+    Syntax { path: String, line: usize, message: String },
+    #[error("{place}: {cause}")]
+    Invalid { place: String, cause: String },
+    #[error("{place} cannot be used with {other}: {advice}")]
+    Conflict { place: String, other: String, advice: &'static str },
+    #[error("nothing to measure: say which processes, e.g. --comm java, --pid 1234 or --all")]
+    NoTarget,
+}
+
+impl Config {
+    /// Reads the configuration file if there is one, and resolves.
+    ///
+    /// # Errors
+    /// See [`ConfigError`].
+    pub fn load(flags: Flags) -> Result<Self, ConfigError> {
+        let file = flags.config.as_deref().map(ConfigFile::read).transpose()?;
+        Self::resolve(flags, file)
+    }
+
+    /// Puts flags and file together: flags override, defaults complete.
+    ///
+    /// # Errors
+    /// See [`ConfigError`].
+    pub fn resolve(flags: Flags, file: Option<ConfigFile>) -> Result<Self, ConfigError> {
+        let typed = Places { file: None, typed: flags.clone() };
+        typed.refuse_conflicts(&flags)?;
+        let mut places = typed;
+        let mut merged = flags;
+        if let Some(file) = file {
+            let in_file = Places { file: Some(file.clone()), typed: Flags::default() };
+            in_file.refuse_conflicts(&file.flags)?;
+            merged = merged.or_else_from(file.flags.clone());
+            places.file = Some(file);
+        }
+        places.config(merged)
+    }
+}
+
+/// The energy options of flags, without the rest; for `doctor`.
+///
+/// # Errors
+/// [`ConfigError::Invalid`] and [`ConfigError::Conflict`].
+pub fn energy_options(flags: Flags) -> Result<EnergyOptions, ConfigError> {
+    let places = Places { file: None, typed: flags.clone() };
+    places.refuse_conflicts(&flags)?;
+    places.energy(&flags)
+}
+
+/// Knows where each value came from, for messages.
+struct Places {
+    file: Option<ConfigFile>,
+    typed: Flags,
+}
+
+impl Places {
+    fn config(&self, flags: Flags) -> Result<Config, ConfigError> {
+        let flush = self.time("flush", flags.flush.as_deref(), Duration::from_secs(1)..=Duration::from_secs(3600))?;
+        let top = self.number("top", flags.top, 1..=1000)?.unwrap_or(20);
+        let screen = match (flags.json, flags.quiet) {
+            (true, _) => Screen::Json,
+            (false, true) => Screen::Quiet,
+            (false, false) => Screen::Table,
+        };
+        let output = flags.output.clone().unwrap_or_else(|| "joular-out".into());
+        Ok(Config {
+            output: (!flags.no_output).then_some(output),
+            flush: flush.unwrap_or(Duration::from_secs(30)),
+            idle: self.idle(flags.idle.as_deref())?,
+            idle_milliwatts: self.idle_milliwatts(flags.idle_watts)?,
+            screen,
+            top: top as usize,
+            proc_root: proc_root(&flags),
+            input: match &flags.replay {
+                Some(recording) => Input::Replay(recording.clone()),
+                None => Input::Live(Box::new(self.live(flags)?)),
+            },
+        })
+    }
+
+    fn live(&self, flags: Flags) -> Result<Live, ConfigError> {
+        let limits = Duration::from_millis(100)..=Duration::from_secs(60);
+        let interval = self.time("interval", flags.interval.as_deref(), limits)?;
+        let limits = Duration::from_millis(1)..=Duration::MAX;
+        Ok(Live {
+            selection: self.selection(&flags)?,
+            duration: self.time("duration", flags.duration.as_deref(), limits)?,
+            interval: interval.unwrap_or(Duration::from_secs(1)),
+            frequency: self.number("frequency", flags.frequency, 1..=10_000)?.unwrap_or(99),
+            energy: self.energy(&flags)?,
+            record: flags.record,
+        })
+    }
+
+    fn selection(&self, flags: &Flags) -> Result<Selection, ConfigError> {
+        if flags.all {
+            return Ok(Selection::All);
+        }
+        if !flags.pid.is_empty() {
+            if flags.pid.contains(&0) {
+                return Err(self.invalid("pid", "0 is not a process: ids start at 1"));
+            }
+            return Ok(Selection::Pids(flags.pid.iter().copied().map(Pid).collect()));
+        }
+        if flags.comm.is_empty() {
+            return Err(ConfigError::NoTarget);
+        }
+        let pattern = |name: &String| {
+            NamePattern::new(name)
+                .map_err(|cause| self.invalid("comm", format!("\"{}\": {cause}", name.escape_debug())))
+        };
+        flags.comm.iter().map(pattern).collect::<Result<_, _>>().map(Selection::Names)
+    }
+
+    fn energy(&self, flags: &Flags) -> Result<EnergyOptions, ConfigError> {
+        let choice = flags.energy.as_deref().map_or(Ok(EnergyChoice::Auto), |text| self.parse("energy", text))?;
+        let model_watts: Option<VcpuPower> =
+            flags.model_watts.as_deref().map(|text| self.parse("model-watts", text)).transpose()?;
+        Ok(EnergyOptions {
+            choice,
+            powercap_root: flags.powercap_root.clone().unwrap_or_else(|| powercap::DEFAULT_ROOT.into()),
+            file: flags.energy_file.clone().filter(|_| choice.reads_file()),
+            cpuinfo: proc_root(flags).join("cpuinfo"),
+            model_watts,
+        })
+    }
+
+    fn idle(&self, text: Option<&str>) -> Result<Option<IdlePolicy>, ConfigError> {
+        match text {
+            None => Ok(None),
+            Some("separate") => Ok(Some(IdlePolicy::Separate)),
+            Some("spread") => Ok(Some(IdlePolicy::Spread)),
+            Some(_) => Err(self.invalid("idle", "no such policy: use separate or spread")),
+        }
+    }
+
+    fn idle_milliwatts(&self, given: Option<f64>) -> Result<Option<u64>, ConfigError> {
+        let Some(given) = given else { return Ok(None) };
+        match watts::microwatts(given).filter(|_| given <= MOST_IDLE_WATTS) {
+            Some(microwatts) => Ok(Some(microwatts / 1000)),
+            None => Err(self.invalid("idle-watts", format!("{given} is not between 0 and {MOST_IDLE_WATTS} watts"))),
+        }
+    }
+
+    fn time(
+        &self,
+        key: &str,
+        text: Option<&str>,
+        limits: std::ops::RangeInclusive<Duration>,
+    ) -> Result<Option<Duration>, ConfigError> {
+        let Some(text) = text else { return Ok(None) };
+        let shown = text.escape_debug();
+        match parse_duration(text) {
+            Err(error) => Err(self.invalid(key, format!("\"{shown}\" is {error}"))),
+            Ok(time) if limits.contains(&time) => Ok(Some(time)),
+            Ok(_) if *limits.end() == Duration::MAX => Err(self.invalid(key, "must be longer than 0")),
+            Ok(_) => {
+                let (least, most) = limits.into_inner();
+                Err(self.invalid(key, format!("\"{shown}\" is not between {least:?} and {most:?}")))
+            }
+        }
+    }
+
+    fn number(
+        &self,
+        key: &str,
+        number: Option<u32>,
+        limits: std::ops::RangeInclusive<u32>,
+    ) -> Result<Option<u32>, ConfigError> {
+        match number {
+            Some(number) if !limits.contains(&number) => {
+                let (least, most) = limits.into_inner();
+                Err(self.invalid(key, format!("{number} is not between {least} and {most}")))
+            }
+            _ => Ok(number),
+        }
+    }
+
+    fn parse<T: std::str::FromStr<Err: std::fmt::Display>>(&self, key: &str, text: &str) -> Result<T, ConfigError> {
+        text.parse().map_err(|error| self.invalid(key, format!("\"{}\": {error}", text.escape_debug())))
+    }
+
+    fn invalid(&self, key: &str, cause: impl Into<String>) -> ConfigError {
+        ConfigError::Invalid { place: self.place(key), cause: cause.into() }
+    }
+
+    /// `--key`, or its place in the file if the value in effect is from there.
+    fn place(&self, key: &str) -> String {
+        match &self.file {
+            Some(file) if !is_given(&self.typed, key) => file.place_of(key),
+            _ => format!("--{key}"),
+        }
+    }
+
+    /// Within one place, flags that exclude each other are a mistake; between
+    /// flags and file, the flag overrides.
+    fn refuse_conflicts(&self, flags: &Flags) -> Result<(), ConfigError> {
+        let choose = "choose one of --comm, --pid, --all and --replay";
+        for (first, second, advice) in [
+            ("comm", "pid", choose),
+            ("comm", "all", choose),
+            ("pid", "all", choose),
+            ("comm", "replay", choose),
+            ("pid", "replay", choose),
+            ("all", "replay", choose),
+            ("output", "no-output", "choose one"),
+            ("json", "quiet", "choose one"),
+        ] {
+            if is_given(flags, first) && is_given(flags, second) {
+                return Err(self.conflict(second, first, advice));
+            }
+        }
+        if flags.replay.is_some()
+            && let Some(key) = flags.live_only().next()
+        {
+            return Err(self.conflict(key, "replay", "a recording fixes it"));
+        }
+        let choice = flags.energy.as_deref().and_then(|text| text.parse::<EnergyChoice>().ok());
+        if flags.energy_file.is_some() && choice.is_some_and(|choice| !choice.reads_file()) {
+            return Err(self.conflict("energy-file", "energy", "only auto, watts and powerjoular read a file"));
+        }
+        Ok(())
+    }
+
+    fn conflict(&self, key: &str, other: &str, advice: &'static str) -> ConfigError {
+        ConfigError::Conflict { place: self.place(key), other: self.place(other), advice }
+    }
+}
+
+/// Whether a flag was given at all.
+fn is_given(flags: &Flags, key: &str) -> bool {
+    match key {
+        "comm" => !flags.comm.is_empty(),
+        "pid" => !flags.pid.is_empty(),
+        "all" => flags.all,
+        "replay" => flags.replay.is_some(),
+        "output" => flags.output.is_some(),
+        "no-output" => flags.no_output,
+        "json" => flags.json,
+        "quiet" => flags.quiet,
+        "flush" => flags.flush.is_some(),
+        "top" => flags.top.is_some(),
+        "idle" => flags.idle.is_some(),
+        "idle-watts" => flags.idle_watts.is_some(),
+        _ => flags.live_only().any(|name| name == key),
+    }
+}
+
+fn proc_root(flags: &Flags) -> PathBuf {
+    flags.proc_root.clone().unwrap_or_else(|| "/proc".into())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,171 @@
+use clap::CommandFactory;
+
+use super::*;
+use crate::cli::{self, Cli};
+
+fn flags(line: &str) -> Flags {
+    let arguments = std::iter::once("joular-bpf").chain(line.split_whitespace());
+    cli::parse(arguments.map(Into::into)).unwrap().flags
+}
+
+fn file(text: &str) -> ConfigFile {
+    ConfigFile::parse("run.toml".into(), text.into()).unwrap()
+}
+
+fn resolved(line: &str, text: &str) -> Result<Config, ConfigError> {
+    Config::resolve(flags(line), Some(file(text)))
+}
+
+fn live(config: &Config) -> &Live {
+    match &config.input {
+        Input::Live(live) => live,
+        Input::Replay(_) => panic!("a replay"),
+    }
+}
+
+#[test]
+fn defaults_complete_a_target() {
+    let config = Config::resolve(flags("--comm java"), None).unwrap();
+    assert_eq!(config.output, Some("joular-out".into()));
+    assert_eq!((config.flush, config.top, config.screen), (Duration::from_secs(30), 20, Screen::Table));
+    assert_eq!((config.idle, config.idle_milliwatts), (None, None));
+    let live = live(&config);
+    assert_eq!((live.duration, live.interval, live.frequency), (None, Duration::from_secs(1), 99));
+    assert_eq!(live.energy.choice, EnergyChoice::Auto);
+    assert_eq!(live.energy.powercap_root, PathBuf::from("/sys/class/powercap"));
+    assert_eq!(live.energy.cpuinfo, PathBuf::from("/proc/cpuinfo"));
+    assert!(live.selection.matches(Pid(1), "java"));
+}
+
+#[test]
+fn flags_override_the_file_and_the_file_overrides_defaults() {
+    let text = "comm = ['java']\ninterval = '2s'\nfrequency = 199\nidle-watts = 12\noutput = 'a'\nquiet = true\n";
+    let config = resolved("--interval 500ms --pid 7 --no-output --json", text).unwrap();
+    let live = live(&config);
+    assert_eq!((live.interval, live.frequency), (Duration::from_millis(500), 199));
+    assert!(live.selection.matches(Pid(7), "x") && !live.selection.matches(Pid(8), "java"));
+    assert_eq!((config.output, config.screen), (None, Screen::Json));
+    assert_eq!(config.idle_milliwatts, Some(12_000));
+}
+
+#[test]
+fn a_replay_takes_what_the_recording_does_not_fix() {
+    let config = resolved("--replay run.jrec --idle spread", "comm = ['java']\nfrequency = 5\n").unwrap();
+    assert!(matches!(config.input, Input::Replay(path) if path.as_os_str() == "run.jrec"));
+    assert_eq!(config.idle, Some(IdlePolicy::Spread));
+}
+
+#[test]
+fn energy_options_are_passed_on() {
+    let config = Config::resolve(flags("--all --energy watts --energy-file p --model-watts 1:2 --proc-root /x"), None);
+    let config = config.unwrap();
+    let energy = &live(&config).energy;
+    assert_eq!((energy.choice.name(), energy.file.clone()), ("watts", Some("p".into())));
+    assert_eq!(energy.model_watts, Some(VcpuPower { idle_uw: 1_000_000, full_uw: 2_000_000 }));
+    assert_eq!(energy.cpuinfo, PathBuf::from("/x/cpuinfo"));
+}
+
+#[test]
+fn mistakes_on_the_command_line_name_the_flag() {
+    for (line, expected) in [
+        ("", "nothing to measure: say which processes, e.g. --comm java, --pid 1234 or --all"),
+        ("--comm java --pid 1", "--pid cannot be used with --comm: choose one of --comm, --pid, --all and --replay"),
+        ("--all --replay f", "--replay cannot be used with --all: choose one of --comm, --pid, --all and --replay"),
+        ("--replay f --frequency 9", "--frequency cannot be used with --replay: a recording fixes it"),
+        ("--all --output a --no-output", "--no-output cannot be used with --output: choose one"),
+        ("--all --json --quiet", "--quiet cannot be used with --json: choose one"),
+        (
+            "--all --energy model --energy-file p",
+            "--energy-file cannot be used with --energy: only auto, watts and powerjoular read a file",
+        ),
+        (
+            "--all --interval 10",
+            "--interval: \"10\" is not a time: write a whole number and a unit: 500ms, 10s, 2m, 1h",
+        ),
+        ("--all --interval 50ms", "--interval: \"50ms\" is not between 100ms and 60s"),
+        ("--all --interval 61s", "--interval: \"61s\" is not between 100ms and 60s"),
+        ("--all --duration 0s", "--duration: must be longer than 0"),
+        ("--all --flush 0s", "--flush: \"0s\" is not between 1s and 3600s"),
+        ("--all --frequency 0", "--frequency: 0 is not between 1 and 10000"),
+        ("--all --frequency 10001", "--frequency: 10001 is not between 1 and 10000"),
+        ("--all --top 0", "--top: 0 is not between 1 and 1000"),
+        ("--pid 0", "--pid: 0 is not a process: ids start at 1"),
+        ("--comm [", "--comm: \"[\": not a pattern: unclosed character class; missing ']'"),
+        ("--all --idle lazy", "--idle: no such policy: use separate or spread"),
+        ("--all --idle-watts NaN", "--idle-watts: NaN is not between 0 and 10000 watts"),
+        (
+            "--all --model-watts 5",
+            "--model-watts: \"5\": not IDLE:FULL in watts per vCPU with 0 ≤ IDLE ≤ FULL ≤ 1000, e.g. 0.7:3.5",
+        ),
+        (
+            "--all --energy rapl",
+            "--energy: \"rapl\": no such energy source: use one of auto, powercap, powerjoular, watts, model",
+        ),
+    ] {
+        assert_eq!(Config::resolve(flags(line), None).unwrap_err().to_string(), expected, "{line}");
+    }
+}
+
+#[test]
+fn mistakes_in_the_file_name_file_line_and_key() {
+    for (text, expected) in [
+        ("all = true\n\n  interval='1'\n", "run.toml:3: interval: \"1\" is not a time"),
+        ("all = true\n\"top\" = 0\n", "run.toml:2: top: 0 is not between 1 and 1000"),
+        ("comm = ['a']\npid = [1]\n", "run.toml:2: pid cannot be used with run.toml:1: comm: choose one"),
+        ("quiet = true\n", "nothing to measure"),
+    ] {
+        let message = resolved("", text).unwrap_err().to_string();
+        assert!(message.starts_with(expected), "{text:?}: {message}");
+    }
+}
+
+#[test]
+fn malformed_files_name_the_line() {
+    for (text, line, part) in [
+        ("comm = ['a']\nfrequncy = 9\n", 2, "unknown field `frequncy`"),
+        ("frequency = 'fast'\n", 1, "invalid type"),
+        ("frequency = -1\n", 1, "invalid value"),
+        ("\n\ncomm = [\n", 3, ""),
+        ("comm = 'a'\ncomm = 'b'\n", 2, "duplicate key"),
+        ("config = 'other.toml'\n", 1, "unknown field `config`"),
+        ("\u{0}", 1, ""),
+    ] {
+        let error = ConfigFile::parse("run.toml".into(), text.into()).unwrap_err();
+        let ConfigError::Syntax { line: found, message, .. } = &error else { panic!("{error}") };
+        assert_eq!(*found, line, "{text:?}: {error}");
+        assert!(message.contains(part) && !message.contains('\n'), "{text:?}: {error}");
+    }
+}
+
+#[test]
+fn files_that_cannot_be_read_are_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("absent.toml");
+    let message = ConfigFile::read(&path).unwrap_err().to_string();
+    assert!(message.contains("absent.toml") && message.ends_with("check --config"), "{message}");
+    std::fs::write(&path, vec![b'#'; 2 << 20]).unwrap();
+    assert!(matches!(ConfigFile::read(&path), Err(ConfigError::File { .. })));
+    std::fs::write(&path, "all = true\n").unwrap();
+    let loaded = Config::load(Flags { config: Some(path), ..Flags::default() }).unwrap();
+    assert!(live(&loaded).selection.is_all());
+}
+
+#[test]
+fn every_flag_is_a_key_of_the_file() {
+    let message = ConfigFile::parse(String::new(), "x = 1".into()).unwrap_err().to_string();
+    for argument in Cli::command().get_arguments() {
+        let name = argument.get_long().unwrap();
+        if !["config", "help", "version"].contains(&name) {
+            assert!(message.contains(&format!("`{name}`")), "{name}: {message}");
+        }
+    }
+}
+
+proptest::proptest! {
+    #[test]
+    fn no_text_panics(text in ".{0,200}") {
+        if let Ok(file) = ConfigFile::parse("f".into(), text) {
+            let _ = Config::resolve(Flags::default(), Some(file));
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! `joular-bpf doctor`: everything a recording needs, checked beforehand.
+
+use std::{io, io::Write, path::Path};
+
+use serde::Serialize;
+
+use crate::{
+    cli::Exit,
+    energy::{self, EnergyOptions},
+    events::Runtime,
+    kernel::{
+        LoadOptions, Programs,
+        cpus::CPU_ROOT,
+        features::{self, Check, Verdict},
+    },
+    procs::proc_files::ProcFiles,
+};
+
+#[derive(Serialize)]
+struct Row<'a> {
+    check: &'a str,
+    verdict: &'static str,
+    found: &'a str,
+    advice: Option<&'a str>,
+}
+
+/// Runs every check and writes what it found; the exit code is the one a
+/// recording would end with.
+pub fn run(out: &mut impl Write, proc_root: &Path, options: &EnergyOptions, json: bool) -> io::Result<Exit> {
+    let mut checks = features::checks();
+    if checks.iter().all(|check| matches!(check.verdict, Verdict::Good | Verdict::Limited)) {
+        checks.push(programs());
+    }
+    checks.push(energy_source(options));
+    checks.push(java_processes(proc_root));
+    if json {
+        write_json(out, &checks)?
+    } else {
+        write_text(out, &checks)?
+    }
+    Ok(exit(&checks))
+}
+
+fn exit(checks: &[Check]) -> Exit {
+    let has = |verdict| checks.iter().any(|check| check.verdict == verdict);
+    if has(Verdict::MissingPrivilege) {
+        Exit::Privileges
+    } else if has(Verdict::MissingFeature) {
+        Exit::KernelFeature
+    } else {
+        Exit::Success
+    }
+}
+
+/// The proof of the pudding: loads the programs and lets them go again.
+fn programs() -> Check {
+    let options =
+        LoadOptions { frequency_hz: 99, interval_ns: 1_000_000_000, all_targets: false, cpu_root: CPU_ROOT.into() };
+    match Programs::load(options) {
+        Ok(_) => Check::new("eBPF programs", Verdict::Good, "they load and pass the verifier", None),
+        Err(error) => {
+            let verdict = if error.is_permission() { Verdict::MissingPrivilege } else { Verdict::MissingFeature };
+            Check::new("eBPF programs", verdict, error.to_string(), None)
+        }
+    }
+}
+
+fn energy_source(options: &EnergyOptions) -> Check {
+    match energy::select(options) {
+        Ok(selected) => {
+            let modelled =
+                selected.source.domains().iter().all(|domain| domain.label == energy::domain::Label::Modelled);
+            let verdict = if modelled { Verdict::Limited } else { Verdict::Good };
+            Check::new("energy", verdict, format!("{}: {}", selected.source.name(), selected.reason), None)
+        }
+        Err(error) => Check::new("energy", Verdict::MissingFeature, error.to_string(), None),
+    }
+}
+
+fn java_processes(proc_root: &Path) -> Check {
+    let files = ProcFiles::new(proc_root);
+    let jvms = files
+        .pids()
+        .into_iter()
+        .filter_map(|pid| files.process(pid))
+        .filter(|process| matches!(process.runtime, Runtime::Jvm { .. }))
+        .count();
+    let found = match jvms {
+        0 => "none running now; those that start later are found too".to_owned(),
+        count => format!("{count} running"),
+    };
+    Check::new("JVMs", Verdict::Good, found, None)
+}
+
+const fn verdict_name(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Good => "ok",
+        Verdict::Limited => "limited",
+        Verdict::MissingPrivilege | Verdict::MissingFeature => "FAILS",
+    }
+}
+
+fn write_text(out: &mut impl Write, checks: &[Check]) -> io::Result<()> {
+    for check in checks {
+        writeln!(out, "{:<8} {:<20} {}", verdict_name(check.verdict), check.name, check.found)?;
+        if let Some(advice) = &check.advice {
+            writeln!(out, "{:29} → {advice}", "")?;
+        }
+    }
+    Ok(())
+}
+
+fn write_json(out: &mut impl Write, checks: &[Check]) -> io::Result<()> {
+    let rows: Vec<Row<'_>> = checks
+        .iter()
+        .map(|check| Row {
+            check: check.name,
+            verdict: verdict_name(check.verdict),
+            found: &check.found,
+            advice: check.advice.as_deref(),
+        })
+        .collect();
+    serde_json::to_writer_pretty(&mut *out, &rows)?;
+    writeln!(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(verdict: Verdict) -> Check {
+        Check::new("x", verdict, "found", Some("do this"))
+    }
+
+    #[test]
+    fn the_worst_check_decides_the_exit_code() {
+        for (verdicts, expected) in [
+            (vec![Verdict::Good, Verdict::Limited], Exit::Success),
+            (vec![Verdict::MissingFeature, Verdict::Good], Exit::KernelFeature),
+            (vec![Verdict::MissingFeature, Verdict::MissingPrivilege], Exit::Privileges),
+        ] {
+            let checks: Vec<Check> = verdicts.into_iter().map(check).collect();
+            assert_eq!(exit(&checks), expected);
+        }
+    }
+
+    #[test]
+    fn a_failed_check_says_what_to_do() {
+        let mut out = Vec::new();
+        write_text(&mut out, &[check(Verdict::MissingFeature)]).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert!(text.contains("FAILS") && text.contains("→ do this"), "{text}");
+    }
+}

@@ -1,0 +1,233 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::energy::domain::Label;
+
+const SECOND: u64 = 1_000_000_000;
+/// A real register: 2³² steps of 61.035 µJ, of which the unit rounds to 61.
+const RANGE: u64 = 262_143_328_850;
+const UNIT: u64 = 61;
+
+fn domain(meter: Meter, socket: Option<u32>) -> Domain {
+    Domain { name: "test".into(), socket, source: "test".into(), label: Label::Measured, meter }
+}
+
+fn counter(range_uj: u64, max_watts: u32) -> Meter {
+    Meter::Counter { range_uj, unit_uj: UNIT, max_watts }
+}
+
+fn good(measured: u64) -> Delta {
+    Delta { measured: MicroJoules(measured), ..Delta::default() }
+}
+
+fn failed() -> Delta {
+    Delta { read_failed: true, ..Delta::default() }
+}
+
+fn uncertain(measured: u64) -> Delta {
+    Delta { ambiguous: true, ..good(measured) }
+}
+
+/// Reads at `(seconds, reading)`, the first of which is the starting point.
+#[track_caller]
+fn check(meter: Meter, reads: &[(u64, Reading)], expected: &[Delta]) {
+    let mut meters = Meters::new(&[domain(meter, None)]);
+    let (first, rest) = reads.split_first().unwrap();
+    meters.start(MonotonicNs(first.0 * SECOND), std::slice::from_ref(&first.1));
+    let deltas: Vec<Delta> = rest
+        .iter()
+        .flat_map(|(at, reading)| meters.advance(MonotonicNs(at * SECOND), std::slice::from_ref(reading), SECOND, &[]))
+        .collect();
+    assert_eq!(deltas, expected);
+}
+
+fn uj(value: u64) -> Reading {
+    Reading::CounterUj(value)
+}
+
+fn failure() -> Reading {
+    Reading::Failed("EIO".into())
+}
+
+#[test]
+fn a_counter_that_advances() {
+    check(counter(RANGE, 500), &[(0, uj(1_000)), (1, uj(50_001_000))], &[good(50_000_000)]);
+}
+
+#[test]
+fn a_counter_that_stands_still() {
+    check(counter(RANGE, 500), &[(0, uj(7)), (1, uj(7)), (2, uj(7))], &[good(0), good(0)]);
+}
+
+#[test]
+fn a_wrap_counts_the_step_from_the_last_value_to_zero() {
+    check(counter(RANGE, 500), &[(0, uj(RANGE)), (1, uj(0))], &[good(UNIT)]);
+    check(counter(RANGE, 500), &[(0, uj(RANGE - 10_000_000)), (1, uj(5_000_000))], &[good(15_000_000 + UNIT)]);
+}
+
+#[test]
+fn a_failed_read_merges_windows() {
+    let merged = Delta { merged: 3, ..good(30_000_000) };
+    let reads = [(0, uj(0)), (1, failure()), (2, failure()), (3, uj(30_000_000)), (4, uj(40_000_000))];
+    check(counter(RANGE, 500), &reads, &[failed(), failed(), merged, good(10_000_000)]);
+}
+
+#[test]
+fn a_reading_of_another_kind_or_none_is_a_failed_read() {
+    check(counter(RANGE, 500), &[(0, uj(0)), (1, Reading::PowerUw(5))], &[failed()]);
+    let mut meters = Meters::new(&[domain(counter(RANGE, 500), None)]);
+    assert_eq!(meters.advance(MonotonicNs(0), &[], SECOND, &[]), [failed()]);
+}
+
+#[test]
+fn a_gap_longer_than_a_wrap_is_ambiguous() {
+    // 500 W need 524 s for the whole range.
+    check(counter(RANGE, 500), &[(0, uj(0)), (600, uj(1_000))], &[uncertain(1_000)]);
+    check(counter(RANGE, 500), &[(0, uj(0)), (500, uj(1_000))], &[good(1_000)]);
+}
+
+#[test]
+fn a_jump_backwards_is_not_energy_and_sets_a_new_base() {
+    let reads = [(0, uj(100_000_000_000)), (1, uj(3_000_000)), (2, uj(4_000_000))];
+    check(counter(RANGE, 500), &reads, &[uncertain(0), good(1_000_000)]);
+}
+
+#[test]
+fn a_jump_forwards_is_not_energy_and_sets_a_new_base() {
+    let reads = [(0, uj(0)), (1, uj(100_000_000_000)), (2, uj(100_001_000_000))];
+    check(counter(RANGE, 500), &reads, &[uncertain(0), good(1_000_000)]);
+}
+
+#[test]
+fn without_a_range_backwards_is_ambiguous_and_long_gaps_are_not() {
+    check(counter(0, 500), &[(0, uj(500)), (1, uj(400)), (2, uj(450))], &[uncertain(0), good(50)]);
+    check(counter(0, 500), &[(0, uj(0)), (9_000, uj(1_000))], &[good(1_000)]);
+}
+
+#[test]
+fn values_beyond_the_range_are_ambiguous() {
+    check(counter(RANGE, 500), &[(0, uj(u64::MAX)), (1, uj(0))], &[uncertain(0)]);
+    check(counter(u64::MAX, u32::MAX), &[(0, uj(u64::MAX)), (u64::MAX / SECOND, uj(5))], &[uncertain(5)]);
+}
+
+#[test]
+fn without_a_starting_point_the_first_reading_becomes_it() {
+    let reads = [(0, failure()), (1, uj(1_000)), (2, uj(3_000))];
+    check(counter(RANGE, 500), &reads, &[uncertain(0), good(2_000)]);
+}
+
+#[test]
+fn time_that_does_not_advance_allows_only_the_update_step() {
+    check(counter(RANGE, 500), &[(1, uj(0)), (1, uj(1_000))], &[good(1_000)]);
+    check(counter(RANGE, 500), &[(1, uj(0)), (0, uj(90_000_000))], &[uncertain(0)]);
+}
+
+fn uw(value: u64) -> Reading {
+    Reading::PowerUw(value)
+}
+
+#[test]
+fn power_is_the_mean_of_two_readings_over_real_time() {
+    check(Meter::Power, &[(0, uw(10_000_000)), (1, uw(20_000_000))], &[good(15_000_000)]);
+    check(Meter::Power, &[(0, uw(10_000_000)), (3, uw(10_000_000))], &[good(30_000_000)]);
+}
+
+#[test]
+fn power_merges_windows_too() {
+    let merged = Delta { merged: 2, ..good(20_000_000) };
+    check(Meter::Power, &[(0, uw(10_000_000)), (1, failure()), (2, uw(10_000_000))], &[failed(), merged]);
+}
+
+#[test]
+fn half_microjoules_of_power_are_not_lost() {
+    let reads: Vec<_> = (0..=4).map(|second| (second, uw(second % 2))).collect();
+    check(Meter::Power, &reads, &[good(0), good(1), good(0), good(1)]);
+}
+
+#[test]
+fn absurd_power_saturates() {
+    let mut meters = Meters::new(&[domain(Meter::Power, None)]);
+    meters.start(MonotonicNs(0), &[uw(u64::MAX)]);
+    let deltas = meters.advance(MonotonicNs(u64::MAX), &[uw(u64::MAX)], SECOND, &[]);
+    assert_eq!(deltas, [good(u64::MAX)]);
+}
+
+#[test]
+fn a_model_is_linear_between_idle_and_full() {
+    let load = [SocketLoad { socket: 0, cpus: 2, busy_ns: SECOND }, SocketLoad { socket: 1, cpus: 2, busy_ns: 0 }];
+    let model = Meter::Model { idle_uw: 500_000, full_uw: 2_000_000 };
+    let expected = |measured, floor| Delta { static_floor: Some(MicroJoules(floor)), ..good(measured) };
+    for (socket, delta) in [
+        (None, expected(3_500_000, 2_000_000)),
+        (Some(0), expected(2_500_000, 1_000_000)),
+        (Some(1), expected(1_000_000, 1_000_000)),
+        (Some(7), expected(0, 0)),
+    ] {
+        let mut meters = Meters::new(&[domain(model, socket)]);
+        assert_eq!(meters.advance(MonotonicNs(0), &[Reading::Modelled], SECOND, &load), [delta], "{socket:?}");
+    }
+}
+
+#[test]
+fn a_model_whose_full_is_below_idle_never_goes_negative() {
+    let mut meters = Meters::new(&[domain(Meter::Model { idle_uw: u64::MAX, full_uw: 1 }, None)]);
+    let load = [SocketLoad { socket: 0, cpus: u32::MAX, busy_ns: u64::MAX }];
+    let delta = meters.advance(MonotonicNs(0), &[], u64::MAX, &load)[0];
+    assert_eq!(delta.static_floor, Some(delta.measured));
+}
+
+proptest! {
+    /// Whatever wraps and however many reads fail: the sum is what was used.
+    #[test]
+    fn counter_deltas_sum_to_the_true_total(
+        start in 0..=1_000_000_u64,
+        // (µJ used in this window, whether its read fails)
+        windows in proptest::collection::vec((0..200_000_u64, any::<bool>()), 1..200),
+    ) {
+        let range = 1_000_000;
+        let modulus = range + UNIT;
+        // One joule of range at 1 W: at most 2 windows may go unread in a row.
+        let mut meters = Meters::new(&[domain(counter(range, 1), None)]);
+        meters.start(MonotonicNs(0), &[uj(start)]);
+        let (mut used, mut seen, mut unread) = (0, 0, 0);
+        for (index, (amount, fails)) in windows.iter().enumerate() {
+            used += amount;
+            let last = index + 1 == windows.len();
+            let fails = *fails && unread < 2 && !last;
+            unread = if fails { unread + 1 } else { 0 };
+            let reading = if fails { failure() } else { uj((start + used) % modulus) };
+            // 0.25 s per window: up to 0.8 W.
+            let at = MonotonicNs((index as u64 + 1) * SECOND / 4);
+            let delta = meters.advance(at, &[reading], SECOND / 4, &[])[0];
+            prop_assert!(!delta.ambiguous);
+            prop_assert_eq!(delta.read_failed, fails);
+            seen += delta.measured.0;
+        }
+        prop_assert_eq!(seen, used);
+    }
+
+    #[test]
+    fn power_loses_less_than_one_microjoule_over_time(
+        powers in proptest::collection::vec((0..100_000_000_000_u64, 1..5_000_000_000_u64), 2..100),
+    ) {
+        let mut meters = Meters::new(&[domain(Meter::Power, None)]);
+        let (mut at, mut before, mut doubled, mut seen) = (0, powers[0].0, 0_u128, 0_u128);
+        meters.start(MonotonicNs(0), &[uw(before)]);
+        for (power, elapsed) in &powers[1..] {
+            at += elapsed;
+            doubled += u128::from(before + power) * u128::from(*elapsed);
+            seen += u128::from(meters.advance(MonotonicNs(at), &[uw(*power)], SECOND, &[])[0].measured.0);
+            before = *power;
+        }
+        prop_assert_eq!(seen, doubled / (2 * UW_NS_PER_UJ));
+    }
+
+    #[test]
+    fn no_reading_panics(values in proptest::collection::vec((any::<u64>(), any::<u64>()), 0..20), range: u64, unit: u64, watts: u32) {
+        let meter = Meter::Counter { range_uj: range, unit_uj: unit, max_watts: watts };
+        let mut meters = Meters::new(&[domain(meter, None), domain(Meter::Power, Some(1))]);
+        for (at, value) in values {
+            meters.advance(MonotonicNs(at), &[uj(value), uw(value)], at, &[]);
+        }
+    }
+}

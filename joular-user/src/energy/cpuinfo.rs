@@ -1,0 +1,80 @@
+//! Which processor this is, from the text of `/proc/cpuinfo`.
+//!
+//! In virtual machines the model name is often blank or just "AMD EPYC", but
+//! vendor, family, model and stepping come from the CPUID instruction and are
+//! what the micro-architecture is known by.
+
+/// The numbers that identify a processor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CpuIdentity {
+    X86 { vendor: String, family: u32, model: u32, stepping: u32 },
+    Arm { implementer: u32, part: u32 },
+}
+
+impl CpuIdentity {
+    /// From the first processor's paragraph; `None` if it has neither.
+    pub fn parse(cpuinfo: &str) -> Option<Self> {
+        let field = |name: &str| {
+            let first = cpuinfo.lines().take_while(|line| !line.trim().is_empty());
+            let mut pairs = first.filter_map(|line| line.split_once(':'));
+            pairs.find(|(key, _)| key.trim() == name).map(|(_, value)| value.trim())
+        };
+        let number = |name| field(name).and_then(parse_number);
+        if let Some(implementer) = number("CPU implementer") {
+            return Some(Self::Arm { implementer, part: number("CPU part")? });
+        }
+        Some(Self::X86 {
+            vendor: field("vendor_id")?.to_owned(),
+            family: number("cpu family")?,
+            model: number("model")?,
+            stepping: number("stepping").unwrap_or(0),
+        })
+    }
+}
+
+/// Decimal, or hexadecimal after `0x`.
+fn parse_number(text: &str) -> Option<u32> {
+    match text.strip_prefix("0x") {
+        Some(digits) => u32::from_str_radix(digits, 16).ok(),
+        None => text.parse().ok(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_paragraph_identifies_the_processor() {
+        let x86 = |vendor: &str, family, model, stepping| {
+            Some(CpuIdentity::X86 { vendor: vendor.to_owned(), family, model, stepping })
+        };
+        for (text, expected) in [
+            (
+                "processor\t: 0\nvendor_id\t: AuthenticAMD\ncpu family\t: 25\nmodel\t\t: 17\nmodel name\t: AMD EPYC\nstepping\t: 1\n",
+                x86("AuthenticAMD", 25, 17, 1),
+            ),
+            (
+                "vendor_id: GenuineIntel\ncpu family: 6\nmodel: 85\nstepping: 7\n\nvendor_id: x\n",
+                x86("GenuineIntel", 6, 85, 7),
+            ),
+            (
+                "processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd0c\n",
+                Some(CpuIdentity::Arm { implementer: 0x41, part: 0xd0c }),
+            ),
+            ("vendor_id: GenuineIntel\ncpu family: six\nmodel: 85\n", None),
+            ("processor: 0\n\nvendor_id: GenuineIntel\ncpu family: 6\nmodel: 85\n", None),
+            ("", None),
+            (":::\n:\n", None),
+        ] {
+            assert_eq!(CpuIdentity::parse(text), expected, "{text:?}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_text_panics(text in "((vendor_id|model|cpu family|CPU part|CPU implementer)\\t*: (0x)?[0-9a-z]{0,9}\\n){0,6}|.{0,60}") {
+            let _ = CpuIdentity::parse(&text);
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Linux powercap: the RAPL counters of Intel and AMD processors.
+//!
+//! `energy_uj` of a zone is a 32-bit register × unit, in µJ, that advances
+//! about every millisecond and restarts at 0 after `max_energy_range_uj`. Since
+//! 2020 (PLATYPUS, CVE-2020-8694) only root may read it. Which zones make
+//! disjoint domains is decided in [`zones`]; here they are opened and read.
+
+mod counter_file;
+mod zones;
+
+use std::path::Path;
+
+use thiserror::Error;
+
+use self::{counter_file::CounterFile, zones::Zone};
+use super::{
+    EnergySource,
+    domain::{Domain, Label, Meter, Reading},
+};
+
+/// Name of this source in `--energy` and in data sets.
+pub const NAME: &str = "powercap";
+
+/// Where Linux keeps the zones.
+pub const DEFAULT_ROOT: &str = "/sys/class/powercap";
+
+/// Why powercap cannot be used.
+#[derive(Debug, Error)]
+pub enum PowercapError {
+    #[error("listing {path}: {cause}: this kernel or virtual machine offers no energy counters; use --energy model")]
+    NoRoot { path: String, cause: std::io::Error },
+    #[error(
+        "looking for energy zones in {path}: no package or psys zone: load the intel_rapl_msr module or use --energy model"
+    )]
+    NoZones { path: String },
+    /// One counter could not be read; says which, why and what to do.
+    #[error("{0}")]
+    Unreadable(String),
+}
+
+/// The counters of a machine's packages and memory.
+#[derive(Debug)]
+pub struct Powercap {
+    domains: Vec<Domain>,
+    counters: Vec<CounterFile>,
+}
+
+impl Powercap {
+    /// Finds the zones below `root` and reads each once.
+    ///
+    /// # Errors
+    /// If there is no zone to use, if permission to read any is missing, or if
+    /// none can be read. A zone that fails otherwise stays: its failed reads
+    /// are reported window by window, and it may come back.
+    pub fn open(root: &Path) -> Result<Self, PowercapError> {
+        let mut zones =
+            zones::discover(root).map_err(|cause| PowercapError::NoRoot { path: root.display().to_string(), cause })?;
+        zones::drop_mirrored_dies(&mut zones);
+        if zones.is_empty() {
+            return Err(PowercapError::NoZones { path: root.display().to_string() });
+        }
+        let mut counters: Vec<CounterFile> = zones.iter().map(Zone::counter).collect();
+        let failures: Vec<_> = counters.iter_mut().filter_map(|counter| counter.read().err()).collect();
+        let denied = failures.iter().find(|failure| failure.is_permission_denied());
+        let hopeless = (failures.len() == counters.len()).then(|| failures.first()).flatten();
+        if let Some(failure) = denied.or(hopeless) {
+            return Err(PowercapError::Unreadable(failure.to_string()));
+        }
+        Ok(Self { domains: zones.iter().map(domain).collect(), counters })
+    }
+}
+
+impl EnergySource for Powercap {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn domains(&self) -> &[Domain] {
+        &self.domains
+    }
+
+    fn read(&mut self) -> Vec<Reading> {
+        let read = |counter: &mut CounterFile| match counter.read() {
+            Ok(value) => Reading::CounterUj(value),
+            Err(failure) => Reading::Failed(failure.to_string()),
+        };
+        self.counters.iter_mut().map(read).collect()
+    }
+}
+
+fn domain(zone: &Zone) -> Domain {
+    Domain {
+        name: zone.kind.name().to_owned(),
+        socket: zone.socket,
+        source: NAME.to_owned(),
+        label: Label::Measured,
+        meter: Meter::Counter {
+            range_uj: zone.range_uj,
+            unit_uj: unit_uj(zone.range_uj),
+            max_watts: zone.kind.max_watts(),
+        },
+    }
+}
+
+/// One step of the register: the range is 2³² − 1 of them. The step is not a
+/// whole number of µJ (2⁻¹⁴ J is 61.04), so it is rounded; at least 1.
+fn unit_uj(range_uj: u64) -> u64 {
+    const STEPS: u64 = 0xffff_ffff;
+    (range_uj.saturating_add(STEPS / 2) / STEPS).max(1)
+}
+
+#[cfg(test)]
+mod fake_tree;
+#[cfg(test)]
+mod tests;

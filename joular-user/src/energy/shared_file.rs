@@ -1,0 +1,285 @@
+//! A file in which someone else reports power: how a virtual machine learns
+//! from its host what it draws, in the two formats that JoularJX reads.
+//!
+//! - `watts`: one number, replaced with each report.
+//! - `powerjoular`: CSV lines `timestamp, utilisation, watts`, as PowerJoular
+//!   writes them; the last line counts.
+//!
+//! The file belongs to another machine, so nothing in it is trusted: at most
+//! its last 4 KiB are read, a power must be a number between 0 and 100 kW, and
+//! a file that is no longer written is a failed read, not a constant power.
+
+use std::{
+    fs::{File, Metadata, OpenOptions},
+    io,
+    os::unix::fs::{FileExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+    time::{Duration, SystemTime},
+};
+
+use thiserror::Error;
+
+use super::{
+    EnergySource,
+    domain::{Domain, Label, Meter, Reading},
+    watts::{WattsError, parse_microwatts},
+};
+
+/// How much of the file's end is read.
+const TAIL_BYTES: u64 = 4096;
+
+/// Age from which on a report no longer says anything about now. Both writers
+/// report once a second.
+const STALE_AFTER: Duration = Duration::from_secs(10);
+
+/// How the file is laid out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    Watts,
+    PowerJoular,
+}
+
+impl Format {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Watts => "watts",
+            Self::PowerJoular => "powerjoular",
+        }
+    }
+}
+
+/// Why a report could not be read.
+#[derive(Debug, Error)]
+pub enum SharedFileError {
+    #[error("reading {path}: {cause}: check --energy-file")]
+    Io { path: String, cause: io::Error },
+    #[error("reading {path}: not a regular file: check --energy-file")]
+    NotAFile { path: String },
+    #[error("reading {path}: not updated for {seconds} s: is whatever writes it still running?")]
+    Stale { path: String, seconds: u64 },
+    #[error("reading {path} as {format}: {cause}")]
+    Malformed { path: String, format: &'static str, cause: LineError },
+}
+
+/// What is wrong with the text of a report.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum LineError {
+    #[error("the file is empty")]
+    Empty,
+    #[error("the last line has {0} fields, not the 3 of \"timestamp, utilisation, watts\"")]
+    TooFewFields(usize),
+    #[error(transparent)]
+    Watts(#[from] WattsError),
+}
+
+/// A power file, read anew for each window.
+#[derive(Debug)]
+pub struct SharedFile {
+    path: PathBuf,
+    format: Format,
+    domains: [Domain; 1],
+}
+
+impl SharedFile {
+    /// Reads the file once to see that it can be used.
+    ///
+    /// # Errors
+    /// If there is no current report in this format.
+    pub fn open(path: &Path, format: Format) -> Result<Self, SharedFileError> {
+        read_report(path, format)?;
+        let domain = Domain {
+            name: "machine".to_owned(),
+            socket: None,
+            source: format.name().to_owned(),
+            label: Label::Reported,
+            meter: Meter::Power,
+        };
+        Ok(Self { path: path.to_owned(), format, domains: [domain] })
+    }
+}
+
+impl EnergySource for SharedFile {
+    fn name(&self) -> &'static str {
+        self.format.name()
+    }
+
+    fn domains(&self) -> &[Domain] {
+        &self.domains
+    }
+
+    fn read(&mut self) -> Vec<Reading> {
+        vec![match read_report(&self.path, self.format) {
+            Ok(microwatts) => Reading::PowerUw(microwatts),
+            Err(failure) => Reading::Failed(failure.to_string()),
+        }]
+    }
+}
+
+/// The power reported last, µW.
+fn read_report(path: &Path, format: Format) -> Result<u64, SharedFileError> {
+    let shown = || path.display().to_string();
+    let io = |cause| SharedFileError::Io { path: shown(), cause };
+    // Opening a pipe would wait for its writer.
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path).map_err(io)?;
+    let metadata = file.metadata().map_err(io)?;
+    if !metadata.is_file() {
+        return Err(SharedFileError::NotAFile { path: shown() });
+    }
+    if let Some(age) = age(&metadata).filter(|age| *age > STALE_AFTER) {
+        return Err(SharedFileError::Stale { path: shown(), seconds: age.as_secs() });
+    }
+    let tail = read_tail(&file, metadata.len()).map_err(io)?;
+    parse_report(&String::from_utf8_lossy(&tail), format).map_err(|cause| SharedFileError::Malformed {
+        path: shown(),
+        format: format.name(),
+        cause,
+    })
+}
+
+/// Time since the last write; `None` if the clocks disagree, as they may
+/// between a host and its guest.
+fn age(metadata: &Metadata) -> Option<Duration> {
+    SystemTime::now().duration_since(metadata.modified().ok()?).ok()
+}
+
+fn read_tail(file: &File, length: u64) -> io::Result<Vec<u8>> {
+    let mut tail = vec![0; usize::try_from(length.min(TAIL_BYTES)).unwrap_or(0)];
+    let mut filled = 0;
+    let start = length.saturating_sub(TAIL_BYTES);
+    while let Some(rest) = tail.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+        match file.read_at(rest, start + filled as u64)? {
+            0 => break,
+            count => filled += count,
+        }
+    }
+    tail.truncate(filled);
+    Ok(tail)
+}
+
+/// The power in the last line of `text`, µW.
+fn parse_report(text: &str, format: Format) -> Result<u64, LineError> {
+    let line = last_line(text).ok_or(LineError::Empty)?;
+    // Where fields are separated by semicolons, commas are decimal.
+    let has_semicolons = line.contains(';');
+    let field = match format {
+        Format::Watts => line.trim_end_matches([';', ',']),
+        Format::PowerJoular => {
+            let mut fields = line.split(if has_semicolons { ';' } else { ',' });
+            fields.nth(2).ok_or_else(|| LineError::TooFewFields(line.split([';', ',']).count()))?
+        }
+    };
+    if has_semicolons || format == Format::Watts {
+        return Ok(parse_microwatts(&field.replacen(',', ".", 1))?);
+    }
+    Ok(parse_microwatts(field)?)
+}
+
+/// The last line that is whole. One without a line end may still be being
+/// written, so it counts only if there is no other.
+fn last_line(text: &str) -> Option<&str> {
+    let whole = text.rfind('\n').and_then(|end| text.get(..end));
+    let is_text = |line: &&str| !line.trim().is_empty();
+    whole.and_then(|whole| whole.lines().rfind(is_text)).or_else(|| text.lines().rfind(is_text)).map(str::trim)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(format: Format, text: &str, expected: Option<u64>) {
+        assert_eq!(parse_report(text, format).ok(), expected, "{text:?}");
+    }
+
+    #[test]
+    fn watts_is_one_number() {
+        for (text, expected) in [
+            ("12.5\n", Some(12_500_000)),
+            ("12.5", Some(12_500_000)),
+            ("  7 \r\n\n", Some(7_000_000)),
+            ("12,5\n", Some(12_500_000)),
+            ("1\n2\n", Some(2_000_000)),
+            ("", None),
+            ("\n\n", None),
+            ("NaN\n", None),
+            ("-1\n", None),
+            ("1e9\n", None),
+            ("1 2\n", None),
+        ] {
+            check(Format::Watts, text, expected);
+        }
+    }
+
+    #[test]
+    fn powerjoular_has_watts_in_the_third_field() {
+        for (text, expected) in [
+            ("2026-01-01 10:00:00,0.25,31.5\n", Some(31_500_000)),
+            ("2026-01-01 10:00:00,0.25,31.5,20.1,11.4\n", Some(31_500_000)),
+            ("2026-01-01 10:00:00; 0,25; 31,5\n", Some(31_500_000)),
+            ("Date,CPU Utilization,Total Power\nnow,0.1,5\n", Some(5_000_000)),
+            ("Date,CPU Utilization,Total Power\n", None),
+            ("a,0.1,5\nb,0.1,6\n", Some(6_000_000)),
+            ("a,0.1,5\nb,0.1,6", Some(5_000_000)),
+            ("b,0.1,6", Some(6_000_000)),
+            ("5\n", None),
+            ("a,0.1,inf\n", None),
+        ] {
+            check(Format::PowerJoular, text, expected);
+        }
+    }
+
+    fn written(text: &[u8]) -> (tempfile::TempDir, PathBuf) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("power");
+        std::fs::write(&path, text).unwrap();
+        (directory, path)
+    }
+
+    #[test]
+    fn only_the_end_of_a_long_file_is_read() {
+        let (_directory, path) = written("x,0.1,9.5\n".repeat(100_000).as_bytes());
+        let mut source = SharedFile::open(&path, Format::PowerJoular).unwrap();
+        assert_eq!(source.read(), [Reading::PowerUw(9_500_000)]);
+        assert_eq!(source.domains()[0].label, Label::Reported);
+    }
+
+    #[test]
+    fn a_file_that_is_no_longer_written_is_a_failed_read() {
+        let (_directory, path) = written(b"10\n");
+        let mut source = SharedFile::open(&path, Format::Watts).unwrap();
+        let file = OpenOptions::new().write(true).open(&path).unwrap();
+        file.set_modified(SystemTime::now() - Duration::from_secs(60)).unwrap();
+        let [Reading::Failed(message)] = &source.read()[..] else { panic!("a stale file was read") };
+        assert!(message.contains("not updated for 60 s"), "{message}");
+        file.set_modified(SystemTime::now() + Duration::from_secs(60)).unwrap();
+        assert_eq!(source.read(), [Reading::PowerUw(10_000_000)]);
+    }
+
+    #[test]
+    fn a_file_that_goes_away_and_comes_back() {
+        let (_directory, path) = written(b"10\n");
+        let mut source = SharedFile::open(&path, Format::Watts).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        assert!(matches!(source.read()[..], [Reading::Failed(_)]));
+        std::fs::write(&path, "11\n").unwrap();
+        assert_eq!(source.read(), [Reading::PowerUw(11_000_000)]);
+    }
+
+    #[test]
+    fn what_is_no_report_is_refused() {
+        let (directory, path) = written(&[0xff; 10_000]);
+        assert!(matches!(SharedFile::open(&path, Format::Watts), Err(SharedFileError::Malformed { .. })));
+        assert!(matches!(SharedFile::open(directory.path(), Format::Watts), Err(SharedFileError::NotAFile { .. })));
+        let absent = SharedFile::open(&directory.path().join("absent"), Format::Watts).unwrap_err().to_string();
+        assert!(absent.ends_with("check --energy-file"), "{absent}");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_report_panics_or_exceeds_the_limit(text in "[0-9a-z.,;\\n -]{0,60}|.{0,60}") {
+            for format in [Format::Watts, Format::PowerJoular] {
+                proptest::prop_assert!(parse_report(&text, format).unwrap_or(0) <= 100_000_000_000);
+            }
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! The two banks of counts, and the boundary between windows.
+//!
+//! A boundary is published a little before its time; when it has passed and
+//! every CPU has been made to account ([`super::Programs::pass_boundary`]), no
+//! program writes to the bank of the ended window any more and it is drained
+//! at leisure, while the other bank fills.
+
+use std::{collections::BTreeMap, os::fd::AsFd as _};
+
+use aya::{
+    Ebpf,
+    maps::{Array, HashMap, Map, MapData, MapError, PerCpuArray},
+};
+use joular_ebpf::abi::{BankTimes, Boundary, Loss, SampleKey, SampleSlot, ThreadKey, ThreadSlot, thread_flags};
+
+use super::{batch::Drain, programs::KernelError};
+use crate::{
+    events::{CpuTimes, LossCount, SampleCount, ThreadTime},
+    units::{MonotonicNs, Pid, Tid},
+};
+
+/// What a drained bank held.
+#[derive(Debug, Default)]
+pub struct BankContents {
+    pub threads: Vec<ThreadTime>,
+    pub samples: Vec<SampleCount>,
+    pub cpus: Vec<CpuTimes>,
+    pub losses: Vec<LossCount>,
+}
+
+/// Handles to the maps that user space reads and writes during a run.
+#[allow(missing_debug_implementations, reason = "aya's map types have none")]
+pub struct Banks {
+    boundary: Array<MapData, u64>,
+    /// Bank of the window that is filling.
+    bank: u32,
+    threads: [MapData; 2],
+    samples: [MapData; 2],
+    bank_times: PerCpuArray<MapData, BankTimes>,
+    losses: PerCpuArray<MapData, u64>,
+    targets: HashMap<MapData, u32, u32>,
+    known_stacks: HashMap<MapData, u64, u8>,
+    /// The kernel's counters only grow: their values when last read.
+    earlier_times: [Vec<BankTimes>; 2],
+    earlier_losses: BTreeMap<&'static str, u64>,
+    thread_drain: Drain<u64, ThreadSlot>,
+    sample_drain: Drain<SampleKey, SampleSlot>,
+}
+
+impl Banks {
+    pub(super) fn take(ebpf: &mut Ebpf) -> Result<Self, KernelError> {
+        Ok(Self {
+            boundary: take(ebpf, "BOUNDARY")?,
+            bank: 0,
+            threads: [take_hash(ebpf, "THREADS_0")?, take_hash(ebpf, "THREADS_1")?],
+            samples: [take_hash(ebpf, "SAMPLES_0")?, take_hash(ebpf, "SAMPLES_1")?],
+            bank_times: take(ebpf, "BANK_TIMES")?,
+            losses: take(ebpf, "LOSSES")?,
+            targets: take(ebpf, "TARGETS")?,
+            known_stacks: take(ebpf, "KNOWN_STACKS")?,
+            earlier_times: [Vec::new(), Vec::new()],
+            earlier_losses: BTreeMap::new(),
+            thread_drain: Drain::new(),
+            sample_drain: Drain::new(),
+        })
+    }
+
+    /// Announces that the next window starts at `start`, which must still be
+    /// ahead, and makes its bank the filling one.
+    pub fn publish_boundary(&mut self, start: MonotonicNs) -> Result<(), KernelError> {
+        self.bank ^= 1;
+        self.boundary
+            .set(0, Boundary::new(start.0, self.bank).0, 0)
+            .map_err(|source| map_error("writing", "BOUNDARY", source))
+    }
+
+    /// Empties the bank of the window that ended. Only after every CPU has
+    /// passed the boundary. `socket_of` gives the socket of a CPU.
+    pub fn drain_ended(&mut self, online: &[u32], socket_of: impl Fn(u32) -> u32) -> Result<BankContents, KernelError> {
+        let ended = self.bank ^ 1;
+        let mut contents = BankContents::default();
+        self.thread_drain
+            .drain(self.threads[ended as usize].fd().as_fd(), |key, slot| {
+                contents.threads.push(thread_time(key, &slot))
+            })
+            .map_err(|source| KernelError::Drain { map: "THREADS", source })?;
+        self.sample_drain
+            .drain(self.samples[ended as usize].fd().as_fd(), |key, slot| {
+                contents.samples.push(sample_count(&key, &slot))
+            })
+            .map_err(|source| KernelError::Drain { map: "SAMPLES", source })?;
+        // Hash order is arbitrary: recordings and outputs want a fixed one.
+        contents
+            .threads
+            .sort_unstable_by_key(|thread| (thread.pid, thread.tid, thread.start_boottime_ns, thread.socket));
+        contents.samples.sort_unstable_by_key(|sample| (sample.thread_key, sample.user_stack, sample.kernel_stack));
+        contents.cpus = self.cpu_times(ended, online, socket_of)?;
+        contents.losses = self.new_losses()?;
+        Ok(contents)
+    }
+
+    fn cpu_times(
+        &mut self,
+        bank: u32,
+        online: &[u32],
+        socket_of: impl Fn(u32) -> u32,
+    ) -> Result<Vec<CpuTimes>, KernelError> {
+        let values = self.bank_times.get(&bank, 0).map_err(|source| map_error("reading", "BANK_TIMES", source))?;
+        let earlier = &mut self.earlier_times[bank as usize];
+        earlier.resize(values.len(), BankTimes::default());
+        let mut cpus = Vec::with_capacity(online.len());
+        for (cpu, (now, before)) in values.iter().zip(earlier.iter_mut()).enumerate() {
+            let cpu = u32::try_from(cpu).unwrap_or(u32::MAX);
+            let times = CpuTimes {
+                cpu,
+                socket: socket_of(cpu),
+                busy_ns: now.busy_ns.saturating_sub(before.busy_ns),
+                idle_ns: now.idle_ns.saturating_sub(before.idle_ns),
+                unslotted_ns: now.unslotted_ns.saturating_sub(before.unslotted_ns),
+                switches: now.switches.saturating_sub(before.switches),
+            };
+            *before = *now;
+            if online.contains(&cpu) {
+                cpus.push(times);
+            }
+        }
+        Ok(cpus)
+    }
+
+    fn new_losses(&mut self) -> Result<Vec<LossCount>, KernelError> {
+        let mut losses = Vec::new();
+        for loss in Loss::ALL {
+            let values = self.losses.get(&(loss as u32), 0).map_err(|source| map_error("reading", "LOSSES", source))?;
+            let now: u64 = values.iter().fold(0, |sum, count| sum.wrapping_add(*count));
+            let before = self.earlier_losses.insert(loss.name(), now).unwrap_or(0);
+            if now > before {
+                losses.push(LossCount { cause: loss.name().to_owned(), count: now - before });
+            }
+        }
+        Ok(losses)
+    }
+
+    /// Wants stacks of a process.
+    pub fn add_target(&mut self, pid: Pid) -> Result<(), KernelError> {
+        self.targets.insert(pid.0, 1, 0).map_err(|source| map_error("writing", "TARGETS", source))
+    }
+
+    /// No longer wants them; a process that is not there is no error.
+    pub fn remove_target(&mut self, pid: Pid) {
+        let _ = self.targets.remove(&pid.0);
+    }
+
+    /// Makes the kernel send a stack's addresses again when it next occurs.
+    pub fn forget_stack(&mut self, id: u64) {
+        let _ = self.known_stacks.remove(&id);
+    }
+}
+
+fn thread_time(key: u64, slot: &ThreadSlot) -> ThreadTime {
+    let key = ThreadKey(key);
+    ThreadTime {
+        tid: Tid(key.tid()),
+        pid: Pid(slot.tgid),
+        socket: key.socket(),
+        start_boottime_ns: slot.start_boottime_ns,
+        is_kernel: slot.flags & thread_flags::KERNEL_THREAD != 0,
+        comm: slot.comm,
+        cpu_ns: slot.cpu_ns,
+        samples: slot.samples,
+        switches: slot.switches,
+    }
+}
+
+fn sample_count(key: &SampleKey, slot: &SampleSlot) -> SampleCount {
+    SampleCount {
+        tid: Tid(ThreadKey(key.thread).tid()),
+        pid: Pid(slot.tgid),
+        thread_key: key.thread,
+        user_stack: key.user,
+        kernel_stack: key.kernel,
+        count: slot.count,
+    }
+}
+
+fn take<M: TryFrom<Map, Error = MapError>>(ebpf: &mut Ebpf, name: &'static str) -> Result<M, KernelError> {
+    let map = ebpf.take_map(name).ok_or(KernelError::Missing { kind: "map", name })?;
+    M::try_from(map).map_err(|source| map_error("opening", name, source))
+}
+
+/// A hash map that is only ever drained in batches.
+fn take_hash(ebpf: &mut Ebpf, name: &'static str) -> Result<MapData, KernelError> {
+    match ebpf.take_map(name) {
+        Some(Map::HashMap(data)) => Ok(data),
+        _ => Err(KernelError::Missing { kind: "hash map", name }),
+    }
+}
+
+fn map_error(operation: &'static str, map: &'static str, source: MapError) -> KernelError {
+    KernelError::Map { operation, map, source: Box::new(source) }
+}

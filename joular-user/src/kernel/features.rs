@@ -1,0 +1,101 @@
+//! What this kernel and these privileges allow, each with what to do if not.
+
+use std::{fs, path::Path};
+
+use perf_event::{Builder, events::Hardware};
+
+use super::btf::{KernelTypes, VMLINUX_BTF};
+
+/// Result of one check.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Check {
+    pub name: &'static str,
+    pub verdict: Verdict,
+    /// What was found.
+    pub found: String,
+    /// What to do about it, where something can be done.
+    pub advice: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    Good,
+    /// Works, with less.
+    Limited,
+    /// joular-bpf cannot record like this: the process lacks privileges.
+    MissingPrivilege,
+    /// joular-bpf cannot record like this: the kernel lacks something.
+    MissingFeature,
+}
+
+impl Check {
+    pub fn new(name: &'static str, verdict: Verdict, found: impl Into<String>, advice: Option<&str>) -> Self {
+        Self { name, verdict, found: found.into(), advice: advice.map(str::to_owned) }
+    }
+}
+
+/// Whether hardware cycles can be counted: bare metal yes, most VMs no.
+pub fn has_cycles() -> bool {
+    Builder::new(Hardware::CPU_CYCLES).any_pid().one_cpu(0).build().is_ok()
+}
+
+/// All checks of the kernel side.
+pub fn checks() -> Vec<Check> {
+    vec![privileges(), kernel_version(), kernel_types(), sampling_event(), perf_paranoid()]
+}
+
+fn privileges() -> Check {
+    // CAP_SYS_ADMIN covers both; 38 is CAP_PERFMON, 39 CAP_BPF (linux/capability.h).
+    let effective = fs::read_to_string("/proc/self/status")
+        .ok()
+        .and_then(|status| {
+            let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"))?.trim().to_owned();
+            u64::from_str_radix(&line, 16).ok()
+        })
+        .unwrap_or(0);
+    let has = |bit: u32| effective >> bit & 1 == 1;
+    if has(21) || (has(38) && has(39)) {
+        Check::new("privileges", Verdict::Good, "CAP_BPF and CAP_PERFMON", None)
+    } else {
+        let advice = "run as root, e.g. `sudo joular-bpf …`, or grant CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH";
+        Check::new("privileges", Verdict::MissingPrivilege, "no CAP_BPF and CAP_PERFMON", Some(advice))
+    }
+}
+
+fn kernel_version() -> Check {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned();
+    let mut numbers = release.split(['.', '-']).map_while(|part| part.parse::<u32>().ok());
+    let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    if version >= (5, 15) {
+        Check::new("kernel", Verdict::Good, release, None)
+    } else {
+        Check::new("kernel", Verdict::MissingFeature, release, Some("Linux 5.15 or later is needed"))
+    }
+}
+
+fn kernel_types() -> Check {
+    let advice = Some("the kernel must be built with CONFIG_DEBUG_INFO_BTF=y (all current distributions are)");
+    match fs::read(Path::new(VMLINUX_BTF)) {
+        Ok(bytes) => match KernelTypes::parse(&bytes).and_then(|types| types.member_offset("task_struct", "tgid")) {
+            Ok(_) => Check::new("kernel types (BTF)", Verdict::Good, VMLINUX_BTF, None),
+            Err(error) => Check::new("kernel types (BTF)", Verdict::MissingFeature, error.to_string(), advice),
+        },
+        Err(error) => {
+            Check::new("kernel types (BTF)", Verdict::MissingFeature, format!("{VMLINUX_BTF}: {error}"), advice)
+        }
+    }
+}
+
+fn sampling_event() -> Check {
+    if has_cycles() {
+        Check::new("sampling event", Verdict::Good, "hardware cycles", None)
+    } else {
+        let found = "no hardware counters here (usual in VMs): sampling by the cpu-clock timer";
+        Check::new("sampling event", Verdict::Limited, found, None)
+    }
+}
+
+fn perf_paranoid() -> Check {
+    let text = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap_or_default();
+    Check::new("perf_event_paranoid", Verdict::Good, text.trim().to_owned(), None)
+}

@@ -1,0 +1,60 @@
+//! What can go wrong on the way out: each error names the operation, the
+//! object, the cause and what to do about it.
+
+use std::{io, path::PathBuf};
+
+use arrow::error::ArrowError;
+use parquet::errors::ParquetError;
+use rustix::io::Errno;
+use thiserror::Error;
+
+#[derive(Debug, Error)]
+pub enum OutputError {
+    #[error("{action} {path}: permission denied: choose a directory you may write with --output, or run as its owner")]
+    PermissionDenied { action: &'static str, path: PathBuf },
+    #[error("{action} {path}: the file system is read-only: choose another directory with --output")]
+    ReadOnly { action: &'static str, path: PathBuf },
+    #[error("{action} {path}: it exists and is not a directory: remove it or choose another place with --output")]
+    NotADirectory { action: &'static str, path: PathBuf },
+    #[error(
+        "locking {path}: another run{} is writing there: wait for it to end or choose another directory with --output",
+        .pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default()
+    )]
+    InUse { path: PathBuf, pid: Option<u32> },
+    #[error(
+        "writing {path}: no space left on the device: the windows since the last complete file are lost, \
+         all earlier files are whole and readable; free some space or choose another file system with --output"
+    )]
+    DiskFull { path: PathBuf },
+    #[error("{action} {path}: {source}: check that the file system is mounted and healthy")]
+    Io { action: &'static str, path: PathBuf, source: io::Error },
+    #[error("{action} {path}: it is a symbolic link, which is not followed: remove it")]
+    Link { action: &'static str, path: PathBuf },
+    #[error("writing a window: an earlier write to the data set failed: end the run")]
+    AfterFailure,
+    #[error("encoding a file of table {table}: {source}: this is a defect, please report it")]
+    Encode { table: &'static str, source: ParquetError },
+    #[error("writing {what}: {source}: check where the output stream leads")]
+    Stream { what: &'static str, source: io::Error },
+}
+
+impl OutputError {
+    /// Sorts an I/O error by what its reader can do about it.
+    pub(super) fn from_io(action: &'static str, path: impl Into<PathBuf>, source: io::Error) -> Self {
+        let path = path.into();
+        match source.raw_os_error().map(Errno::from_raw_os_error) {
+            Some(Errno::ACCESS | Errno::PERM) => Self::PermissionDenied { action, path },
+            Some(Errno::ROFS) => Self::ReadOnly { action, path },
+            Some(Errno::LOOP) => Self::Link { action, path },
+            Some(Errno::NOTDIR) => Self::NotADirectory { action, path },
+            Some(Errno::NOSPC | Errno::DQUOT) => Self::DiskFull { path },
+            _ => Self::Io { action, path, source },
+        }
+    }
+
+    pub(super) fn encode(table: &'static str) -> impl Fn(ArrowError) -> Self {
+        move |source| Self::Encode { table, source: source.into() }
+    }
+}
+
+pub type Result<T, E = OutputError> = std::result::Result<T, E>;

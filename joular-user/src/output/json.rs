@@ -1,0 +1,324 @@
+//! `--json`: one JSON object per line, for programs. Its `type` is `run`
+//! first, `window` for each window, and `summary` last.
+
+use std::io::Write;
+
+use serde::Serialize;
+
+use super::{
+    Output,
+    error::{OutputError, Result},
+    totals::{Ranking, Sums, Tally, Totals, by_process},
+};
+use crate::{
+    attribution::report::{DomainAudit, MethodRow, WindowReport},
+    energy::domain::Label,
+    events::{ProcessInfo, RunEnd, RunInfo},
+    stacks::{Marker, StackTable},
+};
+
+/// Methods per line; how many were left out is in `methods_omitted`. The
+/// Parquet data set has all of them.
+const MAX_METHODS: usize = 50;
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+enum Message<'a> {
+    Run(&'a RunInfo),
+    Window(Window<'a>),
+    Summary(Summary<'a>),
+}
+
+#[derive(Serialize)]
+struct Window<'a> {
+    index: u64,
+    /// Microseconds since 1970 UTC.
+    start_us: i64,
+    length_ns: u64,
+    domains: Vec<Domain<'a>>,
+    audit: Audit<'a>,
+    processes: Vec<Process<'a>>,
+    methods: Vec<Method<'a>>,
+    methods_omitted: usize,
+}
+
+#[derive(Serialize)]
+struct Domain<'a> {
+    domain: &'a str,
+    socket: Option<u32>,
+    source: &'a str,
+    label: &'static str,
+    measured_uj: u64,
+    attributed_uj: u64,
+    static_uj: u64,
+    unattributed_uj: u64,
+    merged: u32,
+    read_failed: bool,
+    ambiguous: bool,
+}
+
+/// Sums over all domains, of a window or of a run.
+#[derive(Serialize)]
+struct Audit<'a> {
+    energy_label: Option<&'static str>,
+    ambiguous: u64,
+    read_failed: u64,
+    measured_uj: u64,
+    attributed_uj: u64,
+    static_uj: u64,
+    unattributed_uj: u64,
+    other_processes_uj: u64,
+    kernel_uj: u64,
+    profiler_uj: u64,
+    unslotted_uj: u64,
+    idle_uj: u64,
+    target_cpu_ns: u64,
+    samples: u64,
+    lost: &'a std::collections::BTreeMap<String, u64>,
+}
+
+#[derive(Serialize)]
+struct Process<'a> {
+    pid: u32,
+    comm: &'a str,
+    title: &'a str,
+    energy_uj: u64,
+    cpu_ns: u64,
+    samples: u64,
+}
+
+#[derive(Serialize)]
+struct Method<'a> {
+    pid: u32,
+    method: String,
+    signature: Option<&'a str>,
+    kind: &'static str,
+    self_uj: u64,
+    total_uj: u64,
+    self_cpu_ns: u64,
+    total_cpu_ns: u64,
+    self_samples: u64,
+    total_samples: u64,
+    self_sigma_uj: u64,
+}
+
+#[derive(Serialize)]
+struct Summary<'a> {
+    ended_us: i64,
+    reason: &'a str,
+    windows: u64,
+    elapsed_ns: u64,
+    audit: Audit<'a>,
+    unresolved_uj: u64,
+    no_sample_uj: u64,
+    processes: Vec<Process<'a>>,
+    methods: Vec<RunMethod<'a>>,
+    methods_omitted: usize,
+}
+
+/// A method over a whole run, all processes together.
+#[derive(Serialize)]
+struct RunMethod<'a> {
+    method: &'a str,
+    self_uj: u64,
+    self_cpu_ns: u64,
+    self_samples: u64,
+    self_sigma_joules: f64,
+}
+
+/// Writes a run as lines of JSON.
+pub struct JsonOutput<W> {
+    out: W,
+    totals: Totals,
+}
+
+impl<W: Write> JsonOutput<W> {
+    pub fn new(out: W) -> Self {
+        Self { out, totals: Totals::default() }
+    }
+}
+
+fn write(out: &mut impl Write, message: &Message<'_>) -> Result<()> {
+    let written = serde_json::to_string(message)
+        .map_err(Into::into)
+        .and_then(|line| writeln!(out, "{line}"))
+        .and_then(|()| out.flush());
+    written.map_err(|source| OutputError::Stream { what: "the JSON lines", source })
+}
+
+impl<W: Write> Output for JsonOutput<W> {
+    fn run_started(&mut self, run: &RunInfo) -> Result<()> {
+        write(&mut self.out, &Message::Run(run))
+    }
+
+    fn process(&mut self, process: &ProcessInfo) {
+        self.totals.process(process);
+    }
+
+    fn window(&mut self, report: &WindowReport, stacks: &StackTable) -> Result<()> {
+        self.totals.window(report, stacks);
+        let sums = Sums::of(report);
+        let message = Window {
+            index: report.index,
+            start_us: report.wall_start.0,
+            length_ns: report.length_ns,
+            domains: report.domains.iter().map(domain).collect(),
+            audit: audit(&sums),
+            processes: window_processes(report, &self.totals),
+            methods: window_methods(report, stacks),
+            methods_omitted: report.methods.len().saturating_sub(MAX_METHODS),
+        };
+        write(&mut self.out, &Message::Window(message))
+    }
+
+    fn run_ended(&mut self, end: &RunEnd) -> Result<()> {
+        let totals = &self.totals;
+        let message = Summary {
+            ended_us: end.ended.0,
+            reason: &end.reason,
+            windows: totals.sums.windows,
+            elapsed_ns: totals.sums.elapsed_ns,
+            audit: audit(&totals.sums),
+            unresolved_uj: totals.unresolved().0,
+            no_sample_uj: totals.marker(Marker::NoSample).0,
+            processes: run_processes(totals),
+            methods: run_methods(&totals.methods),
+            methods_omitted: totals.methods.ranked().len().saturating_sub(MAX_METHODS),
+        };
+        write(&mut self.out, &Message::Summary(message))
+    }
+}
+
+fn domain(audit: &DomainAudit) -> Domain<'_> {
+    Domain {
+        domain: &audit.domain,
+        socket: audit.socket,
+        source: &audit.source,
+        label: audit.label.name(),
+        measured_uj: audit.measured.0,
+        attributed_uj: audit.attributed.0,
+        static_uj: audit.static_share.0,
+        unattributed_uj: audit.unattributed.total().0,
+        merged: audit.merged,
+        read_failed: audit.read_failed,
+        ambiguous: audit.ambiguous,
+    }
+}
+
+fn audit(sums: &Sums) -> Audit<'_> {
+    Audit {
+        energy_label: sums.label.map(Label::name),
+        ambiguous: sums.ambiguous,
+        read_failed: sums.read_failed,
+        measured_uj: sums.measured.0,
+        attributed_uj: sums.attributed.0,
+        static_uj: sums.static_share.0,
+        unattributed_uj: sums.unattributed.total().0,
+        other_processes_uj: sums.unattributed.other_processes.0,
+        kernel_uj: sums.unattributed.kernel.0,
+        profiler_uj: sums.unattributed.profiler.0,
+        unslotted_uj: sums.unattributed.unslotted.0,
+        idle_uj: sums.unattributed.idle.0,
+        target_cpu_ns: sums.target_cpu_ns,
+        samples: sums.samples,
+        lost: &sums.losses,
+    }
+}
+
+fn window_processes<'a>(report: &'a WindowReport, totals: &'a Totals) -> Vec<Process<'a>> {
+    let figures = |(process, share): (&'a _, _)| process_of(process, totals, &Tally::from(share));
+    by_process(report).map(figures).collect()
+}
+
+fn run_processes(totals: &Totals) -> Vec<Process<'_>> {
+    totals.processes.ranked().into_iter().map(|(process, tally)| process_of(process, totals, tally)).collect()
+}
+
+fn process_of<'a>(
+    process: &'a crate::attribution::report::ProcessRef,
+    totals: &'a Totals,
+    tally: &Tally,
+) -> Process<'a> {
+    Process {
+        pid: process.pid.0,
+        comm: &process.comm,
+        title: totals.title(process),
+        energy_uj: tally.energy.0,
+        cpu_ns: tally.cpu_ns,
+        samples: tally.samples,
+    }
+}
+
+/// The methods with the most self energy, in an order that is always the same.
+fn window_methods<'a>(report: &'a WindowReport, stacks: &'a StackTable) -> Vec<Method<'a>> {
+    let mut rows: Vec<&MethodRow> = report.methods.iter().collect();
+    rows.sort_by_key(|row| (std::cmp::Reverse((row.own.energy, row.total.energy)), row.process, row.method));
+    let method = |row: &'a MethodRow| {
+        let frame = stacks.frame(row.method);
+        Some(Method {
+            pid: report.processes.get(row.process)?.pid.0,
+            method: frame.method(),
+            signature: frame.signature.as_deref(),
+            kind: frame.kind.name(),
+            self_uj: row.own.energy.0,
+            total_uj: row.total.energy.0,
+            self_cpu_ns: row.own.cpu_ns,
+            total_cpu_ns: row.total.cpu_ns,
+            self_samples: row.own.samples,
+            total_samples: row.total.samples,
+            self_sigma_uj: row.own.sigma.0,
+        })
+    };
+    rows.into_iter().take(MAX_METHODS).filter_map(method).collect()
+}
+
+fn run_methods(methods: &Ranking<String>) -> Vec<RunMethod<'_>> {
+    let ranked = methods.ranked().into_iter().take(MAX_METHODS);
+    ranked
+        .map(|(name, tally)| RunMethod {
+            method: name,
+            self_uj: tally.energy.0,
+            self_cpu_ns: tally.cpu_ns,
+            self_samples: tally.samples,
+            self_sigma_joules: tally.sigma_joules(),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+    use crate::output::fixture::{self, BUSY, Load, SMALL};
+
+    fn messages(load: Load, windows: u64) -> Vec<Value> {
+        let mut output = JsonOutput::new(Vec::new());
+        fixture::play(&mut output, load, windows).unwrap();
+        let text = String::from_utf8(output.out).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    #[test]
+    fn a_run_is_its_start_its_windows_and_its_summary() {
+        let messages = messages(SMALL, 2);
+        let types: Vec<_> = messages.iter().map(|message| message["type"].as_str().unwrap()).collect();
+        assert_eq!(types, ["run", "window", "window", "summary"]);
+        assert_eq!(messages[1]["domains"][0]["label"], "modelled");
+        assert_eq!(messages[3]["audit"]["energy_label"], "modelled");
+    }
+
+    #[test]
+    fn windows_sum_to_the_summary() {
+        let messages = messages(SMALL, 3);
+        let figure = |message: &Value| message["audit"]["measured_uj"].as_u64().unwrap();
+        assert_eq!(messages[1..4].iter().map(figure).sum::<u64>(), figure(&messages[4]));
+    }
+
+    #[test]
+    fn what_is_left_out_is_counted() {
+        let messages = messages(BUSY, 1);
+        assert_eq!(messages[1]["methods"].as_array().unwrap().len(), MAX_METHODS);
+        assert_eq!(messages[1]["methods_omitted"], 150);
+    }
+}

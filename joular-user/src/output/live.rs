@@ -1,0 +1,157 @@
+//! The live view. On a terminal a table that is redrawn in place: the cursor
+//! goes back up over the last table and clears from there, so that what stood
+//! above stays, nothing has to be restored at the end, and the last table
+//! remains. Anywhere else one line per window, without any escape code.
+
+use std::{
+    io::{self, IsTerminal, Write},
+    os::fd::AsFd,
+};
+
+use super::{
+    Output,
+    error::{OutputError, Result},
+    table::{self, Size},
+    totals::Totals,
+};
+use crate::{
+    attribution::report::WindowReport,
+    events::{ProcessInfo, RunEnd, RunInfo},
+    stacks::StackTable,
+};
+
+/// What the view is shown on.
+pub enum Screen {
+    Terminal {
+        /// Asked before every table, so that a resized terminal is followed.
+        size: Box<dyn Fn() -> Size>,
+        colours: bool,
+    },
+    /// A file or a pipe.
+    Stream,
+}
+
+impl Screen {
+    /// Finds out what `stream` is. `colours` is the user's wish (`NO_COLOR`).
+    pub fn of(stream: impl AsFd + IsTerminal + 'static, colours: bool) -> Self {
+        if !stream.is_terminal() {
+            return Self::Stream;
+        }
+        let size = move || {
+            rustix::termios::tcgetwinsize(&stream)
+                .map_or(Size::DEFAULT, |size| Size::new(size.ws_col.into(), size.ws_row.into()))
+        };
+        Self::Terminal { size: Box::new(size), colours }
+    }
+}
+
+/// Shows a run while it runs.
+pub struct LiveOutput<W> {
+    out: W,
+    screen: Screen,
+    run: Option<RunInfo>,
+    totals: Totals,
+    /// Lines of the table on screen, and the size it was made for.
+    shown: Option<(usize, Size)>,
+}
+
+impl<W: Write> LiveOutput<W> {
+    pub fn new(out: W, screen: Screen) -> Self {
+        Self { out, screen, run: None, totals: Totals::default(), shown: None }
+    }
+
+    fn show(&mut self, run: &RunInfo, report: &WindowReport) -> io::Result<()> {
+        let text = match &self.screen {
+            Screen::Stream => table::line(run, &self.totals, report),
+            Screen::Terminal { size, colours } => {
+                let size = size();
+                let lines = table::lines(run, &self.totals, report, size);
+                let erase = erase(self.shown, size);
+                self.shown = Some((lines.len(), size));
+                let drawn: String = lines.iter().map(|line| line.draw(*colours) + "\n").collect();
+                format!("{erase}{drawn}")
+            }
+        };
+        // One write per table: nothing flickers.
+        self.out.write_all(text.as_bytes())?;
+        self.out.flush()
+    }
+}
+
+/// What removes the last table. After a resize its lines may have been wrapped
+/// and cannot be counted any more: the screen is cleared.
+fn erase(shown: Option<(usize, Size)>, size: Size) -> String {
+    match shown {
+        None | Some((0, _)) => String::new(),
+        Some((lines, before)) if before == size => format!("\r\x1b[{lines}A\x1b[J"),
+        Some(_) => "\x1b[H\x1b[J".to_owned(),
+    }
+}
+
+impl<W: Write> Output for LiveOutput<W> {
+    fn run_started(&mut self, run: &RunInfo) -> Result<()> {
+        self.run = Some(run.clone());
+        Ok(())
+    }
+
+    fn process(&mut self, process: &ProcessInfo) {
+        self.totals.process(process);
+    }
+
+    fn window(&mut self, report: &WindowReport, stacks: &StackTable) -> Result<()> {
+        self.totals.window(report, stacks);
+        let Some(run) = self.run.take() else { return Ok(()) };
+        let result = self.show(&run, report);
+        self.run = Some(run);
+        result.map_err(|source| OutputError::Stream { what: "the live view", source })
+    }
+
+    fn run_ended(&mut self, _end: &RunEnd) -> Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+    use crate::output::fixture::{self, SMALL};
+
+    fn shown(screen: Screen, windows: u64) -> String {
+        let mut output = LiveOutput::new(Vec::new(), screen);
+        fixture::play(&mut output, SMALL, windows).unwrap();
+        String::from_utf8(output.out).unwrap()
+    }
+
+    #[test]
+    fn a_pipe_gets_a_line_per_window_and_no_escape_code() {
+        let text = shown(Screen::Stream, 3);
+        assert_eq!(text.lines().count(), 3);
+        assert!(!text.contains('\x1b'));
+        assert!(text.lines().all(|line| line.contains("(modelled)")), "{text}");
+    }
+
+    #[test]
+    fn a_terminal_is_redrawn_in_place() {
+        let text = shown(Screen::Terminal { size: Box::new(|| Size::new(80, 24)), colours: false }, 2);
+        let (first, second) = text.split_once("\r\x1b[").unwrap();
+        let (up, second) = second.split_once("A\x1b[J").unwrap();
+        assert_eq!(up, first.lines().count().to_string());
+        assert!(!first.contains('\x1b') && !second.contains('\x1b'));
+    }
+
+    #[test]
+    fn what_is_no_terminal_is_a_stream() {
+        let null = std::fs::File::open("/dev/null").unwrap();
+        assert!(matches!(Screen::of(null, true), Screen::Stream));
+    }
+
+    #[test]
+    fn a_resized_terminal_is_cleared() {
+        let width = Cell::new(80);
+        let size = move || Size::new(width.replace(width.get() + 1), 24);
+        let text = shown(Screen::Terminal { size: Box::new(size), colours: false }, 2);
+        assert_eq!(text.matches("\x1b[H\x1b[J").count(), 1);
+    }
+}

@@ -1,0 +1,205 @@
+//! What a run says when it ends: where the energy went, how good the figures
+//! are, and where to read more.
+
+use std::{
+    fmt::Write as _,
+    io::Write,
+    path::{Path, PathBuf},
+};
+
+use super::{
+    Output,
+    error::{OutputError, Result},
+    table::{source, warnings},
+    text::{escape, exact_joules, seconds, share, watts},
+    totals::{EVICTED, Tally, Totals},
+};
+use crate::{
+    attribution::report::WindowReport,
+    events::{ProcessInfo, RunEnd, RunInfo},
+    stacks::{Marker, StackTable},
+    units::MicroJoules,
+};
+
+const TOP_METHODS: usize = 10;
+const TOP_PROCESSES: usize = 5;
+
+/// Writes the summary when the run ends.
+pub struct SummaryOutput<W> {
+    out: W,
+    /// Where the data set is, if one was written.
+    data: Option<PathBuf>,
+    run: Option<RunInfo>,
+    totals: Totals,
+}
+
+impl<W: Write> SummaryOutput<W> {
+    pub fn new(out: W, data: Option<PathBuf>) -> Self {
+        Self { out, data, run: None, totals: Totals::default() }
+    }
+}
+
+impl<W: Write> Output for SummaryOutput<W> {
+    fn run_started(&mut self, run: &RunInfo) -> Result<()> {
+        self.run = Some(run.clone());
+        Ok(())
+    }
+
+    fn process(&mut self, process: &ProcessInfo) {
+        self.totals.process(process);
+    }
+
+    fn window(&mut self, report: &WindowReport, stacks: &StackTable) -> Result<()> {
+        self.totals.window(report, stacks);
+        Ok(())
+    }
+
+    fn run_ended(&mut self, end: &RunEnd) -> Result<()> {
+        let Some(run) = &self.run else { return Ok(()) };
+        let text = summary(run, end, &self.totals, self.data.as_deref());
+        let written = self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush());
+        written.map_err(|source| OutputError::Stream { what: "the summary", source })
+    }
+}
+
+/// The whole text.
+pub fn summary(run: &RunInfo, end: &RunEnd, totals: &Totals, data: Option<&Path>) -> String {
+    let mut text = format!(
+        "\n{:.1} s in {} windows, ended by {}; energy from {}\n\n",
+        seconds(totals.sums.elapsed_ns),
+        totals.sums.windows,
+        escape(&end.reason),
+        source(run, totals.sums.label)
+    );
+    text.push_str(&audit(totals));
+    text.push_str(&processes(totals));
+    text.push_str(&methods(totals));
+    text.push_str(&quality(totals));
+    if let Some(data) = data {
+        text.push_str(&reading(data));
+    }
+    text
+}
+
+/// Items that add up to what was measured, to the microjoule.
+fn audit(totals: &Totals) -> String {
+    let sums = &totals.sums;
+    let rest = &sums.unattributed;
+    let items = [
+        ("targets", sums.attributed, true),
+        ("static (idle share)", sums.static_share, true),
+        ("other processes", rest.other_processes, true),
+        ("kernel threads", rest.kernel, true),
+        ("joular-bpf itself", rest.profiler, true),
+        ("threads without a slot", rest.unslotted, false),
+        ("nothing ran", rest.idle, false),
+    ];
+    let line = |name: &str, energy: MicroJoules| {
+        let power = watts(energy, sums.elapsed_ns);
+        let part = share(energy, sums.measured);
+        format!("  {name:<24} {:>18} J  {part:>5.1} %  {power:>9.3} W\n", exact_joules(energy))
+    };
+    let shown = items.into_iter().filter(|(_, energy, always)| *always || energy.0 > 0);
+    shown.map(|(name, energy, _)| line(name, energy)).chain([line("= energy of the machine", sums.measured)]).collect()
+}
+
+fn processes(totals: &Totals) -> String {
+    let mut text = "\nProcesses\n".to_owned();
+    for (process, tally) in totals.processes.ranked().into_iter().take(TOP_PROCESSES) {
+        let name = format!("{} {}", process.pid, escape(totals.title(process)));
+        let part = share(tally.energy, totals.sums.attributed);
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "  {:>14.3} J  {part:>5.1} %  {name}", tally.energy.joules());
+    }
+    text
+}
+
+fn methods(totals: &Totals) -> String {
+    let mut text = "\nMethods, by the energy of their own code\n".to_owned();
+    let mut add = |name: &str, tally: &Tally| {
+        let part = share(tally.energy, totals.sums.attributed);
+        let sigma = tally.sigma_joules();
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "  {:>14.3} J ± {sigma:<9.3} {part:>5.1} %  {name}", tally.energy.joules());
+    };
+    for (name, tally) in totals.methods.ranked().into_iter().take(TOP_METHODS) {
+        add(&escape(name), tally);
+    }
+    if let Some(tally) = totals.methods.evicted() {
+        add(EVICTED, tally);
+    }
+    text
+}
+
+fn quality(totals: &Totals) -> String {
+    let part = |energy| share(energy, totals.sums.attributed);
+    let mut text = format!(
+        "\nOf the targets' energy {:.1} % has no name ([unresolved] {:.1} %, [no sample] {:.1} %)\n",
+        part(totals.unresolved()),
+        part(totals.marker(Marker::Unresolved)),
+        part(totals.marker(Marker::NoSample))
+    );
+    let warnings = warnings(&totals.sums);
+    if warnings.is_empty() {
+        text.push_str("Nothing was lost\n");
+    }
+    for warning in warnings {
+        text.push_str(&warning);
+        text.push('\n');
+    }
+    text
+}
+
+/// A command line that can be pasted as it is: the path is quoted for SQL, and
+/// the SQL for the shell.
+fn reading(data: &Path) -> String {
+    let path = escape(&data.display().to_string());
+    let sql = format!(
+        "SELECT method, sum(self_uj)/1e6 AS joules FROM '{}/methods/**/*.parquet' GROUP BY 1 ORDER BY 2 DESC",
+        path.replace('\'', "''")
+    );
+    let mut quoted = String::with_capacity(sql.len());
+    for c in sql.chars() {
+        if matches!(c, '"' | '\\' | '$' | '`') {
+            quoted.push('\\');
+        }
+        quoted.push(c);
+    }
+    format!("\nThe data is in {path}; to read it:\n  duckdb -c \"{quoted}\"\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::fixture::{self, SMALL, check_snapshot};
+
+    fn text(data: Option<&str>) -> String {
+        let mut output = SummaryOutput::new(Vec::new(), data.map(PathBuf::from));
+        fixture::play(&mut output, SMALL, 3).unwrap();
+        String::from_utf8(output.out).unwrap()
+    }
+
+    #[test]
+    fn the_summary_is_complete() {
+        check_snapshot("summary.txt", &text(Some("out")));
+    }
+
+    #[test]
+    fn the_command_can_be_pasted_whatever_the_path() {
+        let text = reading(Path::new("a'b$(c)`d\""));
+        assert!(text.contains(r#"duckdb -c "SELECT"#));
+        assert!(text.contains(r#"'a''b\$(c)\`d\"/methods"#), "{text}");
+    }
+
+    #[test]
+    fn the_items_add_up_to_the_microjoule() {
+        let joules = |line: &str| {
+            let figure = line.split(" J").next()?.rsplit(' ').next()?;
+            figure.replace('.', "").parse::<u64>().ok()
+        };
+        let text = text(None);
+        let (items, total): (Vec<&str>, Vec<&str>) =
+            text.lines().skip(3).take_while(|line| !line.is_empty()).partition(|line| !line.contains("= energy"));
+        assert_eq!(items.iter().filter_map(|line| joules(line)).sum::<u64>(), joules(total[0]).unwrap());
+    }
+}

@@ -1,0 +1,270 @@
+//! What the live view shows, as text. Pure: figures and a size in, lines out.
+
+use jiff::Timestamp;
+
+use super::{
+    text::{Keep, cut, escape, percent, seconds, share, watts},
+    totals::{EVICTED, Sums, Tally, Totals},
+};
+use crate::{
+    attribution::report::WindowReport,
+    energy::domain::Label,
+    events::RunInfo,
+    stacks::Marker,
+    units::{MicroJoules, UnixMicros},
+};
+
+/// Columns and rows of a terminal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size {
+    pub width: usize,
+    pub height: usize,
+}
+
+impl Size {
+    pub const DEFAULT: Self = Self { width: 80, height: 24 };
+
+    /// Terminals that do not know their size say 0.
+    pub fn new(width: usize, height: usize) -> Self {
+        let or = |value, default| if value == 0 { default } else { value };
+        Self { width: or(width, Self::DEFAULT.width), height: or(height, Self::DEFAULT.height) }
+    }
+}
+
+/// A line and how it is emphasised where colours are allowed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    pub text: String,
+    pub style: Style,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Style {
+    Plain,
+    Heading,
+    Warning,
+}
+
+impl Line {
+    fn new(style: Style, text: impl Into<String>) -> Self {
+        Self { text: text.into(), style }
+    }
+
+    pub fn draw(&self, colours: bool) -> String {
+        match self.style {
+            Style::Heading if colours => format!("\x1b[1m{}\x1b[0m", self.text),
+            Style::Warning if colours => format!("\x1b[33m{}\x1b[0m", self.text),
+            _ => self.text.clone(),
+        }
+    }
+}
+
+/// The table, at most one line lower than the terminal: the cursor needs one.
+pub fn lines(run: &RunInfo, totals: &Totals, report: &WindowReport, size: Size) -> Vec<Line> {
+    let mut lines = header(run, totals, report);
+    let footer = footer(totals);
+    // Two headings and three empty lines stand between the parts.
+    let room = size.height.saturating_sub(1 + lines.len() + footer.len() + 5);
+    let processes = process_lines(totals, report, size.width);
+    let shown = processes.len().min((room / 3).max(1));
+    let blank = || Line::new(Style::Plain, "");
+    lines.push(blank());
+    lines.push(Line::new(Style::Heading, format!("{:>8}  {:>9}  {:>12}  {:>6}  PROCESS", "PID", "W", "J", "CPU %")));
+    lines.extend(processes.into_iter().take(shown));
+    lines.push(blank());
+    lines
+        .push(Line::new(Style::Heading, format!("{:>12}  {:>9}  {:>9}  {:>6}  METHOD (self)", "J", "±", "W", "SHARE")));
+    lines.extend(method_lines(totals, report, size.width, room - shown.min(room)));
+    lines.push(blank());
+    lines.extend(footer);
+    lines.truncate(size.height.saturating_sub(1));
+    for line in &mut lines {
+        line.text = cut(&line.text, size.width, Keep::Start);
+    }
+    lines
+}
+
+/// The energy source with the label that every figure from it carries.
+pub fn source(run: &RunInfo, label: Option<Label>) -> String {
+    let source = escape(&run.energy_source);
+    label.map_or(source.clone(), |label| format!("{source} ({})", label.name()))
+}
+
+fn header(run: &RunInfo, totals: &Totals, report: &WindowReport) -> Vec<Line> {
+    let (now, sums) = (Sums::of(report), &totals.sums);
+    let power = |energy: fn(&Sums) -> MicroJoules| {
+        format!("{:.2} W now, {:.3} J", watts(energy(&now), report.length_ns), energy(sums).joules())
+    };
+    let style = if sums.label == Some(Label::Measured) { Style::Heading } else { Style::Warning };
+    vec![
+        Line::new(
+            style,
+            format!(
+                "joular-bpf on {}: energy from {}, window {}, {:.1} s",
+                escape(&run.host),
+                source(run, sums.label),
+                report.index,
+                seconds(sums.elapsed_ns)
+            ),
+        ),
+        Line::new(
+            Style::Plain,
+            format!("machine {}   targets {}", power(|sums| sums.measured), power(|sums| sums.attributed)),
+        ),
+    ]
+}
+
+fn process_lines(totals: &Totals, report: &WindowReport, width: usize) -> Vec<Line> {
+    let line = |pid: &str, title: &str, tally: &Tally| {
+        let figures = format!(
+            "{pid:>8}  {:>9.3}  {:>12.3}  {:>6.1}  ",
+            watts(tally.energy_now, report.length_ns),
+            tally.energy.joules(),
+            percent(tally.cpu_ns_now, report.length_ns)
+        );
+        let room = width.saturating_sub(figures.len());
+        Line::new(Style::Plain, format!("{figures}{}", cut(title, room, Keep::End)))
+    };
+    let ranked = totals.processes.ranked();
+    let named = ranked
+        .into_iter()
+        .map(|(process, tally)| line(&process.pid.to_string(), &escape(totals.title(process)), tally));
+    named.chain(totals.processes.evicted().map(|tally| line("", EVICTED, tally))).collect()
+}
+
+fn method_lines(totals: &Totals, report: &WindowReport, width: usize, count: usize) -> Vec<Line> {
+    let line = |name: &str, tally: &Tally| {
+        let figures = format!(
+            "{:>12.3}  {:>9.3}  {:>9.3}  {:>5.1}%  ",
+            tally.energy.joules(),
+            tally.sigma_joules(),
+            watts(tally.energy_now, report.length_ns),
+            share(tally.energy, totals.sums.attributed)
+        );
+        let room = width.saturating_sub(figures.len());
+        Line::new(Style::Plain, format!("{figures}{}", cut(name, room, Keep::End)))
+    };
+    let named = totals.methods.ranked().into_iter().map(|(name, tally)| line(&escape(name), tally));
+    named.chain(totals.methods.evicted().map(|tally| line(EVICTED, tally))).take(count).collect()
+}
+
+/// How much is not known, and what was lost.
+fn footer(totals: &Totals) -> Vec<Line> {
+    let sums = &totals.sums;
+    let part = |energy| share(energy, sums.attributed);
+    let mut lines = vec![Line::new(
+        Style::Plain,
+        format!(
+            "without a name {:.1} %, of it [unresolved] {:.1} %, [no sample] {:.1} %",
+            part(totals.unresolved()),
+            part(totals.marker(Marker::Unresolved)),
+            part(totals.marker(Marker::NoSample))
+        ),
+    )];
+    lines.extend(warnings(sums).into_iter().map(|text| Line::new(Style::Warning, text)));
+    lines
+}
+
+/// What a reader of the figures must know; nothing in a good run.
+pub fn warnings(sums: &Sums) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if !sums.losses.is_empty() {
+        let causes: Vec<String> =
+            sums.losses.iter().map(|(cause, count)| format!("{} {count}", escape(cause))).collect();
+        warnings.push(format!("lost: {}", causes.join(", ")));
+    }
+    if sums.ambiguous > 0 {
+        warnings.push(format!("ambiguous: {} readings of energy counters are not certain", sums.ambiguous));
+    }
+    if sums.read_failed > 0 {
+        warnings.push(format!("failed: {} readings of energy counters, their energy came later", sums.read_failed));
+    }
+    warnings
+}
+
+/// One window as one line, for logs.
+pub fn line(run: &RunInfo, totals: &Totals, report: &WindowReport) -> String {
+    let now = Sums::of(report);
+    let top = totals.methods.ranked().into_iter().max_by_key(|(_, tally)| tally.energy_now);
+    let top = top.filter(|(_, tally)| tally.energy_now.0 > 0).map_or_else(String::new, |(name, tally)| {
+        format!("  top {} {:.1} %", escape(name), share(tally.energy_now, now.attributed))
+    });
+    let ambiguous = if now.ambiguous > 0 { " ambiguous" } else { "" };
+    format!(
+        "{}  {:.2} W{ambiguous} from {}  {:.3} J so far  targets {:.2} W{top}  without a name {:.1} %  lost {}\n",
+        time(report.wall_start),
+        watts(now.measured, report.length_ns),
+        source(run, totals.sums.label),
+        totals.sums.measured.joules(),
+        watts(now.attributed, report.length_ns),
+        share(totals.unresolved(), totals.sums.attributed),
+        now.lost(),
+    )
+}
+
+/// UTC time of a moment, to the millisecond.
+fn time(moment: UnixMicros) -> String {
+    Timestamp::from_microsecond(moment.0)
+        .map_or_else(|_| format!("{moment} µs"), |moment| moment.strftime("%Y-%m-%dT%H:%M:%S.%3fZ").to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use unicode_width::UnicodeWidthStr;
+
+    use super::*;
+    use crate::{
+        output::fixture::{self, BUSY, SMALL, check_snapshot},
+        stacks::StackTable,
+    };
+
+    fn totals(windows: u64, load: fixture::Load) -> (Totals, WindowReport) {
+        let mut totals = Totals::default();
+        let mut stacks = StackTable::default();
+        let mut last = WindowReport::default();
+        totals.process(&fixture::process(0));
+        for index in 0..windows {
+            last = fixture::window(load, &mut stacks, index);
+            totals.window(&last, &stacks);
+        }
+        (totals, last)
+    }
+
+    fn text(size: Size) -> String {
+        let (totals, report) = totals(2, SMALL);
+        let lines = lines(&fixture::run(), &totals, &report, size);
+        lines.iter().map(|line| line.draw(false) + "\n").collect()
+    }
+
+    #[test]
+    fn the_table_shows_power_energy_share_and_quality() {
+        check_snapshot("live.txt", &text(Size::new(80, 24)));
+    }
+
+    #[test]
+    fn the_table_fits_any_terminal() {
+        let (totals, report) = totals(3, BUSY);
+        for size in [Size::new(1, 1), Size::new(5, 3), Size::new(40, 10), Size::new(80, 24), Size::new(300, 100)] {
+            let lines = lines(&fixture::run(), &totals, &report, size);
+            assert!(lines.len() < size.height.max(2), "{size:?}");
+            assert!(lines.iter().all(|line| line.text.width() <= size.width), "{size:?}");
+        }
+    }
+
+    #[test]
+    fn hostile_names_stay_text() {
+        let mut run = fixture::run();
+        run.host = "\x1b]0;title\x07".into();
+        let (totals, report) = totals(1, SMALL);
+        let table = lines(&run, &totals, &report, Size::DEFAULT);
+        assert!(table.iter().all(|line| !line.text.contains('\x1b')));
+        assert!(!line(&run, &totals, &report).contains('\x1b'));
+    }
+
+    #[test]
+    fn colours_only_where_they_are_wanted() {
+        let heading = Line::new(Style::Heading, "a");
+        assert_eq!(heading.draw(false), "a");
+        assert_eq!(heading.draw(true), "\x1b[1ma\x1b[0m");
+    }
+}

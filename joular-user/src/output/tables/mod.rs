@@ -1,0 +1,113 @@
+//! The tables of the data set, one definition per column. What a table's rows
+//! are made of stands beside its columns.
+
+mod methods;
+mod processes;
+mod runs;
+mod stacks;
+mod windows;
+mod work;
+
+pub use self::{
+    methods::{MethodRecord, Methods},
+    processes::{ProcessRecord, Processes},
+    runs::{RunRecord, Runs},
+    stacks::{FrameTable, StackRecord, Stacks},
+    windows::{WindowRecord, Windows},
+    work::{BranchRecord, Branches, ThreadRecord, Threads, Work},
+};
+
+use super::column::{Column, Get, Table, int};
+use crate::{
+    attribution::report::ProcessRef,
+    energy::domain::Label,
+    units::{MonotonicNs, UnixMicros},
+};
+
+/// What the rows of one window have in common.
+#[derive(Clone, Copy, Debug)]
+pub struct WindowKey<'a> {
+    pub run_id: &'a str,
+    pub start: UnixMicros,
+    pub length_ns: u64,
+    /// The weakest of the window's domains.
+    pub label: Option<Label>,
+    pub ambiguous: bool,
+    pub boot: Boot,
+}
+
+/// When the machine started, as wall-clock time. One value for a whole run,
+/// so that start times computed from it are keys that can be joined on.
+#[derive(Clone, Copy, Debug)]
+pub struct Boot(i64);
+
+impl Boot {
+    pub fn new(moment: MonotonicNs, wall: UnixMicros) -> Self {
+        Self(wall.0.saturating_sub(int(moment.0 / 1000).unwrap_or_default()))
+    }
+
+    pub fn wall_time(self, since_boot_ns: u64) -> Option<i64> {
+        int(since_boot_ns / 1000).map(|micros| micros.saturating_add(self.0))
+    }
+}
+
+/// A table whose rows belong to a window.
+trait InWindow: Table {
+    fn key<'r>(row: &'r Self::Row<'_>) -> &'r WindowKey<'r>;
+}
+
+/// A table whose rows belong to a process in a window.
+trait OfProcess: InWindow {
+    fn process<'r>(row: &'r Self::Row<'_>) -> &'r ProcessRef;
+}
+
+fn window_columns<T: InWindow>() -> Vec<Column<T>> {
+    vec![
+        Column::<T>::new("run_id", Get::Name(|r| Some(T::key(r).run_id.into())), "run", "run, as in table runs"),
+        Column::<T>::new("window_start", Get::Time(|r| Some(T::key(r).start.0)), "wall clock", "start of the window"),
+        Column::<T>::new(
+            "window_ns",
+            Get::Int(|r| int(T::key(r).length_ns)),
+            "monotonic clock",
+            "length of the window",
+        )
+        .unit("ns"),
+    ]
+}
+
+fn process_columns<T: OfProcess>() -> Vec<Column<T>> {
+    vec![
+        Column::<T>::new("pid", Get::Int(|r| Some(T::process(r).pid.0.into())), "kernel", "process, host namespace"),
+        Column::<T>::new(
+            "process_start",
+            Get::Time(|r| T::key(r).boot.wall_time(T::process(r).start_boottime_ns)),
+            "kernel",
+            "start of the process; with pid its identity",
+        ),
+        Column::<T>::new("comm", Get::Name(|r| Some(T::process(r).comm.as_str().into())), "kernel", "process name"),
+    ]
+}
+
+/// How far the energies of a row can be trusted: every table with energies
+/// says so in the row itself.
+fn label_columns<T: InWindow>() -> Vec<Column<T>> {
+    vec![
+        Column::<T>::new(
+            "energy_label",
+            Get::Name(|r| T::key(r).label.map(|label| label.name().into())),
+            "energy source",
+            "measured, reported or modelled: the weakest of the window's domains",
+        )
+        .null("no energy source"),
+        Column::<T>::new(
+            "ambiguous",
+            Get::Flag(|r| Some(T::key(r).ambiguous)),
+            "energy source",
+            "a counter of this window may have jumped",
+        ),
+    ]
+}
+
+fn joined<T: Table>(parts: impl IntoIterator<Item = Vec<Column<T>>>) -> Vec<Column<T>> {
+    parts.into_iter().flatten().collect()
+}

@@ -1,0 +1,111 @@
+//! Call branches: what a branch id stands for.
+
+use super::{Column, Get, Table, UnixMicros};
+use crate::stacks::Frame;
+
+pub struct Stacks;
+
+pub struct StackRecord<'a> {
+    pub run_id: &'a str,
+    pub first_seen: UnixMicros,
+    pub branch_id: i64,
+    /// Root → leaf.
+    pub frames: Vec<&'a Frame>,
+}
+
+impl StackRecord<'_> {
+    /// `a;b;c`, as [`crate::stacks::StackTable::folded`] has it.
+    fn folded(&self) -> String {
+        let methods: Vec<String> = self.frames.iter().map(|frame| frame.method().replace(';', ":")).collect();
+        methods.join(";")
+    }
+}
+
+impl Table for Stacks {
+    const NAME: &'static str = "stacks";
+    const ROW: &'static str = "a call branch, once per run, when it is first seen";
+    type Row<'a> = StackRecord<'a>;
+
+    fn columns() -> Vec<Column<Self>> {
+        vec![
+            Column::<Self>::new("run_id", Get::Name(|r| Some(r.run_id.into())), "run", "run, as in table runs"),
+            Column::<Self>::new(
+                "window_start",
+                Get::Time(|r| Some(r.first_seen.0)),
+                "wall clock",
+                "start of the window that saw it first",
+            ),
+            Column::<Self>::new(
+                "branch_id",
+                Get::Quantity(|r| Some(r.branch_id)),
+                "attribution",
+                "hash of the root → leaf methods",
+            ),
+            Column::<Self>::new(
+                "depth",
+                Get::Int(|r| i64::try_from(r.frames.len()).ok()),
+                "kernel",
+                "number of frames",
+            )
+            .unit("frames"),
+            Column::<Self>::new(
+                "folded",
+                Get::Text(|r| Some(r.folded().into())),
+                "symbols",
+                "methods root → leaf, joined by ;",
+            ),
+            Column::<Self>::new(
+                "frames",
+                Get::Frames(|r| r.frames.clone()),
+                "symbols",
+                "frames root → leaf; kind, file and line as first seen",
+            ),
+        ]
+    }
+}
+
+/// Not a table of its own: the columns of a frame within `stacks.frames`.
+pub struct FrameTable;
+
+impl Table for FrameTable {
+    const NAME: &'static str = "stacks.frames";
+    const ROW: &'static str = "a frame of a call branch";
+    type Row<'a> = &'a Frame;
+
+    fn columns() -> Vec<Column<Self>> {
+        vec![
+            Column::<Self>::new(
+                "class",
+                Get::Name(|f| f.class.as_deref().map(Into::into)),
+                "symbols",
+                "class with package",
+            )
+            .null("not Java"),
+            Column::<Self>::new("method", Get::Name(|f| Some(f.name.as_str().into())), "symbols", "name without class"),
+            Column::<Self>::new(
+                "signature",
+                Get::Name(|f| f.signature.as_deref().map(Into::into)),
+                "symbols",
+                "JVM signature",
+            )
+            .null("not Java, or not known"),
+            Column::<Self>::new(
+                "module",
+                Get::Name(|f| f.module.as_deref().map(Into::into)),
+                "symbols",
+                "library or kernel module",
+            )
+            .null("Java, or not known"),
+            Column::<Self>::new("file", Get::Name(|f| f.file.as_deref().map(Into::into)), "symbols", "source file")
+                .null("not known"),
+            Column::<Self>::new("line", Get::Int(|f| f.line.map(Into::into)), "symbols", "line in the source file")
+                .null("not known"),
+            Column::<Self>::new(
+                "kind",
+                Get::Name(|f| Some(f.kind.name().into())),
+                "symbols",
+                "kind of code, as in methods",
+            ),
+        ]
+    }
+}

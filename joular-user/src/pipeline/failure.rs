@@ -1,0 +1,60 @@
+//! Why a run failed, and with which exit code.
+
+use std::{io, path::PathBuf};
+
+use super::{consumer::ConsumeError, live::LiveError, replay::ReplayError};
+use crate::{
+    cli::Exit, energy::EnergyError, events::recording::RecordingError, kernel::KernelError, output::OutputError,
+};
+
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    #[error("starting {what}: {source}")]
+    Start { what: &'static str, source: io::Error },
+    #[error(transparent)]
+    Energy(#[from] EnergyError),
+    #[error(transparent)]
+    Kernel(#[from] KernelError),
+    #[error(transparent)]
+    Output(#[from] OutputError),
+    #[error(transparent)]
+    Recording(#[from] RecordingError),
+    #[error("creating the recording {path}: {source}: choose another file with --record")]
+    CreateRecording { path: PathBuf, source: io::Error },
+    #[error("opening the recording {path}: {source}: check --replay")]
+    OpenRecording { path: PathBuf, source: io::Error },
+    #[error("replaying {path}: {source}")]
+    Replay { path: PathBuf, source: ReplayError },
+}
+
+impl Failure {
+    /// The exit code that scripts see.
+    pub fn exit(&self) -> Exit {
+        match self {
+            Self::Kernel(error) if error.is_permission() => Exit::Privileges,
+            Self::Kernel(_) => Exit::KernelFeature,
+            Self::Output(_) | Self::CreateRecording { .. } => Exit::Output,
+            Self::Replay { source: ReplayError::Consume(ConsumeError::Output(_)), .. } => Exit::Output,
+            Self::Recording(RecordingError::Write(_)) => Exit::Output,
+            _ => Exit::Failure,
+        }
+    }
+}
+
+impl From<ConsumeError> for Failure {
+    fn from(error: ConsumeError) -> Self {
+        match error {
+            ConsumeError::Output(error) => Self::Output(error),
+            ConsumeError::Recording(error) => Self::Recording(error),
+        }
+    }
+}
+
+impl From<LiveError> for Failure {
+    fn from(error: LiveError) -> Self {
+        match error {
+            LiveError::Kernel(error) => Self::Kernel(error),
+            LiveError::Consume(error) => error.into(),
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Facts about the machine that go with every run.
+
+use std::{fs, path::Path};
+
+use crate::kernel::cpus;
+
+/// What a run says about where it ran.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Host {
+    pub name: String,
+    pub kernel: String,
+    pub cpu_model: String,
+    pub arch: String,
+    pub online_cpus: u32,
+    pub sockets: u32,
+    pub memory_bytes: u64,
+}
+
+impl Host {
+    /// Reads them; what cannot be read stays empty or 0.
+    pub fn read(proc_root: &Path, cpu_root: &Path) -> Self {
+        let system = rustix::system::uname();
+        let online = cpus::online(cpu_root);
+        let mut sockets: Vec<u32> = online.iter().map(|cpu| cpus::socket_of(cpu_root, *cpu)).collect();
+        sockets.sort_unstable();
+        sockets.dedup();
+        let text = |file: &str| fs::read_to_string(proc_root.join(file)).unwrap_or_default();
+        Self {
+            name: system.nodename().to_string_lossy().into_owned(),
+            kernel: system.release().to_string_lossy().into_owned(),
+            arch: system.machine().to_string_lossy().into_owned(),
+            cpu_model: cpu_model(&text("cpuinfo")).unwrap_or_default(),
+            online_cpus: u32::try_from(online.len()).unwrap_or(u32::MAX),
+            sockets: u32::try_from(sockets.len()).unwrap_or(u32::MAX),
+            memory_bytes: memory_bytes(&text("meminfo")).unwrap_or(0),
+        }
+    }
+}
+
+fn cpu_model(cpuinfo: &str) -> Option<String> {
+    let line = cpuinfo.lines().find(|line| line.starts_with("model name") || line.starts_with("Model"))?;
+    Some(line.split_once(':')?.1.trim().to_owned())
+}
+
+fn memory_bytes(meminfo: &str) -> Option<u64> {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn model_and_memory_are_read_from_text() {
+        assert_eq!(cpu_model("processor : 0\nmodel name\t: AMD EPYC 7763\n").as_deref(), Some("AMD EPYC 7763"));
+        assert_eq!(memory_bytes("MemTotal:       1024 kB\n"), Some(1_048_576));
+        assert_eq!(memory_bytes("MemTotal: x kB\n"), None);
+    }
+}

@@ -1,0 +1,308 @@
+//! A live run: the kernel's counts, processes, symbols and counters, brought
+//! together window by window.
+//!
+//! Once per interval the boundary is published a little ahead, waited for,
+//! counters are read, every CPU is made to pass it, and the ended bank is
+//! drained. Between boundaries the ring is polled for new stacks and for
+//! processes that come and go.
+
+use std::time::Duration;
+
+use super::{
+    consumer::{ConsumeError, Consumer},
+    stack_age::StackAge,
+    symbol_feed::SymbolFeed,
+};
+use crate::{
+    clock,
+    energy::EnergySource,
+    events::{
+        EnergyReading, Event, LossCount, ProcessInfo, RawStack, Window,
+        decode::{self, Record},
+    },
+    kernel::{Banks, KernelError, Programs, Ring, cpus},
+    procs::registry::{Change, Registry},
+    shutdown::{Shutdown, StopReason},
+    stacks::path::lookup_addresses,
+    symbols::Symbolizer,
+    units::{MonotonicNs, Pid},
+};
+
+/// How long before its time a boundary is published: enough for every CPU to
+/// see it, short enough to wait for.
+const LEAD_NS: u64 = 1_000_000;
+/// How often the ring is looked at. The kernel never wakes us.
+const POLL: Duration = Duration::from_millis(50);
+
+#[derive(Debug, thiserror::Error)]
+pub enum LiveError {
+    #[error(transparent)]
+    Kernel(#[from] KernelError),
+    #[error(transparent)]
+    Consume(#[from] ConsumeError),
+}
+
+/// How long a run lasts and how it is cut.
+#[derive(Clone, Copy, Debug)]
+pub struct Schedule {
+    pub interval: Duration,
+    pub duration: Option<Duration>,
+}
+
+/// Everything a live run is made of.
+pub struct Live {
+    pub programs: Programs,
+    pub banks: Banks,
+    pub ring: Ring,
+    pub registry: Registry,
+    pub symbolizer: Symbolizer,
+    pub source: Box<dyn EnergySource>,
+    pub cpu_root: std::path::PathBuf,
+    /// Called with things the user should know, once each.
+    pub notify: Box<dyn FnMut(&str)>,
+}
+
+/// A live run under way.
+struct Run<'a> {
+    live: &'a mut Live,
+    consumer: &'a mut Consumer,
+    feed: SymbolFeed,
+    stack_age: StackAge,
+    online: Vec<u32>,
+    window: u64,
+    start: MonotonicNs,
+    undecodable: u64,
+}
+
+impl Live {
+    /// Records until told to stop; `ready` is called when the first window
+    /// has begun. Returns why it ended.
+    pub async fn record(
+        &mut self,
+        consumer: &mut Consumer,
+        schedule: Schedule,
+        shutdown: &mut Shutdown,
+        ready: impl FnOnce(usize),
+    ) -> Result<StopReason, LiveError> {
+        let online = cpus::online(&self.cpu_root);
+        let mut run = Run {
+            live: self,
+            consumer,
+            feed: SymbolFeed::default(),
+            stack_age: StackAge::default(),
+            online,
+            window: 0,
+            start: MonotonicNs(0),
+            undecodable: 0,
+        };
+        run.begin()?;
+        ready(run.live.registry.targets().count());
+        let reason = run.windows(schedule, shutdown).await?;
+        run.live.symbolizer.finish();
+        Ok(reason)
+    }
+}
+
+impl Run<'_> {
+    /// Attaches, finds who is there, and opens the first window.
+    fn begin(&mut self) -> Result<(), LiveError> {
+        for change in self.live.registry.scan() {
+            self.changed(change)?;
+        }
+        self.live.programs.attach()?;
+        // Whoever started between the scan and the attachment.
+        for change in self.live.registry.scan() {
+            self.changed(change)?;
+        }
+        let (boundary, reading) = self.pass_boundary(MonotonicNs(0))?;
+        self.drain_ring()?;
+        // What was counted before the first boundary belongs to no window.
+        let _ = self.drain_bank()?;
+        self.consumer.take(&Event::Energy(reading))?;
+        self.start = boundary;
+        Ok(())
+    }
+
+    async fn windows(&mut self, schedule: Schedule, shutdown: &mut Shutdown) -> Result<StopReason, LiveError> {
+        let interval_ns = u64::try_from(schedule.interval.as_nanos()).unwrap_or(u64::MAX);
+        let last = schedule.duration.map(|duration| {
+            MonotonicNs(self.start.0.saturating_add(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)))
+        });
+        loop {
+            let next = MonotonicNs(self.start.0 + interval_ns);
+            let next = last.map_or(next, |last| next.min(last));
+            let stopped = self.wait_until(MonotonicNs(next.0 - LEAD_NS), shutdown).await?;
+            self.window(if stopped.is_some() { MonotonicNs(0) } else { next })?;
+            if let Some(reason) = stopped {
+                return Ok(reason);
+            }
+            if last.is_some_and(|last| self.start >= last) {
+                return Ok(StopReason::Duration);
+            }
+        }
+    }
+
+    /// Polls the ring until `moment`, or until told to stop.
+    async fn wait_until(
+        &mut self,
+        moment: MonotonicNs,
+        shutdown: &mut Shutdown,
+    ) -> Result<Option<StopReason>, LiveError> {
+        loop {
+            let left = Duration::from_nanos(moment.since(clock::monotonic_now()));
+            if left.is_zero() {
+                return Ok(None);
+            }
+            tokio::select! {
+                reason = shutdown.requested() => return Ok(Some(reason)),
+                () = tokio::time::sleep(left.min(POLL)) => self.poll()?,
+            }
+        }
+    }
+
+    fn poll(&mut self) -> Result<(), LiveError> {
+        self.drain_ring()?;
+        for notice in self.live.symbolizer.poll().notices {
+            let process = notice.pid.map(|pid| format!("process {pid}: ")).unwrap_or_default();
+            (self.live.notify)(&format!("{process}{}", notice.text));
+        }
+        Ok(())
+    }
+
+    /// Ends the running window at `end` (or as soon as possible, if that has
+    /// passed) and hands it on.
+    fn window(&mut self, end: MonotonicNs) -> Result<(), LiveError> {
+        let (end, reading) = self.pass_boundary(end)?;
+        self.poll()?;
+        let contents = self.drain_bank()?;
+        for change in self.live.registry.seen_running(&contents.threads) {
+            self.changed(change)?;
+        }
+        self.stack_age.used(&contents.samples, self.window);
+        self.live.symbolizer.begin_window(self.start);
+        let registry = &self.live.registry;
+        let symbols = self
+            .feed
+            .resolve(&mut self.live.symbolizer, self.consumer.engine(), &contents.samples, |pid| registry.target(pid));
+        for event in &symbols {
+            self.consumer.take(event)?;
+        }
+        self.consumer.take(&Event::Energy(reading))?;
+        let mut losses = contents.losses;
+        if self.undecodable > 0 {
+            losses.push(LossCount { cause: "undecodable".into(), count: self.undecodable });
+            self.undecodable = 0;
+        }
+        let window = Window {
+            index: self.window,
+            start: self.start,
+            end,
+            wall_start: clock::unix_micros_at(self.start),
+            threads: contents.threads,
+            samples: contents.samples,
+            cpus: contents.cpus,
+            losses,
+        };
+        self.consumer.take(&Event::Window(Box::new(window)))?;
+        self.start = end;
+        self.window += 1;
+        self.after_window()
+    }
+
+    fn after_window(&mut self) -> Result<(), LiveError> {
+        for change in self.live.registry.end_of_window() {
+            self.changed(change)?;
+        }
+        let expired = self.stack_age.expired(self.window);
+        if !expired.is_empty() {
+            expired.iter().for_each(|id| self.live.banks.forget_stack(*id));
+            self.consumer.take(&Event::StacksForgotten(expired))?;
+        }
+        let online = cpus::online(&self.live.cpu_root);
+        if online != self.online {
+            self.live.programs.sample_new_cpus()?;
+            self.online = online;
+        }
+        Ok(())
+    }
+
+    /// Publishes a boundary, waits for it, reads the counters and makes every
+    /// CPU pass it.
+    fn pass_boundary(&mut self, wanted: MonotonicNs) -> Result<(MonotonicNs, EnergyReading), LiveError> {
+        let soonest = clock::monotonic_now().0 + LEAD_NS / 2;
+        let boundary = MonotonicNs(wanted.0.max(soonest) & !1);
+        self.live.banks.publish_boundary(boundary)?;
+        clock::sleep_until(boundary);
+        let before = clock::monotonic_now();
+        let readings = self.live.source.read();
+        let after = clock::monotonic_now();
+        self.live.programs.pass_boundary()?;
+        let read_at = MonotonicNs(before.0 + after.since(before) / 2);
+        Ok((boundary, EnergyReading { read_at, readings }))
+    }
+
+    fn drain_bank(&mut self) -> Result<crate::kernel::BankContents, LiveError> {
+        let cpu_root = &self.live.cpu_root;
+        Ok(self.live.banks.drain_ended(&self.online, |cpu| cpus::socket_of(cpu_root, cpu))?)
+    }
+
+    fn drain_ring(&mut self) -> Result<(), LiveError> {
+        loop {
+            let decoded = match self.live.ring.next() {
+                Some(record) => decode::decode(&record),
+                None => return Ok(()),
+            };
+            match decoded {
+                Ok(Record::Stack { pid, stack }) => self.stack_arrived(pid, stack)?,
+                Ok(Record::Lifecycle(event)) => {
+                    if let Some(change) = self.live.registry.lifecycle(&event) {
+                        self.changed(change)?;
+                    }
+                }
+                Err(_) => self.undecodable += 1,
+            }
+        }
+    }
+
+    fn stack_arrived(&mut self, pid: Pid, stack: RawStack) -> Result<(), LiveError> {
+        if let Some(process) = self.live.registry.target(pid).filter(|_| !stack.is_kernel) {
+            // Early, while the process is sure to be there: what it takes to
+            // name these addresses is read and requested now.
+            let addresses: Vec<_> = lookup_addresses(&stack).collect();
+            let _ = self.live.symbolizer.resolve(process, &addresses);
+        }
+        self.stack_age.arrived(stack.id, self.window);
+        Ok(self.consumer.take(&Event::Stack(stack))?)
+    }
+
+    fn changed(&mut self, change: Change) -> Result<(), LiveError> {
+        match change {
+            Change::Found(process) => self.found(&process),
+            Change::Ended(process) => {
+                self.live.banks.remove_target(process.pid);
+                self.forget(&process);
+                let (pid, start_boottime_ns) = (process.pid, process.start_boottime_ns);
+                Ok(self.consumer.take(&Event::ProcessEnded { pid, start_boottime_ns })?)
+            }
+        }
+    }
+
+    fn found(&mut self, process: &ProcessInfo) -> Result<(), LiveError> {
+        if process.is_target {
+            if let Err(error) = self.live.banks.add_target(process.pid) {
+                (self.live.notify)(&format!("process {}: {error}: its stacks are not recorded", process.pid));
+            }
+            self.feed.forget(process.pid);
+            self.live.symbolizer.process_started(process);
+        } else {
+            self.live.banks.remove_target(process.pid);
+            self.forget(process);
+        }
+        Ok(self.consumer.take(&Event::Process(Box::new(process.clone())))?)
+    }
+
+    fn forget(&mut self, process: &ProcessInfo) {
+        self.feed.forget(process.pid);
+        self.live.symbolizer.process_ended(process.pid, process.start_boottime_ns);
+    }
+}

@@ -1,0 +1,183 @@
+//! A run, from its configuration to its exit code.
+//!
+//! [`live`] makes events from the running system, [`replay`] reads them from a
+//! file; both feed a [`consumer::Consumer`]. This file opens what a run needs
+//! in the order in which it can fail: output first, kernel last.
+
+mod consumer;
+mod failure;
+mod host;
+mod live;
+mod replay;
+mod stack_age;
+mod symbol_feed;
+
+use std::{
+    fs::File,
+    io::{self, IsTerminal as _, Write},
+    path::Path,
+    time::Duration,
+};
+
+pub use self::failure::Failure;
+use self::{
+    consumer::Consumer,
+    host::Host,
+    live::{Live, Schedule},
+};
+use crate::{
+    cli::Exit,
+    clock,
+    config::{self, Config, Input},
+    energy::{self, Selected},
+    events::{Event, RunEnd, RunInfo, recording::RecordingWriter},
+    kernel::{LoadOptions, Programs, cpus::CPU_ROOT},
+    output::{JsonOutput, LiveOutput, Output, OutputDirectory, ParquetOutput, Screen, SummaryOutput},
+    procs::{proc_files::ProcFiles, registry::Registry},
+    shutdown::{Shutdown, StopReason},
+    symbols::{Symbolizer, SymbolizerOptions},
+    units::Pid,
+};
+
+/// Runs what the configuration says.
+pub fn run(config: &Config) -> Result<Exit, Failure> {
+    match &config.input {
+        Input::Live(live) => {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .map_err(|source| Failure::Start { what: "the event loop", source })?;
+            runtime.block_on(record(config, live))
+        }
+        Input::Replay(recording) => replay(config, recording),
+    }
+}
+
+async fn record(config: &Config, options: &config::Live) -> Result<Exit, Failure> {
+    let mut shutdown = Shutdown::listen().map_err(|source| Failure::Start { what: "signal handling", source })?;
+    let selected = energy::select(&options.energy)?;
+    let outputs = outputs(config)?;
+    let recorder = options.record.as_deref().map(open_recording).transpose()?;
+    let load = LoadOptions {
+        frequency_hz: options.frequency,
+        interval_ns: nanoseconds(options.interval),
+        all_targets: options.selection.is_all(),
+        cpu_root: CPU_ROOT.into(),
+    };
+    let (programs, banks, ring) = Programs::load(load)?;
+    let host = Host::read(&config.proc_root, Path::new(CPU_ROOT));
+    let info = run_info(config, options, &selected, &programs, host);
+    let mut consumer = Consumer::new(outputs, recorder);
+    consumer.take(&Event::RunStarted(Box::new(info)))?;
+    let mut live = Live {
+        programs,
+        banks,
+        ring,
+        registry: Registry::new(ProcFiles::new(&config.proc_root), options.selection.clone()),
+        symbolizer: Symbolizer::new(&config.proc_root, SymbolizerOptions::default()),
+        source: selected.source,
+        cpu_root: CPU_ROOT.into(),
+        notify: Box::new(notice),
+    };
+    let schedule = Schedule { interval: options.interval, duration: options.duration };
+    let ready = |targets: usize| announce(targets, &selected.reason);
+    let reason = live.record(&mut consumer, schedule, &mut shutdown, ready).await?;
+    end(&mut consumer, reason)?;
+    consumer.finish()?;
+    if live.registry.ever_matched() {
+        return Ok(Exit::Success);
+    }
+    notice("no process matched the selection during the run: check the name with `ps -eo pid,comm`");
+    Ok(Exit::NothingMatched)
+}
+
+fn replay(config: &Config, recording: &Path) -> Result<Exit, Failure> {
+    let file = File::open(recording).map_err(|source| Failure::OpenRecording { path: recording.into(), source })?;
+    let mut consumer = Consumer::new(outputs(config)?, None);
+    let outcome = replay::replay(file, config, &mut consumer);
+    consumer.finish()?;
+    outcome.map_err(|source| Failure::Replay { path: recording.into(), source })?;
+    Ok(Exit::Success)
+}
+
+/// The outputs that the configuration asks for. The data set comes first: if
+/// it cannot be written, nothing else is said about the window.
+fn outputs(config: &Config) -> Result<Vec<Box<dyn Output>>, Failure> {
+    let mut outputs: Vec<Box<dyn Output>> = Vec::new();
+    if let Some(path) = &config.output {
+        let directory = OutputDirectory::create(path, invoking_user())?;
+        outputs.push(Box::new(ParquetOutput::new(directory, nanoseconds(config.flush))));
+    }
+    match config.screen {
+        config::Screen::Table => {
+            let colours = io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+            outputs.push(Box::new(LiveOutput::new(io::stdout(), Screen::of(io::stdout(), colours))));
+            outputs.push(Box::new(SummaryOutput::new(io::stdout(), config.output.clone())));
+        }
+        config::Screen::Json => outputs.push(Box::new(JsonOutput::new(io::stdout()))),
+        config::Screen::Quiet => {}
+    }
+    Ok(outputs)
+}
+
+/// User and group behind `sudo`: files belong to who ran the command.
+fn invoking_user() -> Option<(u32, u32)> {
+    let number = |name: &str| std::env::var(name).ok()?.parse().ok();
+    rustix::process::geteuid().is_root().then(|| number("SUDO_UID").zip(number("SUDO_GID"))).flatten()
+}
+
+fn open_recording(path: &Path) -> Result<RecordingWriter<Box<dyn Write>>, Failure> {
+    let failed = |source| Failure::CreateRecording { path: path.into(), source };
+    let file = File::create(path).map_err(failed)?;
+    if let Some((uid, gid)) = invoking_user() {
+        std::os::unix::fs::fchown(&file, Some(uid), Some(gid)).map_err(failed)?;
+    }
+    Ok(RecordingWriter::new(Box::new(file) as Box<dyn Write>)?)
+}
+
+fn run_info(config: &Config, options: &config::Live, selected: &Selected, programs: &Programs, host: Host) -> RunInfo {
+    let started = clock::unix_micros_at(clock::monotonic_now());
+    let pid = std::process::id();
+    RunInfo {
+        run_id: format!("{}-{}-{pid}", host.name, started.0),
+        host: host.name,
+        started,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        kernel: host.kernel,
+        cpu_model: host.cpu_model,
+        arch: host.arch,
+        online_cpus: host.online_cpus,
+        sockets: host.sockets,
+        memory_bytes: host.memory_bytes,
+        command_line: std::env::args().collect(),
+        sampling_event: programs.event_name().to_owned(),
+        frequency_hz: options.frequency,
+        interval_ns: nanoseconds(options.interval),
+        energy_source: selected.source.name().to_owned(),
+        energy_reason: selected.reason.clone(),
+        domains: selected.source.domains().to_vec(),
+        idle_policy: config.idle.unwrap_or_default().name().to_owned(),
+        idle_milliwatts: config.idle_milliwatts.unwrap_or(0),
+        profiler_pid: Pid(pid),
+    }
+}
+
+fn end(consumer: &mut Consumer, reason: StopReason) -> Result<(), Failure> {
+    let ended = clock::unix_micros_at(clock::monotonic_now());
+    Ok(consumer.take(&Event::RunEnded(RunEnd { ended, reason: reason.name().to_owned() }))?)
+}
+
+fn announce(targets: usize, reason: &str) {
+    let waiting = if targets == 0 { " (none yet: waiting for one to start)" } else { "" };
+    notice(&format!("recording {targets} process(es){waiting}; energy: {reason}"));
+}
+
+/// Something for the user that is not a result goes to standard error.
+#[allow(clippy::print_stderr, reason = "this is how the program speaks to its user")]
+fn notice(text: &str) {
+    eprintln!("joular-bpf: {text}");
+}
+
+fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,202 @@
+//! What the two sides say: we to the helper (arguments and one line of JSON),
+//! the helper to HotSpot (the attach protocol, version 1).
+//!
+//! HotSpot reads `version\0command\0arg1\0arg2\0arg3\0` from its socket and
+//! answers a decimal status line and text, then closes.
+
+use std::{ffi::OsString, path::PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::units::Pid;
+
+/// First argument of our own binary when it is to be the helper.
+pub const HELPER_ARGUMENT: &str = "__attach-helper";
+/// Most that is read of a JVM's answer.
+pub const MAX_ANSWER_BYTES: u64 = 64 << 10;
+
+/// What a JVM that never opens its socket is waited for.
+pub const WAITING_FOR_SOCKET: &str = "its socket";
+
+/// The JVM that is asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// Host's view.
+    pub pid: Pid,
+    /// Innermost namespace's view: the JVM names its socket with it.
+    pub namespace_pid: u32,
+    pub uid: u32,
+    pub gid: u32,
+    pub proc_root: PathBuf,
+}
+
+/// How it went, as the helper prints it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Reply {
+    /// The command succeeded.
+    Done {
+        text: String,
+    },
+    /// HotSpot refused it with this status.
+    Refused {
+        status: i32,
+        text: String,
+    },
+    Disabled,
+    SignalNotCaught,
+    NotAJvm,
+    WrongUser {
+        actual: u32,
+    },
+    Exited,
+    Timeout {
+        waiting_for: String,
+    },
+    Permission {
+        what: String,
+    },
+    UntrustedSocket,
+    Failed {
+        what: String,
+    },
+}
+
+/// The helper's arguments behind [`HELPER_ARGUMENT`].
+pub fn encode(target: &Target, command: &str) -> Vec<OsString> {
+    let mut arguments: Vec<OsString> = vec![HELPER_ARGUMENT.into()];
+    let mut push = |name: &str, value: OsString| arguments.extend([name.into(), value]);
+    push("--pid", target.pid.to_string().into());
+    push("--ns-pid", target.namespace_pid.to_string().into());
+    push("--uid", target.uid.to_string().into());
+    push("--gid", target.gid.to_string().into());
+    push("--proc-root", target.proc_root.clone().into());
+    push("--command", command.into());
+    arguments
+}
+
+/// Reverses [`encode`]; the first argument may be missing.
+pub fn decode(arguments: &[OsString]) -> Option<(Target, String)> {
+    let arguments = match arguments.first() {
+        Some(first) if first == HELPER_ARGUMENT => &arguments[1..],
+        _ => arguments,
+    };
+    let (mut pid, mut namespace_pid, mut uid, mut gid, mut proc_root, mut command) =
+        (None, None, None, None, None, None);
+    for pair in arguments.chunks(2) {
+        let [name, value] = pair else { return None };
+        let number = || value.to_str()?.parse::<u32>().ok();
+        match name.to_str()? {
+            "--pid" => pid = Some(Pid(number()?)),
+            "--ns-pid" => namespace_pid = Some(number()?),
+            "--uid" => uid = Some(number()?),
+            "--gid" => gid = Some(number()?),
+            "--proc-root" => proc_root = Some(PathBuf::from(value)),
+            "--command" => command = Some(value.to_str()?.to_owned()),
+            _ => return None,
+        }
+    }
+    let target = Target {
+        pid: pid?,
+        namespace_pid: namespace_pid?,
+        uid: uid?,
+        gid: gid?,
+        proc_root: proc_root.unwrap_or_else(|| "/proc".into()),
+    };
+    Some((target, command?))
+}
+
+/// The bytes that ask HotSpot for a diagnostic command. `None` if a zero byte
+/// in it would change the meaning.
+pub fn request(command: &str) -> Option<Vec<u8>> {
+    (!command.contains('\0')).then(|| format!("1\0jcmd\0{command}\0\0\0").into_bytes())
+}
+
+/// What HotSpot's answer means.
+pub fn parse_answer(answer: &[u8]) -> Reply {
+    let text = String::from_utf8_lossy(answer);
+    let (status, text) = text.split_once('\n').unwrap_or((&text, ""));
+    match status.trim().parse::<i32>() {
+        Ok(0) => Reply::Done { text: text.to_owned() },
+        Ok(status) => Reply::Refused { status, text: text.to_owned() },
+        Err(_) if answer.is_empty() => Reply::Failed { what: "it closed the connection without an answer".into() },
+        Err(_) => Reply::Failed { what: "its answer does not begin with a status".into() },
+    }
+}
+
+/// Whether a VM's own options forbid attaching; the last one counts. Each part
+/// is one command line or environment, its strings apart by zero bytes.
+pub fn attach_disabled(parts: &[&[u8]]) -> bool {
+    let words = parts.iter().flat_map(|part| part.split(|byte| *byte == 0 || byte.is_ascii_whitespace()));
+    words.fold(false, |disabled, word| {
+        // The first option in an environment variable stands behind its name.
+        let option = word.rsplit(|&byte| byte == b'=').next().unwrap_or(word);
+        match option {
+            b"-XX:+DisableAttachMechanism" => true,
+            b"-XX:-DisableAttachMechanism" => false,
+            _ => disabled,
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn arguments_survive_the_way_to_the_helper() {
+        let target =
+            Target { pid: Pid(12), namespace_pid: 1, uid: 1000, gid: 1001, proc_root: PathBuf::from("/host proc") };
+        let arguments = encode(&target, "VM.version");
+        assert_eq!(decode(&arguments), Some((target.clone(), "VM.version".to_owned())));
+        assert_eq!(decode(&arguments[1..]), Some((target, "VM.version".to_owned())));
+        assert_eq!(decode(&arguments[..4]), None);
+        assert_eq!(decode(&[]), None);
+    }
+
+    #[test]
+    fn a_request_has_five_strings() {
+        assert_eq!(request("Compiler.perfmap").unwrap(), b"1\0jcmd\0Compiler.perfmap\0\0\0");
+        assert_eq!(request("a\0b"), None);
+    }
+
+    #[test]
+    fn answers() {
+        let refused = |status, text: &str| Reply::Refused { status, text: text.into() };
+        for (answer, expected) in [
+            ("0\nCommand executed successfully\n", Reply::Done { text: "Command executed successfully\n".into() }),
+            ("0\n", Reply::Done { text: String::new() }),
+            (
+                "1\njava.lang.IllegalArgumentException: Unknown diagnostic command\n",
+                refused(1, "java.lang.IllegalArgumentException: Unknown diagnostic command\n"),
+            ),
+            ("101\nprotocol", refused(101, "protocol")),
+            ("", Reply::Failed { what: "it closed the connection without an answer".into() }),
+            ("hello", Reply::Failed { what: "its answer does not begin with a status".into() }),
+        ] {
+            assert_eq!(parse_answer(answer.as_bytes()), expected, "{answer:?}");
+        }
+    }
+
+    #[test]
+    fn the_last_option_decides_whether_attaching_is_disabled() {
+        for (parts, expected) in [
+            (&[b"java\0-jar\0a.jar\0".as_slice()][..], false),
+            (&[b"java\0-XX:+DisableAttachMechanism\0A\0"], true),
+            (&[b"java\0-XX:+DisableAttachMechanism\0-XX:-DisableAttachMechanism\0A\0"], false),
+            (&[b"java\0A\0", b"HOME=/\0JAVA_TOOL_OPTIONS=-XX:+DisableAttachMechanism -Xmx1g\0"], true),
+            (&[], false),
+        ] {
+            assert_eq!(attach_disabled(parts), expected, "{parts:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn never_panics(answer in proptest::collection::vec(any::<u8>(), 0..300)) {
+            let _ = parse_answer(&answer);
+            let _ = attach_disabled(&[&answer]);
+        }
+    }
+}

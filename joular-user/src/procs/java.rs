@@ -1,0 +1,99 @@
+//! What a `java` command line and installation tell about a JVM.
+
+use crate::events::Runtime;
+
+/// Options of the launcher that take the next argument as their value.
+const WITH_VALUE: [&str; 9] = [
+    "-cp",
+    "-classpath",
+    "--class-path",
+    "-p",
+    "--module-path",
+    "--add-modules",
+    "--add-opens",
+    "--add-exports",
+    "--upgrade-module-path",
+];
+
+/// What is run: the class, the module or the jar's file name.
+pub fn main_class(command_line: &[String]) -> Option<String> {
+    let mut arguments = command_line.iter().skip(1);
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            "-jar" => return arguments.next().map(|jar| jar.rsplit('/').next().unwrap_or(jar).to_owned()),
+            "-m" | "--module" => return arguments.next().cloned(),
+            option if WITH_VALUE.contains(&option) => drop(arguments.next()),
+            option if option.starts_with('-') || option.starts_with('@') => {}
+            class => return Some(class.to_owned()),
+        }
+    }
+    None
+}
+
+/// The collector asked for; `None` leaves the JVM's own choice unknown.
+pub fn collector(command_line: &[String]) -> Option<&'static str> {
+    let names = [
+        ("-XX:+UseG1GC", "G1"),
+        ("-XX:+UseParallelGC", "Parallel"),
+        ("-XX:+UseSerialGC", "Serial"),
+        ("-XX:+UseZGC", "Z"),
+        ("-XX:+UseShenandoahGC", "Shenandoah"),
+        ("-XX:+UseEpsilonGC", "Epsilon"),
+        ("-XX:+UseConcMarkSweepGC", "CMS"),
+    ];
+    command_line.iter().rev().find_map(|arg| names.iter().find(|(flag, _)| arg == flag).map(|(_, name)| *name))
+}
+
+/// `JAVA_VERSION="17.0.15"` of an installation's `release` file.
+pub fn version(release: &str) -> Option<String> {
+    let line = release.lines().find_map(|line| line.strip_prefix("JAVA_VERSION="))?;
+    Some(line.trim().trim_matches('"').to_owned()).filter(|version| !version.is_empty() && version.len() <= 64)
+}
+
+/// Whether an executable's path is a Java launcher.
+pub fn is_launcher(executable: &str) -> bool {
+    executable.rsplit('/').next() == Some("java")
+}
+
+/// A JVM as its command line describes it.
+pub fn runtime(command_line: &[String], release: Option<&str>) -> Runtime {
+    Runtime::Jvm {
+        version: release.and_then(version),
+        main_class: main_class(command_line),
+        collector: collector(command_line).map(str::to_owned),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(text: &str) -> Vec<String> {
+        text.split(' ').map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn the_main_class_is_the_first_non_option() {
+        for (command, expected) in [
+            ("java -Xmx1g -cp a:b com.acme.Main arg", Some("com.acme.Main")),
+            ("java -jar /opt/app/server.jar --port 1", Some("server.jar")),
+            ("java --module-path mods -m com.acme/com.acme.Main", Some("com.acme/com.acme.Main")),
+            ("java @argfile -XX:+UseG1GC Main", Some("Main")),
+            ("java -version", None),
+        ] {
+            assert_eq!(main_class(&line(command)).as_deref(), expected, "{command}");
+        }
+    }
+
+    #[test]
+    fn the_last_collector_flag_counts() {
+        assert_eq!(collector(&line("java -XX:+UseSerialGC -XX:+UseZGC Main")), Some("Z"));
+        assert_eq!(collector(&line("java Main")), None);
+    }
+
+    #[test]
+    fn the_version_stands_in_the_release_file() {
+        assert_eq!(version("IMPLEMENTOR=\"X\"\nJAVA_VERSION=\"21.0.8\"\n").as_deref(), Some("21.0.8"));
+        assert_eq!(version("nothing"), None);
+    }
+}

@@ -1,0 +1,183 @@
+//! Reads what /proc says about one process. Everything is bounded, and a
+//! process that vanishes meanwhile is simply not there.
+
+use std::{
+    fs::{self, File},
+    io::Read as _,
+    path::{Path, PathBuf},
+};
+
+use super::{containers, java};
+use crate::{
+    events::{ProcessInfo, Runtime},
+    units::Pid,
+};
+
+/// Longest command line kept.
+const MAX_COMMAND_LINE: u64 = 16 * 1024;
+/// Longest of the other files.
+const MAX_FILE: u64 = 64 * 1024;
+/// Clock ticks of `/proc/PID/stat`: 100 per second on every Linux port (USER_HZ).
+const TICK_NS: u64 = 10_000_000;
+
+/// The /proc of the host.
+#[derive(Clone, Debug)]
+pub struct ProcFiles {
+    root: PathBuf,
+}
+
+impl ProcFiles {
+    pub fn new(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into() }
+    }
+
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// All processes there are now.
+    pub fn pids(&self) -> Vec<Pid> {
+        let Ok(entries) = fs::read_dir(&self.root) else { return Vec::new() };
+        let mut pids: Vec<Pid> =
+            entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok().map(Pid)).collect();
+        pids.sort_unstable();
+        pids
+    }
+
+    /// Name of the process, cheaply: enough to decide whether it is wanted.
+    pub fn comm(&self, pid: Pid) -> Option<String> {
+        let bytes = self.read(pid, "comm", 64)?;
+        Some(String::from_utf8_lossy(&bytes).trim_end_matches('\n').to_owned())
+    }
+
+    /// All that is to be known about a process.
+    pub fn process(&self, pid: Pid) -> Option<ProcessInfo> {
+        let stat = parse_stat(&String::from_utf8_lossy(&self.read(pid, "stat", MAX_FILE)?))?;
+        let status = String::from_utf8_lossy(&self.read(pid, "status", MAX_FILE)?).into_owned();
+        let command_line = split_command_line(&self.read(pid, "cmdline", MAX_COMMAND_LINE).unwrap_or_default());
+        let executable = fs::read_link(self.path(pid, "exe")).ok().map(|path| path.to_string_lossy().into_owned());
+        let cgroup_text = self.read(pid, "cgroup", MAX_FILE).unwrap_or_default();
+        let cgroup = containers::cgroup_path(&String::from_utf8_lossy(&cgroup_text)).map(str::to_owned);
+        let container = cgroup.as_deref().map(containers::container_of).unwrap_or_default();
+        let runtime = self.runtime(pid, executable.as_deref(), &command_line);
+        Some(ProcessInfo {
+            pid,
+            start_boottime_ns: stat.start_ticks.saturating_mul(TICK_NS),
+            parent: stat.parent,
+            comm: stat.comm,
+            command_line,
+            executable,
+            uid: status_field(&status, "Uid:", 1),
+            gid: status_field(&status, "Gid:", 1),
+            namespace_pid: namespace_pid(&status).unwrap_or(pid.0),
+            cgroup,
+            container: container.id,
+            pod: container.pod,
+            runtime,
+            is_target: false,
+        })
+    }
+
+    /// A JVM is told by its launcher, or by libjvm in its memory.
+    fn runtime(&self, pid: Pid, executable: Option<&str>, command_line: &[String]) -> Runtime {
+        let launcher = executable.filter(|path| java::is_launcher(path));
+        if launcher.is_none() && !self.maps_libjvm(pid) {
+            return Runtime::Native;
+        }
+        let release = launcher.and_then(|path| {
+            let home = Path::new(path).parent()?.parent()?;
+            let inside = self.path(pid, "root").join(home.strip_prefix("/").ok()?).join("release");
+            let mut text = String::new();
+            File::open(inside).ok()?.take(MAX_FILE).read_to_string(&mut text).ok()?;
+            Some(text)
+        });
+        java::runtime(command_line, release.as_deref())
+    }
+
+    fn maps_libjvm(&self, pid: Pid) -> bool {
+        self.read(pid, "maps", 4 << 20).is_some_and(|maps| maps.windows(11).any(|window| window == b"/libjvm.so\n"))
+    }
+
+    fn path(&self, pid: Pid, file: &str) -> PathBuf {
+        self.root.join(pid.0.to_string()).join(file)
+    }
+
+    fn read(&self, pid: Pid, file: &str, most: u64) -> Option<Vec<u8>> {
+        let mut bytes = Vec::new();
+        File::open(self.path(pid, file)).ok()?.take(most).read_to_end(&mut bytes).ok()?;
+        Some(bytes)
+    }
+}
+
+struct Stat {
+    comm: String,
+    parent: Pid,
+    start_ticks: u64,
+}
+
+/// `pid (comm) state ppid … starttime …`: the name may itself hold spaces and
+/// parentheses, so the last `)` ends it (proc(5)).
+fn parse_stat(text: &str) -> Option<Stat> {
+    let (open, close) = (text.find('(')?, text.rfind(')')?);
+    let fields: Vec<&str> = text.get(close + 1..)?.split_whitespace().collect();
+    Some(Stat {
+        comm: text.get(open + 1..close)?.to_owned(),
+        parent: Pid(fields.get(1)?.parse().ok()?),
+        start_ticks: fields.get(19)?.parse().ok()?,
+    })
+}
+
+/// The `nth` number of a line of `/proc/PID/status`; the second of `Uid:` is
+/// the effective one.
+fn status_field(status: &str, name: &str, nth: usize) -> u32 {
+    status
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.split_whitespace().nth(nth)?.parse().ok())
+        .unwrap_or(u32::MAX)
+}
+
+/// The pid in the innermost namespace: the last of `NSpid:`.
+fn namespace_pid(status: &str) -> Option<u32> {
+    status.lines().find_map(|line| line.strip_prefix("NSpid:")?.split_whitespace().next_back()?.parse().ok())
+}
+
+fn split_command_line(bytes: &[u8]) -> Vec<String> {
+    let bytes = bytes.strip_suffix(b"\0").unwrap_or(bytes);
+    if bytes.is_empty() {
+        return Vec::new();
+    }
+    bytes.split(|byte| *byte == 0).map(|part| String::from_utf8_lossy(part).into_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_may_hold_anything() {
+        let stat = "7 (a) b (c) S 3 7 7 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 1234 0 0";
+        let stat = parse_stat(stat).unwrap();
+        assert_eq!((stat.comm.as_str(), stat.parent, stat.start_ticks), ("a) b (c", Pid(3), 1234));
+        assert!(parse_stat("7 (cut").is_none());
+        assert!(parse_stat("7 )(").is_none());
+    }
+
+    #[test]
+    fn the_innermost_namespace_names_the_pid() {
+        assert_eq!(namespace_pid("Name:\tx\nNSpid:\t4711\t12\t1\n"), Some(1));
+        assert_eq!(status_field("Uid:\t1\t2\t3\t4\n", "Uid:", 1), 2);
+    }
+
+    #[test]
+    fn command_lines_are_split_at_terminators() {
+        assert_eq!(split_command_line(b"java\0-cp\0\0Main\0"), ["java", "-cp", "", "Main"]);
+        assert!(split_command_line(b"").is_empty());
+    }
+
+    #[test]
+    fn this_process_can_be_read() {
+        let info = ProcFiles::new("/proc").process(Pid(std::process::id())).unwrap();
+        assert_eq!(info.runtime, Runtime::Native);
+        assert!(info.start_boottime_ns > 0);
+    }
+}

@@ -1,0 +1,103 @@
+//! Who is a target.
+
+use globset::{Glob, GlobMatcher};
+
+use crate::units::Pid;
+
+/// Longest process name the kernel keeps, without its terminator.
+const COMM_BYTES: usize = joular_ebpf::abi::COMM_LEN - 1;
+
+/// The selection of a run.
+#[derive(Clone, Debug)]
+pub enum Selection {
+    All,
+    Names(Vec<NamePattern>),
+    Pids(Vec<Pid>),
+}
+
+impl Selection {
+    /// Every process of the machine.
+    pub const fn is_all(&self) -> bool {
+        matches!(self, Self::All)
+    }
+
+    /// Whether a process with this id and kernel name is selected.
+    pub fn matches(&self, pid: Pid, comm: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Names(patterns) => patterns.iter().any(|pattern| pattern.matches(comm)),
+            Self::Pids(pids) => pids.contains(&pid),
+        }
+    }
+}
+
+/// A process name, exact or with `*`, `?`, `[…]`, `{a,b}`.
+#[derive(Clone, Debug)]
+pub enum NamePattern {
+    /// As the kernel keeps it: cut to 15 bytes.
+    Exact(Vec<u8>),
+    Glob(GlobMatcher),
+}
+
+impl NamePattern {
+    /// # Errors
+    /// If the text is empty or not a pattern; says why.
+    pub fn new(text: &str) -> Result<Self, String> {
+        if text.is_empty() {
+            return Err("a name cannot be empty".to_owned());
+        }
+        if text.contains(['*', '?', '[', '{', '\\']) {
+            return match Glob::new(text) {
+                Ok(glob) => Ok(Self::Glob(glob.compile_matcher())),
+                Err(error) => Err(format!("not a pattern: {}", error.kind())),
+            };
+        }
+        Ok(Self::Exact(text.bytes().take(COMM_BYTES).collect()))
+    }
+
+    pub fn matches(&self, comm: &str) -> bool {
+        match self {
+            Self::Exact(name) => name == comm.as_bytes(),
+            Self::Glob(glob) => glob.is_match(comm),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_match_whole_and_patterns_match_as_globs() {
+        for (pattern, comm, expected) in [
+            ("java", "java", true),
+            ("java", "javac", false),
+            ("java", "Java", false),
+            ("java*", "javac", true),
+            ("j?va", "java", true),
+            ("[jk]ava", "kava", true),
+            ("{java,node}", "node", true),
+            ("kworker*", "kworker/0:1", true),
+            ("orders-service-main", "orders-service-", true),
+            ("orders-service-main", "orders-service", false),
+        ] {
+            assert_eq!(NamePattern::new(pattern).unwrap().matches(comm), expected, "{pattern} {comm}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_pattern_is_refused() {
+        for text in ["", "[", "{a", "[z-a]"] {
+            assert!(NamePattern::new(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_selection_is_all_or_names_or_pids() {
+        let names = Selection::Names(vec![NamePattern::new("java").unwrap()]);
+        assert!(names.matches(Pid(1), "java") && !names.matches(Pid(1), "node"));
+        let pids = Selection::Pids(vec![Pid(1)]);
+        assert!(pids.matches(Pid(1), "x") && !pids.matches(Pid(2), "x"));
+        assert!(Selection::All.matches(Pid(2), ""));
+    }
+}

@@ -1,0 +1,262 @@
+//! Names of native code: libjvm, libc, executables, the vDSO.
+//!
+//! Files are known by device, inode, size and time of change, so what hundreds
+//! of JVMs share is read once. blazesym parses a file in tens of milliseconds
+//! and holds megabytes meanwhile; the answers are few and small. So a parsed
+//! file lives for one batch of questions only, and the answers are kept.
+//!
+//! The file's descriptor is kept as long as a process uses it: questions may
+//! come when the process has gone and the file was deleted.
+
+use std::{
+    collections::{HashMap, HashSet},
+    fs::File,
+    io,
+    os::unix::fs::{FileExt as _, MetadataExt as _},
+    panic::{AssertUnwindSafe, catch_unwind},
+    path::Path,
+    sync::Arc,
+};
+
+use blazesym::symbolize::{Input, Symbolizer, source::Elf, source::Source};
+
+use super::elf_image::{ElfImage, ElfImageError};
+use crate::{
+    procs::maps::{MappingKind, Maps},
+    stacks::{Frame, FrameKind, Marker},
+    units::{Address, Pid},
+};
+
+/// Answers kept of one file before it starts over.
+const MAX_ANSWERS: usize = 1 << 16;
+/// Files kept that no process uses any more.
+const MAX_IDLE_FILES: usize = 64;
+/// Bytes kept of one name; templates can exceed any bound.
+const MAX_NAME_BYTES: usize = 1024;
+const MAX_VDSO_BYTES: u64 = 1 << 20;
+
+/// Identity of a file's contents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FileKey {
+    device: u64,
+    inode: u64,
+    size: u64,
+    changed_ns: i64,
+    changed: i64,
+}
+
+#[derive(Debug)]
+struct ElfFile {
+    file: File,
+    module: Arc<str>,
+    users: usize,
+    /// By file offset; `None` if no symbol covers it.
+    answers: HashMap<u64, Option<Arc<str>>>,
+    names: HashSet<Arc<str>>,
+}
+
+/// All native files in use.
+#[derive(Debug, Default)]
+pub struct NativeSymbols {
+    files: HashMap<FileKey, ElfFile>,
+    /// Files that could not be parsed.
+    pub unreadable_files: u64,
+}
+
+impl NativeSymbols {
+    /// Takes a file into use for one more process.
+    pub fn acquire(&mut self, file: File, module: &str) -> io::Result<FileKey> {
+        let data = file.metadata()?;
+        let key = FileKey {
+            device: data.dev(),
+            inode: data.ino(),
+            size: data.len(),
+            changed: data.ctime(),
+            changed_ns: data.ctime_nsec(),
+        };
+        let entry = self.files.entry(key).or_insert_with(|| ElfFile {
+            file,
+            module: module.into(),
+            users: 0,
+            answers: HashMap::new(),
+            names: HashSet::new(),
+        });
+        entry.users += 1;
+        Ok(key)
+    }
+
+    /// One process less uses it.
+    pub fn release(&mut self, key: FileKey) {
+        if let Some(file) = self.files.get_mut(&key) {
+            file.users = file.users.saturating_sub(1);
+        }
+        if self.files.values().filter(|file| file.users == 0).count() > MAX_IDLE_FILES {
+            self.files.retain(|_, file| file.users > 0);
+        }
+    }
+
+    /// Finds the names at these file offsets, so that [`Self::frame`] has them.
+    pub fn prepare(&mut self, key: FileKey, offsets: &[u64]) {
+        let Some(file) = self.files.get_mut(&key) else { return };
+        if file.answers.len() > MAX_ANSWERS {
+            file.answers.clear();
+            file.names.clear();
+        }
+        let mut missing: Vec<u64> = offsets.iter().copied().filter(|at| !file.answers.contains_key(at)).collect();
+        missing.sort_unstable();
+        missing.dedup();
+        if missing.is_empty() {
+            return;
+        }
+        let names = symbolize(&file.file, &missing).unwrap_or_else(|_| {
+            self.unreadable_files += 1;
+            vec![None; missing.len()]
+        });
+        for (offset, name) in missing.into_iter().zip(names) {
+            let name = name.map(|name| match file.names.get(&*name) {
+                Some(known) => Arc::clone(known),
+                None => {
+                    let name: Arc<str> = name.into();
+                    file.names.insert(Arc::clone(&name));
+                    name
+                }
+            });
+            file.answers.insert(offset, name);
+        }
+    }
+
+    /// The frame at a file offset. Where no symbol covers it, the frame still
+    /// tells the module.
+    pub fn frame(&self, key: FileKey, offset: u64) -> Option<Frame> {
+        let file = self.files.get(&key)?;
+        let name = file.answers.get(&offset)?;
+        Some(frame(&file.module, name.as_deref()))
+    }
+
+    pub fn len(&self) -> usize {
+        self.files.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.files.is_empty()
+    }
+}
+
+/// A frame of native code; without name it is `[unresolved]` in its module.
+pub fn frame(module: &str, name: Option<&str>) -> Frame {
+    let kind = if module == "libjvm.so" { FrameKind::Vm } else { FrameKind::Native };
+    let name = name.unwrap_or_else(|| Marker::Unresolved.name());
+    Frame { module: Some(module.to_owned()), ..Frame::new(kind, name) }
+}
+
+fn symbolize(file: &File, offsets: &[u64]) -> Result<Vec<Option<String>>, ElfImageError> {
+    let image = ElfImage::copy(file)?;
+    if !image.has_symbols {
+        return Ok(vec![None; offsets.len()]);
+    }
+    // A parser of hostile bytes that is not ours: should it panic, this file
+    // has no names. Everything it touched is dropped with it.
+    catch_unwind(AssertUnwindSafe(|| ask_blazesym(&image, offsets)))
+        .unwrap_or(Err(ElfImageError::Malformed("its symbols cannot be parsed")))
+}
+
+fn ask_blazesym(image: &ElfImage, offsets: &[u64]) -> Result<Vec<Option<String>>, ElfImageError> {
+    let symbolizer =
+        Symbolizer::builder().enable_auto_reload(false).enable_code_info(false).enable_inlined_fns(false).build();
+    let mut elf = Elf::new(image.path());
+    elf.debug_syms = false;
+    let answers = symbolizer
+        .symbolize(&Source::Elf(elf), Input::FileOffset(offsets))
+        .map_err(|_| ElfImageError::Malformed("its symbols cannot be parsed"))?;
+    Ok(answers.iter().map(|answer| answer.as_sym().map(|symbol| cut(&symbol.name))).collect())
+}
+
+fn cut(name: &str) -> String {
+    let mut end = name.len().min(MAX_NAME_BYTES);
+    while !name.is_char_boundary(end) {
+        end -= 1;
+    }
+    name[..end].to_owned()
+}
+
+/// The vDSO as a file. The kernel maps the same image into every 64-bit
+/// process, so our own serves for all.
+pub fn own_vdso(proc_root: &Path) -> io::Result<File> {
+    let own = Pid(std::process::id());
+    let maps = Maps::read(proc_root, own)?;
+    let mapping = maps
+        .iter()
+        .find(|mapping| mapping.kind == MappingKind::Vdso)
+        .ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
+    let length = mapping.end.0.saturating_sub(mapping.start.0).min(MAX_VDSO_BYTES);
+    let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
+    File::open("/proc/self/mem")?.read_exact_at(&mut bytes, mapping.start.0)?;
+    let copy = File::from(rustix::fs::memfd_create("vdso", rustix::fs::MemfdFlags::CLOEXEC)?);
+    copy.write_all_at(&bytes, 0)?;
+    Ok(copy)
+}
+
+/// File offset in the vDSO of an address within its mapping.
+pub const fn vdso_offset(start: Address, address: Address) -> u64 {
+    address.0.saturating_sub(start.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn own_offset(function: u64) -> (File, u64) {
+        let maps = Maps::read(Path::new("/proc"), Pid(std::process::id())).unwrap();
+        let offset = maps.find(Address(function)).unwrap().file_offset(Address(function));
+        (File::open("/proc/self/exe").unwrap(), offset)
+    }
+
+    #[test]
+    fn a_function_of_ours_is_named() {
+        let (file, offset) = own_offset(own_offset as *const () as u64);
+        let mut symbols = NativeSymbols::default();
+        let key = symbols.acquire(file, "tests").unwrap();
+        symbols.prepare(key, &[offset, offset, 0]);
+        let frame = symbols.frame(key, offset).unwrap();
+        assert!(frame.name.contains("own_offset"), "{frame:?}");
+        assert_eq!((frame.kind, frame.module.as_deref()), (FrameKind::Native, Some("tests")));
+        assert_eq!(symbols.frame(key, 0).unwrap().name, "[unresolved]");
+        assert_eq!(symbols.frame(key, 1), None);
+        assert_eq!(symbols.unreadable_files, 0);
+    }
+
+    #[test]
+    fn a_file_is_shared_and_outlives_its_last_process() {
+        let mut symbols = NativeSymbols::default();
+        let open = || File::open("/proc/self/exe").unwrap();
+        let key = symbols.acquire(open(), "a").unwrap();
+        assert_eq!(symbols.acquire(open(), "b").unwrap(), key);
+        symbols.release(key);
+        symbols.release(key);
+        symbols.release(key);
+        assert_eq!(symbols.len(), 1);
+    }
+
+    #[test]
+    fn a_file_that_is_no_elf_has_no_names() {
+        use std::io::Write as _;
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(b"\x7fELF and then nothing of the kind").unwrap();
+        let mut symbols = NativeSymbols::default();
+        let key = symbols.acquire(file, "libjvm.so").unwrap();
+        symbols.prepare(key, &[16]);
+        let frame = symbols.frame(key, 16).unwrap();
+        assert_eq!((frame.kind, &*frame.name), (FrameKind::Vm, "[unresolved]"));
+        assert_eq!(symbols.unreadable_files, 1);
+    }
+
+    #[test]
+    fn the_vdso_has_names() {
+        let mut symbols = NativeSymbols::default();
+        let key = symbols.acquire(own_vdso(Path::new("/proc")).unwrap(), "[vdso]").unwrap();
+        let offsets: Vec<u64> = (0..0x2000).step_by(16).collect();
+        symbols.prepare(key, &offsets);
+        let named = offsets.iter().filter_map(|&at| symbols.frame(key, at)).any(|f| f.name.contains("clock_gettime"));
+        assert!(named);
+    }
+}

@@ -1,0 +1,232 @@
+//! One process as its addresses see it: mappings, files, generated code.
+
+use std::{
+    collections::HashMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use super::{
+    jvm::{GeneratedCode, Source},
+    native::{FileKey, NativeSymbols},
+    requests::{ProcessKey, Request, file_name},
+};
+use crate::{
+    events::{ProcessInfo, Runtime},
+    procs::{
+        attach::Target,
+        maps::{Mapping, MappingKind, Maps},
+        namespaces::{Expect, Links, TargetRoot, open_mapped},
+    },
+    units::{Address, Pid},
+};
+
+/// Executables and libraries up to this size are read (their tables only).
+const MAX_ELF_BYTES: u64 = 4 << 30;
+/// While a process is young it still maps its libraries.
+const YOUNG: Duration = Duration::from_secs(10);
+const MIN_PAUSE_YOUNG: Duration = Duration::from_millis(500);
+/// Between two readings because an address was in no mapping.
+const MIN_PAUSE: Duration = Duration::from_millis(100);
+/// Opening these asks for trouble and gives no symbols.
+const NO_FILES: [&str; 2] = ["/dev/", "/proc/"];
+
+/// Where an address is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    File(FileKey, u64),
+    /// A file that cannot be read: its name at least.
+    Module(Arc<str>),
+    Vdso(u64),
+    Generated,
+    Nowhere,
+}
+
+#[derive(Debug)]
+pub struct Process {
+    pid: Pid,
+    target: Target,
+    root: Option<Arc<TargetRoot>>,
+    maps: Maps,
+    is_jvm: bool,
+    first_seen: Instant,
+    maps_read: Option<Instant>,
+    /// By device and inode as the mappings have them; `None` if unreadable.
+    files: HashMap<((u32, u32), u64), Option<FileKey>>,
+    pub code: Option<GeneratedCode>,
+}
+
+impl Process {
+    pub fn open(info: &ProcessInfo, proc_root: &Path, now: Instant) -> Self {
+        let target = Target {
+            pid: info.pid,
+            namespace_pid: if info.namespace_pid == 0 { info.pid.0 } else { info.namespace_pid },
+            uid: info.uid,
+            gid: info.gid,
+            proc_root: proc_root.to_owned(),
+        };
+        let root = TargetRoot::open(proc_root, info.pid).ok().map(Arc::new);
+        let mut process = Self {
+            pid: info.pid,
+            target,
+            root,
+            maps: Maps::default(),
+            is_jvm: matches!(info.runtime, Runtime::Jvm { .. }),
+            first_seen: now,
+            maps_read: None,
+            files: HashMap::new(),
+            code: None,
+        };
+        process.read_maps(now);
+        if process.is_jvm {
+            process.expect_code(Source::Attach, now);
+        }
+        process
+    }
+
+    /// Takes over what was read anew; the files and snapshots stay.
+    pub fn succeed_by(&mut self, fresh: Self) {
+        self.target = fresh.target;
+        self.maps_read = fresh.maps_read;
+        self.is_jvm |= fresh.is_jvm;
+        if !fresh.maps.is_empty() {
+            self.maps = fresh.maps;
+        }
+        if fresh.root.is_some() {
+            self.root = fresh.root;
+        }
+        match (&mut self.code, fresh.code) {
+            (Some(code), Some(new)) if code.source == Source::File && code.finished == 0 => code.source = new.source,
+            (code @ None, new) => *code = new,
+            _ => {}
+        }
+    }
+
+    pub const fn is_jvm(&self) -> bool {
+        self.is_jvm
+    }
+
+    /// Reads the mappings again if what we have may be out of date.
+    pub fn freshen(&mut self, addresses: &[Address], now: Instant) {
+        let pause = self.maps_read.map_or(Duration::MAX, |at| now.saturating_duration_since(at));
+        let is_young = now.saturating_duration_since(self.first_seen) < YOUNG;
+        let is_missing = || addresses.iter().any(|&address| self.maps.find(address).is_none());
+        if is_young && pause >= MIN_PAUSE_YOUNG || pause >= MIN_PAUSE && is_missing() {
+            self.read_maps(now);
+        }
+    }
+
+    fn read_maps(&mut self, now: Instant) {
+        self.maps_read = Some(now);
+        // When it has ended, what we had last is what counts.
+        let Ok(maps) = Maps::read(&self.target.proc_root, self.pid) else { return };
+        if maps.is_empty() {
+            return;
+        }
+        if maps.has_libjvm() {
+            self.is_jvm = true;
+            self.expect_code(Source::Attach, now);
+        }
+        self.maps = maps.keep_executable();
+        if self.root.is_none() {
+            self.root = TargetRoot::open(&self.target.proc_root, self.pid).ok().map(Arc::new);
+        }
+    }
+
+    /// Notes that the process makes code.
+    pub fn expect_code(&mut self, source: Source, now: Instant) {
+        match &mut self.code {
+            None => {
+                let file_was_there = self.root.as_ref().is_some_and(|root| root.tmp_has(&self.map_file()));
+                self.code = Some(GeneratedCode::new(source, file_was_there, now));
+            }
+            // It was a stranger that turns out to be a JVM.
+            Some(code) if code.source == Source::File && source == Source::Attach && code.finished == 0 => {
+                code.source = source;
+            }
+            Some(_) => {}
+        }
+    }
+
+    fn map_file(&self) -> String {
+        file_name(self.target.namespace_pid)
+    }
+
+    pub fn place(&mut self, address: Address, proc_root: &Path, native: &mut NativeSymbols) -> Place {
+        let Some(mapping) = self.maps.find(address) else { return Place::Nowhere };
+        if mapping.is_generated_code() {
+            return Place::Generated;
+        }
+        match mapping.kind {
+            MappingKind::Vdso => return Place::Vdso(address.0.saturating_sub(mapping.start.0)),
+            MappingKind::File | MappingKind::Deleted => {}
+            _ => return mapping.path.clone().map_or(Place::Nowhere, Place::Module),
+        }
+        let offset = mapping.file_offset(address);
+        let identity = (mapping.device, mapping.inode);
+        let module: Arc<str> = mapping.file_name().unwrap_or_default().into();
+        let key = match self.files.get(&identity) {
+            Some(&known) => known,
+            None => {
+                let key = self.open_file(mapping, proc_root).and_then(|file| native.acquire(file, &module).ok());
+                self.files.insert(identity, key);
+                key
+            }
+        };
+        key.map_or(Place::Module(module), |key| Place::File(key, offset))
+    }
+
+    /// By its name if that still means the same file, else by the mapping.
+    fn open_file(&self, mapping: &Mapping, proc_root: &Path) -> Option<std::fs::File> {
+        use std::os::unix::fs::MetadataExt as _;
+        let path = mapping.path.as_deref()?;
+        if NO_FILES.iter().any(|prefix| path.starts_with(prefix)) {
+            return None;
+        }
+        let expect = Expect { links: Links::WithinRoot, owner: None, max_bytes: MAX_ELF_BYTES };
+        let by_name = match mapping.kind {
+            MappingKind::File => self.root.as_ref().and_then(|root| root.open_file(path, &expect).ok()),
+            _ => None,
+        };
+        let is_same = |file: &std::fs::File| file.metadata().is_ok_and(|data| data.ino() == mapping.inode);
+        if by_name.as_ref().is_some_and(is_same) {
+            return by_name;
+        }
+        // On some file systems the two inode numbers differ by nature: then
+        // the name is all there is once the process has ended.
+        open_mapped(proc_root, self.pid, mapping, MAX_ELF_BYTES).ok().or(by_name)
+    }
+
+    /// A request to start now, if one is due or `force`d.
+    pub fn request(&self, key: ProcessKey, helper: Option<&PathBuf>, force: bool, now: Instant) -> Option<Request> {
+        let code = self.code.as_ref()?;
+        if !(code.is_due(now) || force && !code.in_flight && code.source != Source::None) {
+            return None;
+        }
+        let helper = match code.source {
+            Source::Attach => Some(helper?.clone()),
+            _ => None,
+        };
+        let root = Arc::clone(self.root.as_ref()?);
+        Some(Request { process: key, root, target: self.target.clone(), helper })
+    }
+
+    /// Lets go of everything; removes the perf map that was made for us.
+    pub fn close(self, native: &mut NativeSymbols) {
+        for key in self.files.values().flatten() {
+            native.release(*key);
+        }
+        self.remove_map_file();
+    }
+
+    pub fn remove_map_file(&self) {
+        if let (Some(root), Some(code)) = (&self.root, &self.code)
+            && code.generations.is_some()
+            && !code.file_was_there
+        {
+            // Gone already, or put there by someone else: neither is ours.
+            let _ = root.remove_tmp_file(&self.map_file(), self.target.uid);
+        }
+    }
+}
