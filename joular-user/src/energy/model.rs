@@ -281,4 +281,18 @@ mod tests {
         assert!(Model::open(absent, None).unwrap_err().to_string().contains("--model-watts IDLE:FULL"));
         assert!(Model::open(absent, Some(AVERAGE)).is_ok());
     }
+
+    #[test]
+    fn the_document_shows_these_coefficients() {
+        let document = include_str!("../../../docs/energy-model.md");
+        let processors = (0..=255).flat_map(|model| (0..16).map(move |stepping| (model, stepping)));
+        let intel = processors.filter_map(|(model, stepping)| intel(model, stepping));
+        let epyc = (0..=255).flat_map(|model| [epyc(23, model), epyc(25, model), epyc(26, model)]).flatten();
+        for Coefficients { architecture, power } in intel.chain(epyc) {
+            let row = document.lines().find(|line| line.starts_with(&format!("| {architecture} |"))).unwrap();
+            let watts = |microwatts: u64| format!("{}.{:03}", microwatts / 1_000_000, microwatts / 1000 % 1000);
+            let end = format!("| {} | {} |", watts(power.idle_uw), watts(power.full_uw));
+            assert!(row.ends_with(&end), "{row} should end with {end}");
+        }
+    }
 }

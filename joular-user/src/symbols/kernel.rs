@@ -129,7 +129,7 @@ impl Builder {
         }
     }
 
-    /// `ffffffff81000000 T _text` or `ffffffffc0000000 t f	[module]`
+    /// `ffffffff81000000 T _text` or `ffffffffc0000000 t f [module]`, a tab before the module
     fn line(&mut self, line: &[u8]) -> Option<()> {
         let line = std::str::from_utf8(line).ok()?;
         let mut fields = line.split_ascii_whitespace();

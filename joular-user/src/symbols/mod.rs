@@ -18,6 +18,8 @@ pub mod native;
 pub mod perf_map;
 pub mod process;
 pub mod requests;
+#[cfg(test)]
+mod tests;
 
 use std::{
     collections::HashMap,
@@ -232,7 +234,7 @@ impl Symbolizer {
 
     /// Takes in finished requests and starts those that are due.
     pub fn poll(&mut self) -> Update {
-        while let Some(finished) = self.requests.next() {
+        while let Some(finished) = self.requests.take_finished() {
             self.take_in(finished);
         }
         self.start_requests(Instant::now());

@@ -102,7 +102,7 @@ impl Requests {
     }
 
     /// One that is done, if any.
-    pub fn next(&mut self) -> Option<Finished> {
+    pub fn take_finished(&mut self) -> Option<Finished> {
         let finished = self.receiver.try_recv().ok()?;
         self.running = self.running.saturating_sub(1);
         Some(finished)

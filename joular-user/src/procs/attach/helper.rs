@@ -99,6 +99,8 @@ impl Process {
             Some(Reply::Disabled)
         } else if !status.catches_sigquit {
             Some(Reply::SignalNotCaught)
+        } else if status.is_stopped {
+            Some(Reply::Stopped)
         } else {
             None
         };
@@ -279,6 +281,8 @@ fn read(path: &Path) -> Result<Vec<u8>, Reply> {
 struct Status {
     effective_uid: Option<u32>,
     catches_sigquit: bool,
+    /// By a signal or a tracer: SIGQUIT would wait until our attach file is gone.
+    is_stopped: bool,
 }
 
 impl Status {
@@ -287,6 +291,8 @@ impl Status {
         for line in String::from_utf8_lossy(text).lines() {
             if let Some(ids) = line.strip_prefix("Uid:") {
                 status.effective_uid = ids.split_ascii_whitespace().nth(1).and_then(|id| id.parse().ok());
+            } else if let Some(state) = line.strip_prefix("State:") {
+                status.is_stopped = state.trim_start().starts_with(['T', 't']);
             } else if let Some(mask) = line.strip_prefix("SigCgt:") {
                 let mask = u64::from_str_radix(mask.trim(), 16).unwrap_or(0);
                 // Signal n is bit n - 1; SIGQUIT is 3.
@@ -302,13 +308,17 @@ mod tests {
     use super::*;
 
     fn check(text: &str, effective_uid: Option<u32>, catches_sigquit: bool) {
-        assert_eq!(Status::parse(text.as_bytes()), Status { effective_uid, catches_sigquit }, "{text:?}");
+        let is_stopped = text.contains("stopped");
+        assert_eq!(Status::parse(text.as_bytes()), Status { effective_uid, catches_sigquit, is_stopped }, "{text:?}");
     }
 
     #[test]
     fn who_it_runs_as_and_what_it_catches() {
         check("Name:\tjava\nUid:\t0\t1000\t0\t0\nSigCgt:\t2000000181005ccf\n", Some(1000), true);
         check("Uid:\t0\t0\t0\t0\nSigCgt:\t0000000000004002\n", Some(0), false);
+        check("State:\tT (stopped)\nUid:\t0\t5\t5\t5\n", Some(5), false);
+        check("State:\tt (tracing stopped)\n", None, false);
+        check("State:\tS (sleeping)\n", None, false);
         check("Uid:\nSigCgt:\tzz\n", None, false);
         check("", None, false);
     }

@@ -47,9 +47,13 @@ pub enum AttachError {
         "attaching to JVM {pid}: it does not catch SIGQUIT (still starting, or started with -Xrs), so the signal would end it: not sent"
     )]
     SignalNotCaught { pid: Pid },
+    #[error(
+        "attaching to JVM {pid}: it is stopped (SIGSTOP or a debugger), and would print a thread dump when it continues: not asked"
+    )]
+    Stopped { pid: Pid },
     #[error("attaching to process {pid}: libjvm.so is not mapped: it is not a HotSpot JVM")]
     NotAJvm { pid: Pid },
-    #[error("asking JVM {pid} for {command}: unknown command: {} ", unknown_command_hint(.command))]
+    #[error("asking JVM {pid} for {command}: unknown command: {}", unknown_command_hint(.command))]
     UnknownCommand { pid: Pid, command: String },
     #[error("asking JVM {pid} for {command}: it answered status {status}: {text}")]
     Refused { pid: Pid, command: String, status: i32, text: String },
@@ -74,7 +78,8 @@ impl AttachError {
     /// open its socket gets no second SIGQUIT.
     pub fn is_final(&self) -> bool {
         match self {
-            Self::SignalNotCaught { .. } | Self::NotAJvm { .. } | Self::Helper { .. } | Self::Failed { .. } => false,
+            Self::SignalNotCaught { .. } | Self::Stopped { .. } | Self::NotAJvm { .. } => false,
+            Self::Helper { .. } | Self::Failed { .. } => false,
             Self::Timeout { waiting_for, .. } => waiting_for == WAITING_FOR_SOCKET,
             _ => true,
         }
@@ -161,6 +166,7 @@ fn outcome(target: &Target, command: &str, line: &[u8]) -> AttachOutcome {
         }
         Reply::Disabled => AttachError::Disabled { pid },
         Reply::SignalNotCaught => AttachError::SignalNotCaught { pid },
+        Reply::Stopped => AttachError::Stopped { pid },
         Reply::NotAJvm => AttachError::NotAJvm { pid },
         Reply::WrongUser { actual } => AttachError::WrongUser { pid, expected: target.uid, actual },
         Reply::Exited => AttachError::Exited { pid },

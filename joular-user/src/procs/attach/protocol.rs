@@ -44,6 +44,7 @@ pub enum Reply {
     },
     Disabled,
     SignalNotCaught,
+    Stopped,
     NotAJvm,
     WrongUser {
         actual: u32,

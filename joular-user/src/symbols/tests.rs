@@ -1,0 +1,189 @@
+//! The façade on trees made up like /proc, and on real short-lived processes.
+
+use std::{
+    fs,
+    path::Path,
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use super::*;
+use crate::{events::Runtime, procs::maps::Maps};
+
+const CODE: Address = Address(0x7f00_0000_1008);
+
+/// Process 7 with generated code, and a perf map if `map` has text.
+fn tree(map: &str) -> tempfile::TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    fs::create_dir_all(directory.path().join("7/root/tmp")).unwrap();
+    fs::write(directory.path().join("7/maps"), "7f0000000000-7f0000010000 rwxp 00000000 00:00 0 \n").unwrap();
+    if !map.is_empty() {
+        fs::write(directory.path().join("7/root/tmp/perf-3.map"), map).unwrap();
+    }
+    directory
+}
+
+fn info(pid: u32, runtime: Runtime) -> ProcessInfo {
+    let uid = rustix::process::geteuid().as_raw();
+    ProcessInfo { pid: Pid(pid), start_boottime_ns: 1, namespace_pid: 3, uid, runtime, ..Default::default() }
+}
+
+fn jvm() -> Runtime {
+    Runtime::Jvm { version: None, main_class: None, collector: None }
+}
+
+fn symbolizer(proc_root: &Path, helper: Option<&str>) -> Symbolizer {
+    Symbolizer::new(proc_root, SymbolizerOptions { attach_helper: helper.map(PathBuf::from) })
+}
+
+/// Renews the map until the address is called so: a program that was just
+/// written may be busy for a moment, when another test forks meanwhile.
+fn renew_until(symbolizer: &mut Symbolizer, process: &ProcessInfo, expected: &str) {
+    let mut last = None;
+    for _ in 0..20 {
+        symbolizer.ensure_map(process.pid, Duration::from_secs(5));
+        last = method(&symbolizer.resolve(process, &[CODE]));
+        if last.as_deref() == Some(expected) {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    panic!("{last:?} instead of {expected}");
+}
+
+/// Polls until there is news.
+fn news(symbolizer: &mut Symbolizer) -> Update {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while Instant::now() < deadline {
+        let update = symbolizer.poll();
+        if update != Update::default() {
+            return update;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    panic!("no news within 10 s");
+}
+
+fn method(symbols: &[Symbol]) -> Option<String> {
+    symbols.first()?.frames.first().map(Frame::method)
+}
+
+#[test]
+fn a_perf_map_is_read_when_an_address_asks_for_it() {
+    let directory = tree("7f0000001000 10 LazyCompile:*foo file.js:1\n");
+    let mut symbolizer = symbolizer(directory.path(), None);
+    let node = info(7, Runtime::Native);
+    assert_eq!(method(&symbolizer.resolve(&node, &[CODE])), None);
+    assert_eq!(news(&mut symbolizer).refreshed, [(Pid(7), 1)]);
+    let symbols = symbolizer.resolve(&node, &[CODE, Address(0x10)]);
+    assert_eq!(method(&symbols).as_deref(), Some("LazyCompile:*foo file.js:1"));
+    assert_eq!((symbols[1].address, symbols[1].frames.len()), (Address(0x10), 0));
+    // It was there before us, so it stays.
+    symbolizer.finish();
+    assert!(directory.path().join("7/root/tmp/perf-3.map").exists());
+}
+
+#[test]
+fn a_map_that_a_jvm_wrote_for_us_is_removed() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let directory = tree("");
+    let map = directory.path().join("7/root/tmp/perf-3.map");
+    // Stands for helper and JVM: writes the map and says so.
+    let helper = directory.path().join("helper");
+    let script = format!(
+        "#!/bin/sh\necho '7f0000001000 10 int A.b(int)' > {}\necho '{{\"Done\":{{\"text\":\"\"}}}}'\n",
+        map.display()
+    );
+    fs::write(&helper, script).unwrap();
+    fs::set_permissions(&helper, fs::Permissions::from_mode(0o755)).unwrap();
+    let mut symbolizer = symbolizer(directory.path(), helper.to_str());
+    let java = info(7, jvm());
+    symbolizer.process_started(&java);
+    renew_until(&mut symbolizer, &java, "A.b");
+    // Reused memory: a window that began before the newer map may mean either.
+    fs::write(&helper, fs::read_to_string(&helper).unwrap().replace("A.b", "C.d")).unwrap();
+    symbolizer.begin_window(crate::clock::monotonic_now());
+    renew_until(&mut symbolizer, &java, "[stale]");
+    symbolizer.begin_window(crate::clock::monotonic_now());
+    assert_eq!(method(&symbolizer.resolve(&java, &[CODE])).as_deref(), Some("C.d"));
+    assert!(map.exists());
+    symbolizer.process_ended(Pid(7), 1);
+    assert!(!map.exists());
+}
+
+#[test]
+fn a_jvm_that_cannot_be_asked_stays_without_names() {
+    let directory = tree("");
+    let mut symbolizer = symbolizer(directory.path(), Some("/none"));
+    let java = info(7, jvm());
+    symbolizer.process_started(&java);
+    assert!(!symbolizer.ensure_map(Pid(7), Duration::from_secs(5)));
+    assert_eq!(symbolizer.poll().refreshed, []);
+    assert_eq!(method(&symbolizer.resolve(&java, &[CODE])), None);
+    symbolizer.finish();
+}
+
+#[test]
+fn an_unknown_process_has_no_names_and_does_no_harm() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut symbolizer = symbolizer(directory.path(), None);
+    assert_eq!(method(&symbolizer.resolve(&info(9, Runtime::Native), &[CODE])), None);
+    assert!(!symbolizer.ensure_map(Pid(8), Duration::ZERO));
+    symbolizer.process_ended(Pid(9), 1);
+}
+
+#[test]
+fn hidden_kernel_symbols_are_told_once() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("kallsyms"), "0000000000000000 T _text\n").unwrap();
+    let mut symbolizer = symbolizer(directory.path(), None);
+    for notices in [1, 0] {
+        assert_eq!(method(&symbolizer.resolve_kernel(&[Address(1)])), None);
+        assert_eq!(symbolizer.poll().notices.len(), notices);
+    }
+}
+
+/// A child of ours, ended on drop.
+struct Sleeper(Child);
+
+impl Sleeper {
+    fn start() -> Self {
+        let mut child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        // It answers when its libraries are mapped.
+        use std::io::{Read as _, Write as _};
+        child.stdin.as_mut().unwrap().write_all(b"x").unwrap();
+        child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+        Self(child)
+    }
+}
+
+impl Drop for Sleeper {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn libraries_are_named_after_the_process_has_ended() {
+    let sleeper = Sleeper::start();
+    let pid = sleeper.0.id();
+    let maps = Maps::read(Path::new("/proc"), Pid(pid)).unwrap().keep_executable();
+    let libc = maps.iter().find(|mapping| mapping.file_name().is_some_and(|name| name.starts_with("libc"))).unwrap();
+    let addresses: Vec<Address> = (libc.start.0..libc.end.0).step_by(4096).map(Address).collect();
+    let mut symbolizer = symbolizer(Path::new("/proc"), None);
+    let info = info(pid, Runtime::Native);
+    symbolizer.process_started(&info);
+    drop(sleeper);
+    let symbols = symbolizer.resolve(&info, &addresses);
+    let frames: Vec<&Frame> = symbols.iter().flat_map(|symbol| &symbol.frames).collect();
+    assert_eq!(frames.len(), addresses.len());
+    assert!(frames.iter().any(|frame| frame.name != "[unresolved]"));
+    symbolizer.process_ended(Pid(pid), 1);
+}
+
+#[test]
+fn a_symbolizer_can_move_to_another_thread() {
+    fn check<T: Send>() {}
+    check::<Symbolizer>();
+}
