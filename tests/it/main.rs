@@ -1,1 +1,30 @@
-fn main() {}
+//! What can be said about joular-bpf without privileges, a kernel or a JVM: its
+//! command line, its exit codes, and that the documents tell the truth about it.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a panic with a trace is how tests fail")]
+
+mod command_line;
+mod configuration;
+mod documents;
+mod replay;
+
+use std::time::Duration;
+
+/// Nothing here samples, so all of it ends at once; this only bounds a hang.
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// Runs joular-bpf with these arguments.
+fn joular_bpf(arguments: &[&str]) -> joular_tests::process::Finished {
+    let run = arguments.iter().fold(joular_tests::profiler::Run::new(), |run, argument| run.argument(argument));
+    run.finish(LIMIT).unwrap()
+}
+
+/// Runs it and expects a usage error whose message has all these words.
+fn expect_usage_error(arguments: &[&str], words: &[&str]) {
+    let finished = joular_bpf(arguments);
+    assert_eq!(finished.code(), Some(2), "{arguments:?}: {finished:?}");
+    for word in words {
+        assert!(finished.stderr.contains(word), "{arguments:?}: the message lacks '{word}': {}", finished.stderr);
+    }
+    assert!(!finished.stderr.contains("panicked"), "{}", finished.stderr);
+}

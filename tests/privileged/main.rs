@@ -1,1 +1,18 @@
-fn main() {}
+//! Live tests: the real kernel, real JVMs, data sets read by real engines. They
+//! need root; `cargo xtask test` builds them as the developer, runs them as root
+//! and one at a time, since they measure the machine that they run on.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a panic with a trace is how tests fail")]
+#![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "figures of runs of seconds")]
+
+mod burner;
+mod conservation;
+mod endings;
+mod engines;
+mod errors;
+mod jvms;
+mod output_dir;
+mod perf_map;
+mod powercap;
+mod split_70_30;
+mod time;

@@ -1,1 +1,25 @@
+//! What live tests, demo and benchmark have in common: real JVMs, the real
+//! profiler, real Python engines, and an energy counter that tests control.
+//!
+//! Everything that is started or created here ends with its handle: processes
+//! are killed, directories removed, mounts undone when the handle is dropped.
+//! Every wait has a limit and says what it waited for.
 
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_sign_loss,
+    reason = "figures of test runs of minutes: far from any limit"
+)]
+
+pub mod clock;
+pub mod dataset;
+pub mod java;
+pub mod mount;
+pub mod paths;
+pub mod powercap;
+pub mod process;
+pub mod profiler;
+pub mod python;
+pub mod schedstat;
+pub mod statistics;

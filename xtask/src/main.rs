@@ -1,1 +1,78 @@
-fn main() {}
+//! Development tasks: `cargo xtask TASK`. See `cargo xtask --help`.
+
+#![allow(clippy::print_stdout, reason = "tasks talk to the developer who started them")]
+
+mod bench;
+mod build;
+mod demo;
+mod dist;
+mod setup;
+mod shell;
+mod test;
+mod tidy;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+/// Development tasks of joular-bpf.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Gets everything a build and the tests need; does nothing twice.
+    Setup,
+    /// Builds joular-bpf, eBPF programs included.
+    Build {
+        #[arg(long)]
+        release: bool,
+    },
+    /// Builds joular-bpf and runs it as root: `cargo xtask run -- --comm java`.
+    Run {
+        #[arg(last = true)]
+        arguments: Vec<String>,
+    },
+    /// Profiles a bundled Java program for ten seconds and reads the data set.
+    Demo,
+    /// Runs every check there is.
+    Test {
+        /// Leaves out what needs root and a live kernel.
+        #[arg(long)]
+        no_live: bool,
+    },
+    /// Measures what profiling costs; writes docs/benchmarks.md.
+    Bench(bench::Options),
+    /// Checks sizes of files, and that imports follow the data path.
+    Tidy,
+    /// Makes a release archive in target/dist.
+    Dist,
+    /// Switches threads as fast as it can (the benchmark starts it).
+    #[command(hide = true)]
+    SwitchLoad { seconds: u64 },
+}
+
+fn main() -> ExitCode {
+    let Err(error) = run(Arguments::parse().task) else { return ExitCode::SUCCESS };
+    eprintln!("error: {error:#}");
+    ExitCode::FAILURE
+}
+
+fn run(task: Task) -> Result<()> {
+    match task {
+        Task::Setup => setup::run(),
+        Task::Build { release } => build::build(release).map(drop),
+        Task::Run { arguments } => build::run(&arguments),
+        Task::Demo => demo::run(),
+        Task::Test { no_live } => test::run(!no_live),
+        Task::Bench(options) => bench::run(&options),
+        Task::Tidy => tidy::run(),
+        Task::Dist => dist::run(),
+        Task::SwitchLoad { seconds } => bench::switch_load::run(seconds),
+    }
+}

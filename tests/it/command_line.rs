@@ -1,0 +1,97 @@
+//! Help, version, and what becomes of arguments that make no sense.
+
+use crate::{expect_usage_error, joular_bpf};
+
+/// Names that people and scripts rely on.
+const OPTIONS: &[&str] = &[
+    "--comm",
+    "--pid",
+    "--all",
+    "--duration",
+    "--interval",
+    "--frequency",
+    "--output",
+    "--energy",
+    "--energy-file",
+    "--powercap-root",
+    "--idle",
+    "--idle-watts",
+    "--model-watts",
+    "--record",
+    "--replay",
+    "--config",
+    "--json",
+    "--quiet",
+    "--flush",
+    "--top",
+];
+
+#[test]
+fn help_goes_to_standard_output_and_names_every_option() {
+    let finished = joular_bpf(&["--help"]);
+    assert_eq!(finished.code(), Some(0));
+    for option in OPTIONS {
+        assert!(finished.stdout.contains(option), "--help does not mention {option}");
+    }
+    assert!(finished.stdout.contains("doctor"), "--help does not mention doctor");
+}
+
+#[test]
+fn help_shows_an_example() {
+    let finished = joular_bpf(&["--help"]);
+    assert!(finished.stdout.contains("joular-bpf --comm java"), "{}", finished.stdout);
+}
+
+#[test]
+fn version_is_that_of_the_workspace() {
+    let finished = joular_bpf(&["--version"]);
+    assert_eq!(finished.code(), Some(0));
+    assert_eq!(finished.stdout.trim(), concat!("joular-bpf ", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn an_unknown_option_is_named() {
+    expect_usage_error(&["--no-such-option"], &["--no-such-option"]);
+}
+
+#[test]
+fn a_value_that_is_not_one_is_named_with_its_option() {
+    for (option, value) in [
+        ("--interval", "soon"),
+        ("--duration", "-1s"),
+        ("--frequency", "often"),
+        ("--pid", "java"),
+        ("--energy", "sunlight"),
+        ("--idle", "sometimes"),
+        ("--idle-watts", "some"),
+        ("--model-watts", "10"),
+    ] {
+        expect_usage_error(&["--all", &format!("{option}={value}")], &[option]);
+    }
+}
+
+#[test]
+fn values_out_of_range_are_refused() {
+    for (option, value) in
+        [("--interval", "0s"), ("--frequency", "0"), ("--frequency", "10001"), ("--model-watts", "30:10")]
+    {
+        expect_usage_error(&["--all", &format!("{option}={value}")], &[option]);
+    }
+}
+
+#[test]
+fn a_name_pattern_that_cannot_be_read_is_refused() {
+    expect_usage_error(&["--comm", "[java"], &["[java"]);
+}
+
+#[test]
+fn a_replay_takes_nothing_that_its_recording_decided() {
+    for options in [&["--comm", "java"][..], &["--all"], &["--frequency", "199"], &["--record", "other.jrec"]] {
+        expect_usage_error(&[&["--replay", "some.jrec"], options].concat(), &["--replay", options[0]]);
+    }
+}
+
+#[test]
+fn a_run_without_targets_says_how_to_choose_them() {
+    expect_usage_error(&[], &["--comm java"]);
+}

@@ -1,0 +1,70 @@
+//! README and documents name commands, options and columns that exist.
+
+use std::{fs, path::PathBuf, process::Command};
+
+use joular_tests::paths;
+
+use crate::joular_bpf;
+
+/// README and all documents, with their texts.
+fn documents() -> Vec<(PathBuf, String)> {
+    let docs = fs::read_dir(paths::root().join("docs")).unwrap().map(|entry| entry.unwrap().path());
+    let papers = ["README.md", "ARCHITECTURE.md"].map(|name| paths::root().join(name));
+    let markdown = docs.chain(papers).filter(|path| path.extension().is_some_and(|extension| extension == "md"));
+    markdown
+        .map(|path| (path.clone(), fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))))
+        .collect()
+}
+
+/// Words behind each occurrence of `command` that stands at the start of code.
+fn words_after<'a>(text: &'a str, command: &str) -> Vec<Vec<&'a str>> {
+    let rest_of_line = |at: usize| text[at + command.len()..].split(['\n', '`', '#', '|', ';']).next().unwrap_or("");
+    text.match_indices(command).map(|(at, _)| rest_of_line(at).split_whitespace().collect()).collect()
+}
+
+#[test]
+fn the_quick_start_is_two_commands() {
+    let readme = fs::read_to_string(paths::root().join("README.md")).unwrap();
+    for command in ["cargo xtask demo", "cargo xtask test"] {
+        assert!(readme.contains(command), "README.md does not show `{command}`");
+    }
+}
+
+#[test]
+fn every_task_in_a_document_exists() {
+    let help = Command::new(env!("CARGO")).args(["xtask", "--help"]).current_dir(paths::root()).output().unwrap();
+    let help = String::from_utf8(help.stdout).unwrap();
+    let tasks = help.lines().filter_map(|line| line.strip_prefix("  ")?.split_whitespace().next()).collect::<Vec<_>>();
+    for (path, text) in documents() {
+        for words in words_after(&text, "cargo xtask ") {
+            let task = words.first().copied().unwrap_or_default();
+            assert!(tasks.contains(&task), "{}: `cargo xtask {task}` is none of {tasks:?}", path.display());
+        }
+    }
+}
+
+#[test]
+fn every_option_in_a_command_line_of_a_document_exists() {
+    let help = joular_bpf(&["--help"]).stdout;
+    let doctor_help = joular_bpf(&["doctor", "--help"]).stdout;
+    for (path, text) in documents() {
+        for words in [words_after(&text, "joular-bpf "), words_after(&text, "xtask run -- ")].concat() {
+            for option in words.iter().filter(|word| word.starts_with("--") && word.len() > 2) {
+                let name = option.split('=').next().unwrap_or(option).trim_end_matches(['.', ',', ':', ')']);
+                let known = help.contains(name) || doctor_help.contains(name);
+                assert!(known, "{}: joular-bpf has no option {name}", path.display());
+            }
+        }
+    }
+}
+
+#[test]
+fn every_exit_code_is_documented() {
+    let texts = documents().into_iter().map(|(_, text)| text).collect::<String>();
+    let help = joular_bpf(&["--help"]).stdout;
+    for code in ["0", "1", "2", "3", "4", "5", "6", "130"] {
+        let as_row = format!("| {code} |");
+        let in_help = help.lines().any(|line| line.trim_start().starts_with(&format!("{code} ")));
+        assert!(texts.contains(&as_row) || in_help, "exit code {code} is in no table of a document and not in --help");
+    }
+}

@@ -1,0 +1,139 @@
+//! However a run ends, its finished files are whole, and the end is told.
+
+use std::{
+    process::Command,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result};
+use joular_tests::{
+    clock::wait_for,
+    profiler::{END, Output, Run},
+};
+use rustix::process::Signal;
+
+use crate::burner::Burner;
+
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// Short windows and often a file, so that every kind of moment occurs.
+fn run(burner: &Burner, output: &Output) -> Run {
+    Run::modelled().pid(burner.pid()).with("--interval", "200ms").with("--flush", "1s").output(output.dir())
+}
+
+/// A burner that is busy for longer than any test here.
+fn busy() -> Result<Burner> {
+    let mut burner = Burner::start(&[100])?;
+    burner.begin(Duration::from_secs(60))?;
+    Ok(burner)
+}
+
+/// Waits until the run has finished its first files.
+fn wait_for_files(output: &Output) -> Result<()> {
+    wait_for("a first finished file", LIMIT, || {
+        Ok((output.dir().exists() && output.data.parquet_files().unwrap_or(0) > 0).then_some(()))
+    })
+}
+
+/// CPU seconds of targets in the data set.
+fn seconds(output: &Output) -> Result<f64> {
+    output.data.number("SELECT coalesce(sum(cpu_ns), 0)::DOUBLE / 1e9 FROM threads")
+}
+
+fn ends_in_order(signal: Signal) -> Result<()> {
+    let (burner, output) = (busy()?, Output::new()?);
+    let profiler = run(&burner, &output).start()?;
+    let start = Instant::now();
+    wait_for_files(&output)?;
+    let recorded = start.elapsed().as_secs_f64();
+    profiler.signal(signal)?;
+    let finished = profiler.finish(END)?;
+    assert_eq!(finished.code(), Some(0), "{finished:?}");
+    let said = format!("{}\n{}", finished.stdout, finished.stderr);
+    assert!(said.contains(&output.dir().display().to_string()), "the end does not say where the data went: {said}");
+    output.data.expect_readable()?;
+    // The last windows, not yet flushed when the signal came, are there too.
+    let seen = seconds(&output)?;
+    assert!(seen >= 0.8 * recorded, "{seen:.2} s of {recorded:.2} s");
+    Ok(())
+}
+
+#[test]
+fn sigint_ends_the_run_in_order() -> Result<()> {
+    ends_in_order(Signal::INT)
+}
+
+#[test]
+fn sigterm_ends_the_run_in_order() -> Result<()> {
+    ends_in_order(Signal::TERM)
+}
+
+#[test]
+fn a_second_sigint_ends_at_once_or_finds_it_over() -> Result<()> {
+    let (burner, output) = (busy()?, Output::new()?);
+    let profiler = run(&burner, &output).start()?;
+    profiler.signal(Signal::INT)?;
+    // It may be gone already, which is as good.
+    let _gone = profiler.signal(Signal::INT);
+    let finished = profiler.finish(END)?;
+    assert!(matches!(finished.code(), Some(0 | 130)), "{finished:?}");
+    output.data.files().map(drop).or_else(|_| std::fs::create_dir(output.dir()).context("no directory"))?;
+    output.data.expect_readable()
+}
+
+#[test]
+fn the_duration_ends_the_run() -> Result<()> {
+    let (burner, output) = (busy()?, Output::new()?);
+    let finished = run(&burner, &output).with("--duration", "2s").finish(LIMIT)?;
+    assert_eq!(finished.code(), Some(0), "{finished:?}");
+    let recorded = output
+        .data
+        .number("SELECT sum(window_ns)::DOUBLE / 1e9 FROM (SELECT DISTINCT window_start, window_ns FROM windows)")?;
+    assert!((1.9..2.5).contains(&recorded), "windows of {recorded:.2} s together");
+    Ok(())
+}
+
+#[test]
+fn kill_9_at_any_moment_leaves_whole_files_and_a_directory_that_can_be_used_again() -> Result<()> {
+    let (burner, output) = (busy()?, Output::new()?);
+    // Different every time; printed, so that a failure can be repeated.
+    let mut random = joular_tests::clock::monotonic_ns();
+    for round in 0..6 {
+        let mut profiler = run(&burner, &output).spawn()?;
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let delay = Duration::from_millis(300 + (random >> 33) % 3_000);
+        std::thread::sleep(delay);
+        profiler.kill();
+        if output.dir().exists() {
+            output.data.expect_readable().with_context(|| format!("round {round}: killed after {delay:?}"))?;
+        }
+    }
+    let finished = run(&burner, &output).with("--duration", "2s").finish(LIMIT)?;
+    assert_eq!(finished.code(), Some(0), "{finished:?}");
+    output.data.expect_readable()?;
+    assert!(seconds(&output)? > 1.0);
+    Ok(())
+}
+
+#[test]
+fn nothing_of_it_stays_in_the_kernel() -> Result<()> {
+    let (burner, output) = (busy()?, Output::new()?);
+    let mut profiler = run(&burner, &output).start()?;
+    assert!(programs_held_by(profiler.pid())? > 0, "a running profiler holds programs");
+    let ours = pinned()?;
+    profiler.kill();
+    assert_eq!(pinned()?, ours, "a killed profiler left pinned objects behind");
+    Ok(())
+}
+
+fn programs_held_by(pid: u32) -> Result<usize> {
+    let entries = std::fs::read_dir(format!("/proc/{pid}/fd"))?;
+    let targets = entries.filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok());
+    Ok(targets.filter(|target| target.to_string_lossy().contains("bpf-prog")).count())
+}
+
+/// Names below the BPF file system: what is pinned outlives its process.
+fn pinned() -> Result<String> {
+    let output = Command::new("find").args(["/sys/fs/bpf", "-name", "*joular*"]).output()?;
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}

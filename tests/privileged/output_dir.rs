@@ -1,0 +1,109 @@
+//! Directories that cannot be written, are full, or are in use.
+
+use std::{fs, path::Path, time::Duration};
+
+use anyhow::{Context as _, Result};
+use joular_tests::{
+    clock::wait_for,
+    dataset::DataSet,
+    mount::Tmpfs,
+    process::Finished,
+    profiler::{END, Output, Run},
+};
+
+use crate::burner::Burner;
+
+const LIMIT: Duration = Duration::from_secs(30);
+
+fn run(burner: &Burner, dir: &Path) -> Run {
+    Run::modelled().pid(burner.pid()).with("--flush", "1s").with("--duration", "4s").output(dir)
+}
+
+fn busy() -> Result<Burner> {
+    let mut burner = Burner::start(&[100])?;
+    burner.begin(Duration::from_secs(60))?;
+    Ok(burner)
+}
+
+/// Exit code 6, and a message that names the directory and the reason.
+fn expect_output_error(finished: &Finished, dir: &Path, reason: &str) {
+    assert_eq!(finished.code(), Some(6), "{finished:?}");
+    let message = finished.stderr.to_lowercase();
+    assert!(message.contains(&dir.display().to_string().to_lowercase()), "no directory in: {message}");
+    assert!(message.contains(reason), "'{reason}' is not in: {message}");
+    assert!(!message.contains("panicked"), "{message}");
+}
+
+#[test]
+fn a_full_disk_ends_the_run_with_a_message_and_finished_files_stay() -> Result<()> {
+    let burner = busy()?;
+    let disk = Tmpfs::mount("size=4m")?;
+    let dir = disk.path().join("out");
+    let profiler = run(&burner, &dir).with("--duration", "60s").start()?;
+    let data = DataSet::at(&dir);
+    wait_for("a first finished file", LIMIT, || {
+        Ok((dir.exists() && data.parquet_files().unwrap_or(0) > 0).then_some(()))
+    })?;
+    fill(&disk.path().join("filler"))?;
+    let finished = profiler.finish(LIMIT)?;
+    expect_output_error(&finished, &dir, "no space left");
+    data.expect_readable()?;
+    assert!(data.parquet_files()? > 0);
+    Ok(())
+}
+
+/// Writes until nothing more fits.
+fn fill(path: &Path) -> Result<()> {
+    use std::io::Write as _;
+    let mut file = fs::File::create(path).context("creating the filler")?;
+    for size in [65536, 4096, 1] {
+        while file.write(&[0; 65536][..size]).is_ok_and(|written| written > 0) {}
+    }
+    Ok(())
+}
+
+#[test]
+fn a_read_only_directory_is_refused_before_anything_is_sampled() -> Result<()> {
+    let burner = busy()?;
+    let disk = Tmpfs::mount("size=1m,ro")?;
+    let dir = disk.path().join("out");
+    let finished = run(&burner, &dir).finish(LIMIT)?;
+    expect_output_error(&finished, &dir, "read-only");
+    assert!(!finished.stderr.contains("joular-bpf: recording"), "it sampled first: {}", finished.stderr);
+    Ok(())
+}
+
+#[test]
+fn a_file_in_place_of_the_directory_is_refused() -> Result<()> {
+    let (burner, output) = (busy()?, Output::new()?);
+    fs::write(output.dir(), "not a directory")?;
+    let finished = run(&burner, output.dir()).finish(LIMIT)?;
+    expect_output_error(&finished, output.dir(), "director");
+    assert_eq!(fs::read_to_string(output.dir())?, "not a directory");
+    Ok(())
+}
+
+#[test]
+fn a_directory_in_use_is_refused_and_its_user_is_not_disturbed() -> Result<()> {
+    let (burner, output) = (busy()?, Output::new()?);
+    let first = run(&burner, output.dir()).with("--duration", "60s").start()?;
+    let second = run(&burner, output.dir()).finish(LIMIT)?;
+    expect_output_error(&second, output.dir(), "another run");
+    let finished = first.stop()?;
+    assert_eq!(finished.code(), Some(0), "{finished:?}");
+    output.data.expect_readable()?;
+    assert_eq!(output.data.number("SELECT count(*) FROM runs")?, 1.0);
+    Ok(())
+}
+
+#[test]
+fn a_second_run_adds_to_the_data_set() -> Result<()> {
+    let (burner, output) = (busy()?, Output::new()?);
+    for _ in 0..2 {
+        let finished = run(&burner, output.dir()).finish(LIMIT + END)?;
+        assert_eq!(finished.code(), Some(0), "{finished:?}");
+    }
+    output.data.expect_readable()?;
+    assert_eq!(output.data.number("SELECT count(*) FROM runs")?, 2.0);
+    Ok(())
+}

@@ -1,0 +1,173 @@
+//! A perf map is a file that its process controls: whatever it is, the run goes
+//! on, in bounded time and memory, and no terminal is taken over.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use anyhow::{Context as _, Result};
+use joular_tests::{
+    process::Finished,
+    profiler::{Output, Run},
+};
+
+use crate::burner::Burner;
+
+const LIMIT: Duration = Duration::from_secs(40);
+
+/// Far above what a run needs, far below what reading a whole giant would take.
+const MEMORY_LIMIT_KIB: u64 = 300 * 1024;
+
+/// A process busy outside of any file, and its perf map to be.
+struct Target {
+    burner: Burner,
+    map: PathBuf,
+}
+
+impl Target {
+    fn start() -> Result<Self> {
+        let mut burner = Burner::start(&[])?;
+        let map = PathBuf::from(format!("/tmp/perf-{}.map", burner.pid()));
+        remove(&map);
+        burner.begin_jit(Duration::from_secs(60))?;
+        Ok(Self { burner, map })
+    }
+
+    /// A line that names the code which it runs.
+    fn line(&self, name: &str) -> String {
+        format!("{:x} {:x} {name}\n", self.burner.code.0, self.burner.code.1)
+    }
+
+    /// Profiles it for three seconds; returns what was said, and the data.
+    fn profile(&self) -> Result<(Finished, Output)> {
+        let output = Output::new()?;
+        let run = Run::modelled().pid(self.burner.pid()).with("--frequency", "199").with("--duration", "3s");
+        let profiler = run.output(output.dir()).start()?;
+        let peak = joular_tests::clock::wait_for("the end of the run", LIMIT, {
+            let pid = profiler.pid();
+            let mut peak = 0;
+            // A process that ended has no more memory to show.
+            move || {
+                Ok(peak_memory_kib(pid).map_or(Some(peak), |now| {
+                    peak = now;
+                    None
+                }))
+            }
+        })?;
+        assert!(peak < MEMORY_LIMIT_KIB, "{peak} KiB of memory");
+        let finished = profiler.finish(LIMIT)?;
+        assert_eq!(finished.code(), Some(0), "{finished:?}");
+        assert!(!finished.stderr.contains("panicked"), "{}", finished.stderr);
+        Ok((finished, output))
+    }
+
+    /// Profiles it and expects its time in the data set, under whatever name.
+    fn expect_survived(&self) -> Result<Output> {
+        let (_, output) = self.profile()?;
+        let seconds = output.data.number("SELECT coalesce(sum(cpu_ns), 0)::DOUBLE / 1e9 FROM threads")?;
+        assert!(seconds > 1.0, "only {seconds:.2} s of a process that was busy all the time");
+        Ok(output)
+    }
+}
+
+impl Drop for Target {
+    fn drop(&mut self) {
+        remove(&self.map);
+    }
+}
+
+/// Removes a file of whatever kind, if it is there.
+fn remove(path: &Path) {
+    let _missing = fs::remove_file(path);
+}
+
+fn peak_memory_kib(pid: u32) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.trim().trim_end_matches(" kB").parse().ok()
+}
+
+/// CPU seconds in methods whose name contains this.
+fn seconds_in(output: &Output, name: &str) -> Result<f64> {
+    let sql =
+        format!("SELECT coalesce(sum(self_cpu_ns), 0)::DOUBLE / 1e9 FROM methods WHERE contains(method, '{name}')");
+    output.data.number(&sql)
+}
+
+#[test]
+fn a_good_map_names_code_outside_of_files() -> Result<()> {
+    let target = Target::start()?;
+    fs::write(&target.map, target.line("generated_loop"))?;
+    let output = target.expect_survived()?;
+    let seconds = seconds_in(&output, "generated_loop")?;
+    assert!(seconds > 1.0, "generated_loop has {seconds:.2} s");
+    Ok(())
+}
+
+#[test]
+fn a_link_is_not_followed() -> Result<()> {
+    let target = Target::start()?;
+    let elsewhere = tempfile::NamedTempFile::new()?;
+    fs::write(elsewhere.path(), target.line("behind_a_link"))?;
+    std::os::unix::fs::symlink(elsewhere.path(), &target.map)?;
+    let output = target.expect_survived()?;
+    assert_eq!(seconds_in(&output, "behind_a_link")?, 0.0, "the link was followed");
+    Ok(())
+}
+
+#[test]
+fn a_fifo_does_not_block_the_run() -> Result<()> {
+    let target = Target::start()?;
+    let status = std::process::Command::new("mkfifo").arg(&target.map).status()?;
+    assert!(status.success());
+    target.expect_survived().map(drop)
+}
+
+#[test]
+fn a_map_of_one_gibibyte_is_read_within_bounds() -> Result<()> {
+    let target = Target::start()?;
+    fs::write(&target.map, target.line("before_the_hole"))?;
+    // A hole: no disk space, and a line that never ends.
+    fs::OpenOptions::new().append(true).open(&target.map)?.set_len(1 << 30)?;
+    target.expect_survived().map(drop)
+}
+
+#[test]
+fn garbage_lines_hide_no_good_ones() -> Result<()> {
+    let target = Target::start()?;
+    let mut text =
+        b"\xff\xfe\x00 not a line\nzz 10 name\n10\n\n ffffffffffffffff ffffffffffffffff over the top\n".to_vec();
+    text.extend(vec![b'x'; 1 << 20]);
+    text.extend(format!("\n{}", target.line("after_the_garbage")).bytes());
+    fs::write(&target.map, text)?;
+    let output = target.expect_survived()?;
+    let seconds = seconds_in(&output, "after_the_garbage")?;
+    assert!(seconds > 1.0, "after_the_garbage has {seconds:.2} s");
+    Ok(())
+}
+
+#[test]
+fn names_with_escape_sequences_do_not_reach_the_terminal() -> Result<()> {
+    let target = Target::start()?;
+    fs::write(&target.map, target.line("evil\x1b]0;owned\x07\x1b[2Jname\u{202e}"))?;
+    let (finished, output) = target.profile()?;
+    for text in [&finished.stdout, &finished.stderr] {
+        let control = text.chars().find(|c| (c.is_control() && *c != '\n' && *c != '\t') || *c == '\u{202e}');
+        assert_eq!(control, None, "a control character was printed: {text:?}");
+    }
+    assert!(seconds_in(&output, "evil")? > 1.0, "the name is in the data set, however written");
+    assert!(finished.stdout.contains("evil") || finished.stderr.contains("evil"), "the top method is shown");
+    Ok(())
+}
+
+#[test]
+fn a_map_of_another_user_is_not_believed() -> Result<()> {
+    let target = Target::start()?;
+    fs::write(&target.map, target.line("not_my_map"))?;
+    std::os::unix::fs::chown(&target.map, Some(65534), Some(65534)).context("giving the map away")?;
+    let output = target.expect_survived()?;
+    assert_eq!(seconds_in(&output, "not_my_map")?, 0.0, "a map that its process does not own was believed");
+    Ok(())
+}

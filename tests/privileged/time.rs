@@ -1,0 +1,110 @@
+//! On-CPU time is exact, samples come as often as they should, and time, samples
+//! and energy of a thread are those of its branches together.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use anyhow::Result;
+use joular_tests::{
+    dataset::{float, integer},
+    profiler::{Output, Run},
+    schedstat,
+};
+
+use crate::burner::Burner;
+
+const BURN: Duration = Duration::from_secs(8);
+const FREQUENCY: u32 = 499;
+
+/// What a run over a burner left, and the kernel's own account of the same time.
+struct Measured {
+    output: Output,
+    /// By thread; exact, since all threads were blocked at both ends of the run.
+    schedstat: BTreeMap<u32, u64>,
+}
+
+/// Profiles threads that work only while the profiler records.
+fn measure(duties: &[u32]) -> Result<Measured> {
+    let output = Output::new()?;
+    let mut burner = Burner::start(duties)?;
+    let before = schedstat::when_blocked(burner.pid(), BURN)?;
+    let run = Run::modelled().pid(burner.pid()).with("--frequency", FREQUENCY.to_string()).output(output.dir());
+    let profiler = run.start()?;
+    burner.burn(BURN)?;
+    let after = schedstat::when_blocked(burner.pid(), BURN)?;
+    profiler.stop()?;
+    let schedstat = after.into_iter().map(|(tid, ns)| (tid, ns - before[&tid])).collect();
+    Ok(Measured { output, schedstat })
+}
+
+#[test]
+fn cpu_time_of_each_thread_is_the_kernels_within_half_a_percent() -> Result<()> {
+    let measured = measure(&[100, 60, 25])?;
+    let rows = measured.output.data.rows("SELECT tid, sum(cpu_ns)::BIGINT AS cpu_ns FROM threads GROUP BY tid")?;
+    let mut busy = 0;
+    for (tid, expected) in measured.schedstat.iter().filter(|(_, ns)| **ns > 500_000_000) {
+        let row = rows.iter().find(|row| row["tid"] == *tid).unwrap_or_else(|| panic!("no row of thread {tid}"));
+        let ratio = float(row, "cpu_ns")? / *expected as f64;
+        assert!((ratio - 1.0).abs() <= 0.005, "thread {tid}: {ratio:.5} of the kernel's {expected} ns");
+        busy += 1;
+    }
+    assert_eq!(busy, 3, "{:?}", measured.schedstat);
+    Ok(())
+}
+
+#[test]
+fn samples_are_cpu_seconds_times_frequency_within_two_percent() -> Result<()> {
+    // At most one thread per CPU, so that the two ends of a slice are few.
+    let measured = measure(&[100, 100])?;
+    let totals = &measured.output.data.rows(
+        "SELECT sum(samples)::BIGINT AS samples, sum(cpu_ns)::BIGINT AS cpu_ns FROM threads WHERE thread_name LIKE 'burn-%'",
+    )?[0];
+    let expected = float(totals, "cpu_ns")? / 1e9 * f64::from(FREQUENCY);
+    let samples = float(totals, "samples")?;
+    assert!((samples / expected - 1.0).abs() <= 0.02, "{samples} samples, expected {expected:.0}");
+    Ok(())
+}
+
+#[test]
+fn branches_of_a_thread_sum_to_the_thread_in_every_window() -> Result<()> {
+    let measured = measure(&[100, 40])?;
+    let data = &measured.output.data;
+    data.expect_none(
+        "threads whose branches do not sum to them",
+        "WITH parts AS (
+            SELECT window_start, pid, tid, sum(cpu_ns) AS cpu_ns, sum(samples) AS samples, sum(energy_uj) AS energy_uj
+            FROM branches GROUP BY ALL)
+         SELECT t.window_start, t.tid, t.cpu_ns, p.cpu_ns AS parts_ns, t.energy_uj, p.energy_uj AS parts_uj
+         FROM threads t LEFT JOIN parts p USING (window_start, pid, tid)
+         WHERE (t.cpu_ns, t.samples, t.energy_uj)
+            IS DISTINCT FROM (coalesce(p.cpu_ns, 0), coalesce(p.samples, 0), coalesce(p.energy_uj, 0))",
+    )?;
+    let busy = &data.rows("SELECT count(*) AS n FROM branches WHERE cpu_ns > 0")?[0];
+    assert!(integer(busy, "n")? > 10, "hardly any branches: {busy}");
+    Ok(())
+}
+
+#[test]
+fn methods_of_a_process_sum_to_its_threads_in_every_window() -> Result<()> {
+    let measured = measure(&[100, 40])?;
+    measured.output.data.expect_none(
+        "processes whose methods do not sum to their threads",
+        "WITH self AS (
+            SELECT window_start, pid, sum(self_cpu_ns) AS cpu_ns, sum(self_uj) AS energy_uj FROM methods GROUP BY ALL),
+         whole AS (
+            SELECT window_start, pid, sum(cpu_ns) AS cpu_ns, sum(energy_uj) AS energy_uj FROM threads GROUP BY ALL)
+         SELECT * FROM whole LEFT JOIN self USING (window_start, pid)
+         WHERE (whole.cpu_ns, whole.energy_uj) IS DISTINCT FROM (coalesce(self.cpu_ns, 0), coalesce(self.energy_uj, 0))",
+    )
+}
+
+#[test]
+fn no_window_has_a_gap_before_it() -> Result<()> {
+    let measured = measure(&[100])?;
+    // Wall-clock time of a window is read with a microsecond's resolution.
+    measured.output.data.expect_none(
+        "windows that do not begin where the one before ended",
+        "WITH bounds AS (SELECT DISTINCT epoch_us(window_start) AS start_us, window_ns FROM windows),
+         pairs AS (SELECT start_us, window_ns, lead(start_us) OVER (ORDER BY start_us) AS next_us FROM bounds)
+         SELECT * FROM pairs WHERE abs(next_us - start_us - window_ns / 1000) > 1000",
+    )
+}

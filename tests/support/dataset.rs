@@ -1,0 +1,125 @@
+//! A data set as its readers see it: through SQL.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::Value;
+
+use crate::python;
+
+pub struct DataSet {
+    dir: PathBuf,
+}
+
+impl DataSet {
+    pub fn at(dir: impl Into<PathBuf>) -> Self {
+        Self { dir: dir.into() }
+    }
+
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// The rows of a statement. Each table is a view of its own name.
+    pub fn rows(&self, sql: &str) -> Result<Vec<Value>> {
+        let lines = python::script("query.py", &self.dir, &[sql])?;
+        lines.lines().map(|line| serde_json::from_str(line).with_context(|| format!("row {line}"))).collect()
+    }
+
+    /// The one number that a statement yields.
+    pub fn number(&self, sql: &str) -> Result<f64> {
+        let rows = self.rows(sql)?;
+        let value = rows.first().and_then(Value::as_object).and_then(|row| row.values().next());
+        value.and_then(Value::as_f64).with_context(|| format!("{sql}: expected a number, got {rows:?}"))
+    }
+
+    /// Fails, with the rows, unless the statement finds nothing.
+    pub fn expect_none(&self, what: &str, sql: &str) -> Result<()> {
+        let rows = self.rows(sql)?;
+        ensure!(rows.is_empty(), "{what}: {} rows, first {:?}", rows.len(), &rows[..rows.len().min(3)]);
+        Ok(())
+    }
+
+    /// All files below it with their bytes, by relative path.
+    pub fn files(&self) -> Result<BTreeMap<PathBuf, Vec<u8>>> {
+        let mut found = BTreeMap::new();
+        collect(&self.dir, &self.dir, &mut found)?;
+        Ok(found)
+    }
+
+    /// Bytes of all its Parquet files.
+    pub fn parquet_bytes(&self) -> Result<u64> {
+        let files = self.files()?;
+        Ok(files.iter().filter(|(path, _)| is_parquet(path)).map(|(_, bytes)| bytes.len() as u64).sum())
+    }
+
+    pub fn parquet_files(&self) -> Result<usize> {
+        Ok(self.files()?.keys().filter(|path| is_parquet(path)).count())
+    }
+
+    /// Lets DuckDB decode every value of every finished file.
+    pub fn expect_readable(&self) -> Result<()> {
+        for path in self.files()?.into_keys().filter(|path| is_parquet(path)) {
+            let sql = format!("SELECT count(COLUMNS(*)) FROM read_parquet('{}')", path.display());
+            self.rows(&sql).with_context(|| format!("{} is not readable", path.display()))?;
+        }
+        Ok(())
+    }
+}
+
+fn is_parquet(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "parquet")
+}
+
+fn collect(root: &Path, dir: &Path, found: &mut BTreeMap<PathBuf, Vec<u8>>) -> Result<()> {
+    for entry in fs::read_dir(dir).with_context(|| format!("listing {}", dir.display()))? {
+        let path = entry?.path();
+        if path.is_dir() {
+            collect(root, &path, found)?;
+        } else {
+            let bytes = fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
+            found.insert(path.strip_prefix(root)?.to_owned(), bytes);
+        }
+    }
+    Ok(())
+}
+
+/// A row's integer.
+pub fn integer(row: &Value, column: &str) -> Result<i64> {
+    row[column].as_i64().with_context(|| format!("no integer {column} in {row}"))
+}
+
+/// A row's number.
+pub fn float(row: &Value, column: &str) -> Result<f64> {
+    row[column].as_f64().with_context(|| format!("no number {column} in {row}"))
+}
+
+/// A row's text.
+pub fn text<'a>(row: &'a Value, column: &str) -> Result<&'a str> {
+    row[column].as_str().with_context(|| format!("no text {column} in {row}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_files_are_readable_and_broken_ones_are_not() -> Result<()> {
+        let dir = tempfile::tempdir()?;
+        let data = DataSet::at(dir.path());
+        data.rows("COPY (SELECT 7 AS x) TO 'seven.parquet'")?;
+        assert_eq!(data.number("SELECT x FROM 'seven.parquet'")?, 7.0);
+        assert_eq!(data.parquet_files()?, 1);
+        data.expect_readable()?;
+        assert!(data.expect_none("sevens", "SELECT * FROM 'seven.parquet' WHERE x = 7").is_err());
+        let path = dir.path().join("seven.parquet");
+        let whole = fs::read(&path)?;
+        fs::write(&path, &whole[..whole.len() / 2])?;
+        assert!(data.expect_readable().is_err());
+        Ok(())
+    }
+}

@@ -1,0 +1,149 @@
+//! The Java workloads of `tests/fixtures/java`: compiled once, started, and
+//! waited for until they say `ready`.
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+    process::Command,
+    sync::OnceLock,
+    time::{Duration, SystemTime},
+};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use rustix::process::Signal;
+
+use crate::{
+    paths,
+    process::{Finished, Running},
+};
+
+/// A cold JVM on a loaded machine needs seconds; a minute means that it hangs.
+const READY: Duration = Duration::from_secs(60);
+
+/// Path of a JDK tool: below `JAVA_HOME` if that is set, else from `PATH`.
+pub fn tool(name: &str) -> PathBuf {
+    env::var_os("JAVA_HOME")
+        .map(|home| Path::new(&home).join("bin").join(name))
+        .filter(|path| path.exists())
+        .unwrap_or_else(|| PathBuf::from(name))
+}
+
+/// The class path of the workloads, compiled if a source is newer.
+pub fn classes() -> Result<PathBuf> {
+    static CLASSES: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    CLASSES.get_or_init(|| compile().map_err(|e| format!("{e:#}"))).clone().map_err(anyhow::Error::msg)
+}
+
+fn compile() -> Result<PathBuf> {
+    let classes = paths::target().join("fixtures/java");
+    let mut sources = Vec::new();
+    list_sources(&paths::fixtures().join("java"), &mut sources)?;
+    let stamp = classes.join("compiled");
+    let compiled = fs::metadata(&stamp).and_then(|meta| meta.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
+    let newest = sources.iter().map(|(_, modified)| *modified).max().context("there are no Java sources")?;
+    if newest < compiled {
+        return Ok(classes);
+    }
+    fs::create_dir_all(&classes).with_context(|| format!("creating {}", classes.display()))?;
+    let output = Command::new(tool("javac"))
+        .args(["--release", "11", "-nowarn", "-d"])
+        .arg(&classes)
+        .args(sources.iter().map(|(path, _)| path))
+        .output()
+        .context("starting javac: is a JDK installed? `cargo xtask setup` says how")?;
+    ensure!(output.status.success(), "javac: {}", String::from_utf8_lossy(&output.stderr));
+    fs::write(&stamp, "").with_context(|| format!("writing {}", stamp.display()))?;
+    Ok(classes)
+}
+
+fn list_sources(dir: &Path, found: &mut Vec<(PathBuf, SystemTime)>) -> Result<()> {
+    for entry in fs::read_dir(dir).with_context(|| format!("listing {}", dir.display()))? {
+        let path = entry?.path();
+        if path.is_dir() {
+            list_sources(&path, found)?;
+        } else if path.extension().is_some_and(|extension| extension == "java") {
+            let modified = fs::metadata(&path)?.modified()?;
+            found.push((path, modified));
+        }
+    }
+    Ok(())
+}
+
+/// A JVM about to be started.
+pub struct Workload {
+    main_class: String,
+    flags: Vec<String>,
+    arguments: Vec<String>,
+}
+
+impl Workload {
+    pub fn new(main_class: &str) -> Self {
+        // Small heaps, so that several JVMs fit any machine.
+        let flags = vec!["-Xmx256m".to_owned(), "-XX:CompileCommand=quiet".to_owned()];
+        Self { main_class: main_class.to_owned(), flags, arguments: Vec::new() }
+    }
+
+    pub fn flag(mut self, flag: &str) -> Self {
+        self.flags.push(flag.to_owned());
+        self
+    }
+
+    /// Lets frame pointers lead through compiled frames.
+    pub fn frame_pointers(self) -> Self {
+        self.flag("-XX:+PreserveFramePointer")
+    }
+
+    pub fn dont_inline(self, method: &str) -> Self {
+        self.flag(&format!("-XX:CompileCommand=dontinline,{method}"))
+    }
+
+    pub fn argument(mut self, argument: &str) -> Self {
+        self.arguments.push(argument.to_owned());
+        self
+    }
+
+    /// Starts it and waits for its `ready`.
+    pub fn start(self) -> Result<Jvm> {
+        let mut command = Command::new(tool("java"));
+        command.args(&self.flags).arg("-cp").arg(classes()?).arg(&self.main_class).args(&self.arguments);
+        let mut process = Running::spawn(&self.main_class, &mut command)?;
+        process.wait_stdout("ready", READY)?;
+        Ok(Jvm { process })
+    }
+}
+
+/// A running JVM; killed when dropped.
+pub struct Jvm {
+    process: Running,
+}
+
+impl Jvm {
+    pub fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+
+    pub fn signal(&self, signal: Signal) -> Result<()> {
+        self.process.signal(signal)
+    }
+
+    /// The JSON objects that it has printed so far, one a line.
+    pub fn records(&self) -> Vec<serde_json::Value> {
+        self.process.stdout().lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+    }
+
+    /// Waits until it ends by itself.
+    pub fn finish(self, limit: Duration) -> Result<Finished> {
+        self.process.finish(limit)
+    }
+}
+
+/// Whether a JDK is there, and which.
+pub fn version() -> Result<String> {
+    let output = Command::new(tool("javac")).arg("-version").output().context("starting javac")?;
+    if !output.status.success() {
+        bail!("javac -version: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    // JDK 8 wrote it to the other stream.
+    let text = [output.stdout, output.stderr].concat();
+    Ok(String::from_utf8_lossy(&text).trim().to_owned())
+}

@@ -1,0 +1,26 @@
+//! Where things are in the source tree and below `target`.
+
+use std::{
+    env,
+    path::{Path, PathBuf},
+};
+
+/// The workspace's root.
+pub fn root() -> &'static Path {
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
+    manifest.parent().unwrap_or(manifest)
+}
+
+/// Cargo's target directory.
+pub fn target() -> PathBuf {
+    env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), |dir| root().join(dir))
+}
+
+/// The profiler under test: `JOULAR_BPF`, or the release build.
+pub fn joular_bpf() -> PathBuf {
+    env::var_os("JOULAR_BPF").map_or_else(|| target().join("release/joular-bpf"), PathBuf::from)
+}
+
+pub fn fixtures() -> PathBuf {
+    root().join("tests/fixtures")
+}

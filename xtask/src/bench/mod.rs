@@ -1,0 +1,63 @@
+//! What profiling costs, as figures that another machine can repeat. Each comes
+//! with its number of measurements and their spread; docs/benchmarks.md gets all.
+
+mod figure;
+mod machine;
+mod programs;
+mod resources;
+mod slowdown;
+pub mod switch_load;
+
+use std::{fs, time::Duration};
+
+use anyhow::{Context as _, Result};
+use clap::Args;
+use joular_tests::paths;
+
+use crate::{build, setup, shell};
+
+#[derive(Args)]
+pub struct Options {
+    /// Phases with the profiler, each between two without.
+    #[arg(long, default_value_t = 40)]
+    pairs: u32,
+    /// Length of a phase in milliseconds.
+    #[arg(long, default_value_t = 1500)]
+    phase_ms: u64,
+}
+
+pub fn run(options: &Options) -> Result<()> {
+    setup::jdk()?;
+    let document = paths::root().join("docs/benchmarks.md");
+    if !shell::is_root() {
+        return as_root(options, &document);
+    }
+    // As root, either we were started by ourselves and it is built, or root develops here.
+    if std::env::var_os("JOULAR_BPF").is_none() {
+        build::build(true)?;
+    }
+    let phase = Duration::from_millis(options.phase_ms);
+    let figures = [slowdown::measure(options.pairs, phase)?, resources::measure()?, programs::measure()?].concat();
+    for figure in &figures {
+        println!("{figure}");
+    }
+    if let Some(docs) = document.parent() {
+        fs::create_dir_all(docs)?;
+    }
+    fs::write(&document, figure::document(&machine::describe()?, &figures))
+        .with_context(|| format!("writing {}", document.display()))?;
+    println!("\nwritten to docs/benchmarks.md");
+    Ok(())
+}
+
+/// Builds as the developer, then measures as root.
+fn as_root(options: &Options, document: &std::path::Path) -> Result<()> {
+    let program = build::build(true)?;
+    // Made here, so that the file stays the developer's.
+    fs::create_dir_all(document.parent().context("docs")?)?;
+    fs::OpenOptions::new().create(true).append(true).open(document)?;
+    let mut command = shell::as_root("env", &[]);
+    command.arg(format!("JOULAR_BPF={}", program.display())).arg(std::env::current_exe()?);
+    command.args(["bench", "--pairs", &options.pairs.to_string(), "--phase-ms", &options.phase_ms.to_string()]);
+    shell::run(&mut command)
+}

@@ -1,0 +1,141 @@
+//! Mean cost of the eBPF programs, as the kernel itself counts it
+//! (`kernel.bpf_stats_enabled`): nanoseconds and runs per program.
+
+use std::{collections::BTreeMap, fs, process::Command, thread, time::Duration};
+
+use anyhow::{Context as _, Result, ensure};
+use joular_tests::{
+    java::Workload,
+    process::Running,
+    profiler::{Output, Profiler, Run},
+};
+
+use super::figure::Figure;
+use crate::shell;
+
+const STATS: &str = "/proc/sys/kernel/bpf_stats_enabled";
+const PERIODS: usize = 6;
+const PERIOD: Duration = Duration::from_secs(3);
+/// What the benchmark of switches needs at least, per second.
+const SWITCH_LOAD: f64 = 50_000.0;
+/// `enum bpf_prog_type`: samples are of the first kind, all else of others.
+const PERF_EVENT: u32 = 7;
+
+/// The kernel's statistics, on until dropped.
+struct BpfStats {
+    before: String,
+}
+
+impl BpfStats {
+    fn enable() -> Result<Self> {
+        let before = fs::read_to_string(STATS).with_context(|| format!("reading {STATS}"))?;
+        fs::write(STATS, "1").with_context(|| format!("writing {STATS}"))?;
+        Ok(Self { before })
+    }
+}
+
+impl Drop for BpfStats {
+    fn drop(&mut self) {
+        if let Err(error) = fs::write(STATS, self.before.trim()) {
+            println!("{STATS} stays on: {error}");
+        }
+    }
+}
+
+/// What `/proc/PID/fdinfo` says about one program.
+#[derive(Clone, Copy, Default)]
+struct Program {
+    kind: u32,
+    runs: u64,
+    nanoseconds: u64,
+}
+
+pub fn measure() -> Result<Vec<Figure>> {
+    let _stats = BpfStats::enable()?;
+    Ok(vec![sample()?, switch()?])
+}
+
+fn sample() -> Result<Figure> {
+    shell::step("cost of a sample: JVM threads below 32 frames on every CPU");
+    let threads = format!("threads={}", thread::available_parallelism()?);
+    let jvm = Workload::new("Busy").frame_pointers().argument("depth=32").argument(&threads).argument("seconds=120");
+    let jvm = jvm.start()?;
+    let values = observe(jvm.pid(), |program| program.kind == PERF_EVENT)?;
+    Ok(Figure {
+        name: "sample",
+        unit: "µs",
+        target: "≤ 4 µs",
+        method: format!("the kernel's run time per run over {PERIODS} × {PERIOD:?}, stacks of 32 frames and more"),
+        values: values.iter().map(|ns| ns / 1000.0).collect(),
+        digits: 2,
+    })
+}
+
+fn switch() -> Result<Figure> {
+    shell::step("cost of a thread switch, under a load of switches");
+    let mut command = Command::new(std::env::current_exe()?);
+    let mut load = Running::spawn("switch-load", command.args(["switch-load", "120"]))?;
+    load.wait_stdout("ready", Duration::from_secs(10))?;
+    let before = (context_switches()?, std::time::Instant::now());
+    let values = observe(load.pid(), |program| program.kind != PERF_EVENT)?;
+    let rate = (context_switches()? - before.0) as f64 / before.1.elapsed().as_secs_f64();
+    ensure!(rate >= SWITCH_LOAD, "only {rate:.0} switches per second: too few to measure");
+    Ok(Figure {
+        name: "switch",
+        unit: "ns",
+        target: "≤ 300 ns",
+        method: format!("the same of the switch program, at {rate:.0} switches per second, of a profiled process"),
+        values,
+        digits: 0,
+    })
+}
+
+/// Profiles a process; mean nanoseconds per run, one value per period, of that
+/// program of the wanted kind that ran most often.
+fn observe(pid: u32, wanted: impl Fn(&Program) -> bool) -> Result<Vec<f64>> {
+    let output = Output::new()?;
+    let profiler = Run::new().pid(pid).argument("--quiet").output(output.dir()).start()?;
+    // The first samples of new stacks cost more than all later ones.
+    thread::sleep(PERIOD);
+    let mut values = Vec::new();
+    for _ in 0..PERIODS {
+        let before = programs(&profiler)?;
+        thread::sleep(PERIOD);
+        let period = programs(&profiler)?.into_iter().filter(|(_, program)| wanted(program)).map(|(id, after)| {
+            let start = before.get(&id).copied().unwrap_or_default();
+            (after.runs - start.runs, after.nanoseconds - start.nanoseconds)
+        });
+        let (runs, nanoseconds) = period.max().context("joular-bpf holds no such program")?;
+        ensure!(runs > 0, "the program never ran");
+        values.push(nanoseconds as f64 / runs as f64);
+    }
+    profiler.stop()?;
+    Ok(values)
+}
+
+/// The programs that the profiler holds, by their ids.
+fn programs(profiler: &Profiler) -> Result<BTreeMap<u64, Program>> {
+    let dir = format!("/proc/{}/fdinfo", profiler.pid());
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(&dir).with_context(|| format!("listing {dir}"))? {
+        // A descriptor may be closed between listing and reading.
+        let Ok(text) = fs::read_to_string(entry?.path()) else { continue };
+        let field = |name: &str| {
+            let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+            line.and_then(|value| value.trim().parse::<u64>().ok())
+        };
+        if let (Some(id), Some(kind), Some(runs), Some(nanoseconds)) =
+            (field("prog_id"), field("prog_type"), field("run_cnt"), field("run_time_ns"))
+        {
+            found.insert(id, Program { kind: u32::try_from(kind)?, runs, nanoseconds });
+        }
+    }
+    Ok(found)
+}
+
+/// Switches of the whole machine since boot.
+fn context_switches() -> Result<u64> {
+    let stat = fs::read_to_string("/proc/stat").context("reading /proc/stat")?;
+    let line = stat.lines().find_map(|line| line.strip_prefix("ctxt ")).context("/proc/stat has no ctxt")?;
+    Ok(line.trim().parse()?)
+}

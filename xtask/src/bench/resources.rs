@@ -1,0 +1,79 @@
+//! What the profiler itself takes with two busy JVMs: CPU, memory, disk.
+
+use std::{fs, thread, time::Duration};
+
+use anyhow::{Context as _, Result};
+use joular_tests::{
+    clock::monotonic_ns,
+    java::Workload,
+    profiler::{Output, Run},
+    schedstat,
+};
+
+use super::figure::Figure;
+use crate::shell;
+
+const RUNS: usize = 3;
+const JVMS: f64 = 2.0;
+/// Reading symbols of everything for the first time is start-up, not steady state.
+const WARM_UP: Duration = Duration::from_secs(4);
+const MEASURED: Duration = Duration::from_secs(20);
+
+pub fn measure() -> Result<Vec<Figure>> {
+    shell::step("the profiler's own CPU, memory and disk space, two busy JVMs");
+    let limit = format!("seconds={}", 600);
+    let jvms = [
+        Workload::new("Throughput").frame_pointers().argument("threads=1").argument(&limit).start()?,
+        Workload::new("Busy").frame_pointers().argument("depth=32").argument(&limit).start()?,
+    ];
+    let (mut cpu, mut memory, mut disk) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..RUNS {
+        let output = Output::new()?;
+        let start = monotonic_ns();
+        let profiler = Run::new().with("--comm", "java").argument("--quiet").output(output.dir()).start()?;
+        thread::sleep(WARM_UP);
+        let before = (monotonic_ns(), schedstat::process(profiler.pid())?);
+        thread::sleep(MEASURED);
+        let after = (monotonic_ns(), schedstat::process(profiler.pid())?);
+        cpu.push(100.0 * (after.1 - before.1) as f64 / (after.0 - before.0) as f64);
+        memory.push(peak_memory_mib(profiler.pid())?);
+        profiler.stop()?;
+        let minutes = (monotonic_ns() - start) as f64 / 60e9;
+        disk.push(output.data.parquet_bytes()? as f64 / 1024.0 / JVMS / minutes);
+    }
+    drop(jvms);
+    let figure = |name, unit, target, digits, values, method: &str| Figure {
+        name,
+        unit,
+        target,
+        digits,
+        values,
+        method: method.to_owned(),
+    };
+    Ok(vec![
+        figure(
+            "CPU of the profiler",
+            "% of one core",
+            "≤ 1 %",
+            2,
+            cpu,
+            "on-CPU time of all its threads in 20 s of steady state",
+        ),
+        figure("peak memory", "MiB", "≤ 40 MiB", 1, memory, "VmHWM of the same runs"),
+        figure(
+            "Parquet per JVM-minute",
+            "KiB",
+            "≤ 1024 KiB",
+            0,
+            disk,
+            "all files of the same runs (about 25 s, two JVMs), per JVM and minute",
+        ),
+    ])
+}
+
+fn peak_memory_mib(pid: u32) -> Result<f64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).context("reading the profiler's status")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).context("no VmHWM")?;
+    let kib: f64 = line.trim().trim_end_matches(" kB").parse().with_context(|| format!("VmHWM '{line}'"))?;
+    Ok(kib / 1024.0)
+}

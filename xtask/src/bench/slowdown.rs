@@ -1,0 +1,104 @@
+//! How much slower a busy JVM gets. One JVM runs all the time; the profiler is
+//! on in short phases, each compared with the mean of the phases without it just
+//! before and after, so that neither drift nor other users of the machine count
+//! as slowdown.
+
+use std::{thread, time::Duration};
+
+use anyhow::{Context as _, Result};
+use joular_tests::{
+    clock::monotonic_ns,
+    java::{Jvm, Workload},
+    profiler::{Output, Run},
+};
+use serde_json::Value;
+
+use super::figure::Figure;
+use crate::shell;
+
+/// After the profiler came or went, before measuring.
+const SETTLE: Duration = Duration::from_millis(300);
+
+/// A stretch of time on the monotonic clock.
+struct Phase {
+    start: u64,
+    end: u64,
+}
+
+impl Phase {
+    fn measure(length: Duration) -> Self {
+        thread::sleep(SETTLE);
+        let start = monotonic_ns();
+        thread::sleep(length);
+        Self { start, end: monotonic_ns() }
+    }
+
+    /// Operations per second within it.
+    fn throughput(&self, progress: &[(u64, f64)]) -> Result<f64> {
+        let done = operations_at(progress, self.end)? - operations_at(progress, self.start)?;
+        Ok(done * 1e9 / (self.end - self.start) as f64)
+    }
+}
+
+pub fn measure(pairs: u32, length: Duration) -> Result<Vec<Figure>> {
+    shell::step(&format!("slowdown of a busy JVM: {pairs} phases of {length:?} with the profiler, as many without"));
+    let limit = f64::from(pairs + 1) * (2.0 * length.as_secs_f64() + 20.0);
+    let jvm = Workload::new("Throughput").argument(&format!("seconds={limit}")).start()?;
+    let mut off = vec![Phase::measure(length)];
+    let mut on = Vec::new();
+    for _ in 0..pairs {
+        let output = Output::new()?;
+        let profiler = Run::new().with("--comm", "java").argument("--quiet").output(output.dir()).start()?;
+        on.push(Phase::measure(length));
+        profiler.stop()?;
+        off.push(Phase::measure(length));
+    }
+    let progress = progress(&jvm)?;
+    let mut slowdowns = Vec::new();
+    for (index, phase) in on.iter().enumerate() {
+        let around = f64::midpoint(off[index].throughput(&progress)?, off[index + 1].throughput(&progress)?);
+        slowdowns.push(100.0 * (1.0 - phase.throughput(&progress)? / around));
+    }
+    Ok(vec![Figure {
+        name: "JVM slowdown",
+        unit: "%",
+        target: "≤ 1 %",
+        method: format!(
+            "a JVM that keeps every CPU busy counts its transactions; {pairs} phases of {} ms with the profiler, \
+             each against the mean of its two neighbours without",
+            length.as_millis()
+        ),
+        values: slowdowns,
+        digits: 2,
+    }])
+}
+
+/// What the workload printed: moments and operations done so far.
+fn progress(jvm: &Jvm) -> Result<Vec<(u64, f64)>> {
+    // One more line, so that the last phase is covered.
+    thread::sleep(Duration::from_millis(200));
+    let point = |record: &Value| Some((record["mono_ns"].as_u64()?, record["operations"].as_f64()?));
+    jvm.records().iter().map(|record| point(record).with_context(|| format!("unexpected line {record}"))).collect()
+}
+
+/// Operations done at a moment, between two lines in proportion.
+fn operations_at(progress: &[(u64, f64)], moment: u64) -> Result<f64> {
+    let after = progress.partition_point(|(at, _)| *at < moment);
+    let (before, after) = (after.checked_sub(1).and_then(|at| progress.get(at)), progress.get(after));
+    let ((t0, x0), (t1, x1)) = before.zip(after).context("a phase lies outside of what the workload printed")?;
+    Ok(x0 + (x1 - x0) * (moment - t0) as f64 / (t1 - t0) as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn throughput_between_lines_is_interpolated() -> Result<()> {
+        let progress = [(0, 0.0), (1_000_000_000, 100.0), (2_000_000_000, 300.0)];
+        let phase = Phase { start: 500_000_000, end: 1_500_000_000 };
+        assert_eq!(phase.throughput(&progress)?, 150.0);
+        assert!(Phase { start: 0, end: 3_000_000_000 }.throughput(&progress).is_err());
+        Ok(())
+    }
+}

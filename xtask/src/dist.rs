@@ -1,0 +1,61 @@
+//! A release archive: binary, README, licences, and its SHA-256.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context as _, Result, ensure};
+use joular_tests::paths;
+
+use crate::{build, shell};
+
+/// What goes beside the binary; the licences by their usual names.
+const PAPERS: &[&str] = &["README.md", "LICENSE-MIT", "LICENSE-APACHE"];
+
+pub fn run() -> Result<()> {
+    let program = build::build(true)?;
+    let name = archive_name(&program)?;
+    let dist = paths::target().join("dist");
+    let stage = dist.join(&name);
+    // What an earlier, interrupted run left must not get into the archive.
+    if stage.exists() {
+        fs::remove_dir_all(&stage).with_context(|| format!("removing {}", stage.display()))?;
+    }
+    fs::create_dir_all(&stage).with_context(|| format!("creating {}", stage.display()))?;
+    copy(&program, &stage)?;
+    for paper in PAPERS {
+        copy(&paths::root().join(paper), &stage)?;
+    }
+    let archive = format!("{name}.tar.gz");
+    // Same input, same archive: no names, owners or times of this machine.
+    shell::run(
+        Command::new("tar")
+            .args(["--create", "--gzip", "--sort=name", "--owner=0", "--group=0", "--numeric-owner", "--mtime=@0"])
+            .arg("--file")
+            .arg(dist.join(&archive))
+            .arg("--directory")
+            .args([dist.as_os_str(), name.as_ref()]),
+    )?;
+    let sum = Command::new("sha256sum").arg(&archive).current_dir(&dist).output().context("starting sha256sum")?;
+    ensure!(sum.status.success(), "sha256sum: {}", String::from_utf8_lossy(&sum.stderr));
+    fs::write(dist.join(format!("{archive}.sha256")), &sum.stdout)?;
+    fs::remove_dir_all(&stage)?;
+    print!("target/dist/{archive}\n{}", String::from_utf8_lossy(&sum.stdout));
+    Ok(())
+}
+
+/// `joular-bpf-VERSION-ARCHITECTURE-linux`, as the binary itself says.
+fn archive_name(program: &Path) -> Result<String> {
+    let version = shell::capture(Command::new(program).arg("--version"))?;
+    let version = version.split_whitespace().last().context("joular-bpf --version is empty")?;
+    Ok(format!("joular-bpf-{version}-{}-linux", std::env::consts::ARCH))
+}
+
+fn copy(file: &Path, dir: &Path) -> Result<PathBuf> {
+    let name = file.file_name().with_context(|| format!("{} has no name", file.display()))?;
+    let target = dir.join(name);
+    fs::copy(file, &target).with_context(|| format!("copying {}", file.display()))?;
+    Ok(target)
+}

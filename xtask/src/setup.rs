@@ -1,0 +1,104 @@
+//! Everything that a build and the tests need, on a bare machine that has
+//! rustup, gcc and Python. Says what it does; quick when nothing is left to do.
+
+use std::{fs, path::Path, process::Command};
+
+use anyhow::{Context as _, Result, bail};
+use joular_tests::{java, paths, python};
+
+use crate::shell;
+
+/// Links the eBPF programs. Its LLVM must be that of the pinned rustc, which
+/// the feature names: rustc 1.95 has LLVM 22. Later releases want a system LLVM.
+const BPF_LINKER: &str = "0.10.4";
+const BPF_LINKER_FEATURE: &str = "rust-llvm-22";
+
+/// How each package manager gets a JDK without asking.
+const JDK_PACKAGES: &[(&str, &[&str])] = &[
+    ("apt-get", &["install", "--yes", "--no-install-recommends", "default-jdk-headless"]),
+    ("dnf", &["install", "--assumeyes", "java-latest-openjdk-devel"]),
+    ("apk", &["add", "openjdk17-jdk"]),
+    ("pacman", &["--sync", "--noconfirm", "jdk-openjdk"]),
+    ("zypper", &["--non-interactive", "install", "java-17-openjdk-devel"]),
+];
+
+pub fn run() -> Result<()> {
+    toolchain()?;
+    jdk()?;
+    venv()?;
+    println!("setup: complete");
+    Ok(())
+}
+
+/// What a build needs.
+pub fn toolchain() -> Result<()> {
+    rust_src()?;
+    bpf_linker()
+}
+
+/// Sources of `core`, which is built for the eBPF target.
+fn rust_src() -> Result<()> {
+    let sysroot = shell::capture(Command::new("rustc").args(["--print", "sysroot"]))?;
+    if Path::new(sysroot.trim()).join("lib/rustlib/src/rust/library/core").is_dir() {
+        return Ok(());
+    }
+    let toolchain = pinned_toolchain()?;
+    shell::step(&format!("adding rust-src to toolchain {toolchain}"));
+    shell::run(Command::new("rustup").args(["component", "add", "rust-src", "--toolchain", &toolchain]))
+        .context("the eBPF programs need Rust's sources: install rustup (https://rustup.rs)")
+}
+
+/// `channel` of rust-toolchain.toml.
+fn pinned_toolchain() -> Result<String> {
+    let path = paths::root().join("rust-toolchain.toml");
+    let text = fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
+    let line = text.lines().find_map(|line| line.strip_prefix("channel = "));
+    Ok(line.context("rust-toolchain.toml has no channel")?.trim_matches('"').to_owned())
+}
+
+fn bpf_linker() -> Result<()> {
+    let installed = Command::new("bpf-linker").arg("--version").output();
+    if installed.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).trim_end().ends_with(BPF_LINKER)) {
+        return Ok(());
+    }
+    shell::step(&format!("installing bpf-linker {BPF_LINKER} (about two minutes)"));
+    shell::run(shell::cargo().args(["install", "bpf-linker", "--version", BPF_LINKER, "--locked"]).args([
+        "--no-default-features",
+        "--features",
+        BPF_LINKER_FEATURE,
+    ]))
+}
+
+/// Compiler and runtime of Java, for the workloads; compiles these, too.
+pub fn jdk() -> Result<()> {
+    if java::version().is_err() {
+        install_jdk()?;
+    }
+    let version = java::version().context("Java was installed, but javac does not start")?;
+    java::classes().with_context(|| format!("compiling the Java workloads with {version}"))?;
+    Ok(())
+}
+
+fn install_jdk() -> Result<()> {
+    let Some((manager, arguments)) = JDK_PACKAGES.iter().find(|(manager, _)| shell::exists(manager)) else {
+        bail!("Java is missing: install a JDK, 11 or later, and put javac on PATH or set JAVA_HOME");
+    };
+    let command = format!("{manager} {}", arguments.join(" "));
+    if !shell::is_root() {
+        bail!("Java is missing: run\n    sudo {command}\nor set JAVA_HOME to a JDK, 11 or later");
+    }
+    shell::step(&format!("Java is missing: {command}"));
+    if *manager == "apt-get" {
+        shell::run(Command::new(manager).arg("update"))?;
+    }
+    shell::run(Command::new(manager).args(*arguments).env("DEBIAN_FRONTEND", "noninteractive"))
+        .context("installing a JDK; alternatively set JAVA_HOME to one, 11 or later")
+}
+
+/// Python with DuckDB, pandas and polars.
+pub fn venv() -> Result<()> {
+    if !python::is_ready() {
+        shell::step("making a Python environment in target/venv (DuckDB, pandas, polars)");
+    }
+    python::interpreter().map(drop)
+}
