@@ -41,7 +41,9 @@ impl StackAge {
             .map(|(id, _)| *id)
             .collect();
         expired.sort_unstable();
-        expired.iter().for_each(|id| drop(self.last_used.remove(id)));
+        for id in &expired {
+            self.last_used.remove(id);
+        }
         expired
     }
 }
