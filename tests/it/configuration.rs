@@ -24,8 +24,8 @@ fn an_unknown_key_is_named() {
 }
 
 #[test]
-fn a_value_of_the_wrong_kind_is_named() {
-    expect_config_error("frequency = \"often\"\n", &["frequency"]);
+fn a_value_of_the_wrong_kind_is_shown_with_its_line() {
+    expect_config_error("# twice a second\nfrequency = \"often\"\n", &["joular.toml:2", "often"]);
 }
 
 #[test]
