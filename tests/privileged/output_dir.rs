@@ -16,7 +16,7 @@ use crate::burner::Burner;
 const LIMIT: Duration = Duration::from_secs(30);
 
 fn run(burner: &Burner, dir: &Path) -> Run {
-    Run::modelled().pid(burner.pid()).with("--flush", "1s").with("--duration", "4s").output(dir)
+    Run::modelled().pid(burner.pid()).with("--flush", "1s").output(dir)
 }
 
 fn busy() -> Result<Burner> {
@@ -39,7 +39,7 @@ fn a_full_disk_ends_the_run_with_a_message_and_finished_files_stay() -> Result<(
     let burner = busy()?;
     let disk = Tmpfs::mount("size=4m")?;
     let dir = disk.path().join("out");
-    let profiler = run(&burner, &dir).with("--duration", "60s").start()?;
+    let profiler = run(&burner, &dir).start()?;
     let data = DataSet::at(&dir);
     wait_for("a first finished file", LIMIT, || {
         Ok((dir.exists() && data.parquet_files().unwrap_or(0) > 0).then_some(()))
@@ -67,7 +67,7 @@ fn a_read_only_directory_is_refused_before_anything_is_sampled() -> Result<()> {
     let burner = busy()?;
     let disk = Tmpfs::mount("size=1m,ro")?;
     let dir = disk.path().join("out");
-    let finished = run(&burner, &dir).finish(LIMIT)?;
+    let finished = run(&burner, &dir).with("--duration", "4s").finish(LIMIT)?;
     expect_output_error(&finished, &dir, "read-only");
     assert!(!finished.stderr.contains("joular-bpf: recording"), "it sampled first: {}", finished.stderr);
     Ok(())
@@ -77,7 +77,7 @@ fn a_read_only_directory_is_refused_before_anything_is_sampled() -> Result<()> {
 fn a_file_in_place_of_the_directory_is_refused() -> Result<()> {
     let (burner, output) = (busy()?, Output::new()?);
     fs::write(output.dir(), "not a directory")?;
-    let finished = run(&burner, output.dir()).finish(LIMIT)?;
+    let finished = run(&burner, output.dir()).with("--duration", "4s").finish(LIMIT)?;
     expect_output_error(&finished, output.dir(), "director");
     assert_eq!(fs::read_to_string(output.dir())?, "not a directory");
     Ok(())
@@ -86,8 +86,8 @@ fn a_file_in_place_of_the_directory_is_refused() -> Result<()> {
 #[test]
 fn a_directory_in_use_is_refused_and_its_user_is_not_disturbed() -> Result<()> {
     let (burner, output) = (busy()?, Output::new()?);
-    let first = run(&burner, output.dir()).with("--duration", "60s").start()?;
-    let second = run(&burner, output.dir()).finish(LIMIT)?;
+    let first = run(&burner, output.dir()).start()?;
+    let second = run(&burner, output.dir()).with("--duration", "4s").finish(LIMIT)?;
     expect_output_error(&second, output.dir(), "another run");
     let finished = first.stop()?;
     assert_eq!(finished.code(), Some(0), "{finished:?}");
@@ -100,7 +100,7 @@ fn a_directory_in_use_is_refused_and_its_user_is_not_disturbed() -> Result<()> {
 fn a_second_run_adds_to_the_data_set() -> Result<()> {
     let (burner, output) = (busy()?, Output::new()?);
     for _ in 0..2 {
-        let finished = run(&burner, output.dir()).finish(LIMIT + END)?;
+        let finished = run(&burner, output.dir()).with("--duration", "4s").finish(LIMIT + END)?;
         assert_eq!(finished.code(), Some(0), "{finished:?}");
     }
     output.data.expect_readable()?;

@@ -44,7 +44,8 @@ impl DataSet {
         Ok(())
     }
 
-    /// All files below it with their bytes, by relative path.
+    /// All files that readers see, with their bytes, by relative path: not the
+    /// lock, nor what is being written, whose names begin with a dot.
     pub fn files(&self) -> Result<BTreeMap<PathBuf, Vec<u8>>> {
         let mut found = BTreeMap::new();
         collect(&self.dir, &self.dir, &mut found)?;
@@ -78,6 +79,10 @@ fn is_parquet(path: &Path) -> bool {
 fn collect(root: &Path, dir: &Path, found: &mut BTreeMap<PathBuf, Vec<u8>>) -> Result<()> {
     for entry in fs::read_dir(dir).with_context(|| format!("listing {}", dir.display()))? {
         let path = entry?.path();
+        let is_hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+        if is_hidden {
+            continue;
+        }
         if path.is_dir() {
             collect(root, &path, found)?;
         } else {
