@@ -39,11 +39,21 @@ impl Shutdown {
         Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
     }
 
-    /// Resolves when one arrives.
+    /// Resolves when one arrives. From then on a further one ends the process
+    /// at once, as if nobody had listened: 130 for the shell.
     pub async fn requested(&mut self) -> StopReason {
-        tokio::select! {
+        let reason = tokio::select! {
             _ = self.interrupt.recv() => StopReason::Interrupt,
             _ = self.terminate.recv() => StopReason::Terminate,
-        }
+        };
+        restore_default(libc::SIGINT);
+        restore_default(libc::SIGTERM);
+        reason
     }
+}
+
+fn restore_default(signal: libc::c_int) {
+    // SAFETY: SIG_DFL is a valid disposition for both signals, and no handler
+    // of ours is left that could run with freed state.
+    unsafe { libc::signal(signal, libc::SIG_DFL) };
 }

@@ -11,6 +11,8 @@ mod branches;
 mod category;
 mod conservation;
 mod engine;
+#[cfg(test)]
+mod engine_tests;
 mod methods;
 pub mod report;
 mod split;

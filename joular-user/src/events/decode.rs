@@ -1,6 +1,7 @@
 //! Bytes of the ring buffer → what they say. Pure: no record, however
 //! damaged, does more than yield an error.
 
+use bytes::Buf as _;
 use joular_ebpf::abi::{Comm, LifecycleRecord, MAX_STACK_FRAMES, RecordKind, StackHeader, stack_flags};
 use thiserror::Error;
 
@@ -70,13 +71,16 @@ pub fn comm_text(comm: &Comm) -> String {
     String::from_utf8_lossy(&comm[..len]).into_owned()
 }
 
-fn stack(bytes: &[u8]) -> Option<Result<Record, DecodeError>> {
-    let mut fields = Fields(bytes);
-    let (_kind, flags, len, tgid, id) = (fields.u32()?, fields.u32()?, fields.u32()?, fields.u32()?, fields.u64()?);
+fn stack(mut bytes: &[u8]) -> Option<Result<Record, DecodeError>> {
+    let _kind = bytes.try_get_u32_ne().ok()?;
+    let flags = bytes.try_get_u32_ne().ok()?;
+    let len = bytes.try_get_u32_ne().ok()?;
+    let tgid = bytes.try_get_u32_ne().ok()?;
+    let id = bytes.try_get_u64_ne().ok()?;
     if len as usize > MAX_STACK_FRAMES {
         return Some(Err(DecodeError::TooManyFrames(len)));
     }
-    let frames = (0..len).map(|_| fields.u64().map(Address)).collect::<Option<Vec<_>>>()?;
+    let frames = (0..len).map(|_| bytes.try_get_u64_ne().ok().map(Address)).collect::<Option<Vec<_>>>()?;
     let stack = RawStack {
         id,
         is_kernel: flags & stack_flags::KERNEL != 0,
@@ -86,13 +90,16 @@ fn stack(bytes: &[u8]) -> Option<Result<Record, DecodeError>> {
     Some(Ok(Record::Stack { pid: Pid(tgid), stack }))
 }
 
-fn lifecycle(kind: u32, bytes: &[u8]) -> Option<Lifecycle> {
-    let mut fields = Fields(bytes);
-    let _kind = fields.u32()?;
-    let (tgid, tid, parent_tgid) = (fields.u32()?, fields.u32()?, fields.u32()?);
-    let (_process_ends, _pad) = (fields.u32()?, fields.u32()?);
-    let (time_ns, start_boottime_ns) = (fields.u64()?, fields.u64()?);
-    let comm: Comm = fields.0.get(..size_of::<Comm>())?.try_into().ok()?;
+fn lifecycle(kind: u32, mut bytes: &[u8]) -> Option<Lifecycle> {
+    let _kind = bytes.try_get_u32_ne().ok()?;
+    let tgid = bytes.try_get_u32_ne().ok()?;
+    let tid = bytes.try_get_u32_ne().ok()?;
+    let parent_tgid = bytes.try_get_u32_ne().ok()?;
+    let _process_ends_and_pad = bytes.try_get_u64_ne().ok()?;
+    let time_ns = bytes.try_get_u64_ne().ok()?;
+    let start_boottime_ns = bytes.try_get_u64_ne().ok()?;
+    let mut comm = Comm::default();
+    bytes.try_copy_to_slice(&mut comm).ok()?;
     Some(Lifecycle {
         kind: match kind {
             RecordKind::EXEC => LifecycleKind::Exec,
@@ -106,25 +113,6 @@ fn lifecycle(kind: u32, bytes: &[u8]) -> Option<Lifecycle> {
         start_boottime_ns,
         comm: comm_text(&comm),
     })
-}
-
-/// Reads the fields of a `repr(C)` record one after the other.
-struct Fields<'a>(&'a [u8]);
-
-impl Fields<'_> {
-    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
-        let (head, rest) = self.0.split_first_chunk::<N>()?;
-        self.0 = rest;
-        Some(*head)
-    }
-
-    fn u32(&mut self) -> Option<u32> {
-        self.take().map(u32::from_ne_bytes)
-    }
-
-    fn u64(&mut self) -> Option<u64> {
-        self.take().map(u64::from_ne_bytes)
-    }
 }
 
 /// The layouts above, against the types the kernel side writes.

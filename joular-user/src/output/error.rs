@@ -39,6 +39,11 @@ pub enum OutputError {
 }
 
 impl OutputError {
+    /// Whether the reader of a stream has gone.
+    pub fn is_broken_pipe(&self) -> bool {
+        matches!(self, Self::Stream { source, .. } if source.kind() == io::ErrorKind::BrokenPipe)
+    }
+
     /// Sorts an I/O error by what its reader can do about it.
     pub(super) fn from_io(action: &'static str, path: impl Into<PathBuf>, source: io::Error) -> Self {
         let path = path.into();

@@ -4,12 +4,13 @@
 use std::io::Write;
 
 use crate::{
-    attribution::Engine,
+    attribution::{Engine, report::WindowReport},
     events::{
         Event,
         recording::{RecordingError, RecordingWriter},
     },
     output::{Output, OutputError},
+    stacks::StackTable,
 };
 
 #[derive(Debug, thiserror::Error)]
@@ -36,22 +37,26 @@ impl Consumer {
     }
 
     /// Takes one event. An error means that an output failed; what was
-    /// written before stays whole.
+    /// written before stays whole. An output whose reader has gone
+    /// (`joular-bpf … | head`) is let go; the rest goes on.
     pub fn take(&mut self, event: &Event) -> Result<(), ConsumeError> {
         if let Some(recorder) = &mut self.recorder {
             recorder.write(event)?;
         }
         let report = self.engine.apply(event);
-        for output in &mut self.outputs {
-            match event {
-                Event::RunStarted(run) => output.run_started(run)?,
-                Event::Process(process) => output.process(process),
-                Event::RunEnded(end) => output.run_ended(end)?,
-                _ => {}
+        let mut failed = None;
+        let table = self.engine.table();
+        self.outputs.retain_mut(|output| match show(output.as_mut(), event, report.as_ref(), table) {
+            Ok(()) => true,
+            Err(error) => {
+                if !error.is_broken_pipe() {
+                    failed.get_or_insert(error);
+                }
+                false
             }
-            if let Some(report) = &report {
-                output.window(report, self.engine.table())?;
-            }
+        });
+        if let Some(error) = failed {
+            return Err(error.into());
         }
         Ok(())
     }
@@ -63,4 +68,19 @@ impl Consumer {
         }
         Ok(())
     }
+}
+
+fn show(
+    output: &mut dyn Output,
+    event: &Event,
+    report: Option<&WindowReport>,
+    table: &StackTable,
+) -> Result<(), OutputError> {
+    match event {
+        Event::RunStarted(run) => output.run_started(run)?,
+        Event::Process(process) => output.process(process),
+        Event::RunEnded(end) => output.run_ended(end)?,
+        _ => {}
+    }
+    report.map_or(Ok(()), |report| output.window(report, table))
 }

@@ -33,7 +33,7 @@ use crate::{
     events::{Event, RunEnd, RunInfo, recording::RecordingWriter},
     kernel::{LoadOptions, Programs, cpus::CPU_ROOT},
     output::{JsonOutput, LiveOutput, Output, OutputDirectory, ParquetOutput, Screen, SummaryOutput},
-    procs::{proc_files::ProcFiles, registry::Registry},
+    procs::{proc_files::ProcFiles, registry::Registry, selection::Selection},
     shutdown::{Shutdown, StopReason},
     symbols::{Symbolizer, SymbolizerOptions},
     units::Pid,
@@ -80,14 +80,14 @@ async fn record(config: &Config, options: &config::Live) -> Result<Exit, Failure
         notify: Box::new(notice),
     };
     let schedule = Schedule { interval: options.interval, duration: options.duration };
-    let ready = |targets: usize| announce(targets, &selected.reason);
+    let ready = |targets: usize| announce(targets, &options.selection, &selected.reason);
     let reason = live.record(&mut consumer, schedule, &mut shutdown, ready).await?;
     end(&mut consumer, reason)?;
     consumer.finish()?;
     if live.registry.ever_matched() {
         return Ok(Exit::Success);
     }
-    notice("no process matched the selection during the run: check the name with `ps -eo pid,comm`");
+    notice(&format!("no process matched {} during the run: check with `ps -eo pid,comm`", options.selection));
     Ok(Exit::NothingMatched)
 }
 
@@ -167,9 +167,13 @@ fn end(consumer: &mut Consumer, reason: StopReason) -> Result<(), Failure> {
     Ok(consumer.take(&Event::RunEnded(RunEnd { ended, reason: reason.name().to_owned() }))?)
 }
 
-fn announce(targets: usize, reason: &str) {
-    let waiting = if targets == 0 { " (none yet: waiting for one to start)" } else { "" };
-    notice(&format!("recording {targets} process(es){waiting}; energy: {reason}"));
+fn announce(targets: usize, selection: &Selection, reason: &str) {
+    let found = match targets {
+        0 => format!("nothing yet, waiting for a process that matches {selection}"),
+        1 => "1 process".to_owned(),
+        count => format!("{count} processes"),
+    };
+    notice(&format!("recording {found}; energy: {reason}"));
 }
 
 /// Something for the user that is not a result goes to standard error.

@@ -1,5 +1,7 @@
 //! Who is a target.
 
+use std::fmt;
+
 use globset::{Glob, GlobMatcher};
 
 use crate::units::Pid;
@@ -27,6 +29,23 @@ impl Selection {
             Self::All => true,
             Self::Names(patterns) => patterns.iter().any(|pattern| pattern.matches(comm)),
             Self::Pids(pids) => pids.contains(&pid),
+        }
+    }
+}
+
+/// As on the command line.
+impl fmt::Display for Selection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::All => f.write_str("--all"),
+            Self::Names(patterns) => {
+                f.write_str("--comm")?;
+                patterns.iter().try_for_each(|pattern| write!(f, " {pattern}"))
+            }
+            Self::Pids(pids) => {
+                f.write_str("--pid")?;
+                pids.iter().try_for_each(|pid| write!(f, " {pid}"))
+            }
         }
     }
 }
@@ -63,6 +82,15 @@ impl NamePattern {
     }
 }
 
+impl fmt::Display for NamePattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exact(name) => fmt::Display::fmt(&String::from_utf8_lossy(name).escape_debug(), f),
+            Self::Glob(glob) => fmt::Display::fmt(&glob.glob().glob().escape_debug(), f),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -90,6 +118,13 @@ mod tests {
         for text in ["", "[", "{a", "[z-a]"] {
             assert!(NamePattern::new(text).is_err(), "{text:?}");
         }
+    }
+
+    #[test]
+    fn a_selection_shows_as_it_was_typed() {
+        let names = Selection::Names(vec![NamePattern::new("java").unwrap(), NamePattern::new("j*").unwrap()]);
+        assert_eq!(names.to_string(), "--comm java j*");
+        assert_eq!(Selection::Pids(vec![Pid(1), Pid(2)]).to_string(), "--pid 1 2");
     }
 
     #[test]

@@ -129,6 +129,7 @@ impl Symbolizer {
     /// [`jvm::Generations`]).
     pub fn begin_window(&mut self, start: MonotonicNs) {
         self.window_start = start;
+        self.native.pass_window();
         for code in self.processes.values_mut().filter_map(|process| process.code.as_mut()) {
             code.generations.forget_before(start);
         }

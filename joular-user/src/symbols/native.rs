@@ -1,9 +1,9 @@
 //! Names of native code: libjvm, libc, executables, the vDSO.
 //!
 //! Files are known by device, inode, size and time of change, so what hundreds
-//! of JVMs share is read once. blazesym parses a file in tens of milliseconds
-//! and holds megabytes meanwhile; the answers are few and small. So a parsed
-//! file lives for one batch of questions only, and the answers are kept.
+//! of JVMs share is read once. blazesym parses libjvm in 8 ms and more and holds
+//! megabytes meanwhile; the answers are few and small. So the answers are kept,
+//! and a parsed file only while questions about it keep coming.
 //!
 //! The file's descriptor is kept as long as a process uses it: questions may
 //! come when the process has gone and the file was deleted.
@@ -31,6 +31,8 @@ use crate::{
 const MAX_ANSWERS: usize = 1 << 16;
 /// Files kept that no process uses any more.
 const MAX_IDLE_FILES: usize = 64;
+/// Windows without a question after which a parsed file is let go.
+const KEEP_PARSED_WINDOWS: u32 = 10;
 /// Bytes kept of one name; templates can exceed any bound.
 const MAX_NAME_BYTES: usize = 1024;
 const MAX_VDSO_BYTES: u64 = 1 << 20;
@@ -45,9 +47,18 @@ pub struct FileKey {
     changed: i64,
 }
 
+/// A file as blazesym has parsed it.
+#[derive(Debug)]
+struct Parsed {
+    image: ElfImage,
+    symbolizer: Symbolizer,
+    idle_windows: u32,
+}
+
 #[derive(Debug)]
 struct ElfFile {
     file: File,
+    parsed: Option<Parsed>,
     module: Arc<str>,
     users: usize,
     /// By file offset; `None` if no symbol covers it.
@@ -76,6 +87,7 @@ impl NativeSymbols {
         };
         let entry = self.files.entry(key).or_insert_with(|| ElfFile {
             file,
+            parsed: None,
             module: module.into(),
             users: 0,
             answers: HashMap::new(),
@@ -108,7 +120,7 @@ impl NativeSymbols {
         if missing.is_empty() {
             return;
         }
-        let names = symbolize(&file.file, &missing).unwrap_or_else(|_| {
+        let names = file.symbolize(&missing).unwrap_or_else(|_| {
             self.unreadable_files += 1;
             vec![None; missing.len()]
         });
@@ -122,6 +134,18 @@ impl NativeSymbols {
                 }
             });
             file.answers.insert(offset, name);
+        }
+    }
+
+    /// A window has passed: lets go of parsed files that nothing was asked of.
+    pub fn pass_window(&mut self) {
+        for file in self.files.values_mut() {
+            if let Some(parsed) = &mut file.parsed {
+                parsed.idle_windows += 1;
+            }
+            if file.parsed.as_ref().is_some_and(|parsed| parsed.idle_windows > KEEP_PARSED_WINDOWS) {
+                file.parsed = None;
+            }
         }
     }
 
@@ -149,26 +173,42 @@ pub fn frame(module: &str, name: Option<&str>) -> Frame {
     Frame { module: Some(module.to_owned()), ..Frame::new(kind, name) }
 }
 
-fn symbolize(file: &File, offsets: &[u64]) -> Result<Vec<Option<String>>, ElfImageError> {
-    let image = ElfImage::copy(file)?;
-    if !image.has_symbols {
-        return Ok(vec![None; offsets.len()]);
+impl ElfFile {
+    fn symbolize(&mut self, offsets: &[u64]) -> Result<Vec<Option<String>>, ElfImageError> {
+        let mut parsed = match self.parsed.take() {
+            Some(parsed) => parsed,
+            None => Parsed::open(&self.file)?,
+        };
+        parsed.idle_windows = 0;
+        if !parsed.image.has_symbols {
+            self.parsed = Some(parsed);
+            return Ok(vec![None; offsets.len()]);
+        }
+        // A parser of hostile bytes that is not ours: should it panic, this file
+        // has no names. Everything it touched is dropped with it.
+        let names = catch_unwind(AssertUnwindSafe(|| parsed.ask(offsets)))
+            .map_err(|_| ElfImageError::Malformed("its symbols cannot be parsed"))??;
+        self.parsed = Some(parsed);
+        Ok(names)
     }
-    // A parser of hostile bytes that is not ours: should it panic, this file
-    // has no names. Everything it touched is dropped with it.
-    catch_unwind(AssertUnwindSafe(|| ask_blazesym(&image, offsets)))
-        .unwrap_or(Err(ElfImageError::Malformed("its symbols cannot be parsed")))
 }
 
-fn ask_blazesym(image: &ElfImage, offsets: &[u64]) -> Result<Vec<Option<String>>, ElfImageError> {
-    let symbolizer =
-        Symbolizer::builder().enable_auto_reload(false).enable_code_info(false).enable_inlined_fns(false).build();
-    let mut elf = Elf::new(image.path());
-    elf.debug_syms = false;
-    let answers = symbolizer
-        .symbolize(&Source::Elf(elf), Input::FileOffset(offsets))
-        .map_err(|_| ElfImageError::Malformed("its symbols cannot be parsed"))?;
-    Ok(answers.iter().map(|answer| answer.as_sym().map(|symbol| cut(&symbol.name))).collect())
+impl Parsed {
+    fn open(file: &File) -> Result<Self, ElfImageError> {
+        let symbolizer =
+            Symbolizer::builder().enable_auto_reload(false).enable_code_info(false).enable_inlined_fns(false).build();
+        Ok(Self { image: ElfImage::copy(file)?, symbolizer, idle_windows: 0 })
+    }
+
+    fn ask(&self, offsets: &[u64]) -> Result<Vec<Option<String>>, ElfImageError> {
+        let mut elf = Elf::new(self.image.path());
+        elf.debug_syms = false;
+        let answers = self
+            .symbolizer
+            .symbolize(&Source::Elf(elf), Input::FileOffset(offsets))
+            .map_err(|_| ElfImageError::Malformed("its symbols cannot be parsed"))?;
+        Ok(answers.iter().map(|answer| answer.as_sym().map(|symbol| cut(&symbol.name))).collect())
+    }
 }
 
 fn cut(name: &str) -> String {
