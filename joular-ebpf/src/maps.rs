@@ -11,9 +11,7 @@ use aya_ebpf::{
     macros::map,
     maps::{Array, HashMap, PerCpuArray, RingBuf},
 };
-use joular_ebpf::abi::{
-    BankTimes, CpuState, LOSS_COUNT, Loss, MAX_STACK_FRAMES, SampleKey, SampleSlot, StackHeader, ThreadSlot,
-};
+use joular_ebpf::abi::{CpuState, LOSS_COUNT, Loss, MAX_STACK_FRAMES, SampleKey, SampleSlot, StackHeader, ThreadSlot};
 
 /// Byte offsets of `task_struct` members, read from the running kernel's BTF.
 /// The verifier sees them as constants, so the loads they lead to are plain
@@ -46,10 +44,6 @@ pub static BOUNDARY: Array<u64> = Array::with_max_entries(1, 0);
 #[map]
 pub static CPU: PerCpuArray<CpuState> = PerCpuArray::with_max_entries(1, 0);
 
-/// Idle and unslotted time, index = bank.
-#[map]
-pub static BANK_TIMES: PerCpuArray<BankTimes> = PerCpuArray::with_max_entries(2, 0);
-
 #[map]
 pub static LOSSES: PerCpuArray<u64> = PerCpuArray::with_max_entries(LOSS_COUNT as u32, 0);
 
@@ -78,8 +72,11 @@ pub struct StackScratch {
     pub frames: [u64; MAX_STACK_FRAMES],
 }
 
+/// The user's part of a stack, and the kernel's.
 #[map]
-pub static SCRATCH: PerCpuArray<StackScratch> = PerCpuArray::with_max_entries(1, 0);
+pub static USER_SCRATCH: PerCpuArray<StackScratch> = PerCpuArray::with_max_entries(1, 0);
+#[map]
+pub static KERNEL_SCRATCH: PerCpuArray<StackScratch> = PerCpuArray::with_max_entries(1, 0);
 
 /// New stacks and lifecycle events.
 #[map]

@@ -7,11 +7,9 @@
 //! of busy, idle and unslotted time of a CPU is exactly what elapsed.
 
 use aya_ebpf::helpers::{bpf_get_current_comm, bpf_ktime_get_ns, generated::bpf_get_current_task_btf};
-use joular_ebpf::abi::{Boundary, CpuState, Loss, ThreadKey, ThreadSlot, split_slice, thread_flags};
+use joular_ebpf::abi::{BankTimes, Boundary, CpuState, Loss, ThreadKey, ThreadSlot, split_slice, thread_flags};
 
-use crate::maps::{
-    BANK_TIMES, BOUNDARY, CPU, TASK_FLAGS, TASK_PID, TASK_START_BOOTTIME, TASK_TGID, count_loss, threads,
-};
+use crate::maps::{BOUNDARY, CPU, TASK_FLAGS, TASK_PID, TASK_START_BOOTTIME, TASK_TGID, count_loss, threads};
 
 const PF_KTHREAD: u32 = 0x0020_0000;
 
@@ -70,6 +68,8 @@ pub struct Accounted {
     pub tid: u32,
     pub bank: u32,
     pub thread: ThreadKey,
+    /// The thread's slot in this bank, unless it is new or there is no room.
+    pub slot: Option<*mut ThreadSlot>,
 }
 
 /// Why the accounting runs.
@@ -116,44 +116,43 @@ fn account_slice(cpu: &mut CpuState, at: At) -> Option<Accounted> {
     // if the slice began before the boundary that opened this bank.
     let (earlier_ns, slice_ns) = if bank == boundary.bank() { (split.before, split.after) } else { (0, split.before) };
     let mut thread = ThreadKey(0);
+    let mut slot = None;
     if tid == 0 {
-        credit_idle(bank ^ 1, earlier_ns);
-        credit_idle(bank, slice_ns);
+        bank_times(cpu, bank ^ 1).idle_ns += earlier_ns;
+        bank_times(cpu, bank).idle_ns += slice_ns;
     } else {
         thread = ThreadKey::new(tid, task.start_boottime_ns(), cpu.socket);
         if earlier_ns > 0 {
-            credit(bank ^ 1, thread, task, earlier_ns, At::Boundary);
+            credit(bank_times(cpu, bank ^ 1), bank ^ 1, thread, task, earlier_ns, At::Boundary);
         }
         if slice_ns > 0 || at != At::Boundary {
-            credit(bank, thread, task, slice_ns, at);
+            slot = credit(bank_times(cpu, bank), bank, thread, task, slice_ns, at);
         }
     }
-    if at == At::Switch
-        && let Some(times) = BANK_TIMES.get_ptr_mut(bank)
-    {
-        // SAFETY: a live per-CPU map value; only this CPU writes it.
-        unsafe { (*times).switches += 1 };
-    }
-    Some(Accounted { task, tid, bank, thread })
+    bank_times(cpu, bank).switches += (at == At::Switch) as u64;
+    Some(Accounted { task, tid, bank, thread, slot })
 }
 
+/// Branches on constants: the verifier wants no variable index.
 #[inline(always)]
-fn credit_idle(bank: u32, slice_ns: u64) {
-    if slice_ns > 0
-        && let Some(times) = BANK_TIMES.get_ptr_mut(bank)
-    {
-        // SAFETY: a live per-CPU map value; only this CPU writes it.
-        unsafe { (*times).idle_ns += slice_ns };
-    }
+fn bank_times(cpu: &mut CpuState, bank: u32) -> &mut BankTimes {
+    let [first, second] = &mut cpu.times;
+    if bank == 0 { first } else { second }
 }
 
 /// Adds a slice to the thread's slot. A thread runs on one CPU at a time, so
 /// its slot has one writer and needs no atomics.
 #[inline(always)]
-fn credit(bank: u32, thread: ThreadKey, task: Task, slice_ns: u64, at: At) {
-    let Some(times) = BANK_TIMES.get_ptr_mut(bank) else { return };
-    let map = threads(bank);
-    if let Some(slot) = map.get_ptr_mut(thread.0) {
+fn credit(
+    times: &mut BankTimes,
+    bank: u32,
+    thread: ThreadKey,
+    task: Task,
+    slice_ns: u64,
+    at: At,
+) -> Option<*mut ThreadSlot> {
+    let found = threads(bank).get_ptr_mut(thread.0);
+    if let Some(slot) = found {
         // SAFETY: a live value of a preallocated map; see above for writers.
         let slot = unsafe { &mut *slot };
         slot.cpu_ns += slice_ns;
@@ -161,12 +160,11 @@ fn credit(bank: u32, thread: ThreadKey, task: Task, slice_ns: u64, at: At) {
         slot.switches += (at == At::Switch) as u32;
     } else if new_slot(bank, thread, task, slice_ns, at).is_err() {
         count_loss(Loss::ThreadMapFull);
-        // SAFETY: a live per-CPU map value; only this CPU writes it.
-        unsafe { (*times).unslotted_ns += slice_ns };
-        return;
+        times.unslotted_ns += slice_ns;
+        return None;
     }
-    // SAFETY: as above.
-    unsafe { (*times).busy_ns += slice_ns };
+    times.busy_ns += slice_ns;
+    found
 }
 
 /// First slice of a thread in this window.

@@ -19,7 +19,7 @@ pub use window::{BankTimes, Boundary, CpuState, SplitNs, split_slice};
 /// Marks the types that user space may copy from raw map and ring bytes.
 #[cfg(feature = "user")]
 mod pod {
-    use super::{BankTimes, CpuState, LifecycleRecord, SampleKey, SampleSlot, StackHeader, ThreadSlot};
+    use super::{CpuState, LifecycleRecord, SampleKey, SampleSlot, StackHeader, ThreadSlot};
 
     // SAFETY: all are repr(C), Copy, made of integers and integer arrays only,
     // without implicit padding (asserted by the layout tests).
@@ -32,8 +32,6 @@ mod pod {
     unsafe impl aya::Pod for StackHeader {}
     // SAFETY: as above.
     unsafe impl aya::Pod for LifecycleRecord {}
-    // SAFETY: as above.
-    unsafe impl aya::Pod for BankTimes {}
     // SAFETY: as above.
     unsafe impl aya::Pod for CpuState {}
 }
@@ -54,7 +52,7 @@ mod tests {
         assert_eq!(size_of::<StackHeader>(), 4 * 4 + 8);
         assert_eq!(size_of::<LifecycleRecord>(), 6 * 4 + 2 * 8 + COMM_LEN);
         assert_eq!(size_of::<BankTimes>(), 4 * 8);
-        assert_eq!(size_of::<CpuState>(), 16);
+        assert_eq!(size_of::<CpuState>(), 16 + 2 * 32);
         assert_eq!(align_of::<LifecycleRecord>(), 8);
     }
 }

@@ -23,19 +23,20 @@ impl StackId {
         0x9e37_79b9_7f4a_7c15 ^ kind as u64
     }
 
-    /// Mixes one return address in: the multiply-xorshift step of splitmix64,
-    /// two multiplications per frame.
+    /// Mixes one return address in: one multiplication per frame.
     #[inline(always)]
     pub const fn mix(hash: u64, address: u64) -> u64 {
         let x = (hash ^ address).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        x ^ (x >> 31)
+        x ^ (x >> 32)
     }
 
-    /// Closes a hash; never yields [`StackId::NONE`].
+    /// Closes a hash with the last step of splitmix64; never yields
+    /// [`StackId::NONE`].
     #[inline(always)]
     pub const fn finish(hash: u64) -> Self {
-        Self(if hash == 0 { 1 } else { hash })
+        let x = hash.wrapping_mul(0x94d0_49bb_1331_11eb);
+        let x = x ^ (x >> 31);
+        Self(if x == 0 { 1 } else { x })
     }
 }
 
@@ -93,6 +94,16 @@ mod tests {
         for other in [id(0, &[3, 2, 1]), id(0, &[1, 2]), id(0, &[1, 2, 3, 0]), id(1, &[1, 2, 3])] {
             assert_ne!(base, other);
         }
+    }
+
+    #[test]
+    fn neighbouring_addresses_do_not_collide() {
+        let mut ids = [0_u64; 4096];
+        for (index, slot) in (0_u64..).zip(ids.iter_mut()) {
+            *slot = id(0, &[0x7f00_0000_0000 + (index & 63), 0x7f00_0000_1000 + (index >> 6)]).0;
+        }
+        ids.sort_unstable();
+        assert!(ids.windows(2).all(|pair| pair[0] != pair[1]));
     }
 
     #[test]

@@ -33,6 +33,8 @@ impl ThreadKey {
 pub mod thread_flags {
     /// The kernel's own thread (`PF_KTHREAD`).
     pub const KERNEL_THREAD: u32 = 1;
+    /// Its process is known to be a target: saves the look-up of the next samples.
+    pub const TARGET: u32 = 2;
 }
 
 /// What a thread did in one window on one socket.

@@ -78,7 +78,8 @@ pub struct BankTimes {
     pub switches: u64,
 }
 
-/// Clock and identity of one CPU.
+/// All that one CPU keeps, in one map value: every program run touches it, and
+/// between two samples a busy CPU has evicted it.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuState {
@@ -88,6 +89,8 @@ pub struct CpuState {
     pub accounting: u32,
     /// Physical package, written by the loader before anything is attached.
     pub socket: u32,
+    /// Index = bank.
+    pub times: [BankTimes; 2],
 }
 
 #[cfg(test)]

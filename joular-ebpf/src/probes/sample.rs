@@ -2,12 +2,12 @@
 //! counts the stack.
 
 use aya_ebpf::{bindings::BPF_NOEXIST, macros::perf_event, programs::PerfEventContext};
-use joular_ebpf::abi::{Loss, SampleKey, SampleSlot};
+use joular_ebpf::abi::{Loss, SampleKey, SampleSlot, thread_flags};
 
 use crate::{
     maps::{ALL_TARGETS, SELF_TGID, TARGETS, count_loss, samples},
     task::{Accounted, At, account},
-    unwind,
+    unwind::{self, Unwound},
 };
 
 #[perf_event]
@@ -17,32 +17,46 @@ pub fn sample(context: PerfEventContext) -> u32 {
         return 0;
     }
     let tgid = accounted.task.tgid();
-    if is_target(tgid) {
+    if is_target(&accounted, tgid) {
         count_stack(&context, &accounted, tgid);
     }
     0
 }
 
 #[inline(always)]
-fn is_target(tgid: u32) -> bool {
-    if ALL_TARGETS.load() != 0 { tgid != SELF_TGID.load() } else { TARGETS.get_ptr(tgid).is_some() }
+fn is_target(accounted: &Accounted, tgid: u32) -> bool {
+    if ALL_TARGETS.load() != 0 {
+        return tgid != SELF_TGID.load();
+    }
+    let Some(slot) = accounted.slot else { return TARGETS.get_ptr(tgid).is_some() };
+    // SAFETY: a live value of a preallocated map; this CPU runs the thread and
+    // is the slot's one writer.
+    let flags = unsafe { &mut (*slot).flags };
+    if *flags & thread_flags::TARGET != 0 {
+        return true;
+    }
+    let is_target = TARGETS.get_ptr(tgid).is_some();
+    if is_target {
+        *flags |= thread_flags::TARGET;
+    }
+    is_target
 }
 
 #[inline(always)]
 fn count_stack(context: &PerfEventContext, accounted: &Accounted, tgid: u32) {
-    let kernel = unwind::kernel_stack(context, tgid);
-    let user = if accounted.task.is_kernel_thread() {
-        joular_ebpf::abi::StackId::NONE
-    } else {
-        unwind::user_stack(context, tgid)
-    };
-    let key = SampleKey { thread: accounted.thread.0, user: user.0, kernel: kernel.0 };
+    let kernel = unwind::kernel(context);
+    let user = if accounted.task.is_kernel_thread() { Unwound::NONE } else { unwind::user(context) };
+    let key = SampleKey { thread: accounted.thread.0, user: user.id.0, kernel: kernel.id.0 };
     let map = samples(accounted.bank);
     if let Some(slot) = map.get_ptr_mut(key) {
         // SAFETY: a live value of a preallocated map; the key holds the
         // thread, which runs on one CPU at a time: one writer.
         unsafe { (*slot).count += 1 };
-    } else if map.insert(key, SampleSlot { count: 1, tgid }, u64::from(BPF_NOEXIST)).is_err() {
+        return;
+    }
+    kernel.introduce(tgid);
+    user.introduce(tgid);
+    if map.insert(key, SampleSlot { count: 1, tgid }, u64::from(BPF_NOEXIST)).is_err() {
         count_loss(Loss::SampleMapFull);
     }
 }

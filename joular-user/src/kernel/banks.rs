@@ -11,7 +11,9 @@ use aya::{
     Ebpf,
     maps::{Array, HashMap, Map, MapData, MapError, PerCpuArray},
 };
-use joular_ebpf::abi::{BankTimes, Boundary, Loss, SampleKey, SampleSlot, ThreadKey, ThreadSlot, thread_flags};
+use joular_ebpf::abi::{
+    BankTimes, Boundary, CpuState, Loss, SampleKey, SampleSlot, ThreadKey, ThreadSlot, thread_flags,
+};
 
 use super::{batch::Drain, programs::KernelError};
 use crate::{
@@ -36,7 +38,7 @@ pub struct Banks {
     bank: u32,
     threads: [MapData; 2],
     samples: [MapData; 2],
-    bank_times: PerCpuArray<MapData, BankTimes>,
+    cpu: PerCpuArray<MapData, CpuState>,
     losses: PerCpuArray<MapData, u64>,
     targets: HashMap<MapData, u32, u32>,
     known_stacks: HashMap<MapData, u64, u8>,
@@ -54,7 +56,7 @@ impl Banks {
             bank: 0,
             threads: [take_hash(ebpf, "THREADS_0")?, take_hash(ebpf, "THREADS_1")?],
             samples: [take_hash(ebpf, "SAMPLES_0")?, take_hash(ebpf, "SAMPLES_1")?],
-            bank_times: take(ebpf, "BANK_TIMES")?,
+            cpu: take(ebpf, "CPU")?,
             losses: take(ebpf, "LOSSES")?,
             targets: take(ebpf, "TARGETS")?,
             known_stacks: take(ebpf, "KNOWN_STACKS")?,
@@ -105,12 +107,13 @@ impl Banks {
         online: &[u32],
         socket_of: impl Fn(u32) -> u32,
     ) -> Result<Vec<CpuTimes>, KernelError> {
-        let values = self.bank_times.get(&bank, 0).map_err(|source| map_error("reading", "BANK_TIMES", source))?;
+        let values = self.cpu.get(&0, 0).map_err(|source| map_error("reading", "CPU", source))?;
         let earlier = &mut self.earlier_times[bank as usize];
         earlier.resize(values.len(), BankTimes::default());
         let mut cpus = Vec::with_capacity(online.len());
         for (cpu, (now, before)) in values.iter().zip(earlier.iter_mut()).enumerate() {
             let cpu = u32::try_from(cpu).unwrap_or(u32::MAX);
+            let now = now.times[bank as usize];
             let times = CpuTimes {
                 cpu,
                 socket: socket_of(cpu),
@@ -119,7 +122,7 @@ impl Banks {
                 unslotted_ns: now.unslotted_ns.saturating_sub(before.unslotted_ns),
                 switches: now.switches.saturating_sub(before.switches),
             };
-            *before = *now;
+            *before = now;
             if online.contains(&cpu) {
                 cpus.push(times);
             }
