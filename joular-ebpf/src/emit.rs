@@ -1,6 +1,7 @@
 //! What goes through the ring buffer: stacks that are new, lifecycle events.
 
-use aya_ebpf::{helpers::bpf_ktime_get_ns, maps::ring_buf::RingBufEntry};
+use aya_ebpf::{helpers::bpf_ktime_get_ns, maps::ring_buf::RingBufEntry, programs::BtfTracePointContext};
+use aya_log_ebpf::debug;
 use joular_ebpf::abi::{Comm, LifecycleRecord, Loss};
 
 use crate::{
@@ -17,13 +18,15 @@ pub struct Lifecycle {
     pub kind: u32,
     pub task: Task,
     pub parent_tgid: u32,
-    pub process_ends: bool,
     pub comm: Comm,
 }
 
-/// Sends a lifecycle event, or counts its loss.
+/// Sends a lifecycle event, or counts its loss. Off unless asked for
+/// (`--kernel-log`): the level is a constant to the verifier, which removes
+/// the call.
 #[inline(always)]
-pub fn lifecycle(event: Lifecycle) {
+pub fn lifecycle(context: &BtfTracePointContext, event: Lifecycle) {
+    debug!(context, "lifecycle event {} of process {}, thread {}", event.kind, event.task.tgid(), event.task.tid());
     let Some(mut entry): Option<RingBufEntry<LifecycleRecord>> = EVENTS.reserve(0) else {
         count_loss(Loss::LifecycleRingFull);
         return;
@@ -33,8 +36,6 @@ pub fn lifecycle(event: Lifecycle) {
         tgid: event.task.tgid(),
         tid: event.task.tid(),
         parent_tgid: event.parent_tgid,
-        process_ends: event.process_ends as u32,
-        pad: 0,
         // SAFETY: helper without arguments.
         time_ns: unsafe { bpf_ktime_get_ns() },
         start_boottime_ns: event.task.start_boottime_ns(),

@@ -30,6 +30,10 @@ pub static TASK_SIGNAL: Global<u32> = Global::new(0);
 #[unsafe(no_mangle)]
 pub static SIGNAL_LIVE: Global<u32> = Global::new(0);
 
+/// Most frames the kernel's walkers return (`kernel.perf_event_max_stack`).
+#[unsafe(no_mangle)]
+pub static STACK_LIMIT: Global<u32> = Global::new(0);
+
 /// 1: stacks of every process, 0: of those in [`TARGETS`] only.
 #[unsafe(no_mangle)]
 pub static ALL_TARGETS: Global<u32> = Global::new(0);

@@ -106,7 +106,8 @@ fn account_slice(cpu: &mut CpuState, at: At) -> Option<Accounted> {
     let now_ns = unsafe { bpf_ktime_get_ns() };
     let boundary = Boundary(*BOUNDARY.get(0)?);
     let last_ns = if cpu.last_ns == 0 { now_ns } else { cpu.last_ns };
-    cpu.last_ns = now_ns;
+    // The clock of an NMI may be a little behind: no nanosecond counts twice.
+    cpu.last_ns = if now_ns > last_ns { now_ns } else { last_ns };
 
     let task = Task::current();
     let tid = task.tid();

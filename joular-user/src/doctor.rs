@@ -9,7 +9,7 @@ use crate::{
     energy::{self, EnergyOptions},
     events::Runtime,
     kernel::{
-        LoadOptions, Programs,
+        LoadOptions, Programs, Remedy,
         cpus::CPU_ROOT,
         features::{self, Check, Verdict},
     },
@@ -54,12 +54,18 @@ fn exit(checks: &[Check]) -> Exit {
 
 /// The proof of the pudding: loads the programs and lets them go again.
 fn programs() -> Check {
-    let options =
-        LoadOptions { frequency_hz: 99, interval_ns: 1_000_000_000, all_targets: false, cpu_root: CPU_ROOT.into() };
+    let options = LoadOptions {
+        frequency_hz: 99,
+        interval_ns: 1_000_000_000,
+        all_targets: false,
+        log: false,
+        cpu_root: CPU_ROOT.into(),
+    };
     match Programs::load(options) {
         Ok(_) => Check::new("eBPF programs", Verdict::Good, "they load and pass the verifier", None),
         Err(error) => {
-            let verdict = if error.is_permission() { Verdict::MissingPrivilege } else { Verdict::MissingFeature };
+            let verdict =
+                if error.remedy() == Remedy::Privileges { Verdict::MissingPrivilege } else { Verdict::MissingFeature };
             Check::new("eBPF programs", verdict, error.to_string(), None)
         }
     }
@@ -71,7 +77,7 @@ fn energy_source(options: &EnergyOptions) -> Check {
             let modelled =
                 selected.source.domains().iter().all(|domain| domain.label == energy::domain::Label::Modelled);
             let verdict = if modelled { Verdict::Limited } else { Verdict::Good };
-            Check::new("energy", verdict, format!("{}: {}", selected.source.name(), selected.reason), None)
+            Check::new("energy", verdict, selected.reason, None)
         }
         Err(error) => Check::new("energy", Verdict::MissingFeature, error.to_string(), None),
     }

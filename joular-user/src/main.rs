@@ -2,7 +2,7 @@
 
 use std::{env, io, process::ExitCode};
 
-use anyhow::Context as _;
+use anyhow::anyhow;
 use joular_user::{
     cli::{self, Cli, Command, DoctorFlags, Exit, Flags},
     config::{self, Config},
@@ -45,12 +45,12 @@ fn check(flags: DoctorFlags) -> anyhow::Result<Exit> {
     let json = flags.json;
     let proc_root = flags.proc_root.clone().unwrap_or_else(|| "/proc".into());
     let options = config::energy_options(flags.into())?;
-    doctor::run(&mut io::stdout().lock(), &proc_root, &options, json).context("writing the checks to standard output")
+    let checked = doctor::run(&mut io::stdout().lock(), &proc_root, &options, json);
+    checked.map_err(|error| anyhow!("writing the checks to standard output: {error}"))
 }
 
-#[allow(clippy::print_stderr, reason = "this is how the program speaks to its user")]
 fn report(error: &anyhow::Error) -> ExitCode {
-    eprintln!("joular-bpf: {error:#}");
+    pipeline::notice(&error.to_string());
     let exit = match (error.downcast_ref::<pipeline::Failure>(), error.downcast_ref::<config::ConfigError>()) {
         (Some(failure), _) => failure.exit(),
         (None, Some(_)) => Exit::Usage,

@@ -1,7 +1,11 @@
 //! Signals: the first one ends the run cleanly, the second one at once.
 
-use std::io;
+use std::{
+    io,
+    sync::{Arc, atomic::AtomicBool},
+};
 
+use signal_hook::{consts, flag};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Why a run ended.
@@ -12,6 +16,8 @@ pub enum StopReason {
     Terminate,
     /// The recording being replayed is over.
     EndOfRecording,
+    /// Something failed; the message and the exit code say what.
+    Failure,
 }
 
 impl StopReason {
@@ -22,6 +28,7 @@ impl StopReason {
             Self::Interrupt => "SIGINT",
             Self::Terminate => "SIGTERM",
             Self::EndOfRecording => "end of recording",
+            Self::Failure => "failure",
         }
     }
 }
@@ -34,26 +41,23 @@ pub struct Shutdown {
 }
 
 impl Shutdown {
-    /// Takes over SIGINT and SIGTERM.
-    pub fn listen() -> io::Result<Self> {
+    /// Takes over SIGINT and SIGTERM. The second of them exits on the spot with
+    /// `second`, from the signal handler, however busy the program is.
+    pub fn listen(second: u8) -> io::Result<Self> {
+        let asked = Arc::new(AtomicBool::new(false));
+        for signal in [consts::SIGINT, consts::SIGTERM] {
+            // In this order: the first signal only raises the flag.
+            flag::register_conditional_shutdown(signal, second.into(), Arc::clone(&asked))?;
+            flag::register(signal, Arc::clone(&asked))?;
+        }
         Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
     }
 
-    /// Resolves when one arrives. From then on a further one ends the process
-    /// at once, as if nobody had listened: 130 for the shell.
+    /// Resolves when one arrives.
     pub async fn requested(&mut self) -> StopReason {
-        let reason = tokio::select! {
+        tokio::select! {
             _ = self.interrupt.recv() => StopReason::Interrupt,
             _ = self.terminate.recv() => StopReason::Terminate,
-        };
-        restore_default(libc::SIGINT);
-        restore_default(libc::SIGTERM);
-        reason
+        }
     }
-}
-
-fn restore_default(signal: libc::c_int) {
-    // SAFETY: SIG_DFL is a valid disposition for both signals, and no handler
-    // of ours is left that could run with freed state.
-    unsafe { libc::signal(signal, libc::SIG_DFL) };
 }

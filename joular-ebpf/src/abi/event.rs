@@ -10,14 +10,15 @@ pub type Comm = [u8; COMM_LEN];
 pub struct RecordKind;
 
 impl RecordKind {
+    /// A stack's addresses.
     pub const STACK: u32 = 1;
     /// A process replaced its image.
     pub const EXEC: u32 = 2;
-    /// A process or a target's thread was created.
+    /// A process was created. (A thread shows up with its first slice of time.)
     pub const FORK: u32 = 3;
-    /// A thread ended; the process too if `tid == tgid`… of its last thread.
+    /// The last thread of a process ended.
     pub const EXIT: u32 = 4;
-    /// A thread changed its name.
+    /// A thread changed its name: of a target, or the first of any process.
     pub const COMM: u32 = 5;
 }
 
@@ -31,9 +32,6 @@ pub struct LifecycleRecord {
     pub tid: u32,
     /// Process that forked; 0 where it does not apply.
     pub parent_tgid: u32,
-    /// 1 when the last thread of the process ends.
-    pub process_ends: u32,
-    pub pad: u32,
     /// Monotonic nanoseconds.
     pub time_ns: u64,
     pub start_boottime_ns: u64,

@@ -21,7 +21,7 @@ pub enum Loss {
     KernelStackFailed = 5,
     /// The set of known stacks was full: a stack is sent again each time.
     KnownStacksFull = 6,
-    /// A sample interrupted the accounting itself (hardware events only).
+    /// A sample interrupted the accounting itself.
     NestedSample = 7,
 }
 

@@ -50,7 +50,7 @@ mod tests {
         assert_eq!(size_of::<SampleKey>(), 3 * 8);
         assert_eq!(size_of::<SampleSlot>(), 8);
         assert_eq!(size_of::<StackHeader>(), 4 * 4 + 8);
-        assert_eq!(size_of::<LifecycleRecord>(), 6 * 4 + 2 * 8 + COMM_LEN);
+        assert_eq!(size_of::<LifecycleRecord>(), 4 * 4 + 2 * 8 + COMM_LEN);
         assert_eq!(size_of::<BankTimes>(), 4 * 8);
         assert_eq!(size_of::<CpuState>(), 16 + 2 * 32);
         assert_eq!(align_of::<LifecycleRecord>(), 8);

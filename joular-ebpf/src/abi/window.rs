@@ -87,7 +87,7 @@ pub struct CpuState {
     pub last_ns: u64,
     /// 1 while the accounting routine runs, against nested samples (NMI).
     pub accounting: u32,
-    /// Physical package, written by the loader before anything is attached.
+    /// Physical package, told with every boundary.
     pub socket: u32,
     /// Index = bank.
     pub times: [BankTimes; 2],

@@ -4,10 +4,18 @@
 
 use aya_ebpf::{macros::raw_tracepoint, programs::RawTracePointContext};
 
-use crate::task::{At, account};
+use crate::{
+    maps::CPU,
+    task::{At, account},
+};
 
+/// Arguments: the CPU's physical package (it may have come online just now).
 #[raw_tracepoint]
-pub fn pass_boundary(_context: RawTracePointContext) -> i32 {
+pub fn pass_boundary(context: RawTracePointContext) -> i32 {
+    if let Some(cpu) = CPU.get_ptr_mut(0) {
+        // SAFETY: a live per-CPU map value; only this CPU writes it.
+        unsafe { (*cpu).socket = context.arg::<u64>(0) as u32 };
+    }
     account(At::Boundary);
     0
 }

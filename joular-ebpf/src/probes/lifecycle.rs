@@ -14,7 +14,7 @@ use crate::{
 #[btf_tracepoint(function = "sched_process_exec")]
 pub fn process_exec(context: BtfTracePointContext) -> i32 {
     let task = Task::from_argument(context.arg(0));
-    send(RecordKind::EXEC, task, 0, false, current_comm());
+    send(&context, RecordKind::EXEC, task, 0, current_comm());
     0
 }
 
@@ -25,7 +25,7 @@ pub fn process_fork(context: BtfTracePointContext) -> i32 {
     let child = Task::from_argument(context.arg(1));
     // A new thread of a process shows up with its first slice of time.
     if child.tid() == child.tgid() {
-        send(RecordKind::FORK, child, parent.tgid(), false, current_comm());
+        send(&context, RecordKind::FORK, child, parent.tgid(), current_comm());
     }
     0
 }
@@ -38,7 +38,7 @@ pub fn process_exit(context: BtfTracePointContext) -> i32 {
     let signal: *const u8 = task.read(TASK_SIGNAL.load());
     let live: i32 = Task::from_argument(signal).read(SIGNAL_LIVE.load());
     if live == 0 {
-        send(RecordKind::EXIT, task, 0, true, current_comm());
+        send(&context, RecordKind::EXIT, task, 0, current_comm());
     }
     0
 }
@@ -57,7 +57,7 @@ pub fn task_rename(context: BtfTracePointContext) -> i32 {
         if unsafe { aya_ebpf::helpers::bpf_probe_read_kernel_str_bytes(name, &mut comm) }.is_err() {
             return 0;
         }
-        send(RecordKind::COMM, task, 0, false, comm);
+        send(&context, RecordKind::COMM, task, 0, comm);
     }
     0
 }
@@ -68,6 +68,6 @@ fn current_comm() -> Comm {
 }
 
 #[inline(always)]
-fn send(kind: u32, task: Task, parent_tgid: u32, process_ends: bool, comm: Comm) {
-    emit::lifecycle(Lifecycle { kind, task, parent_tgid, process_ends, comm });
+fn send(context: &BtfTracePointContext, kind: u32, task: Task, parent_tgid: u32, comm: Comm) {
+    emit::lifecycle(context, Lifecycle { kind, task, parent_tgid, comm });
 }

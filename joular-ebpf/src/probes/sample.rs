@@ -54,8 +54,11 @@ fn count_stack(context: &PerfEventContext, accounted: &Accounted, tgid: u32) {
         unsafe { (*slot).count += 1 };
         return;
     }
-    kernel.introduce(tgid);
-    user.introduce(tgid);
+    // Without its addresses a key would be counted for nothing all window long;
+    // the next sample tries again.
+    if !kernel.introduce(tgid) || !user.introduce(tgid) {
+        return;
+    }
     if map.insert(key, SampleSlot { count: 1, tgid }, u64::from(BPF_NOEXIST)).is_err() {
         count_loss(Loss::SampleMapFull);
     }

@@ -14,7 +14,7 @@ use joular_ebpf::abi::{Loss, MAX_STACK_FRAMES, RecordKind, StackHeader, StackId,
 
 use crate::{
     emit::NO_WAKEUP,
-    maps::{EVENTS, KERNEL_SCRATCH, KNOWN_STACKS, StackScratch, USER_SCRATCH, count_loss},
+    maps::{EVENTS, KERNEL_SCRATCH, KNOWN_STACKS, STACK_LIMIT, StackScratch, USER_SCRATCH, count_loss},
 };
 
 /// A stack that stands in its scratch record, header included.
@@ -27,17 +27,18 @@ impl Unwound {
     /// No stack: user code was interrupted, or it could not be read.
     pub const NONE: Self = Self { id: StackId::NONE, scratch: None };
 
-    /// Sends the addresses if user space has not seen them.
+    /// Sends the addresses if user space has not seen them; whether it will
+    /// have them now.
     #[inline(always)]
-    pub fn introduce(&self, tgid: u32) {
-        if let Some(scratch) = self.scratch
-            && KNOWN_STACKS.get_ptr(self.id.0).is_none()
-        {
-            // SAFETY: a live per-CPU map value, used by one program run at a time.
-            let scratch = unsafe { &mut *scratch };
-            scratch.header.tgid = tgid;
-            send(scratch);
+    pub fn introduce(&self, tgid: u32) -> bool {
+        let Some(scratch) = self.scratch else { return true };
+        if KNOWN_STACKS.get_ptr(self.id.0).is_some() {
+            return true;
         }
+        // SAFETY: a live per-CPU map value, used by one program run at a time.
+        let scratch = unsafe { &mut *scratch };
+        scratch.header.tgid = tgid;
+        send(scratch)
     }
 }
 
@@ -81,7 +82,7 @@ fn hash(scratch: *mut StackScratch, len: Result<usize, ()>, flags: u32, failed: 
         hash = StackId::mix(hash, *frame);
     }
     let id = StackId::finish(hash);
-    let truncated = if len >= MAX_STACK_FRAMES { stack_flags::TRUNCATED } else { 0 };
+    let truncated = if len as u32 >= STACK_LIMIT.load() { stack_flags::TRUNCATED } else { 0 };
     // The length goes through the record, not through a register: the verifier
     // would follow each of the loop's exits separately from here on.
     *header = StackHeader { kind: RecordKind::STACK, flags: flags | truncated, len: len as u32, tgid: 0, id: id.0 };
@@ -89,7 +90,7 @@ fn hash(scratch: *mut StackScratch, len: Result<usize, ()>, flags: u32, failed: 
 }
 
 #[inline(always)]
-fn send(scratch: &mut StackScratch) {
+fn send(scratch: &mut StackScratch) -> bool {
     let len = (scratch.header.len as usize).min(MAX_STACK_FRAMES);
     let bytes = size_of::<StackHeader>() + len * size_of::<u64>();
     // SAFETY: header and frames are contiguous (repr(C)) and `bytes` stays
@@ -97,7 +98,10 @@ fn send(scratch: &mut StackScratch) {
     let record = unsafe { core::slice::from_raw_parts((&raw const *scratch).cast::<u8>(), bytes) };
     if EVENTS.output::<[u8]>(record, NO_WAKEUP).is_err() {
         count_loss(Loss::StackRingFull);
-    } else if KNOWN_STACKS.insert(scratch.header.id, 1_u8, u64::from(BPF_ANY)).is_err() {
+        return false;
+    }
+    if KNOWN_STACKS.insert(scratch.header.id, 1_u8, u64::from(BPF_ANY)).is_err() {
         count_loss(Loss::KnownStacksFull);
     }
+    true
 }

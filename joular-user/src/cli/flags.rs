@@ -110,6 +110,10 @@ pub struct Flags {
     #[arg(long, help_heading = heading::OUTPUT)]
     pub quiet: bool,
 
+    /// Print what the eBPF programs log, for those who work on them
+    #[arg(long, hide_short_help = true, help_heading = heading::RECORDING)]
+    pub kernel_log: bool,
+
     /// Where the proc file system is, for tests
     #[arg(long, value_name = "DIR", hide = true)]
     pub proc_root: Option<PathBuf>,
@@ -147,6 +151,7 @@ impl Flags {
             top: self.top.or(file.top),
             json,
             quiet,
+            kernel_log: self.kernel_log || file.kernel_log,
             proc_root: self.proc_root.or(file.proc_root),
         }
     }

@@ -62,6 +62,8 @@ pub struct Live {
     pub energy: EnergyOptions,
     /// Where to write the event stream.
     pub record: Option<PathBuf>,
+    /// Print what the eBPF programs log.
+    pub kernel_log: bool,
 }
 
 /// What becomes of the static share of energy.
@@ -188,6 +190,7 @@ impl Places {
             frequency: self.number("frequency", flags.frequency, 1..=10_000)?.unwrap_or(99),
             energy: self.energy(&flags)?,
             record: flags.record,
+            kernel_log: flags.kernel_log,
         })
     }
 

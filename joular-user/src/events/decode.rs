@@ -95,7 +95,6 @@ fn lifecycle(kind: u32, mut bytes: &[u8]) -> Option<Lifecycle> {
     let tgid = bytes.try_get_u32_ne().ok()?;
     let tid = bytes.try_get_u32_ne().ok()?;
     let parent_tgid = bytes.try_get_u32_ne().ok()?;
-    let _process_ends_and_pad = bytes.try_get_u64_ne().ok()?;
     let time_ns = bytes.try_get_u64_ne().ok()?;
     let start_boottime_ns = bytes.try_get_u64_ne().ok()?;
     let mut comm = Comm::default();
@@ -118,7 +117,7 @@ fn lifecycle(kind: u32, mut bytes: &[u8]) -> Option<Lifecycle> {
 /// The layouts above, against the types the kernel side writes.
 const _: () = {
     assert!(size_of::<StackHeader>() == 24);
-    assert!(size_of::<LifecycleRecord>() == 56);
+    assert!(size_of::<LifecycleRecord>() == 48);
 };
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use joular_ebpf::abi::{
     BankTimes, Boundary, CpuState, Loss, SampleKey, SampleSlot, ThreadKey, ThreadSlot, thread_flags,
 };
 
-use super::{batch::Drain, programs::KernelError};
+use super::{batch::Drain, cpus::Cpu, error::KernelError};
 use crate::{
     events::{CpuTimes, LossCount, SampleCount, ThreadTime},
     units::{MonotonicNs, Pid, Tid},
@@ -45,6 +45,8 @@ pub struct Banks {
     /// The kernel's counters only grow: their values when last read.
     earlier_times: [Vec<BankTimes>; 2],
     earlier_losses: BTreeMap<&'static str, u64>,
+    /// CPUs that passed the boundary before: their times are whole.
+    counted: Vec<u32>,
     thread_drain: Drain<u64, ThreadSlot>,
     sample_drain: Drain<SampleKey, SampleSlot>,
 }
@@ -62,6 +64,7 @@ impl Banks {
             known_stacks: take(ebpf, "KNOWN_STACKS")?,
             earlier_times: [Vec::new(), Vec::new()],
             earlier_losses: BTreeMap::new(),
+            counted: Vec::new(),
             thread_drain: Drain::new(),
             sample_drain: Drain::new(),
         })
@@ -77,8 +80,9 @@ impl Banks {
     }
 
     /// Empties the bank of the window that ended. Only after every CPU has
-    /// passed the boundary. `socket_of` gives the socket of a CPU.
-    pub fn drain_ended(&mut self, online: &[u32], socket_of: impl Fn(u32) -> u32) -> Result<BankContents, KernelError> {
+    /// passed the boundary. A CPU that came online during the window did not
+    /// see its start and is left out of the CPU times.
+    pub fn drain_ended(&mut self, online: &[Cpu]) -> Result<BankContents, KernelError> {
         let ended = self.bank ^ 1;
         let mut contents = BankContents::default();
         self.thread_drain
@@ -96,37 +100,37 @@ impl Banks {
             .threads
             .sort_unstable_by_key(|thread| (thread.pid, thread.tid, thread.start_boottime_ns, thread.socket));
         contents.samples.sort_unstable_by_key(|sample| (sample.thread_key, sample.user_stack, sample.kernel_stack));
-        contents.cpus = self.cpu_times(ended, online, socket_of)?;
+        contents.cpus = self.cpu_times(ended, online)?;
         contents.losses = self.new_losses()?;
         Ok(contents)
     }
 
-    fn cpu_times(
-        &mut self,
-        bank: u32,
-        online: &[u32],
-        socket_of: impl Fn(u32) -> u32,
-    ) -> Result<Vec<CpuTimes>, KernelError> {
+    fn cpu_times(&mut self, bank: u32, online: &[Cpu]) -> Result<Vec<CpuTimes>, KernelError> {
         let values = self.cpu.get(&0, 0).map_err(|source| map_error("reading", "CPU", source))?;
-        let earlier = &mut self.earlier_times[bank as usize];
+        let bank = bank as usize;
+        let earlier = &mut self.earlier_times[bank];
         earlier.resize(values.len(), BankTimes::default());
         let mut cpus = Vec::with_capacity(online.len());
-        for (cpu, (now, before)) in values.iter().zip(earlier.iter_mut()).enumerate() {
-            let cpu = u32::try_from(cpu).unwrap_or(u32::MAX);
-            let now = now.times[bank as usize];
-            let times = CpuTimes {
-                cpu,
-                socket: socket_of(cpu),
-                busy_ns: now.busy_ns.saturating_sub(before.busy_ns),
-                idle_ns: now.idle_ns.saturating_sub(before.idle_ns),
-                unslotted_ns: now.unslotted_ns.saturating_sub(before.unslotted_ns),
-                switches: now.switches.saturating_sub(before.switches),
+        for cpu in online {
+            let at = cpu.id as usize;
+            let (Some(now), Some(before)) = (values.get(at).map(|state| state.times[bank]), earlier.get(at)) else {
+                continue;
             };
-            *before = now;
-            if online.contains(&cpu) {
-                cpus.push(times);
+            if self.counted.contains(&cpu.id) {
+                cpus.push(CpuTimes {
+                    cpu: cpu.id,
+                    socket: cpu.socket,
+                    busy_ns: now.busy_ns.saturating_sub(before.busy_ns),
+                    idle_ns: now.idle_ns.saturating_sub(before.idle_ns),
+                    unslotted_ns: now.unslotted_ns.saturating_sub(before.unslotted_ns),
+                    switches: now.switches.saturating_sub(before.switches),
+                });
             }
         }
+        for (before, now) in earlier.iter_mut().zip(values.iter()) {
+            *before = now.times[bank];
+        }
+        self.counted = online.iter().map(|cpu| cpu.id).collect();
         Ok(cpus)
     }
 

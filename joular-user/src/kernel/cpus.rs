@@ -18,14 +18,23 @@ pub fn parse_cpu_list(text: &str) -> Vec<u32> {
     cpus
 }
 
+/// A CPU that is online.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cpu {
+    pub id: u32,
+    /// Physical package.
+    pub socket: u32,
+}
+
 /// CPUs that are online now.
-pub fn online(cpu_root: &Path) -> Vec<u32> {
-    let cpus = fs::read_to_string(cpu_root.join("online")).map(|text| parse_cpu_list(&text)).unwrap_or_default();
-    if cpus.is_empty() { vec![0] } else { cpus }
+pub fn online(cpu_root: &Path) -> Vec<Cpu> {
+    let ids = fs::read_to_string(cpu_root.join("online")).map(|text| parse_cpu_list(&text)).unwrap_or_default();
+    let ids = if ids.is_empty() { vec![0] } else { ids };
+    ids.into_iter().map(|id| Cpu { id, socket: socket_of(cpu_root, id) }).collect()
 }
 
 /// Physical package of a CPU, 0 if the kernel does not say.
-pub fn socket_of(cpu_root: &Path, cpu: u32) -> u32 {
+fn socket_of(cpu_root: &Path, cpu: u32) -> u32 {
     fs::read_to_string(cpu_root.join(format!("cpu{cpu}/topology/physical_package_id")))
         .ok()
         .and_then(|text| text.trim().parse::<u32>().ok())

@@ -39,9 +39,25 @@ pub fn has_cycles() -> bool {
     Builder::new(Hardware::CPU_CYCLES).any_pid().one_cpu(0).build().is_ok()
 }
 
+/// Whether process ids here are those of the kernel. The initial PID namespace
+/// has a fixed inode (`PROC_PID_INIT_INO`, include/linux/proc_ns.h).
+pub fn in_host_pid_namespace() -> bool {
+    const INITIAL: &str = "pid:[4026531836]";
+    fs::read_link("/proc/self/ns/pid").is_ok_and(|link| link.as_os_str() == INITIAL)
+}
+
 /// All checks of the kernel side.
 pub fn checks() -> Vec<Check> {
-    vec![privileges(), kernel_version(), kernel_types(), sampling_event(), perf_paranoid()]
+    vec![privileges(), pid_namespace(), kernel_version(), kernel_types(), sampling_event()]
+}
+
+fn pid_namespace() -> Check {
+    if in_host_pid_namespace() {
+        Check::new("PID namespace", Verdict::Good, "the host's", None)
+    } else {
+        let advice = "run on the host, or in a container with the host's PID namespace (`--pid=host`)";
+        Check::new("PID namespace", Verdict::MissingFeature, "a container's own", Some(advice))
+    }
 }
 
 fn privileges() -> Check {
@@ -93,9 +109,4 @@ fn sampling_event() -> Check {
         let found = "no hardware counters here (usual in VMs): sampling by the cpu-clock timer";
         Check::new("sampling event", Verdict::Limited, found, None)
     }
-}
-
-fn perf_paranoid() -> Check {
-    let text = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap_or_default();
-    Check::new("perf_event_paranoid", Verdict::Good, text.trim().to_owned(), None)
 }

@@ -10,8 +10,11 @@ mod batch;
 pub mod btf;
 pub mod cost;
 pub mod cpus;
+mod error;
 pub mod features;
+mod log;
 pub mod programs;
 
 pub use banks::{BankContents, Banks};
-pub use programs::{KernelError, LoadOptions, Programs, Ring};
+pub use error::{KernelError, Remedy};
+pub use programs::{LoadOptions, Programs, Ring};

@@ -7,27 +7,32 @@ use std::{
 
 use aya::{
     Btf, Ebpf, EbpfLoader, Endianness,
-    maps::{MapData, MapError, PerCpuArray, PerCpuValues, RingBuf},
+    maps::{MapData, RingBuf},
     programs::{
         BtfTracePoint, PerfEvent, ProgramError, RawTracePoint, RawTracePointRunOptions, TestRun as _,
         perf_event::{HardwareEvent, PerfEventConfig, PerfEventScope, SamplePolicy, SoftwareEvent},
     },
-    util::nr_cpus,
 };
-use joular_ebpf::abi::CpuState;
-use thiserror::Error;
+use aya_log::EbpfLogger;
+use joular_ebpf::abi::MAX_STACK_FRAMES;
 
 use super::{
     banks::Banks,
-    btf::{BtfError, KernelTypes, VMLINUX_BTF},
+    btf::{KernelTypes, VMLINUX_BTF},
     cost::{self, ProgramCost},
-    cpus, features,
+    cpus::{self, Cpu},
+    error::KernelError,
+    features,
+    log::LogToStderr,
 };
 
 /// The ring buffer of new stacks and lifecycle events.
 pub type Ring = RingBuf<MapData>;
 
 const OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/joular"));
+
+/// `aya_log_common::Level::Trace`.
+const LOG_EVERYTHING: u8 = 5;
 
 /// BTF tracepoint programs: name in the object, tracepoint.
 const TRACEPOINTS: [(&str, &str); 5] = [
@@ -48,40 +53,6 @@ const OFFSETS: [(&str, &str, &str); 6] = [
     ("SIGNAL_LIVE", "signal_struct", "live"),
 ];
 
-#[derive(Debug, Error)]
-pub enum KernelError {
-    #[error(
-        "reading kernel types from {path}: {source}: joular-bpf needs a kernel of 5.15 or later built with CONFIG_DEBUG_INFO_BTF"
-    )]
-    ReadBtf { path: PathBuf, source: io::Error },
-    #[error("{0}: this kernel is not supported")]
-    Btf(#[from] BtfError),
-    #[error("loading the eBPF programs: {0}: run as root or grant CAP_BPF and CAP_PERFMON; `joular-bpf doctor` checks")]
-    Load(#[source] Box<aya::EbpfError>),
-    #[error("{operation} eBPF program `{program}`: {source}")]
-    Program { operation: &'static str, program: &'static str, source: Box<ProgramError> },
-    #[error("the eBPF object has no {kind} `{name}`: this binary was built without its eBPF programs")]
-    Missing { kind: &'static str, name: &'static str },
-    #[error("{operation} eBPF map `{map}`: {source}")]
-    Map { operation: &'static str, map: &'static str, source: Box<MapError> },
-    #[error("draining eBPF map `{map}`: {source}")]
-    Drain { map: &'static str, source: io::Error },
-}
-
-impl KernelError {
-    /// Whether more privileges would help, as opposed to another kernel.
-    pub fn is_permission(&self) -> bool {
-        let mut source: Option<&(dyn std::error::Error + 'static)> = Some(self);
-        while let Some(error) = source {
-            if let Some(io) = error.downcast_ref::<io::Error>() {
-                return io.kind() == io::ErrorKind::PermissionDenied;
-            }
-            source = error.source();
-        }
-        false
-    }
-}
-
 /// What the programs are loaded with.
 #[derive(Clone, Debug)]
 pub struct LoadOptions {
@@ -89,24 +60,35 @@ pub struct LoadOptions {
     pub interval_ns: u64,
     /// Stacks of every process, not only of targets.
     pub all_targets: bool,
+    /// The programs log what they do, for whoever works on them.
+    pub log: bool,
     pub cpu_root: PathBuf,
 }
 
 /// The loaded, and after [`Programs::attach`] running, programs.
-#[derive(Debug)]
+#[allow(missing_debug_implementations, reason = "aya's logger has none")]
 pub struct Programs {
     ebpf: Ebpf,
     options: LoadOptions,
     event: PerfEventConfig,
-    attached_cpus: Vec<u32>,
+    /// CPUs as of the last look.
+    online: Vec<Cpu>,
+    /// CPUs whose sampler is attached.
+    sampled: Vec<u32>,
+    log: Option<EbpfLogger<LogToStderr>>,
 }
 
 impl Programs {
     /// Loads everything; nothing runs yet.
     pub fn load(options: LoadOptions) -> Result<(Self, Banks, Ring), KernelError> {
+        if !features::in_host_pid_namespace() {
+            return Err(KernelError::PidNamespace);
+        }
         let offsets = member_offsets(Path::new(VMLINUX_BTF))?;
         let online = cpus::online(&options.cpu_root);
         let sizes = MapSizes::of(&options, online.len());
+        let stack_limit = stack_limit();
+        let log_level: u8 = if options.log { LOG_EVERYTHING } else { 0 };
         let all_targets = u32::from(options.all_targets);
         let self_tgid = std::process::id();
         let mut loader = EbpfLoader::new();
@@ -114,6 +96,8 @@ impl Programs {
         // types that `new` has read are let go before ours are.
         loader.btf(None).override_global("ALL_TARGETS", &all_targets, true);
         loader.override_global("SELF_TGID", &self_tgid, true);
+        loader.override_global("STACK_LIMIT", &stack_limit, true);
+        loader.override_global("AYA_LOG_LEVEL", &log_level, true);
         for (name, offset) in &offsets {
             loader.override_global(name, offset, true);
         }
@@ -126,8 +110,9 @@ impl Programs {
         loader.map_max_entries("EVENTS", sizes.ring_bytes);
         let mut ebpf = loader.load(OBJECT).map_err(|error| KernelError::Load(Box::new(error)))?;
         load_programs(&mut ebpf, &tracepoint_types(Path::new(VMLINUX_BTF))?)?;
-        set_sockets(&mut ebpf, &options.cpu_root)?;
         let banks = Banks::take(&mut ebpf)?;
+        let log = options.log.then(|| EbpfLogger::init_with_logger(&mut ebpf, LogToStderr)).transpose();
+        let log = log.map_err(|_| KernelError::Missing { kind: "map", name: "AYA_LOGS" })?;
         give_memory_back();
         let ring = ebpf.take_map("EVENTS").ok_or(KernelError::Missing { kind: "map", name: "EVENTS" })?;
         let ring = RingBuf::try_from(ring).map_err(|source| KernelError::Map {
@@ -140,7 +125,7 @@ impl Programs {
         } else {
             PerfEventConfig::Software(SoftwareEvent::CpuClock)
         };
-        Ok((Self { ebpf, options, event, attached_cpus: Vec::new() }, banks, ring))
+        Ok((Self { ebpf, options, event, online, sampled: Vec::new(), log }, banks, ring))
     }
 
     /// Name of the sampling event in outputs.
@@ -166,25 +151,45 @@ impl Programs {
         self.sample_new_cpus()
     }
 
-    /// Attaches the sampler to CPUs that came online.
-    pub fn sample_new_cpus(&mut self) -> Result<(), KernelError> {
-        let online = cpus::online(&self.options.cpu_root);
-        let sampler: &mut PerfEvent = typed(&mut self.ebpf, "sample")?;
-        for cpu in online.iter().filter(|cpu| !self.attached_cpus.contains(cpu)) {
-            sampler
-                .attach(
-                    self.event,
-                    PerfEventScope::AllProcessesOneCpu { cpu: *cpu },
-                    SamplePolicy::Frequency(u64::from(self.options.frequency_hz)),
-                    false,
-                )
-                .map_err(|source| KernelError::Program {
-                    operation: "attaching",
-                    program: "sample",
-                    source: Box::new(source),
-                })?;
+    /// Prints what the programs logged since the last time.
+    pub fn flush_log(&mut self) {
+        if let Some(log) = &mut self.log {
+            log.flush();
         }
-        self.attached_cpus = online;
+    }
+
+    /// CPUs as of the last [`Programs::follow_hotplug`].
+    pub fn online(&self) -> &[Cpu] {
+        &self.online
+    }
+
+    /// Looks which CPUs there are now and attaches the sampler to new ones.
+    pub fn follow_hotplug(&mut self) -> Result<(), KernelError> {
+        let online = cpus::online(&self.options.cpu_root);
+        if online != self.online {
+            self.sampled.retain(|id| online.iter().any(|cpu| cpu.id == *id));
+            self.online = online;
+            self.sample_new_cpus()?;
+        }
+        Ok(())
+    }
+
+    fn sample_new_cpus(&mut self) -> Result<(), KernelError> {
+        let program = "sample";
+        let sampler: &mut PerfEvent = typed(&mut self.ebpf, program)?;
+        let policy = SamplePolicy::Frequency(u64::from(self.options.frequency_hz));
+        for Cpu { id: cpu, .. } in self.online.iter().copied() {
+            if self.sampled.contains(&cpu) {
+                continue;
+            }
+            match sampler.attach(self.event, PerfEventScope::AllProcessesOneCpu { cpu }, policy, false) {
+                Ok(_) => self.sampled.push(cpu),
+                Err(error) if is_offline(&error) => {}
+                Err(source) => {
+                    return Err(KernelError::Program { operation: "attaching", program, source: Box::new(source) });
+                }
+            }
+        }
         Ok(())
     }
 
@@ -199,9 +204,10 @@ impl Programs {
             program: name,
             source: Box::new(source),
         })?;
-        for cpu in cpus::online(&self.options.cpu_root) {
+        for cpu in &self.online {
             let mut options = RawTracePointRunOptions::new();
-            options.cpu = Some(cpu);
+            options.cpu = Some(cpu.id);
+            options.args[0] = u64::from(cpu.socket);
             match program.test_run(options) {
                 Ok(_) => {}
                 Err(error) if is_offline(&error) => {}
@@ -229,9 +235,10 @@ fn give_memory_back() {
     }
 }
 
-/// `ENXIO`: no such CPU online.
+/// No such CPU online (any more).
 fn is_offline(error: &ProgramError) -> bool {
-    matches!(error, ProgramError::SyscallError(error) if error.io_error.raw_os_error() == Some(libc::ENXIO))
+    matches!(error, ProgramError::SyscallError(error)
+        if matches!(error.io_error.raw_os_error(), Some(libc::ENXIO | libc::ENODEV)))
 }
 
 /// Map sizes for what a window can hold at most.
@@ -257,6 +264,16 @@ impl MapSizes {
             ring_bytes: bounded(per_second * 1024 / 2, 1 << 20, 1 << 25),
         }
     }
+}
+
+/// Frames of the deepest stack that the kernel hands out.
+fn stack_limit() -> u32 {
+    let most = u32::try_from(MAX_STACK_FRAMES).unwrap_or(u32::MAX);
+    fs::read_to_string("/proc/sys/kernel/perf_event_max_stack")
+        .ok()
+        .and_then(|text| text.trim().parse().ok())
+        .unwrap_or(most)
+        .min(most)
 }
 
 /// Threads on the host now, from the fourth field of /proc/loadavg.
@@ -306,21 +323,4 @@ where
         .ok_or(KernelError::Missing { kind: "program", name })?
         .try_into()
         .map_err(|source| KernelError::Program { operation: "finding", program: name, source: Box::new(source) })
-}
-
-/// Tells each CPU its socket, before anything is accounted there.
-fn set_sockets(ebpf: &mut Ebpf, cpu_root: &Path) -> Result<(), KernelError> {
-    let failed = |source| KernelError::Map { operation: "writing", map: "CPU", source: Box::new(source) };
-    let map = ebpf.map_mut("CPU").ok_or(KernelError::Missing { kind: "map", name: "CPU" })?;
-    let mut map: PerCpuArray<&mut MapData, CpuState> = map.try_into().map_err(failed)?;
-    let possible = nr_cpus().map_err(|(path, source)| KernelError::ReadBtf { path: path.into(), source })?;
-    let states: Vec<CpuState> = (0..possible)
-        .map(|cpu| CpuState {
-            socket: cpus::socket_of(cpu_root, u32::try_from(cpu).unwrap_or(0)),
-            ..CpuState::default()
-        })
-        .collect();
-    let values = PerCpuValues::try_from(states).map_err(|source: io::Error| failed(source.into()))?;
-    map.set(0, values, 0).map_err(failed)?;
-    Ok(())
 }

@@ -4,7 +4,11 @@ use std::{io, path::PathBuf};
 
 use super::{consumer::ConsumeError, live::LiveError, replay::ReplayError};
 use crate::{
-    cli::Exit, energy::EnergyError, events::recording::RecordingError, kernel::KernelError, output::OutputError,
+    cli::Exit,
+    energy::EnergyError,
+    events::recording::RecordingError,
+    kernel::{KernelError, Remedy},
+    output::OutputError,
 };
 
 #[derive(Debug, thiserror::Error)]
@@ -31,8 +35,11 @@ impl Failure {
     /// The exit code that scripts see.
     pub fn exit(&self) -> Exit {
         match self {
-            Self::Kernel(error) if error.is_permission() => Exit::Privileges,
-            Self::Kernel(_) => Exit::KernelFeature,
+            Self::Kernel(error) => match error.remedy() {
+                Remedy::Privileges => Exit::Privileges,
+                Remedy::AnotherKernel => Exit::KernelFeature,
+                Remedy::None => Exit::Failure,
+            },
             Self::Output(_) | Self::CreateRecording { .. } => Exit::Output,
             Self::Replay { source: ReplayError::Consume(ConsumeError::Output(_)), .. } => Exit::Output,
             Self::Recording(RecordingError::Write(_)) => Exit::Output,

@@ -21,7 +21,7 @@ impl Host {
     pub fn read(proc_root: &Path, cpu_root: &Path) -> Self {
         let system = rustix::system::uname();
         let online = cpus::online(cpu_root);
-        let mut sockets: Vec<u32> = online.iter().map(|cpu| cpus::socket_of(cpu_root, *cpu)).collect();
+        let mut sockets: Vec<u32> = online.iter().map(|cpu| cpu.socket).collect();
         sockets.sort_unstable();
         sockets.dedup();
         let text = |file: &str| fs::read_to_string(proc_root.join(file)).unwrap_or_default();

@@ -20,7 +20,7 @@ use crate::{
         EnergyReading, Event, LossCount, ProcessInfo, RawStack, Window,
         decode::{self, Record},
     },
-    kernel::{Banks, KernelError, Programs, Ring, cpus},
+    kernel::{BankContents, Banks, KernelError, Programs, Ring},
     procs::registry::{Change, Registry},
     shutdown::{Shutdown, StopReason},
     stacks::path::lookup_addresses,
@@ -29,8 +29,8 @@ use crate::{
 };
 
 /// How long before its time a boundary is published: enough for every CPU to
-/// see it, short enough to wait for.
-const LEAD_NS: u64 = 1_000_000;
+/// see it even if this process is kept waiting, short enough to wait for.
+const LEAD_NS: u64 = 4_000_000;
 /// How often the ring is looked at. The kernel never wakes us.
 const POLL: Duration = Duration::from_millis(50);
 
@@ -57,7 +57,6 @@ pub struct Live {
     pub registry: Registry,
     pub symbolizer: Symbolizer,
     pub source: Box<dyn EnergySource>,
-    pub cpu_root: std::path::PathBuf,
     /// Called with things the user should know, once each.
     pub notify: Box<dyn FnMut(&str)>,
 }
@@ -68,10 +67,10 @@ struct Run<'a> {
     consumer: &'a mut Consumer,
     feed: SymbolFeed,
     stack_age: StackAge,
-    online: Vec<u32>,
     window: u64,
     start: MonotonicNs,
-    undecodable: u64,
+    /// Of this window, beside those that the kernel side counts.
+    losses: Vec<LossCount>,
 }
 
 impl Live {
@@ -84,16 +83,14 @@ impl Live {
         shutdown: &mut Shutdown,
         ready: impl FnOnce(usize),
     ) -> Result<StopReason, LiveError> {
-        let online = cpus::online(&self.cpu_root);
         let mut run = Run {
             live: self,
             consumer,
             feed: SymbolFeed::default(),
             stack_age: StackAge::default(),
-            online,
             window: 0,
             start: MonotonicNs(0),
-            undecodable: 0,
+            losses: Vec::new(),
         };
         run.begin()?;
         ready(run.live.registry.targets().count());
@@ -142,26 +139,30 @@ impl Run<'_> {
         }
     }
 
-    /// Polls the ring until `moment`, or until told to stop.
+    /// Polls the ring until `moment`, or until told to stop. Signals are
+    /// looked at even if there is no time to wait.
     async fn wait_until(
         &mut self,
         moment: MonotonicNs,
         shutdown: &mut Shutdown,
     ) -> Result<Option<StopReason>, LiveError> {
         loop {
+            tokio::task::yield_now().await;
             let left = Duration::from_nanos(moment.since(clock::monotonic_now()));
-            if left.is_zero() {
-                return Ok(None);
-            }
             tokio::select! {
+                biased;
                 reason = shutdown.requested() => return Ok(Some(reason)),
                 () = tokio::time::sleep(left.min(POLL)) => self.poll()?,
+            }
+            if clock::monotonic_now() >= moment {
+                return Ok(None);
             }
         }
     }
 
     fn poll(&mut self) -> Result<(), LiveError> {
         self.drain_ring()?;
+        self.live.programs.flush_log();
         for notice in self.live.symbolizer.poll().notices {
             let process = notice.pid.map(|pid| format!("process {pid}: ")).unwrap_or_default();
             (self.live.notify)(&format!("{process}{}", notice.text));
@@ -188,11 +189,9 @@ impl Run<'_> {
             self.consumer.take(event)?;
         }
         self.consumer.take(&Event::Energy(reading))?;
+        self.check_cpu_times(&contents, end.since(self.start));
         let mut losses = contents.losses;
-        if self.undecodable > 0 {
-            losses.push(LossCount { cause: "undecodable".into(), count: self.undecodable });
-            self.undecodable = 0;
-        }
+        losses.append(&mut self.losses);
         let window = Window {
             index: self.window,
             start: self.start,
@@ -218,12 +217,7 @@ impl Run<'_> {
             expired.iter().for_each(|id| self.live.banks.forget_stack(*id));
             self.consumer.take(&Event::StacksForgotten(expired))?;
         }
-        let online = cpus::online(&self.live.cpu_root);
-        if online != self.online {
-            self.live.programs.sample_new_cpus()?;
-            self.online = online;
-        }
-        Ok(())
+        Ok(self.live.programs.follow_hotplug()?)
     }
 
     /// Publishes a boundary, waits for it, reads the counters and makes every
@@ -232,6 +226,11 @@ impl Run<'_> {
         let soonest = clock::monotonic_now().0 + LEAD_NS / 2;
         let boundary = MonotonicNs(wanted.0.max(soonest) & !1);
         self.live.banks.publish_boundary(boundary)?;
+        if clock::monotonic_now() >= boundary {
+            // Kept waiting for longer than the lead: a CPU may have accounted
+            // past the boundary without knowing of it.
+            self.lost("late_boundary", 1);
+        }
         clock::sleep_until(boundary);
         let before = clock::monotonic_now();
         let readings = self.live.source.read();
@@ -241,9 +240,25 @@ impl Run<'_> {
         Ok((boundary, EnergyReading { read_at, readings }))
     }
 
-    fn drain_bank(&mut self) -> Result<crate::kernel::BankContents, LiveError> {
-        let cpu_root = &self.live.cpu_root;
-        Ok(self.live.banks.drain_ended(&self.online, |cpu| cpus::socket_of(cpu_root, cpu))?)
+    fn drain_bank(&mut self) -> Result<BankContents, LiveError> {
+        Ok(self.live.banks.drain_ended(self.live.programs.online())?)
+    }
+
+    fn lost(&mut self, cause: &str, count: u64) {
+        match self.losses.iter_mut().find(|loss| loss.cause == cause) {
+            Some(loss) => loss.count += count,
+            None => self.losses.push(LossCount { cause: cause.to_owned(), count }),
+        }
+    }
+
+    /// Busy, idle and unslotted time of a CPU must be exactly the window.
+    fn check_cpu_times(&mut self, contents: &BankContents, length_ns: u64) {
+        for cpu in &contents.cpus {
+            let counted = cpu.busy_ns + cpu.idle_ns + cpu.unslotted_ns;
+            if counted != length_ns {
+                self.lost("inexact_cpu_ns", counted.abs_diff(length_ns));
+            }
+        }
     }
 
     fn drain_ring(&mut self) -> Result<(), LiveError> {
@@ -259,7 +274,7 @@ impl Run<'_> {
                         self.changed(change)?;
                     }
                 }
-                Err(_) => self.undecodable += 1,
+                Err(_) => self.lost("undecodable", 1),
             }
         }
     }

@@ -54,7 +54,8 @@ pub fn run(config: &Config) -> Result<Exit, Failure> {
 }
 
 async fn record(config: &Config, options: &config::Live) -> Result<Exit, Failure> {
-    let mut shutdown = Shutdown::listen().map_err(|source| Failure::Start { what: "signal handling", source })?;
+    let mut shutdown = Shutdown::listen(Exit::Interrupted.code())
+        .map_err(|source| Failure::Start { what: "signal handling", source })?;
     let selected = energy::select(&options.energy)?;
     let outputs = outputs(config)?;
     let recorder = options.record.as_deref().map(open_recording).transpose()?;
@@ -62,6 +63,7 @@ async fn record(config: &Config, options: &config::Live) -> Result<Exit, Failure
         frequency_hz: options.frequency,
         interval_ns: nanoseconds(options.interval),
         all_targets: options.selection.is_all(),
+        log: options.kernel_log,
         cpu_root: CPU_ROOT.into(),
     };
     let (programs, banks, ring) = Programs::load(load)?;
@@ -76,14 +78,17 @@ async fn record(config: &Config, options: &config::Live) -> Result<Exit, Failure
         registry: Registry::new(ProcFiles::new(&config.proc_root), options.selection.clone()),
         symbolizer: Symbolizer::new(&config.proc_root, SymbolizerOptions::default()),
         source: selected.source,
-        cpu_root: CPU_ROOT.into(),
         notify: Box::new(notice),
     };
     let schedule = Schedule { interval: options.interval, duration: options.duration };
     let ready = |targets: usize| announce(targets, &options.selection, &selected.reason);
-    let reason = live.record(&mut consumer, schedule, &mut shutdown, ready).await?;
-    end(&mut consumer, reason)?;
-    consumer.finish()?;
+    let outcome = live.record(&mut consumer, schedule, &mut shutdown, ready).await;
+    // Whatever failed, what still works is brought to its end.
+    let ended = end(&mut consumer, *outcome.as_ref().unwrap_or(&StopReason::Failure));
+    let finished = consumer.finish();
+    outcome?;
+    ended?;
+    finished?;
     if live.registry.ever_matched() {
         return Ok(Exit::Success);
     }
@@ -177,9 +182,9 @@ fn announce(targets: usize, selection: &Selection, reason: &str) {
 }
 
 /// Something for the user that is not a result goes to standard error.
-#[allow(clippy::print_stderr, reason = "this is how the program speaks to its user")]
-fn notice(text: &str) {
-    eprintln!("joular-bpf: {text}");
+pub fn notice(text: &str) {
+    // Nobody may be listening any more, which is no reason to end.
+    let _ = writeln!(io::stderr(), "joular-bpf: {text}");
 }
 
 fn nanoseconds(duration: Duration) -> u64 {

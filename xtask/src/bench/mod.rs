@@ -22,7 +22,7 @@ pub struct Options {
     #[arg(long, default_value_t = 40)]
     pairs: u32,
     /// Length of a phase in milliseconds.
-    #[arg(long, default_value_t = 1500)]
+    #[arg(long, default_value_t = 2000)]
     phase_ms: u64,
 }
 

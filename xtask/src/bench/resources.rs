@@ -26,13 +26,14 @@ pub fn measure() -> Result<Vec<Figure>> {
         Workload::new("Throughput").frame_pointers().argument("threads=1").argument(&limit).start()?,
         Workload::new("Busy").frame_pointers().argument("depth=32").argument(&limit).start()?,
     ];
-    let (mut cpu, mut memory, mut disk) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut start_up, mut cpu, mut memory, mut disk) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for _ in 0..RUNS {
         let output = Output::new()?;
         let start = monotonic_ns();
         let profiler = Run::new().with("--comm", "java").argument("--quiet").output(output.dir()).start()?;
         thread::sleep(WARM_UP);
         let before = (monotonic_ns(), schedstat::process(profiler.pid())?);
+        start_up.push(before.1 as f64 / 1e6);
         thread::sleep(MEASURED);
         let after = (monotonic_ns(), schedstat::process(profiler.pid())?);
         cpu.push(100.0 * (after.1 - before.1) as f64 / (after.0 - before.0) as f64);
@@ -51,6 +52,14 @@ pub fn measure() -> Result<Vec<Figure>> {
         method: method.to_owned(),
     };
     Ok(vec![
+        figure(
+            "CPU of a start",
+            "ms",
+            "none",
+            0,
+            start_up,
+            "on-CPU time of its first four seconds: loading and verifying the programs, kernel symbols, libraries, perf maps",
+        ),
         figure(
             "CPU of the profiler",
             "% of one core",

@@ -16,8 +16,10 @@ use serde_json::Value;
 use super::figure::Figure;
 use crate::shell;
 
-/// After the profiler came or went, before measuring.
-const SETTLE: Duration = Duration::from_millis(300);
+/// After the profiler came or went, before measuring: what it does once per run
+/// (kernel symbols, libraries, the first perf map) would otherwise be paid in
+/// every phase, and is a figure of its own (CPU of a start).
+const SETTLE: Duration = Duration::from_secs(2);
 
 /// A stretch of time on the monotonic clock.
 struct Phase {

@@ -1,0 +1,124 @@
+//! What can go wrong with the kernel, and what would help.
+
+use std::{io, path::PathBuf};
+
+use aya::{maps::MapError, programs::ProgramError};
+use thiserror::Error;
+
+use super::btf::BtfError;
+
+#[derive(Debug, Error)]
+pub enum KernelError {
+    #[error(
+        "reading kernel types from {path}: {source}: joular-bpf needs a kernel of 5.15 or later built with CONFIG_DEBUG_INFO_BTF"
+    )]
+    ReadBtf { path: PathBuf, source: io::Error },
+    #[error("{0}: this kernel is not supported")]
+    Btf(#[from] BtfError),
+    #[error(
+        "this is not the host's PID namespace, so process ids would not be the kernel's: \
+         run on the host, or in a container with its PID namespace (`--pid=host`)"
+    )]
+    PidNamespace,
+    #[error(
+        "loading the eBPF programs: {}: run as root or grant CAP_BPF and CAP_PERFMON; `joular-bpf doctor` checks",
+        causes(.0)
+    )]
+    Load(Box<aya::EbpfError>),
+    #[error("{operation} eBPF program `{program}`: {}: `joular-bpf doctor` checks this machine", causes(.source))]
+    Program { operation: &'static str, program: &'static str, source: Box<ProgramError> },
+    #[error("the eBPF object has no {kind} `{name}`: this binary was built without its eBPF programs")]
+    Missing { kind: &'static str, name: &'static str },
+    #[error("{operation} eBPF map `{map}`: {}: is the host out of memory?", causes(.source))]
+    Map { operation: &'static str, map: &'static str, source: Box<MapError> },
+    #[error("draining eBPF map `{map}`: {source}: is the host out of memory?")]
+    Drain { map: &'static str, source: io::Error },
+}
+
+/// What would help against a [`KernelError`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Remedy {
+    Privileges,
+    AnotherKernel,
+    /// It worked before: something broke during the run.
+    None,
+}
+
+impl KernelError {
+    pub fn remedy(&self) -> Remedy {
+        match self {
+            Self::Map { .. } | Self::Drain { .. } => Remedy::None,
+            _ if self.is_permission() => Remedy::Privileges,
+            _ => Remedy::AnotherKernel,
+        }
+    }
+
+    /// `EPERM`, or `EACCES` from anything but the verifier, which rejects
+    /// programs with it.
+    fn is_permission(&self) -> bool {
+        let mut source: Option<&(dyn std::error::Error + 'static)> = match self {
+            Self::ReadBtf { source, .. } => Some(source),
+            Self::Load(source) => Some(source.as_ref()),
+            Self::Program { source, .. } => Some(source.as_ref()),
+            _ => None,
+        };
+        let loads = matches!(self, Self::Program { operation: "loading", .. });
+        while let Some(error) = source {
+            if let Some(io) = error.downcast_ref::<io::Error>() {
+                let code = io.raw_os_error();
+                return code == Some(libc::EPERM) || (code == Some(libc::EACCES) && !loads);
+            }
+            source = error.source();
+        }
+        false
+    }
+}
+
+/// The chain of causes in one line. A verifier's log has thousands of lines,
+/// of which the last few say why.
+fn causes(error: &(dyn std::error::Error + 'static)) -> String {
+    const LAST_LINES: usize = 3;
+    let mut parts: Vec<String> = Vec::new();
+    let mut next = Some(error);
+    while let Some(error) = next {
+        let text = error.to_string();
+        let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+        let part = match lines.as_slice() {
+            [first, middle @ .., _] if middle.len() >= LAST_LINES => {
+                let first: String = first.chars().take(160).collect();
+                format!("{first} … {}", lines[lines.len() - LAST_LINES..].join("; "))
+            }
+            lines => lines.join("; "),
+        };
+        if !parts.iter().any(|known| known.contains(&part)) {
+            parts.push(part);
+        }
+        next = error.source();
+    }
+    parts.join(": ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_log_is_cut_to_its_end() {
+        let log: String = (0..1000).map(|line| format!("{line}: (bf) r1 = r2\n")).collect();
+        let text = causes(&io::Error::other(format!("BPF_PROG_LOAD failed. {log}BPF program is too large")));
+        assert!(text.starts_with("BPF_PROG_LOAD failed.") && text.ends_with("BPF program is too large"), "{text}");
+        assert!(text.len() < 300, "{text}");
+    }
+
+    #[test]
+    fn a_rejected_program_is_no_missing_privilege() {
+        let error = |operation, code| KernelError::Program {
+            operation,
+            program: "sample",
+            source: Box::new(ProgramError::IOError(io::Error::from_raw_os_error(code))),
+        };
+        assert_eq!(error("loading", libc::EACCES).remedy(), Remedy::AnotherKernel);
+        assert_eq!(error("loading", libc::EPERM).remedy(), Remedy::Privileges);
+        assert_eq!(error("attaching", libc::EACCES).remedy(), Remedy::Privileges);
+    }
+}
