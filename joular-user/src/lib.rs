@@ -10,6 +10,7 @@ pub mod events;
 pub mod kernel;
 pub mod output;
 pub mod pipeline;
+pub mod privileges;
 pub mod procs;
 pub mod shutdown;
 pub mod stacks;

@@ -14,5 +14,6 @@ mod jvms;
 mod output_dir;
 mod perf_map;
 mod powercap;
+mod privileges;
 mod split_70_30;
 mod time;

@@ -33,6 +33,7 @@ use crate::{
     events::{Event, RunEnd, RunInfo, recording::RecordingWriter},
     kernel::{LoadOptions, Programs, cpus::CPU_ROOT},
     output::{JsonOutput, LiveOutput, Output, OutputDirectory, ParquetOutput, Screen, SummaryOutput},
+    privileges,
     procs::{proc_files::ProcFiles, registry::Registry, selection::Selection},
     shutdown::{Shutdown, StopReason},
     symbols::{Symbolizer, SymbolizerOptions},
@@ -67,6 +68,9 @@ async fn record(config: &Config, options: &config::Live) -> Result<Exit, Failure
         cpu_root: CPU_ROOT.into(),
     };
     let (programs, banks, ring) = Programs::load(load)?;
+    if let Err(error) = privileges::drop_unneeded() {
+        notice(&format!("keeping all privileges, dropping those that are not needed failed: {error}"));
+    }
     let host = Host::read(&config.proc_root, Path::new(CPU_ROOT));
     let info = run_info(config, options, &selected, &programs, host);
     let mut consumer = Consumer::new(outputs, recorder);

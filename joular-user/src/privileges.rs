@@ -1,0 +1,47 @@
+//! Gives up what a recording does not need, once everything is loaded.
+//!
+//! joular-bpf runs as root beside processes that may be hostile. What remains
+//! is listed here with its reason; the rest leaves the effective, permitted
+//! and bounding sets, so that the attach helper cannot regain it either.
+
+use caps::{CapSet, Capability, CapsHashSet, errors::CapsError};
+
+/// What a recording needs, and what for.
+const NEEDED: [Capability; 11] = [
+    // Maps and programs; perf events of CPUs that come online.
+    Capability::CAP_BPF,
+    Capability::CAP_PERFMON,
+    // Root, memory map and namespaces of targets.
+    Capability::CAP_SYS_PTRACE,
+    // Files of targets and counters (0400) …
+    Capability::CAP_DAC_READ_SEARCH,
+    // … and the output directory of the user behind sudo, whose files are
+    // given to that user.
+    Capability::CAP_DAC_OVERRIDE,
+    Capability::CAP_FOWNER,
+    Capability::CAP_CHOWN,
+    // The attach helper becomes the target's user and signals the target.
+    Capability::CAP_SETUID,
+    Capability::CAP_SETGID,
+    Capability::CAP_KILL,
+    // Kernel addresses in /proc/kallsyms.
+    Capability::CAP_SYSLOG,
+];
+
+/// Drops every other capability of this thread; to be called before there are
+/// others.
+pub fn drop_unneeded() -> Result<(), CapsError> {
+    let needed: CapsHashSet = NEEDED.into_iter().collect();
+    for capability in caps::read(None, CapSet::Bounding)?.difference(&needed) {
+        // Needs CAP_SETPCAP, which a profiler with file capabilities lacks:
+        // what it does not hold it need not drop.
+        if caps::has_cap(None, CapSet::Effective, Capability::CAP_SETPCAP)? {
+            caps::drop(None, CapSet::Bounding, *capability)?;
+        }
+    }
+    for set in [CapSet::Effective, CapSet::Permitted] {
+        let kept: CapsHashSet = caps::read(None, set)?.intersection(&needed).copied().collect();
+        caps::set(None, set, &kept)?;
+    }
+    Ok(())
+}

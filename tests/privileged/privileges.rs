@@ -1,0 +1,29 @@
+//! What the profiler may do while it records.
+
+use std::fs;
+
+use joular_tests::profiler::{Output, Run};
+
+use crate::burner::Burner;
+
+/// Numbers of include/uapi/linux/capability.h.
+const CAP_SYS_MODULE: u32 = 16;
+const CAP_SYS_ADMIN: u32 = 21;
+const CAP_BPF: u32 = 39;
+
+#[test]
+fn what_a_recording_does_not_need_is_given_up() {
+    let burner = Burner::start(&[100]).unwrap();
+    let output = Output::new().unwrap();
+    let profiler = Run::new().pid(burner.pid()).output(output.dir()).start().unwrap();
+    let status = fs::read_to_string(format!("/proc/{}/status", profiler.pid())).unwrap();
+    for set in ["CapPrm:", "CapEff:", "CapBnd:"] {
+        let line = status.lines().find_map(|line| line.strip_prefix(set)).unwrap();
+        let held = u64::from_str_radix(line.trim(), 16).unwrap();
+        assert_eq!(held >> CAP_SYS_ADMIN & 1, 0, "{set} {line}");
+        assert_eq!(held >> CAP_SYS_MODULE & 1, 0, "{set} {line}");
+        assert_eq!(held >> CAP_BPF & 1, 1, "{set} {line}");
+    }
+    let finished = profiler.stop().unwrap();
+    assert_eq!(finished.code(), Some(0), "{}", finished.stderr);
+}
