@@ -33,6 +33,7 @@ const COLUMNS: &[(&str, &[&str])] = &[
             "kernel_uj",
             "profiler_uj",
             "unslotted_uj",
+            "failed_reads_uj",
             "idle_uj",
             "cpu_elapsed_ns",
             "cpu_busy_ns",

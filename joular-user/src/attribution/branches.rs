@@ -6,6 +6,8 @@
 //! favour whatever runs late in a slice: see the test.) The parts sum to the
 //! thread's figures exactly.
 
+use std::collections::BTreeMap;
+
 use super::{
     report::{BranchRow, ThreadRow},
     split::apportion,
@@ -13,7 +15,7 @@ use super::{
 use crate::{stacks::BranchIndex, units::MicroJoules};
 
 /// Samples of one thread by call path; each path at most once.
-pub(super) type BranchSamples = Vec<(BranchIndex, u64)>;
+pub(super) type BranchSamples = BTreeMap<BranchIndex, u64>;
 
 /// Paths for what no sample tells.
 #[derive(Clone, Copy, Debug)]
@@ -29,7 +31,7 @@ pub(super) fn branch_rows(
     mut samples: BranchSamples,
     markers: MarkerBranches,
 ) -> Vec<BranchRow> {
-    let counted: u64 = samples.iter().map(|(_, count)| count).sum();
+    let counted = samples.values().fold(0_u64, |sum, count| sum.saturating_add(*count));
     if thread.samples > counted {
         add(&mut samples, markers.lost_stack, thread.samples - counted);
     }
@@ -43,8 +45,7 @@ pub(super) fn branch_rows(
         };
         return vec![whole];
     }
-    samples.sort_unstable();
-    let weights: Vec<u64> = samples.iter().map(|(_, count)| *count).collect();
+    let weights: Vec<u64> = samples.values().copied().collect();
     let energies = apportion(thread.energy.0, &weights);
     let times = apportion(thread.cpu_ns, &weights);
     samples
@@ -62,10 +63,8 @@ pub(super) fn branch_rows(
 
 /// Adds samples of a path, merging with those it already has.
 pub(super) fn add(samples: &mut BranchSamples, branch: BranchIndex, count: u64) {
-    match samples.iter_mut().find(|(known, _)| *known == branch) {
-        Some((_, sum)) => *sum += count,
-        None => samples.push((branch, count)),
-    }
+    let sum = samples.entry(branch).or_default();
+    *sum = sum.saturating_add(count);
 }
 
 #[cfg(test)]
@@ -91,7 +90,7 @@ mod tests {
     #[test]
     fn rows_sum_to_the_thread() {
         let thread = thread(1_000_003, 7, 10_001);
-        let rows = branch_rows(0, &thread, vec![(BranchIndex(5), 3), (BranchIndex(4), 3)], MARKERS);
+        let rows = branch_rows(0, &thread, BTreeMap::from([(BranchIndex(5), 3), (BranchIndex(4), 3)]), MARKERS);
         assert_eq!(rows.iter().map(|row| row.cpu_ns).sum::<u64>(), thread.cpu_ns);
         assert_eq!(rows.iter().map(|row| row.energy.0).sum::<u64>(), thread.energy.0);
         let lost = rows.iter().find(|row| row.branch == MARKERS.lost_stack);
@@ -100,7 +99,7 @@ mod tests {
 
     #[test]
     fn time_that_no_sample_hit_is_marked() {
-        let rows = branch_rows(0, &thread(500, 0, 20), vec![], MARKERS);
+        let rows = branch_rows(0, &thread(500, 0, 20), BTreeMap::new(), MARKERS);
         assert_eq!((rows.len(), rows[0].branch, rows[0].cpu_ns), (1, MARKERS.no_sample, 500));
     }
 

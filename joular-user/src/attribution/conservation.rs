@@ -17,6 +17,8 @@ pub(super) struct Claims {
     pub(super) kernel: u64,
     pub(super) profiler: u64,
     pub(super) unslotted: u64,
+    /// Threads of windows whose read failed that have no row any more.
+    pub(super) failed_reads: u64,
 }
 
 /// Fills the audit's shares and returns each thread's energy.
@@ -24,7 +26,7 @@ pub(super) fn divide(audit: &mut DomainAudit, static_wish: MicroJoules, claims: 
     let static_share = MicroJoules(static_wish.0.min(audit.measured.0));
     let dynamic = audit.measured.0 - static_share.0;
     let mut weights = claims.threads.clone();
-    weights.extend([claims.other_processes, claims.kernel, claims.profiler, claims.unslotted]);
+    weights.extend([claims.other_processes, claims.kernel, claims.profiler, claims.unslotted, claims.failed_reads]);
     let mut parts = apportion(dynamic, &weights);
     let given: u64 = parts.iter().sum();
     let groups = parts.split_off(claims.threads.len());
@@ -35,6 +37,7 @@ pub(super) fn divide(audit: &mut DomainAudit, static_wish: MicroJoules, claims: 
         kernel: MicroJoules(groups[1]),
         profiler: MicroJoules(groups[2]),
         unslotted: MicroJoules(groups[3]),
+        failed_reads: MicroJoules(groups[4]),
         // Nobody ran: there is no one to give it to.
         idle: MicroJoules(dynamic - given),
     };
@@ -85,10 +88,10 @@ mod tests {
     proptest! {
         #[test]
         fn nothing_is_lost_or_made(measured in 0..u64::MAX / 2, wish: u64, threads in prop::collection::vec(0..u64::MAX / 64, 0..20),
-                                   groups in prop::array::uniform4(0..u64::MAX / 64)) {
+                                   groups in prop::array::uniform5(0..u64::MAX / 64)) {
             let mut audit = audit(measured);
-            let [other_processes, kernel, profiler, unslotted] = groups;
-            let claims = Claims { threads, other_processes, kernel, profiler, unslotted };
+            let [other_processes, kernel, profiler, unslotted, failed_reads] = groups;
+            let claims = Claims { threads, other_processes, kernel, profiler, unslotted, failed_reads };
             let parts = divide(&mut audit, MicroJoules(wish), &claims);
             prop_assert_eq!(parts.iter().map(|p| p.0).sum::<u64>(), audit.attributed.0);
             prop_assert_eq!(audit.attributed.0 + audit.static_share.0 + audit.unattributed.total().0, measured);

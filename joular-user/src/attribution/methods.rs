@@ -21,7 +21,8 @@ pub(super) fn method_rows<'a>(
     let mut seen: Vec<FrameId> = Vec::new();
     for branch in branches {
         let process = threads[branch.thread].process;
-        *samples_of.entry(process).or_default() += branch.samples;
+        let samples = samples_of.entry(process).or_default();
+        *samples = samples.saturating_add(branch.samples);
         let methods = methods_of(branch.branch);
         if let Some(leaf) = methods.last() {
             add(&mut shares.entry((process, *leaf)).or_default().0, branch);
@@ -45,8 +46,8 @@ pub(super) fn method_rows<'a>(
 
 fn add(share: &mut Share, branch: &BranchRow) {
     share.energy = share.energy.saturating_add(branch.energy);
-    share.cpu_ns += branch.cpu_ns;
-    share.samples += branch.samples;
+    share.cpu_ns = share.cpu_ns.saturating_add(branch.cpu_ns);
+    share.samples = share.samples.saturating_add(branch.samples);
 }
 
 /// One standard deviation of a share found by `of` independent samples:

@@ -71,7 +71,8 @@ pub struct DomainAudit {
     /// Idle share, by policy.
     pub static_share: MicroJoules,
     pub unattributed: Unattributed,
-    /// How many windows' energy this one holds because earlier reads failed; 0 normally.
+    /// How many windows' energy this one holds because earlier reads failed,
+    /// including its own, so at least 2; 0 normally.
     pub merged: u32,
     /// The read failed: ΔE is 0 here and will come with a later window.
     pub read_failed: bool,
@@ -92,13 +93,18 @@ pub struct Unattributed {
     pub profiler: MicroJoules,
     /// Time of threads that found no slot in the kernel's map.
     pub unslotted: MicroJoules,
+    /// Threads of windows whose read failed that did not run in the window
+    /// that brought the energy, and so have no row to give it to.
+    pub failed_reads: MicroJoules,
     /// Nothing ran at all: there is nobody to give it to.
     pub idle: MicroJoules,
 }
 
 impl Unattributed {
     pub fn total(&self) -> MicroJoules {
-        [self.other_processes, self.kernel, self.profiler, self.unslotted, self.idle].into_iter().sum()
+        [self.other_processes, self.kernel, self.profiler, self.unslotted, self.failed_reads, self.idle]
+            .into_iter()
+            .sum()
     }
 }
 
@@ -120,7 +126,8 @@ pub struct CpuAudit {
     pub samples: u64,
 }
 
-/// A thread of a target. All sockets and domains together.
+/// A thread of a target. All sockets and domains together. Where earlier reads
+/// failed, `energy` includes what those windows owe it; `cpu_ns` does not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThreadRow {
     /// Index into [`WindowReport::processes`].

@@ -34,6 +34,7 @@ pub(super) struct ThreadJoin {
     pub(super) claimants: Vec<Claimant>,
     /// Parallel to `processes`.
     keys: Vec<ProcessKey>,
+    process_positions: HashMap<ProcessKey, usize>,
     kernel_threads: Vec<bool>,
     positions: HashMap<u64, usize>,
 }
@@ -42,12 +43,13 @@ impl ThreadJoin {
     pub(super) fn of(window: &Window, processes: &BTreeMap<ProcessKey, ProcessInfo>, profiler: Pid) -> Self {
         let mut join = Self::default();
         for time in &window.threads {
-            let process = process_of(processes, time).filter(|process| process.is_target);
-            let claimant = match process {
-                Some(process) => Claimant::Target(join.add(process, time)),
-                None if time.pid == profiler => Claimant::Profiler,
-                None if time.is_kernel => Claimant::Kernel,
-                None => Claimant::Other,
+            let claimant = match process_of(processes, time) {
+                Some(process) if process.is_target => Claimant::Target(join.add(process, time)),
+                // Helpers that it started.
+                Some(process) if process.parent == profiler => Claimant::Profiler,
+                _ if time.pid == profiler => Claimant::Profiler,
+                _ if time.is_kernel => Claimant::Kernel,
+                _ => Claimant::Other,
             };
             join.claimants.push(claimant);
         }
@@ -58,8 +60,8 @@ impl ThreadJoin {
         let identity = thread_identity(ThreadKey::new(time.tid.0, time.start_boottime_ns, time.socket).0);
         if let Some(position) = self.positions.get(&identity) {
             let row = &mut self.threads[*position];
-            row.cpu_ns += time.cpu_ns;
-            row.samples += u64::from(time.samples);
+            row.cpu_ns = row.cpu_ns.saturating_add(time.cpu_ns);
+            row.samples = row.samples.saturating_add(time.samples.into());
             return *position;
         }
         let name = comm_text(&time.comm);
@@ -82,9 +84,10 @@ impl ThreadJoin {
 
     fn process_position(&mut self, process: &ProcessInfo) -> usize {
         let key = (process.pid, process.start_boottime_ns);
-        if let Some(position) = self.keys.iter().position(|known| *known == key) {
-            return position;
+        if let Some(position) = self.process_positions.get(&key) {
+            return *position;
         }
+        self.process_positions.insert(key, self.keys.len());
         self.keys.push(key);
         self.processes.push(ProcessRef {
             pid: process.pid,
@@ -140,6 +143,18 @@ mod tests {
         let window = Window { threads: vec![time(1, 1, 5, 0, 10), time(1, 1, 2_000, 0, 10)], ..Window::default() };
         let join = ThreadJoin::of(&window, &processes, Pid(99));
         assert_eq!(join.claimants, [Claimant::Target(0), Claimant::Other]);
+    }
+
+    #[test]
+    fn what_the_profiler_starts_for_itself_is_the_profiler() {
+        let child = |pid: u32, is_target: bool| {
+            let (key, info) = process(pid, 0, is_target);
+            (key, ProcessInfo { parent: Pid(99), ..info })
+        };
+        let processes = BTreeMap::from([child(5, false), child(6, true), process(7, 0, false)]);
+        let window = Window { threads: [5, 6, 7].map(|pid| time(pid, pid, 1, 0, 1)).to_vec(), ..Window::default() };
+        let join = ThreadJoin::of(&window, &processes, Pid(99));
+        assert_eq!(join.claimants, [Claimant::Profiler, Claimant::Target(0), Claimant::Other]);
     }
 
     #[test]

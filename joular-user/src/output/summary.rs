@@ -92,6 +92,7 @@ fn audit(totals: &Totals) -> String {
         ("kernel threads", rest.kernel, true),
         ("joular-bpf itself", rest.profiler, true),
         ("threads without a slot", rest.unslotted, false),
+        ("gone at a failed read", rest.failed_reads, false),
         ("nothing ran", rest.idle, false),
     ];
     let line = |name: &str, energy: MicroJoules| {

@@ -44,7 +44,7 @@ pub struct Sums {
 
 impl Sums {
     pub fn add(&mut self, report: &WindowReport) {
-        self.windows += 1;
+        self.windows = self.windows.saturating_add(1);
         self.elapsed_ns = self.elapsed_ns.saturating_add(report.length_ns);
         self.target_cpu_ns = self.target_cpu_ns.saturating_add(report.cpu.target_ns);
         self.samples = self.samples.saturating_add(report.cpu.samples);
@@ -81,6 +81,7 @@ fn sum(a: Unattributed, b: Unattributed) -> Unattributed {
         kernel: a.kernel.saturating_add(b.kernel),
         profiler: a.profiler.saturating_add(b.profiler),
         unslotted: a.unslotted.saturating_add(b.unslotted),
+        failed_reads: a.failed_reads.saturating_add(b.failed_reads),
         idle: a.idle.saturating_add(b.idle),
     }
 }

@@ -39,16 +39,27 @@ impl<T: Clone + Eq + Hash> Interner<T> {
     }
 }
 
-/// All frames and call paths of a run.
+/// Frames and call paths of a run, or of a part of it: see [`Self::generation`].
 #[derive(Debug, Default)]
 pub struct StackTable {
     frames: Interner<Frame>,
     branches: Interner<Box<[FrameId]>>,
     /// Per branch, its frames without lines: equal ids are equal methods.
     methods: Vec<Box<[FrameId]>>,
+    generation: u64,
 }
 
 impl StackTable {
+    /// An empty table to take the place of another one.
+    pub fn succeeding(other: &Self) -> Self {
+        Self { generation: other.generation.wrapping_add(1), ..Self::default() }
+    }
+
+    /// Indices of one generation mean nothing in another.
+    pub const fn generation(&self) -> u64 {
+        self.generation
+    }
+
     pub fn frame_id(&mut self, frame: Frame) -> FrameId {
         FrameId(self.frames.intern(frame))
     }
@@ -86,6 +97,10 @@ impl StackTable {
 
     pub fn branch_count(&self) -> usize {
         self.branches.values.len()
+    }
+
+    pub fn frame_count(&self) -> usize {
+        self.frames.values.len()
     }
 
     /// `a;b;c`, root → leaf: the text that flame-graph tools read. Separators

@@ -23,7 +23,8 @@ impl StackRecord<'_> {
 
 impl Table for Stacks {
     const NAME: &'static str = "stacks";
-    const ROW: &'static str = "a call branch, once per run, when it is first seen";
+    const ROW: &'static str = "a call branch, when it is first seen; in a long run again when it is seen after its path had \
+                               been forgotten, so at least once per run: join on distinct branch_id";
     type Row<'a> = StackRecord<'a>;
 
     fn columns() -> Vec<Column<Self>> {
@@ -33,7 +34,7 @@ impl Table for Stacks {
                 "window_start",
                 Get::Time(|r| Some(r.first_seen.0)),
                 "wall clock",
-                "start of the window that saw it first",
+                "start of the window that saw it, the first one or again",
             ),
             Column::<Self>::new(
                 "branch_id",

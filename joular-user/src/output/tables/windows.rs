@@ -100,6 +100,11 @@ fn domain_columns() -> Vec<Column<Windows>> {
             Get::Quantity(|r| int(r.audit?.unattributed.unslotted.0)),
             "item: threads without a slot in the kernel's map",
         ),
+        energy(
+            "failed_reads_uj",
+            Get::Quantity(|r| int(r.audit?.unattributed.failed_reads.0)),
+            "item: threads of windows whose read failed that are not in this window, which brought their energy",
+        ),
         energy("idle_uj", Get::Quantity(|r| int(r.audit?.unattributed.idle.0)), "item: nothing ran at all"),
     ]
 }
@@ -110,7 +115,7 @@ fn flag_columns() -> Vec<Column<Windows>> {
             "merged",
             Get::Int(|r| Some(r.audit?.merged.into())),
             "energy source",
-            "earlier windows whose energy this one holds, 0 normally",
+            "windows whose energy this one holds, itself included, so at least 2; 0 normally",
         )
         .unit("windows")
         .null(NO_DOMAIN),
@@ -118,7 +123,7 @@ fn flag_columns() -> Vec<Column<Windows>> {
             "read_failed",
             Get::Flag(|r| Some(r.audit?.read_failed)),
             "energy source",
-            "the read failed; its energy comes with a later window",
+            "the read failed; its energy comes with a later window, to the threads that ran in this one",
         )
         .null(NO_DOMAIN),
         Column::<Windows>::new(

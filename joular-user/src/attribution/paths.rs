@@ -1,0 +1,274 @@
+//! Stacks and names → call paths, and the tables that interning needs.
+//!
+//! An always-on run sees new paths for as long as it lasts. The table of paths
+//! is therefore built anew, from the names that are known, when it has grown
+//! beyond what recent windows use; a run's memory has a bound that does not
+//! depend on its length. All bounds are functions of the events, so that a
+//! replay does what the live run did.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::{branches::MarkerBranches, engine::ProcessKey};
+use crate::{
+    events::{RawStack, SampleCount, Symbol},
+    stacks::{
+        BranchIndex, Frame, FrameId, Marker, StackTable,
+        path::{Part, call_path},
+    },
+    units::{Address, Pid},
+};
+
+/// The kernel's symbols are kept like those of a process of this key.
+const KERNEL: ProcessKey = (Pid(0), 0);
+
+/// How much is kept. What finds no room is a marker in the paths it is part of.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    /// Call paths, and frames, before the table is built anew.
+    pub(super) branches: usize,
+    pub(super) frames: usize,
+    /// Raw stacks.
+    pub(super) stacks: usize,
+    /// Named addresses of one process, and of all.
+    pub(super) process_symbols: usize,
+    pub(super) symbols: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { branches: 50_000, frames: 1 << 18, stacks: 1 << 20, process_symbols: 1 << 18, symbols: 1 << 21 }
+    }
+}
+
+/// A path of one process: (process, user stack, kernel stack).
+type PathKey = (ProcessKey, u64, u64);
+
+#[derive(Debug, Default)]
+pub(super) struct Paths {
+    limits: Limits,
+    stacks: HashMap<u64, RawStack>,
+    /// In order, because frames are numbered in the order in which a new
+    /// table gets them.
+    symbols: BTreeMap<ProcessKey, BTreeMap<Address, Box<[FrameId]>>>,
+    symbol_count: usize,
+    known: HashMap<PathKey, BranchIndex>,
+    table: StackTable,
+    /// Paths that the last window used.
+    in_use: usize,
+    /// Frames that the last rebuilding found necessary.
+    needed_frames: usize,
+}
+
+impl Paths {
+    #[cfg(test)]
+    pub(super) fn with_limits(limits: Limits) -> Self {
+        Self { limits, ..Self::default() }
+    }
+
+    pub(super) const fn table(&self) -> &StackTable {
+        &self.table
+    }
+
+    pub(super) fn stack(&self, id: u64) -> Option<&RawStack> {
+        self.stacks.get(&id)
+    }
+
+    pub(super) fn add_stack(&mut self, stack: &RawStack) {
+        if self.stacks.len() < self.limits.stacks || self.stacks.contains_key(&stack.id) {
+            self.stacks.insert(stack.id, stack.clone());
+        }
+    }
+
+    pub(super) fn forget_stacks(&mut self, ids: &[u64]) {
+        ids.iter().for_each(|id| drop(self.stacks.remove(id)));
+        let stacks = &self.stacks;
+        let is_known = |id: u64| id == 0 || stacks.contains_key(&id);
+        self.known.retain(|(_, user, kernel), _| is_known(*user) && is_known(*kernel));
+    }
+
+    pub(super) fn forget_process(&mut self, key: ProcessKey) {
+        if let Some(symbols) = self.symbols.remove(&key) {
+            self.symbol_count = self.symbol_count.saturating_sub(symbols.len());
+        }
+        self.known.retain(|(process, _, _), _| *process != key);
+    }
+
+    pub(super) fn learn(&mut self, key: ProcessKey, symbols: &[Symbol]) {
+        let known = self.symbols.entry(key).or_default();
+        for symbol in symbols {
+            let has_room = known.len() < self.limits.process_symbols && self.symbol_count < self.limits.symbols;
+            let is_new = !known.contains_key(&symbol.address);
+            if is_new && !has_room {
+                continue;
+            }
+            self.symbol_count += usize::from(is_new);
+            let frames = symbol.frames.iter().map(|frame| self.table.frame_id(frame.clone())).collect();
+            known.insert(symbol.address, frames);
+        }
+        // Paths built from earlier answers are built anew when next needed.
+        self.known.retain(|(process, _, kernel), _| *process != key && (key != KERNEL || *kernel == 0));
+    }
+
+    /// Builds the table anew if most of it can only be remains of windows long
+    /// past. Indices from before mean nothing afterwards.
+    pub(super) fn start_window(&mut self) {
+        let too_many_branches = self.table.branch_count() > self.limits.branches.max(self.in_use.saturating_mul(2));
+        let too_many_frames = self.table.frame_count() > self.limits.frames.max(self.needed_frames.saturating_mul(2));
+        if !too_many_branches && !too_many_frames {
+            return;
+        }
+        let old = std::mem::take(&mut self.table);
+        self.table = StackTable::succeeding(&old);
+        self.known.clear();
+        for frames in self.symbols.values_mut().flat_map(BTreeMap::values_mut) {
+            for frame in frames {
+                *frame = self.table.frame_id(old.frame(*frame).clone());
+            }
+        }
+        self.needed_frames = self.table.frame_count();
+    }
+
+    /// Takes note of how many paths a window used.
+    pub(super) const fn end_window(&mut self, in_use: usize) {
+        self.in_use = in_use;
+    }
+
+    pub(super) fn markers(&mut self) -> MarkerBranches {
+        MarkerBranches {
+            no_sample: self.marker_branch(Marker::NoSample),
+            lost_stack: self.marker_branch(Marker::LostStack),
+        }
+    }
+
+    fn marker_branch(&mut self, marker: Marker) -> BranchIndex {
+        let frame = self.table.frame_id(Frame::marker(marker));
+        self.table.branch_index(&[frame])
+    }
+
+    /// The path of a sample.
+    pub(super) fn path(&mut self, process: ProcessKey, sample: &SampleCount, is_kernel_thread: bool) -> BranchIndex {
+        let key = (process, sample.user_stack, sample.kernel_stack);
+        if let Some(branch) = self.known.get(&key) {
+            return *branch;
+        }
+        let part = |id: u64, absent| match id {
+            0 => absent,
+            id => self.stacks.get(&id).map_or(Part::Lost, Part::Known),
+        };
+        let user = part(sample.user_stack, if is_kernel_thread { Part::Absent } else { Part::Unreadable });
+        let kernel = part(sample.kernel_stack, Part::Absent);
+        let is_complete = !matches!(user, Part::Lost) && !matches!(kernel, Part::Lost);
+        let symbols = &self.symbols;
+        let frames = call_path(&mut self.table, user, kernel, |is_kernel, address| {
+            symbols.get(if is_kernel { &KERNEL } else { &process })?.get(&address).map(AsRef::as_ref)
+        });
+        let branch = self.table.branch_index(&frames);
+        if is_complete && self.known.len() < self.limits.stacks {
+            self.known.insert(key, branch);
+        }
+        branch
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stacks::FrameKind;
+
+    const PROCESS: ProcessKey = (Pid(1), 0);
+    const LIMITS: Limits = Limits { branches: 1000, frames: 500, stacks: 5000, process_symbols: 300, symbols: 400 };
+
+    fn stack(id: u64) -> RawStack {
+        let digits = [id % 60, id / 60 % 60, id / 3600];
+        RawStack {
+            id,
+            is_kernel: false,
+            truncated: false,
+            frames: digits.map(|digit| Address(digit * 100 + 50)).to_vec(),
+        }
+    }
+
+    /// Names both what a leaf and what a caller at `digit` is looked up as.
+    fn names(digit: u64, epoch: u64) -> [Symbol; 2] {
+        [49, 50].map(|offset| Symbol {
+            address: Address(digit * 100 + offset),
+            frames: vec![Frame::new(FrameKind::Native, format!("f{digit}-{epoch}"))],
+        })
+    }
+
+    fn sample(id: u64) -> SampleCount {
+        SampleCount { user_stack: id, ..SampleCount::default() }
+    }
+
+    #[test]
+    fn memory_does_not_grow_with_the_number_of_paths_ever_seen() {
+        let mut paths = Paths::with_limits(LIMITS);
+        let mut generations = 0;
+        for window in 0..400_u64 {
+            let ids: Vec<u64> = (1 + window * 500..=(window + 1) * 500).collect();
+            ids.iter().for_each(|id| paths.add_stack(&stack(*id)));
+            // Code is compiled anew all the time, under new names.
+            (0..60).for_each(|digit| paths.learn(PROCESS, &names(digit, window)));
+            let before = paths.table.generation();
+            paths.start_window();
+            generations += usize::from(paths.table.generation() != before);
+            for id in &ids {
+                paths.path(PROCESS, &sample(*id), false);
+            }
+            paths.end_window(ids.len());
+            paths.forget_stacks(&ids);
+            assert!(paths.table.branch_count() <= 1000 + 500, "{}", paths.table.branch_count());
+            assert!(paths.table.frame_count() <= 500 + 60, "{}", paths.table.frame_count());
+            assert!(paths.known.is_empty() && paths.stacks.is_empty());
+        }
+        assert!(generations > 100, "{generations}");
+        assert_eq!(paths.symbol_count, 120);
+    }
+
+    #[test]
+    fn a_new_table_gives_the_same_paths() {
+        let mut paths = Paths::with_limits(LIMITS);
+        (0..60).for_each(|digit| paths.learn(PROCESS, &names(digit, 0)));
+        for id in 1..=2000 {
+            paths.add_stack(&stack(id));
+            paths.path(PROCESS, &sample(id), false);
+        }
+        let before = paths.path(PROCESS, &sample(777), false);
+        let text = paths.table.folded(before);
+        paths.start_window();
+        assert_eq!(paths.table.branch_count(), 0);
+        let after = paths.path(PROCESS, &sample(777), false);
+        assert_eq!(paths.table.folded(after), text);
+        assert_eq!(text, "f0-0;f12-0;f57-0");
+    }
+
+    #[test]
+    fn a_table_in_use_is_not_built_anew_every_window() {
+        let mut paths = Paths::with_limits(LIMITS);
+        (0..60).for_each(|digit| paths.learn(PROCESS, &names(digit, 0)));
+        (1..=2000).for_each(|id| paths.add_stack(&stack(id)));
+        for _ in 0..10 {
+            paths.start_window();
+            for id in 1..=2000 {
+                paths.path(PROCESS, &sample(id), false);
+            }
+            paths.end_window(2000);
+        }
+        assert_eq!((paths.table.generation(), paths.table.branch_count()), (0, 2000));
+    }
+
+    #[test]
+    fn names_and_stacks_beyond_the_limits_are_unknown() {
+        let mut paths = Paths::with_limits(LIMITS);
+        (0..1000).for_each(|digit| paths.learn(PROCESS, &names(digit, 0)));
+        assert_eq!(paths.symbols[&PROCESS].len(), 300);
+        paths.learn((Pid(2), 0), &(0..1000).flat_map(|digit| names(digit, 0)).collect::<Vec<_>>());
+        assert_eq!(paths.symbol_count, 400);
+        paths.forget_process(PROCESS);
+        assert_eq!(paths.symbol_count, 100);
+        (1..=6000).for_each(|id| paths.add_stack(&stack(id)));
+        assert_eq!(paths.stacks.len(), 5000);
+        let lost = paths.path(PROCESS, &sample(6000), false);
+        assert_eq!(paths.table.folded(lost), "[lost stack]");
+    }
+}
