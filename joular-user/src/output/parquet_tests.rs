@@ -122,6 +122,27 @@ fn a_branch_is_described_once() {
 }
 
 #[test]
+fn a_new_stack_table_describes_its_branches_again() {
+    let root = tempfile::tempdir().unwrap();
+    let mut output = ParquetOutput::new(OutputDirectory::create(root.path(), None).unwrap(), DEFAULT_FLUSH_NS);
+    output.run_started(&fixture::run()).unwrap();
+    let mut old = StackTable::default();
+    output.window(&fixture::window(SMALL, &mut old, 0), &old).unwrap();
+    // Numbered in another order, and with one path more.
+    let mut new = StackTable::succeeding(&old);
+    new.frame_id(fixture::frame(3));
+    output.window(&fixture::window(Load { branches: 8, ..SMALL }, &mut new, 0), &new).unwrap();
+    output.run_ended(&fixture::end()).unwrap();
+    let ids = |table: &str| -> Vec<i64> {
+        let batches = files(&root.path().join(table)).into_values().flat_map(batches);
+        batches.flat_map(|b| b["branch_id"].as_primitive::<Int64Type>().values().to_vec()).collect()
+    };
+    let (described, used) = (ids("stacks"), ids("branches"));
+    assert_eq!(described.len(), 7 + 8);
+    assert!(used.iter().all(|id| described.contains(id)));
+}
+
+#[test]
 fn a_file_says_what_it_is() {
     let root = tempfile::tempdir().unwrap();
     record(root.path(), SMALL, 1);

@@ -34,9 +34,12 @@ pub struct Rows {
     boot: Option<Boot>,
     /// What became known about processes since the last window.
     news: BTreeMap<(Pid, u64), ProcessInfo>,
+    /// Generation of the stack table that the next two are about.
+    generation: u64,
     /// Ids of the stack table's branches, by index.
     branch_ids: Vec<i64>,
-    /// Branches whose stack row exists already.
+    /// Branches whose stack row exists already. Forgotten with the table: a
+    /// row that exists twice does less harm than a set that only grows.
     known: HashSet<i64>,
 }
 
@@ -166,6 +169,11 @@ impl Rows {
 
     /// Ids of the branches that the table got since the last window.
     fn learn_branches(&mut self, stacks: &StackTable) {
+        if stacks.generation() != self.generation {
+            self.generation = stacks.generation();
+            self.branch_ids = Vec::new();
+            self.known = HashSet::new();
+        }
         for index in self.branch_ids.len()..stacks.branch_count() {
             let Ok(index) = u32::try_from(index) else { break };
             let frames = stacks.branch(BranchIndex(index)).iter().map(|id| stacks.frame(*id));
