@@ -49,6 +49,8 @@ impl Screen {
 pub struct LiveOutput<W> {
     out: W,
     screen: Screen,
+    /// Most methods shown.
+    top: usize,
     run: Option<RunInfo>,
     totals: Totals,
     /// Lines of the table on screen, and the size it was made for.
@@ -56,8 +58,8 @@ pub struct LiveOutput<W> {
 }
 
 impl<W: Write> LiveOutput<W> {
-    pub fn new(out: W, screen: Screen) -> Self {
-        Self { out, screen, run: None, totals: Totals::default(), shown: None }
+    pub fn new(out: W, screen: Screen, top: usize) -> Self {
+        Self { out, screen, top, run: None, totals: Totals::default(), shown: None }
     }
 
     fn show(&mut self, run: &RunInfo, report: &WindowReport) -> io::Result<()> {
@@ -65,7 +67,7 @@ impl<W: Write> LiveOutput<W> {
             Screen::Stream => table::line(run, &self.totals, report),
             Screen::Terminal { size, colours } => {
                 let size = size();
-                let lines = table::lines(run, &self.totals, report, size);
+                let lines = table::lines(run, &self.totals, report, size, self.top);
                 let erase = erase(self.shown, size);
                 self.shown = Some((lines.len(), size));
                 let drawn: String = lines.iter().map(|line| line.draw(*colours) + "\n").collect();
@@ -119,7 +121,7 @@ mod tests {
     use crate::output::fixture::{self, SMALL};
 
     fn shown(screen: Screen, windows: u64) -> String {
-        let mut output = LiveOutput::new(Vec::new(), screen);
+        let mut output = LiveOutput::new(Vec::new(), screen, 20);
         fixture::play(&mut output, SMALL, windows).unwrap();
         String::from_utf8(output.out).unwrap()
     }

@@ -59,8 +59,9 @@ impl Line {
     }
 }
 
-/// The table, at most one line lower than the terminal: the cursor needs one.
-pub fn lines(run: &RunInfo, totals: &Totals, report: &WindowReport, size: Size) -> Vec<Line> {
+/// The table, at most one line lower than the terminal (the cursor needs one)
+/// and with at most `top` methods.
+pub fn lines(run: &RunInfo, totals: &Totals, report: &WindowReport, size: Size, top: usize) -> Vec<Line> {
     let mut lines = header(run, totals, report);
     let footer = footer(totals);
     // Two headings and three empty lines stand between the parts.
@@ -74,7 +75,7 @@ pub fn lines(run: &RunInfo, totals: &Totals, report: &WindowReport, size: Size) 
     lines.push(blank());
     lines
         .push(Line::new(Style::Heading, format!("{:>12}  {:>9}  {:>9}  {:>6}  METHOD (self)", "J", "±", "W", "SHARE")));
-    lines.extend(method_lines(totals, report, size.width, room - shown.min(room)));
+    lines.extend(method_lines(totals, report, size.width, room.saturating_sub(shown).min(top)));
     lines.push(blank());
     lines.extend(footer);
     lines.truncate(size.height.saturating_sub(1));
@@ -232,7 +233,7 @@ mod tests {
 
     fn text(size: Size) -> String {
         let (totals, report) = totals(2, SMALL);
-        let lines = lines(&fixture::run(), &totals, &report, size);
+        let lines = lines(&fixture::run(), &totals, &report, size, 20);
         lines.iter().map(|line| line.draw(false) + "\n").collect()
     }
 
@@ -245,9 +246,19 @@ mod tests {
     fn the_table_fits_any_terminal() {
         let (totals, report) = totals(3, BUSY);
         for size in [Size::new(1, 1), Size::new(5, 3), Size::new(40, 10), Size::new(80, 24), Size::new(300, 100)] {
-            let lines = lines(&fixture::run(), &totals, &report, size);
+            let lines = lines(&fixture::run(), &totals, &report, size, 20);
             assert!(lines.len() < size.height.max(2), "{size:?}");
             assert!(lines.iter().all(|line| line.text.width() <= size.width), "{size:?}");
+        }
+    }
+
+    #[test]
+    fn the_user_says_how_many_methods_are_shown() {
+        let (totals, report) = totals(2, BUSY);
+        for (height, top, expected) in [(60, 7, 7), (300, 150, 150), (24, 1000, 11)] {
+            let lines = lines(&fixture::run(), &totals, &report, Size::new(120, height), top);
+            let methods = lines.iter().skip_while(|line| !line.text.contains("METHOD")).skip(1);
+            assert_eq!(methods.take_while(|line| !line.text.is_empty()).count(), expected, "{height} {top}");
         }
     }
 
@@ -256,7 +267,7 @@ mod tests {
         let mut run = fixture::run();
         run.host = "\x1b]0;title\x07".into();
         let (totals, report) = totals(1, SMALL);
-        let table = lines(&run, &totals, &report, Size::DEFAULT);
+        let table = lines(&run, &totals, &report, Size::DEFAULT, 20);
         assert!(table.iter().all(|line| !line.text.contains('\x1b')));
         assert!(!line(&run, &totals, &report).contains('\x1b'));
     }

@@ -120,7 +120,7 @@ fn outputs(config: &Config) -> Result<Vec<Box<dyn Output>>, Failure> {
     match config.screen {
         config::Screen::Table => {
             let colours = io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-            outputs.push(Box::new(LiveOutput::new(io::stdout(), Screen::of(io::stdout(), colours))));
+            outputs.push(Box::new(LiveOutput::new(io::stdout(), Screen::of(io::stdout(), colours), config.top)));
             outputs.push(Box::new(SummaryOutput::new(io::stdout(), config.output.clone())));
         }
         config::Screen::Json => outputs.push(Box::new(JsonOutput::new(io::stdout()))),
