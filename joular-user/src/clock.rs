@@ -5,10 +5,21 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::units::{MonotonicNs, UnixMicros};
 
 /// Now on the clock that the eBPF programs use.
-#[allow(clippy::cast_sign_loss, reason = "CLOCK_MONOTONIC is never negative")]
 pub fn monotonic_now() -> MonotonicNs {
-    let now = clock_gettime(ClockId::Monotonic);
-    MonotonicNs(now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64)
+    MonotonicNs(nanoseconds(ClockId::Monotonic))
+}
+
+/// How far the clock of start times, which goes on while the machine is
+/// suspended, is ahead of the monotonic one.
+pub fn boottime_offset_ns() -> u64 {
+    let monotonic_ns = nanoseconds(ClockId::Monotonic);
+    nanoseconds(ClockId::Boottime).saturating_sub(monotonic_ns)
+}
+
+#[allow(clippy::cast_sign_loss, reason = "clocks that start at boot are never negative")]
+fn nanoseconds(clock: ClockId) -> u64 {
+    let now = clock_gettime(clock);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
 /// Wall-clock time of a monotonic moment, by the offset between the clocks now.

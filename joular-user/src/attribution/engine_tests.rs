@@ -23,6 +23,7 @@ fn run(idle_policy: &str) -> Event {
         run_id: "run".into(),
         host: "host".into(),
         started: UnixMicros(0),
+        boottime_offset_ns: 0,
         version: String::new(),
         kernel: String::new(),
         cpu_model: String::new(),

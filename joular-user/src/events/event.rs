@@ -42,6 +42,9 @@ pub struct RunInfo {
     pub run_id: String,
     pub host: String,
     pub started: UnixMicros,
+    /// Time since boot (`CLOCK_BOOTTIME`) minus monotonic time, at the start:
+    /// how long the machine had been suspended.
+    pub boottime_offset_ns: u64,
     pub version: String,
     pub kernel: String,
     pub cpu_model: String,

@@ -68,6 +68,16 @@ impl OutputDirectory {
         result.and_then(|()| sync(&folder)).map_err(|source| OutputError::from_io("writing", target, source))
     }
 
+    /// Where `name` within `folder` is, if there is anything.
+    pub fn find(&self, folder: &Path, name: &str) -> Result<Option<PathBuf>> {
+        let path = self.root.join(folder).join(name);
+        match fs::symlink_metadata(&path) {
+            Ok(_) => Ok(Some(path)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(OutputError::from_io("looking for", path, source)),
+        }
+    }
+
     fn partial(&self) -> PathBuf {
         self.root.join(PARTIAL)
     }

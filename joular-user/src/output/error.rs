@@ -30,6 +30,11 @@ pub enum OutputError {
     Io { action: &'static str, path: PathBuf, source: io::Error },
     #[error("{action} {path}: it is a symbolic link, which is not followed: remove it")]
     Link { action: &'static str, path: PathBuf },
+    #[error(
+        "starting run {run_id}: {path} exists, so this run is in the data set already: choose another directory with \
+         --output, or remove the run's files from this one"
+    )]
+    RunExists { run_id: String, path: PathBuf },
     #[error("writing a window: an earlier write to the data set failed: end the run")]
     AfterFailure,
     #[error("encoding a file of table {table}: {source}: this is a defect, please report it")]
@@ -63,3 +68,21 @@ impl OutputError {
 }
 
 pub type Result<T, E = OutputError> = std::result::Result<T, E>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_has_its_cause_once() {
+        let cause = || io::Error::other("the cause");
+        let errors = [
+            OutputError::from_io("writing", "/data", cause()),
+            OutputError::encode("t")(ArrowError::ComputeError("the cause".into())),
+            OutputError::Stream { what: "the summary", source: cause() },
+        ];
+        for error in errors {
+            assert_eq!(error.to_string().matches("the cause").count(), 1, "{error}");
+        }
+    }
+}

@@ -39,6 +39,7 @@ pub fn run() -> RunInfo {
         run_id: "node-1-20260301T235930-4711".into(),
         host: "node-1".into(),
         started: START,
+        boottime_offset_ns: 0,
         version: "0.1.0".into(),
         kernel: "6.12.0".into(),
         cpu_model: "Example CPU".into(),

@@ -69,12 +69,13 @@ impl Output for ParquetOutput {
     fn run_started(&mut self, info: &RunInfo) -> Result<()> {
         let run = Run {
             info: info.clone(),
-            rows: Rows::new(&info.run_id),
+            rows: Rows::new(info),
             sums: Sums::default(),
             buffered_ns: 0,
             date: date(info.started),
             next: 0,
         };
+        run.must_be_new(&self.directory)?;
         run.publish_run(&self.directory, None)?;
         self.state = State::Running(Box::new(run));
         Ok(())
@@ -151,6 +152,17 @@ impl Run {
         place.write(&mut self.rows.windows)
     }
 
+    /// Two runs of one id, such as a run and its replay, would replace each
+    /// other's files, or double the energy where they are cut differently.
+    fn must_be_new(&self, directory: &OutputDirectory) -> Result<()> {
+        let date = date(self.info.started);
+        let place = Place { directory, info: &self.info, date: &date, number: 0 };
+        match directory.find(&place.folder::<Runs>(), &place.name())? {
+            None => Ok(()),
+            Some(path) => Err(OutputError::RunExists { run_id: self.info.run_id.clone(), path }),
+        }
+    }
+
     /// The run's own row: at its start, so that a crash leaves it, and again
     /// at its end in place of the first.
     fn publish_run(&self, directory: &OutputDirectory, end: Option<&RunEnd>) -> Result<()> {
@@ -177,10 +189,16 @@ impl Place<'_> {
         }
         let batch = rows.finish().map_err(OutputError::encode(T::NAME))?;
         let bytes = encode::file::<T>(&batch, self.info)?;
+        self.directory.publish(&self.folder::<T>(), &self.name(), &bytes)
+    }
+
+    fn folder<T: Table>(&self) -> PathBuf {
         let host = path_part(&self.info.host);
-        let folder: PathBuf = [T::NAME, &format!("date={}", self.date), &format!("host={host}")].iter().collect();
-        let name = format!("{}-{:04}.parquet", path_part(&self.info.run_id), self.number);
-        self.directory.publish(&folder, &name, &bytes)
+        [T::NAME, &format!("date={}", self.date), &format!("host={host}")].iter().collect()
+    }
+
+    fn name(&self) -> String {
+        format!("{}-{:04}.parquet", path_part(&self.info.run_id), self.number)
     }
 }
 

@@ -103,6 +103,21 @@ fn a_run_that_crashed_left_its_row() {
 }
 
 #[test]
+fn a_run_that_the_data_set_has_is_refused() {
+    let root = tempfile::tempdir().unwrap();
+    record(root.path(), SMALL, 3);
+    let before = files(root.path());
+    let directory = OutputDirectory::create(root.path(), None).unwrap();
+    let mut again = ParquetOutput::new(directory, SECOND);
+    let error = again.run_started(&fixture::run()).unwrap_err();
+    assert!(matches!(error, OutputError::RunExists { .. }), "{error}");
+    assert!(error.to_string().contains("choose another directory with --output"), "{error}");
+    assert_eq!(files(root.path()), before);
+    let other = RunInfo { run_id: "node-1-20260301T235930-4712".into(), ..fixture::run() };
+    again.run_started(&other).unwrap();
+}
+
+#[test]
 fn a_branch_is_described_once() {
     let root = tempfile::tempdir().unwrap();
     record(root.path(), SMALL, 45);

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     attribution::report::WindowReport,
-    events::ProcessInfo,
+    events::{ProcessInfo, RunInfo},
     stacks::{BranchIndex, StackTable},
     units::{Pid, UnixMicros},
 };
@@ -31,6 +31,7 @@ pub struct Rows {
     pub branches: Buffer<Branches>,
     pub windows: Buffer<Windows>,
     run_id: String,
+    boottime_offset_ns: u64,
     boot: Option<Boot>,
     /// What became known about processes since the last window.
     news: BTreeMap<(Pid, u64), ProcessInfo>,
@@ -44,8 +45,8 @@ pub struct Rows {
 }
 
 impl Rows {
-    pub fn new(run_id: &str) -> Self {
-        Self { run_id: run_id.to_owned(), ..Self::default() }
+    pub fn new(run: &RunInfo) -> Self {
+        Self { run_id: run.run_id.clone(), boottime_offset_ns: run.boottime_offset_ns, ..Self::default() }
     }
 
     pub fn process(&mut self, info: &ProcessInfo) {
@@ -68,7 +69,7 @@ impl Rows {
     }
 
     pub fn window(&mut self, report: &WindowReport, stacks: &StackTable) -> Result<()> {
-        let boot = *self.boot.get_or_insert(Boot::new(report.start, report.wall_start));
+        let boot = *self.boot.get_or_insert(Boot::new(report.start, self.boottime_offset_ns, report.wall_start));
         self.process_rows(Some((report.wall_start, boot)))?;
         self.learn_branches(stacks);
         let run_id = std::mem::take(&mut self.run_id);

@@ -151,6 +151,7 @@ fn run_info(config: &Config, options: &config::Live, selected: &Selected, progra
         run_id: format!("{}-{}-{pid}", host.name, started.0),
         host: host.name,
         started,
+        boottime_offset_ns: clock::boottime_offset_ns(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         kernel: host.kernel,
         cpu_model: host.cpu_model,

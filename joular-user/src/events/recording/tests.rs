@@ -13,6 +13,7 @@ fn run_info() -> RunInfo {
         run_id: "host-1-2".into(),
         host: "host".into(),
         started: UnixMicros(-1),
+        boottime_offset_ns: 0,
         version: "0.1.0".into(),
         kernel: "6.8".into(),
         cpu_model: "AMD EPYC".into(),

@@ -42,8 +42,10 @@ pub struct WindowKey<'a> {
 pub struct Boot(i64);
 
 impl Boot {
-    pub fn new(moment: MonotonicNs, wall: UnixMicros) -> Self {
-        Self(wall.0.saturating_sub(int(moment.0 / 1000).unwrap_or_default()))
+    /// `offset_ns`: how far the clock of start times is ahead of the monotonic one.
+    pub fn new(moment: MonotonicNs, offset_ns: u64, wall: UnixMicros) -> Self {
+        let since_boot_us = moment.0.saturating_add(offset_ns) / 1000;
+        Self(wall.0.saturating_sub(int(since_boot_us).unwrap_or_default()))
     }
 
     pub fn wall_time(self, since_boot_ns: u64) -> Option<i64> {
@@ -110,4 +112,16 @@ fn label_columns<T: InWindow>() -> Vec<Column<T>> {
 
 fn joined<T: Table>(parts: impl IntoIterator<Item = Vec<Column<T>>>) -> Vec<Column<T>> {
     parts.into_iter().flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn start_times_know_of_suspends() {
+        // Up for 100 s, then suspended for 50 s: a process of the 30th second.
+        let boot = Boot::new(MonotonicNs(100_000_000_000), 50_000_000_000, UnixMicros(1_000_000_000));
+        assert_eq!(boot.wall_time(30_000_000_000), Some(1_000_000_000 - 120_000_000));
+    }
 }
