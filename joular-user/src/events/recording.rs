@@ -11,7 +11,10 @@
 //! The stream is flushed after each window, so what a crash leaves is readable
 //! up to the last whole window. Whoever reads a recording may have got it from
 //! someone else: an event is at most 16 MiB, the decompressor's memory is
-//! bounded, and damage is an error with its place, never a panic.
+//! bounded, an event that no run makes is refused ([`limits`]), and damage is an
+//! error with its place, never a panic.
+
+mod limits;
 
 use std::io::{self, BufReader, Read, Write};
 
@@ -45,6 +48,13 @@ pub enum RecordingError {
         "writing the recording: an event of {bytes} bytes, of which {MAX_EVENT_BYTES} are allowed: it was left out"
     )]
     TooLarge { bytes: usize },
+    #[error("writing the recording: an event with {cause}: it was left out")]
+    Refused { cause: String },
+    #[error(
+        "writing the recording: {events} events were left out because they are too large, so a replay will not give all \
+         that the run gave: record with a shorter --interval"
+    )]
+    LeftOut { events: u64 },
     #[error("reading the recording: {0}")]
     Read(#[source] io::Error),
     #[error("reading the recording: this is not a joular-bpf recording: use a file made with --record")]
@@ -88,7 +98,8 @@ impl<W: Write> RecordingWriter<W> {
     ///
     /// # Errors
     /// [`RecordingError::Write`], after which the recording ends here, or
-    /// [`RecordingError::TooLarge`], after which it goes on without the event.
+    /// [`RecordingError::TooLarge`] or [`RecordingError::Refused`], after which
+    /// it goes on without the event.
     pub fn write(&mut self, event: &Event) -> Result<(), RecordingError> {
         let bytes =
             postcard::to_stdvec(event).map_err(|error| RecordingError::Write(io::Error::other(error.to_string())))?;
@@ -96,6 +107,8 @@ impl<W: Write> RecordingWriter<W> {
         let Some(length) = u32::try_from(bytes.len()).ok().filter(|length| *length <= MAX_EVENT_BYTES) else {
             return Err(too_large);
         };
+        // Nothing that its readers would take for damage.
+        limits::check(event).map_err(|cause| RecordingError::Refused { cause })?;
         let mut append = || {
             self.encoder.write_all(&length.to_le_bytes())?;
             self.encoder.write_all(&bytes)?;
@@ -170,11 +183,12 @@ impl<R: Read> RecordingReader<R> {
         if bytes.len() as u64 != u64::from(length) {
             return Err(RecordingError::Truncated { events_read: self.events_read });
         }
-        let event = match postcard::take_from_bytes(&bytes) {
+        let event: Event = match postcard::take_from_bytes(&bytes) {
             Ok((event, [])) => event,
             Ok((_, rest)) => return Err(self.corrupt(format!("{} bytes too many in an event", rest.len()))),
             Err(error) => return Err(self.corrupt(format!("an event that cannot be decoded: {error}"))),
         };
+        limits::check(&event).map_err(|cause| self.corrupt(cause))?;
         self.events_read += 1;
         self.offset += 4 + u64::from(length);
         Ok(Some(event))

@@ -168,6 +168,45 @@ fn a_hostile_stream_is_corrupt() {
 }
 
 #[test]
+fn events_that_no_run_makes_are_corrupt() {
+    let stack =
+        |count| Event::Stack(RawStack { id: 1, is_kernel: false, truncated: false, frames: vec![Address(1); count] });
+    let symbols = |frames: Vec<Frame>| Event::Symbols {
+        pid: Pid(1),
+        start_boottime_ns: 0,
+        symbols: vec![Symbol { address: Address(1), frames }],
+    };
+    let frame = |length| Frame::new(FrameKind::Native, "n".repeat(length));
+    let cpus = |count| {
+        Event::Window(Box::new(Window { cpus: vec![crate::events::CpuTimes::default(); count], ..Default::default() }))
+    };
+    let command = |length: usize| {
+        Event::Process(Box::new(ProcessInfo { command_line: vec!["a".repeat(length)], ..Default::default() }))
+    };
+    let domains = |count| {
+        let domain = run_info().domains.remove(0);
+        Event::RunStarted(Box::new(RunInfo { domains: vec![domain; count], ..run_info() }))
+    };
+    let cases = [
+        (stack(127), stack(128), "128 frames in a stack"),
+        (symbols(vec![frame(1); 64]), symbols(vec![frame(1); 65]), "65 frames at an address"),
+        (symbols(vec![frame(4096)]), symbols(vec![frame(4097)]), "4097 bytes of a name"),
+        (cpus(65_536), cpus(65_537), "65537 CPUs"),
+        (command(65_536), command(65_537), "65537 bytes of text"),
+        (domains(1024), domains(1025), "1025 energy domains"),
+    ];
+    for (allowed, refused, cause) in cases {
+        let mut writer = RecordingWriter::new(Vec::new()).unwrap();
+        assert!(matches!(writer.write(&refused), Err(RecordingError::Refused { .. })), "{cause}");
+        let stream = [&allowed, &refused].map(|event| framed(&postcard::to_stdvec(event).unwrap())).concat();
+        let (events, error) = read(&with_stream(&stream));
+        assert!(events == [allowed], "{cause}");
+        let Some(RecordingError::Corrupt { events_read: 1, cause: found, .. }) = error else { panic!("{error:?}") };
+        assert!(found.starts_with(cause), "{found}");
+    }
+}
+
+#[test]
 fn bytes_after_the_end_are_corrupt() {
     let mut bytes = recorded(&small_run());
     bytes.extend(b"appended");
