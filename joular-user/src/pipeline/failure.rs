@@ -42,7 +42,7 @@ impl Failure {
             },
             Self::Output(_) | Self::CreateRecording { .. } => Exit::Output,
             Self::Replay { source: ReplayError::Consume(ConsumeError::Output(_)), .. } => Exit::Output,
-            Self::Recording(RecordingError::Write(_)) => Exit::Output,
+            Self::Recording(RecordingError::Write(_) | RecordingError::LeftOut { .. }) => Exit::Output,
             _ => Exit::Failure,
         }
     }
@@ -62,6 +62,38 @@ impl From<LiveError> for Failure {
         match error {
             LiveError::Kernel(error) => Self::Kernel(error),
             LiveError::Consume(error) => error.into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_written_has_its_exit_code() {
+        let exists = || OutputError::RunExists { run_id: "r".into(), path: "p".into() };
+        let replayed = Failure::Replay { path: "f".into(), source: ConsumeError::Output(exists()).into() };
+        assert!(replayed.to_string().starts_with("replaying f: starting run r: p exists"), "{replayed}");
+        for failure in [replayed, exists().into(), RecordingError::LeftOut { events: 1 }.into()] {
+            assert_eq!(failure.exit(), Exit::Output, "{failure}");
+        }
+    }
+
+    #[test]
+    fn a_message_has_its_cause_once() {
+        let cause = || io::Error::other("the cause");
+        let recording = || RecordingError::Write(cause());
+        let failures = [
+            Failure::Start { what: "it", source: cause() },
+            Failure::CreateRecording { path: "p".into(), source: cause() },
+            Failure::OpenRecording { path: "p".into(), source: cause() },
+            recording().into(),
+            Failure::Replay { path: "p".into(), source: recording().into() },
+            OutputError::Stream { what: "it", source: cause() }.into(),
+        ];
+        for failure in failures {
+            assert_eq!(failure.to_string().matches("the cause").count(), 1, "{failure}");
         }
     }
 }

@@ -21,41 +21,45 @@ pub enum ReplayError {
     Consume(#[from] ConsumeError),
 }
 
-/// Feeds a recording to the consumer. If it is cut off, everything up to
-/// there is interpreted and the run is closed before the error is returned.
+/// Feeds a recording to the consumer. If it is cut off, or an output fails,
+/// everything up to there is interpreted and the run is closed before the
+/// error is returned.
 pub(super) fn replay(input: impl Read, config: &Config, consumer: &mut Consumer) -> Result<(), ReplayError> {
-    let mut last = UnixMicros(0);
-    let mut ended = false;
-    let mut started = false;
-    for event in RecordingReader::new(input)? {
-        let event = match event {
-            Ok(Event::RunStarted(run)) => {
-                started = true;
-                Event::RunStarted(Box::new(with_policy(*run, config)))
-            }
-            Ok(event) => event,
-            Err(error) => {
-                if started && !ended {
-                    consumer.take(&cut_off(last))?;
-                }
-                return Err(error.into());
-            }
+    let mut progress = Progress::default();
+    let outcome = RecordingReader::new(input)?.try_for_each(|event| {
+        let event = match event? {
+            Event::RunStarted(run) => Event::RunStarted(Box::new(with_policy(*run, config))),
+            event => event,
         };
-        match &event {
+        consumer.take(&event)?;
+        progress.note(&event);
+        Ok(())
+    });
+    let closed = if progress.is_open { consumer.take(&cut_off(progress.reached)) } else { Ok(()) };
+    outcome.and(closed.map_err(Into::into))
+}
+
+/// Where in a run a replay is.
+#[derive(Default)]
+struct Progress {
+    /// The run has started and not ended.
+    is_open: bool,
+    /// End of the last window.
+    reached: UnixMicros,
+}
+
+impl Progress {
+    fn note(&mut self, event: &Event) {
+        match event {
+            Event::RunStarted(_) => self.is_open = true,
+            Event::RunEnded(_) => self.is_open = false,
             Event::Window(window) => {
-                last = UnixMicros(
-                    window.wall_start.0.saturating_add(i64::try_from(window.length_ns() / 1000).unwrap_or(0)),
-                );
+                let length_us = i64::try_from(window.length_ns() / 1000).unwrap_or(0);
+                self.reached = UnixMicros(window.wall_start.0.saturating_add(length_us));
             }
-            Event::RunEnded(_) => ended = true,
             _ => {}
         }
-        consumer.take(&event)?;
     }
-    if started && !ended {
-        consumer.take(&cut_off(last))?;
-    }
-    Ok(())
 }
 
 fn cut_off(ended: UnixMicros) -> Event {
