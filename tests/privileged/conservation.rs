@@ -100,6 +100,8 @@ fn a_replay_says_what_the_run_said_and_twice_the_same_bytes() -> Result<()> {
         let sql = format!("SELECT count(*) AS n, sum(hash(t))::VARCHAR AS content FROM {table} t");
         assert_eq!(live.data.rows(&sql)?, replays[0].data.rows(&sql)?, "{table}: live and replayed");
     }
+    let again = Run::new().with("--replay", path).output(live.dir()).finish(LIMIT)?;
+    assert_eq!(again.code(), Some(6), "a run is in a data set once: {again:?}");
     Ok(())
 }
 

@@ -11,7 +11,7 @@ mod directory;
 mod encode;
 mod error;
 #[cfg(test)]
-mod fixture;
+pub(crate) mod fixture;
 mod json;
 mod live;
 mod parquet;

@@ -74,3 +74,68 @@ fn with_policy(run: RunInfo, config: &Config) -> RunInfo {
         ..run
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::{
+        cli::Flags,
+        events::{Window, recording::RecordingWriter},
+        output::{Output, OutputDirectory, OutputError, ParquetOutput, SummaryOutput},
+    };
+
+    fn run() -> RunInfo {
+        RunInfo { domains: Vec::new(), ..crate::output::fixture::run() }
+    }
+
+    /// A run of one window that does not end.
+    fn recording() -> Vec<u8> {
+        let mut writer = RecordingWriter::new(Vec::new()).unwrap();
+        let window = Window { wall_start: run().started, ..Window::default() };
+        for event in [Event::RunStarted(Box::new(run())), Event::Window(Box::new(window))] {
+            writer.write(&event).unwrap();
+        }
+        writer.finish().unwrap()
+    }
+
+    /// Replays into a directory; returns the text of the summary beside it.
+    fn replay_into(root: &Path, bytes: &[u8]) -> (Result<(), ReplayError>, String) {
+        let summary = root.with_extension("txt");
+        let file = std::fs::File::create(&summary).unwrap();
+        let outputs: Vec<Box<dyn Output>> = vec![
+            Box::new(ParquetOutput::new(OutputDirectory::create(root, None).unwrap(), 1)),
+            Box::new(SummaryOutput::new(file, None)),
+        ];
+        let flags = Flags { replay: Some("some.jrec".into()), ..Flags::default() };
+        let config = Config::load(flags).unwrap();
+        let outcome = replay(bytes, &config, &mut Consumer::new(outputs, None));
+        (outcome, std::fs::read_to_string(summary).unwrap())
+    }
+
+    #[test]
+    fn a_recording_that_is_cut_off_is_a_run_that_ended() {
+        let root = tempfile::tempdir().unwrap();
+        let (outcome, summary) = replay_into(&root.path().join("out"), &recording());
+        outcome.unwrap();
+        assert!(summary.contains("in 1 windows"), "{summary}");
+        let mut damaged = recording();
+        damaged.truncate(damaged.len() - 1);
+        let (outcome, summary) = replay_into(&root.path().join("other"), &damaged);
+        assert!(matches!(outcome, Err(ReplayError::Recording(RecordingError::Truncated { .. }))), "{outcome:?}");
+        assert!(summary.contains("in 1 windows"), "{summary}");
+    }
+
+    #[test]
+    fn a_run_that_the_data_set_has_is_not_summed_up_again() {
+        let root = tempfile::tempdir().unwrap();
+        let out = root.path().join("out");
+        replay_into(&out, &recording()).0.unwrap();
+        let (outcome, summary) = replay_into(&out, &recording());
+        let Err(ReplayError::Consume(ConsumeError::Output(OutputError::RunExists { .. }))) = outcome else {
+            panic!("{outcome:?}")
+        };
+        assert_eq!(summary, "");
+    }
+}

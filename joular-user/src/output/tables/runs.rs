@@ -90,8 +90,13 @@ fn settings_columns() -> Vec<Column<Runs>> {
             "energy domains and how their readings become energy, as JSON",
         ),
         Column::<Runs>::new("idle_policy", Get::Text(|r| text(&r.run.idle_policy)), "run", "separate or spread"),
-        Column::<Runs>::new("idle_milliwatts", Get::Int(|r| int(r.run.idle_milliwatts)), "calibration", "idle power")
-            .unit("mW"),
+        Column::<Runs>::new(
+            "idle_milliwatts",
+            Get::Int(|r| int(r.run.idle_milliwatts)),
+            "calibration",
+            "idle power of a socket as given, 0 if not; its package domains share it equally",
+        )
+        .unit("mW"),
     ]
 }
 
