@@ -16,7 +16,7 @@ use super::{
     threads::{Claimant, ThreadJoin},
 };
 use crate::{
-    events::{Event, ProcessInfo, RawStack, RunInfo, Window},
+    events::{Event, ProcessInfo, RawStack, RunInfo, Runtime, Window},
     stacks::StackTable,
     units::Pid,
 };
@@ -25,7 +25,7 @@ use crate::{
 pub(super) type ProcessKey = (Pid, u64);
 
 /// Processes kept; those beyond count as processes that are no targets.
-const MAX_PROCESSES: usize = 1 << 17;
+const MAX_PROCESSES: usize = 1 << 16;
 
 #[derive(Debug, Default)]
 pub struct Engine {
@@ -84,7 +84,7 @@ impl Engine {
             }
         }
         if self.processes.len() < MAX_PROCESSES || self.processes.contains_key(&key) {
-            self.processes.insert(key, process.clone());
+            self.processes.insert(key, essence(process));
         }
     }
 
@@ -135,6 +135,23 @@ impl Engine {
         let rows =
             |(position, thread)| branch_rows(position, thread, samples.remove(&position).unwrap_or_default(), markers);
         join.threads.iter().enumerate().flat_map(rows).collect()
+    }
+}
+
+/// What attribution needs of a process: nothing whose size it chooses.
+fn essence(process: &ProcessInfo) -> ProcessInfo {
+    let runtime = match process.runtime {
+        Runtime::Native => Runtime::Native,
+        Runtime::Jvm { .. } => Runtime::Jvm { version: None, main_class: None, collector: None },
+    };
+    ProcessInfo {
+        pid: process.pid,
+        start_boottime_ns: process.start_boottime_ns,
+        parent: process.parent,
+        comm: process.comm.clone(),
+        runtime,
+        is_target: process.is_target,
+        ..ProcessInfo::default()
     }
 }
 

@@ -27,8 +27,12 @@ pub(super) struct Limits {
     /// Call paths, and frames, before the table is built anew.
     pub(super) branches: usize,
     pub(super) frames: usize,
-    /// Raw stacks.
+    /// Bytes of names before the table is built anew; four times as many are
+    /// never kept.
+    pub(super) text_bytes: usize,
+    /// Raw stacks, and the frames of all of them.
     pub(super) stacks: usize,
+    pub(super) stack_frames: usize,
     /// Named addresses of one process, and of all.
     pub(super) process_symbols: usize,
     pub(super) symbols: usize,
@@ -36,7 +40,15 @@ pub(super) struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { branches: 50_000, frames: 1 << 18, stacks: 1 << 20, process_symbols: 1 << 18, symbols: 1 << 21 }
+        Self {
+            branches: 50_000,
+            frames: 1 << 18,
+            text_bytes: 64 << 20,
+            stacks: 1 << 20,
+            stack_frames: 1 << 25,
+            process_symbols: 1 << 18,
+            symbols: 1 << 21,
+        }
     }
 }
 
@@ -47,6 +59,8 @@ type PathKey = (ProcessKey, u64, u64);
 pub(super) struct Paths {
     limits: Limits,
     stacks: HashMap<u64, RawStack>,
+    /// Frames of all stacks.
+    stack_frames: usize,
     /// In order, because frames are numbered in the order in which a new
     /// table gets them.
     symbols: BTreeMap<ProcessKey, BTreeMap<Address, Box<[FrameId]>>>,
@@ -55,8 +69,11 @@ pub(super) struct Paths {
     table: StackTable,
     /// Paths that the last window used.
     in_use: usize,
-    /// Frames that the last rebuilding found necessary.
+    /// Frames, and bytes of their names, that the last new table needed.
     needed_frames: usize,
+    needed_text: usize,
+    /// A process ended since: less may be needed now.
+    has_forgotten: bool,
 }
 
 impl Paths {
@@ -74,13 +91,22 @@ impl Paths {
     }
 
     pub(super) fn add_stack(&mut self, stack: &RawStack) {
-        if self.stacks.len() < self.limits.stacks || self.stacks.contains_key(&stack.id) {
+        self.forget_stack(stack.id);
+        let frames = self.stack_frames.saturating_add(stack.frames.len());
+        if self.stacks.len() < self.limits.stacks && frames <= self.limits.stack_frames {
+            self.stack_frames = frames;
             self.stacks.insert(stack.id, stack.clone());
         }
     }
 
+    fn forget_stack(&mut self, id: u64) {
+        if let Some(stack) = self.stacks.remove(&id) {
+            self.stack_frames = self.stack_frames.saturating_sub(stack.frames.len());
+        }
+    }
+
     pub(super) fn forget_stacks(&mut self, ids: &[u64]) {
-        ids.iter().for_each(|id| drop(self.stacks.remove(id)));
+        ids.iter().for_each(|id| self.forget_stack(*id));
         let stacks = &self.stacks;
         let is_known = |id: u64| id == 0 || stacks.contains_key(&id);
         self.known.retain(|(_, user, kernel), _| is_known(*user) && is_known(*kernel));
@@ -88,33 +114,51 @@ impl Paths {
 
     pub(super) fn forget_process(&mut self, key: ProcessKey) {
         if let Some(symbols) = self.symbols.remove(&key) {
+            self.has_forgotten = true;
             self.symbol_count = self.symbol_count.saturating_sub(symbols.len());
         }
         self.known.retain(|(process, _, _), _| *process != key);
     }
 
     pub(super) fn learn(&mut self, key: ProcessKey, symbols: &[Symbol]) {
-        let known = self.symbols.entry(key).or_default();
         for symbol in symbols {
-            let has_room = known.len() < self.limits.process_symbols && self.symbol_count < self.limits.symbols;
-            let is_new = !known.contains_key(&symbol.address);
-            if is_new && !has_room {
-                continue;
-            }
-            self.symbol_count += usize::from(is_new);
-            let frames = symbol.frames.iter().map(|frame| self.table.frame_id(frame.clone())).collect();
-            known.insert(symbol.address, frames);
+            self.learn_one(key, symbol);
         }
         // Paths built from earlier answers are built anew when next needed.
         self.known.retain(|(process, _, kernel), _| *process != key && (key != KERNEL || *kernel == 0));
+        self.renew_table();
+    }
+
+    fn learn_one(&mut self, key: ProcessKey, symbol: &Symbol) {
+        let known = self.symbols.get(&key);
+        let is_new = known.is_none_or(|known| !known.contains_key(&symbol.address));
+        let is_full = known.is_some_and(|known| known.len() >= self.limits.process_symbols)
+            || self.symbol_count >= self.limits.symbols;
+        if is_new && is_full || self.table.text_bytes() >= self.limits.text_bytes.saturating_mul(4) {
+            return;
+        }
+        self.symbol_count += usize::from(is_new);
+        let frames = symbol.frames.iter().map(|frame| self.table.frame_id(frame.clone())).collect();
+        self.symbols.entry(key).or_default().insert(symbol.address, frames);
+    }
+
+    /// To be called before a window's paths are asked for.
+    pub(super) fn start_window(&mut self) {
+        if std::mem::take(&mut self.has_forgotten) {
+            (self.needed_frames, self.needed_text) = (0, 0);
+        }
+        self.renew_table();
     }
 
     /// Builds the table anew if most of it can only be remains of windows long
     /// past. Indices from before mean nothing afterwards.
-    pub(super) fn start_window(&mut self) {
-        let too_many_branches = self.table.branch_count() > self.limits.branches.max(self.in_use.saturating_mul(2));
-        let too_many_frames = self.table.frame_count() > self.limits.frames.max(self.needed_frames.saturating_mul(2));
-        if !too_many_branches && !too_many_frames {
+    fn renew_table(&mut self) {
+        let has_grown = |now: usize, limit: usize, needed: usize| now > limit.max(needed.saturating_mul(2));
+        let (table, limits) = (&self.table, self.limits);
+        if !has_grown(table.branch_count(), limits.branches, self.in_use)
+            && !has_grown(table.frame_count(), limits.frames, self.needed_frames)
+            && !has_grown(table.text_bytes(), limits.text_bytes, self.needed_text)
+        {
             return;
         }
         let old = std::mem::take(&mut self.table);
@@ -126,6 +170,7 @@ impl Paths {
             }
         }
         self.needed_frames = self.table.frame_count();
+        self.needed_text = self.table.text_bytes();
     }
 
     /// Takes note of how many paths a window used.
@@ -176,7 +221,15 @@ mod tests {
     use crate::stacks::FrameKind;
 
     const PROCESS: ProcessKey = (Pid(1), 0);
-    const LIMITS: Limits = Limits { branches: 1000, frames: 500, stacks: 5000, process_symbols: 300, symbols: 400 };
+    const LIMITS: Limits = Limits {
+        branches: 1000,
+        frames: 500,
+        text_bytes: 1 << 16,
+        stacks: 5000,
+        stack_frames: 16_000,
+        process_symbols: 300,
+        symbols: 400,
+    };
 
     fn stack(id: u64) -> RawStack {
         let digits = [id % 60, id / 60 % 60, id / 3600];
@@ -207,9 +260,9 @@ mod tests {
         for window in 0..400_u64 {
             let ids: Vec<u64> = (1 + window * 500..=(window + 1) * 500).collect();
             ids.iter().for_each(|id| paths.add_stack(&stack(*id)));
+            let before = paths.table.generation();
             // Code is compiled anew all the time, under new names.
             (0..60).for_each(|digit| paths.learn(PROCESS, &names(digit, window)));
-            let before = paths.table.generation();
             paths.start_window();
             generations += usize::from(paths.table.generation() != before);
             for id in &ids {
@@ -255,6 +308,24 @@ mod tests {
             paths.end_window(2000);
         }
         assert_eq!((paths.table.generation(), paths.table.branch_count()), (0, 2000));
+    }
+
+    #[test]
+    fn long_names_and_deep_stacks_have_a_bound_together() {
+        let mut paths = Paths::with_limits(LIMITS);
+        for round in 0..1000 {
+            let frames = vec![Frame::new(FrameKind::Native, format!("{round:04096}"))];
+            paths.learn(PROCESS, &[Symbol { address: Address(round % 200), frames }]);
+            let frames = vec![Address(1); 127];
+            paths.add_stack(&RawStack { id: round, is_kernel: false, truncated: false, frames });
+        }
+        assert!(paths.table.text_bytes() <= 4 * LIMITS.text_bytes + 4096, "{}", paths.table.text_bytes());
+        assert_eq!(paths.stack_frames, LIMITS.stack_frames / 127 * 127);
+        paths.forget_stacks(&(0..1000).collect::<Vec<_>>());
+        assert_eq!(paths.stack_frames, 0);
+        paths.forget_process(PROCESS);
+        paths.start_window();
+        assert_eq!(paths.table.text_bytes(), 0, "there is room again");
     }
 
     #[test]

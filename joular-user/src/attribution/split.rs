@@ -56,12 +56,11 @@ mod tests {
         fn parts_sum_to_the_whole_and_stay_within_one_unit(total: u64, weights in prop::collection::vec(any::<u64>(), 1..50)) {
             let parts = apportion(total, &weights);
             let sum: u128 = weights.iter().map(|w| u128::from(*w)).sum();
-            if sum > 0 {
-                prop_assert_eq!(parts.iter().map(|p| u128::from(*p)).sum::<u128>(), u128::from(total));
-                for (part, weight) in parts.iter().zip(&weights) {
-                    let floor = u128::from(total) * u128::from(*weight) / sum;
-                    prop_assert!(u128::from(*part) == floor || u128::from(*part) == floor + 1);
-                }
+            prop_assume!(sum > 0);
+            prop_assert_eq!(parts.iter().map(|p| u128::from(*p)).sum::<u128>(), u128::from(total));
+            for (part, weight) in parts.iter().zip(&weights) {
+                let floor = u128::from(total) * u128::from(*weight) / sum;
+                prop_assert!(u128::from(*part) == floor || u128::from(*part) == floor + 1);
             }
         }
     }

@@ -96,6 +96,12 @@ impl Frame {
         }
     }
 
+    /// How much text it has.
+    pub fn text_bytes(&self) -> usize {
+        let parts = [&self.class, &self.signature, &self.module, &self.file];
+        self.name.len() + parts.into_iter().flatten().map(String::len).sum::<usize>()
+    }
+
     /// Package of a Java class (`java.util`), empty for the unnamed package.
     pub fn package(&self) -> Option<&str> {
         self.class.as_deref().map(|class| class.rsplit_once('.').map_or("", |(package, _)| package))

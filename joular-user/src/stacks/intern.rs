@@ -47,6 +47,8 @@ pub struct StackTable {
     /// Per branch, its frames without lines: equal ids are equal methods.
     methods: Vec<Box<[FrameId]>>,
     generation: u64,
+    /// Bytes of the frames' texts.
+    text_bytes: usize,
 }
 
 impl StackTable {
@@ -61,7 +63,12 @@ impl StackTable {
     }
 
     pub fn frame_id(&mut self, frame: Frame) -> FrameId {
-        FrameId(self.frames.intern(frame))
+        let (count, bytes) = (self.frames.values.len(), frame.text_bytes());
+        let id = FrameId(self.frames.intern(frame));
+        if self.frames.values.len() > count {
+            self.text_bytes = self.text_bytes.saturating_add(bytes);
+        }
+        id
     }
 
     /// `frames` stand root → leaf.
@@ -101,6 +108,11 @@ impl StackTable {
 
     pub fn frame_count(&self) -> usize {
         self.frames.values.len()
+    }
+
+    /// Bytes of all frames' names, signatures and files.
+    pub const fn text_bytes(&self) -> usize {
+        self.text_bytes
     }
 
     /// `a;b;c`, root → leaf: the text that flame-graph tools read. Separators

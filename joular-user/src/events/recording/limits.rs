@@ -12,8 +12,10 @@ use crate::{
 
 const MAX_TEXT_BYTES: usize = 64 * 1024;
 const MAX_NAME_BYTES: usize = 4 * 1024;
-/// Of a command line.
+/// Of a command line: how many, and all together. The kernel allows a command
+/// 2 MiB; of a process's no more than 16 KiB are read.
 const MAX_ARGUMENTS: usize = 64 * 1024;
+const MAX_COMMAND_BYTES: usize = 2 * 1024 * 1024;
 const MAX_DOMAINS: usize = 1024;
 const MAX_CPUS: usize = 65_536;
 /// Threads may be seen on several sockets.
@@ -53,7 +55,7 @@ fn run_info(run: &RunInfo) -> Result<(), String> {
         name(part)?;
     }
     text(&run.energy_reason)?;
-    arguments(&run.command_line)
+    arguments(&run.command_line, MAX_COMMAND_BYTES)
 }
 
 fn process_info(process: &ProcessInfo) -> Result<(), String> {
@@ -66,7 +68,7 @@ fn process_info(process: &ProcessInfo) -> Result<(), String> {
             text(part)?;
         }
     }
-    arguments(&process.command_line)
+    arguments(&process.command_line, MAX_TEXT_BYTES)
 }
 
 fn readings(readings: &[Reading]) -> Result<(), String> {
@@ -104,9 +106,9 @@ fn window(window: &Window) -> Result<(), String> {
     window.losses.iter().try_for_each(|loss| name(&loss.cause))
 }
 
-fn arguments(arguments: &[String]) -> Result<(), String> {
+fn arguments(arguments: &[String], most_bytes: usize) -> Result<(), String> {
     at_most(arguments.len(), MAX_ARGUMENTS, "arguments")?;
-    arguments.iter().try_for_each(|argument| text(argument))
+    at_most(arguments.iter().map(String::len).sum(), most_bytes, "bytes of a command line")
 }
 
 fn text(text: &str) -> Result<(), String> {

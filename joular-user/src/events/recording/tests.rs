@@ -192,7 +192,7 @@ fn events_that_no_run_makes_are_corrupt() {
         (symbols(vec![frame(1); 64]), symbols(vec![frame(1); 65]), "65 frames at an address"),
         (symbols(vec![frame(4096)]), symbols(vec![frame(4097)]), "4097 bytes of a name"),
         (cpus(65_536), cpus(65_537), "65537 CPUs"),
-        (command(65_536), command(65_537), "65537 bytes of text"),
+        (command(65_536), command(65_537), "65537 bytes of a command line"),
         (domains(1024), domains(1025), "1025 energy domains"),
     ];
     for (allowed, refused, cause) in cases {
