@@ -2,6 +2,9 @@
 
 use crate::events::Runtime;
 
+/// What the kernel puts behind the name of a file that is gone.
+pub const DELETED: &str = " (deleted)";
+
 /// Options of the launcher that take the next argument as their value.
 const WITH_VALUE: [&str; 9] = [
     "-cp",
@@ -50,9 +53,10 @@ pub fn version(release: &str) -> Option<String> {
     Some(line.trim().trim_matches('"').to_owned()).filter(|version| !version.is_empty() && version.len() <= 64)
 }
 
-/// Whether an executable's path is a Java launcher.
+/// Whether an executable's path, as the kernel gives it, is a Java launcher,
+/// also one that was deleted or replaced since it was started.
 pub fn is_launcher(executable: &str) -> bool {
-    executable.rsplit('/').next() == Some("java")
+    executable.strip_suffix(DELETED).unwrap_or(executable).rsplit('/').next() == Some("java")
 }
 
 /// A JVM as its command line describes it.
@@ -82,6 +86,18 @@ mod tests {
             ("java -version", None),
         ] {
             assert_eq!(main_class(&line(command)).as_deref(), expected, "{command}");
+        }
+    }
+
+    #[test]
+    fn a_launcher_stays_one_when_its_file_is_replaced() {
+        for (executable, expected) in [
+            ("/opt/jdk/bin/java", true),
+            ("/opt/jdk/bin/java (deleted)", true),
+            ("/opt/jdk/bin/javac", false),
+            ("/opt/java/bin/sh (deleted)", false),
+        ] {
+            assert_eq!(is_launcher(executable), expected, "{executable}");
         }
     }
 

@@ -7,7 +7,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{containers, java};
+use super::{
+    containers, java,
+    namespaces::{Expect, Links, TargetRoot},
+};
 use crate::{
     events::{ProcessInfo, Runtime},
     units::Pid,
@@ -17,6 +20,8 @@ use crate::{
 const MAX_COMMAND_LINE: u64 = 16 * 1024;
 /// Longest of the other files.
 const MAX_FILE: u64 = 64 * 1024;
+/// Of the memory map of a process whose runtime is not known.
+const MAX_MAPS: u64 = 4 << 20;
 /// Clock ticks of `/proc/PID/stat`: 100 per second on every Linux port (USER_HZ).
 const TICK_NS: u64 = 10_000_000;
 
@@ -84,18 +89,31 @@ impl ProcFiles {
         if launcher.is_none() && !self.maps_libjvm(pid) {
             return Runtime::Native;
         }
-        let release = launcher.and_then(|path| {
-            let home = Path::new(path).parent()?.parent()?;
-            let inside = self.path(pid, "root").join(home.strip_prefix("/").ok()?).join("release");
-            let mut text = String::new();
-            File::open(inside).ok()?.take(MAX_FILE).read_to_string(&mut text).ok()?;
-            Some(text)
-        });
+        let release = launcher.and_then(|path| self.release(pid, path));
         java::runtime(command_line, release.as_deref())
     }
 
-    fn maps_libjvm(&self, pid: Pid) -> bool {
-        self.read(pid, "maps", 4 << 20).is_some_and(|maps| maps.windows(11).any(|window| window == b"/libjvm.so\n"))
+    /// The `release` file beside a launcher. The process chooses what stands
+    /// there, and beside a launcher that was replaced it tells of its successor.
+    fn release(&self, pid: Pid, launcher: &str) -> Option<String> {
+        if launcher.ends_with(java::DELETED) {
+            return None;
+        }
+        let path = Path::new(launcher).parent()?.parent()?.join("release");
+        let expect = Expect { links: Links::WithinRoot, owner: None, max_bytes: MAX_FILE };
+        let file = TargetRoot::open(&self.root, pid).ok()?.open_file(path.to_str()?, &expect).ok()?;
+        let mut text = Vec::new();
+        file.take(MAX_FILE).read_to_end(&mut text).ok()?;
+        Some(String::from_utf8_lossy(&text).into_owned())
+    }
+
+    /// Whether HotSpot is in its memory, also one whose file was replaced.
+    pub fn maps_libjvm(&self, pid: Pid) -> bool {
+        let is_libjvm = |line: &[u8]| {
+            let path = line.strip_suffix(java::DELETED.as_bytes()).unwrap_or(line);
+            path.ends_with(b"/libjvm.so")
+        };
+        self.read(pid, "maps", MAX_MAPS).is_some_and(|maps| maps.split(|&byte| byte == b'\n').any(is_libjvm))
     }
 
     fn path(&self, pid: Pid, file: &str) -> PathBuf {
@@ -172,6 +190,64 @@ mod tests {
     fn command_lines_are_split_at_terminators() {
         assert_eq!(split_command_line(b"java\0-cp\0\0Main\0"), ["java", "-cp", "", "Main"]);
         assert!(split_command_line(b"").is_empty());
+    }
+
+    /// A fake /proc with process 7, which runs `executable`.
+    fn tree(executable: &str) -> tempfile::TempDir {
+        let directory = tempfile::tempdir().unwrap();
+        let process = directory.path().join("7");
+        fs::create_dir_all(process.join("root/opt/jdk/bin")).unwrap();
+        fs::write(process.join("stat"), "7 (java) S 3 7 7 0 -1 0 1 2 3 4 5 6 7 8 20 0 1 0 1234 0 0").unwrap();
+        fs::write(process.join("status"), "Uid:\t0\t5\t0\t0\n").unwrap();
+        std::os::unix::fs::symlink(executable, process.join("exe")).unwrap();
+        directory
+    }
+
+    fn version(directory: &tempfile::TempDir) -> Option<Option<String>> {
+        match ProcFiles::new(directory.path()).process(Pid(7)).unwrap().runtime {
+            Runtime::Jvm { version, .. } => Some(version),
+            Runtime::Native => None,
+        }
+    }
+
+    #[test]
+    fn the_release_file_is_read_within_the_root_only() {
+        let directory = tree("/opt/jdk/bin/java");
+        let release = directory.path().join("7/root/opt/jdk/release");
+        fs::write(&release, "JAVA_VERSION=\"17.0.1\"\n").unwrap();
+        assert_eq!(version(&directory), Some(Some("17.0.1".to_owned())));
+        // A link out of the root leads nowhere.
+        let outside = directory.path().join("outside");
+        fs::rename(&release, &outside).unwrap();
+        std::os::unix::fs::symlink(&outside, &release).unwrap();
+        assert_eq!(version(&directory), Some(None));
+    }
+
+    #[test]
+    fn a_fifo_for_a_release_file_does_not_hang() {
+        use rustix::fs::{CWD, FileType, Mode, mknodat};
+        let directory = tree("/opt/jdk/bin/java");
+        let release = directory.path().join("7/root/opt/jdk/release");
+        mknodat(CWD, release, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        assert_eq!(version(&directory), Some(None));
+    }
+
+    #[test]
+    fn a_jvm_stays_one_when_its_installation_is_replaced() {
+        let directory = tree("/opt/jdk/bin/java (deleted)");
+        // That of the successor.
+        fs::write(directory.path().join("7/root/opt/jdk/release"), "JAVA_VERSION=\"21\"\n").unwrap();
+        assert_eq!(version(&directory), Some(None));
+        for (file, expected) in [
+            ("/jdk/lib/server/libjvm.so", Some(None)),
+            ("/jdk/lib/server/libjvm.so (deleted)", Some(None)),
+            ("/jdk/lib/server/libjvm.so.debug", None),
+        ] {
+            let directory = tree("/usr/bin/embedder");
+            let maps = format!("1000-2000 r-xp 0 fe:00 1  {file}\n3000-4000 rw-p 0 00:00 0 \n");
+            fs::write(directory.path().join("7/maps"), maps).unwrap();
+            assert_eq!(version(&directory), expected, "{file}");
+        }
     }
 
     #[test]

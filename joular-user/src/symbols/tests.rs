@@ -181,9 +181,3 @@ fn libraries_are_named_after_the_process_has_ended() {
     assert!(frames.iter().any(|frame| frame.name != "[unresolved]"));
     symbolizer.process_ended(Pid(pid), 1);
 }
-
-#[test]
-fn a_symbolizer_can_move_to_another_thread() {
-    fn check<T: Send>() {}
-    check::<Symbolizer>();
-}
