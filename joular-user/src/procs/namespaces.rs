@@ -57,12 +57,30 @@ pub enum Links {
     WithinRoot,
 }
 
+/// Who a file may belong to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owner {
+    Anyone,
+    UserOrRoot(u32),
+    User(u32),
+}
+
+impl Owner {
+    /// The user that was meant, if `uid` is not allowed.
+    const fn refuses(self, uid: u32) -> Option<u32> {
+        match self {
+            Self::UserOrRoot(user) if uid != user && uid != 0 => Some(user),
+            Self::User(user) if uid != user => Some(user),
+            _ => None,
+        }
+    }
+}
+
 /// What a file must be to be read.
 #[derive(Clone, Copy, Debug)]
 pub struct Expect {
     pub links: Links,
-    /// The owner, or root; `None` for anyone.
-    pub owner: Option<u32>,
+    pub owner: Owner,
     pub max_bytes: u64,
 }
 
@@ -109,13 +127,13 @@ impl TargetRoot {
         self.tmp.as_ref().is_some_and(|tmp| statat(tmp, name, AtFlags::SYMLINK_NOFOLLOW).is_ok())
     }
 
-    /// Removes a regular file of `owner` from `/tmp`.
+    /// Removes a regular file of `owner`, and nobody else's, from `/tmp`.
     pub fn remove_tmp_file(&self, name: &str, owner: u32) -> Result<(), TargetFileError> {
         let path = format!("/tmp/{name}");
         let Some(tmp) = &self.tmp else { return Ok(()) };
         let failed = |source: rustix::io::Errno| TargetFileError::Open { path: path.clone(), source: source.into() };
         let stat = statat(tmp, name, AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;
-        let expect = Expect { links: Links::Refuse, owner: Some(owner), max_bytes: u64::MAX };
+        let expect = Expect { links: Links::Refuse, owner: Owner::User(owner), max_bytes: u64::MAX };
         check(&stat, &path, &expect)?;
         unlinkat(tmp, name, AtFlags::empty()).map_err(failed)
     }
@@ -129,7 +147,7 @@ pub fn open_mapped(proc_root: &Path, pid: Pid, mapping: &Mapping, max_bytes: u64
     let shown = path.display().to_string();
     let located = open(&path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
         .map_err(|source| TargetFileError::Open { path: shown.clone(), source: source.into() })?;
-    check_and_reopen(&located, &shown, &Expect { links: Links::WithinRoot, owner: None, max_bytes })
+    check_and_reopen(&located, &shown, &Expect { links: Links::WithinRoot, owner: Owner::Anyone, max_bytes })
 }
 
 fn resolve(links: Links) -> ResolveFlags {
@@ -169,10 +187,7 @@ fn check(stat: &Stat, path: &str, expect: &Expect) -> Result<(), TargetFileError
         FileType::Symlink => return Err(TargetFileError::Link { path }),
         _ => return Err(TargetFileError::NotRegular { path }),
     }
-    if let Some(expected) = expect.owner
-        && stat.st_uid != expected
-        && stat.st_uid != 0
-    {
+    if let Some(expected) = expect.owner.refuses(stat.st_uid) {
         return Err(TargetFileError::WrongOwner { path, owner: stat.st_uid, expected });
     }
     let size = u64::try_from(stat.st_size).unwrap_or(u64::MAX);
@@ -199,15 +214,15 @@ mod tests {
         (directory, root)
     }
 
-    const STRICT: Expect = Expect { links: Links::Refuse, owner: None, max_bytes: 1 << 20 };
-    const ELF: Expect = Expect { links: Links::WithinRoot, owner: None, max_bytes: 1 << 20 };
+    const STRICT: Expect = Expect { links: Links::Refuse, owner: Owner::Anyone, max_bytes: 1 << 20 };
+    const ELF: Expect = Expect { links: Links::WithinRoot, owner: Owner::Anyone, max_bytes: 1 << 20 };
 
     #[test]
     fn a_plain_file_is_read() {
         let (directory, root) = target();
         fs::write(directory.path().join("7/root/tmp/perf-1.map"), "text").unwrap();
         for mut file in [
-            root.open_file("/tmp/perf-1.map", &Expect { owner: Some(getuid().as_raw()), ..STRICT }).unwrap(),
+            root.open_file("/tmp/perf-1.map", &Expect { owner: Owner::User(getuid().as_raw()), ..STRICT }).unwrap(),
             root.open_tmp_file("perf-1.map", &STRICT).unwrap(),
         ] {
             let mut text = String::new();
@@ -265,13 +280,27 @@ mod tests {
         let path = directory.path().join("7/root/tmp/theirs");
         fs::write(&path, "").unwrap();
         std::os::unix::fs::chown(&path, Some(1234), None).unwrap();
-        let expect = |owner| Expect { owner: Some(owner), ..STRICT };
+        let expect = |owner| Expect { owner: Owner::UserOrRoot(owner), ..STRICT };
         let error = root.open_tmp_file("theirs", &expect(4321)).unwrap_err();
         assert!(matches!(error, TargetFileError::WrongOwner { owner: 1234, expected: 4321, .. }), "{error}");
         assert!(root.remove_tmp_file("theirs", 4321).is_err());
         root.open_tmp_file("theirs", &expect(1234)).unwrap();
         root.remove_tmp_file("theirs", 1234).unwrap();
         assert!(!root.tmp_has("theirs"));
+    }
+
+    #[test]
+    fn a_file_of_root_is_trusted_unless_the_owner_is_strict() {
+        for (owner, uid, refused) in [
+            (Owner::Anyone, 9, None),
+            (Owner::UserOrRoot(5), 5, None),
+            (Owner::UserOrRoot(5), 0, None),
+            (Owner::UserOrRoot(5), 9, Some(5)),
+            (Owner::User(5), 5, None),
+            (Owner::User(5), 0, Some(5)),
+        ] {
+            assert_eq!(owner.refuses(uid), refused, "{owner:?} {uid}");
+        }
     }
 
     #[test]

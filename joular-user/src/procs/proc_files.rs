@@ -9,7 +9,7 @@ use std::{
 
 use super::{
     containers, java,
-    namespaces::{Expect, Links, TargetRoot},
+    namespaces::{Expect, Links, Owner, TargetRoot},
 };
 use crate::{
     events::{ProcessInfo, Runtime},
@@ -23,7 +23,7 @@ const MAX_FILE: u64 = 64 * 1024;
 /// Of the memory map of a process whose runtime is not known.
 const MAX_MAPS: u64 = 4 << 20;
 /// Clock ticks of `/proc/PID/stat`: 100 per second on every Linux port (USER_HZ).
-const TICK_NS: u64 = 10_000_000;
+pub const TICK_NS: u64 = 10_000_000;
 
 /// The /proc of the host.
 #[derive(Clone, Debug)]
@@ -100,7 +100,7 @@ impl ProcFiles {
             return None;
         }
         let path = Path::new(launcher).parent()?.parent()?.join("release");
-        let expect = Expect { links: Links::WithinRoot, owner: None, max_bytes: MAX_FILE };
+        let expect = Expect { links: Links::WithinRoot, owner: Owner::Anyone, max_bytes: MAX_FILE };
         let file = TargetRoot::open(&self.root, pid).ok()?.open_file(path.to_str()?, &expect).ok()?;
         let mut text = Vec::new();
         file.take(MAX_FILE).read_to_end(&mut text).ok()?;
@@ -127,15 +127,15 @@ impl ProcFiles {
     }
 }
 
-struct Stat {
-    comm: String,
-    parent: Pid,
-    start_ticks: u64,
+pub(super) struct Stat {
+    pub(super) comm: String,
+    pub(super) parent: Pid,
+    pub(super) start_ticks: u64,
 }
 
 /// `pid (comm) state ppid … starttime …`: the name may itself hold spaces and
 /// parentheses, so the last `)` ends it (proc(5)).
-fn parse_stat(text: &str) -> Option<Stat> {
+pub(super) fn parse_stat(text: &str) -> Option<Stat> {
     let (open, close) = (text.find('(')?, text.rfind(')')?);
     let fields: Vec<&str> = text.get(close + 1..)?.split_whitespace().collect();
     Some(Stat {

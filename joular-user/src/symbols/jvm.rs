@@ -176,7 +176,8 @@ impl GeneratedCode {
         if !error.is_final() && self.failures < MAX_FAILURES {
             return false;
         }
-        self.source = if self.file_was_there { Source::File } else { Source::None };
+        let is_obstacle = matches!(error, AttachError::UntrustedMap { .. });
+        self.source = if self.file_was_there && !is_obstacle { Source::File } else { Source::None };
         !matches!(error, AttachError::Exited { .. })
     }
 

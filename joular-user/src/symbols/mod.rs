@@ -320,7 +320,7 @@ impl Symbolizer {
             Err(RequestError::Attach(error)) => code
                 .failed(&error, cost, now)
                 .then(|| format!("{error}; its compiled methods stay {}", Marker::Unresolved.name())),
-            Err(RequestError::File { source, .. }) if source.is_not_found() && code.source == Source::File => {
+            Err(error) if error.is_absent() && code.source == Source::File => {
                 code.ended(cost, now);
                 None
             }

@@ -10,14 +10,15 @@ use std::{
 use super::{
     jvm::{GeneratedCode, Source},
     native::{FileKey, NativeSymbols},
-    requests::{ProcessKey, Request, file_name},
+    requests::{ProcessKey, Request},
 };
 use crate::{
     events::{ProcessInfo, Runtime},
     procs::{
-        attach::Target,
+        attach::{Target, protocol::perf_map_name},
         maps::{Mapping, MappingKind, Maps},
-        namespaces::{Expect, Links, TargetRoot, open_mapped},
+        namespaces::{Expect, Links, Owner, TargetRoot, open_mapped},
+        proc_files::TICK_NS,
     },
     units::{Address, Pid},
 };
@@ -64,6 +65,7 @@ impl Process {
             namespace_pid: if info.namespace_pid == 0 { info.pid.0 } else { info.namespace_pid },
             uid: info.uid,
             gid: info.gid,
+            start_ticks: info.start_boottime_ns / TICK_NS,
             proc_root: proc_root.to_owned(),
         };
         let root = TargetRoot::open(proc_root, info.pid).ok().map(Arc::new);
@@ -150,7 +152,7 @@ impl Process {
     }
 
     fn map_file(&self) -> String {
-        file_name(self.target.namespace_pid)
+        perf_map_name(self.target.namespace_pid)
     }
 
     pub fn place(&mut self, address: Address, proc_root: &Path, native: &mut NativeSymbols) -> Place {
@@ -184,7 +186,7 @@ impl Process {
         if NO_FILES.iter().any(|prefix| path.starts_with(prefix)) {
             return None;
         }
-        let expect = Expect { links: Links::WithinRoot, owner: None, max_bytes: MAX_ELF_BYTES };
+        let expect = Expect { links: Links::WithinRoot, owner: Owner::Anyone, max_bytes: MAX_ELF_BYTES };
         let by_name = match mapping.kind {
             MappingKind::File => self.root.as_ref().and_then(|root| root.open_file(path, &expect).ok()),
             _ => None,

@@ -9,15 +9,18 @@ use std::{
         mpsc::{Receiver, Sender, channel},
     },
     thread,
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
+
+use rustix::time::{ClockId, clock_gettime};
 
 use super::perf_map::PerfMap;
 use crate::{
     clock::monotonic_now,
     procs::{
-        attach::{AttachError, Target, request_perf_map},
-        namespaces::{Expect, Links, TargetFileError, TargetRoot},
+        attach::{AttachError, Target, protocol::perf_map_name, request_perf_map},
+        namespaces::{Expect, Links, Owner, TargetFileError, TargetRoot},
+        proc_files::TICK_NS,
     },
     units::{MonotonicNs, Pid},
 };
@@ -26,6 +29,8 @@ use crate::{
 const MAX_RUNNING: usize = 2;
 /// Read of one perf map.
 const MAX_FILE_BYTES: u64 = 128 << 20;
+/// File times come from a coarser clock than ours.
+const CLOCK_SLACK: Duration = Duration::from_secs(1);
 
 /// A process: its pid and its start.
 pub type ProcessKey = (Pid, u64);
@@ -58,11 +63,23 @@ pub enum RequestError {
     File { pid: Pid, source: TargetFileError },
     #[error("reading the perf map of process {pid}: {source}")]
     Read { pid: Pid, source: std::io::Error },
+    #[error(
+        "reading the perf map of process {pid}: the JVM said that it wrote it, but /tmp/{name} is empty or older than that: remove it"
+    )]
+    NotWritten { pid: Pid, name: String },
+    #[error("reading the perf map of process {pid}: /tmp/{name} is older than the process: not believed: remove it")]
+    Outdated { pid: Pid, name: String },
 }
 
-/// Name of a process's perf map in its `/tmp`.
-pub fn file_name(namespace_pid: u32) -> String {
-    format!("perf-{namespace_pid}.map")
+impl RequestError {
+    /// There is no map of this process (yet).
+    pub fn is_absent(&self) -> bool {
+        match self {
+            Self::File { source, .. } => source.is_not_found(),
+            Self::Outdated { .. } => true,
+            _ => false,
+        }
+    }
 }
 
 /// The requests under way.
@@ -121,26 +138,45 @@ impl Requests {
 
 fn run(request: &Request) -> Finished {
     let begun = Instant::now();
+    let asked = SystemTime::now();
     let attached = match &request.helper {
         Some(helper) => request_perf_map(&request.target, helper).map(drop).map_err(RequestError::from),
         None => Ok(()),
     };
     // What it costs the target is the asking; reading is our own business.
     let cost = begun.elapsed();
-    let result = attached.and_then(|()| read(request));
+    let result = attached.and_then(|()| read(request, asked));
     Finished { process: request.process, cost, taken: monotonic_now(), result }
 }
 
-fn read(request: &Request) -> Result<PerfMap, RequestError> {
-    let pid = request.target.pid;
-    let expect = Expect { links: Links::Refuse, owner: Some(request.target.uid), max_bytes: MAX_FILE_BYTES };
-    let file = request
-        .root
-        .open_tmp_file(&file_name(request.target.namespace_pid), &expect)
-        .map_err(|source| RequestError::File { pid, source })?;
+fn read(request: &Request, asked: SystemTime) -> Result<PerfMap, RequestError> {
+    let (pid, uid) = (request.target.pid, request.target.uid);
+    let name = perf_map_name(request.target.namespace_pid);
+    let was_asked = request.helper.is_some();
+    // What a JVM writes is its own; an agent may have run as root.
+    let owner = if was_asked { Owner::User(uid) } else { Owner::UserOrRoot(uid) };
+    let expect = Expect { links: Links::Refuse, owner, max_bytes: MAX_FILE_BYTES };
+    let file = request.root.open_tmp_file(&name, &expect).map_err(|source| RequestError::File { pid, source })?;
+    let failed = |source| RequestError::Read { pid, source };
+    let data = file.metadata().map_err(failed)?;
+    let written = data.modified().map_err(failed)?;
+    // A map may have been left by another process with the same pid.
+    if was_asked && (written + CLOCK_SLACK < asked || data.len() == 0) {
+        return Err(RequestError::NotWritten { pid, name });
+    }
+    if !was_asked && written + CLOCK_SLACK < started(&request.target) {
+        return Err(RequestError::Outdated { pid, name });
+    }
     // It may have grown since it was checked.
-    PerfMap::read(BufReader::with_capacity(64 << 10, file.take(MAX_FILE_BYTES)))
-        .map_err(|source| RequestError::Read { pid, source })
+    PerfMap::read(BufReader::with_capacity(64 << 10, file.take(MAX_FILE_BYTES))).map_err(failed)
+}
+
+/// When the process was started.
+fn started(target: &Target) -> SystemTime {
+    let now = clock_gettime(ClockId::Boottime);
+    let now = Duration::try_from(now).unwrap_or_default();
+    let age = now.saturating_sub(Duration::from_nanos(target.start_ticks.saturating_mul(TICK_NS)));
+    SystemTime::now().checked_sub(age).unwrap_or(SystemTime::UNIX_EPOCH)
 }
 
 #[cfg(test)]
@@ -154,7 +190,14 @@ mod tests {
         Request {
             process: (Pid(7), 1),
             root: Arc::new(TargetRoot::open(directory, Pid(7)).unwrap()),
-            target: Target { pid: Pid(7), namespace_pid: 3, uid, gid: 0, proc_root: directory.to_owned() },
+            target: Target {
+                pid: Pid(7),
+                namespace_pid: 3,
+                uid,
+                gid: 0,
+                start_ticks: 0,
+                proc_root: directory.to_owned(),
+            },
             helper: helper.map(PathBuf::from),
         }
     }
@@ -178,5 +221,37 @@ mod tests {
         fs::create_dir_all(directory.path().join("7/root/tmp")).unwrap();
         assert!(matches!(run(&request(directory.path(), None)).result, Err(RequestError::File { .. })));
         assert!(matches!(run(&request(directory.path(), Some("/none"))).result, Err(RequestError::Attach(_))));
+    }
+
+    /// A map that was written an hour ago, of a process that started `age` ago.
+    fn read_old(age: Duration, helper: Option<&str>) -> Result<usize, RequestError> {
+        let directory = tempfile::tempdir().unwrap();
+        fs::create_dir_all(directory.path().join("7/root/tmp")).unwrap();
+        let path = directory.path().join("7/root/tmp/perf-3.map");
+        fs::write(&path, "1000 10 a\n").unwrap();
+        let hour = Duration::from_secs(3600);
+        fs::File::open(&path).unwrap().set_modified(SystemTime::now() - hour).unwrap();
+        let mut request = request(directory.path(), helper);
+        let boottime = Duration::try_from(clock_gettime(ClockId::Boottime)).unwrap();
+        request.target.start_ticks = u64::try_from(boottime.saturating_sub(age).as_millis()).unwrap() / 10;
+        read(&request, SystemTime::now()).map(|map| map.len())
+    }
+
+    #[test]
+    fn a_map_of_an_earlier_process_is_not_believed() {
+        let minute = Duration::from_secs(60);
+        let error = read_old(minute, Some("/bin/true")).unwrap_err();
+        assert!(matches!(error, RequestError::NotWritten { .. }) && !error.is_absent(), "{error}");
+        let error = read_old(minute, None).unwrap_err();
+        assert!(matches!(error, RequestError::Outdated { .. }) && error.is_absent(), "{error}");
+    }
+
+    #[test]
+    fn an_empty_map_was_not_written() {
+        let directory = tempfile::tempdir().unwrap();
+        fs::create_dir_all(directory.path().join("7/root/tmp")).unwrap();
+        fs::write(directory.path().join("7/root/tmp/perf-3.map"), "").unwrap();
+        let error = read(&request(directory.path(), Some("/bin/true")), SystemTime::now()).unwrap_err();
+        assert!(matches!(error, RequestError::NotWritten { .. }), "{error}");
     }
 }

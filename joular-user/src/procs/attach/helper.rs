@@ -9,26 +9,25 @@
 //! exactly the rights of the target's user.
 //!
 //! SIGQUIT is how HotSpot is told to open its socket, and it ends any process
-//! that does not expect it. It is sent only if libjvm is mapped, the process
-//! catches the signal and attaching is not switched off (a JVM with that
-//! option would print a thread dump instead), and once at most.
+//! that does not expect it. It is sent only to the very process that was meant
+//! (by its start time), if libjvm is mapped, the process catches the signal and
+//! has HotSpot's thread for it, and attaching is not switched off (a JVM with
+//! that option would print a thread dump instead), and once at most.
 
 use std::{
     ffi::OsString,
-    fs::File,
-    io::{Read as _, Write as _},
+    io::{self, Read as _, Write as _},
     os::{
-        fd::{AsFd, BorrowedFd, OwnedFd},
+        fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd},
         unix::net::UnixStream,
     },
-    path::Path,
     process::ExitCode,
     thread::sleep,
     time::{Duration, Instant},
 };
 
 use rustix::{
-    fs::{AtFlags, FileType, Mode, OFlags, open, openat, statat, unlinkat},
+    fs::{Mode, OFlags, open},
     io::Errno,
     process::{Pid as OsPid, PidfdFlags, Signal, fchdir, pidfd_open, pidfd_send_signal},
     thread::{
@@ -37,16 +36,18 @@ use rustix::{
     },
 };
 
-use super::protocol::{self, MAX_ANSWER_BYTES, Reply, Target, WAITING_FOR_SOCKET};
+use super::{
+    PERF_MAP_COMMAND,
+    place::{MapPlace, Trigger, socket_is_there},
+    protocol::{self, MAX_ANSWER_BYTES, Reply, Target, WAITING_FOR_SOCKET, perf_map_name},
+    state::{Status, check_identity, forbids_signal, read},
+};
 use crate::procs::{maps::Maps, namespaces::TargetRoot};
 
 /// How long a JVM may take to open its socket.
 const SOCKET_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long it may take to answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(6);
-/// Most that is read of a file under /proc.
-const MAX_PROC_BYTES: u64 = 4 << 20;
-
 /// Entry point for `main`: the arguments behind the program's name. Prints one
 /// line of JSON.
 pub fn run_helper(arguments: &[OsString]) -> ExitCode {
@@ -67,7 +68,15 @@ fn ask(target: &Target, command: &str) -> Result<Reply, Reply> {
         protocol::request(command).ok_or_else(|| Reply::Failed { what: "the command has a zero byte in it".into() })?;
     let process = Process::open(target)?;
     become_user(target.uid, target.gid)?;
-    process.connect(target).and_then(|socket| exchange(socket, &request))
+    let mut map = match command {
+        PERF_MAP_COMMAND => Some(MapPlace::prepare(process.tmp()?, perf_map_name(target.namespace_pid), target.uid)?),
+        _ => None,
+    };
+    let reply = process.connect(target).and_then(|socket| exchange(socket, &request))?;
+    if let (Reply::Done { .. }, Some(map)) = (&reply, &mut map) {
+        map.keep();
+    }
+    Ok(reply)
 }
 
 /// Handles on the target, opened with our own rights.
@@ -85,6 +94,7 @@ impl Process {
         let pid = i32::try_from(target.pid.0).ok().and_then(OsPid::from_raw).ok_or(Reply::Exited)?;
         let pidfd = pidfd_open(pid, PidfdFlags::empty()).map_err(|error| because("opening it", error))?;
         let directory = target.proc_root.join(target.pid.to_string());
+        check_identity(&directory, target)?;
         let status = Status::parse(&read(&directory.join("status"))?);
         if status.effective_uid != Some(target.uid) {
             return Err(Reply::WrongUser { actual: status.effective_uid.unwrap_or(u32::MAX) });
@@ -94,16 +104,7 @@ impl Process {
         if !maps.has_libjvm() {
             return Err(Reply::NotAJvm);
         }
-        let options = [read(&directory.join("environ")).unwrap_or_default(), read(&directory.join("cmdline"))?];
-        let forbidden = if protocol::attach_disabled(&[&options[0], &options[1]]) {
-            Some(Reply::Disabled)
-        } else if !status.catches_sigquit {
-            Some(Reply::SignalNotCaught)
-        } else if status.is_stopped {
-            Some(Reply::Stopped)
-        } else {
-            None
-        };
+        let forbidden = forbids_signal(&directory, &status)?;
         let root = TargetRoot::open(&target.proc_root, target.pid).map_err(|error| match error {
             crate::procs::namespaces::TargetFileError::Root { source, .. } => {
                 because("opening its root", Errno::from_io_error(&source).unwrap_or(Errno::IO))
@@ -115,8 +116,12 @@ impl Process {
         Ok(Self { pidfd, root, cwd, forbidden })
     }
 
+    fn tmp(&self) -> Result<BorrowedFd<'_>, Reply> {
+        self.root.tmp().ok_or_else(|| Reply::Failed { what: "it has no /tmp".into() })
+    }
+
     fn connect(&self, target: &Target) -> Result<UnixStream, Reply> {
-        let tmp = self.root.tmp().ok_or_else(|| Reply::Failed { what: "it has no /tmp".into() })?;
+        let tmp = self.tmp()?;
         let socket = format!(".java_pid{}", target.namespace_pid);
         if !socket_is_there(tmp, &socket, target.uid)? {
             if let Some(reply) = &self.forbidden {
@@ -127,8 +132,13 @@ impl Process {
         // A socket is only found by path; relative to the handle, the path
         // cannot lead elsewhere.
         fchdir(tmp).map_err(|error| because("entering its /tmp", error))?;
-        UnixStream::connect(&socket)
-            .map_err(|error| because("connecting to its socket", Errno::from_io_error(&error).unwrap_or(Errno::IO)))
+        let socket = UnixStream::connect(&socket)
+            .map_err(|error| because("connecting to its socket", Errno::from_io_error(&error).unwrap_or(Errno::IO)))?;
+        match listener(&socket) {
+            Ok(pid) if u32::try_from(pid) == Ok(target.pid.0) => Ok(socket),
+            Ok(_) => Err(Reply::UntrustedSocket),
+            Err(error) => Err(because("asking who listens", error)),
+        }
     }
 
     /// Asks HotSpot to open its socket and waits for it.
@@ -159,59 +169,23 @@ fn has_ended(pidfd: &OwnedFd) -> bool {
     poll(&mut [PollFd::new(pidfd, PollFlags::IN)], Some(&now)).is_ok_and(|ready| ready > 0)
 }
 
-/// The file whose presence makes SIGQUIT mean "open the socket". Removed on drop.
-struct Trigger<'a> {
-    directory: BorrowedFd<'a>,
-    name: String,
-}
-
-impl<'a> Trigger<'a> {
-    /// HotSpot looks in its working directory first, and takes no file but its
-    /// own user's: with another one there, SIGQUIT would print a thread dump.
-    fn create(cwd: Option<BorrowedFd<'a>>, tmp: BorrowedFd<'a>, name: String, uid: u32) -> Result<Self, Reply> {
-        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::WRONLY | OFlags::CLOEXEC;
-        let mut last = Errno::NOENT;
-        for directory in cwd.into_iter().chain([tmp]) {
-            let is_ours = match openat(directory, &name, flags, Mode::RUSR | Mode::WUSR) {
-                Ok(_) => true,
-                Err(Errno::EXIST) => false,
-                Err(error) => {
-                    last = error;
-                    continue;
-                }
-            };
-            // One that another caller left or is using serves as well, but is
-            // not ours to remove.
-            let trigger = Self { directory, name: if is_ours { name.clone() } else { String::new() } };
-            let stat = statat(directory, &name, AtFlags::SYMLINK_NOFOLLOW)
-                .map_err(|error| because("looking at its attach file", error))?;
-            if stat.st_uid == uid {
-                return Ok(trigger);
-            }
-            return Err(Reply::Failed {
-                what: format!("its attach file {name} belongs to user {}, not {uid}", stat.st_uid),
-            });
-        }
-        Err(because("creating its attach file", last))
-    }
-}
-
-impl Drop for Trigger<'_> {
-    fn drop(&mut self) {
-        if !self.name.is_empty() {
-            // HotSpot may have removed it itself; nothing else can be done.
-            let _ = unlinkat(self.directory, &self.name, AtFlags::empty());
-        }
-    }
-}
-
-fn socket_is_there(tmp: BorrowedFd<'_>, name: &str, uid: u32) -> Result<bool, Reply> {
-    match statat(tmp, name, AtFlags::SYMLINK_NOFOLLOW) {
-        Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Socket && stat.st_uid == uid => Ok(true),
-        Ok(_) => Err(Reply::UntrustedSocket),
-        Err(Errno::NOENT) => Ok(false),
-        Err(error) => Err(because("looking for its socket", error)),
-    }
+/// Who called `listen` on the other end, as our namespace knows it; 0 if not at all.
+fn listener(socket: &UnixStream) -> Result<i32, Errno> {
+    let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
+    let mut length = libc::socklen_t::try_from(size_of::<libc::ucred>()).map_err(|_| Errno::INVAL)?;
+    // SAFETY: the descriptor is open, and the kernel writes at most `length`
+    // bytes to `peer`, any of which make a valid `ucred`. rustix's wrapper is
+    // no choice: its pid cannot be 0.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_PEERCRED,
+            (&raw mut peer).cast(),
+            &raw mut length,
+        )
+    };
+    if result == 0 { Ok(peer.pid) } else { Err(Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::IO)) }
 }
 
 fn exchange(mut socket: UnixStream, request: &[u8]) -> Result<Reply, Reply> {
@@ -257,7 +231,7 @@ fn become_user(uid: u32, gid: u32) -> Result<(), Reply> {
     set_no_new_privs(true).map_err(|error| because("giving up privileges", error))
 }
 
-fn because(what: &str, error: Errno) -> Reply {
+pub(super) fn because(what: &str, error: Errno) -> Reply {
     match error {
         Errno::SRCH => Reply::Exited,
         Errno::ACCESS | Errno::PERM => Reply::Permission { what: what.to_owned() },
@@ -265,75 +239,35 @@ fn because(what: &str, error: Errno) -> Reply {
     }
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, Reply> {
-    let mut bytes = Vec::new();
-    match File::open(path).and_then(|file| file.take(MAX_PROC_BYTES).read_to_end(&mut bytes)) {
-        Ok(_) => Ok(bytes),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(Reply::Exited),
-        Err(error) => {
-            Err(because(&format!("reading {}", path.display()), Errno::from_io_error(&error).unwrap_or(Errno::IO)))
-        }
-    }
-}
-
-/// What matters of `/proc/PID/status`.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Status {
-    effective_uid: Option<u32>,
-    catches_sigquit: bool,
-    /// By a signal or a tracer: SIGQUIT would wait until our attach file is gone.
-    is_stopped: bool,
-}
-
-impl Status {
-    fn parse(text: &[u8]) -> Self {
-        let mut status = Self::default();
-        for line in String::from_utf8_lossy(text).lines() {
-            if let Some(ids) = line.strip_prefix("Uid:") {
-                status.effective_uid = ids.split_ascii_whitespace().nth(1).and_then(|id| id.parse().ok());
-            } else if let Some(state) = line.strip_prefix("State:") {
-                status.is_stopped = state.trim_start().starts_with(['T', 't']);
-            } else if let Some(mask) = line.strip_prefix("SigCgt:") {
-                let mask = u64::from_str_radix(mask.trim(), 16).unwrap_or(0);
-                // Signal n is bit n - 1; SIGQUIT is 3.
-                status.catches_sigquit = mask & (1 << 2) != 0;
-            }
-        }
-        status
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn check(text: &str, effective_uid: Option<u32>, catches_sigquit: bool) {
-        let is_stopped = text.contains("stopped");
-        assert_eq!(Status::parse(text.as_bytes()), Status { effective_uid, catches_sigquit, is_stopped }, "{text:?}");
-    }
-
-    #[test]
-    fn who_it_runs_as_and_what_it_catches() {
-        check("Name:\tjava\nUid:\t0\t1000\t0\t0\nSigCgt:\t2000000181005ccf\n", Some(1000), true);
-        check("Uid:\t0\t0\t0\t0\nSigCgt:\t0000000000004002\n", Some(0), false);
-        check("State:\tT (stopped)\nUid:\t0\t5\t5\t5\n", Some(5), false);
-        check("State:\tt (tracing stopped)\n", None, false);
-        check("State:\tS (sleeping)\n", None, false);
-        check("Uid:\nSigCgt:\tzz\n", None, false);
-        check("", None, false);
-    }
-
     #[test]
     fn a_process_that_is_no_jvm_gets_no_signal() {
+        let pid = crate::units::Pid(std::process::id());
+        let own = crate::procs::proc_files::ProcFiles::new("/proc").process(pid).unwrap();
         let target = Target {
-            pid: crate::units::Pid(std::process::id()),
+            pid,
+            start_ticks: own.start_boottime_ns / crate::procs::proc_files::TICK_NS,
             namespace_pid: 1,
             uid: rustix::process::geteuid().as_raw(),
             gid: 0,
             proc_root: "/proc".into(),
         };
         assert_eq!(Process::open(&target).map(|_| ()), Err(Reply::NotAJvm));
+        let successor = Target { start_ticks: target.start_ticks + 1, ..target.clone() };
+        assert_eq!(Process::open(&successor).map(|_| ()), Err(Reply::Exited));
         let other = Target { uid: 12345, ..target };
         assert!(matches!(Process::open(&other).map(|_| ()), Err(Reply::WrongUser { .. })));
+    }
+
+    #[test]
+    fn who_listens_is_known() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("socket");
+        let _listening = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        let socket = UnixStream::connect(&path).unwrap();
+        assert_eq!(listener(&socket).ok().and_then(|pid| u32::try_from(pid).ok()), Some(std::process::id()));
     }
 }

@@ -8,12 +8,16 @@
 //! happens to it, the parent waits for [`TOTAL_TIMEOUT`] at most.
 
 pub mod helper;
+mod place;
 pub mod protocol;
+mod state;
 
 use std::{
     io::{self, Read as _},
+    os::unix::process::CommandExt as _,
     path::Path,
     process::{Child, ChildStdout, Command, Stdio},
+    sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -25,12 +29,16 @@ use thiserror::Error;
 
 pub use helper::run_helper;
 pub use protocol::{HELPER_ARGUMENT, Target};
-use protocol::{MAX_ANSWER_BYTES, Reply, WAITING_FOR_SOCKET};
+use protocol::{MAX_ANSWER_BYTES, Reply, WAITING_FOR_END, WAITING_FOR_SOCKET, perf_map_name};
 
 use crate::units::Pid;
 
 /// After this the helper is killed.
 pub const TOTAL_TIMEOUT: Duration = Duration::from_secs(8);
+/// A killed helper is waited for so long.
+const END_TIMEOUT: Duration = Duration::from_millis(500);
+/// Helpers that had not ended by then, because the kernel held them.
+static UNREAPED: Mutex<Vec<Child>> = Mutex::new(Vec::new());
 /// Our own binary, even if its file was replaced since it started.
 pub const OWN_BINARY: &str = "/proc/self/exe";
 /// Diagnostic command that writes `/tmp/perf-PID.map`.
@@ -67,6 +75,10 @@ pub enum AttachError {
     WrongUser { pid: Pid, expected: u32, actual: u32 },
     #[error("attaching to JVM {pid}: what stands at its socket's place is not a socket of its user: not used")]
     UntrustedSocket { pid: Pid },
+    #[error(
+        "attaching to JVM {pid}: at {path} in its root stands {what}, and the JVM would write through it: not asked: remove it"
+    )]
+    UntrustedMap { pid: Pid, path: String, what: String },
     #[error("attaching to JVM {pid}: {what}")]
     Failed { pid: Pid, what: String },
     #[error("starting the attach helper {}: {source}", .helper.display())]
@@ -80,7 +92,7 @@ impl AttachError {
         match self {
             Self::SignalNotCaught { .. } | Self::Stopped { .. } | Self::NotAJvm { .. } => false,
             Self::Helper { .. } | Self::Failed { .. } => false,
-            Self::Timeout { waiting_for, .. } => waiting_for == WAITING_FOR_SOCKET,
+            Self::Timeout { waiting_for, .. } => [WAITING_FOR_SOCKET, WAITING_FOR_END].contains(&&**waiting_for),
             _ => true,
         }
     }
@@ -100,6 +112,7 @@ pub fn request_perf_map(target: &Target, helper: &Path) -> AttachOutcome {
 /// [`TOTAL_TIMEOUT`] at most.
 pub fn jcmd(target: &Target, helper: &Path, command: &str) -> AttachOutcome {
     let failed = |source| AttachError::Helper { helper: helper.to_owned(), source };
+    reap();
     let mut child = Command::new(helper)
         .args(protocol::encode(target, command))
         .env_clear()
@@ -107,15 +120,18 @@ pub fn jcmd(target: &Target, helper: &Path, command: &str) -> AttachOutcome {
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
+        // An interrupt from the terminal is for us: the helper cleans up behind itself.
+        .process_group(0)
         .spawn()
         .map_err(failed)?;
     let answer = match child.stdout.take() {
         Some(stdout) => read_until(stdout, Instant::now() + TOTAL_TIMEOUT),
         None => Ok(None),
     };
-    end(&mut child);
+    let has_ended = end(child);
     match answer.map_err(failed)? {
         Some(line) => outcome(target, command, &line),
+        None if !has_ended => Err(AttachError::Timeout { pid: target.pid, waiting_for: WAITING_FOR_END.into() }),
         None => Err(AttachError::Timeout { pid: target.pid, waiting_for: "the attach helper".into() }),
     }
 }
@@ -143,11 +159,28 @@ fn read_until(mut stdout: ChildStdout, deadline: Instant) -> io::Result<Option<V
     }
 }
 
-fn end(child: &mut Child) {
-    // It has closed its output or is out of time: either way it is done for,
-    // and both calls only fail if it is gone already.
+/// Kills the helper and waits a moment for its end; says whether it came.
+fn end(mut child: Child) -> bool {
+    // It has closed its output or is out of time: either way it is done for.
+    // This only fails if it is gone already.
     let _ = child.kill();
-    let _ = child.wait();
+    let deadline = Instant::now() + END_TIMEOUT;
+    let mut pause = Duration::from_micros(100);
+    while matches!(child.try_wait(), Ok(None)) {
+        if Instant::now() >= deadline {
+            // Within a system call that no signal ends: a file system that hangs.
+            UNREAPED.lock().unwrap_or_else(PoisonError::into_inner).push(child);
+            return false;
+        }
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(20));
+    }
+    true
+}
+
+/// Takes note of the end of helpers that were given up.
+fn reap() {
+    UNREAPED.lock().unwrap_or_else(PoisonError::into_inner).retain_mut(|child| matches!(child.try_wait(), Ok(None)));
 }
 
 fn outcome(target: &Target, command: &str, line: &[u8]) -> AttachOutcome {
@@ -173,6 +206,9 @@ fn outcome(target: &Target, command: &str, line: &[u8]) -> AttachOutcome {
         Reply::Timeout { waiting_for } => AttachError::Timeout { pid, waiting_for },
         Reply::Permission { what } => AttachError::Permission { pid, what },
         Reply::UntrustedSocket => AttachError::UntrustedSocket { pid },
+        Reply::UntrustedMap { what } => {
+            AttachError::UntrustedMap { pid, path: format!("/tmp/{}", perf_map_name(target.namespace_pid)), what }
+        }
         Reply::Failed { what } => AttachError::Failed { pid, what },
     })
 }
@@ -182,7 +218,7 @@ mod tests {
     use super::*;
 
     fn target() -> Target {
-        Target { pid: Pid(1), namespace_pid: 1, uid: 0, gid: 0, proc_root: "/proc".into() }
+        Target { pid: Pid(1), namespace_pid: 1, uid: 0, gid: 0, start_ticks: 0, proc_root: "/proc".into() }
     }
 
     fn check(reply: &Reply, expected: &str) {
@@ -204,6 +240,7 @@ mod tests {
         check(&Reply::Disabled, "-XX:+DisableAttachMechanism");
         check(&Reply::WrongUser { actual: 7 }, "runs as user 7, not 0");
         check(&Reply::SignalNotCaught, "does not catch SIGQUIT");
+        check(&Reply::UntrustedMap { what: "a FIFO".into() }, "at /tmp/perf-1.map in its root stands a FIFO");
     }
 
     #[test]
@@ -217,6 +254,19 @@ mod tests {
         let mut child = Command::new("sleep").arg("60").stdout(Stdio::piped()).spawn().unwrap();
         let deadline = Instant::now() + Duration::from_millis(30);
         assert_eq!(read_until(child.stdout.take().unwrap(), deadline).unwrap(), None);
-        end(&mut child);
+        assert!(end(child));
+    }
+
+    #[test]
+    fn a_helper_that_was_given_up_is_reaped_later() {
+        let child = Command::new("true").spawn().unwrap();
+        let pid = child.id();
+        UNREAPED.lock().unwrap().push(child);
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while UNREAPED.lock().unwrap().iter().any(|child| child.id() == pid) {
+            assert!(Instant::now() < deadline);
+            reap();
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 }

@@ -18,6 +18,14 @@ pub const MAX_ANSWER_BYTES: u64 = 64 << 10;
 /// What a JVM that never opens its socket is waited for.
 pub const WAITING_FOR_SOCKET: &str = "its socket";
 
+/// For the helper, which was killed and has not ended.
+pub const WAITING_FOR_END: &str = "the end of the attach helper";
+
+/// Name in `/tmp` of the perf map of a process with this pid in its namespace.
+pub fn perf_map_name(namespace_pid: u32) -> String {
+    format!("perf-{namespace_pid}.map")
+}
+
 /// The JVM that is asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
@@ -27,6 +35,9 @@ pub struct Target {
     pub namespace_pid: u32,
     pub uid: u32,
     pub gid: u32,
+    /// When it was started, as field 22 of `/proc/PID/stat` has it: with the
+    /// pid, the identity of the process.
+    pub start_ticks: u64,
     pub proc_root: PathBuf,
 }
 
@@ -57,6 +68,10 @@ pub enum Reply {
         what: String,
     },
     UntrustedSocket,
+    /// What stands where the JVM would write its perf map.
+    UntrustedMap {
+        what: String,
+    },
     Failed {
         what: String,
     },
@@ -70,6 +85,7 @@ pub fn encode(target: &Target, command: &str) -> Vec<OsString> {
     push("--ns-pid", target.namespace_pid.to_string().into());
     push("--uid", target.uid.to_string().into());
     push("--gid", target.gid.to_string().into());
+    push("--start-ticks", target.start_ticks.to_string().into());
     push("--proc-root", target.proc_root.clone().into());
     push("--command", command.into());
     arguments
@@ -81,8 +97,8 @@ pub fn decode(arguments: &[OsString]) -> Option<(Target, String)> {
         Some(first) if first == HELPER_ARGUMENT => &arguments[1..],
         _ => arguments,
     };
-    let (mut pid, mut namespace_pid, mut uid, mut gid, mut proc_root, mut command) =
-        (None, None, None, None, None, None);
+    let (mut pid, mut namespace_pid, mut uid, mut gid, mut start_ticks, mut proc_root, mut command) =
+        (None, None, None, None, None, None, None);
     for pair in arguments.chunks(2) {
         let [name, value] = pair else { return None };
         let number = || value.to_str()?.parse::<u32>().ok();
@@ -91,6 +107,7 @@ pub fn decode(arguments: &[OsString]) -> Option<(Target, String)> {
             "--ns-pid" => namespace_pid = Some(number()?),
             "--uid" => uid = Some(number()?),
             "--gid" => gid = Some(number()?),
+            "--start-ticks" => start_ticks = Some(value.to_str()?.parse().ok()?),
             "--proc-root" => proc_root = Some(PathBuf::from(value)),
             "--command" => command = Some(value.to_str()?.to_owned()),
             _ => return None,
@@ -101,6 +118,7 @@ pub fn decode(arguments: &[OsString]) -> Option<(Target, String)> {
         namespace_pid: namespace_pid?,
         uid: uid?,
         gid: gid?,
+        start_ticks: start_ticks?,
         proc_root: proc_root.unwrap_or_else(|| "/proc".into()),
     };
     Some((target, command?))
@@ -147,8 +165,8 @@ mod tests {
 
     #[test]
     fn arguments_survive_the_way_to_the_helper() {
-        let target =
-            Target { pid: Pid(12), namespace_pid: 1, uid: 1000, gid: 1001, proc_root: PathBuf::from("/host proc") };
+        let proc_root = PathBuf::from("/host proc");
+        let target = Target { pid: Pid(12), namespace_pid: 1, uid: 1000, gid: 1001, start_ticks: 1 << 40, proc_root };
         let arguments = encode(&target, "VM.version");
         assert_eq!(decode(&arguments), Some((target.clone(), "VM.version".to_owned())));
         assert_eq!(decode(&arguments[1..]), Some((target, "VM.version".to_owned())));
