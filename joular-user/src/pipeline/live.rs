@@ -270,7 +270,7 @@ impl Run<'_> {
             match decoded {
                 Ok(Record::Stack { pid, stack }) => self.stack_arrived(pid, stack)?,
                 Ok(Record::Lifecycle(event)) => {
-                    if let Some(change) = self.live.registry.lifecycle(&event) {
+                    for change in self.live.registry.lifecycle(&event) {
                         self.changed(change)?;
                     }
                 }
@@ -293,6 +293,11 @@ impl Run<'_> {
     fn changed(&mut self, change: Change) -> Result<(), LiveError> {
         match change {
             Change::Found(process) => self.found(&process),
+            Change::Executed(process) => {
+                // Nothing that was known of the program before holds.
+                self.forget(&process);
+                self.found(&process)
+            }
             Change::Ended(process) => {
                 self.live.banks.remove_target(process.pid);
                 self.forget(&process);

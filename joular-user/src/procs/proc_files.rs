@@ -3,9 +3,11 @@
 
 use std::{
     fs::{self, File},
-    io::Read as _,
+    io::{self, Read as _},
     path::{Path, PathBuf},
 };
+
+use rustix::io::Errno;
 
 use super::{
     containers, java,
@@ -53,6 +55,20 @@ impl ProcFiles {
     pub fn comm(&self, pid: Pid) -> Option<String> {
         let bytes = self.read(pid, "comm", 64)?;
         Some(String::from_utf8_lossy(&bytes).trim_end_matches('\n').to_owned())
+    }
+
+    /// Whether the process that started then is still there; if that cannot be
+    /// told, it is.
+    pub fn is_there(&self, pid: Pid, start_boottime_ns: u64) -> bool {
+        let mut text = Vec::new();
+        let read = File::open(self.path(pid, "stat")).and_then(|file| file.take(MAX_FILE).read_to_end(&mut text));
+        match read {
+            Ok(_) => parse_stat(&String::from_utf8_lossy(&text))
+                .is_none_or(|stat| stat.start_ticks.saturating_mul(TICK_NS) == start_boottime_ns),
+            Err(error) => {
+                error.kind() != io::ErrorKind::NotFound && error.raw_os_error() != Some(Errno::SRCH.raw_os_error())
+            }
+        }
     }
 
     /// All that is to be known about a process.

@@ -2,37 +2,67 @@
 //!
 //! The kernel tells of executions, renames and ends; /proc tells the rest.
 //! A process that ended is kept for one more window, in which its last time
-//! and samples arrive, and only then finished.
+//! and samples arrive, and only then finished. Events can be lost and pids are
+//! reused: a process is its pid and its start, and now and then /proc is asked
+//! whether everything is as it seems.
+//!
+//! A child that was only forked is not looked at: most execute something else
+//! at once. It is a target when it executes something that matches, or when
+//! it has lived for a while.
+
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 
-use super::{proc_files::ProcFiles, selection::Selection};
+use super::{
+    proc_files::{ProcFiles, TICK_NS},
+    selection::Selection,
+};
 use crate::{
+    clock,
     events::{
         ProcessInfo, Runtime, ThreadTime,
         decode::{Lifecycle, LifecycleKind, comm_text},
     },
-    units::Pid,
+    units::{MonotonicNs, Pid},
 };
 
-/// How many windows a process may take to load libjvm after it was found.
-const RUNTIME_CHECKS: u32 = 30;
+/// Ages in windows at which a process is looked at for a libjvm loaded late.
+const RUNTIME_CHECKS: [u32; 6] = [1, 2, 4, 8, 16, 30];
+/// After so many windows all is compared with /proc.
+const WINDOWS_BETWEEN_SCANS: u64 = 30;
+/// A forked child that has not executed anything for so long probably never will.
+const CANDIDATE_AGE_NS: u64 = 100_000_000;
 
 /// What changed about a target.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
     /// A new target, or news of a known one; `is_target` may have become false.
     Found(Box<ProcessInfo>),
+    /// A known target runs another program now, or the same one anew.
+    Executed(Box<ProcessInfo>),
     /// A target ended and its last window is over.
-    Ended(ProcessInfo),
+    Ended(Box<ProcessInfo>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    Target,
+    /// A child of the profiler.
+    Own,
+    /// A target that has become something else.
+    Dismissed,
 }
 
 #[derive(Clone, Debug)]
-struct Target {
+struct Entry {
     info: ProcessInfo,
+    role: Role,
     /// Window boundaries passed since it ended.
     ended: Option<u32>,
-    runtime_checks: u32,
+    /// Window boundaries passed since it was found.
+    windows: u32,
 }
 
 #[derive(Debug)]
@@ -40,14 +70,24 @@ pub struct Registry {
     proc_files: ProcFiles,
     selection: Selection,
     profiler: Pid,
-    targets: BTreeMap<Pid, Target>,
+    entries: BTreeMap<Pid, Entry>,
+    /// Forked children that match so far, and since when.
+    candidates: BTreeMap<Pid, MonotonicNs>,
+    windows: u64,
     ever_matched: bool,
 }
 
 impl Registry {
     pub fn new(proc_files: ProcFiles, selection: Selection) -> Self {
-        let profiler = Pid(std::process::id());
-        Self { proc_files, selection, profiler, targets: BTreeMap::new(), ever_matched: false }
+        Self {
+            proc_files,
+            selection,
+            profiler: Pid(std::process::id()),
+            entries: BTreeMap::new(),
+            candidates: BTreeMap::new(),
+            windows: 0,
+            ever_matched: false,
+        }
     }
 
     /// Whether any process matched since the start.
@@ -56,56 +96,113 @@ impl Registry {
     }
 
     pub fn target(&self, pid: Pid) -> Option<&ProcessInfo> {
-        self.targets.get(&pid).map(|target| &target.info)
+        self.entries.get(&pid).filter(|entry| entry.role == Role::Target).map(|entry| &entry.info)
     }
 
     pub fn targets(&self) -> impl Iterator<Item = &ProcessInfo> {
-        self.targets.values().map(|target| &target.info)
+        self.entries.values().filter(|entry| entry.role == Role::Target).map(|entry| &entry.info)
     }
 
     /// Finds the targets that are already running.
     pub fn scan(&mut self) -> Vec<Change> {
         let pids = self.proc_files.pids();
-        pids.into_iter().filter_map(|pid| self.consider(pid, None)).collect()
+        pids.into_iter().flat_map(|pid| self.consider(pid, None)).collect()
     }
 
     /// Takes news from the kernel.
-    pub fn lifecycle(&mut self, event: &Lifecycle) -> Option<Change> {
-        match event.kind {
-            LifecycleKind::Exec => self.executed(event),
-            LifecycleKind::Rename if event.pid.0 == event.tid.0 => self.renamed(event),
-            LifecycleKind::Fork { .. } => self.consider(event.pid, Some(&event.comm)),
-            LifecycleKind::ProcessEnd => {
-                if let Some(target) = self.targets.get_mut(&event.pid) {
-                    target.ended = Some(0);
-                }
-                None
-            }
-            LifecycleKind::Rename => None,
+    pub fn lifecycle(&mut self, event: &Lifecycle) -> Vec<Change> {
+        let mut changes = Vec::new();
+        if self.is_late(event, &mut changes) {
+            return changes;
         }
+        match event.kind {
+            LifecycleKind::Exec => changes.extend(self.executed(event)),
+            LifecycleKind::Rename if event.pid.0 == event.tid.0 => changes.extend(self.renamed(event)),
+            LifecycleKind::Fork { parent } => changes.extend(self.forked(event, parent)),
+            LifecycleKind::ProcessEnd => {
+                self.candidates.remove(&event.pid);
+                if let Some(entry) = self.entries.get_mut(&event.pid) {
+                    entry.ended = entry.ended.or(Some(0));
+                }
+            }
+            LifecycleKind::Rename => {}
+        }
+        changes
     }
 
-    fn executed(&mut self, event: &Lifecycle) -> Option<Change> {
-        if !self.targets.contains_key(&event.pid) {
+    /// Whether an event is of an earlier process with a known pid. One of a
+    /// later process means that the known one has ended, unnoticed.
+    fn is_late(&mut self, event: &Lifecycle, changes: &mut Vec<Change>) -> bool {
+        let start = whole_ticks(event.start_boottime_ns);
+        // The last thread of a process need not be its first.
+        if start == 0 || event.pid.0 != event.tid.0 {
+            return false;
+        }
+        let Some(known) = self.entries.get(&event.pid).map(|entry| entry.info.start_boottime_ns) else { return false };
+        if start > known {
+            changes.extend(self.finish(event.pid));
+        }
+        start < known
+    }
+
+    fn finish(&mut self, pid: Pid) -> Option<Change> {
+        self.entries.remove(&pid).map(|entry| Change::Ended(Box::new(entry.info)))
+    }
+
+    fn is_running(&self, pid: Pid) -> bool {
+        self.entries.get(&pid).is_some_and(|entry| entry.ended.is_none())
+    }
+
+    fn forked(&mut self, event: &Lifecycle, parent: Pid) -> Vec<Change> {
+        // Whoever had this pid is gone.
+        let mut changes: Vec<Change> = self.finish(event.pid).into_iter().collect();
+        if parent == self.profiler {
+            let info = ProcessInfo {
+                pid: event.pid,
+                start_boottime_ns: whole_ticks(event.start_boottime_ns),
+                parent,
+                comm: event.comm.clone(),
+                ..ProcessInfo::default()
+            };
+            changes.extend(self.insert(info, Role::Own));
+        } else if self.selection.matches(event.pid, &event.comm) {
+            self.candidates.insert(event.pid, event.time);
+        }
+        changes
+    }
+
+    fn executed(&mut self, event: &Lifecycle) -> Vec<Change> {
+        self.candidates.remove(&event.pid);
+        if !self.is_running(event.pid) {
             return self.consider(event.pid, Some(&event.comm));
         }
-        if self.selection.matches(event.pid, &event.comm) {
-            return self.refresh(event.pid);
+        let is_match = self.selection.matches(event.pid, &event.comm);
+        let read = is_match.then(|| self.read_again(event.pid)).flatten();
+        let Some(entry) = self.entries.get_mut(&event.pid).filter(|entry| entry.role == Role::Target) else {
+            return Vec::new();
+        };
+        if is_match {
+            // If it has gone already, its name is all that is known.
+            entry.info = read.unwrap_or_else(|| ProcessInfo { comm: event.comm.clone(), ..entry.info.clone() });
+            entry.windows = 0;
+            return vec![Change::Executed(Box::new(entry.info.clone()))];
         }
-        // A child that a target forked to run something else.
-        let target = self.targets.remove(&event.pid)?;
-        let info = ProcessInfo { is_target: false, comm: event.comm.clone(), ..target.info };
-        Some(Change::Found(Box::new(info)))
+        entry.role = Role::Dismissed;
+        entry.ended = Some(0);
+        entry.info = ProcessInfo { is_target: false, comm: event.comm.clone(), ..entry.info.clone() };
+        vec![Change::Found(Box::new(entry.info.clone()))]
     }
 
-    fn renamed(&mut self, event: &Lifecycle) -> Option<Change> {
-        match self.targets.get_mut(&event.pid) {
-            Some(target) if target.info.comm != event.comm => {
-                target.info.comm.clone_from(&event.comm);
-                Some(Change::Found(Box::new(target.info.clone())))
+    fn renamed(&mut self, event: &Lifecycle) -> Vec<Change> {
+        if !self.is_running(event.pid) {
+            return self.consider(event.pid, Some(&event.comm));
+        }
+        match self.entries.get_mut(&event.pid) {
+            Some(entry) if entry.role == Role::Target && entry.info.comm != event.comm => {
+                entry.info.comm.clone_from(&event.comm);
+                vec![Change::Found(Box::new(entry.info.clone()))]
             }
-            Some(_) => None,
-            None => self.consider(event.pid, Some(&event.comm)),
+            _ => Vec::new(),
         }
     }
 
@@ -117,140 +214,134 @@ impl Registry {
         }
         let mut changes = Vec::new();
         for thread in threads {
-            if self.targets.contains_key(&thread.pid) {
+            if self.entries.contains_key(&thread.pid) {
                 continue;
             }
-            changes.extend(self.consider(thread.pid, None).or_else(|| self.vanished(thread)));
+            let found = self.consider(thread.pid, None);
+            changes.extend(if found.is_empty() { self.vanished(thread) } else { found });
         }
         changes
     }
 
-    fn vanished(&mut self, thread: &ThreadTime) -> Option<Change> {
+    fn vanished(&mut self, thread: &ThreadTime) -> Vec<Change> {
+        if thread.pid == self.profiler {
+            return Vec::new();
+        }
         let info = ProcessInfo {
             pid: thread.pid,
-            start_boottime_ns: thread.start_boottime_ns,
+            start_boottime_ns: whole_ticks(thread.start_boottime_ns),
             comm: comm_text(&thread.comm),
             ..ProcessInfo::default()
         };
-        let change = self.insert(info);
-        if let Some(target) = self.targets.get_mut(&thread.pid) {
-            target.ended = Some(0);
+        let changes = self.insert(info, Role::Target);
+        if let Some(entry) = self.entries.get_mut(&thread.pid) {
+            entry.ended = Some(0);
         }
-        change
+        changes
     }
 
-    fn consider(&mut self, pid: Pid, comm: Option<&str>) -> Option<Change> {
-        if pid == self.profiler || self.targets.get(&pid).is_some_and(|target| target.ended.is_none()) {
-            return None;
+    fn consider(&mut self, pid: Pid, comm: Option<&str>) -> Vec<Change> {
+        if pid == self.profiler || self.is_running(pid) {
+            return Vec::new();
         }
-        let read;
-        let comm = match comm {
-            Some(comm) => comm,
-            None => {
-                read = self.proc_files.comm(pid)?;
-                &read
-            }
+        let matches = match comm {
+            Some(comm) => self.selection.matches(pid, comm),
+            None => self.proc_files.comm(pid).is_some_and(|comm| self.selection.matches(pid, &comm)),
         };
-        if !self.selection.matches(pid, comm) {
-            return None;
-        }
-        let info = self.proc_files.process(pid)?;
-        self.insert(info)
+        let Some(info) = matches.then(|| self.proc_files.process(pid)).flatten() else { return Vec::new() };
+        self.candidates.remove(&pid);
+        // The first process of a namespace is made the parent of orphans.
+        let is_own = info.parent == self.profiler && self.profiler != Pid(1);
+        self.insert(info, if is_own { Role::Own } else { Role::Target })
     }
 
-    fn insert(&mut self, info: ProcessInfo) -> Option<Change> {
-        if info.pid == self.profiler {
-            return None;
+    fn insert(&mut self, info: ProcessInfo, role: Role) -> Vec<Change> {
+        let pid = info.pid;
+        let is_another = |entry: &Entry| entry.info.start_boottime_ns != info.start_boottime_ns;
+        let mut changes = Vec::new();
+        if self.entries.get(&pid).is_some_and(is_another) {
+            changes.extend(self.finish(pid));
         }
-        let info = ProcessInfo { is_target: true, ..info };
-        self.ever_matched = true;
-        self.targets.insert(info.pid, Target { info: info.clone(), ended: None, runtime_checks: 0 });
-        Some(Change::Found(Box::new(info)))
+        self.ever_matched |= role == Role::Target;
+        let info = ProcessInfo { is_target: role == Role::Target, ..info };
+        changes.push(Change::Found(Box::new(info.clone())));
+        self.entries.insert(pid, Entry { info, role, ended: None, windows: 0 });
+        changes
     }
 
-    fn refresh(&mut self, pid: Pid) -> Option<Change> {
+    /// What /proc says now of a known target, if that is still there.
+    fn read_again(&self, pid: Pid) -> Option<ProcessInfo> {
+        let known = &self.entries.get(&pid)?.info;
         let read = self.proc_files.process(pid)?;
-        let target = self.targets.get_mut(&pid)?;
-        let info = ProcessInfo { is_target: true, ..read };
-        target.runtime_checks = 0;
-        if target.info == info {
-            return None;
-        }
-        target.info = info.clone();
-        Some(Change::Found(Box::new(info)))
+        (read.start_boottime_ns == known.start_boottime_ns).then_some(ProcessInfo { is_target: true, ..read })
     }
 
     /// A window is over: finishes who ended a window ago, and looks again at
     /// young processes that may have become JVMs.
     pub fn end_of_window(&mut self) -> Vec<Change> {
-        let mut changes = Vec::new();
-        let mut young = Vec::new();
-        for (pid, target) in &mut self.targets {
-            if let Some(windows) = &mut target.ended {
-                *windows += 1;
-            } else if target.info.runtime == Runtime::Native && target.runtime_checks < RUNTIME_CHECKS {
-                target.runtime_checks += 1;
-                young.push((*pid, target.runtime_checks));
-            }
+        self.windows += 1;
+        let mut changes = self.settled_candidates();
+        changes.extend(self.become_jvms());
+        if self.windows.is_multiple_of(WINDOWS_BETWEEN_SCANS) {
+            self.find_lost_ends();
+            changes.extend(self.scan());
         }
-        for (pid, checks) in young {
-            changes.extend(self.refresh(pid));
-            if let Some(target) = self.targets.get_mut(&pid) {
-                target.runtime_checks = checks;
-            }
-        }
-        self.targets.retain(|_, target| {
-            let over = target.ended.is_some_and(|windows| windows >= 2);
+        self.entries.retain(|_, entry| {
+            let windows = entry.ended.map(|windows| windows + 1);
+            entry.ended = windows;
+            let over = windows.is_some_and(|windows| windows >= 2);
             if over {
-                changes.push(Change::Ended(target.info.clone()));
+                changes.push(Change::Ended(Box::new(entry.info.clone())));
             }
             !over
         });
         changes
     }
+
+    /// Forked children that stay what they are.
+    fn settled_candidates(&mut self) -> Vec<Change> {
+        let now = clock::monotonic_now();
+        let is_settled = |since: &MonotonicNs| now.since(*since) >= CANDIDATE_AGE_NS;
+        let settled: Vec<Pid> =
+            self.candidates.iter().filter(|(_, since)| is_settled(since)).map(|(pid, _)| *pid).collect();
+        self.candidates.retain(|_, since| !is_settled(since));
+        settled.into_iter().flat_map(|pid| self.consider(pid, None)).collect()
+    }
+
+    /// Native processes that have loaded libjvm.
+    fn become_jvms(&mut self) -> Vec<Change> {
+        let mut due = Vec::new();
+        for (pid, entry) in &mut self.entries {
+            entry.windows = entry.windows.saturating_add(1);
+            let may_become = entry.role == Role::Target && entry.ended.is_none();
+            if may_become && entry.info.runtime == Runtime::Native && RUNTIME_CHECKS.contains(&entry.windows) {
+                due.push(*pid);
+            }
+        }
+        due.retain(|pid| self.proc_files.maps_libjvm(*pid));
+        let mut changes = Vec::new();
+        for pid in due {
+            if let Some(read) = self.read_again(pid)
+                && let Some(entry) = self.entries.get_mut(&pid)
+            {
+                entry.info = read.clone();
+                changes.push(Change::Found(Box::new(read)));
+            }
+        }
+        changes
+    }
+
+    /// Events can be lost: whoever is not there any more has ended.
+    fn find_lost_ends(&mut self) {
+        for (pid, entry) in &mut self.entries {
+            if entry.ended.is_none() && !self.proc_files.is_there(*pid, entry.info.start_boottime_ns) {
+                entry.ended = Some(0);
+            }
+        }
+    }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::procs::selection::NamePattern;
-    use crate::units::{MonotonicNs, Tid};
-
-    fn registry(comm: &str) -> Registry {
-        let selection = Selection::Names(vec![NamePattern::new(comm).unwrap()]);
-        Registry { profiler: Pid(1), ..Registry::new(ProcFiles::new("/proc"), selection) }
-    }
-
-    fn event(kind: LifecycleKind, comm: &str) -> Lifecycle {
-        let pid = std::process::id();
-        Lifecycle { kind, pid: Pid(pid), tid: Tid(pid), time: MonotonicNs(0), start_boottime_ns: 0, comm: comm.into() }
-    }
-
-    #[test]
-    fn a_process_becomes_a_target_by_its_new_name() {
-        let mut registry = registry("wanted");
-        assert_eq!(registry.lifecycle(&event(LifecycleKind::Exec, "other")), None);
-        let change = registry.lifecycle(&event(LifecycleKind::Rename, "wanted"));
-        assert!(matches!(change, Some(Change::Found(info)) if info.is_target));
-        assert!(registry.ever_matched());
-    }
-
-    #[test]
-    fn an_ended_target_is_finished_after_its_last_window() {
-        let mut registry = registry("wanted");
-        registry.lifecycle(&event(LifecycleKind::Exec, "wanted"));
-        registry.lifecycle(&event(LifecycleKind::ProcessEnd, "wanted"));
-        let ended = |changes: Vec<Change>| changes.iter().filter(|change| matches!(change, Change::Ended(_))).count();
-        assert_eq!(ended(registry.end_of_window()), 0, "its last window is still to come");
-        assert_eq!(ended(registry.end_of_window()), 1);
-        assert!(registry.target(Pid(std::process::id())).is_none());
-    }
-
-    #[test]
-    fn the_profiler_is_never_a_target() {
-        let selection = Selection::All;
-        let mut registry = Registry::new(ProcFiles::new("/proc"), selection);
-        let own = Pid(std::process::id());
-        assert!(registry.scan().iter().all(|change| !matches!(change, Change::Found(info) if info.pid == own)));
-    }
+/// Rounded as /proc rounds the start of a process.
+const fn whole_ticks(boottime_ns: u64) -> u64 {
+    boottime_ns / TICK_NS * TICK_NS
 }
