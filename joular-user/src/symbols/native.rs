@@ -33,6 +33,8 @@ const MAX_ANSWERS: usize = 1 << 16;
 const MAX_IDLE_FILES: usize = 64;
 /// Windows without a question after which a parsed file is let go.
 const KEEP_PARSED_WINDOWS: u32 = 10;
+/// Parsed files kept at the same time.
+const MAX_PARSED: usize = 4;
 /// Bytes kept of one name; templates can exceed any bound.
 const MAX_NAME_BYTES: usize = 1024;
 const MAX_VDSO_BYTES: u64 = 1 << 20;
@@ -53,12 +55,16 @@ struct Parsed {
     image: ElfImage,
     symbolizer: Symbolizer,
     idle_windows: u32,
+    /// When it was asked last, in questions.
+    asked: u64,
 }
 
 #[derive(Debug)]
 struct ElfFile {
     file: File,
     parsed: Option<Parsed>,
+    /// It was tried, and need not be again.
+    is_unreadable: bool,
     module: Arc<str>,
     users: usize,
     /// By file offset; `None` if no symbol covers it.
@@ -72,6 +78,7 @@ pub struct NativeSymbols {
     files: HashMap<FileKey, ElfFile>,
     /// Files that could not be parsed.
     pub unreadable_files: u64,
+    questions: u64,
 }
 
 impl NativeSymbols {
@@ -88,6 +95,7 @@ impl NativeSymbols {
         let entry = self.files.entry(key).or_insert_with(|| ElfFile {
             file,
             parsed: None,
+            is_unreadable: false,
             module: module.into(),
             users: 0,
             answers: HashMap::new(),
@@ -120,10 +128,13 @@ impl NativeSymbols {
         if missing.is_empty() {
             return;
         }
-        let names = file.symbolize(&missing).unwrap_or_else(|_| {
+        self.questions += 1;
+        let names = if file.is_unreadable { None } else { file.symbolize(&missing, self.questions).ok() };
+        if names.is_none() && !file.is_unreadable {
+            file.is_unreadable = true;
             self.unreadable_files += 1;
-            vec![None; missing.len()]
-        });
+        }
+        let names = names.unwrap_or_else(|| vec![None; missing.len()]);
         for (offset, name) in missing.into_iter().zip(names) {
             let name = name.map(|name| match file.names.get(&*name) {
                 Some(known) => Arc::clone(known),
@@ -134,6 +145,20 @@ impl NativeSymbols {
                 }
             });
             file.answers.insert(offset, name);
+        }
+        self.bound_parsed();
+    }
+
+    /// Lets go of the parsed file that was not asked for the longest time.
+    fn bound_parsed(&mut self) {
+        let parsed = || self.files.values().filter_map(|file| file.parsed.as_ref());
+        if parsed().count() <= MAX_PARSED {
+            return;
+        }
+        if let Some(oldest) = parsed().map(|parsed| parsed.asked).min() {
+            for file in self.files.values_mut() {
+                file.parsed.take_if(|parsed| parsed.asked == oldest);
+            }
         }
     }
 
@@ -174,12 +199,13 @@ pub fn frame(module: &str, name: Option<&str>) -> Frame {
 }
 
 impl ElfFile {
-    fn symbolize(&mut self, offsets: &[u64]) -> Result<Vec<Option<String>>, ElfImageError> {
+    fn symbolize(&mut self, offsets: &[u64], question: u64) -> Result<Vec<Option<String>>, ElfImageError> {
         let mut parsed = match self.parsed.take() {
             Some(parsed) => parsed,
             None => Parsed::open(&self.file)?,
         };
         parsed.idle_windows = 0;
+        parsed.asked = question;
         if !parsed.image.has_symbols {
             self.parsed = Some(parsed);
             return Ok(vec![None; offsets.len()]);
@@ -197,7 +223,7 @@ impl Parsed {
     fn open(file: &File) -> Result<Self, ElfImageError> {
         let symbolizer =
             Symbolizer::builder().enable_auto_reload(false).enable_code_info(false).enable_inlined_fns(false).build();
-        Ok(Self { image: ElfImage::copy(file)?, symbolizer, idle_windows: 0 })
+        Ok(Self { image: ElfImage::copy(file)?, symbolizer, idle_windows: 0, asked: 0 })
     }
 
     fn ask(&self, offsets: &[u64]) -> Result<Vec<Option<String>>, ElfImageError> {
@@ -284,10 +310,31 @@ mod tests {
         file.write_all(b"\x7fELF and then nothing of the kind").unwrap();
         let mut symbols = NativeSymbols::default();
         let key = symbols.acquire(file, "libjvm.so").unwrap();
-        symbols.prepare(key, &[16]);
-        let frame = symbols.frame(key, 16).unwrap();
-        assert_eq!((frame.kind, &*frame.name), (FrameKind::Vm, "[unresolved]"));
-        assert_eq!(symbols.unreadable_files, 1);
+        for offset in [16, 32] {
+            symbols.prepare(key, &[offset]);
+            let frame = symbols.frame(key, offset).unwrap();
+            assert_eq!((frame.kind, &*frame.name), (FrameKind::Vm, "[unresolved]"));
+            assert_eq!(symbols.unreadable_files, 1, "it is tried once");
+        }
+    }
+
+    #[test]
+    fn few_parsed_files_are_kept() {
+        use std::io::{Read as _, Write as _};
+        let mut vdso = Vec::new();
+        own_vdso(Path::new("/proc")).unwrap().read_to_end(&mut vdso).unwrap();
+        let mut symbols = NativeSymbols::default();
+        let keys: Vec<FileKey> = (0..MAX_PARSED + 2)
+            .map(|_| {
+                let mut file = tempfile::tempfile().unwrap();
+                file.write_all(&vdso).unwrap();
+                let key = symbols.acquire(file, "x").unwrap();
+                symbols.prepare(key, &[0x800]);
+                key
+            })
+            .collect();
+        let kept: Vec<bool> = keys.iter().map(|key| symbols.files[key].parsed.is_some()).collect();
+        assert_eq!(kept, [false, false, true, true, true, true]);
     }
 
     #[test]
