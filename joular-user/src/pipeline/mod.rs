@@ -34,7 +34,7 @@ use crate::{
     kernel::{LoadOptions, Programs, cpus::CPU_ROOT},
     output::{JsonOutput, LiveOutput, Output, OutputDirectory, ParquetOutput, Screen, SummaryOutput},
     privileges,
-    procs::{proc_files::ProcFiles, registry::Registry, selection::Selection},
+    procs::{limits, proc_files::ProcFiles, registry::Registry, selection::Selection},
     shutdown::{Shutdown, StopReason},
     symbols::{Symbolizer, SymbolizerOptions},
     units::Pid,
@@ -57,6 +57,7 @@ pub fn run(config: &Config) -> Result<Exit, Failure> {
 async fn record(config: &Config, options: &config::Live) -> Result<Exit, Failure> {
     let mut shutdown = Shutdown::listen(Exit::Interrupted.code())
         .map_err(|source| Failure::Start { what: "signal handling", source })?;
+    limits::raise_open_files();
     let selected = energy::select(&options.energy)?;
     let outputs = outputs(config)?;
     let recorder = options.record.as_deref().map(open_recording).transpose()?;

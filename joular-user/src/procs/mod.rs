@@ -3,11 +3,12 @@
 //! [`registry`] keeps track; [`proc_files`] reads /proc, [`containers`] and
 //! [`java`] interpret what it says, [`selection`] decides who is a target.
 //! [`maps`] and [`namespaces`] reach into a target's memory map and files,
-//! [`attach`] asks a JVM for something.
+//! [`attach`] asks a JVM for something. [`limits`] are our own.
 
 pub mod attach;
 pub mod containers;
 pub mod java;
+pub mod limits;
 pub mod maps;
 pub mod namespaces;
 pub mod proc_files;
