@@ -71,6 +71,12 @@ impl ProcFiles {
         }
     }
 
+    /// Effective user and group.
+    pub fn user(&self, pid: Pid) -> Option<(u32, u32)> {
+        let status = String::from_utf8_lossy(&self.read(pid, "status", MAX_FILE)?).into_owned();
+        Some((status_field(&status, "Uid:", 1), status_field(&status, "Gid:", 1)))
+    }
+
     /// All that is to be known about a process.
     pub fn process(&self, pid: Pid) -> Option<ProcessInfo> {
         let stat = parse_stat(&String::from_utf8_lossy(&self.read(pid, "stat", MAX_FILE)?))?;

@@ -4,14 +4,18 @@
 //! and its memory used again, so:
 //!
 //! - A new snapshot is wanted as soon as an address in generated code has no
-//!   name, but never so often that asking costs the target much
-//!   ([`is_due`]), and now and then in any case, to notice reused memory.
+//!   name, unless the newest one has failed to name it already, but never so
+//!   often that asking costs the target much ([`is_due`]); and now and then as
+//!   long as generated code runs, to notice reused memory.
 //! - The snapshot before is kept until the windows that reach behind the
-//!   newer one are through ([`Generations`]).
+//!   newer one are through ([`super::generations`]).
 
-use std::time::{Duration, Instant};
+use std::{
+    collections::HashSet,
+    time::{Duration, Instant},
+};
 
-use super::perf_map::PerfMap;
+use super::{generations::Generations, perf_map::PerfMap};
 use crate::{
     procs::attach::AttachError,
     units::{Address, MonotonicNs},
@@ -21,82 +25,36 @@ use crate::{
 const EARLY: Duration = Duration::from_secs(10);
 const MIN_PAUSE_EARLY: Duration = Duration::from_millis(500);
 const MIN_PAUSE: Duration = Duration::from_secs(2);
-/// A wanted request may take 1/20 of the time…
-const WANTED_COST_SHARE: u32 = 20;
+/// A wanted request may take 1/20 of the time early, then 1/200…
+const WANTED_COST_SHARE_EARLY: u32 = 20;
+const WANTED_COST_SHARE: u32 = 200;
 const PERIOD: Duration = Duration::from_secs(10);
 /// …one that nobody asked for 1/500.
 const PERIODIC_COST_SHARE: u32 = 500;
+/// Addresses remembered as being without name.
+const MAX_UNNAMED: usize = 4096;
 /// A JVM that does not become ready within so many tries never will.
 const MAX_FAILURES: u32 = 20;
 
+/// Why a new snapshot would be of use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Need {
+    /// An address has no name that a new snapshot may bring.
+    pub wanted: bool,
+    /// Generated code has run since the last one.
+    pub sampled: bool,
+}
+
 /// Whether to ask now. `age` is how long the process has been observed,
 /// `pause` the time since the last request was finished, if there was any,
-/// `cost` how long that took, `wanted` whether an address has no name.
-pub fn is_due(age: Duration, pause: Option<Duration>, cost: Duration, wanted: bool) -> bool {
+/// `cost` how long that took.
+pub fn is_due(age: Duration, pause: Option<Duration>, cost: Duration, need: Need) -> bool {
     let Some(pause) = pause else { return true };
-    let floor = if age < EARLY { MIN_PAUSE_EARLY } else { MIN_PAUSE };
-    let wanted_pause = floor.max(cost.saturating_mul(WANTED_COST_SHARE));
+    let (floor, share) =
+        if age < EARLY { (MIN_PAUSE_EARLY, WANTED_COST_SHARE_EARLY) } else { (MIN_PAUSE, WANTED_COST_SHARE) };
+    let wanted_pause = floor.max(cost.saturating_mul(share));
     let periodic_pause = PERIOD.max(cost.saturating_mul(PERIODIC_COST_SHARE));
-    wanted && pause >= wanted_pause || pause >= periodic_pause
-}
-
-/// What an address in generated code is called.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer<'a> {
-    Name(&'a str),
-    /// Its name changed within the window: it could be either.
-    Stale,
-    Unknown,
-}
-
-/// The newest snapshot and the one before it.
-///
-/// A sample at address A, taken in a window that began before the newest
-/// snapshot was finished, may be older than the code that the snapshot shows at
-/// A. If both snapshots name A, and differ, the sample could be either's:
-/// [`Answer::Stale`]. If only one names A, it is that one: code that was
-/// compiled since the older snapshot, or thrown away since. In a window that
-/// began after the newest snapshot only that one counts; what changes later is
-/// seen when the next snapshot comes.
-#[derive(Debug, Default)]
-pub struct Generations {
-    current: Option<PerfMap>,
-    /// When `current` was complete.
-    taken: MonotonicNs,
-    previous: Option<PerfMap>,
-}
-
-impl Generations {
-    pub fn replace(&mut self, map: PerfMap, taken: MonotonicNs) {
-        self.previous = self.current.replace(map);
-        self.taken = taken;
-    }
-
-    pub fn answer(&self, address: Address, window_start: MonotonicNs) -> Answer<'_> {
-        let new = self.current.as_ref().and_then(|map| map.lookup(address));
-        let old = self.previous.as_ref().and_then(|map| map.lookup(address));
-        match (old.filter(|_| window_start < self.taken), new) {
-            (Some(old), Some(new)) if old != new => Answer::Stale,
-            (_, Some(name)) | (Some(name), None) => Answer::Name(name),
-            (None, None) => Answer::Unknown,
-        }
-    }
-
-    /// Frees what no window from this start on can need.
-    pub fn forget_before(&mut self, window_start: MonotonicNs) {
-        if window_start >= self.taken {
-            self.previous = None;
-        }
-    }
-
-    pub const fn is_some(&self) -> bool {
-        self.current.is_some()
-    }
-
-    /// What the snapshots occupy.
-    pub fn bytes(&self) -> usize {
-        self.current.iter().chain(&self.previous).map(PerfMap::bytes).sum()
-    }
+    need.wanted && pause >= wanted_pause || (need.wanted || need.sampled) && pause >= periodic_pause
 }
 
 /// How snapshots come to be.
@@ -115,8 +73,11 @@ pub enum Source {
 pub struct GeneratedCode {
     pub source: Source,
     pub generations: Generations,
-    /// An address had no name.
-    pub wanted: bool,
+    need: Need,
+    /// Without name since before the last request was started.
+    unnamed: HashSet<Address>,
+    /// Without name since.
+    new_unnamed: HashSet<Address>,
     pub in_flight: bool,
     /// The file stood there before we asked for any: it is not ours to remove.
     pub file_was_there: bool,
@@ -133,7 +94,9 @@ impl GeneratedCode {
         Self {
             source,
             generations: Generations::default(),
-            wanted: false,
+            need: Need::default(),
+            unnamed: HashSet::new(),
+            new_unnamed: HashSet::new(),
             in_flight: false,
             file_was_there,
             finished: 0,
@@ -149,30 +112,60 @@ impl GeneratedCode {
         // A file nobody writes for us is looked at when an address asks for it.
         let may = match self.source {
             Source::Attach => true,
-            Source::File => self.wanted,
+            Source::File => self.need != Need::default(),
             Source::None => false,
         };
-        may && !self.in_flight
-            && is_due(now.saturating_duration_since(self.first_seen), pause, self.last_cost, self.wanted)
+        let age = now.saturating_duration_since(self.first_seen);
+        may && !self.in_flight && is_due(age, pause, self.last_cost, self.need)
     }
 
-    pub const fn started(&mut self) {
+    /// What comes first among the requests that are due: who has nothing yet,
+    /// then who has waited longest.
+    pub const fn urgency(&self) -> (bool, Option<Instant>) {
+        (self.generations.is_some(), self.last_finished)
+    }
+
+    /// Notes that code of it ran, with or without name.
+    pub fn sampled(&mut self, unnamed: impl Iterator<Item = Address>) {
+        self.need.sampled = true;
+        for address in unnamed {
+            if !self.unnamed.contains(&address) || !self.generations.is_some() {
+                self.need.wanted = true;
+                if self.new_unnamed.len() < MAX_UNNAMED {
+                    self.new_unnamed.insert(address);
+                }
+            }
+        }
+    }
+
+    pub fn started(&mut self) {
         self.in_flight = true;
-        self.wanted = false;
+        self.need = Need::default();
+        if self.unnamed.len() >= MAX_UNNAMED {
+            self.unnamed.clear();
+        }
+        self.unnamed.extend(self.new_unnamed.drain());
     }
 
     /// Takes in what a request brought; says whether there is a new snapshot.
     pub fn succeeded(&mut self, map: PerfMap, taken: MonotonicNs, cost: Duration, now: Instant) {
         self.ended(cost, now);
         self.failures = 0;
+        // What it names may lose its name again, and be asked for anew then.
+        self.unnamed.retain(|&address| map.lookup(address).is_none());
         self.generations.replace(map, taken);
     }
 
     /// Notes a failure; returns whether it is worth a notice.
     pub fn failed(&mut self, error: &AttachError, cost: Duration, now: Instant) -> bool {
         self.ended(cost, now);
+        if error.is_passing() {
+            // It may last for any time, so it is not asked as if names were near.
+            self.need.sampled = true;
+            return false;
+        }
         self.failures += 1;
-        self.wanted = true;
+        self.need.wanted = true;
         if !error.is_final() && self.failures < MAX_FAILURES {
             return false;
         }
@@ -197,12 +190,13 @@ mod tests {
 
     fn due(age_ms: u64, pause_ms: u64, cost_ms: u64, wanted: bool) -> bool {
         let ms = Duration::from_millis;
-        is_due(ms(age_ms), Some(ms(pause_ms)), ms(cost_ms), wanted)
+        is_due(ms(age_ms), Some(ms(pause_ms)), ms(cost_ms), Need { wanted, sampled: true })
     }
 
     #[test]
     fn requests_are_paced() {
-        assert!(is_due(Duration::ZERO, None, Duration::ZERO, false));
+        assert!(is_due(Duration::ZERO, None, Duration::ZERO, Need::default()));
+        assert!(!is_due(Duration::MAX, Some(Duration::MAX), Duration::ZERO, Need::default()), "nothing runs");
         for (age, pause, cost, wanted, expected) in [
             (1_000, 499, 5, true, false),
             (1_000, 500, 5, true, true),
@@ -211,8 +205,8 @@ mod tests {
             (1_000, 600, 30, true, true),
             (20_000, 1_999, 5, true, false),
             (20_000, 2_000, 5, true, true),
-            (20_000, 3_999, 200, true, false),
-            (20_000, 4_000, 200, true, true),
+            (20_000, 3_999, 20, true, false),
+            (20_000, 4_000, 20, true, true),
             (20_000, 9_999, 5, false, false),
             (20_000, 10_000, 5, false, true),
             (20_000, 49_999, 100, false, false),
@@ -222,53 +216,53 @@ mod tests {
         }
     }
 
-    fn generations() -> Generations {
-        let mut generations = Generations::default();
-        generations.replace(PerfMap::parse(b"1000 10 same\n2000 10 old\n3000 10 freed\n"), MonotonicNs(100));
-        generations.replace(PerfMap::parse(b"1000 10 same\n2000 10 new\n4000 10 fresh\n"), MonotonicNs(200));
-        generations
-    }
-
-    fn check(address: u64, window_start: u64, expected: Answer) {
-        assert_eq!(
-            generations().answer(Address(address), MonotonicNs(window_start)),
-            expected,
-            "{address:#x} {window_start}"
-        );
+    #[test]
+    fn an_address_that_stays_without_name_is_wanted_once() {
+        let now = Instant::now();
+        let mut code = GeneratedCode::new(Source::Attach, false, now);
+        let (named, unnamed) = (Address(0x1000), Address(0x9000));
+        let ask = |code: &mut GeneratedCode, addresses: &[Address]| {
+            code.sampled(addresses.iter().copied());
+            let wanted = code.need.wanted;
+            code.started();
+            code.succeeded(PerfMap::parse(b"1000 10 a\n"), MonotonicNs(1), Duration::ZERO, now);
+            wanted
+        };
+        assert!(ask(&mut code, &[named, unnamed]));
+        assert!(!ask(&mut code, &[unnamed]));
+        assert!(ask(&mut code, &[named]), "it had a name, so another snapshot may help");
+        assert!(ask(&mut code, &[Address(0x8000), unnamed]));
+        let many: Vec<Address> = (0..3 * MAX_UNNAMED as u64).map(|at| Address(at << 16)).collect();
+        ask(&mut code, &many);
+        ask(&mut code, &many);
+        assert!(code.unnamed.len() <= 2 * MAX_UNNAMED);
     }
 
     #[test]
-    fn a_name_that_changed_within_the_window_is_stale() {
-        use Answer::{Name, Stale, Unknown};
-        // The window began before the newest snapshot.
-        check(0x1008, 150, Name("same"));
-        check(0x2008, 150, Stale);
-        check(0x3008, 150, Name("freed"));
-        check(0x4008, 150, Name("fresh"));
-        check(0x5008, 150, Unknown);
-        // It began after it.
-        check(0x1008, 200, Name("same"));
-        check(0x2008, 200, Name("new"));
-        check(0x3008, 200, Unknown);
-        check(0x4008, 200, Name("fresh"));
+    fn a_jvm_that_was_never_asked_comes_first() {
+        let now = Instant::now();
+        let code = |maps: u32, finished_after: u64| {
+            let mut code = GeneratedCode::new(Source::Attach, false, now);
+            let finished = now + Duration::from_secs(finished_after);
+            (0..maps).for_each(|_| code.succeeded(PerfMap::default(), MonotonicNs(1), Duration::ZERO, finished));
+            code
+        };
+        let mut all = [code(1, 9), code(1, 5), code(0, 0)];
+        all.sort_by_key(GeneratedCode::urgency);
+        assert_eq!(all.map(|code| code.finished), [0, 1, 1]);
+        assert!(code(1, 5).urgency() < code(1, 9).urgency());
     }
 
     #[test]
-    fn the_first_snapshot_makes_nothing_stale() {
-        let mut generations = Generations::default();
-        assert_eq!(generations.answer(Address(0x1000), MonotonicNs(0)), Answer::Unknown);
-        generations.replace(PerfMap::parse(b"1000 10 a\n"), MonotonicNs(100));
-        assert_eq!(generations.answer(Address(0x1000), MonotonicNs(0)), Answer::Name("a"));
-    }
-
-    #[test]
-    fn the_older_snapshot_is_freed_when_no_window_needs_it() {
-        let mut generations = generations();
-        let both = generations.bytes();
-        generations.forget_before(MonotonicNs(199));
-        assert_eq!(generations.bytes(), both);
-        generations.forget_before(MonotonicNs(200));
-        assert!(generations.bytes() < both);
+    fn a_stopped_jvm_is_asked_again_later() {
+        let now = Instant::now();
+        let mut code = GeneratedCode::new(Source::Attach, false, now);
+        for _ in 0..2 * MAX_FAILURES {
+            assert!(!code.failed(&AttachError::Stopped { pid: Pid(1) }, Duration::ZERO, now));
+        }
+        assert_eq!(code.source, Source::Attach);
+        assert!(!code.is_due(now + Duration::from_secs(5)));
+        assert!(code.is_due(now + PERIOD));
     }
 
     #[test]

@@ -11,6 +11,7 @@
 //! these answers, so a replay needs none of this.
 
 pub mod elf_image;
+pub mod generations;
 pub mod java_name;
 pub mod jvm;
 pub mod kernel;
@@ -29,12 +30,13 @@ use std::{
 
 use crate::{
     events::{ProcessInfo, Symbol},
-    procs::attach::OWN_BINARY,
+    procs::attach::{AttachError, OWN_BINARY},
     stacks::{Frame, Marker},
     units::{Address, MonotonicNs, Pid},
 };
+use generations::Answer;
 use java_name::{jvm_frame, other_frame};
-use jvm::{Answer, Source};
+use jvm::Source;
 use kernel::KernelSymbols;
 use native::{FileKey, NativeSymbols};
 use process::{Place, Process};
@@ -105,7 +107,7 @@ impl Symbolizer {
     }
 
     /// Takes hold of what naming the process will need; again when it has
-    /// executed another program or turned out to be a JVM.
+    /// turned out to be a JVM. One that executes a program ends and starts anew.
     pub fn process_started(&mut self, info: &ProcessInfo) {
         let now = Instant::now();
         let key = (info.pid, info.start_boottime_ns);
@@ -126,7 +128,7 @@ impl Symbolizer {
 
     /// Says of which window the addresses are that will be asked for. Without
     /// it, every window is taken to reach behind every map (see
-    /// [`jvm::Generations`]).
+    /// [`generations::Generations`]).
     pub fn begin_window(&mut self, start: MonotonicNs) {
         self.window_start = start;
         self.native.pass_window();
@@ -145,17 +147,19 @@ impl Symbolizer {
         let now = Instant::now();
         let places = self.places(key, addresses, now);
         self.prepare(&places);
-        let mut has_unknown = false;
-        let symbols = addresses.iter().zip(&places).map(|(&address, place)| {
-            let frame = self.frame(key, address, place);
-            has_unknown |= frame.is_none() && *place == Place::Generated;
-            Symbol { address, frames: frame.into_iter().collect() }
-        });
-        let symbols = symbols.collect();
-        if has_unknown && let Some(process) = self.processes.get_mut(&key) {
+        let symbols: Vec<Symbol> = addresses
+            .iter()
+            .zip(&places)
+            .map(|(&address, place)| Symbol { address, frames: self.frame(key, address, place).into_iter().collect() })
+            .collect();
+        if places.contains(&Place::Generated)
+            && let Some(process) = self.processes.get_mut(&key)
+        {
             process.expect_code(Source::File, now);
             if let Some(code) = &mut process.code {
-                code.wanted = true;
+                let unnamed =
+                    |(symbol, place): &(&Symbol, &Place)| **place == Place::Generated && symbol.frames.is_empty();
+                code.sampled(symbols.iter().zip(&places).filter(unnamed).map(|(symbol, _)| symbol.address));
             }
             self.start_requests(now);
         }
@@ -283,13 +287,15 @@ impl Symbolizer {
 
     fn start_requests(&mut self, now: Instant) {
         // A handful of processes are due at a time: the rest costs a look each.
-        let due: Vec<ProcessKey> = self
+        let mut due: Vec<_> = self
             .processes
             .iter()
-            .filter(|(_, process)| process.code.as_ref().is_some_and(|code| code.is_due(now)))
-            .map(|(&key, _)| key)
+            .filter_map(|(&key, process)| Some((process.code.as_ref()?, key)))
+            .filter(|(code, _)| code.is_due(now))
+            .map(|(code, key)| (code.urgency(), key))
             .collect();
-        for key in due {
+        due.sort_unstable();
+        for (_, key) in due {
             self.start_request(key, false, now);
         }
     }
@@ -309,8 +315,14 @@ impl Symbolizer {
 
     fn take_in(&mut self, finished: Finished) {
         let now = Instant::now();
-        let Finished { process: key, cost, taken, result } = finished;
-        let Some(code) = self.processes.get_mut(&key).and_then(|process| process.code.as_mut()) else { return };
+        let Finished { process: key, incarnation, cost, taken, result } = finished;
+        // It may have ended, or run another program since.
+        let process = self.processes.get_mut(&key).filter(|process| process.incarnation == incarnation);
+        let Some(process) = process else { return };
+        if matches!(result, Err(RequestError::Attach(AttachError::WrongUser { .. }))) {
+            process.read_user();
+        }
+        let Some(code) = process.code.as_mut() else { return };
         let notice = match result {
             Ok(map) => {
                 code.succeeded(map, taken, cost, now);

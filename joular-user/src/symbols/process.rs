@@ -3,7 +3,10 @@
 use std::{
     collections::HashMap,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -18,7 +21,7 @@ use crate::{
         attach::{Target, protocol::perf_map_name},
         maps::{Mapping, MappingKind, Maps},
         namespaces::{Expect, Links, Owner, TargetRoot, open_mapped},
-        proc_files::TICK_NS,
+        proc_files::{ProcFiles, TICK_NS},
     },
     units::{Address, Pid},
 };
@@ -28,8 +31,14 @@ const MAX_ELF_BYTES: u64 = 4 << 30;
 /// While a process is young it still maps its libraries.
 const YOUNG: Duration = Duration::from_secs(10);
 const MIN_PAUSE_YOUNG: Duration = Duration::from_millis(500);
-/// Between two readings because an address was in no mapping.
+/// Between two readings because an address was in no mapping; twice as long
+/// each time that did not help, for some addresses are garbage.
 const MIN_PAUSE: Duration = Duration::from_millis(100);
+const MAX_PAUSE: Duration = Duration::from_secs(30);
+/// Files kept open for one process; the rest have the names of their modules.
+const MAX_FILES: usize = 512;
+/// Tells one program in a process from the next.
+static NEXT_INCARNATION: AtomicU64 = AtomicU64::new(0);
 /// Opening these asks for trouble and gives no symbols.
 const NO_FILES: [&str; 2] = ["/dev/", "/proc/"];
 
@@ -47,12 +56,16 @@ pub enum Place {
 #[derive(Debug)]
 pub struct Process {
     pid: Pid,
+    /// Which program in the process: an answer meant for another one is not its own.
+    pub incarnation: u64,
     target: Target,
     root: Option<Arc<TargetRoot>>,
     maps: Maps,
     is_jvm: bool,
     first_seen: Instant,
     maps_read: Option<Instant>,
+    /// Until the mappings may be read again for an address that is in none.
+    pause: Duration,
     /// By device and inode as the mappings have them; `None` if unreadable.
     files: HashMap<((u32, u32), u64), Option<FileKey>>,
     pub code: Option<GeneratedCode>,
@@ -71,12 +84,14 @@ impl Process {
         let root = TargetRoot::open(proc_root, info.pid).ok().map(Arc::new);
         let mut process = Self {
             pid: info.pid,
+            incarnation: NEXT_INCARNATION.fetch_add(1, Ordering::Relaxed),
             target,
             root,
             maps: Maps::default(),
             is_jvm: matches!(info.runtime, Runtime::Jvm { .. }),
             first_seen: now,
             maps_read: None,
+            pause: MIN_PAUSE,
             files: HashMap::new(),
             code: None,
         };
@@ -113,9 +128,16 @@ impl Process {
     pub fn freshen(&mut self, addresses: &[Address], now: Instant) {
         let pause = self.maps_read.map_or(Duration::MAX, |at| now.saturating_duration_since(at));
         let is_young = now.saturating_duration_since(self.first_seen) < YOUNG;
-        let is_missing = || addresses.iter().any(|&address| self.maps.find(address).is_none());
-        if is_young && pause >= MIN_PAUSE_YOUNG || pause >= MIN_PAUSE && is_missing() {
+        if is_young && pause >= MIN_PAUSE_YOUNG {
             self.read_maps(now);
+        } else if pause >= self.pause {
+            let missing = |process: &Self| addresses.iter().filter(|at| process.maps.find(**at).is_none()).count();
+            let before = missing(self);
+            if before > 0 {
+                self.read_maps(now);
+                let has_helped = missing(self) < before;
+                self.pause = if has_helped { MIN_PAUSE } else { (self.pause * 2).min(MAX_PAUSE) };
+            }
         }
     }
 
@@ -151,6 +173,13 @@ impl Process {
         }
     }
 
+    /// Reads anew as whom it runs: daemons change their user after the start.
+    pub fn read_user(&mut self) {
+        if let Some((uid, gid)) = ProcFiles::new(&self.target.proc_root).user(self.pid) {
+            (self.target.uid, self.target.gid) = (uid, gid);
+        }
+    }
+
     fn map_file(&self) -> String {
         perf_map_name(self.target.namespace_pid)
     }
@@ -170,6 +199,7 @@ impl Process {
         let module: Arc<str> = mapping.file_name().unwrap_or_default().into();
         let key = match self.files.get(&identity) {
             Some(&known) => known,
+            None if self.files.len() >= MAX_FILES => None,
             None => {
                 let key = self.open_file(mapping, proc_root).and_then(|file| native.acquire(file, &module).ok());
                 self.files.insert(identity, key);
@@ -211,7 +241,7 @@ impl Process {
             _ => None,
         };
         let root = Arc::clone(self.root.as_ref()?);
-        Some(Request { process: key, root, target: self.target.clone(), helper })
+        Some(Request { process: key, incarnation: self.incarnation, root, target: self.target.clone(), helper })
     }
 
     /// Lets go of everything; removes the perf map that was made for us.
@@ -230,5 +260,50 @@ impl Process {
             // Gone already, or put there by someone else: neither is ours.
             let _ = root.remove_tmp_file(&self.map_file(), self.target.uid);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    const LINE: &str = "1000-2000 r-xp 00000000 fe:00 1   /bin/x\n";
+
+    fn process(directory: &Path, now: Instant) -> Process {
+        fs::create_dir_all(directory.join("7")).unwrap();
+        fs::write(directory.join("7/maps"), LINE).unwrap();
+        Process::open(&ProcessInfo { pid: Pid(7), ..ProcessInfo::default() }, directory, now)
+    }
+
+    #[test]
+    fn garbage_is_looked_for_more_and_more_seldom() {
+        let directory = tempfile::tempdir().unwrap();
+        let start = Instant::now();
+        let mut process = process(directory.path(), start);
+        let garbage = [Address(0x10)];
+        let mut readings = 0;
+        // Asked every 50 ms, from when it is no longer young.
+        let at = |step: u32| start + YOUNG + Duration::from_millis(50) * step;
+        for step in 0..1200 {
+            process.freshen(&garbage, at(step));
+            readings += u32::from(process.maps_read == Some(at(step)));
+        }
+        // 0.1, 0.2, 0.4, … 25.6 s within a minute.
+        assert!((9..=11).contains(&readings), "{readings}");
+        // One that helps makes the next one come soon again.
+        fs::write(directory.path().join("7/maps"), LINE.replace("1000-", "0010-")).unwrap();
+        process.freshen(&garbage, at(1200 + 600));
+        assert_eq!((process.pause, process.maps.find(Address(0x10)).is_some()), (MIN_PAUSE, true));
+    }
+
+    #[test]
+    fn the_number_of_files_is_bounded() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut process = process(directory.path(), Instant::now());
+        process.files = (0..MAX_FILES as u64).map(|inode| (((9, 9), inode), None)).collect();
+        let place = process.place(Address(0x1000), directory.path(), &mut NativeSymbols::default());
+        assert_eq!((place, process.files.len()), (Place::Module("x".into()), MAX_FILES));
     }
 }

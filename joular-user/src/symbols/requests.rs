@@ -39,6 +39,7 @@ pub type ProcessKey = (Pid, u64);
 #[derive(Debug)]
 pub struct Request {
     pub process: ProcessKey,
+    pub incarnation: u64,
     pub root: Arc<TargetRoot>,
     pub target: Target,
     /// The program that attaches; `None` if the file is only to be read.
@@ -49,6 +50,7 @@ pub struct Request {
 #[derive(Debug)]
 pub struct Finished {
     pub process: ProcessKey,
+    pub incarnation: u64,
     pub cost: Duration,
     /// When the snapshot was complete.
     pub taken: MonotonicNs,
@@ -146,7 +148,7 @@ fn run(request: &Request) -> Finished {
     // What it costs the target is the asking; reading is our own business.
     let cost = begun.elapsed();
     let result = attached.and_then(|()| read(request, asked));
-    Finished { process: request.process, cost, taken: monotonic_now(), result }
+    Finished { process: request.process, incarnation: request.incarnation, cost, taken: monotonic_now(), result }
 }
 
 fn read(request: &Request, asked: SystemTime) -> Result<PerfMap, RequestError> {
@@ -189,6 +191,7 @@ mod tests {
         let uid = rustix::process::geteuid().as_raw();
         Request {
             process: (Pid(7), 1),
+            incarnation: 0,
             root: Arc::new(TargetRoot::open(directory, Pid(7)).unwrap()),
             target: Target {
                 pid: Pid(7),

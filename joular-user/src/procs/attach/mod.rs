@@ -90,11 +90,17 @@ impl AttachError {
     /// open its socket gets no second SIGQUIT.
     pub fn is_final(&self) -> bool {
         match self {
-            Self::SignalNotCaught { .. } | Self::Stopped { .. } | Self::NotAJvm { .. } => false,
+            Self::SignalNotCaught { .. } | Self::NotAJvm { .. } => false,
+            _ if self.is_passing() => false,
             Self::Helper { .. } | Self::Failed { .. } => false,
             Self::Timeout { waiting_for, .. } => [WAITING_FOR_SOCKET, WAITING_FOR_END].contains(&&**waiting_for),
             _ => true,
         }
+    }
+
+    /// Nothing is wrong: it continues some day, or changed its user meanwhile.
+    pub const fn is_passing(&self) -> bool {
+        matches!(self, Self::Stopped { .. } | Self::WrongUser { .. })
     }
 }
 
