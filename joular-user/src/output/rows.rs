@@ -16,10 +16,14 @@ use super::{
 };
 use crate::{
     attribution::report::WindowReport,
-    events::{ProcessInfo, RunInfo},
+    events::{ProcessInfo, RunInfo, Runtime},
     stacks::{BranchIndex, StackTable},
     units::{Pid, UnixMicros},
 };
+
+/// Memory for what became known about processes since the last window. Only a
+/// recording made by hand reaches it; what is beyond has no row.
+const MAX_NEWS_BYTES: usize = 256 << 20;
 
 /// Rows that wait to be written.
 #[derive(Default)]
@@ -35,6 +39,7 @@ pub struct Rows {
     boot: Option<Boot>,
     /// What became known about processes since the last window.
     news: BTreeMap<(Pid, u64), ProcessInfo>,
+    news_bytes: usize,
     /// Generation of the stack table that the next two are about.
     generation: u64,
     /// Ids of the stack table's branches, by index.
@@ -50,7 +55,11 @@ impl Rows {
     }
 
     pub fn process(&mut self, info: &ProcessInfo) {
-        self.news.insert((info.pid, info.start_boottime_ns), info.clone());
+        let bytes = self.news_bytes.saturating_add(size_of::<ProcessInfo>() + text_bytes(info));
+        if bytes <= MAX_NEWS_BYTES {
+            self.news_bytes = bytes;
+            self.news.insert((info.pid, info.start_boottime_ns), info.clone());
+        }
     }
 
     /// Load of the fullest table.
@@ -96,6 +105,7 @@ impl Rows {
 
     /// Rows for what became known about processes; without a window if none came any more.
     pub fn process_rows(&mut self, seen: Option<(UnixMicros, Boot)>) -> Result<()> {
+        self.news_bytes = 0;
         for info in std::mem::take(&mut self.news).into_values() {
             self.processes
                 .push(&ProcessRecord { run_id: &self.run_id, seen, info: &info })
@@ -187,6 +197,17 @@ impl Rows {
     }
 }
 
+/// Text that a process chooses.
+fn text_bytes(info: &ProcessInfo) -> usize {
+    let jvm = match &info.runtime {
+        Runtime::Native => [None; 3],
+        Runtime::Jvm { version, main_class, collector } => [version.as_ref(), main_class.as_ref(), collector.as_ref()],
+    };
+    let parts = [&info.executable, &info.cgroup, &info.container, &info.pod].map(Option::as_ref);
+    let texts = info.command_line.iter().chain(jvm.into_iter().chain(parts).flatten());
+    texts.map(|text| text.len() + size_of::<String>()).sum()
+}
+
 fn of<T: Table>() -> impl Fn(ArrowError) -> OutputError {
     OutputError::encode(T::NAME)
 }
@@ -203,4 +224,24 @@ fn thread<'a>(key: WindowKey<'a>, report: &'a WindowReport, index: usize) -> Opt
 fn identity<'r>(record: &'r ThreadRecord<'_>) -> impl Ord + use<'r> {
     let thread = record.thread;
     (record.process, thread.tid, thread.start_boottime_ns, thread.category, thread.name.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::fixture;
+
+    #[test]
+    fn what_processes_say_of_themselves_is_bounded() {
+        let mut rows = Rows::new(&fixture::run());
+        let argument = "a".repeat(60_000);
+        for pid in 0..6_000 {
+            let command_line = vec![argument.clone()];
+            rows.process(&ProcessInfo { pid: Pid(pid), command_line, ..ProcessInfo::default() });
+        }
+        assert!(rows.news_bytes <= MAX_NEWS_BYTES && rows.news.len() < 4_500, "{}", rows.news.len());
+        rows.process_rows(None).unwrap();
+        rows.process(&fixture::process(0));
+        assert_eq!(rows.news.len(), 1);
+    }
 }

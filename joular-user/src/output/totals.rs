@@ -20,6 +20,10 @@ use crate::{
 
 /// Entries kept per map before the smaller half is folded.
 pub const MAX_ENTRIES: usize = 16_384;
+/// Causes of losses and kinds of markers kept by name; there are a dozen of each.
+const MAX_KINDS: usize = 1024;
+/// Longest main class that is kept.
+const MAX_TITLE_BYTES: usize = 4096;
 /// Name of what was folded.
 pub const EVICTED: &str = "[evicted]";
 
@@ -53,12 +57,12 @@ impl Sums {
             self.attributed = self.attributed.saturating_add(audit.attributed);
             self.static_share = self.static_share.saturating_add(audit.static_share);
             self.unattributed = sum(self.unattributed, audit.unattributed);
-            self.ambiguous += u64::from(audit.ambiguous);
-            self.read_failed += u64::from(audit.read_failed);
+            self.ambiguous = self.ambiguous.saturating_add(audit.ambiguous.into());
+            self.read_failed = self.read_failed.saturating_add(audit.read_failed.into());
             self.label = self.label.max(Some(audit.label));
         }
         for loss in report.losses.iter().filter(|loss| loss.count > 0) {
-            let count = self.losses.entry(loss.cause.clone()).or_default();
+            let count = bounded_entry(&mut self.losses, &loss.cause);
             *count = count.saturating_add(loss.count);
         }
     }
@@ -73,6 +77,12 @@ impl Sums {
     pub fn lost(&self) -> u64 {
         self.losses.values().fold(0, |sum, count| sum.saturating_add(*count))
     }
+}
+
+/// The entry of a name, or of all names together that find no room.
+fn bounded_entry<'a, V: Default>(map: &'a mut BTreeMap<String, V>, name: &str) -> &'a mut V {
+    let has_room = map.len() < MAX_KINDS || map.contains_key(name);
+    map.entry(if has_room { name } else { EVICTED }.to_owned()).or_default()
 }
 
 fn sum(a: Unattributed, b: Unattributed) -> Unattributed {
@@ -231,6 +241,7 @@ impl Totals {
     pub fn process(&mut self, info: &ProcessInfo) {
         if let Runtime::Jvm { main_class: Some(main_class), .. } = &info.runtime
             && self.titles.len() < self.processes.limit
+            && main_class.len() <= MAX_TITLE_BYTES
         {
             self.titles.insert((info.pid, info.start_boottime_ns), main_class.clone());
         }
@@ -259,7 +270,7 @@ impl Totals {
                 self.methods.add(frame.method(), row.own);
             }
             if frame.kind == FrameKind::Marker {
-                let energy = self.markers.entry(frame.name.clone()).or_default();
+                let energy = bounded_entry(&mut self.markers, &frame.name);
                 *energy = energy.saturating_add(row.own.energy);
             }
         }
@@ -295,6 +306,13 @@ mod tests {
         let kept: Vec<u64> = ranking.ranked().iter().map(|(_, tally)| tally.energy.0).collect();
         assert_eq!(kept, [9, 8, 7, 6]);
         assert_eq!(ranking.evicted().map(|tally| tally.energy.0), Some(1 + 2 + 3 + 4 + 5));
+    }
+
+    #[test]
+    fn names_without_end_share_an_entry() {
+        let mut map: BTreeMap<String, u64> = BTreeMap::new();
+        (0..5_000).for_each(|index| *bounded_entry(&mut map, &format!("cause{index}")) += 1);
+        assert_eq!((map.len(), map[EVICTED]), (MAX_KINDS + 1, 5_000 - MAX_KINDS as u64));
     }
 
     #[test]
