@@ -100,6 +100,8 @@ fn causes(error: &(dyn std::error::Error + 'static)) -> String {
 
 #[cfg(test)]
 mod tests {
+    use aya::sys::SyscallError;
+
     use super::*;
 
     #[test]
@@ -115,7 +117,10 @@ mod tests {
         let error = |operation, code| KernelError::Program {
             operation,
             program: "sample",
-            source: Box::new(ProgramError::IOError(io::Error::from_raw_os_error(code))),
+            source: Box::new(ProgramError::SyscallError(SyscallError {
+                call: "bpf",
+                io_error: io::Error::from_raw_os_error(code),
+            })),
         };
         assert_eq!(error("loading", libc::EACCES).remedy(), Remedy::AnotherKernel);
         assert_eq!(error("loading", libc::EPERM).remedy(), Remedy::Privileges);

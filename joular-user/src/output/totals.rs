@@ -215,7 +215,8 @@ pub struct Totals {
     /// Self energy by method, all processes and kinds of code together.
     pub methods: Ranking<String>,
     pub processes: Ranking<ProcessRef>,
-    /// Self energy of marker frames: of what is not known.
+    /// Self energy of what is not known, by marker; code without symbols counts
+    /// as unresolved whichever file it is in.
     pub markers: BTreeMap<String, MicroJoules>,
     /// What a process calls itself beside its comm.
     titles: HashMap<(Pid, u64), String>,
@@ -269,8 +270,9 @@ impl Totals {
             if row.own != Share::default() {
                 self.methods.add(frame.method(), row.own);
             }
-            if frame.kind == FrameKind::Marker {
-                let energy = bounded_entry(&mut self.markers, &frame.name);
+            if frame.kind == FrameKind::Marker || frame.is_unresolved() {
+                let name = if frame.is_unresolved() { Marker::Unresolved.name() } else { &frame.name };
+                let energy = bounded_entry(&mut self.markers, name);
                 *energy = energy.saturating_add(row.own.energy);
             }
         }

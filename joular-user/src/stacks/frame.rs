@@ -60,6 +60,9 @@ impl FrameKind {
     }
 }
 
+/// Opens the names of all frames without a name.
+const UNRESOLVED_PREFIX: &str = "[unresolved";
+
 /// One level of a call path. Two frames are the same method if everything but
 /// `line` is equal.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -86,6 +89,17 @@ impl Frame {
     /// A frame that says what is not known.
     pub fn marker(marker: Marker) -> Self {
         Self::new(FrameKind::Marker, marker.name())
+    }
+
+    /// Native code whose file is known and whose function is not: the file has
+    /// no symbol there.
+    pub fn unresolved_in(kind: FrameKind, module: &str) -> Self {
+        Self { module: Some(module.to_owned()), ..Self::new(kind, format!("{UNRESOLVED_PREFIX} {module}]")) }
+    }
+
+    /// Whether the frame says only that nobody knows its name.
+    pub fn is_unresolved(&self) -> bool {
+        self.name.starts_with(UNRESOLVED_PREFIX)
     }
 
     /// `package.Class.name` for Java, the plain name for everything else.
@@ -151,6 +165,14 @@ mod tests {
         let frame = Frame { class: Some("java.util.HashMap$Node".into()), ..Frame::new(FrameKind::Compiled, "hash") };
         assert_eq!(frame.method(), "java.util.HashMap$Node.hash");
         assert_eq!(frame.package(), Some("java.util"));
+    }
+
+    #[test]
+    fn code_without_symbols_is_unresolved_in_its_file() {
+        let frame = Frame::unresolved_in(FrameKind::Native, "libz.so.1");
+        assert_eq!(frame.method(), "[unresolved libz.so.1]");
+        assert!(frame.is_unresolved() && Frame::marker(Marker::Unresolved).is_unresolved());
+        assert!(!Frame::marker(Marker::NoSample).is_unresolved());
     }
 
     #[test]

@@ -23,7 +23,7 @@ use blazesym::symbolize::{Input, Symbolizer, source::Elf, source::Source};
 use super::elf_image::{ElfImage, ElfImageError};
 use crate::{
     procs::maps::{MappingKind, Maps},
-    stacks::{Frame, FrameKind, Marker},
+    stacks::{Frame, FrameKind},
     units::{Address, Pid},
 };
 
@@ -191,11 +191,13 @@ impl NativeSymbols {
     }
 }
 
-/// A frame of native code; without name it is `[unresolved]` in its module.
+/// A frame of native code; without name it is unresolved in its module.
 pub fn frame(module: &str, name: Option<&str>) -> Frame {
     let kind = if module == "libjvm.so" { FrameKind::Vm } else { FrameKind::Native };
-    let name = name.unwrap_or_else(|| Marker::Unresolved.name());
-    Frame { module: Some(module.to_owned()), ..Frame::new(kind, name) }
+    match name {
+        Some(name) => Frame { module: Some(module.to_owned()), ..Frame::new(kind, name) },
+        None => Frame::unresolved_in(kind, module),
+    }
 }
 
 impl ElfFile {
@@ -286,7 +288,7 @@ mod tests {
         let frame = symbols.frame(key, offset).unwrap();
         assert!(frame.name.contains("own_offset"), "{frame:?}");
         assert_eq!((frame.kind, frame.module.as_deref()), (FrameKind::Native, Some("tests")));
-        assert_eq!(symbols.frame(key, 0).unwrap().name, "[unresolved]");
+        assert!(symbols.frame(key, 0).unwrap().is_unresolved());
         assert_eq!(symbols.frame(key, 1), None);
         assert_eq!(symbols.unreadable_files, 0);
     }
@@ -313,7 +315,7 @@ mod tests {
         for offset in [16, 32] {
             symbols.prepare(key, &[offset]);
             let frame = symbols.frame(key, offset).unwrap();
-            assert_eq!((frame.kind, &*frame.name), (FrameKind::Vm, "[unresolved]"));
+            assert_eq!((frame.kind, &*frame.name), (FrameKind::Vm, "[unresolved libjvm.so]"));
             assert_eq!(symbols.unreadable_files, 1, "it is tried once");
         }
     }
