@@ -81,6 +81,8 @@ pub struct GeneratedCode {
     pub in_flight: bool,
     /// The file stood there before we asked for any: it is not ours to remove.
     pub file_was_there: bool,
+    /// A JVM has written a map because we asked, or may yet do so.
+    pub was_written_for_us: bool,
     /// Requests that were finished, whichever way.
     pub finished: u64,
     first_seen: Instant,
@@ -99,6 +101,7 @@ impl GeneratedCode {
             new_unnamed: HashSet::new(),
             in_flight: false,
             file_was_there,
+            was_written_for_us: false,
             finished: 0,
             first_seen: now,
             last_finished: None,
@@ -151,6 +154,7 @@ impl GeneratedCode {
     pub fn succeeded(&mut self, map: PerfMap, taken: MonotonicNs, cost: Duration, now: Instant) {
         self.ended(cost, now);
         self.failures = 0;
+        self.was_written_for_us |= self.source == Source::Attach;
         // What it names may lose its name again, and be asked for anew then.
         self.unnamed.retain(|&address| map.lookup(address).is_none());
         self.generations.replace(map, taken);
@@ -159,6 +163,7 @@ impl GeneratedCode {
     /// Notes a failure; returns whether it is worth a notice.
     pub fn failed(&mut self, error: &AttachError, cost: Duration, now: Instant) -> bool {
         self.ended(cost, now);
+        self.was_written_for_us |= matches!(error, AttachError::Timeout { .. });
         if error.is_passing() {
             // It may last for any time, so it is not asked as if names were near.
             self.need.sampled = true;

@@ -254,7 +254,7 @@ impl Process {
 
     pub fn remove_map_file(&self) {
         if let (Some(root), Some(code)) = (&self.root, &self.code)
-            && code.generations.is_some()
+            && code.was_written_for_us
             && !code.file_was_there
         {
             // Gone already, or put there by someone else: neither is ours.

@@ -112,6 +112,35 @@ fn a_map_that_a_jvm_wrote_for_us_is_removed() {
 }
 
 #[test]
+fn a_map_that_a_runtime_wrote_by_itself_stays() {
+    let directory = tree("");
+    let map = directory.path().join("7/root/tmp/perf-3.map");
+    let mut symbolizer = symbolizer(directory.path(), None);
+    let node = info(7, Runtime::Native);
+    symbolizer.process_started(&node);
+    assert_eq!(method(&symbolizer.resolve(&node, &[CODE])), None);
+    fs::write(&map, "7f0000001000 10 foo\n").unwrap();
+    renew_until(&mut symbolizer, &node, "foo");
+    symbolizer.process_ended(Pid(7), 1);
+    assert!(map.exists());
+}
+
+#[test]
+fn an_answer_of_the_program_before_is_not_of_the_one_after() {
+    let directory = tree("7f0000001000 10 foo\n");
+    let mut symbolizer = symbolizer(directory.path(), None);
+    let node = info(7, Runtime::Native);
+    assert_eq!(method(&symbolizer.resolve(&node, &[CODE])), None);
+    // It executes another program while the map is read.
+    symbolizer.process_ended(Pid(7), 1);
+    symbolizer.process_started(&node);
+    let finished = symbolizer.requests.wait(Duration::from_secs(5)).unwrap();
+    assert!(finished.result.is_ok());
+    symbolizer.take_in(finished);
+    assert_eq!(symbolizer.poll().refreshed, []);
+}
+
+#[test]
 fn a_jvm_that_cannot_be_asked_stays_without_names() {
     let directory = tree("");
     let mut symbolizer = symbolizer(directory.path(), Some("/none"));
