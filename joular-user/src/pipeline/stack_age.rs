@@ -31,7 +31,7 @@ impl StackAge {
 
     /// Stacks that were not used for long, ascending; they count as gone.
     pub(super) fn expired(&mut self, window: u64) -> Vec<u64> {
-        if window % SWEEP_EVERY != 0 {
+        if !window.is_multiple_of(SWEEP_EVERY) {
             return Vec::new();
         }
         let mut expired: Vec<u64> = self

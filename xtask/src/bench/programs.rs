@@ -99,7 +99,7 @@ fn observe(pid: u32, frequency: u32, wanted: impl Fn(&Program) -> bool) -> Resul
     let output = Output::new()?;
     let profiler = Run::new()
         .pid(pid)
-        .with("--frequency", &frequency.to_string())
+        .with("--frequency", frequency.to_string())
         .argument("--quiet")
         .output(output.dir())
         .start()?;

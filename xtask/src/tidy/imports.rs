@@ -12,6 +12,7 @@ const PATH: &[(&str, &[&str])] = &[
     ("units", &[]),
     ("clock", &["units"]),
     ("shutdown", &[]),
+    ("privileges", &[]),
     // Flags as typed and exit codes: words, no machinery.
     ("cli", &[]),
     ("energy::domain", &["units"]),
@@ -36,6 +37,7 @@ const PATH: &[(&str, &[&str])] = &[
             "units",
             "clock",
             "shutdown",
+            "privileges",
             "cli",
             "energy::domain",
             "stacks::frame",
