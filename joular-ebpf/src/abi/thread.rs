@@ -51,7 +51,8 @@ pub struct ThreadSlot {
     pub flags: u32,
     /// Times the thread was switched out.
     pub switches: u32,
-    /// Name of the thread when it was first seen in the window.
+    /// Name of the thread when it was first seen in the window; a later one
+    /// comes as a `COMM` record.
     pub comm: [u8; COMM_LEN],
 }
 

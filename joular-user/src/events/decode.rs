@@ -71,6 +71,16 @@ pub fn comm_text(comm: &Comm) -> String {
     String::from_utf8_lossy(&comm[..len]).into_owned()
 }
 
+/// A name as the kernel keeps it; the inverse of [`comm_text`].
+pub fn comm_bytes(text: &str) -> Comm {
+    let mut comm = Comm::default();
+    let kept = comm.len() - 1;
+    for (target, byte) in comm.iter_mut().take(kept).zip(text.bytes()) {
+        *target = byte;
+    }
+    comm
+}
+
 fn stack(mut bytes: &[u8]) -> Option<Result<Record, DecodeError>> {
     let _kind = bytes.try_get_u32_ne().ok()?;
     let flags = bytes.try_get_u32_ne().ok()?;
@@ -157,6 +167,8 @@ mod tests {
     #[test]
     fn a_name_ends_at_its_terminator() {
         assert_eq!(comm_text(b"java\0ignored\0\0\0\0"), "java");
+        assert_eq!(comm_text(&comm_bytes("java")), "java");
+        assert_eq!(comm_text(&comm_bytes("a name of twenty byte")), "a name of twent");
         assert_eq!(comm_text(&[0xff; 16]).chars().count(), 16);
     }
 

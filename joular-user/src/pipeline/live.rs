@@ -6,7 +6,12 @@
 //! drained. Between boundaries the ring is polled for new stacks and for
 //! processes that come and go.
 
-use std::time::Duration;
+use std::{
+    collections::{HashMap, HashSet},
+    time::Duration,
+};
+
+use joular_ebpf::abi::Comm;
 
 use super::{
     consumer::{ConsumeError, Consumer},
@@ -17,15 +22,15 @@ use crate::{
     clock,
     energy::EnergySource,
     events::{
-        EnergyReading, Event, LossCount, ProcessInfo, RawStack, Window,
-        decode::{self, Record},
+        EnergyReading, Event, LossCount, ProcessInfo, RawStack, ThreadTime, Window,
+        decode::{self, LifecycleKind, Record},
     },
     kernel::{BankContents, Banks, KernelError, Programs, Ring},
     procs::registry::{Change, Registry},
     shutdown::{Shutdown, StopReason},
     stacks::path::lookup_addresses,
     symbols::Symbolizer,
-    units::{MonotonicNs, Pid},
+    units::{MonotonicNs, Pid, Tid},
 };
 
 /// How long before its time a boundary is published: enough for every CPU to
@@ -71,6 +76,11 @@ struct Run<'a> {
     start: MonotonicNs,
     /// Of this window, beside those that the kernel side counts.
     losses: Vec<LossCount>,
+    /// Threads that took a name in this window, mostly right after their start,
+    /// when the kernel side had seen them under their parent's.
+    renamed: HashMap<Tid, Comm>,
+    /// Targets found in this window.
+    new_targets: HashSet<Pid>,
 }
 
 impl Live {
@@ -91,6 +101,8 @@ impl Live {
             window: 0,
             start: MonotonicNs(0),
             losses: Vec::new(),
+            renamed: HashMap::new(),
+            new_targets: HashSet::new(),
         };
         run.begin()?;
         ready(run.live.registry.targets().count());
@@ -175,7 +187,8 @@ impl Run<'_> {
     fn window(&mut self, end: MonotonicNs) -> Result<(), LiveError> {
         let (end, reading) = self.pass_boundary(end)?;
         self.poll()?;
-        let contents = self.drain_bank()?;
+        let mut contents = self.drain_bank()?;
+        self.name_threads(&mut contents.threads);
         for change in self.live.registry.seen_running(&contents.threads) {
             self.changed(change)?;
         }
@@ -206,6 +219,21 @@ impl Run<'_> {
         self.start = end;
         self.window += 1;
         self.after_window()
+    }
+
+    /// Threads are born with their parent's name and take their own soon after.
+    /// The kernel tells of that, but for the first moments of a new target.
+    fn name_threads(&mut self, threads: &mut [ThreadTime]) {
+        for thread in threads {
+            let told = self.renamed.get(&thread.tid).copied();
+            let is_new = self.new_targets.contains(&thread.pid);
+            let read = || self.live.registry.thread_comm(thread.pid, thread.tid).map(|name| decode::comm_bytes(&name));
+            if let Some(name) = told.or_else(|| is_new.then(read).flatten()) {
+                thread.comm = name;
+            }
+        }
+        self.renamed.clear();
+        self.new_targets.clear();
     }
 
     fn after_window(&mut self) -> Result<(), LiveError> {
@@ -270,6 +298,9 @@ impl Run<'_> {
             match decoded {
                 Ok(Record::Stack { pid, stack }) => self.stack_arrived(pid, stack)?,
                 Ok(Record::Lifecycle(event)) => {
+                    if event.kind == LifecycleKind::Rename {
+                        self.renamed.insert(event.tid, decode::comm_bytes(&event.comm));
+                    }
                     for change in self.live.registry.lifecycle(&event) {
                         self.changed(change)?;
                     }
@@ -309,6 +340,7 @@ impl Run<'_> {
 
     fn found(&mut self, process: &ProcessInfo) -> Result<(), LiveError> {
         if process.is_target {
+            self.new_targets.insert(process.pid);
             if let Err(error) = self.live.banks.add_target(process.pid) {
                 (self.live.notify)(&format!("process {}: {error}: its stacks are not recorded", process.pid));
             }

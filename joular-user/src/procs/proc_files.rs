@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     events::{ProcessInfo, Runtime},
-    units::Pid,
+    units::{Pid, Tid},
 };
 
 /// Longest command line kept.
@@ -75,6 +75,12 @@ impl ProcFiles {
     pub fn user(&self, pid: Pid) -> Option<(u32, u32)> {
         let status = String::from_utf8_lossy(&self.read(pid, "status", MAX_FILE)?).into_owned();
         Some((status_field(&status, "Uid:", 1), status_field(&status, "Gid:", 1)))
+    }
+
+    /// Name of one of its threads.
+    pub fn thread_comm(&self, pid: Pid, tid: Tid) -> Option<String> {
+        let bytes = self.read(pid, &format!("task/{tid}/comm"), 64)?;
+        Some(String::from_utf8_lossy(&bytes).trim_end_matches('\n').to_owned())
     }
 
     /// All that is to be known about a process.

@@ -25,7 +25,7 @@ use crate::{
         ProcessInfo, Runtime, ThreadTime,
         decode::{Lifecycle, LifecycleKind, comm_text},
     },
-    units::{MonotonicNs, Pid},
+    units::{MonotonicNs, Pid, Tid},
 };
 
 /// Ages in windows at which a process is looked at for a libjvm loaded late.
@@ -101,6 +101,11 @@ impl Registry {
 
     pub fn targets(&self) -> impl Iterator<Item = &ProcessInfo> {
         self.entries.values().filter(|entry| entry.role == Role::Target).map(|entry| &entry.info)
+    }
+
+    /// What /proc calls a thread now.
+    pub fn thread_comm(&self, pid: Pid, tid: Tid) -> Option<String> {
+        self.proc_files.thread_comm(pid, tid)
     }
 
     /// Finds the targets that are already running.
