@@ -21,9 +21,9 @@ pub struct Lifecycle {
     pub comm: Comm,
 }
 
-/// Sends a lifecycle event, or counts its loss. Off unless asked for
-/// (`--kernel-log`): the level is a constant to the verifier, which removes
-/// the call.
+/// Sends a lifecycle event, or counts its loss. The log entry is off unless
+/// asked for (`--kernel-log`): its level is a constant to the verifier, which
+/// removes the call.
 #[inline(always)]
 pub fn lifecycle(context: &BtfTracePointContext, event: Lifecycle) {
     debug!(context, "lifecycle event {} of process {}, thread {}", event.kind, event.task.tgid(), event.task.tid());

@@ -5,9 +5,9 @@
 //! the type section once without building a table, so it needs no memory
 //! beyond the file. Format: kernel documentation, `bpf/btf.rst`.
 //!
-//! aya needs BTF too, to find the ids of tracepoints, but builds a table of
-//! every type: 25 MiB for a moment, more than the rest of this program ever
-//! uses. [`KernelTypes::tracepoints_only`] gives it a copy in which all other
+//! aya needs BTF too, to find the ids of tracepoints, and builds a table of
+//! every type for it: with that table beside the loaded object the peak of
+//! memory was 40 MB, without it 26 MB. [`KernelTypes::tracepoints_only`] gives it a copy in which all other
 //! types are empty placeholders, so that the ids stay what they are.
 
 use thiserror::Error;

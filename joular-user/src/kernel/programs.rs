@@ -225,8 +225,7 @@ impl Programs {
     }
 }
 
-/// Loading leaves some 15 MiB of freed memory with the allocator, more than the
-/// whole run will need.
+/// Loading leaves more than 10 MiB of freed memory with the allocator.
 fn give_memory_back() {
     #[cfg(target_env = "gnu")]
     // SAFETY: takes no pointers and may be called at any time.

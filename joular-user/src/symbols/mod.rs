@@ -1,9 +1,9 @@
 //! Names for addresses, of live processes.
 //!
-//! [`Symbolizer`] is asked once per window for the addresses of that window,
-//! and again when [`Symbolizer::poll`] says that a process has a newer map of
-//! its generated code. It answers from what it holds and never waits for a
-//! JVM: maps are requested in the background ([`requests`]) at a bounded pace
+//! [`Symbolizer`] is asked for a stack's addresses when the stack first arrives,
+//! so that it can take hold of what they need, and in every window for the
+//! addresses of that window. It answers from what it holds and never waits for
+//! a JVM: maps are requested in the background ([`requests`]) at a bounded pace
 //! ([`jvm`]). What a process needs to be named after its end (its root, its
 //! mappings, its files) is taken hold of when it is first seen.
 //!
@@ -246,8 +246,9 @@ impl Symbolizer {
         std::mem::take(&mut self.news)
     }
 
-    /// Asks for a process's map at once, whatever the pace, and waits for it;
-    /// for JVMs that ran before us, and at the end. Says whether there is one.
+    /// Asks for a process's map at once, whatever the pace, and waits for it.
+    /// Says whether there is one. Tests need that; a run never waits.
+    #[cfg(test)]
     pub fn ensure_map(&mut self, pid: Pid, timeout: Duration) -> bool {
         let deadline = Instant::now() + timeout;
         let Some(key) = self.processes.keys().copied().filter(|key| key.0 == pid).max() else { return false };
@@ -269,6 +270,7 @@ impl Symbolizer {
             .is_some_and(|code| code.generations.is_some())
     }
 
+    #[cfg(test)]
     fn finished(&self, key: ProcessKey) -> u64 {
         self.processes.get(&key).and_then(|process| process.code.as_ref()).map_or(0, |code| code.finished)
     }

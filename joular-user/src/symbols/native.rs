@@ -24,7 +24,7 @@ use super::elf_image::{ElfImage, ElfImageError};
 use crate::{
     procs::maps::{MappingKind, Maps},
     stacks::{Frame, FrameKind},
-    units::{Address, Pid},
+    units::Pid,
 };
 
 /// Answers kept of one file before it starts over.
@@ -264,14 +264,10 @@ pub fn own_vdso(proc_root: &Path) -> io::Result<File> {
     Ok(copy)
 }
 
-/// File offset in the vDSO of an address within its mapping.
-pub const fn vdso_offset(start: Address, address: Address) -> u64 {
-    address.0.saturating_sub(start.0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::units::Address;
 
     fn own_offset(function: u64) -> (File, u64) {
         let maps = Maps::read(Path::new("/proc"), Pid(std::process::id())).unwrap();
