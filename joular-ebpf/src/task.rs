@@ -7,7 +7,7 @@
 //! of busy, idle and unslotted time of a CPU is exactly what elapsed.
 
 use aya_ebpf::helpers::{bpf_get_current_comm, bpf_ktime_get_ns, generated::bpf_get_current_task_btf};
-use joular_ebpf::abi::{BankTimes, Boundary, CpuState, Loss, ThreadKey, ThreadSlot, split_slice, thread_flags};
+use joular_ebpf::abi::{BankTimes, Boundary, CpuState, Loss, Place, ThreadKey, ThreadSlot, split_slice, thread_flags};
 
 use crate::maps::{BOUNDARY, CPU, TASK_FLAGS, TASK_PID, TASK_START_BOOTTIME, TASK_TGID, count_loss, threads};
 
@@ -122,7 +122,7 @@ fn account_slice(cpu: &mut CpuState, at: At) -> Option<Accounted> {
         bank_times(cpu, bank ^ 1).idle_ns += earlier_ns;
         bank_times(cpu, bank).idle_ns += slice_ns;
     } else {
-        thread = ThreadKey::new(tid, task.start_boottime_ns(), cpu.socket);
+        thread = ThreadKey::new(tid, task.start_boottime_ns(), Place(cpu.place));
         if earlier_ns > 0 {
             credit(bank_times(cpu, bank ^ 1), bank ^ 1, thread, task, earlier_ns, At::Boundary);
         }

@@ -13,7 +13,7 @@ mod window;
 pub use event::{COMM_LEN, Comm, LifecycleRecord, RecordKind};
 pub use loss::{LOSS_COUNT, Loss};
 pub use stack::{MAX_STACK_FRAMES, SampleKey, SampleSlot, StackHeader, StackId, stack_flags};
-pub use thread::{ThreadKey, ThreadSlot, thread_flags};
+pub use thread::{Place, ThreadKey, ThreadSlot, thread_flags};
 pub use window::{BankTimes, Boundary, CpuState, SplitNs, split_slice};
 
 /// Marks the types that user space may copy from raw map and ring bytes.

@@ -2,30 +2,65 @@
 
 use super::COMM_LEN;
 
-/// Identity of a thread on one socket, in 8 bytes, which keeps the hash of
-/// the hottest map at one word: thread id (32 bits), start time in
-/// milliseconds modulo 2²⁴ (4.6 h; tells a reused id from its predecessor)
-/// and physical package (8 bits).
+/// Where CPU time is counted apart: a physical package or, where cores have
+/// energy counters of their own, a core of it.
+#[repr(transparent)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Place(pub u32);
+
+impl Place {
+    /// Bits of a place: 8 for the socket, 10 for the core.
+    const BITS: u32 = 18;
+    const CORE_BITS: u32 = 10;
+
+    /// `socket` counts modulo 256, `core` modulo 1024.
+    #[inline(always)]
+    pub const fn new(socket: u32, core: u32) -> Self {
+        Self(((socket & 0xff) << Self::CORE_BITS) | (core & 0x3ff))
+    }
+
+    #[inline(always)]
+    pub const fn socket(self) -> u32 {
+        (self.0 >> Self::CORE_BITS) & 0xff
+    }
+
+    #[inline(always)]
+    pub const fn core(self) -> u32 {
+        self.0 & 0x3ff
+    }
+}
+
+/// Identity of a thread in one place, in 8 bytes, which keeps the hash of the
+/// hottest map at one word: thread id (22 bits, as Linux's `PID_MAX_LIMIT`
+/// allows), start time in milliseconds modulo 2²⁴ (4.6 h; tells a reused id
+/// from its predecessor) and the place.
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ThreadKey(pub u64);
 
 impl ThreadKey {
     #[inline(always)]
-    pub const fn new(tid: u32, start_boottime_ns: u64, socket: u32) -> Self {
+    pub const fn new(tid: u32, start_boottime_ns: u64, place: Place) -> Self {
         // 2^20 ns ≈ 1.05 ms: a shift is cheaper than a division in the kernel.
         let start_ms = (start_boottime_ns >> 20) & 0xff_ffff;
-        Self(((tid as u64) << 32) | (start_ms << 8) | (socket as u64 & 0xff))
+        let tid = tid as u64 & 0x3f_ffff;
+        Self((tid << 42) | (start_ms << Place::BITS) | (place.0 as u64 & 0x3_ffff))
     }
 
     #[inline(always)]
     pub const fn tid(self) -> u32 {
-        (self.0 >> 32) as u32
+        (self.0 >> 42) as u32
     }
 
     #[inline(always)]
-    pub const fn socket(self) -> u32 {
-        (self.0 & 0xff) as u32
+    pub const fn place(self) -> Place {
+        Place((self.0 & 0x3_ffff) as u32)
+    }
+
+    /// The same for a thread wherever it runs.
+    #[inline(always)]
+    pub const fn identity(self) -> u64 {
+        self.0 >> Place::BITS
     }
 }
 
@@ -37,7 +72,7 @@ pub mod thread_flags {
     pub const TARGET: u32 = 2;
 }
 
-/// What a thread did in one window on one socket.
+/// What a thread did in one window in one place.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ThreadSlot {
@@ -62,14 +97,16 @@ mod tests {
 
     #[test]
     fn a_key_keeps_its_parts() {
-        let key = ThreadKey::new(u32::MAX, u64::MAX, 3);
-        assert_eq!((key.tid(), key.socket()), (u32::MAX, 3));
+        let key = ThreadKey::new(4_194_303, u64::MAX, Place::new(255, 1023));
+        assert_eq!((key.tid(), key.place().socket(), key.place().core()), (4_194_303, 255, 1023));
+        let elsewhere = ThreadKey::new(4_194_303, u64::MAX, Place::new(0, 0));
+        assert_ne!(key, elsewhere);
+        assert_eq!(key.identity(), elsewhere.identity());
     }
 
     #[test]
     fn a_reused_tid_is_another_thread() {
-        let first = ThreadKey::new(7, 5_000_000_000, 0);
-        let second = ThreadKey::new(7, 5_900_000_000, 0);
-        assert_ne!(first, second);
+        let key = |start_ns| ThreadKey::new(7, start_ns, Place::default());
+        assert_ne!(key(5_000_000_000).identity(), key(5_900_000_000).identity());
     }
 }

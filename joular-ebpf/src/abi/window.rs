@@ -87,8 +87,8 @@ pub struct CpuState {
     pub last_ns: u64,
     /// 1 while the accounting routine runs, against nested samples (NMI).
     pub accounting: u32,
-    /// Physical package, told with every boundary.
-    pub socket: u32,
+    /// [`super::Place`] of this CPU, told with every boundary.
+    pub place: u32,
     /// Index = bank.
     pub times: [BankTimes; 2],
 }

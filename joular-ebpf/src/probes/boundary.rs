@@ -9,12 +9,12 @@ use crate::{
     task::{At, account},
 };
 
-/// Arguments: the CPU's physical package (it may have come online just now).
+/// Arguments: the CPU's place (it may have come online just now).
 #[raw_tracepoint]
 pub fn pass_boundary(context: RawTracePointContext) -> i32 {
     if let Some(cpu) = CPU.get_ptr_mut(0) {
         // SAFETY: a live per-CPU map value; only this CPU writes it.
-        unsafe { (*cpu).socket = context.arg::<u64>(0) as u32 };
+        unsafe { (*cpu).place = context.arg::<u64>(0) as u32 };
     }
     account(At::Boundary);
     0

@@ -62,8 +62,7 @@ mod tests {
             static_share: MicroJoules(0),
             unattributed: Unattributed::default(),
             merged: 0,
-            read_failed: false,
-            ambiguous: false,
+            fault: None,
             read_delay_ns: 0,
         }
     }

@@ -12,7 +12,8 @@ use super::{
 use crate::{
     energy::{
         counter::{Delta, Meters, SocketLoad},
-        domain::Domain,
+        domain::{Domain, FaultCause},
+        policy::IdlePolicy,
     },
     events::{EnergyReading, RunInfo, Window},
     units::MicroJoules,
@@ -53,7 +54,7 @@ impl Domains {
         for ((domain, delta), missed) in run.domains.iter().zip(&deltas).zip(&mut self.missed) {
             let mut audit = new_audit(domain, delta, read_delay_ns);
             let mut claims = claims_on(domain, window, join);
-            if delta.read_failed {
+            if delta.fault.is_some_and(FaultCause::is_failed_read) {
                 missed.keep(&claims, identities(join), window.length_ns());
             } else {
                 let missed_ns = std::mem::take(missed).claim(&mut claims, identities(join));
@@ -84,8 +85,7 @@ fn new_audit(domain: &Domain, delta: &Delta, read_delay_ns: i64) -> DomainAudit 
         static_share: MicroJoules(0),
         unattributed: Unattributed::default(),
         merged: delta.merged,
-        read_failed: delta.read_failed,
-        ambiguous: delta.ambiguous,
+        fault: delta.fault,
         read_delay_ns,
     }
 }
@@ -93,7 +93,7 @@ fn new_audit(domain: &Domain, delta: &Delta, read_delay_ns: i64) -> DomainAudit 
 /// Idle energy to set apart: none under `spread`; else what the model says, or
 /// what the user gave for a socket, which packages and whole machines draw.
 fn static_wish(run: &RunInfo, domain: &Domain, delta: &Delta, covered_ns: u64) -> MicroJoules {
-    if run.idle_policy != "separate" {
+    if run.policy.idle != IdlePolicy::Separate {
         return MicroJoules(0);
     }
     delta.static_floor.unwrap_or_else(|| {
@@ -103,7 +103,7 @@ fn static_wish(run: &RunInfo, domain: &Domain, delta: &Delta, covered_ns: u64) -
             (None, _) => (run.sockets.max(1), 1),
         };
         // mW · ns = 10⁻¹² J = 10⁻⁶ µJ
-        let idle = u128::from(run.idle_milliwatts).saturating_mul(u128::from(covered_ns));
+        let idle = u128::from(run.policy.idle_milliwatts).saturating_mul(u128::from(covered_ns));
         let idle_uj = idle.saturating_mul(u128::from(sockets)) / (1_000_000 * zones);
         MicroJoules(u64::try_from(idle_uj).unwrap_or(u64::MAX))
     })

@@ -5,8 +5,6 @@
 
 use std::collections::BTreeMap;
 
-use joular_ebpf::abi::ThreadKey;
-
 use super::{
     branches::{self, BranchSamples, branch_rows},
     domains::Domains,
@@ -177,10 +175,4 @@ fn cpu_audit(window: &Window, join: &ThreadJoin) -> CpuAudit {
         }
     }
     audit
-}
-
-/// Identity of a thread in a window, whatever the socket.
-pub(super) fn thread_identity(key: u64) -> u64 {
-    // Everything but the socket byte.
-    ThreadKey(key).0 & !0xff
 }

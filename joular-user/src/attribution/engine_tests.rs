@@ -1,11 +1,15 @@
 //! The engine as a whole: whatever a window holds, every level sums to the one
 //! above it, and the same events give the same report.
 
+use joular_ebpf::abi::{Place, ThreadKey};
 use proptest::prelude::*;
 
 use super::{Engine, report::WindowReport};
 use crate::{
-    energy::domain::{Domain, Label, Meter, Reading},
+    energy::{
+        domain::{Domain, FaultCause, Label, Meter, Reading},
+        policy::Policy,
+    },
     events::{CpuTimes, EnergyReading, Event, ProcessInfo, RawStack, RunInfo, SampleCount, Symbol, ThreadTime, Window},
     stacks::{Frame, FrameKind},
     units::{Address, MicroJoules, MonotonicNs, Pid, Tid, UnixMicros},
@@ -14,10 +18,10 @@ use crate::{
 const WINDOW_NS: u64 = 1_000_000_000;
 
 fn domain(name: &str, socket: Option<u32>, meter: Meter) -> Domain {
-    Domain { name: name.into(), socket, source: "test".into(), label: Label::Measured, meter }
+    Domain::new(name, socket, "test", Label::Measured, meter)
 }
 
-fn run(idle_policy: &str) -> Event {
+fn run(idle: &str) -> Event {
     let counter = Meter::Counter { range_uj: 262_143_328_850, unit_uj: 61, max_watts: 1000 };
     Event::RunStarted(Box::new(RunInfo {
         run_id: "run".into(),
@@ -42,8 +46,7 @@ fn run(idle_policy: &str) -> Event {
             domain("package", Some(1), counter),
             domain("dram", None, counter),
         ],
-        idle_policy: idle_policy.into(),
-        idle_milliwatts: 10_000,
+        policy: Policy { idle: idle.parse().unwrap(), idle_milliwatts: 10_000, ..Policy::default() },
         profiler_pid: Pid(99),
     }))
 }
@@ -83,7 +86,7 @@ fn samples_of(times: &[ThreadTime], stacks: &[u64]) -> Vec<SampleCount> {
     let sample = |(index, time): (usize, &ThreadTime)| SampleCount {
         tid: time.tid,
         pid: time.pid,
-        thread_key: joular_ebpf::abi::ThreadKey::new(time.tid.0, 0, time.socket).0,
+        thread_key: ThreadKey::new(time.tid.0, 0, Place::new(time.socket, 0)).0,
         user_stack: stacks[index % stacks.len()],
         kernel_stack: 0,
         count: time.samples,
@@ -194,7 +197,7 @@ fn a_package_is_divided_among_what_ran_on_it() {
 fn energy_of_a_failed_read_comes_with_the_next_window() {
     let failed = Event::Energy(EnergyReading {
         read_at: MonotonicNs(WINDOW_NS),
-        readings: vec![Reading::Failed("gone".into()), Reading::CounterUj(0), Reading::CounterUj(0)],
+        readings: vec![Reading::failed(FaultCause::Gone, "gone"), Reading::CounterUj(0), Reading::CounterUj(0)],
     });
     let mut engine = Engine::default();
     let events = [
@@ -206,14 +209,15 @@ fn energy_of_a_failed_read_comes_with_the_next_window() {
         window(Vec::new(), Vec::new(), 1),
     ];
     let reports: Vec<WindowReport> = events.iter().filter_map(|event| engine.apply(event)).collect();
-    assert!(reports[0].domains[0].read_failed);
+    assert!(reports[0].domains[0].read_failed());
     assert_eq!(reports[0].domains[0].measured, MicroJoules(0));
     assert_eq!((reports[1].domains[0].measured, reports[1].domains[0].merged), (MicroJoules(900), 2));
 }
 
 /// Reads of all domains fail in window 0 and work again in window 1.
 fn failed_then_read(idle_policy: &str, first: Vec<ThreadTime>, second: Vec<ThreadTime>) -> WindowReport {
-    let failed = EnergyReading { read_at: MonotonicNs(WINDOW_NS), readings: vec![Reading::Failed("gone".into()); 3] };
+    let failed =
+        EnergyReading { read_at: MonotonicNs(WINDOW_NS), readings: vec![Reading::failed(FaultCause::Gone, "gone"); 3] };
     report(&[
         run(idle_policy),
         process(1),
@@ -317,6 +321,7 @@ fn hostile_window() -> impl Strategy<Value = Window> {
             idle_ns,
             unslotted_ns,
             switches,
+            ..CpuTimes::default()
         },
     );
     let many = |count| 0..count;
@@ -347,7 +352,7 @@ proptest! {
         sockets: u32,
     ) {
         let Event::RunStarted(mut info) = run("separate") else { panic!("no run") };
-        (info.idle_milliwatts, info.sockets) = (idle_milliwatts, sockets);
+        (info.policy.idle_milliwatts, info.sockets) = (idle_milliwatts, sockets);
         info.domains[1].meter = Meter::Model { idle_uw: values[0], full_uw: u64::MAX };
         info.domains[2].meter = Meter::Counter { range_uj: values[1], unit_uj: u64::MAX, max_watts: u32::MAX };
         let mut events = vec![Event::RunStarted(info), readings(read_at, values), process(0), process(1), process(2)];

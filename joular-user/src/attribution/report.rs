@@ -2,7 +2,7 @@
 //! integers, before anything is formatted or written.
 
 use crate::{
-    energy::domain::Label,
+    energy::domain::{FaultCause, Label},
     events::LossCount,
     stacks::{BranchIndex, FrameId},
     units::{MicroJoules, MonotonicNs, Pid, Tid, UnixMicros},
@@ -74,12 +74,21 @@ pub struct DomainAudit {
     /// How many windows' energy this one holds because earlier reads failed,
     /// including its own, so at least 2; 0 normally.
     pub merged: u32,
-    /// The read failed: ΔE is 0 here and will come with a later window.
-    pub read_failed: bool,
-    /// The counter may have wrapped more than once, or jumped: ΔE is not certain.
-    pub ambiguous: bool,
+    /// What is wrong with ΔE: after a failed read it is 0 here and will come with
+    /// a later window, otherwise it is not certain.
+    pub fault: Option<FaultCause>,
     /// Real time of the read minus the window's end.
     pub read_delay_ns: i64,
+}
+
+impl DomainAudit {
+    pub fn read_failed(&self) -> bool {
+        self.fault.is_some_and(FaultCause::is_failed_read)
+    }
+
+    pub fn is_ambiguous(&self) -> bool {
+        self.fault.is_some_and(FaultCause::is_ambiguous)
+    }
 }
 
 /// Energy that no target's thread gets, by cause.

@@ -3,11 +3,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use joular_ebpf::abi::ThreadKey;
+use joular_ebpf::abi::{Place, ThreadKey};
 
 use super::{
     category::category,
-    engine::{ProcessKey, thread_identity},
+    engine::ProcessKey,
     report::{ProcessRef, ThreadRow},
 };
 use crate::{
@@ -57,7 +57,7 @@ impl ThreadJoin {
     }
 
     fn add(&mut self, process: &ProcessInfo, time: &ThreadTime) -> usize {
-        let identity = thread_identity(ThreadKey::new(time.tid.0, time.start_boottime_ns, time.socket).0);
+        let identity = ThreadKey::new(time.tid.0, time.start_boottime_ns, Place::default()).identity();
         if let Some(position) = self.positions.get(&identity) {
             let row = &mut self.threads[*position];
             row.cpu_ns = row.cpu_ns.saturating_add(time.cpu_ns);
@@ -99,7 +99,7 @@ impl ThreadJoin {
 
     /// Row and process of the thread a sample hit; `None` if not a target's.
     pub(super) fn position_of(&self, sample: &SampleCount) -> Option<(usize, ProcessKey)> {
-        let position = *self.positions.get(&thread_identity(sample.thread_key))?;
+        let position = *self.positions.get(&ThreadKey(sample.thread_key).identity())?;
         Some((position, self.keys[self.threads[position].process]))
     }
 

@@ -14,7 +14,7 @@ use self::duration::parse_duration;
 pub use self::file::ConfigFile;
 use crate::{
     cli::Flags,
-    energy::{EnergyChoice, EnergyOptions, model::VcpuPower, powercap, watts},
+    energy::{EnergyChoice, EnergyOptions, model::VcpuPower, policy::IdlePolicy, powercap, watts},
     procs::selection::{NamePattern, Selection},
     units::Pid,
 };
@@ -64,25 +64,6 @@ pub struct Live {
     pub record: Option<PathBuf>,
     /// Print what the eBPF programs log.
     pub kernel_log: bool,
-}
-
-/// What becomes of the static share of energy.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum IdlePolicy {
-    /// It is its own row.
-    #[default]
-    Separate,
-    /// Busy threads share it.
-    Spread,
-}
-
-impl IdlePolicy {
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Separate => "separate",
-            Self::Spread => "spread",
-        }
-    }
 }
 
 /// What goes to standard output.
@@ -222,18 +203,14 @@ impl Places {
             choice,
             powercap_root: flags.powercap_root.clone().unwrap_or_else(|| powercap::DEFAULT_ROOT.into()),
             file: flags.energy_file.clone().filter(|_| choice.reads_file()),
-            cpuinfo: proc_root(flags).join("cpuinfo"),
+            sys_root: "/sys".into(),
+            proc_root: proc_root(flags),
             model_watts,
         })
     }
 
     fn idle(&self, text: Option<&str>) -> Result<Option<IdlePolicy>, ConfigError> {
-        match text {
-            None => Ok(None),
-            Some("separate") => Ok(Some(IdlePolicy::Separate)),
-            Some("spread") => Ok(Some(IdlePolicy::Spread)),
-            Some(_) => Err(self.invalid("idle", "no such policy: use separate or spread")),
-        }
+        text.map(|text| self.parse("idle", text)).transpose()
     }
 
     fn idle_milliwatts(&self, given: Option<f64>) -> Result<Option<u64>, ConfigError> {

@@ -33,7 +33,7 @@ fn defaults_complete_a_target() {
     assert_eq!((live.duration, live.interval, live.frequency), (None, Duration::from_secs(1), 99));
     assert_eq!(live.energy.choice, EnergyChoice::Auto);
     assert_eq!(live.energy.powercap_root, PathBuf::from("/sys/class/powercap"));
-    assert_eq!(live.energy.cpuinfo, PathBuf::from("/proc/cpuinfo"));
+    assert_eq!(live.energy.proc_root, PathBuf::from("/proc"));
     assert!(live.selection.matches(Pid(1), "java"));
 }
 
@@ -62,7 +62,7 @@ fn energy_options_are_passed_on() {
     let energy = &live(&config).energy;
     assert_eq!((energy.choice.name(), energy.file.clone()), ("watts", Some("p".into())));
     assert_eq!(energy.model_watts, Some(VcpuPower { idle_uw: 1_000_000, full_uw: 2_000_000 }));
-    assert_eq!(energy.cpuinfo, PathBuf::from("/x/cpuinfo"));
+    assert_eq!(energy.proc_root, PathBuf::from("/x"));
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn mistakes_on_the_command_line_name_the_flag() {
         ("--all --top 0", "--top: 0 is not between 1 and 1000"),
         ("--pid 0", "--pid: 0 is not a process: ids start at 1"),
         ("--comm [", "--comm: \"[\": not a pattern: unclosed character class; missing ']'"),
-        ("--all --idle lazy", "--idle: no such policy: use separate or spread"),
+        ("--all --idle lazy", "--idle: \"lazy\": no such policy: use separate, spread or active"),
         ("--all --idle-watts NaN", "--idle-watts: NaN is not between 0 and 10000 watts"),
         (
             "--all --model-watts 5",

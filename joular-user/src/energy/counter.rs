@@ -11,7 +11,7 @@
 //! All arithmetic is in integers. Where a division leaves a remainder, it is
 //! carried into the next window, so that sums over time are exact.
 
-use super::domain::{Domain, Meter, Reading};
+use super::domain::{Domain, FaultCause, Meter, Reading};
 use crate::units::{MicroJoules, MonotonicNs};
 
 /// A counter may run this much faster than `max_watts` before its difference
@@ -33,12 +33,10 @@ pub struct Delta {
     /// How many windows' energy this one holds because earlier reads failed;
     /// 0 normally, otherwise at least 2.
     pub merged: u32,
-    /// The read failed: the energy comes with a later window.
-    pub read_failed: bool,
-    /// ΔE is not certain: the counter may have wrapped more than once (ΔE is
-    /// then the least it can be), or it jumped, or there was no starting point
-    /// (ΔE is then 0).
-    pub ambiguous: bool,
+    /// What is wrong with it. After a failed read ΔE is 0 and comes with a later
+    /// window; where the counter may have wrapped more than once it is the
+    /// least it can be; after a jump and without a starting point it is 0.
+    pub fault: Option<FaultCause>,
     /// The part of `measured` that does not depend on load, where the meter
     /// knows it: the idle term of a model. Never more than `measured`.
     pub static_floor: Option<MicroJoules>,
@@ -110,6 +108,7 @@ impl Meters {
     ) -> Vec<Delta> {
         let step = |(index, state): (usize, &mut State)| match state.meter {
             Meter::Model { idle_uw, full_uw } => state.model(idle_uw, full_uw, window_ns, load),
+            Meter::BusyPower => state.busy_power(readings.get(index), load),
             Meter::Counter { .. } | Meter::Power => state.read(read_at, readings.get(index)),
         };
         self.states.iter_mut().enumerate().map(step).collect()
@@ -129,21 +128,21 @@ impl State {
     fn read(&mut self, read_at: MonotonicNs, reading: Option<&Reading>) -> Delta {
         let Some(value) = self.value_of(reading) else {
             self.missed = self.missed.saturating_add(1);
-            return Delta { read_failed: true, ..Delta::default() };
+            return Delta { fault: Some(failure_of(reading)), ..Delta::default() };
         };
         let merged = if self.missed == 0 { 0 } else { self.missed.saturating_add(1) };
         self.missed = 0;
         let Some((base_at, base)) = self.base.replace((read_at, value)) else {
-            return Delta { merged, ambiguous: true, ..Delta::default() };
+            return Delta { merged, fault: Some(FaultCause::NoStart), ..Delta::default() };
         };
         let elapsed_ns = read_at.since(base_at);
-        let (measured, ambiguous) = match self.meter {
+        let (measured, fault) = match self.meter {
             Meter::Counter { range_uj, unit_uj, max_watts } => {
                 counter_difference(base, value, range_uj, unit_uj, max_watts, elapsed_ns)
             }
-            Meter::Power | Meter::Model { .. } => (self.integrate(base, value, elapsed_ns), false),
+            Meter::Power | Meter::Model { .. } | Meter::BusyPower => (self.integrate(base, value, elapsed_ns), None),
         };
-        Delta { measured, merged, ambiguous, ..Delta::default() }
+        Delta { measured, merged, fault, ..Delta::default() }
     }
 
     /// Trapezoid: the mean of two powers (µW) over the time between them.
@@ -152,15 +151,28 @@ impl State {
         whole_microjoules(doubled, 2 * UW_NS_PER_UJ, &mut self.carry)
     }
 
+    /// `power of a busy CPU × busy`.
+    fn busy_power(&mut self, reading: Option<&Reading>, load: &[SocketLoad]) -> Delta {
+        let (_, busy_ns) = self.load_of(load);
+        let Some(Reading::BusyPowerUw(busy_uw)) = reading else {
+            return Delta { fault: Some(failure_of(reading)), ..Delta::default() };
+        };
+        let energy = u128::from(*busy_uw).saturating_mul(u128::from(busy_ns));
+        Delta { measured: whole_microjoules(energy, UW_NS_PER_UJ, &mut self.carry), ..Delta::default() }
+    }
+
+    /// CPUs of this domain's socket, or of all, and their busy time.
+    fn load_of(&self, load: &[SocketLoad]) -> (u64, u64) {
+        let mine = load.iter().filter(|entry| self.socket.is_none_or(|socket| socket == entry.socket));
+        mine.fold((0, 0), |(cpus, busy_ns), entry| {
+            (u64::saturating_add(cpus, entry.cpus.into()), u64::saturating_add(busy_ns, entry.busy_ns))
+        })
+    }
+
     /// `idle × CPUs × window + (full − idle) × busy`: linear between idle and
     /// full load, as Cloud Carbon Footprint's methodology has it.
     fn model(&mut self, idle_uw: u64, full_uw: u64, window_ns: u64, load: &[SocketLoad]) -> Delta {
-        let mine = load.iter().filter(|entry| self.socket.is_none_or(|socket| socket == entry.socket));
-        let (mut cpus, mut busy_ns) = (0_u64, 0_u64);
-        for entry in mine {
-            cpus = cpus.saturating_add(u64::from(entry.cpus));
-            busy_ns = busy_ns.saturating_add(entry.busy_ns);
-        }
+        let (cpus, busy_ns) = self.load_of(load);
         let idle = u128::from(idle_uw).saturating_mul(u128::from(cpus)).saturating_mul(u128::from(window_ns));
         let dynamic = u128::from(full_uw.saturating_sub(idle_uw)).saturating_mul(u128::from(busy_ns));
         let floor = whole_microjoules(idle, UW_NS_PER_UJ, &mut self.static_carry);
@@ -169,7 +181,7 @@ impl State {
     }
 }
 
-/// ΔE between two readings of a counter, and whether it is uncertain.
+/// ΔE between two readings of a counter, and why it is uncertain, if it is.
 ///
 /// The modulus is `range + unit`: the counter is a 32-bit register × unit, and
 /// `max_energy_range_uj` is the largest value it shows, not the number of
@@ -181,7 +193,7 @@ fn counter_difference(
     unit_uj: u64,
     max_watts: u32,
     elapsed_ns: u64,
-) -> (MicroJoules, bool) {
+) -> (MicroJoules, Option<FaultCause>) {
     let modulus = (range_uj > 0).then(|| range_uj.saturating_add(unit_uj));
     let difference = match (after.checked_sub(before), modulus) {
         (Some(forward), _) => Some(forward),
@@ -194,9 +206,18 @@ fn counter_difference(
     match difference.filter(|difference| u128::from(*difference) <= limit) {
         Some(difference) => {
             let may_have_wrapped_again = modulus.is_some_and(|modulus| most(elapsed_ns) >= u128::from(modulus));
-            (MicroJoules(difference), may_have_wrapped_again)
+            (MicroJoules(difference), may_have_wrapped_again.then_some(FaultCause::MayHaveWrapped))
         }
-        None => (MicroJoules(0), true),
+        None => (MicroJoules(0), Some(FaultCause::Jumped)),
+    }
+}
+
+/// Why there is no figure. A reading that is absent or of another meter's kind
+/// can only come from a file that somebody made.
+const fn failure_of(reading: Option<&Reading>) -> FaultCause {
+    match reading {
+        Some(Reading::Failed(fault)) if fault.cause.is_failed_read() => fault.cause,
+        _ => FaultCause::Malformed,
     }
 }
 

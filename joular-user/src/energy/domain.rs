@@ -12,6 +12,8 @@ pub enum Label {
     Reported,
     /// Computed from utilisation: an estimate.
     Modelled,
+    /// Played back from another run's recording: not this machine's energy now.
+    Replayed,
 }
 
 impl Label {
@@ -20,6 +22,7 @@ impl Label {
             Self::Measured => "measured",
             Self::Reported => "reported",
             Self::Modelled => "modelled",
+            Self::Replayed => "replayed",
         }
     }
 }
@@ -36,19 +39,70 @@ pub enum Meter {
     /// Power computed from CPU use: `idle_uw` per CPU always, up to `full_uw`
     /// in proportion to busy time.
     Model { idle_uw: u64, full_uw: u64 },
+    /// Power computed from CPU use and frequency: a reading is what one busy
+    /// CPU drew on average since the last one.
+    BusyPower,
 }
 
-/// A part of the machine whose energy is known. Domains of a run are disjoint.
+/// What a domain's energy is used for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Role {
+    /// Divided among those who ran in its socket or core, by their weights.
+    #[default]
+    Shared,
+    /// Drawn by what CPU time says nothing about (disks, fans, a GPU): it is
+    /// measured, and nobody's.
+    Unshared,
+    /// Contained in the domain at this index, shown beside it and not counted again.
+    Part { of: usize },
+    /// The same energy as the domain at this index, by another counter: compared
+    /// with it and not counted again.
+    Check { of: usize },
+}
+
+/// A part of the machine whose energy is known. What is neither [`Role::Part`]
+/// nor [`Role::Check`] is disjoint within a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Domain {
-    /// `package`, `dram`, `platform`, `cpu`, …
+    /// `package`, `core`, `dram`, `platform`, `gpu`, `cpu`, …
     pub name: String,
     /// Physical package it belongs to; `None` for the whole machine.
     pub socket: Option<u32>,
+    /// Physical core within the socket (the kernel's `core_id`), where each has
+    /// a counter of its own.
+    pub core: Option<u32>,
     /// Source it is read from.
     pub source: String,
     pub label: Label,
     pub meter: Meter,
+    pub role: Role,
+    /// Domains, by index, that this one's meter counts too and that have rows of
+    /// their own: their energy is taken off, the domain is what is left.
+    pub less: Vec<usize>,
+}
+
+impl Domain {
+    /// A domain of a socket or, without one, of the machine, that is shared.
+    pub fn new(name: &str, socket: Option<u32>, source: &str, label: Label, meter: Meter) -> Self {
+        Self {
+            name: name.to_owned(),
+            socket,
+            core: None,
+            source: source.to_owned(),
+            label,
+            meter,
+            role: Role::Shared,
+            less: Vec::new(),
+        }
+    }
+
+    /// Smallest step of a counter.
+    pub const fn unit_uj(&self) -> Option<u64> {
+        match self.meter {
+            Meter::Counter { unit_uj, .. } => Some(unit_uj),
+            _ => None,
+        }
+    }
 }
 
 /// One domain's meter at one moment.
@@ -56,8 +110,98 @@ pub struct Domain {
 pub enum Reading {
     CounterUj(u64),
     PowerUw(u64),
+    /// Power of one busy CPU since the last reading, for [`Meter::BusyPower`].
+    BusyPowerUw(u64),
     /// A model needs no reading.
     Modelled,
-    /// The read failed; the text says why.
-    Failed(String),
+    /// The read failed.
+    Failed(ReadFault),
+}
+
+/// Why a meter could not be read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReadFault {
+    pub cause: FaultCause,
+    /// Operation, object and cause, and what to do, for people.
+    pub text: String,
+}
+
+/// What is wrong with a domain's energy in a window, if anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum FaultCause {
+    /// The meter is gone.
+    Gone,
+    /// It may not be read (any more).
+    Denied,
+    /// It could not be read for any other reason.
+    Unreadable,
+    /// What it says is no figure.
+    Malformed,
+    /// It is no longer written.
+    Stale,
+    /// There was no earlier reading to start from.
+    NoStart,
+    /// So much time passed between two readings that the counter may have
+    /// wrapped more than once.
+    MayHaveWrapped,
+    /// It moved by more than the domain can draw, or backwards.
+    Jumped,
+    /// It did not move.
+    Stuck,
+}
+
+impl FaultCause {
+    pub const ALL: [Self; 9] = [
+        Self::Gone,
+        Self::Denied,
+        Self::Unreadable,
+        Self::Malformed,
+        Self::Stale,
+        Self::NoStart,
+        Self::MayHaveWrapped,
+        Self::Jumped,
+        Self::Stuck,
+    ];
+
+    /// As in data sets.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Gone => "gone",
+            Self::Denied => "denied",
+            Self::Unreadable => "unreadable",
+            Self::Malformed => "malformed",
+            Self::Stale => "stale",
+            Self::NoStart => "no_start",
+            Self::MayHaveWrapped => "may_have_wrapped",
+            Self::Jumped => "jumped",
+            Self::Stuck => "stuck",
+        }
+    }
+
+    /// The read failed: the energy comes with a later window.
+    pub const fn is_failed_read(self) -> bool {
+        matches!(self, Self::Gone | Self::Denied | Self::Unreadable | Self::Malformed | Self::Stale)
+    }
+
+    /// There was a reading, and the energy that follows from it is not certain.
+    pub const fn is_ambiguous(self) -> bool {
+        !self.is_failed_read()
+    }
+
+    /// The fault of a failed system call.
+    pub fn of(error: &std::io::Error) -> Self {
+        match error.kind() {
+            std::io::ErrorKind::NotFound => Self::Gone,
+            std::io::ErrorKind::PermissionDenied => Self::Denied,
+            std::io::ErrorKind::InvalidData => Self::Malformed,
+            _ if error.raw_os_error() == Some(libc::ENODEV) => Self::Gone,
+            _ => Self::Unreadable,
+        }
+    }
+}
+
+impl Reading {
+    pub fn failed(cause: FaultCause, text: impl Into<String>) -> Self {
+        Self::Failed(ReadFault { cause, text: text.into() })
+    }
 }

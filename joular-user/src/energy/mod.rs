@@ -9,6 +9,7 @@ pub mod counter;
 pub mod cpuinfo;
 pub mod domain;
 pub mod model;
+pub mod policy;
 pub mod powercap;
 pub mod shared_file;
 pub mod watts;
@@ -19,9 +20,8 @@ use thiserror::Error;
 
 use self::{
     domain::{Domain, Reading},
-    model::{Model, ModelError, VcpuPower},
-    powercap::{Powercap, PowercapError},
-    shared_file::{Format, SharedFile, SharedFileError},
+    model::VcpuPower,
+    shared_file::Format,
 };
 
 /// Something that can be asked for the energy or power of this machine. A
@@ -36,21 +36,56 @@ pub trait EnergySource: Send {
     fn read(&mut self) -> Vec<Reading>;
 }
 
-/// A kind of source: its name and how it is opened. The reason says on what
-/// its figures are based.
-struct SourceKind {
-    name: &'static str,
-    open: fn(&EnergyOptions) -> Result<Selected, EnergyError>,
+/// A kind of source: what `joular-bpf sources` says of it anywhere, and how it
+/// is opened here.
+pub struct SourceKind {
+    pub name: &'static str,
+    /// What its figures are.
+    pub measures: &'static str,
+    /// What it takes to read it.
+    pub permission: &'static str,
+    open: fn(&EnergyOptions) -> Result<Opened, Unusable>,
 }
 
 /// All kinds, in the order in which `auto` tries them: measured before
 /// reported before modelled.
-const SOURCES: [SourceKind; 4] = [
-    SourceKind { name: powercap::NAME, open: open_powercap },
-    SourceKind { name: Format::PowerJoular.name(), open: |options| open_shared_file(options, Format::PowerJoular) },
-    SourceKind { name: Format::Watts.name(), open: |options| open_shared_file(options, Format::Watts) },
-    SourceKind { name: model::NAME, open: open_model },
-];
+pub const SOURCES: &[SourceKind] = &[powercap::KIND, shared_file::POWERJOULAR, shared_file::WATTS, model::KIND];
+
+/// A source that works here.
+pub struct Opened {
+    pub source: Box<dyn EnergySource>,
+    /// What its figures are based on, in a few words for people.
+    pub basis: String,
+    /// Smallest step and how often it advances.
+    pub resolution: String,
+}
+
+/// Why a source cannot be used here.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{text}")]
+pub struct Unusable {
+    pub kind: UnusableKind,
+    /// Operation, object, cause, and what to do.
+    pub text: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnusableKind {
+    /// It needs something that was not given, such as a file to read.
+    NotAsked,
+    /// This machine does not have it.
+    Absent,
+    /// It is there and may not be read.
+    Denied,
+    /// It is there and does not work.
+    Broken,
+}
+
+impl Unusable {
+    pub fn new(kind: UnusableKind, text: impl Into<String>) -> Self {
+        Self { kind, text: text.into() }
+    }
+}
 
 /// Which source to use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -82,7 +117,7 @@ impl EnergyChoice {
 pub struct UnknownSource;
 
 fn known_sources() -> String {
-    SOURCES.map(|kind| kind.name).join(", ")
+    SOURCES.iter().map(|kind| kind.name).collect::<Vec<_>>().join(", ")
 }
 
 impl std::str::FromStr for EnergyChoice {
@@ -100,17 +135,19 @@ impl std::str::FromStr for EnergyChoice {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EnergyOptions {
     pub choice: EnergyChoice,
+    /// Usually `/sys`.
+    pub sys_root: PathBuf,
+    /// Usually `/proc`.
+    pub proc_root: PathBuf,
     /// Usually [`powercap::DEFAULT_ROOT`].
     pub powercap_root: PathBuf,
     /// For `watts` and `powerjoular`.
     pub file: Option<PathBuf>,
-    /// Usually `/proc/cpuinfo`.
-    pub cpuinfo: PathBuf,
     /// For `model`, instead of the published coefficients.
     pub model_watts: Option<VcpuPower>,
 }
 
-/// A source that works.
+/// What a run measures with.
 pub struct Selected {
     pub source: Box<dyn EnergySource>,
     /// Which source and why, in one sentence for people.
@@ -120,14 +157,8 @@ pub struct Selected {
 /// Why there is no energy source.
 #[derive(Debug, Error)]
 pub enum EnergyError {
-    #[error(transparent)]
-    Powercap(#[from] PowercapError),
-    #[error("no file to read power from: name it with --energy-file PATH")]
-    NoFile,
-    #[error(transparent)]
-    SharedFile(#[from] SharedFileError),
-    #[error(transparent)]
-    Model(#[from] ModelError),
+    #[error("energy source {name} cannot be used: {why}")]
+    Chosen { name: &'static str, why: Unusable },
     #[error("no energy source is usable: {0}")]
     None(String),
 }
@@ -139,15 +170,18 @@ pub enum EnergyError {
 /// Why the chosen source, or every source, cannot be used.
 pub fn select(options: &EnergyOptions) -> Result<Selected, EnergyError> {
     let mut refused: Vec<String> = Vec::new();
-    for kind in &SOURCES {
+    for kind in SOURCES {
         match options.choice {
             EnergyChoice::Only(name) if name != kind.name => {}
-            EnergyChoice::Only(_) => return (kind.open)(options).map(|selected| selected.named(kind.name, "chosen")),
+            EnergyChoice::Only(_) => {
+                let opened = (kind.open)(options).map_err(|why| EnergyError::Chosen { name: kind.name, why })?;
+                return Ok(opened.selected(kind.name, "chosen"));
+            }
             EnergyChoice::Auto => match (kind.open)(options) {
-                Ok(selected) if refused.is_empty() => return Ok(selected.named(kind.name, "first choice")),
-                Ok(selected) => return Ok(selected.named(kind.name, &refused.join("; "))),
+                Ok(opened) if refused.is_empty() => return Ok(opened.selected(kind.name, "first choice")),
+                Ok(opened) => return Ok(opened.selected(kind.name, &refused.join("; "))),
                 // Not worth a word: nobody asked for a file.
-                Err(EnergyError::NoFile) => {}
+                Err(error) if error.kind == UnusableKind::NotAsked => {}
                 Err(error) => refused.push(format!("{} not usable: {error}", kind.name)),
             },
         }
@@ -155,34 +189,15 @@ pub fn select(options: &EnergyOptions) -> Result<Selected, EnergyError> {
     Err(EnergyError::None(refused.join("; ")))
 }
 
-impl Selected {
-    fn new(source: impl EnergySource + 'static, reason: impl Into<String>) -> Self {
-        Self { source: Box::new(source), reason: reason.into() }
+impl Opened {
+    pub fn new(source: impl EnergySource + 'static, basis: impl Into<String>, resolution: impl Into<String>) -> Self {
+        Self { source: Box::new(source), basis: basis.into(), resolution: resolution.into() }
     }
 
     /// `name: basis (why)`
-    fn named(mut self, name: &str, why: &str) -> Self {
-        self.reason = format!("{name}: {} ({why})", self.reason);
-        self
+    fn selected(self, name: &str, why: &str) -> Selected {
+        Selected { source: self.source, reason: format!("{name}: {} ({why})", self.basis) }
     }
-}
-
-fn open_powercap(options: &EnergyOptions) -> Result<Selected, EnergyError> {
-    let source = Powercap::open(&options.powercap_root)?;
-    let names: Vec<&str> = source.domains().iter().map(|domain| domain.name.as_str()).collect();
-    let reason = format!("hardware counters of {}", names.join(", "));
-    Ok(Selected::new(source, reason))
-}
-
-fn open_shared_file(options: &EnergyOptions, format: Format) -> Result<Selected, EnergyError> {
-    let path = options.file.as_ref().ok_or(EnergyError::NoFile)?;
-    Ok(Selected::new(SharedFile::open(path, format)?, format!("power reported in {}", path.display())))
-}
-
-fn open_model(options: &EnergyOptions) -> Result<Selected, EnergyError> {
-    let source = Model::open(&options.cpuinfo, options.model_watts)?;
-    let reason = source.reason().to_owned();
-    Ok(Selected::new(source, reason))
 }
 
 #[cfg(test)]
@@ -220,9 +235,10 @@ mod tests {
             });
             select(&EnergyOptions {
                 choice: choice.parse().unwrap(),
+                sys_root: self.path("sys"),
+                proc_root: self.0.path().to_owned(),
                 powercap_root: self.path("powercap"),
                 file,
-                cpuinfo: self.path("cpuinfo"),
                 model_watts: None,
             })
         }
@@ -254,12 +270,16 @@ mod tests {
     #[test]
     fn an_explicit_choice_is_never_replaced() {
         let machine = Machine::new(false, true);
-        assert!(matches!(machine.select("powercap", Some("5\n")), Err(EnergyError::Powercap(_))));
-        assert!(matches!(machine.select("watts", None), Err(EnergyError::NoFile)));
-        assert!(matches!(machine.select("powerjoular", Some("5\n")), Err(EnergyError::SharedFile(_))));
+        let refused = |choice, report| match machine.select(choice, report) {
+            Err(EnergyError::Chosen { name, why }) if name == choice => why.kind,
+            _ => panic!("{choice} was not refused"),
+        };
+        assert_eq!(refused("powercap", Some("5\n")), UnusableKind::Absent);
+        assert_eq!(refused("watts", None), UnusableKind::NotAsked);
+        assert_eq!(refused("powerjoular", Some("5\n")), UnusableKind::Broken);
         assert_eq!(machine.select("watts", Some("5\n")).unwrap().source.name(), "watts");
         assert_eq!(Machine::new(true, true).select("model", None).unwrap().source.name(), "model");
-        assert!(matches!(Machine::new(true, false).select("model", None), Err(EnergyError::Model(_))));
+        assert!(matches!(Machine::new(true, false).select("model", None), Err(EnergyError::Chosen { .. })));
     }
 
     #[test]

@@ -17,7 +17,7 @@ use std::{
 use thiserror::Error;
 
 use super::{
-    EnergySource,
+    EnergyOptions, EnergySource, Opened, SourceKind, Unusable, UnusableKind,
     cpuinfo::CpuIdentity,
     domain::{Domain, Label, Meter, Reading},
     watts::parse_microwatts,
@@ -25,6 +25,21 @@ use super::{
 
 /// Name of this source in `--energy` and in data sets.
 pub const NAME: &str = "model";
+
+/// What [`super::SOURCES`] has of it.
+pub const KIND: SourceKind = SourceKind {
+    name: NAME,
+    measures: "nothing: an estimate from CPU time and published watts per vCPU",
+    permission: "none",
+    open,
+};
+
+fn open(options: &EnergyOptions) -> Result<Opened, Unusable> {
+    let source = Model::open(&options.proc_root.join("cpuinfo"), options.model_watts)
+        .map_err(|error| Unusable::new(UnusableKind::Absent, error.to_string()))?;
+    let basis = source.reason().to_owned();
+    Ok(Opened::new(source, basis, "computed per window"))
+}
 
 /// Enough for the first processor's paragraph.
 const CPUINFO_BYTES: u64 = 64 * 1024;
@@ -168,13 +183,7 @@ impl Model {
 
     fn new(power: VcpuPower, basis: &str) -> Self {
         let VcpuPower { idle_uw, full_uw } = power;
-        let domain = Domain {
-            name: "cpu".to_owned(),
-            socket: None,
-            source: NAME.to_owned(),
-            label: Label::Modelled,
-            meter: Meter::Model { idle_uw, full_uw },
-        };
+        let domain = Domain::new("cpu", None, NAME, Label::Modelled, Meter::Model { idle_uw, full_uw });
         let (idle, full) = (idle_uw / 1000, full_uw / 1000);
         Self { domains: [domain], reason: format!("estimated at {idle} to {full} mW per vCPU ({basis})") }
     }

@@ -20,10 +20,41 @@ use std::{
 use thiserror::Error;
 
 use super::{
-    EnergySource,
-    domain::{Domain, Label, Meter, Reading},
+    EnergyOptions, EnergySource, Opened, SourceKind, Unusable, UnusableKind,
+    domain::{Domain, FaultCause, Label, Meter, Reading},
     watts::{WattsError, parse_microwatts},
 };
+
+/// What [`super::SOURCES`] has of the two formats.
+pub const WATTS: SourceKind = SourceKind {
+    name: Format::Watts.name(),
+    measures: "the machine's power, one number in the file that --energy-file names",
+    permission: PERMISSION,
+    open: |options| open(options, Format::Watts),
+};
+pub const POWERJOULAR: SourceKind = SourceKind {
+    name: Format::PowerJoular.name(),
+    measures: "the machine's power, PowerJoular's CSV in the file that --energy-file names",
+    permission: PERMISSION,
+    open: |options| open(options, Format::PowerJoular),
+};
+
+const PERMISSION: &str = "to read the file";
+
+fn open(options: &EnergyOptions, format: Format) -> Result<Opened, Unusable> {
+    let path = options.file.as_ref().ok_or_else(|| {
+        Unusable::new(UnusableKind::NotAsked, "no file to read power from: name it with --energy-file PATH")
+    })?;
+    let source = SharedFile::open(path, format).map_err(|error| {
+        let kind = match error.cause() {
+            FaultCause::Denied => UnusableKind::Denied,
+            FaultCause::Gone => UnusableKind::Absent,
+            _ => UnusableKind::Broken,
+        };
+        Unusable::new(kind, error.to_string())
+    })?;
+    Ok(Opened::new(source, format!("power reported in {}", path.display()), "as often as the file is written"))
+}
 
 /// How much of the file's end is read.
 const TAIL_BYTES: u64 = 4096;
@@ -61,6 +92,17 @@ pub enum SharedFileError {
     Malformed { path: String, format: &'static str, cause: LineError },
 }
 
+impl SharedFileError {
+    fn cause(&self) -> FaultCause {
+        match self {
+            Self::Io { cause, .. } => FaultCause::of(cause),
+            Self::NotAFile { .. } => FaultCause::Unreadable,
+            Self::Stale { .. } => FaultCause::Stale,
+            Self::Malformed { .. } => FaultCause::Malformed,
+        }
+    }
+}
+
 /// What is wrong with the text of a report.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum LineError {
@@ -87,13 +129,7 @@ impl SharedFile {
     /// If there is no current report in this format.
     pub fn open(path: &Path, format: Format) -> Result<Self, SharedFileError> {
         read_report(path, format)?;
-        let domain = Domain {
-            name: "machine".to_owned(),
-            socket: None,
-            source: format.name().to_owned(),
-            label: Label::Reported,
-            meter: Meter::Power,
-        };
+        let domain = Domain::new("machine", None, format.name(), Label::Reported, Meter::Power);
         Ok(Self { path: path.to_owned(), format, domains: [domain] })
     }
 }
@@ -110,7 +146,7 @@ impl EnergySource for SharedFile {
     fn read(&mut self) -> Vec<Reading> {
         vec![match read_report(&self.path, self.format) {
             Ok(microwatts) => Reading::PowerUw(microwatts),
-            Err(failure) => Reading::Failed(failure.to_string()),
+            Err(failure) => Reading::failed(failure.cause(), failure.to_string()),
         }]
     }
 }
@@ -249,8 +285,9 @@ mod tests {
         let mut source = SharedFile::open(&path, Format::Watts).unwrap();
         let file = OpenOptions::new().write(true).open(&path).unwrap();
         file.set_modified(SystemTime::now() - Duration::from_secs(60)).unwrap();
-        let [Reading::Failed(message)] = &source.read()[..] else { panic!("a stale file was read") };
-        assert!(message.contains("not updated for 60 s"), "{message}");
+        let [Reading::Failed(fault)] = &source.read()[..] else { panic!("a stale file was read") };
+        assert_eq!(fault.cause, FaultCause::Stale);
+        assert!(fault.text.contains("not updated for 60 s"), "{}", fault.text);
         file.set_modified(SystemTime::now() + Duration::from_secs(60)).unwrap();
         assert_eq!(source.read(), [Reading::PowerUw(10_000_000)]);
     }

@@ -5,7 +5,10 @@ use joular_ebpf::abi::{Comm, StackId};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    energy::domain::{Domain, Reading},
+    energy::{
+        domain::{Domain, Reading},
+        policy::Policy,
+    },
     stacks::Frame,
     units::{Address, MonotonicNs, Pid, Tid, UnixMicros},
 };
@@ -62,10 +65,7 @@ pub struct RunInfo {
     /// Why this source, in one sentence.
     pub energy_reason: String,
     pub domains: Vec<Domain>,
-    /// `separate` or `spread`.
-    pub idle_policy: String,
-    /// Idle power of one socket as given by the user, 0 if not.
-    pub idle_milliwatts: u64,
+    pub policy: Policy,
     /// joular-bpf itself: its energy is never anyone else's.
     pub profiler_pid: Pid,
 }
@@ -162,16 +162,23 @@ impl Window {
     }
 }
 
-/// On-CPU time of one thread on one socket.
+/// On-CPU time of one thread in one place: a socket, or a core of it where
+/// cores have energy counters of their own.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThreadTime {
     pub tid: Tid,
     pub pid: Pid,
     pub socket: u32,
+    /// Physical core, 0 unless cores are told apart.
+    pub core: u32,
     pub start_boottime_ns: u64,
     pub is_kernel: bool,
     pub comm: Comm,
     pub cpu_ns: u64,
+    /// Of `cpu_ns`: while the core's other hyper-thread was busy too.
+    pub corun_ns: u64,
+    /// Unhalted cycles, 0 unless they are counted.
+    pub cycles: u64,
     pub samples: u32,
     pub switches: u32,
 }
@@ -194,6 +201,8 @@ pub struct SampleCount {
 pub struct CpuTimes {
     pub cpu: u32,
     pub socket: u32,
+    /// Physical core, 0 unless cores are told apart.
+    pub core: u32,
     pub busy_ns: u64,
     pub idle_ns: u64,
     pub unslotted_ns: u64,

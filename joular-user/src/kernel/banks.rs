@@ -96,9 +96,9 @@ impl Banks {
             })
             .map_err(|source| KernelError::Drain { map: "SAMPLES", source })?;
         // Hash order is arbitrary: recordings and outputs want a fixed one.
-        contents
-            .threads
-            .sort_unstable_by_key(|thread| (thread.pid, thread.tid, thread.start_boottime_ns, thread.socket));
+        contents.threads.sort_unstable_by_key(|thread| {
+            (thread.pid, thread.tid, thread.start_boottime_ns, thread.socket, thread.core)
+        });
         contents.samples.sort_unstable_by_key(|sample| (sample.thread_key, sample.user_stack, sample.kernel_stack));
         contents.cpus = self.cpu_times(ended, online)?;
         contents.losses = self.new_losses()?;
@@ -120,6 +120,7 @@ impl Banks {
                 cpus.push(CpuTimes {
                     cpu: cpu.id,
                     socket: cpu.socket,
+                    core: 0,
                     busy_ns: now.busy_ns.saturating_sub(before.busy_ns),
                     idle_ns: now.idle_ns.saturating_sub(before.idle_ns),
                     unslotted_ns: now.unslotted_ns.saturating_sub(before.unslotted_ns),
@@ -168,11 +169,14 @@ fn thread_time(key: u64, slot: &ThreadSlot) -> ThreadTime {
     ThreadTime {
         tid: Tid(key.tid()),
         pid: Pid(slot.tgid),
-        socket: key.socket(),
+        socket: key.place().socket(),
+        core: key.place().core(),
         start_boottime_ns: slot.start_boottime_ns,
         is_kernel: slot.flags & thread_flags::KERNEL_THREAD != 0,
         comm: slot.comm,
         cpu_ns: slot.cpu_ns,
+        corun_ns: 0,
+        cycles: 0,
         samples: slot.samples,
         switches: slot.switches,
     }

@@ -14,7 +14,7 @@ use aya::{
     },
 };
 use aya_log::EbpfLogger;
-use joular_ebpf::abi::MAX_STACK_FRAMES;
+use joular_ebpf::abi::{MAX_STACK_FRAMES, Place};
 
 use super::{
     banks::Banks,
@@ -207,7 +207,7 @@ impl Programs {
         for cpu in &self.online {
             let mut options = RawTracePointRunOptions::new();
             options.cpu = Some(cpu.id);
-            options.args[0] = u64::from(cpu.socket);
+            options.args[0] = u64::from(Place::new(cpu.socket, 0).0);
             match program.test_run(options) {
                 Ok(_) => {}
                 Err(error) if is_offline(&error) => {}

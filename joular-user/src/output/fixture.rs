@@ -6,7 +6,10 @@ use crate::{
     attribution::report::{
         BranchRow, Category, CpuAudit, DomainAudit, MethodRow, ProcessRef, Share, ThreadRow, Unattributed, WindowReport,
     },
-    energy::domain::{Domain, Label, Meter},
+    energy::{
+        domain::{Domain, Label, Meter},
+        policy::Policy,
+    },
     events::{LossCount, ProcessInfo, RunEnd, RunInfo, Runtime},
     stacks::{BranchIndex, Frame, FrameId, FrameKind, Marker, StackTable},
     units::{MicroJoules, MonotonicNs, Pid, Tid, UnixMicros},
@@ -53,15 +56,8 @@ pub fn run() -> RunInfo {
         interval_ns: SECOND,
         energy_source: "model".into(),
         energy_reason: "no counter was found".into(),
-        domains: vec![Domain {
-            name: "cpu".into(),
-            socket: None,
-            source: "model".into(),
-            label: Label::Modelled,
-            meter: Meter::Model { idle_uw: 1, full_uw: 2 },
-        }],
-        idle_policy: "separate".into(),
-        idle_milliwatts: 5_000,
+        domains: vec![Domain::new("cpu", None, "model", Label::Modelled, Meter::Model { idle_uw: 1, full_uw: 2 })],
+        policy: Policy { idle_milliwatts: 5_000, ..Policy::default() },
         profiler_pid: crate::units::Pid(1),
     }
 }
@@ -197,8 +193,7 @@ fn audit(attributed: MicroJoules) -> DomainAudit {
         static_share,
         unattributed,
         merged: 0,
-        read_failed: false,
-        ambiguous: false,
+        fault: None,
         read_delay_ns: 41_000,
     }
 }

@@ -201,8 +201,8 @@ fn domain(audit: &DomainAudit) -> Domain<'_> {
         static_uj: audit.static_share.0,
         unattributed_uj: audit.unattributed.total().0,
         merged: audit.merged,
-        read_failed: audit.read_failed,
-        ambiguous: audit.ambiguous,
+        read_failed: audit.read_failed(),
+        ambiguous: audit.is_ambiguous(),
     }
 }
 

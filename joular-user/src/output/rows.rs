@@ -15,7 +15,7 @@ use super::{
     },
 };
 use crate::{
-    attribution::report::WindowReport,
+    attribution::report::{DomainAudit, WindowReport},
     events::{ProcessInfo, RunInfo, Runtime},
     stacks::{BranchIndex, StackTable},
     units::{Pid, UnixMicros},
@@ -87,7 +87,7 @@ impl Rows {
             start: report.wall_start,
             length_ns: report.length_ns,
             label: report.domains.iter().map(|audit| audit.label).max(),
-            ambiguous: report.domains.iter().any(|audit| audit.ambiguous),
+            ambiguous: report.domains.iter().any(DomainAudit::is_ambiguous),
             boot,
         };
         let result = self.rows_of(key, report, stacks);

@@ -57,8 +57,8 @@ impl Sums {
             self.attributed = self.attributed.saturating_add(audit.attributed);
             self.static_share = self.static_share.saturating_add(audit.static_share);
             self.unattributed = sum(self.unattributed, audit.unattributed);
-            self.ambiguous = self.ambiguous.saturating_add(audit.ambiguous.into());
-            self.read_failed = self.read_failed.saturating_add(audit.read_failed.into());
+            self.ambiguous = self.ambiguous.saturating_add(audit.is_ambiguous().into());
+            self.read_failed = self.read_failed.saturating_add(audit.read_failed().into());
             self.label = self.label.max(Some(audit.label));
         }
         for loss in report.losses.iter().filter(|loss| loss.count > 0) {

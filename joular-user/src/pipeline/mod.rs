@@ -29,7 +29,7 @@ use crate::{
     cli::Exit,
     clock,
     config::{self, Config, Input},
-    energy::{self, Selected},
+    energy::{self, Selected, policy::Policy},
     events::{Event, RunEnd, RunInfo, recording::RecordingWriter},
     kernel::{LoadOptions, Programs, cpus::CPU_ROOT},
     output::{JsonOutput, LiveOutput, Output, OutputDirectory, ParquetOutput, Screen, SummaryOutput},
@@ -167,8 +167,11 @@ fn run_info(config: &Config, options: &config::Live, selected: &Selected, progra
         energy_source: selected.source.name().to_owned(),
         energy_reason: selected.reason.clone(),
         domains: selected.source.domains().to_vec(),
-        idle_policy: config.idle.unwrap_or_default().name().to_owned(),
-        idle_milliwatts: config.idle_milliwatts.unwrap_or(0),
+        policy: Policy {
+            idle: config.idle.unwrap_or_default(),
+            idle_milliwatts: config.idle_milliwatts.unwrap_or(0),
+            ..Policy::default()
+        },
         profiler_pid: Pid(pid),
     }
 }

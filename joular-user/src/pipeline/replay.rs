@@ -5,6 +5,7 @@ use std::io::Read;
 use super::consumer::{ConsumeError, Consumer};
 use crate::{
     config::Config,
+    energy::policy::Policy,
     events::{
         Event, RunEnd, RunInfo,
         recording::{RecordingError, RecordingReader},
@@ -68,11 +69,12 @@ fn cut_off(ended: UnixMicros) -> Event {
 
 /// A replay may attribute under another policy than the run did.
 fn with_policy(run: RunInfo, config: &Config) -> RunInfo {
-    RunInfo {
-        idle_policy: config.idle.map_or(run.idle_policy, |policy| policy.name().to_owned()),
-        idle_milliwatts: config.idle_milliwatts.unwrap_or(run.idle_milliwatts),
-        ..run
-    }
+    let policy = Policy {
+        idle: config.idle.unwrap_or(run.policy.idle),
+        idle_milliwatts: config.idle_milliwatts.unwrap_or(run.policy.idle_milliwatts),
+        ..run.policy
+    };
+    RunInfo { policy, ..run }
 }
 
 #[cfg(test)]

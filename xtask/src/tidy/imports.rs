@@ -5,8 +5,8 @@ use super::Source;
 
 /// The data path, from what knows nothing to what knows all.
 ///
-/// Two files are parts of their own: the vocabulary of energy domains and of
-/// frames, which events carry, while the rest of `energy` and `stacks` is
+/// Some files are parts of their own: the vocabulary of energy domains, of
+/// policies and of frames, which events carry, while the rest of `energy` and `stacks` is
 /// machinery that events must not know.
 const PATH: &[(&str, &[&str])] = &[
     ("units", &[]),
@@ -16,17 +16,18 @@ const PATH: &[(&str, &[&str])] = &[
     // Flags as typed and exit codes: words, no machinery.
     ("cli", &[]),
     ("energy::domain", &["units"]),
+    ("energy::policy", &["units"]),
     ("stacks::frame", &["units"]),
-    ("events", &["units", "clock", "energy::domain", "stacks::frame"]),
+    ("events", &["units", "clock", "energy::domain", "energy::policy", "stacks::frame"]),
     ("stacks", &["units", "stacks::frame", "events"]),
     ("procs", &["units", "clock", "events"]),
     ("symbols", &["units", "clock", "events", "stacks::frame", "stacks", "procs"]),
-    ("energy", &["units", "clock", "energy::domain"]),
+    ("energy", &["units", "clock", "energy::domain", "energy::policy", "events"]),
     ("kernel", &["units", "clock", "events"]),
-    ("attribution", &["units", "events", "stacks::frame", "stacks", "energy::domain", "energy"]),
-    ("output", &["units", "events", "stacks::frame", "stacks", "energy::domain", "attribution"]),
+    ("attribution", &["units", "events", "stacks::frame", "stacks", "energy::domain", "energy::policy", "energy"]),
+    ("output", &["units", "events", "stacks::frame", "stacks", "energy::domain", "energy::policy", "attribution"]),
     ("report", &["units", "stacks::frame", "output"]),
-    ("config", &["units", "cli", "procs", "energy::domain", "energy", "output"]),
+    ("config", &["units", "cli", "procs", "energy::domain", "energy::policy", "energy", "output"]),
     (
         "doctor",
         &["units", "clock", "cli", "events", "procs", "symbols", "energy::domain", "energy", "kernel", "config"],
@@ -40,6 +41,7 @@ const PATH: &[(&str, &[&str])] = &[
             "privileges",
             "cli",
             "energy::domain",
+            "energy::policy",
             "stacks::frame",
             "events",
             "stacks",

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::energy::domain::Label;
+use crate::energy::domain::{FaultCause, Label};
 
 const SECOND: u64 = 1_000_000_000;
 /// A real register: 2³² steps of 61.035 µJ, of which the unit rounds to 61.
@@ -9,7 +9,7 @@ const RANGE: u64 = 262_143_328_850;
 const UNIT: u64 = 61;
 
 fn domain(meter: Meter, socket: Option<u32>) -> Domain {
-    Domain { name: "test".into(), socket, source: "test".into(), label: Label::Measured, meter }
+    Domain::new("test", socket, "test", Label::Measured, meter)
 }
 
 fn counter(range_uj: u64, max_watts: u32) -> Meter {
@@ -20,12 +20,12 @@ fn good(measured: u64) -> Delta {
     Delta { measured: MicroJoules(measured), ..Delta::default() }
 }
 
-fn failed() -> Delta {
-    Delta { read_failed: true, ..Delta::default() }
+fn failed(cause: FaultCause) -> Delta {
+    Delta { fault: Some(cause), ..Delta::default() }
 }
 
-fn uncertain(measured: u64) -> Delta {
-    Delta { ambiguous: true, ..good(measured) }
+fn uncertain(cause: FaultCause, measured: u64) -> Delta {
+    Delta { fault: Some(cause), ..good(measured) }
 }
 
 /// Reads at `(seconds, reading)`, the first of which is the starting point.
@@ -46,7 +46,7 @@ fn uj(value: u64) -> Reading {
 }
 
 fn failure() -> Reading {
-    Reading::Failed("EIO".into())
+    Reading::failed(FaultCause::Unreadable, "EIO")
 }
 
 #[test]
@@ -69,57 +69,65 @@ fn a_wrap_counts_the_step_from_the_last_value_to_zero() {
 fn a_failed_read_merges_windows() {
     let merged = Delta { merged: 3, ..good(30_000_000) };
     let reads = [(0, uj(0)), (1, failure()), (2, failure()), (3, uj(30_000_000)), (4, uj(40_000_000))];
-    check(counter(RANGE, 500), &reads, &[failed(), failed(), merged, good(10_000_000)]);
+    check(
+        counter(RANGE, 500),
+        &reads,
+        &[failed(FaultCause::Unreadable), failed(FaultCause::Unreadable), merged, good(10_000_000)],
+    );
 }
 
 #[test]
 fn a_reading_of_another_kind_or_none_is_a_failed_read() {
-    check(counter(RANGE, 500), &[(0, uj(0)), (1, Reading::PowerUw(5))], &[failed()]);
+    check(counter(RANGE, 500), &[(0, uj(0)), (1, Reading::PowerUw(5))], &[failed(FaultCause::Malformed)]);
     let mut meters = Meters::new(&[domain(counter(RANGE, 500), None)]);
-    assert_eq!(meters.advance(MonotonicNs(0), &[], SECOND, &[]), [failed()]);
+    assert_eq!(meters.advance(MonotonicNs(0), &[], SECOND, &[]), [failed(FaultCause::Malformed)]);
 }
 
 #[test]
 fn a_gap_longer_than_a_wrap_is_ambiguous() {
     // 500 W need 524 s for the whole range.
-    check(counter(RANGE, 500), &[(0, uj(0)), (600, uj(1_000))], &[uncertain(1_000)]);
+    check(counter(RANGE, 500), &[(0, uj(0)), (600, uj(1_000))], &[uncertain(FaultCause::MayHaveWrapped, 1_000)]);
     check(counter(RANGE, 500), &[(0, uj(0)), (500, uj(1_000))], &[good(1_000)]);
 }
 
 #[test]
 fn a_jump_backwards_is_not_energy_and_sets_a_new_base() {
     let reads = [(0, uj(100_000_000_000)), (1, uj(3_000_000)), (2, uj(4_000_000))];
-    check(counter(RANGE, 500), &reads, &[uncertain(0), good(1_000_000)]);
+    check(counter(RANGE, 500), &reads, &[uncertain(FaultCause::Jumped, 0), good(1_000_000)]);
 }
 
 #[test]
 fn a_jump_forwards_is_not_energy_and_sets_a_new_base() {
     let reads = [(0, uj(0)), (1, uj(100_000_000_000)), (2, uj(100_001_000_000))];
-    check(counter(RANGE, 500), &reads, &[uncertain(0), good(1_000_000)]);
+    check(counter(RANGE, 500), &reads, &[uncertain(FaultCause::Jumped, 0), good(1_000_000)]);
 }
 
 #[test]
 fn without_a_range_backwards_is_ambiguous_and_long_gaps_are_not() {
-    check(counter(0, 500), &[(0, uj(500)), (1, uj(400)), (2, uj(450))], &[uncertain(0), good(50)]);
+    check(counter(0, 500), &[(0, uj(500)), (1, uj(400)), (2, uj(450))], &[uncertain(FaultCause::Jumped, 0), good(50)]);
     check(counter(0, 500), &[(0, uj(0)), (9_000, uj(1_000))], &[good(1_000)]);
 }
 
 #[test]
 fn values_beyond_the_range_are_ambiguous() {
-    check(counter(RANGE, 500), &[(0, uj(u64::MAX)), (1, uj(0))], &[uncertain(0)]);
-    check(counter(u64::MAX, u32::MAX), &[(0, uj(u64::MAX)), (u64::MAX / SECOND, uj(5))], &[uncertain(5)]);
+    check(counter(RANGE, 500), &[(0, uj(u64::MAX)), (1, uj(0))], &[uncertain(FaultCause::Jumped, 0)]);
+    check(
+        counter(u64::MAX, u32::MAX),
+        &[(0, uj(u64::MAX)), (u64::MAX / SECOND, uj(5))],
+        &[uncertain(FaultCause::MayHaveWrapped, 5)],
+    );
 }
 
 #[test]
 fn without_a_starting_point_the_first_reading_becomes_it() {
     let reads = [(0, failure()), (1, uj(1_000)), (2, uj(3_000))];
-    check(counter(RANGE, 500), &reads, &[uncertain(0), good(2_000)]);
+    check(counter(RANGE, 500), &reads, &[uncertain(FaultCause::NoStart, 0), good(2_000)]);
 }
 
 #[test]
 fn time_that_does_not_advance_allows_only_the_update_step() {
     check(counter(RANGE, 500), &[(1, uj(0)), (1, uj(1_000))], &[good(1_000)]);
-    check(counter(RANGE, 500), &[(1, uj(0)), (0, uj(90_000_000))], &[uncertain(0)]);
+    check(counter(RANGE, 500), &[(1, uj(0)), (0, uj(90_000_000))], &[uncertain(FaultCause::Jumped, 0)]);
 }
 
 fn uw(value: u64) -> Reading {
@@ -135,7 +143,11 @@ fn power_is_the_mean_of_two_readings_over_real_time() {
 #[test]
 fn power_merges_windows_too() {
     let merged = Delta { merged: 2, ..good(20_000_000) };
-    check(Meter::Power, &[(0, uw(10_000_000)), (1, failure()), (2, uw(10_000_000))], &[failed(), merged]);
+    check(
+        Meter::Power,
+        &[(0, uw(10_000_000)), (1, failure()), (2, uw(10_000_000))],
+        &[failed(FaultCause::Unreadable), merged],
+    );
 }
 
 #[test]
@@ -199,8 +211,8 @@ proptest! {
             // 0.25 s per window: up to 0.8 W.
             let at = MonotonicNs((index as u64 + 1) * SECOND / 4);
             let delta = meters.advance(at, &[reading], SECOND / 4, &[])[0];
-            prop_assert!(!delta.ambiguous);
-            prop_assert_eq!(delta.read_failed, fails);
+            prop_assert!(!delta.fault.is_some_and(FaultCause::is_ambiguous));
+            prop_assert_eq!(delta.fault.is_some_and(FaultCause::is_failed_read), fails);
             seen += delta.measured.0;
         }
         prop_assert_eq!(seen, used);

@@ -14,8 +14,8 @@ use thiserror::Error;
 
 use self::{counter_file::CounterFile, zones::Zone};
 use super::{
-    EnergySource,
-    domain::{Domain, Label, Meter, Reading},
+    EnergyOptions, EnergySource, Opened, SourceKind, Unusable, UnusableKind,
+    domain::{Domain, FaultCause, Label, Meter, Reading},
 };
 
 /// Name of this source in `--energy` and in data sets.
@@ -23,6 +23,23 @@ pub const NAME: &str = "powercap";
 
 /// Where Linux keeps the zones.
 pub const DEFAULT_ROOT: &str = "/sys/class/powercap";
+
+/// What [`super::SOURCES`] has of it.
+pub const KIND: SourceKind = SourceKind {
+    name: NAME,
+    measures: "RAPL energy counters of packages and memory, as powercap shows them",
+    permission: "root or CAP_DAC_READ_SEARCH",
+    open,
+};
+
+fn open(options: &EnergyOptions) -> Result<Opened, Unusable> {
+    let source =
+        Powercap::open(&options.powercap_root).map_err(|error| Unusable::new(error.kind(), error.to_string()))?;
+    let names: Vec<&str> = source.domains().iter().map(|domain| domain.name.as_str()).collect();
+    let basis = format!("hardware counters of {}", names.join(", "));
+    let unit = source.domains().iter().filter_map(Domain::unit_uj).max().unwrap_or(1);
+    Ok(Opened::new(source, basis, format!("{unit} µJ, about every 1 ms")))
+}
 
 /// Why powercap cannot be used.
 #[derive(Debug, Error)]
@@ -34,8 +51,18 @@ pub enum PowercapError {
     )]
     NoZones { path: String },
     /// One counter could not be read; says which, why and what to do.
-    #[error("{0}")]
-    Unreadable(String),
+    #[error("{text}")]
+    Unreadable { is_denied: bool, text: String },
+}
+
+impl PowercapError {
+    const fn kind(&self) -> UnusableKind {
+        match self {
+            Self::NoRoot { .. } | Self::NoZones { .. } => UnusableKind::Absent,
+            Self::Unreadable { is_denied: true, .. } => UnusableKind::Denied,
+            Self::Unreadable { is_denied: false, .. } => UnusableKind::Broken,
+        }
+    }
 }
 
 /// The counters of a machine's packages and memory.
@@ -64,7 +91,7 @@ impl Powercap {
         let denied = failures.iter().find(|failure| failure.is_permission_denied());
         let hopeless = (failures.len() == counters.len()).then(|| failures.first()).flatten();
         if let Some(failure) = denied.or(hopeless) {
-            return Err(PowercapError::Unreadable(failure.to_string()));
+            return Err(PowercapError::Unreadable { is_denied: denied.is_some(), text: failure.to_string() });
         }
         Ok(Self { domains: zones.iter().map(domain).collect(), counters })
     }
@@ -82,24 +109,16 @@ impl EnergySource for Powercap {
     fn read(&mut self) -> Vec<Reading> {
         let read = |counter: &mut CounterFile| match counter.read() {
             Ok(value) => Reading::CounterUj(value),
-            Err(failure) => Reading::Failed(failure.to_string()),
+            Err(failure) => Reading::failed(FaultCause::of(&failure.cause), failure.to_string()),
         };
         self.counters.iter_mut().map(read).collect()
     }
 }
 
 fn domain(zone: &Zone) -> Domain {
-    Domain {
-        name: zone.kind.name().to_owned(),
-        socket: zone.socket,
-        source: NAME.to_owned(),
-        label: Label::Measured,
-        meter: Meter::Counter {
-            range_uj: zone.range_uj,
-            unit_uj: unit_uj(zone.range_uj),
-            max_watts: zone.kind.max_watts(),
-        },
-    }
+    let meter =
+        Meter::Counter { range_uj: zone.range_uj, unit_uj: unit_uj(zone.range_uj), max_watts: zone.kind.max_watts() };
+    Domain::new(zone.kind.name(), zone.socket, NAME, Label::Measured, meter)
 }
 
 /// One step of the register: the range is 2³² − 1 of them. The step is not a

@@ -150,7 +150,7 @@ fn counters_that_all_fail_are_an_error_and_one_of_two_is_not() {
     let mut source = Powercap::open(tree.root()).unwrap();
     assert!(matches!(source.read()[..], [Reading::CounterUj(10), Reading::Failed(_)]));
     tree.break_file("intel-rapl:0", "energy_uj");
-    assert!(matches!(Powercap::open(tree.root()), Err(PowercapError::Unreadable(_))));
+    assert!(matches!(Powercap::open(tree.root()), Err(PowercapError::Unreadable { .. })));
 }
 
 /// What happens to the counter of a single package before a window's read.
@@ -189,8 +189,8 @@ fn good(measured: u64) -> Delta {
     Delta { measured: MicroJoules(measured), ..Delta::default() }
 }
 
-fn failed() -> Delta {
-    Delta { read_failed: true, ..Delta::default() }
+fn failed(cause: FaultCause) -> Delta {
+    Delta { fault: Some(cause), ..Delta::default() }
 }
 
 #[test]
@@ -201,13 +201,13 @@ fn a_single_domain_wraps() {
 #[test]
 fn a_zone_vanishes_and_comes_back() {
     let steps = [Step::Vanish, Step::Show("9000000"), Step::Show("9500000")];
-    check_run(1_000_000, &steps, &[failed(), Delta { merged: 2, ..good(8_000_000) }, good(500_000)]);
+    check_run(1_000_000, &steps, &[failed(FaultCause::Gone), Delta { merged: 2, ..good(8_000_000) }, good(500_000)]);
 }
 
 #[test]
 fn reads_fail_in_the_middle_of_a_run() {
     let steps = [Step::Break, Step::Mend("5000000")];
-    check_run(1_000_000, &steps, &[failed(), Delta { merged: 2, ..good(4_000_000) }]);
+    check_run(1_000_000, &steps, &[failed(FaultCause::Unreadable), Delta { merged: 2, ..good(4_000_000) }]);
 }
 
 #[test]
@@ -217,18 +217,18 @@ fn a_counter_stands_still() {
 
 #[test]
 fn a_counter_jumps_backwards() {
-    let jump = Delta { ambiguous: true, ..good(0) };
+    let jump = Delta { fault: Some(FaultCause::Jumped), ..good(0) };
     check_run(90_000_000_000, &[Step::Show("1000"), Step::Show("3000")], &[jump, good(2_000)]);
 }
 
 #[test]
 fn a_counter_shows_absurd_values() {
-    let jump = Delta { ambiguous: true, ..good(0) };
+    let jump = Delta { fault: Some(FaultCause::Jumped), ..good(0) };
     check_run(5, &[Step::Show("18446744073709551615"), Step::Show("7")], &[jump, jump]);
     let merged = Delta { merged: 3, ..good(4) };
     check_run(
         5,
         &[Step::Show("-3"), Step::Show("99999999999999999999999"), Step::Show("9")],
-        &[failed(), failed(), merged],
+        &[failed(FaultCause::Malformed), failed(FaultCause::Malformed), merged],
     );
 }

@@ -47,11 +47,17 @@ fn run_info(run: &RunInfo) -> Result<(), String> {
     for domain in &run.domains {
         name(&domain.name)?;
         name(&domain.source)?;
+        at_most(domain.less.len(), MAX_DOMAINS, "domains that another one contains")?;
+    }
+    let baselines = run.policy.calibration.iter().flat_map(|calibrated| &calibrated.baselines);
+    at_most(baselines.clone().count(), MAX_DOMAINS, "calibrated domains")?;
+    for baseline in baselines {
+        name(&baseline.domain)?;
     }
     for part in [&run.run_id, &run.host, &run.version, &run.kernel, &run.cpu_model, &run.arch] {
         name(part)?;
     }
-    for part in [&run.sampling_event, &run.energy_source, &run.idle_policy] {
+    for part in [&run.sampling_event, &run.energy_source] {
         name(part)?;
     }
     text(&run.energy_reason)?;
@@ -74,8 +80,8 @@ fn process_info(process: &ProcessInfo) -> Result<(), String> {
 fn readings(readings: &[Reading]) -> Result<(), String> {
     at_most(readings.len(), MAX_DOMAINS, "readings")?;
     readings.iter().try_for_each(|reading| match reading {
-        Reading::Failed(why) => text(why),
-        Reading::CounterUj(_) | Reading::PowerUw(_) | Reading::Modelled => Ok(()),
+        Reading::Failed(fault) => text(&fault.text),
+        Reading::CounterUj(_) | Reading::PowerUw(_) | Reading::BusyPowerUw(_) | Reading::Modelled => Ok(()),
     })
 }
 

@@ -2,7 +2,10 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::{
-    energy::domain::{Domain, Label, Meter, Reading},
+    energy::{
+        domain::{Domain, FaultCause, Label, Meter, Reading},
+        policy::Policy,
+    },
     events::{EnergyReading, ProcessInfo, RawStack, RunEnd, RunInfo, SampleCount, Symbol, ThreadTime, Window},
     stacks::{Frame, FrameKind},
     units::{Address, MonotonicNs, Pid, Tid, UnixMicros},
@@ -27,15 +30,14 @@ fn run_info() -> RunInfo {
         interval_ns: 1_000_000_000,
         energy_source: "powercap".into(),
         energy_reason: "first choice".into(),
-        domains: vec![Domain {
-            name: "package".into(),
-            socket: Some(0),
-            source: "powercap".into(),
-            label: Label::Measured,
-            meter: Meter::Counter { range_uj: 9, unit_uj: 1, max_watts: 1 },
-        }],
-        idle_policy: "separate".into(),
-        idle_milliwatts: 0,
+        domains: vec![Domain::new(
+            "package",
+            Some(0),
+            "powercap",
+            Label::Measured,
+            Meter::Counter { range_uj: 9, unit_uj: 1, max_watts: 1 },
+        )],
+        policy: Policy::default(),
         profiler_pid: crate::units::Pid(1),
     }
 }
@@ -50,7 +52,7 @@ fn window(index: u64) -> Event {
 /// One event of each kind, two windows.
 fn small_run() -> Vec<Event> {
     let frame = Frame { class: Some("a.B".into()), ..Frame::new(FrameKind::Compiled, "c") };
-    let readings = vec![Reading::CounterUj(u64::MAX), Reading::Failed("EIO".into())];
+    let readings = vec![Reading::CounterUj(u64::MAX), Reading::failed(FaultCause::Gone, "EIO")];
     vec![
         Event::RunStarted(Box::new(run_info())),
         Event::Process(Box::new(ProcessInfo { pid: Pid(7), comm: "java".into(), ..Default::default() })),

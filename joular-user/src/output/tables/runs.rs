@@ -89,10 +89,15 @@ fn settings_columns() -> Vec<Column<Runs>> {
             "energy source",
             "energy domains and how their readings become energy, as JSON",
         ),
-        Column::<Runs>::new("idle_policy", Get::Text(|r| text(&r.run.idle_policy)), "run", "separate or spread"),
+        Column::<Runs>::new(
+            "idle_policy",
+            Get::Text(|r| text(r.run.policy.idle.name())),
+            "run",
+            "separate, spread or active",
+        ),
         Column::<Runs>::new(
             "idle_milliwatts",
-            Get::Int(|r| int(r.run.idle_milliwatts)),
+            Get::Int(|r| int(r.run.policy.idle_milliwatts)),
             "calibration",
             "idle power of a socket as given, 0 if not; its package domains share it equally",
         )

@@ -121,14 +121,14 @@ fn flag_columns() -> Vec<Column<Windows>> {
         .null(NO_DOMAIN),
         Column::<Windows>::new(
             "read_failed",
-            Get::Flag(|r| Some(r.audit?.read_failed)),
+            Get::Flag(|r| Some(r.audit?.read_failed())),
             "energy source",
             "the read failed; its energy comes with a later window, to the threads that ran in this one",
         )
         .null(NO_DOMAIN),
         Column::<Windows>::new(
             "ambiguous",
-            Get::Flag(|r| Some(r.audit?.ambiguous)),
+            Get::Flag(|r| Some(r.audit?.is_ambiguous())),
             "energy source",
             "the counter may have wrapped more than once or jumped",
         )
