@@ -24,41 +24,47 @@ pub(super) struct MarkerBranches {
     pub(super) lost_stack: BranchIndex,
 }
 
-/// Rows of one thread. `position` is its index among the window's threads.
+/// Rows of one thread, without energy, in the order of `stack_id`. `position` is
+/// its index among the window's threads.
 pub(super) fn branch_rows(
     position: usize,
     thread: &ThreadRow,
     mut samples: BranchSamples,
     markers: MarkerBranches,
+    stack_id: impl Fn(BranchIndex) -> i64,
 ) -> Vec<BranchRow> {
     let counted = samples.values().fold(0_u64, |sum, count| sum.saturating_add(*count));
     if thread.samples > counted {
         add(&mut samples, markers.lost_stack, thread.samples - counted);
     }
     if samples.is_empty() {
-        let whole = BranchRow {
-            thread: position,
-            branch: markers.no_sample,
-            cpu_ns: thread.cpu_ns,
-            samples: 0,
-            energy: thread.energy,
-        };
-        return vec![whole];
+        add(&mut samples, markers.no_sample, 0);
     }
-    let weights: Vec<u64> = samples.values().copied().collect();
-    let energies = apportion(thread.energy.0, &weights);
-    let times = apportion(thread.cpu_ns, &weights);
-    samples
+    let mut rows: Vec<BranchRow> = samples
         .into_iter()
-        .zip(energies.into_iter().zip(times))
-        .map(|((branch, samples), (energy, cpu_ns))| BranchRow {
-            thread: position,
-            branch,
-            cpu_ns,
-            samples,
-            energy: MicroJoules(energy),
-        })
-        .collect()
+        .map(|(branch, samples)| BranchRow { thread: position, branch, cpu_ns: 0, samples, energy: MicroJoules(0) })
+        .collect();
+    rows.sort_by_key(|row| stack_id(row.branch));
+    let times = apportion(thread.cpu_ns, &weights(&rows));
+    rows.iter_mut().zip(times).for_each(|(row, cpu_ns)| row.cpu_ns = cpu_ns);
+    rows
+}
+
+/// Gives each thread's energy to its branches, whose rows stand together.
+pub(super) fn share_energy(threads: &[ThreadRow], branches: &mut [BranchRow]) {
+    for rows in branches.chunk_by_mut(|a, b| a.thread == b.thread) {
+        let thread = rows.first().and_then(|row| threads.get(row.thread));
+        let energies = apportion(thread.map_or(0, |thread| thread.energy.0), &weights(rows));
+        rows.iter_mut().zip(energies).for_each(|(row, energy)| row.energy = MicroJoules(energy));
+    }
+}
+
+/// Samples; a row that stands for a thread that no sample hit weighs anything.
+fn weights(rows: &[BranchRow]) -> Vec<u64> {
+    match rows {
+        [only] => vec![only.samples.max(1)],
+        _ => rows.iter().map(|row| row.samples).collect(),
+    }
 }
 
 /// Adds samples of a path, merging with those it already has.
@@ -87,10 +93,16 @@ mod tests {
         }
     }
 
+    fn rows(thread: &ThreadRow, samples: BranchSamples) -> Vec<BranchRow> {
+        let mut rows = branch_rows(0, thread, samples, MARKERS, |branch| branch.0.into());
+        share_energy(std::slice::from_ref(thread), &mut rows);
+        rows
+    }
+
     #[test]
     fn rows_sum_to_the_thread() {
         let thread = thread(1_000_003, 7, 10_001);
-        let rows = branch_rows(0, &thread, BTreeMap::from([(BranchIndex(5), 3), (BranchIndex(4), 3)]), MARKERS);
+        let rows = rows(&thread, BTreeMap::from([(BranchIndex(5), 3), (BranchIndex(4), 3)]));
         assert_eq!(rows.iter().map(|row| row.cpu_ns).sum::<u64>(), thread.cpu_ns);
         assert_eq!(rows.iter().map(|row| row.energy.0).sum::<u64>(), thread.energy.0);
         let lost = rows.iter().find(|row| row.branch == MARKERS.lost_stack);
@@ -99,8 +111,20 @@ mod tests {
 
     #[test]
     fn time_that_no_sample_hit_is_marked() {
-        let rows = branch_rows(0, &thread(500, 0, 20), BTreeMap::new(), MARKERS);
+        let rows = rows(&thread(500, 0, 20), BTreeMap::new());
         assert_eq!((rows.len(), rows[0].branch, rows[0].cpu_ns), (1, MARKERS.no_sample, 500));
+        assert_eq!(rows[0].energy, MicroJoules(20));
+    }
+
+    #[test]
+    fn what_does_not_divide_goes_by_stack_id_and_not_by_order_of_appearance() {
+        let samples = || BTreeMap::from([(BranchIndex(5), 1), (BranchIndex(4), 1)]);
+        let [falling, rising] = [true, false].map(|is_falling| {
+            let id = |branch: BranchIndex| if is_falling { -i64::from(branch.0) } else { i64::from(branch.0) };
+            branch_rows(0, &thread(1, 2, 0), samples(), MARKERS, id)
+        });
+        let first = |rows: &[BranchRow]| (rows[0].branch, rows[0].cpu_ns);
+        assert_eq!((first(&falling), first(&rising)), ((BranchIndex(5), 1), (BranchIndex(4), 1)));
     }
 
     /// A thread that runs A for 5 ms, then B for 5 ms, then sleeps, sampled

@@ -3,23 +3,11 @@
 //! static share is taken first, and the rest divided by largest remainder.
 
 use super::{
+    claims::Claims,
     report::{DomainAudit, Unattributed},
     split::apportion,
 };
 use crate::units::MicroJoules;
-
-/// CPU time that competes for a domain's energy, in nanoseconds.
-#[derive(Debug, Default)]
-pub(super) struct Claims {
-    /// One per target thread, in the caller's order.
-    pub(super) threads: Vec<u64>,
-    pub(super) other_processes: u64,
-    pub(super) kernel: u64,
-    pub(super) profiler: u64,
-    pub(super) unslotted: u64,
-    /// Threads of windows whose read failed that have no row any more.
-    pub(super) failed_reads: u64,
-}
 
 /// Fills the audit's shares and returns each thread's energy.
 pub(super) fn divide(audit: &mut DomainAudit, static_wish: MicroJoules, claims: &Claims) -> Vec<MicroJoules> {
@@ -40,6 +28,7 @@ pub(super) fn divide(audit: &mut DomainAudit, static_wish: MicroJoules, claims: 
         failed_reads: MicroJoules(groups[4]),
         // Nobody ran: there is no one to give it to.
         idle: MicroJoules(dynamic - given),
+        unshared: MicroJoules(0),
     };
     parts.into_iter().map(MicroJoules).collect()
 }
@@ -49,22 +38,14 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::energy::domain::Label;
+    use crate::energy::{
+        counter::Delta,
+        domain::{Domain, Label, Meter},
+    };
 
     fn audit(measured: u64) -> DomainAudit {
-        DomainAudit {
-            domain: "package".into(),
-            socket: None,
-            source: "test".into(),
-            label: Label::Measured,
-            measured: MicroJoules(measured),
-            attributed: MicroJoules(0),
-            static_share: MicroJoules(0),
-            unattributed: Unattributed::default(),
-            merged: 0,
-            fault: None,
-            read_delay_ns: 0,
-        }
+        let domain = Domain::new("package", None, "test", Label::Measured, Meter::Power);
+        DomainAudit::new(&domain, &Delta { measured: MicroJoules(measured), ..Delta::default() })
     }
 
     #[test]
@@ -90,7 +71,8 @@ mod tests {
                                    groups in prop::array::uniform5(0..u64::MAX / 64)) {
             let mut audit = audit(measured);
             let [other_processes, kernel, profiler, unslotted, failed_reads] = groups;
-            let claims = Claims { threads, other_processes, kernel, profiler, unslotted, failed_reads };
+            let claims =
+                Claims { threads, other_processes, kernel, profiler, unslotted, failed_reads, ..Claims::default() };
             let parts = divide(&mut audit, MicroJoules(wish), &claims);
             prop_assert_eq!(parts.iter().map(|p| p.0).sum::<u64>(), audit.attributed.0);
             prop_assert_eq!(audit.attributed.0 + audit.static_share.0 + audit.unattributed.total().0, measured);

@@ -6,15 +6,16 @@
 use std::collections::BTreeMap;
 
 use super::{
+    attributor::Attributor,
     branches::{self, BranchSamples, branch_rows},
-    domains::Domains,
-    methods::method_rows,
+    measured::Measured,
     paths::Paths,
     report::{BranchRow, CpuAudit, WindowReport},
-    threads::{Claimant, ThreadJoin},
+    threads::ThreadJoin,
+    work::{Claimant, ClaimedSlice, WindowWork},
 };
 use crate::{
-    events::{Event, ProcessInfo, RawStack, RunInfo, Runtime, Window},
+    events::{Event, ProcessInfo, RawStack, Runtime, Window},
     stacks::StackTable,
     units::Pid,
 };
@@ -27,8 +28,9 @@ const MAX_PROCESSES: usize = 1 << 16;
 
 #[derive(Debug, Default)]
 pub struct Engine {
-    run: Option<RunInfo>,
-    domains: Option<Domains>,
+    profiler_pid: Pid,
+    measured: Measured,
+    attributor: Attributor,
     /// Targets, and what the profiler started for itself.
     pub(super) processes: BTreeMap<ProcessKey, ProcessInfo>,
     paths: Paths,
@@ -50,8 +52,9 @@ impl Engine {
     pub fn apply(&mut self, event: &Event) -> Option<WindowReport> {
         match event {
             Event::RunStarted(run) => {
-                self.domains = Some(Domains::new(&run.domains));
-                self.run = Some((**run).clone());
+                self.profiler_pid = run.profiler_pid;
+                self.measured = Measured::new(&run.domains);
+                self.attributor = Attributor::new(run);
             }
             Event::Process(process) => self.learn_process(process),
             Event::ProcessEnded { pid, start_boottime_ns } => self.forget_process((*pid, *start_boottime_ns)),
@@ -60,11 +63,7 @@ impl Engine {
             Event::Symbols { pid, start_boottime_ns, symbols } => {
                 self.paths.learn((*pid, *start_boottime_ns), symbols);
             }
-            Event::Energy(reading) => {
-                if let Some(domains) = &mut self.domains {
-                    domains.read(reading);
-                }
-            }
+            Event::Energy(reading) => self.measured.read(reading),
             Event::Window(window) => return Some(self.report(window)),
             Event::RunEnded(_) => {}
         }
@@ -75,7 +74,7 @@ impl Engine {
     /// could otherwise be taken for one of an earlier process of its pid.
     fn learn_process(&mut self, process: &ProcessInfo) {
         let key = (process.pid, process.start_boottime_ns);
-        if !process.is_target && process.parent != self.profiler_pid() {
+        if !process.is_target && process.parent != self.profiler_pid {
             self.forget_process(key);
             if self.processes.range((key.0, 0)..key).next().is_none() {
                 return;
@@ -92,33 +91,32 @@ impl Engine {
     }
 
     fn report(&mut self, window: &Window) -> WindowReport {
+        let work = self.work(window);
+        self.attributor.attribute(work, self.paths.table())
+    }
+
+    /// What there is to divide, and what it is divided by.
+    fn work(&mut self, window: &Window) -> WindowWork {
         self.paths.start_window();
-        let mut join = ThreadJoin::of(window, &self.processes, self.profiler_pid());
-        let domains = match (&self.run, &mut self.domains) {
-            (Some(run), Some(domains)) => domains.divide(run, window, &mut join),
-            _ => Vec::new(),
-        };
+        let mut join = ThreadJoin::of(window, &self.processes, self.profiler_pid);
         let branches = self.branches(window, &join);
         self.paths.end_window(branches.len());
-        let table = self.paths.table();
-        let methods = method_rows(&join.threads, &branches, |branch| table.methods(branch));
-        WindowReport {
+        let slices = std::mem::take(&mut join.slices);
+        let slices: Vec<ClaimedSlice> =
+            slices.into_iter().map(|((claimant, place), slice)| ClaimedSlice { claimant, place, slice }).collect();
+        WindowWork {
             index: window.index,
             start: window.start,
             wall_start: window.wall_start,
             length_ns: window.length_ns(),
-            domains,
-            cpu: cpu_audit(window, &join),
+            domains: self.measured.window(window),
+            cpu: cpu_audit(window, &slices),
+            slices,
             processes: join.processes,
             threads: join.threads,
             branches,
-            methods,
             losses: window.losses.clone(),
         }
-    }
-
-    fn profiler_pid(&self) -> Pid {
-        self.run.as_ref().map_or(Pid(0), |run| run.profiler_pid)
     }
 
     fn branches(&mut self, window: &Window, join: &ThreadJoin) -> Vec<BranchRow> {
@@ -130,8 +128,11 @@ impl Engine {
             }
         }
         let markers = self.paths.markers();
-        let rows =
-            |(position, thread)| branch_rows(position, thread, samples.remove(&position).unwrap_or_default(), markers);
+        let table = self.paths.table();
+        let rows = |(position, thread)| {
+            let samples = samples.remove(&position).unwrap_or_default();
+            branch_rows(position, thread, samples, markers, |branch| table.stack_id(branch))
+        };
         join.threads.iter().enumerate().flat_map(rows).collect()
     }
 }
@@ -153,25 +154,26 @@ fn essence(process: &ProcessInfo) -> ProcessInfo {
     }
 }
 
-fn cpu_audit(window: &Window, join: &ThreadJoin) -> CpuAudit {
+fn cpu_audit(window: &Window, slices: &[ClaimedSlice]) -> CpuAudit {
     let elapsed_ns = window.length_ns().saturating_mul(window.cpus.len() as u64);
     let mut audit = CpuAudit { elapsed_ns, ..CpuAudit::default() };
     let add = |sum: &mut u64, amount: u64| *sum = sum.saturating_add(amount);
     for cpu in &window.cpus {
         add(&mut audit.busy_ns, cpu.busy_ns);
-        add(&mut audit.idle_ns, cpu.idle_ns);
-        add(&mut audit.unslotted_ns, cpu.unslotted_ns);
         add(&mut audit.switches, cpu.switches);
     }
-    for (time, claimant) in window.threads.iter().zip(&join.claimants) {
-        match claimant {
-            Claimant::Target(_) => {
-                add(&mut audit.target_ns, time.cpu_ns);
-                add(&mut audit.samples, u64::from(time.samples));
-            }
-            Claimant::Profiler => add(&mut audit.profiler_ns, time.cpu_ns),
-            Claimant::Kernel => add(&mut audit.kernel_ns, time.cpu_ns),
-            Claimant::Other => add(&mut audit.other_ns, time.cpu_ns),
+    for ClaimedSlice { claimant, slice, .. } in slices {
+        let sum = match claimant {
+            Claimant::Thread(_) => &mut audit.target_ns,
+            Claimant::OtherProcesses => &mut audit.other_ns,
+            Claimant::Kernel => &mut audit.kernel_ns,
+            Claimant::Profiler => &mut audit.profiler_ns,
+            Claimant::Unslotted => &mut audit.unslotted_ns,
+            Claimant::Idle => &mut audit.idle_ns,
+        };
+        add(sum, slice.cpu_ns);
+        if matches!(claimant, Claimant::Thread(_)) {
+            add(&mut audit.samples, slice.samples);
         }
     }
     audit

@@ -4,14 +4,14 @@
 
 use std::collections::HashMap;
 
-use super::{conservation::Claims, report::ThreadRow};
+use super::{claims::Claims, idle::Covered};
 use crate::units::{Pid, Tid};
 
 /// Threads kept by name; the time of any beyond is kept without names.
 const MAX_THREADS: usize = 65_536;
 
 /// A thread from one window to another.
-type ThreadIdentity = (Pid, Tid, u64);
+pub(super) type ThreadIdentity = (Pid, Tid, u64);
 
 /// One domain's claims since its last good read.
 #[derive(Debug, Default)]
@@ -23,7 +23,7 @@ pub(super) struct Missed {
     kernel: u64,
     profiler: u64,
     unslotted: u64,
-    covered_ns: u64,
+    covered: Covered,
 }
 
 impl Missed {
@@ -43,13 +43,14 @@ impl Missed {
         self.kernel = self.kernel.saturating_add(claims.kernel);
         self.profiler = self.profiler.saturating_add(claims.profiler);
         self.unslotted = self.unslotted.saturating_add(claims.unslotted);
-        self.covered_ns = self.covered_ns.saturating_add(window_ns);
+        self.covered.window_ns = self.covered.window_ns.saturating_add(window_ns);
+        self.covered.cpus.add(claims.cpus);
     }
 
     /// Adds what was kept to the claims of the window that brings the energy.
     /// Threads that have no row in it claim together. Returns the time that
     /// the missed windows covered.
-    pub(super) fn claim(mut self, claims: &mut Claims, identities: impl Iterator<Item = ThreadIdentity>) -> u64 {
+    pub(super) fn claim(mut self, claims: &mut Claims, identities: impl Iterator<Item = ThreadIdentity>) -> Covered {
         for (identity, claim) in identities.zip(&mut claims.threads) {
             *claim = claim.saturating_add(self.threads.remove(&identity).unwrap_or(0));
         }
@@ -58,13 +59,8 @@ impl Missed {
         claims.kernel = claims.kernel.saturating_add(self.kernel);
         claims.profiler = claims.profiler.saturating_add(self.profiler);
         claims.unslotted = claims.unslotted.saturating_add(self.unslotted);
-        self.covered_ns
+        self.covered
     }
-}
-
-/// What tells a row's thread from any other, in every window.
-pub(super) fn identity(pid: Pid, thread: &ThreadRow) -> ThreadIdentity {
-    (pid, thread.tid, thread.start_boottime_ns)
 }
 
 #[cfg(test)]
@@ -82,7 +78,7 @@ mod tests {
         missed.keep(&window, identities(&[1, 2, 3]), 100);
         missed.keep(&window, identities(&[1, 2, 4]), 100);
         let mut claims = Claims { threads: vec![1, 1], kernel: 1, ..Claims::default() };
-        assert_eq!(missed.claim(&mut claims, identities(&[2, 9])), 200);
+        assert_eq!(missed.claim(&mut claims, identities(&[2, 9])).window_ns, 200);
         assert_eq!((claims.threads, claims.failed_reads, claims.kernel), (vec![41, 1], 20 + 30 + 30, 11));
     }
 

@@ -1,25 +1,39 @@
 //! Who gets which joule. Pure: no I/O, no clock, no /proc.
 //!
-//! [`Engine`] holds what lasts between windows and turns each window into a
-//! [`report::WindowReport`]: threads are joined with processes, each domain's
-//! energy is divided among threads by CPU time ([`domains`], [`conservation`]),
-//! also of windows whose energy comes late ([`missed`]), a thread's among its
-//! call paths ([`paths`]) by samples ([`branches`]), and paths are summed to
-//! methods ([`methods`]). Every division is by largest remainder ([`split`]),
-//! so every level sums to the one above it exactly.
+//! Two steps, because the second can be taken again under another policy:
+//!
+//! 1. [`Engine`] holds what lasts between windows and turns events into a
+//!    window's [`work`]: threads joined with processes ([`threads`]), samples
+//!    with call paths ([`paths`]), readings with meters ([`measured`]).
+//! 2. [`Attributor`] divides it: each domain's energy ([`conservation`]) among
+//!    those with a claim on it ([`claims`]) by their [`weights`], after the
+//!    share of idling ([`idle`]), also of windows whose energy comes late
+//!    ([`missed`]); a thread's among its call paths by samples ([`branches`]);
+//!    and sums paths to methods ([`methods`]).
+//!
+//! Every division is by largest remainder ([`split`]), so every level sums to
+//! the one above it exactly.
 
+mod attributor;
 mod branches;
 mod category;
+mod claims;
 mod conservation;
-mod domains;
+#[cfg(test)]
+mod conservation_tests;
 mod engine;
 #[cfg(test)]
 mod engine_tests;
+mod idle;
+mod measured;
 mod methods;
 mod missed;
 mod paths;
 pub mod report;
 mod split;
 mod threads;
+mod weights;
+pub mod work;
 
+pub use attributor::Attributor;
 pub use engine::Engine;

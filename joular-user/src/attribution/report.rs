@@ -1,8 +1,12 @@
 //! What attribution says about one window: every row of every table, as
 //! integers, before anything is formatted or written.
 
+use super::work::ClaimedSlice;
 use crate::{
-    energy::domain::{FaultCause, Label},
+    energy::{
+        counter::Delta,
+        domain::{Domain, FaultCause, Label, Role},
+    },
     events::LossCount,
     stacks::{BranchIndex, FrameId},
     units::{MicroJoules, MonotonicNs, Pid, Tid, UnixMicros},
@@ -53,6 +57,8 @@ pub struct WindowReport {
     pub threads: Vec<ThreadRow>,
     pub branches: Vec<BranchRow>,
     pub methods: Vec<MethodRow>,
+    /// What the energy was divided by.
+    pub slices: Vec<ClaimedSlice>,
     pub losses: Vec<LossCount>,
 }
 
@@ -62,8 +68,11 @@ pub struct WindowReport {
 pub struct DomainAudit {
     pub domain: String,
     pub socket: Option<u32>,
+    pub core: Option<u32>,
     pub source: String,
     pub label: Label,
+    /// Whether anybody gets a share of it; see [`Role::Unshared`].
+    pub is_shared: bool,
     /// ΔE of the window.
     pub measured: MicroJoules,
     /// To threads of targets.
@@ -71,17 +80,73 @@ pub struct DomainAudit {
     /// Idle share, by policy.
     pub static_share: MicroJoules,
     pub unattributed: Unattributed,
+    /// What the meter itself knows of `measured` not to depend on load.
+    pub floor: Option<MicroJoules>,
+    /// Parts of `measured` that have counters of their own.
+    pub parts: Parts,
+    /// The same energy by another counter.
+    pub check: Option<MicroJoules>,
     /// How many windows' energy this one holds because earlier reads failed,
     /// including its own, so at least 2; 0 normally.
     pub merged: u32,
     /// What is wrong with ΔE: after a failed read it is 0 here and will come with
     /// a later window, otherwise it is not certain.
     pub fault: Option<FaultCause>,
+    /// Why the read failed, for people.
+    pub detail: Option<String>,
     /// Real time of the read minus the window's end.
     pub read_delay_ns: i64,
 }
 
+/// Energy of what a domain contains, where it is counted apart and could be read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Parts {
+    pub core: Option<MicroJoules>,
+    pub uncore: Option<MicroJoules>,
+    pub gpu: Option<MicroJoules>,
+}
+
+impl Parts {
+    /// The part that a domain of this name is.
+    pub fn get(&self, name: &str) -> Option<MicroJoules> {
+        let mut parts = *self;
+        parts.of(name).and_then(|part| *part)
+    }
+
+    pub(super) fn of(&mut self, name: &str) -> Option<&mut Option<MicroJoules>> {
+        match name {
+            "core" => Some(&mut self.core),
+            "uncore" => Some(&mut self.uncore),
+            "gpu" => Some(&mut self.gpu),
+            _ => None,
+        }
+    }
+}
+
 impl DomainAudit {
+    /// Before anything is divided.
+    pub fn new(domain: &Domain, delta: &Delta) -> Self {
+        Self {
+            domain: domain.name.clone(),
+            socket: domain.socket,
+            core: domain.core,
+            source: domain.source.clone(),
+            label: domain.label,
+            is_shared: domain.role == Role::Shared,
+            measured: delta.measured,
+            attributed: MicroJoules(0),
+            static_share: MicroJoules(0),
+            unattributed: Unattributed::default(),
+            floor: delta.static_floor,
+            parts: Parts::default(),
+            check: None,
+            merged: delta.merged,
+            fault: delta.fault,
+            detail: None,
+            read_delay_ns: 0,
+        }
+    }
+
     pub fn read_failed(&self) -> bool {
         self.fault.is_some_and(FaultCause::is_failed_read)
     }
@@ -107,13 +172,26 @@ pub struct Unattributed {
     pub failed_reads: MicroJoules,
     /// Nothing ran at all: there is nobody to give it to.
     pub idle: MicroJoules,
+    /// Domains that CPU time says nothing about: the rest of the platform, GPUs.
+    pub unshared: MicroJoules,
 }
 
 impl Unattributed {
+    /// All items, by the names they have in data sets.
+    pub const fn items(&self) -> [(&'static str, MicroJoules); 7] {
+        [
+            ("other_processes", self.other_processes),
+            ("kernel", self.kernel),
+            ("profiler", self.profiler),
+            ("unslotted", self.unslotted),
+            ("failed_reads", self.failed_reads),
+            ("idle", self.idle),
+            ("unshared", self.unshared),
+        ]
+    }
+
     pub fn total(&self) -> MicroJoules {
-        [self.other_processes, self.kernel, self.profiler, self.unslotted, self.failed_reads, self.idle]
-            .into_iter()
-            .sum()
+        self.items().into_iter().map(|(_, energy)| energy).sum()
     }
 }
 

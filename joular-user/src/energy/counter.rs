@@ -53,7 +53,7 @@ pub struct SocketLoad {
 }
 
 /// All domains' meters, from one window to the next.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Meters {
     states: Vec<State>,
 }

@@ -104,6 +104,7 @@ pub struct Calibrated {
 pub struct Baseline {
     pub domain: String,
     pub socket: Option<u32>,
+    pub core: Option<u32>,
     pub milliwatts: u64,
 }
 

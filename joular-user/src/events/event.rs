@@ -39,7 +39,7 @@ pub enum Event {
 }
 
 /// What does not change during a run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunInfo {
     /// Unique name of the run: host, start time and pid.
     pub run_id: String,

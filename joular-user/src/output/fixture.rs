@@ -3,8 +3,12 @@
 
 use super::{Output, error::Result};
 use crate::{
-    attribution::report::{
-        BranchRow, Category, CpuAudit, DomainAudit, MethodRow, ProcessRef, Share, ThreadRow, Unattributed, WindowReport,
+    attribution::{
+        report::{
+            BranchRow, Category, CpuAudit, DomainAudit, MethodRow, ProcessRef, Share, ThreadRow, Unattributed,
+            WindowReport,
+        },
+        work::{Claimant, ClaimedSlice, Place, Slice},
     },
     energy::{
         domain::{Domain, Label, Meter},
@@ -154,11 +158,23 @@ pub fn window(load: Load, stacks: &mut StackTable, index: u64) -> WindowReport {
         domains: vec![audit(attributed)],
         cpu: CpuAudit { elapsed_ns: 8 * SECOND, busy_ns: 3 * SECOND, idle_ns: 5 * SECOND, ..CpuAudit::default() },
         processes: (0..load.processes).map(process_ref).collect(),
-        threads,
         branches: (0..).zip(branch_indices).map(branch_row).collect(),
         methods,
+        slices: slices(&threads),
+        threads,
         losses: vec![LossCount { cause: "stack_ring_full".into(), count: index % 2 }],
     }
+}
+
+fn slices(threads: &[ThreadRow]) -> Vec<ClaimedSlice> {
+    let slice = |(index, thread): (usize, &ThreadRow)| ClaimedSlice {
+        claimant: Claimant::Thread(index),
+        place: Place::default(),
+        slice: Slice { cpu_ns: thread.cpu_ns, samples: thread.samples, switches: 3, ..Slice::default() },
+    };
+    let idle = Slice { cpu_ns: 5 * SECOND, ..Slice::default() };
+    let idle = ClaimedSlice { claimant: Claimant::Idle, place: Place::default(), slice: idle };
+    threads.iter().enumerate().map(slice).chain([idle]).collect()
 }
 
 pub fn process_ref(index: u32) -> ProcessRef {
@@ -183,19 +199,9 @@ fn thread(load: Load, window: u64, n: u32) -> ThreadRow {
 fn audit(attributed: MicroJoules) -> DomainAudit {
     let unattributed = Unattributed { kernel: MicroJoules(70_000), profiler: MicroJoules(9_000), ..Default::default() };
     let static_share = MicroJoules(5_000_000);
-    DomainAudit {
-        domain: "cpu".into(),
-        socket: None,
-        source: "model".into(),
-        label: Label::Modelled,
-        measured: MicroJoules(attributed.0 + static_share.0 + unattributed.total().0),
-        attributed,
-        static_share,
-        unattributed,
-        merged: 0,
-        fault: None,
-        read_delay_ns: 41_000,
-    }
+    let measured = MicroJoules(attributed.0 + static_share.0 + unattributed.total().0);
+    let audit = DomainAudit::new(&run().domains[0], &Default::default());
+    DomainAudit { measured, attributed, static_share, unattributed, read_delay_ns: 41_000, ..audit }
 }
 
 /// Plays `windows` windows of a run, from its start to its end.

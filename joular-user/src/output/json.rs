@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     attribution::report::{DomainAudit, MethodRow, WindowReport},
-    energy::domain::Label,
+    energy::domain::{FaultCause, Label},
     events::{ProcessInfo, RunEnd, RunInfo},
     stacks::{Marker, StackTable},
 };
@@ -46,6 +46,7 @@ struct Window<'a> {
 struct Domain<'a> {
     domain: &'a str,
     socket: Option<u32>,
+    core: Option<u32>,
     source: &'a str,
     label: &'static str,
     measured_uj: u64,
@@ -53,6 +54,7 @@ struct Domain<'a> {
     static_uj: u64,
     unattributed_uj: u64,
     merged: u32,
+    fault: Option<&'static str>,
     read_failed: bool,
     ambiguous: bool,
 }
@@ -72,6 +74,7 @@ struct Audit<'a> {
     profiler_uj: u64,
     unslotted_uj: u64,
     failed_reads_uj: u64,
+    unshared_uj: u64,
     idle_uj: u64,
     target_cpu_ns: u64,
     samples: u64,
@@ -194,6 +197,7 @@ fn domain(audit: &DomainAudit) -> Domain<'_> {
     Domain {
         domain: &audit.domain,
         socket: audit.socket,
+        core: audit.core,
         source: &audit.source,
         label: audit.label.name(),
         measured_uj: audit.measured.0,
@@ -201,6 +205,7 @@ fn domain(audit: &DomainAudit) -> Domain<'_> {
         static_uj: audit.static_share.0,
         unattributed_uj: audit.unattributed.total().0,
         merged: audit.merged,
+        fault: audit.fault.map(FaultCause::name),
         read_failed: audit.read_failed(),
         ambiguous: audit.is_ambiguous(),
     }
@@ -220,6 +225,7 @@ fn audit(sums: &Sums) -> Audit<'_> {
         profiler_uj: sums.unattributed.profiler.0,
         unslotted_uj: sums.unattributed.unslotted.0,
         failed_reads_uj: sums.unattributed.failed_reads.0,
+        unshared_uj: sums.unattributed.unshared.0,
         idle_uj: sums.unattributed.idle.0,
         target_cpu_ns: sums.target_cpu_ns,
         samples: sums.samples,

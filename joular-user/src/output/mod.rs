@@ -5,7 +5,6 @@
 //! Each of them is an [`Output`]: it is told what happens in the order in
 //! which it happens and keeps for itself what it needs of it.
 
-mod branch_id;
 mod column;
 mod directory;
 mod encode;
@@ -24,7 +23,6 @@ mod text;
 mod totals;
 
 pub use self::{
-    branch_id::branch_id,
     directory::OutputDirectory,
     error::OutputError,
     json::JsonOutput,

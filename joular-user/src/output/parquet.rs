@@ -149,6 +149,7 @@ impl Run {
         place.write(&mut self.rows.branches)?;
         place.write(&mut self.rows.methods)?;
         place.write(&mut self.rows.threads)?;
+        place.write(&mut self.rows.weights)?;
         place.write(&mut self.rows.windows)
     }
 

@@ -169,7 +169,7 @@ fn a_file_says_what_it_is() {
             pairs.iter().find(|pair| pair.key == key).unwrap().value.clone().unwrap()
         };
         assert_eq!(value(key::HOST), "node-1");
-        assert_eq!(value(key::SCHEMA_VERSION), "1");
+        assert_eq!(value(key::SCHEMA_VERSION), "2");
         assert!(path.starts_with(value(key::TABLE)), "{}", path.display());
         assert!(reader.schema().fields().iter().all(|field| field.metadata().contains_key("comment")));
     }

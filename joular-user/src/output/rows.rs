@@ -1,21 +1,23 @@
 //! Windows become rows: in a fixed order, without clocks, so that the same
 //! windows always give the same bytes. No I/O.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use arrow::error::ArrowError;
 
 use super::{
-    branch_id::branch_id,
     column::{Buffer, Table},
     error::{OutputError, Result},
     tables::{
         Boot, BranchRecord, Branches, MethodRecord, Methods, ProcessRecord, Processes, StackRecord, Stacks,
-        ThreadRecord, Threads, WindowKey, WindowRecord, Windows, Work,
+        ThreadRecord, Threads, WeightRecord, Weights, WindowKey, WindowRecord, Windows, Work,
     },
 };
 use crate::{
-    attribution::report::{DomainAudit, WindowReport},
+    attribution::{
+        report::{BranchRow, DomainAudit, WindowReport},
+        work::{Claimant, ClaimedSlice},
+    },
     events::{ProcessInfo, RunInfo, Runtime},
     stacks::{BranchIndex, StackTable},
     units::{Pid, UnixMicros},
@@ -33,6 +35,7 @@ pub struct Rows {
     pub threads: Buffer<Threads>,
     pub methods: Buffer<Methods>,
     pub branches: Buffer<Branches>,
+    pub weights: Buffer<Weights>,
     pub windows: Buffer<Windows>,
     run_id: String,
     boottime_offset_ns: u64,
@@ -40,11 +43,9 @@ pub struct Rows {
     /// What became known about processes since the last window.
     news: BTreeMap<(Pid, u64), ProcessInfo>,
     news_bytes: usize,
-    /// Generation of the stack table that the next two are about.
+    /// Generation of the stack table that the next is about.
     generation: u64,
-    /// Ids of the stack table's branches, by index.
-    branch_ids: Vec<i64>,
-    /// Branches whose stack row exists already. Forgotten with the table: a
+    /// Stacks, by id, whose row exists already. Forgotten with the table: a
     /// row that exists twice does less harm than a set that only grows.
     known: HashSet<i64>,
 }
@@ -70,6 +71,7 @@ impl Rows {
             self.threads.load(),
             self.methods.load(),
             self.branches.load(),
+            self.weights.load(),
             self.windows.load(),
         ]
         .into_iter()
@@ -80,14 +82,18 @@ impl Rows {
     pub fn window(&mut self, report: &WindowReport, stacks: &StackTable) -> Result<()> {
         let boot = *self.boot.get_or_insert(Boot::new(report.start, self.boottime_offset_ns, report.wall_start));
         self.process_rows(Some((report.wall_start, boot)))?;
-        self.learn_branches(stacks);
+        if stacks.generation() != self.generation {
+            self.generation = stacks.generation();
+            self.known = HashSet::new();
+        }
         let run_id = std::mem::take(&mut self.run_id);
+        let shared = || report.domains.iter().filter(|audit| audit.is_shared);
         let key = WindowKey {
             run_id: &run_id,
             start: report.wall_start,
             length_ns: report.length_ns,
-            label: report.domains.iter().map(|audit| audit.label).max(),
-            ambiguous: report.domains.iter().any(DomainAudit::is_ambiguous),
+            label: shared().map(|audit| audit.label).max(),
+            ambiguous: shared().any(DomainAudit::is_ambiguous),
             boot,
         };
         let result = self.rows_of(key, report, stacks);
@@ -99,7 +105,8 @@ impl Rows {
         self.window_rows(key, report).map_err(of::<Windows>())?;
         self.thread_rows(key, report).map_err(of::<Threads>())?;
         self.method_rows(key, report, stacks).map_err(of::<Methods>())?;
-        self.branch_rows(key, report).map_err(of::<Branches>())?;
+        self.branch_rows(key, report, stacks).map_err(of::<Branches>())?;
+        self.weight_rows(key, report).map_err(of::<Weights>())?;
         self.stack_rows(key, report, stacks).map_err(of::<Stacks>())
     }
 
@@ -143,57 +150,58 @@ impl Rows {
         records.iter().try_for_each(|record| self.methods.push(record))
     }
 
-    /// Branches that differ only in kind or line have one id, and one row.
-    fn branch_rows(&mut self, key: WindowKey<'_>, report: &WindowReport) -> Result<(), ArrowError> {
-        let mut work: BTreeMap<(usize, i64), Work> = BTreeMap::new();
-        for row in &report.branches {
-            let Some(branch_id) = self.branch_id(row.branch) else { continue };
-            let work = work.entry((row.thread, branch_id)).or_default();
-            work.energy_uj = work.energy_uj.saturating_add(row.energy.0);
-            work.cpu_ns = work.cpu_ns.saturating_add(row.cpu_ns);
-            work.samples = work.samples.saturating_add(row.samples);
-        }
-        let record = |((index, branch_id), work)| {
-            thread(key, report, index).map(|thread| BranchRecord { thread: ThreadRecord { work, ..thread }, branch_id })
+    fn branch_rows(
+        &mut self,
+        key: WindowKey<'_>,
+        report: &WindowReport,
+        stacks: &StackTable,
+    ) -> Result<(), ArrowError> {
+        let record = |row: &BranchRow| {
+            let work = Work { energy_uj: row.energy.0, cpu_ns: row.cpu_ns, samples: row.samples };
+            let thread = ThreadRecord { work, ..thread(key, report, row.thread)? };
+            Some(BranchRecord {
+                thread,
+                branch_id: stacks.branch_id(row.branch),
+                stack_id: stacks.stack_id(row.branch),
+            })
         };
-        let mut records: Vec<_> = work.into_iter().filter_map(record).collect();
-        records.sort_by(|a, b| (identity(&a.thread), a.branch_id).cmp(&(identity(&b.thread), b.branch_id)));
+        let mut records: Vec<_> = report.branches.iter().filter_map(record).collect();
+        records.sort_by(|a, b| (identity(&a.thread), a.stack_id).cmp(&(identity(&b.thread), b.stack_id)));
         records.iter().try_for_each(|record| self.branches.push(record))
     }
 
+    /// Threads first, in the order of their rows.
+    fn weight_rows<'r>(&mut self, key: WindowKey<'r>, report: &'r WindowReport) -> Result<(), ArrowError> {
+        let weight = |claimed: &'r ClaimedSlice| {
+            let thread = match claimed.claimant {
+                Claimant::Thread(index) => {
+                    let thread = report.threads.get(index)?;
+                    Some((report.processes.get(thread.process)?, thread))
+                }
+                _ => None,
+            };
+            Some(WeightRecord { key, thread, claimed })
+        };
+        report.slices.iter().filter_map(weight).try_for_each(|record| self.weights.push(&record))
+    }
+
     fn stack_rows(&mut self, key: WindowKey<'_>, report: &WindowReport, stacks: &StackTable) -> Result<(), ArrowError> {
-        // Ordered by index: the order in which the branches were first seen.
-        let fresh: BTreeMap<BranchIndex, i64> = report
+        // Ordered by index: the order in which the paths were first seen.
+        let fresh: BTreeSet<BranchIndex> = report
             .branches
             .iter()
-            .filter_map(|row| Some((row.branch, self.branch_id(row.branch)?)))
-            .filter(|(_, id)| !self.known.contains(id))
+            .map(|row| row.branch)
+            .filter(|index| !self.known.contains(&stacks.stack_id(*index)))
             .collect();
-        for (index, branch_id) in fresh {
-            if self.known.insert(branch_id) {
+        for index in fresh {
+            let (branch_id, stack_id) = (stacks.branch_id(index), stacks.stack_id(index));
+            if self.known.insert(stack_id) {
                 let frames = stacks.branch(index).iter().map(|id| stacks.frame(*id)).collect();
-                self.stacks.push(&StackRecord { run_id: key.run_id, first_seen: key.start, branch_id, frames })?;
+                let record = StackRecord { run_id: key.run_id, first_seen: key.start, branch_id, stack_id, frames };
+                self.stacks.push(&record)?;
             }
         }
         Ok(())
-    }
-
-    /// Ids of the branches that the table got since the last window.
-    fn learn_branches(&mut self, stacks: &StackTable) {
-        if stacks.generation() != self.generation {
-            self.generation = stacks.generation();
-            self.branch_ids = Vec::new();
-            self.known = HashSet::new();
-        }
-        for index in self.branch_ids.len()..stacks.branch_count() {
-            let Ok(index) = u32::try_from(index) else { break };
-            let frames = stacks.branch(BranchIndex(index)).iter().map(|id| stacks.frame(*id));
-            self.branch_ids.push(branch_id(frames));
-        }
-    }
-
-    fn branch_id(&self, index: BranchIndex) -> Option<i64> {
-        self.branch_ids.get(usize::try_from(index.0).ok()?).copied()
     }
 }
 

@@ -3,12 +3,12 @@
 
 use super::{
     column::{Column, Table},
-    tables::{Branches, FrameTable, Methods, Processes, Runs, Stacks, Threads, Windows},
+    tables::{Branches, FrameTable, Methods, Processes, Runs, Stacks, Threads, Weights, Windows},
 };
 
 /// Raised when a column changes its name, its type or its meaning. A new
 /// column does not raise it: readers select columns by name.
-pub const SCHEMA_VERSION: i64 = 1;
+pub const SCHEMA_VERSION: i64 = 2;
 
 /// Keys of the files' own metadata.
 pub mod key {
@@ -28,6 +28,7 @@ pub fn document() -> String {
         section::<Threads>(),
         section::<Methods>(),
         section::<Branches>(),
+        section::<Weights>(),
         section::<Stacks>(),
         section::<FrameTable>(),
     ];
@@ -90,6 +91,7 @@ mod tests {
         }
         check::<Runs>();
         check::<Windows>();
+        check::<Weights>();
         check::<Processes>();
         check::<Threads>();
         check::<Methods>();

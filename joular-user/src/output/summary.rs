@@ -94,6 +94,7 @@ fn audit(totals: &Totals) -> String {
         ("threads without a slot", rest.unslotted, false),
         ("gone at a failed read", rest.failed_reads, false),
         ("nothing ran", rest.idle, false),
+        ("beside the CPUs", rest.unshared, false),
     ];
     let line = |name: &str, energy: MicroJoules| {
         let power = watts(energy, sums.elapsed_ns);

@@ -93,6 +93,7 @@ fn sum(a: Unattributed, b: Unattributed) -> Unattributed {
         unslotted: a.unslotted.saturating_add(b.unslotted),
         failed_reads: a.failed_reads.saturating_add(b.failed_reads),
         idle: a.idle.saturating_add(b.idle),
+        unshared: a.unshared.saturating_add(b.unshared),
     }
 }
 

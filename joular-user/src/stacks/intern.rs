@@ -3,7 +3,7 @@
 
 use std::{collections::HashMap, hash::Hash};
 
-use super::frame::Frame;
+use super::{frame::Frame, ids};
 
 /// Index of a frame in a [`StackTable`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -46,6 +46,9 @@ pub struct StackTable {
     branches: Interner<Box<[FrameId]>>,
     /// Per branch, its frames without lines: equal ids are equal methods.
     methods: Vec<Box<[FrameId]>>,
+    /// Per branch.
+    branch_ids: Vec<i64>,
+    stack_ids: Vec<i64>,
     generation: u64,
     /// Bytes of the frames' texts.
     text_bytes: usize,
@@ -77,6 +80,8 @@ impl StackTable {
         if index as usize == self.methods.len() {
             let methods = frames.iter().map(|frame| self.method_id(*frame)).collect();
             self.methods.push(methods);
+            self.branch_ids.push(ids::branch_id(frames.iter().map(|id| self.frame(*id))));
+            self.stack_ids.push(ids::stack_id(frames.iter().map(|id| self.frame(*id))));
         }
         BranchIndex(index)
     }
@@ -100,6 +105,16 @@ impl StackTable {
     /// The methods of a branch, root → leaf.
     pub fn methods(&self, index: BranchIndex) -> &[FrameId] {
         &self.methods[index.0 as usize]
+    }
+
+    /// The id that paths of the same methods share everywhere.
+    pub fn branch_id(&self, index: BranchIndex) -> i64 {
+        self.branch_ids[index.0 as usize]
+    }
+
+    /// The id that paths of the same frames, lines included, share everywhere.
+    pub fn stack_id(&self, index: BranchIndex) -> i64 {
+        self.stack_ids[index.0 as usize]
     }
 
     pub fn branch_count(&self) -> usize {

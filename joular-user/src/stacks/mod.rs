@@ -1,8 +1,10 @@
 //! Frames and call paths.
 
 pub mod frame;
+mod ids;
 pub mod intern;
 pub mod path;
 
 pub use frame::{Frame, FrameKind, Marker};
+pub use ids::{branch_id, stack_id};
 pub use intern::{BranchIndex, FrameId, StackTable};

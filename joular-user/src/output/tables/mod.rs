@@ -5,6 +5,7 @@ mod methods;
 mod processes;
 mod runs;
 mod stacks;
+mod weights;
 mod windows;
 mod work;
 
@@ -13,6 +14,7 @@ pub use self::{
     processes::{ProcessRecord, Processes},
     runs::{RunRecord, Runs},
     stacks::{FrameTable, StackRecord, Stacks},
+    weights::{WeightRecord, Weights},
     windows::{WindowRecord, Windows},
     work::{BranchRecord, Branches, ThreadRecord, Threads, Work},
 };
@@ -30,7 +32,7 @@ pub struct WindowKey<'a> {
     pub run_id: &'a str,
     pub start: UnixMicros,
     pub length_ns: u64,
-    /// The weakest of the window's domains.
+    /// The weakest of the window's shared domains.
     pub label: Option<Label>,
     pub ambiguous: bool,
     pub boot: Boot,
@@ -98,14 +100,14 @@ fn label_columns<T: InWindow>() -> Vec<Column<T>> {
             "energy_label",
             Get::Name(|r| T::key(r).label.map(|label| label.name().into())),
             "energy source",
-            "measured, reported or modelled: the weakest of the window's domains",
+            "measured, reported, modelled or replayed: the weakest of the domains it has a share of",
         )
         .null("no energy source"),
         Column::<T>::new(
             "ambiguous",
             Get::Flag(|r| Some(T::key(r).ambiguous)),
             "energy source",
-            "a counter of this window may have jumped",
+            "the energy of a domain it has a share of is not certain, see windows.fault",
         ),
     ]
 }

@@ -80,7 +80,7 @@ fn settings_columns() -> Vec<Column<Runs>> {
             "energy_label",
             Get::Text(|r| weakest_label(r.run).map(|label| label.name().into())),
             "energy source",
-            "measured, reported or modelled: the weakest of the run's domains",
+            "measured, reported, modelled or replayed: the weakest of the run's domains",
         )
         .null("no energy source"),
         Column::<Runs>::new(
@@ -102,6 +102,38 @@ fn settings_columns() -> Vec<Column<Runs>> {
             "idle power of a socket as given, 0 if not; its package domains share it equally",
         )
         .unit("mW"),
+        Column::<Runs>::new(
+            "smt_permille",
+            Get::Int(|r| Some(r.run.policy.smt_permille.into())),
+            "run",
+            "power of two busy hyper-threads of a core relative to one, in thousandths",
+        ),
+        Column::<Runs>::new(
+            "weight_unit",
+            Get::Text(|r| text(r.run.policy.weight_unit.name())),
+            "run",
+            "what energy is divided by: time or cycles",
+        ),
+        Column::<Runs>::new(
+            "calibration",
+            Get::Text(|r| serde_json::to_string(r.run.policy.calibration.as_ref()?).ok().map(Into::into)),
+            "calibration",
+            "idle power of domains and cost of the instrument that attribution took into account, as JSON",
+        )
+        .null("not calibrated"),
+        Column::<Runs>::new(
+            "profiler_pid",
+            Get::Int(|r| Some(r.run.profiler_pid.0.into())),
+            "run",
+            "process of joular-bpf itself",
+        ),
+        Column::<Runs>::new(
+            "boottime_offset_ns",
+            Get::Int(|r| int(r.run.boottime_offset_ns)),
+            "kernel",
+            "how long the machine had been suspended",
+        )
+        .unit("ns"),
     ]
 }
 
@@ -118,6 +150,8 @@ fn end_columns() -> Vec<Column<Runs>> {
         total("measured_uj", Get::Int(|r| int(r.end?.1.measured.0)), "energy of the run").unit("µJ"),
         total("attributed_uj", Get::Int(|r| int(r.end?.1.attributed.0)), "to threads of targets").unit("µJ"),
         total("static_uj", Get::Int(|r| int(r.end?.1.static_share.0)), "idle share, by policy").unit("µJ"),
+        total("profiler_uj", Get::Int(|r| int(r.end?.1.unattributed.profiler.0)), "of unattributed: joular-bpf itself")
+            .unit("µJ"),
         total("unattributed_uj", Get::Int(|r| int(r.end?.1.unattributed.total().0)), "the rest, by cause in windows")
             .unit("µJ"),
         total("samples", Get::Int(|r| int(r.end?.1.samples)), "samples of targets").unit("samples"),

@@ -9,6 +9,7 @@ pub struct StackRecord<'a> {
     pub run_id: &'a str,
     pub first_seen: UnixMicros,
     pub branch_id: i64,
+    pub stack_id: i64,
     /// Root → leaf.
     pub frames: Vec<&'a Frame>,
 }
@@ -23,8 +24,8 @@ impl StackRecord<'_> {
 
 impl Table for Stacks {
     const NAME: &'static str = "stacks";
-    const ROW: &'static str = "a call branch, when it is first seen; in a long run again when it is seen after its path had \
-                               been forgotten, so at least once per run: join on distinct branch_id";
+    const ROW: &'static str = "a call path with its lines and kinds of code, when it is first seen; in a long run again when it \
+                               is seen after it had been forgotten, so at least once per run: join on distinct stack_id";
     type Row<'a> = StackRecord<'a>;
 
     fn columns() -> Vec<Column<Self>> {
@@ -35,6 +36,12 @@ impl Table for Stacks {
                 Get::Time(|r| Some(r.first_seen.0)),
                 "wall clock",
                 "start of the window that saw it, the first one or again",
+            ),
+            Column::<Self>::new(
+                "stack_id",
+                Get::Quantity(|r| Some(r.stack_id)),
+                "attribution",
+                "hash of the root → leaf frames, kind, file and line included",
             ),
             Column::<Self>::new(
                 "branch_id",
@@ -55,12 +62,7 @@ impl Table for Stacks {
                 "symbols",
                 "methods root → leaf, joined by ;",
             ),
-            Column::<Self>::new(
-                "frames",
-                Get::Frames(|r| r.frames.clone()),
-                "symbols",
-                "frames root → leaf; kind, file and line as first seen",
-            ),
+            Column::<Self>::new("frames", Get::Frames(|r| r.frames.clone()), "symbols", "frames root → leaf"),
         ]
     }
 }

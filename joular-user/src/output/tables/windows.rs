@@ -34,7 +34,15 @@ impl Table for Windows {
     fn columns() -> Vec<Column<Self>> {
         let index =
             Column::<Windows>::new("window_index", Get::Int(|r| int(r.index)), "run", "0, 1, 2, … within the run");
-        joined([window_columns(), vec![index], domain_columns(), flag_columns(), cpu_columns(), loss_columns()])
+        joined([
+            window_columns(),
+            vec![index],
+            domain_columns(),
+            beside_columns(),
+            flag_columns(),
+            cpu_columns(),
+            loss_columns(),
+        ])
     }
 }
 
@@ -49,7 +57,7 @@ fn domain_columns() -> Vec<Column<Windows>> {
             "domain",
             Get::Name(|r| r.audit.map(|audit| audit.domain.as_str().into())),
             "energy source",
-            "package, dram, platform, cpu, …; domains are disjoint",
+            "package, core, dram, platform, gpu, cpu, …; rows of a window are disjoint",
         )
         .null(NO_DOMAIN),
         Column::<Windows>::new(
@@ -59,6 +67,8 @@ fn domain_columns() -> Vec<Column<Windows>> {
             "physical package",
         )
         .null("the whole machine"),
+        Column::<Windows>::new("core", Get::Int(|r| r.audit?.core.map(Into::into)), "energy source", "physical core")
+            .null("not of one core"),
         Column::<Windows>::new(
             "source",
             Get::Name(|r| r.audit.map(|audit| audit.source.as_str().into())),
@@ -70,7 +80,7 @@ fn domain_columns() -> Vec<Column<Windows>> {
             "label",
             Get::Name(|r| r.audit.map(|audit| audit.label.name().into())),
             "energy source",
-            "measured, reported or modelled",
+            "measured, reported, modelled or replayed",
         )
         .null(NO_DOMAIN),
         Column::<Windows>::new(
@@ -106,6 +116,41 @@ fn domain_columns() -> Vec<Column<Windows>> {
             "item: threads of windows whose read failed that are not in this window, which brought their energy",
         ),
         energy("idle_uj", Get::Quantity(|r| int(r.audit?.unattributed.idle.0)), "item: nothing ran at all"),
+        energy(
+            "unshared_uj",
+            Get::Quantity(|r| int(r.audit?.unattributed.unshared.0)),
+            "item: a domain that CPU time says nothing about (rest of the platform, GPU)",
+        ),
+    ]
+}
+
+/// What is known of a domain's energy beside its sum; counted in it already.
+fn beside_columns() -> Vec<Column<Windows>> {
+    let energy = |name: &'static str, get: Get<Windows>, meaning, null| {
+        Column::<Windows>::new(name, get, "energy source", meaning).unit("µJ").null(null)
+    };
+    const NO_COUNTER: &str = "no counter of its own, or not read";
+    vec![
+        energy(
+            "floor_uj",
+            Get::Quantity(|r| int(r.audit?.floor?.0)),
+            "of measured: does not depend on load, as the model says",
+            "the meter does not know",
+        ),
+        energy("core_uj", Get::Quantity(|r| int(r.audit?.parts.core?.0)), "of measured: the cores", NO_COUNTER),
+        energy(
+            "uncore_uj",
+            Get::Quantity(|r| int(r.audit?.parts.uncore?.0)),
+            "of measured: the uncore part",
+            NO_COUNTER,
+        ),
+        energy("gpu_uj", Get::Quantity(|r| int(r.audit?.parts.gpu?.0)), "of measured: the built-in GPU", NO_COUNTER),
+        energy(
+            "check_uj",
+            Get::Quantity(|r| int(r.audit?.check?.0)),
+            "the same energy by another counter, to compare",
+            "no other counter, or not read",
+        ),
     ]
 }
 
@@ -133,6 +178,13 @@ fn flag_columns() -> Vec<Column<Windows>> {
             "the counter may have wrapped more than once or jumped",
         )
         .null(NO_DOMAIN),
+        Column::<Windows>::new(
+            "fault",
+            Get::Name(|r| r.audit?.fault.map(|fault| fault.name().into())),
+            "energy source",
+            "why read_failed or ambiguous, by a name that docs/energy.md explains",
+        )
+        .null("nothing"),
         Column::<Windows>::new(
             "read_delay_ns",
             Get::Quantity(|r| Some(r.audit?.read_delay_ns)),

@@ -18,6 +18,7 @@ pub struct Branches;
 pub struct BranchRecord<'a> {
     pub thread: ThreadRecord<'a>,
     pub branch_id: i64,
+    pub stack_id: i64,
 }
 
 /// The figures of a thread or of one of its branches.
@@ -123,7 +124,8 @@ impl Table for Threads {
 
 impl Table for Branches {
     const NAME: &'static str = "branches";
-    const ROW: &'static str = "a call branch of a thread in a window";
+    const ROW: &'static str =
+        "a call path of a thread in a window; one branch has several where lines or kinds of code differ";
     type Row<'a> = BranchRecord<'a>;
 
     fn columns() -> Vec<Column<Self>> {
@@ -131,8 +133,21 @@ impl Table for Branches {
             "branch_id",
             Get::Int(|r| Some(r.branch_id)),
             "attribution",
-            "call branch, as in table stacks; equal across processes, hosts and runs",
+            "call branch: hash of the methods; equal across processes, hosts and runs",
         );
-        joined([window_columns(), process_columns(), thread_columns(), vec![id], work_columns(), label_columns()])
+        let stack = Column::<Self>::new(
+            "stack_id",
+            Get::Int(|r| Some(r.stack_id)),
+            "attribution",
+            "call path with lines and kinds of code, as in table stacks",
+        );
+        let start = Column::<Self>::new(
+            "thread_start",
+            Get::Time(|r| r.thread.key.boot.wall_time(r.thread.thread.start_boottime_ns)),
+            "kernel",
+            "start of the thread; with tid its identity",
+        );
+        let ids = vec![start, id, stack];
+        joined([window_columns(), process_columns(), thread_columns(), ids, work_columns(), label_columns()])
     }
 }
