@@ -3,6 +3,7 @@
 pub mod attribution;
 pub mod cli;
 pub mod clock;
+pub mod commands;
 pub mod config;
 pub mod doctor;
 pub mod energy;
@@ -12,6 +13,7 @@ pub mod output;
 pub mod pipeline;
 pub mod privileges;
 pub mod procs;
+pub mod report;
 pub mod shutdown;
 pub mod stacks;
 pub mod symbols;

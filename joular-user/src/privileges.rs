@@ -45,3 +45,9 @@ pub fn drop_unneeded() -> Result<(), CapsError> {
     }
     Ok(())
 }
+
+/// User and group behind `sudo`: files belong to who ran the command.
+pub fn invoking_user() -> Option<(u32, u32)> {
+    let number = |name: &str| std::env::var(name).ok()?.parse().ok();
+    rustix::process::geteuid().is_root().then(|| number("SUDO_UID").zip(number("SUDO_GID"))).flatten()
+}

@@ -24,6 +24,8 @@ pub enum Category {
 }
 
 impl Category {
+    pub const ALL: [Self; 6] = [Self::Java, Self::Gc, Self::Jit, Self::Vm, Self::Native, Self::Kernel];
+
     pub const fn name(self) -> &'static str {
         match self {
             Self::Java => "java",

@@ -12,11 +12,12 @@ pub enum Exit {
     KernelFeature,
     NothingMatched,
     Output,
+    Audit,
     Interrupted,
 }
 
 impl Exit {
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Success,
         Self::Failure,
         Self::Usage,
@@ -24,6 +25,7 @@ impl Exit {
         Self::KernelFeature,
         Self::NothingMatched,
         Self::Output,
+        Self::Audit,
         Self::Interrupted,
     ];
 
@@ -37,6 +39,7 @@ impl Exit {
             Self::KernelFeature => 4,
             Self::NothingMatched => 5,
             Self::Output => 6,
+            Self::Audit => 7,
             Self::Interrupted => 130,
         }
     }
@@ -51,6 +54,7 @@ impl Exit {
             Self::KernelFeature => "the kernel lacks a feature",
             Self::NothingMatched => "no process matched the selection during the run",
             Self::Output => "the output could not be written",
+            Self::Audit => "the audit found figures that do not add up",
             Self::Interrupted => "stopped by a second Ctrl-C, the last window may be missing",
         }
     }

@@ -77,14 +77,20 @@ pub struct Flags {
     #[arg(long, value_name = "DIR", help_heading = heading::ENERGY)]
     pub powercap_root: Option<PathBuf>,
 
-    /// What becomes of idle power: its own row (separate), or shared by busy threads (spread)
-    /// [default: separate]
+    /// What becomes of idle power: separate, spread or active [default: separate]
+    ///
+    /// separate sets the idle baseline apart, spread divides everything among busy threads (as JoularJX
+    /// does), active sets apart what falls to idle CPU time (as Kepler does).
     #[arg(long, value_name = "POLICY", help_heading = heading::ENERGY)]
     pub idle: Option<String>,
 
     /// Idle power of a socket in watts, if you know it
     #[arg(long, value_name = "WATTS", help_heading = heading::ENERGY)]
     pub idle_watts: Option<f64>,
+
+    /// Power of two busy hyper-threads of a core relative to one, 1 to 2 [default: 1.125]
+    #[arg(long, value_name = "RATIO", help_heading = heading::ENERGY)]
+    pub smt_ratio: Option<f64>,
 
     /// Directory of the data set [default: joular-out]
     #[arg(long, value_name = "DIR", help_heading = heading::OUTPUT)]
@@ -145,6 +151,7 @@ impl Flags {
             powercap_root: self.powercap_root.or(file.powercap_root),
             idle: self.idle.or(file.idle),
             idle_watts: self.idle_watts.or(file.idle_watts),
+            smt_ratio: self.smt_ratio.or(file.smt_ratio),
             output,
             no_output,
             flush: self.flush.or(file.flush),
@@ -175,6 +182,49 @@ impl Flags {
         .into_iter()
         .filter_map(|(name, is_given)| is_given.then_some(name))
     }
+}
+
+/// Flags of `reattribute`.
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct ReattributeFlags {
+    /// Directory of the data set to read
+    #[arg(value_name = "DIR")]
+    pub data: PathBuf,
+
+    /// Directory of the data set to write
+    #[arg(long, value_name = "DIR")]
+    pub output: PathBuf,
+
+    /// What becomes of idle power: separate, spread or active [default: as recorded]
+    #[arg(long, value_name = "POLICY")]
+    pub idle: Option<String>,
+
+    /// Idle power of a socket in watts; 0: not known [default: as recorded]
+    #[arg(long, value_name = "WATTS")]
+    pub idle_watts: Option<f64>,
+
+    /// Power of two busy hyper-threads of a core relative to one, 1 to 2 [default: as recorded]
+    #[arg(long, value_name = "RATIO")]
+    pub smt_ratio: Option<f64>,
+}
+
+impl ReattributeFlags {
+    /// The flags of a recording that these are among.
+    pub fn policy(&self) -> Flags {
+        Flags { idle: self.idle.clone(), idle_watts: self.idle_watts, smt_ratio: self.smt_ratio, ..Flags::default() }
+    }
+}
+
+/// Flags of `audit`.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct AuditFlags {
+    /// Directory of the data set
+    #[arg(value_name = "DIR")]
+    pub data: PathBuf,
+
+    /// What was found as one JSON array, an object per run
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Flags of `doctor`.

@@ -10,7 +10,7 @@ use clap::Parser;
 
 pub use self::{
     exit::Exit,
-    flags::{DoctorFlags, Flags},
+    flags::{AuditFlags, DoctorFlags, Flags, ReattributeFlags},
 };
 
 /// `joular-bpf` and its arguments.
@@ -42,6 +42,18 @@ pub enum Command {
     /// with the code that a recording would.
     #[command(after_help = "Example: sudo joular-bpf doctor")]
     Doctor(DoctorFlags),
+
+    /// Attribute a recorded data set again, under another policy
+    ///
+    /// Needs no privileges. The result is what the run would have written with these settings.
+    #[command(after_help = "Example: joular-bpf reattribute joular-out --idle active --output joular-active")]
+    Reattribute(ReattributeFlags),
+
+    /// Check that every microjoule of a data set is where it belongs
+    ///
+    /// Needs no privileges: sums are checked and every figure is derived again from the files alone.
+    #[command(after_help = "Example: joular-bpf audit joular-out")]
+    Audit(AuditFlags),
 }
 
 /// Parses arguments, the program's own name first.

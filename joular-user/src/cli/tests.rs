@@ -24,7 +24,7 @@ fn targets_may_be_listed_and_repeated() {
 #[test]
 fn every_flag_is_taken_as_typed() {
     let line = "--comm java --duration 10s --interval 1s --frequency 99 --output o --flush 5s --energy watts \
-                --energy-file p --powercap-root r --idle spread --idle-watts 12.5 --model-watts 1:2 --record f \
+                --energy-file p --powercap-root r --idle spread --idle-watts 12.5 --smt-ratio 1.2 --model-watts 1:2 --record f \
                 --config c --quiet --top 5 --proc-root /p";
     let flags = Flags {
         comm: vec!["java".into()],
@@ -38,6 +38,7 @@ fn every_flag_is_taken_as_typed() {
         powercap_root: Some("r".into()),
         idle: Some("spread".into()),
         idle_watts: Some(12.5),
+        smt_ratio: Some(1.2),
         model_watts: Some("1:2".into()),
         record: Some("f".into()),
         config: Some("c".into()),
@@ -74,7 +75,7 @@ fn the_definition_is_consistent() {
 fn exit_codes_are_distinct() {
     let mut codes: Vec<u8> = Exit::ALL.iter().map(|exit| exit.code()).collect();
     codes.dedup();
-    assert_eq!(codes, [0, 1, 2, 3, 4, 5, 6, 130]);
+    assert_eq!(codes, [0, 1, 2, 3, 4, 5, 6, 7, 130]);
 }
 
 /// `UPDATE_FIXTURES=1 cargo test` writes the help as it is now.

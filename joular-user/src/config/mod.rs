@@ -14,7 +14,7 @@ use self::duration::parse_duration;
 pub use self::file::ConfigFile;
 use crate::{
     cli::Flags,
-    energy::{EnergyChoice, EnergyOptions, model::VcpuPower, policy::IdlePolicy, powercap, watts},
+    energy::{EnergyChoice, EnergyOptions, model::VcpuPower, policy::PolicyChoices, powercap, watts},
     procs::selection::{NamePattern, Selection},
     units::Pid,
 };
@@ -30,11 +30,8 @@ pub struct Config {
     pub output: Option<PathBuf>,
     /// Longest time that data stays unwritten, 1 s to 1 h.
     pub flush: Duration,
-    /// `None`: [`IdlePolicy::Separate`] when measuring, the recording's own
-    /// when replaying.
-    pub idle: Option<IdlePolicy>,
-    /// Idle power of a socket, mW; `None` if not known, or as recorded.
-    pub idle_milliwatts: Option<u64>,
+    /// What is chosen otherwise than by default or, in a replay, than recorded.
+    pub policy: PolicyChoices,
     pub screen: Screen,
     /// Rows of the live table, 1 to 1000.
     pub top: usize,
@@ -129,6 +126,14 @@ pub fn energy_options(flags: Flags) -> Result<EnergyOptions, ConfigError> {
     places.energy(&flags)
 }
 
+/// The policy of flags, without the rest; for `reattribute`.
+///
+/// # Errors
+/// [`ConfigError::Invalid`].
+pub fn policy_choices(flags: Flags) -> Result<PolicyChoices, ConfigError> {
+    Places { file: None, typed: flags.clone() }.policy(&flags)
+}
+
 /// Knows where each value came from, for messages.
 struct Places {
     file: Option<ConfigFile>,
@@ -148,8 +153,7 @@ impl Places {
         Ok(Config {
             output: (!flags.no_output).then_some(output),
             flush: flush.unwrap_or(Duration::from_secs(30)),
-            idle: self.idle(flags.idle.as_deref())?,
-            idle_milliwatts: self.idle_milliwatts(flags.idle_watts)?,
+            policy: self.policy(&flags)?,
             screen,
             top: top as usize,
             proc_root: proc_root(&flags),
@@ -209,8 +213,27 @@ impl Places {
         })
     }
 
-    fn idle(&self, text: Option<&str>) -> Result<Option<IdlePolicy>, ConfigError> {
-        text.map(|text| self.parse("idle", text)).transpose()
+    fn policy(&self, flags: &Flags) -> Result<PolicyChoices, ConfigError> {
+        Ok(PolicyChoices {
+            idle: flags.idle.as_deref().map(|text| self.parse("idle", text)).transpose()?,
+            idle_milliwatts: self.idle_milliwatts(flags.idle_watts)?,
+            smt_permille: self.smt_permille(flags.smt_ratio)?,
+            ..PolicyChoices::default()
+        })
+    }
+
+    fn smt_permille(&self, given: Option<f64>) -> Result<Option<u32>, ConfigError> {
+        #[allow(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "1000 to 2000 after the range check"
+        )]
+        let permille = |ratio: f64| (1.0..=2.0).contains(&ratio).then(|| (ratio * 1000.0).round() as u32);
+        given
+            .map(|ratio| {
+                permille(ratio).ok_or_else(|| self.invalid("smt-ratio", format!("{ratio} is not between 1 and 2")))
+            })
+            .transpose()
     }
 
     fn idle_milliwatts(&self, given: Option<f64>) -> Result<Option<u64>, ConfigError> {
@@ -321,6 +344,7 @@ fn is_given(flags: &Flags, key: &str) -> bool {
         "top" => flags.top.is_some(),
         "idle" => flags.idle.is_some(),
         "idle-watts" => flags.idle_watts.is_some(),
+        "smt-ratio" => flags.smt_ratio.is_some(),
         _ => flags.live_only().any(|name| name == key),
     }
 }

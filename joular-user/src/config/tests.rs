@@ -1,7 +1,10 @@
 use clap::CommandFactory;
 
 use super::*;
-use crate::cli::{self, Cli};
+use crate::{
+    cli::{self, Cli},
+    energy::policy::IdlePolicy,
+};
 
 fn flags(line: &str) -> Flags {
     let arguments = std::iter::once("joular-bpf").chain(line.split_whitespace());
@@ -28,7 +31,7 @@ fn defaults_complete_a_target() {
     let config = Config::resolve(flags("--comm java"), None).unwrap();
     assert_eq!(config.output, Some("joular-out".into()));
     assert_eq!((config.flush, config.top, config.screen), (Duration::from_secs(30), 20, Screen::Table));
-    assert_eq!((config.idle, config.idle_milliwatts), (None, None));
+    assert_eq!(config.policy, PolicyChoices::default());
     let live = live(&config);
     assert_eq!((live.duration, live.interval, live.frequency), (None, Duration::from_secs(1), 99));
     assert_eq!(live.energy.choice, EnergyChoice::Auto);
@@ -45,14 +48,14 @@ fn flags_override_the_file_and_the_file_overrides_defaults() {
     assert_eq!((live.interval, live.frequency), (Duration::from_millis(500), 199));
     assert!(live.selection.matches(Pid(7), "x") && !live.selection.matches(Pid(8), "java"));
     assert_eq!((config.output, config.screen), (None, Screen::Json));
-    assert_eq!(config.idle_milliwatts, Some(12_000));
+    assert_eq!(config.policy.idle_milliwatts, Some(12_000));
 }
 
 #[test]
 fn a_replay_takes_what_the_recording_does_not_fix() {
     let config = resolved("--replay run.jrec --idle spread", "comm = ['java']\nfrequency = 5\n").unwrap();
     assert!(matches!(config.input, Input::Replay(path) if path.as_os_str() == "run.jrec"));
-    assert_eq!(config.idle, Some(IdlePolicy::Spread));
+    assert_eq!(config.policy.idle, Some(IdlePolicy::Spread));
 }
 
 #[test]
@@ -91,6 +94,7 @@ fn mistakes_on_the_command_line_name_the_flag() {
         ("--all --top 0", "--top: 0 is not between 1 and 1000"),
         ("--pid 0", "--pid: 0 is not a process: ids start at 1"),
         ("--comm [", "--comm: \"[\": not a pattern: unclosed character class; missing ']'"),
+        ("--all --smt-ratio 2.5", "--smt-ratio: 2.5 is not between 1 and 2"),
         ("--all --idle lazy", "--idle: \"lazy\": no such policy: use separate, spread or active"),
         ("--all --idle-watts NaN", "--idle-watts: NaN is not between 0 and 10000 watts"),
         (

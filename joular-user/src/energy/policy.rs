@@ -35,6 +35,28 @@ impl Default for Policy {
     }
 }
 
+/// What a user chose, in place of what a policy says otherwise.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PolicyChoices {
+    pub idle: Option<IdlePolicy>,
+    pub idle_milliwatts: Option<u64>,
+    pub smt_permille: Option<u32>,
+    /// `Some(None)`: do without a calibration.
+    pub calibration: Option<Option<Calibrated>>,
+}
+
+impl PolicyChoices {
+    pub fn over(self, policy: Policy) -> Policy {
+        Policy {
+            idle: self.idle.unwrap_or(policy.idle),
+            idle_milliwatts: self.idle_milliwatts.unwrap_or(policy.idle_milliwatts),
+            smt_permille: self.smt_permille.unwrap_or(policy.smt_permille),
+            weight_unit: policy.weight_unit,
+            calibration: self.calibration.unwrap_or(policy.calibration),
+        }
+    }
+}
+
 /// What becomes of the energy that does not depend on load.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum IdlePolicy {

@@ -14,7 +14,9 @@ pub(crate) mod fixture;
 mod json;
 mod live;
 mod parquet;
+mod rewrite;
 mod rows;
+mod run_row;
 pub mod schema;
 mod summary;
 mod table;
@@ -28,6 +30,7 @@ pub use self::{
     json::JsonOutput,
     live::{LiveOutput, Screen},
     parquet::{DEFAULT_FLUSH_NS, ParquetOutput},
+    rewrite::{RunRewriter, UNCHANGED},
     summary::SummaryOutput,
     table::Size,
 };

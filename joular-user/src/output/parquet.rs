@@ -4,7 +4,7 @@
 //! replay gives the files that the live run gave. `windows` is written last:
 //! where its rows are, those of the other tables are whole.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 
@@ -15,7 +15,7 @@ use super::{
     encode,
     error::{OutputError, Result},
     rows::Rows,
-    tables::{RunRecord, Runs},
+    run_row,
     totals::Sums,
 };
 use crate::{
@@ -75,8 +75,8 @@ impl Output for ParquetOutput {
             date: date(info.started),
             next: 0,
         };
-        run.must_be_new(&self.directory)?;
-        run.publish_run(&self.directory, None)?;
+        run_row::must_be_new(&self.directory, info)?;
+        run_row::publish(&self.directory, info, None)?;
         self.state = State::Running(Box::new(run));
         Ok(())
     }
@@ -134,7 +134,7 @@ impl Run {
     fn end(mut self, directory: &OutputDirectory, end: &RunEnd) -> Result<()> {
         self.rows.process_rows(None)?;
         self.flush(directory)?;
-        self.publish_run(directory, Some(end))
+        run_row::publish(directory, &self.info, Some((end, &self.sums)))
     }
 
     fn flush(&mut self, directory: &OutputDirectory) -> Result<()> {
@@ -152,59 +152,48 @@ impl Run {
         place.write(&mut self.rows.weights)?;
         place.write(&mut self.rows.windows)
     }
-
-    /// Two runs of one id, such as a run and its replay, would replace each
-    /// other's files, or double the energy where they are cut differently.
-    fn must_be_new(&self, directory: &OutputDirectory) -> Result<()> {
-        let date = date(self.info.started);
-        let place = Place { directory, info: &self.info, date: &date, number: 0 };
-        match directory.find(&place.folder::<Runs>(), &place.name())? {
-            None => Ok(()),
-            Some(path) => Err(OutputError::RunExists { run_id: self.info.run_id.clone(), path }),
-        }
-    }
-
-    /// The run's own row: at its start, so that a crash leaves it, and again
-    /// at its end in place of the first.
-    fn publish_run(&self, directory: &OutputDirectory, end: Option<&RunEnd>) -> Result<()> {
-        let mut rows = Buffer::<Runs>::new();
-        rows.push(&RunRecord { run: &self.info, end: end.map(|end| (end, &self.sums)) })
-            .map_err(OutputError::encode(Runs::NAME))?;
-        let date = date(self.info.started);
-        Place { directory, info: &self.info, date: &date, number: 0 }.write(&mut rows)
-    }
 }
 
 /// Where the files of one flush go.
-struct Place<'a> {
-    directory: &'a OutputDirectory,
-    info: &'a RunInfo,
-    date: &'a str,
-    number: u32,
+pub(super) struct Place<'a> {
+    pub(super) directory: &'a OutputDirectory,
+    pub(super) info: &'a RunInfo,
+    pub(super) date: &'a str,
+    pub(super) number: u32,
 }
 
 impl Place<'_> {
-    fn write<T: Table>(&self, rows: &mut Buffer<T>) -> Result<()> {
-        if rows.load() == 0 {
-            return Ok(());
-        }
-        let batch = rows.finish().map_err(OutputError::encode(T::NAME))?;
-        let bytes = encode::file::<T>(&batch, self.info)?;
-        self.directory.publish(&self.folder::<T>(), &self.name(), &bytes)
+    pub(super) fn write<T: Table>(&self, rows: &mut Buffer<T>) -> Result<()> {
+        write(self.directory, self.info, &self.folder::<T>(), &self.name(), rows)
     }
 
-    fn folder<T: Table>(&self) -> PathBuf {
+    pub(super) fn folder<T: Table>(&self) -> PathBuf {
         let host = path_part(&self.info.host);
         [T::NAME, &format!("date={}", self.date), &format!("host={host}")].iter().collect()
     }
 
-    fn name(&self) -> String {
+    pub(super) fn name(&self) -> String {
         format!("{}-{:04}.parquet", path_part(&self.info.run_id), self.number)
     }
 }
 
+/// Publishes rows as a file, unless there are none.
+pub(super) fn write<T: Table>(
+    directory: &OutputDirectory,
+    info: &RunInfo,
+    folder: &Path,
+    name: &str,
+    rows: &mut Buffer<T>,
+) -> Result<()> {
+    if rows.load() == 0 {
+        return Ok(());
+    }
+    let batch = rows.finish().map_err(OutputError::encode(T::NAME))?;
+    directory.publish(folder, name, &encode::file::<T>(&batch, info)?)
+}
+
 /// UTC date of a moment.
-fn date(moment: UnixMicros) -> String {
+pub(super) fn date(moment: UnixMicros) -> String {
     Timestamp::from_microsecond(moment.0)
         .map_or_else(|_| "unknown".to_owned(), |moment| moment.strftime("%Y-%m-%d").to_string())
 }

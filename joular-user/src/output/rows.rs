@@ -55,6 +55,11 @@ impl Rows {
         Self { run_id: run.run_id.clone(), boottime_offset_ns: run.boottime_offset_ns, ..Self::default() }
     }
 
+    /// For reports whose start times are wall-clock times already.
+    pub fn at_wall_clock(run: &RunInfo) -> Self {
+        Self { run_id: run.run_id.clone(), ..Self::default() }
+    }
+
     pub fn process(&mut self, info: &ProcessInfo) {
         let bytes = self.news_bytes.saturating_add(size_of::<ProcessInfo>() + text_bytes(info));
         if bytes <= MAX_NEWS_BYTES {
@@ -80,12 +85,34 @@ impl Rows {
     }
 
     pub fn window(&mut self, report: &WindowReport, stacks: &StackTable) -> Result<()> {
-        let boot = *self.boot.get_or_insert(Boot::new(report.start, self.boottime_offset_ns, report.wall_start));
+        let boot = self.boot(report);
         self.process_rows(Some((report.wall_start, boot)))?;
         if stacks.generation() != self.generation {
             self.generation = stacks.generation();
             self.known = HashSet::new();
         }
+        self.with_key(report, |rows, key| {
+            rows.share_rows(key, report, stacks)?;
+            rows.weight_rows(key, report).map_err(of::<Weights>())?;
+            rows.stack_rows(key, report, stacks).map_err(of::<Stacks>())
+        })
+    }
+
+    /// Only the rows that depend on the policy.
+    pub fn window_again(&mut self, report: &WindowReport, stacks: &StackTable) -> Result<()> {
+        self.with_key(report, |rows, key| rows.share_rows(key, report, stacks))
+    }
+
+    fn boot(&mut self, report: &WindowReport) -> Boot {
+        *self.boot.get_or_insert(Boot::new(report.start, self.boottime_offset_ns, report.wall_start))
+    }
+
+    fn with_key(
+        &mut self,
+        report: &WindowReport,
+        take: impl FnOnce(&mut Self, WindowKey<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let boot = self.boot(report);
         let run_id = std::mem::take(&mut self.run_id);
         let shared = || report.domains.iter().filter(|audit| audit.is_shared);
         let key = WindowKey {
@@ -96,18 +123,16 @@ impl Rows {
             ambiguous: shared().any(DomainAudit::is_ambiguous),
             boot,
         };
-        let result = self.rows_of(key, report, stacks);
+        let result = take(self, key);
         self.run_id = run_id;
         result
     }
 
-    fn rows_of(&mut self, key: WindowKey<'_>, report: &WindowReport, stacks: &StackTable) -> Result<()> {
+    fn share_rows(&mut self, key: WindowKey<'_>, report: &WindowReport, stacks: &StackTable) -> Result<()> {
         self.window_rows(key, report).map_err(of::<Windows>())?;
         self.thread_rows(key, report).map_err(of::<Threads>())?;
         self.method_rows(key, report, stacks).map_err(of::<Methods>())?;
-        self.branch_rows(key, report, stacks).map_err(of::<Branches>())?;
-        self.weight_rows(key, report).map_err(of::<Weights>())?;
-        self.stack_rows(key, report, stacks).map_err(of::<Stacks>())
+        self.branch_rows(key, report, stacks).map_err(of::<Branches>())
     }
 
     /// Rows for what became known about processes; without a window if none came any more.

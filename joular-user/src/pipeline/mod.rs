@@ -115,7 +115,7 @@ fn replay(config: &Config, recording: &Path) -> Result<Exit, Failure> {
 fn outputs(config: &Config) -> Result<Vec<Box<dyn Output>>, Failure> {
     let mut outputs: Vec<Box<dyn Output>> = Vec::new();
     if let Some(path) = &config.output {
-        let directory = OutputDirectory::create(path, invoking_user())?;
+        let directory = OutputDirectory::create(path, privileges::invoking_user())?;
         outputs.push(Box::new(ParquetOutput::new(directory, nanoseconds(config.flush))));
     }
     match config.screen {
@@ -130,16 +130,10 @@ fn outputs(config: &Config) -> Result<Vec<Box<dyn Output>>, Failure> {
     Ok(outputs)
 }
 
-/// User and group behind `sudo`: files belong to who ran the command.
-fn invoking_user() -> Option<(u32, u32)> {
-    let number = |name: &str| std::env::var(name).ok()?.parse().ok();
-    rustix::process::geteuid().is_root().then(|| number("SUDO_UID").zip(number("SUDO_GID"))).flatten()
-}
-
 fn open_recording(path: &Path) -> Result<RecordingWriter<Box<dyn Write>>, Failure> {
     let failed = |source| Failure::CreateRecording { path: path.into(), source };
     let file = File::create(path).map_err(failed)?;
-    if let Some((uid, gid)) = invoking_user() {
+    if let Some((uid, gid)) = privileges::invoking_user() {
         std::os::unix::fs::fchown(&file, Some(uid), Some(gid)).map_err(failed)?;
     }
     Ok(RecordingWriter::new(Box::new(file) as Box<dyn Write>)?)
@@ -167,11 +161,7 @@ fn run_info(config: &Config, options: &config::Live, selected: &Selected, progra
         energy_source: selected.source.name().to_owned(),
         energy_reason: selected.reason.clone(),
         domains: selected.source.domains().to_vec(),
-        policy: Policy {
-            idle: config.idle.unwrap_or_default(),
-            idle_milliwatts: config.idle_milliwatts.unwrap_or(0),
-            ..Policy::default()
-        },
+        policy: config.policy.clone().over(Policy::default()),
         profiler_pid: Pid(pid),
     }
 }

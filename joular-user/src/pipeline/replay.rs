@@ -5,7 +5,6 @@ use std::io::Read;
 use super::consumer::{ConsumeError, Consumer};
 use crate::{
     config::Config,
-    energy::policy::Policy,
     events::{
         Event, RunEnd, RunInfo,
         recording::{RecordingError, RecordingReader},
@@ -69,12 +68,7 @@ fn cut_off(ended: UnixMicros) -> Event {
 
 /// A replay may attribute under another policy than the run did.
 fn with_policy(run: RunInfo, config: &Config) -> RunInfo {
-    let policy = Policy {
-        idle: config.idle.unwrap_or(run.policy.idle),
-        idle_milliwatts: config.idle_milliwatts.unwrap_or(run.policy.idle_milliwatts),
-        ..run.policy
-    };
-    RunInfo { policy, ..run }
+    RunInfo { policy: config.policy.clone().over(run.policy), ..run }
 }
 
 #[cfg(test)]

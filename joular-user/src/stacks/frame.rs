@@ -29,6 +29,20 @@ pub enum FrameKind {
 }
 
 impl FrameKind {
+    pub const ALL: [Self; 11] = [
+        Self::Interpreted,
+        Self::Compiled,
+        Self::CompiledC1,
+        Self::CompiledC2,
+        Self::Inlined,
+        Self::NativeWrapper,
+        Self::Stub,
+        Self::Vm,
+        Self::Native,
+        Self::Kernel,
+        Self::Marker,
+    ];
+
     /// Name in data sets and reports.
     pub const fn name(self) -> &'static str {
         match self {

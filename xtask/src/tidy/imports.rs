@@ -26,7 +26,20 @@ const PATH: &[(&str, &[&str])] = &[
     ("kernel", &["units", "clock", "events"]),
     ("attribution", &["units", "events", "stacks::frame", "stacks", "energy::domain", "energy::policy", "energy"]),
     ("output", &["units", "events", "stacks::frame", "stacks", "energy::domain", "energy::policy", "attribution"]),
-    ("report", &["units", "stacks::frame", "output"]),
+    (
+        "report",
+        &[
+            "units",
+            "events",
+            "stacks::frame",
+            "stacks",
+            "energy::domain",
+            "energy::policy",
+            "energy",
+            "attribution",
+            "output",
+        ],
+    ),
     ("config", &["units", "cli", "procs", "energy::domain", "energy::policy", "energy", "output"]),
     (
         "doctor",
@@ -54,6 +67,7 @@ const PATH: &[(&str, &[&str])] = &[
             "config",
         ],
     ),
+    ("commands", &["privileges", "cli", "output", "report", "config", "doctor", "pipeline"]),
 ];
 
 /// Names that a module passes on from one of the vocabulary files.

@@ -1,0 +1,68 @@
+//! What each subcommand does, and the exit code that it ends with.
+
+use std::io;
+
+use anyhow::Context as _;
+
+use crate::{
+    cli::{AuditFlags, Cli, Command, DoctorFlags, Exit, Flags, ReattributeFlags},
+    config::{self, Config, ConfigError},
+    doctor,
+    output::OutputError,
+    pipeline::{self, Failure},
+    privileges,
+    report::{self, DataSetError},
+};
+
+/// Does what the command line says.
+pub fn run(cli: Cli) -> anyhow::Result<Exit> {
+    match cli.command {
+        Some(Command::Doctor(flags)) => check(flags),
+        Some(Command::Reattribute(flags)) => reattribute(&flags),
+        Some(Command::Audit(flags)) => audit(&flags),
+        None => record(cli.flags),
+    }
+}
+
+/// The exit code of an error that [`run`] returned.
+pub fn exit_of(error: &anyhow::Error) -> Exit {
+    if let Some(failure) = error.downcast_ref::<Failure>() {
+        return failure.exit();
+    }
+    match error.downcast_ref::<DataSetError>() {
+        Some(DataSetError::Output(_)) => Exit::Output,
+        _ if error.is::<OutputError>() => Exit::Output,
+        _ if error.is::<ConfigError>() => Exit::Usage,
+        _ => Exit::Failure,
+    }
+}
+
+fn record(flags: Flags) -> anyhow::Result<Exit> {
+    Ok(pipeline::run(&Config::load(flags)?)?)
+}
+
+fn check(flags: DoctorFlags) -> anyhow::Result<Exit> {
+    let json = flags.json;
+    let proc_root = flags.proc_root.clone().unwrap_or_else(|| "/proc".into());
+    let options = config::energy_options(flags.into())?;
+    doctor::run(&mut io::stdout().lock(), &proc_root, &options, json).context("writing the checks to standard output")
+}
+
+fn reattribute(flags: &ReattributeFlags) -> anyhow::Result<Exit> {
+    let choices = config::policy_choices(flags.policy())?;
+    let owner = privileges::invoking_user();
+    let written = report::commands::reattribute(&flags.data, &flags.output, owner, &choices)?;
+    pipeline::notice(&format!(
+        "attributed {} runs with {} windows again: {}",
+        written.runs,
+        written.windows,
+        flags.output.display()
+    ));
+    Ok(Exit::Success)
+}
+
+fn audit(flags: &AuditFlags) -> anyhow::Result<Exit> {
+    let said = report::commands::audit(&flags.data, flags.json, &mut io::stdout().lock())?;
+    let is_well = said.context("writing the audit to standard output")?;
+    Ok(if is_well { Exit::Success } else { Exit::Audit })
+}

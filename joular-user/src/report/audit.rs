@@ -1,0 +1,210 @@
+//! `joular-bpf audit`: does every microjoule of a data set stand where it
+//! belongs? From the files alone, per window:
+//!
+//! 1. what was measured is attributed, static or an item, exactly ([`identity`]);
+//! 2. threads sum to what was attributed, branches to threads, methods to all;
+//! 3. all of it follows from the weights and samples that stand beside it: the
+//!    window is attributed again and every figure must be the same.
+
+mod identity;
+mod methods;
+
+use std::path::Path;
+
+use serde::Serialize;
+
+use self::methods::WrittenMethod;
+use super::{
+    error::Result,
+    files::{self, RunFiles},
+    run_row::{self, RunTotals},
+    stacks::Stacks,
+    windows::{self, ReadWindow},
+};
+use crate::{
+    attribution::{Attributor, report::WindowReport},
+    stacks::StackTable,
+    units::MicroJoules,
+};
+
+/// Differences that are told one by one; more are counted.
+const MAX_TOLD: usize = 50;
+
+/// What the audit of a run found.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct RunAudit {
+    pub run_id: String,
+    pub windows: u64,
+    pub measured_uj: u64,
+    pub attributed_uj: u64,
+    pub static_uj: u64,
+    pub unattributed_uj: u64,
+    /// Rows of threads, branches and methods that were derived again.
+    pub threads: u64,
+    pub branches: u64,
+    pub methods: u64,
+    /// Windows whose energy is not certain or came late.
+    pub ambiguous: u64,
+    pub read_failed: u64,
+    /// Weakest label of its energies.
+    pub label: Option<&'static str>,
+    /// How many figures are not what they should be, and the first of them.
+    pub differences: u64,
+    pub told: Vec<String>,
+}
+
+impl RunAudit {
+    fn differs(&mut self, what: String) {
+        self.differences += 1;
+        if self.told.len() < MAX_TOLD {
+            self.told.push(what);
+        }
+    }
+
+    /// Compares two figures that must be equal.
+    fn expect<T: PartialEq + std::fmt::Display>(&mut self, window: u64, what: &str, found: T, expected: T) {
+        if found != expected {
+            self.differs(format!("window {window}: {what} is {found}, should be {expected}"));
+        }
+    }
+}
+
+/// Audits all runs of a data set.
+///
+/// # Errors
+/// If a file cannot be read or contradicts itself so that there is nothing to
+/// compare; differences in figures are no errors but what the audits tell.
+pub fn run(data: &Path) -> Result<Vec<RunAudit>> {
+    files::find(data)?.iter().map(audit_run).collect()
+}
+
+fn audit_run(files: &RunFiles) -> Result<RunAudit> {
+    let row = run_row::read(&files.row)?;
+    let label = row.info.domains.iter().map(|domain| domain.label).max().map(crate::energy::domain::Label::name);
+    let mut audit = RunAudit { run_id: row.info.run_id.clone(), label, ..RunAudit::default() };
+    let mut attributor = Attributor::new(&row.info);
+    let mut stacks = Stacks::default();
+    for (_, part) in &files.parts {
+        if let Some(path) = part.file("stacks") {
+            stacks.read(path)?;
+        }
+        let mut written = methods::read(part.file("methods"))?;
+        for window in windows::read(part, &row.info.domains, &stacks)? {
+            let methods = written.remove(&window.work.wall_start.0).unwrap_or_default();
+            audit_window(&mut audit, window, methods, &mut attributor, &stacks.table);
+        }
+    }
+    if let Some((_, totals)) = &row.end {
+        compare_totals(&mut audit, totals);
+    }
+    Ok(audit)
+}
+
+fn audit_window(
+    audit: &mut RunAudit,
+    window: ReadWindow,
+    methods: Vec<WrittenMethod>,
+    attributor: &mut Attributor,
+    table: &StackTable,
+) {
+    let ReadWindow { work, shares, thread_energies, branch_shares } = window;
+    audit.expect(work.index, "the window's number", work.index, audit.windows);
+    identity::check(audit, &work, &shares, &thread_energies, &branch_shares);
+    let report = attributor.attribute(work, table);
+    identity::compare_domains(audit, &report, &shares);
+    let threads = report.threads.iter().map(|thread| thread.energy).zip(thread_energies);
+    for (thread, (derived, written)) in report.threads.iter().zip(threads) {
+        audit.expect(report.index, &format!("energy_uj of thread {}", thread.tid), written, derived);
+    }
+    for (row, (energy, cpu_ns)) in report.branches.iter().zip(branch_shares) {
+        let name = || format!("branch {} of a thread", table.stack_id(row.branch));
+        audit.expect(report.index, &format!("energy_uj of {}", name()), energy, row.energy);
+        audit.expect(report.index, &format!("cpu_ns of {}", name()), cpu_ns, row.cpu_ns);
+    }
+    methods::compare(audit, &report, table, methods);
+    add(audit, &report);
+}
+
+fn add(audit: &mut RunAudit, report: &WindowReport) {
+    audit.windows += 1;
+    audit.threads += report.threads.len() as u64;
+    audit.branches += report.branches.len() as u64;
+    audit.methods += report.methods.len() as u64;
+    for domain in &report.domains {
+        audit.measured_uj = audit.measured_uj.saturating_add(domain.measured.0);
+        audit.attributed_uj = audit.attributed_uj.saturating_add(domain.attributed.0);
+        audit.static_uj = audit.static_uj.saturating_add(domain.static_share.0);
+        audit.unattributed_uj = audit.unattributed_uj.saturating_add(domain.unattributed.total().0);
+    }
+    audit.ambiguous += u64::from(report.domains.iter().any(|domain| domain.is_ambiguous()));
+    audit.read_failed += u64::from(report.domains.iter().any(|domain| domain.read_failed()));
+}
+
+/// The run's own row, written at its end, says the same.
+fn compare_totals(audit: &mut RunAudit, totals: &RunTotals) {
+    let figures = [
+        ("windows", totals.windows, audit.windows),
+        ("measured_uj", totals.measured.0, audit.measured_uj),
+        ("attributed_uj", totals.attributed.0, audit.attributed_uj),
+        ("static_uj", totals.static_share.0, audit.static_uj),
+        ("unattributed_uj", totals.unattributed.0, audit.unattributed_uj),
+    ];
+    for (name, written, found) in figures {
+        if written != found {
+            audit.differs(format!("the run's {name} is {written}, its windows have {found}"));
+        }
+    }
+}
+
+/// For messages: what one figure lacks of another.
+fn sum(energies: impl IntoIterator<Item = MicroJoules>) -> MicroJoules {
+    energies.into_iter().sum()
+}
+
+/// What the audit says to people.
+pub fn text(audits: &[RunAudit]) -> String {
+    use std::fmt::Write as _;
+    let joules = |uj: u64| MicroJoules(uj).joules();
+    let mut text = String::new();
+    for audit in audits {
+        let label = audit.label.unwrap_or("no energy source");
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            text,
+            "run {}: {} windows, {:.6} J ({label})\n  = {:.6} J attributed + {:.6} J static + {:.6} J unattributed",
+            audit.run_id.escape_debug(),
+            audit.windows,
+            joules(audit.measured_uj),
+            joules(audit.attributed_uj),
+            joules(audit.static_uj),
+            joules(audit.unattributed_uj),
+        );
+        let _ = writeln!(
+            text,
+            "  derived again: {} thread, {} branch and {} method rows",
+            audit.threads, audit.branches, audit.methods
+        );
+        if audit.ambiguous + audit.read_failed > 0 {
+            let _ = writeln!(
+                text,
+                "  {} windows are ambiguous, {} have failed reads: see windows.fault",
+                audit.ambiguous, audit.read_failed
+            );
+        }
+        let told = audit.told.iter().map(|told| format!("  WRONG: {}\n", told.escape_debug()));
+        text.extend(told);
+        let untold = audit.differences.saturating_sub(audit.told.len() as u64);
+        if untold > 0 {
+            let _ = writeln!(text, "  … and {untold} more");
+        }
+    }
+    let differences: u64 = audits.iter().map(|audit| audit.differences).sum();
+    text.push_str(&match differences {
+        0 => "every microjoule is where it belongs\n".to_owned(),
+        count => format!("{count} figures are not what they should be\n"),
+    });
+    text
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,167 @@
+//! One Parquet file as rows with named values. Every value is asked for by the
+//! column's name and type; what is absent, of another type, null where it must
+//! not be, or negative where it cannot be, is an error with its place.
+
+use std::{
+    fs::File,
+    path::{Path, PathBuf},
+};
+
+use arrow::{
+    array::{Array, AsArray, Int64Array, ListArray, RecordBatch, StringArray},
+    compute::cast,
+    datatypes::{DataType, Int64Type, TimestampMicrosecondType},
+};
+use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
+
+use super::error::{DataSetError, Result};
+use crate::output::schema::{SCHEMA_VERSION, key};
+
+/// Rows that are in memory as columns at a time.
+const BATCH_ROWS: usize = 8_192;
+
+/// A file being read.
+pub(super) struct TableFile {
+    path: PathBuf,
+    reader: ParquetRecordBatchReader,
+}
+
+impl TableFile {
+    /// Opens a file of the schema version that this program writes.
+    pub(super) fn open(path: &Path) -> Result<Self> {
+        let file = File::open(path).map_err(|cause| DataSetError::Io { path: path.into(), cause })?;
+        let failed = |cause| DataSetError::Parquet { path: path.into(), cause };
+        let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(failed)?;
+        let pairs = builder.metadata().file_metadata().key_value_metadata();
+        let version = pairs.into_iter().flatten().find(|pair| pair.key == key::SCHEMA_VERSION);
+        let found = version.and_then(|pair| pair.value.clone()).unwrap_or_else(|| "none".to_owned());
+        if found != SCHEMA_VERSION.to_string() {
+            let is_newer = found.parse().is_ok_and(|found: i64| found > SCHEMA_VERSION);
+            let advice = if is_newer { "a newer joular-bpf" } else { "the joular-bpf that wrote it" };
+            return Err(DataSetError::Version { path: path.into(), found, known: SCHEMA_VERSION, advice });
+        }
+        let reader = builder.with_batch_size(BATCH_ROWS).build().map_err(failed)?;
+        Ok(Self { path: path.into(), reader })
+    }
+
+    /// Calls `take` for every batch of rows.
+    pub(super) fn batches(self, mut take: impl FnMut(&Columns<'_>) -> Result<()>) -> Result<()> {
+        let Self { path, reader } = self;
+        for batch in reader {
+            let batch = batch.map_err(|cause| DataSetError::Arrow { path: path.clone(), cause })?;
+            take(&Columns { path: &path, batch: &batch })?;
+        }
+        Ok(())
+    }
+}
+
+/// Some rows of a table.
+pub(super) struct Columns<'a> {
+    path: &'a Path,
+    batch: &'a RecordBatch,
+}
+
+impl Columns<'_> {
+    pub(super) fn rows(&self) -> usize {
+        self.batch.num_rows()
+    }
+
+    pub(super) fn damaged(&self, problem: impl Into<String>) -> DataSetError {
+        DataSetError::Damaged { path: self.path.into(), problem: problem.into() }
+    }
+
+    fn wrong(&self, column: &str, problem: &'static str) -> DataSetError {
+        DataSetError::Column { path: self.path.into(), column: column.to_owned(), problem }
+    }
+
+    fn column(&self, name: &str) -> Result<&dyn Array> {
+        let column = self.batch.column_by_name(name).ok_or_else(|| self.wrong(name, "is missing"))?;
+        Ok(column.as_ref())
+    }
+
+    pub(super) fn ints(&self, name: &str) -> Result<Numbers<'_>> {
+        let values = self.column(name)?.as_primitive_opt::<Int64Type>();
+        let values = values.ok_or_else(|| self.wrong(name, "is no integer"))?;
+        Ok(Numbers { columns: self, name: name.to_owned(), values: values.clone() })
+    }
+
+    /// Microseconds since 1970.
+    pub(super) fn times(&self, name: &str) -> Result<Numbers<'_>> {
+        let values = self.column(name)?.as_primitive_opt::<TimestampMicrosecondType>();
+        let values = values.ok_or_else(|| self.wrong(name, "is no timestamp"))?;
+        Ok(Numbers { columns: self, name: name.to_owned(), values: values.reinterpret_cast::<Int64Type>() })
+    }
+
+    pub(super) fn texts(&self, name: &str) -> Result<Texts<'_>> {
+        let values = cast(self.column(name)?, &DataType::Utf8).map_err(|_| self.wrong(name, "is no text"))?;
+        let values = values.as_string_opt::<i32>().ok_or_else(|| self.wrong(name, "is no text"))?.clone();
+        Ok(Texts { columns: self, name: name.to_owned(), values })
+    }
+
+    pub(super) fn list(&self, name: &str) -> Result<&ListArray> {
+        self.column(name)?.as_list_opt().ok_or_else(|| self.wrong(name, "is no list"))
+    }
+
+    /// The structs in a list column, of all rows one after the other.
+    pub(super) fn structs(&self, name: &str) -> Result<RecordBatch> {
+        let values = self.list(name)?.values().as_struct_opt().cloned();
+        values.map(RecordBatch::from).ok_or_else(|| self.wrong(name, "is no list of structs"))
+    }
+
+    /// Rows of another batch that belong to the same file.
+    pub(super) const fn nested<'b>(&'b self, batch: &'b RecordBatch) -> Columns<'b> {
+        Columns { path: self.path, batch }
+    }
+}
+
+/// A column of integers.
+pub(super) struct Numbers<'a> {
+    columns: &'a Columns<'a>,
+    name: String,
+    values: Int64Array,
+}
+
+impl Numbers<'_> {
+    pub(super) fn maybe(&self, row: usize) -> Option<i64> {
+        (row < self.values.len() && self.values.is_valid(row)).then(|| self.values.value(row))
+    }
+
+    pub(super) fn get(&self, row: usize) -> Result<i64> {
+        self.maybe(row).ok_or_else(|| self.columns.wrong(&self.name, "is null where it must not be"))
+    }
+
+    /// A count, an id, an energy: never negative.
+    pub(super) fn natural<T: TryFrom<i64>>(&self, row: usize) -> Result<T> {
+        self.as_natural(self.get(row)?)
+    }
+
+    pub(super) fn maybe_natural<T: TryFrom<i64>>(&self, row: usize) -> Result<Option<T>> {
+        self.maybe(row).map(|value| self.as_natural(value)).transpose()
+    }
+
+    fn as_natural<T: TryFrom<i64>>(&self, value: i64) -> Result<T> {
+        T::try_from(value).map_err(|_| self.columns.wrong(&self.name, "is out of range"))
+    }
+}
+
+/// A column of text.
+pub(super) struct Texts<'a> {
+    columns: &'a Columns<'a>,
+    name: String,
+    values: StringArray,
+}
+
+impl Texts<'_> {
+    pub(super) fn maybe(&self, row: usize) -> Option<&str> {
+        (row < self.values.len() && self.values.is_valid(row)).then(|| self.values.value(row))
+    }
+
+    pub(super) fn get(&self, row: usize) -> Result<&str> {
+        self.maybe(row).ok_or_else(|| self.columns.wrong(&self.name, "is null where it must not be"))
+    }
+
+    /// One of a closed set of names.
+    pub(super) fn name_of<T>(&self, row: usize, find: impl Fn(&str) -> Option<T>) -> Result<T> {
+        find(self.get(row)?).ok_or_else(|| self.columns.wrong(&self.name, "has an unknown name"))
+    }
+}

@@ -1,0 +1,34 @@
+//! `audit` and `reattribute` as the command line has them.
+
+use std::{io, io::Write, path::Path};
+
+use super::{audit, error::Result, reattribute};
+use crate::{energy::policy::PolicyChoices, output::OutputDirectory};
+
+/// Audits a data set and says what it found; whether all was well.
+///
+/// # Errors
+/// If the data set cannot be read; what cannot be written to `out` is the
+/// inner error.
+pub fn audit(data: &Path, json: bool, out: &mut impl Write) -> Result<io::Result<bool>> {
+    let audits = audit::run(data)?;
+    let said = if json {
+        serde_json::to_writer_pretty(&mut *out, &audits).map_err(io::Error::from).and_then(|()| writeln!(out))
+    } else {
+        out.write_all(audit::text(&audits).as_bytes())
+    };
+    Ok(said.map(|()| audits.iter().all(|audit| audit.differences == 0)))
+}
+
+/// Attributes a data set again, into a new directory that belongs to `owner`.
+///
+/// # Errors
+/// If a file cannot be read or written.
+pub fn reattribute(
+    data: &Path,
+    output: &Path,
+    owner: Option<(u32, u32)>,
+    choices: &PolicyChoices,
+) -> Result<reattribute::Rewritten> {
+    reattribute::run(data, &OutputDirectory::create(output, owner)?, choices)
+}

@@ -1,0 +1,33 @@
+//! What can be wrong with a data set that is read.
+
+use std::path::PathBuf;
+
+use arrow::error::ArrowError;
+use parquet::errors::ParquetError;
+use thiserror::Error;
+
+use crate::output::OutputError;
+
+#[derive(Debug, Error)]
+pub enum DataSetError {
+    #[error("opening the data set {path}: {cause}: name the directory that --output named")]
+    Open { path: PathBuf, cause: std::io::Error },
+    #[error("opening the data set {path}: there is no run in it: name the directory that --output named")]
+    NoRun { path: PathBuf },
+    #[error("reading {path}: {cause}")]
+    Io { path: PathBuf, cause: std::io::Error },
+    #[error("reading {path}: {cause}: the file is damaged")]
+    Parquet { path: PathBuf, cause: ParquetError },
+    #[error("reading {path}: {cause}: the file is damaged")]
+    Arrow { path: PathBuf, cause: ArrowError },
+    #[error("reading {path}: it has schema version {found}, this joular-bpf knows {known}: use {advice}")]
+    Version { path: PathBuf, found: String, known: i64, advice: &'static str },
+    #[error("reading {path}: column {column} {problem}: the file is not of this schema, or damaged")]
+    Column { path: PathBuf, column: String, problem: &'static str },
+    #[error("reading {path}: {problem}")]
+    Damaged { path: PathBuf, problem: String },
+    #[error(transparent)]
+    Output(#[from] OutputError),
+}
+
+pub(super) type Result<T, E = DataSetError> = std::result::Result<T, E>;

@@ -1,0 +1,158 @@
+//! Which runs a data set holds, and which files belong to each.
+//!
+//! `TABLE/date=DATE/host=HOST/RUN-NNNN.parquet`: the files of one number were
+//! written together and hold the same windows; `runs` has one file per run.
+
+use std::{
+    collections::BTreeMap,
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use super::error::{DataSetError, Result};
+
+/// Tables that a flush writes.
+const TABLES: [&str; 7] = ["processes", "stacks", "branches", "methods", "threads", "weights", "windows"];
+
+/// More files than a year of one host has; bounds a hostile directory.
+const MAX_FILES: usize = 10_000_000;
+
+/// Where a file stands within the data set: its date's and host's folders, and
+/// its name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place {
+    pub(super) date: String,
+    host: String,
+    pub(super) name: String,
+}
+
+impl Place {
+    pub(super) fn folder(&self, table: &str) -> PathBuf {
+        [table, &self.date, &self.host].iter().collect()
+    }
+
+    fn run(&self) -> (String, String) {
+        let run = self.name.rsplit_once('-').map_or(self.name.as_str(), |(run, _)| run);
+        (self.host.clone(), run.to_owned())
+    }
+}
+
+/// The files of one flush.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Part {
+    files: BTreeMap<&'static str, PathBuf>,
+}
+
+impl Part {
+    pub(super) fn file(&self, table: &str) -> Option<&Path> {
+        self.files.get(table).map(PathBuf::as_path)
+    }
+}
+
+/// A run's files.
+#[derive(Clone, Debug)]
+pub(super) struct RunFiles {
+    pub(super) row: PathBuf,
+    /// In the order in which they were written.
+    pub(super) parts: Vec<(Place, Part)>,
+}
+
+/// All runs of a data set, by host and name.
+pub(super) fn find(root: &Path) -> Result<Vec<RunFiles>> {
+    fs::read_dir(root).map_err(|cause| DataSetError::Open { path: root.into(), cause })?;
+    let mut parts: BTreeMap<(String, String), BTreeMap<Place, Part>> = BTreeMap::new();
+    for table in TABLES {
+        for (place, path) in table_files(root, table)? {
+            parts.entry(place.run()).or_default().entry(place).or_default().files.insert(table, path);
+        }
+    }
+    let mut runs = Vec::new();
+    for (place, row) in table_files(root, "runs")? {
+        let parts = parts.remove(&place.run()).unwrap_or_default();
+        // By name, not by date: the number tells the order.
+        let mut parts: Vec<(Place, Part)> = parts.into_iter().collect();
+        parts.sort_by(|(a, _), (b, _)| (&a.name, &a.date).cmp(&(&b.name, &b.date)));
+        runs.push(RunFiles { row, parts });
+    }
+    if runs.is_empty() {
+        return Err(DataSetError::NoRun { path: root.into() });
+    }
+    Ok(runs)
+}
+
+fn table_files(root: &Path, table: &str) -> Result<Vec<(Place, PathBuf)>> {
+    let mut files = Vec::new();
+    for (date, date_path) in entries(&root.join(table))? {
+        for (host, host_path) in entries(&date_path)? {
+            for (name, path) in entries(&host_path)? {
+                if name.ends_with(".parquet") && files.len() < MAX_FILES {
+                    files.push((Place { date: date.clone(), host: host.clone(), name }, path));
+                }
+            }
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// What a folder holds, hidden entries apart; nothing if there is no folder.
+fn entries(folder: &Path) -> Result<Vec<(String, PathBuf)>> {
+    let failed = |cause| DataSetError::Io { path: folder.into(), cause };
+    let listed = match fs::read_dir(folder) {
+        Ok(listed) => listed,
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            return Ok(Vec::new());
+        }
+        Err(cause) => return Err(failed(cause)),
+    };
+    let mut found = Vec::new();
+    for entry in listed {
+        let entry = entry.map_err(failed)?;
+        if let Ok(name) = entry.file_name().into_string()
+            && !name.starts_with('.')
+        {
+            found.push((name, entry.path()));
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_are_told_apart_and_their_parts_are_in_order() {
+        let root = tempfile::tempdir().unwrap();
+        for file in [
+            "runs/date=2026-03-01/host=a/a-1-0000.parquet",
+            "runs/date=2026-03-01/host=b/a-1-0000.parquet",
+            "windows/date=2026-03-02/host=a/a-1-0001.parquet",
+            "windows/date=2026-03-01/host=a/a-1-0000.parquet",
+            "threads/date=2026-03-01/host=a/a-1-0000.parquet",
+            "threads/date=2026-03-01/host=a/.hidden.parquet",
+            "windows/notes.txt",
+            ".partial/x.parquet",
+        ] {
+            let path = root.path().join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "").unwrap();
+        }
+        let runs = find(root.path()).unwrap();
+        let parts = |run: &RunFiles| {
+            run.parts.iter().map(|(place, part)| (place.date.clone(), part.files.len())).collect::<Vec<_>>()
+        };
+        assert_eq!(runs.len(), 2);
+        assert_eq!(parts(&runs[0]), [("date=2026-03-01".to_owned(), 2), ("date=2026-03-02".to_owned(), 1)]);
+        assert_eq!(parts(&runs[1]), []);
+    }
+
+    #[test]
+    fn a_directory_without_a_run_is_refused() {
+        let root = tempfile::tempdir().unwrap();
+        let message = find(root.path()).unwrap_err().to_string();
+        assert!(message.contains("there is no run in it"), "{message}");
+        let message = find(&root.path().join("absent")).unwrap_err().to_string();
+        assert!(message.contains("name the directory that --output named"), "{message}");
+    }
+}

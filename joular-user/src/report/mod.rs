@@ -1,0 +1,16 @@
+//! Data sets, read again: the files of a run ([`files`]) become the work of its
+//! windows and the shares that were written ([`windows`], [`stacks`],
+//! [`run_row`]), which are attributed again ([`reattribute`]) and checked
+//! ([`audit`]). Nothing here needs privileges or asks the system anything.
+
+pub mod audit;
+mod columns;
+pub mod commands;
+mod error;
+mod files;
+pub mod reattribute;
+mod run_row;
+mod stacks;
+mod windows;
+
+pub use self::error::DataSetError;

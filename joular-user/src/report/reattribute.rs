@@ -1,0 +1,73 @@
+//! `joular-bpf reattribute`: a data set under another policy. Its weights,
+//! samples and measured energy stay; who gets which joule is decided anew, by
+//! the code that a live run uses, so the result is what a live run with that
+//! policy would have written, byte for byte.
+
+use std::{fs, path::Path};
+
+use super::{
+    error::{DataSetError, Result},
+    files::{self, Part, Place, RunFiles},
+    run_row,
+    stacks::Stacks,
+    windows,
+};
+use crate::{
+    attribution::Attributor,
+    energy::policy::PolicyChoices,
+    output::{OutputDirectory, RunRewriter, UNCHANGED},
+};
+
+/// What was written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rewritten {
+    pub runs: u64,
+    pub windows: u64,
+}
+
+/// Writes the data set `from` into `to` with `choices` in place of each run's.
+///
+/// # Errors
+/// If a file cannot be read or written, or is damaged.
+pub fn run(from: &Path, to: &OutputDirectory, choices: &PolicyChoices) -> Result<Rewritten> {
+    let mut rewritten = Rewritten::default();
+    for files in files::find(from)? {
+        rewritten.windows += rewrite(&files, to, choices)?;
+        rewritten.runs += 1;
+    }
+    Ok(rewritten)
+}
+
+fn rewrite(files: &RunFiles, to: &OutputDirectory, choices: &PolicyChoices) -> Result<u64> {
+    let row = run_row::read(&files.row)?;
+    let mut info = row.info;
+    info.policy = choices.clone().over(info.policy);
+    let mut attributor = Attributor::new(&info);
+    let mut stacks = Stacks::default();
+    let mut windows = 0;
+    let domains = info.domains.clone();
+    let mut writer = RunRewriter::start(to, info)?;
+    for (place, part) in &files.parts {
+        copy_unchanged(place, part, &writer)?;
+        if let Some(path) = part.file("stacks") {
+            stacks.read(path)?;
+        }
+        for window in windows::read(part, &domains, &stacks)? {
+            writer.window(&attributor.attribute(window.work, &stacks.table), &stacks.table)?;
+            windows += 1;
+        }
+        writer.publish(|table| place.folder(table), &place.name)?;
+    }
+    writer.end(row.end.as_ref().map(|(end, _)| end))?;
+    Ok(windows)
+}
+
+fn copy_unchanged(place: &Place, part: &Part, writer: &RunRewriter<'_>) -> Result<()> {
+    for table in UNCHANGED {
+        if let Some(path) = part.file(table) {
+            let bytes = fs::read(path).map_err(|cause| DataSetError::Io { path: path.into(), cause })?;
+            writer.copy(&place.folder(table), &place.name, &bytes)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,151 @@
+//! Table `windows`, row by row.
+
+use std::path::Path;
+
+use super::Start;
+use crate::{
+    attribution::{
+        report::{CpuAudit, Parts, Unattributed},
+        work::DomainWork,
+    },
+    energy::{counter::Delta, domain::FaultCause},
+    events::LossCount,
+    report::{
+        columns::{Columns, TableFile},
+        error::{DataSetError, Result},
+    },
+    units::MicroJoules,
+};
+
+/// One domain in one window, or a window without any domain.
+#[derive(Clone, Debug)]
+pub(super) struct AuditRow {
+    pub(super) start: Start,
+    pub(super) length_ns: u64,
+    pub(super) index: u64,
+    pub(super) domain: Option<String>,
+    pub(super) socket: Option<u32>,
+    pub(super) work: DomainWork,
+    pub(super) parts: Parts,
+    pub(super) check: Option<MicroJoules>,
+    /// As written; `None` without a domain.
+    pub(super) shares: Option<Shares>,
+    pub(super) cpu: CpuAudit,
+    pub(super) losses: Vec<LossCount>,
+}
+
+/// Where a domain's energy went, as its row says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in crate::report) struct Shares {
+    pub(in crate::report) domain: String,
+    pub(in crate::report) socket: Option<u32>,
+    pub(in crate::report) core: Option<u32>,
+    pub(in crate::report) measured: MicroJoules,
+    pub(in crate::report) attributed: MicroJoules,
+    pub(in crate::report) static_share: MicroJoules,
+    /// The sum that the row has of the items.
+    pub(in crate::report) unattributed: MicroJoules,
+    pub(in crate::report) items: Unattributed,
+}
+
+pub(super) fn read(path: &Path) -> Result<Vec<AuditRow>> {
+    let mut rows = Vec::new();
+    TableFile::open(path)?.batches(|columns| {
+        for row in 0..columns.rows() {
+            rows.push(audit_row(columns, row)?);
+        }
+        Ok(())
+    })?;
+    Ok(rows)
+}
+
+fn audit_row(columns: &Columns<'_>, row: usize) -> Result<AuditRow> {
+    let domain = columns.texts("domain")?.maybe(row).map(ToOwned::to_owned);
+    let energy = |name: &str| {
+        let value: Option<u64> = columns.ints(name)?.maybe_natural(row)?;
+        Ok::<_, DataSetError>(value.map(MicroJoules))
+    };
+    Ok(AuditRow {
+        start: columns.times("window_start")?.get(row)?,
+        length_ns: columns.ints("window_ns")?.natural(row)?,
+        index: columns.ints("window_index")?.natural(row)?,
+        socket: columns.ints("socket")?.maybe_natural(row)?,
+        work: domain_work(columns, row)?,
+        parts: Parts { core: energy("core_uj")?, uncore: energy("uncore_uj")?, gpu: energy("gpu_uj")? },
+        check: energy("check_uj")?,
+        shares: domain.as_ref().map(|domain| shares(columns, row, domain)).transpose()?,
+        domain,
+        cpu: cpu_audit(columns, row)?,
+        losses: losses(columns, row)?,
+    })
+}
+
+fn domain_work(columns: &Columns<'_>, row: usize) -> Result<DomainWork> {
+    let number = |name: &str| columns.ints(name)?.maybe_natural::<u64>(row);
+    let faults = columns.texts("fault")?;
+    let fault = match faults.maybe(row) {
+        None => None,
+        Some(_) => Some(faults.name_of(row, |name| FaultCause::ALL.into_iter().find(|fault| fault.name() == name))?),
+    };
+    Ok(DomainWork {
+        delta: Delta {
+            measured: MicroJoules(number("measured_uj")?.unwrap_or(0)),
+            merged: columns.ints("merged")?.maybe_natural(row)?.unwrap_or(0),
+            fault,
+            static_floor: number("floor_uj")?.map(MicroJoules),
+        },
+        detail: None,
+        read_delay_ns: columns.ints("read_delay_ns")?.maybe(row).unwrap_or(0),
+    })
+}
+
+fn shares(columns: &Columns<'_>, row: usize, domain: &str) -> Result<Shares> {
+    let energy = |name: &str| Ok::<_, DataSetError>(MicroJoules(columns.ints(name)?.natural(row)?));
+    Ok(Shares {
+        domain: domain.to_owned(),
+        socket: columns.ints("socket")?.maybe_natural(row)?,
+        core: columns.ints("core")?.maybe_natural(row)?,
+        measured: energy("measured_uj")?,
+        attributed: energy("attributed_uj")?,
+        static_share: energy("static_uj")?,
+        unattributed: energy("unattributed_uj")?,
+        items: Unattributed {
+            other_processes: energy("other_processes_uj")?,
+            kernel: energy("kernel_uj")?,
+            profiler: energy("profiler_uj")?,
+            unslotted: energy("unslotted_uj")?,
+            failed_reads: energy("failed_reads_uj")?,
+            idle: energy("idle_uj")?,
+            unshared: energy("unshared_uj")?,
+        },
+    })
+}
+
+fn cpu_audit(columns: &Columns<'_>, row: usize) -> Result<CpuAudit> {
+    let number = |name: &str| columns.ints(name)?.natural::<u64>(row);
+    Ok(CpuAudit {
+        elapsed_ns: number("cpu_elapsed_ns")?,
+        busy_ns: number("cpu_busy_ns")?,
+        idle_ns: number("cpu_idle_ns")?,
+        unslotted_ns: number("cpu_unslotted_ns")?,
+        switches: number("switches")?,
+        target_ns: number("cpu_target_ns")?,
+        other_ns: number("cpu_other_ns")?,
+        kernel_ns: number("cpu_kernel_ns")?,
+        profiler_ns: number("cpu_profiler_ns")?,
+        samples: number("samples")?,
+    })
+}
+
+/// Causes outside the kernel were written as one.
+fn losses(columns: &Columns<'_>, row: usize) -> Result<Vec<LossCount>> {
+    let causes = joular_ebpf::abi::Loss::ALL.map(joular_ebpf::abi::Loss::name);
+    let mut losses = Vec::new();
+    for cause in causes.into_iter().chain(["other"]) {
+        let count: u64 = columns.ints(&format!("lost_{cause}"))?.natural(row)?;
+        if count > 0 {
+            losses.push(LossCount { cause: cause.to_owned(), count });
+        }
+    }
+    Ok(losses)
+}
