@@ -107,7 +107,8 @@ fn audit_window(
     attributor: &mut Attributor,
     table: &StackTable,
 ) {
-    let ReadWindow { work, shares, thread_energies, branch_shares } = window;
+    let ReadWindow { work, shares, thread_energies, branch_shares, rows_agree } = window;
+    audit.expect(work.index, "that all its rows agree on what is the window's", rows_agree, true);
     audit.expect(work.index, "the window's number", work.index, audit.windows);
     identity::check(audit, &work, &shares, &thread_energies, &branch_shares);
     let report = attributor.attribute(work, table);
@@ -205,6 +206,3 @@ pub fn text(audits: &[RunAudit]) -> String {
     });
     text
 }
-
-#[cfg(test)]
-mod tests;

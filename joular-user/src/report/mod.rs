@@ -14,3 +14,6 @@ mod stacks;
 mod windows;
 
 pub use self::error::DataSetError;
+
+#[cfg(test)]
+mod tests;

@@ -42,6 +42,8 @@ pub(super) struct ReadWindow {
     pub(super) thread_energies: Vec<MicroJoules>,
     /// Parallel to the work's branches: energy and time.
     pub(super) branch_shares: Vec<(MicroJoules, u64)>,
+    /// The columns that are the window's, repeated on each row, agree.
+    pub(super) rows_agree: bool,
 }
 
 /// Start of a window, which is its key in every table.
@@ -108,6 +110,10 @@ impl RowsOf {
             shares: rows.iter().filter_map(|row| row.shares.clone()).collect(),
             thread_energies: self.threads.iter().map(|thread| thread.energy).collect(),
             branch_shares,
+            rows_agree: rows.iter().all(|row| {
+                (row.length_ns, row.index, row.cpu) == (first.length_ns, first.index, first.cpu)
+                    && row.losses == first.losses
+            }),
             work: WindowWork {
                 index: first.index,
                 // Start times in a data set are wall-clock times, and so is this.
