@@ -15,9 +15,13 @@ use super::{
     *,
 };
 
+fn policy() -> Policy {
+    Policy { idle_milliwatts: 5_000, calibration: Some(calibrated()), ..Policy::default() }
+}
+
 fn data_set() -> tempfile::TempDir {
     let root = tempfile::tempdir().unwrap();
-    write(root.path(), Policy { idle_milliwatts: 5_000, ..Policy::default() });
+    write(root.path(), policy());
     root
 }
 
@@ -139,9 +143,7 @@ fn a_run_that_did_not_end_is_audited_as_far_as_it_got() {
     let directory = root.path().join("other");
     // The same run without its last files and its end.
     let unended = OutputDirectory::create(&directory, None).unwrap();
-    ParquetOutput::new(unended, 1)
-        .run_started(&run_info(Policy { idle_milliwatts: 5_000, ..Policy::default() }))
-        .unwrap();
+    ParquetOutput::new(unended, 1).run_started(&run_info(policy())).unwrap();
     fs::copy(file(&directory, "runs", 0), runs).unwrap();
     fs::remove_dir_all(directory).unwrap();
     fs::remove_file(file(root.path(), "windows", 4)).unwrap();

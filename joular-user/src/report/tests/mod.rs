@@ -12,7 +12,7 @@ use crate::{
     attribution::Engine,
     energy::{
         domain::{Domain, FaultCause, Label, Meter, Reading, Role},
-        policy::Policy,
+        policy::{Baseline, Calibrated, InstrumentCosts, Policy},
     },
     events::{
         CpuTimes, EnergyReading, Event, LossCount, ProcessInfo, RawStack, RunEnd, RunInfo, SampleCount, Symbol,
@@ -46,6 +46,11 @@ fn domains() -> Vec<Domain> {
         Domain { role: Role::Check { of: 0 }, ..domain("package", Some(0)) },
         Domain { role: Role::Part { of: 0 }, ..domain("core", Some(0)) },
     ]
+}
+
+fn calibrated() -> Calibrated {
+    let baseline = Baseline { domain: "dram".into(), socket: Some(0), core: None, milliwatts: 1_500 };
+    Calibrated { baselines: vec![baseline], costs: InstrumentCosts { sample_ns: 3_000, switch_ns: 200 } }
 }
 
 fn run_info(policy: Policy) -> RunInfo {

@@ -1,10 +1,5 @@
 use super::{super::commands, *};
-use crate::energy::policy::{Baseline, Calibrated, IdlePolicy, InstrumentCosts, PolicyChoices, WeightUnit};
-
-fn calibrated() -> Calibrated {
-    let baseline = Baseline { domain: "dram".into(), socket: Some(0), core: None, milliwatts: 1_500 };
-    Calibrated { baselines: vec![baseline], costs: InstrumentCosts { sample_ns: 3_000, switch_ns: 200 } }
-}
+use crate::energy::policy::{IdlePolicy, PolicyChoices, WeightUnit};
 
 /// From every policy to every other: what a run with the other would have
 /// written, byte for byte.
