@@ -59,7 +59,8 @@ pub struct Flags {
     #[serde(skip)]
     pub config: Option<PathBuf>,
 
-    /// Where joules come from: auto, powercap, powerjoular, watts or model [default: auto]
+    /// Where joules come from: auto, powercap, hwmon, scmi, powerjoular, watts, model, tdp or hwmon-gpu
+    /// [default: auto]
     ///
     /// auto takes the first that works, in this order. Any other choice that does not work is an error.
     #[arg(long, value_name = "SOURCE", help_heading = heading::ENERGY)]
@@ -72,6 +73,16 @@ pub struct Flags {
     /// Power of a vCPU for model, in watts [default: published figures of the processor]
     #[arg(long, value_name = "IDLE:FULL", help_heading = heading::ENERGY)]
     pub model_watts: Option<String>,
+
+    /// Thermal design power of a processor for tdp, in watts [default: powercap's long-term limit]
+    #[arg(long, value_name = "WATTS", help_heading = heading::ENERGY)]
+    #[serde(deserialize_with = "number_as_text")]
+    pub tdp: Option<String>,
+
+    /// Voltages at the processor's frequencies for tdp, as its manufacturer gives them, e.g.
+    /// 800:0.7,2400:1.1 [default: one voltage]
+    #[arg(long, value_name = "MHZ:VOLTS,...", help_heading = heading::ENERGY)]
+    pub tdp_states: Option<String>,
 
     /// Where powercap zones are [default: /sys/class/powercap]
     #[arg(long, value_name = "DIR", help_heading = heading::ENERGY)]
@@ -125,6 +136,23 @@ pub struct Flags {
     pub proc_root: Option<PathBuf>,
 }
 
+/// A number in the configuration file as the command line has it, so that
+/// `tdp = 65` means what `--tdp 65` means.
+fn number_as_text<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Number {
+        Whole(u64),
+        Decimal(f64),
+        Text(String),
+    }
+    Ok(Some(match Number::deserialize(deserializer)? {
+        Number::Whole(number) => number.to_string(),
+        Number::Decimal(number) => number.to_string(),
+        Number::Text(text) => text,
+    }))
+}
+
 impl Flags {
     /// These flags, completed from `file`. Flags that exclude each other are
     /// taken or left as a group: `--pid 1` replaces a file's `comm`.
@@ -148,6 +176,8 @@ impl Flags {
             energy: self.energy.or(file.energy),
             energy_file: self.energy_file.or(file.energy_file),
             model_watts: self.model_watts.or(file.model_watts),
+            tdp: self.tdp.or(file.tdp),
+            tdp_states: self.tdp_states.or(file.tdp_states),
             powercap_root: self.powercap_root.or(file.powercap_root),
             idle: self.idle.or(file.idle),
             idle_watts: self.idle_watts.or(file.idle_watts),
@@ -177,6 +207,8 @@ impl Flags {
             ("energy", self.energy.is_some()),
             ("energy-file", self.energy_file.is_some()),
             ("model-watts", self.model_watts.is_some()),
+            ("tdp", self.tdp.is_some()),
+            ("tdp-states", self.tdp_states.is_some()),
             ("powercap-root", self.powercap_root.is_some()),
         ]
         .into_iter()
@@ -230,7 +262,7 @@ pub struct AuditFlags {
 /// Flags of `doctor`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
 pub struct DoctorFlags {
-    /// Energy source to check: auto, powercap, powerjoular, watts or model [default: auto]
+    /// Energy source to check, as in --energy of a recording [default: auto]
     #[arg(long, value_name = "SOURCE")]
     pub energy: Option<String>,
 

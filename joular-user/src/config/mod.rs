@@ -14,7 +14,14 @@ use self::duration::parse_duration;
 pub use self::file::ConfigFile;
 use crate::{
     cli::Flags,
-    energy::{EnergyChoice, EnergyOptions, model::VcpuPower, policy::PolicyChoices, powercap, watts},
+    energy::{
+        EnergyChoice, EnergyOptions,
+        model::VcpuPower,
+        policy::PolicyChoices,
+        powercap,
+        tdp::{self, States, TdpOptions},
+        watts,
+    },
     procs::selection::{NamePattern, Selection},
     units::Pid,
 };
@@ -210,6 +217,7 @@ impl Places {
             sys_root: "/sys".into(),
             proc_root: proc_root(flags),
             model_watts,
+            tdp: self.tdp(flags)?,
         })
     }
 
@@ -234,6 +242,19 @@ impl Places {
                 permille(ratio).ok_or_else(|| self.invalid("smt-ratio", format!("{ratio} is not between 1 and 2")))
             })
             .transpose()
+    }
+
+    fn tdp(&self, flags: &Flags) -> Result<Option<TdpOptions>, ConfigError> {
+        if flags.tdp.is_none() && flags.tdp_states.is_none() {
+            return Ok(None);
+        }
+        let watts = |text: &str| {
+            tdp::parse_tdp(text).map_err(|cause| self.invalid("tdp", format!("\"{}\": {cause}", text.escape_debug())))
+        };
+        let states: Option<States> =
+            flags.tdp_states.as_deref().map(|text| self.parse("tdp-states", text)).transpose()?;
+        let tdp_uw = flags.tdp.as_deref().map(watts).transpose()?;
+        Ok(Some(TdpOptions { tdp_uw, states: states.unwrap_or_default() }))
     }
 
     fn idle_milliwatts(&self, given: Option<f64>) -> Result<Option<u64>, ConfigError> {

@@ -65,7 +65,16 @@ fn energy_options_are_passed_on() {
     let energy = &live(&config).energy;
     assert_eq!((energy.choice.name(), energy.file.clone()), ("watts", Some("p".into())));
     assert_eq!(energy.model_watts, Some(VcpuPower { idle_uw: 1_000_000, full_uw: 2_000_000 }));
-    assert_eq!(energy.proc_root, PathBuf::from("/x"));
+    assert_eq!((energy.proc_root.clone(), energy.tdp.clone()), ("/x".into(), None));
+    let config = Config::resolve(flags("--all --energy tdp --tdp 65 --tdp-states 2400:1.1,800:0.7"), None).unwrap();
+    let tdp = live(&config).energy.tdp.clone().unwrap();
+    assert_eq!((tdp.tdp_uw, tdp.states.highest_khz()), (Some(65_000_000), Some(2_400_000)));
+    let config = Config::resolve(flags("--all --energy tdp --tdp 65"), None).unwrap();
+    assert!(live(&config).energy.tdp.as_ref().is_some_and(|tdp| tdp.states.is_empty()));
+    for (text, expected_uw) in [("65", 65_000_000), ("12.5", 12_500_000), ("'12.5'", 12_500_000)] {
+        let config = resolved("--all", &format!("tdp = {text}\n")).unwrap();
+        assert_eq!(live(&config).energy.tdp.as_ref().and_then(|tdp| tdp.tdp_uw), Some(expected_uw), "{text}");
+    }
 }
 
 #[test]
@@ -101,9 +110,15 @@ fn mistakes_on_the_command_line_name_the_flag() {
             "--all --model-watts 5",
             "--model-watts: \"5\": not IDLE:FULL in watts per vCPU with 0 ≤ IDLE ≤ FULL ≤ 1000, e.g. 0.7:3.5",
         ),
+        ("--all --tdp 0", "--tdp: \"0\": not a power in watts, more than 0 and at most 10000, e.g. 65"),
+        (
+            "--all --tdp-states 800",
+            "--tdp-states: \"800\": not MHZ:VOLTS,MHZ:VOLTS,… with up to 100000 MHz and 10 V, e.g. 800:0.7,2400:1.1",
+        ),
         (
             "--all --energy rapl",
-            "--energy: \"rapl\": no such energy source: use one of auto, powercap, powerjoular, watts, model",
+            "--energy: \"rapl\": no such energy source: use one of auto, powercap, hwmon, scmi, \
+             powerjoular, watts, model, tdp, hwmon-gpu",
         ),
     ] {
         assert_eq!(Config::resolve(flags(line), None).unwrap_err().to_string(), expected, "{line}");

@@ -8,10 +8,15 @@
 pub mod counter;
 pub mod cpuinfo;
 pub mod domain;
+pub mod hwmon;
+mod meter_files;
 pub mod model;
 pub mod policy;
 pub mod powercap;
+pub mod scmi;
 pub mod shared_file;
+mod sysfs;
+pub mod tdp;
 pub mod watts;
 
 use std::path::PathBuf;
@@ -22,6 +27,7 @@ use self::{
     domain::{Domain, Reading},
     model::VcpuPower,
     shared_file::Format,
+    tdp::TdpOptions,
 };
 
 /// Something that can be asked for the energy or power of this machine. A
@@ -48,8 +54,18 @@ pub struct SourceKind {
 }
 
 /// All kinds, in the order in which `auto` tries them: measured before
-/// reported before modelled.
-pub const SOURCES: &[SourceKind] = &[powercap::KIND, shared_file::POWERJOULAR, shared_file::WATTS, model::KIND];
+/// reported before modelled. Those after the model measure no processor, or are
+/// for who asks for them.
+pub const SOURCES: &[SourceKind] = &[
+    powercap::KIND,
+    hwmon::KIND,
+    scmi::KIND,
+    shared_file::POWERJOULAR,
+    shared_file::WATTS,
+    model::KIND,
+    tdp::KIND,
+    hwmon::GPU_KIND,
+];
 
 /// A source that works here.
 pub struct Opened {
@@ -145,6 +161,8 @@ pub struct EnergyOptions {
     pub file: Option<PathBuf>,
     /// For `model`, instead of the published coefficients.
     pub model_watts: Option<VcpuPower>,
+    /// For `tdp`, what the user knows of the processor.
+    pub tdp: Option<TdpOptions>,
 }
 
 /// What a run measures with.
@@ -240,6 +258,7 @@ mod tests {
                 powercap_root: self.path("powercap"),
                 file,
                 model_watts: None,
+                tdp: None,
             })
         }
     }
@@ -291,10 +310,11 @@ mod tests {
 
     #[test]
     fn choices_have_the_names_of_the_sources() {
-        for name in ["auto", "powercap", "watts", "powerjoular", "model"] {
+        for name in ["auto", "powercap", "hwmon", "scmi", "watts", "powerjoular", "model", "tdp", "hwmon-gpu"] {
             assert_eq!(name.parse::<EnergyChoice>().unwrap().name(), name);
         }
         let message = "rapl".parse::<EnergyChoice>().unwrap_err().to_string();
-        assert_eq!(message, "no such energy source: use one of auto, powercap, powerjoular, watts, model");
+        let names = "auto, powercap, hwmon, scmi, powerjoular, watts, model, tdp, hwmon-gpu";
+        assert_eq!(message, format!("no such energy source: use one of {names}"));
     }
 }

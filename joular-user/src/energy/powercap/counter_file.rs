@@ -58,6 +58,13 @@ impl CounterFile {
     }
 }
 
+/// Its path, for messages.
+impl fmt::Display for CounterFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.path.display().fmt(f)
+    }
+}
+
 /// Why a counter could not be read, and what to do about it.
 #[derive(Debug)]
 pub struct ReadFailure {
@@ -78,7 +85,7 @@ impl fmt::Display for ReadFailure {
             io::ErrorKind::PermissionDenied => {
                 write!(f, "reading {path}: permission denied: run as root or grant CAP_DAC_READ_SEARCH")
             }
-            io::ErrorKind::NotFound => write!(f, "reading {path}: the zone is gone"),
+            io::ErrorKind::NotFound => write!(f, "reading {path}: it is gone"),
             _ => write!(f, "reading {path}: {}", self.cause),
         }
     }

@@ -5,7 +5,7 @@
 //! 2020 (PLATYPUS, CVE-2020-8694) only root may read it. Which zones make
 //! disjoint domains is decided in [`zones`]; here they are opened and read.
 
-mod counter_file;
+pub(super) mod counter_file;
 mod zones;
 
 use std::path::Path;

@@ -1,0 +1,195 @@
+//! Linux hwmon: chips that say what they measure by their driver's name.
+//!
+//! `energyN_input` is µJ, `powerN_input` and `powerN_average` are µW (Linux,
+//! Documentation/hwmon/sysfs-interface.rst). Most power sensors are on rails
+//! whose place in the machine nobody knows, so only drivers whose documentation
+//! says what the figure is of are used:
+//!
+//! | driver | figure | domain |
+//! |---|---|---|
+//! | `amd_energy` | `energyN_input` labelled `EsocketN` (Documentation/hwmon/amd_energy.rst) | `package` of socket N |
+//! | `fam15h_power` | `power1_input`: the whole package (Documentation/hwmon/fam15h_power.rst) | `package` |
+//! | `power_meter` | `power1_average`: what ACPI's power meter measures, the machine (ACPI 6.5, section 10.4) | `platform` |
+//! | `amdgpu` | `power1_average` or `_input`: the GPU; on an APU, known by its `vddnb` rail, CPUs included, so not used (Documentation/gpu/amdgpu/thermal.rst) | `gpuN` |
+//! | `i915`, `xe` | `energy1_input`: the card, or `energy2_input`: its package; both drivers register for discrete GPUs only (Documentation/ABI/testing/sysfs-driver-intel-xe-hwmon) | `gpuN` |
+//!
+//! The platform contains packages and GPUs: it is what they leave. The drivers
+//! extend their registers to 64 bits, so no range is known and none is needed.
+
+use std::path::{Path, PathBuf};
+
+use super::{
+    EnergyOptions, Opened, SourceKind, Unusable, UnusableKind,
+    domain::{Domain, Label, Meter, Role},
+    meter_files::MeterFiles,
+    sysfs,
+};
+
+/// Names of the two kinds in `--energy` and in data sets.
+const NAME: &str = "hwmon";
+const GPU_NAME: &str = "hwmon-gpu";
+
+/// What [`super::SOURCES`] has of processors and the machine.
+pub const KIND: SourceKind = SourceKind {
+    name: NAME,
+    measures: "packages and the machine, by the hwmon chips amd_energy, fam15h_power and power_meter",
+    permission: "root or CAP_DAC_READ_SEARCH for amd_energy and power_meter",
+    open: |options| open(options, NAME),
+};
+
+/// What [`super::SOURCES`] has of discrete GPUs. They are a kind of their own,
+/// because a machine is not measured by its GPU.
+pub const GPU_KIND: SourceKind = SourceKind {
+    name: GPU_NAME,
+    measures: "discrete GPUs, by the hwmon chips amdgpu, i915 and xe",
+    permission: "none",
+    open: |options| open(options, GPU_NAME),
+};
+
+/// More than any part sold draws, see [`super::powercap`]; GPUs: 1.4 kW in 2026.
+const PACKAGE_MAX_WATTS: u32 = 1_000;
+const GPU_MAX_WATTS: u32 = 3_000;
+
+/// Most labels of a chip: `amd_energy` has one per core.
+const MAX_CHANNELS: u32 = 4096;
+
+/// Most chips that a message lists.
+const MAX_LISTED: usize = 20;
+
+fn open(options: &EnergyOptions, name: &'static str) -> Result<Opened, Unusable> {
+    let root = options.sys_root.join("class/hwmon");
+    let chips = chips(&root).map_err(|cause| {
+        let text = format!("listing {}: {cause}: this kernel or virtual machine has no sensors", root.display());
+        Unusable::new(UnusableKind::Absent, text)
+    })?;
+    let mut meters: Vec<_> = gpus(&chips);
+    if name == NAME {
+        let packages = packages(&chips);
+        meters.splice(0..0, packages);
+        meters.extend(platform(&chips, &meters));
+        // GPUs alone say nothing about the processes of this machine.
+        if meters.iter().all(|(domain, _)| domain.name.starts_with("gpu")) {
+            meters.clear();
+        }
+    }
+    if meters.is_empty() {
+        return Err(none_known(&root, &chips));
+    }
+    for (domain, _) in &mut meters {
+        domain.source = name.to_owned();
+    }
+    let source = MeterFiles::open(name, meters)?;
+    let basis = format!("hwmon sensors of {}", source.names());
+    Ok(Opened::new(source, basis, "as often as the chip advances, 1 ms to 1 s"))
+}
+
+/// A chip: its driver's name and where its files are.
+struct Chip {
+    driver: String,
+    directory: PathBuf,
+}
+
+type Found = (Domain, PathBuf);
+
+fn chips(root: &Path) -> std::io::Result<Vec<Chip>> {
+    let numbered = sysfs::numbered(root, "hwmon")?;
+    let chip = |(_, directory): (u32, PathBuf)| Some(Chip { driver: sysfs::text(&directory.join("name"))?, directory });
+    Ok(numbered.into_iter().filter_map(chip).collect())
+}
+
+impl Chip {
+    /// The first of these files that is there.
+    fn first_of(&self, names: &[&str]) -> Option<PathBuf> {
+        names.iter().map(|name| self.directory.join(name)).find(|path| path.exists())
+    }
+
+    fn says(&self, file: &str, text: &str) -> bool {
+        sysfs::text(&self.directory.join(file)).is_some_and(|found| found == text)
+    }
+}
+
+fn of_driver<'a>(chips: &'a [Chip], driver: &'a str) -> impl Iterator<Item = &'a Chip> {
+    chips.iter().filter(move |chip| chip.driver == driver)
+}
+
+const fn counter(max_watts: u32) -> Meter {
+    Meter::Counter { range_uj: 0, unit_uj: 1, max_watts }
+}
+
+fn packages(chips: &[Chip]) -> Vec<Found> {
+    let mut found: Vec<Found> = of_driver(chips, "amd_energy").flat_map(sockets).collect();
+    found.sort_by_key(|(domain, _)| domain.socket);
+    found.dedup_by_key(|(domain, _)| domain.socket);
+    let mut old = of_driver(chips, "fam15h_power");
+    // Which of several chips is which socket, nothing says.
+    if let (true, Some(chip), None) = (found.is_empty(), old.next(), old.next())
+        && let Some(path) = chip.first_of(&["power1_input"])
+    {
+        found.push((Domain::new("package", None, NAME, Label::Reported, Meter::Power), path));
+    }
+    found
+}
+
+/// `energyN_input` files labelled `EsocketN`; the others, `EcoreNNN`, are of
+/// cores, which the sockets contain.
+fn sockets(chip: &Chip) -> Vec<Found> {
+    let label = |channel: u32| sysfs::text(&chip.directory.join(format!("energy{channel}_label")));
+    // Channels are numbered from 1 without a gap.
+    let labels = (1..=MAX_CHANNELS).map_while(|channel| Some((channel, label(channel)?)));
+    let socket = |(channel, label): (u32, String)| {
+        let socket = sysfs::number_after(&label, "Esocket")?;
+        let domain = Domain::new("package", Some(socket), NAME, Label::Measured, counter(PACKAGE_MAX_WATTS));
+        Some((domain, chip.directory.join(format!("energy{channel}_input"))))
+    };
+    labels.filter_map(socket).collect()
+}
+
+/// The machine's power meter, if there is one: of several, each may be of a
+/// part, and of two power supplies or of both nothing says which. `others` are
+/// contained in it.
+fn platform(chips: &[Chip], others: &[Found]) -> Option<Found> {
+    let mut meters = of_driver(chips, "power_meter").filter(|chip| !chip.says("power1_is_battery", "1"));
+    let (Some(chip), None) = (meters.next(), meters.next()) else { return None };
+    let path = chip.first_of(&["power1_average", "power1_input"])?;
+    let mut domain = Domain::new("platform", None, NAME, Label::Reported, Meter::Power);
+    domain.less = (0..others.len()).collect();
+    if others.iter().any(|(other, _)| other.name == "package") {
+        domain.role = Role::Unshared;
+    }
+    Some((domain, path))
+}
+
+fn gpus(chips: &[Chip]) -> Vec<Found> {
+    let found = chips.iter().filter_map(|chip| match chip.driver.as_str() {
+        "amdgpu" if !chip.says("in1_label", "vddnb") => {
+            Some((Label::Reported, Meter::Power, chip.first_of(&["power1_average", "power1_input"])?))
+        }
+        "i915" | "xe" => {
+            Some((Label::Measured, counter(GPU_MAX_WATTS), chip.first_of(&["energy1_input", "energy2_input"])?))
+        }
+        _ => None,
+    });
+    let domain = |(index, (label, meter, path)): (usize, (Label, Meter, PathBuf))| {
+        let mut domain = Domain::new(&format!("gpu{index}"), None, GPU_NAME, label, meter);
+        domain.role = Role::Unshared;
+        (domain, path)
+    };
+    found.enumerate().map(domain).collect()
+}
+
+fn none_known(root: &Path, chips: &[Chip]) -> Unusable {
+    let mut drivers: Vec<String> = chips.iter().map(|chip| chip.driver.escape_debug().to_string()).collect();
+    drivers.sort();
+    drivers.dedup();
+    drivers.truncate(MAX_LISTED);
+    let seen = if drivers.is_empty() { "none at all".to_owned() } else { drivers.join(", ") };
+    let text = format!(
+        "looking for known power sensors in {}: there is {seen}: load the driver of one, or use another source",
+        root.display()
+    );
+    Unusable::new(UnusableKind::Absent, text)
+}
+
+#[cfg(test)]
+#[path = "hwmon_tests.rs"]
+mod tests;

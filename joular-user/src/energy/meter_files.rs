@@ -1,0 +1,176 @@
+//! Domains that are one sysfs file each: a running total in µJ or a power in µW.
+//! What the sources that find such files have in common.
+
+use std::path::PathBuf;
+
+use super::{
+    EnergySource, Unusable, UnusableKind,
+    domain::{Domain, FaultCause, Meter, Reading},
+    powercap::counter_file::CounterFile,
+};
+
+/// Nothing this program runs on draws more: 100 kW.
+const MOST_POWER_UW: u64 = 100_000_000_000;
+
+/// A source of such domains.
+#[derive(Debug)]
+pub struct MeterFiles {
+    name: &'static str,
+    domains: Vec<Domain>,
+    files: Vec<CounterFile>,
+}
+
+impl MeterFiles {
+    /// Reads each file once. A file that cannot be read while others can is no
+    /// error: its failures are reported window by window, and it may come back.
+    ///
+    /// # Errors
+    /// If no file can be read, or one may not be.
+    pub fn open(name: &'static str, meters: Vec<(Domain, PathBuf)>) -> Result<Self, Unusable> {
+        let (domains, paths): (Vec<_>, Vec<_>) = meters.into_iter().unzip();
+        let mut source = Self { name, domains, files: paths.into_iter().map(CounterFile::new).collect() };
+        let readings = source.read();
+        let mut faults = readings.iter().filter_map(|reading| match reading {
+            Reading::Failed(fault) => Some(fault),
+            _ => None,
+        });
+        if let Some(denied) = faults.clone().find(|fault| fault.cause == FaultCause::Denied) {
+            return Err(Unusable::new(UnusableKind::Denied, denied.text.clone()));
+        }
+        let failed = faults.clone().count();
+        match faults.next().filter(|_| failed == readings.len()) {
+            Some(fault) => Err(Unusable::new(UnusableKind::Broken, fault.text.clone())),
+            None => Ok(source),
+        }
+    }
+
+    /// Names of the domains, for people.
+    pub fn names(&self) -> String {
+        self.domains.iter().map(|domain| domain.name.as_str()).collect::<Vec<_>>().join(", ")
+    }
+}
+
+impl EnergySource for MeterFiles {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn domains(&self) -> &[Domain] {
+        &self.domains
+    }
+
+    fn read(&mut self) -> Vec<Reading> {
+        self.files.iter_mut().zip(&self.domains).map(|(file, domain)| read(file, domain.meter)).collect()
+    }
+}
+
+fn read(file: &mut CounterFile, meter: Meter) -> Reading {
+    match file.read() {
+        Ok(value) if matches!(meter, Meter::Counter { .. }) => Reading::CounterUj(value),
+        Ok(value) if value <= MOST_POWER_UW => Reading::PowerUw(value),
+        Ok(value) => {
+            let text = format!("reading the power in {file}: {value} µW is more than any machine draws: ignore it");
+            Reading::failed(FaultCause::Malformed, text)
+        }
+        Err(failure) => Reading::failed(FaultCause::of(&failure.cause), failure.to_string()),
+    }
+}
+
+/// Trees of such files, for the tests of those who find them.
+#[cfg(test)]
+pub mod fake {
+    use std::{
+        fs,
+        path::{Path, PathBuf},
+    };
+
+    pub struct FakeTree(tempfile::TempDir);
+
+    impl FakeTree {
+        /// A tree with these files, written `path=text`.
+        pub fn new(files: &[&str]) -> Self {
+            let tree = Self(tempfile::tempdir().unwrap());
+            files.iter().for_each(|file| {
+                let (path, text) = file.split_once('=').unwrap();
+                tree.set(path, text);
+            });
+            tree
+        }
+
+        pub fn root(&self) -> &Path {
+            self.0.path()
+        }
+
+        pub fn path(&self, path: &str) -> PathBuf {
+            self.root().join(path)
+        }
+
+        pub fn set(&self, path: &str, text: &str) {
+            let path = self.path(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, format!("{text}\n")).unwrap();
+        }
+
+        /// An open sysfs file fails once its device is gone; an open plain file
+        /// lives on, so it is emptied first.
+        pub fn remove(&self, path: &str) {
+            self.set(path, "");
+            fs::remove_file(self.path(path)).unwrap();
+        }
+
+        /// Reading a directory fails (EISDIR), as a broken meter does (EIO).
+        pub fn break_file(&self, path: &str) {
+            self.remove(path);
+            fs::create_dir(self.path(path)).unwrap();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{fake::FakeTree, *};
+    use crate::energy::domain::Label;
+
+    fn source(tree: &FakeTree) -> Result<MeterFiles, Unusable> {
+        let counter = Meter::Counter { range_uj: 0, unit_uj: 1, max_watts: 1000 };
+        let domain = |name, meter| Domain::new(name, None, "test", Label::Measured, meter);
+        let meters = vec![(domain("a", counter), tree.path("energy")), (domain("b", Meter::Power), tree.path("power"))];
+        MeterFiles::open("test", meters)
+    }
+
+    #[test]
+    fn faults_are_readings_and_pass() {
+        let tree = FakeTree::new(&["energy=5", "power=7"]);
+        let mut source = source(&tree).unwrap();
+        let cause = |reading: &Reading| match reading {
+            Reading::Failed(fault) => Some(fault.cause),
+            _ => None,
+        };
+        for (fault, expected) in [
+            (FakeTree::remove as fn(&FakeTree, &str), FaultCause::Gone),
+            (FakeTree::break_file, FaultCause::Unreadable),
+            (|tree, path| tree.set(path, "watts"), FaultCause::Malformed),
+            (|tree, path| tree.set(path, "-1"), FaultCause::Malformed),
+            (|tree, path| tree.set(path, "100000000001"), FaultCause::Malformed),
+            (|tree, path| tree.set(path, "18446744073709551616"), FaultCause::Malformed),
+        ] {
+            assert_eq!(source.read(), [Reading::CounterUj(5), Reading::PowerUw(7)], "before {expected:?}");
+            fault(&tree, "power");
+            let readings = source.read();
+            assert_eq!((&readings[0], cause(&readings[1])), (&Reading::CounterUj(5), Some(expected)));
+            let _ = std::fs::remove_dir(tree.path("power"));
+            tree.set("power", "7");
+        }
+    }
+
+    #[test]
+    fn one_readable_file_is_enough_and_none_is_not() {
+        let tree = FakeTree::new(&["energy=5", "power=7"]);
+        tree.remove("power");
+        assert!(source(&tree).is_ok());
+        tree.break_file("energy");
+        let refused = source(&tree).unwrap_err();
+        assert_eq!(refused.kind, UnusableKind::Broken);
+        assert!(refused.text.starts_with("reading "), "{refused}");
+    }
+}

@@ -1,0 +1,172 @@
+//! Arm SCMI powercap zones: power that the platform's firmware reports.
+//!
+//! The kernel's `arm_scmi_powercap` driver registers the control type
+//! `arm-scmi`, and below it a zone per domain of the firmware, nested as the
+//! firmware says: `arm-scmi:0`, `arm-scmi:0:0`, … A zone has `name` and
+//! `power_uw`, the average power over the firmware's averaging interval in µW,
+//! and no energy (Linux, drivers/powercap/arm_scmi_powercap.c); firmware without
+//! monitoring makes reading it fail with EINVAL.
+//!
+//! A zone's power contains its children's, so only the outermost are used. What
+//! part of the machine a zone is, its name says to people and nothing says to
+//! programs: a zone is divided among all who ran.
+
+use std::path::{Path, PathBuf};
+
+use super::{
+    EnergyOptions, Opened, SourceKind, Unusable, UnusableKind,
+    domain::{Domain, Label, Meter},
+    meter_files::MeterFiles,
+    sysfs,
+};
+
+/// Name of this source in `--energy` and in data sets.
+const NAME: &str = "scmi";
+
+/// What [`super::SOURCES`] has of it.
+pub const KIND: SourceKind = SourceKind {
+    name: NAME,
+    measures: "Arm SCMI powercap zones: power that the firmware reports",
+    permission: "to read power_uw of the zones",
+    open,
+};
+
+/// The control type, and what its zones' names start with.
+const CONTROL_TYPE: &str = "arm-scmi";
+const ZONE_PREFIX: &str = "arm-scmi:";
+
+/// Longest name of a domain, in bytes.
+const MAX_NAME_BYTES: usize = 32;
+
+fn open(options: &EnergyOptions) -> Result<Opened, Unusable> {
+    let root = &options.powercap_root;
+    let mut meters: Vec<(Domain, PathBuf)> = Vec::new();
+    for (number, zone) in outermost(root) {
+        let name = unique(domain_name(&sysfs::text(&zone.join("name")).unwrap_or_default(), number), number, &meters);
+        let domain = Domain::new(&name, None, NAME, Label::Reported, Meter::Power);
+        meters.push((domain, zone.join("power_uw")));
+    }
+    if meters.is_empty() {
+        let text =
+            format!("looking for {ZONE_PREFIX}N zones in {}: there are none: use another source", root.display());
+        return Err(Unusable::new(UnusableKind::Absent, text));
+    }
+    let source = MeterFiles::open(NAME, meters)?;
+    let basis = format!("firmware-reported power of {}", source.names());
+    Ok(Opened::new(source, basis, "1 µW to 1 mW, averaged by the firmware"))
+}
+
+/// The zones that no other contains: `/sys/class/powercap` lists all zones, the
+/// control type's directory its outermost.
+fn outermost(root: &Path) -> Vec<(u32, PathBuf)> {
+    let listed = |directory: &Path| sysfs::numbered(directory, ZONE_PREFIX).unwrap_or_default();
+    let zones = listed(root);
+    if zones.is_empty() { listed(&root.join(CONTROL_TYPE)) } else { zones }
+}
+
+/// A zone's name in `[a-z0-9_-]`, at most 32 bytes; `zoneN` if nothing is left.
+fn domain_name(text: &str, number: u32) -> String {
+    let clean = |letter: char| match letter.to_ascii_lowercase() {
+        letter @ ('a'..='z' | '0'..='9' | '_' | '-') => letter,
+        _ => '_',
+    };
+    let name: String = text.trim().chars().take(MAX_NAME_BYTES).map(clean).collect();
+    if name.bytes().all(|byte| byte == b'_') { format!("zone{number}") } else { name }
+}
+
+/// The name, or the zone's number instead if another zone has it.
+fn unique(name: String, number: u32, others: &[(Domain, PathBuf)]) -> String {
+    if others.iter().any(|(other, _)| other.name == name) { format!("zone{number}") } else { name }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::energy::{EnergyChoice, domain::Reading, meter_files::fake::FakeTree};
+
+    fn opened(tree: &FakeTree) -> Result<Opened, Unusable> {
+        open(&EnergyOptions {
+            choice: EnergyChoice::Only(NAME),
+            sys_root: "/nowhere".into(),
+            proc_root: "/nowhere".into(),
+            powercap_root: tree.root().to_owned(),
+            file: None,
+            model_watts: None,
+            tdp: None,
+        })
+    }
+
+    #[track_caller]
+    fn check(files: &[&str], expected: &[(&str, u64)]) {
+        let tree = FakeTree::new(files);
+        let mut source = opened(&tree).unwrap().source;
+        let readings = source.read();
+        let names: Vec<&str> = source.domains().iter().map(|domain| domain.name.as_str()).collect();
+        let (expected_names, powers): (Vec<&str>, Vec<u64>) = expected.iter().copied().unzip();
+        assert_eq!(names, expected_names);
+        assert_eq!(readings, powers.into_iter().map(Reading::PowerUw).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn only_the_outermost_zones_are_used() {
+        let files = [
+            "arm-scmi:0/name=SoC",
+            "arm-scmi:0/power_uw=9000000",
+            "arm-scmi:0:0/name=big cluster",
+            "arm-scmi:0:0/power_uw=5000000",
+            "arm-scmi:1/name=DDR",
+            "arm-scmi:1/power_uw=1000000",
+            "intel-rapl:0/name=package-0",
+            "dtpm:0/power_uw=4",
+        ];
+        check(&files, &[("soc", 9_000_000), ("ddr", 1_000_000)]);
+    }
+
+    #[test]
+    fn zones_may_stand_below_their_control_type() {
+        let files = [
+            "arm-scmi/arm-scmi:0/name=SoC",
+            "arm-scmi/arm-scmi:0/power_uw=5",
+            "arm-scmi/arm-scmi:0/arm-scmi:0:0/name=cpu",
+        ];
+        check(&files, &[("soc", 5)]);
+    }
+
+    #[test]
+    fn zones_with_one_name_are_told_apart() {
+        let files = ["arm-scmi:0/name=x", "arm-scmi:0/power_uw=1", "arm-scmi:3/name=X", "arm-scmi:3/power_uw=2"];
+        check(&files, &[("x", 1), ("zone3", 2)]);
+    }
+
+    #[test]
+    fn names_are_cleaned() {
+        for (text, expected) in [
+            ("SoC", "soc"),
+            ("big cluster/0", "big_cluster_0"),
+            ("", "zone7"),
+            ("\u{1b}\u{202e}", "zone7"),
+            ("ÄÖ-1", "__-1"),
+            (&"a".repeat(99), "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"),
+        ] {
+            assert_eq!(domain_name(text, 7), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn zones_without_monitoring_are_no_source() {
+        let refused = opened(&FakeTree::new(&["intel-rapl:0/name=package-0"])).err().unwrap();
+        assert_eq!(refused.kind, UnusableKind::Absent);
+        let tree = FakeTree::new(&["arm-scmi:0/name=SoC", "arm-scmi:0/power_uw=1"]);
+        tree.break_file("arm-scmi:0/power_uw");
+        assert_eq!(opened(&tree).err().unwrap().kind, UnusableKind::Broken);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_name_becomes_a_short_plain_one(text in ".{0,80}") {
+            let name = domain_name(&text, 0);
+            let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-".contains(&byte);
+            proptest::prop_assert!((1..=MAX_NAME_BYTES).contains(&name.len()) && name.bytes().all(is_plain));
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Small reads from sysfs-like trees. Every read is bounded, so that a broken
+//! or hostile tree costs no more than a large one.
+
+use std::{
+    fs::{self, File},
+    io::{self, Read as _},
+    path::{Path, PathBuf},
+};
+
+/// More entries than any directory that is looked at has.
+const MAX_ENTRIES: usize = 16_384;
+
+/// Longest name or label that is looked at.
+const MAX_TEXT_BYTES: u64 = 128;
+
+/// The text of a file that holds one short line, trimmed; `None` if it cannot
+/// be read.
+pub fn text(path: &Path) -> Option<String> {
+    let mut text = String::new();
+    File::open(path).ok()?.take(MAX_TEXT_BYTES).read_to_string(&mut text).ok()?;
+    Some(text.trim().to_owned())
+}
+
+/// Entries of `parent` named `prefix` and a number, by that number.
+///
+/// # Errors
+/// If `parent` cannot be listed.
+pub fn numbered(parent: &Path, prefix: &str) -> io::Result<Vec<(u32, PathBuf)>> {
+    let entries = fs::read_dir(parent)?.take(MAX_ENTRIES).filter_map(Result::ok);
+    let number = |entry: &fs::DirEntry| number_after(entry.file_name().to_str()?, prefix);
+    let mut found: Vec<_> = entries.filter_map(|entry| Some((number(&entry)?, entry.path()))).collect();
+    found.sort();
+    Ok(found)
+}
+
+/// `12` of `hwmon12`; nothing else than digits may follow the prefix.
+pub fn number_after(name: &str, prefix: &str) -> Option<u32> {
+    let digits = name.strip_prefix(prefix)?;
+    digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_follow_their_prefix_and_nothing_follows_them() {
+        for (name, expected) in [
+            ("cpu0", Some(0)),
+            ("cpu12", Some(12)),
+            ("cpufreq", None),
+            ("cpu", None),
+            ("cpu-1", None),
+            ("cpu+1", None),
+            ("cpu1a", None),
+            ("xcpu1", None),
+            ("cpu99999999999", None),
+        ] {
+            assert_eq!(number_after(name, "cpu"), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn entries_are_in_the_order_of_their_numbers() {
+        let directory = tempfile::tempdir().unwrap();
+        for name in ["hwmon10", "hwmon2", "hwmonx", "other1"] {
+            fs::create_dir(directory.path().join(name)).unwrap();
+        }
+        let numbers: Vec<u32> = numbered(directory.path(), "hwmon").unwrap().into_iter().map(|(n, _)| n).collect();
+        assert_eq!(numbers, [2, 10]);
+        assert!(numbered(&directory.path().join("absent"), "hwmon").is_err());
+    }
+
+    #[test]
+    fn only_the_start_of_a_long_text_is_read() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("name");
+        fs::write(&path, "x".repeat(100_000)).unwrap();
+        assert_eq!(text(&path).map(|text| text.len()), Some(128));
+        fs::write(&path, " power_meter\n").unwrap();
+        assert_eq!(text(&path).as_deref(), Some("power_meter"));
+        assert_eq!(text(directory.path()), None);
+    }
+}
