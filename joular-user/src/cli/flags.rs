@@ -59,8 +59,8 @@ pub struct Flags {
     #[serde(skip)]
     pub config: Option<PathBuf>,
 
-    /// Where joules come from: auto, powercap, hwmon, scmi, powerjoular, watts, model, tdp or hwmon-gpu
-    /// [default: auto]
+    /// Where joules come from: auto, powercap, hwmon, scmi, powerjoular, watts, model, tdp, hwmon-gpu
+    /// or nvml [default: auto]
     ///
     /// auto takes the first that works, in this order. Any other choice that does not work is an error.
     #[arg(long, value_name = "SOURCE", help_heading = heading::ENERGY)]

@@ -118,7 +118,7 @@ fn mistakes_on_the_command_line_name_the_flag() {
         (
             "--all --energy rapl",
             "--energy: \"rapl\": no such energy source: use one of auto, powercap, hwmon, scmi, \
-             powerjoular, watts, model, tdp, hwmon-gpu",
+             powerjoular, watts, model, tdp, hwmon-gpu, nvml",
         ),
     ] {
         assert_eq!(Config::resolve(flags(line), None).unwrap_err().to_string(), expected, "{line}");

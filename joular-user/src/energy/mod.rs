@@ -11,6 +11,7 @@ pub mod domain;
 pub mod hwmon;
 mod meter_files;
 pub mod model;
+pub mod nvml;
 pub mod policy;
 pub mod powercap;
 pub mod scmi;
@@ -65,6 +66,7 @@ pub const SOURCES: &[SourceKind] = &[
     model::KIND,
     tdp::KIND,
     hwmon::GPU_KIND,
+    nvml::KIND,
 ];
 
 /// A source that works here.
@@ -310,11 +312,11 @@ mod tests {
 
     #[test]
     fn choices_have_the_names_of_the_sources() {
-        for name in ["auto", "powercap", "hwmon", "scmi", "watts", "powerjoular", "model", "tdp", "hwmon-gpu"] {
+        for name in ["auto", "powercap", "hwmon", "scmi", "watts", "powerjoular", "model", "tdp", "hwmon-gpu", "nvml"] {
             assert_eq!(name.parse::<EnergyChoice>().unwrap().name(), name);
         }
         let message = "rapl".parse::<EnergyChoice>().unwrap_err().to_string();
-        let names = "auto, powercap, hwmon, scmi, powerjoular, watts, model, tdp, hwmon-gpu";
+        let names = "auto, powercap, hwmon, scmi, powerjoular, watts, model, tdp, hwmon-gpu, nvml";
         assert_eq!(message, format!("no such energy source: use one of {names}"));
     }
 }
