@@ -59,14 +59,14 @@ pub struct Flags {
     #[serde(skip)]
     pub config: Option<PathBuf>,
 
-    /// Where joules come from: auto, powercap, hwmon, scmi, powerjoular, watts, model, tdp, hwmon-gpu
-    /// or nvml [default: auto]
+    /// Where joules come from: auto, powercap, hwmon, scmi, powerjoular, watts, model, tdp, hwmon-gpu,
+    /// nvml or replay [default: auto]
     ///
     /// auto takes the first that works, in this order. Any other choice that does not work is an error.
     #[arg(long, value_name = "SOURCE", help_heading = heading::ENERGY)]
     pub energy: Option<String>,
 
-    /// File that watts and powerjoular read power from
+    /// File that watts and powerjoular read power from, or the recording whose readings replay plays back
     #[arg(long, value_name = "FILE", help_heading = heading::ENERGY)]
     pub energy_file: Option<PathBuf>,
 
@@ -266,7 +266,7 @@ pub struct DoctorFlags {
     #[arg(long, value_name = "SOURCE")]
     pub energy: Option<String>,
 
-    /// File that watts and powerjoular read power from
+    /// File that watts, powerjoular and replay read
     #[arg(long, value_name = "FILE")]
     pub energy_file: Option<PathBuf>,
 

@@ -340,7 +340,7 @@ impl Places {
         }
         let choice = flags.energy.as_deref().and_then(|text| text.parse::<EnergyChoice>().ok());
         if flags.energy_file.is_some() && choice.is_some_and(|choice| !choice.reads_file()) {
-            return Err(self.conflict("energy-file", "energy", "only auto, watts and powerjoular read a file"));
+            return Err(self.conflict("energy-file", "energy", "only auto, watts, powerjoular and replay read a file"));
         }
         Ok(())
     }

@@ -88,7 +88,7 @@ fn mistakes_on_the_command_line_name_the_flag() {
         ("--all --json --quiet", "--quiet cannot be used with --json: choose one"),
         (
             "--all --energy model --energy-file p",
-            "--energy-file cannot be used with --energy: only auto, watts and powerjoular read a file",
+            "--energy-file cannot be used with --energy: only auto, watts, powerjoular and replay read a file",
         ),
         (
             "--all --interval 10",
@@ -118,7 +118,7 @@ fn mistakes_on_the_command_line_name_the_flag() {
         (
             "--all --energy rapl",
             "--energy: \"rapl\": no such energy source: use one of auto, powercap, hwmon, scmi, \
-             powerjoular, watts, model, tdp, hwmon-gpu, nvml",
+             powerjoular, watts, model, tdp, hwmon-gpu, nvml, replay",
         ),
     ] {
         assert_eq!(Config::resolve(flags(line), None).unwrap_err().to_string(), expected, "{line}");

@@ -14,6 +14,7 @@ pub mod model;
 pub mod nvml;
 pub mod policy;
 pub mod powercap;
+pub mod replay;
 pub mod scmi;
 pub mod shared_file;
 mod sysfs;
@@ -67,6 +68,7 @@ pub const SOURCES: &[SourceKind] = &[
     tdp::KIND,
     hwmon::GPU_KIND,
     nvml::KIND,
+    replay::KIND,
 ];
 
 /// A source that works here.
@@ -125,7 +127,8 @@ impl EnergyChoice {
 
     /// Whether `--energy-file` means anything to it.
     pub fn reads_file(self) -> bool {
-        self == Self::Auto || [Format::Watts, Format::PowerJoular].iter().any(|format| format.name() == self.name())
+        let readers = [Format::Watts.name(), Format::PowerJoular.name(), replay::NAME];
+        self == Self::Auto || readers.contains(&self.name())
     }
 }
 
@@ -159,7 +162,7 @@ pub struct EnergyOptions {
     pub proc_root: PathBuf,
     /// Usually [`powercap::DEFAULT_ROOT`].
     pub powercap_root: PathBuf,
-    /// For `watts` and `powerjoular`.
+    /// For `watts`, `powerjoular` and `replay`.
     pub file: Option<PathBuf>,
     /// For `model`, instead of the published coefficients.
     pub model_watts: Option<VcpuPower>,
@@ -311,12 +314,25 @@ mod tests {
     }
 
     #[test]
+    fn auto_tries_what_needs_asking_for_after_the_model() {
+        let place = |name: &str| SOURCES.iter().position(|kind| kind.name == name).unwrap();
+        for name in ["powercap", "hwmon", "scmi", "powerjoular", "watts"] {
+            assert!(place(name) < place("model"), "{name} says something of this machine's power");
+        }
+        for name in ["tdp", "hwmon-gpu", "nvml", "replay"] {
+            assert!(place("model") < place(name), "{name} is not what a machine draws");
+        }
+    }
+
+    #[test]
     fn choices_have_the_names_of_the_sources() {
-        for name in ["auto", "powercap", "hwmon", "scmi", "watts", "powerjoular", "model", "tdp", "hwmon-gpu", "nvml"] {
+        for name in
+            ["auto", "powercap", "hwmon", "scmi", "watts", "powerjoular", "model", "tdp", "hwmon-gpu", "nvml", "replay"]
+        {
             assert_eq!(name.parse::<EnergyChoice>().unwrap().name(), name);
         }
         let message = "rapl".parse::<EnergyChoice>().unwrap_err().to_string();
-        let names = "auto, powercap, hwmon, scmi, powerjoular, watts, model, tdp, hwmon-gpu, nvml";
+        let names = "auto, powercap, hwmon, scmi, powerjoular, watts, model, tdp, hwmon-gpu, nvml, replay";
         assert_eq!(message, format!("no such energy source: use one of {names}"));
     }
 }
