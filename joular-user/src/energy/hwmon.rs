@@ -7,7 +7,7 @@
 //!
 //! | driver | figure | domain |
 //! |---|---|---|
-//! | `amd_energy` | `energyN_input` labelled `EsocketN` (Documentation/hwmon/amd_energy.rst) | `package` of socket N |
+//! | `amd_energy` | `energyN_input` labelled `EsocketN` (Documentation/hwmon/amd_energy.rst up to Linux 5.12, outside the kernel since) | `package` of socket N |
 //! | `fam15h_power` | `power1_input`: the whole package (Documentation/hwmon/fam15h_power.rst) | `package` |
 //! | `power_meter` | `power1_average`: what ACPI's power meter measures, the machine (ACPI 6.5, section 10.4) | `platform` |
 //! | `amdgpu` | `power1_average` or `_input`: the GPU; on an APU, known by its `vddnb` rail, CPUs included, so not used (Documentation/gpu/amdgpu/thermal.rst) | `gpuN` |
@@ -15,6 +15,8 @@
 //!
 //! The platform contains packages and GPUs: it is what they leave. The drivers
 //! extend their registers to 64 bits, so no range is known and none is needed.
+//! A GPU that sleeps may be woken by being read (`i915`, `xe`) or refuse (EPERM
+//! from `amdgpu`), which is a failed read like any other.
 
 use std::path::{Path, PathBuf};
 
@@ -33,7 +35,7 @@ const GPU_NAME: &str = "hwmon-gpu";
 pub const KIND: SourceKind = SourceKind {
     name: NAME,
     measures: "packages and the machine, by the hwmon chips amd_energy, fam15h_power and power_meter",
-    permission: "root or CAP_DAC_READ_SEARCH for amd_energy and power_meter",
+    permission: "root or CAP_DAC_READ_SEARCH for amd_energy",
     open: |options| open(options, NAME),
 };
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::{
     EnergySource, Unusable, UnusableKind,
-    domain::{Domain, FaultCause, Meter, Reading},
+    domain::{Domain, FaultCause, Meter, ReadFault, Reading, Role},
     powercap::counter_file::CounterFile,
 };
 
@@ -25,20 +25,16 @@ impl MeterFiles {
     /// error: its failures are reported window by window, and it may come back.
     ///
     /// # Errors
-    /// If no file can be read, or one may not be.
+    /// If no file can be read, or one of a shared domain may not be: then it is
+    /// a matter of privileges, and processes would go without their energy.
     pub fn open(name: &'static str, meters: Vec<(Domain, PathBuf)>) -> Result<Self, Unusable> {
         let (domains, paths): (Vec<_>, Vec<_>) = meters.into_iter().unzip();
         let mut source = Self { name, domains, files: paths.into_iter().map(CounterFile::new).collect() };
         let readings = source.read();
-        let mut faults = readings.iter().filter_map(|reading| match reading {
-            Reading::Failed(fault) => Some(fault),
-            _ => None,
-        });
-        if let Some(denied) = faults.clone().find(|fault| fault.cause == FaultCause::Denied) {
-            return Err(Unusable::new(UnusableKind::Denied, denied.text.clone()));
-        }
-        let failed = faults.clone().count();
-        match faults.next().filter(|_| failed == readings.len()) {
+        match refusal(&source.domains, &readings) {
+            Some(fault) if fault.cause == FaultCause::Denied => {
+                Err(Unusable::new(UnusableKind::Denied, fault.text.clone()))
+            }
             Some(fault) => Err(Unusable::new(UnusableKind::Broken, fault.text.clone())),
             None => Ok(source),
         }
@@ -62,6 +58,18 @@ impl EnergySource for MeterFiles {
     fn read(&mut self) -> Vec<Reading> {
         self.files.iter_mut().zip(&self.domains).map(|(file, domain)| read(file, domain.meter)).collect()
     }
+}
+
+/// The fault for which these first readings make no source, if there is one.
+fn refusal<'a>(domains: &[Domain], readings: &'a [Reading]) -> Option<&'a ReadFault> {
+    let fault = |reading: &'a Reading| match reading {
+        Reading::Failed(fault) => Some(fault),
+        _ => None,
+    };
+    let shared = domains.iter().zip(readings).filter(|(domain, _)| domain.role == Role::Shared);
+    let denied = shared.filter_map(|(_, reading)| fault(reading)).find(|fault| fault.cause == FaultCause::Denied);
+    let is_hopeless = readings.iter().all(|reading| fault(reading).is_some());
+    denied.or_else(|| readings.iter().find_map(fault).filter(|_| is_hopeless))
 }
 
 fn read(file: &mut CounterFile, meter: Meter) -> Reading {
@@ -160,6 +168,28 @@ mod tests {
             assert_eq!((&readings[0], cause(&readings[1])), (&Reading::CounterUj(5), Some(expected)));
             let _ = std::fs::remove_dir(tree.path("power"));
             tree.set("power", "7");
+        }
+    }
+
+    #[test]
+    fn what_may_not_be_read_is_refused_where_processes_would_go_without() {
+        let good = || Reading::PowerUw(1);
+        let failed = |cause| Reading::failed(cause, "why");
+        for (roles, readings, expected) in [
+            ([Role::Shared, Role::Unshared], [good(), good()], None),
+            ([Role::Shared, Role::Shared], [good(), failed(FaultCause::Denied)], Some(FaultCause::Denied)),
+            ([Role::Shared, Role::Unshared], [good(), failed(FaultCause::Denied)], None),
+            ([Role::Shared, Role::Shared], [good(), failed(FaultCause::Unreadable)], None),
+            (
+                [Role::Shared, Role::Unshared],
+                [failed(FaultCause::Gone), failed(FaultCause::Unreadable)],
+                Some(FaultCause::Gone),
+            ),
+            ([Role::Unshared; 2], [failed(FaultCause::Denied), failed(FaultCause::Denied)], Some(FaultCause::Denied)),
+        ] {
+            let domain = |role| Domain { role, ..Domain::new("x", None, "test", Label::Reported, Meter::Power) };
+            let found = refusal(&roles.map(domain), &readings).map(|fault| fault.cause);
+            assert_eq!(found, expected, "{roles:?} {readings:?}");
         }
     }
 

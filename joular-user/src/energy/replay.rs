@@ -174,7 +174,11 @@ impl EnergySource for Replay {
 mod tests {
     use super::*;
     use crate::{
-        energy::{EnergyChoice, domain::Meter},
+        energy::{
+            EnergyChoice,
+            counter::{Meters, SocketLoad},
+            domain::Meter,
+        },
         events::{EnergyReading, recording::RecordingWriter},
         units::MonotonicNs,
     };
@@ -239,6 +243,25 @@ mod tests {
             assert_eq!(domain.meter, Meter::Counter { range_uj: 9, unit_uj: 1, max_watts: 1 });
         }
         assert_eq!(replay.domains()[2].less, [0]);
+    }
+
+    #[test]
+    fn windows_get_the_recorded_energy_and_models_this_runs_load() {
+        let model = Domain { meter: Meter::BusyPower, ..domain("cpu") };
+        let counter = Meter::Counter { range_uj: 999_999, unit_uj: 1, max_watts: 1 };
+        let events = [(999_995, 7_000_000), (999_998, 7_000_000), (5, 8_000_000)]
+            .map(|(uj, uw)| energy(vec![Reading::CounterUj(uj), Reading::BusyPowerUw(uw)]));
+        let mut replay =
+            replay(&recording(vec![Domain { meter: counter, ..domain("package") }, model], &events), 9).unwrap();
+        let mut meters = Meters::new(replay.domains());
+        meters.start(MonotonicNs(0), &replay.read());
+        // The second window's counter wraps, as it did in the recorded run.
+        for (window, expected) in [(1, [3, 3_500_000]), (2, [7, 4_000_000]), (3, [0, 0])] {
+            let load = [SocketLoad { socket: 0, cpus: 2, busy_ns: 500_000_000 }];
+            let deltas = meters.advance(MonotonicNs(window * 1_000_000), &replay.read(), 1_000_000, &load);
+            assert_eq!(deltas.iter().map(|delta| delta.measured.0).collect::<Vec<_>>(), expected, "window {window}");
+            assert_eq!(deltas[0].fault, (window == 3).then_some(FaultCause::Gone));
+        }
     }
 
     #[test]

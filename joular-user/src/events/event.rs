@@ -60,7 +60,7 @@ pub struct RunInfo {
     pub sampling_event: String,
     pub frequency_hz: u32,
     pub interval_ns: u64,
-    /// Name of the energy source (`powercap`, `watts`, `powerjoular`, `model`).
+    /// Name of the energy source, as in `--energy`.
     pub energy_source: String,
     /// Why this source, in one sentence.
     pub energy_reason: String,
