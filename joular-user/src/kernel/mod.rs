@@ -1,12 +1,13 @@
 //! The kernel side, as user space sees it: the only place that knows aya.
 //!
-//! [`programs`] loads and attaches, [`banks`] moves the window boundary and
-//! reads what was counted, [`btf`] finds where the running kernel keeps the
+//! [`programs`] loads and attaches, [`banks`] keeps the window boundary and
+//! reads what was counted, [`boundary`] passes it, [`btf`] finds where the running kernel keeps the
 //! fields the programs read, [`features`] says what this kernel can do and
 //! [`cost`] what the programs themselves cost.
 
 pub mod banks;
 mod batch;
+pub mod boundary;
 pub mod btf;
 pub mod cost;
 pub mod cpus;

@@ -25,7 +25,10 @@ use crate::{
         EnergyReading, Event, LossCount, ProcessInfo, RawStack, ThreadTime, Window,
         decode::{self, LifecycleKind, Record},
     },
-    kernel::{BankContents, Banks, KernelError, Programs, Ring},
+    kernel::{
+        BankContents, Banks, KernelError, Programs, Ring,
+        boundary::{self, LEAD_NS},
+    },
     procs::registry::{Change, Registry},
     shutdown::{Shutdown, StopReason},
     stacks::path::lookup_addresses,
@@ -33,9 +36,6 @@ use crate::{
     units::{MonotonicNs, Pid, Tid},
 };
 
-/// How long before its time a boundary is published: enough for every CPU to
-/// see it even if this process is kept waiting, short enough to wait for.
-const LEAD_NS: u64 = 4_000_000;
 /// How often the ring is looked at. The kernel never wakes us.
 const POLL: Duration = Duration::from_millis(50);
 
@@ -248,24 +248,14 @@ impl Run<'_> {
         Ok(self.live.programs.follow_hotplug()?)
     }
 
-    /// Publishes a boundary, waits for it, reads the counters and makes every
-    /// CPU pass it.
+    /// Makes every CPU pass a boundary, at which the counters are read.
     fn pass_boundary(&mut self, wanted: MonotonicNs) -> Result<(MonotonicNs, EnergyReading), LiveError> {
-        let soonest = clock::monotonic_now().0 + LEAD_NS / 2;
-        let boundary = MonotonicNs(wanted.0.max(soonest) & !1);
-        self.live.banks.publish_boundary(boundary)?;
-        if clock::monotonic_now() >= boundary {
-            // Kept waiting for longer than the lead: a CPU may have accounted
-            // past the boundary without knowing of it.
+        let Live { programs, banks, source, .. } = &mut *self.live;
+        let passed = boundary::pass(programs, banks, wanted, || source.read())?;
+        if passed.was_late {
             self.lost("late_boundary", 1);
         }
-        clock::sleep_until(boundary);
-        let before = clock::monotonic_now();
-        let readings = self.live.source.read();
-        let after = clock::monotonic_now();
-        self.live.programs.pass_boundary()?;
-        let read_at = MonotonicNs(before.0 + after.since(before) / 2);
-        Ok((boundary, EnergyReading { read_at, readings }))
+        Ok((passed.boundary, EnergyReading { read_at: passed.read_at, readings: passed.readings }))
     }
 
     fn drain_bank(&mut self) -> Result<BankContents, LiveError> {
