@@ -16,6 +16,11 @@ pub fn boottime_offset_ns() -> u64 {
     nanoseconds(ClockId::Boottime).saturating_sub(monotonic_ns)
 }
 
+/// CPU time of this process, all its threads, so far.
+pub fn own_cpu_ns() -> u64 {
+    nanoseconds(ClockId::ProcessCPUTime)
+}
+
 #[allow(clippy::cast_sign_loss, reason = "clocks that start at boot are never negative")]
 fn nanoseconds(clock: ClockId) -> u64 {
     let now = clock_gettime(clock);

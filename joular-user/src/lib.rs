@@ -1,6 +1,7 @@
 //! joular-bpf as a library: the folders are the data path. See ARCHITECTURE.md.
 
 pub mod attribution;
+pub mod calibration;
 pub mod cli;
 pub mod clock;
 pub mod commands;

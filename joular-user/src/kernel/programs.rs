@@ -65,6 +65,11 @@ pub struct LoadOptions {
     pub cpu_root: PathBuf,
 }
 
+/// Tells one build of the programs from another: what they cost is theirs.
+pub fn object_hash() -> u64 {
+    twox_hash::XxHash64::oneshot(0, OBJECT)
+}
+
 /// The loaded, and after [`Programs::attach`] running, programs.
 #[allow(missing_debug_implementations, reason = "aya's logger has none")]
 pub struct Programs {

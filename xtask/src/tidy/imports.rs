@@ -24,6 +24,7 @@ const PATH: &[(&str, &[&str])] = &[
     ("symbols", &["units", "clock", "events", "stacks::frame", "stacks", "procs"]),
     ("energy", &["units", "clock", "energy::domain", "energy::policy", "events"]),
     ("kernel", &["units", "clock", "events"]),
+    ("calibration", &["units", "clock", "events", "energy::domain", "energy::policy", "energy", "kernel"]),
     ("attribution", &["units", "events", "stacks::frame", "stacks", "energy::domain", "energy::policy", "energy"]),
     ("output", &["units", "events", "stacks::frame", "stacks", "energy::domain", "energy::policy", "attribution"]),
     (
@@ -62,6 +63,7 @@ const PATH: &[(&str, &[&str])] = &[
             "symbols",
             "energy",
             "kernel",
+            "calibration",
             "attribution",
             "output",
             "config",

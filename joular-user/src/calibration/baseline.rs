@@ -1,0 +1,221 @@
+//! Idle power, from windows in which little ran.
+//!
+//! Nobody can make a machine idle, so windows are taken as they come and those
+//! in which the CPUs were busy do not count. What is left still has a little
+//! load in it; the least of its windows is nearest to what the domain draws
+//! whatever runs, and that is what attribution takes.
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use super::statistics::Summary;
+use crate::{
+    energy::domain::{Domain, Label, Role},
+    units::MicroJoules,
+};
+
+/// Busiest that a window may have been: busy CPU time per CPU time, in thousandths.
+pub const MOST_BUSY_PERMILLE: u64 = 50;
+
+/// Fewest windows that a baseline is believed of.
+pub const LEAST_WINDOWS: usize = 4;
+
+/// One window: how busy it was and what each domain's meter said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IdleWindow {
+    /// Over all CPUs.
+    pub busy_ns: u64,
+    /// The same, busy or not.
+    pub cpu_ns: u64,
+    /// From one reading of the meters to the next.
+    pub read_ns: u64,
+    /// Per domain; `None` where the window's energy is not certain.
+    pub energy: Vec<Option<MicroJoules>>,
+}
+
+/// Idle power of a domain.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct IdlePower {
+    pub domain: String,
+    pub socket: Option<u32>,
+    pub core: Option<u32>,
+    pub label: Label,
+    pub microwatts: Summary,
+}
+
+/// Why there is no baseline.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum BaselineError {
+    #[error(
+        "measuring idle power: the machine is not idle: of {windows} windows only {quiet} were at most {} % busy, \
+         the least busy one {} %, half of them {} % and more: stop the load and calibrate again; \
+         or give --idle-watts when recording, if you know them",
+        percent(&MOST_BUSY_PERMILLE), percent(least_permille), percent(typical_permille)
+    )]
+    Busy { quiet: usize, windows: usize, least_permille: u64, typical_permille: u64 },
+    #[error(
+        "measuring idle power of {domain}: only {read} of {windows} idle windows have a reading: \
+         `joular-bpf doctor` checks the source; --energy chooses another one"
+    )]
+    Unread { domain: String, read: usize, windows: usize },
+}
+
+fn percent(permille: &u64) -> String {
+    format!("{}.{}", permille / 10, permille % 10)
+}
+
+/// Whether calibrating tells anything of a domain. A model's idle term is known
+/// beforehand, and what is played back is another machine's.
+pub fn is_measurable(domain: &Domain) -> bool {
+    domain.role == Role::Shared && matches!(domain.label, Label::Measured | Label::Reported)
+}
+
+/// Idle power of each measurable domain.
+///
+/// # Errors
+/// If too few windows were idle, or a domain could not be read in them.
+pub fn idle_power(domains: &[Domain], windows: &[IdleWindow]) -> Result<Vec<IdlePower>, BaselineError> {
+    let quiet: Vec<&IdleWindow> =
+        windows.iter().filter(|window| window.busy_permille() <= MOST_BUSY_PERMILLE).collect();
+    if quiet.len() < LEAST_WINDOWS {
+        let busy = Summary::of(windows.iter().map(IdleWindow::busy_permille));
+        return Err(BaselineError::Busy {
+            quiet: quiet.len(),
+            windows: windows.len(),
+            least_permille: busy.map_or(0, |busy| busy.least),
+            typical_permille: busy.map_or(0, |busy| busy.typical),
+        });
+    }
+    let measurable = domains.iter().enumerate().filter(|(_, domain)| is_measurable(domain));
+    measurable.map(|(index, domain)| power_of(index, domain, &quiet)).collect()
+}
+
+fn power_of(index: usize, domain: &Domain, quiet: &[&IdleWindow]) -> Result<IdlePower, BaselineError> {
+    let powers: Vec<u64> = quiet.iter().filter_map(|window| window.microwatts(index, &domain.less)).collect();
+    match Summary::of(powers.iter().copied()) {
+        Some(microwatts) if powers.len() >= LEAST_WINDOWS => Ok(IdlePower {
+            domain: domain.name.clone(),
+            socket: domain.socket,
+            core: domain.core,
+            label: domain.label,
+            microwatts,
+        }),
+        _ => Err(BaselineError::Unread { domain: domain.name.clone(), read: powers.len(), windows: quiet.len() }),
+    }
+}
+
+impl IdleWindow {
+    /// Rounded up; a window without CPU time counts as busy throughout.
+    fn busy_permille(&self) -> u64 {
+        let share = (u128::from(self.busy_ns) * 1000).div_ceil(u128::from(self.cpu_ns).max(1));
+        if self.cpu_ns == 0 { 1000 } else { u64::try_from(share).unwrap_or(u64::MAX) }
+    }
+
+    /// Mean power of a domain, without what has rows of its own.
+    fn microwatts(&self, index: usize, less: &[usize]) -> Option<u64> {
+        let energy_of = |index: usize| self.energy.get(index).copied().flatten();
+        let others: MicroJoules = less.iter().map(|other| energy_of(*other)).sum::<Option<_>>()?;
+        let own_uj = energy_of(index)?.0.saturating_sub(others.0);
+        let microwatts = (u128::from(own_uj) * 1_000_000_000).checked_div(u128::from(self.read_ns))?;
+        u64::try_from(microwatts).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::energy::domain::Meter;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn domain(name: &str) -> Domain {
+        Domain::new(name, Some(0), "test", Label::Measured, Meter::Power)
+    }
+
+    /// A second of two CPUs.
+    fn window(busy_percent: u64, energy_uj: &[Option<u64>]) -> IdleWindow {
+        IdleWindow {
+            busy_ns: 2 * SECOND * busy_percent / 100,
+            cpu_ns: 2 * SECOND,
+            read_ns: SECOND,
+            energy: energy_uj.iter().map(|energy| energy.map(MicroJoules)).collect(),
+        }
+    }
+
+    /// Count, least and typical milliwatts.
+    #[track_caller]
+    fn check(domains: &[Domain], windows: &[IdleWindow], expected: &[(u32, u64, u64)]) {
+        let found = idle_power(domains, windows).unwrap();
+        let figures = found.iter().map(|power| power.microwatts);
+        let found: Vec<_> = figures.map(|of| (of.count, of.least / 1000, of.typical / 1000)).collect();
+        assert_eq!(found, expected);
+    }
+
+    fn watts(watts: u64) -> Option<u64> {
+        Some(watts * 1_000_000)
+    }
+
+    #[test]
+    fn a_busy_phase_does_not_count() {
+        let busy = [90, 100, 6].map(|percent| window(percent, &[watts(80)]));
+        let idle = [(0, 20), (1, 21), (5, 23), (2, 21), (0, 20)].map(|(percent, of)| window(percent, &[watts(of)]));
+        check(&[domain("package")], &[busy.as_slice(), &idle].concat(), &[(5, 20_000, 21_000)]);
+    }
+
+    #[test]
+    fn power_is_energy_by_the_time_between_readings() {
+        let late = IdleWindow { read_ns: SECOND / 2, ..window(0, &[watts(20)]) };
+        check(&[domain("package")], &vec![late; 4], &[(4, 40_000, 40_000)]);
+    }
+
+    #[test]
+    fn windows_with_uncertain_energy_do_not_count_for_that_domain() {
+        let mut windows = vec![window(0, &[watts(9), watts(3)]); 4];
+        windows.push(window(0, &[None, watts(2)]));
+        check(&[domain("package"), domain("dram")], &windows, &[(4, 9_000, 9_000), (5, 2_000, 3_000)]);
+        windows.iter_mut().for_each(|window| window.energy[1] = None);
+        let error = idle_power(&[domain("package"), domain("dram")], &windows).unwrap_err();
+        assert_eq!(error, BaselineError::Unread { domain: "dram".into(), read: 0, windows: 5 });
+    }
+
+    #[test]
+    fn what_has_rows_of_its_own_is_taken_off() {
+        let platform = Domain { less: vec![1, 2], ..domain("platform") };
+        let domains = [platform, domain("package"), domain("dram")];
+        let windows = vec![window(0, &[watts(50), watts(30), watts(5)]); 4];
+        check(&domains, &windows, &[(4, 15_000, 15_000), (4, 30_000, 30_000), (4, 5_000, 5_000)]);
+    }
+
+    #[test]
+    fn models_replays_parts_and_checks_have_no_baseline() {
+        let windows = vec![window(0, &[watts(1)]); 4];
+        for (label, role) in [
+            (Label::Modelled, Role::Shared),
+            (Label::Replayed, Role::Shared),
+            (Label::Measured, Role::Part { of: 0 }),
+            (Label::Measured, Role::Check { of: 0 }),
+            (Label::Measured, Role::Unshared),
+        ] {
+            check(&[Domain { label, role, ..domain("package") }], &windows, &[]);
+        }
+    }
+
+    #[test]
+    fn a_machine_that_is_not_idle_is_refused_with_how_busy_it_was() {
+        let mut windows = vec![window(60, &[watts(80)]); 5];
+        windows.extend(vec![window(3, &[watts(20)]); 3]);
+        let message = idle_power(&[domain("package")], &windows).unwrap_err().to_string();
+        for part in ["of 8 windows only 3", "at most 5.0 %", "least busy one 3.0 %", "60.0 % and more", "--idle-watts"]
+        {
+            assert!(message.contains(part), "{message}");
+        }
+        assert!(matches!(idle_power(&[], &[]), Err(BaselineError::Busy { quiet: 0, windows: 0, .. })));
+    }
+
+    #[test]
+    fn a_window_that_no_cpu_saw_is_not_idle() {
+        let unseen = IdleWindow { busy_ns: 0, cpu_ns: 0, ..window(0, &[watts(1)]) };
+        assert!(idle_power(&[domain("package")], &vec![unseen; 9]).is_err());
+    }
+}

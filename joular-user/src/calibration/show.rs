@@ -1,0 +1,68 @@
+//! What was measured, for people and for programs.
+
+use std::io::{self, Write};
+
+use super::{Calibration, fingerprint::domain_name};
+
+/// A table of everything.
+pub fn write_text(out: &mut impl Write, calibration: &Calibration) -> io::Result<()> {
+    if !calibration.baselines.is_empty() {
+        writeln!(out, "{:<38} {:>5} {:>12} {:>12} {:>12}  label", "idle power", "n", "least", "typical", "spread")?;
+    }
+    for power in &calibration.baselines {
+        let name = domain_name(&power.domain, power.socket, power.core).escape_debug().to_string();
+        let figures = power.microwatts;
+        let [least, typical, spread] = [figures.least, figures.typical, figures.spread].map(watts);
+        let label = power.label.name();
+        writeln!(out, "  {name:<36} {:>5} {least:>12} {typical:>12} {spread:>12}  {label}", figures.count)?;
+    }
+    writeln!(out, "{:<38} {:>5} {:>12} {:>12} {:>12}  runs", "cost of one", "n", "least", "typical", "spread")?;
+    for cost in &calibration.costs {
+        let figures = cost.nanoseconds;
+        let [least, typical, spread] = [figures.least, figures.typical, figures.spread].map(|ns| format!("{ns} ns"));
+        let name = cost.category.meaning();
+        writeln!(out, "  {name:<36} {:>5} {least:>12} {typical:>12} {spread:>12}  {}", figures.count, cost.runs)?;
+    }
+    Ok(())
+}
+
+/// The calibration as its file has it.
+pub fn write_json(out: &mut impl Write, calibration: &Calibration) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut *out, calibration)?;
+    writeln!(out)
+}
+
+fn watts(microwatts: u64) -> String {
+    let milliwatts = microwatts / 1000;
+    format!("{}.{:03} W", milliwatts / 1000, milliwatts % 1000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::calibration::{file, fixture};
+
+    #[test]
+    fn the_table_has_a_line_for_each_domain_and_category() {
+        let mut out = Vec::new();
+        write_text(&mut out, &fixture::calibration()).unwrap();
+        let expected = "\
+idle power                                 n        least      typical       spread  label
+  package of socket 0                     18     20.000 W     20.000 W      0.001 W  measured
+  dram of socket 0                        18      2.000 W      2.000 W      0.001 W  measured
+cost of one                                n        least      typical       spread  runs
+  sample of a thread that is no target    20       800 ns       890 ns        12 ns  2000
+  sample of a target, many frames         20      4000 ns      4090 ns        12 ns  2000
+  context switch, very many               20       200 ns       290 ns        12 ns  2000
+  reading the clock                       20        30 ns       120 ns        12 ns  2000
+";
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
+    }
+
+    #[test]
+    fn json_is_what_the_file_has() {
+        let mut out = Vec::new();
+        write_json(&mut out, &fixture::calibration()).unwrap();
+        assert_eq!(file::parse(&String::from_utf8(out).unwrap()).unwrap(), fixture::calibration());
+    }
+}
