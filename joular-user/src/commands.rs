@@ -5,9 +5,10 @@ use std::io;
 use anyhow::Context as _;
 
 use crate::{
-    cli::{AuditFlags, Cli, Command, DoctorFlags, Exit, Flags, ReattributeFlags},
-    config::{self, Config, ConfigError},
+    cli::{AuditFlags, CalibrateFlags, Cli, Command, DoctorFlags, Exit, Flags, ReattributeFlags},
+    config::{self, Calibrate, CalibrationChoice, Config, ConfigError},
     doctor,
+    events::RunInfo,
     output::OutputError,
     pipeline::{self, Failure},
     privileges,
@@ -18,6 +19,7 @@ use crate::{
 pub fn run(cli: Cli) -> anyhow::Result<Exit> {
     match cli.command {
         Some(Command::Doctor(flags)) => check(flags),
+        Some(Command::Calibrate(flags)) => calibrate(flags),
         Some(Command::Reattribute(flags)) => reattribute(&flags),
         Some(Command::Audit(flags)) => audit(&flags),
         None => record(cli.flags),
@@ -48,10 +50,18 @@ fn check(flags: DoctorFlags) -> anyhow::Result<Exit> {
     doctor::run(&mut io::stdout().lock(), &proc_root, &options, json).context("writing the checks to standard output")
 }
 
+fn calibrate(flags: CalibrateFlags) -> anyhow::Result<Exit> {
+    Ok(pipeline::calibrate(&Calibrate::resolve(flags)?, &mut io::stdout().lock())?)
+}
+
 fn reattribute(flags: &ReattributeFlags) -> anyhow::Result<Exit> {
     let choices = config::policy_choices(flags.policy())?;
+    let calibration = CalibrationChoice::of(flags.calibration.as_deref());
     let owner = privileges::invoking_user();
-    let written = report::commands::reattribute(&flags.data, &flags.output, owner, &choices)?;
+    let policy_of = |run: &RunInfo| -> anyhow::Result<_> {
+        Ok(pipeline::policy_again(&choices, &calibration, run).map_err(Failure::from)?)
+    };
+    let written = report::commands::reattribute(&flags.data, &flags.output, owner, policy_of)?;
     pipeline::notice(&format!(
         "attributed {} runs with {} windows again: {}",
         written.runs,

@@ -3,6 +3,7 @@
 use std::{env, process::ExitCode};
 
 use joular_user::{
+    calibration::trainer,
     cli::{self, Exit},
     commands, pipeline,
     procs::attach,
@@ -12,6 +13,10 @@ fn main() -> ExitCode {
     // Re-executed by itself to enter a target's namespaces; see procs::attach.
     if env::args_os().nth(1).is_some_and(|argument| argument == attach::HELPER_ARGUMENT) {
         return attach::run_helper(&env::args_os().skip(1).collect::<Vec<_>>());
+    }
+    // And to be the load under which a calibration measures.
+    if env::args_os().nth(1).is_some_and(|argument| argument == trainer::TRAINER_ARGUMENT) {
+        return trainer::run_trainer(&env::args_os().skip(1).collect::<Vec<_>>());
     }
     let cli = match cli::parse(env::args_os()) {
         Ok(cli) => cli,

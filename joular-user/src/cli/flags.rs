@@ -102,6 +102,10 @@ pub struct Flags {
     /// Power of two busy hyper-threads of a core relative to one, 1 to 2 [default: 1.125]
     #[arg(long, value_name = "RATIO", help_heading = heading::ENERGY)]
     pub smt_ratio: Option<f64>,
+    /// What `joular-bpf calibrate` found here, or none
+    /// [default: /var/lib/joular-bpf/calibration.json if it is there; as recorded with --replay]
+    #[arg(long, value_name = "FILE", help_heading = heading::ENERGY)]
+    pub calibration: Option<PathBuf>,
 
     /// Directory of the data set [default: joular-out]
     #[arg(long, value_name = "DIR", help_heading = heading::OUTPUT)]
@@ -182,6 +186,7 @@ impl Flags {
             idle: self.idle.or(file.idle),
             idle_watts: self.idle_watts.or(file.idle_watts),
             smt_ratio: self.smt_ratio.or(file.smt_ratio),
+            calibration: self.calibration.or(file.calibration),
             output,
             no_output,
             flush: self.flush.or(file.flush),
@@ -238,6 +243,10 @@ pub struct ReattributeFlags {
     /// Power of two busy hyper-threads of a core relative to one, 1 to 2 [default: as recorded]
     #[arg(long, value_name = "RATIO")]
     pub smt_ratio: Option<f64>,
+
+    /// What `joular-bpf calibrate` found on the machine that was recorded, or none [default: as recorded]
+    #[arg(long, value_name = "FILE")]
+    pub calibration: Option<PathBuf>,
 }
 
 impl ReattributeFlags {
@@ -287,5 +296,44 @@ impl From<DoctorFlags> for Flags {
     fn from(doctor: DoctorFlags) -> Self {
         let DoctorFlags { energy, energy_file, powercap_root, json, proc_root } = doctor;
         Self { energy, energy_file, powercap_root, json, proc_root, ..Self::default() }
+    }
+}
+
+/// Flags of `calibrate`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
+pub struct CalibrateFlags {
+    /// Where to keep what was measured [default: /var/lib/joular-bpf/calibration.json]
+    #[arg(long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+
+    /// How long to measure, 6s to 10m: half of it idle, half under loads [default: 20s]
+    #[arg(long, value_name = "TIME")]
+    pub duration: Option<String>,
+
+    /// Energy source: auto, powercap, powerjoular, watts or model [default: auto]
+    #[arg(long, value_name = "SOURCE")]
+    pub energy: Option<String>,
+
+    /// File that watts and powerjoular read power from
+    #[arg(long, value_name = "FILE")]
+    pub energy_file: Option<PathBuf>,
+
+    /// Where powercap zones are [default: /sys/class/powercap]
+    #[arg(long, value_name = "DIR")]
+    pub powercap_root: Option<PathBuf>,
+
+    /// The figures as one JSON object
+    #[arg(long)]
+    pub json: bool,
+
+    /// Where the proc file system is, for tests
+    #[arg(long, value_name = "DIR", hide = true)]
+    pub proc_root: Option<PathBuf>,
+}
+
+impl From<CalibrateFlags> for Flags {
+    fn from(calibrate: CalibrateFlags) -> Self {
+        let CalibrateFlags { output, duration, energy, energy_file, powercap_root, json, proc_root } = calibrate;
+        Self { output, duration, energy, energy_file, powercap_root, json, proc_root, ..Self::default() }
     }
 }

@@ -10,7 +10,7 @@ use clap::Parser;
 
 pub use self::{
     exit::Exit,
-    flags::{AuditFlags, DoctorFlags, Flags, ReattributeFlags},
+    flags::{AuditFlags, CalibrateFlags, DoctorFlags, Flags, ReattributeFlags},
 };
 
 /// `joular-bpf` and its arguments.
@@ -54,6 +54,13 @@ pub enum Command {
     /// Needs no privileges: sums are checked and every figure is derived again from the files alone.
     #[command(after_help = "Example: joular-bpf audit joular-out")]
     Audit(AuditFlags),
+    /// Measure what this machine draws when idle and what joular-bpf itself costs on it
+    ///
+    /// Leave the machine alone meanwhile: it is refused if too much else runs. Recordings
+    /// then set the idle power apart and take joular-bpf's own cost off whom it interrupted.
+    /// Where energy is modelled there is no idle power to measure, and costs alone are.
+    #[command(after_help = "Example: sudo joular-bpf calibrate")]
+    Calibrate(CalibrateFlags),
 }
 
 /// Parses arguments, the program's own name first.

@@ -3,6 +3,7 @@
 //! Resolving is pure ([`Config::resolve`]); only reading the file is not.
 //! Whatever is wrong is said with its place: the flag, or file, line and key.
 
+pub mod calibration;
 pub mod duration;
 pub mod file;
 
@@ -11,7 +12,10 @@ use std::{path::PathBuf, time::Duration};
 use thiserror::Error;
 
 use self::duration::parse_duration;
-pub use self::file::ConfigFile;
+pub use self::{
+    calibration::{Calibrate, CalibrationChoice},
+    file::ConfigFile,
+};
 use crate::{
     cli::Flags,
     energy::{
@@ -39,6 +43,7 @@ pub struct Config {
     pub flush: Duration,
     /// What is chosen otherwise than by default or, in a replay, than recorded.
     pub policy: PolicyChoices,
+    pub calibration: CalibrationChoice,
     pub screen: Screen,
     /// Rows of the live table, 1 to 1000.
     pub top: usize,
@@ -109,7 +114,7 @@ impl Config {
     /// # Errors
     /// See [`ConfigError`].
     pub fn resolve(flags: Flags, file: Option<ConfigFile>) -> Result<Self, ConfigError> {
-        let typed = Places { file: None, typed: flags.clone() };
+        let typed = Places::typed(&flags);
         typed.refuse_conflicts(&flags)?;
         let mut places = typed;
         let mut merged = flags;
@@ -128,7 +133,7 @@ impl Config {
 /// # Errors
 /// [`ConfigError::Invalid`] and [`ConfigError::Conflict`].
 pub fn energy_options(flags: Flags) -> Result<EnergyOptions, ConfigError> {
-    let places = Places { file: None, typed: flags.clone() };
+    let places = Places::typed(&flags);
     places.refuse_conflicts(&flags)?;
     places.energy(&flags)
 }
@@ -148,6 +153,10 @@ struct Places {
 }
 
 impl Places {
+    fn typed(flags: &Flags) -> Self {
+        Self { file: None, typed: flags.clone() }
+    }
+
     fn config(&self, flags: Flags) -> Result<Config, ConfigError> {
         let flush = self.time("flush", flags.flush.as_deref(), Duration::from_secs(1)..=Duration::from_secs(3600))?;
         let top = self.number("top", flags.top, 1..=1000)?.unwrap_or(20);
@@ -161,6 +170,7 @@ impl Places {
             output: (!flags.no_output).then_some(output),
             flush: flush.unwrap_or(Duration::from_secs(30)),
             policy: self.policy(&flags)?,
+            calibration: CalibrationChoice::of(flags.calibration.as_deref()),
             screen,
             top: top as usize,
             proc_root: proc_root(&flags),

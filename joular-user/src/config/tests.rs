@@ -56,6 +56,11 @@ fn a_replay_takes_what_the_recording_does_not_fix() {
     let config = resolved("--replay run.jrec --idle spread", "comm = ['java']\nfrequency = 5\n").unwrap();
     assert!(matches!(config.input, Input::Replay(path) if path.as_os_str() == "run.jrec"));
     assert_eq!(config.policy.idle, Some(IdlePolicy::Spread));
+    assert_eq!(config.calibration, CalibrationChoice::Usual);
+    let config = resolved("--replay run.jrec --calibration none", "calibration = 'machine.json'\n").unwrap();
+    assert_eq!(config.calibration, CalibrationChoice::None);
+    let config = resolved("--replay run.jrec", "calibration = 'machine.json'\n").unwrap();
+    assert_eq!(config.calibration, CalibrationChoice::File("machine.json".into()));
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::{io, path::PathBuf};
 
 use super::{consumer::ConsumeError, live::LiveError, replay::ReplayError};
 use crate::{
+    calibration::{CalibrationError, file::FileError},
     cli::Exit,
     energy::EnergyError,
     events::recording::RecordingError,
@@ -23,6 +24,8 @@ pub enum Failure {
     Output(#[from] OutputError),
     #[error(transparent)]
     Recording(#[from] RecordingError),
+    #[error(transparent)]
+    Calibration(#[from] CalibrationError),
     #[error("creating the recording {path}: {source}: choose another file with --record")]
     CreateRecording { path: PathBuf, source: io::Error },
     #[error("opening the recording {path}: {source}: check --replay")]
@@ -35,16 +38,29 @@ impl Failure {
     /// The exit code that scripts see.
     pub fn exit(&self) -> Exit {
         match self {
-            Self::Kernel(error) => match error.remedy() {
+            Self::Kernel(error) | Self::Calibration(CalibrationError::Kernel(error)) => match error.remedy() {
                 Remedy::Privileges => Exit::Privileges,
                 Remedy::AnotherKernel => Exit::KernelFeature,
                 Remedy::None => Exit::Failure,
             },
+            Self::Calibration(error) | Self::Replay { source: ReplayError::Calibration(error), .. } => {
+                of_calibration(error)
+            }
             Self::Output(_) | Self::CreateRecording { .. } => Exit::Output,
             Self::Replay { source: ReplayError::Consume(ConsumeError::Output(_)), .. } => Exit::Output,
             Self::Recording(RecordingError::Write(_) | RecordingError::LeftOut { .. }) => Exit::Output,
             _ => Exit::Failure,
         }
+    }
+}
+
+const fn of_calibration(error: &CalibrationError) -> Exit {
+    match error {
+        CalibrationError::Statistics => Exit::Privileges,
+        CalibrationError::File(FileError::Write { .. }) | CalibrationError::Show(_) => Exit::Output,
+        // The file was named on the command line, or in the configuration.
+        CalibrationError::File(_) | CalibrationError::Mismatch { .. } => Exit::Usage,
+        _ => Exit::Failure,
     }
 }
 
@@ -81,6 +97,21 @@ mod tests {
     }
 
     #[test]
+    fn a_calibration_that_does_not_hold_is_wrong_use() {
+        let mismatch = CalibrationError::Mismatch { path: "p".into(), differences: Vec::new() };
+        let refused = FileError::Refused { path: "p".into(), cause: "c".into() };
+        let unwritten = FileError::Write { path: "p".into(), source: io::ErrorKind::StorageFull.into() };
+        for (error, exit) in [
+            (mismatch, Exit::Usage),
+            (refused.into(), Exit::Usage),
+            (unwritten.into(), Exit::Output),
+            (CalibrationError::Statistics, Exit::Privileges),
+        ] {
+            assert_eq!(Failure::from(error).exit(), exit);
+        }
+    }
+
+    #[test]
     fn a_message_has_its_cause_once() {
         let cause = || io::Error::other("the cause");
         let recording = || RecordingError::Write(cause());
@@ -91,6 +122,8 @@ mod tests {
             recording().into(),
             Failure::Replay { path: "p".into(), source: recording().into() },
             OutputError::Stream { what: "it", source: cause() }.into(),
+            CalibrationError::Trainer { operation: "starting", source: cause() }.into(),
+            CalibrationError::from(FileError::Read { path: "p".into(), source: cause() }).into(),
         ];
         for failure in failures {
             assert_eq!(failure.to_string().matches("the cause").count(), 1, "{failure}");

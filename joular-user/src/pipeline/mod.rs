@@ -4,6 +4,7 @@
 //! file; both feed a [`consumer::Consumer`]. This file opens what a run needs
 //! in the order in which it can fail: output first, kernel last.
 
+mod calibration;
 mod consumer;
 mod failure;
 mod host;
@@ -19,7 +20,7 @@ use std::{
     time::Duration,
 };
 
-pub use self::failure::Failure;
+pub use self::{calibration::calibrate, failure::Failure, replay::policy_again};
 use self::{
     consumer::Consumer,
     host::Host,
@@ -29,7 +30,10 @@ use crate::{
     cli::Exit,
     clock,
     config::{self, Config, Input},
-    energy::{self, Selected, policy::Policy},
+    energy::{
+        self, Selected,
+        policy::{Calibrated, Policy, PolicyChoices},
+    },
     events::{Event, RunEnd, RunInfo, recording::RecordingWriter},
     kernel::{LoadOptions, Programs, cpus::CPU_ROOT},
     output::{JsonOutput, LiveOutput, Output, OutputDirectory, ParquetOutput, Screen, SummaryOutput},
@@ -73,7 +77,9 @@ async fn record(config: &Config, options: &config::Live) -> Result<Exit, Failure
         notice(&format!("keeping all privileges, dropping those that are not needed failed: {error}"));
     }
     let host = Host::read(&config.proc_root, Path::new(CPU_ROOT));
-    let info = run_info(config, options, &selected, &programs, host);
+    let now = calibration::fingerprint_of(&config.proc_root, &host, selected.source.as_ref(), programs.event_name());
+    let calibrated = calibration::for_run(&config.calibration, &now)?;
+    let info = run_info(config, options, &selected, &programs, host, calibrated);
     let mut consumer = Consumer::new(outputs, recorder);
     consumer.take(&Event::RunStarted(Box::new(info)))?;
     let mut live = Live {
@@ -139,7 +145,14 @@ fn open_recording(path: &Path) -> Result<RecordingWriter<Box<dyn Write>>, Failur
     Ok(RecordingWriter::new(Box::new(file) as Box<dyn Write>)?)
 }
 
-fn run_info(config: &Config, options: &config::Live, selected: &Selected, programs: &Programs, host: Host) -> RunInfo {
+fn run_info(
+    config: &Config,
+    options: &config::Live,
+    selected: &Selected,
+    programs: &Programs,
+    host: Host,
+    calibration: Option<Calibrated>,
+) -> RunInfo {
     let started = clock::unix_micros_at(clock::monotonic_now());
     let pid = std::process::id();
     RunInfo {
@@ -161,7 +174,7 @@ fn run_info(config: &Config, options: &config::Live, selected: &Selected, progra
         energy_source: selected.source.name().to_owned(),
         energy_reason: selected.reason.clone(),
         domains: selected.source.domains().to_vec(),
-        policy: config.policy.clone().over(Policy::default()),
+        policy: PolicyChoices { calibration: Some(calibration), ..config.policy.clone() }.over(Policy::default()),
         profiler_pid: Pid(pid),
     }
 }

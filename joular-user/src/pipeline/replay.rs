@@ -2,9 +2,14 @@
 
 use std::io::Read;
 
-use super::consumer::{ConsumeError, Consumer};
+use super::{
+    calibration,
+    consumer::{ConsumeError, Consumer},
+};
 use crate::{
-    config::Config,
+    calibration::CalibrationError,
+    config::{CalibrationChoice, Config},
+    energy::policy::{Policy, PolicyChoices},
     events::{
         Event, RunEnd, RunInfo,
         recording::{RecordingError, RecordingReader},
@@ -19,6 +24,8 @@ pub enum ReplayError {
     Recording(#[from] RecordingError),
     #[error(transparent)]
     Consume(#[from] ConsumeError),
+    #[error(transparent)]
+    Calibration(#[from] CalibrationError),
 }
 
 /// Feeds a recording to the consumer. If it is cut off, or an output fails,
@@ -28,7 +35,7 @@ pub(super) fn replay(input: impl Read, config: &Config, consumer: &mut Consumer)
     let mut progress = Progress::default();
     let outcome = RecordingReader::new(input)?.try_for_each(|event| {
         let event = match event? {
-            Event::RunStarted(run) => Event::RunStarted(Box::new(with_policy(*run, config))),
+            Event::RunStarted(run) => Event::RunStarted(Box::new(with_policy(*run, config)?)),
             event => event,
         };
         consumer.take(&event)?;
@@ -67,8 +74,22 @@ fn cut_off(ended: UnixMicros) -> Event {
 }
 
 /// A replay may attribute under another policy than the run did.
-fn with_policy(run: RunInfo, config: &Config) -> RunInfo {
-    RunInfo { policy: config.policy.clone().over(run.policy), ..run }
+fn with_policy(run: RunInfo, config: &Config) -> Result<RunInfo, CalibrationError> {
+    let policy = policy_again(&config.policy, &config.calibration, &run)?;
+    Ok(RunInfo { policy, ..run })
+}
+
+/// The policy under which a recorded run is attributed again.
+///
+/// # Errors
+/// If a calibration is chosen that is not of the machine that was recorded.
+pub fn policy_again(
+    choices: &PolicyChoices,
+    calibration: &CalibrationChoice,
+    run: &RunInfo,
+) -> Result<Policy, CalibrationError> {
+    let calibration = Some(calibration::for_replay(calibration, run)?);
+    Ok(PolicyChoices { calibration, ..choices.clone() }.over(run.policy.clone()))
 }
 
 #[cfg(test)]

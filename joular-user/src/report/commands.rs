@@ -2,8 +2,12 @@
 
 use std::{io, io::Write, path::Path};
 
-use super::{audit, error::Result, reattribute};
-use crate::{energy::policy::PolicyChoices, output::OutputDirectory};
+use super::{
+    audit,
+    error::{DataSetError, Result},
+    reattribute,
+};
+use crate::{energy::policy::Policy, events::RunInfo, output::OutputDirectory};
 
 /// Audits a data set and says what it found; whether all was well.
 ///
@@ -23,12 +27,13 @@ pub fn audit(data: &Path, json: bool, out: &mut impl Write) -> Result<io::Result
 /// Attributes a data set again, into a new directory that belongs to `owner`.
 ///
 /// # Errors
-/// If a file cannot be read or written.
-pub fn reattribute(
+/// If a file cannot be read or written, or `policy_of` fails.
+pub fn reattribute<E: From<DataSetError>>(
     data: &Path,
     output: &Path,
     owner: Option<(u32, u32)>,
-    choices: &PolicyChoices,
-) -> Result<reattribute::Rewritten> {
-    reattribute::run(data, &OutputDirectory::create(output, owner)?, choices)
+    policy_of: impl Fn(&RunInfo) -> Result<Policy, E>,
+) -> Result<reattribute::Rewritten, E> {
+    let directory = OutputDirectory::create(output, owner).map_err(DataSetError::from)?;
+    reattribute::run(data, &directory, policy_of)
 }

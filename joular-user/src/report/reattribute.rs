@@ -8,13 +8,14 @@ use std::{fs, path::Path};
 use super::{
     error::{DataSetError, Result},
     files::{self, Part, Place, RunFiles},
-    run_row,
+    run_row::{self, RunRow},
     stacks::Stacks,
     windows,
 };
 use crate::{
     attribution::Attributor,
-    energy::policy::PolicyChoices,
+    energy::policy::Policy,
+    events::RunInfo,
     output::{OutputDirectory, RunRewriter, UNCHANGED},
 };
 
@@ -25,23 +26,27 @@ pub struct Rewritten {
     pub windows: u64,
 }
 
-/// Writes the data set `from` into `to` with `choices` in place of each run's.
+/// Writes the data set `from` into `to`; `policy_of` gives each run's policy.
 ///
 /// # Errors
-/// If a file cannot be read or written, or is damaged.
-pub fn run(from: &Path, to: &OutputDirectory, choices: &PolicyChoices) -> Result<Rewritten> {
+/// If a file cannot be read or written, or is damaged, or `policy_of` fails.
+pub fn run<E: From<DataSetError>>(
+    from: &Path,
+    to: &OutputDirectory,
+    policy_of: impl Fn(&RunInfo) -> Result<Policy, E>,
+) -> Result<Rewritten, E> {
     let mut rewritten = Rewritten::default();
     for files in files::find(from)? {
-        rewritten.windows += rewrite(&files, to, choices)?;
+        let mut row = run_row::read(&files.row)?;
+        row.info.policy = policy_of(&row.info)?;
+        rewritten.windows += rewrite(&files, row, to)?;
         rewritten.runs += 1;
     }
     Ok(rewritten)
 }
 
-fn rewrite(files: &RunFiles, to: &OutputDirectory, choices: &PolicyChoices) -> Result<u64> {
-    let row = run_row::read(&files.row)?;
-    let mut info = row.info;
-    info.policy = choices.clone().over(info.policy);
+fn rewrite(files: &RunFiles, row: RunRow, to: &OutputDirectory) -> Result<u64> {
+    let info = row.info;
     let mut attributor = Attributor::new(&info);
     let mut stacks = Stacks::default();
     let mut windows = 0;

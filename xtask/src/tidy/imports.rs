@@ -41,7 +41,7 @@ const PATH: &[(&str, &[&str])] = &[
             "output",
         ],
     ),
-    ("config", &["units", "cli", "procs", "energy::domain", "energy::policy", "energy", "output"]),
+    ("config", &["units", "cli", "procs", "energy::domain", "energy::policy", "energy", "calibration", "output"]),
     (
         "doctor",
         &["units", "clock", "cli", "events", "procs", "symbols", "energy::domain", "energy", "kernel", "config"],

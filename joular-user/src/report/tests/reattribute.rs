@@ -1,5 +1,12 @@
-use super::{super::commands, *};
+use super::{
+    super::{DataSetError, commands, reattribute::Rewritten},
+    *,
+};
 use crate::energy::policy::{IdlePolicy, PolicyChoices, WeightUnit};
+
+fn again_as(from: &Path, to: &Path, choices: &PolicyChoices) -> Result<Rewritten, DataSetError> {
+    commands::reattribute(from, to, None, |run| Ok(choices.clone().over(run.policy.clone())))
+}
 
 /// From every policy to every other: what a run with the other would have
 /// written, byte for byte.
@@ -27,7 +34,7 @@ fn a_data_set_attributed_again_is_what_the_run_would_have_written() {
                 smt_permille: Some(target.smt_permille),
                 calibration: Some(target.calibration),
             };
-            let rewritten = commands::reattribute(written[from].path(), again.path(), None, &choices).unwrap();
+            let rewritten = again_as(written[from].path(), again.path(), &choices).unwrap();
             assert_eq!((rewritten.runs, rewritten.windows), (1, WINDOWS));
             let (found, expected) = (files(again.path()), files(written[to].path()));
             let names = |files: &[(String, Vec<u8>)]| files.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
@@ -63,7 +70,7 @@ fn a_data_set_is_not_attributed_into_itself() {
     let root = tempfile::tempdir().unwrap();
     write(root.path(), Policy::default());
     let before = files(root.path());
-    let error = commands::reattribute(root.path(), root.path(), None, &PolicyChoices::default()).unwrap_err();
+    let error = again_as(root.path(), root.path(), &PolicyChoices::default()).unwrap_err();
     assert!(error.to_string().contains("choose another directory with --output"), "{error}");
     assert_eq!(files(root.path()), before);
 }
