@@ -6,6 +6,7 @@
 #![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "figures of runs of seconds")]
 
 mod burner;
+mod calibrate;
 mod conservation;
 mod endings;
 mod engines;
