@@ -98,6 +98,8 @@ pub fn write(path: &Path, calibration: &Calibration, owner: Option<(u32, u32)>) 
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     DirBuilder::new().recursive(true).mode(DIRECTORY_MODE).create(directory).map_err(failed)?;
     let aside = directory.join(format!(".{}.{}", name.to_string_lossy(), std::process::id()));
+    // Of a calibration that was killed at this very place under the same id.
+    let _ = fs::remove_file(&aside);
     let written = write_aside(&aside, &text, owner).and_then(|()| fs::rename(&aside, path));
     if written.is_err() {
         // It may not exist; the error that counts is the first one.

@@ -44,6 +44,7 @@ use crate::{
 pub struct Calibration {
     /// [`file::FORMAT_VERSION`].
     pub format_version: u32,
+    /// When, for people: it does not matter to anything.
     pub made: UnixMicros,
     pub fingerprint: Fingerprint,
     /// Empty where energy is modelled.

@@ -95,7 +95,10 @@ pub fn run_trainer(arguments: &[OsString]) -> ExitCode {
     let Some(load) = load else { return ExitCode::FAILURE };
     match work(load) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(_) => ExitCode::FAILURE,
+        Err(error) => {
+            let _ = writeln!(io::stderr(), "joular-bpf: the load of a calibration: {error}");
+            ExitCode::FAILURE
+        }
     }
 }
 
