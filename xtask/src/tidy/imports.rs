@@ -69,7 +69,7 @@ const PATH: &[(&str, &[&str])] = &[
             "config",
         ],
     ),
-    ("commands", &["privileges", "cli", "output", "report", "config", "doctor", "pipeline"]),
+    ("commands", &["privileges", "cli", "events", "output", "report", "config", "doctor", "pipeline"]),
 ];
 
 /// Names that a module passes on from one of the vocabulary files.
