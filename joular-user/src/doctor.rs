@@ -60,6 +60,7 @@ fn programs() -> Check {
         all_targets: false,
         log: false,
         cpu_root: CPU_ROOT.into(),
+        per_core: false,
     };
     match Programs::load(options) {
         Ok(_) => Check::new("eBPF programs", Verdict::Good, "they load and pass the verifier", None),

@@ -44,6 +44,7 @@ impl Instrument {
             frequency_hz,
             interval_ns: INTERVAL_NS,
             all_targets: false,
+            per_core: false,
             log: false,
             cpu_root: CPU_ROOT.into(),
         };

@@ -138,6 +138,10 @@ pub struct Flags {
     /// Where the proc file system is, for tests
     #[arg(long, value_name = "DIR", hide = true)]
     pub proc_root: Option<PathBuf>,
+
+    /// Where the topology of CPUs is, for tests
+    #[arg(long, value_name = "DIR", hide = true)]
+    pub cpu_root: Option<PathBuf>,
 }
 
 /// A number in the configuration file as the command line has it, so that
@@ -195,6 +199,7 @@ impl Flags {
             quiet,
             kernel_log: self.kernel_log || file.kernel_log,
             proc_root: self.proc_root.or(file.proc_root),
+            cpu_root: self.cpu_root.or(file.cpu_root),
         }
     }
 

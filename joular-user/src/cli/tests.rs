@@ -25,7 +25,7 @@ fn targets_may_be_listed_and_repeated() {
 fn every_flag_is_taken_as_typed() {
     let line = "--comm java --duration 10s --interval 1s --frequency 99 --output o --flush 5s --energy watts \
                 --energy-file p --powercap-root r --idle spread --idle-watts 12.5 --smt-ratio 1.2 --calibration m --model-watts 1:2 --tdp 65 --tdp-states 1:2 --record f \
-                --config c --quiet --top 5 --proc-root /p";
+                --config c --quiet --top 5 --proc-root /p --cpu-root /c";
     let flags = Flags {
         comm: vec!["java".into()],
         duration: Some("10s".into()),
@@ -48,6 +48,7 @@ fn every_flag_is_taken_as_typed() {
         quiet: true,
         top: Some(5),
         proc_root: Some("/p".into()),
+        cpu_root: Some("/c".into()),
         ..Flags::default()
     };
     check(line, flags);

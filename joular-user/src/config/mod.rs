@@ -49,6 +49,8 @@ pub struct Config {
     pub top: usize,
     /// Usually `/proc`.
     pub proc_root: PathBuf,
+    /// Another place of CPU topology than the kernel's own, for tests.
+    pub cpu_root: Option<PathBuf>,
 }
 
 /// Where events come from.
@@ -174,6 +176,7 @@ impl Places {
             screen,
             top: top as usize,
             proc_root: proc_root(&flags),
+            cpu_root: flags.cpu_root.clone(),
             input: match &flags.replay {
                 Some(recording) => Input::Replay(recording.clone()),
                 None => Input::Live(Box::new(self.live(flags)?)),

@@ -120,7 +120,7 @@ impl Banks {
                 cpus.push(CpuTimes {
                     cpu: cpu.id,
                     socket: cpu.socket,
-                    core: 0,
+                    core: cpu.core,
                     busy_ns: now.busy_ns.saturating_sub(before.busy_ns),
                     idle_ns: now.idle_ns.saturating_sub(before.idle_ns),
                     unslotted_ns: now.unslotted_ns.saturating_sub(before.unslotted_ns),

@@ -1,6 +1,9 @@
-//! Which CPUs there are and which socket each belongs to.
+//! Which CPUs there are, and where each sits: its socket, its core and the
+//! hyper-thread it shares that core with.
 
 use std::{fs, path::Path};
+
+use joular_ebpf::abi::Place;
 
 /// Default location of CPU topology.
 pub const CPU_ROOT: &str = "/sys/devices/system/cpu";
@@ -19,27 +22,52 @@ pub fn parse_cpu_list(text: &str) -> Vec<u32> {
 }
 
 /// A CPU that is online.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cpu {
     pub id: u32,
-    /// Physical package.
+    /// Physical package, 0 if the kernel does not say.
     pub socket: u32,
+    /// Physical core, by a number of its own within the socket (`core_id`); 0
+    /// if the kernel does not say, or if cores are not told apart.
+    pub core: u32,
+    /// The first other hyper-thread of the core that is online. A core of more
+    /// than two threads has further ones, which are not looked at: whether it
+    /// is shared with one or with three matters less than whether it is shared.
+    pub sibling: Option<u32>,
 }
 
 /// CPUs that are online now.
 pub fn online(cpu_root: &Path) -> Vec<Cpu> {
-    let ids = fs::read_to_string(cpu_root.join("online")).map(|text| parse_cpu_list(&text)).unwrap_or_default();
+    let ids = cpu_list(&cpu_root.join("online"));
     let ids = if ids.is_empty() { vec![0] } else { ids };
-    ids.into_iter().map(|id| Cpu { id, socket: socket_of(cpu_root, id) }).collect()
+    ids.iter().map(|id| cpu(cpu_root, *id, &ids)).collect()
 }
 
-/// Physical package of a CPU, 0 if the kernel does not say.
-fn socket_of(cpu_root: &Path, cpu: u32) -> u32 {
-    fs::read_to_string(cpu_root.join(format!("cpu{cpu}/topology/physical_package_id")))
-        .ok()
-        .and_then(|text| text.trim().parse::<u32>().ok())
-        .filter(|socket| *socket < 256)
-        .unwrap_or(0)
+/// CPUs that are online now, as the programs are told of them. Cores are told
+/// apart if wanted and if each fits into a [`Place`]; otherwise all are core 0,
+/// so that a thread has one slot per socket.
+pub(super) fn placed(cpu_root: &Path, per_core: bool) -> Vec<Cpu> {
+    let mut cpus = online(cpu_root);
+    if !per_core || cpus.iter().any(|cpu| Place::new(cpu.socket, cpu.core).core() != cpu.core) {
+        cpus.iter_mut().for_each(|cpu| cpu.core = 0);
+    }
+    cpus
+}
+
+fn cpu(cpu_root: &Path, id: u32, online: &[u32]) -> Cpu {
+    let topology = cpu_root.join(format!("cpu{id}/topology"));
+    let number = |file: &str| fs::read_to_string(topology.join(file)).ok()?.trim().parse::<u32>().ok();
+    let siblings = cpu_list(&topology.join("thread_siblings_list"));
+    Cpu {
+        id,
+        socket: number("physical_package_id").filter(|socket| *socket < 256).unwrap_or(0),
+        core: number("core_id").unwrap_or(0),
+        sibling: siblings.into_iter().find(|sibling| *sibling != id && online.contains(sibling)),
+    }
+}
+
+fn cpu_list(path: &Path) -> Vec<u32> {
+    fs::read_to_string(path).map(|text| parse_cpu_list(&text)).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -58,5 +86,59 @@ mod tests {
             assert_eq!(parse_cpu_list(text), expected, "{text:?}");
         }
         assert!(parse_cpu_list("0-4294967295").len() <= 65_536);
+    }
+
+    /// Files below a CPU root, as (path, content).
+    fn root(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        for (path, content) in files {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, content).unwrap();
+        }
+        root
+    }
+
+    const TWO_SOCKETS_WITH_THREADS: [(&str, &str); 10] = [
+        ("online", "0-2"),
+        ("cpu0/topology/physical_package_id", "0\n"),
+        ("cpu0/topology/core_id", "5\n"),
+        ("cpu0/topology/thread_siblings_list", "0,2\n"),
+        ("cpu1/topology/physical_package_id", "1\n"),
+        ("cpu1/topology/core_id", "5\n"),
+        ("cpu1/topology/thread_siblings_list", "1,3\n"),
+        ("cpu2/topology/physical_package_id", "0\n"),
+        ("cpu2/topology/core_id", "5\n"),
+        ("cpu2/topology/thread_siblings_list", "0,2\n"),
+    ];
+
+    #[test]
+    fn a_cpu_has_its_socket_core_and_the_sibling_that_is_online() {
+        let root = root(&TWO_SOCKETS_WITH_THREADS);
+        let expected = [
+            Cpu { id: 0, socket: 0, core: 5, sibling: Some(2) },
+            Cpu { id: 1, socket: 1, core: 5, sibling: None },
+            Cpu { id: 2, socket: 0, core: 5, sibling: Some(0) },
+        ];
+        assert_eq!(online(root.path()), expected);
+    }
+
+    #[test]
+    fn what_the_kernel_does_not_say_is_socket_and_core_0() {
+        let root =
+            root(&[("online", "0-1"), ("cpu1/topology/physical_package_id", "-1"), ("cpu1/topology/core_id", "x")]);
+        assert_eq!(online(root.path()), [Cpu::default(), Cpu { id: 1, ..Cpu::default() }]);
+        assert_eq!(online(&root.path().join("nowhere")), [Cpu::default()]);
+    }
+
+    #[test]
+    fn cores_are_told_apart_if_wanted_and_if_all_fit() {
+        let cores = |root: &tempfile::TempDir, per_core| {
+            placed(root.path(), per_core).iter().map(|cpu| cpu.core).collect::<Vec<_>>()
+        };
+        let small = root(&TWO_SOCKETS_WITH_THREADS);
+        assert_eq!((cores(&small, true), cores(&small, false)), (vec![5, 5, 5], vec![0, 0, 0]));
+        let large = root(&[("online", "0-1"), ("cpu0/topology/core_id", "1024"), ("cpu1/topology/core_id", "1")]);
+        assert_eq!(cores(&large, true), [0, 0]);
     }
 }

@@ -63,6 +63,8 @@ pub struct LoadOptions {
     /// The programs log what they do, for whoever works on them.
     pub log: bool,
     pub cpu_root: PathBuf,
+    /// Time is counted apart for each physical core, not only for each socket.
+    pub per_core: bool,
 }
 
 /// Tells one build of the programs from another: what they cost is theirs.
@@ -90,7 +92,7 @@ impl Programs {
             return Err(KernelError::PidNamespace);
         }
         let offsets = member_offsets(Path::new(VMLINUX_BTF))?;
-        let online = cpus::online(&options.cpu_root);
+        let online = cpus::placed(&options.cpu_root, options.per_core);
         let sizes = MapSizes::of(&options, online.len());
         let stack_limit = stack_limit();
         let log_level: u8 = if options.log { LOG_EVERYTHING } else { 0 };
@@ -170,7 +172,7 @@ impl Programs {
 
     /// Looks which CPUs there are now and attaches the sampler to new ones.
     pub fn follow_hotplug(&mut self) -> Result<(), KernelError> {
-        let online = cpus::online(&self.options.cpu_root);
+        let online = cpus::placed(&self.options.cpu_root, self.options.per_core);
         if online != self.online {
             self.sampled.retain(|id| online.iter().any(|cpu| cpu.id == *id));
             self.online = online;
@@ -212,7 +214,7 @@ impl Programs {
         for cpu in &self.online {
             let mut options = RawTracePointRunOptions::new();
             options.cpu = Some(cpu.id);
-            options.args[0] = u64::from(Place::new(cpu.socket, 0).0);
+            options.args[0] = u64::from(Place::new(cpu.socket, cpu.core).0);
             match program.test_run(options) {
                 Ok(_) => {}
                 Err(error) if is_offline(&error) => {}

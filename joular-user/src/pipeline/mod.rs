@@ -65,18 +65,20 @@ async fn record(config: &Config, options: &config::Live) -> Result<Exit, Failure
     let selected = energy::select(&options.energy)?;
     let outputs = outputs(config)?;
     let recorder = options.record.as_deref().map(open_recording).transpose()?;
+    let cpu_root = config.cpu_root.as_deref().unwrap_or(Path::new(CPU_ROOT));
     let load = LoadOptions {
         frequency_hz: options.frequency,
         interval_ns: nanoseconds(options.interval),
         all_targets: options.selection.is_all(),
         log: options.kernel_log,
-        cpu_root: CPU_ROOT.into(),
+        cpu_root: cpu_root.into(),
+        per_core: selected.source.domains().iter().any(|domain| domain.core.is_some()),
     };
     let (programs, banks, ring) = Programs::load(load)?;
     if let Err(error) = privileges::drop_unneeded() {
         notice(&format!("keeping all privileges, dropping those that are not needed failed: {error}"));
     }
-    let host = Host::read(&config.proc_root, Path::new(CPU_ROOT));
+    let host = Host::read(&config.proc_root, cpu_root);
     let now = calibration::fingerprint_of(&config.proc_root, &host, selected.source.as_ref(), programs.event_name());
     let calibrated = calibration::for_run(&config.calibration, &now)?;
     let info = run_info(config, options, &selected, &programs, host, calibrated);
