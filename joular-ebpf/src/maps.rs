@@ -9,7 +9,7 @@
 use aya_ebpf::{
     Global,
     macros::map,
-    maps::{Array, HashMap, PerCpuArray, RingBuf},
+    maps::{Array, HashMap, PerCpuArray, PerfEventArray, RingBuf},
 };
 use joular_ebpf::abi::{CpuState, LOSS_COUNT, Loss, MAX_STACK_FRAMES, SampleKey, SampleSlot, StackHeader, ThreadSlot};
 
@@ -41,12 +41,28 @@ pub static ALL_TARGETS: Global<u32> = Global::new(0);
 #[unsafe(no_mangle)]
 pub static SELF_TGID: Global<u32> = Global::new(0);
 
+/// 1: cores have hyper-threads, and the time in which two are busy at once counts.
+#[unsafe(no_mangle)]
+pub static SMT: Global<u32> = Global::new(0);
+/// 1: cycles are counted, by the events in [`CYCLES`].
+#[unsafe(no_mangle)]
+pub static COUNT_CYCLES: Global<u32> = Global::new(0);
+
 /// The published window boundary (`abi::Boundary`).
 #[map]
 pub static BOUNDARY: Array<u64> = Array::with_max_entries(1, 0);
 
 #[map]
 pub static CPU: PerCpuArray<CpuState> = PerCpuArray::with_max_entries(1, 0);
+
+/// `abi::BusyWord` of each CPU, in the first word of a cache line's length of its
+/// own: CPUs that share no core shall not share a line either.
+#[map]
+pub static SIBLING_BUSY: Array<[u64; 8]> = Array::with_max_entries(1, 0);
+
+/// A counting event per CPU.
+#[map]
+pub static CYCLES: PerfEventArray<u64> = PerfEventArray::new(0);
 
 #[map]
 pub static LOSSES: PerCpuArray<u64> = PerCpuArray::with_max_entries(LOSS_COUNT as u32, 0);

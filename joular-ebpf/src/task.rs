@@ -7,9 +7,16 @@
 //! of busy, idle and unslotted time of a CPU is exactly what elapsed.
 
 use aya_ebpf::helpers::{bpf_get_current_comm, bpf_ktime_get_ns, generated::bpf_get_current_task_btf};
-use joular_ebpf::abi::{BankTimes, Boundary, CpuState, Loss, Place, ThreadKey, ThreadSlot, split_slice, thread_flags};
+use joular_ebpf::abi::{
+    BankTimes, Boundary, CpuState, Loss, Place, Slice, ThreadKey, ThreadSlot, split_slice, thread_flags,
+};
 
-use crate::maps::{BOUNDARY, CPU, TASK_FLAGS, TASK_PID, TASK_START_BOOTTIME, TASK_TGID, count_loss, threads};
+use crate::{
+    corun, cycles,
+    maps::{
+        BOUNDARY, COUNT_CYCLES, CPU, SMT, TASK_FLAGS, TASK_PID, TASK_START_BOOTTIME, TASK_TGID, count_loss, threads,
+    },
+};
 
 const PF_KTHREAD: u32 = 0x0020_0000;
 
@@ -72,6 +79,16 @@ pub struct Accounted {
     pub slot: Option<*mut ThreadSlot>,
 }
 
+/// Says what this CPU runs from its last accounting on; for its sibling only.
+#[inline(always)]
+pub fn follows(next: Task) {
+    if let Some(cpu) = CPU.get_ptr_mut(0) {
+        // SAFETY: a live per-CPU map value; switches come one at a time.
+        let cpu = unsafe { &mut *cpu };
+        corun::set_busy(cpu, cpu.last_ns, next.tid() != 0);
+    }
+}
+
 /// Why the accounting runs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum At {
@@ -116,6 +133,9 @@ fn account_slice(cpu: &mut CpuState, at: At) -> Option<Accounted> {
     // The part of the slice in the bank of this moment, and an earlier part
     // if the slice began before the boundary that opened this bank.
     let (earlier_ns, slice_ns) = if bank == boundary.bank() { (split.before, split.after) } else { (0, split.before) };
+    corun::set_busy(cpu, last_ns, tid != 0);
+    let ns = earlier_ns + slice_ns;
+    let mut slice = Slice { ns, corun_ns: corun::of_slice(cpu, ns), cycles: cycles::of_slice(cpu) };
     let mut thread = ThreadKey(0);
     let mut slot = None;
     if tid == 0 {
@@ -124,10 +144,12 @@ fn account_slice(cpu: &mut CpuState, at: At) -> Option<Accounted> {
     } else {
         thread = ThreadKey::new(tid, task.start_boottime_ns(), Place(cpu.place));
         if earlier_ns > 0 {
-            credit(bank_times(cpu, bank ^ 1), bank ^ 1, thread, task, earlier_ns, At::Boundary);
+            let (earlier, later) = slice.cut(earlier_ns);
+            credit(bank_times(cpu, bank ^ 1), bank ^ 1, thread, task, earlier, At::Boundary);
+            slice = later;
         }
         if slice_ns > 0 || at != At::Boundary {
-            slot = credit(bank_times(cpu, bank), bank, thread, task, slice_ns, at);
+            slot = credit(bank_times(cpu, bank), bank, thread, task, slice, at);
         }
     }
     bank_times(cpu, bank).switches += (at == At::Switch) as u64;
@@ -149,30 +171,38 @@ fn credit(
     bank: u32,
     thread: ThreadKey,
     task: Task,
-    slice_ns: u64,
+    slice: Slice,
     at: At,
 ) -> Option<*mut ThreadSlot> {
     let found = threads(bank).get_ptr_mut(thread.0);
     if let Some(slot) = found {
         // SAFETY: a live value of a preallocated map; see above for writers.
         let slot = unsafe { &mut *slot };
-        slot.cpu_ns += slice_ns;
+        slot.cpu_ns += slice.ns;
+        if SMT.load() != 0 {
+            slot.corun_ns += slice.corun_ns;
+        }
+        if COUNT_CYCLES.load() != 0 {
+            slot.cycles += slice.cycles;
+        }
         slot.samples += (at == At::Sample) as u32;
         slot.switches += (at == At::Switch) as u32;
-    } else if new_slot(bank, thread, task, slice_ns, at).is_err() {
+    } else if new_slot(bank, thread, task, slice, at).is_err() {
         count_loss(Loss::ThreadMapFull);
-        times.unslotted_ns += slice_ns;
+        times.unslotted_ns += slice.ns;
         return None;
     }
-    times.busy_ns += slice_ns;
+    times.busy_ns += slice.ns;
     found
 }
 
 /// First slice of a thread in this window.
 #[inline(always)]
-fn new_slot(bank: u32, thread: ThreadKey, task: Task, slice_ns: u64, at: At) -> Result<(), i32> {
+fn new_slot(bank: u32, thread: ThreadKey, task: Task, slice: Slice, at: At) -> Result<(), i32> {
     let slot = ThreadSlot {
-        cpu_ns: slice_ns,
+        cpu_ns: slice.ns,
+        corun_ns: slice.corun_ns,
+        cycles: slice.cycles,
         start_boottime_ns: task.start_boottime_ns(),
         tgid: task.tgid(),
         samples: (at == At::Sample) as u32,

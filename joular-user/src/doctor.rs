@@ -61,6 +61,7 @@ fn programs() -> Check {
         log: false,
         cpu_root: CPU_ROOT.into(),
         per_core: false,
+        cycles: None,
     };
     match Programs::load(options) {
         Ok(_) => Check::new("eBPF programs", Verdict::Good, "they load and pass the verifier", None),

@@ -1,7 +1,7 @@
 //! Every way in which the kernel side can lose something, counted by cause.
 
 /// Number of loss causes.
-pub const LOSS_COUNT: usize = 8;
+pub const LOSS_COUNT: usize = 9;
 
 /// A cause of loss; the index of its counter in the `LOSSES` map.
 #[repr(u32)]
@@ -23,6 +23,8 @@ pub enum Loss {
     KnownStacksFull = 6,
     /// A sample interrupted the accounting itself.
     NestedSample = 7,
+    /// The cycle counter could not be read: a slice has no cycles.
+    CyclesUnread = 8,
 }
 
 impl Loss {
@@ -35,6 +37,7 @@ impl Loss {
         Self::KernelStackFailed,
         Self::KnownStacksFull,
         Self::NestedSample,
+        Self::CyclesUnread,
     ];
 
     /// Stable name, used in every output.
@@ -48,6 +51,7 @@ impl Loss {
             Self::KernelStackFailed => "kernel_stack_failed",
             Self::KnownStacksFull => "known_stacks_full",
             Self::NestedSample => "nested_sample",
+            Self::CyclesUnread => "cycles_unread",
         }
     }
 }

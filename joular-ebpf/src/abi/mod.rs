@@ -4,14 +4,18 @@
 //! enum or `Option`: any bit pattern from the kernel must be a valid value),
 //! sizes pinned by the tests below.
 
+mod corun;
 mod event;
 mod loss;
+mod slice;
 mod stack;
 mod thread;
 mod window;
 
+pub use corun::{BusyWord, corun_ns};
 pub use event::{COMM_LEN, Comm, LifecycleRecord, RecordKind};
 pub use loss::{LOSS_COUNT, Loss};
+pub use slice::Slice;
 pub use stack::{MAX_STACK_FRAMES, SampleKey, SampleSlot, StackHeader, StackId, stack_flags};
 pub use thread::{Place, ThreadKey, ThreadSlot, thread_flags};
 pub use window::{BankTimes, Boundary, CpuState, SplitNs, split_slice};
@@ -46,13 +50,13 @@ mod tests {
     /// but implicit padding would leak kernel stack bytes and fail the verifier.
     #[test]
     fn layouts_have_no_implicit_padding() {
-        assert_eq!(size_of::<ThreadSlot>(), 8 + 8 + 4 * 4 + COMM_LEN);
+        assert_eq!(size_of::<ThreadSlot>(), 4 * 8 + 4 * 4 + COMM_LEN);
         assert_eq!(size_of::<SampleKey>(), 3 * 8);
         assert_eq!(size_of::<SampleSlot>(), 8);
         assert_eq!(size_of::<StackHeader>(), 4 * 4 + 8);
         assert_eq!(size_of::<LifecycleRecord>(), 4 * 4 + 2 * 8 + COMM_LEN);
         assert_eq!(size_of::<BankTimes>(), 4 * 8);
-        assert_eq!(size_of::<CpuState>(), 16 + 2 * 32);
+        assert_eq!(size_of::<CpuState>(), 16 + 2 * 32 + 8 + 3 * 8);
         assert_eq!(align_of::<LifecycleRecord>(), 8);
     }
 }

@@ -78,6 +78,10 @@ pub mod thread_flags {
 pub struct ThreadSlot {
     /// Time on CPU, nanoseconds, exact to the window's boundaries.
     pub cpu_ns: u64,
+    /// Of `cpu_ns`: while the core's other hyper-thread was busy too.
+    pub corun_ns: u64,
+    /// Unhalted cycles, 0 unless they are counted.
+    pub cycles: u64,
     /// When the thread was started, nanoseconds since boot (`start_boottime`).
     pub start_boottime_ns: u64,
     pub tgid: u32,

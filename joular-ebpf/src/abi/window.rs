@@ -91,6 +91,16 @@ pub struct CpuState {
     pub place: u32,
     /// Index = bank.
     pub times: [BankTimes; 2],
+    /// The CPU that is the core's other hyper-thread, plus 1; 0 if there is
+    /// none. Told with every boundary.
+    pub sibling: u32,
+    pub reserved: u32,
+    /// [`super::BusyWord`] of this CPU, as its sibling sees it.
+    pub busy: u64,
+    /// Busy time of the sibling at the last accounting on this CPU.
+    pub sibling_busy_ns: u64,
+    /// The cycle counter at the last accounting, 0 if it could not be read.
+    pub cycles: u64,
 }
 
 #[cfg(test)]

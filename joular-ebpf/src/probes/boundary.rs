@@ -9,12 +9,15 @@ use crate::{
     task::{At, account},
 };
 
-/// Arguments: the CPU's place (it may have come online just now).
+/// Arguments: the CPU's place, and its sibling plus 1 (either may have come
+/// online just now).
 #[raw_tracepoint]
 pub fn pass_boundary(context: RawTracePointContext) -> i32 {
     if let Some(cpu) = CPU.get_ptr_mut(0) {
         // SAFETY: a live per-CPU map value; only this CPU writes it.
-        unsafe { (*cpu).place = context.arg::<u64>(0) as u32 };
+        let cpu = unsafe { &mut *cpu };
+        cpu.place = context.arg::<u64>(0) as u32;
+        cpu.sibling = context.arg::<u64>(1) as u32;
     }
     account(At::Boundary);
     0

@@ -3,10 +3,17 @@
 
 use aya_ebpf::{macros::btf_tracepoint, programs::BtfTracePointContext};
 
-use crate::task::{At, account};
+use crate::{
+    maps::SMT,
+    task::{At, Task, account, follows},
+};
 
+/// `sched_switch(bool preempt, struct task_struct *prev, struct task_struct *next, …)`.
 #[btf_tracepoint(function = "sched_switch")]
-pub fn sched_switch(_context: BtfTracePointContext) -> i32 {
+pub fn sched_switch(context: BtfTracePointContext) -> i32 {
     account(At::Switch);
+    if SMT.load() != 0 {
+        follows(Task::from_argument(context.arg(2)));
+    }
     0
 }

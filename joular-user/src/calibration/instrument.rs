@@ -45,6 +45,7 @@ impl Instrument {
             interval_ns: INTERVAL_NS,
             all_targets: false,
             per_core: false,
+            cycles: None,
             log: false,
             cpu_root: CPU_ROOT.into(),
         };

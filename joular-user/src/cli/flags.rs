@@ -102,10 +102,16 @@ pub struct Flags {
     /// Power of two busy hyper-threads of a core relative to one, 1 to 2 [default: 1.125]
     #[arg(long, value_name = "RATIO", help_heading = heading::ENERGY)]
     pub smt_ratio: Option<f64>,
+
     /// What `joular-bpf calibrate` found here, or none
     /// [default: /var/lib/joular-bpf/calibration.json if it is there; as recorded with --replay]
     #[arg(long, value_name = "FILE", help_heading = heading::ENERGY)]
     pub calibration: Option<PathBuf>,
+
+    /// What busy threads are compared by: time on CPU, cycles of the hardware's counters, or auto, which
+    /// takes cycles where they are counted [default: auto]
+    #[arg(long, value_name = "UNIT", help_heading = heading::ENERGY)]
+    pub weights: Option<String>,
 
     /// Directory of the data set [default: joular-out]
     #[arg(long, value_name = "DIR", help_heading = heading::OUTPUT)]
@@ -191,6 +197,7 @@ impl Flags {
             idle_watts: self.idle_watts.or(file.idle_watts),
             smt_ratio: self.smt_ratio.or(file.smt_ratio),
             calibration: self.calibration.or(file.calibration),
+            weights: self.weights.or(file.weights),
             output,
             no_output,
             flush: self.flush.or(file.flush),
@@ -220,6 +227,8 @@ impl Flags {
             ("tdp", self.tdp.is_some()),
             ("tdp-states", self.tdp_states.is_some()),
             ("powercap-root", self.powercap_root.is_some()),
+            ("weights", self.weights.is_some()),
+            ("cpu-root", self.cpu_root.is_some()),
         ]
         .into_iter()
         .filter_map(|(name, is_given)| is_given.then_some(name))

@@ -6,6 +6,7 @@
 pub mod calibration;
 pub mod duration;
 pub mod file;
+mod weights;
 
 use std::{path::PathBuf, time::Duration};
 
@@ -15,6 +16,7 @@ use self::duration::parse_duration;
 pub use self::{
     calibration::{Calibrate, CalibrationChoice},
     file::ConfigFile,
+    weights::WeightChoice,
 };
 use crate::{
     cli::Flags,
@@ -71,6 +73,7 @@ pub struct Live {
     /// Samples per second and CPU, 1 to 10 000.
     pub frequency: u32,
     pub energy: EnergyOptions,
+    pub weights: WeightChoice,
     /// Where to write the event stream.
     pub record: Option<PathBuf>,
     /// Print what the eBPF programs log.
@@ -194,6 +197,7 @@ impl Places {
             interval: interval.unwrap_or(Duration::from_secs(1)),
             frequency: self.number("frequency", flags.frequency, 1..=10_000)?.unwrap_or(99),
             energy: self.energy(&flags)?,
+            weights: flags.weights.as_deref().map_or(Ok(WeightChoice::Auto), |text| self.parse("weights", text))?,
             record: flags.record,
             kernel_log: flags.kernel_log,
         })

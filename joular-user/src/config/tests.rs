@@ -83,6 +83,20 @@ fn energy_options_are_passed_on() {
 }
 
 #[test]
+fn weights_are_chosen_by_name_and_counted_in_cycles_where_there_are_some() {
+    for (line, expected) in [
+        ("", WeightChoice::Auto),
+        ("--weights auto", WeightChoice::Auto),
+        ("--weights time", WeightChoice::Time),
+        ("--weights cycles", WeightChoice::Cycles),
+        ("--weights clock", WeightChoice::Clock),
+    ] {
+        assert_eq!(live(&resolved(&format!("--all {line}"), "").unwrap()).weights, expected, "{line}");
+    }
+    assert_eq!(live(&resolved("--all", "weights = 'cycles'").unwrap()).weights, WeightChoice::Cycles);
+}
+
+#[test]
 fn mistakes_on_the_command_line_name_the_flag() {
     for (line, expected) in [
         ("", "nothing to measure: say which processes, e.g. --comm java, --pid 1234 or --all"),
@@ -90,6 +104,8 @@ fn mistakes_on_the_command_line_name_the_flag() {
         ("--all --replay f", "--replay cannot be used with --all: choose one of --comm, --pid, --all and --replay"),
         ("--replay f --frequency 9", "--frequency cannot be used with --replay: a recording fixes it"),
         ("--all --output a --no-output", "--no-output cannot be used with --output: choose one"),
+        ("--replay f --weights time", "--weights cannot be used with --replay: a recording fixes it"),
+        ("--all --weights joules", "--weights: \"joules\": no such weights: use auto, time or cycles"),
         ("--all --json --quiet", "--quiet cannot be used with --json: choose one"),
         (
             "--all --energy model --energy-file p",

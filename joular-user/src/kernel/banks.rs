@@ -175,8 +175,8 @@ fn thread_time(key: u64, slot: &ThreadSlot) -> ThreadTime {
         is_kernel: slot.flags & thread_flags::KERNEL_THREAD != 0,
         comm: slot.comm,
         cpu_ns: slot.cpu_ns,
-        corun_ns: 0,
-        cycles: 0,
+        corun_ns: slot.corun_ns,
+        cycles: slot.cycles,
         samples: slot.samples,
         switches: slot.switches,
     }

@@ -43,6 +43,12 @@ pub fn online(cpu_root: &Path) -> Vec<Cpu> {
     ids.iter().map(|id| cpu(cpu_root, *id, &ids)).collect()
 }
 
+/// How many ids CPUs can have, those counted that may come online later.
+pub(super) fn possible(cpu_root: &Path) -> u32 {
+    let listed = cpu_list(&cpu_root.join("possible")).into_iter().chain(cpu_list(&cpu_root.join("online")));
+    listed.max().unwrap_or(0) + 1
+}
+
 /// CPUs that are online now, as the programs are told of them. Cores are told
 /// apart if wanted and if each fits into a [`Place`]; otherwise all are core 0,
 /// so that a thread has one slot per socket.
@@ -129,6 +135,15 @@ mod tests {
             root(&[("online", "0-1"), ("cpu1/topology/physical_package_id", "-1"), ("cpu1/topology/core_id", "x")]);
         assert_eq!(online(root.path()), [Cpu::default(), Cpu { id: 1, ..Cpu::default() }]);
         assert_eq!(online(&root.path().join("nowhere")), [Cpu::default()]);
+    }
+
+    #[test]
+    fn there_is_room_for_cpus_that_are_not_online_yet() {
+        for (files, expected) in
+            [(vec![("online", "0-1"), ("possible", "0-7")], 8), (vec![("online", "0-1")], 2), (vec![], 1)]
+        {
+            assert_eq!(possible(root(&files).path()), expected, "{files:?}");
+        }
     }
 
     #[test]

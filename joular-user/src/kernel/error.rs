@@ -31,6 +31,13 @@ pub enum KernelError {
     Missing { kind: &'static str, name: &'static str },
     #[error("{operation} eBPF map `{map}`: {}: is the host out of memory?", causes(.source))]
     Map { operation: &'static str, map: &'static str, source: Box<MapError> },
+    #[error(
+        "counting cycles: this machine has no hardware counters, as is usual in virtual machines: \
+         use --weights time, or auto"
+    )]
+    NoCycles,
+    #[error("counting cycles on CPU {cpu}: {source}: use --weights time")]
+    CycleCounter { cpu: u32, source: io::Error },
     #[error("draining eBPF map `{map}`: {source}: is the host out of memory?")]
     Drain { map: &'static str, source: io::Error },
 }
@@ -60,6 +67,7 @@ impl KernelError {
             Self::ReadBtf { source, .. } => Some(source),
             Self::Load(source) => Some(source.as_ref()),
             Self::Program { source, .. } => Some(source.as_ref()),
+            Self::CycleCounter { source, .. } => Some(source),
             _ => None,
         };
         let loads = matches!(self, Self::Program { operation: "loading", .. });

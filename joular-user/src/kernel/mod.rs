@@ -1,9 +1,10 @@
 //! The kernel side, as user space sees it: the only place that knows aya.
 //!
 //! [`programs`] loads and attaches, [`banks`] keeps the window boundary and
-//! reads what was counted, [`boundary`] passes it, [`btf`] finds where the running kernel keeps the
-//! fields the programs read, [`features`] says what this kernel can do and
-//! [`cost`] what the programs themselves cost.
+//! reads what was counted, [`boundary`] passes it, [`cycles`] opens the
+//! counters of cycles, [`btf`] finds where the running kernel keeps the fields
+//! the programs read, [`features`] says what this kernel can do and [`cost`]
+//! what the programs themselves cost.
 
 pub mod banks;
 mod batch;
@@ -11,11 +12,13 @@ pub mod boundary;
 pub mod btf;
 pub mod cost;
 pub mod cpus;
+pub mod cycles;
 mod error;
 pub mod features;
 mod log;
 pub mod programs;
 
 pub use banks::{BankContents, Banks};
+pub use cycles::CycleEvent;
 pub use error::{KernelError, Remedy};
 pub use programs::{LoadOptions, Programs, Ring};

@@ -21,6 +21,7 @@ use super::{
     btf::{KernelTypes, VMLINUX_BTF},
     cost::{self, ProgramCost},
     cpus::{self, Cpu},
+    cycles::{CycleCounters, CycleEvent},
     error::KernelError,
     features,
     log::LogToStderr,
@@ -65,6 +66,8 @@ pub struct LoadOptions {
     pub cpu_root: PathBuf,
     /// Time is counted apart for each physical core, not only for each socket.
     pub per_core: bool,
+    /// What to count beside time, if anything.
+    pub cycles: Option<CycleEvent>,
 }
 
 /// Tells one build of the programs from another: what they cost is theirs.
@@ -82,6 +85,7 @@ pub struct Programs {
     online: Vec<Cpu>,
     /// CPUs whose sampler is attached.
     sampled: Vec<u32>,
+    cycles: Option<CycleCounters>,
     log: Option<EbpfLogger<LogToStderr>>,
 }
 
@@ -97,12 +101,16 @@ impl Programs {
         let stack_limit = stack_limit();
         let log_level: u8 = if options.log { LOG_EVERYTHING } else { 0 };
         let all_targets = u32::from(options.all_targets);
+        let smt = u32::from(online.iter().any(|cpu| cpu.sibling.is_some()));
+        let count_cycles = u32::from(options.cycles.is_some());
         let self_tgid = std::process::id();
         let mut loader = EbpfLoader::new();
         // The programs need no relocation: their offsets are the globals. The
         // types that `new` has read are let go before ours are.
         loader.btf(None).override_global("ALL_TARGETS", &all_targets, true);
         loader.override_global("SELF_TGID", &self_tgid, true);
+        loader.override_global("SMT", &smt, true);
+        loader.override_global("COUNT_CYCLES", &count_cycles, true);
         loader.override_global("STACK_LIMIT", &stack_limit, true);
         loader.override_global("AYA_LOG_LEVEL", &log_level, true);
         for (name, offset) in &offsets {
@@ -115,9 +123,17 @@ impl Programs {
             loader.map_max_entries(bank, sizes.samples);
         }
         loader.map_max_entries("EVENTS", sizes.ring_bytes);
+        if smt != 0 {
+            loader.map_max_entries("SIBLING_BUSY", cpus::possible(&options.cpu_root));
+        }
         let mut ebpf = loader.load(OBJECT).map_err(|error| KernelError::Load(Box::new(error)))?;
         load_programs(&mut ebpf, &tracepoint_types(Path::new(VMLINUX_BTF))?)?;
         let banks = Banks::take(&mut ebpf)?;
+        // Only now: without privileges there would seem to be no counters.
+        let cycles = match options.cycles {
+            Some(CycleEvent::Cycles) if !features::has_cycles() => return Err(KernelError::NoCycles),
+            event => event.map(|event| CycleCounters::new(&mut ebpf, event)).transpose()?,
+        };
         let log = options.log.then(|| EbpfLogger::init_with_logger(&mut ebpf, LogToStderr)).transpose();
         let log = log.map_err(|_| KernelError::Missing { kind: "map", name: "AYA_LOGS" })?;
         give_memory_back();
@@ -132,7 +148,7 @@ impl Programs {
         } else {
             PerfEventConfig::Software(SoftwareEvent::CpuClock)
         };
-        Ok((Self { ebpf, options, event, online, sampled: Vec::new(), log }, banks, ring))
+        Ok((Self { ebpf, options, event, online, sampled: Vec::new(), cycles, log }, banks, ring))
     }
 
     /// Name of the sampling event in outputs.
@@ -143,9 +159,15 @@ impl Programs {
         }
     }
 
+    /// What is counted beside time, if anything.
+    pub const fn counts(&self) -> Option<CycleEvent> {
+        self.options.cycles
+    }
+
     /// Starts accounting and sampling. The accounting comes first: a sample
-    /// needs a running clock on its CPU.
+    /// needs a running clock on its CPU; so do its counters before it.
     pub fn attach(&mut self) -> Result<(), KernelError> {
+        self.count_new_cpus()?;
         self.pass_boundary()?;
         for (program, _) in TRACEPOINTS {
             let tracepoint: &mut BtfTracePoint = typed(&mut self.ebpf, program)?;
@@ -170,15 +192,20 @@ impl Programs {
         &self.online
     }
 
-    /// Looks which CPUs there are now and attaches the sampler to new ones.
+    /// Looks which CPUs there are now; samples new ones, and counts their cycles.
     pub fn follow_hotplug(&mut self) -> Result<(), KernelError> {
         let online = cpus::placed(&self.options.cpu_root, self.options.per_core);
         if online != self.online {
             self.sampled.retain(|id| online.iter().any(|cpu| cpu.id == *id));
             self.online = online;
+            self.count_new_cpus()?;
             self.sample_new_cpus()?;
         }
         Ok(())
+    }
+
+    fn count_new_cpus(&mut self) -> Result<(), KernelError> {
+        self.cycles.as_mut().map_or(Ok(()), |cycles| cycles.follow(&self.online))
     }
 
     fn sample_new_cpus(&mut self) -> Result<(), KernelError> {
@@ -215,6 +242,7 @@ impl Programs {
             let mut options = RawTracePointRunOptions::new();
             options.cpu = Some(cpu.id);
             options.args[0] = u64::from(Place::new(cpu.socket, cpu.core).0);
+            options.args[1] = cpu.sibling.map_or(0, |sibling| u64::from(sibling) + 1);
             match program.test_run(options) {
                 Ok(_) => {}
                 Err(error) if is_offline(&error) => {}

@@ -12,6 +12,7 @@ mod live;
 mod replay;
 mod stack_age;
 mod symbol_feed;
+mod weights;
 
 use std::{
     fs::File,
@@ -72,6 +73,7 @@ async fn record(config: &Config, options: &config::Live) -> Result<Exit, Failure
         all_targets: options.selection.is_all(),
         log: options.kernel_log,
         cpu_root: cpu_root.into(),
+        cycles: weights::counted(options.weights),
         per_core: selected.source.domains().iter().any(|domain| domain.core.is_some()),
     };
     let (programs, banks, ring) = Programs::load(load)?;
@@ -176,7 +178,8 @@ fn run_info(
         energy_source: selected.source.name().to_owned(),
         energy_reason: selected.reason.clone(),
         domains: selected.source.domains().to_vec(),
-        policy: PolicyChoices { calibration: Some(calibration), ..config.policy.clone() }.over(Policy::default()),
+        policy: PolicyChoices { calibration: Some(calibration), ..config.policy.clone() }
+            .over(Policy { weight_unit: weights::unit(programs.counts()), ..Policy::default() }),
         profiler_pid: Pid(pid),
     }
 }

@@ -224,6 +224,7 @@ const LOSS_MEANINGS: [&str; Loss::ALL.len()] = [
     "kernel stacks that could not be read",
     "stacks sent again, set of known stacks full",
     "samples that hit the accounting itself",
+    "slices of time whose cycles could not be read",
 ];
 
 /// One column per cause in the kernel, and one for all causes outside it.
