@@ -1,9 +1,10 @@
 //! The process whose CPU time is known: see `tests/fixtures/burner.rs`.
 
-use std::{process::Command, time::Duration};
+use std::{fs, process::Command, time::Duration};
 
 use anyhow::{Context as _, Result};
-use joular_tests::process::Running;
+use joular_tests::{clock::wait_for, process::Running};
+use rustix::thread::{CpuSet, Pid, sched_setaffinity};
 
 const START: Duration = Duration::from_secs(10);
 
@@ -28,6 +29,20 @@ impl Burner {
         self.process.pid()
     }
 
+    /// Keeps the threads `burn-0`, `burn-1`, … on these CPUs; returns their ids.
+    pub fn pin(&self, cpus: &[usize]) -> Result<Vec<u32>> {
+        let tasks = format!("/proc/{}/task", self.pid());
+        let mut pinned = Vec::new();
+        for (index, cpu) in cpus.iter().enumerate() {
+            let tid = named(&tasks, &format!("burn-{index}"))?;
+            let mut set = CpuSet::new();
+            set.set(*cpu);
+            sched_setaffinity(Pid::from_raw(i32::try_from(tid)?), &set).context("keeping a thread on a CPU")?;
+            pinned.push(tid);
+        }
+        Ok(pinned)
+    }
+
     /// Lets its threads work; returns at once.
     pub fn begin(&mut self, length: Duration) -> Result<()> {
         self.process.say(&format!("burn {}", length.as_millis()))
@@ -47,4 +62,17 @@ impl Burner {
         self.begin(length)?;
         self.wait_done(length * 4 + START)
     }
+}
+
+/// A thread takes its name itself, a moment after its start.
+fn named(tasks: &str, name: &str) -> Result<u32> {
+    wait_for(&format!("a thread {name} in {tasks}"), START, || {
+        for entry in fs::read_dir(tasks).with_context(|| format!("listing {tasks}"))? {
+            let entry = entry?;
+            if fs::read_to_string(entry.path().join("comm"))?.trim() == name {
+                return Ok(Some(entry.file_name().to_string_lossy().parse()?));
+            }
+        }
+        Ok(None)
+    })
 }

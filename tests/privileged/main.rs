@@ -18,3 +18,4 @@ mod powercap;
 mod privileges;
 mod split_70_30;
 mod time;
+mod topology;

@@ -1,0 +1,175 @@
+//! What is counted apart by where it ran: sockets, hyper-threads of a core, and
+//! cycles. The machine's own topology is replaced by one that the test makes, in
+//! which the first two CPUs are what is to be tested.
+
+use std::{fs, path::PathBuf, time::Duration};
+
+use anyhow::{Context as _, Result, ensure};
+use joular_tests::profiler::{Output, Run};
+use joular_user::{
+    energy::policy::WeightUnit,
+    events::{Event, RunInfo, ThreadTime, Window, recording::RecordingReader},
+};
+
+use crate::burner::Burner;
+
+const BURN: Duration = Duration::from_secs(4);
+/// Of the time, for figures of two CPUs that must agree.
+const SLACK: f64 = 0.02;
+
+/// What the first two CPUs are to each other.
+#[derive(Clone, Copy)]
+enum Cpus {
+    /// One core on two sockets, which no machine has: a CPU's time can be told
+    /// by its socket.
+    Siblings,
+    TwoSockets,
+}
+
+/// A run over a burner whose threads stay on CPUs 0, 1, …
+struct Measured {
+    info: RunInfo,
+    windows: Vec<Window>,
+    /// Ids of the burner's threads.
+    threads: Vec<u32>,
+}
+
+fn measure(cpus: Cpus, options: &[&str], duties: &[u32]) -> Result<Measured> {
+    let output = Output::new()?;
+    let cpu_root = topology(&output, cpus)?;
+    let recording = output.beside("run.jrec");
+    let mut burner = Burner::start(duties)?;
+    let threads = burner.pin(&(0..duties.len()).collect::<Vec<_>>())?;
+    let run = Run::modelled().pid(burner.pid()).with("--cpu-root", cpu_root).with("--record", &recording);
+    let run = options.iter().fold(run.argument("--no-output").argument("--quiet"), |run, option| run.argument(option));
+    let profiler = run.start()?;
+    burner.burn(BURN)?;
+    profiler.stop()?;
+    let (mut info, mut windows) = (None, Vec::new());
+    for event in RecordingReader::new(fs::File::open(&recording)?)? {
+        match event? {
+            Event::RunStarted(started) => info = Some(*started),
+            Event::Window(window) => windows.push(*window),
+            _ => {}
+        }
+    }
+    ensure!(windows.len() >= 3, "only {} windows", windows.len());
+    Ok(Measured { info: info.context("the recording has no run")?, windows, threads })
+}
+
+/// The files from which CPU topology is read.
+fn topology(output: &Output, cpus: Cpus) -> Result<PathBuf> {
+    let root = output.beside("cpu");
+    for cpu in 0..2 {
+        let dir = root.join(format!("cpu{cpu}/topology"));
+        fs::create_dir_all(&dir)?;
+        let siblings = if matches!(cpus, Cpus::Siblings) { "0-1".to_owned() } else { cpu.to_string() };
+        fs::write(dir.join("physical_package_id"), cpu.to_string())?;
+        fs::write(dir.join("core_id"), "0")?;
+        fs::write(dir.join("thread_siblings_list"), siblings)?;
+    }
+    fs::write(root.join("online"), "0-1")?;
+    Ok(root)
+}
+
+impl Measured {
+    fn times(&self) -> impl Iterator<Item = &ThreadTime> {
+        self.windows.iter().flat_map(|window| &window.threads)
+    }
+
+    /// Sum over the windows of one of the burner's threads.
+    fn sum(&self, thread: usize, column: impl Fn(&ThreadTime) -> u64) -> f64 {
+        self.times().filter(|time| time.tid.0 == self.threads[thread]).map(column).sum::<u64>() as f64
+    }
+
+    fn lost(&self) -> Vec<&str> {
+        self.windows.iter().flat_map(|window| &window.losses).map(|loss| loss.cause.as_str()).collect()
+    }
+}
+
+/// Whatever else the machine does meanwhile: both CPUs say of each window for how
+/// long both were busy, and they say the same, as far as their busy times allow.
+/// A switch that a kernel does not report is put right with the next accounting,
+/// which may be in the next window: hence 2 %.
+fn expect_symmetric(windows: &[Window]) {
+    for window in windows {
+        let length = window.length_ns() as f64;
+        let corun = |socket| {
+            let here = window.threads.iter().filter(|time| time.socket == socket);
+            here.map(|time| time.corun_ns).sum::<u64>() as f64
+        };
+        let busy: Vec<f64> = window.cpus.iter().map(|cpu| cpu.busy_ns as f64).collect();
+        let (least, most) = (busy[0] + busy[1] - length, busy[0].min(busy[1]));
+        for both in [corun(0), corun(1)] {
+            let slack = SLACK * length;
+            assert!(both >= least - slack && both <= most + slack, "{both} ns of {least} to {most}, in {length}");
+        }
+        assert!((corun(0) - corun(1)).abs() <= SLACK * length, "{} and {} of {length} ns", corun(0), corun(1));
+    }
+}
+
+#[test]
+fn two_busy_hyper_threads_see_each_other() -> Result<()> {
+    let measured = measure(Cpus::Siblings, &[], &[100, 40])?;
+    expect_symmetric(&measured.windows);
+    let share = |thread| measured.sum(thread, |time| time.corun_ns) / measured.sum(thread, |time| time.cpu_ns);
+    assert!(share(1) > 0.95, "beside a CPU that is always busy: {:.3}", share(1));
+    // At least the other's own duty: more if others run there too.
+    assert!(share(0) > 0.36, "beside a thread that is busy for 40 %: {:.3}", share(0));
+    Ok(())
+}
+
+#[test]
+fn a_hyper_thread_alone_on_its_core_shares_little_of_its_time() -> Result<()> {
+    let measured = measure(Cpus::Siblings, &[], &[100])?;
+    expect_symmetric(&measured.windows);
+    let other: u64 =
+        measured.windows.iter().flat_map(|window| &window.cpus).map(|cpu| cpu.busy_ns * u64::from(cpu.cpu)).sum();
+    let corun = measured.sum(0, |time| time.corun_ns);
+    assert!(corun <= (1.0 + SLACK) * other as f64, "{corun} ns beside a CPU that was busy for {other} ns");
+    Ok(())
+}
+
+#[test]
+fn nothing_is_shared_where_cores_have_one_thread() -> Result<()> {
+    let measured = measure(Cpus::TwoSockets, &[], &[100, 100])?;
+    assert_eq!(measured.times().map(|time| time.corun_ns).sum::<u64>(), 0);
+    Ok(())
+}
+
+#[test]
+fn a_thread_has_time_only_on_the_socket_of_its_cpu() -> Result<()> {
+    let measured = measure(Cpus::TwoSockets, &[], &[100, 100])?;
+    assert_eq!(measured.info.sockets, 2);
+    for (index, tid) in measured.threads.iter().enumerate() {
+        let mut rows = 0;
+        for time in measured.times().filter(|time| time.tid.0 == *tid && time.cpu_ns > 0) {
+            assert_eq!(time.socket as usize, index, "{time:?}");
+            rows += 1;
+        }
+        assert!(rows >= 3, "thread {tid} has {rows} rows");
+    }
+    assert!(measured.windows.iter().all(|window| window.cpus.iter().all(|cpu| cpu.socket == cpu.cpu)));
+    Ok(())
+}
+
+#[test]
+fn cycles_of_a_clock_are_the_time_of_each_thread() -> Result<()> {
+    let measured = measure(Cpus::TwoSockets, &["--weights", "clock"], &[100, 30])?;
+    assert_eq!(measured.info.policy.weight_unit, WeightUnit::Cycles);
+    for thread in 0..measured.threads.len() {
+        let (cycles, cpu_ns) = (measured.sum(thread, |time| time.cycles), measured.sum(thread, |time| time.cpu_ns));
+        assert!(cpu_ns > 0.5e9, "thread {thread} hardly ran: {cpu_ns} ns");
+        assert!((cycles / cpu_ns - 1.0).abs() <= 0.02, "thread {thread}: {cycles} cycles in {cpu_ns} ns");
+    }
+    assert!(!measured.lost().contains(&"cycles_unread"), "{:?}", measured.lost());
+    Ok(())
+}
+
+#[test]
+fn no_cycles_are_counted_when_time_is_chosen() -> Result<()> {
+    let measured = measure(Cpus::TwoSockets, &["--weights", "time"], &[100])?;
+    assert_eq!(measured.info.policy.weight_unit, WeightUnit::Time);
+    assert_eq!(measured.times().map(|time| time.cycles).sum::<u64>(), 0);
+    Ok(())
+}
