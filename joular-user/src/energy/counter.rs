@@ -6,11 +6,16 @@
 //! gives everything since the last good one, marked with how many windows it
 //! holds. A counter's difference is taken modulo its own range, per domain,
 //! before anything is summed. Whatever cannot be energy (more than the domain
-//! could draw in the time) counts as 0 and is marked: nothing is invented.
+//! could draw in the time) counts as 0 and is marked: nothing is invented. Last,
+//! what other domains account for is taken off the meters that count it too
+//! ([`rest`]).
 //!
 //! All arithmetic is in integers. Where a division leaves a remainder, it is
 //! carried into the next window, so that sums over time are exact.
 
+mod rest;
+
+use self::rest::Rest;
 use super::domain::{Domain, FaultCause, Meter, Reading};
 use crate::units::{MicroJoules, MonotonicNs};
 
@@ -21,6 +26,10 @@ const SAFETY_FACTOR: u128 = 2;
 /// Added to the elapsed time of that bound: counters advance in steps (about
 /// every 1 ms) that two reads close together may straddle.
 const UPDATE_SLACK_NS: u64 = 10_000_000;
+
+/// A processor's counter advances about every 1 ms, however idle it is: after
+/// this time one that did not move is broken.
+const STUCK_AFTER_NS: u64 = 50_000_000;
 
 /// Power (µW) × time (ns) is in 10⁻¹⁵ J: this many are a µJ.
 const UW_NS_PER_UJ: u128 = 1_000_000_000;
@@ -35,14 +44,16 @@ pub struct Delta {
     pub merged: u32,
     /// What is wrong with it. After a failed read ΔE is 0 and comes with a later
     /// window; where the counter may have wrapped more than once it is the
-    /// least it can be; after a jump and without a starting point it is 0.
+    /// least it can be; after a jump, without a starting point and from a counter
+    /// that is stuck it is 0.
     pub fault: Option<FaultCause>,
     /// The part of `measured` that does not depend on load, where the meter
     /// knows it: the idle term of a model. Never more than `measured`.
     pub static_floor: Option<MicroJoules>,
 }
 
-/// What the CPUs of one socket did in a window; models are computed from it.
+/// What the CPUs of one socket, all cores together, did in a window; models are
+/// computed from it, and none is finer than a socket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SocketLoad {
     pub socket: u32,
@@ -56,12 +67,15 @@ pub struct SocketLoad {
 #[derive(Clone, Debug, Default)]
 pub struct Meters {
     states: Vec<State>,
+    rests: Vec<Rest>,
 }
 
 #[derive(Clone, Debug)]
 struct State {
     meter: Meter,
     socket: Option<u32>,
+    /// Whether standing still is a fault.
+    always_moves: bool,
     /// Last good reading.
     base: Option<(MonotonicNs, u64)>,
     /// Windows without a good reading since then.
@@ -77,12 +91,13 @@ impl Meters {
         let state = |domain: &Domain| State {
             meter: domain.meter,
             socket: domain.socket,
+            always_moves: domain.always_moves(),
             base: None,
             missed: 0,
             carry: 0,
             static_carry: 0,
         };
-        Self { states: domains.iter().map(state).collect() }
+        Self { states: domains.iter().map(state).collect(), rests: Rest::all(domains) }
     }
 
     /// Sets the starting point: the readings taken before the first window.
@@ -111,7 +126,11 @@ impl Meters {
             Meter::BusyPower => state.busy_power(readings.get(index), load),
             Meter::Counter { .. } | Meter::Power => state.read(read_at, readings.get(index)),
         };
-        self.states.iter_mut().enumerate().map(step).collect()
+        let mut deltas: Vec<Delta> = self.states.iter_mut().enumerate().map(step).collect();
+        for rest in &mut self.rests {
+            rest.take(&mut deltas);
+        }
+        deltas
     }
 }
 
@@ -142,6 +161,8 @@ impl State {
             }
             Meter::Power | Meter::Model { .. } | Meter::BusyPower => (self.integrate(base, value, elapsed_ns), None),
         };
+        let is_stuck = self.always_moves && value == base && elapsed_ns >= STUCK_AFTER_NS;
+        let fault = fault.or(is_stuck.then_some(FaultCause::Stuck));
         Delta { measured, merged, fault, ..Delta::default() }
     }
 

@@ -77,7 +77,8 @@ pub struct Domain {
     pub meter: Meter,
     pub role: Role,
     /// Domains, by index, that this one's meter counts too and that have rows of
-    /// their own: their energy is taken off, the domain is what is left.
+    /// their own: their energy is taken off, the domain is what is left. A domain
+    /// named here takes nothing off itself.
     pub less: Vec<usize>,
 }
 
@@ -94,6 +95,14 @@ impl Domain {
             role: Role::Shared,
             less: Vec::new(),
         }
+    }
+
+    /// Whether the counter moves however idle the machine is: that of a package
+    /// or a platform does, those of memory, cores and GPUs may rest. A meter that
+    /// counts others too is a package's or a platform's, whatever is left is called.
+    pub fn always_moves(&self) -> bool {
+        let is_counter = matches!(self.meter, Meter::Counter { .. });
+        is_counter && (!self.less.is_empty() || matches!(self.name.as_str(), "package" | "platform"))
     }
 
     /// Smallest step of a counter.

@@ -55,8 +55,33 @@ fn a_counter_that_advances() {
 }
 
 #[test]
-fn a_counter_that_stands_still() {
-    check(counter(RANGE, 500), &[(0, uj(7)), (1, uj(7)), (2, uj(7))], &[good(0), good(0)]);
+fn a_counter_that_stands_still_is_stuck_where_it_always_moves() {
+    let still = [uj(7), uj(7), uj(7), uj(9)];
+    for (name, expected) in [
+        ("package", [uncertain(FaultCause::Stuck, 0), uncertain(FaultCause::Stuck, 0), good(2)]),
+        ("platform", [uncertain(FaultCause::Stuck, 0), uncertain(FaultCause::Stuck, 0), good(2)]),
+        ("dram", [good(0), good(0), good(2)]),
+        ("core", [good(0), good(0), good(2)]),
+        ("gpu", [good(0), good(0), good(2)]),
+    ] {
+        let meter = Domain { name: name.into(), ..domain(counter(RANGE, 500), None) };
+        let mut meters = Meters::new(&[meter]);
+        meters.start(MonotonicNs(0), &still[..1]);
+        let deltas = (1..).zip(&still[1..]).map(|(second, reading)| {
+            meters.advance(MonotonicNs(second * SECOND), std::slice::from_ref(reading), SECOND, &[])[0]
+        });
+        assert_eq!(deltas.collect::<Vec<_>>(), expected, "{name}");
+    }
+}
+
+#[test]
+fn a_counter_may_rest_between_two_updates() {
+    let package = Domain { name: "package".into(), ..domain(counter(RANGE, 500), None) };
+    for (elapsed_ns, fault) in [(1_000_000, None), (49_999_999, None), (50_000_000, Some(FaultCause::Stuck))] {
+        let mut meters = Meters::new(std::slice::from_ref(&package));
+        meters.start(MonotonicNs(0), &[uj(7)]);
+        assert_eq!(meters.advance(MonotonicNs(elapsed_ns), &[uj(7)], elapsed_ns, &[])[0].fault, fault, "{elapsed_ns}");
+    }
 }
 
 #[test]
