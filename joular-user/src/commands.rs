@@ -13,12 +13,14 @@ use crate::{
     pipeline::{self, Failure},
     privileges,
     report::{self, DataSetError},
+    sources,
 };
 
 /// Does what the command line says.
 pub fn run(cli: Cli) -> anyhow::Result<Exit> {
     match cli.command {
         Some(Command::Doctor(flags)) => check(flags),
+        Some(Command::Sources(flags)) => list(flags),
         Some(Command::Calibrate(flags)) => calibrate(flags),
         Some(Command::Reattribute(flags)) => reattribute(&flags),
         Some(Command::Audit(flags)) => audit(&flags),
@@ -48,6 +50,12 @@ fn check(flags: DoctorFlags) -> anyhow::Result<Exit> {
     let proc_root = flags.proc_root.clone().unwrap_or_else(|| "/proc".into());
     let options = config::energy_options(flags.into())?;
     doctor::run(&mut io::stdout().lock(), &proc_root, &options, json).context("writing the checks to standard output")
+}
+
+fn list(flags: DoctorFlags) -> anyhow::Result<Exit> {
+    let json = flags.json;
+    let options = config::energy_options(flags.into())?;
+    sources::run(&mut io::stdout().lock(), &options, json).context("writing the sources to standard output")
 }
 
 fn calibrate(flags: CalibrateFlags) -> anyhow::Result<Exit> {

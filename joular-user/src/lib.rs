@@ -16,6 +16,7 @@ pub mod privileges;
 pub mod procs;
 pub mod report;
 pub mod shutdown;
+pub mod sources;
 pub mod stacks;
 pub mod symbols;
 pub mod units;

@@ -33,7 +33,9 @@ fn help_goes_to_standard_output_and_names_every_option() {
     for option in OPTIONS {
         assert!(finished.stdout.contains(option), "--help does not mention {option}");
     }
-    assert!(finished.stdout.contains("doctor"), "--help does not mention doctor");
+    for command in ["doctor", "sources"] {
+        assert!(finished.stdout.contains(command), "--help does not mention {command}");
+    }
 }
 
 #[test]
@@ -94,4 +96,18 @@ fn a_replay_takes_nothing_that_its_recording_decided() {
 #[test]
 fn a_run_without_targets_says_how_to_choose_them() {
     expect_usage_error(&[], &["--comm java"]);
+}
+
+#[test]
+fn sources_name_every_source_and_mark_what_a_recording_would_use() {
+    let empty = tempfile::tempdir().unwrap();
+    let nothing = empty.path().to_str().unwrap();
+    let finished = joular_bpf(&["sources", "--json", "--sys-root", nothing, "--powercap-root", nothing]);
+    assert_eq!(finished.code(), Some(0), "{}", finished.stderr);
+    let rows: serde_json::Value = serde_json::from_str(&finished.stdout).unwrap();
+    let state =
+        |name: &str| rows.as_array().unwrap().iter().find(|row| row["source"] == name).unwrap()["state"].clone();
+    for (name, expected) in [("perf", "absent"), ("powercap", "absent"), ("watts", "not asked"), ("model", "chosen")] {
+        assert_eq!(state(name), expected, "{name}");
+    }
 }

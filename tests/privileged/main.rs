@@ -14,6 +14,7 @@ mod errors;
 mod jvms;
 mod output_dir;
 mod perf_map;
+mod perf_pmu;
 mod powercap;
 mod privileges;
 mod split_70_30;

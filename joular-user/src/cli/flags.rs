@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
 /// Help headings, in order of importance.
 mod heading {
@@ -59,12 +59,15 @@ pub struct Flags {
     #[serde(skip)]
     pub config: Option<PathBuf>,
 
-    /// Where joules come from: auto, powercap, hwmon, scmi, powerjoular, watts, model, tdp, hwmon-gpu,
-    /// nvml or replay [default: auto]
+    /// Where joules come from: auto, or one or several of perf, powercap, hwmon, scmi, powerjoular, watts,
+    /// model, tdp, hwmon-gpu, nvml and replay [default: auto]
     ///
-    /// auto takes the first that works, in this order. Any other choice that does not work is an error.
-    #[arg(long, value_name = "SOURCE", help_heading = heading::ENERGY)]
-    pub energy: Option<String>,
+    /// auto takes the first that works, in this order, adds devices that it does not measure, and checks
+    /// perf against powercap. Several are separated by commas, or the flag is repeated. A choice that does
+    /// not work is an error. `joular-bpf sources` shows what there is here.
+    #[arg(long, value_name = "SOURCE,…", value_delimiter = ',', help_heading = heading::ENERGY)]
+    #[serde(deserialize_with = "one_or_several")]
+    pub energy: Vec<String>,
 
     /// File that watts and powerjoular read power from, or the recording whose readings replay plays back
     #[arg(long, value_name = "FILE", help_heading = heading::ENERGY)]
@@ -148,6 +151,10 @@ pub struct Flags {
     /// Where the topology of CPUs is, for tests
     #[arg(long, value_name = "DIR", hide = true)]
     pub cpu_root: Option<PathBuf>,
+
+    /// Where energy sources look for sysfs, for tests
+    #[arg(long, value_name = "DIR", hide = true)]
+    pub sys_root: Option<PathBuf>,
 }
 
 /// A number in the configuration file as the command line has it, so that
@@ -165,6 +172,20 @@ fn number_as_text<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<O
         Number::Decimal(number) => number.to_string(),
         Number::Text(text) => text,
     }))
+}
+
+/// A list in the file may be a single text.
+fn one_or_several<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged, expecting = "expected a text or a list of texts")]
+    enum OneOrSeveral {
+        One(String),
+        Several(Vec<String>),
+    }
+    Ok(match OneOrSeveral::deserialize(deserializer)? {
+        OneOrSeveral::One(text) => vec![text],
+        OneOrSeveral::Several(texts) => texts,
+    })
 }
 
 impl Flags {
@@ -187,7 +208,7 @@ impl Flags {
             frequency: self.frequency.or(file.frequency),
             record: self.record.or(file.record),
             config: self.config,
-            energy: self.energy.or(file.energy),
+            energy: if self.energy.is_empty() { file.energy } else { self.energy },
             energy_file: self.energy_file.or(file.energy_file),
             model_watts: self.model_watts.or(file.model_watts),
             tdp: self.tdp.or(file.tdp),
@@ -207,6 +228,7 @@ impl Flags {
             kernel_log: self.kernel_log || file.kernel_log,
             proc_root: self.proc_root.or(file.proc_root),
             cpu_root: self.cpu_root.or(file.cpu_root),
+            sys_root: self.sys_root.or(file.sys_root),
         }
     }
 
@@ -221,7 +243,7 @@ impl Flags {
             ("interval", self.interval.is_some()),
             ("frequency", self.frequency.is_some()),
             ("record", self.record.is_some()),
-            ("energy", self.energy.is_some()),
+            ("energy", !self.energy.is_empty()),
             ("energy-file", self.energy_file.is_some()),
             ("model-watts", self.model_watts.is_some()),
             ("tdp", self.tdp.is_some()),
@@ -282,12 +304,12 @@ pub struct AuditFlags {
     pub json: bool,
 }
 
-/// Flags of `doctor`.
+/// Flags of `doctor` and `sources`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
 pub struct DoctorFlags {
-    /// Energy source to check, as in --energy of a recording [default: auto]
-    #[arg(long, value_name = "SOURCE")]
-    pub energy: Option<String>,
+    /// Energy sources to check, as of a recording [default: auto]
+    #[arg(long, value_name = "SOURCE,…", value_delimiter = ',')]
+    pub energy: Vec<String>,
 
     /// File that watts, powerjoular and replay read
     #[arg(long, value_name = "FILE")]
@@ -297,19 +319,23 @@ pub struct DoctorFlags {
     #[arg(long, value_name = "DIR")]
     pub powercap_root: Option<PathBuf>,
 
-    /// The checks as one JSON object
+    /// As JSON
     #[arg(long)]
     pub json: bool,
 
     /// Where the proc file system is, for tests
     #[arg(long, value_name = "DIR", hide = true)]
     pub proc_root: Option<PathBuf>,
+
+    /// Where energy sources look for sysfs, for tests
+    #[arg(long, value_name = "DIR", hide = true)]
+    pub sys_root: Option<PathBuf>,
 }
 
 impl From<DoctorFlags> for Flags {
     fn from(doctor: DoctorFlags) -> Self {
-        let DoctorFlags { energy, energy_file, powercap_root, json, proc_root } = doctor;
-        Self { energy, energy_file, powercap_root, json, proc_root, ..Self::default() }
+        let DoctorFlags { energy, energy_file, powercap_root, json, proc_root, sys_root } = doctor;
+        Self { energy, energy_file, powercap_root, json, proc_root, sys_root, ..Self::default() }
     }
 }
 
@@ -324,9 +350,9 @@ pub struct CalibrateFlags {
     #[arg(long, value_name = "TIME")]
     pub duration: Option<String>,
 
-    /// Energy source: auto, powercap, powerjoular, watts or model [default: auto]
-    #[arg(long, value_name = "SOURCE")]
-    pub energy: Option<String>,
+    /// Energy sources, as of a recording [default: auto]
+    #[arg(long, value_name = "SOURCE,…", value_delimiter = ',')]
+    pub energy: Vec<String>,
 
     /// File that watts and powerjoular read power from
     #[arg(long, value_name = "FILE")]
@@ -343,11 +369,16 @@ pub struct CalibrateFlags {
     /// Where the proc file system is, for tests
     #[arg(long, value_name = "DIR", hide = true)]
     pub proc_root: Option<PathBuf>,
+
+    /// Where energy sources look for sysfs, for tests
+    #[arg(long, value_name = "DIR", hide = true)]
+    pub sys_root: Option<PathBuf>,
 }
 
 impl From<CalibrateFlags> for Flags {
     fn from(calibrate: CalibrateFlags) -> Self {
-        let CalibrateFlags { output, duration, energy, energy_file, powercap_root, json, proc_root } = calibrate;
-        Self { output, duration, energy, energy_file, powercap_root, json, proc_root, ..Self::default() }
+        let CalibrateFlags { output, duration, energy, energy_file, powercap_root, json, proc_root, sys_root } =
+            calibrate;
+        Self { output, duration, energy, energy_file, powercap_root, json, proc_root, sys_root, ..Self::default() }
     }
 }

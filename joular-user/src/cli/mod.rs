@@ -61,6 +61,12 @@ pub enum Command {
     /// Where energy is modelled there is no idle power to measure, and costs alone are.
     #[command(after_help = "Example: sudo joular-bpf calibrate")]
     Calibrate(CalibrateFlags),
+    /// Show where joules can come from on this machine
+    ///
+    /// Lists each energy source: what it measures, whether it works here or why not, and its domains; marks
+    /// those that a recording would use.
+    #[command(after_help = "Example: sudo joular-bpf sources")]
+    Sources(DoctorFlags),
 }
 
 /// Parses arguments, the program's own name first.

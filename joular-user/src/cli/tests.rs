@@ -25,7 +25,7 @@ fn targets_may_be_listed_and_repeated() {
 fn every_flag_is_taken_as_typed() {
     let line = "--comm java --duration 10s --interval 1s --frequency 99 --output o --flush 5s --energy watts \
                 --energy-file p --powercap-root r --idle spread --idle-watts 12.5 --smt-ratio 1.2 --calibration m --weights time --model-watts 1:2 --tdp 65 --tdp-states 1:2 --record f \
-                --config c --quiet --top 5 --proc-root /p --cpu-root /c";
+                --config c --quiet --top 5 --proc-root /p --cpu-root /c --sys-root /s --energy perf,nvml";
     let flags = Flags {
         comm: vec!["java".into()],
         duration: Some("10s".into()),
@@ -33,7 +33,7 @@ fn every_flag_is_taken_as_typed() {
         frequency: Some(99),
         output: Some("o".into()),
         flush: Some("5s".into()),
-        energy: Some("watts".into()),
+        energy: vec!["watts".into(), "perf".into(), "nvml".into()],
         energy_file: Some("p".into()),
         powercap_root: Some("r".into()),
         idle: Some("spread".into()),
@@ -50,6 +50,7 @@ fn every_flag_is_taken_as_typed() {
         top: Some(5),
         proc_root: Some("/p".into()),
         cpu_root: Some("/c".into()),
+        sys_root: Some("/s".into()),
         ..Flags::default()
     };
     check(line, flags);
@@ -60,6 +61,7 @@ fn subcommands_are_told_from_names() {
     assert!(matches!(parsed("doctor --json").unwrap().command, Some(Command::Doctor(flags)) if flags.json));
     let calibrate = parsed("calibrate --output f --json").unwrap().command;
     assert!(matches!(calibrate, Some(Command::Calibrate(flags)) if flags.output == Some("f".into())));
+    assert!(matches!(parsed("sources").unwrap().command, Some(Command::Sources(flags)) if !flags.json));
     assert!(parsed("--comm doctor").unwrap().command.is_none());
 }
 

@@ -6,6 +6,7 @@
 pub mod calibration;
 pub mod duration;
 pub mod file;
+mod policy;
 mod weights;
 
 use std::{path::PathBuf, time::Duration};
@@ -16,6 +17,7 @@ use self::duration::parse_duration;
 pub use self::{
     calibration::{Calibrate, CalibrationChoice},
     file::ConfigFile,
+    policy::policy_choices,
     weights::WeightChoice,
 };
 use crate::{
@@ -26,14 +28,10 @@ use crate::{
         policy::PolicyChoices,
         powercap,
         tdp::{self, States, TdpOptions},
-        watts,
     },
     procs::selection::{NamePattern, Selection},
     units::Pid,
 };
-
-/// Most that a socket draws when idle, in watts.
-const MOST_IDLE_WATTS: f64 = 10_000.0;
 
 /// A checked configuration.
 #[derive(Clone, Debug)]
@@ -133,7 +131,7 @@ impl Config {
     }
 }
 
-/// The energy options of flags, without the rest; for `doctor`.
+/// The energy options of flags, without the rest; for `doctor` and `sources`.
 ///
 /// # Errors
 /// [`ConfigError::Invalid`] and [`ConfigError::Conflict`].
@@ -141,14 +139,6 @@ pub fn energy_options(flags: Flags) -> Result<EnergyOptions, ConfigError> {
     let places = Places::typed(&flags);
     places.refuse_conflicts(&flags)?;
     places.energy(&flags)
-}
-
-/// The policy of flags, without the rest; for `reattribute`.
-///
-/// # Errors
-/// [`ConfigError::Invalid`].
-pub fn policy_choices(flags: Flags) -> Result<PolicyChoices, ConfigError> {
-    Places { file: None, typed: flags.clone() }.policy(&flags)
 }
 
 /// Knows where each value came from, for messages.
@@ -224,41 +214,21 @@ impl Places {
     }
 
     fn energy(&self, flags: &Flags) -> Result<EnergyOptions, ConfigError> {
-        let choice = flags.energy.as_deref().map_or(Ok(EnergyChoice::Auto), |text| self.parse("energy", text))?;
+        let choice = match energy_text(flags) {
+            Some(text) => self.parse("energy", &text)?,
+            None => EnergyChoice::Auto,
+        };
         let model_watts: Option<VcpuPower> =
             flags.model_watts.as_deref().map(|text| self.parse("model-watts", text)).transpose()?;
         Ok(EnergyOptions {
-            choice,
             powercap_root: flags.powercap_root.clone().unwrap_or_else(|| powercap::DEFAULT_ROOT.into()),
             file: flags.energy_file.clone().filter(|_| choice.reads_file()),
-            sys_root: "/sys".into(),
+            choice,
+            sys_root: flags.sys_root.clone().unwrap_or_else(|| "/sys".into()),
             proc_root: proc_root(flags),
             model_watts,
             tdp: self.tdp(flags)?,
         })
-    }
-
-    fn policy(&self, flags: &Flags) -> Result<PolicyChoices, ConfigError> {
-        Ok(PolicyChoices {
-            idle: flags.idle.as_deref().map(|text| self.parse("idle", text)).transpose()?,
-            idle_milliwatts: self.idle_milliwatts(flags.idle_watts)?,
-            smt_permille: self.smt_permille(flags.smt_ratio)?,
-            ..PolicyChoices::default()
-        })
-    }
-
-    fn smt_permille(&self, given: Option<f64>) -> Result<Option<u32>, ConfigError> {
-        #[allow(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "1000 to 2000 after the range check"
-        )]
-        let permille = |ratio: f64| (1.0..=2.0).contains(&ratio).then(|| (ratio * 1000.0).round() as u32);
-        given
-            .map(|ratio| {
-                permille(ratio).ok_or_else(|| self.invalid("smt-ratio", format!("{ratio} is not between 1 and 2")))
-            })
-            .transpose()
     }
 
     fn tdp(&self, flags: &Flags) -> Result<Option<TdpOptions>, ConfigError> {
@@ -272,14 +242,6 @@ impl Places {
             flags.tdp_states.as_deref().map(|text| self.parse("tdp-states", text)).transpose()?;
         let tdp_uw = flags.tdp.as_deref().map(watts).transpose()?;
         Ok(Some(TdpOptions { tdp_uw, states: states.unwrap_or_default() }))
-    }
-
-    fn idle_milliwatts(&self, given: Option<f64>) -> Result<Option<u64>, ConfigError> {
-        let Some(given) = given else { return Ok(None) };
-        match watts::microwatts(given).filter(|_| given <= MOST_IDLE_WATTS) {
-            Some(microwatts) => Ok(Some(microwatts / 1000)),
-            None => Err(self.invalid("idle-watts", format!("{given} is not between 0 and {MOST_IDLE_WATTS} watts"))),
-        }
     }
 
     fn time(
@@ -355,7 +317,7 @@ impl Places {
         {
             return Err(self.conflict(key, "replay", "a recording fixes it"));
         }
-        let choice = flags.energy.as_deref().and_then(|text| text.parse::<EnergyChoice>().ok());
+        let choice = energy_text(flags).and_then(|text| text.parse::<EnergyChoice>().ok());
         if flags.energy_file.is_some() && choice.is_some_and(|choice| !choice.reads_file()) {
             return Err(self.conflict("energy-file", "energy", "only auto, watts, powerjoular and replay read a file"));
         }
@@ -385,6 +347,11 @@ fn is_given(flags: &Flags, key: &str) -> bool {
         "smt-ratio" => flags.smt_ratio.is_some(),
         _ => flags.live_only().any(|name| name == key),
     }
+}
+
+/// Listed or repeated, it is one list.
+fn energy_text(flags: &Flags) -> Option<String> {
+    (!flags.energy.is_empty()).then(|| flags.energy.join(","))
 }
 
 fn proc_root(flags: &Flags) -> PathBuf {

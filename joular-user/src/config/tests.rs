@@ -68,7 +68,7 @@ fn energy_options_are_passed_on() {
     let config = Config::resolve(flags("--all --energy watts --energy-file p --model-watts 1:2 --proc-root /x"), None);
     let config = config.unwrap();
     let energy = &live(&config).energy;
-    assert_eq!((energy.choice.name(), energy.file.clone()), ("watts", Some("p".into())));
+    assert_eq!((energy.choice.name(), energy.file.clone()), ("watts".to_owned(), Some("p".into())));
     assert_eq!(energy.model_watts, Some(VcpuPower { idle_uw: 1_000_000, full_uw: 2_000_000 }));
     assert_eq!((energy.proc_root.clone(), energy.tdp.clone()), ("/x".into(), None));
     let config = Config::resolve(flags("--all --energy tdp --tdp 65 --tdp-states 2400:1.1,800:0.7"), None).unwrap();
@@ -94,6 +94,23 @@ fn weights_are_chosen_by_name_and_counted_in_cycles_where_there_are_some() {
         assert_eq!(live(&resolved(&format!("--all {line}"), "").unwrap()).weights, expected, "{line}");
     }
     assert_eq!(live(&resolved("--all", "weights = 'cycles'").unwrap()).weights, WeightChoice::Cycles);
+}
+
+#[test]
+fn energy_sources_may_be_listed_and_repeated() {
+    for (line, text, expected) in [
+        ("", "", "auto"),
+        ("--energy perf,watts", "", "perf,watts"),
+        ("--energy perf --energy watts", "", "perf,watts"),
+        ("", "energy = 'perf,watts'", "perf,watts"),
+        ("", "energy = ['perf', 'watts']", "perf,watts"),
+        ("--energy model", "energy = 'perf,watts'", "model"),
+    ] {
+        let config = resolved(&format!("--all {line}"), text).unwrap();
+        assert_eq!(live(&config).energy.choice.name(), expected, "{line} {text}");
+    }
+    let error = ConfigFile::parse("run.toml".into(), "energy = 5".into()).unwrap_err();
+    assert_eq!(error.to_string(), "run.toml:1: expected a text or a list of texts");
 }
 
 #[test]
@@ -138,9 +155,10 @@ fn mistakes_on_the_command_line_name_the_flag() {
         ),
         (
             "--all --energy rapl",
-            "--energy: \"rapl\": no such energy source: use one of auto, powercap, hwmon, scmi, \
-             powerjoular, watts, model, tdp, hwmon-gpu, nvml, replay",
+            "--energy: \"rapl\": no such energy source: use auto, or one or several of perf, powercap, \
+             hwmon, scmi, powerjoular, watts, model, tdp, hwmon-gpu, nvml, replay",
         ),
+        ("--all --energy perf --energy perf", "--energy: \"perf,perf\": perf is named twice: name each source once"),
     ] {
         assert_eq!(Config::resolve(flags(line), None).unwrap_err().to_string(), expected, "{line}");
     }

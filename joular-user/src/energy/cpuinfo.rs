@@ -4,6 +4,27 @@
 //! vendor, family, model and stepping come from the CPUID instruction and are
 //! what the micro-architecture is known by.
 
+use std::{io, path::Path};
+
+use super::sysfs::read_start;
+
+/// Enough for the first processor's paragraph.
+const CPUINFO_BYTES: u64 = 64 * 1024;
+
+/// The start of `/proc/cpuinfo`.
+///
+/// # Errors
+/// As the system says.
+pub fn read(path: &Path) -> io::Result<String> {
+    read_start(path, CPUINFO_BYTES)
+}
+
+/// Whether the processor is known to be Intel's; `proc_root` is usually `/proc`.
+pub fn is_intel(proc_root: &Path) -> bool {
+    let identity = read(&proc_root.join("cpuinfo")).ok().and_then(|text| CpuIdentity::parse(&text));
+    matches!(identity, Some(CpuIdentity::X86 { vendor, .. }) if vendor == "GenuineIntel")
+}
+
 /// The numbers that identify a processor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CpuIdentity {

@@ -114,6 +114,17 @@ impl Domain {
     }
 }
 
+/// The names of domains, each once, in their order, for people.
+pub fn names(domains: &[Domain]) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for domain in domains {
+        if !names.contains(&domain.name.as_str()) {
+            names.push(&domain.name);
+        }
+    }
+    names.join(", ")
+}
+
 /// One domain's meter at one moment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Reading {

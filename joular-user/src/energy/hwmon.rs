@@ -36,6 +36,7 @@ pub const KIND: SourceKind = SourceKind {
     name: NAME,
     measures: "packages and the machine, by the hwmon chips amd_energy, fam15h_power and power_meter",
     permission: "root or CAP_DAC_READ_SEARCH for amd_energy",
+    adds: false,
     open: |options| open(options, NAME),
 };
 
@@ -45,6 +46,7 @@ pub const GPU_KIND: SourceKind = SourceKind {
     name: GPU_NAME,
     measures: "discrete GPUs, by the hwmon chips amdgpu, i915 and xe",
     permission: "none",
+    adds: true,
     open: |options| open(options, GPU_NAME),
 };
 
@@ -95,7 +97,9 @@ type Found = (Domain, PathBuf);
 
 fn chips(root: &Path) -> std::io::Result<Vec<Chip>> {
     let numbered = sysfs::numbered(root, "hwmon")?;
-    let chip = |(_, directory): (u32, PathBuf)| Some(Chip { driver: sysfs::text(&directory.join("name"))?, directory });
+    let chip = |(_, directory): (u32, PathBuf)| {
+        Some(Chip { driver: sysfs::read_value(&directory.join("name")).ok()?, directory })
+    };
     Ok(numbered.into_iter().filter_map(chip).collect())
 }
 
@@ -106,7 +110,7 @@ impl Chip {
     }
 
     fn says(&self, file: &str, text: &str) -> bool {
-        sysfs::text(&self.directory.join(file)).is_some_and(|found| found == text)
+        sysfs::read_value(&self.directory.join(file)).ok().is_some_and(|found| found == text)
     }
 }
 
@@ -135,7 +139,7 @@ fn packages(chips: &[Chip]) -> Vec<Found> {
 /// `energyN_input` files labelled `EsocketN`; the others, `EcoreNNN`, are of
 /// cores, which the sockets contain.
 fn sockets(chip: &Chip) -> Vec<Found> {
-    let label = |channel: u32| sysfs::text(&chip.directory.join(format!("energy{channel}_label")));
+    let label = |channel: u32| sysfs::read_value(&chip.directory.join(format!("energy{channel}_label"))).ok();
     // Channels are numbered from 1 without a gap.
     let labels = (1..=MAX_CHANNELS).map_while(|channel| Some((channel, label(channel)?)));
     let socket = |(channel, label): (u32, String)| {

@@ -8,17 +8,13 @@
 //! figure covers the whole server's share of a vCPU, memory, fans and power
 //! supply included. docs/energy-model.md has the table, its source and limits.
 
-use std::{
-    fs::File,
-    io::{self, Read as _},
-    path::Path,
-};
+use std::{io, path::Path};
 
 use thiserror::Error;
 
 use super::{
     EnergyOptions, EnergySource, Opened, SourceKind, Unusable, UnusableKind,
-    cpuinfo::CpuIdentity,
+    cpuinfo::{self, CpuIdentity},
     domain::{Domain, Label, Meter, Reading},
     watts::parse_microwatts,
 };
@@ -31,6 +27,7 @@ pub const KIND: SourceKind = SourceKind {
     name: NAME,
     measures: "nothing: an estimate from CPU time and published watts per vCPU",
     permission: "none",
+    adds: false,
     open,
 };
 
@@ -40,9 +37,6 @@ fn open(options: &EnergyOptions) -> Result<Opened, Unusable> {
     let basis = source.reason().to_owned();
     Ok(Opened::new(source, basis, "computed per window"))
 }
-
-/// Enough for the first processor's paragraph.
-const CPUINFO_BYTES: u64 = 64 * 1024;
 
 /// Most that one hardware thread is believed to draw: 1 kW, in µW.
 const MOST_VCPU_UW: u64 = 1_000_000_000;
@@ -174,7 +168,7 @@ impl Model {
         if let Some(power) = given {
             return Ok(Self::new(power, "as given by --model-watts"));
         }
-        let text = read_start(cpuinfo).map_err(|cause| ModelError { path: cpuinfo.display().to_string(), cause })?;
+        let text = cpuinfo::read(cpuinfo).map_err(|cause| ModelError { path: cpuinfo.display().to_string(), cause })?;
         Ok(match CpuIdentity::parse(&text).as_ref().and_then(coefficients) {
             Some(known) => Self::new(known.power, known.architecture),
             None => Self::new(AVERAGE, "average, this processor has no published coefficients"),
@@ -206,12 +200,6 @@ impl EnergySource for Model {
     fn read(&mut self) -> Vec<Reading> {
         vec![Reading::Modelled]
     }
-}
-
-fn read_start(path: &Path) -> io::Result<String> {
-    let mut bytes = Vec::new();
-    File::open(path)?.take(CPUINFO_BYTES).read_to_end(&mut bytes)?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 #[cfg(test)]

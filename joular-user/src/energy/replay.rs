@@ -36,6 +36,7 @@ pub const KIND: SourceKind = SourceKind {
     name: NAME,
     measures: "nothing: plays back the readings of the recording that --energy-file names",
     permission: "to read the file",
+    adds: false,
     open,
 };
 
@@ -300,7 +301,7 @@ mod tests {
         std::fs::write(&path, recording(vec![domain("package")], &[counters(&[1])])).unwrap();
         let opened = |file: Option<&Path>| {
             open(&EnergyOptions {
-                choice: EnergyChoice::Only(NAME),
+                choice: EnergyChoice::These(vec![NAME]),
                 sys_root: directory.path().into(),
                 proc_root: directory.path().into(),
                 powercap_root: directory.path().into(),

@@ -28,6 +28,7 @@ pub const KIND: SourceKind = SourceKind {
     name: NAME,
     measures: "Arm SCMI powercap zones: power that the firmware reports",
     permission: "to read power_uw of the zones",
+    adds: false,
     open,
 };
 
@@ -42,7 +43,11 @@ fn open(options: &EnergyOptions) -> Result<Opened, Unusable> {
     let root = &options.powercap_root;
     let mut meters: Vec<(Domain, PathBuf)> = Vec::new();
     for (number, zone) in outermost(root) {
-        let name = unique(domain_name(&sysfs::text(&zone.join("name")).unwrap_or_default(), number), number, &meters);
+        let name = unique(
+            domain_name(&sysfs::read_value(&zone.join("name")).ok().unwrap_or_default(), number),
+            number,
+            &meters,
+        );
         let domain = Domain::new(&name, None, NAME, Label::Reported, Meter::Power);
         meters.push((domain, zone.join("power_uw")));
     }
@@ -86,7 +91,7 @@ mod tests {
 
     fn opened(tree: &FakeTree) -> Result<Opened, Unusable> {
         open(&EnergyOptions {
-            choice: EnergyChoice::Only(NAME),
+            choice: EnergyChoice::These(vec![NAME]),
             sys_root: "/nowhere".into(),
             proc_root: "/nowhere".into(),
             powercap_root: tree.root().to_owned(),

@@ -30,12 +30,14 @@ pub const WATTS: SourceKind = SourceKind {
     name: Format::Watts.name(),
     measures: "the machine's power, one number in the file that --energy-file names",
     permission: PERMISSION,
+    adds: false,
     open: |options| open(options, Format::Watts),
 };
 pub const POWERJOULAR: SourceKind = SourceKind {
     name: Format::PowerJoular.name(),
     measures: "the machine's power, PowerJoular's CSV in the file that --energy-file names",
     permission: PERMISSION,
+    adds: false,
     open: |options| open(options, Format::PowerJoular),
 };
 

@@ -10,15 +10,25 @@ use std::{
 /// More entries than any directory that is looked at has.
 const MAX_ENTRIES: usize = 16_384;
 
-/// Longest name or label that is looked at.
-const MAX_TEXT_BYTES: u64 = 128;
+/// Any one value of sysfs: the kernel gives at most a page.
+const VALUE_BYTES: u64 = 4096;
 
-/// The text of a file that holds one short line, trimmed; `None` if it cannot
-/// be read.
-pub fn text(path: &Path) -> Option<String> {
-    let mut text = String::new();
-    File::open(path).ok()?.take(MAX_TEXT_BYTES).read_to_string(&mut text).ok()?;
-    Some(text.trim().to_owned())
+/// At most the first `limit` bytes of a file; what is no UTF-8 is replaced.
+///
+/// # Errors
+/// As the system says.
+pub fn read_start(path: &Path, limit: u64) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(limit).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// A value of sysfs, without the line's end.
+///
+/// # Errors
+/// As the system says.
+pub fn read_value(path: &Path) -> io::Result<String> {
+    Ok(read_start(path, VALUE_BYTES)?.trim().to_owned())
 }
 
 /// Entries of `parent` named `prefix` and a number, by that number.
@@ -72,13 +82,15 @@ mod tests {
     }
 
     #[test]
-    fn only_the_start_of_a_long_text_is_read() {
+    fn no_more_than_the_limit_is_read() {
         let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("name");
-        fs::write(&path, "x".repeat(100_000)).unwrap();
-        assert_eq!(text(&path).map(|text| text.len()), Some(128));
-        fs::write(&path, " power_meter\n").unwrap();
-        assert_eq!(text(&path).as_deref(), Some("power_meter"));
-        assert_eq!(text(directory.path()), None);
+        let path = directory.path().join("value");
+        std::fs::write(&path, [b" 12\n".as_slice(), &[0xff; 100_000]].concat()).unwrap();
+        assert_eq!(read_start(&path, 4).unwrap(), " 12\n");
+        assert!(read_value(&path).unwrap().starts_with("12\n\u{fffd}"));
+        assert!(read_value(&path).unwrap().chars().count() <= 4096);
+        std::fs::write(&path, " psys \n").unwrap();
+        assert_eq!(read_value(&path).unwrap(), "psys");
+        assert!(read_value(directory.path()).is_err());
     }
 }

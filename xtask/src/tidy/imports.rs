@@ -46,6 +46,7 @@ const PATH: &[(&str, &[&str])] = &[
         "doctor",
         &["units", "clock", "cli", "events", "procs", "symbols", "energy::domain", "energy", "kernel", "config"],
     ),
+    ("sources", &["cli", "energy::domain", "energy"]),
     (
         "pipeline",
         &[
@@ -69,7 +70,7 @@ const PATH: &[(&str, &[&str])] = &[
             "config",
         ],
     ),
-    ("commands", &["privileges", "cli", "events", "output", "report", "config", "doctor", "pipeline"]),
+    ("commands", &["privileges", "cli", "events", "output", "report", "config", "doctor", "sources", "pipeline"]),
 ];
 
 /// Names that a module passes on from one of the vocabulary files.

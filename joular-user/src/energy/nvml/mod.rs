@@ -23,6 +23,7 @@ pub const KIND: SourceKind = SourceKind {
     name: NAME,
     measures: "energy counters of NVIDIA GPUs",
     permission: "to use /dev/nvidiactl",
+    adds: true,
     open: |_: &EnergyOptions| open(Library::load(library::NAME).map_err(unusable)?),
 };
 
@@ -115,7 +116,7 @@ fn open(gpus: impl Gpus + 'static) -> Result<Opened, Unusable> {
 fn domain(gpu: u32) -> Domain {
     // 64 bits of mJ last for ever.
     let meter = Meter::Counter { range_uj: 0, unit_uj: UJ_PER_MJ, max_watts: GPU_MAX_WATTS };
-    Domain { role: Role::Unshared, ..Domain::new(&format!("gpu{gpu}"), None, NAME, Label::Measured, meter) }
+    Domain { role: Role::Unshared, ..Domain::new(&format!("gpu-nvidia{gpu}"), None, NAME, Label::Measured, meter) }
 }
 
 struct Nvml<G> {

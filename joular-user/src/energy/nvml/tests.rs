@@ -37,7 +37,7 @@ fn each_gpu_with_a_counter_is_a_domain_that_is_nobodys() {
     assert_eq!(opened.source.read(), [Reading::CounterUj(5_000), Reading::CounterUj(7_000)]);
     let domains = opened.source.domains();
     let names: Vec<&str> = domains.iter().map(|domain| domain.name.as_str()).collect();
-    assert_eq!(names, ["gpu0", "gpu2"]);
+    assert_eq!(names, ["gpu-nvidia0", "gpu-nvidia2"]);
     for domain in domains {
         assert_eq!((domain.role, domain.label, domain.socket), (Role::Unshared, Label::Measured, None));
         assert_eq!(domain.meter, Meter::Counter { range_uj: 0, unit_uj: 1000, max_watts: GPU_MAX_WATTS });
@@ -138,7 +138,7 @@ fn a_real_library_is_loaded_asked_and_shut_down() {
     for reads in [0_u64, 4] {
         let mut source = open(Library::load(path.to_str().unwrap()).unwrap()).unwrap().source;
         let names: Vec<String> = source.domains().iter().map(|domain| domain.name.clone()).collect();
-        assert_eq!(names, ["gpu0", "gpu2"]);
+        assert_eq!(names, ["gpu-nvidia0", "gpu-nvidia2"]);
         let expected = [(reads + 2) * 1000, 4_000_000_000_000_000 + (reads + 3) * 1000].map(Reading::CounterUj);
         assert_eq!(source.read(), expected);
     }

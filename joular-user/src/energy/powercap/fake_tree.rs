@@ -11,9 +11,15 @@ pub struct FakeTree {
     directory: TempDir,
 }
 
+impl Default for FakeTree {
+    fn default() -> Self {
+        Self { directory: tempfile::tempdir().unwrap() }
+    }
+}
+
 impl FakeTree {
     pub fn new() -> Self {
-        Self { directory: tempfile::tempdir().unwrap() }
+        Self::default()
     }
 
     pub fn root(&self) -> &Path {

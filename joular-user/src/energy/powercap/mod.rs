@@ -3,7 +3,7 @@
 //! `energy_uj` of a zone is a 32-bit register × unit, in µJ, that advances
 //! about every millisecond and restarts at 0 after `max_energy_range_uj`. Since
 //! 2020 (PLATYPUS, CVE-2020-8694) only root may read it. Which zones make
-//! disjoint domains is decided in [`zones`]; here they are opened and read.
+//! disjoint domains is decided in [`zones`] and [`super::rapl`]; here they are opened and read.
 
 pub(super) mod counter_file;
 mod zones;
@@ -14,8 +14,9 @@ use thiserror::Error;
 
 use self::{counter_file::CounterFile, zones::Zone};
 use super::{
-    EnergyOptions, EnergySource, Opened, SourceKind, Unusable, UnusableKind,
-    domain::{Domain, FaultCause, Label, Meter, Reading},
+    EnergyOptions, EnergySource, Opened, SourceKind, Unusable, UnusableKind, cpuinfo,
+    domain::{self, Domain, FaultCause, Reading},
+    rapl::{self, Register},
 };
 
 /// Name of this source in `--energy` and in data sets.
@@ -27,16 +28,17 @@ pub const DEFAULT_ROOT: &str = "/sys/class/powercap";
 /// What [`super::SOURCES`] has of it.
 pub const KIND: SourceKind = SourceKind {
     name: NAME,
-    measures: "RAPL energy counters of packages and memory, as powercap shows them",
+    measures: "RAPL energy counters of packages, memory and platform, as powercap shows them",
     permission: "root or CAP_DAC_READ_SEARCH",
+    adds: false,
     open,
 };
 
 fn open(options: &EnergyOptions) -> Result<Opened, Unusable> {
-    let source =
-        Powercap::open(&options.powercap_root).map_err(|error| Unusable::new(error.kind(), error.to_string()))?;
-    let names: Vec<&str> = source.domains().iter().map(|domain| domain.name.as_str()).collect();
-    let basis = format!("hardware counters of {}", names.join(", "));
+    let is_intel = cpuinfo::is_intel(&options.proc_root);
+    let source = Powercap::open(&options.powercap_root, is_intel)
+        .map_err(|error| Unusable::new(error.kind(), error.to_string()))?;
+    let basis = format!("hardware counters of {}", domain::names(source.domains()));
     let unit = source.domains().iter().filter_map(Domain::unit_uj).max().unwrap_or(1);
     Ok(Opened::new(source, basis, format!("{unit} µJ, about every 1 ms")))
 }
@@ -65,7 +67,7 @@ impl PowercapError {
     }
 }
 
-/// The counters of a machine's packages and memory.
+/// The counters of a machine's packages, memory and platform.
 #[derive(Debug)]
 pub struct Powercap {
     domains: Vec<Domain>,
@@ -73,15 +75,16 @@ pub struct Powercap {
 }
 
 impl Powercap {
-    /// Finds the zones below `root` and reads each once.
+    /// Finds the zones below `root` and reads each once. What zones within a
+    /// package mean is known of Intel's processors only: hence `is_intel`.
     ///
     /// # Errors
     /// If there is no zone to use, if permission to read any is missing, or if
     /// none can be read. A zone that fails otherwise stays: its failed reads
     /// are reported window by window, and it may come back.
-    pub fn open(root: &Path) -> Result<Self, PowercapError> {
-        let mut zones =
-            zones::discover(root).map_err(|cause| PowercapError::NoRoot { path: root.display().to_string(), cause })?;
+    pub fn open(root: &Path, is_intel: bool) -> Result<Self, PowercapError> {
+        let mut zones = zones::discover(root, is_intel)
+            .map_err(|cause| PowercapError::NoRoot { path: root.display().to_string(), cause })?;
         zones::drop_mirrored_dies(&mut zones);
         if zones.is_empty() {
             return Err(PowercapError::NoZones { path: root.display().to_string() });
@@ -93,7 +96,8 @@ impl Powercap {
         if let Some(failure) = denied.or(hopeless) {
             return Err(PowercapError::Unreadable { is_denied: denied.is_some(), text: failure.to_string() });
         }
-        Ok(Self { domains: zones.iter().map(domain).collect(), counters })
+        let registers: Vec<Register> = zones.iter().map(Zone::register).collect();
+        Ok(Self { domains: rapl::domains(NAME, &registers), counters })
     }
 }
 
@@ -115,20 +119,7 @@ impl EnergySource for Powercap {
     }
 }
 
-fn domain(zone: &Zone) -> Domain {
-    let meter =
-        Meter::Counter { range_uj: zone.range_uj, unit_uj: unit_uj(zone.range_uj), max_watts: zone.kind.max_watts() };
-    Domain::new(zone.kind.name(), zone.socket, NAME, Label::Measured, meter)
-}
-
-/// One step of the register: the range is 2³² − 1 of them. The step is not a
-/// whole number of µJ (2⁻¹⁴ J is 61.04), so it is rounded; at least 1.
-fn unit_uj(range_uj: u64) -> u64 {
-    const STEPS: u64 = 0xffff_ffff;
-    (range_uj.saturating_add(STEPS / 2) / STEPS).max(1)
-}
-
 #[cfg(test)]
-mod fake_tree;
+pub mod fake_tree;
 #[cfg(test)]
 mod tests;

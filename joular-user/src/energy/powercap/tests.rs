@@ -1,6 +1,9 @@
-use super::{fake_tree::*, *};
+use super::{fake_tree::*, zones::unit_uj, *};
 use crate::{
-    energy::counter::{Delta, Meters},
+    energy::{
+        counter::{Delta, Meters},
+        domain::{Meter, Role},
+    },
     units::{MicroJoules, MonotonicNs},
 };
 
@@ -13,7 +16,12 @@ fn seen(name: &str, socket: Option<u32>, energy_uj: u64) -> Seen {
 
 #[track_caller]
 fn check(tree: &FakeTree, expected: &[Seen]) {
-    let mut source = Powercap::open(tree.root()).unwrap();
+    check_on(tree, true, expected);
+}
+
+#[track_caller]
+fn check_on(tree: &FakeTree, is_intel: bool, expected: &[Seen]) {
+    let mut source = Powercap::open(tree.root(), is_intel).unwrap();
     let readings = source.read();
     let domains = source.domains().iter().zip(readings);
     let found: Vec<Seen> = domains.map(|(domain, reading)| (domain.name.clone(), domain.socket, reading)).collect();
@@ -58,12 +66,37 @@ fn names_count_and_numbers_do_not() {
         .zone("intel-rapl:0:2", "dram", 2)
         .zone("intel-rapl:1", "psys", 99)
         .zone("intel-rapl:2", "package-0", 10);
-    check(&tree, &[seen("package", Some(0), 10), seen("package", Some(1), 20), seen("dram", Some(1), 2)]);
+    let expected = [
+        seen("package", Some(0), 10),
+        seen("package", Some(1), 20),
+        seen("core", Some(1), 5),
+        seen("uncore", Some(1), 6),
+        seen("dram", Some(1), 2),
+        seen("platform", None, 99),
+    ];
+    check(&tree, &expected);
+    let source = Powercap::open(tree.root(), true).unwrap();
+    let uses: Vec<(Role, Vec<usize>)> =
+        source.domains().iter().map(|domain| (domain.role, domain.less.clone())).collect();
+    let alone = |role| (role, vec![]);
+    let (shared, part) = (alone(Role::Shared), alone(Role::Part { of: 1 }));
+    let rest = (Role::Unshared, vec![0, 1, 4]);
+    assert_eq!(uses, [shared.clone(), shared.clone(), part.clone(), part, shared, rest]);
 }
 
 #[test]
 fn psys_alone_is_the_platform() {
-    check(&FakeTree::new().zone("intel-rapl:0", "psys", 99), &[seen("platform", None, 99)]);
+    let tree = FakeTree::new().zone("intel-rapl:0", "psys", 99);
+    check(&tree, &[seen("platform", None, 99)]);
+    assert_eq!(Powercap::open(tree.root(), true).unwrap().domains()[0].role, Role::Shared);
+}
+
+#[test]
+fn psys_of_another_package_is_the_platform_too_and_there_is_one() {
+    let tree = one_package(10).zone("intel-rapl:1", "psys-1", 99);
+    check(&tree, &[seen("package", Some(0), 10), seen("platform", None, 99)]);
+    let tree = tree.zone("intel-rapl:2", "psys-2", 98);
+    check(&tree, &[seen("package", Some(0), 10), seen("platform", None, 99)]);
 }
 
 #[test]
@@ -80,7 +113,7 @@ fn mirrored_dies_are_one_package() {
         .zone("intel-rapl:1", "package-0-die-1", 5_000_300)
         .zone("intel-rapl:2", "package-0-die-2", 5_000_500)
         .zone("intel-rapl:3", "package-1-die-0", 80_000_000);
-    check(&tree, &[seen("package", Some(0), 5_000_000), seen("package", Some(1), 80_000_000)]);
+    check_on(&tree, false, &[seen("package", Some(0), 5_000_000), seen("package", Some(1), 80_000_000)]);
 }
 
 #[test]
@@ -95,7 +128,8 @@ fn distinct_dies_are_distinct_domains_of_a_socket() {
 
 #[test]
 fn the_core_zone_of_amd_is_ignored() {
-    check(&one_package(10).zone("intel-rapl:0:0", "core", 3), &[seen("package", Some(0), 10)]);
+    let tree = one_package(10).zone("intel-rapl:0:0", "core", 3).zone("intel-rapl:0:1", "dram", 2);
+    check_on(&tree, false, &[seen("package", Some(0), 10), seen("dram", Some(0), 2)]);
 }
 
 #[test]
@@ -110,23 +144,23 @@ fn a_range_that_is_missing_zero_or_absurd_is_unknown() {
     let tree = one_package(10);
     for text in ["0", "", "no number", "99999999999999999999999"] {
         tree.set("intel-rapl:0", "max_energy_range_uj", text);
-        let source = Powercap::open(tree.root()).unwrap();
+        let source = Powercap::open(tree.root(), true).unwrap();
         let Meter::Counter { range_uj, unit_uj, .. } = source.domains()[0].meter else { panic!("not a counter") };
         assert_eq!((range_uj, unit_uj), (0, 1), "{text:?}");
     }
     tree.remove("intel-rapl:0", "max_energy_range_uj");
-    assert!(Powercap::open(tree.root()).is_ok());
+    assert!(Powercap::open(tree.root(), true).is_ok());
 }
 
 #[test]
 fn without_a_tree_or_zones_the_error_says_what_to_do() {
     let tree = FakeTree::new();
-    let message = Powercap::open(tree.root()).unwrap_err().to_string();
+    let message = Powercap::open(tree.root(), true).unwrap_err().to_string();
     assert!(message.contains("no package or psys zone") && message.contains("--energy model"), "{message}");
-    let message = Powercap::open(&tree.root().join("absent")).unwrap_err().to_string();
+    let message = Powercap::open(&tree.root().join("absent"), true).unwrap_err().to_string();
     assert!(message.starts_with("listing ") && message.contains("absent"), "{message}");
     let only_parts = tree.zone("intel-rapl:0", "core", 1).zone("intel-rapl:1", "package-x", 2);
-    assert!(matches!(Powercap::open(only_parts.root()), Err(PowercapError::NoZones { .. })));
+    assert!(matches!(Powercap::open(only_parts.root(), true), Err(PowercapError::NoZones { .. })));
 }
 
 #[test]
@@ -139,7 +173,7 @@ fn an_unreadable_counter_is_an_error_not_a_gap() {
     let tree = one_package(10);
     let path = tree.root().join("intel-rapl:0/energy_uj");
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o000)).unwrap();
-    let message = Powercap::open(tree.root()).unwrap_err().to_string();
+    let message = Powercap::open(tree.root(), true).unwrap_err().to_string();
     assert!(message.ends_with("permission denied: run as root or grant CAP_DAC_READ_SEARCH"), "{message}");
 }
 
@@ -147,10 +181,10 @@ fn an_unreadable_counter_is_an_error_not_a_gap() {
 fn counters_that_all_fail_are_an_error_and_one_of_two_is_not() {
     let tree = one_package(10).zone("intel-rapl:0:0", "dram", 1);
     tree.break_file("intel-rapl:0:0", "energy_uj");
-    let mut source = Powercap::open(tree.root()).unwrap();
+    let mut source = Powercap::open(tree.root(), true).unwrap();
     assert!(matches!(source.read()[..], [Reading::CounterUj(10), Reading::Failed(_)]));
     tree.break_file("intel-rapl:0", "energy_uj");
-    assert!(matches!(Powercap::open(tree.root()), Err(PowercapError::Unreadable { .. })));
+    assert!(matches!(Powercap::open(tree.root(), true), Err(PowercapError::Unreadable { .. })));
 }
 
 /// What happens to the counter of a single package before a window's read.
@@ -166,7 +200,7 @@ enum Step {
 fn check_run(start: u64, steps: &[Step], expected: &[Delta]) {
     let entry = "intel-rapl:0";
     let tree = one_package(start);
-    let mut source = Powercap::open(tree.root()).unwrap();
+    let mut source = Powercap::open(tree.root(), true).unwrap();
     let mut meters = Meters::new(source.domains());
     meters.start(MonotonicNs(0), &source.read());
     let mut found = Vec::new();

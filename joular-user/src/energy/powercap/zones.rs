@@ -7,9 +7,11 @@
 //! - `package-N-die-M`: a die of it. Intel's multi-die processors have a
 //!   register per die, and their sum is the package. AMD Zen 1 and 2 show one
 //!   register once per die: such mirrors are dropped, all but the first.
-//! - `dram`: beside the package it is listed under; used.
-//! - `core`, `uncore`: parts of the package (and on AMD one core's register): not used.
-//! - `psys`: the platform around the packages; used only if there is no package.
+//! - `dram`: not in the package it is listed under; used.
+//! - `core`, `uncore`: on Intel, parts of the package they are listed under; used
+//!   as such. On AMD `core` is a single core's register, whichever core asked: not used.
+//! - `psys`, or `psys-N` where package N counts it: the platform with all
+//!   packages; used, one of them.
 //! - everything of `intel-rapl-mmio`: the same registers by another way; not used.
 
 use std::{
@@ -20,11 +22,14 @@ use std::{
 };
 
 use super::counter_file::{CounterFile, read_number};
+use crate::energy::{
+    domain::Meter,
+    rapl::{RaplKind, Register},
+    sysfs::read_value,
+};
 
 /// More entries than any machine has zones; bounds a hostile or broken tree.
 const MAX_ENTRIES: usize = 4096;
-/// Longest zone name that is looked at.
-const MAX_NAME_BYTES: u64 = 64;
 /// Mirrors of one register differ by what a package uses between two reads:
 /// 1 J is 1 ms (one update) at 1 kW. Two dies that stand within 1 J of each
 /// other twice, of a range of 65 kJ or more, would be taken for mirrors.
@@ -32,39 +37,10 @@ const MIRROR_TOLERANCE_UJ: u64 = 1_000_000;
 /// Several register updates, so that the second look is a second opinion.
 const MIRROR_PAUSE: Duration = Duration::from_millis(20);
 
-/// What a zone measures.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ZoneKind {
-    Package,
-    Dram,
-    Platform,
-}
-
-impl ZoneKind {
-    /// Name of the domain.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Package => "package",
-            Self::Dram => "dram",
-            Self::Platform => "platform",
-        }
-    }
-
-    /// More than any part sold draws (in 2026: 500 W per socket, twice that
-    /// for moments), so that what exceeds it is an error and not a load.
-    pub const fn max_watts(self) -> u32 {
-        match self {
-            Self::Package => 1_000,
-            Self::Dram => 500,
-            Self::Platform => 4_000,
-        }
-    }
-}
-
 /// A zone to be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Zone {
-    pub kind: ZoneKind,
+    pub kind: RaplKind,
     pub socket: Option<u32>,
     /// Die, where the package has a zone for each.
     pub die: Option<u32>,
@@ -77,50 +53,67 @@ impl Zone {
     pub fn counter(&self) -> CounterFile {
         CounterFile::new(self.directory.join("energy_uj"))
     }
+
+    pub fn register(&self) -> Register {
+        let &Self { kind, socket, die, range_uj, .. } = self;
+        let meter = Meter::Counter { range_uj, unit_uj: unit_uj(range_uj), max_watts: kind.max_watts() };
+        Register { kind, socket, die, core: None, meter }
+    }
 }
 
-/// The zones below `root` whose energies are disjoint, mirrored dies still
-/// among them, by socket and die, each package before its memory.
+/// One step of the register: the range is 2³² − 1 of them. The step is not a
+/// whole number of µJ (2⁻¹⁴ J is 61.04), so it is rounded; at least 1.
+pub fn unit_uj(range_uj: u64) -> u64 {
+    const STEPS: u64 = 0xffff_ffff;
+    (range_uj.saturating_add(STEPS / 2) / STEPS).max(1)
+}
+
+/// The zones below `root` that are used, mirrored dies still among them, by
+/// socket and die, each package before what is listed under it, psys last.
 ///
 /// # Errors
 /// If `root` cannot be listed.
-pub fn discover(root: &Path) -> io::Result<Vec<Zone>> {
-    let mut zones = Vec::new();
-    let mut platform = None;
+pub fn discover(root: &Path, is_intel: bool) -> io::Result<Vec<Zone>> {
+    let (mut zones, mut platforms) = (Vec::new(), Vec::new());
     for directory in subdirectories(root, "intel-rapl:")? {
         let own_name = directory.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         // `/sys/class/powercap` also lists the zones below zones.
         if own_name.matches(':').count() != 1 {
             continue;
         }
-        match zone_name(&directory).as_deref() {
-            Some("psys") => platform = Some(zone(ZoneKind::Platform, None, None, directory)),
-            Some(name) => {
-                let Some((socket, die)) = parse_package(name) else { continue };
-                let memory = memory_of(root, &directory, own_name);
-                zones.push(zone(ZoneKind::Package, Some(socket), die, directory));
-                zones.extend(memory.map(|directory| zone(ZoneKind::Dram, Some(socket), die, directory)));
-            }
-            None => {}
+        let name = read_value(&directory.join("name")).unwrap_or_default();
+        if name == "psys" || name.starts_with("psys-") {
+            platforms.push(zone(RaplKind::Platform, None, None, directory));
+        } else if let Some((socket, die)) = parse_package(&name) {
+            let inner = zones_below(root, &directory, own_name);
+            zones.push(zone(RaplKind::Package, Some(socket), die, directory));
+            let used = inner.into_iter().filter(|(kind, _)| is_intel || *kind == RaplKind::Dram);
+            zones.extend(used.map(|(kind, directory)| zone(kind, Some(socket), die, directory)));
         }
     }
-    if zones.is_empty() {
-        zones.extend(platform);
-    }
     zones.sort_by_key(|zone| (zone.socket, zone.die));
+    zones.extend(platforms.into_iter().next());
     Ok(zones)
 }
 
-/// The dram zone of the package zone `own_name`: below its directory or, as in
-/// `/sys/class/powercap`, beside it.
-fn memory_of(root: &Path, directory: &Path, own_name: &str) -> Option<PathBuf> {
+/// The zones of the package zone `own_name`, one of a kind: below its directory
+/// or, as in `/sys/class/powercap`, beside it.
+fn zones_below(root: &Path, directory: &Path, own_name: &str) -> Vec<(RaplKind, PathBuf)> {
     let prefix = format!("{own_name}:");
     let below = subdirectories(directory, &prefix).unwrap_or_default();
     let beside = subdirectories(root, &prefix).unwrap_or_default();
-    below.into_iter().chain(beside).find(|directory| zone_name(directory).as_deref() == Some("dram"))
+    let all: Vec<(String, PathBuf)> = below
+        .into_iter()
+        .chain(beside)
+        .filter_map(|directory| Some((read_value(&directory.join("name")).ok()?, directory)))
+        .collect();
+    [("core", RaplKind::Cores), ("uncore", RaplKind::Uncore), ("dram", RaplKind::Dram)]
+        .into_iter()
+        .filter_map(|(name, kind)| Some((kind, all.iter().find(|(found, _)| found == name)?.1.clone())))
+        .collect()
 }
 
-fn zone(kind: ZoneKind, socket: Option<u32>, die: Option<u32>, directory: PathBuf) -> Zone {
+fn zone(kind: RaplKind, socket: Option<u32>, die: Option<u32>, directory: PathBuf) -> Zone {
     let range_uj = read_number(&directory.join("max_energy_range_uj")).unwrap_or(0);
     Zone { kind, socket, die, range_uj, directory }
 }
@@ -129,7 +122,7 @@ fn zone(kind: ZoneKind, socket: Option<u32>, die: Option<u32>, directory: PathBu
 pub fn drop_mirrored_dies(zones: &mut Vec<Zone>) {
     let sockets: BTreeSet<_> = zones.iter().filter(|zone| zone.die.is_some()).map(|zone| zone.socket).collect();
     for socket in sockets {
-        let is_die = |zone: &&Zone| zone.socket == socket && zone.kind == ZoneKind::Package;
+        let is_die = |zone: &&Zone| zone.socket == socket && zone.kind == RaplKind::Package;
         let mut dies: Vec<CounterFile> = zones.iter().filter(is_die).map(Zone::counter).collect();
         if dies.len() < 2 {
             continue;
@@ -162,13 +155,6 @@ fn parse_package(name: &str) -> Option<(u32, Option<u32>)> {
         Some((socket, die)) => Some((socket.parse().ok()?, Some(die.parse().ok()?))),
         None => Some((rest.parse().ok()?, None)),
     }
-}
-
-fn zone_name(directory: &Path) -> Option<String> {
-    use io::Read as _;
-    let mut name = String::new();
-    fs::File::open(directory.join("name")).ok()?.take(MAX_NAME_BYTES).read_to_string(&mut name).ok()?;
-    Some(name.trim().to_owned())
 }
 
 /// Entries of `parent` whose name starts with `prefix`, in order of name.

@@ -39,6 +39,7 @@ pub const KIND: SourceKind = SourceKind {
     name: NAME,
     measures: "nothing: an estimate from CPU time, frequencies and the processor's TDP",
     permission: "none",
+    adds: false,
     open,
 };
 

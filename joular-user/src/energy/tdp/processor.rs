@@ -34,7 +34,7 @@ pub fn processors(sys_root: &Path, powercap_root: &Path, given: &TdpOptions) -> 
     let mut sockets: BTreeMap<u32, Vec<Frequencies>> = BTreeMap::new();
     for (_, cpu) in sysfs::numbered(&sys_root.join("devices/system/cpu"), "cpu").unwrap_or_default() {
         // CPUs that are offline have no topology.
-        let Some(package) = sysfs::text(&cpu.join("topology/physical_package_id")) else { continue };
+        let Some(package) = sysfs::read_value(&cpu.join("topology/physical_package_id")).ok() else { continue };
         // -1 where the firmware does not say: one socket.
         sockets.entry(package.parse().unwrap_or(0)).or_default().push(Frequencies::new(&cpu));
     }
@@ -51,10 +51,12 @@ pub fn processors(sys_root: &Path, powercap_root: &Path, given: &TdpOptions) -> 
 fn long_term_limit(powercap_root: &Path, socket: u32) -> Option<u64> {
     let name = format!("package-{socket}");
     let zones = sysfs::numbered(powercap_root, "intel-rapl:").ok()?;
-    let (_, zone) =
-        zones.into_iter().find(|(_, zone)| sysfs::text(&zone.join("name")).is_some_and(|text| text == name))?;
+    let (_, zone) = zones
+        .into_iter()
+        .find(|(_, zone)| sysfs::read_value(&zone.join("name")).ok().is_some_and(|text| text == name))?;
     let file = |index: u32, what: &str| zone.join(format!("constraint_{index}_{what}"));
-    let is_long_term = |index: &u32| sysfs::text(&file(*index, "name")).is_some_and(|text| text == "long_term");
+    let is_long_term =
+        |index: &u32| sysfs::read_value(&file(*index, "name")).ok().is_some_and(|text| text == "long_term");
     let index = (0..CONSTRAINTS).find(is_long_term)?;
     read_number(&file(index, "max_power_uw")).ok().filter(|limit_uw| (1..=MOST_TDP_UW).contains(limit_uw))
 }

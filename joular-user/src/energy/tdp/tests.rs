@@ -13,7 +13,7 @@ fn opened(tree: &FakeTree, tdp: &str, states: &str) -> Result<Opened, Unusable> 
     let tdp_uw = (!tdp.is_empty()).then(|| parse_tdp(tdp).unwrap());
     let states = if states.is_empty() { States::default() } else { states.parse().unwrap() };
     open(&EnergyOptions {
-        choice: EnergyChoice::Only(NAME),
+        choice: EnergyChoice::These(vec![NAME]),
         sys_root: tree.path("sys"),
         proc_root: tree.path("proc"),
         powercap_root: tree.path("powercap"),

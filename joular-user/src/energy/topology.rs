@@ -1,0 +1,91 @@
+//! Which socket and core a CPU belongs to: counters are named by a CPU that
+//! may read them, domains by what they measure.
+
+use std::path::Path;
+
+use super::sysfs::read_value;
+
+/// More CPUs than Linux can be built for (`NR_CPUS` is at most 8192).
+const MAX_CPUS: usize = 65_536;
+
+/// Where a CPU is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CpuPlace {
+    /// Physical package; 0 if the kernel does not say.
+    pub socket: u32,
+    /// Die within the package, if the kernel says.
+    pub die: Option<u32>,
+    /// The kernel's `core_id`, if it says.
+    pub core: Option<u32>,
+}
+
+/// The place of `cpu` (Linux, Documentation/admin-guide/cputopology.rst).
+pub fn place_of(sys_root: &Path, cpu: u32) -> CpuPlace {
+    let topology = sys_root.join(format!("devices/system/cpu/cpu{cpu}/topology"));
+    // Some virtual machines have −1 here.
+    let number = |name: &str| read_value(&topology.join(name)).ok()?.parse().ok();
+    CpuPlace { socket: number("physical_package_id").unwrap_or(0), die: number("die_id"), core: number("core_id") }
+}
+
+/// The CPUs of a list as the kernel writes it, e.g. `0-3,8`; `None` if it is
+/// none, or longer than any machine's.
+pub fn parse_cpu_list(text: &str) -> Option<Vec<u32>> {
+    let mut cpus = Vec::new();
+    for part in text.trim().split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let range = first.parse::<u32>().ok()?..=last.parse::<u32>().ok()?;
+        if range.is_empty() || cpus.len().checked_add((range.end() - range.start()) as usize)? >= MAX_CPUS {
+            return None;
+        }
+        cpus.extend(range);
+    }
+    Some(cpus)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_numbers_and_ranges() {
+        for (text, expected) in [
+            ("0\n", Some(vec![0])),
+            ("0,24", Some(vec![0, 24])),
+            ("0-2,7-8", Some(vec![0, 1, 2, 7, 8])),
+            ("", None),
+            ("3-1", None),
+            ("0,x", None),
+            ("0-4294967295", None),
+            ("-1", None),
+        ] {
+            assert_eq!(parse_cpu_list(text), expected, "{text:?}");
+        }
+        assert_eq!(parse_cpu_list("0-65535").map(|cpus| cpus.len()), Some(MAX_CPUS));
+        assert_eq!(parse_cpu_list("0-65535,1"), None);
+    }
+
+    #[test]
+    fn a_place_is_what_the_kernel_says_of_it() {
+        let sys = tempfile::tempdir().unwrap();
+        let topology = sys.path().join("devices/system/cpu/cpu9/topology");
+        std::fs::create_dir_all(&topology).unwrap();
+        std::fs::write(topology.join("die_id"), "3\n").unwrap();
+        for (package, core, expected) in [
+            ("1\n", "12\n", CpuPlace { socket: 1, die: Some(3), core: Some(12) }),
+            ("-1\n", "0\n", CpuPlace { socket: 0, die: Some(3), core: Some(0) }),
+            ("0\n", "none\n", CpuPlace { socket: 0, die: Some(3), core: None }),
+        ] {
+            std::fs::write(topology.join("physical_package_id"), package).unwrap();
+            std::fs::write(topology.join("core_id"), core).unwrap();
+            assert_eq!(place_of(sys.path(), 9), expected);
+        }
+        assert_eq!(place_of(sys.path(), 8), CpuPlace { socket: 0, die: None, core: None });
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_list_panics_or_grows_without_bound(text in "[0-9,-]{0,30}|.{0,20}") {
+            proptest::prop_assert!(parse_cpu_list(&text).unwrap_or_default().len() <= MAX_CPUS);
+        }
+    }
+}

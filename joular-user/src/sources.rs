@@ -1,0 +1,150 @@
+//! `joular-bpf sources`: where joules can come from on this machine.
+
+use std::{io, io::Write};
+
+use serde::Serialize;
+
+use crate::{
+    cli::Exit,
+    energy::{
+        self, EnergyOptions, Opened, SOURCES, SourceKind, Unusable, UnusableKind,
+        domain::{Domain, Role},
+        select::{Selected, Use},
+    },
+};
+
+/// One source.
+#[derive(Serialize)]
+struct Row {
+    source: &'static str,
+    /// What a recording would do with it, or why it cannot.
+    state: &'static str,
+    usable: bool,
+    why_not: Option<String>,
+    measures: &'static str,
+    permission: &'static str,
+    resolution: Option<String>,
+    domains: Vec<DomainRow>,
+}
+
+/// Domains that differ in their core only.
+#[derive(Serialize)]
+struct DomainRow {
+    domain: String,
+    socket: Option<u32>,
+    cores: Vec<u32>,
+    role: &'static str,
+    /// The domain that it is a part or a check of.
+    of: Option<String>,
+    /// Names of what is taken off.
+    less: Vec<String>,
+    label: &'static str,
+}
+
+/// Opens every source, writes what there is, and lets them go again. Success
+/// if any of them works.
+pub fn run(out: &mut impl Write, options: &EnergyOptions, json: bool) -> io::Result<Exit> {
+    run_among(SOURCES, out, options, json)
+}
+
+/// [`run`] with other kinds than [`SOURCES`].
+pub fn run_among(kinds: &[SourceKind], out: &mut impl Write, options: &EnergyOptions, json: bool) -> io::Result<Exit> {
+    let rows: Vec<Row> = {
+        let selected = energy::select::select_from(kinds, options);
+        let uses = selected.as_ref().map_or(&[][..], |Selected { uses, .. }| uses);
+        kinds.iter().map(|kind| row(kind, kind.open(options), uses)).collect()
+    };
+    if json {
+        serde_json::to_writer_pretty(&mut *out, &rows)?;
+        writeln!(out)?;
+    } else {
+        rows.iter().try_for_each(|row| write_text(out, row))?;
+    }
+    Ok(if rows.iter().any(|row| row.usable) { Exit::Success } else { Exit::Failure })
+}
+
+fn row(kind: &SourceKind, opened: Result<Opened, Unusable>, uses: &[(&str, Use)]) -> Row {
+    let as_what = uses.iter().find(|(name, _)| *name == kind.name).map(|(_, as_what)| *as_what);
+    let state = match (&opened, as_what) {
+        (Ok(_), Some(Use::Chosen)) => "chosen",
+        (Ok(_), Some(Use::Added)) => "added",
+        (Ok(_), Some(Use::CrossCheck)) => "check",
+        (Ok(_), None) => "usable",
+        (Err(why), _) => match why.kind {
+            UnusableKind::NotAsked => "not asked",
+            UnusableKind::Absent => "absent",
+            UnusableKind::Denied => "denied",
+            UnusableKind::Broken => "broken",
+        },
+    };
+    let SourceKind { name: source, measures, permission, .. } = *kind;
+    let usable = opened.is_ok();
+    let (why_not, resolution, domains) = match opened {
+        Ok(opened) => (None, Some(opened.resolution), domain_rows(opened.source.domains())),
+        Err(why) => (Some(why.text), None, Vec::new()),
+    };
+    Row { source, state, usable, why_not, measures, permission, resolution, domains }
+}
+
+fn domain_rows(domains: &[Domain]) -> Vec<DomainRow> {
+    let mut rows: Vec<DomainRow> = Vec::new();
+    for domain in domains {
+        let name_at = |index: usize| domains.get(index).map(|other| other.name.clone());
+        let (role, of) = match domain.role {
+            Role::Shared => ("shared", None),
+            Role::Unshared => ("unshared", None),
+            Role::Part { of } => ("part", name_at(of)),
+            Role::Check { of } => ("check", name_at(of)),
+        };
+        let mut less: Vec<String> = domain.less.iter().copied().filter_map(name_at).collect();
+        less.sort();
+        less.dedup();
+        let (name, socket) = (&domain.name, domain.socket);
+        let same = |row: &&mut DomainRow| (&row.domain, row.socket, row.role) == (name, socket, role);
+        match (domain.core, rows.last_mut().filter(same).filter(|row| !row.cores.is_empty())) {
+            (Some(core), Some(row)) => row.cores.push(core),
+            (core, _) => rows.push(DomainRow {
+                domain: name.clone(),
+                socket,
+                cores: Vec::from_iter(core),
+                role,
+                of,
+                less,
+                label: domain.label.name(),
+            }),
+        }
+    }
+    rows
+}
+
+fn write_text(out: &mut impl Write, row: &Row) -> io::Result<()> {
+    writeln!(out, "{:<12} {:<10} {}", row.source, row.state, row.measures)?;
+    let mut line = |name: &str, text: &str| writeln!(out, "{:12} {name:<10} {text}", "");
+    line("needs", row.permission)?;
+    if let Some(why_not) = &row.why_not {
+        line("why not", why_not)?;
+    }
+    if let Some(resolution) = &row.resolution {
+        line("resolution", resolution)?;
+    }
+    row.domains.iter().try_for_each(|domain| line(&domain.domain, &describe(domain)))
+}
+
+/// `socket 0, cores 0-7, shared, measured`
+fn describe(row: &DomainRow) -> String {
+    let mut words = vec![row.socket.map_or("machine".to_owned(), |socket| format!("socket {socket}"))];
+    if let [first, .., last] = row.cores[..] {
+        words.push(format!("{} cores {first}-{last}", row.cores.len()));
+    } else if let [core] = row.cores[..] {
+        words.push(format!("core {core}"));
+    }
+    words.push(row.of.as_ref().map_or(row.role.to_owned(), |of| format!("{} of {of}", row.role)));
+    if !row.less.is_empty() {
+        words.push(format!("without {}", row.less.join(", ")));
+    }
+    words.push(row.label.to_owned());
+    words.join(", ")
+}
+
+#[cfg(test)]
+mod tests;
