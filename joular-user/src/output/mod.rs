@@ -9,6 +9,7 @@ mod column;
 mod directory;
 mod encode;
 mod error;
+mod faults;
 #[cfg(test)]
 pub(crate) mod fixture;
 mod json;
@@ -27,6 +28,7 @@ mod totals;
 pub use self::{
     directory::OutputDirectory,
     error::OutputError,
+    faults::FaultNotices,
     json::JsonOutput,
     live::{LiveOutput, Screen},
     parquet::{DEFAULT_FLUSH_NS, ParquetOutput},

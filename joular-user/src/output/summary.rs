@@ -142,6 +142,9 @@ fn quality(totals: &Totals) -> String {
         part(totals.marker(Marker::NoSample))
     );
     let warnings = warnings(&totals.sums);
+    if let Some(percent) = totals.sums.disagreement_percent() {
+        let _ = writeln!(text, "Checked against another counter of the same energy, which says {percent:+.2} %");
+    }
     if warnings.is_empty() {
         text.push_str("Nothing was lost\n");
     }

@@ -166,6 +166,9 @@ fn footer(totals: &Totals) -> Vec<Line> {
     lines
 }
 
+/// More than reading two counters one after the other explains.
+const MOST_DISAGREEMENT_PERCENT: f64 = 1.0;
+
 /// What a reader of the figures must know; nothing in a good run.
 pub fn warnings(sums: &Sums) -> Vec<String> {
     let mut warnings = Vec::new();
@@ -176,6 +179,10 @@ pub fn warnings(sums: &Sums) -> Vec<String> {
     }
     if sums.ambiguous > 0 {
         warnings.push(format!("ambiguous: {} readings of energy counters are not certain", sums.ambiguous));
+    }
+    // Two reads of one register, microseconds apart, in windows of 100 ms or more.
+    if let Some(percent) = sums.disagreement_percent().filter(|percent| percent.abs() > MOST_DISAGREEMENT_PERCENT) {
+        warnings.push(format!("disagreement: the other counter of the same energy says {percent:+.1} %"));
     }
     if sums.read_failed > 0 {
         warnings.push(format!("failed: {} readings of energy counters, their energy came later", sums.read_failed));

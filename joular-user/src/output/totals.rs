@@ -41,6 +41,8 @@ pub struct Sums {
     /// Domain readings that were ambiguous, that failed.
     pub ambiguous: u64,
     pub read_failed: u64,
+    /// Energy of windows for which there is another counter's figure, and that figure.
+    pub checked: Option<(MicroJoules, MicroJoules)>,
     pub losses: BTreeMap<String, u64>,
     /// The weakest label seen.
     pub label: Option<Label>,
@@ -60,6 +62,10 @@ impl Sums {
             self.ambiguous = self.ambiguous.saturating_add(audit.is_ambiguous().into());
             self.read_failed = self.read_failed.saturating_add(audit.read_failed().into());
             self.label = self.label.max(Some(audit.label));
+            if let Some(check) = audit.check.filter(|_| audit.fault.is_none() && audit.merged == 0) {
+                let (ours, theirs) = self.checked.unwrap_or_default();
+                self.checked = Some((ours.saturating_add(audit.measured), theirs.saturating_add(check)));
+            }
         }
         for loss in report.losses.iter().filter(|loss| loss.count > 0) {
             let count = bounded_entry(&mut self.losses, &loss.cause);
@@ -71,6 +77,13 @@ impl Sums {
         let mut sums = Self::default();
         sums.add(report);
         sums
+    }
+
+    /// How far another counter's figure is from ours, in per cent of ours.
+    #[allow(clippy::cast_precision_loss, reason = "for display")]
+    pub fn disagreement_percent(&self) -> Option<f64> {
+        let (ours, theirs) = self.checked.filter(|(ours, _)| ours.0 > 0)?;
+        Some(100.0 * (theirs.0 as f64 - ours.0 as f64) / ours.0 as f64)
     }
 
     /// Losses of all causes.

@@ -37,7 +37,7 @@ use crate::{
     },
     events::{Event, RunEnd, RunInfo, recording::RecordingWriter},
     kernel::{LoadOptions, Programs, cpus::CPU_ROOT},
-    output::{JsonOutput, LiveOutput, Output, OutputDirectory, ParquetOutput, Screen, SummaryOutput},
+    output::{FaultNotices, JsonOutput, LiveOutput, Output, OutputDirectory, ParquetOutput, Screen, SummaryOutput},
     privileges,
     procs::{limits, proc_files::ProcFiles, registry::Registry, selection::Selection},
     shutdown::{Shutdown, StopReason},
@@ -128,6 +128,7 @@ fn outputs(config: &Config) -> Result<Vec<Box<dyn Output>>, Failure> {
         let directory = OutputDirectory::create(path, privileges::invoking_user())?;
         outputs.push(Box::new(ParquetOutput::new(directory, nanoseconds(config.flush))));
     }
+    outputs.push(Box::new(FaultNotices::new(io::stderr())));
     match config.screen {
         config::Screen::Table => {
             let colours = io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();

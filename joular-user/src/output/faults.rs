@@ -1,0 +1,156 @@
+//! What goes wrong with energy while a run lasts, said once: when it begins and
+//! when it is over. Each window has it in full (`windows.fault`).
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io::Write,
+};
+
+use super::{
+    Output,
+    error::{OutputError, Result},
+    text::escape,
+};
+use crate::{
+    attribution::report::{DomainAudit, WindowReport},
+    energy::domain::FaultCause,
+    events::{ProcessInfo, RunEnd, RunInfo},
+    stacks::StackTable,
+};
+
+/// Domains and causes that are kept; more are not told apart.
+const MAX_TOLD: usize = 1024;
+
+/// Writes a line for each fault that is new to its domain.
+pub struct FaultNotices<W> {
+    out: W,
+    /// Faults that were told, by the domain's position among the run's.
+    told: BTreeSet<(usize, FaultCause)>,
+    /// Domains that could not be read, until it was told that they can be.
+    failed: BTreeMap<usize, bool>,
+}
+
+impl<W: Write> FaultNotices<W> {
+    pub const fn new(out: W) -> Self {
+        Self { out, told: BTreeSet::new(), failed: BTreeMap::new() }
+    }
+
+    /// What is to be said of a domain's window, if anything.
+    fn news(&mut self, position: usize, audit: &DomainAudit) -> Option<String> {
+        let Some(fault) = audit.fault else {
+            let was_told = self.failed.get_mut(&position)?;
+            let is_news = !std::mem::replace(was_told, true);
+            return is_news.then(|| format!("energy of {}: it can be read again", name(audit)));
+        };
+        if self.told.len() >= MAX_TOLD || !self.told.insert((position, fault)) {
+            return None;
+        }
+        if fault.is_failed_read() {
+            self.failed.entry(position).or_insert(false);
+        }
+        Some(format!("energy of {}: {}", name(audit), said(fault, audit.detail.as_deref())))
+    }
+}
+
+/// `package 0`, `core 3 of package 1`, `machine`.
+fn name(audit: &DomainAudit) -> String {
+    let domain = escape(&audit.domain);
+    match (audit.socket, audit.core) {
+        (Some(socket), Some(core)) => format!("{domain} {core} of package {socket}"),
+        (Some(socket), None) => format!("{domain} {socket}"),
+        (None, _) => domain,
+    }
+}
+
+fn said(fault: FaultCause, detail: Option<&str>) -> String {
+    let later = "what it draws meanwhile comes with the next good reading";
+    match (fault, detail) {
+        (_, Some(detail)) => format!("{}: {later}", escape(detail)),
+        (FaultCause::NoStart, None) => "there was no reading to start from: this window has none of it".to_owned(),
+        (FaultCause::MayHaveWrapped, None) => {
+            "so much time passed that the counter may have wrapped more than once: this window has the least it can be"
+                .to_owned()
+        }
+        (FaultCause::Jumped, None) => {
+            "the counter moved backwards or by more than anything draws: this window has none of it".to_owned()
+        }
+        (FaultCause::Stuck, None) => "the counter does not move: its windows have no energy".to_owned(),
+        (cause, None) => format!("it could not be read ({}): {later}", cause.name()),
+    }
+}
+
+impl<W: Write> Output for FaultNotices<W> {
+    fn run_started(&mut self, _run: &RunInfo) -> Result<()> {
+        Ok(())
+    }
+
+    fn process(&mut self, _process: &ProcessInfo) {}
+
+    fn window(&mut self, report: &WindowReport, _stacks: &StackTable) -> Result<()> {
+        for (position, audit) in report.domains.iter().enumerate() {
+            if let Some(news) = self.news(position, audit) {
+                writeln!(self.out, "joular-bpf: {news}")
+                    .map_err(|source| OutputError::Stream { what: "notices", source })?;
+            }
+        }
+        Ok(())
+    }
+
+    fn run_ended(&mut self, _end: &RunEnd) -> Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        energy::domain::{Domain, Label, Meter},
+        units::MicroJoules,
+    };
+
+    /// What is said of a package in windows with these faults.
+    fn said_of(faults: &[Option<(FaultCause, Option<&str>)>]) -> Vec<String> {
+        let mut notices = FaultNotices::new(Vec::new());
+        let domain = Domain::new("package", Some(0), "test", Label::Measured, Meter::Power);
+        for fault in faults {
+            let audit = DomainAudit {
+                fault: fault.map(|(cause, _)| cause),
+                detail: fault.and_then(|(_, detail)| detail.map(ToOwned::to_owned)),
+                measured: MicroJoules(1),
+                ..DomainAudit::new(&domain, &Default::default())
+            };
+            let report = WindowReport { domains: vec![audit], ..WindowReport::default() };
+            notices.window(&report, &StackTable::default()).unwrap();
+        }
+        String::from_utf8(notices.out).unwrap().lines().map(ToOwned::to_owned).collect()
+    }
+
+    #[test]
+    fn a_fault_is_told_when_it_begins_and_when_it_is_over() {
+        let gone = Some((FaultCause::Gone, Some("reading x: it is gone")));
+        let lines = said_of(&[None, gone, gone, None, None, gone, gone, None]);
+        assert_eq!(
+            lines,
+            [
+                "joular-bpf: energy of package 0: reading x: it is gone: what it draws meanwhile comes with the next \
+                 good reading",
+                "joular-bpf: energy of package 0: it can be read again",
+            ]
+        );
+    }
+
+    #[test]
+    fn each_cause_is_told_once() {
+        let causes = FaultCause::ALL.map(|cause| Some((cause, None)));
+        let lines = said_of(&[causes.as_slice(), &causes].concat());
+        assert_eq!(lines.len(), FaultCause::ALL.len(), "{lines:?}");
+        assert!(lines.iter().all(|line| line.starts_with("joular-bpf: energy of package 0: ")));
+    }
+
+    #[test]
+    fn what_a_file_says_cannot_command_the_terminal() {
+        let lines = said_of(&[Some((FaultCause::Malformed, Some("reading x: \x1b[2J")))]);
+        assert!(!lines[0].contains('\x1b'), "{lines:?}");
+    }
+}
