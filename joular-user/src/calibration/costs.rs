@@ -23,7 +23,7 @@ pub enum Category {
     SwitchBusy,
     /// Passing a window's boundary, on one CPU.
     Boundary,
-    /// CPU time of user space for a window: boundary, counters and draining the
+    /// CPU time of user space for a window: boundary and draining the
     /// counts. Names, files and the screen come on top.
     Window,
     /// One reading of the clock, as user space sees it. The kernel's run times

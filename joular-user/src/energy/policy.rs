@@ -137,3 +137,27 @@ pub struct InstrumentCosts {
     pub sample_ns: u64,
     pub switch_ns: u64,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::energy::{
+        SOURCES,
+        domain::{FaultCause, Label},
+    };
+
+    #[test]
+    fn the_document_explains_every_choice_source_label_and_fault() {
+        let document = include_str!("../../../docs/energy.md");
+        let labels = [Label::Measured, Label::Reported, Label::Modelled, Label::Replayed].map(Label::name);
+        let named = FaultCause::ALL.map(FaultCause::name).into_iter().chain(IdlePolicy::ALL.map(IdlePolicy::name));
+        for name in named.chain(labels) {
+            assert!(document.contains(&format!("`{name}`")), "{name}");
+        }
+        let (_, sources) = document.split_once("| source |").unwrap();
+        let sources = sources.split("\n\n").next().unwrap();
+        for kind in SOURCES {
+            assert!(sources.contains(kind.name), "{}", kind.name);
+        }
+    }
+}
