@@ -2,7 +2,7 @@
 
 use std::io;
 
-use anyhow::Context as _;
+use anyhow::anyhow;
 
 use crate::{
     cli::{AuditFlags, CalibrateFlags, Cli, Command, DoctorFlags, Exit, Flags, ReattributeFlags},
@@ -49,13 +49,13 @@ fn check(flags: DoctorFlags) -> anyhow::Result<Exit> {
     let json = flags.json;
     let proc_root = flags.proc_root.clone().unwrap_or_else(|| "/proc".into());
     let options = config::energy_options(flags.into())?;
-    doctor::run(&mut io::stdout().lock(), &proc_root, &options, json).context("writing the checks to standard output")
+    doctor::run(&mut io::stdout().lock(), &proc_root, &options, json).map_err(unwritten("the checks"))
 }
 
 fn list(flags: DoctorFlags) -> anyhow::Result<Exit> {
     let json = flags.json;
     let options = config::energy_options(flags.into())?;
-    sources::run(&mut io::stdout().lock(), &options, json).context("writing the sources to standard output")
+    sources::run(&mut io::stdout().lock(), &options, json).map_err(unwritten("the sources"))
 }
 
 fn calibrate(flags: CalibrateFlags) -> anyhow::Result<Exit> {
@@ -81,6 +81,10 @@ fn reattribute(flags: &ReattributeFlags) -> anyhow::Result<Exit> {
 
 fn audit(flags: &AuditFlags) -> anyhow::Result<Exit> {
     let said = report::commands::audit(&flags.data, flags.json, &mut io::stdout().lock())?;
-    let is_well = said.context("writing the audit to standard output")?;
+    let is_well = said.map_err(unwritten("the audit"))?;
     Ok(if is_well { Exit::Success } else { Exit::Audit })
+}
+
+fn unwritten(what: &'static str) -> impl Fn(io::Error) -> anyhow::Error {
+    move |cause| anyhow!("writing {what} to standard output: {cause}")
 }

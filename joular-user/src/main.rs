@@ -34,6 +34,6 @@ fn main() -> ExitCode {
 }
 
 fn report(error: &anyhow::Error) -> ExitCode {
-    pipeline::notice(&format!("{error:#}"));
+    pipeline::notice(&error.to_string());
     commands::exit_of(error).into()
 }

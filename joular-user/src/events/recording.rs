@@ -63,6 +63,10 @@ pub enum RecordingError {
         "reading the recording: it has format version {found}, this joular-bpf knows up to {VERSION}: use a newer joular-bpf"
     )]
     NewerVersion { found: u16 },
+    #[error(
+        "reading the recording: it has format version {found}, this joular-bpf reads {VERSION}: use the joular-bpf that made it"
+    )]
+    OlderVersion { found: u16 },
     /// It ends in the middle, as a crash leaves it. What came before is whole.
     #[error("reading the recording: it ends after {events_read} events without its end: the run did not end in order")]
     Truncated { events_read: u64 },
@@ -143,7 +147,7 @@ impl<R: Read> RecordingReader<R> {
     /// Reads the header.
     ///
     /// # Errors
-    /// [`RecordingError::NotARecording`], [`RecordingError::NewerVersion`],
+    /// [`RecordingError::NotARecording`], [`RecordingError::NewerVersion`], [`RecordingError::OlderVersion`],
     /// [`RecordingError::Truncated`] within the header, [`RecordingError::Read`].
     pub fn new(input: R) -> Result<Self, RecordingError> {
         let mut input = BufReader::new(input);
@@ -154,7 +158,7 @@ impl<R: Read> RecordingReader<R> {
             Some([low, high]) => match u16::from_le_bytes([*low, *high]) {
                 VERSION => {}
                 found if found > VERSION => return Err(RecordingError::NewerVersion { found }),
-                _ => return Err(RecordingError::NotARecording),
+                found => return Err(RecordingError::OlderVersion { found }),
             },
             Some(_) => return Err(RecordingError::Truncated { events_read: 0 }),
             None if !header.is_empty() && MAGIC.starts_with(&header) => {

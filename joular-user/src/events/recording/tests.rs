@@ -147,9 +147,11 @@ fn after_a_window_everything_so_far_is_readable() {
 }
 
 #[test]
-fn other_files_and_newer_versions_are_told_apart() {
+fn other_files_and_other_versions_are_told_apart() {
     assert!(matches!(read(b"PAR1 and more bytes").1, Some(RecordingError::NotARecording)));
-    assert!(matches!(read(b"JOULARBPF\0\0\0").1, Some(RecordingError::NotARecording)));
+    let error = read(b"JOULARBPF\0\x01\x00").1.unwrap();
+    assert!(matches!(error, RecordingError::OlderVersion { found: 1 }));
+    assert!(error.to_string().ends_with("use the joular-bpf that made it"));
     let error = read(b"JOULARBPF\0\x07\x00").1.unwrap();
     assert!(matches!(error, RecordingError::NewerVersion { found: 7 }));
     assert!(error.to_string().ends_with("use a newer joular-bpf"));
