@@ -208,7 +208,7 @@ fn a_jvm_minute_is_small() {
     let root = std::env::var_os("JOULAR_DATASET").map_or_else(|| temporary.path().to_owned(), PathBuf::from);
     record(&root, BUSY, 60);
     let mut total = 0;
-    for table in ["runs", "windows", "processes", "threads", "methods", "branches", "stacks"] {
+    for table in ["runs", "windows", "processes", "threads", "methods", "branches", "weights", "stacks"] {
         let files = files(&root.join(table));
         let size: usize = files.values().map(Vec::len).sum();
         println!("{table}: {size} bytes a minute in {} files", files.len());
