@@ -5,6 +5,7 @@
 //! attributed again, exactly.
 
 use super::{
+    beside::{self, Beside},
     branches::share_energy,
     claims::Claims,
     conservation::divide,
@@ -30,6 +31,8 @@ pub struct Attributor {
     domains: Vec<Domain>,
     policy: Policy,
     sockets: u32,
+    /// Parallel to `domains`: what is only shown beside which.
+    places: Vec<Option<(usize, Beside)>>,
     /// Parallel to `domains`.
     missed: Vec<Missed>,
 }
@@ -37,6 +40,7 @@ pub struct Attributor {
 impl Attributor {
     pub fn new(run: &RunInfo) -> Self {
         Self {
+            places: beside::places(&run.domains),
             domains: run.domains.clone(),
             policy: run.policy.clone(),
             sockets: run.sockets,
@@ -86,7 +90,7 @@ impl Attributor {
                 Role::Unshared => audit.unattributed.unshared = audit.measured,
                 Role::Part { .. } | Role::Check { .. } => continue,
             }
-            self.add_beside(index, &mut audit, work);
+            beside::show(&mut audit, index, &self.places, &work.domains);
             audits.push(audit);
         }
         audits
@@ -115,23 +119,6 @@ impl Attributor {
         let delta = work.domains.get(index).map(|measured| measured.delta).unwrap_or_default();
         let wish = static_wish(domain, &delta, covered, &self.policy, machine);
         divide(audit, wish, &claims)
-    }
-
-    /// What is shown beside a domain: its parts, and another counter's figure.
-    fn add_beside(&self, of: usize, audit: &mut DomainAudit, work: &WindowWork) {
-        for (domain, measured) in self.domains.iter().zip(&work.domains) {
-            let is_known = !measured.delta.fault.is_some_and(FaultCause::is_failed_read);
-            let energy = is_known.then_some(measured.delta.measured);
-            match domain.role {
-                Role::Part { of: whole } if whole == of => {
-                    if let Some(part) = audit.parts.of(&domain.name) {
-                        *part = energy;
-                    }
-                }
-                Role::Check { of: first } if first == of => audit.check = audit.check.or(energy),
-                _ => {}
-            }
-        }
     }
 }
 

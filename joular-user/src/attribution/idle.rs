@@ -29,10 +29,10 @@ pub(super) fn static_wish(
     match policy.idle {
         IdlePolicy::Spread => MicroJoules(0),
         IdlePolicy::Active => idle_time_share(delta, covered.cpus),
-        IdlePolicy::Separate => delta.static_floor.unwrap_or_else(|| {
-            let energy = machine.baseline_mw(domain, policy).per(covered.window_ns);
-            MicroJoules(u64::try_from(energy).unwrap_or(u64::MAX))
-        }),
+        IdlePolicy::Separate if policy.idle_milliwatts > 0 => machine.given(domain, policy).over(covered.window_ns),
+        IdlePolicy::Separate => {
+            delta.static_floor.unwrap_or_else(|| machine.calibrated(domain, policy).over(covered.window_ns))
+        }
     }
 }
 
@@ -57,38 +57,40 @@ struct SharedMilliwatts {
 }
 
 impl SharedMilliwatts {
-    /// µJ in a time: mW · ns = 10⁻¹² J = 10⁻⁶ µJ.
-    fn per(&self, ns: u64) -> u128 {
-        self.milliwatts.saturating_mul(u128::from(ns)) / (1_000_000 * self.among)
+    /// Energy in a time: mW · ns = 10⁻¹² J = 10⁻⁶ µJ.
+    fn over(&self, ns: u64) -> MicroJoules {
+        let energy = self.milliwatts.saturating_mul(u128::from(ns)) / (1_000_000 * self.among.max(1));
+        MicroJoules(u64::try_from(energy).unwrap_or(u64::MAX))
     }
 }
 
 impl Machine<'_> {
-    /// Idle power of a domain: what the user said, else what a calibration found.
-    fn baseline_mw(&self, domain: &Domain, policy: &Policy) -> SharedMilliwatts {
-        let among = self.alike(domain);
-        if policy.idle_milliwatts > 0 {
-            let sockets = match (domain.socket, domain.name.as_str()) {
-                (Some(_), "package" | "uncore") => 1,
-                (Some(_), _) => 0,
-                (None, _) => u128::from(self.sockets.max(1)),
-            };
-            return SharedMilliwatts { milliwatts: u128::from(policy.idle_milliwatts).saturating_mul(sockets), among };
-        }
+    /// What the user gave for a socket: its processor's dies share it, its memory
+    /// has none of it; domains without a socket share that of all sockets.
+    fn given(&self, domain: &Domain, policy: &Policy) -> SharedMilliwatts {
+        let is_processor = |name: &str| matches!(name, "package" | "uncore" | "cpu");
+        let sockets = match domain.socket {
+            Some(_) => u128::from(is_processor(&domain.name)),
+            None => u128::from(self.sockets.max(1)),
+        };
+        let among =
+            self.shared(|other| other.socket == domain.socket && (other.socket.is_none() || is_processor(&other.name)));
+        SharedMilliwatts { milliwatts: u128::from(policy.idle_milliwatts).saturating_mul(sockets), among }
+    }
+
+    /// What a calibration found; dies of a socket share it.
+    fn calibrated(&self, domain: &Domain, policy: &Policy) -> SharedMilliwatts {
         let baselines = policy.calibration.iter().flat_map(|calibrated| &calibrated.baselines);
         let mine = baselines.filter(|baseline| {
             baseline.domain == domain.name && baseline.socket == domain.socket && baseline.core == domain.core
         });
+        let among =
+            self.shared(|other| (other.socket, other.core, &other.name) == (domain.socket, domain.core, &domain.name));
         SharedMilliwatts { milliwatts: mine.map(|baseline| u128::from(baseline.milliwatts)).sum(), among }
     }
 
-    /// How many domains share a baseline: one, or the dies of a socket.
-    fn alike(&self, domain: &Domain) -> u128 {
-        let is_alike = |other: &&Domain| {
-            (other.socket, other.core, &other.name) == (domain.socket, domain.core, &domain.name)
-                && other.role == Role::Shared
-        };
-        self.domains.iter().filter(is_alike).count().max(1) as u128
+    fn shared(&self, is_alike: impl Fn(&Domain) -> bool) -> u128 {
+        self.domains.iter().filter(|other| other.role == Role::Shared && is_alike(other)).count() as u128
     }
 }
 
@@ -133,6 +135,10 @@ mod tests {
         check(&two_dies, 0, &policy, 5_000_000);
         check(&two_dies, 2, &policy, 0);
         check(&[domain("machine", None)], 0, &policy, 20_000_000);
+        let zones = [domain("soc", None), domain("ddr", None)];
+        check(&zones, 1, &policy, 10_000_000);
+        check(&[domain("cpu", Some(0)), domain("cpu", Some(1))], 1, &policy, 10_000_000);
+        check(&[domain("core", Some(0)), domain("uncore", Some(0))], 0, &policy, 0);
     }
 
     #[test]
@@ -150,11 +156,14 @@ mod tests {
     }
 
     #[test]
-    fn a_model_knows_its_own_idle_power() {
+    fn a_model_knows_its_own_idle_power_and_the_user_knows_better() {
         let floor = Delta { measured: MicroJoules(9), static_floor: Some(MicroJoules(4)), ..Delta::default() };
         let domains = [domain("cpu", None)];
-        let policy = Policy { idle_milliwatts: 10_000, ..Policy::default() };
         let machine = Machine { domains: &domains, sockets: 1 };
-        assert_eq!(static_wish(&domains[0], &floor, Covered::default(), &policy, machine), MicroJoules(4));
+        let covered = Covered { window_ns: SECOND, ..Covered::default() };
+        for (idle_milliwatts, expected) in [(0, 4), (2_000, 2_000_000)] {
+            let policy = Policy { idle_milliwatts, ..Policy::default() };
+            assert_eq!(static_wish(&domains[0], &floor, covered, &policy, machine), MicroJoules(expected));
+        }
     }
 }

@@ -15,6 +15,7 @@
 //! the one above it exactly.
 
 mod attributor;
+pub mod beside;
 mod branches;
 mod category;
 mod claims;

@@ -100,28 +100,44 @@ pub struct DomainAudit {
     pub read_delay_ns: i64,
 }
 
-/// Energy of what a domain contains, where it is counted apart and could be read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Parts {
-    pub core: Option<MicroJoules>,
-    pub uncore: Option<MicroJoules>,
-    pub gpu: Option<MicroJoules>,
+/// What a domain contains and may be counted apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Part {
+    Package,
+    Core,
+    Uncore,
+    Dram,
+    Gpu,
 }
 
-impl Parts {
+impl Part {
+    pub const ALL: [Self; 5] = [Self::Package, Self::Core, Self::Uncore, Self::Dram, Self::Gpu];
+
     /// The part that a domain of this name is.
-    pub fn get(&self, name: &str) -> Option<MicroJoules> {
-        let mut parts = *self;
-        parts.of(name).and_then(|part| *part)
+    pub fn of(name: &str) -> Option<Self> {
+        Some(match name {
+            "package" => Self::Package,
+            "core" => Self::Core,
+            "uncore" => Self::Uncore,
+            "dram" => Self::Dram,
+            name if name.starts_with("gpu") => Self::Gpu,
+            _ => return None,
+        })
+    }
+}
+
+/// Energy of what a domain contains, by [`Part`]; all parts of a kind together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Parts([Option<MicroJoules>; Part::ALL.len()]);
+
+impl Parts {
+    /// `None`: it has no counter of its own, or what that says is not certain.
+    pub const fn get(&self, part: Part) -> Option<MicroJoules> {
+        self.0[part as usize]
     }
 
-    pub(super) fn of(&mut self, name: &str) -> Option<&mut Option<MicroJoules>> {
-        match name {
-            "core" => Some(&mut self.core),
-            "uncore" => Some(&mut self.uncore),
-            "gpu" => Some(&mut self.gpu),
-            _ => None,
-        }
+    pub const fn set(&mut self, part: Part, energy: Option<MicroJoules>) {
+        self.0[part as usize] = energy;
     }
 }
 

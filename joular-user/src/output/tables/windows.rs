@@ -4,7 +4,7 @@ use joular_ebpf::abi::Loss;
 
 use super::{Column, Get, InWindow, Table, WindowKey, int, joined, window_columns};
 use crate::{
-    attribution::report::{CpuAudit, DomainAudit},
+    attribution::report::{CpuAudit, DomainAudit, Part},
     events::LossCount,
 };
 
@@ -124,12 +124,16 @@ fn domain_columns() -> Vec<Column<Windows>> {
     ]
 }
 
+fn part(row: &WindowRecord<'_>, part: Part) -> Option<i64> {
+    int(row.audit?.parts.get(part)?.0)
+}
+
 /// What is known of a domain's energy beside its sum; counted in it already.
 fn beside_columns() -> Vec<Column<Windows>> {
     let energy = |name: &'static str, get: Get<Windows>, meaning, null| {
         Column::<Windows>::new(name, get, "energy source", meaning).unit("µJ").null(null)
     };
-    const NO_COUNTER: &str = "no counter of its own, or not read";
+    const NO_COUNTER: &str = "no counter of its own, or not certain";
     vec![
         energy(
             "floor_uj",
@@ -137,19 +141,21 @@ fn beside_columns() -> Vec<Column<Windows>> {
             "of measured: does not depend on load, as the model says",
             "the meter does not know",
         ),
-        energy("core_uj", Get::Quantity(|r| int(r.audit?.parts.core?.0)), "of measured: the cores", NO_COUNTER),
+        energy("package_uj", Get::Quantity(|r| part(r, Part::Package)), "of measured: packages", NO_COUNTER),
+        energy("core_uj", Get::Quantity(|r| part(r, Part::Core)), "of measured: cores", NO_COUNTER),
         energy(
             "uncore_uj",
-            Get::Quantity(|r| int(r.audit?.parts.uncore?.0)),
-            "of measured: the uncore part",
+            Get::Quantity(|r| part(r, Part::Uncore)),
+            "of measured: packages without cores",
             NO_COUNTER,
         ),
-        energy("gpu_uj", Get::Quantity(|r| int(r.audit?.parts.gpu?.0)), "of measured: the built-in GPU", NO_COUNTER),
+        energy("dram_uj", Get::Quantity(|r| part(r, Part::Dram)), "of measured: memory", NO_COUNTER),
+        energy("gpu_uj", Get::Quantity(|r| part(r, Part::Gpu)), "of measured: GPUs", NO_COUNTER),
         energy(
             "check_uj",
             Get::Quantity(|r| int(r.audit?.check?.0)),
             "the same energy by another counter, to compare",
-            "no other counter, or not read",
+            "no other counter, or not certain",
         ),
     ]
 }

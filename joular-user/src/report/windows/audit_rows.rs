@@ -5,7 +5,7 @@ use std::path::Path;
 use super::Start;
 use crate::{
     attribution::{
-        report::{CpuAudit, Parts, Unattributed},
+        report::{CpuAudit, Part, Parts, Unattributed},
         work::DomainWork,
     },
     energy::{counter::Delta, domain::FaultCause},
@@ -71,13 +71,29 @@ fn audit_row(columns: &Columns<'_>, row: usize) -> Result<AuditRow> {
         index: columns.ints("window_index")?.natural(row)?,
         socket: columns.ints("socket")?.maybe_natural(row)?,
         work: domain_work(columns, row)?,
-        parts: Parts { core: energy("core_uj")?, uncore: energy("uncore_uj")?, gpu: energy("gpu_uj")? },
+        parts: parts(columns, row)?,
         check: energy("check_uj")?,
         shares: domain.as_ref().map(|domain| shares(columns, row, domain)).transpose()?,
         domain,
         cpu: cpu_audit(columns, row)?,
         losses: losses(columns, row)?,
     })
+}
+
+fn parts(columns: &Columns<'_>, row: usize) -> Result<Parts> {
+    let mut parts = Parts::default();
+    for part in Part::ALL {
+        let column = match part {
+            Part::Package => "package_uj",
+            Part::Core => "core_uj",
+            Part::Uncore => "uncore_uj",
+            Part::Dram => "dram_uj",
+            Part::Gpu => "gpu_uj",
+        };
+        let energy: Option<u64> = columns.ints(column)?.maybe_natural(row)?;
+        parts.set(part, energy.map(MicroJoules));
+    }
+    Ok(parts)
 }
 
 fn domain_work(columns: &Columns<'_>, row: usize) -> Result<DomainWork> {

@@ -20,6 +20,7 @@ use super::{
 };
 use crate::{
     attribution::{
+        beside::{self, Beside},
         report::{BranchRow, ProcessRef, ThreadRow},
         work::{Claimant, ClaimedSlice, DomainWork, WindowWork},
     },
@@ -185,7 +186,7 @@ impl RowsOf {
 fn domain_work(rows: &[AuditRow], domains: &[Domain]) -> Result<Vec<DomainWork>, String> {
     let mut rows_left = rows.iter().filter(|row| row.domain.is_some());
     let mut work = vec![DomainWork::default(); domains.len()];
-    let mut row_of = vec![None; domains.len()];
+    let mut row_of: Vec<Option<&AuditRow>> = vec![None; domains.len()];
     for (index, domain) in domains.iter().enumerate() {
         if matches!(domain.role, Role::Shared | Role::Unshared) {
             let row = rows_left.next().ok_or_else(|| format!("domain {} has no row", domain.name))?;
@@ -199,16 +200,27 @@ fn domain_work(rows: &[AuditRow], domains: &[Domain]) -> Result<Vec<DomainWork>,
     if rows_left.next().is_some() {
         return Err("it has more rows than the run has domains".to_owned());
     }
-    for (index, domain) in domains.iter().enumerate() {
-        let beside = match domain.role {
-            Role::Part { of } => row_of.get(of).copied().flatten().map(|row| row.parts.get(&domain.name)),
-            Role::Check { of } => row_of.get(of).copied().flatten().map(|row| row.check),
-            Role::Shared | Role::Unshared => continue,
-        };
-        work[index].delta = match beside.flatten() {
-            Some(measured) => Delta { measured, ..Delta::default() },
+    add_beside(&mut work, domains, &row_of);
+    Ok(work)
+}
+
+/// A column holds the sum of its kind: the first domain of the kind gets it, and
+/// the others nothing, which sums to the same.
+fn add_beside(work: &mut [DomainWork], domains: &[Domain], row_of: &[Option<&AuditRow>]) {
+    let mut seen: Vec<(usize, Beside)> = Vec::new();
+    for (place, work) in beside::places(domains).into_iter().zip(work) {
+        let Some((whole, beside)) = place else { continue };
+        let row = row_of.get(whole).copied().flatten();
+        let shown = row.and_then(|row| match beside {
+            Beside::Part(part) => row.parts.get(part),
+            Beside::Check => row.check,
+        });
+        let is_first = !seen.contains(&(whole, beside));
+        seen.push((whole, beside));
+        work.delta = match shown {
+            Some(measured) if is_first => Delta { measured, ..Delta::default() },
+            Some(_) => Delta::default(),
             None => Delta { fault: Some(FaultCause::Unreadable), ..Delta::default() },
         };
     }
-    Ok(work)
 }
