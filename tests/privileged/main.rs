@@ -7,16 +7,19 @@
 
 mod burner;
 mod calibrate;
+mod closed_loop;
 mod conservation;
 mod endings;
 mod engines;
 mod errors;
+mod faults;
 mod jvms;
 mod output_dir;
 mod perf_map;
 mod perf_pmu;
 mod powercap;
 mod privileges;
+mod readings;
 mod split_70_30;
 mod time;
 mod topology;

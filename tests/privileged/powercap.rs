@@ -5,24 +5,20 @@ use std::{collections::HashMap, time::Duration};
 
 use anyhow::{Context as _, Result};
 use joular_tests::{
-    dataset::{float, integer},
-    powercap::{Entry, FakePowercap, Watts},
+    dataset::float,
+    powercap::{FakePowercap, Log, Watts},
     profiler::{Output, Run},
     schedstat,
 };
 
-use crate::burner::Burner;
+use crate::{burner::Burner, readings};
 
 const WATTS: Watts = Watts { idle: 20, per_cpu: 30 };
 const BURN: Duration = Duration::from_secs(10);
 
-/// How long after a window's end its counters may be read: the profiler wakes
-/// up and reads a handful of files, on a machine whose every CPU is busy.
-const READ_DELAY_US: i64 = 100_000;
-
 struct Measured {
     output: Output,
-    log: Vec<Entry>,
+    log: Log,
     schedstat: HashMap<u32, u64>,
 }
 
@@ -38,46 +34,15 @@ fn measure(duties: &[u32]) -> Result<Measured> {
     let after = schedstat::when_blocked(burner.pid(), BURN)?;
     profiler.stop()?;
     let schedstat = after.into_iter().map(|(tid, ns)| (tid, ns - before[&tid])).collect();
-    Ok(Measured { output, log: counters.finish()?, schedstat })
-}
-
-/// Whether there is a first reading so that it and each window's end after it
-/// are values that the counter really had, at about that time.
-///
-/// A value read at a moment is the one written last before. So its entry is at
-/// most one step of the writer older than the moment of reading, which is at
-/// most `READ_DELAY_US` after the boundary: the bound on either side is the
-/// longest step in the log plus that delay.
-fn explains(log: &[Entry], first: &Entry, start_us: i64, ends: &[(i64, u64)], tolerance_us: i64) -> bool {
-    let at = |energy_uj| log.binary_search_by_key(&energy_uj, |entry| entry.energy_uj).ok().map(|index| log[index]);
-    let near = |entry: &Entry, moment_us: i64| (entry.wall_us - moment_us).abs() <= tolerance_us;
-    let mut energy_uj = first.energy_uj;
-    near(first, start_us)
-        && ends.iter().all(|(end_us, measured_uj)| {
-            energy_uj += measured_uj;
-            at(energy_uj).is_some_and(|entry| near(&entry, *end_us))
-        })
+    Ok(Measured { output, log: counters.finish()?.remove(0), schedstat })
 }
 
 #[test]
 fn each_window_measured_exactly_what_the_counter_advanced() -> Result<()> {
     let measured = measure(&[100, 50])?;
-    let rows = measured.output.data.rows(
-        "SELECT epoch_us(window_start) AS start_us, epoch_us(window_start) + window_ns // 1000 AS end_us, measured_uj
-         FROM windows ORDER BY window_start",
-    )?;
+    let rows = readings::of(&measured.output.data, "package", 0)?;
     assert!(rows.len() >= 10, "{} windows", rows.len());
-    let start_us = integer(&rows[0], "start_us")?;
-    let ends = rows.iter().map(|row| Ok((integer(row, "end_us")?, integer(row, "measured_uj")? as u64)));
-    let ends = ends.collect::<Result<Vec<_>>>()?;
-    let log = &measured.log;
-    let longest_step = log.windows(2).map(|pair| pair[1].wall_us - pair[0].wall_us).max().context("an empty log")?;
-    let tolerance_us = longest_step + READ_DELAY_US;
-    assert!(
-        log.iter().any(|first| explains(log, first, start_us, &ends, tolerance_us)),
-        "no value of the counter within {tolerance_us} µs of the run's start leads through all windows: {ends:?}"
-    );
-    Ok(())
+    readings::expect_explained(&measured.log, &rows)
 }
 
 #[test]

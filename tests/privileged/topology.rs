@@ -2,10 +2,13 @@
 //! cycles. The machine's own topology is replaced by one that the test makes, in
 //! which the first two CPUs are what is to be tested.
 
-use std::{fs, path::PathBuf, time::Duration};
+use std::{fs, time::Duration};
 
 use anyhow::{Context as _, Result, ensure};
-use joular_tests::profiler::{END, Output, Run};
+use joular_tests::{
+    profiler::{END, Output, Run},
+    topology::{self, Cpus},
+};
 use joular_user::{
     cli::Exit,
     energy::policy::WeightUnit,
@@ -19,15 +22,6 @@ const BURN: Duration = Duration::from_secs(4);
 /// Of the time, for figures of two CPUs that must agree.
 const SLACK: f64 = 0.02;
 
-/// What the first two CPUs are to each other.
-#[derive(Clone, Copy)]
-enum Cpus {
-    /// One core on two sockets, which no machine has: a CPU's time can be told
-    /// by its socket.
-    Siblings,
-    TwoSockets,
-}
-
 /// A run over a burner whose threads stay on CPUs 0, 1, …
 struct Measured {
     info: RunInfo,
@@ -38,7 +32,7 @@ struct Measured {
 
 fn measure(cpus: Cpus, options: &[&str], duties: &[u32]) -> Result<Measured> {
     let output = Output::new()?;
-    let cpu_root = topology(&output, cpus)?;
+    let cpu_root = topology::create(output.beside("cpu"), cpus)?;
     let recording = output.beside("run.jrec");
     let mut burner = Burner::start(duties)?;
     let threads = burner.pin(&(0..duties.len()).collect::<Vec<_>>())?;
@@ -57,21 +51,6 @@ fn measure(cpus: Cpus, options: &[&str], duties: &[u32]) -> Result<Measured> {
     }
     ensure!(windows.len() >= 3, "only {} windows", windows.len());
     Ok(Measured { info: info.context("the recording has no run")?, windows, threads })
-}
-
-/// The files from which CPU topology is read.
-fn topology(output: &Output, cpus: Cpus) -> Result<PathBuf> {
-    let root = output.beside("cpu");
-    for cpu in 0..2 {
-        let dir = root.join(format!("cpu{cpu}/topology"));
-        fs::create_dir_all(&dir)?;
-        let siblings = if matches!(cpus, Cpus::Siblings) { "0-1".to_owned() } else { cpu.to_string() };
-        fs::write(dir.join("physical_package_id"), cpu.to_string())?;
-        fs::write(dir.join("core_id"), "0")?;
-        fs::write(dir.join("thread_siblings_list"), siblings)?;
-    }
-    fs::write(root.join("online"), "0-1")?;
-    Ok(root)
 }
 
 impl Measured {

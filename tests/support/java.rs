@@ -2,6 +2,7 @@
 //! waited for until they say `ready`.
 
 use std::{
+    collections::BTreeMap,
     env, fs,
     path::{Path, PathBuf},
     process::Command,
@@ -15,10 +16,14 @@ use rustix::process::Signal;
 use crate::{
     paths,
     process::{Finished, Running},
+    schedstat,
 };
 
 /// A cold JVM on a loaded machine needs seconds; a minute means that it hangs.
 const READY: Duration = Duration::from_secs(60);
+
+/// A thread stops when it next leaves the kernel: at the latest with its next tick.
+const FREEZE: Duration = Duration::from_secs(10);
 
 /// Path of a JDK tool: below `JAVA_HOME` if that is set, else from `PATH`.
 pub fn tool(name: &str) -> PathBuf {
@@ -74,13 +79,14 @@ pub struct Workload {
     main_class: String,
     flags: Vec<String>,
     arguments: Vec<String>,
+    cpu: Option<usize>,
 }
 
 impl Workload {
     pub fn new(main_class: &str) -> Self {
         // Small heaps, so that several JVMs fit any machine.
         let flags = vec!["-Xmx256m".to_owned(), "-XX:CompileCommand=quiet".to_owned()];
-        Self { main_class: main_class.to_owned(), flags, arguments: Vec::new() }
+        Self { main_class: main_class.to_owned(), flags, arguments: Vec::new(), cpu: None }
     }
 
     pub fn flag(mut self, flag: &str) -> Self {
@@ -102,9 +108,21 @@ impl Workload {
         self
     }
 
+    /// Keeps all its threads on one CPU.
+    pub fn cpu(self, cpu: usize) -> Self {
+        Self { cpu: Some(cpu), ..self }
+    }
+
     /// Starts it and waits for its `ready`.
     pub fn start(self) -> Result<Jvm> {
-        let mut command = Command::new(tool("java"));
+        let mut command = match self.cpu {
+            Some(cpu) => {
+                let mut taskset = Command::new("taskset");
+                taskset.args(["--cpu-list", &cpu.to_string()]).arg(tool("java"));
+                taskset
+            }
+            None => Command::new(tool("java")),
+        };
         command.args(&self.flags).arg("-cp").arg(classes()?).arg(&self.main_class).args(&self.arguments);
         let mut process = Running::spawn(&self.main_class, &mut command)?;
         process.wait_stdout("ready", READY)?;
@@ -124,6 +142,17 @@ impl Jvm {
 
     pub fn signal(&self, signal: Signal) -> Result<()> {
         self.process.signal(signal)
+    }
+
+    /// Stops all its threads; their on-CPU nanoseconds are exact then.
+    pub fn freeze(&self) -> Result<BTreeMap<u32, u64>> {
+        self.signal(Signal::STOP)?;
+        schedstat::when_stopped(self.pid(), FREEZE)
+    }
+
+    /// Lets a frozen one go on.
+    pub fn thaw(&self) -> Result<()> {
+        self.signal(Signal::CONT)
     }
 
     /// The JSON objects that it has printed so far, one a line.

@@ -23,3 +23,4 @@ pub mod profiler;
 pub mod python;
 pub mod schedstat;
 pub mod statistics;
+pub mod topology;

@@ -1,19 +1,20 @@
 //! A tree as `/sys/class/powercap` has it, with counters that advance by known
-//! watts in step with the machine's CPU use.
+//! watts in step with the machine's CPU use, and that fail when told to.
 //!
-//! Package 0 draws `idle` watts always and `per_cpu` watts for every busy CPU;
-//! any other package draws `idle` only. CPU use is what `/proc/stat` does not
-//! call idle: the kernel keeps idle time exactly, in steps of 10 ms on reading.
-//! Each written value is logged with its moment, so that a test can demand that
-//! what the profiler measured is, to the microjoule, a difference of two values
-//! that were really there.
+//! A zone draws `idle` watts always and `per_cpu` watts for each of its own CPUs
+//! that is busy. CPU use is what `/proc/stat` does not call idle: the kernel
+//! keeps idle time exactly, in steps of 10 ms on reading. Each value is logged
+//! with its moment, so that a test can demand that what the profiler measured
+//! is, to the microjoule, a difference of two values that were really there.
+
+mod cpu_use;
+mod log;
+mod zone;
 
 use std::{
-    fs::{self, File},
-    os::unix::fs::FileExt as _,
     path::Path,
     sync::{
-        Arc,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
     thread::{self, JoinHandle},
@@ -21,14 +22,22 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, anyhow};
+use rustix::process::setpriority_process;
 use tempfile::TempDir;
 
-use crate::clock::{monotonic_ns, unix_us};
+use self::{cpu_use::CpuUse, zone::Zone};
+pub use self::{
+    log::{Entry, Log, Measured},
+    zone::Fault,
+};
 
 /// How often counters advance.
 pub const STEP: Duration = Duration::from_millis(5);
 
-/// Where counters wrap, as on many real machines.
+/// Priority of the thread that advances them, so that it does on busy machines.
+const NICE: i32 = -15;
+
+/// Largest value of a counter, as on many real machines.
 const RANGE_UJ: u64 = 262_143_328_850;
 
 #[derive(Clone, Copy)]
@@ -37,28 +46,75 @@ pub struct Watts {
     pub per_cpu: u64,
 }
 
-/// One value of package 0's counter, and when it was written.
-#[derive(Clone, Copy, Debug)]
-pub struct Entry {
-    pub wall_us: i64,
-    pub energy_uj: u64,
+/// A zone to be made.
+#[derive(Clone)]
+pub struct Plan {
+    /// Its directory, such as `intel-rapl:0`.
+    entry: String,
+    /// What it says it is, such as `package-0`.
+    name: String,
+    cpus: Vec<usize>,
+    watts: Watts,
+    range_uj: u64,
+    start_uj: u64,
+}
+
+impl Plan {
+    /// A processor whose energy follows these CPUs.
+    pub fn package(package: u32, cpus: &[usize], watts: Watts) -> Self {
+        Self {
+            entry: format!("intel-rapl:{package}"),
+            name: format!("package-{package}"),
+            cpus: cpus.to_vec(),
+            watts,
+            range_uj: RANGE_UJ,
+            start_uj: 1_000_000,
+        }
+    }
+
+    /// The memory of a package.
+    pub fn dram(package: u32, cpus: &[usize], watts: Watts) -> Self {
+        let entry = format!("intel-rapl:{package}:0");
+        Self { entry, name: "dram".to_owned(), ..Self::package(package, cpus, watts) }
+    }
+
+    /// Largest value, after which it begins at 0.
+    pub fn range_uj(self, range_uj: u64) -> Self {
+        Self { range_uj, ..self }
+    }
+
+    /// First value.
+    pub fn start_uj(self, start_uj: u64) -> Self {
+        Self { start_uj, ..self }
+    }
 }
 
 /// The tree; advancing until dropped.
 pub struct FakePowercap {
     root: TempDir,
+    zones: Arc<Mutex<Vec<Zone>>>,
     stop: Arc<AtomicBool>,
-    writer: Option<JoinHandle<Result<Vec<Entry>>>>,
+    writer: Option<JoinHandle<Result<()>>>,
 }
 
 impl FakePowercap {
+    /// Packages of which the first follows all CPUs and the others are idle.
     pub fn start(packages: u32, watts: Watts) -> Result<Self> {
+        let cpus: Vec<usize> = (0..thread::available_parallelism()?.get()).collect();
+        let cpus = |package| if package == 0 { &cpus[..] } else { &[] };
+        let plans: Vec<Plan> = (0..packages).map(|package| Plan::package(package, cpus(package), watts)).collect();
+        Self::of(&plans)
+    }
+
+    /// A tree of these zones, which are numbered in this order.
+    pub fn of(plans: &[Plan]) -> Result<Self> {
         let root = tempfile::tempdir()?;
-        let counters = (0..packages).map(|package| create_zone(root.path(), package)).collect::<Result<Vec<_>>>()?;
+        let zones = plans.iter().map(|plan| Zone::create(root.path(), plan)).collect::<Result<Vec<_>>>()?;
+        let zones = Arc::new(Mutex::new(zones));
         let stop = Arc::new(AtomicBool::new(false));
-        let theirs = Arc::clone(&stop);
-        let writer = thread::spawn(move || advance(&counters, watts, &theirs));
-        Ok(Self { root, stop, writer: Some(writer) })
+        let (theirs, stopped, plans) = (Arc::clone(&zones), Arc::clone(&stop), plans.to_vec());
+        let writer = thread::spawn(move || advance(&theirs, &plans, &stopped));
+        Ok(Self { root, zones, stop, writer: Some(writer) })
     }
 
     /// For `--powercap-root`.
@@ -66,12 +122,28 @@ impl FakePowercap {
         self.root.path()
     }
 
-    /// Stops it and returns all values of package 0.
-    pub fn finish(mut self) -> Result<Vec<Entry>> {
-        self.join().unwrap_or_else(|| Err(anyhow!("the counters were stopped already")))
+    /// Lets a zone fail from now on.
+    pub fn fail(&self, zone: usize, fault: Fault) -> Result<()> {
+        lock(&self.zones).get_mut(zone).context("no such zone")?.fail(fault)
     }
 
-    fn join(&mut self) -> Option<Result<Vec<Entry>>> {
+    /// Ends a zone's fault: it shows all that it used meanwhile.
+    pub fn mend(&self, zone: usize) -> Result<()> {
+        lock(&self.zones).get_mut(zone).context("no such zone")?.mend()
+    }
+
+    /// Sets a zone's counter back, as a reset does. Its log goes on.
+    pub fn jump_back(&self, zone: usize, energy_uj: u64) -> Result<()> {
+        lock(&self.zones).get_mut(zone).context("no such zone")?.jump_back(energy_uj)
+    }
+
+    /// Stops it and returns what each zone showed.
+    pub fn finish(mut self) -> Result<Vec<Log>> {
+        self.join().unwrap_or_else(|| Err(anyhow!("the counters were stopped already")))?;
+        Ok(lock(&self.zones).iter_mut().map(Zone::take_log).collect())
+    }
+
+    fn join(&mut self) -> Option<Result<()>> {
         self.stop.store(true, Ordering::Relaxed);
         let result = self.writer.take()?.join();
         Some(result.unwrap_or_else(|_| Err(anyhow!("the thread that advances counters panicked"))))
@@ -81,76 +153,29 @@ impl FakePowercap {
 impl Drop for FakePowercap {
     fn drop(&mut self) {
         // An error matters to those who ask for the log.
-        let _log = self.join();
+        let _result = self.join();
     }
 }
 
-fn create_zone(root: &Path, package: u32) -> Result<File> {
-    let zone = root.join(format!("intel-rapl:{package}"));
-    fs::create_dir(&zone).with_context(|| format!("creating {}", zone.display()))?;
-    fs::write(zone.join("name"), format!("package-{package}\n"))?;
-    fs::write(zone.join("enabled"), "1\n")?;
-    fs::write(zone.join("max_energy_range_uj"), format!("{RANGE_UJ}\n"))?;
-    let counter = File::create(zone.join("energy_uj"))?;
-    write(&counter, 0)?;
-    Ok(counter)
+/// A thread that panicked leaves whole zones behind.
+fn lock(zones: &Mutex<Vec<Zone>>) -> MutexGuard<'_, Vec<Zone>> {
+    zones.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// In place and always as wide, so that a reader never meets an empty file.
-fn write(counter: &File, energy_uj: u64) -> Result<()> {
-    counter.write_all_at(format!("{energy_uj:020}\n").as_bytes(), 0).context("advancing a counter")
-}
-
-fn advance(counters: &[File], watts: Watts, stop: &AtomicBool) -> Result<Vec<Entry>> {
-    let start = monotonic_ns();
-    let idle_start = idle_us()?;
-    let cpus = thread::available_parallelism()?.get() as u64;
-    let mut log = Vec::new();
-    let mut busy_us = 0;
+fn advance(zones: &Mutex<Vec<Zone>>, plans: &[Plan], stop: &AtomicBool) -> Result<()> {
+    // Of this thread only. Without the right to it, steps are a little longer.
+    let _allowed = setpriority_process(None, NICE);
+    let mut cpu_use = CpuUse::start()?;
     while !stop.load(Ordering::Relaxed) {
-        let elapsed_us = (monotonic_ns() - start) / 1000;
-        // Idle time comes in steps: what looked busy may turn out idle later.
-        busy_us = busy_us.max((cpus * elapsed_us).saturating_sub(idle_us()? - idle_start));
-        for (package, counter) in counters.iter().enumerate() {
-            let dynamic_uj = if package == 0 { watts.per_cpu * busy_us } else { 0 };
-            let energy_uj = 1_000_000 + watts.idle * elapsed_us + dynamic_uj;
-            write(counter, energy_uj)?;
-            if package == 0 {
-                log.push(Entry { wall_us: unix_us(), energy_uj });
-            }
+        cpu_use.advance()?;
+        for (zone, plan) in lock(zones).iter_mut().zip(plans) {
+            let dynamic_uj = plan.watts.per_cpu * cpu_use.busy_us(&plan.cpus);
+            zone.advance(plan.start_uj + plan.watts.idle * cpu_use.elapsed_us() + dynamic_uj)?;
         }
         thread::sleep(STEP);
     }
-    Ok(log)
-}
-
-/// Idle time of all CPUs so far: fields idle and iowait of `/proc/stat`.
-fn idle_us() -> Result<u64> {
-    let stat = fs::read_to_string("/proc/stat").context("reading /proc/stat")?;
-    let line = stat.lines().next().context("/proc/stat is empty")?;
-    let ticks = line.split_whitespace().skip(4).take(2).map(str::parse::<u64>).sum::<Result<u64, _>>();
-    Ok(ticks.context("/proc/stat: idle time is not a number")? * 10_000)
+    Ok(())
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn counters_advance_at_least_by_idle_watts_and_never_step_back() -> Result<()> {
-        let fake = FakePowercap::start(2, Watts { idle: 7, per_cpu: 11 })?;
-        thread::sleep(Duration::from_millis(300));
-        let second = fs::read_to_string(fake.root().join("intel-rapl:1/energy_uj"))?;
-        assert_eq!(second.len(), 21, "always as wide");
-        let log = fake.finish()?;
-        assert!(log.len() > 20, "{} values in 300 ms", log.len());
-        assert!(log.windows(2).all(|pair| pair[0].energy_uj < pair[1].energy_uj), "strictly increasing");
-        let (first, last) = (log[0], log[log.len() - 1]);
-        let elapsed_us = (last.wall_us - first.wall_us) as u64;
-        let idle_uj = 7 * elapsed_us;
-        let energy_uj = last.energy_uj - first.energy_uj;
-        // The clocks of value and entry are read microseconds apart.
-        assert!(energy_uj * 100 >= idle_uj * 99, "{energy_uj} µJ in {elapsed_us} µs");
-        Ok(())
-    }
-}
+mod tests;

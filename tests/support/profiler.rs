@@ -26,6 +26,9 @@ pub const END: Duration = Duration::from_secs(30);
 /// The line on standard error that says: attached, and the first window began.
 const RECORDING: &str = "joular-bpf: recording";
 
+/// How a window begins on standard output with `--json`.
+const WINDOW: &str = "{\"type\":\"window\"";
+
 /// A command line of joular-bpf.
 pub struct Run {
     program: PathBuf,
@@ -106,6 +109,11 @@ impl Profiler {
 
     pub fn wait_recording(&mut self) -> Result<String> {
         self.process.wait_stderr(RECORDING, START).context("joular-bpf did not begin to record")
+    }
+
+    /// With `--json`: waits for the next window's line.
+    pub fn wait_window(&mut self) -> Result<String> {
+        self.process.wait_stdout(WINDOW, START).context("there was no next window")
     }
 
     pub fn signal(&self, signal: Signal) -> Result<()> {

@@ -1,8 +1,8 @@
 //! The kernel's own account of on-CPU time: first field of
 //! `/proc/PID/task/TID/schedstat`, nanoseconds.
 //!
-//! For a running thread it is as old as the last tick; for a blocked one it is
-//! exact. Tests that compare to the nanosecond read it of blocked threads.
+//! For a running thread it is as old as the last tick; for one that is blocked or
+//! stopped it is exact. Tests that compare to the nanosecond read it of such threads.
 
 use std::{collections::BTreeMap, fs, time::Duration};
 
@@ -32,11 +32,20 @@ pub fn process(pid: u32) -> Result<u64> {
 
 /// Waits until every thread sleeps, and reads then: these figures are exact.
 pub fn when_blocked(pid: u32, limit: Duration) -> Result<BTreeMap<u32, u64>> {
-    wait_for(&format!("all threads of {pid} to block"), limit, || {
+    when_all_are(pid, 'S', limit).with_context(|| format!("waiting for all threads of {pid} to block"))
+}
+
+/// The same once a signal has stopped every thread.
+pub fn when_stopped(pid: u32, limit: Duration) -> Result<BTreeMap<u32, u64>> {
+    when_all_are(pid, 'T', limit).with_context(|| format!("waiting for all threads of {pid} to stop"))
+}
+
+fn when_all_are(pid: u32, wanted: char, limit: Duration) -> Result<BTreeMap<u32, u64>> {
+    wait_for(&format!("threads in state {wanted}"), limit, || {
         let before = threads(pid)?;
-        let asleep = before.keys().all(|tid| state(pid, *tid) == Some('S'));
+        let are = before.keys().all(|tid| state(pid, *tid) == Some(wanted));
         // Unchanged in between: nobody woke up and slept again.
-        Ok((asleep && threads(pid)? == before).then_some(before))
+        Ok((are && threads(pid)? == before).then_some(before))
     })
 }
 

@@ -1,0 +1,179 @@
+//! A machine of two sockets whose watts are known, with JVMs that compete for
+//! its CPUs: every figure of a run is known in advance, and is what it must be.
+//!
+//! The JVMs are stopped before the first window and before the last one ends, so
+//! that the kernel's own account of each thread's time is exact and is of the
+//! windows only.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context as _, Result, ensure};
+use joular_tests::{
+    dataset::{DataSet, float},
+    java::{Jvm, Workload},
+    powercap::{FakePowercap, Log, Plan, Watts},
+    profiler::{END, Output, Run},
+    topology::{self, Cpus},
+};
+
+use crate::readings;
+
+/// Of each socket, which has one CPU. The same idle power, as `--idle-watts` is.
+const WATTS: [Watts; 2] = [Watts { idle: 20, per_cpu: 30 }, Watts { idle: 20, per_cpu: 50 }];
+/// Memory of the second socket.
+const DRAM: Watts = Watts { idle: 0, per_cpu: 5 };
+
+/// Seconds, each a window.
+const WINDOWS: u32 = 30;
+
+/// Bounds of the figures, as parts of the truth.
+const TOTAL: f64 = 0.001;
+const STATIC: f64 = 0.01;
+const THREAD: f64 = 0.02;
+
+/// Threads with less of the energy than this are not held against the bound.
+const LEAST_PART: f64 = 0.05;
+
+/// A JVM that works for 10 ms of every 15 ms or more, as it gets the CPU.
+fn start_jvm(cpu: usize, rest_ms: u32) -> Result<PinnedJvm> {
+    let workload = Workload::new("Busy").frame_pointers().argument("seconds=600").argument("threads=2").cpu(cpu);
+    Ok(PinnedJvm { cpu, jvm: workload.argument(&format!("rest={rest_ms}")).start()? })
+}
+
+struct PinnedJvm {
+    cpu: usize,
+    jvm: Jvm,
+}
+
+/// On-CPU nanoseconds by thread.
+type Times = BTreeMap<u32, u64>;
+
+struct Loop {
+    output: Output,
+    logs: Vec<Log>,
+    /// What each thread must have, µJ.
+    expected_uj: BTreeMap<u32, f64>,
+}
+
+fn run() -> Result<Loop> {
+    let output = Output::new()?;
+    let cpu_root = topology::create(output.beside("cpu"), Cpus::TwoSockets)?;
+    let plans = [Plan::package(0, &[0], WATTS[0]), Plan::package(1, &[1], WATTS[1]), Plan::dram(1, &[1], DRAM)];
+    let counters = FakePowercap::of(&plans)?;
+    let jvms = [start_jvm(0, 5)?, start_jvm(0, 20)?, start_jvm(1, 20)?];
+    let before = freeze(&jvms)?;
+    let run = Run::new().with("--energy", "powercap").with("--powercap-root", counters.root());
+    let run = run.with("--cpu-root", cpu_root).with("--idle", "separate");
+    let run = run.with("--idle-watts", WATTS[0].idle.to_string()).argument("--json").output(output.dir());
+    let mut profiler = jvms.iter().fold(run, |run, pinned| run.pid(pinned.jvm.pid())).start()?;
+    jvms.iter().try_for_each(|pinned| pinned.jvm.thaw())?;
+    for _ in 0..WINDOWS {
+        profiler.wait_window()?;
+    }
+    let after = freeze(&jvms)?;
+    profiler.stop()?;
+    let expected_uj = jvms.iter().zip(before.iter().zip(&after)).flat_map(|(pinned, (before, after))| {
+        after.iter().map(|(tid, ns)| (*tid, expected_uj(pinned.cpu, ns - before.get(tid).copied().unwrap_or(0))))
+    });
+    Ok(Loop { output, expected_uj: expected_uj.collect(), logs: counters.finish()? })
+}
+
+fn freeze(jvms: &[PinnedJvm]) -> Result<Vec<Times>> {
+    jvms.iter().map(|pinned| pinned.jvm.freeze()).collect()
+}
+
+/// Energy of time on a CPU, beside the idle power.
+fn expected_uj(cpu: usize, cpu_ns: u64) -> f64 {
+    let watts = WATTS[cpu].per_cpu + if cpu == 1 { DRAM.per_cpu } else { 0 };
+    cpu_ns as f64 / 1000.0 * watts as f64
+}
+
+impl Loop {
+    fn data(&self) -> &DataSet {
+        &self.output.data
+    }
+
+    /// What the counters advanced, and in a thousand what they had to.
+    fn expect_total(&self) -> Result<f64> {
+        let mut total_uj = 0.0;
+        for (log, (domain, socket)) in self.logs.iter().zip([("package", 0), ("package", 1), ("dram", 1)]) {
+            let rows = readings::of(self.data(), domain, socket)?;
+            ensure!(rows.len() >= WINDOWS as usize && rows.iter().all(readings::Row::is_plain), "{rows:?}");
+            readings::expect_explained(log, &rows)?;
+            let measured_uj = rows.iter().map(|row| row.measured_uj).sum::<u64>() as f64;
+            let truth_uj = log.energy_uj_at(rows[rows.len() - 1].end_us)? - log.energy_uj_at(rows[0].start_us)?;
+            expect_near(&format!("{domain} of socket {socket}"), measured_uj, truth_uj, TOTAL)?;
+            total_uj += measured_uj;
+        }
+        Ok(total_uj)
+    }
+
+    fn expect_static(&self) -> Result<()> {
+        for (socket, watts) in WATTS.iter().enumerate() {
+            let sum = |column: &str| {
+                let of = format!("windows WHERE domain = 'package' AND socket = {socket}");
+                self.data().number(&format!("SELECT sum({column})::DOUBLE FROM {of}"))
+            };
+            let expected_uj = sum("window_ns")? / 1000.0 * watts.idle as f64;
+            expect_near(&format!("static share of socket {socket}"), sum("static_uj")?, expected_uj, STATIC)?;
+        }
+        Ok(())
+    }
+
+    /// Each thread that matters, by its time and the watts of its socket.
+    fn expect_threads(&self, total_uj: f64) -> Result<()> {
+        let rows = self.data().rows("SELECT tid, sum(energy_uj)::BIGINT AS energy_uj FROM threads GROUP BY tid")?;
+        let mut held = 0;
+        for (tid, expected_uj) in self.expected_uj.iter().filter(|(_, uj)| **uj >= LEAST_PART * total_uj) {
+            let row = rows.iter().find(|row| row["tid"] == *tid).with_context(|| format!("no row of thread {tid}"))?;
+            expect_near(&format!("thread {tid}"), float(row, "energy_uj")?, *expected_uj, THREAD)?;
+            held += 1;
+        }
+        ensure!(held >= 4, "only {held} threads have a part of {LEAST_PART}: {:?}", self.expected_uj);
+        Ok(())
+    }
+
+    /// The tables of energies, whatever order their rows are in.
+    fn contents(data: &DataSet) -> Result<Vec<serde_json::Value>> {
+        let content = |table: &str| format!("SELECT count(*) AS n, sum(hash(t))::VARCHAR AS content FROM {table} t");
+        let tables = ["windows", "threads", "branches", "methods", "weights"];
+        Ok(tables.iter().map(|table| data.rows(&content(table))).collect::<Result<Vec<_>>>()?.concat())
+    }
+
+    /// Spread the idle power and set it apart again.
+    fn expect_reattributed_there_and_back(&self) -> Result<()> {
+        let spread = self.reattributed(self.data(), "spread", &["--idle", "spread"])?;
+        ensure!(Self::contents(&spread)? != Self::contents(self.data())?, "another policy made no difference");
+        ensure!(spread.number("SELECT sum(static_uj) FROM windows")? == 0.0, "spread leaves a static share");
+        readings::expect_audited(&spread)?;
+        let watts = WATTS[0].idle.to_string();
+        let back = self.reattributed(&spread, "back", &["--idle", "separate", "--idle-watts", &watts])?;
+        ensure!(Self::contents(&back)? == Self::contents(self.data())?, "there and back is not the same");
+        Ok(())
+    }
+
+    fn reattributed(&self, data: &DataSet, name: &str, options: &[&str]) -> Result<DataSet> {
+        let output = self.output.beside(name);
+        let run = Run::new().argument("reattribute").argument(data.dir()).output(&output);
+        let finished = options.iter().fold(run, |run, option| run.argument(option)).finish(END)?;
+        ensure!(finished.code() == Some(0), "{finished:?}");
+        Ok(DataSet::at(output))
+    }
+}
+
+fn expect_near(what: &str, found: f64, expected: f64, tolerance: f64) -> Result<()> {
+    let error = found / expected - 1.0;
+    eprintln!("{what}: {found:.0} of {expected:.0} µJ, {:+.4} %", 100.0 * error);
+    ensure!(error.abs() <= tolerance, "{what}: {found} of {expected} µJ is off by {:.3} %", 100.0 * error);
+    Ok(())
+}
+
+#[test]
+fn total_static_share_and_each_thread_are_what_the_watts_say() -> Result<()> {
+    let run = run()?;
+    let total_uj = run.expect_total()?;
+    run.expect_static()?;
+    run.expect_threads(total_uj)?;
+    readings::expect_audited(run.data())?;
+    run.expect_reattributed_there_and_back()
+}
