@@ -36,6 +36,8 @@ struct Faulty {
 /// What is left of it.
 struct Left {
     output: Output,
+    /// What was said of energy on standard error, in order.
+    told: Vec<String>,
     logs: Vec<Log>,
     /// Of the package that failed.
     rows: Vec<Row>,
@@ -61,7 +63,9 @@ impl Faulty {
 
     /// Ends the run; whatever happened, it ends well and adds up.
     fn finish(self) -> Result<Left> {
-        self.profiler.stop()?;
+        let finished = self.profiler.stop()?;
+        let told = finished.stderr.lines().filter(|line| line.contains("energy of "));
+        let told = told.map(str::to_owned).collect();
         let logs = self.counters.finish()?;
         readings::expect_audited(&self.output.data)?;
         let others = readings::of(&self.output.data, "package", 1)?;
@@ -69,7 +73,20 @@ impl Faulty {
         readings::expect_explained(&logs[1], &others)?;
         let rows = readings::of(&self.output.data, "package", 0)?;
         readings::expect_explained(&logs[0], &rows)?;
-        Ok(Left { output: self.output, logs, rows })
+        Ok(Left { output: self.output, told, logs, rows })
+    }
+}
+
+impl Left {
+    /// Fails unless the user was told just these things, each once, of the
+    /// package that failed.
+    fn expect_told(&self, expected: &[&str]) -> Result<()> {
+        let told = &self.told;
+        let is = |(line, what): (&String, &&str)| {
+            line.starts_with("joular-bpf: energy of package 0: ") && line.contains(what)
+        };
+        ensure!(told.len() == expected.len() && told.iter().zip(expected).all(is), "{told:?} instead of {expected:?}");
+        Ok(())
     }
 }
 
@@ -85,8 +102,10 @@ fn run_through(fault: Fault) -> Result<Left> {
 }
 
 /// Windows without a reading, then one that has it all, and nothing else.
-fn expect_merged(fault: Fault, cause: &str) -> Result<()> {
-    let Left { output, rows, .. } = run_through(fault)?;
+fn expect_merged(fault: Fault, cause: &str, told: &str) -> Result<()> {
+    let left = run_through(fault)?;
+    left.expect_told(&[told, "it can be read again"])?;
+    let Left { output, rows, .. } = left;
     let failed = rows.iter().filter(|row| row.read_failed).count();
     let first = rows.iter().position(|row| row.read_failed).unwrap_or(0);
     ensure!((DURING as usize - 1..=DURING as usize + 1).contains(&failed), "{failed} failed: {rows:?}");
@@ -111,17 +130,21 @@ fn expect_merged(fault: Fault, cause: &str) -> Result<()> {
 
 #[test]
 fn a_zone_that_goes_and_comes_back_loses_nothing() -> Result<()> {
-    expect_merged(Fault::Gone, "gone")
+    expect_merged(
+        Fault::Gone,
+        "gone",
+        "energy_uj: it is gone: what it draws meanwhile comes with the next good reading",
+    )
 }
 
 #[test]
 fn a_zone_that_cannot_be_read_for_a_while_loses_nothing() -> Result<()> {
-    expect_merged(Fault::Unreadable, "unreadable")
+    expect_merged(Fault::Unreadable, "unreadable", "energy_uj: Is a directory")
 }
 
 #[test]
 fn a_zone_that_says_nonsense_for_a_while_loses_nothing() -> Result<()> {
-    expect_merged(Fault::Garbage, "malformed")
+    expect_merged(Fault::Garbage, "malformed", "energy_uj: not a number")
 }
 
 /// As fast as one can wrap and still be followed: half a second at the 1 kW that
@@ -131,7 +154,9 @@ fn a_counter_that_wraps_every_two_seconds_is_followed_exactly() -> Result<()> {
     let (range_uj, watts) = (900_000_000, Watts { idle: 450, per_cpu: 20 });
     let mut run = Faulty::start(Plan::package(0, &[0], watts).range_uj(range_uj))?;
     run.windows(BEFORE + DURING + AFTER)?;
-    let Left { rows, logs, .. } = run.finish()?;
+    let left = run.finish()?;
+    left.expect_told(&[])?;
+    let Left { rows, logs, .. } = left;
     ensure!(rows.iter().all(Row::is_plain), "{rows:?}");
     let wraps_by = |index: usize| logs[0].entries()[index].energy_uj / (range_uj + 1);
     let wraps = wraps_by(logs[0].entries().len() - 1) - wraps_by(0);
@@ -141,10 +166,15 @@ fn a_counter_that_wraps_every_two_seconds_is_followed_exactly() -> Result<()> {
 
 #[test]
 fn a_counter_that_stands_still_brings_what_it_held_back() -> Result<()> {
-    let Left { rows, .. } = run_through(Fault::Still)?;
-    let still = rows.iter().filter(|row| row.measured_uj == 0).count();
-    ensure!((DURING as usize - 1..=DURING as usize).contains(&still), "{still} without energy: {rows:?}");
-    ensure!(rows.iter().all(|row| !row.read_failed && row.merged == 0), "{rows:?}");
+    let left = run_through(Fault::Still)?;
+    left.expect_told(&["the counter does not move"])?;
+    let is_stuck = |row: &&Row| row.fault.as_deref() == Some("stuck");
+    let (stuck, others): (Vec<&Row>, Vec<&Row>) = left.rows.iter().partition(is_stuck);
+    ensure!((DURING as usize - 1..=DURING as usize).contains(&stuck.len()), "{} stood still: {stuck:?}", stuck.len());
+    for row in stuck {
+        ensure!(row.measured_uj == 0 && row.ambiguous && !row.read_failed && row.merged == 0, "{row:?}");
+    }
+    ensure!(others.iter().all(|row| row.is_plain() && row.measured_uj > 0), "{others:?}");
     Ok(())
 }
 
@@ -154,7 +184,9 @@ fn a_counter_that_jumps_back_is_marked_once_and_nothing_is_invented() -> Result<
     run.windows(BEFORE)?;
     run.counters.jump_back(0, 50_000_000_000)?;
     run.windows(AFTER)?;
-    let Left { rows, .. } = run.finish()?;
+    let left = run.finish()?;
+    left.expect_told(&["the counter moved backwards"])?;
+    let rows = left.rows;
     let jumped: Vec<&Row> = rows.iter().filter(|row| !row.is_plain()).collect();
     let [row] = jumped[..] else { anyhow::bail!("one window jumped: {rows:?}") };
     ensure!(row.fault.as_deref() == Some("jumped") && row.ambiguous && !row.read_failed, "{row:?}");
