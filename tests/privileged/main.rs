@@ -14,6 +14,7 @@ mod engines;
 mod errors;
 mod faults;
 mod jvms;
+mod labels;
 mod output_dir;
 mod perf_map;
 mod perf_pmu;
