@@ -10,7 +10,7 @@ use crate::joular_bpf;
 
 /// Two JVMs that run the methods `Hot.heavy` and `Hot.light`, one of which
 /// ends during the run; see the folder's README.
-fn recording() -> String {
+pub fn recording() -> String {
     paths::root().join("tests/fixtures/recordings/two_jvms.jrec").to_str().unwrap().to_owned()
 }
 
