@@ -53,15 +53,14 @@ fn row(row: &Value) -> Result<Row> {
 }
 
 /// Fails unless every row is, to the microjoule, what the counter advanced
-/// between two readings. After a jump there is a new starting point.
+/// between two readings. After a jump, and after more time than a wrap may take,
+/// there is a new starting point.
 pub fn expect_explained(log: &Log, rows: &[Row]) -> Result<()> {
-    for rows in rows.split_inclusive(|row| row.fault.as_deref() == Some("jumped")) {
-        let (last, others) = rows.split_last().context("no rows")?;
-        // What a jump hides is not known: it counts as nothing.
-        let known = if last.fault.as_deref() == Some("jumped") { others } else { rows };
+    let is_unknown = |row: &Row| matches!(row.fault.as_deref(), Some("jumped" | "may_have_wrapped"));
+    for rows in rows.split_inclusive(is_unknown) {
         let energy_uj = |row: &Row| (!row.read_failed).then_some(row.measured_uj);
-        let measured: Vec<_> =
-            known.iter().map(|row| Measured { end_us: row.end_us, energy_uj: energy_uj(row) }).collect();
+        let known = rows.iter().filter(|row| !is_unknown(row));
+        let measured: Vec<_> = known.map(|row| Measured { end_us: row.end_us, energy_uj: energy_uj(row) }).collect();
         log.explain(rows[0].start_us, &measured)?;
     }
     Ok(())
