@@ -66,7 +66,8 @@ const COLUMNS: &[(&str, &[&str])] = &[
         ],
     ),
     ("branches", &["window_start", "host", "pid", "tid", "branch_id", "cpu_ns", "samples", "energy_uj"]),
-    ("stacks", &["branch_id", "frames", "folded"]),
+    ("weights", &["window_start", "host", "claimant", "pid", "tid", "socket", "core", "cpu_ns", "corun_ns", "cycles"]),
+    ("stacks", &["branch_id", "stack_id", "frames", "folded"]),
 ];
 
 fn record() -> Result<Output> {
