@@ -1,13 +1,10 @@
 //! Who has a claim on a domain's energy: the weights of what ran in its place.
 
 use super::{
-    weights::{SOLO, bounded, weight},
-    work::{Claimant, ClaimedSlice, Slice},
+    weights::{MeanRate, Weight, weight},
+    work::{Claimant, ClaimedSlice},
 };
-use crate::energy::{
-    domain::Domain,
-    policy::{Policy, WeightUnit},
-};
+use crate::energy::{domain::Domain, policy::Policy};
 
 /// Weights that compete for a domain's energy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -42,31 +39,26 @@ impl Claims {
     /// Claims on `domain` of a window with `threads` target threads.
     pub(super) fn on(domain: &Domain, slices: &[ClaimedSlice], threads: usize, policy: &Policy) -> Self {
         let mut claims = Self { threads: vec![0; threads], ..Self::default() };
-        let mut unslotted = Slice::default();
-        let mut counted = Slice::default();
-        for claimed in slices.iter().filter(|claimed| is_in(domain, claimed)) {
+        let here = || slices.iter().filter(|claimed| is_in(domain, claimed));
+        let rate = MeanRate::of(here().map(|claimed| &claimed.slice));
+        for claimed in here() {
             let slice = claimed.slice;
             claims.cpus.elapsed_ns = claims.cpus.elapsed_ns.saturating_add(slice.cpu_ns);
             match claimed.claimant {
                 Claimant::Idle => claims.cpus.idle_ns = claims.cpus.idle_ns.saturating_add(slice.cpu_ns),
-                Claimant::Unslotted => unslotted.add(slice),
-                claimant => {
-                    counted.add(slice);
-                    claims.claim(claimant, &slice, policy);
-                }
+                claimant => claims.claim(claimant, weight(&slice, policy, rate)),
             }
         }
-        claims.unslotted = unslotted_weight(&unslotted, &counted, policy);
         claims
     }
 
-    fn claim(&mut self, claimant: Claimant, slice: &Slice, policy: &Policy) {
-        let weight = weight(slice, policy);
+    fn claim(&mut self, claimant: Claimant, weight: Weight) {
         let own = match claimant {
             Claimant::Thread(position) => self.threads.get_mut(position),
             Claimant::Kernel => Some(&mut self.kernel),
             Claimant::Profiler => Some(&mut self.profiler),
-            Claimant::OtherProcesses | Claimant::Unslotted | Claimant::Idle => Some(&mut self.other_processes),
+            Claimant::Unslotted => Some(&mut self.unslotted),
+            Claimant::OtherProcesses | Claimant::Idle => Some(&mut self.other_processes),
         };
         if let Some(own) = own {
             *own = own.saturating_add(weight.own);
@@ -80,31 +72,27 @@ fn is_in(domain: &Domain, claimed: &ClaimedSlice) -> bool {
         && domain.core.is_none_or(|core| core == claimed.place.core)
 }
 
-/// Nothing but the time is known of what found no slot: in cycles it counts at
-/// the mean rate of all that did.
-fn unslotted_weight(unslotted: &Slice, counted: &Slice, policy: &Policy) -> u64 {
-    let time = u128::from(unslotted.cpu_ns).saturating_mul(SOLO);
-    bounded(match policy.weight_unit {
-        WeightUnit::Cycles if counted.cpu_ns > 0 => {
-            time.saturating_mul(u128::from(counted.cycles)) / u128::from(counted.cpu_ns)
-        }
-        WeightUnit::Cycles | WeightUnit::Time => time,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{
-        attribution::work::Place,
-        energy::domain::{Label, Meter},
+        attribution::work::{Place, Slice},
+        energy::{
+            domain::{Label, Meter},
+            policy::WeightUnit,
+        },
     };
 
     fn slice(claimant: Claimant, socket: u32, core: u32, cpu_ns: u64) -> ClaimedSlice {
         ClaimedSlice {
             claimant,
             place: Place { socket, core },
-            slice: Slice { cpu_ns, cycles: 3 * cpu_ns, ..Slice::default() },
+            // Nothing but the time is known of what found no slot.
+            slice: Slice {
+                cpu_ns,
+                cycles: if claimant == Claimant::Unslotted { 0 } else { 3 * cpu_ns },
+                ..Slice::default()
+            },
         }
     }
 

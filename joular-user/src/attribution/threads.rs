@@ -119,10 +119,14 @@ impl ThreadJoin {
 }
 
 fn slice(time: &ThreadTime) -> Slice {
+    let corun_ns = time.corun_ns.min(time.cpu_ns);
+    let corun_cycles = u128::from(time.cycles) * u128::from(corun_ns) / u128::from(time.cpu_ns.max(1));
     Slice {
         cpu_ns: time.cpu_ns,
-        corun_ns: time.corun_ns,
+        corun_ns,
         cycles: time.cycles,
+        // No more than all of them, which is a u64.
+        corun_cycles: u64::try_from(corun_cycles).unwrap_or(time.cycles),
         samples: time.samples.into(),
         switches: time.switches.into(),
     }

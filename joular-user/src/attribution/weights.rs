@@ -3,11 +3,12 @@
 //! ```text
 //! weight = solo + ρ/2 · corun            two busy hyper-threads of a core draw
 //!                                        ρ times what one draws, each half of it
-//! weight = cycles · (solo + ρ/2 · corun) / cpu        where cycles are counted
 //! ```
 //!
-//! Of that, the time that joular-bpf's own programs took from the thread (their
-//! calibrated least cost per sample and per switch) is the profiler's.
+//! in nanoseconds, or in cycles where they are counted. Time whose cycles could
+//! not be read counts at the mean rate of the place; where nobody's could,
+//! by time. Of the weight, what joular-bpf's own programs took from the thread
+//! (their calibrated least cost per sample and per switch) is the profiler's.
 //! Weights are integers in 1/2000 ns (or cycles): ρ has three decimals, and a
 //! half of it one more.
 
@@ -15,7 +16,7 @@ use super::work::Slice;
 use crate::energy::policy::{Policy, WeightUnit};
 
 /// One nanosecond alone on a core.
-pub(super) const SOLO: u128 = 2_000;
+const SOLO: u128 = 2_000;
 
 /// A slice's weight: the thread's own, and what the instrument took of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,17 +25,42 @@ pub(super) struct Weight {
     pub(super) instrument: u64,
 }
 
-pub(super) fn weight(slice: &Slice, policy: &Policy) -> Weight {
+/// Cycles per time of those in a place whose cycles are known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct MeanRate {
+    cycles: u128,
+    cpu_ns: u128,
+}
+
+impl MeanRate {
+    pub(super) fn of<'a>(slices: impl Iterator<Item = &'a Slice>) -> Self {
+        slices.filter(|slice| slice.cycles > 0).fold(Self::default(), |sum, slice| Self {
+            cycles: sum.cycles + u128::from(slice.cycles),
+            cpu_ns: sum.cpu_ns + u128::from(slice.cpu_ns),
+        })
+    }
+
+    /// A weight in time as one in cycles; as it is, where no cycles are known.
+    fn in_cycles(self, by_time: u128) -> u128 {
+        if self.cpu_ns == 0 { by_time } else { by_time.saturating_mul(self.cycles) / self.cpu_ns }
+    }
+}
+
+pub(super) fn weight(slice: &Slice, policy: &Policy, rate: MeanRate) -> Weight {
     let cpu_ns = u128::from(slice.cpu_ns);
     if cpu_ns == 0 {
         return Weight::default();
     }
-    let corun_ns = u128::from(slice.corun_ns.min(slice.cpu_ns));
     let shared = u128::from(policy.smt_permille.clamp(1_000, 2_000));
-    let by_time = (cpu_ns - corun_ns) * SOLO + corun_ns * shared;
+    let counted = |all: u64, corun: u64| {
+        let corun = u128::from(corun.min(all));
+        (u128::from(all) - corun) * SOLO + corun * shared
+    };
+    let by_time = counted(slice.cpu_ns, slice.corun_ns);
     let whole = match policy.weight_unit {
         WeightUnit::Time => by_time,
-        WeightUnit::Cycles => u128::from(slice.cycles).saturating_mul(by_time) / cpu_ns,
+        WeightUnit::Cycles if slice.cycles > 0 => counted(slice.cycles, slice.corun_cycles),
+        WeightUnit::Cycles => rate.in_cycles(by_time),
     };
     let instrument = whole.saturating_mul(instrument_ns(slice, policy)) / cpu_ns;
     Weight { own: bounded(whole - instrument), instrument: bounded(instrument) }
@@ -49,7 +75,7 @@ fn instrument_ns(slice: &Slice, policy: &Policy) -> u128 {
     samples_ns.saturating_add(cost(slice.switches, costs.switch_ns)).min(u128::from(slice.cpu_ns))
 }
 
-pub(super) fn bounded(weight: u128) -> u64 {
+fn bounded(weight: u128) -> u64 {
     u64::try_from(weight).unwrap_or(u64::MAX)
 }
 
@@ -59,7 +85,7 @@ mod tests {
     use crate::energy::policy::{Calibrated, InstrumentCosts};
 
     fn own(slice: Slice, policy: &Policy) -> u64 {
-        weight(&slice, policy).own
+        weight(&slice, policy, MeanRate::default()).own
     }
 
     #[test]
@@ -85,10 +111,29 @@ mod tests {
     #[test]
     fn cycles_count_instead_of_time() {
         let policy = Policy { weight_unit: WeightUnit::Cycles, ..Policy::default() };
-        let slice = |cycles, corun_ns| Slice { cpu_ns: 1_000, corun_ns, cycles, ..Slice::default() };
+        let slice = |cycles, corun_cycles| Slice { cpu_ns: 1_000, cycles, corun_cycles, ..Slice::default() };
         assert_eq!(own(slice(3_000, 0), &policy), 6_000_000);
-        assert_eq!(own(slice(3_000, 1_000), &policy), 3_000 * 1_125);
-        assert_eq!(own(slice(0, 0), &policy), 0);
+        assert_eq!(own(slice(3_000, 3_000), &policy), 3_000 * 1_125);
+        assert_eq!(own(slice(3_000, 1_000), &policy), 2_000 * 2_000 + 1_000 * 1_125);
+    }
+
+    #[test]
+    fn time_without_cycles_counts_at_the_mean_rate_or_as_time() {
+        let policy = Policy { weight_unit: WeightUnit::Cycles, ..Policy::default() };
+        let known = [Slice { cpu_ns: 100, cycles: 400, ..Slice::default() }, Slice { cpu_ns: 900, ..Slice::default() }];
+        let unread = Slice { cpu_ns: 1_000, ..Slice::default() };
+        assert_eq!(weight(&unread, &policy, MeanRate::of(known.iter())).own, 4 * 2_000_000);
+        assert_eq!(weight(&unread, &policy, MeanRate::of([].iter())).own, 2_000_000);
+    }
+
+    #[test]
+    fn what_a_group_weighs_is_what_its_threads_weigh() {
+        let policy = Policy { weight_unit: WeightUnit::Cycles, ..Policy::default() };
+        let alone = Slice { cpu_ns: 1_000, cycles: 3_000, ..Slice::default() };
+        let beside = Slice { cpu_ns: 1_000, corun_ns: 1_000, cycles: 1_000, corun_cycles: 1_000, ..Slice::default() };
+        let mut group = alone;
+        group.add(beside);
+        assert_eq!(own(group, &policy), own(alone, &policy) + own(beside, &policy));
     }
 
     #[test]
@@ -97,10 +142,13 @@ mod tests {
         let calibration = Some(Calibrated { baselines: Vec::new(), costs });
         let policy = Policy { calibration, ..Policy::default() };
         let slice = Slice { cpu_ns: 100_000, samples: 10, switches: 5, ..Slice::default() };
-        assert_eq!(weight(&slice, &policy), Weight { own: 69_000 * 2_000, instrument: 31_000 * 2_000 });
+        assert_eq!(
+            weight(&slice, &policy, MeanRate::default()),
+            Weight { own: 69_000 * 2_000, instrument: 31_000 * 2_000 }
+        );
         let all = Slice { cpu_ns: 10, samples: u64::MAX, ..Slice::default() };
-        assert_eq!(weight(&all, &policy), Weight { own: 0, instrument: 20_000 });
-        assert_eq!(weight(&Slice::default(), &policy), Weight::default());
+        assert_eq!(weight(&all, &policy, MeanRate::default()), Weight { own: 0, instrument: 20_000 });
+        assert_eq!(weight(&Slice::default(), &policy, MeanRate::default()), Weight::default());
     }
 
     proptest::proptest! {
@@ -113,7 +161,9 @@ mod tests {
                 calibration: Some(Calibrated { baselines: Vec::new(), costs }),
                 ..Policy::default()
             };
-            weight(&Slice { cpu_ns, corun_ns, cycles, samples, switches: samples }, &policy);
+            let slice = Slice { cpu_ns, corun_ns, cycles, corun_cycles: corun_ns, samples, switches: samples };
+            weight(&slice, &policy, MeanRate::of([slice].iter()));
+            weight(&Slice { cycles: 0, ..slice }, &policy, MeanRate::of([slice].iter()));
         }
     }
 }

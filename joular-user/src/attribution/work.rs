@@ -95,6 +95,8 @@ pub struct Slice {
     pub corun_ns: u64,
     /// Unhalted cycles, 0 unless they are counted.
     pub cycles: u64,
+    /// Of them: in `corun_ns`, as far as a thread's cycles go with its time.
+    pub corun_cycles: u64,
     pub samples: u64,
     pub switches: u64,
 }
@@ -104,6 +106,7 @@ impl Slice {
         self.cpu_ns = self.cpu_ns.saturating_add(other.cpu_ns);
         self.corun_ns = self.corun_ns.saturating_add(other.corun_ns);
         self.cycles = self.cycles.saturating_add(other.cycles);
+        self.corun_cycles = self.corun_cycles.saturating_add(other.corun_cycles);
         self.samples = self.samples.saturating_add(other.samples);
         self.switches = self.switches.saturating_add(other.switches);
     }

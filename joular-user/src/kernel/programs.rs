@@ -289,9 +289,11 @@ impl MapSizes {
         let bounded = |wanted: u64, least: u32, most: u32| {
             u32::try_from(wanted.next_power_of_two()).unwrap_or(most).clamp(least, most)
         };
+        // A thread that moves between cores has a slot for each.
+        let places = if options.per_core { (cpus as u64).clamp(1, 8) } else { 1 };
         Self {
             // Twice the threads there are now: they come and go in bursts.
-            threads: bounded(2 * thread_count(), 16_384, 1 << 20),
+            threads: bounded(2 * thread_count() * places, 16_384, 1 << 20),
             // Every sample of a window may have a key of its own.
             samples: bounded(2 * per_window, 4_096, 1 << 18),
             // Half a second of nothing but new stacks of full depth.

@@ -33,11 +33,15 @@ use crate::{
     shutdown::{Shutdown, StopReason},
     stacks::path::lookup_addresses,
     symbols::Symbolizer,
-    units::{MonotonicNs, Pid, Tid},
+    units::{MonotonicNs, Pid, Tid, UnixMicros},
 };
 
 /// How often the ring is looked at. The kernel never wakes us.
 const POLL: Duration = Duration::from_millis(50);
+
+/// Records taken from the ring at once: whoever makes them faster than they are
+/// read must not keep a window from ending.
+const MAX_RECORDS: usize = 100_000;
 
 #[derive(Debug, thiserror::Error)]
 pub enum LiveError {
@@ -74,6 +78,8 @@ struct Run<'a> {
     stack_age: StackAge,
     window: u64,
     start: MonotonicNs,
+    /// Of the window before.
+    last_wall_start: UnixMicros,
     /// Of this window, beside those that the kernel side counts.
     losses: Vec<LossCount>,
     /// Threads that took a name in this window, mostly right after their start,
@@ -100,6 +106,7 @@ impl Live {
             stack_age: StackAge::default(),
             window: 0,
             start: MonotonicNs(0),
+            last_wall_start: UnixMicros(i64::MIN),
             losses: Vec::new(),
             renamed: HashMap::new(),
             new_targets: HashSet::new(),
@@ -209,7 +216,7 @@ impl Run<'_> {
             index: self.window,
             start: self.start,
             end,
-            wall_start: clock::unix_micros_at(self.start),
+            wall_start: self.wall_start(),
             threads: contents.threads,
             samples: contents.samples,
             cpus: contents.cpus,
@@ -219,6 +226,14 @@ impl Run<'_> {
         self.start = end;
         self.window += 1;
         self.after_window()
+    }
+
+    /// Wall-clock time of the window's start. It is the window's key in the data
+    /// set, so it goes forward even where the clock is set back.
+    fn wall_start(&mut self) -> UnixMicros {
+        let earliest = UnixMicros(self.last_wall_start.0.saturating_add(1));
+        self.last_wall_start = clock::unix_micros_at(self.start).max(earliest);
+        self.last_wall_start
     }
 
     /// Threads are born with their parent's name and take their own soon after.
@@ -271,6 +286,11 @@ impl Run<'_> {
 
     /// Busy, idle and unslotted time of a CPU must be exactly the window.
     fn check_cpu_times(&mut self, contents: &BankContents, length_ns: u64) {
+        // A CPU that has just come has no times yet, though threads ran there.
+        let new_cpus = self.live.programs.online().len().abs_diff(contents.cpus.len()) as u64;
+        if new_cpus > 0 {
+            self.lost("inexact_cpu_ns", new_cpus * length_ns);
+        }
         for cpu in &contents.cpus {
             let counted = cpu.busy_ns + cpu.idle_ns + cpu.unslotted_ns;
             if counted != length_ns {
@@ -280,10 +300,10 @@ impl Run<'_> {
     }
 
     fn drain_ring(&mut self) -> Result<(), LiveError> {
-        loop {
+        for _ in 0..MAX_RECORDS {
             let decoded = match self.live.ring.next() {
                 Some(record) => decode::decode(&record),
-                None => return Ok(()),
+                None => break,
             };
             match decoded {
                 Ok(Record::Stack { pid, stack }) => self.stack_arrived(pid, stack)?,
@@ -298,6 +318,7 @@ impl Run<'_> {
                 Err(_) => self.lost("undecodable", 1),
             }
         }
+        Ok(())
     }
 
     fn stack_arrived(&mut self, pid: Pid, stack: RawStack) -> Result<(), LiveError> {

@@ -15,8 +15,9 @@ mod symbol_feed;
 mod weights;
 
 use std::{
-    fs::File,
+    fs::{File, OpenOptions},
     io::{self, IsTerminal as _, Write},
+    os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, fchown},
     path::Path,
     time::Duration,
 };
@@ -141,12 +142,34 @@ fn outputs(config: &Config) -> Result<Vec<Box<dyn Output>>, Failure> {
     Ok(outputs)
 }
 
+/// Creates the recording, or empties a file of the user's own. As root it would
+/// be easy to be led to someone else's file: no link is followed, and only what
+/// is created here changes its owner.
 fn open_recording(path: &Path) -> Result<RecordingWriter<Box<dyn Write>>, Failure> {
     let failed = |source| Failure::CreateRecording { path: path.into(), source };
-    let file = File::create(path).map_err(failed)?;
-    if let Some((uid, gid)) = privileges::invoking_user() {
-        std::os::unix::fs::fchown(&file, Some(uid), Some(gid)).map_err(failed)?;
-    }
+    let mut options = OpenOptions::new();
+    options.write(true).mode(0o640).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+    let user = privileges::invoking_user();
+    let file = match options.clone().create_new(true).open(path) {
+        Ok(file) => {
+            if let Some((uid, gid)) = user {
+                fchown(&file, Some(uid), Some(gid)).map_err(failed)?;
+            }
+            file
+        }
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            let file = options.open(path).map_err(failed)?;
+            let metadata = file.metadata().map_err(failed)?;
+            if metadata.is_file() && user.is_some_and(|(uid, _)| uid != metadata.uid()) {
+                return Err(failed(io::Error::other("it is another user's file")));
+            }
+            if metadata.is_file() {
+                file.set_len(0).map_err(failed)?;
+            }
+            file
+        }
+        Err(error) => return Err(failed(error)),
+    };
     Ok(RecordingWriter::new(Box::new(file) as Box<dyn Write>)?)
 }
 

@@ -13,6 +13,9 @@ use crate::{
     units::{Address, Pid},
 };
 
+/// Addresses of one process that are remembered; as many as the engine keeps.
+const MAX_TOLD: usize = 1 << 18;
+
 /// Remembers what the engine has been told.
 #[derive(Debug, Default)]
 pub(super) struct SymbolFeed {
@@ -56,6 +59,10 @@ impl SymbolFeed {
 
     fn news(&mut self, pid: Pid, symbols: Vec<Symbol>) -> Vec<Symbol> {
         let told = self.told.entry(pid).or_default();
+        if told.len() >= MAX_TOLD {
+            // All is told again: dearer for once, and bounded.
+            told.clear();
+        }
         let is_news = |symbol: &Symbol| {
             let mut hasher = DefaultHasher::new();
             symbol.frames.hash(&mut hasher);

@@ -39,10 +39,19 @@ pub struct RunAudit {
     pub attributed_uj: u64,
     pub static_uj: u64,
     pub unattributed_uj: u64,
+    /// Of it: joular-bpf itself.
+    pub profiler_uj: u64,
+    pub samples: u64,
+    pub lost: u64,
     /// Rows of threads, branches and methods that were derived again.
     pub threads: u64,
     pub branches: u64,
     pub methods: u64,
+    /// Rows that belong to no window: only a run that was cut off may have some.
+    pub rows_without_window: u64,
+    pub has_ended: bool,
+    /// Windows in which a CPU's time is not exact: it came or went.
+    pub inexact_times: u64,
     /// Windows whose energy is not certain or came late.
     pub ambiguous: u64,
     pub read_failed: u64,
@@ -81,7 +90,7 @@ pub fn run(data: &Path) -> Result<Vec<RunAudit>> {
 fn audit_run(files: &RunFiles) -> Result<RunAudit> {
     let row = run_row::read(&files.row)?;
     let label = row.info.domains.iter().map(|domain| domain.label).max().map(crate::energy::domain::Label::name);
-    let mut audit = RunAudit { run_id: row.info.run_id.clone(), label, ..RunAudit::default() };
+    let mut audit = RunAudit { run_id: row.info.run_id.clone(), label, has_ended: true, ..RunAudit::default() };
     let mut attributor = Attributor::new(&row.info);
     let mut stacks = Stacks::default();
     for (_, part) in &files.parts {
@@ -89,13 +98,20 @@ fn audit_run(files: &RunFiles) -> Result<RunAudit> {
             stacks.read(path)?;
         }
         let mut written = methods::read(part.file("methods"))?;
-        for window in windows::read(part, &row.info.domains, &stacks)? {
+        let (windows, left) = windows::read(part, &row.info.domains, &stacks)?;
+        for window in windows {
             let methods = written.remove(&window.work.wall_start.0).unwrap_or_default();
             audit_window(&mut audit, window, methods, &mut attributor, &stacks.table);
         }
+        audit.rows_without_window += left as u64 + written.values().map(Vec::len).sum::<usize>() as u64;
     }
-    if let Some((_, totals)) = &row.end {
-        compare_totals(&mut audit, totals);
+    match &row.end {
+        Some((_, totals)) => compare_totals(&mut audit, totals),
+        None => audit.has_ended = false,
+    }
+    // A run that was cut off may have written other tables and not the windows.
+    if audit.has_ended && audit.rows_without_window > 0 {
+        audit.differs(format!("{} rows belong to no window: SQL would count them", audit.rows_without_window));
     }
     Ok(audit)
 }
@@ -136,7 +152,10 @@ fn add(audit: &mut RunAudit, report: &WindowReport) {
         audit.attributed_uj = audit.attributed_uj.saturating_add(domain.attributed.0);
         audit.static_uj = audit.static_uj.saturating_add(domain.static_share.0);
         audit.unattributed_uj = audit.unattributed_uj.saturating_add(domain.unattributed.total().0);
+        audit.profiler_uj = audit.profiler_uj.saturating_add(domain.unattributed.profiler.0);
     }
+    audit.samples = audit.samples.saturating_add(report.cpu.samples);
+    audit.lost = report.losses.iter().fold(audit.lost, |sum, loss| sum.saturating_add(loss.count));
     audit.ambiguous += u64::from(report.domains.iter().any(|domain| domain.is_ambiguous()));
     audit.read_failed += u64::from(report.domains.iter().any(|domain| domain.read_failed()));
 }
@@ -145,10 +164,13 @@ fn add(audit: &mut RunAudit, report: &WindowReport) {
 fn compare_totals(audit: &mut RunAudit, totals: &RunTotals) {
     let figures = [
         ("windows", totals.windows, audit.windows),
-        ("measured_uj", totals.measured.0, audit.measured_uj),
-        ("attributed_uj", totals.attributed.0, audit.attributed_uj),
-        ("static_uj", totals.static_share.0, audit.static_uj),
-        ("unattributed_uj", totals.unattributed.0, audit.unattributed_uj),
+        ("measured_uj", totals.measured_uj, audit.measured_uj),
+        ("attributed_uj", totals.attributed_uj, audit.attributed_uj),
+        ("static_uj", totals.static_uj, audit.static_uj),
+        ("profiler_uj", totals.profiler_uj, audit.profiler_uj),
+        ("unattributed_uj", totals.unattributed_uj, audit.unattributed_uj),
+        ("samples", totals.samples, audit.samples),
+        ("lost", totals.lost, audit.lost),
     ];
     for (name, written, found) in figures {
         if written != found {
@@ -157,7 +179,6 @@ fn compare_totals(audit: &mut RunAudit, totals: &RunTotals) {
     }
 }
 
-/// For messages: what one figure lacks of another.
 fn sum(energies: impl IntoIterator<Item = MicroJoules>) -> MicroJoules {
     energies.into_iter().sum()
 }
@@ -185,6 +206,13 @@ pub fn text(audits: &[RunAudit]) -> String {
             "  derived again: {} thread, {} branch and {} method rows",
             audit.threads, audit.branches, audit.methods
         );
+        if !audit.has_ended {
+            let rows = audit.rows_without_window;
+            let _ = writeln!(text, "  it did not end in order: {rows} rows of its last files belong to no window");
+        }
+        if audit.inexact_times > 0 {
+            let _ = writeln!(text, "  in {} windows a CPU's time is not exact: it came or went", audit.inexact_times);
+        }
         if audit.ambiguous + audit.read_failed > 0 {
             let _ = writeln!(
                 text,

@@ -3,7 +3,8 @@
 //! not be, or negative where it cannot be, is an error with its place.
 
 use std::{
-    fs::File,
+    fs::{File, OpenOptions},
+    os::unix::fs::OpenOptionsExt as _,
     path::{Path, PathBuf},
 };
 
@@ -20,6 +21,22 @@ use crate::output::schema::{SCHEMA_VERSION, key};
 /// Rows that are in memory as columns at a time.
 const BATCH_ROWS: usize = 8_192;
 
+/// Rows of one file: a run writes a file when a table has half a million.
+const MAX_ROWS: i64 = 4_000_000;
+
+/// Opens a regular file of a data set, which may be anyone's: no link is
+/// followed, and nothing is waited for.
+pub(super) fn open_regular(path: &Path) -> Result<File> {
+    let failed = |cause| DataSetError::Io { path: path.into(), cause };
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(failed)?;
+    if file.metadata().map_err(failed)?.is_file() {
+        Ok(file)
+    } else {
+        Err(DataSetError::NotAFile { path: path.into() })
+    }
+}
+
 /// A file being read.
 pub(super) struct TableFile {
     path: PathBuf,
@@ -29,9 +46,12 @@ pub(super) struct TableFile {
 impl TableFile {
     /// Opens a file of the schema version that this program writes.
     pub(super) fn open(path: &Path) -> Result<Self> {
-        let file = File::open(path).map_err(|cause| DataSetError::Io { path: path.into(), cause })?;
         let failed = |cause| DataSetError::Parquet { path: path.into(), cause };
-        let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(failed)?;
+        let builder = ParquetRecordBatchReaderBuilder::try_new(open_regular(path)?).map_err(failed)?;
+        let rows = builder.metadata().file_metadata().num_rows();
+        if rows > MAX_ROWS {
+            return Err(DataSetError::TooManyRows { path: path.into(), rows, most: MAX_ROWS });
+        }
         let pairs = builder.metadata().file_metadata().key_value_metadata();
         let version = pairs.into_iter().flatten().find(|pair| pair.key == key::SCHEMA_VERSION);
         let found = version.and_then(|pair| pair.value.clone()).unwrap_or_else(|| "none".to_owned());
@@ -104,8 +124,11 @@ impl Columns<'_> {
 
     /// The structs in a list column, of all rows one after the other.
     pub(super) fn structs(&self, name: &str) -> Result<RecordBatch> {
-        let values = self.list(name)?.values().as_struct_opt().cloned();
-        values.map(RecordBatch::from).ok_or_else(|| self.wrong(name, "is no list of structs"))
+        let values = self.list(name)?.values().as_struct_opt();
+        match values {
+            Some(values) if values.null_count() == 0 => Ok(RecordBatch::from(values)),
+            _ => Err(self.wrong(name, "is no list of structs")),
+        }
     }
 
     /// Rows of another batch that belong to the same file.

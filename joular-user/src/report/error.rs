@@ -14,6 +14,14 @@ pub enum DataSetError {
     Open { path: PathBuf, cause: std::io::Error },
     #[error("opening the data set {path}: there is no run in it: name the directory that --output named")]
     NoRun { path: PathBuf },
+    #[error("reading the data set {path}: run {run} has files but no row in table runs: copy the table's file too")]
+    NoRunRow { path: PathBuf, run: String },
+    #[error("listing {path}: more than {most} files: split the data set by date or host")]
+    TooManyFiles { path: PathBuf, most: usize },
+    #[error("reading {path}: it is no regular file: remove it")]
+    NotAFile { path: PathBuf },
+    #[error("reading {path}: {rows} rows in one file, of which {most} are read: no run writes such a file")]
+    TooManyRows { path: PathBuf, rows: i64, most: i64 },
     #[error("reading {path}: {cause}")]
     Io { path: PathBuf, cause: std::io::Error },
     #[error("reading {path}: {cause}: the file is damaged")]

@@ -14,7 +14,7 @@ use super::error::{DataSetError, Result};
 /// Tables that a flush writes.
 const TABLES: [&str; 7] = ["processes", "stacks", "branches", "methods", "threads", "weights", "windows"];
 
-/// More files than a year of one host has; bounds a hostile directory.
+/// Files of one table, as many as ten hosts write in a year; bounds a hostile directory.
 const MAX_FILES: usize = 10_000_000;
 
 /// Where a file stands within the data set: its date's and host's folders, and
@@ -69,15 +69,18 @@ pub(super) fn find(root: &Path) -> Result<Vec<RunFiles>> {
     let mut runs = Vec::new();
     for (place, row) in table_files(root, "runs")? {
         let parts = parts.remove(&place.run()).unwrap_or_default();
-        // By name, not by date: the number tells the order.
+        // By the number, not by date: a longer one is a later one.
         let mut parts: Vec<(Place, Part)> = parts.into_iter().collect();
-        parts.sort_by(|(a, _), (b, _)| (&a.name, &a.date).cmp(&(&b.name, &b.date)));
+        parts.sort_by(|(a, _), (b, _)| (a.name.len(), &a.name, &a.date).cmp(&(b.name.len(), &b.name, &b.date)));
         runs.push(RunFiles { row, parts });
     }
     if runs.is_empty() {
         return Err(DataSetError::NoRun { path: root.into() });
     }
-    Ok(runs)
+    match parts.into_keys().next() {
+        Some((host, run)) => Err(DataSetError::NoRunRow { path: root.into(), run: format!("{host}/{run}") }),
+        None => Ok(runs),
+    }
 }
 
 fn table_files(root: &Path, table: &str) -> Result<Vec<(Place, PathBuf)>> {
@@ -85,7 +88,10 @@ fn table_files(root: &Path, table: &str) -> Result<Vec<(Place, PathBuf)>> {
     for (date, date_path) in entries(&root.join(table))? {
         for (host, host_path) in entries(&date_path)? {
             for (name, path) in entries(&host_path)? {
-                if name.ends_with(".parquet") && files.len() < MAX_FILES {
+                if files.len() >= MAX_FILES {
+                    return Err(DataSetError::TooManyFiles { path: root.join(table), most: MAX_FILES });
+                }
+                if name.ends_with(".parquet") {
                     files.push((Place { date: date.clone(), host: host.clone(), name }, path));
                 }
             }
@@ -127,9 +133,9 @@ mod tests {
         for file in [
             "runs/date=2026-03-01/host=a/a-1-0000.parquet",
             "runs/date=2026-03-01/host=b/a-1-0000.parquet",
-            "windows/date=2026-03-02/host=a/a-1-0001.parquet",
-            "windows/date=2026-03-01/host=a/a-1-0000.parquet",
-            "threads/date=2026-03-01/host=a/a-1-0000.parquet",
+            "windows/date=2026-03-02/host=a/a-1-10000.parquet",
+            "windows/date=2026-03-01/host=a/a-1-9999.parquet",
+            "threads/date=2026-03-01/host=a/a-1-9999.parquet",
             "threads/date=2026-03-01/host=a/.hidden.parquet",
             "windows/notes.txt",
             ".partial/x.parquet",
@@ -145,6 +151,18 @@ mod tests {
         assert_eq!(runs.len(), 2);
         assert_eq!(parts(&runs[0]), [("date=2026-03-01".to_owned(), 2), ("date=2026-03-02".to_owned(), 1)]);
         assert_eq!(parts(&runs[1]), []);
+    }
+
+    #[test]
+    fn files_without_their_runs_row_are_an_error() {
+        let root = tempfile::tempdir().unwrap();
+        for file in ["runs/date=d/host=a/a-1-0000.parquet", "methods/date=d/host=a/a-2-0000.parquet"] {
+            let path = root.path().join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "").unwrap();
+        }
+        let message = find(root.path()).unwrap_err().to_string();
+        assert!(message.contains("host=a/a-2"), "{message}");
     }
 
     #[test]

@@ -3,9 +3,10 @@
 //! the code that a live run uses, so the result is what a live run with that
 //! policy would have written, byte for byte.
 
-use std::{fs, path::Path};
+use std::{io::Read as _, path::Path};
 
 use super::{
+    columns,
     error::{DataSetError, Result},
     files::{self, Part, Place, RunFiles},
     run_row::{self, RunRow},
@@ -18,6 +19,9 @@ use crate::{
     events::RunInfo,
     output::{OutputDirectory, RunRewriter, UNCHANGED},
 };
+
+/// A file of a table: rows are at most half a million, most of them small.
+const MAX_COPIED_BYTES: u64 = 1 << 30;
 
 /// What was written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,7 +61,7 @@ fn rewrite(files: &RunFiles, row: RunRow, to: &OutputDirectory) -> Result<u64> {
         if let Some(path) = part.file("stacks") {
             stacks.read(path)?;
         }
-        for window in windows::read(part, &domains, &stacks)? {
+        for window in windows::read(part, &domains, &stacks)?.0 {
             writer.window(&attributor.attribute(window.work, &stacks.table), &stacks.table)?;
             windows += 1;
         }
@@ -70,7 +74,9 @@ fn rewrite(files: &RunFiles, row: RunRow, to: &OutputDirectory) -> Result<u64> {
 fn copy_unchanged(place: &Place, part: &Part, writer: &RunRewriter<'_>) -> Result<()> {
     for table in UNCHANGED {
         if let Some(path) = part.file(table) {
-            let bytes = fs::read(path).map_err(|cause| DataSetError::Io { path: path.into(), cause })?;
+            let mut bytes = Vec::new();
+            let read = columns::open_regular(path)?.take(MAX_COPIED_BYTES).read_to_end(&mut bytes);
+            read.map_err(|cause| DataSetError::Io { path: path.into(), cause })?;
             writer.copy(&place.folder(table), &place.name, &bytes)?;
         }
     }

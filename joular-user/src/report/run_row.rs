@@ -9,7 +9,7 @@ use super::{
 use crate::{
     energy::policy::{Policy, WeightUnit},
     events::{RunEnd, RunInfo},
-    units::{MicroJoules, Pid, UnixMicros},
+    units::{Pid, UnixMicros},
 };
 
 /// A run as table `runs` has it.
@@ -24,10 +24,13 @@ pub(super) struct RunRow {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct RunTotals {
     pub(super) windows: u64,
-    pub(super) measured: MicroJoules,
-    pub(super) attributed: MicroJoules,
-    pub(super) static_share: MicroJoules,
-    pub(super) unattributed: MicroJoules,
+    pub(super) measured_uj: u64,
+    pub(super) attributed_uj: u64,
+    pub(super) static_uj: u64,
+    pub(super) profiler_uj: u64,
+    pub(super) unattributed_uj: u64,
+    pub(super) samples: u64,
+    pub(super) lost: u64,
 }
 
 pub(super) fn read(path: &Path) -> Result<RunRow> {
@@ -96,13 +99,16 @@ fn policy(columns: &Columns<'_>) -> Result<Policy> {
 
 fn end(columns: &Columns<'_>) -> Result<Option<(RunEnd, RunTotals)>> {
     let Some(ended) = columns.times("ended_at")?.maybe(0) else { return Ok(None) };
-    let energy = |name: &str| Ok::<_, DataSetError>(MicroJoules(columns.ints(name)?.natural(0)?));
+    let total = |name: &str| columns.ints(name)?.natural(0);
     let totals = RunTotals {
-        windows: columns.ints("windows")?.natural(0)?,
-        measured: energy("measured_uj")?,
-        attributed: energy("attributed_uj")?,
-        static_share: energy("static_uj")?,
-        unattributed: energy("unattributed_uj")?,
+        windows: total("windows")?,
+        measured_uj: total("measured_uj")?,
+        attributed_uj: total("attributed_uj")?,
+        static_uj: total("static_uj")?,
+        profiler_uj: total("profiler_uj")?,
+        unattributed_uj: total("unattributed_uj")?,
+        samples: total("samples")?,
+        lost: total("lost")?,
     };
     let reason = columns.texts("end_reason")?.get(0)?.to_owned();
     Ok(Some((RunEnd { ended: UnixMicros(ended), reason }, totals)))

@@ -97,6 +97,12 @@ fn slice_columns() -> Vec<Column<Weights>> {
         .unit("ns"),
         figure("cycles", Get::Quantity(|r| int(r.claimed.slice.cycles)), "unhalted cycles, 0 unless they are counted")
             .unit("cycles"),
+        figure(
+            "corun_cycles",
+            Get::Quantity(|r| int(r.claimed.slice.corun_cycles)),
+            "of them: in corun_ns, in proportion to each thread's time",
+        )
+        .unit("cycles"),
         figure("samples", Get::Quantity(|r| int(r.claimed.slice.samples)), "samples that hit it").unit("samples"),
         figure("switches", Get::Quantity(|r| int(r.claimed.slice.switches)), "times it was switched out"),
     ]

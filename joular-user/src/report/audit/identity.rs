@@ -6,7 +6,7 @@ use crate::{
         report::{BranchRow, WindowReport},
         work::{Claimant, WindowWork},
     },
-    report::windows::Shares,
+    report::windows::{OTHER_LOSS, Shares},
     units::MicroJoules,
 };
 
@@ -55,7 +55,7 @@ fn check_times(audit: &mut RunAudit, work: &WindowWork) {
             *samples = samples.saturating_add(claimed.slice.samples);
         }
     }
-    for (thread, found) in work.threads.iter().zip(of_threads) {
+    for (thread, found) in work.threads.iter().zip(of_threads.iter().copied()) {
         let what = format!("weights of thread {}: time and samples", thread.tid);
         let shown = |(cpu_ns, samples): (u64, u64)| format!("{cpu_ns} ns, {samples}");
         audit.expect(window, &what, shown(found), shown((thread.cpu_ns, thread.samples)));
@@ -72,9 +72,17 @@ fn check_times(audit: &mut RunAudit, work: &WindowWork) {
         ("weights without a slot", group(Claimant::Unslotted), cpu.unslotted_ns),
         ("weights of idling", group(Claimant::Idle), cpu.idle_ns),
         ("time of all threads", target_ns, cpu.target_ns),
+        ("samples of all threads", of_threads.iter().map(|(_, samples)| samples).sum(), cpu.samples),
     ] {
         audit.expect(window, what, found, expected);
     }
+    // Where a CPU came or went, the run itself says that times are not exact.
+    if work.losses.iter().any(|loss| loss.cause == OTHER_LOSS) {
+        audit.inexact_times += 1;
+        return;
+    }
+    let ran_ns = [cpu.target_ns, cpu.other_ns, cpu.kernel_ns, cpu.profiler_ns].iter().sum::<u64>();
+    audit.expect(window, "time of all that ran", ran_ns, cpu.busy_ns);
     let elapsed_ns = cpu.busy_ns.saturating_add(cpu.idle_ns).saturating_add(cpu.unslotted_ns);
     audit.expect(window, "busy + idle + unslotted time", elapsed_ns, cpu.elapsed_ns);
 }

@@ -137,6 +137,30 @@ fn missing_windows_and_files_are_found() {
 }
 
 #[test]
+fn rows_that_belong_to_no_window_are_found_because_sums_would_count_them() {
+    for table in ["methods", "threads", "branches", "weights"] {
+        let root = data_set();
+        let path = file(root.path(), table, 0);
+        fs::copy(&path, path.with_file_name("node-1-20260301T235954-4711-0099.parquet")).unwrap();
+        let audits = audit::run(root.path()).unwrap();
+        assert_eq!(audits[0].differences, 1, "{table}");
+        assert!(audits[0].told[0].contains("belong to no window"), "{table}: {:?}", audits[0].told);
+    }
+}
+
+#[test]
+fn what_is_no_regular_file_is_not_read() {
+    let root = data_set();
+    let path = file(root.path(), "methods", 0);
+    fs::rename(&path, root.path().join("elsewhere")).unwrap();
+    std::os::unix::fs::symlink(root.path().join("elsewhere"), &path).unwrap();
+    assert!(matches!(audit::run(root.path()), Err(DataSetError::Io { .. })));
+    fs::remove_file(&path).unwrap();
+    rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR, 0).unwrap();
+    assert!(matches!(audit::run(root.path()), Err(DataSetError::NotAFile { .. })));
+}
+
+#[test]
 fn a_run_that_did_not_end_is_audited_as_far_as_it_got() {
     let root = data_set();
     let runs = file(root.path(), "runs", 0);

@@ -11,7 +11,7 @@ use crate::{
     energy::{counter::Delta, domain::FaultCause},
     events::LossCount,
     report::{
-        columns::{Columns, TableFile},
+        columns::{Columns, TableFile, Texts},
         error::{DataSetError, Result},
     },
     units::MicroJoules,
@@ -51,16 +51,16 @@ pub(in crate::report) struct Shares {
 pub(super) fn read(path: &Path) -> Result<Vec<AuditRow>> {
     let mut rows = Vec::new();
     TableFile::open(path)?.batches(|columns| {
+        let (domains, faults) = (columns.texts("domain")?, columns.texts("fault")?);
         for row in 0..columns.rows() {
-            rows.push(audit_row(columns, row)?);
+            rows.push(audit_row(columns, row, domains.maybe(row), &faults)?);
         }
         Ok(())
     })?;
     Ok(rows)
 }
 
-fn audit_row(columns: &Columns<'_>, row: usize) -> Result<AuditRow> {
-    let domain = columns.texts("domain")?.maybe(row).map(ToOwned::to_owned);
+fn audit_row(columns: &Columns<'_>, row: usize, domain: Option<&str>, faults: &Texts<'_>) -> Result<AuditRow> {
     let energy = |name: &str| {
         let value: Option<u64> = columns.ints(name)?.maybe_natural(row)?;
         Ok::<_, DataSetError>(value.map(MicroJoules))
@@ -70,11 +70,11 @@ fn audit_row(columns: &Columns<'_>, row: usize) -> Result<AuditRow> {
         length_ns: columns.ints("window_ns")?.natural(row)?,
         index: columns.ints("window_index")?.natural(row)?,
         socket: columns.ints("socket")?.maybe_natural(row)?,
-        work: domain_work(columns, row)?,
+        work: domain_work(columns, row, faults)?,
         parts: parts(columns, row)?,
         check: energy("check_uj")?,
-        shares: domain.as_ref().map(|domain| shares(columns, row, domain)).transpose()?,
-        domain,
+        shares: domain.map(|domain| shares(columns, row, domain)).transpose()?,
+        domain: domain.map(ToOwned::to_owned),
         cpu: cpu_audit(columns, row)?,
         losses: losses(columns, row)?,
     })
@@ -96,9 +96,8 @@ fn parts(columns: &Columns<'_>, row: usize) -> Result<Parts> {
     Ok(parts)
 }
 
-fn domain_work(columns: &Columns<'_>, row: usize) -> Result<DomainWork> {
+fn domain_work(columns: &Columns<'_>, row: usize, faults: &Texts<'_>) -> Result<DomainWork> {
     let number = |name: &str| columns.ints(name)?.maybe_natural::<u64>(row);
-    let faults = columns.texts("fault")?;
     let fault = match faults.maybe(row) {
         None => None,
         Some(_) => Some(faults.name_of(row, |name| FaultCause::ALL.into_iter().find(|fault| fault.name() == name))?),
@@ -153,11 +152,14 @@ fn cpu_audit(columns: &Columns<'_>, row: usize) -> Result<CpuAudit> {
     })
 }
 
+/// Losses outside the kernel, times that are not exact among them.
+pub(in crate::report) const OTHER_LOSS: &str = "other";
+
 /// Causes outside the kernel were written as one.
 fn losses(columns: &Columns<'_>, row: usize) -> Result<Vec<LossCount>> {
     let causes = joular_ebpf::abi::Loss::ALL.map(joular_ebpf::abi::Loss::name);
     let mut losses = Vec::new();
-    for cause in causes.into_iter().chain(["other"]) {
+    for cause in causes.into_iter().chain([OTHER_LOSS]) {
         let count: u64 = columns.ints(&format!("lost_{cause}"))?.natural(row)?;
         if count > 0 {
             losses.push(LossCount { cause: cause.to_owned(), count });

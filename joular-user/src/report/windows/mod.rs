@@ -7,7 +7,7 @@
 mod audit_rows;
 mod work_rows;
 
-use std::collections::HashMap;
+use std::{collections::HashMap, path::Path};
 
 use self::{
     audit_rows::AuditRow,
@@ -31,7 +31,7 @@ use crate::{
     units::{MicroJoules, MonotonicNs, UnixMicros},
 };
 
-pub(super) use self::audit_rows::Shares;
+pub(super) use self::audit_rows::{OTHER_LOSS, Shares};
 
 /// A window as it was written.
 #[derive(Clone, Debug)]
@@ -53,10 +53,10 @@ pub(super) type Start = i64;
 /// Identity of a thread in a data set: process, its start, thread, its start.
 type ThreadId = (u32, i64, u32, i64);
 
-/// The windows of a flush, in their order. `stacks` must hold its stacks.
-pub(super) fn read(part: &Part, domains: &[Domain], stacks: &Stacks) -> Result<Vec<ReadWindow>> {
-    let Some(path) = part.file("windows") else { return Ok(Vec::new()) };
-    let audits = audit_rows::read(path)?;
+/// The windows of a flush, in their order, and how many rows of other tables
+/// belong to none of them. `stacks` must hold its stacks.
+pub(super) fn read(part: &Part, domains: &[Domain], stacks: &Stacks) -> Result<(Vec<ReadWindow>, usize)> {
+    let audits = part.file("windows").map(audit_rows::read).transpose()?.unwrap_or_default();
     let mut threads = grouped(part, "threads", work_rows::threads)?;
     let mut branches = grouped(part, "branches", work_rows::branches)?;
     let mut weights = grouped(part, "weights", work_rows::weights)?;
@@ -69,12 +69,13 @@ pub(super) fn read(part: &Part, domains: &[Domain], stacks: &Stacks) -> Result<V
             weights: weights.remove(&first.start).unwrap_or_default(),
         };
         let damaged = |problem| DataSetError::Damaged {
-            path: path.into(),
+            path: part.file("windows").unwrap_or_else(|| Path::new("windows")).into(),
             problem: format!("window {}: {problem}", first.index),
         };
         windows.push(rows_of.window(rows, domains, stacks).map_err(damaged)?);
     }
-    Ok(windows)
+    let left = threads.values().map(Vec::len).sum::<usize>() + branches.values().map(Vec::len).sum::<usize>();
+    Ok((windows, left + weights.values().map(Vec::len).sum::<usize>()))
 }
 
 type Grouped<T> = HashMap<Start, Vec<T>>;

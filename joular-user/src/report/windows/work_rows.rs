@@ -102,9 +102,10 @@ pub(super) fn weights(columns: &Columns<'_>, rows: &mut Grouped<WeightRead>) -> 
     let claimants = columns.texts("claimant")?;
     let ids = thread_ids(columns)?;
     let (sockets, cores) = (columns.ints("socket")?, columns.ints("core")?);
-    let [times, coruns, cycles, samples, switches] =
-        ["cpu_ns", "corun_ns", "cycles", "samples", "switches"].map(|name| columns.ints(name));
-    let (times, coruns, cycles, samples, switches) = (times?, coruns?, cycles?, samples?, switches?);
+    let [times, coruns, cycles, corun_cycles] =
+        ["cpu_ns", "corun_ns", "cycles", "corun_cycles"].map(|name| columns.ints(name));
+    let (times, coruns, cycles, corun_cycles) = (times?, coruns?, cycles?, corun_cycles?);
+    let (samples, switches) = (columns.ints("samples")?, columns.ints("switches")?);
     for row in 0..columns.rows() {
         let group = |name: &str| Claimant::GROUPS.into_iter().find(|group| group.name() == name);
         let claimant = match claimants.get(row)? {
@@ -118,6 +119,7 @@ pub(super) fn weights(columns: &Columns<'_>, rows: &mut Grouped<WeightRead>) -> 
                 cpu_ns: times.natural(row)?,
                 corun_ns: coruns.natural(row)?,
                 cycles: cycles.natural(row)?,
+                corun_cycles: corun_cycles.natural(row)?,
                 samples: samples.natural(row)?,
                 switches: switches.natural(row)?,
             },
