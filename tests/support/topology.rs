@@ -14,6 +14,8 @@ pub enum Cpus {
     /// by its socket.
     Siblings,
     TwoSockets,
+    /// Two cores of one socket.
+    TwoCores,
 }
 
 /// Makes the tree `root` of two CPUs, for `--cpu-root`.
@@ -21,8 +23,9 @@ pub fn create(root: PathBuf, cpus: Cpus) -> Result<PathBuf> {
     for cpu in 0..2 {
         let siblings = if matches!(cpus, Cpus::Siblings) { "0-1".to_owned() } else { cpu.to_string() };
         let topology = root.join(format!("cpu{cpu}/topology"));
-        write(&topology.join("physical_package_id"), &cpu.to_string())?;
-        write(&topology.join("core_id"), "0")?;
+        let (socket, core) = if matches!(cpus, Cpus::TwoCores) { (0, cpu) } else { (cpu, 0) };
+        write(&topology.join("physical_package_id"), &socket.to_string())?;
+        write(&topology.join("core_id"), &core.to_string())?;
         write(&topology.join("thread_siblings_list"), &siblings)?;
     }
     write(&root.join("online"), "0-1")?;

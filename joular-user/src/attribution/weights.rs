@@ -42,7 +42,7 @@ impl MeanRate {
 
     /// A weight in time as one in cycles; as it is, where no cycles are known.
     fn in_cycles(self, by_time: u128) -> u128 {
-        if self.cpu_ns == 0 { by_time } else { by_time.saturating_mul(self.cycles) / self.cpu_ns }
+        by_time.saturating_mul(self.cycles).checked_div(self.cpu_ns).unwrap_or(by_time)
     }
 }
 
