@@ -83,6 +83,12 @@ impl CycleCounters {
     }
 }
 
+/// Whether every one of these CPUs has a counter of cycles to spare: those of
+/// hybrid processors need not be alike.
+pub fn can_count(online: &[Cpu]) -> bool {
+    online.iter().all(|cpu| open(CycleEvent::Cycles, cpu.id).is_ok())
+}
+
 fn open(event: CycleEvent, cpu: u32) -> io::Result<Counter> {
     match event {
         CycleEvent::Cycles => open_event(Hardware::CPU_CYCLES, cpu),

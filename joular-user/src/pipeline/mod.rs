@@ -74,7 +74,7 @@ async fn record(config: &Config, options: &config::Live) -> Result<Exit, Failure
         all_targets: options.selection.is_all(),
         log: options.kernel_log,
         cpu_root: cpu_root.into(),
-        cycles: weights::counted(options.weights),
+        cycles: weights::counted(options.weights, cpu_root),
         per_core: selected.source.domains().iter().any(|domain| domain.core.is_some()),
     };
     let (programs, banks, ring) = Programs::load(load)?;

@@ -1,16 +1,18 @@
-//! What threads' weights are counted in: cycles, where it was asked for or the
-//! hardware has them, else time.
+//! What threads' weights are counted in: cycles, where it was asked for or every
+//! CPU has a counter of them, else time.
+
+use std::path::Path;
 
 use crate::{
     config::WeightChoice,
     energy::policy::WeightUnit,
-    kernel::{CycleEvent, features},
+    kernel::{CycleEvent, cpus, cycles},
 };
 
-/// What the kernel side is to count for a choice.
-pub fn counted(choice: WeightChoice) -> Option<CycleEvent> {
+/// What the kernel side is to count for a choice, on the CPUs of `cpu_root`.
+pub fn counted(choice: WeightChoice, cpu_root: &Path) -> Option<CycleEvent> {
     match choice {
-        WeightChoice::Auto => features::has_cycles().then_some(CycleEvent::Cycles),
+        WeightChoice::Auto => cycles::can_count(&cpus::online(cpu_root)).then_some(CycleEvent::Cycles),
         WeightChoice::Time => None,
         WeightChoice::Cycles => Some(CycleEvent::Cycles),
         WeightChoice::Clock => Some(CycleEvent::Clock),
