@@ -6,9 +6,17 @@
 //! gives everything since the last good one, marked with how many windows it
 //! holds. A counter's difference is taken modulo its own range, per domain,
 //! before anything is summed. Whatever cannot be energy (more than the domain
-//! could draw in the time) counts as 0 and is marked: nothing is invented. Last,
-//! what other domains account for is taken off the meters that count it too
-//! ([`rest`]).
+//! could draw in the time) counts as 0 and is marked: nothing is invented.
+//!
+//! A counter that always moves and did not is like one that could not be read:
+//! its windows get nothing until it moves, and then the window gets everything
+//! since it last did. So one that advances every second is exact in windows of
+//! half a second, two by two. A power has no such memory: what was drawn while
+//! it could not be read for longer than [`LONGEST_GAP_NS`] is not known, and the
+//! reading after that is only where the next window starts.
+//!
+//! Last, what other domains account for is taken off the meters that count it
+//! too ([`rest`]).
 //!
 //! All arithmetic is in integers. Where a division leaves a remainder, it is
 //! carried into the next window, so that sums over time are exact.
@@ -28,8 +36,13 @@ const SAFETY_FACTOR: u128 = 2;
 const UPDATE_SLACK_NS: u64 = 10_000_000;
 
 /// A processor's counter advances about every 1 ms, however idle it is: after
-/// this time one that did not move is broken.
+/// this time one that did not move has stopped, or advances in longer steps.
 const STUCK_AFTER_NS: u64 = 50_000_000;
+
+/// Longest time without a reading over which two powers are averaged. From
+/// this age on a reported power says nothing about now either
+/// ([`super::shared_file`]).
+const LONGEST_GAP_NS: u64 = 10_000_000_000;
 
 /// Power (µW) × time (ns) is in 10⁻¹⁵ J: this many are a µJ.
 const UW_NS_PER_UJ: u128 = 1_000_000_000;
@@ -39,13 +52,13 @@ const UW_NS_PER_UJ: u128 = 1_000_000_000;
 pub struct Delta {
     /// ΔE; 0 if the read failed.
     pub measured: MicroJoules,
-    /// How many windows' energy this one holds because earlier reads failed;
-    /// 0 normally, otherwise at least 2.
+    /// How many windows' energy this one holds because earlier reads failed
+    /// or the counter stood still; 0 normally, otherwise at least 2.
     pub merged: u32,
-    /// What is wrong with it. After a failed read ΔE is 0 and comes with a later
-    /// window; where the counter may have wrapped more than once it is the
-    /// least it can be; after a jump, without a starting point and from a counter
-    /// that is stuck it is 0.
+    /// What is wrong with it. After a failed read and of a counter that is stuck
+    /// ΔE is 0 and comes with a later window; where the counter may have wrapped
+    /// more than once it is the least it can be; after a jump and without a
+    /// starting point it is 0.
     pub fault: Option<FaultCause>,
     /// The part of `measured` that does not depend on load, where the meter
     /// knows it: the idle term of a model. Never more than `measured`.
@@ -76,10 +89,13 @@ struct State {
     socket: Option<u32>,
     /// Whether standing still is a fault.
     always_moves: bool,
-    /// Last good reading.
+    /// Last good reading; of a counter that always moves, the one after which
+    /// it stood still.
     base: Option<(MonotonicNs, u64)>,
-    /// Windows without a good reading since then.
+    /// Windows since the last one that got its energy.
     missed: u32,
+    /// CPU time of those windows, for a power that is multiplied by it.
+    missed_busy_ns: u64,
     /// Remainders, below one µJ, of the load-dependent and of the static part.
     carry: u128,
     static_carry: u128,
@@ -94,6 +110,7 @@ impl Meters {
             always_moves: domain.always_moves(),
             base: None,
             missed: 0,
+            missed_busy_ns: 0,
             carry: 0,
             static_carry: 0,
         };
@@ -145,25 +162,39 @@ impl State {
     }
 
     fn read(&mut self, read_at: MonotonicNs, reading: Option<&Reading>) -> Delta {
-        let Some(value) = self.value_of(reading) else {
-            self.missed = self.missed.saturating_add(1);
-            return Delta { fault: Some(failure_of(reading)), ..Delta::default() };
-        };
-        let merged = if self.missed == 0 { 0 } else { self.missed.saturating_add(1) };
-        self.missed = 0;
-        let Some((base_at, base)) = self.base.replace((read_at, value)) else {
-            return Delta { merged, fault: Some(FaultCause::NoStart), ..Delta::default() };
+        let Some(value) = self.value_of(reading) else { return self.miss(failure_of(reading)) };
+        let Some((base_at, base)) = self.base else {
+            self.base = Some((read_at, value));
+            return Delta { merged: self.merge(), fault: Some(FaultCause::NoStart), ..Delta::default() };
         };
         let elapsed_ns = read_at.since(base_at);
+        if self.always_moves && value == base {
+            // The base stays, so that what comes next is bounded by all this time.
+            return if elapsed_ns >= STUCK_AFTER_NS { self.miss(FaultCause::Stuck) } else { Delta::default() };
+        }
+        self.base = Some((read_at, value));
         let (measured, fault) = match self.meter {
             Meter::Counter { range_uj, unit_uj, max_watts } => {
                 counter_difference(base, value, range_uj, unit_uj, max_watts, elapsed_ns)
             }
+            _ if self.missed > 0 && elapsed_ns > LONGEST_GAP_NS => (MicroJoules(0), Some(FaultCause::NoStart)),
             Meter::Power | Meter::Model { .. } | Meter::BusyPower => (self.integrate(base, value, elapsed_ns), None),
         };
-        let is_stuck = self.always_moves && value == base && elapsed_ns >= STUCK_AFTER_NS;
-        let fault = fault.or(is_stuck.then_some(FaultCause::Stuck));
-        Delta { measured, merged, fault, ..Delta::default() }
+        Delta { measured, merged: self.merge(), fault, ..Delta::default() }
+    }
+
+    /// A window whose energy comes with a later one.
+    fn miss(&mut self, fault: FaultCause) -> Delta {
+        self.missed = self.missed.saturating_add(1);
+        Delta { fault: Some(fault), ..Delta::default() }
+    }
+
+    /// How many windows this one holds, if more than itself; none is missed then.
+    fn merge(&mut self) -> u32 {
+        match std::mem::take(&mut self.missed) {
+            0 => 0,
+            missed => missed.saturating_add(1),
+        }
     }
 
     /// Trapezoid: the mean of two powers (µW) over the time between them.
@@ -172,14 +203,19 @@ impl State {
         whole_microjoules(doubled, 2 * UW_NS_PER_UJ, &mut self.carry)
     }
 
-    /// `power of a busy CPU × busy`.
+    /// `power of a busy CPU × busy`; what CPUs did while the power was not known
+    /// is multiplied by the next that is.
     fn busy_power(&mut self, reading: Option<&Reading>, load: &[SocketLoad]) -> Delta {
         let (_, busy_ns) = self.load_of(load);
+        let busy_ns = self.missed_busy_ns.saturating_add(busy_ns);
         let Some(Reading::BusyPowerUw(busy_uw)) = reading else {
-            return Delta { fault: Some(failure_of(reading)), ..Delta::default() };
+            self.missed_busy_ns = busy_ns;
+            return self.miss(failure_of(reading));
         };
+        self.missed_busy_ns = 0;
         let energy = u128::from(*busy_uw).saturating_mul(u128::from(busy_ns));
-        Delta { measured: whole_microjoules(energy, UW_NS_PER_UJ, &mut self.carry), ..Delta::default() }
+        let measured = whole_microjoules(energy, UW_NS_PER_UJ, &mut self.carry);
+        Delta { measured, merged: self.merge(), ..Delta::default() }
     }
 
     /// CPUs of this domain's socket, or of all, and their busy time.

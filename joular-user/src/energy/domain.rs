@@ -166,7 +166,7 @@ pub enum FaultCause {
     MayHaveWrapped,
     /// It moved by more than the domain can draw, or backwards.
     Jumped,
-    /// It did not move.
+    /// It did not move: what it counts comes when it moves again.
     Stuck,
 }
 
@@ -198,9 +198,10 @@ impl FaultCause {
         }
     }
 
-    /// The read failed: the energy comes with a later window.
+    /// The read failed, or gave what was known before: the energy comes with a
+    /// later window.
     pub const fn is_failed_read(self) -> bool {
-        matches!(self, Self::Gone | Self::Denied | Self::Unreadable | Self::Malformed | Self::Stale)
+        matches!(self, Self::Gone | Self::Denied | Self::Unreadable | Self::Malformed | Self::Stale | Self::Stuck)
     }
 
     /// There was a reading, and the energy that follows from it is not certain.

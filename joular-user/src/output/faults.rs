@@ -74,7 +74,9 @@ fn said(fault: FaultCause, detail: Option<&str>) -> String {
         (FaultCause::Jumped, None) => {
             "the counter moved backwards or by more than anything draws: this window has none of it".to_owned()
         }
-        (FaultCause::Stuck, None) => "the counter does not move: its windows have no energy".to_owned(),
+        (FaultCause::Stuck, None) => {
+            "the counter does not move: what it draws meanwhile comes when it moves again".to_owned()
+        }
         (cause, None) => format!("it could not be read ({}): {later}", cause.name()),
     }
 }

@@ -4,7 +4,7 @@
 //! The whole and its parts are read one after the other, so in one window the
 //! parts may show more than the whole. Then the rest is 0 and the difference is
 //! carried, so that rest and parts sum to the whole over time. While any of
-//! them cannot be read nothing is known about the rest: it is a failed read
+//! them cannot be read or is stuck nothing is known about the rest: it is a failed read
 //! too, and comes whole with the window in which all are known again.
 
 use super::{Delta, FaultCause};
@@ -65,8 +65,8 @@ impl Rest {
 
     fn settle(&mut self, whole: &Delta, fault: Option<FaultCause>) -> Delta {
         // A whole of which energy is missing is not behind its parts: that
-        // difference is no skew to be made up for. One that is stuck misses none.
-        if whole.fault.is_some_and(|fault| fault != FaultCause::Stuck) {
+        // difference is no skew to be made up for.
+        if whole.fault.is_some() {
             self.pending = self.pending.max(0);
         }
         let left = std::mem::take(&mut self.pending).saturating_sub(self.debt);

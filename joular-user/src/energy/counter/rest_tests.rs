@@ -88,8 +88,8 @@ fn a_whole_that_jumps_owes_nothing_to_its_parts() {
 
 #[test]
 fn a_whole_that_is_stuck_has_its_energy_later() {
-    let stuck = faulty(FaultCause::Stuck, 0);
-    check(&[(uj(0), uj(0)), (uj(0), uj(30)), (uj(200), uj(70))], &[stuck, good(130)]);
+    let (stuck, merged) = (faulty(FaultCause::Stuck, 0), Delta { merged: 2, ..good(130) });
+    check(&[(uj(0), uj(0)), (uj(0), uj(30)), (uj(200), uj(70))], &[stuck, merged]);
 }
 
 #[test]

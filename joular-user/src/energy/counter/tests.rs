@@ -58,8 +58,8 @@ fn a_counter_that_advances() {
 fn a_counter_that_stands_still_is_stuck_where_it_always_moves() {
     let still = [uj(7), uj(7), uj(7), uj(9)];
     for (name, expected) in [
-        ("package", [uncertain(FaultCause::Stuck, 0), uncertain(FaultCause::Stuck, 0), good(2)]),
-        ("platform", [uncertain(FaultCause::Stuck, 0), uncertain(FaultCause::Stuck, 0), good(2)]),
+        ("package", [failed(FaultCause::Stuck), failed(FaultCause::Stuck), Delta { merged: 3, ..good(2) }]),
+        ("platform", [failed(FaultCause::Stuck), failed(FaultCause::Stuck), Delta { merged: 3, ..good(2) }]),
         ("dram", [good(0), good(0), good(2)]),
         ("core", [good(0), good(0), good(2)]),
         ("gpu", [good(0), good(0), good(2)]),
@@ -82,6 +82,49 @@ fn a_counter_may_rest_between_two_updates() {
         meters.start(MonotonicNs(0), &[uj(7)]);
         assert_eq!(meters.advance(MonotonicNs(elapsed_ns), &[uj(7)], elapsed_ns, &[])[0].fault, fault, "{elapsed_ns}");
     }
+}
+
+/// Windows of half a second of a package that starts at 0.
+#[track_caller]
+fn check_halves(meter: Meter, readings: &[Reading], expected: &[Delta]) {
+    let package = Domain { name: "package".into(), ..domain(meter, None) };
+    let mut meters = Meters::new(&[package]);
+    meters.start(MonotonicNs(0), &[uj(0)]);
+    let half = SECOND / 2;
+    let deltas = (1..).zip(readings).flat_map(|(window, reading)| {
+        meters.advance(MonotonicNs(window * half), std::slice::from_ref(reading), half, &[])
+    });
+    assert_eq!(deltas.collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn a_counter_that_advances_once_a_second_is_exact_over_two_windows_of_half_a_second() {
+    // 9 W of a domain that may draw 5 W, twice that at most: each step is more
+    // than half a second allows.
+    let nine = Delta { merged: 2, ..good(9_000_000) };
+    let stuck = failed(FaultCause::Stuck);
+    let readings = [0, 9, 9, 18, 18, 27].map(|joules| uj(joules * 1_000_000));
+    check_halves(counter(RANGE, 5), &readings, &[stuck, nine, stuck, nine, stuck, nine]);
+}
+
+#[test]
+fn failed_reads_of_a_counter_that_stands_still_merge_with_it() {
+    let (stuck, lost) = (failed(FaultCause::Stuck), failed(FaultCause::Unreadable));
+    let merged = |merged, measured| Delta { merged, ..good(measured) };
+    let readings = [uj(0), failure(), uj(0), uj(5), uj(7)];
+    check_halves(counter(RANGE, 5), &readings, &[stuck, lost, stuck, merged(4, 5), good(2)]);
+    let jumped = Delta { merged: 2, ..uncertain(FaultCause::Jumped, 0) };
+    check_halves(counter(RANGE, 5), &[uj(0), uj(20_000_000), uj(20_000_003)], &[stuck, jumped, good(3)]);
+}
+
+#[test]
+fn a_counter_that_moves_after_it_stood_still_for_a_wrap_is_ambiguous() {
+    let package = Domain { name: "package".into(), ..domain(counter(RANGE, 500), None) };
+    let mut meters = Meters::new(&[package]);
+    meters.start(MonotonicNs(0), &[uj(0)]);
+    assert_eq!(meters.advance(MonotonicNs(599 * SECOND), &[uj(0)], SECOND, &[]), [failed(FaultCause::Stuck)]);
+    let expected = Delta { merged: 2, ..uncertain(FaultCause::MayHaveWrapped, 9) };
+    assert_eq!(meters.advance(MonotonicNs(600 * SECOND), &[uj(9)], SECOND, &[]), [expected]);
 }
 
 #[test]
@@ -173,6 +216,47 @@ fn power_merges_windows_too() {
         &[(0, uw(10_000_000)), (1, failure()), (2, uw(10_000_000))],
         &[failed(FaultCause::Unreadable), merged],
     );
+}
+
+#[test]
+fn the_power_of_a_long_gap_is_not_known_and_the_next_reading_is_a_start() {
+    let lost = failed(FaultCause::Unreadable);
+    let after = |merged, measured| Delta { merged, ..good(measured) };
+    let unknown = |merged| Delta { merged, ..uncertain(FaultCause::NoStart, 0) };
+    let ten_watts = || uw(10_000_000);
+    for (reads, expected) in [
+        // 10 s are bridged, more are not, however many windows that is.
+        (vec![(0, ten_watts()), (5, failure()), (10, ten_watts())], vec![lost, after(2, 100_000_000)]),
+        (
+            vec![(0, ten_watts()), (5, failure()), (11, ten_watts()), (12, ten_watts())],
+            vec![lost, unknown(2), good(10_000_000)],
+        ),
+        (vec![(0, ten_watts()), (7, failure()), (14, failure()), (21, ten_watts())], vec![lost, lost, unknown(3)]),
+        // A long window is no gap.
+        (vec![(0, ten_watts()), (60, ten_watts())], vec![good(600_000_000)]),
+    ] {
+        check(Meter::Power, &reads, &expected);
+    }
+    // A counter remembers.
+    let reads = [(0, uj(0)), (30, failure()), (60, uj(600_000_000))];
+    check(counter(RANGE, 500), &reads, &[lost, after(2, 600_000_000)]);
+}
+
+#[test]
+fn busy_time_whose_power_is_not_known_waits_for_the_next_that_is() {
+    let mut meters = Meters::new(&[domain(Meter::BusyPower, Some(0))]);
+    let reading = |watts: u64| Reading::BusyPowerUw(watts * 1_000_000);
+    let merged = |merged, measured| Delta { merged, ..good(measured) };
+    for (window, (busy_ns, reading, expected)) in (1..).zip([
+        (SECOND, reading(2), good(2_000_000)),
+        (SECOND, failure(), failed(FaultCause::Unreadable)),
+        (SECOND / 2, failure(), failed(FaultCause::Unreadable)),
+        (SECOND / 4, reading(4), merged(3, 7_000_000)),
+        (SECOND, reading(4), good(4_000_000)),
+    ]) {
+        let load = [SocketLoad { socket: 0, cpus: 2, busy_ns }];
+        assert_eq!(meters.advance(MonotonicNs(window * SECOND), &[reading], SECOND, &load), [expected], "{window}");
+    }
 }
 
 #[test]

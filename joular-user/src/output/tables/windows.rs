@@ -174,7 +174,7 @@ fn flag_columns() -> Vec<Column<Windows>> {
             "read_failed",
             Get::Flag(|r| Some(r.audit?.read_failed())),
             "energy source",
-            "the read failed; its energy comes with a later window, to the threads that ran in this one",
+            "failed or stuck: its energy comes with a later window, to the threads that ran in this one",
         )
         .null(NO_DOMAIN),
         Column::<Windows>::new(
