@@ -1,9 +1,10 @@
 //! Several sources as one, no joule of them counted twice.
 //!
 //! Domains are strung together. One that an earlier source has too (same name,
-//! socket and core) is a check of the earlier. One within a domain that holds
-//! the whole machine, or whose extent nobody knows, is a part of that. Any other
-//! overlap (a model of the processor beside its counters) has no meaning.
+//! socket and core, as many of them, and others taken off both or neither) is a
+//! check of the earlier. One within a domain that holds the whole machine, or
+//! whose extent nobody knows, is a part of that. Any other overlap (a model of
+//! the processor beside its counters) has no meaning.
 
 use super::{
     EnergySource,
@@ -123,13 +124,18 @@ impl CombinedSource {
     fn relation(&self, theirs: &[Domain], index: usize) -> Relation {
         let Some(domain) = theirs.get(index).filter(|domain| is_counted(domain)) else { return Relation::New };
         let counted = || self.domains.iter().enumerate().filter(|(_, earlier)| is_counted(earlier));
-        let key = |domain: &Domain| (domain.name.clone(), domain.socket, domain.core);
-        let is_same = |other: &Domain| is_counted(other) && key(other) == key(domain);
-        // Dies of a package are told apart by their order only.
-        let nth = theirs.iter().take(index).filter(|other| is_same(other)).count();
-        let same: Vec<usize> = counted().filter(|(_, earlier)| is_same(earlier)).map(|(index, _)| index).collect();
-        if let Some(of) = same.get(nth).or(same.last()) {
-            return Relation::Same(*of);
+        // A device that is a part of the machine here may be by itself there.
+        let ours = alike(&self.domains, domain);
+        if let Some(first) = ours.first() {
+            // Dies of a package are told apart by their order only, and not at
+            // all from a package of which both are the halves.
+            let theirs = alike(theirs, domain);
+            let twin = theirs.iter().zip(&ours).find(|(own, _)| **own == index).map(|(_, twin)| *twin);
+            let is_whole = |other: usize| self.domains.get(other).is_some_and(|other| other.less.is_empty());
+            return match twin.filter(|twin| ours.len() == theirs.len() && is_whole(*twin) == domain.less.is_empty()) {
+                Some(twin) => Relation::Same(twin),
+                None => Relation::Overlapping(*first),
+            };
         }
         let realm = Realm::of(domain);
         let is_near =
@@ -149,17 +155,10 @@ impl CombinedSource {
 
     /// Which of their domains to use.
     fn used(&self, theirs: &[Domain], relations: &[Relation], take: Take) -> Vec<usize> {
-        let key = |domain: &Domain| (domain.name.clone(), domain.socket);
-        let has_as_many = |domain: &Domain| {
-            let count = |domains: &[Domain]| domains.iter().filter(|other| key(other) == key(domain)).count();
-            count(theirs) == count(&self.domains)
-        };
         let is_wanted = |domain: &Domain, relation: Relation| match (take, relation) {
             (Take::All, _) => true,
             (Take::New, Relation::New | Relation::Within(_)) => true,
-            (Take::Checks, Relation::Same(_)) => {
-                domain.name == "package" && domain.less.is_empty() && has_as_many(domain)
-            }
+            (Take::Checks, Relation::Same(_)) => domain.name == "package" && domain.less.is_empty(),
             _ => false,
         };
         let wanted = |index: usize| match (theirs.get(index), relations.get(index)) {
@@ -191,6 +190,14 @@ impl CombinedSource {
         };
         used.iter().filter_map(adopt).collect()
     }
+}
+
+/// Which of these domains have the name and the place of this one. A check is
+/// the same energy again, and not one more of them.
+fn alike(domains: &[Domain], domain: &Domain) -> Vec<usize> {
+    let key = |domain: &Domain| (domain.name.clone(), domain.socket, domain.core);
+    let is_alike = |other: &Domain| !matches!(other.role, Role::Check { .. }) && key(other) == key(domain);
+    domains.iter().enumerate().filter(|(_, other)| is_alike(other)).map(|(index, _)| index).collect()
 }
 
 const fn is_counted(domain: &Domain) -> bool {

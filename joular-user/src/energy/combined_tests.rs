@@ -135,6 +135,54 @@ fn what_the_machine_holds_is_a_part_of_it() {
 }
 
 #[test]
+fn platforms_of_unequal_extent_are_not_compared() {
+    let package = shared("package", Some(0));
+    let alone = shared("platform", None);
+    let rest: Given<'_> = ("platform", None, Role::Unshared, &[0]);
+    let check_of = |of| ("platform", None, Role::Check { of }, &[][..]);
+    for (first, second, expected) in [
+        (&[alone][..], &[alone][..], Some(&[check_of(0)][..])),
+        (&[package, rest], &[alone], None),
+        (&[alone], &[package, rest], None),
+        (
+            &[package, rest],
+            &[package, rest],
+            Some(&[("package", Some(0), Role::Check { of: 0 }, &[]), ("platform", None, Role::Check { of: 1 }, &[2])]),
+        ),
+    ] {
+        check(first, second, Take::All, expected);
+    }
+}
+
+#[test]
+fn domains_of_which_one_source_has_more_are_not_compared() {
+    let (package, die) = (shared("package", Some(0)), shared("package", Some(0)));
+    for (first, second) in [(&[package][..], &[die, die][..]), (&[die, die], &[package]), (&[die, die], &[die; 3])] {
+        check(first, second, Take::All, None);
+        check(first, second, Take::Checks, Some(&[]));
+    }
+}
+
+#[test]
+fn parts_of_equal_names_are_one_energy() {
+    let gpu: Given<'_> = ("gpu0", None, Role::Unshared, &[]);
+    let part: Given<'_> = ("gpu0", None, Role::Part { of: 0 }, &[]);
+    let platform = shared("platform", None);
+    // The platform's own part, found once more by itself.
+    check(&[platform, part], &[gpu], Take::New, Some(&[]));
+    check(&[platform, part], &[gpu], Take::All, Some(&[("gpu0", None, Role::Check { of: 1 }, &[])]));
+    // Parts of the second's own domains follow these.
+    let core: Given<'_> = ("core", Some(0), Role::Part { of: 0 }, &[]);
+    let package = shared("package", Some(0));
+    check(
+        &[package, core],
+        &[package, core],
+        Take::All,
+        Some(&[("package", Some(0), Role::Check { of: 0 }, &[]), ("core", Some(0), Role::Part { of: 2 }, &[])]),
+    );
+}
+
+#[test]
 fn sockets_that_differ_do_not_overlap() {
     let second = [shared("package", Some(1))];
     check(&[shared("package", Some(0))], &second, Take::All, Some(&second));

@@ -13,8 +13,9 @@
 //! | `amdgpu` | `power1_average` or `_input`: the GPU; on an APU, known by its `vddnb` rail, CPUs included, so not used (Documentation/gpu/amdgpu/thermal.rst) | `gpuN` |
 //! | `i915`, `xe` | `energy1_input`: the card, or `energy2_input`: its package; both drivers register for discrete GPUs only (Documentation/ABI/testing/sysfs-driver-intel-xe-hwmon) | `gpuN` |
 //!
-//! The platform contains packages and GPUs: it is what they leave. The drivers
-//! extend their registers to 64 bits, so no range is known and none is needed.
+//! The platform contains packages and GPUs: it is what packages leave, and GPUs
+//! are parts of it, so that one that cannot be read takes nothing with it. The
+//! drivers extend their registers to 64 bits, so no range is known and none is needed.
 //! A GPU that sleeps may be woken by being read (`i915`, `xe`) or refuse (EPERM
 //! from `amdgpu`), which is a failed read like any other.
 
@@ -70,7 +71,8 @@ fn open(options: &EnergyOptions, name: &'static str) -> Result<Opened, Unusable>
     if name == NAME {
         let packages = packages(&chips);
         meters.splice(0..0, packages);
-        meters.extend(platform(&chips, &meters));
+        let platform = platform(&chips, &mut meters);
+        meters.extend(platform);
         // GPUs alone say nothing about the processes of this machine.
         if meters.iter().all(|(domain, _)| domain.name.starts_with("gpu")) {
             meters.clear();
@@ -151,16 +153,22 @@ fn sockets(chip: &Chip) -> Vec<Found> {
 }
 
 /// The machine's power meter, if there is one: of several, each may be of a
-/// part, and of two power supplies or of both nothing says which. `others` are
-/// contained in it.
-fn platform(chips: &[Chip], others: &[Found]) -> Option<Found> {
+/// part, and of two power supplies or of both nothing says which. `others`, which
+/// stand before it, are contained in it: packages are taken off, and the rest
+/// become parts of it.
+fn platform(chips: &[Chip], others: &mut [Found]) -> Option<Found> {
     let mut meters = of_driver(chips, "power_meter").filter(|chip| !chip.says("power1_is_battery", "1"));
     let (Some(chip), None) = (meters.next(), meters.next()) else { return None };
     let path = chip.first_of(&["power1_average", "power1_input"])?;
     let mut domain = Domain::new("platform", None, NAME, Label::Reported, Meter::Power);
-    domain.less = (0..others.len()).collect();
-    if others.iter().any(|(other, _)| other.name == "package") {
-        domain.role = Role::Unshared;
+    let of = others.len();
+    for (index, (other, _)) in others.iter_mut().enumerate() {
+        if other.name == "package" {
+            domain.less.push(index);
+            domain.role = Role::Unshared;
+        } else {
+            other.role = Role::Part { of };
+        }
     }
     Some((domain, path))
 }

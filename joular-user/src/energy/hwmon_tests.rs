@@ -1,8 +1,12 @@
 use super::*;
-use crate::energy::{
-    EnergyChoice, EnergySource,
-    domain::{FaultCause, Reading},
-    meter_files::fake::FakeTree,
+use crate::{
+    energy::{
+        EnergyChoice, EnergySource,
+        counter::Meters,
+        domain::{FaultCause, Reading},
+        meter_files::fake::FakeTree,
+    },
+    units::{MicroJoules, MonotonicNs},
 };
 
 fn options(tree: &FakeTree) -> EnergyOptions {
@@ -71,18 +75,37 @@ fn sockets_of_amd_energy_are_packages_and_its_cores_are_not_used() {
 }
 
 #[test]
-fn a_platform_is_what_packages_and_gpus_leave() {
+fn a_platform_is_what_packages_leave_and_gpus_are_parts_of_it() {
     check(NAME, &POWER_METER, &["platform - Shared [] = PowerUw(250000000)"]);
     let files = [&AMD_ENERGY[..], &POWER_METER, &DISCRETE].concat();
     let expected = [
         "package 0 Shared [] = CounterUj(30)",
         "package 1 Shared [] = CounterUj(40)",
-        "gpu0 - Unshared [] = PowerUw(30000000)",
-        "platform - Unshared [0, 1, 2] = PowerUw(250000000)",
+        "gpu0 - Part { of: 3 } [] = PowerUw(30000000)",
+        "platform - Unshared [0, 1] = PowerUw(250000000)",
     ];
     check(NAME, &files, &expected);
-    let expected = ["gpu0 - Unshared [] = PowerUw(30000000)", "platform - Shared [0] = PowerUw(250000000)"];
+    let expected = ["gpu0 - Part { of: 1 } [] = PowerUw(30000000)", "platform - Shared [] = PowerUw(250000000)"];
     check(NAME, &[&POWER_METER[..], &DISCRETE].concat(), &expected);
+    let expected = [
+        "package 0 Shared [] = CounterUj(30)",
+        "package 1 Shared [] = CounterUj(40)",
+        "gpu0 - Unshared [] = PowerUw(30000000)",
+    ];
+    check(NAME, &[&AMD_ENERGY[..], &DISCRETE].concat(), &expected);
+}
+
+#[test]
+fn a_gpu_that_sleeps_leaves_the_machine_its_energy() {
+    let tree = tree(&[&POWER_METER[..], &DISCRETE].concat());
+    let mut source = opened(&tree, NAME).unwrap();
+    let mut meters = Meters::new(source.domains());
+    meters.start(MonotonicNs(0), &source.read());
+    tree.break_file("class/hwmon/hwmon2/power1_average");
+    let deltas = meters.advance(MonotonicNs(1_000_000_000), &source.read(), 1_000_000_000, &[]);
+    let [gpu, platform] = deltas[..] else { panic!("{deltas:?}") };
+    assert_eq!(gpu.fault, Some(FaultCause::Unreadable));
+    assert_eq!((platform.fault, platform.measured), (None, MicroJoules(250_000_000)));
 }
 
 #[test]

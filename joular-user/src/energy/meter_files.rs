@@ -7,10 +7,8 @@ use super::{
     EnergySource, Unusable, UnusableKind,
     domain::{Domain, FaultCause, Meter, ReadFault, Reading, Role},
     powercap::counter_file::CounterFile,
+    watts::MOST_POWER_UW,
 };
-
-/// Nothing this program runs on draws more: 100 kW.
-const MOST_POWER_UW: u64 = 100_000_000_000;
 
 /// A source of such domains.
 #[derive(Debug)]

@@ -3,11 +3,12 @@
 use thiserror::Error;
 
 /// Nothing this program runs on draws more: 100 kW.
-const MOST_WATTS: f64 = 100_000.0;
+const MOST_WATTS: u32 = 100_000;
+pub const MOST_POWER_UW: u64 = MOST_WATTS as u64 * 1_000_000;
 
 /// A text that is not a power.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("\"{text}\" is not a power in watts: use a number between 0 and 100000, e.g. 12.5")]
+#[error("\"{text}\" is not a power in watts: use a number between 0 and {MOST_WATTS}, e.g. 12.5")]
 pub struct WattsError {
     text: String,
 }
@@ -25,7 +26,7 @@ pub fn parse_microwatts(text: &str) -> Result<u64, WattsError> {
 /// Watts to µW, rounded to the nearest; `None` beyond 0 to 100 000.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 10^11 after the range check")]
 pub fn microwatts(watts: f64) -> Option<u64> {
-    (0.0..=MOST_WATTS).contains(&watts).then(|| (watts * 1e6).round() as u64)
+    (0.0..=f64::from(MOST_WATTS)).contains(&watts).then(|| (watts * 1e6).round() as u64)
 }
 
 #[cfg(test)]
