@@ -125,6 +125,20 @@ pub fn names(domains: &[Domain]) -> String {
     names.join(", ")
 }
 
+/// Longest name of a domain that others named, in bytes.
+const MAX_NAME_BYTES: usize = 32;
+
+/// A domain's name from a text that firmware or a file has, in `[a-z0-9_-]`, at
+/// most 32 bytes; `None` if nothing is left of it.
+pub fn plain_name(text: &str) -> Option<String> {
+    let clean = |letter: char| match letter.to_ascii_lowercase() {
+        letter @ ('a'..='z' | '0'..='9' | '_' | '-') => letter,
+        _ => '_',
+    };
+    let name: String = text.trim().chars().take(MAX_NAME_BYTES).map(clean).collect();
+    (!name.bytes().all(|byte| byte == b'_')).then_some(name)
+}
+
 /// One domain's meter at one moment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Reading {
@@ -224,5 +238,35 @@ impl FaultCause {
 impl Reading {
     pub fn failed(cause: FaultCause, text: impl Into<String>) -> Self {
         Self::Failed(ReadFault { cause, text: text.into() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_cleaned() {
+        for (text, expected) in [
+            ("SoC", Some("soc")),
+            ("gpu-nvidia0", Some("gpu-nvidia0")),
+            ("big cluster/0", Some("big_cluster_0")),
+            ("", None),
+            ("\u{1b}\u{202e}", None),
+            ("\u{1b}[2J", Some("__2j")),
+            ("ÄÖ-1", Some("__-1")),
+            (&"a".repeat(99), Some("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa")),
+        ] {
+            assert_eq!(plain_name(text).as_deref(), expected, "{text:?}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_name_becomes_a_short_plain_one(text in ".{0,80}") {
+            let name = plain_name(&text).unwrap_or_else(|| "x".to_owned());
+            let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-".contains(&byte);
+            proptest::prop_assert!((1..=MAX_NAME_BYTES).contains(&name.len()) && name.bytes().all(is_plain));
+        }
     }
 }

@@ -21,7 +21,7 @@ use thiserror::Error;
 
 use super::{
     EnergyOptions, EnergySource, Opened, SourceKind, Unusable, UnusableKind,
-    domain::{Domain, FaultCause, Label, Reading, Role},
+    domain::{Domain, FaultCause, Label, Reading, Role, plain_name},
 };
 use crate::events::{
     Event, RunInfo,
@@ -79,7 +79,6 @@ enum ReplayError {
 impl ReplayError {
     fn kind(&self) -> UnusableKind {
         match self {
-            Self::Io(cause) if cause.kind() == io::ErrorKind::NotFound => UnusableKind::Absent,
             Self::Io(cause) if cause.kind() == io::ErrorKind::PermissionDenied => UnusableKind::Denied,
             _ => UnusableKind::Broken,
         }
@@ -141,7 +140,9 @@ fn replayed(run: &RunInfo) -> Result<Vec<Domain>, ReplayError> {
         if others.any(|other| other == index || other >= run.domains.len()) {
             return Err(ReplayError::NoSuchDomain(index));
         }
-        Ok(Domain { label: Label::Replayed, source: NAME.to_owned(), ..domain.clone() })
+        // Names get into messages and onto terminals; a file's may be anything.
+        let name = plain_name(&domain.name).unwrap_or_else(|| format!("domain{index}"));
+        Ok(Domain { name, label: Label::Replayed, source: NAME.to_owned(), ..domain.clone() })
     };
     run.domains.iter().enumerate().map(replayed).collect()
 }
@@ -247,6 +248,18 @@ mod tests {
     }
 
     #[test]
+    fn names_of_a_recording_are_cleaned_in_messages_too() {
+        use crate::energy::combined::{CombinedSource, Take};
+        let names = ["Package", "\u{1b}]0;x\u{7}", "gpu-nvidia0"];
+        let replay = replay(&recording(names.map(domain).to_vec(), &[counters(&[1, 2, 3])]), 9).unwrap();
+        let shown: Vec<_> = replay.domains().iter().map(|domain| domain.name.clone()).collect();
+        assert_eq!(shown, ["package", "__0_x_", "gpu-nvidia0"]);
+        let machine = self::replay(&recording(vec![domain("\u{1b}[2J machine")], &[counters(&[1])]), 9).unwrap();
+        let overlap = CombinedSource::of(Box::new(replay)).add(Box::new(machine), Take::All).unwrap_err();
+        assert_eq!((&*overlap.domain, &*overlap.earlier), ("__2j_machine", "package"));
+    }
+
+    #[test]
     fn windows_get_the_recorded_energy_and_models_this_runs_load() {
         let model = Domain { meter: Meter::BusyPower, ..domain("cpu") };
         let counter = Meter::Counter { range_uj: 999_999, unit_uj: 1, max_watts: 1 };
@@ -314,7 +327,7 @@ mod tests {
         let absent = directory.path().join("absent");
         let kind = |file| opened(file).err().map(|error| error.kind);
         assert_eq!(kind(None), Some(UnusableKind::NotAsked));
-        assert_eq!(kind(Some(&absent)), Some(UnusableKind::Absent));
+        assert_eq!(kind(Some(&absent)), Some(UnusableKind::Broken), "it was named");
         assert_eq!(kind(Some(directory.path())), Some(UnusableKind::Broken));
     }
 

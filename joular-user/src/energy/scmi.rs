@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use super::{
     EnergyOptions, Opened, SourceKind, Unusable, UnusableKind,
-    domain::{Domain, Label, Meter},
+    domain::{Domain, Label, Meter, plain_name},
     meter_files::MeterFiles,
     sysfs,
 };
@@ -36,18 +36,13 @@ pub const KIND: SourceKind = SourceKind {
 const CONTROL_TYPE: &str = "arm-scmi";
 const ZONE_PREFIX: &str = "arm-scmi:";
 
-/// Longest name of a domain, in bytes.
-const MAX_NAME_BYTES: usize = 32;
-
 fn open(options: &EnergyOptions) -> Result<Opened, Unusable> {
     let root = &options.powercap_root;
     let mut meters: Vec<(Domain, PathBuf)> = Vec::new();
     for (number, zone) in outermost(root) {
-        let name = unique(
-            domain_name(&sysfs::read_value(&zone.join("name")).ok().unwrap_or_default(), number),
-            number,
-            &meters,
-        );
+        let text = sysfs::read_value(&zone.join("name")).ok().unwrap_or_default();
+        let name = plain_name(&text).unwrap_or_else(|| format!("zone{number}"));
+        let name = unique(name, number, &meters);
         let domain = Domain::new(&name, None, NAME, Label::Reported, Meter::Power);
         meters.push((domain, zone.join("power_uw")));
     }
@@ -69,19 +64,12 @@ fn outermost(root: &Path) -> Vec<(u32, PathBuf)> {
     if zones.is_empty() { listed(&root.join(CONTROL_TYPE)) } else { zones }
 }
 
-/// A zone's name in `[a-z0-9_-]`, at most 32 bytes; `zoneN` if nothing is left.
-fn domain_name(text: &str, number: u32) -> String {
-    let clean = |letter: char| match letter.to_ascii_lowercase() {
-        letter @ ('a'..='z' | '0'..='9' | '_' | '-') => letter,
-        _ => '_',
-    };
-    let name: String = text.trim().chars().take(MAX_NAME_BYTES).map(clean).collect();
-    if name.bytes().all(|byte| byte == b'_') { format!("zone{number}") } else { name }
-}
-
-/// The name, or the zone's number instead if another zone has it.
+/// The name or, if another zone has it, the first free one counting up from the
+/// zone's number.
 fn unique(name: String, number: u32, others: &[(Domain, PathBuf)]) -> String {
-    if others.iter().any(|(other, _)| other.name == name) { format!("zone{number}") } else { name }
+    let is_free = |name: &String| others.iter().all(|(other, _)| other.name != *name);
+    let numbered = (u64::from(number)..).map(|number| format!("zone{number}"));
+    std::iter::once(name).chain(numbered).find(is_free).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -144,17 +132,18 @@ mod tests {
     }
 
     #[test]
-    fn names_are_cleaned() {
-        for (text, expected) in [
-            ("SoC", "soc"),
-            ("big cluster/0", "big_cluster_0"),
-            ("", "zone7"),
-            ("\u{1b}\u{202e}", "zone7"),
-            ("ÄÖ-1", "__-1"),
-            (&"a".repeat(99), "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"),
-        ] {
-            assert_eq!(domain_name(text, 7), expected, "{text:?}");
-        }
+    fn zones_without_a_name_of_their_own_are_numbered_however_others_are_named() {
+        let files = [
+            "arm-scmi:0/name=zone2",
+            "arm-scmi:0/power_uw=1",
+            "arm-scmi:1/name=soc",
+            "arm-scmi:1/power_uw=2",
+            "arm-scmi:2/name=soc",
+            "arm-scmi:2/power_uw=3",
+            "arm-scmi:3/name=\u{1b}",
+            "arm-scmi:3/power_uw=4",
+        ];
+        check(&files, &[("zone2", 1), ("soc", 2), ("zone3", 3), ("zone4", 4)]);
     }
 
     #[test]
@@ -164,14 +153,5 @@ mod tests {
         let tree = FakeTree::new(&["arm-scmi:0/name=SoC", "arm-scmi:0/power_uw=1"]);
         tree.break_file("arm-scmi:0/power_uw");
         assert_eq!(opened(&tree).err().unwrap().kind, UnusableKind::Broken);
-    }
-
-    proptest::proptest! {
-        #[test]
-        fn any_name_becomes_a_short_plain_one(text in ".{0,80}") {
-            let name = domain_name(&text, 0);
-            let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-".contains(&byte);
-            proptest::prop_assert!((1..=MAX_NAME_BYTES).contains(&name.len()) && name.bytes().all(is_plain));
-        }
     }
 }

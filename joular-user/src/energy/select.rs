@@ -95,6 +95,10 @@ impl Selection {
         Ok(())
     }
 
+    fn reads_file(&self) -> bool {
+        EnergyChoice::These(self.uses.iter().map(|(name, _)| *name).collect()).reads_file()
+    }
+
     fn selected(self) -> Selected {
         Selected { source: self.combined.into_source(), reason: self.reasons.join("; "), uses: self.uses }
     }
@@ -143,6 +147,9 @@ fn automatic(kinds: &[SourceKind], options: &EnergyOptions) -> Result<Selected, 
             }
             Err(_) => {}
         }
+    }
+    if let Some(path) = options.file.as_ref().filter(|_| !selection.reads_file()) {
+        selection.reasons.push(format!("{} is not used", path.display()));
     }
     Ok(selection.selected())
 }

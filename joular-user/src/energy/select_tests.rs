@@ -70,6 +70,25 @@ fn the_reason_says_why_the_others_were_not_usable() {
 }
 
 #[test]
+fn a_file_that_was_given_is_not_passed_over_in_silence() {
+    for (has_powercap, report, is_used) in
+        [(true, Some("5\n"), false), (false, Some("nothing\n"), false), (false, Some("5\n"), true)]
+    {
+        let machine = Machine::new(has_powercap, true);
+        let reason = machine.select("auto", report).unwrap().reason;
+        let words = format!("{} is not used", machine.path("report").display());
+        assert_eq!(reason.contains(&words), !is_used, "{reason}");
+    }
+    // One that is not there is named as what it is.
+    let machine = Machine::new(false, true);
+    let mut options = machine.options("auto", None);
+    options.file = Some(machine.path("typo"));
+    let reason = select(&options).unwrap().reason;
+    assert!(reason.contains("watts not usable: reading ") && reason.contains("typo is not used"), "{reason}");
+    assert!(!Machine::new(true, true).select("auto", None).unwrap().reason.contains("not used"));
+}
+
+#[test]
 fn an_explicit_choice_is_never_replaced() {
     let machine = Machine::new(false, true);
     let refused = |choice, report| match machine.select(choice, report) {

@@ -48,11 +48,9 @@ fn open(options: &EnergyOptions, format: Format) -> Result<Opened, Unusable> {
         Unusable::new(UnusableKind::NotAsked, "no file to read power from: name it with --energy-file PATH")
     })?;
     let source = SharedFile::open(path, format).map_err(|error| {
-        let kind = match error.cause() {
-            FaultCause::Denied => UnusableKind::Denied,
-            FaultCause::Gone => UnusableKind::Absent,
-            _ => UnusableKind::Broken,
-        };
+        // A file that is not there was named all the same: no matter of the machine's.
+        let is_denied = error.cause() == FaultCause::Denied;
+        let kind = if is_denied { UnusableKind::Denied } else { UnusableKind::Broken };
         Unusable::new(kind, error.to_string())
     })?;
     Ok(Opened::new(source, format!("power reported in {}", path.display()), "as often as the file is written"))

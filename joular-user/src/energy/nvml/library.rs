@@ -120,7 +120,7 @@ impl<'a> Loaded<'a> {
             return Ok(Self { name, handle });
         }
         let cause = last_error();
-        if cause.contains("No such file") { Err(no_library()) } else { Err(bad_library(name, cause)) }
+        if is_absent(name, &cause) { Err(no_library()) } else { Err(bad_library(name, cause)) }
     }
 
     /// The address of a function; never null.
@@ -129,6 +129,12 @@ impl<'a> Loaded<'a> {
         let address = unsafe { libc::dlsym(self.handle, symbol.as_ptr()) };
         if address.is_null() { Err(bad_library(self.name, last_error())) } else { Ok(address) }
     }
+}
+
+/// Whether the dynamic linker did not find the library itself, rather than one
+/// that it needs, which it names instead.
+fn is_absent(name: &str, cause: &str) -> bool {
+    cause.strip_prefix(name).is_some_and(|rest| rest.starts_with(": cannot open") && rest.contains("No such file"))
 }
 
 fn bad_library(name: &str, cause: String) -> NvmlError {
@@ -144,4 +150,22 @@ fn last_error() -> String {
     }
     // SAFETY: not null, so it ends with a zero; it lives until the next call.
     unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_absent;
+
+    #[test]
+    fn only_the_library_itself_can_be_absent() {
+        for (cause, expected) in [
+            ("libnvidia-ml.so.1: cannot open shared object file: No such file or directory", true),
+            ("libcuda.so.1: cannot open shared object file: No such file or directory", false),
+            ("libnvidia-ml.so.1: cannot open shared object file: Permission denied", false),
+            ("libnvidia-ml.so.1: file too short", false),
+            ("", false),
+        ] {
+            assert_eq!(is_absent("libnvidia-ml.so.1", cause), expected, "{cause}");
+        }
+    }
 }
