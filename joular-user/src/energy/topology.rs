@@ -3,6 +3,8 @@
 
 use std::path::Path;
 
+use joular_ebpf::abi::Place;
+
 use super::sysfs::read_value;
 
 /// More CPUs than Linux can be built for (`NR_CPUS` is at most 8192).
@@ -11,7 +13,8 @@ const MAX_CPUS: usize = 65_536;
 /// Where a CPU is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CpuPlace {
-    /// Physical package; 0 if the kernel does not say.
+    /// Physical package; 0 if the kernel does not say, or if the number does not
+    /// fit into a [`Place`], which is where the kernel's programs put such CPUs too.
     pub socket: u32,
     /// Die within the package, if the kernel says.
     pub die: Option<u32>,
@@ -19,12 +22,27 @@ pub struct CpuPlace {
     pub core: Option<u32>,
 }
 
-/// The place of `cpu` (Linux, Documentation/admin-guide/cputopology.rst).
+impl CpuPlace {
+    /// Whether the core's number fits into a [`Place`]: if any does not, the
+    /// kernel's programs do not tell cores apart.
+    pub fn core_fits(self) -> bool {
+        self.core.is_none_or(|core| Place::new(self.socket, core).core() == core)
+    }
+}
+
+/// The place of `cpu`.
 pub fn place_of(sys_root: &Path, cpu: u32) -> CpuPlace {
-    let topology = sys_root.join(format!("devices/system/cpu/cpu{cpu}/topology"));
+    place_in(&sys_root.join(format!("devices/system/cpu/cpu{cpu}")))
+}
+
+/// The place of the CPU that has this directory (Linux,
+/// Documentation/admin-guide/cputopology.rst).
+pub fn place_in(cpu: &Path) -> CpuPlace {
+    let topology = cpu.join("topology");
     // Some virtual machines have −1 here.
     let number = |name: &str| read_value(&topology.join(name)).ok()?.parse().ok();
-    CpuPlace { socket: number("physical_package_id").unwrap_or(0), die: number("die_id"), core: number("core_id") }
+    let socket = number("physical_package_id").filter(|socket| Place::new(*socket, 0).socket() == *socket);
+    CpuPlace { socket: socket.unwrap_or(0), die: number("die_id"), core: number("core_id") }
 }
 
 /// The CPUs of a list as the kernel writes it, e.g. `0-3,8`; `None` if it is
@@ -74,12 +92,21 @@ mod tests {
             ("1\n", "12\n", CpuPlace { socket: 1, die: Some(3), core: Some(12) }),
             ("-1\n", "0\n", CpuPlace { socket: 0, die: Some(3), core: Some(0) }),
             ("0\n", "none\n", CpuPlace { socket: 0, die: Some(3), core: None }),
+            ("255\n", "1023\n", CpuPlace { socket: 255, die: Some(3), core: Some(1023) }),
+            ("256\n", "1024\n", CpuPlace { socket: 0, die: Some(3), core: Some(1024) }),
         ] {
             std::fs::write(topology.join("physical_package_id"), package).unwrap();
             std::fs::write(topology.join("core_id"), core).unwrap();
             assert_eq!(place_of(sys.path(), 9), expected);
         }
         assert_eq!(place_of(sys.path(), 8), CpuPlace { socket: 0, die: None, core: None });
+    }
+
+    #[test]
+    fn cores_fit_as_the_kernels_programs_have_them() {
+        for (core, expected) in [(None, true), (Some(0), true), (Some(1023), true), (Some(1024), false)] {
+            assert_eq!(CpuPlace { socket: 1, die: None, core }.core_fits(), expected, "{core:?}");
+        }
     }
 
     proptest::proptest! {

@@ -117,7 +117,10 @@ impl PerfPmu {
     /// If there is no event of packages, or if any event cannot be understood
     /// or opened: with one missing, the others would not be what they seem.
     fn open(sys_root: &Path, is_intel: bool, events: &dyn PerfEvents) -> Result<Self, PerfPmuError> {
-        let found = events::discover(sys_root)?;
+        let mut found = events::discover(sys_root)?;
+        // Then threads are known by their socket only, and packages are whole.
+        let cores_fit = |event: &EnergyEvent| event.cpus.iter().all(|cpu| place_of(sys_root, *cpu).core_fits());
+        found.retain(|event| event.kind != RaplKind::Core || cores_fit(event));
         let path = || sys_root.join(PMU_ROOT).display().to_string();
         if found.is_empty() {
             return Err(PerfPmuError::NoPmu { path: path() });

@@ -147,6 +147,24 @@ fn cores_of_amd_are_domains_and_leave_the_uncore() {
     check(&sys, false, expected);
 }
 
+#[test]
+fn cores_that_threads_are_not_told_apart_by_are_left_in_their_package() {
+    let sys = machine(&[(0, 0, 0), (1, 0, 1024), (2, 256, 1)]);
+    fake::pmu(sys.path(), "power", POWER, "0", &[PKG, PSYS]);
+    fake::pmu(sys.path(), "power_core", POWER_CORE, "0-2", &[CORE]);
+    let whole: &[Seen<'_>] =
+        &[("package", Some(0), None, Role::Shared, &[]), ("platform", None, None, Role::Unshared, &[0])];
+    check(&sys, false, whole);
+    fake::cpus(sys.path(), [(1, 0, 1023)]);
+    let expected: &[Seen<'_>] = &[
+        ("uncore", Some(0), None, Role::Shared, &[1, 2, 3]),
+        ("core", Some(0), Some(0), Role::Shared, &[]),
+        ("core", Some(0), Some(1), Role::Shared, &[]),
+        ("core", Some(0), Some(1023), Role::Shared, &[]),
+    ];
+    check(&sys, false, expected);
+}
+
 /// A machine with one package and one core, and its counts.
 fn one_package() -> (tempfile::TempDir, FakeEvents) {
     let sys = machine(&[(0, 0, 0)]);

@@ -76,16 +76,15 @@ pub struct Powercap {
 
 impl Powercap {
     /// Finds the zones below `root` and reads each once. What zones within a
-    /// package mean is known of Intel's processors only: hence `is_intel`.
+    /// package and its dies mean depends on the vendor: hence `is_intel`.
     ///
     /// # Errors
     /// If there is no zone to use, if permission to read any is missing, or if
     /// none can be read. A zone that fails otherwise stays: its failed reads
     /// are reported window by window, and it may come back.
     pub fn open(root: &Path, is_intel: bool) -> Result<Self, PowercapError> {
-        let mut zones = zones::discover(root, is_intel)
+        let zones = zones::discover(root, is_intel)
             .map_err(|cause| PowercapError::NoRoot { path: root.display().to_string(), cause })?;
-        zones::drop_mirrored_dies(&mut zones);
         if zones.is_empty() {
             return Err(PowercapError::NoZones { path: root.display().to_string() });
         }

@@ -5,8 +5,9 @@
 //!
 //! - `package-N`: a processor; used, `N` is the socket.
 //! - `package-N-die-M`: a die of it. Intel's multi-die processors have a
-//!   register per die, and their sum is the package. AMD Zen 1 and 2 show one
-//!   register once per die: such mirrors are dropped, all but the first.
+//!   register per die, and their sum is the package. Others
+//!   (AMD Zen 1 and 2) show the package's register once per die: all but the first
+//!   are dropped. The vendor decides, not the values: dies may stand close together.
 //! - `dram`: not in the package it is listed under; used.
 //! - `core`, `uncore`: on Intel, parts of the package they are listed under; used
 //!   as such. On AMD `core` is a single core's register, whichever core asked: not used.
@@ -15,10 +16,9 @@
 //! - everything of `intel-rapl-mmio`: the same registers by another way; not used.
 
 use std::{
-    collections::BTreeSet,
+    collections::BTreeMap,
     fs, io,
     path::{Path, PathBuf},
-    time::Duration,
 };
 
 use super::counter_file::{CounterFile, read_number};
@@ -30,12 +30,6 @@ use crate::energy::{
 
 /// More entries than any machine has zones; bounds a hostile or broken tree.
 const MAX_ENTRIES: usize = 4096;
-/// Mirrors of one register differ by what a package uses between two reads:
-/// 1 J is 1 ms (one update) at 1 kW. Two dies that stand within 1 J of each
-/// other twice, of a range of 65 kJ or more, would be taken for mirrors.
-const MIRROR_TOLERANCE_UJ: u64 = 1_000_000;
-/// Several register updates, so that the second look is a second opinion.
-const MIRROR_PAUSE: Duration = Duration::from_millis(20);
 
 /// A zone to be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,6 +86,9 @@ pub fn discover(root: &Path, is_intel: bool) -> io::Result<Vec<Zone>> {
         }
     }
     zones.sort_by_key(|zone| (zone.socket, zone.die));
+    if !is_intel {
+        keep_first_dies(&mut zones);
+    }
     zones.extend(platforms.into_iter().next());
     Ok(zones)
 }
@@ -118,34 +115,10 @@ fn zone(kind: RaplKind, socket: Option<u32>, die: Option<u32>, directory: PathBu
     Zone { kind, socket, die, range_uj, directory }
 }
 
-/// Keeps one of each set of dies that show the same register.
-pub fn drop_mirrored_dies(zones: &mut Vec<Zone>) {
-    let sockets: BTreeSet<_> = zones.iter().filter(|zone| zone.die.is_some()).map(|zone| zone.socket).collect();
-    for socket in sockets {
-        let is_die = |zone: &&Zone| zone.socket == socket && zone.kind == RaplKind::Package;
-        let mut dies: Vec<CounterFile> = zones.iter().filter(is_die).map(Zone::counter).collect();
-        if dies.len() < 2 {
-            continue;
-        }
-        let first = read_all(&mut dies);
-        std::thread::sleep(MIRROR_PAUSE);
-        let second = read_all(&mut dies);
-        if is_mirrored(&first) && is_mirrored(&second) {
-            let kept = zones.iter().find(is_die).and_then(|zone| zone.die);
-            zones.retain(|zone| zone.socket != socket || zone.die == kept);
-        }
-    }
-}
-
-fn read_all(counters: &mut [CounterFile]) -> Vec<Option<u64>> {
-    counters.iter_mut().map(|counter| counter.read().ok()).collect()
-}
-
-/// Whether all values are there and equal but for the time between the reads.
-fn is_mirrored(values: &[Option<u64>]) -> bool {
-    let Some(values) = values.iter().copied().collect::<Option<Vec<u64>>>() else { return false };
-    let (least, most) = (values.iter().min(), values.iter().max());
-    least.zip(most).is_some_and(|(least, most)| most - least <= MIRROR_TOLERANCE_UJ)
+/// Keeps each package's first die with its zones; `zones` are in the order of dies.
+fn keep_first_dies(zones: &mut Vec<Zone>) {
+    let mut first: BTreeMap<Option<u32>, Option<u32>> = BTreeMap::new();
+    zones.retain(|zone| *first.entry(zone.socket).or_insert(zone.die) == zone.die);
 }
 
 /// `package-N` or `package-N-die-M` to `(N, Some(M))`.

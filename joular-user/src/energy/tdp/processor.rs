@@ -11,6 +11,7 @@ use crate::energy::{
     domain::{FaultCause, ReadFault},
     powercap::counter_file::read_number,
     sysfs,
+    topology::place_in,
 };
 
 /// Constraints that a powercap zone has: long term, short term, peak.
@@ -34,9 +35,9 @@ pub fn processors(sys_root: &Path, powercap_root: &Path, given: &TdpOptions) -> 
     let mut sockets: BTreeMap<u32, Vec<Frequencies>> = BTreeMap::new();
     for (_, cpu) in sysfs::numbered(&sys_root.join("devices/system/cpu"), "cpu").unwrap_or_default() {
         // CPUs that are offline have no topology.
-        let Some(package) = sysfs::read_value(&cpu.join("topology/physical_package_id")).ok() else { continue };
-        // -1 where the firmware does not say: one socket.
-        sockets.entry(package.parse().unwrap_or(0)).or_default().push(Frequencies::new(&cpu));
+        if cpu.join("topology").exists() {
+            sockets.entry(place_in(&cpu).socket).or_default().push(Frequencies::new(&cpu));
+        }
     }
     let processor = |(socket, cpus)| {
         let tdp_uw = given.tdp_uw.or_else(|| long_term_limit(powercap_root, socket))?;

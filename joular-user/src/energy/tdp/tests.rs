@@ -132,5 +132,8 @@ fn a_machine_without_topology_is_not_modelled() {
     let tree = FakeTree::new(&["sys/devices/system/cpu/cpu0/online=0"]);
     assert_eq!(opened(&tree, "65", "").err().unwrap().kind, UnusableKind::Absent);
     let tree = FakeTree::new(&["sys/devices/system/cpu/cpu0/topology/physical_package_id=-1"]);
-    assert_eq!(opened(&tree, "65", "").unwrap().source.domains()[0].socket, Some(0));
+    for package in ["-1", "256", "0"] {
+        tree.set("sys/devices/system/cpu/cpu0/topology/physical_package_id", package);
+        assert_eq!(opened(&tree, "65", "").unwrap().source.domains()[0].socket, Some(0), "{package}");
+    }
 }
