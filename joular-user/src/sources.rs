@@ -13,6 +13,14 @@ use crate::{
     },
 };
 
+/// All there is.
+#[derive(Serialize)]
+struct Listing {
+    sources: Vec<Row>,
+    /// Why a recording with these options would have no energy source.
+    would_fail: Option<String>,
+}
+
 /// One source.
 #[derive(Serialize)]
 struct Row {
@@ -42,25 +50,27 @@ struct DomainRow {
 }
 
 /// Opens every source, writes what there is, and lets them go again. Success
-/// if any of them works.
+/// if a recording would find its energy source.
 pub fn run(out: &mut impl Write, options: &EnergyOptions, json: bool) -> io::Result<Exit> {
     run_among(SOURCES, out, options, json)
 }
 
 /// [`run`] with other kinds than [`SOURCES`].
 pub fn run_among(kinds: &[SourceKind], out: &mut impl Write, options: &EnergyOptions, json: bool) -> io::Result<Exit> {
-    let rows: Vec<Row> = {
+    let listing = {
         let selected = energy::select::select_from(kinds, options);
         let uses = selected.as_ref().map_or(&[][..], |Selected { uses, .. }| uses);
-        kinds.iter().map(|kind| row(kind, kind.open(options), uses)).collect()
+        let sources = kinds.iter().map(|kind| row(kind, kind.open(options), uses)).collect();
+        Listing { sources, would_fail: selected.err().map(|error| error.to_string()) }
     };
     if json {
-        serde_json::to_writer_pretty(&mut *out, &rows)?;
+        serde_json::to_writer_pretty(&mut *out, &listing)?;
         writeln!(out)?;
     } else {
-        rows.iter().try_for_each(|row| write_text(out, row))?;
+        listing.sources.iter().try_for_each(|row| write_text(out, row))?;
+        listing.would_fail.iter().try_for_each(|why| writeln!(out, "a recording would fail: {why}"))?;
     }
-    Ok(if rows.iter().any(|row| row.usable) { Exit::Success } else { Exit::Failure })
+    Ok(if listing.would_fail.is_none() { Exit::Success } else { Exit::Failure })
 }
 
 fn row(kind: &SourceKind, opened: Result<Opened, Unusable>, uses: &[(&str, Use)]) -> Row {

@@ -104,9 +104,9 @@ fn sources_name_every_source_and_mark_what_a_recording_would_use() {
     let nothing = empty.path().to_str().unwrap();
     let finished = joular_bpf(&["sources", "--json", "--sys-root", nothing, "--powercap-root", nothing]);
     assert_eq!(finished.code(), Some(0), "{}", finished.stderr);
-    let rows: serde_json::Value = serde_json::from_str(&finished.stdout).unwrap();
-    let state =
-        |name: &str| rows.as_array().unwrap().iter().find(|row| row["source"] == name).unwrap()["state"].clone();
+    let listing: serde_json::Value = serde_json::from_str(&finished.stdout).unwrap();
+    let rows = listing["sources"].as_array().unwrap();
+    let state = |name: &str| rows.iter().find(|row| row["source"] == name).unwrap()["state"].clone();
     for (name, expected) in [("perf", "absent"), ("powercap", "absent"), ("watts", "not asked"), ("model", "chosen")] {
         assert_eq!(state(name), expected, "{name}");
     }

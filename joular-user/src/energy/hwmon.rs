@@ -17,7 +17,7 @@
 //! are parts of it, so that one that cannot be read takes nothing with it. The
 //! drivers extend their registers to 64 bits, so no range is known and none is needed.
 //! A GPU that sleeps may be woken by being read (`i915`, `xe`) or refuse (EPERM
-//! from `amdgpu`), which is a failed read like any other.
+//! from `amdgpu`), which is a failed read like any other, also of the first look.
 
 use std::path::{Path, PathBuf};
 

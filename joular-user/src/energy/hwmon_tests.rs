@@ -3,7 +3,7 @@ use crate::{
     energy::{
         EnergyChoice, EnergySource,
         counter::Meters,
-        domain::{FaultCause, Reading},
+        domain::{FaultCause, ReadFault, Reading},
         meter_files::fake::FakeTree,
     },
     units::{MicroJoules, MonotonicNs},
@@ -153,6 +153,23 @@ fn of_what_is_not_known_nothing_is_used() {
     }
     let refused = open(&options(&FakeTree::new(&[])), NAME).err().unwrap();
     assert!(refused.kind == UnusableKind::Absent && refused.text.starts_with("listing "), "{refused}");
+}
+
+#[test]
+fn a_number_that_another_chip_was_given_is_not_read() {
+    let tree = tree(&AMD_ENERGY);
+    let mut source = opened(&tree, NAME).unwrap();
+    let causes = |readings: Vec<Reading>| -> Vec<Option<FaultCause>> {
+        let cause = |reading| if let Reading::Failed(ReadFault { cause, .. }) = reading { Some(cause) } else { None };
+        readings.into_iter().map(cause).collect()
+    };
+    assert_eq!(causes(source.read()), [None, None]);
+    for (driver, expected) in [("nvme", Some(FaultCause::Gone)), ("amd_energy", None)] {
+        tree.remove("class/hwmon/hwmon0/energy4_input");
+        tree.set("class/hwmon/hwmon0/energy4_input", "50");
+        tree.set("class/hwmon/hwmon0/name", driver);
+        assert_eq!(causes(source.read()), [None, expected], "{driver}");
+    }
 }
 
 #[test]

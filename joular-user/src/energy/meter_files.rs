@@ -21,6 +21,7 @@ pub struct MeterFiles {
 impl MeterFiles {
     /// Reads each file once. A file that cannot be read while others can is no
     /// error: its failures are reported window by window, and it may come back.
+    /// Nor are devices that refuse, all of them asleep.
     ///
     /// # Errors
     /// If no file can be read, or one of a shared domain may not be: then it is
@@ -66,7 +67,10 @@ fn refusal<'a>(domains: &[Domain], readings: &'a [Reading]) -> Option<&'a ReadFa
     };
     let shared = domains.iter().zip(readings).filter(|(domain, _)| domain.role == Role::Shared);
     let denied = shared.filter_map(|(_, reading)| fault(reading)).find(|fault| fault.cause == FaultCause::Denied);
-    let is_hopeless = readings.iter().all(|reading| fault(reading).is_some());
+    let is_device = |domain: &Domain| domain.role != Role::Shared;
+    let is_asleep = |reading| fault(reading).is_some_and(|fault| fault.cause == FaultCause::Denied);
+    let may_wake = domains.iter().all(is_device) && readings.iter().any(is_asleep);
+    let is_hopeless = !may_wake && readings.iter().all(|reading| fault(reading).is_some());
     denied.or_else(|| readings.iter().find_map(fault).filter(|_| is_hopeless))
 }
 
@@ -183,7 +187,15 @@ mod tests {
                 [failed(FaultCause::Gone), failed(FaultCause::Unreadable)],
                 Some(FaultCause::Gone),
             ),
-            ([Role::Unshared; 2], [failed(FaultCause::Denied), failed(FaultCause::Denied)], Some(FaultCause::Denied)),
+            ([Role::Unshared; 2], [failed(FaultCause::Denied), failed(FaultCause::Denied)], None),
+            ([Role::Unshared; 2], [failed(FaultCause::Denied), failed(FaultCause::Gone)], None),
+            ([Role::Unshared; 2], [failed(FaultCause::Gone), failed(FaultCause::Gone)], Some(FaultCause::Gone)),
+            (
+                [Role::Shared, Role::Part { of: 0 }],
+                [failed(FaultCause::Unreadable), failed(FaultCause::Denied)],
+                Some(FaultCause::Unreadable),
+            ),
+            ([Role::Shared, Role::Part { of: 0 }], [good(), failed(FaultCause::Denied)], None),
         ] {
             let domain = |role| Domain { role, ..Domain::new("x", None, "test", Label::Reported, Meter::Power) };
             let found = refusal(&roles.map(domain), &readings).map(|fault| fault.cause);

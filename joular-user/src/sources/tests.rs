@@ -8,7 +8,7 @@ use super::*;
 use crate::energy::{
     EnergyChoice,
     perf_pmu::fake::{self, POWER, POWER_CORE},
-    powercap::fake_tree::FakeTree,
+    powercap::fake_tree::{FakeTree, unprivileged},
 };
 
 const PKG: (&str, u8) = ("energy-pkg", 2);
@@ -66,13 +66,17 @@ impl Machine {
 
     #[track_caller]
     fn check(&self, name: &str, perf: SourceKind) {
-        let path = format!("{}/src/sources/testdata/{name}.txt", env!("CARGO_MANIFEST_DIR"));
-        let text = self.listed(perf);
-        if std::env::var_os("UPDATE_FIXTURES").is_some() {
-            fs::write(&path, &text).unwrap();
-        }
-        assert_eq!(text, fs::read_to_string(&path).unwrap(), "{name}: if this is meant, run with UPDATE_FIXTURES=1");
+        compare(name, &self.listed(perf));
     }
+}
+
+#[track_caller]
+fn compare(name: &str, text: &str) {
+    let path = format!("{}/src/sources/testdata/{name}.txt", env!("CARGO_MANIFEST_DIR"));
+    if std::env::var_os("UPDATE_FIXTURES").is_some() {
+        fs::write(&path, text).unwrap();
+    }
+    assert_eq!(text, fs::read_to_string(&path).unwrap(), "{name}: if this is meant, run with UPDATE_FIXTURES=1");
 }
 
 fn intel_client() -> Machine {
@@ -96,9 +100,11 @@ fn intel_client_with_psys() {
 fn intel_client_of_a_user_without_privileges() {
     let machine = intel_client();
     for zone in ["intel-rapl:0", "intel-rapl:0:0", "intel-rapl:0:1", "intel-rapl:1"] {
-        machine.powercap.break_file(zone, "energy_uj");
+        machine.powercap.deny(zone, "energy_uj");
     }
-    machine.check("intel_client_denied", fake::DENIED);
+    let directories = [machine.powercap.root(), machine.sys()];
+    let text = unprivileged(&directories, || machine.listed(fake::DENIED));
+    compare("intel_client_denied", &text);
 }
 
 #[test]
@@ -159,7 +165,9 @@ fn json_says_what_the_text_says() {
     let mut out = Vec::new();
     let kinds = [fake::ALLOWED, *SOURCES.iter().find(|kind| kind.name == "model").unwrap()];
     run_among(&kinds, &mut out, &intel_client().options(), true).unwrap();
-    let found: serde_json::Value = serde_json::from_slice(&out).unwrap();
+    let listing: serde_json::Value = serde_json::from_slice(&out).unwrap();
+    assert!(listing["would_fail"].is_null());
+    let found = &listing["sources"];
     assert_eq!(found[0]["state"], "chosen");
     assert_eq!(
         found[0]["domains"][1],
@@ -177,4 +185,27 @@ fn nothing_usable_is_a_failure() {
     fs::remove_file(machine.sys().join("cpuinfo")).unwrap();
     let exit = run_among(SOURCES, &mut Vec::new(), &machine.options(), false).unwrap();
     assert_eq!(exit, Exit::Failure);
+}
+
+#[test]
+fn what_a_recording_would_refuse_is_a_failure_whatever_else_works() {
+    let machine = intel_client();
+    let kinds = [fake::DENIED, *SOURCES.iter().find(|kind| kind.name == "model").unwrap()];
+    for (choice, why) in [
+        ("perf", Some("energy source perf cannot be used: opening event energy-pkg on CPU 0: permission denied")),
+        ("model", None),
+        ("auto", None),
+    ] {
+        let options = EnergyOptions { choice: choice.parse().unwrap(), ..machine.options() };
+        let [mut text, mut json] = [Vec::new(), Vec::new()];
+        let exits = [(&mut text, false), (&mut json, true)]
+            .map(|(out, is_json)| run_among(&kinds, out, &options, is_json).unwrap());
+        assert_eq!(exits, [if why.is_some() { Exit::Failure } else { Exit::Success }; 2], "{choice}");
+        let text = String::from_utf8(text).unwrap();
+        let said = text.lines().last().and_then(|line| line.strip_prefix("a recording would fail: "));
+        assert_eq!(said.is_some(), why.is_some(), "{text}");
+        assert!(said.unwrap_or_default().starts_with(why.unwrap_or_default()), "{text}");
+        let json: serde_json::Value = serde_json::from_slice(&json).unwrap();
+        assert_eq!(json["would_fail"].as_str(), said);
+    }
 }

@@ -1,4 +1,8 @@
 //! One `energy_uj` file: kept open, read in place, opened again after a failure.
+//!
+//! The numbers in sysfs paths are given in the order in which devices appear, so
+//! after one went away its path may lead to another. What a zone or a chip is
+//! says the file `name` beside the counter: it must be as at first.
 
 use std::{
     fmt,
@@ -7,6 +11,8 @@ use std::{
     os::unix::fs::FileExt,
     path::{Path, PathBuf},
 };
+
+use crate::energy::sysfs::read_value;
 
 /// A u64 has at most 20 digits; anything longer is not a counter.
 const MAX_BYTES: usize = 64;
@@ -33,11 +39,35 @@ fn number_in(file: &File) -> io::Result<u64> {
 pub struct CounterFile {
     path: PathBuf,
     file: Option<File>,
+    owner: Option<Owner>,
+}
+
+/// Whose a counter is: a `name` file and what it said at first.
+#[derive(Debug)]
+struct Owner {
+    path: PathBuf,
+    name: String,
+}
+
+impl Owner {
+    fn of(counter: &Path) -> Option<Self> {
+        let path = counter.with_file_name("name");
+        Some(Self { name: read_value(&path).ok()?, path })
+    }
+
+    /// # Errors
+    /// `NotFound` if the path is another's by now.
+    fn is_there(&self) -> io::Result<()> {
+        let is_same = read_value(&self.path).ok().is_some_and(|name| name == self.name);
+        if is_same { Ok(()) } else { Err(io::ErrorKind::NotFound.into()) }
+    }
 }
 
 impl CounterFile {
-    pub const fn new(path: PathBuf) -> Self {
-        Self { path, file: None }
+    /// The counter at `path`, of whoever the file `name` beside it names now;
+    /// without such a file, of whoever has that path.
+    pub fn new(path: PathBuf) -> Self {
+        Self { owner: Owner::of(&path), path, file: None }
     }
 
     /// The counter now, µJ. A file that fails is opened anew and tried once
@@ -47,14 +77,19 @@ impl CounterFile {
             return Ok(value);
         }
         self.file = None;
-        let attempt = File::open(&self.path).and_then(|file| Ok((number_in(&file)?, file)));
-        match attempt {
+        match self.open() {
             Ok((value, file)) => {
                 self.file = Some(file);
                 Ok(value)
             }
             Err(cause) => Err(ReadFailure { path: self.path.clone(), cause }),
         }
+    }
+
+    fn open(&self) -> io::Result<(u64, File)> {
+        self.owner.as_ref().map_or(Ok(()), Owner::is_there)?;
+        let file = File::open(&self.path)?;
+        Ok((number_in(&file)?, file))
     }
 }
 
@@ -81,6 +116,11 @@ impl ReadFailure {
 impl fmt::Display for ReadFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = self.path.display();
+        // EACCES is about the user, EPERM about the device: so refuses a driver
+        // to wake a GPU.
+        if self.cause.raw_os_error() == Some(libc::EPERM) {
+            return write!(f, "reading {path}: the device refuses (it may be asleep)");
+        }
         match self.cause.kind() {
             io::ErrorKind::PermissionDenied => {
                 write!(f, "reading {path}: permission denied: run as root or grant CAP_DAC_READ_SEARCH")
@@ -105,6 +145,41 @@ mod tests {
             "reading /sys/class/powercap/intel-rapl:0/energy_uj: permission denied: \
              run as root or grant CAP_DAC_READ_SEARCH"
         );
+    }
+
+    #[test]
+    fn a_device_that_refuses_is_no_matter_of_permission() {
+        let cause = io::Error::from_raw_os_error(libc::EPERM);
+        let failure = ReadFailure { path: "/sys/class/hwmon/hwmon2/power1_average".into(), cause };
+        let text = "reading /sys/class/hwmon/hwmon2/power1_average: the device refuses (it may be asleep)";
+        assert_eq!(failure.to_string(), text);
+    }
+
+    #[test]
+    fn a_path_that_is_anothers_by_now_is_gone_until_its_owner_is_back() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("energy_uj");
+        let appear = |name: &str, value: &str| {
+            std::fs::write(directory.path().join("name"), name).unwrap();
+            std::fs::write(&path, value).unwrap();
+        };
+        // An open sysfs file fails once its device is gone; an open plain file
+        // lives on, so it is emptied first.
+        let vanish = || {
+            std::fs::write(&path, "").unwrap();
+            std::fs::remove_file(&path).unwrap();
+        };
+        appear("package-0\n", "5");
+        let mut counter = CounterFile::new(path.clone());
+        let value = |counter: &mut CounterFile| counter.read().map_err(|failure| failure.cause.kind());
+        assert_eq!(value(&mut counter), Ok(5));
+        vanish();
+        appear("package-1\n", "7");
+        assert_eq!(value(&mut counter), Err(io::ErrorKind::NotFound));
+        std::fs::remove_file(directory.path().join("name")).unwrap();
+        assert_eq!(value(&mut counter), Err(io::ErrorKind::NotFound));
+        appear("package-0\n", "9");
+        assert_eq!(value(&mut counter), Ok(9));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! A powercap tree in a temporary directory, as flat as `/sys/class/powercap`.
 
-use std::{fs, path::Path};
+use std::{fs, os::unix::fs::PermissionsExt as _, path::Path};
 
 use tempfile::TempDir;
 
@@ -61,7 +61,29 @@ impl FakeTree {
         fs::create_dir(self.root().join(entry).join(file)).unwrap();
     }
 
+    /// Nobody may read it: on hardware, only root may.
+    pub fn deny(&self, entry: &str, file: &str) {
+        fs::set_permissions(self.root().join(entry).join(file), fs::Permissions::from_mode(0o000)).unwrap();
+    }
+
     pub fn mend_file(&self, entry: &str, file: &str) {
         fs::remove_dir(self.root().join(entry).join(file)).unwrap();
     }
+}
+
+/// Runs it as a user without privileges, whoever runs the tests; such a user may
+/// look into these directories.
+pub fn unprivileged<T: Send>(directories: &[&Path], run: impl FnOnce() -> T + Send) -> T {
+    /// Any but root.
+    const NOBODY: u32 = 65_534;
+    for directory in directories {
+        fs::set_permissions(directory, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let as_nobody = || {
+        // SAFETY: it changes as whom this thread, which ends here, opens files. With
+        // root's id go the capabilities to read what the modes do not allow.
+        unsafe { libc::setfsuid(NOBODY) };
+        run()
+    };
+    std::thread::scope(|scope| scope.spawn(as_nobody).join().unwrap())
 }
