@@ -169,8 +169,10 @@ impl State {
         };
         let elapsed_ns = read_at.since(base_at);
         if self.always_moves && value == base {
-            // The base stays, so that what comes next is bounded by all this time.
-            return if elapsed_ns >= STUCK_AFTER_NS { self.miss(FaultCause::Stuck) } else { Delta::default() };
+            // The base stays, so that what comes next is bounded by all this time;
+            // and who missed a window goes on waiting for it.
+            let is_stuck = self.missed > 0 || elapsed_ns >= STUCK_AFTER_NS;
+            return if is_stuck { self.miss(FaultCause::Stuck) } else { Delta::default() };
         }
         self.base = Some((read_at, value));
         let (measured, fault) = match self.meter {

@@ -118,6 +118,18 @@ fn failed_reads_of_a_counter_that_stands_still_merge_with_it() {
 }
 
 #[test]
+fn who_missed_a_window_waits_until_the_counter_moves_however_soon_it_is_read_again() {
+    let package = Domain { name: "package".into(), ..domain(counter(RANGE, 500), None) };
+    let mut meters = Meters::new(&[package]);
+    meters.start(MonotonicNs(0), &[uj(7)]);
+    let lost = failed(FaultCause::Unreadable);
+    let merged = Delta { merged: 3, ..good(2) };
+    for (at, reading, expected) in [(1, failure(), lost), (2, uj(7), failed(FaultCause::Stuck)), (3, uj(9), merged)] {
+        assert_eq!(meters.advance(MonotonicNs(at * 1_000_000), &[reading], 1_000_000, &[]), [expected], "{at} ms");
+    }
+}
+
+#[test]
 fn a_counter_that_moves_after_it_stood_still_for_a_wrap_is_ambiguous() {
     let package = Domain { name: "package".into(), ..domain(counter(RANGE, 500), None) };
     let mut meters = Meters::new(&[package]);
