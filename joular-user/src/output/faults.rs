@@ -26,8 +26,9 @@ pub struct FaultNotices<W> {
     out: W,
     /// Faults that were told, by the domain's position among the run's.
     told: BTreeSet<(usize, FaultCause)>,
-    /// Domains that could not be read, until it was told that they can be.
-    failed: BTreeMap<usize, bool>,
+    /// What was wrong with domains whose energy is to come, and whether it was
+    /// told that it is over.
+    failed: BTreeMap<usize, (FaultCause, bool)>,
 }
 
 impl<W: Write> FaultNotices<W> {
@@ -38,15 +39,16 @@ impl<W: Write> FaultNotices<W> {
     /// What is to be said of a domain's window, if anything.
     fn news(&mut self, position: usize, audit: &DomainAudit) -> Option<String> {
         let Some(fault) = audit.fault else {
-            let was_told = self.failed.get_mut(&position)?;
+            let (fault, was_told) = self.failed.get_mut(&position)?;
+            let over = if *fault == FaultCause::Stuck { "the counter moves again" } else { "it can be read again" };
             let is_news = !std::mem::replace(was_told, true);
-            return is_news.then(|| format!("energy of {}: it can be read again", name(audit)));
+            return is_news.then(|| format!("energy of {}: {over}", name(audit)));
         };
         if self.told.len() >= MAX_TOLD || !self.told.insert((position, fault)) {
             return None;
         }
         if fault.is_failed_read() {
-            self.failed.entry(position).or_insert(false);
+            self.failed.entry(position).or_insert((fault, false));
         }
         Some(format!("energy of {}: {}", name(audit), said(fault, audit.detail.as_deref())))
     }
@@ -138,6 +140,20 @@ mod tests {
                 "joular-bpf: energy of package 0: reading x: it is gone: what it draws meanwhile comes with the next \
                  good reading",
                 "joular-bpf: energy of package 0: it can be read again",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_counter_that_stood_still_moves_again() {
+        let stuck = Some((FaultCause::Stuck, None));
+        let lines = said_of(&[None, stuck, None, stuck, None]);
+        assert_eq!(
+            lines,
+            [
+                "joular-bpf: energy of package 0: the counter does not move: what it draws meanwhile comes when it \
+                 moves again",
+                "joular-bpf: energy of package 0: the counter moves again",
             ]
         );
     }
