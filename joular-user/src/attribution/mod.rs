@@ -30,6 +30,8 @@ mod measured;
 mod methods;
 mod missed;
 mod paths;
+#[cfg(test)]
+mod regressions;
 pub mod report;
 mod split;
 mod threads;

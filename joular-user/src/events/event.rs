@@ -20,7 +20,7 @@ pub enum Event {
     RunStarted(Box<RunInfo>),
     /// A process was found, or what is known about it changed.
     Process(Box<ProcessInfo>),
-    /// A process ended. Its last time and samples come with the next window.
+    /// A process ended. Comes after the window that has its last time and samples.
     ProcessEnded { pid: Pid, start_boottime_ns: u64 },
     /// A stack that was not seen before.
     Stack(RawStack),
