@@ -47,7 +47,7 @@ fn record(flags: Flags) -> anyhow::Result<Exit> {
 
 fn check(flags: DoctorFlags) -> anyhow::Result<Exit> {
     let json = flags.json;
-    let proc_root = flags.proc_root.clone().unwrap_or_else(|| "/proc".into());
+    let proc_root = flags.source.proc_root.clone().unwrap_or_else(|| "/proc".into());
     let options = config::energy_options(flags.into())?;
     doctor::run(&mut io::stdout().lock(), &proc_root, &options, json).map_err(unwritten("the checks"))
 }

@@ -3,6 +3,7 @@
 
 pub mod exit;
 pub mod flags;
+pub mod subcommands;
 
 use std::ffi::OsString;
 
@@ -10,7 +11,8 @@ use clap::Parser;
 
 pub use self::{
     exit::Exit,
-    flags::{AuditFlags, CalibrateFlags, DoctorFlags, Flags, ReattributeFlags},
+    flags::Flags,
+    subcommands::{AuditFlags, CalibrateFlags, DoctorFlags, ReattributeFlags},
 };
 
 /// `joular-bpf` and its arguments.

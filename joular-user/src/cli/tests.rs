@@ -62,6 +62,11 @@ fn subcommands_are_told_from_names() {
     let calibrate = parsed("calibrate --output f --json").unwrap().command;
     assert!(matches!(calibrate, Some(Command::Calibrate(flags)) if flags.output == Some("f".into())));
     assert!(matches!(parsed("sources").unwrap().command, Some(Command::Sources(flags)) if !flags.json));
+    // What their advice names can be given to them.
+    for subcommand in ["doctor", "sources", "calibrate"] {
+        let line = format!("{subcommand} --energy tdp --tdp 65 --tdp-states 800:0.7 --model-watts 1:2");
+        assert!(parsed(&line).is_ok(), "{line}");
+    }
     assert!(parsed("--comm doctor").unwrap().command.is_none());
 }
 

@@ -82,7 +82,7 @@ mod tests {
         let message = |change: fn(&mut CalibrateFlags)| resolved(change).unwrap_err().to_string();
         let duration = message(|flags| flags.duration = Some("5s".into()));
         assert_eq!(duration, "--duration: \"5s\" is not between 6s and 600s");
-        assert!(message(|flags| flags.energy = vec!["rapl".into()]).starts_with("--energy: \"rapl\""));
+        assert!(message(|flags| flags.source.energy = vec!["rapl".into()]).starts_with("--energy: \"rapl\""));
     }
 
     #[test]

@@ -1,0 +1,153 @@
+//! Flags of the subcommands. What a recording has too is called and means the
+//! same there, and is validated as [`Flags`].
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::flags::Flags;
+
+/// Flags of `reattribute`.
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct ReattributeFlags {
+    /// Directory of the data set to read
+    #[arg(value_name = "DIR")]
+    pub data: PathBuf,
+
+    /// Directory of the data set to write
+    #[arg(long, value_name = "DIR")]
+    pub output: PathBuf,
+
+    /// What becomes of idle power: separate, spread or active [default: as recorded]
+    #[arg(long, value_name = "POLICY")]
+    pub idle: Option<String>,
+
+    /// Idle power of a socket in watts; 0: not known [default: as recorded]
+    #[arg(long, value_name = "WATTS")]
+    pub idle_watts: Option<f64>,
+
+    /// Power of two busy hyper-threads of a core relative to one, 1 to 2 [default: as recorded]
+    #[arg(long, value_name = "RATIO")]
+    pub smt_ratio: Option<f64>,
+
+    /// What `joular-bpf calibrate` found on the machine that was recorded, or none [default: as recorded]
+    #[arg(long, value_name = "FILE")]
+    pub calibration: Option<PathBuf>,
+}
+
+impl ReattributeFlags {
+    /// The flags of a recording that these are among.
+    pub fn policy(&self) -> Flags {
+        Flags { idle: self.idle.clone(), idle_watts: self.idle_watts, smt_ratio: self.smt_ratio, ..Flags::default() }
+    }
+}
+
+/// Flags of `audit`.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct AuditFlags {
+    /// Directory of the data set
+    #[arg(value_name = "DIR")]
+    pub data: PathBuf,
+
+    /// What was found as one JSON array, an object per run
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Which energy sources, and where they look: what every subcommand that opens
+/// them has in common, as of a recording.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
+pub struct SourceFlags {
+    /// Energy sources, as of a recording [default: auto]
+    #[arg(long, value_name = "SOURCE,…", value_delimiter = ',')]
+    pub energy: Vec<String>,
+
+    /// File that watts, powerjoular and replay read
+    #[arg(long, value_name = "FILE")]
+    pub energy_file: Option<PathBuf>,
+
+    /// Power of a vCPU for model, in watts
+    #[arg(long, value_name = "IDLE:FULL")]
+    pub model_watts: Option<String>,
+
+    /// Thermal design power of a processor for tdp, in watts
+    #[arg(long, value_name = "WATTS")]
+    pub tdp: Option<String>,
+
+    /// Voltages of the processor's frequencies for tdp
+    #[arg(long, value_name = "MHZ:VOLTS,…")]
+    pub tdp_states: Option<String>,
+
+    /// Where powercap zones are [default: /sys/class/powercap]
+    #[arg(long, value_name = "DIR")]
+    pub powercap_root: Option<PathBuf>,
+
+    /// Where the proc file system is, for tests
+    #[arg(long, value_name = "DIR", hide = true)]
+    pub proc_root: Option<PathBuf>,
+
+    /// Where energy sources look for sysfs, for tests
+    #[arg(long, value_name = "DIR", hide = true)]
+    pub sys_root: Option<PathBuf>,
+}
+
+impl From<SourceFlags> for Flags {
+    fn from(source: SourceFlags) -> Self {
+        let SourceFlags { energy, energy_file, model_watts, tdp, tdp_states, powercap_root, proc_root, sys_root } =
+            source;
+        Self {
+            energy,
+            energy_file,
+            model_watts,
+            tdp,
+            tdp_states,
+            powercap_root,
+            proc_root,
+            sys_root,
+            ..Self::default()
+        }
+    }
+}
+
+/// Flags of `doctor` and `sources`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
+pub struct DoctorFlags {
+    #[command(flatten)]
+    pub source: SourceFlags,
+
+    /// As JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl From<DoctorFlags> for Flags {
+    fn from(doctor: DoctorFlags) -> Self {
+        Self { json: doctor.json, ..doctor.source.into() }
+    }
+}
+
+/// Flags of `calibrate`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
+pub struct CalibrateFlags {
+    /// Where to keep what was measured [default: /var/lib/joular-bpf/calibration.json]
+    #[arg(long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+
+    /// How long to measure, 6s to 10m: half of it idle, half under loads [default: 20s]
+    #[arg(long, value_name = "TIME")]
+    pub duration: Option<String>,
+
+    #[command(flatten)]
+    pub source: SourceFlags,
+
+    /// The figures as one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl From<CalibrateFlags> for Flags {
+    fn from(calibrate: CalibrateFlags) -> Self {
+        let CalibrateFlags { output, duration, source, json } = calibrate;
+        Self { output, duration, json, ..source.into() }
+    }
+}
