@@ -6,24 +6,33 @@
 
 mod corun;
 mod event;
+mod frame;
+mod jvm;
 mod loss;
 mod slice;
 mod stack;
 mod thread;
+mod walk;
 mod window;
 
 pub use corun::{BusyWord, corun_ns};
 pub use event::{COMM_LEN, Comm, LifecycleRecord, RecordKind};
+pub use frame::{FrameRef, FrameWord};
+pub use jvm::{AddressRange, BlobLayout, CodeHeap, Field, JvmUnwind, MAX_BLOB_BYTES, MAX_CODE_HEAPS};
 pub use loss::{LOSS_COUNT, Loss};
 pub use slice::Slice;
 pub use stack::{MAX_STACK_FRAMES, SampleKey, SampleSlot, StackHeader, StackId, stack_flags};
 pub use thread::{Place, ThreadKey, ThreadSlot, thread_flags};
+pub use walk::{CodeMapping, MAX_USER_FRAMES, ProcessUnwind, UnwindRow, rule, unwinder, walk_end};
 pub use window::{BankTimes, Boundary, CpuState, SplitNs, split_slice};
 
 /// Marks the types that user space may copy from raw map and ring bytes.
 #[cfg(feature = "user")]
 mod pod {
-    use super::{CpuState, LifecycleRecord, SampleKey, SampleSlot, StackHeader, ThreadSlot};
+    use super::{
+        CodeMapping, CpuState, JvmUnwind, LifecycleRecord, ProcessUnwind, SampleKey, SampleSlot, StackHeader,
+        ThreadSlot, UnwindRow,
+    };
 
     // SAFETY: all are repr(C), Copy, made of integers and integer arrays only,
     // without implicit padding (asserted by the layout tests).
@@ -38,6 +47,14 @@ mod pod {
     unsafe impl aya::Pod for LifecycleRecord {}
     // SAFETY: as above.
     unsafe impl aya::Pod for CpuState {}
+    // SAFETY: as above.
+    unsafe impl aya::Pod for ProcessUnwind {}
+    // SAFETY: as above.
+    unsafe impl aya::Pod for CodeMapping {}
+    // SAFETY: as above.
+    unsafe impl aya::Pod for UnwindRow {}
+    // SAFETY: as above.
+    unsafe impl aya::Pod for JvmUnwind {}
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 //! through the ring buffer only the first time a hash is seen. At a million
 //! distinct stacks the chance of any collision is 3·10⁻⁸.
 
-/// Most frames kept of one stack: the kernel's default
+/// Most frames that the kernel's own walkers give: the default of
 /// `kernel.perf_event_max_stack`.
 pub const MAX_STACK_FRAMES: usize = 127;
 
@@ -44,11 +44,32 @@ impl StackId {
 pub mod stack_flags {
     /// Frames of the kernel, else of the process.
     pub const KERNEL: u32 = 1;
-    /// The stack was deeper than [`super::MAX_STACK_FRAMES`]: its root is missing.
-    pub const TRUNCATED: u32 = 2;
+    /// Why the walk ended, one of [`crate::abi::walk_end`]'s.
+    pub const END_SHIFT: u32 = 8;
+    /// How the stack was read, one of [`crate::abi::unwinder`]'s.
+    pub const UNWINDER_SHIFT: u32 = 16;
+
+    /// Flags of a user stack.
+    #[inline(always)]
+    pub const fn user(unwinder: u8, end: u8) -> u32 {
+        (end as u32) << END_SHIFT | (unwinder as u32) << UNWINDER_SHIFT
+    }
+
+    /// [`crate::abi::walk_end`] of these flags.
+    #[inline(always)]
+    pub const fn end(flags: u32) -> u8 {
+        (flags >> END_SHIFT & 0xff) as u8
+    }
+
+    /// [`crate::abi::unwinder`] of these flags.
+    #[inline(always)]
+    pub const fn unwinder(flags: u32) -> u8 {
+        (flags >> UNWINDER_SHIFT & 0xff) as u8
+    }
 }
 
-/// Opens a stack record in the ring buffer; `len` addresses follow, leaf first.
+/// Opens a stack record in the ring buffer; `len` words follow, leaf first:
+/// addresses, of a user stack [`super::FrameWord`]s.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StackHeader {

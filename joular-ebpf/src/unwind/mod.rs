@@ -10,7 +10,7 @@ mod frame_pointer;
 mod kernel_frames;
 
 use aya_ebpf::{EbpfContext, bindings::BPF_ANY, programs::PerfEventContext};
-use joular_ebpf::abi::{Loss, MAX_STACK_FRAMES, RecordKind, StackHeader, StackId, stack_flags};
+use joular_ebpf::abi::{Loss, MAX_STACK_FRAMES, RecordKind, StackHeader, StackId, stack_flags, unwinder, walk_end};
 
 use crate::{
     emit::NO_WAKEUP,
@@ -82,10 +82,16 @@ fn hash(scratch: *mut StackScratch, len: Result<usize, ()>, flags: u32, failed: 
         hash = StackId::mix(hash, *frame);
     }
     let id = StackId::finish(hash);
-    let truncated = if len as u32 >= STACK_LIMIT.load() { stack_flags::TRUNCATED } else { 0 };
+    let end = if len as u32 >= STACK_LIMIT.load() { walk_end::DEPTH } else { walk_end::CHAIN };
     // The length goes through the record, not through a register: the verifier
     // would follow each of the loop's exits separately from here on.
-    *header = StackHeader { kind: RecordKind::STACK, flags: flags | truncated, len: len as u32, tgid: 0, id: id.0 };
+    *header = StackHeader {
+        kind: RecordKind::STACK,
+        flags: flags | stack_flags::user(unwinder::HELPER, end),
+        len: len as u32,
+        tgid: 0,
+        id: id.0,
+    };
     Unwound { id, scratch: Some(scratch) }
 }
 

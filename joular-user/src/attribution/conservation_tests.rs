@@ -12,7 +12,7 @@ use crate::{
         policy::{Baseline, Calibrated, IdlePolicy, InstrumentCosts, Policy, WeightUnit},
     },
     events::{CpuTimes, EnergyReading, Event, ProcessInfo, RawStack, RunInfo, SampleCount, Symbol, ThreadTime, Window},
-    stacks::{Frame, FrameKind},
+    stacks::{Frame, FrameKind, StackQuality},
     units::{Address, MonotonicNs, Pid, Tid},
 };
 
@@ -120,7 +120,7 @@ fn events(policy: &Policy, steps: &[Step], is_reversed: bool) -> Vec<Event> {
     );
     for id in 1..4 {
         let frames = (1..=id).map(|frame| Address(frame * 0x100)).collect();
-        events.push(Event::Stack(RawStack { id, is_kernel: false, truncated: false, frames }));
+        events.push(Event::Stack(RawStack { id, is_kernel: false, quality: StackQuality::default(), frames }));
     }
     let name = |address: u64| Symbol {
         address: Address(address),

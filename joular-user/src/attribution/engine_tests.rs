@@ -11,7 +11,7 @@ use crate::{
         policy::Policy,
     },
     events::{CpuTimes, EnergyReading, Event, ProcessInfo, RawStack, RunInfo, SampleCount, Symbol, ThreadTime, Window},
-    stacks::{Frame, FrameKind},
+    stacks::{Frame, FrameKind, StackQuality},
     units::{Address, MicroJoules, MonotonicNs, Pid, Tid, UnixMicros},
 };
 
@@ -110,7 +110,12 @@ fn window(threads: Vec<ThreadTime>, samples: Vec<SampleCount>, index: u64) -> Ev
 fn stacks() -> Vec<Event> {
     let stack = |id: u64| {
         let frames = (1..=id).map(|frame| Address(frame * 0x100)).collect();
-        Event::Stack(RawStack { id, is_kernel: false, truncated: id == 3, frames })
+        Event::Stack(RawStack {
+            id,
+            is_kernel: false,
+            quality: if id == 3 { StackQuality::TRUNCATED } else { StackQuality::default() },
+            frames,
+        })
     };
     let name = |address: u64| Symbol {
         address: Address(address),

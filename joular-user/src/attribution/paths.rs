@@ -218,7 +218,7 @@ impl Paths {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stacks::FrameKind;
+    use crate::stacks::{FrameKind, StackQuality};
 
     const PROCESS: ProcessKey = (Pid(1), 0);
     const LIMITS: Limits = Limits {
@@ -236,7 +236,7 @@ mod tests {
         RawStack {
             id,
             is_kernel: false,
-            truncated: false,
+            quality: StackQuality::default(),
             frames: digits.map(|digit| Address(digit * 100 + 50)).to_vec(),
         }
     }
@@ -317,7 +317,7 @@ mod tests {
             let frames = vec![Frame::new(FrameKind::Native, format!("{round:04096}"))];
             paths.learn(PROCESS, &[Symbol { address: Address(round % 200), frames }]);
             let frames = vec![Address(1); 127];
-            paths.add_stack(&RawStack { id: round, is_kernel: false, truncated: false, frames });
+            paths.add_stack(&RawStack { id: round, is_kernel: false, quality: StackQuality::default(), frames });
         }
         assert!(paths.table.text_bytes() <= 4 * LIMITS.text_bytes + 4096, "{}", paths.table.text_bytes());
         assert_eq!(paths.stack_frames, LIMITS.stack_frames / 127 * 127);

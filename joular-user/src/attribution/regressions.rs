@@ -18,7 +18,7 @@ use crate::{
         CpuTimes, EnergyReading, Event, ProcessInfo, RawStack, RunInfo, Runtime, SampleCount, Symbol, ThreadTime,
         Window, decode::comm_bytes,
     },
-    stacks::{Frame, FrameKind},
+    stacks::{Frame, FrameKind, StackQuality},
     units::{Address, MonotonicNs, Pid, Tid},
 };
 
@@ -66,7 +66,7 @@ impl Scene {
         self.events.push(Event::Stack(RawStack {
             id: method,
             is_kernel: false,
-            truncated: false,
+            quality: StackQuality::default(),
             frames: vec![address],
         }));
         let frames = vec![Frame::new(FrameKind::Compiled, format!("m{method}"))];

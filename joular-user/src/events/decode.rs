@@ -2,11 +2,14 @@
 //! damaged, does more than yield an error.
 
 use bytes::Buf as _;
-use joular_ebpf::abi::{Comm, LifecycleRecord, MAX_STACK_FRAMES, RecordKind, StackHeader, stack_flags};
+use joular_ebpf::abi::{Comm, LifecycleRecord, MAX_USER_FRAMES, RecordKind, StackHeader, stack_flags};
 use thiserror::Error;
 
 use super::RawStack;
-use crate::units::{Address, MonotonicNs, Pid, Tid};
+use crate::{
+    stacks::StackQuality,
+    units::{Address, MonotonicNs, Pid, Tid},
+};
 
 /// A decoded ring-buffer record.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,16 +90,12 @@ fn stack(mut bytes: &[u8]) -> Option<Result<Record, DecodeError>> {
     let len = bytes.try_get_u32_ne().ok()?;
     let tgid = bytes.try_get_u32_ne().ok()?;
     let id = bytes.try_get_u64_ne().ok()?;
-    if len as usize > MAX_STACK_FRAMES {
+    if len as usize > MAX_USER_FRAMES {
         return Some(Err(DecodeError::TooManyFrames(len)));
     }
     let frames = (0..len).map(|_| bytes.try_get_u64_ne().ok().map(Address)).collect::<Option<Vec<_>>>()?;
-    let stack = RawStack {
-        id,
-        is_kernel: flags & stack_flags::KERNEL != 0,
-        truncated: flags & stack_flags::TRUNCATED != 0,
-        frames,
-    };
+    let stack =
+        RawStack { id, is_kernel: flags & stack_flags::KERNEL != 0, quality: StackQuality::of_flags(flags), frames };
     Some(Ok(Record::Stack { pid: Pid(tgid), stack }))
 }
 
@@ -132,13 +131,14 @@ const _: () = {
 
 #[cfg(test)]
 mod tests {
+    use joular_ebpf::abi::{unwinder, walk_end};
     use proptest::prelude::*;
 
     use super::*;
 
     fn stack_record(len: u32, frames: &[u64]) -> Vec<u8> {
         let mut bytes = Vec::new();
-        for word in [RecordKind::STACK, stack_flags::TRUNCATED, len, 42] {
+        for word in [RecordKind::STACK, stack_flags::user(unwinder::HELPER, walk_end::DEPTH), len, 42] {
             bytes.extend(word.to_ne_bytes());
         }
         bytes.extend(7_u64.to_ne_bytes());
@@ -152,14 +152,19 @@ mod tests {
         assert_eq!(pid, Pid(42));
         assert_eq!(
             stack,
-            RawStack { id: 7, is_kernel: false, truncated: true, frames: vec![Address(10), Address(20)] }
+            RawStack {
+                id: 7,
+                is_kernel: false,
+                quality: StackQuality::TRUNCATED,
+                frames: vec![Address(10), Address(20)]
+            }
         );
     }
 
     #[test]
     fn damaged_records_say_what_is_wrong() {
         assert_eq!(decode(&stack_record(3, &[10])), Err(DecodeError::TooShort { kind: 1, len: 32 }));
-        assert_eq!(decode(&stack_record(128, &[10])), Err(DecodeError::TooManyFrames(128)));
+        assert_eq!(decode(&stack_record(1025, &[10])), Err(DecodeError::TooManyFrames(1025)));
         assert_eq!(decode(&99_u32.to_ne_bytes()), Err(DecodeError::UnknownKind(99)));
         assert_eq!(decode(&[1]), Err(DecodeError::TooShort { kind: 0, len: 1 }));
     }

@@ -9,7 +9,7 @@ use crate::{
         domain::{Domain, Reading},
         policy::Policy,
     },
-    stacks::Frame,
+    stacks::{Frame, StackQuality},
     units::{Address, MonotonicNs, Pid, Tid, UnixMicros},
 };
 
@@ -106,13 +106,13 @@ pub struct ProcessInfo {
     pub is_target: bool,
 }
 
-/// A stack as the kernel sent it, leaf first.
+/// A stack as the kernel sent it, leaf first. Frames of the kernel are addresses,
+/// those of a process [`joular_ebpf::abi::FrameWord`]s.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RawStack {
     pub id: u64,
     pub is_kernel: bool,
-    /// The root side is missing.
-    pub truncated: bool,
+    pub quality: StackQuality,
     pub frames: Vec<Address>,
 }
 
@@ -122,8 +122,9 @@ impl RawStack {
     }
 }
 
-/// The frames at one address, outermost first: more than one where code was
-/// inlined. Empty if nothing could name it.
+/// The frames at one address (or what a [`joular_ebpf::abi::FrameWord`] says),
+/// outermost first: more than one where code was inlined. Empty if nothing could
+/// name it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Symbol {
     pub address: Address,

@@ -27,7 +27,7 @@ const MAGIC: &[u8; 10] = b"JOULARBPF\0";
 
 /// Version that is written, and the newest that is read. Any change to what
 /// [`Event`] contains is a new version: postcard does not describe itself.
-const VERSION: u16 = 2;
+const VERSION: u16 = 3;
 
 /// Largest event. A window of a very large host (100 000 threads) has 10 MB.
 const MAX_EVENT_BYTES: u32 = 16 * 1024 * 1024;

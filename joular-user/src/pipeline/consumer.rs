@@ -121,6 +121,7 @@ mod tests {
     use super::*;
     use crate::{
         events::{ProcessInfo, RawStack, RunEnd, RunInfo, Window},
+        stacks::StackQuality,
         units::{Address, UnixMicros},
     };
 
@@ -236,7 +237,9 @@ mod tests {
         let recorder = RecordingWriter::new(Box::new(Disk::default()) as Box<dyn Write>).unwrap();
         let mut consumer = Consumer::new(Vec::new(), Some(recorder));
         let frames = vec![Address(u64::MAX); 2_000_000];
-        consumer.take(&Event::Stack(RawStack { id: 1, is_kernel: false, truncated: false, frames })).unwrap();
+        consumer
+            .take(&Event::Stack(RawStack { id: 1, is_kernel: false, quality: StackQuality::default(), frames }))
+            .unwrap();
         assert!(consumer.engine().stack(1).is_some());
         consumer.take(&window(0)).unwrap();
         let error = consumer.finish().unwrap_err();

@@ -144,6 +144,12 @@ pub enum Marker {
     Unresolved,
     /// The root side of a stack deeper than what was kept.
     Truncated,
+    /// The root side of a stack that could not be read to its end.
+    Broken,
+    /// The part of a virtual thread's stack that was in the heap.
+    Frozen,
+    /// Generated code that was gone, or something else, when its name was looked up.
+    Evicted,
     /// CPU time of a thread that no sample hit in this window.
     NoSample,
     /// A sample whose stack was lost between kernel and user space.
@@ -155,13 +161,25 @@ pub enum Marker {
 }
 
 impl Marker {
-    pub const ALL: [Self; 6] =
-        [Self::Unresolved, Self::Truncated, Self::NoSample, Self::LostStack, Self::NoStack, Self::Stale];
+    pub const ALL: [Self; 9] = [
+        Self::Unresolved,
+        Self::Truncated,
+        Self::Broken,
+        Self::Frozen,
+        Self::Evicted,
+        Self::NoSample,
+        Self::LostStack,
+        Self::NoStack,
+        Self::Stale,
+    ];
 
     pub const fn name(self) -> &'static str {
         match self {
             Self::Unresolved => "[unresolved]",
             Self::Truncated => "[truncated]",
+            Self::Broken => "[broken stack]",
+            Self::Frozen => "[frozen frames]",
+            Self::Evicted => "[evicted]",
             Self::NoSample => "[no sample]",
             Self::LostStack => "[lost stack]",
             Self::NoStack => "[no stack]",

@@ -4,7 +4,9 @@ pub mod frame;
 mod ids;
 pub mod intern;
 pub mod path;
+pub mod quality;
 
 pub use frame::{Frame, FrameKind, Marker};
 pub use ids::{branch_id, stack_id};
 pub use intern::{BranchIndex, FrameId, StackTable};
+pub use quality::{StackQuality, Unwinder, WalkEnd};

@@ -4,18 +4,23 @@
 use super::{
     frame::{Frame, Marker},
     intern::{FrameId, StackTable},
+    quality::WalkEnd,
 };
+use joular_ebpf::abi::FrameWord;
+
 use crate::{events::RawStack, units::Address};
 
 /// The addresses to look up for a stack, leaf first. Every address but the
 /// leaf's is a return address, which may already belong to the next function
-/// or line: the call itself is one byte before it.
+/// or line: the call itself is one byte before it. A JVM's frames say themselves
+/// which they are.
 pub fn lookup_addresses(stack: &RawStack) -> impl Iterator<Item = Address> + '_ {
-    stack
-        .frames
-        .iter()
-        .enumerate()
-        .map(|(depth, frame)| if depth == 0 { *frame } else { Address(frame.0.saturating_sub(1)) })
+    stack.frames.iter().enumerate().map(|(depth, frame)| {
+        match FrameWord(frame.0).is_of_a_jvm() && !stack.is_kernel || depth == 0 {
+            true => *frame,
+            false => Address(frame.0.saturating_sub(1)),
+        }
+    })
 }
 
 /// One part of a sample's stack, as far as it is known.
@@ -45,8 +50,8 @@ pub fn call_path<'a>(
             Part::Unreadable => push_marker(table, &mut path, Marker::NoStack),
             Part::Lost => push_marker(table, &mut path, Marker::LostStack),
             Part::Known(stack) => {
-                if stack.truncated {
-                    push_marker(table, &mut path, Marker::Truncated);
+                if let Some(marker) = missing_root(stack.quality.end) {
+                    push_marker(table, &mut path, marker);
                 }
                 let addresses: Vec<Address> = lookup_addresses(stack).collect();
                 for address in addresses.into_iter().rev() {
@@ -64,6 +69,22 @@ pub fn call_path<'a>(
     path
 }
 
+/// What stands in the place of a root that a walk did not reach.
+const fn missing_root(end: WalkEnd) -> Option<Marker> {
+    match end {
+        // Of a chain of frame pointers nobody knows; markers would be everywhere.
+        WalkEnd::Root | WalkEnd::Chain => None,
+        WalkEnd::Depth => Some(Marker::Truncated),
+        WalkEnd::Frozen => Some(Marker::Frozen),
+        WalkEnd::NoMapping
+        | WalkEnd::NoRule
+        | WalkEnd::Unreadable
+        | WalkEnd::Implausible
+        | WalkEnd::DeadCode
+        | WalkEnd::Budget => Some(Marker::Broken),
+    }
+}
+
 /// Neighbouring markers of a kind become one: a broken chain of frame
 /// pointers yields runs of nonsense that would make every path unique.
 fn push_marker(table: &mut StackTable, path: &mut Vec<FrameId>, marker: Marker) {
@@ -76,10 +97,11 @@ fn push_marker(table: &mut StackTable, path: &mut Vec<FrameId>, marker: Marker) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stacks::FrameKind;
+    use crate::stacks::{FrameKind, StackQuality};
 
     fn raw(frames: &[u64], truncated: bool) -> RawStack {
-        RawStack { id: 1, is_kernel: false, truncated, frames: frames.iter().map(|f| Address(*f)).collect() }
+        let quality = if truncated { StackQuality::TRUNCATED } else { StackQuality::default() };
+        RawStack { id: 1, is_kernel: false, quality, frames: frames.iter().map(|f| Address(*f)).collect() }
     }
 
     /// Names address 100·k … 100·k+99 after k, inlines `in` into 2, knows nothing of 9.

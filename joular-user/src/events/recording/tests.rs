@@ -7,7 +7,7 @@ use crate::{
         policy::Policy,
     },
     events::{EnergyReading, ProcessInfo, RawStack, RunEnd, RunInfo, SampleCount, Symbol, ThreadTime, Window},
-    stacks::{Frame, FrameKind},
+    stacks::{Frame, FrameKind, StackQuality},
     units::{Address, MonotonicNs, Pid, Tid, UnixMicros},
 };
 
@@ -59,7 +59,7 @@ fn small_run() -> Vec<Event> {
         Event::Stack(RawStack {
             id: 5,
             is_kernel: false,
-            truncated: true,
+            quality: StackQuality::TRUNCATED,
             frames: vec![Address(u64::MAX), Address(0)],
         }),
         Event::Symbols {
@@ -173,8 +173,14 @@ fn a_hostile_stream_is_corrupt() {
 
 #[test]
 fn events_that_no_run_makes_are_corrupt() {
-    let stack =
-        |count| Event::Stack(RawStack { id: 1, is_kernel: false, truncated: false, frames: vec![Address(1); count] });
+    let stack = |count| {
+        Event::Stack(RawStack {
+            id: 1,
+            is_kernel: false,
+            quality: StackQuality::default(),
+            frames: vec![Address(1); count],
+        })
+    };
     let symbols = |frames: Vec<Frame>| Event::Symbols {
         pid: Pid(1),
         start_boottime_ns: 0,
@@ -235,7 +241,7 @@ fn an_event_too_large_is_left_out() {
     let mut writer = RecordingWriter::new(Vec::new()).unwrap();
     writer.write(&window(0)).unwrap();
     let frames = vec![Address(u64::MAX); 2_000_000];
-    let huge = Event::Stack(RawStack { id: 1, is_kernel: false, truncated: false, frames });
+    let huge = Event::Stack(RawStack { id: 1, is_kernel: false, quality: StackQuality::default(), frames });
     assert!(matches!(writer.write(&huge), Err(RecordingError::TooLarge { .. })));
     writer.write(&window(1)).unwrap();
     assert_eq!(read(&writer.finish().unwrap()).0, [window(0), window(1)]);

@@ -19,7 +19,7 @@ use crate::{
         ThreadTime, Window,
     },
     output::{Output as _, OutputDirectory, ParquetOutput},
-    stacks::{Frame, FrameKind},
+    stacks::{Frame, FrameKind, StackQuality},
     units::{Address, MonotonicNs, Pid, Tid, UnixMicros},
 };
 
@@ -84,7 +84,12 @@ fn events(policy: Policy) -> Vec<Event> {
     }));
     for id in 1..6 {
         let frames = (1..=id).map(|frame| Address(frame * 0x100)).collect();
-        events.push(Event::Stack(RawStack { id, is_kernel: false, truncated: id == 4, frames }));
+        events.push(Event::Stack(RawStack {
+            id,
+            is_kernel: false,
+            quality: if id == 4 { StackQuality::TRUNCATED } else { StackQuality::default() },
+            frames,
+        }));
     }
     let mut counters = vec![1_000_u64; domains().len()];
     events.push(reading(0, &counters));

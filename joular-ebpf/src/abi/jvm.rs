@@ -1,0 +1,128 @@
+//! What walking through a HotSpot JVM's code cache needs to know: where it is, and
+//! where things stand in the JVM's structures. User space reads all of it from the
+//! JVM's own tables once; the code cache's reserved ranges never change, so
+//! compilation costs nothing here.
+
+/// A code cache has three segments, or one.
+pub const MAX_CODE_HEAPS: usize = 4;
+/// Most bytes read of a `CodeBlob` or `nmethod`: every field below stands within.
+pub const MAX_BLOB_BYTES: usize = 512;
+
+/// A range of addresses; empty if both are 0.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AddressRange {
+    pub start: u64,
+    /// First address behind it.
+    pub end: u64,
+}
+
+impl AddressRange {
+    #[inline(always)]
+    pub const fn contains(&self, address: u64) -> bool {
+        address >= self.start && address < self.end
+    }
+}
+
+/// A segment of the code cache (`CodeHeap`), by its reserved memory.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CodeHeap {
+    pub memory: AddressRange,
+    /// Address of the segment map, a byte per segment: 0 is a block's start, 0xff
+    /// is free, everything else says how many segments to step back.
+    pub segment_map: u64,
+    pub log2_segment_size: u32,
+    pub padding: u32,
+}
+
+/// A field of a structure. `width` 0: this version has no such field.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Field {
+    pub offset: u16,
+    /// 1, 2, 4 or 8 bytes.
+    pub width: u16,
+}
+
+/// Fields of `CodeBlob` and, behind it, `nmethod`, counted from the blob's start.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BlobLayout {
+    pub name: Field,
+    /// In words; 0: the frame has no fixed size.
+    pub frame_size: Field,
+    /// From the code's start.
+    pub frame_complete: Field,
+    /// An address (JDK ≤ 22), or counted from the blob's start.
+    pub code_begin: Field,
+    pub size: Field,
+    pub compile_id: Field,
+    /// Where a deoptimised method's return addresses lead; an address (JDK ≤ 22),
+    /// or counted from the blob's start.
+    pub deopt_handler: Field,
+    /// The same for call sites of method handles; JDK 25 still has it.
+    pub deopt_mh_handler: Field,
+    /// Where in the frame the return address was put that deoptimisation replaced,
+    /// counted from the stack pointer.
+    pub orig_pc: Field,
+    /// Behind the inline-cache check; an address (JDK ≤ 22), or counted from the
+    /// code's start.
+    pub verified_entry: Field,
+    /// How much to read for all of these, at most [`MAX_BLOB_BYTES`].
+    pub bytes: u32,
+    /// 1: `code_begin`, `deopt_*` and `verified_entry` are offsets.
+    pub has_offsets: u32,
+}
+
+/// Everything of one JVM.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct JvmUnwind {
+    /// Unused ones are empty.
+    pub code_heaps: [CodeHeap; MAX_CODE_HEAPS],
+    /// The lowest address of them all: [`super::FrameWord`] counts from it.
+    pub code_low: u64,
+    /// The interpreter's code.
+    pub interpreter: AddressRange,
+    /// Of it, where a method's frame may not be built yet.
+    pub method_entries: AddressRange,
+    /// Where Java returns to C++ (`StubRoutines::_call_stub_return_address`).
+    pub call_stub_return: u64,
+    /// Return addresses that mean: the rest of this virtual thread is in the heap.
+    pub continuation_stubs: AddressRange,
+    /// Addresses of the name "nmethod": compiled methods have one of them.
+    pub nmethod_names: [u64; 2],
+    /// Of "native nmethod": wrappers of native methods.
+    pub native_names: [u64; 2],
+    /// Of "vtable chunks".
+    pub vtable_names: [u64; 2],
+    pub blob: BlobLayout,
+    /// `sizeof(HeapBlock)`: a blob begins so far behind its block.
+    pub block_header: u32,
+    /// `HeapBlock::Header::_used`.
+    pub block_used: Field,
+    /// `Method::_constMethod`.
+    pub const_method: Field,
+    /// `sizeof(ConstMethod)`: where the bytecodes begin.
+    pub const_method_size: u32,
+    /// Where an interpreter frame keeps its bytecode pointer, in words from fp.
+    pub bcp_words: i32,
+    pub padding: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use core::mem::{align_of, size_of};
+
+    use super::*;
+
+    #[test]
+    fn layouts_have_no_implicit_padding() {
+        assert_eq!(size_of::<CodeHeap>(), 4 * 8);
+        assert_eq!(size_of::<BlobLayout>(), 10 * 4 + 2 * 4);
+        let words = MAX_CODE_HEAPS * 4 + 1 + 2 + 2 + 1 + 2 + 6;
+        assert_eq!(size_of::<JvmUnwind>(), words * 8 + size_of::<BlobLayout>() + 6 * 4);
+        assert_eq!(align_of::<JvmUnwind>(), 8);
+    }
+}

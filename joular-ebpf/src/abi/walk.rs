@@ -1,0 +1,120 @@
+//! What walking a user stack needs to know of a process, and what it says of how
+//! it went.
+//!
+//! User space writes the tables, the kernel side reads them. All are arrays in
+//! which a process or file has a range: a look-up is a binary search.
+
+/// Most levels kept of a user stack; a deeper one keeps its leaf side.
+pub const MAX_USER_FRAMES: usize = 1024;
+
+/// What is known of a process that can be walked; value of the map by tgid. A
+/// process that is not there is walked by frame pointers.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProcessUnwind {
+    /// Range of the map of [`CodeMapping`]s, sorted by address.
+    pub first_mapping: u32,
+    pub mapping_count: u32,
+    /// Index of its [`super::JvmUnwind`] plus 1; 0: not a JVM, or one whose layout
+    /// is not known.
+    pub jvm: u32,
+    /// Mixed into the hash of each of its stacks. A new number makes the kernel
+    /// send all stacks again: memory that named them may mean something else now.
+    pub generation: u32,
+}
+
+/// A file's code in a process.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CodeMapping {
+    pub start: u64,
+    /// First address behind it.
+    pub end: u64,
+    /// What to take off an address (wrapping) for one as [`UnwindRow`] has it.
+    pub bias: u64,
+    /// Range of the map of rows, sorted by address; none: by frame pointers.
+    pub first_row: u32,
+    pub row_count: u32,
+}
+
+/// How to get from a frame to its caller, from this address on up to the next row's.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct UnwindRow {
+    /// Address in the file, as its program headers count.
+    pub address: u32,
+    /// Canonical frame address minus the rule's register, in words of 8 bytes.
+    pub cfa_words: i16,
+    /// Where the caller's frame pointer is saved, in words from the canonical
+    /// frame address; 0: it is still in its register.
+    pub fp_words: i8,
+    /// One of [`rule`]'s.
+    pub rule: u8,
+}
+
+/// Ways to find the canonical frame address, which is what the stack pointer was
+/// before the call; the return address stands in the word below.
+pub mod rule {
+    /// No table covers this code: it may have frame pointers.
+    pub const NONE: u8 = 0;
+    /// From the stack pointer.
+    pub const SP: u8 = 1;
+    /// From the frame pointer.
+    pub const FP: u8 = 2;
+    /// Nobody called: a thread's or process's first function.
+    pub const ROOT: u8 = 3;
+    /// An entry of the procedure linkage table: one word, or two from its eleventh byte on.
+    pub const PLT: u8 = 4;
+    /// The kernel's frame of a signal: the registers are in the `ucontext` that the
+    /// stack pointer points at.
+    pub const SIGNAL: u8 = 5;
+    /// There is a rule, but not one that a row can express.
+    pub const UNSUPPORTED: u8 = 6;
+}
+
+/// How a stack was read. Codes of `StackHeader::flags`.
+pub mod unwinder {
+    /// By the kernel's helper: kernel stacks, and user stacks of processes that
+    /// nothing better is known of.
+    pub const HELPER: u8 = 0;
+    /// By unwind tables, and through a JVM's code cache where there is one.
+    pub const TABLES: u8 = 1;
+}
+
+/// Why a walk ended where it did. Codes of `StackHeader::flags`.
+pub mod walk_end {
+    /// A chain of frame pointers that ended; nobody can tell whether it was whole.
+    pub const CHAIN: u8 = 0;
+    /// At the thread's first function: the stack is whole.
+    pub const ROOT: u8 = 1;
+    /// The stack is deeper than what is kept.
+    pub const DEPTH: u8 = 2;
+    /// An address in no code that is known.
+    pub const NO_MAPPING: u8 = 3;
+    /// Native code without a usable rule.
+    pub const NO_RULE: u8 = 4;
+    /// The stack could not be read there, e.g. because it is paged out.
+    pub const UNREADABLE: u8 = 5;
+    /// The caller's frame would not be above the one before, or makes no sense otherwise.
+    pub const IMPLAUSIBLE: u8 = 6;
+    /// The code cache has no living code there.
+    pub const DEAD_CODE: u8 = 7;
+    /// The rest of a virtual thread's stack is in the heap.
+    pub const FROZEN: u8 = 8;
+    /// The programs may not run any longer.
+    pub const BUDGET: u8 = 9;
+}
+
+#[cfg(test)]
+mod tests {
+    use core::mem::size_of;
+
+    use super::*;
+
+    #[test]
+    fn layouts_have_no_implicit_padding() {
+        assert_eq!(size_of::<ProcessUnwind>(), 4 * 4);
+        assert_eq!(size_of::<CodeMapping>(), 3 * 8 + 2 * 4);
+        assert_eq!(size_of::<UnwindRow>(), 8);
+    }
+}
