@@ -14,6 +14,7 @@
 
 pub mod clock;
 pub mod dataset;
+pub mod freeze;
 pub mod java;
 pub mod mount;
 pub mod paths;
