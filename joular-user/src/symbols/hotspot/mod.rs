@@ -1,28 +1,38 @@
 //! HotSpot JVMs, understood from their own tables: no agent, no flag, no attach.
 //!
 //! libjvm describes its structures in tables that it exports ([`vm_structs`]). From
-//! them follow the [`layout`] of this version and what the kernel side needs to walk
-//! stacks ([`unwind_info`]).
+//! them follow the [`layout`] of this version, what the kernel side needs to walk
+//! stacks ([`unwind_info`]), and what its frame words mean ([`jvm`]): compiled code
+//! leads through its debug information ([`nmethod`], [`scopes`]) to methods, and
+//! those to names and lines ([`method`], [`line_table`]).
+//!
+//! No object of the Java heap is read, so the collector in use does not matter.
 
+pub mod answers;
 pub mod code_cache;
 pub mod elf_symbols;
 pub mod fields;
+pub mod flags;
+pub mod jvm;
 pub mod layout;
+pub mod line_table;
 pub mod memory;
+pub mod method;
+pub mod nmethod;
+pub mod reader;
+pub mod scopes;
 #[cfg(test)]
 mod tests;
+pub mod unsigned5;
 pub mod unwind_info;
 pub mod vm_structs;
 
-use joular_ebpf::abi::JvmUnwind;
 use thiserror::Error;
 
-use code_cache::CodeCache;
 use elf_symbols::Libjvm;
 use fields::LayoutError;
 use layout::Layout;
 use memory::{Pages, RemoteMemory, Unreadable};
-use unwind_info::{BlobNames, BlobSurvey, Interpreter};
 use vm_structs::{VmStructs, VmStructsError};
 
 #[derive(Debug, Error)]
@@ -53,17 +63,4 @@ impl JvmBuild {
         let layout = Layout::new(&structs, &pages, bias)?;
         Ok(Self { libjvm, layout })
     }
-}
-
-/// A JVM as far as the kernel side needs to know it.
-pub fn introspect(memory: &dyn RemoteMemory, build: &JvmBuild, bias: u64) -> Result<JvmUnwind, JvmError> {
-    let layout = &build.layout;
-    let cache = CodeCache { heaps: code_cache::heaps(memory, layout, bias)? };
-    let interpreter = Interpreter::read(&Pages::new(memory), layout, bias)?;
-    let call_stub_return = memory.u64(bias.wrapping_add(layout.statics.call_stub_return))?;
-    if cache.heaps.is_empty() || interpreter.code.start == 0 || call_stub_return == 0 {
-        return Err(JvmError::Starting);
-    }
-    let survey = BlobSurvey::take(memory, layout, &cache, BlobNames::of_file(&build.libjvm, bias));
-    Ok(unwind_info::jvm_unwind(layout, &cache, &interpreter, &survey, call_stub_return))
 }

@@ -17,7 +17,7 @@ const MAX_CODELETS: u64 = 4096;
 const MAX_INTERPRETER_BYTES: u64 = 16 << 20;
 const MAX_DESCRIPTION_BYTES: usize = 256;
 /// Blobs that are looked at for their names.
-const MAX_NAMED_BLOBS: usize = 1 << 16;
+const MAX_NAMED_BLOBS: usize = 1 << 14;
 
 const METHOD_ENTRY: &[u8] = b"method entry point";
 
@@ -61,6 +61,8 @@ pub struct BlobSurvey {
     pub continuation_stubs: AddressRange,
     /// Whether a compiled method was seen, so that its name is certain.
     pub has_nmethod: bool,
+    has_native: bool,
+    has_vtable: bool,
 }
 
 impl BlobSurvey {
@@ -74,10 +76,16 @@ impl BlobSurvey {
                 left = left.saturating_sub(1);
                 let kind = *known.entry(blob.name).or_insert_with(|| kind_of(memory, &blob));
                 survey.note(kind, &blob);
-                left > 0
+                left > 0 && !survey.is_complete(layout)
             });
         }
         survey
+    }
+
+    fn is_complete(&self, layout: &Layout) -> bool {
+        // Code of virtual threads came with 21.
+        let has_continuations = self.continuation_stubs.start != 0 || layout.feature < 21;
+        self.has_nmethod && self.has_native && self.has_vtable && has_continuations
     }
 
     fn note(&mut self, kind: BlobKind, blob: &Blob) {
@@ -86,8 +94,14 @@ impl BlobSurvey {
                 BlobNames::note(&mut self.names.nmethod, blob.name);
                 self.has_nmethod = true;
             }
-            BlobKind::Native => BlobNames::note(&mut self.names.native, blob.name),
-            BlobKind::Vtable => BlobNames::note(&mut self.names.vtable, blob.name),
+            BlobKind::Native => {
+                BlobNames::note(&mut self.names.native, blob.name);
+                self.has_native = true;
+            }
+            BlobKind::Vtable => {
+                BlobNames::note(&mut self.names.vtable, blob.name);
+                self.has_vtable = true;
+            }
             BlobKind::Continuation => {
                 self.continuation_stubs = AddressRange { start: blob.code_begin, end: blob.start + blob.size };
             }
