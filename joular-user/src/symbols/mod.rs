@@ -15,6 +15,7 @@ pub mod generations;
 pub mod java_name;
 pub mod jvm;
 pub mod kernel;
+pub mod mapped_code;
 pub mod native;
 pub mod perf_map;
 pub mod process;
