@@ -5,7 +5,7 @@
 
 use std::fs::File;
 
-use super::{Symbolizer, native::FileKey, requests::ProcessKey};
+use super::{Symbolizer, native::FileKey, process::Process, requests::ProcessKey};
 use crate::{
     procs::maps::{Mapping, MappingKind},
     units::Address,
@@ -57,6 +57,11 @@ impl Symbolizer {
             Some(MappedCode { start: mapping.start, end: mapping.end, offset: mapping.offset, owner })
         };
         mappings.iter().filter_map(code).collect()
+    }
+
+    /// Whether the process has code of HotSpot mapped.
+    pub fn runs_jvm(&self, process: ProcessKey) -> bool {
+        self.processes.get(&process).is_some_and(Process::is_jvm)
     }
 
     /// A file that some process has mapped.
