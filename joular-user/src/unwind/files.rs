@@ -18,8 +18,8 @@ use crate::{kernel::KernelError, symbols::native::FileKey};
 
 /// Windows that a file's rows stay without a process: programs are started again.
 const KEEP_WINDOWS: u32 = 30;
-/// Rows written at once, and how long that may go on before a window may end.
-const WRITE_ROWS: usize = 1 << 14;
+/// Rows written at once (1 MiB), and how long that may go on before a window may end.
+const WRITE_ROWS: usize = 1 << 17;
 const MAX_WRITING: Duration = Duration::from_millis(3);
 
 #[derive(Debug)]

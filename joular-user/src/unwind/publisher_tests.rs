@@ -28,7 +28,7 @@ impl Kernel {
 
     fn failed(&self) -> Result<(), KernelError> {
         let source = std::io::Error::from_raw_os_error(libc::ENOMEM);
-        if self.fails { Err(KernelError::WriteBatch { map: "TEST", first: 0, source }) } else { Ok(()) }
+        if self.fails { Err(KernelError::WriteArray { map: "TEST", first: 0, source }) } else { Ok(()) }
     }
 
     /// The rule at an address, as the programs look it up.
