@@ -240,7 +240,11 @@ impl Run<'_> {
         let Live { registry, symbolizer, unwind, .. } = &mut *self.live;
         let sampled: BTreeSet<Pid> = samples.iter().map(|sample| sample.pid).collect();
         for process in sampled.into_iter().filter_map(|pid| registry.target(pid)) {
-            unwind.sampled((process.pid, process.start_boottime_ns), symbolizer);
+            let key = (process.pid, process.start_boottime_ns);
+            if symbolizer.revalidate(key) {
+                unwind.names_changed(process.pid);
+            }
+            unwind.sampled(key, symbolizer);
         }
         unwind.pass_window();
     }

@@ -10,8 +10,11 @@ use std::{
     time::{Duration, Instant},
 };
 
+use joular_ebpf::abi::FrameWord;
+
 use super::{
     jvm::{GeneratedCode, Source},
+    jvms::JvmState,
     native::{FileKey, NativeSymbols},
     requests::{ProcessKey, Request},
 };
@@ -50,6 +53,8 @@ pub enum Place {
     Module(Arc<str>),
     Vdso(u64),
     Generated,
+    /// Not an address, but what only the process's JVM can tell.
+    Jvm,
     Nowhere,
 }
 
@@ -71,6 +76,7 @@ pub struct Process {
     /// By device and inode as the mappings have them; `None` if unreadable.
     files: HashMap<((u32, u32), u64), Option<FileKey>>,
     pub code: Option<GeneratedCode>,
+    pub jvm: JvmState,
 }
 
 impl Process {
@@ -97,6 +103,7 @@ impl Process {
             pause: MIN_PAUSE,
             files: HashMap::new(),
             code: None,
+            jvm: JvmState::default(),
         };
         process.read_maps(now);
         if process.is_jvm {
@@ -127,6 +134,24 @@ impl Process {
         self.is_jvm
     }
 
+    pub const fn pid(&self) -> Pid {
+        self.pid
+    }
+
+    /// Whom it runs as.
+    pub const fn user(&self) -> u32 {
+        self.target.uid
+    }
+
+    pub fn proc_root(&self) -> &Path {
+        &self.target.proc_root
+    }
+
+    /// Whether it has not ended yet.
+    pub fn is_there(&self) -> bool {
+        self.target.proc_root.join(self.pid.to_string()).exists()
+    }
+
     /// Reads the mappings again if what we have may be out of date.
     pub fn freshen(&mut self, addresses: &[Address], now: Instant) {
         let pause = self.maps_read.map_or(Duration::MAX, |at| now.saturating_duration_since(at));
@@ -134,7 +159,10 @@ impl Process {
         if is_young && pause >= MIN_PAUSE_YOUNG {
             self.read_maps(now);
         } else if pause >= self.pause {
-            let missing = |process: &Self| addresses.iter().filter(|at| process.maps.find(**at).is_none()).count();
+            let missing = |process: &Self| {
+                let addresses = addresses.iter().filter(|at| !FrameWord(at.0).is_of_a_jvm());
+                addresses.filter(|at| process.maps.find(**at).is_none()).count()
+            };
             let before = missing(self);
             if before > 0 {
                 self.read_maps(now);
@@ -198,6 +226,9 @@ impl Process {
     }
 
     pub fn place(&mut self, address: Address, proc_root: &Path, native: &mut NativeSymbols) -> Place {
+        if FrameWord(address.0).is_of_a_jvm() {
+            return Place::Jvm;
+        }
         let Some(mapping) = self.maps.find(address) else { return Place::Nowhere };
         if mapping.is_generated_code() {
             return Place::Generated;

@@ -48,8 +48,8 @@ impl ProcessSource for Symbolizer {
         self.runs_jvm(process)
     }
 
-    fn jvm_unwind(&self, _process: ProcessKey) -> Option<&JvmUnwind> {
-        None
+    fn jvm_unwind(&self, process: ProcessKey) -> Option<&JvmUnwind> {
+        Self::jvm_unwind(self, process)
     }
 }
 

@@ -228,24 +228,6 @@ impl Jvm {
         was_reused
     }
 
-    /// Compile id and address of every place that compilers have described.
-    #[cfg(test)]
-    pub fn all_described(&self) -> Vec<(u32, u64)> {
-        let (layout, pages) = (&self.build.layout, Pages::new(&*self.memory));
-        let mut places = Vec::new();
-        for heap in &self.cache.heaps {
-            CodeCache::walk(&pages, layout, heap, |blob| {
-                if super::code_cache::blob_name(&pages, &blob).as_deref() == Some("nmethod") {
-                    let nmethod = Nmethod::read(&pages, layout, blob).unwrap();
-                    let described = nmethod.described(&pages, layout);
-                    places.extend(described.into_iter().map(|pc| (nmethod.compile_id, pc)));
-                }
-                true
-            });
-        }
-        places
-    }
-
     /// A JVM that has compiled nothing yet does not show how compiled code is named.
     fn learn_names(&mut self) {
         let layout = &self.build.layout;
@@ -258,4 +240,51 @@ impl Jvm {
 enum Place {
     Interpreter,
     Blob(Blob),
+}
+
+#[cfg(test)]
+mod survey {
+    use super::{Blob, CodeCache, Jvm, Nmethod, Pages};
+    use crate::symbols::hotspot::code_cache::blob_name;
+
+    /// All that lives, for tests that ask for each.
+    impl Jvm {
+        pub fn all_compiled(&self) -> Vec<Blob> {
+            let mut blobs = Vec::new();
+            let pages = Pages::new(&*self.memory);
+            for heap in &self.cache.heaps {
+                CodeCache::walk(&pages, &self.build.layout, heap, |blob| {
+                    if blob_name(&pages, &blob).is_some_and(|name| name.ends_with("nmethod")) {
+                        blobs.push(blob);
+                    }
+                    true
+                });
+            }
+            blobs
+        }
+
+        fn all_nmethods(&self) -> Vec<Nmethod> {
+            let pages = Pages::new(&*self.memory);
+            self.all_compiled()
+                .into_iter()
+                .filter_map(|blob| Nmethod::read(&pages, &self.build.layout, blob).ok())
+                .collect()
+        }
+
+        /// Compile id and address of every place that compilers have described.
+        pub fn all_described(&self) -> Vec<(u32, u64)> {
+            let pages = Pages::new(&*self.memory);
+            let mut places = Vec::new();
+            for nmethod in self.all_nmethods() {
+                let described = nmethod.described(&pages, &self.build.layout);
+                places.extend(described.into_iter().map(|pc| (nmethod.compile_id, pc)));
+            }
+            places
+        }
+
+        /// `Method*`s that have code.
+        pub fn all_methods(&self) -> Vec<u64> {
+            self.all_nmethods().iter().map(|nmethod| nmethod.method).collect()
+        }
+    }
 }

@@ -13,6 +13,7 @@ use std::{
     io,
     os::unix::fs::FileExt as _,
     path::Path,
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use joular_ebpf::abi::Field;
@@ -204,7 +205,7 @@ impl MemoryImage {
     }
 }
 
-impl<M: RemoteMemory> RemoteMemory for &M {
+impl<M: RemoteMemory> RemoteMemory for Arc<M> {
     fn read(&self, address: u64, buffer: &mut [u8]) -> Result<(), Unreadable> {
         (**self).read(address, buffer)
     }
@@ -226,18 +227,18 @@ impl RemoteMemory for MemoryImage {
 #[derive(Debug)]
 pub struct Recording<M> {
     memory: M,
-    pages: RefCell<BTreeMap<u64, Vec<u8>>>,
+    pages: Mutex<BTreeMap<u64, Vec<u8>>>,
 }
 
 impl<M: RemoteMemory> Recording<M> {
     pub fn new(memory: M) -> Self {
-        Self { memory, pages: RefCell::default() }
+        Self { memory, pages: Mutex::default() }
     }
 
     /// What was read so far, as it was when it was first read.
     pub fn image(&self) -> MemoryImage {
         let mut image = MemoryImage::default();
-        for (page, bytes) in self.pages.borrow().iter() {
+        for (page, bytes) in self.pages.lock().unwrap_or_else(PoisonError::into_inner).iter() {
             image.insert(*page, bytes);
         }
         image
@@ -247,7 +248,7 @@ impl<M: RemoteMemory> Recording<M> {
 impl<M: RemoteMemory> RemoteMemory for Recording<M> {
     fn read(&self, address: u64, buffer: &mut [u8]) -> Result<(), Unreadable> {
         self.memory.read(address, buffer)?;
-        let mut pages = self.pages.borrow_mut();
+        let mut pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
         let end = address.saturating_add(buffer.len() as u64);
         let mut page = address - address % PAGE_BYTES;
         while page < end {
@@ -299,7 +300,7 @@ mod tests {
     fn a_recording_is_an_image_of_what_was_read() {
         let page = |byte: u8| [byte; 4096];
         let source = image(&[(0x1000, &page(1)), (0x2000, &page(2)), (0x3000, &page(3))]);
-        let recording = Recording::new(&source);
+        let recording = Recording::new(source);
         recording.read(0x1ffe, &mut [0; 4]).unwrap();
         let copy = recording.image();
         assert_eq!((copy.u8(0x1000), copy.u8(0x2fff)), (Ok(1), Ok(2)));

@@ -1,0 +1,194 @@
+//! The JVMs among the processes: attached to as soon as their structures can be
+//! read, which for one that has just started takes a moment.
+//!
+//! A JVM that is understood is asked for no perf map: its own memory says more.
+//! Until it is clear whether it will be, no map is requested either; one that turns
+//! out not to be is profiled by its perf map, and that is said once.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use joular_ebpf::abi::JvmUnwind;
+
+use super::{
+    Notice, Symbolizer,
+    hotspot::{
+        JvmBuild, JvmError,
+        elf_symbols::{Libjvm, LibjvmError},
+        flags::JvmFacts,
+        jvm::Jvm,
+        memory::ProcessMemory,
+    },
+    native::{FileKey, NativeSymbols},
+    process::Process,
+    requests::ProcessKey,
+};
+
+const MIN_PAUSE: Duration = Duration::from_millis(20);
+const MAX_PAUSE: Duration = Duration::from_secs(1);
+/// For the dynamic linker to be done with libjvm; what makes no sense then never will.
+const MAX_LOADING: Duration = Duration::from_secs(3);
+/// For the JVM to have made its code cache: a slow one has seconds of work before.
+const MAX_STARTING: Duration = Duration::from_secs(60);
+/// Builds of libjvm known at the same time.
+const MAX_BUILDS: usize = 64;
+
+/// How far a process's JVM is known.
+#[derive(Debug, Default)]
+pub enum JvmState {
+    /// No libjvm was seen in it.
+    #[default]
+    Unknown,
+    /// It was seen, and cannot be read yet.
+    Starting {
+        since: Instant,
+        next_try: Instant,
+        pause: Duration,
+    },
+    Attached(Box<Jvm>),
+    /// Nothing more will come.
+    Failed,
+}
+
+impl JvmState {
+    pub fn attached(&self) -> Option<&Jvm> {
+        match self {
+            Self::Attached(jvm) => Some(jvm),
+            _ => None,
+        }
+    }
+
+    pub fn attached_mut(&mut self) -> Option<&mut Jvm> {
+        match self {
+            Self::Attached(jvm) => Some(jvm),
+            _ => None,
+        }
+    }
+
+    /// Whether a perf map would be of no use, now or at all.
+    pub const fn needs_no_map(&self) -> bool {
+        matches!(self, Self::Starting { .. } | Self::Attached(_))
+    }
+
+    fn is_due(&self, now: Instant) -> bool {
+        match self {
+            Self::Unknown => true,
+            Self::Starting { next_try, .. } => now >= *next_try,
+            Self::Attached(_) | Self::Failed => false,
+        }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+enum AttachJvmError {
+    #[error("reading libjvm.so: it cannot be opened")]
+    NoFile,
+    #[error(transparent)]
+    File(#[from] LibjvmError),
+    #[error("opening the memory of the process: {0}: run as root or grant CAP_SYS_PTRACE")]
+    Memory(#[from] std::io::Error),
+    #[error(transparent)]
+    Jvm(#[from] JvmError),
+}
+
+/// What is known of libjvm files. What a process shows of one holds for its user's
+/// processes only: it could show anything.
+pub type Builds = std::collections::HashMap<(FileKey, u32), Arc<JvmBuild>>;
+
+impl Symbolizer {
+    /// What walking a process's stacks needs, once its JVM is understood.
+    pub fn jvm_unwind(&self, process: ProcessKey) -> Option<&JvmUnwind> {
+        self.attached(process).map(Jvm::unwind_info)
+    }
+
+    /// What its JVM says of itself.
+    pub fn jvm_facts(&self, process: ProcessKey) -> Option<&JvmFacts> {
+        self.attached(process).map(Jvm::facts)
+    }
+
+    /// At the end of a window. Whether frame words of a process may mean something
+    /// else from now on, so that its stacks must be told apart from those before.
+    pub fn revalidate(&mut self, process: ProcessKey) -> bool {
+        let known = self.processes.get_mut(&process);
+        known.and_then(|known| known.jvm.attached_mut()).is_some_and(Jvm::revalidate)
+    }
+
+    fn attached(&self, process: ProcessKey) -> Option<&Jvm> {
+        self.processes.get(&process)?.jvm.attached()
+    }
+
+    /// Attaches to those JVMs that it is time for.
+    pub(super) fn attach_jvms(&mut self, now: Instant) {
+        let due = |process: &&ProcessKey| {
+            self.processes.get(process).is_some_and(|known| {
+                // One without libjvm is looked at when its mappings are read again.
+                matches!(known.jvm, JvmState::Starting { .. }) && known.jvm.is_due(now)
+            })
+        };
+        let due: Vec<ProcessKey> = self.processes.keys().filter(due).copied().collect();
+        due.into_iter().for_each(|process| self.attach_jvm(process, now));
+    }
+
+    /// Attaches to a process's JVM if it is one and it is time for it.
+    pub(super) fn attach_jvm(&mut self, key: ProcessKey, now: Instant) {
+        let Some(process) = self.processes.get_mut(&key) else { return };
+        if !process.jvm.is_due(now) || !process.maps().has_libjvm() {
+            return;
+        }
+        let error = match attach(process, &mut self.native, &mut self.builds) {
+            Ok(jvm) => {
+                process.jvm = JvmState::Attached(jvm.into());
+                self.news.refreshed.push(key);
+                return;
+            }
+            Err(error) => error,
+        };
+        let (since, pause) = match process.jvm {
+            JvmState::Starting { since, pause, .. } => (since, (pause * 2).min(MAX_PAUSE)),
+            _ => (now, MIN_PAUSE),
+        };
+        let patience = match error {
+            AttachJvmError::Jvm(JvmError::Starting) => MAX_STARTING,
+            _ => MAX_LOADING,
+        };
+        if now.saturating_duration_since(since) < patience {
+            process.jvm = JvmState::Starting { since, next_try: now + pause, pause };
+            return;
+        }
+        process.jvm = JvmState::Failed;
+        let text = format!("{error}: falling back to the perf map");
+        // One that has ended needs no excuse.
+        if process.is_there() {
+            self.news.notices.push(Notice { pid: Some(key.0), text });
+        }
+    }
+}
+
+fn attach(process: &mut Process, native: &mut NativeSymbols, builds: &mut Builds) -> Result<Jvm, AttachJvmError> {
+    let is_libjvm = |mapping: &&_| is_libjvm_code(mapping);
+    let mapping = process.maps().iter().find(is_libjvm).cloned().ok_or(AttachJvmError::NoFile)?;
+    let proc_root = process.proc_root().to_owned();
+    let key = process.file(&mapping, &proc_root, native).ok_or(AttachJvmError::NoFile)?;
+    let memory = ProcessMemory::open(&proc_root, process.pid())?;
+    let builder = (key, process.user());
+    let (build, bias) = if let Some(known) = builds.get(&builder) {
+        (Arc::clone(known), known.libjvm.bias(mapping.start.0, mapping.offset))
+    } else {
+        let libjvm = Libjvm::read(&native.open(key).ok_or(AttachJvmError::NoFile)?)?;
+        let bias = libjvm.bias(mapping.start.0, mapping.offset);
+        (Arc::new(JvmBuild::read(&memory, libjvm, bias)?), bias)
+    };
+    let jvm = Jvm::attach(Box::new(memory), Arc::clone(&build), bias)?;
+    if builds.len() >= MAX_BUILDS {
+        builds.clear();
+    }
+    // Only what has served: tables may have been read half relocated.
+    builds.insert(builder, build);
+    Ok(jvm)
+}
+
+fn is_libjvm_code(mapping: &crate::procs::maps::Mapping) -> bool {
+    mapping.executable && mapping.file_name() == Some("libjvm.so")
+}
