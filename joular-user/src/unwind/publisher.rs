@@ -10,7 +10,11 @@
 //! address in no mapping makes the symbolizer look again, and its count of changes
 //! tells us.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::{
+    collections::{BTreeSet, HashMap, HashSet},
+    thread,
+    time::{Duration, Instant},
+};
 
 use joular_ebpf::abi::{CodeMapping, JvmUnwind, MAX_JVMS, MAX_MAPPINGS, MAX_PROCESSES, ProcessUnwind};
 
@@ -31,6 +35,8 @@ use crate::{
 
 /// Mappings of code of one process: a few dozen are usual.
 const MAX_MAPPINGS_OF_PROCESS: usize = 4096;
+/// While nothing else is to be done than to wait.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
 /// Processes looked at in one poll: a window must be able to end.
 const MAX_UPDATES: usize = 256;
 
@@ -196,8 +202,19 @@ impl<T: WalkTables> Publisher<T> {
     }
 
     /// Whether the kernel has everything that could be found out.
-    pub fn is_settled(&self) -> bool {
+    fn is_settled(&self) -> bool {
         self.outdated.is_empty() && self.files.are_settled()
+    }
+
+    /// Waits until the kernel has everything, but not for long. Notices keep until
+    /// the next poll.
+    pub fn settle(&mut self, source: &mut impl ProcessSource, timeout: Duration) {
+        let deadline = Instant::now() + timeout;
+        while !self.is_settled() && Instant::now() < deadline {
+            let notices = self.poll(source);
+            self.notices.extend(notices);
+            thread::sleep(BETWEEN_LOOKS);
+        }
     }
 
     fn notice(&mut self, kind: &'static str, text: &str) {

@@ -1,4 +1,4 @@
-use std::{collections::BTreeMap, fs::File, time::Instant};
+use std::{collections::BTreeMap, fs::File};
 
 use joular_ebpf::abi::{AddressRange, UnwindRow, rule};
 
@@ -148,14 +148,10 @@ fn jvm(code_low: u64) -> JvmUnwind {
 }
 
 fn settle(publisher: &mut Publisher<Kernel>, source: &mut Source) -> Vec<String> {
-    let deadline = Instant::now() + std::time::Duration::from_secs(30);
-    let mut notices = publisher.poll(source);
-    while !publisher.is_settled() {
-        assert!(Instant::now() < deadline, "files are not read");
-        std::thread::yield_now();
-        notices.extend(publisher.poll(source));
-    }
-    notices
+    publisher.settle(source, std::time::Duration::from_secs(30));
+    assert!(publisher.is_settled(), "files are not read");
+    // Once more: what was settled may have told of a JVM.
+    publisher.poll(source)
 }
 
 fn publisher() -> (Publisher<Kernel>, Source) {
