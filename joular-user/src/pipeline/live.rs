@@ -40,6 +40,9 @@ use crate::{
 /// How often the ring is looked at. The kernel never wakes us.
 const POLL: Duration = Duration::from_millis(50);
 
+/// How long the run may wait at its start for the tables by which stacks are walked.
+const SETTLE: Duration = Duration::from_secs(1);
+
 /// Records taken from the ring at once: whoever makes them faster than they are
 /// read must not keep a window from ending.
 const MAX_RECORDS: usize = 100_000;
@@ -127,6 +130,7 @@ impl Run<'_> {
         for change in self.live.registry.scan() {
             self.changed(change)?;
         }
+        self.live.unwind.settle(&mut self.live.symbolizer, SETTLE);
         self.live.programs.attach()?;
         // Whoever started between the scan and the attachment.
         for change in self.live.registry.scan() {

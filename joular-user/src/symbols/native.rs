@@ -60,6 +60,10 @@ impl FileKey {
             changed_ns: data.ctime_nsec(),
         })
     }
+
+    pub const fn bytes(&self) -> u64 {
+        self.size
+    }
 }
 
 /// A file as blazesym has parsed it.

@@ -2,7 +2,7 @@
 //! file mapped, kept for a while when the last of them is gone.
 
 use std::{
-    collections::{HashMap, HashSet, VecDeque},
+    collections::{HashMap, HashSet},
     fs::File,
     time::{Duration, Instant},
 };
@@ -62,7 +62,7 @@ pub struct Placed {
 #[derive(Debug)]
 pub struct Files {
     entries: HashMap<FileKey, Entry>,
-    queue: VecDeque<FileKey>,
+    queue: Vec<FileKey>,
     reader: Reader,
     writing: Option<Writing>,
     rows: Ranges,
@@ -80,7 +80,7 @@ impl Files {
     pub fn with_rows(capacity: u32) -> Self {
         Self {
             entries: HashMap::new(),
-            queue: VecDeque::new(),
+            queue: Vec::new(),
             reader: Reader::default(),
             writing: None,
             rows: Ranges::new(capacity),
@@ -92,7 +92,7 @@ impl Files {
     pub fn acquire(&mut self, file: FileKey) {
         let queue = &mut self.queue;
         let entry = self.entries.entry(file).or_insert_with(|| {
-            queue.push_back(file);
+            queue.push(file);
             Entry { state: State::Queued, users: 0, idle_windows: 0 }
         });
         entry.users += 1;
@@ -143,12 +143,19 @@ impl Files {
 
     fn begin_reading(&mut self, open: impl Fn(FileKey) -> Option<File>) {
         while self.reader.has_room()
-            && let Some(key) = self.queue.pop_front()
+            && let Some(key) = self.next()
         {
             let Some(entry) = self.entries.get_mut(&key) else { continue };
             let begun = open(key).is_some_and(|file| self.reader.begin(key, file));
             entry.state = if begun { State::Reading } else { State::NONE };
         }
+    }
+
+    /// The smallest first: many small ones take no longer than one libjvm, and most
+    /// processes have no other.
+    fn next(&mut self) -> Option<FileKey> {
+        let (at, _) = self.queue.iter().enumerate().min_by_key(|(_, key)| key.bytes())?;
+        Some(self.queue.swap_remove(at))
     }
 
     fn take_in(&mut self, file: FileKey, table: FileTable) {
@@ -213,7 +220,7 @@ impl Files {
         if rows.pass_window() {
             for (key, entry) in entries.iter_mut().filter(|(_, entry)| matches!(entry.state, State::NoRoom)) {
                 entry.state = State::Queued;
-                queue.push_back(*key);
+                queue.push(*key);
             }
         }
     }

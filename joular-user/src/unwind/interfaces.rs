@@ -3,12 +3,12 @@
 
 use std::fs::File;
 
-use joular_ebpf::abi::{CodeMapping, JvmUnwind, ProcessUnwind, UnwindRow};
+use joular_ebpf::abi::{CodeMapping, CompilerThread, JvmUnwind, ProcessUnwind, UnwindRow};
 
 use crate::{
     kernel::{KernelError, UnwindMaps},
     symbols::{ProcessKey, Symbolizer, mapped_code::MappedCode, native::FileKey},
-    units::Pid,
+    units::{Pid, Tid},
 };
 
 /// The kernel's side of the tables.
@@ -18,6 +18,8 @@ pub trait WalkTables {
     fn set_jvm(&mut self, index: u32, jvm: &JvmUnwind) -> Result<(), KernelError>;
     fn set_process(&mut self, pid: Pid, process: ProcessUnwind) -> Result<(), KernelError>;
     fn remove_process(&mut self, pid: Pid);
+    fn set_compiler_thread(&mut self, tid: Tid, thread: CompilerThread) -> Result<(), KernelError>;
+    fn remove_compiler_thread(&mut self, tid: Tid);
 }
 
 /// What is known of processes.
@@ -29,6 +31,10 @@ pub trait ProcessSource {
     /// Whether it runs a JVM, whose layout may become known later.
     fn is_jvm(&self, process: ProcessKey) -> bool;
     fn jvm_unwind(&self, process: ProcessKey) -> Option<&JvmUnwind>;
+    /// A JVM's threads that compile, as far as they are known.
+    fn compiler_threads(&self, process: ProcessKey) -> &[(Tid, CompilerThread)];
+    /// Changes when memory that names the process's frames was used again for others.
+    fn names_version(&self, process: ProcessKey) -> u64;
 }
 
 impl ProcessSource for Symbolizer {
@@ -51,6 +57,14 @@ impl ProcessSource for Symbolizer {
     fn jvm_unwind(&self, process: ProcessKey) -> Option<&JvmUnwind> {
         Self::jvm_unwind(self, process)
     }
+
+    fn compiler_threads(&self, _process: ProcessKey) -> &[(Tid, CompilerThread)] {
+        &[]
+    }
+
+    fn names_version(&self, _process: ProcessKey) -> u64 {
+        0
+    }
 }
 
 impl WalkTables for UnwindMaps {
@@ -72,5 +86,12 @@ impl WalkTables for UnwindMaps {
 
     fn remove_process(&mut self, pid: Pid) {
         Self::remove_process(self, pid);
+    }
+    fn set_compiler_thread(&mut self, tid: Tid, thread: CompilerThread) -> Result<(), KernelError> {
+        Self::set_compiler_thread(self, tid, thread)
+    }
+
+    fn remove_compiler_thread(&mut self, tid: Tid) {
+        Self::remove_compiler_thread(self, tid);
     }
 }

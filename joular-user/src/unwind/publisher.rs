@@ -10,9 +10,13 @@
 //! address in no mapping makes the symbolizer look again, and its count of changes
 //! tells us.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::{
+    collections::{BTreeSet, HashMap, HashSet},
+    thread,
+    time::{Duration, Instant},
+};
 
-use joular_ebpf::abi::{CodeMapping, JvmUnwind, MAX_JVMS, MAX_MAPPINGS, MAX_PROCESSES, ProcessUnwind};
+use joular_ebpf::abi::{CodeMapping, CompilerThread, JvmUnwind, MAX_JVMS, MAX_MAPPINGS, MAX_PROCESSES, ProcessUnwind};
 
 use super::{
     files::Files,
@@ -26,11 +30,13 @@ use crate::{
         mapped_code::{CodeOwner, MappedCode},
         native::FileKey,
     },
-    units::Pid,
+    units::{Pid, Tid},
 };
 
 /// Mappings of code of one process: a few dozen are usual.
 const MAX_MAPPINGS_OF_PROCESS: usize = 4096;
+/// While nothing else is to be done than to wait.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
 /// Processes looked at in one poll: a window must be able to end.
 const MAX_UPDATES: usize = 256;
 
@@ -45,9 +51,20 @@ struct Published {
     range: Range,
     jvm: Option<(Range, JvmUnwind)>,
     unwind: Option<ProcessUnwind>,
+    compiler_threads: Vec<(Tid, CompilerThread)>,
+    names_version: u64,
     generation: u32,
     /// In which window.
     last_sampled: u64,
+}
+
+impl Published {
+    fn is_outdated(&self, source: &impl ProcessSource) -> bool {
+        self.maps_version != source.maps_version(self.key)
+            || self.names_version != source.names_version(self.key)
+            || self.jvm.as_ref().map(|(_, jvm)| jvm) != source.jvm_unwind(self.key)
+            || self.compiler_threads != source.compiler_threads(self.key)
+    }
 }
 
 /// Everything published, and what is to be.
@@ -93,8 +110,7 @@ impl<T: WalkTables> Publisher<T> {
         match self.processes.get_mut(&pid) {
             Some(known) if known.key == process => {
                 known.last_sampled = self.window;
-                let has_jvm_changed = known.jvm.as_ref().map(|(_, jvm)| jvm) != source.jvm_unwind(process);
-                if has_jvm_changed || known.maps_version != source.maps_version(process) {
+                if known.is_outdated(source) {
                     self.outdated.insert(pid);
                 }
             }
@@ -107,7 +123,7 @@ impl<T: WalkTables> Publisher<T> {
         if self.processes.len() >= MAX_PROCESSES as usize && !self.drop_oldest() {
             return self.notice("processes", "more processes are sampled than can be walked by unwind tables");
         }
-        self.generation = self.generation.wrapping_add(1);
+        let generation = self.next_generation();
         let published = Published {
             key: process,
             maps_version: None,
@@ -117,7 +133,9 @@ impl<T: WalkTables> Publisher<T> {
             range: Range::default(),
             jvm: None,
             unwind: None,
-            generation: self.generation,
+            compiler_threads: Vec::new(),
+            names_version: source.names_version(process),
+            generation,
             last_sampled: self.window,
         };
         self.processes.insert(process.0, published);
@@ -145,16 +163,8 @@ impl<T: WalkTables> Publisher<T> {
         if let Some((index, _)) = known.jvm {
             self.jvms.give_back(index);
         }
+        known.compiler_threads.iter().for_each(|(tid, _)| self.tables.remove_compiler_thread(*tid));
         known.files.into_iter().for_each(|file| self.files.release(file));
-    }
-
-    /// What its stacks' words mean has changed: the kernel is to send them again.
-    pub fn names_changed(&mut self, pid: Pid) {
-        if let Some(known) = self.processes.get_mut(&pid) {
-            self.generation = self.generation.wrapping_add(1);
-            known.generation = self.generation;
-            self.outdated.insert(pid);
-        }
     }
 
     /// Goes on with what is under way; to be called often. Gives what the user
@@ -196,8 +206,25 @@ impl<T: WalkTables> Publisher<T> {
     }
 
     /// Whether the kernel has everything that could be found out.
-    pub fn is_settled(&self) -> bool {
+    fn is_settled(&self) -> bool {
         self.outdated.is_empty() && self.files.are_settled()
+    }
+
+    /// Waits until the kernel has everything, but not for long. Notices keep until
+    /// the next poll.
+    pub fn settle(&mut self, source: &mut impl ProcessSource, timeout: Duration) {
+        let deadline = Instant::now() + timeout;
+        while !self.is_settled() && Instant::now() < deadline {
+            let notices = self.poll(source);
+            self.notices.extend(notices);
+            thread::sleep(BETWEEN_LOOKS);
+        }
+    }
+
+    /// Never one that a process with this number had before.
+    const fn next_generation(&mut self) -> u32 {
+        self.generation = self.generation.wrapping_add(1);
+        self.generation
     }
 
     fn notice(&mut self, kind: &'static str, text: &str) {
@@ -228,7 +255,12 @@ impl<T: WalkTables> Publisher<T> {
             known.maps_version = version;
             self.take_code(known, source.mapped_code(known.key));
         }
+        if known.names_version != source.names_version(known.key) {
+            known.names_version = source.names_version(known.key);
+            known.generation = self.next_generation();
+        }
         self.take_jvm(known, source)?;
+        self.take_compiler_threads(known, source)?;
         let mappings = self.mappings_of(known);
         if mappings != known.mappings {
             let count = u32::try_from(mappings.len()).unwrap_or(u32::MAX);
@@ -262,8 +294,7 @@ impl<T: WalkTables> Publisher<T> {
         known.files.difference(&files).for_each(|file| self.files.release(*file));
         known.files = files;
         if known.code.iter().any(|old| code.iter().any(|new| is_replaced(old, new))) {
-            self.generation = self.generation.wrapping_add(1);
-            known.generation = self.generation;
+            known.generation = self.next_generation();
         }
         known.code = code;
     }
@@ -288,6 +319,20 @@ impl<T: WalkTables> Publisher<T> {
             self.jvms.give_back(old);
         }
         self.tables.set_jvm(index.first, jvm)
+    }
+
+    fn take_compiler_threads(&mut self, known: &mut Published, source: &impl ProcessSource) -> Result<(), KernelError> {
+        let threads = source.compiler_threads(known.key);
+        if threads == known.compiler_threads {
+            return Ok(());
+        }
+        for (tid, _) in known.compiler_threads.drain(..) {
+            if !threads.iter().any(|(other, _)| *other == tid) {
+                self.tables.remove_compiler_thread(tid);
+            }
+        }
+        known.compiler_threads.extend_from_slice(threads);
+        threads.iter().try_for_each(|(tid, thread)| self.tables.set_compiler_thread(*tid, *thread))
     }
 
     fn mappings_of(&self, known: &Published) -> Vec<CodeMapping> {

@@ -1,4 +1,4 @@
-use std::{collections::BTreeMap, fs::File, time::Instant};
+use std::{collections::BTreeMap, fs::File};
 
 use joular_ebpf::abi::{AddressRange, UnwindRow, rule};
 
@@ -16,6 +16,7 @@ struct Kernel {
     mappings: BTreeMap<u32, CodeMapping>,
     jvms: BTreeMap<u32, JvmUnwind>,
     processes: BTreeMap<Pid, ProcessUnwind>,
+    compiler_threads: BTreeMap<Tid, CompilerThread>,
     rows_written: usize,
     fails: bool,
 }
@@ -81,6 +82,15 @@ impl WalkTables for Kernel {
     fn remove_process(&mut self, pid: Pid) {
         self.processes.remove(&pid);
     }
+
+    fn set_compiler_thread(&mut self, tid: Tid, thread: CompilerThread) -> Result<(), KernelError> {
+        self.compiler_threads.insert(tid, thread);
+        Ok(())
+    }
+
+    fn remove_compiler_thread(&mut self, tid: Tid) {
+        self.compiler_threads.remove(&tid);
+    }
 }
 
 #[derive(Default)]
@@ -88,6 +98,8 @@ struct Source {
     code: HashMap<ProcessKey, (u64, Vec<MappedCode>)>,
     paths: HashMap<FileKey, &'static str>,
     jvms: HashMap<ProcessKey, Option<JvmUnwind>>,
+    compiler_threads: HashMap<ProcessKey, Vec<(Tid, CompilerThread)>>,
+    names_version: u64,
 }
 
 impl ProcessSource for Source {
@@ -109,6 +121,14 @@ impl ProcessSource for Source {
 
     fn jvm_unwind(&self, process: ProcessKey) -> Option<&JvmUnwind> {
         self.jvms.get(&process)?.as_ref()
+    }
+
+    fn compiler_threads(&self, process: ProcessKey) -> &[(Tid, CompilerThread)] {
+        self.compiler_threads.get(&process).map_or(&[], Vec::as_slice)
+    }
+
+    fn names_version(&self, _process: ProcessKey) -> u64 {
+        self.names_version
     }
 }
 
@@ -148,14 +168,10 @@ fn jvm(code_low: u64) -> JvmUnwind {
 }
 
 fn settle(publisher: &mut Publisher<Kernel>, source: &mut Source) -> Vec<String> {
-    let deadline = Instant::now() + std::time::Duration::from_secs(30);
-    let mut notices = publisher.poll(source);
-    while !publisher.is_settled() {
-        assert!(Instant::now() < deadline, "files are not read");
-        std::thread::yield_now();
-        notices.extend(publisher.poll(source));
-    }
-    notices
+    publisher.settle(source, std::time::Duration::from_secs(30));
+    assert!(publisher.is_settled(), "files are not read");
+    // Once more: what was settled may have told of a JVM.
+    publisher.poll(source)
 }
 
 fn publisher() -> (Publisher<Kernel>, Source) {
@@ -239,7 +255,8 @@ fn only_a_change_of_what_was_there_raises_the_generation() {
         assert_eq!(published.iter().map(|mapping| mapping.start).collect::<Vec<_>>(), starts, "{what}");
         publisher.pass_window();
     }
-    publisher.names_changed(FIRST.0);
+    source.names_version += 1;
+    publisher.sampled(FIRST, &mut source);
     settle(&mut publisher, &mut source);
     assert_eq!(publisher.tables.processes[&FIRST.0].generation, 5, "the JVM says so");
     let again = (FIRST.0, 200);
@@ -269,6 +286,30 @@ fn a_jvm_is_told_when_its_layout_is_known() {
     source.jvms.insert(SECOND, Some(jvm(0x3000_0000)));
     publisher.sampled(SECOND, &mut source);
     assert_ne!(publisher.tables.processes[&SECOND.0].jvm, index, "someone may still be reading");
+}
+
+#[test]
+fn threads_that_compile_come_and_go() {
+    let (mut publisher, mut source) = publisher();
+    source.map(FIRST, &[generated(0x1000, 0x2000)]);
+    let thread = |env| CompilerThread { env, ..CompilerThread::default() };
+    let steps: [&[(Tid, CompilerThread)]; 4] = [
+        &[(Tid(1), thread(0x10)), (Tid(2), thread(0x20))],
+        &[(Tid(2), thread(0x20)), (Tid(3), thread(0x30))],
+        &[(Tid(2), thread(0x28))],
+        &[],
+    ];
+    for threads in steps {
+        source.compiler_threads.insert(FIRST, threads.to_vec());
+        publisher.sampled(FIRST, &mut source);
+        settle(&mut publisher, &mut source);
+        assert_eq!(publisher.tables.compiler_threads, threads.iter().copied().collect());
+    }
+    source.compiler_threads.insert(FIRST, steps[0].to_vec());
+    publisher.sampled(FIRST, &mut source);
+    settle(&mut publisher, &mut source);
+    publisher.ended(FIRST.0);
+    assert!(publisher.tables.compiler_threads.is_empty());
 }
 
 #[test]
