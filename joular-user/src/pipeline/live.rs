@@ -244,11 +244,7 @@ impl Run<'_> {
         let Live { registry, symbolizer, unwind, .. } = &mut *self.live;
         let sampled: BTreeSet<Pid> = samples.iter().map(|sample| sample.pid).collect();
         for process in sampled.into_iter().filter_map(|pid| registry.target(pid)) {
-            let key = (process.pid, process.start_boottime_ns);
-            if symbolizer.revalidate(key) {
-                unwind.names_changed(process.pid);
-            }
-            unwind.sampled(key, symbolizer);
+            unwind.sampled((process.pid, process.start_boottime_ns), symbolizer);
         }
         unwind.pass_window();
     }

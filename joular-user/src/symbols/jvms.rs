@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use joular_ebpf::abi::JvmUnwind;
+use joular_ebpf::abi::{CompilerThread, JvmUnwind};
 
 use super::{
     Notice, Symbolizer,
@@ -25,6 +25,10 @@ use super::{
     process::Process,
     requests::ProcessKey,
 };
+use crate::{
+    procs::proc_files::ProcFiles,
+    units::{Pid, Tid},
+};
 
 const MIN_PAUSE: Duration = Duration::from_millis(20);
 const MAX_PAUSE: Duration = Duration::from_secs(1);
@@ -32,6 +36,11 @@ const MAX_PAUSE: Duration = Duration::from_secs(1);
 const MAX_LOADING: Duration = Duration::from_secs(3);
 /// For the JVM to have made its code cache: a slow one has seconds of work before.
 const MAX_STARTING: Duration = Duration::from_secs(60);
+/// Compiler threads come and go with the work, seldom.
+const THREADS_PAUSE: Duration = Duration::from_secs(5);
+/// JVMs whose threads are looked at in one window.
+const MAX_THREADS_READ: usize = 32;
+const COMPILER_THREADS: [&str; 2] = ["C1 CompilerThre", "C2 CompilerThre"];
 /// Builds of libjvm known at the same time.
 const MAX_BUILDS: usize = 64;
 
@@ -47,22 +56,38 @@ pub enum JvmState {
         next_try: Instant,
         pause: Duration,
     },
-    Attached(Box<Jvm>),
+    Attached(Box<Attached>),
     /// Nothing more will come.
     Failed,
 }
 
+/// A JVM with what changes while it runs.
+#[derive(Debug)]
+pub struct Attached {
+    jvm: Jvm,
+    /// Counts how often memory that names its frames was found used again.
+    names_version: u64,
+    compiler_threads: Vec<(Tid, CompilerThread)>,
+    threads_read: Option<Instant>,
+    /// Whether anything was asked in this window.
+    is_asked: bool,
+}
+
 impl JvmState {
-    pub fn attached(&self) -> Option<&Jvm> {
+    fn attached(&self) -> Option<&Attached> {
         match self {
-            Self::Attached(jvm) => Some(jvm),
+            Self::Attached(attached) => Some(attached),
             _ => None,
         }
     }
 
-    pub fn attached_mut(&mut self) -> Option<&mut Jvm> {
+    /// To ask it something.
+    pub fn asked(&mut self) -> Option<&mut Jvm> {
         match self {
-            Self::Attached(jvm) => Some(jvm),
+            Self::Attached(attached) => {
+                attached.is_asked = true;
+                Some(&mut attached.jvm)
+            }
             _ => None,
         }
     }
@@ -78,6 +103,20 @@ impl JvmState {
             Self::Starting { next_try, .. } => now >= *next_try,
             Self::Attached(_) | Self::Failed => false,
         }
+    }
+}
+
+impl Attached {
+    /// By the names that the kernel has of them, which it cuts.
+    fn read_compiler_threads(&mut self, files: &ProcFiles, pid: Pid) {
+        let is_compiler = |name: &str| COMPILER_THREADS.iter().any(|prefix| name.starts_with(prefix));
+        let threads = files.threads_named(pid, is_compiler);
+        let numbers: Vec<u32> = threads.iter().map(|(_, number)| *number).collect();
+        let found = self.jvm.compiler_threads(&numbers);
+        let tid_of = |number| threads.iter().find(|(_, other)| *other == number).map(|(tid, _)| *tid);
+        self.compiler_threads =
+            found.into_iter().filter_map(|(number, thread)| Some((tid_of(number)?, thread))).collect();
+        self.compiler_threads.sort_by_key(|(tid, _)| *tid);
     }
 }
 
@@ -100,23 +139,46 @@ pub type Builds = std::collections::HashMap<(FileKey, u32), Arc<JvmBuild>>;
 impl Symbolizer {
     /// What walking a process's stacks needs, once its JVM is understood.
     pub fn jvm_unwind(&self, process: ProcessKey) -> Option<&JvmUnwind> {
-        self.attached(process).map(Jvm::unwind_info)
+        self.attached(process).map(|attached| attached.jvm.unwind_info())
     }
 
     /// What its JVM says of itself.
     pub fn jvm_facts(&self, process: ProcessKey) -> Option<&JvmFacts> {
-        self.attached(process).map(Jvm::facts)
+        self.attached(process).map(|attached| attached.jvm.facts())
     }
 
-    /// At the end of a window. Whether frame words of a process may mean something
-    /// else from now on, so that its stacks must be told apart from those before.
-    pub fn revalidate(&mut self, process: ProcessKey) -> bool {
-        let known = self.processes.get_mut(&process);
-        known.and_then(|known| known.jvm.attached_mut()).is_some_and(Jvm::revalidate)
+    /// Its threads that compile, as far as they are known.
+    pub fn compiler_threads(&self, process: ProcessKey) -> &[(Tid, CompilerThread)] {
+        self.attached(process).map_or(&[], |attached| &attached.compiler_threads)
     }
 
-    fn attached(&self, process: ProcessKey) -> Option<&Jvm> {
+    /// Changes when frame words of a process may mean something else from now on, so
+    /// that its stacks must be told apart from those before.
+    pub fn names_version(&self, process: ProcessKey) -> u64 {
+        self.attached(process).map_or(0, |attached| attached.names_version)
+    }
+
+    fn attached(&self, process: ProcessKey) -> Option<&Attached> {
         self.processes.get(&process)?.jvm.attached()
+    }
+
+    /// Looks again at what changes while JVMs run, of those that were sampled.
+    pub(super) fn pass_jvm_window(&mut self, now: Instant) {
+        let files = ProcFiles::new(&self.proc_root);
+        let mut left = MAX_THREADS_READ;
+        for (key, process) in &mut self.processes {
+            let JvmState::Attached(attached) = &mut process.jvm else { continue };
+            if attached.is_asked {
+                attached.is_asked = false;
+                attached.names_version += u64::from(attached.jvm.revalidate());
+            }
+            let age = attached.threads_read.map(|at| now.saturating_duration_since(at));
+            if left > 0 && age.is_none_or(|age| age >= THREADS_PAUSE) {
+                left -= 1;
+                attached.threads_read = Some(now);
+                attached.read_compiler_threads(&files, key.0);
+            }
+        }
     }
 
     /// Attaches to those JVMs that it is time for.
@@ -139,7 +201,14 @@ impl Symbolizer {
         }
         let error = match attach(process, &mut self.native, &mut self.builds) {
             Ok(jvm) => {
-                process.jvm = JvmState::Attached(jvm.into());
+                let attached = Attached {
+                    jvm,
+                    names_version: 0,
+                    compiler_threads: Vec::new(),
+                    threads_read: None,
+                    is_asked: false,
+                };
+                process.jvm = JvmState::Attached(attached.into());
                 self.news.refreshed.push(key);
                 return;
             }

@@ -140,6 +140,7 @@ impl Symbolizer {
     pub fn begin_window(&mut self, start: MonotonicNs) {
         self.window_start = start;
         self.native.pass_window();
+        self.pass_jvm_window(Instant::now());
         for code in self.processes.values_mut().filter_map(|process| process.code.as_mut()) {
             code.generations.forget_before(start);
         }
@@ -209,7 +210,7 @@ impl Symbolizer {
 
     /// Outermost first.
     fn frames(&mut self, key: ProcessKey, address: Address, place: &Place) -> Vec<Frame> {
-        if let Some(jvm) = self.processes.get_mut(&key).and_then(|process| process.jvm.attached_mut()) {
+        if let Some(jvm) = self.processes.get_mut(&key).and_then(|process| process.jvm.asked()) {
             match place {
                 Place::Jvm => return jvm.resolve(FrameWord(address.0)),
                 // As a walk by frame pointers sees it.

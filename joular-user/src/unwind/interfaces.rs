@@ -58,12 +58,12 @@ impl ProcessSource for Symbolizer {
         Self::jvm_unwind(self, process)
     }
 
-    fn compiler_threads(&self, _process: ProcessKey) -> &[(Tid, CompilerThread)] {
-        &[]
+    fn compiler_threads(&self, process: ProcessKey) -> &[(Tid, CompilerThread)] {
+        Self::compiler_threads(self, process)
     }
 
-    fn names_version(&self, _process: ProcessKey) -> u64 {
-        0
+    fn names_version(&self, process: ProcessKey) -> u64 {
+        Self::names_version(self, process)
     }
 }
 

@@ -8,7 +8,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use joular_ebpf::abi::{FrameRef, FrameWord, JvmUnwind};
+use joular_ebpf::abi::{CompilerThread, FrameRef, FrameWord, JvmUnwind};
 
 use super::{
     JvmBuild, JvmError,
@@ -27,7 +27,7 @@ use crate::stacks::{Frame, FrameKind};
 const MAX_METHODS: usize = 4096;
 /// Interpreted methods that are remembered, and looked at again, in a window.
 const MAX_SEEN: usize = 16_384;
-const CHECKED_PER_WINDOW: usize = 256;
+const CHECKED_PER_WINDOW: usize = 128;
 /// Code of the interpreter itself: a sample of it says nothing more.
 const INTERPRETER: &str = "Interpreter";
 
@@ -188,6 +188,12 @@ impl Jvm {
             return Ok(Some(Place::Interpreter));
         }
         Ok(self.cache.find_blob(memory, &self.build.layout, address)?.map(Place::Blob))
+    }
+
+    /// See [`super::threads`].
+    pub fn compiler_threads(&self, wanted: &[u32]) -> Vec<(u32, CompilerThread)> {
+        let layout = self.build.layout.threads.filter(|_| !wanted.is_empty());
+        layout.map_or_else(Vec::new, |layout| layout.compilers(&Pages::new(&*self.memory), self.bias, wanted))
     }
 
     fn note_seen(&mut self, method: u64, identity: Identity) {

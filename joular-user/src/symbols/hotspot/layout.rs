@@ -9,6 +9,7 @@ use joular_ebpf::abi::{BlobLayout, Field, MAX_BLOB_BYTES};
 use super::{
     fields::{LayoutError, Names},
     memory::RemoteMemory,
+    threads::ThreadLayout,
     vm_structs::VmStructs,
 };
 
@@ -130,6 +131,8 @@ pub struct Layout {
     pub nmethod: NmethodLayout,
     pub method: MethodLayout,
     pub flag: FlagLayout,
+    /// Nothing else depends on it.
+    pub threads: Option<ThreadLayout>,
 }
 
 impl Layout {
@@ -149,6 +152,7 @@ impl Layout {
             nmethod: names.nmethod()?,
             method: names.method()?,
             flag: names.flag()?,
+            threads: ThreadLayout::new(&names).ok(),
         })
     }
 }

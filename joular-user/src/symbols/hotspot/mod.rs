@@ -23,6 +23,7 @@ pub mod reader;
 pub mod scopes;
 #[cfg(test)]
 mod tests;
+pub mod threads;
 pub mod unsigned5;
 pub mod unwind_info;
 pub mod vm_structs;

@@ -22,7 +22,7 @@ use crate::{
     procs::maps::Maps,
     stacks::{Frame, FrameKind, Marker},
     symbols::{Symbolizer, SymbolizerOptions},
-    units::{Address, Pid},
+    units::{Address, MonotonicNs, Pid},
 };
 
 /// A program whose methods are known, which says when they are warm.
@@ -287,7 +287,16 @@ fn the_symbolizer_attaches_by_itself_and_asks_for_no_map() {
             assert_eq!(symbol.frames[0].method(), "Known.fib", "{}: {symbol:?}", jvm.name);
         }
         assert_eq!(symbols[2].frames[0].name, Marker::Evicted.name());
-        assert!(!symbolizer.revalidate(key));
+        symbolizer.begin_window(MonotonicNs(0));
+        assert_eq!(symbolizer.names_version(key), 0);
+        let compilers = symbolizer.compiler_threads(key);
+        assert!(!compilers.is_empty(), "{}", jvm.name);
+        let memory = jvm.memory();
+        for (_, thread) in compilers {
+            // On the thread's own stack while it compiles.
+            let env = memory.u64(thread.env).unwrap();
+            assert!(env == 0 || memory.u64(env + u64::from(thread.task)).is_ok(), "{}: {env:x}", jvm.name);
+        }
         assert_eq!(symbolizer.poll().notices, []);
         symbolizer.process_ended(key.0, key.1);
         assert_eq!(symbolizer.jvm_unwind(key), None);
