@@ -11,7 +11,10 @@ use aya_ebpf::{
     macros::map,
     maps::{Array, HashMap, PerCpuArray, PerfEventArray, RingBuf},
 };
-use joular_ebpf::abi::{CpuState, LOSS_COUNT, Loss, MAX_STACK_FRAMES, SampleKey, SampleSlot, StackHeader, ThreadSlot};
+use joular_ebpf::abi::{
+    CodeMapping, CpuState, JvmUnwind, LOSS_COUNT, Loss, MAX_COMPILER_THREADS, MAX_JVMS, MAX_MAPPINGS, MAX_PROCESSES,
+    MAX_ROWS, MAX_STACK_FRAMES, ProcessUnwind, SampleKey, SampleSlot, StackHeader, ThreadSlot, UnwindRow,
+};
 
 /// Byte offsets of `task_struct` members, read from the running kernel's BTF.
 /// The verifier sees them as constants, so the loads they lead to are plain
@@ -97,6 +100,20 @@ pub struct StackScratch {
 pub static USER_SCRATCH: PerCpuArray<StackScratch> = PerCpuArray::with_max_entries(1, 0);
 #[map]
 pub static KERNEL_SCRATCH: PerCpuArray<StackScratch> = PerCpuArray::with_max_entries(1, 0);
+
+/// Processes whose stacks can be walked by tables, by tgid.
+#[map]
+pub static PROCESSES: HashMap<u32, ProcessUnwind> = HashMap::with_max_entries(MAX_PROCESSES, 0);
+#[map]
+pub static CODE_MAPPINGS: Array<CodeMapping> = Array::with_max_entries(MAX_MAPPINGS, 0);
+#[map]
+pub static UNWIND_ROWS: Array<UnwindRow> = Array::with_max_entries(MAX_ROWS, 0);
+#[map]
+pub static JVMS: Array<JvmUnwind> = Array::with_max_entries(MAX_JVMS, 0);
+/// Threads that compile, by tid: the address of the word that points to the
+/// method being compiled, or holds 0.
+#[map]
+pub static COMPILER_THREADS: HashMap<u32, u64> = HashMap::with_max_entries(MAX_COMPILER_THREADS, 0);
 
 /// New stacks and lifecycle events.
 #[map]

@@ -23,7 +23,10 @@ pub use loss::{LOSS_COUNT, Loss};
 pub use slice::Slice;
 pub use stack::{MAX_STACK_FRAMES, SampleKey, SampleSlot, StackHeader, StackId, stack_flags};
 pub use thread::{Place, ThreadKey, ThreadSlot, thread_flags};
-pub use walk::{CodeMapping, MAX_USER_FRAMES, ProcessUnwind, UnwindRow, rule, unwinder, walk_end};
+pub use walk::{
+    CodeMapping, MAX_COMPILER_THREADS, MAX_JVMS, MAX_MAPPINGS, MAX_PROCESSES, MAX_ROWS, MAX_USER_FRAMES, ProcessUnwind,
+    UnwindRow, rule, unwinder, walk_end,
+};
 pub use window::{BankTimes, Boundary, CpuState, SplitNs, split_slice};
 
 /// Marks the types that user space may copy from raw map and ring bytes.

@@ -7,6 +7,14 @@
 /// Most levels kept of a user stack; a deeper one keeps its leaf side.
 pub const MAX_USER_FRAMES: usize = 1024;
 
+/// Sizes of the tables: processes, their mappings of code, rows of all files, JVMs.
+pub const MAX_PROCESSES: u32 = 4_096;
+pub const MAX_MAPPINGS: u32 = 1 << 16;
+/// libjvm, the largest there usually is, has about 300 000.
+pub const MAX_ROWS: u32 = 1 << 21;
+pub const MAX_JVMS: u32 = 1_024;
+pub const MAX_COMPILER_THREADS: u32 = 4_096;
+
 /// What is known of a process that can be walked; value of the map by tgid. A
 /// process that is not there is walked by frame pointers.
 #[repr(C)]

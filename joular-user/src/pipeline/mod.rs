@@ -37,7 +37,7 @@ use crate::{
         policy::{Calibrated, Policy, PolicyChoices},
     },
     events::{Event, RunEnd, RunInfo, recording::RecordingWriter},
-    kernel::{LoadOptions, Programs, cpus::CPU_ROOT},
+    kernel::{LoadOptions, Loaded, Programs, cpus::CPU_ROOT},
     output::{FaultNotices, JsonOutput, LiveOutput, Output, OutputDirectory, ParquetOutput, Screen, SummaryOutput},
     privileges,
     procs::{limits, proc_files::ProcFiles, registry::Registry, selection::Selection},
@@ -77,7 +77,7 @@ async fn record(config: &Config, options: &config::Live) -> Result<Exit, Failure
         cycles: weights::counted(options.weights, cpu_root),
         per_core: selected.source.domains().iter().any(|domain| domain.core.is_some()),
     };
-    let (programs, banks, ring) = Programs::load(load)?;
+    let Loaded { programs, banks, ring, .. } = Programs::load(load)?;
     if let Err(error) = privileges::drop_unneeded() {
         notice(&format!("keeping all privileges, dropping those that are not needed failed: {error}"));
     }
