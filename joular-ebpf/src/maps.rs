@@ -12,8 +12,9 @@ use aya_ebpf::{
     maps::{Array, HashMap, PerCpuArray, PerfEventArray, RingBuf},
 };
 use joular_ebpf::abi::{
-    CodeMapping, CpuState, JvmUnwind, LOSS_COUNT, Loss, MAX_COMPILER_THREADS, MAX_JVMS, MAX_MAPPINGS, MAX_PROCESSES,
-    MAX_ROWS, MAX_STACK_FRAMES, ProcessUnwind, SampleKey, SampleSlot, StackHeader, ThreadSlot, UnwindRow,
+    CodeMapping, CompilerThread, CpuState, JvmUnwind, LOSS_COUNT, Loss, MAX_COMPILER_THREADS, MAX_JVMS, MAX_MAPPINGS,
+    MAX_PROCESSES, MAX_ROWS, MAX_STACK_FRAMES, ProcessUnwind, SampleKey, SampleSlot, StackHeader, ThreadSlot,
+    UnwindRow,
 };
 
 /// Byte offsets of `task_struct` members, read from the running kernel's BTF.
@@ -110,10 +111,9 @@ pub static CODE_MAPPINGS: Array<CodeMapping> = Array::with_max_entries(MAX_MAPPI
 pub static UNWIND_ROWS: Array<UnwindRow> = Array::with_max_entries(MAX_ROWS, 0);
 #[map]
 pub static JVMS: Array<JvmUnwind> = Array::with_max_entries(MAX_JVMS, 0);
-/// Threads that compile, by tid: the address of the word that points to the
-/// method being compiled, or holds 0.
+/// Threads that compile, by tid.
 #[map]
-pub static COMPILER_THREADS: HashMap<u32, u64> = HashMap::with_max_entries(MAX_COMPILER_THREADS, 0);
+pub static COMPILER_THREADS: HashMap<u32, CompilerThread> = HashMap::with_max_entries(MAX_COMPILER_THREADS, 0);
 
 /// New stacks and lifecycle events.
 #[map]

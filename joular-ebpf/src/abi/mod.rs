@@ -24,8 +24,8 @@ pub use slice::Slice;
 pub use stack::{MAX_STACK_FRAMES, SampleKey, SampleSlot, StackHeader, StackId, stack_flags};
 pub use thread::{Place, ThreadKey, ThreadSlot, thread_flags};
 pub use walk::{
-    CodeMapping, MAX_COMPILER_THREADS, MAX_JVMS, MAX_MAPPINGS, MAX_PROCESSES, MAX_ROWS, MAX_USER_FRAMES, ProcessUnwind,
-    UnwindRow, rule, unwinder, walk_end,
+    CodeMapping, CompilerThread, MAX_COMPILER_THREADS, MAX_JVMS, MAX_MAPPINGS, MAX_PROCESSES, MAX_ROWS,
+    MAX_USER_FRAMES, ProcessUnwind, UnwindRow, rule, unwinder, walk_end,
 };
 pub use window::{BankTimes, Boundary, CpuState, SplitNs, split_slice};
 
@@ -33,8 +33,8 @@ pub use window::{BankTimes, Boundary, CpuState, SplitNs, split_slice};
 #[cfg(feature = "user")]
 mod pod {
     use super::{
-        CodeMapping, CpuState, JvmUnwind, LifecycleRecord, ProcessUnwind, SampleKey, SampleSlot, StackHeader,
-        ThreadSlot, UnwindRow,
+        CodeMapping, CompilerThread, CpuState, JvmUnwind, LifecycleRecord, ProcessUnwind, SampleKey, SampleSlot,
+        StackHeader, ThreadSlot, UnwindRow,
     };
 
     // SAFETY: all are repr(C), Copy, made of integers and integer arrays only,
@@ -58,6 +58,8 @@ mod pod {
     unsafe impl aya::Pod for UnwindRow {}
     // SAFETY: as above.
     unsafe impl aya::Pod for JvmUnwind {}
+    // SAFETY: as above.
+    unsafe impl aya::Pod for CompilerThread {}
 }
 
 #[cfg(test)]

@@ -60,6 +60,19 @@ pub struct UnwindRow {
     pub rule: u8,
 }
 
+/// Where a compiler thread says what it compiles. None of it is there between two
+/// methods.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CompilerThread {
+    /// Address of the thread's `CompilerThread::_env`.
+    pub env: u64,
+    /// Offsets of `ciEnv::_task` and of `CompileTask::_method`.
+    pub task: u16,
+    pub method: u16,
+    pub padding: u32,
+}
+
 /// Ways to find the canonical frame address, which is what the stack pointer was
 /// before the call; the return address stands in the word below.
 pub mod rule {
@@ -124,5 +137,6 @@ mod tests {
         assert_eq!(size_of::<ProcessUnwind>(), 4 * 4);
         assert_eq!(size_of::<CodeMapping>(), 3 * 8 + 2 * 4);
         assert_eq!(size_of::<UnwindRow>(), 8);
+        assert_eq!(size_of::<CompilerThread>(), 2 * 8);
     }
 }

@@ -11,7 +11,7 @@ use aya::{
     Ebpf,
     maps::{Array, HashMap, Map, MapData},
 };
-use joular_ebpf::abi::{CodeMapping, JvmUnwind, ProcessUnwind, UnwindRow};
+use joular_ebpf::abi::{CodeMapping, CompilerThread, JvmUnwind, ProcessUnwind, UnwindRow};
 
 use super::{
     banks::{map_error, take},
@@ -27,7 +27,7 @@ pub struct UnwindMaps {
     mappings: MapData,
     rows: MapData,
     jvms: Array<MapData, JvmUnwind>,
-    compiler_threads: HashMap<MapData, u32, u64>,
+    compiler_threads: HashMap<MapData, u32, CompilerThread>,
 }
 
 impl UnwindMaps {
@@ -66,10 +66,10 @@ impl UnwindMaps {
         self.jvms.set(index, jvm, 0).map_err(|source| map_error("writing", "JVMS", source))
     }
 
-    /// The thread compiles methods: at `address` is a pointer to the one at hand.
-    pub fn set_compiler_thread(&mut self, tid: Tid, address: u64) -> Result<(), KernelError> {
+    /// Stacks of the thread will begin with what it compiles.
+    pub fn set_compiler_thread(&mut self, tid: Tid, thread: CompilerThread) -> Result<(), KernelError> {
         self.compiler_threads
-            .insert(tid.0, address, 0)
+            .insert(tid.0, thread, 0)
             .map_err(|source| map_error("writing", "COMPILER_THREADS", source))
     }
 
