@@ -12,6 +12,7 @@
 
 pub mod elf_image;
 pub mod generations;
+pub mod hotspot;
 pub mod java_name;
 pub mod jvm;
 pub mod kernel;
