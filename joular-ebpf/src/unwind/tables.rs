@@ -13,7 +13,7 @@ use joular_ebpf::{
     walk::{
         BlockWords, End, Memory, Registers, Step, Tables, Walk, compiled,
         hotspot::{self, Kind},
-        interpreted, is_in_code_cache, native, stub,
+        interpreted, is_in_code_cache, is_return_address, native, stub,
     },
 };
 
@@ -144,12 +144,13 @@ pub extern "C" fn walk_stub(kind: u32) -> u32 {
     code(stub::step(&Process, &Maps, jvm, walk, kind))
 }
 
-/// Whether the walk's process has a mapping of code there.
+/// See [`Tables::is_return_address`].
 #[unsafe(no_mangle)]
 #[inline(never)]
-pub extern "C" fn walk_is_mapped(address: u64) -> u32 {
+pub extern "C" fn walk_is_return_address(pc: u64) -> u32 {
     let Some(walk) = current_walk() else { return 0 };
-    u32::from(native::find_mapping(&Maps, &walk.process, address).is_some())
+    let Some(jvm) = jvm_of(walk) else { return 0 };
+    u32::from(is_return_address(&Process, &Maps, jvm, &walk.process, pc))
 }
 
 const KIND_METHOD: u32 = compiled::Kind::Method as u32;
@@ -235,7 +236,7 @@ impl Tables for Maps {
 
     /// By a function of its own: there are many callers.
     #[inline(always)]
-    fn is_mapped(&self, _: &ProcessUnwind, address: u64) -> bool {
-        walk_is_mapped(address) != 0
+    fn is_return_address(&self, _: &impl Memory, _: &JvmUnwind, _: &ProcessUnwind, pc: u64) -> bool {
+        walk_is_return_address(pc) != 0
     }
 }

@@ -60,7 +60,7 @@ pub fn kind(memory: &impl Memory, jvm: &JvmUnwind, walk: &mut Walk) -> Result<Ki
         Kind::Compiled(compiled::Kind::NativeWrapper)
     } else if is_one_of(name, &jvm.vtable_names) {
         Kind::Stub(stub::Kind::Frameless)
-    } else if blob.word(jvm.blob.frame_size) != 0 {
+    } else if compiled::has_frame_size(&blob, jvm) {
         Kind::Compiled(compiled::Kind::Stub)
     } else {
         Kind::Stub(stub::Kind::Unknown)

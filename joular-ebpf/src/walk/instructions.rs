@@ -13,6 +13,8 @@ pub(super) enum FrameState {
     /// The frame is there, but the frame pointer not yet saved in it.
     Reserved,
     Whole,
+    /// The frame pointer is about to restore all (`leave`).
+    FramePointer,
     /// None of the instructions that are known.
     Unknown,
 }
@@ -102,7 +104,7 @@ pub(super) const fn in_epilogue(next: Bytes) -> FrameState {
         return if is_return(skip(next, 1)) { FrameState::Pushed } else { FrameState::Whole };
     }
     if starts(next[0], LEAVE, 1) {
-        return FrameState::Whole;
+        return FrameState::FramePointer;
     }
     if is_return(next) { FrameState::None } else { FrameState::Whole }
 }

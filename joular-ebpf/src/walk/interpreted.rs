@@ -9,7 +9,6 @@ use super::{
     End, Memory, Registers, Step, Tables, Walk,
     hotspot::blob_word,
     instructions::{FrameState, Leaving, in_prologue, leaving_interpreter},
-    is_return_address,
 };
 use crate::abi::{FrameWord, JvmUnwind};
 
@@ -31,9 +30,10 @@ pub fn step(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk: &
             walk.push(blob_word(jvm, walk.registers.pc))?;
             return walk.go_on(pc, sp, walk.registers.fp);
         }
-        if jvm.method_entries.contains(walk.registers.pc)
-            && let Some((pc, sp, fp)) = entering(memory, tables, jvm, walk)
-        {
+        // The entries of a few kinds of methods stand elsewhere: there is no frame yet,
+        // where none makes sense.
+        let may_enter = jvm.method_entries.contains(walk.registers.pc) || !has_frame(memory, walk);
+        if may_enter && let Some((pc, sp, fp)) = entering(memory, tables, jvm, walk) {
             let method = walk.registers.rbx;
             let is_known = is_method(method);
             walk.push(if is_known { FrameWord::interpreted(method, 0) } else { blob_word(jvm, walk.registers.pc) })?;
@@ -67,6 +67,12 @@ fn frame(memory: &impl Memory, jvm: &JvmUnwind, walk: &mut Walk) -> Step {
     let sender_sp = words[SENDER_SP_INDEX];
     let sender_sp = if sender_sp.wrapping_sub(least_sp) < MAX_FRAME_BYTES { sender_sp } else { least_sp };
     walk.return_to(words[RETURN_INDEX], sender_sp, words[FP_INDEX])
+}
+
+#[inline(always)]
+fn has_frame(memory: &impl Memory, walk: &Walk) -> bool {
+    let Registers { sp, fp, .. } = walk.registers;
+    fp.wrapping_sub(sp) <= MAX_FRAME_BYTES && memory.word(fp.wrapping_sub(24)).is_ok_and(is_method)
 }
 
 /// The interpreter keeps the bytecode pointer in r13, and in the frame when it calls.
@@ -106,7 +112,7 @@ fn leaving(memory: &impl Memory, walk: &Walk) -> Option<(u64, u64)> {
 fn entering(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk: &Walk) -> Option<(u64, u64, u64)> {
     let Registers { pc, sp, fp, rax, rbx, r13, .. } = walk.registers;
     let [top, second] = memory.pair(sp).ok()?;
-    if is_return_address(memory, tables, walk, jvm, top) {
+    if tables.is_return_address(memory, jvm, &walk.process, top) {
         return Some((top, above(sp, r13), fp));
     }
     // `push rbp` is done.
@@ -116,11 +122,14 @@ fn entering(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk: &
     // The frame pointer is set, but not all is pushed.
     if fp.wrapping_sub(sp) < FIXED_BYTES {
         let [caller_fp, pc] = memory.pair(fp).ok()?;
-        return Some((pc, above(fp, if fp > sp { memory.word(fp.wrapping_sub(8)).ok()? } else { r13 }), caller_fp));
+        let sender_sp = if fp > sp { memory.word(fp.wrapping_sub(8)).ok()? } else { r13 };
+        if tables.is_return_address(memory, jvm, &walk.process, pc) {
+            return Some((pc, above(fp, sender_sp), caller_fp));
+        }
     }
     // Locals are being pushed, with the return address in rax.
     let is_built = memory.word(fp.wrapping_sub(24)).is_ok_and(|method| method == rbx);
-    (!is_built && is_return_address(memory, tables, walk, jvm, rax)).then(|| (rax, above(sp, r13), fp))
+    (!is_built && tables.is_return_address(memory, jvm, &walk.process, rax)).then(|| (rax, above(sp, r13), fp))
 }
 
 /// A stack pointer that should be above another; the next word if it is not.

@@ -61,12 +61,13 @@ pub trait Memory {
 pub trait Tables {
     fn mapping(&self, index: u32) -> Option<&CodeMapping>;
     fn row(&self, index: u32) -> Option<&UnwindRow>;
-    /// Whether the process has a mapping of code there.
-    fn is_mapped(&self, process: &ProcessUnwind, address: u64) -> bool
+    /// Whether that is an address behind a call, or one that the interpreter has
+    /// methods return to: data on a stack rarely is.
+    fn is_return_address(&self, memory: &impl Memory, jvm: &JvmUnwind, process: &ProcessUnwind, pc: u64) -> bool
     where
         Self: Sized,
     {
-        native::find_mapping(self, process, address).is_some()
+        is_return_address(memory, self, jvm, process, pc)
     }
 }
 
@@ -194,17 +195,19 @@ pub fn is_in_code_cache(jvm: &JvmUnwind, pc: u64) -> bool {
     a.memory.contains(pc) || b.memory.contains(pc) || c.memory.contains(pc) || d.memory.contains(pc)
 }
 
-/// Whether code is known there: that of the JVM, or of a file.
+/// See [`Tables::is_return_address`].
 #[inline(always)]
-fn is_code(tables: &impl Tables, walk: &Walk, jvm: &JvmUnwind, pc: u64) -> bool {
-    is_in_code_cache(jvm, pc) || tables.is_mapped(&walk.process, pc)
-}
-
-/// Whether that is an address behind a call, in known code: data on the stack
-/// rarely is.
-#[inline(always)]
-fn is_return_address(memory: &impl Memory, tables: &impl Tables, walk: &Walk, jvm: &JvmUnwind, pc: u64) -> bool {
-    if pc >= USER_END || !is_code(tables, walk, jvm, pc) {
+pub fn is_return_address(
+    memory: &impl Memory,
+    tables: &impl Tables,
+    jvm: &JvmUnwind,
+    process: &ProcessUnwind,
+    pc: u64,
+) -> bool {
+    if jvm.interpreter.contains(pc) {
+        return true;
+    }
+    if pc >= USER_END || !is_in_code_cache(jvm, pc) && native::find_mapping(tables, process, pc).is_none() {
         return false;
     }
     memory.word(pc.wrapping_sub(8)).is_ok_and(instructions::ends_with_call)

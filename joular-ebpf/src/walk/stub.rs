@@ -5,7 +5,6 @@ use super::{
     End, Memory, Registers, Step, Tables, Walk,
     hotspot::blob_word,
     instructions::{FrameState, in_epilogue, in_prologue},
-    is_return_address,
 };
 use crate::abi::JvmUnwind;
 
@@ -58,7 +57,11 @@ fn by_what_the_stack_holds(memory: &impl Memory, tables: &impl Tables, jvm: &Jvm
     if state == FrameState::Pushed {
         return walk.return_to(second, walk.registers.sp.wrapping_add(16), top);
     }
-    let is_return = |pc| is_return_address(memory, tables, walk, jvm, pc);
+    let process = walk.process;
+    let is_return = |pc| tables.is_return_address(memory, jvm, &process, pc);
+    if state == FrameState::FramePointer {
+        return by_frame_pointer(memory, walk);
+    }
     // Code that called has a frame, if it ever makes one.
     if !walk.is_exact() && has_frame_pointer(memory, tables, jvm, walk) {
         return by_frame_pointer(memory, walk);
@@ -92,10 +95,10 @@ fn frame_state(memory: &impl Memory, pc: u64) -> FrameState {
 }
 
 #[inline(always)]
-fn has_frame_pointer(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk: &Walk) -> bool {
+pub(super) fn has_frame_pointer(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk: &Walk) -> bool {
     let fp = walk.registers.fp;
     fp.wrapping_sub(walk.registers.sp) < MAX_FRAME_BYTES
-        && memory.word(fp.wrapping_add(8)).is_ok_and(|pc| is_return_address(memory, tables, walk, jvm, pc))
+        && memory.word(fp.wrapping_add(8)).is_ok_and(|pc| tables.is_return_address(memory, jvm, &walk.process, pc))
 }
 
 /// The return address is on top of the stack. An adapter from compiled to
