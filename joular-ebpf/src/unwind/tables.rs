@@ -25,6 +25,8 @@ use crate::{
 /// What a step returns if there is another frame; the other values are those of
 /// `walk_end`.
 const GO_ON: u32 = 0x100;
+/// Compiled methods in a row that are walked without leaving a function.
+const METHODS_PER_STEP: u32 = 8;
 /// Room for a block of the code cache.
 const BLOCK_BYTES: u32 = size_of::<BlockWords>() as u32;
 
@@ -85,21 +87,30 @@ fn push_compiled_method(walk: &mut Walk, tid: u32) {
     }
 }
 
-/// One frame of this CPU's walk; [`GO_ON`] or why it is over.
+/// Some frames of this CPU's walk; [`GO_ON`] or why it is over.
 #[unsafe(no_mangle)]
 #[inline(never)]
 pub extern "C" fn walk_step() -> u32 {
     let Some(walk) = current_walk() else { return u32::from(walk_end::BUDGET) };
     let Some(jvm) = jvm_of(walk) else { return walk_native() };
-    if !is_in_code_cache(jvm, walk.registers.pc) {
-        return walk_native();
+    for _ in 0..METHODS_PER_STEP {
+        if !is_in_code_cache(jvm, walk.registers.pc) {
+            return walk_native();
+        }
+        let step = match hotspot::kind(&Process, jvm, walk) {
+            Ok(Kind::Compiled(compiled::Kind::Method)) if compiled::is_in_the_middle(jvm, walk) => {
+                compiled::step_in_the_middle(&Process, jvm, walk)
+            }
+            Ok(Kind::Compiled(kind)) => return walk_compiled(kind as u32),
+            Ok(Kind::Interpreted) => return walk_interpreted(),
+            Ok(Kind::Stub(kind)) => return walk_stub(kind as u32),
+            Err(end) => Err(end),
+        };
+        if let Err(End(end)) = step {
+            return u32::from(end);
+        }
     }
-    match hotspot::kind(&Process, jvm, walk) {
-        Ok(Kind::Interpreted) => walk_interpreted(),
-        Ok(Kind::Compiled(kind)) => walk_compiled(kind as u32),
-        Ok(Kind::Stub(kind)) => walk_stub(kind as u32),
-        Err(End(end)) => u32::from(end),
-    }
+    GO_ON
 }
 
 /// One frame of native code.

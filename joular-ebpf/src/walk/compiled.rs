@@ -44,6 +44,30 @@ pub fn step(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk: &
     caller(memory, tables, jvm, walk, kind)
 }
 
+/// One frame of a method that called another, which is most of them: nothing about
+/// it needs to be found out.
+#[inline(always)]
+pub fn step_in_the_middle(memory: &impl Memory, jvm: &JvmUnwind, walk: &mut Walk) -> Step {
+    let blob = Blob::of(jvm, walk);
+    let compile_id = blob.word(jvm.blob.compile_id) as u32;
+    let words = frame_words(&blob, jvm);
+    let end = walk.registers.sp.wrapping_add(words * 8);
+    let place = walk.registers.pc.wrapping_sub(jvm.code_low) as u32;
+    walk.push(FrameWord::compiled_call(compile_id, place))?;
+    let [fp, pc] = memory.pair(end.wrapping_sub(16))?;
+    walk.return_to(pc, end, fp)
+}
+
+/// Whether [`step_in_the_middle`] will do.
+#[inline(always)]
+pub fn is_in_the_middle(jvm: &JvmUnwind, walk: &Walk) -> bool {
+    let blob = Blob::of(jvm, walk);
+    walk.header.len >= 2
+        && !walk.is_exact()
+        && has_frame_size(&blob, jvm)
+        && !blob.is_deoptimised(jvm, walk.registers.pc)
+}
+
 /// The program counter; of a deoptimised method the one that was replaced.
 #[inline(always)]
 fn place(memory: &impl Memory, jvm: &JvmUnwind, walk: &Walk) -> u64 {

@@ -29,6 +29,9 @@ pub enum Kind {
 pub fn step(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk: &mut Walk) -> Step {
     match kind(memory, jvm, walk)? {
         Kind::Interpreted => interpreted::step(memory, tables, jvm, walk),
+        Kind::Compiled(compiled::Kind::Method) if compiled::is_in_the_middle(jvm, walk) => {
+            compiled::step_in_the_middle(memory, jvm, walk)
+        }
         Kind::Compiled(kind) => compiled::step(memory, tables, jvm, walk, kind),
         Kind::Stub(kind) => stub::step(memory, tables, jvm, walk, kind),
     }
