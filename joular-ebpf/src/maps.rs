@@ -12,10 +12,13 @@ use aya_ebpf::{
     macros::map,
     maps::{Array, HashMap, PerCpuArray, PerfEventArray, RingBuf},
 };
-use joular_ebpf::abi::{
-    CodeMapping, CompilerThread, CpuState, JvmUnwind, LOSS_COUNT, Loss, MAX_COMPILER_THREADS, MAX_JVMS, MAX_MAPPINGS,
-    MAX_PROCESSES, MAX_ROWS, MAX_STACK_FRAMES, ProcessUnwind, SampleKey, SampleSlot, StackHeader, ThreadSlot,
-    UnwindRow,
+use joular_ebpf::{
+    abi::{
+        CodeMapping, CompilerThread, CpuState, JvmUnwind, LOSS_COUNT, Loss, MAX_COMPILER_THREADS, MAX_JVMS,
+        MAX_MAPPINGS, MAX_PROCESSES, MAX_ROWS, MAX_STACK_FRAMES, ProcessUnwind, SampleKey, SampleSlot, StackHeader,
+        ThreadSlot, UnwindRow,
+    },
+    walk::Walk,
 };
 
 /// Byte offsets of `task_struct` members, read from the running kernel's BTF.
@@ -99,7 +102,7 @@ pub struct StackScratch {
 
 /// The user's part of a stack, and the kernel's.
 #[map]
-pub static USER_SCRATCH: PerCpuArray<StackScratch> = PerCpuArray::with_max_entries(1, 0);
+pub static WALK: PerCpuArray<Walk> = PerCpuArray::with_max_entries(1, 0);
 #[map]
 pub static KERNEL_SCRATCH: PerCpuArray<StackScratch> = PerCpuArray::with_max_entries(1, 0);
 
