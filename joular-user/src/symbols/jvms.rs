@@ -38,8 +38,10 @@ const MAX_LOADING: Duration = Duration::from_secs(3);
 const MAX_STARTING: Duration = Duration::from_secs(60);
 /// Compiler threads come and go with the work, seldom.
 const THREADS_PAUSE: Duration = Duration::from_secs(5);
-/// JVMs whose threads are looked at in one window.
-const MAX_THREADS_READ: usize = 32;
+const THREADS_PAUSE_YOUNG: Duration = Duration::from_millis(200);
+const YOUNG: Duration = Duration::from_secs(5);
+/// JVMs whose threads are looked at at one time.
+const MAX_THREADS_READ: usize = 8;
 const COMPILER_THREADS: [&str; 2] = ["C1 CompilerThre", "C2 CompilerThre"];
 /// Builds of libjvm known at the same time.
 const MAX_BUILDS: usize = 64;
@@ -69,6 +71,8 @@ pub struct Attached {
     names_version: u64,
     compiler_threads: Vec<(Tid, CompilerThread)>,
     threads_read: Option<Instant>,
+    /// Since when.
+    attached: Instant,
     /// Whether anything was asked in this window.
     is_asked: bool,
 }
@@ -107,6 +111,13 @@ impl JvmState {
 }
 
 impl Attached {
+    /// A JVM compiles most when it has just started.
+    fn threads_are_due(&self, now: Instant) -> bool {
+        let since = |at| now.saturating_duration_since(at);
+        let pause = if since(self.attached) < YOUNG { THREADS_PAUSE_YOUNG } else { THREADS_PAUSE };
+        self.threads_read.is_none_or(|at| since(at) >= pause)
+    }
+
     /// By the names that the kernel has of them, which it cuts.
     fn read_compiler_threads(&mut self, files: &ProcFiles, pid: Pid) {
         let is_compiler = |name: &str| COMPILER_THREADS.iter().any(|prefix| name.starts_with(prefix));
@@ -163,21 +174,26 @@ impl Symbolizer {
     }
 
     /// Looks again at what changes while JVMs run, of those that were sampled.
-    pub(super) fn pass_jvm_window(&mut self, now: Instant) {
-        let files = ProcFiles::new(&self.proc_root);
-        let mut left = MAX_THREADS_READ;
-        for (key, process) in &mut self.processes {
+    pub(super) fn pass_jvm_window(&mut self) {
+        for process in self.processes.values_mut() {
             let JvmState::Attached(attached) = &mut process.jvm else { continue };
             if attached.is_asked {
                 attached.is_asked = false;
                 attached.names_version += u64::from(attached.jvm.revalidate());
             }
-            let age = attached.threads_read.map(|at| now.saturating_duration_since(at));
-            if left > 0 && age.is_none_or(|age| age >= THREADS_PAUSE) {
-                left -= 1;
-                attached.threads_read = Some(now);
-                attached.read_compiler_threads(&files, key.0);
-            }
+        }
+    }
+
+    /// Of those JVMs that it is time for.
+    fn read_compiler_threads(&mut self, now: Instant) {
+        let files = ProcFiles::new(&self.proc_root);
+        let due = self.processes.iter_mut().filter_map(|(key, process)| match &mut process.jvm {
+            JvmState::Attached(attached) if attached.threads_are_due(now) => Some((key.0, attached)),
+            _ => None,
+        });
+        for (pid, attached) in due.take(MAX_THREADS_READ) {
+            attached.threads_read = Some(now);
+            attached.read_compiler_threads(&files, pid);
         }
     }
 
@@ -191,6 +207,7 @@ impl Symbolizer {
         };
         let due: Vec<ProcessKey> = self.processes.keys().filter(due).copied().collect();
         due.into_iter().for_each(|process| self.attach_jvm(process, now));
+        self.read_compiler_threads(now);
     }
 
     /// Attaches to a process's JVM if it is one and it is time for it.
@@ -206,6 +223,7 @@ impl Symbolizer {
                     names_version: 0,
                     compiler_threads: Vec::new(),
                     threads_read: None,
+                    attached: now,
                     is_asked: false,
                 };
                 process.jvm = JvmState::Attached(attached.into());

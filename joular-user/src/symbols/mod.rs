@@ -140,7 +140,7 @@ impl Symbolizer {
     pub fn begin_window(&mut self, start: MonotonicNs) {
         self.window_start = start;
         self.native.pass_window();
-        self.pass_jvm_window(Instant::now());
+        self.pass_jvm_window();
         for code in self.processes.values_mut().filter_map(|process| process.code.as_mut()) {
             code.generations.forget_before(start);
         }

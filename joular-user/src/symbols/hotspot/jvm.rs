@@ -30,6 +30,9 @@ const MAX_SEEN: usize = 16_384;
 const CHECKED_PER_WINDOW: usize = 128;
 /// Code of the interpreter itself: a sample of it says nothing more.
 const INTERPRETER: &str = "Interpreter";
+/// By way of which C++ calls Java. It stands in every stack, so it has one name
+/// whatever the version calls the stubs that it is among.
+const CALL_STUB: &str = "call stub";
 
 /// See the module's head.
 #[derive(Debug)]
@@ -119,6 +122,7 @@ impl Jvm {
         let levels = match self.blob_at(&pages, address) {
             Ok(Some(Place::Blob(blob))) => reader.blob(blob, address),
             Ok(Some(Place::Interpreter)) => Ok(vec![Level::stub(INTERPRETER)]),
+            Ok(Some(Place::CallStub)) => Ok(vec![Level::stub(CALL_STUB)]),
             _ => return Vec::new(),
         };
         levels.unwrap_or_default().iter().map(Level::frame).collect()
@@ -160,6 +164,7 @@ impl Jvm {
                 let address = self.cache.low().wrapping_add(u64::from(offset));
                 match self.blob_at(&pages, address)? {
                     Some(Place::Interpreter) => Ok(vec![Level::stub(INTERPRETER)]),
+                    Some(Place::CallStub) => Ok(vec![Level::stub(CALL_STUB)]),
                     Some(Place::Blob(blob)) => reader.blob(blob, address),
                     None => Ok(evicted()),
                 }
@@ -186,6 +191,10 @@ impl Jvm {
     fn blob_at(&self, memory: &dyn RemoteMemory, address: u64) -> Result<Option<Place>, Unreadable> {
         if self.interpreter.code.contains(address) {
             return Ok(Some(Place::Interpreter));
+        }
+        // A return address, as it is or minus 1.
+        if self.call_stub_return.wrapping_sub(address) <= 1 {
+            return Ok(Some(Place::CallStub));
         }
         Ok(self.cache.find_blob(memory, &self.build.layout, address)?.map(Place::Blob))
     }
@@ -245,6 +254,7 @@ impl Jvm {
 
 enum Place {
     Interpreter,
+    CallStub,
     Blob(Blob),
 }
 

@@ -16,6 +16,8 @@ pub mod flags;
 pub mod jvm;
 pub mod layout;
 pub mod line_table;
+#[cfg(test)]
+mod live;
 pub mod memory;
 pub mod method;
 pub mod nmethod;

@@ -1,10 +1,7 @@
 //! The parts together, on real JVMs.
 
 use std::{
-    fs::File,
-    io::{BufRead as _, BufReader},
-    path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    path::Path,
     sync::{Arc, OnceLock},
     time::{Duration, Instant},
 };
@@ -14,134 +11,16 @@ use proptest::prelude::*;
 
 use super::{
     jvm::Jvm,
-    memory::{MemoryImage, ProcessMemory, Recording},
+    live::{LiveJvm, each_jvm},
+    memory::{MemoryImage, Recording},
     *,
 };
 use crate::{
     events::ProcessInfo,
-    procs::maps::Maps,
     stacks::{Frame, FrameKind, Marker},
     symbols::{Symbolizer, SymbolizerOptions},
     units::{Address, MonotonicNs, Pid},
 };
-
-/// A program whose methods are known, which says when they are warm.
-const PROGRAM: &str = r#"
-public class Known {
-    static volatile long sink;
-    static int fib(int n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }
-    static int outer(int n) { return middle(n) + 1; }
-    static int middle(int n) { return inner(n) * 3; }
-    static int inner(int n) { int s = 0; for (int i = 0; i < n; i++) { s += i ^ (s << 1); } return s; }
-    static int library(int n) { return java.util.stream.IntStream.range(n, n + 40).mapToObj(i -> "k" + i).sorted().map(String::hashCode).reduce(0, (a, b) -> a ^ b); }
-    public static void main(String[] args) throws Exception {
-        long end = System.nanoTime() + 60_000_000_000L;
-        boolean said = false;
-        for (int round = 0; System.nanoTime() < end; round++) {
-            sink += fib(15) + outer(round & 0xff) + (round % 8 == 0 ? library(round) : 0);
-            if (round > 20_000 && !said) { said = true; System.out.println("warm"); }
-            if (said) { Thread.sleep(1); }
-        }
-    }
-}
-"#;
-
-/// The compiled program, if there is a compiler.
-fn classes() -> Option<&'static Path> {
-    static CLASSES: OnceLock<Option<tempfile::TempDir>> = OnceLock::new();
-    let directory = CLASSES.get_or_init(|| {
-        let directory = tempfile::tempdir().unwrap();
-        let source = directory.path().join("Known.java");
-        std::fs::write(&source, PROGRAM).unwrap();
-        let mut compiler = Command::new("javac");
-        compiler.args(["--release", "11", "-g", "-d"]).arg(directory.path()).arg(&source);
-        compiler.output().ok().filter(|output| output.status.success()).map(|_| directory)
-    });
-    directory.as_ref().map(tempfile::TempDir::path)
-}
-
-/// JVMs to test with: the system's, and those that `JOULAR_JDKS` names (`:` between).
-fn javas() -> Vec<PathBuf> {
-    let more = std::env::var("JOULAR_JDKS").unwrap_or_default();
-    let more = more.split(':').filter(|path| !path.is_empty()).map(PathBuf::from);
-    more.chain(["java".into()]).collect()
-}
-
-/// A running JVM, ended on drop.
-struct LiveJvm {
-    child: Child,
-    name: String,
-}
-
-impl LiveJvm {
-    /// `None`, with a word, if this machine cannot run it.
-    fn start(java: &Path, flags: &[&str]) -> Option<Self> {
-        let Some(classes) = classes() else {
-            println!("skipped: no javac");
-            return None;
-        };
-        let mut command = Command::new(java);
-        command.args(flags).arg("-cp").arg(classes).arg("Known").stdout(Stdio::piped()).stderr(Stdio::null());
-        let Ok(mut child) = command.spawn() else {
-            println!("skipped: {} does not start", java.display());
-            return None;
-        };
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let jvm = Self { child, name: format!("{} {flags:?}", java.display()) };
-        assert_eq!(line, "warm\n", "{}", jvm.name);
-        Some(jvm)
-    }
-
-    fn memory(&self) -> ProcessMemory {
-        ProcessMemory::open(Path::new("/proc"), Pid(self.child.id())).unwrap()
-    }
-
-    fn maps(&self) -> Maps {
-        Maps::read(Path::new("/proc"), Pid(self.child.id())).unwrap()
-    }
-
-    fn build(&self) -> (JvmBuild, u64) {
-        let maps = self.maps();
-        let code = maps.iter().find(|mapping| mapping.executable && mapping.file_name() == Some("libjvm.so")).unwrap();
-        let file = File::open(code.path.as_deref().unwrap()).unwrap();
-        let libjvm = Libjvm::read(&file).unwrap();
-        let bias = libjvm.bias(code.start.0, code.offset);
-        (JvmBuild::read(&self.memory(), libjvm, bias).unwrap(), bias)
-    }
-
-    /// Compile id and an address of the recursive method.
-    fn place_in_fib(&self) -> (u32, u64) {
-        let mut attached = self.attach();
-        let low = attached.unwind_info().code_low;
-        let places = attached.all_described();
-        let is_fib = |&(id, pc): &(u32, u64)| {
-            let frames = attached.resolve(FrameWord::compiled_call(id, u32::try_from(pc - low).unwrap()));
-            frames[0].method() == "Known.fib" && frames.len() == 1
-        };
-        places.into_iter().rfind(is_fib).unwrap()
-    }
-
-    fn attach(&self) -> Jvm {
-        let (build, bias) = self.build();
-        Jvm::attach(Box::new(self.memory()), build.into(), bias).unwrap()
-    }
-}
-
-impl Drop for LiveJvm {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn each_jvm(flags: &[&str], check: impl Fn(&LiveJvm)) {
-    for java in javas() {
-        if let Some(jvm) = LiveJvm::start(&java, flags) {
-            check(&jvm);
-        }
-    }
-}
 
 #[test]
 fn what_the_kernel_side_needs_is_found() {
@@ -289,6 +168,7 @@ fn the_symbolizer_attaches_by_itself_and_asks_for_no_map() {
         assert_eq!(symbols[2].frames[0].name, Marker::Evicted.name());
         symbolizer.begin_window(MonotonicNs(0));
         assert_eq!(symbolizer.names_version(key), 0);
+        assert_eq!(symbolizer.poll().notices, []);
         let compilers = symbolizer.compiler_threads(key);
         assert!(!compilers.is_empty(), "{}", jvm.name);
         let memory = jvm.memory();
@@ -317,6 +197,14 @@ fn interpreted_methods_have_names_and_keep_their_identity() {
             assert_eq!(compiling[0].name, format!("compiling {}", frames[0].method()));
         }
         assert!(!attached.revalidate(), "{}", jvm.name);
+        let unwind = *attached.unwind_info();
+        for (address, name) in [(unwind.call_stub_return, "call stub"), (unwind.interpreter.start, "Interpreter")] {
+            let word = FrameWord::blob(u32::try_from(address - unwind.code_low).unwrap());
+            assert_eq!(
+                (&*attached.resolve(word)[0].name, attached.resolve_address(address)[0].kind),
+                (name, FrameKind::Stub)
+            );
+        }
         let nowhere = attached.resolve(FrameWord::interpreted(0x10, 0));
         assert_eq!(nowhere[0].name, Marker::Evicted.name());
     });
