@@ -8,6 +8,7 @@
 
 use aya_ebpf::{
     Global,
+    bindings::BPF_F_MMAPABLE,
     macros::map,
     maps::{Array, HashMap, PerCpuArray, PerfEventArray, RingBuf},
 };
@@ -108,10 +109,11 @@ pub static KERNEL_SCRATCH: PerCpuArray<StackScratch> = PerCpuArray::with_max_ent
 /// Processes whose stacks can be walked by tables, by tgid.
 #[map]
 pub static PROCESSES: HashMap<u32, ProcessUnwind> = HashMap::with_max_entries(MAX_PROCESSES, 0);
+/// Written as memory: see the loader's `array_write`.
 #[map]
-pub static CODE_MAPPINGS: Array<CodeMapping> = Array::with_max_entries(MAX_MAPPINGS, 0);
+pub static CODE_MAPPINGS: Array<CodeMapping> = Array::with_max_entries(MAX_MAPPINGS, BPF_F_MMAPABLE);
 #[map]
-pub static UNWIND_ROWS: Array<UnwindRow> = Array::with_max_entries(MAX_ROWS, 0);
+pub static UNWIND_ROWS: Array<UnwindRow> = Array::with_max_entries(MAX_ROWS, BPF_F_MMAPABLE);
 #[map]
 pub static JVMS: Array<JvmUnwind> = Array::with_max_entries(MAX_JVMS, 0);
 /// Threads that compile, by tid.

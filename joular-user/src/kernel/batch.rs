@@ -1,7 +1,7 @@
-//! Draining a hash map, and filling a part of an array, in few system calls.
+//! Draining a hash map in few system calls.
 //!
-//! `BPF_MAP_LOOKUP_AND_DELETE_BATCH` and `BPF_MAP_UPDATE_BATCH` (kernel 5.6) copy
-//! many entries at once; aya does not wrap them yet.
+//! `BPF_MAP_LOOKUP_AND_DELETE_BATCH` (kernel 5.6) copies and removes whole
+//! buckets; aya does not wrap it yet.
 
 use std::{
     io,
@@ -11,9 +11,6 @@ use std::{
 use aya::Pod;
 
 const BPF_MAP_LOOKUP_AND_DELETE_BATCH: libc::c_long = 25;
-const BPF_MAP_UPDATE_BATCH: libc::c_long = 26;
-/// Elements written at once: a write shall not need more memory than what it writes.
-const WRITE_ELEMENTS: usize = 1 << 14;
 /// More entries than any bucket of a map with short chains can hold; grown on
 /// `ENOSPC`.
 const FIRST_CAPACITY: usize = 1024;
@@ -97,30 +94,4 @@ impl<K: Pod + Default, V: Pod + Default> Drain<K, V> {
         // ENOENT: the end of the map; `count` entries came with it.
         if error.raw_os_error() == Some(libc::ENOENT) { Ok((count, next, true)) } else { Err(error) }
     }
-}
-
-/// Writes consecutive elements of the array behind `map`, from `first` on.
-pub(super) fn write<V: Pod>(map: BorrowedFd<'_>, first: u32, values: &[V]) -> io::Result<()> {
-    let mut first = first;
-    for values in values.chunks(WRITE_ELEMENTS) {
-        let count = u32::try_from(values.len()).unwrap_or(0);
-        let end = first.checked_add(count).ok_or_else(|| io::Error::from_raw_os_error(libc::E2BIG))?;
-        let keys: Vec<u32> = (first..end).collect();
-        let mut attr = BatchAttr {
-            keys: keys.as_ptr() as u64,
-            values: values.as_ptr() as u64,
-            count,
-            map_fd: u32::try_from(map.as_raw_fd()).unwrap_or(u32::MAX),
-            ..BatchAttr::default()
-        };
-        // SAFETY: both pointers are to live buffers of `count` elements of the
-        // sizes of the map's keys and values, and the attribute is as large as said.
-        let result =
-            unsafe { libc::syscall(libc::SYS_bpf, BPF_MAP_UPDATE_BATCH, &raw mut attr, size_of::<BatchAttr>()) };
-        if result != 0 {
-            return Err(io::Error::last_os_error());
-        }
-        first = end;
-    }
-    Ok(())
 }

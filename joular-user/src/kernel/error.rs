@@ -39,7 +39,7 @@ pub enum KernelError {
     #[error("counting cycles on CPU {cpu}: {source}: use --weights time")]
     CycleCounter { cpu: u32, source: io::Error },
     #[error("writing entries {first}.. of eBPF map `{map}`: {source}: is the host out of memory?")]
-    WriteBatch { map: &'static str, first: u32, source: io::Error },
+    WriteArray { map: &'static str, first: u32, source: io::Error },
     #[error("draining eBPF map `{map}`: {source}: is the host out of memory?")]
     Drain { map: &'static str, source: io::Error },
 }
@@ -56,7 +56,7 @@ pub enum Remedy {
 impl KernelError {
     pub fn remedy(&self) -> Remedy {
         match self {
-            Self::Map { .. } | Self::Drain { .. } | Self::WriteBatch { .. } => Remedy::None,
+            Self::Map { .. } | Self::Drain { .. } | Self::WriteArray { .. } => Remedy::None,
             _ if self.is_permission() => Remedy::Privileges,
             _ => Remedy::AnotherKernel,
         }
@@ -87,7 +87,7 @@ impl KernelError {
 /// The chain of causes in one line. A verifier's log has thousands of lines,
 /// of which the last few say why.
 fn causes(error: &(dyn std::error::Error + 'static)) -> String {
-    const LAST_LINES: usize = 40;
+    const LAST_LINES: usize = 3;
     let mut parts: Vec<String> = Vec::new();
     let mut next = Some(error);
     while let Some(error) = next {

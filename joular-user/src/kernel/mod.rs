@@ -7,6 +7,7 @@
 //! the programs read, [`features`] says what this kernel can do and [`cost`]
 //! what the programs themselves cost.
 
+mod array_write;
 pub mod banks;
 mod batch;
 pub mod boundary;

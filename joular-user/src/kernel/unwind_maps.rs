@@ -14,8 +14,8 @@ use aya::{
 use joular_ebpf::abi::{CodeMapping, CompilerThread, JvmUnwind, ProcessUnwind, UnwindRow};
 
 use super::{
+    array_write,
     banks::{map_error, take},
-    batch,
     error::KernelError,
 };
 use crate::units::{Pid, Tid};
@@ -80,10 +80,14 @@ impl UnwindMaps {
 }
 
 fn write<V: aya::Pod>(map: &MapData, name: &'static str, first: u32, values: &[V]) -> Result<(), KernelError> {
-    batch::write(map.fd().as_fd(), first, values).map_err(|source| KernelError::WriteBatch { map: name, first, source })
+    array_write::write(map.fd().as_fd(), first, values).map_err(|source| KernelError::WriteArray {
+        map: name,
+        first,
+        source,
+    })
 }
 
-/// An array that is only ever written in batches.
+/// An array that is only ever written as memory.
 fn take_array(ebpf: &mut Ebpf, name: &'static str) -> Result<MapData, KernelError> {
     match ebpf.take_map(name) {
         Some(Map::Array(data)) => Ok(data),

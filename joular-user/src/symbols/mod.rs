@@ -16,6 +16,7 @@ pub mod hotspot;
 pub mod java_name;
 pub mod jvm;
 pub mod kernel;
+pub mod mapped_code;
 pub mod native;
 pub mod perf_map;
 pub mod process;

@@ -61,6 +61,8 @@ pub struct Process {
     target: Target,
     root: Option<Arc<TargetRoot>>,
     maps: Maps,
+    /// Counts changes of `maps`.
+    pub maps_version: u64,
     is_jvm: bool,
     first_seen: Instant,
     maps_read: Option<Instant>,
@@ -88,6 +90,7 @@ impl Process {
             target,
             root,
             maps: Maps::default(),
+            maps_version: 0,
             is_jvm: matches!(info.runtime, Runtime::Jvm { .. }),
             first_seen: now,
             maps_read: None,
@@ -108,7 +111,7 @@ impl Process {
         self.maps_read = fresh.maps_read;
         self.is_jvm |= fresh.is_jvm;
         if !fresh.maps.is_empty() {
-            self.maps = fresh.maps;
+            self.set_maps(fresh.maps);
         }
         if fresh.root.is_some() {
             self.root = fresh.root;
@@ -152,10 +155,20 @@ impl Process {
             self.is_jvm = true;
             self.expect_code(Source::Attach, now);
         }
-        self.maps = maps.keep_executable();
+        self.set_maps(maps.keep_executable());
         if self.root.is_none() {
             self.root = TargetRoot::open(&self.target.proc_root, self.pid).ok().map(Arc::new);
         }
+    }
+
+    fn set_maps(&mut self, maps: Maps) {
+        self.maps_version += u64::from(maps != self.maps);
+        self.maps = maps;
+    }
+
+    /// Code as mapped when the mappings were last read.
+    pub const fn maps(&self) -> &Maps {
+        &self.maps
     }
 
     /// Notes that the process makes code.
@@ -195,18 +208,24 @@ impl Process {
             _ => return mapping.path.clone().map_or(Place::Nowhere, Place::Module),
         }
         let offset = mapping.file_offset(address);
-        let identity = (mapping.device, mapping.inode);
         let module: Arc<str> = mapping.file_name().unwrap_or_default().into();
-        let key = match self.files.get(&identity) {
-            Some(&known) => known,
-            None if self.files.len() >= MAX_FILES => None,
-            None => {
-                let key = self.open_file(mapping, proc_root).and_then(|file| native.acquire(file, &module).ok());
-                self.files.insert(identity, key);
-                key
-            }
-        };
-        key.map_or(Place::Module(module), |key| Place::File(key, offset))
+        let mapping = mapping.clone();
+        self.file(&mapping, proc_root, native).map_or(Place::Module(module), |key| Place::File(key, offset))
+    }
+
+    /// The file behind a mapping, which is kept open from now on.
+    pub fn file(&mut self, mapping: &Mapping, proc_root: &Path, native: &mut NativeSymbols) -> Option<FileKey> {
+        let identity = (mapping.device, mapping.inode);
+        if let Some(known) = self.files.get(&identity) {
+            return *known;
+        }
+        if self.files.len() >= MAX_FILES {
+            return None;
+        }
+        let module = mapping.file_name().unwrap_or_default();
+        let key = self.open_file(mapping, proc_root).and_then(|file| native.acquire(file, module).ok());
+        self.files.insert(identity, key);
+        key
     }
 
     /// By its name if that still means the same file, else by the mapping.

@@ -59,13 +59,14 @@ impl Ranges {
         }
     }
 
-    /// A window has ended.
-    pub fn pass_window(&mut self) {
+    /// A window has ended. Says whether there is more room now.
+    pub fn pass_window(&mut self) -> bool {
         self.window += 1;
         let still = self.resting.partition_point(|(since, _)| since + GRACE_WINDOWS <= self.window);
         for (_, range) in self.resting.drain(..still).collect::<Vec<_>>() {
             self.free(range);
         }
+        still > 0
     }
 
     fn free(&mut self, mut range: Range) {
@@ -96,9 +97,9 @@ mod tests {
         assert_eq!(ranges.take(5), None);
         ranges.give_back(first);
         assert_eq!(ranges.take(6), None);
-        ranges.pass_window();
+        assert!(!ranges.pass_window());
         assert_eq!(ranges.take(6), None, "given back at the very end of that window, perhaps");
-        ranges.pass_window();
+        assert!(ranges.pass_window());
         assert_eq!(ranges.take(10), Some(Range { first: 0, count: 10 }), "one piece again");
         assert_eq!(ranges.take(0), Some(Range::default()), "nothing fits even now");
     }
@@ -154,7 +155,9 @@ mod tests {
                 }
             }
             held.drain(..).for_each(|range| ranges.give_back(range));
-            (0..GRACE_WINDOWS).for_each(|_| ranges.pass_window());
+            for _ in 0..GRACE_WINDOWS {
+                ranges.pass_window();
+            }
             prop_assert_eq!(ranges.take(CAPACITY), Some(Range { first: 0, count: CAPACITY }));
         }
     }
