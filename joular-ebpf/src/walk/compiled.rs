@@ -92,7 +92,7 @@ fn frame_words(blob: &Blob<'_>, jvm: &JvmUnwind) -> u64 {
 #[inline(always)]
 pub(super) fn has_frame_size(blob: &Blob<'_>, jvm: &JvmUnwind) -> bool {
     let words = frame_words(blob, jvm);
-    words >= 2 && words <= MAX_FRAME_WORDS
+    (2..=MAX_FRAME_WORDS).contains(&words)
 }
 
 /// Goes on in the caller.

@@ -184,7 +184,7 @@ impl<'a> Blob<'a> {
 fn field(words: &BlockWords, base: u32, field: Field) -> u64 {
     let offset = base.wrapping_add(u32::from(field.offset));
     // Every offset that makes sense is within; the mask tells the verifier so.
-    let Some(word) = words.get(offset as usize / 8 & (BLOCK_WORDS - 1)) else { return 0 };
+    let Some(word) = words.get((offset as usize / 8) & (BLOCK_WORDS - 1)) else { return 0 };
     // Fields are aligned to their width: none crosses a word.
     let word = *word >> (offset % 8 * 8);
     match field.width {

@@ -64,7 +64,7 @@ const fn subtract(word: u64) -> u32 {
 /// `mov [rsp + n], rbp`.
 #[inline(always)]
 const fn is_save_frame_pointer(word: u64) -> bool {
-    starts(word, 0x24_6c89_48, 4) || starts(word, 0x24_ac89_48, 4)
+    starts(word, 0x246c_8948, 4) || starts(word, 0x24ac_8948, 4)
 }
 
 /// `mov [rsp - n], eax`: touches the stack to come.

@@ -12,6 +12,12 @@
 //!
 //! All of it is compiled twice: into the eBPF programs, where a [`Walk`] stands in
 //! a per-CPU map, and for the tests of the host.
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_sign_loss,
+    reason = "addresses wrap, and fields and words are cut to their width: each is checked or bounded where it matters"
+)]
 
 pub mod compiled;
 pub mod hotspot;
@@ -185,6 +191,15 @@ impl Walk {
         self.registers.fp = fp;
         self.exact = 0;
         Ok(())
+    }
+}
+
+/// One frame. `jvm` is that of the walk's process, if it has one.
+#[inline(always)]
+pub fn step(memory: &impl Memory, tables: &impl Tables, jvm: Option<&JvmUnwind>, walk: &mut Walk) -> Step {
+    match jvm {
+        Some(jvm) if is_in_code_cache(jvm, walk.registers.pc) => hotspot::step(memory, tables, jvm, walk),
+        _ => native::step(memory, tables, walk),
     }
 }
 

@@ -87,7 +87,7 @@ impl KernelError {
 /// The chain of causes in one line. A verifier's log has thousands of lines,
 /// of which the last few say why.
 fn causes(error: &(dyn std::error::Error + 'static)) -> String {
-    const LAST_LINES: usize = 40;
+    const LAST_LINES: usize = 3;
     let mut parts: Vec<String> = Vec::new();
     let mut next = Some(error);
     while let Some(error) = next {
