@@ -8,10 +8,18 @@
 
 use aya_ebpf::{
     Global,
+    bindings::BPF_F_MMAPABLE,
     macros::map,
     maps::{Array, HashMap, PerCpuArray, PerfEventArray, RingBuf},
 };
-use joular_ebpf::abi::{CpuState, LOSS_COUNT, Loss, MAX_STACK_FRAMES, SampleKey, SampleSlot, StackHeader, ThreadSlot};
+use joular_ebpf::{
+    abi::{
+        CodeMapping, CompilerThread, CpuState, JvmUnwind, LOSS_COUNT, Loss, MAX_COMPILER_THREADS, MAX_JVMS,
+        MAX_MAPPINGS, MAX_PROCESSES, MAX_ROWS, MAX_STACK_FRAMES, ProcessUnwind, SampleKey, SampleSlot, StackHeader,
+        ThreadSlot, UnwindRow,
+    },
+    walk::Walk,
+};
 
 /// Byte offsets of `task_struct` members, read from the running kernel's BTF.
 /// The verifier sees them as constants, so the loads they lead to are plain
@@ -94,9 +102,23 @@ pub struct StackScratch {
 
 /// The user's part of a stack, and the kernel's.
 #[map]
-pub static USER_SCRATCH: PerCpuArray<StackScratch> = PerCpuArray::with_max_entries(1, 0);
+pub static WALK: PerCpuArray<Walk> = PerCpuArray::with_max_entries(1, 0);
 #[map]
 pub static KERNEL_SCRATCH: PerCpuArray<StackScratch> = PerCpuArray::with_max_entries(1, 0);
+
+/// Processes whose stacks can be walked by tables, by tgid.
+#[map]
+pub static PROCESSES: HashMap<u32, ProcessUnwind> = HashMap::with_max_entries(MAX_PROCESSES, 0);
+/// Written as memory: see the loader's `array_write`.
+#[map]
+pub static CODE_MAPPINGS: Array<CodeMapping> = Array::with_max_entries(MAX_MAPPINGS, BPF_F_MMAPABLE);
+#[map]
+pub static UNWIND_ROWS: Array<UnwindRow> = Array::with_max_entries(MAX_ROWS, BPF_F_MMAPABLE);
+#[map]
+pub static JVMS: Array<JvmUnwind> = Array::with_max_entries(MAX_JVMS, 0);
+/// Threads that compile, by tid.
+#[map]
+pub static COMPILER_THREADS: HashMap<u32, CompilerThread> = HashMap::with_max_entries(MAX_COMPILER_THREADS, 0);
 
 /// New stacks and lifecycle events.
 #[map]

@@ -20,3 +20,4 @@ pub mod sources;
 pub mod stacks;
 pub mod symbols;
 pub mod units;
+pub mod unwind;

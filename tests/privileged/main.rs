@@ -15,6 +15,7 @@ mod errors;
 mod faults;
 mod jvms;
 mod labels;
+mod native_stacks;
 mod output_dir;
 mod perf_map;
 mod perf_pmu;

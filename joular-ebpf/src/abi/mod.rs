@@ -23,15 +23,18 @@ pub use loss::{LOSS_COUNT, Loss};
 pub use slice::Slice;
 pub use stack::{MAX_STACK_FRAMES, SampleKey, SampleSlot, StackHeader, StackId, stack_flags};
 pub use thread::{Place, ThreadKey, ThreadSlot, thread_flags};
-pub use walk::{CodeMapping, MAX_USER_FRAMES, ProcessUnwind, UnwindRow, rule, unwinder, walk_end};
+pub use walk::{
+    CodeMapping, CompilerThread, MAX_COMPILER_THREADS, MAX_JVMS, MAX_MAPPINGS, MAX_PROCESSES, MAX_ROWS,
+    MAX_USER_FRAMES, ProcessUnwind, UnwindRow, rule, unwinder, walk_end,
+};
 pub use window::{BankTimes, Boundary, CpuState, SplitNs, split_slice};
 
 /// Marks the types that user space may copy from raw map and ring bytes.
 #[cfg(feature = "user")]
 mod pod {
     use super::{
-        CodeMapping, CpuState, JvmUnwind, LifecycleRecord, ProcessUnwind, SampleKey, SampleSlot, StackHeader,
-        ThreadSlot, UnwindRow,
+        CodeMapping, CompilerThread, CpuState, JvmUnwind, LifecycleRecord, ProcessUnwind, SampleKey, SampleSlot,
+        StackHeader, ThreadSlot, UnwindRow,
     };
 
     // SAFETY: all are repr(C), Copy, made of integers and integer arrays only,
@@ -55,6 +58,8 @@ mod pod {
     unsafe impl aya::Pod for UnwindRow {}
     // SAFETY: as above.
     unsafe impl aya::Pod for JvmUnwind {}
+    // SAFETY: as above.
+    unsafe impl aya::Pod for CompilerThread {}
 }
 
 #[cfg(test)]

@@ -7,6 +7,14 @@
 /// Most levels kept of a user stack; a deeper one keeps its leaf side.
 pub const MAX_USER_FRAMES: usize = 1024;
 
+/// Sizes of the tables: processes, their mappings of code, rows of all files, JVMs.
+pub const MAX_PROCESSES: u32 = 4_096;
+pub const MAX_MAPPINGS: u32 = 1 << 16;
+/// libjvm, the largest there usually is, has about 300 000.
+pub const MAX_ROWS: u32 = 1 << 21;
+pub const MAX_JVMS: u32 = 1_024;
+pub const MAX_COMPILER_THREADS: u32 = 4_096;
+
 /// What is known of a process that can be walked; value of the map by tgid. A
 /// process that is not there is walked by frame pointers.
 #[repr(C)]
@@ -50,6 +58,19 @@ pub struct UnwindRow {
     pub fp_words: i8,
     /// One of [`rule`]'s.
     pub rule: u8,
+}
+
+/// Where a compiler thread says what it compiles. None of it is there between two
+/// methods.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CompilerThread {
+    /// Address of the thread's `CompilerThread::_env`.
+    pub env: u64,
+    /// Offsets of `ciEnv::_task` and of `CompileTask::_method`.
+    pub task: u16,
+    pub method: u16,
+    pub padding: u32,
 }
 
 /// Ways to find the canonical frame address, which is what the stack pointer was
@@ -116,5 +137,6 @@ mod tests {
         assert_eq!(size_of::<ProcessUnwind>(), 4 * 4);
         assert_eq!(size_of::<CodeMapping>(), 3 * 8 + 2 * 4);
         assert_eq!(size_of::<UnwindRow>(), 8);
+        assert_eq!(size_of::<CompilerThread>(), 2 * 8);
     }
 }

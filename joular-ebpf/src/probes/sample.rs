@@ -45,7 +45,8 @@ fn is_target(accounted: &Accounted, tgid: u32) -> bool {
 #[inline(always)]
 fn count_stack(context: &PerfEventContext, accounted: &Accounted, tgid: u32) {
     let kernel = unwind::kernel(context);
-    let user = if accounted.task.is_kernel_thread() { Unwound::NONE } else { unwind::user(context) };
+    let user =
+        if accounted.task.is_kernel_thread() { Unwound::NONE } else { unwind::user(context, accounted.task, tgid) };
     let key = SampleKey { thread: accounted.thread.0, user: user.id.0, kernel: kernel.id.0 };
     let map = samples(accounted.bank);
     if let Some(slot) = map.get_ptr_mut(key) {

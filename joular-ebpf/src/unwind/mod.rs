@@ -8,37 +8,48 @@
 
 mod frame_pointer;
 mod kernel_frames;
+#[cfg(bpf_target_arch = "x86_64")]
+mod tables;
 
-use aya_ebpf::{EbpfContext, bindings::BPF_ANY, programs::PerfEventContext};
-use joular_ebpf::abi::{Loss, MAX_STACK_FRAMES, RecordKind, StackHeader, StackId, stack_flags, unwinder, walk_end};
+use aya_ebpf::{bindings::BPF_ANY, programs::PerfEventContext};
+use joular_ebpf::abi::{
+    Loss, MAX_STACK_FRAMES, MAX_USER_FRAMES, RecordKind, StackHeader, StackId, stack_flags, unwinder, walk_end,
+};
 
 use crate::{
     emit::NO_WAKEUP,
-    maps::{EVENTS, KERNEL_SCRATCH, KNOWN_STACKS, STACK_LIMIT, StackScratch, USER_SCRATCH, count_loss},
+    maps::{EVENTS, KERNEL_SCRATCH, KNOWN_STACKS, STACK_LIMIT, WALK, count_loss},
+    task::Task,
 };
 
-/// A stack that stands in its scratch record, header included.
+/// A stack that stands in its scratch record, the words behind the header.
 pub struct Unwound {
     pub id: StackId,
-    scratch: Option<*mut StackScratch>,
+    header: Option<*mut StackHeader>,
+    /// Words that the record has room for.
+    capacity: usize,
 }
 
 impl Unwound {
     /// No stack: user code was interrupted, or it could not be read.
-    pub const NONE: Self = Self { id: StackId::NONE, scratch: None };
+    pub const NONE: Self = Self { id: StackId::NONE, header: None, capacity: 0 };
+
+    #[inline(always)]
+    fn of(id: StackId, header: *mut StackHeader, capacity: usize) -> Self {
+        if id == StackId::NONE { Self::NONE } else { Self { id, header: Some(header), capacity } }
+    }
 
     /// Sends the addresses if user space has not seen them; whether it will
     /// have them now.
     #[inline(always)]
     pub fn introduce(&self, tgid: u32) -> bool {
-        let Some(scratch) = self.scratch else { return true };
+        let Some(header) = self.header else { return true };
         if KNOWN_STACKS.get_ptr(self.id.0).is_some() {
             return true;
         }
         // SAFETY: a live per-CPU map value, used by one program run at a time.
-        let scratch = unsafe { &mut *scratch };
-        scratch.header.tgid = tgid;
-        send(scratch)
+        unsafe { (*header).tgid = tgid };
+        send(header, self.capacity)
     }
 }
 
@@ -50,30 +61,63 @@ pub fn kernel(context: &PerfEventContext) -> Unwound {
     }
     let Some(scratch) = KERNEL_SCRATCH.get_ptr_mut(0) else { return Unwound::NONE };
     // SAFETY: a live per-CPU map value, used by one program run at a time.
-    let len = kernel_frames::unwind(context, unsafe { &mut (*scratch).frames });
-    hash(scratch, len, stack_flags::KERNEL, Loss::KernelStackFailed)
+    let scratch = unsafe { &mut *scratch };
+    let len = kernel_frames::unwind(context, &mut scratch.frames);
+    let id = hash(&mut scratch.header, &scratch.frames, len, stack_flags::KERNEL, Loss::KernelStackFailed);
+    Unwound::of(id, &mut scratch.header, MAX_STACK_FRAMES)
 }
 
 /// Stack of the process at the sample, or at its entry to the kernel.
 #[inline(always)]
-pub fn user(context: &impl EbpfContext) -> Unwound {
-    let Some(scratch) = USER_SCRATCH.get_ptr_mut(0) else { return Unwound::NONE };
+pub fn user(context: &PerfEventContext, task: Task, tgid: u32) -> Unwound {
+    let id = match by_tables(task, tgid) {
+        Some(id) => id,
+        None => by_frame_pointers(context),
+    };
+    let Some(walk) = WALK.get_ptr_mut(0) else { return Unwound::NONE };
     // SAFETY: a live per-CPU map value, used by one program run at a time.
-    let len = frame_pointer::unwind(context, unsafe { &mut (*scratch).frames });
-    hash(scratch, len, 0, Loss::UserStackFailed)
+    Unwound::of(id, unsafe { &raw mut (*walk).header }, MAX_USER_FRAMES)
+}
+
+#[cfg(bpf_target_arch = "x86_64")]
+#[inline(always)]
+fn by_tables(task: Task, tgid: u32) -> Option<StackId> {
+    tables::walk(task, tgid)
+}
+
+/// Registers are known by their names on x86-64 only.
+#[cfg(not(bpf_target_arch = "x86_64"))]
+#[inline(always)]
+fn by_tables(_: Task, _: u32) -> Option<StackId> {
+    None
 }
 
 #[inline(always)]
-fn hash(scratch: *mut StackScratch, len: Result<usize, ()>, flags: u32, failed: Loss) -> Unwound {
+fn by_frame_pointers(context: &PerfEventContext) -> StackId {
+    let Some(walk) = WALK.get_ptr_mut(0) else { return StackId::NONE };
+    // SAFETY: a live per-CPU map value, used by one program run at a time.
+    let walk = unsafe { &mut *walk };
+    let Some(frames) = walk.words.first_chunk_mut::<MAX_STACK_FRAMES>() else { return StackId::NONE };
+    let len = frame_pointer::unwind(context, frames);
+    hash(&mut walk.header, frames, len, 0, Loss::UserStackFailed)
+}
+
+/// Completes the header, and returns the id of the stack.
+#[inline(always)]
+fn hash(
+    header: &mut StackHeader,
+    frames: &[u64; MAX_STACK_FRAMES],
+    len: Result<usize, ()>,
+    flags: u32,
+    failed: Loss,
+) -> StackId {
     let Ok(len) = len else {
         count_loss(failed);
-        return Unwound::NONE;
+        return StackId::NONE;
     };
     if len == 0 {
-        return Unwound::NONE;
+        return StackId::NONE;
     }
-    // SAFETY: a live per-CPU map value, used by one program run at a time.
-    let StackScratch { header, frames } = unsafe { &mut *scratch };
     let mut hash = StackId::seed(flags);
     for (index, frame) in frames.iter().enumerate() {
         if index >= len {
@@ -92,21 +136,22 @@ fn hash(scratch: *mut StackScratch, len: Result<usize, ()>, flags: u32, failed: 
         tgid: 0,
         id: id.0,
     };
-    Unwound { id, scratch: Some(scratch) }
+    id
 }
 
 #[inline(always)]
-fn send(scratch: &mut StackScratch) -> bool {
-    let len = (scratch.header.len as usize).min(MAX_STACK_FRAMES);
-    let bytes = size_of::<StackHeader>() + len * size_of::<u64>();
-    // SAFETY: header and frames are contiguous (repr(C)) and `bytes` stays
-    // within them.
-    let record = unsafe { core::slice::from_raw_parts((&raw const *scratch).cast::<u8>(), bytes) };
+fn send(header: *mut StackHeader, capacity: usize) -> bool {
+    // SAFETY: a live per-CPU map value, used by one program run at a time.
+    let (len, id) = unsafe { ((*header).len, (*header).id) };
+    let bytes = size_of::<StackHeader>() + (len as usize).min(capacity) * size_of::<u64>();
+    // SAFETY: header and words are contiguous (repr(C)) and `bytes` stays within
+    // them.
+    let record = unsafe { core::slice::from_raw_parts(header.cast::<u8>().cast_const(), bytes) };
     if EVENTS.output::<[u8]>(record, NO_WAKEUP).is_err() {
         count_loss(Loss::StackRingFull);
         return false;
     }
-    if KNOWN_STACKS.insert(scratch.header.id, 1_u8, u64::from(BPF_ANY)).is_err() {
+    if KNOWN_STACKS.insert(id, 1_u8, u64::from(BPF_ANY)).is_err() {
         count_loss(Loss::KnownStacksFull);
     }
     true

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::{
     clock,
     kernel::{
-        BankContents, Banks, KernelError, LoadOptions, Programs, Ring,
+        BankContents, Banks, KernelError, LoadOptions, Loaded, Programs, Ring,
         boundary::{self, LEAD_NS, Passed},
         cpus::CPU_ROOT,
     },
@@ -49,7 +49,7 @@ impl Instrument {
             log: false,
             cpu_root: CPU_ROOT.into(),
         };
-        let (programs, banks, ring) = Programs::load(options)?;
+        let Loaded { programs, banks, ring, .. } = Programs::load(options)?;
         let mut instrument = Self { programs, banks, ring, start: MonotonicNs(0) };
         instrument.programs.attach()?;
         instrument.end_window(MonotonicNs(0), || ())?;

@@ -193,7 +193,7 @@ fn sample_count(key: &SampleKey, slot: &SampleSlot) -> SampleCount {
     }
 }
 
-fn take<M: TryFrom<Map, Error = MapError>>(ebpf: &mut Ebpf, name: &'static str) -> Result<M, KernelError> {
+pub(super) fn take<M: TryFrom<Map, Error = MapError>>(ebpf: &mut Ebpf, name: &'static str) -> Result<M, KernelError> {
     let map = ebpf.take_map(name).ok_or(KernelError::Missing { kind: "map", name })?;
     M::try_from(map).map_err(|source| map_error("opening", name, source))
 }
@@ -206,6 +206,6 @@ fn take_hash(ebpf: &mut Ebpf, name: &'static str) -> Result<MapData, KernelError
     }
 }
 
-fn map_error(operation: &'static str, map: &'static str, source: MapError) -> KernelError {
+pub(super) fn map_error(operation: &'static str, map: &'static str, source: MapError) -> KernelError {
     KernelError::Map { operation, map, source: Box::new(source) }
 }

@@ -38,6 +38,8 @@ pub enum KernelError {
     NoCycles,
     #[error("counting cycles on CPU {cpu}: {source}: use --weights time")]
     CycleCounter { cpu: u32, source: io::Error },
+    #[error("writing entries {first}.. of eBPF map `{map}`: {source}: is the host out of memory?")]
+    WriteArray { map: &'static str, first: u32, source: io::Error },
     #[error("draining eBPF map `{map}`: {source}: is the host out of memory?")]
     Drain { map: &'static str, source: io::Error },
 }
@@ -54,7 +56,7 @@ pub enum Remedy {
 impl KernelError {
     pub fn remedy(&self) -> Remedy {
         match self {
-            Self::Map { .. } | Self::Drain { .. } => Remedy::None,
+            Self::Map { .. } | Self::Drain { .. } | Self::WriteArray { .. } => Remedy::None,
             _ if self.is_permission() => Remedy::Privileges,
             _ => Remedy::AnotherKernel,
         }

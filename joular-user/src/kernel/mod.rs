@@ -1,11 +1,13 @@
 //! The kernel side, as user space sees it: the only place that knows aya.
 //!
 //! [`programs`] loads and attaches, [`banks`] keeps the window boundary and
-//! reads what was counted, [`boundary`] passes it, [`cycles`] opens the
+//! reads what was counted, [`unwind_maps`] the tables by which stacks are walked,
+//! [`boundary`] passes it, [`cycles`] opens the
 //! counters of cycles, [`btf`] finds where the running kernel keeps the fields
 //! the programs read, [`features`] says what this kernel can do and [`cost`]
 //! what the programs themselves cost.
 
+mod array_write;
 pub mod banks;
 mod batch;
 pub mod boundary;
@@ -17,8 +19,10 @@ mod error;
 pub mod features;
 mod log;
 pub mod programs;
+pub mod unwind_maps;
 
 pub use banks::{BankContents, Banks};
 pub use cycles::CycleEvent;
 pub use error::{KernelError, Remedy};
-pub use programs::{LoadOptions, Programs, Ring};
+pub use programs::{LoadOptions, Loaded, Programs, Ring};
+pub use unwind_maps::UnwindMaps;

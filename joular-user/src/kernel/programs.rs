@@ -25,6 +25,7 @@ use super::{
     error::KernelError,
     features,
     log::LogToStderr,
+    unwind_maps::UnwindMaps,
 };
 
 /// The ring buffer of new stacks and lifecycle events.
@@ -75,6 +76,15 @@ pub fn object_hash() -> u64 {
     twox_hash::XxHash64::oneshot(0, OBJECT)
 }
 
+/// What loading yields: the programs, and handles to their maps.
+#[allow(missing_debug_implementations, reason = "aya's map types have none")]
+pub struct Loaded {
+    pub programs: Programs,
+    pub banks: Banks,
+    pub ring: Ring,
+    pub unwind_maps: UnwindMaps,
+}
+
 /// The loaded, and after [`Programs::attach`] running, programs.
 #[allow(missing_debug_implementations, reason = "aya's logger has none")]
 pub struct Programs {
@@ -91,7 +101,7 @@ pub struct Programs {
 
 impl Programs {
     /// Loads everything; nothing runs yet.
-    pub fn load(options: LoadOptions) -> Result<(Self, Banks, Ring), KernelError> {
+    pub fn load(options: LoadOptions) -> Result<Loaded, KernelError> {
         if !features::in_host_pid_namespace() {
             return Err(KernelError::PidNamespace);
         }
@@ -129,6 +139,7 @@ impl Programs {
         let mut ebpf = loader.load(OBJECT).map_err(|error| KernelError::Load(Box::new(error)))?;
         load_programs(&mut ebpf, &tracepoint_types(Path::new(VMLINUX_BTF))?)?;
         let banks = Banks::take(&mut ebpf)?;
+        let unwind_maps = UnwindMaps::take(&mut ebpf)?;
         // Only now: without privileges there would seem to be no counters.
         let cycles = match options.cycles {
             Some(CycleEvent::Cycles) if !features::has_cycles() => return Err(KernelError::NoCycles),
@@ -148,7 +159,8 @@ impl Programs {
         } else {
             PerfEventConfig::Software(SoftwareEvent::CpuClock)
         };
-        Ok((Self { ebpf, options, event, online, sampled: Vec::new(), cycles, log }, banks, ring))
+        let programs = Self { ebpf, options, event, online, sampled: Vec::new(), cycles, log };
+        Ok(Loaded { programs, banks, ring, unwind_maps })
     }
 
     /// Name of the sampling event in outputs.

@@ -7,7 +7,7 @@
 //! processes that come and go.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeSet, HashMap, HashSet},
     time::Duration,
 };
 
@@ -22,11 +22,11 @@ use crate::{
     clock,
     energy::EnergySource,
     events::{
-        EnergyReading, Event, LossCount, ProcessInfo, RawStack, ThreadTime, Window,
+        EnergyReading, Event, LossCount, ProcessInfo, RawStack, Runtime, SampleCount, ThreadTime, Window,
         decode::{self, LifecycleKind, Record},
     },
     kernel::{
-        BankContents, Banks, KernelError, Programs, Ring,
+        BankContents, Banks, KernelError, Programs, Ring, UnwindMaps,
         boundary::{self, LEAD_NS},
     },
     procs::registry::{Change, Registry},
@@ -34,10 +34,14 @@ use crate::{
     stacks::path::lookup_addresses,
     symbols::Symbolizer,
     units::{MonotonicNs, Pid, Tid, UnixMicros},
+    unwind::Publisher,
 };
 
 /// How often the ring is looked at. The kernel never wakes us.
 const POLL: Duration = Duration::from_millis(50);
+
+/// How long the run may wait at its start for the tables by which stacks are walked.
+const SETTLE: Duration = Duration::from_secs(1);
 
 /// Records taken from the ring at once: whoever makes them faster than they are
 /// read must not keep a window from ending.
@@ -65,6 +69,7 @@ pub struct Live {
     pub ring: Ring,
     pub registry: Registry,
     pub symbolizer: Symbolizer,
+    pub unwind: Publisher<UnwindMaps>,
     pub source: Box<dyn EnergySource>,
     /// Called with things the user should know, once each.
     pub notify: Box<dyn FnMut(&str)>,
@@ -125,6 +130,7 @@ impl Run<'_> {
         for change in self.live.registry.scan() {
             self.changed(change)?;
         }
+        self.live.unwind.settle(&mut self.live.symbolizer, SETTLE);
         self.live.programs.attach()?;
         // Whoever started between the scan and the attachment.
         for change in self.live.registry.scan() {
@@ -186,6 +192,9 @@ impl Run<'_> {
             let process = notice.pid.map(|pid| format!("process {pid}: ")).unwrap_or_default();
             (self.live.notify)(&format!("{process}{}", notice.text));
         }
+        for notice in self.live.unwind.poll(&mut self.live.symbolizer) {
+            (self.live.notify)(&notice);
+        }
         Ok(())
     }
 
@@ -208,6 +217,7 @@ impl Run<'_> {
         for event in &symbols {
             self.consumer.take(event)?;
         }
+        self.publish_sampled(&contents.samples);
         self.consumer.take(&Event::Energy(reading))?;
         self.check_cpu_times(&contents, end.since(self.start));
         let mut losses = contents.losses;
@@ -226,6 +236,17 @@ impl Run<'_> {
         self.start = end;
         self.window += 1;
         self.after_window()
+    }
+
+    /// Keeps what stacks are walked by true to those that are sampled. Naming their
+    /// addresses has just brought their mappings up to date.
+    fn publish_sampled(&mut self, samples: &[SampleCount]) {
+        let Live { registry, symbolizer, unwind, .. } = &mut *self.live;
+        let sampled: BTreeSet<Pid> = samples.iter().map(|sample| sample.pid).collect();
+        for process in sampled.into_iter().filter_map(|pid| registry.target(pid)) {
+            unwind.sampled((process.pid, process.start_boottime_ns), symbolizer);
+        }
+        unwind.pass_window();
     }
 
     /// Wall-clock time of the window's start. It is the window's key in the data
@@ -327,6 +348,7 @@ impl Run<'_> {
             // name these addresses is read and requested now.
             let addresses: Vec<_> = lookup_addresses(&stack).collect();
             let _ = self.live.symbolizer.resolve(process, &addresses);
+            self.live.unwind.sampled((process.pid, process.start_boottime_ns), &mut self.live.symbolizer);
         }
         self.stack_age.arrived(stack.id, self.window);
         Ok(self.consumer.take(&Event::Stack(stack))?)
@@ -357,6 +379,10 @@ impl Run<'_> {
             }
             self.feed.forget(process.pid);
             self.live.symbolizer.process_started(process);
+            // Others when they are first sampled.
+            if !self.live.registry.selects_all() || matches!(process.runtime, Runtime::Jvm { .. }) {
+                self.live.unwind.sampled((process.pid, process.start_boottime_ns), &mut self.live.symbolizer);
+            }
         } else {
             self.live.banks.remove_target(process.pid);
             self.forget(process);
@@ -366,6 +392,7 @@ impl Run<'_> {
 
     fn forget(&mut self, process: &ProcessInfo) {
         self.feed.forget(process.pid);
+        self.live.unwind.ended(process.pid);
         self.live.symbolizer.process_ended(process.pid, process.start_boottime_ns);
     }
 }

@@ -37,13 +37,14 @@ use crate::{
         policy::{Calibrated, Policy, PolicyChoices},
     },
     events::{Event, RunEnd, RunInfo, recording::RecordingWriter},
-    kernel::{LoadOptions, Programs, cpus::CPU_ROOT},
+    kernel::{LoadOptions, Loaded, Programs, cpus::CPU_ROOT},
     output::{FaultNotices, JsonOutput, LiveOutput, Output, OutputDirectory, ParquetOutput, Screen, SummaryOutput},
     privileges,
     procs::{limits, proc_files::ProcFiles, registry::Registry, selection::Selection},
     shutdown::{Shutdown, StopReason},
     symbols::{Symbolizer, SymbolizerOptions},
     units::Pid,
+    unwind::Publisher,
 };
 
 /// Runs what the configuration says.
@@ -77,7 +78,7 @@ async fn record(config: &Config, options: &config::Live) -> Result<Exit, Failure
         cycles: weights::counted(options.weights, cpu_root),
         per_core: selected.source.domains().iter().any(|domain| domain.core.is_some()),
     };
-    let (programs, banks, ring) = Programs::load(load)?;
+    let Loaded { programs, banks, ring, unwind_maps } = Programs::load(load)?;
     if let Err(error) = privileges::drop_unneeded() {
         notice(&format!("keeping all privileges, dropping those that are not needed failed: {error}"));
     }
@@ -93,6 +94,7 @@ async fn record(config: &Config, options: &config::Live) -> Result<Exit, Failure
         ring,
         registry: Registry::new(ProcFiles::new(&config.proc_root), options.selection.clone()),
         symbolizer: Symbolizer::new(&config.proc_root, SymbolizerOptions::default()),
+        unwind: Publisher::new(unwind_maps),
         source: selected.source,
         notify: Box::new(notice),
     };

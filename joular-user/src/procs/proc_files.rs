@@ -24,6 +24,8 @@ const MAX_COMMAND_LINE: u64 = 16 * 1024;
 const MAX_FILE: u64 = 64 * 1024;
 /// Of the memory map of a process whose runtime is not known.
 const MAX_MAPS: u64 = 4 << 20;
+/// Threads of one process that are looked at.
+const MAX_THREADS: usize = 1 << 14;
 /// Clock ticks of `/proc/PID/stat`: 100 per second on every Linux port (USER_HZ).
 pub const TICK_NS: u64 = 10_000_000;
 
@@ -81,6 +83,20 @@ impl ProcFiles {
     pub fn thread_comm(&self, pid: Pid, tid: Tid) -> Option<String> {
         let bytes = self.read(pid, &format!("task/{tid}/comm"), 64)?;
         Some(String::from_utf8_lossy(&bytes).trim_end_matches('\n').to_owned())
+    }
+
+    /// Threads whose name is wanted, each with its number in its own namespace.
+    pub fn threads_named(&self, pid: Pid, wanted: impl Fn(&str) -> bool) -> Vec<(Tid, u32)> {
+        let directory = self.root.join(pid.to_string()).join("task");
+        let Ok(entries) = fs::read_dir(&directory) else { return Vec::new() };
+        let tids = entries.flatten().take(MAX_THREADS).filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        let named = tids.map(Tid).filter(|&tid| self.thread_comm(pid, tid).is_some_and(|name| wanted(&name)));
+        named
+            .filter_map(|tid| {
+                let status = self.read(pid, &format!("task/{tid}/status"), MAX_FILE)?;
+                Some((tid, namespace_pid(&String::from_utf8_lossy(&status)).unwrap_or(tid.0)))
+            })
+            .collect()
     }
 
     /// All that is to be known about a process.

@@ -95,6 +95,11 @@ impl Registry {
         self.ever_matched
     }
 
+    /// Whether everything on the host is a target, most of which never runs.
+    pub const fn selects_all(&self) -> bool {
+        self.selection.is_all()
+    }
+
     pub fn target(&self, pid: Pid) -> Option<&ProcessInfo> {
         self.entries.get(&pid).filter(|entry| entry.role == Role::Target).map(|entry| &entry.info)
     }

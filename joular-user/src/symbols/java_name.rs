@@ -110,6 +110,37 @@ pub fn stable_class(class: &str) -> Cow<'_, str> {
     if rest.is_empty() { name } else { Cow::Owned(format!("{name}{rest}")) }
 }
 
+/// A class as the JVM itself writes it (`java/util/Map$Entry`), with dots and
+/// without what changes from run to run. JDK 11 numbers lambdas, and writes no
+/// address after them.
+pub fn stable_internal_class(class: &str) -> String {
+    let class = class.replace('/', ".");
+    // The dot before an address was a slash.
+    let class = class.replace(".0x", "/0x");
+    let stable = stable_class(&class);
+    match stable.split_once("$$Lambda$") {
+        Some((host, number)) if !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit()) => {
+            format!("{host}$$Lambda")
+        }
+        _ => stable.into_owned(),
+    }
+}
+
+/// A JVM signature in which classes are named as [`stable_internal_class`] names them.
+pub fn stable_signature(signature: &str) -> String {
+    if !signature.contains("0x") && !signature.contains("$$Lambda$") {
+        return signature.to_owned();
+    }
+    let part = |part: &str| match part.find('L') {
+        Some(at) if part.split_at(at).0.bytes().all(|byte| b"()[BCDFIJSZV".contains(&byte)) => {
+            let (before, class) = part.split_at(at + 1);
+            format!("{before}{}", stable_internal_class(class).replace('.', "/"))
+        }
+        _ => part.to_owned(),
+    };
+    signature.split(';').map(part).collect::<Vec<_>>().join(";")
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -258,6 +289,28 @@ mod tests {
     }
 
     #[test]
+    fn names_as_the_jvm_writes_them() {
+        for (class, expected) in [
+            ("java/util/HashMap$Node", "java.util.HashMap$Node"),
+            ("Main", "Main"),
+            ("Main$$Lambda$14", "Main$$Lambda"),
+            ("a/Main$$Lambda$14+0x0000000800c03000", "a.Main$$Lambda"),
+            ("a/Main$$Lambda+0x0000000800c03000", "a.Main$$Lambda"),
+            ("java/lang/invoke/LambdaForm$MH+0x1a", "java.lang.invoke.LambdaForm$MH"),
+            ("java/lang/invoke/LambdaForm$MH/0x1a", "java.lang.invoke.LambdaForm$MH"),
+        ] {
+            assert_eq!(stable_internal_class(class), expected);
+        }
+        for (signature, expected) in [
+            ("(I[Ljava/lang/String;)V", "(I[Ljava/lang/String;)V"),
+            ("(La/Main$$Lambda+0x08;I)La/B;", "(La/Main$$Lambda;I)La/B;"),
+            ("(I[[La/Main$$Lambda$3;)La/Main$$Lambda.0x1f;", "(I[[La/Main$$Lambda;)La/Main$$Lambda;"),
+        ] {
+            assert_eq!(stable_signature(signature), expected);
+        }
+    }
+
+    #[test]
     fn a_method_whose_name_was_cut_is_still_a_method() {
         let mut name = format!("void a.B.c({}", "java.lang.Object, ".repeat(80));
         name.truncate(MAX_NAME_BYTES);
@@ -275,6 +328,7 @@ mod tests {
         fn never_panics(name in "\\PC{0,80}", shaped in "[a-z\\[\\]]{1,5} [a-zé.$/0x+]{1,30}\\([a-z,\\[\\] ]{0,20}\\)?") {
             let _ = jvm_frame(&name);
             let _ = jvm_frame(&shaped);
+            let _ = (stable_internal_class(&shaped), stable_signature(&name));
         }
     }
 }

@@ -12,9 +12,12 @@
 
 pub mod elf_image;
 pub mod generations;
+pub mod hotspot;
 pub mod java_name;
 pub mod jvm;
+pub mod jvms;
 pub mod kernel;
+pub mod mapped_code;
 pub mod native;
 pub mod perf_map;
 pub mod process;
@@ -36,7 +39,9 @@ use crate::{
 };
 use generations::Answer;
 use java_name::{jvm_frame, other_frame};
+use joular_ebpf::abi::FrameWord;
 use jvm::Source;
+use jvms::Builds;
 use kernel::KernelSymbols;
 use native::{FileKey, NativeSymbols};
 use process::{Place, Process};
@@ -83,6 +88,7 @@ pub struct Symbolizer {
     proc_root: PathBuf,
     options: SymbolizerOptions,
     processes: HashMap<ProcessKey, Process>,
+    builds: Builds,
     native: NativeSymbols,
     vdso: Option<Option<FileKey>>,
     kernel: Kernel,
@@ -97,6 +103,7 @@ impl Symbolizer {
             proc_root: proc_root.to_owned(),
             options,
             processes: HashMap::new(),
+            builds: Builds::default(),
             native: NativeSymbols::default(),
             vdso: None,
             kernel: Kernel::NotRead,
@@ -116,6 +123,7 @@ impl Symbolizer {
             Some(known) => known.succeed_by(fresh),
             None => drop(self.processes.insert(key, fresh)),
         }
+        self.attach_jvm(key, now);
         self.start_requests(now);
     }
 
@@ -132,6 +140,7 @@ impl Symbolizer {
     pub fn begin_window(&mut self, start: MonotonicNs) {
         self.window_start = start;
         self.native.pass_window();
+        self.pass_jvm_window();
         for code in self.processes.values_mut().filter_map(|process| process.code.as_mut()) {
             code.generations.forget_before(start);
         }
@@ -146,11 +155,12 @@ impl Symbolizer {
         }
         let now = Instant::now();
         let places = self.places(key, addresses, now);
+        self.attach_jvm(key, now);
         self.prepare(&places);
         let symbols: Vec<Symbol> = addresses
             .iter()
             .zip(&places)
-            .map(|(&address, place)| Symbol { address, frames: self.frame(key, address, place).into_iter().collect() })
+            .map(|(&address, place)| Symbol { address, frames: self.frames(key, address, place) })
             .collect();
         if places.contains(&Place::Generated)
             && let Some(process) = self.processes.get_mut(&key)
@@ -198,6 +208,19 @@ impl Symbolizer {
             .get_or_insert_with(|| native::own_vdso(proc_root).and_then(|file| native.acquire(file, "[vdso]")).ok())
     }
 
+    /// Outermost first.
+    fn frames(&mut self, key: ProcessKey, address: Address, place: &Place) -> Vec<Frame> {
+        if let Some(jvm) = self.processes.get_mut(&key).and_then(|process| process.jvm.asked()) {
+            match place {
+                Place::Jvm => return jvm.resolve(FrameWord(address.0)),
+                // As a walk by frame pointers sees it.
+                Place::Generated if jvm.has_code(address.0) => return jvm.resolve_address(address.0),
+                _ => {}
+            }
+        }
+        self.frame(key, address, place).into_iter().collect()
+    }
+
     fn frame(&self, key: ProcessKey, address: Address, place: &Place) -> Option<Frame> {
         match place {
             Place::File(key, offset) => self.native.frame(*key, *offset),
@@ -215,7 +238,7 @@ impl Symbolizer {
                     Answer::Unknown => None,
                 }
             }
-            Place::Nowhere => None,
+            Place::Jvm | Place::Nowhere => None,
         }
     }
 
@@ -242,7 +265,9 @@ impl Symbolizer {
         while let Some(finished) = self.requests.take_finished() {
             self.take_in(finished);
         }
-        self.start_requests(Instant::now());
+        let now = Instant::now();
+        self.attach_jvms(now);
+        self.start_requests(now);
         std::mem::take(&mut self.news)
     }
 
@@ -292,6 +317,7 @@ impl Symbolizer {
         let mut due: Vec<_> = self
             .processes
             .iter()
+            .filter(|(_, process)| !process.jvm.needs_no_map())
             .filter_map(|(&key, process)| Some((process.code.as_ref()?, key)))
             .filter(|(code, _)| code.is_due(now))
             .map(|(code, key)| (code.urgency(), key))

@@ -49,6 +49,23 @@ pub struct FileKey {
     changed: i64,
 }
 
+impl FileKey {
+    pub fn of(file: &File) -> io::Result<Self> {
+        let data = file.metadata()?;
+        Ok(Self {
+            device: data.dev(),
+            inode: data.ino(),
+            size: data.len(),
+            changed: data.ctime(),
+            changed_ns: data.ctime_nsec(),
+        })
+    }
+
+    pub const fn bytes(&self) -> u64 {
+        self.size
+    }
+}
+
 /// A file as blazesym has parsed it.
 #[derive(Debug)]
 struct Parsed {
@@ -84,14 +101,7 @@ pub struct NativeSymbols {
 impl NativeSymbols {
     /// Takes a file into use for one more process.
     pub fn acquire(&mut self, file: File, module: &str) -> io::Result<FileKey> {
-        let data = file.metadata()?;
-        let key = FileKey {
-            device: data.dev(),
-            inode: data.ino(),
-            size: data.len(),
-            changed: data.ctime(),
-            changed_ns: data.ctime_nsec(),
-        };
+        let key = FileKey::of(&file)?;
         let entry = self.files.entry(key).or_insert_with(|| ElfFile {
             file,
             parsed: None,
@@ -180,6 +190,11 @@ impl NativeSymbols {
         let file = self.files.get(&key)?;
         let name = file.answers.get(&offset)?;
         Some(frame(&file.module, name.as_deref()))
+    }
+
+    /// The file itself, for whoever needs more of it than names.
+    pub fn open(&self, key: FileKey) -> Option<File> {
+        self.files.get(&key)?.file.try_clone().ok()
     }
 
     pub fn len(&self) -> usize {

@@ -10,8 +10,11 @@ use std::{
     time::{Duration, Instant},
 };
 
+use joular_ebpf::abi::FrameWord;
+
 use super::{
     jvm::{GeneratedCode, Source},
+    jvms::JvmState,
     native::{FileKey, NativeSymbols},
     requests::{ProcessKey, Request},
 };
@@ -50,6 +53,8 @@ pub enum Place {
     Module(Arc<str>),
     Vdso(u64),
     Generated,
+    /// Not an address, but what only the process's JVM can tell.
+    Jvm,
     Nowhere,
 }
 
@@ -61,6 +66,8 @@ pub struct Process {
     target: Target,
     root: Option<Arc<TargetRoot>>,
     maps: Maps,
+    /// Counts changes of `maps`.
+    pub maps_version: u64,
     is_jvm: bool,
     first_seen: Instant,
     maps_read: Option<Instant>,
@@ -69,6 +76,7 @@ pub struct Process {
     /// By device and inode as the mappings have them; `None` if unreadable.
     files: HashMap<((u32, u32), u64), Option<FileKey>>,
     pub code: Option<GeneratedCode>,
+    pub jvm: JvmState,
 }
 
 impl Process {
@@ -88,12 +96,14 @@ impl Process {
             target,
             root,
             maps: Maps::default(),
+            maps_version: 0,
             is_jvm: matches!(info.runtime, Runtime::Jvm { .. }),
             first_seen: now,
             maps_read: None,
             pause: MIN_PAUSE,
             files: HashMap::new(),
             code: None,
+            jvm: JvmState::default(),
         };
         process.read_maps(now);
         if process.is_jvm {
@@ -108,7 +118,7 @@ impl Process {
         self.maps_read = fresh.maps_read;
         self.is_jvm |= fresh.is_jvm;
         if !fresh.maps.is_empty() {
-            self.maps = fresh.maps;
+            self.set_maps(fresh.maps);
         }
         if fresh.root.is_some() {
             self.root = fresh.root;
@@ -124,6 +134,24 @@ impl Process {
         self.is_jvm
     }
 
+    pub const fn pid(&self) -> Pid {
+        self.pid
+    }
+
+    /// Whom it runs as.
+    pub const fn user(&self) -> u32 {
+        self.target.uid
+    }
+
+    pub fn proc_root(&self) -> &Path {
+        &self.target.proc_root
+    }
+
+    /// Whether it has not ended yet.
+    pub fn is_there(&self) -> bool {
+        self.target.proc_root.join(self.pid.to_string()).exists()
+    }
+
     /// Reads the mappings again if what we have may be out of date.
     pub fn freshen(&mut self, addresses: &[Address], now: Instant) {
         let pause = self.maps_read.map_or(Duration::MAX, |at| now.saturating_duration_since(at));
@@ -131,7 +159,10 @@ impl Process {
         if is_young && pause >= MIN_PAUSE_YOUNG {
             self.read_maps(now);
         } else if pause >= self.pause {
-            let missing = |process: &Self| addresses.iter().filter(|at| process.maps.find(**at).is_none()).count();
+            let missing = |process: &Self| {
+                let addresses = addresses.iter().filter(|at| !FrameWord(at.0).is_of_a_jvm());
+                addresses.filter(|at| process.maps.find(**at).is_none()).count()
+            };
             let before = missing(self);
             if before > 0 {
                 self.read_maps(now);
@@ -152,10 +183,20 @@ impl Process {
             self.is_jvm = true;
             self.expect_code(Source::Attach, now);
         }
-        self.maps = maps.keep_executable();
+        self.set_maps(maps.keep_executable());
         if self.root.is_none() {
             self.root = TargetRoot::open(&self.target.proc_root, self.pid).ok().map(Arc::new);
         }
+    }
+
+    fn set_maps(&mut self, maps: Maps) {
+        self.maps_version += u64::from(maps != self.maps);
+        self.maps = maps;
+    }
+
+    /// Code as mapped when the mappings were last read.
+    pub const fn maps(&self) -> &Maps {
+        &self.maps
     }
 
     /// Notes that the process makes code.
@@ -185,6 +226,9 @@ impl Process {
     }
 
     pub fn place(&mut self, address: Address, proc_root: &Path, native: &mut NativeSymbols) -> Place {
+        if FrameWord(address.0).is_of_a_jvm() {
+            return Place::Jvm;
+        }
         let Some(mapping) = self.maps.find(address) else { return Place::Nowhere };
         if mapping.is_generated_code() {
             return Place::Generated;
@@ -195,18 +239,24 @@ impl Process {
             _ => return mapping.path.clone().map_or(Place::Nowhere, Place::Module),
         }
         let offset = mapping.file_offset(address);
-        let identity = (mapping.device, mapping.inode);
         let module: Arc<str> = mapping.file_name().unwrap_or_default().into();
-        let key = match self.files.get(&identity) {
-            Some(&known) => known,
-            None if self.files.len() >= MAX_FILES => None,
-            None => {
-                let key = self.open_file(mapping, proc_root).and_then(|file| native.acquire(file, &module).ok());
-                self.files.insert(identity, key);
-                key
-            }
-        };
-        key.map_or(Place::Module(module), |key| Place::File(key, offset))
+        let mapping = mapping.clone();
+        self.file(&mapping, proc_root, native).map_or(Place::Module(module), |key| Place::File(key, offset))
+    }
+
+    /// The file behind a mapping, which is kept open from now on.
+    pub fn file(&mut self, mapping: &Mapping, proc_root: &Path, native: &mut NativeSymbols) -> Option<FileKey> {
+        let identity = (mapping.device, mapping.inode);
+        if let Some(known) = self.files.get(&identity) {
+            return *known;
+        }
+        if self.files.len() >= MAX_FILES {
+            return None;
+        }
+        let module = mapping.file_name().unwrap_or_default();
+        let key = self.open_file(mapping, proc_root).and_then(|file| native.acquire(file, module).ok());
+        self.files.insert(identity, key);
+        key
     }
 
     /// By its name if that still means the same file, else by the mapping.

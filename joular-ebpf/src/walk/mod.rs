@@ -1,0 +1,229 @@
+//! Walking a user stack, one frame at a time.
+//!
+//! The idea: a walk is its registers. A step names the frame that they stand in,
+//! by one [`FrameWord`], and replaces them by its caller's: in native code by the
+//! unwind tables ([`native`]), in a JVM's code cache by what the JVM's own
+//! structures say of the code there ([`hotspot`]). Neither needs frame pointers.
+//!
+//! The memory that is read belongs to the process, which may be hostile or in the
+//! middle of changing it: every address is only ever handed to [`Memory`], every
+//! step must lead upwards on the stack, and a walk has at most
+//! [`MAX_USER_FRAMES`] steps.
+//!
+//! All of it is compiled twice: into the eBPF programs, where a [`Walk`] stands in
+//! a per-CPU map, and for the tests of the host.
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_sign_loss,
+    reason = "addresses wrap, and fields and words are cut to their width: each is checked or bounded where it matters"
+)]
+
+pub mod compiled;
+pub mod hotspot;
+mod instructions;
+pub mod interpreted;
+pub mod native;
+pub mod stub;
+#[cfg(test)]
+mod tests;
+
+use crate::abi::{
+    CodeMapping, FrameWord, JvmUnwind, MAX_BLOB_BYTES, MAX_USER_FRAMES, ProcessUnwind, RecordKind, StackHeader,
+    StackId, UnwindRow, stack_flags, unwinder, walk_end,
+};
+
+/// First address that no user code has, with five levels of page tables.
+const USER_END: u64 = 1 << 56;
+/// Most bytes read of a block of the code cache: its header, and the blob's.
+const MAX_BLOCK_BYTES: usize = MAX_BLOB_BYTES + 64;
+/// Room for them. A power of two: a masked index is one that the verifier believes.
+const BLOCK_WORDS: usize = 128;
+pub type BlockWords = [u64; BLOCK_WORDS];
+
+/// Why a walk is over: one of [`walk_end`]'s.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct End(pub u8);
+
+impl End {
+    pub const UNREADABLE: Self = Self(walk_end::UNREADABLE);
+    pub const IMPLAUSIBLE: Self = Self(walk_end::IMPLAUSIBLE);
+}
+
+pub type Step = Result<(), End>;
+
+/// The process's memory. Nothing here faults pages in.
+pub trait Memory {
+    fn byte(&self, address: u64) -> Result<u8, End>;
+    fn word(&self, address: u64) -> Result<u64, End>;
+    fn pair(&self, address: u64) -> Result<[u64; 2], End>;
+    /// The part of an interpreter's frame around its frame pointer.
+    fn ten(&self, address: u64) -> Result<[u64; 10], End>;
+    /// As many bytes, at most all of `words`.
+    fn block(&self, address: u64, bytes: u32, words: &mut BlockWords) -> Step;
+}
+
+/// The tables that user space wrote.
+pub trait Tables {
+    fn mapping(&self, index: u32) -> Option<&CodeMapping>;
+    fn row(&self, index: u32) -> Option<&UnwindRow>;
+    /// Whether that is an address behind a call, or one that the interpreter has
+    /// methods return to: data on a stack rarely is.
+    fn is_return_address(&self, memory: &impl Memory, jvm: &JvmUnwind, process: &ProcessUnwind, pc: u64) -> bool
+    where
+        Self: Sized,
+    {
+        is_return_address(memory, self, jvm, process, pc)
+    }
+}
+
+/// What is known of the registers of a frame.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Registers {
+    pub pc: u64,
+    pub sp: u64,
+    pub fp: u64,
+    /// The rest only of code that was interrupted: no callee says where it saved them.
+    pub rax: u64,
+    pub rbx: u64,
+    pub r13: u64,
+}
+
+/// The block of the code cache that was read last: recursion meets it again.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+struct Block {
+    /// Of the code; empty if nothing was read.
+    start: u64,
+    end: u64,
+    /// Where the blob begins.
+    blob: u64,
+    words: BlockWords,
+}
+
+/// A walk under way. Its first two members are what is sent to user space.
+#[repr(C)]
+#[derive(Clone, Debug)]
+pub struct Walk {
+    pub header: StackHeader,
+    pub words: [u64; MAX_USER_FRAMES],
+    pub registers: Registers,
+    pub process: ProcessUnwind,
+    hash: u64,
+    /// 1: `pc` is where code was interrupted, 0: a return address.
+    exact: u64,
+    block: Block,
+}
+
+impl Walk {
+    pub const EMPTY: Self = Self {
+        header: StackHeader { kind: 0, flags: 0, len: 0, tgid: 0, id: 0 },
+        words: [0; MAX_USER_FRAMES],
+        registers: Registers { pc: 0, sp: 0, fp: 0, rax: 0, rbx: 0, r13: 0 },
+        process: ProcessUnwind { first_mapping: 0, mapping_count: 0, jvm: 0, generation: 0 },
+        hash: 0,
+        exact: 0,
+        block: Block { start: 0, end: 0, blob: 0, words: [0; BLOCK_WORDS] },
+    };
+
+    /// Starts at the registers of interrupted code. Words and block are left as
+    /// they are: nobody looks at what a walk did not write.
+    #[inline(always)]
+    pub fn begin(&mut self, registers: Registers, process: ProcessUnwind) {
+        self.header.len = 0;
+        self.registers = registers;
+        self.process = process;
+        // A new generation makes every stack a new one.
+        self.hash = StackId::mix(StackId::seed(0), u64::from(process.generation));
+        self.exact = 1;
+        self.block.start = 0;
+        self.block.end = 0;
+    }
+
+    /// Completes the header. The end is part of the identity: a stack that was cut
+    /// is not the whole one, even if the words are the same.
+    #[inline(always)]
+    pub fn finish(&mut self, tgid: u32, end: End) -> StackId {
+        let id = StackId::finish(StackId::mix(self.hash, u64::from(end.0)));
+        self.header.kind = RecordKind::STACK;
+        self.header.flags = stack_flags::user(unwinder::TABLES, end.0);
+        self.header.tgid = tgid;
+        self.header.id = id.0;
+        id
+    }
+
+    /// Adds a frame towards the root.
+    #[inline(always)]
+    pub fn push(&mut self, word: FrameWord) -> Step {
+        let Some(slot) = self.words.get_mut(self.header.len as usize) else { return Err(End(walk_end::DEPTH)) };
+        *slot = word.0;
+        self.header.len += 1;
+        self.hash = StackId::mix(self.hash, word.0);
+        Ok(())
+    }
+
+    #[inline(always)]
+    const fn is_exact(&self) -> bool {
+        self.exact != 0
+    }
+
+    /// Goes on in the caller, which will be returned to at `pc`.
+    #[inline(always)]
+    fn return_to(&mut self, pc: u64, sp: u64, fp: u64) -> Step {
+        if sp <= self.registers.sp {
+            return Err(End::IMPLAUSIBLE);
+        }
+        self.go_on(pc, sp, fp)
+    }
+
+    /// The same for interrupted code whose stack pointer is the caller's already.
+    #[inline(always)]
+    fn go_on(&mut self, pc: u64, sp: u64, fp: u64) -> Step {
+        if sp >= USER_END || pc >= USER_END {
+            return Err(End::IMPLAUSIBLE);
+        }
+        if pc == 0 {
+            return Err(End(walk_end::ROOT));
+        }
+        self.registers.pc = pc;
+        self.registers.sp = sp;
+        self.registers.fp = fp;
+        self.exact = 0;
+        Ok(())
+    }
+}
+
+/// One frame. `jvm` is that of the walk's process, if it has one.
+#[inline(always)]
+pub fn step(memory: &impl Memory, tables: &impl Tables, jvm: Option<&JvmUnwind>, walk: &mut Walk) -> Step {
+    match jvm {
+        Some(jvm) if is_in_code_cache(jvm, walk.registers.pc) => hotspot::step(memory, tables, jvm, walk),
+        _ => native::step(memory, tables, walk),
+    }
+}
+
+/// Whether [`hotspot::step`] is the one to take, else [`native::step`].
+#[inline(always)]
+pub fn is_in_code_cache(jvm: &JvmUnwind, pc: u64) -> bool {
+    let [a, b, c, d] = &jvm.code_heaps;
+    a.memory.contains(pc) || b.memory.contains(pc) || c.memory.contains(pc) || d.memory.contains(pc)
+}
+
+/// See [`Tables::is_return_address`].
+#[inline(always)]
+pub fn is_return_address(
+    memory: &impl Memory,
+    tables: &impl Tables,
+    jvm: &JvmUnwind,
+    process: &ProcessUnwind,
+    pc: u64,
+) -> bool {
+    if jvm.interpreter.contains(pc) {
+        return true;
+    }
+    if pc >= USER_END || !is_in_code_cache(jvm, pc) && native::find_mapping(tables, process, pc).is_none() {
+        return false;
+    }
+    memory.word(pc.wrapping_sub(8)).is_ok_and(instructions::ends_with_call)
+}

@@ -1,0 +1,165 @@
+//! Native code: by the rows that user space made of the files' unwind tables, and
+//! by frame pointers where there are none.
+
+use super::{End, Memory, Step, Tables, USER_END, Walk};
+use crate::abi::{CodeMapping, FrameWord, ProcessUnwind, UnwindRow, rule, walk_end};
+
+/// Enough for the most mappings a process may have, and for the most rows.
+const MAPPING_SEARCH_STEPS: u32 = 17;
+const ROW_SEARCH_STEPS: u32 = 22;
+/// Farthest that a chain of frame pointers leads at once.
+const MAX_FRAME_BYTES: u64 = 1 << 20;
+
+/// Registers in the kernel's frame of a signal, from the stack pointer
+/// (`ucontext_t`, asm/sigcontext.h).
+mod signal_frame {
+    pub const R13: u64 = 80;
+    pub const RBP: u64 = 120;
+    pub const RBX: u64 = 128;
+    pub const RAX: u64 = 144;
+    pub const RSP: u64 = 160;
+    pub const RIP: u64 = 168;
+}
+
+/// One frame of native code.
+#[inline(always)]
+pub fn step(memory: &impl Memory, tables: &impl Tables, walk: &mut Walk) -> Step {
+    let pc = walk.registers.pc;
+    if pc >= USER_END {
+        return Err(End::IMPLAUSIBLE);
+    }
+    walk.push(FrameWord::native(pc))?;
+    // A return address may be the first one behind its function.
+    let address = if walk.is_exact() { pc } else { pc.wrapping_sub(1) };
+    let Some(mapping) = find_mapping(tables, &walk.process, address) else {
+        return by_frame_pointer(memory, walk, End(walk_end::NO_MAPPING));
+    };
+    let row = find_row(tables, mapping, address.wrapping_sub(mapping.bias));
+    match row.rule {
+        rule::SP => by_frame_address(memory, walk, row, walk.registers.sp),
+        rule::FP => by_frame_address(memory, walk, row, walk.registers.fp),
+        rule::ROOT => Err(End(walk_end::ROOT)),
+        rule::PLT => {
+            let words = if pc & 15 >= 11 { 2 } else { 1 };
+            let row = UnwindRow { cfa_words: words, fp_words: 0, ..row };
+            by_frame_address(memory, walk, row, walk.registers.sp)
+        }
+        rule::SIGNAL => interrupted(memory, walk),
+        rule::NONE => by_frame_pointer(memory, walk, End(walk_end::NO_RULE)),
+        _ => Err(End(walk_end::NO_RULE)),
+    }
+}
+
+/// The frame address is the base register plus the row's words.
+#[inline(always)]
+fn by_frame_address(memory: &impl Memory, walk: &mut Walk, row: UnwindRow, base: u64) -> Step {
+    let cfa = base.wrapping_add(words(row.cfa_words as i64));
+    // Mostly both stand side by side: one read.
+    if row.fp_words == -2 {
+        let [fp, pc] = memory.pair(cfa.wrapping_sub(16))?;
+        return walk.return_to(pc, cfa, fp);
+    }
+    let pc = memory.word(cfa.wrapping_sub(8))?;
+    let fp = match row.fp_words {
+        0 => walk.registers.fp,
+        from_cfa => memory.word(cfa.wrapping_add(words(from_cfa as i64)))?,
+    };
+    walk.return_to(pc, cfa, fp)
+}
+
+#[inline(always)]
+const fn words(count: i64) -> u64 {
+    (count * 8) as u64
+}
+
+/// Without a rule the frame pointer is worth a try, if it points at something that
+/// looks like a frame. `why` there is no rule is the end otherwise.
+#[inline(always)]
+fn by_frame_pointer(memory: &impl Memory, walk: &mut Walk, why: End) -> Step {
+    let fp = walk.registers.fp;
+    if fp == 0 {
+        return Err(End(walk_end::CHAIN));
+    }
+    // Below the stack pointer it points at nobody's frame.
+    if fp.wrapping_sub(walk.registers.sp) > MAX_FRAME_BYTES || fp & 7 != 0 {
+        return Err(why);
+    }
+    let Ok([caller_fp, pc]) = memory.pair(fp) else { return Err(why) };
+    if pc == 0 {
+        return Err(End(walk_end::CHAIN));
+    }
+    if pc >= USER_END {
+        return Err(why);
+    }
+    walk.return_to(pc, fp.wrapping_add(16), caller_fp)
+}
+
+/// Code that a signal interrupted: all its registers are there. The handler may
+/// have a stack of its own, so nothing is asked of where the interrupted one is.
+#[inline(always)]
+fn interrupted(memory: &impl Memory, walk: &mut Walk) -> Step {
+    let frame = walk.registers.sp;
+    let word = |offset: u64| memory.word(frame.wrapping_add(offset));
+    let pc = word(signal_frame::RIP)?;
+    if pc >= USER_END {
+        return Err(End::IMPLAUSIBLE);
+    }
+    walk.registers.sp = word(signal_frame::RSP)?;
+    walk.registers.fp = word(signal_frame::RBP)?;
+    walk.registers.rax = word(signal_frame::RAX)?;
+    walk.registers.rbx = word(signal_frame::RBX)?;
+    walk.registers.r13 = word(signal_frame::R13)?;
+    walk.registers.pc = pc;
+    walk.exact = 1;
+    Ok(())
+}
+
+/// The process's mapping of code with this address.
+#[inline(always)]
+pub fn find_mapping<'a>(tables: &'a impl Tables, process: &ProcessUnwind, address: u64) -> Option<&'a CodeMapping> {
+    let first = process.first_mapping;
+    let (mut low, mut high) = (0, process.mapping_count);
+    // `low` becomes the number of mappings that begin at the address or before.
+    for _ in 0..MAPPING_SEARCH_STEPS {
+        if low >= high {
+            break;
+        }
+        let middle = low + (high - low) / 2;
+        if tables.mapping(first.wrapping_add(middle))?.start <= address {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    let index = low.checked_sub(1)?;
+    tables.mapping(first.wrapping_add(index)).filter(|mapping| address < mapping.end)
+}
+
+/// The row for an address of the file; that of no rule if there is none.
+#[inline(always)]
+fn find_row(tables: &impl Tables, mapping: &CodeMapping, address: u64) -> UnwindRow {
+    let none = UnwindRow { address: 0, cfa_words: 0, fp_words: 0, rule: rule::NONE };
+    if address > u32::MAX as u64 {
+        return none;
+    }
+    let address = address as u32;
+    let first = mapping.first_row;
+    let (mut low, mut high) = (0, mapping.row_count);
+    for _ in 0..ROW_SEARCH_STEPS {
+        if low >= high {
+            break;
+        }
+        let middle = low + (high - low) / 2;
+        let Some(row) = tables.row(first.wrapping_add(middle)) else { return none };
+        if row.address <= address {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    let Some(index) = low.checked_sub(1) else { return none };
+    match tables.row(first.wrapping_add(index)) {
+        Some(row) => *row,
+        None => none,
+    }
+}

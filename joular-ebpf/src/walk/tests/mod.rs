@@ -1,0 +1,111 @@
+//! Walks through processes that are made up, word by word.
+
+extern crate std;
+
+mod hotspot;
+mod interpreted;
+mod native;
+mod random;
+
+use std::{boxed::Box, collections::HashMap, vec::Vec};
+
+use super::{BlockWords, End, Memory, Registers, Step, Tables, Walk, step};
+use crate::abi::{CodeMapping, FrameRef, FrameWord, JvmUnwind, MAX_USER_FRAMES, ProcessUnwind, UnwindRow, walk_end};
+
+pub(super) const STACK: u64 = 0x7fff_0000_0000;
+
+/// A process: its memory, byte by byte, and its tables.
+#[derive(Default)]
+pub(super) struct Process {
+    bytes: HashMap<u64, u8>,
+    pub(super) mappings: Vec<CodeMapping>,
+    pub(super) rows: Vec<UnwindRow>,
+    pub(super) jvm: Option<JvmUnwind>,
+}
+
+impl Process {
+    pub(super) fn code(&mut self, address: u64, bytes: &[u8]) -> &mut Self {
+        for (address, byte) in (address..).zip(bytes) {
+            self.bytes.insert(address, *byte);
+        }
+        self
+    }
+
+    pub(super) fn words(&mut self, address: u64, words: &[u64]) -> &mut Self {
+        for (address, word) in (address..).step_by(8).zip(words) {
+            self.code(address, &word.to_le_bytes());
+        }
+        self
+    }
+
+    /// The frames of a walk from these registers on, and its end.
+    pub(super) fn walk(&self, registers: Registers) -> (Vec<FrameRef>, u8) {
+        let mut walk = Box::new(Walk::EMPTY);
+        let mapping_count = self.mappings.len() as u32;
+        walk.begin(registers, ProcessUnwind { mapping_count, ..ProcessUnwind::default() });
+        let end = run(self, self, self.jvm.as_ref(), &mut walk);
+        let frames = walk.words[..walk.header.len as usize].iter().map(|word| FrameWord(*word).decode());
+        (frames.collect(), end.0)
+    }
+}
+
+/// Steps as often as the programs do.
+pub(super) fn run(memory: &impl Memory, tables: &impl Tables, jvm: Option<&JvmUnwind>, walk: &mut Walk) -> End {
+    for _ in 0..=MAX_USER_FRAMES {
+        if let Err(end) = step(memory, tables, jvm, walk) {
+            return end;
+        }
+    }
+    End(walk_end::BUDGET)
+}
+
+fn array<const N: usize>(memory: &impl Memory, address: u64) -> Result<[u64; N], End> {
+    let mut words = [0; N];
+    for (address, word) in (address..).step_by(8).zip(&mut words) {
+        *word = memory.word(address)?;
+    }
+    Ok(words)
+}
+
+impl Memory for Process {
+    fn byte(&self, address: u64) -> Result<u8, End> {
+        self.bytes.get(&address).copied().ok_or(End::UNREADABLE)
+    }
+
+    fn word(&self, address: u64) -> Result<u64, End> {
+        let mut bytes = [0; 8];
+        for (index, byte) in (0..).zip(&mut bytes) {
+            *byte = self.byte(address.wrapping_add(index))?;
+        }
+        Ok(u64::from_le_bytes(bytes))
+    }
+
+    fn pair(&self, address: u64) -> Result<[u64; 2], End> {
+        array(self, address)
+    }
+
+    fn ten(&self, address: u64) -> Result<[u64; 10], End> {
+        array(self, address)
+    }
+
+    fn block(&self, address: u64, bytes: u32, words: &mut BlockWords) -> Step {
+        for (address, word) in (address..address + u64::from(bytes)).step_by(8).zip(words) {
+            *word = self.word(address)?;
+        }
+        Ok(())
+    }
+}
+
+impl Tables for Process {
+    fn mapping(&self, index: u32) -> Option<&CodeMapping> {
+        self.mappings.get(index as usize)
+    }
+
+    fn row(&self, index: u32) -> Option<&UnwindRow> {
+        self.rows.get(index as usize)
+    }
+}
+
+pub(super) fn native(address: u64) -> FrameRef {
+    FrameRef::Native { address }
+}

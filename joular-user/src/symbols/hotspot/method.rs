@@ -1,0 +1,129 @@
+//! From a `Method*` to what it is called: class, name, signature, file, lines.
+//!
+//! A `Method` points at its `ConstMethod`, that at its class's constant pool, and
+//! the pool has the names. Memory of a class that was unloaded may become another
+//! one's, so the pointers that led to a name are kept as its identity.
+
+use std::sync::Arc;
+
+use super::{
+    layout::{Layout, MethodLayout},
+    line_table::LineTable,
+    memory::{RemoteMemory, Unreadable, field_in},
+};
+use crate::symbols::java_name::{stable_internal_class, stable_signature};
+
+/// Names that are longer are cut.
+const MAX_NAME_BYTES: u64 = 1024;
+/// A `ConstMethod` with its 64 KiB of bytecodes and its tables.
+const MAX_CONST_METHOD_BYTES: u64 = 1 << 20;
+const MAX_POOL_LENGTH: u64 = 1 << 16;
+
+/// What a method is called; shared by all places in it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Names {
+    pub class: Option<String>,
+    pub name: String,
+    pub signature: Option<String>,
+    pub file: Option<String>,
+}
+
+/// The pointers that led to a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity {
+    const_method: u64,
+    pool: u64,
+    holder: u64,
+    class_name: u64,
+    name_index: u64,
+    signature_index: u64,
+}
+
+#[derive(Clone, Debug)]
+pub struct Method {
+    pub identity: Identity,
+    pub names: Arc<Names>,
+    pub lines: LineTable,
+}
+
+impl Identity {
+    /// What stands there now; all 0 where there is no method.
+    pub fn read(memory: &dyn RemoteMemory, layout: &Layout, method: u64) -> Result<Self, Unreadable> {
+        let layout = &layout.method;
+        let const_method = memory.field(method, layout.const_method)?;
+        let head = memory.bytes(const_method, usize::try_from(layout.const_method_size).unwrap_or(0))?;
+        let pool = field_in(&head, layout.constants);
+        let holder = memory.field(pool, layout.pool_holder)?;
+        Ok(Self {
+            const_method,
+            pool,
+            holder,
+            class_name: memory.field(holder, layout.klass_name)?,
+            name_index: field_in(&head, layout.name_index),
+            signature_index: field_in(&head, layout.signature_index),
+        })
+    }
+}
+
+impl Method {
+    pub fn read(memory: &dyn RemoteMemory, layout: &Layout, identity: Identity) -> Result<Self, Unreadable> {
+        let fields = &layout.method;
+        let pool_length = memory.field(identity.pool, fields.pool_length)?.min(MAX_POOL_LENGTH);
+        let entry = |index: u64| pool_symbol(memory, fields, identity.pool, pool_length, index);
+        let names = Names {
+            class: Some(stable_internal_class(&symbol(memory, fields, identity.class_name)?)),
+            name: entry(identity.name_index)?,
+            signature: Some(stable_signature(&entry(identity.signature_index)?)),
+            file: match source_file_index(memory, fields, &identity)? {
+                0 => None,
+                index => entry(index).ok(),
+            },
+        };
+        let lines = line_table(memory, layout, &identity).unwrap_or_default();
+        Ok(Self { identity, names: Arc::new(names), lines })
+    }
+}
+
+fn source_file_index(memory: &dyn RemoteMemory, fields: &MethodLayout, identity: &Identity) -> Result<u64, Unreadable> {
+    match fields.source_file_in_pool.width {
+        0 => memory.field(identity.holder, fields.source_file_in_holder),
+        _ => memory.field(identity.pool, fields.source_file_in_pool),
+    }
+}
+
+fn pool_symbol(
+    memory: &dyn RemoteMemory,
+    fields: &MethodLayout,
+    pool: u64,
+    length: u64,
+    index: u64,
+) -> Result<String, Unreadable> {
+    let address = pool.wrapping_add(u64::from(fields.pool_size)).wrapping_add(index.wrapping_mul(8));
+    if index >= length {
+        return Err(Unreadable { address, length: 8 });
+    }
+    // The lowest bit says that a class is not resolved.
+    symbol(memory, fields, memory.u64(address)? & !1)
+}
+
+/// Text of a `Symbol`: Java's own kind of UTF-8.
+fn symbol(memory: &dyn RemoteMemory, fields: &MethodLayout, address: u64) -> Result<String, Unreadable> {
+    let length = memory.field(address, fields.symbol_length)?.min(MAX_NAME_BYTES);
+    let body = address.wrapping_add(u64::from(fields.symbol_body));
+    let bytes = memory.bytes(body, usize::try_from(length).unwrap_or(0))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn line_table(memory: &dyn RemoteMemory, layout: &Layout, identity: &Identity) -> Result<LineTable, Unreadable> {
+    let fields = &layout.method;
+    let head_bytes = u64::from(fields.const_method_size);
+    let head = memory.bytes(identity.const_method, usize::try_from(head_bytes).unwrap_or(0))?;
+    if field_in(&head, fields.flags) & fields.has_line_numbers == 0 {
+        return Ok(LineTable::default());
+    }
+    let bytes = field_in(&head, fields.const_method_words).saturating_mul(8).min(MAX_CONST_METHOD_BYTES);
+    let start = head_bytes.saturating_add(field_in(&head, fields.code_size));
+    let length = usize::try_from(bytes.saturating_sub(start)).unwrap_or(0);
+    let table = memory.bytes(identity.const_method.wrapping_add(start), length)?;
+    Ok(LineTable::decode(&table, layout.nmethod.excludes_zero))
+}

@@ -1,0 +1,69 @@
+//! HotSpot JVMs, understood from their own tables: no agent, no flag, no attach.
+//!
+//! libjvm describes its structures in tables that it exports ([`vm_structs`]). From
+//! them follow the [`layout`] of this version, what the kernel side needs to walk
+//! stacks ([`unwind_info`]), and what its frame words mean ([`jvm`]): compiled code
+//! leads through its debug information ([`nmethod`], [`scopes`]) to methods, and
+//! those to names and lines ([`method`], [`line_table`]).
+//!
+//! No object of the Java heap is read, so the collector in use does not matter.
+
+pub mod answers;
+pub mod code_cache;
+pub mod elf_symbols;
+pub mod fields;
+pub mod flags;
+pub mod jvm;
+pub mod layout;
+pub mod line_table;
+#[cfg(test)]
+mod live;
+pub mod memory;
+pub mod method;
+pub mod nmethod;
+pub mod reader;
+pub mod scopes;
+#[cfg(test)]
+mod tests;
+pub mod threads;
+pub mod unsigned5;
+pub mod unwind_info;
+pub mod vm_structs;
+
+use thiserror::Error;
+
+use elf_symbols::Libjvm;
+use fields::LayoutError;
+use layout::Layout;
+use memory::{Pages, RemoteMemory, Unreadable};
+use vm_structs::{VmStructs, VmStructsError};
+
+#[derive(Debug, Error)]
+pub enum JvmError {
+    #[error(transparent)]
+    Tables(#[from] VmStructsError),
+    #[error(transparent)]
+    Layout(#[from] LayoutError),
+    #[error(transparent)]
+    Unreadable(#[from] Unreadable),
+    /// Asking again will help.
+    #[error("the JVM has not made its code cache yet")]
+    Starting,
+}
+
+/// What is the same for all JVMs that run one libjvm file.
+#[derive(Clone, Debug)]
+pub struct JvmBuild {
+    pub libjvm: Libjvm,
+    pub layout: Layout,
+}
+
+impl JvmBuild {
+    /// The tables of a process that runs it: in the file, they are not relocated.
+    pub fn read(memory: &dyn RemoteMemory, libjvm: Libjvm, bias: u64) -> Result<Self, JvmError> {
+        let pages = Pages::new(memory);
+        let structs = VmStructs::read(&pages, &libjvm.tables, bias)?;
+        let layout = Layout::new(&structs, &pages, bias)?;
+        Ok(Self { libjvm, layout })
+    }
+}

@@ -1,0 +1,165 @@
+//! Compiled methods: from a place in the code to the methods that stand there.
+//!
+//! Compilers describe places where the code may be looked at ([`PcDesc`]s, sorted)
+//! and give each a chain of [`scopes`](super::scopes). A return address is such a
+//! place. Any other address counts as the next one at or above it, as in HotSpot's
+//! own approximate look-up.
+//!
+//! [`PcDesc`]: NmethodLayout::pc_offset
+
+use super::{
+    code_cache::Blob,
+    layout::{Layout, NmethodLayout},
+    memory::{RemoteMemory, Unreadable, field_in},
+    scopes::{SCOPE_BYTES, Scope, chain},
+};
+
+/// C2 gives up on methods long before they have so many.
+const MAX_PC_DESCS: u64 = 1 << 20;
+const MAX_METADATA: u64 = 1 << 20;
+
+/// A range of the JVM's memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Part {
+    start: u64,
+    end: u64,
+}
+
+/// A compiled method that lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Nmethod {
+    pub blob: Blob,
+    pub compile_id: u32,
+    /// 1 to 3: C1; 4: C2.
+    pub compile_level: u8,
+    /// The `Method*` that was compiled; 0 if it was unloaded.
+    pub method: u64,
+    pc_descs: Part,
+    scopes: Part,
+    metadata: Part,
+}
+
+/// A method at a bytecode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MethodAt {
+    pub method: u64,
+    pub bci: u16,
+}
+
+impl Nmethod {
+    pub fn read(memory: &dyn RemoteMemory, layout: &Layout, blob: Blob) -> Result<Self, Unreadable> {
+        let fields = &layout.nmethod;
+        let bytes = memory.bytes(blob.start, usize::try_from(fields.size.max(layout.blob.bytes)).unwrap_or(0))?;
+        Ok(Self {
+            blob,
+            compile_id: u32::try_from(field_in(&bytes, layout.blob.compile_id)).unwrap_or(0),
+            compile_level: u8::try_from(field_in(&bytes, fields.compile_level)).unwrap_or(0),
+            method: field_in(&bytes, fields.method),
+            pc_descs: pc_descs(fields, &bytes, blob),
+            scopes: scopes(fields, &bytes, blob),
+            metadata: metadata(fields, &bytes, blob),
+        })
+    }
+
+    /// The methods at an address of its code, innermost first; none if nothing is
+    /// written about it.
+    pub fn methods_at(&self, memory: &dyn RemoteMemory, layout: &Layout, pc: u64) -> Result<Vec<MethodAt>, Unreadable> {
+        let fields = &layout.nmethod;
+        let Some(scope) = self.scope_at_or_above(memory, fields, pc)? else { return Ok(Vec::new()) };
+        let read = |offset: u32| {
+            let at = self.scopes.start.checked_add(u64::from(offset))?;
+            let left = usize::try_from(self.scopes.end.checked_sub(at)?).ok()?;
+            let bytes = memory.bytes(at, left.min(SCOPE_BYTES)).ok()?;
+            Scope::decode(&bytes, fields.excludes_zero)
+        };
+        chain(scope, read)
+            .into_iter()
+            .map(|scope| Ok(MethodAt { method: self.metadata_at(memory, scope.method_index)?, bci: scope.bci }))
+            .collect()
+    }
+
+    /// The first descriptor at or above an address leads to a scope.
+    fn scope_at_or_above(
+        &self,
+        memory: &dyn RemoteMemory,
+        fields: &NmethodLayout,
+        pc: u64,
+    ) -> Result<Option<u32>, Unreadable> {
+        let wanted = i64::try_from(pc.wrapping_sub(self.blob.code_begin)).unwrap_or(-1);
+        let stride = u64::from(fields.pc_desc_size);
+        let count = self.pc_descs.end.saturating_sub(self.pc_descs.start) / stride.max(1);
+        let (mut low, mut high) = (0, count.min(MAX_PC_DESCS));
+        let last = high;
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let offset = memory.field(self.pc_descs.start + middle * stride, fields.pc_offset)?;
+            // The first one has -1, before all code.
+            let offset = u32::try_from(offset).unwrap_or(0).cast_signed();
+            if i64::from(offset) < wanted { low = middle + 1 } else { high = middle }
+        }
+        if low >= last {
+            return Ok(None);
+        }
+        let scope = memory.field(self.pc_descs.start + low * stride, fields.scope_offset)?;
+        Ok(u32::try_from(scope).ok())
+    }
+
+    /// 0 for none.
+    fn metadata_at(&self, memory: &dyn RemoteMemory, index: u32) -> Result<u64, Unreadable> {
+        let Some(index) = u64::from(index).checked_sub(1).filter(|&index| index < MAX_METADATA) else { return Ok(0) };
+        let at = self.metadata.start.wrapping_add(index * 8);
+        if at < self.metadata.start || at >= self.metadata.end {
+            return Ok(0);
+        }
+        memory.u64(at)
+    }
+
+    /// Pcs of all descriptors, for tests that ask for each.
+    #[cfg(test)]
+    pub fn described(&self, memory: &dyn RemoteMemory, layout: &Layout) -> Vec<u64> {
+        let stride = u64::from(layout.nmethod.pc_desc_size);
+        let count = (self.pc_descs.end - self.pc_descs.start) / stride;
+        let offset = |index| memory.field(self.pc_descs.start + index * stride, layout.nmethod.pc_offset).unwrap();
+        // The first and the last one only mark the ends.
+        (1..count.saturating_sub(1)).map(|index| self.blob.code_begin + offset(index)).collect()
+    }
+}
+
+/// Where the JDK keeps debug information: inside the blob, up to 22; apart, since.
+fn pc_descs(fields: &NmethodLayout, bytes: &[u8], blob: Blob) -> Part {
+    let offset = field_in(bytes, fields.scopes_pcs_offset);
+    let (base, end) = if fields.immutable_data.width != 0 {
+        (field_in(bytes, fields.immutable_data), field_in(bytes, fields.scopes_data_offset))
+    } else {
+        (blob.start, field_in(bytes, fields.dependencies_offset))
+    };
+    Part { start: base.wrapping_add(offset), end: base.wrapping_add(end) }
+}
+
+fn scopes(fields: &NmethodLayout, bytes: &[u8], blob: Blob) -> Part {
+    if fields.immutable_data.width != 0 {
+        let base = field_in(bytes, fields.immutable_data);
+        let start = base.wrapping_add(field_in(bytes, fields.scopes_data_offset));
+        Part { start, end: base.wrapping_add(field_in(bytes, fields.immutable_data_size)) }
+    } else {
+        let end = blob.start.wrapping_add(field_in(bytes, fields.scopes_pcs_offset));
+        Part { start: field_in(bytes, fields.scopes_data_begin), end }
+    }
+}
+
+/// Behind relocations in memory of their own since 25, before that in the blob's
+/// data, which JDK 23 and 24 count from there.
+fn metadata(fields: &NmethodLayout, bytes: &[u8], blob: Blob) -> Part {
+    if fields.mutable_data.width != 0 && fields.metadata_offset.width == 0 {
+        let base = field_in(bytes, fields.mutable_data);
+        let start = base.wrapping_add(field_in(bytes, fields.relocation_size));
+        return Part { start, end: base.wrapping_add(field_in(bytes, fields.mutable_data_size)) };
+    }
+    let offset = field_in(bytes, fields.metadata_offset);
+    if fields.immutable_data.width != 0 {
+        let data = blob.start.wrapping_add(field_in(bytes, fields.data_offset));
+        Part { start: data.wrapping_add(offset), end: blob.start.wrapping_add(blob.size) }
+    } else {
+        Part { start: blob.start.wrapping_add(offset), end: field_in(bytes, fields.scopes_data_begin) }
+    }
+}

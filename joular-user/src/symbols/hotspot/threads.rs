@@ -1,0 +1,115 @@
+//! Which of a JVM's threads compile, and where each says what.
+//!
+//! The JVM lists its threads, but not which kind each is of. Their names do, which
+//! the kernel has too; so the caller names the threads that it takes for compilers,
+//! and gets those that the JVM has.
+
+use joular_ebpf::abi::{CompilerThread, Field};
+
+use super::{
+    fields::{LayoutError, Names},
+    memory::{RemoteMemory, Unreadable},
+};
+
+/// Threads of Java in one process that are looked through.
+const MAX_THREADS: u64 = 1 << 16;
+
+/// Where the list of threads stands, without the load bias.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ThreadList {
+    /// Up to JDK 12 the first of a chain.
+    Chain {
+        first: u64,
+        next: Field,
+    },
+    Array {
+        list: u64,
+        length: Field,
+        threads: Field,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThreadLayout {
+    list: ThreadList,
+    os_thread: Field,
+    thread_id: Field,
+    env: u16,
+    task: Field,
+    method: Field,
+}
+
+impl ThreadLayout {
+    pub fn new(names: &Names<'_>) -> Result<Self, LayoutError> {
+        let list = match names.fixed("ThreadsSMRSupport", "_java_thread_list") {
+            Ok(list) => ThreadList::Array {
+                list,
+                length: names.one(&[("ThreadsList", "_length")])?,
+                threads: names.one(&[("ThreadsList", "_threads")])?,
+            },
+            Err(_) => ThreadList::Chain {
+                first: names.fixed("Threads", "_thread_list")?,
+                next: names.one(&[("JavaThread", "_next")])?,
+            },
+        };
+        Ok(Self {
+            list,
+            os_thread: names.one(&[("Thread", "_osthread"), ("JavaThread", "_osthread")])?,
+            // Its type is the system's for the number of a thread.
+            thread_id: Field { offset: names.start("OSThread", "_thread_id")?, width: 4 },
+            env: names.one(&[("CompilerThread", "_env")])?.offset,
+            task: names.one(&[("ciEnv", "_task")])?,
+            method: names.one(&[("CompileTask", "_method")])?,
+        })
+    }
+
+    /// What the kernel side needs of those threads that have one of these numbers,
+    /// which are those of the JVM's own namespace.
+    pub fn compilers(&self, memory: &dyn RemoteMemory, bias: u64, wanted: &[u32]) -> Vec<(u32, CompilerThread)> {
+        let mut found = Vec::new();
+        // A list that changes meanwhile is looked at again some time.
+        let _ = self.each(memory, bias, |thread| {
+            let os_thread = memory.field(thread, self.os_thread)?;
+            let number = if os_thread == 0 { 0 } else { memory.field(os_thread, self.thread_id)? };
+            let number = u32::try_from(number).unwrap_or(0);
+            if wanted.contains(&number) {
+                let env = thread.wrapping_add(u64::from(self.env));
+                let (task, method) = (self.task.offset, self.method.offset);
+                found.push((number, CompilerThread { env, task, method, padding: 0 }));
+            }
+            Ok(found.len() < wanted.len())
+        });
+        found
+    }
+
+    /// Calls with each thread's address until told not to.
+    fn each(
+        &self,
+        memory: &dyn RemoteMemory,
+        bias: u64,
+        mut visit: impl FnMut(u64) -> Result<bool, Unreadable>,
+    ) -> Result<(), Unreadable> {
+        match self.list {
+            ThreadList::Chain { first, next } => {
+                let mut thread = memory.u64(bias.wrapping_add(first))?;
+                for _ in 0..MAX_THREADS {
+                    if thread == 0 || !visit(thread)? {
+                        break;
+                    }
+                    thread = memory.field(thread, next)?;
+                }
+            }
+            ThreadList::Array { list, length, threads } => {
+                let list = memory.u64(bias.wrapping_add(list))?;
+                let count = memory.field(list, length)?.min(MAX_THREADS);
+                let threads = memory.field(list, threads)?;
+                for index in 0..count {
+                    if !visit(memory.u64(threads.wrapping_add(index * 8))?)? {
+                        break;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}

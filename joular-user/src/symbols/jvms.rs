@@ -1,0 +1,281 @@
+//! The JVMs among the processes: attached to as soon as their structures can be
+//! read, which for one that has just started takes a moment.
+//!
+//! A JVM that is understood is asked for no perf map: its own memory says more.
+//! Until it is clear whether it will be, no map is requested either; one that turns
+//! out not to be is profiled by its perf map, and that is said once.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use joular_ebpf::abi::{CompilerThread, JvmUnwind};
+
+use super::{
+    Notice, Symbolizer,
+    hotspot::{
+        JvmBuild, JvmError,
+        elf_symbols::{Libjvm, LibjvmError},
+        flags::JvmFacts,
+        jvm::Jvm,
+        memory::ProcessMemory,
+    },
+    native::{FileKey, NativeSymbols},
+    process::Process,
+    requests::ProcessKey,
+};
+use crate::{
+    procs::proc_files::ProcFiles,
+    units::{Pid, Tid},
+};
+
+const MIN_PAUSE: Duration = Duration::from_millis(20);
+const MAX_PAUSE: Duration = Duration::from_secs(1);
+/// For the dynamic linker to be done with libjvm; what makes no sense then never will.
+const MAX_LOADING: Duration = Duration::from_secs(3);
+/// For the JVM to have made its code cache: a slow one has seconds of work before.
+const MAX_STARTING: Duration = Duration::from_secs(60);
+/// Compiler threads come and go with the work, seldom.
+const THREADS_PAUSE: Duration = Duration::from_secs(5);
+const THREADS_PAUSE_YOUNG: Duration = Duration::from_millis(200);
+const YOUNG: Duration = Duration::from_secs(5);
+/// JVMs whose threads are looked at at one time.
+const MAX_THREADS_READ: usize = 8;
+const COMPILER_THREADS: [&str; 2] = ["C1 CompilerThre", "C2 CompilerThre"];
+/// Builds of libjvm known at the same time.
+const MAX_BUILDS: usize = 64;
+
+/// How far a process's JVM is known.
+#[derive(Debug, Default)]
+pub enum JvmState {
+    /// No libjvm was seen in it.
+    #[default]
+    Unknown,
+    /// It was seen, and cannot be read yet.
+    Starting {
+        since: Instant,
+        next_try: Instant,
+        pause: Duration,
+    },
+    Attached(Box<Attached>),
+    /// Nothing more will come.
+    Failed,
+}
+
+/// A JVM with what changes while it runs.
+#[derive(Debug)]
+pub struct Attached {
+    jvm: Jvm,
+    /// Counts how often memory that names its frames was found used again.
+    names_version: u64,
+    compiler_threads: Vec<(Tid, CompilerThread)>,
+    threads_read: Option<Instant>,
+    /// Since when.
+    attached: Instant,
+    /// Whether anything was asked in this window.
+    is_asked: bool,
+}
+
+impl JvmState {
+    fn attached(&self) -> Option<&Attached> {
+        match self {
+            Self::Attached(attached) => Some(attached),
+            _ => None,
+        }
+    }
+
+    /// To ask it something.
+    pub fn asked(&mut self) -> Option<&mut Jvm> {
+        match self {
+            Self::Attached(attached) => {
+                attached.is_asked = true;
+                Some(&mut attached.jvm)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether a perf map would be of no use, now or at all.
+    pub const fn needs_no_map(&self) -> bool {
+        matches!(self, Self::Starting { .. } | Self::Attached(_))
+    }
+
+    fn is_due(&self, now: Instant) -> bool {
+        match self {
+            Self::Unknown => true,
+            Self::Starting { next_try, .. } => now >= *next_try,
+            Self::Attached(_) | Self::Failed => false,
+        }
+    }
+}
+
+impl Attached {
+    /// A JVM compiles most when it has just started.
+    fn threads_are_due(&self, now: Instant) -> bool {
+        let since = |at| now.saturating_duration_since(at);
+        let pause = if since(self.attached) < YOUNG { THREADS_PAUSE_YOUNG } else { THREADS_PAUSE };
+        self.threads_read.is_none_or(|at| since(at) >= pause)
+    }
+
+    /// By the names that the kernel has of them, which it cuts.
+    fn read_compiler_threads(&mut self, files: &ProcFiles, pid: Pid) {
+        let is_compiler = |name: &str| COMPILER_THREADS.iter().any(|prefix| name.starts_with(prefix));
+        let threads = files.threads_named(pid, is_compiler);
+        let numbers: Vec<u32> = threads.iter().map(|(_, number)| *number).collect();
+        let found = self.jvm.compiler_threads(&numbers);
+        let tid_of = |number| threads.iter().find(|(_, other)| *other == number).map(|(tid, _)| *tid);
+        self.compiler_threads =
+            found.into_iter().filter_map(|(number, thread)| Some((tid_of(number)?, thread))).collect();
+        self.compiler_threads.sort_by_key(|(tid, _)| *tid);
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+enum AttachJvmError {
+    #[error("reading libjvm.so: it cannot be opened")]
+    NoFile,
+    #[error(transparent)]
+    File(#[from] LibjvmError),
+    #[error("opening the memory of the process: {0}: run as root or grant CAP_SYS_PTRACE")]
+    Memory(#[from] std::io::Error),
+    #[error(transparent)]
+    Jvm(#[from] JvmError),
+}
+
+/// What is known of libjvm files. What a process shows of one holds for its user's
+/// processes only: it could show anything.
+pub type Builds = std::collections::HashMap<(FileKey, u32), Arc<JvmBuild>>;
+
+impl Symbolizer {
+    /// What walking a process's stacks needs, once its JVM is understood.
+    pub fn jvm_unwind(&self, process: ProcessKey) -> Option<&JvmUnwind> {
+        self.attached(process).map(|attached| attached.jvm.unwind_info())
+    }
+
+    /// What its JVM says of itself.
+    pub fn jvm_facts(&self, process: ProcessKey) -> Option<&JvmFacts> {
+        self.attached(process).map(|attached| attached.jvm.facts())
+    }
+
+    /// Its threads that compile, as far as they are known.
+    pub fn compiler_threads(&self, process: ProcessKey) -> &[(Tid, CompilerThread)] {
+        self.attached(process).map_or(&[], |attached| &attached.compiler_threads)
+    }
+
+    /// Changes when frame words of a process may mean something else from now on, so
+    /// that its stacks must be told apart from those before.
+    pub fn names_version(&self, process: ProcessKey) -> u64 {
+        self.attached(process).map_or(0, |attached| attached.names_version)
+    }
+
+    fn attached(&self, process: ProcessKey) -> Option<&Attached> {
+        self.processes.get(&process)?.jvm.attached()
+    }
+
+    /// Looks again at what changes while JVMs run, of those that were sampled.
+    pub(super) fn pass_jvm_window(&mut self) {
+        for process in self.processes.values_mut() {
+            let JvmState::Attached(attached) = &mut process.jvm else { continue };
+            if attached.is_asked {
+                attached.is_asked = false;
+                attached.names_version += u64::from(attached.jvm.revalidate());
+            }
+        }
+    }
+
+    /// Of those JVMs that it is time for.
+    fn read_compiler_threads(&mut self, now: Instant) {
+        let files = ProcFiles::new(&self.proc_root);
+        let due = self.processes.iter_mut().filter_map(|(key, process)| match &mut process.jvm {
+            JvmState::Attached(attached) if attached.threads_are_due(now) => Some((key.0, attached)),
+            _ => None,
+        });
+        for (pid, attached) in due.take(MAX_THREADS_READ) {
+            attached.threads_read = Some(now);
+            attached.read_compiler_threads(&files, pid);
+        }
+    }
+
+    /// Attaches to those JVMs that it is time for.
+    pub(super) fn attach_jvms(&mut self, now: Instant) {
+        let due = |process: &&ProcessKey| {
+            self.processes.get(process).is_some_and(|known| {
+                // One without libjvm is looked at when its mappings are read again.
+                matches!(known.jvm, JvmState::Starting { .. }) && known.jvm.is_due(now)
+            })
+        };
+        let due: Vec<ProcessKey> = self.processes.keys().filter(due).copied().collect();
+        due.into_iter().for_each(|process| self.attach_jvm(process, now));
+        self.read_compiler_threads(now);
+    }
+
+    /// Attaches to a process's JVM if it is one and it is time for it.
+    pub(super) fn attach_jvm(&mut self, key: ProcessKey, now: Instant) {
+        let Some(process) = self.processes.get_mut(&key) else { return };
+        if !process.jvm.is_due(now) || !process.maps().has_libjvm() {
+            return;
+        }
+        let error = match attach(process, &mut self.native, &mut self.builds) {
+            Ok(jvm) => {
+                let attached = Attached {
+                    jvm,
+                    names_version: 0,
+                    compiler_threads: Vec::new(),
+                    threads_read: None,
+                    attached: now,
+                    is_asked: false,
+                };
+                process.jvm = JvmState::Attached(attached.into());
+                self.news.refreshed.push(key);
+                return;
+            }
+            Err(error) => error,
+        };
+        let (since, pause) = match process.jvm {
+            JvmState::Starting { since, pause, .. } => (since, (pause * 2).min(MAX_PAUSE)),
+            _ => (now, MIN_PAUSE),
+        };
+        let patience = match error {
+            AttachJvmError::Jvm(JvmError::Starting) => MAX_STARTING,
+            _ => MAX_LOADING,
+        };
+        if now.saturating_duration_since(since) < patience {
+            process.jvm = JvmState::Starting { since, next_try: now + pause, pause };
+            return;
+        }
+        process.jvm = JvmState::Failed;
+        let text = format!("{error}: falling back to the perf map");
+        // One that has ended needs no excuse.
+        if process.is_there() {
+            self.news.notices.push(Notice { pid: Some(key.0), text });
+        }
+    }
+}
+
+fn attach(process: &mut Process, native: &mut NativeSymbols, builds: &mut Builds) -> Result<Jvm, AttachJvmError> {
+    let is_libjvm = |mapping: &&_| is_libjvm_code(mapping);
+    let mapping = process.maps().iter().find(is_libjvm).cloned().ok_or(AttachJvmError::NoFile)?;
+    let proc_root = process.proc_root().to_owned();
+    let key = process.file(&mapping, &proc_root, native).ok_or(AttachJvmError::NoFile)?;
+    let memory = ProcessMemory::open(&proc_root, process.pid())?;
+    let builder = (key, process.user());
+    let (build, bias) = if let Some(known) = builds.get(&builder) {
+        (Arc::clone(known), known.libjvm.bias(mapping.start.0, mapping.offset))
+    } else {
+        let libjvm = Libjvm::read(&native.open(key).ok_or(AttachJvmError::NoFile)?)?;
+        let bias = libjvm.bias(mapping.start.0, mapping.offset);
+        (Arc::new(JvmBuild::read(&memory, libjvm, bias)?), bias)
+    };
+    let jvm = Jvm::attach(Box::new(memory), Arc::clone(&build), bias)?;
+    if builds.len() >= MAX_BUILDS {
+        builds.clear();
+    }
+    // Only what has served: tables may have been read half relocated.
+    builds.insert(builder, build);
+    Ok(jvm)
+}
+
+fn is_libjvm_code(mapping: &crate::procs::maps::Mapping) -> bool {
+    mapping.executable && mapping.file_name() == Some("libjvm.so")
+}

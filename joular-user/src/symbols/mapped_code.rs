@@ -1,0 +1,102 @@
+//! The code that is mapped in a process, for whoever prepares walks of its stacks.
+//!
+//! Mappings and files are those that naming addresses uses: read and opened once,
+//! and read again when a sample hits an address that is in none.
+
+use std::fs::File;
+
+use super::{Symbolizer, native::FileKey, process::Process, requests::ProcessKey};
+use crate::{
+    procs::maps::{Mapping, MappingKind},
+    units::Address,
+};
+
+/// Whose code it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CodeOwner {
+    File(FileKey),
+    /// A file that cannot be opened.
+    Unreadable,
+    /// Made by the process itself.
+    Generated,
+}
+
+/// A mapping of code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MappedCode {
+    pub start: Address,
+    /// First address behind it.
+    pub end: Address,
+    /// Where in the file it starts.
+    pub offset: u64,
+    pub owner: CodeOwner,
+}
+
+impl Symbolizer {
+    /// A number that changes when the process's mappings do; `None` if the process
+    /// is not known.
+    pub fn maps_version(&self, process: ProcessKey) -> Option<u64> {
+        Some(self.processes.get(&process)?.maps_version)
+    }
+
+    /// The code in a process, sorted by address; its files are opened, if they can be.
+    pub fn mapped_code(&mut self, process: ProcessKey) -> Vec<MappedCode> {
+        let vdso = self.vdso();
+        let Some(process) = self.processes.get_mut(&process) else { return Vec::new() };
+        let mappings: Vec<Mapping> = process.maps().iter().cloned().collect();
+        let (proc_root, native) = (&self.proc_root, &mut self.native);
+        let code = |mapping: &Mapping| {
+            let file = |key: Option<FileKey>| key.map_or(CodeOwner::Unreadable, CodeOwner::File);
+            let owner = match mapping.kind {
+                _ if mapping.is_generated_code() => CodeOwner::Generated,
+                MappingKind::Vdso => file(vdso),
+                MappingKind::File | MappingKind::Deleted => file(process.file(mapping, proc_root, native)),
+                // `[vsyscall]` and the like: nothing runs there for longer than an instruction.
+                _ => return None,
+            };
+            Some(MappedCode { start: mapping.start, end: mapping.end, offset: mapping.offset, owner })
+        };
+        mappings.iter().filter_map(code).collect()
+    }
+
+    /// Whether the process has code of HotSpot mapped.
+    pub fn runs_jvm(&self, process: ProcessKey) -> bool {
+        self.processes.get(&process).is_some_and(Process::is_jvm)
+    }
+
+    /// A file that some process has mapped.
+    pub fn open_mapped_code(&self, file: FileKey) -> Option<File> {
+        self.native.open(file)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::{events::ProcessInfo, symbols::SymbolizerOptions, units::Pid};
+
+    #[test]
+    fn our_own_code_is_in_files_that_can_be_opened() {
+        let own = ProcessInfo { pid: Pid(std::process::id()), ..ProcessInfo::default() };
+        let key = (own.pid, own.start_boottime_ns);
+        let mut symbolizer = Symbolizer::new(Path::new("/proc"), SymbolizerOptions { attach_helper: None });
+        assert_eq!((symbolizer.maps_version(key), symbolizer.mapped_code(key)), (None, Vec::new()));
+        symbolizer.process_started(&own);
+        assert!(symbolizer.maps_version(key).is_some());
+        let code = symbolizer.mapped_code(key);
+        let owner = |address: u64| {
+            code.iter().find(|code| code.start.0 <= address && address < code.end.0).map(|code| code.owner)
+        };
+        let here = owner(our_own_code_is_in_files_that_can_be_opened as *const () as u64);
+        let executable = FileKey::of(&File::open("/proc/self/exe").unwrap()).unwrap();
+        assert_eq!(here, Some(CodeOwner::File(executable)));
+        let reopened = symbolizer.open_mapped_code(executable).unwrap();
+        assert_eq!(FileKey::of(&reopened).unwrap(), executable);
+        // The kernel's own code in it is a file too.
+        let vdso = symbolizer.vdso().unwrap();
+        assert!(code.iter().any(|code| code.owner == CodeOwner::File(vdso)));
+        assert!(code.is_sorted_by_key(|code| code.start));
+    }
+}

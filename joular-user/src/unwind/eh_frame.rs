@@ -1,0 +1,275 @@
+//! `.eh_frame` → rows that the kernel side can apply.
+//!
+//! The section is a list of entries, each a little program that yields, address by
+//! address, where the frame begins and where registers were saved. All are run in
+//! the order of their addresses; of each row only what a walk needs is kept (the
+//! canonical frame address, the return address, the frame pointer), and rows that
+//! change nothing of that are dropped: two thirds of them. Code that no entry
+//! covers gets a row that says so, since the row before would claim it.
+//!
+//! The file is a target's: the work is bounded whatever it says.
+
+use std::collections::HashMap;
+
+use gimli::{
+    BaseAddresses, CfaRule, CieOrFde, CommonInformationEntry, EhFrame, EhFrameOffset, EndianSlice, LittleEndian,
+    Register, RegisterRule, UnwindContext, UnwindContextStorage, UnwindSection as _, UnwindTableRow, X86_64,
+};
+use joular_ebpf::abi::{UnwindRow, rule};
+
+use super::elf::Section;
+
+/// Rows kept of one file; libjvm has 200 000.
+pub const MAX_ROWS: usize = 1 << 20;
+const MAX_ENTRIES: usize = 1 << 19;
+/// Bytes of entries that are run in all. Many entries may share one long preamble,
+/// so the section's size bounds nothing.
+const MAX_WORK_BYTES: usize = 64 << 20;
+const WORD_BYTES: i64 = 8;
+const PLT_SLOT_BYTES: u64 = 16;
+/// Of functions.
+const ALIGNMENT_BYTES: u64 = 16;
+
+/// gimli's own storage has room for the registers of all machines, and moving it
+/// about takes longer than anything else.
+struct Storage;
+
+impl UnwindContextStorage<usize> for Storage {
+    type Rules = [(Register, RegisterRule<usize>); 24];
+    type Stack = Box<[UnwindTableRow<usize, Self>; 8]>;
+}
+
+type Context = UnwindContext<usize, Storage>;
+type Row = UnwindTableRow<usize, Storage>;
+type Bytes<'a> = EndianSlice<'a, LittleEndian>;
+type Cies<'a> = HashMap<usize, CommonInformationEntry<Bytes<'a>>>;
+
+/// What a row says, without its address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Rule {
+    rule: u8,
+    cfa_words: i16,
+    fp_words: i8,
+}
+
+impl Rule {
+    const fn only(rule: u8) -> Self {
+        Self { rule, cfa_words: 0, fp_words: 0 }
+    }
+
+    const fn sp(cfa_words: i16) -> Self {
+        Self { rule: rule::SP, cfa_words, fp_words: 0 }
+    }
+}
+
+/// An entry: which code, and where in the section.
+#[derive(Clone, Copy)]
+struct Entry {
+    start: u64,
+    end: u64,
+    offset: usize,
+}
+
+/// The rows of a section, sorted by address. What cannot be understood is left
+/// out, and rows beyond [`MAX_ROWS`] are too.
+pub fn rows(section: &Section) -> Vec<UnwindRow> {
+    let mut table = Table {
+        frames: EhFrame::new(&section.bytes, LittleEndian),
+        bases: BaseAddresses::default().set_eh_frame(section.address),
+        cies: HashMap::new(),
+        work: 0,
+        rows: Rows::default(),
+    };
+    let entries = table.entries();
+    let mut context = Context::new_in();
+    for entry in entries {
+        // Overlapping ones contradict each other: the first is as good as any.
+        if entry.start >= table.rows.end && !table.run(entry, &mut context) {
+            break;
+        }
+    }
+    table.rows.finish()
+}
+
+struct Table<'a> {
+    frames: EhFrame<Bytes<'a>>,
+    bases: BaseAddresses,
+    cies: Cies<'a>,
+    work: usize,
+    rows: Rows,
+}
+
+impl<'a> Table<'a> {
+    /// Sorted by address; those beyond 4 GiB have no room in a row.
+    fn entries(&mut self) -> Vec<Entry> {
+        let (frames, bases) = (self.frames, self.bases.clone());
+        let mut entries = Vec::new();
+        let mut all = frames.entries(&bases);
+        // The list ends where it can no longer be followed.
+        while let Ok(Some(entry)) = all.next() {
+            let CieOrFde::Fde(partial) = entry else { continue };
+            let Ok(fde) = partial.parse(|_, _, offset| self.cie(offset)) else { continue };
+            let (start, end) = (fde.initial_address(), fde.end_address());
+            if start < end && u32::try_from(end).is_ok() && entries.len() < MAX_ENTRIES {
+                entries.push(Entry { start, end, offset: fde.offset() });
+            }
+        }
+        entries.shrink_to_fit();
+        entries.sort_unstable_by_key(|entry| (entry.start, entry.offset));
+        entries
+    }
+
+    /// Few, and shared by many entries each.
+    fn cie(&mut self, offset: EhFrameOffset) -> gimli::Result<CommonInformationEntry<Bytes<'a>>> {
+        if let Some(known) = self.cies.get(&offset.0) {
+            return Ok(known.clone());
+        }
+        let cie = self.frames.cie_from_offset(&self.bases, offset)?;
+        self.cies.insert(offset.0, cie.clone());
+        Ok(cie)
+    }
+
+    /// Says whether there is room for more.
+    fn run(&mut self, entry: Entry, context: &mut Context) -> bool {
+        let before = self.rows.rows.len();
+        if self.run_entry(entry, context).is_none() {
+            self.rows.rows.truncate(before);
+            self.rows.begin(entry.start);
+            self.rows.push(entry.start, Rule::only(rule::UNSUPPORTED));
+        }
+        self.rows.end = entry.end;
+        self.work <= MAX_WORK_BYTES && self.rows.rows.len() < MAX_ROWS
+    }
+
+    fn run_entry(&mut self, entry: Entry, context: &mut Context) -> Option<()> {
+        let (frames, bases) = (self.frames, self.bases.clone());
+        let fde = frames.fde_from_offset(&bases, EhFrameOffset(entry.offset), |_, _, offset| self.cie(offset)).ok()?;
+        self.work = self.work.saturating_add(fde.entry_len()).saturating_add(fde.cie().entry_len());
+        self.rows.begin(entry.start);
+        if fde.is_signal_trampoline() {
+            self.rows.push(entry.start, Rule::only(rule::SIGNAL));
+            return Some(());
+        }
+        let mut table = fde.rows(&frames, &bases, context).ok()?;
+        while let Some(row) = table.next_row().ok()? {
+            if self.rows.rows.len() >= MAX_ROWS {
+                return None;
+            }
+            let address = row.start_address();
+            if address >= entry.end {
+                break;
+            }
+            match plt_pushes_at(row, &frames) {
+                Some(PLT_PUSHES_AT) => self.rows.push(address, Rule::only(rule::PLT)),
+                Some(pushes_at) => self.rows.push_plt(address, entry.end, pushes_at),
+                None => self.rows.push(address, rule_of(row)),
+            }
+        }
+        Some(())
+    }
+}
+
+/// As [`rule::PLT`] has it.
+const PLT_PUSHES_AT: u64 = 11;
+
+/// From which byte of its slot on the code of a linkage table has pushed a word:
+/// linkers describe all slots at once by
+/// `rsp + 8 + (((rip & 15) >= N) << 3)`, of which N differs.
+fn plt_pushes_at(row: &Row, frames: &EhFrame<Bytes>) -> Option<u64> {
+    const LIT0: u8 = 0x30;
+    let CfaRule::Expression(expression) = row.cfa() else { return None };
+    let bytes = expression.get(frames).ok()?.0;
+    match *bytes.slice() {
+        [0x77, 8, 0x80, 0, 0x3f, 0x1a, pushes_at @ 0x30..=0x3f, 0x2a, 0x33, 0x24, 0x22] => {
+            Some(u64::from(pushes_at - LIT0))
+        }
+        _ => None,
+    }
+}
+
+fn rule_of(row: &Row) -> Rule {
+    const UNSUPPORTED: Rule = Rule::only(rule::UNSUPPORTED);
+    match row.register(X86_64::RA) {
+        Some(RegisterRule::Undefined) => return Rule::only(rule::ROOT),
+        Some(RegisterRule::Offset(offset)) if offset == -WORD_BYTES => {}
+        _ => return UNSUPPORTED,
+    }
+    let CfaRule::RegisterAndOffset { register, offset } = *row.cfa() else { return UNSUPPORTED };
+    let rule = match register {
+        X86_64::RSP => rule::SP,
+        X86_64::RBP => rule::FP,
+        _ => return UNSUPPORTED,
+    };
+    let fp_words = match row.register(X86_64::RBP) {
+        None | Some(RegisterRule::SameValue | RegisterRule::Undefined) => Some(0),
+        Some(RegisterRule::Offset(offset)) => words(offset).filter(|&words| words != 0),
+        _ => None,
+    };
+    let cfa_words = words(offset).and_then(|words| i16::try_from(words).ok());
+    let fp_words = fp_words.and_then(|words| i8::try_from(words).ok());
+    match (cfa_words, fp_words) {
+        (Some(cfa_words), Some(fp_words)) => Rule { rule, cfa_words, fp_words },
+        _ => UNSUPPORTED,
+    }
+}
+
+fn words(bytes: i64) -> Option<i64> {
+    (bytes % WORD_BYTES == 0).then_some(bytes / WORD_BYTES)
+}
+
+/// The rows made so far.
+#[derive(Default)]
+struct Rows {
+    rows: Vec<UnwindRow>,
+    /// Of the code that they cover.
+    end: u64,
+}
+
+impl Rows {
+    /// Code from `start` on is covered; what lies between is not. What only fills up
+    /// to an aligned function never runs, and would be a fifth of all rows.
+    fn begin(&mut self, start: u64) {
+        let is_padding = start.is_multiple_of(ALIGNMENT_BYTES) && start.saturating_sub(self.end) < ALIGNMENT_BYTES;
+        if !self.rows.is_empty() && start > self.end && !is_padding {
+            self.push(self.end, Rule::only(rule::NONE));
+        }
+    }
+
+    fn push(&mut self, address: u64, rule: Rule) {
+        let Ok(address) = u32::try_from(address) else { return };
+        let same =
+            |row: &UnwindRow| (row.rule, row.cfa_words, row.fp_words) == (rule.rule, rule.cfa_words, rule.fp_words);
+        match self.rows.last_mut() {
+            Some(last) if same(last) => {}
+            Some(last) if last.address == address => {
+                *last = UnwindRow { address, cfa_words: rule.cfa_words, fp_words: rule.fp_words, rule: rule.rule };
+            }
+            _ => self.rows.push(UnwindRow {
+                address,
+                cfa_words: rule.cfa_words,
+                fp_words: rule.fp_words,
+                rule: rule.rule,
+            }),
+        }
+    }
+
+    /// A linkage table whose slots push elsewhere than usual, slot by slot.
+    fn push_plt(&mut self, start: u64, end: u64, pushes_at: u64) {
+        let mut slot = start - start % PLT_SLOT_BYTES;
+        while slot < end && self.rows.len() < MAX_ROWS {
+            self.push(slot.max(start), Rule::sp(1));
+            self.push((slot + pushes_at).clamp(start, end), Rule::sp(2));
+            slot += PLT_SLOT_BYTES;
+        }
+    }
+
+    fn finish(mut self) -> Vec<UnwindRow> {
+        self.begin(u64::MAX);
+        self.rows.shrink_to_fit();
+        self.rows
+    }
+}
+
+#[cfg(test)]
+#[path = "eh_frame_tests.rs"]
+mod tests;

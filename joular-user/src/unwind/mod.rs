@@ -1,0 +1,19 @@
+//! Tables for the kernel's programs that walk stacks: how to get from a frame to
+//! its caller, for every file of code in every process that is sampled.
+//!
+//! Compilers leave such a table in each file for exceptions (`.eh_frame`). It is a
+//! program of its own kind, far too much for a sample; so it is run here, once per
+//! file ([`eh_frame`]), into rows of 8 bytes that the kernel side finds by a binary
+//! search. Rows belong to files and are shared by all processes ([`files`]), read
+//! on a thread of their own ([`reader`]); mappings belong to a process
+//! ([`publisher`]). Both have ranges of two arrays in the kernel ([`tables`]).
+
+pub mod eh_frame;
+pub mod elf;
+pub mod files;
+pub mod interfaces;
+pub mod publisher;
+pub mod reader;
+pub mod tables;
+
+pub use publisher::Publisher;
