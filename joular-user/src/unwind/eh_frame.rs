@@ -12,8 +12,9 @@
 use std::collections::HashMap;
 
 use gimli::{
-    BaseAddresses, CfaRule, CieOrFde, CommonInformationEntry, EhFrame, EhFrameOffset, EndianSlice, LittleEndian,
-    Register, RegisterRule, UnwindContext, UnwindContextStorage, UnwindSection as _, UnwindTableRow, X86_64,
+    BaseAddresses, CfaRule, CieOrFde, CommonInformationEntry, EhFrame, EhFrameOffset, EndianSlice,
+    FrameDescriptionEntry, LittleEndian, Register, RegisterRule, UnwindContext, UnwindContextStorage,
+    UnwindSection as _, UnwindTableRow, X86_64,
 };
 use joular_ebpf::abi::{UnwindRow, rule};
 
@@ -65,9 +66,16 @@ impl Rule {
 /// An entry: which code, and where in the section.
 #[derive(Clone, Copy)]
 struct Entry {
-    start: u64,
-    end: u64,
-    offset: usize,
+    start: u32,
+    end: u32,
+    offset: u32,
+}
+
+impl Entry {
+    fn of(fde: &FrameDescriptionEntry<Bytes>) -> Option<Self> {
+        let (start, end) = (u32::try_from(fde.initial_address()).ok()?, u32::try_from(fde.end_address()).ok()?);
+        (start < end).then_some(Self { start, end, offset: u32::try_from(fde.offset()).ok()? })
+    }
 }
 
 /// The rows of a section, sorted by address. What cannot be understood is left
@@ -84,7 +92,7 @@ pub fn rows(section: &Section) -> Vec<UnwindRow> {
     let mut context = Context::new_in();
     for entry in entries {
         // Overlapping ones contradict each other: the first is as good as any.
-        if entry.start >= table.rows.end && !table.run(entry, &mut context) {
+        if u64::from(entry.start) >= table.rows.end && !table.run(entry, &mut context) {
             break;
         }
     }
@@ -109,9 +117,10 @@ impl<'a> Table<'a> {
         while let Ok(Some(entry)) = all.next() {
             let CieOrFde::Fde(partial) = entry else { continue };
             let Ok(fde) = partial.parse(|_, _, offset| self.cie(offset)) else { continue };
-            let (start, end) = (fde.initial_address(), fde.end_address());
-            if start < end && u32::try_from(end).is_ok() && entries.len() < MAX_ENTRIES {
-                entries.push(Entry { start, end, offset: fde.offset() });
+            if let Some(entry) = Entry::of(&fde)
+                && entries.len() < MAX_ENTRIES
+            {
+                entries.push(entry);
             }
         }
         entries.shrink_to_fit();
@@ -131,23 +140,25 @@ impl<'a> Table<'a> {
 
     /// Says whether there is room for more.
     fn run(&mut self, entry: Entry, context: &mut Context) -> bool {
-        let before = self.rows.rows.len();
+        let (before, start) = (self.rows.rows.len(), u64::from(entry.start));
         if self.run_entry(entry, context).is_none() {
             self.rows.rows.truncate(before);
-            self.rows.begin(entry.start);
-            self.rows.push(entry.start, Rule::only(rule::UNSUPPORTED));
+            self.rows.begin(start);
+            self.rows.push(start, Rule::only(rule::UNSUPPORTED));
         }
-        self.rows.end = entry.end;
+        self.rows.end = u64::from(entry.end);
         self.work <= MAX_WORK_BYTES && self.rows.rows.len() < MAX_ROWS
     }
 
     fn run_entry(&mut self, entry: Entry, context: &mut Context) -> Option<()> {
         let (frames, bases) = (self.frames, self.bases.clone());
-        let fde = frames.fde_from_offset(&bases, EhFrameOffset(entry.offset), |_, _, offset| self.cie(offset)).ok()?;
+        let (start, end) = (u64::from(entry.start), u64::from(entry.end));
+        let offset = EhFrameOffset(usize::try_from(entry.offset).ok()?);
+        let fde = frames.fde_from_offset(&bases, offset, |_, _, offset| self.cie(offset)).ok()?;
         self.work = self.work.saturating_add(fde.entry_len()).saturating_add(fde.cie().entry_len());
-        self.rows.begin(entry.start);
+        self.rows.begin(start);
         if fde.is_signal_trampoline() {
-            self.rows.push(entry.start, Rule::only(rule::SIGNAL));
+            self.rows.push(start, Rule::only(rule::SIGNAL));
             return Some(());
         }
         let mut table = fde.rows(&frames, &bases, context).ok()?;
@@ -156,12 +167,12 @@ impl<'a> Table<'a> {
                 return None;
             }
             let address = row.start_address();
-            if address >= entry.end {
+            if address >= end {
                 break;
             }
             match plt_pushes_at(row, &frames) {
                 Some(PLT_PUSHES_AT) => self.rows.push(address, Rule::only(rule::PLT)),
-                Some(pushes_at) => self.rows.push_plt(address, entry.end, pushes_at),
+                Some(pushes_at) => self.rows.push_plt(address, end, pushes_at),
                 None => self.rows.push(address, rule_of(row)),
             }
         }

@@ -15,8 +15,8 @@ const SEGMENT_BYTES: usize = 56;
 const MAX_SECTIONS: u16 = 4096;
 const MAX_SEGMENTS: u16 = 256;
 const MAX_NAMES_BYTES: u64 = 1 << 20;
-/// libjvm has 2 MiB of it, a browser 10.
-const MAX_EH_FRAME_BYTES: u64 = 16 << 20;
+/// libjvm has 2 MiB of it, a compiler or browser 10.
+const MAX_EH_FRAME_BYTES: u64 = 12 << 20;
 
 const X86_64: u16 = 62;
 const LOADED: u32 = 1;

@@ -142,20 +142,18 @@ impl Files {
     }
 
     fn begin_reading(&mut self, open: impl Fn(FileKey) -> Option<File>) {
-        while self.reader.has_room()
-            && let Some(key) = self.next()
-        {
+        while let Some(key) = self.next() {
             let Some(entry) = self.entries.get_mut(&key) else { continue };
             let begun = open(key).is_some_and(|file| self.reader.begin(key, file));
             entry.state = if begun { State::Reading } else { State::NONE };
         }
     }
 
-    /// The smallest first: many small ones take no longer than one libjvm, and most
+    /// The next to be read, if there is room. The smallest first: many small ones take no longer than one libjvm, and most
     /// processes have no other.
     fn next(&mut self) -> Option<FileKey> {
-        let (at, _) = self.queue.iter().enumerate().min_by_key(|(_, key)| key.bytes())?;
-        Some(self.queue.swap_remove(at))
+        let (at, key) = self.queue.iter().enumerate().min_by_key(|(_, key)| key.bytes())?;
+        self.reader.has_room(*key).then(|| self.queue.swap_remove(at))
     }
 
     fn take_in(&mut self, file: FileKey, table: FileTable) {

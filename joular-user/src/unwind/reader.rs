@@ -16,8 +16,10 @@ use super::{
 };
 use crate::symbols::native::FileKey;
 
-/// Files under way: each may hold 8 MiB of rows until they are taken.
-const MAX_UNDER_WAY: usize = 3;
+/// Files under way, and their size: a large one is read alone, since its rows take
+/// up to 8 MiB until they are taken.
+const MAX_UNDER_WAY: usize = 8;
+const MAX_BYTES_UNDER_WAY: u64 = 8 << 20;
 
 /// What a file says about unwinding. Empty if it says nothing or cannot be read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -43,6 +45,7 @@ impl FileTable {
 pub struct Reader {
     running: Option<Running>,
     under_way: usize,
+    bytes_under_way: u64,
 }
 
 #[derive(Debug)]
@@ -52,8 +55,9 @@ struct Running {
 }
 
 impl Reader {
-    pub const fn has_room(&self) -> bool {
-        self.under_way < MAX_UNDER_WAY
+    pub const fn has_room(&self, next: FileKey) -> bool {
+        let bytes = self.bytes_under_way.saturating_add(next.bytes());
+        self.under_way == 0 || self.under_way < MAX_UNDER_WAY && bytes <= MAX_BYTES_UNDER_WAY
     }
 
     /// Says whether it could be begun.
@@ -62,22 +66,30 @@ impl Reader {
             self.running = Running::start();
         }
         let begun = self.running.as_ref().is_some_and(|running| running.files.send((key, file)).is_ok());
-        self.under_way += usize::from(begun);
+        if begun {
+            self.under_way += 1;
+            self.bytes_under_way = self.bytes_under_way.saturating_add(key.bytes());
+        }
         begun
     }
 
     /// One that is done, if any.
     pub fn take_finished(&mut self) -> Option<(FileKey, FileTable)> {
         let finished = self.running.as_ref()?.tables.try_recv().ok()?;
-        self.under_way = self.under_way.saturating_sub(1);
+        self.has_finished(finished.0);
         Some(finished)
+    }
+
+    const fn has_finished(&mut self, key: FileKey) {
+        self.under_way = self.under_way.saturating_sub(1);
+        self.bytes_under_way = self.bytes_under_way.saturating_sub(key.bytes());
     }
 
     /// Waits for one.
     #[cfg(test)]
     pub fn wait(&mut self) -> Option<(FileKey, FileTable)> {
         let finished = self.running.as_ref()?.tables.recv_timeout(std::time::Duration::from_secs(30)).ok()?;
-        self.under_way -= 1;
+        self.has_finished(finished.0);
         Some(finished)
     }
 }
@@ -113,13 +125,33 @@ mod tests {
         let mut expected = Vec::new();
         for (file, has_table) in [(File::open("/bin/true").unwrap(), true), (junk, false)] {
             let key = FileKey::of(&file).unwrap();
-            assert!(reader.has_room() && reader.begin(key, file));
+            assert!(reader.has_room(key) && reader.begin(key, file));
             expected.push((key, has_table));
         }
         for (key, has_table) in expected {
             let (finished, table) = reader.wait().unwrap();
             assert_eq!((finished, !table.rows.is_empty(), !table.segments.is_empty()), (key, has_table, has_table));
         }
-        assert_eq!(reader.under_way, 0);
+        assert_eq!((reader.under_way, reader.bytes_under_way), (0, 0));
+    }
+
+    #[test]
+    fn a_large_file_is_read_alone() {
+        let file = |bytes| {
+            let file = tempfile::tempfile().unwrap();
+            file.set_len(bytes).unwrap();
+            FileKey::of(&file).unwrap()
+        };
+        let (large, small) = (file(MAX_BYTES_UNDER_WAY + 1), file(1000));
+        let with = |under_way, bytes_under_way| Reader { running: None, under_way, bytes_under_way };
+        for (reader, next, has_room) in [
+            (with(0, 0), large, true),
+            (with(1, 1000), large, false),
+            (with(1, MAX_BYTES_UNDER_WAY + 1), small, false),
+            (with(MAX_UNDER_WAY - 1, 7000), small, true),
+            (with(MAX_UNDER_WAY, 8000), small, false),
+        ] {
+            assert_eq!(reader.has_room(next), has_room, "{reader:?}");
+        }
     }
 }
