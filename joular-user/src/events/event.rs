@@ -81,7 +81,20 @@ pub enum Runtime {
         main_class: Option<String>,
         /// `G1`, `Parallel`, `Serial`, `Z`, `Shenandoah`, if known.
         collector: Option<String>,
+        /// Whether compiled code is described between safepoints too
+        /// (`DebugNonSafepoints`), if known: without it, which inlined method a leaf
+        /// is in is coarse.
+        debug_non_safepoints: Option<bool>,
+        /// How its stacks are unwound: `hotspot`, or why not so; `None` before that
+        /// is decided.
+        unwinding: Option<String>,
     },
+}
+
+impl Runtime {
+    /// A JVM of which nothing else is known.
+    pub const UNKNOWN_JVM: Self =
+        Self::Jvm { version: None, main_class: None, collector: None, debug_non_safepoints: None, unwinding: None };
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
