@@ -81,9 +81,12 @@ const COLUMNS: &[(&str, &[&str])] = &[
             "c2_uj",
         ],
     ),
-    ("quality", &["window_start", "host", "pid", "category", "unwinder", "end", "is_complete", "unnamed", "samples"]),
+    (
+        "quality",
+        &["window_start", "host", "pid", "category", "unwinder", "walk_end", "is_complete", "unnamed", "samples"],
+    ),
     ("weights", &["window_start", "host", "claimant", "pid", "tid", "socket", "core", "cpu_ns", "corun_ns", "cycles"]),
-    ("stacks", &["branch_id", "stack_id", "frames", "folded", "unwinder", "end", "is_complete"]),
+    ("stacks", &["branch_id", "stack_id", "frames", "folded", "unwinder", "walk_end", "is_complete"]),
 ];
 
 fn record() -> Result<Output> {

@@ -27,7 +27,7 @@ impl Stacks {
 
     fn take(&mut self, columns: &Columns<'_>) -> Result<()> {
         let (stack_ids, branch_ids) = (columns.ints("stack_id")?, columns.ints("branch_id")?);
-        let (unwinders, ends) = (columns.texts("unwinder")?, columns.texts("end")?);
+        let (unwinders, ends) = (columns.texts("unwinder")?, columns.texts("walk_end")?);
         let lists = columns.list("frames")?;
         let structs = columns.structs("frames")?;
         let frames = frames(&columns.nested(&structs))?;

@@ -6,7 +6,7 @@
 //! Kind, file and line are left out: a method is the same method whether it is
 //! interpreted, compiled or inlined. A stack id tells those apart too: before
 //! its FF each frame has `FE kind FE file FE line`, the line in decimal, and after
-//! the leaf come how the stack was obtained and why it ends: `unwinder FE end FF`. The
+//! the leaf come how the stack was obtained and why it ends: `unwinder FE walk_end FF`. The
 //! bytes FE and FF never occur in UTF-8, so no name can imitate a separator.
 //! The 64 bits are read as a signed integer because not every Parquet reader
 //! has an unsigned one.

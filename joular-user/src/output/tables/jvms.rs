@@ -68,7 +68,7 @@ fn whole_columns() -> Vec<Column<Jvms>> {
             "vm_tax_cpu_ns",
             Get::Quantity(|r| int(r.row.tax().cpu_ns)),
             "attribution",
-            "on-CPU time of the same",
+            "on-CPU time of what the JVM did for itself",
         )
         .unit("ns"),
     ]
@@ -81,7 +81,7 @@ fn part_columns() -> Vec<Column<Jvms>> {
     };
     let time = |(index, work): (usize, JvmWork)| {
         let get = Get::Item(index, |r: &JvmRecord<'_>, index| int(part(r, index).cpu_ns).unwrap_or(i64::MAX));
-        Column::<Jvms>::new(format!("{}_cpu_ns", work.name()), get, "attribution", "on-CPU time of the same").unit("ns")
+        Column::<Jvms>::new(format!("{}_cpu_ns", work.name()), get, "attribution", meaning(work)).unit("ns")
     };
     let parts = || JvmWork::ALL.into_iter().enumerate();
     parts().map(energy).chain(parts().map(time)).collect()

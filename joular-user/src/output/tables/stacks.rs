@@ -42,7 +42,7 @@ impl Table for Stacks {
                 "stack_id",
                 Get::Quantity(|r| Some(r.stack_id)),
                 "attribution",
-                "hash of the root → leaf frames, kind, file and line included, and of unwinder and end",
+                "hash of the root → leaf frames, kind, file and line included, and of unwinder and walk_end",
             ),
             Column::<Self>::new(
                 "branch_id",
@@ -90,7 +90,7 @@ pub(super) fn quality_columns<T: OfPaths>() -> Vec<Column<T>> {
         )
         .null("nothing was unwound"),
         Column::<T>::new(
-            "end",
+            "walk_end",
             Get::Name(|r| Some(T::quality(r).0.end_name().into())),
             "kernel",
             "why it ends on the root's side, by a name that docs/jvm.md explains",

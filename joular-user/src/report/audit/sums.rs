@@ -21,7 +21,7 @@ pub(super) struct SumTable {
 
 pub(super) const QUALITY: SumTable = SumTable {
     table: "quality",
-    names: &["category", "unwinder", "end", "unnamed"],
+    names: &["category", "unwinder", "walk_end", "unnamed"],
     figures: || ["energy_uj", "cpu_ns", "samples"].map(str::to_owned).to_vec(),
 };
 
