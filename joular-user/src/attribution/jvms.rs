@@ -27,7 +27,7 @@ pub(crate) fn jvm_rows(
         let work = match thread.category {
             Category::Gc => JvmWork::Gc,
             Category::Jit => JvmWork::Jit,
-            Category::Vm => JvmWork::Vm,
+            Category::Vm => facts_of(branch.branch).vm_work,
             Category::Java | Category::Native => facts_of(branch.branch).java_work,
             // Threads that the kernel runs in the process's name.
             Category::Kernel => JvmWork::Kernel,
@@ -70,6 +70,7 @@ mod tests {
             quality: PathQuality::default(),
             unnamed: None,
             java_work: JvmWork::ALL[index.0 as usize],
+            vm_work: if index.0 == JvmWork::Gc as u32 { JvmWork::Gc } else { JvmWork::Vm },
         })
     }
 
@@ -84,13 +85,14 @@ mod tests {
             branch(1, JvmWork::VmRuntime, 30),
             branch(2, JvmWork::Native, 20),
             branch(3, JvmWork::Kernel, 10),
+            branch(3, JvmWork::Gc, 400),
             branch(4, JvmWork::Unknown, 1),
         ];
         let rows = rows(&threads, &branches);
         let [row] = &rows[..] else { panic!("{rows:?}") };
         let found = JvmWork::ALL.map(|work| row.part(work).energy.0);
         let expected = JvmWork::ALL.map(|work| match work {
-            JvmWork::Gc => 30,
+            JvmWork::Gc => 430,
             JvmWork::Jit => 20,
             JvmWork::Vm => 10,
             JvmWork::ClassLoading => 7,
@@ -100,7 +102,7 @@ mod tests {
             _ => 0,
         });
         assert_eq!(found, expected);
-        assert_eq!((row.whole.energy.0, row.tax().energy.0, row.tax().cpu_ns), (173, 72, 720));
+        assert_eq!((row.whole.energy.0, row.tax().energy.0, row.tax().cpu_ns), (573, 472, 4720));
     }
 
     #[test]

@@ -59,7 +59,12 @@ mod tests {
             (walked(WalkEnd::NoRule), None),
             (PathQuality::NoSample, None),
         ];
-        let facts = facts.map(|(quality, unnamed)| PathFacts { quality, unnamed, java_work: JvmWork::Unknown });
+        let facts = facts.map(|(quality, unnamed)| PathFacts {
+            quality,
+            unnamed,
+            java_work: JvmWork::Unknown,
+            vm_work: JvmWork::Vm,
+        });
         let branches =
             [branch(0, 0, 5), branch(0, 1, 1), branch(1, 0, 3), branch(1, 2, 2), branch(2, 0, 4), branch(2, 3, 0)];
         let rows = quality_rows(&threads, &branches, |index| facts[index.0 as usize]);

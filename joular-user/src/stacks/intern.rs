@@ -52,6 +52,8 @@ pub struct PathFacts {
     pub unnamed: Option<Marker>,
     /// What a Java thread with this path is doing.
     pub java_work: JvmWork,
+    /// What a thread of the VM with this path is doing.
+    pub vm_work: JvmWork,
 }
 
 /// Frames and call paths of a run, or of a part of it: see [`Self::generation`].
@@ -101,6 +103,7 @@ impl StackTable {
             self.facts.push(PathFacts {
                 quality,
                 unnamed: unnamed(frames.iter().map(|id| self.frame(*id))),
+                vm_work: JvmWork::of_vm_path(frames.iter().map(|id| self.frame(*id))),
                 java_work: JvmWork::of_java_path(|| frames.iter().rev().map(|id| self.frame(*id))),
             });
         }

@@ -11,11 +11,11 @@ use super::frame::{Frame, FrameKind};
 /// The parts of a JVM's time and energy; each moment of a JVM's thread is in exactly one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum JvmWork {
-    /// Threads of the garbage collector.
+    /// Threads of the garbage collector, and collections by the VM thread.
     Gc,
     /// Compiler threads.
     Jit,
-    /// The VM thread (safepoints, VM operations) and the VM's other threads.
+    /// The VM thread (safepoints, other VM operations) and the VM's other threads.
     Vm,
     /// Java threads: loading, defining, verifying and linking classes and call sites.
     ClassLoading,
@@ -76,6 +76,15 @@ impl JvmWork {
     /// says. The interpreter is not among it: it runs the program.
     pub const fn is_tax(self) -> bool {
         matches!(self, Self::Gc | Self::Jit | Self::Vm | Self::ClassLoading | Self::VmRuntime)
+    }
+
+    /// What a thread of the VM does whose path is this: Serial's collections, and
+    /// parts of those of others, are operations of the VM thread.
+    pub(super) fn of_vm_path<'a>(mut frames: impl Iterator<Item = &'a Frame>) -> Self {
+        let collects = |frame: &Frame| {
+            frame.kind == FrameKind::Vm && COLLECTIONS.iter().any(|prefix| frame.name.starts_with(prefix))
+        };
+        if frames.any(collects) { Self::Gc } else { Self::Vm }
     }
 
     /// What a Java thread does whose path is this.
@@ -155,6 +164,10 @@ const VM_LOADING: [&str; 13] = [
     "JVM_FindClass",
     "JVM_LookupDefineClass",
 ];
+
+/// VM operations that collect garbage, or a part of it.
+const COLLECTIONS: [&str; 10] =
+    ["VM_Gen", "VM_Collect", "VM_Serial", "VM_Parallel", "VM_G1", "VM_GC_", "VM_CGC_", "VM_Z", "VM_X", "VM_Shenandoah"];
 
 /// Whether a frame is of class loading or linking.
 fn loads_classes(frame: &Frame) -> bool {
@@ -268,6 +281,20 @@ mod tests {
         let run = java(CompiledC2, "a.B", "fill");
         assert_eq!(work(&[loading.clone(), initializer.clone(), run.clone()]), JvmWork::C2);
         assert_eq!(work(&[initializer, loading, run]), JvmWork::ClassLoading);
+    }
+
+    #[test]
+    fn a_collection_by_the_vm_thread_is_the_collectors() {
+        for (operation, expected) in [
+            ("VM_GenCollectForAllocation::doit()", JvmWork::Gc),
+            ("VM_SerialCollectForAllocation::doit()", JvmWork::Gc),
+            ("VM_G1PauseRemark::work()", JvmWork::Gc),
+            ("VM_ThreadDump::doit()", JvmWork::Vm),
+            ("VM_Deoptimize::doit()", JvmWork::Vm),
+        ] {
+            let frames = [Frame::new(Vm, "VMThread::run()"), Frame::new(Vm, operation), Frame::new(Native, "memcpy")];
+            assert_eq!(JvmWork::of_vm_path(frames.iter()), expected, "{operation}");
+        }
     }
 
     #[test]

@@ -93,9 +93,9 @@ fn part(record: &JvmRecord<'_>, index: usize) -> Amount {
 
 const fn meaning(work: JvmWork) -> &'static str {
     match work {
-        JvmWork::Gc => "threads of the garbage collector",
+        JvmWork::Gc => "threads of the garbage collector, and collections by the VM thread",
         JvmWork::Jit => "compiler threads",
-        JvmWork::Vm => "VM thread (safepoints, VM operations) and the VM's other threads",
+        JvmWork::Vm => "VM thread (safepoints, other VM operations) and the VM's other threads",
         JvmWork::ClassLoading => {
             "Java threads: loading and linking classes and call sites, without static initializers"
         }
