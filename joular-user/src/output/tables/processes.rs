@@ -112,7 +112,7 @@ fn runtime_columns() -> Vec<Column<Processes>> {
         Column::<Processes>::new(
             "jvm_version",
             Get::Name(|r| jvm(r.info)[0].map(Into::into)),
-            "release file",
+            "JVM, else its release file",
             "JVM version",
         )
         .null(NOT_KNOWN_JVM),
