@@ -106,7 +106,7 @@ fn what_is_no_data_set_is_named_and_refused() {
 }
 
 /// Tables that the audit reads: `processes` has no figure.
-const AUDITED: &[&str] = &["branches", "methods", "runs", "stacks", "threads", "weights", "windows"];
+const AUDITED: &[&str] = &["branches", "jvms", "methods", "quality", "runs", "stacks", "threads", "weights", "windows"];
 
 /// The table's only file in a data set of one run.
 fn file_of(files: &BTreeMap<PathBuf, Vec<u8>>, table: &str) -> PathBuf {
@@ -119,7 +119,7 @@ fn figures_that_do_not_follow_from_the_others_are_found() {
     let (dir, other) = (sets.replay("separate", &["--idle", "separate"]), sets.replay("spread", &["--idle", "spread"]));
     let (ours, theirs) = (files(&dir), files(&other));
     // Whole files, of the right run, with the figures of another policy.
-    for table in ["branches", "methods", "threads", "windows"] {
+    for table in ["branches", "jvms", "methods", "quality", "threads", "windows"] {
         let path = file_of(&ours, table);
         fs::write(dir.join(&path), &theirs[&path]).unwrap();
         let finished = audit(&dir);

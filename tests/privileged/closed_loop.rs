@@ -136,7 +136,7 @@ impl Loop {
     /// The tables of energies, whatever order their rows are in.
     fn contents(data: &DataSet) -> Result<Vec<serde_json::Value>> {
         let content = |table: &str| format!("SELECT count(*) AS n, sum(hash(t))::VARCHAR AS content FROM {table} t");
-        let tables = ["windows", "threads", "branches", "methods", "weights"];
+        let tables = ["windows", "threads", "branches", "methods", "jvms", "quality", "weights"];
         Ok(tables.iter().map(|table| data.rows(&content(table))).collect::<Result<Vec<_>>>()?.concat())
     }
 

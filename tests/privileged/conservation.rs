@@ -38,13 +38,27 @@ fn expect_conserved(data: &DataSet) -> Result<()> {
         "windows whose CPU time is not all accounted for",
         "SELECT * FROM windows WHERE cpu_busy_ns + cpu_idle_ns + cpu_unslotted_ns <> cpu_elapsed_ns",
     )?;
-    for (table, column) in [("threads", "energy_uj"), ("branches", "energy_uj"), ("methods", "self_uj")] {
+    let energies =
+        [("threads", "energy_uj"), ("branches", "energy_uj"), ("methods", "self_uj"), ("quality", "energy_uj")];
+    for (table, column) in energies {
         data.expect_none(
             &format!("windows whose {table} do not sum to what was attributed"),
             &format!(
                 "WITH rows AS (SELECT window_start, sum({column}) AS uj FROM {table} GROUP BY 1),
                  audit AS (SELECT window_start, sum(attributed_uj) AS uj FROM windows GROUP BY 1)
                  SELECT * FROM audit LEFT JOIN rows USING (window_start) WHERE audit.uj <> coalesce(rows.uj, 0)"
+            ),
+        )?;
+    }
+    for table in ["quality", "jvms"] {
+        let sums = "window_start, pid, sum(energy_uj) AS uj, sum(cpu_ns) AS ns, sum(samples) AS n";
+        data.expect_none(
+            &format!("processes whose rows in {table} do not sum to their threads"),
+            &format!(
+                "WITH rows AS (SELECT {sums} FROM {table} GROUP BY ALL),
+                 whole AS (SELECT {sums} FROM threads GROUP BY ALL)
+                 SELECT * FROM whole LEFT JOIN rows USING (window_start, pid)
+                 WHERE (whole.uj, whole.ns, whole.n) IS DISTINCT FROM (rows.uj, rows.ns, rows.n)"
             ),
         )?;
     }
@@ -97,7 +111,7 @@ fn a_replay_says_what_the_run_said_and_twice_the_same_bytes() -> Result<()> {
     for (path, bytes) in &first {
         assert!(second[path] == *bytes, "{} differs between two replays", path.display());
     }
-    for table in ["windows", "threads", "methods", "branches"] {
+    for table in ["windows", "threads", "methods", "branches", "jvms", "quality"] {
         let sql = format!("SELECT count(*) AS n, sum(hash(t))::VARCHAR AS content FROM {table} t");
         assert_eq!(live.data.rows(&sql)?, replays[0].data.rows(&sql)?, "{table}: live and replayed");
     }

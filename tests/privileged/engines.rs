@@ -66,8 +66,27 @@ const COLUMNS: &[(&str, &[&str])] = &[
         ],
     ),
     ("branches", &["window_start", "host", "pid", "tid", "branch_id", "cpu_ns", "samples", "energy_uj"]),
+    (
+        "jvms",
+        &[
+            "window_start",
+            "host",
+            "pid",
+            "energy_uj",
+            "cpu_ns",
+            "vm_tax_uj",
+            "gc_uj",
+            "jit_uj",
+            "class_loading_uj",
+            "c2_uj",
+        ],
+    ),
+    (
+        "quality",
+        &["window_start", "host", "pid", "category", "unwinder", "walk_end", "is_complete", "unnamed", "samples"],
+    ),
     ("weights", &["window_start", "host", "claimant", "pid", "tid", "socket", "core", "cpu_ns", "corun_ns", "cycles"]),
-    ("stacks", &["branch_id", "stack_id", "frames", "folded"]),
+    ("stacks", &["branch_id", "stack_id", "frames", "folded", "unwinder", "walk_end", "is_complete"]),
 ];
 
 fn record() -> Result<Output> {

@@ -112,7 +112,11 @@ fn a_modelled_run_says_so_in_every_line_message_and_row() -> Result<()> {
 
     let data = &shown.output.data;
     let tables = tables_with_energy(data)?;
-    assert_eq!(tables, ["branches", "methods", "runs", "threads", "windows"], "is a table with energy new?");
+    assert_eq!(
+        tables,
+        ["branches", "jvms", "methods", "quality", "runs", "threads", "windows"],
+        "is a table with energy new?"
+    );
     for table in tables {
         let label = label_column(&table);
         assert!(data.number(&format!("SELECT count(*) FROM {table}"))? > 0.0, "{table} is empty");
@@ -141,7 +145,7 @@ fn a_window_that_is_not_certain_says_so_in_its_line_message_and_rows() -> Result
 
     let data = &shown.output.data;
     assert_eq!(data.number("SELECT count(*) FROM windows WHERE ambiguous")?, 1.0);
-    for table in ["threads", "methods", "branches"] {
+    for table in ["threads", "methods", "branches", "jvms", "quality"] {
         let in_it =
             format!("SELECT count(*) FROM {table} JOIN windows w USING (run_id, window_start) WHERE w.ambiguous");
         assert!(data.number(&in_it)? > 0.0, "{table} has no row in that window");

@@ -25,3 +25,4 @@ mod readings;
 mod split_70_30;
 mod time;
 mod topology;
+mod vm_work;

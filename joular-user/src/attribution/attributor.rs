@@ -10,8 +10,10 @@ use super::{
     claims::Claims,
     conservation::divide,
     idle::{Covered, Machine, static_wish},
+    jvms::jvm_rows,
     methods::method_rows,
     missed::{Missed, ThreadIdentity},
+    quality::quality_rows,
     report::{DomainAudit, WindowReport},
     work::{DomainWork, WindowWork},
 };
@@ -54,6 +56,8 @@ impl Attributor {
         let domains = self.divide(&mut work);
         share_energy(&work.threads, &mut work.branches);
         let methods = method_rows(&work.threads, &work.branches, |branch| table.methods(branch));
+        let qualities = quality_rows(&work.threads, &work.branches, |branch| table.facts(branch));
+        let jvms = jvm_rows(&work.threads, &work.branches, |branch| table.facts(branch));
         WindowReport {
             index: work.index,
             start: work.start,
@@ -65,6 +69,8 @@ impl Attributor {
             threads: work.threads,
             branches: work.branches,
             methods,
+            qualities,
+            jvms,
             slices: work.slices,
             losses: work.losses,
         }

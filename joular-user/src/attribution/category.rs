@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn hotspot_threads_are_told_by_their_names() {
-        let jvm = Runtime::Jvm { version: None, main_class: None, collector: None };
+        let jvm = Runtime::UNKNOWN_JVM;
         for (name, expected) in [
             ("GC Thread#0", Category::Gc),
             ("G1 Conc#0", Category::Gc),

@@ -5,14 +5,20 @@
 use joular_ebpf::abi::{Place as KeyPlace, ThreadKey};
 use proptest::prelude::*;
 
-use super::{Engine, report::WindowReport};
+use super::{
+    Engine,
+    report::{Amount, WindowReport},
+};
 use crate::{
     energy::{
         domain::{Domain, FaultCause, Label, Meter, Reading, Role},
         policy::{Baseline, Calibrated, IdlePolicy, InstrumentCosts, Policy, WeightUnit},
     },
-    events::{CpuTimes, EnergyReading, Event, ProcessInfo, RawStack, RunInfo, SampleCount, Symbol, ThreadTime, Window},
-    stacks::{Frame, FrameKind, StackQuality},
+    events::{
+        CpuTimes, EnergyReading, Event, ProcessInfo, RawStack, RunInfo, Runtime, SampleCount, Symbol, ThreadTime,
+        Window,
+    },
+    stacks::{Frame, FrameKind, StackQuality, Unwinder, WalkEnd},
     units::{Address, MonotonicNs, Pid, Tid},
 };
 
@@ -86,7 +92,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
             cycles,
             samples,
             switches,
-            ..ThreadTime::default()
+            comm: [*b"a thread\0\0\0\0\0\0\0\0", *b"GC Thread#0\0\0\0\0\0"][usize::from(thread == 3)],
         }
     });
     let step = (
@@ -113,18 +119,21 @@ fn events(policy: &Policy, steps: &[Step], is_reversed: bool) -> Vec<Event> {
         ..RunInfo::default()
     };
     let mut events = vec![Event::RunStarted(Box::new(info))];
-    events.extend(
-        [1, 2].map(|pid| {
-            Event::Process(Box::new(ProcessInfo { pid: Pid(pid), is_target: true, ..ProcessInfo::default() }))
-        }),
-    );
-    for id in 1..4 {
+    events.extend([(1, Runtime::UNKNOWN_JVM), (2, Runtime::Native)].map(|(pid, runtime)| {
+        let info = ProcessInfo { pid: Pid(pid), runtime, is_target: true, ..ProcessInfo::default() };
+        Event::Process(Box::new(info))
+    }));
+    for (id, end) in [(1, WalkEnd::Root), (2, WalkEnd::Chain), (3, WalkEnd::NoRule)] {
         let frames = (1..=id).map(|frame| Address(frame * 0x100)).collect();
-        events.push(Event::Stack(RawStack { id, is_kernel: false, quality: StackQuality::default(), frames }));
+        let quality = StackQuality { unwinder: Unwinder::Tables, end };
+        events.push(Event::Stack(RawStack { id, is_kernel: false, quality, frames }));
     }
     let name = |address: u64| Symbol {
         address: Address(address),
-        frames: vec![Frame::new(FrameKind::Native, format!("f{address:x}"))],
+        frames: vec![Frame::new(
+            if address == 0x100 { FrameKind::CompiledC2 } else { FrameKind::Interpreted },
+            format!("f{address:x}"),
+        )],
     };
     let symbols = vec![name(0x100), name(0x1ff), name(0x2ff)];
     events.push(Event::Symbols { pid: Pid(1), start_boottime_ns: 0, symbols });
@@ -212,6 +221,29 @@ fn check_sums(report: &WindowReport, branches: &[NamedBranch]) {
     for (position, thread) in report.threads.iter().enumerate() {
         let rows = branches.iter().filter(|(thread, _, _)| *thread == position);
         assert_eq!(rows.map(|(_, _, energy)| energy).sum::<u64>(), thread.energy.0);
+    }
+    check_sums_of_processes(report);
+}
+
+/// Qualities of stacks and parts of JVMs sum to the threads of their process.
+fn check_sums_of_processes(report: &WindowReport) {
+    let sum = |amounts: &mut dyn Iterator<Item = Amount>| {
+        amounts.fold((0, 0, 0), |(energy, cpu_ns, samples), amount| {
+            (energy + amount.energy.0, cpu_ns + amount.cpu_ns, samples + amount.samples)
+        })
+    };
+    for (process, of) in report.processes.iter().enumerate() {
+        let threads = report.threads.iter().filter(|thread| thread.process == process);
+        let threads = threads.map(|row| Amount { energy: row.energy, cpu_ns: row.cpu_ns, samples: row.samples });
+        let expected = sum(&mut threads.into_iter());
+        let qualities = report.qualities.iter().filter(|row| row.process == process);
+        assert_eq!(sum(&mut qualities.map(|row| row.amount)), expected, "qualities");
+        let jvms: Vec<_> = report.jvms.iter().filter(|row| row.process == process).collect();
+        assert_eq!(jvms.len(), usize::from(of.pid == Pid(1)));
+        for row in jvms {
+            assert_eq!(sum(&mut [row.whole].into_iter()), expected, "a JVM");
+            assert_eq!(sum(&mut row.parts.into_iter()), expected, "its parts");
+        }
     }
 }
 

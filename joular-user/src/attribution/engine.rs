@@ -141,7 +141,7 @@ impl Engine {
 fn essence(process: &ProcessInfo) -> ProcessInfo {
     let runtime = match process.runtime {
         Runtime::Native => Runtime::Native,
-        Runtime::Jvm { .. } => Runtime::Jvm { version: None, main_class: None, collector: None },
+        Runtime::Jvm { .. } => Runtime::UNKNOWN_JVM,
     };
     ProcessInfo {
         pid: process.pid,

@@ -71,7 +71,11 @@ fn with_sigma(share: Share, of: u64) -> Share {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{attribution::report::Category, units::Tid};
+    use crate::{
+        attribution::report::Category,
+        stacks::{Frame, FrameKind, PathQuality, StackTable},
+        units::Tid,
+    };
 
     fn thread(process: usize) -> ThreadRow {
         ThreadRow {
@@ -97,6 +101,17 @@ mod tests {
         let figures: Vec<_> =
             rows.iter().map(|row| (row.method.0, row.own.energy.0, row.total.energy.0, row.total.samples)).collect();
         assert_eq!(figures, [(1, 100, 400, 4), (2, 300, 300, 3)]);
+    }
+
+    #[test]
+    fn what_is_compiled_is_a_method_with_a_total_and_nothing_of_its_own() {
+        let mut table = StackTable::default();
+        let path = ["compiling a.B.run", "start_thread", "Compile::Optimize()"];
+        let frames: Vec<FrameId> = path.map(|name| table.frame_id(Frame::new(FrameKind::Vm, name))).to_vec();
+        let index = table.branch_index(&frames, PathQuality::default());
+        let rows = method_rows(&[thread(0)], &[branch(index.0, 2, 200)], |index| table.methods(index));
+        let compiling = rows.iter().find(|row| table.frame(row.method).name == path[0]).unwrap();
+        assert_eq!((compiling.own, compiling.total.energy.0), (Share::default(), 200));
     }
 
     #[test]

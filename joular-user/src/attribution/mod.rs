@@ -9,7 +9,8 @@
 //!    those with a claim on it ([`claims`]) by their [`weights`], after the
 //!    share of idling ([`idle`]), also of windows whose energy comes late
 //!    ([`missed`]); a thread's among its call paths by samples ([`branches`]);
-//!    and sums paths to methods ([`methods`]).
+//!    and sums paths to methods ([`methods`]), to what JVMs did ([`jvms`]) and
+//!    to how good the stacks are ([`quality`]).
 //!
 //! Every division is by largest remainder ([`split`]), so every level sums to
 //! the one above it exactly.
@@ -26,10 +27,12 @@ mod engine;
 #[cfg(test)]
 mod engine_tests;
 mod idle;
+pub(crate) mod jvms;
 mod measured;
 mod methods;
 mod missed;
 mod paths;
+pub(crate) mod quality;
 #[cfg(test)]
 mod regressions;
 pub mod report;

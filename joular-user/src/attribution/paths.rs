@@ -12,7 +12,7 @@ use super::{branches::MarkerBranches, engine::ProcessKey};
 use crate::{
     events::{RawStack, SampleCount, Symbol},
     stacks::{
-        BranchIndex, Frame, FrameId, Marker, StackTable,
+        BranchIndex, Frame, FrameId, Marker, PathQuality, StackTable,
         path::{Part, call_path},
     },
     units::{Address, Pid},
@@ -180,14 +180,14 @@ impl Paths {
 
     pub(super) fn markers(&mut self) -> MarkerBranches {
         MarkerBranches {
-            no_sample: self.marker_branch(Marker::NoSample),
-            lost_stack: self.marker_branch(Marker::LostStack),
+            no_sample: self.marker_branch(Marker::NoSample, PathQuality::NoSample),
+            lost_stack: self.marker_branch(Marker::LostStack, PathQuality::LostStack),
         }
     }
 
-    fn marker_branch(&mut self, marker: Marker) -> BranchIndex {
+    fn marker_branch(&mut self, marker: Marker, quality: PathQuality) -> BranchIndex {
         let frame = self.table.frame_id(Frame::marker(marker));
-        self.table.branch_index(&[frame])
+        self.table.branch_index(&[frame], quality)
     }
 
     /// The path of a sample.
@@ -204,10 +204,10 @@ impl Paths {
         let kernel = part(sample.kernel_stack, Part::Absent);
         let is_complete = !matches!(user, Part::Lost) && !matches!(kernel, Part::Lost);
         let symbols = &self.symbols;
-        let frames = call_path(&mut self.table, user, kernel, |is_kernel, address| {
+        let (frames, quality) = call_path(&mut self.table, user, kernel, |is_kernel, address| {
             symbols.get(if is_kernel { &KERNEL } else { &process })?.get(&address).map(AsRef::as_ref)
         });
-        let branch = self.table.branch_index(&frames);
+        let branch = self.table.branch_index(&frames, quality);
         if is_complete && self.known.len() < self.limits.stacks {
             self.known.insert(key, branch);
         }

@@ -43,7 +43,7 @@ impl Scene {
 
     /// A JVM that was selected.
     fn jvm(mut self, pid: u32) -> Self {
-        let runtime = Runtime::Jvm { version: None, main_class: None, collector: None };
+        let runtime = Runtime::UNKNOWN_JVM;
         let process = ProcessInfo { pid: Pid(pid), is_target: true, runtime, ..ProcessInfo::default() };
         self.events.push(Event::Process(Box::new(process)));
         self

@@ -8,7 +8,7 @@ use crate::{
         domain::{Domain, FaultCause, Label, Role},
     },
     events::LossCount,
-    stacks::{BranchIndex, FrameId},
+    stacks::{BranchIndex, FrameId, JvmWork, Marker, PathQuality},
     units::{MicroJoules, MonotonicNs, Pid, Tid, UnixMicros},
 };
 
@@ -59,6 +59,8 @@ pub struct WindowReport {
     pub threads: Vec<ThreadRow>,
     pub branches: Vec<BranchRow>,
     pub methods: Vec<MethodRow>,
+    pub qualities: Vec<QualityRow>,
+    pub jvms: Vec<JvmRow>,
     /// What the energy was divided by.
     pub slices: Vec<ClaimedSlice>,
     pub losses: Vec<LossCount>,
@@ -277,4 +279,60 @@ pub struct Share {
     /// One standard deviation of `energy` from sampling alone. Over several
     /// windows these add in quadrature.
     pub sigma: MicroJoules,
+}
+
+/// Time, energy and samples of what has something in common. Sums of branches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Amount {
+    pub energy: MicroJoules,
+    pub cpu_ns: u64,
+    pub samples: u64,
+}
+
+impl Amount {
+    pub(super) fn add(&mut self, branch: &BranchRow) {
+        self.energy = self.energy.saturating_add(branch.energy);
+        self.cpu_ns = self.cpu_ns.saturating_add(branch.cpu_ns);
+        self.samples = self.samples.saturating_add(branch.samples);
+    }
+}
+
+/// How good the stacks of one process are, by the kind of thread. The rows of a
+/// process sum to its threads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QualityRow {
+    /// Index into [`WindowReport::processes`].
+    pub process: usize,
+    pub category: Category,
+    pub quality: PathQuality,
+    /// The marker that stands for frames without a name.
+    pub unnamed: Option<Marker>,
+    pub amount: Amount,
+}
+
+/// A JVM, and what its threads did. The parts sum to the whole, and that to the
+/// process's threads, exactly.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JvmRow {
+    /// Index into [`WindowReport::processes`].
+    pub process: usize,
+    pub whole: Amount,
+    /// By [`JvmWork`].
+    pub parts: [Amount; JvmWork::ALL.len()],
+}
+
+impl JvmRow {
+    pub const fn part(&self, work: JvmWork) -> Amount {
+        self.parts[work as usize]
+    }
+
+    /// What the JVM did for itself: see [`JvmWork::is_tax`].
+    pub fn tax(&self) -> Amount {
+        let parts = JvmWork::ALL.into_iter().filter(|work| work.is_tax()).map(|work| self.part(work));
+        parts.fold(Amount::default(), |sum, part| Amount {
+            energy: sum.energy.saturating_add(part.energy),
+            cpu_ns: sum.cpu_ns.saturating_add(part.cpu_ns),
+            samples: sum.samples.saturating_add(part.samples),
+        })
+    }
 }

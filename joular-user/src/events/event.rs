@@ -81,7 +81,54 @@ pub enum Runtime {
         main_class: Option<String>,
         /// `G1`, `Parallel`, `Serial`, `Z`, `Shenandoah`, if known.
         collector: Option<String>,
+        /// Whether compiled code is described between safepoints too
+        /// (`DebugNonSafepoints`), if known: without it, which inlined method a leaf
+        /// is in is coarse.
+        debug_non_safepoints: Option<bool>,
+        /// How its stacks are unwound: `hotspot`, or why not so; `None` before that
+        /// is decided.
+        unwinding: Option<String>,
     },
+}
+
+/// What was learned of a running JVM from its own memory. What is `None` is not known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct JvmNews {
+    pub version: Option<String>,
+    pub collector: Option<String>,
+    pub debug_non_safepoints: Option<bool>,
+    /// See [`Runtime::Jvm`].
+    pub unwinding: Option<String>,
+}
+
+impl Runtime {
+    /// A JVM of which nothing else is known.
+    pub const UNKNOWN_JVM: Self =
+        Self::Jvm { version: None, main_class: None, collector: None, debug_non_safepoints: None, unwinding: None };
+
+    /// Takes over what is known now, which is better than what the command line and
+    /// files of the installation said; whether that changed anything.
+    pub fn learn(&mut self, news: &JvmNews) -> bool {
+        if *news == JvmNews::default() {
+            return false;
+        }
+        if *self == Self::Native {
+            *self = Self::UNKNOWN_JVM;
+        }
+        let Self::Jvm { version, collector, debug_non_safepoints, unwinding, .. } = self else { return false };
+        let mut has_changed = false;
+        for (known, new) in [(version, &news.version), (collector, &news.collector), (unwinding, &news.unwinding)] {
+            if new.is_some() && known != new {
+                known.clone_from(new);
+                has_changed = true;
+            }
+        }
+        if news.debug_non_safepoints.is_some() && *debug_non_safepoints != news.debug_non_safepoints {
+            *debug_non_safepoints = news.debug_non_safepoints;
+            has_changed = true;
+        }
+        has_changed
+    }
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -222,4 +269,35 @@ pub struct RunEnd {
     pub ended: UnixMicros,
     /// `duration`, `SIGINT`, `SIGTERM`, …
     pub reason: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_jvm_says_of_itself_replaces_what_its_files_said() {
+        let jvm = |version: &str, collector: Option<&str>, debug_non_safepoints| Runtime::Jvm {
+            version: Some(version.into()),
+            main_class: Some("Main".into()),
+            collector: collector.map(Into::into),
+            debug_non_safepoints,
+            unwinding: None,
+        };
+        let mut runtime = jvm("17.0.1", None, None);
+        let news = JvmNews { collector: Some("Z".into()), debug_non_safepoints: Some(false), ..JvmNews::default() };
+        assert!(runtime.learn(&news));
+        assert_eq!(runtime, jvm("17.0.1", Some("Z"), Some(false)));
+        assert!(!runtime.learn(&news) && !runtime.learn(&JvmNews::default()), "nothing is new");
+        assert!(runtime.learn(&JvmNews { version: Some("17.0.2".into()), ..JvmNews::default() }));
+        assert_eq!(runtime, jvm("17.0.2", Some("Z"), Some(false)));
+    }
+
+    #[test]
+    fn a_program_that_loads_a_jvm_is_one() {
+        let mut runtime = Runtime::Native;
+        assert!(!runtime.learn(&JvmNews::default()) && runtime == Runtime::Native);
+        assert!(runtime.learn(&JvmNews { unwinding: Some("hotspot".into()), ..JvmNews::default() }));
+        assert!(matches!(runtime, Runtime::Jvm { unwinding: Some(_), .. }));
+    }
 }

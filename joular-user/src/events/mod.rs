@@ -11,6 +11,6 @@ pub mod event;
 pub mod recording;
 
 pub use event::{
-    CpuTimes, EnergyReading, Event, LossCount, ProcessInfo, RawStack, RunEnd, RunInfo, Runtime, SampleCount, Symbol,
-    ThreadTime, Window,
+    CpuTimes, EnergyReading, Event, JvmNews, LossCount, ProcessInfo, RawStack, RunEnd, RunInfo, Runtime, SampleCount,
+    Symbol, ThreadTime, Window,
 };

@@ -4,6 +4,8 @@
 use super::{Output, error::Result};
 use crate::{
     attribution::{
+        jvms::jvm_rows,
+        quality::quality_rows,
         report::{
             BranchRow, Category, CpuAudit, DomainAudit, MethodRow, ProcessRef, Share, ThreadRow, Unattributed,
             WindowReport,
@@ -15,7 +17,9 @@ use crate::{
         policy::Policy,
     },
     events::{LossCount, ProcessInfo, RunEnd, RunInfo, Runtime},
-    stacks::{BranchIndex, Frame, FrameId, FrameKind, Marker, StackTable},
+    stacks::{
+        BranchIndex, Frame, FrameId, FrameKind, Marker, PathQuality, StackQuality, StackTable, Unwinder, WalkEnd,
+    },
     units::{MicroJoules, MonotonicNs, Pid, Tid, UnixMicros},
 };
 
@@ -86,6 +90,8 @@ pub fn process(index: u32) -> ProcessInfo {
             version: Some("21.0.2".into()),
             main_class: Some(format!("com.example.App{index}")),
             collector: Some("G1".into()),
+            debug_non_safepoints: Some(false),
+            unwinding: Some("hotspot".into()),
         },
         is_target: true,
         ..ProcessInfo::default()
@@ -117,9 +123,18 @@ fn branches(load: Load, stacks: &mut StackTable, window: u64) -> Vec<BranchIndex
     (0..load.branches)
         .map(|branch| {
             let ids: Vec<FrameId> = path(branch).into_iter().map(|index| stacks.frame_id(frame(index))).collect();
-            stacks.branch_index(&ids)
+            stacks.branch_index(&ids, quality(branch))
         })
         .collect()
+}
+
+fn quality(branch: u32) -> PathQuality {
+    let end = match branch % 10 {
+        3 => WalkEnd::Depth,
+        6 => WalkEnd::NoMapping,
+        _ => WalkEnd::Root,
+    };
+    PathQuality::Walked(StackQuality { unwinder: Unwinder::Tables, end })
 }
 
 /// Window number `index` of the run.
@@ -150,6 +165,7 @@ pub fn window(load: Load, stacks: &mut StackTable, index: u64) -> WindowReport {
         }
     };
     let methods = (0..load.methods).map(method_row).collect();
+    let branches: Vec<BranchRow> = (0..).zip(branch_indices).map(branch_row).collect();
     WindowReport {
         index,
         start: MonotonicNs(100 * SECOND + index * SECOND),
@@ -158,8 +174,10 @@ pub fn window(load: Load, stacks: &mut StackTable, index: u64) -> WindowReport {
         domains: vec![audit(attributed)],
         cpu: CpuAudit { elapsed_ns: 8 * SECOND, busy_ns: 3 * SECOND, idle_ns: 5 * SECOND, ..CpuAudit::default() },
         processes: (0..load.processes).map(process_ref).collect(),
-        branches: (0..).zip(branch_indices).map(branch_row).collect(),
         methods,
+        qualities: quality_rows(&threads, &branches, |branch| stacks.facts(branch)),
+        jvms: jvm_rows(&threads, &branches, |branch| stacks.facts(branch)),
+        branches,
         slices: slices(&threads),
         threads,
         losses: vec![LossCount { cause: "stack_ring_full".into(), count: index % 2 }],
@@ -184,12 +202,13 @@ pub fn process_ref(index: u32) -> ProcessRef {
 
 fn thread(load: Load, window: u64, n: u32) -> ThreadRow {
     let cpu_us = noise(window * 1000 + u64::from(n)) % 25_000;
+    let is_gc = n % load.threads == 2;
     ThreadRow {
         process: (n / load.threads) as usize,
         tid: Tid(2000 + n),
         start_boottime_ns: 51 * SECOND + u64::from(n) * 10_000_000,
-        name: format!("http-nio-8080-exec-{n}"),
-        category: Category::Java,
+        name: if is_gc { format!("GC Thread#{n}") } else { format!("http-nio-8080-exec-{n}") },
+        category: if is_gc { Category::Gc } else { Category::Java },
         cpu_ns: cpu_us * 1000,
         samples: cpu_us / 10_000,
         energy: MicroJoules(cpu_us * 11),

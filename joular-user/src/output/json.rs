@@ -1,13 +1,14 @@
 //! `--json`: one JSON object per line, for programs. Its `type` is `run`
 //! first, `window` for each window, and `summary` last.
 
-use std::io::Write;
+use std::{collections::BTreeMap, io::Write};
 
 use serde::Serialize;
 
 use super::{
     Output,
     error::{OutputError, Result},
+    json_jvms::{self, Jvm, Quality},
     totals::{Ranking, Sums, Tally, Totals, by_process},
 };
 use crate::{
@@ -38,6 +39,8 @@ struct Window<'a> {
     domains: Vec<Domain<'a>>,
     audit: Audit<'a>,
     processes: Vec<Process<'a>>,
+    jvms: Vec<Jvm>,
+    quality: Vec<Quality>,
     methods: Vec<Method<'a>>,
     methods_omitted: usize,
 }
@@ -78,7 +81,7 @@ struct Audit<'a> {
     idle_uj: u64,
     target_cpu_ns: u64,
     samples: u64,
-    lost: &'a std::collections::BTreeMap<String, u64>,
+    lost: &'a BTreeMap<String, u64>,
 }
 
 #[derive(Serialize)]
@@ -116,6 +119,11 @@ struct Summary<'a> {
     unresolved_uj: u64,
     no_sample_uj: u64,
     processes: Vec<Process<'a>>,
+    /// What JVMs did; processes that found no room are one without a pid.
+    jvms: Vec<Jvm>,
+    /// Samples of JVMs, and how many of them by what is wrong with their stacks.
+    jvm_samples: u64,
+    jvm_samples_by_cause: &'a BTreeMap<&'static str, u64>,
     methods: Vec<RunMethod<'a>>,
     methods_omitted: usize,
 }
@@ -169,6 +177,8 @@ impl<W: Write> Output for JsonOutput<W> {
             domains: report.domains.iter().map(domain).collect(),
             audit: audit(&sums),
             processes: window_processes(report, &self.totals),
+            jvms: json_jvms::of_window(report),
+            quality: json_jvms::quality(report),
             methods: window_methods(report, stacks),
             methods_omitted: report.methods.len().saturating_sub(MAX_METHODS),
         };
@@ -186,6 +196,9 @@ impl<W: Write> Output for JsonOutput<W> {
             unresolved_uj: totals.unresolved().0,
             no_sample_uj: totals.marker(Marker::NoSample).0,
             processes: run_processes(totals),
+            jvms: json_jvms::of_run(&totals.jvms),
+            jvm_samples: totals.jvms.samples,
+            jvm_samples_by_cause: totals.jvms.causes(),
             methods: run_methods(&totals.methods),
             methods_omitted: totals.methods.ranked().len().saturating_sub(MAX_METHODS),
         };
@@ -321,6 +334,33 @@ mod tests {
         let messages = messages(SMALL, 3);
         let figure = |message: &Value| message["audit"]["measured_uj"].as_u64().unwrap();
         assert_eq!(messages[1..4].iter().map(figure).sum::<u64>(), figure(&messages[4]));
+    }
+
+    #[test]
+    fn parts_of_jvms_sum_to_the_whole_in_windows_and_over_the_run() {
+        let messages = messages(SMALL, 3);
+        let jvms = |message: &Value| message["jvms"].as_array().unwrap().clone();
+        let energy = |jvm: &Value| jvm["energy_uj"].as_u64().unwrap();
+        for jvm in messages[1..].iter().flat_map(jvms) {
+            let parts = jvm["parts_uj"].as_object().unwrap();
+            assert_eq!(parts.values().filter_map(Value::as_u64).sum::<u64>(), energy(&jvm), "{jvm}");
+            assert!(jvm["vm_tax_uj"].as_u64().unwrap() >= parts["gc"].as_u64().unwrap(), "{jvm}");
+        }
+        let sum = |message: &Value| jvms(message).iter().map(energy).sum::<u64>();
+        assert!(sum(&messages[4]) > 0);
+        assert_eq!(messages[1..4].iter().map(sum).sum::<u64>(), sum(&messages[4]));
+    }
+
+    #[test]
+    fn every_sample_of_a_jvm_has_a_cause() {
+        let messages = messages(BUSY, 2);
+        let summary = &messages[3];
+        let causes = summary["jvm_samples_by_cause"].as_object().unwrap();
+        let sum: u64 = causes.values().filter_map(Value::as_u64).sum();
+        assert_eq!(summary["jvm_samples"], sum);
+        assert!(causes.contains_key("complete") && causes.contains_key("depth"), "{causes:?}");
+        let rows = messages[1..3].iter().flat_map(|message| message["quality"].as_array().unwrap());
+        assert_eq!(rows.map(|row| row["samples"].as_u64().unwrap()).sum::<u64>(), sum, "all processes are JVMs");
     }
 
     #[test]

@@ -13,6 +13,8 @@ mod faults;
 #[cfg(test)]
 pub(crate) mod fixture;
 mod json;
+mod json_jvms;
+mod jvm_totals;
 mod live;
 mod parquet;
 mod rewrite;

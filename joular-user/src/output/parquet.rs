@@ -148,6 +148,8 @@ impl Run {
         place.write(&mut self.rows.stacks)?;
         place.write(&mut self.rows.branches)?;
         place.write(&mut self.rows.methods)?;
+        place.write(&mut self.rows.quality)?;
+        place.write(&mut self.rows.jvms)?;
         place.write(&mut self.rows.threads)?;
         place.write(&mut self.rows.weights)?;
         place.write(&mut self.rows.windows)

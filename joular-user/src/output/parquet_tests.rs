@@ -169,7 +169,7 @@ fn a_file_says_what_it_is() {
             pairs.iter().find(|pair| pair.key == key).unwrap().value.clone().unwrap()
         };
         assert_eq!(value(key::HOST), "node-1");
-        assert_eq!(value(key::SCHEMA_VERSION), "2");
+        assert_eq!(value(key::SCHEMA_VERSION), "3");
         assert!(path.starts_with(value(key::TABLE)), "{}", path.display());
         assert!(reader.schema().fields().iter().all(|field| field.metadata().contains_key("comment")));
     }
@@ -208,7 +208,9 @@ fn a_jvm_minute_is_small() {
     let root = std::env::var_os("JOULAR_DATASET").map_or_else(|| temporary.path().to_owned(), PathBuf::from);
     record(&root, BUSY, 60);
     let mut total = 0;
-    for table in ["runs", "windows", "processes", "threads", "methods", "branches", "weights", "stacks"] {
+    for table in
+        ["runs", "windows", "processes", "threads", "methods", "branches", "jvms", "quality", "weights", "stacks"]
+    {
         let files = files(&root.join(table));
         let size: usize = files.values().map(Vec::len).sum();
         println!("{table}: {size} bytes a minute in {} files", files.len());

@@ -45,6 +45,8 @@ impl<'a> RunRewriter<'a> {
         let Self { directory, info, rows, .. } = self;
         write(directory, info, &folder("branches"), name, &mut rows.branches)?;
         write(directory, info, &folder("methods"), name, &mut rows.methods)?;
+        write(directory, info, &folder("quality"), name, &mut rows.quality)?;
+        write(directory, info, &folder("jvms"), name, &mut rows.jvms)?;
         write(directory, info, &folder("threads"), name, &mut rows.threads)?;
         write::<tables::Windows>(directory, info, &folder("windows"), name, &mut rows.windows)
     }

@@ -9,8 +9,9 @@ use super::{
     column::{Buffer, Table},
     error::{OutputError, Result},
     tables::{
-        Boot, BranchRecord, Branches, MethodRecord, Methods, ProcessRecord, Processes, StackRecord, Stacks,
-        ThreadRecord, Threads, WeightRecord, Weights, WindowKey, WindowRecord, Windows, Work,
+        Boot, BranchRecord, Branches, JvmRecord, Jvms, MethodRecord, Methods, ProcessRecord, Processes, Quality,
+        QualityRecord, StackRecord, Stacks, ThreadRecord, Threads, WeightRecord, Weights, WindowKey, WindowRecord,
+        Windows, Work,
     },
 };
 use crate::{
@@ -35,6 +36,8 @@ pub struct Rows {
     pub threads: Buffer<Threads>,
     pub methods: Buffer<Methods>,
     pub branches: Buffer<Branches>,
+    pub quality: Buffer<Quality>,
+    pub jvms: Buffer<Jvms>,
     pub weights: Buffer<Weights>,
     pub windows: Buffer<Windows>,
     run_id: String,
@@ -76,6 +79,8 @@ impl Rows {
             self.threads.load(),
             self.methods.load(),
             self.branches.load(),
+            self.quality.load(),
+            self.jvms.load(),
             self.weights.load(),
             self.windows.load(),
         ]
@@ -132,7 +137,9 @@ impl Rows {
         self.window_rows(key, report).map_err(of::<Windows>())?;
         self.thread_rows(key, report).map_err(of::<Threads>())?;
         self.method_rows(key, report, stacks).map_err(of::<Methods>())?;
-        self.branch_rows(key, report, stacks).map_err(of::<Branches>())
+        self.branch_rows(key, report, stacks).map_err(of::<Branches>())?;
+        self.quality_rows(key, report).map_err(of::<Quality>())?;
+        self.jvm_rows(key, report).map_err(of::<Jvms>())
     }
 
     /// Rows for what became known about processes; without a window if none came any more.
@@ -195,6 +202,26 @@ impl Rows {
         records.iter().try_for_each(|record| self.branches.push(record))
     }
 
+    fn quality_rows(&mut self, key: WindowKey<'_>, report: &WindowReport) -> Result<(), ArrowError> {
+        let mut records = Vec::with_capacity(report.qualities.len());
+        for row in &report.qualities {
+            let Some(process) = report.processes.get(row.process) else { continue };
+            records.push(QualityRecord { key, process, row });
+        }
+        records.sort_by_key(|record| (record.process, record.row.category, record.row.quality, record.row.unnamed));
+        records.iter().try_for_each(|record| self.quality.push(record))
+    }
+
+    fn jvm_rows(&mut self, key: WindowKey<'_>, report: &WindowReport) -> Result<(), ArrowError> {
+        let mut records = Vec::with_capacity(report.jvms.len());
+        for row in &report.jvms {
+            let Some(process) = report.processes.get(row.process) else { continue };
+            records.push(JvmRecord { key, process, row });
+        }
+        records.sort_by_key(|record| record.process);
+        records.iter().try_for_each(|record| self.jvms.push(record))
+    }
+
     /// Threads first, in the order of their rows.
     fn weight_rows<'r>(&mut self, key: WindowKey<'r>, report: &'r WindowReport) -> Result<(), ArrowError> {
         let weight = |claimed: &'r ClaimedSlice| {
@@ -222,7 +249,8 @@ impl Rows {
             let (branch_id, stack_id) = (stacks.branch_id(index), stacks.stack_id(index));
             if self.known.insert(stack_id) {
                 let frames = stacks.branch(index).iter().map(|id| stacks.frame(*id)).collect();
-                let record = StackRecord { run_id: key.run_id, first_seen: key.start, branch_id, stack_id, frames };
+                let (run_id, first_seen, facts) = (key.run_id, key.start, stacks.facts(index));
+                let record = StackRecord { run_id, first_seen, branch_id, stack_id, facts, frames };
                 self.stacks.push(&record)?;
             }
         }
@@ -233,8 +261,10 @@ impl Rows {
 /// Text that a process chooses.
 fn text_bytes(info: &ProcessInfo) -> usize {
     let jvm = match &info.runtime {
-        Runtime::Native => [None; 3],
-        Runtime::Jvm { version, main_class, collector } => [version.as_ref(), main_class.as_ref(), collector.as_ref()],
+        Runtime::Native => [None; 4],
+        Runtime::Jvm { version, main_class, collector, unwinding, .. } => {
+            [version, main_class, collector, unwinding].map(Option::as_ref)
+        }
     };
     let parts = [&info.executable, &info.cgroup, &info.container, &info.pod].map(Option::as_ref);
     let texts = info.command_line.iter().chain(jvm.into_iter().chain(parts).flatten());

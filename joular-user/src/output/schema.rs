@@ -3,12 +3,12 @@
 
 use super::{
     column::{Column, Table},
-    tables::{Branches, FrameTable, Methods, Processes, Runs, Stacks, Threads, Weights, Windows},
+    tables::{Branches, FrameTable, Jvms, Methods, Processes, Quality, Runs, Stacks, Threads, Weights, Windows},
 };
 
 /// Raised when a column changes its name, its type or its meaning. A new
 /// column does not raise it: readers select columns by name.
-pub const SCHEMA_VERSION: i64 = 2;
+pub const SCHEMA_VERSION: i64 = 3;
 
 /// Keys of the files' own metadata.
 pub mod key {
@@ -28,6 +28,8 @@ pub fn document() -> String {
         section::<Threads>(),
         section::<Methods>(),
         section::<Branches>(),
+        section::<Jvms>(),
+        section::<Quality>(),
         section::<Weights>(),
         section::<Stacks>(),
         section::<FrameTable>(),
@@ -96,6 +98,8 @@ mod tests {
         check::<Threads>();
         check::<Methods>();
         check::<Branches>();
+        check::<Jvms>();
+        check::<Quality>();
         check::<Stacks>();
         check::<FrameTable>();
     }

@@ -73,6 +73,7 @@ pub fn summary(run: &RunInfo, end: &RunEnd, totals: &Totals, data: Option<&Path>
     );
     text.push_str(&audit(totals));
     text.push_str(&processes(totals));
+    text.push_str(&jvms(totals));
     text.push_str(&methods(totals));
     text.push_str(&quality(totals));
     if let Some(data) = data {
@@ -116,6 +117,23 @@ fn processes(totals: &Totals) -> String {
     text
 }
 
+/// Empty if no JVM ran.
+fn jvms(totals: &Totals) -> String {
+    let mut text = String::new();
+    for (process, tally) in totals.jvms.ranked().into_iter().take(TOP_PROCESSES) {
+        let name = format!("{} {}", process.pid, escape(totals.title(process)));
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            text,
+            "  {:>14.3} J  {:>5.1} %  {name}: {}",
+            tally.tax.joules(),
+            tally.tax_percent(),
+            tally.tax_parts()
+        );
+    }
+    if text.is_empty() { text } else { format!("\nVM tax: what each JVM did for itself, of its own energy\n{text}") }
+}
+
 fn methods(totals: &Totals) -> String {
     let mut text = "\nMethods, by the energy of their own code\n".to_owned();
     let mut add = |name: &str, tally: &Tally| {
@@ -141,6 +159,13 @@ fn quality(totals: &Totals) -> String {
         part(totals.marker(Marker::Unresolved)),
         part(totals.marker(Marker::NoSample))
     );
+    let mut lines = totals.jvms.quality_lines().into_iter();
+    if let Some(complete) = lines.next() {
+        let _ = writeln!(text, "Of the JVMs' stacks {complete}");
+    }
+    lines.for_each(|line| {
+        let _ = writeln!(text, "  {line}");
+    });
     let warnings = warnings(&totals.sums);
     if let Some(percent) = totals.sums.disagreement_percent() {
         let _ = writeln!(text, "Checked against another counter of the same energy, which says {percent:+.2} %");

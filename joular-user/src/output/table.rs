@@ -162,6 +162,19 @@ fn footer(totals: &Totals) -> Vec<Line> {
             part(totals.marker(Marker::NoSample))
         ),
     )];
+    if let Some(all) = totals.jvms.all() {
+        let (tax, percent) = (all.tax.joules(), all.tax_percent());
+        lines.push(Line::new(
+            Style::Plain,
+            format!("VM tax {tax:.3} J, {percent:.1} % of the JVMs': {}", all.tax_parts()),
+        ));
+    }
+    let quality = totals.jvms.quality_lines();
+    if !quality.is_empty() {
+        // What each cause means is in the summary.
+        let causes: Vec<&str> = quality.iter().filter_map(|line| line.split(':').next()).collect();
+        lines.push(Line::new(Style::Plain, format!("JVMs' stacks {}", causes.join(", "))));
+    }
     lines.extend(warnings(sums).into_iter().map(|text| Line::new(Style::Warning, text)));
     lines
 }
@@ -262,7 +275,7 @@ mod tests {
     #[test]
     fn the_user_says_how_many_methods_are_shown() {
         let (totals, report) = totals(2, BUSY);
-        for (height, top, expected) in [(60, 7, 7), (300, 150, 150), (24, 1000, 11)] {
+        for (height, top, expected) in [(60, 7, 7), (300, 150, 150), (24, 1000, 9)] {
             let lines = lines(&fixture::run(), &totals, &report, Size::new(120, height), top);
             let methods = lines.iter().skip_while(|line| !line.text.contains("METHOD")).skip(1);
             assert_eq!(methods.take_while(|line| !line.text.is_empty()).count(), expected, "{height} {top}");

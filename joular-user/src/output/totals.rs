@@ -10,6 +10,7 @@ use std::{
     hash::Hash,
 };
 
+use super::jvm_totals::JvmTotals;
 use crate::{
     attribution::report::{ProcessRef, Share, Unattributed, WindowReport},
     energy::domain::Label,
@@ -232,6 +233,7 @@ pub struct Totals {
     /// Self energy of what is not known, by marker; code without symbols counts
     /// as unresolved whichever file it is in.
     pub markers: BTreeMap<String, MicroJoules>,
+    pub jvms: JvmTotals,
     /// What a process calls itself beside its comm.
     titles: HashMap<(Pid, u64), String>,
 }
@@ -249,6 +251,7 @@ impl Totals {
             methods: Ranking::new(limit),
             processes: Ranking::new(limit),
             markers: BTreeMap::new(),
+            jvms: JvmTotals::default(),
             titles: HashMap::new(),
         }
     }
@@ -277,6 +280,7 @@ impl Totals {
             self.processes.add(process.clone(), share);
         }
         self.processes.end_window();
+        self.jvms.window(report, self.processes.limit);
         self.methods.start_window();
         for row in &report.methods {
             let frame = stacks.frame(row.method);

@@ -65,6 +65,8 @@ pub fn runtime(command_line: &[String], release: Option<&str>) -> Runtime {
         version: release.and_then(version),
         main_class: main_class(command_line),
         collector: collector(command_line).map(str::to_owned),
+        debug_non_safepoints: None,
+        unwinding: None,
     }
 }
 

@@ -22,7 +22,7 @@ use super::{
 use crate::{
     clock,
     events::{
-        ProcessInfo, Runtime, ThreadTime,
+        JvmNews, ProcessInfo, Runtime, ThreadTime,
         decode::{Lifecycle, LifecycleKind, comm_text},
     },
     units::{MonotonicNs, Pid, Tid},
@@ -106,6 +106,14 @@ impl Registry {
 
     pub fn targets(&self) -> impl Iterator<Item = &ProcessInfo> {
         self.entries.values().filter(|entry| entry.role == Role::Target).map(|entry| &entry.info)
+    }
+
+    /// Takes over what its memory says of a target's JVM; what is known of the process
+    /// now, if that is new.
+    pub fn learn_jvm(&mut self, pid: Pid, start_boottime_ns: u64, news: &JvmNews) -> Option<&ProcessInfo> {
+        let entry = self.entries.get_mut(&pid).filter(|entry| entry.role == Role::Target)?;
+        let is_new = entry.info.start_boottime_ns == start_boottime_ns && entry.info.runtime.learn(news);
+        is_new.then_some(&entry.info)
     }
 
     /// What /proc calls a thread now.

@@ -2,18 +2,23 @@
 //! belongs? From the files alone, per window:
 //!
 //! 1. what was measured is attributed, static or an item, exactly ([`identity`]);
-//! 2. threads sum to what was attributed, branches to threads, methods to all;
+//! 2. threads sum to what was attributed, branches to threads, methods to all,
+//!    parts of JVMs and qualities of stacks to their processes;
 //! 3. all of it follows from the weights and samples that stand beside it: the
 //!    window is attributed again and every figure must be the same.
 
 mod identity;
 mod methods;
+mod sums;
 
 use std::path::Path;
 
 use serde::Serialize;
 
-use self::methods::WrittenMethod;
+use self::{
+    methods::WrittenMethod,
+    sums::{JVMS, QUALITY, WrittenSum},
+};
 use super::{
     error::Result,
     files::{self, RunFiles},
@@ -47,6 +52,8 @@ pub struct RunAudit {
     pub threads: u64,
     pub branches: u64,
     pub methods: u64,
+    pub quality: u64,
+    pub jvms: u64,
     /// Rows that belong to no window: only a run that was cut off may have some.
     pub rows_without_window: u64,
     pub has_ended: bool,
@@ -98,12 +105,21 @@ fn audit_run(files: &RunFiles) -> Result<RunAudit> {
             stacks.read(path)?;
         }
         let mut written = methods::read(part.file("methods"))?;
+        let mut quality = sums::read(part.file(QUALITY.table), &QUALITY)?;
+        let mut jvms = sums::read(part.file(JVMS.table), &JVMS)?;
         let (windows, left) = windows::read(part, &row.info.domains, &stacks)?;
         for window in windows {
-            let methods = written.remove(&window.work.wall_start.0).unwrap_or_default();
-            audit_window(&mut audit, window, methods, &mut attributor, &stacks.table);
+            let start = window.work.wall_start.0;
+            let rows = Derived {
+                methods: written.remove(&start).unwrap_or_default(),
+                quality: quality.remove(&start).unwrap_or_default(),
+                jvms: jvms.remove(&start).unwrap_or_default(),
+            };
+            audit_window(&mut audit, window, rows, &mut attributor, &stacks.table);
         }
-        audit.rows_without_window += left as u64 + written.values().map(Vec::len).sum::<usize>() as u64;
+        let sums = quality.values().chain(jvms.values()).map(Vec::len);
+        let without = left + written.values().map(Vec::len).chain(sums).sum::<usize>();
+        audit.rows_without_window += without as u64;
     }
     match &row.end {
         Some((_, totals)) => compare_totals(&mut audit, totals),
@@ -116,10 +132,17 @@ fn audit_run(files: &RunFiles) -> Result<RunAudit> {
     Ok(audit)
 }
 
+/// Rows of a window that follow from its branches.
+struct Derived {
+    methods: Vec<WrittenMethod>,
+    quality: Vec<WrittenSum>,
+    jvms: Vec<WrittenSum>,
+}
+
 fn audit_window(
     audit: &mut RunAudit,
     window: ReadWindow,
-    methods: Vec<WrittenMethod>,
+    rows: Derived,
     attributor: &mut Attributor,
     table: &StackTable,
 ) {
@@ -138,7 +161,9 @@ fn audit_window(
         audit.expect(report.index, &format!("energy_uj of {}", name()), energy, row.energy);
         audit.expect(report.index, &format!("cpu_ns of {}", name()), cpu_ns, row.cpu_ns);
     }
-    methods::compare(audit, &report, table, methods);
+    methods::compare(audit, &report, table, rows.methods);
+    sums::compare(audit, report.index, &QUALITY, sums::of_qualities(&report), rows.quality);
+    sums::compare(audit, report.index, &JVMS, sums::of_jvms(&report), rows.jvms);
     add(audit, &report);
 }
 
@@ -147,6 +172,8 @@ fn add(audit: &mut RunAudit, report: &WindowReport) {
     audit.threads += report.threads.len() as u64;
     audit.branches += report.branches.len() as u64;
     audit.methods += report.methods.len() as u64;
+    audit.quality += report.qualities.len() as u64;
+    audit.jvms += report.jvms.len() as u64;
     for domain in &report.domains {
         audit.measured_uj = audit.measured_uj.saturating_add(domain.measured.0);
         audit.attributed_uj = audit.attributed_uj.saturating_add(domain.attributed.0);
@@ -203,8 +230,8 @@ pub fn text(audits: &[RunAudit]) -> String {
         );
         let _ = writeln!(
             text,
-            "  derived again: {} thread, {} branch and {} method rows",
-            audit.threads, audit.branches, audit.methods
+            "  derived again: {} thread, {} branch, {} method, {} quality and {} JVM rows",
+            audit.threads, audit.branches, audit.methods, audit.quality, audit.jvms
         );
         if !audit.has_ended {
             let rows = audit.rows_without_window;

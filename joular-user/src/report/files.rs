@@ -12,7 +12,8 @@ use std::{
 use super::error::{DataSetError, Result};
 
 /// Tables that a flush writes.
-const TABLES: [&str; 7] = ["processes", "stacks", "branches", "methods", "threads", "weights", "windows"];
+const TABLES: [&str; 9] =
+    ["processes", "stacks", "branches", "methods", "quality", "jvms", "threads", "weights", "windows"];
 
 /// Files of one table, as many as ten hosts write in a year; bounds a hostile directory.
 const MAX_FILES: usize = 10_000_000;

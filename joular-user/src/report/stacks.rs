@@ -6,7 +6,7 @@ use super::{
     columns::{Columns, TableFile},
     error::Result,
 };
-use crate::stacks::{BranchIndex, Frame, FrameKind, StackTable};
+use crate::stacks::{BranchIndex, Frame, FrameKind, PathQuality, StackTable};
 
 /// Stacks by the ids that rows know them by.
 #[derive(Debug, Default)]
@@ -27,6 +27,7 @@ impl Stacks {
 
     fn take(&mut self, columns: &Columns<'_>) -> Result<()> {
         let (stack_ids, branch_ids) = (columns.ints("stack_id")?, columns.ints("branch_id")?);
+        let (unwinders, ends) = (columns.texts("unwinder")?, columns.texts("walk_end")?);
         let lists = columns.list("frames")?;
         let structs = columns.structs("frames")?;
         let frames = frames(&columns.nested(&structs))?;
@@ -36,7 +37,8 @@ impl Stacks {
             let frames = range.and_then(|(start, end)| frames.get(start..end));
             let frames = frames.ok_or_else(|| columns.damaged("a stack's frames are not in the file"))?;
             let ids: Vec<_> = frames.iter().map(|frame| self.table.frame_id(frame.clone())).collect();
-            let index = self.table.branch_index(&ids);
+            let quality = ends.name_of(row, |end| PathQuality::of_names(unwinders.maybe(row), end))?;
+            let index = self.table.branch_index(&ids, quality);
             let (stack_id, branch_id) = (stack_ids.get(row)?, branch_ids.get(row)?);
             if (self.table.stack_id(index), self.table.branch_id(index)) != (stack_id, branch_id) {
                 return Err(columns.damaged(format!("stack {stack_id} has frames of another stack")));

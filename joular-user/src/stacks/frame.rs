@@ -173,6 +173,9 @@ impl Marker {
         Self::Stale,
     ];
 
+    /// Those that stand for code whose name is not known, the ones that say most first.
+    pub const UNNAMED: [Self; 3] = [Self::Evicted, Self::Stale, Self::Unresolved];
+
     pub const fn name(self) -> &'static str {
         match self {
             Self::Unresolved => "[unresolved]",

@@ -3,7 +3,12 @@
 
 use std::{collections::HashMap, hash::Hash};
 
-use super::{frame::Frame, ids};
+use super::{
+    frame::{Frame, FrameKind, Marker},
+    ids,
+    jvm_work::JvmWork,
+    quality::PathQuality,
+};
 
 /// Index of a frame in a [`StackTable`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -39,16 +44,29 @@ impl<T: Clone + Eq + Hash> Interner<T> {
     }
 }
 
+/// What follows from a call path alone, found out once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PathFacts {
+    pub quality: PathQuality,
+    /// Which marker stands for frames of it, if any has no name.
+    pub unnamed: Option<Marker>,
+    /// What a Java thread with this path is doing.
+    pub java_work: JvmWork,
+    /// What a thread of the VM with this path is doing.
+    pub vm_work: JvmWork,
+}
+
 /// Frames and call paths of a run, or of a part of it: see [`Self::generation`].
 #[derive(Debug, Default)]
 pub struct StackTable {
     frames: Interner<Frame>,
-    branches: Interner<Box<[FrameId]>>,
+    branches: Interner<(Box<[FrameId]>, PathQuality)>,
     /// Per branch, its frames without lines: equal ids are equal methods.
     methods: Vec<Box<[FrameId]>>,
     /// Per branch.
     branch_ids: Vec<i64>,
     stack_ids: Vec<i64>,
+    facts: Vec<PathFacts>,
     generation: u64,
     /// Bytes of the frames' texts.
     text_bytes: usize,
@@ -75,13 +93,19 @@ impl StackTable {
     }
 
     /// `frames` stand root → leaf.
-    pub fn branch_index(&mut self, frames: &[FrameId]) -> BranchIndex {
-        let index = self.branches.intern(frames.into());
+    pub fn branch_index(&mut self, frames: &[FrameId], quality: PathQuality) -> BranchIndex {
+        let index = self.branches.intern((frames.into(), quality));
         if index as usize == self.methods.len() {
             let methods = frames.iter().map(|frame| self.method_id(*frame)).collect();
             self.methods.push(methods);
             self.branch_ids.push(ids::branch_id(frames.iter().map(|id| self.frame(*id))));
-            self.stack_ids.push(ids::stack_id(frames.iter().map(|id| self.frame(*id))));
+            self.stack_ids.push(ids::stack_id(frames.iter().map(|id| self.frame(*id)), quality));
+            self.facts.push(PathFacts {
+                quality,
+                unnamed: unnamed(frames.iter().map(|id| self.frame(*id))),
+                vm_work: JvmWork::of_vm_path(frames.iter().map(|id| self.frame(*id))),
+                java_work: JvmWork::of_java_path(|| frames.iter().rev().map(|id| self.frame(*id))),
+            });
         }
         BranchIndex(index)
     }
@@ -99,7 +123,12 @@ impl StackTable {
 
     /// The frames of a branch, root → leaf.
     pub fn branch(&self, index: BranchIndex) -> &[FrameId] {
-        &self.branches.values[index.0 as usize]
+        &self.branches.values[index.0 as usize].0
+    }
+
+    /// What follows from the path alone.
+    pub fn facts(&self, index: BranchIndex) -> PathFacts {
+        self.facts[index.0 as usize]
     }
 
     /// The methods of a branch, root → leaf.
@@ -112,7 +141,7 @@ impl StackTable {
         self.branch_ids[index.0 as usize]
     }
 
-    /// The id that paths of the same frames, lines included, share everywhere.
+    /// The id that paths of the same frames, lines included, and quality share everywhere.
     pub fn stack_id(&self, index: BranchIndex) -> i64 {
         self.stack_ids[index.0 as usize]
     }
@@ -139,6 +168,15 @@ impl StackTable {
     }
 }
 
+/// The marker among a path's frames that says most about why a name is missing.
+fn unnamed<'a>(frames: impl Iterator<Item = &'a Frame>) -> Option<Marker> {
+    let markers = frames.filter(|frame| frame.kind == FrameKind::Marker);
+    markers
+        .filter_map(|frame| Marker::UNNAMED.iter().position(|marker| marker.name() == frame.name))
+        .min()
+        .and_then(|position| Marker::UNNAMED.get(position).copied())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -150,9 +188,40 @@ mod tests {
         let a = table.frame_id(Frame::new(FrameKind::Native, "a"));
         let b = table.frame_id(Frame::new(FrameKind::Native, "b;c"));
         assert_eq!(table.frame_id(Frame::new(FrameKind::Native, "a")), a);
-        let path = table.branch_index(&[a, b]);
-        assert_eq!(table.branch_index(&[a, b]), path);
-        assert_ne!(table.branch_index(&[b, a]), path);
+        let quality = PathQuality::default();
+        let path = table.branch_index(&[a, b], quality);
+        assert_eq!(table.branch_index(&[a, b], quality), path);
+        assert_ne!(table.branch_index(&[b, a], quality), path);
         assert_eq!(table.folded(path), "a;b:c");
+    }
+
+    #[test]
+    fn equal_paths_of_different_quality_are_one_branch_and_two_stacks() {
+        let mut table = StackTable::default();
+        let a = table.frame_id(Frame::new(FrameKind::Native, "a"));
+        let [one, other] = [PathQuality::default(), PathQuality::NoStack].map(|q| table.branch_index(&[a], q));
+        assert_eq!(table.branch_id(one), table.branch_id(other));
+        assert_ne!(table.stack_id(one), table.stack_id(other));
+        assert_eq!(
+            [one, other].map(|index| table.facts(index).quality),
+            [PathQuality::default(), PathQuality::NoStack]
+        );
+    }
+
+    #[test]
+    fn a_path_says_why_a_name_is_missing() {
+        let mut table = StackTable::default();
+        let named = table.frame_id(Frame::new(FrameKind::Native, "[evicted]"));
+        let stripped = table.frame_id(Frame::unresolved_in(FrameKind::Native, "libz.so.1"));
+        let mut unnamed = |markers: &[Marker]| {
+            let mut path = vec![named, stripped];
+            path.extend(markers.iter().map(|marker| table.frame_id(Frame::marker(*marker))));
+            let index = table.branch_index(&path, PathQuality::default());
+            table.facts(index).unnamed
+        };
+        assert_eq!(unnamed(&[]), None, "a native function may be called anything, a stripped file is known");
+        assert_eq!(unnamed(&[Marker::Truncated]), None, "that is why it ends, not a frame");
+        assert_eq!(unnamed(&[Marker::Unresolved]), Some(Marker::Unresolved));
+        assert_eq!(unnamed(&[Marker::Unresolved, Marker::Evicted, Marker::Stale]), Some(Marker::Evicted));
     }
 }

@@ -4,7 +4,7 @@
 use super::{
     frame::{Frame, Marker},
     intern::{FrameId, StackTable},
-    quality::WalkEnd,
+    quality::{PathQuality, StackQuality, WalkEnd},
 };
 use joular_ebpf::abi::FrameWord;
 
@@ -35,14 +35,14 @@ pub enum Part<'a> {
     Known(&'a RawStack),
 }
 
-/// Builds a call path root → leaf. `resolve` gives the frames at an address
+/// Builds a call path root → leaf, and says how good it is. `resolve` gives the frames at an address
 /// of the kernel (`true`) or the process, outermost first; none if unknown.
 pub fn call_path<'a>(
     table: &mut StackTable,
     user: Part<'_>,
     kernel: Part<'_>,
     resolve: impl Fn(bool, Address) -> Option<&'a [FrameId]>,
-) -> Vec<FrameId> {
+) -> (Vec<FrameId>, PathQuality) {
     let mut path = Vec::new();
     for (is_kernel, part) in [(false, user), (true, kernel)] {
         match part {
@@ -65,8 +65,32 @@ pub fn call_path<'a>(
     }
     if path.is_empty() {
         push_marker(table, &mut path, Marker::NoStack);
+        return (path, PathQuality::NoStack);
     }
-    path
+    (path, quality(user, kernel))
+}
+
+/// The user part's quality, unless more is missing of the kernel's.
+fn quality(user: Part<'_>, kernel: Part<'_>) -> PathQuality {
+    let walked = match user {
+        Part::Known(stack) => stack.quality,
+        Part::Unreadable => return PathQuality::NoStack,
+        Part::Lost => return PathQuality::LostStack,
+        Part::Absent => match kernel {
+            Part::Known(stack) if stack.quality.end == WalkEnd::Depth => stack.quality,
+            Part::Known(_) | Part::Absent => return PathQuality::Kernel,
+            Part::Unreadable => return PathQuality::NoStack,
+            Part::Lost => return PathQuality::LostStack,
+        },
+    };
+    match kernel {
+        Part::Lost => PathQuality::LostStack,
+        Part::Unreadable => PathQuality::NoStack,
+        Part::Known(stack) if stack.quality.end == WalkEnd::Depth && walked.end.is_complete() != Some(false) => {
+            PathQuality::Walked(StackQuality { end: WalkEnd::Depth, ..walked })
+        }
+        Part::Known(_) | Part::Absent => PathQuality::Walked(walked),
+    }
 }
 
 /// What stands in the place of a root that a walk did not reach.
@@ -115,25 +139,30 @@ mod tests {
             }
             names.push(frames);
         }
-        let path = call_path(&mut table, user, kernel, |is_kernel, address| {
+        let (path, quality) = call_path(&mut table, user, kernel, |is_kernel, address| {
             let index = usize::try_from(address.0 / 100).unwrap();
             names.get(if is_kernel { index + 5 } else { index }).map(Vec::as_slice)
         });
-        let branch = table.branch_index(&path);
-        table.folded(branch)
+        let branch = table.branch_index(&path, quality);
+        format!("{} ({})", table.folded(branch), quality.end_name())
     }
 
     #[test]
     fn paths_run_from_the_root_to_the_leaf() {
+        let truncated_kernel = RawStack { is_kernel: true, ..raw(&[5], true) };
         let cases = [
             // The return address 200 belongs to the call at 199, in f1.
-            (Part::Known(&raw(&[250, 200], false)), Part::Absent, "f1;f2;in"),
-            (Part::Known(&raw(&[250], true)), Part::Absent, "[truncated];f2;in"),
-            (Part::Known(&raw(&[110, 901, 950], false)), Part::Absent, "[unresolved];f1"),
-            (Part::Known(&raw(&[110], false)), Part::Known(&raw(&[5], false)), "f1;f5"),
-            (Part::Unreadable, Part::Known(&raw(&[5], false)), "[no stack];f5"),
-            (Part::Lost, Part::Absent, "[lost stack]"),
-            (Part::Absent, Part::Absent, "[no stack]"),
+            (Part::Known(&raw(&[250, 200], false)), Part::Absent, "f1;f2;in (chain)"),
+            (Part::Known(&raw(&[250], true)), Part::Absent, "[truncated];f2;in (depth)"),
+            (Part::Known(&raw(&[110, 901, 950], false)), Part::Absent, "[unresolved];f1 (chain)"),
+            (Part::Known(&raw(&[110], false)), Part::Known(&raw(&[5], false)), "f1;f5 (chain)"),
+            (Part::Known(&raw(&[110], false)), Part::Known(&truncated_kernel), "f1;[truncated];f5 (depth)"),
+            (Part::Known(&raw(&[110], false)), Part::Lost, "f1;[lost stack] (lost-stack)"),
+            (Part::Absent, Part::Known(&raw(&[5], false)), "f5 (kernel)"),
+            (Part::Absent, Part::Known(&truncated_kernel), "[truncated];f5 (depth)"),
+            (Part::Unreadable, Part::Known(&raw(&[5], false)), "[no stack];f5 (no-stack)"),
+            (Part::Lost, Part::Absent, "[lost stack] (lost-stack)"),
+            (Part::Absent, Part::Absent, "[no stack] (no-stack)"),
         ];
         for (user, kernel, expected) in cases {
             assert_eq!(path_of(user, kernel), expected);

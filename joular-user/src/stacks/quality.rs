@@ -1,4 +1,8 @@
-//! How good a user stack is: how it was read, and why it ends where it does.
+//! How good a stack is: how it was read, and why it ends where it does.
+//!
+//! A call path has the quality of its user part; where a part is missing
+//! altogether, that says more. Quality is part of what a stack id stands for, so
+//! that one stack has one quality and every figure by quality is a sum of branches.
 
 use joular_ebpf::abi::{stack_flags, unwinder, walk_end};
 use serde::{Deserialize, Serialize};
@@ -14,6 +18,9 @@ pub enum Unwinder {
 }
 
 impl Unwinder {
+    pub const ALL: [Self; 2] = [Self::FramePointers, Self::Tables];
+
+    /// Name in data sets.
     pub const fn name(self) -> &'static str {
         match self {
             Self::FramePointers => "frame-pointers",
@@ -78,6 +85,15 @@ impl WalkEnd {
         }
     }
 
+    /// Whether the root is there; nobody can tell of a chain of frame pointers.
+    pub const fn is_complete(self) -> Option<bool> {
+        match self {
+            Self::Root => Some(true),
+            Self::Chain => None,
+            _ => Some(false),
+        }
+    }
+
     const fn from_code(code: u8) -> Self {
         match code {
             walk_end::CHAIN => Self::Chain,
@@ -116,9 +132,87 @@ impl StackQuality {
     pub const TRUNCATED: Self = Self { unwinder: Unwinder::FramePointers, end: WalkEnd::Depth };
 }
 
+/// How a call path was obtained, and why it ends where it does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum PathQuality {
+    /// The stack was walked.
+    Walked(StackQuality),
+    /// A kernel thread's, which has no user stack.
+    Kernel,
+    /// A part of the stack could not be read at all.
+    NoStack,
+    /// A part of the stack was read, but did not reach user space.
+    LostStack,
+    /// No sample hit the thread: there is time, but no stack.
+    NoSample,
+}
+
+impl Default for PathQuality {
+    fn default() -> Self {
+        Self::Walked(StackQuality::default())
+    }
+}
+
+impl PathQuality {
+    /// `None` where nothing was walked.
+    pub const fn unwinder(self) -> Option<Unwinder> {
+        match self {
+            Self::Walked(quality) => Some(quality.unwinder),
+            _ => None,
+        }
+    }
+
+    /// Why it ends where it does, by the name that it has in data sets.
+    pub const fn end_name(self) -> &'static str {
+        match self {
+            Self::Walked(quality) => quality.end.name(),
+            Self::Kernel => "kernel",
+            Self::NoStack => "no-stack",
+            Self::LostStack => "lost-stack",
+            Self::NoSample => "no-sample",
+        }
+    }
+
+    /// What has these names.
+    pub fn of_names(unwinder: Option<&str>, end: &str) -> Option<Self> {
+        let Some(unwinder) = unwinder else {
+            let missing = [Self::Kernel, Self::NoStack, Self::LostStack, Self::NoSample];
+            return missing.into_iter().find(|quality| quality.end_name() == end);
+        };
+        Some(Self::Walked(StackQuality {
+            unwinder: Unwinder::ALL.into_iter().find(|known| known.name() == unwinder)?,
+            end: WalkEnd::ALL.into_iter().find(|known| known.name() == end)?,
+        }))
+    }
+
+    /// Whether the path reaches the thread's first function; `None`: nobody can tell.
+    pub const fn is_complete(self) -> Option<bool> {
+        match self {
+            Self::Walked(quality) => quality.end.is_complete(),
+            Self::Kernel => Some(true),
+            Self::NoStack | Self::LostStack | Self::NoSample => Some(false),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_in_data_sets_mean_one_quality_each() {
+        let walked = Unwinder::ALL.into_iter().flat_map(|unwinder| {
+            WalkEnd::ALL.into_iter().map(move |end| PathQuality::Walked(StackQuality { unwinder, end }))
+        });
+        let missing = [PathQuality::Kernel, PathQuality::NoStack, PathQuality::LostStack, PathQuality::NoSample];
+        for quality in walked.chain(missing) {
+            let unwinder = quality.unwinder().map(Unwinder::name);
+            assert_eq!(PathQuality::of_names(unwinder, quality.end_name()), Some(quality));
+        }
+        for (unwinder, end) in [(None, "root"), (Some("tables"), "kernel"), (Some("magic"), "root"), (None, "")] {
+            assert_eq!(PathQuality::of_names(unwinder, end), None, "{unwinder:?} {end}");
+        }
+    }
 
     #[test]
     fn flags_and_quality_mean_the_same() {

@@ -29,7 +29,7 @@ fn info(pid: u32, runtime: Runtime) -> ProcessInfo {
 }
 
 fn jvm() -> Runtime {
-    Runtime::Jvm { version: None, main_class: None, collector: None }
+    Runtime::UNKNOWN_JVM
 }
 
 fn symbolizer(proc_root: &Path, helper: Option<&str>) -> Symbolizer {

@@ -69,8 +69,8 @@ fn process_info(process: &ProcessInfo) -> Result<(), String> {
     for part in [&process.executable, &process.cgroup, &process.container, &process.pod].into_iter().flatten() {
         text(part)?;
     }
-    if let Runtime::Jvm { version, main_class, collector } = &process.runtime {
-        for part in [version, main_class, collector].into_iter().flatten() {
+    if let Runtime::Jvm { version, main_class, collector, unwinding, .. } = &process.runtime {
+        for part in [version, main_class, collector, unwinding].into_iter().flatten() {
             text(part)?;
         }
     }

@@ -1,8 +1,10 @@
 //! The tables of the data set, one definition per column. What a table's rows
 //! are made of stands beside its columns.
 
+mod jvms;
 mod methods;
 mod processes;
+mod quality;
 mod runs;
 mod stacks;
 mod weights;
@@ -10,8 +12,10 @@ mod windows;
 mod work;
 
 pub use self::{
+    jvms::{JvmRecord, Jvms},
     methods::{MethodRecord, Methods},
     processes::{ProcessRecord, Processes},
+    quality::{Quality, QualityRecord},
     runs::{RunRecord, Runs},
     stacks::{FrameTable, StackRecord, Stacks},
     weights::{WeightRecord, Weights},

@@ -12,13 +12,20 @@ pub struct ProcessRecord<'a> {
     pub info: &'a ProcessInfo,
 }
 
-/// Version, main class and collector; all `None` unless it is a JVM.
-fn jvm(info: &ProcessInfo) -> [Option<&str>; 3] {
+/// Version, main class, collector and way of unwinding; all `None` unless it is a JVM.
+fn jvm(info: &ProcessInfo) -> [Option<&str>; 4] {
     match &info.runtime {
-        Runtime::Native => [None; 3],
-        Runtime::Jvm { version, main_class, collector } => {
-            [version.as_deref(), main_class.as_deref(), collector.as_deref()]
+        Runtime::Native => [None; 4],
+        Runtime::Jvm { version, main_class, collector, unwinding, .. } => {
+            [version, main_class, collector, unwinding].map(Option::as_deref)
         }
+    }
+}
+
+fn debug_non_safepoints(info: &ProcessInfo) -> Option<bool> {
+    match &info.runtime {
+        Runtime::Native => None,
+        Runtime::Jvm { debug_non_safepoints, .. } => *debug_non_safepoints,
     }
 }
 
@@ -105,7 +112,7 @@ fn runtime_columns() -> Vec<Column<Processes>> {
         Column::<Processes>::new(
             "jvm_version",
             Get::Name(|r| jvm(r.info)[0].map(Into::into)),
-            "release file",
+            "JVM, else its release file",
             "JVM version",
         )
         .null(NOT_KNOWN_JVM),
@@ -114,6 +121,20 @@ fn runtime_columns() -> Vec<Column<Processes>> {
             Get::Name(|r| jvm(r.info)[2].map(Into::into)),
             "JVM",
             "garbage collector",
+        )
+        .null(NOT_KNOWN_JVM),
+        Column::<Processes>::new(
+            "unwinding",
+            Get::Name(|r| jvm(r.info)[3].map(Into::into)),
+            "JVM",
+            "hotspot: stacks from the JVM's own metadata; else why not: frame pointers and perf map",
+        )
+        .null(NOT_KNOWN_JVM),
+        Column::<Processes>::new(
+            "debug_non_safepoints",
+            Get::Flag(|r| debug_non_safepoints(r.info)),
+            "JVM",
+            "flag DebugNonSafepoints; without it, which inlined method a leaf is in is coarse",
         )
         .null(NOT_KNOWN_JVM),
     ]

@@ -1,7 +1,7 @@
 //! Call branches: what a branch id stands for.
 
-use super::{Column, Get, Table, UnixMicros};
-use crate::stacks::Frame;
+use super::{Column, Get, Table, UnixMicros, joined};
+use crate::stacks::{Frame, Marker, PathFacts, PathQuality, Unwinder};
 
 pub struct Stacks;
 
@@ -10,6 +10,7 @@ pub struct StackRecord<'a> {
     pub first_seen: UnixMicros,
     pub branch_id: i64,
     pub stack_id: i64,
+    pub facts: PathFacts,
     /// Root → leaf.
     pub frames: Vec<&'a Frame>,
 }
@@ -24,12 +25,12 @@ impl StackRecord<'_> {
 
 impl Table for Stacks {
     const NAME: &'static str = "stacks";
-    const ROW: &'static str = "a call path with its lines and kinds of code, when it is first seen; in a long run again when it \
-                               is seen after it had been forgotten, so at least once per run: join on distinct stack_id";
+    const ROW: &'static str = "a call path with its lines, kinds of code and quality, when it is first seen; in a long run again \
+                               when it is seen after it had been forgotten, so at least once per run: join on distinct stack_id";
     type Row<'a> = StackRecord<'a>;
 
     fn columns() -> Vec<Column<Self>> {
-        vec![
+        let path = vec![
             Column::<Self>::new("run_id", Get::Name(|r| Some(r.run_id.into())), "run", "run, as in table runs"),
             Column::<Self>::new(
                 "window_start",
@@ -41,7 +42,7 @@ impl Table for Stacks {
                 "stack_id",
                 Get::Quantity(|r| Some(r.stack_id)),
                 "attribution",
-                "hash of the root → leaf frames, kind, file and line included",
+                "hash of the root → leaf frames, kind, file and line included, and of unwinder and walk_end",
             ),
             Column::<Self>::new(
                 "branch_id",
@@ -63,8 +64,52 @@ impl Table for Stacks {
                 "methods root → leaf, joined by ;",
             ),
             Column::<Self>::new("frames", Get::Frames(|r| r.frames.clone()), "symbols", "frames root → leaf"),
-        ]
+        ];
+        joined([path, quality_columns()])
     }
+}
+
+impl OfPaths for Stacks {
+    fn quality(row: &StackRecord<'_>) -> (PathQuality, Option<Marker>) {
+        (row.facts.quality, row.facts.unnamed)
+    }
+}
+
+/// Rows that are about paths of one quality.
+pub(super) trait OfPaths: Table {
+    fn quality(row: &Self::Row<'_>) -> (PathQuality, Option<Marker>);
+}
+
+pub(super) fn quality_columns<T: OfPaths>() -> Vec<Column<T>> {
+    vec![
+        Column::<T>::new(
+            "unwinder",
+            Get::Name(|r| T::quality(r).0.unwinder().map(|unwinder| Unwinder::name(unwinder).into())),
+            "kernel",
+            "how it was obtained: tables (unwind tables, a JVM's code cache) or frame-pointers",
+        )
+        .null("nothing was unwound"),
+        Column::<T>::new(
+            "walk_end",
+            Get::Name(|r| Some(T::quality(r).0.end_name().into())),
+            "kernel",
+            "why it ends on the root's side, by a name that docs/jvm.md explains",
+        ),
+        Column::<T>::new(
+            "is_complete",
+            Get::Flag(|r| T::quality(r).0.is_complete()),
+            "kernel",
+            "it reaches the thread's first function",
+        )
+        .null("nobody can tell: frame pointers"),
+        Column::<T>::new(
+            "unnamed",
+            Get::Name(|r| T::quality(r).1.map(|marker| Marker::name(marker).into())),
+            "symbols",
+            "marker that stands for frames of it without a name; of several the first of [evicted], [stale], [unresolved]",
+        )
+        .null("all frames have names"),
+    ]
 }
 
 /// Not a table of its own: the columns of a frame within `stacks.frames`.

@@ -125,7 +125,7 @@ impl Table for Threads {
 impl Table for Branches {
     const NAME: &'static str = "branches";
     const ROW: &'static str =
-        "a call path of a thread in a window; one branch has several where lines or kinds of code differ";
+        "a call path of a thread in a window; one branch has several where lines, kinds of code or quality differ";
     type Row<'a> = BranchRecord<'a>;
 
     fn columns() -> Vec<Column<Self>> {
@@ -139,7 +139,7 @@ impl Table for Branches {
             "stack_id",
             Get::Int(|r| Some(r.stack_id)),
             "attribution",
-            "call path with lines and kinds of code, as in table stacks",
+            "call path with lines, kinds of code and quality, as in table stacks",
         );
         let start = Column::<Self>::new(
             "thread_start",

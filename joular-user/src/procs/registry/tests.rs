@@ -225,3 +225,19 @@ fn a_process_that_loads_libjvm_late_is_found_to_be_a_jvm() {
     assert_eq!(looks, [8]);
     assert!(matches!(registry.target(Pid(7)).unwrap().runtime, Runtime::Jvm { .. }));
 }
+
+#[test]
+fn what_a_jvm_says_of_itself_is_news_once_and_kept() {
+    let tree = Tree::new();
+    tree.process(7, "wanted", 1);
+    let mut registry = tree.registry(wanted());
+    registry.scan();
+    let start = registry.target(Pid(7)).unwrap().start_boottime_ns;
+    let news = JvmNews { collector: Some("Z".into()), ..JvmNews::default() };
+    assert!(registry.learn_jvm(Pid(7), start + 1, &news).is_none(), "another process of that pid");
+    assert!(registry.learn_jvm(Pid(8), start, &news).is_none());
+    let told = registry.learn_jvm(Pid(7), start, &news).cloned();
+    assert!(registry.learn_jvm(Pid(7), start, &news).is_none());
+    assert_eq!(told.as_ref(), registry.target(Pid(7)));
+    assert!(matches!(told.unwrap().runtime, Runtime::Jvm { collector: Some(_), .. }));
+}

@@ -93,6 +93,14 @@ fn one_microjoule_is_found_wherever_it_is() {
         ("methods", "self_uj"),
         ("methods", "total_uj"),
         ("methods", "total_sigma_uj"),
+        ("quality", "energy_uj"),
+        ("quality", "cpu_ns"),
+        ("quality", "samples"),
+        ("jvms", "energy_uj"),
+        ("jvms", "vm_tax_uj"),
+        ("jvms", "gc_uj"),
+        ("jvms", "c2_cpu_ns"),
+        ("jvms", "samples"),
         ("weights", "cpu_ns"),
         ("weights", "samples"),
         ("runs", "measured_uj"),
@@ -138,7 +146,7 @@ fn missing_windows_and_files_are_found() {
 
 #[test]
 fn rows_that_belong_to_no_window_are_found_because_sums_would_count_them() {
-    for table in ["methods", "threads", "branches", "weights"] {
+    for table in ["methods", "threads", "branches", "quality", "jvms", "weights"] {
         let root = data_set();
         let path = file(root.path(), table, 0);
         fs::copy(&path, path.with_file_name("node-1-20260301T235954-4711-0099.parquet")).unwrap();
@@ -190,7 +198,7 @@ fn what_is_no_data_set_is_refused() {
 #[test]
 fn another_schema_is_refused_with_what_to_use_instead() {
     for (version, advice) in
-        [("1", "the joular-bpf that wrote it"), ("99", "a newer joular-bpf"), ("x", "that wrote it")]
+        [("2", "the joular-bpf that wrote it"), ("99", "a newer joular-bpf"), ("x", "that wrote it")]
     {
         let root = data_set();
         let path = file(root.path(), "windows", 0);

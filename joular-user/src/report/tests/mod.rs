@@ -15,11 +15,11 @@ use crate::{
         policy::{Baseline, Calibrated, InstrumentCosts, Policy},
     },
     events::{
-        CpuTimes, EnergyReading, Event, LossCount, ProcessInfo, RawStack, RunEnd, RunInfo, SampleCount, Symbol,
-        ThreadTime, Window,
+        CpuTimes, EnergyReading, Event, LossCount, ProcessInfo, RawStack, RunEnd, RunInfo, Runtime, SampleCount,
+        Symbol, ThreadTime, Window,
     },
     output::{Output as _, OutputDirectory, ParquetOutput},
-    stacks::{Frame, FrameKind, StackQuality},
+    stacks::{Frame, FrameKind, StackQuality, Unwinder, WalkEnd},
     units::{Address, MonotonicNs, Pid, Tid, UnixMicros},
 };
 
@@ -80,14 +80,20 @@ fn events(policy: Policy) -> Vec<Event> {
     let mut events = vec![Event::RunStarted(Box::new(run_info(policy)))];
     events.extend([1, 2].map(|pid| {
         let comm = format!("java{pid}");
-        Event::Process(Box::new(ProcessInfo { pid: Pid(pid), comm, is_target: true, ..ProcessInfo::default() }))
+        let runtime = if pid == 1 { Runtime::UNKNOWN_JVM } else { Runtime::Native };
+        let info = ProcessInfo { pid: Pid(pid), comm, runtime, is_target: true, ..ProcessInfo::default() };
+        Event::Process(Box::new(info))
     }));
     for id in 1..6 {
         let frames = (1..=id).map(|frame| Address(frame * 0x100)).collect();
         events.push(Event::Stack(RawStack {
             id,
             is_kernel: false,
-            quality: if id == 4 { StackQuality::TRUNCATED } else { StackQuality::default() },
+            quality: match id {
+                2 => StackQuality { unwinder: Unwinder::Tables, end: WalkEnd::Root },
+                4 => StackQuality::TRUNCATED,
+                _ => StackQuality::default(),
+            },
             frames,
         }));
     }
@@ -145,7 +151,7 @@ fn window(index: u64) -> Event {
             cycles: noise(seed + 4, 3 * cpu_ns + 1),
             samples: u32::try_from(noise(seed + 5, 30)).unwrap(),
             switches: 7,
-            comm: *b"a thread\0\0\0\0\0\0\0\0",
+            comm: [*b"a thread\0\0\0\0\0\0\0\0", *b"GC Thread#0\0\0\0\0\0"][usize::from(number == 6)],
         }
     };
     // Some threads do not run in some windows.
