@@ -15,6 +15,7 @@
 pub mod clock;
 pub mod dataset;
 pub mod java;
+pub mod jdk;
 pub mod mount;
 pub mod paths;
 pub mod powercap;

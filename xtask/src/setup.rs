@@ -4,7 +4,7 @@
 use std::{fs, path::Path, process::Command};
 
 use anyhow::{Context as _, Result, bail};
-use joular_tests::{java, paths, python};
+use joular_tests::{java, jdk, paths, python};
 
 use crate::shell;
 
@@ -26,6 +26,7 @@ pub fn run() -> Result<()> {
     toolchain()?;
     jdk()?;
     venv()?;
+    jdks()?;
     println!("setup: complete");
     Ok(())
 }
@@ -101,4 +102,12 @@ pub fn venv() -> Result<()> {
         shell::step("making a Python environment in target/venv (DuckDB, pandas, polars)");
     }
     python::interpreter().map(drop)
+}
+
+/// The JVMs that live tests profile, beside the system's.
+pub fn jdks() -> Result<()> {
+    if !jdk::are_installed() {
+        shell::step("unpacking four JDKs in target/jdks (from PyPI, 320 MB)");
+    }
+    jdk::Jdk::all().map(drop)
 }
