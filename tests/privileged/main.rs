@@ -13,6 +13,8 @@ mod endings;
 mod engines;
 mod errors;
 mod faults;
+mod hotspot_oracle;
+mod hotspot_stacks;
 mod jvms;
 mod labels;
 mod output_dir;

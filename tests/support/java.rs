@@ -162,6 +162,11 @@ impl Jvm {
         self.signal(Signal::CONT)
     }
 
+    /// Everything that it has printed so far.
+    pub fn stdout(&self) -> String {
+        self.process.stdout()
+    }
+
     /// The JSON objects that it has printed so far, one a line.
     pub fn records(&self) -> Vec<serde_json::Value> {
         self.process.stdout().lines().filter_map(|line| serde_json::from_str(line).ok()).collect()

@@ -16,6 +16,7 @@ pub mod clock;
 pub mod dataset;
 pub mod java;
 pub mod jdk;
+pub mod known;
 pub mod mount;
 pub mod paths;
 pub mod powercap;
