@@ -21,6 +21,7 @@ pub struct Tally {
     pub wrong_method: f64,
     /// Summed over samples.
     pub frames: f64,
+    /// Of them: markers, which say that something is not known.
     pub unresolved: f64,
     pub examples: Vec<String>,
 }
@@ -45,7 +46,7 @@ impl Tally {
         };
         *count += stack.samples;
         self.frames += stack.samples * stack.frames.len() as f64;
-        self.unresolved += stack.samples * stack.frames.iter().filter(|frame| frame.is_unresolved()).count() as f64;
+        self.unresolved += stack.samples * stack.frames.iter().filter(|frame| frame.is_marker()).count() as f64;
         self.examples.extend(example.filter(|_| self.examples.len() < EXAMPLES));
     }
 

@@ -5,7 +5,7 @@ use super::language::{Language, any_of, either, sequence};
 /// What a JVM does to load and define a class, and to collect garbage on demand.
 const LOADING: &[&str] = &["java.*", "jdk.*", "sun.*", "known.Isolated*"];
 
-/// Names of their threads, as far as Linux keeps them.
+/// Names of the threads of those that run by default, as far as Linux keeps them.
 pub const SCENARIOS: [&str; 16] = [
     "recurse-10",
     "recurse-100",
@@ -63,6 +63,7 @@ pub fn scenario(thread: &str) -> Option<Scenario> {
         "virtual" => loading(below_round("Virtual", any_of(&["java.*", "jdk.*", "sun.*"]))),
         "ForkJoinPool-1-" => (carrier(), true, 0.05),
         "hidden" => (hidden(), true, 0.5),
+        "churn-0" | "churn-1" => (churn(), true, 1.0),
         _ => return None,
     };
     Some(Scenario { thread: thread.to_owned(), language, has_upcalls, on_its_way })
@@ -233,4 +234,14 @@ fn hidden() -> Language {
         method("java.lang.Object.<init>").optional(),
     ]);
     below_round("Hidden", either([calling, defining]))
+}
+
+/// Copies of classes of four kinds, whose memory is used again and again.
+fn churn() -> Language {
+    let of = |kind: &str| {
+        let name = |method: &str| format!("Churn$Fresh{kind}.{method}{kind}");
+        path(&[&format!("Churn$Fresh{kind}.applyAsLong"), &name("middle"), &name("leaf")])
+    };
+    let making = sequence([any_of(LOADING), any_of(&["known.Churn$Fresh*.<init>", "java.lang.Object.<init>"])]);
+    below_round("Churn", either([of("A"), of("B"), of("C"), of("D"), making]))
 }

@@ -30,10 +30,6 @@ impl Frame {
     pub fn is_marker(&self) -> bool {
         self.kind == "marker"
     }
-
-    pub fn is_unresolved(&self) -> bool {
-        self.is_marker() || self.name.starts_with("[unresolved")
-    }
 }
 
 /// A call path of a thread, root first, and how many samples found it there.
