@@ -96,28 +96,29 @@ impl Report {
         self.scenarios.iter().find(|(scenario, _)| scenario == name).map(|(_, tally)| tally)
     }
 
-    /// What does not hold, if every stack is to be right but `tolerated` of them,
-    /// none is to have a method that cannot be there, and leaves are to be reached.
+    /// What does not hold, if all but `tolerated` of the stacks are to be right, none
+    /// is to have a method that cannot be there, and leaves are to be reached.
     pub fn complaints(&self, tolerated: f64) -> Vec<String> {
         let mut complaints = Vec::new();
-        let total = self.total();
-        if total.right() < (1.0 - tolerated) * total.samples() {
-            let share = 100.0 * total.right() / total.samples();
-            complaints.push(format!("{}: {share:.2} % of {} samples are right", self.jvm, total.samples()));
-        }
+        let (mut right, mut samples) = (0.0, 0.0);
         for (name, tally) in &self.scenarios {
-            if tally.wrong_method > 0.0 {
-                let (jvm, count) = (&self.jvm, tally.wrong_method);
-                complaints.push(format!("{jvm} {name}: {count} samples in wrong methods: {:#?}", tally.examples));
-            } else if tally.wrong_path > tolerated * tally.samples() {
-                complaints
-                    .push(format!("{} {name}: {} wrong paths: {:#?}", self.jvm, tally.wrong_path, tally.examples));
-            }
-            let most = scenario(name).map_or(1.0, |scenario| scenario.on_its_way);
-            if tally.on_its_way > most * tally.samples() {
-                let count = tally.on_its_way;
-                complaints.push(format!("{} {name}: {count} of {} samples short of a leaf", self.jvm, tally.samples()));
-            }
+            let Some(scenario) = scenario(name) else { continue };
+            let mut expect = |what: &str, count: f64, most: f64| {
+                if count > most * tally.samples() {
+                    let (jvm, all, examples) = (&self.jvm, tally.samples(), tally.examples.join("\n    "));
+                    complaints.push(format!("{jvm} {name}: {count} of {all} samples {what}\n    {examples}"));
+                }
+            };
+            expect("have wrong methods", tally.wrong_method, 0.0);
+            expect("are on wrong paths", tally.wrong_path, tolerated.max(1.5 / tally.samples()));
+            expect("are short of a leaf", tally.on_its_way, scenario.on_its_way);
+            expect("are marked as incomplete", tally.marked, scenario.marked.max(1.5 / tally.samples()));
+            // What is honestly gone does not count here: it has a limit of its own.
+            right += tally.right() + if scenario.marked > tolerated { tally.marked } else { 0.0 };
+            samples += tally.samples();
+        }
+        if right < (1.0 - tolerated) * samples {
+            complaints.push(format!("{}: {:.2} % of {samples} samples are right", self.jvm, 100.0 * right / samples));
         }
         complaints
     }
@@ -161,5 +162,26 @@ impl fmt::Display for Report {
             )?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(tally: Tally) -> Vec<String> {
+        Report { jvm: "test".to_owned(), scenarios: vec![("recurse-10".to_owned(), tally)] }.complaints(0.005)
+    }
+
+    #[test]
+    fn each_kind_of_error_is_complained_about() {
+        let good = Tally { exact: 10_000.0, ..Tally::default() };
+        assert_eq!(report(good.clone()), Vec::<String>::new());
+        assert_eq!(report(Tally { wrong_path: 40.0, marked: 40.0, ..good.clone() }).len(), 1, "together too many");
+        assert_eq!(report(Tally { wrong_path: 40.0, ..good.clone() }).len(), 0);
+        assert_eq!(report(Tally { wrong_method: 1.0, ..good.clone() }).len(), 1, "not a single one");
+        assert_eq!(report(Tally { wrong_path: 100.0, ..good.clone() }).len(), 2);
+        assert_eq!(report(Tally { marked: 100.0, ..good.clone() }).len(), 2);
+        assert_eq!(report(Tally { on_its_way: 600.0, ..good }).len(), 1);
     }
 }

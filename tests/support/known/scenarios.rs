@@ -32,7 +32,14 @@ pub struct Scenario {
     pub has_upcalls: bool,
     /// The largest part of its samples that may be short of a leaf.
     pub on_its_way: f64,
+    /// The largest part that may be marked: of code that lives for milliseconds
+    /// only, some is gone before anyone can ask for its name.
+    pub marked: f64,
 }
+
+/// For all but those whose code is short-lived.
+const MARKED: f64 = 0.005;
+const MARKED_SHORT_LIVED: f64 = 0.1;
 
 /// The scenario whose thread has this name.
 pub fn scenario(thread: &str) -> Option<Scenario> {
@@ -66,7 +73,9 @@ pub fn scenario(thread: &str) -> Option<Scenario> {
         "churn-0" | "churn-1" => (churn(), true, 1.0),
         _ => return None,
     };
-    Some(Scenario { thread: thread.to_owned(), language, has_upcalls, on_its_way })
+    let is_short_lived = ["deoptimised", "static-init", "hidden"].contains(&thread) || thread.starts_with("churn");
+    let marked = if is_short_lived { MARKED_SHORT_LIVED } else { MARKED };
+    Some(Scenario { thread: thread.to_owned(), language, has_upcalls, on_its_way, marked })
 }
 
 fn method(pattern: &str) -> Language {

@@ -1,5 +1,7 @@
 //! Is a stack right?
 
+use std::collections::BTreeSet;
+
 use super::{CallLines, Frame, Scenario, language::Match};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,7 +38,11 @@ pub fn judge(scenario: &Scenario, frames: &[Frame], lines: &CallLines, root: Roo
     let java: Vec<&Frame> = frames.iter().filter(|frame| frame.is_java()).collect();
     let methods: Vec<String> = java.iter().map(|frame| frame.method()).collect();
     if let Some(stranger) = methods.iter().find(|method| !scenario.language.has(method)) {
-        return Verdict::WrongMethod(format!("{stranger} in {}", abbreviated(frames)));
+        return Verdict::WrongMethod(format!(
+            "{:.120} in {}",
+            stranger.escape_debug().to_string(),
+            abbreviated(frames)
+        ));
     }
     let wrong = |why: &str| Verdict::WrongPath(format!("{why}: {}", abbreviated(frames)));
     let methods: Vec<&str> = methods.iter().map(String::as_str).collect();
@@ -64,17 +70,24 @@ fn begins_natively(root: &[Frame]) -> bool {
     root.first().is_some_and(is_c_library) && root.iter().any(|frame| frame.module.starts_with("libjvm.so"))
 }
 
-/// A path for people: repeated methods once, with their number.
+/// A path for people: repeated methods once, with their number and kinds. Names
+/// may be anything that was in some memory.
 fn abbreviated(frames: &[Frame]) -> String {
-    let mut parts: Vec<(String, usize)> = Vec::new();
+    let mut parts: Vec<(String, usize, BTreeSet<&str>)> = Vec::new();
     for frame in frames {
-        let text = format!("{}({})", frame.method(), frame.kind);
+        let method: String = frame.method().escape_debug().take(120).collect();
         match parts.last_mut() {
-            Some((last, count)) if *last == text => *count += 1,
-            _ => parts.push((text, 1)),
+            Some((last, count, kinds)) if *last == method => {
+                *count += 1;
+                kinds.insert(&frame.kind);
+            }
+            _ => parts.push((method, 1, BTreeSet::from([frame.kind.as_str()]))),
         }
     }
-    let texts = parts.into_iter().map(|(text, count)| if count > 1 { format!("{text}×{count}") } else { text });
+    let texts = parts.into_iter().map(|(method, count, kinds)| {
+        let kinds = kinds.into_iter().collect::<Vec<_>>().join("/");
+        if count > 1 { format!("{method}({kinds})×{count}") } else { format!("{method}({kinds})") }
+    });
     texts.collect::<Vec<_>>().join(" ")
 }
 
