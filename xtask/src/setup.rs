@@ -23,13 +23,18 @@ const JDK_PACKAGES: &[(&str, &[&str])] = &[
 ];
 
 pub fn run() -> Result<()> {
-    toolchain()?;
-    jdk()?;
-    venv()?;
+    demo()?;
     jdks()?;
     kernels();
     println!("setup: complete");
     Ok(())
+}
+
+/// What the demo needs: a newcomer does not wait for what only tests do.
+pub fn demo() -> Result<()> {
+    toolchain()?;
+    jdk()?;
+    venv()
 }
 
 /// What a build needs.
