@@ -5,6 +5,8 @@ use std::{path::Path, time::Duration};
 
 use anyhow::{Context as _, Result};
 use joular_tests::{
+    initramfs::Initramfs,
+    java::{self, Jdk},
     kernels::{self, Kernel},
     paths,
 };
@@ -20,23 +22,36 @@ const SCRIPT: &str = "\
     joular-bpf --all --frequency 199 --duration 4s --energy model --model-watts 10:30 --no-output --json\n\
     echo exit code $?";
 
-/// What joular-bpf says on a kernel.
-fn record(kernel: &Kernel) -> Result<String> {
-    let mut root = kernels::root(SCRIPT)?;
+/// A JVM without any flag that would help, in which stacks are known in advance.
+const JVM_SCRIPT: &str = "\
+    /jdk/bin/java -Xmx64m -XX:TieredStopAtLevel=1 -cp /classes known.Main recurse-10 > /tmp/java 2>&1 &\n\
+    until grep -q ready /tmp/java; do sleep 0.2; done\n\
+    joular-bpf --comm java --frequency 199 --duration 4s --energy model --model-watts 10:30 --no-output --json\n\
+    echo exit code $?";
+
+/// What is said on a kernel by a script that runs joular-bpf; `fill` adds what else
+/// it runs.
+fn record(kernel: &Kernel, script: &str, fill: impl FnOnce(&mut Initramfs) -> Result<()>) -> Result<String> {
+    let mut root = kernels::root(script)?;
     root.program("/bin/joular-bpf", &paths::joular_bpf())?;
-    root.program("/bin/burner", Path::new(env!("CARGO_BIN_EXE_burner")))?;
+    fill(&mut root)?;
     let finished = kernel.boot(root, LIMIT)?;
     assert!(finished.stdout.contains("exit code"), "{finished:?}");
     // A serial console ends its lines as teletypes do.
     Ok(finished.stdout.replace('\r', ""))
 }
 
-fn check(kernel: &Kernel) -> Result<()> {
-    let said = record(kernel)?;
+fn windows(said: &str) -> Vec<Value> {
+    let records = said.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    records.filter(|record| record["type"] == "window").collect()
+}
+
+fn check_native(kernel: &Kernel) -> Result<()> {
+    let burner = Path::new(env!("CARGO_BIN_EXE_burner"));
+    let said = record(kernel, SCRIPT, |root| root.program("/bin/burner", burner))?;
     assert!(said.contains("\nexit code 0\n"), "Linux {}:\n{said}", kernel.release);
     assert!(said.contains("they load and pass the verifier"), "{said}");
-    let records = said.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let windows: Vec<Value> = records.filter(|record| record["type"] == "window").collect();
+    let windows = windows(&said);
     let (mut length_ns, mut cpu_ns, mut samples, mut lost) = (0, 0, 0, Vec::new());
     let mut methods = Vec::new();
     for window in &windows {
@@ -67,7 +82,49 @@ fn debians_kernels_load_the_programs_and_see_what_runs() -> Result<()> {
         return Ok(());
     }
     for kernel in kernels::all() {
-        check(&kernel).with_context(|| format!("Linux {}", kernel.release))?;
+        check_native(&kernel).with_context(|| format!("Linux {}", kernel.release))?;
+    }
+    Ok(())
+}
+
+/// Time in methods of a name, on whatever path, of all windows.
+fn total_ns(windows: &[Value], name: &str) -> u64 {
+    let methods = windows.iter().filter_map(|window| window["methods"].as_array()).flatten();
+    methods.filter(|method| method["method"] == name).filter_map(|method| method["total_cpu_ns"].as_u64()).sum()
+}
+
+fn check_jvm(kernel: &Kernel) -> Result<()> {
+    let jdk = Jdk::pinned()?.find(|jdk| jdk.release == 17).context("no JDK 17")?;
+    let home = jdk.java.ancestors().nth(2).context("java is in bin")?;
+    let said = record(kernel, JVM_SCRIPT, |root| {
+        root.tree(Path::new("/jdk"), home)?;
+        root.tree(Path::new("/classes"), &java::classes()?)?;
+        for program in ["bin/java", "lib/server/libjvm.so", "lib/libjava.so", "lib/libzip.so"] {
+            root.libraries(&home.join(program))?;
+        }
+        Ok(())
+    })?;
+    assert!(said.contains("\nexit code 0\n"), "Linux {}:\n{said}", kernel.release);
+    let windows = windows(&said);
+    // The leaf is compiled code; the others are on its stack up to the root, of
+    // which the first two may be interpreted.
+    let leaf = total_ns(&windows, "known.Recursion.leaf");
+    assert!(leaf > 1_500_000_000, "{leaf} ns in the leaf: {said}");
+    for method in ["known.Recursion.descend", "known.Recursion.round", "known.Scenario.run", "java.lang.Thread.run"] {
+        let total = total_ns(&windows, method);
+        assert!(total as f64 >= 0.97 * leaf as f64, "{method} has {total} ns of {leaf}: {said}");
+    }
+    Ok(())
+}
+
+#[test]
+fn debians_kernels_walk_the_stacks_of_a_jvm() -> Result<()> {
+    if let Some(reason) = kernels::missing() {
+        eprintln!("skipped: {reason}");
+        return Ok(());
+    }
+    for kernel in kernels::all() {
+        check_jvm(&kernel).with_context(|| format!("Linux {}", kernel.release))?;
     }
     Ok(())
 }
