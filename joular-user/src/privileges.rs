@@ -28,10 +28,24 @@ const NEEDED: [Capability; 11] = [
     Capability::CAP_SYSLOG,
 ];
 
+/// Above 2, which is as high as Linux itself goes, the kernels of Debian and
+/// Android want CAP_SYS_ADMIN of who opens perf events. Debian's default is 3.
+const PARANOID_LEVEL: &str = "/proc/sys/kernel/perf_event_paranoid";
+
+/// Whether CAP_PERFMON is not enough for perf events on this kernel.
+pub fn perf_events_need_sys_admin() -> bool {
+    let level = std::fs::read_to_string(PARANOID_LEVEL).ok().and_then(|text| text.trim().parse::<i32>().ok());
+    level.is_some_and(|level| level > 2)
+}
+
 /// Drops every other capability of this thread; to be called before there are
 /// others.
 pub fn drop_unneeded() -> Result<(), CapsError> {
-    let needed: CapsHashSet = NEEDED.into_iter().collect();
+    let mut needed: CapsHashSet = NEEDED.into_iter().collect();
+    if perf_events_need_sys_admin() {
+        // Not only to begin with: CPUs may come online.
+        needed.insert(Capability::CAP_SYS_ADMIN);
+    }
     for capability in caps::read(None, CapSet::Bounding)?.difference(&needed) {
         // Needs CAP_SETPCAP, which a profiler with file capabilities lacks:
         // what it does not hold it need not drop.

@@ -13,6 +13,7 @@ use std::{
 use anyhow::{Context as _, Result, bail, ensure};
 use rustix::process::Signal;
 
+pub use crate::jdk::{Collector, Jdk};
 use crate::{
     paths,
     process::{Finished, Running},
@@ -76,6 +77,7 @@ fn list_sources(dir: &Path, found: &mut Vec<(PathBuf, SystemTime)>) -> Result<()
 
 /// A JVM about to be started.
 pub struct Workload {
+    java: PathBuf,
     main_class: String,
     flags: Vec<String>,
     arguments: Vec<String>,
@@ -86,7 +88,12 @@ impl Workload {
     pub fn new(main_class: &str) -> Self {
         // Small heaps, so that several JVMs fit any machine.
         let flags = vec!["-Xmx256m".to_owned(), "-XX:CompileCommand=quiet".to_owned()];
-        Self { main_class: main_class.to_owned(), flags, arguments: Vec::new(), cpu: None }
+        Self { java: tool("java"), main_class: main_class.to_owned(), flags, arguments: Vec::new(), cpu: None }
+    }
+
+    /// Runs it on this JDK instead of the system's.
+    pub fn jdk(self, jdk: &Jdk) -> Self {
+        Self { java: jdk.java.clone(), ..self }
     }
 
     pub fn flag(mut self, flag: &str) -> Self {
@@ -118,10 +125,10 @@ impl Workload {
         let mut command = match self.cpu {
             Some(cpu) => {
                 let mut taskset = Command::new("taskset");
-                taskset.args(["--cpu-list", &cpu.to_string()]).arg(tool("java"));
+                taskset.args(["--cpu-list", &cpu.to_string()]).arg(&self.java);
                 taskset
             }
-            None => Command::new(tool("java")),
+            None => Command::new(&self.java),
         };
         command.args(&self.flags).arg("-cp").arg(classes()?).arg(&self.main_class).args(&self.arguments);
         let mut process = Running::spawn(&self.main_class, &mut command)?;
@@ -153,6 +160,11 @@ impl Jvm {
     /// Lets a frozen one go on.
     pub fn thaw(&self) -> Result<()> {
         self.signal(Signal::CONT)
+    }
+
+    /// Everything that it has printed so far.
+    pub fn stdout(&self) -> String {
+        self.process.stdout()
     }
 
     /// The JSON objects that it has printed so far, one a line.

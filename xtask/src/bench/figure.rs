@@ -6,7 +6,7 @@ use joular_tests::statistics::{median, median_interval_95, sorted};
 
 #[derive(Clone)]
 pub struct Figure {
-    pub name: &'static str,
+    pub name: String,
     pub unit: &'static str,
     /// What we want to reach.
     pub target: &'static str,
@@ -37,7 +37,7 @@ impl Figure {
 impl fmt::Display for Figure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let n = self.values.len();
-        write!(f, "{:<28} {:>12}  (n = {n}, {}; target {})", self.name, self.value(), self.spread(), self.target)
+        write!(f, "{:<34} {:>16}  (n = {n}, {}; target {})", self.name, self.value(), self.spread(), self.target)
     }
 }
 
@@ -45,7 +45,7 @@ impl fmt::Display for Figure {
 pub fn document(machine: &[(&str, String)], figures: &[Figure]) -> String {
     let mut text = String::from(
         "# Benchmarks\n\n\
-         What profiling costs, at 99 Hz and windows of one second. Written by `cargo xtask bench`;\n\
+         What profiling costs, at 99 Hz unless said otherwise and windows of one second. Written by `cargo xtask bench`;\n\
          medians, with a 95 % confidence interval by order statistics, or the range of fewer than\n\
          six values. Figures of shared or virtual machines vary: compare ratios, not nanoseconds.\n\n\
          ## Machine\n\n",

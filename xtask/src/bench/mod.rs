@@ -6,18 +6,30 @@ mod machine;
 mod programs;
 mod resources;
 mod slowdown;
+mod stacks;
 pub mod switch_load;
 
 use std::{fs, time::Duration};
 
 use anyhow::{Context as _, Result};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use joular_tests::paths;
 
 use crate::{build, setup, shell};
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Part {
+    Slowdown,
+    Resources,
+    Programs,
+    Stacks,
+}
+
 #[derive(Args)]
 pub struct Options {
+    /// Only this part, shown but not written.
+    #[arg(long)]
+    only: Option<Part>,
     /// Phases with the profiler, each between two without.
     #[arg(long, default_value_t = 40)]
     pairs: u32,
@@ -28,6 +40,7 @@ pub struct Options {
 
 pub fn run(options: &Options) -> Result<()> {
     setup::jdk()?;
+    setup::jdks()?;
     let document = paths::root().join("docs/benchmarks.md");
     if !shell::is_root() {
         return as_root(options, &document);
@@ -37,9 +50,23 @@ pub fn run(options: &Options) -> Result<()> {
         build::build(true)?;
     }
     let phase = Duration::from_millis(options.phase_ms);
-    let figures = [slowdown::measure(options.pairs, phase)?, resources::measure()?, programs::measure()?].concat();
+    let mut figures = Vec::new();
+    for part in Part::value_variants().iter().filter(|part| options.only.is_none_or(|only| only == **part)) {
+        figures.extend(match part {
+            Part::Slowdown => {
+                let at = |frequency| slowdown::measure(frequency, options.pairs, phase);
+                [99, 999].into_iter().map(at).collect::<Result<Vec<_>>>()?
+            }
+            Part::Resources => resources::measure()?,
+            Part::Programs => programs::measure()?,
+            Part::Stacks => stacks::measure()?,
+        });
+    }
     for figure in &figures {
         println!("{figure}");
+    }
+    if options.only.is_some() {
+        return Ok(());
     }
     if let Some(docs) = document.parent() {
         fs::create_dir_all(docs)?;
@@ -59,5 +86,8 @@ fn as_root(options: &Options, document: &std::path::Path) -> Result<()> {
     let mut command = shell::as_root("env", &[]);
     command.arg(format!("JOULAR_BPF={}", program.display())).arg(std::env::current_exe()?);
     command.args(["bench", "--pairs", &options.pairs.to_string(), "--phase-ms", &options.phase_ms.to_string()]);
+    if let Some(part) = options.only {
+        command.args(["--only", &format!("{part:?}").to_lowercase()]);
+    }
     shell::run(&mut command)
 }

@@ -23,8 +23,8 @@ pub fn measure() -> Result<Vec<Figure>> {
     shell::step("the profiler's own CPU, memory and disk space, two busy JVMs");
     let limit = format!("seconds={}", 600);
     let jvms = [
-        Workload::new("Throughput").frame_pointers().argument("threads=1").argument(&limit).start()?,
-        Workload::new("Busy").frame_pointers().argument("depth=32").argument(&limit).start()?,
+        Workload::new("Throughput").argument("threads=1").argument(&limit).start()?,
+        Workload::new("Busy").argument("depth=32").argument(&limit).start()?,
     ];
     let (mut start_up, mut cpu, mut memory, mut disk) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for _ in 0..RUNS {
@@ -43,8 +43,8 @@ pub fn measure() -> Result<Vec<Figure>> {
         disk.push(output.data.parquet_bytes()? as f64 / 1024.0 / JVMS / minutes);
     }
     drop(jvms);
-    let figure = |name, unit, target, digits, values, method: &str| Figure {
-        name,
+    let figure = |name: &str, unit, target, digits, values, method: &str| Figure {
+        name: name.to_owned(),
         unit,
         target,
         digits,
@@ -58,7 +58,7 @@ pub fn measure() -> Result<Vec<Figure>> {
             "none",
             0,
             start_up,
-            "on-CPU time of its first four seconds: loading and verifying the programs, kernel symbols, libraries, perf maps",
+            "on-CPU time of its first four seconds: loading and verifying the programs, kernel symbols, libraries, unwind tables",
         ),
         figure(
             "CPU of the profiler",

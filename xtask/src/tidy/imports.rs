@@ -24,7 +24,7 @@ const PATH: &[(&str, &[&str])] = &[
     ("procs", &["units", "clock", "events"]),
     ("symbols", &["units", "clock", "events", "stacks::frame", "stacks::quality", "stacks", "procs"]),
     ("energy", &["units", "clock", "energy::domain", "energy::policy", "events"]),
-    ("kernel", &["units", "clock", "events"]),
+    ("kernel", &["units", "clock", "privileges", "events"]),
     // Tables for the programs that walk stacks: of files, of processes, of JVMs.
     ("unwind", &["units", "clock", "events", "procs", "symbols", "kernel"]),
     ("calibration", &["units", "clock", "events", "energy::domain", "energy::policy", "energy", "kernel"]),

@@ -1,0 +1,73 @@
+//! Classes come and go, their code and their metadata is overwritten by others: no
+//! name may be wrong, and the profiler may not grow or slow down.
+
+use std::{fs, thread, time::Duration};
+
+use anyhow::{Context as _, Result};
+use joular_tests::{
+    java::{Collector, Jdk},
+    known::{self, CallLines, Report, Root},
+    profiler::{Output, Run},
+    schedstat,
+};
+
+/// Reading everything for the first time is start-up.
+const WARM_UP: Duration = Duration::from_secs(10);
+const HALF: Duration = Duration::from_secs(25);
+
+/// Of memory: what a run is allowed at all, and what the second half may add.
+const PEAK_KIB: u64 = 128 * 1024;
+const GROWTH_KIB: u64 = 12 * 1024;
+
+/// What the profiler used in a stretch of time, and holds at its end.
+struct Use {
+    cpu_ns: u64,
+    resident_kib: u64,
+}
+
+impl Use {
+    fn measure(pid: u32, length: Duration) -> Result<Self> {
+        let before = schedstat::process(pid)?;
+        thread::sleep(length);
+        Ok(Self { cpu_ns: schedstat::process(pid)? - before, resident_kib: status_kib(pid, "VmRSS:")? })
+    }
+}
+
+fn status_kib(pid: u32, name: &str) -> Result<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix(name)).with_context(|| format!("no {name}"))?;
+    Ok(line.trim().trim_end_matches(" kB").parse()?)
+}
+
+#[test]
+fn a_minute_of_class_loading_leaves_no_wrong_name_and_no_growing_cost() -> Result<()> {
+    let jdk = Jdk::pinned()?.find(|jdk| jdk.release == 21).context("no JDK 21")?;
+    let output = Output::new()?;
+    let workload = known::workload().jdk(jdk).flag(&Collector::Parallel.flag()).argument("churn-0").argument("churn-1");
+    // Code has little room, too: it is overwritten as soon as it is not used.
+    let jvm = workload.flag("-XX:ReservedCodeCacheSize=8m").flag("-XX:MaxMetaspaceSize=64m").start()?;
+    let run = Run::modelled().pid(jvm.pid()).with("--frequency", "499").argument("--quiet");
+    let profiler = run.output(output.dir()).start()?;
+    let warm = Use::measure(profiler.pid(), WARM_UP)?;
+    let halves = [Use::measure(profiler.pid(), HALF)?, Use::measure(profiler.pid(), HALF)?];
+    let peak = status_kib(profiler.pid(), "VmHWM:")?;
+    profiler.stop()?;
+
+    let stacks = known::stacks(&output.data, jvm.pid())?;
+    let report = Report::of(format!("{jdk} churn"), &stacks, &CallLines::read()?, Root::Native);
+    report.save()?;
+    print!("{report}");
+    let total = report.total();
+    assert!(total.samples() > 5000.0, "only {} samples", total.samples());
+    // What was gone when it was looked up may be marked; nothing may be wrong.
+    assert!(total.right() + total.marked >= 0.995 * total.samples(), "{report}{:#?}", report.complaints(0.0));
+    assert_eq!(total.wrong_method, 0.0, "{:#?}", report.complaints(0.0));
+    assert!(total.marked <= 0.05 * total.samples(), "{report}");
+
+    assert!(peak <= PEAK_KIB, "{peak} KiB of memory");
+    let growth = halves[1].resident_kib.saturating_sub(halves[0].resident_kib);
+    assert!(growth <= GROWTH_KIB, "{} KiB after warming up, {growth} more in the second half", warm.resident_kib);
+    let ratio = halves[1].cpu_ns as f64 / halves[0].cpu_ns as f64;
+    assert!(ratio <= 1.5, "the second half cost {ratio:.2} times what the first did");
+    Ok(())
+}

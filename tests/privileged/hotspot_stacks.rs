@@ -1,0 +1,96 @@
+//! Stacks of JVMs of every release and collector, without any flag: whole and
+//! right, down to interpreted and inlined methods and their lines.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use joular_tests::{
+    java::{Collector, Jdk, Workload},
+    known::{self, CallLines, Report, Root},
+    profiler::{END, Output, Run},
+};
+
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// Of a thousand samples five may be incomplete, or on their way between frames.
+const TOLERATED: f64 = 0.005;
+
+/// Profiles a JVM that runs the known workloads; what its stacks are like.
+fn report(name: String, workload: Workload, duration: &str, root: Root) -> Result<Report> {
+    let output = Output::new()?;
+    let jvm = workload.start().with_context(|| name.clone())?;
+    let run = Run::modelled().pid(jvm.pid()).with("--frequency", "999").with("--duration", duration);
+    let finished = run.argument("--quiet").output(output.dir()).finish(LIMIT + END)?;
+    assert_eq!(finished.code(), Some(0), "{name}: {finished:?}");
+    let stacks = known::stacks(&output.data, jvm.pid())?;
+    let report = Report::of(name, &stacks, &CallLines::read()?, root);
+    report.save()?;
+    print!("{report}");
+    Ok(report)
+}
+
+/// All that is wrong with any of them.
+fn expect_right(reports: &[Report]) {
+    let mut complaints = Vec::new();
+    for report in reports {
+        complaints.extend(report.complaints(TOLERATED));
+        // A busy CPU gives a thousand a second: fewer mean that stacks were lost.
+        let samples = report.total().samples();
+        if samples < 1500.0 {
+            complaints.push(format!("{}: only {samples} samples", report.jvm));
+        }
+    }
+    assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+}
+
+#[test]
+fn stacks_are_right_on_every_jdk_with_every_collector() -> Result<()> {
+    let mut reports = Vec::new();
+    for jdk in Jdk::pinned()? {
+        for collector in &jdk.collectors {
+            let workload = known::workload().jdk(jdk).flag(&collector.flag());
+            reports.push(report(format!("{jdk} {collector}"), workload, "5s", Root::Native)?);
+        }
+    }
+    expect_right(&reports);
+    Ok(())
+}
+
+#[test]
+fn stacks_are_right_in_every_way_to_run_java() -> Result<()> {
+    let mut reports = Vec::new();
+    for jdk in Jdk::pinned()? {
+        for (name, flag) in [("int", "-Xint"), ("c1", "-XX:TieredStopAtLevel=1"), ("c2", "-XX:-TieredCompilation")] {
+            let workload = known::workload().jdk(jdk).flag(&Collector::Serial.flag()).flag(flag);
+            reports.push(report(format!("{jdk} {name}"), workload, "4s", Root::Native)?);
+        }
+    }
+    expect_right(&reports);
+    Ok(())
+}
+
+/// Another vendor's build: its own compiler, its own symbols.
+#[test]
+fn stacks_are_right_on_the_jdk_of_the_system() -> Result<()> {
+    let mut reports = Vec::new();
+    for jdk in Jdk::all()?.iter().filter(|jdk| jdk.is_system) {
+        reports.push(report(jdk.to_string(), known::workload().jdk(jdk), "5s", Root::Native)?);
+    }
+    expect_right(&reports);
+    Ok(())
+}
+
+/// Of a thousand frames none may be missing: `recurse-1000` would have no right stack.
+#[test]
+fn stacks_of_a_thousand_frames_are_whole() -> Result<()> {
+    for jdk in Jdk::pinned()? {
+        // Nothing is inlined: each frame stands on the stack itself.
+        let workload = known::workload().jdk(jdk).argument("recurse-1000").dont_inline("known.Recursion::*");
+        let report = report(format!("{jdk} 1000 frames"), workload, "4s", Root::Native)?;
+        let tally = report.of_scenario("recurse-1000").context("no samples of the recursion")?;
+        let share = tally.exact / tally.samples();
+        assert!(share >= 0.99, "{jdk}: {:.2} % of {} samples: {:#?}", 100.0 * share, tally.samples(), tally.examples);
+        assert!(tally.frames / tally.samples() > 1000.0, "{jdk}");
+    }
+    Ok(())
+}

@@ -1,0 +1,72 @@
+//! A method and another one that is inlined into it, in the same piece of machine
+//! code: time must go to the right one of them.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use joular_tests::{
+    dataset::float,
+    java::{Jdk, Jvm, Workload},
+    profiler::{END, Output, Run},
+};
+
+const RECORDED: &str = "10s";
+const LIMIT: Duration = Duration::from_secs(15);
+
+/// Part of `outer` itself, between two moments, as the workload measured it.
+fn measured_share(jvm: &Jvm, start_us: f64, end_us: f64) -> Result<f64> {
+    let records = jvm.records();
+    let moment = |record: &serde_json::Value| record["wall_us"].as_f64().unwrap_or(0.0);
+    let first = records.iter().find(|record| moment(record) >= start_us).context("no line after the start")?;
+    let last = records.iter().rfind(|record| moment(record) <= end_us).context("no line before the end")?;
+    let spent = |column| Ok::<_, anyhow::Error>(float(last, column)? - float(first, column)?);
+    let (outer, inlined) = (spent("outer_ns")?, spent("inlined_ns")?);
+    ensure!(outer > 1e9, "the workload hardly ran between {first} and {last}");
+    Ok(outer / (outer + inlined))
+}
+
+fn expect_split(jdk: &Jdk, flags: &[&str]) -> Result<()> {
+    let output = Output::new()?;
+    let mut workload = Workload::new("InlinedSplit").jdk(jdk).dont_inline("InlinedSplit::outer");
+    workload = workload.flag("-XX:CompileCommand=inline,InlinedSplit::inlined").argument("seconds=120");
+    let jvm = flags.iter().fold(workload, |workload, flag| workload.flag(flag)).start()?;
+    let run = Run::modelled().pid(jvm.pid()).with("--frequency", "999").with("--duration", RECORDED);
+    let finished = run.argument("--quiet").output(output.dir()).finish(LIMIT + END)?;
+    assert_eq!(finished.code(), Some(0), "{finished:?}");
+
+    let data = &output.data;
+    let start = data.number("SELECT min(epoch_us(window_start)) FROM windows")?;
+    let end = data.number("SELECT max(epoch_us(window_start) + window_ns // 1000) FROM windows")?;
+    let expected = measured_share(&jvm, start, end)?;
+    let sum =
+        |what: &str| data.number(&format!("SELECT coalesce(sum(self_samples), 0)::DOUBLE FROM methods WHERE {what}"));
+    let (outer, inlined) = (sum("method = 'InlinedSplit.outer'")?, sum("method = 'InlinedSplit.inlined'")?);
+    let samples = outer + inlined;
+    assert!(samples > 2000.0, "{jdk} {flags:?}: only {samples} samples in {RECORDED} at 999 Hz");
+    let as_inlined = sum("method = 'InlinedSplit.inlined' AND kind = 'inlined'")?;
+    assert!(as_inlined > 0.98 * inlined, "{jdk} {flags:?}: {as_inlined} of {inlined} samples are seen as inlined");
+    let sigma = (expected * (1.0 - expected) / samples).sqrt();
+    let distance = (outer / samples - expected).abs() / sigma;
+    assert!(
+        distance <= 3.0,
+        "{jdk} {flags:?}: {:.4} of {samples} samples, measured inside {expected:.4}: {distance:.1} σ apart",
+        outer / samples
+    );
+    Ok(())
+}
+
+#[test]
+fn an_inlined_method_and_its_caller_share_their_time_as_measured_inside() -> Result<()> {
+    for jdk in Jdk::pinned()? {
+        expect_split(jdk, &[])?;
+    }
+    Ok(())
+}
+
+#[test]
+fn the_same_with_debug_information_at_every_instruction() -> Result<()> {
+    for jdk in Jdk::pinned()? {
+        expect_split(jdk, &["-XX:+UnlockDiagnosticVMOptions", "-XX:+DebugNonSafepoints"])?;
+    }
+    Ok(())
+}

@@ -1,0 +1,130 @@
+//! Other kernels than the one that runs here, started in virtual machines: the
+//! programs load there, attach, and see what runs, by name and for how long.
+
+use std::{path::Path, time::Duration};
+
+use anyhow::{Context as _, Result};
+use joular_tests::{
+    initramfs::Initramfs,
+    java::{self, Jdk},
+    kernels::{self, Kernel},
+    paths,
+};
+use serde_json::Value;
+
+/// An emulated machine takes seconds; on a loaded one a minute.
+const LIMIT: Duration = Duration::from_secs(180);
+
+/// A process that is busy all the time, of which everything must be found out.
+const SCRIPT: &str = "\
+    (sleep 1; echo burn 60000; sleep 60) | burner 100 &\n\
+    joular-bpf doctor\n\
+    joular-bpf --all --frequency 199 --duration 4s --energy model --model-watts 10:30 --no-output --json\n\
+    echo exit code $?";
+
+/// A JVM without any flag that would help, in which stacks are known in advance.
+const JVM_SCRIPT: &str = "\
+    /jdk/bin/java -Xmx64m -XX:TieredStopAtLevel=1 -cp /classes known.Main recurse-10 > /tmp/java 2>&1 &\n\
+    until grep -q ready /tmp/java; do sleep 0.2; done\n\
+    joular-bpf --comm java --frequency 199 --duration 4s --energy model --model-watts 10:30 --no-output --json\n\
+    echo exit code $?";
+
+/// What is said on a kernel by a script that runs joular-bpf; `fill` adds what else
+/// it runs.
+fn record(kernel: &Kernel, script: &str, fill: impl FnOnce(&mut Initramfs) -> Result<()>) -> Result<String> {
+    let mut root = kernels::root(script)?;
+    root.program("/bin/joular-bpf", &paths::joular_bpf())?;
+    fill(&mut root)?;
+    let finished = kernel.boot(root, LIMIT)?;
+    assert!(finished.stdout.contains("exit code"), "{finished:?}");
+    // A serial console ends its lines as teletypes do.
+    Ok(finished.stdout.replace('\r', ""))
+}
+
+fn windows(said: &str) -> Vec<Value> {
+    let records = said.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    records.filter(|record| record["type"] == "window").collect()
+}
+
+fn check_native(kernel: &Kernel) -> Result<()> {
+    let burner = Path::new(env!("CARGO_BIN_EXE_burner"));
+    let said = record(kernel, SCRIPT, |root| root.program("/bin/burner", burner))?;
+    assert!(said.contains("\nexit code 0\n"), "Linux {}:\n{said}", kernel.release);
+    assert!(said.contains("they load and pass the verifier"), "{said}");
+    let windows = windows(&said);
+    let (mut length_ns, mut cpu_ns, mut samples, mut lost) = (0, 0, 0, Vec::new());
+    let mut methods = Vec::new();
+    for window in &windows {
+        let processes = window["processes"].as_array().context("no processes")?;
+        let burner = processes.iter().find(|process| process["comm"] == "burner").context("no burner")?;
+        length_ns += window["length_ns"].as_u64().unwrap_or(0);
+        cpu_ns += burner["cpu_ns"].as_u64().unwrap_or(0);
+        samples += burner["samples"].as_u64().unwrap_or(0);
+        let own = window["methods"].as_array().into_iter().flatten().filter(|method| method["pid"] == burner["pid"]);
+        methods.extend(own.filter_map(|method| method["method"].as_str().map(str::to_owned)));
+        lost.extend(window["audit"]["lost"].as_object().into_iter().flatten().map(|(cause, _)| cause.clone()));
+    }
+    let seconds = length_ns as f64 / 1e9;
+    assert!(seconds > 3.0, "{seconds} s: {said}");
+    assert!(cpu_ns as f64 > 0.5e9 * seconds, "the burner ran for {cpu_ns} ns in {seconds} s");
+    assert!(samples as f64 > 40.0 * seconds, "{samples} samples of the burner in {seconds} s");
+    assert!(methods.iter().any(|method| method.contains("burner::burn")), "its methods: {methods:?}");
+    // An emulated machine may be late, but it loses no stack.
+    lost.retain(|cause| cause.contains("stack") || cause.contains("full"));
+    assert_eq!(lost, Vec::<String>::new(), "{said}");
+    Ok(())
+}
+
+#[test]
+fn debians_kernels_load_the_programs_and_see_what_runs() -> Result<()> {
+    if let Some(reason) = kernels::missing() {
+        eprintln!("skipped: {reason}");
+        return Ok(());
+    }
+    for kernel in kernels::all() {
+        check_native(&kernel).with_context(|| format!("Linux {}", kernel.release))?;
+    }
+    Ok(())
+}
+
+/// Time in methods of a name, on whatever path, of all windows.
+fn total_ns(windows: &[Value], name: &str) -> u64 {
+    let methods = windows.iter().filter_map(|window| window["methods"].as_array()).flatten();
+    methods.filter(|method| method["method"] == name).filter_map(|method| method["total_cpu_ns"].as_u64()).sum()
+}
+
+fn check_jvm(kernel: &Kernel) -> Result<()> {
+    let jdk = Jdk::pinned()?.find(|jdk| jdk.release == 17).context("no JDK 17")?;
+    let home = jdk.java.ancestors().nth(2).context("java is in bin")?;
+    let said = record(kernel, JVM_SCRIPT, |root| {
+        root.tree(Path::new("/jdk"), home)?;
+        root.tree(Path::new("/classes"), &java::classes()?)?;
+        for program in ["bin/java", "lib/server/libjvm.so", "lib/libjava.so", "lib/libzip.so"] {
+            root.libraries(&home.join(program))?;
+        }
+        Ok(())
+    })?;
+    assert!(said.contains("\nexit code 0\n"), "Linux {}:\n{said}", kernel.release);
+    let windows = windows(&said);
+    // The leaf is compiled code; the others are on its stack up to the root, of
+    // which the first two may be interpreted.
+    let leaf = total_ns(&windows, "known.Recursion.leaf");
+    assert!(leaf > 1_500_000_000, "{leaf} ns in the leaf: {said}");
+    for method in ["known.Recursion.descend", "known.Recursion.round", "known.Scenario.run", "java.lang.Thread.run"] {
+        let total = total_ns(&windows, method);
+        assert!(total as f64 >= 0.97 * leaf as f64, "{method} has {total} ns of {leaf}: {said}");
+    }
+    Ok(())
+}
+
+#[test]
+fn debians_kernels_walk_the_stacks_of_a_jvm() -> Result<()> {
+    if let Some(reason) = kernels::missing() {
+        eprintln!("skipped: {reason}");
+        return Ok(());
+    }
+    for kernel in kernels::all() {
+        check_jvm(&kernel).with_context(|| format!("Linux {}", kernel.release))?;
+    }
+    Ok(())
+}

