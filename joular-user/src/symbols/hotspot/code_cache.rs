@@ -39,8 +39,9 @@ impl Blob {
     }
 }
 
-/// The heaps in use, by address; empty while the JVM has none yet.
-pub fn heaps(memory: &dyn RemoteMemory, layout: &Layout, bias: u64) -> Result<Vec<CodeHeap>, Unreadable> {
+/// The heaps in use, by address, with where they are described; empty while the JVM
+/// has none yet.
+fn heaps(memory: &dyn RemoteMemory, layout: &Layout, bias: u64) -> Result<Vec<(CodeHeap, u64)>, Unreadable> {
     let array = memory.u64(bias.wrapping_add(layout.statics.code_heaps))?;
     if array == 0 {
         return Ok(Vec::new());
@@ -50,9 +51,9 @@ pub fn heaps(memory: &dyn RemoteMemory, layout: &Layout, bias: u64) -> Result<Ve
     let mut heaps = Vec::new();
     for index in 0..count {
         let address = memory.u64(elements.wrapping_add(index * 8))?;
-        heaps.extend(heap(memory, layout, address)?);
+        heaps.extend(heap(memory, layout, address)?.map(|heap| (heap, address)));
     }
-    heaps.sort_by_key(|heap: &CodeHeap| heap.memory.start);
+    heaps.sort_by_key(|(heap, _): &(CodeHeap, u64)| heap.memory.start);
     Ok(heaps)
 }
 
@@ -78,9 +79,16 @@ fn heap(memory: &dyn RemoteMemory, layout: &Layout, address: u64) -> Result<Opti
 #[derive(Clone, Debug)]
 pub struct CodeCache {
     pub heaps: Vec<CodeHeap>,
+    /// Where the JVM describes each.
+    descriptions: Vec<u64>,
 }
 
 impl CodeCache {
+    pub fn read(memory: &dyn RemoteMemory, layout: &Layout, bias: u64) -> Result<Self, Unreadable> {
+        let (heaps, descriptions) = heaps(memory, layout, bias)?.into_iter().unzip();
+        Ok(Self { heaps, descriptions })
+    }
+
     /// The lowest address, from which frame words count.
     pub fn low(&self) -> u64 {
         self.heaps.first().map_or(0, |heap| heap.memory.start)
@@ -103,33 +111,52 @@ impl CodeCache {
         Ok(None)
     }
 
-    /// All living blobs of a heap, until `visit` says no. Blobs come and go
-    /// meanwhile: what cannot be read is left out.
-    pub fn walk(memory: &dyn RemoteMemory, layout: &Layout, heap: &CodeHeap, mut visit: impl FnMut(Blob) -> bool) {
-        const CHUNK: usize = 4096;
-        let segments = (heap.memory.end - heap.memory.start) >> heap.log2_segment_size;
-        let mut visited = 0;
-        let mut first = 0;
-        while first < segments {
-            // Chunks end at page borders: the map is committed by pages.
-            let address = heap.segment_map.wrapping_add(first);
-            let step = (CHUNK as u64 - address % CHUNK as u64).min(segments - first);
-            let Ok(map) = memory.bytes(address, usize::try_from(step).unwrap_or(0)) else { return };
-            for (index, _) in map.iter().enumerate().filter(|&(_, &byte)| byte == 0) {
-                let block = heap.memory.start + ((first + index as u64) << heap.log2_segment_size);
-                visited += 1;
-                if visited > MAX_BLOCKS {
-                    return;
-                }
-                if let Ok(Some(blob)) = blob_at(memory, layout, block)
-                    && !visit(blob)
-                {
-                    return;
-                }
+    /// All living blobs, until `visit` says no. Blobs come and go meanwhile: what
+    /// cannot be read is left out.
+    pub fn walk(&self, memory: &dyn RemoteMemory, layout: &Layout, mut visit: impl FnMut(Blob) -> bool) {
+        for (heap, description) in self.heaps.iter().zip(&self.descriptions) {
+            // Most of what is reserved is never used.
+            let space = description.wrapping_add(u64::from(layout.heap.memory));
+            let end = memory.field(space, layout.heap.high).unwrap_or(0).min(heap.memory.end);
+            if !walk_heap(memory, layout, heap, end, &mut visit) {
+                return;
             }
-            first += step;
         }
     }
+}
+
+/// Says whether to go on.
+fn walk_heap(
+    memory: &dyn RemoteMemory,
+    layout: &Layout,
+    heap: &CodeHeap,
+    end: u64,
+    visit: &mut impl FnMut(Blob) -> bool,
+) -> bool {
+    const CHUNK: u64 = 4096;
+    let segments = end.saturating_sub(heap.memory.start) >> heap.log2_segment_size;
+    let mut visited = 0;
+    let mut first = 0;
+    while first < segments {
+        // Chunks end at page borders: the map is committed by pages.
+        let address = heap.segment_map.wrapping_add(first);
+        let step = (CHUNK - address % CHUNK).min(segments - first);
+        let Ok(map) = memory.bytes(address, usize::try_from(step).unwrap_or(0)) else { break };
+        for (index, _) in map.iter().enumerate().filter(|&(_, &byte)| byte == 0) {
+            visited += 1;
+            if visited > MAX_BLOCKS {
+                return true;
+            }
+            let block = heap.memory.start + ((first + index as u64) << heap.log2_segment_size);
+            if let Ok(Some(blob)) = blob_at(memory, layout, block)
+                && !visit(blob)
+            {
+                return false;
+            }
+        }
+        first += step;
+    }
+    true
 }
 
 fn blob_at(memory: &dyn RemoteMemory, layout: &Layout, block: u64) -> Result<Option<Blob>, Unreadable> {

@@ -13,7 +13,7 @@ use joular_ebpf::abi::{CompilerThread, FrameRef, FrameWord, JvmUnwind};
 use super::{
     JvmBuild, JvmError,
     answers::{Answers, Level},
-    code_cache::{Blob, CodeCache, heaps},
+    code_cache::{Blob, CodeCache},
     flags::JvmFacts,
     memory::{Pages, RemoteMemory, Unreadable},
     method::Identity,
@@ -58,7 +58,7 @@ impl Jvm {
     pub fn attach(memory: Box<dyn RemoteMemory + Send>, build: Arc<JvmBuild>, bias: u64) -> Result<Self, JvmError> {
         let layout = &build.layout;
         let pages = Pages::new(&*memory);
-        let cache = CodeCache { heaps: heaps(&pages, layout, bias)? };
+        let cache = CodeCache::read(&pages, layout, bias)?;
         let interpreter = Interpreter::read(&pages, layout, bias)?;
         let call_stub_return = pages.u64(bias.wrapping_add(layout.statics.call_stub_return))?;
         if cache.heaps.is_empty() || interpreter.code.start == 0 || call_stub_return == 0 {
@@ -260,7 +260,7 @@ enum Place {
 
 #[cfg(test)]
 mod survey {
-    use super::{Blob, CodeCache, Jvm, Nmethod, Pages};
+    use super::{Blob, Jvm, Nmethod, Pages};
     use crate::symbols::hotspot::code_cache::blob_name;
 
     /// All that lives, for tests that ask for each.
@@ -268,14 +268,12 @@ mod survey {
         pub fn all_compiled(&self) -> Vec<Blob> {
             let mut blobs = Vec::new();
             let pages = Pages::new(&*self.memory);
-            for heap in &self.cache.heaps {
-                CodeCache::walk(&pages, &self.build.layout, heap, |blob| {
-                    if blob_name(&pages, &blob).is_some_and(|name| name.ends_with("nmethod")) {
-                        blobs.push(blob);
-                    }
-                    true
-                });
-            }
+            self.cache.walk(&pages, &self.build.layout, |blob| {
+                if blob_name(&pages, &blob).is_some_and(|name| name.ends_with("nmethod")) {
+                    blobs.push(blob);
+                }
+                true
+            });
             blobs
         }
 

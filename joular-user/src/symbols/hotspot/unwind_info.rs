@@ -71,14 +71,12 @@ impl BlobSurvey {
         let mut survey = Self { names: expected, ..Self::default() };
         let mut known = std::collections::HashMap::new();
         let mut left = MAX_NAMED_BLOBS;
-        for heap in &cache.heaps {
-            CodeCache::walk(memory, layout, heap, |blob| {
-                left = left.saturating_sub(1);
-                let kind = *known.entry(blob.name).or_insert_with(|| kind_of(memory, &blob));
-                survey.note(kind, &blob);
-                left > 0 && !survey.is_complete(layout)
-            });
-        }
+        cache.walk(memory, layout, |blob| {
+            left = left.saturating_sub(1);
+            let kind = *known.entry(blob.name).or_insert_with(|| kind_of(memory, &blob));
+            survey.note(kind, &blob);
+            left > 0 && !survey.is_complete(layout)
+        });
         survey
     }
 
