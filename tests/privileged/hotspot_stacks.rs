@@ -88,8 +88,8 @@ fn stacks_of_a_thousand_frames_are_whole() -> Result<()> {
         let workload = known::workload().jdk(jdk).argument("recurse-1000").dont_inline("known.Recursion::*");
         let report = report(format!("{jdk} 1000 frames"), workload, "4s", Root::Native)?;
         let tally = report.of_scenario("recurse-1000").context("no samples of the recursion")?;
-        let share = tally.exact / tally.samples();
-        assert!(share >= 0.99, "{jdk}: {:.2} % of {} samples: {:#?}", 100.0 * share, tally.samples(), tally.examples);
+        let complaints = report.complaints(TOLERATED);
+        assert!(complaints.is_empty(), "{}", complaints.join("\n"));
         assert!(tally.frames / tally.samples() > 1000.0, "{jdk}");
     }
     Ok(())

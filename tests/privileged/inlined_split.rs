@@ -11,6 +11,10 @@ use joular_tests::{
 };
 
 const RECORDED: &str = "10s";
+/// What safepoints alone may put off: each loop of the workload has one, but code
+/// before and behind it may count as the other method's.
+const COARSE: f64 = 0.06;
+
 const LIMIT: Duration = Duration::from_secs(15);
 
 /// Part of `outer` itself, between two moments, as the workload measured it.
@@ -25,7 +29,15 @@ fn measured_share(jvm: &Jvm, start_us: f64, end_us: f64) -> Result<f64> {
     Ok(outer / (outer + inlined))
 }
 
-fn expect_split(jdk: &Jdk, flags: &[&str]) -> Result<()> {
+/// What the profiler says, and what is so.
+struct Split {
+    jvm: String,
+    share: f64,
+    expected: f64,
+    sigma: f64,
+}
+
+fn measure(jdk: &Jdk, flags: &[&str]) -> Result<Split> {
     let output = Output::new()?;
     let mut workload = Workload::new("InlinedSplit").jdk(jdk).dont_inline("InlinedSplit::outer");
     workload = workload.flag("-XX:CompileCommand=inline,InlinedSplit::inlined").argument("seconds=120");
@@ -45,28 +57,38 @@ fn expect_split(jdk: &Jdk, flags: &[&str]) -> Result<()> {
     assert!(samples > 2000.0, "{jdk} {flags:?}: only {samples} samples in {RECORDED} at 999 Hz");
     let as_inlined = sum("method = 'InlinedSplit.inlined' AND kind = 'inlined'")?;
     assert!(as_inlined > 0.98 * inlined, "{jdk} {flags:?}: {as_inlined} of {inlined} samples are seen as inlined");
-    let sigma = (expected * (1.0 - expected) / samples).sqrt();
-    let distance = (outer / samples - expected).abs() / sigma;
-    assert!(
-        distance <= 3.0,
-        "{jdk} {flags:?}: {:.4} of {samples} samples, measured inside {expected:.4}: {distance:.1} σ apart",
-        outer / samples
-    );
-    Ok(())
+    let (share, sigma) = (outer / samples, (expected * (1.0 - expected) / samples).sqrt());
+    println!("{jdk} {flags:?}: {share:.4} of {samples} samples, measured inside {expected:.4}, σ {sigma:.4}");
+    Ok(Split { jvm: format!("{jdk} {flags:?}"), share, expected, sigma })
+}
+
+/// Fails with all that are further off than allowed.
+fn expect_within(splits: &[Split], allowed: impl Fn(&Split) -> f64) {
+    let wrong = splits.iter().filter(|split| (split.share - split.expected).abs() > allowed(split));
+    let wrong: Vec<String> = wrong
+        .map(|Split { jvm, share, expected, sigma }| {
+            let distance = (share - expected).abs() / sigma;
+            format!("{jvm}: {share:.4}, measured inside {expected:.4}: {distance:.1} σ apart")
+        })
+        .collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+fn splits(flags: &[&str]) -> Result<Vec<Split>> {
+    Jdk::pinned()?.map(|jdk| measure(jdk, flags)).collect()
 }
 
 #[test]
 fn an_inlined_method_and_its_caller_share_their_time_as_measured_inside() -> Result<()> {
-    for jdk in Jdk::pinned()? {
-        expect_split(jdk, &[])?;
-    }
+    let splits = splits(&["-XX:+UnlockDiagnosticVMOptions", "-XX:+DebugNonSafepoints"])?;
+    expect_within(&splits, |split| 3.0 * split.sigma);
     Ok(())
 }
 
+/// By default a JVM says only at safepoints which method code belongs to.
 #[test]
-fn the_same_with_debug_information_at_every_instruction() -> Result<()> {
-    for jdk in Jdk::pinned()? {
-        expect_split(jdk, &["-XX:+UnlockDiagnosticVMOptions", "-XX:+DebugNonSafepoints"])?;
-    }
+fn without_debug_information_at_every_instruction_the_shares_are_near() -> Result<()> {
+    let splits = splits(&[])?;
+    expect_within(&splits, |split| COARSE + 3.0 * split.sigma);
     Ok(())
 }
