@@ -148,6 +148,7 @@ pub extern "C" fn walk_stub(kind: u32) -> u32 {
     let kind = match kind {
         KIND_ENTRY => stub::Kind::Entry,
         KIND_FRAMELESS => stub::Kind::Frameless,
+        KIND_CONTINUATION => stub::Kind::Continuation,
         _ => stub::Kind::Unknown,
     };
     let Some(walk) = current_walk() else { return u32::from(walk_end::BUDGET) };
@@ -168,6 +169,7 @@ const KIND_METHOD: u32 = compiled::Kind::Method as u32;
 const KIND_WRAPPER: u32 = compiled::Kind::NativeWrapper as u32;
 const KIND_ENTRY: u32 = stub::Kind::Entry as u32;
 const KIND_FRAMELESS: u32 = stub::Kind::Frameless as u32;
+const KIND_CONTINUATION: u32 = stub::Kind::Continuation as u32;
 
 #[inline(always)]
 fn current_walk() -> Option<&'static mut Walk> {

@@ -50,8 +50,7 @@ pub fn kind(memory: &impl Memory, jvm: &JvmUnwind, walk: &mut Walk) -> Result<Ki
             return Ok(Kind::Stub(stub::Kind::Entry));
         }
         if jvm.continuation_stubs.contains(pc) {
-            walk.push(blob_word(jvm, pc))?;
-            return Err(End(walk_end::FROZEN));
+            return Ok(Kind::Stub(stub::Kind::Continuation));
         }
     }
     read_block(memory, jvm, walk)?;
