@@ -7,7 +7,7 @@ use super::{
     instructions::{FrameState, in_epilogue, in_prologue},
     is_in_code_cache,
 };
-use crate::abi::{JvmUnwind, walk_end};
+use crate::abi::{FrameWord, JvmUnwind, walk_end};
 
 /// Farthest that a stub's frame pointer is above its stack pointer.
 const MAX_FRAME_BYTES: u64 = 64 << 10;
@@ -58,15 +58,25 @@ pub fn step(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk: &
 
 /// The rest of a virtual thread's stack is in the heap. Right above is the frame in
 /// which its carrier entered it: what the JVM keeps there is no code, so the first
-/// return address is the carrier's.
+/// return address is the carrier's. But if more of the stack is just being brought
+/// from the heap, by C++, what lies there is anything, and only the frame pointer
+/// tells.
 #[inline(always)]
 fn to_carrier(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk: &mut Walk) -> Step {
     walk.is_frozen = 1;
-    let sp = walk.registers.sp;
+    let Registers { sp, fp, .. } = walk.registers;
+    let is_carrier = |pc| is_in_code_cache(jvm, pc) && tables.is_return_address(memory, jvm, &walk.process, pc);
+    let callee = walk.words.get((walk.header.len as usize).wrapping_sub(2)).copied();
+    if !callee.is_some_and(|word| FrameWord(word).is_of_a_jvm()) {
+        return match memory.pair(fp) {
+            Ok([_, pc]) if is_carrier(pc) && fp.wrapping_sub(sp) < MAX_FRAME_BYTES => by_frame_pointer(memory, walk),
+            _ => Err(End(walk_end::FROZEN)),
+        };
+    }
     let mut below = 0;
     for index in 0..MAX_ENTRY_WORDS {
         let Ok(word) = memory.word(sp.wrapping_add(index * 8)) else { break };
-        if is_in_code_cache(jvm, word) && tables.is_return_address(memory, jvm, &walk.process, word) {
+        if is_carrier(word) {
             return walk.return_to(word, sp.wrapping_add(index * 8 + 8), below);
         }
         below = word;

@@ -346,3 +346,18 @@ fn a_virtual_threads_stack_goes_on_in_the_heap() {
     process.words(STACK + 8, &[0; 30]);
     assert_eq!(process.walk(leaf(VTABLE_STUB.begin())), (vec![VTABLE_STUB.stub(0), frozen], walk_end::FROZEN));
 }
+
+/// C++ copies frames to where the stack will be: only the frame pointer tells.
+#[test]
+fn a_virtual_thread_is_brought_from_the_heap() {
+    let mut process = process();
+    let cpp = LIBJVM + 0x800;
+    process.rows.push(UnwindRow { address: 0x800, cfa_words: 1, rule: rule::SP, ..UnwindRow::default() });
+    process.mappings[0].row_count = 2;
+    process.words(STACK, &[CONTINUATION + 0x20, RETURN + 1, RETURN, 0, 0, 0, 0, 0, 0, RETURN]);
+    caller_frame(&mut process, STACK + 80);
+    let frozen = FrameRef::Blob { offset: (CONTINUATION + 0x20 - HEAP) as u32 };
+    let frames = vec![native(cpp), frozen, CALLER.call(BODY), native(IN_LIBJVM)];
+    let registers = Registers { fp: STACK + 64, ..leaf(cpp) };
+    assert_eq!(process.walk(registers), (frames, walk_end::FROZEN));
+}
