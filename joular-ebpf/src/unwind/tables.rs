@@ -9,7 +9,7 @@ use aya_ebpf::helpers::{
     generated::{bpf_get_current_task_btf, bpf_probe_read_user as probe_read_user, bpf_task_pt_regs},
 };
 use joular_ebpf::{
-    abi::{CodeMapping, FrameWord, JvmUnwind, MAX_USER_FRAMES, ProcessUnwind, StackId, UnwindRow, walk_end},
+    abi::{CodeMapping, FrameWord, JvmUnwind, Loss, MAX_USER_FRAMES, ProcessUnwind, StackId, UnwindRow, walk_end},
     walk::{
         BlockWords, End, Memory, Registers, Step, Tables, Walk, compiled,
         hotspot::{self, Kind},
@@ -18,7 +18,7 @@ use joular_ebpf::{
 };
 
 use crate::{
-    maps::{CODE_MAPPINGS, COMPILER_THREADS, JVMS, PROCESSES, UNWIND_ROWS, WALK},
+    maps::{CODE_MAPPINGS, COMPILER_THREADS, JVMS, PROCESSES, UNWIND_ROWS, WALK, count_loss},
     task::Task,
 };
 
@@ -46,6 +46,10 @@ pub fn walk(task: Task, tgid: u32) -> Option<StackId> {
     }
     let end = if end == GO_ON { walk_end::BUDGET } else { end as u8 };
     let walk = current_walk()?;
+    if walk.header.len == 0 {
+        count_loss(Loss::UserStackFailed);
+        return Some(StackId::NONE);
+    }
     push_compiled_method(walk, task.tid());
     Some(walk.finish(tgid, End(end)))
 }
