@@ -9,7 +9,7 @@ use aya_ebpf::helpers::{
     generated::{bpf_get_current_task_btf, bpf_probe_read_user as probe_read_user, bpf_task_pt_regs},
 };
 use joular_ebpf::{
-    abi::{CodeMapping, FrameWord, JvmUnwind, MAX_USER_FRAMES, ProcessUnwind, StackId, UnwindRow, walk_end},
+    abi::{CodeMapping, FrameWord, JvmUnwind, Loss, MAX_USER_FRAMES, ProcessUnwind, StackId, UnwindRow, walk_end},
     walk::{
         BlockWords, End, Memory, Registers, Step, Tables, Walk, compiled,
         hotspot::{self, Kind},
@@ -18,7 +18,7 @@ use joular_ebpf::{
 };
 
 use crate::{
-    maps::{CODE_MAPPINGS, COMPILER_THREADS, JVMS, PROCESSES, UNWIND_ROWS, WALK},
+    maps::{CODE_MAPPINGS, COMPILER_THREADS, JVMS, PROCESSES, UNWIND_ROWS, WALK, count_loss},
     task::Task,
 };
 
@@ -46,6 +46,10 @@ pub fn walk(task: Task, tgid: u32) -> Option<StackId> {
     }
     let end = if end == GO_ON { walk_end::BUDGET } else { end as u8 };
     let walk = current_walk()?;
+    if walk.header.len == 0 {
+        count_loss(Loss::UserStackFailed);
+        return Some(StackId::NONE);
+    }
     push_compiled_method(walk, task.tid());
     Some(walk.finish(tgid, End(end)))
 }
@@ -148,6 +152,7 @@ pub extern "C" fn walk_stub(kind: u32) -> u32 {
     let kind = match kind {
         KIND_ENTRY => stub::Kind::Entry,
         KIND_FRAMELESS => stub::Kind::Frameless,
+        KIND_CONTINUATION => stub::Kind::Continuation,
         _ => stub::Kind::Unknown,
     };
     let Some(walk) = current_walk() else { return u32::from(walk_end::BUDGET) };
@@ -168,6 +173,7 @@ const KIND_METHOD: u32 = compiled::Kind::Method as u32;
 const KIND_WRAPPER: u32 = compiled::Kind::NativeWrapper as u32;
 const KIND_ENTRY: u32 = stub::Kind::Entry as u32;
 const KIND_FRAMELESS: u32 = stub::Kind::Frameless as u32;
+const KIND_CONTINUATION: u32 = stub::Kind::Continuation as u32;
 
 #[inline(always)]
 fn current_walk() -> Option<&'static mut Walk> {

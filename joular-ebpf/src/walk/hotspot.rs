@@ -50,8 +50,7 @@ pub fn kind(memory: &impl Memory, jvm: &JvmUnwind, walk: &mut Walk) -> Result<Ki
             return Ok(Kind::Stub(stub::Kind::Entry));
         }
         if jvm.continuation_stubs.contains(pc) {
-            walk.push(blob_word(jvm, pc))?;
-            return Err(End(walk_end::FROZEN));
+            return Ok(Kind::Stub(stub::Kind::Continuation));
         }
     }
     read_block(memory, jvm, walk)?;
@@ -98,7 +97,10 @@ fn read_block(memory: &impl Memory, jvm: &JvmUnwind, walk: &mut Walk) -> Step {
     };
     let bytes = jvm.block_header.saturating_add(jvm.blob.bytes);
     let bytes = if bytes > MAX_BLOCK_BYTES as u32 { MAX_BLOCK_BYTES as u32 } else { bytes };
-    memory.block(start, bytes, &mut walk.block.words)?;
+    if let Err(end) = memory.block(start, bytes, &mut walk.block.words) {
+        walk.push(blob_word(jvm, pc))?;
+        return Err(end);
+    }
     if field(&walk.block.words, 0, jvm.block_used) == 0 {
         walk.push(blob_word(jvm, pc))?;
         return Err(End(walk_end::DEAD_CODE));

@@ -82,7 +82,9 @@ pub(super) const fn in_prologue(next: Bytes, before: u64) -> FrameState {
         return FrameState::None;
     }
     if is_set_frame_pointer(word) {
-        return FrameState::Pushed;
+        // Behind a store, which takes 5 bytes or 8, it only points into the frame.
+        let is_stored = is_save_frame_pointer(before >> 24) || is_save_frame_pointer(before);
+        return if is_stored { FrameState::Whole } else { FrameState::Pushed };
     }
     let length = subtract(word);
     if length != 0 {

@@ -113,6 +113,8 @@ pub struct Walk {
     hash: u64,
     /// 1: `pc` is where code was interrupted, 0: a return address.
     exact: u64,
+    /// 1: a part of the stack is in the heap, and the walk went on behind it.
+    is_frozen: u64,
     block: Block,
 }
 
@@ -124,6 +126,7 @@ impl Walk {
         process: ProcessUnwind { first_mapping: 0, mapping_count: 0, jvm: 0, generation: 0 },
         hash: 0,
         exact: 0,
+        is_frozen: 0,
         block: Block { start: 0, end: 0, blob: 0, words: [0; BLOCK_WORDS] },
     };
 
@@ -137,6 +140,7 @@ impl Walk {
         // A new generation makes every stack a new one.
         self.hash = StackId::mix(StackId::seed(0), u64::from(process.generation));
         self.exact = 1;
+        self.is_frozen = 0;
         self.block.start = 0;
         self.block.end = 0;
     }
@@ -145,12 +149,19 @@ impl Walk {
     /// is not the whole one, even if the words are the same.
     #[inline(always)]
     pub fn finish(&mut self, tgid: u32, end: End) -> StackId {
+        let end = self.quality(end);
         let id = StackId::finish(StackId::mix(self.hash, u64::from(end.0)));
         self.header.kind = RecordKind::STACK;
         self.header.flags = stack_flags::user(unwinder::TABLES, end.0);
         self.header.tgid = tgid;
         self.header.id = id.0;
         id
+    }
+
+    /// What to say of a walk that ended so: one with a gap is not whole.
+    #[inline(always)]
+    pub fn quality(&self, end: End) -> End {
+        if end.0 == walk_end::ROOT && self.is_frozen != 0 { End(walk_end::FROZEN) } else { end }
     }
 
     /// Adds a frame towards the root.

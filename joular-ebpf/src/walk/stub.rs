@@ -5,11 +5,14 @@ use super::{
     End, Memory, Registers, Step, Tables, Walk,
     hotspot::blob_word,
     instructions::{FrameState, in_epilogue, in_prologue},
+    is_in_code_cache,
 };
-use crate::abi::JvmUnwind;
+use crate::abi::{FrameWord, JvmUnwind, walk_end};
 
 /// Farthest that a stub's frame pointer is above its stack pointer.
 const MAX_FRAME_BYTES: u64 = 64 << 10;
+/// Words that the JVM keeps of a virtual thread on its carrier's stack, and some.
+const MAX_ENTRY_WORDS: u64 = 20;
 /// Farthest that an adapter moves arguments.
 const MAX_ARGUMENT_BYTES: u64 = 4 << 10;
 
@@ -36,6 +39,8 @@ pub enum Kind {
     Entry,
     /// The jumps through tables of virtual methods: they have no frame.
     Frameless,
+    /// Where a virtual thread goes on with what the heap has of its stack.
+    Continuation,
     Unknown,
 }
 
@@ -46,8 +51,37 @@ pub fn step(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk: &
     match kind {
         Kind::Entry => by_frame_pointer(memory, walk),
         Kind::Frameless => without_frame(memory, walk),
+        Kind::Continuation => to_carrier(memory, tables, jvm, walk),
         Kind::Unknown => by_what_the_stack_holds(memory, tables, jvm, walk),
     }
+}
+
+/// The rest of a virtual thread's stack is in the heap. Right above is the frame in
+/// which its carrier entered it: what the JVM keeps there is no code, so the first
+/// return address is the carrier's. But if more of the stack is just being brought
+/// from the heap, by C++, what lies there is anything, and only the frame pointer
+/// tells.
+#[inline(always)]
+fn to_carrier(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk: &mut Walk) -> Step {
+    walk.is_frozen = 1;
+    let Registers { sp, fp, .. } = walk.registers;
+    let is_carrier = |pc| is_in_code_cache(jvm, pc) && tables.is_return_address(memory, jvm, &walk.process, pc);
+    let callee = walk.words.get((walk.header.len as usize).wrapping_sub(2)).copied();
+    if !callee.is_some_and(|word| FrameWord(word).is_of_a_jvm()) {
+        return match memory.pair(fp) {
+            Ok([_, pc]) if is_carrier(pc) && fp.wrapping_sub(sp) < MAX_FRAME_BYTES => by_frame_pointer(memory, walk),
+            _ => Err(End(walk_end::FROZEN)),
+        };
+    }
+    let mut below = 0;
+    for index in 0..MAX_ENTRY_WORDS {
+        let Ok(word) = memory.word(sp.wrapping_add(index * 8)) else { break };
+        if is_carrier(word) {
+            return walk.return_to(word, sp.wrapping_add(index * 8 + 8), below);
+        }
+        below = word;
+    }
+    Err(End(walk_end::FROZEN))
 }
 
 #[inline(always)]

@@ -203,6 +203,13 @@ fn prologues_and_epilogues_are_recognised() {
         ("sub rsp, 8 bits", 0x18, &[0x55], &[0x48, 0x83, 0xec, 0x20], pushed),
         ("sub rsp, 32 bits", 0x18, &[0x55], &[0x48, 0x81, 0xec, 0x20, 0, 0, 0], pushed),
         ("sub rsp before a store", 0x10, &[], &[0x48, 0x81, 0xec, 0x28, 0, 0, 0, 0x48, 0x89, 0x6c, 0x24, 0x20], none),
+        (
+            "mov rbp, rsp behind the store",
+            0x20,
+            &[0x48, 0x89, 0x6c, 0x24, 0x20],
+            &[0x48, 0x8b, 0xec, 0x48, 0x83, 0xc5, 0x20],
+            whole,
+        ),
         ("the store", 0x17, &[], &[0x48, 0x89, 0x6c, 0x24, 0x20], whole),
         ("entry barrier", 0x1c, &[0x20], &[0x41, 0x81, 0x7f, 0x20, 1, 0, 0, 0], whole),
         ("add rsp", BODY, &[], &[0x48, 0x83, 0xc4, 0x20, 0x5d], whole),
@@ -324,10 +331,33 @@ fn code_that_is_gone_is_said_to_be() {
     }
 }
 
+/// What there is of a virtual thread, and then its carrier; with the gap, that is not
+/// a whole stack.
 #[test]
 fn a_virtual_threads_stack_goes_on_in_the_heap() {
-    let mut process = process();
-    process.words(STACK, &[CONTINUATION + 0x20]);
     let frozen = FrameRef::Blob { offset: (CONTINUATION + 0x20 - HEAP) as u32 };
+    let mut process = process();
+    // What the JVM keeps of the continuation, and behind it the frame that entered it.
+    process.words(STACK, &[CONTINUATION + 0x20, 1, 2, 3, 4, 5, 6, 0, RETURN]);
+    caller_frame(&mut process, STACK + 72);
+    let frames = vec![VTABLE_STUB.stub(0), frozen, CALLER.call(BODY), native(IN_LIBJVM)];
+    assert_eq!(process.walk(leaf(VTABLE_STUB.begin())), (frames, walk_end::FROZEN));
+    // Nothing that could be the carrier's.
+    process.words(STACK + 8, &[0; 30]);
     assert_eq!(process.walk(leaf(VTABLE_STUB.begin())), (vec![VTABLE_STUB.stub(0), frozen], walk_end::FROZEN));
+}
+
+/// C++ copies frames to where the stack will be: only the frame pointer tells.
+#[test]
+fn a_virtual_thread_is_brought_from_the_heap() {
+    let mut process = process();
+    let cpp = LIBJVM + 0x800;
+    process.rows.push(UnwindRow { address: 0x800, cfa_words: 1, rule: rule::SP, ..UnwindRow::default() });
+    process.mappings[0].row_count = 2;
+    process.words(STACK, &[CONTINUATION + 0x20, RETURN + 1, RETURN, 0, 0, 0, 0, 0, 0, RETURN]);
+    caller_frame(&mut process, STACK + 80);
+    let frozen = FrameRef::Blob { offset: (CONTINUATION + 0x20 - HEAP) as u32 };
+    let frames = vec![native(cpp), frozen, CALLER.call(BODY), native(IN_LIBJVM)];
+    let registers = Registers { fp: STACK + 64, ..leaf(cpp) };
+    assert_eq!(process.walk(registers), (frames, walk_end::FROZEN));
 }

@@ -45,7 +45,7 @@ impl Process {
         walk.begin(registers, ProcessUnwind { mapping_count, ..ProcessUnwind::default() });
         let end = run(self, self, self.jvm.as_ref(), &mut walk);
         let frames = walk.words[..walk.header.len as usize].iter().map(|word| FrameWord(*word).decode());
-        (frames.collect(), end.0)
+        (frames.collect(), walk.quality(end).0)
     }
 }
 
