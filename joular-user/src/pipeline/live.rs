@@ -6,8 +6,10 @@
 //! drained. Between boundaries the ring is polled for new stacks and for
 //! processes that come and go.
 
+mod targets;
+
 use std::{
-    collections::{BTreeSet, HashMap, HashSet},
+    collections::{HashMap, HashSet},
     time::Duration,
 };
 
@@ -22,14 +24,14 @@ use crate::{
     clock,
     energy::EnergySource,
     events::{
-        EnergyReading, Event, LossCount, ProcessInfo, RawStack, Runtime, SampleCount, ThreadTime, Window,
+        EnergyReading, Event, LossCount, RawStack, Window,
         decode::{self, LifecycleKind, Record},
     },
     kernel::{
         BankContents, Banks, KernelError, Programs, Ring, UnwindMaps,
         boundary::{self, LEAD_NS},
     },
-    procs::registry::{Change, Registry},
+    procs::registry::Registry,
     shutdown::{Shutdown, StopReason},
     stacks::path::lookup_addresses,
     symbols::Symbolizer,
@@ -188,7 +190,9 @@ impl Run<'_> {
     fn poll(&mut self) -> Result<(), LiveError> {
         self.drain_ring()?;
         self.live.programs.flush_log();
-        for notice in self.live.symbolizer.poll().notices {
+        let update = self.live.symbolizer.poll();
+        self.learn_jvms(&update.refreshed)?;
+        for notice in update.notices {
             let process = notice.pid.map(|pid| format!("process {pid}: ")).unwrap_or_default();
             (self.live.notify)(&format!("{process}{}", notice.text));
         }
@@ -217,6 +221,7 @@ impl Run<'_> {
         for event in &symbols {
             self.consumer.take(event)?;
         }
+        self.live.symbolizer.end_window();
         self.publish_sampled(&contents.samples);
         self.consumer.take(&Event::Energy(reading))?;
         self.check_cpu_times(&contents, end.since(self.start));
@@ -238,38 +243,12 @@ impl Run<'_> {
         self.after_window()
     }
 
-    /// Keeps what stacks are walked by true to those that are sampled. Naming their
-    /// addresses has just brought their mappings up to date.
-    fn publish_sampled(&mut self, samples: &[SampleCount]) {
-        let Live { registry, symbolizer, unwind, .. } = &mut *self.live;
-        let sampled: BTreeSet<Pid> = samples.iter().map(|sample| sample.pid).collect();
-        for process in sampled.into_iter().filter_map(|pid| registry.target(pid)) {
-            unwind.sampled((process.pid, process.start_boottime_ns), symbolizer);
-        }
-        unwind.pass_window();
-    }
-
     /// Wall-clock time of the window's start. It is the window's key in the data
     /// set, so it goes forward even where the clock is set back.
     fn wall_start(&mut self) -> UnixMicros {
         let earliest = UnixMicros(self.last_wall_start.0.saturating_add(1));
         self.last_wall_start = clock::unix_micros_at(self.start).max(earliest);
         self.last_wall_start
-    }
-
-    /// Threads are born with their parent's name and take their own soon after.
-    /// The kernel tells of that, but for the first moments of a new target.
-    fn name_threads(&mut self, threads: &mut [ThreadTime]) {
-        for thread in threads {
-            let told = self.renamed.get(&thread.tid).copied();
-            let is_new = self.new_targets.contains(&thread.pid);
-            let read = || self.live.registry.thread_comm(thread.pid, thread.tid).map(|name| decode::comm_bytes(&name));
-            if let Some(name) = told.or_else(|| is_new.then(read).flatten()) {
-                thread.comm = name;
-            }
-        }
-        self.renamed.clear();
-        self.new_targets.clear();
     }
 
     fn after_window(&mut self) -> Result<(), LiveError> {
@@ -352,47 +331,5 @@ impl Run<'_> {
         }
         self.stack_age.arrived(stack.id, self.window);
         Ok(self.consumer.take(&Event::Stack(stack))?)
-    }
-
-    fn changed(&mut self, change: Change) -> Result<(), LiveError> {
-        match change {
-            Change::Found(process) => self.found(&process),
-            Change::Executed(process) => {
-                // Nothing that was known of the program before holds.
-                self.forget(&process);
-                self.found(&process)
-            }
-            Change::Ended(process) => {
-                self.live.banks.remove_target(process.pid);
-                self.forget(&process);
-                let (pid, start_boottime_ns) = (process.pid, process.start_boottime_ns);
-                Ok(self.consumer.take(&Event::ProcessEnded { pid, start_boottime_ns })?)
-            }
-        }
-    }
-
-    fn found(&mut self, process: &ProcessInfo) -> Result<(), LiveError> {
-        if process.is_target {
-            self.new_targets.insert(process.pid);
-            if let Err(error) = self.live.banks.add_target(process.pid) {
-                (self.live.notify)(&format!("process {}: {error}: its stacks are not recorded", process.pid));
-            }
-            self.feed.forget(process.pid);
-            self.live.symbolizer.process_started(process);
-            // Others when they are first sampled.
-            if !self.live.registry.selects_all() || matches!(process.runtime, Runtime::Jvm { .. }) {
-                self.live.unwind.sampled((process.pid, process.start_boottime_ns), &mut self.live.symbolizer);
-            }
-        } else {
-            self.live.banks.remove_target(process.pid);
-            self.forget(process);
-        }
-        Ok(self.consumer.take(&Event::Process(Box::new(process.clone())))?)
-    }
-
-    fn forget(&mut self, process: &ProcessInfo) {
-        self.feed.forget(process.pid);
-        self.live.unwind.ended(process.pid);
-        self.live.symbolizer.process_ended(process.pid, process.start_boottime_ns);
     }
 }

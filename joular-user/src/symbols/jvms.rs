@@ -26,6 +26,7 @@ use super::{
     requests::ProcessKey,
 };
 use crate::{
+    events::JvmNews,
     procs::proc_files::ProcFiles,
     units::{Pid, Tid},
 };
@@ -59,8 +60,8 @@ pub enum JvmState {
         pause: Duration,
     },
     Attached(Box<Attached>),
-    /// Nothing more will come.
-    Failed,
+    /// Why nothing more will come.
+    Failed(String),
 }
 
 /// A JVM with what changes while it runs.
@@ -105,7 +106,7 @@ impl JvmState {
         match self {
             Self::Unknown => true,
             Self::Starting { next_try, .. } => now >= *next_try,
-            Self::Attached(_) | Self::Failed => false,
+            Self::Attached(_) | Self::Failed(_) => false,
         }
     }
 }
@@ -153,9 +154,16 @@ impl Symbolizer {
         self.attached(process).map(|attached| attached.jvm.unwind_info())
     }
 
-    /// What its JVM says of itself.
-    pub fn jvm_facts(&self, process: ProcessKey) -> Option<&JvmFacts> {
-        self.attached(process).map(|attached| attached.jvm.facts())
+    /// What is known of its JVM since it was attached to, or could not be.
+    pub fn jvm_news(&self, process: ProcessKey) -> Option<JvmNews> {
+        match &self.processes.get(&process)?.jvm {
+            JvmState::Attached(attached) => {
+                let JvmFacts { version, collector, debug_non_safepoints, .. } = attached.jvm.facts().clone();
+                Some(JvmNews { version, collector, debug_non_safepoints, unwinding: Some("hotspot".into()) })
+            }
+            JvmState::Failed(why) => Some(JvmNews { unwinding: Some(why.clone()), ..JvmNews::default() }),
+            JvmState::Unknown | JvmState::Starting { .. } => None,
+        }
     }
 
     /// Its threads that compile, as far as they are known.
@@ -173,13 +181,21 @@ impl Symbolizer {
         self.processes.get(&process)?.jvm.attached()
     }
 
-    /// Looks again at what changes while JVMs run, of those that were sampled.
-    pub(super) fn pass_jvm_window(&mut self) {
+    /// A window is over: what is asked now is for its samples.
+    pub(super) fn begin_jvm_check(&mut self) {
+        for process in self.processes.values_mut() {
+            if let JvmState::Attached(attached) = &mut process.jvm {
+                attached.jvm.begin_check();
+            }
+        }
+    }
+
+    /// Its samples are named.
+    pub(super) fn end_jvm_window(&mut self) {
         for process in self.processes.values_mut() {
             let JvmState::Attached(attached) = &mut process.jvm else { continue };
-            if attached.is_asked {
-                attached.is_asked = false;
-                attached.names_version += u64::from(attached.jvm.revalidate());
+            if std::mem::take(&mut attached.is_asked) {
+                attached.names_version += u64::from(attached.jvm.end_window());
             }
         }
     }
@@ -244,7 +260,8 @@ impl Symbolizer {
             process.jvm = JvmState::Starting { since, next_try: now + pause, pause };
             return;
         }
-        process.jvm = JvmState::Failed;
+        process.jvm = JvmState::Failed(error.to_string());
+        self.news.refreshed.push(key);
         let text = format!("{error}: falling back to the perf map");
         // One that has ended needs no excuse.
         if process.is_there() {

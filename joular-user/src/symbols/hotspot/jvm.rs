@@ -3,10 +3,9 @@
 //!
 //! Answers are kept by frame word: a compile id is given once, so what it said stays
 //! true, even when the code is gone. Interpreted methods are known by an address
-//! that may come to mean another method when a class is unloaded; those that were
-//! seen are looked at again, some in each window ([`Jvm::revalidate`]).
+//! that may come to mean another method when a class is unloaded: [`super::seen`].
 
-use std::{collections::HashMap, sync::Arc};
+use std::sync::Arc;
 
 use joular_ebpf::abi::{CompilerThread, FrameRef, FrameWord, JvmUnwind};
 
@@ -19,15 +18,13 @@ use super::{
     method::Identity,
     nmethod::Nmethod,
     reader::{Methods, Reader, evicted},
+    seen::{Now, Seen},
     unwind_info::{BlobNames, BlobSurvey, Interpreter, jvm_unwind},
 };
-use crate::stacks::{Frame, FrameKind};
+use crate::stacks::{Frame, FrameKind, Marker};
 
 /// Methods kept with their lines.
 const MAX_METHODS: usize = 4096;
-/// Interpreted methods that are remembered, and looked at again, in a window.
-const MAX_SEEN: usize = 16_384;
-const CHECKED_PER_WINDOW: usize = 128;
 /// Code of the interpreter itself: a sample of it says nothing more.
 const INTERPRETER: &str = "Interpreter";
 /// By way of which C++ calls Java. It stands in every stack, so it has one name
@@ -48,10 +45,7 @@ pub struct Jvm {
     facts: JvmFacts,
     methods: Methods,
     answers: Answers,
-    /// Interpreted methods, in the order in which they are looked at again.
-    seen: Vec<(u64, Identity)>,
-    seen_index: HashMap<u64, usize>,
-    next_check: usize,
+    seen: Seen,
 }
 
 impl Jvm {
@@ -80,9 +74,7 @@ impl Jvm {
             facts,
             methods: Methods::new(),
             answers: Answers::default(),
-            seen: Vec::new(),
-            seen_index: HashMap::new(),
-            next_check: 0,
+            seen: Seen::default(),
         })
     }
 
@@ -104,6 +96,9 @@ impl Jvm {
         if !word.is_of_a_jvm() {
             return Vec::new();
         }
+        if self.is_of_another_method(word) {
+            return vec![Frame::marker(Marker::Stale)];
+        }
         if let Some(levels) = self.answers.get(word) {
             return levels.iter().map(Level::frame).collect();
         }
@@ -111,6 +106,16 @@ impl Jvm {
         let frames = levels.iter().map(Level::frame).collect();
         self.answers.put(word, levels);
         frames
+    }
+
+    /// Whether, at the end of a window, its samples with this word could be of the
+    /// method that was there or of the one that is there now.
+    fn is_of_another_method(&mut self, word: FrameWord) -> bool {
+        let (FrameRef::Interpreted { method, .. } | FrameRef::Compiling { method }) = word.decode() else {
+            return false;
+        };
+        let (memory, layout) = (&*self.memory, &self.build.layout);
+        self.seen.check(method, || Identity::read_method(memory, layout, method)) == Now::Another
     }
 
     /// The frames at an address of the code cache of which only the address is known,
@@ -135,10 +140,10 @@ impl Jvm {
         let mut methods = std::mem::take(&mut self.methods);
         let levels = self.look_up_with(&mut methods, word);
         self.methods = methods;
-        if let FrameRef::Interpreted { method, .. } = word.decode()
+        if let FrameRef::Interpreted { method, .. } | FrameRef::Compiling { method } = word.decode()
             && let Some(identity) = self.methods.get(&method).map(|found| found.identity)
         {
-            self.note_seen(method, identity);
+            self.seen.note(method, identity);
         }
         levels
     }
@@ -205,42 +210,24 @@ impl Jvm {
         layout.map_or_else(Vec::new, |layout| layout.compilers(&Pages::new(&*self.memory), self.bias, wanted))
     }
 
-    fn note_seen(&mut self, method: u64, identity: Identity) {
-        if let Some(&index) = self.seen_index.get(&method) {
-            if let Some(entry) = self.seen.get_mut(index) {
-                entry.1 = identity;
-            }
-        } else if self.seen.len() < MAX_SEEN {
-            self.seen_index.insert(method, self.seen.len());
-            self.seen.push((method, identity));
-        }
+    /// The window is over: until [`Self::end_window`], its samples are named.
+    pub fn begin_check(&mut self) {
+        self.seen.begin_check();
     }
 
-    /// At the end of a window. Looks again at some of the interpreted methods that
-    /// were seen; says whether memory of one was used again, so that stacks that
-    /// have it must be told apart from those before.
-    pub fn revalidate(&mut self) -> bool {
+    /// Whether memory of an interpreted method that was asked for has become another
+    /// one's, so that stacks that have it must be told apart from those before.
+    pub fn end_window(&mut self) -> bool {
         self.answers.end_window();
         if !self.survey.has_nmethod {
             self.learn_names();
         }
-        let mut was_reused = false;
-        for _ in 0..CHECKED_PER_WINDOW.min(self.seen.len()) {
-            self.next_check = (self.next_check + 1) % self.seen.len().max(1);
-            let Some(&(method, known)) = self.seen.get(self.next_check) else { break };
-            match Identity::read(&*self.memory, &self.build.layout, method) {
-                Ok(now) if now == known => {}
-                // Memory that is gone will not run; what may come next is new.
-                _ => was_reused = true,
-            }
-        }
-        if was_reused {
+        let changes = self.seen.end_window();
+        if changes.any {
             self.methods.clear();
             self.answers.forget_interpreted();
-            self.seen.clear();
-            self.seen_index.clear();
         }
-        was_reused
+        changes.reused
     }
 
     /// A JVM that has compiled nothing yet does not show how compiled code is named.

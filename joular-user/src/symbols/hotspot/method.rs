@@ -65,15 +65,34 @@ impl Identity {
     }
 }
 
+impl Identity {
+    /// The same; `None` where no method stands, whatever else does.
+    pub fn read_method(memory: &dyn RemoteMemory, layout: &Layout, method: u64) -> Option<Self> {
+        let identity = Self::read(memory, layout, method).ok()?;
+        Method::read(memory, layout, identity).is_ok().then_some(identity)
+    }
+
+    /// One like no other number's.
+    #[cfg(test)]
+    pub const fn of_test(number: u64) -> Self {
+        Self { const_method: number, pool: 0, holder: 0, class_name: 0, name_index: 0, signature_index: 0 }
+    }
+}
+
 impl Method {
     pub fn read(memory: &dyn RemoteMemory, layout: &Layout, identity: Identity) -> Result<Self, Unreadable> {
         let fields = &layout.method;
         let pool_length = memory.field(identity.pool, fields.pool_length)?.min(MAX_POOL_LENGTH);
         let entry = |index: u64| pool_symbol(memory, fields, identity.pool, pool_length, index);
+        let class = symbol(memory, fields, identity.class_name)?;
+        let (name, signature) = (entry(identity.name_index)?, entry(identity.signature_index)?);
+        if !is_method(&class, &name, &signature) {
+            return Err(Unreadable { address: identity.const_method, length: 0 });
+        }
         let names = Names {
-            class: Some(stable_internal_class(&symbol(memory, fields, identity.class_name)?)),
-            name: entry(identity.name_index)?,
-            signature: Some(stable_signature(&entry(identity.signature_index)?)),
+            class: Some(stable_internal_class(&class)),
+            name,
+            signature: Some(stable_signature(&signature)),
             file: match source_file_index(memory, fields, &identity)? {
                 0 => None,
                 index => entry(index).ok(),
@@ -82,6 +101,19 @@ impl Method {
         let lines = line_table(memory, layout, &identity).unwrap_or_default();
         Ok(Self { identity, names: Arc::new(names), lines })
     }
+}
+
+/// Whether that can be a method, by the rules of JVM Specification 4.2 and 4.3.3, and
+/// is not what is left of memory that was freed.
+fn is_method(class: &str, name: &str, signature: &str) -> bool {
+    let is_text =
+        |text: &str| !text.is_empty() && !text.chars().any(|c| c.is_control() || c == char::REPLACEMENT_CHARACTER);
+    let is_name = |text: &str, separators: &[char]| is_text(text) && !text.contains(separators);
+    is_name(class, &['.', ';', '['])
+        && is_name(name, &['.', ';', '[', '/'])
+        && is_text(signature)
+        && signature.starts_with('(')
+        && (signature.contains(')') || signature.len() as u64 >= MAX_NAME_BYTES)
 }
 
 fn source_file_index(memory: &dyn RemoteMemory, fields: &MethodLayout, identity: &Identity) -> Result<u64, Unreadable> {
@@ -111,7 +143,23 @@ fn symbol(memory: &dyn RemoteMemory, fields: &MethodLayout, address: u64) -> Res
     let length = memory.field(address, fields.symbol_length)?.min(MAX_NAME_BYTES);
     let body = address.wrapping_add(u64::from(fields.symbol_body));
     let bytes = memory.bytes(body, usize::try_from(length).unwrap_or(0))?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+    Ok(text(&bytes))
+}
+
+/// Characters beyond the first 65 536 stand as two surrogates, which no Rust text can
+/// have: they become one `?` each.
+fn text(bytes: &[u8]) -> String {
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        return text.to_owned();
+    }
+    let mut plain = Vec::with_capacity(bytes.len());
+    let mut rest = bytes;
+    while let Some((&first, tail)) = rest.split_first() {
+        let is_surrogate = first == 0xed && tail.first().is_some_and(|second| *second >= 0xa0) && tail.len() >= 2;
+        plain.push(if is_surrogate { b'?' } else { first });
+        rest = if is_surrogate { tail.get(2..).unwrap_or_default() } else { tail };
+    }
+    String::from_utf8_lossy(&plain).into_owned()
 }
 
 fn line_table(memory: &dyn RemoteMemory, layout: &Layout, identity: &Identity) -> Result<LineTable, Unreadable> {
@@ -126,4 +174,34 @@ fn line_table(memory: &dyn RemoteMemory, layout: &Layout, identity: &Identity) -
     let length = usize::try_from(bytes.saturating_sub(start)).unwrap_or(0);
     let table = memory.bytes(identity.const_method.wrapping_add(start), length)?;
     Ok(LineTable::decode(&table, layout.nmethod.excludes_zero))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn freed_memory_is_no_method() {
+        for (class, name, signature, expected) in [
+            ("java/lang/Thread", "run", "()V", true),
+            ("A", "<init>", "(I[Ljava/lang/String;)V", true),
+            ("Größe", "π", "()D", true),
+            ("A+0x00007f00", "x", "()V", true),
+            ("", "run", "()V", false),
+            ("A\u{1}", "run", "()V", false),
+            ("A", "r/n", "()V", false),
+            ("A", "run", "V", false),
+            ("A\u{fffd}", "run", "()V", false),
+        ] {
+            assert_eq!(is_method(class, name, signature), expected, "{class} {name} {signature}");
+        }
+    }
+
+    #[test]
+    fn text_is_javas_own_kind() {
+        assert_eq!(text("π".as_bytes()), "π");
+        assert_eq!(text(&[b'a', 0xed, 0xa0, 0xbd, 0xed, 0xb8, 0x80, b'b']), "a??b");
+        assert_eq!(text(&[b'a', 0xff]), "a\u{fffd}");
+        assert_eq!(text(&[0xed, 0xa0]), "\u{fffd}\u{fffd}");
+    }
 }

@@ -23,6 +23,7 @@ pub mod method;
 pub mod nmethod;
 pub mod reader;
 pub mod scopes;
+pub mod seen;
 #[cfg(test)]
 mod tests;
 pub mod threads;

@@ -157,7 +157,7 @@ fn the_symbolizer_attaches_by_itself_and_asks_for_no_map() {
         let mut symbolizer = Symbolizer::new(Path::new("/proc"), SymbolizerOptions { attach_helper: None });
         symbolizer.process_started(&info);
         let low = symbolizer.jvm_unwind(key).unwrap().code_low;
-        assert!(symbolizer.jvm_facts(key).unwrap().version.is_some());
+        assert!(symbolizer.jvm_news(key).unwrap().version.is_some());
         let (compile_id, pc) = jvm.place_in_fib();
         let word = FrameWord::compiled_at(compile_id, u32::try_from(pc - low).unwrap());
         let symbols =
@@ -189,14 +189,18 @@ fn interpreted_methods_have_names_and_keep_their_identity() {
         let mut attached = jvm.attach();
         let methods = attached.all_methods();
         assert!(!methods.is_empty());
-        for method in methods.into_iter().take(20) {
+        for &method in methods.iter().take(20) {
             let frames = attached.resolve(FrameWord::interpreted(method, 0));
             assert_eq!(frames[0].kind, FrameKind::Interpreted);
             check_method(&frames[0], &jvm.name);
             let compiling = attached.resolve(FrameWord::compiling(method));
             assert_eq!(compiling[0].name, format!("compiling {}", frames[0].method()));
         }
-        assert!(!attached.revalidate(), "{}", jvm.name);
+        attached.begin_check();
+        for &method in methods.iter().take(20) {
+            check_method(&attached.resolve(FrameWord::interpreted(method, 0))[0], &jvm.name);
+        }
+        assert!(!attached.end_window(), "{}: nothing was unloaded", jvm.name);
         let unwind = *attached.unwind_info();
         for (address, name) in [(unwind.call_stub_return, "call stub"), (unwind.interpreter.start, "Interpreter")] {
             let word = FrameWord::blob(u32::try_from(address - unwind.code_low).unwrap());
@@ -215,7 +219,8 @@ fn a_jvm_that_compiles_nothing_is_understood() {
     let Some(jvm) = LiveJvm::start("java".as_ref(), &["-Xint"]) else { return };
     let mut attached = jvm.attach();
     assert_ne!(attached.unwind_info().nmethod_names[0], 0, "a guess");
-    assert!(!attached.revalidate());
+    attached.begin_check();
+    assert!(!attached.end_window());
 }
 
 /// What one JVM shows, as an image, with its load bias and words to ask for.
@@ -280,7 +285,9 @@ proptest! {
         let _ = JvmBuild::read(&changed, build.libjvm.clone(), *bias);
         if let Ok(mut attached) = Jvm::attach(Box::new(changed), build.clone().into(), *bias) {
             words.iter().for_each(|word| drop(attached.resolve(*word)));
-            attached.revalidate();
+            attached.begin_check();
+            words.iter().for_each(|word| drop(attached.resolve(*word)));
+            attached.end_window();
         }
     }
 }

@@ -1,0 +1,94 @@
+//! Processes that are recorded: what follows when they come, change and go, and
+//! what is learned of them while they run.
+
+use std::collections::BTreeSet;
+
+use super::{Live, LiveError, Run};
+use crate::{
+    events::{Event, ProcessInfo, Runtime, SampleCount, ThreadTime, decode},
+    procs::registry::Change,
+    symbols::ProcessKey,
+    units::Pid,
+};
+
+impl Run<'_> {
+    pub(super) fn changed(&mut self, change: Change) -> Result<(), LiveError> {
+        match change {
+            Change::Found(process) => self.found(&process),
+            Change::Executed(process) => {
+                // Nothing that was known of the program before holds.
+                self.forget(&process);
+                self.found(&process)
+            }
+            Change::Ended(process) => {
+                self.live.banks.remove_target(process.pid);
+                self.forget(&process);
+                let (pid, start_boottime_ns) = (process.pid, process.start_boottime_ns);
+                Ok(self.consumer.take(&Event::ProcessEnded { pid, start_boottime_ns })?)
+            }
+        }
+    }
+
+    fn found(&mut self, process: &ProcessInfo) -> Result<(), LiveError> {
+        if process.is_target {
+            self.new_targets.insert(process.pid);
+            if let Err(error) = self.live.banks.add_target(process.pid) {
+                (self.live.notify)(&format!("process {}: {error}: its stacks are not recorded", process.pid));
+            }
+            self.feed.forget(process.pid);
+            self.live.symbolizer.process_started(process);
+            // Others when they are first sampled.
+            if !self.live.registry.selects_all() || matches!(process.runtime, Runtime::Jvm { .. }) {
+                self.live.unwind.sampled((process.pid, process.start_boottime_ns), &mut self.live.symbolizer);
+            }
+        } else {
+            self.live.banks.remove_target(process.pid);
+            self.forget(process);
+        }
+        Ok(self.consumer.take(&Event::Process(Box::new(process.clone())))?)
+    }
+
+    fn forget(&mut self, process: &ProcessInfo) {
+        self.feed.forget(process.pid);
+        self.live.unwind.ended(process.pid);
+        self.live.symbolizer.process_ended(process.pid, process.start_boottime_ns);
+    }
+
+    /// Keeps what stacks are walked by true to those that are sampled. Naming their
+    /// addresses has just brought their mappings up to date.
+    pub(super) fn publish_sampled(&mut self, samples: &[SampleCount]) {
+        let Live { registry, symbolizer, unwind, .. } = &mut *self.live;
+        let sampled: BTreeSet<Pid> = samples.iter().map(|sample| sample.pid).collect();
+        for process in sampled.into_iter().filter_map(|pid| registry.target(pid)) {
+            unwind.sampled((process.pid, process.start_boottime_ns), symbolizer);
+        }
+        unwind.pass_window();
+    }
+
+    /// Threads are born with their parent's name and take their own soon after.
+    /// The kernel tells of that, but for the first moments of a new target.
+    pub(super) fn name_threads(&mut self, threads: &mut [ThreadTime]) {
+        for thread in threads {
+            let told = self.renamed.get(&thread.tid).copied();
+            let is_new = self.new_targets.contains(&thread.pid);
+            let read = || self.live.registry.thread_comm(thread.pid, thread.tid).map(|name| decode::comm_bytes(&name));
+            if let Some(name) = told.or_else(|| is_new.then(read).flatten()) {
+                thread.comm = name;
+            }
+        }
+        self.renamed.clear();
+        self.new_targets.clear();
+    }
+
+    /// What JVMs say of themselves, when it is news.
+    pub(super) fn learn_jvms(&mut self, refreshed: &[ProcessKey]) -> Result<(), LiveError> {
+        for &(pid, start_boottime_ns) in refreshed {
+            let Live { registry, symbolizer, .. } = &mut *self.live;
+            let news = symbolizer.jvm_news((pid, start_boottime_ns));
+            if let Some(process) = news.and_then(|news| registry.learn_jvm(pid, start_boottime_ns, &news)) {
+                self.consumer.take(&Event::Process(Box::new(process.clone())))?;
+            }
+        }
+        Ok(())
+    }
+}
