@@ -221,7 +221,6 @@ impl Run<'_> {
         for event in &symbols {
             self.consumer.take(event)?;
         }
-        self.live.symbolizer.end_window();
         self.publish_sampled(&contents.samples);
         self.consumer.take(&Event::Energy(reading))?;
         self.check_cpu_times(&contents, end.since(self.start));
@@ -306,7 +305,7 @@ impl Run<'_> {
                 None => break,
             };
             match decoded {
-                Ok(Record::Stack { pid, stack }) => self.stack_arrived(pid, stack)?,
+                Ok(Record::Stack { pid, generation, stack }) => self.stack_arrived(pid, generation, stack)?,
                 Ok(Record::Lifecycle(event)) => {
                     if event.kind == LifecycleKind::Rename {
                         self.renamed.insert(event.tid, decode::comm_bytes(&event.comm));
@@ -321,10 +320,11 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn stack_arrived(&mut self, pid: Pid, stack: RawStack) -> Result<(), LiveError> {
+    fn stack_arrived(&mut self, pid: Pid, generation: u8, mut stack: RawStack) -> Result<(), LiveError> {
         if let Some(process) = self.live.registry.target(pid).filter(|_| !stack.is_kernel) {
             // Early, while the process is sure to be there: what it takes to
             // name these addresses is read and requested now.
+            self.live.symbolizer.pin((process.pid, process.start_boottime_ns), generation, &mut stack);
             let addresses: Vec<_> = lookup_addresses(&stack).collect();
             let _ = self.live.symbolizer.resolve(process, &addresses);
             self.live.unwind.sampled((process.pid, process.start_boottime_ns), &mut self.live.symbolizer);
