@@ -19,6 +19,7 @@ use super::{
     consumer::{ConsumeError, Consumer},
     stack_age::StackAge,
     symbol_feed::SymbolFeed,
+    wake::Wake,
 };
 use crate::{
     clock,
@@ -39,7 +40,7 @@ use crate::{
     unwind::Publisher,
 };
 
-/// How often the ring is looked at. The kernel never wakes us.
+/// How often the ring is looked at, whether or not the kernel wakes us.
 const POLL: Duration = Duration::from_millis(50);
 
 /// How long the run may wait at its start for the tables by which stacks are walked.
@@ -55,6 +56,8 @@ pub enum LiveError {
     Kernel(#[from] KernelError),
     #[error(transparent)]
     Consume(#[from] ConsumeError),
+    #[error("waiting for the kernel side: {0}")]
+    Wake(std::io::Error),
 }
 
 /// How long a run lasts and how it is cut.
@@ -83,6 +86,7 @@ struct Run<'a> {
     consumer: &'a mut Consumer,
     feed: SymbolFeed,
     stack_age: StackAge,
+    wake: Wake,
     window: u64,
     start: MonotonicNs,
     /// Of the window before.
@@ -106,11 +110,13 @@ impl Live {
         shutdown: &mut Shutdown,
         ready: impl FnOnce(usize),
     ) -> Result<StopReason, LiveError> {
+        let wake = Wake::new(&self.ring).map_err(LiveError::Wake)?;
         let mut run = Run {
             live: self,
             consumer,
             feed: SymbolFeed::default(),
             stack_age: StackAge::default(),
+            wake,
             window: 0,
             start: MonotonicNs(0),
             last_wall_start: UnixMicros(i64::MIN),
@@ -179,7 +185,7 @@ impl Run<'_> {
             tokio::select! {
                 biased;
                 reason = shutdown.requested() => return Ok(Some(reason)),
-                () = tokio::time::sleep(left.min(POLL)) => self.poll()?,
+                () = self.wake.wait(left.min(POLL)) => self.poll()?,
             }
             if clock::monotonic_now() >= moment {
                 return Ok(None);
