@@ -18,6 +18,7 @@ mod faults;
 mod hotspot_oracle;
 mod hotspot_stacks;
 mod inlined_split;
+mod jvm_images;
 mod jvms;
 mod kernels;
 mod labels;

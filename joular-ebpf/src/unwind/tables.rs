@@ -9,11 +9,11 @@ use aya_ebpf::helpers::{
     generated::{bpf_get_current_task_btf, bpf_probe_read_user as probe_read_user, bpf_task_pt_regs},
 };
 use joular_ebpf::{
-    abi::{CodeMapping, FrameWord, JvmUnwind, MAX_USER_FRAMES, ProcessUnwind, StackId, UnwindRow, walk_end},
+    abi::{CodeMapping, JvmUnwind, MAX_USER_FRAMES, ProcessUnwind, StackId, UnwindRow, walk_end},
     walk::{
         BlockWords, End, Memory, Registers, Step, Tables, Walk, compiled,
         hotspot::{self, Kind},
-        interpreted, is_in_code_cache, is_return_address, native, stub,
+        interpreted, is_in_code_cache, is_return_address, native, push_compiled_method, stub,
     },
 };
 
@@ -46,7 +46,10 @@ pub fn walk(task: Task, tgid: u32) -> Option<StackId> {
     }
     let end = if end == GO_ON { walk_end::BUDGET } else { end as u8 };
     let walk = current_walk()?;
-    push_compiled_method(walk, task.tid());
+    if let Some(thread) = COMPILER_THREADS.get_ptr(task.tid()) {
+        // SAFETY: a live map value.
+        push_compiled_method(&Process, unsafe { &*thread }, walk);
+    }
     Some(walk.finish(tgid, End(end)))
 }
 
@@ -69,21 +72,6 @@ fn interrupted_registers() -> Registers {
             rbx: (*regs).rbx,
             r13: (*regs).r13,
         }
-    }
-}
-
-/// A compiler thread's stack begins with what it compiles.
-#[inline(always)]
-fn push_compiled_method(walk: &mut Walk, tid: u32) {
-    let Some(thread) = COMPILER_THREADS.get_ptr(tid) else { return };
-    // SAFETY: a live map value.
-    let thread = unsafe { *thread };
-    let pointer = |address: u64| Process.word(address).ok().filter(|pointer| *pointer != 0);
-    let method = pointer(thread.env)
-        .and_then(|env| pointer(env.wrapping_add(u64::from(thread.task))))
-        .and_then(|task| pointer(task.wrapping_add(u64::from(thread.method))));
-    if let Some(method) = method {
-        let _ = walk.push(FrameWord::compiling(method));
     }
 }
 

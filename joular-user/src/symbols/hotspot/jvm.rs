@@ -17,7 +17,7 @@ use super::{
     flags::JvmFacts,
     memory::{Pages, RemoteMemory, Unreadable},
     method::Identity,
-    nmethod::Nmethod,
+    nmethod::{LookUp, Nmethod},
     reader::{Methods, Reader, evicted},
     unwind_info::{BlobNames, BlobSurvey, Interpreter, jvm_unwind},
 };
@@ -52,6 +52,7 @@ pub struct Jvm {
     seen: Vec<(u64, Identity)>,
     seen_index: HashMap<u64, usize>,
     next_check: usize,
+    leaf_look_up: LookUp,
 }
 
 impl Jvm {
@@ -83,7 +84,14 @@ impl Jvm {
             seen: Vec::new(),
             seen_index: HashMap::new(),
             next_check: 0,
+            leaf_look_up: LookUp::default(),
         })
+    }
+
+    /// For comparisons: how interrupted code is looked up.
+    pub fn set_leaf_look_up(&mut self, look_up: LookUp) {
+        self.leaf_look_up = look_up;
+        self.answers = Answers::default();
     }
 
     pub const fn unwind_info(&self) -> &JvmUnwind {
@@ -157,8 +165,12 @@ impl Jvm {
                 let name = format!("compiling {class}.{}", found.names.name);
                 Ok(vec![Level { kind: FrameKind::Vm, ..Level::stub(&name) }])
             }
-            FrameRef::CompiledAt { compile_id, offset } | FrameRef::CompiledCall { compile_id, offset } => {
-                self.compiled(&mut reader, compile_id, self.cache.low().wrapping_add(u64::from(offset)))
+            FrameRef::CompiledAt { compile_id, offset } => {
+                self.compiled(&mut reader, compile_id, offset, self.leaf_look_up)
+            }
+            // Of a return address there is always one.
+            FrameRef::CompiledCall { compile_id, offset } => {
+                self.compiled(&mut reader, compile_id, offset, LookUp::AtOrAbove)
             }
             FrameRef::Blob { offset } => {
                 let address = self.cache.low().wrapping_add(u64::from(offset));
@@ -173,7 +185,14 @@ impl Jvm {
         }
     }
 
-    fn compiled(&self, reader: &mut Reader<'_>, compile_id: u32, pc: u64) -> Result<Vec<Level>, Unreadable> {
+    fn compiled(
+        &self,
+        reader: &mut Reader<'_>,
+        compile_id: u32,
+        offset: u32,
+        look_up: LookUp,
+    ) -> Result<Vec<Level>, Unreadable> {
+        let pc = self.cache.low().wrapping_add(u64::from(offset));
         let layout = &self.build.layout;
         let Some(blob) = self.cache.find_blob(reader.memory, layout, pc)? else { return Ok(evicted()) };
         let nmethod = Nmethod::read(reader.memory, layout, blob)?;
@@ -182,7 +201,7 @@ impl Jvm {
         if !is_same(nmethod.compile_id) {
             return Ok(evicted());
         }
-        let levels = reader.nmethod(&nmethod, pc)?;
+        let levels = reader.nmethod(&nmethod, pc, look_up)?;
         // It may have gone while its parts were read; then they are not its own.
         let now = self.memory.field(blob.start, layout.blob.compile_id)?;
         Ok(if is_same(u32::try_from(now).unwrap_or(0)) { levels } else { evicted() })
@@ -285,6 +304,10 @@ mod survey {
                 .into_iter()
                 .filter_map(|blob| Nmethod::read(&pages, &self.build.layout, blob).ok())
                 .collect()
+        }
+
+        pub fn all_debug_information(&self) -> Vec<(u64, u64)> {
+            self.all_nmethods().iter().flat_map(Nmethod::debug_information).collect()
         }
 
         /// Compile id and address of every place that compilers have described.
