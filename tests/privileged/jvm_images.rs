@@ -109,6 +109,23 @@ fn image_thread(thread: &Thread) -> ImageThread {
     ImageThread { name: thread.name.clone(), tid: thread.tid, registers }
 }
 
+/// Of a process, and its load bias.
+fn libjvm(maps: &Maps) -> Result<(Libjvm, u64)> {
+    let is_libjvm = |of: &&Mapping| of.executable && of.file_name() == Some("libjvm.so");
+    let code = maps.iter().find(is_libjvm).context("no libjvm")?;
+    let libjvm = Libjvm::read(&File::open(code.path.as_deref().context("libjvm's path")?)?)?;
+    let bias = libjvm.bias(code.start.0, code.offset);
+    Ok((libjvm, bias))
+}
+
+/// A live JVM, as the profiler understands it.
+pub fn attach(pid: u32) -> Result<Jvm> {
+    let (libjvm, bias) = libjvm(&Maps::read(Path::new(PROC), Pid(pid))?)?;
+    let memory = ProcessMemory::open(Path::new(PROC), Pid(pid))?;
+    let build = JvmBuild::read(&memory, libjvm, bias)?;
+    Ok(Jvm::attach(Box::new(memory), build.into(), bias)?)
+}
+
 /// A JVM that was held, seen as it was, and its image.
 struct Capture {
     image: JvmImage,
@@ -120,10 +137,7 @@ impl Capture {
     /// Of a process that is held now.
     fn of(frozen: &Frozen, pid: u32, files: &mut BTreeMap<String, FileTable>) -> Result<Self> {
         let maps = Maps::read(Path::new(PROC), Pid(pid))?;
-        let is_libjvm = |of: &&Mapping| of.executable && of.file_name() == Some("libjvm.so");
-        let code = maps.iter().find(is_libjvm).context("no libjvm")?;
-        let libjvm = Libjvm::read(&File::open(code.path.as_deref().context("libjvm's path")?)?)?;
-        let bias = libjvm.bias(code.start.0, code.offset);
+        let (libjvm, bias) = libjvm(&maps)?;
         let memory = Arc::new(Recording::new(ProcessMemory::open(Path::new(PROC), Pid(pid))?));
         let build = JvmBuild::read(&memory, libjvm.clone(), bias)?;
         let mut jvm = Jvm::attach(Box::new(Arc::clone(&memory)), build.into(), bias)?;

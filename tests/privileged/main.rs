@@ -22,6 +22,7 @@ mod jvm_images;
 mod jvms;
 mod kernels;
 mod labels;
+mod leaf_descriptors;
 mod native_stacks;
 mod output_dir;
 mod perf_map;
