@@ -18,7 +18,7 @@ const COARSE: f64 = 0.06;
 const LIMIT: Duration = Duration::from_secs(15);
 
 /// Part of `outer` itself, between two moments, as the workload measured it.
-fn measured_share(jvm: &Jvm, start_us: f64, end_us: f64) -> Result<f64> {
+pub fn measured_share(jvm: &Jvm, start_us: f64, end_us: f64) -> Result<f64> {
     let records = jvm.records();
     let moment = |record: &serde_json::Value| record["wall_us"].as_f64().unwrap_or(0.0);
     let first = records.iter().find(|record| moment(record) >= start_us).context("no line after the start")?;
@@ -37,11 +37,15 @@ struct Split {
     sigma: f64,
 }
 
-fn measure(jdk: &Jdk, flags: &[&str]) -> Result<Split> {
-    let output = Output::new()?;
+pub fn start(jdk: &Jdk, flags: &[&str]) -> Result<Jvm> {
     let mut workload = Workload::new("InlinedSplit").jdk(jdk).dont_inline("InlinedSplit::outer");
     workload = workload.flag("-XX:CompileCommand=inline,InlinedSplit::inlined").argument("seconds=120");
-    let jvm = flags.iter().fold(workload, |workload, flag| workload.flag(flag)).start()?;
+    flags.iter().fold(workload, |workload, flag| workload.flag(flag)).start()
+}
+
+fn measure(jdk: &Jdk, flags: &[&str]) -> Result<Split> {
+    let output = Output::new()?;
+    let jvm = start(jdk, flags)?;
     let run = Run::modelled().pid(jvm.pid()).with("--frequency", "999").with("--duration", RECORDED);
     let finished = run.argument("--quiet").output(output.dir()).finish(LIMIT + END)?;
     assert_eq!(finished.code(), Some(0), "{finished:?}");

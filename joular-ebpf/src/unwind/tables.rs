@@ -10,14 +10,13 @@ use aya_ebpf::helpers::{
 };
 use joular_ebpf::{
     abi::{
-        CodeMapping, FrameWord, JvmUnwind, Loss, MAX_USER_FRAMES, ProcessUnwind, RememberedRow, StackId, UnwindRow,
-        place_of_row, walk_end,
+        CodeMapping, JvmUnwind, Loss, MAX_USER_FRAMES, ProcessUnwind, RememberedRow, StackId, UnwindRow, place_of_row,
+        walk_end,
     },
     walk::{
         BlockWords, End, Memory, Registers, Step, Tables, Walk, compiled,
         hotspot::{self, Kind},
-        identity::MethodIdentity,
-        interpreted, is_in_code_cache, is_return_address, native, stub,
+        interpreted, is_in_code_cache, is_return_address, native, push_compiled_method, stub,
     },
 };
 
@@ -54,7 +53,10 @@ pub fn walk(task: Task, tgid: u32) -> Option<StackId> {
         count_loss(Loss::UserStackFailed);
         return Some(StackId::NONE);
     }
-    push_compiled_method(walk, task.tid());
+    if let (Some(jvm), Some(thread)) = (jvm_of(walk), COMPILER_THREADS.get_ptr(task.tid())) {
+        // SAFETY: a live map value.
+        push_compiled_method(&Process, jvm, unsafe { &*thread }, walk);
+    }
     Some(walk.finish(tgid, End(end)))
 }
 
@@ -77,22 +79,6 @@ fn interrupted_registers() -> Registers {
             rbx: (*regs).rbx,
             r13: (*regs).r13,
         }
-    }
-}
-
-/// A compiler thread's stack begins with what it compiles.
-#[inline(always)]
-fn push_compiled_method(walk: &mut Walk, tid: u32) {
-    let Some(thread) = COMPILER_THREADS.get_ptr(tid) else { return };
-    // SAFETY: a live map value.
-    let thread = unsafe { *thread };
-    let pointer = |address: u64| Process.word(address).ok().filter(|pointer| *pointer != 0);
-    let method = pointer(thread.env)
-        .and_then(|env| pointer(env.wrapping_add(u64::from(thread.task))))
-        .and_then(|task| pointer(task.wrapping_add(u64::from(thread.method))));
-    if let Some(method) = method {
-        let Some(jvm) = jvm_of(walk) else { return };
-        let _ = walk.push_method(FrameWord::compiling(method), MethodIdentity::read(&Process, jvm, method));
     }
 }
 

@@ -17,9 +17,10 @@ pub struct MethodIdentity {
     pub const_method: u64,
     /// Number of the name and of the signature in the class's constant pool, as they
     /// stand beside each other.
-    names: u64,
-    /// The symbol of the class's name.
+    numbers: u64,
+    /// Symbols of the class's name and of its own.
     class_name: u64,
+    name: u64,
 }
 
 impl MethodIdentity {
@@ -30,9 +31,12 @@ impl MethodIdentity {
         let mut identity = Self::default();
         let Ok(const_method) = memory.word(at(method, jvm.const_method.offset)) else { return identity };
         identity.const_method = const_method;
-        let Ok(names) = memory.word(at(const_method, jvm.method_names.offset)) else { return identity };
-        identity.names = names;
+        let Ok(numbers) = memory.word(at(const_method, jvm.name_index.offset & !7)) else { return identity };
+        identity.numbers = numbers;
         let Ok(pool) = memory.word(at(const_method, jvm.constants.offset)) else { return identity };
+        let name_index = numbers >> (jvm.name_index.offset % 8 * 8) & 0xffff;
+        let entry = pool.wrapping_add(jvm.pool_size as u64).wrapping_add(name_index * 8);
+        identity.name = memory.word(entry).unwrap_or(0);
         let Ok(holder) = memory.word(at(pool, jvm.pool_holder.offset)) else { return identity };
         identity.class_name = memory.word(at(holder, jvm.klass_name.offset)).unwrap_or(0);
         identity
@@ -41,7 +45,7 @@ impl MethodIdentity {
     /// Mixed into the hash behind the frame's word.
     #[inline(always)]
     pub const fn mixed(self) -> u64 {
-        self.names.rotate_left(17) ^ self.class_name
+        self.numbers.rotate_left(17) ^ self.class_name ^ self.name.rotate_left(32)
     }
 }
 

@@ -30,8 +30,8 @@ pub mod stub;
 mod tests;
 
 use crate::abi::{
-    CodeMapping, FrameWord, JvmUnwind, MAX_BLOB_BYTES, MAX_USER_FRAMES, ProcessUnwind, RecordKind, StackHeader,
-    StackId, UnwindRow, stack_flags, unwinder, walk_end,
+    CodeMapping, CompilerThread, FrameWord, JvmUnwind, MAX_BLOB_BYTES, MAX_USER_FRAMES, ProcessUnwind, RecordKind,
+    StackHeader, StackId, UnwindRow, stack_flags, unwinder, walk_end,
 };
 
 use identity::{MethodIdentity, mixed_generation};
@@ -244,6 +244,18 @@ pub fn step(memory: &impl Memory, tables: &impl Tables, jvm: Option<&JvmUnwind>,
     match jvm {
         Some(jvm) if is_in_code_cache(jvm, walk.registers.pc) => hotspot::step(memory, tables, jvm, walk),
         _ => native::step(memory, tables, walk),
+    }
+}
+
+/// A compiler thread's stack begins with what it compiles, if it compiles anything.
+#[inline(always)]
+pub fn push_compiled_method(memory: &impl Memory, jvm: &JvmUnwind, thread: &CompilerThread, walk: &mut Walk) {
+    let pointer = |address: u64| memory.word(address).ok().filter(|pointer| *pointer != 0);
+    let method = pointer(thread.env)
+        .and_then(|env| pointer(env.wrapping_add(u64::from(thread.task))))
+        .and_then(|task| pointer(task.wrapping_add(u64::from(thread.method))));
+    if let Some(method) = method {
+        let _ = walk.push_method(FrameWord::compiling(method), MethodIdentity::read(memory, jvm, method));
     }
 }
 

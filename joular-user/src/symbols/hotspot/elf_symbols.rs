@@ -4,6 +4,7 @@
 
 use std::{collections::HashMap, fs::File, io, os::unix::fs::FileExt as _};
 
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 const HEADER_BYTES: usize = 64;
@@ -33,7 +34,7 @@ pub enum LibjvmError {
 }
 
 /// Addresses as the file counts them: add the load bias for those of a process.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Libjvm {
     /// `gHotSpotVM…` by name.
     pub tables: HashMap<String, u64>,

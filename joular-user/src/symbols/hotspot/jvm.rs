@@ -17,9 +17,10 @@ use super::{
     answers::{Answers, Level},
     code_cache::{Blob, CodeCache},
     flags::JvmFacts,
+    host_walk::Remote,
     memory::{Pages, RemoteMemory, Unreadable},
-    nmethod::Nmethod,
-    pinned::{Pinned, Walked, method_of, with_number},
+    nmethod::{LookUp, Nmethod},
+    pinned::{Pinned, method_of, with_number},
     reader::{Methods, Reader, evicted},
     unwind_info::{BlobNames, BlobSurvey, Interpreter, jvm_unwind},
 };
@@ -51,6 +52,7 @@ pub struct Jvm {
     methods: Methods,
     answers: Answers,
     pinned: Pinned,
+    leaf_look_up: LookUp,
 }
 
 impl Jvm {
@@ -80,7 +82,14 @@ impl Jvm {
             methods: Methods::new(),
             answers: Answers::default(),
             pinned: Pinned::default(),
+            leaf_look_up: LookUp::default(),
         })
+    }
+
+    /// For comparisons: how interrupted code is looked up.
+    pub fn set_leaf_look_up(&mut self, look_up: LookUp) {
+        self.leaf_look_up = look_up;
+        self.answers = Answers::default();
     }
 
     pub const fn unwind_info(&self) -> &JvmUnwind {
@@ -117,7 +126,7 @@ impl Jvm {
         let memory = Pages::new(&*self.memory);
         let mut identities = HashMap::new();
         for method in words.iter().filter_map(|word| method_of(FrameWord(word.0))) {
-            identities.entry(method).or_insert_with(|| MethodIdentity::read(&Walked(&memory), &self.unwind, method));
+            identities.entry(method).or_insert_with(|| MethodIdentity::read(&Remote(&memory), &self.unwind, method));
         }
         drop(memory);
         if identities.is_empty() {
@@ -184,8 +193,12 @@ impl Jvm {
                 let name = format!("compiling {class}.{}", found.names.name);
                 Ok(vec![Level { kind: FrameKind::Vm, ..Level::stub(&name) }])
             }
-            FrameRef::CompiledAt { compile_id, offset } | FrameRef::CompiledCall { compile_id, offset } => {
-                self.compiled(&mut reader, compile_id, self.cache.low().wrapping_add(u64::from(offset)))
+            FrameRef::CompiledAt { compile_id, offset } => {
+                self.compiled(&mut reader, compile_id, offset, self.leaf_look_up)
+            }
+            // Of a return address there is always one.
+            FrameRef::CompiledCall { compile_id, offset } => {
+                self.compiled(&mut reader, compile_id, offset, LookUp::AtOrAbove)
             }
             FrameRef::Blob { offset } => {
                 let address = self.cache.low().wrapping_add(u64::from(offset));
@@ -200,7 +213,14 @@ impl Jvm {
         }
     }
 
-    fn compiled(&self, reader: &mut Reader<'_>, compile_id: u32, pc: u64) -> Result<Vec<Level>, Unreadable> {
+    fn compiled(
+        &self,
+        reader: &mut Reader<'_>,
+        compile_id: u32,
+        offset: u32,
+        look_up: LookUp,
+    ) -> Result<Vec<Level>, Unreadable> {
+        let pc = self.cache.low().wrapping_add(u64::from(offset));
         let layout = &self.build.layout;
         let Some(blob) = self.cache.find_blob(reader.memory, layout, pc)? else { return Ok(evicted()) };
         let nmethod = Nmethod::read(reader.memory, layout, blob)?;
@@ -209,7 +229,7 @@ impl Jvm {
         if !is_same(nmethod.compile_id) {
             return Ok(evicted());
         }
-        let levels = reader.nmethod(&nmethod, pc)?;
+        let levels = reader.nmethod(&nmethod, pc, look_up)?;
         // It may have gone while its parts were read; then they are not its own.
         let now = self.memory.field(blob.start, layout.blob.compile_id)?;
         Ok(if is_same(u32::try_from(now).unwrap_or(0)) { levels } else { evicted() })
@@ -263,7 +283,7 @@ enum Place {
 
 #[cfg(test)]
 mod survey {
-    use super::{Blob, FrameWord, Jvm, MethodIdentity, Nmethod, Pages, Walked, method_of};
+    use super::{Blob, FrameWord, Jvm, MethodIdentity, Nmethod, Pages, Remote, method_of};
     use crate::symbols::hotspot::code_cache::blob_name;
 
     /// All that lives, for tests that ask for each.
@@ -288,6 +308,10 @@ mod survey {
                 .collect()
         }
 
+        pub fn all_debug_information(&self) -> Vec<(u64, u64)> {
+            self.all_nmethods().iter().flat_map(Nmethod::debug_information).collect()
+        }
+
         /// Compile id and address of every place that compilers have described.
         pub fn all_described(&self) -> Vec<(u32, u64)> {
             let pages = Pages::new(&*self.memory);
@@ -306,7 +330,7 @@ mod survey {
         }
 
         pub fn identity(&self, method: u64) -> MethodIdentity {
-            MethodIdentity::read(&Walked(&*self.memory), &self.unwind, method)
+            MethodIdentity::read(&Remote(&*self.memory), &self.unwind, method)
         }
 
         /// `Method*`s that have code.

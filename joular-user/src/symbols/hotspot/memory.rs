@@ -7,23 +7,24 @@
 
 use std::{
     cell::RefCell,
-    collections::{BTreeMap, HashMap, btree_map::Entry},
+    collections::{BTreeMap, HashMap},
     fmt::Debug,
     fs::File,
     io,
     os::unix::fs::FileExt as _,
     path::Path,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
 };
 
 use joular_ebpf::abi::Field;
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::units::Pid;
 
 /// Unit in which memory is read ahead and recorded.
-const PAGE_BYTES: u64 = 4096;
-const PAGE: usize = 4096;
+pub(super) const PAGE_BYTES: u64 = 4096;
+pub(super) const PAGE: usize = 4096;
 /// Pages kept by one [`Pages`].
 const MAX_PAGES: usize = 1024;
 
@@ -38,6 +39,14 @@ pub struct Unreadable {
 pub trait RemoteMemory: Debug {
     /// All of `buffer`, or an error; then its contents are undefined.
     fn read(&self, address: u64, buffer: &mut [u8]) -> Result<(), Unreadable>;
+
+    /// The same, of more than is needed right now: what is, [`Self::asked`] says.
+    fn read_ahead(&self, address: u64, buffer: &mut [u8]) -> Result<(), Unreadable> {
+        self.read(address, buffer)
+    }
+
+    /// These bytes of what was read ahead were asked for.
+    fn asked(&self, _address: u64, _length: usize) {}
 
     fn u8(&self, address: u64) -> Result<u8, Unreadable> {
         let mut bytes = [0; 1];
@@ -155,6 +164,7 @@ impl<'a> Pages<'a> {
 impl RemoteMemory for Pages<'_> {
     fn read(&self, address: u64, buffer: &mut [u8]) -> Result<(), Unreadable> {
         let failed = Unreadable { address, length: buffer.len() };
+        self.memory.asked(address, buffer.len());
         let mut pages = self.pages.borrow_mut();
         let mut at = address;
         let mut rest = buffer;
@@ -164,7 +174,9 @@ impl RemoteMemory for Pages<'_> {
                 if pages.len() >= MAX_PAGES {
                     pages.clear();
                 }
-                pages.insert(page, self.memory.bytes(page, PAGE)?);
+                let mut bytes = vec![0; PAGE];
+                self.memory.read_ahead(page, &mut bytes)?;
+                pages.insert(page, bytes);
             }
             let start = usize::try_from(at - page).map_err(|_| failed)?;
             let bytes = pages.get(&page).and_then(|bytes| bytes.get(start..)).ok_or(failed)?;
@@ -179,7 +191,7 @@ impl RemoteMemory for Pages<'_> {
 }
 
 /// Ranges of bytes that stand for a process.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoryImage {
     ranges: BTreeMap<u64, Vec<u8>>,
 }
@@ -209,6 +221,14 @@ impl<M: RemoteMemory> RemoteMemory for Arc<M> {
     fn read(&self, address: u64, buffer: &mut [u8]) -> Result<(), Unreadable> {
         (**self).read(address, buffer)
     }
+
+    fn read_ahead(&self, address: u64, buffer: &mut [u8]) -> Result<(), Unreadable> {
+        (**self).read_ahead(address, buffer)
+    }
+
+    fn asked(&self, address: u64, length: usize) {
+        (**self).asked(address, length);
+    }
 }
 
 impl RemoteMemory for MemoryImage {
@@ -218,45 +238,6 @@ impl RemoteMemory for MemoryImage {
         let at = usize::try_from(address - start).map_err(|_| failed)?;
         let end = at.checked_add(buffer.len()).ok_or(failed)?;
         buffer.copy_from_slice(bytes.get(at..end).ok_or(failed)?);
-        Ok(())
-    }
-}
-
-/// Notes which pages are read, to make an image of a process that has what was
-/// asked of it and nothing else.
-#[derive(Debug)]
-pub struct Recording<M> {
-    memory: M,
-    pages: Mutex<BTreeMap<u64, Vec<u8>>>,
-}
-
-impl<M: RemoteMemory> Recording<M> {
-    pub fn new(memory: M) -> Self {
-        Self { memory, pages: Mutex::default() }
-    }
-
-    /// What was read so far, as it was when it was first read.
-    pub fn image(&self) -> MemoryImage {
-        let mut image = MemoryImage::default();
-        for (page, bytes) in self.pages.lock().unwrap_or_else(PoisonError::into_inner).iter() {
-            image.insert(*page, bytes);
-        }
-        image
-    }
-}
-
-impl<M: RemoteMemory> RemoteMemory for Recording<M> {
-    fn read(&self, address: u64, buffer: &mut [u8]) -> Result<(), Unreadable> {
-        self.memory.read(address, buffer)?;
-        let mut pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
-        let end = address.saturating_add(buffer.len() as u64);
-        let mut page = address - address % PAGE_BYTES;
-        while page < end {
-            if let Entry::Vacant(entry) = pages.entry(page) {
-                entry.insert(self.memory.bytes(page, PAGE)?);
-            }
-            page += PAGE_BYTES;
-        }
         Ok(())
     }
 }
@@ -294,17 +275,6 @@ mod tests {
         assert!(image.u32(0x1002).is_err() && image.u8(0xfff).is_err());
         assert!(image.c_string(0x2000, 3).is_err(), "no end within the limit");
         assert_eq!(image.c_string(0x1000, 5).unwrap(), [1, 2, 3, 4]);
-    }
-
-    #[test]
-    fn a_recording_is_an_image_of_what_was_read() {
-        let page = |byte: u8| [byte; 4096];
-        let source = image(&[(0x1000, &page(1)), (0x2000, &page(2)), (0x3000, &page(3))]);
-        let recording = Recording::new(source);
-        recording.read(0x1ffe, &mut [0; 4]).unwrap();
-        let copy = recording.image();
-        assert_eq!((copy.u8(0x1000), copy.u8(0x2fff)), (Ok(1), Ok(2)));
-        assert!(copy.u8(0x3000).is_err());
     }
 
     #[test]

@@ -37,6 +37,9 @@ pub struct Identity {
     class_name: u64,
     name_index: u64,
     signature_index: u64,
+    /// Symbols.
+    name: u64,
+    signature: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -54,13 +57,18 @@ impl Identity {
         let head = memory.bytes(const_method, usize::try_from(layout.const_method_size).unwrap_or(0))?;
         let pool = field_in(&head, layout.constants);
         let holder = memory.field(pool, layout.pool_holder)?;
+        let (name_index, signature_index) =
+            (field_in(&head, layout.name_index), field_in(&head, layout.signature_index));
+        let entry = |index: u64| memory.u64(pool.wrapping_add(u64::from(layout.pool_size)).wrapping_add(index * 8));
         Ok(Self {
             const_method,
             pool,
             holder,
             class_name: memory.field(holder, layout.klass_name)?,
-            name_index: field_in(&head, layout.name_index),
-            signature_index: field_in(&head, layout.signature_index),
+            name_index,
+            signature_index,
+            name: entry(name_index)?,
+            signature: entry(signature_index)?,
         })
     }
 }
@@ -68,8 +76,16 @@ impl Identity {
 impl Method {
     #[cfg(test)]
     pub fn of_test() -> Self {
-        let identity =
-            Identity { const_method: 0, pool: 0, holder: 0, class_name: 0, name_index: 0, signature_index: 0 };
+        let identity = Identity {
+            const_method: 0,
+            pool: 0,
+            holder: 0,
+            class_name: 0,
+            name_index: 0,
+            signature_index: 0,
+            name: 0,
+            signature: 0,
+        };
         Self { identity, names: Arc::default(), lines: LineTable::default() }
     }
 

@@ -13,12 +13,17 @@ pub mod code_cache;
 pub mod elf_symbols;
 pub mod fields;
 pub mod flags;
+pub mod host_walk;
+pub mod image;
+#[cfg(test)]
+mod image_tests;
 pub mod jvm;
 pub mod layout;
 pub mod line_table;
 #[cfg(test)]
 mod live;
 pub mod memory;
+pub mod memory_recording;
 pub mod method;
 pub mod nmethod;
 pub mod pinned;

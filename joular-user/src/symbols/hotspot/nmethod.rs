@@ -39,6 +39,19 @@ pub struct Nmethod {
     metadata: Part,
 }
 
+/// Which descriptor speaks for an address that none is for. Compilers write one at
+/// the end of the code that it is about, so [`Self::AtOrAbove`] is the one to ask; the
+/// others are there to be compared with it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LookUp {
+    #[default]
+    AtOrAbove,
+    /// One at the address itself is taken for one of the code before it.
+    Above,
+    /// The last one at the address or below.
+    LastBelow,
+}
+
 /// A method at a bytecode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MethodAt {
@@ -63,9 +76,15 @@ impl Nmethod {
 
     /// The methods at an address of its code, innermost first; none if nothing is
     /// written about it.
-    pub fn methods_at(&self, memory: &dyn RemoteMemory, layout: &Layout, pc: u64) -> Result<Vec<MethodAt>, Unreadable> {
+    pub fn methods_at(
+        &self,
+        memory: &dyn RemoteMemory,
+        layout: &Layout,
+        pc: u64,
+        look_up: LookUp,
+    ) -> Result<Vec<MethodAt>, Unreadable> {
         let fields = &layout.nmethod;
-        let Some(scope) = self.scope_at_or_above(memory, fields, pc)? else { return Ok(Vec::new()) };
+        let Some(scope) = self.scope_of(memory, fields, pc, look_up)? else { return Ok(Vec::new()) };
         let read = |offset: u32| {
             let at = self.scopes.start.checked_add(u64::from(offset))?;
             let left = usize::try_from(self.scopes.end.checked_sub(at)?).ok()?;
@@ -78,13 +97,15 @@ impl Nmethod {
             .collect()
     }
 
-    /// The first descriptor at or above an address leads to a scope.
-    fn scope_at_or_above(
+    /// The descriptor that speaks for an address leads to a scope.
+    fn scope_of(
         &self,
         memory: &dyn RemoteMemory,
         fields: &NmethodLayout,
         pc: u64,
+        look_up: LookUp,
     ) -> Result<Option<u32>, Unreadable> {
+        let pc = if look_up == LookUp::AtOrAbove { pc } else { pc.wrapping_add(1) };
         let wanted = i64::try_from(pc.wrapping_sub(self.blob.code_begin)).unwrap_or(-1);
         let stride = u64::from(fields.pc_desc_size);
         let count = self.pc_descs.end.saturating_sub(self.pc_descs.start) / stride.max(1);
@@ -96,6 +117,10 @@ impl Nmethod {
             // The first one has -1, before all code.
             let offset = u32::try_from(offset).unwrap_or(0).cast_signed();
             if i64::from(offset) < wanted { low = middle + 1 } else { high = middle }
+        }
+        if look_up == LookUp::LastBelow {
+            // The first one is before all code.
+            low = low.saturating_sub(1).max(1);
         }
         if low >= last {
             return Ok(None);
@@ -112,6 +137,12 @@ impl Nmethod {
             return Ok(0);
         }
         memory.u64(at)
+    }
+
+    /// Where descriptors and scopes are, for tests that damage them.
+    #[cfg(test)]
+    pub const fn debug_information(&self) -> [(u64, u64); 2] {
+        [(self.pc_descs.start, self.pc_descs.end), (self.scopes.start, self.scopes.end)]
     }
 
     /// Pcs of all descriptors, for tests that ask for each.

@@ -10,10 +10,10 @@ use std::{collections::HashMap, sync::Arc};
 
 use joular_ebpf::{
     abi::{FrameRef, FrameWord},
-    walk::{BlockWords, End, Memory, Step, identity::MethodIdentity},
+    walk::identity::MethodIdentity,
 };
 
-use super::{memory::RemoteMemory, method::Method};
+use super::method::Method;
 
 /// Methods that are held: with their names and lines some megabytes.
 const MAX_METHODS: usize = 1 << 14;
@@ -75,45 +75,6 @@ pub const fn method_of(word: FrameWord) -> Option<u64> {
     match word.decode() {
         FrameRef::Interpreted { method, .. } | FrameRef::Compiling { method } => Some(method),
         _ => None,
-    }
-}
-
-/// A process's memory for what is compiled for the kernel, too.
-#[derive(Clone, Copy, Debug)]
-pub struct Walked<'a>(pub &'a dyn RemoteMemory);
-
-impl Walked<'_> {
-    fn words<const N: usize>(self, address: u64) -> Result<[u64; N], End> {
-        let mut words = [0; N];
-        for (index, word) in (0..).zip(&mut words) {
-            *word = self.0.u64(address.wrapping_add(index * 8)).map_err(|_| End::UNREADABLE)?;
-        }
-        Ok(words)
-    }
-}
-
-impl Memory for Walked<'_> {
-    fn byte(&self, address: u64) -> Result<u8, End> {
-        self.0.u8(address).map_err(|_| End::UNREADABLE)
-    }
-
-    fn word(&self, address: u64) -> Result<u64, End> {
-        self.0.u64(address).map_err(|_| End::UNREADABLE)
-    }
-
-    fn pair(&self, address: u64) -> Result<[u64; 2], End> {
-        self.words(address)
-    }
-
-    fn ten(&self, address: u64) -> Result<[u64; 10], End> {
-        self.words(address)
-    }
-
-    fn block(&self, address: u64, bytes: u32, words: &mut BlockWords) -> Step {
-        for (index, word) in (0..bytes.div_ceil(8)).zip(words) {
-            *word = self.word(address.wrapping_add(u64::from(index) * 8))?;
-        }
-        Ok(())
     }
 }
 

@@ -8,7 +8,7 @@ use super::{
     layout::Layout,
     memory::{RemoteMemory, Unreadable},
     method::{Identity, Method, Names},
-    nmethod::{MethodAt, Nmethod},
+    nmethod::{LookUp, MethodAt, Nmethod},
 };
 use crate::stacks::{FrameKind, Marker};
 
@@ -47,20 +47,20 @@ impl Reader<'_> {
         let name = blob_name(self.memory, &blob).unwrap_or_default();
         if name == "nmethod" || name == "native nmethod" {
             let nmethod = Nmethod::read(self.memory, self.layout, blob)?;
-            return self.nmethod(&nmethod, pc);
+            return self.nmethod(&nmethod, pc, LookUp::AtOrAbove);
         }
         Ok(vec![Level::stub(&name)])
     }
 
     /// Outermost first.
-    pub fn nmethod(&mut self, nmethod: &Nmethod, pc: u64) -> Result<Vec<Level>, Unreadable> {
+    pub fn nmethod(&mut self, nmethod: &Nmethod, pc: u64, look_up: LookUp) -> Result<Vec<Level>, Unreadable> {
         let kind = match nmethod.compile_level {
             1..=3 => FrameKind::CompiledC1,
             4 => FrameKind::CompiledC2,
             _ if self.is_native_wrapper(&nmethod.blob) => FrameKind::NativeWrapper,
             _ => FrameKind::Compiled,
         };
-        let mut places = nmethod.methods_at(self.memory, self.layout, pc)?;
+        let mut places = nmethod.methods_at(self.memory, self.layout, pc, look_up)?;
         if places.is_empty() {
             places.push(MethodAt { method: nmethod.method, bci: 0 });
         }

@@ -15,7 +15,8 @@ use proptest::prelude::*;
 use super::{
     jvm::Jvm,
     live::{LiveJvm, each_jvm},
-    memory::{MemoryImage, Recording},
+    memory::MemoryImage,
+    memory_recording::Recording,
     *,
 };
 use crate::{
