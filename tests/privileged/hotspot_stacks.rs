@@ -69,6 +69,22 @@ fn stacks_are_right_in_every_way_to_run_java() -> Result<()> {
     Ok(())
 }
 
+/// By default JVMs say only at safepoints which of its inlined methods code belongs
+/// to, and C2 puts none into some loops. If they say it everywhere, leaves are right.
+#[test]
+fn stacks_end_in_their_leaves_if_jvms_say_everywhere_what_is_inlined() -> Result<()> {
+    for jdk in Jdk::pinned()? {
+        // With these collectors counted loops have no safepoint at all.
+        let collector = if jdk.release == 11 { Collector::Serial } else { Collector::Parallel };
+        let workload = known::workload().jdk(jdk).flag(&collector.flag());
+        let workload = workload.flag("-XX:+UnlockDiagnosticVMOptions").flag("-XX:+DebugNonSafepoints");
+        let report = report(format!("{jdk} leaves"), workload, "4s", Root::Native)?;
+        let complaints = [report.complaints(TOLERATED), report.complaints_of_leaves()].concat();
+        assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+    }
+    Ok(())
+}
+
 /// Another vendor's build: its own compiler, its own symbols.
 #[test]
 fn stacks_are_right_on_the_jdk_of_the_system() -> Result<()> {
