@@ -9,9 +9,11 @@ use crate::{
     task::Task,
 };
 
-/// User space polls the ring many times a second; a wake-up for each record
-/// would cost more than the record.
-pub const NO_WAKEUP: u64 = aya_ebpf::bindings::BPF_RB_NO_WAKEUP as u64;
+/// Wakes user space if it has read all that came before: for stacks, whose words
+/// are to be read while their process is there.
+pub const WAKE_WHEN_READ: u64 = 0;
+/// User space polls the ring many times a second; nobody waits for the rest.
+const NO_WAKEUP: u64 = aya_ebpf::bindings::BPF_RB_NO_WAKEUP as u64;
 
 /// The facts of a lifecycle event that the kernel knows at the tracepoint.
 pub struct Lifecycle {

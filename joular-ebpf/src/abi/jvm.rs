@@ -106,6 +106,14 @@ pub struct JvmUnwind {
     pub const_method: Field,
     /// `sizeof(ConstMethod)`: where the bytecodes begin.
     pub const_method_size: u32,
+    /// `ConstMethod::_constants`.
+    pub constants: Field,
+    /// The word of `ConstMethod` with `_name_index` and `_signature_index`.
+    pub method_names: Field,
+    /// `ConstantPool::_pool_holder`.
+    pub pool_holder: Field,
+    /// `Klass::_name`.
+    pub klass_name: Field,
     /// Where an interpreter frame keeps its bytecode pointer, in words from fp.
     pub bcp_words: i32,
     pub padding: u32,
@@ -122,7 +130,7 @@ mod tests {
         assert_eq!(size_of::<CodeHeap>(), 4 * 8);
         assert_eq!(size_of::<BlobLayout>(), 10 * 4 + 2 * 4);
         let words = MAX_CODE_HEAPS * 4 + 1 + 2 + 2 + 1 + 2 + 6;
-        assert_eq!(size_of::<JvmUnwind>(), words * 8 + size_of::<BlobLayout>() + 6 * 4);
+        assert_eq!(size_of::<JvmUnwind>(), words * 8 + size_of::<BlobLayout>() + 10 * 4);
         assert_eq!(align_of::<JvmUnwind>(), 8);
     }
 }

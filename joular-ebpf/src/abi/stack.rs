@@ -49,6 +49,21 @@ pub mod stack_flags {
     /// How the stack was read, one of [`crate::abi::unwinder`]'s.
     pub const UNWINDER_SHIFT: u32 = 16;
 
+    /// The generation of the process's tables, as far as it is mixed into the hash.
+    pub const GENERATION_SHIFT: u32 = 24;
+
+    /// To be added to the flags of a stack that was walked by tables.
+    #[inline(always)]
+    pub const fn of_generation(generation: u8) -> u32 {
+        (generation as u32) << GENERATION_SHIFT
+    }
+
+    /// Generation in these flags.
+    #[inline(always)]
+    pub const fn generation(flags: u32) -> u8 {
+        (flags >> GENERATION_SHIFT & 0xff) as u8
+    }
+
     /// Flags of a user stack.
     #[inline(always)]
     pub const fn user(unwinder: u8, end: u8) -> u32 {

@@ -17,7 +17,7 @@ use joular_ebpf::abi::{
 };
 
 use crate::{
-    emit::NO_WAKEUP,
+    emit::WAKE_WHEN_READ,
     maps::{EVENTS, KERNEL_SCRATCH, KNOWN_STACKS, STACK_LIMIT, WALK, count_loss},
     task::Task,
 };
@@ -147,7 +147,7 @@ fn send(header: *mut StackHeader, capacity: usize) -> bool {
     // SAFETY: header and words are contiguous (repr(C)) and `bytes` stays within
     // them.
     let record = unsafe { core::slice::from_raw_parts(header.cast::<u8>().cast_const(), bytes) };
-    if EVENTS.output::<[u8]>(record, NO_WAKEUP).is_err() {
+    if EVENTS.output::<[u8]>(record, WAKE_WHEN_READ).is_err() {
         count_loss(Loss::StackRingFull);
         return false;
     }

@@ -13,6 +13,7 @@ use joular_ebpf::{
     walk::{
         BlockWords, End, Memory, Registers, Step, Tables, Walk, compiled,
         hotspot::{self, Kind},
+        identity::MethodIdentity,
         interpreted, is_in_code_cache, is_return_address, native, stub,
     },
 };
@@ -87,7 +88,8 @@ fn push_compiled_method(walk: &mut Walk, tid: u32) {
         .and_then(|env| pointer(env.wrapping_add(u64::from(thread.task))))
         .and_then(|task| pointer(task.wrapping_add(u64::from(thread.method))));
     if let Some(method) = method {
-        let _ = walk.push(FrameWord::compiling(method));
+        let Some(jvm) = jvm_of(walk) else { return };
+        let _ = walk.push_method(FrameWord::compiling(method), MethodIdentity::read(&Process, jvm, method));
     }
 }
 

@@ -8,6 +8,7 @@
 use super::{
     End, Memory, Registers, Step, Tables, Walk,
     hotspot::blob_word,
+    identity::MethodIdentity,
     instructions::{FrameState, Leaving, in_prologue, leaving_interpreter},
 };
 use crate::abi::{FrameWord, JvmUnwind};
@@ -35,8 +36,12 @@ pub fn step(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk: &
         let may_enter = jvm.method_entries.contains(walk.registers.pc) || !has_frame(memory, walk);
         if may_enter && let Some((pc, sp, fp)) = entering(memory, tables, jvm, walk) {
             let method = walk.registers.rbx;
-            let is_known = is_method(method);
-            walk.push(if is_known { FrameWord::interpreted(method, 0) } else { blob_word(jvm, walk.registers.pc) })?;
+            if is_method(method) {
+                let identity = MethodIdentity::read(memory, jvm, method);
+                walk.push_method(FrameWord::interpreted(method, 0), identity)?;
+            } else {
+                walk.push(blob_word(jvm, walk.registers.pc))?;
+            }
             return walk.go_on(pc, sp, fp);
         }
     }
@@ -61,8 +66,9 @@ fn frame(memory: &impl Memory, jvm: &JvmUnwind, walk: &mut Walk) -> Step {
     };
     let method = words[METHOD_INDEX];
     let saved = if jvm.bcp_words == -7 { words[1] } else { words[0] };
-    let bci = bci(memory, jvm, walk, method, saved);
-    walk.push(FrameWord::interpreted(method, bci))?;
+    let identity = MethodIdentity::read(memory, jvm, method);
+    let bci = bci(jvm, walk, identity.const_method, saved);
+    walk.push_method(FrameWord::interpreted(method, bci), identity)?;
     let least_sp = fp.wrapping_add(16);
     let sender_sp = words[SENDER_SP_INDEX];
     let sender_sp = if sender_sp.wrapping_sub(least_sp) < MAX_FRAME_BYTES { sender_sp } else { least_sp };
@@ -77,8 +83,7 @@ fn has_frame(memory: &impl Memory, walk: &Walk) -> bool {
 
 /// The interpreter keeps the bytecode pointer in r13, and in the frame when it calls.
 #[inline(always)]
-fn bci(memory: &impl Memory, jvm: &JvmUnwind, walk: &Walk, method: u64, saved: u64) -> u16 {
-    let Ok(const_method) = memory.word(method.wrapping_add(u64::from(jvm.const_method.offset))) else { return 0 };
+fn bci(jvm: &JvmUnwind, walk: &Walk, const_method: u64, saved: u64) -> u16 {
     let bytecodes = const_method.wrapping_add(u64::from(jvm.const_method_size));
     let live = walk.registers.r13.wrapping_sub(bytecodes);
     if walk.is_exact() && live <= u64::from(u16::MAX) {

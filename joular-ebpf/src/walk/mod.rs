@@ -21,6 +21,7 @@
 
 pub mod compiled;
 pub mod hotspot;
+pub mod identity;
 mod instructions;
 pub mod interpreted;
 pub mod native;
@@ -32,6 +33,8 @@ use crate::abi::{
     CodeMapping, FrameWord, JvmUnwind, MAX_BLOB_BYTES, MAX_USER_FRAMES, ProcessUnwind, RecordKind, StackHeader,
     StackId, UnwindRow, stack_flags, unwinder, walk_end,
 };
+
+use identity::{MethodIdentity, mixed_generation};
 
 /// First address that no user code has, with five levels of page tables.
 const USER_END: u64 = 1 << 56;
@@ -138,7 +141,7 @@ impl Walk {
         self.registers = registers;
         self.process = process;
         // A new generation makes every stack a new one.
-        self.hash = StackId::mix(StackId::seed(0), u64::from(process.generation));
+        self.hash = StackId::mix(StackId::seed(0), u64::from(mixed_generation(process.generation)));
         self.exact = 1;
         self.is_frozen = 0;
         self.block.start = 0;
@@ -152,7 +155,8 @@ impl Walk {
         let end = self.quality(end);
         let id = StackId::finish(StackId::mix(self.hash, u64::from(end.0)));
         self.header.kind = RecordKind::STACK;
-        self.header.flags = stack_flags::user(unwinder::TABLES, end.0);
+        let generation = mixed_generation(self.process.generation);
+        self.header.flags = stack_flags::user(unwinder::TABLES, end.0) | stack_flags::of_generation(generation);
         self.header.tgid = tgid;
         self.header.id = id.0;
         id
@@ -171,6 +175,14 @@ impl Walk {
         *slot = word.0;
         self.header.len += 1;
         self.hash = StackId::mix(self.hash, word.0);
+        Ok(())
+    }
+
+    /// Adds a frame of a method that is known by its address.
+    #[inline(always)]
+    pub fn push_method(&mut self, word: FrameWord, identity: MethodIdentity) -> Step {
+        self.push(word)?;
+        self.hash = StackId::mix(self.hash, identity.mixed());
         Ok(())
     }
 

@@ -17,6 +17,8 @@ pub enum Record {
     /// A stack, and the process it was first seen in.
     Stack {
         pid: Pid,
+        /// Of the tables by which it was walked: see `joular_ebpf::walk::identity`.
+        generation: u8,
         stack: RawStack,
     },
     Lifecycle(Lifecycle),
@@ -96,7 +98,7 @@ fn stack(mut bytes: &[u8]) -> Option<Result<Record, DecodeError>> {
     let frames = (0..len).map(|_| bytes.try_get_u64_ne().ok().map(Address)).collect::<Option<Vec<_>>>()?;
     let stack =
         RawStack { id, is_kernel: flags & stack_flags::KERNEL != 0, quality: StackQuality::of_flags(flags), frames };
-    Some(Ok(Record::Stack { pid: Pid(tgid), stack }))
+    Some(Ok(Record::Stack { pid: Pid(tgid), generation: stack_flags::generation(flags), stack }))
 }
 
 fn lifecycle(kind: u32, mut bytes: &[u8]) -> Option<Lifecycle> {
@@ -148,7 +150,9 @@ mod tests {
 
     #[test]
     fn a_stack_is_its_header_and_frames() {
-        let Ok(Record::Stack { pid, stack }) = decode(&stack_record(2, &[10, 20])) else { panic!("no stack") };
+        let Ok(Record::Stack { pid, generation: 0, stack }) = decode(&stack_record(2, &[10, 20])) else {
+            panic!("no stack")
+        };
         assert_eq!(pid, Pid(42));
         assert_eq!(
             stack,

@@ -78,6 +78,7 @@ impl From<LiveError> for Failure {
         match error {
             LiveError::Kernel(error) => Self::Kernel(error),
             LiveError::Consume(error) => error.into(),
+            LiveError::Wake(source) => Self::Start { what: "waiting for the kernel side", source },
         }
     }
 }

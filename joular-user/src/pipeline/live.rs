@@ -19,6 +19,7 @@ use super::{
     consumer::{ConsumeError, Consumer},
     stack_age::StackAge,
     symbol_feed::SymbolFeed,
+    wake::Wake,
 };
 use crate::{
     clock,
@@ -39,7 +40,7 @@ use crate::{
     unwind::Publisher,
 };
 
-/// How often the ring is looked at. The kernel never wakes us.
+/// How often the ring is looked at, whether or not the kernel wakes us.
 const POLL: Duration = Duration::from_millis(50);
 
 /// How long the run may wait at its start for the tables by which stacks are walked.
@@ -55,6 +56,8 @@ pub enum LiveError {
     Kernel(#[from] KernelError),
     #[error(transparent)]
     Consume(#[from] ConsumeError),
+    #[error("waiting for the kernel side: {0}")]
+    Wake(std::io::Error),
 }
 
 /// How long a run lasts and how it is cut.
@@ -83,6 +86,7 @@ struct Run<'a> {
     consumer: &'a mut Consumer,
     feed: SymbolFeed,
     stack_age: StackAge,
+    wake: Wake,
     window: u64,
     start: MonotonicNs,
     /// Of the window before.
@@ -106,11 +110,13 @@ impl Live {
         shutdown: &mut Shutdown,
         ready: impl FnOnce(usize),
     ) -> Result<StopReason, LiveError> {
+        let wake = Wake::new(&self.ring).map_err(LiveError::Wake)?;
         let mut run = Run {
             live: self,
             consumer,
             feed: SymbolFeed::default(),
             stack_age: StackAge::default(),
+            wake,
             window: 0,
             start: MonotonicNs(0),
             last_wall_start: UnixMicros(i64::MIN),
@@ -179,7 +185,7 @@ impl Run<'_> {
             tokio::select! {
                 biased;
                 reason = shutdown.requested() => return Ok(Some(reason)),
-                () = tokio::time::sleep(left.min(POLL)) => self.poll()?,
+                () = self.wake.wait(left.min(POLL)) => self.poll()?,
             }
             if clock::monotonic_now() >= moment {
                 return Ok(None);
@@ -221,7 +227,6 @@ impl Run<'_> {
         for event in &symbols {
             self.consumer.take(event)?;
         }
-        self.live.symbolizer.end_window();
         self.publish_sampled(&contents.samples);
         self.consumer.take(&Event::Energy(reading))?;
         self.check_cpu_times(&contents, end.since(self.start));
@@ -306,7 +311,7 @@ impl Run<'_> {
                 None => break,
             };
             match decoded {
-                Ok(Record::Stack { pid, stack }) => self.stack_arrived(pid, stack)?,
+                Ok(Record::Stack { pid, generation, stack }) => self.stack_arrived(pid, generation, stack)?,
                 Ok(Record::Lifecycle(event)) => {
                     if event.kind == LifecycleKind::Rename {
                         self.renamed.insert(event.tid, decode::comm_bytes(&event.comm));
@@ -321,10 +326,11 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn stack_arrived(&mut self, pid: Pid, stack: RawStack) -> Result<(), LiveError> {
+    fn stack_arrived(&mut self, pid: Pid, generation: u8, mut stack: RawStack) -> Result<(), LiveError> {
         if let Some(process) = self.live.registry.target(pid).filter(|_| !stack.is_kernel) {
             // Early, while the process is sure to be there: what it takes to
             // name these addresses is read and requested now.
+            self.live.symbolizer.pin((process.pid, process.start_boottime_ns), generation, &mut stack);
             let addresses: Vec<_> = lookup_addresses(&stack).collect();
             let _ = self.live.symbolizer.resolve(process, &addresses);
             self.live.unwind.sampled((process.pid, process.start_boottime_ns), &mut self.live.symbolizer);

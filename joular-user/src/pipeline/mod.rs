@@ -12,6 +12,7 @@ mod live;
 mod replay;
 mod stack_age;
 mod symbol_feed;
+mod wake;
 mod weights;
 
 use std::{

@@ -94,6 +94,22 @@ impl WalkEnd {
         }
     }
 
+    /// As the kernel side has it.
+    pub const fn code(self) -> u8 {
+        match self {
+            Self::Chain => walk_end::CHAIN,
+            Self::Root => walk_end::ROOT,
+            Self::Depth => walk_end::DEPTH,
+            Self::NoMapping => walk_end::NO_MAPPING,
+            Self::NoRule => walk_end::NO_RULE,
+            Self::Unreadable => walk_end::UNREADABLE,
+            Self::Implausible => walk_end::IMPLAUSIBLE,
+            Self::DeadCode => walk_end::DEAD_CODE,
+            Self::Frozen => walk_end::FROZEN,
+            Self::Budget => walk_end::BUDGET,
+        }
+    }
+
     const fn from_code(code: u8) -> Self {
         match code {
             walk_end::CHAIN => Self::Chain,
@@ -218,7 +234,7 @@ mod tests {
     fn flags_and_quality_mean_the_same() {
         for (code, end) in (0..).zip(WalkEnd::ALL) {
             let quality = StackQuality::of_flags(stack_flags::user(unwinder::TABLES, code));
-            assert_eq!(quality, StackQuality { unwinder: Unwinder::Tables, end });
+            assert_eq!((quality, end.code()), (StackQuality { unwinder: Unwinder::Tables, end }, code));
         }
         assert_eq!(StackQuality::of_flags(stack_flags::KERNEL), StackQuality::default());
         assert_eq!(StackQuality::of_flags(stack_flags::user(9, 99)).end, WalkEnd::Implausible);

@@ -26,7 +26,7 @@ use super::{
     requests::ProcessKey,
 };
 use crate::{
-    events::JvmNews,
+    events::{JvmNews, RawStack},
     procs::proc_files::ProcFiles,
     units::{Pid, Tid},
 };
@@ -149,6 +149,13 @@ enum AttachJvmError {
 pub type Builds = std::collections::HashMap<(FileKey, u32), Arc<JvmBuild>>;
 
 impl Symbolizer {
+    /// Holds fast what the methods' addresses in a stack mean that has just arrived.
+    pub fn pin(&mut self, process: ProcessKey, generation: u8, stack: &mut RawStack) {
+        if let Some(jvm) = self.processes.get_mut(&process).and_then(|process| process.jvm.asked()) {
+            jvm.pin(stack.stack_id(), generation, stack.quality.end.code(), &mut stack.frames);
+        }
+    }
+
     /// What walking a process's stacks needs, once its JVM is understood.
     pub fn jvm_unwind(&self, process: ProcessKey) -> Option<&JvmUnwind> {
         self.attached(process).map(|attached| attached.jvm.unwind_info())
@@ -181,16 +188,7 @@ impl Symbolizer {
         self.processes.get(&process)?.jvm.attached()
     }
 
-    /// A window is over: what is asked now is for its samples.
-    pub(super) fn begin_jvm_check(&mut self) {
-        for process in self.processes.values_mut() {
-            if let JvmState::Attached(attached) = &mut process.jvm {
-                attached.jvm.begin_check();
-            }
-        }
-    }
-
-    /// Its samples are named.
+    /// A window is over.
     pub(super) fn end_jvm_window(&mut self) {
         for process in self.processes.values_mut() {
             let JvmState::Attached(attached) = &mut process.jvm else { continue };

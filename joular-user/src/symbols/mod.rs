@@ -140,15 +140,10 @@ impl Symbolizer {
     pub fn begin_window(&mut self, start: MonotonicNs) {
         self.window_start = start;
         self.native.pass_window();
-        self.begin_jvm_check();
+        self.end_jvm_window();
         for code in self.processes.values_mut().filter_map(|process| process.code.as_mut()) {
             code.generations.forget_before(start);
         }
-    }
-
-    /// All addresses of the window that has begun with [`Self::begin_window`] are named.
-    pub fn end_window(&mut self) {
-        self.end_jvm_window();
     }
 
     /// Names addresses of a process, in their order. No frames: nothing could

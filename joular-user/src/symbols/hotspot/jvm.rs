@@ -3,11 +3,14 @@
 //!
 //! Answers are kept by frame word: a compile id is given once, so what it said stays
 //! true, even when the code is gone. Interpreted methods are known by an address
-//! that may come to mean another method when a class is unloaded: [`super::seen`].
+//! that may come to mean another method when a class is unloaded: [`super::pinned`].
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
-use joular_ebpf::abi::{CompilerThread, FrameRef, FrameWord, JvmUnwind};
+use joular_ebpf::{
+    abi::{CompilerThread, FrameRef, FrameWord, JvmUnwind, StackId},
+    walk::identity::{MethodIdentity, hash_words},
+};
 
 use super::{
     JvmBuild, JvmError,
@@ -15,13 +18,15 @@ use super::{
     code_cache::{Blob, CodeCache},
     flags::JvmFacts,
     memory::{Pages, RemoteMemory, Unreadable},
-    method::Identity,
     nmethod::Nmethod,
+    pinned::{Pinned, Walked, method_of, with_number},
     reader::{Methods, Reader, evicted},
-    seen::{Now, Seen},
     unwind_info::{BlobNames, BlobSurvey, Interpreter, jvm_unwind},
 };
-use crate::stacks::{Frame, FrameKind, Marker};
+use crate::{
+    stacks::{Frame, FrameKind},
+    units::Address,
+};
 
 /// Methods kept with their lines.
 const MAX_METHODS: usize = 4096;
@@ -45,7 +50,7 @@ pub struct Jvm {
     facts: JvmFacts,
     methods: Methods,
     answers: Answers,
-    seen: Seen,
+    pinned: Pinned,
 }
 
 impl Jvm {
@@ -74,7 +79,7 @@ impl Jvm {
             facts,
             methods: Methods::new(),
             answers: Answers::default(),
-            seen: Seen::default(),
+            pinned: Pinned::default(),
         })
     }
 
@@ -96,9 +101,6 @@ impl Jvm {
         if !word.is_of_a_jvm() {
             return Vec::new();
         }
-        if self.is_of_another_method(word) {
-            return vec![Frame::marker(Marker::Stale)];
-        }
         if let Some(levels) = self.answers.get(word) {
             return levels.iter().map(Level::frame).collect();
         }
@@ -108,14 +110,39 @@ impl Jvm {
         frames
     }
 
-    /// Whether, at the end of a window, its samples with this word could be of the
-    /// method that was there or of the one that is there now.
-    fn is_of_another_method(&mut self, word: FrameWord) -> bool {
-        let (FrameRef::Interpreted { method, .. } | FrameRef::Compiling { method }) = word.decode() else {
-            return false;
+    /// Puts numbers that stay in place of the methods' addresses in a stack that has
+    /// just arrived, leaf first. Where memory is not what it was when the stack was
+    /// read, they have no names.
+    pub fn pin(&mut self, id: StackId, generation: u8, end: u8, words: &mut [Address]) {
+        let memory = Pages::new(&*self.memory);
+        let mut identities = HashMap::new();
+        for method in words.iter().filter_map(|word| method_of(FrameWord(word.0))) {
+            identities.entry(method).or_insert_with(|| MethodIdentity::read(&Walked(&memory), &self.unwind, method));
+        }
+        drop(memory);
+        if identities.is_empty() {
+            return;
+        }
+        let of_word = |word: &Address| {
+            let word = FrameWord(word.0);
+            (word, method_of(word).and_then(|method| identities.get(&method)).copied())
         };
-        let (memory, layout) = (&*self.memory, &self.build.layout);
-        self.seen.check(method, || Identity::read_method(memory, layout, method)) == Now::Another
+        let is_unchanged = hash_words(generation, words.iter().map(of_word), end) == id;
+        for word in words {
+            if let (was, Some(identity)) = of_word(word) {
+                word.0 = if is_unchanged { self.pinned_word(was, identity) } else { with_number(was, 0) }.0;
+            }
+        }
+    }
+
+    /// The word for the method that is there now.
+    fn pinned_word(&mut self, word: FrameWord, identity: MethodIdentity) -> FrameWord {
+        let Some(method) = method_of(word) else { return word };
+        let (memory, layout, methods) = (&*self.memory, &self.build.layout, &mut self.methods);
+        let number = self
+            .pinned
+            .number(method, identity, || Reader { memory: &Pages::new(memory), layout, methods }.method(method).ok());
+        with_number(word, number.unwrap_or(0))
     }
 
     /// The frames at an address of the code cache of which only the address is known,
@@ -140,11 +167,6 @@ impl Jvm {
         let mut methods = std::mem::take(&mut self.methods);
         let levels = self.look_up_with(&mut methods, word);
         self.methods = methods;
-        if let FrameRef::Interpreted { method, .. } | FrameRef::Compiling { method } = word.decode()
-            && let Some(identity) = self.methods.get(&method).map(|found| found.identity)
-        {
-            self.seen.note(method, identity);
-        }
         levels
     }
 
@@ -153,11 +175,11 @@ impl Jvm {
         let mut reader = Reader { memory: &pages, layout: &self.build.layout, methods };
         match word.decode() {
             FrameRef::Interpreted { method, bci } => {
-                let found = reader.method(method)?;
-                Ok(vec![Level::of(&found, FrameKind::Interpreted, bci)])
+                let found = self.pinned.method(method >> 3);
+                Ok(found.map_or_else(evicted, |found| vec![Level::of(found, FrameKind::Interpreted, bci)]))
             }
             FrameRef::Compiling { method } => {
-                let found = reader.method(method)?;
+                let Some(found) = self.pinned.method(method >> 3) else { return Ok(evicted()) };
                 let class = found.names.class.as_deref().unwrap_or_default();
                 let name = format!("compiling {class}.{}", found.names.name);
                 Ok(vec![Level { kind: FrameKind::Vm, ..Level::stub(&name) }])
@@ -210,24 +232,18 @@ impl Jvm {
         layout.map_or_else(Vec::new, |layout| layout.compilers(&Pages::new(&*self.memory), self.bias, wanted))
     }
 
-    /// The window is over: until [`Self::end_window`], its samples are named.
-    pub fn begin_check(&mut self) {
-        self.seen.begin_check();
-    }
-
-    /// Whether memory of an interpreted method that was asked for has become another
-    /// one's, so that stacks that have it must be told apart from those before.
+    /// Whether numbers of methods were let go, so that all stacks must be sent again.
     pub fn end_window(&mut self) -> bool {
         self.answers.end_window();
         if !self.survey.has_nmethod {
             self.learn_names();
         }
-        let changes = self.seen.end_window();
-        if changes.any {
+        let was_full = self.pinned.bound();
+        if was_full {
             self.methods.clear();
             self.answers.forget_interpreted();
         }
-        changes.reused
+        was_full
     }
 
     /// A JVM that has compiled nothing yet does not show how compiled code is named.
@@ -247,7 +263,7 @@ enum Place {
 
 #[cfg(test)]
 mod survey {
-    use super::{Blob, Jvm, Nmethod, Pages};
+    use super::{Blob, FrameWord, Jvm, MethodIdentity, Nmethod, Pages, Walked, method_of};
     use crate::symbols::hotspot::code_cache::blob_name;
 
     /// All that lives, for tests that ask for each.
@@ -281,6 +297,16 @@ mod survey {
                 places.extend(described.into_iter().map(|pc| (nmethod.compile_id, pc)));
             }
             places
+        }
+
+        /// A word for the method at an address, as of a stack that has just arrived.
+        pub fn pinned(&mut self, word: FrameWord) -> FrameWord {
+            let identity = self.identity(method_of(word).unwrap_or_default());
+            self.pinned_word(word, identity)
+        }
+
+        pub fn identity(&self, method: u64) -> MethodIdentity {
+            MethodIdentity::read(&Walked(&*self.memory), &self.unwind, method)
         }
 
         /// `Method*`s that have code.

@@ -111,6 +111,13 @@ pub struct MethodLayout {
     pub symbol_body: u16,
 }
 
+impl MethodLayout {
+    /// The word in which both numbers of a method's names stand, in all versions.
+    pub const fn names_word(&self) -> Field {
+        Field { offset: self.name_index.offset & !7, width: 8 }
+    }
+}
+
 /// Flags of the JVM, as an array.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlagLayout {

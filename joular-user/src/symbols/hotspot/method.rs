@@ -65,21 +65,14 @@ impl Identity {
     }
 }
 
-impl Identity {
-    /// The same; `None` where no method stands, whatever else does.
-    pub fn read_method(memory: &dyn RemoteMemory, layout: &Layout, method: u64) -> Option<Self> {
-        let identity = Self::read(memory, layout, method).ok()?;
-        Method::read(memory, layout, identity).is_ok().then_some(identity)
-    }
-
-    /// One like no other number's.
-    #[cfg(test)]
-    pub const fn of_test(number: u64) -> Self {
-        Self { const_method: number, pool: 0, holder: 0, class_name: 0, name_index: 0, signature_index: 0 }
-    }
-}
-
 impl Method {
+    #[cfg(test)]
+    pub fn of_test() -> Self {
+        let identity =
+            Identity { const_method: 0, pool: 0, holder: 0, class_name: 0, name_index: 0, signature_index: 0 };
+        Self { identity, names: Arc::default(), lines: LineTable::default() }
+    }
+
     pub fn read(memory: &dyn RemoteMemory, layout: &Layout, identity: Identity) -> Result<Self, Unreadable> {
         let fields = &layout.method;
         let pool_length = memory.field(identity.pool, fields.pool_length)?.min(MAX_POOL_LENGTH);

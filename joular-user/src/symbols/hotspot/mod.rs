@@ -21,9 +21,9 @@ mod live;
 pub mod memory;
 pub mod method;
 pub mod nmethod;
+pub mod pinned;
 pub mod reader;
 pub mod scopes;
-pub mod seen;
 #[cfg(test)]
 mod tests;
 pub mod threads;

@@ -6,7 +6,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use joular_ebpf::abi::FrameWord;
+use joular_ebpf::{
+    abi::{FrameWord, StackId, walk_end},
+    walk::identity::hash_words,
+};
 use proptest::prelude::*;
 
 use super::{
@@ -190,17 +193,15 @@ fn interpreted_methods_have_names_and_keep_their_identity() {
         let methods = attached.all_methods();
         assert!(!methods.is_empty());
         for &method in methods.iter().take(20) {
-            let frames = attached.resolve(FrameWord::interpreted(method, 0));
+            let word = attached.pinned(FrameWord::interpreted(method, 0));
+            let frames = attached.resolve(word);
             assert_eq!(frames[0].kind, FrameKind::Interpreted);
             check_method(&frames[0], &jvm.name);
-            let compiling = attached.resolve(FrameWord::compiling(method));
+            let word = attached.pinned(FrameWord::compiling(method));
+            let compiling = attached.resolve(word);
             assert_eq!(compiling[0].name, format!("compiling {}", frames[0].method()));
         }
-        attached.begin_check();
-        for &method in methods.iter().take(20) {
-            check_method(&attached.resolve(FrameWord::interpreted(method, 0))[0], &jvm.name);
-        }
-        assert!(!attached.end_window(), "{}: nothing was unloaded", jvm.name);
+        check_pinning(&mut attached, methods[0]);
         let unwind = *attached.unwind_info();
         for (address, name) in [(unwind.call_stub_return, "call stub"), (unwind.interpreter.start, "Interpreter")] {
             let word = FrameWord::blob(u32::try_from(address - unwind.code_low).unwrap());
@@ -209,9 +210,25 @@ fn interpreted_methods_have_names_and_keep_their_identity() {
                 (name, FrameKind::Stub)
             );
         }
-        let nowhere = attached.resolve(FrameWord::interpreted(0x10, 0));
+        let nowhere = attached.resolve(FrameWord::interpreted(0x7fff_0000, 0));
         assert_eq!(nowhere[0].name, Marker::Evicted.name());
     });
+}
+
+/// A stack is named if its hash says that the methods are those that were sampled.
+fn check_pinning(attached: &mut Jvm, method: u64) {
+    let words = [FrameWord::interpreted(method, 3), FrameWord::native(0x1000)];
+    let identity = attached.identity(method);
+    let id = hash_words(7, words.into_iter().zip([Some(identity), None]), walk_end::ROOT);
+    for (id, generation, end, is_named) in
+        [(id, 7, walk_end::ROOT, true), (id, 8, walk_end::ROOT, false), (StackId(id.0 ^ 1), 7, walk_end::ROOT, false)]
+    {
+        let mut stack = words.map(|word| Address(word.0));
+        attached.pin(id, generation, end, &mut stack);
+        let frame = attached.resolve(FrameWord(stack[0].0)).remove(0);
+        assert_eq!(frame.kind == FrameKind::Interpreted, is_named, "{frame:?}");
+        assert_eq!(stack[1], Address(0x1000));
+    }
 }
 
 #[test]
@@ -219,7 +236,6 @@ fn a_jvm_that_compiles_nothing_is_understood() {
     let Some(jvm) = LiveJvm::start("java".as_ref(), &["-Xint"]) else { return };
     let mut attached = jvm.attach();
     assert_ne!(attached.unwind_info().nmethod_names[0], 0, "a guess");
-    attached.begin_check();
     assert!(!attached.end_window());
 }
 
@@ -285,8 +301,8 @@ proptest! {
         let _ = JvmBuild::read(&changed, build.libjvm.clone(), *bias);
         if let Ok(mut attached) = Jvm::attach(Box::new(changed), build.clone().into(), *bias) {
             words.iter().for_each(|word| drop(attached.resolve(*word)));
-            attached.begin_check();
-            words.iter().for_each(|word| drop(attached.resolve(*word)));
+            let mut stack: Vec<Address> = words.iter().map(|word| Address(word.0)).collect();
+            attached.pin(StackId(1), 0, walk_end::ROOT, &mut stack);
             attached.end_window();
         }
     }

@@ -206,6 +206,10 @@ pub fn jvm_unwind(
         block_used: layout.heap.block_used,
         const_method: layout.method.const_method,
         const_method_size: layout.method.const_method_size,
+        constants: layout.method.constants,
+        method_names: layout.method.names_word(),
+        pool_holder: layout.method.pool_holder,
+        klass_name: layout.method.klass_name,
         bcp_words: BCP_WORDS,
         ..JvmUnwind::default()
     };

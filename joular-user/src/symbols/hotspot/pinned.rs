@@ -1,0 +1,150 @@
+//! Interpreted methods, held fast.
+//!
+//! The kernel side knows them by addresses, whose memory may be another method's
+//! once a class is unloaded. So when a stack arrives, right after its first sample,
+//! each is given a number that stays its own ([`Pinned`]), provided that memory is
+//! still what it was when the stack was hashed (see `joular_ebpf::walk::identity`).
+//! From then on words have the number in place of the address.
+
+use std::{collections::HashMap, sync::Arc};
+
+use joular_ebpf::{
+    abi::{FrameRef, FrameWord},
+    walk::{BlockWords, End, Memory, Step, identity::MethodIdentity},
+};
+
+use super::{memory::RemoteMemory, method::Method};
+
+/// Methods that are held: with their names and lines some megabytes.
+const MAX_METHODS: usize = 1 << 14;
+
+/// See the module's head.
+#[derive(Debug, Default)]
+pub struct Pinned {
+    /// By address and what stood there. Several may be held for one address.
+    numbers: HashMap<(u64, MethodIdentity), u64>,
+    methods: HashMap<u64, Arc<Method>>,
+    last: u64,
+}
+
+impl Pinned {
+    /// The number of the method at an address; `read` says which it is.
+    pub fn number(
+        &mut self,
+        address: u64,
+        identity: MethodIdentity,
+        read: impl FnOnce() -> Option<Arc<Method>>,
+    ) -> Option<u64> {
+        if let Some(&known) = self.numbers.get(&(address, identity)) {
+            return Some(known);
+        }
+        let method = read()?;
+        self.last += 1;
+        self.numbers.insert((address, identity), self.last);
+        self.methods.insert(self.last, method);
+        Some(self.last)
+    }
+
+    pub fn method(&self, number: u64) -> Option<&Arc<Method>> {
+        self.methods.get(&number)
+    }
+
+    /// Lets all go when there are too many; whether it did. Numbers are never given
+    /// again, so what has one has no name from then on.
+    pub fn bound(&mut self) -> bool {
+        let is_full = self.methods.len() >= MAX_METHODS;
+        if is_full {
+            self.numbers.clear();
+            self.methods.clear();
+        }
+        is_full
+    }
+}
+
+/// The word with a method's number in place of its address; 0 is nobody's.
+pub const fn with_number(word: FrameWord, number: u64) -> FrameWord {
+    match word.decode() {
+        FrameRef::Interpreted { bci, .. } => FrameWord::interpreted(number << 3, bci),
+        FrameRef::Compiling { .. } => FrameWord::compiling(number << 3),
+        _ => word,
+    }
+}
+
+/// The `Method*`, or later the number, of a word that has one.
+pub const fn method_of(word: FrameWord) -> Option<u64> {
+    match word.decode() {
+        FrameRef::Interpreted { method, .. } | FrameRef::Compiling { method } => Some(method),
+        _ => None,
+    }
+}
+
+/// A process's memory for what is compiled for the kernel, too.
+#[derive(Clone, Copy, Debug)]
+pub struct Walked<'a>(pub &'a dyn RemoteMemory);
+
+impl Walked<'_> {
+    fn words<const N: usize>(self, address: u64) -> Result<[u64; N], End> {
+        let mut words = [0; N];
+        for (index, word) in (0..).zip(&mut words) {
+            *word = self.0.u64(address.wrapping_add(index * 8)).map_err(|_| End::UNREADABLE)?;
+        }
+        Ok(words)
+    }
+}
+
+impl Memory for Walked<'_> {
+    fn byte(&self, address: u64) -> Result<u8, End> {
+        self.0.u8(address).map_err(|_| End::UNREADABLE)
+    }
+
+    fn word(&self, address: u64) -> Result<u64, End> {
+        self.0.u64(address).map_err(|_| End::UNREADABLE)
+    }
+
+    fn pair(&self, address: u64) -> Result<[u64; 2], End> {
+        self.words(address)
+    }
+
+    fn ten(&self, address: u64) -> Result<[u64; 10], End> {
+        self.words(address)
+    }
+
+    fn block(&self, address: u64, bytes: u32, words: &mut BlockWords) -> Step {
+        for (index, word) in (0..bytes.div_ceil(8)).zip(words) {
+            *word = self.word(address.wrapping_add(u64::from(index) * 8))?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn held(pinned: &mut Pinned, address: u64) -> Option<u64> {
+        pinned.number(address, MethodIdentity::default(), || Some(Arc::new(Method::of_test())))
+    }
+
+    #[test]
+    fn a_number_is_never_given_again() {
+        let mut pinned = Pinned::default();
+        assert_eq!((held(&mut pinned, 8), held(&mut pinned, 16), held(&mut pinned, 8)), (Some(1), Some(2), Some(1)));
+        assert_eq!(pinned.number(24, MethodIdentity::default(), || None), None);
+        for address in 0..MAX_METHODS as u64 {
+            held(&mut pinned, address * 8);
+        }
+        assert!(pinned.method(1).is_some() && pinned.bound() && !pinned.bound());
+        assert!(pinned.method(1).is_none());
+        assert!(held(&mut pinned, 8) > Some(MAX_METHODS as u64));
+    }
+
+    #[test]
+    fn words_keep_their_bytecode() {
+        let word = FrameWord::interpreted(0x7fff_1230, 7);
+        assert_eq!(with_number(word, 5).decode(), FrameRef::Interpreted { method: 40, bci: 7 });
+        assert_eq!(with_number(FrameWord::compiling(8), 5).decode(), FrameRef::Compiling { method: 40 });
+        let compiled = FrameWord::compiled_at(1, 2);
+        assert_eq!((with_number(compiled, 5), method_of(compiled)), (compiled, None));
+        assert_eq!(method_of(word), Some(0x7fff_1230));
+    }
+}
