@@ -15,8 +15,8 @@ use aya_ebpf::{
 use joular_ebpf::{
     abi::{
         CodeMapping, CompilerThread, CpuState, JvmUnwind, LOSS_COUNT, Loss, MAX_COMPILER_THREADS, MAX_JVMS,
-        MAX_MAPPINGS, MAX_PROCESSES, MAX_ROWS, MAX_STACK_FRAMES, ProcessUnwind, SampleKey, SampleSlot, StackHeader,
-        ThreadSlot, UnwindRow,
+        MAX_MAPPINGS, MAX_PROCESSES, MAX_ROWS, MAX_STACK_FRAMES, ProcessUnwind, REMEMBERED_ROWS, RememberedRow,
+        SampleKey, SampleSlot, StackHeader, TablesEpoch, ThreadSlot, UnwindRow,
     },
     walk::Walk,
 };
@@ -116,6 +116,11 @@ pub static CODE_MAPPINGS: Array<CodeMapping> = Array::with_max_entries(MAX_MAPPI
 pub static UNWIND_ROWS: Array<UnwindRow> = Array::with_max_entries(MAX_ROWS, BPF_F_MMAPABLE);
 #[map]
 pub static JVMS: Array<JvmUnwind> = Array::with_max_entries(MAX_JVMS, 0);
+/// `abi::TablesEpoch`.
+#[map]
+pub static TABLES_EPOCH: Array<TablesEpoch> = Array::with_max_entries(1, 0);
+#[map]
+pub static REMEMBERED: PerCpuArray<RememberedRow> = PerCpuArray::with_max_entries(REMEMBERED_ROWS, 0);
 /// Threads that compile, by tid.
 #[map]
 pub static COMPILER_THREADS: HashMap<u32, CompilerThread> = HashMap::with_max_entries(MAX_COMPILER_THREADS, 0);

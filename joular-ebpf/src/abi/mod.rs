@@ -25,7 +25,8 @@ pub use stack::{MAX_STACK_FRAMES, SampleKey, SampleSlot, StackHeader, StackId, s
 pub use thread::{Place, ThreadKey, ThreadSlot, thread_flags};
 pub use walk::{
     CodeMapping, CompilerThread, MAX_COMPILER_THREADS, MAX_JVMS, MAX_MAPPINGS, MAX_PROCESSES, MAX_ROWS,
-    MAX_USER_FRAMES, ProcessUnwind, UnwindRow, rule, unwinder, walk_end,
+    MAX_USER_FRAMES, ProcessUnwind, REMEMBERED_ROWS, RememberedRow, TablesEpoch, UnwindRow, place_of_row, rule,
+    unwinder, walk_end,
 };
 pub use window::{BankTimes, Boundary, CpuState, SplitNs, split_slice};
 

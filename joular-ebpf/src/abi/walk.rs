@@ -73,6 +73,31 @@ pub struct CompilerThread {
     pub padding: u32,
 }
 
+/// A row that was looked for: the search for it is longer than all else in a frame.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RememberedRow {
+    pub address: u64,
+    /// [`ProcessUnwind::first_mapping`]: whose address.
+    pub first_mapping: u32,
+    /// As of which [`TablesEpoch`].
+    pub epoch: u32,
+    pub row: UnwindRow,
+}
+
+/// Counts changes of the tables; what was remembered before the last one is not
+/// believed.
+pub type TablesEpoch = u32;
+
+/// Rows that a CPU remembers; a power of two.
+pub const REMEMBERED_ROWS: u32 = 512;
+
+/// Where among them an address has its place.
+#[inline(always)]
+pub const fn place_of_row(address: u64) -> u32 {
+    (address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 55) as u32 & (REMEMBERED_ROWS - 1)
+}
+
 /// Ways to find the canonical frame address, which is what the stack pointer was
 /// before the call; the return address stands in the word below.
 pub mod rule {
@@ -137,6 +162,14 @@ mod tests {
         assert_eq!(size_of::<ProcessUnwind>(), 4 * 4);
         assert_eq!(size_of::<CodeMapping>(), 3 * 8 + 2 * 4);
         assert_eq!(size_of::<UnwindRow>(), 8);
+        assert_eq!(size_of::<RememberedRow>(), 8 + 2 * 4 + 8);
+    }
+
+    #[test]
+    fn neighbouring_addresses_have_places_of_their_own() {
+        let mut taken = [0_u8; REMEMBERED_ROWS as usize];
+        (0..64).for_each(|n| taken[place_of_row(0x7f12_3456_0000 + n * 5) as usize] += 1);
+        assert!(taken.iter().all(|count| *count <= 3));
         assert_eq!(size_of::<CompilerThread>(), 2 * 8);
     }
 }

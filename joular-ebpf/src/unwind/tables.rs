@@ -9,7 +9,10 @@ use aya_ebpf::helpers::{
     generated::{bpf_get_current_task_btf, bpf_probe_read_user as probe_read_user, bpf_task_pt_regs},
 };
 use joular_ebpf::{
-    abi::{CodeMapping, FrameWord, JvmUnwind, Loss, MAX_USER_FRAMES, ProcessUnwind, StackId, UnwindRow, walk_end},
+    abi::{
+        CodeMapping, FrameWord, JvmUnwind, Loss, MAX_USER_FRAMES, ProcessUnwind, RememberedRow, StackId, UnwindRow,
+        place_of_row, walk_end,
+    },
     walk::{
         BlockWords, End, Memory, Registers, Step, Tables, Walk, compiled,
         hotspot::{self, Kind},
@@ -19,7 +22,7 @@ use joular_ebpf::{
 };
 
 use crate::{
-    maps::{CODE_MAPPINGS, COMPILER_THREADS, JVMS, PROCESSES, UNWIND_ROWS, WALK, count_loss},
+    maps::{CODE_MAPPINGS, COMPILER_THREADS, JVMS, PROCESSES, REMEMBERED, TABLES_EPOCH, UNWIND_ROWS, WALK, count_loss},
     task::Task,
 };
 
@@ -251,6 +254,25 @@ impl Tables for Maps {
     #[inline(always)]
     fn row(&self, index: u32) -> Option<&UnwindRow> {
         UNWIND_ROWS.get(index)
+    }
+
+    #[inline(always)]
+    fn remembered(&self, process: &ProcessUnwind, address: u64) -> Option<UnwindRow> {
+        let known = REMEMBERED.get(place_of_row(address))?;
+        let is_it = known.address == address
+            && known.first_mapping == process.first_mapping
+            && known.epoch == *TABLES_EPOCH.get(0)?;
+        is_it.then_some(known.row)
+    }
+
+    #[inline(always)]
+    fn remember(&self, process: &ProcessUnwind, address: u64, row: UnwindRow) {
+        let (Some(place), Some(epoch)) = (REMEMBERED.get_ptr_mut(place_of_row(address)), TABLES_EPOCH.get(0)) else {
+            return;
+        };
+        let first_mapping = process.first_mapping;
+        // SAFETY: this CPU's own, used by one program run at a time.
+        unsafe { *place = RememberedRow { address, first_mapping, epoch: *epoch, row } };
     }
 
     /// By a function of its own: there are many callers.

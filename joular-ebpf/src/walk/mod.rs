@@ -70,6 +70,14 @@ pub trait Memory {
 pub trait Tables {
     fn mapping(&self, index: u32) -> Option<&CodeMapping>;
     fn row(&self, index: u32) -> Option<&UnwindRow>;
+    /// The row for an address, if it was looked for not long ago: nearly all frames
+    /// but the leaf are the same from sample to sample.
+    #[inline(always)]
+    fn remembered(&self, _: &ProcessUnwind, _: u64) -> Option<UnwindRow> {
+        None
+    }
+    #[inline(always)]
+    fn remember(&self, _: &ProcessUnwind, _: u64, _: UnwindRow) {}
     /// Whether that is an address behind a call, or one that the interpreter has
     /// methods return to: data on a stack rarely is.
     fn is_return_address(&self, memory: &impl Memory, jvm: &JvmUnwind, process: &ProcessUnwind, pc: u64) -> bool
@@ -118,6 +126,8 @@ pub struct Walk {
     exact: u64,
     /// 1: a part of the stack is in the heap, and the walk went on behind it.
     is_frozen: u64,
+    /// 1: a caller was found by a frame pointer where no table says that there is one.
+    is_guessed: u64,
     block: Block,
 }
 
@@ -130,6 +140,7 @@ impl Walk {
         hash: 0,
         exact: 0,
         is_frozen: 0,
+        is_guessed: 0,
         block: Block { start: 0, end: 0, blob: 0, words: [0; BLOCK_WORDS] },
     };
 
@@ -144,6 +155,7 @@ impl Walk {
         self.hash = StackId::mix(StackId::seed(0), u64::from(mixed_generation(process.generation)));
         self.exact = 1;
         self.is_frozen = 0;
+        self.is_guessed = 0;
         self.block.start = 0;
         self.block.end = 0;
     }
@@ -162,10 +174,19 @@ impl Walk {
         id
     }
 
-    /// What to say of a walk that ended so: one with a gap is not whole.
+    /// What to say of a walk that ended so: one with a gap is not whole, and where the
+    /// way to the root was a guess, frames may be missing.
     #[inline(always)]
     pub fn quality(&self, end: End) -> End {
-        if end.0 == walk_end::ROOT && self.is_frozen != 0 { End(walk_end::FROZEN) } else { end }
+        if end.0 != walk_end::ROOT {
+            end
+        } else if self.is_frozen != 0 {
+            End(walk_end::FROZEN)
+        } else if self.is_guessed != 0 {
+            End(walk_end::CHAIN)
+        } else {
+            end
+        }
     }
 
     /// Adds a frame towards the root.

@@ -31,10 +31,17 @@ pub fn step(memory: &impl Memory, tables: &impl Tables, walk: &mut Walk) -> Step
     walk.push(FrameWord::native(pc))?;
     // A return address may be the first one behind its function.
     let address = if walk.is_exact() { pc } else { pc.wrapping_sub(1) };
-    let Some(mapping) = find_mapping(tables, &walk.process, address) else {
-        return by_frame_pointer(memory, walk, End(walk_end::NO_MAPPING));
+    let row = match tables.remembered(&walk.process, address) {
+        Some(row) => row,
+        None => {
+            let Some(mapping) = find_mapping(tables, &walk.process, address) else {
+                return by_frame_pointer(memory, walk, End(walk_end::NO_MAPPING));
+            };
+            let row = find_row(tables, mapping, address.wrapping_sub(mapping.bias));
+            tables.remember(&walk.process, address, row);
+            row
+        }
     };
-    let row = find_row(tables, mapping, address.wrapping_sub(mapping.bias));
     match row.rule {
         rule::SP => by_frame_address(memory, walk, row, walk.registers.sp),
         rule::FP => by_frame_address(memory, walk, row, walk.registers.fp),
@@ -91,6 +98,7 @@ fn by_frame_pointer(memory: &impl Memory, walk: &mut Walk, why: End) -> Step {
     if pc >= USER_END {
         return Err(why);
     }
+    walk.is_guessed = 1;
     walk.return_to(pc, fp.wrapping_add(16), caller_fp)
 }
 

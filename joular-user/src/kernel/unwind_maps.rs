@@ -11,7 +11,7 @@ use aya::{
     Ebpf,
     maps::{Array, HashMap, Map, MapData},
 };
-use joular_ebpf::abi::{CodeMapping, CompilerThread, JvmUnwind, ProcessUnwind, UnwindRow};
+use joular_ebpf::abi::{CodeMapping, CompilerThread, JvmUnwind, ProcessUnwind, TablesEpoch, UnwindRow};
 
 use super::{
     array_write,
@@ -28,6 +28,8 @@ pub struct UnwindMaps {
     rows: MapData,
     jvms: Array<MapData, JvmUnwind>,
     compiler_threads: HashMap<MapData, u32, CompilerThread>,
+    epoch: Array<MapData, TablesEpoch>,
+    changes: TablesEpoch,
 }
 
 impl UnwindMaps {
@@ -38,11 +40,17 @@ impl UnwindMaps {
             rows: take_array(ebpf, "UNWIND_ROWS")?,
             jvms: take(ebpf, "JVMS")?,
             compiler_threads: take(ebpf, "COMPILER_THREADS")?,
+            epoch: take(ebpf, "TABLES_EPOCH")?,
+            changes: 0,
         })
     }
 
     /// From now on the process is walked by these tables.
     pub fn set_process(&mut self, pid: Pid, process: ProcessUnwind) -> Result<(), KernelError> {
+        // Ranges that it names may have been another's: what was remembered of those
+        // is forgotten first.
+        self.changes = self.changes.wrapping_add(1);
+        self.epoch.set(0, self.changes, 0).map_err(|source| map_error("writing", "TABLES_EPOCH", source))?;
         self.processes.insert(pid.0, process, 0).map_err(|source| map_error("writing", "PROCESSES", source))
     }
 

@@ -40,7 +40,9 @@ fn each_rule_leads_to_the_caller() {
     ] {
         let mut process = process(row(0x100, rule, cfa_words, fp_words));
         process.words(STACK, &[1; 32]).words(STACK + return_at, &[ROOT + 1]);
-        let expected = (vec![native(pc), native(ROOT + 1)], walk_end::ROOT);
+        // Frames may be missing behind a guess.
+        let end = if rule == rule::NONE { walk_end::CHAIN } else { walk_end::ROOT };
+        let expected = (vec![native(pc), native(ROOT + 1)], end);
         assert_eq!(process.walk(registers(pc)), expected, "rule {rule}, {cfa_words} words");
     }
 }
