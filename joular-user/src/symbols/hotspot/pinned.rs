@@ -10,7 +10,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use joular_ebpf::{
     abi::{FrameRef, FrameWord},
-    walk::{BlockWords, End, Memory, Step, identity::MethodIdentity},
+    walk::{BlockWords, End, FrameWords, Memory, Step, identity::MethodIdentity},
 };
 
 use super::{memory::RemoteMemory, method::Method};
@@ -105,8 +105,9 @@ impl Memory for Walked<'_> {
         self.words(address)
     }
 
-    fn ten(&self, address: u64) -> Result<[u64; 10], End> {
-        self.words(address)
+    fn ten(&self, address: u64, words: &mut FrameWords) -> Step {
+        *words = self.words(address)?;
+        Ok(())
     }
 
     fn block(&self, address: u64, bytes: u32, words: &mut BlockWords) -> Step {
