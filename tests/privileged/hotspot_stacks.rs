@@ -21,7 +21,7 @@ const FREQUENCY: f64 = 999.0;
 fn report(name: String, workload: Workload, duration: &str, root: Root) -> Result<Report> {
     let output = Output::new()?;
     let jvm = workload.start().with_context(|| name.clone())?;
-    let run = Run::modelled().pid(jvm.pid()).with("--frequency", &FREQUENCY.to_string()).with("--duration", duration);
+    let run = Run::modelled().pid(jvm.pid()).with("--frequency", FREQUENCY.to_string()).with("--duration", duration);
     let finished = run.argument("--quiet").output(output.dir()).finish(LIMIT + END)?;
     assert_eq!(finished.code(), Some(0), "{name}: {finished:?}");
     let stacks = known::stacks(&output.data, jvm.pid())?;
