@@ -14,7 +14,7 @@ use joular_ebpf::{
         walk_end,
     },
     walk::{
-        BlockWords, End, Memory, Registers, Step, Tables, Walk, compiled,
+        BlockWords, End, FrameWords, Memory, Registers, Step, Tables, Walk, compiled,
         hotspot::{self, Kind},
         interpreted, is_in_code_cache, is_return_address, native, push_compiled_method, stub,
     },
@@ -215,8 +215,11 @@ impl Memory for Process {
     }
 
     #[inline(always)]
-    fn ten(&self, address: u64) -> Result<[u64; 10], End> {
-        Self::read(address)
+    fn ten(&self, address: u64, words: &mut FrameWords) -> Step {
+        let bytes = size_of::<FrameWords>() as u32;
+        // SAFETY: the buffer has that size.
+        let failed = unsafe { probe_read_user(words.as_mut_ptr().cast(), bytes, address as *const _) };
+        if failed == 0 { Ok(()) } else { Err(End::UNREADABLE) }
     }
 
     #[inline(always)]

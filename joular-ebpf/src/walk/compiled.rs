@@ -118,8 +118,8 @@ fn caller(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk: &mu
             walk.return_to(pc, end, fp)
         }
         FrameState::Whole | FrameState::Unknown => {
-            // A wrapper aligns its stack for some calls, a stub pushes what it saves;
-            // both have a frame pointer where they do.
+            // A wrapper aligns its stack for some calls, a stub does or pushes what it
+            // saves; both have a frame pointer where they do.
             let is_close = fp.wrapping_sub(sp) <= bytes + SLACK_BYTES;
             if is_close && has_frame_pointer(memory, tables, jvm, walk, kind) {
                 return stub::by_frame_pointer(memory, walk);
@@ -142,7 +142,7 @@ fn has_frame_pointer(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind
     match kind {
         Kind::Method => false,
         Kind::NativeWrapper => !walk.is_exact(),
-        Kind::Stub => walk.is_exact() && stub::has_frame_pointer(memory, tables, jvm, walk),
+        Kind::Stub => stub::has_frame_pointer(memory, tables, jvm, walk),
     }
 }
 

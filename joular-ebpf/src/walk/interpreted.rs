@@ -52,27 +52,24 @@ pub fn step(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk: &
 #[inline(always)]
 fn frame(memory: &impl Memory, jvm: &JvmUnwind, walk: &mut Walk) -> Step {
     let Registers { pc, sp, fp, .. } = walk.registers;
-    let words = if fp.wrapping_sub(sp) > MAX_FRAME_BYTES {
+    let read = if fp.wrapping_sub(sp) > MAX_FRAME_BYTES {
         Err(End::IMPLAUSIBLE)
     } else {
-        memory.ten(fp.wrapping_sub(FIXED_BYTES))
+        memory.ten(fp.wrapping_sub(FIXED_BYTES), &mut walk.frame)
     };
-    let words = match words {
-        Ok(words) if is_method(words[METHOD_INDEX]) => words,
-        other => {
-            walk.push(blob_word(jvm, pc))?;
-            return Err(other.err().unwrap_or(End::IMPLAUSIBLE));
-        }
-    };
-    let method = words[METHOD_INDEX];
-    let saved = if jvm.bcp_words == -7 { words[1] } else { words[0] };
+    let method = walk.frame[METHOD_INDEX];
+    if read.is_err() || !is_method(method) {
+        walk.push(blob_word(jvm, pc))?;
+        return Err(read.err().unwrap_or(End::IMPLAUSIBLE));
+    }
+    let saved = if jvm.bcp_words == -7 { walk.frame[1] } else { walk.frame[0] };
     let identity = MethodIdentity::read(memory, jvm, method);
     let bci = bci(jvm, walk, identity.const_method, saved);
     walk.push_method(FrameWord::interpreted(method, bci), identity)?;
     let least_sp = fp.wrapping_add(16);
-    let sender_sp = words[SENDER_SP_INDEX];
+    let sender_sp = walk.frame[SENDER_SP_INDEX];
     let sender_sp = if sender_sp.wrapping_sub(least_sp) < MAX_FRAME_BYTES { sender_sp } else { least_sp };
-    walk.return_to(words[RETURN_INDEX], sender_sp, words[FP_INDEX])
+    walk.return_to(walk.frame[RETURN_INDEX], sender_sp, walk.frame[FP_INDEX])
 }
 
 #[inline(always)]

@@ -44,6 +44,9 @@ const MAX_BLOCK_BYTES: usize = MAX_BLOB_BYTES + 64;
 const BLOCK_WORDS: usize = 128;
 pub type BlockWords = [u64; BLOCK_WORDS];
 
+/// Words that the interpreter has at fixed places in a frame.
+pub type FrameWords = [u64; 10];
+
 /// Why a walk is over: one of [`walk_end`]'s.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct End(pub u8);
@@ -61,7 +64,7 @@ pub trait Memory {
     fn word(&self, address: u64) -> Result<u64, End>;
     fn pair(&self, address: u64) -> Result<[u64; 2], End>;
     /// The part of an interpreter's frame around its frame pointer.
-    fn ten(&self, address: u64) -> Result<[u64; 10], End>;
+    fn ten(&self, address: u64, words: &mut FrameWords) -> Step;
     /// As many bytes, at most all of `words`.
     fn block(&self, address: u64, bytes: u32, words: &mut BlockWords) -> Step;
 }
@@ -129,6 +132,9 @@ pub struct Walk {
     /// 1: a caller was found by a frame pointer where no table says that there is one.
     is_guessed: u64,
     block: Block,
+    /// Of the interpreter's frame that was read last. Here, since older kernels allow
+    /// the programs' functions 512 bytes of stack, all that call each other together.
+    frame: FrameWords,
 }
 
 impl Walk {
@@ -142,6 +148,7 @@ impl Walk {
         is_frozen: 0,
         is_guessed: 0,
         block: Block { start: 0, end: 0, blob: 0, words: [0; BLOCK_WORDS] },
+        frame: [0; 10],
     };
 
     /// Starts at the registers of interrupted code. Words and block are left as

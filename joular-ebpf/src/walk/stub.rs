@@ -15,13 +15,16 @@ const MAX_FRAME_BYTES: u64 = 64 << 10;
 const MAX_ENTRY_WORDS: u64 = 20;
 /// Farthest that an adapter moves arguments.
 const MAX_ARGUMENT_BYTES: u64 = 4 << 10;
+/// What the stub of methods' entry barriers has in front of its return address:
+/// room for another stack pointer, should the method be deoptimised right there.
+const COOKIE: u64 = u64::MAX;
 
 /// The frame pointer points at the caller's, with the return address behind it.
 #[inline(always)]
 pub(super) fn by_frame_pointer(memory: &impl Memory, walk: &mut Walk) -> Step {
     let fp = walk.registers.fp;
     let [caller_fp, pc] = memory.pair(fp)?;
-    walk.return_to(pc, fp.wrapping_add(16), caller_fp)
+    return_from(memory, walk, pc, fp.wrapping_add(8), caller_fp)
 }
 
 /// The return address is on top of the stack.
@@ -29,7 +32,17 @@ pub(super) fn by_frame_pointer(memory: &impl Memory, walk: &mut Walk) -> Step {
 pub(super) fn without_frame(memory: &impl Memory, walk: &mut Walk) -> Step {
     let sp = walk.registers.sp;
     let pc = memory.word(sp)?;
-    walk.return_to(pc, sp.wrapping_add(8), walk.registers.fp)
+    return_from(memory, walk, pc, sp, walk.registers.fp)
+}
+
+/// The return address stands there, or behind a cookie.
+#[inline(always)]
+fn return_from(memory: &impl Memory, walk: &mut Walk, pc: u64, slot: u64, fp: u64) -> Step {
+    let next = slot.wrapping_add(8);
+    if pc == COOKIE {
+        return walk.return_to(memory.word(next)?, next.wrapping_add(8), fp);
+    }
+    walk.return_to(pc, next, fp)
 }
 
 /// What is known of such code.
@@ -89,7 +102,10 @@ fn by_what_the_stack_holds(memory: &impl Memory, tables: &impl Tables, jvm: &Jvm
     let [top, second] = memory.pair(walk.registers.sp)?;
     let state = if walk.is_exact() { frame_state(memory, walk.registers.pc) } else { FrameState::Whole };
     if state == FrameState::Pushed {
-        return walk.return_to(second, walk.registers.sp.wrapping_add(16), top);
+        return return_from(memory, walk, second, walk.registers.sp.wrapping_add(8), top);
+    }
+    if top == COOKIE {
+        return without_frame(memory, walk);
     }
     let process = walk.process;
     let is_return = |pc| tables.is_return_address(memory, jvm, &process, pc);
@@ -131,8 +147,12 @@ fn frame_state(memory: &impl Memory, pc: u64) -> FrameState {
 #[inline(always)]
 pub(super) fn has_frame_pointer(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk: &Walk) -> bool {
     let fp = walk.registers.fp;
-    fp.wrapping_sub(walk.registers.sp) < MAX_FRAME_BYTES
-        && memory.word(fp.wrapping_add(8)).is_ok_and(|pc| tables.is_return_address(memory, jvm, &walk.process, pc))
+    if fp.wrapping_sub(walk.registers.sp) >= MAX_FRAME_BYTES {
+        return false;
+    }
+    let Ok([pc, next]) = memory.pair(fp.wrapping_add(8)) else { return false };
+    let pc = if pc == COOKIE { next } else { pc };
+    tables.is_return_address(memory, jvm, &walk.process, pc)
 }
 
 /// The return address is on top of the stack. An adapter from compiled to

@@ -30,23 +30,17 @@ pub struct Scenario {
     pub language: Language,
     /// Whether native code between Java frames calls Java.
     pub has_upcalls: bool,
-    /// The largest part of its samples that may be short of a leaf.
+    /// The largest part of its samples that may be short of a leaf, if the JVM says of
+    /// all code what is inlined there.
     pub on_its_way: f64,
-    /// The largest part that may be marked: of code that lives for milliseconds
-    /// only, some is gone before anyone can ask for its name.
-    pub marked: f64,
+    /// Whether its code lives for milliseconds only: JVMs free it when they unload
+    /// its classes, before anyone can ask for its name.
+    pub is_short_lived: bool,
 }
-
-/// For all but those whose code is short-lived.
-const MARKED: f64 = 0.005;
-const MARKED_SHORT_LIVED: f64 = 0.1;
 
 /// The scenario whose thread has this name.
 pub fn scenario(thread: &str) -> Option<Scenario> {
     let exact = |language| (language, false, 0.05);
-    // Without -XX:+DebugNonSafepoints, code between two safepoints counts as that
-    // of the second one, which may be in the caller.
-    let coarse = |language| (language, false, 0.3);
     // These spend much of their time in the JDK and the JVM, on paths that the
     // language leaves open.
     let loading = |language| (language, true, 1.0);
@@ -56,15 +50,15 @@ pub fn scenario(thread: &str) -> Option<Scenario> {
         "recurse-1000" => exact(recursion(1000)),
         "lambdas" => exact(lambdas()),
         "inlined" => {
-            coarse(below_round("Inlined", path(&["Inlined.first", "Inlined.second", "Inlined.third", "Inlined.leaf"])))
+            exact(below_round("Inlined", path(&["Inlined.first", "Inlined.second", "Inlined.third", "Inlined.leaf"])))
         }
         "megamorphic" => exact(megamorphic()),
         "defaults" => exact(below_round(
             "Defaults",
             path(&["Defaults$Middle.begin", "Defaults$Root.begin", "Defaults$Concrete.end", "Defaults.leaf"]),
         )),
-        "natives" => (natives(), false, 0.3),
-        "exceptions" => (exceptions(), false, 0.5),
+        "natives" => exact(natives()),
+        "exceptions" => (exceptions(), false, 0.1),
         "deoptimised" => loading(deoptimised()),
         "static-init" => loading(static_init()),
         "reflected" => (reflected(), true, 0.05),
@@ -72,13 +66,12 @@ pub fn scenario(thread: &str) -> Option<Scenario> {
         // What waits for the virtual thread, and what carries it.
         "virtual" => loading(below_round("Virtual", any_of(&["java.*", "jdk.*", "sun.*"]))),
         "ForkJoinPool-1-" => (carrier(), true, 0.05),
-        "hidden" => (hidden(), true, 0.5),
+        "hidden" => (hidden(), true, 0.05),
         "churn-0" | "churn-1" => (churn(), true, 1.0),
         _ => return None,
     };
     let is_short_lived = ["deoptimised", "static-init", "hidden"].contains(&thread) || thread.starts_with("churn");
-    let marked = if is_short_lived { MARKED_SHORT_LIVED } else { MARKED };
-    Some(Scenario { thread: thread.to_owned(), language, has_upcalls, on_its_way, marked })
+    Some(Scenario { thread: thread.to_owned(), language, has_upcalls, on_its_way, is_short_lived })
 }
 
 fn method(pattern: &str) -> Language {
@@ -176,7 +169,11 @@ fn deoptimised() -> Language {
     ]);
     let running = sequence([
         path(&["Deoptimised$Fresh.applyAsLong"]),
-        either([sequence([path(&["Deoptimised$Fresh.calling"]), either([base, derived])]), making.clone()]),
+        either([
+            // Before a JVM compiles that one, it loads the classes of its signature.
+            sequence([path(&["Deoptimised$Fresh.calling"]), either([base, derived, any_of(LOADING)])]),
+            making.clone(),
+        ]),
     ]);
     below_round("Deoptimised", either([running, making]))
 }
@@ -213,7 +210,13 @@ fn handles() -> Language {
         sequence([any_of(&["java.lang.invoke.*"]), method("java.lang.invoke.Invokers.*"), any_of(LOADING)]);
     let calling = sequence([
         any_of(&["java.lang.invoke.*"]),
-        either([path(&["Handles.target", "Handles.leaf"]), path(&["Handles.isEven"]), path(&["Handles.odd"])]),
+        either([
+            path(&["Handles.target", "Handles.leaf"]),
+            path(&["Handles.isEven"]),
+            path(&["Handles.odd"]),
+            // Forms count how often a test holds.
+            method("java.lang.Math.addExact"),
+        ]),
     ]);
     below_round("Handles", sequence([path(&["Handles.calling"]), either([calling, customising])]))
 }

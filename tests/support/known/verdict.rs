@@ -9,6 +9,7 @@ pub enum Verdict {
     /// A word of the scenario's language, with a native root and the right lines.
     Exact,
     /// The same, of the begin of a word: the leaf was not reached yet, or left.
+    /// So are stacks whose innermost inlined methods are not those that are due.
     OnItsWay,
     /// It says itself that something is missing.
     Marked(String),
@@ -46,7 +47,10 @@ pub fn judge(scenario: &Scenario, frames: &[Frame], lines: &CallLines, root: Roo
     }
     let wrong = |why: &str| Verdict::WrongPath(format!("{why}: {}", abbreviated(frames)));
     let methods: Vec<&str> = methods.iter().map(String::as_str).collect();
-    let matched = scenario.language.matches(&methods);
+    let matched = match scenario.language.matches(&methods) {
+        Match::No if is_coarse(scenario, frames, &java, &methods) => Match::Prefix,
+        matched => matched,
+    };
     if matched == Match::No {
         return wrong("no such path");
     }
@@ -63,6 +67,17 @@ pub fn judge(scenario: &Scenario, frames: &[Frame], lines: &CallLines, root: Roo
     if matched == Match::Word { Verdict::Exact } else { Verdict::OnItsWay }
 }
 
+/// Whether the path is right but for methods that are inlined where the program
+/// was interrupted. By default JVMs say only at safepoints what is inlined: code
+/// before the next one counts as that one's, which may be of methods that are about
+/// to run. Return addresses are safepoints, so callers are never in doubt.
+fn is_coarse(scenario: &Scenario, frames: &[Frame], java: &[&Frame], methods: &[&str]) -> bool {
+    let is_interrupted = frames.iter().rev().find(|frame| frame.kind != "kernel").is_some_and(Frame::is_java);
+    let inlined = java.iter().rev().take_while(|frame| frame.kind == "inlined").count();
+    let is_right = |methods| scenario.language.matches(methods) != Match::No;
+    is_interrupted && (1..=inlined).any(|doubtful| is_right(&methods[..methods.len() - doubtful]))
+}
+
 /// The C library starts the thread, libjvm goes on.
 fn begins_natively(root: &[Frame]) -> bool {
     let is_c_library =
@@ -72,7 +87,7 @@ fn begins_natively(root: &[Frame]) -> bool {
 
 /// A path for people: repeated methods once, with their number and kinds. Names
 /// may be anything that was in some memory.
-fn abbreviated(frames: &[Frame]) -> String {
+pub(super) fn abbreviated(frames: &[Frame]) -> String {
     let mut parts: Vec<(String, usize, BTreeSet<&str>)> = Vec::new();
     for frame in frames {
         let method: String = frame.method().escape_debug().take(120).collect();
@@ -141,6 +156,21 @@ mod tests {
         let mut frames = recursion(10);
         frames.insert(8, frame("vm", "os::sleep"));
         assert!(matches!(verdict(&frames), Verdict::WrongPath(_)), "native frames between Java frames");
+    }
+
+    #[test]
+    fn only_methods_inlined_where_the_program_was_interrupted_are_in_doubt() {
+        let inlined_leaf = |depth: usize| {
+            let mut frames = recursion(depth);
+            frames.last_mut().unwrap().kind = "inlined".to_owned();
+            frames
+        };
+        assert_eq!(verdict(&inlined_leaf(7)), Verdict::OnItsWay);
+        assert_eq!(verdict(&[inlined_leaf(7), vec![frame("kernel", "irq")]].concat()), Verdict::OnItsWay);
+        assert_eq!(verdict(&inlined_leaf(10)), Verdict::Exact);
+        for others in [inlined_leaf(11), recursion(7), [inlined_leaf(7), vec![frame("vm", "gc")]].concat()] {
+            assert!(matches!(verdict(&others), Verdict::WrongPath(_)));
+        }
     }
 
     #[test]

@@ -106,6 +106,7 @@ const WRAPPER: Code = Code { segment: 48, name: NATIVE, compile_id: 9, frame_wor
 const RUNTIME_STUB: Code = Code { segment: 64, name: OTHER, compile_id: 0, frame_words: 6 };
 const ADAPTER: Code = Code { segment: 80, name: OTHER, compile_id: 0, frame_words: 0 };
 const VTABLE_STUB: Code = Code { segment: 96, name: VTABLE, compile_id: 0, frame_words: 0 };
+const COOKIE: u64 = u64::MAX;
 /// Where a frame is whole, and what code returns to.
 const COMPLETE: u64 = 0x40;
 pub(super) const BODY: u64 = 0x80;
@@ -277,6 +278,9 @@ fn stubs_are_read_by_what_the_stack_holds() {
         ("pushed", ADAPTER, &[0x48, 0x8b, 0xec], &[0, RETURN], 0, 0),
         ("pushed, not said", ADAPTER, &[0x90], &[0, RETURN], 0, 0),
         ("held in rax", ADAPTER, &[0x90], &[0], 0, RETURN),
+        ("behind a cookie", ADAPTER, &[0x55], &[COOKIE, RETURN], 0, 0),
+        ("pushed, behind a cookie", ADAPTER, &[0x48, 0x8b, 0xec], &[0, COOKIE, RETURN], 0, 0),
+        ("frame pointer, behind a cookie", ADAPTER, &[0x90], &[1, 2, 3, 4, 0, COOKIE, RETURN], fp, 0),
         ("vtable", VTABLE_STUB, &[0x90], &[RETURN], 0, 0),
         ("of known size", RUNTIME_STUB, &[0x90], &[1, 2, 3, 4, 0, RETURN], 0, 0),
         ("of known size, at its end", RUNTIME_STUB, &[0xc9, 0xc3], &[1, 0, RETURN], STACK + 8, 0),
@@ -287,6 +291,28 @@ fn stubs_are_read_by_what_the_stack_holds() {
         let registers = Registers { fp, rax, ..leaf(code.begin() + BODY) };
         assert_eq!(process.walk(registers), expect(code.stub(BODY)), "{what}");
     }
+}
+
+/// An entry barrier: the method that it was called by is whole already.
+#[test]
+fn a_cookie_is_passed_on_the_way_from_native_code() {
+    let mut process = process();
+    process.words(STACK, &[ADAPTER.begin() + BODY, 1, 2, 0, COOKIE, RETURN]);
+    caller_frame(&mut process, STACK + 0x30);
+    let (frames, end) = process.walk(Registers { fp: STACK + 0x18, ..leaf(VTABLE_STUB.begin()) });
+    let expected = [VTABLE_STUB.stub(0), ADAPTER.stub(BODY), CALLER.call(BODY), native(IN_LIBJVM)];
+    assert_eq!((&frames[..], end), (&expected[..], walk_end::ROOT));
+}
+
+/// What unpacks deoptimised frames has its own frame aligned for the call.
+#[test]
+fn a_stub_that_aligned_its_stack_goes_by_its_frame_pointer() {
+    let mut process = process();
+    process.words(STACK, &[RUNTIME_STUB.begin() + BODY, 0, 0, 0, 0, 0, 0, RETURN]);
+    caller_frame(&mut process, STACK + 0x40);
+    let (frames, end) = process.walk(Registers { fp: STACK + 0x30, ..leaf(VTABLE_STUB.begin()) });
+    let expected = [VTABLE_STUB.stub(0), RUNTIME_STUB.stub(BODY), CALLER.call(BODY), native(IN_LIBJVM)];
+    assert_eq!((&frames[..], end), (&expected[..], walk_end::ROOT));
 }
 
 /// The wrapper has aligned its stack for a call; its frame pointer knows.

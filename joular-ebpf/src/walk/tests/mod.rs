@@ -9,7 +9,7 @@ mod random;
 
 use std::{boxed::Box, collections::HashMap, vec::Vec};
 
-use super::{BlockWords, End, Memory, Registers, Step, Tables, Walk, step};
+use super::{BlockWords, End, FrameWords, Memory, Registers, Step, Tables, Walk, step};
 use crate::abi::{CodeMapping, FrameRef, FrameWord, JvmUnwind, MAX_USER_FRAMES, ProcessUnwind, UnwindRow, walk_end};
 
 pub(super) const STACK: u64 = 0x7fff_0000_0000;
@@ -84,8 +84,9 @@ impl Memory for Process {
         array(self, address)
     }
 
-    fn ten(&self, address: u64) -> Result<[u64; 10], End> {
-        array(self, address)
+    fn ten(&self, address: u64, words: &mut FrameWords) -> Step {
+        *words = array(self, address)?;
+        Ok(())
     }
 
     fn block(&self, address: u64, bytes: u32, words: &mut BlockWords) -> Step {

@@ -56,8 +56,9 @@ impl Memory for Noise {
         array(self, address)
     }
 
-    fn ten(&self, address: u64) -> Result<[u64; 10], End> {
-        array(self, address)
+    fn ten(&self, address: u64, words: &mut FrameWords) -> Step {
+        *words = array(self, address)?;
+        Ok(())
     }
 
     fn block(&self, address: u64, bytes: u32, words: &mut BlockWords) -> Step {

@@ -6,7 +6,7 @@ use joular_ebpf::{
         CodeMapping, CompilerThread, FrameWord, JvmUnwind, MAX_USER_FRAMES, ProcessUnwind, StackHeader, StackId,
         UnwindRow, walk_end,
     },
-    walk::{self, BlockWords, End, Memory, Registers, Step, Tables, Walk},
+    walk::{self, BlockWords, End, FrameWords, Memory, Registers, Step, Tables, Walk},
 };
 
 use super::memory::RemoteMemory;
@@ -99,8 +99,9 @@ impl Memory for Remote<'_> {
         self.words(address)
     }
 
-    fn ten(&self, address: u64) -> Result<[u64; 10], End> {
-        self.words(address)
+    fn ten(&self, address: u64, words: &mut FrameWords) -> Step {
+        *words = self.words(address)?;
+        Ok(())
     }
 
     fn block(&self, address: u64, bytes: u32, words: &mut BlockWords) -> Step {
