@@ -21,7 +21,10 @@ impl Patches {
             let words = bytes.chunks_exact(8).enumerate().filter(|(_, word)| word.iter().any(|byte| *byte != 0));
             words.map(|(index, _)| index * 8).collect::<Vec<_>>()
         };
-        let places = ranges.iter().enumerate().flat_map(|(range, (_, bytes))| used(bytes).into_iter().map(move |at| (range, at)));
+        let places = ranges
+            .iter()
+            .enumerate()
+            .flat_map(|(range, (_, bytes))| used(bytes).into_iter().map(move |at| (range, at)));
         Self { words: places.collect(), ranges }
     }
 

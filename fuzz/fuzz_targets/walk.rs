@@ -3,8 +3,6 @@
 
 mod patches;
 
-use std::sync::LazyLock;
-
 use joular_ebpf::abi::MAX_USER_FRAMES;
 use joular_user::{
     stacks::WalkEnd,
@@ -13,22 +11,29 @@ use joular_user::{
 use libfuzzer_sys::fuzz_target;
 use patches::Patches;
 
-static IMAGES: LazyLock<[(JvmImage, Jvm, Patches); 2]> = LazyLock::new(|| {
-    let files: [&[u8]; 2] = [
-        include_bytes!("../../tests/fixtures/jvm_images/11.jimg"),
-        include_bytes!("../../tests/fixtures/jvm_images/25.jimg"),
-    ];
-    files.map(|bytes| {
-        let image = JvmImage::decode(bytes).expect("the fixture");
-        let jvm = image.attach().expect("the fixture's JVM");
-        let patches = Patches::of(&image.memory);
-        (image, jvm, patches)
-    })
-});
+/// A JVM belongs to one thread, and so does the fuzzer.
+type Target = (JvmImage, Jvm, Patches);
 
-fuzz_target!(|input: &[u8]| {
+thread_local! {
+    static TARGETS: [Target; 2] = {
+        let files: [&[u8]; 2] = [
+            include_bytes!("../../tests/fixtures/jvm_images/11.jimg"),
+            include_bytes!("../../tests/fixtures/jvm_images/25.jimg"),
+        ];
+        files.map(|bytes| {
+            let image = JvmImage::decode(bytes).expect("the fixture");
+            let jvm = image.attach().expect("the fixture's JVM");
+            let patches = Patches::of(&image.memory);
+            (image, jvm, patches)
+        })
+    };
+}
+
+fuzz_target!(|input: &[u8]| TARGETS.with(|targets| walk(input, targets)));
+
+fn walk(input: &[u8], targets: &[Target; 2]) {
     let Some(([which, mask, rest_of_pc @ ..], rest)) = input.split_first_chunk::<10>() else { return };
-    let (image, jvm, patches) = &IMAGES[usize::from(which % 2)];
+    let (image, jvm, patches) = &targets[usize::from(which % 2)];
     let memory = patches.apply(rest);
     let value = u64::from_le_bytes(*rest_of_pc);
     for thread in image.threads.iter().skip(usize::from(which / 2) % image.threads.len()).take(3) {
@@ -47,4 +52,4 @@ fuzz_target!(|input: &[u8]| {
         assert!(stack.words.len() <= MAX_USER_FRAMES);
         assert_ne!(stack.quality.end, WalkEnd::Budget, "each step adds a frame, or is the last");
     }
-});
+}
