@@ -18,7 +18,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use joular_ebpf::abi::{CompilerThread, JvmUnwind, MAX_JVMS, MAX_MAPPINGS, MAX_PROCESSES};
+use joular_ebpf::abi::{CompilerThread, JvmUnwind, MAX_COMPILER_THREADS_OF_JVM, MAX_JVMS, MAX_MAPPINGS, MAX_PROCESSES};
 
 use writing::Written;
 
@@ -29,7 +29,6 @@ use super::{
     tables::Ranges,
 };
 use crate::{
-    kernel::KernelError,
     symbols::{ProcessKey, mapped_code::MappedCode, native::FileKey},
     units::{Pid, Tid},
 };
@@ -64,7 +63,7 @@ impl Published {
         self.maps_version != source.maps_version(self.key)
             || self.names_version != source.names_version(self.key)
             || self.jvm.as_ref() != source.jvm_unwind(self.key)
-            || self.compiler_threads != source.compiler_threads(self.key)
+            || self.compiler_threads != compiler_threads(source, self.key)
     }
 }
 
@@ -237,7 +236,8 @@ impl<T: WalkTables> Publisher<T> {
     /// Brings one process up to date, as far as possible.
     fn update(&mut self, pid: Pid, source: &mut impl ProcessSource) {
         let Some(mut known) = self.processes.remove(&pid) else { return };
-        let outcome = self.learn(&mut known, source).and_then(|()| self.publish(&mut known));
+        self.learn(&mut known, source);
+        let outcome = self.publish(&mut known);
         if !matches!(outcome, Ok(true)) {
             self.unfinished.insert(pid);
         }
@@ -247,7 +247,7 @@ impl<T: WalkTables> Publisher<T> {
         self.processes.insert(pid, known);
     }
 
-    fn learn(&mut self, known: &mut Published, source: &mut impl ProcessSource) -> Result<(), KernelError> {
+    fn learn(&mut self, known: &mut Published, source: &mut impl ProcessSource) {
         let version = source.maps_version(known.key);
         if version != known.maps_version {
             known.maps_version = version;
@@ -258,7 +258,7 @@ impl<T: WalkTables> Publisher<T> {
             known.generation = self.next_generation();
         }
         self.take_jvm(known, source);
-        self.take_compiler_threads(known, source)
+        self.take_compiler_threads(known, source);
     }
 
     fn take_code(&mut self, known: &mut Published, mut code: Vec<MappedCode>) {
@@ -284,10 +284,10 @@ impl<T: WalkTables> Publisher<T> {
         }
     }
 
-    fn take_compiler_threads(&mut self, known: &mut Published, source: &impl ProcessSource) -> Result<(), KernelError> {
-        let threads = source.compiler_threads(known.key);
+    fn take_compiler_threads(&mut self, known: &mut Published, source: &impl ProcessSource) {
+        let threads = compiler_threads(source, known.key);
         if threads == known.compiler_threads {
-            return Ok(());
+            return;
         }
         for (tid, _) in known.compiler_threads.drain(..) {
             if !threads.iter().any(|(other, _)| *other == tid) {
@@ -295,8 +295,17 @@ impl<T: WalkTables> Publisher<T> {
             }
         }
         known.compiler_threads.extend_from_slice(threads);
-        threads.iter().try_for_each(|(tid, thread)| self.tables.set_compiler_thread(*tid, *thread))
+        for (tid, thread) in threads {
+            if let Err(error) = self.tables.set_compiler_thread(*tid, *thread) {
+                self.notice("compilers", &format!("{error}: what some threads compile is not known"));
+            }
+        }
     }
+}
+
+fn compiler_threads(source: &impl ProcessSource, process: ProcessKey) -> &[(Tid, CompilerThread)] {
+    let threads = source.compiler_threads(process);
+    threads.get(..MAX_COMPILER_THREADS_OF_JVM).unwrap_or(threads)
 }
 
 #[cfg(test)]

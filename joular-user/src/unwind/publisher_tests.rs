@@ -3,7 +3,7 @@ use std::{collections::BTreeMap, fs::File};
 use joular_ebpf::abi::{AddressRange, CodeMapping, ProcessUnwind, UnwindRow, rule};
 
 use super::*;
-use crate::{symbols::mapped_code::CodeOwner, units::Address, unwind::reader::FileTable};
+use crate::{kernel::KernelError, symbols::mapped_code::CodeOwner, units::Address, unwind::reader::FileTable};
 
 #[path = "publisher/writing_tests.rs"]
 mod writing;
@@ -22,6 +22,7 @@ struct Kernel {
     compiler_threads: BTreeMap<Tid, CompilerThread>,
     rows_written: usize,
     fails: bool,
+    has_no_room_for_compilers: bool,
 }
 
 impl Kernel {
@@ -87,6 +88,10 @@ impl WalkTables for Kernel {
     }
 
     fn set_compiler_thread(&mut self, tid: Tid, thread: CompilerThread) -> Result<(), KernelError> {
+        if self.has_no_room_for_compilers {
+            let source = std::io::Error::from_raw_os_error(libc::E2BIG);
+            return Err(KernelError::WriteArray { map: "COMPILERS", first: 0, source });
+        }
         self.compiler_threads.insert(tid, thread);
         Ok(())
     }

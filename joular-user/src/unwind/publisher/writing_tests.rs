@@ -70,3 +70,19 @@ fn without_room_for_new_mappings_the_old_ones_stay() {
     publisher.poll(&mut source);
     assert_eq!(count(&publisher), Some(3), "the other's room");
 }
+
+#[test]
+fn threads_that_compile_have_bounds_and_cost_nothing_else() {
+    let (mut publisher, mut source) = publisher();
+    source.map(FIRST, &[generated(0x1000, 0x2000)]);
+    source.map(SECOND, &[generated(0x1000, 0x2000)]);
+    let threads = |first: u32| (first..first + 1000).map(|tid| (Tid(tid), CompilerThread::default())).collect();
+    source.compiler_threads.insert(FIRST, threads(1));
+    publisher.sampled(FIRST, &mut source);
+    assert_eq!(publisher.tables.compiler_threads.len(), MAX_COMPILER_THREADS_OF_JVM);
+    publisher.tables.has_no_room_for_compilers = true;
+    source.compiler_threads.insert(SECOND, threads(2000));
+    publisher.sampled(SECOND, &mut source);
+    assert_eq!(publisher.poll(&mut source).len(), 1, "said once");
+    assert!(publisher.tables.processes.contains_key(&SECOND.0));
+}
