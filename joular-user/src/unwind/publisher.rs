@@ -53,6 +53,7 @@ struct Published {
     is_replaced: bool,
     compiler_threads: Vec<(Tid, CompilerThread)>,
     names_version: u64,
+    /// Its own: only the low byte is hashed, and others' changes would use that up.
     generation: u32,
     /// In which window.
     last_sampled: u64,
@@ -81,6 +82,7 @@ pub struct Publisher<T> {
     unfinished: BTreeSet<Pid>,
     /// JVMs whose layout is not known yet.
     awaited: BTreeSet<Pid>,
+    /// That the process found last began with.
     generation: u32,
     window: u64,
     notices: Vec<String>,
@@ -126,7 +128,7 @@ impl<T: WalkTables> Publisher<T> {
         if self.processes.len() >= MAX_PROCESSES as usize && !self.drop_oldest() {
             return self.notice("processes", "more processes are sampled than can be walked by unwind tables");
         }
-        let generation = self.next_generation();
+        let generation = self.first_generation();
         let published = Published {
             key: process,
             maps_version: None,
@@ -221,8 +223,10 @@ impl<T: WalkTables> Publisher<T> {
         }
     }
 
-    /// Never one that a process with this number had before.
-    const fn next_generation(&mut self) -> u32 {
+    /// Where a process begins to count. Processes in a row differ, such as a program
+    /// and the next one with its number; if two have the same, only their words tell
+    /// their stacks apart.
+    const fn first_generation(&mut self) -> u32 {
         self.generation = self.generation.wrapping_add(1);
         self.generation
     }
@@ -255,7 +259,7 @@ impl<T: WalkTables> Publisher<T> {
         }
         if known.names_version != source.names_version(known.key) {
             known.names_version = source.names_version(known.key);
-            known.generation = self.next_generation();
+            known.generation = known.generation.wrapping_add(1);
         }
         self.take_jvm(known, source);
         self.take_compiler_threads(known, source);
@@ -269,7 +273,7 @@ impl<T: WalkTables> Publisher<T> {
         known.files.extend(files);
         if any_replaced(&known.code, &code) {
             known.is_replaced = true;
-            known.generation = self.next_generation();
+            known.generation = known.generation.wrapping_add(1);
         }
         known.code = code;
     }

@@ -270,7 +270,18 @@ fn only_a_change_of_what_was_there_raises_the_generation() {
     let again = (FIRST.0, 200);
     source.map(again, &[a]);
     publisher.sampled(again, &mut source);
-    assert_eq!(publisher.tables.processes[&FIRST.0].generation, 6, "another process with its number");
+    assert_eq!(publisher.tables.processes[&FIRST.0].generation, 2, "another process with its number");
+    // Others' changes do not bring a process back to where it was.
+    let of_first = |publisher: &Publisher<Kernel>| publisher.tables.processes[&FIRST.0].generation;
+    for pid in 1000..1255 {
+        source.map((Pid(pid), 1), &[a]);
+        publisher.sampled((Pid(pid), 1), &mut source);
+    }
+    let before = of_first(&publisher);
+    source.names_version += 1;
+    publisher.sampled(again, &mut source);
+    settle(&mut publisher, &mut source);
+    assert_eq!(of_first(&publisher), before + 1);
 }
 
 #[test]
