@@ -9,11 +9,11 @@ use crate::{
     task::Task,
 };
 
-/// Wakes user space if it has read all that came before: for stacks, whose words
-/// are to be read while their process is there.
+/// Wakes user space if it has read all that came before: the words of a stack are to
+/// be read while their process is there. A record that does not wake it would be
+/// unread when a stack is sent behind it, and so keep that from waking it as well:
+/// all are sent like this.
 pub const WAKE_WHEN_READ: u64 = 0;
-/// User space polls the ring many times a second; nobody waits for the rest.
-const NO_WAKEUP: u64 = aya_ebpf::bindings::BPF_RB_NO_WAKEUP as u64;
 
 /// The facts of a lifecycle event that the kernel knows at the tracepoint.
 pub struct Lifecycle {
@@ -43,5 +43,5 @@ pub fn lifecycle(context: &BtfTracePointContext, event: Lifecycle) {
         start_boottime_ns: event.task.start_boottime_ns(),
         comm: event.comm,
     });
-    entry.submit(NO_WAKEUP);
+    entry.submit(WAKE_WHEN_READ);
 }

@@ -10,10 +10,12 @@ pub const MAX_USER_FRAMES: usize = 1024;
 /// Sizes of the tables: processes, their mappings of code, rows of all files, JVMs.
 pub const MAX_PROCESSES: u32 = 4_096;
 pub const MAX_MAPPINGS: u32 = 1 << 16;
-/// libjvm, the largest there usually is, has about 300 000.
+/// libjvm, the largest there usually is, has 131 000 to 206 000.
 pub const MAX_ROWS: u32 = 1 << 21;
 pub const MAX_JVMS: u32 = 1_024;
 pub const MAX_COMPILER_THREADS: u32 = 4_096;
+/// Of one JVM, which may name threads as it likes.
+pub const MAX_COMPILER_THREADS_OF_JVM: usize = 64;
 
 /// What is known of a process that can be walked; value of the map by tgid. A
 /// process that is not there is walked by frame pointers.
@@ -70,7 +72,9 @@ pub struct CompilerThread {
     /// Offsets of `ciEnv::_task` and of `CompileTask::_method`.
     pub task: u16,
     pub method: u16,
-    pub padding: u32,
+    /// Of the process that was found to have this thread: its number may be another's by
+    /// now.
+    pub tgid: u32,
 }
 
 /// A row that was looked for: the search for it is longer than all else in a frame.

@@ -6,7 +6,7 @@ use joular_ebpf::abi::{Comm, RecordKind};
 
 use crate::{
     emit::{self, Lifecycle},
-    maps::{ALL_TARGETS, SIGNAL_LIVE, TARGETS, TASK_SIGNAL},
+    maps::{ALL_TARGETS, PROCESSES, SIGNAL_LIVE, TARGETS, TASK_SIGNAL},
     task::Task,
 };
 
@@ -14,6 +14,7 @@ use crate::{
 #[btf_tracepoint(function = "sched_process_exec")]
 pub fn process_exec(context: BtfTracePointContext) -> i32 {
     let task = Task::from_argument(context.arg(0));
+    forget_tables(task);
     send(&context, RecordKind::EXEC, task, 0, current_comm());
     0
 }
@@ -38,6 +39,7 @@ pub fn process_exit(context: BtfTracePointContext) -> i32 {
     let signal: *const u8 = task.read(TASK_SIGNAL.load());
     let live: i32 = Task::from_argument(signal).read(SIGNAL_LIVE.load());
     if live == 0 {
+        forget_tables(task);
         send(&context, RecordKind::EXIT, task, 0, current_comm());
     }
     0
@@ -60,6 +62,13 @@ pub fn task_rename(context: BtfTracePointContext) -> i32 {
         send(&context, RecordKind::COMM, task, 0, comm);
     }
     0
+}
+
+/// What is known of the program that was there is wrong for the next one with this
+/// number, which may be sampled before user space has heard of it.
+#[inline(always)]
+fn forget_tables(task: Task) {
+    let _ = PROCESSES.remove(task.tgid());
 }
 
 #[inline(always)]

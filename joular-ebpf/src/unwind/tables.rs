@@ -55,7 +55,10 @@ pub fn walk(task: Task, tgid: u32) -> Option<StackId> {
     }
     if let (Some(jvm), Some(thread)) = (jvm_of(walk), COMPILER_THREADS.get_ptr(task.tid())) {
         // SAFETY: a live map value.
-        push_compiled_method(&Process, jvm, unsafe { &*thread }, walk);
+        let thread = unsafe { &*thread };
+        if thread.tgid == tgid {
+            push_compiled_method(&Process, jvm, thread, walk);
+        }
     }
     Some(walk.finish(tgid, End(end)))
 }

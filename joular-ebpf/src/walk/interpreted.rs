@@ -117,8 +117,10 @@ fn entering(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk: &
     if tables.is_return_address(memory, jvm, &walk.process, top) {
         return Some((top, above(sp, r13), fp));
     }
-    // `push rbp` is done.
-    if in_prologue([memory.word(pc).ok()?, 0], 0) == FrameState::Pushed {
+    // `push rbp` is done. The instructions alone do not say so: room for a local is made
+    // by the same ones.
+    let is_pushed = in_prologue([memory.word(pc).ok()?, 0], 0) == FrameState::Pushed;
+    if is_pushed && tables.is_return_address(memory, jvm, &walk.process, second) {
         return Some((second, above(sp, r13), top));
     }
     // The frame pointer is set, but not all is pushed.

@@ -234,8 +234,9 @@ impl Walk {
         if sp >= USER_END || pc >= USER_END {
             return Err(End::IMPLAUSIBLE);
         }
+        // Only native code is called by nobody; see [`native`].
         if pc == 0 {
-            return Err(End(walk_end::ROOT));
+            return Err(End::IMPLAUSIBLE);
         }
         self.registers.pc = pc;
         self.registers.sp = sp;

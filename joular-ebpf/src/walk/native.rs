@@ -57,6 +57,15 @@ pub fn step(memory: &impl Memory, tables: &impl Tables, walk: &mut Walk) -> Step
     }
 }
 
+/// A return address of 0 is how some threads begin.
+#[inline(always)]
+fn return_to(walk: &mut Walk, pc: u64, sp: u64, fp: u64) -> Step {
+    if pc == 0 && sp > walk.registers.sp && sp < USER_END {
+        return Err(End(walk_end::ROOT));
+    }
+    walk.return_to(pc, sp, fp)
+}
+
 /// The frame address is the base register plus the row's words.
 #[inline(always)]
 fn by_frame_address(memory: &impl Memory, walk: &mut Walk, row: UnwindRow, base: u64) -> Step {
@@ -64,14 +73,14 @@ fn by_frame_address(memory: &impl Memory, walk: &mut Walk, row: UnwindRow, base:
     // Mostly both stand side by side: one read.
     if row.fp_words == -2 {
         let [fp, pc] = memory.pair(cfa.wrapping_sub(16))?;
-        return walk.return_to(pc, cfa, fp);
+        return return_to(walk, pc, cfa, fp);
     }
     let pc = memory.word(cfa.wrapping_sub(8))?;
     let fp = match row.fp_words {
         0 => walk.registers.fp,
         from_cfa => memory.word(cfa.wrapping_add(words(from_cfa as i64)))?,
     };
-    walk.return_to(pc, cfa, fp)
+    return_to(walk, pc, cfa, fp)
 }
 
 #[inline(always)]

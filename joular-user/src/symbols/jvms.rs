@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use joular_ebpf::abi::{CompilerThread, JvmUnwind};
+use joular_ebpf::abi::{CompilerThread, JvmUnwind, MAX_COMPILER_THREADS_OF_JVM};
 
 use super::{
     Notice, Symbolizer,
@@ -122,12 +122,14 @@ impl Attached {
     /// By the names that the kernel has of them, which it cuts.
     fn read_compiler_threads(&mut self, files: &ProcFiles, pid: Pid) {
         let is_compiler = |name: &str| COMPILER_THREADS.iter().any(|prefix| name.starts_with(prefix));
-        let threads = files.threads_named(pid, is_compiler);
+        let mut threads = files.threads_named(pid, is_compiler);
+        threads.truncate(MAX_COMPILER_THREADS_OF_JVM);
         let numbers: Vec<u32> = threads.iter().map(|(_, number)| *number).collect();
         let found = self.jvm.compiler_threads(&numbers);
         let tid_of = |number| threads.iter().find(|(_, other)| *other == number).map(|(tid, _)| *tid);
+        let of_this = |thread| CompilerThread { tgid: pid.0, ..thread };
         self.compiler_threads =
-            found.into_iter().filter_map(|(number, thread)| Some((tid_of(number)?, thread))).collect();
+            found.into_iter().filter_map(|(number, thread)| Some((tid_of(number)?, of_this(thread)))).collect();
         self.compiler_threads.sort_by_key(|(tid, _)| *tid);
     }
 }

@@ -20,12 +20,16 @@ use joular_ebpf::abi::{UnwindRow, rule};
 
 use super::elf::Section;
 
-/// Rows kept of one file; libjvm has 200 000.
+/// Rows kept of one file; libjvm has 131 000 to 206 000.
 pub const MAX_ROWS: usize = 1 << 20;
 const MAX_ENTRIES: usize = 1 << 19;
 /// Bytes of entries that are run in all. Many entries may share one long preamble,
 /// so the section's size bounds nothing.
 const MAX_WORK_BYTES: usize = 64 << 20;
+/// What a row that is made counts as of that work, pushed or not.
+const ROW_WORK_BYTES: usize = 8;
+/// Kept; a linker merges equal ones, so few are usual.
+const MAX_CIES: usize = 4096;
 const WORD_BYTES: i64 = 8;
 const PLT_SLOT_BYTES: u64 = 16;
 /// Of functions.
@@ -134,7 +138,9 @@ impl<'a> Table<'a> {
             return Ok(known.clone());
         }
         let cie = self.frames.cie_from_offset(&self.bases, offset)?;
-        self.cies.insert(offset.0, cie.clone());
+        if self.cies.len() < MAX_CIES {
+            self.cies.insert(offset.0, cie.clone());
+        }
         Ok(cie)
     }
 
@@ -163,7 +169,8 @@ impl<'a> Table<'a> {
         }
         let mut table = fde.rows(&frames, &bases, context).ok()?;
         while let Some(row) = table.next_row().ok()? {
-            if self.rows.rows.len() >= MAX_ROWS {
+            self.work = self.work.saturating_add(ROW_WORK_BYTES);
+            if self.rows.rows.len() >= MAX_ROWS || self.work > MAX_WORK_BYTES {
                 return None;
             }
             let address = row.start_address();
@@ -172,7 +179,11 @@ impl<'a> Table<'a> {
             }
             match plt_pushes_at(row, &frames) {
                 Some(PLT_PUSHES_AT) => self.rows.push(address, Rule::only(rule::PLT)),
-                Some(pushes_at) => self.rows.push_plt(address, end, pushes_at),
+                Some(pushes_at) => {
+                    let end = end.min(row.end_address());
+                    let slots = self.rows.push_plt(address, end, pushes_at);
+                    self.work = self.work.saturating_add(slots.saturating_mul(2 * ROW_WORK_BYTES));
+                }
                 None => self.rows.push(address, rule_of(row)),
             }
         }
@@ -264,14 +275,18 @@ impl Rows {
         }
     }
 
-    /// A linkage table whose slots push elsewhere than usual, slot by slot.
-    fn push_plt(&mut self, start: u64, end: u64, pushes_at: u64) {
+    /// A linkage table whose slots push elsewhere than usual, slot by slot. Gives their
+    /// number.
+    fn push_plt(&mut self, start: u64, end: u64, pushes_at: u64) -> usize {
+        let mut slots = 0;
         let mut slot = start - start % PLT_SLOT_BYTES;
         while slot < end && self.rows.len() < MAX_ROWS {
             self.push(slot.max(start), Rule::sp(1));
             self.push((slot + pushes_at).clamp(start, end), Rule::sp(2));
             slot += PLT_SLOT_BYTES;
+            slots += 1;
         }
+        slots
     }
 
     fn finish(mut self) -> Vec<UnwindRow> {

@@ -96,7 +96,7 @@ fn the_c_library_has_every_kind_of_rule() {
 #[test]
 fn a_linkage_table_that_pushes_elsewhere_is_written_out() {
     let mut rows = Rows::default();
-    rows.push_plt(0x1010, 0x1030, 9);
+    assert_eq!(rows.push_plt(0x1010, 0x1030, 9), 2);
     let expected = [(0x1010, 1), (0x1019, 2), (0x1020, 1), (0x1029, 2)];
     assert_eq!(rows.rows.iter().map(|row| (row.address, row.cfa_words)).collect::<Vec<_>>(), expected);
 }

@@ -8,6 +8,7 @@
 //! on a thread of their own ([`reader`]); mappings belong to a process
 //! ([`publisher`]). Both have ranges of two arrays in the kernel ([`tables`]).
 
+pub mod changes;
 pub mod eh_frame;
 pub mod elf;
 pub mod files;

@@ -10,26 +10,26 @@
 //! address in no mapping makes the symbolizer look again, and its count of changes
 //! tells us.
 
+mod writing;
+
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
     thread,
     time::{Duration, Instant},
 };
 
-use joular_ebpf::abi::{CodeMapping, CompilerThread, JvmUnwind, MAX_JVMS, MAX_MAPPINGS, MAX_PROCESSES, ProcessUnwind};
+use joular_ebpf::abi::{CompilerThread, JvmUnwind, MAX_COMPILER_THREADS_OF_JVM, MAX_JVMS, MAX_MAPPINGS, MAX_PROCESSES};
+
+use writing::Written;
 
 use super::{
+    changes::{any_replaced, file_of},
     files::Files,
     interfaces::{ProcessSource, WalkTables},
-    tables::{Range, Ranges},
+    tables::Ranges,
 };
 use crate::{
-    kernel::KernelError,
-    symbols::{
-        ProcessKey,
-        mapped_code::{CodeOwner, MappedCode},
-        native::FileKey,
-    },
+    symbols::{ProcessKey, mapped_code::MappedCode, native::FileKey},
     units::{Pid, Tid},
 };
 
@@ -45,14 +45,15 @@ struct Published {
     key: ProcessKey,
     maps_version: Option<u64>,
     code: Vec<MappedCode>,
+    /// Those of the code, and of what is written.
     files: HashSet<FileKey>,
-    /// What the kernel has, and where.
-    mappings: Vec<CodeMapping>,
-    range: Range,
-    jvm: Option<(Range, JvmUnwind)>,
-    unwind: Option<ProcessUnwind>,
+    jvm: Option<JvmUnwind>,
+    written: Option<Written>,
+    /// Addresses mean something else than what is written says.
+    is_replaced: bool,
     compiler_threads: Vec<(Tid, CompilerThread)>,
     names_version: u64,
+    /// Its own: only the low byte is hashed, and others' changes would use that up.
     generation: u32,
     /// In which window.
     last_sampled: u64,
@@ -62,8 +63,8 @@ impl Published {
     fn is_outdated(&self, source: &impl ProcessSource) -> bool {
         self.maps_version != source.maps_version(self.key)
             || self.names_version != source.names_version(self.key)
-            || self.jvm.as_ref().map(|(_, jvm)| jvm) != source.jvm_unwind(self.key)
-            || self.compiler_threads != source.compiler_threads(self.key)
+            || self.jvm.as_ref() != source.jvm_unwind(self.key)
+            || self.compiler_threads != compiler_threads(source, self.key)
     }
 }
 
@@ -77,8 +78,11 @@ pub struct Publisher<T> {
     processes: HashMap<Pid, Published>,
     /// To be looked at in the next poll.
     outdated: BTreeSet<Pid>,
+    /// To be tried again in the next window.
+    unfinished: BTreeSet<Pid>,
     /// JVMs whose layout is not known yet.
     awaited: BTreeSet<Pid>,
+    /// That the process found last began with.
     generation: u32,
     window: u64,
     notices: Vec<String>,
@@ -95,6 +99,7 @@ impl<T: WalkTables> Publisher<T> {
             jvms: Ranges::new(MAX_JVMS),
             processes: HashMap::new(),
             outdated: BTreeSet::new(),
+            unfinished: BTreeSet::new(),
             awaited: BTreeSet::new(),
             generation: 0,
             window: 0,
@@ -123,16 +128,15 @@ impl<T: WalkTables> Publisher<T> {
         if self.processes.len() >= MAX_PROCESSES as usize && !self.drop_oldest() {
             return self.notice("processes", "more processes are sampled than can be walked by unwind tables");
         }
-        let generation = self.next_generation();
+        let generation = self.first_generation();
         let published = Published {
             key: process,
             maps_version: None,
             code: Vec::new(),
             files: HashSet::new(),
-            mappings: Vec::new(),
-            range: Range::default(),
             jvm: None,
-            unwind: None,
+            written: None,
+            is_replaced: false,
             compiler_threads: Vec::new(),
             names_version: source.names_version(process),
             generation,
@@ -156,13 +160,10 @@ impl<T: WalkTables> Publisher<T> {
     /// The process has ended, runs another program, or is no target any more.
     pub fn ended(&mut self, pid: Pid) {
         self.outdated.remove(&pid);
+        self.unfinished.remove(&pid);
         self.awaited.remove(&pid);
-        let Some(known) = self.processes.remove(&pid) else { return };
-        self.tables.remove_process(pid);
-        self.mappings.give_back(known.range);
-        if let Some((index, _)) = known.jvm {
-            self.jvms.give_back(index);
-        }
+        let Some(mut known) = self.processes.remove(&pid) else { return };
+        self.unpublish(&mut known);
         known.compiler_threads.iter().for_each(|(tid, _)| self.tables.remove_compiler_thread(*tid));
         known.files.into_iter().for_each(|file| self.files.release(file));
     }
@@ -203,6 +204,7 @@ impl<T: WalkTables> Publisher<T> {
         self.files.pass_window();
         self.mappings.pass_window();
         self.jvms.pass_window();
+        self.outdated.append(&mut self.unfinished);
     }
 
     /// Whether the kernel has everything that could be found out.
@@ -221,8 +223,10 @@ impl<T: WalkTables> Publisher<T> {
         }
     }
 
-    /// Never one that a process with this number had before.
-    const fn next_generation(&mut self) -> u32 {
+    /// Where a process begins to count. Processes in a row differ, such as a program
+    /// and the next one with its number; if two have the same, only their words tell
+    /// their stacks apart.
+    const fn first_generation(&mut self) -> u32 {
         self.generation = self.generation.wrapping_add(1);
         self.generation
     }
@@ -233,23 +237,21 @@ impl<T: WalkTables> Publisher<T> {
         }
     }
 
-    /// Brings one process up to date.
+    /// Brings one process up to date, as far as possible.
     fn update(&mut self, pid: Pid, source: &mut impl ProcessSource) {
         let Some(mut known) = self.processes.remove(&pid) else { return };
-        let outcome = self.write(&mut known, source);
+        self.learn(&mut known, source);
+        let outcome = self.publish(&mut known);
         if !matches!(outcome, Ok(true)) {
-            self.tables.remove_process(pid);
-            known.unwind = None;
-            known.mappings.clear();
+            self.unfinished.insert(pid);
         }
         if let Err(error) = outcome {
-            self.notice("kernel", &format!("process {pid}: {error}: its stacks are walked by frame pointers"));
+            self.notice("kernel", &format!("process {pid}: {error}: some stacks are walked by frame pointers"));
         }
         self.processes.insert(pid, known);
     }
 
-    /// Says whether the process is published.
-    fn write(&mut self, known: &mut Published, source: &mut impl ProcessSource) -> Result<bool, KernelError> {
+    fn learn(&mut self, known: &mut Published, source: &mut impl ProcessSource) {
         let version = source.maps_version(known.key);
         if version != known.maps_version {
             known.maps_version = version;
@@ -257,74 +259,39 @@ impl<T: WalkTables> Publisher<T> {
         }
         if known.names_version != source.names_version(known.key) {
             known.names_version = source.names_version(known.key);
-            known.generation = self.next_generation();
+            known.generation = known.generation.wrapping_add(1);
         }
-        self.take_jvm(known, source)?;
-        self.take_compiler_threads(known, source)?;
-        let mappings = self.mappings_of(known);
-        if mappings != known.mappings {
-            let count = u32::try_from(mappings.len()).unwrap_or(u32::MAX);
-            let Some(range) = self.mappings.take(count) else {
-                self.notice("mappings", "there are more mappings of code than there is room for: some processes are walked by frame pointers");
-                return Ok(false);
-            };
-            self.mappings.give_back(std::mem::replace(&mut known.range, range));
-            self.tables.write_mappings(range.first, &mappings)?;
-            known.mappings = mappings;
-        }
-        if known.mappings.is_empty() {
-            return Ok(false);
-        }
-        let unwind = ProcessUnwind {
-            first_mapping: known.range.first,
-            mapping_count: known.range.count,
-            jvm: known.jvm.as_ref().map_or(0, |(index, _)| index.first + 1),
-            generation: known.generation,
-        };
-        if known.unwind != Some(unwind) {
-            self.tables.set_process(known.key.0, unwind)?;
-            known.unwind = Some(unwind);
-        }
-        Ok(true)
+        self.take_jvm(known, source);
+        self.take_compiler_threads(known, source);
     }
 
-    fn take_code(&mut self, known: &mut Published, code: Vec<MappedCode>) {
+    fn take_code(&mut self, known: &mut Published, mut code: Vec<MappedCode>) {
+        code.truncate(MAX_MAPPINGS_OF_PROCESS);
         let files: HashSet<FileKey> = code.iter().filter_map(file_of).collect();
         files.difference(&known.files).for_each(|file| self.files.acquire(*file));
-        known.files.difference(&files).for_each(|file| self.files.release(*file));
-        known.files = files;
-        if known.code.iter().any(|old| code.iter().any(|new| is_replaced(old, new))) {
-            known.generation = self.next_generation();
+        // Those that are gone are let go of when the kernel no longer has them.
+        known.files.extend(files);
+        if any_replaced(&known.code, &code) {
+            known.is_replaced = true;
+            known.generation = known.generation.wrapping_add(1);
         }
         known.code = code;
     }
 
-    fn take_jvm(&mut self, known: &mut Published, source: &impl ProcessSource) -> Result<(), KernelError> {
+    fn take_jvm(&mut self, known: &mut Published, source: &impl ProcessSource) {
         let pid = known.key.0;
-        let Some(jvm) = source.jvm_unwind(known.key) else {
-            if known.jvm.is_none() && source.is_jvm(known.key) {
-                self.awaited.insert(pid);
-            }
-            return Ok(());
-        };
-        self.awaited.remove(&pid);
-        if known.jvm.as_ref().is_some_and(|(_, written)| written == jvm) {
-            return Ok(());
+        if let Some(jvm) = source.jvm_unwind(known.key) {
+            self.awaited.remove(&pid);
+            known.jvm = Some(*jvm);
+        } else if known.jvm.is_none() && source.is_jvm(known.key) {
+            self.awaited.insert(pid);
         }
-        let Some(index) = self.jvms.take(1) else {
-            self.notice("jvms", "there are more JVMs than there is room for: some are walked by frame pointers");
-            return Ok(());
-        };
-        if let Some((old, _)) = known.jvm.replace((index, *jvm)) {
-            self.jvms.give_back(old);
-        }
-        self.tables.set_jvm(index.first, jvm)
     }
 
-    fn take_compiler_threads(&mut self, known: &mut Published, source: &impl ProcessSource) -> Result<(), KernelError> {
-        let threads = source.compiler_threads(known.key);
+    fn take_compiler_threads(&mut self, known: &mut Published, source: &impl ProcessSource) {
+        let threads = compiler_threads(source, known.key);
         if threads == known.compiler_threads {
-            return Ok(());
+            return;
         }
         for (tid, _) in known.compiler_threads.drain(..) {
             if !threads.iter().any(|(other, _)| *other == tid) {
@@ -332,53 +299,17 @@ impl<T: WalkTables> Publisher<T> {
             }
         }
         known.compiler_threads.extend_from_slice(threads);
-        threads.iter().try_for_each(|(tid, thread)| self.tables.set_compiler_thread(*tid, *thread))
-    }
-
-    fn mappings_of(&self, known: &Published) -> Vec<CodeMapping> {
-        let mut mappings: Vec<CodeMapping> = Vec::with_capacity(known.code.len());
-        for code in &known.code {
-            let mapping = |bias, rows: Range| CodeMapping {
-                start: code.start.0,
-                end: code.end.0,
-                bias,
-                first_row: rows.first,
-                row_count: rows.count,
-            };
-            match (code.owner, mappings.last_mut()) {
-                // The kernel side knows the code cache better, and nothing of what
-                // else a JVM may make.
-                (CodeOwner::Generated, _) if known.jvm.is_some() => {}
-                // Such memory grows in pieces, by thousands in some runtimes.
-                (CodeOwner::Generated, Some(last)) if last.end == code.start.0 && last.row_count == 0 => {
-                    last.end = code.end.0;
-                }
-                (CodeOwner::Generated | CodeOwner::Unreadable, _) => mappings.push(mapping(0, Range::default())),
-                (CodeOwner::File(file), _) => {
-                    let placed = self.files.place(file, code.start.0, code.offset);
-                    mappings.push(mapping(placed.bias, placed.rows));
-                }
+        for (tid, thread) in threads {
+            if let Err(error) = self.tables.set_compiler_thread(*tid, *thread) {
+                self.notice("compilers", &format!("{error}: what some threads compile is not known"));
             }
         }
-        mappings.truncate(MAX_MAPPINGS_OF_PROCESS);
-        mappings
     }
 }
 
-const fn file_of(code: &MappedCode) -> Option<FileKey> {
-    match code.owner {
-        CodeOwner::File(file) => Some(file),
-        _ => None,
-    }
-}
-
-/// Whether an address of a file's code means something else now. Memory in which
-/// code is made changes all the time, and whoever names it looks after that.
-fn is_replaced(old: &MappedCode, new: &MappedCode) -> bool {
-    let overlap = old.start < new.end && new.start < old.end;
-    let same_place = old.start.0.wrapping_sub(old.offset) == new.start.0.wrapping_sub(new.offset);
-    let both_generated = old.owner == CodeOwner::Generated && new.owner == CodeOwner::Generated;
-    overlap && !both_generated && (old.owner != new.owner || !same_place)
+fn compiler_threads(source: &impl ProcessSource, process: ProcessKey) -> &[(Tid, CompilerThread)] {
+    let threads = source.compiler_threads(process);
+    threads.get(..MAX_COMPILER_THREADS_OF_JVM).unwrap_or(threads)
 }
 
 #[cfg(test)]

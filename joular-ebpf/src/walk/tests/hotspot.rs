@@ -327,6 +327,16 @@ fn a_native_wrapper_goes_by_its_frame_pointer() {
     assert_eq!(end, walk_end::ROOT);
 }
 
+/// Only native code is called by nobody.
+#[test]
+fn java_that_returns_to_nowhere_is_no_root() {
+    for (code, stack) in [(CALLEE, &[1, 2, 3, 4, 5, 0][..]), (VTABLE_STUB, &[0])] {
+        let mut process = process();
+        process.words(STACK, &[0; 8]).words(STACK, stack);
+        assert_eq!(process.walk(leaf(code.begin() + BODY)).1, walk_end::IMPLAUSIBLE, "{}", code.name);
+    }
+}
+
 /// A block is found from anywhere in it, over as many segments as the map leads.
 #[test]
 fn large_blocks_are_found_by_hops() {

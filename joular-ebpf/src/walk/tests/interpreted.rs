@@ -46,6 +46,7 @@ fn a_method_being_entered_has_no_frame_yet() {
     for (what, code, stack, fp, rax) in [
         ("at once", &[0x90][..], &[to][..], caller_fp, 0),
         ("locals are pushed", &[0x90], &[0, 0, 0], caller_fp, to),
+        ("room for a local", &[0x48, 0x83, 0xec, 8], &[0, 0, 0], caller_fp, to),
         ("rbp is pushed", &[0x48, 0x8b, 0xec], &[caller_fp, to], caller_fp, 0),
         ("the frame pointer is set", &[0x90], &[0, STACK + 0x50, caller_fp, to], STACK + 16, 0),
     ] {

@@ -75,7 +75,7 @@ impl ThreadLayout {
             if wanted.contains(&number) {
                 let env = thread.wrapping_add(u64::from(self.env));
                 let (task, method) = (self.task.offset, self.method.offset);
-                found.push((number, CompilerThread { env, task, method, padding: 0 }));
+                found.push((number, CompilerThread { env, task, method, tgid: 0 }));
             }
             Ok(found.len() < wanted.len())
         });
