@@ -66,33 +66,35 @@ fn measure(jdk: &Jdk, flags: &[&str]) -> Result<Split> {
     Ok(Split { jvm: format!("{jdk} {flags:?}"), share, expected, sigma })
 }
 
-/// Fails with all that are further off than allowed.
-fn expect_within(splits: &[Split], allowed: impl Fn(&Split) -> f64) {
-    let wrong = splits.iter().filter(|split| (split.share - split.expected).abs() > allowed(split));
-    let wrong: Vec<String> = wrong
-        .map(|Split { jvm, share, expected, sigma }| {
-            let distance = (share - expected).abs() / sigma;
-            format!("{jvm}: {share:.4}, measured inside {expected:.4}: {distance:.1} σ apart")
-        })
-        .collect();
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-}
-
-fn splits(flags: &[&str]) -> Result<Vec<Split>> {
-    Jdk::pinned()?.map(|jdk| measure(jdk, flags)).collect()
+/// Measures on all JDKs; fails with those that are further off than allowed twice: at
+/// so many sigmas, one in some hundred is so by chance.
+fn expect_within(flags: &[&str], allowed: impl Fn(&Split) -> f64) -> Result<()> {
+    let is_off = |split: &Split| (split.share - split.expected).abs() > allowed(split);
+    let mut wrong = Vec::new();
+    for jdk in Jdk::pinned()? {
+        let first = measure(jdk, flags)?;
+        if !is_off(&first) {
+            continue;
+        }
+        let second = measure(jdk, flags)?;
+        if is_off(&second) {
+            wrong.extend([first, second].map(|Split { jvm, share, expected, sigma }| {
+                let distance = (share - expected).abs() / sigma;
+                format!("{jvm}: {share:.4}, measured inside {expected:.4}: {distance:.1} σ apart")
+            }));
+        }
+    }
+    ensure!(wrong.is_empty(), "{}", wrong.join("\n"));
+    Ok(())
 }
 
 #[test]
 fn an_inlined_method_and_its_caller_share_their_time_as_measured_inside() -> Result<()> {
-    let splits = splits(&["-XX:+UnlockDiagnosticVMOptions", "-XX:+DebugNonSafepoints"])?;
-    expect_within(&splits, |split| 3.0 * split.sigma);
-    Ok(())
+    expect_within(&["-XX:+UnlockDiagnosticVMOptions", "-XX:+DebugNonSafepoints"], |split| 3.0 * split.sigma)
 }
 
 /// By default a JVM says only at safepoints which method code belongs to.
 #[test]
 fn without_debug_information_at_every_instruction_the_shares_are_near() -> Result<()> {
-    let splits = splits(&[])?;
-    expect_within(&splits, |split| COARSE + 3.0 * split.sigma);
-    Ok(())
+    expect_within(&[], |split| COARSE + 3.0 * split.sigma)
 }

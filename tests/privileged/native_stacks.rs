@@ -73,7 +73,8 @@ fn native_stacks_are_whole_without_frame_pointers() -> Result<()> {
         }
         println!("{thread}: {whole} of {all} samples");
         assert!(all > 100, "{thread}: only {all} samples");
-        assert!(whole * 1000 >= all * 995, "{thread}: {whole} of {all} are whole, others: {others:#?}");
+        // One of few may be where code has just been entered or left.
+        assert!(all - whole <= (all / 200).max(1), "{thread}: {whole} of {all} are whole, others: {others:#?}");
     }
     Ok(())
 }

@@ -41,6 +41,8 @@ fn dir() -> PathBuf {
 pub fn all() -> Vec<Kernel> {
     let entries = fs::read_dir(dir()).into_iter().flatten().flatten();
     let mut found: Vec<Kernel> = entries
+        // What an interrupted download left.
+        .filter(|entry| !entry.file_name().as_encoded_bytes().starts_with(b"."))
         .filter_map(|entry| {
             let boot = fs::read_dir(entry.path().join("boot")).ok()?;
             let image = boot.flatten().map(|file| file.path()).find(|path| release_of(path).is_some())?;
@@ -84,6 +86,14 @@ pub fn fetch() -> Result<()> {
     }
     ensure!(!all().is_empty(), "none of {LINES:?} is known to apt-get");
     Ok(())
+}
+
+/// Whether there is nothing to download: the newest kernel of every line is there.
+pub fn is_complete() -> bool {
+    let is_there = |package: &str| dir().join(package).exists();
+    let newest_is_there =
+        |line: &&str| newest(line).is_ok_and(|package| package.is_none_or(|package| is_there(&package)));
+    missing().is_none() && LINES.iter().all(|line| newest_is_there(&line))
 }
 
 fn newest(line: &str) -> Result<Option<String>> {

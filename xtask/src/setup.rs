@@ -121,7 +121,7 @@ pub fn jdks() -> Result<()> {
 /// Kernels to start in virtual machines, where Debian's packages can be had. A
 /// machine without them has a live test less, which says so.
 fn kernels() {
-    if kernels::missing().is_none() || !cfg!(target_arch = "x86_64") || !shell::exists("apt-get") {
+    if kernels::is_complete() || !cfg!(target_arch = "x86_64") || !shell::exists("apt-get") {
         return;
     }
     shell::step("unpacking Debian's kernels in target/kernels (100 MB)");

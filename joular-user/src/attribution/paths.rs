@@ -33,7 +33,8 @@ pub(super) struct Limits {
     /// Raw stacks, and the frames of all of them.
     pub(super) stacks: usize,
     pub(super) stack_frames: usize,
-    /// Named addresses of one process, and of all.
+    /// Named addresses of one process, and of all, before they are forgotten; one
+    /// event may bring as many again.
     pub(super) process_symbols: usize,
     pub(super) symbols: usize,
 }
@@ -113,27 +114,49 @@ impl Paths {
     }
 
     pub(super) fn forget_process(&mut self, key: ProcessKey) {
+        self.forget_symbols(key);
+        self.forget_paths(key);
+    }
+
+    fn forget_symbols(&mut self, key: ProcessKey) {
         if let Some(symbols) = self.symbols.remove(&key) {
             self.has_forgotten = true;
             self.symbol_count = self.symbol_count.saturating_sub(symbols.len());
         }
-        self.known.retain(|(process, _, _), _| *process != key);
+    }
+
+    /// Those built from a process's names; all that go through the kernel, for its.
+    fn forget_paths(&mut self, key: ProcessKey) {
+        self.known.retain(|(process, _, kernel), _| *process != key && (key != KERNEL || *kernel == 0));
     }
 
     pub(super) fn learn(&mut self, key: ProcessKey, symbols: &[Symbol]) {
+        self.make_room(key);
         for symbol in symbols {
             self.learn_one(key, symbol);
         }
         // Paths built from earlier answers are built anew when next needed.
-        self.known.retain(|(process, _, kernel), _| *process != key && (key != KERNEL || *kernel == 0));
+        self.forget_paths(key);
         self.renew_table();
+    }
+
+    /// Whoever sends names does the same (see `pipeline::symbol_feed`), so that what
+    /// is forgotten here is sent again when it is needed.
+    fn make_room(&mut self, key: ProcessKey) {
+        if self.symbols.get(&key).is_some_and(|known| known.len() >= self.limits.process_symbols) {
+            self.forget_symbols(key);
+        }
+        if self.symbol_count >= self.limits.symbols {
+            let most = self.symbols.iter().max_by_key(|(key, known)| (known.len(), key.0)).map(|(key, _)| *key);
+            most.into_iter().for_each(|most| self.forget_process(most));
+        }
     }
 
     fn learn_one(&mut self, key: ProcessKey, symbol: &Symbol) {
         let known = self.symbols.get(&key);
         let is_new = known.is_none_or(|known| !known.contains_key(&symbol.address));
-        let is_full = known.is_some_and(|known| known.len() >= self.limits.process_symbols)
-            || self.symbol_count >= self.limits.symbols;
+        let is_full = known.is_some_and(|known| known.len() >= self.limits.process_symbols.saturating_mul(2))
+            || self.symbol_count >= self.limits.symbols.saturating_mul(2);
         if is_new && is_full || self.table.text_bytes() >= self.limits.text_bytes.saturating_mul(4) {
             return;
         }
@@ -329,14 +352,46 @@ mod tests {
     }
 
     #[test]
-    fn names_and_stacks_beyond_the_limits_are_unknown() {
+    fn at_the_limit_of_a_process_its_new_names_win() {
         let mut paths = Paths::with_limits(LIMITS);
-        (0..1000).for_each(|digit| paths.learn(PROCESS, &names(digit, 0)));
-        assert_eq!(paths.symbols[&PROCESS].len(), 300);
-        paths.learn((Pid(2), 0), &(0..1000).flat_map(|digit| names(digit, 0)).collect::<Vec<_>>());
+        for digit in 0..1000 {
+            paths.learn(PROCESS, &names(digit, 0));
+            let known = &paths.symbols[&PROCESS];
+            assert!(known.len() <= 301 && known.contains_key(&Address(digit * 100 + 50)), "{digit}");
+            assert_eq!(paths.symbol_count, known.len());
+        }
+        paths.learn(PROCESS, &(1000..2000).flat_map(|digit| names(digit, 0)).collect::<Vec<_>>());
+        assert_eq!(paths.symbol_count, 600);
+    }
+
+    #[test]
+    fn what_was_forgotten_has_names_again_when_it_is_told_again() {
+        let mut paths = Paths::with_limits(LIMITS);
+        paths.add_stack(&stack(777));
+        (0..60).for_each(|digit| paths.learn(PROCESS, &names(digit, 0)));
+        (1000..1100).for_each(|digit| paths.learn(PROCESS, &names(digit, 0)));
+        let forgotten = paths.path(PROCESS, &sample(777), false);
+        assert!(paths.table.folded(forgotten).contains("[unresolved]"));
+        (0..60).for_each(|digit| paths.learn(PROCESS, &names(digit, 1)));
+        let told = paths.path(PROCESS, &sample(777), false);
+        assert_eq!(paths.table.folded(told), "f0-1;f12-1;f57-1");
+    }
+
+    #[test]
+    fn at_the_limit_of_all_the_process_with_most_names_forgets_them() {
+        let mut paths = Paths::with_limits(LIMITS);
+        (0..150).for_each(|digit| paths.learn(PROCESS, &names(digit, 0)));
+        let (few, new) = ((Pid(2), 0), (Pid(3), 0));
+        (0..50).for_each(|digit| paths.learn(few, &names(digit, 0)));
         assert_eq!(paths.symbol_count, 400);
-        paths.forget_process(PROCESS);
-        assert_eq!(paths.symbol_count, 100);
+        paths.learn(new, &names(0, 0));
+        assert!(!paths.symbols.contains_key(&PROCESS));
+        assert_eq!((paths.symbols[&few].len(), paths.symbols[&new].len(), paths.symbol_count), (100, 2, 102));
+    }
+
+    #[test]
+    fn stacks_beyond_the_limit_are_lost() {
+        let mut paths = Paths::with_limits(LIMITS);
         (1..=6000).for_each(|id| paths.add_stack(&stack(id)));
         assert_eq!(paths.stacks.len(), 5000);
         let lost = paths.path(PROCESS, &sample(6000), false);

@@ -10,7 +10,7 @@ mod targets;
 
 use std::{
     collections::{HashMap, HashSet},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use joular_ebpf::abi::Comm;
@@ -46,9 +46,11 @@ const POLL: Duration = Duration::from_millis(50);
 /// How long the run may wait at its start for the tables by which stacks are walked.
 const SETTLE: Duration = Duration::from_secs(1);
 
-/// Records taken from the ring at once: whoever makes them faster than they are
-/// read must not keep a window from ending.
+/// Records taken from the ring at once, and time spent on them: whoever makes them
+/// faster than they are read must not keep a window from ending. The rest is taken
+/// at the next poll.
 const MAX_RECORDS: usize = 100_000;
+const MAX_DRAIN: Duration = Duration::from_millis(20);
 
 #[derive(Debug, thiserror::Error)]
 pub enum LiveError {
@@ -305,7 +307,11 @@ impl Run<'_> {
     }
 
     fn drain_ring(&mut self) -> Result<(), LiveError> {
+        let begin = Instant::now();
         for _ in 0..MAX_RECORDS {
+            if begin.elapsed() >= MAX_DRAIN {
+                break;
+            }
             let decoded = match self.live.ring.next() {
                 Some(record) => decode::decode(&record),
                 None => break,

@@ -13,8 +13,10 @@ use crate::{
     units::{Address, Pid},
 };
 
-/// Addresses of one process that are remembered; as many as the engine keeps.
+/// Addresses of one process, and of all, that are remembered: as many as the engine
+/// keeps, which forgets what is forgotten here at the same moment.
 const MAX_TOLD: usize = 1 << 18;
+const MAX_TOLD_OF_ALL: usize = 1 << 21;
 
 /// Remembers what the engine has been told.
 #[derive(Debug, Default)]
@@ -58,11 +60,15 @@ impl SymbolFeed {
     }
 
     fn news(&mut self, pid: Pid, symbols: Vec<Symbol>) -> Vec<Symbol> {
-        let told = self.told.entry(pid).or_default();
-        if told.len() >= MAX_TOLD {
-            // All is told again: dearer for once, and bounded.
-            told.clear();
+        // What is forgotten is told again: dearer for once, and bounded.
+        if self.told.get(&pid).is_some_and(|told| told.len() >= MAX_TOLD) {
+            self.told.remove(&pid);
         }
+        if self.told.values().map(HashMap::len).sum::<usize>() >= MAX_TOLD_OF_ALL {
+            let most = self.told.iter().max_by_key(|(pid, told)| (told.len(), **pid)).map(|(pid, _)| *pid);
+            most.into_iter().for_each(|most| self.forget(most));
+        }
+        let told = self.told.entry(pid).or_default();
         let is_news = |symbol: &Symbol| {
             let mut hasher = DefaultHasher::new();
             symbol.frames.hash(&mut hasher);

@@ -35,14 +35,17 @@ const MIN_PAUSE: Duration = Duration::from_millis(20);
 const MAX_PAUSE: Duration = Duration::from_secs(1);
 /// For the dynamic linker to be done with libjvm; what makes no sense then never will.
 const MAX_LOADING: Duration = Duration::from_secs(3);
-/// For the JVM to have made its code cache: a slow one has seconds of work before.
-const MAX_STARTING: Duration = Duration::from_secs(60);
+/// A JVM makes its code cache within this time, if not stopped or starved: then it is
+/// looked at seldom, for as long as it lasts.
+const SLOW_STARTING: Duration = Duration::from_secs(60);
+const SLOW_PAUSE: Duration = Duration::from_secs(10);
 /// Compiler threads come and go with the work, seldom.
 const THREADS_PAUSE: Duration = Duration::from_secs(5);
 const THREADS_PAUSE_YOUNG: Duration = Duration::from_millis(200);
 const YOUNG: Duration = Duration::from_secs(5);
-/// JVMs whose threads are looked at at one time.
-const MAX_THREADS_READ: usize = 8;
+/// A look takes at most one part in so many of the time: a JVM may have thousands of
+/// threads to look through.
+const THREADS_PAUSE_FACTOR: u32 = 50;
 const COMPILER_THREADS: [&str; 2] = ["C1 CompilerThre", "C2 CompilerThre"];
 /// Builds of libjvm known at the same time.
 const MAX_BUILDS: usize = 64;
@@ -72,6 +75,8 @@ pub struct Attached {
     names_version: u64,
     compiler_threads: Vec<(Tid, CompilerThread)>,
     threads_read: Option<Instant>,
+    /// What that took.
+    threads_took: Duration,
     /// Since when.
     attached: Instant,
     /// Whether anything was asked in this window.
@@ -116,6 +121,7 @@ impl Attached {
     fn threads_are_due(&self, now: Instant) -> bool {
         let since = |at| now.saturating_duration_since(at);
         let pause = if since(self.attached) < YOUNG { THREADS_PAUSE_YOUNG } else { THREADS_PAUSE };
+        let pause = pause.max(self.threads_took.saturating_mul(THREADS_PAUSE_FACTOR));
         self.threads_read.is_none_or(|at| since(at) >= pause)
     }
 
@@ -200,16 +206,18 @@ impl Symbolizer {
         }
     }
 
-    /// Of those JVMs that it is time for.
+    /// Of one JVM at a time: the one that has waited longest.
     fn read_compiler_threads(&mut self, now: Instant) {
         let files = ProcFiles::new(&self.proc_root);
         let due = self.processes.iter_mut().filter_map(|(key, process)| match &mut process.jvm {
             JvmState::Attached(attached) if attached.threads_are_due(now) => Some((key.0, attached)),
             _ => None,
         });
-        for (pid, attached) in due.take(MAX_THREADS_READ) {
-            attached.threads_read = Some(now);
+        if let Some((pid, attached)) = due.min_by_key(|(_, attached)| attached.threads_read) {
+            let begin = Instant::now();
             attached.read_compiler_threads(&files, pid);
+            attached.threads_read = Some(now);
+            attached.threads_took = begin.elapsed();
         }
     }
 
@@ -239,6 +247,7 @@ impl Symbolizer {
                     names_version: 0,
                     compiler_threads: Vec::new(),
                     threads_read: None,
+                    threads_took: Duration::ZERO,
                     attached: now,
                     is_asked: false,
                 };
@@ -252,21 +261,27 @@ impl Symbolizer {
             JvmState::Starting { since, pause, .. } => (since, (pause * 2).min(MAX_PAUSE)),
             _ => (now, MIN_PAUSE),
         };
-        let patience = match error {
-            AttachJvmError::Jvm(JvmError::Starting) => MAX_STARTING,
-            _ => MAX_LOADING,
-        };
-        if now.saturating_duration_since(since) < patience {
+        if let Some(pause) = next_pause(&error, now.saturating_duration_since(since), pause) {
             process.jvm = JvmState::Starting { since, next_try: now + pause, pause };
             return;
         }
         process.jvm = JvmState::Failed(error.to_string());
         self.news.refreshed.push(key);
-        let text = format!("{error}: falling back to the perf map");
+        let text = format!("falling back to the perf map: {error}");
         // One that has ended needs no excuse.
         if process.is_there() {
             self.news.notices.push(Notice { pid: Some(key.0), text });
         }
+    }
+}
+
+/// How long to wait before a JVM is tried again that is not understood since so long;
+/// none: it never will be.
+fn next_pause(error: &AttachJvmError, since: Duration, pause: Duration) -> Option<Duration> {
+    match error {
+        AttachJvmError::Jvm(JvmError::Starting) if since >= SLOW_STARTING => Some(SLOW_PAUSE),
+        AttachJvmError::Jvm(JvmError::Starting) => Some(pause),
+        _ => (since < MAX_LOADING).then_some(pause),
     }
 }
 
@@ -295,4 +310,24 @@ fn attach(process: &mut Process, native: &mut NativeSymbols, builds: &mut Builds
 
 fn is_libjvm_code(mapping: &crate::procs::maps::Mapping) -> bool {
     mapping.executable && mapping.file_name() == Some("libjvm.so")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_jvm_that_is_still_starting_is_never_given_up() {
+        let starting = AttachJvmError::Jvm(JvmError::Starting);
+        for (error, since_s, expected) in [
+            (&starting, 0, Some(MIN_PAUSE)),
+            (&starting, 59, Some(MIN_PAUSE)),
+            (&starting, 60, Some(SLOW_PAUSE)),
+            (&starting, 100_000, Some(SLOW_PAUSE)),
+            (&AttachJvmError::NoFile, 2, Some(MIN_PAUSE)),
+            (&AttachJvmError::NoFile, 3, None),
+        ] {
+            assert_eq!(next_pause(error, Duration::from_secs(since_s), MIN_PAUSE), expected, "{error} {since_s} s");
+        }
+    }
 }

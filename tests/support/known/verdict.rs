@@ -29,15 +29,9 @@ pub enum Root {
 }
 
 pub fn judge(scenario: &Scenario, frames: &[Frame], lines: &CallLines, root: Root) -> Verdict {
-    if let Some(marker) = frames.iter().find(|frame| frame.is_marker()) {
-        return Verdict::Marked(marker.name.clone());
-    }
-    let (first, last) = (frames.iter().position(Frame::is_java), frames.iter().rposition(Frame::is_java));
-    let (Some(first), Some(last)) = (first, last) else {
-        return Verdict::WrongPath(format!("no Java frame: {}", abbreviated(frames)));
-    };
     let java: Vec<&Frame> = frames.iter().filter(|frame| frame.is_java()).collect();
     let methods: Vec<String> = java.iter().map(|frame| frame.method()).collect();
+    // First of all: what says that something is missing may still say nothing wrong.
     if let Some(stranger) = methods.iter().find(|method| !scenario.language.has(method)) {
         return Verdict::WrongMethod(format!(
             "{:.120} in {}",
@@ -45,6 +39,13 @@ pub fn judge(scenario: &Scenario, frames: &[Frame], lines: &CallLines, root: Roo
             abbreviated(frames)
         ));
     }
+    if let Some(marker) = frames.iter().find(|frame| frame.is_marker()) {
+        return Verdict::Marked(marker.name.clone());
+    }
+    let (first, last) = (frames.iter().position(Frame::is_java), frames.iter().rposition(Frame::is_java));
+    let (Some(first), Some(last)) = (first, last) else {
+        return Verdict::WrongPath(format!("no Java frame: {}", abbreviated(frames)));
+    };
     let wrong = |why: &str| Verdict::WrongPath(format!("{why}: {}", abbreviated(frames)));
     let methods: Vec<&str> = methods.iter().map(String::as_str).collect();
     let matched = match scenario.language.matches(&methods) {
@@ -178,6 +179,9 @@ mod tests {
         let mut frames = recursion(10);
         frames[4] = frame("marker", "[evicted]");
         assert!(matches!(verdict(&frames), Verdict::Marked(_)));
+        frames[6] = frame("compiled", "known.Lambdas.round");
+        assert!(matches!(verdict(&frames), Verdict::WrongMethod(_)), "a marker excuses no wrong name");
+        frames = recursion(10);
         frames[4] = frame("compiled", "known.Lambdas.round");
         assert!(matches!(verdict(&frames), Verdict::WrongMethod(_)));
     }

@@ -186,3 +186,8 @@ pub fn blob_name(memory: &dyn RemoteMemory, blob: &Blob) -> Option<String> {
     let name = memory.c_string(blob.name, MAX_NAME_BYTES).ok()?;
     Some(String::from_utf8_lossy(&name).into_owned())
 }
+
+/// Whether it is a compiled method, or the wrapper of a native one.
+pub fn is_compiled(memory: &dyn RemoteMemory, blob: &Blob) -> bool {
+    matches!(blob_name(memory, blob).as_deref(), Some("nmethod" | "native nmethod"))
+}

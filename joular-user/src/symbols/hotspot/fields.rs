@@ -19,7 +19,7 @@ pub enum LayoutError {
     Missing { feature: u32, what: &'static str, name: String },
     #[error("JDK {feature}: field {name} makes no sense: offset {offset}, type '{type_name}'")]
     Implausible { feature: u32, name: String, offset: u64, type_name: String },
-    #[error("JDK {feature}: not supported: the oldest is 11")]
+    #[error("JDK {feature}: not supported")]
     TooOld { feature: u32 },
     #[error(transparent)]
     Unreadable(#[from] Unreadable),

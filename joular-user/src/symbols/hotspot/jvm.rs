@@ -15,7 +15,7 @@ use joular_ebpf::{
 use super::{
     JvmBuild, JvmError,
     answers::{Answers, Level},
-    code_cache::{Blob, CodeCache},
+    code_cache::{Blob, CodeCache, is_compiled},
     flags::JvmFacts,
     host_walk::Remote,
     memory::{Pages, RemoteMemory, Unreadable},
@@ -205,6 +205,8 @@ impl Jvm {
                 match self.blob_at(&pages, address)? {
                     Some(Place::Interpreter) => Ok(vec![Level::stub(INTERPRETER)]),
                     Some(Place::CallStub) => Ok(vec![Level::stub(CALL_STUB)]),
+                    // It was none when it was sampled: that had its compile id in its word.
+                    Some(Place::Blob(blob)) if is_compiled(&pages, &blob) => Ok(evicted()),
                     Some(Place::Blob(blob)) => reader.blob(blob, address),
                     None => Ok(evicted()),
                 }
@@ -226,13 +228,17 @@ impl Jvm {
         let nmethod = Nmethod::read(reader.memory, layout, blob)?;
         // Words have 30 bits of it.
         let is_same = |id: u32| (id ^ compile_id) & ((1 << 30) - 1) == 0;
-        if !is_same(nmethod.compile_id) {
+        // Without a method it was unloaded.
+        if !is_same(nmethod.compile_id) || nmethod.method == 0 {
             return Ok(evicted());
         }
         let levels = reader.nmethod(&nmethod, pc, look_up)?;
-        // It may have gone while its parts were read; then they are not its own.
-        let now = self.memory.field(blob.start, layout.blob.compile_id)?;
-        Ok(if is_same(u32::try_from(now).unwrap_or(0)) { levels } else { evicted() })
+        // It may have gone while its parts were read; then they are not its own. What
+        // pages were kept from before would not show it.
+        let memory = &*self.memory;
+        let now = self.cache.find_blob(memory, layout, pc)?;
+        let is_there = now == Some(blob) && Nmethod::read(memory, layout, blob)? == nmethod;
+        Ok(if is_there { levels } else { evicted() })
     }
 
     fn blob_at(&self, memory: &dyn RemoteMemory, address: u64) -> Result<Option<Place>, Unreadable> {

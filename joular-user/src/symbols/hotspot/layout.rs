@@ -143,6 +143,10 @@ impl Layout {
             return Err(LayoutError::TooOld { feature });
         }
         let names = Names { structs, feature };
+        // Its JVM gives itself the number 25: one heap of code shows that it is JDK 8.
+        if structs.field("CodeCache", "_heaps").is_none() && structs.field("CodeCache", "_heap").is_some() {
+            return Err(LayoutError::TooOld { feature: 8 });
+        }
         Ok(Self {
             feature,
             statics: names.statics()?,
@@ -324,5 +328,24 @@ impl Names<'_> {
             // Its type is not told, but it is a pointer.
             address: Field { offset: address, width: 8 },
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::symbols::hotspot::{JvmError, memory::MemoryImage};
+
+    #[test]
+    fn jdk_8_is_told_by_its_one_heap_and_what_to_do_is_said() {
+        let memory = MemoryImage::from_ranges(vec![(0x1000, 25u64.to_le_bytes().to_vec())]);
+        let version = ("Abstract_VM_Version", "_vm_major_version", 0x1000);
+        for (field, expected) in
+            [("_heap", "JDK 8: not supported: run "), ("_heaps", "JDK 25: static field AbstractInterpreter::_code")]
+        {
+            let structs = VmStructs::of_static_fields(&[version, ("CodeCache", field, 0x2000)]);
+            let error = JvmError::from(Layout::new(&structs, &memory, 0).unwrap_err()).to_string();
+            assert!(error.starts_with(expected) && error.contains("-XX:+PreserveFramePointer"), "{error}");
+        }
     }
 }

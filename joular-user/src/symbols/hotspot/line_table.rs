@@ -2,8 +2,9 @@
 
 use super::unsigned5::Unsigned5;
 
-/// A method has 64 KiB of bytecodes at most, so no more places than that.
-const MAX_LINES: usize = 1 << 16;
+/// Places kept: a method of 64 KiB of bytecodes, the largest there is, has about one
+/// in eight of them; what a hostile JVM makes up must not fill our memory.
+const MAX_LINES: usize = 1 << 13;
 /// Opens a pair whose steps do not fit into one byte.
 const WIDE: u8 = 0xff;
 
@@ -70,6 +71,11 @@ mod tests {
         // Line 10 from 4 on, then line 9 from 0 on.
         let table = LineTable::decode(&[WIDE, 8, 20, WIDE, 7, 1], false);
         assert_eq!((table.line(0), table.line(4)), (Some(9), Some(10)));
+    }
+
+    #[test]
+    fn a_table_without_end_is_cut() {
+        assert_eq!(LineTable::decode(&[1 << 3; 1 << 16], false).lines.len(), MAX_LINES);
     }
 
     proptest! {

@@ -15,8 +15,8 @@ use crate::symbols::java_name::{stable_internal_class, stable_signature};
 
 /// Names that are longer are cut.
 const MAX_NAME_BYTES: u64 = 1024;
-/// A `ConstMethod` with its 64 KiB of bytecodes and its tables.
-const MAX_CONST_METHOD_BYTES: u64 = 1 << 20;
+/// Of a `ConstMethod`, behind its bytecodes: a line takes one to three bytes.
+const MAX_LINE_TABLE_BYTES: u64 = 1 << 16;
 const MAX_POOL_LENGTH: u64 = 1 << 16;
 
 /// What a method is called; shared by all places in it.
@@ -178,9 +178,9 @@ fn line_table(memory: &dyn RemoteMemory, layout: &Layout, identity: &Identity) -
     if field_in(&head, fields.flags) & fields.has_line_numbers == 0 {
         return Ok(LineTable::default());
     }
-    let bytes = field_in(&head, fields.const_method_words).saturating_mul(8).min(MAX_CONST_METHOD_BYTES);
+    let bytes = field_in(&head, fields.const_method_words).saturating_mul(8);
     let start = head_bytes.saturating_add(field_in(&head, fields.code_size));
-    let length = usize::try_from(bytes.saturating_sub(start)).unwrap_or(0);
+    let length = usize::try_from(bytes.saturating_sub(start).min(MAX_LINE_TABLE_BYTES)).unwrap_or(0);
     let table = memory.bytes(identity.const_method.wrapping_add(start), length)?;
     Ok(LineTable::decode(&table, layout.nmethod.excludes_zero))
 }

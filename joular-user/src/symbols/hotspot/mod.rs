@@ -44,13 +44,17 @@ use layout::Layout;
 use memory::{Pages, RemoteMemory, Unreadable};
 use vm_structs::{VmStructs, VmStructsError};
 
+/// What is left to who runs a JVM that cannot be understood.
+const WHAT_TO_DO: &str = "run a supported JDK (11 to 25), or add -XX:+PreserveFramePointer for the callers in its \
+                          stacks; their names then need JDK 17 or later (perf map)";
+
 #[derive(Debug, Error)]
 pub enum JvmError {
-    #[error(transparent)]
+    #[error("{0}: {WHAT_TO_DO}")]
     Tables(#[from] VmStructsError),
-    #[error(transparent)]
+    #[error("{0}: {WHAT_TO_DO}")]
     Layout(#[from] LayoutError),
-    #[error(transparent)]
+    #[error("{0}: {WHAT_TO_DO}")]
     Unreadable(#[from] Unreadable),
     /// Asking again will help.
     #[error("the JVM has not made its code cache yet")]

@@ -28,7 +28,8 @@ pub struct Pinned {
 }
 
 impl Pinned {
-    /// The number of the method at an address; `read` says which it is.
+    /// The number of the method at an address; `read` says which it is. None when as
+    /// many are held as can be, until [`Self::bound`].
     pub fn number(
         &mut self,
         address: u64,
@@ -37,6 +38,9 @@ impl Pinned {
     ) -> Option<u64> {
         if let Some(&known) = self.numbers.get(&(address, identity)) {
             return Some(known);
+        }
+        if self.methods.len() >= MAX_METHODS {
+            return None;
         }
         let method = read()?;
         self.last += 1;
@@ -94,9 +98,11 @@ mod tests {
         for address in 0..MAX_METHODS as u64 {
             held(&mut pinned, address * 8);
         }
+        assert_eq!(pinned.methods.len(), MAX_METHODS);
+        assert_eq!((held(&mut pinned, 8), held(&mut pinned, 1)), (Some(1), None), "it is full");
         assert!(pinned.method(1).is_some() && pinned.bound() && !pinned.bound());
         assert!(pinned.method(1).is_none());
-        assert!(held(&mut pinned, 8) > Some(MAX_METHODS as u64));
+        assert!(held(&mut pinned, 1) > Some(MAX_METHODS as u64));
     }
 
     #[test]

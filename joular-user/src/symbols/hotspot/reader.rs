@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use super::{
     answers::Level,
-    code_cache::{Blob, blob_name},
+    code_cache::{Blob, blob_name, is_compiled},
     layout::Layout,
     memory::{RemoteMemory, Unreadable},
     method::{Identity, Method, Names},
@@ -44,12 +44,11 @@ impl Reader<'_> {
 
     /// At an address in it; outermost first.
     pub fn blob(&mut self, blob: Blob, pc: u64) -> Result<Vec<Level>, Unreadable> {
-        let name = blob_name(self.memory, &blob).unwrap_or_default();
-        if name == "nmethod" || name == "native nmethod" {
+        if is_compiled(self.memory, &blob) {
             let nmethod = Nmethod::read(self.memory, self.layout, blob)?;
             return self.nmethod(&nmethod, pc, LookUp::AtOrAbove);
         }
-        Ok(vec![Level::stub(&name)])
+        Ok(vec![Level::stub(&blob_name(self.memory, &blob).unwrap_or_default())])
     }
 
     /// Outermost first.

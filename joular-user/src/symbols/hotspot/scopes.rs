@@ -10,7 +10,7 @@ use super::unsigned5::Unsigned5;
 pub const SCOPE_BYTES: usize = 15;
 /// Chains are as long as inlining is deep: HotSpot stops at 15 but for recursion
 /// and method handles.
-const MAX_SCOPES: usize = 256;
+const MAX_SCOPES: usize = 64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scope {

@@ -7,7 +7,7 @@ use std::{
 };
 
 use joular_ebpf::{
-    abi::{FrameWord, StackId, walk_end},
+    abi::{FrameRef, FrameWord, StackId, walk_end},
     walk::identity::hash_words,
 };
 use proptest::prelude::*;
@@ -127,6 +127,9 @@ fn check_all(jvm: &LiveJvm) -> bool {
         is_inlined |= path.contains("Known.outer;Known.middle;Known.inner");
         // The address alone leads to the same, as long as the code is there.
         assert!(attached.has_code(pc));
+        // As a blob that is none of a method it was something else, which is gone.
+        let blob = &attached.resolve(FrameWord::blob(offset))[0];
+        assert_eq!((blob.kind, &*blob.name), (FrameKind::Marker, Marker::Evicted.name()));
     }
     assert!(places.len() > 500 && evicted * 4 < places.len() && of_fib > 0, "{}: {}", jvm.name, places.len());
     is_inlined
@@ -268,6 +271,24 @@ fn an_image_of_a_jvm_tells_what_the_jvm_does() {
     let mut attached = Jvm::attach(Box::new(image.clone()), build.clone().into(), *bias).unwrap();
     let named = words.iter().filter(|word| attached.resolve(**word)[0].class.is_some()).count();
     assert!(named * 10 > words.len() * 9, "{named} of {}", words.len());
+}
+
+#[test]
+fn compiled_code_of_an_unloaded_method_has_no_name() {
+    let Some((image, build, bias, words)) = recorded() else { return };
+    let attach = |image: MemoryImage| Jvm::attach(Box::new(image), build.clone().into(), *bias).unwrap();
+    let methods: Vec<u64> = attach(image.clone()).all_compiled().iter().map(|blob| blob.start).collect();
+    let at = u64::from(build.layout.nmethod.method.offset);
+    let mut ranges: Vec<(u64, Vec<u8>)> = image.ranges().map(|(at, bytes)| (at, bytes.to_vec())).collect();
+    for (start, bytes) in &mut ranges {
+        for method in methods.iter().filter_map(|blob| usize::try_from((blob + at).checked_sub(*start)?).ok()) {
+            bytes.get_mut(method..method + 8).into_iter().for_each(|word| word.fill(0));
+        }
+    }
+    let mut attached = attach(MemoryImage::from_ranges(ranges));
+    let compiled = words.iter().filter(|word| matches!(word.decode(), FrameRef::CompiledCall { .. }));
+    assert!(compiled.clone().count() > 100);
+    compiled.for_each(|word| assert_eq!(attached.resolve(*word)[0].name, Marker::Evicted.name()));
 }
 
 proptest! {

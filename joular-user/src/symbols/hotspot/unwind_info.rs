@@ -16,8 +16,8 @@ const BCP_WORDS: i32 = -8;
 const MAX_CODELETS: u64 = 4096;
 const MAX_INTERPRETER_BYTES: u64 = 16 << 20;
 const MAX_DESCRIPTION_BYTES: usize = 256;
-/// Blobs that are looked at for their names.
-const MAX_NAMED_BLOBS: usize = 1 << 14;
+/// Names of blobs that are looked at; a JVM has some dozens.
+const MAX_BLOB_NAMES: usize = 1 << 12;
 
 const METHOD_ENTRY: &[u8] = b"method entry point";
 
@@ -70,12 +70,10 @@ impl BlobSurvey {
     pub fn take(memory: &dyn RemoteMemory, layout: &Layout, cache: &CodeCache, expected: BlobNames) -> Self {
         let mut survey = Self { names: expected, ..Self::default() };
         let mut known = std::collections::HashMap::new();
-        let mut left = MAX_NAMED_BLOBS;
         cache.walk(memory, layout, |blob| {
-            left = left.saturating_sub(1);
             let kind = *known.entry(blob.name).or_insert_with(|| kind_of(memory, &blob));
             survey.note(kind, &blob);
-            left > 0 && !survey.is_complete(layout)
+            known.len() < MAX_BLOB_NAMES && !survey.is_complete(layout)
         });
         survey
     }

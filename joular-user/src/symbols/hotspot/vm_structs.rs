@@ -111,6 +111,17 @@ impl VmStructs {
         self.constants.get(name).copied()
     }
 
+    /// For tests of versions that cannot be run: static fields only.
+    #[cfg(test)]
+    pub fn of_static_fields(fields: &[(&str, &str, u64)]) -> Self {
+        let mut structs = Self::default();
+        for &(owner, name, address) in fields {
+            let field = VmField { place: FieldPlace::Static(address), type_name: String::new() };
+            structs.fields.entry(owner.to_owned()).or_default().insert(name.to_owned(), field);
+        }
+        structs
+    }
+
     fn add_field(
         &mut self,
         memory: &dyn RemoteMemory,
