@@ -90,10 +90,8 @@ pub fn fetch() -> Result<()> {
 
 /// Whether there is nothing to download: the newest kernel of every line is there.
 pub fn is_complete() -> bool {
-    let is_there = |package: &str| dir().join(package).exists();
-    let newest_is_there =
-        |line: &&str| newest(line).is_ok_and(|package| package.is_none_or(|package| is_there(&package)));
-    missing().is_none() && LINES.iter().all(|line| newest_is_there(&line))
+    let is_there = |package: String| dir().join(package).exists();
+    missing().is_none() && LINES.iter().all(|line| newest(line).is_ok_and(|package| package.is_none_or(is_there)))
 }
 
 fn newest(line: &str) -> Result<Option<String>> {
