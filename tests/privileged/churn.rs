@@ -46,7 +46,8 @@ fn a_minute_of_class_loading_leaves_no_wrong_name_and_no_growing_cost() -> Resul
     let workload = known::workload().jdk(jdk).flag(&Collector::Parallel.flag()).argument("churn-0").argument("churn-1");
     // Code has little room, too: it is overwritten as soon as it is not used.
     let jvm = workload.flag("-XX:ReservedCodeCacheSize=8m").flag("-XX:MaxMetaspaceSize=64m").start()?;
-    let run = Run::modelled().pid(jvm.pid()).with("--frequency", "499").argument("--quiet");
+    // Often written, so that what waits for it does not count as growth.
+    let run = Run::modelled().pid(jvm.pid()).with("--frequency", "499").with("--flush", "5s").argument("--quiet");
     let profiler = run.output(output.dir()).start()?;
     let warm = Use::measure(profiler.pid(), WARM_UP)?;
     let halves = [Use::measure(profiler.pid(), HALF)?, Use::measure(profiler.pid(), HALF)?];

@@ -93,7 +93,7 @@ pub fn is_complete() -> bool {
     let is_there = |package: &str| dir().join(package).exists();
     let newest_is_there =
         |line: &&str| newest(line).is_ok_and(|package| package.is_none_or(|package| is_there(&package)));
-    missing().is_none() && LINES.iter().all(|line| newest_is_there(line))
+    missing().is_none() && LINES.iter().all(newest_is_there)
 }
 
 fn newest(line: &str) -> Result<Option<String>> {
