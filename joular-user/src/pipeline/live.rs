@@ -50,7 +50,7 @@ const SETTLE: Duration = Duration::from_secs(1);
 /// faster than they are read must not keep a window from ending. The rest is taken
 /// at the next poll.
 const MAX_RECORDS: usize = 100_000;
-const MAX_DRAIN: Duration = Duration::from_millis(20);
+const MAX_DRAIN: Duration = Duration::from_millis(200);
 
 #[derive(Debug, thiserror::Error)]
 pub enum LiveError {

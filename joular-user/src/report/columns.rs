@@ -13,7 +13,10 @@ use arrow::{
     compute::cast,
     datatypes::{DataType, Int64Type, TimestampMicrosecondType},
 };
-use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
+use parquet::{
+    arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder},
+    file::metadata::ParquetMetaData,
+};
 
 use super::error::{DataSetError, Result};
 use crate::output::schema::{SCHEMA_VERSION, key};
@@ -48,6 +51,9 @@ impl TableFile {
     pub(super) fn open(path: &Path) -> Result<Self> {
         let failed = |cause| DataSetError::Parquet { path: path.into(), cause };
         let builder = ParquetRecordBatchReaderBuilder::try_new(open_regular(path)?).map_err(failed)?;
+        if !has_sound_places(builder.metadata()) {
+            return Err(DataSetError::Damaged { path: path.into(), problem: "a column is at a negative place".into() });
+        }
         let rows = builder.metadata().file_metadata().num_rows();
         if rows > MAX_ROWS {
             return Err(DataSetError::TooManyRows { path: path.into(), rows, most: MAX_ROWS });
@@ -73,6 +79,15 @@ impl TableFile {
         }
         Ok(())
     }
+}
+
+/// The library takes the places of columns in the file for sound, and panics at
+/// negative ones.
+fn has_sound_places(metadata: &ParquetMetaData) -> bool {
+    metadata.row_groups().iter().flat_map(|group| group.columns()).all(|column| {
+        let start = column.dictionary_page_offset().unwrap_or_else(|| column.data_page_offset());
+        start >= 0 && column.compressed_size() >= 0
+    })
 }
 
 /// Some rows of a table.
