@@ -32,7 +32,8 @@ pub fn judge(scenario: &Scenario, frames: &[Frame], lines: &CallLines, root: Roo
     let java: Vec<&Frame> = frames.iter().filter(|frame| frame.is_java()).collect();
     let methods: Vec<String> = java.iter().map(|frame| frame.method()).collect();
     // First of all: what says that something is missing may still say nothing wrong.
-    if let Some(stranger) = methods.iter().find(|method| !scenario.language.has(method)) {
+    let is_stranger = |method: &&String| !scenario.language.has(method) && !is_constructor(method);
+    if let Some(stranger) = methods.iter().find(is_stranger) {
         return Verdict::WrongMethod(format!(
             "{:.120} in {}",
             stranger.escape_debug().to_string(),
@@ -107,6 +108,13 @@ pub(super) fn abbreviated(frames: &[Frame]) -> String {
     texts.collect::<Vec<_>>().join(" ")
 }
 
+/// Wherever the program makes objects of its own it may be found in their
+/// constructors, for an instruction or two: where a language does not say so, that is
+/// a path that it lacks and no name that cannot be.
+fn is_constructor(method: &str) -> bool {
+    method.strip_suffix(".<init>").is_some_and(|class| class == "java.lang.Object" || class.starts_with("known."))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -171,6 +179,18 @@ mod tests {
         assert_eq!(verdict(&inlined_leaf(10)), Verdict::Exact);
         for others in [inlined_leaf(11), recursion(7), [inlined_leaf(7), vec![frame("vm", "gc")]].concat()] {
             assert!(matches!(verdict(&others), Verdict::WrongPath(_)));
+        }
+    }
+
+    #[test]
+    fn constructors_of_the_programs_own_classes_are_no_strangers() {
+        for (name, expected) in [
+            ("known.Virtual$Spinner.<init>", true),
+            ("java.lang.Object.<init>", true),
+            ("java.lang.Thread.<init>", false),
+            ("known.Lambdas.round", false),
+        ] {
+            assert_eq!(is_constructor(name), expected, "{name}");
         }
     }
 
