@@ -71,7 +71,7 @@ pub enum JvmState {
 #[derive(Debug)]
 pub struct Attached {
     jvm: Jvm,
-    /// Counts how often memory that names its frames was found used again.
+    /// Counts how often numbers of its methods were let go.
     names_version: u64,
     compiler_threads: Vec<(Tid, CompilerThread)>,
     threads_read: Option<Instant>,
@@ -186,8 +186,8 @@ impl Symbolizer {
         self.attached(process).map_or(&[], |attached| &attached.compiler_threads)
     }
 
-    /// Changes when frame words of a process may mean something else from now on, so
-    /// that its stacks must be told apart from those before.
+    /// Changes when numbers of a process's methods were let go: its stacks must be sent
+    /// again to get new ones.
     pub fn names_version(&self, process: ProcessKey) -> u64 {
         self.attached(process).map_or(0, |attached| attached.names_version)
     }

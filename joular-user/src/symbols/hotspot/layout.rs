@@ -50,7 +50,6 @@ pub struct InterpreterLayout {
     pub buffer_limit: Field,
     pub queue_begin: Field,
     pub queue_end: Field,
-    pub stub_count: Field,
     pub codelet_size: Field,
     pub codelet_description: Field,
 }
@@ -61,8 +60,6 @@ pub struct InterpreterLayout {
 pub struct NmethodLayout {
     pub method: Field,
     pub compile_level: Field,
-    pub state: Field,
-    pub entry_bci: Field,
     /// `sizeof(nmethod)`.
     pub size: u32,
     pub data_offset: Field,
@@ -255,7 +252,6 @@ impl Names<'_> {
             buffer_limit: self.one(&[("StubQueue", "_buffer_limit")])?,
             queue_begin: self.one(&[("StubQueue", "_queue_begin")])?,
             queue_end: self.one(&[("StubQueue", "_queue_end")])?,
-            stub_count: self.one(&[("StubQueue", "_number_of_stubs")])?,
             codelet_size: self.one(&[("InterpreterCodelet", "_size")])?,
             codelet_description: self.one(&[("InterpreterCodelet", "_description")])?,
         })
@@ -266,8 +262,6 @@ impl Names<'_> {
         let layout = NmethodLayout {
             method: self.one(&[("nmethod", "_method"), ("CompiledMethod", "_method")])?,
             compile_level: self.one(&[("nmethod", "_comp_level")])?,
-            state: of("_state")?,
-            entry_bci: of("_entry_bci")?,
             size: self.size("nmethod")?,
             data_offset: of("_data_offset")?,
             metadata_offset: of("_metadata_offset")?,
