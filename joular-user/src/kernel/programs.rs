@@ -308,9 +308,9 @@ impl MapSizes {
             threads: bounded(2 * thread_count() * places, 16_384, 1 << 20),
             // Every sample of a window may have a key of its own.
             samples: bounded(2 * per_window, 4_096, 1 << 18),
-            // Half a second of nothing but new stacks of 128 frames; or as long as the
-            // ring goes unread, of the deepest.
-            ring_bytes: bounded(per_second * 1024 / 2, 1 << 20, 1 << 25),
+            // Two seconds of nothing but new stacks of 128 frames: so long it may go
+            // unread on a machine that is busier than it can be.
+            ring_bytes: bounded(2 * per_second * 1024, 1 << 21, 1 << 26),
         }
     }
 }

@@ -80,6 +80,7 @@ async fn record(config: &Config, options: &config::Live) -> Result<Exit, Failure
         per_core: selected.source.domains().iter().any(|domain| domain.core.is_some()),
     };
     let Loaded { programs, banks, ring, unwind_maps } = Programs::load(load)?;
+    privileges::go_first();
     if let Err(error) = privileges::drop_unneeded() {
         notice(&format!("keeping all privileges, dropping those that are not needed failed: {error}"));
     }
