@@ -13,6 +13,7 @@ use joular_tests::{
     java::{Jvm, Workload},
     powercap::{FakePowercap, Log, Plan, Watts},
     profiler::{END, Output, Run},
+    stolen::Stolen,
     topology::{self, Cpus},
 };
 
@@ -51,8 +52,14 @@ type Times = BTreeMap<u32, u64>;
 struct Loop {
     output: Output,
     logs: Vec<Log>,
-    /// What each thread must have, µJ.
-    expected_uj: BTreeMap<u32, f64>,
+    expected: BTreeMap<u32, Expected>,
+}
+
+/// What a thread must have.
+struct Expected {
+    energy_uj: f64,
+    /// And may have beyond it: for what was stolen of its CPU.
+    stolen_uj: f64,
 }
 
 fn run() -> Result<Loop> {
@@ -61,6 +68,7 @@ fn run() -> Result<Loop> {
     let plans = [Plan::package(0, &[0], WATTS[0]), Plan::package(1, &[1], WATTS[1]), Plan::dram(1, &[1], DRAM)];
     let counters = FakePowercap::of(&plans)?;
     let jvms = [start_jvm(0, 5)?, start_jvm(0, 20)?, start_jvm(1, 20)?];
+    let stolen = Stolen::start()?;
     let before = freeze(&jvms)?;
     let run = Run::new().with("--energy", "powercap").with("--powercap-root", counters.root());
     let run = run.with("--cpu-root", cpu_root).with("--idle", "separate");
@@ -72,10 +80,15 @@ fn run() -> Result<Loop> {
     }
     let after = freeze(&jvms)?;
     profiler.stop()?;
-    let expected_uj = jvms.iter().zip(before.iter().zip(&after)).flat_map(|(pinned, (before, after))| {
-        after.iter().map(|(tid, ns)| (*tid, expected_uj(pinned.cpu, ns - before.get(tid).copied().unwrap_or(0))))
-    });
-    Ok(Loop { output, expected_uj: expected_uj.collect(), logs: counters.finish()? })
+    let mut expected = BTreeMap::new();
+    for (pinned, (before, after)) in jvms.iter().zip(before.iter().zip(&after)) {
+        let stolen_uj = energy_uj(pinned.cpu, stolen.at_most_ns(pinned.cpu)?);
+        for (tid, ns) in after {
+            let energy_uj = energy_uj(pinned.cpu, ns - before.get(tid).copied().unwrap_or(0));
+            expected.insert(*tid, Expected { energy_uj, stolen_uj });
+        }
+    }
+    Ok(Loop { output, expected, logs: counters.finish()? })
 }
 
 fn freeze(jvms: &[PinnedJvm]) -> Result<Vec<Times>> {
@@ -83,7 +96,7 @@ fn freeze(jvms: &[PinnedJvm]) -> Result<Vec<Times>> {
 }
 
 /// Energy of time on a CPU, beside the idle power.
-fn expected_uj(cpu: usize, cpu_ns: u64) -> f64 {
+fn energy_uj(cpu: usize, cpu_ns: u64) -> f64 {
     let watts = WATTS[cpu].per_cpu + if cpu == 1 { DRAM.per_cpu } else { 0 };
     cpu_ns as f64 / 1000.0 * watts as f64
 }
@@ -124,12 +137,15 @@ impl Loop {
     fn expect_threads(&self, total_uj: f64) -> Result<()> {
         let rows = self.data().rows("SELECT tid, sum(energy_uj)::BIGINT AS energy_uj FROM threads GROUP BY tid")?;
         let mut held = 0;
-        for (tid, expected_uj) in self.expected_uj.iter().filter(|(_, uj)| **uj >= LEAST_PART * total_uj) {
+        for (tid, expected) in self.expected.iter().filter(|(_, thread)| thread.energy_uj >= LEAST_PART * total_uj) {
             let row = rows.iter().find(|row| row["tid"] == *tid).with_context(|| format!("no row of thread {tid}"))?;
-            expect_near(&format!("thread {tid}"), float(row, "energy_uj")?, *expected_uj, THREAD)?;
+            let found_uj = float(row, "energy_uj")?;
+            // The part of its excess that may be of stolen time is none of ours.
+            let stolen_uj = (found_uj - expected.energy_uj).clamp(0.0, expected.stolen_uj);
+            expect_near(&format!("thread {tid}"), found_uj - stolen_uj, expected.energy_uj, THREAD)?;
             held += 1;
         }
-        ensure!(held >= 4, "only {held} threads have a part of {LEAST_PART}: {:?}", self.expected_uj);
+        ensure!(held >= 4, "only {held} threads have a part of {LEAST_PART}");
         Ok(())
     }
 

@@ -8,6 +8,7 @@ use joular_tests::{
     dataset::{float, integer},
     profiler::{Output, Run},
     schedstat,
+    stolen::Stolen,
 };
 
 use crate::burner::Burner;
@@ -29,7 +30,7 @@ struct Measured {
 fn measure(duties: &[u32]) -> Result<Measured> {
     let output = Output::new()?;
     let mut burner = Burner::start(duties)?;
-    let stolen_before = schedstat::stolen_ns()?;
+    let stolen = Stolen::start()?;
     let before = schedstat::when_blocked(burner.pid(), BURN)?;
     let run = Run::modelled().pid(burner.pid()).with("--frequency", FREQUENCY.to_string()).output(output.dir());
     let profiler = run.start()?;
@@ -37,12 +38,7 @@ fn measure(duties: &[u32]) -> Result<Measured> {
     let after = schedstat::when_blocked(burner.pid(), BURN)?;
     profiler.stop()?;
     let schedstat = after.into_iter().map(|(tid, ns)| (tid, ns - before[&tid])).collect();
-    // Read in whole ticks: what is left of one at either end may be missing.
-    let stolen_ns = match schedstat::stolen_ns()? - stolen_before {
-        0 => 0,
-        stolen => stolen + 10_000_000,
-    };
-    Ok(Measured { output, schedstat, stolen_ns })
+    Ok(Measured { output, schedstat, stolen_ns: stolen.of_all_at_most_ns()? })
 }
 
 #[test]

@@ -28,4 +28,5 @@ pub mod profiler;
 pub mod python;
 pub mod schedstat;
 pub mod statistics;
+pub mod stolen;
 pub mod topology;

@@ -30,16 +30,6 @@ pub fn process(pid: u32) -> Result<u64> {
     Ok(threads(pid)?.values().sum())
 }
 
-/// Time that a hypervisor has kept all CPUs from running, since boot: eighth figure
-/// of `/proc/stat`, in hundredths of a second. The kernel takes it off the time of
-/// the thread that was on the CPU; a clock read before and after does not.
-pub fn stolen_ns() -> Result<u64> {
-    const TICK_NS: u64 = 10_000_000;
-    let stat = fs::read_to_string("/proc/stat").context("reading /proc/stat")?;
-    let ticks = stat.split_whitespace().nth(8).context("/proc/stat has no stolen time")?;
-    Ok(ticks.parse::<u64>().with_context(|| format!("/proc/stat says '{ticks}'"))? * TICK_NS)
-}
-
 /// Waits until every thread sleeps, and reads then: these figures are exact.
 pub fn when_blocked(pid: u32, limit: Duration) -> Result<BTreeMap<u32, u64>> {
     when_all_are(pid, 'S', limit).with_context(|| format!("waiting for all threads of {pid} to block"))

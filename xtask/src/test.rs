@@ -100,7 +100,9 @@ fn with_profiler(checks: &mut Checks, profiler: &Path, live: bool) {
             let tests = privileged_binary()?;
             // One at a time: they measure the machine that they run on.
             let mut command = shell::as_root("env", &["-n"]);
-            command.arg(format!("JOULAR_BPF={}", profiler.display())).arg(&tests).arg("--test-threads=1");
+            command.arg(format!("JOULAR_BPF={}", profiler.display()));
+            // Of a hundred tests' output it is the messages that matter, at its end.
+            command.arg("RUST_BACKTRACE=0").arg(&tests).arg("--test-threads=1");
             shell::run(&mut command)
         });
     }
