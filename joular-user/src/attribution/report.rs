@@ -213,6 +213,20 @@ impl Unattributed {
     pub fn total(&self) -> MicroJoules {
         self.items().into_iter().map(|(_, energy)| energy).sum()
     }
+
+    /// Item by item.
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        Self {
+            other_processes: self.other_processes.saturating_add(other.other_processes),
+            kernel: self.kernel.saturating_add(other.kernel),
+            profiler: self.profiler.saturating_add(other.profiler),
+            unslotted: self.unslotted.saturating_add(other.unslotted),
+            failed_reads: self.failed_reads.saturating_add(other.failed_reads),
+            idle: self.idle.saturating_add(other.idle),
+            unshared: self.unshared.saturating_add(other.unshared),
+        }
+    }
 }
 
 /// CPU time of the window over all CPUs.

@@ -3,6 +3,7 @@
 
 pub mod exit;
 pub mod flags;
+pub mod part_flags;
 pub mod subcommands;
 
 use std::ffi::OsString;
@@ -12,6 +13,7 @@ use clap::Parser;
 pub use self::{
     exit::Exit,
     flags::Flags,
+    part_flags::PartFlags,
     subcommands::{AuditFlags, CalibrateFlags, DoctorFlags, ReattributeFlags},
 };
 

@@ -6,6 +6,7 @@
 pub mod calibration;
 pub mod duration;
 pub mod file;
+mod part;
 mod policy;
 mod weights;
 
@@ -17,6 +18,7 @@ use self::duration::parse_duration;
 pub use self::{
     calibration::{Calibrate, CalibrationChoice},
     file::ConfigFile,
+    part::part,
     policy::policy_choices,
     weights::WeightChoice,
 };

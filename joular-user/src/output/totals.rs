@@ -59,7 +59,7 @@ impl Sums {
             self.measured = self.measured.saturating_add(audit.measured);
             self.attributed = self.attributed.saturating_add(audit.attributed);
             self.static_share = self.static_share.saturating_add(audit.static_share);
-            self.unattributed = sum(self.unattributed, audit.unattributed);
+            self.unattributed = self.unattributed.plus(audit.unattributed);
             self.ambiguous = self.ambiguous.saturating_add(audit.is_ambiguous().into());
             self.read_failed = self.read_failed.saturating_add(audit.read_failed().into());
             self.label = self.label.max(Some(audit.label));
@@ -97,18 +97,6 @@ impl Sums {
 fn bounded_entry<'a, V: Default>(map: &'a mut BTreeMap<String, V>, name: &str) -> &'a mut V {
     let has_room = map.len() < MAX_KINDS || map.contains_key(name);
     map.entry(if has_room { name } else { EVICTED }.to_owned()).or_default()
-}
-
-fn sum(a: Unattributed, b: Unattributed) -> Unattributed {
-    Unattributed {
-        other_processes: a.other_processes.saturating_add(b.other_processes),
-        kernel: a.kernel.saturating_add(b.kernel),
-        profiler: a.profiler.saturating_add(b.profiler),
-        unslotted: a.unslotted.saturating_add(b.unslotted),
-        failed_reads: a.failed_reads.saturating_add(b.failed_reads),
-        idle: a.idle.saturating_add(b.idle),
-        unshared: a.unshared.saturating_add(b.unshared),
-    }
 }
 
 /// One name's part of a run.

@@ -9,12 +9,15 @@ use std::{
 };
 
 use arrow::{
-    array::{Array, AsArray, Int64Array, ListArray, RecordBatch, StringArray},
+    array::{Array, AsArray, BooleanArray, DictionaryArray, Int64Array, ListArray, RecordBatch, StringArray},
     compute::cast,
-    datatypes::{DataType, Int64Type, TimestampMicrosecondType},
+    datatypes::{DataType, Int32Type, Int64Type, TimestampMicrosecondType},
 };
 use parquet::{
-    arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder},
+    arrow::{
+        ProjectionMask,
+        arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder},
+    },
     file::metadata::ParquetMetaData,
 };
 
@@ -49,6 +52,17 @@ pub(super) struct TableFile {
 impl TableFile {
     /// Opens a file of the schema version that this program writes.
     pub(super) fn open(path: &Path) -> Result<Self> {
+        Self::open_masked(path, |_| ProjectionMask::all())
+    }
+
+    /// The same, and reads only these columns, as far as there are any.
+    pub(super) fn open_columns(path: &Path, names: &[&str]) -> Result<Self> {
+        Self::open_masked(path, |metadata| {
+            ProjectionMask::columns(metadata.file_metadata().schema_descr(), names.iter().copied())
+        })
+    }
+
+    fn open_masked(path: &Path, mask: impl FnOnce(&ParquetMetaData) -> ProjectionMask) -> Result<Self> {
         let failed = |cause| DataSetError::Parquet { path: path.into(), cause };
         let builder = ParquetRecordBatchReaderBuilder::try_new(open_regular(path)?).map_err(failed)?;
         if !has_sound_places(builder.metadata()) {
@@ -66,7 +80,8 @@ impl TableFile {
             let advice = if is_newer { "a newer joular-bpf" } else { "the joular-bpf that wrote it" };
             return Err(DataSetError::Version { path: path.into(), found, known: SCHEMA_VERSION, advice });
         }
-        let reader = builder.with_batch_size(BATCH_ROWS).build().map_err(failed)?;
+        let mask = mask(builder.metadata());
+        let reader = builder.with_projection(mask).with_batch_size(BATCH_ROWS).build().map_err(failed)?;
         Ok(Self { path: path.into(), reader })
     }
 
@@ -131,6 +146,20 @@ impl Columns<'_> {
         let values = cast(self.column(name)?, &DataType::Utf8).map_err(|_| self.wrong(name, "is no text"))?;
         let values = values.as_string_opt::<i32>().ok_or_else(|| self.wrong(name, "is no text"))?.clone();
         Ok(Texts { columns: self, name: name.to_owned(), values })
+    }
+
+    /// Text that repeats: see [`Names`].
+    pub(super) fn names(&self, name: &str) -> Result<Names<'_>> {
+        let wanted = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
+        let values = cast(self.column(name)?, &wanted).map_err(|_| self.wrong(name, "is no text"))?;
+        let values = values.as_dictionary_opt::<Int32Type>().ok_or_else(|| self.wrong(name, "is no text"))?.clone();
+        let texts = values.values().as_string_opt::<i32>().ok_or_else(|| self.wrong(name, "is no text"))?.clone();
+        Ok(Names { columns: self, name: name.to_owned(), values, texts })
+    }
+
+    pub(super) fn flags(&self, name: &str) -> Result<Flags> {
+        let values = self.column(name)?.as_boolean_opt().ok_or_else(|| self.wrong(name, "is no boolean"))?;
+        Ok(Flags(values.clone()))
     }
 
     pub(super) fn list(&self, name: &str) -> Result<&ListArray> {
@@ -201,5 +230,47 @@ impl Texts<'_> {
     /// One of a closed set of names.
     pub(super) fn name_of<T>(&self, row: usize, find: impl Fn(&str) -> Option<T>) -> Result<T> {
         find(self.get(row)?).ok_or_else(|| self.columns.wrong(&self.name, "has an unknown name"))
+    }
+}
+
+/// A column of texts that repeat. Rows with one key have one text; the reverse
+/// holds for rows of one batch only as a rule.
+pub(super) struct Names<'a> {
+    columns: &'a Columns<'a>,
+    name: String,
+    values: DictionaryArray<Int32Type>,
+    texts: StringArray,
+}
+
+impl Names<'_> {
+    /// `None` for null.
+    pub(super) fn key(&self, row: usize) -> Option<usize> {
+        self.values.key(row)
+    }
+
+    pub(super) fn maybe(&self, row: usize) -> Result<Option<&str>> {
+        match self.key(row) {
+            None => Ok(None),
+            Some(key) if key < self.texts.len() => Ok(Some(self.texts.value(key))),
+            Some(_) => Err(self.columns.wrong(&self.name, "has a text that is not in its dictionary")),
+        }
+    }
+
+    pub(super) fn get(&self, row: usize) -> Result<&str> {
+        self.maybe(row)?.ok_or_else(|| self.columns.wrong(&self.name, "is null where it must not be"))
+    }
+
+    /// One of a closed set of names.
+    pub(super) fn name_of<T>(&self, row: usize, find: impl Fn(&str) -> Option<T>) -> Result<T> {
+        find(self.get(row)?).ok_or_else(|| self.columns.wrong(&self.name, "has an unknown name"))
+    }
+}
+
+/// A column of yes and no.
+pub(super) struct Flags(BooleanArray);
+
+impl Flags {
+    pub(super) fn maybe(&self, row: usize) -> Option<bool> {
+        (row < self.0.len() && self.0.is_valid(row)).then(|| self.0.value(row))
     }
 }

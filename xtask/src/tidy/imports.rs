@@ -69,7 +69,10 @@ const PATH: &[(&str, &[&str])] = &[
             "output",
         ],
     ),
-    ("config", &["units", "cli", "procs", "energy::domain", "energy::policy", "energy", "calibration", "output"]),
+    (
+        "config",
+        &["units", "cli", "procs", "energy::domain", "energy::policy", "energy", "calibration", "output", "report"],
+    ),
     (
         "doctor",
         &["units", "clock", "cli", "events", "procs", "symbols", "energy::domain", "energy", "kernel", "config"],

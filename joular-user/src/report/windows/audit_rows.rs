@@ -124,15 +124,21 @@ fn shares(columns: &Columns<'_>, row: usize, domain: &str) -> Result<Shares> {
         attributed: energy("attributed_uj")?,
         static_share: energy("static_uj")?,
         unattributed: energy("unattributed_uj")?,
-        items: Unattributed {
-            other_processes: energy("other_processes_uj")?,
-            kernel: energy("kernel_uj")?,
-            profiler: energy("profiler_uj")?,
-            unslotted: energy("unslotted_uj")?,
-            failed_reads: energy("failed_reads_uj")?,
-            idle: energy("idle_uj")?,
-            unshared: energy("unshared_uj")?,
-        },
+        items: unattributed(columns, row)?,
+    })
+}
+
+/// What a row says went to nobody's threads, by item.
+pub(in crate::report) fn unattributed(columns: &Columns<'_>, row: usize) -> Result<Unattributed> {
+    let energy = |name: &str| Ok::<_, DataSetError>(MicroJoules(columns.ints(name)?.natural(row)?));
+    Ok(Unattributed {
+        other_processes: energy("other_processes_uj")?,
+        kernel: energy("kernel_uj")?,
+        profiler: energy("profiler_uj")?,
+        unslotted: energy("unslotted_uj")?,
+        failed_reads: energy("failed_reads_uj")?,
+        idle: energy("idle_uj")?,
+        unshared: energy("unshared_uj")?,
     })
 }
 
@@ -155,11 +161,14 @@ fn cpu_audit(columns: &Columns<'_>, row: usize) -> Result<CpuAudit> {
 /// Losses outside the kernel, times that are not exact among them.
 pub(in crate::report) const OTHER_LOSS: &str = "other";
 
-/// Causes outside the kernel were written as one.
+/// Causes of losses that have columns: those outside the kernel were written as one.
+pub(in crate::report) fn loss_causes() -> impl Iterator<Item = &'static str> {
+    joular_ebpf::abi::Loss::ALL.map(joular_ebpf::abi::Loss::name).into_iter().chain([OTHER_LOSS])
+}
+
 fn losses(columns: &Columns<'_>, row: usize) -> Result<Vec<LossCount>> {
-    let causes = joular_ebpf::abi::Loss::ALL.map(joular_ebpf::abi::Loss::name);
     let mut losses = Vec::new();
-    for cause in causes.into_iter().chain([OTHER_LOSS]) {
+    for cause in loss_causes() {
         let count: u64 = columns.ints(&format!("lost_{cause}"))?.natural(row)?;
         if count > 0 {
             losses.push(LossCount { cause: cause.to_owned(), count });

@@ -31,7 +31,7 @@ use crate::{
     units::{MicroJoules, MonotonicNs, UnixMicros},
 };
 
-pub(super) use self::audit_rows::{OTHER_LOSS, Shares};
+pub(super) use self::audit_rows::{OTHER_LOSS, Shares, loss_causes, unattributed};
 
 /// A window as it was written.
 #[derive(Clone, Debug)]

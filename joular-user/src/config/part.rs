@@ -1,0 +1,66 @@
+//! Which part of a data set, from flags.
+
+use super::{ConfigError, duration::parse_duration};
+use crate::{
+    cli::PartFlags,
+    report::profile::{App, Filter, FilterError, Moment, Names, filter},
+    units::Pid,
+};
+
+/// What rows of a data set count, and whose view of them is taken.
+///
+/// # Errors
+/// If a flag cannot be understood.
+pub fn part(flags: &PartFlags) -> Result<(Filter, Option<App>), ConfigError> {
+    let at = |place: &str| {
+        let place = format!("--{place}");
+        move |error: FilterError| ConfigError::Invalid { place, cause: error.to_string() }
+    };
+    let names = |place: &str, names: &[String]| Names::parse(names).map_err(at(place));
+    let moment = |place: &str, text: &Option<String>| {
+        let moment = text.as_deref().map(|text| Moment::parse(text, |text| parse_duration(text).ok()));
+        moment.transpose().map_err(at(place))
+    };
+    let filter = Filter {
+        since: moment("since", &flags.since)?,
+        until: moment("until", &flags.until)?,
+        pids: flags.pid.iter().copied().map(Pid).collect(),
+        processes: names("process", &flags.process)?,
+        threads: names("thread", &flags.thread)?,
+        categories: filter::categories(&flags.category).map_err(at("category"))?,
+        methods: names("method", &flags.method)?,
+        hosts: names("host", &flags.host)?,
+        runs: names("run", &flags.run)?,
+    };
+    Ok((filter, App::of(&flags.app)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::units::UnixMicros;
+
+    #[test]
+    fn times_are_of_the_world_or_of_the_run() {
+        let flags =
+            PartFlags { since: Some("30s".into()), until: Some("2026-03-01T00:00:01Z".into()), ..PartFlags::default() };
+        let (filter, app) = part(&flags).unwrap();
+        assert_eq!(filter.since, Some(Moment::Into(Duration::from_secs(30))));
+        assert_eq!(filter.until, Some(Moment::At(UnixMicros(1_772_323_201_000_000))));
+        assert_eq!(app, None);
+    }
+
+    #[test]
+    fn what_cannot_be_understood_is_named() {
+        for (flags, expected) in [
+            (PartFlags { since: Some("noon".into()), ..PartFlags::default() }, "--since: 'noon' is not a time"),
+            (PartFlags { thread: vec!["[".into()], ..PartFlags::default() }, "--thread: '[' is not a pattern"),
+            (PartFlags { category: vec!["gcc".into()], ..PartFlags::default() }, "--category: 'gcc' is not a category"),
+        ] {
+            let message = part(&flags).unwrap_err().to_string();
+            assert!(message.starts_with(expected), "{message}");
+        }
+    }
+}

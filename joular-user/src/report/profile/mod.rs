@@ -1,0 +1,120 @@
+//! A selection of a data set, summed: which thread spent how much on which call
+//! path. What all reports, graphs, comparisons and exports start from.
+//!
+//! [`reader`] reads files, [`filter`] says which rows count, [`catalog`] is what
+//! rows are about, [`overview`] what they add up to beside.
+//!
+//! # Error of sampling
+//! A thread's time and energy are exact; which of its paths they go to is told by
+//! samples. A sample stands for `energy / samples` of its row, so a group of rows
+//! of one thread with the share `p` of its energy has the variance
+//! `(1 − p) · Σ energy² / samples` (binomial; equal samples give the familiar
+//! `energy · √((1 − p) / (p · n))`). Variances of threads add up. [`Entry`] keeps
+//! the sum, whoever groups entries by thread applies `1 − p`.
+
+pub mod catalog;
+pub mod filter;
+pub mod overview;
+pub mod reader;
+
+use std::{collections::BTreeMap, path::Path};
+
+pub use self::{
+    catalog::{
+        App, Catalog, FrameIndex, OUTSIDE_APP, PathIndex, Paths, Process, ProcessIndex, Run, Thread, ThreadIndex,
+    },
+    filter::{Filter, FilterError, Moment, Names},
+    overview::{Amounts, JvmEnergy, Overview, QualityKey},
+    reader::{DataSet, Row},
+};
+use crate::{report::error::Result, units::MicroJoules};
+
+/// What a thread spent on a call path, over all windows of the selection.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Entry {
+    pub thread: ThreadIndex,
+    pub path: PathIndex,
+    pub energy: MicroJoules,
+    pub cpu_ns: u64,
+    pub samples: u64,
+    /// Σ energy² / samples over windows, µJ²: see the module's head.
+    pub squares: f64,
+}
+
+/// See the module's head.
+#[derive(Clone, Debug, Default)]
+pub struct Profile {
+    pub catalog: Catalog,
+    /// By thread, then path.
+    pub entries: Vec<Entry>,
+    /// Of each thread of [`Catalog::threads`], its methods not filtered.
+    pub threads: Vec<Amounts>,
+    pub overview: Overview,
+}
+
+impl Profile {
+    /// Reads the part of a data set that `filter` allows, as `app` sees it if given.
+    ///
+    /// # Errors
+    /// If there is no run, or a file cannot be read or is damaged.
+    pub fn read(root: &Path, filter: &Filter, app: Option<&App>) -> Result<Self> {
+        let mut data = DataSet::open(root, filter)?;
+        let mut sums: BTreeMap<(ThreadIndex, PathIndex), Entry> = BTreeMap::new();
+        data.scan(filter, |_, row| {
+            let (thread, path) = (row.thread, row.path);
+            let nothing = Entry { thread, path, energy: MicroJoules(0), cpu_ns: 0, samples: 0, squares: 0.0 };
+            sums.entry((thread, path)).or_insert(nothing).add(row);
+        })?;
+        let overview = data.overview(filter)?;
+        Ok(Self::of(data.catalog, sums.into_values(), overview, filter, app))
+    }
+
+    /// Of entries in the order of thread and path.
+    fn of(
+        mut catalog: Catalog,
+        entries: impl Iterator<Item = Entry>,
+        overview: Overview,
+        filter: &Filter,
+        app: Option<&App>,
+    ) -> Self {
+        let mut threads = vec![Amounts::default(); catalog.threads.len()];
+        let allowed: Vec<bool> =
+            catalog.paths.indices().map(|path| filter.allows_path(catalog.paths.frames_of(path))).collect();
+        let mut kept = Vec::new();
+        for entry in entries {
+            threads[entry.thread.index()].add(&entry);
+            if allowed[entry.path.index()] {
+                kept.push(entry);
+            }
+        }
+        if let Some(app) = app {
+            catalog.paths = catalog.paths.of_app(app);
+        }
+        Self { catalog, entries: kept, threads, overview }
+    }
+
+    /// Energy of all entries.
+    pub fn energy(&self) -> MicroJoules {
+        self.entries.iter().map(|entry| entry.energy).sum()
+    }
+}
+
+impl Entry {
+    #[allow(clippy::cast_precision_loss, reason = "for an error estimate")]
+    fn add(&mut self, row: &Row) {
+        self.energy = self.energy.saturating_add(row.energy);
+        self.cpu_ns = self.cpu_ns.saturating_add(row.cpu_ns);
+        self.samples = self.samples.saturating_add(row.samples);
+        if row.samples > 0 {
+            self.squares += (row.energy.0 as f64).powi(2) / row.samples as f64;
+        }
+    }
+}
+
+impl Amounts {
+    fn add(&mut self, entry: &Entry) {
+        self.energy = self.energy.saturating_add(entry.energy);
+        self.cpu_ns = self.cpu_ns.saturating_add(entry.cpu_ns);
+        self.samples = self.samples.saturating_add(entry.samples);
+    }
+}

@@ -1,0 +1,255 @@
+//! What a selection adds up to beside its call paths: the machine's energy and
+//! where it went, what JVMs did for themselves, how good stacks are.
+//!
+//! Windows are of the whole machine: conditions on processes or threads do not
+//! divide them, and hold for JVMs and stacks only.
+
+use std::collections::{BTreeMap, HashSet};
+
+use super::{
+    catalog::{ProcessIndex, Run},
+    filter::Filter,
+    reader::DataSet,
+};
+use crate::{
+    attribution::report::{Category, Unattributed},
+    energy::domain::{Label, Role},
+    report::{
+        columns::{Columns, TableFile},
+        error::{DataSetError, Result},
+        windows::{loss_causes, unattributed},
+    },
+    stacks::JvmWork,
+    units::{MicroJoules, UnixMicros},
+};
+
+/// Sums over the windows of a selection.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Overview {
+    pub windows: u64,
+    /// Time of the host that was recorded longest: what power is energy over.
+    /// Hosts run side by side, runs of one host one after the other.
+    pub duration_ns: u64,
+    /// First window's start and last window's end; `None` without windows.
+    pub span: Option<(UnixMicros, UnixMicros)>,
+    pub measured: MicroJoules,
+    pub attributed: MicroJoules,
+    pub static_share: MicroJoules,
+    pub unattributed: Unattributed,
+    /// Readings of energy counters that were not certain, that failed.
+    pub ambiguous: u64,
+    pub read_failed: u64,
+    /// Samples of targets, whole machine.
+    pub samples: u64,
+    pub losses: BTreeMap<String, u64>,
+    /// The weakest of the runs' energy.
+    pub label: Option<Label>,
+    /// Names of the energy sources.
+    pub sources: Vec<String>,
+    /// Per JVM, in the order of [`super::Catalog::processes`].
+    pub jvms: BTreeMap<ProcessIndex, JvmEnergy>,
+    pub qualities: BTreeMap<QualityKey, Amounts>,
+}
+
+/// A JVM's energy and its parts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct JvmEnergy {
+    pub whole: MicroJoules,
+    /// In the order of [`JvmWork::ALL`].
+    pub parts: [MicroJoules; JvmWork::ALL.len()],
+}
+
+impl JvmEnergy {
+    /// What the JVM did for itself.
+    pub fn tax(&self) -> MicroJoules {
+        JvmWork::ALL.into_iter().zip(self.parts).filter(|(work, _)| work.is_tax()).map(|(_, energy)| energy).sum()
+    }
+}
+
+/// What stacks have in common, by the names that table `quality` has.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct QualityKey {
+    pub category: Category,
+    pub unwinder: Option<String>,
+    pub walk_end: String,
+    pub is_complete: Option<bool>,
+    pub unnamed: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Amounts {
+    pub energy: MicroJoules,
+    pub cpu_ns: u64,
+    pub samples: u64,
+}
+
+impl DataSet {
+    /// Reads tables `windows`, `jvms` and `quality`.
+    ///
+    /// # Errors
+    /// If a file cannot be read or is damaged.
+    pub fn overview(&mut self, filter: &Filter) -> Result<Overview> {
+        let mut overview = Overview::default();
+        let mut durations: BTreeMap<String, u64> = BTreeMap::new();
+        for run in 0..self.catalog.runs.len() {
+            let windows = overview.read_windows(self, run, filter)?;
+            let host = self.catalog.runs[run].info.host.clone();
+            let duration = durations.entry(host).or_default();
+            *duration = duration.saturating_add(windows);
+            overview.describe(&self.catalog.runs[run]);
+            overview.read_jvms(self, run, filter)?;
+            overview.read_qualities(self, run, filter)?;
+        }
+        overview.duration_ns = durations.into_values().max().unwrap_or(0);
+        Ok(overview)
+    }
+}
+
+impl Overview {
+    /// Sum of the items; with attributed and static energy what was measured.
+    pub fn unattributed_total(&self) -> MicroJoules {
+        self.unattributed.total()
+    }
+
+    fn describe(&mut self, run: &Run) {
+        let counted = run.info.domains.iter().filter(|domain| matches!(domain.role, Role::Shared | Role::Unshared));
+        self.label = self.label.max(counted.map(|domain| domain.label).max());
+        if !self.sources.contains(&run.info.energy_source) {
+            self.sources.push(run.info.energy_source.clone());
+        }
+    }
+
+    /// Returns the windows' time.
+    fn read_windows(&mut self, data: &DataSet, run: usize, filter: &Filter) -> Result<u64> {
+        let mut seen: HashSet<i64> = HashSet::new();
+        let mut duration_ns = 0_u64;
+        for path in data.files(run, "windows") {
+            TableFile::open(&path)?.batches(|columns| {
+                for row in 0..columns.rows() {
+                    let start = columns.times("window_start")?.get(row)?;
+                    if filter.allows_window(&data.catalog.runs[run], UnixMicros(start)) {
+                        self.take_domain(columns, row)?;
+                        if seen.insert(start) {
+                            duration_ns = duration_ns.saturating_add(self.take_window(columns, row, start)?);
+                        }
+                    }
+                }
+                Ok(())
+            })?;
+        }
+        Ok(duration_ns)
+    }
+
+    fn take_domain(&mut self, columns: &Columns<'_>, row: usize) -> Result<()> {
+        if columns.texts("domain")?.maybe(row).is_none() {
+            return Ok(());
+        }
+        let energy = |name: &str| Ok::<_, DataSetError>(MicroJoules(columns.ints(name)?.natural(row)?));
+        self.measured = self.measured.saturating_add(energy("measured_uj")?);
+        self.attributed = self.attributed.saturating_add(energy("attributed_uj")?);
+        self.static_share = self.static_share.saturating_add(energy("static_uj")?);
+        self.unattributed = self.unattributed.plus(unattributed(columns, row)?);
+        self.ambiguous += u64::from(columns.flags("ambiguous")?.maybe(row) == Some(true));
+        self.read_failed += u64::from(columns.flags("read_failed")?.maybe(row) == Some(true));
+        Ok(())
+    }
+
+    /// What stands on each row of a window and is counted once.
+    fn take_window(&mut self, columns: &Columns<'_>, row: usize, start: i64) -> Result<u64> {
+        let length_ns: u64 = columns.ints("window_ns")?.natural(row)?;
+        let end = start.saturating_add(i64::try_from(length_ns / 1000).unwrap_or(i64::MAX));
+        let (first, last) = self.span.map_or((start, end), |(first, last)| (first.0.min(start), last.0.max(end)));
+        self.span = Some((UnixMicros(first), UnixMicros(last)));
+        self.windows += 1;
+        self.samples = self.samples.saturating_add(columns.ints("samples")?.natural(row)?);
+        for cause in loss_causes() {
+            let count: u64 = columns.ints(&format!("lost_{cause}"))?.natural(row)?;
+            if count > 0 {
+                let sum = self.losses.entry(cause.to_owned()).or_default();
+                *sum = sum.saturating_add(count);
+            }
+        }
+        Ok(length_ns)
+    }
+
+    fn read_jvms(&mut self, data: &mut DataSet, run: usize, filter: &Filter) -> Result<()> {
+        let names = JvmWork::ALL.map(|work| format!("{}_uj", work.name()));
+        let mut wanted = PROCESS_KEY.to_vec();
+        wanted.push("energy_uj");
+        wanted.extend(names.iter().map(String::as_str));
+        for path in data.files(run, "jvms") {
+            TableFile::open_columns(&path, &wanted)?.batches(|columns| {
+                let whole = columns.ints("energy_uj")?;
+                let parts = names.iter().map(|name| columns.ints(name)).collect::<Result<Vec<_>>>()?;
+                rows_of_processes(data, run, filter, columns, |row, process| {
+                    let jvm = self.jvms.entry(process).or_default();
+                    jvm.whole = jvm.whole.saturating_add(MicroJoules(whole.natural(row)?));
+                    for (sum, part) in jvm.parts.iter_mut().zip(&parts) {
+                        *sum = sum.saturating_add(MicroJoules(part.natural(row)?));
+                    }
+                    Ok(())
+                })
+            })?;
+        }
+        Ok(())
+    }
+
+    fn read_qualities(&mut self, data: &mut DataSet, run: usize, filter: &Filter) -> Result<()> {
+        let mut wanted = PROCESS_KEY.to_vec();
+        wanted.extend(["category", "unwinder", "walk_end", "is_complete", "unnamed", "energy_uj", "cpu_ns", "samples"]);
+        for path in data.files(run, "quality") {
+            TableFile::open_columns(&path, &wanted)?.batches(|columns| {
+                let (categories, unwinders) = (columns.names("category")?, columns.names("unwinder")?);
+                let (ends, unnamed) = (columns.names("walk_end")?, columns.names("unnamed")?);
+                let complete = columns.flags("is_complete")?;
+                let (energies, times) = (columns.ints("energy_uj")?, columns.ints("cpu_ns")?);
+                let samples = columns.ints("samples")?;
+                rows_of_processes(data, run, filter, columns, |row, _| {
+                    let owned = |text: Option<&str>| text.map(ToOwned::to_owned);
+                    let key = QualityKey {
+                        category: categories
+                            .name_of(row, |name| Category::ALL.into_iter().find(|is| is.name() == name))?,
+                        unwinder: owned(unwinders.maybe(row)?),
+                        walk_end: ends.get(row)?.to_owned(),
+                        is_complete: complete.maybe(row),
+                        unnamed: owned(unnamed.maybe(row)?),
+                    };
+                    if !filter.categories.is_empty() && !filter.categories.contains(&key.category) {
+                        return Ok(());
+                    }
+                    let sums = self.qualities.entry(key).or_default();
+                    sums.energy = sums.energy.saturating_add(MicroJoules(energies.natural(row)?));
+                    sums.cpu_ns = sums.cpu_ns.saturating_add(times.natural(row)?);
+                    sums.samples = sums.samples.saturating_add(samples.natural(row)?);
+                    Ok(())
+                })
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// Columns that say which process and window a row is about.
+const PROCESS_KEY: [&str; 4] = ["window_start", "pid", "process_start", "comm"];
+
+/// Calls `take` for the rows of windows and processes that `filter` allows.
+fn rows_of_processes(
+    data: &mut DataSet,
+    run: usize,
+    filter: &Filter,
+    columns: &Columns<'_>,
+    mut take: impl FnMut(usize, ProcessIndex) -> Result<()>,
+) -> Result<()> {
+    let (starts, pids) = (columns.times("window_start")?, columns.ints("pid")?);
+    let (process_starts, comms) = (columns.times("process_start")?, columns.names("comm")?);
+    for row in 0..columns.rows() {
+        if !filter.allows_window(&data.catalog.runs[run], UnixMicros(starts.get(row)?)) {
+            continue;
+        }
+        let process = data.process_index(run, pids.natural(row)?, process_starts.get(row)?, comms.get(row)?);
+        if filter.allows_process(data.catalog.process(process)) {
+            take(row, process)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,85 @@
+use super::{
+    super::profile::{App, Filter, Moment, Names, OUTSIDE_APP, Profile},
+    *,
+};
+use crate::{attribution::report::Category, units::MicroJoules};
+
+fn written() -> tempfile::TempDir {
+    let root = tempfile::tempdir().unwrap();
+    write(root.path(), Policy::default());
+    root
+}
+
+fn read(root: &tempfile::TempDir, filter: &Filter) -> Profile {
+    Profile::read(root.path(), filter, None).unwrap()
+}
+
+#[test]
+fn entries_sum_to_what_the_machines_audit_says_went_to_targets() {
+    let profile = read(&written(), &Filter::default());
+    let overview = &profile.overview;
+    assert!(profile.energy().0 > 0 && profile.catalog.processes.len() > 1);
+    assert_eq!(profile.energy(), overview.attributed);
+    let rest = overview.static_share.saturating_add(overview.unattributed_total());
+    assert_eq!(overview.measured, overview.attributed.saturating_add(rest));
+    assert_eq!((overview.windows, overview.duration_ns), (WINDOWS, WINDOWS * SECOND));
+    assert_eq!(profile.threads.iter().map(|thread| thread.energy).sum::<MicroJoules>(), overview.attributed);
+    assert_eq!(overview.qualities.values().map(|sums| sums.energy).sum::<MicroJoules>(), overview.attributed);
+    let jvm = overview.jvms.values().map(|jvm| jvm.whole).sum::<MicroJoules>();
+    assert_eq!(overview.jvms.values().flat_map(|jvm| jvm.parts).sum::<MicroJoules>(), jvm);
+}
+
+#[test]
+fn parts_of_a_data_set_sum_to_the_whole() {
+    let root = written();
+    let whole = read(&root, &Filter::default());
+    let middle = Moment::Into(std::time::Duration::from_secs(12));
+    let parts = |filters: Vec<Filter>| -> Vec<Profile> { filters.iter().map(|filter| read(&root, filter)).collect() };
+    let by_time =
+        vec![Filter { until: Some(middle), ..Filter::default() }, Filter { since: Some(middle), ..Filter::default() }];
+    let by_process: Vec<Filter> = [1, 2, 3].map(|pid| Filter { pids: vec![Pid(pid)], ..Filter::default() }).into();
+    let by_category: Vec<Filter> =
+        Category::ALL.map(|category| Filter { categories: vec![category], ..Filter::default() }).into();
+    for filters in [by_time.clone(), by_process, by_category] {
+        let parts = parts(filters);
+        assert!(parts.iter().filter(|part| part.energy().0 > 0).count() > 1);
+        assert_eq!(parts.iter().map(Profile::energy).sum::<MicroJoules>(), whole.energy());
+        let samples = |profile: &Profile| profile.entries.iter().map(|entry| entry.samples).sum::<u64>();
+        assert_eq!(parts.iter().map(samples).sum::<u64>(), samples(&whole));
+    }
+    let measured = parts(by_time).iter().map(|part| part.overview.measured).sum::<MicroJoules>();
+    assert_eq!(measured, whole.overview.measured, "windows are divided by time too");
+}
+
+#[test]
+fn a_method_chooses_paths_and_leaves_threads_whole() {
+    let root = written();
+    let whole = read(&root, &Filter::default());
+    let methods = Names::parse(&["*.m100".to_owned()]).unwrap();
+    let some = read(&root, &Filter { methods, ..Filter::default() });
+    assert!(0 < some.energy().0 && some.energy() < whole.energy());
+    assert_eq!(some.threads, whole.threads);
+    for entry in &some.entries {
+        assert!(some.catalog.paths.frames_of(entry.path).any(|frame| frame.name == "m100"));
+    }
+}
+
+#[test]
+fn the_apps_view_moves_energy_and_loses_none() {
+    let root = written();
+    let whole = read(&root, &Filter::default());
+    let app = App::of(&["com.example".to_owned()]);
+    let seen = Profile::read(root.path(), &Filter::default(), app.as_ref()).unwrap();
+    assert_eq!(seen.energy(), whole.energy());
+    let paths = &seen.catalog.paths;
+    let is_app = |name: &str| name.starts_with('m') || name == OUTSIDE_APP;
+    assert!(seen.entries.iter().all(|entry| paths.frames_of(entry.path).all(|frame| is_app(&frame.name))));
+}
+
+#[test]
+fn a_row_whose_stack_is_missing_is_an_error_and_no_panic() {
+    let root = written();
+    fs::remove_dir_all(root.path().join("stacks")).unwrap();
+    let message = Profile::read(root.path(), &Filter::default(), None).unwrap_err().to_string();
+    assert!(message.contains("is not in table stacks"), "{message}");
+}
