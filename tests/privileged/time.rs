@@ -69,7 +69,12 @@ fn samples_are_cpu_seconds_times_frequency_within_two_percent() -> Result<()> {
     )?[0];
     let expected = float(totals, "cpu_ns")? / 1e9 * f64::from(FREQUENCY);
     let samples = float(totals, "samples")?;
-    assert!((samples / expected - 1.0).abs() <= 0.02, "{samples} samples, expected {expected:.0}");
+    // On CPUs that others want too, which tick hits which thread is chance: of `expected`
+    // all but the part that the threads had their CPUs to themselves for.
+    let had = (float(totals, "cpu_ns")? / (2.0 * BURN.as_nanos() as f64)).min(1.0);
+    let chance = 3.0 * (expected * (1.0 - had)).sqrt();
+    let most = 0.02 * expected + chance;
+    assert!((samples - expected).abs() <= most, "{samples} samples, expected {expected:.0} ± {most:.0}");
     Ok(())
 }
 
