@@ -1,6 +1,6 @@
 //! `joular-bpf doctor`: everything a recording needs, checked beforehand.
 
-use std::{io, io::Write, path::Path};
+use std::{fs, io, io::Write, path::Path};
 
 use serde::Serialize;
 
@@ -33,6 +33,7 @@ pub fn run(out: &mut impl Write, proc_root: &Path, options: &EnergyOptions, json
     }
     checks.push(energy_source(options));
     checks.push(java_processes(proc_root));
+    checks.push(foreign_memory(proc_root));
     if json {
         write_json(out, &checks)?
     } else {
@@ -98,6 +99,20 @@ fn java_processes(proc_root: &Path) -> Check {
         count => format!("{count} running"),
     };
     Check::new("JVMs", Verdict::Good, found, None)
+}
+
+/// Stacks and names of a JVM are in its memory. The first process is another user's
+/// memory to anyone but root.
+fn foreign_memory(proc_root: &Path) -> Check {
+    let name = "memory of processes";
+    match fs::read(proc_root.join("1/maps")) {
+        Ok(_) => Check::new(name, Verdict::Good, "it can be read", None),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            let advice = "run as root or grant CAP_SYS_PTRACE: without it stacks and names of JVMs are missing";
+            Check::new(name, Verdict::MissingPrivilege, format!("reading /proc/1/maps: {error}"), Some(advice))
+        }
+        Err(error) => Check::new(name, Verdict::Limited, format!("reading /proc/1/maps: {error}"), None),
+    }
 }
 
 const fn verdict_name(verdict: Verdict) -> &'static str {

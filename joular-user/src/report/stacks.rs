@@ -6,7 +6,7 @@ use super::{
     columns::{Columns, TableFile},
     error::Result,
 };
-use crate::stacks::{BranchIndex, Frame, FrameKind, PathQuality, StackTable};
+use crate::stacks::{BranchIndex, Frame, FrameKind, Marker, PathQuality, StackTable};
 
 /// Stacks by the ids that rows know them by.
 #[derive(Debug, Default)]
@@ -28,6 +28,7 @@ impl Stacks {
     fn take(&mut self, columns: &Columns<'_>) -> Result<()> {
         let (stack_ids, branch_ids) = (columns.ints("stack_id")?, columns.ints("branch_id")?);
         let (unwinders, ends) = (columns.texts("unwinder")?, columns.texts("walk_end")?);
+        let (complete, unnamed) = (columns.flags("is_complete")?, columns.texts("unnamed")?);
         let lists = columns.list("frames")?;
         let structs = columns.structs("frames")?;
         let frames = frames(&columns.nested(&structs))?;
@@ -42,6 +43,11 @@ impl Stacks {
             let (stack_id, branch_id) = (stack_ids.get(row)?, branch_ids.get(row)?);
             if (self.table.stack_id(index), self.table.branch_id(index)) != (stack_id, branch_id) {
                 return Err(columns.damaged(format!("stack {stack_id} has frames of another stack")));
+            }
+            let facts = self.table.facts(index);
+            let words = (facts.quality.is_complete(), facts.unnamed.map(Marker::name));
+            if words != (complete.maybe(row), unnamed.maybe(row)) {
+                return Err(columns.damaged(format!("stack {stack_id} says of its quality what its frames do not")));
             }
             self.by_id.insert(stack_id, index);
         }

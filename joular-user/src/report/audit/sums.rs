@@ -16,18 +16,22 @@ use crate::{
 pub(super) struct SumTable {
     pub(super) table: &'static str,
     names: &'static [&'static str],
+    /// A name that is yes, no or null.
+    flag: Option<&'static str>,
     figures: fn() -> Vec<String>,
 }
 
 pub(super) const QUALITY: SumTable = SumTable {
     table: "quality",
     names: &["category", "unwinder", "walk_end", "unnamed"],
+    flag: Some("is_complete"),
     figures: || ["energy_uj", "cpu_ns", "samples"].map(str::to_owned).to_vec(),
 };
 
 pub(super) const JVMS: SumTable = SumTable {
     table: "jvms",
     names: &[],
+    flag: None,
     figures: || {
         let whole = ["energy_uj", "cpu_ns", "samples", "vm_tax_uj", "vm_tax_cpu_ns"].map(str::to_owned);
         let parts = JvmWork::ALL.map(|work| [format!("{}_uj", work.name()), format!("{}_cpu_ns", work.name())]);
@@ -50,15 +54,25 @@ fn take(columns: &Columns<'_>, table: &SumTable, rows: &mut HashMap<i64, Vec<Wri
     let (starts, pids) = (columns.times("window_start")?, columns.ints("pid")?);
     let process_starts = columns.times("process_start")?;
     let names = table.names.iter().map(|name| columns.texts(name)).collect::<Result<Vec<_>>>()?;
+    let flags = table.flag.map(|name| columns.flags(name)).transpose()?;
     let figures = (table.figures)();
     let figures = figures.iter().map(|name| columns.ints(name)).collect::<Result<Vec<_>>>()?;
     for row in 0..columns.rows() {
-        let names = names.iter().map(|name| name.maybe(row).unwrap_or_default().to_owned()).collect();
+        let mut names: Vec<String> = names.iter().map(|name| name.maybe(row).unwrap_or_default().to_owned()).collect();
+        names.extend(flags.as_ref().map(|flags| flag_name(flags.maybe(row)).to_owned()));
         let values = figures.iter().map(|figure| figure.natural(row)).collect::<Result<Vec<u64>>>()?;
         let written = (pids.natural(row)?, process_starts.get(row)?, names, values);
         rows.entry(starts.get(row)?).or_default().push(written);
     }
     Ok(())
+}
+
+const fn flag_name(flag: Option<bool>) -> &'static str {
+    match flag {
+        Some(true) => "complete",
+        Some(false) => "incomplete",
+        None => "",
+    }
 }
 
 pub(super) fn of_qualities(report: &WindowReport) -> Vec<WrittenSum> {
@@ -68,6 +82,7 @@ pub(super) fn of_qualities(report: &WindowReport) -> Vec<WrittenSum> {
             row.quality.unwinder().map_or("", Unwinder::name),
             row.quality.end_name(),
             row.unnamed.map_or("", Marker::name),
+            flag_name(row.quality.is_complete()),
         ];
         let (pid, start_us) = process(report, row.process);
         let figures = vec![row.amount.energy.0, row.amount.cpu_ns, row.amount.samples];

@@ -1,8 +1,8 @@
 use std::{collections::HashMap, sync::Arc};
 
 use arrow::{
-    array::{ArrayRef, AsArray as _, Int64Array, RecordBatch},
-    compute::concat_batches,
+    array::{Array as _, ArrayRef, AsArray as _, BooleanArray, Int64Array, RecordBatch, StringArray},
+    compute::{cast, concat_batches},
     datatypes::Int64Type,
 };
 use parquet::{
@@ -34,6 +34,14 @@ fn file(root: &Path, table: &str, number: usize) -> std::path::PathBuf {
 
 /// Rewrites a file with one column changed, its metadata kept.
 fn tamper(path: &Path, column: &str, change: impl Fn(&mut Vec<Option<i64>>)) {
+    rewrite(path, column, |values| {
+        let mut values: Vec<Option<i64>> = values.as_primitive::<Int64Type>().iter().collect();
+        change(&mut values);
+        Arc::new(Int64Array::from(values))
+    });
+}
+
+fn rewrite(path: &Path, column: &str, change: impl Fn(&ArrayRef) -> ArrayRef) {
     let bytes = bytes::Bytes::from(fs::read(path).unwrap());
     let builder = ParquetRecordBatchReaderBuilder::try_new(bytes).unwrap();
     let metadata = builder.metadata().file_metadata().key_value_metadata().cloned();
@@ -42,11 +50,7 @@ fn tamper(path: &Path, column: &str, change: impl Fn(&mut Vec<Option<i64>>)) {
     let batch = concat_batches(&schema, &batches).unwrap();
     let index = schema.index_of(column).unwrap();
     let mut columns: Vec<ArrayRef> = batch.columns().to_vec();
-    let mut values: Vec<Option<i64>> = columns[index].as_primitive::<Int64Type>().iter().collect();
-    change(&mut values);
-    let changed = Int64Array::from(values);
-    assert_eq!(changed.len(), batch.num_rows());
-    columns[index] = Arc::new(changed);
+    columns[index] = change(&columns[index]);
     let batch = RecordBatch::try_new(schema.clone(), columns).unwrap();
     let properties = WriterProperties::builder().set_key_value_metadata(metadata).build();
     let mut writer = ArrowWriter::try_new(fs::File::create(path).unwrap(), schema, Some(properties)).unwrap();
@@ -111,6 +115,29 @@ fn one_microjoule_is_found_wherever_it_is() {
         assert!(audits[0].differences > 0, "{table}.{column}");
         let text = audit::text(&audits);
         assert!(text.contains("WRONG: ") && text.contains("not what they should be"), "{table}.{column}: {text}");
+    }
+}
+
+/// What is said of stacks' quality beside their figures.
+#[test]
+fn a_quality_that_stacks_do_not_have_is_found() {
+    let negated = |values: &ArrayRef| -> ArrayRef {
+        let flags = values.as_boolean().iter().map(|flag| Some(flag != Some(true)));
+        Arc::new(flags.collect::<BooleanArray>())
+    };
+    let renamed = |values: &ArrayRef| -> ArrayRef {
+        let texts = StringArray::from(vec!["[stale]"; values.len()]);
+        cast(&texts, values.data_type()).unwrap()
+    };
+    let changes: [(&str, &dyn Fn(&ArrayRef) -> ArrayRef); 2] = [("is_complete", &negated), ("unnamed", &renamed)];
+    for (column, change) in changes {
+        let root = data_set();
+        rewrite(&file(root.path(), "quality", 0), column, change);
+        assert!(audit::run(root.path()).unwrap()[0].differences > 0, "{column}");
+        let root = data_set();
+        rewrite(&file(root.path(), "stacks", 0), column, change);
+        let error = audit::run(root.path()).unwrap_err().to_string();
+        assert!(error.contains("says of its quality what its frames do not"), "{column}: {error}");
     }
 }
 
