@@ -6,16 +6,16 @@
 //! Σ energy² / samples. Two things are done about few samples:
 //!
 //! - Time without any sample (`[no sample]`) is exact: it is in no group but its own, and
-//!   what follows is about the rest.
-//! - A thread that was seen only inside or only outside of the group has `V = 0`,
+//!   what follows is about the rest, of all threads together `E`.
+//! - A thread that was seen only inside or only outside of the group has no variance,
 //!   which nobody should believe. So each thread is thought to have had z² samples more
 //!   (four, as good as), of which the group has the share that it has of all
 //!   threads, `p`. That changes nothing where there is one thread, and nothing
 //!   noticeable where there are many samples.
-//! - The interval is Wilson's for a share `p` of `n* = p (1 − p) E² / V` samples,
-//!   which is the number of equal samples of one thread that would be as
-//!   uncertain as ours. It never leaves 0 … E, and it holds where a normal
-//!   approximation is too narrow.
+//! - The interval is Wilson's, which never leaves 0 … E and holds for small shares,
+//!   with the variance of the threads in the place of a single thread's:
+//!   `E · (p + z²/2n ± z √(V/E² + z²/4n²)) / (1 + z²/n)`. `n = E² / Σ_t S_t`, with the squares of
+//!   whole threads, is how many equal samples ours are worth.
 
 use crate::{report::profile::Sampled, units::MicroJoules};
 
@@ -46,6 +46,7 @@ impl Interval {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Threads {
     energy: f64,
+    /// Sum of the threads' own.
     squares: f64,
     /// Variance if none of them were seen in the group: `p · linear − p² · quadratic`.
     linear: f64,
@@ -101,24 +102,21 @@ impl Estimate {
         if sampled.0 == 0 && exact > 0 {
             return Interval::exact(energy);
         }
-        let (p, whole) = (self.share, self.threads.energy);
-        let spread = p * (1.0 - p);
-        let n =
-            if spread > 0.0 { spread * whole * whole / self.variance } else { whole * whole / self.threads.squares };
-        if !(n.is_finite() && n > 0.0) {
+        let whole = self.threads.energy;
+        if whole <= 0.0 || self.threads.squares <= 0.0 {
             return Interval::exact(energy);
         }
-        let (low, high) = wilson(p, n);
+        let (low, high) = wilson(self.share, whole * whole / self.threads.squares, self.variance / (whole * whole));
         let end = |share: f64| micro_joules(share * whole).saturating_add(MicroJoules(exact));
         Interval { low: end(low).min(energy), high: end(high).max(energy) }
     }
 }
 
-/// Wilson's interval of a share `p` of `n` samples.
-fn wilson(p: f64, n: f64) -> (f64, f64) {
+/// Wilson's interval of a share `p` of as good as `n` samples, with this variance.
+fn wilson(p: f64, n: f64, variance: f64) -> (f64, f64) {
     let z2 = Z * Z / n;
     let centre = p + z2 / 2.0;
-    let half = Z * (p * (1.0 - p) / n + z2 / (4.0 * n)).sqrt();
+    let half = Z * (variance.max(0.0) + z2 / (4.0 * n)).sqrt();
     (((centre - half) / (1.0 + z2)).max(0.0), ((centre + half) / (1.0 + z2)).min(1.0))
 }
 

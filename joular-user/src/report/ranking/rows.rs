@@ -88,7 +88,11 @@ impl Ranking {
             row(described, Some(figures), counted)
         });
         let rows = rows.collect();
-        let others = Group { name: format!("{hidden} others"), details: Vec::new(), is_marker: false };
+        let others = Group {
+            name: format!("{hidden} other{}", if hidden == 1 { "" } else { "s" }),
+            details: Vec::new(),
+            is_marker: false,
+        };
         let rest = (hidden > 0).then(|| (hidden, row(others, figures.get(rest), None)));
         Self { by: groups.by, sort: cut.sort, whole, rows, rest }
     }

@@ -1,11 +1,12 @@
+mod coverage;
+mod formats;
+
 use proptest::prelude::*;
-use serde_json::Value;
 
 use super::{
     activations::Activations,
     command::{Report, write},
     groups::Groups,
-    interval::Threads,
     rows::Cut,
     text::{activation, rows},
     *,
@@ -236,90 +237,6 @@ proptest! {
     }
 }
 
-/// The same numbers in every run.
-struct Dice(u64);
-
-impl Dice {
-    fn next(&mut self) -> u64 {
-        // Marsaglia's xorshift64*: there are millions of throws.
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
-    }
-
-    fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
-    }
-
-    #[allow(clippy::cast_precision_loss, reason = "53 bits fit")]
-    fn real(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
-    }
-}
-
-/// How often, in per cent, the interval of a method holds its true energy. Threads
-/// have `shares` of it, and as many samples in a window as `samples` says.
-#[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "simulation")]
-fn coverage(shares: &[f64], samples: std::ops::Range<u64>, windows: u64) -> f64 {
-    const RUNS: u32 = 2_000;
-    let mut dice = Dice(1);
-    let mut held = 0;
-    for _ in 0..RUNS {
-        let (mut threads, mut truth) = (Threads::default(), 0.0);
-        let mut seen: Vec<(Sampled, Sampled)> = Vec::new();
-        // Neither shares nor samples are round: coverage of one n alone goes up and down.
-        let wobble = 0.8 + 0.4 * dice.real();
-        for share in shares {
-            let share = (share * wobble).min(1.0 - (1.0 - share) * 0.8);
-            let (mut whole, mut part) = (Sampled::default(), Sampled::default());
-            for _ in 0..windows {
-                let (n, energy) =
-                    (samples.start + dice.below(samples.end - samples.start), 500_000 + dice.below(500_000));
-                let hits = (0..n).filter(|_| dice.real() < share).count() as u64;
-                let of_hits = energy * hits / n;
-                truth += energy as f64 * share;
-                whole.energy.0 += energy;
-                whole.samples += n;
-                part.energy.0 += of_hits;
-                part.samples += hits;
-                for (energy, hits) in [(of_hits, hits), (energy - of_hits, n - hits)] {
-                    whole.squares += if hits > 0 { (energy as f64).powi(2) / hits as f64 } else { 0.0 };
-                }
-                part.squares += if hits > 0 { (of_hits as f64).powi(2) / hits as f64 } else { 0.0 };
-            }
-            threads.add(&whole);
-            seen.push((whole, part));
-        }
-        let energy = seen.iter().map(|(_, part)| part.energy).sum();
-        let mut estimate = threads.group(energy);
-        seen.iter().for_each(|(whole, part)| estimate.see(whole, part));
-        let interval = estimate.interval(energy, energy);
-        held += u32::from(interval.low.joules() <= truth / 1e6 && truth / 1e6 <= interval.high.joules());
-    }
-    f64::from(held) * 100.0 / f64::from(RUNS)
-}
-
-#[test]
-fn a_95_per_cent_interval_holds_the_truth_in_95_of_100_runs() {
-    for share in [0.01, 0.03, 0.1, 0.3, 0.5, 0.7, 0.9] {
-        for (threads, samples, windows) in [(1, 50..150, 5), (1, 20..60, 16), (8, 10..40, 6)] {
-            let held = coverage(&vec![share; threads], samples.clone(), windows);
-            assert!((93.0..=97.0).contains(&held), "{share} of {threads} threads, {samples:?}: {held} %");
-        }
-    }
-}
-
-#[test]
-fn threads_of_several_shares_are_no_less_certain() {
-    for (shares, samples, windows) in
-        [(&[0.9, 0.1, 0.1, 0.1][..], 40..120, 5), (&[0.5, 0.02, 0.3], 40..120, 5), (&[0.6, 0.0, 0.0, 0.0], 60..120, 8)]
-    {
-        let held = coverage(shares, samples, windows);
-        assert!((93.0..=97.0).contains(&held), "{shares:?}: {held} %");
-    }
-}
-
 #[test]
 fn calls_are_counted_as_windows_show_them() {
     let (main, io) = (java("a.Main", "main"), java("a.Io", "read"));
@@ -347,79 +264,16 @@ fn calls_are_counted_as_windows_show_them() {
     assert!(Activations::of(By::Thread, None).is_none());
 }
 
-const HOSTILE: &str = "<script>alert(1)</script>\"'`|,;\r\n\x1b[2J\u{202e}=1+1\\";
-
-fn hostile() -> Profile {
-    let long = "x".repeat(64 * 1024);
-    let mut profile = profile(
-        1,
-        &[
-            (0, &[java(HOSTILE, HOSTILE)], 6, 6),
-            (0, &[java(&long, "=cmd|' /C calc'!A0")], 4, 4),
-            (0, &[Frame::new(FrameKind::Native, "=HYPERLINK(\"http://x\")")], 3, 3),
-        ],
-    );
-    profile.catalog.runs[0].info.host = HOSTILE.into();
-    profile.catalog.processes[0].comm = HOSTILE.into();
-    profile.catalog.threads[0].name = HOSTILE.into();
-    profile.overview.sources = vec![HOSTILE.into()];
-    profile
-}
-
-fn written(profile: &Profile, by: By, format: Format, look: Look) -> String {
-    let tables = [ranking(profile, by, ALL)];
-    let mut out = Vec::new();
-    write(&Report { profile, tables: &tables, has_app: false, top: 20 }, format, look, &mut out).unwrap();
-    String::from_utf8(out).unwrap()
-}
-
 #[test]
-fn no_name_gets_the_better_of_any_format() {
-    use unicode_width::UnicodeWidthStr;
-    let profile = hostile();
-    for by in By::ALL {
-        for format in [Format::Text, Format::Csv, Format::Markdown, Format::Json] {
-            let text = written(&profile, by, format, Look::default());
-            let bare = text.replace("\r\n", "\n");
-            assert!(!bare.chars().any(|c| c.is_control() && c != '\n'), "{by:?} {format:?}");
-            assert!(format == Format::Json || !text.contains('\u{202e}'), "{by:?} {format:?}");
-        }
-        let text = written(&profile, by, Format::Text, Look { width: Some(80), colours: false });
-        assert!(text.lines().all(|line| line.width() <= 80), "{by:?}");
-        let markdown = written(&profile, by, Format::Markdown, Look::default());
-        for line in markdown.lines() {
-            let outside: String = line.split('`').step_by(2).collect();
-            assert!(!outside.contains('<'), "{by:?}: {line}");
-        }
-        // A table's rows have as many cells as its heading.
-        let cells = |line: &str| line.matches('|').count();
-        let table: Vec<&str> = markdown.lines().skip_while(|line| !line.starts_with('|')).collect();
-        let rows = table.iter().take_while(|line| line.starts_with('|'));
-        assert!(rows.clone().count() > 2 && rows.clone().all(|row| cells(row) == cells(table[0])), "{by:?}");
-        let csv = written(&profile, by, Format::Csv, Look::default());
-        assert!(csv.split([',', '\n']).all(|cell| !cell.trim_start_matches('"').starts_with(['=', '@'])), "{by:?}");
-    }
-}
-
-#[test]
-fn json_keeps_names_as_they_are() {
-    let report: Value = serde_json::from_str(&written(&hostile(), By::Thread, Format::Json, Look::default())).unwrap();
-    let row = &report["tables"][0]["rows"][0];
-    assert_eq!((row["thread"].as_str(), row["host"].as_str()), (Some(HOSTILE), Some(HOSTILE)));
-    assert_eq!(row["self_uj"], 13);
-}
-
-#[test]
-fn an_empty_selection_says_so_in_every_format() {
-    let profile = profile(0, &[]);
-    assert!(
-        written(&profile, By::Method, Format::Text, Look::default()).contains("nothing in the data set is of this")
-    );
-    assert!(written(&profile, By::Method, Format::Markdown, Look::default()).contains("nothing in the data set"));
-    assert_eq!(written(&profile, By::Method, Format::Csv, Look::default()).lines().count(), 1);
-    let report: Value = serde_json::from_str(&written(&profile, By::Method, Format::Json, Look::default())).unwrap();
-    assert_eq!(
-        (&report["selection"]["energy_uj"], report["tables"][0]["rows"].as_array().unwrap().len()),
-        (&0.into(), 0)
-    );
+fn having_been_seen_once_makes_nothing_more_certain_than_never() {
+    let (busy, rare) = (java("a.B", "busy"), java("a.B", "rare"));
+    // A thread that hardly ran, and all of whose one sample was of it.
+    let seen =
+        profile(2, &[(0, std::slice::from_ref(&busy), 1_000_000, 1_000), (1, std::slice::from_ref(&rare), 100, 1)]);
+    let high = |profile: &Profile, name: &str| {
+        let ranking = ranking(profile, By::Method, ALL);
+        ranking.rows.iter().find(|row| row.group.name == name).unwrap().own.interval.high.0
+    };
+    let never = profile(1, &[(0, &[java("a.B", "caller"), busy], 1_000_000, 1_000)]);
+    assert!(high(&seen, "a.B.rare") >= high(&never, "a.B.caller"), "{} µJ", high(&seen, "a.B.rare"));
 }
