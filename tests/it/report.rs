@@ -284,6 +284,50 @@ fn what_is_no_data_set_or_a_damaged_one_is_named() {
 }
 
 #[test]
+fn a_data_set_of_a_later_joular_bpf_is_refused_with_advice() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("out");
+    replay(&out);
+    let script = "import sys, pyarrow.parquet as pq
+table = pq.ParquetFile(sys.argv[1]).read()
+later = {**table.schema.metadata, b'joular_bpf.schema_version': b'99'}
+pq.write_table(table.replace_schema_metadata(later), sys.argv[1])";
+    for table in ["runs", "branches", "stacks"] {
+        let path = table_file(&out, table);
+        let whole = fs::read(&path).unwrap();
+        let python = python::interpreter().unwrap();
+        let output = Command::new(python).args(["-c", script]).arg(&path).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let finished = report_on(&out, &[]);
+        assert_eq!(finished.code(), Some(1), "{table}: {finished:?}");
+        for word in [path.to_str().unwrap(), "schema version 99", "use "] {
+            assert!(finished.stderr.contains(word), "{table}: the message lacks '{word}': {finished:?}");
+        }
+        fs::write(&path, &whole).unwrap();
+    }
+}
+
+#[test]
+fn energy_without_a_name_is_that_of_plain_sql() {
+    let report = json(&[]);
+    let unnamed = report["unnamed_uj"].as_object().unwrap();
+    let sql = "SELECT CASE WHEN starts_with(method, '[unresolved') THEN '[unresolved]' ELSE method END AS marker,
+        sum(self_uj)::BIGINT AS uj FROM methods WHERE kind = 'marker' OR starts_with(method, '[unresolved')
+        GROUP BY 1 HAVING sum(self_cpu_ns) > 0";
+    let said = unnamed.iter().map(|(name, uj)| (vec![format!("\"{name}\"")], uj.as_u64().unwrap())).collect();
+    assert_eq!(by_sql(sql, &["marker"]), said);
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_error() {
+    let dir = data().dir().to_owned();
+    let binary = joular_tests::paths::joular_bpf();
+    let line = "\"$0\" report \"$1\" --by branch --top 0 --json | head -c 1; test ${PIPESTATUS[0]} = 0";
+    let output = Command::new("bash").args(["-c", line]).arg(binary).arg(dir).output().unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+}
+
+#[test]
 fn wrong_use_is_named() {
     let dir = data().dir().to_owned();
     let dir = dir.to_str().unwrap();

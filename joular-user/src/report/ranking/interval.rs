@@ -35,11 +35,6 @@ impl Interval {
     pub const fn exact(energy: MicroJoules) -> Self {
         Self { low: energy, high: energy }
     }
-
-    /// Half of its width, for figures that have room for one number only.
-    pub const fn half_width(&self) -> MicroJoules {
-        MicroJoules(self.high.0.saturating_sub(self.low.0) / 2)
-    }
 }
 
 /// Threads that a group could be in.

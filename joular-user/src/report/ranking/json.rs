@@ -35,11 +35,17 @@ pub fn report(report: &Report<'_>) -> Value {
             "samples": surroundings::causes(overview).values().sum::<u64>(),
             "samples_by_cause": surroundings::causes(overview),
         },
+        "unnamed_uj": unnamed(profile),
         "losses": overview.losses,
         "ambiguous_readings": overview.ambiguous,
         "failed_readings": overview.read_failed,
         "warnings": surroundings::warnings(overview),
     })
+}
+
+fn unnamed(profile: &Profile) -> Map<String, Value> {
+    let markers = surroundings::unnamed(profile);
+    markers.into_iter().map(|(name, energy)| (name.to_owned(), json!(energy.0))).collect()
 }
 
 fn extent(profile: &Profile) -> Value {

@@ -42,6 +42,9 @@ pub fn report(report: &Report<'_>) -> String {
         let _ = writeln!(text, "| {name} | {} | {part:.1} | {power:.3} |", exact_joules(energy));
     }
     text.push('\n');
+    if !report.has_app {
+        let _ = writeln!(text, "- {}", plain(&surroundings::unnamed_line(profile)));
+    }
     let quality = surroundings::quality(overview);
     for (number, line) in quality.iter().enumerate() {
         let before = if number == 0 { "Of the JVMs' stacks " } else { "" };

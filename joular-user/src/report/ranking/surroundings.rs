@@ -11,10 +11,11 @@ use crate::{
     output::{
         jvm_totals::{JvmTally, cause_of, quality_lines},
         summary, table,
-        text::{escape, seconds},
+        text::{escape, seconds, share},
         totals::Sums,
     },
-    report::profile::{Amounts, Overview, Process, Profile},
+    report::profile::{Amounts, OUTSIDE_APP, Overview, Process, Profile},
+    stacks::{FrameKind, Marker},
     units::{MicroJoules, UnixMicros},
 };
 
@@ -114,6 +115,40 @@ pub fn chosen(profile: &Profile) -> Amounts {
     }
     whole
 }
+
+/// Energy of paths that end in what has no name, by marker; code without symbols
+/// is unresolved whichever file it is in.
+pub fn unnamed(profile: &Profile) -> BTreeMap<&str, MicroJoules> {
+    let mut markers: BTreeMap<&str, MicroJoules> = BTreeMap::new();
+    for entry in &profile.entries {
+        let leaf = profile.catalog.paths.frames_of(entry.path).next_back();
+        let marker = leaf.filter(|leaf| leaf.kind == FrameKind::Marker || leaf.is_unresolved());
+        if let Some(leaf) = marker.filter(|leaf| leaf.name != OUTSIDE_APP) {
+            let name = if leaf.is_unresolved() { Marker::Unresolved.name() } else { &leaf.name };
+            let energy = markers.entry(name).or_default();
+            *energy = energy.saturating_add(entry.energy);
+        }
+    }
+    markers
+}
+
+/// How much of the selection nobody can name. As the application sees it all of it has a name.
+pub fn unnamed_line(profile: &Profile) -> String {
+    let (markers, whole) = (unnamed(profile), profile.energy());
+    let mut ranked: Vec<_> = markers.iter().collect();
+    ranked.sort_by_key(|(name, energy)| (std::cmp::Reverse(**energy), **name));
+    let part = |energy: MicroJoules| share(energy, whole);
+    let parts: Vec<String> = ranked
+        .iter()
+        .take(MOST_MARKERS)
+        .map(|(name, energy)| format!("{} {:.1} %", escape(name), part(**energy)))
+        .collect();
+    let parts = if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) };
+    format!("Of the selection's energy {:.1} % has no name{parts}", part(markers.values().copied().sum()))
+}
+
+/// Markers that are told one by one; there are a dozen.
+const MOST_MARKERS: usize = 4;
 
 /// UTC, to the second.
 pub fn time(moment: UnixMicros) -> String {

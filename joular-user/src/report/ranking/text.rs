@@ -63,6 +63,9 @@ pub fn lines(report: &Report<'_>, look: Look) -> Vec<Line> {
     lines.push(heading("The machine's energy in these windows, whatever processes, threads or methods were chosen"));
     lines.extend(surroundings::audit(overview).lines().map(|line| plain(line.to_owned())));
     lines.push(plain(String::new()));
+    if !report.has_app {
+        lines.push(plain(surroundings::unnamed_line(profile)));
+    }
     let mut quality = surroundings::quality(overview).into_iter();
     lines.extend(quality.next().map(|complete| plain(format!("Of the JVMs' stacks {complete}"))));
     lines.extend(quality.map(|line| plain(format!("  {line}"))));
