@@ -15,7 +15,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::{by::By, groups::Groups};
 use crate::{
-    report::profile::{App, Catalog, PathIndex, Paths, Row, ThreadIndex},
+    report::profile::{App, Catalog, PathIndex, Row, ThreadIndex},
     stacks::FrameKind,
     units::UnixMicros,
 };
@@ -33,7 +33,7 @@ pub struct Activations {
 #[derive(Debug)]
 struct KnownPaths {
     /// Groups on each path, each once.
-    groups: Vec<Box<[usize]>>,
+    groups: Vec<Box<[u32]>>,
     /// Whether what is not on it was not there.
     are_whole: Vec<bool>,
     /// Of all paths.
@@ -83,11 +83,11 @@ struct OfThread {
     /// Paths with samples in it that show absence.
     whole_paths: u64,
     /// Groups in it, with how many of those paths they were on.
-    present: HashMap<usize, u64>,
+    present: HashMap<u32, u64>,
     /// Windows that are done, and the last of them that showed absence.
     windows: u64,
     last_whole: u64,
-    fewest: HashMap<usize, Fewest>,
+    fewest: HashMap<u32, Fewest>,
 }
 
 impl OfThread {
@@ -145,7 +145,7 @@ impl Activations {
         for thread in self.threads.values_mut() {
             thread.end_window();
             for (group, fewest) in &thread.fewest {
-                if let Some(count) = counts.get_mut(*group) {
+                if let Some(count) = usize::try_from(*group).ok().and_then(|group| counts.get_mut(group)) {
                     *count = count.saturating_add(fewest.calls());
                 }
             }
@@ -156,24 +156,25 @@ impl Activations {
 
 impl KnownPaths {
     fn of(by: By, app: Option<&App>, catalog: &Catalog) -> Self {
-        let seen: Paths = app.map_or_else(|| catalog.paths.clone(), |app| catalog.paths.of_app(app));
-        let catalog_seen = Catalog { paths: seen, ..Catalog::default() };
-        let groups = Groups::of(by, &catalog_seen);
+        let of_app = app.map(|app| Catalog { paths: catalog.paths.of_app(app), ..Catalog::default() });
+        let seen = of_app.as_ref().unwrap_or(catalog);
+        let groups = Groups::of(by, seen);
         let of_frames = groups.of_frames().unwrap_or_default();
         let distinct = |path| {
             let mut once = HashSet::new();
-            let all = catalog_seen.paths.path(path).iter().filter_map(|frame| of_frames.get(frame.index()).copied());
+            let all = seen.paths.path(path).iter().filter_map(|frame| of_frames.get(frame.index()));
+            let all = all.filter_map(|group| u32::try_from(*group).ok());
             all.filter(|group| once.insert(*group)).collect()
         };
         let is_whole = |path| catalog.paths.frames_of(path).all(|frame| frame.kind != FrameKind::Marker);
         Self {
-            groups: catalog_seen.paths.indices().map(distinct).collect(),
+            groups: seen.paths.indices().map(distinct).collect(),
             are_whole: catalog.paths.indices().map(is_whole).collect(),
-            count: groups.groups.len(),
+            count: groups.len(),
         }
     }
 
-    fn get(&self, path: PathIndex) -> (&[usize], bool) {
+    fn get(&self, path: PathIndex) -> (&[u32], bool) {
         let groups = self.groups.get(path.index()).map_or(&[][..], |groups| groups);
         (groups, self.are_whole.get(path.index()).copied().unwrap_or_default())
     }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::by::By;
 use crate::{
-    report::profile::{Catalog, Entry, Paths, Thread},
+    report::profile::{Catalog, Entry, PathIndex, Paths, ProcessIndex, Thread},
     stacks::{Frame, FrameKind, branch_id},
 };
 
@@ -30,11 +30,18 @@ pub struct Group {
 #[derive(Clone, Debug)]
 pub struct Groups {
     pub by: By,
-    pub groups: Vec<Group>,
+    named: Named,
     places: Places,
 }
 
-/// Places in [`Groups::groups`].
+/// Names of all groups. A branch's is as long as the branch is deep: it is made when it is shown.
+#[derive(Clone, Debug)]
+enum Named {
+    All(Vec<Group>),
+    ByPath(Vec<PathIndex>),
+}
+
+/// Numbers of groups.
 #[derive(Clone, Debug)]
 enum Places {
     Frames(Vec<usize>),
@@ -45,6 +52,10 @@ enum Places {
 impl Groups {
     pub fn of(by: By, catalog: &Catalog) -> Self {
         let frames = catalog.paths.frames();
+        if by == By::Branch {
+            let (places, firsts) = of_branches(&catalog.paths);
+            return Self { by, named: Named::ByPath(firsts), places: Places::Paths(places) };
+        }
         let (places, groups) = match by {
             By::Method => {
                 let (places, methods) = numbered(frames.iter().map(method_key));
@@ -54,8 +65,7 @@ impl Groups {
             By::Package => of_frames(frames, |frame| (frame.package(), stand_in(frame)), package_group),
             By::Kind => of_frames(frames, |frame| frame.kind, |kind| group(kind.name(), vec![json!(kind.name())])),
             By::Line => of_frames(frames, line_key, line_group),
-            By::Branch => of_branches(&catalog.paths),
-            By::Thread => of_threads(catalog, |index, _| index, |index| thread_group(catalog, index)),
+            By::Branch | By::Thread => of_threads(catalog, |index, _| index, |index| thread_group(catalog, index)),
             By::Category => of_threads(
                 catalog,
                 |_, thread| thread.category,
@@ -68,7 +78,34 @@ impl Groups {
                 |host| group(host, vec![json!(host)]),
             ),
         };
-        Self { by, groups, places }
+        Self { by, named: Named::All(groups), places }
+    }
+
+    pub const fn len(&self) -> usize {
+        match &self.named {
+            Named::All(groups) => groups.len(),
+            Named::ByPath(paths) => paths.len(),
+        }
+    }
+
+    pub const fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// What orders equal ones, if it is at hand.
+    pub fn name(&self, group: usize) -> &str {
+        match &self.named {
+            Named::All(groups) => groups.get(group).map_or("", |group| &group.name),
+            Named::ByPath(_) => "",
+        }
+    }
+
+    /// Who it is, with the catalog that it was made of.
+    pub fn describe(&self, catalog: &Catalog, group: usize) -> Option<Group> {
+        match &self.named {
+            Named::All(groups) => groups.get(group).cloned(),
+            Named::ByPath(paths) => paths.get(group).map(|path| branch_group(&catalog.paths, *path)),
+        }
     }
 
     /// Where a path's own energy goes. `None`: a path without frames, which no sound data set has.
@@ -233,22 +270,26 @@ fn line_group((class, name, module, file, line, is_marker): LineKey<'_>) -> Grou
     Group { name: shown, details, is_marker }
 }
 
-/// Paths of the same methods, whatever their lines and kinds of code.
-fn of_branches(paths: &Paths) -> (Places, Vec<Group>) {
+/// Paths of the same methods, whatever their lines and kinds of code; and the first
+/// path of each.
+fn of_branches(paths: &Paths) -> (Vec<usize>, Vec<PathIndex>) {
     let (methods, _) = numbered(paths.frames().iter().map(method_key));
-    let branch = |path| -> Vec<usize> {
-        paths.path(path).iter().filter_map(|frame| methods.get(frame.index()).copied()).collect()
+    let mut known: HashMap<Box<[u32]>, usize> = HashMap::new();
+    let mut firsts = Vec::new();
+    let place = |path| {
+        let frames = paths.path(path).iter().filter_map(|frame| methods.get(frame.index()));
+        let branch = frames.map(|method| u32::try_from(*method).unwrap_or(u32::MAX)).collect();
+        *known.entry(branch).or_insert_with(|| {
+            firsts.push(path);
+            firsts.len() - 1
+        })
     };
-    let (places, _) = numbered(paths.indices().map(branch));
-    let mut groups = Vec::new();
-    for (path, place) in paths.indices().zip(&places) {
-        if *place == groups.len() {
-            let names: Vec<String> = paths.frames_of(path).map(|frame| frame.method().replace(';', ":")).collect();
-            let details = vec![json!(branch_id(paths.frames_of(path))), json!(names.len())];
-            groups.push(group(names.join(";"), details));
-        }
-    }
-    (Places::Paths(places), groups)
+    (paths.indices().map(place).collect(), firsts)
+}
+
+fn branch_group(paths: &Paths, path: PathIndex) -> Group {
+    let names: Vec<String> = paths.frames_of(path).map(|frame| frame.method().replace(';', ":")).collect();
+    group(names.join(";"), vec![json!(branch_id(paths.frames_of(path))), json!(names.len())])
 }
 
 fn thread_group(catalog: &Catalog, index: usize) -> Group {
@@ -266,7 +307,7 @@ fn thread_group(catalog: &Catalog, index: usize) -> Group {
     group(format!("{} (thread {} of {})", thread.name, thread.tid, process.pid), details)
 }
 
-fn process_group(catalog: &Catalog, index: crate::report::profile::ProcessIndex) -> Group {
+fn process_group(catalog: &Catalog, index: ProcessIndex) -> Group {
     let process = catalog.process(index);
     let run = catalog.run_of(process);
     let details = vec![

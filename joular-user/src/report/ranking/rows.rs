@@ -61,7 +61,7 @@ pub struct Cut {
 impl Ranking {
     /// `activations` of each group, if they were counted.
     pub fn of(profile: &Profile, groups: Groups, cut: Cut, activations: Option<&[u64]>) -> Self {
-        let count = groups.groups.len();
+        let count = groups.len();
         let identity: Vec<usize> = (0..count).collect();
         let mut sums = vec![Sums::default(); count];
         visit(profile, &groups, &identity, count, |_, group, part| {
@@ -81,11 +81,11 @@ impl Ranking {
             let (own, total) = figures.copied().unwrap_or_default();
             Row { group, own, total, activations }
         };
-        let rows = shown.iter().zip(&figures).map(|(group, figures)| {
+        let rows = shown.iter().zip(&figures).filter_map(|(group, figures)| {
             let counted = activations.and_then(|counts| counts.get(*group).copied());
-            let described = groups.groups[*group].clone();
+            let described = groups.describe(&profile.catalog, *group)?;
             let counted = counted.filter(|count| *count > 0 && !described.is_marker);
-            row(described, Some(figures), counted)
+            Some(row(described, Some(figures), counted))
         });
         let rows = rows.collect();
         let others = Group {
@@ -106,7 +106,7 @@ fn ranked(groups: &Groups, sums: &[Sums], cut: Cut) -> (Vec<usize>, usize) {
         let (own, total) = (sums[*group].own, sums[*group].total);
         let (first, second) = if cut.sort == Sort::Own { (own, total) } else { (total, own) };
         let key = |amounts: Amounts| Reverse((amounts.energy, amounts.cpu_ns, amounts.samples));
-        (key(first), key(second), groups.groups[*group].name.as_str())
+        (key(first), key(second), groups.name(*group), *group)
     });
     if cut.top > 0 {
         order.truncate(cut.top);
