@@ -5,11 +5,11 @@ use std::io;
 use anyhow::anyhow;
 
 use crate::{
-    cli::{AuditFlags, CalibrateFlags, Cli, Command, DoctorFlags, Exit, Flags, ReattributeFlags},
+    cli::{AuditFlags, CalibrateFlags, Cli, Command, DoctorFlags, Exit, Flags, ReattributeFlags, ReportFlags},
     config::{self, Calibrate, CalibrationChoice, Config, ConfigError},
     doctor,
     events::RunInfo,
-    output::OutputError,
+    output::{OutputError, Screen},
     pipeline::{self, Failure},
     privileges,
     report::{self, DataSetError},
@@ -22,6 +22,7 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
         Some(Command::Doctor(flags)) => check(flags),
         Some(Command::Sources(flags)) => list(flags),
         Some(Command::Calibrate(flags)) => calibrate(flags),
+        Some(Command::Report(flags)) => show(&flags),
         Some(Command::Reattribute(flags)) => reattribute(&flags),
         Some(Command::Audit(flags)) => audit(&flags),
         None => record(cli.flags),
@@ -83,6 +84,25 @@ fn audit(flags: &AuditFlags) -> anyhow::Result<Exit> {
     let said = report::commands::audit(&flags.data, flags.json, &mut io::stdout().lock())?;
     let is_well = said.map_err(unwritten("the audit"))?;
     Ok(if is_well { Exit::Success } else { Exit::Audit })
+}
+
+fn show(flags: &ReportFlags) -> anyhow::Result<Exit> {
+    let request = config::report_request(flags)?;
+    let out = io::stdout();
+    let look = match Screen::of(io::stdout(), std::env::var_os("NO_COLOR").is_none()) {
+        Screen::Terminal { size, colours } => report::ranking::Look { width: Some(size().width), colours },
+        Screen::Stream => report::ranking::Look::default(),
+    };
+    let mut out = io::BufWriter::new(out.lock());
+    said(report::ranking::command::run(&flags.data, &request, look, &mut out)?, "the report")
+}
+
+/// A reader that has seen enough is no error.
+fn said(written: io::Result<()>, what: &'static str) -> anyhow::Result<Exit> {
+    match written {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Exit::Success),
+        other => other.map(|()| Exit::Success).map_err(unwritten(what)),
+    }
 }
 
 fn unwritten(what: &'static str) -> impl Fn(io::Error) -> anyhow::Error {

@@ -46,12 +46,16 @@ fn every_task_in_a_document_exists() {
 #[test]
 fn every_option_in_a_command_line_of_a_document_exists() {
     let help = joular_bpf(&["--help"]).stdout;
-    let doctor_help = joular_bpf(&["doctor", "--help"]).stdout;
+    let subcommands = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    let names =
+        subcommands.filter_map(|line| line.strip_prefix("  ")?.split(' ').next().filter(|name| !name.is_empty()));
+    let helps: String = names.map(|name| joular_bpf(&[name, "--help"]).stdout).collect();
+    assert!(helps.contains("--energy"), "no subcommand says what it takes: {help}");
     for (path, text) in documents() {
         for words in [words_after(&text, "joular-bpf "), words_after(&text, "xtask run -- ")].concat() {
             for option in words.iter().filter(|word| word.starts_with("--") && word.len() > 2) {
                 let name = option.split('=').next().unwrap_or(option).trim_end_matches(['.', ',', ':', ')']);
-                let known = help.contains(name) || doctor_help.contains(name);
+                let known = help.contains(name) || helps.contains(name);
                 assert!(known, "{}: joular-bpf has no option {name}", path.display());
             }
         }

@@ -8,6 +8,7 @@ mod command_line;
 mod configuration;
 mod documents;
 mod replay;
+mod report;
 
 use std::time::Duration;
 

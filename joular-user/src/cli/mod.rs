@@ -4,6 +4,7 @@
 pub mod exit;
 pub mod flags;
 pub mod part_flags;
+pub mod report_flags;
 pub mod subcommands;
 
 use std::ffi::OsString;
@@ -14,6 +15,7 @@ pub use self::{
     exit::Exit,
     flags::Flags,
     part_flags::PartFlags,
+    report_flags::ReportFlags,
     subcommands::{AuditFlags, CalibrateFlags, DoctorFlags, ReattributeFlags},
 };
 
@@ -46,6 +48,13 @@ pub enum Command {
     /// with the code that a recording would.
     #[command(after_help = "Example: sudo joular-bpf doctor")]
     Doctor(DoctorFlags),
+
+    /// Show where the joules went: tables by method, class, thread, process, …
+    ///
+    /// Needs no privileges. Energy, power, share and 95 % interval of each row, alone (self) and with
+    /// what it called (total); the VM tax; where the machine's energy went, to the microjoule.
+    #[command(after_help = "Example: joular-bpf report joular-out --by method,process --app com.acme")]
+    Report(ReportFlags),
 
     /// Attribute a recorded data set again, under another policy
     ///

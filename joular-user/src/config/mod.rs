@@ -8,6 +8,7 @@ pub mod duration;
 pub mod file;
 mod part;
 mod policy;
+mod report;
 mod weights;
 
 use std::{path::PathBuf, time::Duration};
@@ -20,6 +21,7 @@ pub use self::{
     file::ConfigFile,
     part::part,
     policy::policy_choices,
+    report::report_request,
     weights::WeightChoice,
 };
 use crate::{

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::text::{percent, share};
+use super::text::{escape, percent, share};
 use crate::{
     attribution::report::{Amount, JvmRow, ProcessRef, QualityRow, WindowReport},
     stacks::{JvmWork, Marker, PathQuality},
@@ -33,6 +33,12 @@ pub struct JvmTally {
 }
 
 impl JvmTally {
+    /// Of parts in the order of [`JvmWork::ALL`].
+    pub fn new(whole: MicroJoules, parts: [MicroJoules; JvmWork::ALL.len()]) -> Self {
+        let taxes = JvmWork::ALL.into_iter().zip(parts).filter(|(work, _)| work.is_tax());
+        Self { whole, tax: taxes.map(|(_, energy)| energy).sum(), parts }
+    }
+
     pub const fn part(&self, work: JvmWork) -> MicroJoules {
         self.parts[work as usize]
     }
@@ -73,12 +79,33 @@ pub const UNCERTAIN: &str = "chain";
 /// What is wrong with stacks, the first that applies: why the root is not there,
 /// else the marker that stands for frames without a name.
 pub fn cause(row: &QualityRow) -> &'static str {
-    let unnamed = row.unnamed.map(Marker::name);
-    match row.quality.is_complete() {
-        Some(false) => row.quality.end_name(),
+    cause_of(row.quality.is_complete(), row.quality.end_name(), row.unnamed.map(Marker::name))
+}
+
+/// [`cause`], by the names that table `quality` has.
+pub fn cause_of<'a>(is_complete: Option<bool>, walk_end: &'a str, unnamed: Option<&'a str>) -> &'a str {
+    match is_complete {
+        Some(false) => walk_end,
         Some(true) => unnamed.unwrap_or(COMPLETE),
         None => unnamed.unwrap_or(UNCERTAIN),
     }
+}
+
+/// Whole stacks, and each cause of others that is worth a line: of samples by cause.
+pub fn quality_lines(causes: &BTreeMap<&str, u64>) -> Vec<String> {
+    let samples = causes.values().fold(0_u64, |sum, count| sum.saturating_add(*count));
+    if samples == 0 {
+        return Vec::new();
+    }
+    let part = |count: u64| percent(count, samples);
+    let complete = causes.get(COMPLETE).copied().unwrap_or_default();
+    let mut lines = vec![format!("{:.1} % complete and named", part(complete))];
+    let mut told: Vec<(&str, u64)> = causes.iter().map(|(cause, count)| (*cause, *count)).collect();
+    told.retain(|(cause, count)| *cause != COMPLETE && part(*count) > TOLD_PERCENT);
+    told.sort_by_key(|(cause, count)| (std::cmp::Reverse(*count), *cause));
+    let line = |(cause, count)| format!("{:.1} % {}: {}", part(count), escape(cause), meaning(cause));
+    lines.extend(told.into_iter().map(line));
+    lines
 }
 
 /// What a cause means, for people.
@@ -143,20 +170,9 @@ impl JvmTotals {
         (!self.jvms.is_empty()).then_some(all)
     }
 
-    /// Whole stacks, and each cause of others that is worth a line.
+    /// See [`quality_lines`].
     pub fn quality_lines(&self) -> Vec<String> {
-        if self.samples == 0 {
-            return Vec::new();
-        }
-        let part = |count: u64| percent(count, self.samples);
-        let count = |cause| self.causes.get(cause).copied().unwrap_or_default();
-        let mut lines = vec![format!("{:.1} % complete and named", part(count(COMPLETE)))];
-        let mut told: Vec<(&str, u64)> = self.causes.iter().map(|(cause, count)| (*cause, *count)).collect();
-        told.retain(|(cause, count)| *cause != COMPLETE && part(*count) > TOLD_PERCENT);
-        told.sort_by_key(|(cause, count)| (std::cmp::Reverse(*count), *cause));
-        lines
-            .extend(told.into_iter().map(|(cause, count)| format!("{:.1} % {cause}: {}", part(count), meaning(cause))));
-        lines
+        quality_lines(&self.causes)
     }
 }
 

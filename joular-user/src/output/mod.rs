@@ -14,18 +14,18 @@ mod faults;
 pub(crate) mod fixture;
 mod json;
 mod json_jvms;
-mod jvm_totals;
+pub(crate) mod jvm_totals;
 mod live;
 mod parquet;
 mod rewrite;
 mod rows;
 mod run_row;
 pub mod schema;
-mod summary;
-mod table;
+pub(crate) mod summary;
+pub(crate) mod table;
 mod tables;
-mod text;
-mod totals;
+pub(crate) mod text;
+pub(crate) mod totals;
 
 pub use self::{
     directory::OutputDirectory,

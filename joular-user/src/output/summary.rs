@@ -12,7 +12,7 @@ use super::{
     error::{OutputError, Result},
     table::{source, warnings},
     text::{escape, exact_joules, seconds, share, watts},
-    totals::{EVICTED, Tally, Totals},
+    totals::{EVICTED, Sums, Tally, Totals},
 };
 use crate::{
     attribution::report::WindowReport,
@@ -71,7 +71,7 @@ pub fn summary(run: &RunInfo, end: &RunEnd, totals: &Totals, data: Option<&Path>
         escape(&end.reason),
         source(run, totals.sums.label)
     );
-    text.push_str(&audit(totals));
+    text.push_str(&audit(&totals.sums));
     text.push_str(&processes(totals));
     text.push_str(&jvms(totals));
     text.push_str(&methods(totals));
@@ -83,8 +83,17 @@ pub fn summary(run: &RunInfo, end: &RunEnd, totals: &Totals, data: Option<&Path>
 }
 
 /// Items that add up to what was measured, to the microjoule.
-fn audit(totals: &Totals) -> String {
-    let sums = &totals.sums;
+pub fn audit(sums: &Sums) -> String {
+    let line = |(name, energy): (&str, MicroJoules)| {
+        let power = watts(energy, sums.elapsed_ns);
+        let part = share(energy, sums.measured);
+        format!("  {name:<24} {:>18} J  {part:>5.1} %  {power:>9.3} W\n", exact_joules(energy))
+    };
+    audit_items(sums).into_iter().map(line).collect()
+}
+
+/// Items by their names, and their sum last; some only if there is any of them.
+pub fn audit_items(sums: &Sums) -> Vec<(&'static str, MicroJoules)> {
     let rest = &sums.unattributed;
     let items = [
         ("targets", sums.attributed, true),
@@ -97,13 +106,8 @@ fn audit(totals: &Totals) -> String {
         ("nothing ran", rest.idle, false),
         ("beside the CPUs", rest.unshared, false),
     ];
-    let line = |name: &str, energy: MicroJoules| {
-        let power = watts(energy, sums.elapsed_ns);
-        let part = share(energy, sums.measured);
-        format!("  {name:<24} {:>18} J  {part:>5.1} %  {power:>9.3} W\n", exact_joules(energy))
-    };
     let shown = items.into_iter().filter(|(_, energy, always)| *always || energy.0 > 0);
-    shown.map(|(name, energy, _)| line(name, energy)).chain([line("= energy of the machine", sums.measured)]).collect()
+    shown.map(|(name, energy, _)| (name, energy)).chain([("= energy of the machine", sums.measured)]).collect()
 }
 
 fn processes(totals: &Totals) -> String {

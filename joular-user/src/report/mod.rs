@@ -2,7 +2,7 @@
 //! windows and the shares that were written ([`windows`], [`stacks`],
 //! [`run_row`]), which are attributed again ([`reattribute`]) and checked
 //! ([`audit`]); or a selection of it, summed ([`profile`]), which all that is shown
-//! starts from. Nothing here needs privileges or asks the system anything.
+//! starts from: tables ([`ranking`]). Nothing here needs privileges or asks the system anything.
 
 pub mod audit;
 mod columns;
@@ -10,6 +10,7 @@ pub mod commands;
 mod error;
 mod files;
 pub mod profile;
+pub mod ranking;
 pub mod reattribute;
 mod run_row;
 mod stacks;

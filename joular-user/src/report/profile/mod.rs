@@ -41,6 +41,16 @@ pub struct Entry {
     pub squares: f64,
 }
 
+/// Energy that samples divide among paths, and how many: what the error of
+/// sampling is about. Energy of paths without a sample is exact and not among it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Sampled {
+    pub energy: MicroJoules,
+    pub samples: u64,
+    /// Sum of [`Entry::squares`].
+    pub squares: f64,
+}
+
 /// See the module's head.
 #[derive(Clone, Debug, Default)]
 pub struct Profile {
@@ -49,6 +59,8 @@ pub struct Profile {
     pub entries: Vec<Entry>,
     /// Of each thread of [`Catalog::threads`], its methods not filtered.
     pub threads: Vec<Amounts>,
+    /// What samples divide of the same threads.
+    pub sampled: Vec<Sampled>,
     pub overview: Overview,
 }
 
@@ -58,9 +70,24 @@ impl Profile {
     /// # Errors
     /// If there is no run, or a file cannot be read or is damaged.
     pub fn read(root: &Path, filter: &Filter, app: Option<&App>) -> Result<Self> {
+        Self::read_watched(root, filter, app, |_, _| {})
+    }
+
+    /// [`Profile::read`], with an eye on each row of [`DataSet::scan`] as it passes.
+    /// Rows' paths have the same indices in the profile.
+    ///
+    /// # Errors
+    /// As [`Profile::read`].
+    pub fn read_watched(
+        root: &Path,
+        filter: &Filter,
+        app: Option<&App>,
+        mut watch: impl FnMut(&Catalog, &Row),
+    ) -> Result<Self> {
         let mut data = DataSet::open(root, filter)?;
         let mut sums: BTreeMap<(ThreadIndex, PathIndex), Entry> = BTreeMap::new();
-        data.scan(filter, |_, row| {
+        data.scan(filter, |catalog, row| {
+            watch(catalog, row);
             let (thread, path) = (row.thread, row.path);
             let nothing = Entry { thread, path, energy: MicroJoules(0), cpu_ns: 0, samples: 0, squares: 0.0 };
             sums.entry((thread, path)).or_insert(nothing).add(row);
@@ -78,11 +105,13 @@ impl Profile {
         app: Option<&App>,
     ) -> Self {
         let mut threads = vec![Amounts::default(); catalog.threads.len()];
+        let mut sampled = vec![Sampled::default(); catalog.threads.len()];
         let allowed: Vec<bool> =
             catalog.paths.indices().map(|path| filter.allows_path(catalog.paths.frames_of(path))).collect();
         let mut kept = Vec::new();
         for entry in entries {
             threads[entry.thread.index()].add(&entry);
+            sampled[entry.thread.index()].add(&entry);
             if allowed[entry.path.index()] {
                 kept.push(entry);
             }
@@ -90,7 +119,7 @@ impl Profile {
         if let Some(app) = app {
             catalog.paths = catalog.paths.of_app(app);
         }
-        Self { catalog, entries: kept, threads, overview }
+        Self { catalog, entries: kept, threads, sampled, overview }
     }
 
     /// Energy of all entries.
@@ -107,6 +136,16 @@ impl Entry {
         self.samples = self.samples.saturating_add(row.samples);
         if row.samples > 0 {
             self.squares += (row.energy.0 as f64).powi(2) / row.samples as f64;
+        }
+    }
+}
+
+impl Sampled {
+    pub fn add(&mut self, entry: &Entry) {
+        if entry.samples > 0 {
+            self.energy = self.energy.saturating_add(entry.energy);
+            self.samples = self.samples.saturating_add(entry.samples);
+            self.squares += entry.squares;
         }
     }
 }

@@ -69,6 +69,8 @@ impl JvmEnergy {
 /// What stacks have in common, by the names that table `quality` has.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct QualityKey {
+    /// The stacks are of a process in [`Overview::jvms`].
+    pub is_of_jvm: bool,
     pub category: Category,
     pub unwinder: Option<String>,
     pub walk_end: String,
@@ -204,9 +206,10 @@ impl Overview {
                 let complete = columns.flags("is_complete")?;
                 let (energies, times) = (columns.ints("energy_uj")?, columns.ints("cpu_ns")?);
                 let samples = columns.ints("samples")?;
-                rows_of_processes(data, run, filter, columns, |row, _| {
+                rows_of_processes(data, run, filter, columns, |row, process| {
                     let owned = |text: Option<&str>| text.map(ToOwned::to_owned);
                     let key = QualityKey {
+                        is_of_jvm: self.jvms.contains_key(&process),
                         category: categories
                             .name_of(row, |name| Category::ALL.into_iter().find(|is| is.name() == name))?,
                         unwinder: owned(unwinders.maybe(row)?),

@@ -1,0 +1,64 @@
+//! What a report is to show, from flags.
+
+use super::{ConfigError, part::part};
+use crate::{
+    cli::ReportFlags,
+    report::ranking::{By, Format, Request, Sort},
+};
+
+/// # Errors
+/// If a flag cannot be understood, or several tables are wanted where there is room for one.
+pub fn report_request(flags: &ReportFlags) -> Result<Request, ConfigError> {
+    let invalid = |place: &str, cause: String| ConfigError::Invalid { place: place.to_owned(), cause };
+    let (filter, app) = part(&flags.part)?;
+    let mut by: Vec<By> = Vec::new();
+    for name in &flags.by {
+        let known = By::ALL.into_iter().find(|by| by.name() == name);
+        let known = known.ok_or_else(|| invalid("--by", format!("'{name}' is nothing that a table is by")))?;
+        if !by.contains(&known) {
+            by.push(known);
+        }
+    }
+    if flags.csv && by.len() != 1 {
+        return Err(invalid("--csv", "it is one table: name one with --by".to_owned()));
+    }
+    let format = match (flags.json, flags.csv, flags.markdown) {
+        (true, ..) => Format::Json,
+        (_, true, _) => Format::Csv,
+        (.., true) => Format::Markdown,
+        _ => Format::Text,
+    };
+    let sort = if flags.sort == "total" { Sort::Total } else { Sort::Own };
+    Ok(Request { filter, app, by, top: flags.top, sort, activations: flags.activations, format })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flags(by: &[&str]) -> ReportFlags {
+        ReportFlags { by: by.iter().map(ToString::to_string).collect(), ..ReportFlags::default() }
+    }
+
+    #[test]
+    fn tables_are_made_once_and_in_the_order_asked_for() {
+        let request = report_request(&flags(&["thread", "method", "thread"])).unwrap();
+        assert_eq!(request.by, [By::Thread, By::Method]);
+    }
+
+    #[test]
+    fn a_csv_is_one_table() {
+        let one = ReportFlags { csv: true, ..flags(&["method"]) };
+        assert_eq!(report_request(&one).unwrap().format, Format::Csv);
+        let two = ReportFlags { csv: true, ..flags(&["method", "thread"]) };
+        assert!(report_request(&two).unwrap_err().to_string().starts_with("--csv: it is one table"));
+    }
+
+    #[test]
+    fn the_command_line_offers_all_that_tables_can_be_by() {
+        let parser = <ReportFlags as clap::Args>::augment_args(clap::Command::new("report"));
+        let by = parser.get_arguments().find(|argument| argument.get_id() == "by").unwrap();
+        let offered: Vec<String> = by.get_possible_values().iter().map(|value| value.get_name().to_owned()).collect();
+        assert_eq!(offered, By::ALL.map(By::name));
+    }
+}

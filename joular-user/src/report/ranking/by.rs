@@ -1,0 +1,78 @@
+//! What rows of a table can be about.
+
+/// One row per …
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum By {
+    Method,
+    Class,
+    Package,
+    Branch,
+    Thread,
+    Category,
+    Kind,
+    Process,
+    Host,
+    Line,
+}
+
+impl By {
+    pub const ALL: [Self; 10] = [
+        Self::Method,
+        Self::Class,
+        Self::Package,
+        Self::Branch,
+        Self::Thread,
+        Self::Category,
+        Self::Kind,
+        Self::Process,
+        Self::Host,
+        Self::Line,
+    ];
+
+    /// On the command line, and in what is written for machines.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Method => "method",
+            Self::Class => "class",
+            Self::Package => "package",
+            Self::Branch => "branch",
+            Self::Thread => "thread",
+            Self::Category => "category",
+            Self::Kind => "kind",
+            Self::Process => "process",
+            Self::Host => "host",
+            Self::Line => "line",
+        }
+    }
+
+    /// Whether a path can have a row without ending there: only then are self and total two things.
+    pub const fn has_total(self) -> bool {
+        matches!(self, Self::Method | Self::Class | Self::Package | Self::Kind | Self::Line)
+    }
+
+    /// Whether rows are about threads, whose energy is exact, and not about what samples tell.
+    pub const fn is_of_threads(self) -> bool {
+        matches!(self, Self::Thread | Self::Category | Self::Process | Self::Host)
+    }
+
+    /// Whether it can be called and return: what has activations.
+    pub const fn is_called(self) -> bool {
+        matches!(self, Self::Method | Self::Class | Self::Package | Self::Line)
+    }
+
+    /// Names of what is told about a row beside its name.
+    pub const fn details(self) -> &'static [&'static str] {
+        match self {
+            Self::Method => &["method", "class", "package", "signature", "module"],
+            Self::Class => &["class", "package"],
+            Self::Package => &["package"],
+            Self::Branch => &["branch_id", "depth"],
+            Self::Thread => &["thread", "tid", "pid", "process", "category", "host"],
+            Self::Category => &["category"],
+            Self::Kind => &["kind"],
+            Self::Process => &["pid", "comm", "main_class", "container", "pod", "host", "run_id"],
+            Self::Host => &["host"],
+            Self::Line => &["method", "class", "module", "file", "line"],
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! Tables: who consumed most.
+//!
+//! A selection of a data set ([`crate::report::profile`]) is grouped by what the
+//! reader asks for ([`by`], [`groups`]), summed and ranked ([`rows`]), each figure with
+//! its error of sampling ([`interval`]) and, if wanted, set in relation to how often a
+//! method was seen to be called ([`activations`]). A report says beside its tables what they
+//! are part of ([`surroundings`]), and is written for people or machines ([`text`],
+//! [`markdown`], [`csv`], [`json`]).
+
+pub mod activations;
+pub mod by;
+pub mod command;
+pub mod csv;
+pub mod groups;
+pub mod interval;
+pub mod json;
+pub mod markdown;
+pub mod rows;
+pub mod surroundings;
+pub mod text;
+
+#[cfg(test)]
+mod tests;
+
+pub use self::{
+    by::By,
+    command::{Format, Look, Request},
+    interval::Interval,
+    rows::{Figures, Ranking, Row, Sort},
+};

@@ -1,0 +1,244 @@
+//! A table's rows: sums by group, ranked, the smaller ones together in one row.
+
+use std::cmp::Reverse;
+
+use super::{
+    by::By,
+    groups::{Group, Groups},
+    interval::{Estimate, Interval, Threads},
+};
+use crate::report::profile::{Amounts, Entry, Profile, Sampled};
+
+/// Which figure ranks rows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sort {
+    /// Energy of paths that end in the row.
+    #[default]
+    Own,
+    /// Energy of paths with the row anywhere on them.
+    Total,
+}
+
+/// What a row has, and how far its energy may be off.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Figures {
+    pub amounts: Amounts,
+    pub interval: Interval,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    pub group: Group,
+    pub own: Figures,
+    /// Each path counted once, however often the row is on it.
+    pub total: Figures,
+    /// How often it was called at least; `None` if that was not asked, or cannot be told.
+    pub activations: Option<u64>,
+}
+
+/// A table.
+#[derive(Clone, Debug)]
+pub struct Ranking {
+    pub by: By,
+    pub sort: Sort,
+    /// Of all rows together: `own` of rows and rest sums to it exactly.
+    pub whole: Amounts,
+    pub rows: Vec<Row>,
+    /// How many rows were cut, and all of them as one.
+    pub rest: Option<(usize, Row)>,
+}
+
+/// How many rows, and in which order.
+#[derive(Clone, Copy, Debug)]
+pub struct Cut {
+    /// 0: all.
+    pub top: usize,
+    pub sort: Sort,
+    /// Paths were chosen by their methods, so that nothing of a thread is exact.
+    pub is_partial: bool,
+}
+
+impl Ranking {
+    /// `activations` of each group, if they were counted.
+    pub fn of(profile: &Profile, groups: Groups, cut: Cut, activations: Option<&[u64]>) -> Self {
+        let count = groups.len();
+        let identity: Vec<usize> = (0..count).collect();
+        let mut sums = vec![Sums::default(); count];
+        visit(profile, &groups, &identity, count, |_, group, part| {
+            if let Some(sums) = sums.get_mut(group) {
+                sums.plus(part);
+            }
+        });
+        let (shown, hidden) = ranked(&groups, &sums, cut);
+        // Shown groups by rank, behind them one for all others.
+        let rest = shown.len();
+        let mut slots = vec![rest; count];
+        shown.iter().enumerate().for_each(|(rank, group)| slots[*group] = rank);
+        let figures = figures(profile, &groups, &slots, rest + 1, cut.is_partial);
+        let mut whole = Amounts::default();
+        profile.entries.iter().for_each(|entry| whole.plus(&amounts(entry)));
+        let row = |group: Group, figures: Option<&(Figures, Figures)>, activations| {
+            let (own, total) = figures.copied().unwrap_or_default();
+            Row { group, own, total, activations }
+        };
+        let rows = shown.iter().zip(&figures).filter_map(|(group, figures)| {
+            let counted = activations.and_then(|counts| counts.get(*group).copied());
+            let described = groups.describe(&profile.catalog, *group)?;
+            let counted = counted.filter(|count| *count > 0 && !described.is_marker);
+            Some(row(described, Some(figures), counted))
+        });
+        let rows = rows.collect();
+        let others = Group {
+            name: format!("{hidden} other{}", if hidden == 1 { "" } else { "s" }),
+            details: Vec::new(),
+            is_marker: false,
+        };
+        let rest = (hidden > 0).then(|| (hidden, row(others, figures.get(rest), None)));
+        Self { by: groups.by, sort: cut.sort, whole, rows, rest }
+    }
+}
+
+/// Groups in order of rank, as many as wanted, and how many are left.
+fn ranked(groups: &Groups, sums: &[Sums], cut: Cut) -> (Vec<usize>, usize) {
+    let mut order: Vec<usize> = (0..sums.len()).filter(|group| sums[*group].total != Amounts::default()).collect();
+    let all = order.len();
+    order.sort_by_key(|group| {
+        let (own, total) = (sums[*group].own, sums[*group].total);
+        let (first, second) = if cut.sort == Sort::Own { (own, total) } else { (total, own) };
+        let key = |amounts: Amounts| Reverse((amounts.energy, amounts.cpu_ns, amounts.samples));
+        (key(first), key(second), groups.name(*group), *group)
+    });
+    if cut.top > 0 {
+        order.truncate(cut.top);
+    }
+    let hidden = all - order.len();
+    (order, hidden)
+}
+
+/// What a slot has, of one thread or of all.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sums {
+    own: Amounts,
+    own_sampled: Sampled,
+    total: Amounts,
+    total_sampled: Sampled,
+}
+
+impl Sums {
+    fn add_own(&mut self, entry: &Entry) {
+        self.own.plus(&amounts(entry));
+        self.own_sampled.add(entry);
+    }
+
+    fn add_total(&mut self, entry: &Entry) {
+        self.total.plus(&amounts(entry));
+        self.total_sampled.add(entry);
+    }
+
+    fn plus(&mut self, other: &Self) {
+        self.own.plus(&other.own);
+        self.total.plus(&other.total);
+        self.own_sampled.energy = self.own_sampled.energy.saturating_add(other.own_sampled.energy);
+        self.total_sampled.energy = self.total_sampled.energy.saturating_add(other.total_sampled.energy);
+    }
+}
+
+impl Amounts {
+    fn plus(&mut self, other: &Self) {
+        self.energy = self.energy.saturating_add(other.energy);
+        self.cpu_ns = self.cpu_ns.saturating_add(other.cpu_ns);
+        self.samples = self.samples.saturating_add(other.samples);
+    }
+}
+
+const fn amounts(entry: &Entry) -> Amounts {
+    Amounts { energy: entry.energy, cpu_ns: entry.cpu_ns, samples: entry.samples }
+}
+
+/// Calls `take` with what each slot has of each thread. `slots` maps groups to slots, of which there are `count`.
+fn visit(profile: &Profile, groups: &Groups, slots: &[usize], count: usize, mut take: impl FnMut(usize, usize, &Sums)) {
+    let mut parts = vec![Sums::default(); count];
+    let mut touched: Vec<usize> = Vec::new();
+    // Which entry counted for a slot last, and which thread.
+    let (mut by_entry, mut by_thread) = (vec![usize::MAX; count], vec![usize::MAX; count]);
+    let paths = &profile.catalog.paths;
+    let mut number = 0;
+    for of_thread in profile.entries.chunk_by(|a, b| a.thread == b.thread) {
+        let thread = of_thread.first().map_or(0, |entry| entry.thread.index());
+        for entry in of_thread {
+            for slot in groups.all(paths, entry).filter_map(|group| slots.get(group).copied()) {
+                if by_entry[slot] == number {
+                    continue;
+                }
+                by_entry[slot] = number;
+                if by_thread[slot] != thread {
+                    by_thread[slot] = thread;
+                    parts[slot] = Sums::default();
+                    touched.push(slot);
+                }
+                parts[slot].add_total(entry);
+            }
+            if let Some(slot) = groups.own(paths, entry).and_then(|group| slots.get(group).copied()) {
+                parts[slot].add_own(entry);
+            }
+            number += 1;
+        }
+        touched.drain(..).for_each(|slot| take(thread, slot, &parts[slot]));
+    }
+}
+
+/// Own and total of each slot, with their intervals.
+fn figures(
+    profile: &Profile,
+    groups: &Groups,
+    slots: &[usize],
+    count: usize,
+    is_partial: bool,
+) -> Vec<(Figures, Figures)> {
+    let mut sums = vec![Sums::default(); count];
+    visit(profile, groups, slots, count, |_, slot, part| {
+        sums[slot].plus(part);
+    });
+    if groups.by.is_of_threads() && !is_partial {
+        let exact = |amounts: Amounts| Figures { amounts, interval: Interval::exact(amounts.energy) };
+        return sums.iter().map(|sums| (exact(sums.own), exact(sums.total))).collect();
+    }
+    let threads = threads_of(profile, groups, slots, count);
+    let mut estimates: Vec<(Estimate, Estimate)> = sums
+        .iter()
+        .zip(&threads)
+        .map(|(sums, threads)| (threads.group(sums.own_sampled.energy), threads.group(sums.total_sampled.energy)))
+        .collect();
+    visit(profile, groups, slots, count, |thread, slot, part| {
+        let whole = sampled_thread(profile, thread);
+        let (own, total) = &mut estimates[slot];
+        own.see(&whole, &part.own_sampled);
+        total.see(&whole, &part.total_sampled);
+    });
+    let figures = |amounts: Amounts, sampled: &Sampled, estimate: &Estimate| Figures {
+        amounts,
+        interval: estimate.interval(amounts.energy, sampled.energy),
+    };
+    let both = |(sums, (own, total)): (&Sums, &(Estimate, Estimate))| {
+        (figures(sums.own, &sums.own_sampled, own), figures(sums.total, &sums.total_sampled, total))
+    };
+    sums.iter().zip(&estimates).map(both).collect()
+}
+
+/// Which threads a slot's energy could be in: its own if rows are about threads, else all.
+fn threads_of(profile: &Profile, groups: &Groups, slots: &[usize], count: usize) -> Vec<Threads> {
+    let mut all = Threads::default();
+    let mut by_slot = vec![Threads::default(); count];
+    for thread in 0..profile.threads.len() {
+        let sampled = sampled_thread(profile, thread);
+        all.add(&sampled);
+        if let Some(slot) = groups.of_thread(thread).and_then(|group| slots.get(group).copied()) {
+            by_slot[slot].add(&sampled);
+        }
+    }
+    if groups.by.is_of_threads() { by_slot } else { vec![all; count] }
+}
+
+fn sampled_thread(profile: &Profile, thread: usize) -> Sampled {
+    profile.sampled.get(thread).copied().unwrap_or_default()
+}
