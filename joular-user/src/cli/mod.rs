@@ -2,6 +2,7 @@
 //! decided. What they mean together is [`crate::config`]'s.
 
 pub mod exit;
+pub mod export_flags;
 pub mod flags;
 pub mod part_flags;
 pub mod subcommands;
@@ -12,6 +13,7 @@ use clap::Parser;
 
 pub use self::{
     exit::Exit,
+    export_flags::ExportFlags,
     flags::Flags,
     part_flags::PartFlags,
     subcommands::{AuditFlags, CalibrateFlags, DoctorFlags, ReattributeFlags},
@@ -46,6 +48,12 @@ pub enum Command {
     /// with the code that a recording would.
     #[command(after_help = "Example: sudo joular-bpf doctor")]
     Doctor(DoctorFlags),
+
+    /// Write a data set for another tool: pprof, speedscope, Perfetto, JoularJX and others
+    ///
+    /// Needs no privileges. Energies in the export sum to those of the data set, to the microjoule.
+    #[command(after_help = "Example: joular-bpf export joular-out --format pprof --output energy.pb.gz")]
+    Export(ExportFlags),
 
     /// Attribute a recorded data set again, under another policy
     ///
