@@ -47,11 +47,12 @@ fn every_task_in_a_document_exists() {
 fn every_option_in_a_command_line_of_a_document_exists() {
     let help = joular_bpf(&["--help"]).stdout;
     let doctor_help = joular_bpf(&["doctor", "--help"]).stdout;
+    let export_help = joular_bpf(&["export", "--help"]).stdout;
     for (path, text) in documents() {
         for words in [words_after(&text, "joular-bpf "), words_after(&text, "xtask run -- ")].concat() {
             for option in words.iter().filter(|word| word.starts_with("--") && word.len() > 2) {
                 let name = option.split('=').next().unwrap_or(option).trim_end_matches(['.', ',', ':', ')']);
-                let known = help.contains(name) || doctor_help.contains(name);
+                let known = [&help, &doctor_help, &export_help].iter().any(|help| help.contains(name));
                 assert!(known, "{}: joular-bpf has no option {name}", path.display());
             }
         }
