@@ -68,6 +68,7 @@ fn with_python(file: &Path, format: &str) -> Value {
 }
 
 /// `None`, with a word on it, where there is no Node.js; CI has it.
+#[allow(clippy::print_stdout, reason = "says why a test did not do what it is for")]
 fn with_node(file: &Path, format: &str) -> Option<Value> {
     if !node::exists() {
         assert!(std::env::var_os("CI").is_none(), "CI must have Node.js");
