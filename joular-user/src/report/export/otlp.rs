@@ -1,6 +1,6 @@
 //! OpenTelemetry profiles: one `ProfilesData` of package
-//! `opentelemetry.proto.profiles.v1development`, as opentelemetry-proto 1.9 and
-//! later have it (a table of stacks, one type of value per profile).
+//! `opentelemetry.proto.profiles.v1development`, as PyPI's opentelemetry-proto
+//! 1.45.2 has it (a table of stacks, one type of value per profile).
 //!
 //! A resource is a process. Each has three profiles over the same samples: energy,
 //! CPU time, and how many samples there were.
