@@ -5,14 +5,19 @@ use std::io;
 use anyhow::anyhow;
 
 use crate::{
-    cli::{AuditFlags, CalibrateFlags, Cli, Command, DoctorFlags, Exit, Flags, ReattributeFlags, ReportFlags},
+    cli::{
+        AuditFlags, CalibrateFlags, Cli, Command, DoctorFlags, Exit, ExportFlags, Flags, ReattributeFlags, ReportFlags,
+    },
     config::{self, Calibrate, CalibrationChoice, Config, ConfigError},
     doctor,
     events::RunInfo,
-    output::{OutputError, Screen},
+    output::{OutputError, Screen, text::exact_joules},
     pipeline::{self, Failure},
     privileges,
-    report::{self, DataSetError},
+    report::{
+        self, DataSetError,
+        export::{ExportError, Format, Selection},
+    },
     sources,
 };
 
@@ -23,6 +28,7 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
         Some(Command::Sources(flags)) => list(flags),
         Some(Command::Calibrate(flags)) => calibrate(flags),
         Some(Command::Report(flags)) => show(&flags),
+        Some(Command::Export(flags)) => export(&flags),
         Some(Command::Reattribute(flags)) => reattribute(&flags),
         Some(Command::Audit(flags)) => audit(&flags),
         None => record(cli.flags),
@@ -37,6 +43,7 @@ pub fn exit_of(error: &anyhow::Error) -> Exit {
     match error.downcast_ref::<DataSetError>() {
         Some(DataSetError::Output(_)) => Exit::Output,
         _ if error.is::<OutputError>() => Exit::Output,
+        _ if error.downcast_ref::<ExportError>().is_some_and(ExportError::is_of_output) => Exit::Output,
         _ if error.is::<ConfigError>() => Exit::Usage,
         _ => Exit::Failure,
     }
@@ -61,6 +68,24 @@ fn list(flags: DoctorFlags) -> anyhow::Result<Exit> {
 
 fn calibrate(flags: CalibrateFlags) -> anyhow::Result<Exit> {
     Ok(pipeline::calibrate(&Calibrate::resolve(flags)?, &mut io::stdout().lock())?)
+}
+
+fn export(flags: &ExportFlags) -> anyhow::Result<Exit> {
+    let format = Format::of(&flags.format).ok_or_else(|| ConfigError::Invalid {
+        place: "--format".to_owned(),
+        cause: format!("'{}' is none of {}", flags.format, Format::names()),
+    })?;
+    let (filter, app) = config::part(&flags.part)?;
+    let selection = Selection { data: &flags.data, filter: &filter, app: app.as_ref() };
+    match format.export(&selection, flags.output.as_deref(), privileges::invoking_user()) {
+        Ok(exported) => {
+            let joules = exact_joules(exported.energy);
+            pipeline::notice(&format!("exported {joules} J, {}, as {}", exported.origin, format.name));
+            Ok(Exit::Success)
+        }
+        Err(error) if error.is_broken_pipe() => Ok(Exit::Success),
+        Err(error) => Err(error.into()),
+    }
 }
 
 fn reattribute(flags: &ReattributeFlags) -> anyhow::Result<Exit> {

@@ -7,6 +7,7 @@ mod audit;
 mod command_line;
 mod configuration;
 mod documents;
+mod exports;
 mod replay;
 mod report;
 

@@ -21,6 +21,7 @@ pub mod jdk;
 pub mod kernels;
 pub mod known;
 pub mod mount;
+pub mod node;
 pub mod paths;
 pub mod powercap;
 pub mod process;

@@ -4,7 +4,7 @@
 use std::{fs, path::Path, process::Command};
 
 use anyhow::{Context as _, Result, bail};
-use joular_tests::{java, jdk, kernels, paths, python};
+use joular_tests::{java, jdk, kernels, node, paths, python};
 
 use crate::shell;
 
@@ -25,6 +25,7 @@ const JDK_PACKAGES: &[(&str, &[&str])] = &[
 pub fn run() -> Result<()> {
     demo()?;
     jdks()?;
+    node_packages()?;
     kernels();
     println!("setup: complete");
     Ok(())
@@ -108,6 +109,18 @@ pub fn venv() -> Result<()> {
         shell::step("making a Python environment in target/venv (DuckDB, pandas, polars)");
     }
     python::interpreter().map(drop)
+}
+
+/// Tools that open exports. A machine without Node.js has a few tests less, which say so.
+fn node_packages() -> Result<()> {
+    if !node::exists() {
+        println!("no Node.js: exports are not opened with packages of npm (Debian and Ubuntu: nodejs, npm)");
+        return Ok(());
+    }
+    if !node::is_ready() {
+        shell::step("installing speedscope and pprof-format in target/node (from npm, 3 MB)");
+    }
+    node::packages().map(drop)
 }
 
 /// The JVMs that live tests profile, beside the system's.

@@ -2,6 +2,7 @@
 //! decided. What they mean together is [`crate::config`]'s.
 
 pub mod exit;
+pub mod export_flags;
 pub mod flags;
 pub mod part_flags;
 pub mod report_flags;
@@ -13,6 +14,7 @@ use clap::Parser;
 
 pub use self::{
     exit::Exit,
+    export_flags::ExportFlags,
     flags::Flags,
     part_flags::PartFlags,
     report_flags::ReportFlags,
@@ -55,6 +57,12 @@ pub enum Command {
     /// what it called (total); the VM tax; where the machine's energy went, to the microjoule.
     #[command(after_help = "Example: joular-bpf report joular-out --by method,process --app com.acme")]
     Report(ReportFlags),
+
+    /// Write a data set for another tool: pprof, speedscope, Perfetto, JoularJX and others
+    ///
+    /// Needs no privileges. Energies in the export sum to those of the data set, to the microjoule.
+    #[command(after_help = "Example: joular-bpf export joular-out --format pprof --output energy.pb.gz")]
+    Export(ExportFlags),
 
     /// Attribute a recorded data set again, under another policy
     ///

@@ -24,7 +24,7 @@ pub mod schema;
 pub(crate) mod summary;
 pub(crate) mod table;
 mod tables;
-pub(crate) mod text;
+pub mod text;
 pub(crate) mod totals;
 
 pub use self::{

@@ -8,6 +8,7 @@ pub mod audit;
 mod columns;
 pub mod commands;
 mod error;
+pub mod export;
 mod files;
 pub mod profile;
 pub mod ranking;

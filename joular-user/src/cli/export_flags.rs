@@ -1,0 +1,25 @@
+//! Flags of `export`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::PartFlags;
+
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct ExportFlags {
+    /// Directory of the data set
+    #[arg(value_name = "DIR")]
+    pub data: PathBuf,
+
+    /// pprof, speedscope, collapsed, firefox, perfetto, otlp or joularjx
+    #[arg(long, value_name = "FORMAT")]
+    pub format: String,
+
+    /// File to write, - for standard output; for joularjx the directory that gets joularjx-result [default: -, for joularjx .]
+    #[arg(long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub part: PartFlags,
+}
