@@ -1,11 +1,14 @@
 //! What each subcommand does, and the exit code that it ends with.
 
-use std::io;
+use std::{io, io::Write as _};
 
 use anyhow::anyhow;
 
 use crate::{
-    cli::{AuditFlags, CalibrateFlags, Cli, Command, DoctorFlags, Exit, Flags, ReattributeFlags},
+    cli::{
+        AuditFlags, CalibrateFlags, Cli, Command, CompletionsFlags, DiffFlags, DoctorFlags, Exit, Flags, ManFlags,
+        ReattributeFlags, pages,
+    },
     config::{self, Calibrate, CalibrationChoice, Config, ConfigError},
     doctor,
     events::RunInfo,
@@ -24,6 +27,9 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
         Some(Command::Calibrate(flags)) => calibrate(flags),
         Some(Command::Reattribute(flags)) => reattribute(&flags),
         Some(Command::Audit(flags)) => audit(&flags),
+        Some(Command::Diff(flags)) => compare(&flags),
+        Some(Command::Completions(flags)) => completions(&flags),
+        Some(Command::Man(flags)) => man(&flags),
         None => record(cli.flags),
     }
 }
@@ -83,6 +89,46 @@ fn audit(flags: &AuditFlags) -> anyhow::Result<Exit> {
     let said = report::commands::audit(&flags.data, flags.json, &mut io::stdout().lock())?;
     let is_well = said.map_err(unwritten("the audit"))?;
     Ok(if is_well { Exit::Success } else { Exit::Audit })
+}
+
+fn compare(flags: &DiffFlags) -> anyhow::Result<Exit> {
+    let (filter, app) = config::part(&flags.part)?;
+    let choices = config::diff_choices(flags)?;
+    let comparison = report::diff::run(&flags.a, &flags.b, &filter, app.as_ref(), &choices)?;
+    let said = comparison.write(&choices, &mut io::stdout().lock());
+    unless_closed(said).map_err(unwritten("the comparison"))?;
+    if comparison.has_regressed(&choices) {
+        pipeline::notice(&format!("{} needs more than {} allows", flags.b.display(), "--fail-above"));
+        return Ok(Exit::Regression);
+    }
+    Ok(Exit::Success)
+}
+
+fn completions(flags: &CompletionsFlags) -> anyhow::Result<Exit> {
+    unless_closed(pages::completions(flags.shell, &mut io::stdout().lock())).map_err(unwritten("completions"))?;
+    Ok(Exit::Success)
+}
+
+fn man(flags: &ManFlags) -> anyhow::Result<Exit> {
+    if let Some(dir) = &flags.output {
+        let pages = pages::write_man_pages(dir).map_err(|cause| anyhow!("writing man pages: {cause}"))?;
+        pipeline::notice(&format!("wrote {pages} man pages: {}", dir.display()));
+        return Ok(Exit::Success);
+    }
+    let Some(page) = pages::man_page(flags.page.as_deref())? else {
+        let cause = "there is no such subcommand: see joular-bpf --help".to_owned();
+        return Err(ConfigError::Invalid { place: "COMMAND".to_owned(), cause }.into());
+    };
+    unless_closed(io::stdout().lock().write_all(&page.roff)).map_err(unwritten("the page"))?;
+    Ok(Exit::Success)
+}
+
+/// A reader that has seen enough and closes the pipe is no error.
+fn unless_closed(written: io::Result<()>) -> io::Result<()> {
+    match written {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written,
+    }
 }
 
 fn unwritten(what: &'static str) -> impl Fn(io::Error) -> anyhow::Error {

@@ -24,7 +24,7 @@ pub mod schema;
 mod summary;
 mod table;
 mod tables;
-mod text;
+pub mod text;
 mod totals;
 
 pub use self::{
