@@ -12,7 +12,7 @@ use crate::{
     config::{self, Calibrate, CalibrationChoice, Config, ConfigError},
     doctor,
     events::RunInfo,
-    output::OutputError,
+    output::{OutputError, text::escape},
     pipeline::{self, Failure},
     privileges,
     report::{self, DataSetError},
@@ -45,6 +45,20 @@ pub fn exit_of(error: &anyhow::Error) -> Exit {
         _ if error.is::<ConfigError>() => Exit::Usage,
         _ => Exit::Failure,
     }
+}
+
+/// What to say about it. Paths and values in it may be anyone's, so nothing in it
+/// acts on a terminal; what is wrong with a data set is one line.
+pub fn message_of(error: &anyhow::Error) -> String {
+    let text = error.to_string();
+    if error.is::<DataSetError>() {
+        return escape(&text);
+    }
+    // The kernel's verifier, for one, says more than a line.
+    text.split('\n')
+        .map(|line| line.split('\t').map(escape).collect::<Vec<_>>().join("\t"))
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 fn record(flags: Flags) -> anyhow::Result<Exit> {
@@ -98,7 +112,8 @@ fn compare(flags: &DiffFlags) -> anyhow::Result<Exit> {
     let said = comparison.write(&choices, &mut io::stdout().lock());
     unless_closed(said).map_err(unwritten("the comparison"))?;
     if comparison.has_regressed(&choices) {
-        pipeline::notice(&format!("{} needs more than {} allows", flags.b.display(), "--fail-above"));
+        let b = escape(&flags.b.display().to_string());
+        pipeline::notice(&format!("{b} is certain to need more than --fail-above allows"));
         return Ok(Exit::Regression);
     }
     Ok(Exit::Success)

@@ -43,6 +43,7 @@ pub struct Cli {
 
 /// What else it does than record.
 #[derive(Clone, Debug, clap::Subcommand)]
+#[allow(clippy::large_enum_variant, reason = "there is one, once")]
 pub enum Command {
     /// Check privileges, kernel features, energy counters and JVMs beforehand
     ///

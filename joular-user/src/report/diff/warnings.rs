@@ -5,6 +5,9 @@ use std::collections::BTreeSet;
 use super::{Compared, side::Side};
 use crate::{output::text::escape, report::profile::Run};
 
+/// Something that a run is known by.
+type Fact = (&'static str, fn(&Run) -> &str);
+
 /// One line each, names escaped.
 pub fn of(a: &Side, b: &Side, rows: &[Compared]) -> Vec<String> {
     let mut warnings = Vec::new();
@@ -14,7 +17,7 @@ pub fn of(a: &Side, b: &Side, rows: &[Compared]) -> Vec<String> {
         let found: BTreeSet<String> = side.runs.iter().map(|run| escape(of_run(run))).collect();
         found.into_iter().collect::<Vec<_>>().join(", ")
     };
-    let facts: [(&str, fn(&Run) -> &str); 4] = [
+    let facts: [Fact; 4] = [
         ("energy is not from one source", |run| &run.info.energy_source),
         ("hosts differ", |run| &run.info.host),
         ("processors differ", |run| &run.info.cpu_model),
