@@ -13,10 +13,10 @@ PROCESS = ["run_id", "pid", "process_start", "comm"]
 
 
 def table(dataset, name):
-    frame = pandas.read_parquet(os.path.join(dataset, name))
-    # Sums by category would have a row for every combination that is not there.
-    texts = frame.select_dtypes("category").columns
-    return frame.astype({column: object for column in texts})
+    # As plain objects, names that differ behind a NUL only would be one name to pandas.
+    frame = pandas.read_parquet(os.path.join(dataset, name), dtype_backend="pyarrow")
+    names = [column for column, kind in frame.dtypes.items() if str(kind).startswith(("dictionary", "string"))]
+    return frame.astype({column: "string[pyarrow]" for column in names})
 
 
 def sums(frame, by, *columns):

@@ -3,7 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use joular_tests::process::Finished;
-use joular_user::events::Event;
+use joular_user::{
+    energy::domain::{Meter, Reading},
+    events::Event,
+};
 use serde_json::Value;
 
 use crate::{bad_sets, expect_usage_error, joular_bpf};
@@ -24,20 +27,21 @@ fn sum(rows: &Value, column: &str) -> u64 {
     rows.as_array().unwrap().iter().map(|row| row[column].as_u64().unwrap()).sum()
 }
 
-/// Four runs of the recording, in which threads ran for so many percent of their
-/// time and a little that differs by run.
-fn runs(dir: &Path, percent: u64) -> PathBuf {
+/// Four runs of the recording on a machine that draws so many watts when busy, and
+/// a little that differs by run.
+fn runs(dir: &Path, watts: u64) -> PathBuf {
     std::fs::create_dir_all(dir).unwrap();
     for run in 0..4_u64 {
         let one = dir.join(format!("run {run}"));
         bad_sets::replay(&one, |mut event| {
             match &mut event {
-                Event::RunStarted(info) => info.run_id = format!("example-{run}-1"),
-                Event::Window(window) => {
-                    for thread in &mut window.threads {
-                        thread.cpu_ns = thread.cpu_ns * (10 * percent + run) / 1_000;
+                Event::RunStarted(info) => {
+                    info.run_id = format!("example-{run}-1");
+                    for domain in &mut info.domains {
+                        domain.meter = Meter::Power;
                     }
                 }
+                Event::Energy(read) => read.readings.fill(Reading::PowerUw(watts * 1_000_000 + run * 10_000)),
                 _ => {}
             }
             Some(event)
@@ -107,7 +111,7 @@ fn parts_are_compared_as_they_were_asked_for() {
 #[test]
 fn several_runs_tell_a_change_and_a_gate_stops_it() {
     let parent = tempfile::tempdir().unwrap();
-    let (a, b) = (runs(&parent.path().join("a"), 95), runs(&parent.path().join("b"), 60));
+    let (a, b) = (runs(&parent.path().join("a"), 30), runs(&parent.path().join("b"), 20));
     let gate = ["--per", "none", "--fail-above", "5%"];
     // Fewer joules are no regression, more of them are.
     let found = json(&a, &b, &["--per", "none"]);
