@@ -8,6 +8,7 @@ mod audit;
 mod bad_data_sets;
 mod bad_sets;
 mod command_line;
+mod completions;
 mod configuration;
 mod diff;
 mod documents;

@@ -37,6 +37,12 @@ pub fn completions(shell: Shell, out: &mut impl Write) -> io::Result<()> {
     // The generator panics when a write fails, so it writes to memory.
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "joular-bpf", &mut script);
+    if shell == Shell::Bash {
+        // The generator takes a name's hyphen for a step to a subcommand in some
+        // places and not in others, so that the script would never find its own labels.
+        let text = String::from_utf8_lossy(&script).replace("joular__subcmd__bpf", "joular__bpf");
+        script = text.into_bytes();
+    }
     out.write_all(&script)
 }
 

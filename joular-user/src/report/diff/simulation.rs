@@ -70,7 +70,7 @@ fn is_called_changed(change: &Change) -> bool {
 
 #[test]
 fn two_runs_of_the_same_workload_seldom_differ() {
-    for (windows, kept) in [(20, 0.0), (20, 0.3), (60, 0.0), (60, 0.6), (300, 0.6), (300, 0.8), (1000, 0.9)] {
+    for (windows, kept) in [(20, 0.0), (20, 0.3), (60, 0.0), (60, 0.6), (300, 0.6), (300, 0.8)] {
         let wrong = share(|noise| {
             let [a, b] = [0, 1].map(|_| estimate(&load(noise, windows, 20.0, 0.1, kept)));
             is_called_changed(&change(a, b))
