@@ -110,7 +110,7 @@ pub struct Comparison {
     /// Whether runs, not windows, told how much is noise.
     pub of_runs: bool,
     pub total: Compared,
-    /// Those that changed most first.
+    /// Those that changed most first, of equal changes the larger.
     pub rows: Vec<Compared>,
     pub warnings: Vec<String>,
 }
@@ -146,7 +146,11 @@ impl Comparison {
         });
         let mut rows: Vec<Compared> = compared.collect();
         verdict::judge(rows.iter_mut().map(|row| &mut row.change), choices.margin);
-        rows.sort_by(|x, y| y.change.difference().abs().total_cmp(&x.change.difference().abs()));
+        let size = |row: &Compared| (row.change.difference().abs(), row.change.a.max(row.change.b));
+        rows.sort_by(|x, y| {
+            let (x, y) = (size(x), size(y));
+            y.0.total_cmp(&x.0).then(y.1.total_cmp(&x.1))
+        });
         let warnings = warnings::of(&a, &b, &rows);
         Self { a, b, of_runs, total, rows, warnings }
     }
