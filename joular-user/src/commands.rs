@@ -1,17 +1,21 @@
 //! What each subcommand does, and the exit code that it ends with.
 
-use std::io;
+use std::{io, io::Write as _};
 
 use anyhow::anyhow;
 
 use crate::{
     cli::{
-        AuditFlags, CalibrateFlags, Cli, Command, DoctorFlags, Exit, ExportFlags, Flags, ReattributeFlags, ReportFlags,
+        AuditFlags, CalibrateFlags, Cli, Command, CompletionsFlags, DiffFlags, DoctorFlags, Exit, ExportFlags, Flags,
+        ManFlags, ReattributeFlags, ReportFlags, pages,
     },
     config::{self, Calibrate, CalibrationChoice, Config, ConfigError},
     doctor,
     events::RunInfo,
-    output::{OutputError, Screen, text::exact_joules},
+    output::{
+        OutputError, Screen,
+        text::{escape, exact_joules},
+    },
     pipeline::{self, Failure},
     privileges,
     report::{
@@ -31,6 +35,9 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
         Some(Command::Export(flags)) => export(&flags),
         Some(Command::Reattribute(flags)) => reattribute(&flags),
         Some(Command::Audit(flags)) => audit(&flags),
+        Some(Command::Diff(flags)) => compare(&flags),
+        Some(Command::Completions(flags)) => completions(&flags),
+        Some(Command::Man(flags)) => man(&flags),
         None => record(cli.flags),
     }
 }
@@ -47,6 +54,20 @@ pub fn exit_of(error: &anyhow::Error) -> Exit {
         _ if error.is::<ConfigError>() => Exit::Usage,
         _ => Exit::Failure,
     }
+}
+
+/// What to say about it. Paths and values in it may be anyone's, so nothing in it
+/// acts on a terminal; what is wrong with a data set is one line.
+pub fn message_of(error: &anyhow::Error) -> String {
+    let text = error.to_string();
+    if error.is::<DataSetError>() {
+        return escape(&text);
+    }
+    // The kernel's verifier, for one, says more than a line.
+    text.split('\n')
+        .map(|line| line.split('\t').map(escape).collect::<Vec<_>>().join("\t"))
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 fn record(flags: Flags) -> anyhow::Result<Exit> {
@@ -119,14 +140,49 @@ fn show(flags: &ReportFlags) -> anyhow::Result<Exit> {
         Screen::Stream => report::ranking::Look::default(),
     };
     let mut out = io::BufWriter::new(out.lock());
-    said(report::ranking::command::run(&flags.data, &request, look, &mut out)?, "the report")
+    let said = report::ranking::command::run(&flags.data, &request, look, &mut out)?;
+    unless_closed(said).map_err(unwritten("the report"))?;
+    Ok(Exit::Success)
 }
 
-/// A reader that has seen enough is no error.
-fn said(written: io::Result<()>, what: &'static str) -> anyhow::Result<Exit> {
+fn compare(flags: &DiffFlags) -> anyhow::Result<Exit> {
+    let (filter, app) = config::part(&flags.part)?;
+    let choices = config::diff_choices(flags)?;
+    let comparison = report::diff::run(&flags.a, &flags.b, &filter, app.as_ref(), &choices)?;
+    let said = comparison.write(&choices, &mut io::stdout().lock());
+    unless_closed(said).map_err(unwritten("the comparison"))?;
+    if comparison.has_regressed(&choices) {
+        let b = escape(&flags.b.display().to_string());
+        pipeline::notice(&format!("{b} is certain to need more than --fail-above allows"));
+        return Ok(Exit::Regression);
+    }
+    Ok(Exit::Success)
+}
+
+fn completions(flags: &CompletionsFlags) -> anyhow::Result<Exit> {
+    unless_closed(pages::completions(flags.shell, &mut io::stdout().lock())).map_err(unwritten("completions"))?;
+    Ok(Exit::Success)
+}
+
+fn man(flags: &ManFlags) -> anyhow::Result<Exit> {
+    if let Some(dir) = &flags.output {
+        let pages = pages::write_man_pages(dir).map_err(|cause| anyhow!("writing man pages: {cause}"))?;
+        pipeline::notice(&format!("wrote {pages} man pages: {}", dir.display()));
+        return Ok(Exit::Success);
+    }
+    let Some(page) = pages::man_page(flags.page.as_deref())? else {
+        let cause = "there is no such subcommand: see joular-bpf --help".to_owned();
+        return Err(ConfigError::Invalid { place: "COMMAND".to_owned(), cause }.into());
+    };
+    unless_closed(io::stdout().lock().write_all(&page.roff)).map_err(unwritten("the page"))?;
+    Ok(Exit::Success)
+}
+
+/// A reader that has seen enough and closes the pipe is no error.
+fn unless_closed(written: io::Result<()>) -> io::Result<()> {
     match written {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Exit::Success),
-        other => other.map(|()| Exit::Success).map_err(unwritten(what)),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written,
     }
 }
 

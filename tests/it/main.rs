@@ -3,9 +3,14 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a panic with a trace is how tests fail")]
 
+mod analysis;
 mod audit;
+mod bad_data_sets;
+mod bad_sets;
 mod command_line;
+mod completions;
 mod configuration;
+mod diff;
 mod documents;
 mod exports;
 mod replay;

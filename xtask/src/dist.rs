@@ -1,4 +1,5 @@
-//! A release archive: binary, README, licences, and its SHA-256.
+//! A release archive: binary, README, licences, shell completions and man pages,
+//! and its SHA-256.
 
 use std::{
     fs,
@@ -10,6 +11,10 @@ use anyhow::{Context as _, Result, ensure};
 use joular_tests::paths;
 
 use crate::{build, shell};
+
+/// Shells with the names that their completions go by.
+const COMPLETIONS: &[(&str, &str)] =
+    &[("bash", "joular-bpf.bash"), ("zsh", "_joular-bpf"), ("fish", "joular-bpf.fish"), ("elvish", "joular-bpf.elv")];
 
 /// What goes beside the binary; the licences by their usual names.
 const PAPERS: &[&str] = &["README.md", "LICENSE-MIT", "LICENSE-APACHE"];
@@ -28,6 +33,7 @@ pub fn run() -> Result<()> {
     for paper in PAPERS {
         copy(&paths::root().join(paper), &stage)?;
     }
+    generated(&program, &stage)?;
     let archive = format!("{name}.tar.gz");
     // Same input, same archive: no names, owners or times of this machine.
     shell::run(
@@ -44,6 +50,17 @@ pub fn run() -> Result<()> {
     fs::remove_dir_all(&stage)?;
     print!("target/dist/{archive}\n{}", String::from_utf8_lossy(&sum.stdout));
     Ok(())
+}
+
+/// What the binary says of itself to shells and to man.
+fn generated(program: &Path, stage: &Path) -> Result<()> {
+    let completions = stage.join("completions");
+    fs::create_dir_all(&completions).with_context(|| format!("creating {}", completions.display()))?;
+    for (name, file) in COMPLETIONS {
+        let script = shell::capture(Command::new(program).args(["completions", name]))?;
+        fs::write(completions.join(file), script).with_context(|| format!("writing {file}"))?;
+    }
+    shell::run(Command::new(program).args(["man", "--output"]).arg(stage.join("man/man1")))
 }
 
 /// `joular-bpf-VERSION-ARCHITECTURE-linux`, as the binary itself says.

@@ -13,11 +13,12 @@ pub enum Exit {
     NothingMatched,
     Output,
     Audit,
+    Regression,
     Interrupted,
 }
 
 impl Exit {
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Success,
         Self::Failure,
         Self::Usage,
@@ -26,6 +27,7 @@ impl Exit {
         Self::NothingMatched,
         Self::Output,
         Self::Audit,
+        Self::Regression,
         Self::Interrupted,
     ];
 
@@ -40,6 +42,7 @@ impl Exit {
             Self::NothingMatched => 5,
             Self::Output => 6,
             Self::Audit => 7,
+            Self::Regression => 8,
             Self::Interrupted => 130,
         }
     }
@@ -55,6 +58,7 @@ impl Exit {
             Self::NothingMatched => "no process matched the selection during the run",
             Self::Output => "the output could not be written",
             Self::Audit => "the audit found figures that do not add up",
+            Self::Regression => "diff is certain of an increase above --fail-above",
             Self::Interrupted => "stopped by a second Ctrl-C, the last window may be missing",
         }
     }

@@ -1,9 +1,11 @@
 //! The command line as it is typed: flags are parsed here and nothing is
 //! decided. What they mean together is [`crate::config`]'s.
 
+pub mod diff_flags;
 pub mod exit;
 pub mod export_flags;
 pub mod flags;
+pub mod pages;
 pub mod part_flags;
 pub mod report_flags;
 pub mod subcommands;
@@ -13,9 +15,11 @@ use std::ffi::OsString;
 use clap::Parser;
 
 pub use self::{
+    diff_flags::DiffFlags,
     exit::Exit,
     export_flags::ExportFlags,
     flags::Flags,
+    pages::{CompletionsFlags, ManFlags},
     part_flags::PartFlags,
     report_flags::ReportFlags,
     subcommands::{AuditFlags, CalibrateFlags, DoctorFlags, ReattributeFlags},
@@ -43,6 +47,7 @@ pub struct Cli {
 
 /// What else it does than record.
 #[derive(Clone, Debug, clap::Subcommand)]
+#[allow(clippy::large_enum_variant, reason = "there is one, once")]
 pub enum Command {
     /// Check privileges, kernel features, energy counters and JVMs beforehand
     ///
@@ -63,6 +68,13 @@ pub enum Command {
     /// Needs no privileges. Energies in the export sum to those of the data set, to the microjoule.
     #[command(after_help = "Example: joular-bpf export joular-out --format pprof --output energy.pb.gz")]
     Export(ExportFlags),
+
+    /// Compare two data sets: what changed, by how much, and is it more than noise
+    ///
+    /// Needs no privileges. Says for the total and each method what it took in A and in B, the change with its
+    /// 95 % interval, and a verdict. docs/comparing.md says how.
+    #[command(after_help = "Example: joular-bpf diff before after --work-a 10000 --work-b 12000 --fail-above 5%")]
+    Diff(DiffFlags),
 
     /// Attribute a recorded data set again, under another policy
     ///
@@ -88,6 +100,14 @@ pub enum Command {
     /// those that a recording would use.
     #[command(after_help = "Example: sudo joular-bpf sources")]
     Sources(DoctorFlags),
+
+    /// Write completions for a shell to standard output
+    #[command(after_help = "Example: joular-bpf completions bash > /etc/bash_completion.d/joular-bpf")]
+    Completions(CompletionsFlags),
+
+    /// Write man pages: one to standard output, or all into a directory
+    #[command(after_help = "Example: joular-bpf man --output /usr/local/share/man/man1")]
+    Man(ManFlags),
 }
 
 /// Parses arguments, the program's own name first.

@@ -1,4 +1,6 @@
-use clap::CommandFactory;
+use std::path::Path;
+
+use clap::{Command, CommandFactory};
 
 use super::*;
 
@@ -58,10 +60,10 @@ fn every_flag_is_taken_as_typed() {
 
 #[test]
 fn subcommands_are_told_from_names() {
-    assert!(matches!(parsed("doctor --json").unwrap().command, Some(Command::Doctor(flags)) if flags.json));
+    assert!(matches!(parsed("doctor --json").unwrap().command, Some(super::Command::Doctor(flags)) if flags.json));
     let calibrate = parsed("calibrate --output f --json").unwrap().command;
-    assert!(matches!(calibrate, Some(Command::Calibrate(flags)) if flags.output == Some("f".into())));
-    assert!(matches!(parsed("sources").unwrap().command, Some(Command::Sources(flags)) if !flags.json));
+    assert!(matches!(calibrate, Some(super::Command::Calibrate(flags)) if flags.output == Some("f".into())));
+    assert!(matches!(parsed("sources").unwrap().command, Some(super::Command::Sources(flags)) if !flags.json));
     // What their advice names can be given to them.
     for subcommand in ["doctor", "sources", "calibrate"] {
         let line = format!("{subcommand} --energy tdp --tdp 65 --tdp-states 800:0.7 --model-watts 1:2");
@@ -89,16 +91,42 @@ fn the_definition_is_consistent() {
 fn exit_codes_are_distinct() {
     let mut codes: Vec<u8> = Exit::ALL.iter().map(|exit| exit.code()).collect();
     codes.dedup();
-    assert_eq!(codes, [0, 1, 2, 3, 4, 5, 6, 7, 130]);
+    assert_eq!(codes, [0, 1, 2, 3, 4, 5, 6, 7, 8, 130]);
 }
 
-/// `UPDATE_FIXTURES=1 cargo test` writes the help as it is now.
-#[test]
-fn the_help_is_as_reviewed() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/cli/help.txt");
-    let help = Cli::command().term_width(100).render_long_help().to_string();
+/// `UPDATE_FIXTURES=1 cargo test` writes the helps as they are now.
+#[track_caller]
+fn check_help(command: Command, path: &Path) {
+    let help = command.term_width(100).render_long_help().to_string();
     if std::env::var_os("UPDATE_FIXTURES").is_some() {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, &help).unwrap();
     }
-    assert_eq!(help, std::fs::read_to_string(path).unwrap(), "if this is meant, run with UPDATE_FIXTURES=1");
+    let reviewed = std::fs::read_to_string(path).unwrap_or_default();
+    assert_eq!(help, reviewed, "{}: if this is meant, run with UPDATE_FIXTURES=1", path.display());
+}
+
+#[test]
+fn the_help_is_as_reviewed() {
+    check_help(Cli::command(), Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src/cli/help.txt")));
+}
+
+#[test]
+fn the_help_of_every_subcommand_is_as_reviewed_and_has_an_example() {
+    let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src/cli/help"));
+    let mut whole = Cli::command().disable_help_subcommand(true);
+    whole.build();
+    let mut files = Vec::new();
+    for command in whole.get_subcommands() {
+        let file = format!("{}.txt", command.get_name());
+        check_help(command.clone(), &folder.join(&file));
+        let example = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+        assert!(example.contains("Example") && example.contains("joular-bpf"), "{file}: {example}");
+        files.push(file);
+    }
+    files.sort();
+    let mut kept: Vec<String> =
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    kept.sort();
+    assert_eq!(kept, files, "a help that no subcommand has any more is to be removed");
 }

@@ -4,6 +4,7 @@
 //! Whatever is wrong is said with its place: the flag, or file, line and key.
 
 pub mod calibration;
+mod diff;
 pub mod duration;
 pub mod file;
 mod part;
@@ -18,6 +19,7 @@ use thiserror::Error;
 use self::duration::parse_duration;
 pub use self::{
     calibration::{Calibrate, CalibrationChoice},
+    diff::diff_choices,
     file::ConfigFile,
     part::part,
     policy::policy_choices,

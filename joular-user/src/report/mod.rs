@@ -7,6 +7,7 @@
 pub mod audit;
 mod columns;
 pub mod commands;
+pub mod diff;
 mod error;
 pub mod export;
 mod files;

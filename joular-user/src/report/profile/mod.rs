@@ -16,6 +16,7 @@ pub mod catalog;
 pub mod filter;
 pub mod overview;
 pub mod reader;
+pub mod windows;
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -26,6 +27,7 @@ pub use self::{
     filter::{Filter, FilterError, Moment, Names},
     overview::{Amounts, JvmEnergy, Overview, QualityKey},
     reader::{DataSet, Row},
+    windows::WindowSpan,
 };
 use crate::{report::error::Result, units::MicroJoules};
 

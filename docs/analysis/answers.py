@@ -1,0 +1,24 @@
+"""What the scripts have in common: the questions' names and how answers are shown."""
+
+import json
+import sys
+
+
+def main(questions):
+    """Answers what the command line asks: DATASET [QUESTION…] [--json]."""
+    words = [word for word in sys.argv[1:] if word != "--json"]
+    if not words:
+        sys.exit(f"usage: {sys.argv[0]} DATASET [{'|'.join(questions)}]… [--json]")
+    dataset, *wanted = words
+    unknown = [name for name in wanted if name not in questions]
+    if unknown:
+        sys.exit(f"no such question: {', '.join(unknown)}; there are {', '.join(questions)}")
+    for name in wanted or questions:
+        rows = [list(row) for row in questions[name](dataset)]
+        if "--json" in sys.argv:
+            print(json.dumps({"question": name, "rows": rows}, default=str))
+            continue
+        print(f"\n{name}: {questions[name].__doc__}")
+        for row in rows:
+            # Names come from processes: ascii() shows what is in them and does nothing.
+            print("  " + "  ".join(text if text.isprintable() else ascii(text) for text in map(str, row)))

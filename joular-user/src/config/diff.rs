@@ -1,0 +1,117 @@
+//! How to compare two data sets, from flags.
+
+use super::ConfigError;
+use crate::{
+    cli::DiffFlags,
+    report::diff::{By, Choices, FailOn, Format, Per, View},
+};
+
+/// Rows that people see unless they say how many.
+const ROWS: usize = 20;
+
+const MARGIN: f64 = 0.05;
+
+/// What the flags of `diff` say beside which part of the data sets.
+///
+/// # Errors
+/// If a flag cannot be understood.
+pub fn diff_choices(flags: &DiffFlags) -> Result<Choices, ConfigError> {
+    let format = match (flags.json, flags.csv, flags.markdown) {
+        (true, ..) => Format::Json,
+        (_, true, _) => Format::Csv,
+        (.., true) => Format::Markdown,
+        _ => Format::Text,
+    };
+    let choices = Choices {
+        by: one_of("by", flags.by.as_deref(), &By::ALL.map(|by| (by.name(), by)))?,
+        view: one_of("view", flags.view.as_deref(), &[("self", View::Itself), ("total", View::Total)])?,
+        per: per(flags)?,
+        margin: flags.margin.as_deref().map(|text| ratio("margin", text)).transpose()?.unwrap_or(MARGIN),
+        fail_above: flags.fail_above.as_deref().map(|text| ratio("fail-above", text)).transpose()?,
+        fail_on: one_of("fail-on", flags.fail_on.as_deref(), &[("total", FailOn::Total), ("method", FailOn::Row)])?,
+        top: match (flags.top, format) {
+            (None, Format::Json | Format::Csv) | (Some(0), _) => None,
+            (top, _) => Some(top.unwrap_or(ROWS)),
+        },
+        format,
+    };
+    if choices.view == View::Total && !choices.by.is_sampled() {
+        return Err(ConfigError::Conflict {
+            place: "--view total".to_owned(),
+            other: format!("--by {}", choices.by.name()),
+            advice: "only methods, classes, packages and kinds stand on call paths",
+        });
+    }
+    Ok(choices)
+}
+
+fn per(flags: &DiffFlags) -> Result<Per, ConfigError> {
+    let Some((a, b)) = flags.work_a.zip(flags.work_b) else {
+        let names = [("time", Per::Time), ("cpu", Per::Cpu), ("none", Per::Nothing)];
+        return one_of("per", flags.per.as_deref(), &names);
+    };
+    for (place, work) in [("work-a", a), ("work-b", b)] {
+        if !(work.is_finite() && work > 0.0) {
+            return Err(invalid(place, format!("{work} is no amount of work: give a number above 0")));
+        }
+    }
+    Ok(Per::Work { a, b })
+}
+
+fn one_of<T: Copy + Default>(place: &str, text: Option<&str>, names: &[(&str, T)]) -> Result<T, ConfigError> {
+    let Some(text) = text else { return Ok(T::default()) };
+    let found = names.iter().find(|(name, _)| *name == text).map(|(_, value)| *value);
+    found.ok_or_else(|| {
+        let all: Vec<&str> = names.iter().map(|(name, _)| *name).collect();
+        invalid(place, format!("'{text}' is none of {}", all.join(", ")))
+    })
+}
+
+/// `5%` or `5`, as a ratio.
+fn ratio(place: &str, text: &str) -> Result<f64, ConfigError> {
+    let number: Option<f64> = text.trim_end_matches('%').trim().parse().ok();
+    let number = number.filter(|number| number.is_finite() && *number >= 0.0);
+    number.map(|number| number / 100.0).ok_or_else(|| invalid(place, format!("'{text}' is no percentage: write 5%")))
+}
+
+fn invalid(place: &str, cause: String) -> ConfigError {
+    ConfigError::Invalid { place: format!("--{place}"), cause }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_said_means_watts_by_method() {
+        let choices = diff_choices(&DiffFlags::default()).unwrap();
+        assert_eq!((choices.by, choices.view, choices.per), (By::Method, View::Itself, Per::Time));
+        assert_eq!((choices.margin, choices.fail_above, choices.top), (MARGIN, None, Some(ROWS)));
+        let json = diff_choices(&DiffFlags { json: true, ..DiffFlags::default() }).unwrap();
+        assert_eq!(json.top, None, "programs get all rows");
+    }
+
+    #[test]
+    fn percentages_are_ratios_with_or_without_their_sign() {
+        for (text, expected) in [("5%", 0.05), ("5", 0.05), ("0.5 %", 0.005), ("0", 0.0)] {
+            assert_eq!(ratio("margin", text).unwrap(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_understood_is_named() {
+        let some = |text: &str| Some(text.to_owned());
+        let none = DiffFlags::default;
+        for (flags, expected) in [
+            (DiffFlags { by: some("line"), ..none() }, "--by: 'line' is none of method, class"),
+            (DiffFlags { per: some("day"), ..none() }, "--per: 'day' is none of time, cpu, none"),
+            (DiffFlags { fail_above: some("-1%"), ..none() }, "--fail-above: '-1%' is no percentage"),
+            (DiffFlags { margin: some("inf"), ..none() }, "--margin: 'inf' is no percentage"),
+            (DiffFlags { work_a: Some(0.0), work_b: Some(1.0), ..none() }, "--work-a: 0 is no amount of work"),
+            (DiffFlags { by: some("thread"), view: some("total"), ..none() }, "--view total cannot be used"),
+        ] {
+            let message = diff_choices(&flags).unwrap_err().to_string();
+            assert!(message.starts_with(expected), "{message}");
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! A mean rate and how far chance may have moved it.
+//!
+//! Energy is divided by an exposure (time, CPU time): `R = ΣE / ΣD` over
+//! replicates. What is left of each, `e = E − R·D`, says how much they vary.
+//!
+//! **Windows** of a run follow each other, and neighbours are alike: garbage
+//! collections and load come in waves. Treating them as independent finds changes
+//! where there are none. So their variance is taken at the lowest frequencies
+//! only, where waves have added up: the equal-weighted cosine estimator,
+//! `ω² = 1/ν · Σⱼ₌₁…ν (√(2/n) · Σₜ eₜ · cos(πj(t − ½)/n))²`, with
+//! `ν = 0.4·n^⅔`, at most 12 (Lazarus, Lewis, Stock and Watson, 2018). The variance of `R` is
+//! `n·ω² / (ΣD)²`, and Student's t with `ν` degrees of freedom holds for it.
+//!
+//! **Runs**, from three a side, are better: they also differ in what the JIT
+//! compiled and where memory lies. Their variance is the usual one,
+//! `m/(m − 1) · Σe² / (ΣD)²`, with `m − 1` degrees of freedom.
+
+use std::f64::consts::PI;
+
+/// Fewer windows say nothing about how windows vary.
+const MIN_WINDOWS: usize = 6;
+
+/// So many runs a side are taken as they are.
+pub const MIN_RUNS: usize = 3;
+
+/// At least two frequencies, and at most twelve: more would make intervals of long
+/// runs a tenth narrower, and take waves of a minute for noise.
+const FREQUENCIES: (f64, f64) = (2.0, 12.0);
+
+/// What a side's energy is divided by, replicate by replicate.
+#[derive(Clone, Debug)]
+pub struct Replicates {
+    exposures: Vec<f64>,
+    exposure: f64,
+    kind: Kind,
+}
+
+#[derive(Clone, Debug)]
+enum Kind {
+    Windows(Waves),
+    Runs,
+    TooFew,
+}
+
+/// What it takes to look at windows by frequency.
+#[derive(Clone, Debug)]
+struct Waves {
+    /// Of multiples of π/2n, by multiple.
+    cosines: Vec<f64>,
+    /// For each frequency that counts, from the lowest: the exposures' part in it.
+    exposures: Vec<f64>,
+}
+
+/// A rate with its error.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Estimate {
+    pub rate: f64,
+    /// `None`: there are too few replicates to say.
+    pub variance: Option<f64>,
+    pub freedom: f64,
+}
+
+#[allow(clippy::cast_precision_loss, reason = "numbers of windows")]
+impl Replicates {
+    /// Of windows, one after the other.
+    pub fn of_windows(exposures: Vec<f64>) -> Self {
+        let n = exposures.len();
+        let kind = if n < MIN_WINDOWS { Kind::TooFew } else { Kind::Windows(Waves::of(&exposures)) };
+        Self::new(exposures, kind)
+    }
+
+    /// Of whole runs.
+    pub fn of_runs(exposures: Vec<f64>) -> Self {
+        let kind = if exposures.len() < MIN_RUNS { Kind::TooFew } else { Kind::Runs };
+        Self::new(exposures, kind)
+    }
+
+    fn new(exposures: Vec<f64>, kind: Kind) -> Self {
+        Self { exposure: exposures.iter().sum(), exposures, kind }
+    }
+
+    /// What all energy is divided by.
+    pub const fn exposure(&self) -> f64 {
+        self.exposure
+    }
+
+    /// The rate of a consumer, of which the replicates with energy are given; of
+    /// one that has several entries they add up. `sampling` is what the sampling
+    /// error contributes to the variance of the energy's sum: replicates vary by
+    /// that too, so it counts only where they happen to vary by less.
+    pub fn estimate(&self, energies: &[(usize, f64)], sampling: f64) -> Estimate {
+        if self.exposure <= 0.0 {
+            return Estimate { rate: 0.0, variance: None, freedom: 0.0 };
+        }
+        let rate = energies.iter().map(|(_, energy)| energy).sum::<f64>() / self.exposure;
+        let of_sum = match &self.kind {
+            Kind::TooFew => None,
+            Kind::Windows(waves) => Some((waves.variance(energies, rate), waves.exposures.len() as f64)),
+            Kind::Runs => Some((self.spread(energies, rate), self.exposures.len() as f64 - 1.0)),
+        };
+        let variance = of_sum.map(|(between, _)| between.max(sampling) / self.exposure.powi(2));
+        Estimate { rate, variance, freedom: of_sum.map_or(0.0, |(_, freedom)| freedom) }
+    }
+
+    /// Variance of the sum of independent replicates.
+    fn spread(&self, energies: &[(usize, f64)], rate: f64) -> f64 {
+        let mut left: Vec<f64> = self.exposures.iter().map(|exposure| -rate * exposure).collect();
+        for (run, energy) in energies {
+            if let Some(left) = left.get_mut(*run) {
+                *left += energy;
+            }
+        }
+        let runs = left.len() as f64;
+        runs / (runs - 1.0) * left.iter().map(|left| left.powi(2)).sum::<f64>()
+    }
+}
+
+#[allow(clippy::cast_precision_loss, reason = "numbers of windows")]
+impl Waves {
+    fn of(exposures: &[f64]) -> Self {
+        let n = exposures.len();
+        let wanted = (0.4 * (n as f64).powf(2.0 / 3.0)).round().clamp(FREQUENCIES.0, FREQUENCIES.1);
+        let cosines = (0..4 * n).map(|multiple| (PI * multiple as f64 / (2 * n) as f64).cos()).collect();
+        let mut waves = Self { cosines, exposures: Vec::new() };
+        for frequency in (1..n).take_while(|frequency| *frequency as f64 <= wanted) {
+            waves.exposures.push(waves.part(frequency, exposures.iter().copied().enumerate()));
+        }
+        waves
+    }
+
+    /// Part of a series in a frequency.
+    fn part(&self, frequency: usize, values: impl Iterator<Item = (usize, f64)>) -> f64 {
+        let around = self.cosines.len().max(1);
+        values.map(|(at, value)| value * self.cosines.get(frequency * (2 * at + 1) % around).unwrap_or(&0.0)).sum()
+    }
+
+    /// n·ω², see the module's head; √(2/n)² and n cancel.
+    fn variance(&self, energies: &[(usize, f64)], rate: f64) -> f64 {
+        let squares = (1..)
+            .zip(&self.exposures)
+            .map(|(frequency, expected)| (self.part(frequency, energies.iter().copied()) - rate * expected).powi(2));
+        2.0 * squares.sum::<f64>() / self.exposures.len() as f64
+    }
+}
+
+impl Estimate {
+    /// In other units: joules instead of watts, or per unit of work.
+    #[must_use]
+    pub fn scaled(self, scale: f64) -> Self {
+        Self { rate: self.rate * scale, variance: self.variance.map(|variance| variance * scale * scale), ..self }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of_windows(energies: &[f64]) -> Estimate {
+        let energies: Vec<(usize, f64)> = energies.iter().copied().enumerate().collect();
+        Replicates::of_windows(vec![1.0; energies.len()]).estimate(&energies, 0.0)
+    }
+
+    #[test]
+    fn a_constant_rate_has_no_variance_however_long_windows_are() {
+        let exposures: Vec<f64> = (0..20).map(|window| 1.0 + f64::from(window % 3)).collect();
+        let energies: Vec<(usize, f64)> = exposures.iter().map(|exposure| 7.0 * exposure).enumerate().collect();
+        for replicates in [Replicates::of_windows(exposures.clone()), Replicates::of_runs(exposures)] {
+            let estimate = replicates.estimate(&energies, 0.0);
+            assert!((estimate.rate - 7.0).abs() < 1e-12 && estimate.variance.unwrap() < 1e-20, "{estimate:?}");
+        }
+    }
+
+    #[test]
+    fn waves_longer_than_a_window_widen_the_error_and_alternation_does_not() {
+        let wave: Vec<f64> = (0..60).map(|window| 10.0 + (f64::from(window) / 6.0).sin()).collect();
+        let alternating: Vec<f64> = (0..60).map(|window| 10.0 + f64::from(window % 2)).collect();
+        let independent = |values: &[f64]| {
+            let mean = values.iter().sum::<f64>() / 60.0;
+            values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / 60.0 / 59.0
+        };
+        assert!(of_windows(&wave).variance.unwrap() > 3.0 * independent(&wave));
+        assert!(of_windows(&alternating).variance.unwrap() < independent(&alternating));
+    }
+
+    #[test]
+    fn the_sampling_error_is_the_least_that_is_left() {
+        let energies: Vec<(usize, f64)> = (0..10).map(|window| (window, 1.0)).collect();
+        let variance = |sampling| Replicates::of_windows(vec![1.0; 10]).estimate(&energies, sampling).variance;
+        assert!((variance(4.0).unwrap() - 0.04).abs() < 1e-12);
+    }
+
+    #[test]
+    fn runs_have_the_variance_of_the_textbook() {
+        let estimate = Replicates::of_runs(vec![1.0; 3]).estimate(&[(0, 1.0), (1, 2.0), (2, 3.0)], 0.0);
+        assert_eq!((estimate.rate, estimate.freedom), (2.0, 2.0));
+        assert!((estimate.variance.unwrap() - 1.0 / 3.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn too_few_replicates_say_nothing() {
+        assert_eq!(of_windows(&[1.0; 5]).variance, None);
+        assert_eq!(of_windows(&[]).variance, None);
+        assert_eq!(Replicates::of_runs(vec![1.0; 2]).estimate(&[(0, 1.0)], 0.0).variance, None);
+    }
+}

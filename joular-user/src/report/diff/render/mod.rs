@@ -1,0 +1,74 @@
+//! A comparison as people and programs read it.
+
+mod json;
+mod tables;
+mod text;
+
+use std::{io, io::Write};
+
+use super::{Choices, Compared, Comparison, Format};
+
+impl Comparison {
+    /// # Errors
+    /// If it cannot be written.
+    pub fn write(&self, choices: &Choices, out: &mut impl Write) -> io::Result<()> {
+        let text = match choices.format {
+            Format::Text => text::text(self, choices),
+            Format::Json => json::text(self, choices)?,
+            Format::Csv => tables::csv(self, choices),
+            Format::Markdown => tables::markdown(self, choices),
+        };
+        out.write_all(text.as_bytes())?;
+        out.flush()
+    }
+
+    fn shown(&self, choices: &Choices) -> &[Compared] {
+        let top = choices.top.unwrap_or(self.rows.len());
+        self.rows.get(..top).unwrap_or(&self.rows)
+    }
+
+    /// What intervals rest on.
+    fn basis(&self) -> String {
+        if self.of_runs {
+            let [a, b] = [&self.a, &self.b].map(super::Side::runs_with_windows);
+            format!("95 % intervals from {a} and {b} runs")
+        } else {
+            format!("95 % intervals from {} and {} windows", self.a.windows.len(), self.b.windows.len())
+        }
+    }
+}
+
+/// A unit of a size at which the figures of a table can be read, and what to multiply by.
+fn sized(unit: &str, largest: f64) -> (String, f64) {
+    let (prefix, factor) = match largest {
+        size if size >= 1.0 || size <= 0.0 => ("", 1.0),
+        size if size >= 1e-3 => ("m", 1e3),
+        _ => ("µ", 1e6),
+    };
+    (format!("{prefix}{unit}"), factor)
+}
+
+/// A ratio in percent with its sign.
+fn percent(ratio: Option<f64>) -> String {
+    ratio.map_or_else(|| "new".to_owned(), |ratio| format!("{:+.1}", ratio * 100.0))
+}
+
+/// An interval of ratios in percent; what is not bounded is a question mark.
+fn percents(interval: Option<(f64, f64)>) -> String {
+    interval.map_or_else(|| "?".to_owned(), |(low, high)| format!("{:+.1} … {:+.1}", low * 100.0, high * 100.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_shown_in_a_unit_that_fits_them() {
+        assert_eq!(sized("W", 12.0), ("W".to_owned(), 1.0));
+        assert_eq!(sized("J/unit", 0.012), ("mJ/unit".to_owned(), 1e3));
+        assert_eq!(sized("J/unit", 3e-5), ("µJ/unit".to_owned(), 1e6));
+        assert_eq!(sized("W", 0.0).0, "W");
+        assert_eq!((percent(Some(0.051)), percent(None)), ("+5.1".to_owned(), "new".to_owned()));
+        assert_eq!((percents(Some((-0.01, 0.1))), percents(None)), ("-1.0 … +10.0".to_owned(), "?".to_owned()));
+    }
+}

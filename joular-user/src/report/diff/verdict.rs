@@ -1,0 +1,228 @@
+//! Is a change more than noise?
+//!
+//! The two sides' estimates differ by `d = b − a` with the variance `v_a + v_b`;
+//! Welch's t-test, its degrees of freedom by Satterthwaite, says how likely that is
+//! by chance. The interval of the relative change is Fieller's: all ratios `ρ`
+//! for which `b − ρ·a` is within its error, so that the error of `a` counts too.
+//!
+//! Of a thousand methods that did not change fifty would seem to. So rows are
+//! called changed such that of those called so at most 5 % are not, on average
+//! (Benjamini and Hochberg's false discovery rate).
+
+use serde::Serialize;
+
+use super::{estimate::Estimate, student};
+
+/// One in twenty: level of tests, share of false discoveries, complement of intervals.
+pub const LEVEL: f64 = 0.05;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum Verdict {
+    #[serde(rename = "more")]
+    More,
+    #[serde(rename = "less")]
+    Less,
+    /// Certain to be smaller than the margin.
+    #[serde(rename = "no change")]
+    NoChange,
+    /// The data set is too short, or too noisy, to say.
+    #[serde(rename = "not certain")]
+    NotCertain,
+}
+
+impl Verdict {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::More => "more",
+            Self::Less => "less",
+            Self::NoChange => "no change",
+            Self::NotCertain => "not certain",
+        }
+    }
+}
+
+/// What became of a consumer from A to B.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Change {
+    pub a: f64,
+    pub b: f64,
+    /// 95 % interval of `b − a`.
+    pub interval: Option<(f64, f64)>,
+    /// 95 % interval of `b/a − 1`; `None` also where A is not certain to be more than nothing.
+    pub relative: Option<(f64, f64)>,
+    /// Chance of such a difference without a change; `None`: not tested.
+    pub p: Option<f64>,
+    /// The smallest false discovery rate at which it counts as a change.
+    pub q: Option<f64>,
+    pub verdict: Verdict,
+}
+
+impl Change {
+    /// Between two estimates; not judged yet.
+    pub fn between(a: Estimate, b: Estimate) -> Self {
+        let none = Self {
+            a: a.rate,
+            b: b.rate,
+            interval: None,
+            relative: None,
+            p: None,
+            q: None,
+            verdict: Verdict::NotCertain,
+        };
+        let (Some(of_a), Some(of_b)) = (a.variance, b.variance) else { return none };
+        let freedom = welch(a, b, 1.0);
+        let t = student::quantile(LEVEL, freedom);
+        let difference = b.rate - a.rate;
+        let error = t * (of_a + of_b).sqrt();
+        Self {
+            interval: Some((difference - error, difference + error)),
+            relative: fieller((a.rate, of_a), (b.rate, of_b), t).map(|(low, high)| (low - 1.0, high - 1.0)),
+            p: Some(chance(a, b, 1.0)),
+            ..none
+        }
+    }
+
+    pub fn difference(&self) -> f64 {
+        self.b - self.a
+    }
+
+    /// `b/a − 1`; `None` if there was nothing in A.
+    pub fn ratio(&self) -> Option<f64> {
+        (self.a > 0.0).then(|| self.b / self.a - 1.0)
+    }
+
+    fn judge(&mut self, margin: f64) {
+        let is_change = self.q.is_some_and(|q| q <= LEVEL);
+        let is_small = self.relative.is_some_and(|(low, high)| -margin < low && high < margin);
+        self.verdict = match (is_change, is_small) {
+            (true, _) if self.difference() > 0.0 => Verdict::More,
+            (true, _) => Verdict::Less,
+            (false, true) => Verdict::NoChange,
+            (false, false) => Verdict::NotCertain,
+        };
+    }
+}
+
+/// Chance of a B at least as far from `factor` times A.
+pub fn chance(a: Estimate, b: Estimate, factor: f64) -> f64 {
+    let (Some(of_a), Some(of_b)) = (a.variance, b.variance) else { return 1.0 };
+    let difference = b.rate - factor * a.rate;
+    // Equal constants are equal: no 0/0.
+    if difference == 0.0 {
+        return 1.0;
+    }
+    student::two_sided(difference / (of_b + factor.powi(2) * of_a).sqrt(), welch(a, b, factor))
+}
+
+/// Chance of a B so far above `factor` times A; 1 if it is not above.
+pub fn chance_above(a: Estimate, b: Estimate, factor: f64) -> f64 {
+    if b.rate > factor * a.rate { chance(a, b, factor) } else { 1.0 }
+}
+
+/// Satterthwaite's degrees of freedom of `b − factor · a`.
+fn welch(a: Estimate, b: Estimate, factor: f64) -> f64 {
+    let of_a = a.variance.unwrap_or_default() * factor.powi(2);
+    let of_b = b.variance.unwrap_or_default();
+    let parts = of_a.powi(2) / a.freedom + of_b.powi(2) / b.freedom;
+    if parts > 0.0 { (of_a + of_b).powi(2) / parts } else { a.freedom.min(b.freedom) }
+}
+
+/// All ratios of `b` to `a`, each with its variance, that are within `t` errors.
+fn fieller((a, of_a): (f64, f64), (b, of_b): (f64, f64), t: f64) -> Option<(f64, f64)> {
+    let square = a.powi(2) - t.powi(2) * of_a;
+    if square <= 0.0 {
+        return None;
+    }
+    let rest = b.powi(2) - t.powi(2) * of_b;
+    let root = (a.powi(2) * b.powi(2) - square * rest).max(0.0).sqrt();
+    Some(((a * b - root) / square, (a * b + root) / square))
+}
+
+/// The smallest false discovery rate at which each counts as found, by
+/// Benjamini and Hochberg; those without a chance are not tested and do not count.
+pub fn discovery_rates(chances: &[Option<f64>]) -> Vec<Option<f64>> {
+    let mut tested: Vec<(usize, f64)> =
+        chances.iter().enumerate().filter_map(|(at, chance)| chance.map(|chance| (at, chance))).collect();
+    tested.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let mut rates = vec![None; chances.len()];
+    let mut least = 1.0_f64;
+    #[allow(clippy::cast_precision_loss, reason = "numbers of methods")]
+    let all = tested.len() as f64;
+    let mut rank = all;
+    for (at, chance) in tested {
+        least = least.min(chance * all / rank);
+        rank -= 1.0;
+        if let Some(rate) = rates.get_mut(at) {
+            *rate = Some(least);
+        }
+    }
+    rates
+}
+
+/// Judges changes that are looked at together.
+pub fn judge<'a>(changes: impl Iterator<Item = &'a mut Change>, margin: f64) {
+    let mut changes: Vec<&mut Change> = changes.collect();
+    let chances: Vec<Option<f64>> = changes.iter().map(|change| change.p).collect();
+    for (change, rate) in changes.iter_mut().zip(discovery_rates(&chances)) {
+        change.q = rate;
+        change.judge(margin);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn estimate(rate: f64, error: f64) -> Estimate {
+        Estimate { rate, variance: Some(error * error), freedom: 30.0 }
+    }
+
+    fn verdict(a: Estimate, b: Estimate) -> Verdict {
+        let mut change = Change::between(a, b);
+        judge(std::iter::once(&mut change), 0.05);
+        change.verdict
+    }
+
+    #[test]
+    fn a_verdict_tells_change_from_noise_and_noise_from_calm() {
+        let unknown = Estimate { rate: 1.0, variance: None, freedom: 0.0 };
+        for (a, b, expected) in [
+            (estimate(10.0, 0.1), estimate(11.0, 0.1), Verdict::More),
+            (estimate(11.0, 0.1), estimate(10.0, 0.1), Verdict::Less),
+            (estimate(10.0, 0.1), estimate(10.1, 0.1), Verdict::NoChange),
+            (estimate(10.0, 1.0), estimate(10.1, 1.0), Verdict::NotCertain),
+            (estimate(0.0, 0.1), estimate(1.0, 0.1), Verdict::More),
+            (estimate(1.0, 0.1), estimate(0.0, 0.1), Verdict::Less),
+            (estimate(5.0, 0.0), estimate(5.0, 0.0), Verdict::NoChange),
+            (unknown, estimate(5.0, 0.1), Verdict::NotCertain),
+        ] {
+            assert_eq!(verdict(a, b), expected, "{a:?} {b:?}");
+        }
+    }
+
+    #[test]
+    fn the_relative_interval_is_where_the_test_turns() {
+        let (a, b) = (estimate(10.0, 0.7), estimate(12.0, 0.4));
+        let (low, high) = fieller((10.0, 0.49), (12.0, 0.16), 2.0).unwrap();
+        for ratio in [low, high] {
+            let distance = (b.rate - ratio * a.rate).abs() / (0.16 + ratio * ratio * 0.49).sqrt();
+            assert!((distance - 2.0).abs() < 1e-9, "{ratio}: {distance}");
+        }
+        assert!(low < 1.2 && 1.2 < high);
+        assert_eq!(fieller((1.0, 1.0), (1.0, 1.0), 2.0), None, "A may be nothing");
+    }
+
+    #[test]
+    fn rates_of_discovery_are_those_of_the_paper() {
+        // Benjamini and Hochberg (1995), 15 hypotheses of which they reject four.
+        let chances = [
+            0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.3240, 0.4262, 0.5719, 0.6528,
+            0.7590, 1.0,
+        ];
+        let rates = discovery_rates(&chances.map(Some));
+        assert_eq!(rates.iter().filter(|rate| rate.unwrap() <= 0.05).count(), 4);
+        assert!((rates[0].unwrap() - 0.0015).abs() < 1e-12);
+        let with_untested = discovery_rates(&[Some(0.04), None, Some(0.03)]);
+        assert_eq!(with_untested, [Some(0.04), None, Some(0.04)]);
+    }
+}

@@ -1,0 +1,85 @@
+//! The scripts and the notebook of docs/analysis run, and agree with each other
+//! and with the data set to the microjoule.
+
+use std::{collections::BTreeMap, path::Path, process::Command};
+
+use joular_tests::{paths, python};
+use serde_json::Value;
+
+use crate::bad_sets;
+
+const ENGINES: [&str; 3] = ["duckdb", "pandas", "polars"];
+
+/// What a script of docs/analysis answers with these arguments.
+fn script(name: &str, arguments: &[&str]) -> String {
+    let mut command = Command::new(python::interpreter().unwrap());
+    command.env("PYTHONDONTWRITEBYTECODE", "1").arg(paths::root().join("docs/analysis").join(name)).args(arguments);
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{name} {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Rows of every answer, by question.
+fn answers(engine: &str, data: &Path) -> BTreeMap<String, Vec<Value>> {
+    let said = script(&format!("with_{engine}.py"), &[data.to_str().unwrap(), "--json"]);
+    let answer = |line: &str| {
+        let answer: Value = serde_json::from_str(line).unwrap();
+        (answer["question"].as_str().unwrap().to_owned(), answer["rows"].as_array().unwrap().clone())
+    };
+    said.lines().map(answer).collect()
+}
+
+/// Sum of a column of an answer.
+fn sum(rows: &[Value], column: usize) -> i64 {
+    rows.iter().map(|row| row[column].as_i64().unwrap()).sum()
+}
+
+#[test]
+fn ten_questions_have_one_answer_whoever_is_asked() {
+    let parent = tempfile::tempdir().unwrap();
+    for name in ["good", "hostile"] {
+        let data = parent.path().join(name);
+        if name == "good" {
+            bad_sets::good(&data)
+        } else {
+            bad_sets::hostile(&data)
+        }
+        let [duckdb, pandas, polars] = ENGINES.map(|engine| answers(engine, &data));
+        assert_eq!(duckdb.len(), 10, "{:?}", duckdb.keys());
+        assert!(duckdb.values().all(|rows| !rows.is_empty()), "{duckdb:?}");
+        for (question, expected) in &duckdb {
+            assert_eq!(&pandas[question], expected, "{name}, {question}: pandas");
+            assert_eq!(&polars[question], expected, "{name}, {question}: polars");
+        }
+        // Domain, label, measured, to targets, idle, to others.
+        let audit = &duckdb["audit"];
+        assert_eq!(sum(audit, 2), sum(audit, 3) + sum(audit, 4) + sum(audit, 5));
+        assert_eq!(sum(&duckdb["kinds"], 1), sum(audit, 3), "methods sum to what went to targets");
+        assert_eq!(sum(&duckdb["evolution"], 2), sum(audit, 3));
+        assert_eq!(sum(&duckdb["processes"], 2), sum(audit, 3));
+    }
+}
+
+#[test]
+fn one_question_is_answered_for_a_reader_whose_terminal_stays_his() {
+    let parent = tempfile::tempdir().unwrap();
+    let data = parent.path().join("hostile");
+    bad_sets::hostile(&data);
+    for engine in ENGINES {
+        let said = script(&format!("with_{engine}.py"), &[data.to_str().unwrap(), "methods"]);
+        assert!(said.starts_with("\nmethods: ") && said.lines().count() > 3, "{engine}: {said}");
+        assert!(!said.contains(|c: char| c.is_control() && c != '\n'), "{engine}: {said:?}");
+    }
+}
+
+#[test]
+fn the_notebook_runs_and_has_no_outputs() {
+    let parent = tempfile::tempdir().unwrap();
+    let data = parent.path().join("good");
+    bad_sets::good(&data);
+    let notebook = paths::root().join("docs/analysis/joules.ipynb");
+    let said = python::script("notebook.py", &data, &[notebook.to_str().unwrap()]).unwrap();
+    for word in ["Hot.heavy", "attributed_uj", "tax_percent", "modelled"] {
+        assert!(said.contains(word), "the notebook does not show {word}: {said}");
+    }
+}

@@ -1,0 +1,184 @@
+//! Every subcommand that reads a data set, on good and bad ones: it says what is
+//! so, or what is wrong with which file, and nothing in it takes over a terminal.
+
+use std::{fs, path::Path};
+
+use joular_tests::process::Finished;
+
+use crate::{bad_sets, documents::subcommands, joular_bpf};
+
+/// Subcommands that read no data set.
+const OTHERS: &[&str] = &["doctor", "sources", "calibrate", "completions", "man"];
+
+/// What to give to a subcommand: `DIR` is the data set, `OUT` a place for files.
+/// One that is not here gets the data set only.
+const ARGUMENTS: &[(&str, &[&str])] = &[
+    ("diff", &["DIR", "DIR"]),
+    ("diff", &["DIR", "DIR", "--json"]),
+    ("diff", &["DIR", "DIR", "--csv", "--by", "process"]),
+    ("diff", &["DIR", "DIR", "--markdown", "--by", "thread", "--top", "0"]),
+    ("diff", &["DIR", "DIR", "--view", "total", "--by", "class", "--per", "cpu"]),
+    ("reattribute", &["DIR", "--output", "OUT"]),
+    ("audit", &["DIR"]),
+    ("audit", &["DIR", "--json"]),
+];
+
+/// Tables that each of them needs whole. `reattribute` and `audit` take figures of others.
+const NEEDED: &[&str] = &["runs", "windows", "branches", "stacks"];
+
+/// All command lines on data sets, as `--help` lists the subcommands.
+fn command_lines() -> Vec<Vec<String>> {
+    let help = joular_bpf(&["--help"]).stdout;
+    let mut lines = Vec::new();
+    for subcommand in subcommands(&help).filter(|name| !OTHERS.contains(name)) {
+        let line = |arguments: &[&str]| [&[subcommand], arguments].concat().iter().map(ToString::to_string).collect();
+        let given: Vec<_> = ARGUMENTS.iter().filter(|(name, _)| *name == subcommand).collect();
+        lines.extend(given.iter().map(|(_, arguments)| line(arguments)));
+        if given.is_empty() {
+            lines.push(line(&["DIR"]));
+        }
+    }
+    assert!(lines.len() >= 8, "{lines:?}");
+    lines
+}
+
+/// Runs a command line on a data set.
+fn run(line: &[String], data: &Path) -> Finished {
+    let out = tempfile::tempdir().unwrap();
+    let out = out.path().join("out");
+    let place = |word: &String| match word.as_str() {
+        "DIR" => data.to_str().unwrap().to_owned(),
+        "OUT" => out.to_str().unwrap().to_owned(),
+        _ => word.clone(),
+    };
+    let words: Vec<String> = line.iter().map(place).collect();
+    let finished = joular_bpf(&words.iter().map(String::as_str).collect::<Vec<_>>());
+    assert_ne!(finished.code(), Some(2), "give it a row in ARGUMENTS: {finished:?}");
+    expect_harmless(line, &finished);
+    finished
+}
+
+/// No panic, no death by a signal, nothing that a terminal acts on.
+fn expect_harmless(line: &[String], finished: &Finished) {
+    assert!(finished.code().is_some_and(|code| code < 101), "{line:?}: {finished:?}");
+    assert!(!finished.stderr.contains("panicked"), "{line:?}: {finished:?}");
+    for said in [&finished.stdout, &finished.stderr] {
+        let acts = |c: char| c.is_control() && c != '\n' && c != '\t' || ('\u{202a}'..='\u{202e}').contains(&c);
+        let at = said.find(acts);
+        assert_eq!(at, None, "{line:?}: {:?}", at.and_then(|at| said.get(at.saturating_sub(40)..at + 4)));
+    }
+}
+
+/// Exit code not 0, and one line that has these words.
+fn expect_error(line: &[String], finished: &Finished, words: &[&str]) {
+    assert_ne!(finished.code(), Some(0), "{line:?}: {finished:?}");
+    let said = finished.stderr.trim_end();
+    assert_eq!(said.lines().count(), 1, "{line:?}: {said}");
+    for word in words {
+        assert!(said.contains(word), "{line:?}: the message lacks '{word}': {said}");
+    }
+}
+
+#[test]
+fn a_sound_data_set_is_read_by_all() {
+    let parent = tempfile::tempdir().unwrap();
+    let data = parent.path().join("good");
+    bad_sets::good(&data);
+    for line in command_lines() {
+        let finished = run(&line, &data);
+        assert_eq!(finished.code(), Some(0), "{line:?}: {finished:?}");
+    }
+}
+
+#[test]
+fn what_has_no_run_is_no_data_set() {
+    let parent = tempfile::tempdir().unwrap();
+    let empty = parent.path().join("empty");
+    fs::create_dir(&empty).unwrap();
+    for line in command_lines() {
+        expect_error(&line, &run(&line, &empty), &[empty.to_str().unwrap(), "there is no run in it"]);
+        let absent = parent.path().join("absent");
+        expect_error(&line, &run(&line, &absent), &[absent.to_str().unwrap(), "No such file"]);
+    }
+}
+
+#[test]
+fn a_run_without_windows_is_nothing_and_no_error() {
+    let parent = tempfile::tempdir().unwrap();
+    let data = parent.path().join("short");
+    bad_sets::without_windows(&data);
+    for line in command_lines() {
+        let finished = run(&line, &data);
+        assert_eq!(finished.code(), Some(0), "{line:?}: {finished:?}");
+        assert!(!finished.stdout.contains("NaN") && !finished.stdout.contains("inf"), "{line:?}: {finished:?}");
+    }
+}
+
+#[test]
+fn a_file_that_was_cut_off_is_named() {
+    for table in NEEDED {
+        let parent = tempfile::tempdir().unwrap();
+        let data = parent.path().join("cut");
+        bad_sets::good(&data);
+        let file = bad_sets::cut(&data, table);
+        for line in command_lines() {
+            expect_error(&line, &run(&line, &data), &[file.to_str().unwrap()]);
+        }
+    }
+}
+
+/// Without `stacks` branches are about nothing. Without `windows` or `branches`
+/// there is nothing to tell.
+#[test]
+fn files_that_are_missing_are_noticed_or_of_no_consequence() {
+    for table in ["stacks", "branches", "windows", "processes", "runs"] {
+        let parent = tempfile::tempdir().unwrap();
+        let data = parent.path().join("missing");
+        bad_sets::good(&data);
+        fs::remove_dir_all(data.join(table)).unwrap();
+        for line in command_lines() {
+            let finished = run(&line, &data);
+            if matches!(table, "stacks" | "runs") {
+                // An audit finds rather than fails.
+                assert_ne!(finished.code(), Some(0), "{line:?} without {table}: {finished:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_schema_of_the_future_is_refused_by_name() {
+    let parent = tempfile::tempdir().unwrap();
+    let data = parent.path().join("future");
+    bad_sets::good(&data);
+    bad_sets::of_the_future(&data);
+    for line in command_lines() {
+        let finished = run(&line, &data);
+        expect_error(&line, &finished, &[data.to_str().unwrap(), "schema version 9", "a newer joular-bpf"]);
+    }
+}
+
+#[test]
+fn hostile_names_are_only_names() {
+    let parent = tempfile::tempdir().unwrap();
+    let data = parent.path().join("hostile");
+    bad_sets::hostile(&data);
+    let beside = || fs::read_dir(parent.path()).unwrap().count();
+    let before = beside();
+    for line in command_lines() {
+        let finished = run(&line, &data);
+        assert_eq!(finished.code(), Some(0), "{line:?}: {finished:?}");
+    }
+    assert_eq!(beside(), before, "something was written outside of its place");
+}
+
+#[test]
+fn a_hostile_place_is_only_a_place() {
+    let parent = tempfile::tempdir().unwrap();
+    let data = parent.path().join("\u{1b}[2J\u{202e}evil");
+    fs::create_dir(&data).unwrap();
+    for line in command_lines() {
+        let finished = run(&line, &data);
+        expect_error(&line, &finished, &["there is no run in it"]);
+    }
+}

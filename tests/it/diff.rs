@@ -1,0 +1,169 @@
+//! `diff` on data sets whose difference is known.
+
+use std::path::{Path, PathBuf};
+
+use joular_tests::process::Finished;
+use joular_user::{
+    energy::domain::{Meter, Reading},
+    events::Event,
+};
+use serde_json::Value;
+
+use crate::{bad_sets, expect_usage_error, joular_bpf};
+
+const REGRESSION: Option<i32> = Some(8);
+
+fn diff(a: &Path, b: &Path, options: &[&str]) -> Finished {
+    joular_bpf(&[&["diff", a.to_str().unwrap(), b.to_str().unwrap()], options].concat())
+}
+
+fn json(a: &Path, b: &Path, options: &[&str]) -> Value {
+    let finished = diff(a, b, &[&["--json"], options].concat());
+    assert_eq!(finished.code(), Some(0), "{finished:?}");
+    serde_json::from_str(&finished.stdout).unwrap()
+}
+
+fn sum(rows: &Value, column: &str) -> u64 {
+    rows.as_array().unwrap().iter().map(|row| row[column].as_u64().unwrap()).sum()
+}
+
+/// Four runs of the recording on a machine that draws so many watts when busy, and
+/// a little that differs by run.
+fn runs(dir: &Path, watts: u64) -> PathBuf {
+    std::fs::create_dir_all(dir).unwrap();
+    for run in 0..4_u64 {
+        let one = dir.join(format!("run {run}"));
+        bad_sets::replay(&one, |mut event| {
+            match &mut event {
+                Event::RunStarted(info) => {
+                    info.run_id = format!("example-{run}-1");
+                    for domain in &mut info.domains {
+                        domain.meter = Meter::Power;
+                    }
+                }
+                Event::Energy(read) => read.readings.fill(Reading::PowerUw(watts * 1_000_000 + run * 10_000)),
+                _ => {}
+            }
+            Some(event)
+        });
+        copy(&one, &dir.join("all"));
+    }
+    dir.join("all")
+}
+
+/// Brings data sets together, as their users do.
+fn copy(from: &Path, to: &Path) {
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy(&entry.path(), &target);
+        } else if entry.file_name().to_str().unwrap().ends_with(".parquet") {
+            std::fs::create_dir_all(to).unwrap();
+            std::fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_data_set_does_not_differ_from_itself_and_its_rows_sum_to_it() {
+    let parent = tempfile::tempdir().unwrap();
+    let data = parent.path().join("a");
+    bad_sets::good(&data);
+    for by in ["method", "class", "package", "process", "thread", "category", "kind"] {
+        for per in [&["--per", "time"][..], &["--per", "cpu"], &["--per", "none"], &["--work-a", "7", "--work-b", "7"]]
+        {
+            let found = json(&data, &data, &[&["--by", by], per].concat());
+            for column in ["a_uj", "b_uj", "a_samples"] {
+                assert_eq!(sum(&found["rows"], column), found["total"][column].as_u64().unwrap(), "{by}, {column}");
+            }
+            assert_eq!(found["total"]["change"], 0.0);
+            for row in found["rows"].as_array().unwrap() {
+                assert!(!matches!(row["verdict"].as_str().unwrap(), "more" | "less"), "{by}: {row}");
+            }
+            assert_eq!(found["a"]["label"], "modelled");
+        }
+    }
+    assert_eq!(diff(&data, &data, &["--fail-above", "0"]).code(), Some(0));
+}
+
+#[test]
+fn parts_are_compared_as_they_were_asked_for() {
+    let parent = tempfile::tempdir().unwrap();
+    let data = parent.path().join("a");
+    bad_sets::good(&data);
+    let whole = json(&data, &data, &[]);
+    let heavy = json(&data, &data, &["--method", "Hot.heavy"]);
+    let row = |found: &Value, name: &str| {
+        let rows = found["rows"].as_array().unwrap().clone();
+        rows.into_iter().find(|row| row["name"] == name).unwrap_or_else(|| panic!("no {name} in {found}"))
+    };
+    assert_eq!(row(&heavy, "Hot.heavy")["a_uj"], row(&whole, "Hot.heavy")["a_uj"]);
+    assert!(heavy["total"]["a_uj"].as_u64() < whole["total"]["a_uj"].as_u64());
+    // Main calls both, and takes nothing itself.
+    let total = json(&data, &data, &["--view", "total"]);
+    assert!(row(&total, "Hot.main")["a_uj"].as_u64() > row(&total, "Hot.heavy")["a_uj"].as_u64());
+    assert_eq!(total["total"], whole["total"]);
+    let app = json(&data, &data, &["--app", "Hot"]);
+    assert_eq!(app["total"]["a_uj"], whole["total"]["a_uj"]);
+}
+
+#[test]
+fn several_runs_tell_a_change_and_a_gate_stops_it() {
+    let parent = tempfile::tempdir().unwrap();
+    let (a, b) = (runs(&parent.path().join("a"), 30), runs(&parent.path().join("b"), 20));
+    let gate = ["--per", "none", "--fail-above", "5%"];
+    // Fewer joules are no regression, more of them are.
+    let found = json(&a, &b, &["--per", "none"]);
+    assert_eq!((&found["intervals_from"], &found["a"]["runs"]), (&"runs".into(), &4.into()));
+    assert_eq!(found["total"]["verdict"], "less", "{}", found["total"]);
+    assert_eq!(diff(&a, &b, &gate).code(), Some(0));
+    let finished = diff(&b, &a, &gate);
+    assert_eq!(finished.code(), REGRESSION, "{finished:?}");
+    assert!(finished.stderr.contains("--fail-above"), "{finished:?}");
+    assert_eq!(diff(&b, &a, &[&gate[..], &["--fail-on", "method"]].concat()).code(), REGRESSION);
+    assert_eq!(diff(&b, &a, &["--per", "none", "--fail-above", "500%"]).code(), Some(0));
+}
+
+#[test]
+fn every_output_says_how_the_energy_came_about() {
+    let parent = tempfile::tempdir().unwrap();
+    let data = parent.path().join("a");
+    bad_sets::good(&data);
+    for options in [&[][..], &["--json"], &["--csv"], &["--markdown"]] {
+        let finished = diff(&data, &data, options);
+        assert!(finished.stdout.contains("modelled"), "{options:?}: {finished:?}");
+        assert!(finished.stdout.contains("Hot.heavy"), "{options:?}: {finished:?}");
+    }
+}
+
+#[test]
+fn unlike_energies_are_warned_of() {
+    let parent = tempfile::tempdir().unwrap();
+    let (a, b) = (parent.path().join("a"), parent.path().join("b"));
+    bad_sets::good(&a);
+    bad_sets::replay(&b, |mut event| {
+        if let Event::RunStarted(run) = &mut event {
+            run.host = "other".into();
+            run.energy_source = "rapl".into();
+        }
+        Some(event)
+    });
+    let warnings = json(&a, &b, &[])["warnings"].to_string();
+    for words in ["hosts differ: example in A, other in B", "energy is not from one source: model in A, rapl in B"] {
+        assert!(warnings.contains(words), "{warnings}");
+    }
+}
+
+#[test]
+fn flags_that_make_no_sense_are_refused() {
+    for (options, word) in [
+        (&["--work-a", "1"][..], "--work-b"),
+        (&["--by", "line"], "--by"),
+        (&["--fail-on", "method"], "--fail-above"),
+        (&["--json", "--csv"], "--csv"),
+        (&["--fail-above", "much"], "--fail-above"),
+    ] {
+        expect_usage_error(&[&["diff", "a", "b"], options].concat(), &[word]);
+    }
+}
