@@ -5,7 +5,7 @@ use std::io;
 use anyhow::anyhow;
 
 use crate::{
-    cli::{AuditFlags, CalibrateFlags, Cli, Command, DoctorFlags, Exit, Flags, ReattributeFlags},
+    cli::{AuditFlags, CalibrateFlags, Cli, Command, CompactFlags, DoctorFlags, Exit, Flags, ReattributeFlags},
     config::{self, Calibrate, CalibrationChoice, Config, ConfigError},
     doctor,
     events::RunInfo,
@@ -22,6 +22,7 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
         Some(Command::Doctor(flags)) => check(flags),
         Some(Command::Sources(flags)) => list(flags),
         Some(Command::Calibrate(flags)) => calibrate(flags),
+        Some(Command::Compact(flags)) => compact(&flags),
         Some(Command::Reattribute(flags)) => reattribute(&flags),
         Some(Command::Audit(flags)) => audit(&flags),
         None => record(cli.flags),
@@ -76,6 +77,13 @@ fn reattribute(flags: &ReattributeFlags) -> anyhow::Result<Exit> {
         written.windows,
         flags.output.display()
     ));
+    Ok(Exit::Success)
+}
+
+fn compact(flags: &CompactFlags) -> anyhow::Result<Exit> {
+    let done = report::commands::compact(&flags.data, flags.output.as_deref(), privileges::invoking_user())?;
+    let said = done.say(flags.json, &mut io::stdout().lock());
+    said.map_err(unwritten("what was done"))?;
     Ok(Exit::Success)
 }
 

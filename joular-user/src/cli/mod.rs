@@ -1,6 +1,7 @@
 //! The command line as it is typed: flags are parsed here and nothing is
 //! decided. What they mean together is [`crate::config`]'s.
 
+pub mod compact_flags;
 pub mod exit;
 pub mod flags;
 pub mod part_flags;
@@ -11,6 +12,7 @@ use std::ffi::OsString;
 use clap::Parser;
 
 pub use self::{
+    compact_flags::CompactFlags,
     exit::Exit,
     flags::Flags,
     part_flags::PartFlags,
@@ -46,6 +48,13 @@ pub enum Command {
     /// with the code that a recording would.
     #[command(after_help = "Example: sudo joular-bpf doctor")]
     Doctor(DoctorFlags),
+
+    /// Merge the small files of a long run, or of many hosts, into few large ones
+    ///
+    /// Needs no privileges. All rows stay as they are, only stacks that are described again are described
+    /// once. Interrupt it at any moment: the data set is the old one or the new one, whole.
+    #[command(after_help = "Example: joular-bpf compact joular-out")]
+    Compact(CompactFlags),
 
     /// Attribute a recorded data set again, under another policy
     ///

@@ -1,14 +1,17 @@
 //! Data sets, read again: the files of a run ([`files`]) become the work of its
 //! windows and the shares that were written ([`windows`], [`stacks`],
 //! [`run_row`]), which are attributed again ([`reattribute`]) and checked
-//! ([`audit`]); or a selection of it, summed ([`profile`]), which all that is shown
+//! ([`audit`]), or merged ([`compact`]); or a selection of it, summed ([`profile`]), which all that is shown
 //! starts from. Nothing here needs privileges or asks the system anything.
 
+mod ahead;
 pub mod audit;
 mod columns;
 pub mod commands;
+pub mod compact;
 mod error;
 mod files;
+mod footer;
 pub mod profile;
 pub mod reattribute;
 mod run_row;

@@ -1,7 +1,7 @@
 //! Who and what rows of a data set are about, each once and known by a small
 //! number: runs, processes, threads, frames and call paths.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 use crate::{
     attribution::report::Category,

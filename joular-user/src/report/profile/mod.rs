@@ -17,13 +17,15 @@ pub mod filter;
 pub mod overview;
 pub mod reader;
 
-use std::{collections::BTreeMap, path::Path};
+use std::path::Path;
+
+use foldhash::{HashMap, HashMapExt as _};
 
 pub use self::{
     catalog::{
         App, Catalog, FrameIndex, OUTSIDE_APP, PathIndex, Paths, Process, ProcessIndex, Run, Thread, ThreadIndex,
     },
-    filter::{Filter, FilterError, Moment, Names},
+    filter::{Filter, FilterError, Moment, Names, Span},
     overview::{Amounts, JvmEnergy, Overview, QualityKey},
     reader::{DataSet, Row},
 };
@@ -59,14 +61,20 @@ impl Profile {
     /// If there is no run, or a file cannot be read or is damaged.
     pub fn read(root: &Path, filter: &Filter, app: Option<&App>) -> Result<Self> {
         let mut data = DataSet::open(root, filter)?;
-        let mut sums: BTreeMap<(ThreadIndex, PathIndex), Entry> = BTreeMap::new();
+        let mut places: HashMap<(ThreadIndex, PathIndex), usize> = HashMap::new();
+        let mut sums: Vec<Entry> = Vec::new();
         data.scan(filter, |_, row| {
             let (thread, path) = (row.thread, row.path);
-            let nothing = Entry { thread, path, energy: MicroJoules(0), cpu_ns: 0, samples: 0, squares: 0.0 };
-            sums.entry((thread, path)).or_insert(nothing).add(row);
+            let place = *places.entry((thread, path)).or_insert(sums.len());
+            if place == sums.len() {
+                sums.push(Entry { thread, path, energy: MicroJoules(0), cpu_ns: 0, samples: 0, squares: 0.0 });
+            }
+            sums[place].add(row);
         })?;
+        drop(places);
+        sums.sort_unstable_by_key(|entry| (entry.thread, entry.path));
         let overview = data.overview(filter)?;
-        Ok(Self::of(data.catalog, sums.into_values(), overview, filter, app))
+        Ok(Self::of(data.catalog, sums.into_iter(), overview, filter, app))
     }
 
     /// Of entries in the order of thread and path.

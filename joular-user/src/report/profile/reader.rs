@@ -2,10 +2,9 @@
 //! then the rows themselves, as often as somebody wants them ([`DataSet::scan`]).
 //! In memory is what rows are about, and one batch of rows.
 
-use std::{
-    collections::HashMap,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
+
+use foldhash::{HashMap, HashMapExt as _};
 
 use super::{
     catalog::{Catalog, FrameIndex, PathIndex, Process, ProcessIndex, Run, Thread, ThreadIndex},
@@ -14,6 +13,7 @@ use super::{
 use crate::{
     attribution::report::Category,
     report::{
+        ahead,
         columns::{Columns, Names, Numbers, TableFile},
         error::{DataSetError, Result},
         files::{self, RunFiles},
@@ -93,10 +93,12 @@ impl DataSet {
     pub fn scan(&mut self, filter: &Filter, mut take: impl FnMut(&Catalog, &Row)) -> Result<()> {
         let mut allowed = Allowed::default();
         for run in 0..self.files.len() {
-            for path in self.files(run, "branches") {
-                TableFile::open_columns(&path, &BRANCH_COLUMNS)?
-                    .batches(|columns| self.take_branches(run, columns, filter, &mut allowed, &mut take))?;
-            }
+            let span = filter.span(&self.catalog.runs[run]);
+            ahead::batches(
+                &self.files(run, "branches"),
+                |path| TableFile::open_span(path, &BRANCH_COLUMNS, span),
+                |columns| self.take_branches(run, columns, filter, &mut allowed, &mut take),
+            )?;
         }
         Ok(())
     }
@@ -113,9 +115,10 @@ impl DataSet {
         let (stacks, energies) = (columns.ints("stack_id")?, columns.ints("energy_uj")?);
         let (times, samples) = (columns.ints("cpu_ns")?, columns.ints("samples")?);
         let mut threads = ThreadColumns::of(columns)?;
+        let span = filter.span(&self.catalog.runs[run]);
         for row in 0..columns.rows() {
             let window_start = UnixMicros(starts.get(row)?);
-            if !filter.allows_window(&self.catalog.runs[run], window_start) {
+            if !span.allows(window_start) {
                 continue;
             }
             let thread = threads.thread(self, run, row)?;
@@ -186,10 +189,8 @@ impl DataSet {
     }
 
     fn read_stacks(&mut self, run: usize) -> Result<()> {
-        for path in self.files(run, "stacks") {
-            TableFile::open_columns(&path, &["stack_id", "frames"])?.batches(|columns| self.take_stacks(columns))?;
-        }
-        Ok(())
+        let open = |path: &Path| TableFile::open_columns(path, &["stack_id", "frames"]);
+        ahead::batches(&self.files(run, "stacks"), open, |columns| self.take_stacks(columns))
     }
 
     /// Of a stack that is described again the first description counts.
@@ -316,7 +317,10 @@ impl<'a> ThreadColumns<'a> {
 }
 
 /// Places of texts in their columns' dictionaries, kind and line: equal ones of a batch are the same frame.
-type FrameKey = ([Option<usize>; 6], Option<u32>);
+/// What is absent has [`ABSENT`].
+type FrameKey = [u64; 7];
+
+const ABSENT: u64 = u64::MAX;
 
 /// The frames of a batch of stacks; each distinct one is made only once.
 struct FrameColumns<'a> {
@@ -337,8 +341,11 @@ impl<'a> FrameColumns<'a> {
     }
 
     fn index(&mut self, data: &mut DataSet, row: usize) -> Result<FrameIndex> {
-        let line = self.lines.maybe_natural(row)?;
-        let key = (std::array::from_fn(|column| self.texts[column].key(row)), line);
+        let line: Option<u32> = self.lines.maybe_natural(row)?;
+        let key = std::array::from_fn(|column| match self.texts.get(column) {
+            Some(names) => names.key(row).map_or(ABSENT, |key| key as u64),
+            None => line.map_or(ABSENT, u64::from),
+        });
         if let Some(index) = self.known.get(&key) {
             return Ok(*index);
         }
