@@ -1,7 +1,9 @@
 //! Who and what rows of a data set are about, each once and known by a small
 //! number: runs, processes, threads, frames and call paths.
 
-use foldhash::HashMap;
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
 
 use crate::{
     attribution::report::Category,
@@ -93,7 +95,7 @@ pub struct Thread {
 #[derive(Clone, Debug, Default)]
 pub struct Paths {
     frames: Vec<Frame>,
-    frame_indices: HashMap<Frame, FrameIndex>,
+    frame_indices: HashMap<Frame, FrameIndex, RandomState>,
     /// All paths' frames, one path after the other.
     arena: Vec<FrameIndex>,
     /// Where each path ends in it.

@@ -17,9 +17,9 @@ pub mod filter;
 pub mod overview;
 pub mod reader;
 
-use std::path::Path;
+use std::{collections::HashMap, path::Path};
 
-use foldhash::{HashMap, HashMapExt as _};
+use foldhash::fast::RandomState;
 
 pub use self::{
     catalog::{
@@ -61,7 +61,7 @@ impl Profile {
     /// If there is no run, or a file cannot be read or is damaged.
     pub fn read(root: &Path, filter: &Filter, app: Option<&App>) -> Result<Self> {
         let mut data = DataSet::open(root, filter)?;
-        let mut places: HashMap<(ThreadIndex, PathIndex), usize> = HashMap::new();
+        let mut places: HashMap<(ThreadIndex, PathIndex), usize, RandomState> = HashMap::default();
         let mut sums: Vec<Entry> = Vec::new();
         data.scan(filter, |_, row| {
             let (thread, path) = (row.thread, row.path);

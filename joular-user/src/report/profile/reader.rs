@@ -2,9 +2,12 @@
 //! then the rows themselves, as often as somebody wants them ([`DataSet::scan`]).
 //! In memory is what rows are about, and one batch of rows.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::HashMap,
+    path::{Path, PathBuf},
+};
 
-use foldhash::{HashMap, HashMapExt as _};
+use foldhash::fast::RandomState;
 
 use super::{
     catalog::{Catalog, FrameIndex, PathIndex, Process, ProcessIndex, Run, Thread, ThreadIndex},
@@ -46,10 +49,10 @@ type ThreadKey = (ProcessIndex, u32, i64);
 pub struct DataSet {
     pub catalog: Catalog,
     files: Vec<RunFiles>,
-    processes: HashMap<ProcessKey, ProcessIndex>,
-    threads: HashMap<ThreadKey, ThreadIndex>,
+    processes: HashMap<ProcessKey, ProcessIndex, RandomState>,
+    threads: HashMap<ThreadKey, ThreadIndex, RandomState>,
     /// Places of paths by `stack_id`, which is the same in all runs.
-    paths: HashMap<i64, PathIndex>,
+    paths: HashMap<i64, PathIndex, RandomState>,
 }
 
 impl DataSet {
@@ -61,9 +64,9 @@ impl DataSet {
         let mut data = Self {
             catalog: Catalog::default(),
             files: Vec::new(),
-            processes: HashMap::new(),
-            threads: HashMap::new(),
-            paths: HashMap::new(),
+            processes: HashMap::default(),
+            threads: HashMap::default(),
+            paths: HashMap::default(),
         };
         for files in files::find(root)? {
             let row = run_row::read(&files.row)?;
@@ -247,7 +250,7 @@ const PROCESS_COLUMNS: [&str; 9] = [
 
 /// Answers of a filter, asked once per thread.
 #[derive(Debug, Default)]
-struct Allowed(HashMap<ThreadIndex, bool>);
+struct Allowed(HashMap<ThreadIndex, bool, RandomState>);
 
 impl Allowed {
     fn thread(&mut self, data: &DataSet, filter: &Filter, index: ThreadIndex) -> bool {
@@ -326,7 +329,7 @@ const ABSENT: u64 = u64::MAX;
 struct FrameColumns<'a> {
     texts: [Names<'a>; 6],
     lines: Numbers<'a>,
-    known: HashMap<FrameKey, FrameIndex>,
+    known: HashMap<FrameKey, FrameIndex, RandomState>,
 }
 
 impl<'a> FrameColumns<'a> {
@@ -336,7 +339,7 @@ impl<'a> FrameColumns<'a> {
         Ok(Self {
             texts: [class?, method?, signature?, module?, file?, kind?],
             lines: columns.ints("line")?,
-            known: HashMap::new(),
+            known: HashMap::default(),
         })
     }
 
