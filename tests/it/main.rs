@@ -5,8 +5,10 @@
 
 mod audit;
 mod command_line;
+mod compact;
 mod configuration;
 mod documents;
+mod one_liners;
 mod replay;
 
 use std::time::Duration;
