@@ -54,10 +54,11 @@ pub fn in_place(data: &Path) -> Result<Compacted> {
     let lock = OutputDirectory::create(&root, None)?;
     let mut plan = Plan::of(&root)?;
     replace::refuse_foreign(&root, &plan.paths())?;
+    // Free of what an interrupted run left, even if that one was all but done.
+    let staging = replace::staging(&root)?;
     if plan.runs.iter().all(|(_, merges)| merges.iter().all(Merge::is_one_part)) {
         return Ok(Compacted { files_after: plan.done.files_before, is_unchanged: true, ..plan.done.unchanged() });
     }
-    let staging = replace::staging(&root)?;
     let directory = OutputDirectory::create(&staging, replace::owner(&root)?)?;
     plan.write(&directory)?;
     replace::exchange(&root, &staging, &plan.paths())?;
