@@ -61,9 +61,7 @@ pub(super) fn batches(
 type Batches = Receiver<Result<RecordBatch>>;
 type Sender = SyncSender<Result<RecordBatch>>;
 
-fn ends<'p>(
-    (path, (sender, receiver)): (&'p PathBuf, (Sender, Batches)),
-) -> ((&'p PathBuf, Sender), (&'p PathBuf, Batches)) {
+fn ends((path, (sender, receiver)): (&PathBuf, (Sender, Batches))) -> ((&PathBuf, Sender), (&PathBuf, Batches)) {
     ((path, sender), (path, receiver))
 }
 
