@@ -254,7 +254,7 @@ fn window(index: u64, jvms: &mut [Jvm], noise: &mut Noise, events: &mut Vec<Even
         index,
         start: MonotonicNs(index * SECOND),
         end: MonotonicNs((index + 1) * SECOND),
-        wall_start: UnixMicros(STARTED + (index * 1_000_000) as i64),
+        wall_start: UnixMicros(STARTED + (index * 1_000_000).cast_signed()),
         cpus: cpus(threads.iter().map(|time| time.cpu_ns).sum()),
         threads,
         samples,
@@ -303,7 +303,7 @@ fn main() -> Result<()> {
         events.push(Event::Window(Box::new(window)));
         events.iter().try_for_each(|event| recording.write(event))?;
     }
-    let ended = UnixMicros(STARTED + (seconds * 1_000_000) as i64);
+    let ended = UnixMicros(STARTED + (seconds * 1_000_000).cast_signed());
     recording.write(&Event::RunEnded(RunEnd { ended, reason: "duration".into() }))?;
     recording.finish()?.flush().with_context(|| format!("writing {path}"))
 }
