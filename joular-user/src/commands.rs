@@ -6,8 +6,8 @@ use anyhow::anyhow;
 
 use crate::{
     cli::{
-        AuditFlags, CalibrateFlags, Cli, Command, CompletionsFlags, DiffFlags, DoctorFlags, Exit, ExportFlags, Flags,
-        ManFlags, ReattributeFlags, ReportFlags, pages,
+        AuditFlags, CalibrateFlags, Cli, Command, CompactFlags, CompletionsFlags, DiffFlags, DoctorFlags, Exit,
+        ExportFlags, Flags, ManFlags, ReattributeFlags, ReportFlags, pages,
     },
     config::{self, Calibrate, CalibrationChoice, Config, ConfigError},
     doctor,
@@ -33,6 +33,7 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
         Some(Command::Calibrate(flags)) => calibrate(flags),
         Some(Command::Report(flags)) => show(&flags),
         Some(Command::Export(flags)) => export(&flags),
+        Some(Command::Compact(flags)) => compact(&flags),
         Some(Command::Reattribute(flags)) => reattribute(&flags),
         Some(Command::Audit(flags)) => audit(&flags),
         Some(Command::Diff(flags)) => compare(&flags),
@@ -123,6 +124,13 @@ fn reattribute(flags: &ReattributeFlags) -> anyhow::Result<Exit> {
         written.windows,
         flags.output.display()
     ));
+    Ok(Exit::Success)
+}
+
+fn compact(flags: &CompactFlags) -> anyhow::Result<Exit> {
+    let done = report::commands::compact(&flags.data, flags.output.as_deref(), privileges::invoking_user())?;
+    let said = done.say(flags.json, &mut io::stdout().lock());
+    said.map_err(unwritten("what was done"))?;
     Ok(Exit::Success)
 }
 

@@ -8,11 +8,13 @@ mod audit;
 mod bad_data_sets;
 mod bad_sets;
 mod command_line;
+mod compact;
 mod completions;
 mod configuration;
 mod diff;
 mod documents;
 mod exports;
+mod one_liners;
 mod replay;
 mod report;
 

@@ -1,6 +1,7 @@
 //! The command line as it is typed: flags are parsed here and nothing is
 //! decided. What they mean together is [`crate::config`]'s.
 
+pub mod compact_flags;
 pub mod diff_flags;
 pub mod exit;
 pub mod export_flags;
@@ -15,6 +16,7 @@ use std::ffi::OsString;
 use clap::Parser;
 
 pub use self::{
+    compact_flags::CompactFlags,
     diff_flags::DiffFlags,
     exit::Exit,
     export_flags::ExportFlags,
@@ -75,6 +77,13 @@ pub enum Command {
     /// 95 % interval, and a verdict. docs/comparing.md says how.
     #[command(after_help = "Example: joular-bpf diff before after --work-a 10000 --work-b 12000 --fail-above 5%")]
     Diff(DiffFlags),
+
+    /// Merge the small files of a long run, or of many hosts, into few large ones
+    ///
+    /// Needs no privileges. All rows stay as they are, only stacks that are described again are described
+    /// once. Interrupt it at any moment: the data set is the old one or the new one, whole.
+    #[command(after_help = "Example: joular-bpf compact joular-out")]
+    Compact(CompactFlags),
 
     /// Attribute a recorded data set again, under another policy
     ///

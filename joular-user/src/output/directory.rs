@@ -49,6 +49,9 @@ impl OutputDirectory {
         Ok(directory)
     }
 
+    /// What it keeps beside the tables.
+    pub const OWN_ENTRIES: [&str; 2] = [LOCK, PARTIAL];
+
     pub fn path(&self) -> &Path {
         &self.root
     }
@@ -117,6 +120,31 @@ impl OutputDirectory {
         // It may not exist; the error that counts is the first one.
         let _ = fs::remove_file(&path);
         result.map_err(|source| OutputError::from_io("writing a probe file in", &self.root, source))
+    }
+}
+
+/// Keeps runs from writing to a data set that is being read.
+#[derive(Debug)]
+pub struct ReadLock {
+    /// `None`: nobody ever locked it, as in a copy.
+    _lock: Option<File>,
+}
+
+impl ReadLock {
+    /// # Errors
+    /// If a run is writing there, or the lock cannot be opened.
+    pub fn take(root: &Path) -> Result<Self> {
+        let path = root.join(LOCK);
+        let mut file = match OpenOptions::new().read(true).custom_flags(no_links(OFlags::NONBLOCK)).open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self { _lock: None }),
+            Err(source) => return Err(OutputError::from_io("locking", path, source)),
+        };
+        match flock(&file, FlockOperation::NonBlockingLockShared) {
+            Ok(()) => Ok(Self { _lock: Some(file) }),
+            Err(rustix::io::Errno::WOULDBLOCK) => Err(OutputError::InUse { path, pid: recorded_pid(&mut file) }),
+            Err(error) => Err(OutputError::from_io("locking", path, error.into())),
+        }
     }
 }
 

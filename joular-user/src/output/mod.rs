@@ -16,6 +16,7 @@ mod json;
 mod json_jvms;
 pub(crate) mod jvm_totals;
 mod live;
+mod merge;
 mod parquet;
 mod rewrite;
 mod rows;
@@ -28,11 +29,12 @@ pub mod text;
 pub(crate) mod totals;
 
 pub use self::{
-    directory::OutputDirectory,
+    directory::{OutputDirectory, ReadLock},
     error::OutputError,
     faults::FaultNotices,
     json::JsonOutput,
     live::{LiveOutput, Screen},
+    merge::MergedFile,
     parquet::{DEFAULT_FLUSH_NS, ParquetOutput},
     rewrite::{RunRewriter, UNCHANGED},
     summary::SummaryOutput,

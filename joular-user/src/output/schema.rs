@@ -3,6 +3,7 @@
 
 use super::{
     column::{Column, Table},
+    encode,
     tables::{Branches, FrameTable, Jvms, Methods, Processes, Quality, Runs, Stacks, Threads, Weights, Windows},
 };
 
@@ -35,6 +36,25 @@ pub fn document() -> String {
         section::<FrameTable>(),
     ];
     tables.join("\n")
+}
+
+/// Columns of the table of this name with numbers that hardly repeat.
+pub fn quantities(table: &str) -> Vec<String> {
+    fn of<T: Table>(table: &str) -> Option<Vec<String>> {
+        (T::NAME == table).then(|| encode::quantities::<T>().collect())
+    }
+    let all = [
+        of::<Windows>,
+        of::<Processes>,
+        of::<Threads>,
+        of::<Methods>,
+        of::<Branches>,
+        of::<Jvms>,
+        of::<Quality>,
+        of::<Weights>,
+        of::<Stacks>,
+    ];
+    all.into_iter().find_map(|of| of(table)).unwrap_or_default()
 }
 
 fn section<T: Table>() -> String {

@@ -18,11 +18,18 @@ use parquet::{
         ProjectionMask,
         arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder},
     },
-    file::metadata::ParquetMetaData,
+    file::metadata::{ParquetMetaData, RowGroupMetaData},
 };
 
-use super::error::{DataSetError, Result};
-use crate::output::schema::{SCHEMA_VERSION, key};
+use super::{
+    error::{DataSetError, Result},
+    footer,
+    profile::Span,
+};
+use crate::{
+    output::schema::{SCHEMA_VERSION, key},
+    units::UnixMicros,
+};
 
 /// Rows that are in memory as columns at a time.
 const BATCH_ROWS: usize = 8_192;
@@ -62,38 +69,65 @@ impl TableFile {
         })
     }
 
+    /// The same, without rows that are known to be of other windows than these.
+    pub(super) fn open_span(path: &Path, names: &[&str], span: Span) -> Result<Self> {
+        let builder = builder(path)?;
+        let may_have = |group: &RowGroupMetaData| {
+            footer::windows(group).is_none_or(|(first, last)| span.may_have(UnixMicros(first), UnixMicros(last)))
+        };
+        let groups = builder.metadata().row_groups().iter().enumerate();
+        let kept = groups.filter(|(_, group)| may_have(group)).map(|(index, _)| index).collect();
+        let mask = ProjectionMask::columns(builder.parquet_schema(), names.iter().copied());
+        Self::built(path, builder.with_row_groups(kept), mask)
+    }
+
     fn open_masked(path: &Path, mask: impl FnOnce(&ParquetMetaData) -> ProjectionMask) -> Result<Self> {
-        let failed = |cause| DataSetError::Parquet { path: path.into(), cause };
-        let builder = ParquetRecordBatchReaderBuilder::try_new(open_regular(path)?).map_err(failed)?;
-        if !has_sound_places(builder.metadata()) {
-            return Err(DataSetError::Damaged { path: path.into(), problem: "a column is at a negative place".into() });
-        }
-        let rows = builder.metadata().file_metadata().num_rows();
-        if rows > MAX_ROWS {
-            return Err(DataSetError::TooManyRows { path: path.into(), rows, most: MAX_ROWS });
-        }
-        let pairs = builder.metadata().file_metadata().key_value_metadata();
-        let version = pairs.into_iter().flatten().find(|pair| pair.key == key::SCHEMA_VERSION);
-        let found = version.and_then(|pair| pair.value.clone()).unwrap_or_else(|| "none".to_owned());
-        if found != SCHEMA_VERSION.to_string() {
-            let is_newer = found.parse().is_ok_and(|found: i64| found > SCHEMA_VERSION);
-            let advice = if is_newer { "a newer joular-bpf" } else { "the joular-bpf that wrote it" };
-            return Err(DataSetError::Version { path: path.into(), found, known: SCHEMA_VERSION, advice });
-        }
+        let builder = builder(path)?;
         let mask = mask(builder.metadata());
-        let reader = builder.with_projection(mask).with_batch_size(BATCH_ROWS).build().map_err(failed)?;
+        Self::built(path, builder, mask)
+    }
+
+    fn built(path: &Path, builder: ParquetRecordBatchReaderBuilder<File>, mask: ProjectionMask) -> Result<Self> {
+        let reader = builder.with_projection(mask).with_batch_size(BATCH_ROWS).build();
+        let reader = reader.map_err(|cause| DataSetError::Parquet { path: path.into(), cause })?;
         Ok(Self { path: path.into(), reader })
     }
 
+    /// The next batch of rows, for [`Columns::of`].
+    pub(super) fn next_batch(&mut self) -> Option<Result<RecordBatch>> {
+        let failed = |cause| DataSetError::Arrow { path: self.path.clone(), cause };
+        self.reader.next().map(|batch| batch.map_err(failed))
+    }
+
     /// Calls `take` for every batch of rows.
-    pub(super) fn batches(self, mut take: impl FnMut(&Columns<'_>) -> Result<()>) -> Result<()> {
-        let Self { path, reader } = self;
-        for batch in reader {
-            let batch = batch.map_err(|cause| DataSetError::Arrow { path: path.clone(), cause })?;
-            take(&Columns { path: &path, batch: &batch })?;
+    pub(super) fn batches(mut self, mut take: impl FnMut(&Columns<'_>) -> Result<()>) -> Result<()> {
+        while let Some(batch) = self.next_batch() {
+            take(&Columns::of(&self.path, &batch?))?;
         }
         Ok(())
     }
+}
+
+/// Opens a file of the schema version that this program writes, and reads its footer.
+pub(super) fn builder(path: &Path) -> Result<ParquetRecordBatchReaderBuilder<File>> {
+    let failed = |cause| DataSetError::Parquet { path: path.into(), cause };
+    let builder = ParquetRecordBatchReaderBuilder::try_new(open_regular(path)?).map_err(failed)?;
+    if !has_sound_places(builder.metadata()) {
+        return Err(DataSetError::Damaged { path: path.into(), problem: "a column is at a negative place".into() });
+    }
+    let rows = builder.metadata().file_metadata().num_rows();
+    if rows > MAX_ROWS {
+        return Err(DataSetError::TooManyRows { path: path.into(), rows, most: MAX_ROWS });
+    }
+    let pairs = builder.metadata().file_metadata().key_value_metadata();
+    let version = pairs.into_iter().flatten().find(|pair| pair.key == key::SCHEMA_VERSION);
+    let found = version.and_then(|pair| pair.value.clone()).unwrap_or_else(|| "none".to_owned());
+    if found != SCHEMA_VERSION.to_string() {
+        let is_newer = found.parse().is_ok_and(|found: i64| found > SCHEMA_VERSION);
+        let advice = if is_newer { "a newer joular-bpf" } else { "the joular-bpf that wrote it" };
+        return Err(DataSetError::Version { path: path.into(), found, known: SCHEMA_VERSION, advice });
+    }
+    Ok(builder)
 }
 
 /// The library takes the places of columns in the file for sound, and panics at
@@ -111,9 +145,20 @@ pub(super) struct Columns<'a> {
     batch: &'a RecordBatch,
 }
 
+impl<'a> Columns<'a> {
+    pub(super) const fn of(path: &'a Path, batch: &'a RecordBatch) -> Self {
+        Self { path, batch }
+    }
+}
+
 impl Columns<'_> {
     pub(super) fn rows(&self) -> usize {
         self.batch.num_rows()
+    }
+
+    /// The rows as they are.
+    pub(super) const fn batch(&self) -> &RecordBatch {
+        self.batch
     }
 
     pub(super) fn damaged(&self, problem: impl Into<String>) -> DataSetError {

@@ -4,6 +4,7 @@ use std::{io, io::Write, path::Path};
 
 use super::{
     audit,
+    compact::{self, Compacted},
     error::{DataSetError, Result},
     reattribute,
 };
@@ -36,4 +37,15 @@ pub fn reattribute<E: From<DataSetError>>(
 ) -> Result<reattribute::Rewritten, E> {
     let directory = OutputDirectory::create(output, owner).map_err(DataSetError::from)?;
     reattribute::run(data, &directory, policy_of)
+}
+
+/// Merges a data set's small files, in place or into a new directory that belongs to `owner`.
+///
+/// # Errors
+/// If a run is writing there, or a file cannot be read or written.
+pub fn compact(data: &Path, output: Option<&Path>, owner: Option<(u32, u32)>) -> Result<Compacted> {
+    match output {
+        Some(output) => compact::beside(data, output, owner),
+        None => compact::in_place(data),
+    }
 }

@@ -34,6 +34,14 @@ pub enum DataSetError {
     Column { path: PathBuf, column: String, problem: &'static str },
     #[error("reading {path}: {problem}")]
     Damaged { path: PathBuf, problem: String },
+    #[error("compacting into {path}: it is not empty: name a directory that is not there yet")]
+    Taken { path: PathBuf },
+    #[error(
+        "compacting in place: {path} is no part of the data set: move it away, or name another directory with --output"
+    )]
+    Foreign { path: PathBuf },
+    #[error("putting the compacted data set in place of {path}: {problem}: {advice}")]
+    Replace { path: PathBuf, problem: String, advice: &'static str },
     #[error(transparent)]
     Output(#[from] OutputError),
 }

@@ -11,8 +11,8 @@ use std::{
 
 use super::error::{DataSetError, Result};
 
-/// Tables that a flush writes.
-const TABLES: [&str; 9] =
+/// Tables that a flush writes, in its order.
+pub(super) const TABLES: [&str; 9] =
     ["processes", "stacks", "branches", "methods", "quality", "jvms", "threads", "weights", "windows"];
 
 /// Files of one table, as many as ten hosts write in a year; bounds a hostile directory.
@@ -30,6 +30,16 @@ pub(super) struct Place {
 impl Place {
     pub(super) fn folder(&self, table: &str) -> PathBuf {
         [table, &self.date, &self.host].iter().collect()
+    }
+
+    /// Whether both are of one date and host.
+    pub(super) fn is_beside(&self, other: &Self) -> bool {
+        (&self.date, &self.host) == (&other.date, &other.host)
+    }
+
+    /// The run's file of this number.
+    pub(super) fn numbered(&self, number: usize) -> String {
+        format!("{}-{number:04}.parquet", self.run().1)
     }
 
     fn run(&self) -> (String, String) {
@@ -54,6 +64,8 @@ impl Part {
 #[derive(Clone, Debug)]
 pub(super) struct RunFiles {
     pub(super) row: PathBuf,
+    /// Where the row is.
+    pub(super) place: Place,
     /// In the order in which they were written.
     pub(super) parts: Vec<(Place, Part)>,
 }
@@ -73,7 +85,7 @@ pub(super) fn find(root: &Path) -> Result<Vec<RunFiles>> {
         // By the number, not by date: a longer one is a later one.
         let mut parts: Vec<(Place, Part)> = parts.into_iter().collect();
         parts.sort_by(|(a, _), (b, _)| (a.name.len(), &a.name, &a.date).cmp(&(b.name.len(), &b.name, &b.date)));
-        runs.push(RunFiles { row, parts });
+        runs.push(RunFiles { row, place, parts });
     }
     if runs.is_empty() {
         return Err(DataSetError::NoRun { path: root.into() });

@@ -4,6 +4,7 @@
 mod figure;
 mod machine;
 mod programs;
+mod reports;
 mod resources;
 mod slowdown;
 mod stacks;
@@ -23,6 +24,7 @@ enum Part {
     Resources,
     Programs,
     Stacks,
+    Reports,
 }
 
 #[derive(Args)]
@@ -48,6 +50,7 @@ pub fn run(options: &Options) -> Result<()> {
     // As root, either we were started by ourselves and it is built, or root develops here.
     if std::env::var_os("JOULAR_BPF").is_none() {
         build::build(true)?;
+        reports::build()?;
     }
     let phase = Duration::from_millis(options.phase_ms);
     let mut figures = Vec::new();
@@ -60,6 +63,7 @@ pub fn run(options: &Options) -> Result<()> {
             Part::Resources => resources::measure()?,
             Part::Programs => programs::measure()?,
             Part::Stacks => stacks::measure()?,
+            Part::Reports => reports::measure(&paths::joular_bpf())?,
         });
     }
     for figure in &figures {
@@ -80,6 +84,7 @@ pub fn run(options: &Options) -> Result<()> {
 /// Builds as the developer, then measures as root.
 fn as_root(options: &Options, document: &std::path::Path) -> Result<()> {
     let program = build::build(true)?;
+    reports::build()?;
     // Made here, so that the file stays the developer's.
     fs::create_dir_all(document.parent().context("docs")?)?;
     fs::OpenOptions::new().create(true).append(true).open(document)?;

@@ -3,6 +3,8 @@
 
 use std::collections::HashMap;
 
+use foldhash::fast::RandomState;
+
 use crate::{
     attribution::report::Category,
     events::{RunEnd, RunInfo},
@@ -93,7 +95,7 @@ pub struct Thread {
 #[derive(Clone, Debug, Default)]
 pub struct Paths {
     frames: Vec<Frame>,
-    frame_indices: HashMap<Frame, FrameIndex>,
+    frame_indices: HashMap<Frame, FrameIndex, RandomState>,
     /// All paths' frames, one path after the other.
     arena: Vec<FrameIndex>,
     /// Where each path ends in it.

@@ -106,10 +106,14 @@ impl Filter {
         self.hosts.allow(&run.info.host) && self.runs.allow(&run.info.run_id)
     }
 
+    /// When windows of a run must start to count.
+    pub fn span(&self, run: &Run) -> Span {
+        Span { since: self.since.map(|since| since.in_run(run)), until: self.until.map(|until| until.in_run(run)) }
+    }
+
     /// Whether a window of a run counts that starts then.
     pub fn allows_window(&self, run: &Run, start: UnixMicros) -> bool {
-        self.since.is_none_or(|since| start >= since.in_run(run))
-            && self.until.is_none_or(|until| start < until.in_run(run))
+        self.span(run).allows(start)
     }
 
     pub fn allows_process(&self, process: &Process) -> bool {
@@ -124,6 +128,25 @@ impl Filter {
 
     pub fn allows_path<'a>(&self, mut frames: impl Iterator<Item = &'a Frame>) -> bool {
         self.methods.allow_all() || frames.any(|frame| self.methods.allow(&frame.method()))
+    }
+}
+
+/// A part of a run's time; without an end there is none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Span {
+    pub since: Option<UnixMicros>,
+    /// The first that is too late.
+    pub until: Option<UnixMicros>,
+}
+
+impl Span {
+    pub fn allows(&self, start: UnixMicros) -> bool {
+        self.may_have(start, start)
+    }
+
+    /// Whether any window may count of those that start between these, both included.
+    pub fn may_have(&self, first: UnixMicros, last: UnixMicros) -> bool {
+        self.since.is_none_or(|since| last >= since) && self.until.is_none_or(|until| first < until)
     }
 }
 

@@ -18,13 +18,15 @@ pub mod overview;
 pub mod reader;
 pub mod windows;
 
-use std::{collections::BTreeMap, path::Path};
+use std::{collections::HashMap, path::Path};
+
+use foldhash::fast::RandomState;
 
 pub use self::{
     catalog::{
         App, Catalog, FrameIndex, OUTSIDE_APP, PathIndex, Paths, Process, ProcessIndex, Run, Thread, ThreadIndex,
     },
-    filter::{Filter, FilterError, Moment, Names},
+    filter::{Filter, FilterError, Moment, Names, Span},
     overview::{Amounts, JvmEnergy, Overview, QualityKey},
     reader::{DataSet, Row},
     windows::WindowSpan,
@@ -87,15 +89,21 @@ impl Profile {
         mut watch: impl FnMut(&Catalog, &Row),
     ) -> Result<Self> {
         let mut data = DataSet::open(root, filter)?;
-        let mut sums: BTreeMap<(ThreadIndex, PathIndex), Entry> = BTreeMap::new();
+        let mut places: HashMap<(ThreadIndex, PathIndex), usize, RandomState> = HashMap::default();
+        let mut sums: Vec<Entry> = Vec::new();
         data.scan(filter, |catalog, row| {
             watch(catalog, row);
             let (thread, path) = (row.thread, row.path);
-            let nothing = Entry { thread, path, energy: MicroJoules(0), cpu_ns: 0, samples: 0, squares: 0.0 };
-            sums.entry((thread, path)).or_insert(nothing).add(row);
+            let place = *places.entry((thread, path)).or_insert(sums.len());
+            if place == sums.len() {
+                sums.push(Entry { thread, path, energy: MicroJoules(0), cpu_ns: 0, samples: 0, squares: 0.0 });
+            }
+            sums[place].add(row);
         })?;
+        drop(places);
+        sums.sort_unstable_by_key(|entry| (entry.thread, entry.path));
         let overview = data.overview(filter)?;
-        Ok(Self::of(data.catalog, sums.into_values(), overview, filter, app))
+        Ok(Self::of(data.catalog, sums.into_iter(), overview, filter, app))
     }
 
     /// Of entries in the order of thread and path.

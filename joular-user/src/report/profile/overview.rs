@@ -4,7 +4,10 @@
 //! Windows are of the whole machine: conditions on processes or threads do not
 //! divide them, and hold for JVMs and stacks only.
 
-use std::collections::{BTreeMap, HashSet};
+use std::{
+    collections::{BTreeMap, HashSet},
+    path::Path,
+};
 
 use super::{
     catalog::{ProcessIndex, Run},
@@ -15,9 +18,10 @@ use crate::{
     attribution::report::{Category, Unattributed},
     energy::domain::{Label, Role},
     report::{
-        columns::{Columns, TableFile},
+        ahead,
+        columns::{Columns, Flags, Names, Numbers, TableFile},
         error::{DataSetError, Result},
-        windows::{loss_causes, unattributed},
+        windows::{UnattributedColumns, loss_causes},
     },
     stacks::JvmWork,
     units::{MicroJoules, UnixMicros},
@@ -125,49 +129,53 @@ impl Overview {
     fn read_windows(&mut self, data: &DataSet, run: usize, filter: &Filter) -> Result<u64> {
         let mut seen: HashSet<i64> = HashSet::new();
         let mut duration_ns = 0_u64;
-        for path in data.files(run, "windows") {
-            TableFile::open(&path)?.batches(|columns| {
-                for row in 0..columns.rows() {
-                    let start = columns.times("window_start")?.get(row)?;
-                    if filter.allows_window(&data.catalog.runs[run], UnixMicros(start)) {
-                        self.take_domain(columns, row)?;
-                        if seen.insert(start) {
-                            duration_ns = duration_ns.saturating_add(self.take_window(columns, row, start)?);
-                        }
+        let span = filter.span(&data.catalog.runs[run]);
+        let losses: Vec<(&str, String)> = loss_causes().map(|cause| (cause, format!("lost_{cause}"))).collect();
+        let mut wanted = WINDOW_COLUMNS.to_vec();
+        wanted.extend(losses.iter().map(|(_, name)| name.as_str()));
+        let open = |path: &Path| TableFile::open_span(path, &wanted, span);
+        ahead::batches(&data.files(run, "windows"), open, |columns| {
+            let rows = WindowColumns::of(columns, &losses)?;
+            for row in 0..columns.rows() {
+                let start = rows.starts.get(row)?;
+                if span.allows(UnixMicros(start)) {
+                    self.take_domain(&rows, row)?;
+                    if seen.insert(start) {
+                        duration_ns = duration_ns.saturating_add(self.take_window(&rows, row, start)?);
                     }
                 }
-                Ok(())
-            })?;
-        }
+            }
+            Ok(())
+        })?;
         Ok(duration_ns)
     }
 
-    fn take_domain(&mut self, columns: &Columns<'_>, row: usize) -> Result<()> {
-        if columns.texts("domain")?.maybe(row).is_none() {
+    fn take_domain(&mut self, rows: &WindowColumns<'_>, row: usize) -> Result<()> {
+        if rows.domains.key(row).is_none() {
             return Ok(());
         }
-        let energy = |name: &str| Ok::<_, DataSetError>(MicroJoules(columns.ints(name)?.natural(row)?));
-        self.measured = self.measured.saturating_add(energy("measured_uj")?);
-        self.attributed = self.attributed.saturating_add(energy("attributed_uj")?);
-        self.static_share = self.static_share.saturating_add(energy("static_uj")?);
-        self.unattributed = self.unattributed.plus(unattributed(columns, row)?);
-        self.ambiguous += u64::from(columns.flags("ambiguous")?.maybe(row) == Some(true));
-        self.read_failed += u64::from(columns.flags("read_failed")?.maybe(row) == Some(true));
+        let energy = |column: &Numbers<'_>| Ok::<_, DataSetError>(MicroJoules(column.natural(row)?));
+        self.measured = self.measured.saturating_add(energy(&rows.measured)?);
+        self.attributed = self.attributed.saturating_add(energy(&rows.attributed)?);
+        self.static_share = self.static_share.saturating_add(energy(&rows.static_share)?);
+        self.unattributed = self.unattributed.plus(rows.unattributed.of_row(row)?);
+        self.ambiguous += u64::from(rows.ambiguous.maybe(row) == Some(true));
+        self.read_failed += u64::from(rows.read_failed.maybe(row) == Some(true));
         Ok(())
     }
 
     /// What stands on each row of a window and is counted once.
-    fn take_window(&mut self, columns: &Columns<'_>, row: usize, start: i64) -> Result<u64> {
-        let length_ns: u64 = columns.ints("window_ns")?.natural(row)?;
+    fn take_window(&mut self, rows: &WindowColumns<'_>, row: usize, start: i64) -> Result<u64> {
+        let length_ns: u64 = rows.lengths.natural(row)?;
         let end = start.saturating_add(i64::try_from(length_ns / 1000).unwrap_or(i64::MAX));
         let (first, last) = self.span.map_or((start, end), |(first, last)| (first.0.min(start), last.0.max(end)));
         self.span = Some((UnixMicros(first), UnixMicros(last)));
         self.windows += 1;
-        self.samples = self.samples.saturating_add(columns.ints("samples")?.natural(row)?);
-        for cause in loss_causes() {
-            let count: u64 = columns.ints(&format!("lost_{cause}"))?.natural(row)?;
+        self.samples = self.samples.saturating_add(rows.samples.natural(row)?);
+        for (cause, counts) in &rows.losses {
+            let count: u64 = counts.natural(row)?;
             if count > 0 {
-                let sum = self.losses.entry(cause.to_owned()).or_default();
+                let sum = self.losses.entry((*cause).to_owned()).or_default();
                 *sum = sum.saturating_add(count);
             }
         }
@@ -179,56 +187,106 @@ impl Overview {
         let mut wanted = PROCESS_KEY.to_vec();
         wanted.push("energy_uj");
         wanted.extend(names.iter().map(String::as_str));
-        for path in data.files(run, "jvms") {
-            TableFile::open_columns(&path, &wanted)?.batches(|columns| {
-                let whole = columns.ints("energy_uj")?;
-                let parts = names.iter().map(|name| columns.ints(name)).collect::<Result<Vec<_>>>()?;
-                rows_of_processes(data, run, filter, columns, |row, process| {
-                    let jvm = self.jvms.entry(process).or_default();
-                    jvm.whole = jvm.whole.saturating_add(MicroJoules(whole.natural(row)?));
-                    for (sum, part) in jvm.parts.iter_mut().zip(&parts) {
-                        *sum = sum.saturating_add(MicroJoules(part.natural(row)?));
-                    }
-                    Ok(())
-                })
-            })?;
-        }
-        Ok(())
+        let span = filter.span(&data.catalog.runs[run]);
+        let open = |path: &Path| TableFile::open_span(path, &wanted, span);
+        ahead::batches(&data.files(run, "jvms"), open, |columns| {
+            let whole = columns.ints("energy_uj")?;
+            let parts = names.iter().map(|name| columns.ints(name)).collect::<Result<Vec<_>>>()?;
+            rows_of_processes(data, run, filter, columns, |row, process| {
+                let jvm = self.jvms.entry(process).or_default();
+                jvm.whole = jvm.whole.saturating_add(MicroJoules(whole.natural(row)?));
+                for (sum, part) in jvm.parts.iter_mut().zip(&parts) {
+                    *sum = sum.saturating_add(MicroJoules(part.natural(row)?));
+                }
+                Ok(())
+            })
+        })
     }
 
     fn read_qualities(&mut self, data: &mut DataSet, run: usize, filter: &Filter) -> Result<()> {
         let mut wanted = PROCESS_KEY.to_vec();
         wanted.extend(["category", "unwinder", "walk_end", "is_complete", "unnamed", "energy_uj", "cpu_ns", "samples"]);
-        for path in data.files(run, "quality") {
-            TableFile::open_columns(&path, &wanted)?.batches(|columns| {
-                let (categories, unwinders) = (columns.names("category")?, columns.names("unwinder")?);
-                let (ends, unnamed) = (columns.names("walk_end")?, columns.names("unnamed")?);
-                let complete = columns.flags("is_complete")?;
-                let (energies, times) = (columns.ints("energy_uj")?, columns.ints("cpu_ns")?);
-                let samples = columns.ints("samples")?;
-                rows_of_processes(data, run, filter, columns, |row, process| {
-                    let owned = |text: Option<&str>| text.map(ToOwned::to_owned);
-                    let key = QualityKey {
-                        is_of_jvm: self.jvms.contains_key(&process),
-                        category: categories
-                            .name_of(row, |name| Category::ALL.into_iter().find(|is| is.name() == name))?,
-                        unwinder: owned(unwinders.maybe(row)?),
-                        walk_end: ends.get(row)?.to_owned(),
-                        is_complete: complete.maybe(row),
-                        unnamed: owned(unnamed.maybe(row)?),
-                    };
-                    if !filter.categories.is_empty() && !filter.categories.contains(&key.category) {
-                        return Ok(());
-                    }
-                    let sums = self.qualities.entry(key).or_default();
-                    sums.energy = sums.energy.saturating_add(MicroJoules(energies.natural(row)?));
-                    sums.cpu_ns = sums.cpu_ns.saturating_add(times.natural(row)?);
-                    sums.samples = sums.samples.saturating_add(samples.natural(row)?);
-                    Ok(())
-                })
-            })?;
-        }
-        Ok(())
+        let span = filter.span(&data.catalog.runs[run]);
+        let open = |path: &Path| TableFile::open_span(path, &wanted, span);
+        ahead::batches(&data.files(run, "quality"), open, |columns| {
+            let (categories, unwinders) = (columns.names("category")?, columns.names("unwinder")?);
+            let (ends, unnamed) = (columns.names("walk_end")?, columns.names("unnamed")?);
+            let complete = columns.flags("is_complete")?;
+            let (energies, times) = (columns.ints("energy_uj")?, columns.ints("cpu_ns")?);
+            let samples = columns.ints("samples")?;
+            rows_of_processes(data, run, filter, columns, |row, process| {
+                let owned = |text: Option<&str>| text.map(ToOwned::to_owned);
+                let key = QualityKey {
+                    is_of_jvm: self.jvms.contains_key(&process),
+                    category: categories.name_of(row, |name| Category::ALL.into_iter().find(|is| is.name() == name))?,
+                    unwinder: owned(unwinders.maybe(row)?),
+                    walk_end: ends.get(row)?.to_owned(),
+                    is_complete: complete.maybe(row),
+                    unnamed: owned(unnamed.maybe(row)?),
+                };
+                if !filter.categories.is_empty() && !filter.categories.contains(&key.category) {
+                    return Ok(());
+                }
+                let sums = self.qualities.entry(key).or_default();
+                sums.energy = sums.energy.saturating_add(MicroJoules(energies.natural(row)?));
+                sums.cpu_ns = sums.cpu_ns.saturating_add(times.natural(row)?);
+                sums.samples = sums.samples.saturating_add(samples.natural(row)?);
+                Ok(())
+            })
+        })
+    }
+}
+
+const WINDOW_COLUMNS: [&str; 16] = [
+    "window_start",
+    "window_ns",
+    "domain",
+    "measured_uj",
+    "attributed_uj",
+    "static_uj",
+    "other_processes_uj",
+    "kernel_uj",
+    "profiler_uj",
+    "unslotted_uj",
+    "failed_reads_uj",
+    "idle_uj",
+    "unshared_uj",
+    "ambiguous",
+    "read_failed",
+    "samples",
+];
+
+/// Columns of table `windows`.
+struct WindowColumns<'a> {
+    starts: Numbers<'a>,
+    lengths: Numbers<'a>,
+    domains: Names<'a>,
+    measured: Numbers<'a>,
+    attributed: Numbers<'a>,
+    static_share: Numbers<'a>,
+    unattributed: UnattributedColumns<'a>,
+    ambiguous: Flags,
+    read_failed: Flags,
+    samples: Numbers<'a>,
+    losses: Vec<(&'a str, Numbers<'a>)>,
+}
+
+impl<'a> WindowColumns<'a> {
+    /// `losses` are causes with the names of their columns.
+    fn of(columns: &'a Columns<'a>, losses: &'a [(&'a str, String)]) -> Result<Self> {
+        Ok(Self {
+            starts: columns.times("window_start")?,
+            lengths: columns.ints("window_ns")?,
+            domains: columns.names("domain")?,
+            measured: columns.ints("measured_uj")?,
+            attributed: columns.ints("attributed_uj")?,
+            static_share: columns.ints("static_uj")?,
+            unattributed: UnattributedColumns::of(columns)?,
+            ambiguous: columns.flags("ambiguous")?,
+            read_failed: columns.flags("read_failed")?,
+            samples: columns.ints("samples")?,
+            losses: losses.iter().map(|(cause, name)| Ok((*cause, columns.ints(name)?))).collect::<Result<_>>()?,
+        })
     }
 }
 
@@ -245,8 +303,9 @@ fn rows_of_processes(
 ) -> Result<()> {
     let (starts, pids) = (columns.times("window_start")?, columns.ints("pid")?);
     let (process_starts, comms) = (columns.times("process_start")?, columns.names("comm")?);
+    let span = filter.span(&data.catalog.runs[run]);
     for row in 0..columns.rows() {
-        if !filter.allows_window(&data.catalog.runs[run], UnixMicros(starts.get(row)?)) {
+        if !span.allows(UnixMicros(starts.get(row)?)) {
             continue;
         }
         let process = data.process_index(run, pids.natural(row)?, process_starts.get(row)?, comms.get(row)?);

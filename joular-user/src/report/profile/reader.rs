@@ -7,6 +7,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use foldhash::fast::RandomState;
+
 use super::{
     catalog::{Catalog, FrameIndex, PathIndex, Process, ProcessIndex, Run, Thread, ThreadIndex},
     filter::Filter,
@@ -14,6 +16,7 @@ use super::{
 use crate::{
     attribution::report::Category,
     report::{
+        ahead,
         columns::{Columns, Names, Numbers, TableFile},
         error::{DataSetError, Result},
         files::{self, RunFiles},
@@ -46,10 +49,10 @@ type ThreadKey = (ProcessIndex, u32, i64);
 pub struct DataSet {
     pub catalog: Catalog,
     files: Vec<RunFiles>,
-    processes: HashMap<ProcessKey, ProcessIndex>,
-    threads: HashMap<ThreadKey, ThreadIndex>,
+    processes: HashMap<ProcessKey, ProcessIndex, RandomState>,
+    threads: HashMap<ThreadKey, ThreadIndex, RandomState>,
     /// Places of paths by `stack_id`, which is the same in all runs.
-    paths: HashMap<i64, PathIndex>,
+    paths: HashMap<i64, PathIndex, RandomState>,
 }
 
 impl DataSet {
@@ -61,9 +64,9 @@ impl DataSet {
         let mut data = Self {
             catalog: Catalog::default(),
             files: Vec::new(),
-            processes: HashMap::new(),
-            threads: HashMap::new(),
-            paths: HashMap::new(),
+            processes: HashMap::default(),
+            threads: HashMap::default(),
+            paths: HashMap::default(),
         };
         for files in files::find(root)? {
             let row = run_row::read(&files.row)?;
@@ -93,10 +96,12 @@ impl DataSet {
     pub fn scan(&mut self, filter: &Filter, mut take: impl FnMut(&Catalog, &Row)) -> Result<()> {
         let mut allowed = Allowed::default();
         for run in 0..self.files.len() {
-            for path in self.files(run, "branches") {
-                TableFile::open_columns(&path, &BRANCH_COLUMNS)?
-                    .batches(|columns| self.take_branches(run, columns, filter, &mut allowed, &mut take))?;
-            }
+            let span = filter.span(&self.catalog.runs[run]);
+            ahead::batches(
+                &self.files(run, "branches"),
+                |path| TableFile::open_span(path, &BRANCH_COLUMNS, span),
+                |columns| self.take_branches(run, columns, filter, &mut allowed, &mut take),
+            )?;
         }
         Ok(())
     }
@@ -113,9 +118,10 @@ impl DataSet {
         let (stacks, energies) = (columns.ints("stack_id")?, columns.ints("energy_uj")?);
         let (times, samples) = (columns.ints("cpu_ns")?, columns.ints("samples")?);
         let mut threads = ThreadColumns::of(columns)?;
+        let span = filter.span(&self.catalog.runs[run]);
         for row in 0..columns.rows() {
             let window_start = UnixMicros(starts.get(row)?);
-            if !filter.allows_window(&self.catalog.runs[run], window_start) {
+            if !span.allows(window_start) {
                 continue;
             }
             let thread = threads.thread(self, run, row)?;
@@ -186,10 +192,8 @@ impl DataSet {
     }
 
     fn read_stacks(&mut self, run: usize) -> Result<()> {
-        for path in self.files(run, "stacks") {
-            TableFile::open_columns(&path, &["stack_id", "frames"])?.batches(|columns| self.take_stacks(columns))?;
-        }
-        Ok(())
+        let open = |path: &Path| TableFile::open_columns(path, &["stack_id", "frames"]);
+        ahead::batches(&self.files(run, "stacks"), open, |columns| self.take_stacks(columns))
     }
 
     /// Of a stack that is described again the first description counts.
@@ -246,7 +250,7 @@ const PROCESS_COLUMNS: [&str; 9] = [
 
 /// Answers of a filter, asked once per thread.
 #[derive(Debug, Default)]
-struct Allowed(HashMap<ThreadIndex, bool>);
+struct Allowed(HashMap<ThreadIndex, bool, RandomState>);
 
 impl Allowed {
     fn thread(&mut self, data: &DataSet, filter: &Filter, index: ThreadIndex) -> bool {
@@ -316,13 +320,16 @@ impl<'a> ThreadColumns<'a> {
 }
 
 /// Places of texts in their columns' dictionaries, kind and line: equal ones of a batch are the same frame.
-type FrameKey = ([Option<usize>; 6], Option<u32>);
+/// What is absent has [`ABSENT`].
+type FrameKey = [u64; 7];
+
+const ABSENT: u64 = u64::MAX;
 
 /// The frames of a batch of stacks; each distinct one is made only once.
 struct FrameColumns<'a> {
     texts: [Names<'a>; 6],
     lines: Numbers<'a>,
-    known: HashMap<FrameKey, FrameIndex>,
+    known: HashMap<FrameKey, FrameIndex, RandomState>,
 }
 
 impl<'a> FrameColumns<'a> {
@@ -332,13 +339,16 @@ impl<'a> FrameColumns<'a> {
         Ok(Self {
             texts: [class?, method?, signature?, module?, file?, kind?],
             lines: columns.ints("line")?,
-            known: HashMap::new(),
+            known: HashMap::default(),
         })
     }
 
     fn index(&mut self, data: &mut DataSet, row: usize) -> Result<FrameIndex> {
-        let line = self.lines.maybe_natural(row)?;
-        let key = (std::array::from_fn(|column| self.texts[column].key(row)), line);
+        let line: Option<u32> = self.lines.maybe_natural(row)?;
+        let key = std::array::from_fn(|column| match self.texts.get(column) {
+            Some(names) => names.key(row).map_or(ABSENT, |key| key as u64),
+            None => line.map_or(ABSENT, u64::from),
+        });
         if let Some(index) = self.known.get(&key) {
             return Ok(*index);
         }

@@ -2,6 +2,7 @@
 //! number is chosen here, and then read, attributed again, and tampered with.
 
 mod audit;
+mod compact;
 mod diff;
 mod profile;
 mod reattribute;

@@ -11,7 +11,7 @@ use crate::{
     energy::{counter::Delta, domain::FaultCause},
     events::LossCount,
     report::{
-        columns::{Columns, TableFile, Texts},
+        columns::{Columns, Numbers, TableFile, Texts},
         error::{DataSetError, Result},
     },
     units::MicroJoules,
@@ -124,22 +124,46 @@ fn shares(columns: &Columns<'_>, row: usize, domain: &str) -> Result<Shares> {
         attributed: energy("attributed_uj")?,
         static_share: energy("static_uj")?,
         unattributed: energy("unattributed_uj")?,
-        items: unattributed(columns, row)?,
+        items: UnattributedColumns::of(columns)?.of_row(row)?,
     })
 }
 
-/// What a row says went to nobody's threads, by item.
-pub(in crate::report) fn unattributed(columns: &Columns<'_>, row: usize) -> Result<Unattributed> {
-    let energy = |name: &str| Ok::<_, DataSetError>(MicroJoules(columns.ints(name)?.natural(row)?));
-    Ok(Unattributed {
-        other_processes: energy("other_processes_uj")?,
-        kernel: energy("kernel_uj")?,
-        profiler: energy("profiler_uj")?,
-        unslotted: energy("unslotted_uj")?,
-        failed_reads: energy("failed_reads_uj")?,
-        idle: energy("idle_uj")?,
-        unshared: energy("unshared_uj")?,
-    })
+/// Columns that say what went to nobody's threads, by item.
+pub(in crate::report) struct UnattributedColumns<'a> {
+    other_processes: Numbers<'a>,
+    kernel: Numbers<'a>,
+    profiler: Numbers<'a>,
+    unslotted: Numbers<'a>,
+    failed_reads: Numbers<'a>,
+    idle: Numbers<'a>,
+    unshared: Numbers<'a>,
+}
+
+impl<'a> UnattributedColumns<'a> {
+    pub(in crate::report) fn of(columns: &'a Columns<'a>) -> Result<Self> {
+        Ok(Self {
+            other_processes: columns.ints("other_processes_uj")?,
+            kernel: columns.ints("kernel_uj")?,
+            profiler: columns.ints("profiler_uj")?,
+            unslotted: columns.ints("unslotted_uj")?,
+            failed_reads: columns.ints("failed_reads_uj")?,
+            idle: columns.ints("idle_uj")?,
+            unshared: columns.ints("unshared_uj")?,
+        })
+    }
+
+    pub(in crate::report) fn of_row(&self, row: usize) -> Result<Unattributed> {
+        let energy = |column: &Numbers<'_>| Ok::<_, DataSetError>(MicroJoules(column.natural(row)?));
+        Ok(Unattributed {
+            other_processes: energy(&self.other_processes)?,
+            kernel: energy(&self.kernel)?,
+            profiler: energy(&self.profiler)?,
+            unslotted: energy(&self.unslotted)?,
+            failed_reads: energy(&self.failed_reads)?,
+            idle: energy(&self.idle)?,
+            unshared: energy(&self.unshared)?,
+        })
+    }
 }
 
 fn cpu_audit(columns: &Columns<'_>, row: usize) -> Result<CpuAudit> {

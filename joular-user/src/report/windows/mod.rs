@@ -31,7 +31,7 @@ use crate::{
     units::{MicroJoules, MonotonicNs, UnixMicros},
 };
 
-pub(super) use self::audit_rows::{OTHER_LOSS, Shares, loss_causes, unattributed};
+pub(super) use self::audit_rows::{OTHER_LOSS, Shares, UnattributedColumns, loss_causes};
 
 /// A window as it was written.
 #[derive(Clone, Debug)]

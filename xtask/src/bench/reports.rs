@@ -1,0 +1,151 @@
+//! What becomes of a large data set: an hour of ten JVMs at 99 Hz, made by
+//! joular-user's example `record_hour` and replayed. Size on disk before and after
+//! `compact`, time and memory of the commands that read it, DuckDB's time.
+
+use std::{fs, path::Path, process::Command, time::Instant};
+
+use anyhow::{Context as _, Result, ensure};
+use joular_tests::{dataset::DataSet, paths, python};
+
+use super::figure::Figure;
+use crate::shell;
+
+const RUNS: usize = 7;
+
+/// A command that reads a data set: its name, arguments behind the data set, and what to reach.
+struct Reader {
+    name: &'static str,
+    output: Option<&'static str>,
+    seconds: &'static str,
+    memory: &'static str,
+}
+
+const READERS: &[Reader] = &[
+    Reader { name: "report", output: None, seconds: "≤ 0.3 s", memory: "≤ 200 MiB" },
+    Reader { name: "flamegraph", output: Some("graph.svg"), seconds: "≤ 1 s", memory: "none" },
+    Reader { name: "html", output: Some("page.html"), seconds: "none", memory: "none" },
+];
+
+pub fn measure(program: &Path) -> Result<Vec<Figure>> {
+    shell::step("reports: an hour of ten JVMs at 99 Hz");
+    let parent = tempfile::tempdir()?;
+    let (recording, recorded, compacted) =
+        (parent.path().join("hour.jrec"), parent.path().join("recorded"), parent.path().join("compacted"));
+    shell::run(example("record_hour").arg(&recording))?;
+    let replay =
+        Command::new(program).arg("--replay").arg(&recording).arg("--output").arg(&recorded).arg("--quiet").status()?;
+    ensure!(replay.success(), "replaying the hour: {replay}");
+    let start = Instant::now();
+    let compact = Command::new(program).arg("compact").arg(&recorded).arg("--output").arg(&compacted).output()?;
+    ensure!(compact.status.success(), "compacting the hour: {compact:?}");
+    let seconds = start.elapsed().as_secs_f64();
+    let mut figures = vec![figure("compact", "s", "none", 1, vec![seconds], "time of compacting the hour, once")];
+    for (name, dir) in [("as recorded", &recorded), ("compacted", &compacted)] {
+        figures.extend(of_data_set(program, name, dir, parent.path())?);
+    }
+    Ok(figures)
+}
+
+fn of_data_set(program: &Path, name: &str, dir: &Path, scratch: &Path) -> Result<Vec<Figure>> {
+    let data = DataSet::at(dir);
+    let mib = data.parquet_bytes()? as f64 / f64::from(1 << 20);
+    let files = format!("all of its {} files", data.parquet_files()?);
+    let mut figures = vec![figure(&format!("hour on disk, {name}"), "MiB", "≤ 20 MiB", 1, vec![mib], &files)];
+    let (mut seconds, mut memory) = (Vec::new(), Vec::new());
+    for _ in 0..RUNS {
+        let line = shell::capture(example("read_profile").arg(dir))?;
+        let mut words = line.split_whitespace().map(str::parse::<f64>);
+        seconds.push(words.next().context("read_profile said nothing")??);
+        memory.push(words.next().context("read_profile did not say its memory")?? / 1024.0);
+    }
+    figures.push(figure(
+        &format!("reading the hour, {name}"),
+        "s",
+        "none",
+        3,
+        seconds,
+        "all that every report starts from",
+    ));
+    figures.push(figure(&format!("memory of it, {name}"), "MiB", "none", 0, memory, "VmHWM of the same"));
+    for reader in READERS {
+        figures.extend(of_reader(program, reader, name, dir, scratch)?);
+    }
+    let printed = python::script("top_methods.py", dir, &[&RUNS.to_string()])?;
+    let seconds = printed.lines().map(str::parse).collect::<Result<Vec<f64>, _>>()?;
+    let method = "joules per method, ten largest, in one DuckDB process that reads the files each time";
+    figures.push(figure(&format!("DuckDB's top methods, {name}"), "s", "≤ 0.2 s", 3, seconds, method));
+    Ok(figures)
+}
+
+/// Nothing for a command that there is not, which is said.
+fn of_reader(program: &Path, reader: &Reader, name: &str, dir: &Path, scratch: &Path) -> Result<Vec<Figure>> {
+    let help = Command::new(program).args([reader.name, "--help"]).output()?;
+    if !help.status.success() {
+        println!("{}: joular-bpf has no such command", reader.name);
+        return Ok(Vec::new());
+    }
+    let (mut seconds, mut memory) = (Vec::new(), Vec::new());
+    for run in 0..RUNS {
+        let mut command = Command::new(program);
+        command.arg(reader.name).arg(dir);
+        if let Some(output) = reader.output {
+            command.arg("--output").arg(scratch.join(format!("{run}-{output}")));
+        }
+        let start = Instant::now();
+        let mut child = command.stdout(fs::File::create(scratch.join("stdout"))?).spawn()?;
+        memory.push(peak_of(&mut child)? / 1024.0);
+        seconds.push(start.elapsed().as_secs_f64());
+    }
+    Ok(vec![
+        figure(&format!("{}, {name}", reader.name), "s", reader.seconds, 3, seconds, "the whole command"),
+        figure(&format!("memory of {}, {name}", reader.name), "MiB", reader.memory, 0, memory, "largest VmHWM seen"),
+    ])
+}
+
+/// Waits for its end; the most memory that it was seen to have, in KiB.
+fn peak_of(child: &mut std::process::Child) -> Result<f64> {
+    let status = format!("/proc/{}/status", child.id());
+    let mut peak = 0.0_f64;
+    loop {
+        let text = fs::read_to_string(&status).unwrap_or_default();
+        let value = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let value = value.and_then(|value| value.trim().trim_end_matches(" kB").parse().ok());
+        peak = peak.max(value.unwrap_or(0.0));
+        if let Some(exit) = child.try_wait()? {
+            ensure!(exit.success(), "it ended with {exit}");
+            return Ok(peak);
+        }
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+}
+
+/// Examples of joular-user, built like the program.
+pub fn build() -> Result<()> {
+    let mut cargo = shell::cargo();
+    cargo.args([
+        "build",
+        "--release",
+        "--package",
+        "joular-user",
+        "--example",
+        "record_hour",
+        "--example",
+        "read_profile",
+    ]);
+    shell::run(&mut cargo)
+}
+
+fn example(name: &str) -> Command {
+    Command::new(paths::target().join("release/examples").join(name))
+}
+
+fn figure(
+    name: &str,
+    unit: &'static str,
+    target: &'static str,
+    digits: usize,
+    values: Vec<f64>,
+    method: &str,
+) -> Figure {
+    Figure { name: name.to_owned(), unit, target, digits, values, method: method.to_owned() }
+}
