@@ -1,15 +1,18 @@
 //! What each subcommand does, and the exit code that it ends with.
 
-use std::io;
+use std::{io, path::Path};
 
 use anyhow::anyhow;
 
 use crate::{
-    cli::{AuditFlags, CalibrateFlags, Cli, Command, DoctorFlags, Exit, Flags, ReattributeFlags},
+    cli::{
+        AuditFlags, CalibrateFlags, Cli, Command, DoctorFlags, Exit, Flags, FlamegraphFlags, HtmlFlags,
+        ReattributeFlags,
+    },
     config::{self, Calibrate, CalibrationChoice, Config, ConfigError},
     doctor,
     events::RunInfo,
-    output::OutputError,
+    output::{OutputError, artifact},
     pipeline::{self, Failure},
     privileges,
     report::{self, DataSetError},
@@ -22,6 +25,8 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
         Some(Command::Doctor(flags)) => check(flags),
         Some(Command::Sources(flags)) => list(flags),
         Some(Command::Calibrate(flags)) => calibrate(flags),
+        Some(Command::Flamegraph(flags)) => flamegraph(&flags),
+        Some(Command::Html(flags)) => html(&flags),
         Some(Command::Reattribute(flags)) => reattribute(&flags),
         Some(Command::Audit(flags)) => audit(&flags),
         None => record(cli.flags),
@@ -83,6 +88,25 @@ fn audit(flags: &AuditFlags) -> anyhow::Result<Exit> {
     let said = report::commands::audit(&flags.data, flags.json, &mut io::stdout().lock())?;
     let is_well = said.map_err(unwritten("the audit"))?;
     Ok(if is_well { Exit::Success } else { Exit::Audit })
+}
+
+fn flamegraph(flags: &FlamegraphFlags) -> anyhow::Result<Exit> {
+    let (svg, headline) = report::flamegraph::svg(&config::drawing(flags)?)?;
+    show(&flags.output, &svg, &headline.text())
+}
+
+fn html(flags: &HtmlFlags) -> anyhow::Result<Exit> {
+    let (page, headline) = report::html::page(&config::page(flags)?)?;
+    show(&flags.output, &page, &headline.text())
+}
+
+/// Writes what a command made, and says what it is about.
+fn show(path: &Path, bytes: &[u8], headline: &str) -> anyhow::Result<Exit> {
+    artifact::write(path, bytes, privileges::invoking_user(), &mut io::stdout().lock())?;
+    if path != Path::new(artifact::STDOUT) {
+        pipeline::notice(&format!("{}: {headline}", path.display()));
+    }
+    Ok(Exit::Success)
 }
 
 fn unwritten(what: &'static str) -> impl Fn(io::Error) -> anyhow::Error {

@@ -4,6 +4,7 @@
 pub mod exit;
 pub mod flags;
 pub mod part_flags;
+pub mod picture_flags;
 pub mod subcommands;
 
 use std::ffi::OsString;
@@ -14,6 +15,7 @@ pub use self::{
     exit::Exit,
     flags::Flags,
     part_flags::PartFlags,
+    picture_flags::{FlamegraphFlags, HtmlFlags},
     subcommands::{AuditFlags, CalibrateFlags, DoctorFlags, ReattributeFlags},
 };
 
@@ -46,6 +48,18 @@ pub enum Command {
     /// with the code that a recording would.
     #[command(after_help = "Example: sudo joular-bpf doctor")]
     Doctor(DoctorFlags),
+
+    /// Draw where the energy of a data set went: a flame graph in joules, as SVG
+    ///
+    /// Needs no privileges. Widths are energy, colours are kinds of code; with --diff it shows what changed.
+    #[command(after_help = "Example: joular-bpf flamegraph joular-out --output shop.svg --process 'com.acme.*'")]
+    Flamegraph(FlamegraphFlags),
+
+    /// Write one page about a data set that a browser shows, without a network
+    ///
+    /// Needs no privileges. Flame graph, power over time, thread activity, tables, audit and quality.
+    #[command(after_help = "Example: joular-bpf html joular-out --output shop.html")]
+    Html(HtmlFlags),
 
     /// Attribute a recorded data set again, under another policy
     ///

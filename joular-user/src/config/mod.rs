@@ -7,6 +7,7 @@ pub mod calibration;
 pub mod duration;
 pub mod file;
 mod part;
+mod picture;
 mod policy;
 mod weights;
 
@@ -19,6 +20,7 @@ pub use self::{
     calibration::{Calibrate, CalibrationChoice},
     file::ConfigFile,
     part::part,
+    picture::{drawing, page},
     policy::policy_choices,
     weights::WeightChoice,
 };

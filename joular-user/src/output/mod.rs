@@ -5,6 +5,7 @@
 //! Each of them is an [`Output`]: it is told what happens in the order in
 //! which it happens and keeps for itself what it needs of it.
 
+pub mod artifact;
 mod column;
 mod directory;
 mod encode;
@@ -24,7 +25,7 @@ pub mod schema;
 mod summary;
 mod table;
 mod tables;
-mod text;
+pub mod text;
 mod totals;
 
 pub use self::{

@@ -34,6 +34,10 @@ pub enum DataSetError {
     Column { path: PathBuf, column: String, problem: &'static str },
     #[error("reading {path}: {problem}")]
     Damaged { path: PathBuf, problem: String },
+    #[error("drawing {path}: the selection has no energy: select more of it, or record with an energy source")]
+    NoEnergy { path: PathBuf },
+    #[error("drawing {path}: {cause}: this is a defect, please report it")]
+    Draw { path: PathBuf, cause: std::io::Error },
     #[error(transparent)]
     Output(#[from] OutputError),
 }

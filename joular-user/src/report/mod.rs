@@ -9,10 +9,14 @@ mod columns;
 pub mod commands;
 mod error;
 mod files;
+pub mod flamegraph;
+pub mod headline;
+pub mod html;
 pub mod profile;
 pub mod reattribute;
 mod run_row;
 mod stacks;
+pub mod tree;
 mod windows;
 
 pub use self::error::DataSetError;

@@ -15,6 +15,7 @@
 pub mod catalog;
 pub mod filter;
 pub mod overview;
+pub mod places;
 pub mod reader;
 
 use std::{collections::BTreeMap, path::Path};
@@ -25,6 +26,7 @@ pub use self::{
     },
     filter::{Filter, FilterError, Moment, Names},
     overview::{Amounts, JvmEnergy, Overview, QualityKey},
+    places::{Place, PlaceRow, ThreadIdentity},
     reader::{DataSet, Row},
 };
 use crate::{report::error::Result, units::MicroJoules};
@@ -59,13 +61,29 @@ impl Profile {
     /// If there is no run, or a file cannot be read or is damaged.
     pub fn read(root: &Path, filter: &Filter, app: Option<&App>) -> Result<Self> {
         let mut data = DataSet::open(root, filter)?;
+        let overview = data.overview(filter)?;
+        Self::sum(data, overview, filter, app, |_, _| ())
+    }
+
+    /// Sums the rows of a data set whose overview is known, and shows each to `also`,
+    /// its methods not filtered: what is told by time is summed in the same pass.
+    ///
+    /// # Errors
+    /// If a file cannot be read or is damaged.
+    pub fn sum(
+        mut data: DataSet,
+        overview: Overview,
+        filter: &Filter,
+        app: Option<&App>,
+        mut also: impl FnMut(&Catalog, &Row),
+    ) -> Result<Self> {
         let mut sums: BTreeMap<(ThreadIndex, PathIndex), Entry> = BTreeMap::new();
-        data.scan(filter, |_, row| {
+        data.scan(filter, |catalog, row| {
             let (thread, path) = (row.thread, row.path);
             let nothing = Entry { thread, path, energy: MicroJoules(0), cpu_ns: 0, samples: 0, squares: 0.0 };
             sums.entry((thread, path)).or_insert(nothing).add(row);
+            also(catalog, row);
         })?;
-        let overview = data.overview(filter)?;
         Ok(Self::of(data.catalog, sums.into_values(), overview, filter, app))
     }
 
@@ -116,5 +134,12 @@ impl Amounts {
         self.energy = self.energy.saturating_add(entry.energy);
         self.cpu_ns = self.cpu_ns.saturating_add(entry.cpu_ns);
         self.samples = self.samples.saturating_add(entry.samples);
+    }
+
+    /// Adds what others have.
+    pub fn plus(&mut self, other: &Self) {
+        self.energy = self.energy.saturating_add(other.energy);
+        self.cpu_ns = self.cpu_ns.saturating_add(other.cpu_ns);
+        self.samples = self.samples.saturating_add(other.samples);
     }
 }

@@ -198,7 +198,7 @@ fn samples(index: u64, time: &ThreadTime) -> Vec<SampleCount> {
 }
 
 /// Writes a data set as a run with this policy does.
-fn write(root: &Path, policy: Policy) {
+pub(super) fn write(root: &Path, policy: Policy) {
     let directory = OutputDirectory::create(root, None).unwrap();
     let mut output = ParquetOutput::new(directory, FLUSH_NS);
     let mut engine = Engine::default();
