@@ -7,6 +7,7 @@ mod audit;
 mod command_line;
 mod configuration;
 mod documents;
+mod html;
 mod replay;
 
 use std::time::Duration;
