@@ -115,7 +115,7 @@ fn start() -> Option<Browser> {
         Some(program) => Some(Browser::start(program).unwrap()),
         None => {
             assert!(std::env::var_os("CI").is_none(), "there is no Chromium: `cargo xtask setup` installs it");
-            println!("skipped: there is no Chromium here (`cargo xtask setup` installs it on Debian)");
+            eprintln!("skipped: there is no Chromium here (`cargo xtask setup` installs it on Debian)");
             None
         }
     }
