@@ -1,19 +1,19 @@
 //! What each subcommand does, and the exit code that it ends with.
 
-use std::{io, io::Write as _};
+use std::{io, io::Write as _, path::Path};
 
 use anyhow::anyhow;
 
 use crate::{
     cli::{
         AuditFlags, CalibrateFlags, Cli, Command, CompactFlags, CompletionsFlags, DiffFlags, DoctorFlags, Exit,
-        ExportFlags, Flags, ManFlags, ReattributeFlags, ReportFlags, pages,
+        ExportFlags, Flags, FlamegraphFlags, HtmlFlags, ManFlags, ReattributeFlags, ReportFlags, pages,
     },
     config::{self, Calibrate, CalibrationChoice, Config, ConfigError},
     doctor,
     events::RunInfo,
     output::{
-        OutputError, Screen,
+        OutputError, Screen, artifact,
         text::{escape, exact_joules},
     },
     pipeline::{self, Failure},
@@ -34,6 +34,8 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
         Some(Command::Report(flags)) => show(&flags),
         Some(Command::Export(flags)) => export(&flags),
         Some(Command::Compact(flags)) => compact(&flags),
+        Some(Command::Flamegraph(flags)) => flamegraph(&flags),
+        Some(Command::Html(flags)) => html(&flags),
         Some(Command::Reattribute(flags)) => reattribute(&flags),
         Some(Command::Audit(flags)) => audit(&flags),
         Some(Command::Diff(flags)) => compare(&flags),
@@ -163,6 +165,25 @@ fn compare(flags: &DiffFlags) -> anyhow::Result<Exit> {
         let b = escape(&flags.b.display().to_string());
         pipeline::notice(&format!("{b} is certain to need more than --fail-above allows"));
         return Ok(Exit::Regression);
+    }
+    Ok(Exit::Success)
+}
+
+fn flamegraph(flags: &FlamegraphFlags) -> anyhow::Result<Exit> {
+    let (svg, headline) = report::flamegraph::svg(&config::drawing(flags)?)?;
+    written(&flags.output, &svg, &headline.text())
+}
+
+fn html(flags: &HtmlFlags) -> anyhow::Result<Exit> {
+    let (page, headline) = report::html::page(&config::page(flags)?)?;
+    written(&flags.output, &page, &headline.text())
+}
+
+/// Writes what a command made, and says what it is about.
+fn written(path: &Path, bytes: &[u8], headline: &str) -> anyhow::Result<Exit> {
+    artifact::write(path, bytes, privileges::invoking_user(), &mut io::stdout().lock())?;
+    if path != Path::new(artifact::STDOUT) {
+        pipeline::notice(&format!("{}: {headline}", path.display()));
     }
     Ok(Exit::Success)
 }

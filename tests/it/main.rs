@@ -14,6 +14,7 @@ mod configuration;
 mod diff;
 mod documents;
 mod exports;
+mod html;
 mod one_liners;
 mod replay;
 mod report;

@@ -12,6 +12,7 @@
     reason = "figures of test runs of minutes: far from any limit"
 )]
 
+pub mod browser;
 pub mod clock;
 pub mod dataset;
 pub mod freeze;

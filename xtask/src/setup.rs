@@ -4,7 +4,7 @@
 use std::{fs, path::Path, process::Command};
 
 use anyhow::{Context as _, Result, bail};
-use joular_tests::{java, jdk, kernels, node, paths, python};
+use joular_tests::{browser, java, jdk, kernels, node, paths, python};
 
 use crate::shell;
 
@@ -27,6 +27,7 @@ pub fn run() -> Result<()> {
     jdks()?;
     node_packages()?;
     kernels();
+    browser();
     println!("setup: complete");
     Ok(())
 }
@@ -140,6 +141,25 @@ fn kernels() {
     shell::step("unpacking Debian's kernels in target/kernels (100 MB)");
     if let Err(error) = install_qemu().and_then(|()| kernels::fetch()) {
         println!("no kernels to test in virtual machines: {error:#}");
+    }
+}
+
+/// Chromium, which the pages of `html` are tested in, where it is a package. A
+/// machine without it has tests less, which say so; in CI it must be there.
+fn browser() {
+    const CHROMIUM: [&str; 4] = ["install", "--yes", "--no-install-recommends", "chromium"];
+    if browser::program().is_some() || !shell::exists("apt-get") {
+        return;
+    }
+    if !shell::is_root() {
+        println!("no Chromium to test pages in: run\n    sudo apt-get {}", CHROMIUM.join(" "));
+        return;
+    }
+    shell::step("installing Chromium, which pages are tested in (90 MB)");
+    let update = shell::run(Command::new("apt-get").arg("update"));
+    let install = || shell::run(Command::new("apt-get").args(CHROMIUM).env("DEBIAN_FRONTEND", "noninteractive"));
+    if let Err(error) = update.and_then(|()| install()) {
+        println!("no Chromium to test pages in: {error:#}");
     }
 }
 

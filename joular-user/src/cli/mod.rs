@@ -8,6 +8,7 @@ pub mod export_flags;
 pub mod flags;
 pub mod pages;
 pub mod part_flags;
+pub mod picture_flags;
 pub mod report_flags;
 pub mod subcommands;
 
@@ -23,6 +24,7 @@ pub use self::{
     flags::Flags,
     pages::{CompletionsFlags, ManFlags},
     part_flags::PartFlags,
+    picture_flags::{FlamegraphFlags, HtmlFlags},
     report_flags::ReportFlags,
     subcommands::{AuditFlags, CalibrateFlags, DoctorFlags, ReattributeFlags},
 };
@@ -84,6 +86,18 @@ pub enum Command {
     /// once. Interrupt it at any moment: the data set is the old one or the new one, whole.
     #[command(after_help = "Example: joular-bpf compact joular-out")]
     Compact(CompactFlags),
+
+    /// Draw where the energy of a data set went: a flame graph in joules, as SVG
+    ///
+    /// Needs no privileges. Widths are energy, colours are kinds of code; with --diff it shows what changed.
+    #[command(after_help = "Example: joular-bpf flamegraph joular-out --output shop.svg --process 'com.acme.*'")]
+    Flamegraph(FlamegraphFlags),
+
+    /// Write one page about a data set that a browser shows, without a network
+    ///
+    /// Needs no privileges. Flame graph, power over time, thread activity, tables, audit and quality.
+    #[command(after_help = "Example: joular-bpf html joular-out --output shop.html")]
+    Html(HtmlFlags),
 
     /// Attribute a recorded data set again, under another policy
     ///

@@ -8,6 +8,7 @@ mod diff;
 pub mod duration;
 pub mod file;
 mod part;
+mod picture;
 mod policy;
 mod report;
 mod weights;
@@ -22,6 +23,7 @@ pub use self::{
     diff::diff_choices,
     file::ConfigFile,
     part::part,
+    picture::{drawing, page},
     policy::policy_choices,
     report::report_request,
     weights::WeightChoice,

@@ -50,7 +50,7 @@ impl OutputError {
     }
 
     /// Sorts an I/O error by what its reader can do about it.
-    pub(super) fn from_io(action: &'static str, path: impl Into<PathBuf>, source: io::Error) -> Self {
+    pub fn from_io(action: &'static str, path: impl Into<PathBuf>, source: io::Error) -> Self {
         let path = path.into();
         match source.raw_os_error().map(Errno::from_raw_os_error) {
             Some(Errno::ACCESS | Errno::PERM) => Self::PermissionDenied { action, path },

@@ -5,6 +5,7 @@
 //! Each of them is an [`Output`]: it is told what happens in the order in
 //! which it happens and keeps for itself what it needs of it.
 
+pub mod artifact;
 mod column;
 mod directory;
 mod encode;

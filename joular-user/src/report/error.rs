@@ -42,6 +42,10 @@ pub enum DataSetError {
     Foreign { path: PathBuf },
     #[error("putting the compacted data set in place of {path}: {problem}: {advice}")]
     Replace { path: PathBuf, problem: String, advice: &'static str },
+    #[error("drawing {path}: the selection has no energy: select more of it, or record with an energy source")]
+    NoEnergy { path: PathBuf },
+    #[error("drawing {path}: {cause}: this is a defect, please report it")]
+    Draw { path: PathBuf, cause: std::io::Error },
     #[error(transparent)]
     Output(#[from] OutputError),
 }

@@ -14,12 +14,16 @@ pub mod diff;
 mod error;
 pub mod export;
 mod files;
+pub mod flamegraph;
 mod footer;
+pub mod headline;
+pub mod html;
 pub mod profile;
 pub mod ranking;
 pub mod reattribute;
 mod run_row;
 mod stacks;
+pub mod tree;
 mod windows;
 
 pub use self::error::DataSetError;

@@ -15,6 +15,7 @@
 pub mod catalog;
 pub mod filter;
 pub mod overview;
+pub mod places;
 pub mod reader;
 pub mod windows;
 
@@ -28,6 +29,7 @@ pub use self::{
     },
     filter::{Filter, FilterError, Moment, Names, Span},
     overview::{Amounts, JvmEnergy, Overview, QualityKey},
+    places::{Place, PlaceRow, ThreadIdentity},
     reader::{DataSet, Row},
     windows::WindowSpan,
 };
@@ -86,9 +88,25 @@ impl Profile {
         root: &Path,
         filter: &Filter,
         app: Option<&App>,
-        mut watch: impl FnMut(&Catalog, &Row),
+        watch: impl FnMut(&Catalog, &Row),
     ) -> Result<Self> {
         let mut data = DataSet::open(root, filter)?;
+        let overview = data.overview(filter)?;
+        Self::sum(data, overview, filter, app, watch)
+    }
+
+    /// Sums the rows of a data set whose overview is known, and shows each to `watch`,
+    /// its methods not filtered: what is told by time is summed in the same pass.
+    ///
+    /// # Errors
+    /// If a file cannot be read or is damaged.
+    pub fn sum(
+        mut data: DataSet,
+        overview: Overview,
+        filter: &Filter,
+        app: Option<&App>,
+        mut watch: impl FnMut(&Catalog, &Row),
+    ) -> Result<Self> {
         let mut places: HashMap<(ThreadIndex, PathIndex), usize, RandomState> = HashMap::default();
         let mut sums: Vec<Entry> = Vec::new();
         data.scan(filter, |catalog, row| {
@@ -102,7 +120,6 @@ impl Profile {
         })?;
         drop(places);
         sums.sort_unstable_by_key(|entry| (entry.thread, entry.path));
-        let overview = data.overview(filter)?;
         Ok(Self::of(data.catalog, sums.into_iter(), overview, filter, app))
     }
 
@@ -165,5 +182,12 @@ impl Amounts {
         self.energy = self.energy.saturating_add(entry.energy);
         self.cpu_ns = self.cpu_ns.saturating_add(entry.cpu_ns);
         self.samples = self.samples.saturating_add(entry.samples);
+    }
+
+    /// Adds what others have.
+    pub fn plus(&mut self, other: &Self) {
+        self.energy = self.energy.saturating_add(other.energy);
+        self.cpu_ns = self.cpu_ns.saturating_add(other.cpu_ns);
+        self.samples = self.samples.saturating_add(other.samples);
     }
 }

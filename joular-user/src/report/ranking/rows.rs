@@ -143,14 +143,6 @@ impl Sums {
     }
 }
 
-impl Amounts {
-    fn plus(&mut self, other: &Self) {
-        self.energy = self.energy.saturating_add(other.energy);
-        self.cpu_ns = self.cpu_ns.saturating_add(other.cpu_ns);
-        self.samples = self.samples.saturating_add(other.samples);
-    }
-}
-
 const fn amounts(entry: &Entry) -> Amounts {
     Amounts { energy: entry.energy, cpu_ns: entry.cpu_ns, samples: entry.samples }
 }

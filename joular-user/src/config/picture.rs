@@ -1,0 +1,70 @@
+//! What to draw, from flags.
+
+use super::{ConfigError, part};
+use crate::{
+    cli::{FlamegraphFlags, HtmlFlags},
+    report::{
+        flamegraph::{Drawing, Normalise},
+        html::PageChoice,
+        tree::Levels,
+    },
+};
+
+/// # Errors
+/// If a flag cannot be understood.
+pub fn drawing(flags: &FlamegraphFlags) -> Result<Drawing, ConfigError> {
+    let (filter, app) = part(&flags.part)?;
+    let normalise = match flags.normalise.as_str() {
+        "time" => Normalise::Time,
+        "none" => Normalise::Nothing,
+        _ => Normalise::Share,
+    };
+    let levels = match (flags.levels.by_process, flags.levels.by_thread) {
+        (_, true) => Levels::Threads,
+        (true, false) => Levels::Processes,
+        (false, false) => Levels::Frames,
+    };
+    Ok(Drawing {
+        data: flags.data.clone(),
+        base: flags.diff.clone().map(|base| (base, normalise)),
+        filter,
+        app,
+        levels,
+        is_icicle: flags.icicle,
+        min_share: parse_share("--min-share", &flags.min_share)?,
+    })
+}
+
+/// # Errors
+/// If a flag cannot be understood.
+pub fn page(flags: &HtmlFlags) -> Result<PageChoice, ConfigError> {
+    let (filter, app) = part(&flags.part)?;
+    let levels = if flags.by_thread { Levels::Threads } else { Levels::Processes };
+    Ok(PageChoice { data: flags.data.clone(), filter, app, levels, view: flags.part.app.join(", ") })
+}
+
+/// `0.05%`, or the same as a fraction: `0.0005`.
+fn parse_share(place: &str, text: &str) -> Result<f64, ConfigError> {
+    let (number, unit) = text.strip_suffix('%').map_or((text, 1.0), |number| (number, 100.0));
+    let share = number.trim().parse().map(|number: f64| number / unit);
+    share.ok().filter(|share| (0.0..=1.0).contains(share)).ok_or_else(|| ConfigError::Invalid {
+        place: place.to_owned(),
+        cause: format!("'{text}' is not a part of a whole: write 0.05%, or 0.0005"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_percent_or_fractions() {
+        for (text, expected) in [("0.05%", Some(0.0005)), ("0", Some(0.0)), ("100%", Some(1.0)), ("0.5", Some(0.5))] {
+            assert_eq!(parse_share("--min-share", text).ok(), expected, "{text}");
+        }
+        for text in ["", "%", "NaN", "-1%", "101%", "2", "few"] {
+            let message = parse_share("--min-share", text).unwrap_err().to_string();
+            assert!(message.contains("--min-share"), "{message}");
+        }
+    }
+}

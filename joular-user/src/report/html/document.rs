@@ -1,0 +1,89 @@
+//! The page's parts, put together.
+//!
+//! Nothing may be loaded from anywhere, and nothing may run but the page's own
+//! script: its policy says so to the browser. Script and style are allowed by a
+//! nonce made from the whole page, so that markup which got into the page by a
+//! name, if that were possible, would run nothing: whoever chose the name cannot
+//! know the rest. Figures are JSON in an element that does not run.
+
+use twox_hash::XxHash64;
+
+use super::figures::Figures;
+
+const TEMPLATE: &str = include_str!("page/page.html");
+const STYLE: &str = include_str!("page/style.css");
+
+/// Each sees those before it.
+const SCRIPTS: [&str; 9] = [
+    include_str!("page/format.js"),
+    include_str!("page/elements.js"),
+    include_str!("page/tree.js"),
+    include_str!("page/flame.js"),
+    include_str!("page/power.js"),
+    include_str!("page/threads.js"),
+    include_str!("page/tables.js"),
+    include_str!("page/facts.js"),
+    include_str!("page/page.js"),
+];
+
+pub(super) fn page(figures: &Figures) -> Vec<u8> {
+    // Serialising to a string fails for maps with odd keys only, of which there are none.
+    let json = escape(&serde_json::to_string(figures).unwrap_or_else(|_| "null".to_owned()));
+    let script = format!("(() => {{\n\"use strict\";\n{}}})();\n", SCRIPTS.concat());
+    let hash = |seed| XxHash64::oneshot(seed, json.as_bytes());
+    let nonce = format!("{:016x}{:016x}", hash(0), hash(1));
+    let mut page = String::with_capacity(TEMPLATE.len() + STYLE.len() + script.len() + json.len());
+    // Places are looked for in the template only, never in what was put in.
+    let mut rest = TEMPLATE;
+    while let Some((before, after)) = rest.split_once("{{") {
+        let Some((place, behind)) = after.split_once("}}") else { break };
+        page.push_str(before);
+        page.push_str(match place {
+            "nonce" => &nonce,
+            "style" => STYLE,
+            "figures" => &json,
+            "script" => &script,
+            _ => "",
+        });
+        rest = behind;
+    }
+    page.push_str(rest);
+    page.into_bytes()
+}
+
+/// JSON that ends no element, and is a script too: `<` cannot open a tag, and the
+/// line separators that JSON allows are spelled out.
+fn escape(json: &str) -> String {
+    json.replace('<', "\\u003c").replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_name_ends_the_element_that_figures_are_in() {
+        let hostile = "</script><script>alert(1)</script><!--\u{2028}\u{2029}";
+        let json = escape(&serde_json::to_string(hostile).unwrap());
+        assert!(!json.contains(['<', '\u{2028}', '\u{2029}']), "{json}");
+        assert_eq!(serde_json::from_str::<String>(&json).unwrap(), hostile);
+    }
+
+    #[test]
+    fn scripts_put_no_text_into_the_page_as_markup() {
+        for script in SCRIPTS {
+            for way in ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function"] {
+                assert!(!script.contains(way), "a script has {way}");
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_is_loaded_from_anywhere() {
+        for part in SCRIPTS.into_iter().chain([STYLE, TEMPLATE]) {
+            for way in ["http:", "https:", "//cdn", "@import", "fetch(", "XMLHttpRequest", "WebSocket", " src="] {
+                assert!(!part.replace("http://www.w3.org/", "").contains(way), "a part of the page has {way}");
+            }
+        }
+    }
+}

@@ -1,0 +1,89 @@
+// Brings the page to life.
+
+const figures = JSON.parse(byId("figures").textContent);
+const isLevel = (kind) => ["process", "thread"].includes(figures.kinds[kind][0]);
+const whole = treeOf(figures.tree);
+const merged = () => mergedTree(whole, isLevel);
+
+const graph = new FlameGraph(figures, whole, {
+  zoomed(path) {
+    byId("crumbs").replaceChildren(...path.flatMap((node, index) => {
+      const isLast = index === path.length - 1;
+      const crumb = element("button", isLast ? { type: "button", "aria-current": "true" } : { type: "button" }, graph.nameOf(node));
+      crumb.addEventListener("click", () => graph.zoom(node));
+      return isLast ? [crumb] : [crumb, "›"];
+    }));
+  },
+  searched(result, total, metric, isWrong) {
+    const said = result && `${share(result.sum, total)}${metric === "energy" ? ` · ${exactJoules(result.sum)} J` : ""} in ${count(result.number)} frames`;
+    byId("matched").textContent = isWrong ? "not a pattern" : said || "";
+  },
+});
+
+function setTheme(theme) {
+  document.documentElement.dataset.theme = theme;
+  for (const part of [graph, power, threads]) part.draw();
+}
+
+function legend() {
+  const used = new Set(whole.kind);
+  byId("legend").replaceChildren(...figures.kinds.flatMap(([name, color], kind) =>
+    (used.has(kind) ? [element("li", {}, swatch(color), name)] : [])));
+  byId("cut").textContent = figures.tree.least_uj > 0
+    ? `Branches below ${joules(figures.tree.least_uj)} are merged in [others]: all widths still sum to the whole.`
+    : "";
+}
+
+function search(text) {
+  byId("search").value = text;
+  graph.search(text);
+  byId("flame").scrollIntoView();
+  byId("search").focus({ preventScroll: true });
+}
+
+const dark = window.matchMedia("(prefers-color-scheme: dark)");
+document.documentElement.dataset.theme = dark.matches ? "dark" : "light";
+const power = new PowerChart(figures);
+const threads = new ThreadDiagram(figures);
+tiles(figures);
+legend();
+methodTable(figures, search);
+jvmTable(figures);
+auditBody(figures);
+runFacts(figures);
+graph.zoom(0);
+
+dark.addEventListener("change", () => setTheme(dark.matches ? "dark" : "light"));
+byId("theme").addEventListener("click", () => setTheme(document.documentElement.dataset.theme === "dark" ? "light" : "dark"));
+byId("search").addEventListener("input", (event) => graph.search(event.target.value));
+byId("reset").addEventListener("click", () => graph.zoom(0));
+byId("metric").addEventListener("change", (event) => {
+  graph.metric = event.target.value;
+  graph.zoom(graph.focus);
+});
+byId("icicle").addEventListener("change", (event) => {
+  graph.icicle = event.target.checked;
+  graph.draw();
+});
+byId("merge").addEventListener("change", (event) => {
+  graph.setTree(event.target.checked ? merged() : whole);
+  graph.zoom(0);
+});
+for (const each of [byId("stage"), byId("thread-chart")]) {
+  for (const change of ["focus", "blur"]) each.addEventListener(change, () => (each.id === "stage" ? graph : threads).draw());
+}
+document.addEventListener("keydown", (event) => {
+  const isTyping = ["INPUT", "SELECT", "TEXTAREA"].includes(document.activeElement.tagName);
+  if (event.key === "/" && !isTyping) {
+    event.preventDefault();
+    byId("search").focus();
+  } else if (event.key === "Escape" && document.activeElement.id === "search") {
+    search("");
+    byId("stage").focus({ preventScroll: true });
+  } else if (event.key === "Enter" && document.activeElement.id === "search") {
+    byId("stage").focus({ preventScroll: true });
+  }
+});
+// Long stacks are taller than the stage: the root is what is looked at first.
+byId("stage").scrollTop = byId("stage").scrollHeight;
+document.documentElement.dataset.ready = "true";

@@ -1,0 +1,95 @@
+// Tables that can be sorted and filtered.
+
+/** Rows that are in the page at a time: more of them come by the button below. */
+const SHOWN = 100;
+
+class SortableTable {
+  /** Columns have a title, a value to sort by, and what to show of a row. */
+  constructor(place, columns, rows, sortBy) {
+    Object.assign(this, { place, columns, rows, sortBy, isDown: true, shown: SHOWN });
+    this.keep = () => true;
+    this.draw();
+  }
+
+  filter(keep) {
+    this.keep = keep;
+    this.shown = SHOWN;
+    this.draw();
+    return this.kept.length;
+  }
+
+  draw() {
+    const column = this.columns[this.sortBy];
+    const sign = this.isDown ? -1 : 1;
+    const compare = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
+    this.kept = this.rows.filter(this.keep).sort((a, b) => sign * compare(column.value(a), column.value(b)));
+    const head = element("tr", {}, ...this.columns.map((each, index) => this.heading(each, index)));
+    const body = this.kept.slice(0, this.shown).map((row) => element("tr", {}, ...this.columns.map((each) => {
+      const cell = element("td", each.class ? { class: each.class } : {});
+      cell.append(...[each.show(row)].flat());
+      return cell;
+    })));
+    const table = element("table", {}, element("thead", {}, head), element("tbody", {}, ...body));
+    const parts = [element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Table" }, table)];
+    if (this.kept.length > this.shown) parts.push(this.more());
+    this.place.replaceChildren(...parts);
+  }
+
+  more() {
+    const button = element("button", { type: "button" }, `Show ${Math.min(SHOWN, this.kept.length - this.shown)} more of ${this.kept.length}`);
+    button.addEventListener("click", () => {
+      this.shown += SHOWN;
+      this.draw();
+    });
+    return button;
+  }
+
+  heading(column, index) {
+    const isSorted = index === this.sortBy;
+    const button = element("button", { type: "button" }, column.title + (isSorted ? (this.isDown ? " ▾" : " ▴") : ""));
+    button.addEventListener("click", () => {
+      this.isDown = isSorted ? !this.isDown : column.isText !== true;
+      this.sortBy = index;
+      this.draw();
+      this.place.querySelectorAll("th button")[index].focus();
+    });
+    const side = column.isText && column.class !== "name" ? { class: "left" } : {};
+    return element("th", { ...side, scope: "col", "aria-sort": isSorted ? (this.isDown ? "descending" : "ascending") : "none" }, button);
+  }
+}
+
+function methodTable(figures, onPick) {
+  const text = (row) => figures.strings[row.name];
+  const dim = (uj) => element("span", { class: "dim" }, ` ${plusMinus(uj)}`);
+  const all = figures.energy_uj;
+  const columns = [
+    { title: "Method", isText: true, class: "name", value: text, show: (row) => methodCell(figures, row, onPick) },
+    { title: "Kind", isText: true, class: "left", value: (row) => row.kind, show: (row) => [swatch(figures.kinds[row.kind][1]), ` ${figures.kinds[row.kind][0]}`] },
+    { title: "Self", value: (row) => row.self_uj, show: (row) => [joules(row.self_uj), dim(row.self_error_uj)] },
+    { title: "Share", value: (row) => row.self_uj, show: (row) => share(row.self_uj, all) },
+    { title: "Power", value: (row) => row.self_uj, show: (row) => watts(row.self_uj, figures.duration_ns) },
+    { title: "Total", value: (row) => row.total_uj ?? -1, show: (row) => (row.total_uj === null ? "–" : [joules(row.total_uj), dim(row.total_error_uj)]) },
+    { title: "Share", value: (row) => row.total_uj ?? -1, show: (row) => (row.total_uj === null ? "–" : share(row.total_uj, all)) },
+    { title: "CPU", value: (row) => row.self_cpu_ns, show: (row) => seconds(row.self_cpu_ns) },
+    { title: "Samples", value: (row) => row.self_samples, show: (row) => count(row.self_samples) },
+  ];
+  const table = new SortableTable(byId("method-table"), columns, figures.methods, 2);
+  const filter = byId("method-filter");
+  const said = () => {
+    const part = filter.value.toLowerCase();
+    const kept = table.filter((row) => text(row).toLowerCase().includes(part));
+    const sum = table.kept.reduce((energy, row) => energy + row.self_uj, 0);
+    byId("method-count").textContent = part ? `${count(kept)} methods, ${joules(sum)} self (${share(sum, all)})` : "";
+  };
+  filter.addEventListener("input", said);
+}
+
+function methodCell(figures, row, onPick) {
+  const name = figures.strings[row.name];
+  const pick = element("button", { type: "button", class: "pick", title: "Search it in the flame graph" }, "⌕");
+  pick.setAttribute("aria-label", `Search ${name} in the flame graph`);
+  pick.addEventListener("click", () => onPick(name));
+  const parts = [pick, ` ${name}`];
+  if (row.detail >= 0) parts.push(element("small", {}, figures.strings[row.detail]));
+  return parts;
+}

@@ -1,0 +1,82 @@
+use std::collections::HashSet;
+
+use super::*;
+use crate::{
+    report::profile::{Moment, Names},
+    units::Pid,
+};
+
+fn choice(root: &std::path::Path) -> PageChoice {
+    PageChoice {
+        data: root.into(),
+        filter: Filter::default(),
+        app: None,
+        levels: Levels::Processes,
+        view: String::new(),
+    }
+}
+
+/// The figures of a page, as its scripts get them.
+fn figures(choice: &PageChoice) -> (serde_json::Value, Headline) {
+    let (page, headline) = page(choice).unwrap();
+    let page = String::from_utf8(page).unwrap();
+    let (_, behind) = page.split_once("id=\"figures\">").unwrap();
+    let (json, _) = behind.split_once("</script>").unwrap();
+    (serde_json::from_str(json).unwrap(), headline)
+}
+
+fn sum(values: &serde_json::Value) -> u64 {
+    values.as_array().unwrap().iter().map(|value| value.as_u64().unwrap()).sum()
+}
+
+fn sum_of(rows: &serde_json::Value, column: &str) -> u64 {
+    rows.as_array()
+        .unwrap()
+        .iter()
+        .map(|row| if row[column].is_array() { sum(&row[column]) } else { row[column].as_u64().unwrap() })
+        .sum()
+}
+
+#[test]
+fn every_view_of_a_selection_sums_to_its_energy() {
+    let root = tempfile::tempdir().unwrap();
+    crate::report::tests::write(root.path(), crate::energy::policy::Policy::default());
+    let middle = Some(Moment::Into(std::time::Duration::from_secs(12)));
+    let methods = Names::parse(&["*.m100".to_owned()]).unwrap();
+    let filters = [
+        Filter::default(),
+        Filter { since: middle, ..Filter::default() },
+        Filter { pids: vec![Pid(1)], ..Filter::default() },
+        Filter { methods, ..Filter::default() },
+    ];
+    let mut energies = HashSet::new();
+    for filter in filters {
+        for app in [None, App::of(&["com.example".to_owned()])] {
+            let choice = PageChoice { filter: filter.clone(), app, ..choice(root.path()) };
+            let (figures, headline) = figures(&choice);
+            let energy = headline.energy.0;
+            energies.insert(energy);
+            assert_eq!(figures["energy_uj"], energy);
+            assert_eq!(sum(&figures["tree"]["self_uj"]), energy);
+            assert_eq!(sum_of(&figures["methods"], "self_uj"), energy);
+            assert_eq!(sum_of(&figures["time"]["series"], "energy_uj"), energy);
+            assert_eq!(sum_of(&figures["threads"]["rows"], "energy_uj"), energy);
+            assert_eq!(figures["label"], "measured");
+        }
+    }
+    assert_eq!(energies.len(), 4, "each filter chose another part");
+}
+
+#[test]
+fn places_are_told_where_there_are_several() {
+    let root = tempfile::tempdir().unwrap();
+    crate::report::tests::write(root.path(), crate::energy::policy::Policy::default());
+    let (figures, _) = figures(&choice(root.path()));
+    let places = figures["threads"]["places"].as_array().unwrap();
+    assert!(places.len() > 1, "{places:?}");
+    for row in figures["threads"]["rows"].as_array().unwrap() {
+        let (buckets, of_row) = (row["buckets"].as_array().unwrap(), row["places"].as_array().unwrap());
+        assert_eq!(buckets.len(), of_row.len());
+        assert!(of_row.iter().all(|place| (0..places.len() as u64).contains(&place.as_u64().unwrap())), "{row}");
+    }
+}

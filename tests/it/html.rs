@@ -1,0 +1,222 @@
+//! `html` and `flamegraph` on a data set that a replay wrote; the page in a real
+//! browser: what it shows is what plain SQL says.
+
+use std::path::{Path, PathBuf};
+
+use joular_tests::{browser, browser::Browser, process::Finished, python};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::{expect_usage_error, joular_bpf, replay::recording};
+
+fn expect_success(finished: &Finished) {
+    assert_eq!(finished.code(), Some(0), "{finished:?}");
+}
+
+/// A data set, and room beside it.
+struct Set(TempDir);
+
+impl Set {
+    fn new() -> Self {
+        let set = Self(tempfile::tempdir().unwrap());
+        expect_success(&joular_bpf(&["--replay", &recording(), "--quiet", "--output", set.data().to_str().unwrap()]));
+        set
+    }
+
+    fn data(&self) -> PathBuf {
+        self.0.path().join("out")
+    }
+
+    /// Runs a subcommand on it that makes a file of this name.
+    fn make(&self, subcommand: &str, name: &str, options: &[&str]) -> PathBuf {
+        let (data, file) = (self.data(), self.0.path().join(name));
+        let arguments = [subcommand, data.to_str().unwrap(), "--output", file.to_str().unwrap()];
+        expect_success(&joular_bpf(&[&arguments, options].concat()));
+        file
+    }
+
+    fn sums(&self) -> Value {
+        serde_json::from_str(&python::script("page_sums.py", &self.data(), &[]).unwrap()).unwrap()
+    }
+}
+
+fn exact(uj: &Value) -> String {
+    let uj = uj.as_u64().unwrap();
+    format!("{}.{:06} J", uj / 1_000_000, uj % 1_000_000)
+}
+
+/// The figures in a page, as its scripts get them.
+fn figures(page: &Path) -> Value {
+    let page = std::fs::read_to_string(page).unwrap();
+    let (_, behind) = page.split_once("id=\"figures\">").unwrap();
+    serde_json::from_str(behind.split_once("</script>").unwrap().0).unwrap()
+}
+
+fn sum(values: &Value) -> u64 {
+    values.as_array().unwrap().iter().map(|value| value.as_u64().unwrap()).sum()
+}
+
+#[test]
+fn every_view_of_the_page_sums_to_the_data_sets_energy() {
+    let set = Set::new();
+    let energy = set.sums()["energy"].as_u64().unwrap();
+    assert!(energy > 0);
+    for options in [&[][..], &["--by-thread"], &["--app", "java.util"]] {
+        let figures = figures(&set.make("html", "page.html", options));
+        let all = |rows: &Value, column: &str| {
+            rows.as_array().unwrap().iter().map(|row| row[column].clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(figures["energy_uj"], energy, "{options:?}");
+        assert_eq!(sum(&figures["tree"]["self_uj"]), energy, "{options:?}: flame graph");
+        assert_eq!(sum(&json!(all(&figures["methods"], "self_uj"))), energy, "{options:?}: methods");
+        let series: u64 = all(&figures["time"]["series"], "energy_uj").iter().map(sum).sum();
+        assert_eq!(series, energy, "{options:?}: power over time");
+        let cells: u64 = all(&figures["threads"]["rows"], "energy_uj").iter().map(sum).sum();
+        assert_eq!(cells, energy, "{options:?}: threads");
+    }
+}
+
+#[test]
+fn a_flame_graph_has_the_data_sets_energy_and_its_label() {
+    let set = Set::new();
+    let energy = exact(&set.sums()["energy"]);
+    for options in [&[][..], &["--icicle", "--by-thread"], &["--min-share", "5%"]] {
+        let svg = std::fs::read_to_string(set.make("flamegraph", "graph.svg", options)).unwrap();
+        assert!(svg.contains(&format!("<title>all ({energy}, 100%)</title>")), "{options:?}");
+        assert!(svg.contains("(modelled"), "{options:?}");
+    }
+    let data = set.data();
+    let same = ["flamegraph", data.to_str().unwrap(), "--diff", data.to_str().unwrap(), "--output", "-"];
+    let finished = joular_bpf(&same);
+    expect_success(&finished);
+    let titles: Vec<&str> = finished.stdout.split("<title>").skip(1).collect();
+    assert!(titles.len() > 5);
+    for title in titles {
+        let title = title.split_once("</title>").unwrap().0;
+        assert!(title.ends_with("; 0.00%)") || title.starts_with("all ("), "a data set differs from itself: {title}");
+    }
+}
+
+#[test]
+fn wrong_use_is_named() {
+    let set = Set::new();
+    let data = set.data();
+    let data = data.to_str().unwrap();
+    expect_usage_error(&["flamegraph", data, "--min-share", "much"], &["--min-share", "0.05%"]);
+    expect_usage_error(&["flamegraph", data, "--normalise", "time"], &["--diff"]);
+    let nothing = joular_bpf(&["flamegraph", data, "--method", "no.such.Method", "--output", "-"]);
+    assert_eq!(nothing.code(), Some(1), "{nothing:?}");
+    assert!(nothing.stderr.contains("the selection has no energy"), "{nothing:?}");
+}
+
+/// A browser, or why there is none. Where tests are run for everyone there must be one.
+fn start() -> Option<Browser> {
+    match browser::program() {
+        Some(program) => Some(Browser::start(program).unwrap()),
+        None => {
+            assert!(std::env::var_os("CI").is_none(), "there is no Chromium: `cargo xtask setup` installs it");
+            eprintln!("skipped: there is no Chromium here (`cargo xtask setup` installs it on Debian)");
+            None
+        }
+    }
+}
+
+fn details(browser: &mut Browser) -> String {
+    browser.text("document.getElementById('details').textContent").unwrap()
+}
+
+#[test]
+fn the_page_works_in_a_browser() {
+    let Some(mut browser) = start() else { return };
+    let set = Set::new();
+    let sums = set.sums();
+    browser.open(&set.make("html", "page.html", &[])).unwrap();
+
+    // What it shows is what SQL says.
+    let tile = browser.text("document.getElementById('tile-energy').textContent").unwrap();
+    assert!(tile.contains(&exact(&sums["energy"])) && tile.contains("modelled"), "{tile}");
+    let audit = browser.text("document.getElementById('audit').textContent").unwrap();
+    assert!(audit.contains(&exact(&sums["measured"])) && audit.contains("✓ measured = attributed"), "{audit}");
+    assert!(audit.contains(&exact(&sums["static"])), "{audit}");
+    let first = browser.text("document.querySelector('#method-table tbody tr td').textContent").unwrap();
+    let top = sums["top"][0].as_str().unwrap();
+    assert!(first.contains(top), "the first row is {first}, not {top}");
+
+    // Search says how much it found; Escape ends it.
+    browser.press("/").unwrap();
+    assert_eq!(browser.text("document.activeElement.id").unwrap(), "search");
+    let name = top.rsplit('.').next().unwrap();
+    browser.write(name).unwrap();
+    let matched = browser.text("document.getElementById('matched').textContent").unwrap();
+    assert!(matched.contains('%') && matched.contains(" J in ") && !matched.starts_with("0.00"), "{matched}");
+    browser.press("Escape").unwrap();
+    assert_eq!(browser.text("document.getElementById('matched').textContent").unwrap(), "");
+
+    // Arrows, Enter and Escape move, zoom in and out.
+    assert_eq!(browser.text("document.activeElement.id").unwrap(), "stage");
+    browser.press("ArrowUp").unwrap();
+    let below = details(&mut browser);
+    assert!(below.contains(" J") && below.contains(" W over ") && below.contains("samples"), "{below}");
+    browser.press("Enter").unwrap();
+    let crumbs = |browser: &mut Browser| browser.eval("document.querySelectorAll('#crumbs button').length").unwrap();
+    assert_eq!(crumbs(&mut browser), 2);
+    browser.press("ArrowUp").unwrap();
+    browser.press("Enter").unwrap();
+    assert_eq!(crumbs(&mut browser), 3);
+    browser.press("Escape").unwrap();
+    assert_eq!(crumbs(&mut browser), 2);
+    browser.eval("document.getElementById('reset').click()").unwrap();
+    assert_eq!(crumbs(&mut browser), 1);
+    let whole = browser.text("document.getElementById('details').dataset.uj").unwrap();
+    assert_eq!(whole, sums["energy"].to_string());
+
+    // Other views of the same: sums stay.
+    for control in ["icicle", "merge"] {
+        browser.eval(&format!("document.getElementById('{control}').click()")).unwrap();
+        assert_eq!(browser.text("document.getElementById('details').dataset.uj").unwrap(), whole);
+    }
+    browser.eval("document.getElementById('theme').click()").unwrap();
+    for chart in ["power-chart", "thread-chart"] {
+        browser.eval(&format!("document.getElementById('{chart}').focus()")).unwrap();
+        browser.press("ArrowRight").unwrap();
+    }
+    let power = browser.text("document.getElementById('power-details').textContent").unwrap();
+    assert!(power.contains(" J") && power.contains(" W"), "{power}");
+    assert_eq!(browser.complaints, Vec::<String>::new());
+}
+
+/// The page of a hostile data set: names are put where the figures have them.
+#[test]
+fn hostile_names_are_shown_as_text_and_run_nothing() {
+    let Some(mut browser) = start() else { return };
+    let set = Set::new();
+    let page = set.make("html", "page.html", &[]);
+    let text = std::fs::read_to_string(&page).unwrap();
+    let hostile = "<img src=x onerror=\"window.ran=1\"><script>window.ran=1</script>';alert(1)//";
+    let mut figures = figures(&page);
+    for text in figures["strings"].as_array_mut().unwrap() {
+        *text = json!(format!("{hostile}{}", text.as_str().unwrap()));
+    }
+    let (head, behind) = text.split_once("id=\"figures\">").unwrap();
+    let tail = behind.split_once("</script>").unwrap().1;
+    let json = figures.to_string().replace('<', "\\u003c");
+    std::fs::write(&page, format!("{head}id=\"figures\">{json}</script>{tail}")).unwrap();
+    browser.open(&page).unwrap();
+    let shown = browser.text("document.querySelector('#method-table tbody').textContent").unwrap();
+    assert!(shown.contains(hostile), "{shown}");
+    browser.eval("document.getElementById('search').focus()").unwrap();
+    browser.write("<img").unwrap();
+    assert_eq!(
+        browser.eval("[window.ran === undefined, document.querySelectorAll('img').length]").unwrap(),
+        json!([true, 0])
+    );
+    // Had markup come in, the page's policy would not let it run.
+    browser.eval("document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=\"window.ran=1\">')").unwrap();
+    browser.wait("document.querySelector('img').complete").unwrap();
+    assert_eq!(browser.eval("window.ran === undefined").unwrap(), json!(true));
+    assert!(
+        browser.complaints.iter().all(|complaint| complaint.contains("Content Security Policy")),
+        "{:?}",
+        browser.complaints
+    );
+}
