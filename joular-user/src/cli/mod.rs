@@ -60,32 +60,27 @@ pub enum Command {
     #[command(after_help = "Example: sudo joular-bpf doctor")]
     Doctor(DoctorFlags),
 
+    /// Show where joules can come from on this machine
+    ///
+    /// Lists each energy source: what it measures, whether it works here or why not, and its domains; marks
+    /// those that a recording would use.
+    #[command(after_help = "Example: sudo joular-bpf sources")]
+    Sources(DoctorFlags),
+
+    /// Measure what this machine draws when idle and what joular-bpf itself costs on it
+    ///
+    /// Leave the machine alone meanwhile: it is refused if too much else runs. Recordings
+    /// then set the idle power apart and take joular-bpf's own cost off whom it interrupted.
+    /// Where energy is modelled there is no idle power to measure, and costs alone are.
+    #[command(after_help = "Example: sudo joular-bpf calibrate")]
+    Calibrate(CalibrateFlags),
+
     /// Show where the joules went: tables by method, class, thread, process, …
     ///
     /// Needs no privileges. Energy, power, share and 95 % interval of each row, alone (self) and with
     /// what it called (total); the VM tax; where the machine's energy went, to the microjoule.
     #[command(after_help = "Example: joular-bpf report joular-out --by method,process --app com.acme")]
     Report(ReportFlags),
-
-    /// Write a data set for another tool: pprof, speedscope, Perfetto, JoularJX and others
-    ///
-    /// Needs no privileges. Energies in the export sum to those of the data set, to the microjoule.
-    #[command(after_help = "Example: joular-bpf export joular-out --format pprof --output energy.pb.gz")]
-    Export(ExportFlags),
-
-    /// Compare two data sets: what changed, by how much, and is it more than noise
-    ///
-    /// Needs no privileges. Says for the total and each method what it took in A and in B, the change with its
-    /// 95 % interval, and a verdict. docs/comparing.md says how.
-    #[command(after_help = "Example: joular-bpf diff before after --work-a 10000 --work-b 12000 --fail-above 5%")]
-    Diff(DiffFlags),
-
-    /// Merge the small files of a long run, or of many hosts, into few large ones
-    ///
-    /// Needs no privileges. All rows stay as they are, only stacks that are described again are described
-    /// once. Interrupt it at any moment: the data set is the old one or the new one, whole.
-    #[command(after_help = "Example: joular-bpf compact joular-out")]
-    Compact(CompactFlags),
 
     /// Draw where the energy of a data set went: a flame graph in joules, as SVG
     ///
@@ -99,6 +94,26 @@ pub enum Command {
     #[command(after_help = "Example: joular-bpf html joular-out --output shop.html")]
     Html(HtmlFlags),
 
+    /// Compare two data sets: what changed, by how much, and is it more than noise
+    ///
+    /// Needs no privileges. Says for the total and each method what it took in A and in B, the change with its
+    /// 95 % interval, and a verdict. docs/comparing.md says how.
+    #[command(after_help = "Example: joular-bpf diff before after --work-a 10000 --work-b 12000 --fail-above 5%")]
+    Diff(DiffFlags),
+
+    /// Write a data set for another tool: pprof, speedscope, Perfetto, JoularJX and others
+    ///
+    /// Needs no privileges. Energies in the export sum to those of the data set, to the microjoule.
+    #[command(after_help = "Example: joular-bpf export joular-out --format pprof --output energy.pb.gz")]
+    Export(ExportFlags),
+
+    /// Merge the small files of a long run, or of many hosts, into few large ones
+    ///
+    /// Needs no privileges. All rows stay as they are, only stacks that are described again are described
+    /// once. Interrupt it at any moment: the data set is the old one or the new one, whole.
+    #[command(after_help = "Example: joular-bpf compact joular-out")]
+    Compact(CompactFlags),
+
     /// Attribute a recorded data set again, under another policy
     ///
     /// Needs no privileges. The result is what the run would have written with these settings.
@@ -110,19 +125,6 @@ pub enum Command {
     /// Needs no privileges: sums are checked and every figure is derived again from the files alone.
     #[command(after_help = "Example: joular-bpf audit joular-out")]
     Audit(AuditFlags),
-    /// Measure what this machine draws when idle and what joular-bpf itself costs on it
-    ///
-    /// Leave the machine alone meanwhile: it is refused if too much else runs. Recordings
-    /// then set the idle power apart and take joular-bpf's own cost off whom it interrupted.
-    /// Where energy is modelled there is no idle power to measure, and costs alone are.
-    #[command(after_help = "Example: sudo joular-bpf calibrate")]
-    Calibrate(CalibrateFlags),
-    /// Show where joules can come from on this machine
-    ///
-    /// Lists each energy source: what it measures, whether it works here or why not, and its domains; marks
-    /// those that a recording would use.
-    #[command(after_help = "Example: sudo joular-bpf sources")]
-    Sources(DoctorFlags),
 
     /// Write completions for a shell to standard output
     #[command(after_help = "Example: joular-bpf completions bash > /etc/bash_completion.d/joular-bpf")]

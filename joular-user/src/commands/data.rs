@@ -1,0 +1,117 @@
+//! Commands about a data set. None of them needs privileges.
+
+use std::{io, path::Path};
+
+use super::{unless_closed, unwritten};
+use crate::{
+    cli::{
+        AuditFlags, CompactFlags, DiffFlags, Exit, ExportFlags, FlamegraphFlags, HtmlFlags, ReattributeFlags,
+        ReportFlags,
+    },
+    config::{self, CalibrationChoice, ConfigError},
+    events::RunInfo,
+    output::{
+        Screen, artifact,
+        text::{escape, exact_joules},
+    },
+    pipeline::{self, Failure},
+    privileges,
+    report::{
+        self,
+        export::{Format, Selection},
+    },
+};
+
+pub(super) fn show(flags: &ReportFlags) -> anyhow::Result<Exit> {
+    let request = config::report_request(flags)?;
+    let out = io::stdout();
+    let look = match Screen::of(io::stdout(), std::env::var_os("NO_COLOR").is_none()) {
+        Screen::Terminal { size, colours } => report::ranking::Look { width: Some(size().width), colours },
+        Screen::Stream => report::ranking::Look::default(),
+    };
+    let mut out = io::BufWriter::new(out.lock());
+    let said = report::ranking::command::run(&flags.data, &request, look, &mut out)?;
+    unless_closed(said).map_err(unwritten("the report"))?;
+    Ok(Exit::Success)
+}
+
+pub(super) fn flamegraph(flags: &FlamegraphFlags) -> anyhow::Result<Exit> {
+    let (svg, headline) = report::flamegraph::svg(&config::drawing(flags)?)?;
+    written(&flags.output, &svg, &headline.text())
+}
+
+pub(super) fn html(flags: &HtmlFlags) -> anyhow::Result<Exit> {
+    let (page, headline) = report::html::page(&config::page(flags)?)?;
+    written(&flags.output, &page, &headline.text())
+}
+
+/// Writes what a command made, and says what it is about.
+fn written(path: &Path, bytes: &[u8], headline: &str) -> anyhow::Result<Exit> {
+    artifact::write(path, bytes, privileges::invoking_user(), &mut io::stdout().lock())?;
+    if path != Path::new(artifact::STDOUT) {
+        pipeline::notice(&format!("{}: {headline}", path.display()));
+    }
+    Ok(Exit::Success)
+}
+
+pub(super) fn compare(flags: &DiffFlags) -> anyhow::Result<Exit> {
+    let (filter, app) = config::part(&flags.part)?;
+    let choices = config::diff_choices(flags)?;
+    let comparison = report::diff::run(&flags.a, &flags.b, &filter, app.as_ref(), &choices)?;
+    let said = comparison.write(&choices, &mut io::stdout().lock());
+    unless_closed(said).map_err(unwritten("the comparison"))?;
+    if comparison.has_regressed(&choices) {
+        let b = escape(&flags.b.display().to_string());
+        pipeline::notice(&format!("{b} is certain to need more than --fail-above allows"));
+        return Ok(Exit::Regression);
+    }
+    Ok(Exit::Success)
+}
+
+pub(super) fn export(flags: &ExportFlags) -> anyhow::Result<Exit> {
+    let format = Format::of(&flags.format).ok_or_else(|| ConfigError::Invalid {
+        place: "--format".to_owned(),
+        cause: format!("'{}' is none of {}", flags.format, Format::names()),
+    })?;
+    let (filter, app) = config::part(&flags.part)?;
+    let selection = Selection { data: &flags.data, filter: &filter, app: app.as_ref() };
+    match format.export(&selection, flags.output.as_deref(), privileges::invoking_user()) {
+        Ok(exported) => {
+            let joules = exact_joules(exported.energy);
+            pipeline::notice(&format!("exported {joules} J, {}, as {}", exported.origin, format.name));
+            Ok(Exit::Success)
+        }
+        Err(error) if error.is_broken_pipe() => Ok(Exit::Success),
+        Err(error) => Err(error.into()),
+    }
+}
+
+pub(super) fn compact(flags: &CompactFlags) -> anyhow::Result<Exit> {
+    let done = report::commands::compact(&flags.data, flags.output.as_deref(), privileges::invoking_user())?;
+    let said = done.say(flags.json, &mut io::stdout().lock());
+    said.map_err(unwritten("what was done"))?;
+    Ok(Exit::Success)
+}
+
+pub(super) fn reattribute(flags: &ReattributeFlags) -> anyhow::Result<Exit> {
+    let choices = config::policy_choices(flags.policy())?;
+    let calibration = CalibrationChoice::of(flags.calibration.as_deref());
+    let owner = privileges::invoking_user();
+    let policy_of = |run: &RunInfo| -> anyhow::Result<_> {
+        Ok(pipeline::policy_again(&choices, &calibration, run).map_err(Failure::from)?)
+    };
+    let written = report::commands::reattribute(&flags.data, &flags.output, owner, policy_of)?;
+    pipeline::notice(&format!(
+        "attributed {} runs with {} windows again: {}",
+        written.runs,
+        written.windows,
+        flags.output.display()
+    ));
+    Ok(Exit::Success)
+}
+
+pub(super) fn audit(flags: &AuditFlags) -> anyhow::Result<Exit> {
+    let said = report::commands::audit(&flags.data, flags.json, &mut io::stdout().lock())?;
+    let is_well = said.map_err(unwritten("the audit"))?;
+    Ok(if is_well { Exit::Success } else { Exit::Audit })
+}

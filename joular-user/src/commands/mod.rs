@@ -1,0 +1,77 @@
+//! What each subcommand does, and the exit code that it ends with.
+
+mod data;
+mod machine;
+mod manual;
+
+use std::io;
+
+use anyhow::anyhow;
+
+use crate::{
+    cli::{Cli, Command, Exit},
+    config::ConfigError,
+    output::{OutputError, text::escape},
+    pipeline::Failure,
+    report::{DataSetError, export::ExportError},
+};
+
+/// Does what the command line says.
+pub fn run(cli: Cli) -> anyhow::Result<Exit> {
+    match cli.command {
+        None => machine::record(cli.flags),
+        Some(Command::Doctor(flags)) => machine::check(flags),
+        Some(Command::Sources(flags)) => machine::list(flags),
+        Some(Command::Calibrate(flags)) => machine::calibrate(flags),
+        Some(Command::Report(flags)) => data::show(&flags),
+        Some(Command::Flamegraph(flags)) => data::flamegraph(&flags),
+        Some(Command::Html(flags)) => data::html(&flags),
+        Some(Command::Diff(flags)) => data::compare(&flags),
+        Some(Command::Export(flags)) => data::export(&flags),
+        Some(Command::Compact(flags)) => data::compact(&flags),
+        Some(Command::Reattribute(flags)) => data::reattribute(&flags),
+        Some(Command::Audit(flags)) => data::audit(&flags),
+        Some(Command::Completions(flags)) => manual::completions(&flags),
+        Some(Command::Man(flags)) => manual::man(&flags),
+    }
+}
+
+/// The exit code of an error that [`run`] returned.
+pub fn exit_of(error: &anyhow::Error) -> Exit {
+    if let Some(failure) = error.downcast_ref::<Failure>() {
+        return failure.exit();
+    }
+    match error.downcast_ref::<DataSetError>() {
+        Some(DataSetError::Output(_)) => Exit::Output,
+        _ if error.is::<OutputError>() => Exit::Output,
+        _ if error.downcast_ref::<ExportError>().is_some_and(ExportError::is_of_output) => Exit::Output,
+        _ if error.is::<ConfigError>() => Exit::Usage,
+        _ => Exit::Failure,
+    }
+}
+
+/// What to say about it. Paths and values in it may be anyone's, so nothing in it
+/// acts on a terminal; what is wrong with a data set is one line.
+pub fn message_of(error: &anyhow::Error) -> String {
+    let text = error.to_string();
+    if error.is::<DataSetError>() {
+        return escape(&text);
+    }
+    // The kernel's verifier, for one, says more than a line.
+    text.split('\n')
+        .map(|line| line.split('\t').map(escape).collect::<Vec<_>>().join("\t"))
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+/// A reader that has seen enough and closes the pipe is no error.
+fn unless_closed(written: io::Result<()>) -> io::Result<()> {
+    match written {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written,
+    }
+}
+
+fn unwritten(what: &'static str) -> impl Fn(io::Error) -> anyhow::Error {
+    move |cause| anyhow!("writing {what} to standard output: {cause}")
+}
