@@ -77,7 +77,9 @@ fn run(line: &[String], data: &Path) -> Finished {
 fn expect_harmless(line: &[String], finished: &Finished) {
     assert!(finished.code().is_some_and(|code| code < 101), "{line:?}: {finished:?}");
     assert!(!finished.stderr.contains("panicked"), "{line:?}: {finished:?}");
-    for said in [&finished.stdout, &finished.stderr] {
+    // Lines of CSV end in both.
+    let stdout = finished.stdout.replace('\r', if line.iter().any(|word| word == "--csv") { "" } else { "\r" });
+    for said in [&stdout, &finished.stderr] {
         let acts = |c: char| c.is_control() && c != '\n' && c != '\t' || ('\u{202a}'..='\u{202e}').contains(&c);
         let at = said.find(acts);
         assert_eq!(at, None, "{line:?}: {:?}", at.and_then(|at| said.get(at.saturating_sub(40)..at + 4)));
@@ -153,7 +155,8 @@ fn files_that_are_missing_are_noticed_or_of_no_consequence() {
         fs::remove_dir_all(data.join(table)).unwrap();
         for line in command_lines() {
             let finished = run(&line, &data);
-            if matches!(table, "stacks" | "runs") {
+            // `compact` merges what is there.
+            if table == "runs" || table == "stacks" && line[0] != "compact" {
                 // An audit finds rather than fails.
                 assert_ne!(finished.code(), Some(0), "{line:?} without {table}: {finished:?}");
             }

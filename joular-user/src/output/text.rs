@@ -24,6 +24,23 @@ pub fn escape(name: &str) -> String {
     safe
 }
 
+/// The same JSON, without a character that a terminal acts on: what of them
+/// serde leaves stands in strings, where it can be spelled out.
+pub fn harmless_json(json: &str) -> String {
+    let mut text = String::with_capacity(json.len());
+    for c in json.chars() {
+        if c == '\n' || !(c.is_control() || is_invisible(c)) {
+            text.push(c);
+        } else {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                // Writing to a String cannot fail.
+                let _ = write!(text, "\\u{unit:04x}");
+            }
+        }
+    }
+    text
+}
+
 /// Formatting characters: bidirectional controls, zero-width characters,
 /// line separators, variation selectors, tags.
 const fn is_invisible(c: char) -> bool {
@@ -118,6 +135,14 @@ mod tests {
         ] {
             assert_eq!(escape(name), expected);
         }
+    }
+
+    #[test]
+    fn nothing_in_json_reorders_or_controls_and_all_of_it_is_there() {
+        let name = "a\u{202e}b\u{9b}c\u{e0001}d\\\n\x1b\"";
+        let json = harmless_json(&serde_json::to_string(name).unwrap());
+        assert!(json.is_ascii(), "{json}");
+        assert_eq!(serde_json::from_str::<String>(&json).unwrap(), name);
     }
 
     #[test]

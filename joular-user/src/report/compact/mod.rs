@@ -24,6 +24,7 @@ use super::{
     columns::{self, Columns, TableFile},
     error::{DataSetError, Result},
     files::{self, RunFiles},
+    run_row,
 };
 use crate::output::{MergedFile, OutputDirectory, ReadLock};
 
@@ -216,8 +217,9 @@ fn new_stacks(columns: &Columns<'_>, known: &mut HashSet<i64>) -> Result<Boolean
     Ok(BooleanArray::from(is_new))
 }
 
-/// The row's file as it is.
+/// The row's file as it is, if it is whole.
 fn copy_row(files: &RunFiles, to: &OutputDirectory) -> Result<()> {
+    run_row::read(&files.row)?;
     let failed = |cause| DataSetError::Io { path: files.row.clone(), cause };
     let mut bytes = Vec::new();
     columns::open_regular(&files.row)?.take(MAX_ROW_BYTES).read_to_end(&mut bytes).map_err(failed)?;

@@ -14,9 +14,12 @@ use super::{
     rows::{Cut, Ranking, Sort},
     text,
 };
-use crate::report::{
-    error::Result,
-    profile::{App, Filter, Profile},
+use crate::{
+    output::text::harmless_json,
+    report::{
+        error::Result,
+        profile::{App, Filter, Profile},
+    },
 };
 
 /// What is wanted, and how.
@@ -102,8 +105,8 @@ pub fn write(report: &Report<'_>, format: Format, look: Look, out: &mut impl Wri
             Ok(())
         }
         Format::Json => {
-            serde_json::to_writer_pretty(&mut *out, &json::report(report)).map_err(io::Error::from)?;
-            writeln!(out)
+            let text = serde_json::to_string_pretty(&json::report(report)).map_err(io::Error::from)?;
+            writeln!(out, "{}", harmless_json(&text))
         }
         Format::Csv => report.tables.iter().try_for_each(|table| out.write_all(csv::table(report, table).as_bytes())),
         Format::Markdown => out.write_all(markdown::report(report).as_bytes()),

@@ -129,8 +129,8 @@ fn a_quality_that_stacks_do_not_have_is_found() {
         let texts = StringArray::from(vec!["[stale]"; values.len()]);
         cast(&texts, values.data_type()).unwrap()
     };
-    let changes: [(&str, &dyn Fn(&ArrayRef) -> ArrayRef); 2] = [("is_complete", &negated), ("unnamed", &renamed)];
-    for (column, change) in changes {
+    type Change = fn(&ArrayRef) -> ArrayRef;
+    for (column, change) in [("is_complete", negated as Change), ("unnamed", renamed as Change)] {
         let root = data_set();
         rewrite(&file(root.path(), "quality", 0), column, change);
         assert!(audit::run(root.path()).unwrap()[0].differences > 0, "{column}");

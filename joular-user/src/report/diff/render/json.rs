@@ -5,7 +5,7 @@ use std::io;
 use serde::Serialize;
 
 use crate::{
-    output::text::escape,
+    output::text::harmless_json,
     report::diff::{Choices, Compared, Comparison, Side, Verdict},
     units::MicroJoules,
 };
@@ -70,7 +70,7 @@ pub fn text(comparison: &Comparison, choices: &Choices) -> io::Result<String> {
     };
     let mut text = serde_json::to_string_pretty(&whole)?;
     text.push('\n');
-    Ok(harmless(&text))
+    Ok(harmless_json(&text))
 }
 
 fn side(side: &Side) -> OneSide {
@@ -111,34 +111,5 @@ fn line(row: &Compared) -> Line<'_> {
         p: change.p,
         q: change.q,
         verdict: change.verdict,
-    }
-}
-
-/// The same JSON, without a character that a terminal acts on: what of them
-/// serde leaves stands in strings, where it can be spelled out.
-fn harmless(json: &str) -> String {
-    let mut text = String::with_capacity(json.len());
-    for c in json.chars() {
-        if c == '\n' || escape(c.encode_utf8(&mut [0; 4])).starts_with(c) {
-            text.push(c);
-        } else {
-            for unit in c.encode_utf16(&mut [0; 2]) {
-                text.push_str(&format!("\\u{unit:04x}"));
-            }
-        }
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn nothing_in_it_reorders_or_controls_and_all_of_it_is_there() {
-        let name = "a\u{202e}b\u{9b}c\u{e0001}d\\\n\x1b\"";
-        let json = harmless(&serde_json::to_string(name).unwrap());
-        assert!(json.is_ascii(), "{json}");
-        assert_eq!(serde_json::from_str::<String>(&json).unwrap(), name);
     }
 }
