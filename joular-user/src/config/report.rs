@@ -22,6 +22,14 @@ pub fn report_request(flags: &ReportFlags) -> Result<Request, ConfigError> {
     if flags.csv && by.len() != 1 {
         return Err(invalid("--csv", "it is one table: name one with --by".to_owned()));
     }
+    if flags.activations && !filter.methods.allow_all() {
+        // Calls are of all paths, energy would be of some: their quotient bounds nothing.
+        return Err(ConfigError::Conflict {
+            place: "--activations".to_owned(),
+            other: "--method".to_owned(),
+            advice: "leave one out",
+        });
+    }
     let format = match (flags.json, flags.csv, flags.markdown) {
         (true, ..) => Format::Json,
         (_, true, _) => Format::Csv,
@@ -52,6 +60,14 @@ mod tests {
         assert_eq!(report_request(&one).unwrap().format, Format::Csv);
         let two = ReportFlags { csv: true, ..flags(&["method", "thread"]) };
         assert!(report_request(&two).unwrap_err().to_string().starts_with("--csv: it is one table"));
+    }
+
+    #[test]
+    fn calls_of_some_paths_are_not_offered() {
+        let mut flags = ReportFlags { activations: true, ..flags(&["method"]) };
+        assert!(report_request(&flags).unwrap().activations);
+        flags.part.method = vec!["*.run".to_owned()];
+        assert!(report_request(&flags).unwrap_err().to_string().contains("--activations cannot be used with --method"));
     }
 
     #[test]

@@ -141,7 +141,8 @@ impl Comparison {
         let keys: BTreeSet<&Key> = a.rows.keys().chain(b.rows.keys()).collect();
         let compared = keys.into_iter().map(|key| {
             let (of_a, of_b) = (a.spent(key, choices.by), b.spent(key, choices.by));
-            let can_prove = !choices.by.is_sampled() || of_a.samples.saturating_add(of_b.samples) >= MIN_SAMPLES;
+            let is_exact = !choices.by.is_sampled() && a.is_whole && b.is_whole;
+            let can_prove = is_exact || of_a.samples.saturating_add(of_b.samples) >= MIN_SAMPLES;
             pair.compare(key.clone(), of_a, of_b, can_prove)
         });
         let mut rows: Vec<Compared> = compared.collect();

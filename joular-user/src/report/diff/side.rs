@@ -21,6 +21,8 @@ use crate::{
 /// See the module's head.
 #[derive(Debug)]
 pub struct Side {
+    /// No path was chosen by its methods: time and energy of threads are all of theirs.
+    pub is_whole: bool,
     pub data: PathBuf,
     pub runs: Vec<Run>,
     pub overview: Overview,
@@ -57,7 +59,8 @@ impl Side {
             runs: data.catalog.runs,
             overview,
             windows: sums.windows,
-            cpu_ns: sums.cpu.iter().sum(),
+            cpu_ns: sums.cpu.iter().fold(0, |sum, ns| sum.saturating_add(*ns)),
+            is_whole: filter.methods.allow_all(),
             total: Spent::default(),
             rows: BTreeMap::new(),
             cpu_of_windows: sums.cpu,

@@ -58,9 +58,16 @@ impl Moment {
     }
 }
 
-/// Names, exact or with `*`, `?`, `[…]` and `{a,b}`; none allows all.
+/// Names, exact or with `*`, `?` and `[…]`; none allows all.
 #[derive(Clone, Debug, Default)]
-pub struct Names(Option<GlobSet>);
+pub struct Names(Option<Patterns>);
+
+#[derive(Clone, Debug)]
+struct Patterns {
+    /// As they were given: `[unresolved]` is a name, too.
+    exact: Vec<String>,
+    set: GlobSet,
+}
 
 impl Names {
     /// # Errors
@@ -75,7 +82,7 @@ impl Names {
             set.add(Glob::new(text).map_err(failed)?);
         }
         let failed = |error: globset::Error| FilterError::Pattern { text: names.join(","), cause: error.to_string() };
-        Ok(Self(Some(set.build().map_err(failed)?)))
+        Ok(Self(Some(Patterns { exact: names.to_vec(), set: set.build().map_err(failed)? })))
     }
 
     pub const fn allow_all(&self) -> bool {
@@ -83,7 +90,9 @@ impl Names {
     }
 
     pub fn allow(&self, name: &str) -> bool {
-        self.0.as_ref().is_none_or(|set| set.is_match(name))
+        self.0
+            .as_ref()
+            .is_none_or(|patterns| patterns.exact.iter().any(|exact| exact == name) || patterns.set.is_match(name))
     }
 }
 
@@ -158,4 +167,26 @@ pub fn categories(names: &[String]) -> Result<Vec<Category>, FilterError> {
         found.ok_or_else(|| FilterError::Category { text: text.clone() })
     };
     names.iter().map(category).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_exact_or_patterns_and_may_have_brackets() {
+        for (pattern, name, expected) in [
+            ("java", "java", true),
+            ("java", "javac", false),
+            ("orders-*", "orders-7", true),
+            ("com.acme.*", "com.acme.shop.Cart.add", true),
+            ("[unresolved]", "[unresolved]", true),
+            ("[no sample]", "[no sample]", true),
+            ("worker-[0-9]", "worker-7", true),
+        ] {
+            let names = Names::parse(&[pattern.to_owned()]).unwrap();
+            assert_eq!(names.allow(name), expected, "{pattern} {name}");
+        }
+        assert!(Names::default().allow("anything"));
+    }
 }

@@ -32,7 +32,7 @@ pub fn report(report: &Report<'_>) -> Value {
         "jvms": jvms(profile),
         "audit": audit(overview),
         "quality": {
-            "samples": surroundings::causes(overview).values().sum::<u64>(),
+            "samples": surroundings::causes(overview).values().fold(0_u64, |sum, count| sum.saturating_add(*count)),
             "samples_by_cause": surroundings::causes(overview),
         },
         "unnamed_uj": unnamed(profile),
