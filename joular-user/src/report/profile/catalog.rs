@@ -1,9 +1,10 @@
 //! Who and what rows of a data set are about, each once and known by a small
 //! number: runs, processes, threads, frames and call paths.
 
-use std::collections::HashMap;
+use std::hash::BuildHasher as _;
 
 use foldhash::fast::RandomState;
+use hashbrown::HashTable;
 
 use crate::{
     attribution::report::Category,
@@ -95,7 +96,9 @@ pub struct Thread {
 #[derive(Clone, Debug, Default)]
 pub struct Paths {
     frames: Vec<Frame>,
-    frame_indices: HashMap<Frame, FrameIndex, RandomState>,
+    /// Finds a frame in `frames`, by its hash.
+    places: HashTable<FrameIndex>,
+    hasher: RandomState,
     /// All paths' frames, one path after the other.
     arena: Vec<FrameIndex>,
     /// Where each path ends in it.
@@ -136,12 +139,14 @@ impl Paths {
     }
 
     pub fn frame_index(&mut self, frame: Frame) -> FrameIndex {
-        if let Some(index) = self.frame_indices.get(&frame) {
+        let hash = self.hasher.hash_one(&frame);
+        if let Some(index) = self.places.find(hash, |index| self.frame(*index) == &frame) {
             return *index;
         }
         let index = FrameIndex::of(self.frames.len());
-        self.frames.push(frame.clone());
-        self.frame_indices.insert(frame, index);
+        self.frames.push(frame);
+        let (frames, hasher) = (&self.frames, &self.hasher);
+        self.places.insert_unique(hash, index, |index| hasher.hash_one(&frames[index.index()]));
         index
     }
 
@@ -157,8 +162,8 @@ impl Paths {
     /// consumes is theirs that called it. Paths without any have a marker.
     #[must_use]
     pub fn of_app(&self, app: &App) -> Self {
-        let mut paths =
-            Self { frames: self.frames.clone(), frame_indices: self.frame_indices.clone(), ..Self::default() };
+        let (frames, places, hasher) = (self.frames.clone(), self.places.clone(), self.hasher.clone());
+        let mut paths = Self { frames, places, hasher, arena: Vec::new(), ends: Vec::new() };
         let outside = paths.frame_index(Frame::new(FrameKind::Marker, OUTSIDE_APP));
         let is_of_app: Vec<bool> = self.frames.iter().map(|frame| app.has(frame)).collect();
         for path in self.indices() {

@@ -17,12 +17,12 @@ pub mod filter;
 pub mod overview;
 pub mod places;
 pub mod reader;
+mod sums;
 pub mod windows;
 
-use std::{collections::HashMap, path::Path};
+use std::path::Path;
 
-use foldhash::fast::RandomState;
-
+use self::sums::Sums;
 pub use self::{
     catalog::{
         App, Catalog, FrameIndex, OUTSIDE_APP, PathIndex, Paths, Process, ProcessIndex, Run, Thread, ThreadIndex,
@@ -107,26 +107,18 @@ impl Profile {
         app: Option<&App>,
         mut watch: impl FnMut(&Catalog, &Row),
     ) -> Result<Self> {
-        let mut places: HashMap<(ThreadIndex, PathIndex), usize, RandomState> = HashMap::default();
-        let mut sums: Vec<Entry> = Vec::new();
+        let mut sums = Sums::default();
         data.scan(filter, |catalog, row| {
             watch(catalog, row);
-            let (thread, path) = (row.thread, row.path);
-            let place = *places.entry((thread, path)).or_insert(sums.len());
-            if place == sums.len() {
-                sums.push(Entry { thread, path, energy: MicroJoules(0), cpu_ns: 0, samples: 0, squares: 0.0 });
-            }
-            sums[place].add(row);
+            sums.add(row);
         })?;
-        drop(places);
-        sums.sort_unstable_by_key(|entry| (entry.thread, entry.path));
-        Ok(Self::of(data.catalog, sums.into_iter(), overview, filter, app))
+        Ok(Self::of(data.catalog, sums.into_entries(), overview, filter, app))
     }
 
     /// Of entries in the order of thread and path.
     fn of(
         mut catalog: Catalog,
-        entries: impl Iterator<Item = Entry>,
+        mut entries: Vec<Entry>,
         overview: Overview,
         filter: &Filter,
         app: Option<&App>,
@@ -135,35 +127,20 @@ impl Profile {
         let mut sampled = vec![Sampled::default(); catalog.threads.len()];
         let allowed: Vec<bool> =
             catalog.paths.indices().map(|path| filter.allows_path(catalog.paths.frames_of(path))).collect();
-        let mut kept = Vec::new();
-        for entry in entries {
-            threads[entry.thread.index()].add(&entry);
-            sampled[entry.thread.index()].add(&entry);
-            if allowed[entry.path.index()] {
-                kept.push(entry);
-            }
+        for entry in &entries {
+            threads[entry.thread.index()].add(entry);
+            sampled[entry.thread.index()].add(entry);
         }
+        entries.retain(|entry| allowed[entry.path.index()]);
         if let Some(app) = app {
             catalog.paths = catalog.paths.of_app(app);
         }
-        Self { catalog, entries: kept, threads, sampled, overview }
+        Self { catalog, entries, threads, sampled, overview }
     }
 
     /// Energy of all entries.
     pub fn energy(&self) -> MicroJoules {
         self.entries.iter().map(|entry| entry.energy).sum()
-    }
-}
-
-impl Entry {
-    #[allow(clippy::cast_precision_loss, reason = "for an error estimate")]
-    fn add(&mut self, row: &Row) {
-        self.energy = self.energy.saturating_add(row.energy);
-        self.cpu_ns = self.cpu_ns.saturating_add(row.cpu_ns);
-        self.samples = self.samples.saturating_add(row.samples);
-        if row.samples > 0 {
-            self.squares += (row.energy.0 as f64).powi(2) / row.samples as f64;
-        }
     }
 }
 

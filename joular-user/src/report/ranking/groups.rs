@@ -117,18 +117,6 @@ impl Groups {
         }
     }
 
-    /// All rows that a path counts for, some of them perhaps several times.
-    pub fn all<'a>(&'a self, paths: &'a Paths, entry: &Entry) -> impl Iterator<Item = usize> + use<'a> {
-        let frames = match &self.places {
-            Places::Frames(places) => Some((places, paths.path(entry.path))),
-            _ => None,
-        };
-        let one = if frames.is_none() { self.own(paths, entry) } else { None };
-        let several =
-            frames.into_iter().flat_map(|(places, frames)| frames.iter().map(move |frame| (places, frame.index())));
-        several.filter_map(|(places, frame)| places.get(frame).copied()).chain(one)
-    }
-
     /// The row that a thread belongs to, if rows are about threads.
     pub fn of_thread(&self, thread: usize) -> Option<usize> {
         match &self.places {

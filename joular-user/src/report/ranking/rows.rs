@@ -1,13 +1,13 @@
 //! A table's rows: sums by group, ranked, the smaller ones together in one row.
 
-use std::cmp::Reverse;
+use std::{borrow::Cow, cmp::Reverse};
 
 use super::{
     by::By,
     groups::{Group, Groups},
     interval::{Estimate, Interval, Threads},
 };
-use crate::report::profile::{Amounts, Entry, Profile, Sampled};
+use crate::report::profile::{Amounts, Entry, Profile, Sampled, ThreadIndex};
 
 /// Which figure ranks rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -63,18 +63,16 @@ impl Ranking {
     pub fn of(profile: &Profile, groups: Groups, cut: Cut, activations: Option<&[u64]>) -> Self {
         let count = groups.len();
         let identity: Vec<usize> = (0..count).collect();
+        let entries = without_threads(profile, groups.by);
         let mut sums = vec![Sums::default(); count];
-        visit(profile, &groups, &identity, count, |_, group, part| {
-            if let Some(sums) = sums.get_mut(group) {
-                sums.plus(part);
-            }
-        });
+        visit(&entries, &Slots::of(profile, &groups, &identity, count), |_, group, part| sums[group].plus(part));
         let (shown, hidden) = ranked(&groups, &sums, cut);
         // Shown groups by rank, behind them one for all others.
         let rest = shown.len();
         let mut slots = vec![rest; count];
         shown.iter().enumerate().for_each(|(rank, group)| slots[*group] = rank);
-        let figures = figures(profile, &groups, &slots, rest + 1, cut.is_partial);
+        let slots = Slots::of(profile, &groups, &slots, rest + 1);
+        let figures = figures(profile, &entries, &groups, &slots, cut.is_partial);
         let mut whole = Amounts::default();
         profile.entries.iter().for_each(|entry| whole.plus(&amounts(entry)));
         let row = |group: Group, figures: Option<&(Figures, Figures)>, activations| {
@@ -147,22 +145,82 @@ const fn amounts(entry: &Entry) -> Amounts {
     Amounts { energy: entry.energy, cpu_ns: entry.cpu_ns, samples: entry.samples }
 }
 
-/// Calls `take` with what each slot has of each thread. `slots` maps groups to slots, of which there are `count`.
-fn visit(profile: &Profile, groups: &Groups, slots: &[usize], count: usize, mut take: impl FnMut(usize, usize, &Sums)) {
-    let mut parts = vec![Sums::default(); count];
+/// Entries for sums that do not depend on threads: of each path one, and one for what
+/// no sample divided ([`Sampled`]), which are much fewer. If rows are about threads,
+/// all are needed.
+fn without_threads(profile: &Profile, by: By) -> Cow<'_, [Entry]> {
+    if by.is_of_threads() {
+        return Cow::Borrowed(&profile.entries);
+    }
+    let mut sums: Vec<[Option<Entry>; 2]> = vec![[None; 2]; profile.catalog.paths.len()];
+    for entry in &profile.entries {
+        match &mut sums[entry.path.index()][usize::from(entry.samples > 0)] {
+            Some(sum) => sum.plus(entry),
+            none => *none = Some(Entry { thread: ThreadIndex(0), ..*entry }),
+        }
+    }
+    Cow::Owned(sums.into_iter().flatten().flatten().collect())
+}
+
+/// Where entries count: groups, mapped to slots.
+struct Slots<'a> {
+    profile: &'a Profile,
+    groups: &'a Groups,
+    slots: &'a [usize],
+    count: usize,
+    /// If rows are about frames: each path's slots, each once, one path after the
+    /// other, and where each path's end. A path is on many entries.
+    arena: Vec<usize>,
+    ends: Vec<usize>,
+}
+
+impl<'a> Slots<'a> {
+    /// `slots` has the slot of each group, of which there are `count`.
+    fn of(profile: &'a Profile, groups: &'a Groups, slots: &'a [usize], count: usize) -> Self {
+        let (mut arena, mut ends) = (Vec::new(), Vec::new());
+        if let Some(of_frames) = groups.of_frames() {
+            let paths = &profile.catalog.paths;
+            // Which path had a slot last.
+            let mut last = vec![None; count];
+            for path in paths.indices() {
+                for frame in paths.path(path) {
+                    let slot = slots[of_frames[frame.index()]];
+                    if last[slot].replace(path) != Some(path) {
+                        arena.push(slot);
+                    }
+                }
+                ends.push(arena.len());
+            }
+        }
+        Self { profile, groups, slots, count, arena, ends }
+    }
+
+    /// The slot that an entry's own energy goes to.
+    fn own(&self, entry: &Entry) -> Option<usize> {
+        self.groups.own(&self.profile.catalog.paths, entry).map(|group| self.slots[group])
+    }
+
+    /// All slots that an entry counts for, each once.
+    fn all(&self, entry: &Entry) -> impl Iterator<Item = usize> {
+        let of_frames = self.ends.get(entry.path.index()).map(|end| {
+            let start = entry.path.index().checked_sub(1).map_or(0, |before| self.ends[before]);
+            &self.arena[start..*end]
+        });
+        let one = if of_frames.is_none() { self.own(entry) } else { None };
+        of_frames.into_iter().flatten().copied().chain(one)
+    }
+}
+
+/// Calls `take` with what each slot has of each thread.
+fn visit(entries: &[Entry], slots: &Slots<'_>, mut take: impl FnMut(usize, usize, &Sums)) {
+    let mut parts = vec![Sums::default(); slots.count];
     let mut touched: Vec<usize> = Vec::new();
-    // Which entry counted for a slot last, and which thread.
-    let (mut by_entry, mut by_thread) = (vec![usize::MAX; count], vec![usize::MAX; count]);
-    let paths = &profile.catalog.paths;
-    let mut number = 0;
-    for of_thread in profile.entries.chunk_by(|a, b| a.thread == b.thread) {
+    // Which thread counted for a slot last.
+    let mut by_thread = vec![usize::MAX; slots.count];
+    for of_thread in entries.chunk_by(|a, b| a.thread == b.thread) {
         let thread = of_thread.first().map_or(0, |entry| entry.thread.index());
         for entry in of_thread {
-            for slot in groups.all(paths, entry).filter_map(|group| slots.get(group).copied()) {
-                if by_entry[slot] == number {
-                    continue;
-                }
-                by_entry[slot] = number;
+            for slot in slots.all(entry) {
                 if by_thread[slot] != thread {
                     by_thread[slot] = thread;
                     parts[slot] = Sums::default();
@@ -170,10 +228,9 @@ fn visit(profile: &Profile, groups: &Groups, slots: &[usize], count: usize, mut 
                 }
                 parts[slot].add_total(entry);
             }
-            if let Some(slot) = groups.own(paths, entry).and_then(|group| slots.get(group).copied()) {
+            if let Some(slot) = slots.own(entry) {
                 parts[slot].add_own(entry);
             }
-            number += 1;
         }
         touched.drain(..).for_each(|slot| take(thread, slot, &parts[slot]));
     }
@@ -182,26 +239,24 @@ fn visit(profile: &Profile, groups: &Groups, slots: &[usize], count: usize, mut 
 /// Own and total of each slot, with their intervals.
 fn figures(
     profile: &Profile,
+    without_threads: &[Entry],
     groups: &Groups,
-    slots: &[usize],
-    count: usize,
+    slots: &Slots<'_>,
     is_partial: bool,
 ) -> Vec<(Figures, Figures)> {
-    let mut sums = vec![Sums::default(); count];
-    visit(profile, groups, slots, count, |_, slot, part| {
-        sums[slot].plus(part);
-    });
+    let mut sums = vec![Sums::default(); slots.count];
+    visit(without_threads, slots, |_, slot, part| sums[slot].plus(part));
     if groups.by.is_of_threads() && !is_partial {
         let exact = |amounts: Amounts| Figures { amounts, interval: Interval::exact(amounts.energy) };
         return sums.iter().map(|sums| (exact(sums.own), exact(sums.total))).collect();
     }
-    let threads = threads_of(profile, groups, slots, count);
+    let threads = threads_of(profile, groups, slots.slots, slots.count);
     let mut estimates: Vec<(Estimate, Estimate)> = sums
         .iter()
         .zip(&threads)
         .map(|(sums, threads)| (threads.group(sums.own_sampled.energy), threads.group(sums.total_sampled.energy)))
         .collect();
-    visit(profile, groups, slots, count, |thread, slot, part| {
+    visit(&profile.entries, slots, |thread, slot, part| {
         let whole = sampled_thread(profile, thread);
         let (own, total) = &mut estimates[slot];
         own.see(&whole, &part.own_sampled);

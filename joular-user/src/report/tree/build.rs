@@ -1,10 +1,10 @@
 //! Branches become a tree.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::{CallTree, Label, Levels, Node, NodeKind};
 use crate::{
-    report::profile::{Amounts, Catalog, Entry, Process, Profile},
+    report::profile::{Amounts, Catalog, Entry, PathIndex, Process, Profile},
     stacks::Frame,
     units::MicroJoules,
 };
@@ -46,12 +46,32 @@ impl Branches {
         let frames: Vec<u32> = catalog.paths.frames().iter().map(|frame| self.place(Label::of_frame(frame))).collect();
         let prefixes: Vec<Vec<u32>> =
             (0..catalog.threads.len()).map(|thread| self.prefix(catalog, thread, levels)).collect();
-        for entry in &profile.entries {
-            let start = self.arena.len();
-            self.arena.extend(&prefixes[entry.thread.index()]);
-            self.arena.extend(catalog.paths.path(entry.path).iter().map(|frame| frames[frame.index()]));
-            let (own, base) = figures(entry);
-            self.branches.push(Branch { start, end: self.arena.len(), own, base });
+        // Threads that the tree does not tell apart have one branch for a path together.
+        let mut alike: BTreeMap<&[u32], Vec<&[Entry]>> = BTreeMap::new();
+        for entries in profile.entries.chunk_by(|a, b| a.thread == b.thread) {
+            let prefix = entries.first().map_or(&[][..], |entry| &prefixes[entry.thread.index()]);
+            alike.entry(prefix).or_default().push(entries);
+        }
+        let mut sums: Vec<Option<(Amounts, MicroJoules)>> = vec![None; catalog.paths.len()];
+        let mut seen: Vec<PathIndex> = Vec::new();
+        for (prefix, of_threads) in alike {
+            for entry in of_threads.into_iter().flatten() {
+                let (own, base) = figures(entry);
+                if let Some((own_sum, base_sum)) = &mut sums[entry.path.index()] {
+                    own_sum.plus(&own);
+                    *base_sum = base_sum.saturating_add(base);
+                } else {
+                    sums[entry.path.index()] = Some((own, base));
+                    seen.push(entry.path);
+                }
+            }
+            for path in seen.drain(..) {
+                let Some((own, base)) = sums[path.index()].take() else { continue };
+                let start = self.arena.len();
+                self.arena.extend(prefix);
+                self.arena.extend(catalog.paths.path(path).iter().map(|frame| frames[frame.index()]));
+                self.branches.push(Branch { start, end: self.arena.len(), own, base });
+            }
         }
     }
 
