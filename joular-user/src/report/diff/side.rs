@@ -50,7 +50,7 @@ impl Side {
     /// If there is no run, or a file cannot be read or is damaged.
     pub fn read(root: &Path, filter: &Filter, app: Option<&App>, choices: &Choices) -> Result<Self> {
         let mut data = DataSet::open(root, filter)?;
-        let windows = data.windows(filter)?;
+        let windows = data.windows(filter);
         let overview = data.overview(filter)?;
         let mut sums = Sums::new(&data.catalog, windows, filter, app, choices);
         data.scan(filter, |catalog, row| sums.take(catalog, row))?;
@@ -200,18 +200,9 @@ impl Sums {
         }
     }
 
-    /// The place of a row's window. One that table `windows` does not have is of a
-    /// file that came to be before a crash took the window: it is made up for.
-    fn window(&mut self, row: &Row) -> usize {
-        *self.places.entry((row.run, row.window_start)).or_insert_with(|| {
-            self.windows.push(WindowSpan { run: row.run, start: row.window_start, length_ns: row.window_ns });
-            self.cpu.push(0);
-            self.windows.len() - 1
-        })
-    }
-
     fn take(&mut self, catalog: &Catalog, row: &Row) {
-        let window = self.window(row);
+        // A scan has rows of whole windows only.
+        let Some(window) = self.places.get(&(row.run, row.window_start)).copied() else { return };
         if let Some(cpu) = self.cpu.get_mut(window) {
             *cpu = cpu.saturating_add(row.cpu_ns);
         }

@@ -4,13 +4,14 @@
 //! hold. Time, run and process choose windows and rows as they are; a thread is
 //! chosen by its name or category, a call path by any method on it.
 
-use std::time::Duration;
+use std::{collections::HashMap, time::Duration};
 
+use foldhash::fast::RandomState;
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use jiff::Timestamp;
 use thiserror::Error;
 
-use super::catalog::{Process, Run, Thread};
+use super::catalog::{Catalog, Process, Run, Thread, ThreadIndex};
 use crate::{
     attribution::report::Category,
     stacks::Frame,
@@ -156,6 +157,32 @@ impl Span {
     /// Whether any window may count of those that start between these, both included.
     pub fn may_have(&self, first: UnixMicros, last: UnixMicros) -> bool {
         self.since.is_none_or(|since| last >= since) && self.until.is_none_or(|until| first < until)
+    }
+}
+
+/// Answers of a filter: asked once per thread, and again when it is called otherwise.
+#[derive(Debug, Default)]
+pub(super) struct Allowed(HashMap<ThreadIndex, Answer, RandomState>);
+
+#[derive(Debug)]
+struct Answer {
+    name: String,
+    category: Category,
+    is_allowed: bool,
+}
+
+impl Allowed {
+    pub(super) fn thread(&mut self, catalog: &Catalog, filter: &Filter, index: ThreadIndex) -> bool {
+        let thread = catalog.thread(index);
+        if let Some(answer) = self.0.get(&index)
+            && (answer.name.as_str(), answer.category) == (thread.name.as_str(), thread.category)
+        {
+            return answer.is_allowed;
+        }
+        let is_allowed = filter.allows_thread(thread) && filter.allows_process(catalog.process(thread.process));
+        let (name, category) = (thread.name.clone(), thread.category);
+        self.0.insert(index, Answer { name, category, is_allowed });
+        is_allowed
     }
 }
 

@@ -102,7 +102,7 @@ impl Profile {
     /// If a file cannot be read or is damaged.
     pub fn sum(
         mut data: DataSet,
-        overview: Overview,
+        mut overview: Overview,
         filter: &Filter,
         app: Option<&App>,
         mut watch: impl FnMut(&Catalog, &Row),
@@ -112,6 +112,7 @@ impl Profile {
             watch(catalog, row);
             sums.add(row);
         })?;
+        overview.left_out = data.left_out;
         Ok(Self::of(data.catalog, sums.into_entries(), overview, filter, app))
     }
 

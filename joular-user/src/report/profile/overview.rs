@@ -43,6 +43,10 @@ pub struct Overview {
     /// Readings of energy counters that were not certain, that failed.
     pub ambiguous: u64,
     pub read_failed: u64,
+    /// Energy for which there is another counter's figure, and that figure.
+    pub checked: Option<(MicroJoules, MicroJoules)>,
+    /// Rows that belong to no whole window and count for nothing: a crash left them.
+    pub left_out: Amounts,
     /// Samples of targets, whole machine.
     pub samples: u64,
     pub losses: BTreeMap<String, u64>,
@@ -161,6 +165,12 @@ impl Overview {
         self.unattributed = self.unattributed.plus(rows.unattributed.of_row(row)?);
         self.ambiguous += u64::from(rows.ambiguous.maybe(row) == Some(true));
         self.read_failed += u64::from(rows.read_failed.maybe(row) == Some(true));
+        let is_plain = rows.faults.key(row).is_none() && rows.merged.maybe(row).unwrap_or(0) == 0;
+        if let Some(check) = rows.checks.maybe_natural(row)?.filter(|_| is_plain) {
+            let (ours, theirs) = self.checked.unwrap_or_default();
+            let both = (ours.saturating_add(energy(&rows.measured)?), theirs.saturating_add(MicroJoules(check)));
+            self.checked = Some(both);
+        }
         Ok(())
     }
 
@@ -237,7 +247,7 @@ impl Overview {
     }
 }
 
-const WINDOW_COLUMNS: [&str; 16] = [
+const WINDOW_COLUMNS: [&str; 19] = [
     "window_start",
     "window_ns",
     "domain",
@@ -251,6 +261,9 @@ const WINDOW_COLUMNS: [&str; 16] = [
     "failed_reads_uj",
     "idle_uj",
     "unshared_uj",
+    "check_uj",
+    "merged",
+    "fault",
     "ambiguous",
     "read_failed",
     "samples",
@@ -265,6 +278,9 @@ struct WindowColumns<'a> {
     attributed: Numbers<'a>,
     static_share: Numbers<'a>,
     unattributed: UnattributedColumns<'a>,
+    checks: Numbers<'a>,
+    merged: Numbers<'a>,
+    faults: Names<'a>,
     ambiguous: Flags,
     read_failed: Flags,
     samples: Numbers<'a>,
@@ -282,6 +298,9 @@ impl<'a> WindowColumns<'a> {
             attributed: columns.ints("attributed_uj")?,
             static_share: columns.ints("static_uj")?,
             unattributed: UnattributedColumns::of(columns)?,
+            checks: columns.ints("check_uj")?,
+            merged: columns.ints("merged")?,
+            faults: columns.names("fault")?,
             ambiguous: columns.flags("ambiguous")?,
             read_failed: columns.flags("read_failed")?,
             samples: columns.ints("samples")?,
@@ -305,7 +324,8 @@ fn rows_of_processes(
     let (process_starts, comms) = (columns.times("process_start")?, columns.names("comm")?);
     let span = filter.span(&data.catalog.runs[run]);
     for row in 0..columns.rows() {
-        if !span.allows(UnixMicros(starts.get(row)?)) {
+        let start = UnixMicros(starts.get(row)?);
+        if !span.allows(start) || !data.is_whole(run, start) {
             continue;
         }
         let process = data.process_index(run, pids.natural(row)?, process_starts.get(row)?, comms.get(row)?);

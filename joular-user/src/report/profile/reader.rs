@@ -11,7 +11,9 @@ use foldhash::fast::RandomState;
 
 use super::{
     catalog::{Catalog, FrameIndex, PathIndex, Process, ProcessIndex, Run, Thread, ThreadIndex},
-    filter::Filter,
+    filter::{Allowed, Filter},
+    overview::Amounts,
+    windows::{self, RunWindows},
 };
 use crate::{
     attribution::report::Category,
@@ -53,6 +55,11 @@ pub struct DataSet {
     threads: HashMap<ThreadKey, ThreadIndex, RandomState>,
     /// Places of paths by `stack_id`, which is the same in all runs.
     paths: HashMap<i64, PathIndex, RandomState>,
+    /// Of each run those that are whole.
+    pub(super) windows: Vec<RunWindows>,
+    /// Energy, time and samples of rows that [`Self::scan`] left out because they belong
+    /// to no window: a crash took it.
+    pub left_out: Amounts,
 }
 
 impl DataSet {
@@ -67,6 +74,8 @@ impl DataSet {
             processes: HashMap::default(),
             threads: HashMap::default(),
             paths: HashMap::default(),
+            windows: Vec::new(),
+            left_out: Amounts::default(),
         };
         for files in files::find(root)? {
             let row = run_row::read(&files.row)?;
@@ -79,6 +88,7 @@ impl DataSet {
         for run in 0..data.files.len() {
             data.read_processes(run)?;
             data.read_stacks(run)?;
+            data.windows.push(windows::read(&data.files(run, "windows"))?);
         }
         Ok(data)
     }
@@ -95,6 +105,7 @@ impl DataSet {
     /// If a file cannot be read or is damaged.
     pub fn scan(&mut self, filter: &Filter, mut take: impl FnMut(&Catalog, &Row)) -> Result<()> {
         let mut allowed = Allowed::default();
+        self.left_out = Amounts::default();
         for run in 0..self.files.len() {
             let span = filter.span(&self.catalog.runs[run]);
             ahead::batches(
@@ -125,7 +136,16 @@ impl DataSet {
                 continue;
             }
             let thread = threads.thread(self, run, row)?;
-            if !allowed.thread(self, filter, thread) {
+            if !allowed.thread(&self.catalog, filter, thread) {
+                continue;
+            }
+            let amounts = Amounts {
+                energy: MicroJoules(energies.natural(row)?),
+                cpu_ns: times.natural(row)?,
+                samples: samples.natural(row)?,
+            };
+            if !self.is_whole(run, window_start) {
+                self.left_out.plus(&amounts);
                 continue;
             }
             let stack_id = stacks.get(row)?;
@@ -137,13 +157,18 @@ impl DataSet {
                 window_ns: lengths.natural(row)?,
                 thread,
                 path,
-                energy: MicroJoules(energies.natural(row)?),
-                cpu_ns: times.natural(row)?,
-                samples: samples.natural(row)?,
+                energy: amounts.energy,
+                cpu_ns: amounts.cpu_ns,
+                samples: amounts.samples,
             };
             take(&self.catalog, &row);
         }
         Ok(())
+    }
+
+    /// Whether a run's window is in table `windows`.
+    pub(super) fn is_whole(&self, run: usize, start: UnixMicros) -> bool {
+        self.windows.get(run).is_some_and(|windows| windows.contains_key(&start))
     }
 
     /// A process by its identity; one that table `processes` does not tell of is known by name only.
@@ -247,19 +272,6 @@ const PROCESS_COLUMNS: [&str; 9] = [
     "pod",
     "debug_non_safepoints",
 ];
-
-/// Answers of a filter, asked once per thread.
-#[derive(Debug, Default)]
-struct Allowed(HashMap<ThreadIndex, bool, RandomState>);
-
-impl Allowed {
-    fn thread(&mut self, data: &DataSet, filter: &Filter, index: ThreadIndex) -> bool {
-        *self.0.entry(index).or_insert_with(|| {
-            let thread = data.catalog.thread(index);
-            filter.allows_thread(thread) && filter.allows_process(data.catalog.process(thread.process))
-        })
-    }
-}
 
 /// Process, its start, thread, its start; the key of its name; its place.
 type LastThread = ((u32, i64, u32, i64), Option<usize>, ThreadIndex);

@@ -1,6 +1,10 @@
 //! The windows of a selection, whether anybody ran in them or not.
+//!
+//! Table `windows` is written last and says which windows are whole. Rows of other
+//! tables that belong to none of them are what a crash left: nobody knows where the
+//! rest of such a window's energy went, so they count for nothing.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, path::PathBuf};
 
 use super::{filter::Filter, reader::DataSet};
 use crate::{
@@ -17,29 +21,32 @@ pub struct WindowSpan {
     pub length_ns: u64,
 }
 
+/// Lengths of a run's windows in ns, by their start.
+pub(super) type RunWindows = BTreeMap<UnixMicros, u64>;
+
+pub(super) fn read(files: &[PathBuf]) -> Result<RunWindows> {
+    let mut windows = RunWindows::new();
+    for path in files {
+        TableFile::open_columns(path, &["window_start", "window_ns"])?.batches(|columns| {
+            let (starts, lengths) = (columns.times("window_start")?, columns.ints("window_ns")?);
+            for row in 0..columns.rows() {
+                windows.insert(UnixMicros(starts.get(row)?), lengths.natural(row)?);
+            }
+            Ok(())
+        })?;
+    }
+    Ok(windows)
+}
+
 impl DataSet {
     /// All windows that `filter` allows, run by run, each run's by time.
-    ///
-    /// # Errors
-    /// If a file cannot be read or is damaged.
-    pub fn windows(&self, filter: &Filter) -> Result<Vec<WindowSpan>> {
-        let mut windows = Vec::new();
-        for (run, row) in self.catalog.runs.iter().enumerate() {
-            let mut lengths: BTreeMap<UnixMicros, u64> = BTreeMap::new();
-            for path in self.files(run, "windows") {
-                TableFile::open_columns(&path, &["window_start", "window_ns"])?.batches(|columns| {
-                    let (starts, all) = (columns.times("window_start")?, columns.ints("window_ns")?);
-                    for at in 0..columns.rows() {
-                        let start = UnixMicros(starts.get(at)?);
-                        if filter.allows_window(row, start) {
-                            lengths.insert(start, all.natural(at)?);
-                        }
-                    }
-                    Ok(())
-                })?;
-            }
-            windows.extend(lengths.into_iter().map(|(start, length_ns)| WindowSpan { run, start, length_ns }));
-        }
-        Ok(windows)
+    pub fn windows(&self, filter: &Filter) -> Vec<WindowSpan> {
+        let of_run = |(run, (row, windows)): (usize, (&super::Run, &RunWindows))| {
+            let allowed = windows.iter().filter(|(start, _)| filter.allows_window(row, **start));
+            allowed
+                .map(|(start, length_ns)| WindowSpan { run, start: *start, length_ns: *length_ns })
+                .collect::<Vec<_>>()
+        };
+        self.catalog.runs.iter().zip(&self.windows).enumerate().flat_map(of_run).collect()
     }
 }

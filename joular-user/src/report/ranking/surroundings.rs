@@ -31,6 +31,7 @@ pub fn sums(overview: &Overview) -> Sums {
         samples: overview.samples,
         ambiguous: overview.ambiguous,
         read_failed: overview.read_failed,
+        checked: overview.checked,
         losses: overview.losses.clone(),
         label: overview.label,
         ..Sums::default()
@@ -49,7 +50,14 @@ pub fn items(overview: &Overview) -> Vec<(&'static str, MicroJoules)> {
 
 /// What a reader of the figures must know.
 pub fn warnings(overview: &Overview) -> Vec<String> {
-    table::warnings(&sums(overview))
+    let mut warnings = table::warnings(&sums(overview));
+    if overview.left_out != Amounts::default() {
+        let joules = overview.left_out.energy.joules();
+        warnings.push(format!(
+            "cut off: {joules:.3} J of a window that is not whole are left out, a crash took the rest of it"
+        ));
+    }
+    warnings
 }
 
 /// JVMs of the selection, largest tax first.

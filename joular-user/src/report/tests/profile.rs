@@ -83,3 +83,24 @@ fn a_row_whose_stack_is_missing_is_an_error_and_no_panic() {
     let message = Profile::read(root.path(), &Filter::default(), None).unwrap_err().to_string();
     assert!(message.contains("is not in table stacks"), "{message}");
 }
+
+/// Of the last flush a crash took table `windows`, which is written last.
+#[test]
+fn rows_of_a_window_that_a_crash_took_count_for_nothing() {
+    let root = written();
+    let whole = read(&root, &Filter::default());
+    let mut windows = files(root.path()).into_iter().map(|(name, _)| name).filter(|name| name.starts_with("windows"));
+    fs::remove_file(root.path().join(windows.next_back().unwrap())).unwrap();
+    let cut = read(&root, &Filter::default());
+    assert!(cut.overview.windows < WINDOWS && cut.overview.left_out.energy.0 > 0);
+    assert_eq!(cut.energy(), cut.overview.attributed);
+    assert_eq!(cut.energy().saturating_add(cut.overview.left_out.energy), whole.energy());
+    assert_eq!(cut.overview.qualities.values().map(|sums| sums.energy).sum::<MicroJoules>(), cut.energy());
+    assert_eq!(whole.overview.left_out.energy.0, 0);
+}
+
+#[test]
+fn a_second_counter_of_the_same_energy_is_told() {
+    let (ours, theirs) = read(&written(), &Filter::default()).overview.checked.unwrap();
+    assert!(ours.0 > 0 && theirs.0 > 0 && ours != theirs);
+}
