@@ -22,28 +22,54 @@ struct Reader {
 
 const READERS: &[Reader] = &[
     Reader { name: "report", output: None, seconds: "≤ 0.3 s", memory: "≤ 200 MiB" },
+    Reader { name: "flamegraph", output: Some("graph.svg"), seconds: "none", memory: "none" },
+    Reader { name: "html", output: Some("page.html"), seconds: "none", memory: "none" },
+];
+
+/// What an hour with more than 100 000 branches is read by.
+const READERS_OF_MANY: &[Reader] = &[
     Reader { name: "flamegraph", output: Some("graph.svg"), seconds: "≤ 1 s", memory: "none" },
     Reader { name: "html", output: Some("page.html"), seconds: "none", memory: "none" },
 ];
 
+/// Arguments of record_hour: seconds, and stacks, of which 103 000 are seen.
+const MANY: [&str; 2] = ["3600", "180000"];
+
 pub fn measure(program: &Path) -> Result<Vec<Figure>> {
     shell::step("reports: an hour of ten JVMs at 99 Hz");
     let parent = tempfile::tempdir()?;
-    let (recording, recorded, compacted) =
-        (parent.path().join("hour.jrec"), parent.path().join("recorded"), parent.path().join("compacted"));
-    shell::run(example("record_hour").arg(&recording))?;
-    let replay =
-        Command::new(program).arg("--replay").arg(&recording).arg("--output").arg(&recorded).arg("--quiet").status()?;
-    ensure!(replay.success(), "replaying the hour: {replay}");
-    let start = Instant::now();
-    let compact = Command::new(program).arg("compact").arg(&recorded).arg("--output").arg(&compacted).output()?;
-    ensure!(compact.status.success(), "compacting the hour: {compact:?}");
-    let seconds = start.elapsed().as_secs_f64();
+    let (recorded, compacted) = (parent.path().join("recorded"), parent.path().join("compacted"));
+    record(program, &[], &recorded)?;
+    let seconds = compact(program, &recorded, &compacted)?;
     let mut figures = vec![figure("compact", "s", "none", 1, vec![seconds], "time of compacting the hour, once")];
     for (name, dir) in [("as recorded", &recorded), ("compacted", &compacted)] {
         figures.extend(of_data_set(program, name, dir, parent.path())?);
     }
+    let (recorded, compacted) = (parent.path().join("many-recorded"), parent.path().join("many-compacted"));
+    record(program, &MANY, &recorded)?;
+    compact(program, &recorded, &compacted)?;
+    for reader in READERS_OF_MANY {
+        figures.extend(of_reader(program, reader, "100 000 branches", &compacted, parent.path())?);
+    }
     Ok(figures)
+}
+
+/// Makes a data set of an hour; `size` is of record_hour's arguments.
+fn record(program: &Path, size: &[&str], to: &Path) -> Result<()> {
+    let recording = to.with_extension("jrec");
+    shell::run(example("record_hour").arg(&recording).args(size))?;
+    let replay =
+        Command::new(program).arg("--replay").arg(&recording).arg("--output").arg(to).arg("--quiet").status()?;
+    ensure!(replay.success(), "replaying the hour: {replay}");
+    Ok(())
+}
+
+/// Seconds that it took.
+fn compact(program: &Path, from: &Path, to: &Path) -> Result<f64> {
+    let start = Instant::now();
+    let compact = Command::new(program).arg("compact").arg(from).arg("--output").arg(to).output()?;
+    ensure!(compact.status.success(), "compacting the hour: {compact:?}");
+    Ok(start.elapsed().as_secs_f64())
 }
 
 fn of_data_set(program: &Path, name: &str, dir: &Path, scratch: &Path) -> Result<Vec<Figure>> {
