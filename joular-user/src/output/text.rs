@@ -60,6 +60,8 @@ const fn is_invisible(c: char) -> bool {
             | '\u{feff}'
             | '\u{ffa0}'
             | '\u{fff0}'..='\u{fffb}'
+            // No characters at all, to XML.
+            | '\u{fffe}'..='\u{ffff}'
             | '\u{e0000}'..='\u{e0fff}'
     )
 }

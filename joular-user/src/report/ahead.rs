@@ -1,7 +1,8 @@
 //! Many files, one after the other, while other threads decode what comes next.
 //!
 //! Whoever takes the rows sees them in the order of files, so the result does not
-//! depend on how many threads there are. At most a few batches per thread wait.
+//! depend on how many threads there are. At most [`FILES_AHEAD`] files wait, of each
+//! [`BATCHES_AHEAD`] batches: some 50 MB of a table's rows.
 
 use std::{
     path::{Path, PathBuf},
@@ -23,8 +24,8 @@ use super::{
 const MAX_THREADS: usize = 8;
 /// Decoded batches of a file that nobody has taken yet.
 const BATCHES_AHEAD: usize = 4;
-/// Files that have a channel at a time.
-const FILES_AHEAD: usize = 256;
+/// Files that are worked on at a time; the next ones come when all of them are taken.
+const FILES_AHEAD: usize = 16;
 
 /// Calls `take` for every batch of rows of files that `open` opens.
 ///

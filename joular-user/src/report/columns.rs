@@ -34,7 +34,8 @@ use crate::{
 /// Rows that are in memory as columns at a time.
 const BATCH_ROWS: usize = 8_192;
 
-/// Rows of one file: a run writes a file when a table has half a million.
+/// Rows of one file, or items of the lists in them: a run writes a file when a table
+/// has half a million.
 const MAX_ROWS: i64 = 4_000_000;
 
 /// Opens a regular file of a data set, which may be anyone's: no link is
@@ -116,8 +117,13 @@ pub(super) fn builder(path: &Path) -> Result<ParquetRecordBatchReaderBuilder<Fil
         return Err(DataSetError::Damaged { path: path.into(), problem: "a column is at a negative place".into() });
     }
     let rows = builder.metadata().file_metadata().num_rows();
-    if rows > MAX_ROWS {
-        return Err(DataSetError::TooManyRows { path: path.into(), rows, most: MAX_ROWS });
+    if rows != rows_of_groups(builder.metadata()) {
+        let problem = "its number of rows is not that of its parts".into();
+        return Err(DataSetError::Damaged { path: path.into(), problem });
+    }
+    let values = most_values(builder.metadata());
+    if rows.max(values) > MAX_ROWS {
+        return Err(DataSetError::TooManyRows { path: path.into(), rows: rows.max(values), most: MAX_ROWS });
     }
     let pairs = builder.metadata().file_metadata().key_value_metadata();
     let version = pairs.into_iter().flatten().find(|pair| pair.key == key::SCHEMA_VERSION);
@@ -128,6 +134,21 @@ pub(super) fn builder(path: &Path) -> Result<ParquetRecordBatchReaderBuilder<Fil
         return Err(DataSetError::Version { path: path.into(), found, known: SCHEMA_VERSION, advice });
     }
     Ok(builder)
+}
+
+/// What the reader goes by; the file's own number is only said. Negative ones are none.
+fn rows_of_groups(metadata: &ParquetMetaData) -> i64 {
+    metadata.row_groups().iter().fold(0, |sum, group| sum.saturating_add(group.num_rows().max(0)))
+}
+
+/// Values of the longest column: a row may have a list of any length.
+fn most_values(metadata: &ParquetMetaData) -> i64 {
+    let columns = metadata.file_metadata().schema_descr().num_columns();
+    let values = |column: usize| {
+        let of_group = |group: &RowGroupMetaData| group.columns().get(column).map_or(0, |column| column.num_values());
+        metadata.row_groups().iter().fold(0_i64, |sum, group| sum.saturating_add(of_group(group)))
+    };
+    (0..columns).map(values).max().unwrap_or(0)
 }
 
 /// The library takes the places of columns in the file for sound, and panics at
