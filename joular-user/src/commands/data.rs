@@ -89,7 +89,7 @@ pub(super) fn export(flags: &ExportFlags) -> anyhow::Result<Exit> {
 pub(super) fn compact(flags: &CompactFlags) -> anyhow::Result<Exit> {
     let done = report::commands::compact(&flags.data, flags.output.as_deref(), privileges::invoking_user())?;
     let said = done.say(flags.json, &mut io::stdout().lock());
-    said.map_err(unwritten("what was done"))?;
+    unless_closed(said).map_err(unwritten("what was done"))?;
     Ok(Exit::Success)
 }
 
@@ -111,7 +111,7 @@ pub(super) fn reattribute(flags: &ReattributeFlags) -> anyhow::Result<Exit> {
 }
 
 pub(super) fn audit(flags: &AuditFlags) -> anyhow::Result<Exit> {
-    let said = report::commands::audit(&flags.data, flags.json, &mut io::stdout().lock())?;
-    let is_well = said.map_err(unwritten("the audit"))?;
+    let (is_well, said) = report::commands::audit(&flags.data, flags.json, &mut io::stdout().lock())?;
+    unless_closed(said).map_err(unwritten("the audit"))?;
     Ok(if is_well { Exit::Success } else { Exit::Audit })
 }

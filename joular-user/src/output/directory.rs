@@ -12,16 +12,18 @@
 
 use std::{
     fs::{self, DirBuilder, File, OpenOptions, Permissions},
-    io::{self, Read, Write},
+    io::{self, Write},
     os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt, fchown},
     path::{Component, Path, PathBuf},
 };
 
-use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::fs::OFlags;
 
-use super::error::{OutputError, Result};
+use super::{
+    error::{OutputError, Result},
+    lock::{self, LOCK},
+};
 
-const LOCK: &str = ".joular-bpf.lock";
 const PARTIAL: &str = ".partial";
 const DIRECTORY_MODE: u32 = 0o750;
 const FILE_MODE: u32 = 0o640;
@@ -41,7 +43,42 @@ impl OutputDirectory {
     /// created will belong to `owner` (user, group).
     pub fn create(root: &Path, owner: Option<(u32, u32)>) -> Result<Self> {
         create_directories(root, owner, Links::Follow)?;
-        let lock = lock(&root.join(LOCK), owner)?;
+        Self::within(root, owner)
+    }
+
+    /// The same for a directory that must not exist: no link leads elsewhere.
+    /// On failure nothing of it is left behind, unless somebody else locked it.
+    ///
+    /// # Errors
+    /// Also if anything is there.
+    pub fn create_new(root: &Path, owner: Option<(u32, u32)>) -> Result<Self> {
+        if let Some(parent) = root.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+            create_directories(parent, owner, Links::Follow)?;
+        }
+        create_directory(root, owner).map_err(|source| match source.kind() {
+            io::ErrorKind::AlreadyExists => OutputError::Exists { path: root.to_owned() },
+            _ => OutputError::from_io("creating", root, source),
+        })?;
+        let created = Self::within(root, owner);
+        if created.as_ref().is_err_and(|error| !matches!(error, OutputError::InUse { .. })) {
+            // The error that counts is the first one.
+            let _ = fs::remove_dir(root.join(PARTIAL));
+            let _ = fs::remove_file(root.join(LOCK));
+            let _ = fs::remove_dir(root);
+        }
+        created
+    }
+
+    /// Keeps runs from an existing directory, and does nothing else to it.
+    ///
+    /// # Errors
+    /// If a run is writing there, or the lock cannot be opened.
+    pub fn claim(root: &Path) -> Result<File> {
+        lock::exclusive(&root.join(LOCK), None)
+    }
+
+    fn within(root: &Path, owner: Option<(u32, u32)>) -> Result<Self> {
+        let lock = lock::exclusive(&root.join(LOCK), owner)?;
         let directory = Self { root: root.to_owned(), owner, _lock: lock };
         create_directories(&directory.partial(), owner, Links::Refuse)?;
         directory.remove_leftovers()?;
@@ -123,31 +160,6 @@ impl OutputDirectory {
     }
 }
 
-/// Keeps runs from writing to a data set that is being read.
-#[derive(Debug)]
-pub struct ReadLock {
-    /// `None`: nobody ever locked it, as in a copy.
-    _lock: Option<File>,
-}
-
-impl ReadLock {
-    /// # Errors
-    /// If a run is writing there, or the lock cannot be opened.
-    pub fn take(root: &Path) -> Result<Self> {
-        let path = root.join(LOCK);
-        let mut file = match OpenOptions::new().read(true).custom_flags(no_links(OFlags::NONBLOCK)).open(&path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self { _lock: None }),
-            Err(source) => return Err(OutputError::from_io("locking", path, source)),
-        };
-        match flock(&file, FlockOperation::NonBlockingLockShared) {
-            Ok(()) => Ok(Self { _lock: Some(file) }),
-            Err(rustix::io::Errno::WOULDBLOCK) => Err(OutputError::InUse { path, pid: recorded_pid(&mut file) }),
-            Err(error) => Err(OutputError::from_io("locking", path, error.into())),
-        }
-    }
-}
-
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Links {
     /// The user named the directory: links are their wish.
@@ -183,7 +195,7 @@ fn create_directory(path: &Path, owner: Option<(u32, u32)>) -> io::Result<()> {
     Ok(())
 }
 
-fn create_file(options: &mut OpenOptions, path: &Path, owner: Option<(u32, u32)>) -> io::Result<File> {
+pub(super) fn create_file(options: &mut OpenOptions, path: &Path, owner: Option<(u32, u32)>) -> io::Result<File> {
     let file = options.mode(FILE_MODE).custom_flags(no_links(OFlags::empty())).open(path)?;
     give(&file, owner, FILE_MODE)?;
     Ok(file)
@@ -195,35 +207,12 @@ fn give(file: &File, owner: Option<(u32, u32)>, mode: u32) -> io::Result<()> {
     owner.map_or(Ok(()), |(user, group)| fchown(file, Some(user), Some(group)))
 }
 
-fn no_links(flags: OFlags) -> i32 {
+pub(super) fn no_links(flags: OFlags) -> i32 {
     (flags | OFlags::NOFOLLOW | OFlags::CLOEXEC).bits().cast_signed()
 }
 
 fn sync(directory: &Path) -> io::Result<()> {
     File::open(directory)?.sync_all()
-}
-
-fn lock(path: &Path, owner: Option<(u32, u32)>) -> Result<File> {
-    let failed = |source| OutputError::from_io("locking", path, source);
-    let mut options = OpenOptions::new();
-    let mut file =
-        create_file(options.read(true).write(true).create(true).truncate(false), path, owner).map_err(failed)?;
-    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => {}
-        Err(rustix::io::Errno::WOULDBLOCK) => {
-            return Err(OutputError::InUse { path: path.to_owned(), pid: recorded_pid(&mut file) });
-        }
-        Err(error) => return Err(failed(error.into())),
-    }
-    // The pid is only a hint for whoever finds the directory in use.
-    file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id())).map_err(failed)?;
-    Ok(file)
-}
-
-fn recorded_pid(file: &mut File) -> Option<u32> {
-    let mut text = String::new();
-    file.take(16).read_to_string(&mut text).ok()?;
-    text.trim().parse().ok()
 }
 
 #[cfg(test)]
@@ -317,6 +306,18 @@ mod tests {
         let error = directory.publish(Path::new("t"), "a.parquet", b"").unwrap_err();
         assert!(matches!(error, OutputError::Link { .. }), "{error}");
         assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_new_directory_is_made_where_nothing_is() {
+        let (root, elsewhere) = (temporary(), temporary());
+        let path = root.path().join("new");
+        symlink(elsewhere.path(), &path).unwrap();
+        let error = OutputDirectory::create_new(&path, None).unwrap_err();
+        assert!(matches!(error, OutputError::Exists { .. }), "{error}");
+        assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);
+        fs::remove_file(&path).unwrap();
+        OutputDirectory::create_new(&path, None).unwrap();
     }
 
     #[test]

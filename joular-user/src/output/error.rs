@@ -28,6 +28,8 @@ pub enum OutputError {
     DiskFull { path: PathBuf },
     #[error("{action} {path}: {source}: check that the file system is mounted and healthy")]
     Io { action: &'static str, path: PathBuf, source: io::Error },
+    #[error("creating {path}: it exists, though nothing may: wait for another run that makes it, or remove it")]
+    Exists { path: PathBuf },
     #[error("{action} {path}: it is a symbolic link, which is not followed: remove it")]
     Link { action: &'static str, path: PathBuf },
     #[error(

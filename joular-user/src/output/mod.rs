@@ -17,6 +17,7 @@ mod json;
 mod json_jvms;
 pub(crate) mod jvm_totals;
 mod live;
+mod lock;
 mod merge;
 mod parquet;
 mod rewrite;
@@ -30,11 +31,12 @@ pub mod text;
 pub(crate) mod totals;
 
 pub use self::{
-    directory::{OutputDirectory, ReadLock},
+    directory::OutputDirectory,
     error::OutputError,
     faults::FaultNotices,
     json::JsonOutput,
     live::{LiveOutput, Screen},
+    lock::ReadLock,
     merge::MergedFile,
     parquet::{DEFAULT_FLUSH_NS, ParquetOutput},
     rewrite::{RunRewriter, UNCHANGED},

@@ -4,6 +4,7 @@
 
 use std::{
     fs::{File, OpenOptions},
+    io::Read as _,
     os::unix::fs::OpenOptionsExt as _,
     path::{Path, PathBuf},
 };
@@ -339,4 +340,19 @@ impl Flags {
     pub(super) fn maybe(&self, row: usize) -> Option<bool> {
         (row < self.0.len() && self.0.is_valid(row)).then(|| self.0.value(row))
     }
+}
+
+/// A whole file of a data set.
+///
+/// # Errors
+/// If it is larger than `most` bytes, or cannot be read.
+pub(super) fn read_whole(path: &Path, most: u64) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let read = open_regular(path)?.take(most.saturating_add(1)).read_to_end(&mut bytes);
+    read.map_err(|cause| DataSetError::Io { path: path.into(), cause })?;
+    if bytes.len() as u64 > most {
+        let problem = format!("it is larger than {most} bytes: no run writes such a file");
+        return Err(DataSetError::Damaged { path: path.into(), problem });
+    }
+    Ok(bytes)
 }

@@ -10,19 +10,19 @@ use super::{
 };
 use crate::{energy::policy::Policy, events::RunInfo, output::OutputDirectory};
 
-/// Audits a data set and says what it found; whether all was well.
+/// Audits a data set and says what it found; whether all was well, and whether
+/// that could be said.
 ///
 /// # Errors
-/// If the data set cannot be read; what cannot be written to `out` is the
-/// inner error.
-pub fn audit(data: &Path, json: bool, out: &mut impl Write) -> Result<io::Result<bool>> {
+/// If the data set cannot be read.
+pub fn audit(data: &Path, json: bool, out: &mut impl Write) -> Result<(bool, io::Result<()>)> {
     let audits = audit::run(data)?;
     let said = if json {
         serde_json::to_writer_pretty(&mut *out, &audits).map_err(io::Error::from).and_then(|()| writeln!(out))
     } else {
         out.write_all(audit::text(&audits).as_bytes())
     };
-    Ok(said.map(|()| audits.iter().all(|audit| audit.differences == 0)))
+    Ok((audits.iter().all(|audit| audit.differences == 0), said))
 }
 
 /// Attributes a data set again, into a new directory that belongs to `owner`.

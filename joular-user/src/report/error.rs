@@ -42,6 +42,16 @@ pub enum DataSetError {
     Foreign { path: PathBuf },
     #[error("putting the compacted data set in place of {path}: {problem}: {advice}")]
     Replace { path: PathBuf, problem: String, advice: &'static str },
+    #[error(
+        "removing {path}: compact was interrupted and this may be a former data set, with what the present one does \
+         not have: look into it, then move it away or remove it"
+    )]
+    Former { path: PathBuf },
+    #[error(
+        "compacting: writing {path}: no space left on the device: the data set is as it was; a second copy needs \
+         room: free some space or name another file system with --output"
+    )]
+    NoRoom { path: PathBuf },
     #[error("drawing {path}: the selection has no energy: select more of it, or record with an energy source")]
     NoEnergy { path: PathBuf },
     #[error("drawing {path}: {cause}: this is a defect, please report it")]

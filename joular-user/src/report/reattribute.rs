@@ -3,7 +3,7 @@
 //! the code that a live run uses, so the result is what a live run with that
 //! policy would have written, byte for byte.
 
-use std::{io::Read as _, path::Path};
+use std::path::Path;
 
 use super::{
     columns,
@@ -74,9 +74,7 @@ fn rewrite(files: &RunFiles, row: RunRow, to: &OutputDirectory) -> Result<u64> {
 fn copy_unchanged(place: &Place, part: &Part, writer: &RunRewriter<'_>) -> Result<()> {
     for table in UNCHANGED {
         if let Some(path) = part.file(table) {
-            let mut bytes = Vec::new();
-            let read = columns::open_regular(path)?.take(MAX_COPIED_BYTES).read_to_end(&mut bytes);
-            read.map_err(|cause| DataSetError::Io { path: path.into(), cause })?;
+            let bytes = columns::read_whole(path, MAX_COPIED_BYTES)?;
             writer.copy(&place.folder(table), &place.name, &bytes)?;
         }
     }

@@ -12,21 +12,21 @@ mod replace;
 
 use std::{
     collections::{BTreeMap, HashSet},
-    io::{self, Read as _},
+    io,
     path::{Path, PathBuf},
 };
 
 use arrow::{array::BooleanArray, compute::filter_record_batch};
 use serde::Serialize;
 
-use self::plan::Merge;
+use self::{plan::Merge, replace::Staging};
 use super::{
     columns::{self, Columns, TableFile},
     error::{DataSetError, Result},
     files::{self, RunFiles},
     run_row,
 };
-use crate::output::{MergedFile, OutputDirectory, ReadLock};
+use crate::output::{MergedFile, OutputDirectory, OutputError, ReadLock};
 
 /// A run's own row.
 const MAX_ROW_BYTES: u64 = 64 << 20;
@@ -51,19 +51,25 @@ pub struct Compacted {
 /// If a run is writing there, if it holds what is no part of a data set, or a
 /// file cannot be read or written; nothing is changed then.
 pub fn in_place(data: &Path) -> Result<Compacted> {
+    replaced(data).map_err(about_room)
+}
+
+fn replaced(data: &Path) -> Result<Compacted> {
     let root = root_of(data)?;
-    let lock = OutputDirectory::create(&root, None)?;
+    let owner = replace::owner(&root)?;
+    let _lock = OutputDirectory::create(&root, owner)?;
     let mut plan = Plan::of(&root)?;
     replace::refuse_foreign(&root, &plan.paths())?;
     // Free of what an interrupted run left, even if that one was all but done.
-    let staging = replace::staging(&root)?;
+    replace::remove_leftover(&root, Some(&root))?;
     if plan.runs.iter().all(|(_, merges)| merges.iter().all(Merge::is_one_part)) {
         return Ok(Compacted { files_after: plan.done.files_before, is_unchanged: true, ..plan.done.unchanged() });
     }
-    let directory = OutputDirectory::create(&staging, replace::owner(&root)?)?;
-    plan.write(&directory)?;
-    replace::exchange(&root, &staging, &plan.paths())?;
-    drop((lock, directory));
+    replace::refuse_mounted(&root)?;
+    let staging = Staging::make(&root, owner)?;
+    staging.try_exchange(&root)?;
+    plan.write(&staging.directory)?;
+    staging.exchange(&root, &plan.paths())?;
     Ok(plan.done)
 }
 
@@ -72,15 +78,27 @@ pub fn in_place(data: &Path) -> Result<Compacted> {
 /// # Errors
 /// As [`in_place`], and if `output` holds anything.
 pub fn beside(data: &Path, output: &Path, owner: Option<(u32, u32)>) -> Result<Compacted> {
+    copied(data, output, owner).map_err(about_room)
+}
+
+fn copied(data: &Path, output: &Path, owner: Option<(u32, u32)>) -> Result<Compacted> {
     let root = root_of(data)?;
     let _lock = ReadLock::take(&root)?;
     let mut plan = Plan::of(&root)?;
     replace::refuse_taken(output)?;
-    let staging = replace::staging(output)?;
-    let directory = OutputDirectory::create(&staging, owner)?;
-    plan.write(&directory)?;
-    replace::rename(&staging, output)?;
+    replace::remove_leftover(output, None)?;
+    let staging = Staging::make(output, owner)?;
+    plan.write(&staging.directory)?;
+    staging.rename(output)?;
     Ok(plan.done)
+}
+
+/// A full disk costs a recording its windows; here it costs nothing.
+fn about_room(error: DataSetError) -> DataSetError {
+    match error {
+        DataSetError::Output(OutputError::DiskFull { path }) => DataSetError::NoRoom { path },
+        error => error,
+    }
 }
 
 /// The data set itself, whatever link led to it.
@@ -220,9 +238,7 @@ fn new_stacks(columns: &Columns<'_>, known: &mut HashSet<i64>) -> Result<Boolean
 /// The row's file as it is, if it is whole.
 fn copy_row(files: &RunFiles, to: &OutputDirectory) -> Result<()> {
     run_row::read(&files.row)?;
-    let failed = |cause| DataSetError::Io { path: files.row.clone(), cause };
-    let mut bytes = Vec::new();
-    columns::open_regular(&files.row)?.take(MAX_ROW_BYTES).read_to_end(&mut bytes).map_err(failed)?;
+    let bytes = columns::read_whole(&files.row, MAX_ROW_BYTES)?;
     Ok(to.publish(&files.place.folder("runs"), &files.place.name, &bytes)?)
 }
 

@@ -5,7 +5,7 @@ use arrow::row::{RowConverter, SortField};
 use super::{
     super::{
         DataSetError, audit,
-        columns::{Columns, TableFile},
+        columns::{Columns, TableFile, read_whole},
         commands, compact, files as data_files,
         files::TABLES,
         profile::{Filter, Profile},
@@ -113,10 +113,11 @@ fn in_place_it_is_what_it_is_beside_and_a_second_time_changes_nothing() {
     let parent = written();
     let (from, to) = (parent.path().join("out"), parent.path().join("compact"));
     let beside = compact::beside(&from, &to, None).unwrap();
-    // What an interrupted run left is removed, whatever it is.
+    // What an interrupted run left half built is removed, whatever it is.
     let leftover = parent.path().join(".out.compacting");
     fs::create_dir_all(leftover.join("windows")).unwrap();
     fs::write(leftover.join("windows/half"), "half").unwrap();
+    fs::write(leftover.join(".joular-bpf.unfinished"), "").unwrap();
     let in_place = compact::in_place(&from).unwrap();
     assert_eq!(in_place, beside);
     assert_eq!(files(&from), files(&to));
@@ -173,4 +174,75 @@ fn parts_whose_times_overlap_stay_apart() {
     assert!(rows(&root, "windows") == before);
     let of_windows = files(&root).into_iter().filter(|(name, _)| name.starts_with("windows")).count();
     assert_eq!(of_windows, 3, "two dates, and the overlapping part");
+}
+
+/// Killed between the exchange and the removal of the old data set.
+#[test]
+fn a_former_data_set_is_removed_only_if_the_present_one_has_all_of_it() {
+    let parent = written();
+    let (root, former) = (parent.path().join("out"), parent.path().join(".out.compacting"));
+    compact::beside(&root, &parent.path().join("new"), None).unwrap();
+    fs::rename(&root, &former).unwrap();
+    fs::rename(parent.path().join("new"), &root).unwrap();
+    let refused = || {
+        let (before, present) = (files(&former), files(&root));
+        let error = compact::in_place(&root).unwrap_err();
+        assert!(matches!(error, DataSetError::Former { .. }), "{error}");
+        assert!(files(&former) == before && files(&root) == present);
+    };
+    fs::write(former.join("notes.txt"), "mine").unwrap();
+    refused();
+    fs::remove_file(former.join("notes.txt")).unwrap();
+    // A part that came after the exchange.
+    let (name, bytes) = files(&former).into_iter().find(|(name, _)| name.starts_with("windows")).unwrap();
+    let later = former.join(name.rsplit_once('-').unwrap().0.to_owned() + "-0099.parquet");
+    fs::write(&later, bytes).unwrap();
+    refused();
+    fs::remove_file(&later).unwrap();
+    assert!(compact::in_place(&root).unwrap().is_unchanged);
+    assert!(!former.exists());
+}
+
+#[test]
+fn what_another_run_builds_is_in_use_and_no_link_is_followed() {
+    let parent = written();
+    let (root, staging) = (parent.path().join("out"), parent.path().join(".out.compacting"));
+    let before = files(&root);
+    let lock = OutputDirectory::create(&staging, None).unwrap();
+    let error = compact::in_place(&root).unwrap_err().to_string();
+    assert!(error.contains("another run (pid "), "{error}");
+    assert!(staging.join(".partial").exists());
+    drop(lock);
+    fs::remove_dir_all(&staging).unwrap();
+    let elsewhere = tempfile::tempdir().unwrap();
+    fs::write(elsewhere.path().join("theirs"), "theirs").unwrap();
+    std::os::unix::fs::symlink(elsewhere.path(), &staging).unwrap();
+    let error = compact::in_place(&root).unwrap_err().to_string();
+    assert!(error.contains(".out.compacting"), "{error}");
+    assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 1);
+    assert_eq!(files(&root), before);
+}
+
+#[test]
+fn a_failure_leaves_nothing_beside_the_data_set() {
+    let parent = written();
+    let root = parent.path().join("out");
+    // Its footer is whole, its rows are not.
+    let (name, mut bytes) = files(&root).into_iter().find(|(name, _)| name.starts_with("branches")).unwrap();
+    bytes.iter_mut().skip(4).take(64).for_each(|byte| *byte = 0xff);
+    fs::write(root.join(name), bytes).unwrap();
+    let before = files(&root);
+    compact::in_place(&root).unwrap_err();
+    compact::beside(&root, &parent.path().join("beside"), None).unwrap_err();
+    assert_eq!(files(&root), before);
+    assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn a_file_beyond_the_limit_is_an_error_and_not_cut() {
+    let parent = tempfile::tempdir().unwrap();
+    let path = parent.path().join("file");
+    fs::write(&path, "12345").unwrap();
+    assert_eq!(read_whole(&path, 5).unwrap(), b"12345");
+    assert!(matches!(read_whole(&path, 4), Err(DataSetError::Damaged { .. })));
 }
