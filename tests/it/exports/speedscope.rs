@@ -24,10 +24,12 @@ fn speedscope_keeps_to_its_schema() {
 #[test]
 fn speedscopes_page_shows_the_energy() {
     let Some(browser) = browser() else {
+        assert!(std::env::var_os("CI").is_none(), "checks need Chromium: see `cargo xtask setup`");
         println!("skipped: no Chromium to open speedscope's page with (Debian and Ubuntu: chromium)");
         return;
     };
     if !node::exists() {
+        assert!(std::env::var_os("CI").is_none(), "checks need Node.js");
         println!("skipped: no Node.js to install speedscope with (Debian and Ubuntu: nodejs, npm)");
         return;
     }
