@@ -87,7 +87,7 @@ fn intervals_of_methods_are_those_of_reports() {
         let mut open = 0;
         for row in &ranking.rows {
             let mut same = figures["methods"].as_array().unwrap().iter().filter(|method| {
-                let name = method["name"].as_u64().unwrap() as usize;
+                let name = usize::try_from(method["name"].as_u64().unwrap()).unwrap();
                 figures["strings"][name] == row.group.name.as_str()
             });
             // Some are in the last row.
