@@ -5,6 +5,7 @@ use super::{CallTree, Label};
 use crate::{
     output::text::{self, Keep},
     report::tree::NodeKind,
+    stacks::FrameKind,
 };
 
 /// Unit of the figures.
@@ -14,11 +15,19 @@ pub(super) const UNIT: &str = "µJ";
 const NAME_COLUMNS: usize = 240;
 
 /// A label's name with its kind of code, harmless for the format: nothing in it
-/// separates frames, or ends the line.
+/// separates frames, ends the line or reads as one of its figures.
 pub(super) fn name_of(label: &Label) -> String {
     let name = text::cut(&text::escape(&label.name).replace(';', ":"), NAME_COLUMNS, Keep::End);
     match label.kind {
-        NodeKind::Frame(kind) if !name.starts_with('[') => format!("{name} [{}]", short(kind.name())),
+        NodeKind::Frame(kind) if kind != FrameKind::Marker => format!("{name} [{}]", short(kind.name())),
+        _ => without_figure(name),
+    }
+}
+
+/// What looks like a figure at the end would be taken for what was before.
+fn without_figure(name: String) -> String {
+    match name.rsplit_once(' ') {
+        Some((head, tail)) if tail.chars().all(|each| each.is_ascii_digit() || each == '.') => format!("{head}_{tail}"),
         _ => name,
     }
 }

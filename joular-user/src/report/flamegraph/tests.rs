@@ -82,6 +82,32 @@ fn a_hostile_name_is_text_and_nothing_else() {
 }
 
 #[test]
+fn a_name_that_ends_in_a_number_has_one_figure() {
+    let figures = |kind, name: &str| {
+        let mut tree = chain(&[name]);
+        tree.labels[1].kind = kind;
+        let lines = of(&tree, None);
+        let svg = drawn(&tree, None);
+        assert!(!svg.contains("%; "), "drawn as a comparison: {lines:?}");
+        lines
+    };
+    let marker = NodeKind::Frame(FrameKind::Marker);
+    assert_eq!(figures(marker, "[x 9"), ["[x_9 1"]);
+    assert_eq!(figures(marker, "f 1.2"), ["f_1.2 1"]);
+    assert_eq!(figures(NodeKind::Thread, "pool 12"), ["pool_12 1"]);
+    assert_eq!(figures(NodeKind::Thread, "9"), ["9 1"]);
+    assert_eq!(figures(NodeKind::Frame(FrameKind::Native), "[x 9"), ["[x 9 [native] 1"]);
+    assert_eq!(figures(NodeKind::Frame(FrameKind::Native), "f 12"), ["f 12 [native] 1"]);
+}
+
+#[test]
+fn only_markers_go_without_their_kind() {
+    let mut tree = chain(&["[I.clone", "[no sample]"]);
+    tree.labels[2].kind = NodeKind::Frame(FrameKind::Marker);
+    assert_eq!(of(&tree, None), ["[I.clone [c2] 1", "[I.clone [c2];[no sample] 1"]);
+}
+
+#[test]
 fn a_comparison_says_what_changed() {
     let svg = drawn(&chain(&["a"]), Some(1.0));
     assert!(svg.contains("<title>a [c2] (0.000001 J, 100.00%; "), "{svg}");

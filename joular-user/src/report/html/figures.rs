@@ -51,8 +51,8 @@ pub(super) struct Figures {
 /// Nodes depth first, column by column; figures are a node's own.
 #[derive(Debug, Default, Serialize)]
 struct Tree {
-    /// Below it nodes were merged.
-    least_uj: u64,
+    /// How many nodes, the smallest ones, became part of others.
+    merged: usize,
     depth: Vec<u32>,
     name: Vec<usize>,
     kind: Vec<usize>,
@@ -117,9 +117,8 @@ fn kind_of(kind: NodeKind) -> usize {
 
 impl Tree {
     fn of(whole: &CallTree, strings: &mut Strings) -> Self {
-        let least = whole.least_energy(NODES);
-        let pruned = whole.pruned(least);
-        let mut tree = Self { least_uj: least.0, ..Self::default() };
+        let pruned = whole.largest(NODES);
+        let mut tree = Self { merged: whole.nodes.len().saturating_sub(NODES), ..Self::default() };
         for node in &pruned.nodes {
             let label = pruned.label(node);
             let depth = node.parent.and_then(|parent| tree.depth.get(parent)).map_or(0, |depth| depth + 1);

@@ -1,8 +1,13 @@
 use std::collections::HashSet;
 
+use serde_json::json;
+
 use super::*;
 use crate::{
-    report::profile::{Moment, Names},
+    report::{
+        profile::{Moment, Names},
+        ranking::{self, By, Ranking, Sort, groups::Groups, rows::Cut},
+    },
     units::Pid,
 };
 
@@ -65,6 +70,35 @@ fn every_view_of_a_selection_sums_to_its_energy() {
         }
     }
     assert_eq!(energies.len(), 4, "each filter chose another part");
+}
+
+#[test]
+fn intervals_of_methods_are_those_of_reports() {
+    let root = tempfile::tempdir().unwrap();
+    crate::report::tests::write(root.path(), crate::energy::policy::Policy::default());
+    let methods = Names::parse(&["*.m1*".to_owned()]).unwrap();
+    for filter in [Filter::default(), Filter { methods, ..Filter::default() }] {
+        let choice = PageChoice { filter: filter.clone(), ..choice(root.path()) };
+        let (figures, _) = figures(&choice);
+        let profile = Profile::read(root.path(), &filter, None).unwrap();
+        let cut = Cut { top: 0, sort: Sort::Own, is_partial: !filter.methods.allow_all() };
+        let ranking = Ranking::of(&profile, Groups::of(By::Method, &profile.catalog), cut, None);
+        let interval = |figures: &ranking::Figures| json!([figures.interval.low.0, figures.interval.high.0]);
+        let mut open = 0;
+        for row in &ranking.rows {
+            let mut same = figures["methods"].as_array().unwrap().iter().filter(|method| {
+                let name = usize::try_from(method["name"].as_u64().unwrap()).unwrap();
+                figures["strings"][name] == row.group.name.as_str()
+            });
+            // Some are in the last row.
+            let Some(method) = same.next() else { continue };
+            assert!(same.next().is_none(), "{} is there twice", row.group.name);
+            assert_eq!(method["self_interval_uj"], interval(&row.own), "{}", row.group.name);
+            assert_eq!(method["total_interval_uj"], interval(&row.total), "{}", row.group.name);
+            open += usize::from(row.own.interval.low < row.own.interval.high);
+        }
+        assert!(open > 1, "figures of several methods are not exact");
+    }
 }
 
 #[test]

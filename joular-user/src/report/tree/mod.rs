@@ -13,6 +13,8 @@ pub mod palette;
 #[cfg(test)]
 mod tests;
 
+use std::cmp::Reverse;
+
 pub use self::build::{Branches, process_title};
 use crate::{report::profile::Amounts, stacks::FrameKind, units::MicroJoules};
 
@@ -120,49 +122,61 @@ impl CallTree {
         self.nodes.first().map(|root| root.total).unwrap_or_default()
     }
 
-    /// Energy below which a node must go so that about `most` are left.
-    pub fn least_energy(&self, most: usize) -> MicroJoules {
-        if self.nodes.len() <= most {
-            return MicroJoules(0);
+    /// The tree of the `most` nodes that have most; the others of one parent become
+    /// one node, [`OTHERS`], which comes on top.
+    #[must_use]
+    pub fn largest(&self, most: usize) -> Self {
+        let mut order: Vec<usize> = (0..self.nodes.len()).collect();
+        // A parent has no less than its children and stands before them, so it stays if one of
+        // them does, among equals too.
+        let rank = |place: &usize| {
+            let total = &self.nodes[*place].total;
+            (Reverse((total.energy, total.cpu_ns, total.samples)), *place)
+        };
+        if most < order.len() {
+            order.select_nth_unstable_by_key(most, rank);
+            order.truncate(most);
         }
-        let mut totals: Vec<u64> = self.nodes.iter().map(|node| node.total.energy.0).collect();
-        let (_, last, _) = totals.select_nth_unstable_by(most, |a, b| b.cmp(a));
-        MicroJoules(last.saturating_add(1))
+        let mut kept = vec![false; self.nodes.len()];
+        order.into_iter().for_each(|place| kept[place] = true);
+        Pruning::of(self, kept).run()
     }
 
     /// The tree without nodes below `least` in both data sets; those of one parent
     /// become one node, [`OTHERS`].
     #[must_use]
     pub fn pruned(&self, least: MicroJoules) -> Self {
-        Pruning::of(self, least).run()
+        let is_kept = |node: &Node| node.total.energy >= least || (node.base_total >= least && node.base_total.0 > 0);
+        Pruning::of(self, self.nodes.iter().map(is_kept).collect()).run()
     }
 }
 
 /// A tree being copied without its smallest nodes.
 struct Pruning<'a> {
     from: &'a CallTree,
-    least: MicroJoules,
+    /// Which nodes stay, with their parents; the root does in any case.
+    kept: Vec<bool>,
     to: CallTree,
     others: usize,
 }
 
 impl<'a> Pruning<'a> {
-    fn of(from: &'a CallTree, least: MicroJoules) -> Self {
+    fn of(from: &'a CallTree, kept: Vec<bool>) -> Self {
         let mut labels = from.labels.clone();
         labels.push(Label::new(NodeKind::Others, OTHERS));
-        Self { from, least, others: labels.len() - 1, to: CallTree { labels, nodes: Vec::new() } }
+        Self { from, kept, others: labels.len() - 1, to: CallTree { labels, nodes: Vec::new() } }
     }
 
     fn run(mut self) -> CallTree {
         // Where each node of the old tree is in the new one; and what was cut off each new one.
         let mut places: Vec<Option<usize>> = Vec::with_capacity(self.from.nodes.len());
         let mut cut: Vec<Option<Node>> = Vec::new();
-        for node in &self.from.nodes {
+        for (node, is_kept) in self.from.nodes.iter().zip(std::mem::take(&mut self.kept)) {
             let parent = node.parent.map(|parent| places[parent]);
             let place = match parent {
                 // The root stays, whatever it has.
                 None => Some(self.copy(node, None, &mut cut)),
-                Some(Some(parent)) if self.is_kept(node) => Some(self.copy(node, Some(parent), &mut cut)),
+                Some(Some(parent)) if is_kept => Some(self.copy(node, Some(parent), &mut cut)),
                 Some(Some(parent)) => {
                     self.cut_off(&mut cut[parent], node, parent);
                     None
@@ -172,10 +186,6 @@ impl<'a> Pruning<'a> {
             places.push(place);
         }
         self.in_order(cut)
-    }
-
-    fn is_kept(&self, node: &Node) -> bool {
-        node.total.energy >= self.least || (node.base_total >= self.least && node.base_total.0 > 0)
     }
 
     fn copy(&mut self, node: &Node, parent: Option<usize>, cut: &mut Vec<Option<Node>>) -> usize {

@@ -83,6 +83,21 @@ fn what_is_too_small_is_one_node_behind_its_siblings() {
 }
 
 #[test]
+fn of_equal_nodes_the_first_ones_are_the_largest() {
+    let tied = tree(&[(0, "a", 4), (0, "b", 4), (0, "c", 4), (0, "d", 4)], Levels::Frames);
+    assert_eq!(drawn(&tied.largest(3)), ["all 0/16", " a 4/4", " b 4/4", " [others] 8/8"]);
+}
+
+#[test]
+fn without_energy_cpu_time_ranks() {
+    let mut idle = tree(&[(0, "a", 1), (0, "b", 3), (0, "c", 2)], Levels::Frames);
+    for node in &mut idle.nodes {
+        (node.own.energy, node.total.energy) = (MicroJoules(0), MicroJoules(0));
+    }
+    assert_eq!(drawn(&idle.largest(3)), ["all 0/0", " b 0/0", " c 0/0", " [others] 0/0"]);
+}
+
+#[test]
 fn what_only_the_other_data_set_has_stays() {
     let mut all = Branches::default();
     all.add(&profile(&[(0, "main;new", 10)]), Levels::Frames);
@@ -108,9 +123,11 @@ proptest! {
         let sum: u64 = branches.iter().map(|(_, _, energy)| energy).sum();
         for levels in [Levels::Frames, Levels::Processes, Levels::Threads] {
             let whole = tree(&branches, levels);
-            let few = whole.pruned(whole.least_energy(most));
+            let few = whole.largest(most);
+            let kept = few.nodes.iter().filter(|node| few.label(node).kind != NodeKind::Others).count();
+            prop_assert_eq!(kept, most.min(whole.nodes.len()));
             // Each node that is kept may have one more for what it lost.
-            prop_assert!(few.nodes.len() <= 2 * (most + 1));
+            prop_assert!(few.nodes.len() <= 2 * most);
             for tree in [&whole, &whole.pruned(MicroJoules(least)), &few] {
                 prop_assert_eq!(tree.total().energy, MicroJoules(sum));
                 prop_assert_eq!(tree.nodes.iter().map(|node| node.own.energy.0).sum::<u64>(), sum);

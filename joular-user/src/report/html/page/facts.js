@@ -58,9 +58,11 @@ function auditBody(figures) {
   const unattributed = audit.unattributed.reduce((sum, [, energy]) => sum + energy, 0);
   const holds = audit.measured_uj === audit.attributed_uj + audit.static_uj + unattributed;
   const energy = (uj) => `${exactJoules(uj)} J (${share(uj, audit.measured_uj)})`;
-  const verdict = element("p", { id: "verdict", class: holds ? "good" : "bad" }, holds
-    ? "✓ measured = attributed + static + unattributed, to the microjoule"
-    : "✗ the parts do not sum to what was measured: run joular-bpf audit");
+  // Nothing equals nothing, which proves nothing.
+  const [judged, says] = audit.windows === 0 ? ["note", "not audited: there is no window with an audit"]
+    : holds ? ["good", "✓ measured = attributed + static + unattributed, to the microjoule"]
+    : ["bad", "✗ the parts do not sum to what was measured: run joular-bpf audit"];
+  const verdict = element("p", { id: "verdict", class: judged }, says);
   const machine = element("div", {}, element("h3", {}, "The machine"), verdict, factList([
     ["measured", energy(audit.measured_uj)],
     ["attributed to targets", energy(audit.attributed_uj)],

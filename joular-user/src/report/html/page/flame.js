@@ -28,13 +28,14 @@ class FlameGraph {
     this.tree = tree;
     this.focus = 0;
     this.cursor = 0;
-    this.search(this.searchText || "");
+    this.search(this.searchText || "", this.isLiteral);
   }
 
-  /** Sets what is looked for, and says how much it has. */
-  search(text) {
+  /** Sets what is looked for, and says how much it has. What is literal is no pattern. */
+  search(text, isLiteral = false) {
     this.searchText = text;
-    this.matches = text === "" ? null : matcher(text, this.figures.strings);
+    this.isLiteral = isLiteral;
+    this.matches = text === "" ? null : matcher(text, this.figures.strings, isLiteral);
     const isWrong = text !== "" && this.matches === null;
     const result = this.matches ? searched(this.tree, this.metric, this.matches, this.focus) : null;
     this.found = result && result.found;
@@ -45,7 +46,7 @@ class FlameGraph {
   zoom(node) {
     this.focus = node;
     this.cursor = node;
-    this.search(this.searchText);
+    this.search(this.searchText, this.isLiteral);
     this.listeners.zoomed(this.path(node));
     this.show(node);
   }
@@ -222,8 +223,8 @@ class FlameGraph {
 }
 
 /**
- * How far a share may be off by sampling (95 %), as in the method table but for the
- * whole selection: samples that hit or did not.
+ * How far a share may be off by sampling (95 %), more roughly than in the method table:
+ * the whole selection as one thread, of equal samples that hit or did not.
  */
 function interval(part, samples, whole, allSamples) {
   if (samples === 0 || whole === 0 || part === whole) return "";

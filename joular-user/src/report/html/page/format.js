@@ -26,7 +26,8 @@ function share(part, whole) {
 
 function seconds(ns) {
   const value = ns / 1e9;
-  if (value >= 120) return `${Math.floor(value / 60)} min ${Math.round(value % 60)} s`;
+  const rounded = Math.round(value);
+  if (value >= 120) return `${Math.floor(rounded / 60)} min ${rounded % 60} s`;
   return value >= 10 ? `${value.toFixed(1)} s` : `${value.toFixed(3)} s`;
 }
 
@@ -36,10 +37,14 @@ function count(value) {
 
 /** A moment in UTC, as all of the data set's times are. */
 function clockTime(us) {
-  return new Date(us / 1000).toISOString().slice(11, 19);
+  const moment = new Date(us / 1000);
+  // A damaged data set may have times that no calendar has; years may have more than four digits.
+  return Number.isNaN(moment.getTime()) ? "–" : moment.toISOString().slice(-13, -5);
 }
 
-/** What sampling leaves open: 95 % of the time the true figure is within. */
-function plusMinus(uj) {
-  return uj > 0 ? `± ${joules(uj)}` : "";
+/** What sampling leaves open: 95 % of the time the true figure is within; nothing if it is exact. */
+function range(interval) {
+  if (interval === null) return "";
+  const [low, high] = interval;
+  return low < high ? `${joules(low)} – ${joules(high)}` : "";
 }

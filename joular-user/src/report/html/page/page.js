@@ -29,14 +29,15 @@ function legend() {
   const used = new Set(whole.kind);
   byId("legend").replaceChildren(...figures.kinds.flatMap(([name, color], kind) =>
     (used.has(kind) ? [element("li", {}, swatch(color), name)] : [])));
-  byId("cut").textContent = figures.tree.least_uj > 0
-    ? `Branches below ${joules(figures.tree.least_uj)} are merged in [others]: all widths still sum to the whole.`
+  byId("cut").textContent = figures.tree.merged > 0
+    ? `The ${count(figures.tree.merged)} smallest nodes are merged in [others]: all widths still sum to the whole.`
     : "";
 }
 
+/** Looks for a name as it is: one that starts with `/` is no pattern. */
 function search(text) {
   byId("search").value = text;
-  graph.search(text);
+  graph.search(text, true);
   byId("flame").scrollIntoView();
   byId("search").focus({ preventScroll: true });
 }

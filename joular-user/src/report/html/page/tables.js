@@ -60,15 +60,15 @@ class SortableTable {
 
 function methodTable(figures, onPick) {
   const text = (row) => figures.strings[row.name];
-  const dim = (uj) => element("span", { class: "dim" }, ` ${plusMinus(uj)}`);
+  const dim = (interval) => element("span", { class: "dim" }, ` ${range(interval)}`);
   const all = figures.energy_uj;
   const columns = [
     { title: "Method", isText: true, class: "name", value: text, show: (row) => methodCell(figures, row, onPick) },
     { title: "Kind", isText: true, class: "left", value: (row) => row.kind, show: (row) => [swatch(figures.kinds[row.kind][1]), ` ${figures.kinds[row.kind][0]}`] },
-    { title: "Self", value: (row) => row.self_uj, show: (row) => [joules(row.self_uj), dim(row.self_error_uj)] },
+    { title: "Self", value: (row) => row.self_uj, show: (row) => [joules(row.self_uj), dim(row.self_interval_uj)] },
     { title: "Share", value: (row) => row.self_uj, show: (row) => share(row.self_uj, all) },
     { title: "Power", value: (row) => row.self_uj, show: (row) => watts(row.self_uj, figures.duration_ns) },
-    { title: "Total", value: (row) => row.total_uj ?? -1, show: (row) => (row.total_uj === null ? "–" : [joules(row.total_uj), dim(row.total_error_uj)]) },
+    { title: "Total", value: (row) => row.total_uj ?? -1, show: (row) => (row.total_uj === null ? "–" : [joules(row.total_uj), dim(row.total_interval_uj)]) },
     { title: "Share", value: (row) => row.total_uj ?? -1, show: (row) => (row.total_uj === null ? "–" : share(row.total_uj, all)) },
     { title: "CPU", value: (row) => row.self_cpu_ns, show: (row) => seconds(row.self_cpu_ns) },
     { title: "Samples", value: (row) => row.self_samples, show: (row) => count(row.self_samples) },

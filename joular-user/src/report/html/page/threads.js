@@ -56,7 +56,12 @@ class ThreadDiagram {
     context.font = "12px system-ui, sans-serif";
     context.textBaseline = "middle";
     const kind = this.metric.value;
-    this.most = Math.max(1, ...this.rows.flatMap((row) => (row.isProcess ? [] : kind === "cpu" ? row.cpu_us : row.energy_uj)));
+    // Not `Math.max(...cells)`: a call takes fewer arguments than there may be cells.
+    this.most = 1;
+    for (const row of this.rows) {
+      if (row.isProcess) continue;
+      for (const value of kind === "cpu" ? row.cpu_us : row.energy_uj) this.most = Math.max(this.most, value);
+    }
     const [ink, soft, heat] = [themed("--ink"), themed("--soft"), themed("--heat")];
     this.rows.forEach((row, line) => {
       const y = line * LINE;

@@ -88,8 +88,8 @@ function searched(tree, metric, matches, within) {
 }
 
 /** `/pattern/` is a regular expression, anything else a part of a name in any case. */
-function matcher(text, strings) {
-  const pattern = /^\/(.+)\/?$/.exec(text);
+function matcher(text, strings, isLiteral) {
+  const pattern = !isLiteral && /^\/(.+)\/?$/.exec(text);
   let test = null;
   if (pattern) {
     try {
