@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 
+use super::module;
 use crate::{
     report::profile::{FrameIndex, Paths},
     stacks::Frame,
@@ -61,26 +62,21 @@ pub(super) struct Dictionary {
     pub(super) strings: Strings,
     pub(super) functions: Vec<Function>,
     function_places: HashMap<Function, u32>,
-    /// Libraries, executables and kernel modules by the number of their name; the first is the JVM's own code cache.
+    /// Libraries, executables and kernel modules by the number of their name.
     pub(super) modules: Vec<u32>,
     module_places: HashMap<u32, u32>,
     pub(super) locations: Vec<Location>,
     location_places: HashMap<FrameIndex, u32>,
 }
 
-/// Stands for the module of methods that no file has.
-const JAVA: &str = "[java]";
-
 impl Dictionary {
     pub(super) fn new() -> Self {
-        let mut strings = Strings::new();
-        let java = strings.number(JAVA);
         Self {
-            strings,
+            strings: Strings::new(),
             functions: Vec::new(),
             function_places: HashMap::new(),
-            modules: vec![java],
-            module_places: HashMap::from([(java, 0)]),
+            modules: Vec::new(),
+            module_places: HashMap::new(),
             locations: Vec::new(),
             location_places: HashMap::new(),
         }
@@ -93,7 +89,7 @@ impl Dictionary {
         }
         let frame = paths.frame(index);
         let function = self.function(frame);
-        let module = self.strings.number(frame.module.as_deref().unwrap_or(JAVA));
+        let module = self.strings.number(module(frame));
         let modules = &mut self.modules;
         let module = *self.module_places.entry(module).or_insert_with(|| {
             modules.push(module);

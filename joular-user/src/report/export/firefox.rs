@@ -7,6 +7,7 @@
 use std::{
     collections::HashMap,
     io::{self, Write},
+    path::Path,
     time::Duration,
 };
 
@@ -15,8 +16,10 @@ use fxprof_processed_profile::{
     ReferenceTimestamp, SamplingInterval, StackHandle, StringHandle, ThreadHandle, Timestamp, WeightType,
 };
 
-use super::{Exported, Format, Result, Selection, Writer, origin, timeline::Timeline};
+use super::{ExportError, Exported, Format, Result, Selection, Writer, origin, timeline::Timeline};
 use crate::{
+    output::text::exact_joules,
+    report::error::DataSetError,
     report::profile::{Catalog, FrameIndex, PathIndex, ProcessIndex, ThreadIndex, reader::Row},
     stacks::FrameKind,
     units::{MicroJoules, UnixMicros},
@@ -28,13 +31,32 @@ fn write(selection: &Selection<'_>, out: &mut dyn Write) -> Result<Exported> {
     let mut timeline = selection.timeline()?;
     let mut builder = Builder::new(&timeline);
     timeline.scan(|catalog, row| {
-        builder.take(catalog, row);
+        let weights = weights(row.energy).ok_or_else(|| damaged(selection.data, row.energy))?;
+        builder.take(catalog, row, weights);
         Ok(())
     })?;
     builder.name_threads(timeline.catalog());
     serde_json::to_writer(&mut *out, &builder.profile).map_err(io::Error::from)?;
     writeln!(out)?;
     Ok(Exported { energy: builder.energy, origin: origin(&timeline.overview) })
+}
+
+/// Most samples that a row becomes; they hold 2 MJ.
+const MOST_SAMPLES: u64 = 1000;
+
+/// A weight is 32 bits wide: 2147 J. What is more is another sample. `None`: no
+/// thread needs that much in one window.
+fn weights(energy: MicroJoules) -> Option<impl Iterator<Item = i32>> {
+    const MOST: u64 = i32::MAX.unsigned_abs() as u64;
+    let samples = energy.0.div_ceil(MOST).max(1);
+    let weight = move |sample: u64| energy.0.saturating_sub(sample * MOST).min(MOST);
+    let weights = (0..samples).map(move |sample| i32::try_from(weight(sample)).unwrap_or(i32::MAX));
+    (samples <= MOST_SAMPLES).then_some(weights)
+}
+
+fn damaged(data: &Path, energy: MicroJoules) -> ExportError {
+    let problem = format!("a call path has {} J in one window, which nothing can need", exact_joules(energy));
+    DataSetError::Damaged { path: data.to_owned(), problem }.into()
 }
 
 struct Builder {
@@ -79,7 +101,7 @@ impl Builder {
         }
     }
 
-    fn take(&mut self, catalog: &Catalog, row: &Row) {
+    fn take(&mut self, catalog: &Catalog, row: &Row, weights: impl Iterator<Item = i32>) {
         self.add_thread(catalog, row.thread);
         let Some(thread) = self.threads.get_mut(&row.thread) else { return };
         if thread.window != row.window_start {
@@ -91,16 +113,9 @@ impl Builder {
         let handle = thread.handle;
         let stack = self.stack(catalog, row, handle);
         let mut cpu = CpuDelta::from_nanos(row.cpu_ns);
-        let mut left = row.energy.0;
-        // A weight is 32 bits wide: 2147 J. What is more is another sample.
-        loop {
-            let weight = i32::try_from(left).unwrap_or(i32::MAX);
+        for weight in weights {
             self.profile.add_sample(handle, time, stack, cpu, weight);
-            left = left.saturating_sub(u64::from(weight.unsigned_abs()));
             cpu = CpuDelta::ZERO;
-            if left == 0 {
-                break;
-            }
         }
         self.energy = self.energy.saturating_add(row.energy);
     }
@@ -170,5 +185,27 @@ const fn color(kind: FrameKind) -> CategoryColor {
         FrameKind::Native => CategoryColor::Yellow,
         FrameKind::Kernel => CategoryColor::Orange,
         FrameKind::Marker => CategoryColor::Gray,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_is_split_into_weights_of_32_bits_and_not_into_thousands() {
+        let most = i32::MAX.unsigned_abs().into();
+        for (energy, samples) in
+            [(0, 1), (1, 1), (most, 1), (most + 1, 2), (2 * most, 2), (1000 * most - 1, 1000), (1000 * most, 1000)]
+        {
+            let weights: Vec<i32> = weights(MicroJoules(energy)).unwrap().collect();
+            assert_eq!(weights.len(), samples, "{energy}");
+            assert_eq!(weights.iter().map(|weight| u64::from(weight.unsigned_abs())).sum::<u64>(), energy);
+        }
+        for energy in [1000 * most + 1, 1 << 62, u64::MAX] {
+            assert!(weights(MicroJoules(energy)).is_none(), "{energy}");
+        }
+        let error = damaged(Path::new("/data"), MicroJoules(1 << 62));
+        assert!(matches!(error, ExportError::Data(DataSetError::Damaged { .. })), "{error}");
     }
 }

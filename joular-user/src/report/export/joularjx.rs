@@ -12,7 +12,7 @@ mod ledger;
 mod rows;
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     path::{Path, PathBuf},
 };
 
@@ -32,32 +32,30 @@ pub(super) const FORMAT: Format = Format { name: "joularjx", writer: Writer::Fil
 /// JoularJX's own name for it.
 const ROOT: &str = "joularjx-result";
 
-/// Beside the processes' directories, which have no place for how the energy came about.
+/// In a process's directory, whose files have no place for how the energy came about.
 const ABOUT: &str = "energy.txt";
 
-fn write(selection: &Selection<'_>, files: &Files) -> Result<Exported> {
+fn write(selection: &Selection<'_>, files: &mut Files) -> Result<Exported> {
     let unfiltered = Selection { app: None, ..*selection };
     let mut timeline = unfiltered.timeline()?;
     let of_app = selection.app.map(|app| timeline.catalog().paths.of_app(app));
     let hosts = Hosts::of(timeline.catalog());
     let mut export = Export {
         files,
+        origin: origin(&timeline.overview),
         hosts,
         names: Names::new(of_app),
         directories: HashMap::new(),
         ledger: Ledger::default(),
         window: None,
         energy: MicroJoules(0),
+        energies: BTreeMap::new(),
     };
     // Even if nobody ran, whoever looks finds the directory.
-    files.folder(Path::new(ROOT))?;
+    export.files.folder(Path::new(ROOT))?;
     timeline.scan(|catalog, row| export.take(catalog, row))?;
-    export.end_window()?;
-    export.ledger.finish(files, &export.names)?;
-    let exported = Exported { energy: export.energy, origin: origin(&timeline.overview) };
-    let about = format!("{} J, {}\n", exact_joules(exported.energy), exported.origin);
-    files.write(&Path::new(ROOT).join(ABOUT), &about)?;
-    Ok(exported)
+    export.finish()?;
+    Ok(Exported { energy: export.energy, origin: export.origin })
 }
 
 /// Whether hosts need folders of their own: processes of two may have the same id.
@@ -75,7 +73,8 @@ impl Hosts {
 }
 
 struct Export<'a> {
-    files: &'a Files,
+    files: &'a mut Files,
+    origin: String,
     hosts: Hosts,
     names: Names,
     directories: HashMap<ProcessIndex, u32>,
@@ -83,6 +82,8 @@ struct Export<'a> {
     /// Run, start and length of the window whose rows are being read.
     window: Option<(usize, UnixMicros, u64)>,
     energy: MicroJoules,
+    /// By directory.
+    energies: BTreeMap<u32, MicroJoules>,
 }
 
 impl Export<'_> {
@@ -106,6 +107,18 @@ impl Export<'_> {
             }
         }
         self.energy = self.energy.saturating_add(row.energy);
+        let of_directory = self.energies.entry(directory).or_default();
+        *of_directory = of_directory.saturating_add(row.energy);
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        self.end_window()?;
+        self.ledger.finish(self.files, &self.names)?;
+        for (directory, energy) in &self.energies {
+            let Some(below) = self.ledger.path(*directory) else { continue };
+            self.files.append(&below.join(ABOUT), &format!("{} J\n", exact_joules(*energy)))?;
+        }
         Ok(())
     }
 
@@ -133,16 +146,18 @@ impl Export<'_> {
         let directory = match self.ledger.find(&below) {
             Some(directory) => directory,
             None => {
-                let root = self.files.new_folder(&below)?;
+                self.files.new_folder(&below)?;
+                // First, so that figures are never without it.
+                self.files.create(&below.join(ABOUT), &format!("{}\n", self.origin))?;
                 self.make_folders(&below)?;
-                self.ledger.open(below, root, process.pid.0)
+                self.ledger.open(below, process.pid.0)
             }
         };
         self.directories.insert(index, directory);
         Ok(directory)
     }
 
-    fn make_folders(&self, below: &Path) -> Result<()> {
+    fn make_folders(&mut self, below: &Path) -> Result<()> {
         let views = if self.names.have_app() { &[View::All, View::App][..] } else { &[View::All] };
         for view in views {
             for folder in ["runtime/methods", "runtime/calltrees", "total/methods", "total/calltrees", "evolution"] {

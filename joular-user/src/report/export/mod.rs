@@ -9,6 +9,7 @@
 
 mod collapsed;
 mod dictionary;
+mod files;
 mod firefox;
 mod joularjx;
 mod otlp;
@@ -16,7 +17,6 @@ mod perfetto;
 mod pprof;
 mod protobuf;
 mod speedscope;
-mod target;
 #[cfg(test)]
 mod tests;
 mod timeline;
@@ -29,12 +29,17 @@ use std::{
 
 use thiserror::Error;
 
-use self::timeline::Timeline;
+use self::{files::Files, timeline::Timeline};
 use super::{
     error::DataSetError,
     profile::{App, Filter, Overview, Profile},
 };
-use crate::{energy::domain::Label, units::MicroJoules};
+use crate::{
+    energy::domain::Label,
+    output::{OutputError, artifact},
+    stacks::{Frame, FrameKind},
+    units::MicroJoules,
+};
 
 /// All formats. A new one is a line here and a file beside.
 pub const FORMATS: &[Format] = &[
@@ -62,7 +67,7 @@ enum Writer {
     /// One stream that a terminal must not show.
     Binary(fn(&Selection<'_>, &mut dyn Write) -> Result<Exported>),
     /// Files below a directory.
-    Files(fn(&Selection<'_>, &Files) -> Result<Exported>),
+    Files(fn(&Selection<'_>, &mut Files) -> Result<Exported>),
 }
 
 /// The part of a data set that is exported, and whose view of it.
@@ -81,18 +86,12 @@ pub struct Exported {
     pub origin: String,
 }
 
-/// Where files of an export go, and to whom they belong.
-#[derive(Clone, Debug)]
-pub struct Files {
-    directory: PathBuf,
-    /// User and group; `None`: whoever runs this.
-    owner: Option<(u32, u32)>,
-}
-
 #[derive(Debug, Error)]
 pub enum ExportError {
     #[error(transparent)]
     Data(#[from] DataSetError),
+    #[error(transparent)]
+    Output(#[from] OutputError),
     /// Becomes [`Self::Write`] where the target is known.
     #[error("writing the export: {0}")]
     Stream(#[from] io::Error),
@@ -109,8 +108,11 @@ pub enum ExportError {
 impl ExportError {
     /// Whether the reader of a stream has gone.
     pub fn is_broken_pipe(&self) -> bool {
-        let (Self::Stream(cause) | Self::Write { cause, .. }) = self else { return false };
-        cause.kind() == io::ErrorKind::BrokenPipe
+        match self {
+            Self::Stream(cause) | Self::Write { cause, .. } => cause.kind() == io::ErrorKind::BrokenPipe,
+            Self::Output(error) => error.is_broken_pipe(),
+            _ => false,
+        }
     }
 
     /// Whether the data set was fine and what was to be written is not.
@@ -143,21 +145,44 @@ impl Format {
         output: Option<&Path>,
         owner: Option<(u32, u32)>,
     ) -> Result<Exported> {
+        let stdout = Path::new(artifact::STDOUT);
         match self.writer {
-            Writer::Text(write) => target::stream(output, owner, |out| write(selection, out)),
+            Writer::Text(write) => stream(output.unwrap_or(stdout), owner, |out| write(selection, out)),
             Writer::Binary(write) => {
-                target::refuse_terminal(self.name, output)?;
-                target::stream(output, owner, |out| write(selection, out))
+                let output = output.unwrap_or(stdout);
+                if artifact::is_terminal(output) {
+                    return Err(ExportError::Terminal { format: self.name });
+                }
+                stream(output, owner, |out| write(selection, out))
             }
             Writer::Files(write) => {
                 let directory = output.unwrap_or_else(|| Path::new("."));
-                if directory == Path::new("-") {
+                if directory == stdout {
                     return Err(ExportError::Directory { format: self.name });
                 }
-                write(selection, &Files { directory: directory.to_owned(), owner })
+                let mut files = Files::open(directory, owner)?;
+                let written = write(selection, &mut files);
+                // Also what there is of one that failed.
+                let given = files.hand_over();
+                written.and_then(|written| given.map(|()| written))
             }
         }
     }
+}
+
+fn stream(
+    output: &Path,
+    owner: Option<(u32, u32)>,
+    write: impl FnOnce(&mut dyn Write) -> Result<Exported>,
+) -> Result<Exported> {
+    let written = artifact::stream(output, owner, &mut io::stdout().lock(), write);
+    written.map_err(|error| match error {
+        ExportError::Stream(cause) if output == Path::new(artifact::STDOUT) => {
+            ExportError::Write { target: "standard output".to_owned(), cause }
+        }
+        ExportError::Stream(cause) => ExportError::Write { target: output.display().to_string(), cause },
+        other => other,
+    })
 }
 
 impl Selection<'_> {
@@ -192,4 +217,24 @@ fn origin(overview: &Overview) -> String {
 /// As formats have it that know signed integers only; 2^63 µJ are 292 years of 1 kW.
 fn signed(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+/// What a frame is filed under where a format wants a file for every one: its
+/// library, executable or kernel module, or what stands for it.
+fn module(frame: &Frame) -> &str {
+    if let Some(module) = &frame.module {
+        return module;
+    }
+    match frame.kind {
+        FrameKind::Kernel => "[kernel]",
+        FrameKind::Marker => "[none]",
+        FrameKind::Vm | FrameKind::Native => "[unknown]",
+        FrameKind::Interpreted
+        | FrameKind::Compiled
+        | FrameKind::CompiledC1
+        | FrameKind::CompiledC2
+        | FrameKind::Inlined
+        | FrameKind::NativeWrapper
+        | FrameKind::Stub => "[java]",
+    }
 }

@@ -244,9 +244,6 @@ struct Interned {
     modules: HashMap<String, u64>,
 }
 
-/// Stands for the module of methods that no file has.
-const JAVA: &str = "[java]";
-
 impl Interned {
     /// What must be interned before this path can be referred to.
     fn path(&mut self, catalog: &Catalog, path: PathIndex) -> Option<InternedData> {
@@ -268,9 +265,10 @@ impl Interned {
     fn frame(&mut self, catalog: &Catalog, index: FrameIndex, data: &mut InternedData) {
         let frame = catalog.paths.frame(index);
         data.function_names.push(InternedString { iid: iid(index.0), text: frame.method().into_bytes() });
-        let (module, is_new) = number(&mut self.modules, frame.module.as_deref().unwrap_or(JAVA));
+        let module_name = super::module(frame);
+        let (module, is_new) = number(&mut self.modules, module_name);
         if is_new {
-            let name = frame.module.as_deref().unwrap_or(JAVA).as_bytes().to_vec();
+            let name = module_name.as_bytes().to_vec();
             data.mapping_paths.push(InternedString { iid: module, text: name });
             data.mappings.push(Mapping { iid: module, path_string_ids: vec![module] });
         }

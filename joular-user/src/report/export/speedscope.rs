@@ -3,13 +3,13 @@
 //!
 //! Its units are times, bytes and none: `none` it is, and names say µJ.
 
-use std::io::Write;
+use std::{collections::HashMap, io::Write};
 
 use serde::{Serialize, Serializer, ser::SerializeSeq};
 
 use super::{Exported, Format, Result, Selection, Writer, origin};
 use crate::{
-    report::profile::{Entry, Paths, Profile},
+    report::profile::{Entry, FrameIndex, Profile},
     stacks::Frame,
     units::MicroJoules,
 };
@@ -33,7 +33,7 @@ struct File<'a> {
 #[derive(Serialize)]
 struct Shared<'a> {
     #[serde(serialize_with = "frames")]
-    frames: &'a [Frame],
+    frames: Vec<&'a Frame>,
 }
 
 #[derive(Serialize)]
@@ -55,7 +55,7 @@ struct Sampled<'a> {
     start_value: u64,
     end_value: u64,
     #[serde(serialize_with = "samples")]
-    samples: (&'a Paths, &'a [Entry]),
+    samples: (&'a Profile, &'a Numbers, &'a [Entry]),
     #[serde(serialize_with = "weights")]
     weights: &'a [Entry],
 }
@@ -63,8 +63,9 @@ struct Sampled<'a> {
 fn write(selection: &Selection<'_>, out: &mut dyn Write) -> Result<Exported> {
     let profile = selection.profile()?;
     let origin = origin(&profile.overview);
+    let (numbers, used) = used_frames(&profile);
     let threads = profile.entries.chunk_by(|a, b| a.thread == b.thread);
-    let mut profiles: Vec<Sampled<'_>> = threads.map(|entries| sampled(&profile, entries, &origin)).collect();
+    let mut profiles: Vec<Sampled<'_>> = threads.map(|entries| sampled(&profile, &numbers, entries, &origin)).collect();
     // What opens first is what spent most.
     profiles.sort_by_key(|profile| std::cmp::Reverse(profile.end_value));
     let file = File {
@@ -72,7 +73,7 @@ fn write(selection: &Selection<'_>, out: &mut dyn Write) -> Result<Exported> {
         name: format!("energy in µJ, {origin}"),
         exporter: format!("joular-bpf {}", env!("CARGO_PKG_VERSION")),
         active_profile_index: 0,
-        shared: Shared { frames: profile.catalog.paths.frames() },
+        shared: Shared { frames: used },
         profiles,
     };
     serde_json::to_writer(&mut *out, &file).map_err(std::io::Error::from)?;
@@ -80,7 +81,23 @@ fn write(selection: &Selection<'_>, out: &mut dyn Write) -> Result<Exported> {
     Ok(Exported::of(&profile))
 }
 
-fn sampled<'a>(profile: &'a Profile, entries: &'a [Entry], origin: &str) -> Sampled<'a> {
+/// Place of a frame in the file.
+type Numbers = HashMap<FrameIndex, u32>;
+
+/// The frames of the selection, in the order in which they are first used.
+fn used_frames(profile: &Profile) -> (Numbers, Vec<&Frame>) {
+    let paths = &profile.catalog.paths;
+    let (mut numbers, mut used) = (Numbers::new(), Vec::new());
+    for index in profile.entries.iter().flat_map(|entry| paths.path(entry.path)) {
+        numbers.entry(*index).or_insert_with(|| {
+            used.push(paths.frame(*index));
+            u32::try_from(used.len() - 1).unwrap_or(u32::MAX)
+        });
+    }
+    (numbers, used)
+}
+
+fn sampled<'a>(profile: &'a Profile, numbers: &'a Numbers, entries: &'a [Entry], origin: &str) -> Sampled<'a> {
     let catalog = &profile.catalog;
     let name = entries.first().map_or_else(String::new, |entry| {
         let (thread, process) = (catalog.thread(entry.thread), catalog.process_of(entry.thread));
@@ -94,12 +111,12 @@ fn sampled<'a>(profile: &'a Profile, entries: &'a [Entry], origin: &str) -> Samp
         unit: "none",
         start_value: 0,
         end_value: entries.iter().map(|entry| entry.energy).sum::<MicroJoules>().0,
-        samples: (&catalog.paths, entries),
+        samples: (profile, numbers, entries),
         weights: entries,
     }
 }
 
-fn frames<S: Serializer>(frames: &[Frame], serializer: S) -> Result<S::Ok, S::Error> {
+fn frames<S: Serializer>(frames: &[&Frame], serializer: S) -> Result<S::Ok, S::Error> {
     let rows = frames.iter().map(|frame| FrameRow {
         name: frame.method(),
         file: frame.file.as_deref().or(frame.module.as_deref()),
@@ -108,10 +125,14 @@ fn frames<S: Serializer>(frames: &[Frame], serializer: S) -> Result<S::Ok, S::Er
     serializer.collect_seq(rows)
 }
 
-fn samples<S: Serializer>((paths, entries): &(&Paths, &[Entry]), serializer: S) -> Result<S::Ok, S::Error> {
+fn samples<S: Serializer>(
+    (profile, numbers, entries): &(&Profile, &Numbers, &[Entry]),
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let paths = &profile.catalog.paths;
     let mut list = serializer.serialize_seq(Some(entries.len()))?;
     for entry in *entries {
-        let frames: Vec<u32> = paths.path(entry.path).iter().map(|frame| frame.0).collect();
+        let frames: Vec<u32> = paths.path(entry.path).iter().filter_map(|frame| numbers.get(frame).copied()).collect();
         list.serialize_element(&frames)?;
     }
     list.end()

@@ -150,3 +150,86 @@ fn hostile_names_end_no_line_and_no_frame_of_collapsed_stacks() {
         assert_eq!(collapsed::name(name), expected);
     }
 }
+
+#[test]
+fn joularjx_says_in_each_process_s_folder_how_the_energy_came_about() {
+    let root = written();
+    let (filter, out) = (Filter::default(), tempfile::tempdir().unwrap());
+    let selection = Selection { data: root.path(), filter: &filter, app: None };
+    let exported = Format::of("joularjx").unwrap().export(&selection, Some(out.path()), None).unwrap();
+    let mut sum = 0;
+    for folder in fs::read_dir(out.path().join("joularjx-result")).unwrap() {
+        let about = fs::read_to_string(folder.unwrap().path().join("energy.txt")).unwrap();
+        let (origin, energy) = about.split_once('\n').unwrap();
+        assert_eq!(origin, exported.origin);
+        sum += energy.strip_suffix(" J\n").unwrap().replace('.', "").parse::<u64>().unwrap();
+    }
+    assert_eq!(sum, exported.energy.0);
+}
+
+#[test]
+fn joularjx_writes_through_no_link() {
+    let root = written();
+    let filter = Filter::default();
+    let selection = Selection { data: root.path(), filter: &filter, app: None };
+    let export = |out: &Path| Format::of("joularjx").unwrap().export(&selection, Some(out), None);
+    let (first, second, elsewhere) =
+        (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    export(first.path()).unwrap();
+    let process = fs::read_dir(first.path().join("joularjx-result")).unwrap().next().unwrap().unwrap().file_name();
+    // In the place of the result, of a process's folder, and of that without anything behind it.
+    let result = second.path().join("joularjx-result");
+    std::os::unix::fs::symlink(elsewhere.path(), &result).unwrap();
+    export(second.path()).unwrap_err();
+    fs::remove_file(&result).unwrap();
+    fs::create_dir(&result).unwrap();
+    for target in [elsewhere.path().to_owned(), elsewhere.path().join("none")] {
+        std::os::unix::fs::symlink(target, result.join(&process)).unwrap();
+        let error = export(second.path()).unwrap_err();
+        assert!(matches!(error, ExportError::Exists { .. }), "{error}");
+        fs::remove_file(result.join(&process)).unwrap();
+    }
+    assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn files_are_added_to_only_if_this_export_made_them() {
+    let root = tempfile::tempdir().unwrap();
+    let (victim, path) = (root.path().join("victim"), root.path().join("out/p/rows"));
+    fs::write(&victim, "whole").unwrap();
+    let mut files = Files::open(&root.path().join("out"), None).unwrap();
+    files.new_folder(Path::new("p")).unwrap();
+    for rows in ["a\n", "b\n"] {
+        files.append(Path::new("p/rows"), rows).unwrap();
+    }
+    assert_eq!(fs::read_to_string(&path).unwrap(), "a\nb\n");
+    files.create(Path::new("p/rows"), "").unwrap_err();
+    fs::hard_link(&path, root.path().join("second")).unwrap();
+    files.append(Path::new("p/rows"), "c\n").unwrap_err();
+    for link in [|a: &Path, b: &Path| fs::hard_link(a, b), |a: &Path, b: &Path| std::os::unix::fs::symlink(a, b)] {
+        fs::remove_file(&path).unwrap();
+        link(&victim, &path).unwrap();
+        files.append(Path::new("p/rows"), "c\n").unwrap_err();
+    }
+    fs::rename(root.path().join("out/p"), root.path().join("out/q")).unwrap();
+    fs::create_dir(root.path().join("out/p")).unwrap();
+    files.append(Path::new("p/new"), "c\n").unwrap_err();
+    assert_eq!(fs::read_to_string(&victim).unwrap(), "whole");
+}
+
+#[test]
+fn frames_without_a_module_are_filed_by_their_kind() {
+    for kind in FrameKind::ALL {
+        let expected = match kind {
+            FrameKind::Kernel => "[kernel]",
+            FrameKind::Marker => "[none]",
+            FrameKind::Vm | FrameKind::Native => "[unknown]",
+            kind => {
+                assert!(kind.is_java() || kind == FrameKind::Stub);
+                "[java]"
+            }
+        };
+        assert_eq!(module(&Frame::new(kind, "f")), expected, "{kind:?}");
+        assert_eq!(module(&Frame::unresolved_in(kind, "lib.so")), "lib.so");
+    }
+}

@@ -11,7 +11,7 @@ use std::{
 use super::rows::{self, Names};
 use crate::{
     report::{
-        export::{Files, Result},
+        export::{Result, files::Files},
         profile::ThreadIndex,
     },
     units::{MicroJoules, UnixMicros},
@@ -89,7 +89,6 @@ pub(super) struct Ledger {
 
 struct Directory {
     below: PathBuf,
-    path: PathBuf,
     pid: u32,
 }
 
@@ -99,9 +98,14 @@ impl Ledger {
         u32::try_from(place).ok()
     }
 
-    /// `below` is the name that it is found by, `path` where it is.
-    pub(super) fn open(&mut self, below: PathBuf, path: PathBuf, pid: u32) -> u32 {
-        self.directories.push(Directory { below, path, pid });
+    /// Where a directory is, below that of the export.
+    pub(super) fn path(&self, directory: u32) -> Option<&Path> {
+        self.directories.get(directory as usize).map(|directory| directory.below.as_path())
+    }
+
+    /// A process's directory, which is there.
+    pub(super) fn open(&mut self, below: PathBuf, pid: u32) -> u32 {
+        self.directories.push(Directory { below, pid });
         u32::try_from(self.directories.len() - 1).unwrap_or(u32::MAX)
     }
 
@@ -116,7 +120,13 @@ impl Ledger {
     }
 
     /// Writes the window's files and takes its sums to the totals.
-    pub(super) fn end_window(&mut self, files: &Files, names: &Names, end: UnixMicros, length_ns: u64) -> Result<()> {
+    pub(super) fn end_window(
+        &mut self,
+        files: &mut Files,
+        names: &Names,
+        end: UnixMicros,
+        length_ns: u64,
+    ) -> Result<()> {
         let (second, millisecond) = (end.0.div_euclid(1_000_000), end.0.div_euclid(1000));
         if self.seconds > MOST_SECONDS && second != self.latest {
             self.write_evolution(files, names)?;
@@ -141,14 +151,14 @@ impl Ledger {
             let (view, kind) = (place.view, place.kind);
             let name =
                 format!("joularJX-{}-{millisecond}-{}-{}-power.csv", directory.pid, view.in_file(), kind.in_file());
-            let folder = directory.path.join(view.folder()).join("runtime").join(kind.folder());
+            let folder = directory.below.join(view.folder()).join("runtime").join(kind.folder());
             files.append(&folder.join(name), &text)?;
         }
         Ok(())
     }
 
     /// Writes what is about the whole.
-    pub(super) fn finish(&mut self, files: &Files, names: &Names) -> Result<()> {
+    pub(super) fn finish(&mut self, files: &mut Files, names: &Names) -> Result<()> {
         self.write_evolution(files, names)?;
         for (place, sums) in std::mem::take(&mut self.total) {
             let mut sums: Vec<(u64, &str)> =
@@ -161,21 +171,21 @@ impl Ledger {
             let Some(directory) = self.directories.get(place.directory as usize) else { continue };
             let (view, kind) = (place.view, place.kind);
             let name = format!("joularJX-{}-{}-{}-energy.csv", directory.pid, view.in_file(), kind.in_file());
-            let folder = directory.path.join(view.folder()).join("total").join(kind.folder());
+            let folder = directory.below.join(view.folder()).join("total").join(kind.folder());
             files.append(&folder.join(name), &text)?;
         }
         Ok(())
     }
 
     /// Methods whose names make the same file are one there.
-    fn write_evolution(&mut self, files: &Files, names: &Names) -> Result<()> {
+    fn write_evolution(&mut self, files: &mut Files, names: &Names) -> Result<()> {
         self.seconds = 0;
         let mut by_file: BTreeMap<PathBuf, BTreeMap<i64, u64>> = BTreeMap::new();
         for ((directory, view, name), seconds) in std::mem::take(&mut self.evolution) {
             let Some(directory) = self.directories.get(directory as usize) else { continue };
             let before = format!("joularJX-{}-", directory.pid);
             let name = rows::file_name(&before, names.text(name), "-evolution.csv");
-            let file = by_file.entry(directory.path.join(view.folder()).join("evolution").join(name)).or_default();
+            let file = by_file.entry(directory.below.join(view.folder()).join("evolution").join(name)).or_default();
             for (second, energy) in seconds {
                 let sum = file.entry(second).or_default();
                 *sum = sum.saturating_add(energy);
