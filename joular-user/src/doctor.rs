@@ -1,6 +1,6 @@
 //! `joular-bpf doctor`: everything a recording needs, checked beforehand.
 
-use std::{fs, io, io::Write, path::Path};
+use std::{io, io::Write, path::Path};
 
 use serde::Serialize;
 
@@ -13,6 +13,7 @@ use crate::{
         cpus::CPU_ROOT,
         features::{self, Check, Verdict},
     },
+    privileges,
     procs::proc_files::ProcFiles,
 };
 
@@ -33,7 +34,7 @@ pub fn run(out: &mut impl Write, proc_root: &Path, options: &EnergyOptions, json
     }
     checks.push(energy_source(options));
     checks.push(java_processes(proc_root));
-    checks.push(foreign_memory(proc_root));
+    checks.push(foreign_memory());
     if json {
         write_json(out, &checks)?
     } else {
@@ -101,18 +102,14 @@ fn java_processes(proc_root: &Path) -> Check {
     Check::new("JVMs", Verdict::Good, found, None)
 }
 
-/// Stacks and names of a JVM are in its memory. The first process is another user's
-/// memory to anyone but root.
-fn foreign_memory(proc_root: &Path) -> Check {
+/// Stacks and names of a JVM are in its memory.
+fn foreign_memory() -> Check {
     let name = "memory of processes";
-    match fs::read(proc_root.join("1/maps")) {
-        Ok(_) => Check::new(name, Verdict::Good, "it can be read", None),
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            let advice = "run as root or grant CAP_SYS_PTRACE: without it stacks and names of JVMs are missing";
-            Check::new(name, Verdict::MissingPrivilege, format!("reading /proc/1/maps: {error}"), Some(advice))
-        }
-        Err(error) => Check::new(name, Verdict::Limited, format!("reading /proc/1/maps: {error}"), None),
+    if privileges::may_read_processes() {
+        return Check::new(name, Verdict::Good, "CAP_SYS_PTRACE", None);
     }
+    let advice = "run as root or grant CAP_SYS_PTRACE: without it stacks and names of other users' JVMs are missing";
+    Check::new(name, Verdict::MissingPrivilege, "CAP_SYS_PTRACE is missing", Some(advice))
 }
 
 const fn verdict_name(verdict: Verdict) -> &'static str {

@@ -38,6 +38,11 @@ pub fn perf_events_need_sys_admin() -> bool {
     level.is_some_and(|level| level > 2)
 }
 
+/// Whether the memory of other users' processes can be read.
+pub fn may_read_processes() -> bool {
+    caps::has_cap(None, CapSet::Effective, Capability::CAP_SYS_PTRACE).unwrap_or(false)
+}
+
 /// Drops every other capability of this thread; to be called before there are
 /// others.
 pub fn drop_unneeded() -> Result<(), CapsError> {

@@ -75,7 +75,19 @@ const PATH: &[(&str, &[&str])] = &[
     ),
     (
         "doctor",
-        &["units", "clock", "cli", "events", "procs", "symbols", "energy::domain", "energy", "kernel", "config"],
+        &[
+            "units",
+            "clock",
+            "privileges",
+            "cli",
+            "events",
+            "procs",
+            "symbols",
+            "energy::domain",
+            "energy",
+            "kernel",
+            "config",
+        ],
     ),
     ("sources", &["cli", "energy::domain", "energy"]),
     (
