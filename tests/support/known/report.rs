@@ -18,6 +18,11 @@ const ERROR: &str = "wrong";
 /// collects garbage, how soon it is asked for on who else wants the CPU.
 const FREED: f64 = 0.5;
 
+/// The largest part of a scenario's samples that may be marked, while of all samples of
+/// a JVM no more than tolerated are: one stack that could not be named when it came may
+/// be what a scenario does for most of a second.
+const MARKED: f64 = 0.05;
+
 /// The most samples of a kind that has this share: three standard deviations above
 /// what is expected, and the one that a rare event needs to happen at all.
 fn likely_most(share: f64, samples: f64) -> f64 {
@@ -148,7 +153,7 @@ impl Report {
             let freed = if scenario.is_short_lived { tally.freed() } else { 0.0 };
             expect("have wrong methods", tally.wrong_method, 0.0);
             expect("are on wrong paths", tally.wrong_path, tolerated);
-            expect("are marked as incomplete", tally.marked - freed, tolerated);
+            expect("are marked as incomplete", tally.marked - freed, MARKED);
             expect("are of code that was freed", freed, FREED);
             not_right += tally.samples() - tally.right() - freed;
             samples += tally.samples();
@@ -233,7 +238,8 @@ mod tests {
         assert_eq!(report(Tally { wrong_path: 40.0, ..good.clone() }).len(), 0);
         assert_eq!(report(Tally { wrong_method: 1.0, ..good.clone() }).len(), 1, "not a single one");
         assert_eq!(report(Tally { wrong_path: 100.0, ..good.clone() }).len(), 2);
-        assert_eq!(report(Tally { marked: 100.0, ..good }).len(), 2);
+        assert_eq!(report(Tally { marked: 100.0, ..good.clone() }).len(), 1, "more than tolerated of all");
+        assert_eq!(report(Tally { marked: 1_000.0, ..good }).len(), 2);
     }
 
     #[test]
