@@ -21,20 +21,21 @@ use crate::{
 /// The kernel's symbols are kept like those of a process of this key.
 const KERNEL: ProcessKey = (Pid(0), 0);
 
+/// One event may pass the limits of names and addresses, up to so many times of them.
+const NEVER_MORE: usize = 8;
+
 /// How much is kept. What finds no room is a marker in the paths it is part of.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     /// Call paths, and frames, before the table is built anew.
     pub(super) branches: usize,
     pub(super) frames: usize,
-    /// Bytes of names before the table is built anew; four times as many are
-    /// never kept.
+    /// Bytes of names before the table is built anew.
     pub(super) text_bytes: usize,
     /// Raw stacks, and the frames of all of them.
     pub(super) stacks: usize,
     pub(super) stack_frames: usize,
-    /// Named addresses of one process, and of all, before they are forgotten; one
-    /// event may bring as many again.
+    /// Named addresses of one process, and of all, before they are forgotten.
     pub(super) process_symbols: usize,
     pub(super) symbols: usize,
 }
@@ -42,18 +43,18 @@ pub(super) struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            branches: 50_000,
-            frames: 1 << 18,
-            text_bytes: 64 << 20,
+            branches: 1 << 14,
+            frames: 1 << 16,
+            text_bytes: 32 << 20,
             stacks: 1 << 20,
             stack_frames: 1 << 25,
-            process_symbols: 1 << 18,
-            symbols: 1 << 21,
+            process_symbols: 1 << 15,
+            symbols: 1 << 19,
         }
     }
 }
 
-/// A path of one process: (process, user stack, kernel stack).
+/// Process, user stack, kernel stack.
 type PathKey = (ProcessKey, u64, u64);
 
 #[derive(Debug, Default)]
@@ -62,8 +63,7 @@ pub(super) struct Paths {
     stacks: HashMap<u64, RawStack>,
     /// Frames of all stacks.
     stack_frames: usize,
-    /// In order, because frames are numbered in the order in which a new
-    /// table gets them.
+    /// In order: a new table numbers frames as it gets them.
     symbols: BTreeMap<ProcessKey, BTreeMap<Address, Box<[FrameId]>>>,
     symbol_count: usize,
     known: HashMap<PathKey, BranchIndex>,
@@ -155,9 +155,9 @@ impl Paths {
     fn learn_one(&mut self, key: ProcessKey, symbol: &Symbol) {
         let known = self.symbols.get(&key);
         let is_new = known.is_none_or(|known| !known.contains_key(&symbol.address));
-        let is_full = known.is_some_and(|known| known.len() >= self.limits.process_symbols.saturating_mul(2))
-            || self.symbol_count >= self.limits.symbols.saturating_mul(2);
-        if is_new && is_full || self.table.text_bytes() >= self.limits.text_bytes.saturating_mul(4) {
+        let is_full = known.is_some_and(|known| known.len() >= self.limits.process_symbols.saturating_mul(NEVER_MORE))
+            || self.symbol_count >= self.limits.symbols.saturating_mul(NEVER_MORE);
+        if is_new && is_full || self.table.text_bytes() >= self.limits.text_bytes.saturating_mul(NEVER_MORE) {
             return;
         }
         self.symbol_count += usize::from(is_new);
@@ -342,7 +342,7 @@ mod tests {
             let frames = vec![Address(1); 127];
             paths.add_stack(&RawStack { id: round, is_kernel: false, quality: StackQuality::default(), frames });
         }
-        assert!(paths.table.text_bytes() <= 4 * LIMITS.text_bytes + 4096, "{}", paths.table.text_bytes());
+        assert!(paths.table.text_bytes() <= NEVER_MORE * LIMITS.text_bytes + 4096, "{}", paths.table.text_bytes());
         assert_eq!(paths.stack_frames, LIMITS.stack_frames / 127 * 127);
         paths.forget_stacks(&(0..1000).collect::<Vec<_>>());
         assert_eq!(paths.stack_frames, 0);
@@ -360,8 +360,8 @@ mod tests {
             assert!(known.len() <= 301 && known.contains_key(&Address(digit * 100 + 50)), "{digit}");
             assert_eq!(paths.symbol_count, known.len());
         }
-        paths.learn(PROCESS, &(1000..2000).flat_map(|digit| names(digit, 0)).collect::<Vec<_>>());
-        assert_eq!(paths.symbol_count, 600);
+        paths.learn(PROCESS, &(1000..3000).flat_map(|digit| names(digit, 0)).collect::<Vec<_>>());
+        assert_eq!(paths.symbol_count, NEVER_MORE * LIMITS.process_symbols);
     }
 
     #[test]

@@ -17,7 +17,7 @@ use joular_ebpf::abi::Comm;
 
 use super::{
     consumer::{ConsumeError, Consumer},
-    stack_age::StackAge,
+    stack_age::{Expired, StackAge},
     symbol_feed::SymbolFeed,
     wake::Wake,
 };
@@ -262,10 +262,10 @@ impl Run<'_> {
         for change in self.live.registry.end_of_window() {
             self.changed(change)?;
         }
-        let expired = self.stack_age.expired(self.window);
-        if !expired.is_empty() {
-            expired.iter().for_each(|id| self.live.banks.forget_stack(*id));
-            self.consumer.take(&Event::StacksForgotten(expired))?;
+        let Expired { leaving, gone } = self.stack_age.expired(self.window);
+        leaving.iter().for_each(|id| self.live.banks.forget_stack(*id));
+        if !gone.is_empty() {
+            self.consumer.take(&Event::StacksForgotten(gone))?;
         }
         Ok(self.live.programs.follow_hotplug()?)
     }

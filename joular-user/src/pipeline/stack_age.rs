@@ -1,50 +1,78 @@
 //! Which stacks may be forgotten: an always-on profiler must not keep every
 //! call path it ever saw.
+//!
+//! A stack that is not seen any more is kept for as long again as it was in use:
+//! what was seen once goes soon, what a service does every minute stays. It goes in
+//! two steps, so that no sample is left without its stack: first the kernel side
+//! forgets it and would send it anew; only after the window that was running
+//! meanwhile, whose samples may still refer to it, does user space.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::events::SampleCount;
 
-/// Windows after which an unused stack is forgotten.
-const KEEP_WINDOWS: u64 = 300;
+/// Windows for which an unused stack is kept, at least and at most.
+const LEAST_WINDOWS: u64 = 10;
+const MOST_WINDOWS: u64 = 300;
 /// Looking through all stacks is not needed every window.
-const SWEEP_EVERY: u64 = 30;
+const SWEEP_EVERY: u64 = 10;
+
+/// The windows in which a stack was first and last seen.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    first: u64,
+    last: u64,
+}
+
+impl Seen {
+    fn is_over(self, window: u64) -> bool {
+        let in_use = self.last.saturating_sub(self.first);
+        window.saturating_sub(self.last) > in_use.clamp(LEAST_WINDOWS, MOST_WINDOWS)
+    }
+}
+
+/// What is to be forgotten at the end of a window, each ascending.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Expired {
+    /// By the kernel side.
+    pub(super) leaving: Vec<u64>,
+    /// By user space.
+    pub(super) gone: Vec<u64>,
+}
 
 #[derive(Debug, Default)]
 pub(super) struct StackAge {
-    last_used: HashMap<u64, u64>,
+    seen: HashMap<u64, Seen>,
+    /// Those that the kernel side has forgotten, but user space has not.
+    leaving: HashSet<u64>,
 }
 
 impl StackAge {
     /// Notes a stack that has just arrived.
     pub(super) fn arrived(&mut self, id: u64, window: u64) {
-        self.last_used.insert(id, window);
+        self.leaving.remove(&id);
+        self.seen.entry(id).or_insert(Seen { first: window, last: window }).last = window;
     }
 
     pub(super) fn used(&mut self, samples: &[SampleCount], window: u64) {
         for id in samples.iter().flat_map(|sample| [sample.user_stack, sample.kernel_stack]) {
-            if let Some(last) = self.last_used.get_mut(&id) {
-                *last = window;
+            if let Some(seen) = self.seen.get_mut(&id) {
+                seen.last = window;
             }
         }
     }
 
-    /// Stacks that were not used for long, ascending; they count as gone.
-    pub(super) fn expired(&mut self, window: u64) -> Vec<u64> {
+    /// To be called at the end of every window.
+    pub(super) fn expired(&mut self, window: u64) -> Expired {
+        let mut gone: Vec<u64> = self.leaving.drain().collect();
+        gone.sort_unstable();
         if !window.is_multiple_of(SWEEP_EVERY) {
-            return Vec::new();
+            return Expired { leaving: Vec::new(), gone };
         }
-        let mut expired: Vec<u64> = self
-            .last_used
-            .iter()
-            .filter(|(_, last)| window.saturating_sub(**last) > KEEP_WINDOWS)
-            .map(|(id, _)| *id)
-            .collect();
-        expired.sort_unstable();
-        for id in &expired {
-            self.last_used.remove(id);
-        }
-        expired
+        self.leaving = self.seen.extract_if(|_, seen| seen.is_over(window)).map(|(id, _)| id).collect();
+        let mut leaving: Vec<u64> = self.leaving.iter().copied().collect();
+        leaving.sort_unstable();
+        Expired { leaving, gone }
     }
 }
 
@@ -52,14 +80,40 @@ impl StackAge {
 mod tests {
     use super::*;
 
+    /// What leaves at the end of each of these windows, where anything does.
+    fn leaving(age: &mut StackAge, windows: std::ops::Range<u64>) -> Vec<(u64, Vec<u64>)> {
+        windows.map(|window| (window, age.expired(window).leaving)).filter(|(_, ids)| !ids.is_empty()).collect()
+    }
+
+    fn sample(user_stack: u64) -> [SampleCount; 1] {
+        [SampleCount { user_stack, ..SampleCount::default() }]
+    }
+
     #[test]
-    fn used_stacks_stay_and_unused_ones_go() {
+    fn a_stack_is_kept_for_as_long_again_as_it_was_in_use() {
         let mut age = StackAge::default();
-        age.arrived(1, 0);
-        age.arrived(2, 0);
-        age.used(&[SampleCount { user_stack: 1, ..SampleCount::default() }], 200);
-        assert_eq!(age.expired(330), [2]);
-        assert_eq!(age.expired(510), [1]);
-        assert!(age.expired(540).is_empty());
+        (1..=3).for_each(|id| age.arrived(id, 0));
+        age.used(&sample(2), 100);
+        age.used(&sample(3), 1000);
+        assert_eq!(leaving(&mut age, 0..2000), [(20, vec![1]), (210, vec![2]), (1310, vec![3])]);
+    }
+
+    #[test]
+    fn user_space_forgets_a_window_after_the_kernel_did() {
+        let mut age = StackAge::default();
+        [2, 1].iter().for_each(|id| age.arrived(*id, 0));
+        assert_eq!(age.expired(20), Expired { leaving: vec![1, 2], gone: vec![] });
+        assert_eq!(age.expired(21), Expired { leaving: vec![], gone: vec![1, 2] });
+        assert_eq!(age.expired(22), Expired::default());
+    }
+
+    #[test]
+    fn a_stack_that_comes_back_meanwhile_stays() {
+        let mut age = StackAge::default();
+        [1, 2].iter().for_each(|id| age.arrived(*id, 0));
+        assert_eq!(age.expired(20).leaving, [1, 2]);
+        age.arrived(1, 21);
+        assert_eq!(age.expired(21).gone, [2]);
+        assert_eq!(leaving(&mut age, 22..100), [(40, vec![1])]);
     }
 }

@@ -15,8 +15,8 @@ use crate::{
 
 /// Addresses of one process, and of all, that are remembered: as many as the engine
 /// keeps, which forgets what is forgotten here at the same moment.
-const MAX_TOLD: usize = 1 << 18;
-const MAX_TOLD_OF_ALL: usize = 1 << 21;
+const MAX_TOLD: usize = 1 << 15;
+const MAX_TOLD_OF_ALL: usize = 1 << 19;
 
 /// Remembers what the engine has been told.
 #[derive(Debug, Default)]
