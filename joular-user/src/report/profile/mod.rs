@@ -14,6 +14,7 @@
 
 pub mod catalog;
 pub mod filter;
+mod host_times;
 pub mod overview;
 pub mod places;
 pub mod reader;

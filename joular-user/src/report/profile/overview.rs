@@ -12,6 +12,7 @@ use std::{
 use super::{
     catalog::{ProcessIndex, Run},
     filter::Filter,
+    host_times::{HostTimes, RunTime},
     reader::DataSet,
 };
 use crate::{
@@ -32,8 +33,10 @@ use crate::{
 pub struct Overview {
     pub windows: u64,
     /// Time of the host that was recorded longest: what power is energy over.
-    /// Hosts run side by side, runs of one host one after the other.
     pub duration_ns: u64,
+    /// Time in which hosts were recorded by several runs at once: the machine's
+    /// energy counts once for each of them.
+    pub overlap_ns: u64,
     /// First window's start and last window's end; `None` without windows.
     pub span: Option<(UnixMicros, UnixMicros)>,
     pub measured: MicroJoules,
@@ -100,17 +103,20 @@ impl DataSet {
     /// If a file cannot be read or is damaged.
     pub fn overview(&mut self, filter: &Filter) -> Result<Overview> {
         let mut overview = Overview::default();
-        let mut durations: BTreeMap<String, u64> = BTreeMap::new();
+        let mut times = Vec::new();
         for run in 0..self.catalog.runs.len() {
-            let windows = overview.read_windows(self, run, filter)?;
-            let host = self.catalog.runs[run].info.host.clone();
-            let duration = durations.entry(host).or_default();
-            *duration = duration.saturating_add(windows);
+            times.push(overview.read_windows(self, run, filter)?);
             overview.describe(&self.catalog.runs[run]);
             overview.read_jvms(self, run, filter)?;
             overview.read_qualities(self, run, filter)?;
         }
-        overview.duration_ns = durations.into_values().max().unwrap_or(0);
+        let mut hosts = HostTimes::default();
+        for (run, time) in self.catalog.runs.iter().zip(times) {
+            hosts.add(&run.info.host, time);
+        }
+        overview.span = hosts.span();
+        overview.duration_ns = hosts.longest_ns();
+        overview.overlap_ns = hosts.overlap_ns();
         Ok(overview)
     }
 }
@@ -129,10 +135,9 @@ impl Overview {
         }
     }
 
-    /// Returns the windows' time.
-    fn read_windows(&mut self, data: &DataSet, run: usize, filter: &Filter) -> Result<u64> {
-        let mut seen: HashSet<i64> = HashSet::new();
-        let mut duration_ns = 0_u64;
+    fn read_windows(&mut self, data: &DataSet, run: usize, filter: &Filter) -> Result<RunTime> {
+        let mut seen: HashSet<UnixMicros> = HashSet::new();
+        let mut time = RunTime::default();
         let span = filter.span(&data.catalog.runs[run]);
         let losses: Vec<(&str, String)> = loss_causes().map(|cause| (cause, format!("lost_{cause}"))).collect();
         let mut wanted = WINDOW_COLUMNS.to_vec();
@@ -141,17 +146,18 @@ impl Overview {
         ahead::batches(&data.files(run, "windows"), open, |columns| {
             let rows = WindowColumns::of(columns, &losses)?;
             for row in 0..columns.rows() {
-                let start = rows.starts.get(row)?;
-                if span.allows(UnixMicros(start)) {
+                let start = UnixMicros(rows.starts.get(row)?);
+                if span.allows(start) {
                     self.take_domain(&rows, row)?;
                     if seen.insert(start) {
-                        duration_ns = duration_ns.saturating_add(self.take_window(&rows, row, start)?);
+                        time.add(start, rows.lengths.natural(row)?);
+                        self.take_window(&rows, row)?;
                     }
                 }
             }
             Ok(())
         })?;
-        Ok(duration_ns)
+        Ok(time)
     }
 
     fn take_domain(&mut self, rows: &WindowColumns<'_>, row: usize) -> Result<()> {
@@ -175,11 +181,7 @@ impl Overview {
     }
 
     /// What stands on each row of a window and is counted once.
-    fn take_window(&mut self, rows: &WindowColumns<'_>, row: usize, start: i64) -> Result<u64> {
-        let length_ns: u64 = rows.lengths.natural(row)?;
-        let end = start.saturating_add(i64::try_from(length_ns / 1000).unwrap_or(i64::MAX));
-        let (first, last) = self.span.map_or((start, end), |(first, last)| (first.0.min(start), last.0.max(end)));
-        self.span = Some((UnixMicros(first), UnixMicros(last)));
+    fn take_window(&mut self, rows: &WindowColumns<'_>, row: usize) -> Result<()> {
         self.windows += 1;
         self.samples = self.samples.saturating_add(rows.samples.natural(row)?);
         for (cause, counts) in &rows.losses {
@@ -189,7 +191,7 @@ impl Overview {
                 *sum = sum.saturating_add(count);
             }
         }
-        Ok(length_ns)
+        Ok(())
     }
 
     fn read_jvms(&mut self, data: &mut DataSet, run: usize, filter: &Filter) -> Result<()> {

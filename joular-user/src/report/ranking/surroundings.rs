@@ -57,6 +57,13 @@ pub fn warnings(overview: &Overview) -> Vec<String> {
             "cut off: {joules:.3} J of a window that is not whole are left out, a crash took the rest of it"
         ));
     }
+    if overview.overlap_ns > 0 {
+        warnings.push(format!(
+            "overlap: for {:.1} s several runs recorded one host at once, and its energy counts for each of them: choose \
+             with --run",
+            seconds(overview.overlap_ns)
+        ));
+    }
     warnings
 }
 

@@ -32,6 +32,7 @@ const WINDOWS: u64 = 30;
 const FLUSH_NS: u64 = 7 * SECOND;
 /// Six seconds before a date changes.
 const STARTED: i64 = 1_772_409_594_000_000;
+const RUN_ID: &str = "node-1-20260301T235954-4711";
 
 /// Two sockets, one of which counts its cores apart; memory; the rest of the
 /// platform; a part and a second counter of a package.
@@ -58,7 +59,7 @@ fn calibrated() -> Calibrated {
 
 fn run_info(policy: Policy) -> RunInfo {
     RunInfo {
-        run_id: "node-1-20260301T235954-4711".into(),
+        run_id: RUN_ID.into(),
         host: "node-1".into(),
         started: UnixMicros(STARTED),
         boottime_offset_ns: 77,
@@ -201,12 +202,19 @@ fn samples(index: u64, time: &ThreadTime) -> Vec<SampleCount> {
 
 /// Writes a data set as a run with this policy does.
 pub(super) fn write(root: &Path, policy: Policy) {
+    write_as(root, policy, RUN_ID);
+}
+
+fn write_as(root: &Path, policy: Policy, run_id: &str) {
     let directory = OutputDirectory::create(root, None).unwrap();
     let mut output = ParquetOutput::new(directory, FLUSH_NS);
     let mut engine = Engine::default();
-    for event in events(policy) {
-        match &event {
-            Event::RunStarted(run) => output.run_started(run).unwrap(),
+    for mut event in events(policy) {
+        match &mut event {
+            Event::RunStarted(run) => {
+                run.run_id = run_id.into();
+                output.run_started(run).unwrap();
+            }
             Event::Process(process) => output.process(process),
             Event::RunEnded(end) => output.run_ended(end).unwrap(),
             _ => {}

@@ -1,5 +1,8 @@
 use super::{
-    super::profile::{App, Filter, Moment, Names, OUTSIDE_APP, Profile},
+    super::{
+        profile::{App, Filter, Moment, Names, OUTSIDE_APP, Profile},
+        ranking,
+    },
     *,
 };
 use crate::{attribution::report::Category, units::MicroJoules};
@@ -103,4 +106,18 @@ fn rows_of_a_window_that_a_crash_took_count_for_nothing() {
 fn a_second_counter_of_the_same_energy_is_told() {
     let (ours, theirs) = read(&written(), &Filter::default()).overview.checked.unwrap();
     assert!(ours.0 > 0 && theirs.0 > 0 && ours != theirs);
+}
+
+#[test]
+fn a_host_that_was_recorded_twice_at_once_has_its_time_once_and_a_warning() {
+    let root = written();
+    write_as(root.path(), Policy::default(), "node-1-20260301T235954-4712");
+    let twice = read(&root, &Filter::default()).overview;
+    assert_eq!((twice.windows, twice.duration_ns, twice.overlap_ns), (2 * WINDOWS, WINDOWS * SECOND, WINDOWS * SECOND));
+    let warnings = ranking::surroundings::warnings(&twice).join("\n");
+    assert!(warnings.contains("overlap: for 30.0 s"), "{warnings}");
+    let one = Filter { runs: Names::parse(&[RUN_ID.to_owned()]).unwrap(), ..Filter::default() };
+    let once = read(&root, &one).overview;
+    assert_eq!((once.duration_ns, once.overlap_ns), (WINDOWS * SECOND, 0));
+    assert_eq!(once.measured.saturating_add(once.measured), twice.measured, "told, because it counts twice");
 }
