@@ -28,6 +28,10 @@ use crate::{
 /// recording made by hand reaches it; what is beyond has no row.
 const MAX_NEWS_BYTES: usize = 256 << 20;
 
+/// Stacks whose rows are known to exist, some megabytes: a row that exists twice does
+/// less harm than a set that only grows.
+const MAX_KNOWN: usize = 1 << 18;
+
 /// Rows that wait to be written.
 #[derive(Default)]
 pub struct Rows {
@@ -46,10 +50,7 @@ pub struct Rows {
     /// What became known about processes since the last window.
     news: BTreeMap<(Pid, u64), ProcessInfo>,
     news_bytes: usize,
-    /// Generation of the stack table that the next is about.
-    generation: u64,
-    /// Stacks, by id, whose row exists already. Forgotten with the table: a
-    /// row that exists twice does less harm than a set that only grows.
+    /// Stacks, by id, whose row exists already.
     known: HashSet<i64>,
 }
 
@@ -92,8 +93,7 @@ impl Rows {
     pub fn window(&mut self, report: &WindowReport, stacks: &StackTable) -> Result<()> {
         let boot = self.boot(report);
         self.process_rows(Some((report.wall_start, boot)))?;
-        if stacks.generation() != self.generation {
-            self.generation = stacks.generation();
+        if self.known.len() >= MAX_KNOWN {
             self.known = HashSet::new();
         }
         self.with_key(report, |rows, key| {

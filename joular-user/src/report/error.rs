@@ -22,11 +22,11 @@ pub enum DataSetError {
     NotAFile { path: PathBuf },
     #[error("reading {path}: {rows} rows in one file, of which {most} are read: no run writes such a file")]
     TooManyRows { path: PathBuf, rows: i64, most: i64 },
-    #[error("reading {path}: {cause}")]
+    #[error("reading {path}: {cause}{}", advice_on(cause))]
     Io { path: PathBuf, cause: std::io::Error },
-    #[error("reading {path}: {cause}: the file is damaged")]
+    #[error("reading {path}: {cause}: the file is damaged: copy it anew from where it was recorded")]
     Parquet { path: PathBuf, cause: ParquetError },
-    #[error("reading {path}: {cause}: the file is damaged")]
+    #[error("reading {path}: {cause}: the file is damaged: copy it anew from where it was recorded")]
     Arrow { path: PathBuf, cause: ArrowError },
     #[error("reading {path}: it has schema version {found}, this joular-bpf knows {known}: use {advice}")]
     Version { path: PathBuf, found: String, known: i64, advice: &'static str },
@@ -61,3 +61,12 @@ pub enum DataSetError {
 }
 
 pub(super) type Result<T, E = DataSetError> = std::result::Result<T, E>;
+
+/// What a user can do about it, after a colon; nothing where there is no telling.
+fn advice_on(cause: &std::io::Error) -> &'static str {
+    match cause.kind() {
+        std::io::ErrorKind::PermissionDenied => ": read it as its owner or with sudo",
+        std::io::ErrorKind::NotFound => ": it went away meanwhile, try again",
+        _ => "",
+    }
+}
