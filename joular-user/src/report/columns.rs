@@ -71,6 +71,20 @@ impl TableFile {
         })
     }
 
+    /// The same, without columns of texts in lists that have no text, see [`Columns::names_if_any`].
+    pub(super) fn open_lists(path: &Path, names: &[&str]) -> Result<Self> {
+        Self::open_masked(path, |metadata| {
+            let schema = metadata.file_metadata().schema_descr();
+            let is_wanted = |leaf: &usize| {
+                let column = schema.column(*leaf);
+                let parts = column.path().parts();
+                let is_named = parts.first().is_some_and(|name| names.contains(&name.as_str()));
+                is_named && !(parts.len() > 1 && footer::has_no_text(metadata, *leaf))
+            };
+            ProjectionMask::leaves(schema, (0..schema.num_columns()).filter(is_wanted))
+        })
+    }
+
     /// The same, without rows that are known to be of other windows than these.
     pub(super) fn open_span(path: &Path, names: &[&str], span: Span) -> Result<Self> {
         let builder = builder(path)?;
@@ -222,6 +236,15 @@ impl Columns<'_> {
         let values = values.as_dictionary_opt::<Int32Type>().ok_or_else(|| self.wrong(name, "is no text"))?.clone();
         let texts = values.values().as_string_opt::<i32>().ok_or_else(|| self.wrong(name, "is no text"))?.clone();
         Ok(Names { columns: self, name: name.to_owned(), values, texts })
+    }
+
+    /// Text that may be null everywhere, so that the column was not read.
+    pub(super) fn names_if_any(&self, name: &str) -> Result<Names<'_>> {
+        if self.batch.column_by_name(name).is_some() {
+            return self.names(name);
+        }
+        let values = DictionaryArray::from_iter(std::iter::repeat_n(None::<&str>, self.rows()));
+        Ok(Names { columns: self, name: name.to_owned(), values, texts: StringArray::new_null(0) })
     }
 
     pub(super) fn flags(&self, name: &str) -> Result<Flags> {

@@ -5,7 +5,11 @@ use std::path::Path;
 use arrow::datatypes::SchemaRef;
 use parquet::{
     arrow::ARROW_SCHEMA_META_KEY,
-    file::{metadata::RowGroupMetaData, statistics::Statistics},
+    basic::Type,
+    file::{
+        metadata::{ParquetMetaData, RowGroupMetaData},
+        statistics::Statistics,
+    },
 };
 
 use super::{columns, error::Result};
@@ -49,4 +53,14 @@ pub(super) fn windows(group: &RowGroupMetaData) -> Option<(i64, i64)> {
         Statistics::Int64(values) => values.min_opt().copied().zip(values.max_opt().copied()),
         _ => None,
     }
+}
+
+/// Whether a column of texts is known to be null everywhere.
+pub(super) fn has_no_text(metadata: &ParquetMetaData, column: usize) -> bool {
+    metadata.row_groups().iter().all(|group| {
+        group.columns().get(column).is_some_and(|column| {
+            let nulls = column.statistics().and_then(Statistics::null_count_opt);
+            column.column_type() == Type::BYTE_ARRAY && nulls == u64::try_from(column.num_values()).ok()
+        })
+    })
 }

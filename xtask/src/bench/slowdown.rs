@@ -67,7 +67,7 @@ pub fn measure(frequency: u32, pairs: u32, length: Duration) -> Result<Figure> {
     Ok(Figure {
         name: format!("JVM slowdown, at {frequency} Hz"),
         unit: "%",
-        target: if frequency <= 99 { "≤ 1 %" } else { "≤ 5 %" },
+        target: if frequency <= 99 { "≤ 0.5 %" } else { "≤ 3 %" },
         method: format!(
             "a JVM that keeps every CPU busy counts its transactions; {pairs} phases of {} ms with the profiler, \
              each against the mean of its two neighbours without",

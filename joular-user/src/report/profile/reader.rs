@@ -130,8 +130,15 @@ impl DataSet {
         let (times, samples) = (columns.ints("cpu_ns")?, columns.ints("samples")?);
         let mut threads = ThreadColumns::of(columns)?;
         let span = filter.span(&self.catalog.runs[run]);
+        // Rows of a window stand together, so the last answer is kept.
+        let mut last = None;
         for row in 0..columns.rows() {
             let window_start = UnixMicros(starts.get(row)?);
+            let is_whole = match last {
+                Some((start, is_whole)) if start == window_start => is_whole,
+                _ => self.is_whole(run, window_start),
+            };
+            last = Some((window_start, is_whole));
             if !span.allows(window_start) {
                 continue;
             }
@@ -144,7 +151,7 @@ impl DataSet {
                 cpu_ns: times.natural(row)?,
                 samples: samples.natural(row)?,
             };
-            if !self.is_whole(run, window_start) {
+            if !is_whole {
                 self.left_out.plus(&amounts);
                 continue;
             }
@@ -217,7 +224,7 @@ impl DataSet {
     }
 
     fn read_stacks(&mut self, run: usize) -> Result<()> {
-        let open = |path: &Path| TableFile::open_columns(path, &["stack_id", "frames"]);
+        let open = |path: &Path| TableFile::open_lists(path, &["stack_id", "frames"]);
         ahead::batches(&self.files(run, "stacks"), open, |columns| self.take_stacks(columns))
     }
 
@@ -346,13 +353,15 @@ struct FrameColumns<'a> {
 
 impl<'a> FrameColumns<'a> {
     fn of(columns: &'a Columns<'a>) -> Result<Self> {
-        let [class, method, signature, module, file, kind] =
-            ["class", "method", "signature", "module", "file", "kind"].map(|name| columns.names(name));
-        Ok(Self {
-            texts: [class?, method?, signature?, module?, file?, kind?],
-            lines: columns.ints("line")?,
-            known: HashMap::default(),
-        })
+        let texts = [
+            columns.names_if_any("class")?,
+            columns.names("method")?,
+            columns.names_if_any("signature")?,
+            columns.names_if_any("module")?,
+            columns.names_if_any("file")?,
+            columns.names("kind")?,
+        ];
+        Ok(Self { texts, lines: columns.ints("line")?, known: HashMap::default() })
     }
 
     fn index(&mut self, data: &mut DataSet, row: usize) -> Result<FrameIndex> {

@@ -4,11 +4,14 @@
 //! tables that belong to none of them are what a crash left: nobody knows where the
 //! rest of such a window's energy went, so they count for nothing.
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 use super::{filter::Filter, reader::DataSet};
 use crate::{
-    report::{columns::TableFile, error::Result},
+    report::{ahead, columns::TableFile, error::Result},
     units::UnixMicros,
 };
 
@@ -26,15 +29,14 @@ pub(super) type RunWindows = BTreeMap<UnixMicros, u64>;
 
 pub(super) fn read(files: &[PathBuf]) -> Result<RunWindows> {
     let mut windows = RunWindows::new();
-    for path in files {
-        TableFile::open_columns(path, &["window_start", "window_ns"])?.batches(|columns| {
-            let (starts, lengths) = (columns.times("window_start")?, columns.ints("window_ns")?);
-            for row in 0..columns.rows() {
-                windows.insert(UnixMicros(starts.get(row)?), lengths.natural(row)?);
-            }
-            Ok(())
-        })?;
-    }
+    let open = |path: &Path| TableFile::open_columns(path, &["window_start", "window_ns"]);
+    ahead::batches(files, open, |columns| {
+        let (starts, lengths) = (columns.times("window_start")?, columns.ints("window_ns")?);
+        for row in 0..columns.rows() {
+            windows.insert(UnixMicros(starts.get(row)?), lengths.natural(row)?);
+        }
+        Ok(())
+    })?;
     Ok(windows)
 }
 
