@@ -8,6 +8,7 @@ mod speedscope;
 use std::{
     fs,
     path::{Path, PathBuf},
+    process::Command,
 };
 
 use joular_tests::{node, process::Finished, python};
@@ -89,6 +90,38 @@ const LEAVES: [&str; 3] = ["Hot.heavy", "Hot.light", "[no sample]"];
 fn expect_leaves(found: &Value) {
     let leaves = texts(&found["leaves"]);
     assert!(LEAVES.iter().all(|leaf| leaves.contains(leaf)), "{leaves:?}");
+}
+
+/// What pprof itself makes of a profile. `None`, with a word on it, where there is no Go.
+#[allow(clippy::print_stdout, reason = "says why a test did not do what it is for")]
+fn with_go(options: &[&str], file: &Path) -> Option<String> {
+    let mut go = Command::new("go");
+    go.args(["tool", "pprof", "-symbolize=none"]).args(options).arg(file).env("PPROF_TMPDIR", file.parent()?);
+    let Ok(output) = go.output() else {
+        println!("skipped: no Go to open pprof's format with (Debian and Ubuntu: golang-go)");
+        return None;
+    };
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Some(String::from_utf8(output.stdout).unwrap())
+}
+
+#[test]
+fn pprof_is_read_by_pprof() {
+    let exports = Exports::new();
+    let file = exports.export("pprof", &[]);
+    let Some(raw) = with_go(&["-raw"], &file) else { return };
+    let mut lines = raw.lines().skip_while(|line| *line != "Samples:").skip(1);
+    assert_eq!(lines.next(), Some("energy/microjoules[dflt] cpu/nanoseconds samples/count"));
+    // A sample is its values, a colon and its locations; labels are on lines of their own.
+    let values = |line: &str| -> Option<Vec<u64>> {
+        line.split_once(':')?.0.split_whitespace().map(|value| value.parse().ok()).collect()
+    };
+    let samples = lines.take_while(|line| *line != "Locations").filter_map(values);
+    let sums = samples.fold([0; 3], |sums, values| std::array::from_fn(|index| sums[index] + values[index]));
+    assert_eq!(sums, exports.sums());
+
+    let top = with_go(&["-top", "-nodefraction=0", "-sample_index=energy"], &file).unwrap();
+    assert!(LEAVES.iter().all(|leaf| top.contains(leaf)), "{top}");
 }
 
 #[test]

@@ -28,6 +28,7 @@ pub fn run() -> Result<()> {
     node_packages()?;
     kernels();
     browser();
+    go();
     println!("setup: complete");
     Ok(())
 }
@@ -147,30 +148,31 @@ fn kernels() {
 /// Chromium, which the pages of `html` are tested in, where it is a package. A
 /// machine without it has tests less, which say so; in CI it must be there.
 fn browser() {
-    const CHROMIUM: [&str; 4] = ["install", "--yes", "--no-install-recommends", "chromium"];
-    if browser::program().is_some() || !shell::exists("apt-get") {
-        return;
+    if browser::program().is_none() && shell::exists("apt-get") {
+        shell::step("installing Chromium, which pages are tested in (90 MB)");
+        install_package("chromium").unwrap_or_else(|error| println!("no Chromium to test pages in: {error:#}"));
     }
-    if !shell::is_root() {
-        println!("no Chromium to test pages in: run\n    sudo apt-get {}", CHROMIUM.join(" "));
-        return;
-    }
-    shell::step("installing Chromium, which pages are tested in (90 MB)");
-    let update = shell::run(Command::new("apt-get").arg("update"));
-    let install = || shell::run(Command::new("apt-get").args(CHROMIUM).env("DEBIAN_FRONTEND", "noninteractive"));
-    if let Err(error) = update.and_then(|()| install()) {
-        println!("no Chromium to test pages in: {error:#}");
+}
+
+/// Go, whose pprof opens exports, where it is a package. A machine without it has a
+/// test less, which says so.
+fn go() {
+    if !shell::exists("go") && shell::exists("apt-get") {
+        shell::step("installing Go, whose pprof opens exports (80 MB)");
+        install_package("golang-go").unwrap_or_else(|error| println!("no Go to open exports with: {error:#}"));
     }
 }
 
 fn install_qemu() -> Result<()> {
-    const QEMU: [&str; 4] = ["install", "--yes", "--no-install-recommends", "qemu-system-x86"];
-    if shell::exists("qemu-system-x86_64") {
-        return Ok(());
-    }
+    if shell::exists("qemu-system-x86_64") { Ok(()) } else { install_package("qemu-system-x86") }
+}
+
+/// Installs a package of Debian or Ubuntu; to those who may not it says how.
+fn install_package(name: &str) -> Result<()> {
+    let arguments = ["install", "--yes", "--no-install-recommends", name];
     if !shell::is_root() {
-        bail!("qemu is missing: run\n    sudo apt-get {}", QEMU.join(" "));
+        bail!("run\n    sudo apt-get {}", arguments.join(" "));
     }
     shell::run(Command::new("apt-get").arg("update"))?;
-    shell::run(Command::new("apt-get").args(QEMU).env("DEBIAN_FRONTEND", "noninteractive"))
+    shell::run(Command::new("apt-get").args(arguments).env("DEBIAN_FRONTEND", "noninteractive"))
 }

@@ -16,10 +16,12 @@ use serde_json::Value;
 use super::figure::Figure;
 use crate::shell;
 
-/// After the profiler came or went, before measuring: what it does once per run
-/// (kernel symbols, libraries, unwind tables) would otherwise be paid in
-/// every phase, and is a figure of its own (CPU of a start).
-const SETTLE: Duration = Duration::from_secs(2);
+/// After the profiler came, before measuring: what it does once per run (kernel
+/// symbols, libraries, unwind tables, names of what it sees first) would otherwise
+/// be paid in every phase, and is a figure of its own (CPU of a start).
+const START: Duration = Duration::from_secs(5);
+/// After it went: its end writes files.
+const END: Duration = Duration::from_secs(2);
 
 /// A stretch of time on the monotonic clock.
 struct Phase {
@@ -28,8 +30,9 @@ struct Phase {
 }
 
 impl Phase {
-    fn measure(length: Duration) -> Self {
-        thread::sleep(SETTLE);
+    /// Once it has settled for some time.
+    fn measure(settle: Duration, length: Duration) -> Self {
+        thread::sleep(settle);
         let start = monotonic_ns();
         thread::sleep(length);
         Self { start, end: monotonic_ns() }
@@ -48,15 +51,15 @@ pub fn measure(frequency: u32, pairs: u32, length: Duration) -> Result<Figure> {
     ));
     let limit = f64::from(pairs + 1) * (2.0 * length.as_secs_f64() + 20.0);
     let jvm = Workload::new("Throughput").argument(&format!("seconds={limit}")).start()?;
-    let mut off = vec![Phase::measure(length)];
+    let mut off = vec![Phase::measure(END, length)];
     let mut on = Vec::new();
     for _ in 0..pairs {
         let output = Output::new()?;
         let profiler = Run::new().with("--comm", "java").with("--frequency", frequency.to_string()).argument("--quiet");
         let profiler = profiler.output(output.dir()).start()?;
-        on.push(Phase::measure(length));
+        on.push(Phase::measure(START, length));
         profiler.stop()?;
-        off.push(Phase::measure(length));
+        off.push(Phase::measure(END, length));
     }
     let progress = progress(&jvm)?;
     let mut slowdowns = Vec::new();
@@ -70,8 +73,9 @@ pub fn measure(frequency: u32, pairs: u32, length: Duration) -> Result<Figure> {
         target: if frequency <= 99 { "≤ 0.5 %" } else { "≤ 3 %" },
         method: format!(
             "a JVM that keeps every CPU busy counts its transactions; {pairs} phases of {} ms with the profiler, \
-             each against the mean of its two neighbours without",
-            length.as_millis()
+             {} s after its start, each against the mean of its two neighbours without",
+            length.as_millis(),
+            START.as_secs()
         ),
         values: slowdowns,
         digits: 2,
