@@ -5,7 +5,11 @@
 use std::{fs, path::Path, process::Command, time::Instant};
 
 use anyhow::{Context as _, Result, ensure};
-use joular_tests::{dataset::DataSet, paths, python};
+use joular_tests::{
+    browser::{self, Browser},
+    dataset::DataSet,
+    paths, python,
+};
 
 use super::figure::Figure;
 use crate::shell;
@@ -51,6 +55,26 @@ pub fn measure(program: &Path) -> Result<Vec<Figure>> {
     for reader in READERS_OF_MANY {
         figures.extend(of_reader(program, reader, "100 000 branches", &compacted, parent.path())?);
     }
+    figures.extend(of_page("100 000 branches", parent.path())?);
+    Ok(figures)
+}
+
+/// The page that [`of_reader`] made last: its size, and how soon it can be used. Nothing
+/// without a browser, which is said.
+fn of_page(name: &str, scratch: &Path) -> Result<Vec<Figure>> {
+    let page = scratch.join("0-page.html");
+    let mib = fs::metadata(&page)?.len() as f64 / f64::from(1 << 20);
+    let mut figures = vec![figure(&format!("page, {name}"), "MiB", "≤ 5 MiB", 1, vec![mib], "size of the file")];
+    let Some(program) = browser::program() else {
+        println!("no Chromium to open the page in");
+        return Ok(figures);
+    };
+    let mut seconds = Vec::new();
+    for _ in 0..RUNS {
+        seconds.push(Browser::start(program)?.open(&page)?.as_secs_f64());
+    }
+    let method = "from asking headless Chromium for the page to a drawn page that answers";
+    figures.push(figure(&format!("page in use, {name}"), "s", "≤ 1 s", 3, seconds, method));
     Ok(figures)
 }
 
@@ -96,6 +120,7 @@ fn of_data_set(program: &Path, name: &str, dir: &Path, scratch: &Path) -> Result
     for reader in READERS {
         figures.extend(of_reader(program, reader, name, dir, scratch)?);
     }
+    figures.extend(of_page(name, scratch)?);
     let printed = python::script("top_methods.py", dir, &[&RUNS.to_string()])?;
     let seconds = printed.lines().map(str::parse).collect::<Result<Vec<f64>, _>>()?;
     let method = "joules per method, ten largest, in one DuckDB process that reads the files each time";
