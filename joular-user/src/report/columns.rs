@@ -71,18 +71,32 @@ impl TableFile {
         })
     }
 
-    /// The same, without columns of texts in lists that have no text, see [`Columns::names_if_any`].
-    pub(super) fn open_lists(path: &Path, names: &[&str]) -> Result<Self> {
-        Self::open_masked(path, |metadata| {
-            let schema = metadata.file_metadata().schema_descr();
-            let is_wanted = |leaf: &usize| {
-                let column = schema.column(*leaf);
-                let parts = column.path().parts();
-                let is_named = parts.first().is_some_and(|name| names.contains(&name.as_str()));
-                is_named && !(parts.len() > 1 && footer::has_no_text(metadata, *leaf))
+    /// The same, without those of a list's columns `texts` that have no text, see
+    /// [`Columns::names_if_any`]; a file must have them all.
+    pub(super) fn open_lists(path: &Path, names: &[&str], texts: &[&str]) -> Result<Self> {
+        let builder = builder(path)?;
+        let schema = builder.parquet_schema();
+        let leaf_of = |text: &str| {
+            let is_it = |leaf: &usize| {
+                schema.column(*leaf).path().parts().get(1..).and_then(<[_]>::last).is_some_and(|name| name == text)
             };
-            ProjectionMask::leaves(schema, (0..schema.num_columns()).filter(is_wanted))
-        })
+            (0..schema.num_columns()).find(is_it)
+        };
+        let mut empty = Vec::new();
+        for text in texts {
+            let missing =
+                || DataSetError::Column { path: path.into(), column: (*text).to_owned(), problem: "is missing" };
+            let leaf = leaf_of(text).ok_or_else(missing)?;
+            if footer::has_no_text(builder.metadata(), leaf) {
+                empty.push(leaf);
+            }
+        }
+        let is_wanted = |leaf: &usize| {
+            let column = schema.column(*leaf);
+            column.path().parts().first().is_some_and(|name| names.contains(&name.as_str())) && !empty.contains(leaf)
+        };
+        let mask = ProjectionMask::leaves(schema, (0..schema.num_columns()).filter(is_wanted));
+        Self::built(path, builder, mask)
     }
 
     /// The same, without rows that are known to be of other windows than these.

@@ -224,7 +224,7 @@ impl DataSet {
     }
 
     fn read_stacks(&mut self, run: usize) -> Result<()> {
-        let open = |path: &Path| TableFile::open_lists(path, &["stack_id", "frames"]);
+        let open = |path: &Path| TableFile::open_lists(path, &["stack_id", "frames"], &FRAME_TEXTS);
         ahead::batches(&self.files(run, "stacks"), open, |columns| self.take_stacks(columns))
     }
 
@@ -267,6 +267,9 @@ const BRANCH_COLUMNS: [&str; 13] = [
     "cpu_ns",
     "samples",
 ];
+
+/// Texts that a frame need not have.
+const FRAME_TEXTS: [&str; 4] = ["class", "signature", "module", "file"];
 
 const PROCESS_COLUMNS: [&str; 9] = [
     "pid",
