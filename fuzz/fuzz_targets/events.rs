@@ -1,7 +1,7 @@
 //! Records of the ring buffer, and recordings of runs.
 #![no_main]
 
-use joular_user::events::{decode, recording::RecordingReader};
+use joular_data::events::{decode, recording::RecordingReader};
 use libfuzzer_sys::fuzz_target;
 
 /// What a recording of the version that is read begins with.

@@ -1,7 +1,7 @@
 //! Input → words and pages of an image that are something else: a byte for the kind,
 //! four for the place, eight for the value.
 
-use joular_user::symbols::hotspot::memory::MemoryImage;
+use joular_user::runtimes::hotspot::memory::MemoryImage;
 
 const PATCH_BYTES: usize = 13;
 const MAX_PATCHES: usize = 64;

@@ -7,8 +7,8 @@ mod patches;
 use std::sync::{Arc, LazyLock};
 
 use joular_ebpf::abi::{FrameWord, StackId};
-use joular_user::symbols::hotspot::{JvmBuild, image::JvmImage, jvm::Jvm};
-use joular_user::units::Address;
+use joular_user::runtimes::hotspot::{JvmBuild, image::JvmImage, jvm::Jvm};
+use joular_data::model::units::Address;
 use libfuzzer_sys::fuzz_target;
 use patches::Patches;
 

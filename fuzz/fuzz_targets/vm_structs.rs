@@ -5,7 +5,7 @@ mod patches;
 
 use std::sync::LazyLock;
 
-use joular_user::symbols::hotspot::{JvmBuild, image::JvmImage, jvm::Jvm};
+use joular_user::runtimes::hotspot::{JvmBuild, image::JvmImage, jvm::Jvm};
 use libfuzzer_sys::fuzz_target;
 use patches::Patches;
 

@@ -1,8 +1,7 @@
 //! The two clocks: monotonic for windows, wall-clock for people.
 
+use joular_data::model::units::{MonotonicNs, UnixMicros};
 use rustix::time::{ClockId, clock_gettime};
-
-use crate::units::{MonotonicNs, UnixMicros};
 
 /// Now on the clock that the eBPF programs use.
 pub fn monotonic_now() -> MonotonicNs {

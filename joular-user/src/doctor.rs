@@ -2,12 +2,12 @@
 
 use std::{io, io::Write, path::Path};
 
+use joular_data::{events::Runtime, model::domain::Label};
 use serde::Serialize;
 
 use crate::{
     cli::Exit,
     energy::{self, EnergyOptions},
-    events::Runtime,
     kernel::{
         LoadOptions, Programs, Remedy,
         cpus::CPU_ROOT,
@@ -78,8 +78,7 @@ fn programs() -> Check {
 fn energy_source(options: &EnergyOptions) -> Check {
     match energy::select(options) {
         Ok(selected) => {
-            let modelled =
-                selected.source.domains().iter().all(|domain| domain.label == energy::domain::Label::Modelled);
+            let modelled = selected.source.domains().iter().all(|domain| domain.label == Label::Modelled);
             let verdict = if modelled { Verdict::Limited } else { Verdict::Good };
             Check::new("energy", verdict, selected.reason, None)
         }

@@ -2,13 +2,13 @@
 
 use std::{io, io::Write};
 
+use joular_data::model::domain::{Domain, Role};
 use serde::Serialize;
 
 use crate::{
     cli::Exit,
     energy::{
         self, EnergyOptions, Opened, SOURCES, SourceKind, Unusable, UnusableKind,
-        domain::{Domain, Role},
         select::{Selected, Use},
     },
 };

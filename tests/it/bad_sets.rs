@@ -7,14 +7,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use joular_tests::{dataset::DataSet, process::Finished};
-use joular_user::{
+use joular_data::{
     events::{
         Event, Runtime,
         recording::{RecordingReader, RecordingWriter},
     },
-    stacks::Frame,
+    model::frame::Frame,
 };
+use joular_tests::{dataset::DataSet, process::Finished};
 
 use crate::{joular_bpf, replay::recording};
 

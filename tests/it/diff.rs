@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use joular_tests::process::Finished;
-use joular_user::{
-    energy::domain::{Meter, Reading},
+use joular_data::{
     events::Event,
+    model::domain::{Meter, Reading},
 };
+use joular_tests::process::Finished;
 use serde_json::Value;
 
 use crate::{bad_sets, expect_usage_error, joular_bpf};

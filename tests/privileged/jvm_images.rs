@@ -14,6 +14,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
+use joular_data::model::{frame::FrameKind, units::Pid};
 use joular_ebpf::{
     abi::{CodeMapping, UnwindRow},
     walk::Tables,
@@ -27,20 +28,16 @@ use joular_tests::{
 };
 use joular_user::{
     procs::maps::{Mapping, MappingKind, Maps},
-    stacks::FrameKind,
-    symbols::{
-        hotspot::{
-            JvmBuild,
-            elf_symbols::Libjvm,
-            host_walk::{ProcessTables, WalkedStack, walk},
-            image::{ImageThread, JvmImage, NamedStack, compiler, cut},
-            jvm::Jvm,
-            memory::ProcessMemory,
-            memory_recording::Recording,
-        },
-        native::own_vdso,
+    runtimes::hotspot::{
+        JvmBuild,
+        elf_symbols::Libjvm,
+        host_walk::{ProcessTables, WalkedStack, walk},
+        image::{ImageThread, JvmImage, NamedStack, compiler, cut},
+        jvm::Jvm,
+        memory::ProcessMemory,
+        memory_recording::Recording,
     },
-    units::Pid,
+    symbols::native::own_vdso,
     unwind::{elf, reader::FileTable},
 };
 
@@ -186,7 +183,7 @@ impl Capture {
     }
 }
 
-fn as_known(frame: &joular_user::stacks::Frame) -> known::Frame {
+fn as_known(frame: &joular_data::model::frame::Frame) -> known::Frame {
     let of = |text: &Option<String>| text.clone().unwrap_or_default();
     known::Frame {
         kind: frame.kind.name().to_owned(),

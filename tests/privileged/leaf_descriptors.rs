@@ -8,16 +8,16 @@
 use std::{collections::HashMap, fmt::Write as _, fs::File, time::Duration};
 
 use anyhow::{Context as _, Result, ensure};
+use joular_data::{
+    events::{Event, recording::RecordingReader},
+    model::units::Pid,
+};
 use joular_ebpf::abi::{FrameRef, FrameWord};
 use joular_tests::{
     java::Jdk,
     profiler::{END, Run},
 };
-use joular_user::{
-    events::{Event, recording::RecordingReader},
-    symbols::hotspot::{jvm::Jvm, nmethod::LookUp},
-    units::Pid,
-};
+use joular_user::runtimes::hotspot::{jvm::Jvm, nmethod::LookUp};
 
 use crate::{inlined_split, jvm_images};
 

@@ -5,16 +5,15 @@
 use std::{fs, time::Duration};
 
 use anyhow::{Context as _, Result, ensure};
+use joular_data::{
+    events::{Event, RunInfo, ThreadTime, Window, recording::RecordingReader},
+    model::policy::WeightUnit,
+};
 use joular_tests::{
     profiler::{END, Output, Run},
     topology::{self, Cpus},
 };
-use joular_user::{
-    cli::Exit,
-    energy::policy::WeightUnit,
-    events::{Event, RunInfo, ThreadTime, Window, recording::RecordingReader},
-    kernel::features,
-};
+use joular_user::{cli::Exit, kernel::features};
 
 use crate::burner::Burner;
 

@@ -5,14 +5,14 @@
 //! load in it; the least of its windows is nearest to what the domain draws
 //! whatever runs, and that is what attribution takes.
 
+use joular_data::model::{
+    domain::{Domain, Label, Role},
+    units::MicroJoules,
+};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::statistics::Summary;
-use crate::{
-    energy::domain::{Domain, Label, Role},
-    units::MicroJoules,
-};
 
 /// Busiest that a window may have been: busy CPU time per CPU time, in thousandths.
 pub const MOST_BUSY_PERMILLE: u64 = 50;
@@ -122,8 +122,9 @@ impl IdleWindow {
 
 #[cfg(test)]
 mod tests {
+    use joular_data::model::domain::Meter;
+
     use super::*;
-    use crate::energy::domain::Meter;
 
     const SECOND: u64 = 1_000_000_000;
 

@@ -1,9 +1,9 @@
 //! What joular-bpf itself costs, by category.
 
+use joular_data::model::policy::InstrumentCosts;
 use serde::{Deserialize, Serialize};
 
 use super::statistics::Summary;
-use crate::energy::policy::InstrumentCosts;
 
 /// What is paid for. Each has a load that provokes it: see [`super::trainer`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

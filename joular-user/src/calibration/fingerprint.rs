@@ -7,12 +7,10 @@
 
 use std::fmt;
 
+use joular_data::{events::RunInfo, model::domain::Domain};
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    energy::{cpuinfo::CpuIdentity, domain::Domain},
-    events::RunInfo,
-};
+use crate::energy::cpuinfo::CpuIdentity;
 
 /// What a calibration holds for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -171,11 +169,10 @@ impl EnergyFingerprint {
 
 #[cfg(test)]
 mod tests {
+    use joular_data::model::domain::{Label, Meter};
+
     use super::*;
-    use crate::{
-        calibration::fixture,
-        energy::domain::{Label, Meter},
-    };
+    use crate::calibration::fixture;
 
     type Change = (&'static str, fn(&mut Fingerprint));
 

@@ -1,5 +1,14 @@
 //! A made-up calibration, and a run that it holds for.
 
+use joular_data::{
+    events::RunInfo,
+    model::{
+        domain::{Domain, Label, Meter},
+        policy::Policy,
+        units::{Pid, UnixMicros},
+    },
+};
+
 use super::{
     Calibration,
     baseline::IdlePower,
@@ -7,14 +16,6 @@ use super::{
     file::FORMAT_VERSION,
     fingerprint::{EnergyFingerprint, Fingerprint},
     statistics::Summary,
-};
-use crate::{
-    energy::{
-        domain::{Domain, Label, Meter},
-        policy::Policy,
-    },
-    events::RunInfo,
-    units::{Pid, UnixMicros},
 };
 
 fn domains() -> Vec<Domain> {

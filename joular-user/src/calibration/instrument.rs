@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use joular_data::model::units::{MonotonicNs, Pid};
+
 use crate::{
     clock,
     kernel::{
@@ -9,7 +11,6 @@ use crate::{
         boundary::{self, LEAD_NS, Passed},
         cpus::CPU_ROOT,
     },
-    units::{MonotonicNs, Pid},
 };
 
 /// Windows of a recording, which map sizes are made for.

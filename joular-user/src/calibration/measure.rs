@@ -2,6 +2,8 @@
 
 use std::{thread, time::Duration};
 
+use joular_data::{attribution::counter::Meters, events::CpuTimes, model::units::MonotonicNs};
+
 use super::{
     CalibrationError,
     baseline::IdleWindow,
@@ -9,13 +11,7 @@ use super::{
     instrument::Instrument,
     trainer::{Load, Trainer},
 };
-use crate::{
-    clock,
-    energy::{EnergySource, counter::Meters},
-    events::CpuTimes,
-    kernel::KernelError,
-    units::MonotonicNs,
-};
+use crate::{clock, energy::EnergySource, kernel::KernelError};
 
 /// As recordings do by default.
 pub const IDLE_FREQUENCY_HZ: u32 = 99;

@@ -23,6 +23,10 @@ pub mod trainer;
 
 use std::{io, path::PathBuf};
 
+use joular_data::model::{
+    policy::{Baseline, Calibrated},
+    units::UnixMicros,
+};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -32,11 +36,7 @@ use self::{
     file::FileError,
     fingerprint::{Difference, Fingerprint},
 };
-use crate::{
-    energy::policy::{Baseline, Calibrated},
-    kernel::KernelError,
-    units::UnixMicros,
-};
+use crate::kernel::KernelError;
 
 /// All that a calibration found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -97,8 +97,9 @@ fn listed(differences: &[Difference]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use joular_data::model::policy::InstrumentCosts;
+
     use super::*;
-    use crate::energy::policy::InstrumentCosts;
 
     #[test]
     fn attribution_takes_the_least_of_everything() {

@@ -12,10 +12,10 @@ use std::{
     thread,
 };
 
+use joular_data::model::units::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use super::CalibrationError;
-use crate::units::Pid;
 
 /// First argument of the trainer.
 pub const TRAINER_ARGUMENT: &str = "--calibration-load-internal";

@@ -1,6 +1,19 @@
 //! Commands about a data set. None of them needs privileges.
 
-use std::{io, path::Path};
+use std::{
+    io::{self, Write as _},
+    path::Path,
+};
+
+use joular_data::{
+    dataset::{audit, compact, reattribute},
+    events::RunInfo,
+    report::{
+        self, artifact,
+        export::{Format, Selection},
+    },
+    text::{escape, exact_joules},
+};
 
 use super::{unless_closed, unwritten};
 use crate::{
@@ -9,17 +22,9 @@ use crate::{
         ReportFlags,
     },
     config::{self, CalibrationChoice, ConfigError},
-    events::RunInfo,
-    output::{
-        Screen, artifact,
-        text::{escape, exact_joules},
-    },
+    output::Screen,
     pipeline::{self, Failure},
     privileges,
-    report::{
-        self,
-        export::{Format, Selection},
-    },
 };
 
 pub(super) fn show(flags: &ReportFlags) -> anyhow::Result<Exit> {
@@ -87,7 +92,7 @@ pub(super) fn export(flags: &ExportFlags) -> anyhow::Result<Exit> {
 }
 
 pub(super) fn compact(flags: &CompactFlags) -> anyhow::Result<Exit> {
-    let done = report::commands::compact(&flags.data, flags.output.as_deref(), privileges::invoking_user())?;
+    let done = compact::run(&flags.data, flags.output.as_deref(), privileges::invoking_user())?;
     let said = done.say(flags.json, &mut io::stdout().lock());
     unless_closed(said).map_err(unwritten("what was done"))?;
     Ok(Exit::Success)
@@ -100,7 +105,7 @@ pub(super) fn reattribute(flags: &ReattributeFlags) -> anyhow::Result<Exit> {
     let policy_of = |run: &RunInfo| -> anyhow::Result<_> {
         Ok(pipeline::policy_again(&choices, &calibration, run).map_err(Failure::from)?)
     };
-    let written = report::commands::reattribute(&flags.data, &flags.output, owner, policy_of)?;
+    let written = reattribute::run(&flags.data, &flags.output, owner, policy_of)?;
     pipeline::notice(&format!(
         "attributed {} runs with {} windows again: {}",
         written.runs,
@@ -111,7 +116,13 @@ pub(super) fn reattribute(flags: &ReattributeFlags) -> anyhow::Result<Exit> {
 }
 
 pub(super) fn audit(flags: &AuditFlags) -> anyhow::Result<Exit> {
-    let (is_well, said) = report::commands::audit(&flags.data, flags.json, &mut io::stdout().lock())?;
+    let audits = audit::run(&flags.data)?;
+    let mut out = io::stdout().lock();
+    let said = if flags.json {
+        serde_json::to_writer_pretty(&mut out, &audits).map_err(io::Error::from).and_then(|()| writeln!(out))
+    } else {
+        out.write_all(audit::text(&audits).as_bytes())
+    };
     unless_closed(said).map_err(unwritten("the audit"))?;
-    Ok(if is_well { Exit::Success } else { Exit::Audit })
+    Ok(if audit::is_well(&audits) { Exit::Success } else { Exit::Audit })
 }

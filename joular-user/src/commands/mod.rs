@@ -7,13 +7,12 @@ mod manual;
 use std::io;
 
 use anyhow::anyhow;
+use joular_data::{dataset::DataSetError, output::OutputError, report::export::ExportError, text::escape};
 
 use crate::{
     cli::{Cli, Command, Exit},
     config::ConfigError,
-    output::{OutputError, text::escape},
     pipeline::Failure,
-    report::{DataSetError, export::ExportError},
 };
 
 /// Does what the command line says.

@@ -1,10 +1,9 @@
 //! How to compare two data sets, from flags.
 
+use joular_data::report::diff::{By, Choices, FailOn, Format, Per, View};
+
 use super::ConfigError;
-use crate::{
-    cli::DiffFlags,
-    report::diff::{By, Choices, FailOn, Format, Per, View},
-};
+use crate::cli::DiffFlags;
 
 /// Rows that people see unless they say how many.
 const ROWS: usize = 20;

@@ -15,6 +15,7 @@ mod weights;
 
 use std::{path::PathBuf, time::Duration};
 
+use joular_data::model::{policy::PolicyChoices, units::Pid};
 use thiserror::Error;
 
 use self::duration::parse_duration;
@@ -33,12 +34,10 @@ use crate::{
     energy::{
         EnergyChoice, EnergyOptions,
         model::VcpuPower,
-        policy::PolicyChoices,
         powercap,
         tdp::{self, States, TdpOptions},
     },
     procs::selection::{NamePattern, Selection},
-    units::Pid,
 };
 
 /// A checked configuration.

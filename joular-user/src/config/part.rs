@@ -1,11 +1,12 @@
 //! Which part of a data set, from flags.
 
-use super::{ConfigError, duration::parse_duration};
-use crate::{
-    cli::PartFlags,
+use joular_data::{
+    model::units::Pid,
     report::profile::{App, Filter, FilterError, Moment, Names, filter},
-    units::Pid,
 };
+
+use super::{ConfigError, duration::parse_duration};
+use crate::cli::PartFlags;
 
 /// What rows of a data set count, and whose view of them is taken.
 ///
@@ -39,8 +40,9 @@ pub fn part(flags: &PartFlags) -> Result<(Filter, Option<App>), ConfigError> {
 mod tests {
     use std::time::Duration;
 
+    use joular_data::model::units::UnixMicros;
+
     use super::*;
-    use crate::units::UnixMicros;
 
     #[test]
     fn times_are_of_the_world_or_of_the_run() {

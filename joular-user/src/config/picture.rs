@@ -1,14 +1,13 @@
 //! What to draw, from flags.
 
-use super::{ConfigError, part};
-use crate::{
-    cli::{FlamegraphFlags, HtmlFlags},
-    report::{
-        flamegraph::{Drawing, Normalise},
-        html::PageChoice,
-        tree::Levels,
-    },
+use joular_data::report::{
+    flamegraph::{Drawing, Normalise},
+    html::PageChoice,
+    tree::Levels,
 };
+
+use super::{ConfigError, part};
+use crate::cli::{FlamegraphFlags, HtmlFlags};
 
 /// # Errors
 /// If a flag cannot be understood.

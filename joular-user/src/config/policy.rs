@@ -1,10 +1,9 @@
 //! How energy is to be divided, as the flags say.
 
+use joular_data::model::policy::PolicyChoices;
+
 use super::{ConfigError, Places};
-use crate::{
-    cli::Flags,
-    energy::{policy::PolicyChoices, watts},
-};
+use crate::{cli::Flags, energy::watts};
 
 /// Most that a socket draws when idle, in watts.
 const MOST_IDLE_WATTS: f64 = 10_000.0;

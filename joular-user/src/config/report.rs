@@ -1,10 +1,9 @@
 //! What a report is to show, from flags.
 
+use joular_data::report::ranking::{By, Format, Request, Sort};
+
 use super::{ConfigError, part::part};
-use crate::{
-    cli::ReportFlags,
-    report::ranking::{By, Format, Request, Sort},
-};
+use crate::cli::ReportFlags;
 
 /// # Errors
 /// If a flag cannot be understood, or several tables are wanted where there is room for one.

@@ -1,10 +1,8 @@
 use clap::CommandFactory;
+use joular_data::model::policy::IdlePolicy;
 
 use super::*;
-use crate::{
-    cli::{self, Cli},
-    energy::policy::IdlePolicy,
-};
+use crate::cli::{self, Cli};
 
 fn flags(line: &str) -> Flags {
     let arguments = std::iter::once("joular-bpf").chain(line.split_whitespace());

@@ -6,10 +6,9 @@
 //! whose extent nobody knows, is a part of that. Any other overlap (a model of
 //! the processor beside its counters) has no meaning.
 
-use super::{
-    EnergySource,
-    domain::{Domain, FaultCause, Reading, Role},
-};
+use joular_data::model::domain::{Domain, FaultCause, Reading, Role};
+
+use super::EnergySource;
 
 /// Sources that are read together.
 pub struct CombinedSource {

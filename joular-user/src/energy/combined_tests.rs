@@ -1,5 +1,6 @@
+use joular_data::model::domain::{Label, Meter};
+
 use super::*;
-use crate::energy::domain::{Label, Meter};
 
 /// A source whose k-th domain reads k µJ.
 struct Numbered(Vec<Domain>);

@@ -21,12 +21,9 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{
-    EnergyOptions, Opened, SourceKind, Unusable, UnusableKind,
-    domain::{Domain, Label, Meter, Role},
-    meter_files::MeterFiles,
-    sysfs,
-};
+use joular_data::model::domain::{Domain, Label, Meter, Role};
+
+use super::{EnergyOptions, Opened, SourceKind, Unusable, UnusableKind, meter_files::MeterFiles, sysfs};
 
 /// Names of the two kinds in `--energy` and in data sets.
 const NAME: &str = "hwmon";

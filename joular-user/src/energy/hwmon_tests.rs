@@ -1,13 +1,13 @@
-use super::*;
-use crate::{
-    energy::{
-        EnergyChoice, EnergySource,
-        counter::Meters,
+use joular_data::{
+    attribution::counter::Meters,
+    model::{
         domain::{FaultCause, ReadFault, Reading},
-        meter_files::fake::FakeTree,
+        units::{MicroJoules, MonotonicNs},
     },
-    units::{MicroJoules, MonotonicNs},
 };
+
+use super::*;
+use crate::energy::{EnergyChoice, EnergySource, meter_files::fake::FakeTree};
 
 fn options(tree: &FakeTree) -> EnergyOptions {
     EnergyOptions {

@@ -3,12 +3,9 @@
 
 use std::path::PathBuf;
 
-use super::{
-    EnergySource, Unusable, UnusableKind,
-    domain::{Domain, FaultCause, Meter, ReadFault, Reading, Role},
-    powercap::counter_file::CounterFile,
-    watts::MOST_POWER_UW,
-};
+use joular_data::model::domain::{Domain, FaultCause, Meter, ReadFault, Reading, Role};
+
+use super::{EnergySource, Unusable, UnusableKind, powercap::counter_file::CounterFile, watts::MOST_POWER_UW};
 
 /// A source of such domains.
 #[derive(Debug)]
@@ -138,8 +135,9 @@ pub mod fake {
 
 #[cfg(test)]
 mod tests {
+    use joular_data::model::domain::Label;
+
     use super::{fake::FakeTree, *};
-    use crate::energy::domain::Label;
 
     fn source(tree: &FakeTree) -> Result<MeterFiles, Unusable> {
         let counter = Meter::Counter { range_uj: 0, unit_uj: 1, max_watts: 1000 };

@@ -7,15 +7,12 @@
 
 pub mod choice;
 pub mod combined;
-pub mod counter;
 pub mod cpuinfo;
-pub mod domain;
 pub mod hwmon;
 mod meter_files;
 pub mod model;
 pub mod nvml;
 pub mod perf_pmu;
-pub mod policy;
 pub mod powercap;
 pub mod rapl;
 pub mod replay;
@@ -29,17 +26,14 @@ pub mod watts;
 
 use std::path::PathBuf;
 
+use joular_data::model::domain::{Domain, Reading};
 use thiserror::Error;
 
 pub use self::{
     choice::EnergyChoice,
     select::{EnergyError, Selected, select},
 };
-use self::{
-    domain::{Domain, Reading},
-    model::VcpuPower,
-    tdp::TdpOptions,
-};
+use self::{model::VcpuPower, tdp::TdpOptions};
 
 /// Something that can be asked for the energy or power of this machine. A
 /// trait because sources come from other places yet are read the same way.
@@ -158,3 +152,18 @@ impl Opened {
 
 #[cfg(test)]
 mod regressions;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_document_explains_every_source() {
+        let document = include_str!("../../../docs/energy.md");
+        let (_, sources) = document.split_once("| source |").unwrap();
+        let sources = sources.split("\n\n").next().unwrap();
+        for kind in SOURCES {
+            assert!(sources.contains(kind.name), "{}", kind.name);
+        }
+    }
+}

@@ -10,12 +10,12 @@
 
 use std::{io, path::Path};
 
+use joular_data::model::domain::{Domain, Label, Meter, Reading};
 use thiserror::Error;
 
 use super::{
     EnergyOptions, EnergySource, Opened, SourceKind, Unusable, UnusableKind,
     cpuinfo::{self, CpuIdentity},
-    domain::{Domain, Label, Meter, Reading},
     watts::parse_microwatts,
 };
 

@@ -13,7 +13,7 @@
 //! - The platform holds packages and memory: its domain is the rest (voltage
 //!   regulators, screen, disks), which no thread drew. Alone it is all there is.
 
-use super::domain::{Domain, Label, Meter, Role};
+use joular_data::model::domain::{Domain, Label, Meter, Role};
 
 /// What a register measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

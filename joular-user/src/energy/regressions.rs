@@ -1,17 +1,22 @@
 //! Mistakes that were found in other energy tools. Each test is named after a
 //! tool and its mistake, and shows that it is not made here.
 
+use joular_data::{
+    attribution::counter::{Delta, Meters},
+    model::{
+        domain::{FaultCause, Label, Meter, Reading, Role},
+        units::{MicroJoules, MonotonicNs},
+    },
+};
+
 use super::{
     EnergySource,
-    counter::{Delta, Meters},
-    domain::{FaultCause, Label, Meter, Reading, Role},
     perf_pmu::fake,
     powercap::{
         Powercap,
         fake_tree::{FakeTree, RANGE},
     },
 };
-use crate::units::{MicroJoules, MonotonicNs};
 
 const SECOND: u64 = 1_000_000_000;
 const JOULE: u64 = 1_000_000;
@@ -61,7 +66,8 @@ fn counter(range_uj: u64, unit_uj: u64) -> Meter {
 
 /// ΔE of one window of 1 s between two readings of a counter.
 fn difference(meter: Meter, before: u64, after: u64) -> Delta {
-    let mut meters = Meters::new(&[super::domain::Domain::new("package", Some(0), "test", Label::Measured, meter)]);
+    let mut meters =
+        Meters::new(&[joular_data::model::domain::Domain::new("package", Some(0), "test", Label::Measured, meter)]);
     meters.start(MonotonicNs(0), &[Reading::CounterUj(before)]);
     meters.advance(MonotonicNs(SECOND), &[Reading::CounterUj(after)], SECOND, &[])[0]
 }
@@ -106,7 +112,7 @@ fn joularjx_sums_zones_before_wrap_handling() {
 #[test]
 fn joularjx_adds_watts_as_joules_per_cycle() {
     // 10 W over a "second" that took 1.32 s are 13.2 J.
-    let machine = super::domain::Domain::new("machine", None, "watts", Label::Reported, Meter::Power);
+    let machine = joular_data::model::domain::Domain::new("machine", None, "watts", Label::Reported, Meter::Power);
     let mut meters = Meters::new(&[machine]);
     meters.start(MonotonicNs(0), &[Reading::PowerUw(10 * JOULE)]);
     let deltas = meters.advance(MonotonicNs(1_320_000_000), &[Reading::PowerUw(10 * JOULE)], SECOND, &[]);
@@ -209,7 +215,13 @@ fn codecarbon_counts_psys_mmio_and_mirrored_dies_twice() {
 #[test]
 fn any_tool_that_trusts_a_gap_longer_than_a_wrap() {
     // At 1 kW a range of 65 kJ wraps every 65 s: after 70 s nobody can know.
-    let package = super::domain::Domain::new("package", Some(0), "test", Label::Measured, counter(65_532_610_987, 15));
+    let package = joular_data::model::domain::Domain::new(
+        "package",
+        Some(0),
+        "test",
+        Label::Measured,
+        counter(65_532_610_987, 15),
+    );
     let mut meters = Meters::new(&[package]);
     meters.start(MonotonicNs(0), &[Reading::CounterUj(0)]);
     let delta = meters.advance(MonotonicNs(70 * SECOND), &[Reading::CounterUj(JOULE)], 70 * SECOND, &[])[0];

@@ -17,16 +17,16 @@ use std::{
     path::Path,
 };
 
+use joular_data::{
+    events::{
+        Event, RunInfo,
+        recording::{RecordingError, RecordingReader},
+    },
+    model::domain::{Domain, FaultCause, Label, Reading, Role, plain_name},
+};
 use thiserror::Error;
 
-use super::{
-    EnergyOptions, EnergySource, Opened, SourceKind, Unusable, UnusableKind,
-    domain::{Domain, FaultCause, Label, Reading, Role, plain_name},
-};
-use crate::events::{
-    Event, RunInfo,
-    recording::{RecordingError, RecordingReader},
-};
+use super::{EnergyOptions, EnergySource, Opened, SourceKind, Unusable, UnusableKind};
 
 /// Name of this source in `--energy` and in data sets.
 pub const NAME: &str = "replay";
@@ -174,16 +174,14 @@ impl EnergySource for Replay {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::{
-        energy::{
-            EnergyChoice,
-            counter::{Meters, SocketLoad},
-            domain::Meter,
-        },
+    use joular_data::{
+        attribution::counter::{Meters, SocketLoad},
         events::{EnergyReading, recording::RecordingWriter},
-        units::MonotonicNs,
+        model::{domain::Meter, units::MonotonicNs},
     };
+
+    use super::*;
+    use crate::energy::EnergyChoice;
 
     fn domain(name: &str) -> Domain {
         let meter = Meter::Counter { range_uj: 9, unit_uj: 1, max_watts: 1 };
@@ -199,7 +197,7 @@ mod tests {
     }
 
     fn recording(domains: Vec<Domain>, events: &[Event]) -> Vec<u8> {
-        let run = RunInfo { domains, ..crate::output::fixture::run() };
+        let run = RunInfo { domains, ..joular_data::fixture::run() };
         let mut writer = RecordingWriter::new(Vec::new()).unwrap();
         writer.write(&Event::RunStarted(Box::new(run))).unwrap();
         events.iter().for_each(|event| writer.write(event).unwrap());

@@ -13,12 +13,9 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{
-    EnergyOptions, Opened, SourceKind, Unusable, UnusableKind,
-    domain::{Domain, Label, Meter, plain_name},
-    meter_files::MeterFiles,
-    sysfs,
-};
+use joular_data::model::domain::{Domain, Label, Meter, plain_name};
+
+use super::{EnergyOptions, Opened, SourceKind, Unusable, UnusableKind, meter_files::MeterFiles, sysfs};
 
 /// Name of this source in `--energy` and in data sets.
 const NAME: &str = "scmi";
@@ -74,8 +71,10 @@ fn unique(name: String, number: u32, others: &[(Domain, PathBuf)]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use joular_data::model::domain::Reading;
+
     use super::*;
-    use crate::energy::{EnergyChoice, domain::Reading, meter_files::fake::FakeTree};
+    use crate::energy::{EnergyChoice, meter_files::fake::FakeTree};
 
     fn opened(tree: &FakeTree) -> Result<Opened, Unusable> {
         open(&EnergyOptions {

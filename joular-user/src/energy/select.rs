@@ -1,12 +1,12 @@
 //! Choosing sources: those the user names, or the best that works here.
 
+use joular_data::model::domain::Role;
 use thiserror::Error;
 
 use super::{
     EnergyOptions, EnergySource, Opened, SOURCES, SourceKind, Unusable, UnusableKind,
     choice::EnergyChoice,
     combined::{CombinedSource, Overlap, Take},
-    domain::Role,
 };
 
 /// Sources that read the same registers by different ways: `auto` checks the

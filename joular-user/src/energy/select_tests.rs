@@ -1,7 +1,8 @@
 use std::{fs, path::PathBuf};
 
+use joular_data::model::domain::{Domain, Label, Meter, Reading};
+
 use super::*;
-use crate::energy::domain::{Domain, Label, Meter, Reading};
 
 /// A machine whose parts are there or not.
 struct Machine(tempfile::TempDir);

@@ -17,11 +17,11 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use joular_data::model::domain::{Domain, FaultCause, Label, Meter, Reading};
 use thiserror::Error;
 
 use super::{
     EnergyOptions, EnergySource, Opened, SourceKind, Unusable, UnusableKind,
-    domain::{Domain, FaultCause, Label, Meter, Reading},
     watts::{WattsError, parse_microwatts},
 };
 

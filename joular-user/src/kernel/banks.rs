@@ -11,15 +11,15 @@ use aya::{
     Ebpf,
     maps::{Array, HashMap, Map, MapData, MapError, PerCpuArray},
 };
+use joular_data::{
+    events::{CpuTimes, LossCount, SampleCount, ThreadTime},
+    model::units::{MonotonicNs, Pid, Tid},
+};
 use joular_ebpf::abi::{
     BankTimes, Boundary, CpuState, Loss, SampleKey, SampleSlot, ThreadKey, ThreadSlot, thread_flags,
 };
 
 use super::{batch::Drain, cpus::Cpu, error::KernelError};
-use crate::{
-    events::{CpuTimes, LossCount, SampleCount, ThreadTime},
-    units::{MonotonicNs, Pid, Tid},
-};
 
 /// What a drained bank held.
 #[derive(Debug, Default)]

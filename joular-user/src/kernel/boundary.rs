@@ -1,7 +1,9 @@
 //! Passing from one window to the next: whoever measures does it in this order.
 
+use joular_data::model::units::MonotonicNs;
+
 use super::{Banks, KernelError, Programs};
-use crate::{clock, units::MonotonicNs};
+use crate::clock;
 
 /// How long before its time a boundary is published: enough for every CPU to
 /// see it even if this process is kept waiting, short enough to wait for.

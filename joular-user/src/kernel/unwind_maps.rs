@@ -11,6 +11,7 @@ use aya::{
     Ebpf,
     maps::{Array, HashMap, Map, MapData},
 };
+use joular_data::model::units::{Pid, Tid};
 use joular_ebpf::abi::{CodeMapping, CompilerThread, JvmUnwind, ProcessUnwind, TablesEpoch, UnwindRow};
 
 use super::{
@@ -18,7 +19,6 @@ use super::{
     banks::{map_error, take},
     error::KernelError,
 };
-use crate::units::{Pid, Tid};
 
 /// Handles to the tables.
 #[allow(missing_debug_implementations, reason = "aya's map types have none")]

@@ -6,16 +6,13 @@ use std::{
     io::Write,
 };
 
-use super::{
-    Output,
-    error::{OutputError, Result},
-    text::escape,
-};
-use crate::{
+use joular_data::{
     attribution::report::{DomainAudit, WindowReport},
-    energy::domain::FaultCause,
     events::{ProcessInfo, RunEnd, RunInfo},
+    model::domain::FaultCause,
+    output::{Output, OutputError, Result},
     stacks::StackTable,
+    text::escape,
 };
 
 /// Domains and causes that are kept; more are not told apart.
@@ -107,11 +104,12 @@ impl<W: Write> Output for FaultNotices<W> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::{
-        energy::domain::{Domain, Label, Meter},
+    use joular_data::model::{
+        domain::{Domain, Label, Meter},
         units::MicroJoules,
     };
+
+    use super::*;
 
     /// What is said of a package in windows with these faults.
     fn said_of(faults: &[Option<(FaultCause, Option<&str>)>]) -> Vec<String> {

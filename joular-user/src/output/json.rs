@@ -3,20 +3,20 @@
 
 use std::{collections::BTreeMap, io::Write};
 
-use serde::Serialize;
-
-use super::{
-    Output,
-    error::{OutputError, Result},
-    json_jvms::{self, Jvm, Quality},
+use joular_data::{
+    attribution::report::{DomainAudit, MethodRow, WindowReport},
+    events::{ProcessInfo, RunEnd, RunInfo},
+    model::{
+        domain::{FaultCause, Label},
+        frame::Marker,
+    },
+    output::{Output, OutputError, Result},
+    stacks::StackTable,
     totals::{Ranking, Sums, Tally, Totals, by_process},
 };
-use crate::{
-    attribution::report::{DomainAudit, MethodRow, WindowReport},
-    energy::domain::{FaultCause, Label},
-    events::{ProcessInfo, RunEnd, RunInfo},
-    stacks::{Marker, StackTable},
-};
+use serde::Serialize;
+
+use super::json_jvms::{self, Jvm, Quality};
 
 /// Methods per line; how many were left out is in `methods_omitted`. The
 /// Parquet data set has all of them.
@@ -256,7 +256,7 @@ fn run_processes(totals: &Totals) -> Vec<Process<'_>> {
 }
 
 fn process_of<'a>(
-    process: &'a crate::attribution::report::ProcessRef,
+    process: &'a joular_data::attribution::report::ProcessRef,
     totals: &'a Totals,
     tally: &Tally,
 ) -> Process<'a> {
@@ -308,10 +308,10 @@ fn run_methods(methods: &Ranking<String>) -> Vec<RunMethod<'_>> {
 
 #[cfg(test)]
 mod tests {
+    use joular_data::fixture::{self, BUSY, Load, SMALL};
     use serde_json::Value;
 
     use super::*;
-    use crate::output::fixture::{self, BUSY, Load, SMALL};
 
     fn messages(load: Load, windows: u64) -> Vec<Value> {
         let mut output = JsonOutput::new(Vec::new());

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
-
-use super::jvm_totals::{JvmTally, JvmTotals};
-use crate::{
+use joular_data::{
     attribution::report::{JvmRow, QualityRow, WindowReport},
-    stacks::{JvmWork, Marker, Unwinder},
+    model::{frame::Marker, quality::Unwinder},
+    stacks::JvmWork,
+    totals::jvms::{JvmTally, JvmTotals},
 };
+use serde::Serialize;
 
 /// What a JVM did. `parts_uj` sum to `energy_uj`.
 #[derive(Serialize)]

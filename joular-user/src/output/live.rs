@@ -8,17 +8,16 @@ use std::{
     os::fd::AsFd,
 };
 
-use super::{
-    Output,
-    error::{OutputError, Result},
-    table::{self, Size},
-    totals::Totals,
-};
-use crate::{
+use joular_data::{
     attribution::report::WindowReport,
     events::{ProcessInfo, RunEnd, RunInfo},
+    output::{Output, OutputError, Result},
     stacks::StackTable,
+    text::line::Size,
+    totals::Totals,
 };
+
+use super::table;
 
 /// What the view is shown on.
 pub enum Screen {
@@ -117,8 +116,9 @@ impl<W: Write> Output for LiveOutput<W> {
 mod tests {
     use std::cell::Cell;
 
+    use joular_data::fixture::{self, SMALL};
+
     use super::*;
-    use crate::output::fixture::{self, SMALL};
 
     fn shown(screen: Screen, windows: u64) -> String {
         let mut output = LiveOutput::new(Vec::new(), screen, 20);

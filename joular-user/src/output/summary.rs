@@ -7,18 +7,17 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{
-    Output,
-    error::{OutputError, Result},
-    table::{source, warnings},
-    text::{escape, exact_joules, seconds, share, watts},
-    totals::{EVICTED, Sums, Tally, Totals},
-};
-use crate::{
+use joular_data::{
     attribution::report::WindowReport,
     events::{ProcessInfo, RunEnd, RunInfo},
-    stacks::{Marker, StackTable},
-    units::MicroJoules,
+    model::frame::Marker,
+    output::{Output, OutputError, Result},
+    stacks::StackTable,
+    text::{escape, seconds, share},
+    totals::{
+        EVICTED, Tally, Totals,
+        audit::{audit, source, warnings},
+    },
 };
 
 const TOP_METHODS: usize = 10;
@@ -80,34 +79,6 @@ pub fn summary(run: &RunInfo, end: &RunEnd, totals: &Totals, data: Option<&Path>
         text.push_str(&reading(data));
     }
     text
-}
-
-/// Items that add up to what was measured, to the microjoule.
-pub fn audit(sums: &Sums) -> String {
-    let line = |(name, energy): (&str, MicroJoules)| {
-        let power = watts(energy, sums.elapsed_ns);
-        let part = share(energy, sums.measured);
-        format!("  {name:<24} {:>18} J  {part:>5.1} %  {power:>9.3} W\n", exact_joules(energy))
-    };
-    audit_items(sums).into_iter().map(line).collect()
-}
-
-/// Items by their names, and their sum last; some only if there is any of them.
-pub fn audit_items(sums: &Sums) -> Vec<(&'static str, MicroJoules)> {
-    let rest = &sums.unattributed;
-    let items = [
-        ("targets", sums.attributed, true),
-        ("static (idle share)", sums.static_share, true),
-        ("other processes", rest.other_processes, true),
-        ("kernel threads", rest.kernel, true),
-        ("joular-bpf itself", rest.profiler, true),
-        ("threads without a slot", rest.unslotted, false),
-        ("gone at a failed read", rest.failed_reads, false),
-        ("nothing ran", rest.idle, false),
-        ("beside the CPUs", rest.unshared, false),
-    ];
-    let shown = items.into_iter().filter(|(_, energy, always)| *always || energy.0 > 0);
-    shown.map(|(name, energy, _)| (name, energy)).chain([("= energy of the machine", sums.measured)]).collect()
 }
 
 fn processes(totals: &Totals) -> String {
@@ -204,8 +175,9 @@ fn reading(data: &Path) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::output::fixture::{self, SMALL, check_snapshot};
+    use joular_data::fixture::{self, SMALL};
+
+    use super::{super::snapshot::check_snapshot, *};
 
     fn text(data: Option<&str>) -> String {
         let mut output = SummaryOutput::new(Vec::new(), data.map(PathBuf::from));

@@ -1,63 +1,24 @@
 //! What the live view shows, as text. Pure: figures and a size in, lines out.
 
 use jiff::Timestamp;
-
-use super::{
-    text::{Keep, cut, escape, percent, seconds, share, watts},
-    totals::{EVICTED, Sums, Tally, Totals},
-};
-use crate::{
+use joular_data::{
     attribution::report::WindowReport,
-    energy::domain::Label,
     events::RunInfo,
-    stacks::Marker,
-    units::{MicroJoules, UnixMicros},
+    model::{
+        domain::Label,
+        frame::Marker,
+        units::{MicroJoules, UnixMicros},
+    },
+    text::{
+        Keep, cut, escape,
+        line::{Line, Size, Style},
+        percent, seconds, share, watts,
+    },
+    totals::{
+        EVICTED, Sums, Tally, Totals,
+        audit::{source, warnings},
+    },
 };
-
-/// Columns and rows of a terminal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Size {
-    pub width: usize,
-    pub height: usize,
-}
-
-impl Size {
-    pub const DEFAULT: Self = Self { width: 80, height: 24 };
-
-    /// Terminals that do not know their size say 0.
-    pub fn new(width: usize, height: usize) -> Self {
-        let or = |value, default| if value == 0 { default } else { value };
-        Self { width: or(width, Self::DEFAULT.width), height: or(height, Self::DEFAULT.height) }
-    }
-}
-
-/// A line and how it is emphasised where colours are allowed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
-    pub text: String,
-    pub style: Style,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Style {
-    Plain,
-    Heading,
-    Warning,
-}
-
-impl Line {
-    fn new(style: Style, text: impl Into<String>) -> Self {
-        Self { text: text.into(), style }
-    }
-
-    pub fn draw(&self, colours: bool) -> String {
-        match self.style {
-            Style::Heading if colours => format!("\x1b[1m{}\x1b[0m", self.text),
-            Style::Warning if colours => format!("\x1b[33m{}\x1b[0m", self.text),
-            _ => self.text.clone(),
-        }
-    }
-}
 
 /// The table, at most one line lower than the terminal (the cursor needs one)
 /// and with at most `top` methods.
@@ -83,12 +44,6 @@ pub fn lines(run: &RunInfo, totals: &Totals, report: &WindowReport, size: Size, 
         line.text = cut(&line.text, size.width, Keep::Start);
     }
     lines
-}
-
-/// The energy source with the label that every figure from it carries.
-pub fn source(run: &RunInfo, label: Option<Label>) -> String {
-    let source = escape(&run.energy_source);
-    label.map_or(source.clone(), |label| format!("{source} ({})", label.name()))
 }
 
 fn header(run: &RunInfo, totals: &Totals, report: &WindowReport) -> Vec<Line> {
@@ -179,30 +134,6 @@ fn footer(totals: &Totals) -> Vec<Line> {
     lines
 }
 
-/// More than reading two counters one after the other explains.
-const MOST_DISAGREEMENT_PERCENT: f64 = 1.0;
-
-/// What a reader of the figures must know; nothing in a good run.
-pub fn warnings(sums: &Sums) -> Vec<String> {
-    let mut warnings = Vec::new();
-    if !sums.losses.is_empty() {
-        let causes: Vec<String> =
-            sums.losses.iter().map(|(cause, count)| format!("{} {count}", escape(cause))).collect();
-        warnings.push(format!("lost: {}", causes.join(", ")));
-    }
-    if sums.ambiguous > 0 {
-        warnings.push(format!("ambiguous: {} readings of energy counters are not certain", sums.ambiguous));
-    }
-    // Two reads of one register, microseconds apart, in windows of 100 ms or more.
-    if let Some(percent) = sums.disagreement_percent().filter(|percent| percent.abs() > MOST_DISAGREEMENT_PERCENT) {
-        warnings.push(format!("disagreement: the other counter of the same energy says {percent:+.1} %"));
-    }
-    if sums.read_failed > 0 {
-        warnings.push(format!("failed: {} readings of energy counters, their energy came later", sums.read_failed));
-    }
-    warnings
-}
-
 /// One window as one line, for logs.
 pub fn line(run: &RunInfo, totals: &Totals, report: &WindowReport) -> String {
     let now = Sums::of(report);
@@ -231,13 +162,13 @@ fn time(moment: UnixMicros) -> String {
 
 #[cfg(test)]
 mod tests {
-    use unicode_width::UnicodeWidthStr;
-
-    use super::*;
-    use crate::{
-        output::fixture::{self, BUSY, SMALL, check_snapshot},
+    use joular_data::{
+        fixture::{self, BUSY, SMALL},
         stacks::StackTable,
     };
+    use unicode_width::UnicodeWidthStr;
+
+    use super::{super::snapshot::check_snapshot, *};
 
     fn totals(windows: u64, load: fixture::Load) -> (Totals, WindowReport) {
         let mut totals = Totals::default();

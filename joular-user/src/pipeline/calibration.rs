@@ -7,6 +7,8 @@ use std::{
     time::Duration,
 };
 
+use joular_data::{events::RunInfo, model::policy::Calibrated};
+
 use super::{Failure, host::Host, notice};
 use crate::{
     calibration::{
@@ -20,8 +22,7 @@ use crate::{
     cli::Exit,
     clock,
     config::{Calibrate, CalibrationChoice},
-    energy::{self, EnergySource, policy::Calibrated},
-    events::RunInfo,
+    energy::{self, EnergySource},
     kernel::{cost::Statistics, cpus::CPU_ROOT, programs},
     privileges,
 };
@@ -146,8 +147,10 @@ fn matching(
 
 #[cfg(test)]
 mod tests {
+    use joular_data::model::policy::Policy;
+
     use super::*;
-    use crate::{calibration::fixture, energy::policy::Policy};
+    use crate::calibration::fixture;
 
     /// A file with the made-up calibration.
     struct Stored(tempfile::TempDir);

@@ -3,7 +3,7 @@
 
 use std::io::Write;
 
-use crate::{
+use joular_data::{
     attribution::{Engine, report::WindowReport},
     events::{
         Event,
@@ -118,12 +118,15 @@ fn show(
 mod tests {
     use std::{cell::RefCell, io, rc::Rc};
 
-    use super::*;
-    use crate::{
+    use joular_data::{
         events::{ProcessInfo, RawStack, RunEnd, RunInfo, Window},
-        stacks::StackQuality,
-        units::{Address, UnixMicros},
+        model::{
+            quality::StackQuality,
+            units::{Address, UnixMicros},
+        },
     };
+
+    use super::*;
 
     /// Notes what it sees; fails at a window's number.
     struct Fake {

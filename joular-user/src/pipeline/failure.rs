@@ -2,14 +2,14 @@
 
 use std::{io, path::PathBuf};
 
+use joular_data::{events::recording::RecordingError, output::OutputError};
+
 use super::{consumer::ConsumeError, live::LiveError, replay::ReplayError};
 use crate::{
     calibration::{CalibrationError, file::FileError},
     cli::Exit,
     energy::EnergyError,
-    events::recording::RecordingError,
     kernel::{KernelError, Remedy},
-    output::OutputError,
 };
 
 #[derive(Debug, thiserror::Error)]

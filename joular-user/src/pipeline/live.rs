@@ -13,6 +13,14 @@ use std::{
     time::{Duration, Instant},
 };
 
+use joular_data::{
+    events::{
+        EnergyReading, Event, LossCount, RawStack, Window,
+        decode::{self, LifecycleKind, Record},
+    },
+    model::units::{MonotonicNs, Pid, Tid, UnixMicros},
+    stacks::path::lookup_addresses,
+};
 use joular_ebpf::abi::Comm;
 
 use super::{
@@ -24,19 +32,13 @@ use super::{
 use crate::{
     clock,
     energy::EnergySource,
-    events::{
-        EnergyReading, Event, LossCount, RawStack, Window,
-        decode::{self, LifecycleKind, Record},
-    },
     kernel::{
         BankContents, Banks, KernelError, Programs, Ring, UnwindMaps,
         boundary::{self, LEAD_NS},
     },
     procs::registry::Registry,
     shutdown::{Shutdown, StopReason},
-    stacks::path::lookup_addresses,
     symbols::Symbolizer,
-    units::{MonotonicNs, Pid, Tid, UnixMicros},
     unwind::Publisher,
 };
 

@@ -23,6 +23,16 @@ use std::{
     time::Duration,
 };
 
+use joular_data::{
+    dataset::{OutputDirectory, ParquetOutput},
+    events::{Event, RunEnd, RunInfo, recording::RecordingWriter},
+    model::{
+        policy::{Calibrated, Policy, PolicyChoices},
+        units::Pid,
+    },
+    output::Output,
+};
+
 pub use self::{calibration::calibrate, failure::Failure, replay::policy_again};
 use self::{
     consumer::Consumer,
@@ -33,18 +43,13 @@ use crate::{
     cli::Exit,
     clock,
     config::{self, Config, Input},
-    energy::{
-        self, Selected,
-        policy::{Calibrated, Policy, PolicyChoices},
-    },
-    events::{Event, RunEnd, RunInfo, recording::RecordingWriter},
+    energy::{self, Selected},
     kernel::{LoadOptions, Loaded, Programs, cpus::CPU_ROOT},
-    output::{FaultNotices, JsonOutput, LiveOutput, Output, OutputDirectory, ParquetOutput, Screen, SummaryOutput},
+    output::{FaultNotices, JsonOutput, LiveOutput, Screen, SummaryOutput},
     privileges,
     procs::{limits, proc_files::ProcFiles, registry::Registry, selection::Selection},
     shutdown::{Shutdown, StopReason},
     symbols::{Symbolizer, SymbolizerOptions},
-    units::Pid,
     unwind::Publisher,
 };
 

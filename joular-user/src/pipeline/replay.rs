@@ -2,6 +2,17 @@
 
 use std::io::Read;
 
+use joular_data::{
+    events::{
+        Event, RunEnd, RunInfo,
+        recording::{RecordingError, RecordingReader},
+    },
+    model::{
+        policy::{Policy, PolicyChoices},
+        units::UnixMicros,
+    },
+};
+
 use super::{
     calibration,
     consumer::{ConsumeError, Consumer},
@@ -9,13 +20,7 @@ use super::{
 use crate::{
     calibration::CalibrationError,
     config::{CalibrationChoice, Config},
-    energy::policy::{Policy, PolicyChoices},
-    events::{
-        Event, RunEnd, RunInfo,
-        recording::{RecordingError, RecordingReader},
-    },
     shutdown::StopReason,
-    units::UnixMicros,
 };
 
 #[derive(Debug, thiserror::Error)]
@@ -96,15 +101,17 @@ pub fn policy_again(
 mod tests {
     use std::path::Path;
 
-    use super::*;
-    use crate::{
-        cli::Flags,
+    use joular_data::{
+        dataset::{OutputDirectory, ParquetOutput},
         events::{Window, recording::RecordingWriter},
-        output::{Output, OutputDirectory, OutputError, ParquetOutput, SummaryOutput},
+        output::{Output, OutputError},
     };
 
+    use super::*;
+    use crate::{cli::Flags, output::SummaryOutput};
+
     fn run() -> RunInfo {
-        RunInfo { domains: Vec::new(), ..crate::output::fixture::run() }
+        RunInfo { domains: Vec::new(), ..joular_data::fixture::run() }
     }
 
     /// A run of one window that does not end.

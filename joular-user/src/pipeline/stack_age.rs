@@ -9,7 +9,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::events::SampleCount;
+use joular_data::events::SampleCount;
 
 /// Windows for which an unused stack is kept, at least and at most.
 const LEAST_WINDOWS: u64 = 10;

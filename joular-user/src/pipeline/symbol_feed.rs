@@ -5,13 +5,14 @@ use std::{
     hash::{DefaultHasher, Hash as _, Hasher as _},
 };
 
-use crate::{
+use joular_data::{
     attribution::Engine,
     events::{Event, ProcessInfo, SampleCount, Symbol},
+    model::units::{Address, Pid},
     stacks::path::lookup_addresses,
-    symbols::Symbolizer,
-    units::{Address, Pid},
 };
+
+use crate::symbols::Symbolizer;
 
 /// Addresses of one process, and of all, that are remembered: as many as the engine
 /// keeps, which forgets what is forgotten here at the same moment.

@@ -3,9 +3,10 @@
 
 use std::path::Path;
 
+use joular_data::model::policy::WeightUnit;
+
 use crate::{
     config::WeightChoice,
-    energy::policy::WeightUnit,
     kernel::{CycleEvent, cpus, cycles},
 };
 

@@ -1,6 +1,6 @@
 //! What a `java` command line and installation tell about a JVM.
 
-use crate::events::Runtime;
+use joular_data::events::Runtime;
 
 /// What the kernel puts behind the name of a file that is gone.
 pub const DELETED: &str = " (deleted)";

@@ -11,7 +11,7 @@ use std::{
     sync::Arc,
 };
 
-use crate::units::{Address, Pid};
+use joular_data::model::units::{Address, Pid};
 
 /// Mappings kept of one process; the kernel's own default limit is 65 530.
 const MAX_MAPPINGS: usize = 65_536;

@@ -17,12 +17,13 @@ use std::{
     path::Path,
 };
 
+use joular_data::model::units::Pid;
 use rustix::fs::{
     AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, open, openat, openat2, statat, unlinkat,
 };
 use thiserror::Error;
 
-use crate::{procs::maps::Mapping, units::Pid};
+use crate::procs::maps::Mapping;
 
 #[derive(Debug, Error)]
 pub enum TargetFileError {

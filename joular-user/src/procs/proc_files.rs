@@ -7,15 +7,15 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use joular_data::{
+    events::{ProcessInfo, Runtime},
+    model::units::{Pid, Tid},
+};
 use rustix::io::Errno;
 
 use super::{
     containers, java,
     namespaces::{Expect, Links, Owner, TargetRoot},
-};
-use crate::{
-    events::{ProcessInfo, Runtime},
-    units::{Pid, Tid},
 };
 
 /// Longest command line kept.

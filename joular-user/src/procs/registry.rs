@@ -15,18 +15,19 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use super::{
-    proc_files::{ProcFiles, TICK_NS},
-    selection::Selection,
-};
-use crate::{
-    clock,
+use joular_data::{
     events::{
         JvmNews, ProcessInfo, Runtime, ThreadTime,
         decode::{Lifecycle, LifecycleKind, comm_text},
     },
-    units::{MonotonicNs, Pid, Tid},
+    model::units::{MonotonicNs, Pid, Tid},
 };
+
+use super::{
+    proc_files::{ProcFiles, TICK_NS},
+    selection::Selection,
+};
+use crate::clock;
 
 /// Ages in windows at which a process is looked at for a libjvm loaded late.
 const RUNTIME_CHECKS: [u32; 6] = [1, 2, 4, 8, 16, 30];

@@ -3,8 +3,7 @@
 use std::fmt;
 
 use globset::{Glob, GlobMatcher};
-
-use crate::units::Pid;
+use joular_data::model::units::Pid;
 
 /// Longest process name the kernel keeps, without its terminator.
 const COMM_BYTES: usize = joular_ebpf::abi::COMM_LEN - 1;

@@ -1,7 +1,8 @@
 //! The newest snapshots of one process's generated code.
 
+use joular_data::model::units::{Address, MonotonicNs};
+
 use super::perf_map::PerfMap;
-use crate::units::{Address, MonotonicNs};
 
 /// What an address in generated code is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -15,11 +15,10 @@ use std::{
     time::{Duration, Instant},
 };
 
+use joular_data::model::units::{Address, MonotonicNs};
+
 use super::{generations::Generations, perf_map::PerfMap};
-use crate::{
-    procs::attach::AttachError,
-    units::{Address, MonotonicNs},
-};
+use crate::procs::attach::AttachError;
 
 /// Early in a JVM's life much is compiled.
 const EARLY: Duration = Duration::from_secs(10);
@@ -190,8 +189,9 @@ impl GeneratedCode {
 
 #[cfg(test)]
 mod tests {
+    use joular_data::model::units::Pid;
+
     use super::*;
-    use crate::units::Pid;
 
     fn due(age_ms: u64, pause_ms: u64, cost_ms: u64, wanted: bool) -> bool {
         let ms = Duration::from_millis;

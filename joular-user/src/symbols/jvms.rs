@@ -10,25 +10,27 @@ use std::{
     time::{Duration, Instant},
 };
 
+use joular_data::{
+    events::{JvmNews, RawStack},
+    model::units::{Pid, Tid},
+};
 use joular_ebpf::abi::{CompilerThread, JvmUnwind, MAX_COMPILER_THREADS_OF_JVM};
 
 use super::{
     Notice, Symbolizer,
-    hotspot::{
+    native::{FileKey, NativeSymbols},
+    process::Process,
+    requests::ProcessKey,
+};
+use crate::{
+    procs::proc_files::ProcFiles,
+    runtimes::hotspot::{
         JvmBuild, JvmError,
         elf_symbols::{Libjvm, LibjvmError},
         flags::JvmFacts,
         jvm::Jvm,
         memory::ProcessMemory,
     },
-    native::{FileKey, NativeSymbols},
-    process::Process,
-    requests::ProcessKey,
-};
-use crate::{
-    events::{JvmNews, RawStack},
-    procs::proc_files::ProcFiles,
-    units::{Pid, Tid},
 };
 
 const MIN_PAUSE: Duration = Duration::from_millis(20);

@@ -11,12 +11,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use thiserror::Error;
-
-use crate::{
-    stacks::{Frame, FrameKind},
+use joular_data::model::{
+    frame::{Frame, FrameKind},
     units::Address,
 };
+use thiserror::Error;
 
 /// Symbols kept; a distribution's kernel with all its modules has 200 000.
 const MAX_SYMBOLS: usize = 1 << 20;

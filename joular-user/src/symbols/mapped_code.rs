@@ -5,11 +5,10 @@
 
 use std::fs::File;
 
+use joular_data::model::units::Address;
+
 use super::{Symbolizer, native::FileKey, process::Process, requests::ProcessKey};
-use crate::{
-    procs::maps::{Mapping, MappingKind},
-    units::Address,
-};
+use crate::procs::maps::{Mapping, MappingKind};
 
 /// Whose code it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,8 +73,10 @@ impl Symbolizer {
 mod tests {
     use std::path::Path;
 
+    use joular_data::{events::ProcessInfo, model::units::Pid};
+
     use super::*;
-    use crate::{events::ProcessInfo, symbols::SymbolizerOptions, units::Pid};
+    use crate::symbols::SymbolizerOptions;
 
     #[test]
     fn our_own_code_is_in_files_that_can_be_opened() {

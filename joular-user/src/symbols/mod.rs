@@ -12,8 +12,6 @@
 
 pub mod elf_image;
 pub mod generations;
-pub mod hotspot;
-pub mod java_name;
 pub mod jvm;
 pub mod jvms;
 pub mod kernel;
@@ -31,14 +29,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::{
-    events::{ProcessInfo, Symbol},
-    procs::attach::{AttachError, OWN_BINARY},
-    stacks::{Frame, Marker},
-    units::{Address, MonotonicNs, Pid},
-};
 use generations::Answer;
-use java_name::{jvm_frame, other_frame};
+use joular_data::{
+    events::{ProcessInfo, Symbol},
+    model::{
+        frame::{Frame, Marker},
+        units::{Address, MonotonicNs, Pid},
+    },
+};
 use joular_ebpf::abi::FrameWord;
 use jvm::Source;
 use jvms::Builds;
@@ -47,6 +45,9 @@ use native::{FileKey, NativeSymbols};
 use process::{Place, Process};
 pub use requests::ProcessKey;
 use requests::{Finished, RequestError, Requests};
+
+use crate::procs::attach::{AttachError, OWN_BINARY};
+use crate::runtimes::hotspot::java_name::{jvm_frame, other_frame};
 
 #[derive(Clone, Debug)]
 pub struct SymbolizerOptions {

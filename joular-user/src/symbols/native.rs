@@ -19,13 +19,13 @@ use std::{
 };
 
 use blazesym::symbolize::{Input, Symbolizer, source::Elf, source::Source};
-
-use super::elf_image::{ElfImage, ElfImageError};
-use crate::{
-    procs::maps::{MappingKind, Maps},
-    stacks::{Frame, FrameKind},
+use joular_data::model::{
+    frame::{Frame, FrameKind},
     units::Pid,
 };
+
+use super::elf_image::{ElfImage, ElfImageError};
+use crate::procs::maps::{MappingKind, Maps};
 
 /// Answers kept of one file before it starts over.
 const MAX_ANSWERS: usize = 1 << 16;
@@ -281,8 +281,9 @@ pub fn own_vdso(proc_root: &Path) -> io::Result<File> {
 
 #[cfg(test)]
 mod tests {
+    use joular_data::model::units::Address;
+
     use super::*;
-    use crate::units::Address;
 
     fn own_offset(function: u64) -> (File, u64) {
         let maps = Maps::read(Path::new("/proc"), Pid(std::process::id())).unwrap();

@@ -12,12 +12,12 @@ use std::{
     io::{self, BufRead},
 };
 
-use crate::units::Address;
+use joular_data::model::units::Address;
+
+use crate::runtimes::hotspot::java_name::MAX_NAME_BYTES;
 
 /// Entries kept: a large application server has some 50 000.
 pub const MAX_ENTRIES: usize = 1 << 18;
-/// Bytes kept of one name.
-pub const MAX_NAME_BYTES: usize = 1024;
 /// Bytes kept of all names.
 const MAX_NAMES_BYTES: usize = 24 << 20;
 /// Bytes looked at of one line; the rest of it is passed over.

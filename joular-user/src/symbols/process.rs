@@ -10,6 +10,10 @@ use std::{
     time::{Duration, Instant},
 };
 
+use joular_data::{
+    events::{ProcessInfo, Runtime},
+    model::units::{Address, Pid},
+};
 use joular_ebpf::abi::FrameWord;
 
 use super::{
@@ -18,15 +22,11 @@ use super::{
     native::{FileKey, NativeSymbols},
     requests::{ProcessKey, Request},
 };
-use crate::{
-    events::{ProcessInfo, Runtime},
-    procs::{
-        attach::{Target, protocol::perf_map_name},
-        maps::{Mapping, MappingKind, Maps},
-        namespaces::{Expect, Links, Owner, TargetRoot, open_mapped},
-        proc_files::{ProcFiles, TICK_NS},
-    },
-    units::{Address, Pid},
+use crate::procs::{
+    attach::{Target, protocol::perf_map_name},
+    maps::{Mapping, MappingKind, Maps},
+    namespaces::{Expect, Links, Owner, TargetRoot, open_mapped},
+    proc_files::{ProcFiles, TICK_NS},
 };
 
 /// Executables and libraries up to this size are read (their tables only).

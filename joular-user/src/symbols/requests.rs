@@ -12,6 +12,7 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
+use joular_data::model::units::{MonotonicNs, Pid};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::perf_map::PerfMap;
@@ -22,7 +23,6 @@ use crate::{
         namespaces::{Expect, Links, Owner, TargetFileError, TargetRoot},
         proc_files::TICK_NS,
     },
-    units::{MonotonicNs, Pid},
 };
 
 /// At the same time, over all processes.

@@ -7,8 +7,10 @@ use std::{
     time::{Duration, Instant},
 };
 
+use joular_data::events::Runtime;
+
 use super::*;
-use crate::{events::Runtime, procs::maps::Maps};
+use crate::procs::maps::Maps;
 
 const CODE: Address = Address(0x7f00_0000_1008);
 

@@ -3,12 +3,12 @@
 
 use std::fs::File;
 
+use joular_data::model::units::{Pid, Tid};
 use joular_ebpf::abi::{CodeMapping, CompilerThread, JvmUnwind, ProcessUnwind, UnwindRow};
 
 use crate::{
     kernel::{KernelError, UnwindMaps},
     symbols::{ProcessKey, Symbolizer, mapped_code::MappedCode, native::FileKey},
-    units::{Pid, Tid},
 };
 
 /// The kernel's side of the tables.

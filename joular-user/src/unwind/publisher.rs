@@ -18,8 +18,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use joular_data::model::units::{Pid, Tid};
 use joular_ebpf::abi::{CompilerThread, JvmUnwind, MAX_COMPILER_THREADS_OF_JVM, MAX_JVMS, MAX_MAPPINGS, MAX_PROCESSES};
-
 use writing::Written;
 
 use super::{
@@ -28,10 +28,7 @@ use super::{
     interfaces::{ProcessSource, WalkTables},
     tables::Ranges,
 };
-use crate::{
-    symbols::{ProcessKey, mapped_code::MappedCode, native::FileKey},
-    units::{Pid, Tid},
-};
+use crate::symbols::{ProcessKey, mapped_code::MappedCode, native::FileKey};
 
 /// Mappings of code of one process: a few dozen are usual.
 const MAX_MAPPINGS_OF_PROCESS: usize = 4096;

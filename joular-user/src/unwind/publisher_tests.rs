@@ -1,9 +1,10 @@
 use std::{collections::BTreeMap, fs::File};
 
+use joular_data::model::units::Address;
 use joular_ebpf::abi::{AddressRange, CodeMapping, ProcessUnwind, UnwindRow, rule};
 
 use super::*;
-use crate::{kernel::KernelError, symbols::mapped_code::CodeOwner, units::Address, unwind::reader::FileTable};
+use crate::{kernel::KernelError, symbols::mapped_code::CodeOwner, unwind::reader::FileTable};
 
 #[path = "publisher/writing_tests.rs"]
 mod writing;

@@ -3,7 +3,7 @@
 
 use std::{fs, io::BufWriter, path::Path};
 
-use joular_user::events::{
+use joular_data::events::{
     Event,
     recording::{RecordingReader, RecordingWriter},
 };

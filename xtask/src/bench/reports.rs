@@ -1,5 +1,5 @@
 //! What becomes of a large data set: an hour of ten JVMs at 99 Hz, made by
-//! joular-user's example `record_hour` and replayed. Size on disk before and after
+//! joular-data's example `record_hour` and replayed. Size on disk before and after
 //! `compact`, time and memory of the commands that read it, DuckDB's time.
 
 use std::{fs, path::Path, process::Command, time::Instant};
@@ -177,7 +177,7 @@ pub fn build() -> Result<()> {
         "build",
         "--release",
         "--package",
-        "joular-user",
+        "joular-data",
         "--example",
         "record_hour",
         "--example",

@@ -1,163 +1,121 @@
-//! Imports of joular-user follow the data path. Each part may use the parts
-//! that its row names; since rows name earlier rows only, there are no cycles.
+//! Imports follow the data path. Each part may use the parts that its row names;
+//! since rows name earlier rows only, there are no cycles.
+
+use std::path::Path;
 
 use super::Source;
 
-/// The data path, from what knows nothing to what knows all.
-///
-/// Some files are parts of their own: the vocabulary of energy domains, of
-/// policies and of frames, which events carry, while the rest of `energy` and `stacks` is
-/// machinery that events must not know.
-const PATH: &[(&str, &[&str])] = &[
-    ("units", &[]),
-    ("clock", &["units"]),
+/// The parts of `joular-data`, from what knows nothing to what knows all.
+const DATA: &[(&str, &[&str])] = &[
+    ("model", &[]),
+    ("text", &["model"]),
+    ("events", &["model"]),
+    ("stacks", &["model", "events"]),
+    ("attribution", &["model", "events", "stacks"]),
+    ("totals", &["model", "text", "events", "stacks", "attribution"]),
+    ("output", &["model", "events", "stacks", "attribution"]),
+    ("dataset", &["model", "text", "events", "stacks", "attribution", "totals", "output"]),
+    ("report", &["model", "text", "events", "stacks", "attribution", "totals", "output", "dataset"]),
+];
+
+/// The parts of `joular-user`, in the same order. Where a row names `data`, the
+/// whole of `joular-data` may be used.
+const USER: &[(&str, &[&str])] = &[
+    ("data", &[]),
+    ("clock", &["data"]),
     ("shutdown", &[]),
     ("privileges", &[]),
     // Flags as typed and exit codes: words, no machinery.
     ("cli", &[]),
-    ("energy::domain", &["units"]),
-    ("energy::policy", &["units"]),
-    ("stacks::frame", &["units"]),
-    ("stacks::quality", &[]),
-    ("events", &["units", "clock", "energy::domain", "energy::policy", "stacks::frame", "stacks::quality"]),
-    ("stacks", &["units", "stacks::frame", "stacks::quality", "events"]),
-    ("procs", &["units", "clock", "events"]),
-    ("symbols", &["units", "clock", "events", "stacks::frame", "stacks::quality", "stacks", "procs"]),
-    ("energy", &["units", "clock", "energy::domain", "energy::policy", "events"]),
-    ("kernel", &["units", "clock", "privileges", "events"]),
+    ("procs", &["data", "clock"]),
+    // Run-time systems that make code: what is known of each, behind one seam.
+    ("runtimes", &["data", "clock", "procs"]),
+    ("symbols", &["data", "clock", "procs", "runtimes"]),
+    ("energy", &["data", "clock"]),
+    ("kernel", &["data", "clock", "privileges"]),
     // Tables for the programs that walk stacks: of files, of processes, of JVMs.
-    ("unwind", &["units", "clock", "events", "procs", "symbols", "kernel"]),
-    ("calibration", &["units", "clock", "events", "energy::domain", "energy::policy", "energy", "kernel"]),
-    (
-        "attribution",
-        &[
-            "units",
-            "events",
-            "stacks::frame",
-            "stacks::quality",
-            "stacks",
-            "energy::domain",
-            "energy::policy",
-            "energy",
-        ],
-    ),
-    (
-        "output",
-        &[
-            "units",
-            "events",
-            "stacks::frame",
-            "stacks::quality",
-            "stacks",
-            "energy::domain",
-            "energy::policy",
-            "attribution",
-        ],
-    ),
-    (
-        "report",
-        &[
-            "units",
-            "events",
-            "stacks::frame",
-            "stacks::quality",
-            "stacks",
-            "energy::domain",
-            "energy::policy",
-            "energy",
-            "attribution",
-            "output",
-        ],
-    ),
-    (
-        "config",
-        &["units", "cli", "procs", "energy::domain", "energy::policy", "energy", "calibration", "output", "report"],
-    ),
-    (
-        "doctor",
-        &[
-            "units",
-            "clock",
-            "privileges",
-            "cli",
-            "events",
-            "procs",
-            "symbols",
-            "energy::domain",
-            "energy",
-            "kernel",
-            "config",
-        ],
-    ),
-    ("sources", &["cli", "energy::domain", "energy"]),
+    ("unwind", &["data", "clock", "procs", "runtimes", "symbols", "kernel"]),
+    ("calibration", &["data", "clock", "energy", "kernel"]),
+    ("output", &["data"]),
+    ("config", &["data", "cli", "procs", "energy", "calibration"]),
+    ("doctor", &["data", "clock", "privileges", "cli", "procs", "symbols", "energy", "kernel", "config"]),
+    ("sources", &["data", "cli", "energy"]),
     (
         "pipeline",
         &[
-            "units",
+            "data",
             "clock",
             "shutdown",
             "privileges",
             "cli",
-            "energy::domain",
-            "energy::policy",
-            "stacks::frame",
-            "stacks::quality",
-            "events",
-            "stacks",
             "procs",
+            "runtimes",
             "symbols",
             "energy",
             "kernel",
             "unwind",
             "calibration",
-            "attribution",
             "output",
             "config",
         ],
     ),
-    ("commands", &["privileges", "cli", "events", "output", "report", "config", "doctor", "sources", "pipeline"]),
-];
-
-/// Names that a module passes on from one of the vocabulary files.
-const ALIASES: &[(&str, &str)] = &[
-    ("stacks::Frame", "stacks::frame"),
-    ("stacks::FrameKind", "stacks::frame"),
-    ("stacks::Marker", "stacks::frame"),
-    ("stacks::StackQuality", "stacks::quality"),
-    ("stacks::Unwinder", "stacks::quality"),
-    ("stacks::WalkEnd", "stacks::quality"),
-    ("energy::Domain", "energy::domain"),
-    ("energy::Label", "energy::domain"),
+    ("commands", &["data", "privileges", "cli", "output", "config", "doctor", "sources", "pipeline"]),
 ];
 
 /// Crates that one part alone knows.
-const ONLY_IN: &[(&str, &[&str])] =
-    &[("aya", &["kernel"]), ("arrow", &["output", "report"]), ("parquet", &["output", "report"])];
+const ONLY_IN: &[(&str, &[&str])] = &[("aya", &["kernel"]), ("arrow", &["dataset"]), ("parquet", &["dataset"])];
 
 /// Attribution computes; it asks nobody.
 const NOT_IN_ATTRIBUTION: &[&str] =
     &["std::fs", "std::io", "std::net", "std::time", "std::process", "\"/proc", "\"/sys"];
 
 pub fn check(source: &Source, complaints: &mut Vec<String>) {
-    let Ok(inside) = source.path.strip_prefix("joular-user/src") else { return };
+    let Some((room, inside)) = Room::of(source) else { return };
     let module = inside.with_extension("").iter().map(|part| part.to_string_lossy()).collect::<Vec<_>>().join("::");
-    if module == "lib" || module == "main" {
+    // They declare modules and tests, and import nothing.
+    if ["lib", "main", "fixture"].contains(&module.as_str()) {
         return;
     }
     let path = source.path.display();
-    let Some((part, allowed)) = part_of(&module) else {
+    let Some((part, allowed)) = room.part_of(&module) else {
         complaints.push(format!("{path}: '{module}' has no place in the data path: give it one in xtask/src/tidy"));
         return;
     };
     let text = source.product_lines().collect::<Vec<_>>().join("\n");
-    for import in imports(&text) {
-        match part_of(&import) {
+    for import in room.imports(&text) {
+        match room.part_of(&import) {
             Some((target, _)) if target == part || allowed.contains(&target) => {}
             Some((target, _)) => complaints.push(format!("{path}: {part} must not import from {target}: {import}")),
-            None => complaints.push(format!("{path}: imports crate::{import}, which has no place in the data path")),
+            None => complaints.push(format!("{path}: imports {import}, which has no place in the data path")),
         }
     }
     foreign(&path.to_string(), part, &text, complaints);
+}
+
+/// A crate whose modules are a path.
+struct Room {
+    path: &'static [(&'static str, &'static [&'static str])],
+}
+
+impl Room {
+    /// Which crate a file is of, and where it is in there.
+    fn of(source: &Source) -> Option<(Self, &Path)> {
+        let data = source.path.strip_prefix("joular-user/data/src").ok().map(|inside| (Self { path: DATA }, inside));
+        data.or_else(|| Some((Self { path: USER }, source.path.strip_prefix("joular-user/src").ok()?)))
+    }
+
+    /// The row of a module path's first name.
+    fn part_of(&self, path: &str) -> Option<(&'static str, &'static [&'static str])> {
+        let first = path.split("::").next().unwrap_or_default();
+        self.path.iter().find(|(part, _)| *part == first).copied()
+    }
+
+    /// What a file imports of its own crate, and of the one below.
+    fn imports(&self, text: &str) -> Vec<String> {
+        let mut found = imports(text, "crate::");
+        found.extend(imports(text, "joular_data::").into_iter().map(|path| format!("data::{path}")));
+        found
+    }
 }
 
 /// Rules about what comes from outside of the crate.
@@ -175,21 +133,13 @@ fn foreign(path: &str, part: &str, text: &str, complaints: &mut Vec<String>) {
     }
 }
 
-/// The row of the longest prefix of a module path.
-fn part_of(path: &str) -> Option<(&'static str, &'static [&'static str])> {
-    let resolved = ALIASES.iter().find(|(alias, _)| *alias == path).map_or(path, |(_, module)| module);
-    let is_inside =
-        |part: &str| resolved.strip_prefix(part).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"));
-    PATH.iter().filter(|(part, _)| is_inside(part)).max_by_key(|(part, _)| part.len()).copied()
-}
-
-/// All paths below `crate::`, groups in braces written out.
-fn imports(text: &str) -> Vec<String> {
+/// All paths below `root`, groups in braces written out.
+fn imports(text: &str, root: &str) -> Vec<String> {
     let mut found = Vec::new();
-    for (at, _) in text.match_indices("crate::") {
+    for (at, _) in text.match_indices(root) {
         // `$crate::` in a macro and names that merely end so are not ours.
         if !text[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == '$') {
-            tree(&text[at + "crate::".len()..], "", &mut found);
+            tree(&text[at + root.len()..], "", &mut found);
         }
     }
     found
@@ -229,34 +179,46 @@ mod tests {
 
     #[test]
     fn rows_name_earlier_rows_only() {
-        for (index, (part, allowed)) in PATH.iter().enumerate() {
-            for name in *allowed {
-                assert!(PATH[..index].iter().any(|(earlier, _)| earlier == name), "{part} → {name}");
+        for path in [DATA, USER] {
+            for (index, (part, allowed)) in path.iter().enumerate() {
+                for name in *allowed {
+                    assert!(path[..index].iter().any(|(earlier, _)| earlier == name), "{part} → {name}");
+                }
             }
         }
     }
 
     #[test]
     fn use_trees_are_written_out() {
-        let text = "use crate::{\n    energy::domain::{Domain, self},\n    stacks::Frame as F,\n};\nlet x = crate::units::Pid(1);";
-        assert_eq!(imports(text), ["energy::domain::Domain", "energy::domain", "stacks::Frame", "units::Pid"]);
+        let text = "use crate::{\n    model::domain::{Domain, self},\n    stacks::Frame as F,\n};\nlet x = crate::model::units::Pid(1);";
+        let found = ["model::domain::Domain", "model::domain", "stacks::Frame", "model::units::Pid"];
+        assert_eq!(imports(text, "crate::"), found);
     }
 
     #[test]
     fn imports_against_the_path_are_found() {
-        let events = "joular-user/src/events/event.rs";
-        assert_eq!(complaints(events, "use crate::{energy::domain::Domain, stacks::Frame, units::Pid};"), [""; 0]);
+        let events = "joular-user/data/src/events/event.rs";
+        assert_eq!(complaints(events, "use crate::model::{domain::Domain, units::Pid};"), [""; 0]);
         assert_eq!(complaints(events, "use crate::stacks::StackTable;").len(), 1);
-        assert_eq!(complaints(events, "use crate::output::rows;").len(), 1);
+        assert_eq!(complaints(events, "use crate::dataset::column;").len(), 1);
         assert_eq!(complaints("joular-user/src/utils.rs", "").len(), 1);
-        assert_eq!(complaints("joular-user/src/procs/mod.rs", "use aya::Ebpf;").len(), 1);
+        let procs = "joular-user/src/procs/mod.rs";
+        assert_eq!(complaints(procs, "use joular_data::model::units::Pid;"), [""; 0]);
+        assert_eq!(complaints(procs, "use crate::symbols::Symbolizer;").len(), 1);
+        assert_eq!(complaints("joular-user/src/cli/mod.rs", "use joular_data::model::units::Pid;").len(), 1);
+        assert_eq!(complaints(procs, "use aya::Ebpf;").len(), 1);
         assert_eq!(complaints("joular-user/src/kernel/mod.rs", "use aya::Ebpf;").len(), 0);
-        assert_eq!(complaints("joular-user/src/attribution/engine.rs", "use std::time::Instant;").len(), 1);
+        assert_eq!(complaints("joular-user/data/src/report/mod.rs", "use parquet::file;").len(), 1);
+        let engine = "joular-user/data/src/attribution/engine.rs";
+        assert_eq!(complaints(engine, "use std::time::Instant;").len(), 1);
     }
 
     #[test]
-    fn unit_tests_may_import_anything() {
-        let text = "use crate::units::Pid;\n#[cfg(test)]\nmod tests { use crate::pipeline; }";
-        assert_eq!(complaints("joular-user/src/events/mod.rs", text), [""; 0]);
+    fn unit_tests_may_import_anything_and_what_follows_them_may_not() {
+        let tests = "#[cfg(test)]\nmod tests {\n    use crate::report;\n}\n";
+        let file = "joular-user/data/src/events/mod.rs";
+        assert_eq!(complaints(file, tests), [""; 0]);
+        assert_eq!(complaints(file, &format!("{tests}use crate::report;\n")).len(), 1);
+        assert_eq!(complaints(file, "#[cfg(test)]\nmod tests;\nuse crate::report;\n").len(), 1);
     }
 }

@@ -22,13 +22,58 @@ impl Source {
         self.path.extension().is_some_and(|extension| extension == "rs")
     }
 
-    /// Lines that are built into the product: no comments, no unit tests,
-    /// which stand at a file's end or in files called `tests`.
+    /// Lines that are built into the product: no comments, and nothing that
+    /// `#[cfg(test)]` stands before, wherever in the file that is.
     pub fn product_lines(&self) -> impl Iterator<Item = &str> {
-        let is_test = self.path.components().any(|part| part.as_os_str() == "tests" || part.as_os_str() == "tests.rs");
-        let lines = if is_test { "" } else { &self.text };
-        let product = lines.lines().take_while(|line| line.trim() != "#[cfg(test)]");
-        product.filter(|line| !line.trim_start().starts_with("//"))
+        let name = self.path.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let is_test = self.path.components().any(|part| part.as_os_str() == "tests")
+            || name == "tests"
+            || name.ends_with("_tests")
+            || TEST_FILES.iter().any(|file| self.path.ends_with(file));
+        let mut lines = if is_test { "" } else { &self.text }.lines();
+        std::iter::from_fn(move || {
+            let mut line = lines.next()?;
+            while line.trim() == "#[cfg(test)]" {
+                skip_item(&mut lines);
+                line = lines.next()?;
+            }
+            Some(line)
+        })
+        .filter(|line| !line.trim_start().starts_with("//"))
+    }
+}
+
+/// Files that a `#[cfg(test)]` elsewhere includes.
+const TEST_FILES: &[&str] = &[
+    "data/src/fixture.rs",
+    "dataset/fixture.rs",
+    "attribution/regressions.rs",
+    "diff/simulation.rs",
+    "energy/regressions.rs",
+    "perf_pmu/fake.rs",
+    "powercap/fake_tree.rs",
+    "hotspot/live.rs",
+    "calibration/fixture.rs",
+    "output/snapshot.rs",
+];
+
+/// Leaves out one item: to its semicolon, or to the brace that closes it, which
+/// stands where the item begins (rustfmt sees to that).
+fn skip_item<'a>(lines: &mut impl Iterator<Item = &'a str>) {
+    let mut indent = None;
+    for line in lines.by_ref() {
+        let start = line.len() - line.trim_start().len();
+        let is_attribute =
+            indent.is_none() && (line.trim_start().starts_with("#[") || line.trim_start().starts_with("//"));
+        if is_attribute {
+            continue;
+        }
+        let first = *indent.get_or_insert(start);
+        let ends =
+            line.trim_end().ends_with(';') || line.trim_start().starts_with('}') || line.trim_end().ends_with("{}");
+        if ends && start == first {
+            return;
+        }
     }
 }
 

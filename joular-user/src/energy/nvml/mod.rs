@@ -9,11 +9,10 @@
 
 mod library;
 
+use joular_data::model::domain::{Domain, FaultCause, Label, Meter, Reading, Role};
+
 use self::library::Library;
-use super::{
-    EnergyOptions, EnergySource, Opened, SourceKind, Unusable, UnusableKind,
-    domain::{Domain, FaultCause, Label, Meter, Reading, Role},
-};
+use super::{EnergyOptions, EnergySource, Opened, SourceKind, Unusable, UnusableKind};
 
 /// Name of this source in `--energy` and in data sets.
 const NAME: &str = "nvml";

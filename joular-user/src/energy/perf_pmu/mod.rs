@@ -18,6 +18,7 @@ use std::{
     path::Path,
 };
 
+use joular_data::model::domain::{self, Domain, FaultCause, Reading};
 use thiserror::Error;
 
 use self::{
@@ -27,7 +28,6 @@ use self::{
 };
 use super::{
     EnergyOptions, EnergySource, Opened, SourceKind, Unusable, UnusableKind, cpuinfo,
-    domain::{self, Domain, FaultCause, Reading},
     rapl::{self, RaplKind, Register},
     topology::{CpuPlace, place_of},
 };

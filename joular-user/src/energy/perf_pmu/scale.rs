@@ -6,7 +6,7 @@
 //! 15625 / 2²⁶. A running total is converted, not its differences, so what the
 //! division leaves in one window is there in the next and nothing is lost.
 
-use crate::energy::domain::Meter;
+use joular_data::model::domain::Meter;
 
 const MICRO: u128 = 1_000_000;
 

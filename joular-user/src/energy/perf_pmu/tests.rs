@@ -1,13 +1,14 @@
+use joular_data::{
+    attribution::counter::{Delta, Meters},
+    model::{
+        domain::{Meter, Role},
+        units::{MicroJoules, MonotonicNs},
+    },
+};
+
 use super::{
     fake::{self, FakeEvents, POWER, POWER_CORE},
     *,
-};
-use crate::{
-    energy::{
-        counter::{Delta, Meters},
-        domain::{Meter, Role},
-    },
-    units::{MicroJoules, MonotonicNs},
 };
 
 const PKG: (&str, u8) = ("energy-pkg", 2);

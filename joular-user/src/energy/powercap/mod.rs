@@ -10,12 +10,12 @@ mod zones;
 
 use std::path::Path;
 
+use joular_data::model::domain::{self, Domain, FaultCause, Reading};
 use thiserror::Error;
 
 use self::{counter_file::CounterFile, zones::Zone};
 use super::{
     EnergyOptions, EnergySource, Opened, SourceKind, Unusable, UnusableKind, cpuinfo,
-    domain::{self, Domain, FaultCause, Reading},
     rapl::{self, Register},
 };
 

@@ -1,11 +1,12 @@
-use super::{fake_tree::*, zones::unit_uj, *};
-use crate::{
-    energy::{
-        counter::{Delta, Meters},
+use joular_data::{
+    attribution::counter::{Delta, Meters},
+    model::{
         domain::{Meter, Role},
+        units::{MicroJoules, MonotonicNs},
     },
-    units::{MicroJoules, MonotonicNs},
 };
+
+use super::{fake_tree::*, zones::unit_uj, *};
 
 /// Name, socket and first reading of each domain.
 type Seen = (String, Option<u32>, Reading);

@@ -21,9 +21,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use joular_data::model::domain::Meter;
+
 use super::counter_file::{CounterFile, read_number};
 use crate::energy::{
-    domain::Meter,
     rapl::{RaplKind, Register},
     sysfs::read_value,
 };

@@ -21,15 +21,14 @@ mod cpufreq;
 mod options;
 mod processor;
 
+use joular_data::model::domain::{Domain, Label, Meter, Reading};
+
 pub use self::options::{States, TdpError, TdpOptions, parse_tdp};
 use self::{
     cpufreq::Knowledge,
     processor::{Processor, processors},
 };
-use super::{
-    EnergyOptions, EnergySource, Opened, SourceKind, Unusable, UnusableKind,
-    domain::{Domain, Label, Meter, Reading},
-};
+use super::{EnergyOptions, EnergySource, Opened, SourceKind, Unusable, UnusableKind};
 
 /// Name of this source in `--energy` and in data sets.
 const NAME: &str = "tdp";

@@ -3,16 +3,13 @@
 
 use std::{collections::BTreeMap, path::Path};
 
+use joular_data::model::domain::{FaultCause, ReadFault};
+
 use super::{
     cpufreq::{Frequencies, Knowledge},
     options::{MOST_TDP_UW, States, TdpOptions},
 };
-use crate::energy::{
-    domain::{FaultCause, ReadFault},
-    powercap::counter_file::read_number,
-    sysfs,
-    topology::place_in,
-};
+use crate::energy::{powercap::counter_file::read_number, sysfs, topology::place_in};
 
 /// Constraints that a powercap zone has: long term, short term, peak.
 const CONSTRAINTS: u32 = 4;

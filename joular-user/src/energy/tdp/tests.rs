@@ -1,13 +1,13 @@
-use super::*;
-use crate::{
-    energy::{
-        EnergyChoice,
-        counter::{Meters, SocketLoad},
+use joular_data::{
+    attribution::counter::{Meters, SocketLoad},
+    model::{
         domain::FaultCause,
-        meter_files::fake::FakeTree,
+        units::{MicroJoules, MonotonicNs},
     },
-    units::{MicroJoules, MonotonicNs},
 };
+
+use super::*;
+use crate::energy::{EnergyChoice, meter_files::fake::FakeTree};
 
 fn opened(tree: &FakeTree, tdp: &str, states: &str) -> Result<Opened, Unusable> {
     let tdp_uw = (!tdp.is_empty()).then(|| parse_tdp(tdp).unwrap());

@@ -3,13 +3,13 @@
 
 use std::collections::BTreeSet;
 
-use super::{Live, LiveError, Run};
-use crate::{
+use joular_data::{
     events::{Event, ProcessInfo, Runtime, SampleCount, ThreadTime, decode},
-    procs::registry::Change,
-    symbols::ProcessKey,
-    units::Pid,
+    model::units::Pid,
 };
+
+use super::{Live, LiveError, Run};
+use crate::{procs::registry::Change, symbols::ProcessKey};
 
 impl Run<'_> {
     pub(super) fn changed(&mut self, change: Change) -> Result<(), LiveError> {

@@ -245,7 +245,7 @@ mod tests {
 
     #[test]
     fn a_process_that_is_no_jvm_gets_no_signal() {
-        let pid = crate::units::Pid(std::process::id());
+        let pid = joular_data::model::units::Pid(std::process::id());
         let own = crate::procs::proc_files::ProcFiles::new("/proc").process(pid).unwrap();
         let target = Target {
             pid,

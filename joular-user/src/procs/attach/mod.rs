@@ -21,17 +21,15 @@ use std::{
     time::{Duration, Instant},
 };
 
+pub use helper::run_helper;
+use joular_data::model::units::Pid;
+pub use protocol::{HELPER_ARGUMENT, Target};
+use protocol::{MAX_ANSWER_BYTES, Reply, WAITING_FOR_END, WAITING_FOR_SOCKET, perf_map_name};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     io::Errno,
 };
 use thiserror::Error;
-
-pub use helper::run_helper;
-pub use protocol::{HELPER_ARGUMENT, Target};
-use protocol::{MAX_ANSWER_BYTES, Reply, WAITING_FOR_END, WAITING_FOR_SOCKET, perf_map_name};
-
-use crate::units::Pid;
 
 /// After this the helper is killed.
 pub const TOTAL_TIMEOUT: Duration = Duration::from_secs(8);

@@ -6,9 +6,8 @@
 
 use std::{ffi::OsString, path::PathBuf};
 
+use joular_data::model::units::Pid;
 use serde::{Deserialize, Serialize};
-
-use crate::units::Pid;
 
 /// First argument of our own binary when it is to be the helper.
 pub const HELPER_ARGUMENT: &str = "__attach-helper";

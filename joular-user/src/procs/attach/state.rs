@@ -89,8 +89,9 @@ impl Status {
 mod tests {
     use std::fs;
 
+    use joular_data::model::units::Pid;
+
     use super::*;
-    use crate::units::Pid;
 
     fn check(text: &str, effective_uid: Option<u32>, catches_sigquit: bool) {
         let is_stopped = text.contains("stopped");

@@ -1,7 +1,9 @@
 use std::fs;
 
+use joular_data::model::units::Tid;
+
 use super::*;
-use crate::{procs::selection::NamePattern, units::Tid};
+use crate::procs::selection::NamePattern;
 
 const PROFILER: Pid = Pid(99_999_999);
 

@@ -5,6 +5,7 @@
 
 use std::collections::HashSet;
 
+use joular_data::model::units::Pid;
 use joular_ebpf::abi::{CodeMapping, JvmUnwind, ProcessUnwind};
 
 use super::{
@@ -14,7 +15,6 @@ use super::{
 use crate::{
     kernel::KernelError,
     symbols::{mapped_code::CodeOwner, native::FileKey},
-    units::Pid,
 };
 
 /// What the kernel has of a process, and where.

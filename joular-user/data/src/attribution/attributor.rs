@@ -1,0 +1,138 @@
+//! A window's work → its report, under a policy: who gets which joule.
+//!
+//! Nothing but the policy, the run's domains and the windows before it (for
+//! energy that comes late) decides, so a data set that keeps the work can be
+//! attributed again, exactly.
+
+use super::{
+    beside::{self, Beside},
+    branches::share_energy,
+    claims::Claims,
+    conservation::divide,
+    idle::{Covered, Machine, static_wish},
+    jvms::jvm_rows,
+    methods::method_rows,
+    missed::{Missed, ThreadIdentity},
+    quality::quality_rows,
+    report::{DomainAudit, WindowReport},
+    work::{DomainWork, WindowWork},
+};
+use crate::{
+    events::RunInfo,
+    model::{
+        domain::{Domain, FaultCause, Role},
+        policy::Policy,
+        units::MicroJoules,
+    },
+    stacks::StackTable,
+};
+
+/// Attributes a run's windows, in their order.
+#[derive(Debug, Default)]
+pub struct Attributor {
+    domains: Vec<Domain>,
+    policy: Policy,
+    sockets: u32,
+    /// Parallel to `domains`: what is only shown beside which.
+    places: Vec<Option<(usize, Beside)>>,
+    /// Parallel to `domains`.
+    missed: Vec<Missed>,
+}
+
+impl Attributor {
+    pub fn new(run: &RunInfo) -> Self {
+        Self {
+            places: beside::places(&run.domains),
+            domains: run.domains.clone(),
+            policy: run.policy.clone(),
+            sockets: run.sockets,
+            missed: run.domains.iter().map(|_| Missed::default()).collect(),
+        }
+    }
+
+    /// Divides each domain's energy among the threads that ran in its place, a
+    /// thread's among its call paths, and sums paths to methods.
+    pub fn attribute(&mut self, mut work: WindowWork, table: &StackTable) -> WindowReport {
+        let domains = self.divide(&mut work);
+        share_energy(&work.threads, &mut work.branches);
+        let methods = method_rows(&work.threads, &work.branches, |branch| table.methods(branch));
+        let qualities = quality_rows(&work.threads, &work.branches, |branch| table.facts(branch));
+        let jvms = jvm_rows(&work.threads, &work.branches, |branch| table.facts(branch));
+        WindowReport {
+            index: work.index,
+            start: work.start,
+            wall_start: work.wall_start,
+            length_ns: work.length_ns,
+            domains,
+            cpu: work.cpu,
+            processes: work.processes,
+            threads: work.threads,
+            branches: work.branches,
+            methods,
+            qualities,
+            jvms,
+            slices: work.slices,
+            losses: work.losses,
+        }
+    }
+
+    /// The audits of the domains that count, in order.
+    fn divide(&mut self, work: &mut WindowWork) -> Vec<DomainAudit> {
+        let identities = identities(work);
+        let none = DomainWork::default();
+        let mut audits = Vec::with_capacity(self.domains.len());
+        for index in 0..self.domains.len() {
+            let measured = work.domains.get(index).unwrap_or(&none);
+            let mut audit = DomainAudit::new(&self.domains[index], &measured.delta);
+            audit.detail.clone_from(&measured.detail);
+            audit.read_delay_ns = measured.read_delay_ns;
+            match self.domains[index].role {
+                Role::Shared => {
+                    let parts = self.share(index, &mut audit, work, &identities);
+                    for (thread, part) in work.threads.iter_mut().zip(parts) {
+                        thread.energy = thread.energy.saturating_add(part);
+                    }
+                }
+                Role::Unshared => audit.unattributed.unshared = audit.measured,
+                Role::Part { .. } | Role::Check { .. } => continue,
+            }
+            beside::show(&mut audit, index, &self.places, &work.domains);
+            audits.push(audit);
+        }
+        audits
+    }
+
+    /// What each thread gets of a domain: nothing yet if its read failed, and
+    /// what was owed since the last good one if it did not.
+    fn share(
+        &mut self,
+        index: usize,
+        audit: &mut DomainAudit,
+        work: &WindowWork,
+        identities: &[ThreadIdentity],
+    ) -> Vec<MicroJoules> {
+        let domain = &self.domains[index];
+        let mut claims = Claims::on(domain, &work.slices, work.threads.len(), &self.policy);
+        if audit.fault.is_some_and(FaultCause::is_failed_read) {
+            self.missed[index].keep(&claims, identities.iter().copied(), work.length_ns);
+            return Vec::new();
+        }
+        let mut covered = Covered { window_ns: work.length_ns, cpus: claims.cpus };
+        let missed = std::mem::take(&mut self.missed[index]).claim(&mut claims, identities.iter().copied());
+        covered.window_ns = covered.window_ns.saturating_add(missed.window_ns);
+        covered.cpus.add(missed.cpus);
+        let machine = Machine { domains: &self.domains, sockets: self.sockets };
+        let delta = work.domains.get(index).map(|measured| measured.delta).unwrap_or_default();
+        let wish = static_wish(domain, &delta, covered, &self.policy, machine);
+        divide(audit, wish, &claims)
+    }
+}
+
+/// What tells each row's thread from any other, in every window.
+fn identities(work: &WindowWork) -> Vec<ThreadIdentity> {
+    let identity = |thread: &super::report::ThreadRow| {
+        let process = work.processes.get(thread.process);
+        (process.map_or_else(Default::default, |process| process.pid), thread.tid, thread.start_boottime_ns)
+    };
+    work.threads.iter().map(identity).collect()
+}

@@ -1,0 +1,124 @@
+//! Who has a claim on a domain's energy: the weights of what ran in its place.
+
+use super::{
+    weights::{MeanRate, Weight, weight},
+    work::{Claimant, ClaimedSlice},
+};
+use crate::model::{domain::Domain, policy::Policy};
+
+/// Weights that compete for a domain's energy.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Claims {
+    /// One per target thread, in the caller's order.
+    pub(super) threads: Vec<u64>,
+    pub(super) other_processes: u64,
+    pub(super) kernel: u64,
+    /// The process, and what its programs took of others' time.
+    pub(super) profiler: u64,
+    pub(super) unslotted: u64,
+    /// Threads of windows whose read failed that have no row any more.
+    pub(super) failed_reads: u64,
+    pub(super) cpus: CpuShare,
+}
+
+/// How idle the CPUs of a domain were; the `active` policy divides by it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct CpuShare {
+    pub(super) idle_ns: u64,
+    pub(super) elapsed_ns: u64,
+}
+
+impl CpuShare {
+    pub(super) fn add(&mut self, other: Self) {
+        self.idle_ns = self.idle_ns.saturating_add(other.idle_ns);
+        self.elapsed_ns = self.elapsed_ns.saturating_add(other.elapsed_ns);
+    }
+}
+
+impl Claims {
+    /// Claims on `domain` of a window with `threads` target threads.
+    pub(super) fn on(domain: &Domain, slices: &[ClaimedSlice], threads: usize, policy: &Policy) -> Self {
+        let mut claims = Self { threads: vec![0; threads], ..Self::default() };
+        let here = || slices.iter().filter(|claimed| is_in(domain, claimed));
+        let rate = MeanRate::of(here().map(|claimed| &claimed.slice));
+        for claimed in here() {
+            let slice = claimed.slice;
+            claims.cpus.elapsed_ns = claims.cpus.elapsed_ns.saturating_add(slice.cpu_ns);
+            match claimed.claimant {
+                Claimant::Idle => claims.cpus.idle_ns = claims.cpus.idle_ns.saturating_add(slice.cpu_ns),
+                claimant => claims.claim(claimant, weight(&slice, policy, rate)),
+            }
+        }
+        claims
+    }
+
+    fn claim(&mut self, claimant: Claimant, weight: Weight) {
+        let own = match claimant {
+            Claimant::Thread(position) => self.threads.get_mut(position),
+            Claimant::Kernel => Some(&mut self.kernel),
+            Claimant::Profiler => Some(&mut self.profiler),
+            Claimant::Unslotted => Some(&mut self.unslotted),
+            Claimant::OtherProcesses | Claimant::Idle => Some(&mut self.other_processes),
+        };
+        if let Some(own) = own {
+            *own = own.saturating_add(weight.own);
+        }
+        self.profiler = self.profiler.saturating_add(weight.instrument);
+    }
+}
+
+fn is_in(domain: &Domain, claimed: &ClaimedSlice) -> bool {
+    domain.socket.is_none_or(|socket| socket == claimed.place.socket)
+        && domain.core.is_none_or(|core| core == claimed.place.core)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        attribution::work::{Place, Slice},
+        model::{
+            domain::{Label, Meter},
+            policy::WeightUnit,
+        },
+    };
+
+    fn slice(claimant: Claimant, socket: u32, core: u32, cpu_ns: u64) -> ClaimedSlice {
+        ClaimedSlice {
+            claimant,
+            place: Place { socket, core },
+            // Nothing but the time is known of what found no slot.
+            slice: Slice {
+                cpu_ns,
+                cycles: if claimant == Claimant::Unslotted { 0 } else { 3 * cpu_ns },
+                ..Slice::default()
+            },
+        }
+    }
+
+    #[test]
+    fn a_domain_is_claimed_by_what_ran_in_its_place() {
+        let slices = [
+            slice(Claimant::Thread(0), 0, 1, 10),
+            slice(Claimant::Thread(0), 1, 1, 20),
+            slice(Claimant::Thread(1), 1, 2, 40),
+            slice(Claimant::Kernel, 1, 2, 80),
+            slice(Claimant::Unslotted, 1, 2, 160),
+            slice(Claimant::Idle, 1, 2, 320),
+        ];
+        for (socket, core, threads, kernel, idle_ns, elapsed_ns) in [
+            (None, None, [30, 40], 80, 320, 630),
+            (Some(0), None, [10, 0], 0, 0, 10),
+            (Some(1), None, [20, 40], 80, 320, 620),
+            (Some(1), Some(2), [0, 40], 80, 320, 600),
+        ] {
+            let domain = Domain { core, ..Domain::new("x", socket, "test", Label::Measured, Meter::Power) };
+            let claims = Claims::on(&domain, &slices, 2, &Policy::default());
+            assert_eq!(claims.threads, threads.map(|ns| ns * 2_000), "{socket:?} {core:?}");
+            assert_eq!((claims.kernel, claims.cpus), (kernel * 2_000, CpuShare { idle_ns, elapsed_ns }));
+            let cycles = Policy { weight_unit: WeightUnit::Cycles, ..Policy::default() };
+            let in_cycles = Claims::on(&domain, &slices, 2, &cycles);
+            assert_eq!((in_cycles.kernel, in_cycles.unslotted), (3 * claims.kernel, 3 * claims.unslotted));
+        }
+    }
+}

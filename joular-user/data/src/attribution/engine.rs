@@ -1,0 +1,180 @@
+//! Events in, window reports out: the state between windows.
+//!
+//! The engine is a pure function of the event stream: it reads no clock, no
+//! file and no counter, so a recording gives exactly what the live run gave.
+
+use std::collections::BTreeMap;
+
+use super::{
+    attributor::Attributor,
+    branches::{self, BranchSamples, branch_rows},
+    measured::Measured,
+    paths::Paths,
+    report::{BranchRow, CpuAudit, WindowReport},
+    threads::ThreadJoin,
+    work::{Claimant, ClaimedSlice, WindowWork},
+};
+use crate::{
+    events::{Event, ProcessInfo, RawStack, Runtime, Window},
+    model::units::Pid,
+    stacks::StackTable,
+};
+
+/// A process incarnation: pids are reused, pids with start times are not.
+pub(super) type ProcessKey = (Pid, u64);
+
+/// Processes kept; those beyond count as processes that are no targets.
+const MAX_PROCESSES: usize = 1 << 16;
+
+#[derive(Debug, Default)]
+pub struct Engine {
+    profiler_pid: Pid,
+    measured: Measured,
+    attributor: Attributor,
+    /// Targets, and what the profiler started for itself.
+    pub(super) processes: BTreeMap<ProcessKey, ProcessInfo>,
+    paths: Paths,
+}
+
+impl Engine {
+    /// Frames and branches that the latest report refers to. Indices hold as
+    /// long as the table's generation does.
+    pub const fn table(&self) -> &StackTable {
+        self.paths.table()
+    }
+
+    /// A stack as it was last sent by the kernel.
+    pub fn stack(&self, id: u64) -> Option<&RawStack> {
+        self.paths.stack(id)
+    }
+
+    /// Takes one event; a window gives its report.
+    pub fn apply(&mut self, event: &Event) -> Option<WindowReport> {
+        match event {
+            Event::RunStarted(run) => {
+                self.profiler_pid = run.profiler_pid;
+                self.measured = Measured::new(&run.domains);
+                self.attributor = Attributor::new(run);
+            }
+            Event::Process(process) => self.learn_process(process),
+            Event::ProcessEnded { pid, start_boottime_ns } => self.forget_process((*pid, *start_boottime_ns)),
+            Event::Stack(stack) => self.paths.add_stack(stack),
+            Event::StacksForgotten(ids) => self.paths.forget_stacks(ids),
+            Event::Symbols { pid, start_boottime_ns, symbols } => {
+                self.paths.learn((*pid, *start_boottime_ns), symbols);
+            }
+            Event::Energy(reading) => self.measured.read(reading),
+            Event::Window(window) => return Some(self.report(window)),
+            Event::RunEnded(_) => {}
+        }
+        None
+    }
+
+    /// What is no target (any more) need not be kept, unless a thread of it
+    /// could otherwise be taken for one of an earlier process of its pid.
+    fn learn_process(&mut self, process: &ProcessInfo) {
+        let key = (process.pid, process.start_boottime_ns);
+        if !process.is_target && process.parent != self.profiler_pid {
+            self.forget_process(key);
+            if self.processes.range((key.0, 0)..key).next().is_none() {
+                return;
+            }
+        }
+        if self.processes.len() < MAX_PROCESSES || self.processes.contains_key(&key) {
+            self.processes.insert(key, essence(process));
+        }
+    }
+
+    fn forget_process(&mut self, key: ProcessKey) {
+        self.processes.remove(&key);
+        self.paths.forget_process(key);
+    }
+
+    fn report(&mut self, window: &Window) -> WindowReport {
+        let work = self.work(window);
+        self.attributor.attribute(work, self.paths.table())
+    }
+
+    /// What there is to divide, and what it is divided by.
+    fn work(&mut self, window: &Window) -> WindowWork {
+        self.paths.start_window();
+        let mut join = ThreadJoin::of(window, &self.processes, self.profiler_pid);
+        let branches = self.branches(window, &join);
+        self.paths.end_window(branches.len());
+        let slices = std::mem::take(&mut join.slices);
+        let slices: Vec<ClaimedSlice> =
+            slices.into_iter().map(|((claimant, place), slice)| ClaimedSlice { claimant, place, slice }).collect();
+        WindowWork {
+            index: window.index,
+            start: window.start,
+            wall_start: window.wall_start,
+            length_ns: window.length_ns(),
+            domains: self.measured.window(window),
+            cpu: cpu_audit(window, &slices),
+            slices,
+            processes: join.processes,
+            threads: join.threads,
+            branches,
+            losses: window.losses.clone(),
+        }
+    }
+
+    fn branches(&mut self, window: &Window, join: &ThreadJoin) -> Vec<BranchRow> {
+        let mut samples: BTreeMap<usize, BranchSamples> = BTreeMap::new();
+        for sample in &window.samples {
+            if let Some((position, process)) = join.position_of(sample) {
+                let branch = self.paths.path(process, sample, join.is_kernel_thread(position));
+                branches::add(samples.entry(position).or_default(), branch, u64::from(sample.count));
+            }
+        }
+        let markers = self.paths.markers();
+        let table = self.paths.table();
+        let rows = |(position, thread)| {
+            let samples = samples.remove(&position).unwrap_or_default();
+            branch_rows(position, thread, samples, markers, |branch| table.stack_id(branch))
+        };
+        join.threads.iter().enumerate().flat_map(rows).collect()
+    }
+}
+
+/// What attribution needs of a process: nothing whose size it chooses.
+fn essence(process: &ProcessInfo) -> ProcessInfo {
+    let runtime = match process.runtime {
+        Runtime::Native => Runtime::Native,
+        Runtime::Jvm { .. } => Runtime::UNKNOWN_JVM,
+    };
+    ProcessInfo {
+        pid: process.pid,
+        start_boottime_ns: process.start_boottime_ns,
+        parent: process.parent,
+        comm: process.comm.clone(),
+        runtime,
+        is_target: process.is_target,
+        ..ProcessInfo::default()
+    }
+}
+
+fn cpu_audit(window: &Window, slices: &[ClaimedSlice]) -> CpuAudit {
+    let elapsed_ns = window.length_ns().saturating_mul(window.cpus.len() as u64);
+    let mut audit = CpuAudit { elapsed_ns, ..CpuAudit::default() };
+    let add = |sum: &mut u64, amount: u64| *sum = sum.saturating_add(amount);
+    for cpu in &window.cpus {
+        add(&mut audit.busy_ns, cpu.busy_ns);
+        add(&mut audit.switches, cpu.switches);
+    }
+    for ClaimedSlice { claimant, slice, .. } in slices {
+        let sum = match claimant {
+            Claimant::Thread(_) => &mut audit.target_ns,
+            Claimant::OtherProcesses => &mut audit.other_ns,
+            Claimant::Kernel => &mut audit.kernel_ns,
+            Claimant::Profiler => &mut audit.profiler_ns,
+            Claimant::Unslotted => &mut audit.unslotted_ns,
+            Claimant::Idle => &mut audit.idle_ns,
+        };
+        add(sum, slice.cpu_ns);
+        if matches!(claimant, Claimant::Thread(_)) {
+            add(&mut audit.samples, slice.samples);
+        }
+    }
+    audit
+}

@@ -1,0 +1,31 @@
+//! How much of stacks and names is kept.
+
+/// How much is kept. What finds no room is a marker in the paths it is part of.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    /// Call paths, and frames, before the table is built anew.
+    pub(super) branches: usize,
+    pub(super) frames: usize,
+    /// Bytes of names before the table is built anew.
+    pub(super) text_bytes: usize,
+    /// Raw stacks, and the frames of all of them.
+    pub(super) stacks: usize,
+    pub(super) stack_frames: usize,
+    /// Named addresses of one process, and of all, before they are forgotten.
+    pub(super) process_symbols: usize,
+    pub(super) symbols: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            branches: 1 << 14,
+            frames: 1 << 16,
+            text_bytes: 32 << 20,
+            stacks: 1 << 20,
+            stack_frames: 1 << 25,
+            process_symbols: 1 << 15,
+            symbols: 1 << 19,
+        }
+    }
+}

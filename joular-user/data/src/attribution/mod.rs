@@ -1,0 +1,47 @@
+//! Who gets which joule. Pure: no I/O, no clock, no /proc.
+//!
+//! Two steps, because the second can be taken again under another policy:
+//!
+//! 1. [`Engine`] holds what lasts between windows and turns events into a
+//!    window's [`work`]: threads joined with processes ([`threads`]), samples
+//!    with call paths ([`paths`]), readings with meters ([`measured`]).
+//! 2. [`Attributor`] divides it: each domain's energy ([`conservation`]) among
+//!    those with a claim on it ([`claims`]) by their [`weights`], after the
+//!    share of idling ([`idle`]), also of windows whose energy comes late
+//!    ([`missed`]); a thread's among its call paths by samples ([`branches`]);
+//!    and sums paths to methods ([`methods`]), to what JVMs did ([`jvms`]) and
+//!    to how good the stacks are ([`quality`]).
+//!
+//! Every division is by largest remainder ([`split`]), so every level sums to
+//! the one above it exactly.
+
+mod attributor;
+pub mod beside;
+mod branches;
+mod category;
+mod claims;
+mod conservation;
+#[cfg(test)]
+mod conservation_tests;
+pub mod counter;
+mod engine;
+#[cfg(test)]
+mod engine_tests;
+mod idle;
+pub mod jvms;
+mod limits;
+mod measured;
+mod methods;
+mod missed;
+mod paths;
+pub mod quality;
+#[cfg(test)]
+mod regressions;
+pub mod report;
+mod split;
+mod threads;
+mod weights;
+pub mod work;
+
+pub use attributor::Attributor;
+pub use engine::Engine;

@@ -1,0 +1,207 @@
+//! Thread times by place → one row per thread of a target, and for every slice
+//! of time the claimant it counts for.
+
+use std::collections::{BTreeMap, HashMap};
+
+use joular_ebpf::abi::{Place as KeyPlace, ThreadKey};
+
+use super::{
+    category::category,
+    engine::ProcessKey,
+    report::{ProcessRef, ThreadRow},
+    work::{Claimant, Place, Slice},
+};
+use crate::{
+    events::{ProcessInfo, SampleCount, ThreadTime, Window, decode::comm_text},
+    model::units::{MicroJoules, Pid},
+};
+
+/// A window's threads joined with the processes they belong to.
+#[derive(Debug, Default)]
+pub(super) struct ThreadJoin {
+    pub(super) processes: Vec<ProcessRef>,
+    pub(super) threads: Vec<ThreadRow>,
+    pub(super) slices: Slices,
+    /// Parallel to `processes`.
+    keys: Vec<ProcessKey>,
+    process_positions: HashMap<ProcessKey, usize>,
+    kernel_threads: Vec<bool>,
+    positions: HashMap<u64, usize>,
+}
+
+/// CPU time by who and where, in order.
+pub(super) type Slices = BTreeMap<(Claimant, Place), Slice>;
+
+impl ThreadJoin {
+    /// The order in which the kernel gave the threads does not matter.
+    pub(super) fn of(window: &Window, processes: &BTreeMap<ProcessKey, ProcessInfo>, profiler: Pid) -> Self {
+        let mut times: Vec<&ThreadTime> = window.threads.iter().collect();
+        times.sort_by_key(|time| (time.pid, time.tid, time.start_boottime_ns, time.socket, time.core));
+        let mut join = Self::default();
+        for time in times {
+            let claimant = match process_of(processes, time) {
+                Some(process) if process.is_target => Claimant::Thread(join.add(process, time)),
+                // Helpers that it started.
+                Some(process) if process.parent == profiler => Claimant::Profiler,
+                _ if time.pid == profiler => Claimant::Profiler,
+                _ if time.is_kernel => Claimant::Kernel,
+                _ => Claimant::OtherProcesses,
+            };
+            let place = Place { socket: time.socket, core: time.core };
+            join.slices.entry((claimant, place)).or_default().add(slice(time));
+        }
+        join.add_cpus(window);
+        join
+    }
+
+    /// What of the CPUs' time is no thread's.
+    fn add_cpus(&mut self, window: &Window) {
+        for cpu in &window.cpus {
+            let place = Place { socket: cpu.socket, core: cpu.core };
+            for (claimant, cpu_ns) in [(Claimant::Unslotted, cpu.unslotted_ns), (Claimant::Idle, cpu.idle_ns)] {
+                if cpu_ns > 0 {
+                    self.slices.entry((claimant, place)).or_default().add(Slice { cpu_ns, ..Slice::default() });
+                }
+            }
+        }
+    }
+
+    fn add(&mut self, process: &ProcessInfo, time: &ThreadTime) -> usize {
+        let identity = ThreadKey::new(time.tid.0, time.start_boottime_ns, KeyPlace::default()).identity();
+        if let Some(position) = self.positions.get(&identity) {
+            let row = &mut self.threads[*position];
+            row.cpu_ns = row.cpu_ns.saturating_add(time.cpu_ns);
+            row.samples = row.samples.saturating_add(time.samples.into());
+            return *position;
+        }
+        let name = comm_text(&time.comm);
+        let process_position = self.process_position(process);
+        self.threads.push(ThreadRow {
+            process: process_position,
+            tid: time.tid,
+            start_boottime_ns: time.start_boottime_ns,
+            category: category(&name, Some(&process.runtime), time.is_kernel),
+            name,
+            cpu_ns: time.cpu_ns,
+            samples: u64::from(time.samples),
+            energy: MicroJoules(0),
+        });
+        self.kernel_threads.push(time.is_kernel);
+        let position = self.threads.len() - 1;
+        self.positions.insert(identity, position);
+        position
+    }
+
+    fn process_position(&mut self, process: &ProcessInfo) -> usize {
+        let key = (process.pid, process.start_boottime_ns);
+        if let Some(position) = self.process_positions.get(&key) {
+            return *position;
+        }
+        self.process_positions.insert(key, self.keys.len());
+        self.keys.push(key);
+        self.processes.push(ProcessRef {
+            pid: process.pid,
+            start_boottime_ns: process.start_boottime_ns,
+            comm: process.comm.clone(),
+        });
+        self.keys.len() - 1
+    }
+
+    /// Row and process of the thread a sample hit; `None` if not a target's.
+    pub(super) fn position_of(&self, sample: &SampleCount) -> Option<(usize, ProcessKey)> {
+        let position = *self.positions.get(&ThreadKey(sample.thread_key).identity())?;
+        Some((position, self.keys[self.threads[position].process]))
+    }
+
+    pub(super) fn is_kernel_thread(&self, position: usize) -> bool {
+        self.kernel_threads[position]
+    }
+}
+
+fn slice(time: &ThreadTime) -> Slice {
+    let corun_ns = time.corun_ns.min(time.cpu_ns);
+    let corun_cycles = u128::from(time.cycles) * u128::from(corun_ns) / u128::from(time.cpu_ns.max(1));
+    Slice {
+        cpu_ns: time.cpu_ns,
+        corun_ns,
+        cycles: time.cycles,
+        // No more than all of them, which is a u64.
+        corun_cycles: u64::try_from(corun_cycles).unwrap_or(time.cycles),
+        samples: time.samples.into(),
+        switches: time.switches.into(),
+    }
+}
+
+/// The incarnation of the pid that was alive when the thread started: the
+/// last one that started no later (to the 10 ms that /proc gives).
+fn process_of<'a>(processes: &'a BTreeMap<ProcessKey, ProcessInfo>, time: &ThreadTime) -> Option<&'a ProcessInfo> {
+    processes.range((time.pid, 0)..=(time.pid, time.start_boottime_ns)).next_back().map(|(_, process)| process)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{events::CpuTimes, model::units::Tid};
+
+    fn process(pid: u32, start: u64, is_target: bool) -> (ProcessKey, ProcessInfo) {
+        let info = ProcessInfo { pid: Pid(pid), start_boottime_ns: start, is_target, ..ProcessInfo::default() };
+        ((Pid(pid), start), info)
+    }
+
+    fn time(pid: u32, tid: u32, start: u64, socket: u32, cpu_ns: u64) -> ThreadTime {
+        ThreadTime { tid: Tid(tid), pid: Pid(pid), socket, start_boottime_ns: start, cpu_ns, ..ThreadTime::default() }
+    }
+
+    /// Who had which CPU time, whatever the place.
+    fn times(join: &ThreadJoin) -> Vec<(Claimant, u64)> {
+        join.slices.iter().map(|((claimant, _), slice)| (*claimant, slice.cpu_ns)).collect()
+    }
+
+    #[test]
+    fn a_thread_on_two_sockets_is_one_row_and_two_slices() {
+        let processes = BTreeMap::from([process(1, 0, true)]);
+        let window = Window { threads: vec![time(1, 5, 50, 1, 7), time(1, 5, 50, 0, 10)], ..Window::default() };
+        let join = ThreadJoin::of(&window, &processes, Pid(99));
+        assert_eq!(join.threads.iter().map(|row| row.cpu_ns).collect::<Vec<_>>(), [17]);
+        assert_eq!(times(&join), [(Claimant::Thread(0), 10), (Claimant::Thread(0), 7)]);
+    }
+
+    #[test]
+    fn a_reused_pid_is_another_process() {
+        let processes = BTreeMap::from([process(1, 0, true), process(1, 1_000, false)]);
+        let window = Window { threads: vec![time(1, 1, 5, 0, 10), time(1, 1, 2_000, 0, 20)], ..Window::default() };
+        let join = ThreadJoin::of(&window, &processes, Pid(99));
+        assert_eq!(times(&join), [(Claimant::Thread(0), 10), (Claimant::OtherProcesses, 20)]);
+    }
+
+    #[test]
+    fn what_the_profiler_starts_for_itself_is_the_profiler() {
+        let child = |pid: u32, is_target: bool| {
+            let (key, info) = process(pid, 0, is_target);
+            (key, ProcessInfo { parent: Pid(99), ..info })
+        };
+        let processes = BTreeMap::from([child(5, false), child(6, true), process(7, 0, false)]);
+        let threads = [(5, 1), (6, 2), (7, 4)].map(|(pid, cpu_ns)| time(pid, pid, 1, 0, cpu_ns)).to_vec();
+        let join = ThreadJoin::of(&Window { threads, ..Window::default() }, &processes, Pid(99));
+        let expected = [(Claimant::Thread(0), 2), (Claimant::OtherProcesses, 4), (Claimant::Profiler, 1)];
+        assert_eq!(times(&join), expected);
+    }
+
+    #[test]
+    fn every_other_time_is_claimed_by_its_group() {
+        let cpu = CpuTimes { unslotted_ns: 8, idle_ns: 16, ..CpuTimes::default() };
+        let window = Window {
+            threads: vec![
+                time(99, 99, 0, 0, 1),
+                ThreadTime { is_kernel: true, ..time(2, 2, 0, 0, 2) },
+                time(3, 3, 0, 0, 4),
+            ],
+            cpus: vec![cpu],
+            ..Window::default()
+        };
+        let join = ThreadJoin::of(&window, &BTreeMap::new(), Pid(99));
+        let found: Vec<u64> =
+            Claimant::GROUPS.iter().map(|group| join.slices[&(*group, Place::default())].cpu_ns).collect();
+        assert_eq!(found, [4, 2, 1, 8, 16]);
+    }
+}

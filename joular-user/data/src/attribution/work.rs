@@ -1,0 +1,113 @@
+//! What the attribution of a window starts from: who ran where for how long,
+//! what was measured, which stacks were seen. Everything a policy divides and
+//! nothing that depends on one, so that the same work can be attributed again
+//! under another policy. The data set keeps all of it.
+
+use super::report::{BranchRow, CpuAudit, ProcessRef, ThreadRow};
+use crate::{
+    attribution::counter::Delta,
+    events::LossCount,
+    model::units::{MonotonicNs, UnixMicros},
+};
+
+/// One window's work.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct WindowWork {
+    pub index: u64,
+    pub start: MonotonicNs,
+    pub wall_start: UnixMicros,
+    pub length_ns: u64,
+    /// Parallel to the run's domains.
+    pub domains: Vec<DomainWork>,
+    /// CPU time by who and where, each pair once, in order.
+    pub slices: Vec<ClaimedSlice>,
+    pub processes: Vec<ProcessRef>,
+    /// Without energy, by process, thread id and start.
+    pub threads: Vec<ThreadRow>,
+    /// Without energy; those of a thread stand together, by stack id.
+    pub branches: Vec<BranchRow>,
+    pub cpu: CpuAudit,
+    pub losses: Vec<LossCount>,
+}
+
+/// What a domain's meter said of the window.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DomainWork {
+    pub delta: Delta,
+    /// Why a read failed, for people; not kept in data sets.
+    pub detail: Option<String>,
+    /// Real time of the read minus the window's end.
+    pub read_delay_ns: i64,
+}
+
+/// Who CPU time counts for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Claimant {
+    /// Index into [`WindowWork::threads`].
+    Thread(usize),
+    OtherProcesses,
+    Kernel,
+    Profiler,
+    /// Threads that found no slot in the kernel's map.
+    Unslotted,
+    /// Nothing ran.
+    Idle,
+}
+
+impl Claimant {
+    /// All but threads.
+    pub const GROUPS: [Self; 5] = [Self::OtherProcesses, Self::Kernel, Self::Profiler, Self::Unslotted, Self::Idle];
+
+    /// As in data sets.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Thread(_) => "thread",
+            Self::OtherProcesses => "other_processes",
+            Self::Kernel => "kernel",
+            Self::Profiler => "profiler",
+            Self::Unslotted => "unslotted",
+            Self::Idle => "idle",
+        }
+    }
+}
+
+/// Where CPU time was spent: a socket, or a core of it where cores have energy
+/// counters of their own (else the core is 0).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Place {
+    pub socket: u32,
+    pub core: u32,
+}
+
+/// CPU time of one claimant in one place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClaimedSlice {
+    pub claimant: Claimant,
+    pub place: Place,
+    pub slice: Slice,
+}
+
+/// CPU time, and all that weights are made of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Slice {
+    pub cpu_ns: u64,
+    /// Of it: while the core's other hyper-thread was busy too.
+    pub corun_ns: u64,
+    /// Unhalted cycles, 0 unless they are counted.
+    pub cycles: u64,
+    /// Of them: in `corun_ns`, as far as a thread's cycles go with its time.
+    pub corun_cycles: u64,
+    pub samples: u64,
+    pub switches: u64,
+}
+
+impl Slice {
+    pub(super) fn add(&mut self, other: Self) {
+        self.cpu_ns = self.cpu_ns.saturating_add(other.cpu_ns);
+        self.corun_ns = self.corun_ns.saturating_add(other.corun_ns);
+        self.cycles = self.cycles.saturating_add(other.cycles);
+        self.corun_cycles = self.corun_cycles.saturating_add(other.corun_cycles);
+        self.samples = self.samples.saturating_add(other.samples);
+        self.switches = self.switches.saturating_add(other.switches);
+    }
+}

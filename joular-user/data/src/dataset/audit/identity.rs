@@ -1,0 +1,110 @@
+//! Sums that must hold within a window, and its domains derived again.
+
+use super::{RunAudit, sum};
+use crate::{
+    attribution::{
+        report::{BranchRow, WindowReport},
+        work::{Claimant, WindowWork},
+    },
+    dataset::read::windows::{OTHER_LOSS, Shares},
+    model::units::MicroJoules,
+};
+
+/// What each level must sum to, by the figures as written.
+pub(crate) fn check(
+    audit: &mut RunAudit,
+    work: &WindowWork,
+    shares: &[Shares],
+    threads: &[MicroJoules],
+    branches: &[(MicroJoules, u64)],
+) {
+    let window = work.index;
+    for share in shares {
+        let name = || place_name(share);
+        let whole = sum([share.attributed, share.static_share, share.unattributed]);
+        audit.expect(window, &format!("{}: attributed + static + unattributed", name()), whole, share.measured);
+        let items = share.items.total();
+        audit.expect(window, &format!("{}: sum of the unattributed items", name()), items, share.unattributed);
+    }
+    let attributed = sum(shares.iter().map(|share| share.attributed));
+    audit.expect(window, "energy of all threads", sum(threads.iter().copied()), attributed);
+    let rows = work.branches.iter().zip(branches);
+    let mut of_threads = vec![(MicroJoules(0), 0_u64); threads.len()];
+    for (BranchRow { thread, .. }, (energy, cpu_ns)) in rows {
+        if let Some((all_energy, all_ns)) = of_threads.get_mut(*thread) {
+            *all_energy = all_energy.saturating_add(*energy);
+            *all_ns = all_ns.saturating_add(*cpu_ns);
+        }
+    }
+    for ((thread, energy), (branch_energy, branch_ns)) in work.threads.iter().zip(threads).zip(of_threads) {
+        audit.expect(window, &format!("branches' energy of thread {}", thread.tid), branch_energy, *energy);
+        audit.expect(window, &format!("branches' time of thread {}", thread.tid), branch_ns, thread.cpu_ns);
+    }
+    check_times(audit, work);
+}
+
+/// CPU time is all there, and the same in every table.
+fn check_times(audit: &mut RunAudit, work: &WindowWork) {
+    let (window, cpu) = (work.index, &work.cpu);
+    let mut of_threads = vec![(0_u64, 0_u64); work.threads.len()];
+    for claimed in &work.slices {
+        if let Claimant::Thread(position) = claimed.claimant
+            && let Some((cpu_ns, samples)) = of_threads.get_mut(position)
+        {
+            *cpu_ns = cpu_ns.saturating_add(claimed.slice.cpu_ns);
+            *samples = samples.saturating_add(claimed.slice.samples);
+        }
+    }
+    for (thread, found) in work.threads.iter().zip(of_threads.iter().copied()) {
+        let what = format!("weights of thread {}: time and samples", thread.tid);
+        let shown = |(cpu_ns, samples): (u64, u64)| format!("{cpu_ns} ns, {samples}");
+        audit.expect(window, &what, shown(found), shown((thread.cpu_ns, thread.samples)));
+    }
+    let group = |wanted: Claimant| {
+        let slices = work.slices.iter().filter(|claimed| claimed.claimant == wanted);
+        slices.fold(0, |sum: u64, claimed| sum.saturating_add(claimed.slice.cpu_ns))
+    };
+    let target_ns = work.threads.iter().fold(0, |sum: u64, thread| sum.saturating_add(thread.cpu_ns));
+    for (what, found, expected) in [
+        ("weights of other processes", group(Claimant::OtherProcesses), cpu.other_ns),
+        ("weights of kernel threads", group(Claimant::Kernel), cpu.kernel_ns),
+        ("weights of joular-bpf", group(Claimant::Profiler), cpu.profiler_ns),
+        ("weights without a slot", group(Claimant::Unslotted), cpu.unslotted_ns),
+        ("weights of idling", group(Claimant::Idle), cpu.idle_ns),
+        ("time of all threads", target_ns, cpu.target_ns),
+        ("samples of all threads", of_threads.iter().map(|(_, samples)| samples).sum(), cpu.samples),
+    ] {
+        audit.expect(window, what, found, expected);
+    }
+    // Where a CPU came or went, the run itself says that times are not exact.
+    if work.losses.iter().any(|loss| loss.cause == OTHER_LOSS) {
+        audit.inexact_times += 1;
+        return;
+    }
+    let ran_ns = [cpu.target_ns, cpu.other_ns, cpu.kernel_ns, cpu.profiler_ns].iter().sum::<u64>();
+    audit.expect(window, "time of all that ran", ran_ns, cpu.busy_ns);
+    let elapsed_ns = cpu.busy_ns.saturating_add(cpu.idle_ns).saturating_add(cpu.unslotted_ns);
+    audit.expect(window, "busy + idle + unslotted time", elapsed_ns, cpu.elapsed_ns);
+}
+
+/// The domains' rows follow from the weights.
+pub(crate) fn compare_domains(audit: &mut RunAudit, report: &WindowReport, shares: &[Shares]) {
+    audit.expect(report.index, "the number of its domains", shares.len(), report.domains.len());
+    for (domain, share) in report.domains.iter().zip(shares) {
+        let name = place_name(share);
+        let mut expect = |what: &str, written, derived| {
+            audit.expect(report.index, &format!("{name}: {what}_uj"), written, derived);
+        };
+        expect("attributed", share.attributed, domain.attributed);
+        expect("static", share.static_share, domain.static_share);
+        for ((item, written), (_, derived)) in share.items.items().into_iter().zip(domain.unattributed.items()) {
+            expect(item, written, derived);
+        }
+    }
+}
+
+fn place_name(share: &Shares) -> String {
+    let socket = share.socket.map(|socket| format!(" of socket {socket}")).unwrap_or_default();
+    let core = share.core.map(|core| format!(", core {core}")).unwrap_or_default();
+    format!("{}{socket}{core}", share.domain)
+}

@@ -1,0 +1,265 @@
+//! `joular-bpf compact`: the many small files of a long run, or of a fleet, become
+//! few large ones with the same rows in the same order ([`plan`] says which become
+//! one). Only of a stack that is described several times the first row stays.
+//!
+//! Rows pass through one batch at a time, so memory is that of one compressed file
+//! and of the ids of a run's stacks. The result is built beside the data set and
+//! takes its place at once ([`replace`]): whenever it is interrupted, a reader finds
+//! the old data set or the new one, whole.
+
+mod plan;
+mod replace;
+
+use std::{
+    collections::{BTreeMap, HashSet},
+    io,
+    path::{Path, PathBuf},
+};
+
+use arrow::{array::BooleanArray, compute::filter_record_batch};
+use serde::Serialize;
+
+use self::{plan::Merge, replace::Staging};
+use super::error::{DataSetError, Result};
+use crate::{
+    dataset::{
+        OutputDirectory, ReadLock,
+        read::{
+            columns::{self, Columns, TableFile},
+            files::{self, RunFiles},
+            run_row,
+        },
+        write::MergedFile,
+    },
+    output::OutputError,
+};
+
+/// A run's own row.
+const MAX_ROW_BYTES: u64 = 64 << 20;
+
+/// What became of a data set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Compacted {
+    pub runs: u64,
+    pub files_before: u64,
+    pub files_after: u64,
+    pub bytes_before: u64,
+    pub bytes_after: u64,
+    /// Further rows of stacks that had one.
+    pub stacks_left_out: u64,
+    /// There was nothing to merge, and nothing was changed.
+    pub is_unchanged: bool,
+}
+
+/// Merges a data set's small files, in place or into a new directory that belongs to `owner`.
+///
+/// # Errors
+/// As [`in_place`] and [`beside`].
+pub fn run(data: &Path, output: Option<&Path>, owner: Option<(u32, u32)>) -> Result<Compacted> {
+    match output {
+        Some(output) => beside(data, output, owner),
+        None => in_place(data),
+    }
+}
+
+/// Puts the compacted data set in place of `data`.
+///
+/// # Errors
+/// If a run is writing there, if it holds what is no part of a data set, or a
+/// file cannot be read or written; nothing is changed then.
+pub fn in_place(data: &Path) -> Result<Compacted> {
+    replaced(data).map_err(about_room)
+}
+
+fn replaced(data: &Path) -> Result<Compacted> {
+    let root = root_of(data)?;
+    let owner = replace::owner(&root)?;
+    let _lock = OutputDirectory::create(&root, owner)?;
+    let mut plan = Plan::of(&root)?;
+    replace::refuse_foreign(&root, &plan.paths())?;
+    // Free of what an interrupted run left, even if that one was all but done.
+    replace::remove_leftover(&root, Some(&root))?;
+    if plan.runs.iter().all(|(_, merges)| merges.iter().all(Merge::is_one_part)) {
+        return Ok(Compacted { files_after: plan.done.files_before, is_unchanged: true, ..plan.done.unchanged() });
+    }
+    replace::refuse_mounted(&root)?;
+    let staging = Staging::make(&root, owner)?;
+    staging.try_exchange(&root)?;
+    plan.write(&staging.directory)?;
+    staging.exchange(&root, &plan.paths())?;
+    Ok(plan.done)
+}
+
+/// Writes the compacted data set to `output`, which must not exist or be empty.
+///
+/// # Errors
+/// As [`in_place`], and if `output` holds anything.
+pub fn beside(data: &Path, output: &Path, owner: Option<(u32, u32)>) -> Result<Compacted> {
+    copied(data, output, owner).map_err(about_room)
+}
+
+fn copied(data: &Path, output: &Path, owner: Option<(u32, u32)>) -> Result<Compacted> {
+    let root = root_of(data)?;
+    let _lock = ReadLock::take(&root)?;
+    let mut plan = Plan::of(&root)?;
+    replace::refuse_taken(output)?;
+    replace::remove_leftover(output, None)?;
+    let staging = Staging::make(output, owner)?;
+    plan.write(&staging.directory)?;
+    staging.rename(output)?;
+    Ok(plan.done)
+}
+
+/// A full disk costs a recording its windows; here it costs nothing.
+fn about_room(error: DataSetError) -> DataSetError {
+    match error {
+        DataSetError::Output(OutputError::DiskFull { path }) => DataSetError::NoRoom { path },
+        error => error,
+    }
+}
+
+/// The data set itself, whatever link led to it.
+fn root_of(data: &Path) -> Result<PathBuf> {
+    let root = data.canonicalize().map_err(|cause| DataSetError::Open { path: data.into(), cause })?;
+    // Says so if it is none, before anything is made in it.
+    files::find(&root)?;
+    Ok(root)
+}
+
+/// Which files become one.
+struct Plan {
+    runs: Vec<(RunFiles, Vec<Merge>)>,
+    done: Compacted,
+}
+
+impl Plan {
+    fn of(root: &Path) -> Result<Self> {
+        let mut plan = Self { runs: Vec::new(), done: Compacted::default() };
+        for files in files::find(root)? {
+            let merges = plan::of(&files)?;
+            plan.runs.push((files, merges));
+        }
+        plan.done.runs = plan.runs.len() as u64;
+        for path in plan.paths() {
+            plan.done.files_before += 1;
+            plan.done.bytes_before += size_of_file(&path)?;
+        }
+        Ok(plan)
+    }
+
+    /// All files that it reads.
+    fn paths(&self) -> HashSet<PathBuf> {
+        let of_merges = |merges: &Vec<Merge>| merges.iter().flat_map(Merge::paths).cloned().collect::<Vec<_>>();
+        self.runs.iter().flat_map(|(files, merges)| of_merges(merges).into_iter().chain([files.row.clone()])).collect()
+    }
+
+    fn write(&mut self, to: &OutputDirectory) -> Result<()> {
+        for (files, merges) in &self.runs {
+            let mut stacks = HashSet::new();
+            for (number, merge) in merges.iter().enumerate() {
+                self.done.stacks_left_out += write_merge(merge, number, &mut stacks, to)?;
+            }
+            copy_row(files, to)?;
+        }
+        self.check(to)
+    }
+
+    /// Reads what was written before anything else is given up for it.
+    fn check(&mut self, to: &OutputDirectory) -> Result<()> {
+        let written = files::find(to.path())?;
+        let mut rows: BTreeMap<&str, u64> = BTreeMap::new();
+        for files in &written {
+            for merge in plan::of(files)? {
+                merge.rows().for_each(|(table, count)| *rows.entry(table).or_default() += count);
+                self.done.files_after += merge.paths().count() as u64;
+                for path in merge.paths() {
+                    self.done.bytes_after += size_of_file(path)?;
+                }
+            }
+            self.done.files_after += 1;
+            self.done.bytes_after += size_of_file(&files.row)?;
+        }
+        let mut expected: BTreeMap<&str, u64> = BTreeMap::new();
+        for merge in self.runs.iter().flat_map(|(_, merges)| merges) {
+            merge.rows().for_each(|(table, count)| *expected.entry(table).or_default() += count);
+        }
+        if let Some(stacks) = expected.get_mut("stacks") {
+            *stacks = stacks.saturating_sub(self.done.stacks_left_out);
+        }
+        if rows == expected && written.len() == self.runs.len() {
+            return Ok(());
+        }
+        let problem = format!("it has {rows:?} rows where {expected:?} were read: this is a defect, please report it");
+        Err(DataSetError::Damaged { path: to.path().into(), problem })
+    }
+}
+
+impl Compacted {
+    /// Says what was done.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn say(&self, json: bool, out: &mut impl io::Write) -> io::Result<()> {
+        #[allow(clippy::cast_precision_loss, reason = "for people")]
+        let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
+        if json {
+            serde_json::to_writer(&mut *out, self)?;
+            return writeln!(out);
+        }
+        if self.is_unchanged {
+            return writeln!(out, "nothing to merge: {} files, {:.1} MiB", self.files_before, mib(self.bytes_before));
+        }
+        writeln!(
+            out,
+            "{} files, {:.1} MiB, are now {} files, {:.1} MiB; {} stacks were described again and are not any more",
+            self.files_before,
+            mib(self.bytes_before),
+            self.files_after,
+            mib(self.bytes_after),
+            self.stacks_left_out
+        )
+    }
+
+    fn unchanged(self) -> Self {
+        Self { bytes_after: self.bytes_before, ..self }
+    }
+}
+
+/// Returns how many stacks were described already.
+fn write_merge(merge: &Merge, number: usize, stacks: &mut HashSet<i64>, to: &OutputDirectory) -> Result<u64> {
+    let mut left_out = 0;
+    for (table, merged) in &merge.tables {
+        let mut file = MergedFile::start(table, merged.footer.schema.clone(), merged.footer.metadata.clone())?;
+        for path in &merged.paths {
+            TableFile::open(path)?.batches(|columns| {
+                if *table != "stacks" {
+                    return Ok(file.write(columns.batch())?);
+                }
+                let is_new = new_stacks(columns, stacks)?;
+                left_out += is_new.false_count() as u64;
+                let failed = |cause| DataSetError::Arrow { path: path.clone(), cause };
+                Ok(file.write(&filter_record_batch(columns.batch(), &is_new).map_err(failed)?)?)
+            })?;
+        }
+        file.publish(to, &merge.place.folder(table), &merge.place.numbered(number))?;
+    }
+    Ok(left_out)
+}
+
+fn new_stacks(columns: &Columns<'_>, known: &mut HashSet<i64>) -> Result<BooleanArray> {
+    let ids = columns.ints("stack_id")?;
+    let is_new: Vec<bool> = (0..columns.rows()).map(|row| Ok(known.insert(ids.get(row)?))).collect::<Result<_>>()?;
+    Ok(BooleanArray::from(is_new))
+}
+
+/// The row's file as it is, if it is whole.
+fn copy_row(files: &RunFiles, to: &OutputDirectory) -> Result<()> {
+    run_row::read(&files.row)?;
+    let bytes = columns::read_whole(&files.row, MAX_ROW_BYTES)?;
+    Ok(to.publish(&files.place.folder("runs"), &files.place.name, &bytes)?)
+}
+
+fn size_of_file(path: &Path) -> Result<u64> {
+    let failed = |cause| DataSetError::Io { path: path.into(), cause };
+    Ok(columns::open_regular(path)?.metadata().map_err(failed)?.len())
+}

@@ -1,0 +1,72 @@
+//! What can be wrong with a data set that is read.
+
+use std::path::PathBuf;
+
+use arrow::error::ArrowError;
+use parquet::errors::ParquetError;
+use thiserror::Error;
+
+use crate::output::OutputError;
+
+#[derive(Debug, Error)]
+pub enum DataSetError {
+    #[error("opening the data set {path}: {cause}: name the directory that --output named")]
+    Open { path: PathBuf, cause: std::io::Error },
+    #[error("opening the data set {path}: there is no run in it: name the directory that --output named")]
+    NoRun { path: PathBuf },
+    #[error("reading the data set {path}: run {run} has files but no row in table runs: copy the table's file too")]
+    NoRunRow { path: PathBuf, run: String },
+    #[error("listing {path}: more than {most} files: split the data set by date or host")]
+    TooManyFiles { path: PathBuf, most: usize },
+    #[error("reading {path}: it is no regular file: remove it")]
+    NotAFile { path: PathBuf },
+    #[error("reading {path}: {rows} rows in one file, of which {most} are read: no run writes such a file")]
+    TooManyRows { path: PathBuf, rows: i64, most: i64 },
+    #[error("reading {path}: {cause}{}", advice_on(cause))]
+    Io { path: PathBuf, cause: std::io::Error },
+    #[error("reading {path}: {cause}: the file is damaged: copy it anew from where it was recorded")]
+    Parquet { path: PathBuf, cause: ParquetError },
+    #[error("reading {path}: {cause}: the file is damaged: copy it anew from where it was recorded")]
+    Arrow { path: PathBuf, cause: ArrowError },
+    #[error("reading {path}: it has schema version {found}, this joular-bpf knows {known}: use {advice}")]
+    Version { path: PathBuf, found: String, known: i64, advice: &'static str },
+    #[error("reading {path}: column {column} {problem}: the file is not of this schema, or damaged")]
+    Column { path: PathBuf, column: String, problem: &'static str },
+    #[error("reading {path}: {problem}")]
+    Damaged { path: PathBuf, problem: String },
+    #[error("compacting into {path}: it is not empty: name a directory that is not there yet")]
+    Taken { path: PathBuf },
+    #[error(
+        "compacting in place: {path} is no part of the data set: move it away, or name another directory with --output"
+    )]
+    Foreign { path: PathBuf },
+    #[error("putting the compacted data set in place of {path}: {problem}: {advice}")]
+    Replace { path: PathBuf, problem: String, advice: &'static str },
+    #[error(
+        "removing {path}: compact was interrupted and this may be a former data set, with what the present one does \
+         not have: look into it, then move it away or remove it"
+    )]
+    Former { path: PathBuf },
+    #[error(
+        "compacting: writing {path}: no space left on the device: the data set is as it was; a second copy needs \
+         room: free some space or name another file system with --output"
+    )]
+    NoRoom { path: PathBuf },
+    #[error("drawing {path}: the selection has no energy: select more of it, or record with an energy source")]
+    NoEnergy { path: PathBuf },
+    #[error("drawing {path}: {cause}: this is a defect, please report it")]
+    Draw { path: PathBuf, cause: std::io::Error },
+    #[error(transparent)]
+    Output(#[from] OutputError),
+}
+
+pub(crate) type Result<T, E = DataSetError> = std::result::Result<T, E>;
+
+/// What a user can do about it, after a colon; nothing where there is no telling.
+fn advice_on(cause: &std::io::Error) -> &'static str {
+    match cause.kind() {
+        std::io::ErrorKind::PermissionDenied => ": read it as its owner or with sudo",
+        std::io::ErrorKind::NotFound => ": it went away meanwhile, try again",
+        _ => "",
+    }
+}

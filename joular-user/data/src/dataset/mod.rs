@@ -1,0 +1,28 @@
+//! The data set: Parquet files, a folder per table.
+//!
+//! A column is defined once ([`column`], [`tables`]); what is written ([`write`]) and
+//! what is read ([`read`]) follows from that definition. [`store`] is where files lie.
+//! What was written can be checked ([`audit`]), divided again under another policy
+//! ([`reattribute`]), and its many files made few ([`compact`]).
+
+pub mod audit;
+pub mod column;
+pub mod compact;
+pub mod error;
+pub mod read;
+pub mod reattribute;
+pub mod schema;
+pub mod store;
+pub mod tables;
+pub mod write;
+
+pub use self::{
+    error::DataSetError,
+    store::{OutputDirectory, ReadLock},
+    write::{DEFAULT_FLUSH_NS, ParquetOutput},
+};
+
+#[cfg(test)]
+pub(crate) mod fixture;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,82 @@
+//! Many files, one after the other, while other threads decode what comes next.
+//!
+//! Whoever takes the rows sees them in the order of files, so the result does not
+//! depend on how many threads there are. At most [`FILES_AHEAD`] files wait, of each
+//! [`BATCHES_AHEAD`] batches: some 50 MB of a table's rows.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{
+        Mutex, PoisonError,
+        mpsc::{Receiver, SyncSender, sync_channel},
+    },
+    thread,
+};
+
+use arrow::array::RecordBatch;
+
+use super::columns::{Columns, TableFile};
+use crate::dataset::error::Result;
+
+/// More do not help: one thread takes all rows.
+const MAX_THREADS: usize = 8;
+/// Decoded batches of a file that nobody has taken yet.
+const BATCHES_AHEAD: usize = 4;
+/// Files that are worked on at a time; the next ones come when all of them are taken.
+const FILES_AHEAD: usize = 16;
+
+/// Calls `take` for every batch of rows of files that `open` opens.
+///
+/// # Errors
+/// The first that opening, reading or `take` has, in the order of files.
+pub(crate) fn batches(
+    paths: &[PathBuf],
+    open: impl Fn(&Path) -> Result<TableFile> + Sync,
+    mut take: impl FnMut(&Columns<'_>) -> Result<()>,
+) -> Result<()> {
+    let threads = thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
+    for paths in paths.chunks(FILES_AHEAD) {
+        let (senders, receivers): (Vec<_>, Vec<_>) =
+            paths.iter().map(|path| (path, sync_channel(BATCHES_AHEAD))).map(ends).unzip();
+        let left = Mutex::new(senders.into_iter());
+        thread::scope(|scope| {
+            for _ in 0..threads.min(paths.len()) {
+                scope.spawn(|| {
+                    let next = || left.lock().unwrap_or_else(PoisonError::into_inner).next();
+                    while let Some((path, sender)) = next() {
+                        send(path, &open, &sender);
+                    }
+                });
+            }
+            // On an error the receivers go, and with them whoever wants to send.
+            receivers.into_iter().try_for_each(|(path, receiver): (&PathBuf, Batches)| {
+                receiver.into_iter().try_for_each(|batch| take(&Columns::of(path, &batch?)))
+            })
+        })?;
+    }
+    Ok(())
+}
+
+type Batches = Receiver<Result<RecordBatch>>;
+type Sender = SyncSender<Result<RecordBatch>>;
+
+fn ends((path, (sender, receiver)): (&PathBuf, (Sender, Batches))) -> ((&PathBuf, Sender), (&PathBuf, Batches)) {
+    ((path, sender), (path, receiver))
+}
+
+/// Until the file ends, something fails, or nobody wants any more.
+fn send(path: &Path, open: &impl Fn(&Path) -> Result<TableFile>, sender: &Sender) {
+    let mut file = match open(path) {
+        Ok(file) => file,
+        Err(error) => {
+            let _ = sender.send(Err(error));
+            return;
+        }
+    };
+    while let Some(batch) = file.next_batch() {
+        let is_last = batch.is_err();
+        if sender.send(batch).is_err() || is_last {
+            return;
+        }
+    }
+}

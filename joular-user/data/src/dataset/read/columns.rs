@@ -1,0 +1,394 @@
+//! One Parquet file as rows with named values. Every value is asked for by the
+//! column's name and type; what is absent, of another type, null where it must
+//! not be, or negative where it cannot be, is an error with its place.
+
+use std::{
+    fs::{File, OpenOptions},
+    io::Read as _,
+    os::unix::fs::OpenOptionsExt as _,
+    path::{Path, PathBuf},
+};
+
+use arrow::{
+    array::{Array, AsArray, BooleanArray, DictionaryArray, Int64Array, ListArray, RecordBatch, StringArray},
+    compute::cast,
+    datatypes::{DataType, Int32Type, Int64Type, TimestampMicrosecondType},
+};
+use parquet::{
+    arrow::{
+        ProjectionMask,
+        arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder},
+    },
+    file::metadata::{ParquetMetaData, RowGroupMetaData},
+};
+
+use super::{footer, span::Span};
+use crate::{
+    dataset::{
+        error::{DataSetError, Result},
+        schema::{SCHEMA_VERSION, key},
+    },
+    model::units::UnixMicros,
+};
+
+/// Rows that are in memory as columns at a time.
+const BATCH_ROWS: usize = 8_192;
+
+/// Rows of one file, or items of the lists in them: a run writes a file when a table
+/// has half a million.
+const MAX_ROWS: i64 = 4_000_000;
+
+/// Opens a regular file of a data set, which may be anyone's: no link is
+/// followed, and nothing is waited for.
+pub(crate) fn open_regular(path: &Path) -> Result<File> {
+    let failed = |cause| DataSetError::Io { path: path.into(), cause };
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(failed)?;
+    if file.metadata().map_err(failed)?.is_file() {
+        Ok(file)
+    } else {
+        Err(DataSetError::NotAFile { path: path.into() })
+    }
+}
+
+/// A file being read.
+pub(crate) struct TableFile {
+    path: PathBuf,
+    reader: ParquetRecordBatchReader,
+}
+
+impl TableFile {
+    /// Opens a file of the schema version that this program writes.
+    pub(crate) fn open(path: &Path) -> Result<Self> {
+        Self::open_masked(path, |_| ProjectionMask::all())
+    }
+
+    /// The same, and reads only these columns, as far as there are any.
+    pub(crate) fn open_columns(path: &Path, names: &[&str]) -> Result<Self> {
+        Self::open_masked(path, |metadata| {
+            ProjectionMask::columns(metadata.file_metadata().schema_descr(), names.iter().copied())
+        })
+    }
+
+    /// The same, without those of a list's columns `texts` that have no text, see
+    /// [`Columns::names_if_any`]; a file must have them all.
+    pub(crate) fn open_lists(path: &Path, names: &[&str], texts: &[&str]) -> Result<Self> {
+        let builder = builder(path)?;
+        let schema = builder.parquet_schema();
+        let leaf_of = |text: &str| {
+            let is_it = |leaf: &usize| {
+                schema.column(*leaf).path().parts().get(1..).and_then(<[_]>::last).is_some_and(|name| name == text)
+            };
+            (0..schema.num_columns()).find(is_it)
+        };
+        let mut empty = Vec::new();
+        for text in texts {
+            let missing =
+                || DataSetError::Column { path: path.into(), column: (*text).to_owned(), problem: "is missing" };
+            let leaf = leaf_of(text).ok_or_else(missing)?;
+            if footer::has_no_text(builder.metadata(), leaf) {
+                empty.push(leaf);
+            }
+        }
+        let is_wanted = |leaf: &usize| {
+            let column = schema.column(*leaf);
+            column.path().parts().first().is_some_and(|name| names.contains(&name.as_str())) && !empty.contains(leaf)
+        };
+        let mask = ProjectionMask::leaves(schema, (0..schema.num_columns()).filter(is_wanted));
+        Self::built(path, builder, mask)
+    }
+
+    /// The same, without rows that are known to be of other windows than these.
+    pub(crate) fn open_span(path: &Path, names: &[&str], span: Span) -> Result<Self> {
+        let builder = builder(path)?;
+        let may_have = |group: &RowGroupMetaData| {
+            footer::windows(group).is_none_or(|(first, last)| span.may_have(UnixMicros(first), UnixMicros(last)))
+        };
+        let groups = builder.metadata().row_groups().iter().enumerate();
+        let kept = groups.filter(|(_, group)| may_have(group)).map(|(index, _)| index).collect();
+        let mask = ProjectionMask::columns(builder.parquet_schema(), names.iter().copied());
+        Self::built(path, builder.with_row_groups(kept), mask)
+    }
+
+    fn open_masked(path: &Path, mask: impl FnOnce(&ParquetMetaData) -> ProjectionMask) -> Result<Self> {
+        let builder = builder(path)?;
+        let mask = mask(builder.metadata());
+        Self::built(path, builder, mask)
+    }
+
+    fn built(path: &Path, builder: ParquetRecordBatchReaderBuilder<File>, mask: ProjectionMask) -> Result<Self> {
+        let reader = builder.with_projection(mask).with_batch_size(BATCH_ROWS).build();
+        let reader = reader.map_err(|cause| DataSetError::Parquet { path: path.into(), cause })?;
+        Ok(Self { path: path.into(), reader })
+    }
+
+    /// The next batch of rows, for [`Columns::of`].
+    pub(crate) fn next_batch(&mut self) -> Option<Result<RecordBatch>> {
+        let failed = |cause| DataSetError::Arrow { path: self.path.clone(), cause };
+        self.reader.next().map(|batch| batch.map_err(failed))
+    }
+
+    /// Calls `take` for every batch of rows.
+    pub(crate) fn batches(mut self, mut take: impl FnMut(&Columns<'_>) -> Result<()>) -> Result<()> {
+        while let Some(batch) = self.next_batch() {
+            take(&Columns::of(&self.path, &batch?))?;
+        }
+        Ok(())
+    }
+}
+
+/// Opens a file of the schema version that this program writes, and reads its footer.
+pub(crate) fn builder(path: &Path) -> Result<ParquetRecordBatchReaderBuilder<File>> {
+    let failed = |cause| DataSetError::Parquet { path: path.into(), cause };
+    let builder = ParquetRecordBatchReaderBuilder::try_new(open_regular(path)?).map_err(failed)?;
+    if !has_sound_places(builder.metadata()) {
+        return Err(DataSetError::Damaged { path: path.into(), problem: "a column is at a negative place".into() });
+    }
+    let rows = builder.metadata().file_metadata().num_rows();
+    if rows != rows_of_groups(builder.metadata()) {
+        let problem = "its number of rows is not that of its parts".into();
+        return Err(DataSetError::Damaged { path: path.into(), problem });
+    }
+    let values = most_values(builder.metadata());
+    if rows.max(values) > MAX_ROWS {
+        return Err(DataSetError::TooManyRows { path: path.into(), rows: rows.max(values), most: MAX_ROWS });
+    }
+    let pairs = builder.metadata().file_metadata().key_value_metadata();
+    let version = pairs.into_iter().flatten().find(|pair| pair.key == key::SCHEMA_VERSION);
+    let found = version.and_then(|pair| pair.value.clone()).unwrap_or_else(|| "none".to_owned());
+    if found != SCHEMA_VERSION.to_string() {
+        let is_newer = found.parse().is_ok_and(|found: i64| found > SCHEMA_VERSION);
+        let advice = if is_newer { "a newer joular-bpf" } else { "the joular-bpf that wrote it" };
+        return Err(DataSetError::Version { path: path.into(), found, known: SCHEMA_VERSION, advice });
+    }
+    Ok(builder)
+}
+
+/// What the reader goes by; the file's own number is only said. Negative ones are none.
+fn rows_of_groups(metadata: &ParquetMetaData) -> i64 {
+    metadata.row_groups().iter().fold(0, |sum, group| sum.saturating_add(group.num_rows().max(0)))
+}
+
+/// Values of the longest column: a row may have a list of any length.
+fn most_values(metadata: &ParquetMetaData) -> i64 {
+    let columns = metadata.file_metadata().schema_descr().num_columns();
+    let values = |column: usize| {
+        let of_group = |group: &RowGroupMetaData| group.columns().get(column).map_or(0, |column| column.num_values());
+        metadata.row_groups().iter().fold(0_i64, |sum, group| sum.saturating_add(of_group(group)))
+    };
+    (0..columns).map(values).max().unwrap_or(0)
+}
+
+/// The library takes the places of columns in the file for sound, and panics at
+/// negative ones.
+fn has_sound_places(metadata: &ParquetMetaData) -> bool {
+    metadata.row_groups().iter().flat_map(|group| group.columns()).all(|column| {
+        let start = column.dictionary_page_offset().unwrap_or_else(|| column.data_page_offset());
+        start >= 0 && column.compressed_size() >= 0
+    })
+}
+
+/// Some rows of a table.
+pub(crate) struct Columns<'a> {
+    path: &'a Path,
+    batch: &'a RecordBatch,
+}
+
+impl<'a> Columns<'a> {
+    pub(crate) const fn of(path: &'a Path, batch: &'a RecordBatch) -> Self {
+        Self { path, batch }
+    }
+}
+
+impl Columns<'_> {
+    pub(crate) fn rows(&self) -> usize {
+        self.batch.num_rows()
+    }
+
+    /// The rows as they are.
+    pub(crate) const fn batch(&self) -> &RecordBatch {
+        self.batch
+    }
+
+    pub(crate) fn damaged(&self, problem: impl Into<String>) -> DataSetError {
+        DataSetError::Damaged { path: self.path.into(), problem: problem.into() }
+    }
+
+    fn wrong(&self, column: &str, problem: &'static str) -> DataSetError {
+        DataSetError::Column { path: self.path.into(), column: column.to_owned(), problem }
+    }
+
+    fn column(&self, name: &str) -> Result<&dyn Array> {
+        let column = self.batch.column_by_name(name).ok_or_else(|| self.wrong(name, "is missing"))?;
+        Ok(column.as_ref())
+    }
+
+    pub(crate) fn ints(&self, name: &str) -> Result<Numbers<'_>> {
+        let values = self.column(name)?.as_primitive_opt::<Int64Type>();
+        let values = values.ok_or_else(|| self.wrong(name, "is no integer"))?;
+        Ok(Numbers { columns: self, name: name.to_owned(), values: values.clone() })
+    }
+
+    /// Microseconds since 1970.
+    pub(crate) fn times(&self, name: &str) -> Result<Numbers<'_>> {
+        let values = self.column(name)?.as_primitive_opt::<TimestampMicrosecondType>();
+        let values = values.ok_or_else(|| self.wrong(name, "is no timestamp"))?;
+        Ok(Numbers { columns: self, name: name.to_owned(), values: values.reinterpret_cast::<Int64Type>() })
+    }
+
+    pub(crate) fn texts(&self, name: &str) -> Result<Texts<'_>> {
+        let values = cast(self.column(name)?, &DataType::Utf8).map_err(|_| self.wrong(name, "is no text"))?;
+        let values = values.as_string_opt::<i32>().ok_or_else(|| self.wrong(name, "is no text"))?.clone();
+        Ok(Texts { columns: self, name: name.to_owned(), values })
+    }
+
+    /// Text that repeats: see [`Names`].
+    pub(crate) fn names(&self, name: &str) -> Result<Names<'_>> {
+        let wanted = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
+        let values = cast(self.column(name)?, &wanted).map_err(|_| self.wrong(name, "is no text"))?;
+        let values = values.as_dictionary_opt::<Int32Type>().ok_or_else(|| self.wrong(name, "is no text"))?.clone();
+        let texts = values.values().as_string_opt::<i32>().ok_or_else(|| self.wrong(name, "is no text"))?.clone();
+        Ok(Names { columns: self, name: name.to_owned(), values, texts })
+    }
+
+    /// Text that may be null everywhere, so that the column was not read.
+    pub(crate) fn names_if_any(&self, name: &str) -> Result<Names<'_>> {
+        if self.batch.column_by_name(name).is_some() {
+            return self.names(name);
+        }
+        let values = DictionaryArray::from_iter(std::iter::repeat_n(None::<&str>, self.rows()));
+        Ok(Names { columns: self, name: name.to_owned(), values, texts: StringArray::new_null(0) })
+    }
+
+    pub(crate) fn flags(&self, name: &str) -> Result<Flags> {
+        let values = self.column(name)?.as_boolean_opt().ok_or_else(|| self.wrong(name, "is no boolean"))?;
+        Ok(Flags(values.clone()))
+    }
+
+    pub(crate) fn list(&self, name: &str) -> Result<&ListArray> {
+        self.column(name)?.as_list_opt().ok_or_else(|| self.wrong(name, "is no list"))
+    }
+
+    /// The structs in a list column, of all rows one after the other.
+    pub(crate) fn structs(&self, name: &str) -> Result<RecordBatch> {
+        let values = self.list(name)?.values().as_struct_opt();
+        match values {
+            Some(values) if values.null_count() == 0 => Ok(RecordBatch::from(values)),
+            _ => Err(self.wrong(name, "is no list of structs")),
+        }
+    }
+
+    /// Rows of another batch that belong to the same file.
+    pub(crate) const fn nested<'b>(&'b self, batch: &'b RecordBatch) -> Columns<'b> {
+        Columns { path: self.path, batch }
+    }
+}
+
+/// A column of integers.
+pub(crate) struct Numbers<'a> {
+    columns: &'a Columns<'a>,
+    name: String,
+    values: Int64Array,
+}
+
+impl Numbers<'_> {
+    pub(crate) fn maybe(&self, row: usize) -> Option<i64> {
+        (row < self.values.len() && self.values.is_valid(row)).then(|| self.values.value(row))
+    }
+
+    pub(crate) fn get(&self, row: usize) -> Result<i64> {
+        self.maybe(row).ok_or_else(|| self.columns.wrong(&self.name, "is null where it must not be"))
+    }
+
+    /// A count, an id, an energy: never negative.
+    pub(crate) fn natural<T: TryFrom<i64>>(&self, row: usize) -> Result<T> {
+        self.as_natural(self.get(row)?)
+    }
+
+    pub(crate) fn maybe_natural<T: TryFrom<i64>>(&self, row: usize) -> Result<Option<T>> {
+        self.maybe(row).map(|value| self.as_natural(value)).transpose()
+    }
+
+    fn as_natural<T: TryFrom<i64>>(&self, value: i64) -> Result<T> {
+        T::try_from(value).map_err(|_| self.columns.wrong(&self.name, "is out of range"))
+    }
+}
+
+/// A column of text.
+pub(crate) struct Texts<'a> {
+    columns: &'a Columns<'a>,
+    name: String,
+    values: StringArray,
+}
+
+impl Texts<'_> {
+    pub(crate) fn maybe(&self, row: usize) -> Option<&str> {
+        (row < self.values.len() && self.values.is_valid(row)).then(|| self.values.value(row))
+    }
+
+    pub(crate) fn get(&self, row: usize) -> Result<&str> {
+        self.maybe(row).ok_or_else(|| self.columns.wrong(&self.name, "is null where it must not be"))
+    }
+
+    /// One of a closed set of names.
+    pub(crate) fn name_of<T>(&self, row: usize, find: impl Fn(&str) -> Option<T>) -> Result<T> {
+        find(self.get(row)?).ok_or_else(|| self.columns.wrong(&self.name, "has an unknown name"))
+    }
+}
+
+/// A column of texts that repeat. Rows with one key have one text; the reverse
+/// holds for rows of one batch only as a rule.
+pub(crate) struct Names<'a> {
+    columns: &'a Columns<'a>,
+    name: String,
+    values: DictionaryArray<Int32Type>,
+    texts: StringArray,
+}
+
+impl Names<'_> {
+    /// `None` for null.
+    pub(crate) fn key(&self, row: usize) -> Option<usize> {
+        self.values.key(row)
+    }
+
+    pub(crate) fn maybe(&self, row: usize) -> Result<Option<&str>> {
+        match self.key(row) {
+            None => Ok(None),
+            Some(key) if key < self.texts.len() => Ok(Some(self.texts.value(key))),
+            Some(_) => Err(self.columns.wrong(&self.name, "has a text that is not in its dictionary")),
+        }
+    }
+
+    pub(crate) fn get(&self, row: usize) -> Result<&str> {
+        self.maybe(row)?.ok_or_else(|| self.columns.wrong(&self.name, "is null where it must not be"))
+    }
+
+    /// One of a closed set of names.
+    pub(crate) fn name_of<T>(&self, row: usize, find: impl Fn(&str) -> Option<T>) -> Result<T> {
+        find(self.get(row)?).ok_or_else(|| self.columns.wrong(&self.name, "has an unknown name"))
+    }
+}
+
+/// A column of yes and no.
+pub(crate) struct Flags(BooleanArray);
+
+impl Flags {
+    pub(crate) fn maybe(&self, row: usize) -> Option<bool> {
+        (row < self.0.len() && self.0.is_valid(row)).then(|| self.0.value(row))
+    }
+}
+
+/// A whole file of a data set.
+///
+/// # Errors
+/// If it is larger than `most` bytes, or cannot be read.
+pub(crate) fn read_whole(path: &Path, most: u64) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let read = open_regular(path)?.take(most.saturating_add(1)).read_to_end(&mut bytes);
+    read.map_err(|cause| DataSetError::Io { path: path.into(), cause })?;
+    if bytes.len() as u64 > most {
+        let problem = format!("it is larger than {most} bytes: no run writes such a file");
+        return Err(DataSetError::Damaged { path: path.into(), problem });
+    }
+    Ok(bytes)
+}

@@ -1,0 +1,67 @@
+//! What a file says of itself, without its rows.
+
+use std::path::Path;
+
+use arrow::datatypes::SchemaRef;
+use parquet::{
+    arrow::ARROW_SCHEMA_META_KEY,
+    basic::Type,
+    file::{
+        metadata::{ParquetMetaData, RowGroupMetaData},
+        statistics::Statistics,
+    },
+};
+
+use super::columns;
+use crate::dataset::error::Result;
+
+/// See the module's head.
+pub(crate) struct Footer {
+    pub(crate) schema: SchemaRef,
+    /// The library's own key apart.
+    pub(crate) metadata: Vec<(String, String)>,
+    pub(crate) rows: u64,
+    /// Values of the column that has most: rows, or frames of stacks.
+    pub(crate) load: u64,
+    /// First and last `window_start`.
+    pub(crate) windows: Option<(i64, i64)>,
+}
+
+impl Footer {
+    pub(crate) fn read(path: &Path) -> Result<Self> {
+        let builder = columns::builder(path)?;
+        let file = builder.metadata().file_metadata();
+        let pairs = file.key_value_metadata().into_iter().flatten();
+        let own = pairs.filter(|pair| pair.key != ARROW_SCHEMA_META_KEY);
+        let groups = builder.metadata().row_groups();
+        let natural = |count: i64| u64::try_from(count).unwrap_or(0);
+        let loads = groups.iter().map(|group| group.columns().iter().map(|column| natural(column.num_values())).max());
+        let ranges = || groups.iter().filter_map(windows);
+        Ok(Self {
+            schema: builder.schema().clone(),
+            metadata: own.map(|pair| (pair.key.clone(), pair.value.clone().unwrap_or_default())).collect(),
+            rows: natural(file.num_rows()),
+            load: loads.flatten().fold(0, u64::saturating_add),
+            windows: ranges().map(|(first, _)| first).min().zip(ranges().map(|(_, last)| last).max()),
+        })
+    }
+}
+
+/// First and last `window_start` of a row group, if it says.
+pub(crate) fn windows(group: &RowGroupMetaData) -> Option<(i64, i64)> {
+    let column = group.columns().iter().find(|column| column.column_path().string() == "window_start")?;
+    match column.statistics()? {
+        Statistics::Int64(values) => values.min_opt().copied().zip(values.max_opt().copied()),
+        _ => None,
+    }
+}
+
+/// Whether a column of texts is known to be null everywhere.
+pub(crate) fn has_no_text(metadata: &ParquetMetaData, column: usize) -> bool {
+    metadata.row_groups().iter().all(|group| {
+        group.columns().get(column).is_some_and(|column| {
+            let nulls = column.statistics().and_then(Statistics::null_count_opt);
+            column.column_type() == Type::BYTE_ARRAY && nulls == u64::try_from(column.num_values()).ok()
+        })
+    })
+}

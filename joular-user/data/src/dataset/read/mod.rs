@@ -1,0 +1,10 @@
+//! Files become rows with named values again, and rows the work of windows.
+
+pub(crate) mod ahead;
+pub(crate) mod columns;
+pub(crate) mod files;
+pub(crate) mod footer;
+pub(crate) mod run_row;
+pub mod span;
+pub(crate) mod stacks;
+pub(crate) mod windows;

@@ -1,0 +1,223 @@
+//! The windows of one flush: the work that each was made from, and the shares
+//! that were written.
+//!
+//! Table `windows` is written last and says which windows are whole; rows of
+//! other tables that belong to none of them are what a crash left.
+
+mod audit_rows;
+mod work_rows;
+
+use std::{collections::HashMap, path::Path};
+
+pub(crate) use self::audit_rows::{OTHER_LOSS, Shares, UnattributedColumns, loss_causes};
+use self::{
+    audit_rows::AuditRow,
+    work_rows::{BranchRead, ThreadRead, WeightRead},
+};
+use super::{files::Part, stacks::Stacks};
+use crate::{
+    attribution::{
+        beside::{self, Beside},
+        counter::Delta,
+        report::{BranchRow, ProcessRef, ThreadRow},
+        work::{Claimant, ClaimedSlice, DomainWork, WindowWork},
+    },
+    dataset::error::{DataSetError, Result},
+    model::{
+        domain::{Domain, FaultCause, Role},
+        units::{MicroJoules, MonotonicNs, UnixMicros},
+    },
+};
+
+/// A window as it was written.
+#[derive(Clone, Debug)]
+pub(crate) struct ReadWindow {
+    pub(crate) work: WindowWork,
+    /// What each domain's row says, in the order of rows.
+    pub(crate) shares: Vec<Shares>,
+    /// Parallel to the work's threads.
+    pub(crate) thread_energies: Vec<MicroJoules>,
+    /// Parallel to the work's branches: energy and time.
+    pub(crate) branch_shares: Vec<(MicroJoules, u64)>,
+    /// The columns that are the window's, repeated on each row, agree.
+    pub(crate) rows_agree: bool,
+}
+
+/// Start of a window, which is its key in every table.
+pub(crate) type Start = i64;
+
+/// Identity of a thread in a data set: process, its start, thread, its start.
+type ThreadId = (u32, i64, u32, i64);
+
+/// The windows of a flush, in their order, and how many rows of other tables
+/// belong to none of them. `stacks` must hold its stacks.
+pub(crate) fn read(part: &Part, domains: &[Domain], stacks: &Stacks) -> Result<(Vec<ReadWindow>, usize)> {
+    let audits = part.file("windows").map(audit_rows::read).transpose()?.unwrap_or_default();
+    let mut threads = grouped(part, "threads", work_rows::threads)?;
+    let mut branches = grouped(part, "branches", work_rows::branches)?;
+    let mut weights = grouped(part, "weights", work_rows::weights)?;
+    let mut windows = Vec::new();
+    for rows in audits.chunk_by(|a, b| a.start == b.start) {
+        let Some(first) = rows.first() else { continue };
+        let mut rows_of = RowsOf {
+            threads: threads.remove(&first.start).unwrap_or_default(),
+            branches: branches.remove(&first.start).unwrap_or_default(),
+            weights: weights.remove(&first.start).unwrap_or_default(),
+        };
+        let damaged = |problem| DataSetError::Damaged {
+            path: part.file("windows").unwrap_or_else(|| Path::new("windows")).into(),
+            problem: format!("window {}: {problem}", first.index),
+        };
+        windows.push(rows_of.window(rows, domains, stacks).map_err(damaged)?);
+    }
+    let left = threads.values().map(Vec::len).sum::<usize>() + branches.values().map(Vec::len).sum::<usize>();
+    Ok((windows, left + weights.values().map(Vec::len).sum::<usize>()))
+}
+
+type Grouped<T> = HashMap<Start, Vec<T>>;
+
+fn grouped<T>(
+    part: &Part,
+    table: &str,
+    read: impl Fn(&super::columns::Columns<'_>, &mut Grouped<T>) -> Result<()>,
+) -> Result<Grouped<T>> {
+    let mut rows = Grouped::new();
+    if let Some(path) = part.file(table) {
+        super::columns::TableFile::open(path)?.batches(|columns| read(columns, &mut rows))?;
+    }
+    Ok(rows)
+}
+
+/// What the tables beside `windows` say of one window.
+struct RowsOf {
+    threads: Vec<ThreadRead>,
+    branches: Vec<BranchRead>,
+    weights: Vec<WeightRead>,
+}
+
+impl RowsOf {
+    fn window(&mut self, rows: &[AuditRow], domains: &[Domain], stacks: &Stacks) -> Result<ReadWindow, String> {
+        let first = rows.first().ok_or("it has no row")?;
+        // As attribution orders threads, whatever the file's order.
+        self.threads.sort_by_key(|thread| (thread.id.0, thread.id.2, thread.id.3));
+        let positions: HashMap<ThreadId, usize> =
+            self.threads.iter().enumerate().map(|(position, thread)| (thread.id, position)).collect();
+        let (processes, threads) = self.threads_and_processes();
+        let (branches, branch_shares) = self.branch_rows(&positions, stacks)?;
+        Ok(ReadWindow {
+            shares: rows.iter().filter_map(|row| row.shares.clone()).collect(),
+            thread_energies: self.threads.iter().map(|thread| thread.energy).collect(),
+            branch_shares,
+            rows_agree: rows.iter().all(|row| {
+                (row.length_ns, row.index, row.cpu) == (first.length_ns, first.index, first.cpu)
+                    && row.losses == first.losses
+            }),
+            work: WindowWork {
+                index: first.index,
+                // Start times in a data set are wall-clock times, and so is this.
+                start: MonotonicNs(u64::try_from(first.start).unwrap_or(0).saturating_mul(1000)),
+                wall_start: UnixMicros(first.start),
+                length_ns: first.length_ns,
+                domains: domain_work(rows, domains)?,
+                slices: self.slices(&positions)?,
+                processes,
+                threads,
+                branches,
+                cpu: first.cpu,
+                losses: first.losses.clone(),
+            },
+        })
+    }
+
+    fn threads_and_processes(&self) -> (Vec<ProcessRef>, Vec<ThreadRow>) {
+        let mut processes: Vec<ProcessRef> = Vec::new();
+        let mut positions: HashMap<(u32, i64), usize> = HashMap::new();
+        let rows = self.threads.iter().map(|thread| {
+            let process = *positions.entry((thread.id.0, thread.id.1)).or_insert_with(|| {
+                processes.push(thread.process());
+                processes.len() - 1
+            });
+            thread.row(process)
+        });
+        let rows = rows.collect();
+        (processes, rows)
+    }
+
+    /// Rows without energy, as attribution orders them, and what was written.
+    #[allow(clippy::type_complexity, reason = "two parallel lists")]
+    fn branch_rows(
+        &self,
+        positions: &HashMap<ThreadId, usize>,
+        stacks: &Stacks,
+    ) -> Result<(Vec<BranchRow>, Vec<(MicroJoules, u64)>), String> {
+        let mut rows = Vec::with_capacity(self.branches.len());
+        for read in &self.branches {
+            let thread = *positions.get(&read.thread).ok_or_else(|| format!("thread {} has no row", read.thread.2))?;
+            let branch = stacks.get(read.stack_id).ok_or_else(|| format!("stack {} has no row", read.stack_id))?;
+            let row = BranchRow { thread, branch, cpu_ns: read.cpu_ns, samples: read.samples, energy: MicroJoules(0) };
+            rows.push((thread, read.stack_id, row, (read.energy, read.cpu_ns)));
+        }
+        rows.sort_by_key(|(thread, stack_id, ..)| (*thread, *stack_id));
+        Ok(rows.into_iter().map(|(_, _, row, written)| (row, written)).unzip())
+    }
+
+    fn slices(&self, positions: &HashMap<ThreadId, usize>) -> Result<Vec<ClaimedSlice>, String> {
+        let claimed = |read: &WeightRead| {
+            let claimant = match read.claimant {
+                Ok(group) => group,
+                Err(id) => {
+                    let position = positions.get(&id).ok_or_else(|| format!("thread {} has no row", id.2))?;
+                    Claimant::Thread(*position)
+                }
+            };
+            Ok(ClaimedSlice { claimant, place: read.place, slice: read.slice })
+        };
+        let mut slices = self.weights.iter().map(claimed).collect::<Result<Vec<_>, String>>()?;
+        slices.sort_by_key(|claimed| (claimed.claimant, claimed.place));
+        Ok(slices)
+    }
+}
+
+/// The rows of a window are those of the domains that count, in their order;
+/// the others are columns beside them.
+fn domain_work(rows: &[AuditRow], domains: &[Domain]) -> Result<Vec<DomainWork>, String> {
+    let mut rows_left = rows.iter().filter(|row| row.domain.is_some());
+    let mut work = vec![DomainWork::default(); domains.len()];
+    let mut row_of: Vec<Option<&AuditRow>> = vec![None; domains.len()];
+    for (index, domain) in domains.iter().enumerate() {
+        if matches!(domain.role, Role::Shared | Role::Unshared) {
+            let row = rows_left.next().ok_or_else(|| format!("domain {} has no row", domain.name))?;
+            if row.domain.as_deref() != Some(&domain.name) || row.socket != domain.socket {
+                return Err(format!("domain {} has another one's row", domain.name));
+            }
+            work[index] = row.work.clone();
+            row_of[index] = Some(row);
+        }
+    }
+    if rows_left.next().is_some() {
+        return Err("it has more rows than the run has domains".to_owned());
+    }
+    add_beside(&mut work, domains, &row_of);
+    Ok(work)
+}
+
+/// A column holds the sum of its kind: the first domain of the kind gets it, and
+/// the others nothing, which sums to the same.
+fn add_beside(work: &mut [DomainWork], domains: &[Domain], row_of: &[Option<&AuditRow>]) {
+    let mut seen: Vec<(usize, Beside)> = Vec::new();
+    for (place, work) in beside::places(domains).into_iter().zip(work) {
+        let Some((whole, beside)) = place else { continue };
+        let row = row_of.get(whole).copied().flatten();
+        let shown = row.and_then(|row| match beside {
+            Beside::Part(part) => row.parts.get(part),
+            Beside::Check => row.check,
+        });
+        let is_first = !seen.contains(&(whole, beside));
+        seen.push((whole, beside));
+        work.delta = match shown {
+            Some(measured) if is_first => Delta { measured, ..Delta::default() },
+            Some(_) => Delta::default(),
+            None => Delta { fault: Some(FaultCause::Unreadable), ..Delta::default() },
+        };
+    }
+}

@@ -1,0 +1,88 @@
+//! `joular-bpf reattribute`: a data set under another policy. Its weights,
+//! samples and measured energy stay; who gets which joule is decided anew, by
+//! the code that a live run uses, so the result is what a live run with that
+//! policy would have written, byte for byte.
+
+use std::path::Path;
+
+use super::error::{DataSetError, Result};
+use crate::{
+    attribution::Attributor,
+    dataset::{
+        OutputDirectory,
+        read::{
+            columns,
+            files::{self, Part, Place, RunFiles},
+            run_row::{self, RunRow},
+            stacks::Stacks,
+            windows,
+        },
+        write::{RunRewriter, UNCHANGED},
+    },
+    events::RunInfo,
+    model::policy::Policy,
+};
+
+/// A file of a table: rows are at most half a million, most of them small.
+const MAX_COPIED_BYTES: u64 = 1 << 30;
+
+/// What was written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rewritten {
+    pub runs: u64,
+    pub windows: u64,
+}
+
+/// Attributes a data set again, into a new directory that belongs to `owner`;
+/// `policy_of` gives each run's policy.
+///
+/// # Errors
+/// If a file cannot be read or written, or is damaged, or `policy_of` fails.
+pub fn run<E: From<DataSetError>>(
+    from: &Path,
+    to: &Path,
+    owner: Option<(u32, u32)>,
+    policy_of: impl Fn(&RunInfo) -> Result<Policy, E>,
+) -> Result<Rewritten, E> {
+    let to = OutputDirectory::create(to, owner).map_err(DataSetError::from)?;
+    let mut rewritten = Rewritten::default();
+    for files in files::find(from)? {
+        let mut row = run_row::read(&files.row)?;
+        row.info.policy = policy_of(&row.info)?;
+        rewritten.windows += rewrite(&files, row, &to)?;
+        rewritten.runs += 1;
+    }
+    Ok(rewritten)
+}
+
+fn rewrite(files: &RunFiles, row: RunRow, to: &OutputDirectory) -> Result<u64> {
+    let info = row.info;
+    let mut attributor = Attributor::new(&info);
+    let mut stacks = Stacks::default();
+    let mut windows = 0;
+    let domains = info.domains.clone();
+    let mut writer = RunRewriter::start(to, info)?;
+    for (place, part) in &files.parts {
+        copy_unchanged(place, part, &writer)?;
+        if let Some(path) = part.file("stacks") {
+            stacks.read(path)?;
+        }
+        for window in windows::read(part, &domains, &stacks)?.0 {
+            writer.window(&attributor.attribute(window.work, &stacks.table), &stacks.table)?;
+            windows += 1;
+        }
+        writer.publish(|table| place.folder(table), &place.name)?;
+    }
+    writer.end(row.end.as_ref().map(|(end, _)| end))?;
+    Ok(windows)
+}
+
+fn copy_unchanged(place: &Place, part: &Part, writer: &RunRewriter<'_>) -> Result<()> {
+    for table in UNCHANGED {
+        if let Some(path) = part.file(table) {
+            let bytes = columns::read_whole(path, MAX_COPIED_BYTES)?;
+            writer.copy(&place.folder(table), &place.name, &bytes)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,104 @@
+//! The lock of a data set: a file in its directory that the kernel holds for one
+//! writer or for several readers, until they end, however they end.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, Read as _, Write as _},
+    os::unix::fs::{MetadataExt as _, OpenOptionsExt as _},
+    path::Path,
+};
+
+use rustix::fs::{FlockOperation, OFlags, flock};
+
+use super::directory::{create_file, no_links};
+use crate::output::{OutputError, Result};
+
+pub(crate) const LOCK: &str = ".joular-bpf.lock";
+
+/// More often than a directory is exchanged under a run's eyes.
+const LOCK_ATTEMPTS: usize = 8;
+
+/// Keeps runs from writing to a data set that is being read.
+#[derive(Debug)]
+pub struct ReadLock {
+    /// `None`: nobody ever locked it, as in a copy.
+    _lock: Option<File>,
+}
+
+impl ReadLock {
+    /// # Errors
+    /// If a run is writing there, or the lock cannot be opened.
+    pub fn take(root: &Path) -> Result<Self> {
+        let path = root.join(LOCK);
+        let open = || OpenOptions::new().read(true).custom_flags(no_links(OFlags::NONBLOCK)).open(&path);
+        match locked(&path, FlockOperation::NonBlockingLockShared, open) {
+            Ok(file) => Ok(Self { _lock: Some(file) }),
+            Err(OutputError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(Self { _lock: None }),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Keeps everybody else from a directory, as long as the file is open.
+pub(crate) fn exclusive(path: &Path, owner: Option<(u32, u32)>) -> Result<File> {
+    let failed = |source| OutputError::from_io("locking", path, source);
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    let mut file = locked(path, FlockOperation::NonBlockingLockExclusive, || create_file(&mut options, path, owner))?;
+    // The pid is only a hint for whoever finds the directory in use.
+    file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id())).map_err(failed)?;
+    Ok(file)
+}
+
+/// Locks the file that has this name once it is locked: the directory around it
+/// may have been exchanged since it was opened.
+fn locked(path: &Path, operation: FlockOperation, mut open: impl FnMut() -> io::Result<File>) -> Result<File> {
+    let failed = |source| OutputError::from_io("locking", path, source);
+    let mut pid = None;
+    for _ in 0..LOCK_ATTEMPTS {
+        let mut file = open().map_err(failed)?;
+        match flock(&file, operation) {
+            Ok(()) => {}
+            Err(rustix::io::Errno::WOULDBLOCK) => {
+                return Err(OutputError::InUse { path: path.to_owned(), pid: recorded_pid(&mut file) });
+            }
+            Err(error) => return Err(failed(error.into())),
+        }
+        let own = file.metadata().map_err(failed)?;
+        match fs::symlink_metadata(path) {
+            Ok(named) if (named.dev(), named.ino()) == (own.dev(), own.ino()) => return Ok(file),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
+            _ => pid = recorded_pid(&mut file),
+        }
+    }
+    Err(OutputError::InUse { path: path.to_owned(), pid })
+}
+
+fn recorded_pid(file: &mut File) -> Option<u32> {
+    let mut text = String::new();
+    file.take(16).read_to_string(&mut text).ok()?;
+    text.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_is_that_of_the_directory_which_has_the_name() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join(LOCK);
+        let mut opened = 0;
+        let file = locked(&path, FlockOperation::NonBlockingLockExclusive, || {
+            opened += 1;
+            let file = File::create(&path)?;
+            // Exchanged between opening and locking.
+            if opened == 1 {
+                fs::rename(&path, root.path().join("old"))?
+            }
+            Ok(file)
+        });
+        assert_eq!(file.unwrap().metadata().unwrap().ino(), fs::metadata(&path).unwrap().ino());
+        assert_eq!(opened, 2);
+    }
+}

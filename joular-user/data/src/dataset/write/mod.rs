@@ -1,0 +1,14 @@
+//! Windows become rows, rows become files.
+
+pub(crate) mod encode;
+mod merge;
+mod parquet;
+mod rewrite;
+mod rows;
+mod run_row;
+
+pub use self::{
+    merge::MergedFile,
+    parquet::{DEFAULT_FLUSH_NS, ParquetOutput},
+    rewrite::{RunRewriter, UNCHANGED},
+};

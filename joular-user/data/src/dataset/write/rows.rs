@@ -1,0 +1,314 @@
+//! Windows become rows: in a fixed order, without clocks, so that the same
+//! windows always give the same bytes. No I/O.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use arrow::error::ArrowError;
+
+use crate::{
+    attribution::{
+        report::{BranchRow, DomainAudit, WindowReport},
+        work::{Claimant, ClaimedSlice},
+    },
+    dataset::{
+        column::{Buffer, Table},
+        tables::{
+            Boot, BranchRecord, Branches, JvmRecord, Jvms, MethodRecord, Methods, ProcessRecord, Processes, Quality,
+            QualityRecord, StackRecord, Stacks, ThreadRecord, Threads, WeightRecord, Weights, WindowKey, WindowRecord,
+            Windows, Work,
+        },
+    },
+    events::{ProcessInfo, RunInfo, Runtime},
+    model::units::{Pid, UnixMicros},
+    output::{OutputError, Result},
+    stacks::{BranchIndex, StackTable},
+};
+
+/// Memory for what became known about processes since the last window. Only a
+/// recording made by hand reaches it; what is beyond has no row.
+const MAX_NEWS_BYTES: usize = 256 << 20;
+
+/// Stacks whose rows are known to exist, some megabytes: a row that exists twice does
+/// less harm than a set that only grows.
+const MAX_KNOWN: usize = 1 << 18;
+
+/// Rows that wait to be written.
+#[derive(Default)]
+pub struct Rows {
+    pub processes: Buffer<Processes>,
+    pub stacks: Buffer<Stacks>,
+    pub threads: Buffer<Threads>,
+    pub methods: Buffer<Methods>,
+    pub branches: Buffer<Branches>,
+    pub quality: Buffer<Quality>,
+    pub jvms: Buffer<Jvms>,
+    pub weights: Buffer<Weights>,
+    pub windows: Buffer<Windows>,
+    run_id: String,
+    boottime_offset_ns: u64,
+    boot: Option<Boot>,
+    /// What became known about processes since the last window.
+    news: BTreeMap<(Pid, u64), ProcessInfo>,
+    news_bytes: usize,
+    /// Stacks, by id, whose row exists already.
+    known: HashSet<i64>,
+}
+
+impl Rows {
+    pub fn new(run: &RunInfo) -> Self {
+        Self { run_id: run.run_id.clone(), boottime_offset_ns: run.boottime_offset_ns, ..Self::default() }
+    }
+
+    /// For reports whose start times are wall-clock times already.
+    pub fn at_wall_clock(run: &RunInfo) -> Self {
+        Self { run_id: run.run_id.clone(), ..Self::default() }
+    }
+
+    pub fn process(&mut self, info: &ProcessInfo) {
+        let bytes = self.news_bytes.saturating_add(size_of::<ProcessInfo>() + text_bytes(info));
+        if bytes <= MAX_NEWS_BYTES {
+            self.news_bytes = bytes;
+            self.news.insert((info.pid, info.start_boottime_ns), info.clone());
+        }
+    }
+
+    /// Load of the fullest table.
+    pub fn load(&self) -> usize {
+        [
+            self.processes.load(),
+            self.stacks.load(),
+            self.threads.load(),
+            self.methods.load(),
+            self.branches.load(),
+            self.quality.load(),
+            self.jvms.load(),
+            self.weights.load(),
+            self.windows.load(),
+        ]
+        .into_iter()
+        .max()
+        .unwrap_or_default()
+    }
+
+    pub fn window(&mut self, report: &WindowReport, stacks: &StackTable) -> Result<()> {
+        let boot = self.boot(report);
+        self.process_rows(Some((report.wall_start, boot)))?;
+        if self.known.len() >= MAX_KNOWN {
+            self.known = HashSet::new();
+        }
+        self.with_key(report, |rows, key| {
+            rows.share_rows(key, report, stacks)?;
+            rows.weight_rows(key, report).map_err(of::<Weights>())?;
+            rows.stack_rows(key, report, stacks).map_err(of::<Stacks>())
+        })
+    }
+
+    /// Only the rows that depend on the policy.
+    pub fn window_again(&mut self, report: &WindowReport, stacks: &StackTable) -> Result<()> {
+        self.with_key(report, |rows, key| rows.share_rows(key, report, stacks))
+    }
+
+    fn boot(&mut self, report: &WindowReport) -> Boot {
+        *self.boot.get_or_insert(Boot::new(report.start, self.boottime_offset_ns, report.wall_start))
+    }
+
+    fn with_key(
+        &mut self,
+        report: &WindowReport,
+        take: impl FnOnce(&mut Self, WindowKey<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let boot = self.boot(report);
+        let run_id = std::mem::take(&mut self.run_id);
+        let shared = || report.domains.iter().filter(|audit| audit.is_shared);
+        let key = WindowKey {
+            run_id: &run_id,
+            start: report.wall_start,
+            length_ns: report.length_ns,
+            label: shared().map(|audit| audit.label).max(),
+            ambiguous: shared().any(DomainAudit::is_ambiguous),
+            boot,
+        };
+        let result = take(self, key);
+        self.run_id = run_id;
+        result
+    }
+
+    fn share_rows(&mut self, key: WindowKey<'_>, report: &WindowReport, stacks: &StackTable) -> Result<()> {
+        self.window_rows(key, report).map_err(of::<Windows>())?;
+        self.thread_rows(key, report).map_err(of::<Threads>())?;
+        self.method_rows(key, report, stacks).map_err(of::<Methods>())?;
+        self.branch_rows(key, report, stacks).map_err(of::<Branches>())?;
+        self.quality_rows(key, report).map_err(of::<Quality>())?;
+        self.jvm_rows(key, report).map_err(of::<Jvms>())
+    }
+
+    /// Rows for what became known about processes; without a window if none came any more.
+    pub fn process_rows(&mut self, seen: Option<(UnixMicros, Boot)>) -> Result<()> {
+        self.news_bytes = 0;
+        for info in std::mem::take(&mut self.news).into_values() {
+            self.processes
+                .push(&ProcessRecord { run_id: &self.run_id, seen, info: &info })
+                .map_err(of::<Processes>())?;
+        }
+        Ok(())
+    }
+
+    fn window_rows(&mut self, key: WindowKey<'_>, report: &WindowReport) -> Result<(), ArrowError> {
+        let row = |audit| WindowRecord { key, index: report.index, audit, cpu: &report.cpu, losses: &report.losses };
+        if report.domains.is_empty() {
+            return self.windows.push(&row(None));
+        }
+        report.domains.iter().try_for_each(|audit| self.windows.push(&row(Some(audit))))
+    }
+
+    fn thread_rows(&mut self, key: WindowKey<'_>, report: &WindowReport) -> Result<(), ArrowError> {
+        let mut records: Vec<_> = (0..report.threads.len()).filter_map(|index| thread(key, report, index)).collect();
+        records.sort_by(|a, b| identity(a).cmp(&identity(b)));
+        records.iter().try_for_each(|record| self.threads.push(record))
+    }
+
+    fn method_rows(
+        &mut self,
+        key: WindowKey<'_>,
+        report: &WindowReport,
+        stacks: &StackTable,
+    ) -> Result<(), ArrowError> {
+        let mut records = Vec::with_capacity(report.methods.len());
+        for row in &report.methods {
+            let Some(process) = report.processes.get(row.process) else { continue };
+            records.push(MethodRecord { key, process, row, frame: stacks.frame(row.method) });
+        }
+        // Methods of one call path have equal amounts: together these take the least space.
+        let order = |record: &MethodRecord<'_>| (record.row.total.cpu_ns, record.row.own.cpu_ns);
+        records.sort_by(|a, b| {
+            (a.process, order(a), &a.frame.class, a.frame).cmp(&(b.process, order(b), &b.frame.class, b.frame))
+        });
+        records.iter().try_for_each(|record| self.methods.push(record))
+    }
+
+    fn branch_rows(
+        &mut self,
+        key: WindowKey<'_>,
+        report: &WindowReport,
+        stacks: &StackTable,
+    ) -> Result<(), ArrowError> {
+        let record = |row: &BranchRow| {
+            let work = Work { energy_uj: row.energy.0, cpu_ns: row.cpu_ns, samples: row.samples };
+            let thread = ThreadRecord { work, ..thread(key, report, row.thread)? };
+            Some(BranchRecord {
+                thread,
+                branch_id: stacks.branch_id(row.branch),
+                stack_id: stacks.stack_id(row.branch),
+            })
+        };
+        let mut records: Vec<_> = report.branches.iter().filter_map(record).collect();
+        records.sort_by(|a, b| (identity(&a.thread), a.stack_id).cmp(&(identity(&b.thread), b.stack_id)));
+        records.iter().try_for_each(|record| self.branches.push(record))
+    }
+
+    fn quality_rows(&mut self, key: WindowKey<'_>, report: &WindowReport) -> Result<(), ArrowError> {
+        let mut records = Vec::with_capacity(report.qualities.len());
+        for row in &report.qualities {
+            let Some(process) = report.processes.get(row.process) else { continue };
+            records.push(QualityRecord { key, process, row });
+        }
+        records.sort_by_key(|record| (record.process, record.row.category, record.row.quality, record.row.unnamed));
+        records.iter().try_for_each(|record| self.quality.push(record))
+    }
+
+    fn jvm_rows(&mut self, key: WindowKey<'_>, report: &WindowReport) -> Result<(), ArrowError> {
+        let mut records = Vec::with_capacity(report.jvms.len());
+        for row in &report.jvms {
+            let Some(process) = report.processes.get(row.process) else { continue };
+            records.push(JvmRecord { key, process, row });
+        }
+        records.sort_by_key(|record| record.process);
+        records.iter().try_for_each(|record| self.jvms.push(record))
+    }
+
+    /// Threads first, in the order of their rows.
+    fn weight_rows<'r>(&mut self, key: WindowKey<'r>, report: &'r WindowReport) -> Result<(), ArrowError> {
+        let weight = |claimed: &'r ClaimedSlice| {
+            let thread = match claimed.claimant {
+                Claimant::Thread(index) => {
+                    let thread = report.threads.get(index)?;
+                    Some((report.processes.get(thread.process)?, thread))
+                }
+                _ => None,
+            };
+            Some(WeightRecord { key, thread, claimed })
+        };
+        report.slices.iter().filter_map(weight).try_for_each(|record| self.weights.push(&record))
+    }
+
+    fn stack_rows(&mut self, key: WindowKey<'_>, report: &WindowReport, stacks: &StackTable) -> Result<(), ArrowError> {
+        // Ordered by index: the order in which the paths were first seen.
+        let fresh: BTreeSet<BranchIndex> = report
+            .branches
+            .iter()
+            .map(|row| row.branch)
+            .filter(|index| !self.known.contains(&stacks.stack_id(*index)))
+            .collect();
+        for index in fresh {
+            let (branch_id, stack_id) = (stacks.branch_id(index), stacks.stack_id(index));
+            if self.known.insert(stack_id) {
+                let frames = stacks.branch(index).iter().map(|id| stacks.frame(*id)).collect();
+                let (run_id, first_seen, facts) = (key.run_id, key.start, stacks.facts(index));
+                let record = StackRecord { run_id, first_seen, branch_id, stack_id, facts, frames };
+                self.stacks.push(&record)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Text that a process chooses.
+fn text_bytes(info: &ProcessInfo) -> usize {
+    let jvm = match &info.runtime {
+        Runtime::Native => [None; 4],
+        Runtime::Jvm { version, main_class, collector, unwinding, .. } => {
+            [version, main_class, collector, unwinding].map(Option::as_ref)
+        }
+    };
+    let parts = [&info.executable, &info.cgroup, &info.container, &info.pod].map(Option::as_ref);
+    let texts = info.command_line.iter().chain(jvm.into_iter().chain(parts).flatten());
+    texts.map(|text| text.len() + size_of::<String>()).sum()
+}
+
+fn of<T: Table>() -> impl Fn(ArrowError) -> OutputError {
+    OutputError::encode(T::NAME)
+}
+
+/// The record of a report's thread; `None` for an index that leads nowhere.
+fn thread<'a>(key: WindowKey<'a>, report: &'a WindowReport, index: usize) -> Option<ThreadRecord<'a>> {
+    let thread = report.threads.get(index)?;
+    let process = report.processes.get(thread.process)?;
+    let work = Work { energy_uj: thread.energy.0, cpu_ns: thread.cpu_ns, samples: thread.samples };
+    Some(ThreadRecord { key, process, thread, work })
+}
+
+/// What threads are ordered by within a window.
+fn identity<'r>(record: &'r ThreadRecord<'_>) -> impl Ord + use<'r> {
+    let thread = record.thread;
+    (record.process, thread.tid, thread.start_boottime_ns, thread.category, thread.name.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn what_processes_say_of_themselves_is_bounded() {
+        let mut rows = Rows::new(&fixture::run());
+        let argument = "a".repeat(60_000);
+        for pid in 0..6_000 {
+            let command_line = vec![argument.clone()];
+            rows.process(&ProcessInfo { pid: Pid(pid), command_line, ..ProcessInfo::default() });
+        }
+        assert!(rows.news_bytes <= MAX_NEWS_BYTES && rows.news.len() < 4_500, "{}", rows.news.len());
+        rows.process_rows(None).unwrap();
+        rows.process(&fixture::process(0));
+        assert_eq!(rows.news.len(), 1);
+    }
+}

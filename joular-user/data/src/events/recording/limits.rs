@@ -1,0 +1,129 @@
+//! What a recorded event can be at most. A run never comes near these bounds;
+//! without them a small file could make its reader keep gigabytes, and make
+//! every path as long as the file likes.
+
+use joular_ebpf::abi::MAX_STACK_FRAMES;
+
+use crate::{
+    events::{Event, ProcessInfo, RunInfo, Runtime, Symbol, Window},
+    model::{domain::Reading, frame::Frame},
+};
+
+const MAX_TEXT_BYTES: usize = 64 * 1024;
+const MAX_NAME_BYTES: usize = 4 * 1024;
+/// Of a command line: how many, and all together. The kernel allows a command
+/// 2 MiB; of a process's no more than 16 KiB are read.
+const MAX_ARGUMENTS: usize = 64 * 1024;
+const MAX_COMMAND_BYTES: usize = 2 * 1024 * 1024;
+const MAX_DOMAINS: usize = 1024;
+const MAX_CPUS: usize = 65_536;
+/// Threads may be seen on several sockets.
+const MAX_THREADS: usize = 1 << 20;
+const MAX_SAMPLES: usize = 1 << 21;
+const MAX_LOSSES: usize = 1024;
+/// Frames of one address: the inlined functions there.
+const MAX_INLINED: usize = 64;
+const MAX_SYMBOLS: usize = 1 << 20;
+const MAX_SYMBOL_FRAMES: usize = 1 << 20;
+
+/// Says what is wrong with an event that no run makes.
+pub(super) fn check(event: &Event) -> Result<(), String> {
+    match event {
+        Event::RunStarted(run) => run_info(run),
+        Event::Process(process) => process_info(process),
+        Event::Stack(stack) => at_most(stack.frames.len(), MAX_STACK_FRAMES, "frames in a stack"),
+        Event::Symbols { symbols, .. } => names(symbols),
+        Event::Energy(reading) => readings(&reading.readings),
+        Event::Window(contents) => window(contents),
+        Event::RunEnded(end) => text(&end.reason),
+        // Eight bytes each, no more than the event itself.
+        Event::ProcessEnded { .. } | Event::StacksForgotten(_) => Ok(()),
+    }
+}
+
+fn run_info(run: &RunInfo) -> Result<(), String> {
+    at_most(run.domains.len(), MAX_DOMAINS, "energy domains")?;
+    for domain in &run.domains {
+        name(&domain.name)?;
+        name(&domain.source)?;
+        at_most(domain.less.len(), MAX_DOMAINS, "domains that another one contains")?;
+    }
+    let baselines = run.policy.calibration.iter().flat_map(|calibrated| &calibrated.baselines);
+    at_most(baselines.clone().count(), MAX_DOMAINS, "calibrated domains")?;
+    for baseline in baselines {
+        name(&baseline.domain)?;
+    }
+    for part in [&run.run_id, &run.host, &run.version, &run.kernel, &run.cpu_model, &run.arch] {
+        name(part)?;
+    }
+    for part in [&run.sampling_event, &run.energy_source] {
+        name(part)?;
+    }
+    text(&run.energy_reason)?;
+    arguments(&run.command_line, MAX_COMMAND_BYTES)
+}
+
+fn process_info(process: &ProcessInfo) -> Result<(), String> {
+    name(&process.comm)?;
+    for part in [&process.executable, &process.cgroup, &process.container, &process.pod].into_iter().flatten() {
+        text(part)?;
+    }
+    if let Runtime::Jvm { version, main_class, collector, unwinding, .. } = &process.runtime {
+        for part in [version, main_class, collector, unwinding].into_iter().flatten() {
+            text(part)?;
+        }
+    }
+    arguments(&process.command_line, MAX_TEXT_BYTES)
+}
+
+fn readings(readings: &[Reading]) -> Result<(), String> {
+    at_most(readings.len(), MAX_DOMAINS, "readings")?;
+    readings.iter().try_for_each(|reading| match reading {
+        Reading::Failed(fault) => text(&fault.text),
+        Reading::CounterUj(_) | Reading::PowerUw(_) | Reading::BusyPowerUw(_) | Reading::Modelled => Ok(()),
+    })
+}
+
+fn names(symbols: &[Symbol]) -> Result<(), String> {
+    at_most(symbols.len(), MAX_SYMBOLS, "symbols")?;
+    let mut frames = 0;
+    for symbol in symbols {
+        at_most(symbol.frames.len(), MAX_INLINED, "frames at an address")?;
+        frames += symbol.frames.len();
+        symbol.frames.iter().try_for_each(frame)?;
+    }
+    at_most(frames, MAX_SYMBOL_FRAMES, "frames")
+}
+
+fn frame(frame: &Frame) -> Result<(), String> {
+    name(&frame.name)?;
+    if let Some(class) = &frame.class {
+        name(class)?;
+    }
+    [&frame.signature, &frame.module, &frame.file].into_iter().flatten().try_for_each(|part| text(part))
+}
+
+fn window(window: &Window) -> Result<(), String> {
+    at_most(window.cpus.len(), MAX_CPUS, "CPUs")?;
+    at_most(window.threads.len(), MAX_THREADS, "threads")?;
+    at_most(window.samples.len(), MAX_SAMPLES, "samples")?;
+    at_most(window.losses.len(), MAX_LOSSES, "losses")?;
+    window.losses.iter().try_for_each(|loss| name(&loss.cause))
+}
+
+fn arguments(arguments: &[String], most_bytes: usize) -> Result<(), String> {
+    at_most(arguments.len(), MAX_ARGUMENTS, "arguments")?;
+    at_most(arguments.iter().map(String::len).sum(), most_bytes, "bytes of a command line")
+}
+
+fn text(text: &str) -> Result<(), String> {
+    at_most(text.len(), MAX_TEXT_BYTES, "bytes of text")
+}
+
+fn name(name: &str) -> Result<(), String> {
+    at_most(name.len(), MAX_NAME_BYTES, "bytes of a name")
+}
+
+fn at_most(count: usize, most: usize, of_what: &str) -> Result<(), String> {
+    if count <= most { Ok(()) } else { Err(format!("{count} {of_what}, of which {most} are allowed")) }
+}

@@ -1,0 +1,29 @@
+//! What joular-bpf records, and what can be said of it. Nothing here needs root, a
+//! kernel or a JVM: events come from a recording or from the program that records.
+//!
+//! The modules are the data path. [`events`] are all that is known of a run.
+//! [`stacks`] makes call paths of addresses and names. [`attribution`] says who gets
+//! which joule. [`dataset`] writes that as Parquet, and reads and checks it again.
+//! [`report`] shows it.
+//!
+//! A program that wants figures starts from a selection of a data set, summed:
+//!
+//! ```no_run
+//! use joular_data::report::profile::{Filter, Profile};
+//!
+//! let profile = Profile::read("joular-out".as_ref(), &Filter::default())?;
+//! println!("{} runs", profile.catalog.runs.len());
+//! # Ok::<(), joular_data::dataset::DataSetError>(())
+//! ```
+
+pub mod attribution;
+pub mod dataset;
+pub mod events;
+#[cfg(any(test, feature = "fixture"))]
+pub mod fixture;
+pub mod model;
+pub mod output;
+pub mod report;
+pub mod stacks;
+pub mod text;
+pub mod totals;

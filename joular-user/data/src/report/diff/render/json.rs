@@ -1,0 +1,115 @@
+//! One JSON object: both sides, warnings, the total, rows.
+
+use std::io;
+
+use serde::Serialize;
+
+use crate::{
+    model::units::MicroJoules,
+    report::diff::{Choices, Compared, Comparison, Side, Verdict},
+    text::harmless_json,
+};
+
+#[derive(Serialize)]
+struct Whole<'a> {
+    unit: &'static str,
+    by: &'static str,
+    intervals_from: &'static str,
+    warnings: &'a [String],
+    a: OneSide,
+    b: OneSide,
+    total: Line<'a>,
+    rows: Vec<Line<'a>>,
+}
+
+#[derive(Serialize)]
+struct OneSide {
+    data: String,
+    energy_uj: MicroJoules,
+    label: Option<&'static str>,
+    ambiguous_readings: u64,
+    sources: Vec<String>,
+    hosts: Vec<String>,
+    runs: usize,
+    windows: usize,
+    duration_ns: u64,
+    cpu_ns: u64,
+}
+
+#[derive(Serialize)]
+struct Line<'a> {
+    name: &'a str,
+    signature: Option<&'a str>,
+    module: Option<&'a str>,
+    a_uj: MicroJoules,
+    b_uj: MicroJoules,
+    a_samples: u64,
+    b_samples: u64,
+    a: f64,
+    b: f64,
+    change: f64,
+    change_interval: Option<(f64, f64)>,
+    /// `null`: A had nothing.
+    percent: Option<f64>,
+    percent_interval: Option<(f64, f64)>,
+    p: Option<f64>,
+    q: Option<f64>,
+    verdict: Verdict,
+}
+
+pub fn text(comparison: &Comparison, choices: &Choices) -> io::Result<String> {
+    let whole = Whole {
+        unit: choices.per.unit(),
+        by: choices.by.name(),
+        intervals_from: if comparison.of_runs { "runs" } else { "windows" },
+        warnings: &comparison.warnings,
+        a: side(&comparison.a),
+        b: side(&comparison.b),
+        total: line(&comparison.total),
+        rows: comparison.shown(choices).iter().map(line).collect(),
+    };
+    let mut text = serde_json::to_string_pretty(&whole)?;
+    text.push('\n');
+    Ok(harmless_json(&text))
+}
+
+fn side(side: &Side) -> OneSide {
+    let overview = &side.overview;
+    let mut hosts: Vec<String> = side.runs.iter().map(|run| run.info.host.clone()).collect();
+    hosts.sort();
+    hosts.dedup();
+    OneSide {
+        data: side.data.display().to_string(),
+        energy_uj: side.total.energy,
+        label: overview.label.map(|label| label.name()),
+        ambiguous_readings: overview.ambiguous,
+        sources: overview.sources.clone(),
+        hosts,
+        runs: side.runs_with_windows(),
+        windows: side.windows.len(),
+        duration_ns: overview.duration_ns,
+        cpu_ns: side.cpu_ns,
+    }
+}
+
+fn line(row: &Compared) -> Line<'_> {
+    let change = &row.change;
+    Line {
+        name: &row.key.name,
+        signature: row.key.signature.as_deref(),
+        module: row.key.module.as_deref(),
+        a_uj: row.a.energy,
+        b_uj: row.b.energy,
+        a_samples: row.a.samples,
+        b_samples: row.b.samples,
+        a: change.a,
+        b: change.b,
+        change: change.difference(),
+        change_interval: change.interval,
+        percent: change.ratio().map(|ratio| ratio * 100.0),
+        percent_interval: change.relative.map(|(low, high)| (low * 100.0, high * 100.0)),
+        p: change.p,
+        q: change.q,
+        verdict: change.verdict,
+    }
+}

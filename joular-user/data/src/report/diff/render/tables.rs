@@ -1,0 +1,146 @@
+//! CSV and Markdown.
+
+use std::fmt::Write as _;
+
+use super::{percent, percents, sized};
+use crate::{
+    report::diff::{Choices, Compared, Comparison, Side},
+    text::{Keep, cut, escape},
+};
+
+/// A row per method and one for the total, the first. Control characters of names
+/// are spelled out, and a name that a spreadsheet would run has a `'` before it.
+pub fn csv(comparison: &Comparison, choices: &Choices) -> String {
+    let mut said = String::from(
+        "row,name,signature,module,unit,a_uj,b_uj,a_samples,b_samples,a,b,change,change_low,change_high,percent,\
+         percent_low,percent_high,p,q,verdict,a_label,b_label,a_ambiguous,b_ambiguous\n",
+    );
+    let label = |side: &Side| side.overview.label.map_or("", |label| label.name());
+    let (a, b) = (&comparison.a, &comparison.b);
+    let rows = std::iter::once(("total", &comparison.total));
+    for (kind, row) in rows.chain(comparison.shown(choices).iter().map(|row| (choices.by.name(), row))) {
+        let change = &row.change;
+        let bound = |interval: Option<(f64, f64)>| {
+            interval.map_or_else(|| ",".to_owned(), |(low, high)| format!("{low},{high}"))
+        };
+        let in_percent = |(low, high)| (low * 100.0, high * 100.0);
+        let some = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
+        let optional = |text: &Option<String>| text.as_deref().map_or_else(String::new, cell);
+        let _ = writeln!(
+            said,
+            "{kind},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
+            cell(&row.key.name),
+            optional(&row.key.signature),
+            optional(&row.key.module),
+            choices.per.unit(),
+            row.a.energy,
+            row.b.energy,
+            row.a.samples,
+            row.b.samples,
+            change.a,
+            change.b,
+            change.difference(),
+            bound(change.interval),
+            some(change.ratio().map(|ratio| ratio * 100.0)),
+            bound(change.relative.map(in_percent)),
+            some(change.p),
+            some(change.q),
+            change.verdict.name(),
+            label(a),
+            label(b),
+            a.overview.ambiguous > 0,
+            b.overview.ambiguous > 0,
+        );
+    }
+    said
+}
+
+/// A value of a CSV file.
+fn cell(text: &str) -> String {
+    let text = escape(text);
+    let guard = if text.starts_with(['=', '+', '-', '@']) { "'" } else { "" };
+    if text.contains(['"', ',']) || !guard.is_empty() {
+        format!("\"{guard}{}\"", text.replace('"', "\"\""))
+    } else {
+        text
+    }
+}
+
+/// As an issue or a pull request shows it.
+pub fn markdown(comparison: &Comparison, choices: &Choices) -> String {
+    let total = &comparison.total.change;
+    let (unit, factor) = sized(choices.per.unit(), total.a.max(total.b));
+    let mut said = format!(
+        "| {} | A {unit} | B {unit} | change | % | 95 % interval of % | verdict |\n|---|--:|--:|--:|--:|--:|---|\n",
+        choices.by.name()
+    );
+    let row = |name: String, row: &Compared| {
+        let change = &row.change;
+        format!(
+            "| {name} | {:.4} | {:.4} | {:+.4} | {} | {} | {} |\n",
+            change.a * factor,
+            change.b * factor,
+            change.difference() * factor,
+            percent(change.ratio()),
+            percents(change.relative),
+            change.verdict.name()
+        )
+    };
+    said.push_str(&row("**total**".to_owned(), &comparison.total));
+    for compared in comparison.shown(choices) {
+        said.push_str(&row(code(&compared.key.name), compared));
+    }
+    let label = |side: &Side| {
+        let ambiguous = if side.overview.ambiguous > 0 { ", ambiguous" } else { "" };
+        format!("{}{ambiguous}", side.overview.label.map_or("no energy", |label| label.name()))
+    };
+    let (of_a, of_b) = (label(&comparison.a), label(&comparison.b));
+    let _ = writeln!(said, "\nEnergy: {of_a} in A, {of_b} in B. {}.", comparison.basis());
+    for warning in &comparison.warnings {
+        let _ = writeln!(said, "\n**Warning:** {}", plain(warning));
+    }
+    said
+}
+
+/// A name of a sensible length that no Markdown or HTML can hide in.
+fn code(name: &str) -> String {
+    format!("<code>{}</code>", plain(&cut(&escape(name), 200, Keep::End)))
+}
+
+/// Text in which nothing is markup: all that could be is an HTML entity.
+fn plain(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' | '<' | '>' | '"' | '\'' | '`' | '|' | '*' | '_' | '[' | ']' | '\\' | '~' | '$' | '@' => {
+                let _ = write!(plain, "&#{};", u32::from(c));
+            }
+            c => plain.push(c),
+        }
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_one_cell_and_no_formula() {
+        for (name, expected) in [
+            ("a.B.c", "a.B.c"),
+            ("a,b", "\"a,b\""),
+            ("say \"x\"", "\"say \"\"x\"\"\""),
+            ("=cmd|' /C calc'!A0", "\"'=cmd|' /C calc'!A0\""),
+            ("two\nlines", "two\\x0alines"),
+        ] {
+            assert_eq!(cell(name), expected);
+        }
+    }
+
+    #[test]
+    fn a_name_is_no_markup() {
+        assert_eq!(code("a|b<script>"), "<code>a&#124;b&#60;script&#62;</code>");
+        assert_eq!(code("[x](http://y)\n"), "<code>&#91;x&#93;(http://y)&#92;x0a</code>");
+    }
+}

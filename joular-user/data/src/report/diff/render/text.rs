@@ -1,0 +1,91 @@
+//! For a terminal: both sides, warnings, the total, rows.
+
+use std::fmt::Write as _;
+
+use super::{percent, percents, sized};
+use crate::{
+    report::diff::{Change, Choices, Compared, Comparison, Side, identity::View},
+    text::{Keep, cut, escape, exact_joules, seconds},
+};
+
+/// Columns for the name of a row.
+const NAME_WIDTH: usize = 80;
+
+// Writing to a String cannot fail.
+pub fn text(comparison: &Comparison, choices: &Choices) -> String {
+    let mut said = String::new();
+    for (name, side) in [("A", &comparison.a), ("B", &comparison.b)] {
+        let _ = writeln!(said, "{name}  {}", described(side));
+    }
+    let change = &comparison.total.change;
+    let (unit, factor) = sized(choices.per.unit(), change.a.max(change.b));
+    let view = if choices.view == View::Total { ", each with what it calls" } else { "" };
+    let _ = writeln!(said, "{unit} by {}{view}; {}.", choices.by.name(), comparison.basis());
+    let _ = writeln!(said, "Of rows called more or less at most 5 % are not, on average (Benjamini-Hochberg).");
+    for warning in &comparison.warnings {
+        let _ = writeln!(said, "warning: {warning}");
+    }
+    let _ = writeln!(
+        said,
+        "\n{:>12} {:>12} {:>12} {:>8}  {:>19}  {:<11}  {}",
+        format!("A {unit}"),
+        format!("B {unit}"),
+        "change",
+        "%",
+        "95 % interval of %",
+        "verdict",
+        choices.by.name()
+    );
+    let _ = writeln!(said, "{}  total", figures(change, factor));
+    let shown = comparison.shown(choices);
+    for row in shown {
+        let _ = writeln!(said, "{}  {}", figures(&row.change, factor), cut(&name(row, shown), NAME_WIDTH, Keep::End));
+    }
+    let hidden = comparison.rows.len() - shown.len();
+    if hidden > 0 {
+        let _ = writeln!(said, "and {hidden} more that changed less: --top 0 shows all");
+    }
+    said
+}
+
+fn described(side: &Side) -> String {
+    let overview = &side.overview;
+    let sources: Vec<String> = overview.sources.iter().map(|source| escape(source)).collect();
+    let ambiguous = if overview.ambiguous > 0 { ", AMBIGUOUS" } else { "" };
+    format!(
+        "{}: {} J ({}{ambiguous}: {}), {} runs, {} windows, {:.1} s, {:.1} CPU s",
+        escape(&side.data.display().to_string()),
+        exact_joules(side.total.energy),
+        overview.label.map_or("no energy", |label| label.name()),
+        sources.join(", "),
+        side.runs_with_windows(),
+        side.windows.len(),
+        seconds(overview.duration_ns),
+        seconds(side.cpu_ns),
+    )
+}
+
+fn figures(change: &Change, factor: f64) -> String {
+    format!(
+        "{:>12.4} {:>12.4} {:>+12.4} {:>8}  {:>19}  {:<11}",
+        change.a * factor,
+        change.b * factor,
+        change.difference() * factor,
+        percent(change.ratio()),
+        percents(change.relative),
+        change.verdict.name()
+    )
+}
+
+/// A row's name; with its signature where another shown row has the same.
+fn name(row: &Compared, shown: &[Compared]) -> String {
+    let is_twin = |other: &&Compared| other.key.name == row.key.name;
+    let mut name = escape(&row.key.name);
+    if let Some(signature) = row.key.signature.as_ref().filter(|_| shown.iter().filter(is_twin).count() > 1) {
+        name.push_str(&escape(signature));
+    }
+    if let Some(module) = &row.key.module {
+        let _ = write!(name, " ({})", escape(module));
+    }
+    name
+}

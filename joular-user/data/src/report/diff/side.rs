@@ -1,0 +1,223 @@
+//! One side of a comparison: a selection of a data set, summed by row and window.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    path::{Path, PathBuf},
+};
+
+use super::{
+    Choices, Per,
+    estimate::{MIN_RUNS, Replicates},
+    identity::{By, Key, Keys},
+};
+use crate::{
+    dataset::error::Result,
+    model::units::{MicroJoules, UnixMicros},
+    report::profile::{App, Catalog, DataSet, Filter, Overview, Row, Run, ThreadIndex, WindowSpan},
+};
+
+/// See the module's head.
+#[derive(Debug)]
+pub struct Side {
+    /// No path was chosen by its methods: time and energy of threads are all of theirs.
+    pub is_whole: bool,
+    pub data: PathBuf,
+    pub runs: Vec<Run>,
+    pub overview: Overview,
+    pub windows: Vec<WindowSpan>,
+    /// CPU time of the selection, its methods not filtered.
+    pub cpu_ns: u64,
+    pub total: Spent,
+    pub rows: BTreeMap<Key, Spent>,
+    cpu_of_windows: Vec<u64>,
+}
+
+/// What a row, or all of the selection, spent.
+#[derive(Clone, Debug, Default)]
+pub struct Spent {
+    pub energy: MicroJoules,
+    pub samples: u64,
+    /// Energy by window; a window may come more than once.
+    pub by_window: Vec<(usize, MicroJoules)>,
+    /// Variance of the energy by sampling, µJ²: see [`crate::report::profile`].
+    pub sampling: f64,
+}
+
+impl Side {
+    /// # Errors
+    /// If there is no run, or a file cannot be read or is damaged.
+    pub fn read(root: &Path, filter: &Filter, app: Option<&App>, choices: &Choices) -> Result<Self> {
+        let mut data = DataSet::open(root, filter)?;
+        let windows = data.windows(filter);
+        let overview = data.overview(filter)?;
+        let mut sums = Sums::new(&data.catalog, windows, filter, app, choices);
+        data.scan(filter, |catalog, row| sums.take(catalog, row))?;
+        let mut side = Self {
+            data: root.to_owned(),
+            runs: data.catalog.runs,
+            overview,
+            windows: sums.windows,
+            cpu_ns: sums.cpu.iter().fold(0, |sum, ns| sum.saturating_add(*ns)),
+            is_whole: filter.methods.allow_all(),
+            total: Spent::default(),
+            rows: BTreeMap::new(),
+            cpu_of_windows: sums.cpu,
+        };
+        sums.total.finish(&sums.threads);
+        side.total = sums.total.spent;
+        let least = if choices.by.is_sampled() { side.one_sample().powi(2) } else { 0.0 };
+        for (key, mut sum) in sums.keys.into_keys().into_iter().zip(sums.rows) {
+            sum.finish(&sums.threads);
+            sum.spent.sampling = sum.spent.sampling.max(least);
+            side.rows.insert(key, sum.spent);
+        }
+        Ok(side)
+    }
+
+    pub fn has_runs_enough(&self) -> bool {
+        self.runs_with_windows() >= MIN_RUNS
+    }
+
+    pub fn runs_with_windows(&self) -> usize {
+        self.windows.iter().map(|window| window.run).collect::<BTreeSet<_>>().len()
+    }
+
+    /// What a row spent here, which may be nothing: so little that no sample hit it.
+    pub fn spent(&self, key: &Key, by: By) -> Spent {
+        self.rows.get(key).cloned().unwrap_or_else(|| Spent {
+            sampling: if by.is_sampled() { self.one_sample().powi(2) } else { 0.0 },
+            ..Spent::default()
+        })
+    }
+
+    /// Energy that a sample stands for on the average, µJ.
+    #[allow(clippy::cast_precision_loss, reason = "for an error estimate")]
+    fn one_sample(&self) -> f64 {
+        self.total.energy.0 as f64 / self.total.samples.max(1) as f64
+    }
+
+    /// What energy is divided by: seconds, or CPU seconds, of windows or of whole runs.
+    #[allow(clippy::cast_precision_loss, reason = "times as seconds")]
+    pub fn replicates(&self, per: Per, of_runs: bool) -> Replicates {
+        let lengths = self.windows.iter().map(|window| window.length_ns);
+        let ns: Vec<u64> = if per == Per::Cpu { self.cpu_of_windows.clone() } else { lengths.collect() };
+        let seconds = |ns: u64| ns as f64 / 1e9;
+        if !of_runs {
+            return Replicates::of_windows(ns.into_iter().map(seconds).collect());
+        }
+        // Runs without windows are no replicates.
+        let mut runs: BTreeMap<usize, f64> = BTreeMap::new();
+        for (window, ns) in self.windows.iter().zip(ns) {
+            *runs.entry(window.run).or_default() += seconds(ns);
+        }
+        Replicates::of_runs(runs.into_values().collect())
+    }
+
+    /// Energy by replicate, in joules.
+    pub fn energies(&self, spent: &Spent, of_runs: bool) -> Vec<(usize, f64)> {
+        if !of_runs {
+            return spent.by_window.iter().map(|(window, energy)| (*window, energy.joules())).collect();
+        }
+        let mut runs: BTreeMap<usize, MicroJoules> =
+            self.windows.iter().map(|window| (window.run, MicroJoules(0))).collect();
+        for (window, energy) in &spent.by_window {
+            let run = self.windows.get(*window).and_then(|window| runs.get_mut(&window.run));
+            if let Some(sum) = run {
+                *sum = sum.saturating_add(*energy);
+            }
+        }
+        runs.into_values().map(MicroJoules::joules).enumerate().collect()
+    }
+}
+
+/// A row being summed.
+#[derive(Clone, Debug, Default)]
+struct Sum {
+    spent: Spent,
+    /// Energy and Σ energy² / samples, by thread.
+    of_threads: HashMap<ThreadIndex, (u64, f64)>,
+}
+
+impl Sum {
+    #[allow(clippy::cast_precision_loss, reason = "for an error estimate")]
+    fn add(&mut self, row: &Row, window: usize) {
+        let spent = &mut self.spent;
+        spent.energy = spent.energy.saturating_add(row.energy);
+        spent.samples = spent.samples.saturating_add(row.samples);
+        match spent.by_window.last_mut() {
+            Some((last, energy)) if *last == window => *energy = energy.saturating_add(row.energy),
+            _ => spent.by_window.push((window, row.energy)),
+        }
+        let (energy, squares) = self.of_threads.entry(row.thread).or_default();
+        *energy = energy.saturating_add(row.energy.0);
+        if row.samples > 0 {
+            *squares += (row.energy.0 as f64).powi(2) / row.samples as f64;
+        }
+    }
+
+    /// Of a thread's energy a row has the share p, with the variance (1 − p) · Σ energy² / samples.
+    #[allow(clippy::cast_precision_loss, reason = "for an error estimate")]
+    fn finish(&mut self, threads: &HashMap<ThreadIndex, u64>) {
+        let variance = |(thread, (energy, squares)): (&ThreadIndex, &(u64, f64))| {
+            let whole = threads.get(thread).copied().unwrap_or_default().max(1);
+            (1.0 - *energy as f64 / whole as f64).max(0.0) * squares
+        };
+        self.spent.sampling = self.of_threads.iter().map(variance).sum();
+    }
+}
+
+/// The rows of a data set, as they come.
+struct Sums {
+    keys: Keys,
+    rows: Vec<Sum>,
+    total: Sum,
+    /// Energy of threads, their methods not filtered.
+    threads: HashMap<ThreadIndex, u64>,
+    windows: Vec<WindowSpan>,
+    /// CPU time of each window.
+    cpu: Vec<u64>,
+    places: HashMap<(usize, UnixMicros), usize>,
+    is_allowed: Vec<bool>,
+    of_app: Option<Catalog>,
+}
+
+impl Sums {
+    fn new(catalog: &Catalog, windows: Vec<WindowSpan>, filter: &Filter, app: Option<&App>, choices: &Choices) -> Self {
+        let paths = &catalog.paths;
+        let of_app = app.map(|app| Catalog { paths: paths.of_app(app), ..Catalog::default() });
+        Self {
+            keys: Keys::new(choices.by, choices.view),
+            rows: Vec::new(),
+            total: Sum::default(),
+            threads: HashMap::new(),
+            cpu: vec![0; windows.len()],
+            places: windows.iter().enumerate().map(|(at, window)| ((window.run, window.start), at)).collect(),
+            windows,
+            is_allowed: paths.indices().map(|path| filter.allows_path(paths.frames_of(path))).collect(),
+            of_app,
+        }
+    }
+
+    fn take(&mut self, catalog: &Catalog, row: &Row) {
+        // A scan has rows of whole windows only.
+        let Some(window) = self.places.get(&(row.run, row.window_start)).copied() else { return };
+        if let Some(cpu) = self.cpu.get_mut(window) {
+            *cpu = cpu.saturating_add(row.cpu_ns);
+        }
+        let whole = self.threads.entry(row.thread).or_default();
+        *whole = whole.saturating_add(row.energy.0);
+        if !self.is_allowed.get(row.path.index()).copied().unwrap_or_default() {
+            return;
+        }
+        self.total.add(row, window);
+        let by_code = self.of_app.as_ref().filter(|_| self.keys.is_of_paths());
+        for key in self.keys.of(by_code.unwrap_or(catalog), row.thread, row.path) {
+            if self.rows.len() <= *key {
+                self.rows.resize_with(key + 1, Sum::default);
+            }
+            if let Some(sum) = self.rows.get_mut(*key) {
+                sum.add(row, window);
+            }
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! Collapsed stacks, one line each: frames root → leaf joined by `;`, a space, the
+//! energy in µJ. What inferno, flamegraph.pl and speedscope read.
+//!
+//! The format has no place for anything else: no threads, no lines, no comments.
+
+use std::{borrow::Cow, collections::BTreeMap, io::Write};
+
+use super::{Exported, Format, Result, Selection, Writer};
+use crate::model::units::MicroJoules;
+
+pub(super) const FORMAT: Format = Format { name: "collapsed", writer: Writer::Text(write) };
+
+fn write(selection: &Selection<'_>, out: &mut dyn Write) -> Result<Exported> {
+    let profile = selection.profile()?;
+    let paths = &profile.catalog.paths;
+    let names: Vec<String> = paths.frames().iter().map(|frame| name(&frame.method()).into_owned()).collect();
+    let mut sums: BTreeMap<String, MicroJoules> = BTreeMap::new();
+    for entry in &profile.entries {
+        let frames: Vec<&str> = paths.path(entry.path).iter().map(|frame| names[frame.index()].as_str()).collect();
+        let sum = sums.entry(frames.join(";")).or_default();
+        *sum = sum.saturating_add(entry.energy);
+    }
+    for (stack, energy) in &sums {
+        writeln!(out, "{stack} {}", energy.0)?;
+    }
+    Ok(Exported::of(&profile))
+}
+
+/// A name that separates no frames and no lines, and that no reader takes for a
+/// comment or an empty one.
+pub(super) fn name(name: &str) -> Cow<'_, str> {
+    let separates = |c: char| c == ';' || c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
+    if name.is_empty() {
+        return Cow::Borrowed("_");
+    }
+    if !name.contains(separates) && !name.starts_with('#') {
+        return Cow::Borrowed(name);
+    }
+    let safe = name.replace(separates, "_");
+    Cow::Owned(safe.strip_prefix('#').map_or_else(|| safe.clone(), |rest| format!("_{rest}")))
+}

@@ -1,0 +1,217 @@
+//! OpenTelemetry profiles: one `ProfilesData` of package
+//! `opentelemetry.proto.profiles.v1development`, as PyPI's opentelemetry-proto
+//! 1.45.2 has it (a table of stacks, one type of value per profile).
+//!
+//! A resource is a process. Each has three profiles over the same samples: energy,
+//! CPU time, and how many samples there were.
+
+mod proto;
+
+use std::{collections::HashMap, io::Write};
+
+use self::proto::{
+    Function, InstrumentationScope, KeyValue, KeyValueAndUnit, Line, Link, Location, Mapping, Profile as OtlpProfile,
+    ProfilesDictionary, Resource, ResourceProfiles, Sample, ScopeProfiles, Stack, Value, ValueType,
+};
+use super::{
+    Exported, Format, Result, Selection, Writer, dictionary::Dictionary, origin, protobuf, signed, timeline::unix_ns,
+};
+use crate::{
+    model::frame::{Frame, FrameKind},
+    report::profile::{Entry, PathIndex, Profile, ThreadIndex},
+};
+
+pub(super) const FORMAT: Format = Format { name: "otlp", writer: Writer::Binary(write) };
+
+/// Numbers of the fields of message `ProfilesData`.
+const RESOURCE_PROFILES: u32 = 1;
+const DICTIONARY: u32 = 2;
+
+/// Type and unit of a profile's values, and where they are in an entry.
+type Measure = (&'static str, &'static str, fn(&Entry) -> u64);
+
+const MEASURES: [Measure; 3] = [
+    ("energy", "uJ", |entry| entry.energy.0),
+    ("cpu", "ns", |entry| entry.cpu_ns),
+    ("samples", "count", |entry| entry.samples),
+];
+
+/// What samples refer to.
+struct Tables {
+    dictionary: Dictionary,
+    stacks: Vec<Stack>,
+    stack_places: HashMap<PathIndex, i32>,
+    attributes: Vec<KeyValueAndUnit>,
+    thread_attributes: HashMap<ThreadIndex, Vec<i32>>,
+    kind_attributes: HashMap<FrameKind, Vec<i32>>,
+}
+
+fn write(selection: &Selection<'_>, out: &mut dyn Write) -> Result<Exported> {
+    let profile = selection.profile()?;
+    let mut tables = Tables::new();
+    let catalog = &profile.catalog;
+    let mut entries: Vec<&Entry> = profile.entries.iter().collect();
+    entries.sort_by_key(|entry| (catalog.thread(entry.thread).process, entry.thread, entry.path));
+    for of_process in entries.chunk_by(|a, b| catalog.thread(a.thread).process == catalog.thread(b.thread).process) {
+        protobuf::message(out, RESOURCE_PROFILES, &resource_profiles(&profile, of_process, &mut tables))?;
+    }
+    protobuf::message(out, DICTIONARY, &tables.dictionary(&profile))?;
+    Ok(Exported::of(&profile))
+}
+
+fn resource_profiles(profile: &Profile, entries: &[&Entry], tables: &mut Tables) -> ResourceProfiles {
+    let profiles = MEASURES.iter().map(|measure| one_measure(profile, entries, tables, measure)).collect();
+    let scope = InstrumentationScope {
+        name: "joular-bpf".to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        attributes: vec![KeyValue::text("joular.energy.origin", &origin(&profile.overview))],
+    };
+    let resource = Resource { attributes: entries.first().map_or_else(Vec::new, |entry| about(profile, entry)) };
+    ResourceProfiles { resource: Some(resource), scope_profiles: vec![ScopeProfiles { scope: Some(scope), profiles }] }
+}
+
+/// Attributes of an entry's process, by OpenTelemetry's semantic conventions where they have a name.
+fn about(profile: &Profile, entry: &Entry) -> Vec<KeyValue> {
+    let process = profile.catalog.process_of(entry.thread);
+    let mut attributes = vec![
+        KeyValue::text("service.name", process.title()),
+        KeyValue::text("host.name", &profile.catalog.run_of(process).info.host),
+        KeyValue::number("process.pid", process.pid.0.into()),
+        KeyValue::text("process.executable.name", &process.comm),
+    ];
+    let known = [
+        ("process.runtime.version", &process.jvm_version),
+        ("container.id", &process.container),
+        ("k8s.pod.uid", &process.pod),
+    ];
+    attributes.extend(known.into_iter().filter_map(|(key, text)| Some(KeyValue::text(key, text.as_ref()?))));
+    attributes
+}
+
+fn one_measure(profile: &Profile, entries: &[&Entry], tables: &mut Tables, measure: &Measure) -> OtlpProfile {
+    let (kind, unit, value) = measure;
+    let (start_ns, overview) = (profile.overview.span.map_or(0, |(start, _)| unix_ns(start)), &profile.overview);
+    let samples = entries.iter().map(|entry| Sample {
+        stack_index: tables.stack(profile, entry.path),
+        attribute_indices: tables.thread(profile, entry.thread),
+        values: vec![signed(value(entry))],
+    });
+    let samples = samples.collect();
+    let sample_type = ValueType { type_strindex: tables.text(kind), unit_strindex: tables.text(unit) };
+    OtlpProfile {
+        sample_type: Some(sample_type),
+        samples,
+        time_unix_nano: start_ns,
+        duration_nano: overview.duration_ns,
+    }
+}
+
+impl Tables {
+    /// The first row of each table means nothing.
+    fn new() -> Self {
+        Self {
+            dictionary: Dictionary::new(),
+            stacks: vec![Stack::default()],
+            stack_places: HashMap::new(),
+            attributes: vec![KeyValueAndUnit::default()],
+            thread_attributes: HashMap::new(),
+            kind_attributes: HashMap::new(),
+        }
+    }
+
+    fn text(&mut self, text: &str) -> i32 {
+        index(self.dictionary.strings.number(text))
+    }
+
+    fn attribute(&mut self, key: &str, value: Value) -> i32 {
+        let key_strindex = self.text(key);
+        self.attributes.push(KeyValueAndUnit { key_strindex, value: Some(value.into()), unit_strindex: 0 });
+        i32::try_from(self.attributes.len() - 1).unwrap_or(i32::MAX)
+    }
+
+    fn stack(&mut self, profile: &Profile, path: PathIndex) -> i32 {
+        if let Some(stack) = self.stack_places.get(&path) {
+            return *stack;
+        }
+        let paths = &profile.catalog.paths;
+        let leaf_first = paths.path(path).iter().rev();
+        let location_indices = leaf_first.map(|frame| index(self.dictionary.location(paths, *frame)) + 1).collect();
+        self.stacks.push(Stack { location_indices });
+        let place = i32::try_from(self.stacks.len() - 1).unwrap_or(i32::MAX);
+        self.stack_places.insert(path, place);
+        place
+    }
+
+    fn thread(&mut self, profile: &Profile, index: ThreadIndex) -> Vec<i32> {
+        if let Some(attributes) = self.thread_attributes.get(&index) {
+            return attributes.clone();
+        }
+        let thread = profile.catalog.thread(index);
+        let attributes = vec![
+            self.attribute("thread.id", Value::Int(thread.tid.0.into())),
+            self.attribute("thread.name", Value::Text(thread.name.clone())),
+            self.attribute("joular.thread.category", Value::Text(thread.category.name().to_owned())),
+        ];
+        self.thread_attributes.insert(index, attributes.clone());
+        attributes
+    }
+
+    fn kind(&mut self, frame: &Frame) -> Vec<i32> {
+        if let Some(attributes) = self.kind_attributes.get(&frame.kind) {
+            return attributes.clone();
+        }
+        let mut attributes = vec![self.attribute("joular.frame.kind", Value::Text(frame.kind.name().to_owned()))];
+        if let Some(convention) = frame_type(frame.kind) {
+            attributes.push(self.attribute("profile.frame.type", Value::Text(convention.to_owned())));
+        }
+        self.kind_attributes.insert(frame.kind, attributes.clone());
+        attributes
+    }
+
+    fn dictionary(mut self, profile: &Profile) -> ProfilesDictionary {
+        let locations = std::mem::take(&mut self.dictionary.locations);
+        let mut location_table = vec![Location::default()];
+        for location in &locations {
+            let line = location.line.unwrap_or(0).into();
+            location_table.push(Location {
+                mapping_index: index(location.module) + 1,
+                lines: vec![Line { function_index: index(location.function) + 1, line }],
+                attribute_indices: self.kind(profile.catalog.paths.frame(location.frame)),
+            });
+        }
+        let functions = self.dictionary.functions.iter().map(|function| Function {
+            name_strindex: index(function.name),
+            system_name_strindex: index(function.system_name),
+            filename_strindex: index(function.file),
+        });
+        let modules = self.dictionary.modules.iter().map(|name| Mapping { filename_strindex: index(*name) });
+        ProfilesDictionary {
+            mapping_table: std::iter::once(Mapping::default()).chain(modules).collect(),
+            location_table,
+            function_table: std::iter::once(Function::default()).chain(functions).collect(),
+            link_table: vec![Link::default()],
+            string_table: self.dictionary.strings.texts().to_vec(),
+            attribute_table: self.attributes,
+            stack_table: self.stacks,
+        }
+    }
+}
+
+/// `profile.frame.type` of the semantic conventions.
+const fn frame_type(kind: FrameKind) -> Option<&'static str> {
+    match kind {
+        FrameKind::Interpreted
+        | FrameKind::Compiled
+        | FrameKind::CompiledC1
+        | FrameKind::CompiledC2
+        | FrameKind::Inlined
+        | FrameKind::NativeWrapper => Some("jvm"),
+        FrameKind::Stub | FrameKind::Vm | FrameKind::Native => Some("native"),
+        FrameKind::Kernel => Some("kernel"),
+        FrameKind::Marker => None,
+    }
+}
+
+fn index(place: u32) -> i32 {
+    i32::try_from(place).unwrap_or(i32::MAX - 1)
+}

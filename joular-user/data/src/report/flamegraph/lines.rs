@@ -1,0 +1,80 @@
+//! A call tree as lines of folded stacks: `method;method µJ`, and for a comparison
+//! `method;method µJ-before µJ`.
+
+use super::{CallTree, Label};
+use crate::{
+    model::frame::FrameKind,
+    report::tree::NodeKind,
+    text::{self, Keep},
+};
+
+/// Unit of the figures.
+pub(super) const UNIT: &str = "µJ";
+
+/// Longer names are cut: a name may have 64 KiB.
+const NAME_COLUMNS: usize = 240;
+
+/// A label's name with its kind of code, harmless for the format: nothing in it
+/// separates frames, ends the line or reads as one of its figures.
+pub(super) fn name_of(label: &Label) -> String {
+    let name = text::cut(&text::escape(&label.name).replace(';', ":"), NAME_COLUMNS, Keep::End);
+    match label.kind {
+        NodeKind::Frame(kind) if kind != FrameKind::Marker => format!("{name} [{}]", short(kind.name())),
+        _ => without_figure(name),
+    }
+}
+
+/// What looks like a figure at the end would be taken for what was before.
+fn without_figure(name: String) -> String {
+    match name.rsplit_once(' ') {
+        Some((head, tail)) if tail.chars().all(|each| each.is_ascii_digit() || each == '.') => format!("{head}_{tail}"),
+        _ => name,
+    }
+}
+
+fn short(kind: &str) -> &str {
+    kind.strip_prefix("compiled-").unwrap_or(kind)
+}
+
+/// A line per node with energy of its own, depth first as the tree is. With a
+/// factor, what was before is multiplied by it and stands first.
+pub(super) fn of(tree: &CallTree, factor: Option<f64>) -> Vec<String> {
+    let names: Vec<String> = tree.labels.iter().map(name_of).collect();
+    let mut path = String::new();
+    // Where in `path` each open node's name ends.
+    let mut ends: Vec<(usize, usize)> = Vec::new();
+    let mut lines = Vec::new();
+    for (index, node) in tree.nodes.iter().enumerate() {
+        while ends.last().is_some_and(|(open, _)| Some(*open) != node.parent) {
+            ends.pop();
+        }
+        path.truncate(ends.last().map_or(0, |(_, end)| *end));
+        // The root is drawn anyway.
+        if node.parent.is_some() {
+            if !path.is_empty() {
+                path.push(';');
+            }
+            path.push_str(&names[node.label]);
+        }
+        ends.push((index, path.len()));
+        let own = node.own.energy.0;
+        match factor {
+            None if own > 0 => lines.push(format!("{path} {own}")),
+            Some(factor) if own > 0 || node.base_own.0 > 0 => {
+                lines.push(format!("{path} {} {own}", scaled(node.base_own.0, factor)));
+            }
+            _ => {}
+        }
+    }
+    lines
+}
+
+#[allow(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "for a picture"
+)]
+fn scaled(energy: u64, factor: f64) -> u64 {
+    (energy as f64 * factor).round() as u64
+}

@@ -1,0 +1,158 @@
+//! `joular-bpf flamegraph`: the call tree of a selection as an SVG, its widths energy.
+//!
+//! The inferno library draws it, from lines of `method;method µJ`. What it does not
+//! do is done before and after: names are made harmless and say their kind of code,
+//! nodes narrower than asked for are merged so that widths still sum ([`lines`]),
+//! and the drawing gets joules and a dark scheme ([`finish`]).
+
+mod finish;
+mod lines;
+#[cfg(test)]
+mod tests;
+
+use std::path::{Path, PathBuf};
+
+use inferno::flamegraph::{
+    self, Direction, Options, TextTruncateDirection,
+    color::{BackgroundColor, Color, PaletteMap, StrokeColor},
+};
+
+use super::{
+    headline::Headline,
+    profile::{App, Filter, Profile},
+    tree::{Branches, CallTree, Label, Levels, NodeKind, palette},
+};
+use crate::{
+    dataset::error::{DataSetError, Result},
+    model::units::MicroJoules,
+};
+
+/// How energies of two data sets are made comparable.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Normalise {
+    /// As if both had the same energy: which code takes a larger part.
+    #[default]
+    Share,
+    /// As if both took the same time: which code draws more power.
+    Time,
+    /// As they are.
+    Nothing,
+}
+
+/// What to draw.
+#[derive(Clone, Debug)]
+pub struct Drawing {
+    pub data: PathBuf,
+    /// Data set to compare with: what was before.
+    pub base: Option<(PathBuf, Normalise)>,
+    pub filter: Filter,
+    pub app: Option<App>,
+    pub levels: Levels,
+    /// The root at the top.
+    pub is_icicle: bool,
+    /// Part of the whole, 0 to 1, below which a node is merged with its siblings.
+    pub min_share: f64,
+}
+
+/// Draws it.
+///
+/// # Errors
+/// If a data set cannot be read, or there is no energy to draw.
+pub fn svg(drawing: &Drawing) -> Result<(Vec<u8>, Headline)> {
+    let read = |path: &Path| Profile::read(path, &drawing.filter, drawing.app.as_ref());
+    let profile = read(&drawing.data)?;
+    let base = match &drawing.base {
+        Some((path, normalise)) => Some((read(path)?, *normalise, path)),
+        None => None,
+    };
+    let headline = Headline::of(&profile);
+    if profile.energy().0 == 0 {
+        return Err(DataSetError::NoEnergy { path: drawing.data.clone() });
+    }
+    let mut branches = Branches::default();
+    branches.add(&profile, drawing.levels);
+    let mut subtitle = headline.text();
+    let mut factor = None;
+    if let Some((base, normalise, path)) = &base {
+        branches.add_base(base, drawing.levels);
+        if base.energy().0 == 0 {
+            return Err(DataSetError::NoEnergy { path: (*path).clone() });
+        }
+        factor = Some(factor_of(*normalise, &profile, base));
+        subtitle = format!("{subtitle} · against {}", Headline::of(base).text());
+    }
+    let whole = branches.tree();
+    let tree = whole.pruned(least_energy(drawing.min_share, whole.total().energy));
+    let lines = lines::of(&tree, factor);
+    let title = match base {
+        Some((_, normalise, _)) => format!("Energy, compared {}", normalise.meaning()),
+        None => "Energy by call branch".to_owned(),
+    };
+    let drawn = draw(&lines, &tree, drawing, title, subtitle)
+        .map_err(|cause| DataSetError::Draw { path: drawing.data.clone(), cause })?;
+    Ok((finish::finish(&drawn), headline))
+}
+
+impl Normalise {
+    const fn meaning(self) -> &'static str {
+        match self {
+            Self::Share => "as shares: red has a larger part than before, blue a smaller one",
+            Self::Time => "per time: red draws more power than before, blue less",
+            Self::Nothing => "as it is: red has more energy than before, blue less",
+        }
+    }
+}
+
+/// What energies before are multiplied by.
+#[allow(clippy::cast_precision_loss, reason = "for a picture")]
+fn factor_of(normalise: Normalise, now: &Profile, before: &Profile) -> f64 {
+    let ratio = |now: u64, before: u64| if before == 0 { 1.0 } else { now as f64 / before as f64 };
+    match normalise {
+        Normalise::Share => ratio(now.energy().0, before.energy().0),
+        Normalise::Time => ratio(now.overview.duration_ns, before.overview.duration_ns),
+        Normalise::Nothing => 1.0,
+    }
+}
+
+#[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a threshold")]
+fn least_energy(share: f64, whole: MicroJoules) -> MicroJoules {
+    MicroJoules((share.clamp(0.0, 1.0) * whole.0 as f64).ceil() as u64)
+}
+
+const BACKGROUND: Color = Color { r: 0xfb, g: 0xfb, b: 0xfa };
+const EDGE: Color = Color { r: 0xb4, g: 0xbf, b: 0xca };
+
+fn draw(
+    lines: &[String],
+    tree: &CallTree,
+    drawing: &Drawing,
+    title: String,
+    subtitle: String,
+) -> std::io::Result<Vec<u8>> {
+    let mut colors = PaletteMap::default();
+    for label in &tree.labels {
+        let [r, g, b] = palette::color(label.kind);
+        colors.insert(lines::name_of(label), Color { r, g, b });
+    }
+    // How inferno knows the root.
+    let [r, g, b] = palette::color(NodeKind::All);
+    colors.insert("", Color { r, g, b });
+    let mut options = Options::default();
+    options.title = title;
+    options.subtitle = Some(subtitle);
+    options.count_name = lines::UNIT.into();
+    options.name_type = String::new();
+    options.direction = if drawing.is_icicle { Direction::Inverted } else { Direction::Straight };
+    options.bgcolors = Some(BackgroundColor::Flat(BACKGROUND));
+    options.text_truncate_direction = TextTruncateDirection::Right;
+    options.palette_map = Some(&mut colors);
+    if drawing.base.is_some() {
+        // What did not change is white: its boxes are seen by their edges.
+        options.stroke_color = StrokeColor::Color(EDGE);
+    }
+    // Pruned before, so that widths sum.
+    options.min_width = 0.0;
+    let mut drawn = Vec::new();
+    flamegraph::from_lines(&mut options, lines.iter().map(String::as_str), &mut drawn)?;
+    Ok(drawn)
+}

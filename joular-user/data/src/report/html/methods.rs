@@ -1,0 +1,186 @@
+//! The table of methods: what each had as the leaf and anywhere on a branch, with
+//! the interval that sampling leaves open, as in reports ([`ranking::interval`]).
+
+use std::collections::HashMap;
+
+use serde::Serialize;
+
+use super::strings::Strings;
+use crate::{
+    model::units::MicroJoules,
+    report::{
+        profile::{Amounts, Entry, Profile, Sampled},
+        ranking::{
+            self,
+            interval::{Estimate, Threads},
+        },
+        tree::{Label, NodeKind, OTHERS},
+    },
+};
+
+/// Methods with a row of their own: more than anyone looks through.
+const ROWS: usize = 2_000;
+
+/// What a label has, of one thread or of all.
+#[derive(Clone, Copy, Debug, Default)]
+struct Part {
+    amounts: Amounts,
+    sampled: Sampled,
+}
+
+impl Part {
+    fn add(&mut self, entry: &Entry) {
+        self.amounts.plus(&Amounts { energy: entry.energy, cpu_ns: entry.cpu_ns, samples: entry.samples });
+        self.sampled.add(entry);
+    }
+
+    fn plus(&mut self, other: &Self) {
+        self.amounts.plus(&other.amounts);
+        self.sampled.energy = self.sampled.energy.saturating_add(other.sampled.energy);
+    }
+}
+
+/// As the leaf, and anywhere on a branch.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sums {
+    own: Part,
+    total: Part,
+}
+
+/// Lower and upper end, µJ.
+type Interval = [u64; 2];
+
+/// A row of the table.
+#[derive(Debug, Serialize)]
+pub(super) struct Method {
+    name: usize,
+    kind: usize,
+    /// Signature or library; -1 for neither.
+    detail: i64,
+    self_uj: u64,
+    /// 95 %; both ends are the same if the figure is exact. `None` for several methods.
+    self_interval_uj: Option<Interval>,
+    /// `None` for several methods: a branch may have more than one of them.
+    total_uj: Option<u64>,
+    total_interval_uj: Option<Interval>,
+    self_cpu_ns: u64,
+    self_samples: u64,
+}
+
+/// The methods with most energy, by self and total, and the others together.
+pub(super) fn of(profile: &Profile, strings: &mut Strings, kind_of: impl Fn(NodeKind) -> usize) -> Vec<Method> {
+    let (labels, label_of) = labels(profile);
+    let sums = sums(profile, &label_of, labels.len());
+    let mut order: Vec<usize> =
+        (0..labels.len()).filter(|label| sums[*label].0.total.amounts != Amounts::default()).collect();
+    let weight = |label: &usize| {
+        let (own, total) = (&sums[*label].0.own.amounts, &sums[*label].0.total.amounts);
+        (own.energy.max(MicroJoules(total.energy.0 / 4)), total.cpu_ns)
+    };
+    order.sort_by(|a, b| weight(b).cmp(&weight(a)).then_with(|| labels[*a].cmp(&labels[*b])));
+    let rest = order.split_off(order.len().min(ROWS));
+    let mut rows: Vec<Method> = Vec::with_capacity(order.len() + 1);
+    for label in order {
+        let (Sums { own, total }, [own_interval, total_interval]) = &sums[label];
+        let label = &labels[label];
+        rows.push(Method {
+            name: strings.place(&label.name),
+            kind: kind_of(label.kind),
+            detail: strings.maybe(label.detail()),
+            self_uj: own.amounts.energy.0,
+            self_interval_uj: Some(*own_interval),
+            total_uj: Some(total.amounts.energy.0),
+            total_interval_uj: Some(*total_interval),
+            self_cpu_ns: own.amounts.cpu_ns,
+            self_samples: own.amounts.samples,
+        });
+    }
+    if !rest.is_empty() {
+        let mut all = Amounts::default();
+        rest.iter().for_each(|label| all.plus(&sums[*label].0.own.amounts));
+        rows.push(Method {
+            name: strings.place(&format!("{OTHERS} ({} methods)", rest.len())),
+            kind: kind_of(NodeKind::Others),
+            detail: -1,
+            self_uj: all.energy.0,
+            self_interval_uj: None,
+            total_uj: None,
+            total_interval_uj: None,
+            self_cpu_ns: all.cpu_ns,
+            self_samples: all.samples,
+        });
+    }
+    rows
+}
+
+/// The distinct labels, and which each frame has.
+fn labels(profile: &Profile) -> (Vec<Label>, Vec<usize>) {
+    let mut labels: Vec<Label> = Vec::new();
+    let mut places: HashMap<Label, usize> = HashMap::new();
+    let place = |frame| {
+        *places.entry(Label::of_frame(frame)).or_insert_with_key(|label| {
+            labels.push(label.clone());
+            labels.len() - 1
+        })
+    };
+    let label_of = profile.catalog.paths.frames().iter().map(place).collect();
+    (labels, label_of)
+}
+
+/// Calls `take` with what each label has of each thread. Entries come by thread.
+fn visit(profile: &Profile, label_of: &[usize], labels: usize, mut take: impl FnMut(usize, usize, &Sums)) {
+    let mut parts = vec![Sums::default(); labels];
+    // Entry, from 1, that last counted for a total, so that recursion counts once.
+    let mut counted = vec![0_usize; labels];
+    let mut touched: Vec<usize> = Vec::new();
+    let mut number = 0;
+    for entries in profile.entries.chunk_by(|a, b| a.thread == b.thread) {
+        let before = number;
+        for entry in entries {
+            number += 1;
+            let path = profile.catalog.paths.path(entry.path);
+            for label in path.iter().map(|frame| label_of[frame.index()]) {
+                if counted[label] <= before {
+                    touched.push(label);
+                }
+                if counted[label] != number {
+                    counted[label] = number;
+                    parts[label].total.add(entry);
+                }
+            }
+            if let Some(leaf) = path.last() {
+                parts[label_of[leaf.index()]].own.add(entry);
+            }
+        }
+        let thread = entries.first().map_or(0, |entry| entry.thread.index());
+        touched.drain(..).for_each(|label| take(thread, label, &std::mem::take(&mut parts[label])));
+    }
+}
+
+/// Self and total of each label, with their intervals.
+fn sums(profile: &Profile, label_of: &[usize], labels: usize) -> Vec<(Sums, [Interval; 2])> {
+    let mut sums = vec![Sums::default(); labels];
+    visit(profile, label_of, labels, |_, label, part| {
+        sums[label].own.plus(&part.own);
+        sums[label].total.plus(&part.total);
+    });
+    // With all that was sampled, also what conditions on methods left out.
+    let mut threads = Threads::default();
+    profile.sampled.iter().for_each(|thread| threads.add(thread));
+    let group = |part: &Part| threads.group(part.sampled.energy);
+    let mut estimates: Vec<[Estimate; 2]> = sums.iter().map(|sums| [group(&sums.own), group(&sums.total)]).collect();
+    visit(profile, label_of, labels, |thread, label, part| {
+        let whole = profile.sampled.get(thread).copied().unwrap_or_default();
+        let [own, total] = &mut estimates[label];
+        own.see(&whole, &part.own.sampled);
+        total.see(&whole, &part.total.sampled);
+    });
+    let interval = |estimate: &Estimate, part: &Part| {
+        let ranking::Interval { low, high } = estimate.interval(part.amounts.energy, part.sampled.energy);
+        [low.0, high.0]
+    };
+    sums.iter()
+        .zip(&estimates)
+        .map(|(sums, [own, total])| (*sums, [interval(own, &sums.own), interval(total, &sums.total)]))
+        .collect()
+}

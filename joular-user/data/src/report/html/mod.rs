@@ -1,0 +1,61 @@
+//! `joular-bpf html`: a data set as one page that a browser shows by itself.
+//!
+//! The page is a template ([`document`]) with the figures as JSON in it, which its
+//! scripts draw. Figures are small enough to be looked at at once, whatever was
+//! recorded: the call tree is pruned ([`figures`]), time is cut into at most
+//! [`clock::MOST_BUCKETS`] buckets, names are written once ([`strings`]). What is
+//! left out is merged, never dropped: all views sum to the selection's energy.
+
+mod activity;
+mod clock;
+mod document;
+mod facts;
+mod figures;
+mod methods;
+mod power;
+mod strings;
+#[cfg(test)]
+mod tests;
+
+use std::path::PathBuf;
+
+use self::{activity::Activity, clock::Clock, power::Power};
+use super::{
+    headline::Headline,
+    profile::{App, DataSet, Filter, Profile},
+    tree::Levels,
+};
+use crate::dataset::error::Result;
+
+/// What the page is about.
+#[derive(Clone, Debug)]
+pub struct PageChoice {
+    pub data: PathBuf,
+    pub filter: Filter,
+    pub app: Option<App>,
+    pub levels: Levels,
+    /// The application's packages as they were given, for the page to say.
+    pub view: String,
+}
+
+/// Makes the page.
+///
+/// # Errors
+/// If the data set cannot be read.
+pub fn page(choice: &PageChoice) -> Result<(Vec<u8>, Headline)> {
+    let filter = &choice.filter;
+    let mut data = DataSet::open(&choice.data, filter)?;
+    let overview = data.overview(filter)?;
+    let clock = Clock::of(&overview);
+    let mut activity = Activity::new(clock);
+    data.scan_places(filter, |row| activity.take_place(row))?;
+    let mut power = Power::new(clock, filter, choice.app.as_ref());
+    let profile = Profile::sum(data, overview, filter, choice.app.as_ref(), |catalog, row| {
+        if power.take(catalog, row) {
+            activity.take(catalog, row);
+        }
+    })?;
+    let headline = Headline::of(&profile);
+    let figures = figures::of(&profile, choice, &power, &activity);
+    Ok((document::page(&figures), headline))
+}

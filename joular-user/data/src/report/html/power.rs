@@ -1,0 +1,117 @@
+//! Energy over time by method: what was the leaf in each bucket.
+
+use std::collections::HashMap;
+
+use serde::Serialize;
+
+use super::{clock::Clock, strings::Strings};
+use crate::{
+    model::frame::{Frame, FrameKind},
+    report::{
+        profile::{App, Catalog, Filter, OUTSIDE_APP, PathIndex, Row},
+        tree::{Label, NodeKind, OTHERS},
+    },
+};
+
+/// Methods with a series of their own.
+const SERIES: usize = 11;
+
+pub(super) struct Power<'a> {
+    clock: Clock,
+    filter: &'a Filter,
+    app: Option<&'a App>,
+    labels: Vec<Label>,
+    places: HashMap<Label, usize>,
+    /// By path: whether it was looked at, and the label of its leaf unless it is filtered.
+    leaves: Vec<Option<Option<usize>>>,
+    /// µJ by label and bucket.
+    sums: HashMap<(usize, usize), u64>,
+}
+
+impl<'a> Power<'a> {
+    pub(super) const fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    pub(super) fn new(clock: Clock, filter: &'a Filter, app: Option<&'a App>) -> Self {
+        let (labels, places, leaves, sums) = (Vec::new(), HashMap::new(), Vec::new(), HashMap::new());
+        Self { clock, filter, app, labels, places, leaves, sums }
+    }
+
+    /// Takes a row; whether it is part of the selection.
+    pub(super) fn take(&mut self, catalog: &Catalog, row: &Row) -> bool {
+        let Some(label) = self.leaf(catalog, row.path) else { return false };
+        let bucket = self.clock.bucket(row.window_start, row.window_ns);
+        let sum = self.sums.entry((label, bucket)).or_default();
+        *sum = sum.saturating_add(row.energy.0);
+        true
+    }
+
+    fn leaf(&mut self, catalog: &Catalog, path: PathIndex) -> Option<usize> {
+        if self.leaves.len() < catalog.paths.len() {
+            self.leaves.resize(catalog.paths.len(), None);
+        }
+        if let Some(known) = self.leaves[path.index()] {
+            return known;
+        }
+        let frames = || catalog.paths.frames_of(path);
+        let leaf = self.filter.allows_path(frames()).then(|| {
+            let seen = frames().rev().find(|frame| self.app.is_none_or(|app| app.has(frame)));
+            let outside = Frame::new(FrameKind::Marker, OUTSIDE_APP);
+            self.place(Label::of_frame(seen.unwrap_or(&outside)))
+        });
+        self.leaves[path.index()] = Some(leaf);
+        leaf
+    }
+
+    fn place(&mut self, label: Label) -> usize {
+        let next = self.labels.len();
+        let labels = &mut self.labels;
+        *self.places.entry(label).or_insert_with_key(|label| {
+            labels.push(label.clone());
+            next
+        })
+    }
+
+    /// The methods with most energy, each a series, and the others together.
+    pub(super) fn series(&self, strings: &mut Strings, kind_of: impl Fn(NodeKind) -> usize) -> Vec<Series> {
+        let mut totals = vec![0_u64; self.labels.len()];
+        for ((label, _), energy) in &self.sums {
+            totals[*label] = totals[*label].saturating_add(*energy);
+        }
+        let mut order: Vec<usize> = (0..self.labels.len()).filter(|label| totals[*label] > 0).collect();
+        order.sort_by(|a, b| totals[*b].cmp(&totals[*a]).then_with(|| self.labels[*a].cmp(&self.labels[*b])));
+        let mut ranks = vec![SERIES; self.labels.len()];
+        for (rank, label) in order.iter().take(SERIES).enumerate() {
+            ranks[*label] = rank;
+        }
+        let mut series: Vec<Series> = order
+            .iter()
+            .take(SERIES)
+            .map(|label| &self.labels[*label])
+            .map(|label| Series {
+                name: strings.place(&label.name),
+                kind: kind_of(label.kind),
+                energy_uj: vec![0; self.clock.buckets],
+            })
+            .collect();
+        if order.len() > SERIES {
+            let kind = kind_of(NodeKind::Others);
+            series.push(Series { name: strings.place(OTHERS), kind, energy_uj: vec![0; self.clock.buckets] });
+        }
+        for ((label, bucket), energy) in &self.sums {
+            if let Some(series) = series.get_mut(ranks[*label]) {
+                series.energy_uj[*bucket] = series.energy_uj[*bucket].saturating_add(*energy);
+            }
+        }
+        series
+    }
+}
+
+/// Energy of a method in each bucket.
+#[derive(Debug, Serialize)]
+pub(super) struct Series {
+    name: usize,
+    kind: usize,
+    energy_uj: Vec<u64>,
+}

@@ -1,0 +1,37 @@
+//! Texts of a page, each once, and harmless: names come from processes that may be
+//! hostile, and may have 64 KiB.
+
+use std::collections::HashMap;
+
+use crate::text::{self, Keep};
+
+/// Longer texts are cut.
+const COLUMNS: usize = 400;
+
+#[derive(Debug, Default)]
+pub(super) struct Strings {
+    texts: Vec<String>,
+    places: HashMap<String, usize>,
+}
+
+impl Strings {
+    /// A text's place.
+    pub(super) fn place(&mut self, text: &str) -> usize {
+        let text = text::cut(&text::escape(text), COLUMNS, Keep::End);
+        if let Some(place) = self.places.get(&text) {
+            return *place;
+        }
+        self.texts.push(text.clone());
+        self.places.insert(text, self.texts.len() - 1);
+        self.texts.len() - 1
+    }
+
+    /// The same; -1 for nothing.
+    pub(super) fn maybe(&mut self, text: Option<&str>) -> i64 {
+        text.and_then(|text| i64::try_from(self.place(text)).ok()).unwrap_or(-1)
+    }
+
+    pub(super) fn into_texts(self) -> Vec<String> {
+        self.texts
+    }
+}

@@ -1,0 +1,116 @@
+use std::collections::HashSet;
+
+use serde_json::json;
+
+use super::*;
+use crate::{
+    model::units::Pid,
+    report::{
+        profile::{Moment, Names},
+        ranking::{self, By, Ranking, Sort, groups::Groups, rows::Cut},
+    },
+};
+
+fn choice(root: &std::path::Path) -> PageChoice {
+    PageChoice {
+        data: root.into(),
+        filter: Filter::default(),
+        app: None,
+        levels: Levels::Processes,
+        view: String::new(),
+    }
+}
+
+/// The figures of a page, as its scripts get them.
+fn figures(choice: &PageChoice) -> (serde_json::Value, Headline) {
+    let (page, headline) = page(choice).unwrap();
+    let page = String::from_utf8(page).unwrap();
+    let (_, behind) = page.split_once("id=\"figures\">").unwrap();
+    let (json, _) = behind.split_once("</script>").unwrap();
+    (serde_json::from_str(json).unwrap(), headline)
+}
+
+fn sum(values: &serde_json::Value) -> u64 {
+    values.as_array().unwrap().iter().map(|value| value.as_u64().unwrap()).sum()
+}
+
+fn sum_of(rows: &serde_json::Value, column: &str) -> u64 {
+    rows.as_array()
+        .unwrap()
+        .iter()
+        .map(|row| if row[column].is_array() { sum(&row[column]) } else { row[column].as_u64().unwrap() })
+        .sum()
+}
+
+#[test]
+fn every_view_of_a_selection_sums_to_its_energy() {
+    let root = tempfile::tempdir().unwrap();
+    crate::dataset::fixture::write(root.path(), crate::model::policy::Policy::default());
+    let middle = Some(Moment::Into(std::time::Duration::from_secs(12)));
+    let methods = Names::parse(&["*.m100".to_owned()]).unwrap();
+    let filters = [
+        Filter::default(),
+        Filter { since: middle, ..Filter::default() },
+        Filter { pids: vec![Pid(1)], ..Filter::default() },
+        Filter { methods, ..Filter::default() },
+    ];
+    let mut energies = HashSet::new();
+    for filter in filters {
+        for app in [None, App::of(&["com.example".to_owned()])] {
+            let choice = PageChoice { filter: filter.clone(), app, ..choice(root.path()) };
+            let (figures, headline) = figures(&choice);
+            let energy = headline.energy.0;
+            energies.insert(energy);
+            assert_eq!(figures["energy_uj"], energy);
+            assert_eq!(sum(&figures["tree"]["self_uj"]), energy);
+            assert_eq!(sum_of(&figures["methods"], "self_uj"), energy);
+            assert_eq!(sum_of(&figures["time"]["series"], "energy_uj"), energy);
+            assert_eq!(sum_of(&figures["threads"]["rows"], "energy_uj"), energy);
+            assert_eq!(figures["label"], "measured");
+        }
+    }
+    assert_eq!(energies.len(), 4, "each filter chose another part");
+}
+
+#[test]
+fn intervals_of_methods_are_those_of_reports() {
+    let root = tempfile::tempdir().unwrap();
+    crate::dataset::fixture::write(root.path(), crate::model::policy::Policy::default());
+    let methods = Names::parse(&["*.m1*".to_owned()]).unwrap();
+    for filter in [Filter::default(), Filter { methods, ..Filter::default() }] {
+        let choice = PageChoice { filter: filter.clone(), ..choice(root.path()) };
+        let (figures, _) = figures(&choice);
+        let profile = Profile::read(root.path(), &filter, None).unwrap();
+        let cut = Cut { top: 0, sort: Sort::Own, is_partial: !filter.methods.allow_all() };
+        let ranking = Ranking::of(&profile, Groups::of(By::Method, &profile.catalog), cut, None);
+        let interval = |figures: &ranking::Figures| json!([figures.interval.low.0, figures.interval.high.0]);
+        let mut open = 0;
+        for row in &ranking.rows {
+            let mut same = figures["methods"].as_array().unwrap().iter().filter(|method| {
+                let name = usize::try_from(method["name"].as_u64().unwrap()).unwrap();
+                figures["strings"][name] == row.group.name.as_str()
+            });
+            // Some are in the last row.
+            let Some(method) = same.next() else { continue };
+            assert!(same.next().is_none(), "{} is there twice", row.group.name);
+            assert_eq!(method["self_interval_uj"], interval(&row.own), "{}", row.group.name);
+            assert_eq!(method["total_interval_uj"], interval(&row.total), "{}", row.group.name);
+            open += usize::from(row.own.interval.low < row.own.interval.high);
+        }
+        assert!(open > 1, "figures of several methods are not exact");
+    }
+}
+
+#[test]
+fn places_are_told_where_there_are_several() {
+    let root = tempfile::tempdir().unwrap();
+    crate::dataset::fixture::write(root.path(), crate::model::policy::Policy::default());
+    let (figures, _) = figures(&choice(root.path()));
+    let places = figures["threads"]["places"].as_array().unwrap();
+    assert!(places.len() > 1, "{places:?}");
+    for row in figures["threads"]["rows"].as_array().unwrap() {
+        let (buckets, of_row) = (row["buckets"].as_array().unwrap(), row["places"].as_array().unwrap());
+        assert_eq!(buckets.len(), of_row.len());
+        assert!(of_row.iter().all(|place| (0..places.len() as u64).contains(&place.as_u64().unwrap())), "{row}");
+    }
+}

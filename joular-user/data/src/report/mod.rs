@@ -1,0 +1,17 @@
+//! A data set, shown. All starts from a selection of it, summed ([`profile`]): tables
+//! ([`ranking`]), call trees ([`tree`]) and pictures of them ([`flamegraph`], [`html`]),
+//! comparisons ([`diff`]), other tools' formats ([`export`]). Nothing here needs
+//! privileges or asks the system anything.
+
+pub mod artifact;
+pub mod diff;
+pub mod export;
+pub mod flamegraph;
+pub mod headline;
+pub mod html;
+pub mod profile;
+pub mod ranking;
+pub mod tree;
+
+#[cfg(test)]
+mod tests;

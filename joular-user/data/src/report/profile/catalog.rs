@@ -1,0 +1,269 @@
+//! Who and what rows of a data set are about, each once and known by a small
+//! number: runs, processes, threads, frames and call paths.
+
+use std::hash::BuildHasher as _;
+
+use foldhash::fast::RandomState;
+use hashbrown::HashTable;
+
+use crate::{
+    attribution::report::Category,
+    events::{RunEnd, RunInfo},
+    model::{
+        frame::{Frame, FrameKind},
+        units::{Pid, Tid, UnixMicros},
+    },
+};
+
+macro_rules! index {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(pub u32);
+
+        impl $name {
+            pub const fn index(self) -> usize {
+                self.0 as usize
+            }
+
+            /// 2^32 of them would need terabytes before this saturates.
+            pub(super) fn of(index: usize) -> Self {
+                Self(u32::try_from(index).unwrap_or(u32::MAX))
+            }
+        }
+    };
+}
+
+index!(
+    /// Place of a process in [`Catalog::processes`].
+    ProcessIndex
+);
+index!(
+    /// Place of a thread in [`Catalog::threads`].
+    ThreadIndex
+);
+index!(
+    /// Place of a frame in [`Paths`].
+    FrameIndex
+);
+index!(
+    /// Place of a call path in [`Paths`].
+    PathIndex
+);
+
+/// A run, as table `runs` has it.
+#[derive(Clone, Debug)]
+pub struct Run {
+    pub info: RunInfo,
+    /// `None`: still running, or it did not end in order.
+    pub end: Option<RunEnd>,
+}
+
+/// What is known about a process.
+#[derive(Clone, Debug, Default)]
+pub struct Process {
+    /// Place in [`Catalog::runs`].
+    pub run: usize,
+    pub pid: Pid,
+    pub start: UnixMicros,
+    pub comm: String,
+    pub main_class: Option<String>,
+    pub jvm_version: Option<String>,
+    pub collector: Option<String>,
+    pub container: Option<String>,
+    pub pod: Option<String>,
+    /// `None`: no JVM, or not known.
+    pub debug_non_safepoints: Option<bool>,
+}
+
+impl Process {
+    /// What people know it by: its main class, or the name that it runs under.
+    pub fn title(&self) -> &str {
+        self.main_class.as_deref().unwrap_or(&self.comm)
+    }
+}
+
+/// A thread of a target.
+#[derive(Clone, Debug)]
+pub struct Thread {
+    pub process: ProcessIndex,
+    pub tid: Tid,
+    pub start: UnixMicros,
+    /// The latest it had.
+    pub name: String,
+    pub category: Category,
+}
+
+/// Call paths root → leaf, and the frames on them.
+#[derive(Clone, Debug, Default)]
+pub struct Paths {
+    frames: Vec<Frame>,
+    /// Finds a frame in `frames`, by its hash.
+    places: HashTable<FrameIndex>,
+    hasher: RandomState,
+    /// All paths' frames, one path after the other.
+    arena: Vec<FrameIndex>,
+    /// Where each path ends in it.
+    ends: Vec<usize>,
+}
+
+impl Paths {
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    pub fn indices(&self) -> impl Iterator<Item = PathIndex> + use<> {
+        (0..self.ends.len()).map(PathIndex::of)
+    }
+
+    /// All distinct frames, by [`FrameIndex`].
+    pub fn frames(&self) -> &[Frame] {
+        &self.frames
+    }
+
+    pub fn frame(&self, index: FrameIndex) -> &Frame {
+        &self.frames[index.index()]
+    }
+
+    /// A path's frames, root → leaf; never empty in a sound data set.
+    pub fn path(&self, index: PathIndex) -> &[FrameIndex] {
+        let start = index.index().checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.arena[start..self.ends[index.index()]]
+    }
+
+    /// The frames themselves.
+    pub fn frames_of(&self, index: PathIndex) -> impl DoubleEndedIterator<Item = &Frame> + ExactSizeIterator {
+        self.path(index).iter().map(|frame| self.frame(*frame))
+    }
+
+    pub fn frame_index(&mut self, frame: Frame) -> FrameIndex {
+        let hash = self.hasher.hash_one(&frame);
+        if let Some(index) = self.places.find(hash, |index| self.frame(*index) == &frame) {
+            return *index;
+        }
+        let index = FrameIndex::of(self.frames.len());
+        self.frames.push(frame);
+        let (frames, hasher) = (&self.frames, &self.hasher);
+        self.places.insert_unique(hash, index, |index| hasher.hash_one(&frames[index.index()]));
+        index
+    }
+
+    /// Adds a path. Equal ones are not merged: each stack of the data set is one.
+    pub fn push(&mut self, frames: impl IntoIterator<Item = FrameIndex>) -> PathIndex {
+        self.arena.extend(frames);
+        self.ends.push(self.arena.len());
+        PathIndex::of(self.ends.len() - 1)
+    }
+
+    /// The same paths, by the same indices, as the application sees them: of each
+    /// only the frames of these packages or classes, so that what other code
+    /// consumes is theirs that called it. Paths without any have a marker.
+    #[must_use]
+    pub fn of_app(&self, app: &App) -> Self {
+        let (frames, places, hasher) = (self.frames.clone(), self.places.clone(), self.hasher.clone());
+        let mut paths = Self { frames, places, hasher, arena: Vec::new(), ends: Vec::new() };
+        let outside = paths.frame_index(Frame::new(FrameKind::Marker, OUTSIDE_APP));
+        let is_of_app: Vec<bool> = self.frames.iter().map(|frame| app.has(frame)).collect();
+        for path in self.indices() {
+            let frames: Vec<FrameIndex> =
+                self.path(path).iter().copied().filter(|frame| is_of_app[frame.index()]).collect();
+            paths.push(if frames.is_empty() { vec![outside] } else { frames });
+        }
+        paths
+    }
+}
+
+/// Stands for paths without a frame of the application.
+pub const OUTSIDE_APP: &str = "[outside of the app]";
+
+/// The application: prefixes of its packages or classes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct App(Vec<String>);
+
+impl App {
+    /// `com.acme`, `com.acme.`, and `com.acme.*` are the same; `None` if there is no prefix at all.
+    pub fn of(prefixes: &[String]) -> Option<Self> {
+        let trimmed = prefixes.iter().map(|prefix| prefix.trim_end_matches('*').trim_end_matches('.').to_owned());
+        let prefixes: Vec<String> = trimmed.filter(|prefix| !prefix.is_empty()).collect();
+        (!prefixes.is_empty()).then_some(Self(prefixes))
+    }
+
+    /// Whether a frame's class is one of these, nested in one, or of such a package.
+    pub fn has(&self, frame: &Frame) -> bool {
+        let Some(class) = &frame.class else { return false };
+        self.0.iter().any(|prefix| {
+            class.strip_prefix(prefix.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '$', '/']))
+        })
+    }
+}
+
+/// Everything that rows refer to.
+#[derive(Clone, Debug, Default)]
+pub struct Catalog {
+    pub runs: Vec<Run>,
+    pub processes: Vec<Process>,
+    pub threads: Vec<Thread>,
+    pub paths: Paths,
+}
+
+impl Catalog {
+    pub fn thread(&self, index: ThreadIndex) -> &Thread {
+        &self.threads[index.index()]
+    }
+
+    pub fn process(&self, index: ProcessIndex) -> &Process {
+        &self.processes[index.index()]
+    }
+
+    pub fn process_of(&self, thread: ThreadIndex) -> &Process {
+        self.process(self.thread(thread).process)
+    }
+
+    pub fn run_of(&self, process: &Process) -> &Run {
+        &self.runs[process.run]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(class: &str, name: &str) -> Frame {
+        Frame { class: Some(class.to_owned()), ..Frame::new(FrameKind::Compiled, name) }
+    }
+
+    #[test]
+    fn a_prefix_is_a_package_or_a_class_and_no_part_of_a_name() {
+        for (prefix, class, expected) in [
+            ("com.acme", "com.acme.Shop", true),
+            ("com.acme.*", "com.acme.shop.Cart", true),
+            ("com.acme.", "com.acme.Shop$Item", true),
+            ("com.acme.Shop", "com.acme.Shop", true),
+            ("com.acme.Shop", "com.acme.Shop$$Lambda/0x1", true),
+            ("com.acme.Shop", "com.acme.ShopTest", false),
+            ("com.acme", "com.acmeplus.Shop", false),
+        ] {
+            let app = App::of(&[prefix.to_owned()]).unwrap();
+            assert_eq!(app.has(&frame(class, "run")), expected, "{prefix} {class}");
+        }
+        assert_eq!(App::of(&["*".to_owned(), String::new()]), None);
+        assert!(!App::of(&["a".to_owned()]).unwrap().has(&Frame::new(FrameKind::Native, "a")));
+    }
+
+    #[test]
+    fn the_app_sees_its_own_frames_and_a_marker_where_it_has_none() {
+        let mut paths = Paths::default();
+        let names = [("java.lang.Thread", "run"), ("com.acme.Shop", "sell"), ("java.util.HashMap", "get")];
+        let frames = names.map(|(class, name)| paths.frame_index(frame(class, name)));
+        let (of_app, foreign) = (paths.push(frames), paths.push([frames[0]]));
+        let seen = paths.of_app(&App::of(&["com.acme".to_owned()]).unwrap());
+        let methods = |path| seen.frames_of(path).map(Frame::method).collect::<Vec<_>>();
+        assert_eq!(methods(of_app), ["com.acme.Shop.sell"]);
+        assert_eq!(methods(foreign), [OUTSIDE_APP]);
+        assert_eq!(paths.frames_of(of_app).len(), 3, "the other view stays");
+    }
+}

@@ -1,0 +1,203 @@
+//! Which part of a data set is looked at.
+//!
+//! Conditions of one kind are alternatives, conditions of several kinds must all
+//! hold. Time, run and process choose windows and rows as they are; a thread is
+//! chosen by its name or category, a call path by any method on it.
+
+use std::{collections::HashMap, time::Duration};
+
+use foldhash::fast::RandomState;
+use globset::{Glob, GlobSet, GlobSetBuilder};
+use jiff::Timestamp;
+use thiserror::Error;
+
+use super::catalog::{Catalog, Process, Run, Thread, ThreadIndex};
+use crate::{
+    attribution::report::Category,
+    dataset::read::span::Span,
+    model::{
+        frame::Frame,
+        units::{Pid, UnixMicros},
+    },
+};
+
+/// A condition that cannot be understood.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum FilterError {
+    #[error("'{text}' is not a pattern: {cause}")]
+    Pattern { text: String, cause: String },
+    #[error("'{text}' is not a time: write 2026-03-01T12:00:00Z, or a time into the run such as 30s or 5m")]
+    Time { text: String },
+    #[error("'{text}' is not a category: write java, gc, jit, vm, native or kernel")]
+    Category { text: String },
+}
+
+/// A moment, of the world or of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    At(UnixMicros),
+    /// After the run's start.
+    Into(Duration),
+}
+
+impl Moment {
+    /// # Errors
+    /// If the text is neither; `duration` reads times into a run.
+    pub fn parse(text: &str, duration: impl Fn(&str) -> Option<Duration>) -> Result<Self, FilterError> {
+        if let Some(into) = duration(text) {
+            return Ok(Self::Into(into));
+        }
+        let moment: Timestamp = text.parse().map_err(|_| FilterError::Time { text: text.to_owned() })?;
+        Ok(Self::At(UnixMicros(moment.as_microsecond())))
+    }
+
+    fn in_run(self, run: &Run) -> UnixMicros {
+        match self {
+            Self::At(moment) => moment,
+            Self::Into(duration) => {
+                let into = i64::try_from(duration.as_micros()).unwrap_or(i64::MAX);
+                UnixMicros(run.info.started.0.saturating_add(into))
+            }
+        }
+    }
+}
+
+/// Names, exact or with `*`, `?` and `[…]`; none allows all.
+#[derive(Clone, Debug, Default)]
+pub struct Names(Option<Patterns>);
+
+#[derive(Clone, Debug)]
+struct Patterns {
+    /// As they were given: `[unresolved]` is a name, too.
+    exact: Vec<String>,
+    set: GlobSet,
+}
+
+impl Names {
+    /// # Errors
+    /// If one is not a pattern.
+    pub fn parse(names: &[String]) -> Result<Self, FilterError> {
+        if names.is_empty() {
+            return Ok(Self(None));
+        }
+        let mut set = GlobSetBuilder::new();
+        for text in names {
+            let failed = |error: globset::Error| FilterError::Pattern { text: text.clone(), cause: error.to_string() };
+            set.add(Glob::new(text).map_err(failed)?);
+        }
+        let failed = |error: globset::Error| FilterError::Pattern { text: names.join(","), cause: error.to_string() };
+        Ok(Self(Some(Patterns { exact: names.to_vec(), set: set.build().map_err(failed)? })))
+    }
+
+    pub const fn allow_all(&self) -> bool {
+        self.0.is_none()
+    }
+
+    pub fn allow(&self, name: &str) -> bool {
+        self.0
+            .as_ref()
+            .is_none_or(|patterns| patterns.exact.iter().any(|exact| exact == name) || patterns.set.is_match(name))
+    }
+}
+
+/// See the module's head. The default allows everything.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    pub since: Option<Moment>,
+    pub until: Option<Moment>,
+    pub pids: Vec<Pid>,
+    pub processes: Names,
+    pub threads: Names,
+    pub categories: Vec<Category>,
+    pub methods: Names,
+    pub hosts: Names,
+    pub runs: Names,
+}
+
+impl Filter {
+    pub fn allows_run(&self, run: &Run) -> bool {
+        self.hosts.allow(&run.info.host) && self.runs.allow(&run.info.run_id)
+    }
+
+    /// When windows of a run must start to count.
+    pub fn span(&self, run: &Run) -> Span {
+        Span { since: self.since.map(|since| since.in_run(run)), until: self.until.map(|until| until.in_run(run)) }
+    }
+
+    /// Whether a window of a run counts that starts then.
+    pub fn allows_window(&self, run: &Run, start: UnixMicros) -> bool {
+        self.span(run).allows(start)
+    }
+
+    pub fn allows_process(&self, process: &Process) -> bool {
+        let names = [Some(&process.comm), process.main_class.as_ref(), process.container.as_ref()];
+        (self.pids.is_empty() || self.pids.contains(&process.pid))
+            && (self.processes.allow_all() || names.into_iter().flatten().any(|name| self.processes.allow(name)))
+    }
+
+    pub fn allows_thread(&self, thread: &Thread) -> bool {
+        (self.categories.is_empty() || self.categories.contains(&thread.category)) && self.threads.allow(&thread.name)
+    }
+
+    pub fn allows_path<'a>(&self, mut frames: impl Iterator<Item = &'a Frame>) -> bool {
+        self.methods.allow_all() || frames.any(|frame| self.methods.allow(&frame.method()))
+    }
+}
+
+/// Answers of a filter: asked once per thread, and again when it is called otherwise.
+#[derive(Debug, Default)]
+pub(super) struct Allowed(HashMap<ThreadIndex, Answer, RandomState>);
+
+#[derive(Debug)]
+struct Answer {
+    name: String,
+    category: Category,
+    is_allowed: bool,
+}
+
+impl Allowed {
+    pub(super) fn thread(&mut self, catalog: &Catalog, filter: &Filter, index: ThreadIndex) -> bool {
+        let thread = catalog.thread(index);
+        if let Some(answer) = self.0.get(&index)
+            && (answer.name.as_str(), answer.category) == (thread.name.as_str(), thread.category)
+        {
+            return answer.is_allowed;
+        }
+        let is_allowed = filter.allows_thread(thread) && filter.allows_process(catalog.process(thread.process));
+        let (name, category) = (thread.name.clone(), thread.category);
+        self.0.insert(index, Answer { name, category, is_allowed });
+        is_allowed
+    }
+}
+
+/// # Errors
+/// If one has no such name.
+pub fn categories(names: &[String]) -> Result<Vec<Category>, FilterError> {
+    let category = |text: &String| {
+        let found = Category::ALL.into_iter().find(|category| category.name() == text);
+        found.ok_or_else(|| FilterError::Category { text: text.clone() })
+    };
+    names.iter().map(category).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_exact_or_patterns_and_may_have_brackets() {
+        for (pattern, name, expected) in [
+            ("java", "java", true),
+            ("java", "javac", false),
+            ("orders-*", "orders-7", true),
+            ("com.acme.*", "com.acme.shop.Cart.add", true),
+            ("[unresolved]", "[unresolved]", true),
+            ("[no sample]", "[no sample]", true),
+            ("worker-[0-9]", "worker-7", true),
+        ] {
+            let names = Names::parse(&[pattern.to_owned()]).unwrap();
+            assert_eq!(names.allow(name), expected, "{pattern} {name}");
+        }
+        assert!(Names::default().allow("anything"));
+    }
+}

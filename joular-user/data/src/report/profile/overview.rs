@@ -1,0 +1,343 @@
+//! What a selection adds up to beside its call paths: the machine's energy and
+//! where it went, what JVMs did for themselves, how good stacks are.
+//!
+//! Windows are of the whole machine: conditions on processes or threads do not
+//! divide them, and hold for JVMs and stacks only.
+
+use std::{
+    collections::{BTreeMap, HashSet},
+    path::Path,
+};
+
+use super::{
+    catalog::{ProcessIndex, Run},
+    filter::Filter,
+    host_times::{HostTimes, RunTime},
+    reader::DataSet,
+};
+use crate::{
+    attribution::report::{Category, Unattributed},
+    dataset::{
+        error::{DataSetError, Result},
+        read::{
+            ahead,
+            columns::{Columns, Flags, Names, Numbers, TableFile},
+            windows::{UnattributedColumns, loss_causes},
+        },
+    },
+    model::{
+        domain::{Label, Role},
+        units::{MicroJoules, UnixMicros},
+    },
+    stacks::JvmWork,
+};
+
+/// Sums over the windows of a selection.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Overview {
+    pub windows: u64,
+    /// Time of the host that was recorded longest: what power is energy over.
+    pub duration_ns: u64,
+    /// Time in which hosts were recorded by several runs at once: the machine's
+    /// energy counts once for each of them.
+    pub overlap_ns: u64,
+    /// First window's start and last window's end; `None` without windows.
+    pub span: Option<(UnixMicros, UnixMicros)>,
+    pub measured: MicroJoules,
+    pub attributed: MicroJoules,
+    pub static_share: MicroJoules,
+    pub unattributed: Unattributed,
+    /// Readings of energy counters that were not certain, that failed.
+    pub ambiguous: u64,
+    pub read_failed: u64,
+    /// Energy for which there is another counter's figure, and that figure.
+    pub checked: Option<(MicroJoules, MicroJoules)>,
+    /// Rows that belong to no whole window and count for nothing: a crash left them.
+    pub left_out: Amounts,
+    /// Samples of targets, whole machine.
+    pub samples: u64,
+    pub losses: BTreeMap<String, u64>,
+    /// The weakest of the runs' energy.
+    pub label: Option<Label>,
+    /// Names of the energy sources.
+    pub sources: Vec<String>,
+    /// Per JVM, in the order of [`super::Catalog::processes`].
+    pub jvms: BTreeMap<ProcessIndex, JvmEnergy>,
+    pub qualities: BTreeMap<QualityKey, Amounts>,
+}
+
+/// A JVM's energy and its parts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct JvmEnergy {
+    pub whole: MicroJoules,
+    /// In the order of [`JvmWork::ALL`].
+    pub parts: [MicroJoules; JvmWork::ALL.len()],
+}
+
+impl JvmEnergy {
+    /// What the JVM did for itself.
+    pub fn tax(&self) -> MicroJoules {
+        JvmWork::ALL.into_iter().zip(self.parts).filter(|(work, _)| work.is_tax()).map(|(_, energy)| energy).sum()
+    }
+}
+
+/// What stacks have in common, by the names that table `quality` has.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct QualityKey {
+    /// The stacks are of a process in [`Overview::jvms`].
+    pub is_of_jvm: bool,
+    pub category: Category,
+    pub unwinder: Option<String>,
+    pub walk_end: String,
+    pub is_complete: Option<bool>,
+    pub unnamed: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Amounts {
+    pub energy: MicroJoules,
+    pub cpu_ns: u64,
+    pub samples: u64,
+}
+
+impl DataSet {
+    /// Reads tables `windows`, `jvms` and `quality`.
+    ///
+    /// # Errors
+    /// If a file cannot be read or is damaged.
+    pub fn overview(&mut self, filter: &Filter) -> Result<Overview> {
+        let mut overview = Overview::default();
+        let mut times = Vec::new();
+        for run in 0..self.catalog.runs.len() {
+            times.push(overview.read_windows(self, run, filter)?);
+            overview.describe(&self.catalog.runs[run]);
+            overview.read_jvms(self, run, filter)?;
+            overview.read_qualities(self, run, filter)?;
+        }
+        let mut hosts = HostTimes::default();
+        for (run, time) in self.catalog.runs.iter().zip(times) {
+            hosts.add(&run.info.host, time);
+        }
+        overview.span = hosts.span();
+        overview.duration_ns = hosts.longest_ns();
+        overview.overlap_ns = hosts.overlap_ns();
+        Ok(overview)
+    }
+}
+
+impl Overview {
+    /// Sum of the items; with attributed and static energy what was measured.
+    pub fn unattributed_total(&self) -> MicroJoules {
+        self.unattributed.total()
+    }
+
+    fn describe(&mut self, run: &Run) {
+        let counted = run.info.domains.iter().filter(|domain| matches!(domain.role, Role::Shared | Role::Unshared));
+        self.label = self.label.max(counted.map(|domain| domain.label).max());
+        if !self.sources.contains(&run.info.energy_source) {
+            self.sources.push(run.info.energy_source.clone());
+        }
+    }
+
+    fn read_windows(&mut self, data: &DataSet, run: usize, filter: &Filter) -> Result<RunTime> {
+        let mut seen: HashSet<UnixMicros> = HashSet::new();
+        let mut time = RunTime::default();
+        let span = filter.span(&data.catalog.runs[run]);
+        let losses: Vec<(&str, String)> = loss_causes().map(|cause| (cause, format!("lost_{cause}"))).collect();
+        let mut wanted = WINDOW_COLUMNS.to_vec();
+        wanted.extend(losses.iter().map(|(_, name)| name.as_str()));
+        let open = |path: &Path| TableFile::open_span(path, &wanted, span);
+        ahead::batches(&data.files(run, "windows"), open, |columns| {
+            let rows = WindowColumns::of(columns, &losses)?;
+            for row in 0..columns.rows() {
+                let start = UnixMicros(rows.starts.get(row)?);
+                if span.allows(start) {
+                    self.take_domain(&rows, row)?;
+                    if seen.insert(start) {
+                        time.add(start, rows.lengths.natural(row)?);
+                        self.take_window(&rows, row)?;
+                    }
+                }
+            }
+            Ok(())
+        })?;
+        Ok(time)
+    }
+
+    fn take_domain(&mut self, rows: &WindowColumns<'_>, row: usize) -> Result<()> {
+        if rows.domains.key(row).is_none() {
+            return Ok(());
+        }
+        let energy = |column: &Numbers<'_>| Ok::<_, DataSetError>(MicroJoules(column.natural(row)?));
+        self.measured = self.measured.saturating_add(energy(&rows.measured)?);
+        self.attributed = self.attributed.saturating_add(energy(&rows.attributed)?);
+        self.static_share = self.static_share.saturating_add(energy(&rows.static_share)?);
+        self.unattributed = self.unattributed.plus(rows.unattributed.of_row(row)?);
+        self.ambiguous += u64::from(rows.ambiguous.maybe(row) == Some(true));
+        self.read_failed += u64::from(rows.read_failed.maybe(row) == Some(true));
+        let is_plain = rows.faults.key(row).is_none() && rows.merged.maybe(row).unwrap_or(0) == 0;
+        if let Some(check) = rows.checks.maybe_natural(row)?.filter(|_| is_plain) {
+            let (ours, theirs) = self.checked.unwrap_or_default();
+            let both = (ours.saturating_add(energy(&rows.measured)?), theirs.saturating_add(MicroJoules(check)));
+            self.checked = Some(both);
+        }
+        Ok(())
+    }
+
+    /// What stands on each row of a window and is counted once.
+    fn take_window(&mut self, rows: &WindowColumns<'_>, row: usize) -> Result<()> {
+        self.windows += 1;
+        self.samples = self.samples.saturating_add(rows.samples.natural(row)?);
+        for (cause, counts) in &rows.losses {
+            let count: u64 = counts.natural(row)?;
+            if count > 0 {
+                let sum = self.losses.entry((*cause).to_owned()).or_default();
+                *sum = sum.saturating_add(count);
+            }
+        }
+        Ok(())
+    }
+
+    fn read_jvms(&mut self, data: &mut DataSet, run: usize, filter: &Filter) -> Result<()> {
+        let names = JvmWork::ALL.map(|work| format!("{}_uj", work.name()));
+        let mut wanted = PROCESS_KEY.to_vec();
+        wanted.push("energy_uj");
+        wanted.extend(names.iter().map(String::as_str));
+        let span = filter.span(&data.catalog.runs[run]);
+        let open = |path: &Path| TableFile::open_span(path, &wanted, span);
+        ahead::batches(&data.files(run, "jvms"), open, |columns| {
+            let whole = columns.ints("energy_uj")?;
+            let parts = names.iter().map(|name| columns.ints(name)).collect::<Result<Vec<_>>>()?;
+            rows_of_processes(data, run, filter, columns, |row, process| {
+                let jvm = self.jvms.entry(process).or_default();
+                jvm.whole = jvm.whole.saturating_add(MicroJoules(whole.natural(row)?));
+                for (sum, part) in jvm.parts.iter_mut().zip(&parts) {
+                    *sum = sum.saturating_add(MicroJoules(part.natural(row)?));
+                }
+                Ok(())
+            })
+        })
+    }
+
+    fn read_qualities(&mut self, data: &mut DataSet, run: usize, filter: &Filter) -> Result<()> {
+        let mut wanted = PROCESS_KEY.to_vec();
+        wanted.extend(["category", "unwinder", "walk_end", "is_complete", "unnamed", "energy_uj", "cpu_ns", "samples"]);
+        let span = filter.span(&data.catalog.runs[run]);
+        let open = |path: &Path| TableFile::open_span(path, &wanted, span);
+        ahead::batches(&data.files(run, "quality"), open, |columns| {
+            let (categories, unwinders) = (columns.names("category")?, columns.names("unwinder")?);
+            let (ends, unnamed) = (columns.names("walk_end")?, columns.names("unnamed")?);
+            let complete = columns.flags("is_complete")?;
+            let (energies, times) = (columns.ints("energy_uj")?, columns.ints("cpu_ns")?);
+            let samples = columns.ints("samples")?;
+            rows_of_processes(data, run, filter, columns, |row, process| {
+                let owned = |text: Option<&str>| text.map(ToOwned::to_owned);
+                let key = QualityKey {
+                    is_of_jvm: self.jvms.contains_key(&process),
+                    category: categories.name_of(row, |name| Category::ALL.into_iter().find(|is| is.name() == name))?,
+                    unwinder: owned(unwinders.maybe(row)?),
+                    walk_end: ends.get(row)?.to_owned(),
+                    is_complete: complete.maybe(row),
+                    unnamed: owned(unnamed.maybe(row)?),
+                };
+                if !filter.categories.is_empty() && !filter.categories.contains(&key.category) {
+                    return Ok(());
+                }
+                let sums = self.qualities.entry(key).or_default();
+                sums.energy = sums.energy.saturating_add(MicroJoules(energies.natural(row)?));
+                sums.cpu_ns = sums.cpu_ns.saturating_add(times.natural(row)?);
+                sums.samples = sums.samples.saturating_add(samples.natural(row)?);
+                Ok(())
+            })
+        })
+    }
+}
+
+const WINDOW_COLUMNS: [&str; 19] = [
+    "window_start",
+    "window_ns",
+    "domain",
+    "measured_uj",
+    "attributed_uj",
+    "static_uj",
+    "other_processes_uj",
+    "kernel_uj",
+    "profiler_uj",
+    "unslotted_uj",
+    "failed_reads_uj",
+    "idle_uj",
+    "unshared_uj",
+    "check_uj",
+    "merged",
+    "fault",
+    "ambiguous",
+    "read_failed",
+    "samples",
+];
+
+/// Columns of table `windows`.
+struct WindowColumns<'a> {
+    starts: Numbers<'a>,
+    lengths: Numbers<'a>,
+    domains: Names<'a>,
+    measured: Numbers<'a>,
+    attributed: Numbers<'a>,
+    static_share: Numbers<'a>,
+    unattributed: UnattributedColumns<'a>,
+    checks: Numbers<'a>,
+    merged: Numbers<'a>,
+    faults: Names<'a>,
+    ambiguous: Flags,
+    read_failed: Flags,
+    samples: Numbers<'a>,
+    losses: Vec<(&'a str, Numbers<'a>)>,
+}
+
+impl<'a> WindowColumns<'a> {
+    /// `losses` are causes with the names of their columns.
+    fn of(columns: &'a Columns<'a>, losses: &'a [(&'a str, String)]) -> Result<Self> {
+        Ok(Self {
+            starts: columns.times("window_start")?,
+            lengths: columns.ints("window_ns")?,
+            domains: columns.names("domain")?,
+            measured: columns.ints("measured_uj")?,
+            attributed: columns.ints("attributed_uj")?,
+            static_share: columns.ints("static_uj")?,
+            unattributed: UnattributedColumns::of(columns)?,
+            checks: columns.ints("check_uj")?,
+            merged: columns.ints("merged")?,
+            faults: columns.names("fault")?,
+            ambiguous: columns.flags("ambiguous")?,
+            read_failed: columns.flags("read_failed")?,
+            samples: columns.ints("samples")?,
+            losses: losses.iter().map(|(cause, name)| Ok((*cause, columns.ints(name)?))).collect::<Result<_>>()?,
+        })
+    }
+}
+
+/// Columns that say which process and window a row is about.
+const PROCESS_KEY: [&str; 4] = ["window_start", "pid", "process_start", "comm"];
+
+/// Calls `take` for the rows of windows and processes that `filter` allows.
+fn rows_of_processes(
+    data: &mut DataSet,
+    run: usize,
+    filter: &Filter,
+    columns: &Columns<'_>,
+    mut take: impl FnMut(usize, ProcessIndex) -> Result<()>,
+) -> Result<()> {
+    let (starts, pids) = (columns.times("window_start")?, columns.ints("pid")?);
+    let (process_starts, comms) = (columns.times("process_start")?, columns.names("comm")?);
+    let span = filter.span(&data.catalog.runs[run]);
+    for row in 0..columns.rows() {
+        let start = UnixMicros(starts.get(row)?);
+        if !span.allows(start) || !data.is_whole(run, start) {
+            continue;
+        }
+        let process = data.process_index(run, pids.natural(row)?, process_starts.get(row)?, comms.get(row)?);
+        if filter.allows_process(data.catalog.process(process)) {
+            take(row, process)?;
+        }
+    }
+    Ok(())
+}

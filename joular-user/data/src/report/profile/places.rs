@@ -1,0 +1,88 @@
+//! Where threads ran: sockets, and cores where these have energy counters of their
+//! own. Nothing finer is recorded.
+
+use super::{Catalog, Filter, reader::DataSet};
+use crate::{
+    dataset::{error::Result, read::columns::TableFile},
+    model::units::UnixMicros,
+};
+
+/// Identity of a thread in a data set: run, process, its start, thread, its start.
+pub type ThreadIdentity = (usize, u32, i64, u32, i64);
+
+/// A socket, and a core of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Place {
+    pub socket: u32,
+    pub core: u32,
+}
+
+/// Time of a thread in one place in a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlaceRow {
+    pub thread: ThreadIdentity,
+    pub window_start: UnixMicros,
+    pub window_ns: u64,
+    pub place: Place,
+    pub cpu_ns: u64,
+}
+
+const COLUMNS: [&str; 10] = [
+    "window_start",
+    "window_ns",
+    "claimant",
+    "pid",
+    "process_start",
+    "tid",
+    "thread_start",
+    "socket",
+    "core",
+    "cpu_ns",
+];
+
+impl Catalog {
+    /// What [`PlaceRow`]s know a thread by.
+    pub fn identity(&self, thread: super::ThreadIndex) -> ThreadIdentity {
+        let thread = self.thread(thread);
+        let process = self.process(thread.process);
+        (process.run, process.pid.0, process.start.0, thread.tid.0, thread.start.0)
+    }
+}
+
+impl DataSet {
+    /// Calls `take` for where threads of targets ran in the windows that `filter`
+    /// allows; of processes and threads nothing is asked.
+    ///
+    /// # Errors
+    /// If a file cannot be read or is damaged.
+    pub fn scan_places(&self, filter: &Filter, mut take: impl FnMut(&PlaceRow)) -> Result<()> {
+        for run in 0..self.catalog.runs.len() {
+            for path in self.files(run, "weights") {
+                TableFile::open_columns(&path, &COLUMNS)?.batches(|columns| {
+                    let (starts, lengths) = (columns.times("window_start")?, columns.ints("window_ns")?);
+                    let (claimants, times) = (columns.names("claimant")?, columns.ints("cpu_ns")?);
+                    let (pids, process_starts) = (columns.ints("pid")?, columns.times("process_start")?);
+                    let (tids, thread_starts) = (columns.ints("tid")?, columns.times("thread_start")?);
+                    let (sockets, cores) = (columns.ints("socket")?, columns.ints("core")?);
+                    for row in 0..columns.rows() {
+                        let window_start = UnixMicros(starts.get(row)?);
+                        let is_thread = claimants.get(row)? == "thread";
+                        if !is_thread || !filter.allows_window(&self.catalog.runs[run], window_start) {
+                            continue;
+                        }
+                        let (pid, tid) = (pids.natural(row)?, tids.natural(row)?);
+                        take(&PlaceRow {
+                            thread: (run, pid, process_starts.get(row)?, tid, thread_starts.get(row)?),
+                            window_start,
+                            window_ns: lengths.natural(row)?,
+                            place: Place { socket: sockets.natural(row)?, core: cores.natural(row)? },
+                            cpu_ns: times.natural(row)?,
+                        });
+                    }
+                    Ok(())
+                })?;
+            }
+        }
+        Ok(())
+    }
+}

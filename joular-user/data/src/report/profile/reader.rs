@@ -1,0 +1,398 @@
+//! Reads a data set file by file: what rows are about first ([`DataSet::open`]),
+//! then the rows themselves, as often as somebody wants them ([`DataSet::scan`]).
+//! In memory is what rows are about, and one batch of rows.
+
+use std::{
+    collections::HashMap,
+    path::{Path, PathBuf},
+};
+
+use foldhash::fast::RandomState;
+
+use super::{
+    catalog::{Catalog, FrameIndex, PathIndex, Process, ProcessIndex, Run, Thread, ThreadIndex},
+    filter::{Allowed, Filter},
+    overview::Amounts,
+    windows::{self, RunWindows},
+};
+use crate::{
+    attribution::report::Category,
+    dataset::{
+        error::{DataSetError, Result},
+        read::{
+            ahead,
+            columns::{Columns, Names, Numbers, TableFile},
+            files::{self, RunFiles},
+            run_row,
+        },
+    },
+    model::{
+        frame::{Frame, FrameKind},
+        units::{MicroJoules, Pid, Tid, UnixMicros},
+    },
+};
+
+/// A call path of a thread in a window.
+#[derive(Clone, Copy, Debug)]
+pub struct Row {
+    /// Place in [`Catalog::runs`].
+    pub run: usize,
+    pub window_start: UnixMicros,
+    pub window_ns: u64,
+    pub thread: ThreadIndex,
+    pub path: PathIndex,
+    pub energy: MicroJoules,
+    pub cpu_ns: u64,
+    pub samples: u64,
+}
+
+/// Identity of a process or, with a thread's, of a thread in a run.
+type ProcessKey = (usize, u32, i64);
+type ThreadKey = (ProcessIndex, u32, i64);
+
+/// A data set whose runs, processes and stacks are known.
+#[derive(Debug)]
+pub struct DataSet {
+    pub catalog: Catalog,
+    files: Vec<RunFiles>,
+    processes: HashMap<ProcessKey, ProcessIndex, RandomState>,
+    threads: HashMap<ThreadKey, ThreadIndex, RandomState>,
+    /// Places of paths by `stack_id`, which is the same in all runs.
+    paths: HashMap<i64, PathIndex, RandomState>,
+    /// Of each run those that are whole.
+    pub(super) windows: Vec<RunWindows>,
+    /// Energy, time and samples of rows that [`Self::scan`] left out because they belong
+    /// to no window: a crash took it.
+    pub left_out: Amounts,
+}
+
+impl DataSet {
+    /// Reads everything that rows refer to, of the runs that `filter` allows.
+    ///
+    /// # Errors
+    /// If there is no run, or a file cannot be read or is damaged.
+    pub fn open(root: &Path, filter: &Filter) -> Result<Self> {
+        let mut data = Self {
+            catalog: Catalog::default(),
+            files: Vec::new(),
+            processes: HashMap::default(),
+            threads: HashMap::default(),
+            paths: HashMap::default(),
+            windows: Vec::new(),
+            left_out: Amounts::default(),
+        };
+        for files in files::find(root)? {
+            let row = run_row::read(&files.row)?;
+            let run = Run { info: row.info, end: row.end.map(|(end, _)| end) };
+            if filter.allows_run(&run) {
+                data.catalog.runs.push(run);
+                data.files.push(files);
+            }
+        }
+        for run in 0..data.files.len() {
+            data.read_processes(run)?;
+            data.read_stacks(run)?;
+            data.windows.push(windows::read(&data.files(run, "windows"))?);
+        }
+        Ok(data)
+    }
+
+    /// A run's files of a table, in the order in which they were written.
+    pub(super) fn files(&self, run: usize, table: &str) -> Vec<PathBuf> {
+        self.files[run].parts.iter().filter_map(|(_, part)| part.file(table)).map(Path::to_owned).collect()
+    }
+
+    /// Calls `take` for every row of the windows, processes and threads that
+    /// `filter` allows; of its methods nothing is asked.
+    ///
+    /// # Errors
+    /// If a file cannot be read or is damaged.
+    pub fn scan(&mut self, filter: &Filter, mut take: impl FnMut(&Catalog, &Row)) -> Result<()> {
+        let mut allowed = Allowed::default();
+        self.left_out = Amounts::default();
+        for run in 0..self.files.len() {
+            let span = filter.span(&self.catalog.runs[run]);
+            ahead::batches(
+                &self.files(run, "branches"),
+                |path| TableFile::open_span(path, &BRANCH_COLUMNS, span),
+                |columns| self.take_branches(run, columns, filter, &mut allowed, &mut take),
+            )?;
+        }
+        Ok(())
+    }
+
+    fn take_branches(
+        &mut self,
+        run: usize,
+        columns: &Columns<'_>,
+        filter: &Filter,
+        allowed: &mut Allowed,
+        take: &mut impl FnMut(&Catalog, &Row),
+    ) -> Result<()> {
+        let (starts, lengths) = (columns.times("window_start")?, columns.ints("window_ns")?);
+        let (stacks, energies) = (columns.ints("stack_id")?, columns.ints("energy_uj")?);
+        let (times, samples) = (columns.ints("cpu_ns")?, columns.ints("samples")?);
+        let mut threads = ThreadColumns::of(columns)?;
+        let span = filter.span(&self.catalog.runs[run]);
+        // Rows of a window stand together, so the last answer is kept.
+        let mut last = None;
+        for row in 0..columns.rows() {
+            let window_start = UnixMicros(starts.get(row)?);
+            let is_whole = match last {
+                Some((start, is_whole)) if start == window_start => is_whole,
+                _ => self.is_whole(run, window_start),
+            };
+            last = Some((window_start, is_whole));
+            if !span.allows(window_start) {
+                continue;
+            }
+            let thread = threads.thread(self, run, row)?;
+            if !allowed.thread(&self.catalog, filter, thread) {
+                continue;
+            }
+            let amounts = Amounts {
+                energy: MicroJoules(energies.natural(row)?),
+                cpu_ns: times.natural(row)?,
+                samples: samples.natural(row)?,
+            };
+            if !is_whole {
+                self.left_out.plus(&amounts);
+                continue;
+            }
+            let stack_id = stacks.get(row)?;
+            let path = self.paths.get(&stack_id).copied();
+            let path = path.ok_or_else(|| columns.damaged(format!("stack {stack_id} is not in table stacks")))?;
+            let row = Row {
+                run,
+                window_start,
+                window_ns: lengths.natural(row)?,
+                thread,
+                path,
+                energy: amounts.energy,
+                cpu_ns: amounts.cpu_ns,
+                samples: amounts.samples,
+            };
+            take(&self.catalog, &row);
+        }
+        Ok(())
+    }
+
+    /// Whether a run's window is in table `windows`.
+    pub(super) fn is_whole(&self, run: usize, start: UnixMicros) -> bool {
+        self.windows.get(run).is_some_and(|windows| windows.contains_key(&start))
+    }
+
+    /// A process by its identity; one that table `processes` does not tell of is known by name only.
+    pub(super) fn process_index(&mut self, run: usize, pid: u32, start: i64, comm: &str) -> ProcessIndex {
+        *self.processes.entry((run, pid, start)).or_insert_with(|| {
+            let process =
+                Process { run, pid: Pid(pid), start: UnixMicros(start), comm: comm.to_owned(), ..Process::default() };
+            self.catalog.processes.push(process);
+            ProcessIndex::of(self.catalog.processes.len() - 1)
+        })
+    }
+
+    /// Later rows of a process are later knowledge.
+    fn read_processes(&mut self, run: usize) -> Result<()> {
+        for path in self.files(run, "processes") {
+            TableFile::open_columns(&path, &PROCESS_COLUMNS)?.batches(|columns| self.take_processes(run, columns))?;
+        }
+        Ok(())
+    }
+
+    fn take_processes(&mut self, run: usize, columns: &Columns<'_>) -> Result<()> {
+        let (pids, starts) = (columns.ints("pid")?, columns.times("process_start")?);
+        let [comms, mains, versions, collectors, containers, pods] =
+            ["comm", "main_class", "jvm_version", "collector", "container", "pod"].map(|name| columns.texts(name));
+        let (comms, mains, versions) = (comms?, mains?, versions?);
+        let (collectors, containers, pods) = (collectors?, containers?, pods?);
+        let flags = columns.flags("debug_non_safepoints")?;
+        for row in 0..columns.rows() {
+            // It ended before the first window did: no row is about it.
+            let Some(start) = starts.maybe(row) else { continue };
+            let index = self.process_index(run, pids.natural(row)?, start, comms.get(row)?);
+            let owned = |text: Option<&str>| text.map(ToOwned::to_owned);
+            let process = &mut self.catalog.processes[index.index()];
+            *process = Process {
+                comm: comms.get(row)?.to_owned(),
+                main_class: owned(mains.maybe(row)),
+                jvm_version: owned(versions.maybe(row)),
+                collector: owned(collectors.maybe(row)),
+                container: owned(containers.maybe(row)),
+                pod: owned(pods.maybe(row)),
+                debug_non_safepoints: flags.maybe(row),
+                ..process.clone()
+            };
+        }
+        Ok(())
+    }
+
+    fn read_stacks(&mut self, run: usize) -> Result<()> {
+        let open = |path: &Path| TableFile::open_lists(path, &["stack_id", "frames"], &FRAME_TEXTS);
+        ahead::batches(&self.files(run, "stacks"), open, |columns| self.take_stacks(columns))
+    }
+
+    /// Of a stack that is described again the first description counts.
+    fn take_stacks(&mut self, columns: &Columns<'_>) -> Result<()> {
+        let stack_ids = columns.ints("stack_id")?;
+        let lists = columns.list("frames")?;
+        let structs = columns.structs("frames")?;
+        let structs = columns.nested(&structs);
+        let mut frames = FrameColumns::of(&structs)?;
+        for (row, range) in lists.value_offsets().windows(2).enumerate() {
+            let stack_id = stack_ids.get(row)?;
+            let range = match range {
+                [start, end] => usize::try_from(*start).ok().zip(usize::try_from(*end).ok()),
+                _ => None,
+            };
+            let range = range.filter(|(start, end)| start < end && *end <= structs.rows());
+            let (start, end) = range.ok_or_else(|| columns.damaged("a stack's frames are not in the file"))?;
+            if !self.paths.contains_key(&stack_id) {
+                let of_path = (start..end).map(|row| frames.index(self, row)).collect::<Result<Vec<_>>>()?;
+                self.paths.insert(stack_id, self.catalog.paths.push(of_path));
+            }
+        }
+        Ok(())
+    }
+}
+
+const BRANCH_COLUMNS: [&str; 13] = [
+    "window_start",
+    "window_ns",
+    "pid",
+    "process_start",
+    "comm",
+    "tid",
+    "thread_name",
+    "category",
+    "thread_start",
+    "stack_id",
+    "energy_uj",
+    "cpu_ns",
+    "samples",
+];
+
+/// Texts that a frame need not have.
+const FRAME_TEXTS: [&str; 4] = ["class", "signature", "module", "file"];
+
+const PROCESS_COLUMNS: [&str; 9] = [
+    "pid",
+    "process_start",
+    "comm",
+    "main_class",
+    "jvm_version",
+    "collector",
+    "container",
+    "pod",
+    "debug_non_safepoints",
+];
+
+/// Process, its start, thread, its start; the key of its name; its place.
+type LastThread = ((u32, i64, u32, i64), Option<usize>, ThreadIndex);
+
+/// The columns that say which thread a row is about. Rows of a thread stand
+/// together, so the last answer is kept.
+struct ThreadColumns<'a> {
+    pids: Numbers<'a>,
+    process_starts: Numbers<'a>,
+    comms: Names<'a>,
+    tids: Numbers<'a>,
+    names: Names<'a>,
+    categories: Names<'a>,
+    starts: Numbers<'a>,
+    last: Option<LastThread>,
+}
+
+impl<'a> ThreadColumns<'a> {
+    fn of(columns: &'a Columns<'a>) -> Result<Self> {
+        Ok(Self {
+            pids: columns.ints("pid")?,
+            process_starts: columns.times("process_start")?,
+            comms: columns.names("comm")?,
+            tids: columns.ints("tid")?,
+            names: columns.names("thread_name")?,
+            categories: columns.names("category")?,
+            starts: columns.times("thread_start")?,
+            last: None,
+        })
+    }
+
+    fn thread(&mut self, data: &mut DataSet, run: usize, row: usize) -> Result<ThreadIndex> {
+        let (pid, tid) = (self.pids.natural(row)?, self.tids.natural(row)?);
+        let key = (pid, self.process_starts.get(row)?, tid, self.starts.get(row)?);
+        let name = self.names.key(row);
+        if let Some((last, last_name, index)) = self.last
+            && (last, last_name) == (key, name)
+        {
+            return Ok(index);
+        }
+        let process = data.process_index(run, pid, key.1, self.comms.get(row)?);
+        let category = self.categories.name_of(row, |name| Category::ALL.into_iter().find(|is| is.name() == name))?;
+        let text = self.names.get(row)?;
+        let threads = &mut data.catalog.threads;
+        let index = *data.threads.entry((process, tid, key.3)).or_insert_with(|| {
+            let start = UnixMicros(key.3);
+            threads.push(Thread { process, tid: Tid(tid), start, name: text.to_owned(), category });
+            ThreadIndex::of(threads.len() - 1)
+        });
+        let thread = &mut threads[index.index()];
+        if thread.name != text {
+            text.clone_into(&mut thread.name);
+        }
+        thread.category = category;
+        self.last = Some((key, name, index));
+        Ok(index)
+    }
+}
+
+/// Places of texts in their columns' dictionaries, kind and line: equal ones of a batch are the same frame.
+/// What is absent has [`ABSENT`].
+type FrameKey = [u64; 7];
+
+const ABSENT: u64 = u64::MAX;
+
+/// The frames of a batch of stacks; each distinct one is made only once.
+struct FrameColumns<'a> {
+    texts: [Names<'a>; 6],
+    lines: Numbers<'a>,
+    known: HashMap<FrameKey, FrameIndex, RandomState>,
+}
+
+impl<'a> FrameColumns<'a> {
+    fn of(columns: &'a Columns<'a>) -> Result<Self> {
+        let texts = [
+            columns.names_if_any("class")?,
+            columns.names("method")?,
+            columns.names_if_any("signature")?,
+            columns.names_if_any("module")?,
+            columns.names_if_any("file")?,
+            columns.names("kind")?,
+        ];
+        Ok(Self { texts, lines: columns.ints("line")?, known: HashMap::default() })
+    }
+
+    fn index(&mut self, data: &mut DataSet, row: usize) -> Result<FrameIndex> {
+        let line: Option<u32> = self.lines.maybe_natural(row)?;
+        let key = std::array::from_fn(|column| match self.texts.get(column) {
+            Some(names) => names.key(row).map_or(ABSENT, |key| key as u64),
+            None => line.map_or(ABSENT, u64::from),
+        });
+        if let Some(index) = self.known.get(&key) {
+            return Ok(*index);
+        }
+        let [classes, methods, signatures, modules, files, kinds] = &self.texts;
+        let owned = |names: &Names<'_>| Ok::<_, DataSetError>(names.maybe(row)?.map(ToOwned::to_owned));
+        let frame = Frame {
+            kind: kinds.name_of(row, |name| FrameKind::ALL.into_iter().find(|kind| kind.name() == name))?,
+            name: methods.get(row)?.to_owned(),
+            class: owned(classes)?,
+            signature: owned(signatures)?,
+            module: owned(modules)?,
+            file: owned(files)?,
+            line,
+        };
+        let index = data.catalog.paths.frame_index(frame);
+        self.known.insert(key, index);
+        Ok(index)
+    }
+}

@@ -1,0 +1,57 @@
+//! The windows of a selection, whether anybody ran in them or not.
+//!
+//! Table `windows` is written last and says which windows are whole. Rows of other
+//! tables that belong to none of them are what a crash left: nobody knows where the
+//! rest of such a window's energy went, so they count for nothing.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
+
+use super::{filter::Filter, reader::DataSet};
+use crate::{
+    dataset::{
+        error::Result,
+        read::{ahead, columns::TableFile},
+    },
+    model::units::UnixMicros,
+};
+
+/// A window of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WindowSpan {
+    /// Place in [`super::Catalog::runs`].
+    pub run: usize,
+    pub start: UnixMicros,
+    pub length_ns: u64,
+}
+
+/// Lengths of a run's windows in ns, by their start.
+pub(super) type RunWindows = BTreeMap<UnixMicros, u64>;
+
+pub(super) fn read(files: &[PathBuf]) -> Result<RunWindows> {
+    let mut windows = RunWindows::new();
+    let open = |path: &Path| TableFile::open_columns(path, &["window_start", "window_ns"]);
+    ahead::batches(files, open, |columns| {
+        let (starts, lengths) = (columns.times("window_start")?, columns.ints("window_ns")?);
+        for row in 0..columns.rows() {
+            windows.insert(UnixMicros(starts.get(row)?), lengths.natural(row)?);
+        }
+        Ok(())
+    })?;
+    Ok(windows)
+}
+
+impl DataSet {
+    /// All windows that `filter` allows, run by run, each run's by time.
+    pub fn windows(&self, filter: &Filter) -> Vec<WindowSpan> {
+        let of_run = |(run, (row, windows)): (usize, (&super::Run, &RunWindows))| {
+            let allowed = windows.iter().filter(|(start, _)| filter.allows_window(row, **start));
+            allowed
+                .map(|(start, length_ns)| WindowSpan { run, start: *start, length_ns: *length_ns })
+                .collect::<Vec<_>>()
+        };
+        self.catalog.runs.iter().zip(&self.windows).enumerate().flat_map(of_run).collect()
+    }
+}

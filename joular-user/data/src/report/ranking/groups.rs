@@ -1,0 +1,312 @@
+//! Which row of a table an entry of the profile belongs to.
+//!
+//! Frames, paths or threads, whichever rows are about, are mapped to small
+//! numbers once; nothing is compared by text afterwards.
+
+use std::{
+    collections::{HashMap, HashSet},
+    hash::Hash,
+};
+
+use serde_json::{Value, json};
+
+use super::by::By;
+use crate::{
+    model::frame::{Frame, FrameKind},
+    report::profile::{Catalog, Entry, PathIndex, Paths, ProcessIndex, Thread},
+    stacks::branch_id,
+};
+
+/// Who a row is about.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Group {
+    /// As it is, from processes that may be hostile: to be escaped wherever it is shown.
+    pub name: String,
+    /// In the order of [`By::details`].
+    pub details: Vec<Value>,
+    /// Stands for what is not known.
+    pub is_marker: bool,
+}
+
+#[derive(Clone, Debug)]
+pub struct Groups {
+    pub by: By,
+    named: Named,
+    places: Places,
+}
+
+/// Names of all groups. A branch's is as long as the branch is deep: it is made when it is shown.
+#[derive(Clone, Debug)]
+enum Named {
+    All(Vec<Group>),
+    ByPath(Vec<PathIndex>),
+}
+
+/// Numbers of groups.
+#[derive(Clone, Debug)]
+enum Places {
+    Frames(Vec<usize>),
+    Paths(Vec<usize>),
+    Threads(Vec<usize>),
+}
+
+impl Groups {
+    pub fn of(by: By, catalog: &Catalog) -> Self {
+        let frames = catalog.paths.frames();
+        if by == By::Branch {
+            let (places, firsts) = of_branches(&catalog.paths);
+            return Self { by, named: Named::ByPath(firsts), places: Places::Paths(places) };
+        }
+        let (places, groups) = match by {
+            By::Method => {
+                let (places, methods) = numbered(frames.iter().map(method_key));
+                (Places::Frames(places), method_groups(&methods))
+            }
+            By::Class => of_frames(frames, |frame| (frame.class.as_deref(), stand_in(frame)), class_group),
+            By::Package => of_frames(frames, |frame| (frame.package(), stand_in(frame)), package_group),
+            By::Kind => of_frames(frames, |frame| frame.kind, |kind| group(kind.name(), vec![json!(kind.name())])),
+            By::Line => of_frames(frames, line_key, line_group),
+            By::Branch | By::Thread => of_threads(catalog, |index, _| index, |index| thread_group(catalog, index)),
+            By::Category => of_threads(
+                catalog,
+                |_, thread| thread.category,
+                |category| group(category.name(), vec![json!(category.name())]),
+            ),
+            By::Process => of_threads(catalog, |_, thread| thread.process, |process| process_group(catalog, process)),
+            By::Host => of_threads(
+                catalog,
+                |_, thread| catalog.run_of(catalog.process(thread.process)).info.host.as_str(),
+                |host| group(host, vec![json!(host)]),
+            ),
+        };
+        Self { by, named: Named::All(groups), places }
+    }
+
+    pub const fn len(&self) -> usize {
+        match &self.named {
+            Named::All(groups) => groups.len(),
+            Named::ByPath(paths) => paths.len(),
+        }
+    }
+
+    pub const fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// What orders equal ones, if it is at hand.
+    pub fn name(&self, group: usize) -> &str {
+        match &self.named {
+            Named::All(groups) => groups.get(group).map_or("", |group| &group.name),
+            Named::ByPath(_) => "",
+        }
+    }
+
+    /// Who it is, with the catalog that it was made of.
+    pub fn describe(&self, catalog: &Catalog, group: usize) -> Option<Group> {
+        match &self.named {
+            Named::All(groups) => groups.get(group).cloned(),
+            Named::ByPath(paths) => paths.get(group).map(|path| branch_group(&catalog.paths, *path)),
+        }
+    }
+
+    /// Where a path's own energy goes. `None`: a path without frames, which no sound data set has.
+    pub fn own(&self, paths: &Paths, entry: &Entry) -> Option<usize> {
+        match &self.places {
+            Places::Frames(places) => places.get(paths.path(entry.path).last()?.index()).copied(),
+            Places::Paths(places) => places.get(entry.path.index()).copied(),
+            Places::Threads(places) => places.get(entry.thread.index()).copied(),
+        }
+    }
+
+    /// The row that a thread belongs to, if rows are about threads.
+    pub fn of_thread(&self, thread: usize) -> Option<usize> {
+        match &self.places {
+            Places::Threads(places) => places.get(thread).copied(),
+            _ => None,
+        }
+    }
+
+    /// The row of each frame, if rows are about frames.
+    pub fn of_frames(&self) -> Option<&[usize]> {
+        match &self.places {
+            Places::Frames(places) => Some(places),
+            _ => None,
+        }
+    }
+}
+
+/// Each key's number, and the keys in the order of their numbers.
+fn numbered<K: Clone + Eq + Hash>(keys: impl Iterator<Item = K>) -> (Vec<usize>, Vec<K>) {
+    let mut known: HashMap<K, usize> = HashMap::new();
+    let mut distinct = Vec::new();
+    let places = keys
+        .map(|key| {
+            *known.entry(key).or_insert_with_key(|key| {
+                distinct.push(key.clone());
+                distinct.len() - 1
+            })
+        })
+        .collect();
+    (places, distinct)
+}
+
+fn of_frames<'a, K: Clone + Eq + Hash>(
+    frames: &'a [Frame],
+    key: impl Fn(&'a Frame) -> K,
+    group: impl Fn(K) -> Group,
+) -> (Places, Vec<Group>) {
+    let (places, keys) = numbered(frames.iter().map(key));
+    (Places::Frames(places), keys.into_iter().map(group).collect())
+}
+
+fn of_threads<'a, K: Clone + Eq + Hash>(
+    catalog: &'a Catalog,
+    key: impl Fn(usize, &'a Thread) -> K,
+    group: impl Fn(K) -> Group,
+) -> (Places, Vec<Group>) {
+    let (places, keys) = numbered(catalog.threads.iter().enumerate().map(|(index, thread)| key(index, thread)));
+    (Places::Threads(places), keys.into_iter().map(group).collect())
+}
+
+fn group(name: impl Into<String>, details: Vec<Value>) -> Group {
+    Group { name: name.into(), details, is_marker: false }
+}
+
+/// What tells methods apart: class, name, signature, module. Not how they run, nor where in them.
+type MethodKey<'a> = (Option<&'a str>, &'a str, Option<&'a str>, Option<&'a str>, bool);
+
+fn method_key(frame: &Frame) -> MethodKey<'_> {
+    let is_marker = frame.kind == FrameKind::Marker;
+    (frame.class.as_deref(), &frame.name, frame.signature.as_deref(), frame.module.as_deref(), is_marker)
+}
+
+fn method_name(class: Option<&str>, name: &str) -> String {
+    class.map_or_else(|| name.to_owned(), |class| format!("{class}.{name}"))
+}
+
+/// Signature and module are shown where one name has several.
+fn method_groups(methods: &[MethodKey<'_>]) -> Vec<Group> {
+    let mut seen = HashSet::new();
+    let several: HashSet<_> =
+        methods.iter().map(|(class, name, ..)| (*class, *name)).filter(|method| !seen.insert(*method)).collect();
+    let of_method = |&(class, name, signature, module, is_marker): &MethodKey<'_>| {
+        let method = method_name(class, name);
+        let (mut shown, package) = (method.clone(), class.map(package_of));
+        if several.contains(&(class, name)) {
+            shown.push_str(signature.unwrap_or_default());
+            if let Some(module) = module {
+                shown = format!("{shown} ({module})");
+            }
+        }
+        let details = vec![json!(method), json!(class), json!(package), json!(signature), json!(module)];
+        Group { name: shown, details, is_marker }
+    };
+    methods.iter().map(of_method).collect()
+}
+
+fn package_of(class: &str) -> &str {
+    class.rsplit_once('.').map_or("", |(package, _)| package)
+}
+
+/// What stands for code without a class: its kind, or the marker itself.
+fn stand_in(frame: &Frame) -> Option<(FrameKind, Option<&str>)> {
+    let is_marker = frame.kind == FrameKind::Marker;
+    frame.class.is_none().then(|| (frame.kind, is_marker.then_some(frame.name.as_str())))
+}
+
+fn stand_in_name(stand_in: Option<(FrameKind, Option<&str>)>) -> String {
+    match stand_in {
+        Some((_, Some(marker))) => marker.to_owned(),
+        Some((kind, None)) => format!("[{}]", kind.name()),
+        None => String::new(),
+    }
+}
+
+type Classed<'a> = (Option<&'a str>, Option<(FrameKind, Option<&'a str>)>);
+
+fn class_group((class, other): Classed<'_>) -> Group {
+    let name = class.map_or_else(|| stand_in_name(other), ToOwned::to_owned);
+    let is_marker = matches!(other, Some((FrameKind::Marker, _)));
+    Group { name, details: vec![json!(class), json!(class.map(package_of))], is_marker }
+}
+
+fn package_group((package, other): Classed<'_>) -> Group {
+    let name = match package {
+        Some("") => "(unnamed package)".to_owned(),
+        Some(package) => package.to_owned(),
+        None => stand_in_name(other),
+    };
+    let is_marker = matches!(other, Some((FrameKind::Marker, _)));
+    Group { name, details: vec![json!(package)], is_marker }
+}
+
+type LineKey<'a> = (Option<&'a str>, &'a str, Option<&'a str>, Option<&'a str>, Option<u32>, bool);
+
+fn line_key(frame: &Frame) -> LineKey<'_> {
+    let (class, module, file) = (frame.class.as_deref(), frame.module.as_deref(), frame.file.as_deref());
+    (class, &frame.name, module, file, frame.line, frame.kind == FrameKind::Marker)
+}
+
+fn line_group((class, name, module, file, line, is_marker): LineKey<'_>) -> Group {
+    let method = method_name(class, name);
+    let shown = match (file, line) {
+        (Some(file), Some(line)) => format!("{method} ({file}:{line})"),
+        (Some(file), None) => format!("{method} ({file})"),
+        (None, Some(line)) => format!("{method} (line {line})"),
+        (None, None) => module.map_or_else(|| method.clone(), |module| format!("{method} ({module})")),
+    };
+    let details = vec![json!(method), json!(class), json!(module), json!(file), json!(line)];
+    Group { name: shown, details, is_marker }
+}
+
+/// Paths of the same methods, whatever their lines and kinds of code; and the first
+/// path of each.
+fn of_branches(paths: &Paths) -> (Vec<usize>, Vec<PathIndex>) {
+    let (methods, _) = numbered(paths.frames().iter().map(method_key));
+    let mut known: HashMap<Box<[u32]>, usize> = HashMap::new();
+    let mut firsts = Vec::new();
+    let place = |path| {
+        let frames = paths.path(path).iter().filter_map(|frame| methods.get(frame.index()));
+        let branch = frames.map(|method| u32::try_from(*method).unwrap_or(u32::MAX)).collect();
+        *known.entry(branch).or_insert_with(|| {
+            firsts.push(path);
+            firsts.len() - 1
+        })
+    };
+    (paths.indices().map(place).collect(), firsts)
+}
+
+fn branch_group(paths: &Paths, path: PathIndex) -> Group {
+    let names: Vec<String> = paths.frames_of(path).map(|frame| frame.method().replace(';', ":")).collect();
+    group(names.join(";"), vec![json!(branch_id(paths.frames_of(path))), json!(names.len())])
+}
+
+fn thread_group(catalog: &Catalog, index: usize) -> Group {
+    let Some(thread) = catalog.threads.get(index) else { return group("", Vec::new()) };
+    let process = catalog.process(thread.process);
+    let host = &catalog.run_of(process).info.host;
+    let details = vec![
+        json!(thread.name),
+        json!(thread.tid.0),
+        json!(process.pid.0),
+        json!(process.title()),
+        json!(thread.category.name()),
+        json!(host),
+    ];
+    group(format!("{} (thread {} of {})", thread.name, thread.tid, process.pid), details)
+}
+
+fn process_group(catalog: &Catalog, index: ProcessIndex) -> Group {
+    let process = catalog.process(index);
+    let run = catalog.run_of(process);
+    let details = vec![
+        json!(process.pid.0),
+        json!(process.comm),
+        json!(process.main_class),
+        json!(process.container),
+        json!(process.pod),
+        json!(run.info.host),
+        json!(run.info.run_id),
+    ];
+    group(format!("{} {}", process.pid, process.title()), details)
+}

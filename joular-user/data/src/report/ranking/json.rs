@@ -1,0 +1,139 @@
+//! A report as one JSON object, for scripts. Keys are documented in docs/reports.md
+//! and stay; energies are integers in µJ. Names are as they are: JSON escapes them.
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    command::Report,
+    rows::{Figures, Ranking, Row, Sort},
+    surroundings,
+    text::{activation, precise_percent},
+};
+use crate::{
+    report::profile::{Amounts, Overview, Profile},
+    stacks::JvmWork,
+    text::watts,
+};
+
+/// Changes when a key changes its name, its type or its meaning; not with a new one.
+const VERSION: u32 = 1;
+
+pub fn report(report: &Report<'_>) -> Value {
+    let (profile, overview) = (report.profile, &report.profile.overview);
+    json!({
+        "report_version": VERSION,
+        "energy_label": overview.label.map(|label| label.name()),
+        "ambiguous": overview.ambiguous > 0,
+        "energy_sources": overview.sources,
+        "extent": extent(profile),
+        "selection": amounts(&surroundings::chosen(profile), ""),
+        "is_app_view": report.has_app,
+        "tables": report.tables.iter().map(|ranking| table(ranking, overview.duration_ns)).collect::<Vec<_>>(),
+        "jvms": jvms(profile),
+        "audit": audit(overview),
+        "quality": {
+            "samples": surroundings::causes(overview).values().fold(0_u64, |sum, count| sum.saturating_add(*count)),
+            "samples_by_cause": surroundings::causes(overview),
+        },
+        "unnamed_uj": unnamed(profile),
+        "losses": overview.losses,
+        "ambiguous_readings": overview.ambiguous,
+        "failed_readings": overview.read_failed,
+        "warnings": surroundings::warnings(overview),
+    })
+}
+
+fn unnamed(profile: &Profile) -> Map<String, Value> {
+    let markers = surroundings::unnamed(profile);
+    markers.into_iter().map(|(name, energy)| (name.to_owned(), json!(energy.0))).collect()
+}
+
+fn extent(profile: &Profile) -> Value {
+    let overview = &profile.overview;
+    let run = |run: &crate::report::profile::Run| json!({"run_id": run.info.run_id, "host": run.info.host});
+    json!({
+        "runs": profile.catalog.runs.iter().map(run).collect::<Vec<_>>(),
+        "windows": overview.windows,
+        "duration_ns": overview.duration_ns,
+        "start": overview.span.map(|(start, _)| surroundings::time(start)),
+        "end": overview.span.map(|(_, end)| surroundings::time(end)),
+    })
+}
+
+fn amounts(amounts: &Amounts, prefix: &str) -> Map<String, Value> {
+    Map::from_iter([
+        (format!("{prefix}{}", if prefix.is_empty() { "energy_uj" } else { "uj" }), json!(amounts.energy.0)),
+        (format!("{prefix}cpu_ns"), json!(amounts.cpu_ns)),
+        (format!("{prefix}samples"), json!(amounts.samples)),
+    ])
+}
+
+fn table(ranking: &Ranking, duration_ns: u64) -> Value {
+    let row = |row: &Row| Value::Object(row_object(ranking, row, duration_ns));
+    let rest = ranking.rest.as_ref().map(|(count, rest)| {
+        let mut object = row_object(ranking, rest, duration_ns);
+        object.insert("rows".to_owned(), json!(count));
+        Value::Object(object)
+    });
+    json!({
+        "by": ranking.by.name(),
+        "sort": if ranking.sort == Sort::Own { "self" } else { "total" },
+        "rows": ranking.rows.iter().map(row).collect::<Vec<_>>(),
+        "others": rest,
+    })
+}
+
+fn row_object(ranking: &Ranking, row: &Row, duration_ns: u64) -> Map<String, Value> {
+    let mut object = Map::new();
+    object.insert("name".to_owned(), json!(row.group.name));
+    for (name, value) in ranking.by.details().iter().zip(&row.group.details) {
+        object.insert((*name).to_owned(), value.clone());
+    }
+    for (prefix, figures) in [("self_", &row.own), ("total_", &row.total)] {
+        object.extend(figures_object(prefix, figures, ranking, duration_ns));
+    }
+    if let (Some(calls), Some(energy)) = (row.activations, activation(row)) {
+        object.insert("activations".to_owned(), json!(calls));
+        object.insert("activation_uj".to_owned(), json!(energy.0));
+    }
+    object
+}
+
+fn figures_object(prefix: &str, figures: &Figures, ranking: &Ranking, duration_ns: u64) -> Map<String, Value> {
+    let energy = figures.amounts.energy;
+    let mut object = amounts(&figures.amounts, prefix);
+    object.insert(format!("{prefix}low_uj"), json!(figures.interval.low.0));
+    object.insert(format!("{prefix}high_uj"), json!(figures.interval.high.0));
+    object.insert(format!("{prefix}watts"), json!(watts(energy, duration_ns)));
+    object.insert(format!("{prefix}percent"), json!(precise_percent(energy, ranking.whole.energy)));
+    object
+}
+
+fn jvms(profile: &Profile) -> Vec<Value> {
+    let jvm = |(process, tally): &(&crate::report::profile::Process, crate::totals::jvms::JvmTally)| {
+        let parts = JvmWork::ALL.map(|work| (format!("{}_uj", work.name()), json!(tally.part(work).0)));
+        json!({
+            "pid": process.pid.0,
+            "process": process.title(),
+            "comm": process.comm,
+            "jvm_version": process.jvm_version,
+            "collector": process.collector,
+            "host": profile.catalog.run_of(process).info.host,
+            "energy_uj": tally.whole.0,
+            "vm_tax_uj": tally.tax.0,
+            "parts": Map::from_iter(parts),
+        })
+    };
+    surroundings::jvms(profile).iter().map(jvm).collect()
+}
+
+fn audit(overview: &Overview) -> Value {
+    let items = overview.unattributed.items().map(|(name, energy)| (format!("{name}_uj"), json!(energy.0)));
+    json!({
+        "measured_uj": overview.measured.0,
+        "attributed_uj": overview.attributed.0,
+        "static_uj": overview.static_share.0,
+        "unattributed_uj": overview.unattributed_total().0,
+        "unattributed": Map::from_iter(items),
+    })
+}

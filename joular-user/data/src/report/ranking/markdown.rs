@@ -1,0 +1,121 @@
+//! A report for an issue, a wiki or a pull request: tables of GitHub-flavoured Markdown.
+//!
+//! Names are code spans, in which nothing is markup; the two characters that
+//! could end a span or a table's cell are spelled out like control characters.
+
+use std::fmt::Write as _;
+
+use super::{
+    command::Report,
+    rows::Ranking,
+    surroundings,
+    text::{caption, chosen, columns, names},
+};
+use crate::text::{escape, exact_joules, share, watts};
+
+pub fn report(report: &Report<'_>) -> String {
+    let profile = report.profile;
+    let overview = &profile.overview;
+    let mut text = format!(
+        "{}; energy from {}\n\n",
+        plain(&surroundings::extent(profile)),
+        plain(&surroundings::source(overview))
+    );
+    for line in chosen(report) {
+        let _ = writeln!(text, "- {}", plain(&line));
+    }
+    for ranking in report.tables {
+        let _ = writeln!(text, "\n### Energy {}\n", caption(ranking.by));
+        text.push_str(&table(ranking, overview.duration_ns));
+    }
+    let jvms = surroundings::jvms(profile);
+    if !jvms.is_empty() {
+        text.push_str("\n### VM tax\n\n| J | % of the JVM | JVM | parts |\n|---:|---:|---|---|\n");
+        for (process, tally) in jvms {
+            let (name, parts) = (code(&format!("{} {}", process.pid, process.title())), tally.tax_parts());
+            let _ = writeln!(text, "| {:.3} | {:.1} | {name} | {parts} |", tally.tax.joules(), tally.tax_percent());
+        }
+    }
+    text.push_str("\n### Audit\n\n| | J | % | W |\n|---|---:|---:|---:|\n");
+    for (name, energy) in surroundings::items(overview) {
+        let (part, power) = (share(energy, overview.measured), watts(energy, overview.duration_ns));
+        let _ = writeln!(text, "| {name} | {} | {part:.1} | {power:.3} |", exact_joules(energy));
+    }
+    text.push('\n');
+    if !report.has_app {
+        let _ = writeln!(text, "- {}", plain(&surroundings::unnamed_line(profile)));
+    }
+    let quality = surroundings::quality(overview);
+    for (number, line) in quality.iter().enumerate() {
+        let before = if number == 0 { "Of the JVMs' stacks " } else { "" };
+        let _ = writeln!(text, "- {before}{}", plain(line));
+    }
+    let warnings = surroundings::warnings(overview);
+    if warnings.is_empty() {
+        text.push_str("- Nothing was lost\n");
+    }
+    warnings.iter().for_each(|warning| {
+        let _ = writeln!(text, "- **{}**", plain(warning));
+    });
+    text
+}
+
+fn table(ranking: &Ranking, duration_ns: u64) -> String {
+    let columns = columns(ranking, duration_ns);
+    let mut text = String::from("|");
+    columns.iter().for_each(|column| {
+        let _ = write!(text, " {} |", column.heading);
+    });
+    let _ = writeln!(text, " {} |\n|{}---|", ranking.by.name(), "---:|".repeat(columns.len()));
+    for (number, name) in names(ranking).iter().enumerate() {
+        text.push('|');
+        for column in &columns {
+            let _ = write!(text, " {} |", column.cells.get(number).map_or("", |cell| cell));
+        }
+        let _ = writeln!(text, " {} |", code(name));
+    }
+    text
+}
+
+/// A name as a code span.
+fn code(name: &str) -> String {
+    let safe = escape(name).replace('|', "\\x7c").replace('`', "\\x60");
+    if safe.trim().is_empty() { safe } else { format!("`{safe}`") }
+}
+
+/// Text that may have names in it, which are not known to be harmless.
+fn plain(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '&' => safe.push_str("&amp;"),
+            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '~' | '#' | '!' => {
+                safe.push('\\');
+                safe.push(c);
+            }
+            c => safe.push(c),
+        }
+    }
+    safe
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_in_a_name_is_markup() {
+        for (name, expected) in [
+            ("com.acme.Shop.<init>", "`com.acme.Shop.<init>`"),
+            ("a|b`c", "`a\\x7cb\\x60c`"),
+            ("a\\|b", "`a\\\\x7cb`"),
+            ("line\n| break", "`line\\x0a\\x7c break`"),
+            ("", ""),
+        ] {
+            assert_eq!(code(name), expected);
+        }
+        assert_eq!(plain("<img src=x> [a](b) | c"), "&lt;img src=x&gt; \\[a\\](b) \\| c");
+    }
+}

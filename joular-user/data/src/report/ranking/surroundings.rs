@@ -1,0 +1,173 @@
+//! What tables are part of: how much of the machine's energy was chosen, what JVMs
+//! did for themselves, how good stacks are, what was lost.
+//!
+//! Items and words are those of the summary at a run's end.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+use crate::{
+    model::{
+        frame::{FrameKind, Marker},
+        units::{MicroJoules, UnixMicros},
+    },
+    report::profile::{Amounts, OUTSIDE_APP, Overview, Process, Profile},
+    text::{escape, seconds, share},
+    totals::{
+        Sums, audit,
+        jvms::{JvmTally, cause_of, quality_lines},
+    },
+};
+
+/// The run's sums, as the summary has them.
+pub fn sums(overview: &Overview) -> Sums {
+    Sums {
+        windows: overview.windows,
+        elapsed_ns: overview.duration_ns,
+        measured: overview.measured,
+        attributed: overview.attributed,
+        static_share: overview.static_share,
+        unattributed: overview.unattributed,
+        samples: overview.samples,
+        ambiguous: overview.ambiguous,
+        read_failed: overview.read_failed,
+        checked: overview.checked,
+        losses: overview.losses.clone(),
+        label: overview.label,
+        ..Sums::default()
+    }
+}
+
+/// Where the machine's energy went, an item a line, to the microjoule.
+pub fn audit(overview: &Overview) -> String {
+    audit::audit(&sums(overview))
+}
+
+/// The same, name by name.
+pub fn items(overview: &Overview) -> Vec<(&'static str, MicroJoules)> {
+    audit::audit_items(&sums(overview))
+}
+
+/// What a reader of the figures must know.
+pub fn warnings(overview: &Overview) -> Vec<String> {
+    let mut warnings = audit::warnings(&sums(overview));
+    if overview.left_out != Amounts::default() {
+        let joules = overview.left_out.energy.joules();
+        warnings.push(format!(
+            "cut off: {joules:.3} J of a window that is not whole are left out, a crash took the rest of it"
+        ));
+    }
+    if overview.overlap_ns > 0 {
+        warnings.push(format!(
+            "overlap: for {:.1} s several runs recorded one host at once, and its energy counts for each of them: choose \
+             with --run",
+            seconds(overview.overlap_ns)
+        ));
+    }
+    warnings
+}
+
+/// JVMs of the selection, largest tax first.
+pub fn jvms(profile: &Profile) -> Vec<(&Process, JvmTally)> {
+    let tally = |(index, jvm): (&_, &crate::report::profile::JvmEnergy)| {
+        (profile.catalog.process(*index), JvmTally::new(jvm.whole, jvm.parts))
+    };
+    let mut jvms: Vec<_> = profile.overview.jvms.iter().map(tally).collect();
+    jvms.sort_by_key(|(_, tally)| std::cmp::Reverse((tally.tax, tally.whole)));
+    jvms
+}
+
+/// Samples of the JVMs' stacks by what is wrong with them. Time without a sample is
+/// no stack that failed.
+pub fn causes(overview: &Overview) -> BTreeMap<&str, u64> {
+    let mut causes: BTreeMap<&str, u64> = BTreeMap::new();
+    for (key, amounts) in overview.qualities.iter().filter(|(key, _)| key.is_of_jvm && key.walk_end != "no-sample") {
+        let count = causes.entry(cause_of(key.is_complete, &key.walk_end, key.unnamed.as_deref())).or_default();
+        *count = count.saturating_add(amounts.samples);
+    }
+    causes
+}
+
+/// How good the JVMs' stacks are; empty if there are none.
+pub fn quality(overview: &Overview) -> Vec<String> {
+    quality_lines(&causes(overview))
+}
+
+/// `model (modelled)`: sources of the energy, and how it came about.
+pub fn source(overview: &Overview) -> String {
+    let sources: Vec<String> = overview.sources.iter().map(|source| escape(source)).collect();
+    let sources = if sources.is_empty() { "nowhere".to_owned() } else { sources.join(", ") };
+    overview.label.map_or(sources.clone(), |label| format!("{sources} ({})", label.name()))
+}
+
+/// Which windows of which hosts were read.
+pub fn extent(profile: &Profile) -> String {
+    let overview = &profile.overview;
+    let mut hosts: Vec<String> = profile.catalog.runs.iter().map(|run| escape(&run.info.host)).collect();
+    hosts.sort_unstable();
+    hosts.dedup();
+    let runs = profile.catalog.runs.len();
+    let span = overview.span.map_or(String::new(), |(start, end)| format!(", {} to {}", time(start), time(end)));
+    let shown = match hosts.as_slice() {
+        [] => "no host".to_owned(),
+        [host] => host.clone(),
+        [first, .., last] => format!("{} hosts, {first} to {last}", hosts.len()),
+    };
+    let plural = if runs == 1 { "" } else { "s" };
+    format!(
+        "{runs} run{plural} on {shown}: {:.1} s in {} windows{span}",
+        seconds(overview.duration_ns),
+        overview.windows
+    )
+}
+
+/// What was chosen, all rows of it together.
+pub fn chosen(profile: &Profile) -> Amounts {
+    let mut whole = Amounts { energy: profile.energy(), ..Amounts::default() };
+    for entry in &profile.entries {
+        whole.cpu_ns = whole.cpu_ns.saturating_add(entry.cpu_ns);
+        whole.samples = whole.samples.saturating_add(entry.samples);
+    }
+    whole
+}
+
+/// Energy of paths that end in what has no name, by marker; code without symbols
+/// is unresolved whichever file it is in.
+pub fn unnamed(profile: &Profile) -> BTreeMap<&str, MicroJoules> {
+    let mut markers: BTreeMap<&str, MicroJoules> = BTreeMap::new();
+    for entry in &profile.entries {
+        let leaf = profile.catalog.paths.frames_of(entry.path).next_back();
+        let marker = leaf.filter(|leaf| leaf.kind == FrameKind::Marker || leaf.is_unresolved());
+        if let Some(leaf) = marker.filter(|leaf| leaf.name != OUTSIDE_APP) {
+            let name = if leaf.is_unresolved() { Marker::Unresolved.name() } else { &leaf.name };
+            let energy = markers.entry(name).or_default();
+            *energy = energy.saturating_add(entry.energy);
+        }
+    }
+    markers
+}
+
+/// How much of the selection nobody can name. As the application sees it all of it has a name.
+pub fn unnamed_line(profile: &Profile) -> String {
+    let (markers, whole) = (unnamed(profile), profile.energy());
+    let mut ranked: Vec<_> = markers.iter().collect();
+    ranked.sort_by_key(|(name, energy)| (std::cmp::Reverse(**energy), **name));
+    let part = |energy: MicroJoules| share(energy, whole);
+    let parts: Vec<String> = ranked
+        .iter()
+        .take(MOST_MARKERS)
+        .map(|(name, energy)| format!("{} {:.1} %", escape(name), part(**energy)))
+        .collect();
+    let parts = if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) };
+    format!("Of the selection's energy {:.1} % has no name{parts}", part(markers.values().copied().sum()))
+}
+
+/// Markers that are told one by one; there are a dozen.
+const MOST_MARKERS: usize = 4;
+
+/// UTC, to the second.
+pub fn time(moment: UnixMicros) -> String {
+    Timestamp::from_microsecond(moment.0)
+        .map_or_else(|_| format!("{moment} µs"), |moment| moment.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
+}

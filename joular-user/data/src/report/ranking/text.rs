@@ -1,0 +1,201 @@
+//! A report for people: aligned, and on a terminal as wide as that.
+
+use super::{
+    by::By,
+    command::{Look, Report},
+    rows::{Figures, Ranking, Row},
+    surroundings,
+};
+use crate::{
+    model::units::MicroJoules,
+    report::profile::OUTSIDE_APP,
+    text::{
+        Keep, cut, escape, exact_joules,
+        line::{Line, Style},
+        percent, seconds, share, watts,
+    },
+};
+
+/// A name may have this much even if figures are left out for it.
+const NAME_ROOM: usize = 32;
+
+/// A column of figures. Where room is scarce those with the greatest number go first.
+#[derive(Clone, Debug)]
+pub struct Column {
+    pub heading: String,
+    pub cells: Vec<String>,
+    expendable: u8,
+}
+
+impl Column {
+    fn width(&self) -> usize {
+        self.cells.iter().chain([&self.heading]).map(|cell| cell.chars().count()).max().unwrap_or(0)
+    }
+}
+
+/// The report's lines.
+pub fn lines(report: &Report<'_>, look: Look) -> Vec<Line> {
+    let profile = report.profile;
+    let overview = &profile.overview;
+    let plain = |text: String| Line { text, style: Style::Plain };
+    let heading = |text: &str| Line { text: text.to_owned(), style: Style::Heading };
+    let mut lines =
+        vec![heading(&surroundings::extent(profile)), plain(format!("energy from {}", surroundings::source(overview)))];
+    lines.extend(chosen(report).into_iter().map(plain));
+    for table in report.tables {
+        lines.push(plain(String::new()));
+        lines.extend(table_lines(table, overview.duration_ns, look));
+    }
+    let jvms = surroundings::jvms(profile);
+    if !jvms.is_empty() {
+        lines.push(plain(String::new()));
+        lines.push(heading("VM tax: what each JVM did for itself, of its own energy"));
+        let shown = if report.top == 0 { jvms.len() } else { report.top };
+        for (process, tally) in jvms.iter().take(shown) {
+            let name = format!("{} {}", process.pid, escape(process.title()));
+            let (tax, part) = (tally.tax.joules(), tally.tax_percent());
+            lines.push(plain(format!("  {tax:>14.3} J  {part:>5.1} %  {name}: {}", tally.tax_parts())));
+        }
+        if jvms.len() > shown {
+            lines.push(plain(format!("  and {} more", jvms.len() - shown)));
+        }
+    }
+    lines.push(plain(String::new()));
+    lines.push(heading("The machine's energy in these windows, whatever processes, threads or methods were chosen"));
+    lines.extend(surroundings::audit(overview).lines().map(|line| plain(line.to_owned())));
+    lines.push(plain(String::new()));
+    if !report.has_app {
+        lines.push(plain(surroundings::unnamed_line(profile)));
+    }
+    let mut quality = surroundings::quality(overview).into_iter();
+    lines.extend(quality.next().map(|complete| plain(format!("Of the JVMs' stacks {complete}"))));
+    lines.extend(quality.map(|line| plain(format!("  {line}"))));
+    let warnings = surroundings::warnings(overview);
+    if warnings.is_empty() {
+        lines.push(plain("Nothing was lost".to_owned()));
+    }
+    lines.extend(warnings.into_iter().map(|text| Line { text, style: Style::Warning }));
+    if let Some(width) = look.width {
+        lines.iter_mut().for_each(|line| line.text = cut(&line.text, width, Keep::Start));
+    }
+    lines
+}
+
+/// What was chosen, and of what; whose view is taken.
+pub fn chosen(report: &Report<'_>) -> Vec<String> {
+    let whole = surroundings::chosen(report.profile);
+    let of = report.profile.overview.attributed;
+    let mut lines = Vec::new();
+    if report.profile.entries.is_empty() {
+        lines.push("nothing in the data set is of this selection".to_owned());
+    } else {
+        lines.push(format!(
+            "selection {} J, {:.1} % of all targets' {} J; {:.3} s of CPU time, {} samples",
+            exact_joules(whole.energy),
+            share(whole.energy, of),
+            exact_joules(of),
+            seconds(whole.cpu_ns),
+            whole.samples
+        ));
+    }
+    if report.has_app {
+        lines.push(format!("as the application sees it: its own methods, and {OUTSIDE_APP}"));
+    }
+    lines
+}
+
+fn table_lines(table: &Ranking, duration_ns: u64, look: Look) -> Vec<Line> {
+    let mut columns = columns(table, duration_ns);
+    let heading = table.by.name().to_uppercase();
+    if let Some(width) = look.width {
+        while columns.iter().map(|column| column.width() + 2).sum::<usize>() + NAME_ROOM > width && columns.len() > 2 {
+            let least = columns.iter().enumerate().max_by_key(|(_, column)| column.expendable).map_or(0, |(at, _)| at);
+            columns.remove(least);
+        }
+    }
+    let widths: Vec<usize> = columns.iter().map(Column::width).collect();
+    let figures = |cell: &dyn Fn(&Column) -> String| -> String {
+        columns.iter().zip(&widths).map(|(column, width)| format!("{:>width$}  ", cell(column))).collect()
+    };
+    let mut lines = vec![Line { text: figures(&|column| column.heading.clone()) + &heading, style: Style::Heading }];
+    for (number, name) in names(table).into_iter().enumerate() {
+        let text = figures(&|column| column.cells.get(number).cloned().unwrap_or_default());
+        let room = look.width.map_or(usize::MAX, |width| width.saturating_sub(text.chars().count()));
+        lines.push(Line { text: text + &cut(&escape(&name), room, Keep::End), style: Style::Plain });
+    }
+    lines
+}
+
+/// Names of all rows, the rest's included, as they are.
+pub fn names(table: &Ranking) -> Vec<String> {
+    rows(table).map(|row| row.group.name.clone()).collect()
+}
+
+/// Shown rows and what was cut.
+pub fn rows(table: &Ranking) -> impl Iterator<Item = &Row> {
+    table.rows.iter().chain(table.rest.iter().map(|(_, row)| row))
+}
+
+/// Figures of all rows; for people, so rounded.
+pub fn columns(table: &Ranking, duration_ns: u64) -> Vec<Column> {
+    let column = |heading: &str, expendable: u8, cell: &dyn Fn(&Row) -> String| Column {
+        heading: heading.to_owned(),
+        cells: rows(table).map(cell).collect(),
+        expendable,
+    };
+    let own = |figures: fn(&Figures) -> String| move |row: &Row| figures(&row.own);
+    let total = |figures: fn(&Figures) -> String| move |row: &Row| figures(&row.total);
+    let part = |figures: &Figures| format!("{:.1}", share(figures.amounts.energy, table.whole.energy));
+    let has_total = table.by.has_total();
+    let is_exact = |figures: &Figures| figures.interval.low == figures.interval.high;
+    let all_exact = rows(table).all(|row| is_exact(&row.own) && is_exact(&row.total));
+    let prefix = if has_total { "SELF " } else { "" };
+    let mut columns = vec![column(&format!("{prefix}J"), 0, &own(joules))];
+    if !all_exact {
+        columns.push(column("95 % FROM–TO", 4, &own(interval)));
+    }
+    columns.push(column("%", 1, &|row| part(&row.own)));
+    columns.push(column("W", 5, &|row| format!("{:.3}", watts(row.own.amounts.energy, duration_ns))));
+    if has_total {
+        columns.push(column("TOTAL J", 2, &total(joules)));
+        columns.push(column("95 % FROM–TO", 8, &total(interval)));
+        columns.push(column("%", 3, &|row| part(&row.total)));
+        columns.push(column("W", 9, &|row| format!("{:.3}", watts(row.total.amounts.energy, duration_ns))));
+    }
+    columns.push(column("CPU s", 7, &|row| format!("{:.3}", seconds(row.own.amounts.cpu_ns))));
+    columns.push(column("SAMPLES", 6, &|row| row.own.amounts.samples.to_string()));
+    if table.rows.iter().any(|row| row.activations.is_some()) {
+        columns.push(column("CALLS ≥", 2, &|row| row.activations.map_or(String::new(), |calls| calls.to_string())));
+        let each = |row: &Row| activation(row).map_or(String::new(), |energy| format!("{:.3}", energy.joules()));
+        columns.push(column("J EACH ≤", 2, &each));
+    }
+    columns
+}
+
+/// Energy of a call at most, on average.
+pub fn activation(row: &Row) -> Option<MicroJoules> {
+    row.activations.filter(|calls| *calls > 0).map(|calls| MicroJoules(row.total.amounts.energy.0.div_ceil(calls)))
+}
+
+fn joules(figures: &Figures) -> String {
+    format!("{:.3}", figures.amounts.energy.joules())
+}
+
+fn interval(figures: &Figures) -> String {
+    let interval = figures.interval;
+    if interval.low == interval.high {
+        return "exact".to_owned();
+    }
+    format!("{:.3}–{:.3}", interval.low.joules(), interval.high.joules())
+}
+
+/// What tables of this sort say of their rows.
+pub fn caption(by: By) -> String {
+    let name = by.name();
+    if by.has_total() { format!("by {name}: self, and total with what it called") } else { format!("by {name}") }
+}
+
+/// A share in per cent that machines read: enough digits for one microjoule in a megajoule.
+pub fn precise_percent(part: MicroJoules, whole: MicroJoules) -> f64 {
+    percent(part.0, whole.0)
+}

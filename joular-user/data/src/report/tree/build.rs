@@ -1,0 +1,182 @@
+//! Branches become a tree.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::{CallTree, Label, Levels, Node, NodeKind};
+use crate::{
+    model::{frame::Frame, units::MicroJoules},
+    report::profile::{Amounts, Catalog, Entry, PathIndex, Process, Profile},
+};
+
+/// A branch: where its labels are, and what it has.
+#[derive(Clone, Copy, Debug)]
+struct Branch {
+    start: usize,
+    end: usize,
+    own: Amounts,
+    base: MicroJoules,
+}
+
+/// Branches of one data set, or of two to compare, that are to be a tree.
+#[derive(Debug, Default)]
+pub struct Branches {
+    labels: Vec<Label>,
+    places: HashMap<Label, u32>,
+    /// Labels of all branches, one branch after the other.
+    arena: Vec<u32>,
+    branches: Vec<Branch>,
+}
+
+impl Branches {
+    /// Takes what the tree is about.
+    pub fn add(&mut self, profile: &Profile, levels: Levels) {
+        self.take(profile, levels, |entry| {
+            (Amounts { energy: entry.energy, cpu_ns: entry.cpu_ns, samples: entry.samples }, MicroJoules(0))
+        });
+    }
+
+    /// Takes what it is compared with.
+    pub fn add_base(&mut self, profile: &Profile, levels: Levels) {
+        self.take(profile, levels, |entry| (Amounts::default(), entry.energy));
+    }
+
+    fn take(&mut self, profile: &Profile, levels: Levels, figures: impl Fn(&Entry) -> (Amounts, MicroJoules)) {
+        let catalog = &profile.catalog;
+        let frames: Vec<u32> = catalog.paths.frames().iter().map(|frame| self.place(Label::of_frame(frame))).collect();
+        let prefixes: Vec<Vec<u32>> =
+            (0..catalog.threads.len()).map(|thread| self.prefix(catalog, thread, levels)).collect();
+        // Threads that the tree does not tell apart have one branch for a path together.
+        let mut alike: BTreeMap<&[u32], Vec<&[Entry]>> = BTreeMap::new();
+        for entries in profile.entries.chunk_by(|a, b| a.thread == b.thread) {
+            let prefix = entries.first().map_or(&[][..], |entry| &prefixes[entry.thread.index()]);
+            alike.entry(prefix).or_default().push(entries);
+        }
+        let mut sums: Vec<Option<(Amounts, MicroJoules)>> = vec![None; catalog.paths.len()];
+        let mut seen: Vec<PathIndex> = Vec::new();
+        for (prefix, of_threads) in alike {
+            for entry in of_threads.into_iter().flatten() {
+                let (own, base) = figures(entry);
+                if let Some((own_sum, base_sum)) = &mut sums[entry.path.index()] {
+                    own_sum.plus(&own);
+                    *base_sum = base_sum.saturating_add(base);
+                } else {
+                    sums[entry.path.index()] = Some((own, base));
+                    seen.push(entry.path);
+                }
+            }
+            for path in seen.drain(..) {
+                let Some((own, base)) = sums[path.index()].take() else { continue };
+                let start = self.arena.len();
+                self.arena.extend(prefix);
+                self.arena.extend(catalog.paths.path(path).iter().map(|frame| frames[frame.index()]));
+                self.branches.push(Branch { start, end: self.arena.len(), own, base });
+            }
+        }
+    }
+
+    fn prefix(&mut self, catalog: &Catalog, thread: usize, levels: Levels) -> Vec<u32> {
+        let thread = &catalog.threads[thread];
+        let process = Label::new(NodeKind::Process, process_title(catalog, catalog.process(thread.process)));
+        match levels {
+            Levels::Frames => Vec::new(),
+            Levels::Processes => vec![self.place(process)],
+            Levels::Threads => {
+                let thread = Label::new(NodeKind::Thread, thread.name.clone());
+                vec![self.place(process), self.place(thread)]
+            }
+        }
+    }
+
+    fn place(&mut self, label: Label) -> u32 {
+        if let Some(place) = self.places.get(&label) {
+            return *place;
+        }
+        // 2^32 labels would need terabytes before this saturates.
+        let place = u32::try_from(self.labels.len()).unwrap_or(u32::MAX);
+        self.labels.push(label.clone());
+        self.places.insert(label, place);
+        place
+    }
+
+    /// The tree of all that was taken.
+    pub fn tree(mut self) -> CallTree {
+        self.place(Label::new(NodeKind::All, "all"));
+        self.sort_labels();
+        let Self { labels, arena, mut branches, .. } = self;
+        branches.sort_by(|a, b| arena[a.start..a.end].cmp(&arena[b.start..b.end]));
+        let root = labels.iter().position(|label| label.kind == NodeKind::All).unwrap_or(0);
+        let mut nodes = vec![node(None, root)];
+        // Nodes from the root to where the last branch ended.
+        let mut open = vec![0];
+        let mut last: &[u32] = &[];
+        for branch in &branches {
+            let path = &arena[branch.start..branch.end];
+            let common = path.iter().zip(last).take_while(|(one, other)| one == other).count();
+            open.truncate(common + 1);
+            for label in &path[common..] {
+                let parent = open.last().copied();
+                open.push(nodes.len());
+                nodes.push(node(parent, *label as usize));
+            }
+            if let Some(leaf) = open.last().and_then(|leaf| nodes.get_mut(*leaf)) {
+                leaf.own.plus(&branch.own);
+                leaf.base_own = leaf.base_own.saturating_add(branch.base);
+            }
+            last = path;
+        }
+        sum_up(&mut nodes);
+        CallTree { labels, nodes }
+    }
+
+    /// So that siblings, which are sorted by label, are sorted by name.
+    fn sort_labels(&mut self) {
+        let mut order: Vec<usize> = (0..self.labels.len()).collect();
+        order.sort_by(|a, b| self.labels[*a].cmp(&self.labels[*b]));
+        let mut ranks = vec![0; order.len()];
+        for (rank, place) in (0..).zip(&order) {
+            ranks[*place] = rank;
+        }
+        for label in &mut self.arena {
+            *label = ranks[*label as usize];
+        }
+        self.labels = order.into_iter().map(|place| self.labels[place].clone()).collect();
+    }
+}
+
+fn node(parent: Option<usize>, label: usize) -> Node {
+    let (nothing, no_energy) = (Amounts::default(), MicroJoules(0));
+    Node { parent, label, own: nothing, total: nothing, base_own: no_energy, base_total: no_energy }
+}
+
+/// Children come after their parents, so that backwards all of them are done before.
+fn sum_up(nodes: &mut [Node]) {
+    for index in (0..nodes.len()).rev() {
+        let node = &mut nodes[index];
+        node.total.plus(&node.own.clone());
+        node.base_total = node.base_total.saturating_add(node.base_own);
+        let (parent, total, base) = (node.parent, node.total, node.base_total);
+        if let Some(parent) = parent.and_then(|parent| nodes.get_mut(parent)) {
+            parent.total.plus(&total);
+            parent.base_total = parent.base_total.saturating_add(base);
+        }
+    }
+}
+
+impl Label {
+    pub fn of_frame(frame: &Frame) -> Self {
+        Self {
+            name: frame.method(),
+            kind: NodeKind::Frame(frame.kind),
+            signature: frame.signature.clone(),
+            module: frame.module.clone(),
+        }
+    }
+}
+
+/// `com.acme.Shop (pid 4711)`, with the host where there are several.
+pub fn process_title(catalog: &Catalog, process: &Process) -> String {
+    let host = &catalog.run_of(process).info.host;
+    let several = catalog.runs.iter().any(|run| run.info.host != *host);
+    let at = if several { format!(" on {host}") } else { String::new() };
+    format!("{} (pid {}{at})", process.title(), process.pid)
+}

@@ -1,0 +1,239 @@
+//! A call tree: the branches of a selection, merged as far as they have the same
+//! methods from the root on.
+//!
+//! Frames are the same in a tree if method, signature, module and kind of code are:
+//! lines are not told apart. Branches are sorted, and each goes on where it leaves
+//! the one before it, so nodes stand in depth-first order, a parent before its
+//! children and those by name. No energy is lost on the way: every node's total is
+//! its own energy and its children's totals, to the microjoule, and what is too
+//! small to be drawn is kept in nodes that say so ([`CallTree::pruned`]).
+
+mod build;
+pub mod palette;
+#[cfg(test)]
+mod tests;
+
+use std::cmp::Reverse;
+
+pub use self::build::{Branches, process_title};
+use crate::{
+    model::{frame::FrameKind, units::MicroJoules},
+    report::profile::Amounts,
+};
+
+/// What stands between the root and the frames.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Levels {
+    /// Nothing: all threads are one.
+    #[default]
+    Frames,
+    Processes,
+    /// Processes, and in them threads by name.
+    Threads,
+}
+
+/// What a node stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum NodeKind {
+    /// The root.
+    All,
+    Process,
+    Thread,
+    Frame(FrameKind),
+    /// Nodes that were too small.
+    Others,
+}
+
+impl NodeKind {
+    pub const ALL: [Self; 15] = {
+        let mut all = [Self::All; 15];
+        all[1] = Self::Process;
+        all[2] = Self::Thread;
+        let mut index = 0;
+        while index < FrameKind::ALL.len() {
+            all[index + 3] = Self::Frame(FrameKind::ALL[index]);
+            index += 1;
+        }
+        all[14] = Self::Others;
+        all
+    };
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::All => "all",
+            Self::Process => "process",
+            Self::Thread => "thread",
+            Self::Frame(kind) => kind.name(),
+            Self::Others => "others",
+        }
+    }
+}
+
+/// Stands for nodes that were too small.
+pub const OTHERS: &str = "[others]";
+
+/// What equal nodes have in common.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Label {
+    pub name: String,
+    pub kind: NodeKind,
+    pub signature: Option<String>,
+    pub module: Option<String>,
+}
+
+impl Label {
+    pub fn new(kind: NodeKind, name: impl Into<String>) -> Self {
+        Self { name: name.into(), kind, signature: None, module: None }
+    }
+
+    /// What tells it from others of the same name.
+    pub fn detail(&self) -> Option<&str> {
+        self.signature.as_deref().or(self.module.as_deref())
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// Place in [`CallTree::nodes`], before this one; `None` for the root.
+    pub parent: Option<usize>,
+    /// Place in [`CallTree::labels`].
+    pub label: usize,
+    pub own: Amounts,
+    /// With everything below.
+    pub total: Amounts,
+    /// The same of the data set that this one is compared with.
+    pub base_own: MicroJoules,
+    pub base_total: MicroJoules,
+}
+
+/// See the module's head.
+#[derive(Clone, Debug)]
+pub struct CallTree {
+    /// By name.
+    pub labels: Vec<Label>,
+    /// Depth first; the root is the first one.
+    pub nodes: Vec<Node>,
+}
+
+impl CallTree {
+    pub fn label(&self, node: &Node) -> &Label {
+        &self.labels[node.label]
+    }
+
+    /// What the whole tree adds up to.
+    pub fn total(&self) -> Amounts {
+        self.nodes.first().map(|root| root.total).unwrap_or_default()
+    }
+
+    /// The tree of the `most` nodes that have most; the others of one parent become
+    /// one node, [`OTHERS`], which comes on top.
+    #[must_use]
+    pub fn largest(&self, most: usize) -> Self {
+        let mut order: Vec<usize> = (0..self.nodes.len()).collect();
+        // A parent has no less than its children and stands before them, so it stays if one of
+        // them does, among equals too.
+        let rank = |place: &usize| {
+            let total = &self.nodes[*place].total;
+            (Reverse((total.energy, total.cpu_ns, total.samples)), *place)
+        };
+        if most < order.len() {
+            order.select_nth_unstable_by_key(most, rank);
+            order.truncate(most);
+        }
+        let mut kept = vec![false; self.nodes.len()];
+        order.into_iter().for_each(|place| kept[place] = true);
+        Pruning::of(self, kept).run()
+    }
+
+    /// The tree without nodes below `least` in both data sets; those of one parent
+    /// become one node, [`OTHERS`].
+    #[must_use]
+    pub fn pruned(&self, least: MicroJoules) -> Self {
+        let is_kept = |node: &Node| node.total.energy >= least || (node.base_total >= least && node.base_total.0 > 0);
+        Pruning::of(self, self.nodes.iter().map(is_kept).collect()).run()
+    }
+}
+
+/// A tree being copied without its smallest nodes.
+struct Pruning<'a> {
+    from: &'a CallTree,
+    /// Which nodes stay, with their parents; the root does in any case.
+    kept: Vec<bool>,
+    to: CallTree,
+    others: usize,
+}
+
+impl<'a> Pruning<'a> {
+    fn of(from: &'a CallTree, kept: Vec<bool>) -> Self {
+        let mut labels = from.labels.clone();
+        labels.push(Label::new(NodeKind::Others, OTHERS));
+        Self { from, kept, others: labels.len() - 1, to: CallTree { labels, nodes: Vec::new() } }
+    }
+
+    fn run(mut self) -> CallTree {
+        // Where each node of the old tree is in the new one; and what was cut off each new one.
+        let mut places: Vec<Option<usize>> = Vec::with_capacity(self.from.nodes.len());
+        let mut cut: Vec<Option<Node>> = Vec::new();
+        for (node, is_kept) in self.from.nodes.iter().zip(std::mem::take(&mut self.kept)) {
+            let parent = node.parent.map(|parent| places[parent]);
+            let place = match parent {
+                // The root stays, whatever it has.
+                None => Some(self.copy(node, None, &mut cut)),
+                Some(Some(parent)) if is_kept => Some(self.copy(node, Some(parent), &mut cut)),
+                Some(Some(parent)) => {
+                    self.cut_off(&mut cut[parent], node, parent);
+                    None
+                }
+                Some(None) => None,
+            };
+            places.push(place);
+        }
+        self.in_order(cut)
+    }
+
+    fn copy(&mut self, node: &Node, parent: Option<usize>, cut: &mut Vec<Option<Node>>) -> usize {
+        self.to.nodes.push(Node { parent, ..*node });
+        cut.push(None);
+        self.to.nodes.len() - 1
+    }
+
+    fn cut_off(&self, sum: &mut Option<Node>, node: &Node, parent: usize) {
+        let nothing = Node {
+            parent: Some(parent),
+            label: self.others,
+            own: Amounts::default(),
+            total: Amounts::default(),
+            base_own: MicroJoules(0),
+            base_total: MicroJoules(0),
+        };
+        let sum = sum.get_or_insert(nothing);
+        sum.total.plus(&node.total);
+        sum.base_total = sum.base_total.saturating_add(node.base_total);
+        sum.own = sum.total;
+        sum.base_own = sum.base_total;
+    }
+
+    /// What was cut off stands behind its siblings, which are depth first.
+    fn in_order(self, cut: Vec<Option<Node>>) -> CallTree {
+        let old = self.to.nodes;
+        let mut nodes: Vec<Node> = Vec::with_capacity(old.len() + cut.iter().flatten().count());
+        let mut places = vec![0; old.len()];
+        let mut open: Vec<usize> = Vec::new();
+        let close = |nodes: &mut Vec<Node>, places: &[usize], place: usize| {
+            nodes.extend(cut[place].map(|node| Node { parent: node.parent.map(|parent| places[parent]), ..node }));
+        };
+        for (place, node) in old.iter().enumerate() {
+            while let Some(last) = open.last().copied().filter(|last| Some(*last) != node.parent) {
+                close(&mut nodes, &places, last);
+                open.pop();
+            }
+            places[place] = nodes.len();
+            nodes.push(Node { parent: node.parent.map(|parent| places[parent]), ..*node });
+            open.push(place);
+        }
+        while let Some(last) = open.pop() {
+            close(&mut nodes, &places, last);
+        }
+        CallTree { labels: self.to.labels, nodes }
+    }
+}

@@ -1,0 +1,144 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::{
+    attribution::report::Category,
+    events::RunInfo,
+    model::{
+        frame::Frame,
+        units::{Pid, Tid, UnixMicros},
+    },
+    report::profile::{Catalog, Entry, PathIndex, Process, ProcessIndex, Profile, Run, Thread, ThreadIndex},
+};
+
+/// A profile of threads `a` and `b` of processes 1 and 2, with these branches: thread, methods, energy.
+fn profile(branches: &[(u32, &str, u64)]) -> Profile {
+    let run = Run { info: RunInfo::default(), end: None };
+    let process = |pid| Process { pid: Pid(pid), comm: "java".into(), ..Process::default() };
+    let thread = |process, name: &str| Thread {
+        process: ProcessIndex(process),
+        tid: Tid(process + 10),
+        start: UnixMicros(0),
+        name: name.into(),
+        category: Category::Java,
+    };
+    let mut catalog = Catalog {
+        runs: vec![run],
+        processes: vec![process(1), process(2)],
+        threads: vec![thread(0, "a"), thread(1, "b")],
+        ..Catalog::default()
+    };
+    let mut entries = Vec::new();
+    for (thread, methods, energy) in branches {
+        let frames: Vec<_> =
+            methods.split(';').map(|name| catalog.paths.frame_index(Frame::new(FrameKind::CompiledC2, name))).collect();
+        let path: PathIndex = catalog.paths.push(frames);
+        let thread = ThreadIndex(*thread);
+        let (cpu_ns, samples) = (energy * 10, energy / 2);
+        entries.push(Entry { thread, path, energy: MicroJoules(*energy), cpu_ns, samples, squares: 0.0 });
+    }
+    Profile { catalog, entries, ..Profile::default() }
+}
+
+fn tree(branches: &[(u32, &str, u64)], levels: Levels) -> CallTree {
+    let mut all = Branches::default();
+    all.add(&profile(branches), levels);
+    all.tree()
+}
+
+/// Depth, name, own and total energy of each node.
+fn drawn(tree: &CallTree) -> Vec<String> {
+    let mut depths = Vec::new();
+    let line = |node: &Node| {
+        let depth = node.parent.map_or(0, |parent: usize| depths[parent] + 1);
+        depths.push(depth);
+        format!("{}{} {}/{}", " ".repeat(depth), tree.label(node).name, node.own.energy, node.total.energy)
+    };
+    tree.nodes.iter().map(line).collect()
+}
+
+const BRANCHES: &[(u32, &str, u64)] =
+    &[(0, "main;run;b", 5), (1, "main;run", 3), (0, "main;a", 7), (1, "main;run;b", 2), (0, "idle", 1)];
+
+#[test]
+fn branches_are_merged_from_the_root_on() {
+    let expected = ["all 0/18", " idle 1/1", " main 0/17", "  a 7/7", "  run 3/10", "   b 7/7"];
+    assert_eq!(drawn(&tree(BRANCHES, Levels::Frames)), expected);
+}
+
+#[test]
+fn processes_and_threads_can_stand_before_frames() {
+    let by_process = drawn(&tree(BRANCHES, Levels::Processes));
+    assert_eq!(by_process[1], " java (pid 1) 0/13");
+    assert!(by_process.contains(&" java (pid 2) 0/5".to_owned()), "{by_process:?}");
+    let by_thread = drawn(&tree(BRANCHES, Levels::Threads));
+    assert_eq!(by_thread[2], "  a 0/13");
+}
+
+#[test]
+fn what_is_too_small_is_one_node_behind_its_siblings() {
+    let pruned = tree(BRANCHES, Levels::Frames).pruned(MicroJoules(8));
+    assert_eq!(
+        drawn(&pruned),
+        ["all 0/18", " main 0/17", "  run 3/10", "   [others] 7/7", "  [others] 7/7", " [others] 1/1"]
+    );
+}
+
+#[test]
+fn of_equal_nodes_the_first_ones_are_the_largest() {
+    let tied = tree(&[(0, "a", 4), (0, "b", 4), (0, "c", 4), (0, "d", 4)], Levels::Frames);
+    assert_eq!(drawn(&tied.largest(3)), ["all 0/16", " a 4/4", " b 4/4", " [others] 8/8"]);
+}
+
+#[test]
+fn without_energy_cpu_time_ranks() {
+    let mut idle = tree(&[(0, "a", 1), (0, "b", 3), (0, "c", 2)], Levels::Frames);
+    for node in &mut idle.nodes {
+        (node.own.energy, node.total.energy) = (MicroJoules(0), MicroJoules(0));
+    }
+    assert_eq!(drawn(&idle.largest(3)), ["all 0/0", " b 0/0", " c 0/0", " [others] 0/0"]);
+}
+
+#[test]
+fn what_only_the_other_data_set_has_stays() {
+    let mut all = Branches::default();
+    all.add(&profile(&[(0, "main;new", 10)]), Levels::Frames);
+    all.add_base(&profile(&[(0, "main;old", 20)]), Levels::Frames);
+    let tree = all.tree().pruned(MicroJoules(5));
+    let bases: Vec<_> = tree.nodes.iter().map(|node| (tree.label(node).name.as_str(), node.base_total.0)).collect();
+    assert_eq!(bases, [("all", 20), ("main", 20), ("new", 0), ("old", 20)]);
+}
+
+#[test]
+fn no_branches_are_a_root_alone() {
+    assert_eq!(drawn(&tree(&[], Levels::Threads).pruned(MicroJoules(1))), ["all 0/0"]);
+}
+
+proptest! {
+    #[test]
+    fn nothing_is_lost_however_much_is_pruned(
+        branches in prop::collection::vec((0..2_u32, "[abc](;[abc]){0,5}", 0..1000_u64), 0..60),
+        least in 0..3000_u64,
+        most in 1..40_usize,
+    ) {
+        let branches: Vec<(u32, &str, u64)> = branches.iter().map(|(thread, path, energy)| (*thread, path.as_str(), *energy)).collect();
+        let sum: u64 = branches.iter().map(|(_, _, energy)| energy).sum();
+        for levels in [Levels::Frames, Levels::Processes, Levels::Threads] {
+            let whole = tree(&branches, levels);
+            let few = whole.largest(most);
+            let kept = few.nodes.iter().filter(|node| few.label(node).kind != NodeKind::Others).count();
+            prop_assert_eq!(kept, most.min(whole.nodes.len()));
+            // Each node that is kept may have one more for what it lost.
+            prop_assert!(few.nodes.len() <= 2 * most);
+            for tree in [&whole, &whole.pruned(MicroJoules(least)), &few] {
+                prop_assert_eq!(tree.total().energy, MicroJoules(sum));
+                prop_assert_eq!(tree.nodes.iter().map(|node| node.own.energy.0).sum::<u64>(), sum);
+                for (index, node) in tree.nodes.iter().enumerate() {
+                    let children: u64 = tree.nodes.iter().filter(|child| child.parent == Some(index)).map(|child| child.total.energy.0).sum();
+                    prop_assert_eq!(node.total.energy.0, node.own.energy.0 + children);
+                    prop_assert!(node.parent.is_none_or(|parent| parent < index));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! Raw addresses → a call path: the user part, then the kernel part, each
+//! root → leaf, with a marker wherever something is missing.
+
+use joular_ebpf::abi::FrameWord;
+
+use super::intern::{FrameId, StackTable};
+use crate::{
+    events::RawStack,
+    model::{
+        frame::{Frame, Marker},
+        quality::{PathQuality, StackQuality, WalkEnd},
+        units::Address,
+    },
+};
+
+/// The addresses to look up for a stack, leaf first. Every address but the
+/// leaf's is a return address, which may already belong to the next function
+/// or line: the call itself is one byte before it. A JVM's frames say themselves
+/// which they are.
+pub fn lookup_addresses(stack: &RawStack) -> impl Iterator<Item = Address> + '_ {
+    stack.frames.iter().enumerate().map(|(depth, frame)| {
+        match FrameWord(frame.0).is_of_a_jvm() && !stack.is_kernel || depth == 0 {
+            true => *frame,
+            false => Address(frame.0.saturating_sub(1)),
+        }
+    })
+}
+
+/// One part of a sample's stack, as far as it is known.
+#[derive(Clone, Copy, Debug)]
+pub enum Part<'a> {
+    /// There is none: user code was interrupted, or a kernel thread runs.
+    Absent,
+    /// There should be one, but it could not be read.
+    Unreadable,
+    /// It was read, but did not reach user space.
+    Lost,
+    Known(&'a RawStack),
+}
+
+/// Builds a call path root → leaf, and says how good it is. `resolve` gives the frames at an address
+/// of the kernel (`true`) or the process, outermost first; none if unknown.
+pub fn call_path<'a>(
+    table: &mut StackTable,
+    user: Part<'_>,
+    kernel: Part<'_>,
+    resolve: impl Fn(bool, Address) -> Option<&'a [FrameId]>,
+) -> (Vec<FrameId>, PathQuality) {
+    let mut path = Vec::new();
+    for (is_kernel, part) in [(false, user), (true, kernel)] {
+        match part {
+            Part::Absent => {}
+            Part::Unreadable => push_marker(table, &mut path, Marker::NoStack),
+            Part::Lost => push_marker(table, &mut path, Marker::LostStack),
+            Part::Known(stack) => {
+                if let Some(marker) = missing_root(stack.quality.end) {
+                    push_marker(table, &mut path, marker);
+                }
+                let addresses: Vec<Address> = lookup_addresses(stack).collect();
+                for address in addresses.into_iter().rev() {
+                    match resolve(is_kernel, address) {
+                        Some(frames) if !frames.is_empty() => path.extend_from_slice(frames),
+                        _ => push_marker(table, &mut path, Marker::Unresolved),
+                    }
+                }
+            }
+        }
+    }
+    if path.is_empty() {
+        push_marker(table, &mut path, Marker::NoStack);
+        return (path, PathQuality::NoStack);
+    }
+    (path, quality(user, kernel))
+}
+
+/// The user part's quality, unless more is missing of the kernel's.
+fn quality(user: Part<'_>, kernel: Part<'_>) -> PathQuality {
+    let walked = match user {
+        Part::Known(stack) => stack.quality,
+        Part::Unreadable => return PathQuality::NoStack,
+        Part::Lost => return PathQuality::LostStack,
+        Part::Absent => match kernel {
+            Part::Known(stack) if stack.quality.end == WalkEnd::Depth => stack.quality,
+            Part::Known(_) | Part::Absent => return PathQuality::Kernel,
+            Part::Unreadable => return PathQuality::NoStack,
+            Part::Lost => return PathQuality::LostStack,
+        },
+    };
+    match kernel {
+        Part::Lost => PathQuality::LostStack,
+        Part::Unreadable => PathQuality::NoStack,
+        Part::Known(stack) if stack.quality.end == WalkEnd::Depth && walked.end.is_complete() != Some(false) => {
+            PathQuality::Walked(StackQuality { end: WalkEnd::Depth, ..walked })
+        }
+        Part::Known(_) | Part::Absent => PathQuality::Walked(walked),
+    }
+}
+
+/// What stands in the place of a root that a walk did not reach.
+const fn missing_root(end: WalkEnd) -> Option<Marker> {
+    match end {
+        // Of a chain of frame pointers nobody knows; markers would be everywhere.
+        WalkEnd::Root | WalkEnd::Chain => None,
+        WalkEnd::Depth => Some(Marker::Truncated),
+        WalkEnd::Frozen => Some(Marker::Frozen),
+        WalkEnd::NoMapping
+        | WalkEnd::NoRule
+        | WalkEnd::Unreadable
+        | WalkEnd::Implausible
+        | WalkEnd::DeadCode
+        | WalkEnd::Budget => Some(Marker::Broken),
+    }
+}
+
+/// Neighbouring markers of a kind become one: a broken chain of frame
+/// pointers yields runs of nonsense that would make every path unique.
+fn push_marker(table: &mut StackTable, path: &mut Vec<FrameId>, marker: Marker) {
+    let id = table.frame_id(Frame::marker(marker));
+    if path.last() != Some(&id) {
+        path.push(id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{frame::FrameKind, quality::StackQuality};
+
+    fn raw(frames: &[u64], truncated: bool) -> RawStack {
+        let quality = if truncated { StackQuality::TRUNCATED } else { StackQuality::default() };
+        RawStack { id: 1, is_kernel: false, quality, frames: frames.iter().map(|f| Address(*f)).collect() }
+    }
+
+    /// Names address 100·k … 100·k+99 after k, inlines `in` into 2, knows nothing of 9.
+    fn path_of(user: Part<'_>, kernel: Part<'_>) -> String {
+        let mut table = StackTable::default();
+        let mut names: Vec<Vec<FrameId>> = Vec::new();
+        for index in 0..9 {
+            let mut frames = vec![table.frame_id(Frame::new(FrameKind::Native, format!("f{index}")))];
+            if index == 2 {
+                frames.push(table.frame_id(Frame::new(FrameKind::Inlined, "in")));
+            }
+            names.push(frames);
+        }
+        let (path, quality) = call_path(&mut table, user, kernel, |is_kernel, address| {
+            let index = usize::try_from(address.0 / 100).unwrap();
+            names.get(if is_kernel { index + 5 } else { index }).map(Vec::as_slice)
+        });
+        let branch = table.branch_index(&path, quality);
+        format!("{} ({})", table.folded(branch), quality.end_name())
+    }
+
+    #[test]
+    fn paths_run_from_the_root_to_the_leaf() {
+        let truncated_kernel = RawStack { is_kernel: true, ..raw(&[5], true) };
+        let cases = [
+            // The return address 200 belongs to the call at 199, in f1.
+            (Part::Known(&raw(&[250, 200], false)), Part::Absent, "f1;f2;in (chain)"),
+            (Part::Known(&raw(&[250], true)), Part::Absent, "[truncated];f2;in (depth)"),
+            (Part::Known(&raw(&[110, 901, 950], false)), Part::Absent, "[unresolved];f1 (chain)"),
+            (Part::Known(&raw(&[110], false)), Part::Known(&raw(&[5], false)), "f1;f5 (chain)"),
+            (Part::Known(&raw(&[110], false)), Part::Known(&truncated_kernel), "f1;[truncated];f5 (depth)"),
+            (Part::Known(&raw(&[110], false)), Part::Lost, "f1;[lost stack] (lost-stack)"),
+            (Part::Absent, Part::Known(&raw(&[5], false)), "f5 (kernel)"),
+            (Part::Absent, Part::Known(&truncated_kernel), "[truncated];f5 (depth)"),
+            (Part::Unreadable, Part::Known(&raw(&[5], false)), "[no stack];f5 (no-stack)"),
+            (Part::Lost, Part::Absent, "[lost stack] (lost-stack)"),
+            (Part::Absent, Part::Absent, "[no stack] (no-stack)"),
+        ];
+        for (user, kernel, expected) in cases {
+            assert_eq!(path_of(user, kernel), expected);
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! Text for people: names made harmless and cut to width, figures with units.
+
+pub mod line;
+
+use std::fmt::Write;
+
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+use crate::model::units::MicroJoules;
+
+/// A name that a terminal, and its reader, cannot be fooled by: what controls
+/// a terminal, reorders text or cannot be seen is spelled out. Names come from
+/// processes that may be hostile.
+pub fn escape(name: &str) -> String {
+    let mut safe = String::with_capacity(name.len());
+    for c in name.chars() {
+        match c {
+            c if c.is_ascii_control() => {
+                // Writing to a String cannot fail.
+                let _ = write!(safe, "\\x{:02x}", u32::from(c));
+            }
+            c if c.is_control() || is_invisible(c) => safe.extend(c.escape_unicode()),
+            c => safe.push(c),
+        }
+    }
+    safe
+}
+
+/// The same JSON, without a character that a terminal acts on: what of them
+/// serde leaves stands in strings, where it can be spelled out.
+pub fn harmless_json(json: &str) -> String {
+    let mut text = String::with_capacity(json.len());
+    for c in json.chars() {
+        if c == '\n' || !(c.is_control() || is_invisible(c)) {
+            text.push(c);
+        } else {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                // Writing to a String cannot fail.
+                let _ = write!(text, "\\u{unit:04x}");
+            }
+        }
+    }
+    text
+}
+
+/// Formatting characters: bidirectional controls, zero-width characters,
+/// line separators, variation selectors, tags.
+const fn is_invisible(c: char) -> bool {
+    matches!(
+        c,
+        '\u{ad}'
+            | '\u{34f}'
+            | '\u{61c}'
+            | '\u{115f}'..='\u{1160}'
+            | '\u{17b4}'..='\u{17b5}'
+            | '\u{180b}'..='\u{180f}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{3164}'
+            | '\u{fe00}'..='\u{fe0f}'
+            | '\u{feff}'
+            | '\u{ffa0}'
+            | '\u{fff0}'..='\u{fffb}'
+            // No characters at all, to XML.
+            | '\u{fffe}'..='\u{ffff}'
+            | '\u{e0000}'..='\u{e0fff}'
+    )
+}
+
+/// Which end of a text that is too long says more.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Keep {
+    Start,
+    End,
+}
+
+/// At most `width` terminal columns of an escaped text.
+pub fn cut(text: &str, width: usize, keep: Keep) -> String {
+    if text.width() <= width {
+        return text.to_owned();
+    }
+    let Some(room) = width.checked_sub(1) else { return String::new() };
+    let mut used = 0;
+    let mut fits = |c: &char| {
+        used += c.width().unwrap_or(0);
+        used <= room
+    };
+    match keep {
+        Keep::Start => text.chars().take_while(&mut fits).chain(['…']).collect(),
+        Keep::End => {
+            let mut end: Vec<char> = text.chars().rev().take_while(&mut fits).chain(['…']).collect();
+            end.reverse();
+            end.into_iter().collect()
+        }
+    }
+}
+
+/// Joules to the microjoule, so that a sum can be checked by hand.
+pub fn exact_joules(energy: MicroJoules) -> String {
+    format!("{}.{:06}", energy.0 / 1_000_000, energy.0 % 1_000_000)
+}
+
+/// Mean power over a time; 0 over no time.
+#[allow(clippy::cast_precision_loss, reason = "for display")]
+pub fn watts(energy: MicroJoules, over_ns: u64) -> f64 {
+    if over_ns == 0 { 0.0 } else { energy.0 as f64 * 1e3 / over_ns as f64 }
+}
+
+/// Part of a whole in percent; 0 of nothing.
+#[allow(clippy::cast_precision_loss, reason = "for display")]
+pub fn percent(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 }
+}
+
+pub fn share(part: MicroJoules, whole: MicroJoules) -> f64 {
+    percent(part.0, whole.0)
+}
+
+#[allow(clippy::cast_precision_loss, reason = "for display")]
+pub fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_in_a_name_reaches_the_terminal_as_control() {
+        for (name, expected) in [
+            ("java", "java"),
+            ("a\x1b[2Jb", "a\\x1b[2Jb"),
+            ("line\nbreak\r", "line\\x0abreak\\x0d"),
+            ("\u{202e}evil", "\\u{202e}evil"),
+            ("zero\u{200b}width", "zero\\u{200b}width"),
+            ("c1\u{9b}31m", "c1\\u{9b}31m"),
+            ("naïve 日本", "naïve 日本"),
+        ] {
+            assert_eq!(escape(name), expected);
+        }
+    }
+
+    #[test]
+    fn nothing_in_json_reorders_or_controls_and_all_of_it_is_there() {
+        let name = "a\u{202e}b\u{9b}c\u{e0001}d\\\n\x1b\"";
+        let json = harmless_json(&serde_json::to_string(name).unwrap());
+        assert!(json.is_ascii(), "{json}");
+        assert_eq!(serde_json::from_str::<String>(&json).unwrap(), name);
+    }
+
+    #[test]
+    fn texts_are_cut_by_the_columns_that_they_take() {
+        for (text, width, keep, expected) in [
+            ("abc", 3, Keep::Start, "abc"),
+            ("abcd", 3, Keep::Start, "ab…"),
+            ("abcd", 3, Keep::End, "…cd"),
+            ("日本語", 4, Keep::Start, "日…"),
+            ("日本語", 4, Keep::End, "…語"),
+            ("abc", 0, Keep::Start, ""),
+        ] {
+            assert_eq!(cut(text, width, keep), expected);
+        }
+    }
+
+    #[test]
+    fn joules_are_exact() {
+        assert_eq!(exact_joules(MicroJoules(1_000_001)), "1.000001");
+        assert_eq!(exact_joules(MicroJoules(u64::MAX)), "18446744073709.551615");
+    }
+
+    #[test]
+    fn nothing_divides_by_zero() {
+        assert_eq!((watts(MicroJoules(1), 0), percent(1, 0)), (0.0, 0.0));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_name_is_harmless_and_fits(name: String, width in 0usize..200) {
+            let safe = escape(&name);
+            assert!(!safe.chars().any(|c| c.is_control() || is_invisible(c)));
+            for keep in [Keep::Start, Keep::End] {
+                assert!(cut(&safe, width, keep).width() <= width);
+            }
+        }
+    }
+}

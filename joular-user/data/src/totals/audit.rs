@@ -1,0 +1,67 @@
+//! Where a run's energy went, and what is doubtful about it, in words: the same at a
+//! run's end and in every report.
+
+use super::Sums;
+use crate::{
+    events::RunInfo,
+    model::{domain::Label, units::MicroJoules},
+    text::{escape, exact_joules, share, watts},
+};
+
+/// More than reading two counters one after the other explains.
+const MOST_DISAGREEMENT_PERCENT: f64 = 1.0;
+
+/// The energy source with the label that every figure from it carries.
+pub fn source(run: &RunInfo, label: Option<Label>) -> String {
+    let source = escape(&run.energy_source);
+    label.map_or(source.clone(), |label| format!("{source} ({})", label.name()))
+}
+
+/// Items that add up to what was measured, to the microjoule.
+pub fn audit(sums: &Sums) -> String {
+    let line = |(name, energy): (&str, MicroJoules)| {
+        let power = watts(energy, sums.elapsed_ns);
+        let part = share(energy, sums.measured);
+        format!("  {name:<24} {:>18} J  {part:>5.1} %  {power:>9.3} W\n", exact_joules(energy))
+    };
+    audit_items(sums).into_iter().map(line).collect()
+}
+
+/// Items by their names, and their sum last; some only if there is any of them.
+pub fn audit_items(sums: &Sums) -> Vec<(&'static str, MicroJoules)> {
+    let rest = &sums.unattributed;
+    let items = [
+        ("targets", sums.attributed, true),
+        ("static (idle share)", sums.static_share, true),
+        ("other processes", rest.other_processes, true),
+        ("kernel threads", rest.kernel, true),
+        ("joular-bpf itself", rest.profiler, true),
+        ("threads without a slot", rest.unslotted, false),
+        ("gone at a failed read", rest.failed_reads, false),
+        ("nothing ran", rest.idle, false),
+        ("beside the CPUs", rest.unshared, false),
+    ];
+    let shown = items.into_iter().filter(|(_, energy, always)| *always || energy.0 > 0);
+    shown.map(|(name, energy, _)| (name, energy)).chain([("= energy of the machine", sums.measured)]).collect()
+}
+
+/// What a reader of the figures must know; nothing in a good run.
+pub fn warnings(sums: &Sums) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if !sums.losses.is_empty() {
+        let causes: Vec<String> =
+            sums.losses.iter().map(|(cause, count)| format!("{} {count}", escape(cause))).collect();
+        warnings.push(format!("lost: {}", causes.join(", ")));
+    }
+    if sums.ambiguous > 0 {
+        warnings.push(format!("ambiguous: {} readings of energy counters are not certain", sums.ambiguous));
+    }
+    // Two reads of one register, microseconds apart, in windows of 100 ms or more.
+    if let Some(percent) = sums.disagreement_percent().filter(|percent| percent.abs() > MOST_DISAGREEMENT_PERCENT) {
+        warnings.push(format!("disagreement: the other counter of the same energy says {percent:+.1} %"));
+    }
+    if sums.read_failed > 0 {
+        warnings.push(format!("failed: {} readings of energy counters, their energy came later", sums.read_failed));
+    }
+    warnings
+}

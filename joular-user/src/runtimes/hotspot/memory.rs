@@ -1,0 +1,287 @@
+//! Memory of another process, read with bounds.
+//!
+//! Everything above this file sees a JVM only through [`RemoteMemory`], so that an
+//! image of one ([`MemoryImage`]) serves as well as a live one: tests and property
+//! tests need no JVM. What is read may be anything: sizes and counts are checked
+//! where they are used, texts and bulk reads are bounded here.
+
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, HashMap},
+    fmt::Debug,
+    fs::File,
+    io,
+    os::unix::fs::FileExt as _,
+    path::Path,
+    sync::Arc,
+};
+
+use joular_data::model::units::Pid;
+use joular_ebpf::abi::Field;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// Unit in which memory is read ahead and recorded.
+pub(super) const PAGE_BYTES: u64 = 4096;
+pub(super) const PAGE: usize = 4096;
+/// Pages kept by one [`Pages`].
+const MAX_PAGES: usize = 1024;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("reading {length} bytes at {address:#x} of the process: they are not there (any more)")]
+pub struct Unreadable {
+    pub address: u64,
+    pub length: usize,
+}
+
+/// Memory that can be read and may be gone the next moment.
+pub trait RemoteMemory: Debug {
+    /// All of `buffer`, or an error; then its contents are undefined.
+    fn read(&self, address: u64, buffer: &mut [u8]) -> Result<(), Unreadable>;
+
+    /// The same, of more than is needed right now: what is, [`Self::asked`] says.
+    fn read_ahead(&self, address: u64, buffer: &mut [u8]) -> Result<(), Unreadable> {
+        self.read(address, buffer)
+    }
+
+    /// These bytes of what was read ahead were asked for.
+    fn asked(&self, _address: u64, _length: usize) {}
+
+    fn u8(&self, address: u64) -> Result<u8, Unreadable> {
+        let mut bytes = [0; 1];
+        self.read(address, &mut bytes)?;
+        Ok(bytes[0])
+    }
+
+    fn u16(&self, address: u64) -> Result<u16, Unreadable> {
+        let mut bytes = [0; 2];
+        self.read(address, &mut bytes)?;
+        Ok(u16::from_le_bytes(bytes))
+    }
+
+    fn u32(&self, address: u64) -> Result<u32, Unreadable> {
+        let mut bytes = [0; 4];
+        self.read(address, &mut bytes)?;
+        Ok(u32::from_le_bytes(bytes))
+    }
+
+    fn u64(&self, address: u64) -> Result<u64, Unreadable> {
+        let mut bytes = [0; 8];
+        self.read(address, &mut bytes)?;
+        Ok(u64::from_le_bytes(bytes))
+    }
+
+    /// A field of the structure at `base`; one that this version lacks is 0.
+    fn field(&self, base: u64, field: Field) -> Result<u64, Unreadable> {
+        let address = base.wrapping_add(u64::from(field.offset));
+        match field.width {
+            0 => Ok(0),
+            1 => self.u8(address).map(u64::from),
+            2 => self.u16(address).map(u64::from),
+            4 => self.u32(address).map(u64::from),
+            _ => self.u64(address),
+        }
+    }
+
+    /// `length` bytes, which the caller has bounded.
+    fn bytes(&self, address: u64, length: usize) -> Result<Vec<u8>, Unreadable> {
+        let mut bytes = vec![0; length];
+        self.read(address, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// The bytes before the first zero, of which there is one within `limit`.
+    fn c_string(&self, address: u64, limit: usize) -> Result<Vec<u8>, Unreadable> {
+        let mut text = Vec::new();
+        let mut at = address;
+        while text.len() < limit {
+            // Not across a page border that the text may not reach.
+            let to_border = PAGE_BYTES - at % PAGE_BYTES;
+            let step = usize::try_from(to_border).unwrap_or(1).min(64).min(limit - text.len());
+            let part = self.bytes(at, step)?;
+            if let Some(end) = part.iter().position(|&byte| byte == 0) {
+                text.extend_from_slice(part.get(..end).unwrap_or_default());
+                return Ok(text);
+            }
+            text.extend_from_slice(&part);
+            at = at.wrapping_add(step as u64);
+        }
+        Err(Unreadable { address, length: limit })
+    }
+}
+
+/// The field of a structure of which `bytes` is a copy; 0 if it is not within.
+pub fn field_in(bytes: &[u8], field: Field) -> u64 {
+    let start = usize::from(field.offset);
+    let mut value = [0; 8];
+    let width = usize::from(field.width).min(8);
+    match (bytes.get(start..start + width), value.get_mut(..width)) {
+        (Some(source), Some(target)) => target.copy_from_slice(source),
+        _ => return 0,
+    }
+    u64::from_le_bytes(value)
+}
+
+/// A live process. The handle means this very address space: when the process ends
+/// or executes another program, there is nothing to be read any more, whoever gets
+/// its number next.
+#[derive(Debug)]
+pub struct ProcessMemory {
+    file: File,
+}
+
+impl ProcessMemory {
+    pub fn open(proc_root: &Path, pid: Pid) -> io::Result<Self> {
+        Ok(Self { file: File::open(proc_root.join(pid.to_string()).join("mem"))? })
+    }
+}
+
+impl RemoteMemory for ProcessMemory {
+    fn read(&self, address: u64, buffer: &mut [u8]) -> Result<(), Unreadable> {
+        let length = buffer.len();
+        // Beyond it are no addresses of a process, and no offsets of a file.
+        if address.checked_add(length as u64).is_none_or(|end| end >= 1 << 63) {
+            return Err(Unreadable { address, length });
+        }
+        self.file.read_exact_at(buffer, address).map_err(|_| Unreadable { address, length })
+    }
+}
+
+/// Keeps the pages that were read: for what is read at one time and in small pieces.
+#[derive(Debug)]
+pub struct Pages<'a> {
+    memory: &'a dyn RemoteMemory,
+    pages: RefCell<HashMap<u64, Vec<u8>>>,
+}
+
+impl<'a> Pages<'a> {
+    pub fn new(memory: &'a dyn RemoteMemory) -> Self {
+        Self { memory, pages: RefCell::default() }
+    }
+}
+
+impl RemoteMemory for Pages<'_> {
+    fn read(&self, address: u64, buffer: &mut [u8]) -> Result<(), Unreadable> {
+        let failed = Unreadable { address, length: buffer.len() };
+        self.memory.asked(address, buffer.len());
+        let mut pages = self.pages.borrow_mut();
+        let mut at = address;
+        let mut rest = buffer;
+        while !rest.is_empty() {
+            let page = at - at % PAGE_BYTES;
+            if !pages.contains_key(&page) {
+                if pages.len() >= MAX_PAGES {
+                    pages.clear();
+                }
+                let mut bytes = vec![0; PAGE];
+                self.memory.read_ahead(page, &mut bytes)?;
+                pages.insert(page, bytes);
+            }
+            let start = usize::try_from(at - page).map_err(|_| failed)?;
+            let bytes = pages.get(&page).and_then(|bytes| bytes.get(start..)).ok_or(failed)?;
+            let step = bytes.len().min(rest.len());
+            let (now, later) = rest.split_at_mut(step);
+            now.copy_from_slice(bytes.get(..step).ok_or(failed)?);
+            rest = later;
+            at = at.checked_add(step as u64).ok_or(failed)?;
+        }
+        Ok(())
+    }
+}
+
+/// Ranges of bytes that stand for a process.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemoryImage {
+    ranges: BTreeMap<u64, Vec<u8>>,
+}
+
+impl MemoryImage {
+    /// Puts bytes at an address; ranges must not overlap, neighbours are joined.
+    pub fn insert(&mut self, address: u64, bytes: &[u8]) {
+        let before = self.ranges.range_mut(..=address).next_back();
+        match before {
+            Some((start, range)) if start.checked_add(range.len() as u64) == Some(address) => {
+                range.extend_from_slice(bytes);
+            }
+            _ => drop(self.ranges.insert(address, bytes.to_vec())),
+        }
+    }
+
+    pub fn from_ranges(ranges: impl IntoIterator<Item = (u64, Vec<u8>)>) -> Self {
+        Self { ranges: ranges.into_iter().collect() }
+    }
+
+    pub fn ranges(&self) -> impl Iterator<Item = (u64, &[u8])> {
+        self.ranges.iter().map(|(&start, bytes)| (start, bytes.as_slice()))
+    }
+}
+
+impl<M: RemoteMemory> RemoteMemory for Arc<M> {
+    fn read(&self, address: u64, buffer: &mut [u8]) -> Result<(), Unreadable> {
+        (**self).read(address, buffer)
+    }
+
+    fn read_ahead(&self, address: u64, buffer: &mut [u8]) -> Result<(), Unreadable> {
+        (**self).read_ahead(address, buffer)
+    }
+
+    fn asked(&self, address: u64, length: usize) {
+        (**self).asked(address, length);
+    }
+}
+
+impl RemoteMemory for MemoryImage {
+    fn read(&self, address: u64, buffer: &mut [u8]) -> Result<(), Unreadable> {
+        let failed = Unreadable { address, length: buffer.len() };
+        let (start, bytes) = self.ranges.range(..=address).next_back().ok_or(failed)?;
+        let at = usize::try_from(address - start).map_err(|_| failed)?;
+        let end = at.checked_add(buffer.len()).ok_or(failed)?;
+        buffer.copy_from_slice(bytes.get(at..end).ok_or(failed)?);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn image(ranges: &[(u64, &[u8])]) -> MemoryImage {
+        let mut image = MemoryImage::default();
+        for (address, bytes) in ranges {
+            image.insert(*address, bytes);
+        }
+        image
+    }
+
+    #[test]
+    fn reading_our_own_memory() {
+        let memory = ProcessMemory::open(Path::new("/proc"), Pid(std::process::id())).unwrap();
+        let text = b"a text\0and more";
+        let address = text.as_ptr() as u64;
+        assert_eq!(memory.c_string(address, 64).unwrap(), b"a text");
+        assert_eq!(memory.bytes(address, text.len()).unwrap(), text);
+        for absent in [0, u64::MAX - 3, 1 << 63] {
+            assert_eq!(memory.u64(absent), Err(Unreadable { address: absent, length: 8 }));
+        }
+    }
+
+    #[test]
+    fn an_image_has_what_was_put_in() {
+        let image = image(&[(0x1000, &[1, 2, 3]), (0x1003, &[4, 0]), (0x2000, b"abc")]);
+        assert_eq!((image.u32(0x1000), image.u16(0x1001)), (Ok(0x0403_0201), Ok(0x0302)));
+        assert_eq!(image.field(0x0ffe, Field { offset: 3, width: 1 }), Ok(2));
+        assert_eq!(image.field(0, Field { offset: 3, width: 0 }), Ok(0));
+        assert!(image.u32(0x1002).is_err() && image.u8(0xfff).is_err());
+        assert!(image.c_string(0x2000, 3).is_err(), "no end within the limit");
+        assert_eq!(image.c_string(0x1000, 5).unwrap(), [1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn pages_give_what_the_memory_gives() {
+        let bytes: Vec<u8> = (0..8192u32).map(|value| (value % 251) as u8).collect();
+        let source = image(&[(0x1000, &bytes)]);
+        let pages = Pages::new(&source);
+        assert_eq!(pages.bytes(0x1ff0, 100).unwrap(), source.bytes(0x1ff0, 100).unwrap());
+        assert!(pages.bytes(0x2ff0, 100).is_err() && pages.u8(u64::MAX).is_err());
+    }
+}

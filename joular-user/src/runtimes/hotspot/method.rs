@@ -1,0 +1,216 @@
+//! From a `Method*` to what it is called: class, name, signature, file, lines.
+//!
+//! A `Method` points at its `ConstMethod`, that at its class's constant pool, and
+//! the pool has the names. Memory of a class that was unloaded may become another
+//! one's, so the pointers that led to a name are kept as its identity.
+
+use std::sync::Arc;
+
+use super::{
+    layout::{Layout, MethodLayout},
+    line_table::LineTable,
+    memory::{RemoteMemory, Unreadable, field_in},
+};
+use crate::runtimes::hotspot::java_name::{stable_internal_class, stable_signature};
+
+/// Names that are longer are cut.
+const MAX_NAME_BYTES: u64 = 1024;
+/// Of a `ConstMethod`, behind its bytecodes: a line takes one to three bytes.
+const MAX_LINE_TABLE_BYTES: u64 = 1 << 16;
+const MAX_POOL_LENGTH: u64 = 1 << 16;
+
+/// What a method is called; shared by all places in it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Names {
+    pub class: Option<String>,
+    pub name: String,
+    pub signature: Option<String>,
+    pub file: Option<String>,
+}
+
+/// The pointers that led to a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity {
+    const_method: u64,
+    pool: u64,
+    holder: u64,
+    class_name: u64,
+    name_index: u64,
+    signature_index: u64,
+    /// Symbols.
+    name: u64,
+    signature: u64,
+}
+
+#[derive(Clone, Debug)]
+pub struct Method {
+    pub identity: Identity,
+    pub names: Arc<Names>,
+    pub lines: LineTable,
+}
+
+impl Identity {
+    /// What stands there now; all 0 where there is no method.
+    pub fn read(memory: &dyn RemoteMemory, layout: &Layout, method: u64) -> Result<Self, Unreadable> {
+        let layout = &layout.method;
+        let const_method = memory.field(method, layout.const_method)?;
+        let head = memory.bytes(const_method, usize::try_from(layout.const_method_size).unwrap_or(0))?;
+        let pool = field_in(&head, layout.constants);
+        let holder = memory.field(pool, layout.pool_holder)?;
+        let (name_index, signature_index) =
+            (field_in(&head, layout.name_index), field_in(&head, layout.signature_index));
+        let entry = |index: u64| memory.u64(pool.wrapping_add(u64::from(layout.pool_size)).wrapping_add(index * 8));
+        Ok(Self {
+            const_method,
+            pool,
+            holder,
+            class_name: memory.field(holder, layout.klass_name)?,
+            name_index,
+            signature_index,
+            name: entry(name_index)?,
+            signature: entry(signature_index)?,
+        })
+    }
+}
+
+impl Method {
+    #[cfg(test)]
+    pub fn of_test() -> Self {
+        let identity = Identity {
+            const_method: 0,
+            pool: 0,
+            holder: 0,
+            class_name: 0,
+            name_index: 0,
+            signature_index: 0,
+            name: 0,
+            signature: 0,
+        };
+        Self { identity, names: Arc::default(), lines: LineTable::default() }
+    }
+
+    pub fn read(memory: &dyn RemoteMemory, layout: &Layout, identity: Identity) -> Result<Self, Unreadable> {
+        let fields = &layout.method;
+        let pool_length = memory.field(identity.pool, fields.pool_length)?.min(MAX_POOL_LENGTH);
+        let entry = |index: u64| pool_symbol(memory, fields, identity.pool, pool_length, index);
+        let class = symbol(memory, fields, identity.class_name)?;
+        let (name, signature) = (entry(identity.name_index)?, entry(identity.signature_index)?);
+        if !is_method(&class, &name, &signature) {
+            return Err(Unreadable { address: identity.const_method, length: 0 });
+        }
+        let names = Names {
+            class: Some(stable_internal_class(&class)),
+            name,
+            signature: Some(stable_signature(&signature)),
+            file: match source_file_index(memory, fields, &identity)? {
+                0 => None,
+                index => entry(index).ok(),
+            },
+        };
+        let lines = line_table(memory, layout, &identity).unwrap_or_default();
+        Ok(Self { identity, names: Arc::new(names), lines })
+    }
+}
+
+/// Whether that can be a method, by the rules of JVM Specification 4.2 and 4.3.3, and
+/// is not what is left of memory that was freed.
+fn is_method(class: &str, name: &str, signature: &str) -> bool {
+    let is_text =
+        |text: &str| !text.is_empty() && !text.chars().any(|c| c.is_control() || c == char::REPLACEMENT_CHARACTER);
+    let is_name = |text: &str, separators: &[char]| is_text(text) && !text.contains(separators);
+    is_name(class, &['.', ';', '['])
+        && is_name(name, &['.', ';', '[', '/'])
+        && is_text(signature)
+        && signature.starts_with('(')
+        && (signature.contains(')') || signature.len() as u64 >= MAX_NAME_BYTES)
+}
+
+fn source_file_index(memory: &dyn RemoteMemory, fields: &MethodLayout, identity: &Identity) -> Result<u64, Unreadable> {
+    match fields.source_file_in_pool.width {
+        0 => memory.field(identity.holder, fields.source_file_in_holder),
+        _ => memory.field(identity.pool, fields.source_file_in_pool),
+    }
+}
+
+fn pool_symbol(
+    memory: &dyn RemoteMemory,
+    fields: &MethodLayout,
+    pool: u64,
+    length: u64,
+    index: u64,
+) -> Result<String, Unreadable> {
+    let address = pool.wrapping_add(u64::from(fields.pool_size)).wrapping_add(index.wrapping_mul(8));
+    if index >= length {
+        return Err(Unreadable { address, length: 8 });
+    }
+    // The lowest bit says that a class is not resolved.
+    symbol(memory, fields, memory.u64(address)? & !1)
+}
+
+/// Text of a `Symbol`: Java's own kind of UTF-8.
+fn symbol(memory: &dyn RemoteMemory, fields: &MethodLayout, address: u64) -> Result<String, Unreadable> {
+    let length = memory.field(address, fields.symbol_length)?.min(MAX_NAME_BYTES);
+    let body = address.wrapping_add(u64::from(fields.symbol_body));
+    let bytes = memory.bytes(body, usize::try_from(length).unwrap_or(0))?;
+    Ok(text(&bytes))
+}
+
+/// Characters beyond the first 65 536 stand as two surrogates, which no Rust text can
+/// have: they become one `?` each.
+fn text(bytes: &[u8]) -> String {
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        return text.to_owned();
+    }
+    let mut plain = Vec::with_capacity(bytes.len());
+    let mut rest = bytes;
+    while let Some((&first, tail)) = rest.split_first() {
+        let is_surrogate = first == 0xed && tail.first().is_some_and(|second| *second >= 0xa0) && tail.len() >= 2;
+        plain.push(if is_surrogate { b'?' } else { first });
+        rest = if is_surrogate { tail.get(2..).unwrap_or_default() } else { tail };
+    }
+    String::from_utf8_lossy(&plain).into_owned()
+}
+
+fn line_table(memory: &dyn RemoteMemory, layout: &Layout, identity: &Identity) -> Result<LineTable, Unreadable> {
+    let fields = &layout.method;
+    let head_bytes = u64::from(fields.const_method_size);
+    let head = memory.bytes(identity.const_method, usize::try_from(head_bytes).unwrap_or(0))?;
+    if field_in(&head, fields.flags) & fields.has_line_numbers == 0 {
+        return Ok(LineTable::default());
+    }
+    let bytes = field_in(&head, fields.const_method_words).saturating_mul(8);
+    let start = head_bytes.saturating_add(field_in(&head, fields.code_size));
+    let length = usize::try_from(bytes.saturating_sub(start).min(MAX_LINE_TABLE_BYTES)).unwrap_or(0);
+    let table = memory.bytes(identity.const_method.wrapping_add(start), length)?;
+    Ok(LineTable::decode(&table, layout.nmethod.excludes_zero))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn freed_memory_is_no_method() {
+        for (class, name, signature, expected) in [
+            ("java/lang/Thread", "run", "()V", true),
+            ("A", "<init>", "(I[Ljava/lang/String;)V", true),
+            ("Größe", "π", "()D", true),
+            ("A+0x00007f00", "x", "()V", true),
+            ("", "run", "()V", false),
+            ("A\u{1}", "run", "()V", false),
+            ("A", "r/n", "()V", false),
+            ("A", "run", "V", false),
+            ("A\u{fffd}", "run", "()V", false),
+        ] {
+            assert_eq!(is_method(class, name, signature), expected, "{class} {name} {signature}");
+        }
+    }
+
+    #[test]
+    fn text_is_javas_own_kind() {
+        assert_eq!(text("π".as_bytes()), "π");
+        assert_eq!(text(&[b'a', 0xed, 0xa0, 0xbd, 0xed, 0xb8, 0x80, b'b']), "a??b");
+        assert_eq!(text(&[b'a', 0xff]), "a\u{fffd}");
+        assert_eq!(text(&[0xed, 0xa0]), "\u{fffd}\u{fffd}");
+    }
+}

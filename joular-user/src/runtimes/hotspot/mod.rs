@@ -1,0 +1,79 @@
+//! HotSpot JVMs, understood from their own tables: no agent, no flag, no attach.
+//!
+//! libjvm describes its structures in tables that it exports ([`vm_structs`]). From
+//! them follow the [`layout`] of this version, what the kernel side needs to walk
+//! stacks ([`unwind_info`]), and what its frame words mean ([`jvm`]): compiled code
+//! leads through its debug information ([`nmethod`], [`scopes`]) to methods, and
+//! those to names and lines ([`method`], [`line_table`]).
+//!
+//! No object of the Java heap is read, so the collector in use does not matter.
+
+pub mod answers;
+pub mod code_cache;
+pub mod elf_symbols;
+pub mod fields;
+pub mod flags;
+pub mod host_walk;
+pub mod image;
+#[cfg(test)]
+mod image_tests;
+pub mod java_name;
+pub mod jvm;
+pub mod layout;
+pub mod line_table;
+#[cfg(test)]
+mod live;
+pub mod memory;
+pub mod memory_recording;
+pub mod method;
+pub mod nmethod;
+pub mod pinned;
+pub mod reader;
+pub mod scopes;
+#[cfg(test)]
+mod tests;
+pub mod threads;
+pub mod unsigned5;
+pub mod unwind_info;
+pub mod vm_structs;
+
+use elf_symbols::Libjvm;
+use fields::LayoutError;
+use layout::Layout;
+use memory::{Pages, RemoteMemory, Unreadable};
+use thiserror::Error;
+use vm_structs::{VmStructs, VmStructsError};
+
+/// What is left to who runs a JVM that cannot be understood.
+const WHAT_TO_DO: &str = "run a supported JDK (11 to 25), or add -XX:+PreserveFramePointer for the callers in its \
+                          stacks; their names then need JDK 17 or later (perf map)";
+
+#[derive(Debug, Error)]
+pub enum JvmError {
+    #[error("{0}: {WHAT_TO_DO}")]
+    Tables(#[from] VmStructsError),
+    #[error("{0}: {WHAT_TO_DO}")]
+    Layout(#[from] LayoutError),
+    #[error("{0}: {WHAT_TO_DO}")]
+    Unreadable(#[from] Unreadable),
+    /// Asking again will help.
+    #[error("the JVM has not made its code cache yet")]
+    Starting,
+}
+
+/// What is the same for all JVMs that run one libjvm file.
+#[derive(Clone, Debug)]
+pub struct JvmBuild {
+    pub libjvm: Libjvm,
+    pub layout: Layout,
+}
+
+impl JvmBuild {
+    /// The tables of a process that runs it: in the file, they are not relocated.
+    pub fn read(memory: &dyn RemoteMemory, libjvm: Libjvm, bias: u64) -> Result<Self, JvmError> {
+        let pages = Pages::new(memory);
+        let structs = VmStructs::read(&pages, &libjvm.tables, bias)?;
+        let layout = Layout::new(&structs, &pages, bias)?;
+        Ok(Self { libjvm, layout })
+    }
+}

@@ -1,0 +1,79 @@
+//! Levels of code: from a blob, or a compiled method, and an address in it.
+
+use std::{collections::HashMap, sync::Arc};
+
+use joular_data::model::frame::{FrameKind, Marker};
+
+use super::{
+    answers::Level,
+    code_cache::{Blob, blob_name, is_compiled},
+    layout::Layout,
+    memory::{RemoteMemory, Unreadable},
+    method::{Identity, Method, Names},
+    nmethod::{LookUp, MethodAt, Nmethod},
+};
+
+/// What is left of code that was thrown away.
+pub fn evicted() -> Vec<Level> {
+    vec![Level {
+        names: Names { name: Marker::Evicted.name().to_owned(), ..Names::default() }.into(),
+        kind: FrameKind::Marker,
+        line: None,
+    }]
+}
+
+/// Methods by their addresses, as they were when they were last read.
+pub type Methods = HashMap<u64, Arc<Method>>;
+
+/// Reads names, with what was read before at hand.
+pub struct Reader<'a> {
+    pub memory: &'a dyn RemoteMemory,
+    pub layout: &'a Layout,
+    pub methods: &'a mut Methods,
+}
+
+impl Reader<'_> {
+    pub fn method(&mut self, address: u64) -> Result<Arc<Method>, Unreadable> {
+        let identity = Identity::read(self.memory, self.layout, address)?;
+        if let Some(known) = self.methods.get(&address).filter(|known| known.identity == identity) {
+            return Ok(Arc::clone(known));
+        }
+        let method = Arc::new(Method::read(self.memory, self.layout, identity)?);
+        self.methods.insert(address, Arc::clone(&method));
+        Ok(method)
+    }
+
+    /// At an address in it; outermost first.
+    pub fn blob(&mut self, blob: Blob, pc: u64) -> Result<Vec<Level>, Unreadable> {
+        if is_compiled(self.memory, &blob) {
+            let nmethod = Nmethod::read(self.memory, self.layout, blob)?;
+            return self.nmethod(&nmethod, pc, LookUp::AtOrAbove);
+        }
+        Ok(vec![Level::stub(&blob_name(self.memory, &blob).unwrap_or_default())])
+    }
+
+    /// Outermost first.
+    pub fn nmethod(&mut self, nmethod: &Nmethod, pc: u64, look_up: LookUp) -> Result<Vec<Level>, Unreadable> {
+        let kind = match nmethod.compile_level {
+            1..=3 => FrameKind::CompiledC1,
+            4 => FrameKind::CompiledC2,
+            _ if self.is_native_wrapper(&nmethod.blob) => FrameKind::NativeWrapper,
+            _ => FrameKind::Compiled,
+        };
+        let mut places = nmethod.methods_at(self.memory, self.layout, pc, look_up)?;
+        if places.is_empty() {
+            places.push(MethodAt { method: nmethod.method, bci: 0 });
+        }
+        let mut levels = Vec::with_capacity(places.len());
+        for place in places.into_iter().rev() {
+            let method = self.method(place.method)?;
+            let kind = if levels.is_empty() { kind } else { FrameKind::Inlined };
+            levels.push(Level::of(&method, kind, place.bci));
+        }
+        Ok(levels)
+    }
+
+    fn is_native_wrapper(&self, blob: &Blob) -> bool {
+        blob_name(self.memory, blob).as_deref() == Some("native nmethod")
+    }
+}
