@@ -16,7 +16,7 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use joular_data::model::{frame::FrameKind, units::Pid};
 use joular_ebpf::{
-    abi::{CodeMapping, UnwindRow},
+    abi::{CodeMapping, JvmUnwind, ProcessUnwind, UnwindRow},
     walk::Tables,
 };
 use joular_tests::{
@@ -66,6 +66,10 @@ impl Tables for Noted {
     fn row(&self, index: u32) -> Option<&UnwindRow> {
         self.used.borrow_mut().insert(index);
         self.tables.row(index)
+    }
+
+    fn jvm(&self, process: &ProcessUnwind) -> Option<&JvmUnwind> {
+        self.tables.jvm(process)
     }
 }
 

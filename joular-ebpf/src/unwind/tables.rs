@@ -9,14 +9,11 @@ use aya_ebpf::helpers::{
     generated::{bpf_get_current_task_btf, bpf_probe_read_user as probe_read_user, bpf_task_pt_regs},
 };
 use joular_ebpf::{
-    abi::{
-        CodeMapping, JvmUnwind, Loss, MAX_USER_FRAMES, ProcessUnwind, RememberedRow, StackId, UnwindRow, place_of_row,
-        walk_end,
-    },
+    abi::{CodeMapping, JvmUnwind, Loss, ProcessUnwind, RememberedRow, StackId, UnwindRow, place_of_row},
     walk::{
-        BlockWords, End, FrameWords, Memory, Registers, Step, Tables, Walk, compiled,
-        hotspot::{self, Kind},
-        interpreted, is_in_code_cache, is_return_address, native, push_compiled_method, stub,
+        BlockWords, End, FrameWords, Memory, Registers, Step, Tables, Walk,
+        dispatch::{self, Parts, Walker},
+        is_return_address, push_compiled_method,
     },
 };
 
@@ -25,11 +22,6 @@ use crate::{
     task::Task,
 };
 
-/// What a step returns if there is another frame; the other values are those of
-/// `walk_end`.
-const GO_ON: u32 = 0x100;
-/// Compiled methods in a row that are walked without leaving a function.
-const METHODS_PER_STEP: u32 = 8;
 /// Room for a block of the code cache.
 const BLOCK_BYTES: u32 = size_of::<BlockWords>() as u32;
 
@@ -40,27 +32,20 @@ pub fn walk(task: Task, tgid: u32) -> Option<StackId> {
     let process = PROCESSES.get_ptr(tgid)?;
     // SAFETY: a live value of a preallocated map.
     current_walk()?.begin(interrupted_registers(), unsafe { *process });
-    let mut end = GO_ON;
-    for _ in 0..=MAX_USER_FRAMES as u32 {
-        end = walk_step();
-        if end != GO_ON {
-            break;
-        }
-    }
-    let end = if end == GO_ON { walk_end::BUDGET } else { end as u8 };
+    let end = dispatch::to_the_end(&mut Programs);
     let walk = current_walk()?;
     if walk.header.len == 0 {
         count_loss(Loss::UserStackFailed);
         return Some(StackId::NONE);
     }
-    if let (Some(jvm), Some(thread)) = (jvm_of(walk), COMPILER_THREADS.get_ptr(task.tid())) {
+    if let (Some(jvm), Some(thread)) = (Maps.jvm(&walk.process), COMPILER_THREADS.get_ptr(task.tid())) {
         // SAFETY: a live map value.
         let thread = unsafe { &*thread };
         if thread.tgid == tgid {
             push_compiled_method(&Process, jvm, thread, walk);
         }
     }
-    Some(walk.finish(tgid, End(end)))
+    Some(walk.finish(tgid, end))
 }
 
 /// Registers of user code at its last entry to the kernel, which a sample of user
@@ -85,73 +70,72 @@ fn interrupted_registers() -> Registers {
     }
 }
 
-/// Some frames of this CPU's walk; [`GO_ON`] or why it is over.
+/// This CPU's walk: each step is behind a global function.
+struct Programs;
+
+impl Walker for Programs {
+    type Memory = Process;
+    type Tables = Maps;
+
+    #[inline(always)]
+    fn parts(&mut self) -> Option<Parts<'_, Process, Maps>> {
+        Some(Parts { walk: current_walk()?, memory: &Process, tables: &Maps })
+    }
+
+    #[inline(always)]
+    fn frames(&mut self) -> u32 {
+        walk_step()
+    }
+
+    #[inline(always)]
+    fn native(&mut self) -> u32 {
+        walk_native()
+    }
+
+    #[inline(always)]
+    fn interpreted(&mut self) -> u32 {
+        walk_interpreted()
+    }
+
+    #[inline(always)]
+    fn compiled(&mut self, kind: u32) -> u32 {
+        walk_compiled(kind)
+    }
+
+    #[inline(always)]
+    fn stub(&mut self, kind: u32) -> u32 {
+        walk_stub(kind)
+    }
+}
+
 #[unsafe(no_mangle)]
 #[inline(never)]
 pub extern "C" fn walk_step() -> u32 {
-    let Some(walk) = current_walk() else { return u32::from(walk_end::BUDGET) };
-    let Some(jvm) = jvm_of(walk) else { return walk_native() };
-    for _ in 0..METHODS_PER_STEP {
-        if !is_in_code_cache(jvm, walk.registers.pc) {
-            return walk_native();
-        }
-        let step = match hotspot::kind(&Process, jvm, walk) {
-            Ok(Kind::Compiled(compiled::Kind::Method)) if compiled::is_in_the_middle(jvm, walk) => {
-                compiled::step_in_the_middle(&Process, jvm, walk)
-            }
-            Ok(Kind::Compiled(kind)) => return walk_compiled(kind as u32),
-            Ok(Kind::Interpreted) => return walk_interpreted(),
-            Ok(Kind::Stub(kind)) => return walk_stub(kind as u32),
-            Err(end) => Err(end),
-        };
-        if let Err(End(end)) = step {
-            return u32::from(end);
-        }
-    }
-    GO_ON
+    dispatch::frames(&mut Programs)
 }
 
-/// One frame of native code.
 #[unsafe(no_mangle)]
 #[inline(never)]
 pub extern "C" fn walk_native() -> u32 {
-    let Some(walk) = current_walk() else { return u32::from(walk_end::BUDGET) };
-    code(native::step(&Process, &Maps, walk))
+    dispatch::native_frame(&mut Programs)
 }
 
 #[unsafe(no_mangle)]
 #[inline(never)]
 pub extern "C" fn walk_interpreted() -> u32 {
-    let Some(walk) = current_walk() else { return u32::from(walk_end::BUDGET) };
-    let Some(jvm) = jvm_of(walk) else { return u32::from(walk_end::NO_MAPPING) };
-    code(interpreted::step(&Process, &Maps, jvm, walk))
+    dispatch::interpreted_frame(&mut Programs)
 }
 
 #[unsafe(no_mangle)]
 #[inline(never)]
 pub extern "C" fn walk_compiled(kind: u32) -> u32 {
-    let kind = match kind {
-        KIND_METHOD => compiled::Kind::Method,
-        KIND_WRAPPER => compiled::Kind::NativeWrapper,
-        _ => compiled::Kind::Stub,
-    };
-    let Some(walk) = current_walk() else { return u32::from(walk_end::BUDGET) };
-    let Some(jvm) = jvm_of(walk) else { return u32::from(walk_end::NO_MAPPING) };
-    code(compiled::step(&Process, &Maps, jvm, walk, kind))
+    dispatch::compiled_frame(&mut Programs, kind)
 }
 
 #[unsafe(no_mangle)]
 #[inline(never)]
 pub extern "C" fn walk_stub(kind: u32) -> u32 {
-    let kind = match kind {
-        KIND_ENTRY => stub::Kind::Entry,
-        KIND_FRAMELESS => stub::Kind::Frameless,
-        KIND_CONTINUATION => stub::Kind::Continuation,
-        _ => stub::Kind::Unknown,
-    };
-    let Some(walk) = current_walk() else { return u32::from(walk_end::BUDGET) };
-    let Some(jvm) = jvm_of(walk) else { return u32::from(walk_end::NO_MAPPING) };
-    code(stub::step(&Process, &Maps, jvm, walk, kind))
+    dispatch::stub_frame(&mut Programs, kind)
 }
 
 /// See [`Tables::is_return_address`].
@@ -159,15 +143,9 @@ pub extern "C" fn walk_stub(kind: u32) -> u32 {
 #[inline(never)]
 pub extern "C" fn walk_is_return_address(pc: u64) -> u32 {
     let Some(walk) = current_walk() else { return 0 };
-    let Some(jvm) = jvm_of(walk) else { return 0 };
+    let Some(jvm) = Maps.jvm(&walk.process) else { return 0 };
     u32::from(is_return_address(&Process, &Maps, jvm, &walk.process, pc))
 }
-
-const KIND_METHOD: u32 = compiled::Kind::Method as u32;
-const KIND_WRAPPER: u32 = compiled::Kind::NativeWrapper as u32;
-const KIND_ENTRY: u32 = stub::Kind::Entry as u32;
-const KIND_FRAMELESS: u32 = stub::Kind::Frameless as u32;
-const KIND_CONTINUATION: u32 = stub::Kind::Continuation as u32;
 
 #[inline(always)]
 fn current_walk() -> Option<&'static mut Walk> {
@@ -175,19 +153,6 @@ fn current_walk() -> Option<&'static mut Walk> {
     // SAFETY: this CPU's own, used by one program run at a time, and by one function
     // at a time: none holds it while it calls another that changes it.
     Some(unsafe { &mut *walk })
-}
-
-#[inline(always)]
-fn jvm_of(walk: &Walk) -> Option<&'static JvmUnwind> {
-    JVMS.get(walk.process.jvm.checked_sub(1)?)
-}
-
-#[inline(always)]
-fn code(step: Step) -> u32 {
-    match step {
-        Ok(()) => GO_ON,
-        Err(End(end)) => u32::from(end),
-    }
 }
 
 /// The memory of the process that runs on this CPU.
@@ -246,6 +211,11 @@ impl Tables for Maps {
     #[inline(always)]
     fn row(&self, index: u32) -> Option<&UnwindRow> {
         UNWIND_ROWS.get(index)
+    }
+
+    #[inline(always)]
+    fn jvm(&self, process: &ProcessUnwind) -> Option<&JvmUnwind> {
+        JVMS.get(process.jvm.checked_sub(1)?)
     }
 
     #[inline(always)]

@@ -5,7 +5,7 @@
 //! `CodeBlob`, whose name tells its kind by its address. The interpreter is one
 //! blob as well, but known by its range: its methods need nothing from it.
 
-use super::{BLOCK_WORDS, BlockWords, End, MAX_BLOCK_BYTES, Memory, Step, Tables, Walk, compiled, interpreted, stub};
+use super::{BLOCK_WORDS, BlockWords, End, MAX_BLOCK_BYTES, Memory, Step, Walk, compiled, stub};
 use crate::abi::{Field, FrameWord, JvmUnwind, walk_end};
 
 /// A byte of the segment map leads back by up to 254 segments; a method of 12
@@ -16,25 +16,12 @@ const FREE_SEGMENT: u8 = 0xff;
 /// Who knows how to step through a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// [`interpreted::step`].
+    /// [`super::interpreted::step`].
     Interpreted,
     /// [`compiled::step`].
     Compiled(compiled::Kind),
     /// [`stub::step`].
     Stub(stub::Kind),
-}
-
-/// One frame of code in the code cache.
-#[inline(always)]
-pub fn step(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk: &mut Walk) -> Step {
-    match kind(memory, jvm, walk)? {
-        Kind::Interpreted => interpreted::step(memory, tables, jvm, walk),
-        Kind::Compiled(compiled::Kind::Method) if compiled::is_in_the_middle(jvm, walk) => {
-            compiled::step_in_the_middle(memory, jvm, walk)
-        }
-        Kind::Compiled(kind) => compiled::step(memory, tables, jvm, walk, kind),
-        Kind::Stub(kind) => stub::step(memory, tables, jvm, walk, kind),
-    }
 }
 
 /// What the code is. Its block is read, unless it is the interpreter or the call

@@ -4,6 +4,7 @@
 //! by one [`FrameWord`], and replaces them by its caller's: in native code by the
 //! unwind tables ([`native`]), in a JVM's code cache by what the JVM's own
 //! structures say of the code there ([`hotspot`]). Neither needs frame pointers.
+//! Which of them takes a frame is decided in [`dispatch`].
 //!
 //! The memory that is read belongs to the process, which may be hostile or in the
 //! middle of changing it: every address is only ever handed to [`Memory`], every
@@ -11,7 +12,7 @@
 //! [`MAX_USER_FRAMES`] steps.
 //!
 //! All of it is compiled twice: into the eBPF programs, where a [`Walk`] stands in
-//! a per-CPU map, and for the tests of the host.
+//! a per-CPU map, and for the host, whose tests run every line that the kernel runs.
 #![allow(
     clippy::cast_possible_truncation,
     clippy::cast_possible_wrap,
@@ -20,6 +21,7 @@
 )]
 
 pub mod compiled;
+pub mod dispatch;
 pub mod hotspot;
 pub mod identity;
 mod instructions;
@@ -73,6 +75,8 @@ pub trait Memory {
 pub trait Tables {
     fn mapping(&self, index: u32) -> Option<&CodeMapping>;
     fn row(&self, index: u32) -> Option<&UnwindRow>;
+    /// The process's JVM, if it is one whose code cache can be walked.
+    fn jvm(&self, process: &ProcessUnwind) -> Option<&JvmUnwind>;
     /// The row for an address, if it was looked for not long ago: nearly all frames
     /// but the leaf are the same from sample to sample.
     #[inline(always)]
@@ -246,15 +250,6 @@ impl Walk {
     }
 }
 
-/// One frame. `jvm` is that of the walk's process, if it has one.
-#[inline(always)]
-pub fn step(memory: &impl Memory, tables: &impl Tables, jvm: Option<&JvmUnwind>, walk: &mut Walk) -> Step {
-    match jvm {
-        Some(jvm) if is_in_code_cache(jvm, walk.registers.pc) => hotspot::step(memory, tables, jvm, walk),
-        _ => native::step(memory, tables, walk),
-    }
-}
-
 /// A compiler thread's stack begins with what it compiles, if it compiles anything.
 #[inline(always)]
 pub fn push_compiled_method(memory: &impl Memory, jvm: &JvmUnwind, thread: &CompilerThread, walk: &mut Walk) {
@@ -267,7 +262,7 @@ pub fn push_compiled_method(memory: &impl Memory, jvm: &JvmUnwind, thread: &Comp
     }
 }
 
-/// Whether [`hotspot::step`] is the one to take, else [`native::step`].
+/// Whether [`hotspot`] knows what code that is, else [`native`].
 #[inline(always)]
 pub fn is_in_code_cache(jvm: &JvmUnwind, pc: u64) -> bool {
     let [a, b, c, d] = &jvm.code_heaps;

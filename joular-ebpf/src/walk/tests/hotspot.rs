@@ -67,7 +67,7 @@ pub(super) struct Code {
     segment: u64,
     name: u64,
     compile_id: u64,
-    frame_words: u64,
+    pub(super) frame_words: u64,
 }
 
 impl Code {
@@ -75,7 +75,7 @@ impl Code {
         HEAP + self.segment * SEGMENT
     }
 
-    const fn begin(self) -> u64 {
+    pub(super) const fn begin(self) -> u64 {
         self.block() + CODE
     }
 
@@ -100,12 +100,12 @@ impl Code {
     }
 }
 
-const CALLEE: Code = Code { segment: 16, name: NMETHOD, compile_id: 7, frame_words: 6 };
+pub(super) const CALLEE: Code = Code { segment: 16, name: NMETHOD, compile_id: 7, frame_words: 6 };
 pub(super) const CALLER: Code = Code { segment: 32, name: NMETHOD, compile_id: 8, frame_words: 4 };
 const WRAPPER: Code = Code { segment: 48, name: NATIVE, compile_id: 9, frame_words: 8 };
-const RUNTIME_STUB: Code = Code { segment: 64, name: OTHER, compile_id: 0, frame_words: 6 };
+pub(super) const RUNTIME_STUB: Code = Code { segment: 64, name: OTHER, compile_id: 0, frame_words: 6 };
 const ADAPTER: Code = Code { segment: 80, name: OTHER, compile_id: 0, frame_words: 0 };
-const VTABLE_STUB: Code = Code { segment: 96, name: VTABLE, compile_id: 0, frame_words: 0 };
+pub(super) const VTABLE_STUB: Code = Code { segment: 96, name: VTABLE, compile_id: 0, frame_words: 0 };
 const COOKIE: u64 = u64::MAX;
 /// Where a frame is whole, and what code returns to.
 const COMPLETE: u64 = 0x40;

@@ -4,12 +4,6 @@ use std::vec;
 
 use super::{hotspot::*, *};
 
-/// An interpreter's frame around `fp`: the caller's stack pointer, frame pointer
-/// and return address.
-fn interpreted_frame(process: &mut Process, fp: u64, bcp: u64, sender_sp: u64, caller_fp: u64, pc: u64) {
-    process.words(fp - 64, &[bcp, 0, 0, 0, 0, METHOD, 0, sender_sp, caller_fp, pc]);
-}
-
 fn interpreted(bci: u16) -> FrameRef {
     FrameRef::Interpreted { method: METHOD, bci }
 }

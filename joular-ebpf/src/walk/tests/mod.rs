@@ -2,6 +2,7 @@
 
 extern crate std;
 
+mod dispatch;
 mod hotspot;
 mod interpreted;
 mod native;
@@ -9,7 +10,10 @@ mod random;
 
 use std::{boxed::Box, collections::HashMap, vec::Vec};
 
-use super::{BlockWords, End, FrameWords, Memory, Registers, Step, Tables, Walk, step};
+use super::{
+    BlockWords, End, FrameWords, Memory, Registers, Step, Tables, Walk,
+    dispatch::{HostWalker, Parts, to_the_end},
+};
 use crate::abi::{CodeMapping, FrameRef, FrameWord, JvmUnwind, MAX_USER_FRAMES, ProcessUnwind, UnwindRow, walk_end};
 
 pub(super) const STACK: u64 = 0x7fff_0000_0000;
@@ -43,20 +47,11 @@ impl Process {
         let mut walk = Box::new(Walk::EMPTY);
         let mapping_count = self.mappings.len() as u32;
         walk.begin(registers, ProcessUnwind { mapping_count, ..ProcessUnwind::default() });
-        let end = run(self, self, self.jvm.as_ref(), &mut walk);
+        let parts = Parts { walk: &mut walk, memory: self, tables: self };
+        let end = to_the_end(&mut HostWalker(parts));
         let frames = walk.words[..walk.header.len as usize].iter().map(|word| FrameWord(*word).decode());
         (frames.collect(), walk.quality(end).0)
     }
-}
-
-/// Steps as often as the programs do.
-pub(super) fn run(memory: &impl Memory, tables: &impl Tables, jvm: Option<&JvmUnwind>, walk: &mut Walk) -> End {
-    for _ in 0..=MAX_USER_FRAMES {
-        if let Err(end) = step(memory, tables, jvm, walk) {
-            return end;
-        }
-    }
-    End(walk_end::BUDGET)
 }
 
 fn array<const N: usize>(memory: &impl Memory, address: u64) -> Result<[u64; N], End> {
@@ -105,8 +100,18 @@ impl Tables for Process {
     fn row(&self, index: u32) -> Option<&UnwindRow> {
         self.rows.get(index as usize)
     }
+
+    fn jvm(&self, _: &ProcessUnwind) -> Option<&JvmUnwind> {
+        self.jvm.as_ref()
+    }
 }
 
 pub(super) fn native(address: u64) -> FrameRef {
     FrameRef::Native { address }
+}
+
+/// An interpreter's frame around `fp`: the caller's stack pointer, frame pointer
+/// and return address.
+pub(super) fn interpreted_frame(process: &mut Process, fp: u64, bcp: u64, sender_sp: u64, caller_fp: u64, pc: u64) {
+    process.words(fp - 64, &[bcp, 0, 0, 0, 0, hotspot::METHOD, 0, sender_sp, caller_fp, pc]);
 }

@@ -12,6 +12,7 @@ struct Noise {
     seed: u64,
     mapping: CodeMapping,
     rows: Vec<UnwindRow>,
+    jvm: JvmUnwind,
 }
 
 impl Noise {
@@ -24,7 +25,11 @@ impl Noise {
                 [(mix(seed, u64::from(n) << 16) % 6) as usize],
         });
         let mapping = CodeMapping { start: 0x1000, end: 0x2000, bias: 0x1000, first_row: 0, row_count: 64 };
-        Self { seed, mapping, rows: rows.collect() }
+        Self { seed, mapping, rows: rows.collect(), jvm: jvm() }
+    }
+
+    fn walk_on(&self, walk: &mut Walk) -> End {
+        to_the_end(&mut HostWalker(Parts { walk, memory: self, tables: self }))
     }
 }
 
@@ -40,7 +45,7 @@ impl Memory for Noise {
 
     fn word(&self, address: u64) -> Result<u64, End> {
         let noise = mix(self.seed, address);
-        let jvm = jvm();
+        let jvm = &self.jvm;
         match noise % 16 {
             0 => Err(End::UNREADABLE),
             1..=3 => Ok(0x1000 + (noise >> 8 & 0xfff)),
@@ -77,6 +82,10 @@ impl Tables for Noise {
     fn row(&self, index: u32) -> Option<&UnwindRow> {
         self.rows.get(index as usize)
     }
+
+    fn jvm(&self, _: &ProcessUnwind) -> Option<&JvmUnwind> {
+        Some(&self.jvm)
+    }
 }
 
 proptest! {
@@ -85,13 +94,12 @@ proptest! {
     #[test]
     fn every_walk_ends(seed: u64, pc in prop_oneof![0x1000_u64..0x2000, 0x7000_0000_u64..0x7010_0000, any::<u64>()], registers: [u64; 5]) {
         let noise = Noise::of(seed);
-        let jvm = jvm();
         let [sp, fp, rax, rbx, r13] = registers;
         let mut walk = Box::new(Walk::EMPTY);
         let sp = if seed & 1 == 0 { sp } else { STACK };
         let fp = if seed & 2 == 0 { fp } else { STACK + 128 };
         walk.begin(Registers { pc, sp, fp, rax, rbx, r13 }, ProcessUnwind { mapping_count: 1, ..ProcessUnwind::default() });
-        let end = run(&noise, &noise, Some(&jvm), &mut walk);
+        let end = noise.walk_on(&mut walk);
         prop_assert!(end != End(walk_end::BUDGET));
         prop_assert!(walk.header.len as usize <= MAX_USER_FRAMES);
     }
@@ -108,7 +116,7 @@ fn the_noise_is_walked_far() {
         let pc = if seed % 2 == 0 { 0x1000 + seed % 0xfff } else { 0x7000_0000 + seed * 64 };
         let registers = Registers { pc, sp: STACK, fp: STACK + 64, ..Registers::default() };
         walk.begin(registers, ProcessUnwind { mapping_count: 1, ..ProcessUnwind::default() });
-        ends[run(&noise, &noise, Some(&jvm()), &mut walk).0 as usize] += 1;
+        ends[noise.walk_on(&mut walk).0 as usize] += 1;
         longest = longest.max(walk.header.len);
     }
     assert!(longest >= 8, "{longest}");

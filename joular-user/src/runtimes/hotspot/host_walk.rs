@@ -3,11 +3,11 @@
 
 use joular_data::model::quality::StackQuality;
 use joular_ebpf::{
-    abi::{
-        CodeMapping, CompilerThread, FrameWord, JvmUnwind, MAX_USER_FRAMES, ProcessUnwind, StackHeader, StackId,
-        UnwindRow, walk_end,
+    abi::{CodeMapping, CompilerThread, FrameWord, JvmUnwind, ProcessUnwind, StackHeader, StackId, UnwindRow},
+    walk::{
+        self, BlockWords, End, FrameWords, Memory, Registers, Step, Tables, Walk,
+        dispatch::{HostWalker, Parts, to_the_end},
     },
-    walk::{self, BlockWords, End, FrameWords, Memory, Registers, Step, Tables, Walk},
 };
 
 use super::memory::RemoteMemory;
@@ -27,6 +27,31 @@ impl Tables for ProcessTables {
 
     fn row(&self, index: u32) -> Option<&UnwindRow> {
         self.rows.get(index as usize)
+    }
+
+    /// Its JVM is said beside it: see [`walk`].
+    fn jvm(&self, _: &ProcessUnwind) -> Option<&JvmUnwind> {
+        None
+    }
+}
+
+/// Tables of a process, and its one JVM.
+struct WithJvm<'a, T> {
+    tables: &'a T,
+    jvm: &'a JvmUnwind,
+}
+
+impl<T: Tables> Tables for WithJvm<'_, T> {
+    fn mapping(&self, index: u32) -> Option<&CodeMapping> {
+        self.tables.mapping(index)
+    }
+
+    fn row(&self, index: u32) -> Option<&UnwindRow> {
+        self.tables.row(index)
+    }
+
+    fn jvm(&self, _: &ProcessUnwind) -> Option<&JvmUnwind> {
+        Some(self.jvm)
     }
 }
 
@@ -53,14 +78,8 @@ pub fn walk(
     let mut walk = Box::new(Walk::EMPTY);
     let mapping_count = u32::try_from(mapping_count).unwrap_or(0);
     walk.begin(registers, ProcessUnwind { mapping_count, jvm: 1, ..ProcessUnwind::default() });
-    let mut end = End(walk_end::BUDGET);
-    // As often as the programs do.
-    for _ in 0..=MAX_USER_FRAMES {
-        if let Err(why) = walk::step(&memory, tables, Some(jvm), &mut walk) {
-            end = why;
-            break;
-        }
-    }
+    let tables = WithJvm { tables, jvm };
+    let end = to_the_end(&mut HostWalker(Parts { walk: &mut walk, memory: &memory, tables: &tables }));
     if let Some(compiler) = compiler {
         walk::push_compiled_method(&memory, jvm, compiler, &mut walk);
     }

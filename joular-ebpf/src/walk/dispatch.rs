@@ -1,0 +1,178 @@
+//! Which step takes a frame, and how often.
+//!
+//! Written once, over a [`Walker`]. On the host a walker calls the steps directly. In
+//! the kernel it calls each through a global function of the programs, since the
+//! verifier checks a global function once, however often it is called. Such a function
+//! takes and returns integers only: the kind of code goes in, [`GO_ON`] or one of
+//! [`walk_end`]'s comes out.
+
+use super::{
+    End, Memory, Step, Tables, Walk, compiled,
+    hotspot::{self, Kind},
+    interpreted, is_in_code_cache, native, stub,
+};
+use crate::abi::{MAX_USER_FRAMES, walk_end};
+
+/// What a step returns if there is another frame; the other values are those of
+/// `walk_end`.
+pub const GO_ON: u32 = 0x100;
+/// Compiled methods in a row that are walked without leaving a function.
+const METHODS_PER_STEP: u32 = 8;
+
+/// A walk under way, and what it reads.
+#[derive(Debug)]
+pub struct Parts<'a, M, T> {
+    pub walk: &'a mut Walk,
+    pub memory: &'a M,
+    pub tables: &'a T,
+}
+
+/// Who walks. The provided functions are the steps themselves; the programs put a
+/// global function before each.
+pub trait Walker {
+    type Memory: Memory;
+    type Tables: Tables;
+
+    /// `None` where the walk cannot be had, which ends it.
+    fn parts(&mut self) -> Option<Parts<'_, Self::Memory, Self::Tables>>;
+
+    /// See [`frames`].
+    #[inline(always)]
+    fn frames(&mut self) -> u32 {
+        frames(self)
+    }
+
+    /// See [`native_frame`].
+    #[inline(always)]
+    fn native(&mut self) -> u32 {
+        native_frame(self)
+    }
+
+    /// See [`interpreted_frame`].
+    #[inline(always)]
+    fn interpreted(&mut self) -> u32 {
+        interpreted_frame(self)
+    }
+
+    /// See [`compiled_frame`].
+    #[inline(always)]
+    fn compiled(&mut self, kind: u32) -> u32 {
+        compiled_frame(self, kind)
+    }
+
+    /// See [`stub_frame`].
+    #[inline(always)]
+    fn stub(&mut self, kind: u32) -> u32 {
+        stub_frame(self, kind)
+    }
+}
+
+/// A walk on the host.
+#[derive(Debug)]
+pub struct HostWalker<'a, M, T>(pub Parts<'a, M, T>);
+
+impl<M: Memory, T: Tables> Walker for HostWalker<'_, M, T> {
+    type Memory = M;
+    type Tables = T;
+
+    fn parts(&mut self) -> Option<Parts<'_, M, T>> {
+        Some(Parts { walk: self.0.walk, memory: self.0.memory, tables: self.0.tables })
+    }
+}
+
+/// Walks on until the end.
+#[inline(always)]
+pub fn to_the_end(walker: &mut impl Walker) -> End {
+    let mut code = GO_ON;
+    for _ in 0..=MAX_USER_FRAMES as u32 {
+        code = walker.frames();
+        if code != GO_ON {
+            break;
+        }
+    }
+    End(if code == GO_ON { walk_end::BUDGET } else { code as u8 })
+}
+
+/// Some frames: methods that called another, which are most of all, or one of any
+/// other kind.
+#[inline(always)]
+pub fn frames(walker: &mut (impl Walker + ?Sized)) -> u32 {
+    let Some(Parts { walk, memory, tables }) = walker.parts() else { return NO_WALK };
+    let Some(jvm) = tables.jvm(&walk.process) else { return walker.native() };
+    for _ in 0..METHODS_PER_STEP {
+        if !is_in_code_cache(jvm, walk.registers.pc) {
+            return walker.native();
+        }
+        let step = match hotspot::kind(memory, jvm, walk) {
+            Ok(Kind::Compiled(compiled::Kind::Method)) if compiled::is_in_the_middle(jvm, walk) => {
+                compiled::step_in_the_middle(memory, jvm, walk)
+            }
+            Ok(Kind::Compiled(kind)) => return walker.compiled(kind as u32),
+            Ok(Kind::Interpreted) => return walker.interpreted(),
+            Ok(Kind::Stub(kind)) => return walker.stub(kind as u32),
+            Err(end) => Err(end),
+        };
+        if let Err(End(end)) = step {
+            return u32::from(end);
+        }
+    }
+    GO_ON
+}
+
+/// One frame of native code.
+#[inline(always)]
+pub fn native_frame(walker: &mut (impl Walker + ?Sized)) -> u32 {
+    let Some(Parts { walk, memory, tables }) = walker.parts() else { return NO_WALK };
+    code(native::step(memory, tables, walk))
+}
+
+/// One frame of the interpreter.
+#[inline(always)]
+pub fn interpreted_frame(walker: &mut (impl Walker + ?Sized)) -> u32 {
+    let Some(Parts { walk, memory, tables }) = walker.parts() else { return NO_WALK };
+    let Some(jvm) = tables.jvm(&walk.process) else { return NO_JVM };
+    code(interpreted::step(memory, tables, jvm, walk))
+}
+
+/// One frame of a fixed size. `kind` is a [`compiled::Kind`].
+#[inline(always)]
+pub fn compiled_frame(walker: &mut (impl Walker + ?Sized), kind: u32) -> u32 {
+    let kind = match kind {
+        KIND_METHOD => compiled::Kind::Method,
+        KIND_WRAPPER => compiled::Kind::NativeWrapper,
+        _ => compiled::Kind::Stub,
+    };
+    let Some(Parts { walk, memory, tables }) = walker.parts() else { return NO_WALK };
+    let Some(jvm) = tables.jvm(&walk.process) else { return NO_JVM };
+    code(compiled::step(memory, tables, jvm, walk, kind))
+}
+
+/// One frame that nobody describes. `kind` is a [`stub::Kind`].
+#[inline(always)]
+pub fn stub_frame(walker: &mut (impl Walker + ?Sized), kind: u32) -> u32 {
+    let kind = match kind {
+        KIND_ENTRY => stub::Kind::Entry,
+        KIND_FRAMELESS => stub::Kind::Frameless,
+        KIND_CONTINUATION => stub::Kind::Continuation,
+        _ => stub::Kind::Unknown,
+    };
+    let Some(Parts { walk, memory, tables }) = walker.parts() else { return NO_WALK };
+    let Some(jvm) = tables.jvm(&walk.process) else { return NO_JVM };
+    code(stub::step(memory, tables, jvm, walk, kind))
+}
+
+const NO_WALK: u32 = walk_end::BUDGET as u32;
+const NO_JVM: u32 = walk_end::NO_MAPPING as u32;
+const KIND_METHOD: u32 = compiled::Kind::Method as u32;
+const KIND_WRAPPER: u32 = compiled::Kind::NativeWrapper as u32;
+const KIND_ENTRY: u32 = stub::Kind::Entry as u32;
+const KIND_FRAMELESS: u32 = stub::Kind::Frameless as u32;
+const KIND_CONTINUATION: u32 = stub::Kind::Continuation as u32;
+
+#[inline(always)]
+fn code(step: Step) -> u32 {
+    match step {
+        Ok(()) => GO_ON,
+        Err(End(end)) => u32::from(end),
+    }
+}

@@ -1,0 +1,127 @@
+//! Which step takes which frame, and how often.
+
+use std::vec;
+
+use super::{hotspot::*, *};
+use crate::walk::dispatch::{self, GO_ON, Walker};
+
+/// A walker with a function before each step, as the programs are one, that notes
+/// which of them was called.
+struct Noting<'a> {
+    of: HostWalker<'a, Process, Process>,
+    called: Vec<&'static str>,
+}
+
+impl Walker for Noting<'_> {
+    type Memory = Process;
+    type Tables = Process;
+
+    fn parts(&mut self) -> Option<Parts<'_, Process, Process>> {
+        self.of.parts()
+    }
+
+    fn frames(&mut self) -> u32 {
+        self.called.push("frames");
+        dispatch::frames(self)
+    }
+
+    fn native(&mut self) -> u32 {
+        self.called.push("native");
+        dispatch::native_frame(self)
+    }
+
+    fn interpreted(&mut self) -> u32 {
+        self.called.push("interpreted");
+        dispatch::interpreted_frame(self)
+    }
+
+    fn compiled(&mut self, kind: u32) -> u32 {
+        self.called.push("compiled");
+        dispatch::compiled_frame(self, kind)
+    }
+
+    fn stub(&mut self, kind: u32) -> u32 {
+        self.called.push("stub");
+        dispatch::stub_frame(self, kind)
+    }
+}
+
+/// The functions that were called for a walk, and how many frames they found.
+fn called(process: &Process, registers: Registers) -> (Vec<&'static str>, u32) {
+    let mut walk = Box::new(Walk::EMPTY);
+    let mapping_count = process.mappings.len() as u32;
+    walk.begin(registers, ProcessUnwind { mapping_count, ..ProcessUnwind::default() });
+    let of = HostWalker(Parts { walk: &mut walk, memory: process, tables: process });
+    let mut noting = Noting { of, called: Vec::new() };
+    assert_eq!(to_the_end(&mut noting).0, walk_end::ROOT);
+    (noting.called, walk.header.len)
+}
+
+/// The frame under test, a compiled method that called it, and its root.
+#[test]
+fn each_kind_of_code_has_its_step() {
+    for (pc, first) in [
+        (CALLEE.begin() + BODY, "compiled"),
+        (RUNTIME_STUB.begin() + BODY, "compiled"),
+        (INTERPRETER + 0x20, "interpreted"),
+        (VTABLE_STUB.begin(), "stub"),
+    ] {
+        let mut process = process();
+        let fp = STACK + 0x80;
+        process.words(STACK, &[0; 32]);
+        let caller = match first {
+            "compiled" => STACK + 0x30,
+            "interpreted" => {
+                interpreted_frame(&mut process, fp, 0, fp + 16, 0, RETURN);
+                fp + 16
+            }
+            _ => STACK + 8,
+        };
+        process.words(caller - 8, &[RETURN]);
+        caller_frame(&mut process, caller);
+        let registers = Registers { fp: if first == "interpreted" { fp } else { 0 }, ..leaf(pc) };
+        // The second frame may have been guessed at, so it is not yet one in the middle.
+        let expected = (vec!["frames", first, "frames", "compiled", "frames", "native"], 3);
+        assert_eq!(called(&process, registers), expected, "{pc:#x}");
+    }
+}
+
+/// Most frames are methods that called a method: eight of them are one step.
+#[test]
+fn methods_in_a_row_are_walked_together() {
+    const METHODS: u64 = 20;
+    let mut process = process();
+    for depth in 0..METHODS {
+        let sp = STACK + depth * 8 * CALLER.frame_words;
+        process.words(sp, &[0, 0, 0, if depth + 1 == METHODS { IN_LIBJVM } else { RETURN }]);
+    }
+    let (called, frames) = called(&process, leaf(CALLER.begin() + BODY));
+    assert_eq!(u64::from(frames), METHODS + 1);
+    let alone = ["frames", "compiled", "frames", "compiled"];
+    assert_eq!(called, [&alone[..], &["frames"; 3], &["native"]].concat(), "18 in the middle: 8, 8, 2 and the root");
+}
+
+/// A walk that there is no room for, or of a JVM that is gone meanwhile, ends.
+#[test]
+fn what_is_not_there_ends_the_walk() {
+    struct Nothing;
+    impl Walker for Nothing {
+        type Memory = Process;
+        type Tables = Process;
+
+        fn parts(&mut self) -> Option<Parts<'_, Process, Process>> {
+            None
+        }
+    }
+    assert_eq!(to_the_end(&mut Nothing), End(walk_end::BUDGET));
+
+    let mut process = process();
+    process.jvm = None;
+    let mut walk = Box::new(Walk::EMPTY);
+    walk.begin(leaf(CALLEE.begin()), ProcessUnwind::default());
+    let mut walker = HostWalker(Parts { walk: &mut walk, memory: &process, tables: &process });
+    for step in [dispatch::interpreted_frame, |walker: &mut _| dispatch::compiled_frame(walker, 0)] {
+        assert_eq!(step(&mut walker), u32::from(walk_end::NO_MAPPING));
+    }
+    assert_ne!(u32::from(walk_end::NO_MAPPING), GO_ON);
+}
