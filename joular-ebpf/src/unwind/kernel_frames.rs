@@ -1,6 +1,6 @@
 //! Kernel stacks, by the kernel's own unwinder (ORC or frame pointers).
 
-use aya_ebpf::{EbpfContext, helpers::generated::bpf_get_stack, programs::PerfEventContext};
+use aya_ebpf::{EbpfContext, helpers::generated::bpf_get_stack};
 use joular_ebpf::abi::MAX_STACK_FRAMES;
 
 /// `-EFAULT`: the sample interrupted user code, there is no kernel stack.
@@ -16,22 +16,4 @@ pub fn unwind(context: &impl EbpfContext, frames: &mut [u64; MAX_STACK_FRAMES]) 
         NO_KERNEL_STACK => Ok(0),
         _ => Err(()),
     }
-}
-
-/// Whether the sample interrupted user code; asking for a kernel stack then
-/// costs a walk and a cleared buffer for nothing.
-#[cfg(bpf_target_arch = "x86_64")]
-#[inline(always)]
-pub fn in_user_mode(context: &PerfEventContext) -> bool {
-    /// Requested privilege level of the code segment.
-    const RPL: u64 = 3;
-    // SAFETY: the context of a perf_event program starts with the registers.
-    unsafe { (*context.ctx).regs.cs & RPL == RPL }
-}
-
-/// Elsewhere the helper finds out.
-#[cfg(not(bpf_target_arch = "x86_64"))]
-#[inline(always)]
-pub fn in_user_mode(_context: &PerfEventContext) -> bool {
-    false
 }

@@ -6,6 +6,7 @@
 //! to be the first with these hashes in the window, [`Unwound::introduce`]
 //! sends what user space does not know. All later samples skip that.
 
+mod arch;
 mod frame_pointer;
 mod kernel_frames;
 #[cfg(bpf_target_arch = "x86_64")]
@@ -56,7 +57,7 @@ impl Unwound {
 /// Stack of the kernel at the sample; none if user code was interrupted.
 #[inline(always)]
 pub fn kernel(context: &PerfEventContext) -> Unwound {
-    if kernel_frames::in_user_mode(context) {
+    if arch::in_user_mode(context) {
         return Unwound::NONE;
     }
     let Some(scratch) = KERNEL_SCRATCH.get_ptr_mut(0) else { return Unwound::NONE };

@@ -4,19 +4,17 @@
 //! A step is a global function, which the verifier checks once, by itself, instead
 //! of once for each turn of the loop; the walk under way therefore stands in a map.
 
-use aya_ebpf::helpers::{
-    bpf_probe_read_user,
-    generated::{bpf_get_current_task_btf, bpf_probe_read_user as probe_read_user, bpf_task_pt_regs},
-};
+use aya_ebpf::helpers::{bpf_probe_read_user, generated::bpf_probe_read_user as probe_read_user};
 use joular_ebpf::{
     abi::{CodeMapping, JvmUnwind, Loss, ProcessUnwind, RememberedRow, StackId, UnwindRow, place_of_row},
     walk::{
-        BlockWords, End, FrameWords, Memory, Registers, Step, Tables, Walk,
+        BlockWords, End, FrameWords, Memory, Step, Tables, Walk,
         dispatch::{self, Parts, Walker},
         is_return_address, push_compiled_method,
     },
 };
 
+use super::arch;
 use crate::{
     maps::{CODE_MAPPINGS, COMPILER_THREADS, JVMS, PROCESSES, REMEMBERED, TABLES_EPOCH, UNWIND_ROWS, WALK, count_loss},
     task::Task,
@@ -31,7 +29,7 @@ const BLOCK_BYTES: u32 = size_of::<BlockWords>() as u32;
 pub fn walk(task: Task, tgid: u32) -> Option<StackId> {
     let process = PROCESSES.get_ptr(tgid)?;
     // SAFETY: a live value of a preallocated map.
-    current_walk()?.begin(interrupted_registers(), unsafe { *process });
+    current_walk()?.begin(arch::interrupted_registers(), unsafe { *process });
     let end = dispatch::to_the_end(&mut Programs);
     let walk = current_walk()?;
     if walk.header.len == 0 {
@@ -46,28 +44,6 @@ pub fn walk(task: Task, tgid: u32) -> Option<StackId> {
         }
     }
     Some(walk.finish(tgid, end))
-}
-
-/// Registers of user code at its last entry to the kernel, which a sample of user
-/// code is as well: on x86-64 all registers are saved then, interrupts included.
-#[inline(always)]
-fn interrupted_registers() -> Registers {
-    // SAFETY: no arguments; `current` is valid for the whole program run.
-    let task = unsafe { bpf_get_current_task_btf() };
-    // SAFETY: a trusted task; its saved registers stand where its stack begins.
-    let regs = unsafe { bpf_task_pt_regs(task) } as *const aya_ebpf::bindings::pt_regs;
-    // SAFETY: the verifier knows the type and makes each load one with an exception
-    // table entry.
-    unsafe {
-        Registers {
-            pc: (*regs).rip,
-            sp: (*regs).rsp,
-            fp: (*regs).rbp,
-            rax: (*regs).rax,
-            rbx: (*regs).rbx,
-            r13: (*regs).r13,
-        }
-    }
 }
 
 /// This CPU's walk: each step is behind a global function.

@@ -20,11 +20,11 @@
     reason = "addresses wrap, and fields and words are cut to their width: each is checked or bounded where it matters"
 )]
 
+pub mod arch;
 pub mod compiled;
 pub mod dispatch;
 pub mod hotspot;
 pub mod identity;
-mod instructions;
 pub mod interpreted;
 pub mod native;
 pub mod stub;
@@ -36,6 +36,7 @@ use crate::abi::{
     StackHeader, StackId, UnwindRow, stack_flags, unwinder, walk_end,
 };
 
+pub use arch::Registers;
 use identity::{MethodIdentity, mixed_generation};
 
 /// First address that no user code has, with five levels of page tables.
@@ -95,19 +96,6 @@ pub trait Tables {
     }
 }
 
-/// What is known of the registers of a frame.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Registers {
-    pub pc: u64,
-    pub sp: u64,
-    pub fp: u64,
-    /// The rest only of code that was interrupted: no callee says where it saved them.
-    pub rax: u64,
-    pub rbx: u64,
-    pub r13: u64,
-}
-
 /// The block of the code cache that was read last: recursion meets it again.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -145,7 +133,7 @@ impl Walk {
     pub const EMPTY: Self = Self {
         header: StackHeader { kind: 0, flags: 0, len: 0, tgid: 0, id: 0 },
         words: [0; MAX_USER_FRAMES],
-        registers: Registers { pc: 0, sp: 0, fp: 0, rax: 0, rbx: 0, r13: 0 },
+        registers: Registers::of_words([0; 6]),
         process: ProcessUnwind { first_mapping: 0, mapping_count: 0, jvm: 0, generation: 0 },
         hash: 0,
         exact: 0,
@@ -284,5 +272,5 @@ pub fn is_return_address(
     if pc >= USER_END || !is_in_code_cache(jvm, pc) && native::find_mapping(tables, process, pc).is_none() {
         return false;
     }
-    memory.word(pc.wrapping_sub(8)).is_ok_and(instructions::ends_with_call)
+    memory.word(pc.wrapping_sub(8)).is_ok_and(arch::ends_with_call)
 }

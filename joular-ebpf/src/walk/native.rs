@@ -1,7 +1,10 @@
 //! Native code: by the rows that user space made of the files' unwind tables, and
 //! by frame pointers where there are none.
 
-use super::{End, Memory, Step, Tables, USER_END, Walk};
+use super::{
+    End, Memory, Step, Tables, USER_END, Walk,
+    arch::{plt, signal_frame},
+};
 use crate::abi::{CodeMapping, FrameWord, ProcessUnwind, UnwindRow, rule, walk_end};
 
 /// Enough for the most mappings a process may have, and for the most rows.
@@ -9,17 +12,6 @@ const MAPPING_SEARCH_STEPS: u32 = 17;
 const ROW_SEARCH_STEPS: u32 = 22;
 /// Farthest that a chain of frame pointers leads at once.
 const MAX_FRAME_BYTES: u64 = 1 << 20;
-
-/// Registers in the kernel's frame of a signal, from the stack pointer
-/// (`ucontext_t`, asm/sigcontext.h).
-mod signal_frame {
-    pub const R13: u64 = 80;
-    pub const RBP: u64 = 120;
-    pub const RBX: u64 = 128;
-    pub const RAX: u64 = 144;
-    pub const RSP: u64 = 160;
-    pub const RIP: u64 = 168;
-}
 
 /// One frame of native code.
 #[inline(always)]
@@ -47,8 +39,7 @@ pub fn step(memory: &impl Memory, tables: &impl Tables, walk: &mut Walk) -> Step
         rule::FP => by_frame_address(memory, walk, row, walk.registers.fp),
         rule::ROOT => Err(End(walk_end::ROOT)),
         rule::PLT => {
-            let words = if pc & 15 >= 11 { 2 } else { 1 };
-            let row = UnwindRow { cfa_words: words, fp_words: 0, ..row };
+            let row = UnwindRow { cfa_words: plt::cfa_words(pc), fp_words: 0, ..row };
             by_frame_address(memory, walk, row, walk.registers.sp)
         }
         rule::SIGNAL => interrupted(memory, walk),
@@ -115,18 +106,11 @@ fn by_frame_pointer(memory: &impl Memory, walk: &mut Walk, why: End) -> Step {
 /// have a stack of its own, so nothing is asked of where the interrupted one is.
 #[inline(always)]
 fn interrupted(memory: &impl Memory, walk: &mut Walk) -> Step {
-    let frame = walk.registers.sp;
-    let word = |offset: u64| memory.word(frame.wrapping_add(offset));
-    let pc = word(signal_frame::RIP)?;
-    if pc >= USER_END {
+    let registers = signal_frame::registers(memory, walk.registers.sp)?;
+    if registers.pc >= USER_END {
         return Err(End::IMPLAUSIBLE);
     }
-    walk.registers.sp = word(signal_frame::RSP)?;
-    walk.registers.fp = word(signal_frame::RBP)?;
-    walk.registers.rax = word(signal_frame::RAX)?;
-    walk.registers.rbx = word(signal_frame::RBX)?;
-    walk.registers.r13 = word(signal_frame::R13)?;
-    walk.registers.pc = pc;
+    walk.registers = registers;
     walk.exact = 1;
     Ok(())
 }

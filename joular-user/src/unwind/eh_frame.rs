@@ -14,9 +14,12 @@ use std::collections::HashMap;
 use gimli::{
     BaseAddresses, CfaRule, CieOrFde, CommonInformationEntry, EhFrame, EhFrameOffset, EndianSlice,
     FrameDescriptionEntry, LittleEndian, Register, RegisterRule, UnwindContext, UnwindContextStorage,
-    UnwindSection as _, UnwindTableRow, X86_64,
+    UnwindSection as _, UnwindTableRow,
 };
-use joular_ebpf::abi::{UnwindRow, rule};
+use joular_ebpf::{
+    abi::{UnwindRow, rule},
+    walk::arch::{dwarf, plt},
+};
 
 use super::elf::Section;
 
@@ -31,7 +34,6 @@ const ROW_WORK_BYTES: usize = 8;
 /// Kept; a linker merges equal ones, so few are usual.
 const MAX_CIES: usize = 4096;
 const WORD_BYTES: i64 = 8;
-const PLT_SLOT_BYTES: u64 = 16;
 /// Of functions.
 const ALIGNMENT_BYTES: u64 = 16;
 
@@ -178,7 +180,7 @@ impl<'a> Table<'a> {
                 break;
             }
             match plt_pushes_at(row, &frames) {
-                Some(PLT_PUSHES_AT) => self.rows.push(address, Rule::only(rule::PLT)),
+                Some(plt::PUSHES_AT) => self.rows.push(address, Rule::only(rule::PLT)),
                 Some(pushes_at) => {
                     let end = end.min(row.end_address());
                     let slots = self.rows.push_plt(address, end, pushes_at);
@@ -191,38 +193,32 @@ impl<'a> Table<'a> {
     }
 }
 
-/// As [`rule::PLT`] has it.
-const PLT_PUSHES_AT: u64 = 11;
+/// Registers by which rules are given.
+const SP: Register = Register(dwarf::SP);
+const FP: Register = Register(dwarf::FP);
+const RETURN_ADDRESS: Register = Register(dwarf::RETURN_ADDRESS);
 
-/// From which byte of its slot on the code of a linkage table has pushed a word:
-/// linkers describe all slots at once by
-/// `rsp + 8 + (((rip & 15) >= N) << 3)`, of which N differs.
+/// From which byte of its slot on the code of a linkage table has pushed a word, if
+/// this row is of one.
 fn plt_pushes_at(row: &Row, frames: &EhFrame<Bytes>) -> Option<u64> {
-    const LIT0: u8 = 0x30;
     let CfaRule::Expression(expression) = row.cfa() else { return None };
-    let bytes = expression.get(frames).ok()?.0;
-    match *bytes.slice() {
-        [0x77, 8, 0x80, 0, 0x3f, 0x1a, pushes_at @ 0x30..=0x3f, 0x2a, 0x33, 0x24, 0x22] => {
-            Some(u64::from(pushes_at - LIT0))
-        }
-        _ => None,
-    }
+    plt::pushes_at(expression.get(frames).ok()?.0.slice())
 }
 
 fn rule_of(row: &Row) -> Rule {
     const UNSUPPORTED: Rule = Rule::only(rule::UNSUPPORTED);
-    match row.register(X86_64::RA) {
+    match row.register(RETURN_ADDRESS) {
         Some(RegisterRule::Undefined) => return Rule::only(rule::ROOT),
         Some(RegisterRule::Offset(offset)) if offset == -WORD_BYTES => {}
         _ => return UNSUPPORTED,
     }
     let CfaRule::RegisterAndOffset { register, offset } = *row.cfa() else { return UNSUPPORTED };
     let rule = match register {
-        X86_64::RSP => rule::SP,
-        X86_64::RBP => rule::FP,
+        SP => rule::SP,
+        FP => rule::FP,
         _ => return UNSUPPORTED,
     };
-    let fp_words = match row.register(X86_64::RBP) {
+    let fp_words = match row.register(FP) {
         None | Some(RegisterRule::SameValue | RegisterRule::Undefined) => Some(0),
         Some(RegisterRule::Offset(offset)) => words(offset).filter(|&words| words != 0),
         _ => None,
@@ -279,11 +275,11 @@ impl Rows {
     /// number.
     fn push_plt(&mut self, start: u64, end: u64, pushes_at: u64) -> usize {
         let mut slots = 0;
-        let mut slot = start - start % PLT_SLOT_BYTES;
+        let mut slot = start - start % plt::SLOT_BYTES;
         while slot < end && self.rows.len() < MAX_ROWS {
             self.push(slot.max(start), Rule::sp(1));
             self.push((slot + pushes_at).clamp(start, end), Rule::sp(2));
-            slot += PLT_SLOT_BYTES;
+            slot += plt::SLOT_BYTES;
             slots += 1;
         }
         slots

@@ -58,14 +58,13 @@ pub struct ImageThread {
     pub name: String,
     /// In the JVM's own namespace.
     pub tid: u32,
-    /// pc, sp, fp, rax, rbx, r13.
+    /// As [`Registers::of_words`] has them.
     pub registers: [u64; 6],
 }
 
 impl ImageThread {
     pub const fn registers(&self) -> Registers {
-        let [pc, sp, fp, rax, rbx, r13] = self.registers;
-        Registers { pc, sp, fp, rax, rbx, r13 }
+        Registers::of_words(self.registers)
     }
 }
 

@@ -1,6 +1,9 @@
 //! What the kernel side needs to walk through one JVM's code, put together.
 
-use joular_ebpf::abi::{AddressRange, JvmUnwind, MAX_CODE_HEAPS};
+use joular_ebpf::{
+    abi::{AddressRange, JvmUnwind, MAX_CODE_HEAPS},
+    walk::arch::interpreter,
+};
 
 use super::{
     code_cache::{Blob, CodeCache, blob_name},
@@ -9,9 +12,6 @@ use super::{
     memory::{RemoteMemory, Unreadable},
 };
 
-/// Where an interpreter frame keeps its bytecode pointer on x86-64, in words from
-/// its frame pointer: so since JDK 9, and told by no table.
-const BCP_WORDS: i32 = -8;
 /// Codelets of the interpreter: one per bytecode and some.
 const MAX_CODELETS: u64 = 4096;
 const MAX_INTERPRETER_BYTES: u64 = 16 << 20;
@@ -209,7 +209,7 @@ pub fn jvm_unwind(
         pool_size: layout.method.pool_size,
         pool_holder: layout.method.pool_holder,
         klass_name: layout.method.klass_name,
-        bcp_words: BCP_WORDS,
+        bcp_words: interpreter::BCP_WORDS,
         ..JvmUnwind::default()
     };
     for (slot, heap) in unwind.code_heaps.iter_mut().zip(cache.heaps.iter().take(MAX_CODE_HEAPS)) {

@@ -146,7 +146,7 @@ const fn poll_test(word: u64) -> u32 {
 /// Whether these 8 bytes end with a call: `e8 rel32`, or through a register or
 /// memory (`ff /2`), whose operand takes up to 5 bytes.
 #[inline(always)]
-pub(super) const fn ends_with_call(before: u64) -> bool {
+pub(in crate::walk) const fn ends_with_call(before: u64) -> bool {
     before >> 24 & 0xff == 0xe8
         || is_indirect_call(before >> 48)
         || is_indirect_call(before >> 40)

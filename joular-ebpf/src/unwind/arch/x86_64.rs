@@ -1,0 +1,40 @@
+//! `struct pt_regs` of x86-64.
+
+use aya_ebpf::{
+    bindings::pt_regs,
+    helpers::generated::{bpf_get_current_task_btf, bpf_task_pt_regs},
+    programs::PerfEventContext,
+};
+use joular_ebpf::walk::Registers;
+
+/// Whether the sample interrupted user code; asking for a kernel stack then
+/// costs a walk and a cleared buffer for nothing.
+#[inline(always)]
+pub fn in_user_mode(context: &PerfEventContext) -> bool {
+    /// Requested privilege level of the code segment.
+    const RPL: u64 = 3;
+    // SAFETY: the context of a perf_event program starts with the registers.
+    unsafe { (*context.ctx).regs.cs & RPL == RPL }
+}
+
+/// Registers of user code at its last entry to the kernel, which a sample of user
+/// code is as well: on x86-64 all registers are saved then, interrupts included.
+#[inline(always)]
+pub fn interrupted_registers() -> Registers {
+    // SAFETY: no arguments; `current` is valid for the whole program run.
+    let task = unsafe { bpf_get_current_task_btf() };
+    // SAFETY: a trusted task; its saved registers stand where its stack begins.
+    let regs = unsafe { bpf_task_pt_regs(task) } as *const pt_regs;
+    // SAFETY: the verifier knows the type and makes each load one with an exception
+    // table entry.
+    unsafe {
+        Registers {
+            pc: (*regs).rip,
+            sp: (*regs).rsp,
+            fp: (*regs).rbp,
+            rax: (*regs).rax,
+            rbx: (*regs).rbx,
+            r13: (*regs).r13,
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! What of a walk depends on the processor: a folder for each architecture, with the
+//! same names in each.
+//!
+//! - `Registers`: those that a walk needs, and what HotSpot keeps in them;
+//! - `dwarf`, `plt`: numbers of registers in unwind tables, the code of linkage tables;
+//! - `signal_frame`: what the kernel leaves on a stack that a signal interrupted;
+//! - `ends_with_call`, and how compiled code makes and removes its frame (`compiled`);
+//! - the layouts of the interpreter's frame (`interpreter`) and of stubs (`stub`).
+//!
+//! A second architecture is a folder beside, and the choice of one is made here. What
+//! of the programs themselves depends on it is in `unwind/arch` of their binary.
+
+mod x86_64;
+
+pub use x86_64::{Registers, dwarf, interpreter, plt};
+pub(super) use x86_64::{compiled, ends_with_call, signal_frame, stub};

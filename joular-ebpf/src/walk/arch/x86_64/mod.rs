@@ -1,0 +1,12 @@
+//! x86-64, by the System V ABI and as HotSpot uses it.
+
+pub(in crate::walk) mod compiled;
+mod instructions;
+pub mod interpreter;
+pub mod plt;
+mod registers;
+pub(in crate::walk) mod signal_frame;
+pub(in crate::walk) mod stub;
+
+pub(in crate::walk) use instructions::ends_with_call;
+pub use registers::{Registers, dwarf};
