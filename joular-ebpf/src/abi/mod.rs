@@ -21,7 +21,7 @@ pub use frame::{FrameRef, FrameWord};
 pub use jvm::{AddressRange, BlobLayout, CodeHeap, Field, JvmUnwind, MAX_BLOB_BYTES, MAX_CODE_HEAPS};
 pub use loss::{LOSS_COUNT, Loss};
 pub use slice::Slice;
-pub use stack::{MAX_STACK_FRAMES, SampleKey, SampleSlot, StackHeader, StackId, stack_flags};
+pub use stack::{MAX_STACK_FRAMES, SampleKey, SampleKind, SampleSlot, StackHeader, StackId, stack_flags};
 pub use thread::{Place, ThreadKey, ThreadSlot, thread_flags};
 pub use walk::{
     CodeMapping, CompilerThread, MAX_COMPILER_THREADS, MAX_COMPILER_THREADS_OF_JVM, MAX_JVMS, MAX_MAPPINGS,
@@ -74,7 +74,7 @@ mod tests {
     #[test]
     fn layouts_have_no_implicit_padding() {
         assert_eq!(size_of::<ThreadSlot>(), 4 * 8 + 4 * 4 + COMM_LEN);
-        assert_eq!(size_of::<SampleKey>(), 3 * 8);
+        assert_eq!(size_of::<SampleKey>(), 3 * 8 + 2 * 4);
         assert_eq!(size_of::<SampleSlot>(), 8);
         assert_eq!(size_of::<StackHeader>(), 4 * 4 + 8);
         assert_eq!(size_of::<LifecycleRecord>(), 4 * 4 + 2 * 8 + COMM_LEN);

@@ -1,7 +1,7 @@
 //! Stacks: hashed and counted in the kernel, sent to user space once.
 //!
 //! A stack is known by a 64-bit hash of its addresses. The samples map counts
-//! (thread, user stack, kernel stack) triples; the addresses themselves go
+//! (thread, user stack, kernel stack, kind); the addresses themselves go
 //! through the ring buffer only the first time a hash is seen. At a million
 //! distinct stacks the chance of any collision is 3·10⁻⁸.
 
@@ -96,6 +96,36 @@ pub struct StackHeader {
     pub id: u64,
 }
 
+/// What a sample was taken of.
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SampleKind {
+    /// CPU time: the thread ran when the sampling event fired.
+    #[default]
+    CpuTime = 0,
+    /// Memory that the thread allocated. No program samples it yet.
+    Allocation = 1,
+}
+
+impl SampleKind {
+    pub const ALL: [Self; 2] = [Self::CpuTime, Self::Allocation];
+
+    /// As keys and recordings have it.
+    #[inline(always)]
+    pub const fn code(self) -> u32 {
+        self as u32
+    }
+
+    /// `None`: nothing that is known.
+    pub const fn decode(code: u32) -> Option<Self> {
+        match code {
+            0 => Some(Self::CpuTime),
+            1 => Some(Self::Allocation),
+            _ => None,
+        }
+    }
+}
+
 /// Key of the samples map.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -106,6 +136,17 @@ pub struct SampleKey {
     pub user: u64,
     /// [`StackId`] of the kernel's part, 0 in user mode.
     pub kernel: u64,
+    /// [`SampleKind`]: counts of different things are never one count.
+    pub kind: u32,
+    /// 0. Keys are compared byte by byte.
+    pub padding: u32,
+}
+
+impl SampleKey {
+    #[inline(always)]
+    pub const fn new(kind: SampleKind, thread: super::ThreadKey, user: StackId, kernel: StackId) -> Self {
+        Self { thread: thread.0, user: user.0, kernel: kernel.0, kind: kind.code(), padding: 0 }
+    }
 }
 
 /// Value of the samples map.
@@ -140,6 +181,24 @@ mod tests {
         }
         ids.sort_unstable();
         assert!(ids.windows(2).all(|pair| pair[0] != pair[1]));
+    }
+
+    #[test]
+    fn a_kind_is_its_code_and_no_other_code_is_one() {
+        for kind in SampleKind::ALL {
+            assert_eq!(SampleKind::decode(kind.code()), Some(kind));
+        }
+        for code in [SampleKind::ALL.len() as u32, 7, u32::MAX] {
+            assert_eq!(SampleKind::decode(code), None, "{code}");
+        }
+    }
+
+    #[test]
+    fn a_key_tells_kinds_apart_and_has_no_other_byte_set() {
+        let key = |kind| SampleKey::new(kind, super::super::ThreadKey(1), StackId(2), StackId(3));
+        assert_ne!(key(SampleKind::CpuTime), key(SampleKind::Allocation));
+        let expected = SampleKey { thread: 1, user: 2, kernel: 3, kind: 1, padding: 0 };
+        assert_eq!(key(SampleKind::Allocation), expected);
     }
 
     #[test]

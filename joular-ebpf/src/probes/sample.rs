@@ -2,7 +2,7 @@
 //! counts the stack.
 
 use aya_ebpf::{bindings::BPF_NOEXIST, macros::perf_event, programs::PerfEventContext};
-use joular_ebpf::abi::{Loss, SampleKey, SampleSlot, thread_flags};
+use joular_ebpf::abi::{Loss, SampleKey, SampleKind, SampleSlot, thread_flags};
 
 use crate::{
     maps::{ALL_TARGETS, SELF_TGID, TARGETS, count_loss, samples},
@@ -47,7 +47,7 @@ fn count_stack(context: &PerfEventContext, accounted: &Accounted, tgid: u32) {
     let kernel = unwind::kernel(context);
     let user =
         if accounted.task.is_kernel_thread() { Unwound::NONE } else { unwind::user(context, accounted.task, tgid) };
-    let key = SampleKey { thread: accounted.thread.0, user: user.id.0, kernel: kernel.id.0 };
+    let key = SampleKey::new(SampleKind::CpuTime, accounted.thread, user.id, kernel.id);
     let map = samples(accounted.bank);
     if let Some(slot) = map.get_ptr_mut(key) {
         // SAFETY: a live value of a preallocated map; the key holds the

@@ -231,8 +231,8 @@ fn window(index: u64, jvms: &mut [Jvm], noise: &mut Noise, events: &mut Vec<Even
                         pid: jvm.pid(),
                         thread_key: key,
                         user_stack,
-                        kernel_stack: 0,
                         count: 1,
+                        ..SampleCount::default()
                     }),
                 }
             }

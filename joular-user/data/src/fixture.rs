@@ -13,7 +13,7 @@ use crate::{
         },
         work::{Claimant, ClaimedSlice, Place, Slice},
     },
-    events::{LossCount, ProcessInfo, RunEnd, RunInfo, Runtime},
+    events::{LossCount, ProcessInfo, RunEnd, RunInfo, Runtime, SampleKind},
     model::{
         domain::{Domain, Label, Meter},
         frame::{Frame, FrameKind, Marker},
@@ -147,6 +147,7 @@ pub fn window(load: Load, stacks: &mut StackTable, index: u64) -> WindowReport {
     let work = |n: u32| noise(index * 100_000 + u64::from(n)) % 90_000;
     let branch_row = |(n, branch): (u32, BranchIndex)| BranchRow {
         thread: (n % (load.processes * load.threads)) as usize,
+        kind: SampleKind::CpuTime,
         branch,
         cpu_ns: work(n) * 1000,
         samples: work(n) / 9000,

@@ -16,10 +16,13 @@ use joular_data::{
     model::units::{MonotonicNs, Pid, Tid},
 };
 use joular_ebpf::abi::{
-    BankTimes, Boundary, CpuState, Loss, SampleKey, SampleSlot, ThreadKey, ThreadSlot, thread_flags,
+    BankTimes, Boundary, CpuState, Loss, SampleKey, SampleKind, SampleSlot, ThreadKey, ThreadSlot, thread_flags,
 };
 
 use super::{batch::Drain, cpus::Cpu, error::KernelError};
+
+/// Cause of a loss: samples of a kind that user space does not know.
+const UNKNOWN_SAMPLE_KIND: &str = "unknown_sample_kind";
 
 /// What a drained bank held.
 #[derive(Debug, Default)]
@@ -90,18 +93,25 @@ impl Banks {
                 contents.threads.push(thread_time(key, &slot))
             })
             .map_err(|source| KernelError::Drain { map: "THREADS", source })?;
+        let mut unknown = 0_u64;
         self.sample_drain
-            .drain(self.samples[ended as usize].fd().as_fd(), |key, slot| {
-                contents.samples.push(sample_count(&key, &slot))
+            .drain(self.samples[ended as usize].fd().as_fd(), |key, slot| match sample_count(&key, &slot) {
+                Some(sample) => contents.samples.push(sample),
+                None => unknown += u64::from(slot.count),
             })
             .map_err(|source| KernelError::Drain { map: "SAMPLES", source })?;
         // Hash order is arbitrary: recordings and outputs want a fixed one.
         contents.threads.sort_unstable_by_key(|thread| {
             (thread.pid, thread.tid, thread.start_boottime_ns, thread.socket, thread.core)
         });
-        contents.samples.sort_unstable_by_key(|sample| (sample.thread_key, sample.user_stack, sample.kernel_stack));
+        contents
+            .samples
+            .sort_unstable_by_key(|sample| (sample.thread_key, sample.kind, sample.user_stack, sample.kernel_stack));
         contents.cpus = self.cpu_times(ended, online)?;
         contents.losses = self.new_losses()?;
+        if unknown > 0 {
+            contents.losses.push(LossCount { cause: UNKNOWN_SAMPLE_KIND.to_owned(), count: unknown });
+        }
         Ok(contents)
     }
 
@@ -182,15 +192,17 @@ fn thread_time(key: u64, slot: &ThreadSlot) -> ThreadTime {
     }
 }
 
-fn sample_count(key: &SampleKey, slot: &SampleSlot) -> SampleCount {
-    SampleCount {
+/// `None` if nobody knows what was counted.
+fn sample_count(key: &SampleKey, slot: &SampleSlot) -> Option<SampleCount> {
+    Some(SampleCount {
+        kind: SampleKind::decode(key.kind)?,
         tid: Tid(ThreadKey(key.thread).tid()),
         pid: Pid(slot.tgid),
         thread_key: key.thread,
         user_stack: key.user,
         kernel_stack: key.kernel,
         count: slot.count,
-    }
+    })
 }
 
 pub(super) fn take<M: TryFrom<Map, Error = MapError>>(ebpf: &mut Ebpf, name: &'static str) -> Result<M, KernelError> {
@@ -208,4 +220,31 @@ fn take_hash(ebpf: &mut Ebpf, name: &'static str) -> Result<MapData, KernelError
 
 pub(super) fn map_error(operation: &'static str, map: &'static str, source: MapError) -> KernelError {
     KernelError::Map { operation, map, source: Box::new(source) }
+}
+
+#[cfg(test)]
+mod tests {
+    use joular_ebpf::abi::{Place, StackId};
+
+    use super::*;
+
+    #[test]
+    fn a_sample_is_of_the_kind_that_its_key_says() {
+        let thread = ThreadKey::new(8, 0, Place::default());
+        let slot = SampleSlot { count: 3, tgid: 7 };
+        for kind in SampleKind::ALL {
+            let key = SampleKey::new(kind, thread, StackId(5), StackId(6));
+            let expected = SampleCount {
+                kind,
+                tid: Tid(8),
+                pid: Pid(7),
+                thread_key: thread.0,
+                user_stack: 5,
+                kernel_stack: 6,
+                count: 3,
+            };
+            assert_eq!(sample_count(&key, &slot), Some(expected));
+        }
+        assert_eq!(sample_count(&SampleKey { kind: 99, ..SampleKey::default() }, &slot), None);
+    }
 }

@@ -124,6 +124,7 @@ impl ProcFiles {
             pod: container.pod,
             runtime,
             is_target: false,
+            is_helper: false,
         })
     }
 

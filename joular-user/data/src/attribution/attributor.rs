@@ -18,7 +18,7 @@ use super::{
     work::{DomainWork, WindowWork},
 };
 use crate::{
-    events::RunInfo,
+    events::{RunInfo, SampleKind},
     model::{
         domain::{Domain, FaultCause, Role},
         policy::Policy,
@@ -55,6 +55,9 @@ impl Attributor {
     pub fn attribute(&mut self, mut work: WindowWork, table: &StackTable) -> WindowReport {
         let domains = self.divide(&mut work);
         share_energy(&work.threads, &mut work.branches);
+        // All that is reported, methods, qualities and the `branches` of data sets, is of
+        // CPU time. Samples of other kinds have nothing to be reported in yet.
+        work.branches.retain(|row| row.kind == SampleKind::CpuTime);
         let methods = method_rows(&work.threads, &work.branches, |branch| table.methods(branch));
         let qualities = quality_rows(&work.threads, &work.branches, |branch| table.facts(branch));
         let jvms = jvm_rows(&work.threads, &work.branches, |branch| table.facts(branch));

@@ -4,7 +4,8 @@
 //! sample stands for an equal part of the thread's time in the window. (Giving
 //! a sample the time since the thread was last switched in instead would
 //! favour whatever runs late in a slice: see the test.) The parts sum to the
-//! thread's figures exactly.
+//! thread's figures exactly. Samples of anything but CPU time say nothing about where
+//! that went: their rows get none of it.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +13,10 @@ use super::{
     report::{BranchRow, ThreadRow},
     split::apportion,
 };
-use crate::{model::units::MicroJoules, stacks::BranchIndex};
+use crate::{events::SampleKind, model::units::MicroJoules, stacks::BranchIndex};
 
-/// Samples of one thread by call path; each path at most once.
-pub(super) type BranchSamples = BTreeMap<BranchIndex, u64>;
+/// Samples of one thread by kind and call path; each pair at most once.
+pub(super) type BranchSamples = BTreeMap<(SampleKind, BranchIndex), u64>;
 
 /// Paths for what no sample tells.
 #[derive(Clone, Copy, Debug)]
@@ -24,7 +25,7 @@ pub(super) struct MarkerBranches {
     pub(super) lost_stack: BranchIndex,
 }
 
-/// Rows of one thread, without energy, in the order of `stack_id`. `position` is
+/// Rows of one thread, without energy, by kind, and in the order of `stack_id`. `position` is
 /// its index among the window's threads.
 pub(super) fn branch_rows(
     position: usize,
@@ -33,28 +34,45 @@ pub(super) fn branch_rows(
     markers: MarkerBranches,
     stack_id: impl Fn(BranchIndex) -> i64,
 ) -> Vec<BranchRow> {
-    let counted = samples.values().fold(0_u64, |sum, count| sum.saturating_add(*count));
+    let of_cpu_time = || samples.iter().filter(|((kind, _), _)| *kind == SampleKind::CpuTime);
+    let counted = of_cpu_time().fold(0_u64, |sum, (_, count)| sum.saturating_add(*count));
+    let is_unseen = of_cpu_time().next().is_none();
     if thread.samples > counted {
-        add(&mut samples, markers.lost_stack, thread.samples - counted);
+        add(&mut samples, (SampleKind::CpuTime, markers.lost_stack), thread.samples - counted);
+    } else if is_unseen {
+        add(&mut samples, (SampleKind::CpuTime, markers.no_sample), 0);
     }
-    if samples.is_empty() {
-        add(&mut samples, markers.no_sample, 0);
-    }
-    let mut rows: Vec<BranchRow> = samples
-        .into_iter()
-        .map(|(branch, samples)| BranchRow { thread: position, branch, cpu_ns: 0, samples, energy: MicroJoules(0) })
-        .collect();
-    rows.sort_by_key(|row| stack_id(row.branch));
-    let times = apportion(thread.cpu_ns, &weights(&rows));
-    rows.iter_mut().zip(times).for_each(|(row, cpu_ns)| row.cpu_ns = cpu_ns);
+    let row = |((kind, branch), samples)| BranchRow {
+        thread: position,
+        kind,
+        branch,
+        cpu_ns: 0,
+        samples,
+        energy: MicroJoules(0),
+    };
+    let mut rows: Vec<BranchRow> = samples.into_iter().map(row).collect();
+    rows.sort_by_key(|row| (row.kind, stack_id(row.branch)));
+    let timed = of_kind(&mut rows, SampleKind::CpuTime);
+    let times = apportion(thread.cpu_ns, &weights(timed));
+    timed.iter_mut().zip(times).for_each(|(row, cpu_ns)| row.cpu_ns = cpu_ns);
     rows
 }
 
-/// Gives each thread's energy to its branches, whose rows stand together.
+/// Those of a kind among a thread's rows, where they stand together.
+fn of_kind(rows: &mut [BranchRow], kind: SampleKind) -> &mut [BranchRow] {
+    let start = rows.partition_point(|row| row.kind < kind);
+    let end = rows.partition_point(|row| row.kind <= kind);
+    rows.get_mut(start..end).unwrap_or_default()
+}
+
+/// Gives each thread's energy, which it has for its CPU time, to its branches of that
+/// kind. A thread's rows stand together.
 pub(super) fn share_energy(threads: &[ThreadRow], branches: &mut [BranchRow]) {
     for rows in branches.chunk_by_mut(|a, b| a.thread == b.thread) {
         let thread = rows.first().and_then(|row| threads.get(row.thread));
-        let energies = apportion(thread.map_or(0, |thread| thread.energy.0), &weights(rows));
+        let energy = thread.map_or(0, |thread| thread.energy.0);
+        let rows = of_kind(rows, SampleKind::CpuTime);
+        let energies = apportion(energy, &weights(rows));
         rows.iter_mut().zip(energies).for_each(|(row, energy)| row.energy = MicroJoules(energy));
     }
 }
@@ -67,9 +85,9 @@ fn weights(rows: &[BranchRow]) -> Vec<u64> {
     }
 }
 
-/// Adds samples of a path, merging with those it already has.
-pub(super) fn add(samples: &mut BranchSamples, branch: BranchIndex, count: u64) {
-    let sum = samples.entry(branch).or_default();
+/// Adds samples of a kind and path, merging with those it already has.
+pub(super) fn add(samples: &mut BranchSamples, of: (SampleKind, BranchIndex), count: u64) {
+    let sum = samples.entry(of).or_default();
     *sum = sum.saturating_add(count);
 }
 
@@ -99,10 +117,45 @@ mod tests {
         rows
     }
 
+    fn cpu_time<const N: usize>(samples: [(u32, u64); N]) -> BranchSamples {
+        samples.into_iter().map(|(branch, count)| ((SampleKind::CpuTime, BranchIndex(branch)), count)).collect()
+    }
+
+    /// One path, sampled for both reasons: the energy of its CPU time goes by samples
+    /// of CPU time alone.
+    #[test]
+    fn samples_of_another_kind_are_rows_of_their_own_without_time_or_energy() {
+        let thread = thread(1_000, 4, 100);
+        let mut samples = cpu_time([(4, 1), (5, 3)]);
+        add(&mut samples, (SampleKind::Allocation, BranchIndex(4)), 1_000_000);
+        let shown: Vec<_> = rows(&thread, samples)
+            .into_iter()
+            .map(|row| (row.kind, row.branch.0, row.samples, row.cpu_ns, row.energy.0))
+            .collect();
+        let expected = [
+            (SampleKind::CpuTime, 4, 1, 250, 25),
+            (SampleKind::CpuTime, 5, 3, 750, 75),
+            (SampleKind::Allocation, 4, 1_000_000, 0, 0),
+        ];
+        assert_eq!(shown, expected);
+    }
+
+    /// What it allocated does not tell where its time went, however little that was.
+    #[test]
+    fn a_thread_that_only_allocated_keeps_its_time_and_energy_at_a_marker() {
+        let allocated = BTreeMap::from([((SampleKind::Allocation, BranchIndex(4)), 9)]);
+        for (samples, marker) in [(0, MARKERS.no_sample), (2, MARKERS.lost_stack)] {
+            let rows = rows(&thread(500, samples, 20), allocated.clone());
+            let shown: Vec<_> = rows.iter().map(|row| (row.kind, row.branch, row.cpu_ns, row.energy.0)).collect();
+            let expected = [(SampleKind::CpuTime, marker, 500, 20), (SampleKind::Allocation, BranchIndex(4), 0, 0)];
+            assert_eq!(shown, expected);
+        }
+    }
+
     #[test]
     fn rows_sum_to_the_thread() {
         let thread = thread(1_000_003, 7, 10_001);
-        let rows = rows(&thread, BTreeMap::from([(BranchIndex(5), 3), (BranchIndex(4), 3)]));
+        let rows = rows(&thread, cpu_time([(5, 3), (4, 3)]));
         assert_eq!(rows.iter().map(|row| row.cpu_ns).sum::<u64>(), thread.cpu_ns);
         assert_eq!(rows.iter().map(|row| row.energy.0).sum::<u64>(), thread.energy.0);
         let lost = rows.iter().find(|row| row.branch == MARKERS.lost_stack);
@@ -118,7 +171,7 @@ mod tests {
 
     #[test]
     fn what_does_not_divide_goes_by_stack_id_and_not_by_order_of_appearance() {
-        let samples = || BTreeMap::from([(BranchIndex(5), 1), (BranchIndex(4), 1)]);
+        let samples = || cpu_time([(5, 1), (4, 1)]);
         let [falling, rising] = [true, false].map(|is_falling| {
             let id = |branch: BranchIndex| if is_falling { -i64::from(branch.0) } else { i64::from(branch.0) };
             branch_rows(0, &thread(1, 2, 0), samples(), MARKERS, id)

@@ -4,7 +4,10 @@ use super::{
     weights::{MeanRate, Weight, weight},
     work::{Claimant, ClaimedSlice},
 };
-use crate::model::{domain::Domain, policy::Policy};
+use crate::model::{
+    domain::{DividedBy, Domain},
+    policy::Policy,
+};
 
 /// Weights that compete for a domain's energy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -38,18 +41,27 @@ impl CpuShare {
 impl Claims {
     /// Claims on `domain` of a window with `threads` target threads.
     pub(super) fn on(domain: &Domain, slices: &[ClaimedSlice], threads: usize, policy: &Policy) -> Self {
-        let mut claims = Self { threads: vec![0; threads], ..Self::default() };
+        let none = Self { threads: vec![0; threads], ..Self::default() };
+        match domain.divided_by {
+            DividedBy::CpuWeights => none.by_cpu_weights(domain, slices, policy),
+            // Who moved how many is not counted yet: nobody has a claim, least of all
+            // whoever had the CPU.
+            DividedBy::Bytes => none,
+        }
+    }
+
+    fn by_cpu_weights(mut self, domain: &Domain, slices: &[ClaimedSlice], policy: &Policy) -> Self {
         let here = || slices.iter().filter(|claimed| is_in(domain, claimed));
         let rate = MeanRate::of(here().map(|claimed| &claimed.slice));
         for claimed in here() {
             let slice = claimed.slice;
-            claims.cpus.elapsed_ns = claims.cpus.elapsed_ns.saturating_add(slice.cpu_ns);
+            self.cpus.elapsed_ns = self.cpus.elapsed_ns.saturating_add(slice.cpu_ns);
             match claimed.claimant {
-                Claimant::Idle => claims.cpus.idle_ns = claims.cpus.idle_ns.saturating_add(slice.cpu_ns),
-                claimant => claims.claim(claimant, weight(&slice, policy, rate)),
+                Claimant::Idle => self.cpus.idle_ns = self.cpus.idle_ns.saturating_add(slice.cpu_ns),
+                claimant => self.claim(claimant, weight(&slice, policy, rate)),
             }
         }
-        claims
+        self
     }
 
     fn claim(&mut self, claimant: Claimant, weight: Weight) {
@@ -94,6 +106,18 @@ mod tests {
                 ..Slice::default()
             },
         }
+    }
+
+    #[test]
+    fn claims_are_chosen_by_what_a_domain_is_divided_by() {
+        let slices = [slice(Claimant::Thread(0), 0, 0, 10), slice(Claimant::Kernel, 0, 0, 20)];
+        let claims = |divided_by| {
+            let domain = Domain { divided_by, ..Domain::new("x", None, "test", Label::Measured, Meter::Power) };
+            Claims::on(&domain, &slices, 1, &Policy::default())
+        };
+        let by_cpu = claims(DividedBy::CpuWeights);
+        assert_eq!((by_cpu.threads, by_cpu.kernel), (vec![10 * 2_000], 20 * 2_000));
+        assert_eq!(claims(DividedBy::Bytes), Claims { threads: vec![0], ..Claims::default() });
     }
 
     #[test]

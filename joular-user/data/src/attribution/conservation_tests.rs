@@ -165,8 +165,8 @@ fn window(index: u64, step: &Step, is_reversed: bool) -> Event {
         pid: time.pid,
         thread_key: ThreadKey::new(time.tid.0, time.start_boottime_ns, KeyPlace::new(time.socket, time.core)).0,
         user_stack: step.stacks[index % step.stacks.len()],
-        kernel_stack: 0,
         count: time.samples,
+        ..SampleCount::default()
     };
     let mut samples: Vec<_> = step.times.iter().enumerate().map(samples).filter(|sample| sample.count > 0).collect();
     let cpu = |cpu: u32| CpuTimes {

@@ -124,7 +124,7 @@ impl Engine {
         for sample in &window.samples {
             if let Some((position, process)) = join.position_of(sample) {
                 let branch = self.paths.path(process, sample, join.is_kernel_thread(position));
-                branches::add(samples.entry(position).or_default(), branch, u64::from(sample.count));
+                branches::add(samples.entry(position).or_default(), (sample.kind, branch), u64::from(sample.count));
             }
         }
         let markers = self.paths.markers();

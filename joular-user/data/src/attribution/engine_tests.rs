@@ -89,8 +89,8 @@ fn samples_of(times: &[ThreadTime], stacks: &[u64]) -> Vec<SampleCount> {
         pid: time.pid,
         thread_key: ThreadKey::new(time.tid.0, 0, Place::new(time.socket, 0)).0,
         user_stack: stacks[index % stacks.len()],
-        kernel_stack: 0,
         count: time.samples,
+        ..SampleCount::default()
     };
     times.iter().enumerate().filter(|(_, time)| time.samples > 0).map(sample).collect()
 }
@@ -317,7 +317,15 @@ fn hostile_window() -> impl Strategy<Value = Window> {
     );
     let sample =
         (small(), huge(), huge(), huge(), small()).prop_map(|(tid, thread_key, user_stack, kernel_stack, count)| {
-            SampleCount { tid: Tid(tid), pid: Pid(1), thread_key, user_stack, kernel_stack, count }
+            SampleCount {
+                tid: Tid(tid),
+                pid: Pid(1),
+                thread_key,
+                user_stack,
+                kernel_stack,
+                count,
+                ..SampleCount::default()
+            }
         });
     let cpu = (small(), small(), huge(), huge(), huge(), huge()).prop_map(
         |(cpu, socket, busy_ns, idle_ns, unslotted_ns, switches)| CpuTimes {

@@ -43,6 +43,7 @@ mod tests {
     use super::*;
     use crate::{
         model::quality::PathQuality,
+        events::SampleKind,
         model::units::{MicroJoules, Tid},
     };
 
@@ -62,7 +63,14 @@ mod tests {
     /// A branch whose path is of the part with this index.
     fn branch(thread: usize, work: JvmWork, energy: u64) -> BranchRow {
         let branch = BranchIndex(work as u32);
-        BranchRow { thread, branch, cpu_ns: energy * 10, samples: 1, energy: MicroJoules(energy) }
+        BranchRow {
+            thread,
+            kind: SampleKind::CpuTime,
+            branch,
+            cpu_ns: energy * 10,
+            samples: 1,
+            energy: MicroJoules(energy),
+        }
     }
 
     fn rows(threads: &[ThreadRow], branches: &[BranchRow]) -> Vec<JvmRow> {

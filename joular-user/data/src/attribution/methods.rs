@@ -73,6 +73,7 @@ mod tests {
     use super::*;
     use crate::{
         attribution::report::Category,
+        events::SampleKind,
         model::{
             frame::{Frame, FrameKind},
             quality::PathQuality,
@@ -95,7 +96,14 @@ mod tests {
     }
 
     fn branch(index: u32, samples: u64, energy: u64) -> BranchRow {
-        BranchRow { thread: 0, branch: BranchIndex(index), cpu_ns: energy * 10, samples, energy: MicroJoules(energy) }
+        BranchRow {
+            thread: 0,
+            kind: SampleKind::CpuTime,
+            branch: BranchIndex(index),
+            cpu_ns: energy * 10,
+            samples,
+            energy: MicroJoules(energy),
+        }
     }
 
     #[test]

@@ -30,6 +30,8 @@ mod engine_tests;
 mod idle;
 pub mod jvms;
 mod limits;
+#[cfg(test)]
+mod kinds_tests;
 mod measured;
 mod methods;
 mod missed;

@@ -28,6 +28,7 @@ mod tests {
     use super::*;
     use crate::{
         attribution::report::Category,
+        events::SampleKind,
         model::{
             frame::Marker,
             quality::{PathQuality, StackQuality, Unwinder, WalkEnd},
@@ -51,6 +52,7 @@ mod tests {
         let threads = [thread(0, Category::Java), thread(0, Category::Java), thread(0, Category::Gc)];
         let branch = |thread, branch, samples| BranchRow {
             thread,
+            kind: SampleKind::CpuTime,
             branch: BranchIndex(branch),
             cpu_ns: samples * 100,
             samples,

@@ -75,7 +75,7 @@ impl Scene {
         self.events.push(Event::Symbols { pid: Pid(pid), start_boottime_ns: 0, symbols });
         let thread_key = ThreadKey::new(tid, 0, KeyPlace::default()).0;
         let (pid, tid) = (Pid(pid), Tid(tid));
-        self.samples.push(SampleCount { tid, pid, thread_key, user_stack: method, kernel_stack: 0, count });
+        self.samples.push(SampleCount { tid, pid, thread_key, user_stack: method, count, ..SampleCount::default() });
         for time in self.threads.iter_mut().filter(|time| time.tid == tid) {
             time.samples += count;
         }

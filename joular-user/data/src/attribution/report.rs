@@ -4,7 +4,7 @@
 use super::work::ClaimedSlice;
 use crate::{
     attribution::counter::Delta,
-    events::LossCount,
+    events::{LossCount, SampleKind},
     model::{
         domain::{Domain, FaultCause, Label, Role},
         frame::Marker,
@@ -59,6 +59,7 @@ pub struct WindowReport {
     /// Processes that rows below refer to by position.
     pub processes: Vec<ProcessRef>,
     pub threads: Vec<ThreadRow>,
+    /// Those of CPU time.
     pub branches: Vec<BranchRow>,
     pub methods: Vec<MethodRow>,
     pub qualities: Vec<QualityRow>,
@@ -264,12 +265,14 @@ pub struct ThreadRow {
     pub energy: MicroJoules,
 }
 
-/// A call path of one thread. The rows of a thread sum to its row, exactly,
-/// in energy and in time.
+/// A call path of one thread. The rows of a thread that are of CPU time sum to its
+/// row, exactly, in energy and in time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BranchRow {
     /// Index into [`WindowReport::threads`].
     pub thread: usize,
+    /// What `samples` counts. Paths of different kinds are different rows.
+    pub kind: SampleKind,
     pub branch: BranchIndex,
     pub cpu_ns: u64,
     pub samples: u64,

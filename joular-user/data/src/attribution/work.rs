@@ -24,7 +24,7 @@ pub struct WindowWork {
     pub processes: Vec<ProcessRef>,
     /// Without energy, by process, thread id and start.
     pub threads: Vec<ThreadRow>,
-    /// Without energy; those of a thread stand together, by stack id.
+    /// Without energy; those of a thread stand together, by kind and stack id.
     pub branches: Vec<BranchRow>,
     pub cpu: CpuAudit,
     pub losses: Vec<LossCount>,

@@ -190,8 +190,8 @@ pub(crate) fn samples(index: u64, time: &ThreadTime) -> Vec<SampleCount> {
         pid: time.pid,
         thread_key: key,
         user_stack: 1 + noise(index + u64::from(time.tid.0 + part), 6),
-        kernel_stack: 0,
         count: time.samples / 3,
+        ..SampleCount::default()
     };
     (0..2).map(sample).filter(|sample| sample.count > 0).collect()
 }

@@ -1,8 +1,8 @@
 //! The closed set of events, in the order in which one window produces them:
 //! processes, stacks, symbols, readings, and last the window itself.
 
-use joular_ebpf::abi::{Comm, StackId};
-use serde::{Deserialize, Serialize};
+use joular_ebpf::abi::{Comm, SampleKind, StackId};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
 use crate::model::{
     domain::{Domain, Reading},
@@ -150,6 +150,9 @@ pub struct ProcessInfo {
     pub runtime: Runtime,
     /// Whether the selection matches it.
     pub is_target: bool,
+    /// Whether joular-bpf started it for itself: its time is the profiler's. Never a
+    /// target.
+    pub is_helper: bool,
 }
 
 /// A stack as the kernel sent it, leaf first. Frames of the kernel are addresses,
@@ -233,6 +236,8 @@ pub struct ThreadTime {
 /// How often a thread was seen with a stack.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SampleCount {
+    #[serde(serialize_with = "write_kind", deserialize_with = "read_kind")]
+    pub kind: SampleKind,
     pub tid: Tid,
     pub pid: Pid,
     /// Start time of the thread as its key keeps it: see `abi::ThreadKey`.
@@ -241,6 +246,15 @@ pub struct SampleCount {
     pub user_stack: u64,
     pub kernel_stack: u64,
     pub count: u32,
+}
+
+fn write_kind<S: Serializer>(kind: &SampleKind, serializer: S) -> Result<S::Ok, S::Error> {
+    kind.code().serialize(serializer)
+}
+
+fn read_kind<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SampleKind, D::Error> {
+    let code = u32::deserialize(deserializer)?;
+    SampleKind::decode(code).ok_or_else(|| D::Error::custom(format_args!("samples of the unknown kind {code}")))
 }
 
 /// What one CPU did in a window: `busy + idle + unslotted = window`, exactly.

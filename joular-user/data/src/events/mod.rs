@@ -14,3 +14,4 @@ pub use event::{
     CpuTimes, EnergyReading, Event, JvmNews, LossCount, ProcessInfo, RawStack, RunEnd, RunInfo, Runtime, SampleCount,
     Symbol, ThreadTime, Window,
 };
+pub use joular_ebpf::abi::SampleKind;

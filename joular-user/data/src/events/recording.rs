@@ -15,9 +15,11 @@
 //! error with its place, never a panic.
 
 mod limits;
+mod version_3;
 
 use std::io::{self, BufReader, Read, Write};
 
+use serde::de::DeserializeOwned;
 use thiserror::Error;
 
 use super::Event;
@@ -26,8 +28,12 @@ use super::Event;
 const MAGIC: &[u8; 10] = b"JOULARBPF\0";
 
 /// Version that is written, and the newest that is read. Any change to what
-/// [`Event`] contains is a new version: postcard does not describe itself.
-const VERSION: u16 = 3;
+/// [`Event`] contains is a new version: postcard does not describe itself. The one
+/// before then gets a module that has its events as they were, like [`version_3`].
+const VERSION: u16 = 4;
+
+/// The oldest version that is read.
+const OLDEST_VERSION: u16 = 3;
 
 /// Largest event. A window of a very large host (100 000 threads) has 10 MB.
 const MAX_EVENT_BYTES: u32 = 16 * 1024 * 1024;
@@ -64,7 +70,7 @@ pub enum RecordingError {
     )]
     NewerVersion { found: u16 },
     #[error(
-        "reading the recording: it has format version {found}, this joular-bpf reads {VERSION}: use the joular-bpf that made it"
+        "reading the recording: it has format version {found}, this joular-bpf reads {OLDEST_VERSION} to {VERSION}: use the joular-bpf that made it"
     )]
     OlderVersion { found: u16 },
     /// It ends in the middle, as a crash leaves it. What came before is whole.
@@ -135,8 +141,41 @@ impl<W: Write> RecordingWriter<W> {
     }
 }
 
+/// How events are encoded.
+enum Format {
+    Current,
+    Version3(version_3::Upgrade),
+}
+
+impl Format {
+    fn of(version: u16) -> Result<Self, RecordingError> {
+        match version {
+            VERSION => Ok(Self::Current),
+            OLDEST_VERSION => Ok(Self::Version3(version_3::Upgrade::default())),
+            found if found > VERSION => Err(RecordingError::NewerVersion { found }),
+            found => Err(RecordingError::OlderVersion { found }),
+        }
+    }
+
+    fn decode(&mut self, bytes: &[u8]) -> Result<Event, String> {
+        match self {
+            Self::Current => whole(bytes),
+            Self::Version3(upgrade) => whole(bytes).map(|event| upgrade.event(event)),
+        }
+    }
+}
+
+fn whole<E: DeserializeOwned>(bytes: &[u8]) -> Result<E, String> {
+    match postcard::take_from_bytes(bytes) {
+        Ok((event, [])) => Ok(event),
+        Ok((_, rest)) => Err(format!("{} bytes too many in an event", rest.len())),
+        Err(error) => Err(format!("an event that cannot be decoded: {error}")),
+    }
+}
+
 /// The events of a recording, in order. The first error ends it.
 pub struct RecordingReader<R: Read> {
+    format: Format,
     decoder: zstd::stream::read::Decoder<'static, BufReader<R>>,
     events_read: u64,
     offset: u64,
@@ -154,21 +193,17 @@ impl<R: Read> RecordingReader<R> {
         let mut header = Vec::new();
         let header_bytes = (MAGIC.len() + size_of::<u16>()) as u64;
         input.by_ref().take(header_bytes).read_to_end(&mut header).map_err(RecordingError::Read)?;
-        match header.strip_prefix(MAGIC) {
-            Some([low, high]) => match u16::from_le_bytes([*low, *high]) {
-                VERSION => {}
-                found if found > VERSION => return Err(RecordingError::NewerVersion { found }),
-                found => return Err(RecordingError::OlderVersion { found }),
-            },
+        let format = match header.strip_prefix(MAGIC) {
+            Some([low, high]) => Format::of(u16::from_le_bytes([*low, *high]))?,
             Some(_) => return Err(RecordingError::Truncated { events_read: 0 }),
             None if !header.is_empty() && MAGIC.starts_with(&header) => {
                 return Err(RecordingError::Truncated { events_read: 0 });
             }
             None => return Err(RecordingError::NotARecording),
-        }
+        };
         let mut decoder = zstd::stream::read::Decoder::with_buffer(input).map_err(RecordingError::Read)?;
         decoder.window_log_max(MAX_WINDOW_LOG).map_err(RecordingError::Read)?;
-        Ok(Self { decoder, events_read: 0, offset: 0, has_ended: false })
+        Ok(Self { format, decoder, events_read: 0, offset: 0, has_ended: false })
     }
 
     /// The next event, `None` at an orderly end.
@@ -187,11 +222,7 @@ impl<R: Read> RecordingReader<R> {
         if bytes.len() as u64 != u64::from(length) {
             return Err(RecordingError::Truncated { events_read: self.events_read });
         }
-        let event: Event = match postcard::take_from_bytes(&bytes) {
-            Ok((event, [])) => event,
-            Ok((_, rest)) => return Err(self.corrupt(format!("{} bytes too many in an event", rest.len()))),
-            Err(error) => return Err(self.corrupt(format!("an event that cannot be decoded: {error}"))),
-        };
+        let event = self.format.decode(&bytes).map_err(|cause| self.corrupt(cause))?;
         limits::check(&event).map_err(|cause| self.corrupt(cause))?;
         self.events_read += 1;
         self.offset += 4 + u64::from(length);

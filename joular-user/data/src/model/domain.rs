@@ -47,7 +47,7 @@ pub enum Meter {
 /// What a domain's energy is used for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Role {
-    /// Divided among those who ran in its socket or core, by their weights.
+    /// Divided among those with a claim on it: see [`DividedBy`].
     #[default]
     Shared,
     /// Drawn by what CPU time says nothing about (disks, fans, a GPU): it is
@@ -58,6 +58,18 @@ pub enum Role {
     /// The same energy as the domain at this index, by another counter: compared
     /// with it and not counted again.
     Check { of: usize },
+}
+
+/// What a domain's energy is divided by: the allocation base, as cost accounting
+/// calls it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DividedBy {
+    /// The weights of CPU time in its place: see `attribution::weights`.
+    #[default]
+    CpuWeights,
+    /// Bytes that were moved or allocated. Nothing counts any yet.
+    Bytes,
 }
 
 /// A part of the machine whose energy is known. What is neither [`Role::Part`]
@@ -80,6 +92,9 @@ pub struct Domain {
     /// their own: their energy is taken off, the domain is what is left. A domain
     /// named here takes nothing off itself.
     pub less: Vec<usize>,
+    /// Data sets from before there was a choice do not say it.
+    #[serde(default)]
+    pub divided_by: DividedBy,
 }
 
 impl Domain {
@@ -94,6 +109,7 @@ impl Domain {
             meter,
             role: Role::Shared,
             less: Vec::new(),
+            divided_by: DividedBy::CpuWeights,
         }
     }
 
@@ -244,6 +260,22 @@ impl Reading {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_domain_is_divided_by_is_kept_as_json() {
+        let package = Domain::new("package", Some(0), "powercap", Label::Measured, Meter::Power);
+        for divided_by in [DividedBy::CpuWeights, DividedBy::Bytes] {
+            let domain = Domain { divided_by, ..package.clone() };
+            let text = serde_json::to_string(&domain).unwrap();
+            assert_eq!(serde_json::from_str::<Domain>(&text).unwrap(), domain, "{text}");
+        }
+        // As data sets had it before.
+        let old = r#"{"name":"package","socket":0,"core":null,"source":"powercap","label":"measured",
+            "meter":"Power","role":"Shared","less":[]}"#;
+        assert_eq!(serde_json::from_str::<Domain>(old).unwrap(), package);
+        let unknown = old.replace("[]}", r#"[],"divided_by":"moonlight"}"#);
+        assert!(serde_json::from_str::<Domain>(&unknown).is_err(), "{unknown}");
+    }
 
     #[test]
     fn names_are_cleaned() {

@@ -2,7 +2,9 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::{
-    events::{EnergyReading, ProcessInfo, RawStack, RunEnd, RunInfo, SampleCount, Symbol, ThreadTime, Window},
+    events::{
+        EnergyReading, ProcessInfo, RawStack, RunEnd, RunInfo, SampleCount, SampleKind, Symbol, ThreadTime, Window,
+    },
     model::{
         domain::{Domain, FaultCause, Label, Meter, Reading},
         frame::{Frame, FrameKind},
@@ -51,7 +53,7 @@ fn window(index: u64) -> Event {
 }
 
 /// One event of each kind, two windows.
-fn small_run() -> Vec<Event> {
+pub(super) fn small_run() -> Vec<Event> {
     let frame = Frame { class: Some("a.B".into()), ..Frame::new(FrameKind::Compiled, "c") };
     let readings = vec![Reading::CounterUj(u64::MAX), Reading::failed(FaultCause::Gone, "EIO")];
     vec![
@@ -85,7 +87,7 @@ fn recorded(events: &[Event]) -> Vec<u8> {
 }
 
 /// All events before the error, if there is one.
-fn read(bytes: &[u8]) -> (Vec<Event>, Option<RecordingError>) {
+pub(super) fn read(bytes: &[u8]) -> (Vec<Event>, Option<RecordingError>) {
     let mut events = Vec::new();
     match RecordingReader::new(bytes) {
         Err(error) => return (events, Some(error)),
@@ -103,13 +105,17 @@ fn read(bytes: &[u8]) -> (Vec<Event>, Option<RecordingError>) {
 
 /// A recording whose decompressed stream is `stream`.
 fn with_stream(stream: &[u8]) -> Vec<u8> {
-    let mut bytes = [&MAGIC[..], &VERSION.to_le_bytes()].concat();
+    with_stream_of(VERSION, stream)
+}
+
+pub(super) fn with_stream_of(version: u16, stream: &[u8]) -> Vec<u8> {
+    let mut bytes = [&MAGIC[..], &version.to_le_bytes()].concat();
     bytes.extend(zstd::stream::encode_all(stream, COMPRESSION_LEVEL).unwrap());
     bytes
 }
 
 /// Bytes as a frame of the stream.
-fn framed(bytes: &[u8]) -> Vec<u8> {
+pub(super) fn framed(bytes: &[u8]) -> Vec<u8> {
     [&u32::try_from(bytes.len()).unwrap().to_le_bytes()[..], bytes].concat()
 }
 
@@ -170,6 +176,22 @@ fn a_hostile_stream_is_corrupt() {
         let (events, error) = read(&with_stream(stream));
         assert!(events.is_empty() && matches!(error, Some(RecordingError::Corrupt { offset: 0, .. })), "{error:?}");
     }
+}
+
+/// Nobody knows what they would count.
+#[test]
+fn samples_of_an_unknown_kind_are_corrupt() {
+    let sample = |kind| SampleCount { kind, tid: Tid(8), pid: Pid(7), count: 3, ..Default::default() };
+    let window = |kind| Event::Window(Box::new(Window { samples: vec![sample(kind)], ..Default::default() }));
+    let bytes = [SampleKind::CpuTime, SampleKind::Allocation].map(|kind| postcard::to_stdvec(&window(kind)).unwrap());
+    let (events, error) = read(&with_stream(&bytes.each_ref().map(|bytes| framed(bytes)).concat()));
+    assert_eq!(events, [window(SampleKind::CpuTime), window(SampleKind::Allocation)]);
+    assert!(error.is_none(), "{error:?}");
+    let [of_cpu_time, mut unknown] = bytes;
+    let place = of_cpu_time.iter().zip(&unknown).position(|(one, other)| one != other).unwrap();
+    unknown[place] = 2;
+    let (events, error) = read(&with_stream(&framed(&unknown)));
+    assert!(events.is_empty() && matches!(error, Some(RecordingError::Corrupt { .. })), "{error:?}");
 }
 
 #[test]

@@ -23,6 +23,7 @@ use crate::{
         work::{Claimant, ClaimedSlice, DomainWork, WindowWork},
     },
     dataset::error::{DataSetError, Result},
+    events::SampleKind,
     model::{
         domain::{Domain, FaultCause, Role},
         units::{MicroJoules, MonotonicNs, UnixMicros},
@@ -154,7 +155,15 @@ impl RowsOf {
         for read in &self.branches {
             let thread = *positions.get(&read.thread).ok_or_else(|| format!("thread {} has no row", read.thread.2))?;
             let branch = stacks.get(read.stack_id).ok_or_else(|| format!("stack {} has no row", read.stack_id))?;
-            let row = BranchRow { thread, branch, cpu_ns: read.cpu_ns, samples: read.samples, energy: MicroJoules(0) };
+            let row = BranchRow {
+                thread,
+                // The table holds no others.
+                kind: SampleKind::CpuTime,
+                branch,
+                cpu_ns: read.cpu_ns,
+                samples: read.samples,
+                energy: MicroJoules(0),
+            };
             rows.push((thread, read.stack_id, row, (read.energy, read.cpu_ns)));
         }
         rows.sort_by_key(|(thread, stack_id, ..)| (*thread, *stack_id));
