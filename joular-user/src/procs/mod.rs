@@ -1,7 +1,8 @@
 //! Processes: which there are, which are wanted, what they are.
 //!
 //! [`registry`] keeps track; [`proc_files`] reads /proc, [`containers`] and
-//! [`java`] interpret what it says, [`selection`] decides who is a target.
+//! [`java`] interpret what it says, [`selection`] decides who is a target, [`tree`]
+//! follows a command's processes, [`own_processes`] knows our own.
 //! [`maps`] and [`namespaces`] reach into a target's memory map and files,
 //! [`attach`] asks a JVM for something. [`limits`] are our own.
 
@@ -11,6 +12,8 @@ pub mod java;
 pub mod limits;
 pub mod maps;
 pub mod namespaces;
+pub mod own_processes;
 pub mod proc_files;
 pub mod registry;
 pub mod selection;
+pub mod tree;

@@ -29,6 +29,13 @@ const MAX_THREADS: usize = 1 << 14;
 /// Clock ticks of `/proc/PID/stat`: 100 per second on every Linux port (USER_HZ).
 pub const TICK_NS: u64 = 10_000_000;
 
+/// Where a process comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Descent {
+    pub parent: Pid,
+    pub start_boottime_ns: u64,
+}
+
 /// The /proc of the host.
 #[derive(Clone, Debug)]
 pub struct ProcFiles {
@@ -71,6 +78,12 @@ impl ProcFiles {
                 error.kind() != io::ErrorKind::NotFound && error.raw_os_error() != Some(Errno::SRCH.raw_os_error())
             }
         }
+    }
+
+    /// Whom it descends from, cheaply.
+    pub fn descent(&self, pid: Pid) -> Option<Descent> {
+        let stat = parse_stat(&String::from_utf8_lossy(&self.read(pid, "stat", MAX_FILE)?))?;
+        Some(Descent { parent: stat.parent, start_boottime_ns: stat.start_ticks.saturating_mul(TICK_NS) })
     }
 
     /// Effective user and group.

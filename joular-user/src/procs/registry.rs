@@ -8,7 +8,7 @@
 //!
 //! A child that was only forked is not looked at: most execute something else
 //! at once. It is a target when it executes something that matches, or when
-//! it has lived for a while.
+//! it has lived for a while. Only in a selected tree it is one from the start.
 
 #[cfg(test)]
 mod tests;
@@ -24,8 +24,10 @@ use joular_data::{
 };
 
 use super::{
+    own_processes::OwnProcesses,
     proc_files::{ProcFiles, TICK_NS},
     selection::Selection,
+    tree::ProcessTree,
 };
 use crate::clock;
 
@@ -50,7 +52,7 @@ pub enum Change {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     Target,
-    /// A child of the profiler.
+    /// A helper of the profiler.
     Own,
     /// A target that has become something else.
     Dismissed,
@@ -70,7 +72,10 @@ struct Entry {
 pub struct Registry {
     proc_files: ProcFiles,
     selection: Selection,
+    /// The members, if a tree is selected.
+    tree: Option<ProcessTree>,
     profiler: Pid,
+    own: &'static OwnProcesses,
     entries: BTreeMap<Pid, Entry>,
     /// Forked children that match so far, and since when.
     candidates: BTreeMap<Pid, MonotonicNs>,
@@ -80,10 +85,16 @@ pub struct Registry {
 
 impl Registry {
     pub fn new(proc_files: ProcFiles, selection: Selection) -> Self {
+        let tree = match selection {
+            Selection::Tree(root) => Some(ProcessTree::new(root)),
+            Selection::All | Selection::Names(_) | Selection::Pids(_) => None,
+        };
         Self {
             proc_files,
             selection,
+            tree,
             profiler: Pid(std::process::id()),
+            own: OwnProcesses::ours(),
             entries: BTreeMap::new(),
             candidates: BTreeMap::new(),
             windows: 0,
@@ -124,6 +135,9 @@ impl Registry {
 
     /// Finds the targets that are already running.
     pub fn scan(&mut self) -> Vec<Change> {
+        if let Some(tree) = &mut self.tree {
+            tree.scan(&self.proc_files);
+        }
         let pids = self.proc_files.pids();
         pids.into_iter().flat_map(|pid| self.consider(pid, None)).collect()
     }
@@ -140,6 +154,9 @@ impl Registry {
             LifecycleKind::Fork { parent } => changes.extend(self.forked(event, parent)),
             LifecycleKind::ProcessEnd => {
                 self.candidates.remove(&event.pid);
+                if let Some(tree) = &mut self.tree {
+                    tree.ended(event.pid);
+                }
                 if let Some(entry) = self.entries.get_mut(&event.pid) {
                     entry.ended = entry.ended.or(Some(0));
                 }
@@ -175,19 +192,34 @@ impl Registry {
     fn forked(&mut self, event: &Lifecycle, parent: Pid) -> Vec<Change> {
         // Whoever had this pid is gone.
         let mut changes: Vec<Change> = self.finish(event.pid).into_iter().collect();
-        if parent == self.profiler {
-            let info = ProcessInfo {
-                pid: event.pid,
-                start_boottime_ns: whole_ticks(event.start_boottime_ns),
-                parent,
-                comm: event.comm.clone(),
-                ..ProcessInfo::default()
-            };
-            changes.extend(self.insert(info, Role::Own));
-        } else if self.selection.matches(event.pid, &event.comm) {
+        let start_boottime_ns = whole_ticks(event.start_boottime_ns);
+        let in_tree = self.tree.as_mut().map(|tree| tree.forked(parent, event.pid, start_boottime_ns));
+        let told = ProcessInfo {
+            pid: event.pid,
+            start_boottime_ns,
+            parent,
+            comm: event.comm.clone(),
+            ..ProcessInfo::default()
+        };
+        // Asking may mean to wait: others' children are not asked for.
+        if parent == self.profiler && self.own.contains(event.pid, start_boottime_ns) {
+            changes.extend(self.insert(told, Role::Own));
+        } else if in_tree == Some(true) {
+            let read = self.proc_files.process(event.pid).filter(|read| read.start_boottime_ns == start_boottime_ns);
+            changes.extend(self.insert(read.unwrap_or(told), Role::Target));
+        } else if in_tree.is_none() && self.selection.matches(event.pid, &event.comm) {
             self.candidates.insert(event.pid, event.time);
         }
         changes
+    }
+
+    /// Whether a running process is selected. `comm`: its name, if it has just been told.
+    fn is_wanted(&mut self, pid: Pid, comm: Option<&str>) -> bool {
+        match (&mut self.tree, comm) {
+            (Some(tree), _) => tree.has(pid, &self.proc_files),
+            (None, Some(comm)) => self.selection.matches(pid, comm),
+            (None, None) => self.proc_files.comm(pid).is_some_and(|comm| self.selection.matches(pid, &comm)),
+        }
     }
 
     fn executed(&mut self, event: &Lifecycle) -> Vec<Change> {
@@ -195,7 +227,10 @@ impl Registry {
         if !self.is_running(event.pid) {
             return self.consider(event.pid, Some(&event.comm));
         }
-        let is_match = self.selection.matches(event.pid, &event.comm);
+        let is_match = match &self.tree {
+            Some(tree) => tree.contains(event.pid, whole_ticks(event.start_boottime_ns)),
+            None => self.selection.matches(event.pid, &event.comm),
+        };
         let read = is_match.then(|| self.read_again(event.pid)).flatten();
         let Some(entry) = self.entries.get_mut(&event.pid).filter(|entry| entry.role == Role::Target) else {
             return Vec::new();
@@ -246,13 +281,11 @@ impl Registry {
         if thread.pid == self.profiler {
             return Vec::new();
         }
-        let info = ProcessInfo {
-            pid: thread.pid,
-            start_boottime_ns: whole_ticks(thread.start_boottime_ns),
-            comm: comm_text(&thread.comm),
-            ..ProcessInfo::default()
-        };
-        let changes = self.insert(info, Role::Target);
+        let start_boottime_ns = whole_ticks(thread.start_boottime_ns);
+        let comm = comm_text(&thread.comm);
+        let info = ProcessInfo { pid: thread.pid, start_boottime_ns, comm, ..ProcessInfo::default() };
+        let role = self.role_of(&info);
+        let changes = self.insert(info, role);
         if let Some(entry) = self.entries.get_mut(&thread.pid) {
             entry.ended = Some(0);
         }
@@ -263,15 +296,16 @@ impl Registry {
         if pid == self.profiler || self.is_running(pid) {
             return Vec::new();
         }
-        let matches = match comm {
-            Some(comm) => self.selection.matches(pid, comm),
-            None => self.proc_files.comm(pid).is_some_and(|comm| self.selection.matches(pid, &comm)),
-        };
-        let Some(info) = matches.then(|| self.proc_files.process(pid)).flatten() else { return Vec::new() };
+        let is_wanted = self.is_wanted(pid, comm);
+        let Some(info) = is_wanted.then(|| self.proc_files.process(pid)).flatten() else { return Vec::new() };
         self.candidates.remove(&pid);
-        // The first process of a namespace is made the parent of orphans.
-        let is_own = info.parent == self.profiler && self.profiler != Pid(1);
-        self.insert(info, if is_own { Role::Own } else { Role::Target })
+        let role = self.role_of(&info);
+        self.insert(info, role)
+    }
+
+    /// Of a process that is selected.
+    fn role_of(&self, info: &ProcessInfo) -> Role {
+        if self.own.contains(info.pid, info.start_boottime_ns) { Role::Own } else { Role::Target }
     }
 
     fn insert(&mut self, info: ProcessInfo, role: Role) -> Vec<Change> {
@@ -282,7 +316,7 @@ impl Registry {
             changes.extend(self.finish(pid));
         }
         self.ever_matched |= role == Role::Target;
-        let info = ProcessInfo { is_target: role == Role::Target, ..info };
+        let info = ProcessInfo { is_target: role == Role::Target, is_helper: role == Role::Own, ..info };
         changes.push(Change::Found(Box::new(info.clone())));
         self.entries.insert(pid, Entry { info, role, ended: None, windows: 0 });
         changes

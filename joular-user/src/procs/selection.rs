@@ -14,6 +14,8 @@ pub enum Selection {
     All,
     Names(Vec<NamePattern>),
     Pids(Vec<Pid>),
+    /// A process and all that descend from it: see [`super::tree`].
+    Tree(Pid),
 }
 
 impl Selection {
@@ -22,17 +24,19 @@ impl Selection {
         matches!(self, Self::All)
     }
 
-    /// Whether a process with this id and kernel name is selected.
+    /// Whether a process with this id and kernel name is selected. Of a tree that is the
+    /// root; the rest is a matter of descent.
     pub fn matches(&self, pid: Pid, comm: &str) -> bool {
         match self {
             Self::All => true,
             Self::Names(patterns) => patterns.iter().any(|pattern| pattern.matches(comm)),
             Self::Pids(pids) => pids.contains(&pid),
+            Self::Tree(root) => *root == pid,
         }
     }
 }
 
-/// As on the command line.
+/// As on the command line, if it can be typed there.
 impl fmt::Display for Selection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -45,6 +49,7 @@ impl fmt::Display for Selection {
                 f.write_str("--pid")?;
                 pids.iter().try_for_each(|pid| write!(f, " {pid}"))
             }
+            Self::Tree(root) => write!(f, "process {root} and what it starts"),
         }
     }
 }
@@ -124,6 +129,7 @@ mod tests {
         let names = Selection::Names(vec![NamePattern::new("java").unwrap(), NamePattern::new("j*").unwrap()]);
         assert_eq!(names.to_string(), "--comm java j*");
         assert_eq!(Selection::Pids(vec![Pid(1), Pid(2)]).to_string(), "--pid 1 2");
+        assert_eq!(Selection::Tree(Pid(7)).to_string(), "process 7 and what it starts");
     }
 
     #[test]
@@ -133,5 +139,6 @@ mod tests {
         let pids = Selection::Pids(vec![Pid(1)]);
         assert!(pids.matches(Pid(1), "x") && !pids.matches(Pid(2), "x"));
         assert!(Selection::All.matches(Pid(2), ""));
+        assert!(Selection::Tree(Pid(1)).matches(Pid(1), "x") && !Selection::Tree(Pid(1)).matches(Pid(2), "x"));
     }
 }

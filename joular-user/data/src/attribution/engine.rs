@@ -74,7 +74,7 @@ impl Engine {
     /// could otherwise be taken for one of an earlier process of its pid.
     fn learn_process(&mut self, process: &ProcessInfo) {
         let key = (process.pid, process.start_boottime_ns);
-        if !process.is_target && process.parent != self.profiler_pid {
+        if !process.is_target && !process.is_helper {
             self.forget_process(key);
             if self.processes.range((key.0, 0)..key).next().is_none() {
                 return;
@@ -146,10 +146,10 @@ fn essence(process: &ProcessInfo) -> ProcessInfo {
     ProcessInfo {
         pid: process.pid,
         start_boottime_ns: process.start_boottime_ns,
-        parent: process.parent,
         comm: process.comm.clone(),
         runtime,
         is_target: process.is_target,
+        is_helper: process.is_helper,
         ..ProcessInfo::default()
     }
 }

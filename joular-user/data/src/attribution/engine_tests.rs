@@ -281,18 +281,17 @@ fn dies_of_a_socket_share_its_idle_power() {
 fn processes_that_are_no_targets_are_not_kept() {
     let mut engine = Engine::default();
     engine.apply(&run("spread"));
-    let info = |pid: u32, start_boottime_ns, is_target, parent| {
-        let info =
-            ProcessInfo { pid: Pid(pid), start_boottime_ns, is_target, parent: Pid(parent), ..Default::default() };
+    let info = |pid: u32, start_boottime_ns, is_target, is_helper| {
+        let info = ProcessInfo { pid: Pid(pid), start_boottime_ns, is_target, is_helper, ..Default::default() };
         Event::Process(Box::new(info))
     };
     for pid in 200..1_200 {
-        engine.apply(&info(pid, 5, true, 1));
-        engine.apply(&info(pid, 5, false, 1));
+        engine.apply(&info(pid, 5, true, false));
+        engine.apply(&info(pid, 5, false, false));
     }
     assert!(engine.processes.is_empty());
     // A helper of the profiler, and the successor of a process with the same pid.
-    for event in [info(7, 5, false, 99), info(8, 5, true, 1), info(8, 9, false, 1)] {
+    for event in [info(7, 5, false, true), info(8, 5, true, false), info(8, 9, false, false)] {
         engine.apply(&event);
     }
     let kept: Vec<(u32, u64)> = engine.processes.keys().map(|(pid, start)| (pid.0, *start)).collect();

@@ -6,10 +6,12 @@ use joular_ebpf::abi::{Place, ThreadKey};
 use super::{Engine, report::WindowReport};
 use crate::{
     events::{
-        CpuTimes, EnergyReading, Event, ProcessInfo, RawStack, RunInfo, SampleCount, SampleKind, ThreadTime, Window,
+        CpuTimes, EnergyReading, Event, ProcessInfo, RawStack, RunInfo, SampleCount, SampleKind, Symbol, ThreadTime,
+        Window,
     },
     model::{
         domain::{DividedBy, Domain, Label, Meter, Reading},
+        frame::{Frame, FrameKind},
         quality::StackQuality,
         units::{Address, MicroJoules, MonotonicNs, Pid, Tid},
     },
@@ -30,6 +32,10 @@ fn report(samples: &[(SampleKind, u64, u32)], divided_by: DividedBy) -> WindowRe
     let stack = |id: u64| {
         let frames = vec![Address(id)];
         Event::Stack(RawStack { id, is_kernel: false, quality: StackQuality::default(), frames })
+    };
+    let symbol = |address: u64| {
+        let frames = vec![Frame::new(FrameKind::Native, format!("f{address}"))];
+        Symbol { address: Address(address), frames }
     };
     let reading = |second: u64| {
         let readings = vec![Reading::CounterUj(second * ENERGY_UJ)];
@@ -58,6 +64,7 @@ fn report(samples: &[(SampleKind, u64, u32)], divided_by: DividedBy) -> WindowRe
         Event::Process(Box::new(process)),
         stack(1),
         stack(2),
+        Event::Symbols { pid: Pid(7), start_boottime_ns: 0, symbols: [1, 2].map(symbol).to_vec() },
         reading(0),
         reading(1),
         Event::Window(Box::new(window)),

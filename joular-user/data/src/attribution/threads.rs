@@ -41,8 +41,7 @@ impl ThreadJoin {
         for time in times {
             let claimant = match process_of(processes, time) {
                 Some(process) if process.is_target => Claimant::Thread(join.add(process, time)),
-                // Helpers that it started.
-                Some(process) if process.parent == profiler => Claimant::Profiler,
+                Some(process) if process.is_helper => Claimant::Profiler,
                 _ if time.pid == profiler => Claimant::Profiler,
                 _ if time.is_kernel => Claimant::Kernel,
                 _ => Claimant::OtherProcesses,
@@ -175,15 +174,20 @@ mod tests {
     }
 
     #[test]
-    fn what_the_profiler_starts_for_itself_is_the_profiler() {
-        let child = |pid: u32, is_target: bool| {
+    fn what_the_profiler_starts_for_itself_is_the_profiler_and_its_other_children_are_not() {
+        let child = |pid: u32, is_target: bool, is_helper: bool| {
             let (key, info) = process(pid, 0, is_target);
-            (key, ProcessInfo { parent: Pid(99), ..info })
+            (key, ProcessInfo { parent: Pid(99), is_helper, ..info })
         };
-        let processes = BTreeMap::from([child(5, false), child(6, true), process(7, 0, false)]);
-        let threads = [(5, 1), (6, 2), (7, 4)].map(|(pid, cpu_ns)| time(pid, pid, 1, 0, cpu_ns)).to_vec();
+        let processes = BTreeMap::from([
+            child(5, false, true),
+            child(6, true, false),
+            child(7, false, false),
+            process(8, 0, false),
+        ]);
+        let threads = [(5, 1), (6, 2), (7, 4), (8, 8)].map(|(pid, cpu_ns)| time(pid, pid, 1, 0, cpu_ns)).to_vec();
         let join = ThreadJoin::of(&Window { threads, ..Window::default() }, &processes, Pid(99));
-        let expected = [(Claimant::Thread(0), 2), (Claimant::OtherProcesses, 4), (Claimant::Profiler, 1)];
+        let expected = [(Claimant::Thread(0), 2), (Claimant::OtherProcesses, 12), (Claimant::Profiler, 1)];
         assert_eq!(times(&join), expected);
     }
 

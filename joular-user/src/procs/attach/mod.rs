@@ -31,6 +31,8 @@ use rustix::{
 };
 use thiserror::Error;
 
+use super::own_processes::OwnProcesses;
+
 /// After this the helper is killed.
 pub const TOTAL_TIMEOUT: Duration = Duration::from_secs(8);
 /// A killed helper is waited for so long.
@@ -117,7 +119,8 @@ pub fn request_perf_map(target: &Target, helper: &Path) -> AttachOutcome {
 pub fn jcmd(target: &Target, helper: &Path, command: &str) -> AttachOutcome {
     let failed = |source| AttachError::Helper { helper: helper.to_owned(), source };
     reap();
-    let mut child = Command::new(helper)
+    let mut command_line = Command::new(helper);
+    command_line
         .args(protocol::encode(target, command))
         .env_clear()
         .current_dir("/")
@@ -125,9 +128,8 @@ pub fn jcmd(target: &Target, helper: &Path, command: &str) -> AttachOutcome {
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         // An interrupt from the terminal is for us: the helper cleans up behind itself.
-        .process_group(0)
-        .spawn()
-        .map_err(failed)?;
+        .process_group(0);
+    let mut child = OwnProcesses::ours().start(&mut command_line).map_err(failed)?;
     let answer = match child.stdout.take() {
         Some(stdout) => read_until(stdout, Instant::now() + TOTAL_TIMEOUT),
         None => Ok(None),

@@ -24,9 +24,13 @@ impl Tree {
     }
 
     fn process(&self, pid: u32, comm: &str, start_ticks: u64) {
+        self.child(pid, 1, comm, start_ticks);
+    }
+
+    fn child(&self, pid: u32, parent: u32, comm: &str, start_ticks: u64) {
         let directory = self.0.path().join(pid.to_string());
         fs::create_dir_all(&directory).unwrap();
-        let stat = format!("{pid} ({comm}) S 1 7 7 0 -1 0 1 2 3 4 5 6 7 8 20 0 1 0 {start_ticks} 0 0");
+        let stat = format!("{pid} ({comm}) S {parent} 7 7 0 -1 0 1 2 3 4 5 6 7 8 20 0 1 0 {start_ticks} 0 0");
         for (file, text) in [("stat", &*stat), ("comm", comm), ("status", "Uid:\t0\t0\n"), ("cmdline", comm)] {
             fs::write(directory.join(file), text).unwrap();
         }
@@ -99,12 +103,15 @@ fn the_profiler_is_never_a_target() {
 }
 
 #[test]
-fn a_child_of_the_profiler_is_its_own() {
+fn a_helper_of_the_profiler_is_its_own() {
     let tree = Tree::new();
     tree.process(7, "joular-bpf", 1);
-    let mut registry = tree.registry(Selection::All);
+    let own = OwnProcesses::with(&[(Pid(7), TICK_NS)]);
+    let mut registry = Registry { own, ..tree.registry(Selection::All) };
     let changes = registry.lifecycle(&event(LifecycleKind::Fork { parent: PROFILER }, "perf-map", 1));
-    assert!(matches!(&changes[..], [Change::Found(info)] if info.parent == PROFILER && !info.is_target));
+    assert!(
+        matches!(&changes[..], [Change::Found(info)] if info.parent == PROFILER && info.is_helper && !info.is_target)
+    );
     assert_eq!(registry.lifecycle(&event(LifecycleKind::Exec, "joular-bpf", 1)), []);
     let thread = ThreadTime { pid: Pid(7), start_boottime_ns: TICK_NS, ..ThreadTime::default() };
     assert_eq!(registry.seen_running(&[thread]), []);
@@ -112,6 +119,24 @@ fn a_child_of_the_profiler_is_its_own() {
     registry.lifecycle(&event(LifecycleKind::ProcessEnd, "joular-bpf", 1));
     registry.end_of_window();
     assert_eq!(told(&registry.end_of_window()), ["ended perf-map@1 false"]);
+    // Of which nothing was told, and which /proc does not have any more.
+    tree.remove(7);
+    let mut registry = Registry { own, ..tree.registry(Selection::All) };
+    let thread = |pid: u32| ThreadTime { pid: Pid(pid), start_boottime_ns: TICK_NS, ..ThreadTime::default() };
+    assert_eq!(told(&registry.seen_running(&[thread(7), thread(8)])), ["found @1 false", "found @1 true"]);
+}
+
+/// A command that it started to be profiled is no part of it, nor is an orphan.
+#[test]
+fn a_child_of_the_profiler_that_is_no_helper_is_a_process_like_any_other() {
+    let tree = Tree::new();
+    tree.child(7, PROFILER.0, "wanted", 1);
+    let mut registry = tree.registry(wanted());
+    assert_eq!(told(&registry.scan()), ["found wanted@1 true"]);
+    let mut registry = tree.registry(Selection::All);
+    assert_eq!(registry.lifecycle(&event(LifecycleKind::Fork { parent: PROFILER }, "joular-bpf", 1)), []);
+    let changes = registry.lifecycle(&event(LifecycleKind::Exec, "wanted", 1));
+    assert!(matches!(&changes[..], [Change::Found(info)] if info.is_target && !info.is_helper));
 }
 
 #[test]
@@ -242,4 +267,82 @@ fn what_a_jvm_says_of_itself_is_news_once_and_kept() {
     assert!(registry.learn_jvm(Pid(7), start, &news).is_none());
     assert_eq!(told.as_ref(), registry.target(Pid(7)));
     assert!(matches!(told.unwrap().runtime, Runtime::Jvm { collector: Some(_), .. }));
+}
+
+/// News of a process of a tree.
+fn news(pid: u32, kind: LifecycleKind, comm: &str, start_ticks: u64) -> Lifecycle {
+    Lifecycle { pid: Pid(pid), tid: Tid(pid), ..event(kind, comm, start_ticks) }
+}
+
+/// A command that the profiler started, which starts others.
+#[test]
+fn a_commands_process_tree_is_followed_from_its_first_moment() {
+    let tree = Tree::new();
+    tree.child(7, PROFILER.0, "sh", 1);
+    tree.child(8, 7, "java", 2);
+    tree.process(9, "java", 2);
+    let mut registry = tree.registry(Selection::Tree(Pid(7)));
+    assert_eq!(told(&registry.scan()), ["found sh@1 true", "found java@2 true"]);
+    // One that ends before /proc is asked, and executes nothing.
+    let fork = |parent: u32| LifecycleKind::Fork { parent: Pid(parent) };
+    assert_eq!(told(&registry.lifecycle(&news(20, fork(8), "java", 3))), ["found java@3 true"]);
+    // One that starts another program, under another name.
+    tree.child(21, 20, "java", 4);
+    assert_eq!(told(&registry.lifecycle(&news(21, fork(20), "java", 4))), ["found java@4 true"]);
+    tree.child(21, 20, "ls", 4);
+    assert_eq!(told(&registry.lifecycle(&news(21, LifecycleKind::Exec, "ls", 4))), ["executed ls@4 true"]);
+    // Somebody else's, of whatever name.
+    assert_eq!(registry.lifecycle(&news(30, fork(9), "java", 4)), []);
+    tree.child(30, 9, "java", 4);
+    assert_eq!(registry.lifecycle(&news(30, LifecycleKind::Exec, "java", 4)), []);
+    assert_eq!(registry.end_of_window(), []);
+}
+
+#[test]
+fn a_tree_outlives_its_root_and_takes_in_no_successor() {
+    let tree = Tree::new();
+    tree.process(7, "sh", 1);
+    tree.child(8, 7, "java", 2);
+    let mut registry = tree.registry(Selection::Tree(Pid(7)));
+    registry.scan();
+    registry.lifecycle(&news(7, LifecycleKind::ProcessEnd, "sh", 1));
+    tree.child(8, 1, "java", 2);
+    registry.end_of_window();
+    assert_eq!(told(&registry.end_of_window()), ["ended sh@1 true"]);
+    let fork = |parent: u32| LifecycleKind::Fork { parent: Pid(parent) };
+    assert_eq!(told(&registry.lifecycle(&news(10, fork(8), "java", 5))), ["found java@5 true"]);
+    // Another process has the root's pid, and a child.
+    tree.process(7, "sh", 6);
+    assert_eq!(registry.lifecycle(&news(7, fork(1), "sh", 6)), []);
+    assert_eq!(registry.lifecycle(&news(7, LifecycleKind::Exec, "bash", 6)), []);
+    assert_eq!(registry.lifecycle(&news(11, fork(7), "bash", 7)), []);
+    assert_eq!(registry.scan(), []);
+}
+
+/// The ring was full when it was forked.
+#[test]
+fn a_member_whose_fork_was_not_told_is_found_by_its_parent() {
+    let tree = Tree::new();
+    tree.process(7, "sh", 1);
+    let mut registry = tree.registry(Selection::Tree(Pid(7)));
+    registry.scan();
+    tree.child(8, 7, "java", 2);
+    assert_eq!(told(&registry.lifecycle(&news(8, LifecycleKind::Exec, "java", 2))), ["found java@2 true"]);
+    tree.child(6, 8, "java", 3);
+    tree.child(5, 6, "java", 3);
+    assert_eq!(told(&registry.scan()), ["found java@3 true", "found java@3 true"]);
+}
+
+/// The profiler may run in the tree that it profiles.
+#[test]
+fn helpers_are_no_members_of_a_tree_that_the_profiler_is_in() {
+    let tree = Tree::new();
+    tree.process(7, "sh", 1);
+    tree.child(PROFILER.0, 7, "joular-bpf", 2);
+    tree.child(8, PROFILER.0, "joular-bpf", 3);
+    let own = OwnProcesses::with(&[(Pid(8), 3 * TICK_NS), (Pid(9), 4 * TICK_NS)]);
+    let mut registry = Registry { own, ..tree.registry(Selection::Tree(Pid(7))) };
+    assert_eq!(told(&registry.scan()), ["found sh@1 true", "found joular-bpf@3 false"]);
+    let fork = news(9, LifecycleKind::Fork { parent: PROFILER }, "joular-bpf", 4);
+    assert_eq!(told(&registry.lifecycle(&fork)), ["found joular-bpf@4 false"]);
 }
