@@ -2,7 +2,7 @@
 //! without them a small file could make its reader keep gigabytes, and make
 //! every path as long as the file likes.
 
-use joular_ebpf::abi::MAX_STACK_FRAMES;
+use joular_ebpf::abi::MAX_USER_FRAMES;
 
 use crate::{
     events::{Event, ProcessInfo, RunInfo, Runtime, Symbol, Window},
@@ -31,7 +31,7 @@ pub(super) fn check(event: &Event) -> Result<(), String> {
     match event {
         Event::RunStarted(run) => run_info(run),
         Event::Process(process) => process_info(process),
-        Event::Stack(stack) => at_most(stack.frames.len(), MAX_STACK_FRAMES, "frames in a stack"),
+        Event::Stack(stack) => at_most(stack.frames.len(), MAX_USER_FRAMES, "frames in a stack"),
         Event::Symbols { symbols, .. } => names(symbols),
         Event::Energy(reading) => readings(&reading.readings),
         Event::Window(contents) => window(contents),

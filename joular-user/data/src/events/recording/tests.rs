@@ -1,3 +1,4 @@
+use joular_ebpf::abi::MAX_USER_FRAMES;
 use proptest::prelude::*;
 
 use super::*;
@@ -221,7 +222,8 @@ fn events_that_no_run_makes_are_corrupt() {
         Event::RunStarted(Box::new(RunInfo { domains: vec![domain; count], ..run_info() }))
     };
     let cases = [
-        (stack(127), stack(128), "128 frames in a stack"),
+        // As deep as the kernel side walks.
+        (stack(MAX_USER_FRAMES), stack(MAX_USER_FRAMES + 1), "1025 frames in a stack"),
         (symbols(vec![frame(1); 64]), symbols(vec![frame(1); 65]), "65 frames at an address"),
         (symbols(vec![frame(4096)]), symbols(vec![frame(4097)]), "4097 bytes of a name"),
         (cpus(65_536), cpus(65_537), "65537 CPUs"),
