@@ -188,7 +188,7 @@ mod tests {
         for kind in SampleKind::ALL {
             assert_eq!(SampleKind::decode(kind.code()), Some(kind));
         }
-        for code in [SampleKind::ALL.len() as u32, 7, u32::MAX] {
+        for code in [2, 7, u32::MAX] {
             assert_eq!(SampleKind::decode(code), None, "{code}");
         }
     }

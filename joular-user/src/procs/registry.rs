@@ -107,9 +107,10 @@ impl Registry {
         self.ever_matched
     }
 
-    /// Whether everything on the host is a target, most of which never runs.
-    pub const fn selects_all(&self) -> bool {
-        self.selection.is_all()
+    /// Whether most targets are never sampled: on a whole host, or of a command that
+    /// starts others all the time.
+    pub const fn selects_many(&self) -> bool {
+        self.selection.is_all() || self.tree.is_some()
     }
 
     pub fn target(&self, pid: Pid) -> Option<&ProcessInfo> {

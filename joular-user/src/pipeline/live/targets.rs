@@ -38,7 +38,7 @@ impl Run<'_> {
             self.feed.forget(process.pid);
             self.live.symbolizer.process_started(process);
             // Others when they are first sampled.
-            if !self.live.registry.selects_all() || matches!(process.runtime, Runtime::Jvm { .. }) {
+            if !self.live.registry.selects_many() || matches!(process.runtime, Runtime::Jvm { .. }) {
                 self.live.unwind.sampled((process.pid, process.start_boottime_ns), &mut self.live.symbolizer);
             }
         } else {
