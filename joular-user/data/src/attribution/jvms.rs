@@ -42,8 +42,8 @@ pub(crate) fn jvm_rows(
 mod tests {
     use super::*;
     use crate::{
-        model::quality::PathQuality,
         events::SampleKind,
+        model::quality::PathQuality,
         model::units::{MicroJoules, Tid},
     };
 

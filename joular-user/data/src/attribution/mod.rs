@@ -29,9 +29,9 @@ mod engine;
 mod engine_tests;
 mod idle;
 pub mod jvms;
-mod limits;
 #[cfg(test)]
 mod kinds_tests;
+mod limits;
 mod measured;
 mod methods;
 mod missed;
