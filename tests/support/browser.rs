@@ -167,11 +167,18 @@ impl Browser {
         self.call("Emulation.setEmulatedMedia", &features).map(drop)
     }
 
-    /// A picture of the whole page, base64 of a PNG.
+    /// Sets the size of the window in pixels, without scroll bars.
+    pub fn resize(&mut self, width: u32, height: u32) -> Result<()> {
+        self.call("Emulation.setScrollbarsHidden", &json!({"hidden": true}))?;
+        let size = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false});
+        self.call("Emulation.setDeviceMetricsOverride", &size).map(drop)
+    }
+
+    /// Writes what the window shows as a PNG.
     pub fn picture(&mut self, file: &Path) -> Result<()> {
-        let shot = self.call("Page.captureScreenshot", &json!({"captureBeyondViewport": true}))?;
-        fs::write(file, shot["data"].as_str().context("no picture")?)?;
-        Ok(())
+        let shot = self.call("Page.captureScreenshot", &json!({"format": "png"}))?;
+        let png = base64(shot["data"].as_str().context("no picture")?).context("the picture is not base64")?;
+        fs::write(file, png).with_context(|| format!("writing {}", file.display()))
     }
 }
 
@@ -181,6 +188,27 @@ impl Drop for Browser {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Bytes of a base64 text; `None` if it is not one.
+fn base64(text: &str) -> Option<Vec<u8>> {
+    let digit = |byte: u8| match byte {
+        b'A'..=b'Z' => Some(byte - b'A'),
+        b'a'..=b'z' => Some(byte - b'a' + 26),
+        b'0'..=b'9' => Some(byte - b'0' + 52),
+        b'+' => Some(62),
+        b'/' => Some(63),
+        _ => None,
+    };
+    let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
+    for digits in text.trim_end_matches('=').as_bytes().chunks(4) {
+        let mut word = 0_u32;
+        for (place, byte) in digits.iter().enumerate() {
+            word |= u32::from(digit(*byte)?) << (26 - 6 * place);
+        }
+        bytes.extend(&word.to_be_bytes()[..digits.len() * 6 / 8]);
+    }
+    Some(bytes)
 }
 
 /// Messages as they come, read by a thread of their own.
@@ -195,4 +223,19 @@ fn messages(pipe: ChildStdout) -> Receiver<Value> {
         }
     });
     receiver
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_is_decoded() {
+        for (text, expected) in [("", ""), ("TQ==", "M"), ("TWE=", "Ma"), ("TWFu", "Man"), ("bGlnaHQgdw==", "light w")]
+        {
+            assert_eq!(base64(text), Some(expected.as_bytes().to_vec()), "{text}");
+        }
+        assert_eq!(base64("+/+/"), Some(vec![0xfb, 0xff, 0xbf]));
+        assert_eq!(base64("no base64"), None);
+    }
 }

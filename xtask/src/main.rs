@@ -6,6 +6,7 @@ mod bench;
 mod build;
 mod demo;
 mod dist;
+mod pictures;
 mod setup;
 mod shell;
 mod test;
@@ -13,12 +14,10 @@ mod tidy;
 
 use std::process::ExitCode;
 
-use anyhow::Result;
 use clap::{Parser, Subcommand};
 
-/// Development tasks of joular-bpf.
 #[derive(Parser)]
-#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", about = "Development tasks of joular-bpf")]
 struct Arguments {
     #[command(subcommand)]
     task: Task,
@@ -50,6 +49,8 @@ enum Task {
     Bench(bench::Options),
     /// Checks sizes of files, and that imports follow the data path.
     Tidy,
+    /// Draws the pictures of the README from a real run.
+    Pictures,
     /// Makes a release archive in target/dist.
     Dist,
     /// Switches threads as fast as it can (the benchmark starts it).
@@ -63,7 +64,7 @@ fn main() -> ExitCode {
     ExitCode::FAILURE
 }
 
-fn run(task: Task) -> Result<()> {
+fn run(task: Task) -> anyhow::Result<()> {
     match task {
         Task::Setup => setup::run(),
         Task::Build { release } => build::build(release).map(drop),
@@ -72,6 +73,7 @@ fn run(task: Task) -> Result<()> {
         Task::Test { no_live } => test::run(!no_live),
         Task::Bench(options) => bench::run(&options),
         Task::Tidy => tidy::run(),
+        Task::Pictures => pictures::run(),
         Task::Dist => dist::run(),
         Task::SwitchLoad { seconds } => bench::switch_load::run(seconds),
     }

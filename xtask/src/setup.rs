@@ -147,7 +147,7 @@ fn kernels() {
 
 /// Chromium, which the pages of `html` are tested in, where it is a package. A
 /// machine without it has tests less, which say so; in CI it must be there.
-fn browser() {
+pub fn browser() {
     if browser::program().is_none() && shell::exists("apt-get") {
         shell::step("installing Chromium, which pages are tested in (90 MB)");
         install_package("chromium").unwrap_or_else(|error| println!("no Chromium to test pages in: {error:#}"));
