@@ -72,8 +72,9 @@ fn sample(frequency: u32, depth: u32) -> Result<Figure> {
         unit: "µs",
         target: if depth > 50 { "≤ 100 µs" } else { "≤ 8 µs" },
         method: format!(
-            "the kernel's run time per run over {PERIODS} × {PERIOD:?}, of {depth} compiled Java frames that are not \
-             inlined, and those around them; at a low rate each sample finds its code and data out of the caches"
+            "run time of the sampling program per run, by the kernel's statistics over {PERIODS} × {PERIOD:?}, for stacks \
+             of {depth} compiled Java frames that are not inlined and the frames around them; at a low rate the code and \
+             data of each sample are no longer in the caches"
         ),
         values: values.iter().map(|ns| ns / 1000.0).collect(),
         digits: 2,
@@ -93,7 +94,7 @@ fn switch() -> Result<Figure> {
         name: "switch".to_owned(),
         unit: "ns",
         target: "≤ 300 ns",
-        method: format!("the same of the switch program, at {rate:.0} switches per second, of a profiled process"),
+        method: format!("the same for the switch program, at {rate:.0} switches per second in a profiled process"),
         values,
         digits: 0,
     })

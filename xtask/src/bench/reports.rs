@@ -73,7 +73,7 @@ fn of_page(name: &str, scratch: &Path) -> Result<Vec<Figure>> {
     for _ in 0..RUNS {
         seconds.push(Browser::start(program)?.open(&page)?.as_secs_f64());
     }
-    let method = "from asking headless Chromium for the page to a drawn page that answers";
+    let method = "from the request to headless Chromium until the page is drawn and answers";
     figures.push(figure(&format!("page in use, {name}"), "s", "≤ 1 s", 3, seconds, method));
     Ok(figures)
 }
@@ -114,16 +114,16 @@ fn of_data_set(program: &Path, name: &str, dir: &Path, scratch: &Path) -> Result
         "none",
         3,
         seconds,
-        "all that every report starts from",
+        "reading the profile that every report is made from",
     ));
-    figures.push(figure(&format!("memory of it, {name}"), "MiB", "none", 0, memory, "VmHWM of the same"));
+    figures.push(figure(&format!("memory of it, {name}"), "MiB", "none", 0, memory, "VmHWM of the same process"));
     for reader in READERS {
         figures.extend(of_reader(program, reader, name, dir, scratch)?);
     }
     figures.extend(of_page(name, scratch)?);
     let printed = python::script("top_methods.py", dir, &[&RUNS.to_string()])?;
     let seconds = printed.lines().map(str::parse).collect::<Result<Vec<f64>, _>>()?;
-    let method = "joules per method, ten largest, in one DuckDB process that reads the files each time";
+    let method = "joules per method, the ten largest; one DuckDB process, which reads the files each time";
     figures.push(figure(&format!("DuckDB's top methods, {name}"), "s", "≤ 0.2 s", 3, seconds, method));
     Ok(figures)
 }
@@ -149,7 +149,14 @@ fn of_reader(program: &Path, reader: &Reader, name: &str, dir: &Path, scratch: &
     }
     Ok(vec![
         figure(&format!("{}, {name}", reader.name), "s", reader.seconds, 3, seconds, "the whole command"),
-        figure(&format!("memory of {}, {name}", reader.name), "MiB", reader.memory, 0, memory, "largest VmHWM seen"),
+        figure(
+            &format!("memory of {}, {name}", reader.name),
+            "MiB",
+            reader.memory,
+            0,
+            memory,
+            "largest VmHWM that was seen",
+        ),
     ])
 }
 

@@ -72,8 +72,8 @@ pub fn measure(frequency: u32, pairs: u32, length: Duration) -> Result<Figure> {
         unit: "%",
         target: if frequency <= 99 { "≤ 0.5 %" } else { "≤ 3 %" },
         method: format!(
-            "a JVM that keeps every CPU busy counts its transactions; {pairs} phases of {} ms with the profiler, \
-             {} s after its start, each against the mean of its two neighbours without",
+            "a JVM keeps every CPU busy and counts its transactions; each of {pairs} phases of {} ms with the profiler, \
+             {} s after its start, is compared with the mean of the phases without it before and after",
             length.as_millis(),
             START.as_secs()
         ),

@@ -57,8 +57,8 @@ fn first_stack() -> Result<Figure> {
         unit: "s",
         target: "≤ 1 s",
         method: format!(
-            "from the start of its process, which takes its own time to come to Java code, to the end of the first \
-             window ({FINE}) with a stack to the root that has a method of the program"
+            "from the start of its process, including the JVM's own start, to the end of the first window ({FINE}) with a \
+             stack that reaches the root and contains a method of the program"
         ),
         values,
         digits: 2,
@@ -96,16 +96,24 @@ fn of_jdk(jdk: &Jdk) -> Result<[Figure; 3]> {
             "≥ 99.5 %",
             2,
             right,
-            "samples of threads whose call paths are known: whole, no frame missing or wrong, each line that of the call",
+            "samples of threads whose call paths are known: the stack is whole, no frame is missing or wrong, and each line is \
+             that of the call",
         ),
-        figure("unresolved frames", "%", "≤ 0.5 %", 3, unresolved, "markers among the frames of the same samples"),
+        figure(
+            "unresolved frames",
+            "%",
+            "≤ 0.5 %",
+            3,
+            unresolved,
+            "share of markers among the frames of the same samples",
+        ),
         figure(
             "frames",
             "thousand/s",
             "none",
             0,
             rate,
-            "frames of the same samples, at 999 Hz on every CPU, by the second",
+            "frames of the same samples per second, at 999 Hz on every CPU",
         ),
     ])
 }
