@@ -1,11 +1,11 @@
-"""What the scripts have in common: the questions' names and how answers are shown."""
+"""What the scripts share: reading the command line and printing answers."""
 
 import json
 import sys
 
 
 def main(questions):
-    """Answers what the command line asks: DATASET [QUESTION…] [--json]."""
+    """Answers the questions of the command line: DATASET [QUESTION…] [--json]."""
     words = [word for word in sys.argv[1:] if word != "--json"]
     if not words:
         sys.exit(f"usage: {sys.argv[0]} DATASET [{'|'.join(questions)}]… [--json]")
@@ -20,5 +20,5 @@ def main(questions):
             continue
         print(f"\n{name}: {questions[name].__doc__}")
         for row in rows:
-            # Names come from processes: ascii() shows what is in them and does nothing.
+            # Names come from processes: ascii() prints control characters as escapes.
             print("  " + "  ".join(text if text.isprintable() else ascii(text) for text in map(str, row)))

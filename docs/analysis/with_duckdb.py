@@ -13,14 +13,14 @@ import answers
 def ask(dataset, sql):
     connection = duckdb.connect()
     for table in ["branches", "jvms", "methods", "processes", "stacks", "threads", "windows"]:
-        # A path is text, not SQL: it goes in as a value.
+        # A path is a value, not part of the SQL.
         files = os.path.join(dataset, table, "**", "*.parquet")
         connection.from_parquet(files, hive_partitioning=True).create_view(table)
     return connection.execute(sql).fetchall()
 
 
 def methods(dataset):
-    """microjoules and samples by method itself"""
+    """self microjoules and samples by method"""
     return ask(
         dataset,
         """SELECT method, sum(self_uj)::BIGINT AS uj, sum(self_samples)::BIGINT AS samples
@@ -29,7 +29,7 @@ def methods(dataset):
 
 
 def callers(dataset):
-    """microjoules by method with what it calls"""
+    """total microjoules by method, with what it calls"""
     return ask(
         dataset,
         """SELECT method, sum(total_uj)::BIGINT AS uj
@@ -38,7 +38,7 @@ def callers(dataset):
 
 
 def packages(dataset):
-    """microjoules by package; code outside of Java by itself"""
+    """self microjoules by package; code outside of Java is one row"""
     return ask(
         dataset,
         """SELECT coalesce(package, '[not Java]') AS package, sum(self_uj)::BIGINT AS uj
@@ -69,7 +69,7 @@ def threads(dataset):
 
 
 def gc(dataset):
-    """microjoules by JVM: all, for itself (collection, compilation, VM, …), of it collection and compilation"""
+    """microjoules by JVM: total, own work (collection, compilation, VM, …), collection, compilation"""
     return ask(
         dataset,
         """SELECT comm, pid, sum(energy_uj)::BIGINT AS uj, sum(vm_tax_uj)::BIGINT AS tax,
@@ -105,7 +105,7 @@ def branches(dataset):
 
 
 def audit(dataset):
-    """domain and label; microjoules measured, to targets, idle, to others; readings that were not certain"""
+    """domain and label; microjoules measured, of targets, idle, of others; uncertain readings"""
     return ask(
         dataset,
         """SELECT domain, label, sum(measured_uj)::BIGINT AS measured, sum(attributed_uj)::BIGINT AS attributed,

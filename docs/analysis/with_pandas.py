@@ -13,7 +13,7 @@ PROCESS = ["run_id", "pid", "process_start", "comm"]
 
 
 def table(dataset, name):
-    # As plain objects, names that differ behind a NUL only would be one name to pandas.
+    # As plain objects, pandas takes names that differ only after a NUL for one name.
     frame = pandas.read_parquet(os.path.join(dataset, name), dtype_backend="pyarrow")
     names = [column for column, kind in frame.dtypes.items() if str(kind).startswith(("dictionary", "string"))]
     return frame.astype({column: "string[pyarrow]" for column in names})
@@ -34,19 +34,19 @@ def rows(frame, *columns):
 
 
 def methods(dataset):
-    """microjoules and samples by method itself"""
+    """self microjoules and samples by method"""
     found = sums(table(dataset, "methods"), ["method"], "self_uj", "self_samples")
     return rows(top(found, "self_uj", ["method"]), "method", "self_uj", "self_samples")
 
 
 def callers(dataset):
-    """microjoules by method with what it calls"""
+    """total microjoules by method, with what it calls"""
     found = sums(table(dataset, "methods"), ["method"], "total_uj")
     return rows(top(found, "total_uj", ["method"]), "method", "total_uj")
 
 
 def packages(dataset):
-    """microjoules by package; code outside of Java by itself"""
+    """self microjoules by package; code outside of Java is one row"""
     named = table(dataset, "methods")
     named["package"] = named["package"].where(named["package"].notna(), "[not Java]")
     return rows(top(sums(named, ["package"], "self_uj"), "self_uj", ["package"]), "package", "self_uj")
@@ -69,7 +69,7 @@ def threads(dataset):
 
 
 def gc(dataset):
-    """microjoules by JVM: all, for itself (collection, compilation, VM, …), of it collection and compilation"""
+    """microjoules by JVM: total, own work (collection, compilation, VM, …), collection, compilation"""
     figures = ["energy_uj", "vm_tax_uj", "gc_uj", "jit_uj"]
     found = sums(table(dataset, "jvms"), PROCESS, *figures)
     return rows(top(found, "energy_uj", ["comm", "pid"], None), "comm", "pid", *figures)
@@ -97,7 +97,7 @@ def branches(dataset):
 
 
 def audit(dataset):
-    """domain and label; microjoules measured, to targets, idle, to others; readings that were not certain"""
+    """domain and label; microjoules measured, of targets, idle, of others; uncertain readings"""
     windows = table(dataset, "windows").dropna(subset="domain")
     windows["ambiguous"] = windows["ambiguous"].fillna(False).astype("int64")
     figures = ["measured_uj", "attributed_uj", "static_uj", "unattributed_uj", "ambiguous"]

@@ -1,4 +1,4 @@
-"""Ten questions to a data set, with polars: read lazily, column by column.
+"""Ten questions to a data set, with polars, read lazily, column by column.
 
 Usage: with_polars.py DATASET [QUESTION…] [--json]
 """
@@ -23,7 +23,7 @@ def sums(frame, by, *columns):
     )
 
 
-# Dictionaries sort by place, not by name, so names that order rows become text.
+# Dictionaries sort by code, not by name, so columns that order rows become text.
 TEXTS = {"method", "package", "comm", "thread_name", "category", "kind", "domain", "label", "folded"}
 
 
@@ -38,19 +38,19 @@ def rows(frame, *columns):
 
 
 def methods(dataset):
-    """microjoules and samples by method itself"""
+    """self microjoules and samples by method"""
     found = sums(table(dataset, "methods"), ["method"], "self_uj", "self_samples")
     return rows(top(found, "self_uj", ["method"]), "method", "self_uj", "self_samples")
 
 
 def callers(dataset):
-    """microjoules by method with what it calls"""
+    """total microjoules by method, with what it calls"""
     found = sums(table(dataset, "methods"), ["method"], "total_uj")
     return rows(top(found, "total_uj", ["method"]), "method", "total_uj")
 
 
 def packages(dataset):
-    """microjoules by package; code outside of Java by itself"""
+    """self microjoules by package; code outside of Java is one row"""
     name = col("package").cast(polars.String).fill_null(lit("[not Java]"))
     found = sums(table(dataset, "methods").with_columns(name), ["package"], "self_uj")
     return rows(top(found, "self_uj", ["package"]), "package", "self_uj")
@@ -73,7 +73,7 @@ def threads(dataset):
 
 
 def gc(dataset):
-    """microjoules by JVM: all, for itself (collection, compilation, VM, …), of it collection and compilation"""
+    """microjoules by JVM: total, own work (collection, compilation, VM, …), collection, compilation"""
     figures = ["energy_uj", "vm_tax_uj", "gc_uj", "jit_uj"]
     found = sums(table(dataset, "jvms"), PROCESS, *figures)
     return rows(top(found, "energy_uj", ["comm", "pid"], None), "comm", "pid", *figures)
@@ -101,7 +101,7 @@ def branches(dataset):
 
 
 def audit(dataset):
-    """domain and label; microjoules measured, to targets, idle, to others; readings that were not certain"""
+    """domain and label; microjoules measured, of targets, idle, of others; uncertain readings"""
     windows = table(dataset, "windows").drop_nulls("domain").with_columns(col("ambiguous").cast(polars.Int64))
     figures = ["measured_uj", "attributed_uj", "static_uj", "unattributed_uj", "ambiguous"]
     found = sums(windows, ["domain", "label"], *figures).sort("domain", "label")

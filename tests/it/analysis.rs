@@ -61,6 +61,16 @@ fn ten_questions_have_one_answer_whoever_is_asked() {
 }
 
 #[test]
+fn no_script_needs_what_duckdb_2_has_no_more() {
+    let folders = ["docs/analysis", "tests/fixtures/python"].map(|name| paths::root().join(name));
+    let files = folders.iter().flat_map(|folder| std::fs::read_dir(folder).unwrap()).map(|entry| entry.unwrap().path());
+    for file in files.filter(|file| file.is_file()) {
+        let text = std::fs::read_to_string(&file).unwrap();
+        assert!(!text.contains(".fetchone("), "{}: relations have fetchall only", file.display());
+    }
+}
+
+#[test]
 fn one_question_is_answered_for_a_reader_whose_terminal_stays_his() {
     let parent = tempfile::tempdir().unwrap();
     let data = parent.path().join("hostile");
