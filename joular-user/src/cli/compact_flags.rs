@@ -4,18 +4,17 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-/// See the module's head.
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct CompactFlags {
-    /// Directory of the data set, which no run may be writing to
+    /// Directory of the data set; no run may be writing to it
     #[arg(value_name = "DIR")]
     pub data: PathBuf,
 
-    /// Directory of the data set to write, which must not exist or be empty [default: in place of DIR]
+    /// Directory of the data set to write, new or empty [default: replace DIR]
     #[arg(long, value_name = "DIR")]
     pub output: Option<PathBuf>,
 
-    /// What was done as one JSON object
+    /// Print what was done as one JSON object
     #[arg(long)]
     pub json: bool,
 }

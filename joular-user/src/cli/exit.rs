@@ -50,16 +50,16 @@ impl Exit {
     /// For the help text.
     pub const fn meaning(self) -> &'static str {
         match self {
-            Self::Success => "the run ended in order: duration over, first Ctrl-C, SIGTERM",
-            Self::Failure => "the run failed",
+            Self::Success => "success; a recording ended after its duration, at Ctrl-C or at SIGTERM",
+            Self::Failure => "the command failed",
             Self::Usage => "wrong use: command line or configuration file",
             Self::Privileges => "privileges are missing",
             Self::KernelFeature => "the kernel lacks a feature",
             Self::NothingMatched => "no process matched the selection during the run",
             Self::Output => "the output could not be written",
             Self::Audit => "the audit found figures that do not add up",
-            Self::Regression => "diff is certain of an increase above --fail-above",
-            Self::Interrupted => "stopped by a second Ctrl-C, the last window may be missing",
+            Self::Regression => "diff found an increase certainly above --fail-above",
+            Self::Interrupted => "stopped by a second Ctrl-C; the last window may be missing",
         }
     }
 }

@@ -12,11 +12,12 @@ pub struct ExportFlags {
     #[arg(value_name = "DIR")]
     pub data: PathBuf,
 
-    /// pprof, speedscope, collapsed, firefox, perfetto, otlp or joularjx
+    /// Format: pprof, speedscope, collapsed, firefox, perfetto, otlp or joularjx
     #[arg(long, value_name = "FORMAT")]
     pub format: String,
 
-    /// File to write, - for standard output; for joularjx the directory that gets joularjx-result [default: -, for joularjx .]
+    /// File to write, - for standard output; for joularjx the directory to create joularjx-result in
+    /// [default: -, for joularjx .]
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 

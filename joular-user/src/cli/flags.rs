@@ -1,6 +1,6 @@
-//! Flags of a recording, as typed or as in the configuration file: one type is
-//! both, so the file mirrors the flags by construction. Values stay as they
-//! are; [`crate::config`] validates them.
+//! Flags of a recording, from the command line or from the configuration file.
+//! Both are the same type, so the file always mirrors the flags. Values are kept
+//! as given; [`crate::config`] validates them.
 
 use std::path::PathBuf;
 
@@ -19,10 +19,10 @@ mod heading {
 #[derive(Clone, Debug, Default, PartialEq, Args, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Flags {
-    /// Processes with this name, running or yet to start
+    /// Processes with this name, running now or started later
     ///
-    /// The name is the kernel's (`comm`, at most 15 bytes), or a pattern with *, ? and [...]. Several may
-    /// follow, and the flag may be repeated.
+    /// The name is the kernel's (`comm`, at most 15 bytes) or a pattern with *, ? and [...]. Give several
+    /// names after one flag, or repeat the flag.
     #[arg(long, value_name = "NAME", num_args = 1.., help_heading = heading::TARGETS)]
     pub comm: Vec<String>,
 
@@ -34,11 +34,11 @@ pub struct Flags {
     #[arg(long, help_heading = heading::TARGETS)]
     pub all: bool,
 
-    /// Interpret a recording instead of measuring; needs no privileges
+    /// Replay a recording (see --record) instead of measuring; needs no privileges
     #[arg(long, value_name = "FILE", help_heading = heading::TARGETS)]
     pub replay: Option<PathBuf>,
 
-    /// Stop after this time, e.g. 30s, 5m, 1h [default: at Ctrl-C]
+    /// Stop after this time, e.g. 30s, 5m or 1h [default: run until Ctrl-C]
     #[arg(long, value_name = "TIME", help_heading = heading::RECORDING)]
     pub duration: Option<String>,
 
@@ -50,69 +50,73 @@ pub struct Flags {
     #[arg(long, value_name = "HZ", help_heading = heading::RECORDING)]
     pub frequency: Option<u32>,
 
-    /// Also write the event stream, for --replay
+    /// Also write the event stream to a file, for --replay
     #[arg(long, value_name = "FILE", help_heading = heading::RECORDING)]
     pub record: Option<PathBuf>,
 
-    /// Read flags from a TOML file; those given here override it
+    /// Read flags from a TOML file; flags on the command line override it
     #[arg(long, value_name = "FILE", help_heading = heading::RECORDING)]
     #[serde(skip)]
     pub config: Option<PathBuf>,
 
-    /// Where joules come from: auto, or one or several of perf, powercap, hwmon, scmi, powerjoular, watts,
+    /// Energy sources: auto, or one or several of perf, powercap, hwmon, scmi, powerjoular, watts,
     /// model, tdp, hwmon-gpu, nvml and replay [default: auto]
     ///
-    /// auto takes the first that works, in this order, adds devices that it does not measure, and checks
-    /// perf against powercap. Several are separated by commas, or the flag is repeated. A choice that does
-    /// not work is an error. `joular-bpf sources` shows what there is here.
+    /// auto takes the first source of this list that works. It adds sources of devices that the first
+    /// does not measure, and compares perf with powercap where both work. Separate several sources by
+    /// commas, or repeat the flag. A named source that does not work is an error. `joular-bpf sources`
+    /// lists the sources of this machine.
     #[arg(long, value_name = "SOURCE,…", value_delimiter = ',', help_heading = heading::ENERGY)]
     #[serde(deserialize_with = "one_or_several")]
     pub energy: Vec<String>,
 
-    /// File that watts and powerjoular read power from, or the recording whose readings replay plays back
+    /// File that the sources watts and powerjoular read power from, or recording that the source replay
+    /// reads
     #[arg(long, value_name = "FILE", help_heading = heading::ENERGY)]
     pub energy_file: Option<PathBuf>,
 
-    /// Power of a vCPU for model, in watts [default: published figures of the processor]
+    /// Power of a vCPU for the source model, idle and fully busy, in watts [default: published figures of
+    /// the processor]
     #[arg(long, value_name = "IDLE:FULL", help_heading = heading::ENERGY)]
     pub model_watts: Option<String>,
 
-    /// Thermal design power of a processor for tdp, in watts [default: powercap's long-term limit]
+    /// Thermal design power of a processor for the source tdp, in watts [default: powercap's long-term
+    /// limit]
     #[arg(long, value_name = "WATTS", help_heading = heading::ENERGY)]
     #[serde(deserialize_with = "number_as_text")]
     pub tdp: Option<String>,
 
-    /// Voltages at the processor's frequencies for tdp, as its manufacturer gives them, e.g.
+    /// Voltages at the processor's frequencies for the source tdp, as the manufacturer gives them, e.g.
     /// 800:0.7,2400:1.1 [default: one voltage]
     #[arg(long, value_name = "MHZ:VOLTS,...", help_heading = heading::ENERGY)]
     pub tdp_states: Option<String>,
 
-    /// Where powercap zones are [default: /sys/class/powercap]
+    /// Directory of the powercap zones [default: /sys/class/powercap]
     #[arg(long, value_name = "DIR", help_heading = heading::ENERGY)]
     pub powercap_root: Option<PathBuf>,
 
-    /// What becomes of idle power: separate, spread or active [default: separate]
+    /// Policy for idle power: separate, spread or active [default: separate]
     ///
-    /// separate sets the idle baseline apart, spread divides everything among busy threads (as JoularJX
-    /// does), active sets apart what falls to idle CPU time (as Kepler does).
+    /// separate sets the idle power apart. spread divides all energy among busy threads, as JoularJX
+    /// does. active sets apart the share of idle CPU time, as Kepler does.
     #[arg(long, value_name = "POLICY", help_heading = heading::ENERGY)]
     pub idle: Option<String>,
 
-    /// Idle power of a socket in watts, if you know it
+    /// Idle power of a socket in watts [default: from the calibration or the model]
     #[arg(long, value_name = "WATTS", help_heading = heading::ENERGY)]
     pub idle_watts: Option<f64>,
 
-    /// Power of two busy hyper-threads of a core relative to one, 1 to 2 [default: 1.125]
+    /// Power of a core with two busy hyper-threads relative to one busy one, 1 to 2 [default: 1.125]
     #[arg(long, value_name = "RATIO", help_heading = heading::ENERGY)]
     pub smt_ratio: Option<f64>,
 
-    /// What `joular-bpf calibrate` found here, or none
-    /// [default: /var/lib/joular-bpf/calibration.json if it is there; as recorded with --replay]
+    /// Calibration that `joular-bpf calibrate` wrote, or none
+    /// [default: /var/lib/joular-bpf/calibration.json if it is there; with --replay as recorded]
     #[arg(long, value_name = "FILE", help_heading = heading::ENERGY)]
     pub calibration: Option<PathBuf>,
 
-    /// What busy threads are compared by: time on CPU, cycles of the hardware's counters, or auto, which
-    /// takes cycles where they are counted [default: auto]
+    /// What energy is divided by: time (CPU time), cycles (of the hardware's counters) or auto, which is
+    /// cycles where the hardware counts them [default: auto]
     #[arg(long, value_name = "UNIT", help_heading = heading::ENERGY)]
     pub weights: Option<String>,
 
@@ -124,7 +128,7 @@ pub struct Flags {
     #[arg(long, help_heading = heading::OUTPUT)]
     pub no_output: bool,
 
-    /// Longest time that data stays unwritten, 1s to 1h [default: 30s]
+    /// Write files at least this often, 1s to 1h [default: 30s]
     #[arg(long, value_name = "TIME", help_heading = heading::OUTPUT)]
     pub flush: Option<String>,
 
@@ -132,33 +136,33 @@ pub struct Flags {
     #[arg(long, value_name = "N", help_heading = heading::OUTPUT)]
     pub top: Option<u32>,
 
-    /// One JSON object per window on standard output
+    /// Print one JSON object per window to standard output
     #[arg(long, help_heading = heading::OUTPUT)]
     pub json: bool,
 
-    /// Nothing on standard output
+    /// Print nothing to standard output
     #[arg(long, help_heading = heading::OUTPUT)]
     pub quiet: bool,
 
-    /// Print what the eBPF programs log, for those who work on them
+    /// Print the log of the eBPF programs, for their developers
     #[arg(long, hide_short_help = true, help_heading = heading::RECORDING)]
     pub kernel_log: bool,
 
-    /// Where the proc file system is, for tests
+    /// Directory of the proc file system, for tests
     #[arg(long, value_name = "DIR", hide = true)]
     pub proc_root: Option<PathBuf>,
 
-    /// Where the topology of CPUs is, for tests
+    /// Directory of the CPU topology, for tests
     #[arg(long, value_name = "DIR", hide = true)]
     pub cpu_root: Option<PathBuf>,
 
-    /// Where energy sources look for sysfs, for tests
+    /// Directory of sysfs for energy sources, for tests
     #[arg(long, value_name = "DIR", hide = true)]
     pub sys_root: Option<PathBuf>,
 }
 
-/// A number in the configuration file as the command line has it, so that
-/// `tdp = 65` means what `--tdp 65` means.
+/// Reads a number of the configuration file as text, so that `tdp = 65` means the
+/// same as `--tdp 65`.
 fn number_as_text<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
@@ -174,7 +178,7 @@ fn number_as_text<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<O
     }))
 }
 
-/// A list in the file may be a single text.
+/// Reads a list of the configuration file, which may also be a single text.
 fn one_or_several<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged, expecting = "expected a text or a list of texts")]
@@ -189,8 +193,8 @@ fn one_or_several<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Stri
 }
 
 impl Flags {
-    /// These flags, completed from `file`. Flags that exclude each other are
-    /// taken or left as a group: `--pid 1` replaces a file's `comm`.
+    /// These flags, completed from `file`. Flags that exclude each other are a
+    /// group: `--pid 1` replaces the `comm` of the file.
     pub fn or_else_from(self, file: Self) -> Self {
         let target = if self.has_target() { &self } else { &file };
         let (comm, pid, all, replay) = (target.comm.clone(), target.pid.clone(), target.all, target.replay.clone());
@@ -236,7 +240,7 @@ impl Flags {
         !self.comm.is_empty() || !self.pid.is_empty() || self.all || self.replay.is_some()
     }
 
-    /// Names of the flags that only mean something when measuring, if given.
+    /// Names of the given flags that apply to a measurement only.
     pub fn live_only(&self) -> impl Iterator<Item = &'static str> {
         [
             ("duration", self.duration.is_some()),

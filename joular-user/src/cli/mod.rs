@@ -34,9 +34,9 @@ pub use self::{
 #[command(
     name = "joular-bpf",
     version,
-    about = "Which Java method and call branch burns the joules: an eBPF energy profiler for JVMs",
-    long_about = "Finds JVMs that run or are yet to start, with no agent, JVM flag or restart, and says once a \
-                  second where the joules go: per process, thread, method and call branch.",
+    about = "An eBPF energy profiler: which Java method and call branch uses the joules",
+    long_about = "Records how many joules each process, thread, method and call branch uses. It finds JVMs that run \
+                  already and those that start later, without an agent, a JVM flag or a restart.",
     after_help = "Example: sudo joular-bpf --comm java --duration 60s",
     after_long_help = long_epilogue(),
     args_conflicts_with_subcommands = true,
@@ -49,80 +49,84 @@ pub struct Cli {
     pub flags: Flags,
 }
 
-/// What else it does than record.
+/// Everything but a recording.
 #[derive(Clone, Debug, clap::Subcommand)]
-#[allow(clippy::large_enum_variant, reason = "there is one, once")]
+#[allow(clippy::large_enum_variant, reason = "the program has one value of it")]
 pub enum Command {
-    /// Check privileges, kernel features, energy counters and JVMs beforehand
+    /// Check privileges, kernel features, energy counters and JVMs before a recording
     ///
-    /// Runs every check and says for each that fails what to do about it. Exits
-    /// with the code that a recording would.
+    /// Runs every check and says what to do about each one that fails. The exit code is the one
+    /// that a recording would end with.
     #[command(after_help = "Example: sudo joular-bpf doctor")]
     Doctor(DoctorFlags),
 
-    /// Show where joules can come from on this machine
+    /// List the energy sources of this machine
     ///
-    /// Lists each energy source: what it measures, whether it works here or why not, and its domains; marks
-    /// those that a recording would use.
+    /// Says of each energy source what it measures, whether it works here, and which domains it has.
+    /// Sources that a recording would use are marked.
     #[command(after_help = "Example: sudo joular-bpf sources")]
     Sources(DoctorFlags),
 
-    /// Measure what this machine draws when idle and what joular-bpf itself costs on it
+    /// Measure the idle power of this machine and the cost of joular-bpf on it
     ///
-    /// Leave the machine alone meanwhile: it is refused if too much else runs. Recordings
-    /// then set the idle power apart and take joular-bpf's own cost off whom it interrupted.
-    /// Where energy is modelled there is no idle power to measure, and costs alone are.
+    /// Leave the machine alone meanwhile: the measurement is refused if too much else runs. Later
+    /// recordings set the idle power apart, and move the cost of joular-bpf from the threads that it
+    /// interrupts to joular-bpf itself. Where energy is modelled, only the cost is measured.
     #[command(after_help = "Example: sudo joular-bpf calibrate")]
     Calibrate(CalibrateFlags),
 
-    /// Show where the joules went: tables by method, class, thread, process, …
+    /// Show tables of joules by method, class, thread, process, …
     ///
-    /// Needs no privileges. Energy, power, share and 95 % interval of each row, alone (self) and with
-    /// what it called (total); the VM tax; where the machine's energy went, to the microjoule.
+    /// Each row has its energy, power, share and 95 % interval, by itself (self) and with what it
+    /// called (total). A report also has the VM tax of each JVM and an audit of all energy, to the
+    /// microjoule. Needs no privileges.
     #[command(after_help = "Example: joular-bpf report joular-out --by method,process --app com.acme")]
     Report(ReportFlags),
 
-    /// Draw where the energy of a data set went: a flame graph in joules, as SVG
+    /// Draw a flame graph in joules, as SVG
     ///
-    /// Needs no privileges. Widths are energy, colours are kinds of code; with --diff it shows what changed.
+    /// Widths are energy and colours are kinds of code. With --diff, colours show what changed. Needs
+    /// no privileges.
     #[command(after_help = "Example: joular-bpf flamegraph joular-out --output shop.svg --process 'com.acme.*'")]
     Flamegraph(FlamegraphFlags),
 
-    /// Write one page about a data set that a browser shows, without a network
+    /// Write a web page about a data set: one file that needs no network
     ///
-    /// Needs no privileges. Flame graph, power over time, thread activity, tables, audit and quality.
+    /// The page has a flame graph, power over time, thread activity, tables, the audit and the quality
+    /// of stacks. Needs no privileges.
     #[command(after_help = "Example: joular-bpf html joular-out --output shop.html")]
     Html(HtmlFlags),
 
-    /// Compare two data sets: what changed, by how much, and is it more than noise
+    /// Compare two data sets: what changed, by how much, and whether it is more than noise
     ///
-    /// Needs no privileges. Says for the total and each method what it took in A and in B, the change with its
-    /// 95 % interval, and a verdict. docs/comparing.md says how.
+    /// Shows for the total and each row the figure in A and in B, the change with its 95 % interval,
+    /// and a verdict. docs/comparing.md explains the statistics. Needs no privileges.
     #[command(after_help = "Example: joular-bpf diff before after --work-a 10000 --work-b 12000 --fail-above 5%")]
     Diff(DiffFlags),
 
     /// Write a data set for another tool: pprof, speedscope, Perfetto, JoularJX and others
     ///
-    /// Needs no privileges. Energies in the export sum to those of the data set, to the microjoule.
+    /// Energies in the export sum to those of the data set, to the microjoule. Needs no privileges.
     #[command(after_help = "Example: joular-bpf export joular-out --format pprof --output energy.pb.gz")]
     Export(ExportFlags),
 
-    /// Merge the small files of a long run, or of many hosts, into few large ones
+    /// Merge the small files of a long run, or of many hosts, into a few large ones
     ///
-    /// Needs no privileges. All rows stay as they are, only stacks that are described again are described
-    /// once. Interrupt it at any moment: the data set is the old one or the new one, whole.
+    /// All rows stay as they are, except that a stack that a run describes several times is kept once.
+    /// It may be interrupted at any moment: the directory holds either the old data set or the new
+    /// one, complete. Needs no privileges.
     #[command(after_help = "Example: joular-bpf compact joular-out")]
     Compact(CompactFlags),
 
     /// Attribute a recorded data set again, under another policy
     ///
-    /// Needs no privileges. The result is what the run would have written with these settings.
+    /// The result is what the run would have written with these settings. Needs no privileges.
     #[command(after_help = "Example: joular-bpf reattribute joular-out --idle active --output joular-active")]
     Reattribute(ReattributeFlags),
 
-    /// Check that every microjoule of a data set is where it belongs
+    /// Check that every microjoule of a data set is accounted for
     ///
-    /// Needs no privileges: sums are checked and every figure is derived again from the files alone.
+    /// Checks all sums and derives every figure again from the files alone. Needs no privileges.
     #[command(after_help = "Example: joular-bpf audit joular-out")]
     Audit(AuditFlags),
 
@@ -145,17 +149,18 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Cli, clap:
 
 const EXAMPLES: &str = "\
 Examples:
-  Every JVM of the host for a minute, tables in ./joular-out:
+  Every JVM of the host for a minute, data set in ./joular-out:
     sudo joular-bpf --comm java --duration 60s
-  Two services by name pattern, only the data set:
+  Two services by name pattern, without output to the screen:
     sudo joular-bpf --comm 'orders-*' billing --output /var/lib/joular --quiet
-  One process, record the event stream and interpret it elsewhere, without root:
+  One process; record its events, and interpret them elsewhere without root:
     sudo joular-bpf --pid 4242 --record run.jrec
     joular-bpf --replay run.jrec --idle spread
-  In a virtual machine whose host writes its power to a file:
+  In a virtual machine whose host reports power in a file:
     sudo joular-bpf --comm java --energy watts --energy-file /mnt/host/power
 
-Configuration file (--config FILE): TOML with the long flags as keys, which flags override:
+Configuration file (--config FILE): TOML with the long flags as keys. Flags given on the command line
+override it:
     comm = [\"java\"]
     interval = \"2s\"
     frequency = 199

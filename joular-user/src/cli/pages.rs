@@ -1,5 +1,5 @@
-//! Shell completions and man pages, made from the definition that parses: what
-//! can be typed is what they show.
+//! Shell completions and man pages. They are made from the parser's own definition, so
+//! they always show what can be typed.
 
 use std::{fs, io, io::Write, path::Path};
 
@@ -12,7 +12,7 @@ use super::Cli;
 /// Flags of `completions`.
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct CompletionsFlags {
-    /// The shell
+    /// Shell to write completions for
     #[arg(value_name = "SHELL")]
     pub shell: Shell,
 }
@@ -20,16 +20,16 @@ pub struct CompletionsFlags {
 /// Flags of `man`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
 pub struct ManFlags {
-    /// The page of this subcommand, instead of joular-bpf's own
+    /// Subcommand to write the page of [default: joular-bpf itself]
     #[arg(value_name = "COMMAND", conflicts_with = "output")]
     pub page: Option<String>,
 
-    /// Write all pages into this directory, made if it is not there
+    /// Write all pages into this directory, which is created if needed
     #[arg(long, value_name = "DIR")]
     pub output: Option<std::path::PathBuf>,
 }
 
-/// Writes what a shell needs to complete our arguments.
+/// Writes the completion script of a shell.
 ///
 /// # Errors
 /// If it cannot be written.
@@ -55,7 +55,7 @@ pub struct Page {
 /// A page for joular-bpf, the first, and one for each subcommand.
 ///
 /// # Errors
-/// Never as it is: pages are made in memory.
+/// If a page cannot be rendered; in memory this does not happen.
 pub fn man_pages() -> io::Result<Vec<Page>> {
     let mut whole = Cli::command().disable_help_subcommand(true);
     whole.build();

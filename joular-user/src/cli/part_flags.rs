@@ -1,12 +1,12 @@
-//! Which part of a data set a command is about: the same flags for all of them.
+//! Flags that select a part of a data set. All commands share them. Conditions of one
+//! kind are alternatives; conditions of different kinds must all hold.
 
 use clap::Args;
 
-/// See the module's head. Conditions of one kind are alternatives; of several kinds all must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
 #[command(next_help_heading = "Which part of the data set")]
 pub struct PartFlags {
-    /// Windows from here on: a time in UTC (2026-03-01T12:00:00Z) or into the run (30s, 5m)
+    /// Windows that start at or after this time: UTC (2026-03-01T12:00:00Z) or time into the run (30s, 5m)
     #[arg(long, value_name = "TIME")]
     pub since: Option<String>,
 
@@ -18,11 +18,11 @@ pub struct PartFlags {
     #[arg(long, value_name = "PID,…", value_delimiter = ',')]
     pub pid: Vec<u32>,
 
-    /// Processes with this name, main class or container: exact, or a pattern with * and ?
+    /// Processes with this name, main class or container, or a pattern with * and ?
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     pub process: Vec<String>,
 
-    /// Threads with this name: exact, or a pattern
+    /// Threads with this name, or a pattern
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     pub thread: Vec<String>,
 
@@ -30,19 +30,19 @@ pub struct PartFlags {
     #[arg(long, value_name = "CATEGORY,…", value_delimiter = ',')]
     pub category: Vec<String>,
 
-    /// Call paths with this method anywhere: package.Class.name, or a pattern
+    /// Call paths that contain this method (package.Class.name), or a pattern
     #[arg(long, value_name = "METHOD,…", value_delimiter = ',')]
     pub method: Vec<String>,
 
-    /// Runs on this host: exact, or a pattern
+    /// Runs on this host, or a pattern
     #[arg(long, value_name = "HOST,…", value_delimiter = ',')]
     pub host: Vec<String>,
 
-    /// Runs with this id: exact, or a pattern
+    /// Runs with this id, or a pattern
     #[arg(long, value_name = "RUN,…", value_delimiter = ',')]
     pub run: Vec<String>,
 
-    /// The application's view: what other code consumes goes to the nearest frame of these packages or classes
+    /// Application view: energy goes to the frame nearest the leaf that is in these packages or classes
     #[arg(long, value_name = "PREFIX,…", value_delimiter = ',')]
     pub app: Vec<String>,
 }

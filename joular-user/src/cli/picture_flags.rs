@@ -6,14 +6,14 @@ use clap::Args;
 
 use super::part_flags::PartFlags;
 
-/// What both have.
+/// Flags that choose the levels above the frames.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
 pub struct LevelFlags {
-    /// Processes first, then frames
+    /// Put processes before the frames
     #[arg(long)]
     pub by_process: bool,
 
-    /// Processes first, then threads by name, then frames
+    /// Put processes, then threads by name, before the frames
     #[arg(long, conflicts_with = "by_process")]
     pub by_thread: bool,
 }
@@ -25,23 +25,23 @@ pub struct FlamegraphFlags {
     #[arg(value_name = "DIR")]
     pub data: PathBuf,
 
-    /// Where to draw; - for standard output
+    /// File to write, - for standard output
     #[arg(long, value_name = "FILE", default_value = "flamegraph.svg")]
     pub output: PathBuf,
 
-    /// Compare with this data set, which was before: red has more now, blue less
+    /// Compare with this earlier data set: red has more energy now, blue less
     #[arg(long, value_name = "DIR")]
     pub diff: Option<PathBuf>,
 
-    /// What --diff takes as equal: share (of the energy), time (power) or none
+    /// Basis of --diff: share (of the energy), time (power) or none (joules)
     #[arg(long, value_name = "HOW", requires = "diff", value_parser = ["share", "time", "none"], default_value = "share")]
     pub normalise: String,
 
-    /// The root at the top
+    /// Draw the root at the top
     #[arg(long)]
     pub icicle: bool,
 
-    /// Merge what has less than this part of the whole
+    /// Merge branches with less than this share of the energy
     #[arg(long, value_name = "SHARE", default_value = "0.05%")]
     pub min_share: String,
 
@@ -59,11 +59,11 @@ pub struct HtmlFlags {
     #[arg(value_name = "DIR")]
     pub data: PathBuf,
 
-    /// Where to write the page; - for standard output
+    /// File to write, - for standard output
     #[arg(long, value_name = "FILE", default_value = "report.html")]
     pub output: PathBuf,
 
-    /// Threads by name between processes and frames of the flame graph
+    /// Put threads by name between processes and frames in the flame graph
     #[arg(long)]
     pub by_thread: bool,
 

@@ -6,39 +6,40 @@ use clap::Args;
 
 use super::part_flags::PartFlags;
 
-/// What is shown, and how.
+/// Flags of `report`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
 pub struct ReportFlags {
     /// Directory of the data set
     #[arg(value_name = "DIR")]
     pub data: PathBuf,
 
-    /// What a row is; several make several tables
+    /// What a row is; several values give several tables
     #[arg(long, value_name = "WHAT,…", value_delimiter = ',', default_value = "method",
           value_parser = ["method", "class", "package", "branch", "thread", "category", "kind", "process", "host", "line"])]
     pub by: Vec<String>,
 
-    /// Rows of a table, 0 for all; the others are one row together
+    /// Number of rows of a table, 0 for all; the last row sums up the rest
     #[arg(long, value_name = "ROWS", default_value_t = 20)]
     pub top: usize,
 
-    /// Which energy ranks rows: of what ran itself, or with what it called
+    /// Energy that ranks rows: by itself (self) or with what it called (total)
     #[arg(long, value_name = "WHICH", default_value = "self", value_parser = ["self", "total"])]
     pub sort: String,
 
-    /// How often methods, classes, packages and lines were called at least, and so the energy of a call at most
+    /// Show the least number of calls of methods, classes, packages and lines, and so the most energy of a
+    /// call
     #[arg(long)]
     pub activations: bool,
 
-    /// One JSON object
+    /// Print one JSON object
     #[arg(long, group = "format")]
     pub json: bool,
 
-    /// One table as comma-separated values
+    /// Print one table as comma-separated values
     #[arg(long, group = "format")]
     pub csv: bool,
 
-    /// Tables in Markdown
+    /// Print tables in Markdown
     #[arg(long, group = "format")]
     pub markdown: bool,
 

@@ -1,5 +1,5 @@
-//! Flags of the subcommands. What a recording has too is called and means the
-//! same there, and is validated as [`Flags`].
+//! Flags of the subcommands. A flag that a recording also has keeps its name and
+//! meaning, and is validated as one of [`Flags`].
 
 use std::path::PathBuf;
 
@@ -18,25 +18,25 @@ pub struct ReattributeFlags {
     #[arg(long, value_name = "DIR")]
     pub output: PathBuf,
 
-    /// What becomes of idle power: separate, spread or active [default: as recorded]
+    /// Policy for idle power: separate, spread or active [default: as recorded]
     #[arg(long, value_name = "POLICY")]
     pub idle: Option<String>,
 
-    /// Idle power of a socket in watts; 0: not known [default: as recorded]
+    /// Idle power of a socket in watts, 0 if unknown [default: as recorded]
     #[arg(long, value_name = "WATTS")]
     pub idle_watts: Option<f64>,
 
-    /// Power of two busy hyper-threads of a core relative to one, 1 to 2 [default: as recorded]
+    /// Power of a core with two busy hyper-threads relative to one busy one, 1 to 2 [default: as recorded]
     #[arg(long, value_name = "RATIO")]
     pub smt_ratio: Option<f64>,
 
-    /// What `joular-bpf calibrate` found on the machine that was recorded, or none [default: as recorded]
+    /// Calibration of the machine that was recorded, from `joular-bpf calibrate`, or none [default: as recorded]
     #[arg(long, value_name = "FILE")]
     pub calibration: Option<PathBuf>,
 }
 
 impl ReattributeFlags {
-    /// The flags of a recording that these are among.
+    /// The same flags as those of a recording.
     pub fn policy(&self) -> Flags {
         Flags { idle: self.idle.clone(), idle_watts: self.idle_watts, smt_ratio: self.smt_ratio, ..Flags::default() }
     }
@@ -49,32 +49,31 @@ pub struct AuditFlags {
     #[arg(value_name = "DIR")]
     pub data: PathBuf,
 
-    /// What was found as one JSON array, an object per run
+    /// Print a JSON array with an object per run
     #[arg(long)]
     pub json: bool,
 }
 
-/// Which energy sources, and where they look: what every subcommand that opens
-/// them has in common, as of a recording.
+/// Energy sources and where they look: shared by the subcommands that open sources.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
 pub struct SourceFlags {
-    /// Energy sources, as of a recording [default: auto]
+    /// Energy sources, as for a recording [default: auto]
     #[arg(long, value_name = "SOURCE,…", value_delimiter = ',')]
     pub energy: Vec<String>,
 
-    /// File that watts, powerjoular and replay read
+    /// File that the sources watts, powerjoular and replay read
     #[arg(long, value_name = "FILE")]
     pub energy_file: Option<PathBuf>,
 
-    /// Power of a vCPU for model, in watts
+    /// Power of a vCPU for the source model, in watts
     #[arg(long, value_name = "IDLE:FULL")]
     pub model_watts: Option<String>,
 
-    /// Thermal design power of a processor for tdp, in watts
+    /// Thermal design power of a processor for the source tdp, in watts
     #[arg(long, value_name = "WATTS")]
     pub tdp: Option<String>,
 
-    /// Voltages of the processor's frequencies for tdp
+    /// Voltages at the processor's frequencies for the source tdp
     #[arg(long, value_name = "MHZ:VOLTS,…")]
     pub tdp_states: Option<String>,
 
@@ -115,7 +114,7 @@ pub struct DoctorFlags {
     #[command(flatten)]
     pub source: SourceFlags,
 
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -129,18 +128,18 @@ impl From<DoctorFlags> for Flags {
 /// Flags of `calibrate`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
 pub struct CalibrateFlags {
-    /// Where to keep what was measured [default: /var/lib/joular-bpf/calibration.json]
+    /// File to write [default: /var/lib/joular-bpf/calibration.json]
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 
-    /// How long to measure, 6s to 10m: half of it idle, half under loads [default: 20s]
+    /// How long to measure, 6s to 10m, half of it idle and half under load [default: 20s]
     #[arg(long, value_name = "TIME")]
     pub duration: Option<String>,
 
     #[command(flatten)]
     pub source: SourceFlags,
 
-    /// The figures as one JSON object
+    /// Print the figures as one JSON object
     #[arg(long)]
     pub json: bool,
 }

@@ -10,7 +10,10 @@ const ROWS: usize = 20;
 
 const MARGIN: f64 = 0.05;
 
-/// What the flags of `diff` say beside which part of the data sets.
+/// Values of `--fail-on`. `method` is the older name of `row`.
+const FAIL_ON: [(&str, FailOn); 3] = [("total", FailOn::Total), ("row", FailOn::Row), ("method", FailOn::Row)];
+
+/// Choices of a comparison, from all flags of `diff` but those that select a part.
 ///
 /// # Errors
 /// If a flag cannot be understood.
@@ -27,7 +30,7 @@ pub fn diff_choices(flags: &DiffFlags) -> Result<Choices, ConfigError> {
         per: per(flags)?,
         margin: flags.margin.as_deref().map(|text| ratio("margin", text)).transpose()?.unwrap_or(MARGIN),
         fail_above: flags.fail_above.as_deref().map(|text| ratio("fail-above", text)).transpose()?,
-        fail_on: one_of("fail-on", flags.fail_on.as_deref(), &[("total", FailOn::Total), ("method", FailOn::Row)])?,
+        fail_on: one_of("fail-on", flags.fail_on.as_deref(), &FAIL_ON)?,
         top: match (flags.top, format) {
             (None, Format::Json | Format::Csv) | (Some(0), _) => None,
             (top, _) => Some(top.unwrap_or(ROWS)),
@@ -38,7 +41,7 @@ pub fn diff_choices(flags: &DiffFlags) -> Result<Choices, ConfigError> {
         return Err(ConfigError::Conflict {
             place: "--view total".to_owned(),
             other: format!("--by {}", choices.by.name()),
-            advice: "only methods, classes, packages and kinds stand on call paths",
+            advice: "only methods, classes, packages and kinds have a total",
         });
     }
     Ok(choices)
@@ -51,7 +54,7 @@ fn per(flags: &DiffFlags) -> Result<Per, ConfigError> {
     };
     for (place, work) in [("work-a", a), ("work-b", b)] {
         if !(work.is_finite() && work > 0.0) {
-            return Err(invalid(place, format!("{work} is no amount of work: give a number above 0")));
+            return Err(invalid(place, format!("{work} is not an amount of work: give a number above 0")));
         }
     }
     Ok(Per::Work { a, b })
@@ -62,7 +65,7 @@ fn one_of<T: Copy + Default>(place: &str, text: Option<&str>, names: &[(&str, T)
     let found = names.iter().find(|(name, _)| *name == text).map(|(_, value)| *value);
     found.ok_or_else(|| {
         let all: Vec<&str> = names.iter().map(|(name, _)| *name).collect();
-        invalid(place, format!("'{text}' is none of {}", all.join(", ")))
+        invalid(place, format!("'{text}' is not one of {}", all.join(", ")))
     })
 }
 
@@ -70,7 +73,9 @@ fn one_of<T: Copy + Default>(place: &str, text: Option<&str>, names: &[(&str, T)
 fn ratio(place: &str, text: &str) -> Result<f64, ConfigError> {
     let number: Option<f64> = text.trim_end_matches('%').trim().parse().ok();
     let number = number.filter(|number| number.is_finite() && *number >= 0.0);
-    number.map(|number| number / 100.0).ok_or_else(|| invalid(place, format!("'{text}' is no percentage: write 5%")))
+    number
+        .map(|number| number / 100.0)
+        .ok_or_else(|| invalid(place, format!("'{text}' is not a percentage: write e.g. 5%")))
 }
 
 fn invalid(place: &str, cause: String) -> ConfigError {
@@ -91,6 +96,14 @@ mod tests {
     }
 
     #[test]
+    fn a_gate_on_any_row_is_named_row_or_method() {
+        for (name, expected) in [("total", FailOn::Total), ("row", FailOn::Row), ("method", FailOn::Row)] {
+            let flags = DiffFlags { fail_on: Some(name.to_owned()), ..DiffFlags::default() };
+            assert_eq!(diff_choices(&flags).unwrap().fail_on, expected, "{name}");
+        }
+    }
+
+    #[test]
     fn percentages_are_ratios_with_or_without_their_sign() {
         for (text, expected) in [("5%", 0.05), ("5", 0.05), ("0.5 %", 0.005), ("0", 0.0)] {
             assert_eq!(ratio("margin", text).unwrap(), expected, "{text}");
@@ -102,11 +115,11 @@ mod tests {
         let some = |text: &str| Some(text.to_owned());
         let none = DiffFlags::default;
         for (flags, expected) in [
-            (DiffFlags { by: some("line"), ..none() }, "--by: 'line' is none of method, class"),
-            (DiffFlags { per: some("day"), ..none() }, "--per: 'day' is none of time, cpu, none"),
-            (DiffFlags { fail_above: some("-1%"), ..none() }, "--fail-above: '-1%' is no percentage"),
-            (DiffFlags { margin: some("inf"), ..none() }, "--margin: 'inf' is no percentage"),
-            (DiffFlags { work_a: Some(0.0), work_b: Some(1.0), ..none() }, "--work-a: 0 is no amount of work"),
+            (DiffFlags { by: some("line"), ..none() }, "--by: 'line' is not one of method, class"),
+            (DiffFlags { per: some("day"), ..none() }, "--per: 'day' is not one of time, cpu, none"),
+            (DiffFlags { fail_above: some("-1%"), ..none() }, "--fail-above: '-1%' is not a percentage"),
+            (DiffFlags { margin: some("inf"), ..none() }, "--margin: 'inf' is not a percentage"),
+            (DiffFlags { work_a: Some(0.0), work_b: Some(1.0), ..none() }, "--work-a: 0 is not an amount of work"),
             (DiffFlags { by: some("thread"), view: some("total"), ..none() }, "--view total cannot be used"),
         ] {
             let message = diff_choices(&flags).unwrap_err().to_string();

@@ -65,7 +65,7 @@ pub enum Format {
     Markdown,
 }
 
-/// Whose increase is too much.
+/// Where `--fail-above` looks for an increase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FailOn {
     #[default]
