@@ -54,7 +54,7 @@ fn exit(checks: &[Check]) -> Exit {
     }
 }
 
-/// The proof of the pudding: loads the programs and lets them go again.
+/// Loads the programs and unloads them again.
 fn programs() -> Check {
     let options = LoadOptions {
         frequency_hz: 99,

@@ -65,13 +65,13 @@ pub fn drop_unneeded() -> Result<(), CapsError> {
     Ok(())
 }
 
-/// Niceness of a recording. On a machine whose every CPU is busy, what the kernel side
-/// has sent must be read before there is no room for more, though not at once.
+/// Niceness of a recording. On a machine whose CPUs are all busy, the ring buffer must be
+/// read before it is full.
 const NICE: i32 = -10;
 
-/// Lets this thread, and those that it starts, go before others that want its CPU, if
-/// it may (`CAP_SYS_NICE`); a recording works without, and loses stacks earlier.
-pub fn go_first() {
+/// Raises the priority of this thread, and of those that it starts, if that is allowed
+/// (`CAP_SYS_NICE`). A recording works without, and loses stacks earlier.
+pub fn raise_priority() {
     let _allowed = rustix::process::setpriority_process(None, NICE);
 }
 

@@ -62,7 +62,7 @@ fn an_audit_confirms_what_a_replay_wrote() {
     for policy in ["separate", "spread", "active"] {
         let finished = audit(&sets.replay(policy, &["--idle", policy]));
         expect_success(&finished);
-        assert!(finished.stdout.contains("every microjoule is where it belongs"), "{policy}: {finished:?}");
+        assert!(finished.stdout.contains("every microjoule is accounted for"), "{policy}: {finished:?}");
         assert!(finished.stdout.contains("(modelled)"), "{policy}: {finished:?}");
     }
 }

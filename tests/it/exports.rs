@@ -220,7 +220,7 @@ fn wrong_use_and_missing_data_are_named() {
     let data = data.to_str().unwrap();
     crate::expect_usage_error(
         &["export", data, "--format", "svg"],
-        &["--format", "'svg' is none of pprof, speedscope"],
+        &["--format", "'svg' is not one of pprof, speedscope"],
     );
     crate::expect_usage_error(&["export", data], &["--format"]);
     for (arguments, code, words) in [

@@ -252,7 +252,7 @@ fn every_format_says_how_the_energy_came_about() {
 fn a_selection_that_nothing_matches_is_a_report_of_nothing() {
     for options in [&["--pid", "1"][..], &["--since", "1h"], &["--method", "no.such.Method"], &["--host", "nowhere"]] {
         let text = expect_report(options);
-        assert!(text.contains("nothing in the data set is of this selection"), "{options:?}: {text}");
+        assert!(text.contains("nothing in the data set matches this selection"), "{options:?}: {text}");
         assert_eq!(energy(&json(options)), 0);
     }
 }

@@ -133,11 +133,7 @@ fn expect_merged(fault: Fault, cause: &str, told: &[&str]) -> Result<()> {
 
 #[test]
 fn a_zone_that_goes_and_comes_back_loses_nothing() -> Result<()> {
-    expect_merged(
-        Fault::Gone,
-        "gone",
-        &["energy_uj: it is gone: what it draws meanwhile comes with the next good reading", AGAIN],
-    )
+    expect_merged(Fault::Gone, "gone", &["energy_uj: it is gone: its energy comes with the next good reading", AGAIN])
 }
 
 #[test]
@@ -198,7 +194,7 @@ fn a_counter_that_may_have_wrapped_unseen_is_marked() -> Result<()> {
 
 #[test]
 fn a_counter_that_stands_still_brings_what_it_held_back() -> Result<()> {
-    let told = "the counter does not move: what it draws meanwhile comes when it moves again";
+    let told = "the counter does not move: its energy comes when it moves again";
     expect_merged(Fault::Still, "stuck", &[told, "the counter moves again"])
 }
 

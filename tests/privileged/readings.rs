@@ -70,6 +70,6 @@ pub fn expect_explained(log: &Log, rows: &[Row]) -> Result<()> {
 pub fn expect_audited(data: &DataSet) -> Result<()> {
     let finished = Run::new().argument("audit").argument(data.dir()).finish(END)?;
     ensure!(finished.code() == Some(0), "{finished:?}");
-    ensure!(finished.stdout.contains("every microjoule is where it belongs"), "{finished:?}");
+    ensure!(finished.stdout.contains("every microjoule is accounted for"), "{finished:?}");
     Ok(())
 }

@@ -47,7 +47,7 @@ pub enum OutputError {
     DiskFull { path: PathBuf },
     #[error("{action} {path}: {source}: check that the file system is mounted and healthy")]
     Io { action: &'static str, path: PathBuf, source: io::Error },
-    #[error("creating {path}: it exists, though nothing may: wait for another run that makes it, or remove it")]
+    #[error("creating {path}: it must not exist yet: wait for the other run that creates it, or remove it")]
     Exists { path: PathBuf },
     #[error("{action} {path}: it is a symbolic link, which is not followed: remove it")]
     Link { action: &'static str, path: PathBuf },
@@ -60,7 +60,7 @@ pub enum OutputError {
     AfterFailure,
     #[error("encoding a file of table {table}: {source}: this is a defect, please report it")]
     Encode { table: &'static str, source: Box<dyn Error + Send + Sync> },
-    #[error("writing {what}: {source}: check where the output stream leads")]
+    #[error("writing {what}: {source}: check what reads the output")]
     Stream { what: &'static str, source: io::Error },
 }
 

@@ -75,7 +75,7 @@ pub fn parse(text: &str) -> Result<Calibration, String> {
     for power in &calibration.baselines {
         let name = domain_name(&power.domain, power.socket, power.core);
         if !domains.contains(&name) || calibration.baselines.len() > domains.len() {
-            return Err(format!("its idle power of {} is of no domain that it names", name.escape_debug()));
+            return Err(format!("it has an idle power of {}, a domain that it does not name", name.escape_debug()));
         }
     }
     let figures = calibration.baselines.iter().map(|power| &power.microwatts);
@@ -173,7 +173,7 @@ mod tests {
             (text().replace("\"least\": 20000000", "\"least\": 20000001"), "below the least"),
             (
                 text().replace("\"domain\": \"dram\"", "\"domain\": \"d\\u001bam\""),
-                r"d\u{1b}am of socket 0 is of no domain",
+                r"d\u{1b}am of socket 0, a domain that it does not name",
             ),
             (text().replace("\"sockets\"", "\"pockets\""), "unknown field"),
         ] {

@@ -96,7 +96,7 @@ pub fn run_trainer(arguments: &[OsString]) -> ExitCode {
     match work(load) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            let _ = writeln!(io::stderr(), "joular-bpf: the load of a calibration: {error}");
+            let _ = writeln!(io::stderr(), "joular-bpf: the calibration's load: {error}");
             ExitCode::FAILURE
         }
     }

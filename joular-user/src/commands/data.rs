@@ -67,7 +67,7 @@ pub(super) fn compare(flags: &DiffFlags) -> anyhow::Result<Exit> {
     unless_closed(said).map_err(unwritten("the comparison"))?;
     if comparison.has_regressed(&choices) {
         let b = escape(&flags.b.display().to_string());
-        pipeline::notice(&format!("{b} is certain to need more than --fail-above allows"));
+        pipeline::notice(&format!("{b} certainly needs more than --fail-above allows"));
         return Ok(Exit::Regression);
     }
     Ok(Exit::Success)
@@ -76,7 +76,7 @@ pub(super) fn compare(flags: &DiffFlags) -> anyhow::Result<Exit> {
 pub(super) fn export(flags: &ExportFlags) -> anyhow::Result<Exit> {
     let format = Format::of(&flags.format).ok_or_else(|| ConfigError::Invalid {
         place: "--format".to_owned(),
-        cause: format!("'{}' is none of {}", flags.format, Format::names()),
+        cause: format!("'{}' is not one of {}", flags.format, Format::names()),
     })?;
     let (filter, app) = config::part(&flags.part)?;
     let selection = Selection { data: &flags.data, filter: &filter, app: app.as_ref() };

@@ -48,7 +48,7 @@ fn parse_share(place: &str, text: &str) -> Result<f64, ConfigError> {
     let share = number.trim().parse().map(|number: f64| number / unit);
     share.ok().filter(|share| (0.0..=1.0).contains(share)).ok_or_else(|| ConfigError::Invalid {
         place: place.to_owned(),
-        cause: format!("'{text}' is not a part of a whole: write 0.05%, or 0.0005"),
+        cause: format!("'{text}' is not a share: write e.g. 0.05% or 0.0005"),
     })
 }
 

@@ -13,13 +13,13 @@ pub fn report_request(flags: &ReportFlags) -> Result<Request, ConfigError> {
     let mut by: Vec<By> = Vec::new();
     for name in &flags.by {
         let known = By::ALL.into_iter().find(|by| by.name() == name);
-        let known = known.ok_or_else(|| invalid("--by", format!("'{name}' is nothing that a table is by")))?;
+        let known = known.ok_or_else(|| invalid("--by", format!("'{name}' is not a kind of table")))?;
         if !by.contains(&known) {
             by.push(known);
         }
     }
     if flags.csv && by.len() != 1 {
-        return Err(invalid("--csv", "it is one table: name one with --by".to_owned()));
+        return Err(invalid("--csv", "CSV is one table: name one with --by".to_owned()));
     }
     if flags.activations && !filter.methods.allow_all() {
         // Calls are of all paths, energy would be of some: their quotient bounds nothing.
@@ -58,7 +58,7 @@ mod tests {
         let one = ReportFlags { csv: true, ..flags(&["method"]) };
         assert_eq!(report_request(&one).unwrap().format, Format::Csv);
         let two = ReportFlags { csv: true, ..flags(&["method", "thread"]) };
-        assert!(report_request(&two).unwrap_err().to_string().starts_with("--csv: it is one table"));
+        assert!(report_request(&two).unwrap_err().to_string().starts_with("--csv: CSV is one table"));
     }
 
     #[test]

@@ -76,7 +76,8 @@ fn read(file: &mut CounterFile, meter: Meter) -> Reading {
         Ok(value) if matches!(meter, Meter::Counter { .. }) => Reading::CounterUj(value),
         Ok(value) if value <= MOST_POWER_UW => Reading::PowerUw(value),
         Ok(value) => {
-            let text = format!("reading the power in {file}: {value} µW is more than any machine draws: ignore it");
+            let text =
+                format!("reading the power in {file}: {value} µW is more than any machine draws: the value is ignored");
             Reading::failed(FaultCause::Malformed, text)
         }
         Err(failure) => Reading::failed(FaultCause::of(&failure.cause), failure.to_string()),

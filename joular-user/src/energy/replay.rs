@@ -70,7 +70,7 @@ enum ReplayError {
     Empty,
     #[error("it has more than {0} energy readings")]
     TooMany(usize),
-    #[error("its reading {number} is not of the {domains} domains that it names")]
+    #[error("reading {number} does not match the {domains} domains that it names")]
     OtherDomains { number: usize, domains: usize },
     #[error("its domain {0} refers to a domain that it does not name")]
     NoSuchDomain(usize),
@@ -167,7 +167,7 @@ impl EnergySource for Replay {
     }
 
     fn read(&mut self) -> Vec<Reading> {
-        let over = || Reading::failed(FaultCause::Gone, "playing back a recording: it is over: use a longer one");
+        let over = || Reading::failed(FaultCause::Gone, "playing back a recording: it has ended: use a longer one");
         self.readings.next().unwrap_or_else(|| self.domains.iter().map(|_| over()).collect())
     }
 }
@@ -285,7 +285,7 @@ mod tests {
             (Vec::new(), "not a joular-bpf recording"),
             (recording(one(), &[]), "no energy readings"),
             (recording(vec![], &[counters(&[])]), "no energy readings"),
-            (recording(one(), &[counters(&[1]), counters(&[1, 2])]), "reading 2 is not of the 1 domains"),
+            (recording(one(), &[counters(&[1]), counters(&[1, 2])]), "reading 2 does not match the 1 domains"),
             (recording(one(), &[counters(&[1]), counters(&[2]), counters(&[3])]), "more than 2 energy readings"),
             (dangling(Role::Part { of: 1 }, vec![]), "domain 0 refers to a domain that it does not name"),
             (dangling(Role::Check { of: 0 }, vec![]), "domain 0 refers"),

@@ -16,7 +16,7 @@ pub enum KernelError {
     #[error("{0}: this kernel is not supported")]
     Btf(#[from] BtfError),
     #[error(
-        "this is not the host's PID namespace, so process ids would not be the kernel's: \
+        "this is not the host's PID namespace, so process ids differ from the kernel's: \
          run on the host, or in a container with its PID namespace (`--pid=host`)"
     )]
     PidNamespace,

@@ -62,19 +62,19 @@ fn name(audit: &DomainAudit) -> String {
 }
 
 fn said(fault: FaultCause, detail: Option<&str>) -> String {
-    let later = "what it draws meanwhile comes with the next good reading";
+    let later = "its energy comes with the next good reading";
     match (fault, detail) {
         (_, Some(detail)) => format!("{}: {later}", escape(detail)),
-        (FaultCause::NoStart, None) => "there was no reading to start from: this window has none of it".to_owned(),
+        (FaultCause::NoStart, None) => "there was no reading to start from: this window gets no energy".to_owned(),
         (FaultCause::MayHaveWrapped, None) => {
-            "so much time passed that the counter may have wrapped more than once: this window has the least it can be"
+            "the counter may have wrapped more than once since the last reading: this window has the least possible energy"
                 .to_owned()
         }
         (FaultCause::Jumped, None) => {
-            "the counter moved backwards or by more than anything draws: this window has none of it".to_owned()
+            "the counter moved backwards, or by more than a machine can draw: this window gets no energy".to_owned()
         }
         (FaultCause::Stuck, None) => {
-            "the counter does not move: what it draws meanwhile comes when it moves again".to_owned()
+            "the counter does not move: its energy comes when it moves again".to_owned()
         }
         (cause, None) => format!("it could not be read ({}): {later}", cause.name()),
     }
@@ -135,8 +135,7 @@ mod tests {
         assert_eq!(
             lines,
             [
-                "joular-bpf: energy of package 0: reading x: it is gone: what it draws meanwhile comes with the next \
-                 good reading",
+                "joular-bpf: energy of package 0: reading x: it is gone: its energy comes with the next good reading",
                 "joular-bpf: energy of package 0: it can be read again",
             ]
         );
@@ -149,8 +148,7 @@ mod tests {
         assert_eq!(
             lines,
             [
-                "joular-bpf: energy of package 0: the counter does not move: what it draws meanwhile comes when it \
-                 moves again",
+                "joular-bpf: energy of package 0: the counter does not move: its energy comes when it moves again",
                 "joular-bpf: energy of package 0: the counter moves again",
             ]
         );

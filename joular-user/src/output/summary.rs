@@ -106,11 +106,15 @@ fn jvms(totals: &Totals) -> String {
             tally.tax_parts()
         );
     }
-    if text.is_empty() { text } else { format!("\nVM tax: what each JVM did for itself, of its own energy\n{text}") }
+    if text.is_empty() {
+        text
+    } else {
+        format!("\nVM tax: energy that each JVM used for itself, as a share of the JVM's energy\n{text}")
+    }
 }
 
 fn methods(totals: &Totals) -> String {
-    let mut text = "\nMethods, by the energy of their own code\n".to_owned();
+    let mut text = "\nMethods by self energy\n".to_owned();
     let mut add = |name: &str, tally: &Tally| {
         let part = share(tally.energy, totals.sums.attributed);
         let sigma = tally.sigma_joules();
@@ -143,7 +147,7 @@ fn quality(totals: &Totals) -> String {
     });
     let warnings = warnings(&totals.sums);
     if let Some(percent) = totals.sums.disagreement_percent() {
-        let _ = writeln!(text, "Checked against another counter of the same energy, which says {percent:+.2} %");
+        let _ = writeln!(text, "A second counter of the same energy says {percent:+.2} %");
     }
     if warnings.is_empty() {
         text.push_str("Nothing was lost\n");

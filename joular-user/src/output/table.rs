@@ -65,7 +65,7 @@ fn header(run: &RunInfo, totals: &Totals, report: &WindowReport) -> Vec<Line> {
         ),
         Line::new(
             Style::Plain,
-            format!("machine {}   targets {}", power(|sums| sums.measured), power(|sums| sums.attributed)),
+            format!("all domains {}   targets {}", power(|sums| sums.measured), power(|sums| sums.attributed)),
         ),
     ]
 }

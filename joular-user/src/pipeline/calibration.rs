@@ -34,7 +34,7 @@ pub fn calibrate(options: &Calibrate, out: &mut impl Write) -> Result<Exit, Fail
     let mut instrument = Instrument::start(measure::IDLE_FREQUENCY_HZ).map_err(CalibrationError::from)?;
     let statistics = Statistics::enable().ok_or(CalibrationError::Statistics)?;
     if let Err(error) = privileges::drop_unneeded() {
-        notice(&format!("keeping all privileges, dropping those that are not needed failed: {error}"));
+        notice(&format!("all privileges are kept, because dropping those not needed failed: {error}"));
     }
     let host = Host::read(&options.proc_root, Path::new(CPU_ROOT));
     let source = selected.source.as_mut();
@@ -50,7 +50,7 @@ pub fn calibrate(options: &Calibrate, out: &mut impl Write) -> Result<Exit, Fail
         let windows = measure::idle_windows(&mut instrument, source, idle).map_err(CalibrationError::from)?;
         baselines = idle_power(source.domains(), &windows).map_err(CalibrationError::from)?;
     } else {
-        notice(&format!("no idle power is measured: it follows from the source itself, {}", selected.reason));
+        notice(&format!("no idle power is measured, because the source knows it: {}", selected.reason));
     }
     drop(instrument);
     notice(&format!("measuring joular-bpf's own cost for {loaded:?}, under load"));

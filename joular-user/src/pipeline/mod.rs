@@ -85,9 +85,9 @@ async fn record(config: &Config, options: &config::Live) -> Result<Exit, Failure
         per_core: selected.source.domains().iter().any(|domain| domain.core.is_some()),
     };
     let Loaded { programs, banks, ring, unwind_maps } = Programs::load(load)?;
-    privileges::go_first();
+    privileges::raise_priority();
     if let Err(error) = privileges::drop_unneeded() {
-        notice(&format!("keeping all privileges, dropping those that are not needed failed: {error}"));
+        notice(&format!("all privileges are kept, because dropping those not needed failed: {error}"));
     }
     let host = Host::read(&config.proc_root, cpu_root);
     let now = calibration::fingerprint_of(&config.proc_root, &host, selected.source.as_ref(), programs.event_name());
@@ -224,7 +224,7 @@ fn end(consumer: &mut Consumer, reason: StopReason) -> Result<(), Failure> {
 
 fn announce(targets: usize, selection: &Selection, reason: &str) {
     let found = match targets {
-        0 => format!("nothing yet, waiting for a process that matches {selection}"),
+        0 => format!("no process yet; waiting for one that matches {selection}"),
         1 => "1 process".to_owned(),
         count => format!("{count} processes"),
     };

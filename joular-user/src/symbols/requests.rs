@@ -66,10 +66,10 @@ pub enum RequestError {
     #[error("reading the perf map of process {pid}: {source}")]
     Read { pid: Pid, source: std::io::Error },
     #[error(
-        "reading the perf map of process {pid}: the JVM said that it wrote it, but /tmp/{name} is empty or older than that: remove it"
+        "reading the perf map of process {pid}: the JVM reported success, but /tmp/{name} is empty or older: remove it"
     )]
     NotWritten { pid: Pid, name: String },
-    #[error("reading the perf map of process {pid}: /tmp/{name} is older than the process: not believed: remove it")]
+    #[error("reading the perf map of process {pid}: /tmp/{name} is older than the process and is not used: remove it")]
     Outdated { pid: Pid, name: String },
 }
 

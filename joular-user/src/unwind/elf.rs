@@ -81,7 +81,7 @@ impl Elf {
         let size = file.metadata()?.len();
         let header = part(file, size, 0, HEADER_BYTES as u64)?;
         if !header.starts_with(b"\x7fELF\x02\x01") || u16_at(&header, 18) != X86_64 {
-            return Err(ElfError::Malformed("it is not one of this machine's"));
+            return Err(ElfError::Malformed("it is not of this machine's architecture"));
         }
         let (segment_bytes, segments) = (u16_at(&header, 54), u16_at(&header, 56));
         let (section_bytes, sections) = (u16_at(&header, 58), u16_at(&header, 60));

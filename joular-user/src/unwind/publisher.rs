@@ -123,7 +123,10 @@ impl<T: WalkTables> Publisher<T> {
     fn start(&mut self, process: ProcessKey, source: &mut impl ProcessSource) {
         self.ended(process.0);
         if self.processes.len() >= MAX_PROCESSES as usize && !self.drop_oldest() {
-            return self.notice("processes", "more processes are sampled than can be walked by unwind tables");
+            return self.notice(
+                "processes",
+                "there are more processes than unwind tables can hold: some are walked by frame pointers",
+            );
         }
         let generation = self.first_generation();
         let published = Published {

@@ -64,7 +64,7 @@ pub struct RunAudit {
     pub read_failed: u64,
     /// Weakest label of its energies.
     pub label: Option<&'static str>,
-    /// How many figures are not what they should be, and the first of them.
+    /// How many figures are wrong, and the first of them.
     pub differences: u64,
     pub told: Vec<String>,
 }
@@ -127,7 +127,7 @@ fn audit_run(files: &RunFiles) -> Result<RunAudit> {
     }
     // A run that was cut off may have written other tables and not the windows.
     if audit.has_ended && audit.rows_without_window > 0 {
-        audit.differs(format!("{} rows belong to no window: SQL would count them", audit.rows_without_window));
+        audit.differs(format!("{} rows belong to no window, and SQL would count them", audit.rows_without_window));
     }
     Ok(audit)
 }
@@ -240,10 +240,14 @@ pub fn text(audits: &[RunAudit]) -> String {
         );
         if !audit.has_ended {
             let rows = audit.rows_without_window;
-            let _ = writeln!(text, "  it did not end in order: {rows} rows of its last files belong to no window");
+            let _ = writeln!(text, "  it did not end properly: {rows} rows of its last files belong to no window");
         }
         if audit.inexact_times > 0 {
-            let _ = writeln!(text, "  in {} windows a CPU's time is not exact: it came or went", audit.inexact_times);
+            let _ = writeln!(
+                text,
+                "  in {} windows the time of a CPU is not exact, because it went online or offline",
+                audit.inexact_times
+            );
         }
         if audit.ambiguous + audit.read_failed > 0 {
             let _ = writeln!(
@@ -261,8 +265,8 @@ pub fn text(audits: &[RunAudit]) -> String {
     }
     let differences: u64 = audits.iter().map(|audit| audit.differences).sum();
     text.push_str(&match differences {
-        0 => "every microjoule is where it belongs\n".to_owned(),
-        count => format!("{count} figures are not what they should be\n"),
+        0 => "every microjoule is accounted for\n".to_owned(),
+        count => format!("{count} figures are wrong\n"),
     });
     text
 }

@@ -18,7 +18,7 @@ pub enum DataSetError {
     NoRunRow { path: PathBuf, run: String },
     #[error("listing {path}: more than {most} files: split the data set by date or host")]
     TooManyFiles { path: PathBuf, most: usize },
-    #[error("reading {path}: it is no regular file: remove it")]
+    #[error("reading {path}: it is not a regular file: remove it")]
     NotAFile { path: PathBuf },
     #[error("reading {path}: {rows} rows in one file, of which {most} are read: no run writes such a file")]
     TooManyRows { path: PathBuf, rows: i64, most: i64 },
@@ -37,14 +37,14 @@ pub enum DataSetError {
     #[error("compacting into {path}: it is not empty: name a directory that is not there yet")]
     Taken { path: PathBuf },
     #[error(
-        "compacting in place: {path} is no part of the data set: move it away, or name another directory with --output"
+        "compacting in place: {path} is not part of the data set: move it away, or name another directory with --output"
     )]
     Foreign { path: PathBuf },
     #[error("putting the compacted data set in place of {path}: {problem}: {advice}")]
     Replace { path: PathBuf, problem: String, advice: &'static str },
     #[error(
-        "removing {path}: compact was interrupted and this may be a former data set, with what the present one does \
-         not have: look into it, then move it away or remove it"
+        "removing {path}: compact was interrupted, and this may be an earlier data set with rows that the present one \
+         lacks: look into it, then move it away or remove it"
     )]
     Former { path: PathBuf },
     #[error(

@@ -74,7 +74,7 @@ pub enum RecordingError {
     )]
     OlderVersion { found: u16 },
     /// It ends in the middle, as a crash leaves it. What came before is whole.
-    #[error("reading the recording: it ends after {events_read} events without its end: the run did not end in order")]
+    #[error("reading the recording: it ends after {events_read} events without an end: the run did not end properly")]
     Truncated { events_read: u64 },
     /// `offset` counts bytes of the decompressed stream.
     #[error("reading the recording: damaged after {events_read} events, at byte {offset} of the stream: {cause}")]

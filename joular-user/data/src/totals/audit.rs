@@ -37,12 +37,12 @@ pub fn audit_items(sums: &Sums) -> Vec<(&'static str, MicroJoules)> {
         ("kernel threads", rest.kernel, true),
         ("joular-bpf itself", rest.profiler, true),
         ("threads without a slot", rest.unslotted, false),
-        ("gone at a failed read", rest.failed_reads, false),
+        ("gone at failed reads", rest.failed_reads, false),
         ("nothing ran", rest.idle, false),
-        ("beside the CPUs", rest.unshared, false),
+        ("outside the CPUs", rest.unshared, false),
     ];
     let shown = items.into_iter().filter(|(_, energy, always)| *always || energy.0 > 0);
-    shown.map(|(name, energy, _)| (name, energy)).chain([("= energy of the machine", sums.measured)]).collect()
+    shown.map(|(name, energy, _)| (name, energy)).chain([("= energy of all domains", sums.measured)]).collect()
 }
 
 /// What a reader of the figures must know; nothing in a good run.
@@ -54,11 +54,11 @@ pub fn warnings(sums: &Sums) -> Vec<String> {
         warnings.push(format!("lost: {}", causes.join(", ")));
     }
     if sums.ambiguous > 0 {
-        warnings.push(format!("ambiguous: {} readings of energy counters are not certain", sums.ambiguous));
+        warnings.push(format!("ambiguous: {} readings of energy counters are uncertain", sums.ambiguous));
     }
     // Two reads of one register, microseconds apart, in windows of 100 ms or more.
     if let Some(percent) = sums.disagreement_percent().filter(|percent| percent.abs() > MOST_DISAGREEMENT_PERCENT) {
-        warnings.push(format!("disagreement: the other counter of the same energy says {percent:+.1} %"));
+        warnings.push(format!("disagreement: a second counter of the same energy says {percent:+.1} %"));
     }
     if sums.read_failed > 0 {
         warnings.push(format!("failed: {} readings of energy counters, their energy came later", sums.read_failed));

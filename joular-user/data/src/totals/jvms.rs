@@ -111,20 +111,20 @@ pub fn quality_lines(causes: &BTreeMap<&str, u64>) -> Vec<String> {
 /// What a cause means, for people.
 fn meaning(cause: &str) -> &'static str {
     match cause {
-        UNCERTAIN => "by frame pointers: nobody can tell whether the root is there",
-        "depth" => "deeper than what is kept",
+        UNCERTAIN => "by frame pointers: whether the root was reached is not known",
+        "depth" => "with more frames than are kept",
         "no-mapping" => "end in code of no known file",
         "no-rule" => "end in native code without unwind tables",
         "unreadable" => "end where memory could not be read",
-        "implausible" => "end where the stack makes no sense",
+        "implausible" => "end at a caller's frame that is implausible",
         "dead-code" => "end in code that the JVM has thrown away",
-        "frozen" => "of virtual threads, the rest of whose stack is in the heap",
-        "budget" => "longer than what the kernel lets programs do",
+        "frozen" => "of virtual threads whose older frames are in the heap",
+        "budget" => "too long for what the kernel lets programs do",
         "no-stack" => "could not be read at all",
         "lost-stack" => "were lost between the kernel and joular-bpf",
-        "[evicted]" => "with code that was gone before it was named",
-        "[stale]" => "with code whose name changed meanwhile",
-        "[unresolved]" => "with code that nothing names",
+        "[evicted]" => "with code that was discarded before it was named",
+        "[stale]" => "with code whose name changed before it was looked up",
+        "[unresolved]" => "with code that has no symbol",
         _ => "",
     }
 }
@@ -228,7 +228,7 @@ mod tests {
             [
                 "92.0 % complete and named",
                 "5.0 % no-rule: end in native code without unwind tables",
-                "2.0 % [evicted]: with code that was gone before it was named",
+                "2.0 % [evicted]: with code that was discarded before it was named",
             ]
         );
         assert_eq!((totals.samples, totals.causes()["frozen"]), (1_000, 10));

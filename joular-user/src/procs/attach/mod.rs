@@ -52,11 +52,11 @@ pub enum AttachError {
     #[error("attaching to JVM {pid}: it runs with -XX:+DisableAttachMechanism: start it without that option")]
     Disabled { pid: Pid },
     #[error(
-        "attaching to JVM {pid}: it does not catch SIGQUIT (still starting, or started with -Xrs), so the signal would end it: not sent"
+        "attaching to JVM {pid}: it does not catch SIGQUIT (still starting, or started with -Xrs), so the signal would end it and is not sent"
     )]
     SignalNotCaught { pid: Pid },
     #[error(
-        "attaching to JVM {pid}: it is stopped (SIGSTOP or a debugger), and would print a thread dump when it continues: not asked"
+        "attaching to JVM {pid}: it is stopped (by SIGSTOP or a debugger) and would print a thread dump when it continues, so it is not asked"
     )]
     Stopped { pid: Pid },
     #[error("attaching to process {pid}: libjvm.so is not mapped: it is not a HotSpot JVM")]
@@ -71,12 +71,13 @@ pub enum AttachError {
     Exited { pid: Pid },
     #[error("attaching to JVM {pid}: {what}: permission denied: run as root")]
     Permission { pid: Pid, what: String },
-    #[error("attaching to JVM {pid}: it runs as user {actual}, not {expected}: not attached")]
+    #[error("attaching to JVM {pid}: it runs as user {actual}, not {expected}, and is not attached to")]
     WrongUser { pid: Pid, expected: u32, actual: u32 },
-    #[error("attaching to JVM {pid}: what stands at its socket's place is not a socket of its user: not used")]
+    #[error("attaching to JVM {pid}: the file at its socket's path is not a socket of the JVM's user and is not used")]
     UntrustedSocket { pid: Pid },
     #[error(
-        "attaching to JVM {pid}: at {path} in its root stands {what}, and the JVM would write through it: not asked: remove it"
+        "attaching to JVM {pid}: not asked for a perf map: {path} in its root is {what}, and the JVM would write to it: \
+         remove it"
     )]
     UntrustedMap { pid: Pid, path: String, what: String },
     #[error("attaching to JVM {pid}: {what}")]
@@ -246,7 +247,7 @@ mod tests {
         check(&Reply::Disabled, "-XX:+DisableAttachMechanism");
         check(&Reply::WrongUser { actual: 7 }, "runs as user 7, not 0");
         check(&Reply::SignalNotCaught, "does not catch SIGQUIT");
-        check(&Reply::UntrustedMap { what: "a FIFO".into() }, "at /tmp/perf-1.map in its root stands a FIFO");
+        check(&Reply::UntrustedMap { what: "a FIFO".into() }, "/tmp/perf-1.map in its root is a FIFO");
     }
 
     #[test]

@@ -17,7 +17,7 @@ const MAX_STRUCT_BYTES: u64 = 16 << 10;
 pub enum LayoutError {
     #[error("JDK {feature}: {what} {name} not found")]
     Missing { feature: u32, what: &'static str, name: String },
-    #[error("JDK {feature}: field {name} makes no sense: offset {offset}, type '{type_name}'")]
+    #[error("JDK {feature}: field {name} is implausible: offset {offset}, type '{type_name}'")]
     Implausible { feature: u32, name: String, offset: u64, type_name: String },
     #[error("JDK {feature}: not supported")]
     TooOld { feature: u32 },

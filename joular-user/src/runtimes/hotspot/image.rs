@@ -42,7 +42,7 @@ const COMPRESSION_LEVEL: i32 = 19;
 
 #[derive(Debug, Error)]
 pub enum ImageError {
-    #[error("reading an image of a JVM: this is none, or of another version")]
+    #[error("reading an image of a JVM: it is not an image, or of another version")]
     NotAnImage,
     #[error("reading an image of a JVM: it is larger than {MAX_BYTES} bytes, or {MAX_PACKED_BYTES} packed")]
     TooLarge,
@@ -68,7 +68,7 @@ impl ImageThread {
     }
 }
 
-/// See the module's head.
+/// Everything that walking and naming the stacks of one held JVM read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JvmImage {
     /// Its version.

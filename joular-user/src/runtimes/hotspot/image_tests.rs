@@ -83,8 +83,8 @@ fn java_threads_go_to_their_root_with_all_their_lines() {
 fn a_file_that_is_no_image_is_refused() {
     let whole = fs::read(file(17, "jimg")).unwrap();
     for (bytes, why) in [
-        (Vec::new(), "none"),
-        (whole[..9].to_vec(), "none"),
+        (Vec::new(), "not an image"),
+        (whole[..9].to_vec(), "not an image"),
         ([b"JOULARIMG\0\x02\0", &whole[12..]].concat(), "version"),
         (whole[..12].to_vec(), "reading"),
         (whole[..whole.len() / 2].to_vec(), "reading"),

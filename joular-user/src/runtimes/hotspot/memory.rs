@@ -28,7 +28,7 @@ pub(super) const PAGE: usize = 4096;
 const MAX_PAGES: usize = 1024;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("reading {length} bytes at {address:#x} of the process: they are not there (any more)")]
+#[error("reading {length} bytes at {address:#x} of the process: the memory is not mapped (any more)")]
 pub struct Unreadable {
     pub address: u64,
     pub length: usize,

@@ -57,7 +57,7 @@ pub enum JvmError {
     #[error("{0}: {WHAT_TO_DO}")]
     Unreadable(#[from] Unreadable),
     /// Asking again will help.
-    #[error("the JVM has not made its code cache yet")]
+    #[error("the JVM has not created its code cache yet")]
     Starting,
 }
 

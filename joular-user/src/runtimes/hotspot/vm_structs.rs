@@ -20,9 +20,9 @@ const MAX_NAME_BYTES: usize = 256;
 
 #[derive(Debug, Error)]
 pub enum VmStructsError {
-    #[error("libjvm.so does not export {0}: it is no HotSpot JVM, or was stripped of its tables")]
+    #[error("libjvm.so does not export {0}: it is not a HotSpot JVM, or its tables were stripped")]
     NoTable(String),
-    #[error("the table {0} of the JVM makes no sense: its entries have {1} bytes")]
+    #[error("the table {0} of the JVM is implausible: its entries have {1} bytes")]
     Stride(&'static str, u64),
     #[error("the table {0} of the JVM has no end within {MAX_ENTRIES} entries")]
     TooLong(&'static str),

@@ -211,7 +211,7 @@ impl Compacted {
         }
         writeln!(
             out,
-            "{} files, {:.1} MiB, are now {} files, {:.1} MiB; {} stacks were described again and are not any more",
+            "{} files, {:.1} MiB, are now {} files, {:.1} MiB; {} repeated descriptions of stacks were removed",
             self.files_before,
             mib(self.bytes_before),
             self.files_after,

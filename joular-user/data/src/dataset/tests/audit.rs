@@ -75,7 +75,7 @@ fn a_data_set_as_it_was_written_adds_up() {
     assert!(audits[0].measured_uj > 0 && audits[0].read_failed > 0);
     let sum = audits[0].attributed_uj + audits[0].static_uj + audits[0].unattributed_uj;
     assert_eq!(sum, audits[0].measured_uj);
-    assert!(audit::text(&audits).ends_with("every microjoule is where it belongs\n"));
+    assert!(audit::text(&audits).ends_with("every microjoule is accounted for\n"));
 }
 
 /// One more, in any column that has to do with energy or time.
@@ -116,7 +116,7 @@ fn one_microjoule_is_found_wherever_it_is() {
         let audits = audit::run(root.path()).unwrap();
         assert!(audits[0].differences > 0, "{table}.{column}");
         let text = audit::text(&audits);
-        assert!(text.contains("WRONG: ") && text.contains("not what they should be"), "{table}.{column}: {text}");
+        assert!(text.contains("WRONG: ") && text.contains("figures are wrong"), "{table}.{column}: {text}");
     }
 }
 

@@ -12,13 +12,13 @@ type Fact = (&'static str, fn(&Run) -> &str);
 pub fn of(a: &Side, b: &Side, rows: &[Compared]) -> Vec<String> {
     let mut warnings = Vec::new();
     let label = |side: &Side| side.overview.label.map_or("without energy", |label| label.name()).to_owned();
-    differ(&mut warnings, "energy is not of one kind", &label(a), &label(b));
+    differ(&mut warnings, "energy is of different kinds", &label(a), &label(b));
     let all = |side: &Side, of_run: fn(&Run) -> &str| {
         let found: BTreeSet<String> = side.runs.iter().map(|run| escape(of_run(run))).collect();
         found.into_iter().collect::<Vec<_>>().join(", ")
     };
     let facts: [Fact; 4] = [
-        ("energy is not from one source", |run| &run.info.energy_source),
+        ("energy is from different sources", |run| &run.info.energy_source),
         ("hosts differ", |run| &run.info.host),
         ("processors differ", |run| &run.info.cpu_model),
         ("idle policies differ", |run| run.info.policy.idle.name()),
@@ -34,11 +34,11 @@ pub fn of(a: &Side, b: &Side, rows: &[Compared]) -> Vec<String> {
         }
         if side.overview.ambiguous > 0 {
             let readings = side.overview.ambiguous;
-            warnings.push(format!("{name}: {readings} readings of energy counters were not certain"));
+            warnings.push(format!("{name}: {readings} readings of energy counters were uncertain"));
         }
     }
     if rows.iter().all(|row| row.change.p.is_none()) && !rows.is_empty() {
-        warnings.push("too few windows or samples to tell change from noise: record longer, or more runs".to_owned());
+        warnings.push("too few windows or samples to tell a change from noise: record longer, or more runs".to_owned());
     }
     warnings
 }

@@ -201,7 +201,7 @@ fn id(file: &File) -> io::Result<Id> {
 }
 
 fn replaced() -> io::Error {
-    io::Error::other("it is not what this export made: somebody changes the directory meanwhile")
+    io::Error::other("it is not what this export made: something else changes the directory")
 }
 
 fn failed(path: &Path, cause: io::Error) -> ExportError {

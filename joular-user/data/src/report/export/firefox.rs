@@ -57,7 +57,7 @@ fn weights(energy: MicroJoules) -> Option<impl Iterator<Item = i32>> {
 }
 
 fn damaged(data: &Path, energy: MicroJoules) -> ExportError {
-    let problem = format!("a call path has {} J in one window, which nothing can need", exact_joules(energy));
+    let problem = format!("a call path has {} J in one window, which is impossible", exact_joules(energy));
     DataSetError::Damaged { path: data.to_owned(), problem }.into()
 }
 

@@ -100,7 +100,7 @@ pub enum ExportError {
     Write { target: String, cause: io::Error },
     #[error("writing {path}: it exists already: remove it, or choose another place with --output")]
     Exists { path: PathBuf },
-    #[error("writing {format} to the terminal: it is no text: name a file with --output, or pipe it into a program")]
+    #[error("writing {format} to the terminal: it is not text: name a file with --output, or pipe it into a program")]
     Terminal { format: &'static str },
     #[error("writing {format} to standard output: it is a directory of files: name one with --output")]
     Directory { format: &'static str },

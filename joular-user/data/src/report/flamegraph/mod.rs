@@ -96,9 +96,9 @@ pub fn svg(drawing: &Drawing) -> Result<(Vec<u8>, Headline)> {
 impl Normalise {
     const fn meaning(self) -> &'static str {
         match self {
-            Self::Share => "as shares: red has a larger part than before, blue a smaller one",
-            Self::Time => "per time: red draws more power than before, blue less",
-            Self::Nothing => "as it is: red has more energy than before, blue less",
+            Self::Share => "by share: red has a larger share than before, blue a smaller one",
+            Self::Time => "by power: red draws more power than before, blue less",
+            Self::Nothing => "by energy: red has more energy than before, blue less",
         }
     }
 }

@@ -116,7 +116,7 @@ pub(super) fn qualities(overview: &Overview, strings: &mut Strings) -> Vec<Quali
 /// A run as pairs of what and value.
 pub(super) fn run(run: &Run, strings: &mut Strings) -> Vec<(&'static str, usize)> {
     let info = &run.info;
-    let end = run.end.as_ref().map_or("still running, or it did not end in order", |end| &end.reason);
+    let end = run.end.as_ref().map_or("still running, or it did not end properly", |end| &end.reason);
     let costs = info.policy.calibration.as_ref().map(|calibrated| calibrated.costs);
     let cost = costs.map_or_else(
         || "not calibrated".to_owned(),

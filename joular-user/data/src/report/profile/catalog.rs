@@ -55,7 +55,7 @@ index!(
 #[derive(Clone, Debug)]
 pub struct Run {
     pub info: RunInfo,
-    /// `None`: still running, or it did not end in order.
+    /// `None`: still running, or it did not end properly.
     pub end: Option<RunEnd>,
 }
 

@@ -54,9 +54,7 @@ pub fn warnings(overview: &Overview) -> Vec<String> {
     let mut warnings = audit::warnings(&sums(overview));
     if overview.left_out != Amounts::default() {
         let joules = overview.left_out.energy.joules();
-        warnings.push(format!(
-            "cut off: {joules:.3} J of a window that is not whole are left out, a crash took the rest of it"
-        ));
+        warnings.push(format!("cut off: {joules:.3} J are left out, because their window is incomplete after a crash"));
     }
     if overview.overlap_ns > 0 {
         warnings.push(format!(

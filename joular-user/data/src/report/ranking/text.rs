@@ -49,7 +49,7 @@ pub fn lines(report: &Report<'_>, look: Look) -> Vec<Line> {
     let jvms = surroundings::jvms(profile);
     if !jvms.is_empty() {
         lines.push(plain(String::new()));
-        lines.push(heading("VM tax: what each JVM did for itself, of its own energy"));
+        lines.push(heading("VM tax: energy that each JVM used for itself, as a share of the JVM's energy"));
         let shown = if report.top == 0 { jvms.len() } else { report.top };
         for (process, tally) in jvms.iter().take(shown) {
             let name = format!("{} {}", process.pid, escape(process.title()));
@@ -61,7 +61,7 @@ pub fn lines(report: &Report<'_>, look: Look) -> Vec<Line> {
         }
     }
     lines.push(plain(String::new()));
-    lines.push(heading("The machine's energy in these windows, whatever processes, threads or methods were chosen"));
+    lines.push(heading("All energy of these windows, whatever was selected"));
     lines.extend(surroundings::audit(overview).lines().map(|line| plain(line.to_owned())));
     lines.push(plain(String::new()));
     if !report.has_app {
@@ -87,7 +87,7 @@ pub fn chosen(report: &Report<'_>) -> Vec<String> {
     let of = report.profile.overview.attributed;
     let mut lines = Vec::new();
     if report.profile.entries.is_empty() {
-        lines.push("nothing in the data set is of this selection".to_owned());
+        lines.push("nothing in the data set matches this selection".to_owned());
     } else {
         lines.push(format!(
             "selection {} J, {:.1} % of all targets' {} J; {:.3} s of CPU time, {} samples",
@@ -99,7 +99,7 @@ pub fn chosen(report: &Report<'_>) -> Vec<String> {
         ));
     }
     if report.has_app {
-        lines.push(format!("as the application sees it: its own methods, and {OUTSIDE_APP}"));
+        lines.push(format!("application view: its own methods, and {OUTSIDE_APP}"));
     }
     lines
 }

@@ -43,7 +43,7 @@ pub fn text(comparison: &Comparison, choices: &Choices) -> String {
     }
     let hidden = comparison.rows.len() - shown.len();
     if hidden > 0 {
-        let _ = writeln!(said, "and {hidden} more that changed less: --top 0 shows all");
+        let _ = writeln!(said, "and {hidden} more with smaller changes: --top 0 shows all");
     }
     said
 }

@@ -1,4 +1,4 @@
-// What is said beside the pictures: tiles, JVMs, audit, quality, runs.
+// The facts beside the pictures: tiles, JVMs, audit, quality, runs.
 
 function factList(pairs) {
   const list = element("dl", { class: "facts" });
@@ -19,7 +19,7 @@ function tiles(figures) {
   const shown = [
     ["Energy shown", `${exactJoules(figures.energy_uj)} J`, `${figures.label}${doubt}`],
     ["Mean power", watts(figures.energy_uj, figures.duration_ns), `over ${seconds(figures.duration_ns)}`],
-    ["Machine, measured", joules(audit.measured_uj), `${share(figures.energy_uj, audit.measured_uj)} of it shown`],
+    ["All domains", joules(audit.measured_uj), `${share(figures.energy_uj, audit.measured_uj)} of it shown`],
     ["JVMs' own work", share(tax, whole), joules(tax)],
     ["joular-bpf itself", joules(profiler), share(profiler, audit.measured_uj)],
     ["Samples", count(figures.methods.reduce((sum, method) => sum + method.self_samples, 0)), ""],
@@ -27,7 +27,7 @@ function tiles(figures) {
   byId("tiles").replaceChildren(...shown.map(([what, value, more]) =>
     element("div", {}, element("dt", {}, what), element("dd", {}, value, " ", element("small", {}, more)))));
   byId("tiles").firstChild.id = "tile-energy";
-  const view = figures.app >= 0 ? ` · as seen by ${figures.strings[figures.app]}` : "";
+  const view = figures.app >= 0 ? ` · application view of ${figures.strings[figures.app]}` : "";
   byId("subject").textContent = figures.headline + view;
 }
 
@@ -50,7 +50,7 @@ function jvmTable(figures) {
     ...parts,
   ];
   new SortableTable(place, columns, figures.jvms, 1);
-  place.append(element("p", { class: "note" }, "* The JVM's own work: what no line of the program says. Parts exclude each other and sum to the whole. JVMs are whole processes: conditions on threads and methods do not divide them."));
+  place.append(element("p", { class: "note" }, "* Work of the JVM for itself, which no line of the program asks for directly. Parts do not overlap and sum to the whole. JVMs are whole processes: filters on threads and methods do not divide them."));
 }
 
 function auditBody(figures) {
@@ -63,7 +63,7 @@ function auditBody(figures) {
     : holds ? ["good", "✓ measured = attributed + static + unattributed, to the microjoule"]
     : ["bad", "✗ the parts do not sum to what was measured: run joular-bpf audit"];
   const verdict = element("p", { id: "verdict", class: judged }, says);
-  const machine = element("div", {}, element("h3", {}, "The machine"), verdict, factList([
+  const machine = element("div", {}, element("h3", {}, "All domains"), verdict, factList([
     ["measured", energy(audit.measured_uj)],
     ["attributed to targets", energy(audit.attributed_uj)],
     ["static (idle) share", energy(audit.static_uj)],

@@ -38,7 +38,7 @@ class ThreadDiagram {
     const { places } = this.figures.threads;
     const isByCore = places.some(([, core]) => core !== places[0][1]);
     const where = places.length < 2
-      ? "Where threads ran is recorded as far as energy counters tell places apart; here there is one place only."
+      ? "Places are recorded only where energy counters tell them apart. Here there is one place."
       : `Places are ${isByCore ? "cores, which have energy counters of their own here" : "sockets"}; a cell has the one where the thread was longest.`;
     byId("thread-note").textContent = `${where} Which CPU of a place it was, and the order of events within a window, is not recorded.`;
   }

@@ -69,9 +69,7 @@ fn json_keeps_names_as_they_are() {
 #[test]
 fn an_empty_selection_says_so_in_every_format() {
     let profile = profile(0, &[]);
-    assert!(
-        written(&profile, By::Method, Format::Text, Look::default()).contains("nothing in the data set is of this")
-    );
+    assert!(written(&profile, By::Method, Format::Text, Look::default()).contains("nothing in the data set matches"));
     assert!(written(&profile, By::Method, Format::Markdown, Look::default()).contains("nothing in the data set"));
     assert_eq!(written(&profile, By::Method, Format::Csv, Look::default()).lines().count(), 1);
     let report: Value = serde_json::from_str(&written(&profile, By::Method, Format::Json, Look::default())).unwrap();
