@@ -9,7 +9,7 @@ use crate::joular_bpf;
 /// README and all documents, with their texts.
 fn documents() -> Vec<(PathBuf, String)> {
     let docs = fs::read_dir(paths::root().join("docs")).unwrap().map(|entry| entry.unwrap().path());
-    let papers = ["README.md", "ARCHITECTURE.md"].map(|name| paths::root().join(name));
+    let papers = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"].map(|name| paths::root().join(name));
     let markdown = docs.chain(papers).filter(|path| path.extension().is_some_and(|extension| extension == "md"));
     markdown
         .map(|path| (path.clone(), fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))))
@@ -33,6 +33,34 @@ fn the_quick_start_is_two_commands() {
     let readme = fs::read_to_string(paths::root().join("README.md")).unwrap();
     for command in ["cargo xtask demo", "cargo xtask test"] {
         assert!(readme.contains(command), "README.md does not show `{command}`");
+    }
+}
+
+/// Targets of the links in a document, without those to other hosts and to its own headings.
+fn linked(text: &str) -> impl Iterator<Item = &str> {
+    let targets = text.split("](").skip(1).filter_map(|rest| rest.split([')', '#']).next());
+    targets.filter(|target| !target.is_empty() && !target.contains("://"))
+}
+
+#[test]
+fn every_file_that_a_document_links_to_exists() {
+    let links = documents().into_iter().flat_map(|(path, text)| {
+        let folder = path.parent().unwrap().to_owned();
+        linked(&text).map(|target| (path.clone(), folder.join(target))).collect::<Vec<_>>()
+    });
+    let links = links.collect::<Vec<_>>();
+    assert!(links.len() > 20, "{links:?}");
+    for (path, target) in links {
+        assert!(target.exists(), "{}: there is no {}", path.display(), target.display());
+    }
+}
+
+#[test]
+fn the_index_of_documents_is_complete() {
+    let index = fs::read_to_string(paths::root().join("docs/README.md")).unwrap();
+    for (path, _) in documents() {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        assert!(name == "README.md" || index.contains(&format!("{name})")), "docs/README.md does not list {name}");
     }
 }
 
