@@ -1,10 +1,9 @@
 //! Targets as they come and go.
 //!
 //! The kernel tells of executions, renames and ends; /proc tells the rest.
-//! A process that ended is kept for one more window, in which its last time
-//! and samples arrive, and only then finished. Events can be lost and pids are
-//! reused: a process is its pid and its start, and now and then /proc is asked
-//! whether everything is as it seems.
+//! A process that ended is kept for one more window, in which its last time and samples
+//! arrive. Events can be lost and pids are reused: a process is its pid and its start,
+//! and now and then everything is compared with /proc.
 //!
 //! A child that was only forked is not looked at: most execute something else
 //! at once. It is a target when it executes something that matches, or when

@@ -11,7 +11,7 @@ mod identity;
 mod methods;
 mod sums;
 
-use std::path::Path;
+use std::{path::Path, sync::Arc};
 
 use serde::Serialize;
 
@@ -28,6 +28,7 @@ use crate::{
         stacks::Stacks,
         windows::{self, ReadWindow},
     },
+    dataset::store::{self, Store},
     model::units::MicroJoules,
     stacks::StackTable,
 };
@@ -91,7 +92,15 @@ impl RunAudit {
 /// If a file cannot be read or contradicts itself so that there is nothing to
 /// compare; differences in figures are no errors but what the audits tell.
 pub fn run(data: &Path) -> Result<Vec<RunAudit>> {
-    files::find(data)?.iter().map(audit_run).collect()
+    of_store(&store::open(data)?)
+}
+
+/// Audits all runs of a store.
+///
+/// # Errors
+/// As [`run`].
+pub fn of_store(store: &Arc<dyn Store>) -> Result<Vec<RunAudit>> {
+    files::find(store)?.iter().map(audit_run).collect()
 }
 
 fn audit_run(files: &RunFiles) -> Result<RunAudit> {
@@ -101,8 +110,8 @@ fn audit_run(files: &RunFiles) -> Result<RunAudit> {
     let mut attributor = Attributor::new(&row.info);
     let mut stacks = Stacks::default();
     for (_, part) in &files.parts {
-        if let Some(path) = part.file("stacks") {
-            stacks.read(path)?;
+        if let Some(file) = part.file("stacks") {
+            stacks.read(file)?;
         }
         let mut written = methods::read(part.file("methods"))?;
         let mut quality = sums::read(part.file(QUALITY.table), &QUALITY)?;

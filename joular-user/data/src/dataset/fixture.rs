@@ -203,7 +203,11 @@ pub(crate) fn write(root: &Path, policy: Policy) {
 
 pub(crate) fn write_as(root: &Path, policy: Policy, run_id: &str) {
     let directory = OutputDirectory::create(root, None).unwrap();
-    let mut output = ParquetOutput::new(directory, FLUSH_NS);
+    play(ParquetOutput::new(directory, FLUSH_NS), policy, run_id);
+}
+
+/// Gives a run to an output.
+pub(crate) fn play(mut output: ParquetOutput, policy: Policy, run_id: &str) {
     let mut engine = Engine::default();
     for mut event in events(policy) {
         match &mut event {

@@ -9,6 +9,7 @@ pub mod audit;
 pub mod column;
 pub mod compact;
 pub mod error;
+pub(crate) mod layout;
 pub mod read;
 pub mod reattribute;
 pub mod schema;
@@ -18,7 +19,7 @@ pub mod write;
 
 pub use self::{
     error::DataSetError,
-    store::{OutputDirectory, ReadLock},
+    store::OutputDirectory,
     write::{DEFAULT_FLUSH_NS, ParquetOutput},
 };
 

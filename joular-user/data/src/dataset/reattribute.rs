@@ -10,13 +10,14 @@ use crate::{
     attribution::Attributor,
     dataset::{
         OutputDirectory,
+        layout::FilePlace,
         read::{
-            columns,
-            files::{self, Part, Place, RunFiles},
+            files::{self, Part, RunFiles},
             run_row::{self, RunRow},
             stacks::Stacks,
             windows,
         },
+        store::{self, Store},
         write::{RunRewriter, UNCHANGED},
     },
     events::RunInfo,
@@ -46,16 +47,16 @@ pub fn run<E: From<DataSetError>>(
 ) -> Result<Rewritten, E> {
     let to = OutputDirectory::create(to, owner).map_err(DataSetError::from)?;
     let mut rewritten = Rewritten::default();
-    for files in files::find(from)? {
+    for files in files::find(&store::open(from)?)? {
         let mut row = run_row::read(&files.row)?;
         row.info.policy = policy_of(&row.info)?;
-        rewritten.windows += rewrite(&files, row, &to)?;
+        rewritten.windows += rewrite(&files, row, to.store())?;
         rewritten.runs += 1;
     }
     Ok(rewritten)
 }
 
-fn rewrite(files: &RunFiles, row: RunRow, to: &OutputDirectory) -> Result<u64> {
+fn rewrite(files: &RunFiles, row: RunRow, to: &dyn Store) -> Result<u64> {
     let info = row.info;
     let mut attributor = Attributor::new(&info);
     let mut stacks = Stacks::default();
@@ -64,24 +65,23 @@ fn rewrite(files: &RunFiles, row: RunRow, to: &OutputDirectory) -> Result<u64> {
     let mut writer = RunRewriter::start(to, info)?;
     for (place, part) in &files.parts {
         copy_unchanged(place, part, &writer)?;
-        if let Some(path) = part.file("stacks") {
-            stacks.read(path)?;
+        if let Some(file) = part.file("stacks") {
+            stacks.read(file)?;
         }
         for window in windows::read(part, &domains, &stacks)?.0 {
             writer.window(&attributor.attribute(window.work, &stacks.table), &stacks.table)?;
             windows += 1;
         }
-        writer.publish(|table| place.folder(table), &place.name)?;
+        writer.publish(place)?;
     }
     writer.end(row.end.as_ref().map(|(end, _)| end))?;
     Ok(windows)
 }
 
-fn copy_unchanged(place: &Place, part: &Part, writer: &RunRewriter<'_>) -> Result<()> {
+fn copy_unchanged(place: &FilePlace, part: &Part, writer: &RunRewriter<'_>) -> Result<()> {
     for table in UNCHANGED {
-        if let Some(path) = part.file(table) {
-            let bytes = columns::read_whole(path, MAX_COPIED_BYTES)?;
-            writer.copy(&place.folder(table), &place.name, &bytes)?;
+        if let Some(file) = part.file(table) {
+            writer.copy(table, place, &file.read_whole(MAX_COPIED_BYTES)?)?;
         }
     }
     Ok(())

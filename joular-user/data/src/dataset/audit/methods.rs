@@ -1,8 +1,9 @@
 //! Table `methods` against what branches and stacks give.
 
-use std::{collections::HashMap, path::Path};
+use std::collections::HashMap;
 
 use super::RunAudit;
+use crate::dataset::store::StoredFile;
 use crate::{
     attribution::report::{MethodRow, Share, WindowReport},
     dataset::{
@@ -19,10 +20,10 @@ type MethodKey = (u32, i64, String, String, String, String);
 /// A row as it was written: key, self and total figures.
 pub(crate) type WrittenMethod = (MethodKey, [u64; 8]);
 
-pub(crate) fn read(path: Option<&Path>) -> Result<HashMap<i64, Vec<WrittenMethod>>> {
+pub(crate) fn read(file: Option<&StoredFile>) -> Result<HashMap<i64, Vec<WrittenMethod>>> {
     let mut rows = HashMap::new();
-    if let Some(path) = path {
-        TableFile::open(path)?.batches(|columns| take(columns, &mut rows))?;
+    if let Some(file) = file {
+        TableFile::open(file)?.batches(|columns| take(columns, &mut rows))?;
     }
     Ok(rows)
 }

@@ -1,8 +1,9 @@
 //! Tables whose rows are sums of branches, against what branches and stacks give.
 
-use std::{collections::HashMap, path::Path};
+use std::collections::HashMap;
 
 use super::RunAudit;
+use crate::dataset::store::StoredFile;
 use crate::{
     attribution::report::WindowReport,
     dataset::{
@@ -43,10 +44,10 @@ pub(crate) const JVMS: SumTable = SumTable {
 /// A row as it was written: pid, start of the process, names, figures.
 pub(crate) type WrittenSum = (u32, i64, Vec<String>, Vec<u64>);
 
-pub(crate) fn read(path: Option<&Path>, table: &SumTable) -> Result<HashMap<i64, Vec<WrittenSum>>> {
+pub(crate) fn read(file: Option<&StoredFile>, table: &SumTable) -> Result<HashMap<i64, Vec<WrittenSum>>> {
     let mut rows = HashMap::new();
-    if let Some(path) = path {
-        TableFile::open(path)?.batches(|columns| take(columns, table, &mut rows))?;
+    if let Some(file) = file {
+        TableFile::open(file)?.batches(|columns| take(columns, table, &mut rows))?;
     }
     Ok(rows)
 }

@@ -23,12 +23,13 @@ use self::{plan::Merge, replace::Staging};
 use super::error::{DataSetError, Result};
 use crate::{
     dataset::{
-        OutputDirectory, ReadLock,
+        OutputDirectory,
         read::{
-            columns::{self, Columns, TableFile},
+            columns::{Columns, TableFile},
             files::{self, RunFiles},
             run_row,
         },
+        store::{self, ClaimKind, LocalDirectory, Store as _, StoredFile},
         write::MergedFile,
     },
     output::OutputError,
@@ -85,7 +86,7 @@ fn replaced(data: &Path) -> Result<Compacted> {
     replace::refuse_mounted(&root)?;
     let staging = Staging::make(&root, owner)?;
     staging.try_exchange(&root)?;
-    plan.write(&staging.directory)?;
+    plan.write(staging.directory.store())?;
     staging.exchange(&root, &plan.paths())?;
     Ok(plan.done)
 }
@@ -100,12 +101,12 @@ pub fn beside(data: &Path, output: &Path, owner: Option<(u32, u32)>) -> Result<C
 
 fn copied(data: &Path, output: &Path, owner: Option<(u32, u32)>) -> Result<Compacted> {
     let root = root_of(data)?;
-    let _lock = ReadLock::take(&root)?;
+    let _lock = LocalDirectory::new(&root, None).claim(ClaimKind::Read)?;
     let mut plan = Plan::of(&root)?;
     replace::refuse_taken(output)?;
     replace::remove_leftover(output, None)?;
     let staging = Staging::make(output, owner)?;
-    plan.write(&staging.directory)?;
+    plan.write(staging.directory.store())?;
     staging.rename(output)?;
     Ok(plan.done)
 }
@@ -122,7 +123,7 @@ fn about_room(error: DataSetError) -> DataSetError {
 fn root_of(data: &Path) -> Result<PathBuf> {
     let root = data.canonicalize().map_err(|cause| DataSetError::Open { path: data.into(), cause })?;
     // Says so if it is none, before anything is made in it.
-    files::find(&root)?;
+    files::find(&store::open(&root)?)?;
     Ok(root)
 }
 
@@ -135,25 +136,31 @@ struct Plan {
 impl Plan {
     fn of(root: &Path) -> Result<Self> {
         let mut plan = Self { runs: Vec::new(), done: Compacted::default() };
-        for files in files::find(root)? {
+        for files in files::find(&store::open(root)?)? {
             let merges = plan::of(&files)?;
             plan.runs.push((files, merges));
         }
         plan.done.runs = plan.runs.len() as u64;
-        for path in plan.paths() {
+        for file in plan.files() {
             plan.done.files_before += 1;
-            plan.done.bytes_before += size_of_file(&path)?;
+            plan.done.bytes_before += file.size_bytes()?;
         }
         Ok(plan)
     }
 
     /// All files that it reads.
-    fn paths(&self) -> HashSet<PathBuf> {
-        let of_merges = |merges: &Vec<Merge>| merges.iter().flat_map(Merge::paths).cloned().collect::<Vec<_>>();
-        self.runs.iter().flat_map(|(files, merges)| of_merges(merges).into_iter().chain([files.row.clone()])).collect()
+    fn files(&self) -> Vec<StoredFile> {
+        let of_run = |(files, merges): &(RunFiles, Vec<Merge>)| {
+            merges.iter().flat_map(Merge::files).chain([&files.row]).cloned().collect::<Vec<_>>()
+        };
+        self.runs.iter().flat_map(of_run).collect()
     }
 
-    fn write(&mut self, to: &OutputDirectory) -> Result<()> {
+    fn paths(&self) -> HashSet<PathBuf> {
+        self.files().iter().map(StoredFile::path).collect()
+    }
+
+    fn write(&mut self, to: &LocalDirectory) -> Result<()> {
         for (files, merges) in &self.runs {
             let mut stacks = HashSet::new();
             for (number, merge) in merges.iter().enumerate() {
@@ -165,19 +172,19 @@ impl Plan {
     }
 
     /// Reads what was written before anything else is given up for it.
-    fn check(&mut self, to: &OutputDirectory) -> Result<()> {
-        let written = files::find(to.path())?;
+    fn check(&mut self, to: &LocalDirectory) -> Result<()> {
+        let written = files::find(&store::open(to.path())?)?;
         let mut rows: BTreeMap<&str, u64> = BTreeMap::new();
         for files in &written {
             for merge in plan::of(files)? {
                 merge.rows().for_each(|(table, count)| *rows.entry(table).or_default() += count);
-                self.done.files_after += merge.paths().count() as u64;
-                for path in merge.paths() {
-                    self.done.bytes_after += size_of_file(path)?;
+                self.done.files_after += merge.files().count() as u64;
+                for file in merge.files() {
+                    self.done.bytes_after += file.size_bytes()?;
                 }
             }
             self.done.files_after += 1;
-            self.done.bytes_after += size_of_file(&files.row)?;
+            self.done.bytes_after += files.row.size_bytes()?;
         }
         let mut expected: BTreeMap<&str, u64> = BTreeMap::new();
         for merge in self.runs.iter().flat_map(|(_, merges)| merges) {
@@ -226,18 +233,18 @@ impl Compacted {
 }
 
 /// Returns how many stacks were described already.
-fn write_merge(merge: &Merge, number: usize, stacks: &mut HashSet<i64>, to: &OutputDirectory) -> Result<u64> {
+fn write_merge(merge: &Merge, number: usize, stacks: &mut HashSet<i64>, to: &LocalDirectory) -> Result<u64> {
     let mut left_out = 0;
     for (table, merged) in &merge.tables {
         let mut file = MergedFile::start(table, merged.footer.schema.clone(), merged.footer.metadata.clone())?;
-        for path in &merged.paths {
-            TableFile::open(path)?.batches(|columns| {
+        for stored in &merged.files {
+            TableFile::open(stored)?.batches(|columns| {
                 if *table != "stacks" {
                     return Ok(file.write(columns.batch())?);
                 }
                 let is_new = new_stacks(columns, stacks)?;
                 left_out += is_new.false_count() as u64;
-                let failed = |cause| DataSetError::Arrow { path: path.clone(), cause };
+                let failed = |cause| DataSetError::Arrow { path: stored.path(), cause };
                 Ok(file.write(&filter_record_batch(columns.batch(), &is_new).map_err(failed)?)?)
             })?;
         }
@@ -253,13 +260,8 @@ fn new_stacks(columns: &Columns<'_>, known: &mut HashSet<i64>) -> Result<Boolean
 }
 
 /// The row's file as it is, if it is whole.
-fn copy_row(files: &RunFiles, to: &OutputDirectory) -> Result<()> {
+fn copy_row(files: &RunFiles, to: &LocalDirectory) -> Result<()> {
     run_row::read(&files.row)?;
-    let bytes = columns::read_whole(&files.row, MAX_ROW_BYTES)?;
+    let bytes = files.row.read_whole(MAX_ROW_BYTES)?;
     Ok(to.publish(&files.place.folder("runs"), &files.place.name, &bytes)?)
-}
-
-fn size_of_file(path: &Path) -> Result<u64> {
-    let failed = |cause| DataSetError::Io { path: path.into(), cause };
-    Ok(columns::open_regular(path)?.metadata().map_err(failed)?.len())
 }

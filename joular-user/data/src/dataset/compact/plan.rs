@@ -1,14 +1,16 @@
 //! Which parts of a run become one: those that follow each other, are of one date
 //! and host, have the same columns, and together are no more than [`MAX_LOAD`].
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::collections::BTreeMap;
 
 use crate::dataset::{
     error::Result,
+    layout::FilePlace,
     read::{
-        files::{Part, Place, RunFiles, TABLES},
+        files::{Part, RunFiles, TABLES},
         footer::Footer,
     },
+    store::StoredFile,
 };
 
 /// Values of one column that a file may get. Some commands hold all rows of a part
@@ -18,7 +20,7 @@ const MAX_LOAD: u64 = 1_000_000;
 /// Parts that become one.
 pub(crate) struct Merge {
     /// Where the first of them is.
-    pub(crate) place: Place,
+    pub(crate) place: FilePlace,
     /// In the order in which a run writes: `windows` last.
     pub(crate) tables: Vec<(&'static str, Merged)>,
     parts: usize,
@@ -27,7 +29,7 @@ pub(crate) struct Merge {
 
 /// Files that become one.
 pub(crate) struct Merged {
-    pub(crate) paths: Vec<PathBuf>,
+    pub(crate) files: Vec<StoredFile>,
     /// The first one's; the others' schema and metadata are the same.
     pub(crate) footer: Footer,
     rows: u64,
@@ -35,7 +37,7 @@ pub(crate) struct Merged {
 }
 
 impl Merge {
-    fn new(place: &Place) -> Self {
+    fn new(place: &FilePlace) -> Self {
         Self { place: place.clone(), tables: Vec::new(), parts: 0, last_window: None }
     }
 
@@ -43,15 +45,15 @@ impl Merge {
         self.parts == 1
     }
 
-    pub(crate) fn paths(&self) -> impl Iterator<Item = &PathBuf> {
-        self.tables.iter().flat_map(|(_, merged)| &merged.paths)
+    pub(crate) fn files(&self) -> impl Iterator<Item = &StoredFile> {
+        self.tables.iter().flat_map(|(_, merged)| &merged.files)
     }
 
     pub(crate) fn rows(&self) -> impl Iterator<Item = (&'static str, u64)> {
         self.tables.iter().map(|(table, merged)| (*table, merged.rows))
     }
 
-    fn has_room_for(&self, place: &Place, footers: &BTreeMap<&'static str, Footer>) -> bool {
+    fn has_room_for(&self, place: &FilePlace, footers: &BTreeMap<&'static str, Footer>) -> bool {
         let fits = |(table, footer): (&&str, &Footer)| {
             self.tables.iter().find(|(other, _)| other == table).is_none_or(|(_, merged)| {
                 merged.load.saturating_add(footer.load) <= MAX_LOAD
@@ -71,15 +73,15 @@ impl Merge {
         let ends = footers.values().filter_map(|footer| footer.windows).map(|(_, last)| last).max();
         self.last_window = self.last_window.max(ends);
         for (table, footer) in footers {
-            let Some(path) = part.file(table) else { continue };
+            let Some(file) = part.file(table) else { continue };
             let (rows, load) = (footer.rows, footer.load);
             match self.tables.iter_mut().find(|(other, _)| *other == table) {
                 Some((_, merged)) => {
-                    merged.paths.push(path.to_owned());
+                    merged.files.push(file.clone());
                     merged.rows = merged.rows.saturating_add(rows);
                     merged.load = merged.load.saturating_add(load);
                 }
-                None => self.tables.push((table, Merged { paths: vec![path.to_owned()], footer, rows, load })),
+                None => self.tables.push((table, Merged { files: vec![file.clone()], footer, rows, load })),
             }
         }
         self.tables.sort_by_key(|(table, _)| TABLES.iter().position(|other| other == table));
@@ -92,8 +94,8 @@ pub(crate) fn of(files: &RunFiles) -> Result<Vec<Merge>> {
     for (place, part) in &files.parts {
         let mut footers = BTreeMap::new();
         for table in TABLES {
-            if let Some(path) = part.file(table) {
-                footers.insert(table, Footer::read(path)?);
+            if let Some(file) = part.file(table) {
+                footers.insert(table, Footer::read(file)?);
             }
         }
         match merges.last_mut() {

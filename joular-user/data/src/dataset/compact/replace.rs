@@ -28,6 +28,7 @@ use crate::{
             files::{self, TABLES},
             footer::Footer,
         },
+        store::{self, ClaimKind, LocalDirectory, Store as _},
     },
     output::OutputError,
 };
@@ -125,7 +126,7 @@ pub(crate) fn remove_leftover(target: &Path, present: Option<&Path>) -> Result<(
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         opened => opened.map_err(|cause| failed("opening", &path, cause))?,
     };
-    let _lock = OutputDirectory::claim(&path)?;
+    let _lock = LocalDirectory::new(&path, None).claim(ClaimKind::Write)?;
     let is_marked = path.join(MARK).symlink_metadata().is_ok();
     let is_empty = || Ok::<_, DataSetError>(entries(&path)?.iter().all(|path| is_own(path)));
     if !is_marked && !is_empty()? {
@@ -152,15 +153,15 @@ type RowsOfRuns = BTreeMap<PathBuf, BTreeMap<&'static str, u64>>;
 /// Rows of each table but `stacks`, of which compacting leaves some out; and all files.
 fn rows_of_runs(root: &Path) -> Result<(RowsOfRuns, HashSet<PathBuf>)> {
     let (mut runs, mut known) = (RowsOfRuns::new(), HashSet::new());
-    for files in files::find(root)? {
+    for files in files::find(&store::open(root)?)? {
         let rows = runs.entry(files.place.folder("runs").join(&files.place.name)).or_default();
-        known.insert(files.row);
+        known.insert(files.row.path());
         for (_, part) in &files.parts {
             for table in TABLES {
-                let Some(path) = part.file(table) else { continue };
-                known.insert(path.to_owned());
+                let Some(file) = part.file(table) else { continue };
+                known.insert(file.path());
                 if table != "stacks" {
-                    *rows.entry(table).or_default() += Footer::read(path)?.rows;
+                    *rows.entry(table).or_default() += Footer::read(file)?.rows;
                 }
             }
         }

@@ -5,7 +5,6 @@
 //! [`BATCHES_AHEAD`] batches: some 50 MB of a table's rows.
 
 use std::{
-    path::{Path, PathBuf},
     sync::{
         Mutex, PoisonError,
         mpsc::{Receiver, SyncSender, sync_channel},
@@ -16,7 +15,7 @@ use std::{
 use arrow::array::RecordBatch;
 
 use super::columns::{Columns, TableFile};
-use crate::dataset::error::Result;
+use crate::dataset::{error::Result, store::StoredFile};
 
 /// More do not help: one thread takes all rows.
 const MAX_THREADS: usize = 8;
@@ -30,27 +29,28 @@ const FILES_AHEAD: usize = 16;
 /// # Errors
 /// The first that opening, reading or `take` has, in the order of files.
 pub(crate) fn batches(
-    paths: &[PathBuf],
-    open: impl Fn(&Path) -> Result<TableFile> + Sync,
+    files: &[StoredFile],
+    open: impl Fn(&StoredFile) -> Result<TableFile> + Sync,
     mut take: impl FnMut(&Columns<'_>) -> Result<()>,
 ) -> Result<()> {
     let threads = thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
-    for paths in paths.chunks(FILES_AHEAD) {
+    for files in files.chunks(FILES_AHEAD) {
         let (senders, receivers): (Vec<_>, Vec<_>) =
-            paths.iter().map(|path| (path, sync_channel(BATCHES_AHEAD))).map(ends).unzip();
+            files.iter().map(|file| (file, sync_channel(BATCHES_AHEAD))).map(ends).unzip();
         let left = Mutex::new(senders.into_iter());
         thread::scope(|scope| {
-            for _ in 0..threads.min(paths.len()) {
+            for _ in 0..threads.min(files.len()) {
                 scope.spawn(|| {
                     let next = || left.lock().unwrap_or_else(PoisonError::into_inner).next();
-                    while let Some((path, sender)) = next() {
-                        send(path, &open, &sender);
+                    while let Some((file, sender)) = next() {
+                        send(file, &open, &sender);
                     }
                 });
             }
             // On an error the receivers go, and with them whoever wants to send.
-            receivers.into_iter().try_for_each(|(path, receiver): (&PathBuf, Batches)| {
-                receiver.into_iter().try_for_each(|batch| take(&Columns::of(path, &batch?)))
+            receivers.into_iter().try_for_each(|(file, receiver): (&StoredFile, Batches)| {
+                let path = file.path();
+                receiver.into_iter().try_for_each(|batch| take(&Columns::of(&path, &batch?)))
             })
         })?;
     }
@@ -60,13 +60,15 @@ pub(crate) fn batches(
 type Batches = Receiver<Result<RecordBatch>>;
 type Sender = SyncSender<Result<RecordBatch>>;
 
-fn ends((path, (sender, receiver)): (&PathBuf, (Sender, Batches))) -> ((&PathBuf, Sender), (&PathBuf, Batches)) {
-    ((path, sender), (path, receiver))
+fn ends(
+    (file, (sender, receiver)): (&StoredFile, (Sender, Batches)),
+) -> ((&StoredFile, Sender), (&StoredFile, Batches)) {
+    ((file, sender), (file, receiver))
 }
 
 /// Until the file ends, something fails, or nobody wants any more.
-fn send(path: &Path, open: &impl Fn(&Path) -> Result<TableFile>, sender: &Sender) {
-    let mut file = match open(path) {
+fn send(file: &StoredFile, open: &impl Fn(&StoredFile) -> Result<TableFile>, sender: &Sender) {
+    let mut file = match open(file) {
         Ok(file) => file,
         Err(error) => {
             let _ = sender.send(Err(error));

@@ -2,12 +2,7 @@
 //! column's name and type; what is absent, of another type, null where it must
 //! not be, or negative where it cannot be, is an error with its place.
 
-use std::{
-    fs::{File, OpenOptions},
-    io::Read as _,
-    os::unix::fs::OpenOptionsExt as _,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use arrow::{
     array::{Array, AsArray, BooleanArray, DictionaryArray, Int64Array, ListArray, RecordBatch, StringArray},
@@ -27,6 +22,7 @@ use crate::{
     dataset::{
         error::{DataSetError, Result},
         schema::{SCHEMA_VERSION, key},
+        store::{Object, StoredFile},
     },
     model::units::UnixMicros,
 };
@@ -38,19 +34,6 @@ const BATCH_ROWS: usize = 8_192;
 /// has half a million.
 const MAX_ROWS: i64 = 4_000_000;
 
-/// Opens a regular file of a data set, which may be anyone's: no link is
-/// followed, and nothing is waited for.
-pub(crate) fn open_regular(path: &Path) -> Result<File> {
-    let failed = |cause| DataSetError::Io { path: path.into(), cause };
-    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
-    let file = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(failed)?;
-    if file.metadata().map_err(failed)?.is_file() {
-        Ok(file)
-    } else {
-        Err(DataSetError::NotAFile { path: path.into() })
-    }
-}
-
 /// A file being read.
 pub(crate) struct TableFile {
     path: PathBuf,
@@ -59,21 +42,21 @@ pub(crate) struct TableFile {
 
 impl TableFile {
     /// Opens a file of the schema version that this program writes.
-    pub(crate) fn open(path: &Path) -> Result<Self> {
-        Self::open_masked(path, |_| ProjectionMask::all())
+    pub(crate) fn open(file: &StoredFile) -> Result<Self> {
+        Self::open_masked(file, |_| ProjectionMask::all())
     }
 
     /// The same, and reads only these columns, as far as there are any.
-    pub(crate) fn open_columns(path: &Path, names: &[&str]) -> Result<Self> {
-        Self::open_masked(path, |metadata| {
+    pub(crate) fn open_columns(file: &StoredFile, names: &[&str]) -> Result<Self> {
+        Self::open_masked(file, |metadata| {
             ProjectionMask::columns(metadata.file_metadata().schema_descr(), names.iter().copied())
         })
     }
 
     /// The same, without those of a list's columns `texts` that have no text, see
     /// [`Columns::names_if_any`]; a file must have them all.
-    pub(crate) fn open_lists(path: &Path, names: &[&str], texts: &[&str]) -> Result<Self> {
-        let builder = builder(path)?;
+    pub(crate) fn open_lists(file: &StoredFile, names: &[&str], texts: &[&str]) -> Result<Self> {
+        let builder = builder(file)?;
         let schema = builder.parquet_schema();
         let leaf_of = |text: &str| {
             let is_it = |leaf: &usize| {
@@ -84,7 +67,7 @@ impl TableFile {
         let mut empty = Vec::new();
         for text in texts {
             let missing =
-                || DataSetError::Column { path: path.into(), column: (*text).to_owned(), problem: "is missing" };
+                || DataSetError::Column { path: file.path(), column: (*text).to_owned(), problem: "is missing" };
             let leaf = leaf_of(text).ok_or_else(missing)?;
             if footer::has_no_text(builder.metadata(), leaf) {
                 empty.push(leaf);
@@ -95,31 +78,35 @@ impl TableFile {
             column.path().parts().first().is_some_and(|name| names.contains(&name.as_str())) && !empty.contains(leaf)
         };
         let mask = ProjectionMask::leaves(schema, (0..schema.num_columns()).filter(is_wanted));
-        Self::built(path, builder, mask)
+        Self::built(file, builder, mask)
     }
 
     /// The same, without rows that are known to be of other windows than these.
-    pub(crate) fn open_span(path: &Path, names: &[&str], span: Span) -> Result<Self> {
-        let builder = builder(path)?;
+    pub(crate) fn open_span(file: &StoredFile, names: &[&str], span: Span) -> Result<Self> {
+        let builder = builder(file)?;
         let may_have = |group: &RowGroupMetaData| {
             footer::windows(group).is_none_or(|(first, last)| span.may_have(UnixMicros(first), UnixMicros(last)))
         };
         let groups = builder.metadata().row_groups().iter().enumerate();
         let kept = groups.filter(|(_, group)| may_have(group)).map(|(index, _)| index).collect();
         let mask = ProjectionMask::columns(builder.parquet_schema(), names.iter().copied());
-        Self::built(path, builder.with_row_groups(kept), mask)
+        Self::built(file, builder.with_row_groups(kept), mask)
     }
 
-    fn open_masked(path: &Path, mask: impl FnOnce(&ParquetMetaData) -> ProjectionMask) -> Result<Self> {
-        let builder = builder(path)?;
+    fn open_masked(file: &StoredFile, mask: impl FnOnce(&ParquetMetaData) -> ProjectionMask) -> Result<Self> {
+        let builder = builder(file)?;
         let mask = mask(builder.metadata());
-        Self::built(path, builder, mask)
+        Self::built(file, builder, mask)
     }
 
-    fn built(path: &Path, builder: ParquetRecordBatchReaderBuilder<File>, mask: ProjectionMask) -> Result<Self> {
+    fn built(
+        file: &StoredFile,
+        builder: ParquetRecordBatchReaderBuilder<Object>,
+        mask: ProjectionMask,
+    ) -> Result<Self> {
         let reader = builder.with_projection(mask).with_batch_size(BATCH_ROWS).build();
-        let reader = reader.map_err(|cause| DataSetError::Parquet { path: path.into(), cause })?;
-        Ok(Self { path: path.into(), reader })
+        let reader = reader.map_err(|cause| DataSetError::Parquet { path: file.path(), cause })?;
+        Ok(Self { path: file.path(), reader })
     }
 
     /// The next batch of rows, for [`Columns::of`].
@@ -138,20 +125,20 @@ impl TableFile {
 }
 
 /// Opens a file of the schema version that this program writes, and reads its footer.
-pub(crate) fn builder(path: &Path) -> Result<ParquetRecordBatchReaderBuilder<File>> {
-    let failed = |cause| DataSetError::Parquet { path: path.into(), cause };
-    let builder = ParquetRecordBatchReaderBuilder::try_new(open_regular(path)?).map_err(failed)?;
+pub(crate) fn builder(file: &StoredFile) -> Result<ParquetRecordBatchReaderBuilder<Object>> {
+    let failed = |cause| DataSetError::Parquet { path: file.path(), cause };
+    let builder = ParquetRecordBatchReaderBuilder::try_new(file.open()?).map_err(failed)?;
     if !has_sound_places(builder.metadata()) {
-        return Err(DataSetError::Damaged { path: path.into(), problem: "a column is at a negative place".into() });
+        return Err(DataSetError::Damaged { path: file.path(), problem: "a column is at a negative place".into() });
     }
     let rows = builder.metadata().file_metadata().num_rows();
     if rows != rows_of_groups(builder.metadata()) {
         let problem = "its number of rows is not that of its parts".into();
-        return Err(DataSetError::Damaged { path: path.into(), problem });
+        return Err(DataSetError::Damaged { path: file.path(), problem });
     }
     let values = most_values(builder.metadata());
     if rows.max(values) > MAX_ROWS {
-        return Err(DataSetError::TooManyRows { path: path.into(), rows: rows.max(values), most: MAX_ROWS });
+        return Err(DataSetError::TooManyRows { path: file.path(), rows: rows.max(values), most: MAX_ROWS });
     }
     let pairs = builder.metadata().file_metadata().key_value_metadata();
     let version = pairs.into_iter().flatten().find(|pair| pair.key == key::SCHEMA_VERSION);
@@ -159,7 +146,7 @@ pub(crate) fn builder(path: &Path) -> Result<ParquetRecordBatchReaderBuilder<Fil
     if found != SCHEMA_VERSION.to_string() {
         let is_newer = found.parse().is_ok_and(|found: i64| found > SCHEMA_VERSION);
         let advice = if is_newer { "a newer joular-bpf" } else { "the joular-bpf that wrote it" };
-        return Err(DataSetError::Version { path: path.into(), found, known: SCHEMA_VERSION, advice });
+        return Err(DataSetError::Version { path: file.path(), found, known: SCHEMA_VERSION, advice });
     }
     Ok(builder)
 }
@@ -376,19 +363,4 @@ impl Flags {
     pub(crate) fn maybe(&self, row: usize) -> Option<bool> {
         (row < self.0.len() && self.0.is_valid(row)).then(|| self.0.value(row))
     }
-}
-
-/// A whole file of a data set.
-///
-/// # Errors
-/// If it is larger than `most` bytes, or cannot be read.
-pub(crate) fn read_whole(path: &Path, most: u64) -> Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    let read = open_regular(path)?.take(most.saturating_add(1)).read_to_end(&mut bytes);
-    read.map_err(|cause| DataSetError::Io { path: path.into(), cause })?;
-    if bytes.len() as u64 > most {
-        let problem = format!("it is larger than {most} bytes: no run writes such a file");
-        return Err(DataSetError::Damaged { path: path.into(), problem });
-    }
-    Ok(bytes)
 }

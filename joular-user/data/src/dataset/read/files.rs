@@ -1,15 +1,12 @@
-//! Which runs a data set holds, and which files belong to each.
-//!
-//! `TABLE/date=DATE/host=HOST/RUN-NNNN.parquet`: the files of one number were
-//! written together and hold the same windows; `runs` has one file per run.
+//! Which runs a data set holds, and which files belong to each ([`crate::dataset::layout`]).
 
-use std::{
-    collections::BTreeMap,
-    fs, io,
-    path::{Path, PathBuf},
+use std::{collections::BTreeMap, sync::Arc};
+
+use crate::dataset::{
+    error::{DataSetError, Result},
+    layout::FilePlace,
+    store::{Store, StoredFile},
 };
-
-use crate::dataset::error::{DataSetError, Result};
 
 /// Tables that a flush writes, in its order.
 pub(crate) const TABLES: [&str; 9] =
@@ -18,127 +15,70 @@ pub(crate) const TABLES: [&str; 9] =
 /// Files of one table, as many as ten hosts write in a year; bounds a hostile directory.
 const MAX_FILES: usize = 10_000_000;
 
-/// Where a file stands within the data set: its date's and host's folders, and
-/// its name.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place {
-    pub(crate) date: String,
-    host: String,
-    pub(crate) name: String,
-}
-
-impl Place {
-    pub(crate) fn folder(&self, table: &str) -> PathBuf {
-        [table, &self.date, &self.host].iter().collect()
-    }
-
-    /// Whether both are of one date and host.
-    pub(crate) fn is_beside(&self, other: &Self) -> bool {
-        (&self.date, &self.host) == (&other.date, &other.host)
-    }
-
-    /// The run's file of this number.
-    pub(crate) fn numbered(&self, number: usize) -> String {
-        format!("{}-{number:04}.parquet", self.run().1)
-    }
-
-    fn run(&self) -> (String, String) {
-        let run = self.name.rsplit_once('-').map_or(self.name.as_str(), |(run, _)| run);
-        (self.host.clone(), run.to_owned())
-    }
-}
-
 /// The files of one flush.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Part {
-    files: BTreeMap<&'static str, PathBuf>,
+    files: BTreeMap<&'static str, StoredFile>,
 }
 
 impl Part {
-    pub(crate) fn file(&self, table: &str) -> Option<&Path> {
-        self.files.get(table).map(PathBuf::as_path)
+    pub(crate) fn file(&self, table: &str) -> Option<&StoredFile> {
+        self.files.get(table)
     }
 }
 
 /// A run's files.
 #[derive(Clone, Debug)]
 pub(crate) struct RunFiles {
-    pub(crate) row: PathBuf,
+    pub(crate) row: StoredFile,
     /// Where the row is.
-    pub(crate) place: Place,
+    pub(crate) place: FilePlace,
     /// In the order in which they were written.
-    pub(crate) parts: Vec<(Place, Part)>,
+    pub(crate) parts: Vec<(FilePlace, Part)>,
 }
 
 /// All runs of a data set, by host and name.
-pub(crate) fn find(root: &Path) -> Result<Vec<RunFiles>> {
-    fs::read_dir(root).map_err(|cause| DataSetError::Open { path: root.into(), cause })?;
-    let mut parts: BTreeMap<(String, String), BTreeMap<Place, Part>> = BTreeMap::new();
+pub(crate) fn find(store: &Arc<dyn Store>) -> Result<Vec<RunFiles>> {
+    let mut parts: BTreeMap<(String, String), BTreeMap<FilePlace, Part>> = BTreeMap::new();
     for table in TABLES {
-        for (place, path) in table_files(root, table)? {
-            parts.entry(place.run()).or_default().entry(place).or_default().files.insert(table, path);
+        for (place, file) in table_files(store, table)? {
+            parts.entry(place.run()).or_default().entry(place).or_default().files.insert(table, file);
         }
     }
     let mut runs = Vec::new();
-    for (place, row) in table_files(root, "runs")? {
+    for (place, row) in table_files(store, "runs")? {
         let parts = parts.remove(&place.run()).unwrap_or_default();
-        // By the number, not by date: a longer one is a later one.
-        let mut parts: Vec<(Place, Part)> = parts.into_iter().collect();
-        parts.sort_by(|(a, _), (b, _)| (a.name.len(), &a.name, &a.date).cmp(&(b.name.len(), &b.name, &b.date)));
+        let mut parts: Vec<(FilePlace, Part)> = parts.into_iter().collect();
+        parts.sort_by(|(a, _), (b, _)| a.order().cmp(&b.order()));
         runs.push(RunFiles { row, place, parts });
     }
     if runs.is_empty() {
-        return Err(DataSetError::NoRun { path: root.into() });
+        return Err(DataSetError::NoRun { path: store.path().into() });
     }
     match parts.into_keys().next() {
-        Some((host, run)) => Err(DataSetError::NoRunRow { path: root.into(), run: format!("{host}/{run}") }),
+        Some((host, run)) => Err(DataSetError::NoRunRow { path: store.path().into(), run: format!("{host}/{run}") }),
         None => Ok(runs),
     }
 }
 
-fn table_files(root: &Path, table: &str) -> Result<Vec<(Place, PathBuf)>> {
-    let mut files = Vec::new();
-    for (date, date_path) in entries(&root.join(table))? {
-        for (host, host_path) in entries(&date_path)? {
-            for (name, path) in entries(&host_path)? {
-                if files.len() >= MAX_FILES {
-                    return Err(DataSetError::TooManyFiles { path: root.join(table), most: MAX_FILES });
-                }
-                if name.ends_with(".parquet") {
-                    files.push((Place { date: date.clone(), host: host.clone(), name }, path));
-                }
-            }
-        }
-    }
-    files.sort();
+fn table_files(store: &Arc<dyn Store>, table: &str) -> Result<Vec<(FilePlace, StoredFile)>> {
+    let listed = store.list(table, MAX_FILES)?.into_iter();
+    let mut files: Vec<_> =
+        listed.filter_map(|within| Some((FilePlace::of(&within)?, StoredFile::new(store, within)))).collect();
+    files.sort_by(|(a, _), (b, _)| a.cmp(b));
     Ok(files)
-}
-
-/// What a folder holds, hidden entries apart; nothing if there is no folder.
-fn entries(folder: &Path) -> Result<Vec<(String, PathBuf)>> {
-    let failed = |cause| DataSetError::Io { path: folder.into(), cause };
-    let listed = match fs::read_dir(folder) {
-        Ok(listed) => listed,
-        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-            return Ok(Vec::new());
-        }
-        Err(cause) => return Err(failed(cause)),
-    };
-    let mut found = Vec::new();
-    for entry in listed {
-        let entry = entry.map_err(failed)?;
-        if let Ok(name) = entry.file_name().into_string()
-            && !name.starts_with('.')
-        {
-            found.push((name, entry.path()));
-        }
-    }
-    Ok(found)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::{fs, path::Path};
+
     use super::*;
+    use crate::dataset::store::open as local_store;
+
+    fn local(root: &Path) -> Arc<dyn Store> {
+        local_store(root).unwrap()
+    }
 
     #[test]
     fn runs_are_told_apart_and_their_parts_are_in_order() {
@@ -157,12 +97,12 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, "").unwrap();
         }
-        let runs = find(root.path()).unwrap();
+        let runs = find(&local(root.path())).unwrap();
         let parts = |run: &RunFiles| {
-            run.parts.iter().map(|(place, part)| (place.date.clone(), part.files.len())).collect::<Vec<_>>()
+            run.parts.iter().map(|(place, part)| (place.folder("t"), part.files.len())).collect::<Vec<_>>()
         };
         assert_eq!(runs.len(), 2);
-        assert_eq!(parts(&runs[0]), [("date=2026-03-01".to_owned(), 2), ("date=2026-03-02".to_owned(), 1)]);
+        assert_eq!(parts(&runs[0]), [("t/date=2026-03-01/host=a".into(), 2), ("t/date=2026-03-02/host=a".into(), 1)]);
         assert_eq!(parts(&runs[1]), []);
     }
 
@@ -174,16 +114,16 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, "").unwrap();
         }
-        let message = find(root.path()).unwrap_err().to_string();
+        let message = find(&local(root.path())).unwrap_err().to_string();
         assert!(message.contains("host=a/a-2"), "{message}");
     }
 
     #[test]
     fn a_directory_without_a_run_is_refused() {
         let root = tempfile::tempdir().unwrap();
-        let message = find(root.path()).unwrap_err().to_string();
+        let message = find(&local(root.path())).unwrap_err().to_string();
         assert!(message.contains("there is no run in it"), "{message}");
-        let message = find(&root.path().join("absent")).unwrap_err().to_string();
+        let message = local_store(&root.path().join("absent")).unwrap_err().to_string();
         assert!(message.contains("name the directory that --output named"), "{message}");
     }
 }

@@ -1,7 +1,5 @@
 //! What a file says of itself, without its rows.
 
-use std::path::Path;
-
 use arrow::datatypes::SchemaRef;
 use parquet::{
     arrow::ARROW_SCHEMA_META_KEY,
@@ -14,6 +12,7 @@ use parquet::{
 
 use super::columns;
 use crate::dataset::error::Result;
+use crate::dataset::store::StoredFile;
 
 /// See the module's head.
 pub(crate) struct Footer {
@@ -28,8 +27,8 @@ pub(crate) struct Footer {
 }
 
 impl Footer {
-    pub(crate) fn read(path: &Path) -> Result<Self> {
-        let builder = columns::builder(path)?;
+    pub(crate) fn read(file: &StoredFile) -> Result<Self> {
+        let builder = columns::builder(file)?;
         let file = builder.metadata().file_metadata();
         let pairs = file.key_value_metadata().into_iter().flatten();
         let own = pairs.filter(|pair| pair.key != ARROW_SCHEMA_META_KEY);

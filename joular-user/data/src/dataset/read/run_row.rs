@@ -1,10 +1,9 @@
 //! The row of a run: on what and how it was made, and how it ended.
 
-use std::path::Path;
-
 use super::columns::{Columns, TableFile};
 use crate::{
     dataset::error::{DataSetError, Result},
+    dataset::store::StoredFile,
     events::{RunEnd, RunInfo},
     model::{
         policy::{Policy, WeightUnit},
@@ -33,15 +32,15 @@ pub(crate) struct RunTotals {
     pub(crate) lost: u64,
 }
 
-pub(crate) fn read(path: &Path) -> Result<RunRow> {
+pub(crate) fn read(file: &StoredFile) -> Result<RunRow> {
     let mut row = None;
-    TableFile::open(path)?.batches(|columns| {
+    TableFile::open(file)?.batches(|columns| {
         if columns.rows() > 0 {
             row = Some(RunRow { info: info(columns)?, end: end(columns)? });
         }
         Ok(())
     })?;
-    row.ok_or_else(|| DataSetError::Damaged { path: path.into(), problem: "it has no row".to_owned() })
+    row.ok_or_else(|| DataSetError::Damaged { path: file.path(), problem: "it has no row".to_owned() })
 }
 
 fn info(columns: &Columns<'_>) -> Result<RunInfo> {

@@ -1,10 +1,11 @@
 //! The stacks of a run, as they are read file by file.
 
-use std::{collections::HashMap, path::Path};
+use std::collections::HashMap;
 
 use super::columns::{Columns, TableFile};
 use crate::{
     dataset::error::Result,
+    dataset::store::StoredFile,
     model::{
         frame::{Frame, FrameKind, Marker},
         quality::PathQuality,
@@ -25,8 +26,8 @@ impl Stacks {
     }
 
     /// Adds a file's stacks. Each must have the ids that its frames give.
-    pub(crate) fn read(&mut self, path: &Path) -> Result<()> {
-        TableFile::open(path)?.batches(|columns| self.take(columns))
+    pub(crate) fn read(&mut self, file: &StoredFile) -> Result<()> {
+        TableFile::open(file)?.batches(|columns| self.take(columns))
     }
 
     fn take(&mut self, columns: &Columns<'_>) -> Result<()> {

@@ -18,29 +18,19 @@ pub(crate) const LOCK: &str = ".joular-bpf.lock";
 /// More often than a directory is exchanged under a run's eyes.
 const LOCK_ATTEMPTS: usize = 8;
 
-/// Keeps runs from writing to a data set that is being read.
-#[derive(Debug)]
-pub struct ReadLock {
-    /// `None`: nobody ever locked it, as in a copy.
-    _lock: Option<File>,
-}
-
-impl ReadLock {
-    /// # Errors
-    /// If a run is writing there, or the lock cannot be opened.
-    pub fn take(root: &Path) -> Result<Self> {
-        let path = root.join(LOCK);
-        let open = || OpenOptions::new().read(true).custom_flags(no_links(OFlags::NONBLOCK)).open(&path);
-        match locked(&path, FlockOperation::NonBlockingLockShared, open) {
-            Ok(file) => Ok(Self { _lock: Some(file) }),
-            Err(OutputError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(Self { _lock: None }),
-            Err(error) => Err(error),
-        }
+/// Keeps writers from a directory, as long as the file is open; `None` where nobody ever
+/// locked it, as in a copy.
+pub(super) fn shared(path: &Path) -> Result<Option<File>> {
+    let open = || OpenOptions::new().read(true).custom_flags(no_links(OFlags::NONBLOCK)).open(path);
+    match locked(path, FlockOperation::NonBlockingLockShared, open) {
+        Ok(file) => Ok(Some(file)),
+        Err(OutputError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
     }
 }
 
 /// Keeps everybody else from a directory, as long as the file is open.
-pub(crate) fn exclusive(path: &Path, owner: Option<(u32, u32)>) -> Result<File> {
+pub(super) fn exclusive(path: &Path, owner: Option<(u32, u32)>) -> Result<File> {
     let failed = |source| OutputError::from_io("locking", path, source);
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);

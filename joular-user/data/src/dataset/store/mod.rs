@@ -1,6 +1,145 @@
 //! Where a data set's files lie.
+//!
+//! A [`Store`] lists files, opens them, publishes whole ones and gives out claims. All
+//! that reads or writes a data set goes through it. [`LocalDirectory`] is the one that
+//! exists; object storage can be another without a change to its callers.
 
 pub mod directory;
 pub mod lock;
+mod object;
+mod output_directory;
 
-pub use self::{directory::OutputDirectory, lock::ReadLock};
+use std::{
+    any::Any,
+    fmt, fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+pub use self::{
+    directory::LocalDirectory,
+    object::{Object, ReadAt},
+    output_directory::OutputDirectory,
+};
+use super::error::{DataSetError, Result};
+use crate::output::OutputError;
+
+/// A place that holds the files of a data set. Files are named by their path within
+/// it: `TABLE/date=DATE/host=HOST/NAME.parquet` (see [`super::layout`]).
+pub trait Store: fmt::Debug + Send + Sync {
+    /// What messages call it: a directory's path.
+    fn path(&self) -> &Path;
+
+    /// The Parquet files of a table, by their paths within the store, in no order; none
+    /// if there is no such table.
+    ///
+    /// # Errors
+    /// If the store cannot be listed, or has more than `most` files.
+    fn list(&self, table: &str, most: usize) -> Result<Vec<PathBuf>>;
+
+    /// Opens a file to be read at random. Nothing is followed that leads out of the
+    /// store, and nothing is waited for.
+    ///
+    /// # Errors
+    /// If it is not there, is no regular file, or may not be read.
+    fn open(&self, file: &Path) -> Result<Object>;
+
+    /// Makes `bytes` the content of `name` within `folder`, whole, at once and for good:
+    /// a reader sees all of it or nothing. What was there before is replaced.
+    ///
+    /// # Errors
+    /// If it cannot be written; nothing of it is left behind then.
+    fn publish(&self, folder: &Path, name: &str, bytes: &[u8]) -> Result<(), OutputError>;
+
+    /// Where `name` within `folder` is, if there is anything.
+    ///
+    /// # Errors
+    /// If that cannot be told.
+    fn find(&self, folder: &Path, name: &str) -> Result<Option<PathBuf>, OutputError>;
+
+    /// Keeps others from the data set for as long as the claim is held.
+    ///
+    /// # Errors
+    /// If another holds a claim that excludes this one.
+    fn claim(&self, kind: ClaimKind) -> Result<Claim, OutputError>;
+}
+
+/// The data set in a directory, to be read.
+///
+/// # Errors
+/// If there is no such directory.
+pub fn open(root: &Path) -> Result<Arc<dyn Store>> {
+    fs::read_dir(root).map_err(|cause| DataSetError::Open { path: root.into(), cause })?;
+    Ok(Arc::new(LocalDirectory::new(root, None)))
+}
+
+/// What a claim keeps others from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClaimKind {
+    /// From reading under a lock, and from writing: one run at a time writes.
+    Write,
+    /// From writing.
+    Read,
+}
+
+/// A claim; it ends when this is dropped, or when the process ends, however it ends.
+pub struct Claim {
+    _held: Option<Box<dyn Any + Send + Sync>>,
+}
+
+impl Claim {
+    /// What ends the claim when it is dropped; `None` if there is nothing to claim, as in
+    /// a copy that nobody ever locked.
+    pub fn new<T: Send + Sync + 'static>(held: Option<T>) -> Self {
+        Self { _held: held.map(|held| Box::new(held) as Box<dyn Any + Send + Sync>) }
+    }
+}
+
+impl fmt::Debug for Claim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Claim").finish_non_exhaustive()
+    }
+}
+
+/// A file of a store.
+#[derive(Clone, Debug)]
+pub struct StoredFile {
+    store: Arc<dyn Store>,
+    within: PathBuf,
+}
+
+impl StoredFile {
+    pub fn new(store: &Arc<dyn Store>, within: impl Into<PathBuf>) -> Self {
+        Self { store: Arc::clone(store), within: within.into() }
+    }
+
+    /// What messages call it.
+    pub fn path(&self) -> PathBuf {
+        self.store.path().join(&self.within)
+    }
+
+    /// # Errors
+    /// See [`Store::open`].
+    pub fn open(&self) -> Result<Object> {
+        self.store.open(&self.within)
+    }
+
+    /// # Errors
+    /// If the file cannot be opened.
+    pub fn size_bytes(&self) -> Result<u64> {
+        Ok(self.open()?.size_bytes())
+    }
+
+    /// The whole file.
+    ///
+    /// # Errors
+    /// If it is larger than `most` bytes, or cannot be read.
+    pub fn read_whole(&self, most: u64) -> Result<Vec<u8>> {
+        let object = self.open()?;
+        if object.size_bytes() > most {
+            let problem = format!("it is larger than {most} bytes: no run writes such a file");
+            return Err(DataSetError::Damaged { path: self.path(), problem });
+        }
+        object.read_all().map_err(|cause| DataSetError::Io { path: self.path(), cause })
+    }
+}

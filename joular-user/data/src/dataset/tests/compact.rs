@@ -1,5 +1,8 @@
-use std::collections::{BTreeMap, HashSet};
-use std::{fs, path::Path};
+use std::{
+    collections::{BTreeMap, HashSet},
+    fs,
+    path::{Path, PathBuf},
+};
 
 use arrow::row::{RowConverter, SortField};
 
@@ -8,11 +11,12 @@ use crate::{
         DataSetError, OutputDirectory, audit, compact,
         fixture::*,
         read::{
-            columns::{Columns, TableFile, read_whole},
+            columns::{Columns, TableFile},
             files as data_files,
             files::TABLES,
         },
         reattribute,
+        store::{self, StoredFile},
     },
     events::RunInfo,
     model::policy::Policy,
@@ -26,12 +30,12 @@ fn written() -> tempfile::TempDir {
 }
 
 /// A row with its date: its values, however a file encodes them.
-type Row = (String, Vec<u8>);
+type Row = (PathBuf, Vec<u8>);
 
 /// All rows of a table in the order of files and rows.
 fn rows(root: &Path, table: &str) -> Vec<Row> {
     let mut rows = Vec::new();
-    for run in data_files::find(root).unwrap() {
+    for run in data_files::find(&store::open(root).unwrap()).unwrap() {
         for (place, part) in &run.parts {
             let Some(path) = part.file(table) else { continue };
             let take = |columns: &Columns<'_>| {
@@ -39,7 +43,7 @@ fn rows(root: &Path, table: &str) -> Vec<Row> {
                 let fields =
                     batch.schema().fields().iter().map(|field| SortField::new(field.data_type().clone())).collect();
                 let converted = RowConverter::new(fields).unwrap().convert_columns(batch.columns()).unwrap();
-                rows.extend(converted.iter().map(|row| (place.date.clone(), row.as_ref().to_vec())));
+                rows.extend(converted.iter().map(|row| (place.folder(table), row.as_ref().to_vec())));
                 Ok(())
             };
             TableFile::open(path).unwrap().batches(take).unwrap();
@@ -55,7 +59,7 @@ fn all_rows(root: &Path) -> BTreeMap<&'static str, Vec<Row>> {
 /// Of each row.
 fn stack_ids(root: &Path) -> Vec<i64> {
     let mut ids = Vec::new();
-    for (_, part) in data_files::find(root).unwrap().iter().flat_map(|run| &run.parts) {
+    for (_, part) in data_files::find(&store::open(root).unwrap()).unwrap().iter().flat_map(|run| &run.parts) {
         let Some(path) = part.file("stacks") else { continue };
         let take = |columns: &Columns<'_>| {
             let column = columns.ints("stack_id")?;
@@ -247,8 +251,8 @@ fn a_failure_leaves_nothing_beside_the_data_set() {
 #[test]
 fn a_file_beyond_the_limit_is_an_error_and_not_cut() {
     let parent = tempfile::tempdir().unwrap();
-    let path = parent.path().join("file");
-    fs::write(&path, "12345").unwrap();
-    assert_eq!(read_whole(&path, 5).unwrap(), b"12345");
-    assert!(matches!(read_whole(&path, 4), Err(DataSetError::Damaged { .. })));
+    fs::write(parent.path().join("file"), "12345").unwrap();
+    let file = StoredFile::new(&store::open(parent.path()).unwrap(), "file");
+    assert_eq!(file.read_whole(5).unwrap(), b"12345");
+    assert!(matches!(file.read_whole(4), Err(DataSetError::Damaged { .. })));
 }

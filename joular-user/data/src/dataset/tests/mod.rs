@@ -3,3 +3,4 @@
 mod audit;
 mod compact;
 mod reattribute;
+mod stores;

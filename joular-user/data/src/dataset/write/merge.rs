@@ -7,7 +7,7 @@ use parquet::arrow::{ArrowWriter, arrow_writer::ArrowWriterOptions};
 
 use super::encode;
 use crate::{
-    dataset::store::directory::OutputDirectory,
+    dataset::store::Store,
     output::{OutputError, Result},
 };
 
@@ -46,8 +46,8 @@ impl MergedFile {
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn publish(self, directory: &OutputDirectory, folder: &Path, name: &str) -> Result<()> {
+    pub fn publish(self, store: &dyn Store, folder: &Path, name: &str) -> Result<()> {
         let bytes = self.writer.into_inner().map_err(OutputError::encode(self.table))?;
-        directory.publish(folder, name, &bytes)
+        store.publish(folder, name, &bytes)
     }
 }

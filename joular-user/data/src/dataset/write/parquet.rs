@@ -1,22 +1,18 @@
-//! The data set on disk: `TABLE/date=YYYY-MM-DD/host=HOST/RUN-NNNN.parquet`.
+//! A run, written as files of the data set ([`crate::dataset::layout`]).
 //!
 //! Files are rotated by the time of the windows, not by a clock, so that a
 //! replay gives the files that the live run gave. `windows` is written last:
 //! where its rows are, those of the other tables are whole.
-
-use std::path::{Path, PathBuf};
-
-use jiff::Timestamp;
 
 use super::{encode, rows::Rows, run_row};
 use crate::{
     attribution::report::WindowReport,
     dataset::{
         column::{Buffer, Table},
-        store::directory::OutputDirectory,
+        layout::{FilePlace, date},
+        store::{Claim, OutputDirectory, Store},
     },
     events::{ProcessInfo, RunEnd, RunInfo},
-    model::units::UnixMicros,
     output::{Output, OutputError, Result},
     stacks::StackTable,
     totals::Sums,
@@ -29,9 +25,10 @@ pub const DEFAULT_FLUSH_NS: u64 = 30_000_000_000;
 /// written early: below 100 MB.
 const MAX_LOAD: usize = 500_000;
 
-/// Writes a run into an [`OutputDirectory`].
+/// Writes a run into a store that it has a claim on.
 pub struct ParquetOutput {
-    directory: OutputDirectory,
+    store: Box<dyn Store>,
+    _claim: Claim,
     flush_ns: u64,
     state: State,
 }
@@ -57,8 +54,15 @@ struct Run {
 }
 
 impl ParquetOutput {
+    /// Into a directory that is this run's alone.
     pub fn new(directory: OutputDirectory, flush_ns: u64) -> Self {
-        Self { directory, flush_ns, state: State::Idle }
+        let (directory, claim) = directory.into_parts();
+        Self::into_store(Box::new(directory), claim, flush_ns)
+    }
+
+    /// Into a store, for as long as `claim` on it is held.
+    pub fn into_store(store: Box<dyn Store>, claim: Claim, flush_ns: u64) -> Self {
+        Self { store, _claim: claim, flush_ns, state: State::Idle }
     }
 }
 
@@ -72,8 +76,8 @@ impl Output for ParquetOutput {
             date: date(info.started),
             next: 0,
         };
-        run_row::must_be_new(&self.directory, info)?;
-        run_row::publish(&self.directory, info, None)?;
+        run_row::must_be_new(&*self.store, info)?;
+        run_row::publish(&*self.store, info, None)?;
         self.state = State::Running(Box::new(run));
         Ok(())
     }
@@ -90,7 +94,7 @@ impl Output for ParquetOutput {
             State::Running(run) => run,
             State::Failed => return Err(OutputError::AfterFailure),
         };
-        let result = run.window(&self.directory, self.flush_ns, report, stacks);
+        let result = run.window(&*self.store, self.flush_ns, report, stacks);
         if result.is_err() {
             self.state = State::Failed;
         }
@@ -100,108 +104,65 @@ impl Output for ParquetOutput {
     fn run_ended(&mut self, end: &RunEnd) -> Result<()> {
         match std::mem::replace(&mut self.state, State::Idle) {
             State::Idle => Ok(()),
-            State::Running(run) => run.end(&self.directory, end),
+            State::Running(run) => run.end(&*self.store, end),
             State::Failed => Err(OutputError::AfterFailure),
         }
     }
 }
 
 impl Run {
-    fn window(
-        &mut self,
-        directory: &OutputDirectory,
-        flush_ns: u64,
-        report: &WindowReport,
-        stacks: &StackTable,
-    ) -> Result<()> {
+    fn window(&mut self, store: &dyn Store, flush_ns: u64, report: &WindowReport, stacks: &StackTable) -> Result<()> {
         let date = date(report.wall_start);
         if date != self.date {
-            self.flush(directory)?;
+            self.flush(store)?;
             self.date = date;
         }
         self.sums.add(report);
         self.rows.window(report, stacks)?;
         self.buffered_ns = self.buffered_ns.saturating_add(report.length_ns);
         if self.buffered_ns >= flush_ns || self.rows.load() >= MAX_LOAD {
-            self.flush(directory)?;
+            self.flush(store)?;
         }
         Ok(())
     }
 
-    fn end(mut self, directory: &OutputDirectory, end: &RunEnd) -> Result<()> {
+    fn end(mut self, store: &dyn Store, end: &RunEnd) -> Result<()> {
         self.rows.process_rows(None)?;
-        self.flush(directory)?;
-        run_row::publish(directory, &self.info, Some((end, &self.sums)))
+        self.flush(store)?;
+        run_row::publish(store, &self.info, Some((end, &self.sums)))
     }
 
-    fn flush(&mut self, directory: &OutputDirectory) -> Result<()> {
+    fn flush(&mut self, store: &dyn Store) -> Result<()> {
         if self.rows.load() == 0 {
             return Ok(());
         }
-        let place = Place { directory, info: &self.info, date: &self.date, number: self.next };
+        let place = FilePlace::new(&self.info, &self.date, self.next);
         self.next += 1;
         self.buffered_ns = 0;
-        place.write(&mut self.rows.processes)?;
-        place.write(&mut self.rows.stacks)?;
-        place.write(&mut self.rows.branches)?;
-        place.write(&mut self.rows.methods)?;
-        place.write(&mut self.rows.quality)?;
-        place.write(&mut self.rows.jvms)?;
-        place.write(&mut self.rows.threads)?;
-        place.write(&mut self.rows.weights)?;
-        place.write(&mut self.rows.windows)
-    }
-}
-
-/// Where the files of one flush go.
-pub(crate) struct Place<'a> {
-    pub(crate) directory: &'a OutputDirectory,
-    pub(crate) info: &'a RunInfo,
-    pub(crate) date: &'a str,
-    pub(crate) number: u32,
-}
-
-impl Place<'_> {
-    pub(crate) fn write<T: Table>(&self, rows: &mut Buffer<T>) -> Result<()> {
-        write(self.directory, self.info, &self.folder::<T>(), &self.name(), rows)
-    }
-
-    pub(crate) fn folder<T: Table>(&self) -> PathBuf {
-        let host = path_part(&self.info.host);
-        [T::NAME, &format!("date={}", self.date), &format!("host={host}")].iter().collect()
-    }
-
-    pub(crate) fn name(&self) -> String {
-        format!("{}-{:04}.parquet", path_part(&self.info.run_id), self.number)
+        write(store, &self.info, &place, &mut self.rows.processes)?;
+        write(store, &self.info, &place, &mut self.rows.stacks)?;
+        write(store, &self.info, &place, &mut self.rows.branches)?;
+        write(store, &self.info, &place, &mut self.rows.methods)?;
+        write(store, &self.info, &place, &mut self.rows.quality)?;
+        write(store, &self.info, &place, &mut self.rows.jvms)?;
+        write(store, &self.info, &place, &mut self.rows.threads)?;
+        write(store, &self.info, &place, &mut self.rows.weights)?;
+        write(store, &self.info, &place, &mut self.rows.windows)
     }
 }
 
 /// Publishes rows as a file, unless there are none.
 pub(crate) fn write<T: Table>(
-    directory: &OutputDirectory,
+    store: &dyn Store,
     info: &RunInfo,
-    folder: &Path,
-    name: &str,
+    place: &FilePlace,
     rows: &mut Buffer<T>,
 ) -> Result<()> {
     if rows.load() == 0 {
         return Ok(());
     }
     let batch = rows.finish().map_err(OutputError::encode(T::NAME))?;
-    directory.publish(folder, name, &encode::file::<T>(&batch, info)?)
-}
-
-/// UTC date of a moment.
-pub(crate) fn date(moment: UnixMicros) -> String {
-    Timestamp::from_microsecond(moment.0)
-        .map_or_else(|_| "unknown".to_owned(), |moment| moment.strftime("%Y-%m-%d").to_string())
-}
-
-/// A name as a part of a path: letters, digits, `.`, `_` and `-`, not hidden, not too long.
-fn path_part(name: &str) -> String {
-    let kept = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-') { c } else { '_' };
-    let part: String = name.trim_start_matches('.').chars().take(100).map(kept).collect();
-    if part.is_empty() { "unknown".to_owned() } else { part }
+    store.publish(&place.folder(T::NAME), &place.name, &encode::file::<T>(&batch, info)?)
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use std::{
 use ::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use arrow::{array::AsArray, datatypes::Int64Type, record_batch::RecordBatch};
 
-use super::path_part;
+use crate::dataset::layout::path_part;
 use crate::{
     attribution::report::WindowReport,
     dataset::{DEFAULT_FLUSH_NS, OutputDirectory, ParquetOutput, schema::key},

@@ -4,10 +4,7 @@
 //! Windows are of the whole machine: conditions on processes or threads do not
 //! divide them, and hold for JVMs and stacks only.
 
-use std::{
-    collections::{BTreeMap, HashSet},
-    path::Path,
-};
+use std::collections::{BTreeMap, HashSet};
 
 use super::{
     catalog::{ProcessIndex, Run},
@@ -17,6 +14,7 @@ use super::{
 };
 use crate::{
     attribution::report::{Category, Unattributed},
+    dataset::store::StoredFile,
     dataset::{
         error::{DataSetError, Result},
         read::{
@@ -146,7 +144,7 @@ impl Overview {
         let losses: Vec<(&str, String)> = loss_causes().map(|cause| (cause, format!("lost_{cause}"))).collect();
         let mut wanted = WINDOW_COLUMNS.to_vec();
         wanted.extend(losses.iter().map(|(_, name)| name.as_str()));
-        let open = |path: &Path| TableFile::open_span(path, &wanted, span);
+        let open = |file: &StoredFile| TableFile::open_span(file, &wanted, span);
         ahead::batches(&data.files(run, "windows"), open, |columns| {
             let rows = WindowColumns::of(columns, &losses)?;
             for row in 0..columns.rows() {
@@ -204,7 +202,7 @@ impl Overview {
         wanted.push("energy_uj");
         wanted.extend(names.iter().map(String::as_str));
         let span = filter.span(&data.catalog.runs[run]);
-        let open = |path: &Path| TableFile::open_span(path, &wanted, span);
+        let open = |file: &StoredFile| TableFile::open_span(file, &wanted, span);
         ahead::batches(&data.files(run, "jvms"), open, |columns| {
             let whole = columns.ints("energy_uj")?;
             let parts = names.iter().map(|name| columns.ints(name)).collect::<Result<Vec<_>>>()?;
@@ -223,7 +221,7 @@ impl Overview {
         let mut wanted = PROCESS_KEY.to_vec();
         wanted.extend(["category", "unwinder", "walk_end", "is_complete", "unnamed", "energy_uj", "cpu_ns", "samples"]);
         let span = filter.span(&data.catalog.runs[run]);
-        let open = |path: &Path| TableFile::open_span(path, &wanted, span);
+        let open = |file: &StoredFile| TableFile::open_span(file, &wanted, span);
         ahead::batches(&data.files(run, "quality"), open, |columns| {
             let (categories, unwinders) = (columns.names("category")?, columns.names("unwinder")?);
             let (ends, unnamed) = (columns.names("walk_end")?, columns.names("unnamed")?);

@@ -57,8 +57,8 @@ impl DataSet {
     /// If a file cannot be read or is damaged.
     pub fn scan_places(&self, filter: &Filter, mut take: impl FnMut(&PlaceRow)) -> Result<()> {
         for run in 0..self.catalog.runs.len() {
-            for path in self.files(run, "weights") {
-                TableFile::open_columns(&path, &COLUMNS)?.batches(|columns| {
+            for file in self.files(run, "weights") {
+                TableFile::open_columns(&file, &COLUMNS)?.batches(|columns| {
                     let (starts, lengths) = (columns.times("window_start")?, columns.ints("window_ns")?);
                     let (claimants, times) = (columns.names("claimant")?, columns.ints("cpu_ns")?);
                     let (pids, process_starts) = (columns.ints("pid")?, columns.times("process_start")?);

@@ -2,10 +2,7 @@
 //! then the rows themselves, as often as somebody wants them ([`DataSet::scan`]).
 //! In memory is what rows are about, and one batch of rows.
 
-use std::{
-    collections::HashMap,
-    path::{Path, PathBuf},
-};
+use std::{collections::HashMap, path::Path, sync::Arc};
 
 use foldhash::fast::RandomState;
 
@@ -25,6 +22,7 @@ use crate::{
             files::{self, RunFiles},
             run_row,
         },
+        store::{self, Store, StoredFile},
     },
     model::{
         frame::{Frame, FrameKind},
@@ -72,6 +70,14 @@ impl DataSet {
     /// # Errors
     /// If there is no run, or a file cannot be read or is damaged.
     pub fn open(root: &Path, filter: &Filter) -> Result<Self> {
+        Self::of_store(&store::open(root)?, filter)
+    }
+
+    /// The same for a store.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn of_store(store: &Arc<dyn Store>, filter: &Filter) -> Result<Self> {
         let mut data = Self {
             catalog: Catalog::default(),
             files: Vec::new(),
@@ -81,7 +87,7 @@ impl DataSet {
             windows: Vec::new(),
             left_out: Amounts::default(),
         };
-        for files in files::find(root)? {
+        for files in files::find(store)? {
             let row = run_row::read(&files.row)?;
             let run = Run { info: row.info, end: row.end.map(|(end, _)| end) };
             if filter.allows_run(&run) {
@@ -98,8 +104,8 @@ impl DataSet {
     }
 
     /// A run's files of a table, in the order in which they were written.
-    pub(super) fn files(&self, run: usize, table: &str) -> Vec<PathBuf> {
-        self.files[run].parts.iter().filter_map(|(_, part)| part.file(table)).map(Path::to_owned).collect()
+    pub(super) fn files(&self, run: usize, table: &str) -> Vec<StoredFile> {
+        self.files[run].parts.iter().filter_map(|(_, part)| part.file(table)).cloned().collect()
     }
 
     /// Calls `take` for every row of the windows, processes and threads that
@@ -114,7 +120,7 @@ impl DataSet {
             let span = filter.span(&self.catalog.runs[run]);
             ahead::batches(
                 &self.files(run, "branches"),
-                |path| TableFile::open_span(path, &BRANCH_COLUMNS, span),
+                |file| TableFile::open_span(file, &BRANCH_COLUMNS, span),
                 |columns| self.take_branches(run, columns, filter, &mut allowed, &mut take),
             )?;
         }
@@ -194,8 +200,8 @@ impl DataSet {
 
     /// Later rows of a process are later knowledge.
     fn read_processes(&mut self, run: usize) -> Result<()> {
-        for path in self.files(run, "processes") {
-            TableFile::open_columns(&path, &PROCESS_COLUMNS)?.batches(|columns| self.take_processes(run, columns))?;
+        for file in self.files(run, "processes") {
+            TableFile::open_columns(&file, &PROCESS_COLUMNS)?.batches(|columns| self.take_processes(run, columns))?;
         }
         Ok(())
     }
@@ -228,7 +234,7 @@ impl DataSet {
     }
 
     fn read_stacks(&mut self, run: usize) -> Result<()> {
-        let open = |path: &Path| TableFile::open_lists(path, &["stack_id", "frames"], &FRAME_TEXTS);
+        let open = |file: &StoredFile| TableFile::open_lists(file, &["stack_id", "frames"], &FRAME_TEXTS);
         ahead::batches(&self.files(run, "stacks"), open, |columns| self.take_stacks(columns))
     }
 

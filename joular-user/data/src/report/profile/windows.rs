@@ -4,16 +4,14 @@
 //! tables that belong to none of them are what a crash left: nobody knows where the
 //! rest of such a window's energy went, so they count for nothing.
 
-use std::{
-    collections::BTreeMap,
-    path::{Path, PathBuf},
-};
+use std::collections::BTreeMap;
 
 use super::{filter::Filter, reader::DataSet};
 use crate::{
     dataset::{
         error::Result,
         read::{ahead, columns::TableFile},
+        store::StoredFile,
     },
     model::units::UnixMicros,
 };
@@ -30,9 +28,9 @@ pub struct WindowSpan {
 /// Lengths of a run's windows in ns, by their start.
 pub(super) type RunWindows = BTreeMap<UnixMicros, u64>;
 
-pub(super) fn read(files: &[PathBuf]) -> Result<RunWindows> {
+pub(super) fn read(files: &[StoredFile]) -> Result<RunWindows> {
     let mut windows = RunWindows::new();
-    let open = |path: &Path| TableFile::open_columns(path, &["window_start", "window_ns"]);
+    let open = |file: &StoredFile| TableFile::open_columns(file, &["window_start", "window_ns"]);
     ahead::batches(files, open, |columns| {
         let (starts, lengths) = (columns.times("window_start")?, columns.ints("window_ns")?);
         for row in 0..columns.rows() {

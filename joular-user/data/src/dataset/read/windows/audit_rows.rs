@@ -1,8 +1,7 @@
 //! Table `windows`, row by row.
 
-use std::path::Path;
-
 use super::Start;
+use crate::dataset::store::StoredFile;
 use crate::{
     attribution::{
         counter::Delta,
@@ -48,9 +47,9 @@ pub(crate) struct Shares {
     pub(crate) items: Unattributed,
 }
 
-pub(crate) fn read(path: &Path) -> Result<Vec<AuditRow>> {
+pub(crate) fn read(file: &StoredFile) -> Result<Vec<AuditRow>> {
     let mut rows = Vec::new();
-    TableFile::open(path)?.batches(|columns| {
+    TableFile::open(file)?.batches(|columns| {
         let (domains, faults) = (columns.texts("domain")?, columns.texts("fault")?);
         for row in 0..columns.rows() {
             rows.push(audit_row(columns, row, domains.maybe(row), &faults)?);

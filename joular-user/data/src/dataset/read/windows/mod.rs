@@ -7,7 +7,7 @@
 mod audit_rows;
 mod work_rows;
 
-use std::{collections::HashMap, path::Path};
+use std::collections::HashMap;
 
 pub(crate) use self::audit_rows::{OTHER_LOSS, Shares, UnattributedColumns, loss_causes};
 use self::{
@@ -22,7 +22,10 @@ use crate::{
         report::{BranchRow, ProcessRef, ThreadRow},
         work::{Claimant, ClaimedSlice, DomainWork, WindowWork},
     },
-    dataset::error::{DataSetError, Result},
+    dataset::{
+        error::{DataSetError, Result},
+        store::StoredFile,
+    },
     events::SampleKind,
     model::{
         domain::{Domain, FaultCause, Role},
@@ -66,7 +69,7 @@ pub(crate) fn read(part: &Part, domains: &[Domain], stacks: &Stacks) -> Result<(
             weights: weights.remove(&first.start).unwrap_or_default(),
         };
         let damaged = |problem| DataSetError::Damaged {
-            path: part.file("windows").unwrap_or_else(|| Path::new("windows")).into(),
+            path: part.file("windows").map_or_else(|| "windows".into(), StoredFile::path),
             problem: format!("window {}: {problem}", first.index),
         };
         windows.push(rows_of.window(rows, domains, stacks).map_err(damaged)?);
@@ -83,8 +86,8 @@ fn grouped<T>(
     read: impl Fn(&super::columns::Columns<'_>, &mut Grouped<T>) -> Result<()>,
 ) -> Result<Grouped<T>> {
     let mut rows = Grouped::new();
-    if let Some(path) = part.file(table) {
-        super::columns::TableFile::open(path)?.batches(|columns| read(columns, &mut rows))?;
+    if let Some(file) = part.file(table) {
+        super::columns::TableFile::open(file)?.batches(|columns| read(columns, &mut rows))?;
     }
     Ok(rows)
 }

@@ -1,0 +1,77 @@
+//! How files are named: `TABLE/date=DATE/host=HOST/RUN-NNNN.parquet`.
+//!
+//! The files of one number were written together and hold the same windows; `runs` has
+//! one file per run. Dates are UTC, of the windows' start.
+
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+
+use crate::{events::RunInfo, model::units::UnixMicros};
+
+/// Where a file stands in every table's folder: its date's and host's folders, and
+/// its name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct FilePlace {
+    date_folder: String,
+    host_folder: String,
+    pub(crate) name: String,
+}
+
+impl FilePlace {
+    /// A run's file of this number.
+    pub(crate) fn new(info: &RunInfo, date: &str, number: u32) -> Self {
+        Self {
+            date_folder: format!("date={date}"),
+            host_folder: format!("host={}", path_part(&info.host)),
+            name: format!("{}-{number:04}.parquet", path_part(&info.run_id)),
+        }
+    }
+
+    /// Of a file's path within a store; `None` for what is not a file of a table.
+    pub(crate) fn of(within: &Path) -> Option<Self> {
+        let mut parts = within.iter().map(|part| part.to_str().map(ToOwned::to_owned));
+        let _table = parts.next()??;
+        let place = Self { date_folder: parts.next()??, host_folder: parts.next()??, name: parts.next()?? };
+        (parts.next().is_none() && place.name.ends_with(".parquet")).then_some(place)
+    }
+
+    pub(crate) fn folder(&self, table: &str) -> PathBuf {
+        [table, &self.date_folder, &self.host_folder].iter().collect()
+    }
+
+    /// What it is sorted by among the files of a run: by the number, not by the date. A
+    /// longer number is a later one.
+    pub(crate) fn order(&self) -> impl Ord + use<'_> {
+        (self.name.len(), &self.name, &self.date_folder)
+    }
+
+    /// Whether both are of one date and host.
+    pub(crate) fn is_beside(&self, other: &Self) -> bool {
+        (&self.date_folder, &self.host_folder) == (&other.date_folder, &other.host_folder)
+    }
+
+    /// Another file of the run.
+    pub(crate) fn numbered(&self, number: usize) -> String {
+        format!("{}-{number:04}.parquet", self.run().1)
+    }
+
+    /// The folder of its host, and the run's part of its name.
+    pub(crate) fn run(&self) -> (String, String) {
+        let run = self.name.rsplit_once('-').map_or(self.name.as_str(), |(run, _)| run);
+        (self.host_folder.clone(), run.to_owned())
+    }
+}
+
+/// UTC date of a moment.
+pub(crate) fn date(moment: UnixMicros) -> String {
+    Timestamp::from_microsecond(moment.0)
+        .map_or_else(|_| "unknown".to_owned(), |moment| moment.strftime("%Y-%m-%d").to_string())
+}
+
+/// A name as a part of a path: letters, digits, `.`, `_` and `-`, not hidden, not too long.
+pub(crate) fn path_part(name: &str) -> String {
+    let kept = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-') { c } else { '_' };
+    let part: String = name.trim_start_matches('.').chars().take(100).map(kept).collect();
+    if part.is_empty() { "unknown".to_owned() } else { part }
+}

@@ -1,0 +1,142 @@
+//! A file that is read at random, wherever it lies.
+
+use std::{
+    fmt,
+    fs::File,
+    io::{self, BufReader, Read},
+    sync::Arc,
+};
+
+use bytes::Bytes;
+use parquet::{
+    errors::{ParquetError, Result},
+    file::reader::{ChunkReader, Length},
+};
+
+/// Something whose bytes are read by their place.
+pub trait ReadAt: Send + Sync {
+    /// Fills a part of `buffer` with what begins at `offset`; 0 at the end.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
+}
+
+impl ReadAt for File {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        std::os::unix::fs::FileExt::read_at(self, buffer, offset)
+    }
+}
+
+impl ReadAt for Bytes {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        let rest = usize::try_from(offset).ok().and_then(|offset| self.get(offset..)).unwrap_or_default();
+        let count = rest.len().min(buffer.len());
+        buffer.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
+        Ok(count)
+    }
+}
+
+/// An open file of a store, as long as it was when it was opened.
+#[derive(Clone)]
+pub struct Object {
+    bytes: Arc<dyn ReadAt>,
+    size_bytes: u64,
+}
+
+impl fmt::Debug for Object {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Object").field("size_bytes", &self.size_bytes).finish_non_exhaustive()
+    }
+}
+
+impl Object {
+    pub fn new(bytes: impl ReadAt + 'static, size_bytes: u64) -> Self {
+        Self { bytes: Arc::new(bytes), size_bytes }
+    }
+
+    pub const fn size_bytes(&self) -> u64 {
+        self.size_bytes
+    }
+
+    pub(super) fn read_all(self) -> io::Result<Vec<u8>> {
+        let mut all = Vec::new();
+        ObjectReader { object: self, at: 0 }.read_to_end(&mut all)?;
+        Ok(all)
+    }
+}
+
+/// Reads an object from a place on.
+pub struct ObjectReader {
+    object: Object,
+    at: u64,
+}
+
+impl Read for ObjectReader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        // What was added to a file since it was opened is not part of it.
+        let left = usize::try_from(self.object.size_bytes.saturating_sub(self.at)).unwrap_or(usize::MAX);
+        let room = buffer.len().min(left);
+        let count = self.object.bytes.read_at(buffer.get_mut(..room).unwrap_or_default(), self.at)?;
+        self.at = self.at.saturating_add(count as u64);
+        Ok(count)
+    }
+}
+
+impl Length for Object {
+    fn len(&self) -> u64 {
+        self.size_bytes
+    }
+}
+
+impl ChunkReader for Object {
+    type T = BufReader<ObjectReader>;
+
+    fn get_read(&self, start: u64) -> Result<Self::T> {
+        Ok(BufReader::new(ObjectReader { object: self.clone(), at: start }))
+    }
+
+    /// A file may claim a part of any length: memory is taken for what it has.
+    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes> {
+        if start.checked_add(length as u64).is_none_or(|end| end > self.size_bytes) {
+            return Err(ParquetError::EOF(format!(
+                "{length} bytes at {start} are not in a file of {}",
+                self.size_bytes
+            )));
+        }
+        let mut bytes = vec![0; length];
+        ObjectReader { object: self.clone(), at: start }.read_exact(&mut bytes)?;
+        Ok(bytes.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object() -> Object {
+        Object::new(Bytes::from_static(b"0123456789"), 8)
+    }
+
+    #[test]
+    fn parts_are_read_by_their_place() {
+        assert_eq!(object().get_bytes(2, 3).unwrap(), "234");
+        let mut rest = String::new();
+        object().get_read(6).unwrap().read_to_string(&mut rest).unwrap();
+        assert_eq!(rest, "67", "what was added later is not part of it");
+        assert_eq!(object().read_all().unwrap(), b"01234567");
+    }
+
+    #[test]
+    fn a_part_that_is_not_there_is_an_error_and_takes_no_memory() {
+        for (start, length) in [(0, 9), (8, 1), (u64::MAX, 1), (0, usize::MAX)] {
+            assert!(object().get_bytes(start, length).is_err(), "{start} {length}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_shrank_is_an_error() {
+        let object = Object::new(Bytes::from_static(b"012"), 8);
+        assert!(object.get_bytes(0, 8).is_err());
+    }
+}

@@ -1,0 +1,220 @@
+//! The directory that a run writes to: made, locked, cleared of what a crash left, and
+//! tried. One run at a time writes to a directory, held by a lock that the kernel
+//! releases when the run ends, however it ends.
+
+use std::{fs, io, path::Path};
+
+use super::{
+    Claim, ClaimKind, LocalDirectory, Store,
+    directory::{Links, PARTIAL, create_directories, create_directory},
+    lock::LOCK,
+};
+use crate::output::{OutputError, Result};
+
+/// A directory that this run alone writes to.
+#[derive(Debug)]
+pub struct OutputDirectory {
+    directory: LocalDirectory,
+    owner: Option<(u32, u32)>,
+    /// Holds the lock as long as it is there.
+    claim: Claim,
+}
+
+impl OutputDirectory {
+    /// Creates the directory if need be, locks it, removes what a crashed run
+    /// left behind, and makes sure that files can be written. Whatever is
+    /// created will belong to `owner` (user, group).
+    pub fn create(root: &Path, owner: Option<(u32, u32)>) -> Result<Self> {
+        create_directories(root, owner, Links::Follow)?;
+        Self::within(root, owner)
+    }
+
+    /// The same for a directory that must not exist: no link leads elsewhere.
+    /// On failure nothing of it is left behind, unless somebody else locked it.
+    ///
+    /// # Errors
+    /// Also if anything is there.
+    pub fn create_new(root: &Path, owner: Option<(u32, u32)>) -> Result<Self> {
+        if let Some(parent) = root.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+            create_directories(parent, owner, Links::Follow)?;
+        }
+        create_directory(root, owner).map_err(|source| match source.kind() {
+            io::ErrorKind::AlreadyExists => OutputError::Exists { path: root.to_owned() },
+            _ => OutputError::from_io("creating", root, source),
+        })?;
+        let created = Self::within(root, owner);
+        if created.as_ref().is_err_and(|error| !matches!(error, OutputError::InUse { .. })) {
+            // The error that counts is the first one.
+            let _ = fs::remove_dir(root.join(PARTIAL));
+            let _ = fs::remove_file(root.join(LOCK));
+            let _ = fs::remove_dir(root);
+        }
+        created
+    }
+
+    /// What it keeps beside the tables.
+    pub const OWN_ENTRIES: [&str; 2] = [LOCK, PARTIAL];
+
+    pub fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// Where its files go.
+    pub fn store(&self) -> &LocalDirectory {
+        &self.directory
+    }
+
+    /// The directory and what keeps others from it.
+    pub fn into_parts(self) -> (LocalDirectory, Claim) {
+        (self.directory, self.claim)
+    }
+
+    fn within(root: &Path, owner: Option<(u32, u32)>) -> Result<Self> {
+        let directory = LocalDirectory::new(root, owner);
+        let claim = directory.claim(ClaimKind::Write)?;
+        let made = Self { directory, owner, claim };
+        create_directories(&made.directory.partial(), made.owner, Links::Refuse)?;
+        made.remove_leftovers()?;
+        made.probe()?;
+        Ok(made)
+    }
+
+    fn remove_leftovers(&self) -> Result<()> {
+        let partial = self.directory.partial();
+        let remove = || {
+            for entry in fs::read_dir(&partial)? {
+                fs::remove_file(entry?.path())?;
+            }
+            Ok(())
+        };
+        remove().map_err(|source| OutputError::from_io("removing leftovers in", partial.clone(), source))
+    }
+
+    fn probe(&self) -> Result<()> {
+        let path = self.directory.partial().join("probe");
+        let result = self.directory.write(&path, b"probe");
+        // It may not exist; the error that counts is the first one.
+        let _ = fs::remove_file(&path);
+        result.map_err(|source| OutputError::from_io("writing a probe file in", self.path(), source))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{MetadataExt as _, symlink};
+
+    use super::*;
+
+    fn temporary() -> tempfile::TempDir {
+        tempfile::tempdir().unwrap()
+    }
+
+    #[test]
+    fn one_run_at_a_time() {
+        let root = temporary();
+        let first = OutputDirectory::create(root.path(), None).unwrap();
+        let error = OutputDirectory::create(root.path(), None).unwrap_err();
+        let OutputError::InUse { pid, .. } = &error else { panic!("{error}") };
+        assert_eq!(*pid, Some(std::process::id()));
+        assert!(error.to_string().contains("another run (pid "), "{error}");
+        drop(first);
+        OutputDirectory::create(root.path(), None).unwrap();
+    }
+
+    #[test]
+    fn leftovers_of_a_crash_are_removed_and_data_is_kept() {
+        let root = temporary();
+        let directory = OutputDirectory::create(root.path(), None).unwrap();
+        directory.store().publish(Path::new("t"), "a.parquet", b"whole").unwrap();
+        fs::write(directory.store().partial().join("b.parquet"), b"par").unwrap();
+        drop(directory);
+        let directory = OutputDirectory::create(root.path(), None).unwrap();
+        assert_eq!(fs::read_dir(directory.store().partial()).unwrap().count(), 0);
+        assert_eq!(fs::read(root.path().join("t/a.parquet")).unwrap(), b"whole");
+    }
+
+    #[test]
+    fn publishing_again_replaces() {
+        let root = temporary();
+        let directory = OutputDirectory::create(&root.path().join("a/b"), None).unwrap();
+        for bytes in [b"one", b"two"] {
+            directory.store().publish(Path::new("t/host=x"), "a.parquet", bytes).unwrap();
+        }
+        assert_eq!(fs::read(directory.path().join("t/host=x/a.parquet")).unwrap(), b"two");
+    }
+
+    #[test]
+    fn only_owner_and_group_may_look() {
+        let root = temporary();
+        let out = root.path().join("out");
+        let directory = OutputDirectory::create(&out, None).unwrap();
+        directory.store().publish(Path::new("t"), "a.parquet", b"").unwrap();
+        for (path, mode) in [("", 0o750), ("t", 0o750), ("t/a.parquet", 0o640), (LOCK, 0o640)] {
+            assert_eq!(fs::metadata(out.join(path)).unwrap().mode() & 0o777, mode, "{path}");
+        }
+    }
+
+    #[test]
+    fn what_is_created_belongs_to_the_owner() {
+        if !rustix::process::geteuid().is_root() {
+            println!("skipped: giving files away needs root");
+            return;
+        }
+        let root = temporary();
+        let out = root.path().join("out");
+        let directory = OutputDirectory::create(&out, Some((1234, 1235))).unwrap();
+        directory.store().publish(Path::new("t"), "a.parquet", b"").unwrap();
+        for path in ["", "t", "t/a.parquet", LOCK, PARTIAL] {
+            let metadata = fs::metadata(out.join(path)).unwrap();
+            assert_eq!((metadata.uid(), metadata.gid()), (1234, 1235), "{path}");
+        }
+        assert_ne!(fs::metadata(root.path()).unwrap().uid(), 1234, "what existed keeps its owner");
+    }
+
+    #[test]
+    fn a_file_in_the_way_is_said_to_be_one() {
+        let root = temporary();
+        let file = root.path().join("file");
+        fs::write(&file, b"").unwrap();
+        for path in [file.clone(), file.join("below")] {
+            let error = OutputDirectory::create(&path, None).unwrap_err();
+            assert!(matches!(error, OutputError::NotADirectory { .. }), "{error}");
+        }
+    }
+
+    #[test]
+    fn links_below_the_directory_are_not_followed() {
+        let (root, elsewhere) = (temporary(), temporary());
+        let directory = OutputDirectory::create(root.path(), None).unwrap();
+        symlink(elsewhere.path(), root.path().join("t")).unwrap();
+        let error = directory.store().publish(Path::new("t"), "a.parquet", b"").unwrap_err();
+        assert!(matches!(error, OutputError::Link { .. }), "{error}");
+        assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_new_directory_is_made_where_nothing_is() {
+        let (root, elsewhere) = (temporary(), temporary());
+        let path = root.path().join("new");
+        symlink(elsewhere.path(), &path).unwrap();
+        let error = OutputDirectory::create_new(&path, None).unwrap_err();
+        assert!(matches!(error, OutputError::Exists { .. }), "{error}");
+        assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);
+        fs::remove_file(&path).unwrap();
+        OutputDirectory::create_new(&path, None).unwrap();
+    }
+
+    #[test]
+    fn causes_are_told_apart() {
+        for (code, expected) in [
+            (rustix::io::Errno::ACCESS, "permission denied"),
+            (rustix::io::Errno::ROFS, "read-only"),
+            (rustix::io::Errno::NOSPC, "no space left"),
+            (rustix::io::Errno::IO, "mounted and healthy"),
+        ] {
+            let error = OutputError::from_io("writing", "/data", code.into());
+            assert!(error.to_string().starts_with("writing /data: "), "{error}");
+            assert!(error.to_string().contains(expected), "{error}");
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! A data set in a store that is no directory: what is written, read, audited and
+//! reported there is what a directory gives. Object storage will be such a store.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex},
+};
+
+use bytes::Bytes;
+
+use crate::{
+    dataset::{
+        DataSetError, ParquetOutput, audit,
+        fixture::*,
+        store::{Claim, ClaimKind, Object, Store},
+    },
+    model::policy::Policy,
+    output::OutputError,
+    report::profile::{DataSet, Filter},
+};
+
+/// Files in memory, and whether a writer has a claim on them.
+#[derive(Debug, Default)]
+struct Memory {
+    files: Mutex<BTreeMap<PathBuf, Bytes>>,
+    writer: Arc<()>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct MemoryStore(Arc<Memory>);
+
+impl Store for MemoryStore {
+    fn path(&self) -> &Path {
+        Path::new("memory:")
+    }
+
+    fn list(&self, table: &str, _most: usize) -> Result<Vec<PathBuf>, DataSetError> {
+        Ok(self.0.files.lock().unwrap().keys().filter(|path| path.starts_with(table)).cloned().collect())
+    }
+
+    fn open(&self, file: &Path) -> Result<Object, DataSetError> {
+        let bytes = self.0.files.lock().unwrap()[file].clone();
+        let size_bytes = bytes.len() as u64;
+        Ok(Object::new(bytes, size_bytes))
+    }
+
+    fn publish(&self, folder: &Path, name: &str, bytes: &[u8]) -> Result<(), OutputError> {
+        self.0.files.lock().unwrap().insert(folder.join(name), Bytes::copy_from_slice(bytes));
+        Ok(())
+    }
+
+    fn find(&self, folder: &Path, name: &str) -> Result<Option<PathBuf>, OutputError> {
+        let path = folder.join(name);
+        Ok(self.0.files.lock().unwrap().contains_key(&path).then_some(path))
+    }
+
+    fn claim(&self, _kind: ClaimKind) -> Result<Claim, OutputError> {
+        if Arc::strong_count(&self.0.writer) > 1 {
+            return Err(OutputError::InUse { path: self.path().into(), pid: None });
+        }
+        Ok(Claim::new(Some(Arc::clone(&self.0.writer))))
+    }
+}
+
+#[test]
+fn another_store_holds_the_same_files_as_a_directory() {
+    let root = tempfile::tempdir().unwrap();
+    write(root.path(), Policy::default());
+    let memory = MemoryStore::default();
+    let claim = memory.claim(ClaimKind::Write).unwrap();
+    assert!(memory.claim(ClaimKind::Write).is_err(), "one run writes at a time");
+    play(ParquetOutput::into_store(Box::new(memory.clone()), claim, FLUSH_NS), Policy::default(), RUN_ID);
+    let in_memory: Vec<(String, Vec<u8>)> = memory
+        .0
+        .files
+        .lock()
+        .unwrap()
+        .iter()
+        .map(|(path, bytes)| (path.display().to_string(), bytes.to_vec()))
+        .collect();
+    assert_eq!(in_memory, files(root.path()));
+    memory.claim(ClaimKind::Write).unwrap();
+
+    let store: Arc<dyn Store> = Arc::new(memory);
+    let audits = audit::of_store(&store).unwrap();
+    assert!(audits[0].windows > 0 && audit::is_well(&audits), "{:?}", audits[0].told);
+    let sum = |mut data: DataSet| {
+        let mut sum = 0;
+        data.scan(&Filter::default(), |_, row| sum += row.energy.0).unwrap();
+        sum
+    };
+    let from_directory = sum(DataSet::open(root.path(), &Filter::default()).unwrap());
+    assert_eq!(sum(DataSet::of_store(&store, &Filter::default()).unwrap()), from_directory);
+}
