@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{CallLines, Frame, Scenario, language::Match};
+use super::{CallLines, Frame, Scenario, language::Match, scenarios::UNWINDING};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
@@ -48,7 +48,10 @@ pub fn judge(scenario: &Scenario, frames: &[Frame], lines: &CallLines, root: Roo
         return Verdict::WrongPath(format!("no Java frame: {}", abbreviated(frames)));
     };
     let wrong = |why: &str| Verdict::WrongPath(format!("{why}: {}", abbreviated(frames)));
-    let methods: Vec<&str> = methods.iter().map(String::as_str).collect();
+    let mut methods: Vec<&str> = methods.iter().map(String::as_str).collect();
+    if scenario.language.has(UNWINDING) && frames.get(last + 1).is_some_and(is_unwinding) {
+        methods.push(UNWINDING);
+    }
     let matched = match scenario.language.matches(&methods) {
         Match::No if is_coarse(scenario, frames, &java, &methods) => Match::Prefix,
         matched => matched,
@@ -67,6 +70,12 @@ pub fn judge(scenario: &Scenario, frames: &[Frame], lines: &CallLines, root: Roo
         return wrong(&complaint);
     }
     if matched == Match::Word { Verdict::Exact } else { Verdict::OnItsWay }
+}
+
+/// Whether a stub is what compiled code enters with an exception that it does not handle:
+/// the JVM finds the handler, of this frame (first name) or of its caller.
+fn is_unwinding(frame: &Frame) -> bool {
+    frame.kind == "stub" && (frame.name == "ExceptionBlob" || frame.name.contains("rethrow"))
 }
 
 /// Whether the path is right but for methods that are inlined where the program
@@ -180,6 +189,25 @@ mod tests {
         for others in [inlined_leaf(11), recursion(7), [inlined_leaf(7), vec![frame("vm", "gc")]].concat()] {
             assert!(matches!(verdict(&others), Verdict::WrongPath(_)));
         }
+    }
+
+    #[test]
+    fn a_thread_whose_exception_looks_for_its_handler_is_where_it_must_be() {
+        let thrown = |dives: usize, innermost: &str, stub: &str| {
+            let mut frames = recursion(0)[..5].to_vec();
+            frames.extend(["round", "catching"].map(|name| frame("compiled-c2", &format!("known.Exceptions.{name}"))));
+            frames.extend(vec![frame("inlined", "known.Exceptions.dive"); dives]);
+            frames.extend([frame("inlined", innermost), frame("stub", stub), frame("vm", "SomeRuntime::routine")]);
+            judge(&scenario("exceptions").unwrap(), &frames, &CallLines::default(), Root::Native)
+        };
+        let (dive, throwing) = ("known.Exceptions.dive", "known.Exceptions.throwing");
+        for stub in ["ExceptionBlob", "_rethrow_Java", "C2 Runtime rethrow"] {
+            assert_eq!(thrown(50, throwing, stub), Verdict::Exact, "{stub}");
+            assert_eq!(thrown(20, dive, stub), Verdict::Exact, "{stub}");
+            assert!(matches!(thrown(50, dive, stub), Verdict::WrongPath(_)), "{stub}: 51 frames");
+            assert!(matches!(thrown(20, throwing, stub), Verdict::WrongPath(_)), "{stub}: frames are missing");
+        }
+        assert_eq!(thrown(20, dive, "SafepointBlob"), Verdict::OnItsWay);
     }
 
     #[test]

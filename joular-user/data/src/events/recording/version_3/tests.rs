@@ -115,7 +115,7 @@ fn children_of_the_profiler_that_were_no_targets_were_its_helpers() {
 /// The one that is kept in the repository.
 #[test]
 fn the_committed_recording_is_read_to_its_end() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/recordings/two_jvms.jrec");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/recordings/two_jvms.jrec");
     let events: Vec<NewEvent> =
         RecordingReader::new(File::open(path).unwrap()).unwrap().collect::<Result<_, _>>().unwrap();
     let windows = || {
