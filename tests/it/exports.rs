@@ -11,7 +11,7 @@ use std::{
     process::Command,
 };
 
-use joular_tests::{node, process::Finished, python};
+use joular_tests::{node, notes, process::Finished, python};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -68,12 +68,10 @@ fn with_python(file: &Path, format: &str) -> Value {
     serde_json::from_str(&python::script("exports.py", file, &[format]).unwrap()).unwrap()
 }
 
-/// `None`, with a word on it, where there is no Node.js; CI has it.
-#[allow(clippy::print_stdout, reason = "says why a test did not do what it is for")]
+/// `None`, and the test is skipped, where there is no Node.js.
 fn with_node(file: &Path, format: &str) -> Option<Value> {
     if !node::exists() {
-        assert!(std::env::var_os("CI").is_none(), "CI must have Node.js");
-        println!("skipped: no Node.js to open {format} with (Debian and Ubuntu: nodejs, npm)");
+        notes::skipped(&format!("there is no Node.js to open {format} with (Debian and Ubuntu: nodejs, npm)"));
         return None;
     }
     Some(serde_json::from_str(&node::script("read_export.mjs", format, file).unwrap()).unwrap())
@@ -92,13 +90,12 @@ fn expect_leaves(found: &Value) {
     assert!(LEAVES.iter().all(|leaf| leaves.contains(leaf)), "{leaves:?}");
 }
 
-/// What pprof itself makes of a profile. `None`, with a word on it, where there is no Go.
-#[allow(clippy::print_stdout, reason = "says why a test did not do what it is for")]
+/// What pprof itself makes of a profile. `None`, and the test is skipped, where there is no Go.
 fn with_go(options: &[&str], file: &Path) -> Option<String> {
     let mut go = Command::new("go");
     go.args(["tool", "pprof", "-symbolize=none"]).args(options).arg(file).env("PPROF_TMPDIR", file.parent()?);
     let Ok(output) = go.output() else {
-        println!("skipped: no Go to open pprof's format with (Debian and Ubuntu: golang-go)");
+        notes::skipped("there is no Go to open pprof's format with (Debian and Ubuntu: golang-go)");
         return None;
     };
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

@@ -60,8 +60,11 @@ fn release_of(image: &Path) -> Option<String> {
 /// Why nothing can be started here; None if it can.
 pub fn missing() -> Option<&'static str> {
     let has_qemu = Command::new(QEMU).arg("--version").output().is_ok_and(|output| output.status.success());
+    let has_apt = Command::new("apt-get").arg("--version").output().is_ok_and(|output| output.status.success());
     if !cfg!(target_arch = "x86_64") {
-        Some("the kernels to start are of x86-64")
+        Some("starting a kernel needs x86-64")
+    } else if all().is_empty() && !has_apt {
+        Some("the kernel to start needs Debian's packages")
     } else if !has_qemu {
         Some("there is no qemu-system-x86_64")
     } else if all().is_empty() || !busybox().exists() {

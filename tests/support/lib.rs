@@ -23,12 +23,14 @@ pub mod kernels;
 pub mod known;
 pub mod mount;
 pub mod node;
+pub mod notes;
 pub mod paths;
 pub mod powercap;
 pub mod process;
 pub mod profiler;
 pub mod python;
 pub mod schedstat;
+
 pub mod statistics;
 pub mod stolen;
 pub mod topology;

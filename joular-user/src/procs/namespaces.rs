@@ -274,7 +274,7 @@ mod tests {
     #[test]
     fn a_file_of_someone_else_is_refused() {
         if !geteuid().is_root() {
-            eprintln!("skipped: only root can give a file away");
+            joular_tests::notes::skipped("giving files away needs root");
             return;
         }
         let (directory, root) = target();

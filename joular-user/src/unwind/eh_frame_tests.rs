@@ -49,7 +49,7 @@ fn of_readelf(columns: &[&str], line: &str) -> Option<(u64, Rule)> {
 fn rows_say_what_readelf_says() {
     for path in [LIBC, "/lib64/ld-linux-x86-64.so.2", "/bin/true"] {
         let Ok(output) = Command::new("readelf").args(["--debug-dump=frames-interp", path]).output() else {
-            eprintln!("skipped: there is no readelf");
+            joular_tests::notes::skipped("there is no readelf");
             return;
         };
         let rows = rows(&section(path));

@@ -101,7 +101,7 @@ fn compiled(directory: &Path, name: &str, text: &str) -> Option<PathBuf> {
     match status {
         Ok(status) if status.success() => Some(library),
         outcome => {
-            println!("skipped: no library to load, gcc: {outcome:?}");
+            joular_tests::notes::skipped(&format!("no library to load, gcc: {outcome:?}"));
             None
         }
     }

@@ -264,7 +264,9 @@ fn the_kernel_counts_events_as_sysfs_describes_them() {
     fake::pmu(sys.path(), "power", 1, "0", &[("energy-pkg", 0)]);
     std::fs::write(sys.path().join(PMU_ROOT).join("power/events/energy-pkg.scale"), "1e-9\n").unwrap();
     let mut source = match PerfPmu::open(sys.path(), true, &KernelEvents) {
-        Err(error @ PerfPmuError::Denied { .. }) => return println!("skipped: {error}"),
+        Err(error @ PerfPmuError::Denied { .. }) => {
+            return joular_tests::notes::skipped(&format!("it needs root: {error}"));
+        }
         opened => opened.unwrap(),
     };
     assert!(matches!(source.domains()[0].meter, Meter::Counter { unit_uj: 1, .. }));

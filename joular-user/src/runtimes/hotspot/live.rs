@@ -66,13 +66,13 @@ impl LiveJvm {
     /// `None`, with a word, if this machine cannot run it.
     pub fn start(java: &Path, flags: &[&str]) -> Option<Self> {
         let Some(classes) = classes() else {
-            println!("skipped: no javac");
+            joular_tests::notes::skipped("there is no javac");
             return None;
         };
         let mut command = Command::new(java);
         command.args(flags).arg("-cp").arg(classes).arg("Known").stdout(Stdio::piped()).stderr(Stdio::null());
         let Ok(mut child) = command.spawn() else {
-            println!("skipped: {} does not start", java.display());
+            joular_tests::notes::skipped(&format!("{} does not start", java.display()));
             return None;
         };
         let mut line = String::new();

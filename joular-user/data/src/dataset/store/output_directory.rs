@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn what_is_created_belongs_to_the_owner() {
         if !rustix::process::geteuid().is_root() {
-            println!("skipped: giving files away needs root");
+            joular_tests::notes::skipped("giving files away needs root");
             return;
         }
         let root = temporary();

@@ -184,7 +184,7 @@ fn a_full_disk_leaves_whole_files() {
     let mount = tempfile::tempdir().unwrap();
     let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=256k", "tmpfs"]).arg(mount.path()).status();
     if !mounted.is_ok_and(|status| status.success()) {
-        println!("skipped: mounting a small tmpfs needs root");
+        joular_tests::notes::skipped("mounting a small tmpfs needs root");
         return;
     }
     let directory = OutputDirectory::create(mount.path(), None).unwrap();
