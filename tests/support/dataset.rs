@@ -26,8 +26,7 @@ impl DataSet {
 
     /// The rows of a statement. Each table is a view of its own name.
     pub fn rows(&self, sql: &str) -> Result<Vec<Value>> {
-        let lines = python::script("query.py", &self.dir, &[sql])?;
-        lines.lines().map(|line| serde_json::from_str(line).with_context(|| format!("row {line}"))).collect()
+        python::query(&self.dir, sql)
     }
 
     /// The one number that a statement yields.

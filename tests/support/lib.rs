@@ -30,6 +30,7 @@ pub mod process;
 pub mod profiler;
 pub mod python;
 pub mod schedstat;
+pub mod shared;
 
 pub mod statistics;
 pub mod stolen;

@@ -67,6 +67,12 @@ impl Stream {
         }
     }
 
+    /// Lets go of the lines that were waited for, and of those before them.
+    fn forget_seen(&mut self) {
+        lock(&self.shared.0).lines.drain(..self.seen);
+        self.seen = 0;
+    }
+
     fn text(&self) -> String {
         lock(&self.shared.0).lines.join("\n")
     }
@@ -139,6 +145,12 @@ impl Running {
     pub fn wait_stderr(&mut self, prefix: &str, limit: Duration) -> Result<String> {
         let found = self.stderr.wait(limit, |line| line.starts_with(prefix));
         self.found(found, prefix)
+    }
+
+    /// Lets go of what it has said so far, as far as it was waited for: for a process
+    /// that says much and lives long.
+    pub fn forget_seen(&mut self) {
+        self.stdout.forget_seen();
     }
 
     fn found(&self, found: Result<Option<String>>, prefix: &str) -> Result<String> {

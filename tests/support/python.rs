@@ -4,12 +4,17 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::Command,
-    sync::OnceLock,
+    sync::{Mutex, OnceLock, PoisonError},
+    time::Duration,
 };
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
+use serde_json::{Value, json};
 
-use crate::paths;
+use crate::{paths, process::Running};
+
+/// The longest that a statement may take.
+const ANSWER: Duration = Duration::from_secs(120);
 
 /// The environment's interpreter; made on demand, again when its list changes.
 pub fn interpreter() -> Result<PathBuf> {
@@ -55,13 +60,40 @@ fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Runs a script of `tests/fixtures/python`; returns what it printed.
-pub fn script(name: &str, dataset: &Path, arguments: &[&str]) -> Result<String> {
-    let path = paths::fixtures().join("python").join(name);
+/// A script of `tests/fixtures/python`, to be run.
+fn python(name: &str) -> Result<Command> {
     let mut command = Command::new(interpreter()?);
     // Nothing may appear in the source tree, least of all files of root.
-    command.env("PYTHONDONTWRITEBYTECODE", "1").arg(path).arg(dataset).args(arguments);
+    command.env("PYTHONDONTWRITEBYTECODE", "1").arg(paths::fixtures().join("python").join(name));
+    Ok(command)
+}
+
+/// Runs a script of `tests/fixtures/python`; returns what it printed.
+pub fn script(name: &str, dataset: &Path, arguments: &[&str]) -> Result<String> {
+    let mut command = python(name)?;
+    command.arg(dataset).args(arguments);
     let output = command.output().with_context(|| format!("starting {command:?}"))?;
     ensure!(output.status.success(), "{name} {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).with_context(|| format!("{name} did not print UTF-8"))
+}
+
+/// The rows of an SQL statement on a data set: JSON objects.
+///
+/// A statement takes milliseconds, but a Python that can run it half a second to start.
+/// So each is kept for the next statement, until this process ends.
+pub fn query(dataset: &Path, sql: &str) -> Result<Vec<Value>> {
+    static IDLE: Mutex<Vec<Running>> = Mutex::new(Vec::new());
+    let idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner).pop();
+    let mut engine = idle.map_or_else(|| Running::spawn("query.py", &mut python("query.py")?), Ok)?;
+    // From now on it answers from another directory.
+    let dataset = std::path::absolute(dataset)?;
+    engine.say(&json!({"dataset": dataset, "sql": sql}).to_string())?;
+    let answer = engine.wait_stdout("{", ANSWER).with_context(|| sql.to_owned())?;
+    engine.forget_seen();
+    let mut answer: Value = serde_json::from_str(&answer).with_context(|| format!("{sql}: {answer}"))?;
+    IDLE.lock().unwrap_or_else(PoisonError::into_inner).push(engine);
+    match answer["rows"].take() {
+        Value::Array(rows) => Ok(rows),
+        _ => bail!("{sql} on {}: {}", dataset.display(), answer["error"].as_str().unwrap_or("no rows")),
+    }
 }

@@ -188,7 +188,9 @@ impl Report {
                 "wrong_method": tally.wrong_method, "causes": tally.causes, "examples": tally.examples, "frames_per_sample": tally.frames / tally.samples(),
                 "unresolved_share": tally.unresolved / tally.frames,
             });
-            writeln!(file, "{record}").with_context(|| format!("writing {}", path.display()))?;
+            // One write, so that the lines of tests that run side by side do not mix.
+            let line = format!("{record}\n");
+            file.write_all(line.as_bytes()).with_context(|| format!("writing {}", path.display()))?;
         }
         Ok(())
     }

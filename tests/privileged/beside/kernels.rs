@@ -1,44 +1,74 @@
 //! Other kernels than the one that runs here, started in virtual machines: the
 //! programs load there, attach, and see what runs, by name and for how long.
 
-use std::{path::Path, time::Duration};
+use std::{path::Path, sync::Arc, thread, time::Duration};
 
 use anyhow::{Context as _, Result};
 use joular_tests::{
-    initramfs::Initramfs,
     java::{self, Jdk},
     kernels::{self, Kernel},
-    paths,
+    notes, paths,
+    shared::Shared,
 };
 use serde_json::Value;
 
-/// An emulated machine takes seconds; on a loaded one a minute.
-const LIMIT: Duration = Duration::from_secs(180);
+/// An emulated machine takes half a minute; on a loaded one several.
+const LIMIT: Duration = Duration::from_secs(300);
 
 /// A process that is busy all the time, of which everything must be found out.
-const SCRIPT: &str = "\
+const NATIVE: &str = "\
     (sleep 1; echo burn 60000; sleep 60) | burner 100 &\n\
     joular-bpf doctor\n\
     joular-bpf --all --frequency 199 --duration 4s --energy model --model-watts 10:30 --no-output --json\n\
-    echo exit code $?";
+    echo exit code $?\n\
+    kill $!";
 
 /// A JVM without any flag that would help, in which stacks are known in advance.
-const JVM_SCRIPT: &str = "\
+const JVM: &str = "\
     /jdk/bin/java -Xmx64m -XX:TieredStopAtLevel=1 -cp /classes known.Main recurse-10 > /tmp/java 2>&1 &\n\
     until grep -q ready /tmp/java; do sleep 0.2; done\n\
     joular-bpf --comm java --frequency 199 --duration 4s --energy model --model-watts 10:30 --no-output --json\n\
     echo exit code $?";
 
-/// What is said on a kernel by a script that runs joular-bpf; `fill` adds what else
-/// it runs.
-fn record(kernel: &Kernel, script: &str, fill: impl FnOnce(&mut Initramfs) -> Result<()>) -> Result<String> {
-    let mut root = kernels::root(script)?;
+/// Said between the two.
+const BETWEEN: &str = "now a JVM";
+
+/// What was said on a kernel, which is started once for both.
+struct Said {
+    release: String,
+    native: String,
+    jvm: String,
+}
+
+/// What was said on each of them.
+fn said() -> Result<Arc<Vec<Said>>> {
+    static SAID: Shared<Vec<Said>> = Shared::new();
+    let on = |kernel: &Kernel| record(kernel).with_context(|| format!("Linux {}", kernel.release));
+    SAID.get(|| {
+        let kernels = kernels::all();
+        thread::scope(|scope| {
+            let started: Vec<_> = kernels.iter().map(|kernel| scope.spawn(|| on(kernel))).collect();
+            started.into_iter().map(|thread| thread.join().expect("a kernel's thread ends")).collect()
+        })
+    })
+}
+
+fn record(kernel: &Kernel) -> Result<Said> {
+    let mut root = kernels::root(&format!("{NATIVE}\necho {BETWEEN}\n{JVM}"))?;
     root.program("/bin/joular-bpf", &paths::joular_bpf())?;
-    fill(&mut root)?;
+    root.program("/bin/burner", Path::new(env!("CARGO_BIN_EXE_burner")))?;
+    let jdk = Jdk::pinned()?.find(|jdk| jdk.release == 17).context("no JDK 17")?;
+    let home = jdk.java.ancestors().nth(2).context("java is in bin")?;
+    root.tree(Path::new("/jdk"), home)?;
+    root.tree(Path::new("/classes"), &java::classes()?)?;
+    for program in ["bin/java", "lib/server/libjvm.so", "lib/libjava.so", "lib/libzip.so"] {
+        root.libraries(&home.join(program))?;
+    }
     let finished = kernel.boot(root, LIMIT)?;
-    assert!(finished.stdout.contains("exit code"), "{finished:?}");
     // A serial console ends its lines as teletypes do.
-    Ok(finished.stdout.replace('\r', ""))
+    let said = finished.stdout.replace('\r', "");
+    let (native, jvm) = said.split_once(BETWEEN).with_context(|| format!("{finished:?}"))?;
+    Ok(Said { release: kernel.release.clone(), native: native.to_owned(), jvm: jvm.to_owned() })
 }
 
 fn windows(said: &str) -> Vec<Value> {
@@ -46,12 +76,10 @@ fn windows(said: &str) -> Vec<Value> {
     records.filter(|record| record["type"] == "window").collect()
 }
 
-fn check_native(kernel: &Kernel) -> Result<()> {
-    let burner = Path::new(env!("CARGO_BIN_EXE_burner"));
-    let said = record(kernel, SCRIPT, |root| root.program("/bin/burner", burner))?;
-    assert!(said.contains("\nexit code 0\n"), "Linux {}:\n{said}", kernel.release);
+fn check_native(said: &str) -> Result<()> {
+    assert!(said.contains("\nexit code 0\n"), "{said}");
     assert!(said.contains("they load and pass the verifier"), "{said}");
-    let windows = windows(&said);
+    let windows = windows(said);
     let (mut length_ns, mut cpu_ns, mut samples, mut lost) = (0, 0, 0, Vec::new());
     let mut methods = Vec::new();
     for window in &windows {
@@ -78,11 +106,12 @@ fn check_native(kernel: &Kernel) -> Result<()> {
 #[test]
 fn debians_kernels_load_the_programs_and_see_what_runs() -> Result<()> {
     if let Some(reason) = kernels::missing() {
-        eprintln!("skipped: {reason}");
+        notes::skipped(reason);
         return Ok(());
     }
-    for kernel in kernels::all() {
-        check_native(&kernel).with_context(|| format!("Linux {}", kernel.release))?;
+    for kernel in said()?.iter() {
+        println!("Linux {}", kernel.release);
+        check_native(&kernel.native)?;
     }
     Ok(())
 }
@@ -93,19 +122,9 @@ fn total_ns(windows: &[Value], name: &str) -> u64 {
     methods.filter(|method| method["method"] == name).filter_map(|method| method["total_cpu_ns"].as_u64()).sum()
 }
 
-fn check_jvm(kernel: &Kernel) -> Result<()> {
-    let jdk = Jdk::pinned()?.find(|jdk| jdk.release == 17).context("no JDK 17")?;
-    let home = jdk.java.ancestors().nth(2).context("java is in bin")?;
-    let said = record(kernel, JVM_SCRIPT, |root| {
-        root.tree(Path::new("/jdk"), home)?;
-        root.tree(Path::new("/classes"), &java::classes()?)?;
-        for program in ["bin/java", "lib/server/libjvm.so", "lib/libjava.so", "lib/libzip.so"] {
-            root.libraries(&home.join(program))?;
-        }
-        Ok(())
-    })?;
-    assert!(said.contains("\nexit code 0\n"), "Linux {}:\n{said}", kernel.release);
-    let windows = windows(&said);
+fn check_jvm(said: &str) -> Result<()> {
+    assert!(said.contains("\nexit code 0\n"), "{said}");
+    let windows = windows(said);
     // The leaf is compiled code; the others are on its stack up to the root, of
     // which the first two may be interpreted.
     let leaf = total_ns(&windows, "known.Recursion.leaf");
@@ -120,11 +139,12 @@ fn check_jvm(kernel: &Kernel) -> Result<()> {
 #[test]
 fn debians_kernels_walk_the_stacks_of_a_jvm() -> Result<()> {
     if let Some(reason) = kernels::missing() {
-        eprintln!("skipped: {reason}");
+        notes::skipped(reason);
         return Ok(());
     }
-    for kernel in kernels::all() {
-        check_jvm(&kernel).with_context(|| format!("Linux {}", kernel.release))?;
+    for kernel in said()?.iter() {
+        println!("Linux {}", kernel.release);
+        check_jvm(&kernel.jvm)?;
     }
     Ok(())
 }

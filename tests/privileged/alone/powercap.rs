@@ -1,7 +1,7 @@
 //! Energy of counters that we control: the total exactly, each thread's share
 //! within 2 %.
 
-use std::{collections::HashMap, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use anyhow::{Context as _, Result};
 use joular_tests::{
@@ -9,6 +9,7 @@ use joular_tests::{
     powercap::{FakePowercap, Log, Watts},
     profiler::{Output, Run},
     schedstat,
+    shared::Shared,
     stolen::Stolen,
 };
 
@@ -25,10 +26,17 @@ struct Measured {
     stolen_ns: u64,
 }
 
-fn measure(duties: &[u32]) -> Result<Measured> {
+/// A run that all tests here look at. Both CPUs are kept busy: what else runs there gets
+/// its own share.
+fn measured() -> Result<Arc<Measured>> {
+    static RUN: Shared<Measured> = Shared::new();
+    RUN.get(measure)
+}
+
+fn measure() -> Result<Measured> {
     let output = Output::new()?;
     let counters = FakePowercap::start(1, WATTS)?;
-    let mut burner = Burner::start(duties)?;
+    let mut burner = Burner::start(&[100, 50])?;
     let stolen = Stolen::start()?;
     let before = schedstat::when_blocked(burner.pid(), BURN)?;
     let run = Run::new().with("--energy", "powercap").with("--powercap-root", counters.root());
@@ -44,7 +52,7 @@ fn measure(duties: &[u32]) -> Result<Measured> {
 
 #[test]
 fn each_window_measured_exactly_what_the_counter_advanced() -> Result<()> {
-    let measured = measure(&[100, 50])?;
+    let measured = measured()?;
     let rows = readings::of(&measured.output.data, "package", 0)?;
     assert!(rows.len() >= 10, "{} windows", rows.len());
     readings::expect_explained(&measured.log, &rows)
@@ -52,8 +60,7 @@ fn each_window_measured_exactly_what_the_counter_advanced() -> Result<()> {
 
 #[test]
 fn each_threads_joules_are_its_watts_times_its_time_within_two_percent() -> Result<()> {
-    // Both CPUs are kept busy: what else runs there gets its own share.
-    let measured = measure(&[100, 50])?;
+    let measured = measured()?;
     let rows =
         measured.output.data.rows("SELECT tid, sum(energy_uj)::BIGINT AS energy_uj FROM threads GROUP BY tid")?;
     let mut busy = 0;
@@ -74,7 +81,7 @@ fn each_threads_joules_are_its_watts_times_its_time_within_two_percent() -> Resu
 
 #[test]
 fn the_static_share_is_idle_watts_times_time() -> Result<()> {
-    let measured = measure(&[100])?;
+    let measured = measured()?;
     let totals = &measured.output.data.rows(
         "SELECT sum(static_uj)::BIGINT AS static_uj, sum(window_ns)::BIGINT AS ns FROM windows WHERE domain LIKE 'package%'",
     )?[0];
@@ -86,7 +93,7 @@ fn the_static_share_is_idle_watts_times_time() -> Result<()> {
 
 #[test]
 fn figures_of_a_counter_are_labelled_with_their_source() -> Result<()> {
-    let measured = measure(&[100])?;
+    let measured = measured()?;
     let rows = measured.output.data.rows("SELECT DISTINCT source FROM windows")?;
     assert_eq!(rows, [serde_json::json!({"source": "powercap"})]);
     Ok(())

@@ -10,6 +10,7 @@ use std::{
 use anyhow::{Result, ensure};
 use joular_tests::{
     dataset::{integer, text},
+    notes,
     process::Running,
     profiler::{Output, Run},
 };
@@ -42,7 +43,7 @@ fn compile(program: &Path) -> Result<()> {
 #[test]
 fn native_stacks_are_whole_without_frame_pointers() -> Result<()> {
     if !cfg!(target_arch = "x86_64") {
-        println!("skipped: stacks are walked by tables on x86-64 only");
+        notes::skipped("the walk by tables needs x86-64");
         return Ok(());
     }
     let output = Output::new()?;

@@ -1,12 +1,13 @@
 //! Real readers from PyPI open what we write, without being told anything.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use anyhow::Result;
 use joular_tests::{
     java::Workload,
     profiler::{END, Output, Run},
     python,
+    shared::Shared,
 };
 use serde_json::Value;
 
@@ -89,6 +90,12 @@ const COLUMNS: &[(&str, &[&str])] = &[
     ("stacks", &["branch_id", "stack_id", "frames", "folded", "unwinder", "walk_end", "is_complete"]),
 ];
 
+/// The data set that all tests here read.
+fn recorded() -> Result<Arc<Output>> {
+    static RUN: Shared<Output> = Shared::new();
+    RUN.get(record)
+}
+
 fn record() -> Result<Output> {
     let output = Output::new()?;
     let jvm = Workload::new("Busy").dont_inline("Busy::spin").frame_pointers().start()?;
@@ -100,7 +107,7 @@ fn record() -> Result<Output> {
 
 #[test]
 fn duckdb_pandas_and_polars_read_every_table_and_agree() -> Result<()> {
-    let output = record()?;
+    let output = recorded()?;
     let lines = python::script("engines.py", output.dir(), &[])?;
     let tables = lines.lines().map(serde_json::from_str).collect::<Result<Vec<Value>, _>>()?;
     for (name, columns) in COLUMNS {
@@ -119,7 +126,7 @@ fn duckdb_pandas_and_polars_read_every_table_and_agree() -> Result<()> {
 
 #[test]
 fn the_one_line_query_works_as_written() -> Result<()> {
-    let output = record()?;
+    let output = recorded()?;
     // Written for a data set in `out`, run in the directory that has it.
     let parent = joular_tests::dataset::DataSet::at(output.beside(""));
     let rows = parent
@@ -131,7 +138,7 @@ fn the_one_line_query_works_as_written() -> Result<()> {
 
 #[test]
 fn energies_are_integers_and_times_are_utc() -> Result<()> {
-    let output = record()?;
+    let output = recorded()?;
     output.data.expect_none(
         "energy columns that are not 64-bit integers",
         "SELECT name, type FROM parquet_schema('*/**/*.parquet') WHERE name LIKE '%\\_uj' ESCAPE '\\' AND type <> 'INT64'",

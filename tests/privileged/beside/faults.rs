@@ -51,7 +51,8 @@ impl Faulty {
         let output = Output::new()?;
         let cpu_root = topology::create(output.beside("cpu"), Cpus::TwoSockets)?;
         let counters = FakePowercap::of(&[failing, Plan::package(1, &[1], WATTS)])?;
-        let mut burner = Burner::start(&[60, 60])?;
+        // Of each CPU so much that two such tests leave some for others.
+        let mut burner = Burner::start(&[30, 30])?;
         burner.pin(&[0, 1])?;
         burner.begin(BURN)?;
         let run = Run::new().with("--energy", "powercap").with("--powercap-root", counters.root());

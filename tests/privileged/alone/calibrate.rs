@@ -2,13 +2,14 @@
 //! that is justified; costs that can be; a file that holds for this machine and
 //! no other.
 
-use std::{fs, path::Path, time::Duration};
+use std::{fs, path::Path, sync::Arc, time::Duration};
 
 use anyhow::{Context as _, Result};
 use joular_tests::{
     powercap::{FakePowercap, Watts},
     process::Finished,
     profiler::{Output, Run},
+    shared::Shared,
 };
 use serde_json::Value;
 
@@ -34,6 +35,27 @@ fn calibrate(file: &Path, counters: Option<&FakePowercap>) -> Result<Finished> {
         None => run.with("--energy", "model"),
     };
     run.finish(LIMIT)
+}
+
+/// A calibration for a model, which has nothing to measure but what programs cost.
+struct Modelled {
+    output: Output,
+    calibration: Value,
+}
+
+impl Modelled {
+    const FILE: &str = "calibration.json";
+
+    fn get() -> Result<Arc<Self>> {
+        static MODELLED: Shared<Modelled> = Shared::new();
+        MODELLED.get(|| {
+            let output = Output::new()?;
+            let file = output.beside(Self::FILE);
+            let finished = calibrate(&file, None)?;
+            assert_eq!(finished.code(), Some(0), "{finished:?}");
+            Ok(Self { output, calibration: read(&file)? })
+        })
+    }
 }
 
 fn read(file: &Path) -> Result<Value> {
@@ -103,24 +125,18 @@ fn cost(calibration: &Value, category: &str) -> Result<(u64, u64)> {
 
 #[test]
 fn costs_are_those_of_programs_that_ran() -> Result<()> {
-    let output = Output::new()?;
-    let file = output.beside("calibration.json");
-    let finished = calibrate(&file, None)?;
-    assert_eq!(finished.code(), Some(0), "{finished:?}");
-    let calibration = read(&file)?;
+    let modelled = Modelled::get()?;
+    let calibration = &modelled.calibration;
     assert_eq!(calibration["baselines"], serde_json::json!([]), "a model has none to measure");
     for category in
         ["sample_other", "sample_shallow", "sample_deep", "switch_quiet", "switch_busy", "boundary", "clock"]
     {
-        let (least, typical) = cost(&calibration, category)?;
+        let (least, typical) = cost(calibration, category)?;
         assert!(0 < least && least <= typical && least < 100_000, "{category}: {least} … {typical} ns");
     }
     // What more there is to do takes longer: no stack, a few frames, a hundred.
-    let [(other, _), (shallow, _), (deep, _)] = [
-        cost(&calibration, "sample_other")?,
-        cost(&calibration, "sample_shallow")?,
-        cost(&calibration, "sample_deep")?,
-    ];
+    let [(other, _), (shallow, _), (deep, _)] =
+        [cost(calibration, "sample_other")?, cost(calibration, "sample_shallow")?, cost(calibration, "sample_deep")?];
     assert!(other < shallow && shallow < deep, "{other} < {shallow} < {deep} ns");
     Ok(())
 }
@@ -133,26 +149,24 @@ fn record(calibration: &Path, output: &Output, pid: u32) -> Result<Finished> {
 
 #[test]
 fn a_recording_uses_what_was_found_and_refuses_what_is_not_of_its_kernel() -> Result<()> {
-    let output = Output::new()?;
-    let file = output.beside("calibration.json");
-    let finished = calibrate(&file, None)?;
-    assert_eq!(finished.code(), Some(0), "{finished:?}");
+    let (modelled, output) = (Modelled::get()?, Output::new()?);
+    let file = modelled.output.beside(Modelled::FILE);
     let burner = Burner::start(&[1])?;
     let finished = record(&file, &output, burner.pid())?;
     assert_eq!(finished.code(), Some(0), "{finished:?}");
-    let calibration = read(&file)?;
-    let (clock_ns, _) = cost(&calibration, "clock")?;
-    let (busy_ns, _) = cost(&calibration, "switch_busy")?;
-    let (quiet_ns, _) = cost(&calibration, "switch_quiet")?;
+    let calibration = &modelled.calibration;
+    let (clock_ns, _) = cost(calibration, "clock")?;
+    let (busy_ns, _) = cost(calibration, "switch_busy")?;
+    let (quiet_ns, _) = cost(calibration, "switch_quiet")?;
     let rows = output.data.rows("SELECT calibration FROM runs")?;
     let used: Value = serde_json::from_str(rows[0]["calibration"].as_str().context("a calibration was used")?)?;
     assert_eq!(used["costs"]["switch_ns"], busy_ns.min(quiet_ns) - clock_ns, "{used}");
 
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease")?;
     let edited = fs::read_to_string(&file)?.replace(kernel.trim(), "5.15.0-edited");
-    fs::write(&file, edited)?;
-    let other = Output::new()?;
-    let finished = record(&file, &other, burner.pid())?;
+    let (other, elsewhere) = (Output::new()?, output.beside("elsewhere.json"));
+    fs::write(&elsewhere, edited)?;
+    let finished = record(&elsewhere, &other, burner.pid())?;
     assert_eq!(finished.code(), Some(2), "{finished:?}");
     let expected = format!("kernel was \"5.15.0-edited\" and is \"{}\"", kernel.trim());
     assert!(finished.stderr.contains(&expected), "{}", finished.stderr);

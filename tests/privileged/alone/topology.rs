@@ -2,7 +2,7 @@
 //! cycles. The machine's own topology is replaced by one that the test makes, in
 //! which the first two CPUs are what is to be tested.
 
-use std::{fs, time::Duration};
+use std::{fs, sync::Arc, time::Duration};
 
 use anyhow::{Context as _, Result, ensure};
 use joular_data::{
@@ -10,7 +10,9 @@ use joular_data::{
     model::policy::WeightUnit,
 };
 use joular_tests::{
+    notes,
     profiler::{END, Output, Run},
+    shared::Shared,
     topology::{self, Cpus},
 };
 use joular_user::{cli::Exit, kernel::features};
@@ -50,6 +52,12 @@ fn measure(cpus: Cpus, options: &[&str], duties: &[u32]) -> Result<Measured> {
     }
     ensure!(windows.len() >= 3, "only {} windows", windows.len());
     Ok(Measured { info: info.context("the recording has no run")?, windows, threads })
+}
+
+/// A run whose CPUs are sockets, both busy.
+fn two_sockets() -> Result<Arc<Measured>> {
+    static RUN: Shared<Measured> = Shared::new();
+    RUN.get(|| measure(Cpus::TwoSockets, &[], &[100, 100]))
 }
 
 impl Measured {
@@ -116,14 +124,14 @@ fn a_hyper_thread_alone_on_its_core_shares_little_of_its_time() -> Result<()> {
 
 #[test]
 fn nothing_is_shared_where_cores_have_one_thread() -> Result<()> {
-    let measured = measure(Cpus::TwoSockets, &[], &[100, 100])?;
+    let measured = two_sockets()?;
     assert_eq!(measured.times().map(|time| time.corun_ns).sum::<u64>(), 0);
     Ok(())
 }
 
 #[test]
 fn a_thread_has_time_only_on_the_socket_of_its_cpu() -> Result<()> {
-    let measured = measure(Cpus::TwoSockets, &[], &[100, 100])?;
+    let measured = two_sockets()?;
     assert_eq!(measured.info.sockets, 2);
     for (index, tid) in measured.threads.iter().enumerate() {
         let mut rows = 0;
@@ -161,7 +169,7 @@ fn no_cycles_are_counted_when_time_is_chosen() -> Result<()> {
 #[test]
 fn cycles_are_refused_where_the_hardware_counts_none() -> Result<()> {
     if features::has_cycles() {
-        eprintln!("skipped: this machine counts cycles");
+        notes::skipped("the refusal is of machines without hardware counters");
         return Ok(());
     }
     let run = Run::modelled().argument("--all").argument("--no-output").with("--weights", "cycles");

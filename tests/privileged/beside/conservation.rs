@@ -1,7 +1,7 @@
 //! Nothing is created and nothing is lost: in every window of every domain, live
 //! and from a replay, which gives the same bytes each time.
 
-use std::time::Duration;
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::{Result, ensure};
 use joular_tests::{
@@ -9,6 +9,7 @@ use joular_tests::{
     java::Workload,
     powercap::{FakePowercap, Watts},
     profiler::{END, Output, Run},
+    shared::Shared,
 };
 
 const WATTS: Watts = Watts { idle: 9, per_cpu: 14 };
@@ -24,6 +25,25 @@ fn record(output: &Output, options: &[&str]) -> Result<()> {
     let finished = run.finish(LIMIT + END)?;
     ensure!(finished.code() == Some(0), "{finished:?}");
     Ok(())
+}
+
+/// A run with idle power set apart, and its recording.
+struct Recorded {
+    live: Output,
+    recording: PathBuf,
+}
+
+impl Recorded {
+    fn get() -> Result<Arc<Self>> {
+        static RUN: Shared<Recorded> = Shared::new();
+        RUN.get(|| {
+            let live = Output::new()?;
+            let recording = live.beside("run.jrec");
+            let path = recording.to_str().unwrap();
+            record(&live, &["--idle", "separate", "--idle-watts", "9", "--record", path])?;
+            Ok(Self { live, recording })
+        })
+    }
 }
 
 fn expect_conserved(data: &DataSet) -> Result<()> {
@@ -67,10 +87,9 @@ fn expect_conserved(data: &DataSet) -> Result<()> {
 
 #[test]
 fn every_window_adds_up_to_the_microjoule_when_idle_is_separate() -> Result<()> {
-    let output = Output::new()?;
-    record(&output, &["--idle", "separate", "--idle-watts", "9"])?;
-    expect_conserved(&output.data)?;
-    let share = output.data.number("SELECT sum(static_uj) / sum(measured_uj) FROM windows")?;
+    let run = Recorded::get()?;
+    expect_conserved(&run.live.data)?;
+    let share = run.live.data.number("SELECT sum(static_uj) / sum(measured_uj) FROM windows")?;
     assert!(share > 0.1, "with 9 W of idle power, the static share is {share:.3}");
     Ok(())
 }
@@ -94,11 +113,8 @@ fn every_window_adds_up_with_the_model() -> Result<()> {
 
 #[test]
 fn a_replay_says_what_the_run_said_and_twice_the_same_bytes() -> Result<()> {
-    let live = Output::new()?;
-    let recording = live.beside("run.jrec");
-    let path = recording.to_str().unwrap();
-    record(&live, &["--idle", "separate", "--idle-watts", "9", "--record", path])?;
-
+    let run = Recorded::get()?;
+    let (live, path) = (&run.live, run.recording.as_os_str());
     let replays = [Output::new()?, Output::new()?];
     for replay in &replays {
         let finished = Run::new().with("--replay", path).output(replay.dir()).finish(LIMIT)?;
@@ -122,11 +138,9 @@ fn a_replay_says_what_the_run_said_and_twice_the_same_bytes() -> Result<()> {
 
 #[test]
 fn a_replay_needs_no_privileges() -> Result<()> {
-    let live = Output::new()?;
-    let recording = live.beside("run.jrec");
-    record(&live, &["--record", recording.to_str().unwrap()])?;
-    let user = crate::errors::Unprivileged::new()?;
-    let theirs = user.adopt(&recording)?;
+    let run = Recorded::get()?;
+    let user = super::errors::Unprivileged::new()?;
+    let theirs = user.adopt(&run.recording)?;
     let finished = user.joular_bpf(&["--replay", &theirs, "--output", &user.path("out")])?.finish(LIMIT)?;
     assert_eq!(finished.code(), Some(0), "{finished:?}");
     expect_conserved(&DataSet::at(user.path("out")))
@@ -134,14 +148,11 @@ fn a_replay_needs_no_privileges() -> Result<()> {
 
 #[test]
 fn a_truncated_recording_yields_what_it_holds_and_says_so() -> Result<()> {
-    let live = Output::new()?;
-    let recording = live.beside("run.jrec");
-    record(&live, &["--record", recording.to_str().unwrap()])?;
-    let whole = std::fs::read(&recording)?;
+    let whole = std::fs::read(&Recorded::get()?.recording)?;
     for percent in [5, 50, 95] {
-        let cut = live.beside("cut.jrec");
-        std::fs::write(&cut, &whole[..whole.len() * percent / 100])?;
         let replay = Output::new()?;
+        let cut = replay.beside("cut.jrec");
+        std::fs::write(&cut, &whole[..whole.len() * percent / 100])?;
         let finished = Run::new().with("--replay", cut.as_os_str()).output(replay.dir()).finish(LIMIT)?;
         let stderr = finished.stderr.to_lowercase();
         assert!(finished.code().is_some_and(|code| code < 2), "{percent} %: {finished:?}");

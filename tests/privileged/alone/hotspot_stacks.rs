@@ -1,0 +1,164 @@
+//! Stacks of JVMs of every release and collector, without any flag: whole and
+//! right, down to interpreted and inlined methods and their lines.
+
+use std::{
+    sync::mpsc::{Receiver, sync_channel},
+    thread,
+};
+
+use anyhow::{Context as _, Result, ensure};
+use joular_tests::{
+    java::{Collector, Jdk, Jvm, Workload},
+    known::{self, CallLines, Report, Root},
+    profiler::{Output, Run},
+};
+
+/// Of a thousand samples five may be incomplete or, for an instruction or two, where
+/// nothing tells who called.
+const TOLERATED: f64 = 0.005;
+const FREQUENCY: f64 = 999.0;
+
+/// A JVM that ran the known workloads, and what the profiler saw.
+struct Recorded {
+    name: String,
+    pid: u32,
+    output: Output,
+}
+
+impl Recorded {
+    fn new(name: String, jvm: &Jvm, windows: u32) -> Result<Self> {
+        let output = Output::new()?;
+        let run = Run::modelled().pid(jvm.pid()).with("--frequency", FREQUENCY.to_string());
+        jvm.thaw()?;
+        let mut profiler = run.argument("--json").output(output.dir()).start()?;
+        for _ in 0..windows {
+            profiler.wait_window()?;
+        }
+        // Its dozen of busy threads would only keep the profiler from writing files.
+        jvm.freeze()?;
+        profiler.stop().with_context(|| name.clone())?;
+        Ok(Self { name, pid: jvm.pid(), output })
+    }
+
+    /// What its stacks are like.
+    fn judge(self) -> Result<Report> {
+        let stacks = known::stacks(&self.output.data, self.pid)?;
+        let report = Report::of(self.name, &stacks, &CallLines::read()?, Root::Native);
+        report.save()?;
+        print!("{report}");
+        expect_all_samples(&report, &self.output, self.pid)?;
+        Ok(report)
+    }
+}
+
+/// Profiles JVMs one after the other. While one is recorded, the next one starts, and
+/// the stacks of the one before are judged. Windows are of a second.
+fn reports(workloads: Vec<(String, Workload)>, windows: u32) -> Result<Vec<Report>> {
+    thread::scope(|scope| {
+        let (sender, started) = sync_channel(0);
+        scope.spawn(move || {
+            for (name, workload) in workloads {
+                // Held when it is warm, until it is its turn.
+                let jvm = workload.start().and_then(|jvm| jvm.freeze().map(|_| jvm)).with_context(|| name.clone());
+                if sender.send((name, jvm)).is_err() {
+                    return;
+                }
+            }
+        });
+        let started: Receiver<(String, Result<Jvm>)> = started;
+        let mut judged = Vec::new();
+        for (name, jvm) in started {
+            let recorded = Recorded::new(name, &jvm?, windows)?;
+            judged.push(scope.spawn(move || recorded.judge()));
+        }
+        judged.into_iter().map(|thread| thread.join().expect("it returns an error, if any")).collect()
+    })
+}
+
+/// A CPU's time and samples go together, however much of it others take.
+fn expect_all_samples(report: &Report, output: &Output, pid: u32) -> Result<()> {
+    let threads = report.scenarios.iter().map(|(name, _)| format!("'{name}'")).collect::<Vec<_>>().join(", ");
+    let cpu_seconds = output.data.number(&format!(
+        "SELECT coalesce(sum(cpu_ns), 0)::DOUBLE / 1e9 FROM threads WHERE pid = {pid} AND thread_name IN ({threads})"
+    ))?;
+    let (samples, due) = (report.total().samples(), FREQUENCY * cpu_seconds);
+    ensure!(samples > 300.0 && samples > 0.9 * due, "{}: {samples} samples in {cpu_seconds} s of CPU time", report.jvm);
+    Ok(())
+}
+
+/// All that is wrong with any of them.
+fn expect_right(reports: &[Report]) {
+    let complaints: Vec<String> = reports.iter().flat_map(|report| report.complaints(TOLERATED)).collect();
+    assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+}
+
+#[test]
+fn stacks_are_right_on_every_jdk_with_every_collector() -> Result<()> {
+    let mut workloads = Vec::new();
+    for jdk in Jdk::pinned()? {
+        for collector in &jdk.collectors {
+            workloads.push((format!("{jdk} {collector}"), known::workload().jdk(jdk).flag(&collector.flag())));
+        }
+    }
+    expect_right(&reports(workloads, 4)?);
+    Ok(())
+}
+
+#[test]
+fn stacks_are_right_without_compilers_and_with_the_first_one_only() -> Result<()> {
+    let mut workloads = Vec::new();
+    for jdk in Jdk::pinned()? {
+        for (name, flag) in [("int", "-Xint"), ("c1", "-XX:TieredStopAtLevel=1")] {
+            let workload = known::workload().jdk(jdk).flag(&Collector::Serial.flag()).flag(flag);
+            workloads.push((format!("{jdk} {name}"), workload));
+        }
+    }
+    expect_right(&reports(workloads, 3)?);
+    Ok(())
+}
+
+/// By default JVMs say only at safepoints which of its inlined methods code belongs
+/// to, and C2 puts none into counted loops with these collectors. If they say it
+/// everywhere, leaves are right, too.
+#[test]
+fn stacks_end_in_their_leaves_if_jvms_say_everywhere_what_is_inlined() -> Result<()> {
+    let mut workloads = Vec::new();
+    for jdk in Jdk::pinned()? {
+        let collector = if jdk.release == 11 { Collector::Serial } else { Collector::Parallel };
+        let workload = known::workload().jdk(jdk).flag(&collector.flag()).flag("-XX:-TieredCompilation");
+        let workload = workload.flag("-XX:+UnlockDiagnosticVMOptions").flag("-XX:+DebugNonSafepoints");
+        workloads.push((format!("{jdk} c2"), workload));
+    }
+    let reports = reports(workloads, 4)?;
+    expect_right(&reports);
+    let complaints: Vec<String> = reports.iter().flat_map(Report::complaints_of_leaves).collect();
+    assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+    Ok(())
+}
+
+/// Another vendor's build: its own compiler, its own symbols.
+#[test]
+fn stacks_are_right_on_the_jdk_of_the_system() -> Result<()> {
+    let systems = Jdk::all()?.iter().filter(|jdk| jdk.is_system);
+    let workloads = systems.map(|jdk| (jdk.to_string(), known::workload().jdk(jdk))).collect();
+    expect_right(&reports(workloads, 4)?);
+    Ok(())
+}
+
+/// Of a thousand frames none may be missing: `recurse-1000` would have no right stack.
+#[test]
+fn stacks_of_a_thousand_frames_are_whole() -> Result<()> {
+    let workloads = Jdk::pinned()?.map(|jdk| {
+        // Nothing is inlined: each frame stands on the stack itself.
+        let workload = known::workload().jdk(jdk).argument("recurse-1000").dont_inline("known.Recursion::*");
+        (format!("{jdk} 1000 frames"), workload)
+    });
+    let reports = reports(workloads.collect(), 4)?;
+    expect_right(&reports);
+    for report in &reports {
+        let tally = report.of_scenario("recurse-1000").context("no samples of the recursion")?;
+        // An exact one has a thousand frames of the recursion, neither more nor less.
+        assert!(tally.exact >= 0.9 * tally.samples(), "{}: {tally:?}", report.jvm);
+    }
+    Ok(())
+}

@@ -1,0 +1,18 @@
+//! Tests whose truth does not depend on who else runs: what their own target did, by
+//! its own account or the kernel's, or what the profiler says of something.
+
+mod conservation;
+mod endings;
+mod engines;
+mod errors;
+mod faults;
+mod inlined_split;
+mod jvms;
+mod kernels;
+mod labels;
+mod leaf_descriptors;
+mod native_stacks;
+mod output_dir;
+mod perf_map;
+mod privileges;
+mod vm_work;
