@@ -1,51 +1,86 @@
 //! Every check there is, each with its time; all run even if one fails.
+//!
+//! What waits runs beside what computes: downloads and the release build beside clippy
+//! and the unit tests, and of the live tests those that need no idle machine beside
+//! one another.
 
 use std::{
+    collections::BTreeSet,
+    env, fs,
     path::{Path, PathBuf},
     process::Command,
+    thread::{self, ScopedJoinHandle},
     time::{Duration, Instant},
 };
 
-use anyhow::{Context as _, Result, bail};
-use joular_tests::paths;
+use anyhow::{Context as _, Result, anyhow, bail};
+use joular_tests::{notes, paths};
 
 use crate::{build, setup, shell, tidy};
+
+/// Live tests of this module measure the machine. They run one at a time.
+const ALONE: &str = "alone::";
 
 #[derive(Default)]
 struct Checks {
     passed: usize,
     failed: Vec<String>,
-    skipped: Vec<String>,
+    /// What did not run, and why; figures that tests publish.
+    notes: BTreeSet<String>,
+}
+
+/// What a check gave, and how long it took.
+type Timed<T> = (Result<T>, Duration);
+
+fn timed<T>(check: impl FnOnce() -> Result<T>) -> Timed<T> {
+    let start = Instant::now();
+    let result = check();
+    (result, start.elapsed())
 }
 
 impl Checks {
     /// Runs one check and reports it.
-    fn check(&mut self, name: &str, check: impl FnOnce() -> Result<()>) {
+    fn check<T>(&mut self, name: &str, check: impl FnOnce() -> Result<T>) -> Option<T> {
         shell::step(name);
-        let start = Instant::now();
-        let result = check();
-        let took = seconds(start.elapsed());
+        self.report(name, timed(check))
+    }
+
+    /// Reports a check that ran beside others.
+    fn join<T>(&mut self, name: &str, check: ScopedJoinHandle<'_, Timed<T>>) -> Option<T> {
+        let panicked = |_| (Err(anyhow!("it panicked")), Duration::ZERO);
+        self.report(name, check.join().unwrap_or_else(panicked))
+    }
+
+    fn report<T>(&mut self, name: &str, (result, took): Timed<T>) -> Option<T> {
+        let took = seconds(took);
         match result {
-            Ok(()) => {
+            Ok(value) => {
                 self.passed += 1;
                 println!("== {name}: passed in {took}");
+                Some(value)
             }
             Err(error) => {
                 self.failed.push(name.to_owned());
                 println!("== {name}: FAILED in {took}: {error:#}");
+                None
             }
         }
     }
 
     fn skip(&mut self, name: &str, reason: &str) {
         println!("== {name}: skipped: {reason}");
-        self.skipped.push(name.to_owned());
+        self.notes.insert(format!("{}{name}: {reason}", notes::SKIPPED));
     }
 
-    fn conclude(self, took: Duration) -> Result<()> {
-        let skipped = match self.skipped.as_slice() {
-            [] => String::new(),
-            names => format!(", skipped: {}", names.join(", ")),
+    fn conclude(mut self, notes_file: &Path, took: Duration) -> Result<()> {
+        let noted = fs::read_to_string(notes_file).with_context(|| format!("reading {}", notes_file.display()))?;
+        self.notes.extend(noted.lines().map(str::to_owned));
+        for note in &self.notes {
+            println!("{note}");
+        }
+        let skipped = match self.notes.iter().filter(|note| note.starts_with(notes::SKIPPED)).count() {
+            0 => String::new(),
+            count => format!(", {count} skipped (see above)"),
         };
         if !self.failed.is_empty() {
             bail!("{} checks passed, FAILED: {}{skipped}, in {}", self.passed, self.failed.join(", "), seconds(took));
@@ -59,73 +94,112 @@ fn seconds(time: Duration) -> String {
     format!("{:.1} s", time.as_secs_f64())
 }
 
-pub fn run(live: bool) -> Result<()> {
-    let start = Instant::now();
-    setup::run()?;
-    let mut checks = Checks::default();
-    checks.check("format", || shell::run(shell::cargo().args(["fmt", "--all", "--check"])));
-    checks.check("tidy", tidy::run);
-    checks.check("clippy", || {
-        let mut clippy = shell::cargo();
-        shell::run(clippy.args(["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"]))
-    });
-    checks.check("unit tests", || {
-        // joular-tests needs the profiler: its turn comes below.
-        shell::run(shell::cargo().args(["test", "--quiet", "--workspace", "--exclude", "joular-tests"]))
-    });
-    let mut profiler = None;
-    checks.check("release build", || {
-        profiler = Some(build::build(true)?);
-        Ok(())
-    });
-    match profiler {
-        Some(profiler) => with_profiler(&mut checks, &profiler, live),
-        None => checks.skip("tests of the binary", "there is none"),
-    }
-    checks.conclude(start.elapsed())
+/// An empty file for the lines that tests want to be seen.
+fn new_notes() -> Result<PathBuf> {
+    let file = paths::target().join("test-notes.txt");
+    fs::write(&file, "").with_context(|| format!("writing {}", file.display()))?;
+    Ok(file)
 }
 
-fn with_profiler(checks: &mut Checks, profiler: &Path, live: bool) {
+pub fn run(live: bool) -> Result<()> {
+    let start = Instant::now();
+    // Compilers need these; everything else is fetched while they work.
+    setup::toolchain()?;
+    let notes_file = new_notes()?;
+    let mut checks = Checks::default();
+    let (profiler, tests) = thread::scope(|scope| {
+        let rest = scope.spawn(|| timed(setup::run));
+        // Its last crate and its linker keep one core busy, mostly.
+        let release = scope.spawn(|| timed(|| build::build(true)));
+        checks.check("format", || shell::run(shell::cargo().args(["fmt", "--all", "--check"])));
+        checks.check("tidy", tidy::run);
+        checks.check("clippy", || {
+            let mut clippy = shell::cargo();
+            shell::run(clippy.args(["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"]))
+        });
+        let tests = checks.check("build of the tests", Tests::build);
+        let is_set_up = checks.join("setup", rest).is_some();
+        if is_set_up && tests.is_some() {
+            checks.check("unit tests", || {
+                // Of the others, `joular-tests`, most need the profiler.
+                let mut cargo = shell::cargo();
+                cargo.env(notes::FILE, &notes_file);
+                shell::run(cargo.args(["test", "--quiet", "--workspace", "--exclude", "joular-tests"]))
+            });
+        }
+        (checks.join("release build", release).filter(|_| is_set_up), tests)
+    });
+    match profiler.zip(tests) {
+        Some((profiler, tests)) => with_profiler(&mut checks, &profiler, &notes_file, &tests, live),
+        None => checks.skip("tests of the binary", "something that they need is missing"),
+    }
+    checks.conclude(&notes_file, start.elapsed())
+}
+
+fn with_profiler(checks: &mut Checks, profiler: &Path, notes_file: &Path, tests: &Tests, live: bool) {
     checks.check("tests without privileges", || {
-        let mut cargo = shell::cargo();
-        cargo.env("JOULAR_BPF", profiler);
-        shell::run(cargo.args(["test", "--quiet", "--package", "joular-tests", "--lib", "--test", "it"]))
+        [&tests.support, &tests.unprivileged].into_iter().try_for_each(|program| {
+            let mut command = Command::new(program);
+            shell::run(command.arg("--quiet").env("JOULAR_BPF", profiler).env(notes::FILE, notes_file))
+        })
     });
     if !live {
-        checks.skip("live tests", "--no-live");
-    } else if !shell::is_root() && !sudo_works() {
-        checks.skip("live tests", "they load eBPF programs, we are not root, and `sudo -n` asks for a password");
-    } else {
-        checks.check("live tests", || {
-            let tests = privileged_binary()?;
-            // One at a time: they measure the machine that they run on.
-            let mut command = shell::as_root("env", &["-n"]);
-            command.arg(format!("JOULAR_BPF={}", profiler.display()));
-            // Of a hundred tests' output it is the messages that matter, at its end.
-            command.arg("RUST_BACKTRACE=0").arg(&tests).arg("--test-threads=1");
-            shell::run(&mut command)
-        });
+        return checks.skip("live tests", "--no-live");
     }
+    if !shell::is_root() && !sudo_works() {
+        let reason = "they load eBPF programs, we are not root, and `sudo -n` asks for a password";
+        if env::var_os("CI").is_some() {
+            checks.check::<()>("live tests", || bail!(reason));
+        } else {
+            checks.skip("live tests", reason);
+        }
+        return;
+    }
+    let live = |arguments: &[&str]| {
+        let mut command = shell::as_root("env", &["-n"]);
+        command.arg(format!("JOULAR_BPF={}", profiler.display())).arg(format!(
+            "{}={}",
+            notes::FILE,
+            notes_file.display()
+        ));
+        if let Some(ci) = env::var_os("CI") {
+            command.arg(format!("CI={}", ci.display()));
+        }
+        // Of a hundred tests' output it is the messages that matter, at its end.
+        command.arg("RUST_BACKTRACE=0").arg(&tests.live).args(arguments);
+        shell::run(&mut command)
+    };
+    // Two at once, which is what the smallest machine has CPUs for.
+    checks.check("live tests, side by side", || live(&["--skip", ALONE, "--test-threads=2"]));
+    checks.check("live tests, one at a time", || live(&[ALONE, "--test-threads=1"]));
 }
 
 fn sudo_works() -> bool {
     Command::new("sudo").args(["-n", "true"]).status().is_ok_and(|status| status.success())
 }
 
-/// Builds the live tests as the developer; returns the binary to run as root.
-fn privileged_binary() -> Result<PathBuf> {
-    let messages = shell::capture(shell::cargo().args([
-        "test",
-        "--package",
-        "joular-tests",
-        "--test",
-        "privileged",
-        "--no-run",
-        "--message-format=json-render-diagnostics",
-    ]))?;
-    let artifacts = messages.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
-    let executable = artifacts
-        .filter(|artifact| artifact["target"]["name"] == "privileged")
-        .find_map(|artifact| artifact["executable"].as_str().map(PathBuf::from));
-    executable.with_context(|| format!("cargo built no live tests below {}", paths::target().display()))
+/// Test programs that are not cargo's to run: they need the profiler, some of them root.
+struct Tests {
+    support: PathBuf,
+    unprivileged: PathBuf,
+    live: PathBuf,
+}
+
+impl Tests {
+    /// Builds all tests, as the developer. Whatever cargo is asked for, it is asked for
+    /// the whole workspace: for a part of it dependencies may have fewer features, and
+    /// would be built again.
+    fn build() -> Result<Self> {
+        let mut cargo = shell::cargo();
+        cargo.args(["test", "--workspace", "--no-run", "--message-format=json-render-diagnostics"]);
+        let messages = shell::capture(&mut cargo)?;
+        let artifacts: Vec<serde_json::Value> =
+            messages.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+        let program = |name: &str| {
+            let named = artifacts.iter().filter(|artifact| artifact["target"]["name"] == name);
+            let program = named.filter_map(|artifact| artifact["executable"].as_str()).next();
+            program.map(PathBuf::from).with_context(|| format!("cargo built no tests '{name}'"))
+        };
+        Ok(Self { support: program("joular_tests")?, unprivileged: program("it")?, live: program("privileged")? })
+    }
 }
