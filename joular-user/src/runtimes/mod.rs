@@ -1,3 +1,141 @@
-//! Run-time systems that make code while they run: what is known of each.
+//! Run-time systems that make code while they run, behind one seam.
+//!
+//! What is known of one is kept apart by what it holds for:
+//!
+//! - [`RuntimeSystem`]: all its versions. Recognises the library among the files
+//!   that a process has mapped.
+//! - [`Build`]: one version, as one library file has it.
+//! - [`Instance`]: one process. Gives the kernel what it needs to walk stacks, and
+//!   names for frame words and addresses.
+//!
+//! Another run-time system is a folder beside [`hotspot`] and a line in [`SYSTEMS`].
+
+use std::{
+    error::Error,
+    fmt::Debug,
+    fs::File,
+    path::Path,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use joular_data::{
+    events::{JvmNews, RawStack, Runtime},
+    model::{
+        frame::Frame,
+        units::{Address, Pid, Tid},
+    },
+};
+use joular_ebpf::abi::{CompilerThread, FrameWord, JvmUnwind};
+
+use crate::procs::maps::Mapping;
 
 pub mod hotspot;
+
+/// The run-time systems that are understood.
+pub type Systems = &'static [&'static dyn RuntimeSystem];
+
+pub const SYSTEMS: Systems = &[&hotspot::system::HotSpot];
+
+/// Bytes kept of the name of one piece of code.
+pub const MAX_NAME_BYTES: usize = 1024;
+
+/// Whether a file of this name is the library of a run-time system.
+pub fn is_library(file_name: &str) -> bool {
+    SYSTEMS.iter().any(|system| system.is_library(file_name))
+}
+
+/// A run-time system, whatever its version.
+pub trait RuntimeSystem: Debug + Sync {
+    /// As the data set names it.
+    fn name(&self) -> &'static str;
+
+    /// Whether a file of this name holds the run-time system's own code.
+    fn is_library(&self, file_name: &str) -> bool;
+
+    /// Whether this is what a process was found to run when it was first seen.
+    fn is_runtime(&self, runtime: &Runtime) -> bool;
+
+    /// Whether a process writes its perf map when it is asked to (by
+    /// [`crate::procs::attach`]); otherwise one is read if it is there.
+    fn writes_perf_map_on_request(&self) -> bool;
+
+    /// The frame that a name from its perf map stands for.
+    fn perf_map_frame(&self, name: &str) -> Frame;
+
+    /// Learns the version that a process has loaded. `file` is the library.
+    fn read_build(&self, file: &File, library: &LoadedLibrary<'_>) -> Result<Arc<dyn Build>, OpenError>;
+
+    fn is_mapped_by(&self, mapping: &Mapping) -> bool {
+        mapping.executable && mapping.file_name().is_some_and(|name| self.is_library(name))
+    }
+}
+
+/// What is the same for all processes that run one library file.
+pub trait Build: Debug + Send + Sync {
+    /// Makes one process of it known.
+    fn open(self: Arc<Self>, library: &LoadedLibrary<'_>) -> Result<Box<dyn Instance>, OpenError>;
+}
+
+/// The run-time system in one process.
+pub trait Instance: Debug + Send {
+    /// What it says of itself.
+    fn news(&self) -> JvmNews;
+
+    /// What the kernel's programs need to walk through its code. They know one
+    /// layout so far; code of an instance without is walked by frame pointers.
+    fn kernel_tables(&self) -> Option<&JvmUnwind> {
+        None
+    }
+
+    /// Its threads that compile, sorted, as far as they are known.
+    fn compiler_threads(&self) -> &[(Tid, CompilerThread)] {
+        &[]
+    }
+
+    /// Whether the code at an address is its own.
+    fn has_code(&self, address: Address) -> bool;
+
+    /// The frames that a word of the kernel's walk stands for, outermost first.
+    fn frames_of_word(&mut self, word: FrameWord) -> Vec<Frame>;
+
+    /// The frames at an address of its code, outermost first, where only the address
+    /// is known. A return address is given minus 1.
+    fn frames_at(&mut self, address: Address) -> Vec<Frame>;
+
+    /// Holds fast what the words of a stack mean that has just arrived.
+    fn pin(&mut self, _generation: u8, _stack: &mut RawStack) {}
+
+    /// A window is over in which it was asked something. Says whether words that it
+    /// has pinned mean something else from now on, so that stacks must be sent again.
+    fn end_window(&mut self) -> bool {
+        false
+    }
+
+    /// How long [`Instance::look_again`] has been due; `None`: it is not.
+    fn look_is_due(&self, _now: Instant) -> Option<Duration> {
+        None
+    }
+
+    /// Reads again what changes while it runs. One instance at a time is asked.
+    fn look_again(&mut self, _proc_root: &Path, _pid: Pid, _now: Instant) {}
+}
+
+/// A library that a process has mapped.
+#[derive(Clone, Copy, Debug)]
+pub struct LoadedLibrary<'a> {
+    pub proc_root: &'a Path,
+    pub pid: Pid,
+    /// Of its code.
+    pub mapping: &'a Mapping,
+}
+
+/// Why an instance cannot be asked.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// Asking again will help, however long it takes.
+    #[error("the run-time system has not started yet")]
+    Starting,
+    #[error(transparent)]
+    NotUnderstood(Box<dyn Error + Send + Sync>),
+}

@@ -7,7 +7,7 @@ use std::fs::File;
 
 use joular_data::model::units::Address;
 
-use super::{Symbolizer, native::FileKey, process::Process, requests::ProcessKey};
+use super::{Symbolizer, native::FileKey, perf_map::requests::ProcessKey};
 use crate::procs::maps::{Mapping, MappingKind};
 
 /// Whose code it is.
@@ -58,9 +58,9 @@ impl Symbolizer {
         mappings.iter().filter_map(code).collect()
     }
 
-    /// Whether the process has code of HotSpot mapped.
-    pub fn runs_jvm(&self, process: ProcessKey) -> bool {
-        self.processes.get(&process).is_some_and(Process::is_jvm)
+    /// Whether the process runs a run-time system that is understood, or may yet be.
+    pub fn runs_system(&self, process: ProcessKey) -> bool {
+        self.processes.get(&process).is_some_and(|process| process.system().is_some())
     }
 
     /// A file that some process has mapped.

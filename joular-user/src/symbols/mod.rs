@@ -3,23 +3,21 @@
 //! [`Symbolizer`] is asked for a stack's addresses when the stack first arrives,
 //! so that it can take hold of what they need, and in every window for the
 //! addresses of that window. It answers from what it holds and never waits for
-//! a JVM: maps are requested in the background ([`requests`]) at a bounded pace
-//! ([`jvm`]). What a process needs to be named after its end (its root, its
+//! a process: what a run-time system that is understood ([`crate::runtimes`]) has in
+//! its memory is read ([`instances`]), and perf maps of others are requested in the
+//! background at a bounded pace ([`perf_map`]). What a process needs to be named after its end (its root, its
 //! mappings, its files) is taken hold of when it is first seen.
 //!
 //! Everything else in the program knows names only through the events made of
 //! these answers, so a replay needs none of this.
 
 pub mod elf_image;
-pub mod generations;
-pub mod jvm;
-pub mod jvms;
+pub mod instances;
 pub mod kernel;
 pub mod mapped_code;
 pub mod native;
 pub mod perf_map;
 pub mod process;
-pub mod requests;
 #[cfg(test)]
 mod tests;
 
@@ -29,25 +27,29 @@ use std::{
     time::{Duration, Instant},
 };
 
-use generations::Answer;
+use instances::Builds;
 use joular_data::{
     events::{ProcessInfo, Symbol},
     model::{
-        frame::{Frame, Marker},
+        frame::{Frame, FrameKind, Marker},
         units::{Address, MonotonicNs, Pid},
     },
 };
 use joular_ebpf::abi::FrameWord;
-use jvm::Source;
-use jvms::Builds;
 use kernel::KernelSymbols;
 use native::{FileKey, NativeSymbols};
+pub use perf_map::requests::ProcessKey;
+use perf_map::{
+    generated_code::Source,
+    generations::Answer,
+    requests::{Finished, RequestError, Requests},
+};
 use process::{Place, Process};
-pub use requests::ProcessKey;
-use requests::{Finished, RequestError, Requests};
 
-use crate::procs::attach::{AttachError, OWN_BINARY};
-use crate::runtimes::hotspot::java_name::{jvm_frame, other_frame};
+use crate::{
+    procs::attach::{AttachError, OWN_BINARY},
+    runtimes::{RuntimeSystem, SYSTEMS, Systems},
+};
 
 #[derive(Clone, Debug)]
 pub struct SymbolizerOptions {
@@ -88,6 +90,7 @@ enum Kernel {
 pub struct Symbolizer {
     proc_root: PathBuf,
     options: SymbolizerOptions,
+    systems: Systems,
     processes: HashMap<ProcessKey, Process>,
     builds: Builds,
     native: NativeSymbols,
@@ -100,9 +103,15 @@ pub struct Symbolizer {
 
 impl Symbolizer {
     pub fn new(proc_root: &Path, options: SymbolizerOptions) -> Self {
+        Self::with_systems(proc_root, options, SYSTEMS)
+    }
+
+    /// Knows other run-time systems than [`SYSTEMS`].
+    fn with_systems(proc_root: &Path, options: SymbolizerOptions, systems: Systems) -> Self {
         Self {
             proc_root: proc_root.to_owned(),
             options,
+            systems,
             processes: HashMap::new(),
             builds: Builds::default(),
             native: NativeSymbols::default(),
@@ -115,16 +124,16 @@ impl Symbolizer {
     }
 
     /// Takes hold of what naming the process will need; again when it has
-    /// turned out to be a JVM. One that executes a program ends and starts anew.
+    /// turned out to run a run-time system. One that executes a program ends and starts anew.
     pub fn process_started(&mut self, info: &ProcessInfo) {
         let now = Instant::now();
         let key = (info.pid, info.start_boottime_ns);
-        let fresh = Process::open(info, &self.proc_root, now);
+        let fresh = Process::open(info, &self.proc_root, self.systems, now);
         match self.processes.get_mut(&key) {
             Some(known) => known.succeed_by(fresh),
             None => drop(self.processes.insert(key, fresh)),
         }
-        self.attach_jvm(key, now);
+        self.try_open_instance(key, now);
         self.start_requests(now);
     }
 
@@ -137,11 +146,11 @@ impl Symbolizer {
 
     /// Says of which window the addresses are that will be asked for. Without
     /// it, every window is taken to reach behind every map (see
-    /// [`generations::Generations`]).
+    /// [`perf_map::generations::Generations`]).
     pub fn begin_window(&mut self, start: MonotonicNs) {
         self.window_start = start;
         self.native.pass_window();
-        self.end_jvm_window();
+        self.end_window_of_instances();
         for code in self.processes.values_mut().filter_map(|process| process.code.as_mut()) {
             code.generations.forget_before(start);
         }
@@ -156,7 +165,7 @@ impl Symbolizer {
         }
         let now = Instant::now();
         let places = self.places(key, addresses, now);
-        self.attach_jvm(key, now);
+        self.try_open_instance(key, now);
         self.prepare(&places);
         let symbols: Vec<Symbol> = addresses
             .iter()
@@ -211,11 +220,11 @@ impl Symbolizer {
 
     /// Outermost first.
     fn frames(&mut self, key: ProcessKey, address: Address, place: &Place) -> Vec<Frame> {
-        if let Some(jvm) = self.processes.get_mut(&key).and_then(|process| process.jvm.asked()) {
+        if let Some(instance) = self.processes.get_mut(&key).and_then(|process| process.instance.asked()) {
             match place {
-                Place::Jvm => return jvm.resolve(FrameWord(address.0)),
+                Place::Word => return instance.frames_of_word(FrameWord(address.0)),
                 // As a walk by frame pointers sees it.
-                Place::Generated if jvm.has_code(address.0) => return jvm.resolve_address(address.0),
+                Place::Generated if instance.has_code(address) => return instance.frames_at(address),
                 _ => {}
             }
         }
@@ -233,13 +242,12 @@ impl Symbolizer {
             Place::Generated => {
                 let process = self.processes.get(&key)?;
                 match process.code.as_ref()?.generations.answer(address, self.window_start) {
-                    Answer::Name(name) if process.is_jvm() => Some(jvm_frame(name)),
-                    Answer::Name(name) => Some(other_frame(name)),
+                    Answer::Name(name) => Some(perf_map_frame(process.system(), name)),
                     Answer::Stale => Some(Frame::marker(Marker::Stale)),
                     Answer::Unknown => None,
                 }
             }
-            Place::Jvm | Place::Nowhere => None,
+            Place::Word | Place::Nowhere => None,
         }
     }
 
@@ -267,7 +275,7 @@ impl Symbolizer {
             self.take_in(finished);
         }
         let now = Instant::now();
-        self.attach_jvms(now);
+        self.open_instances(now);
         self.start_requests(now);
         std::mem::take(&mut self.news)
     }
@@ -318,7 +326,7 @@ impl Symbolizer {
         let mut due: Vec<_> = self
             .processes
             .iter()
-            .filter(|(_, process)| !process.jvm.needs_no_map())
+            .filter(|(_, process)| !process.instance.needs_no_map())
             .filter_map(|(&key, process)| Some((process.code.as_ref()?, key)))
             .filter(|(code, _)| code.is_due(now))
             .map(|(code, key)| (code.urgency(), key))
@@ -373,4 +381,9 @@ impl Symbolizer {
         };
         self.news.notices.extend(notice.map(|text| Notice { pid: Some(key.0), text }));
     }
+}
+
+/// The frame that a name from a perf map stands for.
+fn perf_map_frame(system: Option<&dyn RuntimeSystem>, name: &str) -> Frame {
+    system.map_or_else(|| Frame::new(FrameKind::Native, name.trim()), |system| system.perf_map_frame(name))
 }

@@ -25,7 +25,10 @@ use joular_data::model::{
 };
 
 use super::elf_image::{ElfImage, ElfImageError};
-use crate::procs::maps::{MappingKind, Maps};
+use crate::{
+    procs::maps::{MappingKind, Maps},
+    runtimes::is_library,
+};
 
 /// Answers kept of one file before it starts over.
 const MAX_ANSWERS: usize = 1 << 16;
@@ -208,7 +211,7 @@ impl NativeSymbols {
 
 /// A frame of native code; without name it is unresolved in its module.
 pub fn frame(module: &str, name: Option<&str>) -> Frame {
-    let kind = if module == "libjvm.so" { FrameKind::Vm } else { FrameKind::Native };
+    let kind = if is_library(module) { FrameKind::Vm } else { FrameKind::Native };
     match name {
         Some(name) => Frame { module: Some(module.to_owned()), ..Frame::new(kind, name) },
         None => Frame::unresolved_in(kind, module),

@@ -11,22 +11,27 @@ use std::{
 };
 
 use joular_data::{
-    events::{ProcessInfo, Runtime},
+    events::ProcessInfo,
     model::units::{Address, Pid},
 };
 use joular_ebpf::abi::FrameWord;
 
 use super::{
-    jvm::{GeneratedCode, Source},
-    jvms::JvmState,
+    instances::InstanceState,
     native::{FileKey, NativeSymbols},
-    requests::{ProcessKey, Request},
+    perf_map::{
+        generated_code::{GeneratedCode, Source},
+        requests::{ProcessKey, Request},
+    },
 };
-use crate::procs::{
-    attach::{Target, protocol::perf_map_name},
-    maps::{Mapping, MappingKind, Maps},
-    namespaces::{Expect, Links, Owner, TargetRoot, open_mapped},
-    proc_files::{ProcFiles, TICK_NS},
+use crate::{
+    procs::{
+        attach::{Target, protocol::perf_map_name},
+        maps::{Mapping, MappingKind, Maps},
+        namespaces::{Expect, Links, Owner, TargetRoot, open_mapped},
+        proc_files::{ProcFiles, TICK_NS},
+    },
+    runtimes::{RuntimeSystem, Systems},
 };
 
 /// Executables and libraries up to this size are read (their tables only).
@@ -53,8 +58,8 @@ pub enum Place {
     Module(Arc<str>),
     Vdso(u64),
     Generated,
-    /// Not an address, but what only the process's JVM can tell.
-    Jvm,
+    /// Not an address, but a word that only the process's run-time system can tell.
+    Word,
     Nowhere,
 }
 
@@ -68,7 +73,9 @@ pub struct Process {
     maps: Maps,
     /// Counts changes of `maps`.
     pub maps_version: u64,
-    is_jvm: bool,
+    systems: Systems,
+    /// The one that it runs, as far as is known.
+    system: Option<&'static dyn RuntimeSystem>,
     first_seen: Instant,
     maps_read: Option<Instant>,
     /// Until the mappings may be read again for an address that is in none.
@@ -76,11 +83,11 @@ pub struct Process {
     /// By device and inode as the mappings have them; `None` if unreadable.
     files: HashMap<((u32, u32), u64), Option<FileKey>>,
     pub code: Option<GeneratedCode>,
-    pub jvm: JvmState,
+    pub instance: InstanceState,
 }
 
 impl Process {
-    pub fn open(info: &ProcessInfo, proc_root: &Path, now: Instant) -> Self {
+    pub fn open(info: &ProcessInfo, proc_root: &Path, systems: Systems, now: Instant) -> Self {
         let target = Target {
             pid: info.pid,
             namespace_pid: if info.namespace_pid == 0 { info.pid.0 } else { info.namespace_pid },
@@ -97,17 +104,18 @@ impl Process {
             root,
             maps: Maps::default(),
             maps_version: 0,
-            is_jvm: matches!(info.runtime, Runtime::Jvm { .. }),
+            systems,
+            system: systems.iter().find(|system| system.is_runtime(&info.runtime)).copied(),
             first_seen: now,
             maps_read: None,
             pause: MIN_PAUSE,
             files: HashMap::new(),
             code: None,
-            jvm: JvmState::default(),
+            instance: InstanceState::default(),
         };
         process.read_maps(now);
-        if process.is_jvm {
-            process.expect_code(Source::Attach, now);
+        if let Some(system) = process.system {
+            process.expect_code(perf_map_source(system), now);
         }
         process
     }
@@ -116,7 +124,7 @@ impl Process {
     pub fn succeed_by(&mut self, fresh: Self) {
         self.target = fresh.target;
         self.maps_read = fresh.maps_read;
-        self.is_jvm |= fresh.is_jvm;
+        self.system = self.system.or(fresh.system);
         if !fresh.maps.is_empty() {
             self.set_maps(fresh.maps);
         }
@@ -130,8 +138,14 @@ impl Process {
         }
     }
 
-    pub const fn is_jvm(&self) -> bool {
-        self.is_jvm
+    /// The run-time system that it runs, as far as is known.
+    pub const fn system(&self) -> Option<&'static dyn RuntimeSystem> {
+        self.system
+    }
+
+    /// A run-time system whose code is mapped, and where.
+    pub fn mapped_system(&self) -> Option<(&'static dyn RuntimeSystem, Mapping)> {
+        find_system(&self.maps, self.systems).map(|(system, mapping)| (system, mapping.clone()))
     }
 
     pub const fn pid(&self) -> Pid {
@@ -179,9 +193,9 @@ impl Process {
         if maps.is_empty() {
             return;
         }
-        if maps.has_libjvm() {
-            self.is_jvm = true;
-            self.expect_code(Source::Attach, now);
+        if let Some((system, _)) = find_system(&maps, self.systems) {
+            self.system = Some(system);
+            self.expect_code(perf_map_source(system), now);
         }
         self.set_maps(maps.keep_executable());
         if self.root.is_none() {
@@ -206,7 +220,7 @@ impl Process {
                 let file_was_there = self.root.as_ref().is_some_and(|root| root.tmp_has(&self.map_file()));
                 self.code = Some(GeneratedCode::new(source, file_was_there, now));
             }
-            // It was a stranger that turns out to be a JVM.
+            // It was a stranger that turns out to write a map when it is asked to.
             Some(code) if code.source == Source::File && source == Source::Attach && code.finished == 0 => {
                 code.source = source;
             }
@@ -227,7 +241,7 @@ impl Process {
 
     pub fn place(&mut self, address: Address, proc_root: &Path, native: &mut NativeSymbols) -> Place {
         if FrameWord(address.0).is_of_a_jvm() {
-            return Place::Jvm;
+            return Place::Word;
         }
         let Some(mapping) = self.maps.find(address) else { return Place::Nowhere };
         if mapping.is_generated_code() {
@@ -313,18 +327,27 @@ impl Process {
     }
 }
 
+fn find_system(maps: &Maps, systems: Systems) -> Option<(&'static dyn RuntimeSystem, &Mapping)> {
+    maps.iter().find_map(|mapping| Some((*systems.iter().find(|system| system.is_mapped_by(mapping))?, mapping)))
+}
+
+fn perf_map_source(system: &dyn RuntimeSystem) -> Source {
+    if system.writes_perf_map_on_request() { Source::Attach } else { Source::File }
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs;
 
     use super::*;
+    use crate::runtimes::SYSTEMS;
 
     const LINE: &str = "1000-2000 r-xp 00000000 fe:00 1   /bin/x\n";
 
     fn process(directory: &Path, now: Instant) -> Process {
         fs::create_dir_all(directory.join("7")).unwrap();
         fs::write(directory.join("7/maps"), LINE).unwrap();
-        Process::open(&ProcessInfo { pid: Pid(7), ..ProcessInfo::default() }, directory, now)
+        Process::open(&ProcessInfo { pid: Pid(7), ..ProcessInfo::default() }, directory, SYSTEMS, now)
     }
 
     #[test]

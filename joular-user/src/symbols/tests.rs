@@ -7,10 +7,18 @@ use std::{
     time::{Duration, Instant},
 };
 
-use joular_data::events::Runtime;
+use std::{fs::File, io::Read as _, sync::Arc};
+
+use joular_data::{
+    events::{JvmNews, RawStack, Runtime},
+    model::quality::StackQuality,
+};
 
 use super::*;
-use crate::procs::maps::Maps;
+use crate::{
+    procs::maps::Maps,
+    runtimes::{Build, Instance, LoadedLibrary, OpenError},
+};
 
 const CODE: Address = Address(0x7f00_0000_1008);
 
@@ -211,4 +219,119 @@ fn libraries_are_named_after_the_process_has_ended() {
     assert_eq!(frames.len(), addresses.len());
     assert!(frames.iter().any(|frame| !frame.is_unresolved()));
     symbolizer.process_ended(Pid(pid), 1);
+}
+
+#[test]
+fn names_of_other_runtimes_are_kept_as_they_are() {
+    let frame = perf_map_frame(None, "LazyCompile:*foo file.js:1\n");
+    assert_eq!((frame.kind, &*frame.name), (FrameKind::Native, "LazyCompile:*foo file.js:1"));
+}
+
+/// A second run-time system: all that it takes to be one.
+#[derive(Debug)]
+struct Tiny;
+
+/// A version of it, by what its library says.
+#[derive(Debug)]
+struct TinyBuild(String);
+
+#[derive(Debug)]
+struct TinyInstance(Arc<TinyBuild>);
+
+impl RuntimeSystem for Tiny {
+    fn name(&self) -> &'static str {
+        "tiny"
+    }
+
+    fn is_library(&self, file_name: &str) -> bool {
+        file_name == "libtiny.so"
+    }
+
+    fn is_runtime(&self, _runtime: &Runtime) -> bool {
+        false
+    }
+
+    fn writes_perf_map_on_request(&self) -> bool {
+        false
+    }
+
+    fn perf_map_frame(&self, name: &str) -> Frame {
+        Frame::new(FrameKind::Stub, name)
+    }
+
+    fn read_build(&self, mut file: &File, _library: &LoadedLibrary<'_>) -> Result<Arc<dyn Build>, OpenError> {
+        let mut version = String::new();
+        file.read_to_string(&mut version).map_err(|error| OpenError::NotUnderstood(error.into()))?;
+        Ok(Arc::new(TinyBuild(version)))
+    }
+}
+
+impl Build for TinyBuild {
+    fn open(self: Arc<Self>, library: &LoadedLibrary<'_>) -> Result<Box<dyn Instance>, OpenError> {
+        assert_eq!((library.pid, library.mapping.start), (Pid(7), Address(0x1000)));
+        Ok(Box::new(TinyInstance(self)))
+    }
+}
+
+impl Instance for TinyInstance {
+    fn news(&self) -> JvmNews {
+        JvmNews { version: Some(self.0.0.clone()), unwinding: Some(Tiny.name().into()), ..JvmNews::default() }
+    }
+
+    fn has_code(&self, address: Address) -> bool {
+        address == CODE
+    }
+
+    fn frames_of_word(&mut self, word: FrameWord) -> Vec<Frame> {
+        vec![Frame::new(FrameKind::Compiled, format!("word {:x}", word.0))]
+    }
+
+    fn frames_at(&mut self, address: Address) -> Vec<Frame> {
+        ["outer", "inner"].map(|name| Frame::new(FrameKind::Compiled, format!("{name} {:x}", address.0))).to_vec()
+    }
+
+    fn pin(&mut self, generation: u8, stack: &mut RawStack) {
+        stack.frames.iter_mut().for_each(|word| word.0 += u64::from(generation));
+    }
+
+    fn end_window(&mut self) -> bool {
+        true
+    }
+}
+
+#[test]
+fn another_run_time_system_names_its_frames_by_the_same_path() {
+    let directory = tree("7f0000000000 1000 from_the_map\n");
+    let library = directory.path().join("7/root/lib/libtiny.so");
+    fs::create_dir_all(library.parent().unwrap()).unwrap();
+    fs::write(&library, "3.2").unwrap();
+    let maps = directory.path().join("7/maps");
+    let of_code = fs::read_to_string(&maps).unwrap();
+    fs::write(&maps, format!("1000-2000 r-xp 00000000 fe:00 1 /lib/libtiny.so\n{of_code}")).unwrap();
+    let options = SymbolizerOptions { attach_helper: None };
+    let mut symbolizer = Symbolizer::with_systems(directory.path(), options, &[&Tiny]);
+    let process = info(7, Runtime::Native);
+    let key = (process.pid, process.start_boottime_ns);
+    symbolizer.process_started(&process);
+
+    let news = symbolizer.jvm_news(key).unwrap();
+    assert_eq!((news.version.as_deref(), news.unwinding.as_deref()), (Some("3.2"), Some("tiny")));
+    assert_eq!(symbolizer.poll().refreshed, [key]);
+    let word = FrameWord::compiled_call(1, 2);
+    let elsewhere = Address(CODE.0 + 8);
+    let symbols = symbolizer.resolve(&process, &[CODE, Address(word.0), elsewhere]);
+    let names: Vec<Vec<&str>> =
+        symbols.iter().map(|symbol| symbol.frames.iter().map(|frame| &*frame.name).collect()).collect();
+    let of_word = format!("word {:x}", word.0);
+    assert_eq!(names, [vec!["outer 7f0000001008", "inner 7f0000001008"], vec![&of_word], vec![]]);
+
+    let quality = StackQuality::default();
+    let mut stack = RawStack { id: 1, is_kernel: false, quality, frames: vec![CODE] };
+    symbolizer.pin(key, 3, &mut stack);
+    assert_eq!(stack.frames, [Address(CODE.0 + 3)]);
+    assert_eq!(symbolizer.names_version(key), 0);
+    symbolizer.begin_window(crate::clock::monotonic_now());
+    assert_eq!(symbolizer.names_version(key), 1);
+    // The kernel has no tables for it: frame pointers lead through its code.
+    assert!(symbolizer.runs_system(key) && symbolizer.jvm_unwind(key).is_none());
 }

@@ -51,7 +51,7 @@ impl ProcessSource for Symbolizer {
     }
 
     fn is_jvm(&self, process: ProcessKey) -> bool {
-        self.runs_jvm(process)
+        self.runs_system(process)
     }
 
     fn jvm_unwind(&self, process: ProcessKey) -> Option<&JvmUnwind> {

@@ -16,17 +16,11 @@ use std::{borrow::Cow, fmt::Write as _};
 
 use joular_data::model::frame::{Frame, FrameKind};
 
-/// Bytes kept of one name.
-pub const MAX_NAME_BYTES: usize = 1024;
+use crate::runtimes::MAX_NAME_BYTES;
 
 /// The frame that a name from a JVM's perf map stands for.
 pub fn jvm_frame(name: &str) -> Frame {
     java_method(name).unwrap_or_else(|| Frame::new(FrameKind::Stub, name.trim()))
-}
-
-/// The frame that a name from any other runtime's perf map stands for.
-pub fn other_frame(name: &str) -> Frame {
-    Frame::new(FrameKind::Native, name.trim())
 }
 
 /// `RETURN CLASS.METHOD(ARGUMENT, ARGUMENT)`
@@ -317,12 +311,6 @@ mod tests {
         let mut name = format!("void a.B.c({}", "java.lang.Object, ".repeat(80));
         name.truncate(MAX_NAME_BYTES);
         check(&name, FrameKind::Compiled, "a.B.c", None);
-    }
-
-    #[test]
-    fn other_runtimes_keep_their_names() {
-        let frame = other_frame("LazyCompile:*foo file.js:1");
-        assert_eq!((frame.kind, &*frame.name), (FrameKind::Native, "LazyCompile:*foo file.js:1"));
     }
 
     proptest! {

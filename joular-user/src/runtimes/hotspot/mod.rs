@@ -10,6 +10,7 @@
 
 pub mod answers;
 pub mod code_cache;
+pub mod compilers;
 pub mod elf_symbols;
 pub mod fields;
 pub mod flags;
@@ -30,6 +31,7 @@ pub mod nmethod;
 pub mod pinned;
 pub mod reader;
 pub mod scopes;
+pub mod system;
 #[cfg(test)]
 mod tests;
 pub mod threads;

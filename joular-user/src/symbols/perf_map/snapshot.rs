@@ -14,7 +14,7 @@ use std::{
 
 use joular_data::model::units::Address;
 
-use crate::runtimes::hotspot::java_name::MAX_NAME_BYTES;
+use crate::runtimes::MAX_NAME_BYTES;
 
 /// Entries kept: a large application server has some 50 000.
 pub const MAX_ENTRIES: usize = 1 << 18;

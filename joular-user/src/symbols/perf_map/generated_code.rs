@@ -17,7 +17,7 @@ use std::{
 
 use joular_data::model::units::{Address, MonotonicNs};
 
-use super::{generations::Generations, perf_map::PerfMap};
+use super::{generations::Generations, snapshot::PerfMap};
 use crate::procs::attach::AttachError;
 
 /// Early in a JVM's life much is compiled.

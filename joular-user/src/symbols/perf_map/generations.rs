@@ -2,7 +2,7 @@
 
 use joular_data::model::units::{Address, MonotonicNs};
 
-use super::perf_map::PerfMap;
+use super::snapshot::PerfMap;
 
 /// What an address in generated code is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

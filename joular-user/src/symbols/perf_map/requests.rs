@@ -15,7 +15,7 @@ use std::{
 use joular_data::model::units::{MonotonicNs, Pid};
 use rustix::time::{ClockId, clock_gettime};
 
-use super::perf_map::PerfMap;
+use super::snapshot::PerfMap;
 use crate::{
     clock::monotonic_now,
     procs::{

@@ -1,0 +1,146 @@
+//! HotSpot as one of the run-time systems: its library, its builds, its processes.
+
+use std::{
+    fs::File,
+    io,
+    path::Path,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use joular_data::{
+    events::{JvmNews, RawStack, Runtime},
+    model::{
+        frame::Frame,
+        units::{Address, Pid, Tid},
+    },
+};
+use joular_ebpf::abi::{CompilerThread, FrameWord, JvmUnwind};
+
+use super::{
+    JvmBuild, JvmError,
+    compilers::Compilers,
+    elf_symbols::{Libjvm, LibjvmError},
+    flags::JvmFacts,
+    java_name::jvm_frame,
+    jvm::Jvm,
+    memory::ProcessMemory,
+};
+use crate::runtimes::{Build, Instance, LoadedLibrary, OpenError, RuntimeSystem};
+
+const NAME: &str = "hotspot";
+const LIBRARY: &str = "libjvm.so";
+
+#[derive(Debug)]
+pub struct HotSpot;
+
+impl RuntimeSystem for HotSpot {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn is_library(&self, file_name: &str) -> bool {
+        file_name == LIBRARY
+    }
+
+    fn is_runtime(&self, runtime: &Runtime) -> bool {
+        matches!(runtime, Runtime::Jvm { .. })
+    }
+
+    fn writes_perf_map_on_request(&self) -> bool {
+        true
+    }
+
+    fn perf_map_frame(&self, name: &str) -> Frame {
+        jvm_frame(name)
+    }
+
+    fn read_build(&self, file: &File, library: &LoadedLibrary<'_>) -> Result<Arc<dyn Build>, OpenError> {
+        let memory = memory_of(library)?;
+        let libjvm = Libjvm::read(file)?;
+        let bias = libjvm.bias(library.mapping.start.0, library.mapping.offset);
+        Ok(Arc::new(JvmBuild::read(&memory, libjvm, bias)?))
+    }
+}
+
+impl Build for JvmBuild {
+    fn open(self: Arc<Self>, library: &LoadedLibrary<'_>) -> Result<Box<dyn Instance>, OpenError> {
+        let bias = self.libjvm.bias(library.mapping.start.0, library.mapping.offset);
+        let jvm = Jvm::attach(Box::new(memory_of(library)?), self, bias)?;
+        Ok(Box::new(JvmInstance { jvm, compilers: Compilers::new(Instant::now()) }))
+    }
+}
+
+/// A JVM with what changes while it runs.
+#[derive(Debug)]
+struct JvmInstance {
+    jvm: Jvm,
+    compilers: Compilers,
+}
+
+impl Instance for JvmInstance {
+    fn news(&self) -> JvmNews {
+        let JvmFacts { version, collector, debug_non_safepoints, .. } = self.jvm.facts().clone();
+        JvmNews { version, collector, debug_non_safepoints, unwinding: Some(NAME.into()) }
+    }
+
+    fn kernel_tables(&self) -> Option<&JvmUnwind> {
+        Some(self.jvm.unwind_info())
+    }
+
+    fn compiler_threads(&self) -> &[(Tid, CompilerThread)] {
+        self.compilers.threads()
+    }
+
+    fn has_code(&self, address: Address) -> bool {
+        self.jvm.has_code(address.0)
+    }
+
+    fn frames_of_word(&mut self, word: FrameWord) -> Vec<Frame> {
+        self.jvm.resolve(word)
+    }
+
+    fn frames_at(&mut self, address: Address) -> Vec<Frame> {
+        self.jvm.resolve_address(address.0)
+    }
+
+    fn pin(&mut self, generation: u8, stack: &mut RawStack) {
+        self.jvm.pin(stack.stack_id(), generation, stack.quality.end.code(), &mut stack.frames);
+    }
+
+    fn end_window(&mut self) -> bool {
+        self.jvm.end_window()
+    }
+
+    fn look_is_due(&self, now: Instant) -> Option<Duration> {
+        self.compilers.due_since(now)
+    }
+
+    fn look_again(&mut self, proc_root: &Path, pid: Pid, now: Instant) {
+        self.compilers.read(&self.jvm, proc_root, pid, now);
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("opening the memory of the process: {0}: run as root or grant CAP_SYS_PTRACE")]
+struct MemoryError(#[from] io::Error);
+
+fn memory_of(library: &LoadedLibrary<'_>) -> Result<ProcessMemory, OpenError> {
+    ProcessMemory::open(library.proc_root, library.pid)
+        .map_err(|error| OpenError::NotUnderstood(Box::new(MemoryError(error))))
+}
+
+impl From<JvmError> for OpenError {
+    fn from(error: JvmError) -> Self {
+        match error {
+            JvmError::Starting => Self::Starting,
+            error => Self::NotUnderstood(Box::new(error)),
+        }
+    }
+}
+
+impl From<LibjvmError> for OpenError {
+    fn from(error: LibjvmError) -> Self {
+        Self::NotUnderstood(Box::new(error))
+    }
+}
