@@ -1,5 +1,13 @@
 //! Help, version, and what becomes of arguments that make no sense.
 
+use std::{
+    io,
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use joular_tests::paths;
+
 use crate::{expect_usage_error, joular_bpf};
 
 /// Names that people and scripts rely on.
@@ -90,6 +98,53 @@ fn a_name_pattern_that_cannot_be_read_is_refused() {
 fn a_replay_takes_nothing_that_its_recording_decided() {
     for options in [&["--comm", "java"][..], &["--all"], &["--frequency", "199"], &["--record", "other.jrec"]] {
         expect_usage_error(&[&["--replay", "some.jrec"], options].concat(), &["--replay", options[0]]);
+    }
+}
+
+#[test]
+fn a_pid_of_no_process_ends_the_run_before_it_begins() {
+    // Above the highest pid that Linux gives (2^22).
+    let output = tempfile::tempdir().unwrap();
+    let output = output.path().join("out");
+    let place = output.to_str().unwrap();
+    let started = Instant::now();
+    let finished = joular_bpf(&["--pid", "99999999", "--duration", "15s", "--output", place]);
+    assert_eq!(finished.code(), Some(5), "{finished:?}");
+    assert!(started.elapsed() < Duration::from_secs(10), "it waited");
+    for word in ["there is no process 99999999", "ps -eo pid,comm", "--comm"] {
+        assert!(finished.stderr.contains(word), "the message lacks '{word}': {}", finished.stderr);
+    }
+    assert!(!output.exists(), "a data set was begun");
+}
+
+/// A reader that has gone before the first byte.
+#[test]
+fn a_closed_pipe_is_no_error_of_anything_that_prints() {
+    let empty = tempfile::tempdir().unwrap();
+    let nothing = empty.path().to_str().unwrap();
+    let no_meters = ["--sys-root", nothing, "--powercap-root", nothing];
+    let fitness = joular_bpf(&[&["doctor"][..], &no_meters].concat()).code().unwrap();
+    for (command, code) in [
+        (&["sources"][..], 0),
+        (&["sources", "--json"], 0),
+        (&["doctor"], fitness),
+        (&["doctor", "--json"], fitness),
+        (&["completions", "bash"], 0),
+        (&["man"], 0),
+        (&["--help"], 0),
+        (&["--version"], 0),
+    ] {
+        let (reader, writer) = io::pipe().unwrap();
+        drop(reader);
+        let mut closed = Command::new(paths::joular_bpf());
+        closed.args(command).stdin(Stdio::null()).stdout(writer).stderr(Stdio::piped());
+        if matches!(command[0], "sources" | "doctor") {
+            closed.args(no_meters);
+        }
+        let finished = closed.output().unwrap();
+        let said = String::from_utf8_lossy(&finished.stderr);
+        assert_eq!(finished.status.code(), Some(code), "{command:?}: {said}");
+        assert_eq!(said, "", "{command:?}");
     }
 }
 

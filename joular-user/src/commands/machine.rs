@@ -1,8 +1,8 @@
 //! Commands about this machine: recording, and what goes before it.
 
-use std::io;
+use std::io::{self, Write as _};
 
-use super::unwritten;
+use super::{unless_closed, unwritten};
 use crate::{
     cli::{CalibrateFlags, DoctorFlags, Exit, Flags},
     config::{self, Calibrate, Config},
@@ -17,15 +17,25 @@ pub(super) fn check(flags: DoctorFlags) -> anyhow::Result<Exit> {
     let json = flags.json;
     let proc_root = flags.source.proc_root.clone().unwrap_or_else(|| "/proc".into());
     let options = config::energy_options(flags.into())?;
-    doctor::run(&mut io::stdout().lock(), &proc_root, &options, json).map_err(unwritten("the checks"))
+    let mut text = Vec::new();
+    let exit = doctor::run(&mut text, &proc_root, &options, json).map_err(unwritten("the checks"))?;
+    printed(&text, exit, "the checks")
 }
 
 pub(super) fn list(flags: DoctorFlags) -> anyhow::Result<Exit> {
     let json = flags.json;
     let options = config::energy_options(flags.into())?;
-    sources::run(&mut io::stdout().lock(), &options, json).map_err(unwritten("the sources"))
+    let mut text = Vec::new();
+    let exit = sources::run(&mut text, &options, json).map_err(unwritten("the sources"))?;
+    printed(&text, exit, "the sources")
 }
 
 pub(super) fn calibrate(flags: CalibrateFlags) -> anyhow::Result<Exit> {
     Ok(pipeline::calibrate(&Calibrate::resolve(flags)?, &mut io::stdout().lock())?)
+}
+
+/// The exit code is the same whether or not the text is read to its end.
+fn printed(text: &[u8], exit: Exit, what: &'static str) -> anyhow::Result<Exit> {
+    unless_closed(io::stdout().lock().write_all(text)).map_err(unwritten(what))?;
+    Ok(exit)
 }

@@ -10,12 +10,15 @@ use crate::{
     cli::Exit,
     energy::EnergyError,
     kernel::{KernelError, Remedy},
+    procs::selection::Absent,
 };
 
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
     #[error("starting {what}: {source}")]
     Start { what: &'static str, source: io::Error },
+    #[error("{0}: `ps -eo pid,comm` shows those there are, and --comm takes a name and waits for it")]
+    Absent(Absent),
     #[error(transparent)]
     Energy(#[from] EnergyError),
     #[error(transparent)]
@@ -46,6 +49,7 @@ impl Failure {
             Self::Calibration(error) | Self::Replay { source: ReplayError::Calibration(error), .. } => {
                 of_calibration(error)
             }
+            Self::Absent(_) => Exit::NothingMatched,
             Self::Output(_) | Self::CreateRecording { .. } => Exit::Output,
             Self::Replay { source: ReplayError::Consume(ConsumeError::Output(_)), .. } => Exit::Output,
             Self::Recording(RecordingError::Write(_) | RecordingError::LeftOut { .. }) => Exit::Output,

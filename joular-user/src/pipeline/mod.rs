@@ -2,7 +2,7 @@
 //!
 //! [`live`] makes events from the running system, [`replay`] reads them from a
 //! file; both feed a [`consumer::Consumer`]. This file opens what a run needs
-//! in the order in which it can fail: output first, kernel last.
+//! in the order in which it can fail: what was asked for and the output first, kernel last.
 
 mod calibration;
 mod consumer;
@@ -71,6 +71,12 @@ async fn record(config: &Config, options: &config::Live) -> Result<Exit, Failure
     let mut shutdown = Shutdown::listen(Exit::Interrupted.code())
         .map_err(|source| Failure::Start { what: "signal handling", source })?;
     limits::raise_open_files();
+    let proc_files = ProcFiles::new(&config.proc_root);
+    match options.selection.absent(&proc_files) {
+        Some(absent) if absent.is_all => return Err(Failure::Absent(absent)),
+        Some(absent) => notice(&format!("{absent}: recording the others")),
+        None => {}
+    }
     let selected = energy::select(&options.energy)?;
     let outputs = outputs(config)?;
     let recorder = options.record.as_deref().map(open_recording).transpose()?;
@@ -99,7 +105,7 @@ async fn record(config: &Config, options: &config::Live) -> Result<Exit, Failure
         programs,
         banks,
         ring,
-        registry: Registry::new(ProcFiles::new(&config.proc_root), options.selection.clone()),
+        registry: Registry::new(proc_files, options.selection.clone()),
         symbolizer: Symbolizer::new(&config.proc_root, SymbolizerOptions::default()),
         unwind: Publisher::new(unwind_maps),
         source: selected.source,

@@ -5,6 +5,8 @@ use std::fmt;
 use globset::{Glob, GlobMatcher};
 use joular_data::model::units::Pid;
 
+use super::proc_files::ProcFiles;
+
 /// Longest process name the kernel keeps, without its terminator.
 const COMM_BYTES: usize = joular_ebpf::abi::COMM_LEN - 1;
 
@@ -33,6 +35,32 @@ impl Selection {
             Self::Pids(pids) => pids.contains(&pid),
             Self::Tree(root) => *root == pid,
         }
+    }
+}
+
+/// Chosen pids of which there is no process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Absent {
+    pub pids: Vec<Pid>,
+    /// Of none of the chosen ones there is a process, so that nothing can ever be recorded.
+    pub is_all: bool,
+}
+
+impl Selection {
+    /// What was chosen by pid and is not there. A name may still appear, a pid does not.
+    pub fn absent(&self, files: &ProcFiles) -> Option<Absent> {
+        let Self::Pids(chosen) = self else { return None };
+        let running = files.pids();
+        let pids: Vec<Pid> = chosen.iter().copied().filter(|pid| running.binary_search(pid).is_err()).collect();
+        let is_all = pids.len() == chosen.len();
+        (!pids.is_empty()).then_some(Absent { pids, is_all })
+    }
+}
+
+impl fmt::Display for Absent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let pids = self.pids.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        write!(f, "--pid: there is no process {pids}")
     }
 }
 
@@ -130,6 +158,23 @@ mod tests {
         assert_eq!(names.to_string(), "--comm java j*");
         assert_eq!(Selection::Pids(vec![Pid(1), Pid(2)]).to_string(), "--pid 1 2");
         assert_eq!(Selection::Tree(Pid(7)).to_string(), "process 7 and what it starts");
+    }
+
+    #[test]
+    fn pids_that_are_not_there_are_named() {
+        let proc = tempfile::tempdir().unwrap();
+        for pid in ["7", "12"] {
+            std::fs::create_dir(proc.path().join(pid)).unwrap();
+        }
+        let files = ProcFiles::new(proc.path());
+        let absent = |pids: &[u32]| Selection::Pids(pids.iter().copied().map(Pid).collect()).absent(&files);
+        assert_eq!(absent(&[12, 7]), None);
+        assert_eq!(absent(&[12, 8]), Some(Absent { pids: vec![Pid(8)], is_all: false }));
+        let none = absent(&[8, 120]).unwrap();
+        assert!(none.is_all);
+        assert_eq!(none.to_string(), "--pid: there is no process 8, 120");
+        let names = Selection::Names(vec![NamePattern::new("java").unwrap()]);
+        assert_eq!([names, Selection::All].map(|selection| selection.absent(&files)), [None, None]);
     }
 
     #[test]
