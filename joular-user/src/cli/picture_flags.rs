@@ -16,6 +16,10 @@ pub struct LevelFlags {
     /// Put processes, then threads by name, before the frames
     #[arg(long, conflicts_with = "by_process")]
     pub by_thread: bool,
+
+    /// A method once for each kind of its code: interpreted, c1, c2, inlined
+    #[arg(long)]
+    pub by_kind: bool,
 }
 
 /// Flags of `flamegraph`.
@@ -66,6 +70,10 @@ pub struct HtmlFlags {
     /// Put threads by name between processes and frames in the flame graph
     #[arg(long)]
     pub by_thread: bool,
+
+    /// A method once for each kind of its code: interpreted, c1, c2, inlined
+    #[arg(long)]
+    pub by_kind: bool,
 
     #[command(flatten)]
     pub part: PartFlags,

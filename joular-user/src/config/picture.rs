@@ -3,7 +3,7 @@
 use joular_data::report::{
     flamegraph::{Drawing, Normalise},
     html::PageChoice,
-    tree::Levels,
+    tree::{Kinds, Levels, Shape},
 };
 
 use super::{ConfigError, part};
@@ -28,10 +28,14 @@ pub fn drawing(flags: &FlamegraphFlags) -> Result<Drawing, ConfigError> {
         base: flags.diff.clone().map(|base| (base, normalise)),
         filter,
         app,
-        levels,
+        shape: Shape { levels, kinds: kinds(flags.levels.by_kind) },
         is_icicle: flags.icicle,
         min_share: parse_share("--min-share", &flags.min_share)?,
     })
+}
+
+const fn kinds(is_by_kind: bool) -> Kinds {
+    if is_by_kind { Kinds::Apart } else { Kinds::Merged }
 }
 
 /// # Errors
@@ -39,7 +43,8 @@ pub fn drawing(flags: &FlamegraphFlags) -> Result<Drawing, ConfigError> {
 pub fn page(flags: &HtmlFlags) -> Result<PageChoice, ConfigError> {
     let (filter, app) = part(&flags.part)?;
     let levels = if flags.by_thread { Levels::Threads } else { Levels::Processes };
-    Ok(PageChoice { data: flags.data.clone(), filter, app, levels, view: flags.part.app.join(", ") })
+    let shape = Shape { levels, kinds: kinds(flags.by_kind) };
+    Ok(PageChoice { data: flags.data.clone(), filter, app, shape, view: flags.part.app.join(", ") })
 }
 
 /// `0.05%`, or the same as a fraction: `0.0005`.

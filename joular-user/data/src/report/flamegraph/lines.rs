@@ -1,10 +1,10 @@
 //! A call tree as lines of folded stacks: `method;method µJ`, and for a comparison
 //! `method;method µJ-before µJ`.
 
-use super::{CallTree, Label};
+use super::{CallTree, Label, Mix};
 use crate::{
     model::frame::FrameKind,
-    report::tree::NodeKind,
+    report::tree::{NodeKind, short},
     text::{self, Keep},
 };
 
@@ -14,12 +14,13 @@ pub(super) const UNIT: &str = "µJ";
 /// Longer names are cut: a name may have 64 KiB.
 const NAME_COLUMNS: usize = 240;
 
-/// A label's name with its kind of code, harmless for the format: nothing in it
+/// A node's name with the kinds of its code, harmless for the format: nothing in it
 /// separates frames, ends the line or reads as one of its figures.
-pub(super) fn name_of(label: &Label) -> String {
+pub(super) fn name_of(label: &Label, mix: &Mix) -> String {
     let name = text::cut(&text::escape(&label.name).replace(';', ":"), NAME_COLUMNS, Keep::End);
     match label.kind {
-        NodeKind::Frame(kind) if kind != FrameKind::Marker => format!("{name} [{}]", short(kind.name())),
+        NodeKind::Method => format!("{name} [{}]", mix.text()),
+        NodeKind::Frame(kind) if kind != FrameKind::Marker => format!("{name} [{}]", short(kind)),
         _ => without_figure(name),
     }
 }
@@ -32,14 +33,9 @@ fn without_figure(name: String) -> String {
     }
 }
 
-fn short(kind: &str) -> &str {
-    kind.strip_prefix("compiled-").unwrap_or(kind)
-}
-
 /// A line per node with energy of its own, depth first as the tree is. With a
 /// factor, what was before is multiplied by it and stands first.
 pub(super) fn of(tree: &CallTree, factor: Option<f64>) -> Vec<String> {
-    let names: Vec<String> = tree.labels.iter().map(name_of).collect();
     let mut path = String::new();
     // Where in `path` each open node's name ends.
     let mut ends: Vec<(usize, usize)> = Vec::new();
@@ -54,7 +50,7 @@ pub(super) fn of(tree: &CallTree, factor: Option<f64>) -> Vec<String> {
             if !path.is_empty() {
                 path.push(';');
             }
-            path.push_str(&names[node.label]);
+            path.push_str(&name_of(tree.label(node), &node.mix));
         }
         ends.push((index, path.len()));
         let own = node.own.energy.0;

@@ -20,7 +20,7 @@ use inferno::flamegraph::{
 use super::{
     headline::Headline,
     profile::{App, Filter, Profile},
-    tree::{Branches, CallTree, Label, Levels, NodeKind, palette},
+    tree::{Branches, CallTree, Label, Mix, NodeKind, Shape, palette},
 };
 use crate::{
     dataset::error::{DataSetError, Result},
@@ -47,7 +47,7 @@ pub struct Drawing {
     pub base: Option<(PathBuf, Normalise)>,
     pub filter: Filter,
     pub app: Option<App>,
-    pub levels: Levels,
+    pub shape: Shape,
     /// The root at the top.
     pub is_icicle: bool,
     /// Part of the whole, 0 to 1, below which a node is merged with its siblings.
@@ -69,12 +69,12 @@ pub fn svg(drawing: &Drawing) -> Result<(Vec<u8>, Headline)> {
     if profile.energy().0 == 0 {
         return Err(DataSetError::NoEnergy { path: drawing.data.clone() });
     }
-    let mut branches = Branches::default();
-    branches.add(&profile, drawing.levels);
+    let mut branches = Branches::new(drawing.shape);
+    branches.add(&profile);
     let mut subtitle = headline.text();
     let mut factor = None;
     if let Some((base, normalise, path)) = &base {
-        branches.add_base(base, drawing.levels);
+        branches.add_base(base);
         if base.energy().0 == 0 {
             return Err(DataSetError::NoEnergy { path: (*path).clone() });
         }
@@ -130,9 +130,9 @@ fn draw(
     subtitle: String,
 ) -> std::io::Result<Vec<u8>> {
     let mut colors = PaletteMap::default();
-    for label in &tree.labels {
-        let [r, g, b] = palette::color(label.kind);
-        colors.insert(lines::name_of(label), Color { r, g, b });
+    for node in &tree.nodes {
+        let [r, g, b] = palette::color(tree.kind(node));
+        colors.insert(lines::name_of(tree.label(node), &node.mix), Color { r, g, b });
     }
     // How inferno knows the root.
     let [r, g, b] = palette::color(NodeKind::All);

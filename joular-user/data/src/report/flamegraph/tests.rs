@@ -14,6 +14,7 @@ fn chain(names: &[&str]) -> CallTree {
         label,
         own: Amounts { energy: MicroJoules(u64::from(label > 0)), ..Amounts::default() },
         total: Amounts { energy: MicroJoules(left as u64), ..Amounts::default() },
+        mix: Mix::default(),
         base_own: MicroJoules(2),
         base_total: MicroJoules(0),
     };
@@ -32,7 +33,7 @@ fn drawing() -> Drawing {
         base: None,
         filter: Filter::default(),
         app: None,
-        levels: Levels::Frames,
+        shape: Shape::default(),
         is_icicle: false,
         min_share: 0.0,
     }

@@ -15,8 +15,8 @@ use crate::{
     model::domain::Label as EnergyLabel,
     report::{
         headline::Headline,
-        profile::Profile,
-        tree::{Branches, CallTree, NodeKind, palette},
+        profile::{Amounts, Profile},
+        tree::{Branches, CallTree, Kinds, Mix, NodeKind, palette},
     },
     text,
 };
@@ -36,6 +36,8 @@ pub(super) struct Figures {
     /// Packages of the application whose view this is; -1: all code.
     app: i64,
     kinds: Vec<(&'static str, String)>,
+    /// Whether a method is told apart by its kinds of code.
+    is_by_kind: bool,
     strings: Vec<String>,
     tree: Tree,
     time: Time,
@@ -55,7 +57,10 @@ struct Tree {
     merged: usize,
     depth: Vec<u32>,
     name: Vec<usize>,
+    /// The one that has most.
     kind: Vec<usize>,
+    /// Of what ran in several ways: kinds, each with its part of the node's total.
+    mix: Vec<Vec<(usize, u64)>>,
     /// Signature or library; -1 for neither.
     detail: Vec<i64>,
     self_uj: Vec<u64>,
@@ -76,8 +81,8 @@ struct Time {
 pub(super) fn of(profile: &Profile, choice: &PageChoice, power: &Power<'_>, activity: &Activity) -> Figures {
     let mut strings = Strings::default();
     let overview = &profile.overview;
-    let mut branches = Branches::default();
-    branches.add(profile, choice.levels);
+    let mut branches = Branches::new(choice.shape);
+    branches.add(profile);
     let tree = Tree::of(&branches.tree(), &mut strings);
     let clock = power.clock();
     let time = Time {
@@ -88,7 +93,7 @@ pub(super) fn of(profile: &Profile, choice: &PageChoice, power: &Power<'_>, acti
         series: power.series(&mut strings, kind_of),
     };
     let threads = activity.diagram(&profile.catalog, &mut strings);
-    let methods = methods::of(profile, &mut strings, kind_of);
+    let methods = methods::of(profile, choice.shape.kinds, &mut strings, kind_of);
     Figures {
         headline: Headline::of(profile).text(),
         energy_uj: profile.energy().0,
@@ -98,6 +103,7 @@ pub(super) fn of(profile: &Profile, choice: &PageChoice, power: &Power<'_>, acti
         sources: overview.sources.iter().map(|source| strings.place(source)).collect(),
         app: strings.maybe(choice.app.is_some().then_some(text::escape(&choice.view)).as_deref()),
         kinds: NodeKind::ALL.map(|kind| (kind.name(), palette::hex(kind))).into(),
+        is_by_kind: choice.shape.kinds == Kinds::Apart,
         tree,
         time,
         threads,
@@ -111,20 +117,29 @@ pub(super) fn of(profile: &Profile, choice: &PageChoice, power: &Power<'_>, acti
     }
 }
 
+/// Kinds with their parts, if there are several: of the energy, or without any of the CPU time.
+fn parts(mix: &Mix, has_energy: bool) -> Vec<(usize, u64)> {
+    let part = |amounts: &Amounts| if has_energy { amounts.energy.0 } else { amounts.cpu_ns / 1000 };
+    let kinds = mix.by_size();
+    let parts: Vec<_> = kinds.iter().map(|(kind, amounts)| (kind_of(NodeKind::Frame(*kind)), part(amounts))).collect();
+    if parts.len() > 1 { parts } else { Vec::new() }
+}
+
 fn kind_of(kind: NodeKind) -> usize {
     NodeKind::ALL.iter().position(|one| *one == kind).unwrap_or(0)
 }
 
 impl Tree {
     fn of(whole: &CallTree, strings: &mut Strings) -> Self {
-        let pruned = whole.largest(NODES);
+        let (pruned, has_energy) = (whole.largest(NODES), whole.total().energy.0 > 0);
         let mut tree = Self { merged: whole.nodes.len().saturating_sub(NODES), ..Self::default() };
         for node in &pruned.nodes {
             let label = pruned.label(node);
             let depth = node.parent.and_then(|parent| tree.depth.get(parent)).map_or(0, |depth| depth + 1);
             tree.depth.push(depth);
             tree.name.push(strings.place(&label.name));
-            tree.kind.push(kind_of(label.kind));
+            tree.kind.push(kind_of(pruned.kind(node)));
+            tree.mix.push(parts(&node.mix, has_energy));
             tree.detail.push(strings.maybe(label.detail()));
             tree.self_uj.push(node.own.energy.0);
             tree.self_cpu_us.push(node.own.cpu_ns / 1000);

@@ -23,7 +23,7 @@ use self::{activity::Activity, clock::Clock, power::Power};
 use super::{
     headline::Headline,
     profile::{App, DataSet, Filter, Profile},
-    tree::Levels,
+    tree::Shape,
 };
 use crate::dataset::error::Result;
 
@@ -33,7 +33,7 @@ pub struct PageChoice {
     pub data: PathBuf,
     pub filter: Filter,
     pub app: Option<App>,
-    pub levels: Levels,
+    pub shape: Shape,
     /// The application's packages as they were given, for the page to say.
     pub view: String,
 }
@@ -49,7 +49,7 @@ pub fn page(choice: &PageChoice) -> Result<(Vec<u8>, Headline)> {
     let clock = Clock::of(&overview);
     let mut activity = Activity::new(clock);
     data.scan_places(filter, |row| activity.take_place(row))?;
-    let mut power = Power::new(clock, filter, choice.app.as_ref());
+    let mut power = Power::new(clock, filter, choice.app.as_ref(), choice.shape.kinds);
     let profile = Profile::sum(data, overview, filter, choice.app.as_ref(), |catalog, row| {
         if power.take(catalog, row) {
             activity.take(catalog, row);

@@ -8,8 +8,8 @@ use super::{clock::Clock, strings::Strings};
 use crate::{
     model::frame::{Frame, FrameKind},
     report::{
-        profile::{App, Catalog, Filter, OUTSIDE_APP, PathIndex, Row},
-        tree::{Label, NodeKind, OTHERS},
+        profile::{Amounts, App, Catalog, Filter, OUTSIDE_APP, PathIndex, Row},
+        tree::{Kinds, Label, Mix, NodeKind, OTHERS},
     },
 };
 
@@ -20,10 +20,13 @@ pub(super) struct Power<'a> {
     clock: Clock,
     filter: &'a Filter,
     app: Option<&'a App>,
+    kinds: Kinds,
     labels: Vec<Label>,
+    /// Of each label, how it ran.
+    mixes: Vec<Mix>,
     places: HashMap<Label, usize>,
     /// By path: whether it was looked at, and the label of its leaf unless it is filtered.
-    leaves: Vec<Option<Option<usize>>>,
+    leaves: Vec<Option<Option<(usize, FrameKind)>>>,
     /// µJ by label and bucket.
     sums: HashMap<(usize, usize), u64>,
 }
@@ -33,21 +36,24 @@ impl<'a> Power<'a> {
         self.clock
     }
 
-    pub(super) fn new(clock: Clock, filter: &'a Filter, app: Option<&'a App>) -> Self {
-        let (labels, places, leaves, sums) = (Vec::new(), HashMap::new(), Vec::new(), HashMap::new());
-        Self { clock, filter, app, labels, places, leaves, sums }
+    pub(super) fn new(clock: Clock, filter: &'a Filter, app: Option<&'a App>, kinds: Kinds) -> Self {
+        let (labels, mixes, leaves) = (Vec::new(), Vec::new(), Vec::new());
+        let (places, sums) = (HashMap::new(), HashMap::new());
+        Self { clock, filter, app, kinds, labels, mixes, places, leaves, sums }
     }
 
     /// Takes a row; whether it is part of the selection.
     pub(super) fn take(&mut self, catalog: &Catalog, row: &Row) -> bool {
-        let Some(label) = self.leaf(catalog, row.path) else { return false };
+        let Some((label, kind)) = self.leaf(catalog, row.path) else { return false };
         let bucket = self.clock.bucket(row.window_start, row.window_ns);
         let sum = self.sums.entry((label, bucket)).or_default();
         *sum = sum.saturating_add(row.energy.0);
+        let amounts = Amounts { energy: row.energy, cpu_ns: row.cpu_ns, samples: row.samples };
+        self.mixes[label].add(kind, &amounts);
         true
     }
 
-    fn leaf(&mut self, catalog: &Catalog, path: PathIndex) -> Option<usize> {
+    fn leaf(&mut self, catalog: &Catalog, path: PathIndex) -> Option<(usize, FrameKind)> {
         if self.leaves.len() < catalog.paths.len() {
             self.leaves.resize(catalog.paths.len(), None);
         }
@@ -58,7 +64,8 @@ impl<'a> Power<'a> {
         let leaf = self.filter.allows_path(frames()).then(|| {
             let seen = frames().rev().find(|frame| self.app.is_none_or(|app| app.has(frame)));
             let outside = Frame::new(FrameKind::Marker, OUTSIDE_APP);
-            self.place(Label::of_frame(seen.unwrap_or(&outside)))
+            let frame = seen.unwrap_or(&outside);
+            (self.place(Label::of_frame(frame, self.kinds)), frame.kind)
         });
         self.leaves[path.index()] = Some(leaf);
         leaf
@@ -66,9 +73,10 @@ impl<'a> Power<'a> {
 
     fn place(&mut self, label: Label) -> usize {
         let next = self.labels.len();
-        let labels = &mut self.labels;
+        let (labels, mixes) = (&mut self.labels, &mut self.mixes);
         *self.places.entry(label).or_insert_with_key(|label| {
             labels.push(label.clone());
+            mixes.push(Mix::default());
             next
         })
     }
@@ -88,10 +96,9 @@ impl<'a> Power<'a> {
         let mut series: Vec<Series> = order
             .iter()
             .take(SERIES)
-            .map(|label| &self.labels[*label])
             .map(|label| Series {
-                name: strings.place(&label.name),
-                kind: kind_of(label.kind),
+                name: strings.place(&self.labels[*label].name),
+                kind: kind_of(self.mixes[*label].main().map_or(self.labels[*label].kind, NodeKind::Frame)),
                 energy_uj: vec![0; self.clock.buckets],
             })
             .collect();

@@ -2,9 +2,12 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::{CallTree, Label, Levels, Node, NodeKind};
+use super::{CallTree, Kinds, Label, Levels, Mix, Node, NodeKind, Shape};
 use crate::{
-    model::{frame::Frame, units::MicroJoules},
+    model::{
+        frame::{Frame, FrameKind},
+        units::MicroJoules,
+    },
     report::profile::{Amounts, Catalog, Entry, PathIndex, Process, Profile},
 };
 
@@ -20,29 +23,42 @@ struct Branch {
 /// Branches of one data set, or of two to compare, that are to be a tree.
 #[derive(Debug, Default)]
 pub struct Branches {
+    shape: Shape,
     labels: Vec<Label>,
     places: HashMap<Label, u32>,
     /// Labels of all branches, one branch after the other.
     arena: Vec<u32>,
+    /// Beside each label, the kind of code; `None` for what is no code.
+    kinds: Vec<Option<FrameKind>>,
     branches: Vec<Branch>,
 }
 
 impl Branches {
+    pub fn new(shape: Shape) -> Self {
+        Self { shape, ..Self::default() }
+    }
+
     /// Takes what the tree is about.
-    pub fn add(&mut self, profile: &Profile, levels: Levels) {
-        self.take(profile, levels, |entry| {
+    pub fn add(&mut self, profile: &Profile) {
+        self.take(profile, |entry| {
             (Amounts { energy: entry.energy, cpu_ns: entry.cpu_ns, samples: entry.samples }, MicroJoules(0))
         });
     }
 
     /// Takes what it is compared with.
-    pub fn add_base(&mut self, profile: &Profile, levels: Levels) {
-        self.take(profile, levels, |entry| (Amounts::default(), entry.energy));
+    pub fn add_base(&mut self, profile: &Profile) {
+        self.take(profile, |entry| (Amounts::default(), entry.energy));
     }
 
-    fn take(&mut self, profile: &Profile, levels: Levels, figures: impl Fn(&Entry) -> (Amounts, MicroJoules)) {
+    fn take(&mut self, profile: &Profile, figures: impl Fn(&Entry) -> (Amounts, MicroJoules)) {
         let catalog = &profile.catalog;
-        let frames: Vec<u32> = catalog.paths.frames().iter().map(|frame| self.place(Label::of_frame(frame))).collect();
+        let Shape { levels, kinds } = self.shape;
+        let frames: Vec<(u32, FrameKind)> = catalog
+            .paths
+            .frames()
+            .iter()
+            .map(|frame| (self.place(Label::of_frame(frame, kinds)), frame.kind))
+            .collect();
         let prefixes: Vec<Vec<u32>> =
             (0..catalog.threads.len()).map(|thread| self.prefix(catalog, thread, levels)).collect();
         // Threads that the tree does not tell apart have one branch for a path together.
@@ -68,7 +84,12 @@ impl Branches {
                 let Some((own, base)) = sums[path.index()].take() else { continue };
                 let start = self.arena.len();
                 self.arena.extend(prefix);
-                self.arena.extend(catalog.paths.path(path).iter().map(|frame| frames[frame.index()]));
+                self.kinds.resize(self.arena.len(), None);
+                for frame in catalog.paths.path(path) {
+                    let (label, kind) = frames[frame.index()];
+                    self.arena.push(label);
+                    self.kinds.push(Some(kind));
+                }
                 self.branches.push(Branch { start, end: self.arena.len(), own, base });
             }
         }
@@ -102,7 +123,7 @@ impl Branches {
     pub fn tree(mut self) -> CallTree {
         self.place(Label::new(NodeKind::All, "all"));
         self.sort_labels();
-        let Self { labels, arena, mut branches, .. } = self;
+        let Self { labels, arena, kinds, mut branches, .. } = self;
         branches.sort_by(|a, b| arena[a.start..a.end].cmp(&arena[b.start..b.end]));
         let root = labels.iter().position(|label| label.kind == NodeKind::All).unwrap_or(0);
         let mut nodes = vec![node(None, root)];
@@ -117,6 +138,11 @@ impl Branches {
                 let parent = open.last().copied();
                 open.push(nodes.len());
                 nodes.push(node(parent, *label as usize));
+            }
+            for (node, kind) in open.iter().skip(1).zip(&kinds[branch.start..branch.end]) {
+                if let (Some(node), Some(kind)) = (nodes.get_mut(*node), kind) {
+                    node.mix.add(*kind, &branch.own);
+                }
             }
             if let Some(leaf) = open.last().and_then(|leaf| nodes.get_mut(*leaf)) {
                 leaf.own.plus(&branch.own);
@@ -145,7 +171,15 @@ impl Branches {
 
 fn node(parent: Option<usize>, label: usize) -> Node {
     let (nothing, no_energy) = (Amounts::default(), MicroJoules(0));
-    Node { parent, label, own: nothing, total: nothing, base_own: no_energy, base_total: no_energy }
+    Node {
+        parent,
+        label,
+        own: nothing,
+        total: nothing,
+        mix: Mix::default(),
+        base_own: no_energy,
+        base_total: no_energy,
+    }
 }
 
 /// Children come after their parents, so that backwards all of them are done before.
@@ -163,10 +197,11 @@ fn sum_up(nodes: &mut [Node]) {
 }
 
 impl Label {
-    pub fn of_frame(frame: &Frame) -> Self {
+    pub fn of_frame(frame: &Frame, kinds: Kinds) -> Self {
+        let is_told = kinds == Kinds::Apart || frame.kind == FrameKind::Marker;
         Self {
             name: frame.method(),
-            kind: NodeKind::Frame(frame.kind),
+            kind: if is_told { NodeKind::Frame(frame.kind) } else { NodeKind::Method },
             signature: frame.signature.clone(),
             module: frame.module.clone(),
         }

@@ -1,21 +1,26 @@
 //! A call tree: the branches of a selection, merged as far as they have the same
 //! methods from the root on.
 //!
-//! Frames are the same in a tree if method, signature, module and kind of code are:
-//! lines are not told apart. Branches are sorted, and each goes on where it leaves
+//! Frames are the same in a tree if method, signature and module are, as in tables:
+//! lines are not told apart, nor how the code ran. What a node has of each kind of
+//! code is its [`Mix`]; with [`Kinds::Apart`] each kind has nodes of its own. Branches are sorted, and each goes on where it leaves
 //! the one before it, so nodes stand in depth-first order, a parent before its
 //! children and those by name. No energy is lost on the way: every node's total is
 //! its own energy and its children's totals, to the microjoule, and what is too
 //! small to be drawn is kept in nodes that say so ([`CallTree::pruned`]).
 
 mod build;
+mod mix;
 pub mod palette;
 #[cfg(test)]
 mod tests;
 
 use std::cmp::Reverse;
 
-pub use self::build::{Branches, process_title};
+pub use self::{
+    build::{Branches, process_title},
+    mix::{Mix, short},
+};
 use crate::{
     model::{frame::FrameKind, units::MicroJoules},
     report::profile::Amounts,
@@ -32,6 +37,21 @@ pub enum Levels {
     Threads,
 }
 
+/// Whether a method that ran in several ways is one node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Kinds {
+    #[default]
+    Merged,
+    Apart,
+}
+
+/// How a tree is put together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Shape {
+    pub levels: Levels,
+    pub kinds: Kinds,
+}
+
 /// What a node stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum NodeKind {
@@ -39,12 +59,15 @@ pub enum NodeKind {
     All,
     Process,
     Thread,
+    /// A method, whichever way its code ran: its [`Mix`] says.
+    Method,
     Frame(FrameKind),
     /// Nodes that were too small.
     Others,
 }
 
 impl NodeKind {
+    /// What a node of a tree can be: a method ran in some way.
     pub const ALL: [Self; 15] = {
         let mut all = [Self::All; 15];
         all[1] = Self::Process;
@@ -63,6 +86,7 @@ impl NodeKind {
             Self::All => "all",
             Self::Process => "process",
             Self::Thread => "thread",
+            Self::Method => "method",
             Self::Frame(kind) => kind.name(),
             Self::Others => "others",
         }
@@ -92,7 +116,7 @@ impl Label {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
     /// Place in [`CallTree::nodes`], before this one; `None` for the root.
     pub parent: Option<usize>,
@@ -101,6 +125,8 @@ pub struct Node {
     pub own: Amounts,
     /// With everything below.
     pub total: Amounts,
+    /// The same by the kinds of the node's own code; nothing for what is no code.
+    pub mix: Mix,
     /// The same of the data set that this one is compared with.
     pub base_own: MicroJoules,
     pub base_total: MicroJoules,
@@ -118,6 +144,14 @@ pub struct CallTree {
 impl CallTree {
     pub fn label(&self, node: &Node) -> &Label {
         &self.labels[node.label]
+    }
+
+    /// What a node is: of a method, the kind of code that has most of it.
+    pub fn kind(&self, node: &Node) -> NodeKind {
+        match self.label(node).kind {
+            NodeKind::Method => node.mix.main().map_or(NodeKind::Method, NodeKind::Frame),
+            kind => kind,
+        }
     }
 
     /// What the whole tree adds up to.
@@ -192,7 +226,7 @@ impl<'a> Pruning<'a> {
     }
 
     fn copy(&mut self, node: &Node, parent: Option<usize>, cut: &mut Vec<Option<Node>>) -> usize {
-        self.to.nodes.push(Node { parent, ..*node });
+        self.to.nodes.push(Node { parent, ..node.clone() });
         cut.push(None);
         self.to.nodes.len() - 1
     }
@@ -203,6 +237,7 @@ impl<'a> Pruning<'a> {
             label: self.others,
             own: Amounts::default(),
             total: Amounts::default(),
+            mix: Mix::default(),
             base_own: MicroJoules(0),
             base_total: MicroJoules(0),
         };
@@ -220,7 +255,9 @@ impl<'a> Pruning<'a> {
         let mut places = vec![0; old.len()];
         let mut open: Vec<usize> = Vec::new();
         let close = |nodes: &mut Vec<Node>, places: &[usize], place: usize| {
-            nodes.extend(cut[place].map(|node| Node { parent: node.parent.map(|parent| places[parent]), ..node }));
+            nodes.extend(
+                cut[place].clone().map(|node| Node { parent: node.parent.map(|parent| places[parent]), ..node }),
+            );
         };
         for (place, node) in old.iter().enumerate() {
             while let Some(last) = open.last().copied().filter(|last| Some(*last) != node.parent) {
@@ -228,7 +265,7 @@ impl<'a> Pruning<'a> {
                 open.pop();
             }
             places[place] = nodes.len();
-            nodes.push(Node { parent: node.parent.map(|parent| places[parent]), ..*node });
+            nodes.push(Node { parent: node.parent.map(|parent| places[parent]), ..node.clone() });
             open.push(place);
         }
         while let Some(last) = open.pop() {

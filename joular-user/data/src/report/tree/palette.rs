@@ -11,7 +11,7 @@ use crate::model::frame::FrameKind;
 /// Red, green, blue.
 pub const fn color(kind: NodeKind) -> [u8; 3] {
     match kind {
-        NodeKind::All => [0xce, 0xd4, 0xda],
+        NodeKind::All | NodeKind::Method => [0xce, 0xd4, 0xda],
         NodeKind::Process => [0xb4, 0xbf, 0xca],
         NodeKind::Thread => [0xc8, 0xd0, 0xd9],
         NodeKind::Others => [0xdd, 0xdd, 0xdd],

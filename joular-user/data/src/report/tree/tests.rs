@@ -41,9 +41,70 @@ fn profile(branches: &[(u32, &str, u64)]) -> Profile {
 }
 
 fn tree(branches: &[(u32, &str, u64)], levels: Levels) -> CallTree {
-    let mut all = Branches::default();
-    all.add(&profile(branches), levels);
+    let mut all = Branches::new(Shape { levels, ..Shape::default() });
+    all.add(&profile(branches));
     all.tree()
+}
+
+/// One thread of process 1 that ran these paths, each frame `kind:name`.
+fn of_kinds(branches: &[(&str, u64)], kinds: Kinds) -> CallTree {
+    let mut profile = profile(&[]);
+    for (frames, energy) in branches {
+        let frame = |frame: &str| {
+            let (kind, name) = frame.split_once(':').unwrap();
+            Frame::new(FrameKind::ALL.into_iter().find(|known| known.name() == kind).unwrap(), name)
+        };
+        let path: Vec<_> = frames.split(';').map(|text| profile.catalog.paths.frame_index(frame(text))).collect();
+        let path = profile.catalog.paths.push(path);
+        let energy = MicroJoules(*energy);
+        profile.entries.push(Entry { thread: ThreadIndex(0), path, energy, cpu_ns: 1, samples: 1, squares: 0.0 });
+    }
+    let mut all = Branches::new(Shape { kinds, ..Shape::default() });
+    all.add(&profile);
+    all.tree()
+}
+
+const WAYS: &[(&str, u64)] = &[
+    ("interpreted:main;interpreted:run", 10),
+    ("interpreted:main;compiled-c2:run;inlined:hash", 70),
+    ("interpreted:main;compiled-c2:run;compiled-c1:hash", 5),
+    ("interpreted:main;marker:run", 15),
+];
+
+#[test]
+fn a_path_is_one_tower_whatever_compiled_it() {
+    let tree = of_kinds(WAYS, Kinds::Merged);
+    // What is no code is not the same, however it is called.
+    let expected = ["all 0/100", " main 0/100", "  run 10/85", "   hash 75/75", "  run 15/15"];
+    let mut nodes = drawn(&tree);
+    nodes.sort_by_key(|node| expected.iter().position(|line| line == node));
+    assert_eq!(nodes, expected);
+    let mix = |line: &str| {
+        let node = tree.nodes.iter().zip(drawn(&tree)).find(|(_, drawn)| drawn == line).unwrap().0;
+        (tree.kind(node).name(), node.mix.text())
+    };
+    assert_eq!(mix("  run 10/85"), ("compiled-c2", "c2 88 %, interpreted 12 %".to_owned()));
+    assert_eq!(mix("   hash 75/75"), ("inlined", "inlined 93 %, c1 7 %".to_owned()));
+    assert_eq!(mix(" main 0/100"), ("interpreted", "interpreted".to_owned()));
+    assert_eq!(mix("  run 15/15").0, "marker");
+}
+
+#[test]
+fn by_kind_each_way_is_a_tower_of_its_own() {
+    let tree = of_kinds(WAYS, Kinds::Apart);
+    let nodes = drawn(&tree);
+    let kinds = tree.nodes.iter().map(|node| tree.kind(node).name());
+    let told: Vec<String> = nodes.iter().zip(kinds).map(|(node, kind)| format!("{node} {kind}")).collect();
+    let expected = [
+        "all 0/100 all",
+        " main 0/100 interpreted",
+        "  run 10/10 interpreted",
+        "  run 0/75 compiled-c2",
+        "   hash 5/5 compiled-c1",
+        "   hash 70/70 inlined",
+        "  run 15/15 marker",
+    ];
+    assert_eq!(told, expected);
 }
 
 /// Depth, name, own and total energy of each node.
@@ -102,8 +163,8 @@ fn without_energy_cpu_time_ranks() {
 #[test]
 fn what_only_the_other_data_set_has_stays() {
     let mut all = Branches::default();
-    all.add(&profile(&[(0, "main;new", 10)]), Levels::Frames);
-    all.add_base(&profile(&[(0, "main;old", 20)]), Levels::Frames);
+    all.add(&profile(&[(0, "main;new", 10)]));
+    all.add_base(&profile(&[(0, "main;old", 20)]));
     let tree = all.tree().pruned(MicroJoules(5));
     let bases: Vec<_> = tree.nodes.iter().map(|node| (tree.label(node).name.as_str(), node.base_total.0)).collect();
     assert_eq!(bases, [("all", 20), ("main", 20), ("new", 0), ("old", 20)]);
@@ -115,6 +176,20 @@ fn no_branches_are_a_root_alone() {
 }
 
 proptest! {
+    #[test]
+    fn the_kinds_of_a_node_sum_to_it(
+        branches in prop::collection::vec(("(inlined|interpreted|marker):[ab](;(inlined|interpreted|marker):[ab]){0,4}", 0..1000_u64), 0..40),
+    ) {
+        let branches: Vec<(&str, u64)> = branches.iter().map(|(path, energy)| (path.as_str(), *energy)).collect();
+        let (merged, apart) = (of_kinds(&branches, Kinds::Merged), of_kinds(&branches, Kinds::Apart));
+        prop_assert_eq!(merged.total(), apart.total());
+        prop_assert!(merged.nodes.len() <= apart.nodes.len());
+        for node in merged.nodes.iter().skip(1) {
+            let sum: u64 = node.mix.by_size().iter().map(|(_, amounts)| amounts.energy.0).sum();
+            prop_assert_eq!(sum, node.total.energy.0);
+        }
+    }
+
     #[test]
     fn nothing_is_lost_however_much_is_pruned(
         branches in prop::collection::vec((0..2_u32, "[abc](;[abc]){0,5}", 0..1000_u64), 0..60),

@@ -77,8 +77,7 @@ class FlameGraph {
       const y = this.yOf(box.row);
       const isDim = (this.found && !this.found[box.node]) || box.isAbove;
       context.globalAlpha = isDim ? 0.35 : 1;
-      context.fillStyle = colors[this.tree.kind[box.node]];
-      context.fillRect(box.x, y, Math.max(box.width - 0.6, 0.5), ROW - 1);
+      this.fill(context, box, y, colors);
       context.globalAlpha = 1;
       if (this.found && this.found[box.node]) {
         context.fillStyle = mark;
@@ -93,6 +92,22 @@ class FlameGraph {
     }
     this.stage.dataset.boxes = this.boxes.length;
     context.fillStyle = well;
+  }
+
+  /** A box has the colour of its kind, or of its kinds as much of each as there is. */
+  fill(context, box, y, colors) {
+    const whole = Math.max(box.width - 0.6, 0.5);
+    context.fillStyle = colors[this.tree.kind[box.node]];
+    context.fillRect(box.x, y, whole, ROW - 1);
+    const kinds = this.tree.mix[box.node];
+    const sum = kinds.reduce((all, kind) => all + kind[1], 0);
+    if (sum === 0) return;
+    let at = box.x;
+    for (const [kind, part] of kinds) {
+      context.fillStyle = colors[kind];
+      context.fillRect(at, y, (whole * part) / sum, ROW - 1);
+      at += (whole * part) / sum;
+    }
   }
 
   write(context, box, y, isDim) {
@@ -147,7 +162,8 @@ class FlameGraph {
     tip.hidden = node < 0;
     if (node < 0) return;
     this.show(node);
-    tip.textContent = `${this.nameOf(node)} — ${this.amount(this.tree.total[this.metric][node])}`;
+    const kinds = kindText(this.figures, this.tree, node);
+    tip.textContent = `${this.nameOf(node)} — ${this.amount(this.tree.total[this.metric][node])} — ${kinds}`;
     tip.style.left = `${Math.min(event.clientX + 14, window.innerWidth - 330)}px`;
     tip.style.top = `${event.clientY + 18}px`;
   }
@@ -162,7 +178,7 @@ class FlameGraph {
     const energy = tree.total.energy[node];
     const detail = tree.detail[node] >= 0 ? figures.strings[tree.detail[node]] : "";
     describe(byId("details"), this.nameOf(node), [
-      figures.kinds[tree.kind[node]][0],
+      kindText(figures, tree, node),
       `${exactJoules(energy)} J`,
       `self ${joules(tree.own.energy[node])}`,
       `${watts(energy, figures.duration_ns)} over ${seconds(figures.duration_ns)}`,

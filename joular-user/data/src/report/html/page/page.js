@@ -3,7 +3,9 @@
 const figures = JSON.parse(byId("figures").textContent);
 const isLevel = (kind) => ["process", "thread"].includes(figures.kinds[kind][0]);
 const whole = treeOf(figures.tree);
-const merged = () => mergedTree(whole, isLevel);
+const isCode = (kind) => !["all", "process", "thread", "marker", "others"].includes(figures.kinds[kind][0]);
+const identity = (kind) => (isCode(kind) && !figures.is_by_kind ? "" : kind);
+const merged = () => mergedTree(whole, isLevel, identity);
 
 const graph = new FlameGraph(figures, whole, {
   zoomed(path) {
@@ -26,7 +28,7 @@ function setTheme(theme) {
 }
 
 function legend() {
-  const used = new Set(whole.kind);
+  const used = new Set([...whole.kind, ...whole.mix.flat().map((kind) => kind[0])]);
   byId("legend").replaceChildren(...figures.kinds.flatMap(([name, color], kind) =>
     (used.has(kind) ? [element("li", {}, swatch(color), name)] : [])));
   byId("cut").textContent = figures.tree.merged > 0

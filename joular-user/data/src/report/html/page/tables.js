@@ -64,7 +64,7 @@ function methodTable(figures, onPick) {
   const all = figures.energy_uj;
   const columns = [
     { title: "Method", isText: true, class: "name", value: text, show: (row) => methodCell(figures, row, onPick) },
-    { title: "Kind", isText: true, class: "left", value: (row) => row.kind, show: (row) => [swatch(figures.kinds[row.kind][1]), ` ${figures.kinds[row.kind][0]}`] },
+    { title: "Kind", isText: true, class: "left", value: (row) => row.kind, show: (row) => [swatch(figures.kinds[row.kind][1]), ` ${row.mix >= 0 ? figures.strings[row.mix] : figures.kinds[row.kind][0]}`] },
     { title: "Self", value: (row) => row.self_uj, show: (row) => [joules(row.self_uj), dim(row.self_interval_uj)] },
     { title: "Share", value: (row) => row.self_uj, show: (row) => share(row.self_uj, all) },
     { title: "Power", value: (row) => row.self_uj, show: (row) => watts(row.self_uj, figures.duration_ns) },
