@@ -3,6 +3,9 @@
 import json
 import sys
 
+# Kinds of code that are Java: of these a method's name is package, class and name.
+JAVA = ["interpreted", "compiled", "compiled-c1", "compiled-c2", "inlined", "native-wrapper"]
+
 
 def main(questions):
     """Answers the questions of the command line: DATASET [QUESTION…] [--json]."""

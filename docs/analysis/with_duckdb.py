@@ -41,8 +41,14 @@ def packages(dataset):
     """self microjoules by package; code outside of Java is one row"""
     return ask(
         dataset,
-        """SELECT coalesce(package, '[not Java]') AS package, sum(self_uj)::BIGINT AS uj
-           FROM methods GROUP BY 1 ORDER BY uj DESC, package LIMIT 10""",
+        """WITH named AS (
+             SELECT self_uj, CASE WHEN kind IN
+               ('interpreted', 'compiled', 'compiled-c1', 'compiled-c2', 'inlined', 'native-wrapper')
+               THEN regexp_replace(method, '[.][^.]*$', '') END AS class FROM methods)
+           SELECT CASE WHEN class IS NULL THEN '[not Java]'
+                       WHEN contains(class, '.') THEN regexp_replace(class, '[.][^.]*$', '') ELSE '' END AS package,
+                  sum(self_uj)::BIGINT AS uj
+           FROM named GROUP BY 1 ORDER BY uj DESC, package LIMIT 10""",
     )
 
 

@@ -48,7 +48,9 @@ def callers(dataset):
 def packages(dataset):
     """self microjoules by package; code outside of Java is one row"""
     named = table(dataset, "methods")
-    named["package"] = named["package"].where(named["package"].notna(), "[not Java]")
+    # Package, class, name: the last two parts go.
+    package = named["method"].str.replace(r"[.]?[^.]*[.][^.]*$", "", regex=True)
+    named["package"] = package.where(named["kind"].isin(answers.JAVA), "[not Java]")
     return rows(top(sums(named, ["package"], "self_uj"), "self_uj", ["package"]), "package", "self_uj")
 
 

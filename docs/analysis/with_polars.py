@@ -50,8 +50,11 @@ def callers(dataset):
 
 
 def packages(dataset):
-    """self microjoules by package; code outside of Java is one row"""
-    name = col("package").cast(polars.String).fill_null(lit("[not Java]"))
+    """microjoules by package; code outside of Java by itself"""
+    # Package, class, name: the last two parts go.
+    package = col("method").cast(polars.String).str.replace(r"[.]?[^.]*[.][^.]*$", "")
+    is_java = col("kind").cast(polars.String).is_in(answers.JAVA)
+    name = polars.when(is_java).then(package).otherwise(lit("[not Java]")).alias("package")
     found = sums(table(dataset, "methods").with_columns(name), ["package"], "self_uj")
     return rows(top(found, "self_uj", ["package"]), "package", "self_uj")
 

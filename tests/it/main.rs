@@ -18,6 +18,7 @@ mod html;
 mod one_liners;
 mod replay;
 mod report;
+mod schema;
 
 use std::time::Duration;
 

@@ -6,13 +6,14 @@
 //! which joule. [`dataset`] writes that as Parquet, and reads and checks it again.
 //! [`report`] shows it.
 //!
-//! A program that wants figures starts from a selection of a data set, summed:
+//! A program that wants figures starts from a selection of a data set, summed
+//! ([`report::profile::Profile`]). The example `read_profile` is a whole one.
 //!
 //! ```no_run
 //! use joular_data::report::profile::{Filter, Profile};
 //!
-//! let profile = Profile::read("joular-out".as_ref(), &Filter::default())?;
-//! println!("{} runs", profile.catalog.runs.len());
+//! let profile = Profile::read("joular-out".as_ref(), &Filter::default(), None)?;
+//! println!("{} J on {} call paths", profile.energy().joules(), profile.catalog.paths.len());
 //! # Ok::<(), joular_data::dataset::DataSetError>(())
 //! ```
 

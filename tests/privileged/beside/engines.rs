@@ -54,8 +54,6 @@ const COLUMNS: &[(&str, &[&str])] = &[
             "host",
             "pid",
             "method",
-            "class",
-            "package",
             "signature",
             "kind",
             "self_uj",

@@ -2,7 +2,7 @@
 //! row. The Arrow schema, the file metadata, docs/schema.md and the rows that
 //! are written all follow from that one definition.
 
-use std::{borrow::Cow, collections::HashMap, sync::Arc};
+use std::{borrow::Cow, sync::Arc};
 
 use arrow::{
     array::{
@@ -23,13 +23,12 @@ pub trait Table: Sized + 'static {
     const NAME: &'static str;
     /// What one row stands for.
     const ROW: &'static str;
+    /// Whether rows depend on the policy that energy is divided by.
+    const BY_POLICY: bool;
     type Row<'a>;
 
     fn columns() -> Vec<Column<Self>>;
 }
-
-/// Key of a column's comment in a field's metadata.
-pub const COMMENT: &str = "comment";
 
 type Extract<T, V> = for<'r, 'a> fn(&'r <T as Table>::Row<'a>) -> Option<V>;
 type ExtractText<T> = for<'r, 'a> fn(&'r <T as Table>::Row<'a>) -> Option<Cow<'r, str>>;
@@ -81,7 +80,7 @@ impl<T: Table> Column<T> {
         Self { null: Some(meaning), ..self }
     }
 
-    /// The comment that files carry.
+    /// The comment that the file of a run's row carries.
     pub fn comment(&self) -> String {
         let mut comment = self.meaning.to_owned();
         for (name, value) in [("unit", self.unit), ("source", self.source), ("null", self.null.unwrap_or_default())] {
@@ -118,7 +117,6 @@ impl<T: Table> Column<T> {
 
     pub fn field(&self) -> Field {
         Field::new(self.name.as_ref(), self.data_type(), self.null.is_some())
-            .with_metadata(HashMap::from([(COMMENT.to_owned(), self.comment())]))
     }
 }
 

@@ -12,13 +12,16 @@ use crate::{
         OutputDirectory,
         layout::FilePlace,
         read::{
+            columns::TableFile,
             files::{self, Part, RunFiles},
+            footer::Footer,
             run_row::{self, RunRow},
             stacks::Stacks,
             windows,
         },
-        store::{self, Store},
-        write::{RunRewriter, UNCHANGED},
+        store::{self, Store, StoredFile},
+        tables::list,
+        write::{RunRewriter, encode},
     },
     events::RunInfo,
     model::policy::Policy,
@@ -78,11 +81,25 @@ fn rewrite(files: &RunFiles, row: RunRow, to: &dyn Store) -> Result<u64> {
     Ok(windows)
 }
 
+/// Files of an older version become files of this one, so that a run has one version.
 fn copy_unchanged(place: &FilePlace, part: &Part, writer: &RunRewriter<'_>) -> Result<()> {
-    for table in UNCHANGED {
+    for table in list::unchanged_by_policy() {
         if let Some(file) = part.file(table) {
-            writer.copy(table, place, &file.read_whole(MAX_COPIED_BYTES)?)?;
+            let bytes = match Footer::read(file)? {
+                footer if footer.is_current() => file.read_whole(MAX_COPIED_BYTES)?,
+                footer => renewed(table, file, footer)?,
+            };
+            writer.copy(table, place, &bytes)?;
         }
     }
     Ok(())
+}
+
+fn renewed(table: &'static str, file: &StoredFile, footer: Footer) -> Result<Vec<u8>> {
+    let mut batches = Vec::new();
+    TableFile::open(file)?.batches(|columns| {
+        batches.push(columns.batch().clone());
+        Ok(())
+    })?;
+    Ok(encode::renewed(table, footer.schema, &batches, footer.metadata)?)
 }

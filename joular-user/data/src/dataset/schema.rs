@@ -2,14 +2,17 @@
 //! docs/schema.md, which a test holds against the file.
 
 use super::{
-    column::{Column, Table},
-    tables::{Branches, FrameTable, Jvms, Methods, Processes, Quality, Runs, Stacks, Threads, Weights, Windows},
+    column::{Column, Get, Table},
+    tables::{ForTable, list},
 };
-use crate::dataset::write::encode;
 
-/// Raised when a column changes its name, its type or its meaning. A new
+/// Raised when a column changes its name, its type or its meaning, or goes. A new
 /// column does not raise it: readers select columns by name.
-pub const SCHEMA_VERSION: i64 = 3;
+pub const SCHEMA_VERSION: i64 = 4;
+
+/// The oldest version that is read. Version 3 has every column that is read of
+/// version 4, and keeps the Arrow schema in its files.
+pub const OLDEST_VERSION: i64 = 3;
 
 /// Keys of the files' own metadata.
 pub mod key {
@@ -18,43 +21,74 @@ pub mod key {
     pub const RUN_ID: &str = "joular_bpf.run_id";
     /// Host as it names itself; the `host` partition is made from it.
     pub const HOST: &str = "joular_bpf.host";
+    /// In files of `runs`: comments of all columns, as JSON by table and column.
+    pub const COMMENTS: &str = "joular_bpf.comments";
 }
 
 /// The generated part of docs/schema.md.
 pub fn document() -> String {
-    let tables = [
-        section::<Runs>(),
-        section::<Windows>(),
-        section::<Processes>(),
-        section::<Threads>(),
-        section::<Methods>(),
-        section::<Branches>(),
-        section::<Jvms>(),
-        section::<Quality>(),
-        section::<Weights>(),
-        section::<Stacks>(),
-        section::<FrameTable>(),
-    ];
-    tables.join("\n")
+    struct Sections(Vec<String>);
+    impl ForTable for Sections {
+        fn table<T: Table>(&mut self) {
+            self.0.push(section::<T>());
+        }
+    }
+    let mut sections = Sections(Vec::new());
+    list::each(&mut sections);
+    sections.0.join("\n")
 }
 
-/// Columns of the table of this name with numbers that hardly repeat.
-pub fn quantities(table: &str) -> Vec<String> {
-    fn of<T: Table>(table: &str) -> Option<Vec<String>> {
-        (T::NAME == table).then(|| encode::quantities::<T>().collect())
+/// Comments of all columns, as JSON by table and column.
+pub(crate) fn comments() -> String {
+    struct Comments(serde_json::Map<String, serde_json::Value>);
+    impl ForTable for Comments {
+        fn table<T: Table>(&mut self) {
+            let columns = T::columns();
+            let comments = columns.iter().map(|column| (column.name.to_string(), column.comment().into())).collect();
+            self.0.insert(T::NAME.to_owned(), serde_json::Value::Object(comments));
+        }
     }
-    let all = [
-        of::<Windows>,
-        of::<Processes>,
-        of::<Threads>,
-        of::<Methods>,
-        of::<Branches>,
-        of::<Jvms>,
-        of::<Quality>,
-        of::<Weights>,
-        of::<Stacks>,
-    ];
-    all.into_iter().find_map(|of| of(table)).unwrap_or_default()
+    let mut comments = Comments(serde_json::Map::new());
+    list::each(&mut comments);
+    serde_json::Value::Object(comments.0).to_string()
+}
+
+/// How the columns of a table are kept, for those who know only its name.
+#[derive(Debug, Default)]
+pub(crate) struct Kinds {
+    /// Columns with numbers that hardly repeat.
+    pub(crate) quantities: Vec<String>,
+    /// Columns with text that repeats.
+    pub(crate) names: Vec<String>,
+}
+
+impl Kinds {
+    pub(crate) fn of<T: Table>() -> Self {
+        let mut kinds = Self::default();
+        for column in T::columns() {
+            match column.get {
+                Get::Quantity(_) => kinds.quantities.push(column.name.into_owned()),
+                Get::Name(_) => kinds.names.push(column.name.into_owned()),
+                _ => {}
+            }
+        }
+        kinds
+    }
+
+    /// None for a table that is not known.
+    pub(crate) fn of_table(name: &str) -> Self {
+        struct Find<'a>(&'a str, Kinds);
+        impl ForTable for Find<'_> {
+            fn table<T: Table>(&mut self) {
+                if T::NAME == self.0 {
+                    self.1 = Kinds::of::<T>();
+                }
+            }
+        }
+        let mut find = Find(name, Self::default());
+        list::each(&mut find);
+        find.1
+    }
 }
 
 fn section<T: Table>() -> String {
@@ -101,26 +135,19 @@ mod tests {
 
     #[test]
     fn column_names_are_unique_and_say_their_unit() {
-        fn check<T: Table>() {
-            let columns = T::columns();
-            for (index, column) in columns.iter().enumerate() {
-                assert!(columns.iter().skip(index + 1).all(|other| other.name != column.name), "{}", column.name);
-                for (suffix, unit) in [("_uj", "µJ"), ("_ns", "ns"), ("_bytes", "bytes"), ("_hz", "Hz")] {
-                    assert_eq!(column.name.ends_with(suffix), column.unit == unit, "{}.{}", T::NAME, column.name);
+        struct Check;
+        impl ForTable for Check {
+            fn table<T: Table>(&mut self) {
+                let columns = T::columns();
+                for (index, column) in columns.iter().enumerate() {
+                    assert!(columns.iter().skip(index + 1).all(|other| other.name != column.name), "{}", column.name);
+                    for (suffix, unit) in [("_uj", "µJ"), ("_ns", "ns"), ("_bytes", "bytes"), ("_hz", "Hz")] {
+                        assert_eq!(column.name.ends_with(suffix), column.unit == unit, "{}.{}", T::NAME, column.name);
+                    }
+                    assert!(column.comment().len() < 160, "{}: files carry the comment", column.name);
                 }
-                assert!(column.comment().len() < 160, "{}: files carry the comment", column.name);
             }
         }
-        check::<Runs>();
-        check::<Windows>();
-        check::<Weights>();
-        check::<Processes>();
-        check::<Threads>();
-        check::<Methods>();
-        check::<Branches>();
-        check::<Jvms>();
-        check::<Quality>();
-        check::<Stacks>();
-        check::<FrameTable>();
+        list::each(&mut Check);
     }
 }

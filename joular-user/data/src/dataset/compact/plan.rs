@@ -7,10 +7,11 @@ use crate::dataset::{
     error::Result,
     layout::FilePlace,
     read::{
-        files::{Part, RunFiles, TABLES},
+        files::{Part, RunFiles},
         footer::Footer,
     },
     store::StoredFile,
+    tables::TABLES,
 };
 
 /// Values of one column that a file may get. Some commands hold all rows of a part

@@ -24,11 +24,9 @@ use crate::{
     dataset::{
         OutputDirectory,
         error::{DataSetError, Result},
-        read::{
-            files::{self, TABLES},
-            footer::Footer,
-        },
+        read::{files, footer::Footer},
         store::{self, ClaimKind, LocalDirectory, Store as _},
+        tables::TABLES,
     },
     output::OutputError,
 };

@@ -2,17 +2,22 @@
 //! column's name and type; what is absent, of another type, null where it must
 //! not be, or negative where it cannot be, is an error with its place.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use arrow::{
     array::{Array, AsArray, BooleanArray, DictionaryArray, Int64Array, ListArray, RecordBatch, StringArray},
     compute::cast,
-    datatypes::{DataType, Int32Type, Int64Type, TimestampMicrosecondType},
+    datatypes::{DataType, FieldRef, Fields, Int32Type, Int64Type, Schema, SchemaRef, TimestampMicrosecondType},
 };
 use parquet::{
     arrow::{
         ProjectionMask,
-        arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder},
+        arrow_reader::{
+            ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
+        },
     },
     file::metadata::{ParquetMetaData, RowGroupMetaData},
 };
@@ -20,9 +25,11 @@ use parquet::{
 use super::{footer, span::Span};
 use crate::{
     dataset::{
+        column::Table as _,
         error::{DataSetError, Result},
-        schema::{SCHEMA_VERSION, key},
+        schema::{Kinds, OLDEST_VERSION, SCHEMA_VERSION, key},
         store::{Object, StoredFile},
+        tables::{FrameTable, Stacks},
     },
     model::units::UnixMicros,
 };
@@ -41,7 +48,7 @@ pub(crate) struct TableFile {
 }
 
 impl TableFile {
-    /// Opens a file of the schema version that this program writes.
+    /// Opens a file of a schema version that this program knows.
     pub(crate) fn open(file: &StoredFile) -> Result<Self> {
         Self::open_masked(file, |_| ProjectionMask::all())
     }
@@ -124,31 +131,74 @@ impl TableFile {
     }
 }
 
-/// Opens a file of the schema version that this program writes, and reads its footer.
-pub(crate) fn builder(file: &StoredFile) -> Result<ParquetRecordBatchReaderBuilder<Object>> {
-    let failed = |cause| DataSetError::Parquet { path: file.path(), cause };
-    let builder = ParquetRecordBatchReaderBuilder::try_new(file.open()?).map_err(failed)?;
-    if !has_sound_places(builder.metadata()) {
+/// Opens a file of a schema version that this program knows, and reads its footer.
+pub(crate) fn builder(stored: &StoredFile) -> Result<ParquetRecordBatchReaderBuilder<Object>> {
+    let failed = |cause| DataSetError::Parquet { path: stored.path(), cause };
+    let file = stored.open()?;
+    let metadata = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()).map_err(failed)?;
+    check(stored, metadata.metadata())?;
+    let wanted = as_dictionaries(&metadata);
+    let options = ArrowReaderOptions::new().with_schema(wanted);
+    let metadata = ArrowReaderMetadata::try_new(metadata.metadata().clone(), options).map_err(failed)?;
+    Ok(ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata))
+}
+
+/// The file's schema, but names as dictionaries, as they lie in the file: a text is then
+/// made once, not once a row. Files of version 3 say so themselves.
+fn as_dictionaries(metadata: &ArrowReaderMetadata) -> SchemaRef {
+    let table = value(metadata.metadata(), key::TABLE).unwrap_or_default();
+    let names = Kinds::of_table(&table).names;
+    let fields = metadata.schema().fields().iter().map(|field| match field.data_type() {
+        DataType::List(item) if table == Stacks::NAME => match item.data_type() {
+            DataType::Struct(fields) => {
+                let names = Kinds::of::<FrameTable>().names;
+                let fields = fields.iter().map(|field| as_dictionary(field, &names)).collect();
+                let item = item.as_ref().clone().with_data_type(DataType::Struct(fields));
+                Arc::new(field.as_ref().clone().with_data_type(DataType::List(Arc::new(item))))
+            }
+            _ => field.clone(),
+        },
+        _ => as_dictionary(field, &names),
+    });
+    let fields: Fields = fields.collect();
+    Arc::new(Schema::new_with_metadata(fields, metadata.schema().metadata().clone()))
+}
+
+fn as_dictionary(field: &FieldRef, names: &[String]) -> FieldRef {
+    if field.data_type() != &DataType::Utf8 || !names.contains(field.name()) {
+        return field.clone();
+    }
+    let dictionary = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
+    Arc::new(field.as_ref().clone().with_data_type(dictionary))
+}
+
+fn value(metadata: &ParquetMetaData, key: &str) -> Option<String> {
+    let pairs = metadata.file_metadata().key_value_metadata();
+    pairs.into_iter().flatten().find(|pair| pair.key == key).and_then(|pair| pair.value.clone())
+}
+
+/// What a file must be before anything else of it is believed.
+fn check(file: &StoredFile, metadata: &ParquetMetaData) -> Result<()> {
+    if !has_sound_places(metadata) {
         return Err(DataSetError::Damaged { path: file.path(), problem: "a column is at a negative place".into() });
     }
-    let rows = builder.metadata().file_metadata().num_rows();
-    if rows != rows_of_groups(builder.metadata()) {
+    let rows = metadata.file_metadata().num_rows();
+    if rows != rows_of_groups(metadata) {
         let problem = "its number of rows is not that of its parts".into();
         return Err(DataSetError::Damaged { path: file.path(), problem });
     }
-    let values = most_values(builder.metadata());
+    let values = most_values(metadata);
     if rows.max(values) > MAX_ROWS {
         return Err(DataSetError::TooManyRows { path: file.path(), rows: rows.max(values), most: MAX_ROWS });
     }
-    let pairs = builder.metadata().file_metadata().key_value_metadata();
-    let version = pairs.into_iter().flatten().find(|pair| pair.key == key::SCHEMA_VERSION);
-    let found = version.and_then(|pair| pair.value.clone()).unwrap_or_else(|| "none".to_owned());
-    if found != SCHEMA_VERSION.to_string() {
-        let is_newer = found.parse().is_ok_and(|found: i64| found > SCHEMA_VERSION);
-        let advice = if is_newer { "a newer joular-bpf" } else { "the joular-bpf that wrote it" };
-        return Err(DataSetError::Version { path: file.path(), found, known: SCHEMA_VERSION, advice });
+    let found = value(metadata, key::SCHEMA_VERSION).unwrap_or_else(|| "none".to_owned());
+    let version: Option<i64> = found.parse().ok();
+    if version.is_some_and(|version| (OLDEST_VERSION..=SCHEMA_VERSION).contains(&version)) {
+        return Ok(());
     }
-    Ok(builder)
+    let is_newer = version.is_some_and(|version| version > SCHEMA_VERSION);
+    let advice = if is_newer { "a newer joular-bpf" } else { "the joular-bpf that wrote it" };
+    Err(DataSetError::Version { path: file.path(), found, known: SCHEMA_VERSION, advice })
 }
 
 /// What the reader goes by; the file's own number is only said. Negative ones are none.

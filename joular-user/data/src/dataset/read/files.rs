@@ -6,11 +6,8 @@ use crate::dataset::{
     error::{DataSetError, Result},
     layout::FilePlace,
     store::{Store, StoredFile},
+    tables::TABLES,
 };
-
-/// Tables that a flush writes, in its order.
-pub(crate) const TABLES: [&str; 9] =
-    ["processes", "stacks", "branches", "methods", "quality", "jvms", "threads", "weights", "windows"];
 
 /// Files of one table, as many as ten hosts write in a year; bounds a hostile directory.
 const MAX_FILES: usize = 10_000_000;

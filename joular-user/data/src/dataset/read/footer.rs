@@ -11,8 +11,11 @@ use parquet::{
 };
 
 use super::columns;
-use crate::dataset::error::Result;
-use crate::dataset::store::StoredFile;
+use crate::dataset::{
+    error::Result,
+    schema::{SCHEMA_VERSION, key},
+    store::StoredFile,
+};
 
 /// See the module's head.
 pub(crate) struct Footer {
@@ -27,6 +30,11 @@ pub(crate) struct Footer {
 }
 
 impl Footer {
+    /// Whether the file is of the version that this program writes.
+    pub(crate) fn is_current(&self) -> bool {
+        self.metadata.contains(&(key::SCHEMA_VERSION.to_owned(), SCHEMA_VERSION.to_string()))
+    }
+
     pub(crate) fn read(file: &StoredFile) -> Result<Self> {
         let builder = columns::builder(file)?;
         let file = builder.metadata().file_metadata();

@@ -32,6 +32,7 @@ impl Table for Jvms {
     const NAME: &'static str = "jvms";
     const ROW: &'static str = "a JVM in a window, its energy and time in parts that exclude each other: the parts sum to the whole, \
                                and that to its threads, exactly";
+    const BY_POLICY: bool = true;
     type Row<'a> = JvmRecord<'a>;
 
     fn columns() -> Vec<Column<Self>> {

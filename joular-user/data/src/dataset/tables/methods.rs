@@ -32,6 +32,7 @@ impl OfProcess for Methods {
 impl Table for Methods {
     const NAME: &'static str = "methods";
     const ROW: &'static str = "a method of a process, as one kind of code, in a window; self figures sum to threads";
+    const BY_POLICY: bool = true;
     type Row<'a> = MethodRecord<'a>;
 
     fn columns() -> Vec<Column<Self>> {
@@ -47,20 +48,6 @@ fn name_columns() -> Vec<Column<Methods>> {
             "symbols",
             "package.Class.name; plain name outside Java; a [marker] for what is not known",
         ),
-        Column::<Methods>::new(
-            "class",
-            Get::Name(|r| r.frame.class.as_deref().map(Into::into)),
-            "symbols",
-            "class with package",
-        )
-        .null("not Java"),
-        Column::<Methods>::new(
-            "package",
-            Get::Name(|r| r.frame.package().map(Into::into)),
-            "symbols",
-            "package of the class",
-        )
-        .null("not Java"),
         Column::<Methods>::new(
             "signature",
             Get::Name(|r| r.frame.signature.as_deref().map(Into::into)),

@@ -2,6 +2,7 @@
 //! are made of stands beside its columns.
 
 mod jvms;
+pub(crate) mod list;
 mod methods;
 mod processes;
 mod quality;
@@ -11,6 +12,7 @@ mod weights;
 mod windows;
 mod work;
 
+pub(crate) use self::list::{Buffers, ForRows, ForTable, TABLES};
 pub use self::{
     jvms::{JvmRecord, Jvms},
     methods::{MethodRecord, Methods},

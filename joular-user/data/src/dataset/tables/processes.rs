@@ -35,6 +35,7 @@ impl Table for Processes {
     const NAME: &'static str = "processes";
     const ROW: &'static str = "a process, each time something new is known about it; the latest window_start is the \
                                latest knowledge";
+    const BY_POLICY: bool = false;
     type Row<'a> = ProcessRecord<'a>;
 
     fn columns() -> Vec<Column<Self>> {

@@ -41,6 +41,7 @@ impl Table for Quality {
     const NAME: &'static str = "quality";
     const ROW: &'static str = "what the stacks of one process's threads of a category have in common in a window: how they were \
                                obtained, why they end, whether frames lack names; the rows of a process sum to its threads";
+    const BY_POLICY: bool = true;
     type Row<'a> = QualityRecord<'a>;
 
     fn columns() -> Vec<Column<Self>> {

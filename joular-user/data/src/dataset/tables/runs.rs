@@ -21,6 +21,7 @@ const NOT_ENDED: &str = "still running, or did not end in order";
 impl Table for Runs {
     const NAME: &'static str = "runs";
     const ROW: &'static str = "a run; written at its start, replaced at its end";
+    const BY_POLICY: bool = true;
     type Row<'a> = RunRecord<'a>;
 
     fn columns() -> Vec<Column<Self>> {

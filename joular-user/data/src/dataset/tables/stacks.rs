@@ -33,6 +33,7 @@ impl Table for Stacks {
     const NAME: &'static str = "stacks";
     const ROW: &'static str = "a call path with its lines, kinds of code and quality, when it is first seen; in a long run again \
                                when it is seen after it had been forgotten, so at least once per run: join on distinct stack_id";
+    const BY_POLICY: bool = false;
     type Row<'a> = StackRecord<'a>;
 
     fn columns() -> Vec<Column<Self>> {
@@ -124,6 +125,7 @@ pub struct FrameTable;
 impl Table for FrameTable {
     const NAME: &'static str = "stacks.frames";
     const ROW: &'static str = "a frame of a call branch";
+    const BY_POLICY: bool = false;
     type Row<'a> = &'a Frame;
 
     fn columns() -> Vec<Column<Self>> {

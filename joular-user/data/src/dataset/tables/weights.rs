@@ -25,6 +25,7 @@ impl Table for Weights {
     const NAME: &'static str = "weights";
     const ROW: &'static str = "CPU time of one claimant in one place in a window: all that energy is divided by; \
                                joular-bpf reattribute and audit start from it";
+    const BY_POLICY: bool = false;
     type Row<'a> = WeightRecord<'a>;
 
     fn columns() -> Vec<Column<Self>> {

@@ -29,6 +29,7 @@ impl Table for Windows {
     const NAME: &'static str = "windows";
     const ROW: &'static str = "an energy domain in a window; cpu_, switches, samples and lost_ columns are the window's, \
                                repeated on each of its rows";
+    const BY_POLICY: bool = true;
     type Row<'a> = WindowRecord<'a>;
 
     fn columns() -> Vec<Column<Self>> {

@@ -107,6 +107,7 @@ fn work_columns<T: OfThread>() -> Vec<Column<T>> {
 impl Table for Threads {
     const NAME: &'static str = "threads";
     const ROW: &'static str = "a thread of a target in a window; its branches sum to it";
+    const BY_POLICY: bool = true;
     type Row<'a> = ThreadRecord<'a>;
 
     fn columns() -> Vec<Column<Self>> {
@@ -126,6 +127,7 @@ impl Table for Branches {
     const NAME: &'static str = "branches";
     const ROW: &'static str =
         "a call path of a thread in a window; one branch has several where lines, kinds of code or quality differ";
+    const BY_POLICY: bool = true;
     type Row<'a> = BranchRecord<'a>;
 
     fn columns() -> Vec<Column<Self>> {

@@ -13,10 +13,10 @@ use crate::{
         read::{
             columns::{Columns, TableFile},
             files as data_files,
-            files::TABLES,
         },
         reattribute,
         store::{self, StoredFile},
+        tables::TABLES,
     },
     events::RunInfo,
     model::policy::Policy,

@@ -1,6 +1,10 @@
 //! Rows become the bytes of a Parquet file.
+//!
+//! Files carry no Arrow schema and no field metadata: engines then take them by the
+//! Parquet types alone, which all of them know (Sail refuses Arrow's dictionaries), and
+//! a file of seconds is a quarter smaller.
 
-use arrow::record_batch::RecordBatch;
+use arrow::{datatypes::SchemaRef, record_batch::RecordBatch};
 use parquet::{
     arrow::{ArrowWriter, arrow_writer::ArrowWriterOptions},
     basic::{Compression, Encoding, ZstdLevel},
@@ -14,12 +18,16 @@ use parquet::{
 
 use crate::{
     dataset::{
-        column::{Get, Table},
-        schema::{SCHEMA_VERSION, key},
+        column::Table,
+        schema::{self, Kinds, SCHEMA_VERSION, key},
+        tables::Runs,
     },
     events::RunInfo,
     output::{OutputError, Result},
 };
+
+/// Key and value pairs of a file.
+pub(crate) type Metadata = Vec<(String, String)>;
 
 /// Fixed, so that equal runs of different builds give equal files.
 const CREATED_BY: &str = "joular-bpf";
@@ -33,65 +41,91 @@ const MERGED_DICTIONARY_BYTES: usize = 4 << 20;
 
 /// One whole file.
 pub fn file<T: Table>(batch: &RecordBatch, run: &RunInfo) -> Result<Vec<u8>> {
-    encode::<T>(batch, run).map_err(OutputError::encode(T::NAME))
+    let encoded = properties(metadata::<T>(run), &Kinds::of::<T>())
+        .and_then(|properties| encode(batch.schema(), std::slice::from_ref(batch), properties));
+    encoded.map_err(OutputError::encode(T::NAME))
 }
 
-fn encode<T: Table>(batch: &RecordBatch, run: &RunInfo) -> Result<Vec<u8>, ParquetError> {
-    let options = ArrowWriterOptions::new().with_properties(properties::<T>(run)?);
-    let mut writer = ArrowWriter::try_new_with_options(Vec::new(), batch.schema(), options)?;
-    writer.write(batch)?;
+/// A file of an older version as this version writes it.
+pub(crate) fn renewed(
+    table: &'static str,
+    schema: SchemaRef,
+    batches: &[RecordBatch],
+    mut metadata: Metadata,
+) -> Result<Vec<u8>> {
+    for (key, value) in &mut metadata {
+        if key == key::SCHEMA_VERSION {
+            *value = SCHEMA_VERSION.to_string();
+        }
+    }
+    let encoded =
+        properties(metadata, &Kinds::of_table(table)).and_then(|properties| encode(schema, batches, properties));
+    encoded.map_err(OutputError::encode(table))
+}
+
+fn encode(schema: SchemaRef, batches: &[RecordBatch], properties: WriterProperties) -> Result<Vec<u8>, ParquetError> {
+    let mut writer = ArrowWriter::try_new_with_options(Vec::new(), schema, options(properties, SCHEMA_VERSION))?;
+    batches.iter().try_for_each(|batch| writer.write(batch))?;
     writer.into_inner()
 }
 
-fn properties<T: Table>(run: &RunInfo) -> Result<WriterProperties, ParquetError> {
-    let metadata = [
-        (key::SCHEMA_VERSION, SCHEMA_VERSION.to_string()),
-        (key::TABLE, T::NAME.to_owned()),
-        (key::RUN_ID, run.run_id.clone()),
-        (key::HOST, run.host.clone()),
+/// Files of version 3 have Arrow's schema in them and lists as Arrow names them.
+fn options(properties: WriterProperties, version: i64) -> ArrowWriterOptions {
+    ArrowWriterOptions::new().with_properties(properties).with_skip_arrow_metadata(version >= 4)
+}
+
+fn metadata<T: Table>(run: &RunInfo) -> Metadata {
+    let mut metadata = vec![
+        (key::SCHEMA_VERSION.to_owned(), SCHEMA_VERSION.to_string()),
+        (key::TABLE.to_owned(), T::NAME.to_owned()),
+        (key::RUN_ID.to_owned(), run.run_id.clone()),
+        (key::HOST.to_owned(), run.host.clone()),
     ];
-    let metadata = metadata.into_iter().map(|(key, value)| (key.to_owned(), value));
+    if T::NAME == Runs::NAME {
+        // Once a run: in every file they would be a tenth of a data set.
+        metadata.push((key::COMMENTS.to_owned(), schema::comments()));
+    }
+    metadata
+}
+
+fn properties(metadata: Metadata, kinds: &Kinds) -> Result<WriterProperties, ParquetError> {
     // Files hold seconds: one row group, whose own minima and maxima are
     // enough to skip it.
-    let builder = common(metadata)?.set_max_row_group_row_count(Some(usize::MAX));
-    Ok(quantities::<T>().fold(builder, |builder, name| quantity(builder, ColumnPath::from(name))).build())
+    let builder = common(metadata, SCHEMA_VERSION)?.set_max_row_group_row_count(Some(usize::MAX));
+    Ok(kinds.quantities.iter().fold(builder, |builder, name| quantity(builder, name)).build())
 }
 
-/// Of files that hold more than seconds, and with it every stack many times over.
-pub fn merged(
-    table: &str,
-    metadata: Vec<(String, String)>,
-    row_group_rows: usize,
-) -> Result<WriterProperties, ParquetError> {
-    let builder = common(metadata.into_iter())?
+/// Of files that hold more than seconds, and with it every stack many times over. They
+/// keep the version of those that they are made of.
+pub fn merged(table: &str, metadata: Metadata, row_group_rows: usize) -> Result<ArrowWriterOptions, ParquetError> {
+    let version = metadata.iter().find(|(key, _)| key == key::SCHEMA_VERSION);
+    let version = version.and_then(|(_, version)| version.parse().ok()).unwrap_or(SCHEMA_VERSION);
+    let builder = common(metadata, version)?
         .set_max_row_group_row_count(Some(row_group_rows))
         .set_dictionary_page_size_limit(MERGED_DICTIONARY_BYTES);
-    let names =
-        crate::dataset::schema::quantities(table).into_iter().filter(|name| !REPEATED_IDS.contains(&name.as_str()));
-    Ok(names.fold(builder, |builder, name| quantity(builder, ColumnPath::from(name))).build())
+    let kinds = Kinds::of_table(table);
+    let names = kinds.quantities.iter().filter(|name| !REPEATED_IDS.contains(&name.as_str()));
+    Ok(options(names.fold(builder, |builder, name| quantity(builder, name)).build(), version))
 }
 
-fn common(metadata: impl Iterator<Item = (String, String)>) -> Result<WriterPropertiesBuilder, ParquetError> {
-    let pairs = metadata.map(|(key, value)| KeyValue::new(key, value)).collect();
+fn common(metadata: Metadata, version: i64) -> Result<WriterPropertiesBuilder, ParquetError> {
+    let pairs = metadata.into_iter().map(|(key, value)| KeyValue::new(key, value)).collect();
     Ok(WriterProperties::builder()
         .set_created_by(CREATED_BY.to_owned())
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(ZSTD_LEVEL)?))
+        // Lists as the Parquet format names them: PyIceberg takes no others.
+        .set_coerce_types(version >= 4)
         // Page indexes would only make a file larger.
         .set_statistics_enabled(EnabledStatistics::Chunk)
         .set_offset_index_disabled(true)
         .set_key_value_metadata(Some(pairs)))
 }
 
-/// Columns of a table with numbers that hardly repeat.
-pub fn quantities<T: Table>() -> impl Iterator<Item = String> {
-    let columns = T::columns().into_iter().filter(|column| matches!(column.get, Get::Quantity(_)));
-    columns.map(|column| column.name.into_owned())
-}
-
 /// Amounts of work and energy. They are many, so a dictionary of them would be as
 /// large as they are; but methods of one call path have the same ones, which
 /// compression finds when they stand there as they are. On a realistic hour
 /// `methods` is a third smaller than with differences (`DELTA_BINARY_PACKED`).
-fn quantity(builder: WriterPropertiesBuilder, path: ColumnPath) -> WriterPropertiesBuilder {
+fn quantity(builder: WriterPropertiesBuilder, name: &str) -> WriterPropertiesBuilder {
+    let path = ColumnPath::from(name);
     builder.set_column_dictionary_enabled(path.clone(), false).set_column_encoding(path, Encoding::PLAIN)
 }

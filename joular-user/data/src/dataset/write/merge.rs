@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use arrow::{array::RecordBatch, datatypes::SchemaRef};
-use parquet::arrow::{ArrowWriter, arrow_writer::ArrowWriterOptions};
+use parquet::arrow::ArrowWriter;
 
 use super::encode;
 use crate::{
@@ -28,8 +28,7 @@ impl MergedFile {
     /// If the schema cannot be written.
     pub fn start(table: &'static str, schema: SchemaRef, metadata: Vec<(String, String)>) -> Result<Self> {
         let failed = OutputError::encode(table);
-        let properties = encode::merged(table, metadata, ROW_GROUP_ROWS).map_err(&failed)?;
-        let options = ArrowWriterOptions::new().with_properties(properties);
+        let options = encode::merged(table, metadata, ROW_GROUP_ROWS).map_err(&failed)?;
         let writer = ArrowWriter::try_new_with_options(Vec::new(), schema, options).map_err(failed)?;
         Ok(Self { table, writer })
     }

@@ -10,5 +10,5 @@ mod run_row;
 pub use self::{
     merge::MergedFile,
     parquet::{DEFAULT_FLUSH_NS, ParquetOutput},
-    rewrite::{RunRewriter, UNCHANGED},
+    rewrite::RunRewriter,
 };

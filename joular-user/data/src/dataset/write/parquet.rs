@@ -11,6 +11,7 @@ use crate::{
         column::{Buffer, Table},
         layout::{FilePlace, date},
         store::{Claim, OutputDirectory, Store},
+        tables::ForRows,
     },
     events::{ProcessInfo, RunEnd, RunInfo},
     output::{Output, OutputError, Result},
@@ -120,7 +121,7 @@ impl Run {
         self.sums.add(report);
         self.rows.window(report, stacks)?;
         self.buffered_ns = self.buffered_ns.saturating_add(report.length_ns);
-        if self.buffered_ns >= flush_ns || self.rows.load() >= MAX_LOAD {
+        if self.buffered_ns >= flush_ns || self.rows.tables.load() >= MAX_LOAD {
             self.flush(store)?;
         }
         Ok(())
@@ -133,21 +134,28 @@ impl Run {
     }
 
     fn flush(&mut self, store: &dyn Store) -> Result<()> {
-        if self.rows.load() == 0 {
+        if self.rows.tables.load() == 0 {
             return Ok(());
         }
         let place = FilePlace::new(&self.info, &self.date, self.next);
         self.next += 1;
         self.buffered_ns = 0;
-        write(store, &self.info, &place, &mut self.rows.processes)?;
-        write(store, &self.info, &place, &mut self.rows.stacks)?;
-        write(store, &self.info, &place, &mut self.rows.branches)?;
-        write(store, &self.info, &place, &mut self.rows.methods)?;
-        write(store, &self.info, &place, &mut self.rows.quality)?;
-        write(store, &self.info, &place, &mut self.rows.jvms)?;
-        write(store, &self.info, &place, &mut self.rows.threads)?;
-        write(store, &self.info, &place, &mut self.rows.weights)?;
-        write(store, &self.info, &place, &mut self.rows.windows)
+        self.rows.tables.each(&mut PartWriter { store, info: &self.info, place: &place })
+    }
+}
+
+/// Writes the files of one number.
+pub(crate) struct PartWriter<'a> {
+    pub(crate) store: &'a dyn Store,
+    pub(crate) info: &'a RunInfo,
+    pub(crate) place: &'a FilePlace,
+}
+
+impl ForRows for PartWriter<'_> {
+    type Error = OutputError;
+
+    fn rows<T: Table>(&mut self, rows: &mut Buffer<T>) -> Result<()> {
+        write(self.store, self.info, self.place, rows)
     }
 }
 

@@ -7,7 +7,7 @@ use std::{
     process::Command,
 };
 
-use ::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use ::parquet::arrow::{ARROW_SCHEMA_META_KEY, arrow_reader::ParquetRecordBatchReaderBuilder};
 use arrow::{array::AsArray, datatypes::Int64Type, record_batch::RecordBatch};
 
 use crate::dataset::layout::path_part;
@@ -173,9 +173,18 @@ fn a_file_says_what_it_is() {
             pairs.iter().find(|pair| pair.key == key).unwrap().value.clone().unwrap()
         };
         assert_eq!(value(key::HOST), "node-1");
-        assert_eq!(value(key::SCHEMA_VERSION), "3");
+        assert_eq!(value(key::SCHEMA_VERSION), "4");
         assert!(path.starts_with(value(key::TABLE)), "{}", path.display());
-        assert!(reader.schema().fields().iter().all(|field| field.metadata().contains_key("comment")));
+        // Engines go by the Parquet types alone; comments are in the run's own file.
+        let keys = || metadata.key_value_metadata().unwrap().iter().map(|pair| pair.key.as_str());
+        assert!(keys().all(|key| key != ARROW_SCHEMA_META_KEY), "{}", path.display());
+        assert_eq!(keys().any(|key| key == key::COMMENTS), path.starts_with("runs"), "{}", path.display());
+        let lists = metadata.schema_descr().columns().iter().filter(|column| column.path().parts().len() > 1);
+        assert!(lists.clone().all(|column| column.path().parts()[1..3] == ["list", "element"]), "{}", path.display());
+        if path.starts_with("runs") {
+            let comments: serde_json::Value = serde_json::from_str(&value(key::COMMENTS)).unwrap();
+            assert!(comments["methods"]["self_uj"].as_str().unwrap().contains("unit: µJ"), "{comments}");
+        }
     }
 }
 

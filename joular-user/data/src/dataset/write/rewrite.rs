@@ -1,7 +1,7 @@
 //! A run that was read from a data set, written again with other shares of
 //! energy: file by file, each under the name that it had.
 
-use super::{parquet::write, rows::Rows, run_row};
+use super::{parquet::PartWriter, rows::Rows, run_row};
 use crate::{
     attribution::report::WindowReport,
     dataset::{layout::FilePlace, store::Store},
@@ -10,9 +10,6 @@ use crate::{
     stacks::StackTable,
     totals::Sums,
 };
-
-/// Tables in which nothing depends on the policy: their files stay as they are.
-pub const UNCHANGED: [&str; 3] = ["processes", "stacks", "weights"];
 
 /// Writes one run.
 pub struct RunRewriter<'a> {
@@ -41,15 +38,10 @@ impl<'a> RunRewriter<'a> {
         self.store.publish(&place.folder(table), &place.name, bytes)
     }
 
-    /// Writes the windows since the last call.
+    /// Writes the windows since the last call: only what depends on the policy has rows.
     pub(crate) fn publish(&mut self, place: &FilePlace) -> Result<()> {
         let Self { store, info, rows, .. } = self;
-        write(*store, info, place, &mut rows.branches)?;
-        write(*store, info, place, &mut rows.methods)?;
-        write(*store, info, place, &mut rows.quality)?;
-        write(*store, info, place, &mut rows.jvms)?;
-        write(*store, info, place, &mut rows.threads)?;
-        write(*store, info, place, &mut rows.windows)
+        rows.tables.each(&mut PartWriter { store: *store, info, place })
     }
 
     /// Writes the run's row as it was at its end, if it had one.

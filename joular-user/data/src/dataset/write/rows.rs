@@ -11,11 +11,11 @@ use crate::{
         work::{Claimant, ClaimedSlice},
     },
     dataset::{
-        column::{Buffer, Table},
+        column::Table,
         tables::{
-            Boot, BranchRecord, Branches, JvmRecord, Jvms, MethodRecord, Methods, ProcessRecord, Processes, Quality,
-            QualityRecord, StackRecord, Stacks, ThreadRecord, Threads, WeightRecord, Weights, WindowKey, WindowRecord,
-            Windows, Work,
+            Boot, BranchRecord, Branches, Buffers, JvmRecord, Jvms, MethodRecord, Methods, ProcessRecord, Processes,
+            Quality, QualityRecord, StackRecord, Stacks, ThreadRecord, Threads, WeightRecord, Weights, WindowKey,
+            WindowRecord, Windows, Work,
         },
     },
     events::{ProcessInfo, RunInfo, Runtime},
@@ -35,15 +35,7 @@ const MAX_KNOWN: usize = 1 << 18;
 /// Rows that wait to be written.
 #[derive(Default)]
 pub struct Rows {
-    pub processes: Buffer<Processes>,
-    pub stacks: Buffer<Stacks>,
-    pub threads: Buffer<Threads>,
-    pub methods: Buffer<Methods>,
-    pub branches: Buffer<Branches>,
-    pub quality: Buffer<Quality>,
-    pub jvms: Buffer<Jvms>,
-    pub weights: Buffer<Weights>,
-    pub windows: Buffer<Windows>,
+    pub tables: Buffers,
     run_id: String,
     boottime_offset_ns: u64,
     boot: Option<Boot>,
@@ -70,24 +62,6 @@ impl Rows {
             self.news_bytes = bytes;
             self.news.insert((info.pid, info.start_boottime_ns), info.clone());
         }
-    }
-
-    /// Load of the fullest table.
-    pub fn load(&self) -> usize {
-        [
-            self.processes.load(),
-            self.stacks.load(),
-            self.threads.load(),
-            self.methods.load(),
-            self.branches.load(),
-            self.quality.load(),
-            self.jvms.load(),
-            self.weights.load(),
-            self.windows.load(),
-        ]
-        .into_iter()
-        .max()
-        .unwrap_or_default()
     }
 
     pub fn window(&mut self, report: &WindowReport, stacks: &StackTable) -> Result<()> {
@@ -146,7 +120,8 @@ impl Rows {
     pub fn process_rows(&mut self, seen: Option<(UnixMicros, Boot)>) -> Result<()> {
         self.news_bytes = 0;
         for info in std::mem::take(&mut self.news).into_values() {
-            self.processes
+            self.tables
+                .processes
                 .push(&ProcessRecord { run_id: &self.run_id, seen, info: &info })
                 .map_err(of::<Processes>())?;
         }
@@ -156,15 +131,15 @@ impl Rows {
     fn window_rows(&mut self, key: WindowKey<'_>, report: &WindowReport) -> Result<(), ArrowError> {
         let row = |audit| WindowRecord { key, index: report.index, audit, cpu: &report.cpu, losses: &report.losses };
         if report.domains.is_empty() {
-            return self.windows.push(&row(None));
+            return self.tables.windows.push(&row(None));
         }
-        report.domains.iter().try_for_each(|audit| self.windows.push(&row(Some(audit))))
+        report.domains.iter().try_for_each(|audit| self.tables.windows.push(&row(Some(audit))))
     }
 
     fn thread_rows(&mut self, key: WindowKey<'_>, report: &WindowReport) -> Result<(), ArrowError> {
         let mut records: Vec<_> = (0..report.threads.len()).filter_map(|index| thread(key, report, index)).collect();
         records.sort_by(|a, b| identity(a).cmp(&identity(b)));
-        records.iter().try_for_each(|record| self.threads.push(record))
+        records.iter().try_for_each(|record| self.tables.threads.push(record))
     }
 
     fn method_rows(
@@ -183,7 +158,7 @@ impl Rows {
         records.sort_by(|a, b| {
             (a.process, order(a), &a.frame.class, a.frame).cmp(&(b.process, order(b), &b.frame.class, b.frame))
         });
-        records.iter().try_for_each(|record| self.methods.push(record))
+        records.iter().try_for_each(|record| self.tables.methods.push(record))
     }
 
     fn branch_rows(
@@ -203,7 +178,7 @@ impl Rows {
         };
         let mut records: Vec<_> = report.branches.iter().filter_map(record).collect();
         records.sort_by(|a, b| (identity(&a.thread), a.stack_id).cmp(&(identity(&b.thread), b.stack_id)));
-        records.iter().try_for_each(|record| self.branches.push(record))
+        records.iter().try_for_each(|record| self.tables.branches.push(record))
     }
 
     fn quality_rows(&mut self, key: WindowKey<'_>, report: &WindowReport) -> Result<(), ArrowError> {
@@ -213,7 +188,7 @@ impl Rows {
             records.push(QualityRecord { key, process, row });
         }
         records.sort_by_key(|record| (record.process, record.row.category, record.row.quality, record.row.unnamed));
-        records.iter().try_for_each(|record| self.quality.push(record))
+        records.iter().try_for_each(|record| self.tables.quality.push(record))
     }
 
     fn jvm_rows(&mut self, key: WindowKey<'_>, report: &WindowReport) -> Result<(), ArrowError> {
@@ -223,7 +198,7 @@ impl Rows {
             records.push(JvmRecord { key, process, row });
         }
         records.sort_by_key(|record| record.process);
-        records.iter().try_for_each(|record| self.jvms.push(record))
+        records.iter().try_for_each(|record| self.tables.jvms.push(record))
     }
 
     /// Threads first, in the order of their rows.
@@ -238,7 +213,7 @@ impl Rows {
             };
             Some(WeightRecord { key, thread, claimed })
         };
-        report.slices.iter().filter_map(weight).try_for_each(|record| self.weights.push(&record))
+        report.slices.iter().filter_map(weight).try_for_each(|record| self.tables.weights.push(&record))
     }
 
     fn stack_rows(&mut self, key: WindowKey<'_>, report: &WindowReport, stacks: &StackTable) -> Result<(), ArrowError> {
@@ -255,7 +230,7 @@ impl Rows {
                 let frames = stacks.branch(index).iter().map(|id| stacks.frame(*id)).collect();
                 let (run_id, first_seen, facts) = (key.run_id, key.start, stacks.facts(index));
                 let record = StackRecord { run_id, first_seen, branch_id, stack_id, facts, frames };
-                self.stacks.push(&record)?;
+                self.tables.stacks.push(&record)?;
             }
         }
         Ok(())

@@ -94,8 +94,8 @@ fn intervals_of_methods_are_those_of_reports() {
             // Some are in the last row.
             let Some(method) = same.next() else { continue };
             assert!(same.next().is_none(), "{} is there twice", row.group.name);
-            assert_eq!(method["self_uj"], row.own.energy.0, "{}", row.group.name);
-            assert_eq!(method["total_uj"], row.total.energy.0, "{}", row.group.name);
+            assert_eq!(method["self_uj"], row.own.amounts.energy.0, "{}", row.group.name);
+            assert_eq!(method["total_uj"], row.total.amounts.energy.0, "{}", row.group.name);
             assert_eq!(method["self_interval_uj"], interval(&row.own), "{}", row.group.name);
             assert_eq!(method["total_interval_uj"], interval(&row.total), "{}", row.group.name);
             open += usize::from(row.own.interval.low < row.own.interval.high);

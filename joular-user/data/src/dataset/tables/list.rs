@@ -1,0 +1,95 @@
+//! The one list of tables: what is written at a flush and in which order, what a run's
+//! rows wait in, what is documented. A table's name, its rows and whether they depend on
+//! the policy stand beside its columns ([`Table`]).
+
+use super::{Branches, FrameTable, Jvms, Methods, Processes, Quality, Runs, Stacks, Threads, Weights, Windows};
+use crate::dataset::column::{Buffer, Table};
+
+/// Something to be done for each table.
+pub(crate) trait ForTable {
+    fn table<T: Table>(&mut self);
+}
+
+/// Something to be done with each table's rows.
+pub(crate) trait ForRows {
+    type Error;
+
+    fn rows<T: Table>(&mut self, rows: &mut Buffer<T>) -> Result<(), Self::Error>;
+}
+
+macro_rules! tables {
+    ($($rows:ident: $table:ident,)*) => {
+        /// Names of the tables that a flush writes, in its order.
+        pub(crate) const TABLES: [&str; [$($table::NAME),*].len()] = [$($table::NAME),*];
+
+        /// Rows that wait to be written.
+        #[derive(Default)]
+        pub(crate) struct Buffers {
+            $(pub(crate) $rows: Buffer<$table>,)*
+        }
+
+        impl Buffers {
+            /// Load of the fullest table.
+            pub(crate) fn load(&self) -> usize {
+                [$(self.$rows.load()),*].into_iter().max().unwrap_or_default()
+            }
+
+            /// In the order of writing, until one fails.
+            pub(crate) fn each<V: ForRows>(&mut self, visitor: &mut V) -> Result<(), V::Error> {
+                $(visitor.rows(&mut self.$rows)?;)*
+                Ok(())
+            }
+        }
+
+        /// For each table that a flush writes, in its order.
+        pub(crate) fn each_flushed(visitor: &mut impl ForTable) {
+            $(visitor.table::<$table>();)*
+        }
+    };
+}
+
+// `windows` is last: where its rows are, those of the other tables are whole.
+tables! {
+    processes: Processes,
+    stacks: Stacks,
+    branches: Branches,
+    methods: Methods,
+    quality: Quality,
+    jvms: Jvms,
+    threads: Threads,
+    weights: Weights,
+    windows: Windows,
+}
+
+/// For each table, and for the columns of a frame within `stacks`.
+pub(crate) fn each(visitor: &mut impl ForTable) {
+    visitor.table::<Runs>();
+    each_flushed(visitor);
+    visitor.table::<FrameTable>();
+}
+
+/// Tables in which nothing depends on the policy.
+pub(crate) fn unchanged_by_policy() -> Vec<&'static str> {
+    struct Unchanged(Vec<&'static str>);
+    impl ForTable for Unchanged {
+        fn table<T: Table>(&mut self) {
+            if !T::BY_POLICY {
+                self.0.push(T::NAME);
+            }
+        }
+    }
+    let mut unchanged = Unchanged(Vec::new());
+    each_flushed(&mut unchanged);
+    unchanged.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_are_written_last_and_the_work_does_not_depend_on_the_policy() {
+        assert_eq!(TABLES.last(), Some(&"windows"));
+        assert_eq!(unchanged_by_policy(), ["processes", "stacks", "weights"]);
+    }
+}
