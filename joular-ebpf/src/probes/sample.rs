@@ -49,7 +49,9 @@ fn count_stack(context: &PerfEventContext, accounted: &Accounted, tgid: u32) {
         if accounted.task.is_kernel_thread() { Unwound::NONE } else { unwind::user(context, accounted.task, tgid) };
     let key = SampleKey::new(SampleKind::CpuTime, accounted.thread, user.id, kernel.id);
     let map = samples(accounted.bank);
-    if let Some(slot) = map.get_ptr_mut(key) {
+    // By reference: each copy of a key is stack, of which older kernels allow 512 bytes to
+    // all functions that call each other together.
+    if let Some(slot) = map.get_ptr_mut(&key) {
         // SAFETY: a live value of a preallocated map; the key holds the
         // thread, which runs on one CPU at a time: one writer.
         unsafe { (*slot).count += 1 };
@@ -60,7 +62,7 @@ fn count_stack(context: &PerfEventContext, accounted: &Accounted, tgid: u32) {
     if !kernel.introduce(tgid) || !user.introduce(tgid) {
         return;
     }
-    if map.insert(key, SampleSlot { count: 1, tgid }, u64::from(BPF_NOEXIST)).is_err() {
+    if map.insert(&key, SampleSlot { count: 1, tgid }, u64::from(BPF_NOEXIST)).is_err() {
         count_loss(Loss::SampleMapFull);
     }
 }
