@@ -209,12 +209,12 @@ impl NativeSymbols {
     }
 }
 
-/// A frame of native code; without name it is unresolved in its module.
+/// A frame of native code; without name it is called by its file.
 pub fn frame(module: &str, name: Option<&str>) -> Frame {
     let kind = if is_library(module) { FrameKind::Vm } else { FrameKind::Native };
     match name {
         Some(name) => Frame { module: Some(module.to_owned()), ..Frame::new(kind, name) },
-        None => Frame::unresolved_in(kind, module),
+        None => Frame::of_file(kind, module),
     }
 }
 
@@ -330,7 +330,7 @@ mod tests {
         for offset in [16, 32] {
             symbols.prepare(key, &[offset]);
             let frame = symbols.frame(key, offset).unwrap();
-            assert_eq!((frame.kind, &*frame.name), (FrameKind::Vm, "[unresolved libjvm.so]"));
+            assert_eq!((frame.kind, &*frame.name), (FrameKind::Vm, "[libjvm.so]"));
             assert_eq!(symbols.unreadable_files, 1, "it is tried once");
         }
     }

@@ -74,7 +74,8 @@ impl FrameKind {
     }
 }
 
-/// Opens the names of all frames without a name.
+/// Opens the names of frames without a name: the marker's, and in data sets of earlier
+/// versions those of code of which only the file is known.
 const UNRESOLVED_PREFIX: &str = "[unresolved";
 
 /// One level of a call path. Two frames are the same method if everything but
@@ -105,15 +106,23 @@ impl Frame {
         Self::new(FrameKind::Marker, marker.name())
     }
 
-    /// Native code whose file is known and whose function is not: the file has
-    /// no symbol there.
-    pub fn unresolved_in(kind: FrameKind, module: &str) -> Self {
-        Self { module: Some(module.to_owned()), ..Self::new(kind, format!("{UNRESOLVED_PREFIX} {module}]")) }
+    /// Native code whose file is known and whose function is not, since the file has no
+    /// symbol there: it is called by its file, `[libc.so.6]`.
+    pub fn of_file(kind: FrameKind, module: &str) -> Self {
+        Self { module: Some(module.to_owned()), ..Self::new(kind, format!("[{module}]")) }
     }
 
-    /// Whether the frame says only that nobody knows its name.
+    /// Whether only the file of the code is known.
+    pub fn is_of_file(&self) -> bool {
+        let inside = self.name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
+        // Before they were called by their file, they were `[unresolved libc.so.6]`.
+        let file = inside.map(|name| name.strip_prefix("unresolved ").unwrap_or(name));
+        file.is_some() && file == self.module.as_deref()
+    }
+
+    /// Whether nobody knows the name of the frame's function.
     pub fn is_unresolved(&self) -> bool {
-        self.name.starts_with(UNRESOLVED_PREFIX)
+        self.name.starts_with(UNRESOLVED_PREFIX) || self.is_of_file()
     }
 
     /// `package.Class.name` for Java, the plain name for everything else.
@@ -203,10 +212,16 @@ mod tests {
     }
 
     #[test]
-    fn code_without_symbols_is_unresolved_in_its_file() {
-        let frame = Frame::unresolved_in(FrameKind::Native, "libz.so.1");
-        assert_eq!(frame.method(), "[unresolved libz.so.1]");
-        assert!(frame.is_unresolved() && Frame::marker(Marker::Unresolved).is_unresolved());
+    fn code_without_symbols_is_called_by_its_file() {
+        let frame = Frame::of_file(FrameKind::Native, "libz.so.1");
+        assert_eq!(frame.method(), "[libz.so.1]");
+        assert!(frame.is_of_file() && frame.is_unresolved());
+        let before = Frame { name: "[unresolved libz.so.1]".into(), ..frame };
+        assert!(before.is_of_file() && before.is_unresolved(), "data sets of earlier versions");
+        let unresolved = Frame::marker(Marker::Unresolved);
+        assert!(unresolved.is_unresolved() && !unresolved.is_of_file());
+        let named = Frame { module: Some("libz.so.1".into()), ..Frame::new(FrameKind::Native, "libz.so.1") };
+        assert!(!named.is_of_file() && !named.is_unresolved(), "a symbol may be called as its file");
         assert!(!Frame::marker(Marker::NoSample).is_unresolved());
     }
 

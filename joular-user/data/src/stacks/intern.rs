@@ -211,7 +211,7 @@ mod tests {
     fn a_path_says_why_a_name_is_missing() {
         let mut table = StackTable::default();
         let named = table.frame_id(Frame::new(FrameKind::Native, "[evicted]"));
-        let stripped = table.frame_id(Frame::unresolved_in(FrameKind::Native, "libz.so.1"));
+        let stripped = table.frame_id(Frame::of_file(FrameKind::Native, "libz.so.1"));
         let mut unnamed = |markers: &[Marker]| {
             let mut path = vec![named, stripped];
             path.extend(markers.iter().map(|marker| table.frame_id(Frame::marker(*marker))));

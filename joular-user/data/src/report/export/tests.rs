@@ -227,6 +227,6 @@ fn frames_without_a_module_are_filed_by_their_kind() {
             }
         };
         assert_eq!(module(&Frame::new(kind, "f")), expected, "{kind:?}");
-        assert_eq!(module(&Frame::unresolved_in(kind, "lib.so")), "lib.so");
+        assert_eq!(module(&Frame::of_file(kind, "lib.so")), "lib.so");
     }
 }

@@ -20,6 +20,14 @@ struct Branch {
     base: MicroJoules,
 }
 
+/// A frame of a catalog in the tree.
+#[derive(Clone, Copy, Debug)]
+struct Placed {
+    label: u32,
+    kind: FrameKind,
+    is_of_file: bool,
+}
+
 /// Branches of one data set, or of two to compare, that are to be a tree.
 #[derive(Debug, Default)]
 pub struct Branches {
@@ -53,11 +61,13 @@ impl Branches {
     fn take(&mut self, profile: &Profile, figures: impl Fn(&Entry) -> (Amounts, MicroJoules)) {
         let catalog = &profile.catalog;
         let Shape { levels, kinds } = self.shape;
-        let frames: Vec<(u32, FrameKind)> = catalog
-            .paths
-            .frames()
-            .iter()
-            .map(|frame| (self.place(Label::of_frame(frame, kinds)), frame.kind))
+        let known = catalog.paths.frames().iter();
+        let frames: Vec<Placed> = known
+            .map(|frame| Placed {
+                label: self.place(Label::of_frame(frame, kinds)),
+                kind: frame.kind,
+                is_of_file: frame.is_of_file(),
+            })
             .collect();
         let prefixes: Vec<Vec<u32>> =
             (0..catalog.threads.len()).map(|thread| self.prefix(catalog, thread, levels)).collect();
@@ -86,7 +96,11 @@ impl Branches {
                 self.arena.extend(prefix);
                 self.kinds.resize(self.arena.len(), None);
                 for frame in catalog.paths.path(path) {
-                    let (label, kind) = frames[frame.index()];
+                    let Placed { label, kind, is_of_file } = frames[frame.index()];
+                    // Functions of a file without symbols that call each other are one frame.
+                    if is_of_file && self.arena[start..].last() == Some(&label) {
+                        continue;
+                    }
                     self.arena.push(label);
                     self.kinds.push(Some(kind));
                 }

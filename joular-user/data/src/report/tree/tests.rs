@@ -90,6 +90,29 @@ fn a_path_is_one_tower_whatever_compiled_it() {
 }
 
 #[test]
+fn frames_of_which_only_the_file_is_known_are_one_in_a_row() {
+    let mut profile = profile(&[]);
+    let frames = [
+        Frame::of_file(FrameKind::Native, "libc.so.6"),
+        Frame::of_file(FrameKind::Native, "libc.so.6"),
+        Frame::of_file(FrameKind::Vm, "libjvm.so"),
+        Frame::new(FrameKind::Native, "hash"),
+        Frame::new(FrameKind::Native, "hash"),
+        Frame::of_file(FrameKind::Native, "libc.so.6"),
+        Frame::of_file(FrameKind::Native, "libc.so.6"),
+    ];
+    let path = frames.into_iter().map(|frame| profile.catalog.paths.frame_index(frame)).collect::<Vec<_>>();
+    let path = profile.catalog.paths.push(path);
+    let energy = MicroJoules(4);
+    profile.entries.push(Entry { thread: ThreadIndex(0), path, energy, cpu_ns: 1, samples: 1, squares: 0.0 });
+    let mut all = Branches::new(Shape::default());
+    all.add(&profile);
+    let expected =
+        ["all 0/4", " [libc.so.6] 0/4", "  [libjvm.so] 0/4", "   hash 0/4", "    hash 0/4", "     [libc.so.6] 4/4"];
+    assert_eq!(drawn(&all.tree()), expected);
+}
+
+#[test]
 fn by_kind_each_way_is_a_tower_of_its_own() {
     let tree = of_kinds(WAYS, Kinds::Apart);
     let nodes = drawn(&tree);

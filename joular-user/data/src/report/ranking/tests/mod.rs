@@ -282,7 +282,7 @@ fn having_been_seen_once_makes_nothing_more_certain_than_never() {
 
 #[test]
 fn what_has_no_name_is_told_by_marker() {
-    let unresolved = Frame::unresolved_in(FrameKind::Native, "libc.so.6");
+    let unresolved = Frame::of_file(FrameKind::Native, "libc.so.6");
     let marker = |name: &str| Frame::new(FrameKind::Marker, name);
     let entries = [
         (0, &[java("a.B", "c")][..], 50, 5),
