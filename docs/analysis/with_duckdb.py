@@ -29,11 +29,11 @@ def methods(dataset):
 
 
 def callers(dataset):
-    """total microjoules by method, with what it calls"""
+    """total microjoules by method, with what it calls; overloads call each other, so each has its own row"""
     return ask(
         dataset,
-        """SELECT method, sum(total_uj)::BIGINT AS uj
-           FROM methods GROUP BY method ORDER BY uj DESC, method LIMIT 10""",
+        """SELECT method, coalesce(signature, module, '') AS which, sum(total_uj)::BIGINT AS uj
+           FROM methods GROUP BY method, which ORDER BY uj DESC, method, which LIMIT 10""",
     )
 
 

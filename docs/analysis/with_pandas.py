@@ -40,9 +40,11 @@ def methods(dataset):
 
 
 def callers(dataset):
-    """total microjoules by method, with what it calls"""
-    found = sums(table(dataset, "methods"), ["method"], "total_uj")
-    return rows(top(found, "total_uj", ["method"]), "method", "total_uj")
+    """total microjoules by method, with what it calls; overloads call each other, so each has its own row"""
+    named = table(dataset, "methods")
+    named["which"] = named["signature"].fillna(named["module"]).fillna("")
+    found = sums(named, ["method", "which"], "total_uj")
+    return rows(top(found, "total_uj", ["method", "which"]), "method", "which", "total_uj")
 
 
 def packages(dataset):

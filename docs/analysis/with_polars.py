@@ -44,9 +44,10 @@ def methods(dataset):
 
 
 def callers(dataset):
-    """total microjoules by method, with what it calls"""
-    found = sums(table(dataset, "methods"), ["method"], "total_uj")
-    return rows(top(found, "total_uj", ["method"]), "method", "total_uj")
+    """total microjoules by method, with what it calls; overloads call each other, so each has its own row"""
+    which = polars.coalesce(col("signature").cast(polars.String), col("module").cast(polars.String), lit(""))
+    found = sums(table(dataset, "methods").with_columns(which.alias("which")), ["method", "which"], "total_uj")
+    return rows(top(found, "total_uj", ["method", "which"]), "method", "which", "total_uj")
 
 
 def packages(dataset):

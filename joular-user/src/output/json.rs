@@ -12,7 +12,7 @@ use joular_data::{
     },
     output::{Output, OutputError, Result},
     stacks::StackTable,
-    totals::{Ranking, Sums, Tally, Totals, by_process},
+    totals::{MethodKey, Ranking, Sums, Tally, Totals, by_process},
 };
 use serde::Serialize;
 
@@ -99,6 +99,7 @@ struct Method<'a> {
     pid: u32,
     method: String,
     signature: Option<&'a str>,
+    module: Option<&'a str>,
     kind: &'static str,
     self_uj: u64,
     total_uj: u64,
@@ -132,6 +133,8 @@ struct Summary<'a> {
 #[derive(Serialize)]
 struct RunMethod<'a> {
     method: &'a str,
+    signature: Option<&'a str>,
+    module: Option<&'a str>,
     self_uj: u64,
     self_cpu_ns: u64,
     self_samples: u64,
@@ -280,6 +283,7 @@ fn window_methods<'a>(report: &'a WindowReport, stacks: &'a StackTable) -> Vec<M
             pid: report.processes.get(row.process)?.pid.0,
             method: frame.method(),
             signature: frame.signature.as_deref(),
+            module: frame.module.as_deref(),
             kind: frame.kind.name(),
             self_uj: row.own.energy.0,
             total_uj: row.total.energy.0,
@@ -293,11 +297,13 @@ fn window_methods<'a>(report: &'a WindowReport, stacks: &'a StackTable) -> Vec<M
     rows.into_iter().take(MAX_METHODS).filter_map(method).collect()
 }
 
-fn run_methods(methods: &Ranking<String>) -> Vec<RunMethod<'_>> {
+fn run_methods(methods: &Ranking<MethodKey>) -> Vec<RunMethod<'_>> {
     let ranked = methods.ranked().into_iter().take(MAX_METHODS);
     ranked
-        .map(|(name, tally)| RunMethod {
-            method: name,
+        .map(|(key, tally)| RunMethod {
+            method: &key.name,
+            signature: key.signature.as_deref(),
+            module: key.module.as_deref(),
             self_uj: tally.energy.0,
             self_cpu_ns: tally.cpu_ns,
             self_samples: tally.samples,

@@ -13,7 +13,7 @@ use joular_data::{
     model::frame::Marker,
     output::{Output, OutputError, Result},
     stacks::StackTable,
-    text::{escape, seconds, share},
+    text::{escape, figures, seconds, share},
     totals::{
         EVICTED, Tally, Totals,
         audit::{audit, source, warnings},
@@ -87,7 +87,8 @@ fn processes(totals: &Totals) -> String {
         let name = format!("{} {}", process.pid, escape(totals.title(process)));
         let part = share(tally.energy, totals.sums.attributed);
         // Writing to a String cannot fail.
-        let _ = writeln!(text, "  {:>14.3} J  {part:>5.1} %  {name}", tally.energy.joules());
+        let joules = figures::figure(tally.energy.joules(), totals.sums.label);
+        let _ = writeln!(text, "  {joules:>14} J  {part:>5.1} %  {name}");
     }
     text
 }
@@ -100,8 +101,8 @@ fn jvms(totals: &Totals) -> String {
         // Writing to a String cannot fail.
         let _ = writeln!(
             text,
-            "  {:>14.3} J  {:>5.1} %  {name}: {}",
-            tally.tax.joules(),
+            "  {:>14} J  {:>5.1} %  {name}: {}",
+            figures::figure(tally.tax.joules(), totals.sums.label),
             tally.tax_percent(),
             tally.tax_parts()
         );
@@ -114,15 +115,15 @@ fn jvms(totals: &Totals) -> String {
 }
 
 fn methods(totals: &Totals) -> String {
-    let mut text = "\nMethods by self energy\n".to_owned();
+    let mut text = "\nMethods by self energy (± is the 95 % interval of sampling)\n".to_owned();
     let mut add = |name: &str, tally: &Tally| {
         let part = share(tally.energy, totals.sums.attributed);
-        let sigma = tally.sigma_joules();
+        let (joules, error) = figures::with_error(tally.energy.joules(), tally.error_joules(), totals.sums.label);
         // Writing to a String cannot fail.
-        let _ = writeln!(text, "  {:>14.3} J ± {sigma:<9.3} {part:>5.1} %  {name}", tally.energy.joules());
+        let _ = writeln!(text, "  {joules:>14} J ± {error:<9} {part:>5.1} %  {name}");
     };
-    for (name, tally) in totals.methods.ranked().into_iter().take(TOP_METHODS) {
-        add(&escape(name), tally);
+    for (name, tally) in totals.methods.named().into_iter().take(TOP_METHODS) {
+        add(&escape(&name), tally);
     }
     if let Some(tally) = totals.methods.evicted() {
         add(EVICTED, tally);
@@ -202,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn the_items_add_up_to_the_microjoule() {
+    fn the_items_add_up_as_they_are_shown() {
         let joules = |line: &str| {
             let figure = line.split(" J").next()?.rsplit(' ').next()?;
             figure.replace('.', "").parse::<u64>().ok()

@@ -10,7 +10,7 @@ use joular_data::{
         units::{MicroJoules, UnixMicros},
     },
     text::{
-        Keep, cut, escape,
+        Keep, cut, escape, figures,
         line::{Line, Size, Style},
         percent, seconds, share, watts,
     },
@@ -34,8 +34,10 @@ pub fn lines(run: &RunInfo, totals: &Totals, report: &WindowReport, size: Size, 
     lines.push(Line::new(Style::Heading, format!("{:>8}  {:>9}  {:>12}  {:>6}  PROCESS", "PID", "W", "J", "CPU %")));
     lines.extend(processes.into_iter().take(shown));
     lines.push(blank());
-    lines
-        .push(Line::new(Style::Heading, format!("{:>12}  {:>9}  {:>9}  {:>6}  METHOD (self)", "J", "±", "W", "SHARE")));
+    lines.push(Line::new(
+        Style::Heading,
+        format!("{:>12}  {:>9}  {:>9}  {:>6}  METHOD (self)", "J", "± 95 %", "W", "SHARE"),
+    ));
     lines.extend(method_lines(totals, report, size.width, room.saturating_sub(shown).min(top)));
     lines.push(blank());
     lines.extend(footer);
@@ -49,7 +51,9 @@ pub fn lines(run: &RunInfo, totals: &Totals, report: &WindowReport, size: Size, 
 fn header(run: &RunInfo, totals: &Totals, report: &WindowReport) -> Vec<Line> {
     let (now, sums) = (Sums::of(report), &totals.sums);
     let power = |energy: fn(&Sums) -> MicroJoules| {
-        format!("{:.2} W now, {:.3} J", watts(energy(&now), report.length_ns), energy(sums).joules())
+        let figure = |value| figures::figure(value, sums.label);
+        let power = watts(energy(&now), report.length_ns);
+        format!("{} W now, {} J", figure(power), figure(energy(sums).joules()))
     };
     let style = if sums.label == Some(Label::Measured) { Style::Heading } else { Style::Warning };
     vec![
@@ -73,9 +77,9 @@ fn header(run: &RunInfo, totals: &Totals, report: &WindowReport) -> Vec<Line> {
 fn process_lines(totals: &Totals, report: &WindowReport, width: usize) -> Vec<Line> {
     let line = |pid: &str, title: &str, tally: &Tally| {
         let figures = format!(
-            "{pid:>8}  {:>9.3}  {:>12.3}  {:>6.1}  ",
-            watts(tally.energy_now, report.length_ns),
-            tally.energy.joules(),
+            "{pid:>8}  {:>9}  {:>12}  {:>6.1}  ",
+            figures::figure(watts(tally.energy_now, report.length_ns), totals.sums.label),
+            figures::figure(tally.energy.joules(), totals.sums.label),
             percent(tally.cpu_ns_now, report.length_ns)
         );
         let room = width.saturating_sub(figures.len());
@@ -90,17 +94,17 @@ fn process_lines(totals: &Totals, report: &WindowReport, width: usize) -> Vec<Li
 
 fn method_lines(totals: &Totals, report: &WindowReport, width: usize, count: usize) -> Vec<Line> {
     let line = |name: &str, tally: &Tally| {
+        let label = totals.sums.label;
+        let (joules, error) = figures::with_error(tally.energy.joules(), tally.error_joules(), label);
         let figures = format!(
-            "{:>12.3}  {:>9.3}  {:>9.3}  {:>5.1}%  ",
-            tally.energy.joules(),
-            tally.sigma_joules(),
-            watts(tally.energy_now, report.length_ns),
+            "{joules:>12}  {error:>9}  {:>9}  {:>5.1}%  ",
+            figures::figure(watts(tally.energy_now, report.length_ns), label),
             share(tally.energy, totals.sums.attributed)
         );
         let room = width.saturating_sub(figures.len());
         Line::new(Style::Plain, format!("{figures}{}", cut(name, room, Keep::End)))
     };
-    let named = totals.methods.ranked().into_iter().map(|(name, tally)| line(&escape(name), tally));
+    let named = totals.methods.named().into_iter().map(|(name, tally)| line(&escape(&name), tally));
     named.chain(totals.methods.evicted().map(|tally| line(EVICTED, tally))).take(count).collect()
 }
 
@@ -121,7 +125,7 @@ fn footer(totals: &Totals) -> Vec<Line> {
         let (tax, percent) = (all.tax.joules(), all.tax_percent());
         lines.push(Line::new(
             Style::Plain,
-            format!("VM tax {tax:.3} J, {percent:.1} % of the JVMs': {}", all.tax_parts()),
+            format!("VM tax {} J, {percent:.1} % of the JVMs': {}", figures::figure(tax, sums.label), all.tax_parts()),
         ));
     }
     let quality = totals.jvms.quality_lines();
@@ -137,18 +141,19 @@ fn footer(totals: &Totals) -> Vec<Line> {
 /// One window as one line, for logs.
 pub fn line(run: &RunInfo, totals: &Totals, report: &WindowReport) -> String {
     let now = Sums::of(report);
-    let top = totals.methods.ranked().into_iter().max_by_key(|(_, tally)| tally.energy_now);
+    let top = totals.methods.named().into_iter().max_by_key(|(_, tally)| tally.energy_now);
     let top = top.filter(|(_, tally)| tally.energy_now.0 > 0).map_or_else(String::new, |(name, tally)| {
-        format!("  top {} {:.1} %", escape(name), share(tally.energy_now, now.attributed))
+        format!("  top {} {:.1} %", escape(&name), share(tally.energy_now, now.attributed))
     });
     let ambiguous = if now.ambiguous > 0 { " ambiguous" } else { "" };
+    let figure = |value| figures::figure(value, totals.sums.label);
     format!(
-        "{}  {:.2} W{ambiguous} from {}  {:.3} J so far  targets {:.2} W{top}  without a name {:.1} %  lost {}\n",
+        "{}  {} W{ambiguous} from {}  {} J so far  targets {} W{top}  without a name {:.1} %  lost {}\n",
         time(report.wall_start),
-        watts(now.measured, report.length_ns),
+        figure(watts(now.measured, report.length_ns)),
         source(run, totals.sums.label),
-        totals.sums.measured.joules(),
-        watts(now.attributed, report.length_ns),
+        figure(totals.sums.measured.joules()),
+        figure(watts(now.attributed, report.length_ns)),
         share(totals.unresolved(), totals.sums.attributed),
         now.lost(),
     )

@@ -1,6 +1,8 @@
 //! Text for people: names made harmless and cut to width, figures with units.
 
+pub mod figures;
 pub mod line;
+pub mod signature;
 
 use std::fmt::Write;
 

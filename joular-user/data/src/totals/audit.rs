@@ -5,7 +5,11 @@ use super::Sums;
 use crate::{
     events::RunInfo,
     model::{domain::Label, units::MicroJoules},
-    text::{escape, exact_joules, share, watts},
+    text::{
+        escape,
+        figures::{self, Places},
+        share, watts,
+    },
 };
 
 /// More than reading two counters one after the other explains.
@@ -17,14 +21,25 @@ pub fn source(run: &RunInfo, label: Option<Label>) -> String {
     label.map_or(source.clone(), |label| format!("{source} ({})", label.name()))
 }
 
-/// Items that add up to what was measured, to the microjoule.
+/// Items that add up to what was measured, as they are shown.
 pub fn audit(sums: &Sums) -> String {
-    let line = |(name, energy): (&str, MicroJoules)| {
-        let power = watts(energy, sums.elapsed_ns);
-        let part = share(energy, sums.measured);
-        format!("  {name:<24} {:>18} J  {part:>5.1} %  {power:>9.3} W\n", exact_joules(energy))
+    let line =
+        |[name, joules, part, power]: [String; 4]| format!("  {name:<24} {joules:>14} J  {part:>5} %  {power:>9} W\n");
+    audit_rows(sums).into_iter().map(line).collect()
+}
+
+/// Item, joules, per cent and watts: joules and watts end where those of the whole end.
+pub fn audit_rows(sums: &Sums) -> Vec<[String; 4]> {
+    let items = audit_items(sums);
+    let energies: Vec<MicroJoules> = items.iter().map(|(_, energy)| *energy).collect();
+    let power = |energy: MicroJoules| watts(energy, sums.elapsed_ns);
+    let places = Places::of(power(sums.measured), sums.label);
+    // The last item is the sum of the others.
+    let joules = figures::adding_up(energies.split_last().map_or(&[], |(_, items)| items), sums.label);
+    let row = |((name, energy), joules): ((&str, MicroJoules), String)| {
+        [name.to_owned(), joules, format!("{:.1}", share(energy, sums.measured)), places.write(power(energy))]
     };
-    audit_items(sums).into_iter().map(line).collect()
+    items.into_iter().zip(joules).map(row).collect()
 }
 
 /// Items by their names, and their sum last; some only if there is any of them.

@@ -7,12 +7,14 @@
 
 pub mod audit;
 pub mod jvms;
+mod methods;
 
 use std::{
     collections::{BTreeMap, HashMap},
     hash::Hash,
 };
 
+pub use self::methods::MethodKey;
 use crate::{
     attribution::report::{ProcessRef, Share, Unattributed, WindowReport},
     events::{ProcessInfo, Runtime},
@@ -22,6 +24,7 @@ use crate::{
         units::{MicroJoules, Pid},
     },
     stacks::StackTable,
+    text::figures::DEVIATIONS,
     totals::jvms::JvmTotals,
 };
 
@@ -149,6 +152,11 @@ impl Tally {
         self.cpu_ns_now = self.cpu_ns_now.saturating_add(other.cpu_ns_now);
     }
 
+    /// How far `energy` may be off by sampling, 95 % of the time.
+    pub fn error_joules(&self) -> f64 {
+        DEVIATIONS * self.sigma_joules()
+    }
+
     /// One standard deviation of `energy` from sampling.
     #[allow(clippy::cast_precision_loss, reason = "for display")]
     pub fn sigma_joules(&self) -> f64 {
@@ -222,7 +230,7 @@ pub fn by_process(report: &WindowReport) -> impl Iterator<Item = (&ProcessRef, S
 pub struct Totals {
     pub sums: Sums,
     /// Self energy by method, all processes and kinds of code together.
-    pub methods: Ranking<String>,
+    pub methods: Ranking<MethodKey>,
     pub processes: Ranking<ProcessRef>,
     /// Self energy of what is not known, by marker; code without symbols counts
     /// as unresolved whichever file it is in.
@@ -280,7 +288,7 @@ impl Totals {
             let frame = stacks.frame(row.method);
             // A method that only called others has no self figures.
             if row.own != Share::default() {
-                self.methods.add(frame.method(), row.own);
+                self.methods.add(MethodKey::of(frame), row.own);
             }
             if frame.kind == FrameKind::Marker || frame.is_unresolved() {
                 let name = if frame.is_unresolved() { Marker::Unresolved.name() } else { &frame.name };

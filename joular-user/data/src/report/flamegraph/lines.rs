@@ -1,7 +1,7 @@
 //! A call tree as lines of folded stacks: `method;method µJ`, and for a comparison
 //! `method;method µJ-before µJ`.
 
-use super::{CallTree, Label, Mix};
+use super::{CallTree, Mix};
 use crate::{
     model::frame::FrameKind,
     report::tree::{NodeKind, short},
@@ -16,9 +16,9 @@ const NAME_COLUMNS: usize = 240;
 
 /// A node's name with the kinds of its code, harmless for the format: nothing in it
 /// separates frames, ends the line or reads as one of its figures.
-pub(super) fn name_of(label: &Label, mix: &Mix) -> String {
-    let name = text::cut(&text::escape(&label.name).replace(';', ":"), NAME_COLUMNS, Keep::End);
-    match label.kind {
+pub(super) fn name_of(name: &str, kind: NodeKind, mix: &Mix) -> String {
+    let name = text::cut(&text::escape(name).replace(';', ":"), NAME_COLUMNS, Keep::End);
+    match kind {
         NodeKind::Method => format!("{name} [{}]", mix.text()),
         NodeKind::Frame(kind) if kind != FrameKind::Marker => format!("{name} [{}]", short(kind)),
         _ => without_figure(name),
@@ -36,6 +36,7 @@ fn without_figure(name: String) -> String {
 /// A line per node with energy of its own, depth first as the tree is. With a
 /// factor, what was before is multiplied by it and stands first.
 pub(super) fn of(tree: &CallTree, factor: Option<f64>) -> Vec<String> {
+    let names = tree.names();
     let mut path = String::new();
     // Where in `path` each open node's name ends.
     let mut ends: Vec<(usize, usize)> = Vec::new();
@@ -50,7 +51,7 @@ pub(super) fn of(tree: &CallTree, factor: Option<f64>) -> Vec<String> {
             if !path.is_empty() {
                 path.push(';');
             }
-            path.push_str(&name_of(tree.label(node), &node.mix));
+            path.push_str(&name_of(&names[node.label], tree.label(node).kind, &node.mix));
         }
         ends.push((index, path.len()));
         let own = node.own.energy.0;

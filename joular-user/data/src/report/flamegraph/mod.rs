@@ -20,7 +20,7 @@ use inferno::flamegraph::{
 use super::{
     headline::Headline,
     profile::{App, Filter, Profile},
-    tree::{Branches, CallTree, Label, Mix, NodeKind, Shape, palette},
+    tree::{Branches, CallTree, Mix, NodeKind, Shape, palette},
 };
 use crate::{
     dataset::error::{DataSetError, Result},
@@ -130,9 +130,11 @@ fn draw(
     subtitle: String,
 ) -> std::io::Result<Vec<u8>> {
     let mut colors = PaletteMap::default();
+    let names = tree.names();
     for node in &tree.nodes {
         let [r, g, b] = palette::color(tree.kind(node));
-        colors.insert(lines::name_of(tree.label(node), &node.mix), Color { r, g, b });
+        let name = lines::name_of(&names[node.label], tree.label(node).kind, &node.mix);
+        colors.insert(name, Color { r, g, b });
     }
     // How inferno knows the root.
     let [r, g, b] = palette::color(NodeKind::All);

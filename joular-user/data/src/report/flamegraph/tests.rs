@@ -3,7 +3,7 @@ use crate::{
     model::frame::FrameKind,
     report::{
         profile::Amounts,
-        tree::{Node, NodeKind},
+        tree::{Label, Node, NodeKind},
     },
 };
 

@@ -140,7 +140,7 @@ impl Tree {
             tree.name.push(strings.place(&label.name));
             tree.kind.push(kind_of(pruned.kind(node)));
             tree.mix.push(parts(&node.mix, has_energy));
-            tree.detail.push(strings.maybe(label.detail()));
+            tree.detail.push(strings.maybe(label.detail().as_deref()));
             tree.self_uj.push(node.own.energy.0);
             tree.self_cpu_us.push(node.own.cpu_ns / 1000);
             tree.self_samples.push(node.own.samples);

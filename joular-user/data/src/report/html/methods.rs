@@ -97,7 +97,7 @@ pub(super) fn of(
             name: strings.place(&label.name),
             kind: kind_of(mix.main().map_or(label.kind, NodeKind::Frame)),
             mix: strings.maybe(is_mixed.then(|| mix.text()).as_deref()),
-            detail: strings.maybe(label.detail()),
+            detail: strings.maybe(label.detail().as_deref()),
             self_uj: own.amounts.energy.0,
             self_interval_uj: Some(*own_interval),
             total_uj: Some(total.amounts.energy.0),

@@ -3,10 +3,7 @@
 //! Frames, paths or threads, whichever rows are about, are mapped to small
 //! numbers once; nothing is compared by text afterwards.
 
-use std::{
-    collections::{HashMap, HashSet},
-    hash::Hash,
-};
+use std::{collections::HashMap, hash::Hash};
 
 use serde_json::{Value, json};
 
@@ -15,6 +12,7 @@ use crate::{
     model::frame::{Frame, FrameKind},
     report::profile::{Catalog, Entry, PathIndex, Paths, ProcessIndex, Thread},
     stacks::branch_id,
+    text::signature::{Method, told_apart},
 };
 
 /// Who a row is about.
@@ -186,22 +184,17 @@ fn method_name(class: Option<&str>, name: &str) -> String {
 
 /// Signature and module are shown where one name has several.
 fn method_groups(methods: &[MethodKey<'_>]) -> Vec<Group> {
-    let mut seen = HashSet::new();
-    let several: HashSet<_> =
-        methods.iter().map(|(class, name, ..)| (*class, *name)).filter(|method| !seen.insert(*method)).collect();
-    let of_method = |&(class, name, signature, module, is_marker): &MethodKey<'_>| {
-        let method = method_name(class, name);
-        let (mut shown, package) = (method.clone(), class.map(package_of));
-        if several.contains(&(class, name)) {
-            shown.push_str(signature.unwrap_or_default());
-            if let Some(module) = module {
-                shown = format!("{shown} ({module})");
-            }
-        }
-        let details = vec![json!(method), json!(class), json!(package), json!(signature), json!(module)];
+    let names: Vec<String> = methods.iter().map(|(class, name, ..)| method_name(*class, name)).collect();
+    let told: Vec<Method<'_>> = methods
+        .iter()
+        .zip(&names)
+        .map(|(&(_, _, signature, module, _), name)| Method { name, signature, module })
+        .collect();
+    let group = |((method, shown), &(class, _, signature, module, is_marker)): ((&String, String), &MethodKey<'_>)| {
+        let details = vec![json!(method), json!(class), json!(class.map(package_of)), json!(signature), json!(module)];
         Group { name: shown, details, is_marker }
     };
-    methods.iter().map(of_method).collect()
+    names.iter().zip(told_apart(&told)).zip(methods).map(group).collect()
 }
 
 fn package_of(class: &str) -> &str {

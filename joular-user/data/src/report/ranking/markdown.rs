@@ -11,7 +11,11 @@ use super::{
     surroundings,
     text::{caption, chosen, columns, names},
 };
-use crate::text::{escape, exact_joules, share, watts};
+use crate::{
+    report::profile::Overview,
+    text::{escape, figures},
+    totals::audit::audit_rows,
+};
 
 pub fn report(report: &Report<'_>) -> String {
     let profile = report.profile;
@@ -26,20 +30,20 @@ pub fn report(report: &Report<'_>) -> String {
     }
     for ranking in report.tables {
         let _ = writeln!(text, "\n### Energy {}\n", caption(ranking.by));
-        text.push_str(&table(ranking, overview.duration_ns));
+        text.push_str(&table(ranking, overview));
     }
     let jvms = surroundings::jvms(profile);
     if !jvms.is_empty() {
         text.push_str("\n### VM tax\n\n| J | % of the JVM | JVM | parts |\n|---:|---:|---|---|\n");
         for (process, tally) in jvms {
             let (name, parts) = (code(&format!("{} {}", process.pid, process.title())), tally.tax_parts());
-            let _ = writeln!(text, "| {:.3} | {:.1} | {name} | {parts} |", tally.tax.joules(), tally.tax_percent());
+            let tax = figures::figure(tally.tax.joules(), overview.label);
+            let _ = writeln!(text, "| {tax} | {:.1} | {name} | {parts} |", tally.tax_percent());
         }
     }
     text.push_str("\n### Audit\n\n| | J | % | W |\n|---|---:|---:|---:|\n");
-    for (name, energy) in surroundings::items(overview) {
-        let (part, power) = (share(energy, overview.measured), watts(energy, overview.duration_ns));
-        let _ = writeln!(text, "| {name} | {} | {part:.1} | {power:.3} |", exact_joules(energy));
+    for [name, joules, part, power] in audit_rows(&surroundings::sums(overview)) {
+        let _ = writeln!(text, "| {name} | {joules} | {part} | {power} |");
     }
     text.push('\n');
     if !report.has_app {
@@ -60,8 +64,8 @@ pub fn report(report: &Report<'_>) -> String {
     text
 }
 
-fn table(ranking: &Ranking, duration_ns: u64) -> String {
-    let columns = columns(ranking, duration_ns);
+fn table(ranking: &Ranking, overview: &Overview) -> String {
+    let columns = columns(ranking, overview);
     let mut text = String::from("|");
     columns.iter().for_each(|column| {
         let _ = write!(text, " {} |", column.heading);

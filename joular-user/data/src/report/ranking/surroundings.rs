@@ -39,14 +39,9 @@ pub fn sums(overview: &Overview) -> Sums {
     }
 }
 
-/// Where the machine's energy went, an item a line, to the microjoule.
+/// Where the machine's energy went, an item a line.
 pub fn audit(overview: &Overview) -> String {
     audit::audit(&sums(overview))
-}
-
-/// The same, name by name.
-pub fn items(overview: &Overview) -> Vec<(&'static str, MicroJoules)> {
-    audit::audit_items(&sums(overview))
 }
 
 /// What a reader of the figures must know.

@@ -7,10 +7,11 @@ use super::{
     surroundings,
 };
 use crate::{
-    model::units::MicroJoules,
-    report::profile::OUTSIDE_APP,
+    model::{domain::Label, units::MicroJoules},
+    report::profile::{OUTSIDE_APP, Overview},
     text::{
-        Keep, cut, escape, exact_joules,
+        Keep, cut, escape, figures,
+        figures::Places,
         line::{Line, Style},
         percent, seconds, share, watts,
     },
@@ -44,7 +45,7 @@ pub fn lines(report: &Report<'_>, look: Look) -> Vec<Line> {
     lines.extend(chosen(report).into_iter().map(plain));
     for table in report.tables {
         lines.push(plain(String::new()));
-        lines.extend(table_lines(table, overview.duration_ns, look));
+        lines.extend(table_lines(table, overview, look));
     }
     let jvms = surroundings::jvms(profile);
     if !jvms.is_empty() {
@@ -53,8 +54,8 @@ pub fn lines(report: &Report<'_>, look: Look) -> Vec<Line> {
         let shown = if report.top == 0 { jvms.len() } else { report.top };
         for (process, tally) in jvms.iter().take(shown) {
             let name = format!("{} {}", process.pid, escape(process.title()));
-            let (tax, part) = (tally.tax.joules(), tally.tax_percent());
-            lines.push(plain(format!("  {tax:>14.3} J  {part:>5.1} %  {name}: {}", tally.tax_parts())));
+            let (tax, part) = (figures::figure(tally.tax.joules(), overview.label), tally.tax_percent());
+            lines.push(plain(format!("  {tax:>14} J  {part:>5.1} %  {name}: {}", tally.tax_parts())));
         }
         if jvms.len() > shown {
             lines.push(plain(format!("  and {} more", jvms.len() - shown)));
@@ -91,9 +92,9 @@ pub fn chosen(report: &Report<'_>) -> Vec<String> {
     } else {
         lines.push(format!(
             "selection {} J, {:.1} % of all targets' {} J; {:.3} s of CPU time, {} samples",
-            exact_joules(whole.energy),
+            figures::figure(whole.energy.joules(), report.profile.overview.label),
             share(whole.energy, of),
-            exact_joules(of),
+            figures::figure(of.joules(), report.profile.overview.label),
             seconds(whole.cpu_ns),
             whole.samples
         ));
@@ -104,8 +105,8 @@ pub fn chosen(report: &Report<'_>) -> Vec<String> {
     lines
 }
 
-fn table_lines(table: &Ranking, duration_ns: u64, look: Look) -> Vec<Line> {
-    let mut columns = columns(table, duration_ns);
+fn table_lines(table: &Ranking, overview: &Overview, look: Look) -> Vec<Line> {
+    let mut columns = columns(table, overview);
     let heading = table.by.name().to_uppercase();
     if let Some(width) = look.width {
         while columns.iter().map(|column| column.width() + 2).sum::<usize>() + NAME_ROOM > width && columns.len() > 2 {
@@ -136,15 +137,21 @@ pub fn rows(table: &Ranking) -> impl Iterator<Item = &Row> {
     table.rows.iter().chain(table.rest.iter().map(|(_, row)| row))
 }
 
-/// Figures of all rows; for people, so rounded.
-pub fn columns(table: &Ranking, duration_ns: u64) -> Vec<Column> {
+/// Figures of all rows; for people, so with the digits that they deserve.
+pub fn columns(table: &Ranking, overview: &Overview) -> Vec<Column> {
+    let label = overview.label;
+    let power = |figures: &Figures| {
+        let power = watts(figures.amounts.energy, overview.duration_ns);
+        figures::with_error(power, watts(error(figures), overview.duration_ns), label).0
+    };
     let column = |heading: &str, expendable: u8, cell: &dyn Fn(&Row) -> String| Column {
         heading: heading.to_owned(),
         cells: rows(table).map(cell).collect(),
         expendable,
     };
-    let own = |figures: fn(&Figures) -> String| move |row: &Row| figures(&row.own);
-    let total = |figures: fn(&Figures) -> String| move |row: &Row| figures(&row.total);
+    type Cell = fn(&Figures, Option<Label>) -> String;
+    let own = |figures: Cell| move |row: &Row| figures(&row.own, label);
+    let total = |figures: Cell| move |row: &Row| figures(&row.total, label);
     let part = |figures: &Figures| format!("{:.1}", share(figures.amounts.energy, table.whole.energy));
     let has_total = table.by.has_total();
     let is_exact = |figures: &Figures| figures.interval.low == figures.interval.high;
@@ -155,18 +162,18 @@ pub fn columns(table: &Ranking, duration_ns: u64) -> Vec<Column> {
         columns.push(column("95 % FROM–TO", 4, &own(interval)));
     }
     columns.push(column("%", 1, &|row| part(&row.own)));
-    columns.push(column("W", 5, &|row| format!("{:.3}", watts(row.own.amounts.energy, duration_ns))));
+    columns.push(column("W", 5, &|row| power(&row.own)));
     if has_total {
         columns.push(column("TOTAL J", 2, &total(joules)));
         columns.push(column("95 % FROM–TO", 8, &total(interval)));
         columns.push(column("%", 3, &|row| part(&row.total)));
-        columns.push(column("W", 9, &|row| format!("{:.3}", watts(row.total.amounts.energy, duration_ns))));
+        columns.push(column("W", 9, &|row| power(&row.total)));
     }
     columns.push(column("CPU s", 7, &|row| format!("{:.3}", seconds(row.own.amounts.cpu_ns))));
     columns.push(column("SAMPLES", 6, &|row| row.own.amounts.samples.to_string()));
     if table.rows.iter().any(|row| row.activations.is_some()) {
         columns.push(column("CALLS ≥", 2, &|row| row.activations.map_or(String::new(), |calls| calls.to_string())));
-        let each = |row: &Row| activation(row).map_or(String::new(), |energy| format!("{:.3}", energy.joules()));
+        let each = |row: &Row| activation(row).map_or(String::new(), |energy| figures::figure(energy.joules(), label));
         columns.push(column("J EACH ≤", 2, &each));
     }
     columns
@@ -177,16 +184,26 @@ pub fn activation(row: &Row) -> Option<MicroJoules> {
     row.activations.filter(|calls| *calls > 0).map(|calls| MicroJoules(row.total.amounts.energy.0.div_ceil(calls)))
 }
 
-fn joules(figures: &Figures) -> String {
-    format!("{:.3}", figures.amounts.energy.joules())
+/// Half of what sampling leaves open.
+const fn error(figures: &Figures) -> MicroJoules {
+    MicroJoules(figures.interval.high.0.saturating_sub(figures.interval.low.0) / 2)
 }
 
-fn interval(figures: &Figures) -> String {
+fn places(figures: &Figures, label: Option<Label>) -> Places {
+    Places::with_error(figures.amounts.energy.joules(), error(figures).joules(), label)
+}
+
+fn joules(figures: &Figures, label: Option<Label>) -> String {
+    places(figures, label).write(figures.amounts.energy.joules())
+}
+
+fn interval(figures: &Figures, label: Option<Label>) -> String {
     let interval = figures.interval;
     if interval.low == interval.high {
         return "exact".to_owned();
     }
-    format!("{:.3}–{:.3}", interval.low.joules(), interval.high.joules())
+    let [low, high] = [interval.low, interval.high].map(|end| places(figures, label).write(end.joules()));
+    format!("{low}–{high}")
 }
 
 /// What tables of this sort say of their rows.

@@ -24,6 +24,7 @@ pub use self::{
 use crate::{
     model::{frame::FrameKind, units::MicroJoules},
     report::profile::Amounts,
+    text::signature::{Method, readable, told_apart},
 };
 
 /// What stands between the root and the frames.
@@ -111,8 +112,8 @@ impl Label {
     }
 
     /// What tells it from others of the same name.
-    pub fn detail(&self) -> Option<&str> {
-        self.signature.as_deref().or(self.module.as_deref())
+    pub fn detail(&self) -> Option<String> {
+        self.signature.as_deref().map(readable).or_else(|| self.module.clone())
     }
 }
 
@@ -152,6 +153,16 @@ impl CallTree {
             NodeKind::Method => node.mix.main().map_or(NodeKind::Method, NodeKind::Frame),
             kind => kind,
         }
+    }
+
+    /// The names of all labels, in their order: with a signature or a module where a name has several.
+    pub fn names(&self) -> Vec<String> {
+        let methods = self.labels.iter().map(|label| Method {
+            name: &label.name,
+            signature: label.signature.as_deref(),
+            module: label.module.as_deref(),
+        });
+        told_apart(&methods.collect::<Vec<_>>())
     }
 
     /// What the whole tree adds up to.

@@ -7,6 +7,7 @@ mod text;
 use std::{io, io::Write};
 
 use super::{Choices, Compared, Comparison, Format};
+use crate::text::signature::{Method, told_apart};
 
 impl Comparison {
     /// # Errors
@@ -25,6 +26,13 @@ impl Comparison {
     fn shown(&self, choices: &Choices) -> &[Compared] {
         let top = choices.top.unwrap_or(self.rows.len());
         self.rows.get(..top).unwrap_or(&self.rows)
+    }
+
+    /// Names of the rows, in their order; with their signatures where rows have the same name.
+    fn names(&self) -> Vec<String> {
+        let keys = self.rows.iter().map(|row| &row.key);
+        let methods = keys.map(|key| Method { name: &key.name, signature: key.signature.as_deref(), module: None });
+        told_apart(&methods.collect::<Vec<_>>())
     }
 
     /// What intervals rest on.

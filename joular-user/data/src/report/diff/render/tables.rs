@@ -87,8 +87,8 @@ pub fn markdown(comparison: &Comparison, choices: &Choices) -> String {
         )
     };
     said.push_str(&row("**total**".to_owned(), &comparison.total));
-    for compared in comparison.shown(choices) {
-        said.push_str(&row(code(&compared.key.name), compared));
+    for (compared, name) in comparison.shown(choices).iter().zip(comparison.names()) {
+        said.push_str(&row(code(&name), compared));
     }
     let label = |side: &Side| {
         let ambiguous = if side.overview.ambiguous > 0 { ", ambiguous" } else { "" };

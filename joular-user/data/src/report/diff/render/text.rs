@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::{percent, percents, sized};
 use crate::{
     report::diff::{Change, Choices, Compared, Comparison, Side, identity::View},
-    text::{Keep, cut, escape, exact_joules, seconds},
+    text::{Keep, cut, escape, figures, seconds},
 };
 
 /// Columns for the name of a row.
@@ -38,8 +38,9 @@ pub fn text(comparison: &Comparison, choices: &Choices) -> String {
     );
     let _ = writeln!(said, "{}  total", figures(change, factor));
     let shown = comparison.shown(choices);
-    for row in shown {
-        let _ = writeln!(said, "{}  {}", figures(&row.change, factor), cut(&name(row, shown), NAME_WIDTH, Keep::End));
+    for (row, name) in shown.iter().zip(comparison.names()) {
+        let name = cut(&place(&name, row), NAME_WIDTH, Keep::End);
+        let _ = writeln!(said, "{}  {name}", figures(&row.change, factor));
     }
     let hidden = comparison.rows.len() - shown.len();
     if hidden > 0 {
@@ -55,7 +56,7 @@ fn described(side: &Side) -> String {
     format!(
         "{}: {} J ({}{ambiguous}: {}), {} runs, {} windows, {:.1} s, {:.1} CPU s",
         escape(&side.data.display().to_string()),
-        exact_joules(side.total.energy),
+        figures::figure(side.total.energy.joules(), overview.label),
         overview.label.map_or("no energy", |label| label.name()),
         sources.join(", "),
         side.runs_with_windows(),
@@ -77,15 +78,8 @@ fn figures(change: &Change, factor: f64) -> String {
     )
 }
 
-/// A row's name; with its signature where another shown row has the same.
-fn name(row: &Compared, shown: &[Compared]) -> String {
-    let is_twin = |other: &&Compared| other.key.name == row.key.name;
-    let mut name = escape(&row.key.name);
-    if let Some(signature) = row.key.signature.as_ref().filter(|_| shown.iter().filter(is_twin).count() > 1) {
-        name.push_str(&escape(signature));
-    }
-    if let Some(module) = &row.key.module {
-        let _ = write!(name, " ({})", escape(module));
-    }
-    name
+/// With the file that code outside of Java is in.
+fn place(name: &str, row: &Compared) -> String {
+    let module = row.key.module.as_ref().map(|module| format!(" ({})", escape(module)));
+    escape(name) + &module.unwrap_or_default()
 }

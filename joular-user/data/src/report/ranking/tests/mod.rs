@@ -133,12 +133,21 @@ fn overloads_and_namesakes_are_told_apart_where_a_name_has_several() {
         ],
     );
     let names = [
-        ("a.B.put(I)V", 5, 5),
-        ("a.B.put(J)V", 4, 4),
+        ("a.B.put(int)", 5, 5),
+        ("a.B.put(long)", 4, 4),
         ("a.B.get", 3, 3),
         ("read (libc.so)", 2, 2),
         ("read (libzip.so)", 1, 1),
     ];
+    assert_eq!(figures(&ranking(&profile, By::Method, ALL)), expected(&names));
+}
+
+#[test]
+fn overloads_that_call_each_other_have_the_whole_once_each() {
+    let of = |signature: &str| Frame { signature: Some(signature.into()), ..java("db.Query", "query") };
+    let (text, number) = (of("(Ljava/lang/String;)V"), of("(I)V"));
+    let profile = profile(1, &[(0, &[number.clone(), text.clone(), number], 6, 6), (0, &[text], 4, 4)]);
+    let names = [("db.Query.query(int)", 6, 6), ("db.Query.query(String)", 4, 10)];
     assert_eq!(figures(&ranking(&profile, By::Method, ALL)), expected(&names));
 }
 

@@ -1,0 +1,61 @@
+//! What a method is in a run's sums, and how it is called.
+
+use super::{Ranking, Tally};
+use crate::{
+    model::frame::Frame,
+    text::signature::{Method, told_apart},
+};
+
+/// What a method is, however it ran and at whatever line: as in reports.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MethodKey {
+    /// With its class, if it has one.
+    pub name: String,
+    pub signature: Option<String>,
+    pub module: Option<String>,
+}
+
+impl MethodKey {
+    pub(super) fn of(frame: &Frame) -> Self {
+        Self { name: frame.method(), signature: frame.signature.clone(), module: frame.module.clone() }
+    }
+}
+
+impl Ranking<MethodKey> {
+    /// As [`Self::ranked`], with names that tell overloads apart.
+    pub fn named(&self) -> Vec<(String, &Tally)> {
+        let ranked = self.ranked();
+        let methods = ranked.iter().map(|(key, _)| Method {
+            name: &key.name,
+            signature: key.signature.as_deref(),
+            module: key.module.as_deref(),
+        });
+        let names = told_apart(&methods.collect::<Vec<_>>());
+        names.into_iter().zip(ranked).map(|(name, (_, tally))| (name, tally)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{attribution::report::Share, model::units::MicroJoules};
+
+    #[test]
+    fn overloads_are_methods_of_their_own() {
+        let mut ranking = Ranking::new(8);
+        let key = |name: &str, signature: Option<&str>| MethodKey {
+            name: name.to_owned(),
+            signature: signature.map(ToOwned::to_owned),
+            module: None,
+        };
+        ranking.add(key("A.put", Some("(I)V")), share(3));
+        ranking.add(key("A.put", Some("(J)V")), share(2));
+        ranking.add(key("A.get", Some("()V")), share(1));
+        let names: Vec<String> = ranking.named().into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names, ["A.put(int)", "A.put(long)", "A.get"]);
+    }
+
+    fn share(energy: u64) -> Share {
+        Share { energy: MicroJoules(energy), cpu_ns: 1, samples: 1, sigma: MicroJoules(0) }
+    }
+}
