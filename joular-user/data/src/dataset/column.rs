@@ -37,7 +37,7 @@ type ExtractFrames<T> = for<'r, 'a> fn(&'r <T as Table>::Row<'a>) -> Vec<&'r Fra
 
 /// The type of a column, and how its value is taken from a row.
 pub enum Get<T: Table> {
-    /// A number that repeats from row to row, such as an id.
+    /// A number of which there are few, such as an id or a count of samples.
     Int(Extract<T, i64>),
     /// A number that hardly repeats, such as an energy.
     Quantity(Extract<T, i64>),

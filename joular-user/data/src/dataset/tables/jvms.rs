@@ -56,7 +56,7 @@ fn whole_columns() -> Vec<Column<Jvms>> {
             "on-CPU time of all its threads, sum of the parts below",
         )
         .unit("ns"),
-        Column::<Jvms>::new("samples", Get::Quantity(|r| int(r.row.whole.samples)), "kernel", "samples taken")
+        Column::<Jvms>::new("samples", Get::Int(|r| int(r.row.whole.samples)), "kernel", "samples taken")
             .unit("samples"),
         Column::<Jvms>::new(
             "vm_tax_uj",

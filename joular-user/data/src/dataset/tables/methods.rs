@@ -101,20 +101,10 @@ fn share_columns() -> Vec<Column<Methods>> {
             "on-CPU time with it",
         )
         .unit("ns"),
-        Column::<Methods>::new(
-            "self_samples",
-            Get::Quantity(|r| int(r.row.own.samples)),
-            "kernel",
-            "samples as the leaf",
-        )
-        .unit("samples"),
-        Column::<Methods>::new(
-            "total_samples",
-            Get::Quantity(|r| int(r.row.total.samples)),
-            "kernel",
-            "samples with it",
-        )
-        .unit("samples"),
+        Column::<Methods>::new("self_samples", Get::Int(|r| int(r.row.own.samples)), "kernel", "samples as the leaf")
+            .unit("samples"),
+        Column::<Methods>::new("total_samples", Get::Int(|r| int(r.row.total.samples)), "kernel", "samples with it")
+            .unit("samples"),
         Column::<Methods>::new(
             "self_sigma_uj",
             Get::Quantity(|r| int(r.row.own.sigma.0)),

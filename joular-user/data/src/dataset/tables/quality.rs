@@ -56,7 +56,7 @@ impl Table for Quality {
                 .unit("µJ"),
             Column::<Self>::new("cpu_ns", Get::Quantity(|r| int(r.row.amount.cpu_ns)), "kernel", "on-CPU time")
                 .unit("ns"),
-            Column::<Self>::new("samples", Get::Quantity(|r| int(r.row.amount.samples)), "kernel", "samples taken")
+            Column::<Self>::new("samples", Get::Int(|r| int(r.row.amount.samples)), "kernel", "samples taken")
                 .unit("samples"),
         ];
         joined([window_columns(), process_columns(), vec![category], quality_columns(), figures, label_columns()])

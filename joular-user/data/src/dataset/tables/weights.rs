@@ -104,7 +104,7 @@ fn slice_columns() -> Vec<Column<Weights>> {
             "of them: in corun_ns, in proportion to each thread's time",
         )
         .unit("cycles"),
-        figure("samples", Get::Quantity(|r| int(r.claimed.slice.samples)), "samples that hit it").unit("samples"),
-        figure("switches", Get::Quantity(|r| int(r.claimed.slice.switches)), "times it was switched out"),
+        figure("samples", Get::Int(|r| int(r.claimed.slice.samples)), "samples that hit it").unit("samples"),
+        figure("switches", Get::Int(|r| int(r.claimed.slice.switches)), "times it was switched out"),
     ]
 }

@@ -216,8 +216,8 @@ fn cpu_columns() -> Vec<Column<Windows>> {
         time("cpu_other_ns", Get::Quantity(|r| int(r.cpu.other_ns)), "of busy: other processes"),
         time("cpu_kernel_ns", Get::Quantity(|r| int(r.cpu.kernel_ns)), "of busy: kernel threads"),
         time("cpu_profiler_ns", Get::Quantity(|r| int(r.cpu.profiler_ns)), "of busy: joular-bpf itself"),
-        Column::<Windows>::new("switches", Get::Quantity(|r| int(r.cpu.switches)), "kernel", "context switches"),
-        Column::<Windows>::new("samples", Get::Quantity(|r| int(r.cpu.samples)), "kernel", "samples of targets")
+        Column::<Windows>::new("switches", Get::Int(|r| int(r.cpu.switches)), "kernel", "context switches"),
+        Column::<Windows>::new("samples", Get::Int(|r| int(r.cpu.samples)), "kernel", "samples of targets")
             .unit("samples"),
     ]
 }

@@ -99,7 +99,7 @@ fn work_columns<T: OfThread>() -> Vec<Column<T>> {
             .unit("µJ"),
         Column::<T>::new("cpu_ns", Get::Quantity(|r| int(T::thread(r).work.cpu_ns)), "kernel", "on-CPU time")
             .unit("ns"),
-        Column::<T>::new("samples", Get::Quantity(|r| int(T::thread(r).work.samples)), "kernel", "samples taken")
+        Column::<T>::new("samples", Get::Int(|r| int(T::thread(r).work.samples)), "kernel", "samples taken")
             .unit("samples"),
     ]
 }

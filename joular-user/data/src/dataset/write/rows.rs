@@ -1,7 +1,7 @@
 //! Windows become rows: in a fixed order, without clocks, so that the same
 //! windows always give the same bytes. No I/O.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use arrow::error::ArrowError;
 
@@ -21,7 +21,7 @@ use crate::{
     events::{ProcessInfo, RunInfo, Runtime},
     model::units::{Pid, UnixMicros},
     output::{OutputError, Result},
-    stacks::{BranchIndex, StackTable},
+    stacks::{BranchIndex, FrameId, StackTable},
 };
 
 /// Memory for what became known about processes since the last window. Only a
@@ -153,8 +153,13 @@ impl Rows {
             let Some(process) = report.processes.get(row.process) else { continue };
             records.push(MethodRecord { key, process, row, frame: stacks.frame(row.method) });
         }
-        // Methods of one call path have equal amounts: together these take the least space.
-        let order = |record: &MethodRecord<'_>| (record.row.total.cpu_ns, record.row.own.cpu_ns);
+        // Methods of one call path have equal amounts: together, and in the order of the path,
+        // which comes again in other windows, these take the least space.
+        let places = places_on_paths(report, stacks);
+        let order = |record: &MethodRecord<'_>| {
+            let place = places.get(&(record.row.process, record.row.method)).copied();
+            (record.row.total.cpu_ns, record.row.own.cpu_ns, place.unwrap_or(usize::MAX))
+        };
         records.sort_by(|a, b| {
             (a.process, order(a), &a.frame.class, a.frame).cmp(&(b.process, order(b), &b.frame.class, b.frame))
         });
@@ -235,6 +240,23 @@ impl Rows {
         }
         Ok(())
     }
+}
+
+/// Where each process's methods first stand on its call paths, leaf first, these by id.
+fn places_on_paths(report: &WindowReport, stacks: &StackTable) -> HashMap<(usize, FrameId), usize> {
+    let path =
+        |row: &BranchRow| Some((report.threads.get(row.thread)?.process, stacks.stack_id(row.branch), row.branch));
+    let mut paths: Vec<_> = report.branches.iter().filter_map(path).collect();
+    paths.sort_by_key(|(process, stack_id, _)| (*process, *stack_id));
+    paths.dedup();
+    let mut places = HashMap::new();
+    for (process, _, branch) in paths {
+        for method in stacks.methods(branch).iter().rev() {
+            let place = places.len();
+            places.entry((process, *method)).or_insert(place);
+        }
+    }
+    places
 }
 
 /// Text that a process chooses.
