@@ -1,5 +1,7 @@
 //! How much of stacks and names is kept.
 
+use super::names::NameLimits;
+
 /// How much is kept. What finds no room is a marker in the paths it is part of.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
@@ -11,9 +13,7 @@ pub(super) struct Limits {
     /// Raw stacks, and the frames of all of them.
     pub(super) stacks: usize,
     pub(super) stack_frames: usize,
-    /// Named addresses of one process, and of all, before they are forgotten.
-    pub(super) process_symbols: usize,
-    pub(super) symbols: usize,
+    pub(super) names: NameLimits,
 }
 
 impl Default for Limits {
@@ -24,8 +24,7 @@ impl Default for Limits {
             text_bytes: 32 << 20,
             stacks: 1 << 20,
             stack_frames: 1 << 25,
-            process_symbols: 1 << 15,
-            symbols: 1 << 19,
+            names: NameLimits::default(),
         }
     }
 }

@@ -35,6 +35,7 @@ mod limits;
 mod measured;
 mod methods;
 mod missed;
+mod names;
 mod paths;
 pub mod quality;
 #[cfg(test)]
@@ -47,3 +48,4 @@ pub mod work;
 
 pub use attributor::Attributor;
 pub use engine::Engine;
+pub use names::ToldNames;

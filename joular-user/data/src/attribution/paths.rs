@@ -6,15 +6,20 @@
 //! depend on its length. All bounds are functions of the events, so that a
 //! replay does what the live run did.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
-use super::{branches::MarkerBranches, engine::ProcessKey, limits::Limits};
+use super::{
+    branches::MarkerBranches,
+    engine::ProcessKey,
+    limits::Limits,
+    names::{NEVER_MORE, NamedAddresses},
+};
 use crate::{
     events::{RawStack, SampleCount, Symbol},
     model::{
         frame::{Frame, Marker},
         quality::PathQuality,
-        units::{Address, Pid},
+        units::Pid,
     },
     stacks::{
         BranchIndex, FrameId, StackTable,
@@ -25,21 +30,16 @@ use crate::{
 /// The kernel's symbols are kept like those of a process of this key.
 const KERNEL: ProcessKey = (Pid(0), 0);
 
-/// One event may pass the limits of names and addresses, up to so many times of them.
-const NEVER_MORE: usize = 8;
-
 /// Process, user stack, kernel stack.
 type PathKey = (ProcessKey, u64, u64);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Paths {
     limits: Limits,
     stacks: HashMap<u64, RawStack>,
     /// Frames of all stacks.
     stack_frames: usize,
-    /// In order: a new table numbers frames as it gets them.
-    symbols: BTreeMap<ProcessKey, BTreeMap<Address, Box<[FrameId]>>>,
-    symbol_count: usize,
+    names: NamedAddresses<Box<[FrameId]>>,
     known: HashMap<PathKey, BranchIndex>,
     table: StackTable,
     /// Paths that the last window used.
@@ -51,10 +51,38 @@ pub(super) struct Paths {
     has_forgotten: bool,
 }
 
+impl Default for Paths {
+    fn default() -> Self {
+        Self::with_limits(Limits::default())
+    }
+}
+
 impl Paths {
-    #[cfg(test)]
     pub(super) fn with_limits(limits: Limits) -> Self {
-        Self { limits, ..Self::default() }
+        Self {
+            limits,
+            stacks: HashMap::new(),
+            stack_frames: 0,
+            names: NamedAddresses::with_limits(limits.names),
+            known: HashMap::new(),
+            table: StackTable::default(),
+            in_use: 0,
+            needed_frames: 0,
+            needed_text: 0,
+            has_forgotten: false,
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn named_addresses(&self) -> Vec<(ProcessKey, Vec<crate::model::units::Address>)> {
+        self.names.addresses()
+    }
+
+    /// The frames that an address stands for; `None`: it has no name.
+    #[cfg(test)]
+    pub(super) fn names(&self, process: ProcessKey, address: crate::model::units::Address) -> Option<Vec<Frame>> {
+        let frames = self.names.get(process, address)?;
+        Some(frames.iter().map(|frame| self.table.frame(*frame).clone()).collect())
     }
 
     pub(super) const fn table(&self) -> &StackTable {
@@ -88,15 +116,8 @@ impl Paths {
     }
 
     pub(super) fn forget_process(&mut self, key: ProcessKey) {
-        self.forget_symbols(key);
+        self.has_forgotten |= self.names.forget(key);
         self.forget_paths(key);
-    }
-
-    fn forget_symbols(&mut self, key: ProcessKey) {
-        if let Some(symbols) = self.symbols.remove(&key) {
-            self.has_forgotten = true;
-            self.symbol_count = self.symbol_count.saturating_sub(symbols.len());
-        }
     }
 
     /// Those built from a process's names; all that go through the kernel, for its.
@@ -105,7 +126,10 @@ impl Paths {
     }
 
     pub(super) fn learn(&mut self, key: ProcessKey, symbols: &[Symbol]) {
-        self.make_room(key);
+        for forgotten in self.names.make_room(key) {
+            self.has_forgotten = true;
+            self.forget_paths(forgotten);
+        }
         for symbol in symbols {
             self.learn_one(key, symbol);
         }
@@ -114,29 +138,13 @@ impl Paths {
         self.renew_table();
     }
 
-    /// Whoever sends names does the same (see `pipeline::symbol_feed`), so that what
-    /// is forgotten here is sent again when it is needed.
-    fn make_room(&mut self, key: ProcessKey) {
-        if self.symbols.get(&key).is_some_and(|known| known.len() >= self.limits.process_symbols) {
-            self.forget_symbols(key);
-        }
-        if self.symbol_count >= self.limits.symbols {
-            let most = self.symbols.iter().max_by_key(|(key, known)| (known.len(), key.0)).map(|(key, _)| *key);
-            most.into_iter().for_each(|most| self.forget_process(most));
-        }
-    }
-
     fn learn_one(&mut self, key: ProcessKey, symbol: &Symbol) {
-        let known = self.symbols.get(&key);
-        let is_new = known.is_none_or(|known| !known.contains_key(&symbol.address));
-        let is_full = known.is_some_and(|known| known.len() >= self.limits.process_symbols.saturating_mul(NEVER_MORE))
-            || self.symbol_count >= self.limits.symbols.saturating_mul(NEVER_MORE);
-        if is_new && is_full || self.table.text_bytes() >= self.limits.text_bytes.saturating_mul(NEVER_MORE) {
+        let is_full = self.table.text_bytes() >= self.limits.text_bytes.saturating_mul(NEVER_MORE);
+        if is_full || !self.names.has_room(key, symbol.address) {
             return;
         }
-        self.symbol_count += usize::from(is_new);
         let frames = symbol.frames.iter().map(|frame| self.table.frame_id(frame.clone())).collect();
-        self.symbols.entry(key).or_default().insert(symbol.address, frames);
+        self.names.insert(key, symbol.address, frames);
     }
 
     /// To be called before a window's paths are asked for.
@@ -161,7 +169,7 @@ impl Paths {
         let old = std::mem::take(&mut self.table);
         self.table = StackTable::succeeding(&old);
         self.known.clear();
-        for frames in self.symbols.values_mut().flat_map(BTreeMap::values_mut) {
+        for frames in self.names.values_mut() {
             for frame in frames {
                 *frame = self.table.frame_id(old.frame(*frame).clone());
             }
@@ -200,9 +208,9 @@ impl Paths {
         let user = part(sample.user_stack, if is_kernel_thread { Part::Absent } else { Part::Unreadable });
         let kernel = part(sample.kernel_stack, Part::Absent);
         let is_complete = !matches!(user, Part::Lost) && !matches!(kernel, Part::Lost);
-        let symbols = &self.symbols;
+        let names = &self.names;
         let (frames, quality) = call_path(&mut self.table, user, kernel, |is_kernel, address| {
-            symbols.get(if is_kernel { &KERNEL } else { &process })?.get(&address).map(AsRef::as_ref)
+            names.get(if is_kernel { KERNEL } else { process }, address).map(AsRef::as_ref)
         });
         let branch = self.table.branch_index(&frames, quality);
         if is_complete && self.known.len() < self.limits.stacks {
@@ -215,7 +223,10 @@ impl Paths {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{frame::FrameKind, quality::StackQuality};
+    use crate::{
+        attribution::names::NameLimits,
+        model::{frame::FrameKind, quality::StackQuality, units::Address},
+    };
 
     const PROCESS: ProcessKey = (Pid(1), 0);
     const LIMITS: Limits = Limits {
@@ -224,8 +235,7 @@ mod tests {
         text_bytes: 1 << 16,
         stacks: 5000,
         stack_frames: 16_000,
-        process_symbols: 300,
-        symbols: 400,
+        names: NameLimits { of_process: 300, of_all: 400 },
     };
 
     fn stack(id: u64) -> RawStack {
@@ -272,7 +282,7 @@ mod tests {
             assert!(paths.known.is_empty() && paths.stacks.is_empty());
         }
         assert!(generations > 100, "{generations}");
-        assert_eq!(paths.symbol_count, 120);
+        assert_eq!(paths.names.len(), 120);
     }
 
     #[test]
@@ -330,12 +340,11 @@ mod tests {
         let mut paths = Paths::with_limits(LIMITS);
         for digit in 0..1000 {
             paths.learn(PROCESS, &names(digit, 0));
-            let known = &paths.symbols[&PROCESS];
-            assert!(known.len() <= 301 && known.contains_key(&Address(digit * 100 + 50)), "{digit}");
-            assert_eq!(paths.symbol_count, known.len());
+            let has_name = paths.names.get(PROCESS, Address(digit * 100 + 50)).is_some();
+            assert!(paths.names.len() <= 301 && has_name, "{digit}");
         }
         paths.learn(PROCESS, &(1000..3000).flat_map(|digit| names(digit, 0)).collect::<Vec<_>>());
-        assert_eq!(paths.symbol_count, NEVER_MORE * LIMITS.process_symbols);
+        assert_eq!(paths.names.len(), NEVER_MORE * LIMITS.names.of_process);
     }
 
     #[test]
@@ -357,10 +366,11 @@ mod tests {
         (0..150).for_each(|digit| paths.learn(PROCESS, &names(digit, 0)));
         let (few, new) = ((Pid(2), 0), (Pid(3), 0));
         (0..50).for_each(|digit| paths.learn(few, &names(digit, 0)));
-        assert_eq!(paths.symbol_count, 400);
+        assert_eq!(paths.names.len(), 400);
         paths.learn(new, &names(0, 0));
-        assert!(!paths.symbols.contains_key(&PROCESS));
-        assert_eq!((paths.symbols[&few].len(), paths.symbols[&new].len(), paths.symbol_count), (100, 2, 102));
+        let kept: Vec<(ProcessKey, usize)> =
+            paths.named_addresses().into_iter().map(|(key, addresses)| (key, addresses.len())).collect();
+        assert_eq!((kept, paths.names.len()), (vec![(few, 100), (new, 2)], 102));
     }
 
     #[test]

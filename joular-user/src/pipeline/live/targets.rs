@@ -24,6 +24,7 @@ impl Run<'_> {
                 self.live.banks.remove_target(process.pid);
                 self.forget(&process);
                 let (pid, start_boottime_ns) = (process.pid, process.start_boottime_ns);
+                self.feed.forget((pid, start_boottime_ns));
                 Ok(self.consumer.take(&Event::ProcessEnded { pid, start_boottime_ns })?)
             }
         }
@@ -35,7 +36,7 @@ impl Run<'_> {
             if let Err(error) = self.live.banks.add_target(process.pid) {
                 (self.live.notify)(&format!("process {}: {error}: its stacks are not recorded", process.pid));
             }
-            self.feed.forget(process.pid);
+            self.feed.tell_again((process.pid, process.start_boottime_ns));
             self.live.symbolizer.process_started(process);
             // Others when they are first sampled.
             if !self.live.registry.selects_many() || matches!(process.runtime, Runtime::Jvm { .. }) {
@@ -44,12 +45,13 @@ impl Run<'_> {
         } else {
             self.live.banks.remove_target(process.pid);
             self.forget(process);
+            self.feed.forget((process.pid, process.start_boottime_ns));
         }
         Ok(self.consumer.take(&Event::Process(Box::new(process.clone())))?)
     }
 
     fn forget(&mut self, process: &ProcessInfo) {
-        self.feed.forget(process.pid);
+        self.feed.tell_again((process.pid, process.start_boottime_ns));
         self.live.unwind.ended(process.pid);
         self.live.symbolizer.process_ended(process.pid, process.start_boottime_ns);
     }
