@@ -4,28 +4,34 @@
 //! is listed here with its reason; the rest leaves the effective, permitted
 //! and bounding sets, so that the attach helper cannot regain it either.
 
-use caps::{CapSet, Capability, CapsHashSet, errors::CapsError};
+use rustix::{
+    io,
+    thread::{
+        CapabilitySet, CapabilitySets, capabilities, capability_is_in_bounding_set,
+        remove_capability_from_bounding_set, set_capabilities,
+    },
+};
 
 /// What a recording needs, and what for.
-const NEEDED: [Capability; 11] = [
+const NEEDED: [CapabilitySet; 11] = [
     // Maps and programs; perf events of CPUs that come online.
-    Capability::CAP_BPF,
-    Capability::CAP_PERFMON,
+    CapabilitySet::BPF,
+    CapabilitySet::PERFMON,
     // Root, memory map and namespaces of targets.
-    Capability::CAP_SYS_PTRACE,
+    CapabilitySet::SYS_PTRACE,
     // Files of targets and counters (0400) …
-    Capability::CAP_DAC_READ_SEARCH,
+    CapabilitySet::DAC_READ_SEARCH,
     // … and the output directory of the user behind sudo, whose files are
     // given to that user.
-    Capability::CAP_DAC_OVERRIDE,
-    Capability::CAP_FOWNER,
-    Capability::CAP_CHOWN,
+    CapabilitySet::DAC_OVERRIDE,
+    CapabilitySet::FOWNER,
+    CapabilitySet::CHOWN,
     // The attach helper becomes the target's user and signals the target.
-    Capability::CAP_SETUID,
-    Capability::CAP_SETGID,
-    Capability::CAP_KILL,
+    CapabilitySet::SETUID,
+    CapabilitySet::SETGID,
+    CapabilitySet::KILL,
     // Kernel addresses in /proc/kallsyms.
-    Capability::CAP_SYSLOG,
+    CapabilitySet::SYSLOG,
 ];
 
 /// Above 2, which is as high as Linux itself goes, the kernels of Debian and
@@ -40,29 +46,38 @@ pub fn perf_events_need_sys_admin() -> bool {
 
 /// Whether the memory of other users' processes can be read.
 pub fn may_read_processes() -> bool {
-    caps::has_cap(None, CapSet::Effective, Capability::CAP_SYS_PTRACE).unwrap_or(false)
+    capabilities(None).is_ok_and(|held| held.effective.contains(CapabilitySet::SYS_PTRACE))
 }
 
 /// Drops every other capability of this thread; to be called before there are
 /// others.
-pub fn drop_unneeded() -> Result<(), CapsError> {
-    let mut needed: CapsHashSet = NEEDED.into_iter().collect();
+pub fn drop_unneeded() -> io::Result<()> {
+    let mut needed: CapabilitySet = NEEDED.into_iter().collect();
     if perf_events_need_sys_admin() {
         // Not only to begin with: CPUs may come online.
-        needed.insert(Capability::CAP_SYS_ADMIN);
+        needed |= CapabilitySet::SYS_ADMIN;
     }
-    for capability in caps::read(None, CapSet::Bounding)?.difference(&needed) {
-        // Needs CAP_SETPCAP, which a profiler with file capabilities lacks:
-        // what it does not hold it need not drop.
-        if caps::has_cap(None, CapSet::Effective, Capability::CAP_SETPCAP)? {
-            caps::drop(None, CapSet::Bounding, *capability)?;
+    let held = capabilities(None)?;
+    // Needs CAP_SETPCAP, which a profiler with file capabilities lacks: what it
+    // does not hold it need not drop.
+    if held.effective.contains(CapabilitySet::SETPCAP) {
+        for capability in unneeded_and_bounding(needed) {
+            remove_capability_from_bounding_set(capability)?;
         }
     }
-    for set in [CapSet::Effective, CapSet::Permitted] {
-        let kept: CapsHashSet = caps::read(None, set)?.intersection(&needed).copied().collect();
-        caps::set(None, set, &kept)?;
-    }
-    Ok(())
+    set_capabilities(
+        None,
+        CapabilitySets { effective: held.effective & needed, permitted: held.permitted & needed, ..held },
+    )
+}
+
+/// By number: a newer kernel may have some without a name here. It knows none beyond
+/// the first that it refuses.
+fn unneeded_and_bounding(needed: CapabilitySet) -> impl Iterator<Item = CapabilitySet> {
+    let all = (0..u64::BITS).map(|number| CapabilitySet::from_bits_retain(1 << number));
+    all.map_while(|capability| Some((capability, capability_is_in_bounding_set(capability).ok()?)))
+        .filter(move |(capability, is_bounding)| *is_bounding && !needed.contains(*capability))
+        .map(|(capability, _)| capability)
 }
 
 /// Niceness of a recording. On a machine whose CPUs are all busy, the ring buffer must be
