@@ -13,7 +13,7 @@ const DURATION: &str = "10s";
 
 pub fn run() -> Result<()> {
     setup::demo()?;
-    let program = build::build(true)?;
+    let program = build::build(build::Profile::Dev)?;
     let output = paths::target().join("demo");
     if output.exists() {
         // The figures shown are those of this run alone.

@@ -20,7 +20,7 @@ const COMPLETIONS: &[(&str, &str)] =
 const PAPERS: &[&str] = &["README.md", "LICENSE-MIT", "LICENSE-APACHE"];
 
 pub fn run() -> Result<()> {
-    let program = build::build(true)?;
+    let program = build::build(build::Profile::Archive)?;
     let name = archive_name(&program)?;
     let dist = paths::target().join("dist");
     let stage = dist.join(&name);

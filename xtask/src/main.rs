@@ -67,7 +67,7 @@ fn main() -> ExitCode {
 fn run(task: Task) -> anyhow::Result<()> {
     match task {
         Task::Setup => setup::run(),
-        Task::Build { release } => build::build(release).map(drop),
+        Task::Build { release } => build::build(release.into()).map(drop),
         Task::Run { arguments } => build::run(&arguments),
         Task::Demo => demo::run(),
         Task::Test { no_live } => test::run(!no_live),

@@ -36,7 +36,7 @@ pub fn run() -> Result<()> {
     let browser = browser::program().context("no Chromium: install it to draw pictures")?;
     let program = match std::env::var_os("JOULAR_BPF") {
         Some(_) => paths::joular_bpf(),
-        None => build::build(true)?,
+        None => build::build(build::Profile::Dev)?,
     };
     let scratch = tempfile::tempdir()?;
     let data = scratch.path().join("joular-out");

@@ -13,6 +13,9 @@ use crate::shell;
 const BPF_LINKER: &str = "0.10.4";
 const BPF_LINKER_FEATURE: &str = "rust-llvm-22";
 
+/// Checks licences and sources of dependencies: `cargo xtask test` runs it.
+const CARGO_DENY: &str = "0.20.2";
+
 /// How each package manager gets a JDK without asking.
 const JDK_PACKAGES: &[(&str, &[&str])] = &[
     ("apt-get", &["install", "--yes", "--no-install-recommends", "default-jdk-headless"]),
@@ -25,6 +28,7 @@ const JDK_PACKAGES: &[(&str, &[&str])] = &[
 pub fn run() -> Result<()> {
     demo()?;
     jdks()?;
+    cargo_deny()?;
     node_packages()?;
     kernels();
     browser();
@@ -77,6 +81,17 @@ fn bpf_linker() -> Result<()> {
         "--features",
         BPF_LINKER_FEATURE,
     ]))
+}
+
+fn cargo_deny() -> Result<()> {
+    let installed = Command::new("cargo-deny").arg("--version").output();
+    if installed.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).trim_end().ends_with(CARGO_DENY)) {
+        return Ok(());
+    }
+    shell::step(&format!("installing cargo-deny {CARGO_DENY} (about two minutes)"));
+    // It is hardly run, so it is not optimised; and it needs no git of its own.
+    let what = ["install", "cargo-deny", "--version", CARGO_DENY, "--locked", "--debug", "--no-default-features"];
+    shell::run(shell::cargo().args(what))
 }
 
 /// Compiler and runtime of Java, for the workloads; compiles these, too.

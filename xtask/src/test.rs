@@ -1,8 +1,8 @@
 //! Every check there is, each with its time; all run even if one fails.
 //!
-//! What waits runs beside what computes: downloads and the release build beside clippy
-//! and the unit tests, and of the live tests those that need no idle machine beside
-//! one another.
+//! What waits runs beside what computes: downloads beside clippy and the build of the
+//! tests, and of the live tests those that need no idle machine beside one another. One
+//! profile builds all: unit tests, the program, and the tests that run it.
 
 use std::{
     collections::BTreeSet,
@@ -109,15 +109,17 @@ pub fn run(live: bool) -> Result<()> {
     let mut checks = Checks::default();
     let (profiler, tests) = thread::scope(|scope| {
         let rest = scope.spawn(|| timed(setup::run));
-        // Its last crate and its linker keep one core busy, mostly.
-        let release = scope.spawn(|| timed(|| build::build(true)));
+        let fuzz = scope.spawn(|| timed(fuzz_targets));
         checks.check("format", || shell::run(shell::cargo().args(["fmt", "--all", "--check"])));
         checks.check("tidy", tidy::run);
         checks.check("clippy", || {
             let mut clippy = shell::cargo();
             shell::run(clippy.args(["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"]))
         });
+        checks.check("links in rustdoc", rustdoc);
         let tests = checks.check("build of the tests", Tests::build);
+        let profiler = checks.check("build of the program", || build::build(build::Profile::Dev));
+        checks.join("fuzz targets", fuzz);
         let is_set_up = checks.join("setup", rest).is_some();
         if is_set_up && tests.is_some() {
             checks.check("unit tests", || {
@@ -127,13 +129,34 @@ pub fn run(live: bool) -> Result<()> {
                 shell::run(cargo.args(["test", "--quiet", "--workspace", "--exclude", "joular-tests"]))
             });
         }
-        (checks.join("release build", release).filter(|_| is_set_up), tests)
+        if is_set_up {
+            // Advisories are a database on the network: not every build has one.
+            checks.check("licences, bans and sources of dependencies", || {
+                shell::run(shell::cargo().args(["deny", "check", "bans", "licenses", "sources"]))
+            });
+        }
+        (profiler.filter(|_| is_set_up), tests)
     });
     match profiler.zip(tests) {
         Some((profiler, tests)) => with_profiler(&mut checks, &profiler, &notes_file, &tests, live),
         None => checks.skip("tests of the binary", "something that they need is missing"),
     }
     checks.conclude(&notes_file, start.elapsed())
+}
+
+/// Links between items are right, those of private items too.
+fn rustdoc() -> Result<()> {
+    let mut cargo = shell::cargo();
+    cargo.env("RUSTDOCFLAGS", "--deny rustdoc::broken_intra_doc_links");
+    shell::run(cargo.args(["doc", "--quiet", "--workspace", "--no-deps", "--document-private-items"]))
+}
+
+/// A workspace of its own, which nothing else compiles.
+fn fuzz_targets() -> Result<()> {
+    let mut cargo = shell::cargo();
+    // What the programs are is not looked at, so that they need not be built for it.
+    cargo.env("AYA_BUILD_SKIP", "1").env("CARGO_TARGET_DIR", paths::target().join("fuzz"));
+    shell::run(cargo.args(["check", "--quiet", "--manifest-path", "fuzz/Cargo.toml"]))
 }
 
 fn with_profiler(checks: &mut Checks, profiler: &Path, notes_file: &Path, tests: &Tests, live: bool) {

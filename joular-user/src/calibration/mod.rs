@@ -4,7 +4,7 @@
 //! its idle power ([`baseline`]), then under loads that provoke one category of
 //! cost each ([`trainer`], [`costs`]). Both are measured in many short batches
 //! after a warm-up: whatever else runs can only add, so the least of them is
-//! nearest to the truth. What was found is kept in a [`file`] with a
+//! nearest to the truth. What was found is kept in a [`mod@file`] with a
 //! [`fingerprint`] of everything it depends on, and a recording on anything
 //! else refuses it. The idea is that of IBM's JPROF, which calibrated its entry
 //! and exit hooks this way.

@@ -1,7 +1,7 @@
 //! Where joules come from.
 //!
-//! A source ([`EnergySource`]) says which [`domain`]s it knows and reads their
-//! meters; [`counter`] turns readings into energy per window, live and replayed
+//! A source ([`EnergySource`]) says which [`joular_data::model::domain`]s it knows and reads their
+//! meters; [`joular_data::attribution::counter`] turns readings into energy per window, live and replayed
 //! alike. [`select()`] chooses sources, [`combined`] makes them one. A new source
 //! is one file, and one line in [`SOURCES`].
 

@@ -49,7 +49,7 @@ pub fn run(options: &Options) -> Result<()> {
     }
     // As root, either we were started by ourselves and it is built, or root develops here.
     if std::env::var_os("JOULAR_BPF").is_none() {
-        build::build(true)?;
+        build::build(build::Profile::Release)?;
         reports::build()?;
     }
     let phase = Duration::from_millis(options.phase_ms);
@@ -83,7 +83,7 @@ pub fn run(options: &Options) -> Result<()> {
 
 /// Builds as the developer, then measures as root.
 fn as_root(options: &Options, document: &std::path::Path) -> Result<()> {
-    let program = build::build(true)?;
+    let program = build::build(build::Profile::Release)?;
     reports::build()?;
     // Made here, so that the file stays the developer's.
     fs::create_dir_all(document.parent().context("docs")?)?;

@@ -43,7 +43,7 @@ const STUCK_AFTER_NS: u64 = 50_000_000;
 
 /// Longest time without a reading over which two powers are averaged. From
 /// this age on a reported power says nothing about now either
-/// ([`super::shared_file`]).
+/// (the source `watts` goes by the same).
 const LONGEST_GAP_NS: u64 = 10_000_000_000;
 
 /// Power (µW) × time (ns) is in 10⁻¹⁵ J: this many are a µJ.

@@ -1,6 +1,6 @@
 //! The data set: Parquet files, a folder per table.
 //!
-//! A column is defined once ([`column`], [`tables`]); what is written ([`write`]) and
+//! A column is defined once ([`mod@column`], [`tables`]); what is written ([`mod@write`]) and
 //! what is read ([`read`]) follows from that definition. [`store`] is where files lie.
 //! What was written can be checked ([`audit`]), divided again under another policy
 //! ([`reattribute`]), and its many files made few ([`compact`]).

@@ -29,7 +29,7 @@ impl Tables for ProcessTables {
         self.rows.get(index as usize)
     }
 
-    /// Its JVM is said beside it: see [`walk`].
+    /// Its JVM is said beside it: see [`mod@walk`].
     fn jvm(&self, _: &ProcessUnwind) -> Option<&JvmUnwind> {
         None
     }

@@ -10,7 +10,7 @@ use parquet::{
     },
 };
 
-use super::columns;
+use super::builder::builder;
 use crate::dataset::{
     error::Result,
     schema::{SCHEMA_VERSION, key},
@@ -36,7 +36,7 @@ impl Footer {
     }
 
     pub(crate) fn read(file: &StoredFile) -> Result<Self> {
-        let builder = columns::builder(file)?;
+        let builder = builder(file)?;
         let file = builder.metadata().file_metadata();
         let pairs = file.key_value_metadata().into_iter().flatten();
         let own = pairs.filter(|pair| pair.key != ARROW_SCHEMA_META_KEY);

@@ -1,6 +1,7 @@
 //! Files become rows with named values again, and rows the work of windows.
 
 pub(crate) mod ahead;
+mod builder;
 pub(crate) mod columns;
 pub(crate) mod files;
 pub(crate) mod footer;

@@ -14,6 +14,7 @@
 
 pub mod catalog;
 pub mod filter;
+mod frame_columns;
 mod host_times;
 pub mod overview;
 pub mod places;

@@ -7,15 +7,16 @@ use std::{collections::HashMap, path::Path, sync::Arc};
 use foldhash::fast::RandomState;
 
 use super::{
-    catalog::{Catalog, FrameIndex, PathIndex, Process, ProcessIndex, Run, Thread, ThreadIndex},
+    catalog::{Catalog, PathIndex, Process, ProcessIndex, Run, Thread, ThreadIndex},
     filter::{Allowed, Filter},
+    frame_columns::FrameColumns,
     overview::Amounts,
     windows::{self, RunWindows},
 };
 use crate::{
     attribution::report::Category,
     dataset::{
-        error::{DataSetError, Result},
+        error::Result,
         read::{
             ahead,
             columns::{Columns, Names, Numbers, TableFile},
@@ -24,10 +25,7 @@ use crate::{
         },
         store::{self, Store, StoredFile},
     },
-    model::{
-        frame::{Frame, FrameKind},
-        units::{MicroJoules, Pid, Tid, UnixMicros},
-    },
+    model::units::{MicroJoules, Pid, Tid, UnixMicros},
 };
 
 /// A call path of a thread in a window.
@@ -347,58 +345,6 @@ impl<'a> ThreadColumns<'a> {
         }
         thread.category = category;
         self.last = Some((key, name, index));
-        Ok(index)
-    }
-}
-
-/// Places of texts in their columns' dictionaries, kind and line: equal ones of a batch are the same frame.
-/// What is absent has [`ABSENT`].
-type FrameKey = [u64; 7];
-
-const ABSENT: u64 = u64::MAX;
-
-/// The frames of a batch of stacks; each distinct one is made only once.
-struct FrameColumns<'a> {
-    texts: [Names<'a>; 6],
-    lines: Numbers<'a>,
-    known: HashMap<FrameKey, FrameIndex, RandomState>,
-}
-
-impl<'a> FrameColumns<'a> {
-    fn of(columns: &'a Columns<'a>) -> Result<Self> {
-        let texts = [
-            columns.names_if_any("class")?,
-            columns.names("method")?,
-            columns.names_if_any("signature")?,
-            columns.names_if_any("module")?,
-            columns.names_if_any("file")?,
-            columns.names("kind")?,
-        ];
-        Ok(Self { texts, lines: columns.ints("line")?, known: HashMap::default() })
-    }
-
-    fn index(&mut self, data: &mut DataSet, row: usize) -> Result<FrameIndex> {
-        let line: Option<u32> = self.lines.maybe_natural(row)?;
-        let key = std::array::from_fn(|column| match self.texts.get(column) {
-            Some(names) => names.key(row).map_or(ABSENT, |key| key as u64),
-            None => line.map_or(ABSENT, u64::from),
-        });
-        if let Some(index) = self.known.get(&key) {
-            return Ok(*index);
-        }
-        let [classes, methods, signatures, modules, files, kinds] = &self.texts;
-        let owned = |names: &Names<'_>| Ok::<_, DataSetError>(names.maybe(row)?.map(ToOwned::to_owned));
-        let frame = Frame {
-            kind: kinds.name_of(row, |name| FrameKind::ALL.into_iter().find(|kind| kind.name() == name))?,
-            name: methods.get(row)?.to_owned(),
-            class: owned(classes)?,
-            signature: owned(signatures)?,
-            module: owned(modules)?,
-            file: owned(files)?,
-            line,
-        };
-        let index = data.catalog.paths.frame_index(frame);
-        self.known.insert(key, index);
         Ok(index)
     }
 }
