@@ -12,16 +12,13 @@ use super::{
     paths::Paths,
     report::{BranchRow, CpuAudit, WindowReport},
     threads::ThreadJoin,
-    work::{Claimant, ClaimedSlice, WindowWork},
+    work::{Claimant, ClaimedSlice, ProcessKey, WindowWork},
 };
 use crate::{
     events::{Event, ProcessInfo, RawStack, Runtime, Window},
     model::units::Pid,
     stacks::StackTable,
 };
-
-/// A process incarnation: pids are reused, pids with start times are not.
-pub(super) type ProcessKey = (Pid, u64);
 
 /// Processes kept; those beyond count as processes that are no targets.
 const MAX_PROCESSES: usize = 1 << 16;

@@ -11,7 +11,7 @@ use std::{
     hash::{DefaultHasher, Hash as _, Hasher as _},
 };
 
-use super::engine::ProcessKey;
+use super::work::ProcessKey;
 use crate::{events::Symbol, model::units::Address};
 
 /// One event may pass the limits, up to so many times of them.

@@ -10,9 +10,9 @@ use std::collections::HashMap;
 
 use super::{
     branches::MarkerBranches,
-    engine::ProcessKey,
     limits::Limits,
     names::{NEVER_MORE, NamedAddresses},
+    work::ProcessKey,
 };
 use crate::{
     events::{RawStack, SampleCount, Symbol},

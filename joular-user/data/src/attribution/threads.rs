@@ -7,8 +7,8 @@ use joular_ebpf::abi::{Place as KeyPlace, ThreadKey};
 
 use super::{
     category::category,
-    engine::ProcessKey,
     report::{ProcessRef, ThreadRow},
+    work::ProcessKey,
     work::{Claimant, Place, Slice},
 };
 use crate::{

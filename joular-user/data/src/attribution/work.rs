@@ -7,8 +7,11 @@ use super::report::{BranchRow, CpuAudit, ProcessRef, ThreadRow};
 use crate::{
     attribution::counter::Delta,
     events::LossCount,
-    model::units::{MonotonicNs, UnixMicros},
+    model::units::{MonotonicNs, Pid, UnixMicros},
 };
+
+/// A process incarnation: pids are reused, pids with start times are not.
+pub(super) type ProcessKey = (Pid, u64);
 
 /// One window's work.
 #[derive(Clone, Debug, Default, PartialEq)]

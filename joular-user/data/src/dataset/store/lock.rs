@@ -10,7 +10,7 @@ use std::{
 
 use rustix::fs::{FlockOperation, OFlags, flock};
 
-use super::directory::{create_file, no_links};
+use super::create::{create_file, no_links};
 use crate::output::{OutputError, Result};
 
 pub(crate) const LOCK: &str = ".joular-bpf.lock";

@@ -4,6 +4,7 @@
 //! that reads or writes a data set goes through it. [`LocalDirectory`] is the one that
 //! exists; object storage can be another without a change to its callers.
 
+mod create;
 pub mod directory;
 pub mod lock;
 mod object;

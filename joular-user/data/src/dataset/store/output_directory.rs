@@ -6,7 +6,8 @@ use std::{fs, io, path::Path};
 
 use super::{
     Claim, ClaimKind, LocalDirectory, Store,
-    directory::{Links, PARTIAL, create_directories, create_directory},
+    create::{Links, create_directories, create_directory},
+    directory::PARTIAL,
     lock::LOCK,
 };
 use crate::output::{OutputError, Result};

@@ -3,6 +3,7 @@
 pub(crate) mod encode;
 mod merge;
 mod parquet;
+mod part;
 mod rewrite;
 mod rows;
 mod run_row;

@@ -4,14 +4,12 @@
 //! replay gives the files that the live run gave. `windows` is written last:
 //! where its rows are, those of the other tables are whole.
 
-use super::{encode, rows::Rows, run_row};
+use super::{part::PartWriter, rows::Rows, run_row};
 use crate::{
     attribution::report::WindowReport,
     dataset::{
-        column::{Buffer, Table},
         layout::{FilePlace, date},
         store::{Claim, OutputDirectory, Store},
-        tables::ForRows,
     },
     events::{ProcessInfo, RunEnd, RunInfo},
     output::{Output, OutputError, Result},
@@ -142,35 +140,6 @@ impl Run {
         self.buffered_ns = 0;
         self.rows.tables.each(&mut PartWriter { store, info: &self.info, place: &place })
     }
-}
-
-/// Writes the files of one number.
-pub(crate) struct PartWriter<'a> {
-    pub(crate) store: &'a dyn Store,
-    pub(crate) info: &'a RunInfo,
-    pub(crate) place: &'a FilePlace,
-}
-
-impl ForRows for PartWriter<'_> {
-    type Error = OutputError;
-
-    fn rows<T: Table>(&mut self, rows: &mut Buffer<T>) -> Result<()> {
-        write(self.store, self.info, self.place, rows)
-    }
-}
-
-/// Publishes rows as a file, unless there are none.
-pub(crate) fn write<T: Table>(
-    store: &dyn Store,
-    info: &RunInfo,
-    place: &FilePlace,
-    rows: &mut Buffer<T>,
-) -> Result<()> {
-    if rows.load() == 0 {
-        return Ok(());
-    }
-    let batch = rows.finish().map_err(OutputError::encode(T::NAME))?;
-    store.publish(&place.folder(T::NAME), &place.name, &encode::file::<T>(&batch, info)?)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! A run that was read from a data set, written again with other shares of
 //! energy: file by file, each under the name that it had.
 
-use super::{parquet::PartWriter, rows::Rows, run_row};
+use super::{part::PartWriter, rows::Rows, run_row};
 use crate::{
     attribution::report::WindowReport,
     dataset::{layout::FilePlace, store::Store},

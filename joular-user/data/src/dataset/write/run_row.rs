@@ -1,7 +1,7 @@
 //! The run's own row: written at its start, so that a crash leaves it, and again
 //! at its end in place of the first.
 
-use super::parquet::write;
+use super::part::write;
 use crate::{
     dataset::{
         column::{Buffer, Table as _},
