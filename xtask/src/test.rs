@@ -16,7 +16,7 @@ use std::{
 use anyhow::{Context as _, Result, anyhow, bail};
 use joular_tests::{notes, paths};
 
-use crate::{build, setup, shell, tidy};
+use crate::{setup, shell, tidy};
 
 /// Live tests of this module measure the machine. They run one at a time.
 const ALONE: &str = "alone::";
@@ -107,7 +107,7 @@ pub fn run(live: bool) -> Result<()> {
     setup::toolchain()?;
     let notes_file = new_notes()?;
     let mut checks = Checks::default();
-    let (profiler, tests) = thread::scope(|scope| {
+    let built = thread::scope(|scope| {
         let rest = scope.spawn(|| timed(setup::run));
         let fuzz = scope.spawn(|| timed(fuzz_targets));
         checks.check("format", || shell::run(shell::cargo().args(["fmt", "--all", "--check"])));
@@ -117,11 +117,10 @@ pub fn run(live: bool) -> Result<()> {
             shell::run(clippy.args(["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"]))
         });
         checks.check("links in rustdoc", rustdoc);
-        let tests = checks.check("build of the tests", Tests::build);
-        let profiler = checks.check("build of the program", || build::build(build::Profile::Dev));
+        let built = checks.check("build", Built::build);
         checks.join("fuzz targets", fuzz);
         let is_set_up = checks.join("setup", rest).is_some();
-        if is_set_up && tests.is_some() {
+        if is_set_up && built.is_some() {
             checks.check("unit tests", || {
                 // Of the others, `joular-tests`, most need the profiler.
                 let mut cargo = shell::cargo();
@@ -135,10 +134,10 @@ pub fn run(live: bool) -> Result<()> {
                 shell::run(shell::cargo().args(["deny", "check", "bans", "licenses", "sources"]))
             });
         }
-        (profiler.filter(|_| is_set_up), tests)
+        built.filter(|_| is_set_up)
     });
-    match profiler.zip(tests) {
-        Some((profiler, tests)) => with_profiler(&mut checks, &profiler, &notes_file, &tests, live),
+    match built {
+        Some(built) => with_profiler(&mut checks, &built, &notes_file, live),
         None => checks.skip("tests of the binary", "something that they need is missing"),
     }
     checks.conclude(&notes_file, start.elapsed())
@@ -159,11 +158,11 @@ fn fuzz_targets() -> Result<()> {
     shell::run(cargo.args(["check", "--quiet", "--manifest-path", "fuzz/Cargo.toml"]))
 }
 
-fn with_profiler(checks: &mut Checks, profiler: &Path, notes_file: &Path, tests: &Tests, live: bool) {
+fn with_profiler(checks: &mut Checks, built: &Built, notes_file: &Path, live: bool) {
     checks.check("tests without privileges", || {
-        [&tests.support, &tests.unprivileged].into_iter().try_for_each(|program| {
+        [&built.support, &built.unprivileged].into_iter().try_for_each(|program| {
             let mut command = Command::new(program);
-            shell::run(command.arg("--quiet").env("JOULAR_BPF", profiler).env(notes::FILE, notes_file))
+            shell::run(command.arg("--quiet").env("JOULAR_BPF", &built.program).env(notes::FILE, notes_file))
         })
     });
     if !live {
@@ -180,7 +179,7 @@ fn with_profiler(checks: &mut Checks, profiler: &Path, notes_file: &Path, tests:
     }
     let live = |arguments: &[&str]| {
         let mut command = shell::as_root("env", &["-n"]);
-        command.arg(format!("JOULAR_BPF={}", profiler.display())).arg(format!(
+        command.arg(format!("JOULAR_BPF={}", built.program.display())).arg(format!(
             "{}={}",
             notes::FILE,
             notes_file.display()
@@ -189,7 +188,7 @@ fn with_profiler(checks: &mut Checks, profiler: &Path, notes_file: &Path, tests:
             command.arg(format!("CI={}", ci.display()));
         }
         // Of a hundred tests' output it is the messages that matter, at its end.
-        command.arg("RUST_BACKTRACE=0").arg(&tests.live).args(arguments);
+        command.arg("RUST_BACKTRACE=0").arg(&built.live).args(arguments);
         shell::run(&mut command)
     };
     // Two at once, which is what the smallest machine has CPUs for.
@@ -201,28 +200,36 @@ fn sudo_works() -> bool {
     Command::new("sudo").args(["-n", "true"]).status().is_ok_and(|status| status.success())
 }
 
-/// Test programs that are not cargo's to run: they need the profiler, some of them root.
-struct Tests {
+/// The program, and test programs that are not cargo's to run: they need it, some of
+/// them root.
+struct Built {
+    program: PathBuf,
     support: PathBuf,
     unprivileged: PathBuf,
     live: PathBuf,
 }
 
-impl Tests {
-    /// Builds all tests, as the developer. Whatever cargo is asked for, it is asked for
-    /// the whole workspace: for a part of it dependencies may have fewer features, and
-    /// would be built again.
+impl Built {
+    /// Builds all there is at once, as the developer. For a part of the workspace, or
+    /// without the tests, crates may have fewer features, and would be built again.
     fn build() -> Result<Self> {
         let mut cargo = shell::cargo();
-        cargo.args(["test", "--workspace", "--no-run", "--message-format=json-render-diagnostics"]);
+        cargo.args(["build", "--workspace", "--all-targets", "--message-format=json-render-diagnostics"]);
         let messages = shell::capture(&mut cargo)?;
         let artifacts: Vec<serde_json::Value> =
             messages.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
-        let program = |name: &str| {
-            let named = artifacts.iter().filter(|artifact| artifact["target"]["name"] == name);
-            let program = named.filter_map(|artifact| artifact["executable"].as_str()).next();
-            program.map(PathBuf::from).with_context(|| format!("cargo built no tests '{name}'"))
+        let program = |name: &str, is_test: bool| {
+            let is_it = |artifact: &&serde_json::Value| {
+                artifact["target"]["name"] == name && artifact["profile"]["test"] == is_test
+            };
+            let program = artifacts.iter().filter(is_it).filter_map(|artifact| artifact["executable"].as_str()).next();
+            program.map(PathBuf::from).with_context(|| format!("cargo built no '{name}'"))
         };
-        Ok(Self { support: program("joular_tests")?, unprivileged: program("it")?, live: program("privileged")? })
+        Ok(Self {
+            program: program("joular-bpf", false)?,
+            support: program("joular_tests", true)?,
+            unprivileged: program("it", true)?,
+            live: program("privileged", true)?,
+        })
     }
 }
