@@ -74,7 +74,9 @@ pub enum RecordingError {
     )]
     OlderVersion { found: u16 },
     /// It ends in the middle, as a crash leaves it. What came before is whole.
-    #[error("reading the recording: it ends after {events_read} events without an end: the run did not end properly")]
+    #[error(
+        "reading the recording: it is truncated after {events_read} events: the run did not end properly, or the file was cut"
+    )]
     Truncated { events_read: u64 },
     /// `offset` counts bytes of the decompressed stream.
     #[error("reading the recording: damaged after {events_read} events, at byte {offset} of the stream: {cause}")]
