@@ -128,7 +128,7 @@ fn a_file_of_something_else_is_refused() {
 fn a_recording_that_was_cut_off_says_so() {
     let whole = fs::read(recording()).unwrap();
     let said = replay_of(&whole[..whole.len() / 2]);
-    assert!(said.contains("ends after"), "{said}");
+    assert!(said.contains("truncated after"), "{said}");
 }
 
 #[test]
