@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 
 use crate::{model::frame::FrameKind, report::profile::Amounts};
 
-/// See the module's head. Kinds stand in their own order, each once.
+/// The amounts of each kind of code that a method ran as: each kind once, in the order of kinds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mix(Vec<(FrameKind, Amounts)>);
 
