@@ -25,10 +25,11 @@ use crate::{
     dataset::read::{
         files::{self, RunFiles},
         run_row::{self, RunTotals},
-        stacks::Stacks,
+        stacks::ReadStacks,
         windows::{self, ReadWindow},
     },
     dataset::store::{self, Store},
+    dataset::tables::{Methods, Stacks},
     model::units::MicroJoules,
     stacks::StackTable,
 };
@@ -108,14 +109,14 @@ fn audit_run(files: &RunFiles) -> Result<RunAudit> {
     let label = row.info.domains.iter().map(|domain| domain.label).max().map(crate::model::domain::Label::name);
     let mut audit = RunAudit { run_id: row.info.run_id.clone(), label, has_ended: true, ..RunAudit::default() };
     let mut attributor = Attributor::new(&row.info);
-    let mut stacks = Stacks::default();
+    let mut stacks = ReadStacks::default();
     for (_, part) in &files.parts {
-        if let Some(file) = part.file("stacks") {
+        if let Some(file) = part.file::<Stacks>() {
             stacks.read(file)?;
         }
-        let mut written = methods::read(part.file("methods"))?;
-        let mut quality = sums::read(part.file(QUALITY.table), &QUALITY)?;
-        let mut jvms = sums::read(part.file(JVMS.table), &JVMS)?;
+        let mut written = methods::read(part.file::<Methods>())?;
+        let mut quality = sums::read(part.named(QUALITY.table), &QUALITY)?;
+        let mut jvms = sums::read(part.named(JVMS.table), &JVMS)?;
         let (windows, left) = windows::read(part, &row.info.domains, &stacks)?;
         for window in windows {
             let start = window.work.wall_start.0;

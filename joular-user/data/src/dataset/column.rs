@@ -1,18 +1,12 @@
-//! A column is defined once: its name, its meaning, and how to take it from a
-//! row. The Arrow schema, the file metadata, docs/schema.md and the rows that
-//! are written all follow from that one definition.
+//! A column is defined once, by a [`Column`]: its name, its type and its meaning. A table
+//! says which columns it has and how each takes its value from a row ([`ColumnOf`]). The
+//! Arrow schema, the file metadata, docs/schema.md and the rows that are written follow
+//! from the two. Readers ask for columns by the same definitions
+//! ([`crate::dataset::read`]), so a misspelt name or a wrong type does not compile.
 
-use std::{borrow::Cow, sync::Arc};
+use std::{borrow::Cow, marker::PhantomData, sync::Arc};
 
-use arrow::{
-    array::{
-        ArrayRef, BooleanBuilder, Int64Builder, ListArray, ListBuilder, RecordBatch, StringBuilder,
-        StringDictionaryBuilder, StructArray, TimestampMicrosecondBuilder,
-    },
-    buffer::{OffsetBuffer, ScalarBuffer},
-    datatypes::{DataType, Field, Fields, Int32Type, Schema, TimeUnit},
-    error::ArrowError,
-};
+use arrow_schema::{DataType, Field, Fields, Schema, TimeUnit};
 
 use super::tables::FrameTable;
 use crate::model::frame::Frame;
@@ -27,63 +21,200 @@ pub trait Table: Sized + 'static {
     const BY_POLICY: bool;
     type Row<'a>;
 
-    fn columns() -> Vec<Column<Self>>;
+    fn columns() -> Vec<ColumnOf<Self>>;
+}
+
+/// The definition of a column whose values are of kind `K`, see [`kind`]. Tables that
+/// share a column share its definition.
+#[derive(Clone, Copy)]
+pub struct Column<K> {
+    about: About,
+    kind: PhantomData<fn() -> K>,
+}
+
+/// What a definition says to people.
+#[derive(Clone, Copy)]
+struct About {
+    /// Its pieces: one for most columns, several where like columns differ in a piece.
+    name: [&'static str; 3],
+    unit: &'static str,
+    source: &'static str,
+    meaning: &'static str,
+    null: Option<&'static str>,
+    hardly_repeats: bool,
+}
+
+impl<K> Column<K> {
+    /// `source` says where the value comes from.
+    pub(crate) const fn new(name: &'static str, source: &'static str, meaning: &'static str) -> Self {
+        Self::joined(["", name, ""], source, meaning)
+    }
+
+    /// The same, with a name in pieces.
+    pub(crate) const fn joined(name: [&'static str; 3], source: &'static str, meaning: &'static str) -> Self {
+        Self { about: About { name, unit: "", source, meaning, null: None, hardly_repeats: false }, kind: PhantomData }
+    }
+
+    /// Of a column without it, values have no unit.
+    pub(crate) const fn unit(mut self, unit: &'static str) -> Self {
+        self.about.unit = unit;
+        self
+    }
+
+    /// What null means; a column without it is never null.
+    pub(crate) const fn null(mut self, meaning: &'static str) -> Self {
+        self.about.null = Some(meaning);
+        self
+    }
+}
+
+impl Column<kind::Int> {
+    /// Numbers that hardly repeat, such as energies.
+    pub(crate) const fn quantity(name: &'static str, source: &'static str, meaning: &'static str) -> Self {
+        let mut column = Self::new(name, source, meaning);
+        column.about.hardly_repeats = true;
+        column
+    }
+
+    /// The column in table `T`, as one of several that take their values from a row alike.
+    pub(crate) fn of_item<T: Table>(self, position: usize, take: ExtractItem<T>) -> ColumnOf<T> {
+        ColumnOf { about: self.about, get: Get::Item(position, take) }
+    }
+}
+
+impl<K: kind::Kind> Column<K> {
+    /// The column in table `T`, with how it takes its value from a row.
+    pub(crate) fn of<T: Table>(self, take: K::Take<T>) -> ColumnOf<T> {
+        ColumnOf { about: self.about, get: K::get(take) }
+    }
+}
+
+/// A definition of any kind: what selects columns of a file.
+pub(crate) trait Named: Sync {
+    fn name(&self) -> Cow<'static, str>;
+}
+
+impl<K> Named for Column<K> {
+    fn name(&self) -> Cow<'static, str> {
+        self.about.name()
+    }
+}
+
+impl About {
+    fn name(&self) -> Cow<'static, str> {
+        match self.name {
+            ["", name, ""] => name.into(),
+            pieces => pieces.concat().into(),
+        }
+    }
 }
 
 type Extract<T, V> = for<'r, 'a> fn(&'r <T as Table>::Row<'a>) -> Option<V>;
+type ExtractItem<T> = for<'r, 'a> fn(&'r <T as Table>::Row<'a>, usize) -> i64;
 type ExtractText<T> = for<'r, 'a> fn(&'r <T as Table>::Row<'a>) -> Option<Cow<'r, str>>;
 type ExtractList<T> = for<'r, 'a> fn(&'r <T as Table>::Row<'a>) -> &'r [String];
 type ExtractFrames<T> = for<'r, 'a> fn(&'r <T as Table>::Row<'a>) -> Vec<&'r Frame>;
 
-/// The type of a column, and how its value is taken from a row.
+/// The kinds of values that columns have. None of them is ever made: they are there for
+/// the compiler, which then knows what a column holds.
+pub mod kind {
+    use super::{Extract, ExtractFrames, ExtractList, ExtractText, Get, Table};
+
+    /// What a column can hold, and how a row gives it.
+    pub trait Kind {
+        type Take<T: Table>;
+
+        fn get<T: Table>(take: Self::Take<T>) -> Get<T>;
+    }
+
+    /// Kinds that are text in a file.
+    pub trait Textual: Kind {}
+
+    macro_rules! kinds {
+        ($($(#[$doc:meta])* $name:ident from $take:ident$(<$value:ty>)? $(is $family:ident)?;)*) => {$(
+            $(#[$doc])*
+            #[derive(Clone, Copy, Debug)]
+            pub enum $name {}
+
+            impl Kind for $name {
+                type Take<T: Table> = $take<T $(, $value)?>;
+
+                fn get<T: Table>(take: Self::Take<T>) -> Get<T> {
+                    Get::$name(take)
+                }
+            }
+
+            $(impl $family for $name {})?
+        )*};
+    }
+
+    kinds! {
+        Int from Extract<i64>;
+        Flag from Extract<bool>;
+        /// Microseconds since 1970 UTC.
+        Time from Extract<i64>;
+        /// Text that repeats: kept as a dictionary.
+        Name from ExtractText is Textual;
+        /// Text that does not repeat.
+        Text from ExtractText is Textual;
+        TextList from ExtractList;
+        Frames from ExtractFrames;
+    }
+}
+
+/// How a column takes its value from a row, by its kind.
 pub enum Get<T: Table> {
-    /// A number of which there are few, such as an id or a count of samples.
     Int(Extract<T, i64>),
-    /// A number that hardly repeats, such as an energy.
-    Quantity(Extract<T, i64>),
-    /// One of several like numbers, by position.
-    Item(usize, for<'r, 'a> fn(&'r T::Row<'a>, usize) -> i64),
+    /// By a position.
+    Item(usize, ExtractItem<T>),
     Flag(Extract<T, bool>),
-    /// Microseconds since 1970 UTC.
     Time(Extract<T, i64>),
-    /// Text that repeats: kept as a dictionary.
     Name(ExtractText<T>),
-    /// Text that does not repeat.
     Text(ExtractText<T>),
     TextList(ExtractList<T>),
     Frames(ExtractFrames<T>),
 }
 
 /// One column of table `T`.
-pub struct Column<T: Table> {
-    pub name: Cow<'static, str>,
-    pub get: Get<T>,
-    /// Empty for what has no unit.
-    pub unit: &'static str,
-    /// Where the value comes from.
-    pub source: &'static str,
-    pub meaning: &'static str,
-    /// What null means; a column without it is never null.
-    pub null: Option<&'static str>,
+pub struct ColumnOf<T: Table> {
+    about: About,
+    pub(crate) get: Get<T>,
 }
 
-impl<T: Table> Column<T> {
-    pub fn new(name: impl Into<Cow<'static, str>>, get: Get<T>, source: &'static str, meaning: &'static str) -> Self {
-        Self { name: name.into(), get, unit: "", source, meaning, null: None }
+impl<T: Table> ColumnOf<T> {
+    pub fn name(&self) -> Cow<'static, str> {
+        self.about.name()
     }
 
-    pub fn unit(self, unit: &'static str) -> Self {
-        Self { unit, ..self }
+    /// Whether its values hardly repeat.
+    pub const fn hardly_repeats(&self) -> bool {
+        self.about.hardly_repeats
     }
 
-    pub fn null(self, meaning: &'static str) -> Self {
-        Self { null: Some(meaning), ..self }
+    /// Empty for what has no unit.
+    pub const fn unit(&self) -> &'static str {
+        self.about.unit
+    }
+
+    /// Where the value comes from.
+    pub const fn source(&self) -> &'static str {
+        self.about.source
+    }
+
+    pub const fn meaning(&self) -> &'static str {
+        self.about.meaning
+    }
+
+    /// What null means; `None`: it is never null.
+    pub const fn null(&self) -> Option<&'static str> {
+        self.about.null
     }
 
     /// The comment that the file of a run's row carries.
     pub fn comment(&self) -> String {
-        let mut comment = self.meaning.to_owned();
-        for (name, value) in [("unit", self.unit), ("source", self.source), ("null", self.null.unwrap_or_default())] {
+        let mut comment = self.meaning().to_owned();
+        let facts = [("unit", self.unit()), ("source", self.source()), ("null", self.null().unwrap_or_default())];
+        for (name, value) in facts {
             if !value.is_empty() {
                 comment.push_str(&format!("; {name}: {value}"));
             }
@@ -93,7 +224,7 @@ impl<T: Table> Column<T> {
 
     fn data_type(&self) -> DataType {
         match self.get {
-            Get::Int(_) | Get::Quantity(_) | Get::Item(..) => DataType::Int64,
+            Get::Int(_) | Get::Item(..) => DataType::Int64,
             Get::Flag(_) => DataType::Boolean,
             Get::Time(_) => DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
             Get::Name(_) => DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8)),
@@ -106,7 +237,7 @@ impl<T: Table> Column<T> {
     /// The type as docs/schema.md names it.
     pub const fn type_name(&self) -> &'static str {
         match self.get {
-            Get::Int(_) | Get::Quantity(_) | Get::Item(..) => "int64",
+            Get::Int(_) | Get::Item(..) => "int64",
             Get::Flag(_) => "boolean",
             Get::Time(_) => "timestamp (µs, UTC)",
             Get::Name(_) | Get::Text(_) => "string",
@@ -115,134 +246,21 @@ impl<T: Table> Column<T> {
         }
     }
 
-    pub fn field(&self) -> Field {
-        Field::new(self.name.as_ref(), self.data_type(), self.null.is_some())
+    fn field(&self) -> Field {
+        Field::new(self.name(), self.data_type(), self.null().is_some())
     }
 }
 
-fn frame_item() -> Arc<Field> {
+pub(crate) fn frame_item() -> Arc<Field> {
     Arc::new(Field::new_list_field(DataType::Struct(fields::<FrameTable>()), false))
 }
 
-pub fn fields<T: Table>() -> Fields {
-    T::columns().iter().map(Column::field).collect()
+fn fields<T: Table>() -> Fields {
+    T::columns().iter().map(ColumnOf::field).collect()
 }
 
 pub fn schema<T: Table>() -> Arc<Schema> {
     Arc::new(Schema::new(fields::<T>()))
-}
-
-/// A column's values so far.
-enum Cells {
-    Int(Int64Builder),
-    Flag(BooleanBuilder),
-    Time(TimestampMicrosecondBuilder),
-    Name(StringDictionaryBuilder<Int32Type>),
-    Text(StringBuilder),
-    TextList(ListBuilder<StringBuilder>),
-    Frames { ends: Vec<i32>, frames: Box<Buffer<FrameTable>> },
-}
-
-impl Cells {
-    fn new<T: Table>(get: &Get<T>) -> Self {
-        match get {
-            Get::Int(_) | Get::Quantity(_) | Get::Item(..) => Self::Int(Int64Builder::new()),
-            Get::Flag(_) => Self::Flag(BooleanBuilder::new()),
-            Get::Time(_) => Self::Time(TimestampMicrosecondBuilder::new().with_timezone("UTC")),
-            Get::Name(_) => Self::Name(StringDictionaryBuilder::new()),
-            Get::Text(_) => Self::Text(StringBuilder::new()),
-            Get::TextList(_) => Self::TextList(ListBuilder::new(StringBuilder::new())),
-            Get::Frames(_) => Self::Frames { ends: vec![0], frames: Box::new(Buffer::new()) },
-        }
-    }
-
-    fn push<T: Table>(&mut self, get: &Get<T>, row: &T::Row<'_>) -> Result<(), ArrowError> {
-        match (self, get) {
-            (Self::Int(cells), Get::Int(get) | Get::Quantity(get)) => cells.append_option(get(row)),
-            (Self::Int(cells), Get::Item(index, get)) => cells.append_value(get(row, *index)),
-            (Self::Flag(cells), Get::Flag(get)) => cells.append_option(get(row)),
-            (Self::Time(cells), Get::Time(get)) => cells.append_option(get(row)),
-            (Self::Text(cells), Get::Text(get)) => cells.append_option(get(row)),
-            (Self::Name(cells), Get::Name(get)) => match get(row) {
-                Some(name) => {
-                    cells.append(name)?;
-                }
-                None => cells.append_null(),
-            },
-            (Self::TextList(cells), Get::TextList(get)) => cells.append_value(get(row).iter().map(Some)),
-            (Self::Frames { ends, frames }, Get::Frames(get)) => {
-                for frame in get(row) {
-                    frames.push(&frame)?;
-                }
-                ends.push(i32::try_from(frames.rows).map_err(|_| ArrowError::OffsetOverflowError(frames.rows))?);
-            }
-            _ => return Err(ArrowError::SchemaError("a column's builder is not of its type".into())),
-        }
-        Ok(())
-    }
-
-    fn finish(&mut self) -> Result<ArrayRef, ArrowError> {
-        Ok(match self {
-            Self::Int(cells) => Arc::new(cells.finish()),
-            Self::Flag(cells) => Arc::new(cells.finish()),
-            Self::Time(cells) => Arc::new(cells.finish()),
-            Self::Name(cells) => Arc::new(cells.finish()),
-            Self::Text(cells) => Arc::new(cells.finish()),
-            Self::TextList(cells) => Arc::new(cells.finish()),
-            Self::Frames { ends, frames } => {
-                let offsets = OffsetBuffer::new(ScalarBuffer::from(std::mem::replace(ends, vec![0])));
-                let values = StructArray::from(frames.finish()?);
-                Arc::new(ListArray::try_new(frame_item(), offsets, Arc::new(values), None)?)
-            }
-        })
-    }
-}
-
-/// Rows of one table, kept column by column until they are written.
-pub struct Buffer<T: Table> {
-    columns: Vec<(Column<T>, Cells)>,
-    rows: usize,
-}
-
-impl<T: Table> Default for Buffer<T> {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl<T: Table> Buffer<T> {
-    pub fn new() -> Self {
-        let with_cells = |column: Column<T>| {
-            let cells = Cells::new(&column.get);
-            (column, cells)
-        };
-        Self { columns: T::columns().into_iter().map(with_cells).collect(), rows: 0 }
-    }
-
-    /// Rows, or the frames in them where those are more: what memory goes by.
-    pub fn load(&self) -> usize {
-        let frames = self.columns.iter().map(|(_, cells)| match cells {
-            Cells::Frames { frames, .. } => frames.rows,
-            _ => 0,
-        });
-        frames.fold(self.rows, usize::max)
-    }
-
-    pub fn push(&mut self, row: &T::Row<'_>) -> Result<(), ArrowError> {
-        for (column, cells) in &mut self.columns {
-            cells.push(&column.get, row)?;
-        }
-        self.rows += 1;
-        Ok(())
-    }
-
-    /// Takes all rows out.
-    pub fn finish(&mut self) -> Result<RecordBatch, ArrowError> {
-        self.rows = 0;
-        let arrays: Result<Vec<ArrayRef>, ArrowError> =
-            self.columns.iter_mut().map(|(_, cells)| cells.finish()).collect();
-        RecordBatch::try_new(schema::<T>(), arrays?)
-    }
 }
 
 /// A count as a column holds it. Nothing we count reaches 2^63.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use arrow::error::ArrowError;
+use arrow_schema::ArrowError;
 use parquet::errors::ParquetError;
 use thiserror::Error;
 

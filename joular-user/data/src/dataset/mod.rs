@@ -6,6 +6,7 @@
 //! ([`reattribute`]), and its many files made few ([`compact`]).
 
 pub mod audit;
+pub(crate) mod buffer;
 pub mod column;
 pub mod compact;
 pub mod error;

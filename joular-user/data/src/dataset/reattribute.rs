@@ -16,11 +16,11 @@ use crate::{
             files::{self, Part, RunFiles},
             footer::Footer,
             run_row::{self, RunRow},
-            stacks::Stacks,
+            stacks::ReadStacks,
             windows,
         },
         store::{self, Store, StoredFile},
-        tables::list,
+        tables::{Stacks, list},
         write::{RunRewriter, encode},
     },
     events::RunInfo,
@@ -62,13 +62,13 @@ pub fn run<E: From<DataSetError>>(
 fn rewrite(files: &RunFiles, row: RunRow, to: &dyn Store) -> Result<u64> {
     let info = row.info;
     let mut attributor = Attributor::new(&info);
-    let mut stacks = Stacks::default();
+    let mut stacks = ReadStacks::default();
     let mut windows = 0;
     let domains = info.domains.clone();
     let mut writer = RunRewriter::start(to, info)?;
     for (place, part) in &files.parts {
         copy_unchanged(place, part, &writer)?;
-        if let Some(file) = part.file("stacks") {
+        if let Some(file) = part.file::<Stacks>() {
             stacks.read(file)?;
         }
         for window in windows::read(part, &domains, &stacks)?.0 {
@@ -84,7 +84,7 @@ fn rewrite(files: &RunFiles, row: RunRow, to: &dyn Store) -> Result<u64> {
 /// Files of an older version become files of this one, so that a run has one version.
 fn copy_unchanged(place: &FilePlace, part: &Part, writer: &RunRewriter<'_>) -> Result<()> {
     for table in list::unchanged_by_policy() {
-        if let Some(file) = part.file(table) {
+        if let Some(file) = part.named(table) {
             let bytes = match Footer::read(file)? {
                 footer if footer.is_current() => file.read_whole(MAX_COPIED_BYTES)?,
                 footer => renewed(table, file, footer)?,

@@ -2,7 +2,7 @@
 //! docs/schema.md, which a test holds against the file.
 
 use super::{
-    column::{Column, Get, Table},
+    column::{ColumnOf, Get, Table},
     tables::{ForTable, list},
 };
 
@@ -44,7 +44,7 @@ pub(crate) fn comments() -> String {
     impl ForTable for Comments {
         fn table<T: Table>(&mut self) {
             let columns = T::columns();
-            let comments = columns.iter().map(|column| (column.name.to_string(), column.comment().into())).collect();
+            let comments = columns.iter().map(|column| (column.name().to_string(), column.comment().into())).collect();
             self.0.insert(T::NAME.to_owned(), serde_json::Value::Object(comments));
         }
     }
@@ -66,10 +66,11 @@ impl Kinds {
     pub(crate) fn of<T: Table>() -> Self {
         let mut kinds = Self::default();
         for column in T::columns() {
-            match column.get {
-                Get::Quantity(_) => kinds.quantities.push(column.name.into_owned()),
-                Get::Name(_) => kinds.names.push(column.name.into_owned()),
-                _ => {}
+            if column.hardly_repeats() {
+                kinds.quantities.push(column.name().into_owned());
+            }
+            if matches!(column.get, Get::Name(_)) {
+                kinds.names.push(column.name().into_owned());
             }
         }
         kinds
@@ -100,14 +101,14 @@ fn section<T: Table>() -> String {
     )
 }
 
-fn line<T: Table>(column: &Column<T>) -> String {
+fn line<T: Table>(column: &ColumnOf<T>) -> String {
     let cells = [
-        format!("`{}`", column.name),
+        format!("`{}`", column.name()),
         column.type_name().to_owned(),
-        column.unit.to_owned(),
-        column.source.to_owned(),
-        column.meaning.to_owned(),
-        column.null.unwrap_or("never").to_owned(),
+        column.unit().to_owned(),
+        column.source().to_owned(),
+        column.meaning().to_owned(),
+        column.null().unwrap_or("never").to_owned(),
     ];
     format!("| {} |\n", cells.join(" | "))
 }
@@ -140,11 +141,21 @@ mod tests {
             fn table<T: Table>(&mut self) {
                 let columns = T::columns();
                 for (index, column) in columns.iter().enumerate() {
-                    assert!(columns.iter().skip(index + 1).all(|other| other.name != column.name), "{}", column.name);
+                    assert!(
+                        columns.iter().skip(index + 1).all(|other| other.name() != column.name()),
+                        "{}",
+                        column.name()
+                    );
                     for (suffix, unit) in [("_uj", "µJ"), ("_ns", "ns"), ("_bytes", "bytes"), ("_hz", "Hz")] {
-                        assert_eq!(column.name.ends_with(suffix), column.unit == unit, "{}.{}", T::NAME, column.name);
+                        assert_eq!(
+                            column.name().ends_with(suffix),
+                            column.unit() == unit,
+                            "{}.{}",
+                            T::NAME,
+                            column.name()
+                        );
                     }
-                    assert!(column.comment().len() < 160, "{}: files carry the comment", column.name);
+                    assert!(column.comment().len() < 160, "{}: files carry the comment", column.name());
                 }
             }
         }

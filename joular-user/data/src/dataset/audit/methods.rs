@@ -3,12 +3,14 @@
 use std::collections::HashMap;
 
 use super::RunAudit;
-use crate::dataset::store::StoredFile;
 use crate::{
     attribution::report::{MethodRow, Share, WindowReport},
     dataset::{
+        column::{Column, Named as _, kind},
         error::Result,
         read::columns::{Columns, TableFile},
+        store::StoredFile,
+        tables::{methods, shared},
     },
     model::units::MicroJoules,
     stacks::StackTable,
@@ -28,24 +30,24 @@ pub(crate) fn read(file: Option<&StoredFile>) -> Result<HashMap<i64, Vec<Written
     Ok(rows)
 }
 
-const FIGURES: [&str; 8] = [
-    "self_uj",
-    "total_uj",
-    "self_cpu_ns",
-    "total_cpu_ns",
-    "self_samples",
-    "total_samples",
-    "self_sigma_uj",
-    "total_sigma_uj",
+const FIGURES: [Column<kind::Int>; 8] = [
+    methods::SELF_UJ,
+    methods::TOTAL_UJ,
+    methods::SELF_CPU_NS,
+    methods::TOTAL_CPU_NS,
+    methods::SELF_SAMPLES,
+    methods::TOTAL_SAMPLES,
+    methods::SELF_SIGMA_UJ,
+    methods::TOTAL_SIGMA_UJ,
 ];
 
 fn take(columns: &Columns<'_>, rows: &mut HashMap<i64, Vec<WrittenMethod>>) -> Result<()> {
-    let (starts, pids) = (columns.times("window_start")?, columns.ints("pid")?);
-    let process_starts = columns.times("process_start")?;
+    let (starts, pids) = (columns.times(shared::WINDOW_START)?, columns.ints(shared::PID)?);
+    let process_starts = columns.times(shared::PROCESS_START)?;
     let [methods, signatures, kinds, modules] =
-        ["method", "signature", "kind", "module"].map(|name| columns.texts(name));
+        [methods::METHOD, methods::SIGNATURE, methods::KIND, methods::MODULE].map(|column| columns.texts(column));
     let (methods, signatures, kinds, modules) = (methods?, signatures?, kinds?, modules?);
-    let figures = FIGURES.into_iter().map(|name| columns.ints(name)).collect::<Result<Vec<_>>>()?;
+    let figures = FIGURES.into_iter().map(|column| columns.ints(column)).collect::<Result<Vec<_>>>()?;
     for row in 0..columns.rows() {
         let key = (
             pids.natural(row)?,
@@ -78,8 +80,8 @@ pub(crate) fn compare(
     audit.expect(report.index, "the number of its methods", written.len(), derived.len());
     for ((key, derived), (written_key, written)) in derived.iter().zip(&written) {
         audit.expect(report.index, "a method", &written_key.2, &key.2);
-        for ((name, derived), written) in FIGURES.iter().zip(derived).zip(written) {
-            audit.expect(report.index, &format!("{name} of {}", key.2), written, derived);
+        for ((column, derived), written) in FIGURES.iter().zip(derived).zip(written) {
+            audit.expect(report.index, &format!("{} of {}", column.name(), key.2), written, derived);
         }
     }
 }

@@ -3,12 +3,14 @@
 use std::collections::HashMap;
 
 use super::RunAudit;
-use crate::dataset::store::StoredFile;
 use crate::{
     attribution::report::WindowReport,
     dataset::{
+        column::{Column, Named as _, Table as _, kind},
         error::Result,
         read::columns::{Columns, TableFile},
+        store::StoredFile,
+        tables::{Jvms, Quality, jvms, quality, shared, stacks},
     },
     model::{frame::Marker, quality::Unwinder},
     stacks::JvmWork,
@@ -17,26 +19,26 @@ use crate::{
 /// A table of sums: what tells its rows of a process apart, and their figures.
 pub(crate) struct SumTable {
     pub(crate) table: &'static str,
-    names: &'static [&'static str],
+    names: &'static [Column<kind::Name>],
     /// A name that is yes, no or null.
-    flag: Option<&'static str>,
-    figures: fn() -> Vec<String>,
+    flag: Option<Column<kind::Flag>>,
+    figures: fn() -> Vec<Column<kind::Int>>,
 }
 
 pub(crate) const QUALITY: SumTable = SumTable {
-    table: "quality",
-    names: &["category", "unwinder", "walk_end", "unnamed"],
-    flag: Some("is_complete"),
-    figures: || ["energy_uj", "cpu_ns", "samples"].map(str::to_owned).to_vec(),
+    table: Quality::NAME,
+    names: &[quality::CATEGORY, stacks::UNWINDER, stacks::WALK_END, stacks::UNNAMED],
+    flag: Some(stacks::IS_COMPLETE),
+    figures: || vec![shared::ENERGY_UJ, shared::CPU_NS, shared::SAMPLES],
 };
 
 pub(crate) const JVMS: SumTable = SumTable {
-    table: "jvms",
+    table: Jvms::NAME,
     names: &[],
     flag: None,
     figures: || {
-        let whole = ["energy_uj", "cpu_ns", "samples", "vm_tax_uj", "vm_tax_cpu_ns"].map(str::to_owned);
-        let parts = JvmWork::ALL.map(|work| [format!("{}_uj", work.name()), format!("{}_cpu_ns", work.name())]);
+        let whole = [jvms::ENERGY_UJ, jvms::CPU_NS, jvms::SAMPLES, jvms::VM_TAX_UJ, jvms::VM_TAX_CPU_NS];
+        let parts = JvmWork::ALL.map(|work| [jvms::part_uj(work), jvms::part_cpu_ns(work)]);
         whole.into_iter().chain(parts.into_iter().flatten()).collect()
     },
 };
@@ -53,12 +55,12 @@ pub(crate) fn read(file: Option<&StoredFile>, table: &SumTable) -> Result<HashMa
 }
 
 fn take(columns: &Columns<'_>, table: &SumTable, rows: &mut HashMap<i64, Vec<WrittenSum>>) -> Result<()> {
-    let (starts, pids) = (columns.times("window_start")?, columns.ints("pid")?);
-    let process_starts = columns.times("process_start")?;
-    let names = table.names.iter().map(|name| columns.texts(name)).collect::<Result<Vec<_>>>()?;
-    let flags = table.flag.map(|name| columns.flags(name)).transpose()?;
+    let (starts, pids) = (columns.times(shared::WINDOW_START)?, columns.ints(shared::PID)?);
+    let process_starts = columns.times(shared::PROCESS_START)?;
+    let names = table.names.iter().map(|column| columns.texts(*column)).collect::<Result<Vec<_>>>()?;
+    let flags = table.flag.map(|column| columns.flags(column)).transpose()?;
     let figures = (table.figures)();
-    let figures = figures.iter().map(|name| columns.ints(name)).collect::<Result<Vec<_>>>()?;
+    let figures = figures.iter().map(|column| columns.ints(*column)).collect::<Result<Vec<_>>>()?;
     for row in 0..columns.rows() {
         let mut names: Vec<String> = names.iter().map(|name| name.maybe(row).unwrap_or_default().to_owned()).collect();
         names.extend(flags.as_ref().map(|flags| flag_name(flags.maybe(row)).to_owned()));
@@ -135,7 +137,7 @@ pub(crate) fn compare(
             row.clone(),
         );
         for ((figure, derived), written) in figures.iter().zip(derived).zip(written) {
-            audit.expect(window, &format!("{figure} of {name} {row}"), written, derived);
+            audit.expect(window, &format!("{} of {name} {row}", figure.name()), written, derived);
         }
     }
 }

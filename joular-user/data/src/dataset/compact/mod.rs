@@ -16,7 +16,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use arrow::{array::BooleanArray, compute::filter_record_batch};
+use arrow_array::BooleanArray;
+use arrow_select::filter::filter_record_batch;
 use serde::Serialize;
 
 use self::{plan::Merge, replace::Staging};
@@ -24,12 +25,14 @@ use super::error::{DataSetError, Result};
 use crate::{
     dataset::{
         OutputDirectory,
+        column::Table as _,
         read::{
             columns::{Columns, TableFile},
             files::{self, RunFiles},
             run_row,
         },
         store::{self, ClaimKind, LocalDirectory, Store as _, StoredFile},
+        tables::{Runs, Stacks, stacks},
         write::MergedFile,
     },
     output::OutputError,
@@ -190,7 +193,7 @@ impl Plan {
         for merge in self.runs.iter().flat_map(|(_, merges)| merges) {
             merge.rows().for_each(|(table, count)| *expected.entry(table).or_default() += count);
         }
-        if let Some(stacks) = expected.get_mut("stacks") {
+        if let Some(stacks) = expected.get_mut(Stacks::NAME) {
             *stacks = stacks.saturating_sub(self.done.stacks_left_out);
         }
         if rows == expected && written.len() == self.runs.len() {
@@ -239,7 +242,7 @@ fn write_merge(merge: &Merge, number: usize, stacks: &mut HashSet<i64>, to: &Loc
         let mut file = MergedFile::start(table, merged.footer.schema.clone(), merged.footer.metadata.clone())?;
         for stored in &merged.files {
             TableFile::open(stored)?.batches(|columns| {
-                if *table != "stacks" {
+                if *table != Stacks::NAME {
                     return Ok(file.write(columns.batch())?);
                 }
                 let is_new = new_stacks(columns, stacks)?;
@@ -254,7 +257,7 @@ fn write_merge(merge: &Merge, number: usize, stacks: &mut HashSet<i64>, to: &Loc
 }
 
 fn new_stacks(columns: &Columns<'_>, known: &mut HashSet<i64>) -> Result<BooleanArray> {
-    let ids = columns.ints("stack_id")?;
+    let ids = columns.ints(stacks::STACK_ID)?;
     let is_new: Vec<bool> = (0..columns.rows()).map(|row| Ok(known.insert(ids.get(row)?))).collect::<Result<_>>()?;
     Ok(BooleanArray::from(is_new))
 }
@@ -263,5 +266,5 @@ fn new_stacks(columns: &Columns<'_>, known: &mut HashSet<i64>) -> Result<Boolean
 fn copy_row(files: &RunFiles, to: &LocalDirectory) -> Result<()> {
     run_row::read(&files.row)?;
     let bytes = files.row.read_whole(MAX_ROW_BYTES)?;
-    Ok(to.publish(&files.place.folder("runs"), &files.place.name, &bytes)?)
+    Ok(to.publish(&files.place.folder(Runs::NAME), &files.place.name, &bytes)?)
 }

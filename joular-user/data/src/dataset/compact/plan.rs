@@ -74,7 +74,7 @@ impl Merge {
         let ends = footers.values().filter_map(|footer| footer.windows).map(|(_, last)| last).max();
         self.last_window = self.last_window.max(ends);
         for (table, footer) in footers {
-            let Some(file) = part.file(table) else { continue };
+            let Some(file) = part.named(table) else { continue };
             let (rows, load) = (footer.rows, footer.load);
             match self.tables.iter_mut().find(|(other, _)| *other == table) {
                 Some((_, merged)) => {
@@ -95,7 +95,7 @@ pub(crate) fn of(files: &RunFiles) -> Result<Vec<Merge>> {
     for (place, part) in &files.parts {
         let mut footers = BTreeMap::new();
         for table in TABLES {
-            if let Some(file) = part.file(table) {
+            if let Some(file) = part.named(table) {
                 footers.insert(table, Footer::read(file)?);
             }
         }

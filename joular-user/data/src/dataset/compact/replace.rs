@@ -23,10 +23,11 @@ use rustix::{
 use crate::{
     dataset::{
         OutputDirectory,
+        column::Table as _,
         error::{DataSetError, Result},
         read::{files, footer::Footer},
         store::{self, ClaimKind, LocalDirectory, Store as _},
-        tables::TABLES,
+        tables::{Runs, Stacks, TABLES},
     },
     output::OutputError,
 };
@@ -152,13 +153,13 @@ type RowsOfRuns = BTreeMap<PathBuf, BTreeMap<&'static str, u64>>;
 fn rows_of_runs(root: &Path) -> Result<(RowsOfRuns, HashSet<PathBuf>)> {
     let (mut runs, mut known) = (RowsOfRuns::new(), HashSet::new());
     for files in files::find(&store::open(root)?)? {
-        let rows = runs.entry(files.place.folder("runs").join(&files.place.name)).or_default();
+        let rows = runs.entry(files.place.folder(Runs::NAME).join(&files.place.name)).or_default();
         known.insert(files.row.path());
         for (_, part) in &files.parts {
             for table in TABLES {
-                let Some(file) = part.file(table) else { continue };
+                let Some(file) = part.named(table) else { continue };
                 known.insert(file.path());
-                if table != "stacks" {
+                if table != Stacks::NAME {
                     *rows.entry(table).or_default() += Footer::read(file)?.rows;
                 }
             }
@@ -233,7 +234,7 @@ pub(crate) fn refuse_taken(output: &Path) -> Result<()> {
 pub(crate) fn refuse_foreign(root: &Path, known: &HashSet<PathBuf>) -> Result<()> {
     for path in entries(root)? {
         let name = path.file_name().unwrap_or_default();
-        let is_table = TABLES.iter().chain(&["runs"]).any(|table| name == *table);
+        let is_table = TABLES.iter().chain(&[Runs::NAME]).any(|table| name == *table);
         if is_own(&path) {
             continue;
         }

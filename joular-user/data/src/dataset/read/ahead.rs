@@ -12,7 +12,7 @@ use std::{
     thread,
 };
 
-use arrow::array::RecordBatch;
+use arrow_array::RecordBatch;
 
 use super::columns::{Columns, TableFile};
 use crate::dataset::{error::Result, store::StoredFile};

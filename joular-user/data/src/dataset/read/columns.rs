@@ -1,25 +1,34 @@
-//! One Parquet file as rows with named values. Every value is asked for by the
-//! column's name and type; what is absent, of another type, null where it must
-//! not be, or negative where it cannot be, is an error with its place.
+//! One Parquet file as rows with named values. Every value is asked for by its column's
+//! definition ([`crate::dataset::tables`]). A file is not trusted: a column that is absent,
+//! of another type, null where it must not be, or negative where it cannot be, is an error
+//! with its place.
 
-use std::path::{Path, PathBuf};
-
-use arrow::{
-    array::{Array, AsArray, BooleanArray, DictionaryArray, Int64Array, ListArray, RecordBatch, StringArray},
-    compute::cast,
-    datatypes::{DataType, Int32Type, Int64Type, TimestampMicrosecondType},
+use std::{
+    borrow::Cow,
+    ops::Range,
+    path::{Path, PathBuf},
 };
+
+use arrow_array::{
+    Array, BooleanArray, DictionaryArray, Int64Array, ListArray, RecordBatch, StringArray,
+    cast::AsArray,
+    types::{Int32Type, Int64Type, TimestampMicrosecondType},
+};
+use arrow_buffer::OffsetBuffer;
+use arrow_select::take::{TakeOptions, take};
 use parquet::{
     arrow::{
         ProjectionMask,
         arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder},
     },
     file::metadata::{ParquetMetaData, RowGroupMetaData},
+    schema::types::SchemaDescriptor,
 };
 
 use super::{builder::builder, footer, span::Span};
 use crate::{
     dataset::{
+        column::{Column, Named, kind},
         error::{DataSetError, Result},
         store::{Object, StoredFile},
     },
@@ -42,15 +51,13 @@ impl TableFile {
     }
 
     /// The same, and reads only these columns, as far as there are any.
-    pub(crate) fn open_columns(file: &StoredFile, names: &[&str]) -> Result<Self> {
-        Self::open_masked(file, |metadata| {
-            ProjectionMask::columns(metadata.file_metadata().schema_descr(), names.iter().copied())
-        })
+    pub(crate) fn open_columns(file: &StoredFile, wanted: &[&dyn Named]) -> Result<Self> {
+        Self::open_masked(file, |metadata| selected(metadata.file_metadata().schema_descr(), wanted))
     }
 
     /// The same, without those of a list's columns `texts` that have no text, see
     /// [`Columns::names_if_any`]; a file must have them all.
-    pub(crate) fn open_lists(file: &StoredFile, names: &[&str], texts: &[&str]) -> Result<Self> {
+    pub(crate) fn open_lists(file: &StoredFile, wanted: &[&dyn Named], texts: &[Column<kind::Name>]) -> Result<Self> {
         let builder = builder(file)?;
         let schema = builder.parquet_schema();
         let leaf_of = |text: &str| {
@@ -61,30 +68,33 @@ impl TableFile {
         };
         let mut empty = Vec::new();
         for text in texts {
+            let name = text.name();
             let missing =
-                || DataSetError::Column { path: file.path(), column: (*text).to_owned(), problem: "is missing" };
-            let leaf = leaf_of(text).ok_or_else(missing)?;
+                || DataSetError::Column { path: file.path(), column: name.to_string(), problem: "is missing" };
+            let leaf = leaf_of(&name).ok_or_else(missing)?;
             if footer::has_no_text(builder.metadata(), leaf) {
                 empty.push(leaf);
             }
         }
+        let names: Vec<_> = wanted.iter().map(|column| column.name()).collect();
         let is_wanted = |leaf: &usize| {
             let column = schema.column(*leaf);
-            column.path().parts().first().is_some_and(|name| names.contains(&name.as_str())) && !empty.contains(leaf)
+            column.path().parts().first().is_some_and(|name| names.iter().any(|wanted| wanted == name))
+                && !empty.contains(leaf)
         };
         let mask = ProjectionMask::leaves(schema, (0..schema.num_columns()).filter(is_wanted));
         Self::built(file, builder, mask)
     }
 
     /// The same, without rows that are known to be of other windows than these.
-    pub(crate) fn open_span(file: &StoredFile, names: &[&str], span: Span) -> Result<Self> {
+    pub(crate) fn open_span(file: &StoredFile, wanted: &[&dyn Named], span: Span) -> Result<Self> {
         let builder = builder(file)?;
         let may_have = |group: &RowGroupMetaData| {
             footer::windows(group).is_none_or(|(first, last)| span.may_have(UnixMicros(first), UnixMicros(last)))
         };
         let groups = builder.metadata().row_groups().iter().enumerate();
         let kept = groups.filter(|(_, group)| may_have(group)).map(|(index, _)| index).collect();
-        let mask = ProjectionMask::columns(builder.parquet_schema(), names.iter().copied());
+        let mask = selected(builder.parquet_schema(), wanted);
         Self::built(file, builder.with_row_groups(kept), mask)
     }
 
@@ -117,6 +127,12 @@ impl TableFile {
         }
         Ok(())
     }
+}
+
+/// These columns of a file, as far as it has them.
+fn selected(schema: &SchemaDescriptor, wanted: &[&dyn Named]) -> ProjectionMask {
+    let names: Vec<_> = wanted.iter().map(|column| column.name()).collect();
+    ProjectionMask::columns(schema, names.iter().map(AsRef::as_ref))
 }
 
 /// Some rows of a table.
@@ -154,59 +170,82 @@ impl Columns<'_> {
         Ok(column.as_ref())
     }
 
-    pub(crate) fn ints(&self, name: &str) -> Result<Numbers<'_>> {
-        let values = self.column(name)?.as_primitive_opt::<Int64Type>();
-        let values = values.ok_or_else(|| self.wrong(name, "is no integer"))?;
-        Ok(Numbers { columns: self, name: name.to_owned(), values: values.clone() })
+    pub(crate) fn ints(&self, column: Column<kind::Int>) -> Result<Numbers<'_>> {
+        let name = column.name();
+        let values = self.column(&name)?.as_primitive_opt::<Int64Type>();
+        let values = values.ok_or_else(|| self.wrong(&name, "is no integer"))?;
+        Ok(Numbers { columns: self, name, values: values.clone() })
     }
 
     /// Microseconds since 1970.
-    pub(crate) fn times(&self, name: &str) -> Result<Numbers<'_>> {
-        let values = self.column(name)?.as_primitive_opt::<TimestampMicrosecondType>();
-        let values = values.ok_or_else(|| self.wrong(name, "is no timestamp"))?;
-        Ok(Numbers { columns: self, name: name.to_owned(), values: values.reinterpret_cast::<Int64Type>() })
+    pub(crate) fn times(&self, column: Column<kind::Time>) -> Result<Numbers<'_>> {
+        let name = column.name();
+        let values = self.column(&name)?.as_primitive_opt::<TimestampMicrosecondType>();
+        let values = values.ok_or_else(|| self.wrong(&name, "is no timestamp"))?;
+        Ok(Numbers { columns: self, name, values: values.reinterpret_cast::<Int64Type>() })
     }
 
-    pub(crate) fn texts(&self, name: &str) -> Result<Texts<'_>> {
-        let values = cast(self.column(name)?, &DataType::Utf8).map_err(|_| self.wrong(name, "is no text"))?;
-        let values = values.as_string_opt::<i32>().ok_or_else(|| self.wrong(name, "is no text"))?.clone();
-        Ok(Texts { columns: self, name: name.to_owned(), values })
+    pub(crate) fn texts<K: kind::Textual>(&self, column: Column<K>) -> Result<Texts<'_>> {
+        let name = column.name();
+        let found = self.column(&name)?;
+        let values = match found.as_dictionary_opt::<Int32Type>() {
+            Some(names) => take(names.values(), names.keys(), Some(TakeOptions { check_bounds: true })).ok(),
+            None => Some(found.slice(0, found.len())),
+        };
+        let values = values.as_deref().and_then(|values| values.as_string_opt::<i32>()).cloned();
+        Ok(Texts { columns: self, values: values.ok_or_else(|| self.wrong(&name, "is no text"))?, name })
     }
 
     /// Text that repeats: see [`Names`].
-    pub(crate) fn names(&self, name: &str) -> Result<Names<'_>> {
-        let wanted = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
-        let values = cast(self.column(name)?, &wanted).map_err(|_| self.wrong(name, "is no text"))?;
-        let values = values.as_dictionary_opt::<Int32Type>().ok_or_else(|| self.wrong(name, "is no text"))?.clone();
-        let texts = values.values().as_string_opt::<i32>().ok_or_else(|| self.wrong(name, "is no text"))?.clone();
-        Ok(Names { columns: self, name: name.to_owned(), values, texts })
+    pub(crate) fn names(&self, column: Column<kind::Name>) -> Result<Names<'_>> {
+        let name = column.name();
+        let found = self.column(&name)?;
+        let values = match found.as_dictionary_opt::<Int32Type>() {
+            Some(names) => Some(names.clone()),
+            None => found.as_string_opt::<i32>().map(|texts| DictionaryArray::from_iter(texts.iter())),
+        };
+        let values = values.ok_or_else(|| self.wrong(&name, "is no text"))?;
+        let texts = values.values().as_string_opt::<i32>().ok_or_else(|| self.wrong(&name, "is no text"))?.clone();
+        Ok(Names { columns: self, name, values, texts })
     }
 
     /// Text that may be null everywhere, so that the column was not read.
-    pub(crate) fn names_if_any(&self, name: &str) -> Result<Names<'_>> {
-        if self.batch.column_by_name(name).is_some() {
-            return self.names(name);
+    pub(crate) fn names_if_any(&self, column: Column<kind::Name>) -> Result<Names<'_>> {
+        let name = column.name();
+        if self.batch.column_by_name(&name).is_some() {
+            return self.names(column);
         }
         let values = DictionaryArray::from_iter(std::iter::repeat_n(None::<&str>, self.rows()));
-        Ok(Names { columns: self, name: name.to_owned(), values, texts: StringArray::new_null(0) })
+        Ok(Names { columns: self, name, values, texts: StringArray::new_null(0) })
     }
 
-    pub(crate) fn flags(&self, name: &str) -> Result<Flags> {
-        let values = self.column(name)?.as_boolean_opt().ok_or_else(|| self.wrong(name, "is no boolean"))?;
+    pub(crate) fn flags(&self, column: Column<kind::Flag>) -> Result<Flags> {
+        let name = column.name();
+        let values = self.column(&name)?.as_boolean_opt().ok_or_else(|| self.wrong(&name, "is no boolean"))?;
         Ok(Flags(values.clone()))
     }
 
-    pub(crate) fn list(&self, name: &str) -> Result<&ListArray> {
-        self.column(name)?.as_list_opt().ok_or_else(|| self.wrong(name, "is no list"))
+    /// The texts of a list column, of all rows one after the other.
+    pub(crate) fn text_lists(&self, column: Column<kind::TextList>) -> Result<StringArray> {
+        let name = column.name();
+        let values = self.list(&name)?.values();
+        values.as_string_opt::<i32>().cloned().ok_or_else(|| self.wrong(&name, "is no list of texts"))
     }
 
-    /// The structs in a list column, of all rows one after the other.
-    pub(crate) fn structs(&self, name: &str) -> Result<RecordBatch> {
-        let values = self.list(name)?.values().as_struct_opt();
-        match values {
-            Some(values) if values.null_count() == 0 => Ok(RecordBatch::from(values)),
-            _ => Err(self.wrong(name, "is no list of structs")),
+    /// The structs in a list column.
+    pub(crate) fn structs(&self, column: Column<kind::Frames>) -> Result<Structs> {
+        let name = column.name();
+        let list = self.list(&name)?;
+        match list.values().as_struct_opt() {
+            Some(values) if values.null_count() == 0 => {
+                Ok(Structs { offsets: list.offsets().clone(), values: RecordBatch::from(values) })
+            }
+            _ => Err(self.wrong(&name, "is no list of structs")),
         }
+    }
+
+    fn list(&self, name: &str) -> Result<&ListArray> {
+        self.column(name)?.as_list_opt().ok_or_else(|| self.wrong(name, "is no list"))
     }
 
     /// Rows of another batch that belong to the same file.
@@ -215,10 +254,26 @@ impl Columns<'_> {
     }
 }
 
+/// A column of lists of structs.
+pub(crate) struct Structs {
+    offsets: OffsetBuffer<i32>,
+    /// Those of all rows, one after the other.
+    pub(crate) values: RecordBatch,
+}
+
+impl Structs {
+    /// Which of the values are a row's, if they are in the file.
+    pub(crate) fn range(&self, row: usize) -> Option<Range<usize>> {
+        let place = |index: usize| usize::try_from(*self.offsets.get(index)?).ok();
+        let (start, end) = (place(row)?, place(row + 1)?);
+        (start <= end && end <= self.values.num_rows()).then_some(start..end)
+    }
+}
+
 /// A column of integers.
 pub(crate) struct Numbers<'a> {
     columns: &'a Columns<'a>,
-    name: String,
+    name: Cow<'static, str>,
     values: Int64Array,
 }
 
@@ -248,7 +303,7 @@ impl Numbers<'_> {
 /// A column of text.
 pub(crate) struct Texts<'a> {
     columns: &'a Columns<'a>,
-    name: String,
+    name: Cow<'static, str>,
     values: StringArray,
 }
 
@@ -271,7 +326,7 @@ impl Texts<'_> {
 /// holds for rows of one batch only as a rule.
 pub(crate) struct Names<'a> {
     columns: &'a Columns<'a>,
-    name: String,
+    name: Cow<'static, str>,
     values: DictionaryArray<Int32Type>,
     texts: StringArray,
 }

@@ -3,10 +3,11 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use crate::dataset::{
+    column::Table,
     error::{DataSetError, Result},
     layout::FilePlace,
     store::{Store, StoredFile},
-    tables::TABLES,
+    tables::{Runs, TABLES},
 };
 
 /// Files of one table, as many as ten hosts write in a year; bounds a hostile directory.
@@ -19,7 +20,11 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    pub(crate) fn file(&self, table: &str) -> Option<&StoredFile> {
+    pub(crate) fn file<T: Table>(&self) -> Option<&StoredFile> {
+        self.named(T::NAME)
+    }
+
+    pub(crate) fn named(&self, table: &str) -> Option<&StoredFile> {
         self.files.get(table)
     }
 }
@@ -43,7 +48,7 @@ pub(crate) fn find(store: &Arc<dyn Store>) -> Result<Vec<RunFiles>> {
         }
     }
     let mut runs = Vec::new();
-    for (place, row) in table_files(store, "runs")? {
+    for (place, row) in table_files(store, Runs::NAME)? {
         let parts = parts.remove(&place.run()).unwrap_or_default();
         let mut parts: Vec<(FilePlace, Part)> = parts.into_iter().collect();
         parts.sort_by(|(a, _), (b, _)| a.order().cmp(&b.order()));

@@ -1,6 +1,6 @@
 //! What a file says of itself, without its rows.
 
-use arrow::datatypes::SchemaRef;
+use arrow_schema::SchemaRef;
 use parquet::{
     arrow::ARROW_SCHEMA_META_KEY,
     basic::Type,
@@ -12,9 +12,11 @@ use parquet::{
 
 use super::builder::builder;
 use crate::dataset::{
+    column::Named as _,
     error::Result,
     schema::{SCHEMA_VERSION, key},
     store::StoredFile,
+    tables::shared::WINDOW_START,
 };
 
 /// See the module's head.
@@ -56,7 +58,8 @@ impl Footer {
 
 /// First and last `window_start` of a row group, if it says.
 pub(crate) fn windows(group: &RowGroupMetaData) -> Option<(i64, i64)> {
-    let column = group.columns().iter().find(|column| column.column_path().string() == "window_start")?;
+    let name = WINDOW_START.name();
+    let column = group.columns().iter().find(|column| column.column_path().string() == name)?;
     match column.statistics()? {
         Statistics::Int64(values) => values.min_opt().copied().zip(values.max_opt().copied()),
         _ => None,

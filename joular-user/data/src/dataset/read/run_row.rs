@@ -2,8 +2,12 @@
 
 use super::columns::{Columns, TableFile};
 use crate::{
-    dataset::error::{DataSetError, Result},
-    dataset::store::StoredFile,
+    dataset::{
+        column::kind,
+        error::{DataSetError, Result},
+        store::StoredFile,
+        tables::runs,
+    },
     events::{RunEnd, RunInfo},
     model::{
         policy::{Policy, WeightUnit},
@@ -44,52 +48,46 @@ pub(crate) fn read(file: &StoredFile) -> Result<RunRow> {
 }
 
 fn info(columns: &Columns<'_>) -> Result<RunInfo> {
-    let text = |name: &str| Ok::<_, DataSetError>(columns.texts(name)?.get(0)?.to_owned());
-    let number = |name: &str| columns.ints(name)?.natural::<u64>(0);
-    let small = |name: &str| columns.ints(name)?.natural::<u32>(0);
-    let domains = text("domains")?;
+    let text = |column| Ok::<_, DataSetError>(columns.texts::<kind::Text>(column)?.get(0)?.to_owned());
+    let number = |column| columns.ints(column)?.natural::<u64>(0);
+    let small = |column| columns.ints(column)?.natural::<u32>(0);
+    let domains = text(runs::DOMAINS)?;
+    let texts = columns.text_lists(runs::COMMAND_LINE)?;
     Ok(RunInfo {
-        run_id: text("run_id")?,
-        host: text("hostname")?,
-        started: UnixMicros(columns.times("started")?.get(0)?),
-        boottime_offset_ns: number("boottime_offset_ns")?,
-        version: text("version")?,
-        kernel: text("kernel")?,
-        cpu_model: text("cpu_model")?,
-        arch: text("arch")?,
-        online_cpus: small("online_cpus")?,
-        sockets: small("sockets")?,
-        memory_bytes: number("memory_bytes")?,
-        command_line: command_line(columns)?,
-        sampling_event: text("sampling_event")?,
-        frequency_hz: small("frequency_hz")?,
-        interval_ns: number("interval_ns")?,
-        energy_source: text("energy_source")?,
-        energy_reason: text("energy_reason")?,
+        run_id: text(runs::RUN_ID)?,
+        host: text(runs::HOSTNAME)?,
+        started: UnixMicros(columns.times(runs::STARTED)?.get(0)?),
+        boottime_offset_ns: number(runs::BOOTTIME_OFFSET_NS)?,
+        version: text(runs::VERSION)?,
+        kernel: text(runs::KERNEL)?,
+        cpu_model: text(runs::CPU_MODEL)?,
+        arch: text(runs::ARCH)?,
+        online_cpus: small(runs::ONLINE_CPUS)?,
+        sockets: small(runs::SOCKETS)?,
+        memory_bytes: number(runs::MEMORY_BYTES)?,
+        command_line: texts.iter().map(|text| text.unwrap_or_default().to_owned()).collect(),
+        sampling_event: text(runs::SAMPLING_EVENT)?,
+        frequency_hz: small(runs::FREQUENCY_HZ)?,
+        interval_ns: number(runs::INTERVAL_NS)?,
+        energy_source: text(runs::ENERGY_SOURCE)?,
+        energy_reason: text(runs::ENERGY_REASON)?,
         domains: serde_json::from_str(&domains)
             .map_err(|error| columns.damaged(format!("column domains is not a list of domains: {error}")))?,
         policy: policy(columns)?,
-        profiler_pid: Pid(small("profiler_pid")?),
+        profiler_pid: Pid(small(runs::PROFILER_PID)?),
     })
-}
-
-fn command_line(columns: &Columns<'_>) -> Result<Vec<String>> {
-    use arrow::array::AsArray as _;
-    let values = columns.list("command_line")?.values();
-    let texts = values.as_string_opt::<i32>().ok_or_else(|| columns.damaged("column command_line is no text"))?;
-    Ok(texts.iter().map(|text| text.unwrap_or_default().to_owned()).collect())
 }
 
 fn policy(columns: &Columns<'_>) -> Result<Policy> {
     let units = [WeightUnit::Time, WeightUnit::Cycles];
-    let calibration = columns.texts("calibration")?;
+    let calibration = columns.texts(runs::CALIBRATION)?;
     let calibration = calibration.maybe(0).map(serde_json::from_str).transpose();
     Ok(Policy {
-        idle: columns.texts("idle_policy")?.name_of(0, |name| name.parse().ok())?,
-        idle_milliwatts: columns.ints("idle_milliwatts")?.natural(0)?,
-        smt_permille: columns.ints("smt_permille")?.natural(0)?,
+        idle: columns.texts(runs::IDLE_POLICY)?.name_of(0, |name| name.parse().ok())?,
+        idle_milliwatts: columns.ints(runs::IDLE_MILLIWATTS)?.natural(0)?,
+        smt_permille: columns.ints(runs::SMT_PERMILLE)?.natural(0)?,
         weight_unit: columns
-            .texts("weight_unit")?
+            .texts(runs::WEIGHT_UNIT)?
             .name_of(0, |name| units.into_iter().find(|unit| unit.name() == name))?,
         calibration: calibration
             .map_err(|error| columns.damaged(format!("column calibration is not a calibration: {error}")))?,
@@ -97,18 +95,18 @@ fn policy(columns: &Columns<'_>) -> Result<Policy> {
 }
 
 fn end(columns: &Columns<'_>) -> Result<Option<(RunEnd, RunTotals)>> {
-    let Some(ended) = columns.times("ended_at")?.maybe(0) else { return Ok(None) };
-    let total = |name: &str| columns.ints(name)?.natural(0);
+    let Some(ended) = columns.times(runs::ENDED_AT)?.maybe(0) else { return Ok(None) };
+    let total = |column| columns.ints(column)?.natural(0);
     let totals = RunTotals {
-        windows: total("windows")?,
-        measured_uj: total("measured_uj")?,
-        attributed_uj: total("attributed_uj")?,
-        static_uj: total("static_uj")?,
-        profiler_uj: total("profiler_uj")?,
-        unattributed_uj: total("unattributed_uj")?,
-        samples: total("samples")?,
-        lost: total("lost")?,
+        windows: total(runs::WINDOWS)?,
+        measured_uj: total(runs::MEASURED_UJ)?,
+        attributed_uj: total(runs::ATTRIBUTED_UJ)?,
+        static_uj: total(runs::STATIC_UJ)?,
+        profiler_uj: total(runs::PROFILER_UJ)?,
+        unattributed_uj: total(runs::UNATTRIBUTED_UJ)?,
+        samples: total(runs::SAMPLES)?,
+        lost: total(runs::LOST)?,
     };
-    let reason = columns.texts("end_reason")?.get(0)?.to_owned();
+    let reason = columns.texts(runs::END_REASON)?.get(0)?.to_owned();
     Ok(Some((RunEnd { ended: UnixMicros(ended), reason }, totals)))
 }

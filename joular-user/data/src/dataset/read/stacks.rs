@@ -4,8 +4,14 @@ use std::collections::HashMap;
 
 use super::columns::{Columns, TableFile};
 use crate::{
-    dataset::error::Result,
-    dataset::store::StoredFile,
+    dataset::{
+        error::Result,
+        store::StoredFile,
+        tables::{
+            frames::{CLASS, FILE, KIND, LINE, METHOD, MODULE, SIGNATURE},
+            stacks,
+        },
+    },
     model::{
         frame::{Frame, FrameKind, Marker},
         quality::PathQuality,
@@ -15,12 +21,12 @@ use crate::{
 
 /// Stacks by the ids that rows know them by.
 #[derive(Debug, Default)]
-pub(crate) struct Stacks {
+pub(crate) struct ReadStacks {
     pub(crate) table: StackTable,
     by_id: HashMap<i64, BranchIndex>,
 }
 
-impl Stacks {
+impl ReadStacks {
     pub(crate) fn get(&self, stack_id: i64) -> Option<BranchIndex> {
         self.by_id.get(&stack_id).copied()
     }
@@ -31,16 +37,13 @@ impl Stacks {
     }
 
     fn take(&mut self, columns: &Columns<'_>) -> Result<()> {
-        let (stack_ids, branch_ids) = (columns.ints("stack_id")?, columns.ints("branch_id")?);
-        let (unwinders, ends) = (columns.texts("unwinder")?, columns.texts("walk_end")?);
-        let (complete, unnamed) = (columns.flags("is_complete")?, columns.texts("unnamed")?);
-        let lists = columns.list("frames")?;
-        let structs = columns.structs("frames")?;
-        let frames = frames(&columns.nested(&structs))?;
-        for (row, range) in lists.value_offsets().windows(2).enumerate() {
-            let [start, end] = range else { continue };
-            let range = usize::try_from(*start).ok().zip(usize::try_from(*end).ok());
-            let frames = range.and_then(|(start, end)| frames.get(start..end));
+        let (stack_ids, branch_ids) = (columns.ints(stacks::STACK_ID)?, columns.ints(stacks::BRANCH_ID)?);
+        let (unwinders, ends) = (columns.texts(stacks::UNWINDER)?, columns.texts(stacks::WALK_END)?);
+        let (complete, unnamed) = (columns.flags(stacks::IS_COMPLETE)?, columns.texts(stacks::UNNAMED)?);
+        let structs = columns.structs(stacks::FRAMES)?;
+        let frames = frames(&columns.nested(&structs.values))?;
+        for row in 0..columns.rows() {
+            let frames = structs.range(row).and_then(|range| frames.get(range));
             let frames = frames.ok_or_else(|| columns.damaged("a stack's frames are not in the file"))?;
             let ids: Vec<_> = frames.iter().map(|frame| self.table.frame_id(frame.clone())).collect();
             let quality = ends.name_of(row, |end| PathQuality::of_names(unwinders.maybe(row), end))?;
@@ -62,9 +65,9 @@ impl Stacks {
 
 fn frames(columns: &Columns<'_>) -> Result<Vec<Frame>> {
     let [classes, names, signatures, modules, files, kinds] =
-        ["class", "method", "signature", "module", "file", "kind"].map(|name| columns.texts(name));
+        [CLASS, METHOD, SIGNATURE, MODULE, FILE, KIND].map(|column| columns.texts(column));
     let (classes, names, signatures) = (classes?, names?, signatures?);
-    let (modules, files, kinds, lines) = (modules?, files?, kinds?, columns.ints("line")?);
+    let (modules, files, kinds, lines) = (modules?, files?, kinds?, columns.ints(LINE)?);
     let frame = |row| {
         Ok(Frame {
             kind: kinds.name_of(row, |name| FrameKind::ALL.into_iter().find(|kind| kind.name() == name))?,

@@ -1,12 +1,27 @@
 //! What JVMs did: the program's code by how it ran, and the VM's own work.
 
 use super::{
-    Column, Get, InWindow, OfProcess, Table, WindowKey, int, joined, label_columns, process_columns, window_columns,
+    Column, ColumnOf, InWindow, OfProcess, Table, WindowKey, int, joined, kind, label_columns, process_columns,
+    window_columns,
 };
 use crate::{
     attribution::report::{Amount, JvmRow, ProcessRef},
     stacks::JvmWork,
 };
+
+pub(crate) const ENERGY_UJ: Column<kind::Int> =
+    Column::quantity("energy_uj", "attribution", "energy of all its threads, sum of the parts below").unit("µJ");
+pub(crate) const CPU_NS: Column<kind::Int> =
+    Column::quantity("cpu_ns", "kernel", "on-CPU time of all its threads, sum of the parts below").unit("ns");
+pub(crate) const SAMPLES: Column<kind::Int> = Column::new("samples", "kernel", "samples taken").unit("samples");
+pub(crate) const VM_TAX_UJ: Column<kind::Int> = Column::quantity(
+    "vm_tax_uj",
+    "attribution",
+    "what the JVM did for itself: gc + jit + vm + class_loading + vm_runtime",
+)
+.unit("µJ");
+pub(crate) const VM_TAX_CPU_NS: Column<kind::Int> =
+    Column::quantity("vm_tax_cpu_ns", "attribution", "on-CPU time of what the JVM did for itself").unit("ns");
 
 pub struct Jvms;
 
@@ -35,54 +50,37 @@ impl Table for Jvms {
     const BY_POLICY: bool = true;
     type Row<'a> = JvmRecord<'a>;
 
-    fn columns() -> Vec<Column<Self>> {
+    fn columns() -> Vec<ColumnOf<Self>> {
         joined([window_columns(), process_columns(), whole_columns(), part_columns(), label_columns()])
     }
 }
 
-fn whole_columns() -> Vec<Column<Jvms>> {
+fn whole_columns() -> Vec<ColumnOf<Jvms>> {
     vec![
-        Column::<Jvms>::new(
-            "energy_uj",
-            Get::Quantity(|r| int(r.row.whole.energy.0)),
-            "attribution",
-            "energy of all its threads, sum of the parts below",
-        )
-        .unit("µJ"),
-        Column::<Jvms>::new(
-            "cpu_ns",
-            Get::Quantity(|r| int(r.row.whole.cpu_ns)),
-            "kernel",
-            "on-CPU time of all its threads, sum of the parts below",
-        )
-        .unit("ns"),
-        Column::<Jvms>::new("samples", Get::Int(|r| int(r.row.whole.samples)), "kernel", "samples taken")
-            .unit("samples"),
-        Column::<Jvms>::new(
-            "vm_tax_uj",
-            Get::Quantity(|r| int(r.row.tax().energy.0)),
-            "attribution",
-            "what the JVM did for itself: gc + jit + vm + class_loading + vm_runtime",
-        )
-        .unit("µJ"),
-        Column::<Jvms>::new(
-            "vm_tax_cpu_ns",
-            Get::Quantity(|r| int(r.row.tax().cpu_ns)),
-            "attribution",
-            "on-CPU time of what the JVM did for itself",
-        )
-        .unit("ns"),
+        ENERGY_UJ.of::<Jvms>(|r| int(r.row.whole.energy.0)),
+        CPU_NS.of::<Jvms>(|r| int(r.row.whole.cpu_ns)),
+        SAMPLES.of::<Jvms>(|r| int(r.row.whole.samples)),
+        VM_TAX_UJ.of::<Jvms>(|r| int(r.row.tax().energy.0)),
+        VM_TAX_CPU_NS.of::<Jvms>(|r| int(r.row.tax().cpu_ns)),
     ]
 }
 
-fn part_columns() -> Vec<Column<Jvms>> {
-    let energy = |(index, work): (usize, JvmWork)| {
-        let get = Get::Item(index, |r: &JvmRecord<'_>, index| int(part(r, index).energy.0).unwrap_or(i64::MAX));
-        Column::<Jvms>::new(format!("{}_uj", work.name()), get, "attribution", meaning(work)).unit("µJ")
+/// The column of the energy of a part.
+pub(crate) const fn part_uj(work: JvmWork) -> Column<kind::Int> {
+    Column::joined(["", work.name(), "_uj"], "attribution", meaning(work)).unit("µJ")
+}
+
+/// The column of the on-CPU time of a part.
+pub(crate) const fn part_cpu_ns(work: JvmWork) -> Column<kind::Int> {
+    Column::joined(["", work.name(), "_cpu_ns"], "attribution", meaning(work)).unit("ns")
+}
+
+fn part_columns() -> Vec<ColumnOf<Jvms>> {
+    let energy = |(index, work)| {
+        part_uj(work).of_item::<Jvms>(index, |r, index| int(part(r, index).energy.0).unwrap_or(i64::MAX))
     };
-    let time = |(index, work): (usize, JvmWork)| {
-        let get = Get::Item(index, |r: &JvmRecord<'_>, index| int(part(r, index).cpu_ns).unwrap_or(i64::MAX));
-        Column::<Jvms>::new(format!("{}_cpu_ns", work.name()), get, "attribution", meaning(work)).unit("ns")
+    let time = |(index, work)| {
+        part_cpu_ns(work).of_item::<Jvms>(index, |r, index| int(part(r, index).cpu_ns).unwrap_or(i64::MAX))
     };
     let parts = || JvmWork::ALL.into_iter().enumerate();
     parts().map(energy).chain(parts().map(time)).collect()

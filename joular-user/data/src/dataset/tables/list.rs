@@ -3,7 +3,7 @@
 //! the policy stand beside its columns ([`Table`]).
 
 use super::{Branches, FrameTable, Jvms, Methods, Processes, Quality, Runs, Stacks, Threads, Weights, Windows};
-use crate::dataset::column::{Buffer, Table};
+use crate::dataset::{buffer::Buffer, column::Table};
 
 /// Something to be done for each table.
 pub(crate) trait ForTable {

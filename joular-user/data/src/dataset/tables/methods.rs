@@ -1,12 +1,46 @@
 //! Energy by method.
 
 use super::{
-    Column, Get, InWindow, OfProcess, Table, WindowKey, int, joined, label_columns, process_columns, window_columns,
+    Column, ColumnOf, InWindow, OfProcess, Table, WindowKey, int, joined, kind, label_columns, process_columns,
+    window_columns,
 };
 use crate::{
     attribution::report::{MethodRow, ProcessRef},
     model::frame::Frame,
 };
+
+pub(crate) const METHOD: Column<kind::Name> =
+    Column::new("method", "symbols", "package.Class.name; plain name outside Java; a [marker] for what is not known");
+pub(crate) const SIGNATURE: Column<kind::Name> =
+    Column::new("signature", "symbols", "JVM signature, tells overloads apart").null("not Java, or not known");
+pub(crate) const KIND: Column<kind::Name> = Column::new(
+    "kind",
+    "symbols",
+    "interpreted, compiled, compiled-c1, compiled-c2, inlined, native-wrapper, stub, vm, native, kernel, marker",
+);
+pub(crate) const MODULE: Column<kind::Name> =
+    Column::new("module", "symbols", "library, executable or kernel module").null("Java, or not known");
+pub(crate) const SELF_UJ: Column<kind::Int> =
+    Column::quantity("self_uj", "attribution", "energy while it was the leaf").unit("µJ");
+pub(crate) const TOTAL_UJ: Column<kind::Int> =
+    Column::quantity("total_uj", "attribution", "energy of branches with it, each once; not to be summed over methods")
+        .unit("µJ");
+pub(crate) const SELF_CPU_NS: Column<kind::Int> =
+    Column::quantity("self_cpu_ns", "kernel", "on-CPU time as the leaf").unit("ns");
+pub(crate) const TOTAL_CPU_NS: Column<kind::Int> =
+    Column::quantity("total_cpu_ns", "kernel", "on-CPU time with it").unit("ns");
+pub(crate) const SELF_SAMPLES: Column<kind::Int> =
+    Column::new("self_samples", "kernel", "samples as the leaf").unit("samples");
+pub(crate) const TOTAL_SAMPLES: Column<kind::Int> =
+    Column::new("total_samples", "kernel", "samples with it").unit("samples");
+pub(crate) const SELF_SIGMA_UJ: Column<kind::Int> = Column::quantity(
+    "self_sigma_uj",
+    "attribution",
+    "standard deviation of self_uj from sampling; adds in quadrature over windows",
+)
+.unit("µJ");
+pub(crate) const TOTAL_SIGMA_UJ: Column<kind::Int> =
+    Column::quantity("total_sigma_uj", "attribution", "the same for total_uj").unit("µJ");
 
 pub struct Methods;
 
@@ -35,89 +69,29 @@ impl Table for Methods {
     const BY_POLICY: bool = true;
     type Row<'a> = MethodRecord<'a>;
 
-    fn columns() -> Vec<Column<Self>> {
+    fn columns() -> Vec<ColumnOf<Self>> {
         joined([window_columns(), process_columns(), name_columns(), share_columns(), label_columns()])
     }
 }
 
-fn name_columns() -> Vec<Column<Methods>> {
+fn name_columns() -> Vec<ColumnOf<Methods>> {
     vec![
-        Column::<Methods>::new(
-            "method",
-            Get::Name(|r| Some(r.frame.method().into())),
-            "symbols",
-            "package.Class.name; plain name outside Java; a [marker] for what is not known",
-        ),
-        Column::<Methods>::new(
-            "signature",
-            Get::Name(|r| r.frame.signature.as_deref().map(Into::into)),
-            "symbols",
-            "JVM signature, tells overloads apart",
-        )
-        .null("not Java, or not known"),
-        Column::<Methods>::new(
-            "kind",
-            Get::Name(|r| Some(r.frame.kind.name().into())),
-            "symbols",
-            "interpreted, compiled, compiled-c1, compiled-c2, inlined, native-wrapper, stub, vm, native, kernel, marker",
-        ),
-        Column::<Methods>::new(
-            "module",
-            Get::Name(|r| r.frame.module.as_deref().map(Into::into)),
-            "symbols",
-            "library, executable or kernel module",
-        )
-        .null("Java, or not known"),
+        METHOD.of::<Methods>(|r| Some(r.frame.method().into())),
+        SIGNATURE.of::<Methods>(|r| r.frame.signature.as_deref().map(Into::into)),
+        KIND.of::<Methods>(|r| Some(r.frame.kind.name().into())),
+        MODULE.of::<Methods>(|r| r.frame.module.as_deref().map(Into::into)),
     ]
 }
 
-fn share_columns() -> Vec<Column<Methods>> {
+fn share_columns() -> Vec<ColumnOf<Methods>> {
     vec![
-        Column::<Methods>::new(
-            "self_uj",
-            Get::Quantity(|r| int(r.row.own.energy.0)),
-            "attribution",
-            "energy while it was the leaf",
-        )
-        .unit("µJ"),
-        Column::<Methods>::new(
-            "total_uj",
-            Get::Quantity(|r| int(r.row.total.energy.0)),
-            "attribution",
-            "energy of branches with it, each once; not to be summed over methods",
-        )
-        .unit("µJ"),
-        Column::<Methods>::new(
-            "self_cpu_ns",
-            Get::Quantity(|r| int(r.row.own.cpu_ns)),
-            "kernel",
-            "on-CPU time as the leaf",
-        )
-        .unit("ns"),
-        Column::<Methods>::new(
-            "total_cpu_ns",
-            Get::Quantity(|r| int(r.row.total.cpu_ns)),
-            "kernel",
-            "on-CPU time with it",
-        )
-        .unit("ns"),
-        Column::<Methods>::new("self_samples", Get::Int(|r| int(r.row.own.samples)), "kernel", "samples as the leaf")
-            .unit("samples"),
-        Column::<Methods>::new("total_samples", Get::Int(|r| int(r.row.total.samples)), "kernel", "samples with it")
-            .unit("samples"),
-        Column::<Methods>::new(
-            "self_sigma_uj",
-            Get::Quantity(|r| int(r.row.own.sigma.0)),
-            "attribution",
-            "standard deviation of self_uj from sampling; adds in quadrature over windows",
-        )
-        .unit("µJ"),
-        Column::<Methods>::new(
-            "total_sigma_uj",
-            Get::Quantity(|r| int(r.row.total.sigma.0)),
-            "attribution",
-            "the same for total_uj",
-        )
-        .unit("µJ"),
+        SELF_UJ.of::<Methods>(|r| int(r.row.own.energy.0)),
+        TOTAL_UJ.of::<Methods>(|r| int(r.row.total.energy.0)),
+        SELF_CPU_NS.of::<Methods>(|r| int(r.row.own.cpu_ns)),
+        TOTAL_CPU_NS.of::<Methods>(|r| int(r.row.total.cpu_ns)),
+        SELF_SAMPLES.of::<Methods>(|r| int(r.row.own.samples)),
+        TOTAL_SAMPLES.of::<Methods>(|r| int(r.row.total.samples)),
+        SELF_SIGMA_UJ.of::<Methods>(|r| int(r.row.own.sigma.0)),
+        TOTAL_SIGMA_UJ.of::<Methods>(|r| int(r.row.total.sigma.0)),
     ]
 }

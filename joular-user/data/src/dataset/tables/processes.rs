@@ -1,7 +1,50 @@
 //! What the processes are that other tables know by pid.
 
-use super::{Boot, Column, Get, Table, UnixMicros, int};
+use super::{
+    Boot, Column, ColumnOf, Table, UnixMicros, int, kind,
+    shared::{self, COMM, PID, RUN_ID},
+};
 use crate::events::{ProcessInfo, Runtime};
+
+pub(crate) const WINDOW_START: Column<kind::Time> =
+    Column::new("window_start", "wall clock", "first window that this holds for")
+        .null("the run ended before that window did");
+pub(crate) const PROCESS_START: Column<kind::Time> =
+    shared::PROCESS_START.null("the run ended before its first window did");
+pub(crate) const START_BOOTTIME_NS: Column<kind::Int> =
+    Column::quantity("start_boottime_ns", "kernel", "the same since boot, rounded down to 10 ms").unit("ns");
+pub(crate) const PARENT_PID: Column<kind::Int> = Column::new("parent_pid", "/proc", "parent process");
+pub(crate) const COMMAND_LINE: Column<kind::TextList> = Column::new("command_line", "/proc", "program and arguments");
+pub(crate) const EXECUTABLE: Column<kind::Name> =
+    Column::new("executable", "/proc", "program file").null("could not be read");
+pub(crate) const IS_TARGET: Column<kind::Flag> =
+    Column::new("is_target", "run", "selected, so that it has rows elsewhere");
+pub(crate) const RUNTIME: Column<kind::Name> = Column::new("runtime", "/proc", "jvm or native");
+pub(crate) const MAIN_CLASS: Column<kind::Name> =
+    Column::new("main_class", "JVM", "main class or jar").null(NOT_KNOWN_JVM);
+pub(crate) const JVM_VERSION: Column<kind::Name> =
+    Column::new("jvm_version", "JVM, else its release file", "JVM version").null(NOT_KNOWN_JVM);
+pub(crate) const COLLECTOR: Column<kind::Name> =
+    Column::new("collector", "JVM", "garbage collector").null(NOT_KNOWN_JVM);
+pub(crate) const UNWINDING: Column<kind::Name> = Column::new(
+    "unwinding",
+    "JVM",
+    "hotspot: stacks from the JVM's own metadata; else why not: frame pointers and perf map",
+)
+.null(NOT_KNOWN_JVM);
+pub(crate) const DEBUG_NON_SAFEPOINTS: Column<kind::Flag> = Column::new(
+    "debug_non_safepoints",
+    "JVM",
+    "flag DebugNonSafepoints; without it, which inlined method a leaf is in is coarse",
+)
+.null(NOT_KNOWN_JVM);
+pub(crate) const UID: Column<kind::Int> = Column::new("uid", "/proc", "user");
+pub(crate) const GID: Column<kind::Int> = Column::new("gid", "/proc", "group");
+pub(crate) const NAMESPACE_PID: Column<kind::Int> = Column::new("namespace_pid", "/proc", "pid in its namespace");
+pub(crate) const CGROUP: Column<kind::Name> = Column::new("cgroup", "/proc", "control group").null("could not be read");
+pub(crate) const CONTAINER: Column<kind::Name> =
+    Column::new("container", "cgroup", "container id").null("not in a container");
+pub(crate) const POD: Column<kind::Name> = Column::new("pod", "cgroup", "Kubernetes pod uid").null("not in a pod");
 
 pub struct Processes;
 
@@ -38,7 +81,7 @@ impl Table for Processes {
     const BY_POLICY: bool = false;
     type Row<'a> = ProcessRecord<'a>;
 
-    fn columns() -> Vec<Column<Self>> {
+    fn columns() -> Vec<ColumnOf<Self>> {
         let mut columns = identity_columns();
         columns.extend(runtime_columns());
         columns.extend(place_columns());
@@ -46,131 +89,40 @@ impl Table for Processes {
     }
 }
 
-fn identity_columns() -> Vec<Column<Processes>> {
+fn identity_columns() -> Vec<ColumnOf<Processes>> {
     vec![
-        Column::<Processes>::new("run_id", Get::Name(|r| Some(r.run_id.into())), "run", "run, as in table runs"),
-        Column::<Processes>::new(
-            "window_start",
-            Get::Time(|r| Some(r.seen?.0.0)),
-            "wall clock",
-            "first window that this holds for",
-        )
-        .null("the run ended before that window did"),
-        Column::<Processes>::new("pid", Get::Int(|r| Some(r.info.pid.0.into())), "kernel", "process, host namespace"),
-        Column::<Processes>::new(
-            "process_start",
-            Get::Time(|r| r.seen?.1.wall_time(r.info.start_boottime_ns)),
-            "kernel",
-            "start of the process; with pid its identity",
-        )
-        .null("the run ended before its first window did"),
-        Column::<Processes>::new(
-            "start_boottime_ns",
-            Get::Quantity(|r| int(r.info.start_boottime_ns)),
-            "kernel",
-            "the same since boot, rounded down to 10 ms",
-        )
-        .unit("ns"),
-        Column::<Processes>::new("parent_pid", Get::Int(|r| Some(r.info.parent.0.into())), "/proc", "parent process"),
-        Column::<Processes>::new("comm", Get::Name(|r| Some(r.info.comm.as_str().into())), "kernel", "process name"),
-        Column::<Processes>::new(
-            "command_line",
-            Get::TextList(|r| &r.info.command_line),
-            "/proc",
-            "program and arguments",
-        ),
-        Column::<Processes>::new(
-            "executable",
-            Get::Name(|r| r.info.executable.as_deref().map(Into::into)),
-            "/proc",
-            "program file",
-        )
-        .null("could not be read"),
-        Column::<Processes>::new(
-            "is_target",
-            Get::Flag(|r| Some(r.info.is_target)),
-            "run",
-            "selected, so that it has rows elsewhere",
-        ),
+        RUN_ID.of::<Processes>(|r| Some(r.run_id.into())),
+        WINDOW_START.of::<Processes>(|r| Some(r.seen?.0.0)),
+        PID.of::<Processes>(|r| Some(r.info.pid.0.into())),
+        PROCESS_START.of::<Processes>(|r| r.seen?.1.wall_time(r.info.start_boottime_ns)),
+        START_BOOTTIME_NS.of::<Processes>(|r| int(r.info.start_boottime_ns)),
+        PARENT_PID.of::<Processes>(|r| Some(r.info.parent.0.into())),
+        COMM.of::<Processes>(|r| Some(r.info.comm.as_str().into())),
+        COMMAND_LINE.of::<Processes>(|r| &r.info.command_line),
+        EXECUTABLE.of::<Processes>(|r| r.info.executable.as_deref().map(Into::into)),
+        IS_TARGET.of::<Processes>(|r| Some(r.info.is_target)),
     ]
 }
 
-fn runtime_columns() -> Vec<Column<Processes>> {
+fn runtime_columns() -> Vec<ColumnOf<Processes>> {
     vec![
-        Column::<Processes>::new(
-            "runtime",
-            Get::Name(|r| Some(if matches!(r.info.runtime, Runtime::Native) { "native" } else { "jvm" }.into())),
-            "/proc",
-            "jvm or native",
-        ),
-        Column::<Processes>::new(
-            "main_class",
-            Get::Name(|r| jvm(r.info)[1].map(Into::into)),
-            "JVM",
-            "main class or jar",
-        )
-        .null(NOT_KNOWN_JVM),
-        Column::<Processes>::new(
-            "jvm_version",
-            Get::Name(|r| jvm(r.info)[0].map(Into::into)),
-            "JVM, else its release file",
-            "JVM version",
-        )
-        .null(NOT_KNOWN_JVM),
-        Column::<Processes>::new(
-            "collector",
-            Get::Name(|r| jvm(r.info)[2].map(Into::into)),
-            "JVM",
-            "garbage collector",
-        )
-        .null(NOT_KNOWN_JVM),
-        Column::<Processes>::new(
-            "unwinding",
-            Get::Name(|r| jvm(r.info)[3].map(Into::into)),
-            "JVM",
-            "hotspot: stacks from the JVM's own metadata; else why not: frame pointers and perf map",
-        )
-        .null(NOT_KNOWN_JVM),
-        Column::<Processes>::new(
-            "debug_non_safepoints",
-            Get::Flag(|r| debug_non_safepoints(r.info)),
-            "JVM",
-            "flag DebugNonSafepoints; without it, which inlined method a leaf is in is coarse",
-        )
-        .null(NOT_KNOWN_JVM),
+        RUNTIME
+            .of::<Processes>(|r| Some(if matches!(r.info.runtime, Runtime::Native) { "native" } else { "jvm" }.into())),
+        MAIN_CLASS.of::<Processes>(|r| jvm(r.info)[1].map(Into::into)),
+        JVM_VERSION.of::<Processes>(|r| jvm(r.info)[0].map(Into::into)),
+        COLLECTOR.of::<Processes>(|r| jvm(r.info)[2].map(Into::into)),
+        UNWINDING.of::<Processes>(|r| jvm(r.info)[3].map(Into::into)),
+        DEBUG_NON_SAFEPOINTS.of::<Processes>(|r| debug_non_safepoints(r.info)),
     ]
 }
 
-fn place_columns() -> Vec<Column<Processes>> {
+fn place_columns() -> Vec<ColumnOf<Processes>> {
     vec![
-        Column::<Processes>::new("uid", Get::Int(|r| Some(r.info.uid.into())), "/proc", "user"),
-        Column::<Processes>::new("gid", Get::Int(|r| Some(r.info.gid.into())), "/proc", "group"),
-        Column::<Processes>::new(
-            "namespace_pid",
-            Get::Int(|r| Some(r.info.namespace_pid.into())),
-            "/proc",
-            "pid in its namespace",
-        ),
-        Column::<Processes>::new(
-            "cgroup",
-            Get::Name(|r| r.info.cgroup.as_deref().map(Into::into)),
-            "/proc",
-            "control group",
-        )
-        .null("could not be read"),
-        Column::<Processes>::new(
-            "container",
-            Get::Name(|r| r.info.container.as_deref().map(Into::into)),
-            "cgroup",
-            "container id",
-        )
-        .null("not in a container"),
-        Column::<Processes>::new(
-            "pod",
-            Get::Name(|r| r.info.pod.as_deref().map(Into::into)),
-            "cgroup",
-            "Kubernetes pod uid",
-        )
-        .null("not in a pod"),
+        UID.of::<Processes>(|r| Some(r.info.uid.into())),
+        GID.of::<Processes>(|r| Some(r.info.gid.into())),
+        NAMESPACE_PID.of::<Processes>(|r| Some(r.info.namespace_pid.into())),
+        CGROUP.of::<Processes>(|r| r.info.cgroup.as_deref().map(Into::into)),
+        CONTAINER.of::<Processes>(|r| r.info.container.as_deref().map(Into::into)),
+        POD.of::<Processes>(|r| r.info.pod.as_deref().map(Into::into)),
     ]
 }

@@ -1,7 +1,8 @@
 //! How good stacks are.
 
 use super::{
-    Column, Get, InWindow, OfProcess, Table, WindowKey, int, joined, label_columns, process_columns,
+    Column, ColumnOf, InWindow, OfProcess, Table, WindowKey, int, joined, kind, label_columns, process_columns,
+    shared::{CPU_NS, ENERGY_UJ, SAMPLES},
     stacks::{OfPaths, quality_columns},
     window_columns,
 };
@@ -10,6 +11,9 @@ use crate::{
     model::frame::Marker,
     model::quality::PathQuality,
 };
+
+pub(crate) const CATEGORY: Column<kind::Name> =
+    Column::new("category", "attribution", "of the threads: java, gc, jit, vm, native or kernel");
 
 pub struct Quality;
 
@@ -44,20 +48,12 @@ impl Table for Quality {
     const BY_POLICY: bool = true;
     type Row<'a> = QualityRecord<'a>;
 
-    fn columns() -> Vec<Column<Self>> {
-        let category = Column::<Self>::new(
-            "category",
-            Get::Name(|r| Some(r.row.category.name().into())),
-            "attribution",
-            "of the threads: java, gc, jit, vm, native or kernel",
-        );
+    fn columns() -> Vec<ColumnOf<Self>> {
+        let category = CATEGORY.of::<Self>(|r| Some(r.row.category.name().into()));
         let figures = vec![
-            Column::<Self>::new("energy_uj", Get::Quantity(|r| int(r.row.amount.energy.0)), "attribution", "energy")
-                .unit("µJ"),
-            Column::<Self>::new("cpu_ns", Get::Quantity(|r| int(r.row.amount.cpu_ns)), "kernel", "on-CPU time")
-                .unit("ns"),
-            Column::<Self>::new("samples", Get::Int(|r| int(r.row.amount.samples)), "kernel", "samples taken")
-                .unit("samples"),
+            ENERGY_UJ.of::<Self>(|r| int(r.row.amount.energy.0)),
+            CPU_NS.of::<Self>(|r| int(r.row.amount.cpu_ns)),
+            SAMPLES.of::<Self>(|r| int(r.row.amount.samples)),
         ];
         joined([window_columns(), process_columns(), vec![category], quality_columns(), figures, label_columns()])
     }

@@ -1,12 +1,79 @@
 //! Runs: on what, with what and how the figures were made.
 
-use super::{Column, Get, Table, int};
+use super::{Column, ColumnOf, Table, int, kind};
 use crate::{
-    dataset::schema::SCHEMA_VERSION,
+    dataset::schema,
     events::{RunEnd, RunInfo},
     model::domain::Label,
     totals::Sums,
 };
+
+pub(crate) const RUN_ID: Column<kind::Text> = Column::new("run_id", "run", "unique name of the run");
+pub(crate) const SCHEMA_VERSION: Column<kind::Int> =
+    Column::new("schema_version", "joular-bpf", "version of this schema");
+pub(crate) const STARTED: Column<kind::Time> = Column::new("started", "wall clock", "start of the run");
+pub(crate) const HOSTNAME: Column<kind::Text> = Column::new("hostname", "kernel", "host as it names itself");
+pub(crate) const VERSION: Column<kind::Text> = Column::new("version", "joular-bpf", "version of joular-bpf");
+pub(crate) const KERNEL: Column<kind::Text> = Column::new("kernel", "kernel", "kernel release");
+pub(crate) const CPU_MODEL: Column<kind::Text> = Column::new("cpu_model", "/proc", "CPU model");
+pub(crate) const ARCH: Column<kind::Text> = Column::new("arch", "kernel", "architecture");
+pub(crate) const ONLINE_CPUS: Column<kind::Int> = Column::new("online_cpus", "/sys", "online CPUs").unit("CPUs");
+pub(crate) const SOCKETS: Column<kind::Int> = Column::new("sockets", "/sys", "physical packages");
+pub(crate) const MEMORY_BYTES: Column<kind::Int> = Column::new("memory_bytes", "/proc", "memory").unit("bytes");
+pub(crate) const COMMAND_LINE: Column<kind::TextList> = Column::new("command_line", "run", "arguments of joular-bpf");
+pub(crate) const SAMPLING_EVENT: Column<kind::Text> = Column::new("sampling_event", "kernel", "cycles or cpu-clock");
+pub(crate) const FREQUENCY_HZ: Column<kind::Int> =
+    Column::new("frequency_hz", "run", "sampling frequency per CPU").unit("Hz");
+pub(crate) const INTERVAL_NS: Column<kind::Int> = Column::new("interval_ns", "run", "nominal window length").unit("ns");
+pub(crate) const ENERGY_SOURCE: Column<kind::Text> = Column::new("energy_source", "run", "energy source");
+pub(crate) const ENERGY_REASON: Column<kind::Text> = Column::new("energy_reason", "run", "why this source");
+pub(crate) const ENERGY_LABEL: Column<kind::Text> = Column::new(
+    "energy_label",
+    "energy source",
+    "measured, reported, modelled or replayed: the weakest of the run's domains",
+)
+.null("no energy source");
+pub(crate) const DOMAINS: Column<kind::Text> =
+    Column::new("domains", "energy source", "energy domains and how their readings become energy, as JSON");
+pub(crate) const IDLE_POLICY: Column<kind::Text> = Column::new("idle_policy", "run", "separate, spread or active");
+pub(crate) const IDLE_MILLIWATTS: Column<kind::Int> = Column::new(
+    "idle_milliwatts",
+    "calibration",
+    "idle power of a socket as given, 0 if not; its package domains share it equally",
+)
+.unit("mW");
+pub(crate) const SMT_PERMILLE: Column<kind::Int> =
+    Column::new("smt_permille", "run", "power of two busy hyper-threads of a core relative to one, in thousandths");
+pub(crate) const WEIGHT_UNIT: Column<kind::Text> =
+    Column::new("weight_unit", "run", "what energy is divided by: time or cycles");
+pub(crate) const CALIBRATION: Column<kind::Text> = Column::new(
+    "calibration",
+    "calibration",
+    "idle power of domains and cost of the instrument that attribution took into account, as JSON",
+)
+.null("not calibrated");
+pub(crate) const PROFILER_PID: Column<kind::Int> = Column::new("profiler_pid", "run", "process of joular-bpf itself");
+pub(crate) const BOOTTIME_OFFSET_NS: Column<kind::Int> =
+    Column::new("boottime_offset_ns", "kernel", "how long the machine had been suspended").unit("ns");
+pub(crate) const ENDED_AT: Column<kind::Time> = Column::new("ended_at", "wall clock", "end of the run").null(NOT_ENDED);
+pub(crate) const END_REASON: Column<kind::Text> =
+    Column::new("end_reason", "run", "duration, SIGINT, SIGTERM, …").null(NOT_ENDED);
+pub(crate) const WINDOWS: Column<kind::Int> =
+    Column::new("windows", "attribution", "number of windows").unit("windows").null(NOT_ENDED);
+pub(crate) const MEASURED_UJ: Column<kind::Int> =
+    Column::new("measured_uj", "attribution", "energy of the run").unit("µJ").null(NOT_ENDED);
+pub(crate) const ATTRIBUTED_UJ: Column<kind::Int> =
+    Column::new("attributed_uj", "attribution", "to threads of targets").unit("µJ").null(NOT_ENDED);
+pub(crate) const STATIC_UJ: Column<kind::Int> =
+    Column::new("static_uj", "attribution", "idle share, by policy").unit("µJ").null(NOT_ENDED);
+pub(crate) const PROFILER_UJ: Column<kind::Int> =
+    Column::new("profiler_uj", "attribution", "of unattributed: joular-bpf itself").unit("µJ").null(NOT_ENDED);
+pub(crate) const UNATTRIBUTED_UJ: Column<kind::Int> =
+    Column::new("unattributed_uj", "attribution", "the rest, by cause in windows").unit("µJ").null(NOT_ENDED);
+pub(crate) const SAMPLES: Column<kind::Int> =
+    Column::new("samples", "attribution", "samples of targets").unit("samples").null(NOT_ENDED);
+pub(crate) const LOST: Column<kind::Int> =
+    Column::new("lost", "attribution", "losses of all causes").unit("events").null(NOT_ENDED);
 
 pub struct Runs;
 
@@ -24,7 +91,7 @@ impl Table for Runs {
     const BY_POLICY: bool = true;
     type Row<'a> = RunRecord<'a>;
 
-    fn columns() -> Vec<Column<Self>> {
+    fn columns() -> Vec<ColumnOf<Self>> {
         let mut columns = machine_columns();
         columns.extend(settings_columns());
         columns.extend(end_columns());
@@ -36,128 +103,54 @@ fn text(value: &str) -> Option<std::borrow::Cow<'_, str>> {
     Some(value.into())
 }
 
-fn machine_columns() -> Vec<Column<Runs>> {
+fn machine_columns() -> Vec<ColumnOf<Runs>> {
     vec![
-        Column::<Runs>::new("run_id", Get::Text(|r| text(&r.run.run_id)), "run", "unique name of the run"),
-        Column::<Runs>::new(
-            "schema_version",
-            Get::Int(|_| Some(SCHEMA_VERSION)),
-            "joular-bpf",
-            "version of this schema",
-        ),
-        Column::<Runs>::new("started", Get::Time(|r| Some(r.run.started.0)), "wall clock", "start of the run"),
-        Column::<Runs>::new("hostname", Get::Text(|r| text(&r.run.host)), "kernel", "host as it names itself"),
-        Column::<Runs>::new("version", Get::Text(|r| text(&r.run.version)), "joular-bpf", "version of joular-bpf"),
-        Column::<Runs>::new("kernel", Get::Text(|r| text(&r.run.kernel)), "kernel", "kernel release"),
-        Column::<Runs>::new("cpu_model", Get::Text(|r| text(&r.run.cpu_model)), "/proc", "CPU model"),
-        Column::<Runs>::new("arch", Get::Text(|r| text(&r.run.arch)), "kernel", "architecture"),
-        Column::<Runs>::new("online_cpus", Get::Int(|r| Some(r.run.online_cpus.into())), "/sys", "online CPUs")
-            .unit("CPUs"),
-        Column::<Runs>::new("sockets", Get::Int(|r| Some(r.run.sockets.into())), "/sys", "physical packages"),
-        Column::<Runs>::new("memory_bytes", Get::Int(|r| int(r.run.memory_bytes)), "/proc", "memory").unit("bytes"),
-        Column::<Runs>::new("command_line", Get::TextList(|r| &r.run.command_line), "run", "arguments of joular-bpf"),
+        RUN_ID.of::<Runs>(|r| text(&r.run.run_id)),
+        SCHEMA_VERSION.of::<Runs>(|_| Some(schema::SCHEMA_VERSION)),
+        STARTED.of::<Runs>(|r| Some(r.run.started.0)),
+        HOSTNAME.of::<Runs>(|r| text(&r.run.host)),
+        VERSION.of::<Runs>(|r| text(&r.run.version)),
+        KERNEL.of::<Runs>(|r| text(&r.run.kernel)),
+        CPU_MODEL.of::<Runs>(|r| text(&r.run.cpu_model)),
+        ARCH.of::<Runs>(|r| text(&r.run.arch)),
+        ONLINE_CPUS.of::<Runs>(|r| Some(r.run.online_cpus.into())),
+        SOCKETS.of::<Runs>(|r| Some(r.run.sockets.into())),
+        MEMORY_BYTES.of::<Runs>(|r| int(r.run.memory_bytes)),
+        COMMAND_LINE.of::<Runs>(|r| &r.run.command_line),
     ]
 }
 
-fn settings_columns() -> Vec<Column<Runs>> {
+fn settings_columns() -> Vec<ColumnOf<Runs>> {
     vec![
-        Column::<Runs>::new(
-            "sampling_event",
-            Get::Text(|r| text(&r.run.sampling_event)),
-            "kernel",
-            "cycles or cpu-clock",
-        ),
-        Column::<Runs>::new(
-            "frequency_hz",
-            Get::Int(|r| Some(r.run.frequency_hz.into())),
-            "run",
-            "sampling frequency per CPU",
-        )
-        .unit("Hz"),
-        Column::<Runs>::new("interval_ns", Get::Int(|r| int(r.run.interval_ns)), "run", "nominal window length")
-            .unit("ns"),
-        Column::<Runs>::new("energy_source", Get::Text(|r| text(&r.run.energy_source)), "run", "energy source"),
-        Column::<Runs>::new("energy_reason", Get::Text(|r| text(&r.run.energy_reason)), "run", "why this source"),
-        Column::<Runs>::new(
-            "energy_label",
-            Get::Text(|r| weakest_label(r.run).map(|label| label.name().into())),
-            "energy source",
-            "measured, reported, modelled or replayed: the weakest of the run's domains",
-        )
-        .null("no energy source"),
-        Column::<Runs>::new(
-            "domains",
-            Get::Text(|r| serde_json::to_string(&r.run.domains).ok().map(Into::into)),
-            "energy source",
-            "energy domains and how their readings become energy, as JSON",
-        ),
-        Column::<Runs>::new(
-            "idle_policy",
-            Get::Text(|r| text(r.run.policy.idle.name())),
-            "run",
-            "separate, spread or active",
-        ),
-        Column::<Runs>::new(
-            "idle_milliwatts",
-            Get::Int(|r| int(r.run.policy.idle_milliwatts)),
-            "calibration",
-            "idle power of a socket as given, 0 if not; its package domains share it equally",
-        )
-        .unit("mW"),
-        Column::<Runs>::new(
-            "smt_permille",
-            Get::Int(|r| Some(r.run.policy.smt_permille.into())),
-            "run",
-            "power of two busy hyper-threads of a core relative to one, in thousandths",
-        ),
-        Column::<Runs>::new(
-            "weight_unit",
-            Get::Text(|r| text(r.run.policy.weight_unit.name())),
-            "run",
-            "what energy is divided by: time or cycles",
-        ),
-        Column::<Runs>::new(
-            "calibration",
-            Get::Text(|r| serde_json::to_string(r.run.policy.calibration.as_ref()?).ok().map(Into::into)),
-            "calibration",
-            "idle power of domains and cost of the instrument that attribution took into account, as JSON",
-        )
-        .null("not calibrated"),
-        Column::<Runs>::new(
-            "profiler_pid",
-            Get::Int(|r| Some(r.run.profiler_pid.0.into())),
-            "run",
-            "process of joular-bpf itself",
-        ),
-        Column::<Runs>::new(
-            "boottime_offset_ns",
-            Get::Int(|r| int(r.run.boottime_offset_ns)),
-            "kernel",
-            "how long the machine had been suspended",
-        )
-        .unit("ns"),
+        SAMPLING_EVENT.of::<Runs>(|r| text(&r.run.sampling_event)),
+        FREQUENCY_HZ.of::<Runs>(|r| Some(r.run.frequency_hz.into())),
+        INTERVAL_NS.of::<Runs>(|r| int(r.run.interval_ns)),
+        ENERGY_SOURCE.of::<Runs>(|r| text(&r.run.energy_source)),
+        ENERGY_REASON.of::<Runs>(|r| text(&r.run.energy_reason)),
+        ENERGY_LABEL.of::<Runs>(|r| weakest_label(r.run).map(|label| label.name().into())),
+        DOMAINS.of::<Runs>(|r| serde_json::to_string(&r.run.domains).ok().map(Into::into)),
+        IDLE_POLICY.of::<Runs>(|r| text(r.run.policy.idle.name())),
+        IDLE_MILLIWATTS.of::<Runs>(|r| int(r.run.policy.idle_milliwatts)),
+        SMT_PERMILLE.of::<Runs>(|r| Some(r.run.policy.smt_permille.into())),
+        WEIGHT_UNIT.of::<Runs>(|r| text(r.run.policy.weight_unit.name())),
+        CALIBRATION.of::<Runs>(|r| serde_json::to_string(r.run.policy.calibration.as_ref()?).ok().map(Into::into)),
+        PROFILER_PID.of::<Runs>(|r| Some(r.run.profiler_pid.0.into())),
+        BOOTTIME_OFFSET_NS.of::<Runs>(|r| int(r.run.boottime_offset_ns)),
     ]
 }
 
-fn end_columns() -> Vec<Column<Runs>> {
-    let total = |name: &'static str, get: Get<Runs>, meaning| {
-        Column::<Runs>::new(name, get, "attribution", meaning).null(NOT_ENDED)
-    };
+fn end_columns() -> Vec<ColumnOf<Runs>> {
     vec![
-        Column::<Runs>::new("ended_at", Get::Time(|r| Some(r.end?.0.ended.0)), "wall clock", "end of the run")
-            .null(NOT_ENDED),
-        Column::<Runs>::new("end_reason", Get::Text(|r| text(&r.end?.0.reason)), "run", "duration, SIGINT, SIGTERM, …")
-            .null(NOT_ENDED),
-        total("windows", Get::Int(|r| int(r.end?.1.windows)), "number of windows").unit("windows"),
-        total("measured_uj", Get::Int(|r| int(r.end?.1.measured.0)), "energy of the run").unit("µJ"),
-        total("attributed_uj", Get::Int(|r| int(r.end?.1.attributed.0)), "to threads of targets").unit("µJ"),
-        total("static_uj", Get::Int(|r| int(r.end?.1.static_share.0)), "idle share, by policy").unit("µJ"),
-        total("profiler_uj", Get::Int(|r| int(r.end?.1.unattributed.profiler.0)), "of unattributed: joular-bpf itself")
-            .unit("µJ"),
-        total("unattributed_uj", Get::Int(|r| int(r.end?.1.unattributed.total().0)), "the rest, by cause in windows")
-            .unit("µJ"),
-        total("samples", Get::Int(|r| int(r.end?.1.samples)), "samples of targets").unit("samples"),
-        total("lost", Get::Int(|r| int(r.end?.1.lost())), "losses of all causes").unit("events"),
+        ENDED_AT.of::<Runs>(|r| Some(r.end?.0.ended.0)),
+        END_REASON.of::<Runs>(|r| text(&r.end?.0.reason)),
+        WINDOWS.of::<Runs>(|r| int(r.end?.1.windows)),
+        MEASURED_UJ.of::<Runs>(|r| int(r.end?.1.measured.0)),
+        ATTRIBUTED_UJ.of::<Runs>(|r| int(r.end?.1.attributed.0)),
+        STATIC_UJ.of::<Runs>(|r| int(r.end?.1.static_share.0)),
+        PROFILER_UJ.of::<Runs>(|r| int(r.end?.1.unattributed.profiler.0)),
+        UNATTRIBUTED_UJ.of::<Runs>(|r| int(r.end?.1.unattributed.total().0)),
+        SAMPLES.of::<Runs>(|r| int(r.end?.1.samples)),
+        LOST.of::<Runs>(|r| int(r.end?.1.lost())),
     ]
 }
 

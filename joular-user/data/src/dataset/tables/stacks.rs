@@ -1,6 +1,6 @@
 //! Call branches: what a branch id stands for.
 
-use super::{Column, Get, Table, UnixMicros, joined};
+use super::{Column, ColumnOf, Table, UnixMicros, joined, kind, shared::RUN_ID};
 use crate::{
     model::{
         frame::{Frame, Marker},
@@ -8,6 +8,36 @@ use crate::{
     },
     stacks::PathFacts,
 };
+
+pub(crate) const WINDOW_START: Column<kind::Time> =
+    Column::new("window_start", "wall clock", "start of the window that saw it, the first one or again");
+pub(crate) const STACK_ID: Column<kind::Int> = Column::quantity(
+    "stack_id",
+    "attribution",
+    "hash of the root → leaf frames, kind, file and line included, and of unwinder and walk_end",
+);
+pub(crate) const BRANCH_ID: Column<kind::Int> =
+    Column::quantity("branch_id", "attribution", "hash of the root → leaf methods");
+pub(crate) const DEPTH: Column<kind::Int> = Column::new("depth", "kernel", "number of frames").unit("frames");
+pub(crate) const FOLDED: Column<kind::Text> = Column::new("folded", "symbols", "methods root → leaf, joined by ;");
+pub(crate) const FRAMES: Column<kind::Frames> = Column::new("frames", "symbols", "frames root → leaf");
+pub(crate) const UNWINDER: Column<kind::Name> = Column::new(
+    "unwinder",
+    "kernel",
+    "how it was obtained: tables (unwind tables, a JVM's code cache) or frame-pointers",
+)
+.null("nothing was unwound");
+pub(crate) const WALK_END: Column<kind::Name> =
+    Column::new("walk_end", "kernel", "why it ends on the root's side, by a name that docs/jvm.md explains");
+pub(crate) const IS_COMPLETE: Column<kind::Flag> =
+    Column::new("is_complete", "kernel", "it reaches the thread's first function")
+        .null("nobody can tell: frame pointers");
+pub(crate) const UNNAMED: Column<kind::Name> = Column::new(
+    "unnamed",
+    "symbols",
+    "marker that stands for frames of it without a name; of several the first of [evicted], [stale], [unresolved]",
+)
+.null("all frames have names");
 
 pub struct Stacks;
 
@@ -36,41 +66,15 @@ impl Table for Stacks {
     const BY_POLICY: bool = false;
     type Row<'a> = StackRecord<'a>;
 
-    fn columns() -> Vec<Column<Self>> {
+    fn columns() -> Vec<ColumnOf<Self>> {
         let path = vec![
-            Column::<Self>::new("run_id", Get::Name(|r| Some(r.run_id.into())), "run", "run, as in table runs"),
-            Column::<Self>::new(
-                "window_start",
-                Get::Time(|r| Some(r.first_seen.0)),
-                "wall clock",
-                "start of the window that saw it, the first one or again",
-            ),
-            Column::<Self>::new(
-                "stack_id",
-                Get::Quantity(|r| Some(r.stack_id)),
-                "attribution",
-                "hash of the root → leaf frames, kind, file and line included, and of unwinder and walk_end",
-            ),
-            Column::<Self>::new(
-                "branch_id",
-                Get::Quantity(|r| Some(r.branch_id)),
-                "attribution",
-                "hash of the root → leaf methods",
-            ),
-            Column::<Self>::new(
-                "depth",
-                Get::Int(|r| i64::try_from(r.frames.len()).ok()),
-                "kernel",
-                "number of frames",
-            )
-            .unit("frames"),
-            Column::<Self>::new(
-                "folded",
-                Get::Text(|r| Some(r.folded().into())),
-                "symbols",
-                "methods root → leaf, joined by ;",
-            ),
-            Column::<Self>::new("frames", Get::Frames(|r| r.frames.clone()), "symbols", "frames root → leaf"),
+            RUN_ID.of::<Self>(|r| Some(r.run_id.into())),
+            WINDOW_START.of::<Self>(|r| Some(r.first_seen.0)),
+            STACK_ID.of::<Self>(|r| Some(r.stack_id)),
+            BRANCH_ID.of::<Self>(|r| Some(r.branch_id)),
+            DEPTH.of::<Self>(|r| i64::try_from(r.frames.len()).ok()),
+            FOLDED.of::<Self>(|r| Some(r.folded().into())),
+            FRAMES.of::<Self>(|r| r.frames.clone()),
         ];
         joined([path, quality_columns()])
     }
@@ -87,81 +91,11 @@ pub(crate) trait OfPaths: Table {
     fn quality(row: &Self::Row<'_>) -> (PathQuality, Option<Marker>);
 }
 
-pub(crate) fn quality_columns<T: OfPaths>() -> Vec<Column<T>> {
+pub(crate) fn quality_columns<T: OfPaths>() -> Vec<ColumnOf<T>> {
     vec![
-        Column::<T>::new(
-            "unwinder",
-            Get::Name(|r| T::quality(r).0.unwinder().map(|unwinder| Unwinder::name(unwinder).into())),
-            "kernel",
-            "how it was obtained: tables (unwind tables, a JVM's code cache) or frame-pointers",
-        )
-        .null("nothing was unwound"),
-        Column::<T>::new(
-            "walk_end",
-            Get::Name(|r| Some(T::quality(r).0.end_name().into())),
-            "kernel",
-            "why it ends on the root's side, by a name that docs/jvm.md explains",
-        ),
-        Column::<T>::new(
-            "is_complete",
-            Get::Flag(|r| T::quality(r).0.is_complete()),
-            "kernel",
-            "it reaches the thread's first function",
-        )
-        .null("nobody can tell: frame pointers"),
-        Column::<T>::new(
-            "unnamed",
-            Get::Name(|r| T::quality(r).1.map(|marker| Marker::name(marker).into())),
-            "symbols",
-            "marker that stands for frames of it without a name; of several the first of [evicted], [stale], [unresolved]",
-        )
-        .null("all frames have names"),
+        UNWINDER.of::<T>(|r| T::quality(r).0.unwinder().map(|unwinder| Unwinder::name(unwinder).into())),
+        WALK_END.of::<T>(|r| Some(T::quality(r).0.end_name().into())),
+        IS_COMPLETE.of::<T>(|r| T::quality(r).0.is_complete()),
+        UNNAMED.of::<T>(|r| T::quality(r).1.map(|marker| Marker::name(marker).into())),
     ]
-}
-
-/// Not a table of its own: the columns of a frame within `stacks.frames`.
-pub struct FrameTable;
-
-impl Table for FrameTable {
-    const NAME: &'static str = "stacks.frames";
-    const ROW: &'static str = "a frame of a call branch";
-    const BY_POLICY: bool = false;
-    type Row<'a> = &'a Frame;
-
-    fn columns() -> Vec<Column<Self>> {
-        vec![
-            Column::<Self>::new(
-                "class",
-                Get::Name(|f| f.class.as_deref().map(Into::into)),
-                "symbols",
-                "class with package",
-            )
-            .null("not Java"),
-            Column::<Self>::new("method", Get::Name(|f| Some(f.name.as_str().into())), "symbols", "name without class"),
-            Column::<Self>::new(
-                "signature",
-                Get::Name(|f| f.signature.as_deref().map(Into::into)),
-                "symbols",
-                "JVM signature",
-            )
-            .null("not Java, or not known"),
-            Column::<Self>::new(
-                "module",
-                Get::Name(|f| f.module.as_deref().map(Into::into)),
-                "symbols",
-                "library or kernel module",
-            )
-            .null("Java, or not known"),
-            Column::<Self>::new("file", Get::Name(|f| f.file.as_deref().map(Into::into)), "symbols", "source file")
-                .null("not known"),
-            Column::<Self>::new("line", Get::Int(|f| f.line.map(Into::into)), "symbols", "line in the source file")
-                .null("not known"),
-            Column::<Self>::new(
-                "kind",
-                Get::Name(|f| Some(f.kind.name().into())),
-                "symbols",
-                "kind of code, as in methods",
-            ),
-        ]
-    }
 }

@@ -1,10 +1,33 @@
 //! What energy was divided by, so that it can be divided again.
 
-use super::{Column, Get, InWindow, Table, WindowKey, int, joined, window_columns};
+use super::{Column, ColumnOf, InWindow, Table, WindowKey, int, joined, kind, shared, window_columns};
 use crate::attribution::{
     report::{ProcessRef, ThreadRow},
     work::ClaimedSlice,
 };
+
+pub(crate) const CLAIMANT: Column<kind::Name> = Column::new(
+    "claimant",
+    "attribution",
+    "thread (of a target), other_processes, kernel, profiler, unslotted or idle",
+);
+const PID: Column<kind::Int> = shared::PID.null(GROUP);
+const PROCESS_START: Column<kind::Time> = shared::PROCESS_START.null(GROUP);
+const TID: Column<kind::Int> = shared::TID.null(GROUP);
+const THREAD_START: Column<kind::Time> = shared::THREAD_START.null(GROUP);
+pub(crate) const SOCKET: Column<kind::Int> = Column::new("socket", "/sys", "physical package where it ran");
+pub(crate) const CORE: Column<kind::Int> =
+    Column::new("core", "/sys", "physical core where it ran; 0 unless cores have energy counters of their own");
+pub(crate) const CPU_NS: Column<kind::Int> = Column::quantity("cpu_ns", "kernel", "on-CPU time").unit("ns");
+pub(crate) const CORUN_NS: Column<kind::Int> =
+    Column::quantity("corun_ns", "kernel", "of it: while the core's other hyper-thread was busy too").unit("ns");
+pub(crate) const CYCLES: Column<kind::Int> =
+    Column::quantity("cycles", "kernel", "unhalted cycles, 0 unless they are counted").unit("cycles");
+pub(crate) const CORUN_CYCLES: Column<kind::Int> =
+    Column::quantity("corun_cycles", "kernel", "of them: in corun_ns, in proportion to each thread's time")
+        .unit("cycles");
+pub(crate) const SAMPLES: Column<kind::Int> = Column::new("samples", "kernel", "samples that hit it").unit("samples");
+pub(crate) const SWITCHES: Column<kind::Int> = Column::new("switches", "kernel", "times it was switched out");
 
 pub struct Weights;
 
@@ -28,83 +51,37 @@ impl Table for Weights {
     const BY_POLICY: bool = false;
     type Row<'a> = WeightRecord<'a>;
 
-    fn columns() -> Vec<Column<Self>> {
+    fn columns() -> Vec<ColumnOf<Self>> {
         joined([window_columns(), claimant_columns(), place_columns(), slice_columns()])
     }
 }
 
 const GROUP: &str = "a group, not a thread of a target";
 
-fn claimant_columns() -> Vec<Column<Weights>> {
+fn claimant_columns() -> Vec<ColumnOf<Weights>> {
     vec![
-        Column::<Weights>::new(
-            "claimant",
-            Get::Name(|r| Some(r.claimed.claimant.name().into())),
-            "attribution",
-            "thread (of a target), other_processes, kernel, profiler, unslotted or idle",
-        ),
-        Column::<Weights>::new(
-            "pid",
-            Get::Int(|r| Some(r.thread?.0.pid.0.into())),
-            "kernel",
-            "process, host namespace",
-        )
-        .null(GROUP),
-        Column::<Weights>::new(
-            "process_start",
-            Get::Time(|r| r.key.boot.wall_time(r.thread?.0.start_boottime_ns)),
-            "kernel",
-            "start of the process; with pid its identity",
-        )
-        .null(GROUP),
-        Column::<Weights>::new("tid", Get::Int(|r| Some(r.thread?.1.tid.0.into())), "kernel", "thread, host namespace")
-            .null(GROUP),
-        Column::<Weights>::new(
-            "thread_start",
-            Get::Time(|r| r.key.boot.wall_time(r.thread?.1.start_boottime_ns)),
-            "kernel",
-            "start of the thread; with tid its identity",
-        )
-        .null(GROUP),
+        CLAIMANT.of::<Weights>(|r| Some(r.claimed.claimant.name().into())),
+        PID.of::<Weights>(|r| Some(r.thread?.0.pid.0.into())),
+        PROCESS_START.of::<Weights>(|r| r.key.boot.wall_time(r.thread?.0.start_boottime_ns)),
+        TID.of::<Weights>(|r| Some(r.thread?.1.tid.0.into())),
+        THREAD_START.of::<Weights>(|r| r.key.boot.wall_time(r.thread?.1.start_boottime_ns)),
     ]
 }
 
-fn place_columns() -> Vec<Column<Weights>> {
+fn place_columns() -> Vec<ColumnOf<Weights>> {
     vec![
-        Column::<Weights>::new(
-            "socket",
-            Get::Int(|r| Some(r.claimed.place.socket.into())),
-            "/sys",
-            "physical package where it ran",
-        ),
-        Column::<Weights>::new(
-            "core",
-            Get::Int(|r| Some(r.claimed.place.core.into())),
-            "/sys",
-            "physical core where it ran; 0 unless cores have energy counters of their own",
-        ),
+        SOCKET.of::<Weights>(|r| Some(r.claimed.place.socket.into())),
+        CORE.of::<Weights>(|r| Some(r.claimed.place.core.into())),
     ]
 }
 
-fn slice_columns() -> Vec<Column<Weights>> {
-    let figure = |name: &'static str, get: Get<Weights>, meaning| Column::<Weights>::new(name, get, "kernel", meaning);
+fn slice_columns() -> Vec<ColumnOf<Weights>> {
     vec![
-        figure("cpu_ns", Get::Quantity(|r| int(r.claimed.slice.cpu_ns)), "on-CPU time").unit("ns"),
-        figure(
-            "corun_ns",
-            Get::Quantity(|r| int(r.claimed.slice.corun_ns)),
-            "of it: while the core's other hyper-thread was busy too",
-        )
-        .unit("ns"),
-        figure("cycles", Get::Quantity(|r| int(r.claimed.slice.cycles)), "unhalted cycles, 0 unless they are counted")
-            .unit("cycles"),
-        figure(
-            "corun_cycles",
-            Get::Quantity(|r| int(r.claimed.slice.corun_cycles)),
-            "of them: in corun_ns, in proportion to each thread's time",
-        )
-        .unit("cycles"),
-        figure("samples", Get::Int(|r| int(r.claimed.slice.samples)), "samples that hit it").unit("samples"),
-        figure("switches", Get::Int(|r| int(r.claimed.slice.switches)), "times it was switched out"),
+        CPU_NS.of::<Weights>(|r| int(r.claimed.slice.cpu_ns)),
+        CORUN_NS.of::<Weights>(|r| int(r.claimed.slice.corun_ns)),
+        CYCLES.of::<Weights>(|r| int(r.claimed.slice.cycles)),
+        CORUN_CYCLES.of::<Weights>(|r| int(r.claimed.slice.corun_cycles)),
+        SAMPLES.of::<Weights>(|r| int(r.claimed.slice.samples)),
+        SWITCHES.of::<Weights>(|r| int(r.claimed.slice.switches)),
     ]
 }

@@ -2,11 +2,126 @@
 
 use joular_ebpf::abi::Loss;
 
-use super::{Column, Get, InWindow, Table, WindowKey, int, joined, window_columns};
+use super::{Column, ColumnOf, InWindow, Table, WindowKey, int, joined, kind, window_columns};
 use crate::{
     attribution::report::{CpuAudit, DomainAudit, Part},
     events::LossCount,
 };
+
+const NO_DOMAIN: &str = "no energy source";
+const NO_COUNTER: &str = "no counter of its own, or not certain";
+
+pub(crate) const WINDOW_INDEX: Column<kind::Int> = Column::new("window_index", "run", "0, 1, 2, … within the run");
+pub(crate) const DOMAIN: Column<kind::Name> =
+    Column::new("domain", "energy source", "package, core, dram, platform, gpu, cpu, …; rows of a window are disjoint")
+        .null(NO_DOMAIN);
+pub(crate) const SOCKET: Column<kind::Int> =
+    Column::new("socket", "energy source", "physical package").null("the whole machine");
+pub(crate) const CORE: Column<kind::Int> =
+    Column::new("core", "energy source", "physical core").null("not of one core");
+pub(crate) const SOURCE: Column<kind::Name> =
+    Column::new("source", "energy source", "where it is read from").null(NO_DOMAIN);
+pub(crate) const LABEL: Column<kind::Name> =
+    Column::new("label", "energy source", "measured, reported, modelled or replayed").null(NO_DOMAIN);
+pub(crate) const MEASURED_UJ: Column<kind::Int> =
+    Column::quantity("measured_uj", "energy source", "energy of the window").unit("µJ").null(NO_DOMAIN);
+pub(crate) const ATTRIBUTED_UJ: Column<kind::Int> =
+    Column::quantity("attributed_uj", "attribution", "to threads of targets").unit("µJ").null(NO_DOMAIN);
+pub(crate) const STATIC_UJ: Column<kind::Int> =
+    Column::quantity("static_uj", "attribution", "idle share, by the run's idle policy").unit("µJ").null(NO_DOMAIN);
+pub(crate) const UNATTRIBUTED_UJ: Column<kind::Int> = Column::quantity(
+    "unattributed_uj",
+    "attribution",
+    "sum of the items below; measured = attributed + static + unattributed, exactly",
+)
+.unit("µJ")
+.null(NO_DOMAIN);
+pub(crate) const OTHER_PROCESSES_UJ: Column<kind::Int> =
+    Column::quantity("other_processes_uj", "attribution", "item: processes that are no targets")
+        .unit("µJ")
+        .null(NO_DOMAIN);
+pub(crate) const KERNEL_UJ: Column<kind::Int> =
+    Column::quantity("kernel_uj", "attribution", "item: kernel threads").unit("µJ").null(NO_DOMAIN);
+pub(crate) const PROFILER_UJ: Column<kind::Int> =
+    Column::quantity("profiler_uj", "attribution", "item: joular-bpf itself").unit("µJ").null(NO_DOMAIN);
+pub(crate) const UNSLOTTED_UJ: Column<kind::Int> =
+    Column::quantity("unslotted_uj", "attribution", "item: threads without a slot in the kernel's map")
+        .unit("µJ")
+        .null(NO_DOMAIN);
+pub(crate) const FAILED_READS_UJ: Column<kind::Int> = Column::quantity(
+    "failed_reads_uj",
+    "attribution",
+    "item: threads of windows whose read failed that are not in this window, which brought their energy",
+)
+.unit("µJ")
+.null(NO_DOMAIN);
+pub(crate) const IDLE_UJ: Column<kind::Int> =
+    Column::quantity("idle_uj", "attribution", "item: nothing ran at all").unit("µJ").null(NO_DOMAIN);
+pub(crate) const UNSHARED_UJ: Column<kind::Int> = Column::quantity(
+    "unshared_uj",
+    "attribution",
+    "item: a domain that CPU time says nothing about (rest of the platform, GPU)",
+)
+.unit("µJ")
+.null(NO_DOMAIN);
+pub(crate) const FLOOR_UJ: Column<kind::Int> =
+    Column::quantity("floor_uj", "energy source", "of measured: does not depend on load, as the model says")
+        .unit("µJ")
+        .null("the meter does not know");
+pub(crate) const PACKAGE_UJ: Column<kind::Int> =
+    Column::quantity("package_uj", "energy source", "of measured: packages").unit("µJ").null(NO_COUNTER);
+pub(crate) const CORE_UJ: Column<kind::Int> =
+    Column::quantity("core_uj", "energy source", "of measured: cores").unit("µJ").null(NO_COUNTER);
+pub(crate) const UNCORE_UJ: Column<kind::Int> =
+    Column::quantity("uncore_uj", "energy source", "of measured: packages without cores").unit("µJ").null(NO_COUNTER);
+pub(crate) const DRAM_UJ: Column<kind::Int> =
+    Column::quantity("dram_uj", "energy source", "of measured: memory").unit("µJ").null(NO_COUNTER);
+pub(crate) const GPU_UJ: Column<kind::Int> =
+    Column::quantity("gpu_uj", "energy source", "of measured: GPUs").unit("µJ").null(NO_COUNTER);
+pub(crate) const CHECK_UJ: Column<kind::Int> =
+    Column::quantity("check_uj", "energy source", "the same energy by another counter, to compare")
+        .unit("µJ")
+        .null("no other counter, or not certain");
+pub(crate) const MERGED: Column<kind::Int> = Column::new(
+    "merged",
+    "energy source",
+    "windows whose energy this one holds, itself included, so at least 2; 0 normally",
+)
+.unit("windows")
+.null(NO_DOMAIN);
+pub(crate) const READ_FAILED: Column<kind::Flag> = Column::new(
+    "read_failed",
+    "energy source",
+    "failed or stuck: its energy comes with a later window, to the threads that ran in this one",
+)
+.null(NO_DOMAIN);
+pub(crate) const AMBIGUOUS: Column<kind::Flag> =
+    Column::new("ambiguous", "energy source", "the counter may have wrapped more than once or jumped").null(NO_DOMAIN);
+pub(crate) const FAULT: Column<kind::Name> =
+    Column::new("fault", "energy source", "why read_failed or ambiguous, by a name that docs/energy.md explains")
+        .null("nothing");
+pub(crate) const READ_DELAY_NS: Column<kind::Int> =
+    Column::quantity("read_delay_ns", "monotonic clock", "real time of the read minus the window's end")
+        .unit("ns")
+        .null(NO_DOMAIN);
+pub(crate) const CPU_ELAPSED_NS: Column<kind::Int> =
+    Column::new("cpu_elapsed_ns", "kernel", "window length × CPUs = busy + idle + unslotted").unit("ns");
+pub(crate) const CPU_BUSY_NS: Column<kind::Int> = Column::quantity("cpu_busy_ns", "kernel", "threads ran").unit("ns");
+pub(crate) const CPU_IDLE_NS: Column<kind::Int> = Column::quantity("cpu_idle_ns", "kernel", "nothing ran").unit("ns");
+pub(crate) const CPU_UNSLOTTED_NS: Column<kind::Int> =
+    Column::quantity("cpu_unslotted_ns", "kernel", "threads without a slot in the map ran").unit("ns");
+pub(crate) const CPU_TARGET_NS: Column<kind::Int> =
+    Column::quantity("cpu_target_ns", "kernel", "of busy: targets").unit("ns");
+pub(crate) const CPU_OTHER_NS: Column<kind::Int> =
+    Column::quantity("cpu_other_ns", "kernel", "of busy: other processes").unit("ns");
+pub(crate) const CPU_KERNEL_NS: Column<kind::Int> =
+    Column::quantity("cpu_kernel_ns", "kernel", "of busy: kernel threads").unit("ns");
+pub(crate) const CPU_PROFILER_NS: Column<kind::Int> =
+    Column::quantity("cpu_profiler_ns", "kernel", "of busy: joular-bpf itself").unit("ns");
+pub(crate) const SWITCHES: Column<kind::Int> = Column::new("switches", "kernel", "context switches");
+pub(crate) const SAMPLES: Column<kind::Int> = Column::new("samples", "kernel", "samples of targets").unit("samples");
+pub(crate) const LOST_OTHER: Column<kind::Int> =
+    Column::new("lost_other", "joular-bpf", "losses of any other cause").unit("events");
 
 pub struct Windows;
 
@@ -32,9 +147,8 @@ impl Table for Windows {
     const BY_POLICY: bool = true;
     type Row<'a> = WindowRecord<'a>;
 
-    fn columns() -> Vec<Column<Self>> {
-        let index =
-            Column::<Windows>::new("window_index", Get::Int(|r| int(r.index)), "run", "0, 1, 2, … within the run");
+    fn columns() -> Vec<ColumnOf<Self>> {
+        let index = WINDOW_INDEX.of::<Windows>(|r| int(r.index));
         joined([
             window_columns(),
             vec![index],
@@ -47,81 +161,24 @@ impl Table for Windows {
     }
 }
 
-const NO_DOMAIN: &str = "no energy source";
-
-fn domain_columns() -> Vec<Column<Windows>> {
-    let energy = |name: &'static str, get: Get<Windows>, meaning| {
-        Column::<Windows>::new(name, get, "attribution", meaning).unit("µJ").null(NO_DOMAIN)
-    };
+fn domain_columns() -> Vec<ColumnOf<Windows>> {
     vec![
-        Column::<Windows>::new(
-            "domain",
-            Get::Name(|r| r.audit.map(|audit| audit.domain.as_str().into())),
-            "energy source",
-            "package, core, dram, platform, gpu, cpu, …; rows of a window are disjoint",
-        )
-        .null(NO_DOMAIN),
-        Column::<Windows>::new(
-            "socket",
-            Get::Int(|r| r.audit?.socket.map(Into::into)),
-            "energy source",
-            "physical package",
-        )
-        .null("the whole machine"),
-        Column::<Windows>::new("core", Get::Int(|r| r.audit?.core.map(Into::into)), "energy source", "physical core")
-            .null("not of one core"),
-        Column::<Windows>::new(
-            "source",
-            Get::Name(|r| r.audit.map(|audit| audit.source.as_str().into())),
-            "energy source",
-            "where it is read from",
-        )
-        .null(NO_DOMAIN),
-        Column::<Windows>::new(
-            "label",
-            Get::Name(|r| r.audit.map(|audit| audit.label.name().into())),
-            "energy source",
-            "measured, reported, modelled or replayed",
-        )
-        .null(NO_DOMAIN),
-        Column::<Windows>::new(
-            "measured_uj",
-            Get::Quantity(|r| int(r.audit?.measured.0)),
-            "energy source",
-            "energy of the window",
-        )
-        .unit("µJ")
-        .null(NO_DOMAIN),
-        energy("attributed_uj", Get::Quantity(|r| int(r.audit?.attributed.0)), "to threads of targets"),
-        energy("static_uj", Get::Quantity(|r| int(r.audit?.static_share.0)), "idle share, by the run's idle policy"),
-        energy(
-            "unattributed_uj",
-            Get::Quantity(|r| int(r.audit?.unattributed.total().0)),
-            "sum of the items below; measured = attributed + static + unattributed, exactly",
-        ),
-        energy(
-            "other_processes_uj",
-            Get::Quantity(|r| int(r.audit?.unattributed.other_processes.0)),
-            "item: processes that are no targets",
-        ),
-        energy("kernel_uj", Get::Quantity(|r| int(r.audit?.unattributed.kernel.0)), "item: kernel threads"),
-        energy("profiler_uj", Get::Quantity(|r| int(r.audit?.unattributed.profiler.0)), "item: joular-bpf itself"),
-        energy(
-            "unslotted_uj",
-            Get::Quantity(|r| int(r.audit?.unattributed.unslotted.0)),
-            "item: threads without a slot in the kernel's map",
-        ),
-        energy(
-            "failed_reads_uj",
-            Get::Quantity(|r| int(r.audit?.unattributed.failed_reads.0)),
-            "item: threads of windows whose read failed that are not in this window, which brought their energy",
-        ),
-        energy("idle_uj", Get::Quantity(|r| int(r.audit?.unattributed.idle.0)), "item: nothing ran at all"),
-        energy(
-            "unshared_uj",
-            Get::Quantity(|r| int(r.audit?.unattributed.unshared.0)),
-            "item: a domain that CPU time says nothing about (rest of the platform, GPU)",
-        ),
+        DOMAIN.of::<Windows>(|r| r.audit.map(|audit| audit.domain.as_str().into())),
+        SOCKET.of::<Windows>(|r| r.audit?.socket.map(Into::into)),
+        CORE.of::<Windows>(|r| r.audit?.core.map(Into::into)),
+        SOURCE.of::<Windows>(|r| r.audit.map(|audit| audit.source.as_str().into())),
+        LABEL.of::<Windows>(|r| r.audit.map(|audit| audit.label.name().into())),
+        MEASURED_UJ.of::<Windows>(|r| int(r.audit?.measured.0)),
+        ATTRIBUTED_UJ.of::<Windows>(|r| int(r.audit?.attributed.0)),
+        STATIC_UJ.of::<Windows>(|r| int(r.audit?.static_share.0)),
+        UNATTRIBUTED_UJ.of::<Windows>(|r| int(r.audit?.unattributed.total().0)),
+        OTHER_PROCESSES_UJ.of::<Windows>(|r| int(r.audit?.unattributed.other_processes.0)),
+        KERNEL_UJ.of::<Windows>(|r| int(r.audit?.unattributed.kernel.0)),
+        PROFILER_UJ.of::<Windows>(|r| int(r.audit?.unattributed.profiler.0)),
+        UNSLOTTED_UJ.of::<Windows>(|r| int(r.audit?.unattributed.unslotted.0)),
+        FAILED_READS_UJ.of::<Windows>(|r| int(r.audit?.unattributed.failed_reads.0)),
+        IDLE_UJ.of::<Windows>(|r| int(r.audit?.unattributed.idle.0)),
+        UNSHARED_UJ.of::<Windows>(|r| int(r.audit?.unattributed.unshared.0)),
     ]
 }
 
@@ -130,129 +187,69 @@ fn part(row: &WindowRecord<'_>, part: Part) -> Option<i64> {
 }
 
 /// What is known of a domain's energy beside its sum; counted in it already.
-fn beside_columns() -> Vec<Column<Windows>> {
-    let energy = |name: &'static str, get: Get<Windows>, meaning, null| {
-        Column::<Windows>::new(name, get, "energy source", meaning).unit("µJ").null(null)
-    };
-    const NO_COUNTER: &str = "no counter of its own, or not certain";
+fn beside_columns() -> Vec<ColumnOf<Windows>> {
     vec![
-        energy(
-            "floor_uj",
-            Get::Quantity(|r| int(r.audit?.floor?.0)),
-            "of measured: does not depend on load, as the model says",
-            "the meter does not know",
-        ),
-        energy("package_uj", Get::Quantity(|r| part(r, Part::Package)), "of measured: packages", NO_COUNTER),
-        energy("core_uj", Get::Quantity(|r| part(r, Part::Core)), "of measured: cores", NO_COUNTER),
-        energy(
-            "uncore_uj",
-            Get::Quantity(|r| part(r, Part::Uncore)),
-            "of measured: packages without cores",
-            NO_COUNTER,
-        ),
-        energy("dram_uj", Get::Quantity(|r| part(r, Part::Dram)), "of measured: memory", NO_COUNTER),
-        energy("gpu_uj", Get::Quantity(|r| part(r, Part::Gpu)), "of measured: GPUs", NO_COUNTER),
-        energy(
-            "check_uj",
-            Get::Quantity(|r| int(r.audit?.check?.0)),
-            "the same energy by another counter, to compare",
-            "no other counter, or not certain",
-        ),
+        FLOOR_UJ.of::<Windows>(|r| int(r.audit?.floor?.0)),
+        PACKAGE_UJ.of::<Windows>(|r| part(r, Part::Package)),
+        CORE_UJ.of::<Windows>(|r| part(r, Part::Core)),
+        UNCORE_UJ.of::<Windows>(|r| part(r, Part::Uncore)),
+        DRAM_UJ.of::<Windows>(|r| part(r, Part::Dram)),
+        GPU_UJ.of::<Windows>(|r| part(r, Part::Gpu)),
+        CHECK_UJ.of::<Windows>(|r| int(r.audit?.check?.0)),
     ]
 }
 
-fn flag_columns() -> Vec<Column<Windows>> {
+fn flag_columns() -> Vec<ColumnOf<Windows>> {
     vec![
-        Column::<Windows>::new(
-            "merged",
-            Get::Int(|r| Some(r.audit?.merged.into())),
-            "energy source",
-            "windows whose energy this one holds, itself included, so at least 2; 0 normally",
-        )
-        .unit("windows")
-        .null(NO_DOMAIN),
-        Column::<Windows>::new(
-            "read_failed",
-            Get::Flag(|r| Some(r.audit?.read_failed())),
-            "energy source",
-            "failed or stuck: its energy comes with a later window, to the threads that ran in this one",
-        )
-        .null(NO_DOMAIN),
-        Column::<Windows>::new(
-            "ambiguous",
-            Get::Flag(|r| Some(r.audit?.is_ambiguous())),
-            "energy source",
-            "the counter may have wrapped more than once or jumped",
-        )
-        .null(NO_DOMAIN),
-        Column::<Windows>::new(
-            "fault",
-            Get::Name(|r| r.audit?.fault.map(|fault| fault.name().into())),
-            "energy source",
-            "why read_failed or ambiguous, by a name that docs/energy.md explains",
-        )
-        .null("nothing"),
-        Column::<Windows>::new(
-            "read_delay_ns",
-            Get::Quantity(|r| Some(r.audit?.read_delay_ns)),
-            "monotonic clock",
-            "real time of the read minus the window's end",
-        )
-        .unit("ns")
-        .null(NO_DOMAIN),
+        MERGED.of::<Windows>(|r| Some(r.audit?.merged.into())),
+        READ_FAILED.of::<Windows>(|r| Some(r.audit?.read_failed())),
+        AMBIGUOUS.of::<Windows>(|r| Some(r.audit?.is_ambiguous())),
+        FAULT.of::<Windows>(|r| r.audit?.fault.map(|fault| fault.name().into())),
+        READ_DELAY_NS.of::<Windows>(|r| Some(r.audit?.read_delay_ns)),
     ]
 }
 
-fn cpu_columns() -> Vec<Column<Windows>> {
-    let time = |name: &'static str, get: Get<Windows>, meaning| {
-        Column::<Windows>::new(name, get, "kernel", meaning).unit("ns")
-    };
+fn cpu_columns() -> Vec<ColumnOf<Windows>> {
     vec![
-        time("cpu_elapsed_ns", Get::Int(|r| int(r.cpu.elapsed_ns)), "window length × CPUs = busy + idle + unslotted"),
-        time("cpu_busy_ns", Get::Quantity(|r| int(r.cpu.busy_ns)), "threads ran"),
-        time("cpu_idle_ns", Get::Quantity(|r| int(r.cpu.idle_ns)), "nothing ran"),
-        time("cpu_unslotted_ns", Get::Quantity(|r| int(r.cpu.unslotted_ns)), "threads without a slot in the map ran"),
-        time("cpu_target_ns", Get::Quantity(|r| int(r.cpu.target_ns)), "of busy: targets"),
-        time("cpu_other_ns", Get::Quantity(|r| int(r.cpu.other_ns)), "of busy: other processes"),
-        time("cpu_kernel_ns", Get::Quantity(|r| int(r.cpu.kernel_ns)), "of busy: kernel threads"),
-        time("cpu_profiler_ns", Get::Quantity(|r| int(r.cpu.profiler_ns)), "of busy: joular-bpf itself"),
-        Column::<Windows>::new("switches", Get::Int(|r| int(r.cpu.switches)), "kernel", "context switches"),
-        Column::<Windows>::new("samples", Get::Int(|r| int(r.cpu.samples)), "kernel", "samples of targets")
-            .unit("samples"),
+        CPU_ELAPSED_NS.of::<Windows>(|r| int(r.cpu.elapsed_ns)),
+        CPU_BUSY_NS.of::<Windows>(|r| int(r.cpu.busy_ns)),
+        CPU_IDLE_NS.of::<Windows>(|r| int(r.cpu.idle_ns)),
+        CPU_UNSLOTTED_NS.of::<Windows>(|r| int(r.cpu.unslotted_ns)),
+        CPU_TARGET_NS.of::<Windows>(|r| int(r.cpu.target_ns)),
+        CPU_OTHER_NS.of::<Windows>(|r| int(r.cpu.other_ns)),
+        CPU_KERNEL_NS.of::<Windows>(|r| int(r.cpu.kernel_ns)),
+        CPU_PROFILER_NS.of::<Windows>(|r| int(r.cpu.profiler_ns)),
+        SWITCHES.of::<Windows>(|r| int(r.cpu.switches)),
+        SAMPLES.of::<Windows>(|r| int(r.cpu.samples)),
     ]
 }
 
-const LOSS_MEANINGS: [&str; Loss::ALL.len()] = [
-    "threads that found no slot; their time is cpu_unslotted_ns",
-    "samples that kept their thread but lost their stack",
-    "stacks not sent, ring full",
-    "lifecycle events not sent, ring full",
-    "user stacks that could not be read",
-    "kernel stacks that could not be read",
-    "stacks sent again, set of known stacks full",
-    "samples that hit the accounting itself",
-    "slices of time whose cycles could not be read",
-];
+const fn loss_meaning(cause: Loss) -> &'static str {
+    match cause {
+        Loss::ThreadMapFull => "threads that found no slot; their time is cpu_unslotted_ns",
+        Loss::SampleMapFull => "samples that kept their thread but lost their stack",
+        Loss::StackRingFull => "stacks not sent, ring full",
+        Loss::LifecycleRingFull => "lifecycle events not sent, ring full",
+        Loss::UserStackFailed => "user stacks that could not be read",
+        Loss::KernelStackFailed => "kernel stacks that could not be read",
+        Loss::KnownStacksFull => "stacks sent again, set of known stacks full",
+        Loss::NestedSample => "samples that hit the accounting itself",
+        Loss::CyclesUnread => "slices of time whose cycles could not be read",
+    }
+}
+
+/// The column of losses of a cause in the kernel.
+pub(crate) const fn lost_by(cause: Loss) -> Column<kind::Int> {
+    Column::joined(["lost_", cause.name(), ""], "kernel", loss_meaning(cause)).unit("events")
+}
 
 /// One column per cause in the kernel, and one for all causes outside it.
-fn loss_columns() -> Vec<Column<Windows>> {
-    let of_cause = |(index, (loss, meaning)): (usize, (Loss, &'static str))| {
-        let name = format!("lost_{}", loss.name());
-        Column::<Windows>::new(
-            name,
-            Get::Item(index, |r, index| lost(r.losses, |loss| loss == Some(index))),
-            "kernel",
-            meaning,
-        )
-        .unit("events")
+fn loss_columns() -> Vec<ColumnOf<Windows>> {
+    let of_cause = |(position, cause): (usize, Loss)| {
+        lost_by(cause).of_item::<Windows>(position, |r, position| lost(r.losses, |cause| cause == Some(position)))
     };
-    let other = Column::<Windows>::new(
-        "lost_other",
-        Get::Item(0, |r, _| lost(r.losses, |loss| loss.is_none())),
-        "joular-bpf",
-        "losses of any other cause",
-    );
-    Loss::ALL.into_iter().zip(LOSS_MEANINGS).enumerate().map(of_cause).chain([other.unit("events")]).collect()
+    let other = LOST_OTHER.of_item::<Windows>(0, |r, _| lost(r.losses, |cause| cause.is_none()));
+    Loss::ALL.into_iter().enumerate().map(of_cause).chain([other]).collect()
 }
 
 /// Sum over the causes whose position in [`Loss::ALL`] is wanted.

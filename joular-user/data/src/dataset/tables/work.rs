@@ -1,8 +1,19 @@
 //! What ran: threads, and their call branches.
 
-use super::window_columns;
-use super::{Column, Get, InWindow, OfProcess, Table, WindowKey, int, joined, label_columns, process_columns};
+use super::{
+    Column, ColumnOf, InWindow, OfProcess, Table, WindowKey, int, joined, kind, label_columns, process_columns,
+    shared::{CPU_NS, ENERGY_UJ, SAMPLES, THREAD_START, TID},
+    window_columns,
+};
 use crate::attribution::report::{ProcessRef, ThreadRow};
+
+pub(crate) const THREAD_NAME: Column<kind::Name> = Column::new("thread_name", "JVM, else kernel", "thread name");
+pub(crate) const CATEGORY: Column<kind::Name> =
+    Column::new("category", "attribution", "java, gc, jit, vm, native or kernel");
+pub(crate) const BRANCH_ID: Column<kind::Int> =
+    Column::new("branch_id", "attribution", "call branch: hash of the methods; equal across processes, hosts and runs");
+pub(crate) const STACK_ID: Column<kind::Int> =
+    Column::new("stack_id", "attribution", "call path with lines, kinds of code and quality, as in table stacks");
 
 pub struct Threads;
 
@@ -70,37 +81,19 @@ impl OfProcess for Branches {
     }
 }
 
-fn thread_columns<T: OfThread>() -> Vec<Column<T>> {
+fn thread_columns<T: OfThread>() -> Vec<ColumnOf<T>> {
     vec![
-        Column::<T>::new(
-            "tid",
-            Get::Int(|r| Some(T::thread(r).thread.tid.0.into())),
-            "kernel",
-            "thread, host namespace",
-        ),
-        Column::<T>::new(
-            "thread_name",
-            Get::Name(|r| Some(T::thread(r).thread.name.as_str().into())),
-            "JVM, else kernel",
-            "thread name",
-        ),
-        Column::<T>::new(
-            "category",
-            Get::Name(|r| Some(T::thread(r).thread.category.name().into())),
-            "attribution",
-            "java, gc, jit, vm, native or kernel",
-        ),
+        TID.of::<T>(|r| Some(T::thread(r).thread.tid.0.into())),
+        THREAD_NAME.of::<T>(|r| Some(T::thread(r).thread.name.as_str().into())),
+        CATEGORY.of::<T>(|r| Some(T::thread(r).thread.category.name().into())),
     ]
 }
 
-fn work_columns<T: OfThread>() -> Vec<Column<T>> {
+fn work_columns<T: OfThread>() -> Vec<ColumnOf<T>> {
     vec![
-        Column::<T>::new("energy_uj", Get::Quantity(|r| int(T::thread(r).work.energy_uj)), "attribution", "energy")
-            .unit("µJ"),
-        Column::<T>::new("cpu_ns", Get::Quantity(|r| int(T::thread(r).work.cpu_ns)), "kernel", "on-CPU time")
-            .unit("ns"),
-        Column::<T>::new("samples", Get::Int(|r| int(T::thread(r).work.samples)), "kernel", "samples taken")
-            .unit("samples"),
+        ENERGY_UJ.of::<T>(|r| int(T::thread(r).work.energy_uj)),
+        CPU_NS.of::<T>(|r| int(T::thread(r).work.cpu_ns)),
+        SAMPLES.of::<T>(|r| int(T::thread(r).work.samples)),
     ]
 }
 
@@ -110,13 +103,8 @@ impl Table for Threads {
     const BY_POLICY: bool = true;
     type Row<'a> = ThreadRecord<'a>;
 
-    fn columns() -> Vec<Column<Self>> {
-        let start = Column::<Self>::new(
-            "thread_start",
-            Get::Time(|r| r.key.boot.wall_time(r.thread.start_boottime_ns)),
-            "kernel",
-            "start of the thread; with tid its identity",
-        );
+    fn columns() -> Vec<ColumnOf<Self>> {
+        let start = THREAD_START.of::<Self>(|r| r.key.boot.wall_time(r.thread.start_boottime_ns));
         let parts =
             [window_columns(), process_columns(), thread_columns(), vec![start], work_columns(), label_columns()];
         joined(parts)
@@ -130,25 +118,10 @@ impl Table for Branches {
     const BY_POLICY: bool = true;
     type Row<'a> = BranchRecord<'a>;
 
-    fn columns() -> Vec<Column<Self>> {
-        let id = Column::<Self>::new(
-            "branch_id",
-            Get::Int(|r| Some(r.branch_id)),
-            "attribution",
-            "call branch: hash of the methods; equal across processes, hosts and runs",
-        );
-        let stack = Column::<Self>::new(
-            "stack_id",
-            Get::Int(|r| Some(r.stack_id)),
-            "attribution",
-            "call path with lines, kinds of code and quality, as in table stacks",
-        );
-        let start = Column::<Self>::new(
-            "thread_start",
-            Get::Time(|r| r.thread.key.boot.wall_time(r.thread.thread.start_boottime_ns)),
-            "kernel",
-            "start of the thread; with tid its identity",
-        );
+    fn columns() -> Vec<ColumnOf<Self>> {
+        let id = BRANCH_ID.of::<Self>(|r| Some(r.branch_id));
+        let stack = STACK_ID.of::<Self>(|r| Some(r.stack_id));
+        let start = THREAD_START.of::<Self>(|r| r.thread.key.boot.wall_time(r.thread.thread.start_boottime_ns));
         let ids = vec![start, id, stack];
         joined([window_columns(), process_columns(), thread_columns(), ids, work_columns(), label_columns()])
     }

@@ -1,11 +1,10 @@
 use std::{collections::HashMap, sync::Arc};
 use std::{fs, path::Path};
 
-use arrow::{
-    array::{Array as _, ArrayRef, AsArray as _, BooleanArray, Int64Array, RecordBatch, StringArray},
-    compute::{cast, concat_batches},
-    datatypes::Int64Type,
+use arrow_array::{
+    Array as _, ArrayRef, BooleanArray, Int64Array, RecordBatch, StringArray, cast::AsArray as _, types::Int64Type,
 };
+use arrow_select::concat::concat_batches;
 use parquet::{
     arrow::{ArrowWriter, arrow_reader::ParquetRecordBatchReaderBuilder},
     file::properties::WriterProperties,
@@ -127,10 +126,7 @@ fn a_quality_that_stacks_do_not_have_is_found() {
         let flags = values.as_boolean().iter().map(|flag| Some(flag != Some(true)));
         Arc::new(flags.collect::<BooleanArray>())
     };
-    let renamed = |values: &ArrayRef| -> ArrayRef {
-        let texts = StringArray::from(vec!["[stale]"; values.len()]);
-        cast(&texts, values.data_type()).unwrap()
-    };
+    let renamed = |values: &ArrayRef| -> ArrayRef { Arc::new(StringArray::from(vec!["[stale]"; values.len()])) };
     type Change = fn(&ArrayRef) -> ArrayRef;
     for (column, change) in [("is_complete", negated as Change), ("unnamed", renamed as Change)] {
         let root = data_set();

@@ -4,7 +4,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use arrow::row::{RowConverter, SortField};
+use parquet::file::reader::{FileReader as _, SerializedFileReader};
 
 use crate::{
     dataset::{
@@ -16,7 +16,7 @@ use crate::{
         },
         reattribute,
         store::{self, StoredFile},
-        tables::TABLES,
+        tables::{Stacks, TABLES, stacks},
     },
     events::RunInfo,
     model::policy::Policy,
@@ -30,23 +30,18 @@ fn written() -> tempfile::TempDir {
 }
 
 /// A row with its date: its values, however a file encodes them.
-type Row = (PathBuf, Vec<u8>);
+type Row = (PathBuf, String);
 
 /// All rows of a table in the order of files and rows.
 fn rows(root: &Path, table: &str) -> Vec<Row> {
     let mut rows = Vec::new();
     for run in data_files::find(&store::open(root).unwrap()).unwrap() {
         for (place, part) in &run.parts {
-            let Some(path) = part.file(table) else { continue };
-            let take = |columns: &Columns<'_>| {
-                let batch = columns.batch();
-                let fields =
-                    batch.schema().fields().iter().map(|field| SortField::new(field.data_type().clone())).collect();
-                let converted = RowConverter::new(fields).unwrap().convert_columns(batch.columns()).unwrap();
-                rows.extend(converted.iter().map(|row| (place.folder(table), row.as_ref().to_vec())));
-                Ok(())
-            };
-            TableFile::open(path).unwrap().batches(take).unwrap();
+            let Some(file) = part.named(table) else { continue };
+            let bytes = bytes::Bytes::from(fs::read(file.path()).unwrap());
+            let reader = SerializedFileReader::new(bytes).unwrap();
+            let texts = reader.get_row_iter(None).unwrap().map(|row| row.unwrap().to_string());
+            rows.extend(texts.map(|row| (place.folder(table), row)));
         }
     }
     rows
@@ -60,9 +55,9 @@ fn all_rows(root: &Path) -> BTreeMap<&'static str, Vec<Row>> {
 fn stack_ids(root: &Path) -> Vec<i64> {
     let mut ids = Vec::new();
     for (_, part) in data_files::find(&store::open(root).unwrap()).unwrap().iter().flat_map(|run| &run.parts) {
-        let Some(path) = part.file("stacks") else { continue };
+        let Some(path) = part.file::<Stacks>() else { continue };
         let take = |columns: &Columns<'_>| {
-            let column = columns.ints("stack_id")?;
+            let column = columns.ints(stacks::STACK_ID)?;
             ids.extend((0..columns.rows()).map(|row| column.get(row).unwrap()));
             Ok(())
         };

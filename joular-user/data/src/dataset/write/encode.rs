@@ -4,7 +4,8 @@
 //! Parquet types alone, which all of them know (Sail refuses Arrow's dictionaries), and
 //! a file of seconds is a quarter smaller.
 
-use arrow::{datatypes::SchemaRef, record_batch::RecordBatch};
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
 use parquet::{
     arrow::{ArrowWriter, arrow_writer::ArrowWriterOptions},
     basic::{Compression, Encoding, ZstdLevel},
@@ -18,9 +19,9 @@ use parquet::{
 
 use crate::{
     dataset::{
-        column::Table,
+        column::{Column, Named as _, Table, kind},
         schema::{self, Kinds, SCHEMA_VERSION, key},
-        tables::Runs,
+        tables::{Runs, stacks},
     },
     events::RunInfo,
     output::{OutputError, Result},
@@ -37,7 +38,7 @@ const ZSTD_LEVEL: i32 = 3;
 const MERGED_ZSTD_LEVEL: i32 = 9;
 
 /// Ids that repeat where a file holds minutes.
-const REPEATED_IDS: [&str; 2] = ["stack_id", "branch_id"];
+const REPEATED_IDS: [Column<kind::Int>; 2] = [stacks::STACK_ID, stacks::BRANCH_ID];
 /// Names of a large program; beyond, a column is written without a dictionary.
 const MERGED_DICTIONARY_BYTES: usize = 4 << 20;
 
@@ -106,7 +107,7 @@ pub fn merged(table: &str, metadata: Metadata, row_group_rows: usize) -> Result<
         .set_max_row_group_row_count(Some(row_group_rows))
         .set_dictionary_page_size_limit(MERGED_DICTIONARY_BYTES);
     let kinds = Kinds::of_table(table);
-    let names = kinds.quantities.iter().filter(|name| !REPEATED_IDS.contains(&name.as_str()));
+    let names = kinds.quantities.iter().filter(|name| !REPEATED_IDS.iter().any(|id| id.name() == **name));
     Ok(options(names.fold(builder, |builder, name| quantity(builder, name)).build(), version))
 }
 

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use arrow::{array::RecordBatch, datatypes::SchemaRef};
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
 use parquet::arrow::ArrowWriter;
 
 use super::encode;

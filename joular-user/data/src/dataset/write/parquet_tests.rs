@@ -8,7 +8,7 @@ use std::{
 };
 
 use ::parquet::arrow::{ARROW_SCHEMA_META_KEY, arrow_reader::ParquetRecordBatchReaderBuilder};
-use arrow::{array::AsArray, datatypes::Int64Type, record_batch::RecordBatch};
+use arrow_array::{RecordBatch, cast::AsArray, types::Int64Type};
 
 use crate::dataset::layout::path_part;
 use crate::{

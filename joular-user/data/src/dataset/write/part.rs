@@ -2,12 +2,7 @@
 
 use super::encode;
 use crate::{
-    dataset::{
-        column::{Buffer, Table},
-        layout::FilePlace,
-        store::Store,
-        tables::ForRows,
-    },
+    dataset::{buffer::Buffer, column::Table, layout::FilePlace, store::Store, tables::ForRows},
     events::RunInfo,
     output::{OutputError, Result},
 };

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use arrow::error::ArrowError;
+use arrow_schema::ArrowError;
 
 use crate::{
     attribution::{

@@ -4,7 +4,8 @@
 use super::part::write;
 use crate::{
     dataset::{
-        column::{Buffer, Table as _},
+        buffer::Buffer,
+        column::Table as _,
         layout::{FilePlace, date},
         store::Store,
         tables::{RunRecord, Runs},

@@ -9,6 +9,7 @@ use crate::{
     dataset::{
         error::{DataSetError, Result},
         read::columns::{Columns, Names, Numbers},
+        tables::frames,
     },
     model::frame::{Frame, FrameKind},
 };
@@ -29,14 +30,14 @@ pub(super) struct FrameColumns<'a> {
 impl<'a> FrameColumns<'a> {
     pub(super) fn of(columns: &'a Columns<'a>) -> Result<Self> {
         let texts = [
-            columns.names_if_any("class")?,
-            columns.names("method")?,
-            columns.names_if_any("signature")?,
-            columns.names_if_any("module")?,
-            columns.names_if_any("file")?,
-            columns.names("kind")?,
+            columns.names_if_any(frames::CLASS)?,
+            columns.names(frames::METHOD)?,
+            columns.names_if_any(frames::SIGNATURE)?,
+            columns.names_if_any(frames::MODULE)?,
+            columns.names_if_any(frames::FILE)?,
+            columns.names(frames::KIND)?,
         ];
-        Ok(Self { texts, lines: columns.ints("line")?, known: HashMap::default() })
+        Ok(Self { texts, lines: columns.ints(frames::LINE)?, known: HashMap::default() })
     }
 
     pub(super) fn index(&mut self, data: &mut DataSet, row: usize) -> Result<FrameIndex> {

@@ -14,14 +14,16 @@ use super::{
 };
 use crate::{
     attribution::report::{Category, Unattributed},
-    dataset::store::StoredFile,
     dataset::{
+        column::{Column, Named, kind},
         error::{DataSetError, Result},
         read::{
             ahead,
             columns::{Columns, Flags, Names, Numbers, TableFile},
-            windows::{UnattributedColumns, loss_causes},
+            windows::{UnattributedColumns, loss_columns},
         },
+        store::StoredFile,
+        tables::{Jvms, Quality, Windows, jvms, quality, shared, stacks, windows},
     },
     model::{
         domain::{Label, Role},
@@ -141,11 +143,11 @@ impl Overview {
         let mut seen: HashSet<UnixMicros> = HashSet::new();
         let mut time = RunTime::default();
         let span = filter.span(&data.catalog.runs[run]);
-        let losses: Vec<(&str, String)> = loss_causes().map(|cause| (cause, format!("lost_{cause}"))).collect();
+        let losses: Vec<_> = loss_columns().collect();
         let mut wanted = WINDOW_COLUMNS.to_vec();
-        wanted.extend(losses.iter().map(|(_, name)| name.as_str()));
+        wanted.extend(losses.iter().map(|(_, column)| column as &dyn Named));
         let open = |file: &StoredFile| TableFile::open_span(file, &wanted, span);
-        ahead::batches(&data.files(run, "windows"), open, |columns| {
+        ahead::batches(&data.files::<Windows>(run), open, |columns| {
             let rows = WindowColumns::of(columns, &losses)?;
             for row in 0..columns.rows() {
                 let start = UnixMicros(rows.starts.get(row)?);
@@ -197,15 +199,15 @@ impl Overview {
     }
 
     fn read_jvms(&mut self, data: &mut DataSet, run: usize, filter: &Filter) -> Result<()> {
-        let names = JvmWork::ALL.map(|work| format!("{}_uj", work.name()));
+        let parts = JvmWork::ALL.map(jvms::part_uj);
         let mut wanted = PROCESS_KEY.to_vec();
-        wanted.push("energy_uj");
-        wanted.extend(names.iter().map(String::as_str));
+        wanted.push(&jvms::ENERGY_UJ);
+        wanted.extend(parts.iter().map(|column| column as &dyn Named));
         let span = filter.span(&data.catalog.runs[run]);
         let open = |file: &StoredFile| TableFile::open_span(file, &wanted, span);
-        ahead::batches(&data.files(run, "jvms"), open, |columns| {
-            let whole = columns.ints("energy_uj")?;
-            let parts = names.iter().map(|name| columns.ints(name)).collect::<Result<Vec<_>>>()?;
+        ahead::batches(&data.files::<Jvms>(run), open, |columns| {
+            let whole = columns.ints(jvms::ENERGY_UJ)?;
+            let parts = parts.iter().map(|column| columns.ints(*column)).collect::<Result<Vec<_>>>()?;
             rows_of_processes(data, run, filter, columns, |row, process| {
                 let jvm = self.jvms.entry(process).or_default();
                 jvm.whole = jvm.whole.saturating_add(MicroJoules(whole.natural(row)?));
@@ -218,16 +220,21 @@ impl Overview {
     }
 
     fn read_qualities(&mut self, data: &mut DataSet, run: usize, filter: &Filter) -> Result<()> {
+        use shared::{CPU_NS, ENERGY_UJ, SAMPLES};
+        use stacks::{IS_COMPLETE, UNNAMED, UNWINDER, WALK_END};
+
         let mut wanted = PROCESS_KEY.to_vec();
-        wanted.extend(["category", "unwinder", "walk_end", "is_complete", "unnamed", "energy_uj", "cpu_ns", "samples"]);
+        wanted.extend([&quality::CATEGORY, &UNWINDER, &WALK_END, &UNNAMED].map(|column| column as &dyn Named));
+        wanted.extend([&ENERGY_UJ, &CPU_NS, &SAMPLES].map(|column| column as &dyn Named));
+        wanted.push(&IS_COMPLETE);
         let span = filter.span(&data.catalog.runs[run]);
         let open = |file: &StoredFile| TableFile::open_span(file, &wanted, span);
-        ahead::batches(&data.files(run, "quality"), open, |columns| {
-            let (categories, unwinders) = (columns.names("category")?, columns.names("unwinder")?);
-            let (ends, unnamed) = (columns.names("walk_end")?, columns.names("unnamed")?);
-            let complete = columns.flags("is_complete")?;
-            let (energies, times) = (columns.ints("energy_uj")?, columns.ints("cpu_ns")?);
-            let samples = columns.ints("samples")?;
+        ahead::batches(&data.files::<Quality>(run), open, |columns| {
+            let (categories, unwinders) = (columns.names(quality::CATEGORY)?, columns.names(UNWINDER)?);
+            let (ends, unnamed) = (columns.names(WALK_END)?, columns.names(UNNAMED)?);
+            let complete = columns.flags(IS_COMPLETE)?;
+            let (energies, times) = (columns.ints(ENERGY_UJ)?, columns.ints(CPU_NS)?);
+            let samples = columns.ints(SAMPLES)?;
             rows_of_processes(data, run, filter, columns, |row, process| {
                 let owned = |text: Option<&str>| text.map(ToOwned::to_owned);
                 let key = QualityKey {
@@ -251,26 +258,26 @@ impl Overview {
     }
 }
 
-const WINDOW_COLUMNS: [&str; 19] = [
-    "window_start",
-    "window_ns",
-    "domain",
-    "measured_uj",
-    "attributed_uj",
-    "static_uj",
-    "other_processes_uj",
-    "kernel_uj",
-    "profiler_uj",
-    "unslotted_uj",
-    "failed_reads_uj",
-    "idle_uj",
-    "unshared_uj",
-    "check_uj",
-    "merged",
-    "fault",
-    "ambiguous",
-    "read_failed",
-    "samples",
+const WINDOW_COLUMNS: [&dyn Named; 19] = [
+    &shared::WINDOW_START,
+    &shared::WINDOW_NS,
+    &windows::DOMAIN,
+    &windows::MEASURED_UJ,
+    &windows::ATTRIBUTED_UJ,
+    &windows::STATIC_UJ,
+    &windows::OTHER_PROCESSES_UJ,
+    &windows::KERNEL_UJ,
+    &windows::PROFILER_UJ,
+    &windows::UNSLOTTED_UJ,
+    &windows::FAILED_READS_UJ,
+    &windows::IDLE_UJ,
+    &windows::UNSHARED_UJ,
+    &windows::CHECK_UJ,
+    &windows::MERGED,
+    &windows::FAULT,
+    &windows::AMBIGUOUS,
+    &windows::READ_FAILED,
+    &windows::SAMPLES,
 ];
 
 /// Columns of table `windows`.
@@ -293,28 +300,28 @@ struct WindowColumns<'a> {
 
 impl<'a> WindowColumns<'a> {
     /// `losses` are causes with the names of their columns.
-    fn of(columns: &'a Columns<'a>, losses: &'a [(&'a str, String)]) -> Result<Self> {
+    fn of(columns: &'a Columns<'a>, losses: &[(&'a str, Column<kind::Int>)]) -> Result<Self> {
         Ok(Self {
-            starts: columns.times("window_start")?,
-            lengths: columns.ints("window_ns")?,
-            domains: columns.names("domain")?,
-            measured: columns.ints("measured_uj")?,
-            attributed: columns.ints("attributed_uj")?,
-            static_share: columns.ints("static_uj")?,
+            starts: columns.times(shared::WINDOW_START)?,
+            lengths: columns.ints(shared::WINDOW_NS)?,
+            domains: columns.names(windows::DOMAIN)?,
+            measured: columns.ints(windows::MEASURED_UJ)?,
+            attributed: columns.ints(windows::ATTRIBUTED_UJ)?,
+            static_share: columns.ints(windows::STATIC_UJ)?,
             unattributed: UnattributedColumns::of(columns)?,
-            checks: columns.ints("check_uj")?,
-            merged: columns.ints("merged")?,
-            faults: columns.names("fault")?,
-            ambiguous: columns.flags("ambiguous")?,
-            read_failed: columns.flags("read_failed")?,
-            samples: columns.ints("samples")?,
-            losses: losses.iter().map(|(cause, name)| Ok((*cause, columns.ints(name)?))).collect::<Result<_>>()?,
+            checks: columns.ints(windows::CHECK_UJ)?,
+            merged: columns.ints(windows::MERGED)?,
+            faults: columns.names(windows::FAULT)?,
+            ambiguous: columns.flags(windows::AMBIGUOUS)?,
+            read_failed: columns.flags(windows::READ_FAILED)?,
+            samples: columns.ints(windows::SAMPLES)?,
+            losses: losses.iter().map(|(cause, column)| Ok((*cause, columns.ints(*column)?))).collect::<Result<_>>()?,
         })
     }
 }
 
 /// Columns that say which process and window a row is about.
-const PROCESS_KEY: [&str; 4] = ["window_start", "pid", "process_start", "comm"];
+const PROCESS_KEY: [&dyn Named; 4] = [&shared::WINDOW_START, &shared::PID, &shared::PROCESS_START, &shared::COMM];
 
 /// Calls `take` for the rows of windows and processes that `filter` allows.
 fn rows_of_processes(
@@ -324,8 +331,8 @@ fn rows_of_processes(
     columns: &Columns<'_>,
     mut take: impl FnMut(usize, ProcessIndex) -> Result<()>,
 ) -> Result<()> {
-    let (starts, pids) = (columns.times("window_start")?, columns.ints("pid")?);
-    let (process_starts, comms) = (columns.times("process_start")?, columns.names("comm")?);
+    let (starts, pids) = (columns.times(shared::WINDOW_START)?, columns.ints(shared::PID)?);
+    let (process_starts, comms) = (columns.times(shared::PROCESS_START)?, columns.names(shared::COMM)?);
     let span = filter.span(&data.catalog.runs[run]);
     for row in 0..columns.rows() {
         let start = UnixMicros(starts.get(row)?);

@@ -3,7 +3,12 @@
 
 use super::{Catalog, Filter, reader::DataSet};
 use crate::{
-    dataset::{error::Result, read::columns::TableFile},
+    dataset::{
+        column::Named,
+        error::Result,
+        read::columns::TableFile,
+        tables::{Weights, shared, weights},
+    },
     model::units::UnixMicros,
 };
 
@@ -27,17 +32,17 @@ pub struct PlaceRow {
     pub cpu_ns: u64,
 }
 
-const COLUMNS: [&str; 10] = [
-    "window_start",
-    "window_ns",
-    "claimant",
-    "pid",
-    "process_start",
-    "tid",
-    "thread_start",
-    "socket",
-    "core",
-    "cpu_ns",
+const COLUMNS: [&dyn Named; 10] = [
+    &shared::WINDOW_START,
+    &shared::WINDOW_NS,
+    &weights::CLAIMANT,
+    &shared::PID,
+    &shared::PROCESS_START,
+    &shared::TID,
+    &shared::THREAD_START,
+    &weights::SOCKET,
+    &weights::CORE,
+    &weights::CPU_NS,
 ];
 
 impl Catalog {
@@ -57,13 +62,13 @@ impl DataSet {
     /// If a file cannot be read or is damaged.
     pub fn scan_places(&self, filter: &Filter, mut take: impl FnMut(&PlaceRow)) -> Result<()> {
         for run in 0..self.catalog.runs.len() {
-            for file in self.files(run, "weights") {
+            for file in self.files::<Weights>(run) {
                 TableFile::open_columns(&file, &COLUMNS)?.batches(|columns| {
-                    let (starts, lengths) = (columns.times("window_start")?, columns.ints("window_ns")?);
-                    let (claimants, times) = (columns.names("claimant")?, columns.ints("cpu_ns")?);
-                    let (pids, process_starts) = (columns.ints("pid")?, columns.times("process_start")?);
-                    let (tids, thread_starts) = (columns.ints("tid")?, columns.times("thread_start")?);
-                    let (sockets, cores) = (columns.ints("socket")?, columns.ints("core")?);
+                    let (starts, lengths) = (columns.times(shared::WINDOW_START)?, columns.ints(shared::WINDOW_NS)?);
+                    let (claimants, times) = (columns.names(weights::CLAIMANT)?, columns.ints(weights::CPU_NS)?);
+                    let (pids, process_starts) = (columns.ints(shared::PID)?, columns.times(shared::PROCESS_START)?);
+                    let (tids, thread_starts) = (columns.ints(shared::TID)?, columns.times(shared::THREAD_START)?);
+                    let (sockets, cores) = (columns.ints(weights::SOCKET)?, columns.ints(weights::CORE)?);
                     for row in 0..columns.rows() {
                         let window_start = UnixMicros(starts.get(row)?);
                         let is_thread = claimants.get(row)? == "thread";

@@ -16,6 +16,7 @@ use super::{
 use crate::{
     attribution::report::Category,
     dataset::{
+        column::{Column, Named, Table, kind},
         error::Result,
         read::{
             ahead,
@@ -24,6 +25,7 @@ use crate::{
             run_row,
         },
         store::{self, Store, StoredFile},
+        tables::{Branches, Processes, Stacks, Windows, frames, processes, shared, stacks, work},
     },
     model::units::{MicroJoules, Pid, Tid, UnixMicros},
 };
@@ -96,14 +98,14 @@ impl DataSet {
         for run in 0..data.files.len() {
             data.read_processes(run)?;
             data.read_stacks(run)?;
-            data.windows.push(windows::read(&data.files(run, "windows"))?);
+            data.windows.push(windows::read(&data.files::<Windows>(run))?);
         }
         Ok(data)
     }
 
     /// A run's files of a table, in the order in which they were written.
-    pub(super) fn files(&self, run: usize, table: &str) -> Vec<StoredFile> {
-        self.files[run].parts.iter().filter_map(|(_, part)| part.file(table)).cloned().collect()
+    pub(super) fn files<T: Table>(&self, run: usize) -> Vec<StoredFile> {
+        self.files[run].parts.iter().filter_map(|(_, part)| part.file::<T>()).cloned().collect()
     }
 
     /// Calls `take` for every row of the windows, processes and threads that
@@ -117,7 +119,7 @@ impl DataSet {
         for run in 0..self.files.len() {
             let span = filter.span(&self.catalog.runs[run]);
             ahead::batches(
-                &self.files(run, "branches"),
+                &self.files::<Branches>(run),
                 |file| TableFile::open_span(file, &BRANCH_COLUMNS, span),
                 |columns| self.take_branches(run, columns, filter, &mut allowed, &mut take),
             )?;
@@ -133,9 +135,9 @@ impl DataSet {
         allowed: &mut Allowed,
         take: &mut impl FnMut(&Catalog, &Row),
     ) -> Result<()> {
-        let (starts, lengths) = (columns.times("window_start")?, columns.ints("window_ns")?);
-        let (stacks, energies) = (columns.ints("stack_id")?, columns.ints("energy_uj")?);
-        let (times, samples) = (columns.ints("cpu_ns")?, columns.ints("samples")?);
+        let (starts, lengths) = (columns.times(shared::WINDOW_START)?, columns.ints(shared::WINDOW_NS)?);
+        let (stacks, energies) = (columns.ints(work::STACK_ID)?, columns.ints(shared::ENERGY_UJ)?);
+        let (times, samples) = (columns.ints(shared::CPU_NS)?, columns.ints(shared::SAMPLES)?);
         let mut threads = ThreadColumns::of(columns)?;
         let span = filter.span(&self.catalog.runs[run]);
         // Rows of a window stand together, so the last answer is kept.
@@ -198,19 +200,21 @@ impl DataSet {
 
     /// Later rows of a process are later knowledge.
     fn read_processes(&mut self, run: usize) -> Result<()> {
-        for file in self.files(run, "processes") {
+        for file in self.files::<Processes>(run) {
             TableFile::open_columns(&file, &PROCESS_COLUMNS)?.batches(|columns| self.take_processes(run, columns))?;
         }
         Ok(())
     }
 
     fn take_processes(&mut self, run: usize, columns: &Columns<'_>) -> Result<()> {
-        let (pids, starts) = (columns.ints("pid")?, columns.times("process_start")?);
+        use processes::{COLLECTOR, CONTAINER, DEBUG_NON_SAFEPOINTS, JVM_VERSION, MAIN_CLASS, POD, PROCESS_START};
+        use shared::COMM;
+        let (pids, starts) = (columns.ints(shared::PID)?, columns.times(PROCESS_START)?);
         let [comms, mains, versions, collectors, containers, pods] =
-            ["comm", "main_class", "jvm_version", "collector", "container", "pod"].map(|name| columns.texts(name));
+            [COMM, MAIN_CLASS, JVM_VERSION, COLLECTOR, CONTAINER, POD].map(|column| columns.texts(column));
         let (comms, mains, versions) = (comms?, mains?, versions?);
         let (collectors, containers, pods) = (collectors?, containers?, pods?);
-        let flags = columns.flags("debug_non_safepoints")?;
+        let flags = columns.flags(DEBUG_NON_SAFEPOINTS)?;
         for row in 0..columns.rows() {
             // It ended before the first window did: no row is about it.
             let Some(start) = starts.maybe(row) else { continue };
@@ -232,27 +236,22 @@ impl DataSet {
     }
 
     fn read_stacks(&mut self, run: usize) -> Result<()> {
-        let open = |file: &StoredFile| TableFile::open_lists(file, &["stack_id", "frames"], &FRAME_TEXTS);
-        ahead::batches(&self.files(run, "stacks"), open, |columns| self.take_stacks(columns))
+        let open = |file: &StoredFile| TableFile::open_lists(file, &[&stacks::STACK_ID, &stacks::FRAMES], &FRAME_TEXTS);
+        ahead::batches(&self.files::<Stacks>(run), open, |columns| self.take_stacks(columns))
     }
 
     /// Of a stack that is described again the first description counts.
     fn take_stacks(&mut self, columns: &Columns<'_>) -> Result<()> {
-        let stack_ids = columns.ints("stack_id")?;
-        let lists = columns.list("frames")?;
-        let structs = columns.structs("frames")?;
-        let structs = columns.nested(&structs);
-        let mut frames = FrameColumns::of(&structs)?;
-        for (row, range) in lists.value_offsets().windows(2).enumerate() {
+        let stack_ids = columns.ints(stacks::STACK_ID)?;
+        let structs = columns.structs(stacks::FRAMES)?;
+        let nested = columns.nested(&structs.values);
+        let mut frames = FrameColumns::of(&nested)?;
+        for row in 0..columns.rows() {
             let stack_id = stack_ids.get(row)?;
-            let range = match range {
-                [start, end] => usize::try_from(*start).ok().zip(usize::try_from(*end).ok()),
-                _ => None,
-            };
-            let range = range.filter(|(start, end)| start < end && *end <= structs.rows());
-            let (start, end) = range.ok_or_else(|| columns.damaged("a stack's frames are not in the file"))?;
+            let range = structs.range(row).filter(|range| !range.is_empty());
+            let range = range.ok_or_else(|| columns.damaged("a stack's frames are not in the file"))?;
             if !self.paths.contains_key(&stack_id) {
-                let of_path = (start..end).map(|row| frames.index(self, row)).collect::<Result<Vec<_>>>()?;
+                let of_path = range.map(|row| frames.index(self, row)).collect::<Result<Vec<_>>>()?;
                 self.paths.insert(stack_id, self.catalog.paths.push(of_path));
             }
         }
@@ -260,35 +259,35 @@ impl DataSet {
     }
 }
 
-const BRANCH_COLUMNS: [&str; 13] = [
-    "window_start",
-    "window_ns",
-    "pid",
-    "process_start",
-    "comm",
-    "tid",
-    "thread_name",
-    "category",
-    "thread_start",
-    "stack_id",
-    "energy_uj",
-    "cpu_ns",
-    "samples",
+const BRANCH_COLUMNS: [&dyn Named; 13] = [
+    &shared::WINDOW_START,
+    &shared::WINDOW_NS,
+    &shared::PID,
+    &shared::PROCESS_START,
+    &shared::COMM,
+    &shared::TID,
+    &work::THREAD_NAME,
+    &work::CATEGORY,
+    &shared::THREAD_START,
+    &work::STACK_ID,
+    &shared::ENERGY_UJ,
+    &shared::CPU_NS,
+    &shared::SAMPLES,
 ];
 
 /// Texts that a frame need not have.
-const FRAME_TEXTS: [&str; 4] = ["class", "signature", "module", "file"];
+const FRAME_TEXTS: [Column<kind::Name>; 4] = [frames::CLASS, frames::SIGNATURE, frames::MODULE, frames::FILE];
 
-const PROCESS_COLUMNS: [&str; 9] = [
-    "pid",
-    "process_start",
-    "comm",
-    "main_class",
-    "jvm_version",
-    "collector",
-    "container",
-    "pod",
-    "debug_non_safepoints",
+const PROCESS_COLUMNS: [&dyn Named; 9] = [
+    &shared::PID,
+    &processes::PROCESS_START,
+    &shared::COMM,
+    &processes::MAIN_CLASS,
+    &processes::JVM_VERSION,
+    &processes::COLLECTOR,
+    &processes::CONTAINER,
+    &processes::POD,
+    &processes::DEBUG_NON_SAFEPOINTS,
 ];
 
 /// Process, its start, thread, its start; the key of its name; its place.
@@ -310,13 +309,13 @@ struct ThreadColumns<'a> {
 impl<'a> ThreadColumns<'a> {
     fn of(columns: &'a Columns<'a>) -> Result<Self> {
         Ok(Self {
-            pids: columns.ints("pid")?,
-            process_starts: columns.times("process_start")?,
-            comms: columns.names("comm")?,
-            tids: columns.ints("tid")?,
-            names: columns.names("thread_name")?,
-            categories: columns.names("category")?,
-            starts: columns.times("thread_start")?,
+            pids: columns.ints(shared::PID)?,
+            process_starts: columns.times(shared::PROCESS_START)?,
+            comms: columns.names(shared::COMM)?,
+            tids: columns.ints(shared::TID)?,
+            names: columns.names(work::THREAD_NAME)?,
+            categories: columns.names(work::CATEGORY)?,
+            starts: columns.times(shared::THREAD_START)?,
             last: None,
         })
     }

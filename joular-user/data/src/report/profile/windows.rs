@@ -12,6 +12,7 @@ use crate::{
         error::Result,
         read::{ahead, columns::TableFile},
         store::StoredFile,
+        tables::shared,
     },
     model::units::UnixMicros,
 };
@@ -30,9 +31,9 @@ pub(super) type RunWindows = BTreeMap<UnixMicros, u64>;
 
 pub(super) fn read(files: &[StoredFile]) -> Result<RunWindows> {
     let mut windows = RunWindows::new();
-    let open = |file: &StoredFile| TableFile::open_columns(file, &["window_start", "window_ns"]);
+    let open = |file: &StoredFile| TableFile::open_columns(file, &[&shared::WINDOW_START, &shared::WINDOW_NS]);
     ahead::batches(files, open, |columns| {
-        let (starts, lengths) = (columns.times("window_start")?, columns.ints("window_ns")?);
+        let (starts, lengths) = (columns.times(shared::WINDOW_START)?, columns.ints(shared::WINDOW_NS)?);
         for row in 0..columns.rows() {
             windows.insert(UnixMicros(starts.get(row)?), lengths.natural(row)?);
         }

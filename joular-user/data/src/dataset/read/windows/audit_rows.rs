@@ -1,7 +1,8 @@
 //! Table `windows`, row by row.
 
+use joular_ebpf::abi::Loss;
+
 use super::Start;
-use crate::dataset::store::StoredFile;
 use crate::{
     attribution::{
         counter::Delta,
@@ -9,8 +10,11 @@ use crate::{
         work::DomainWork,
     },
     dataset::{
+        column::{Column, kind},
         error::{DataSetError, Result},
         read::columns::{Columns, Numbers, TableFile, Texts},
+        store::StoredFile,
+        tables::{shared, windows},
     },
     events::LossCount,
     model::{domain::FaultCause, units::MicroJoules},
@@ -50,7 +54,7 @@ pub(crate) struct Shares {
 pub(crate) fn read(file: &StoredFile) -> Result<Vec<AuditRow>> {
     let mut rows = Vec::new();
     TableFile::open(file)?.batches(|columns| {
-        let (domains, faults) = (columns.texts("domain")?, columns.texts("fault")?);
+        let (domains, faults) = (columns.texts(windows::DOMAIN)?, columns.texts(windows::FAULT)?);
         for row in 0..columns.rows() {
             rows.push(audit_row(columns, row, domains.maybe(row), &faults)?);
         }
@@ -60,18 +64,14 @@ pub(crate) fn read(file: &StoredFile) -> Result<Vec<AuditRow>> {
 }
 
 fn audit_row(columns: &Columns<'_>, row: usize, domain: Option<&str>, faults: &Texts<'_>) -> Result<AuditRow> {
-    let energy = |name: &str| {
-        let value: Option<u64> = columns.ints(name)?.maybe_natural(row)?;
-        Ok::<_, DataSetError>(value.map(MicroJoules))
-    };
     Ok(AuditRow {
-        start: columns.times("window_start")?.get(row)?,
-        length_ns: columns.ints("window_ns")?.natural(row)?,
-        index: columns.ints("window_index")?.natural(row)?,
-        socket: columns.ints("socket")?.maybe_natural(row)?,
+        start: columns.times(shared::WINDOW_START)?.get(row)?,
+        length_ns: columns.ints(shared::WINDOW_NS)?.natural(row)?,
+        index: columns.ints(windows::WINDOW_INDEX)?.natural(row)?,
+        socket: columns.ints(windows::SOCKET)?.maybe_natural(row)?,
         work: domain_work(columns, row, faults)?,
         parts: parts(columns, row)?,
-        check: energy("check_uj")?,
+        check: columns.ints(windows::CHECK_UJ)?.maybe_natural(row)?.map(MicroJoules),
         shares: domain.map(|domain| shares(columns, row, domain)).transpose()?,
         domain: domain.map(ToOwned::to_owned),
         cpu: cpu_audit(columns, row)?,
@@ -83,11 +83,11 @@ fn parts(columns: &Columns<'_>, row: usize) -> Result<Parts> {
     let mut parts = Parts::default();
     for part in Part::ALL {
         let column = match part {
-            Part::Package => "package_uj",
-            Part::Core => "core_uj",
-            Part::Uncore => "uncore_uj",
-            Part::Dram => "dram_uj",
-            Part::Gpu => "gpu_uj",
+            Part::Package => windows::PACKAGE_UJ,
+            Part::Core => windows::CORE_UJ,
+            Part::Uncore => windows::UNCORE_UJ,
+            Part::Dram => windows::DRAM_UJ,
+            Part::Gpu => windows::GPU_UJ,
         };
         let energy: Option<u64> = columns.ints(column)?.maybe_natural(row)?;
         parts.set(part, energy.map(MicroJoules));
@@ -96,33 +96,33 @@ fn parts(columns: &Columns<'_>, row: usize) -> Result<Parts> {
 }
 
 fn domain_work(columns: &Columns<'_>, row: usize, faults: &Texts<'_>) -> Result<DomainWork> {
-    let number = |name: &str| columns.ints(name)?.maybe_natural::<u64>(row);
+    let number = |column| columns.ints(column)?.maybe_natural::<u64>(row);
     let fault = match faults.maybe(row) {
         None => None,
         Some(_) => Some(faults.name_of(row, |name| FaultCause::ALL.into_iter().find(|fault| fault.name() == name))?),
     };
     Ok(DomainWork {
         delta: Delta {
-            measured: MicroJoules(number("measured_uj")?.unwrap_or(0)),
-            merged: columns.ints("merged")?.maybe_natural(row)?.unwrap_or(0),
+            measured: MicroJoules(number(windows::MEASURED_UJ)?.unwrap_or(0)),
+            merged: columns.ints(windows::MERGED)?.maybe_natural(row)?.unwrap_or(0),
             fault,
-            static_floor: number("floor_uj")?.map(MicroJoules),
+            static_floor: number(windows::FLOOR_UJ)?.map(MicroJoules),
         },
         detail: None,
-        read_delay_ns: columns.ints("read_delay_ns")?.maybe(row).unwrap_or(0),
+        read_delay_ns: columns.ints(windows::READ_DELAY_NS)?.maybe(row).unwrap_or(0),
     })
 }
 
 fn shares(columns: &Columns<'_>, row: usize, domain: &str) -> Result<Shares> {
-    let energy = |name: &str| Ok::<_, DataSetError>(MicroJoules(columns.ints(name)?.natural(row)?));
+    let energy = |column| Ok::<_, DataSetError>(MicroJoules(columns.ints(column)?.natural(row)?));
     Ok(Shares {
         domain: domain.to_owned(),
-        socket: columns.ints("socket")?.maybe_natural(row)?,
-        core: columns.ints("core")?.maybe_natural(row)?,
-        measured: energy("measured_uj")?,
-        attributed: energy("attributed_uj")?,
-        static_share: energy("static_uj")?,
-        unattributed: energy("unattributed_uj")?,
+        socket: columns.ints(windows::SOCKET)?.maybe_natural(row)?,
+        core: columns.ints(windows::CORE)?.maybe_natural(row)?,
+        measured: energy(windows::MEASURED_UJ)?,
+        attributed: energy(windows::ATTRIBUTED_UJ)?,
+        static_share: energy(windows::STATIC_UJ)?,
+        unattributed: energy(windows::UNATTRIBUTED_UJ)?,
         items: UnattributedColumns::of(columns)?.of_row(row)?,
     })
 }
@@ -141,13 +141,13 @@ pub(crate) struct UnattributedColumns<'a> {
 impl<'a> UnattributedColumns<'a> {
     pub(crate) fn of(columns: &'a Columns<'a>) -> Result<Self> {
         Ok(Self {
-            other_processes: columns.ints("other_processes_uj")?,
-            kernel: columns.ints("kernel_uj")?,
-            profiler: columns.ints("profiler_uj")?,
-            unslotted: columns.ints("unslotted_uj")?,
-            failed_reads: columns.ints("failed_reads_uj")?,
-            idle: columns.ints("idle_uj")?,
-            unshared: columns.ints("unshared_uj")?,
+            other_processes: columns.ints(windows::OTHER_PROCESSES_UJ)?,
+            kernel: columns.ints(windows::KERNEL_UJ)?,
+            profiler: columns.ints(windows::PROFILER_UJ)?,
+            unslotted: columns.ints(windows::UNSLOTTED_UJ)?,
+            failed_reads: columns.ints(windows::FAILED_READS_UJ)?,
+            idle: columns.ints(windows::IDLE_UJ)?,
+            unshared: columns.ints(windows::UNSHARED_UJ)?,
         })
     }
 
@@ -166,33 +166,34 @@ impl<'a> UnattributedColumns<'a> {
 }
 
 fn cpu_audit(columns: &Columns<'_>, row: usize) -> Result<CpuAudit> {
-    let number = |name: &str| columns.ints(name)?.natural::<u64>(row);
+    let number = |column| columns.ints(column)?.natural::<u64>(row);
     Ok(CpuAudit {
-        elapsed_ns: number("cpu_elapsed_ns")?,
-        busy_ns: number("cpu_busy_ns")?,
-        idle_ns: number("cpu_idle_ns")?,
-        unslotted_ns: number("cpu_unslotted_ns")?,
-        switches: number("switches")?,
-        target_ns: number("cpu_target_ns")?,
-        other_ns: number("cpu_other_ns")?,
-        kernel_ns: number("cpu_kernel_ns")?,
-        profiler_ns: number("cpu_profiler_ns")?,
-        samples: number("samples")?,
+        elapsed_ns: number(windows::CPU_ELAPSED_NS)?,
+        busy_ns: number(windows::CPU_BUSY_NS)?,
+        idle_ns: number(windows::CPU_IDLE_NS)?,
+        unslotted_ns: number(windows::CPU_UNSLOTTED_NS)?,
+        switches: number(windows::SWITCHES)?,
+        target_ns: number(windows::CPU_TARGET_NS)?,
+        other_ns: number(windows::CPU_OTHER_NS)?,
+        kernel_ns: number(windows::CPU_KERNEL_NS)?,
+        profiler_ns: number(windows::CPU_PROFILER_NS)?,
+        samples: number(windows::SAMPLES)?,
     })
 }
 
 /// Losses outside the kernel, times that are not exact among them.
 pub(crate) const OTHER_LOSS: &str = "other";
 
-/// Causes of losses that have columns: those outside the kernel were written as one.
-pub(crate) fn loss_causes() -> impl Iterator<Item = &'static str> {
-    joular_ebpf::abi::Loss::ALL.map(joular_ebpf::abi::Loss::name).into_iter().chain([OTHER_LOSS])
+/// Causes of losses with their columns: those outside the kernel were written as one.
+pub(crate) fn loss_columns() -> impl Iterator<Item = (&'static str, Column<kind::Int>)> {
+    let of_kernel = Loss::ALL.into_iter().map(|cause| (cause.name(), windows::lost_by(cause)));
+    of_kernel.chain([(OTHER_LOSS, windows::LOST_OTHER)])
 }
 
 fn losses(columns: &Columns<'_>, row: usize) -> Result<Vec<LossCount>> {
     let mut losses = Vec::new();
-    for cause in loss_causes() {
-        let count: u64 = columns.ints(&format!("lost_{cause}"))?.natural(row)?;
+    for (cause, column) in loss_columns() {
+        let count: u64 = columns.ints(column)?.natural(row)?;
         if count > 0 {
             losses.push(LossCount { cause: cause.to_owned(), count });
         }

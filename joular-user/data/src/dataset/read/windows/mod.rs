@@ -9,12 +9,12 @@ mod work_rows;
 
 use std::collections::HashMap;
 
-pub(crate) use self::audit_rows::{OTHER_LOSS, Shares, UnattributedColumns, loss_causes};
+pub(crate) use self::audit_rows::{OTHER_LOSS, Shares, UnattributedColumns, loss_columns};
 use self::{
     audit_rows::AuditRow,
     work_rows::{BranchRead, ThreadRead, WeightRead},
 };
-use super::{files::Part, stacks::Stacks};
+use super::{files::Part, stacks::ReadStacks};
 use crate::{
     attribution::{
         beside::{self, Beside},
@@ -23,8 +23,10 @@ use crate::{
         work::{Claimant, ClaimedSlice, DomainWork, WindowWork},
     },
     dataset::{
+        column::Table as _,
         error::{DataSetError, Result},
         store::StoredFile,
+        tables::{Branches, Threads, Weights, Windows},
     },
     events::SampleKind,
     model::{
@@ -55,11 +57,11 @@ type ThreadId = (u32, i64, u32, i64);
 
 /// The windows of a flush, in their order, and how many rows of other tables
 /// belong to none of them. `stacks` must hold its stacks.
-pub(crate) fn read(part: &Part, domains: &[Domain], stacks: &Stacks) -> Result<(Vec<ReadWindow>, usize)> {
-    let audits = part.file("windows").map(audit_rows::read).transpose()?.unwrap_or_default();
-    let mut threads = grouped(part, "threads", work_rows::threads)?;
-    let mut branches = grouped(part, "branches", work_rows::branches)?;
-    let mut weights = grouped(part, "weights", work_rows::weights)?;
+pub(crate) fn read(part: &Part, domains: &[Domain], stacks: &ReadStacks) -> Result<(Vec<ReadWindow>, usize)> {
+    let audits = part.file::<Windows>().map(audit_rows::read).transpose()?.unwrap_or_default();
+    let mut threads = grouped(part.file::<Threads>(), work_rows::threads)?;
+    let mut branches = grouped(part.file::<Branches>(), work_rows::branches)?;
+    let mut weights = grouped(part.file::<Weights>(), work_rows::weights)?;
     let mut windows = Vec::new();
     for rows in audits.chunk_by(|a, b| a.start == b.start) {
         let Some(first) = rows.first() else { continue };
@@ -69,7 +71,7 @@ pub(crate) fn read(part: &Part, domains: &[Domain], stacks: &Stacks) -> Result<(
             weights: weights.remove(&first.start).unwrap_or_default(),
         };
         let damaged = |problem| DataSetError::Damaged {
-            path: part.file("windows").map_or_else(|| "windows".into(), StoredFile::path),
+            path: part.file::<Windows>().map_or_else(|| Windows::NAME.into(), StoredFile::path),
             problem: format!("window {}: {problem}", first.index),
         };
         windows.push(rows_of.window(rows, domains, stacks).map_err(damaged)?);
@@ -81,12 +83,11 @@ pub(crate) fn read(part: &Part, domains: &[Domain], stacks: &Stacks) -> Result<(
 type Grouped<T> = HashMap<Start, Vec<T>>;
 
 fn grouped<T>(
-    part: &Part,
-    table: &str,
+    file: Option<&StoredFile>,
     read: impl Fn(&super::columns::Columns<'_>, &mut Grouped<T>) -> Result<()>,
 ) -> Result<Grouped<T>> {
     let mut rows = Grouped::new();
-    if let Some(file) = part.file(table) {
+    if let Some(file) = file {
         super::columns::TableFile::open(file)?.batches(|columns| read(columns, &mut rows))?;
     }
     Ok(rows)
@@ -100,7 +101,7 @@ struct RowsOf {
 }
 
 impl RowsOf {
-    fn window(&mut self, rows: &[AuditRow], domains: &[Domain], stacks: &Stacks) -> Result<ReadWindow, String> {
+    fn window(&mut self, rows: &[AuditRow], domains: &[Domain], stacks: &ReadStacks) -> Result<ReadWindow, String> {
         let first = rows.first().ok_or("it has no row")?;
         // As attribution orders threads, whatever the file's order.
         self.threads.sort_by_key(|thread| (thread.id.0, thread.id.2, thread.id.3));
@@ -152,7 +153,7 @@ impl RowsOf {
     fn branch_rows(
         &self,
         positions: &HashMap<ThreadId, usize>,
-        stacks: &Stacks,
+        stacks: &ReadStacks,
     ) -> Result<(Vec<BranchRow>, Vec<(MicroJoules, u64)>), String> {
         let mut rows = Vec::with_capacity(self.branches.len());
         for read in &self.branches {

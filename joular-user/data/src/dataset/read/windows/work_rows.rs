@@ -6,7 +6,11 @@ use crate::{
         report::{Category, ProcessRef, ThreadRow},
         work::{Claimant, Place, Slice},
     },
-    dataset::{error::Result, read::columns::Columns},
+    dataset::{
+        error::Result,
+        read::columns::Columns,
+        tables::{shared, weights, work},
+    },
     model::units::{MicroJoules, Pid, Tid},
 };
 
@@ -60,11 +64,12 @@ pub(crate) struct WeightRead {
 }
 
 pub(crate) fn threads(columns: &Columns<'_>, rows: &mut Grouped<ThreadRead>) -> Result<()> {
-    let starts = columns.times("window_start")?;
+    let starts = columns.times(shared::WINDOW_START)?;
     let ids = thread_ids(columns)?;
     let (comms, names, categories) =
-        (columns.texts("comm")?, columns.texts("thread_name")?, columns.texts("category")?);
-    let (energies, times, samples) = (columns.ints("energy_uj")?, columns.ints("cpu_ns")?, columns.ints("samples")?);
+        (columns.texts(shared::COMM)?, columns.texts(work::THREAD_NAME)?, columns.texts(work::CATEGORY)?);
+    let (energies, times, samples) =
+        (columns.ints(shared::ENERGY_UJ)?, columns.ints(shared::CPU_NS)?, columns.ints(shared::SAMPLES)?);
     for row in 0..columns.rows() {
         let category = |name: &str| Category::ALL.into_iter().find(|category| category.name() == name);
         rows.entry(starts.get(row)?).or_default().push(ThreadRead {
@@ -81,10 +86,11 @@ pub(crate) fn threads(columns: &Columns<'_>, rows: &mut Grouped<ThreadRead>) -> 
 }
 
 pub(crate) fn branches(columns: &Columns<'_>, rows: &mut Grouped<BranchRead>) -> Result<()> {
-    let starts = columns.times("window_start")?;
+    let starts = columns.times(shared::WINDOW_START)?;
     let ids = thread_ids(columns)?;
-    let stack_ids = columns.ints("stack_id")?;
-    let (energies, times, samples) = (columns.ints("energy_uj")?, columns.ints("cpu_ns")?, columns.ints("samples")?);
+    let stack_ids = columns.ints(work::STACK_ID)?;
+    let (energies, times, samples) =
+        (columns.ints(shared::ENERGY_UJ)?, columns.ints(shared::CPU_NS)?, columns.ints(shared::SAMPLES)?);
     for row in 0..columns.rows() {
         rows.entry(starts.get(row)?).or_default().push(BranchRead {
             thread: ids(row)?,
@@ -98,14 +104,14 @@ pub(crate) fn branches(columns: &Columns<'_>, rows: &mut Grouped<BranchRead>) ->
 }
 
 pub(crate) fn weights(columns: &Columns<'_>, rows: &mut Grouped<WeightRead>) -> Result<()> {
-    let starts = columns.times("window_start")?;
-    let claimants = columns.texts("claimant")?;
+    let starts = columns.times(shared::WINDOW_START)?;
+    let claimants = columns.texts(weights::CLAIMANT)?;
     let ids = thread_ids(columns)?;
-    let (sockets, cores) = (columns.ints("socket")?, columns.ints("core")?);
+    let (sockets, cores) = (columns.ints(weights::SOCKET)?, columns.ints(weights::CORE)?);
     let [times, coruns, cycles, corun_cycles] =
-        ["cpu_ns", "corun_ns", "cycles", "corun_cycles"].map(|name| columns.ints(name));
+        [weights::CPU_NS, weights::CORUN_NS, weights::CYCLES, weights::CORUN_CYCLES].map(|column| columns.ints(column));
     let (times, coruns, cycles, corun_cycles) = (times?, coruns?, cycles?, corun_cycles?);
-    let (samples, switches) = (columns.ints("samples")?, columns.ints("switches")?);
+    let (samples, switches) = (columns.ints(weights::SAMPLES)?, columns.ints(weights::SWITCHES)?);
     for row in 0..columns.rows() {
         let group = |name: &str| Claimant::GROUPS.into_iter().find(|group| group.name() == name);
         let claimant = match claimants.get(row)? {
@@ -129,7 +135,7 @@ pub(crate) fn weights(columns: &Columns<'_>, rows: &mut Grouped<WeightRead>) -> 
 }
 
 fn thread_ids<'a>(columns: &'a Columns<'a>) -> Result<impl Fn(usize) -> Result<ThreadId> + use<'a>> {
-    let (pids, tids) = (columns.ints("pid")?, columns.ints("tid")?);
-    let (process_starts, thread_starts) = (columns.times("process_start")?, columns.times("thread_start")?);
+    let (pids, tids) = (columns.ints(shared::PID)?, columns.ints(shared::TID)?);
+    let (process_starts, thread_starts) = (columns.times(shared::PROCESS_START)?, columns.times(shared::THREAD_START)?);
     Ok(move |row| Ok((pids.natural(row)?, process_starts.get(row)?, tids.natural(row)?, thread_starts.get(row)?)))
 }
