@@ -12,8 +12,7 @@ use crate::{build, setup, shell};
 const DURATION: &str = "10s";
 
 pub fn run() -> Result<()> {
-    setup::demo()?;
-    let program = build::build(build::Profile::Dev)?;
+    let program = setup::demo(|| build::build(build::Profile::Dev))?;
     let output = paths::target().join("demo");
     if output.exists() {
         // The figures shown are those of this run alone.

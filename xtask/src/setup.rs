@@ -1,9 +1,9 @@
 //! Everything that a build and the tests need, on a bare machine that has
 //! rustup, gcc and Python. Says what it does; quick when nothing is left to do.
 
-use std::{fs, path::Path, process::Command};
+use std::{fs, path::Path, process::Command, thread};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, anyhow, bail};
 use joular_tests::{browser, java, jdk, kernels, node, paths, python};
 
 use crate::shell;
@@ -26,7 +26,7 @@ const JDK_PACKAGES: &[(&str, &[&str])] = &[
 ];
 
 pub fn run() -> Result<()> {
-    demo()?;
+    demo(|| Ok(()))?;
     jdks()?;
     cargo_deny()?;
     node_packages()?;
@@ -37,11 +37,17 @@ pub fn run() -> Result<()> {
     Ok(())
 }
 
-/// What the demo needs: a newcomer does not wait for what only tests do.
-pub fn demo() -> Result<()> {
+/// What the demo needs, which is less than what tests need. Python packages come over the
+/// network while `build` uses the processors.
+pub fn demo<T>(build: impl FnOnce() -> Result<T>) -> Result<T> {
     toolchain()?;
     jdk()?;
-    venv()
+    thread::scope(|scope| {
+        let venv = scope.spawn(venv);
+        let built = build()?;
+        venv.join().map_err(|_| anyhow!("making the Python environment panicked"))??;
+        Ok(built)
+    })
 }
 
 /// What a build needs.
@@ -75,12 +81,12 @@ fn bpf_linker() -> Result<()> {
     if installed.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).trim_end().ends_with(BPF_LINKER)) {
         return Ok(());
     }
-    shell::step(&format!("installing bpf-linker {BPF_LINKER} (about two minutes)"));
-    shell::run(shell::cargo().args(["install", "bpf-linker", "--version", BPF_LINKER, "--locked"]).args([
-        "--no-default-features",
-        "--features",
-        BPF_LINKER_FEATURE,
-    ]))
+    shell::step(&format!("installing bpf-linker {BPF_LINKER} (about a minute)"));
+    let what = ["install", "bpf-linker", "--version", BPF_LINKER, "--locked"];
+    let features = ["--no-default-features", "--features", BPF_LINKER_FEATURE];
+    // It links for seconds: optimising it, as its own profile asks, would take a minute.
+    let profile = [("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1"), ("CARGO_PROFILE_RELEASE_DEBUG", "false")];
+    shell::run(shell::cargo().args(what).args(features).envs(profile))
 }
 
 fn cargo_deny() -> Result<()> {

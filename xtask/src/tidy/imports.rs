@@ -62,7 +62,7 @@ const USER: &[(&str, &[&str])] = &[
     ("commands", &["data", "privileges", "cli", "output", "config", "doctor", "sources", "pipeline"]),
 ];
 
-/// Crates that one part alone knows.
+/// Crates, and crates whose names begin so, that one part alone knows.
 const ONLY_IN: &[(&str, &[&str])] = &[("aya", &["kernel"]), ("arrow", &["dataset"]), ("parquet", &["dataset"])];
 
 /// Attribution computes; it asks nobody.
@@ -122,7 +122,9 @@ impl Room {
 fn foreign(path: &str, part: &str, text: &str, complaints: &mut Vec<String>) {
     for line in text.lines().filter_map(|line| line.trim_start().trim_start_matches("pub ").strip_prefix("use ")) {
         let name = line.split([':', ';', ' ']).next().unwrap_or_default();
-        let rule = ONLY_IN.iter().find(|(name_of_crate, _)| name == *name_of_crate);
+        let is_of =
+            |family: &str| name == family || name.strip_prefix(family).is_some_and(|rest| rest.starts_with('_'));
+        let rule = ONLY_IN.iter().find(|(family, _)| is_of(family));
         if rule.is_some_and(|(_, parts)| !parts.contains(&part)) {
             complaints.push(format!("{path}: only {:?} may import {name}", rule.map(|(_, parts)| parts)));
         }
