@@ -58,8 +58,8 @@ fn versions(data: &Path) -> Vec<Value> {
 /// Every table by what tells its rows apart, with all figures of the rows.
 const QUERIES: &[&str] = &[
     "SELECT pid, method, signature, kind, module, sum(self_uj)::BIGINT, sum(total_uj)::BIGINT, sum(self_cpu_ns)::BIGINT, \
-     sum(total_cpu_ns)::BIGINT, sum(self_samples)::BIGINT, sum(total_samples)::BIGINT, sum(self_sigma_uj)::BIGINT, \
-     sum(total_sigma_uj)::BIGINT, count(*) FROM methods GROUP BY ALL ORDER BY ALL",
+     sum(total_cpu_ns)::BIGINT, sum(self_samples)::BIGINT, sum(total_samples)::BIGINT \
+     FROM methods GROUP BY ALL ORDER BY ALL",
     "SELECT pid, tid, branch_id, stack_id, sum(energy_uj)::BIGINT, sum(cpu_ns)::BIGINT, sum(samples)::BIGINT \
      FROM branches GROUP BY ALL ORDER BY ALL",
     "SELECT pid, tid, thread_name, category, sum(energy_uj)::BIGINT, sum(cpu_ns)::BIGINT FROM threads GROUP BY ALL ORDER BY ALL",
@@ -82,6 +82,44 @@ fn the_same_query_gives_the_same_on_both_schemas() {
         assert!(!rows.is_empty(), "{query}");
         assert_eq!(DataSet::at(&before).rows(query).unwrap(), rows, "{query}");
     }
+}
+
+/// A deviation has two digits now, and each row one of several windows: half of the
+/// second digit is 5 %.
+#[test]
+fn deviations_are_the_same_to_two_digits() {
+    let (_parent, before, now) = both();
+    let deviations = "SELECT method, signature, kind, module, sqrt(sum(total_sigma_uj::DOUBLE ** 2)) AS sigma \
+                      FROM methods GROUP BY ALL ORDER BY method, signature, kind, module";
+    let of = |data: &Path| DataSet::at(data).rows(deviations).unwrap();
+    let (before, now) = (of(&before), of(&now));
+    assert_eq!(before.len(), now.len());
+    for (before, now) in before.iter().zip(&now) {
+        let (all, two) = (before["sigma"].as_f64().unwrap(), now["sigma"].as_f64().unwrap());
+        assert!((all - two).abs() <= 0.05 * all + 1.0, "{before} {now}");
+    }
+}
+
+/// The SQL of docs/schema.md that gives methods by window, against rows that were by window.
+#[test]
+fn branches_give_the_methods_of_each_window() {
+    let (_parent, before, now) = both();
+    let document = fs::read_to_string(paths::root().join("docs/schema.md")).unwrap();
+    let query = document.split("```sql\n").find(|part| part.starts_with("WITH paths")).unwrap();
+    let mut query = query.split("```").next().unwrap().trim_end().trim_end_matches(';').to_owned();
+    for table in ["stacks", "branches"] {
+        let files = format!("'{}/{table}/**/*.parquet'", text(&now));
+        query = query.replace(&format!("'out/{table}/**/*.parquet'"), &files);
+    }
+    let figures = "method, sum(self_uj)::BIGINT AS self_uj, sum(total_uj)::BIGINT AS total_uj";
+    let of_rows = format!("SELECT window_start, pid, {figures} FROM methods GROUP BY ALL HAVING sum(self_uj) > 0 ORDER BY ALL");
+    let of_branches = format!("SELECT window_start, pid, {figures} FROM ({query}) GROUP BY ALL HAVING sum(self_uj) > 0 ORDER BY ALL");
+    let (rows, derived) = (DataSet::at(&before).rows(&of_rows).unwrap(), DataSet::at(&now).rows(&of_branches).unwrap());
+    let own = |rows: &[Value]| -> Vec<Value> {
+        rows.iter().map(|row| serde_json::json!([row["window_start"], row["pid"], row["method"], row["self_uj"]])).collect()
+    };
+    assert!(rows.len() > 10, "{rows:?}");
+    assert_eq!(own(&rows), own(&derived));
 }
 
 /// The SQL of docs/schema.md, on a data set that still has the columns.

@@ -1,4 +1,5 @@
-//! What a recording takes as a data set: `data_set_sizes FILE.jrec DIR` writes it to DIR and,
+//! What a recording takes as a data set: `data_set_sizes FILE.jrec DIR
+//! [FLUSH_SECONDS]` writes it to DIR and,
 //! compacted, beside it to DIR.compacted, and prints files and bytes of both by table.
 
 #![allow(clippy::print_stdout, reason = "figures are what it is for")]
@@ -21,16 +22,18 @@ use joular_data::{
 fn main() -> Result<()> {
     let mut arguments = env::args().skip(1);
     let (recording, directory) =
-        arguments.next().zip(arguments.next()).context("usage: data_set_sizes FILE.jrec DIR")?;
-    write(Path::new(&recording), Path::new(&directory))?;
+        arguments.next().zip(arguments.next()).context("usage: data_set_sizes FILE.jrec DIR [FLUSH_SECONDS]")?;
+    let flush_s: Option<u64> = arguments.next().map(|text| text.parse()).transpose()?;
+    let flush_ns = flush_s.map_or(DEFAULT_FLUSH_NS, |seconds| seconds * 1_000_000_000);
+    write(Path::new(&recording), Path::new(&directory), flush_ns)?;
     print("as recorded", Path::new(&directory))?;
     let compacted = PathBuf::from(format!("{directory}.compacted"));
     compact::beside(Path::new(&directory), &compacted, None)?;
     print("compacted", &compacted)
 }
 
-fn write(recording: &Path, directory: &Path) -> Result<()> {
-    let mut output = ParquetOutput::new(OutputDirectory::create(directory, None)?, DEFAULT_FLUSH_NS);
+fn write(recording: &Path, directory: &Path, flush_ns: u64) -> Result<()> {
+    let mut output = ParquetOutput::new(OutputDirectory::create(directory, None)?, flush_ns);
     let mut engine = Engine::default();
     for event in RecordingReader::new(BufReader::new(File::open(recording)?))? {
         let event = event?;

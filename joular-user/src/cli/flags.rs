@@ -128,7 +128,7 @@ pub struct Flags {
     #[arg(long, help_heading = heading::OUTPUT)]
     pub no_output: bool,
 
-    /// Write files at least this often, 1s to 1h [default: 30s]
+    /// Write files at least this often, 1s to 1h [default: 60s]
     #[arg(long, value_name = "TIME", help_heading = heading::OUTPUT)]
     pub flush: Option<String>,
 

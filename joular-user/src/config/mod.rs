@@ -170,7 +170,7 @@ impl Places {
         let output = flags.output.clone().unwrap_or_else(|| "joular-out".into());
         Ok(Config {
             output: (!flags.no_output).then_some(output),
-            flush: flush.unwrap_or(Duration::from_secs(30)),
+            flush: flush.unwrap_or(Duration::from_nanos(DEFAULT_FLUSH_NS)),
             policy: self.policy(&flags)?,
             calibration: CalibrationChoice::of(flags.calibration.as_deref()),
             screen,

@@ -28,7 +28,7 @@ fn live(config: &Config) -> &Live {
 fn defaults_complete_a_target() {
     let config = Config::resolve(flags("--comm java"), None).unwrap();
     assert_eq!(config.output, Some("joular-out".into()));
-    assert_eq!((config.flush, config.top, config.screen), (Duration::from_secs(30), 20, Screen::Table));
+    assert_eq!((config.flush, config.top, config.screen), (Duration::from_secs(60), 20, Screen::Table));
     assert_eq!(config.policy, PolicyChoices::default());
     let live = live(&config);
     assert_eq!((live.duration, live.interval, live.frequency), (None, Duration::from_secs(1), 99));

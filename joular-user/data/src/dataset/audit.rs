@@ -15,10 +15,7 @@ use std::{path::Path, sync::Arc};
 
 use serde::Serialize;
 
-use self::{
-    methods::WrittenMethod,
-    sums::{JVMS, QUALITY, WrittenSum},
-};
+use self::sums::{JVMS, QUALITY, WrittenSum};
 use super::error::Result;
 use crate::{
     attribution::{Attributor, report::WindowReport},
@@ -114,21 +111,21 @@ fn audit_run(files: &RunFiles) -> Result<RunAudit> {
         if let Some(file) = part.file::<Stacks>() {
             stacks.read(file)?;
         }
-        let mut written = methods::read(part.file::<Methods>())?;
+        let mut methods = methods::Methods::read(part.file::<Methods>())?;
         let mut quality = sums::read(part.named(QUALITY.table), &QUALITY)?;
         let mut jvms = sums::read(part.named(JVMS.table), &JVMS)?;
         let (windows, left) = windows::read(part, &row.info.domains, &stacks)?;
         for window in windows {
             let start = window.work.wall_start.0;
             let rows = Derived {
-                methods: written.remove(&start).unwrap_or_default(),
                 quality: quality.remove(&start).unwrap_or_default(),
                 jvms: jvms.remove(&start).unwrap_or_default(),
             };
-            audit_window(&mut audit, window, rows, &mut attributor, &stacks.table);
+            let report = audit_window(&mut audit, window, rows, &mut attributor, &stacks.table);
+            methods.window(&mut audit, &report, &stacks.table);
         }
         let sums = quality.values().chain(jvms.values()).map(Vec::len);
-        let without = left + written.values().map(Vec::len).chain(sums).sum::<usize>();
+        let without = left + methods.end(&mut audit) + sums.sum::<usize>();
         audit.rows_without_window += without as u64;
     }
     match &row.end {
@@ -144,7 +141,6 @@ fn audit_run(files: &RunFiles) -> Result<RunAudit> {
 
 /// Rows of a window that follow from its branches.
 struct Derived {
-    methods: Vec<WrittenMethod>,
     quality: Vec<WrittenSum>,
     jvms: Vec<WrittenSum>,
 }
@@ -155,7 +151,7 @@ fn audit_window(
     rows: Derived,
     attributor: &mut Attributor,
     table: &StackTable,
-) {
+) -> WindowReport {
     let ReadWindow { work, shares, thread_energies, branch_shares, rows_agree } = window;
     audit.expect(work.index, "that all its rows agree on what is the window's", rows_agree, true);
     audit.expect(work.index, "the window's number", work.index, audit.windows);
@@ -171,17 +167,16 @@ fn audit_window(
         audit.expect(report.index, &format!("energy_uj of {}", name()), energy, row.energy);
         audit.expect(report.index, &format!("cpu_ns of {}", name()), cpu_ns, row.cpu_ns);
     }
-    methods::compare(audit, &report, table, rows.methods);
     sums::compare(audit, report.index, &QUALITY, sums::of_qualities(&report), rows.quality);
     sums::compare(audit, report.index, &JVMS, sums::of_jvms(&report), rows.jvms);
     add(audit, &report);
+    report
 }
 
 fn add(audit: &mut RunAudit, report: &WindowReport) {
     audit.windows += 1;
     audit.threads += report.threads.len() as u64;
     audit.branches += report.branches.len() as u64;
-    audit.methods += report.methods.len() as u64;
     audit.quality += report.qualities.len() as u64;
     audit.jvms += report.jvms.len() as u64;
     for domain in &report.domains {

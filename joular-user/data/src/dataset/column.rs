@@ -61,6 +61,12 @@ impl<K> Column<K> {
         self
     }
 
+    /// The same column, in a table where its values mean this.
+    pub(crate) const fn meaning(mut self, meaning: &'static str) -> Self {
+        self.about.meaning = meaning;
+        self
+    }
+
     /// What null means; a column without it is never null.
     pub(crate) const fn null(mut self, meaning: &'static str) -> Self {
         self.about.null = Some(meaning);
@@ -71,9 +77,12 @@ impl<K> Column<K> {
 impl Column<kind::Int> {
     /// Numbers that hardly repeat, such as energies.
     pub(crate) const fn quantity(name: &'static str, source: &'static str, meaning: &'static str) -> Self {
-        let mut column = Self::new(name, source, meaning);
-        column.about.hardly_repeats = true;
-        column
+        Self::new(name, source, meaning).hardly_repeating()
+    }
+
+    pub(crate) const fn hardly_repeating(mut self) -> Self {
+        self.about.hardly_repeats = true;
+        self
     }
 
     /// The column in table `T`, as one of several that take their values from a row alike.

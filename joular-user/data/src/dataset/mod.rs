@@ -11,6 +11,7 @@ pub mod column;
 pub mod compact;
 pub mod error;
 pub(crate) mod layout;
+pub(crate) mod method_sums;
 pub mod read;
 pub mod reattribute;
 pub mod schema;

@@ -15,12 +15,13 @@ use crate::{
             columns::TableFile,
             files::{self, Part, RunFiles},
             footer::Footer,
+            method_spans,
             run_row::{self, RunRow},
             stacks::ReadStacks,
             windows,
         },
         store::{self, Store, StoredFile},
-        tables::{Stacks, list},
+        tables::{Methods, Stacks, list},
         write::{RunRewriter, encode},
     },
     events::RunInfo,
@@ -71,8 +72,10 @@ fn rewrite(files: &RunFiles, row: RunRow, to: &dyn Store) -> Result<u64> {
         if let Some(file) = part.file::<Stacks>() {
             stacks.read(file)?;
         }
+        let mut spans = method_spans::read(part.file::<Methods>())?;
         for window in windows::read(part, &domains, &stacks)?.0 {
-            writer.window(&attributor.attribute(window.work, &stacks.table), &stacks.table)?;
+            let begins_sum = spans.begins(window.work.wall_start.0, window.work.length_ns);
+            writer.window(&attributor.attribute(window.work, &stacks.table), &stacks.table, begins_sum)?;
             windows += 1;
         }
         writer.publish(place)?;

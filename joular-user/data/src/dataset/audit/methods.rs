@@ -1,14 +1,19 @@
-//! Table `methods` against what branches and stacks give.
+//! Table `methods` against what branches and stacks give: the methods of the windows that a
+//! row covers are derived and summed again.
 
 use std::collections::HashMap;
 
 use super::RunAudit;
 use crate::{
-    attribution::report::{MethodRow, Share, WindowReport},
+    attribution::report::WindowReport,
     dataset::{
         column::{Column, Named as _, kind},
         error::Result,
-        read::columns::{Columns, TableFile},
+        method_sums::{MethodSums, SummedMethod, two_digits},
+        read::{
+            columns::{Columns, TableFile},
+            method_spans::{self, MethodSpans},
+        },
         store::StoredFile,
         tables::{methods, shared},
     },
@@ -20,9 +25,9 @@ use crate::{
 type MethodKey = (u32, i64, String, String, String, String);
 
 /// A row as it was written: key, self and total figures.
-pub(crate) type WrittenMethod = (MethodKey, [u64; 8]);
+type WrittenMethod = (MethodKey, [u64; 8]);
 
-pub(crate) fn read(file: Option<&StoredFile>) -> Result<HashMap<i64, Vec<WrittenMethod>>> {
+fn read(file: Option<&StoredFile>) -> Result<HashMap<i64, Vec<WrittenMethod>>> {
     let mut rows = HashMap::new();
     if let Some(file) = file {
         TableFile::open(file)?.batches(|columns| take(columns, &mut rows))?;
@@ -66,42 +71,82 @@ fn take(columns: &Columns<'_>, rows: &mut HashMap<i64, Vec<WrittenMethod>>) -> R
     Ok(())
 }
 
-/// Rows that differ in nothing but their source file have equal keys, so the
-/// rows are compared as sorted lists.
-pub(crate) fn compare(
-    audit: &mut RunAudit,
-    report: &WindowReport,
-    table: &StackTable,
-    mut written: Vec<WrittenMethod>,
-) {
-    let mut derived: Vec<WrittenMethod> = report.methods.iter().map(|row| derive(report, table, row)).collect();
-    derived.sort();
-    written.sort();
-    audit.expect(report.index, "the number of its methods", written.len(), derived.len());
-    for ((key, derived), (written_key, written)) in derived.iter().zip(&written) {
-        audit.expect(report.index, "a method", &written_key.2, &key.2);
-        for ((column, derived), written) in FIGURES.iter().zip(derived).zip(written) {
-            audit.expect(report.index, &format!("{} of {}", column.name(), key.2), written, derived);
+/// The methods of a part of a run, as they were written and as its windows give them.
+#[derive(Default)]
+pub(crate) struct Methods {
+    written: HashMap<i64, Vec<WrittenMethod>>,
+    spans: MethodSpans,
+    derived: MethodSums,
+    /// Number of the span's first window.
+    first: u64,
+}
+
+impl Methods {
+    pub(crate) fn read(file: Option<&StoredFile>) -> Result<Self> {
+        Ok(Self { written: read(file)?, spans: method_spans::read(file)?, ..Self::default() })
+    }
+
+    /// Takes the next window, and compares the span before it if that is whole.
+    pub(crate) fn window(&mut self, audit: &mut RunAudit, report: &WindowReport, table: &StackTable) {
+        if self.spans.begins(report.wall_start.0, report.length_ns) {
+            self.compare(audit);
+            self.first = report.index;
+        }
+        self.derived.add(report, table);
+    }
+
+    /// Compares the last span; tells how many rows belong to none.
+    pub(crate) fn end(mut self, audit: &mut RunAudit) -> usize {
+        self.compare(audit);
+        self.written.values().map(Vec::len).sum()
+    }
+
+    /// Rows that differ in nothing but their source file have equal keys, so the rows are
+    /// compared as sorted lists.
+    fn compare(&mut self, audit: &mut RunAudit) {
+        let sums = std::mem::take(&mut self.derived);
+        let Some(span) = sums.span else { return };
+        let mut written = self.written.remove(&span.start.0).unwrap_or_default();
+        let mut derived: Vec<WrittenMethod> = sums.methods().iter().map(of_sum).collect();
+        derived.sort();
+        written.sort();
+        audit.methods += derived.len() as u64;
+        audit.expect(self.first, "the number of methods from it on", written.len(), derived.len());
+        for ((key, derived), (written_key, written)) in derived.iter().zip(&written) {
+            audit.expect(self.first, "a method", &written_key.2, &key.2);
+            for ((column, derived), written) in FIGURES.iter().zip(derived).zip(written) {
+                // Schema version 3 has all digits.
+                let is_deviation =
+                    [methods::SELF_SIGMA_UJ.name(), methods::TOTAL_SIGMA_UJ.name()].contains(&column.name());
+                if is_deviation && *written == two_digits(MicroJoules(*derived)).0 {
+                    continue;
+                }
+                audit.expect(self.first, &format!("{} of {}", column.name(), key.2), written, derived);
+            }
         }
     }
 }
 
-fn derive(report: &WindowReport, table: &StackTable, row: &MethodRow) -> WrittenMethod {
-    let process = report.processes.get(row.process);
-    let start_us = process.map_or(0, |process| process.start_boottime_ns / 1000);
-    let frame = table.frame(row.method);
+fn of_sum(method: &SummedMethod<'_>) -> WrittenMethod {
+    let SummedMethod { process, frame, own, total } = method;
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     let key = (
-        process.map_or(0, |process| process.pid.0),
-        i64::try_from(start_us).unwrap_or(i64::MAX),
+        process.pid.0,
+        i64::try_from(process.start_boottime_ns / 1000).unwrap_or(i64::MAX),
         frame.method(),
         text(&frame.signature),
         frame.kind.name().to_owned(),
         text(&frame.module),
     );
-    let Share { energy: MicroJoules(own_uj), cpu_ns: own_ns, samples: own_samples, sigma: own_sigma } = row.own;
-    let total = row.total;
-    let figures =
-        [own_uj, total.energy.0, own_ns, total.cpu_ns, own_samples, total.samples, own_sigma.0, total.sigma.0];
+    let figures = [
+        own.energy.0,
+        total.energy.0,
+        own.cpu_ns,
+        total.cpu_ns,
+        own.samples,
+        total.samples,
+        own.sigma.0,
+        total.sigma.0,
+    ];
     (key, figures)
 }

@@ -5,6 +5,7 @@ mod builder;
 pub(crate) mod columns;
 pub(crate) mod files;
 pub(crate) mod footer;
+pub(crate) mod method_spans;
 pub(crate) mod run_row;
 pub mod span;
 pub(crate) mod stacks;

@@ -67,12 +67,12 @@ fn whole_columns() -> Vec<ColumnOf<Jvms>> {
 
 /// The column of the energy of a part.
 pub(crate) const fn part_uj(work: JvmWork) -> Column<kind::Int> {
-    Column::joined(["", work.name(), "_uj"], "attribution", meaning(work)).unit("µJ")
+    Column::joined(["", work.name(), "_uj"], "attribution", meaning(work)).unit("µJ").hardly_repeating()
 }
 
 /// The column of the on-CPU time of a part.
 pub(crate) const fn part_cpu_ns(work: JvmWork) -> Column<kind::Int> {
-    Column::joined(["", work.name(), "_cpu_ns"], "attribution", meaning(work)).unit("ns")
+    Column::joined(["", work.name(), "_cpu_ns"], "attribution", meaning(work)).unit("ns").hardly_repeating()
 }
 
 fn part_columns() -> Vec<ColumnOf<Jvms>> {

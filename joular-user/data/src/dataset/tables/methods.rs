@@ -1,14 +1,17 @@
-//! Energy by method.
+//! Energy by method, summed over the windows of a file ([`crate::dataset::method_sums`]).
 
 use super::{
     Column, ColumnOf, InWindow, OfProcess, Table, WindowKey, int, joined, kind, label_columns, process_columns,
-    window_columns,
+    shared::{self, RUN_ID},
 };
 use crate::{
-    attribution::report::{MethodRow, ProcessRef},
-    model::frame::Frame,
+    attribution::report::ProcessRef,
+    dataset::method_sums::{SummedMethod, two_digits},
 };
 
+const WINDOW_START: Column<kind::Time> =
+    shared::WINDOW_START.meaning("start of the first of the windows that it is a sum of");
+const WINDOW_NS: Column<kind::Int> = shared::WINDOW_NS.meaning("length of these windows together");
 pub(crate) const METHOD: Column<kind::Name> =
     Column::new("method", "symbols", "package.Class.name; plain name outside Java; a [marker] for what is not known");
 pub(crate) const SIGNATURE: Column<kind::Name> =
@@ -36,7 +39,7 @@ pub(crate) const TOTAL_SAMPLES: Column<kind::Int> =
 pub(crate) const SELF_SIGMA_UJ: Column<kind::Int> = Column::quantity(
     "self_sigma_uj",
     "attribution",
-    "standard deviation of self_uj from sampling; adds in quadrature over windows",
+    "standard deviation of self_uj from sampling, to two digits; over rows of time it adds in quadrature",
 )
 .unit("µJ");
 pub(crate) const TOTAL_SIGMA_UJ: Column<kind::Int> =
@@ -45,10 +48,9 @@ pub(crate) const TOTAL_SIGMA_UJ: Column<kind::Int> =
 pub struct Methods;
 
 pub struct MethodRecord<'a> {
+    /// Of the windows that the row is a sum of.
     pub key: WindowKey<'a>,
-    pub process: &'a ProcessRef,
-    pub row: &'a MethodRow,
-    pub frame: &'a Frame,
+    pub method: &'a SummedMethod<'a>,
 }
 
 impl InWindow for Methods {
@@ -59,39 +61,48 @@ impl InWindow for Methods {
 
 impl OfProcess for Methods {
     fn process<'r>(row: &'r MethodRecord<'_>) -> &'r ProcessRef {
-        row.process
+        row.method.process
     }
 }
 
 impl Table for Methods {
     const NAME: &'static str = "methods";
-    const ROW: &'static str = "a method of a process, as one kind of code, in a window; self figures sum to threads";
+    const ROW: &'static str = "a method of a process, as one kind of code, over the windows that were written together (60 s, \
+                               unless --flush says otherwise); self figures sum to the threads of these windows";
     const BY_POLICY: bool = true;
     type Row<'a> = MethodRecord<'a>;
 
     fn columns() -> Vec<ColumnOf<Self>> {
-        joined([window_columns(), process_columns(), name_columns(), share_columns(), label_columns()])
+        joined([span_columns(), process_columns(), name_columns(), share_columns(), label_columns()])
     }
+}
+
+fn span_columns() -> Vec<ColumnOf<Methods>> {
+    vec![
+        RUN_ID.of::<Methods>(|r| Some(r.key.run_id.into())),
+        WINDOW_START.of::<Methods>(|r| Some(r.key.start.0)),
+        WINDOW_NS.of::<Methods>(|r| int(r.key.length_ns)),
+    ]
 }
 
 fn name_columns() -> Vec<ColumnOf<Methods>> {
     vec![
-        METHOD.of::<Methods>(|r| Some(r.frame.method().into())),
-        SIGNATURE.of::<Methods>(|r| r.frame.signature.as_deref().map(Into::into)),
-        KIND.of::<Methods>(|r| Some(r.frame.kind.name().into())),
-        MODULE.of::<Methods>(|r| r.frame.module.as_deref().map(Into::into)),
+        METHOD.of::<Methods>(|r| Some(r.method.frame.method().into())),
+        SIGNATURE.of::<Methods>(|r| r.method.frame.signature.as_deref().map(Into::into)),
+        KIND.of::<Methods>(|r| Some(r.method.frame.kind.name().into())),
+        MODULE.of::<Methods>(|r| r.method.frame.module.as_deref().map(Into::into)),
     ]
 }
 
 fn share_columns() -> Vec<ColumnOf<Methods>> {
     vec![
-        SELF_UJ.of::<Methods>(|r| int(r.row.own.energy.0)),
-        TOTAL_UJ.of::<Methods>(|r| int(r.row.total.energy.0)),
-        SELF_CPU_NS.of::<Methods>(|r| int(r.row.own.cpu_ns)),
-        TOTAL_CPU_NS.of::<Methods>(|r| int(r.row.total.cpu_ns)),
-        SELF_SAMPLES.of::<Methods>(|r| int(r.row.own.samples)),
-        TOTAL_SAMPLES.of::<Methods>(|r| int(r.row.total.samples)),
-        SELF_SIGMA_UJ.of::<Methods>(|r| int(r.row.own.sigma.0)),
-        TOTAL_SIGMA_UJ.of::<Methods>(|r| int(r.row.total.sigma.0)),
+        SELF_UJ.of::<Methods>(|r| int(r.method.own.energy.0)),
+        TOTAL_UJ.of::<Methods>(|r| int(r.method.total.energy.0)),
+        SELF_CPU_NS.of::<Methods>(|r| int(r.method.own.cpu_ns)),
+        TOTAL_CPU_NS.of::<Methods>(|r| int(r.method.total.cpu_ns)),
+        SELF_SAMPLES.of::<Methods>(|r| int(r.method.own.samples)),
+        TOTAL_SAMPLES.of::<Methods>(|r| int(r.method.total.samples)),
+        SELF_SIGMA_UJ.of::<Methods>(|r| int(two_digits(r.method.own.sigma).0)),
+        TOTAL_SIGMA_UJ.of::<Methods>(|r| int(two_digits(r.method.total.sigma).0)),
     ]
 }

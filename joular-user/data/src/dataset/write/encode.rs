@@ -33,9 +33,9 @@ pub(crate) type Metadata = Vec<(String, String)>;
 /// Fixed, so that equal runs of different builds give equal files.
 const CREATED_BY: &str = "joular-bpf";
 /// While a program is profiled, its CPU is the program's.
-const ZSTD_LEVEL: i32 = 3;
+const ZSTD_LEVEL: i32 = 6;
 /// Of files that are written once and read often.
-const MERGED_ZSTD_LEVEL: i32 = 9;
+const MERGED_ZSTD_LEVEL: i32 = 12;
 
 /// Ids that repeat where a file holds minutes.
 const REPEATED_IDS: [Column<kind::Int>; 2] = [stacks::STACK_ID, stacks::BRANCH_ID];

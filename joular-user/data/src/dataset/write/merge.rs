@@ -14,7 +14,7 @@ use crate::{
 
 /// Rows of a row group: what a reader decodes or skips as a whole. Smaller ones
 /// are larger on disk, by 3 % at this size.
-const ROW_GROUP_ROWS: usize = 1 << 17;
+const ROW_GROUP_ROWS: usize = 1 << 18;
 
 /// A file that is being put together in memory, compressed as far as it is whole.
 pub struct MergedFile {

@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// Window time that a file holds unless the caller wants otherwise.
-pub const DEFAULT_FLUSH_NS: u64 = 30_000_000_000;
+pub const DEFAULT_FLUSH_NS: u64 = 60_000_000_000;
 
 /// Rows of one table, or frames of its stacks, in memory before they are
 /// written early: below 100 MB.
@@ -119,7 +119,7 @@ impl Run {
         self.sums.add(report);
         self.rows.window(report, stacks)?;
         self.buffered_ns = self.buffered_ns.saturating_add(report.length_ns);
-        if self.buffered_ns >= flush_ns || self.rows.tables.load() >= MAX_LOAD {
+        if self.buffered_ns >= flush_ns || self.rows.load() >= MAX_LOAD {
             self.flush(store)?;
         }
         Ok(())
@@ -132,7 +132,8 @@ impl Run {
     }
 
     fn flush(&mut self, store: &dyn Store) -> Result<()> {
-        if self.rows.tables.load() == 0 {
+        self.rows.method_rows()?;
+        if self.rows.load() == 0 {
             return Ok(());
         }
         let place = FilePlace::new(&self.info, &self.date, self.next);

@@ -27,10 +27,11 @@ impl<'a> RunRewriter<'a> {
         Ok(Self { store, rows: Rows::at_wall_clock(&info), info, sums: Sums::default() })
     }
 
-    /// Takes a window whose start times are wall-clock times.
-    pub fn window(&mut self, report: &WindowReport, stacks: &StackTable) -> Result<()> {
+    /// Takes a window whose start times are wall-clock times. `begins_sum`: as the methods
+    /// of the file that is rewritten are summed, a new sum begins.
+    pub(crate) fn window(&mut self, report: &WindowReport, stacks: &StackTable, begins_sum: bool) -> Result<()> {
         self.sums.add(report);
-        self.rows.window_again(report, stacks)
+        self.rows.window_again(report, stacks, begins_sum)
     }
 
     /// Writes a file that stays as it is.
@@ -41,6 +42,7 @@ impl<'a> RunRewriter<'a> {
     /// Writes the windows since the last call: only what depends on the policy has rows.
     pub(crate) fn publish(&mut self, place: &FilePlace) -> Result<()> {
         let Self { store, info, rows, .. } = self;
+        rows.method_rows()?;
         rows.tables.each(&mut PartWriter { store: *store, info, place })
     }
 

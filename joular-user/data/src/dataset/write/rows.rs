@@ -1,7 +1,7 @@
 //! Windows become rows: in a fixed order, without clocks, so that the same
 //! windows always give the same bytes. No I/O.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use arrow_schema::ArrowError;
 
@@ -12,6 +12,7 @@ use crate::{
     },
     dataset::{
         column::Table,
+        method_sums::MethodSums,
         tables::{
             Boot, BranchRecord, Branches, Buffers, JvmRecord, Jvms, MethodRecord, Methods, ProcessRecord, Processes,
             Quality, QualityRecord, StackRecord, Stacks, ThreadRecord, Threads, WeightRecord, Weights, WindowKey,
@@ -21,7 +22,7 @@ use crate::{
     events::{ProcessInfo, RunInfo, Runtime},
     model::units::{Pid, UnixMicros},
     output::{OutputError, Result},
-    stacks::{BranchIndex, FrameId, StackTable},
+    stacks::{BranchIndex, StackTable},
 };
 
 /// Memory for what became known about processes since the last window. Only a
@@ -36,6 +37,8 @@ const MAX_KNOWN: usize = 1 << 18;
 #[derive(Default)]
 pub struct Rows {
     pub tables: Buffers,
+    /// Methods of the windows since the last file.
+    methods: MethodSums,
     run_id: String,
     boottime_offset_ns: u64,
     boot: Option<Boot>,
@@ -72,14 +75,22 @@ impl Rows {
         }
         self.with_key(report, |rows, key| {
             rows.share_rows(key, report, stacks)?;
+            rows.sum_methods(report, stacks)?;
             rows.weight_rows(key, report).map_err(of::<Weights>())?;
             rows.stack_rows(key, report, stacks).map_err(of::<Stacks>())
         })
     }
 
-    /// Only the rows that depend on the policy.
-    pub fn window_again(&mut self, report: &WindowReport, stacks: &StackTable) -> Result<()> {
-        self.with_key(report, |rows, key| rows.share_rows(key, report, stacks))
+    /// Only the rows that depend on the policy. `begins_sum`: methods are summed from this
+    /// window on.
+    pub fn window_again(&mut self, report: &WindowReport, stacks: &StackTable, begins_sum: bool) -> Result<()> {
+        if begins_sum {
+            self.method_rows()?;
+        }
+        self.with_key(report, |rows, key| {
+            rows.share_rows(key, report, stacks)?;
+            rows.sum_methods(report, stacks)
+        })
     }
 
     fn boot(&mut self, report: &WindowReport) -> Boot {
@@ -110,10 +121,40 @@ impl Rows {
     fn share_rows(&mut self, key: WindowKey<'_>, report: &WindowReport, stacks: &StackTable) -> Result<()> {
         self.window_rows(key, report).map_err(of::<Windows>())?;
         self.thread_rows(key, report).map_err(of::<Threads>())?;
-        self.method_rows(key, report, stacks).map_err(of::<Methods>())?;
         self.branch_rows(key, report, stacks).map_err(of::<Branches>())?;
         self.quality_rows(key, report).map_err(of::<Quality>())?;
         self.jvm_rows(key, report).map_err(of::<Jvms>())
+    }
+
+    /// Adds a window's methods to the sums that become rows.
+    fn sum_methods(&mut self, report: &WindowReport, stacks: &StackTable) -> Result<()> {
+        if !self.methods.takes(stacks) {
+            self.method_rows()?;
+        }
+        self.methods.add(report, stacks);
+        Ok(())
+    }
+
+    /// Rows for the methods of all windows since the last call.
+    pub fn method_rows(&mut self) -> Result<()> {
+        let sums = std::mem::take(&mut self.methods);
+        let (Some(span), Some(boot)) = (sums.span, self.boot) else { return Ok(()) };
+        let key = WindowKey {
+            run_id: &self.run_id,
+            start: span.start,
+            length_ns: span.length_ns,
+            label: span.label,
+            ambiguous: span.ambiguous,
+            boot,
+        };
+        let rows = &mut self.tables.methods;
+        let mut methods = sums.methods().into_iter();
+        methods.try_for_each(|method| rows.push(&MethodRecord { key, method: &method })).map_err(of::<Methods>())
+    }
+
+    /// Rows of the fullest table, or the frames in them where those are more.
+    pub fn load(&self) -> usize {
+        self.tables.load().max(self.methods.len())
     }
 
     /// Rows for what became known about processes; without a window if none came any more.
@@ -140,30 +181,6 @@ impl Rows {
         let mut records: Vec<_> = (0..report.threads.len()).filter_map(|index| thread(key, report, index)).collect();
         records.sort_by(|a, b| identity(a).cmp(&identity(b)));
         records.iter().try_for_each(|record| self.tables.threads.push(record))
-    }
-
-    fn method_rows(
-        &mut self,
-        key: WindowKey<'_>,
-        report: &WindowReport,
-        stacks: &StackTable,
-    ) -> Result<(), ArrowError> {
-        let mut records = Vec::with_capacity(report.methods.len());
-        for row in &report.methods {
-            let Some(process) = report.processes.get(row.process) else { continue };
-            records.push(MethodRecord { key, process, row, frame: stacks.frame(row.method) });
-        }
-        // Methods of one call path have equal amounts: together, and in the order of the path,
-        // which comes again in other windows, these take the least space.
-        let places = places_on_paths(report, stacks);
-        let order = |record: &MethodRecord<'_>| {
-            let place = places.get(&(record.row.process, record.row.method)).copied();
-            (record.row.total.cpu_ns, record.row.own.cpu_ns, place.unwrap_or(usize::MAX))
-        };
-        records.sort_by(|a, b| {
-            (a.process, order(a), &a.frame.class, a.frame).cmp(&(b.process, order(b), &b.frame.class, b.frame))
-        });
-        records.iter().try_for_each(|record| self.tables.methods.push(record))
     }
 
     fn branch_rows(
@@ -240,23 +257,6 @@ impl Rows {
         }
         Ok(())
     }
-}
-
-/// Where each process's methods first stand on its call paths, leaf first, these by id.
-fn places_on_paths(report: &WindowReport, stacks: &StackTable) -> HashMap<(usize, FrameId), usize> {
-    let path =
-        |row: &BranchRow| Some((report.threads.get(row.thread)?.process, stacks.stack_id(row.branch), row.branch));
-    let mut paths: Vec<_> = report.branches.iter().filter_map(path).collect();
-    paths.sort_by_key(|(process, stack_id, _)| (*process, *stack_id));
-    paths.dedup();
-    let mut places = HashMap::new();
-    for (process, _, branch) in paths {
-        for method in stacks.methods(branch).iter().rev() {
-            let place = places.len();
-            places.entry((process, *method)).or_insert(place);
-        }
-    }
-    places
 }
 
 /// Text that a process chooses.
