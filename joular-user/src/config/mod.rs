@@ -15,7 +15,10 @@ mod weights;
 
 use std::{path::PathBuf, time::Duration};
 
-use joular_data::model::{policy::PolicyChoices, units::Pid};
+use joular_data::{
+    dataset::DEFAULT_FLUSH_NS,
+    model::{policy::PolicyChoices, units::Pid},
+};
 use thiserror::Error;
 
 use self::duration::parse_duration;

@@ -58,13 +58,17 @@ fn expect_conserved(data: &DataSet) -> Result<()> {
         "windows whose CPU time is not all accounted for",
         "SELECT * FROM windows WHERE cpu_busy_ns + cpu_idle_ns + cpu_unslotted_ns <> cpu_elapsed_ns",
     )?;
-    let energies =
-        [("threads", "energy_uj"), ("branches", "energy_uj"), ("methods", "self_uj"), ("quality", "energy_uj")];
-    for (table, column) in energies {
+    data.expect_none(
+        "runs whose methods do not sum to what was attributed",
+        "WITH rows AS (SELECT run_id, sum(self_uj) AS uj FROM methods GROUP BY 1),
+         audit AS (SELECT run_id, sum(attributed_uj) AS uj FROM windows GROUP BY 1)
+         SELECT * FROM audit LEFT JOIN rows USING (run_id) WHERE audit.uj <> coalesce(rows.uj, 0)",
+    )?;
+    for table in ["threads", "branches", "quality"] {
         data.expect_none(
             &format!("windows whose {table} do not sum to what was attributed"),
             &format!(
-                "WITH rows AS (SELECT window_start, sum({column}) AS uj FROM {table} GROUP BY 1),
+                "WITH rows AS (SELECT window_start, sum(energy_uj) AS uj FROM {table} GROUP BY 1),
                  audit AS (SELECT window_start, sum(attributed_uj) AS uj FROM windows GROUP BY 1)
                  SELECT * FROM audit LEFT JOIN rows USING (window_start) WHERE audit.uj <> coalesce(rows.uj, 0)"
             ),
