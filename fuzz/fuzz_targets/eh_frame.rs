@@ -5,9 +5,9 @@
 
 use std::{fs::File, io::Write as _};
 
-use joular_user::unwind::{
-    eh_frame::{self, MAX_ROWS},
+use joular_user::{
     elf::{Elf, Section},
+    unwind::eh_frame::{self, MAX_ROWS},
 };
 use libfuzzer_sys::fuzz_target;
 
@@ -19,8 +19,8 @@ fuzz_target!(|input: &[u8]| {
         let file = rustix::fs::memfd_create("elf", rustix::fs::MemfdFlags::CLOEXEC).expect("a file in memory");
         let mut file = File::from(file);
         file.write_all(bytes).expect("writing to memory");
-        match Elf::read(&file) {
-            Ok(elf) => elf.eh_frame,
+        match Elf::read(&file).and_then(|elf| eh_frame::section(&elf)) {
+            Ok(section) => section,
             Err(_) => return,
         }
     };

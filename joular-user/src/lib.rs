@@ -7,6 +7,7 @@ pub mod clock;
 pub mod commands;
 pub mod config;
 pub mod doctor;
+pub mod elf;
 pub mod energy;
 pub mod kernel;
 pub mod output;

@@ -21,8 +21,10 @@ use joular_ebpf::{
     walk::arch::{dwarf, plt},
 };
 
-use super::elf::Section;
+use crate::elf::{Elf, ElfError, Section};
 
+/// libjvm has 2 MiB of it, a compiler or browser 10.
+const MAX_SECTION_BYTES: u64 = 12 << 20;
 /// Rows kept of one file; libjvm has 131 000 to 206 000.
 pub const MAX_ROWS: usize = 1 << 20;
 const MAX_ENTRIES: usize = 1 << 19;
@@ -82,6 +84,14 @@ impl Entry {
         let (start, end) = (u32::try_from(fde.initial_address()).ok()?, u32::try_from(fde.end_address()).ok()?);
         (start < end).then_some(Self { start, end, offset: u32::try_from(fde.offset()).ok()? })
     }
+}
+
+/// Of a file; empty if it has none.
+pub fn section(elf: &Elf<'_>) -> Result<Section, ElfError> {
+    if !elf.is_of_this_machine() {
+        return Err(ElfError::Malformed("it is not of this machine's architecture"));
+    }
+    Ok(elf.section(".eh_frame", MAX_SECTION_BYTES)?.unwrap_or_default())
 }
 
 /// The rows of a section, sorted by address. What cannot be understood is left

@@ -1,14 +1,13 @@
-use std::{fs::File, process::Command};
+use std::{fs::File, io::Write as _, process::Command};
 
 use proptest::prelude::*;
 
 use super::*;
-use crate::unwind::elf::Elf;
 
 const LIBC: &str = "/lib/x86_64-linux-gnu/libc.so.6";
 
 fn section(path: &str) -> Section {
-    Elf::read(&File::open(path).unwrap()).unwrap().eh_frame
+    super::section(&Elf::read(&File::open(path).unwrap()).unwrap()).unwrap()
 }
 
 /// As the kernel side looks it up.
@@ -120,6 +119,15 @@ fn synthetic(preamble: usize, count: u32) -> Section {
     }
     bytes.extend_from_slice(&[0; 4]);
     Section { address: 0, bytes }
+}
+
+#[test]
+fn a_table_for_another_machine_is_refused() {
+    let mut foreign = std::fs::read("/bin/true").unwrap();
+    foreign[18] = 183;
+    let mut file = tempfile::tempfile().unwrap();
+    file.write_all(&foreign).unwrap();
+    assert!(super::section(&Elf::read(&file).unwrap()).is_err());
 }
 
 #[test]

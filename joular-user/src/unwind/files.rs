@@ -10,11 +10,14 @@ use std::{
 use joular_ebpf::abi::{MAX_ROWS, UnwindRow};
 
 use super::{
-    elf::{Segment, bias},
     reader::{FileTable, Reader},
     tables::{Range, Ranges},
 };
-use crate::{kernel::KernelError, symbols::native::FileKey};
+use crate::{
+    elf::segment::{Segment, bias},
+    kernel::KernelError,
+    symbols::native::FileKey,
+};
 
 /// Windows that a file's rows stay without a process: programs are started again.
 const KEEP_WINDOWS: u32 = 30;

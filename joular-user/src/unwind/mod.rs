@@ -10,7 +10,6 @@
 
 pub mod changes;
 pub mod eh_frame;
-pub mod elf;
 pub mod files;
 pub mod interfaces;
 pub mod publisher;

@@ -10,11 +10,11 @@ use std::{
 
 use joular_ebpf::abi::UnwindRow;
 
-use super::{
-    eh_frame,
-    elf::{Elf, Segment},
+use super::eh_frame;
+use crate::{
+    elf::{Elf, ElfError, segment::Segment},
+    symbols::native::FileKey,
 };
-use crate::symbols::native::FileKey;
 
 /// Files under way, and their size: a large one is read alone, since its rows take
 /// up to 8 MiB until they are taken.
@@ -32,11 +32,12 @@ impl FileTable {
     pub fn read(file: &File) -> Self {
         // A parser of hostile bytes that is not all ours: should it panic, the file
         // has no table.
-        catch_unwind(AssertUnwindSafe(|| {
-            let Ok(elf) = Elf::read(file) else { return Self::default() };
-            Self { rows: eh_frame::rows(&elf.eh_frame), segments: elf.segments }
-        }))
-        .unwrap_or_default()
+        catch_unwind(AssertUnwindSafe(|| Self::of(file).unwrap_or_default())).unwrap_or_default()
+    }
+
+    fn of(file: &File) -> Result<Self, ElfError> {
+        let elf = Elf::read(file)?;
+        Ok(Self { rows: eh_frame::rows(&eh_frame::section(&elf)?), segments: elf.code().collect() })
     }
 }
 

@@ -27,6 +27,7 @@ use joular_tests::{
     paths, schedstat,
 };
 use joular_user::{
+    elf::segment,
     procs::maps::{Mapping, MappingKind, Maps},
     runtimes::hotspot::{
         JvmBuild,
@@ -38,7 +39,7 @@ use joular_user::{
         memory_recording::Recording,
     },
     symbols::native::own_vdso,
-    unwind::{elf, reader::FileTable},
+    unwind::reader::FileTable,
 };
 
 const PROC: &str = "/proc";
@@ -94,7 +95,7 @@ fn tables(maps: &Maps, files: &mut BTreeMap<String, FileTable>) -> Result<(Proce
             if first as usize == tables.rows.len() {
                 tables.rows.extend(&table.rows);
             }
-            if let Some(bias) = elf::bias(&table.segments, start, mapping.offset) {
+            if let Some(bias) = segment::bias(&table.segments, start, mapping.offset) {
                 code = CodeMapping { bias, first_row: first, row_count: count, ..code };
             }
         }

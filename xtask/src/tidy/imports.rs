@@ -25,16 +25,18 @@ const USER: &[(&str, &[&str])] = &[
     ("clock", &["data"]),
     ("shutdown", &[]),
     ("privileges", &[]),
+    // Files of targets: what all that read them share.
+    ("elf", &[]),
     // Flags as typed and exit codes: words, no machinery.
     ("cli", &[]),
     ("procs", &["data", "clock"]),
     // Run-time systems that make code: what is known of each, behind one seam.
-    ("runtimes", &["data", "clock", "procs"]),
-    ("symbols", &["data", "clock", "procs", "runtimes"]),
+    ("runtimes", &["data", "clock", "elf", "procs"]),
+    ("symbols", &["data", "clock", "elf", "procs", "runtimes"]),
     ("energy", &["data", "clock"]),
     ("kernel", &["data", "clock", "privileges"]),
     // Tables for the programs that walk stacks: of files, of processes, of JVMs.
-    ("unwind", &["data", "clock", "procs", "runtimes", "symbols", "kernel"]),
+    ("unwind", &["data", "clock", "elf", "procs", "runtimes", "symbols", "kernel"]),
     ("calibration", &["data", "clock", "energy", "kernel"]),
     ("output", &["data"]),
     ("config", &["data", "cli", "procs", "energy", "calibration"]),
@@ -63,7 +65,8 @@ const USER: &[(&str, &[&str])] = &[
 ];
 
 /// Crates, and crates whose names begin so, that one part alone knows.
-const ONLY_IN: &[(&str, &[&str])] = &[("aya", &["kernel"]), ("arrow", &["dataset"]), ("parquet", &["dataset"])];
+const ONLY_IN: &[(&str, &[&str])] =
+    &[("aya", &["kernel"]), ("arrow", &["dataset"]), ("object", &["elf"]), ("parquet", &["dataset"])];
 
 /// Attribution computes; it asks nobody.
 const NOT_IN_ATTRIBUTION: &[&str] =
@@ -211,6 +214,7 @@ mod tests {
         assert_eq!(complaints(procs, "use aya::Ebpf;").len(), 1);
         assert_eq!(complaints("joular-user/src/kernel/mod.rs", "use aya::Ebpf;").len(), 0);
         assert_eq!(complaints("joular-user/data/src/report/mod.rs", "use parquet::file;").len(), 1);
+        assert_eq!(complaints("joular-user/src/unwind/mod.rs", "use object::elf;").len(), 1);
         let engine = "joular-user/data/src/attribution/engine.rs";
         assert_eq!(complaints(engine, "use std::time::Instant;").len(), 1);
     }

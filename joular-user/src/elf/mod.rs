@@ -1,0 +1,199 @@
+//! Parts of ELF files: code, sections, dynamic symbols. The
+//! crate `object` knows the format; which parts are read, and how much, is decided here.
+//!
+//! Files are targets'. Nothing is mapped, because a target can cut its file short while
+//! it is read. Nothing is believed: every size is checked against the file's and against
+//! a bound before memory is taken for it.
+
+pub mod segment;
+#[cfg(test)]
+mod tests;
+
+use std::{fs::File, io, os::unix::fs::FileExt as _};
+
+use object::{
+    LittleEndian,
+    elf::{EM_X86_64, FileHeader64, PF_X, PT_LOAD, ProgramHeader64, SHF_ALLOC, SHT_DYNSYM, SectionHeader64, Sym64},
+    pod::{self, Pod},
+    read::{
+        StringTable,
+        elf::{FileHeader as _, ProgramHeader as _, SectionHeader as _, Sym as _},
+    },
+};
+use segment::Segment;
+use thiserror::Error;
+
+const MAX_SECTIONS: u16 = 4096;
+const MAX_SEGMENTS: u16 = 1024;
+const MAX_SECTION_NAMES_BYTES: u64 = 1 << 20;
+/// libjvm has a thousand dynamic symbols with 9 KiB of names.
+const MAX_DYNAMIC_BYTES: u64 = 4 << 20;
+/// With its zero, of the name of a section or a dynamic symbol. Without a bound, each of
+/// many symbols could have a table without any zero searched to its end.
+const MAX_NAME_BYTES: u64 = 256;
+
+const LE: LittleEndian = LittleEndian;
+
+type Header = FileHeader64<LittleEndian>;
+type SegmentHeader = ProgramHeader64<LittleEndian>;
+type SectionHeader = SectionHeader64<LittleEndian>;
+type Symbol = Sym64<LittleEndian>;
+
+#[derive(Debug, Error)]
+pub enum ElfError {
+    #[error("reading an ELF file: {0}")]
+    Read(#[from] io::Error),
+    #[error("reading an ELF file: {0}")]
+    Malformed(&'static str),
+    #[error("reading an ELF file: it has more than the {limit} bytes of {part} that are read")]
+    TooLarge { part: &'static str, limit: u64 },
+}
+
+/// A file whose headers have been read.
+#[derive(Debug)]
+pub struct Elf<'f> {
+    bytes: FileBytes<'f>,
+    header: Header,
+    segments: Vec<SegmentHeader>,
+    sections: Vec<SectionHeader>,
+}
+
+/// A section's bytes.
+#[derive(Debug, Default)]
+pub struct Section {
+    /// In memory, before the file is moved as a whole.
+    pub address: u64,
+    pub bytes: Vec<u8>,
+}
+
+impl<'f> Elf<'f> {
+    pub fn read(file: &'f File) -> Result<Self, ElfError> {
+        let bytes = FileBytes { file, size: file.metadata()?.len() };
+        let header = bytes.part(0, size_of::<Header>() as u64)?;
+        let header = *Header::parse(&*header).map_err(|_| ElfError::Malformed("it is not a 64-bit ELF file"))?;
+        if !header.is_little_endian() {
+            return Err(ElfError::Malformed("it is not little-endian"));
+        }
+        let (segments, sections) = (header.e_phnum(LE), header.e_shnum(LE));
+        if segments > MAX_SEGMENTS || sections > MAX_SECTIONS {
+            return Err(ElfError::Malformed("it has too many headers"));
+        }
+        Ok(Self {
+            segments: bytes.headers(header.e_phoff(LE), segments, header.e_phentsize(LE))?,
+            sections: bytes.headers(header.e_shoff(LE), sections, header.e_shentsize(LE))?,
+            bytes,
+            header,
+        })
+    }
+
+    /// Whether its code is for this machine.
+    pub fn is_of_this_machine(&self) -> bool {
+        self.header.e_machine(LE) == EM_X86_64
+    }
+
+    /// Segments with code.
+    pub fn code(&self) -> impl Iterator<Item = Segment> {
+        let is_code = |segment: &&SegmentHeader| segment.p_type(LE) == PT_LOAD && segment.p_flags(LE) & PF_X != 0;
+        self.segments.iter().filter(is_code).map(|segment| {
+            let (offset, bytes) = segment.file_range(LE);
+            Segment { offset, bytes, address: segment.p_vaddr(LE) }
+        })
+    }
+
+    /// A section that is loaded, if the file has it. Files of debug info have such
+    /// sections without their bytes: those do not count.
+    pub fn section(&self, name: &'static str, limit: u64) -> Result<Option<Section>, ElfError> {
+        let names = self.section_names()?;
+        let is_wanted = |section: &SectionHeader| {
+            section.sh_flags(LE) & u64::from(SHF_ALLOC) != 0
+                && name_at(&names, section.sh_name(LE)) == Some(name.as_bytes())
+        };
+        let mut wanted = self.sections.iter().filter(|section| is_wanted(section));
+        let Some((section, (start, size))) = wanted.find_map(|section| Some((section, section.file_range(LE)?))) else {
+            return Ok(None);
+        };
+        if size > limit {
+            return Err(ElfError::TooLarge { part: name, limit });
+        }
+        Ok(Some(Section { address: section.sh_addr(LE), bytes: self.bytes.part(start, size)? }))
+    }
+
+    fn section_names(&self) -> Result<Vec<u8>, ElfError> {
+        let names = self.sections.get(usize::from(self.header.e_shstrndx(LE)));
+        let (start, size) = names.and_then(|names| names.file_range(LE)).unwrap_or_default();
+        self.bytes.part(start, size.min(MAX_SECTION_NAMES_BYTES))
+    }
+
+    /// What it exports and imports by name.
+    pub fn dynamic_symbols(&self) -> Result<DynamicSymbols, ElfError> {
+        let symbols = self.sections.iter().find(|section| section.sh_type(LE) == SHT_DYNSYM);
+        let symbols = symbols.ok_or(ElfError::Malformed("it has no dynamic symbols"))?;
+        let names = self.sections.get(symbols.link(LE).0);
+        let names = names.ok_or(ElfError::Malformed("its dynamic symbols have no names"))?;
+        let read = |section: &SectionHeader| {
+            let (start, size) = section.file_range(LE).unwrap_or_default();
+            if size > MAX_DYNAMIC_BYTES {
+                return Err(ElfError::TooLarge { part: "dynamic symbols", limit: MAX_DYNAMIC_BYTES });
+            }
+            self.bytes.part(start, size)
+        };
+        Ok(DynamicSymbols { symbols: read(symbols)?, names: read(names)? })
+    }
+}
+
+#[derive(Debug)]
+pub struct DynamicSymbols {
+    symbols: Vec<u8>,
+    names: Vec<u8>,
+}
+
+impl DynamicSymbols {
+    /// Names and addresses. Symbols whose name is longer than [`MAX_NAME_BYTES`] or has no
+    /// end are left out.
+    pub fn iter(&self) -> impl Iterator<Item = (&[u8], u64)> {
+        let symbols = records::<Symbol>(&self.symbols).iter();
+        symbols.filter_map(|symbol| Some((name_at(&self.names, symbol.st_name(LE))?, symbol.st_value(LE))))
+    }
+}
+
+/// A file and its size when it was opened.
+#[derive(Clone, Copy, Debug)]
+struct FileBytes<'f> {
+    file: &'f File,
+    size: u64,
+}
+
+impl FileBytes<'_> {
+    /// Where the part ends, if the file has it. Memory is taken after this is known.
+    fn end_of(self, start: u64, length: u64) -> Result<u64, ElfError> {
+        let end = start.checked_add(length).filter(|&end| end <= self.size);
+        end.ok_or(ElfError::Malformed("a part lies beyond its end"))
+    }
+
+    /// The caller bounds `length`.
+    fn part(self, start: u64, length: u64) -> Result<Vec<u8>, ElfError> {
+        self.end_of(start, length)?;
+        let mut bytes = vec![0; usize::try_from(length).map_err(|_| ElfError::Malformed("a part is too large"))?];
+        self.file.read_exact_at(&mut bytes, start)?;
+        Ok(bytes)
+    }
+
+    fn headers<T: Pod>(self, start: u64, count: u16, entry_bytes: u16) -> Result<Vec<T>, ElfError> {
+        if count > 0 && usize::from(entry_bytes) != size_of::<T>() {
+            return Err(ElfError::Malformed("its headers have an unknown size"));
+        }
+        let bytes = self.part(start, u64::from(count) * size_of::<T>() as u64)?;
+        Ok(records(&bytes).to_vec())
+    }
+}
+
+/// All whole records in there.
+fn records<T: Pod>(bytes: &[u8]) -> &[T] {
+    pod::slice_from_bytes(bytes, bytes.len() / size_of::<T>()).map_or(&[], |(records, _)| records)
+}
+
+/// The string that begins there, if it ends.
+fn name_at(names: &[u8], at: u32) -> Option<&[u8]> {
+    let end = u64::from(at).saturating_add(MAX_NAME_BYTES).min(names.len() as u64);
+    StringTable::new(names, 0, end).get(at).ok()
+}
