@@ -1,10 +1,11 @@
-//! Parts of ELF files: code, sections, dynamic symbols. The
+//! Parts of ELF files: code, sections, dynamic symbols, and a copy for symbolizers. The
 //! crate `object` knows the format; which parts are read, and how much, is decided here.
 //!
 //! Files are targets'. Nothing is mapped, because a target can cut its file short while
 //! it is read. Nothing is believed: every size is checked against the file's and against
 //! a bound before memory is taken for it.
 
+pub mod image;
 pub mod segment;
 #[cfg(test)]
 mod tests;

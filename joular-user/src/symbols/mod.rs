@@ -11,7 +11,6 @@
 //! Everything else in the program knows names only through the events made of
 //! these answers, so a replay needs none of this.
 
-pub mod elf_image;
 pub mod instances;
 pub mod kernel;
 pub mod mapped_code;

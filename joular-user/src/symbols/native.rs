@@ -24,8 +24,8 @@ use joular_data::model::{
     units::Pid,
 };
 
-use super::elf_image::{ElfImage, ElfImageError};
 use crate::{
+    elf::{ElfError, image::ElfImage},
     procs::maps::{MappingKind, Maps},
     runtimes::is_library,
 };
@@ -219,7 +219,7 @@ pub fn frame(module: &str, name: Option<&str>) -> Frame {
 }
 
 impl ElfFile {
-    fn symbolize(&mut self, offsets: &[u64], question: u64) -> Result<Vec<Option<String>>, ElfImageError> {
+    fn symbolize(&mut self, offsets: &[u64], question: u64) -> Result<Vec<Option<String>>, ElfError> {
         let mut parsed = match self.parsed.take() {
             Some(parsed) => parsed,
             None => Parsed::open(&self.file)?,
@@ -233,26 +233,26 @@ impl ElfFile {
         // A parser of hostile bytes that is not ours: should it panic, this file
         // has no names. Everything it touched is dropped with it.
         let names = catch_unwind(AssertUnwindSafe(|| parsed.ask(offsets)))
-            .map_err(|_| ElfImageError::Malformed("its symbols cannot be parsed"))??;
+            .map_err(|_| ElfError::Malformed("its symbols cannot be parsed"))??;
         self.parsed = Some(parsed);
         Ok(names)
     }
 }
 
 impl Parsed {
-    fn open(file: &File) -> Result<Self, ElfImageError> {
+    fn open(file: &File) -> Result<Self, ElfError> {
         let symbolizer =
             Symbolizer::builder().enable_auto_reload(false).enable_code_info(false).enable_inlined_fns(false).build();
         Ok(Self { image: ElfImage::copy(file)?, symbolizer, idle_windows: 0, asked: 0 })
     }
 
-    fn ask(&self, offsets: &[u64]) -> Result<Vec<Option<String>>, ElfImageError> {
+    fn ask(&self, offsets: &[u64]) -> Result<Vec<Option<String>>, ElfError> {
         let mut elf = Elf::new(self.image.path());
         elf.debug_syms = false;
         let answers = self
             .symbolizer
             .symbolize(&Source::Elf(elf), Input::FileOffset(offsets))
-            .map_err(|_| ElfImageError::Malformed("its symbols cannot be parsed"))?;
+            .map_err(|_| ElfError::Malformed("its symbols cannot be parsed"))?;
         Ok(answers.iter().map(|answer| answer.as_sym().map(|symbol| cut(&symbol.name))).collect())
     }
 }
