@@ -31,10 +31,10 @@ use joular_user::{
     procs::maps::{Mapping, MappingKind, Maps},
     runtimes::hotspot::{
         JvmBuild,
-        elf_symbols::Libjvm,
         host_walk::{ProcessTables, WalkedStack, walk},
         image::{ImageThread, JvmImage, NamedStack, compiler, cut},
         jvm::Jvm,
+        libjvm::Libjvm,
         memory::ProcessMemory,
         memory_recording::Recording,
     },

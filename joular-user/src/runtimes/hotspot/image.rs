@@ -27,9 +27,9 @@ use thiserror::Error;
 
 use super::{
     JvmBuild, JvmError,
-    elf_symbols::Libjvm,
     host_walk::{ProcessTables, WalkedStack, walk},
     jvm::Jvm,
+    libjvm::Libjvm,
     memory::{MemoryImage, RemoteMemory},
 };
 

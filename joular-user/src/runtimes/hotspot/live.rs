@@ -11,7 +11,7 @@ use std::{
 use joular_data::model::units::Pid;
 use joular_ebpf::abi::FrameWord;
 
-use super::{JvmBuild, elf_symbols::Libjvm, jvm::Jvm, memory::ProcessMemory};
+use super::{JvmBuild, jvm::Jvm, libjvm::Libjvm, memory::ProcessMemory};
 use crate::procs::maps::Maps;
 
 /// A program whose methods are known, which says when they are warm.

@@ -11,7 +11,6 @@
 pub mod answers;
 pub mod code_cache;
 pub mod compilers;
-pub mod elf_symbols;
 pub mod fields;
 pub mod flags;
 pub mod host_walk;
@@ -21,6 +20,7 @@ mod image_tests;
 pub mod java_name;
 pub mod jvm;
 pub mod layout;
+pub mod libjvm;
 pub mod line_table;
 #[cfg(test)]
 mod live;
@@ -39,9 +39,9 @@ pub mod unsigned5;
 pub mod unwind_info;
 pub mod vm_structs;
 
-use elf_symbols::Libjvm;
 use fields::LayoutError;
 use layout::Layout;
+use libjvm::Libjvm;
 use memory::{Pages, RemoteMemory, Unreadable};
 use thiserror::Error;
 use vm_structs::{VmStructs, VmStructsError};

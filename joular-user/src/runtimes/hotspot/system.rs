@@ -20,10 +20,10 @@ use joular_ebpf::abi::{CompilerThread, FrameWord, JvmUnwind};
 use super::{
     JvmBuild, JvmError,
     compilers::Compilers,
-    elf_symbols::{Libjvm, LibjvmError},
     flags::JvmFacts,
     java_name::jvm_frame,
     jvm::Jvm,
+    libjvm::{Libjvm, LibjvmError},
     memory::ProcessMemory,
 };
 use crate::runtimes::{Build, Instance, LoadedLibrary, OpenError, RuntimeSystem};

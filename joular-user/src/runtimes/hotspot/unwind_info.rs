@@ -7,8 +7,8 @@ use joular_ebpf::{
 
 use super::{
     code_cache::{Blob, CodeCache, blob_name},
-    elf_symbols::Libjvm,
     layout::Layout,
+    libjvm::Libjvm,
     memory::{RemoteMemory, Unreadable},
 };
 
