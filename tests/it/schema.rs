@@ -112,11 +112,15 @@ fn branches_give_the_methods_of_each_window() {
         query = query.replace(&format!("'out/{table}/**/*.parquet'"), &files);
     }
     let figures = "method, sum(self_uj)::BIGINT AS self_uj, sum(total_uj)::BIGINT AS total_uj";
-    let of_rows = format!("SELECT window_start, pid, {figures} FROM methods GROUP BY ALL HAVING sum(self_uj) > 0 ORDER BY ALL");
-    let of_branches = format!("SELECT window_start, pid, {figures} FROM ({query}) GROUP BY ALL HAVING sum(self_uj) > 0 ORDER BY ALL");
+    let of_rows =
+        format!("SELECT window_start, pid, {figures} FROM methods GROUP BY ALL HAVING sum(self_uj) > 0 ORDER BY ALL");
+    let of_branches =
+        format!("SELECT window_start, pid, {figures} FROM ({query}) GROUP BY ALL HAVING sum(self_uj) > 0 ORDER BY ALL");
     let (rows, derived) = (DataSet::at(&before).rows(&of_rows).unwrap(), DataSet::at(&now).rows(&of_branches).unwrap());
     let own = |rows: &[Value]| -> Vec<Value> {
-        rows.iter().map(|row| serde_json::json!([row["window_start"], row["pid"], row["method"], row["self_uj"]])).collect()
+        rows.iter()
+            .map(|row| serde_json::json!([row["window_start"], row["pid"], row["method"], row["self_uj"]]))
+            .collect()
     };
     assert!(rows.len() > 10, "{rows:?}");
     assert_eq!(own(&rows), own(&derived));

@@ -26,7 +26,7 @@ mod tag {
     // 7: addresses of the kernel have all top bits set.
 }
 
-/// See the module's head.
+/// One level of a user stack in 64 bits.
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FrameWord(pub u64);

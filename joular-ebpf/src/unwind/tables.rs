@@ -40,7 +40,7 @@ pub fn walk(task: Task, tgid: u32) -> Option<StackId> {
         // SAFETY: a live map value.
         let thread = unsafe { &*thread };
         if thread.tgid == tgid {
-            push_compiled_method(&Process, jvm, thread, walk);
+            push_compiled_method(&CurrentProcess, jvm, thread, walk);
         }
     }
     Some(walk.finish(tgid, end))
@@ -50,12 +50,12 @@ pub fn walk(task: Task, tgid: u32) -> Option<StackId> {
 struct Programs;
 
 impl Walker for Programs {
-    type Memory = Process;
+    type Memory = CurrentProcess;
     type Tables = Maps;
 
     #[inline(always)]
-    fn parts(&mut self) -> Option<Parts<'_, Process, Maps>> {
-        Some(Parts { walk: current_walk()?, memory: &Process, tables: &Maps })
+    fn parts(&mut self) -> Option<Parts<'_, CurrentProcess, Maps>> {
+        Some(Parts { walk: current_walk()?, memory: &CurrentProcess, tables: &Maps })
     }
 
     #[inline(always)]
@@ -120,7 +120,7 @@ pub extern "C" fn walk_stub(kind: u32) -> u32 {
 pub extern "C" fn walk_is_return_address(pc: u64) -> u32 {
     let Some(walk) = current_walk() else { return 0 };
     let Some(jvm) = Maps.jvm(&walk.process) else { return 0 };
-    u32::from(is_return_address(&Process, &Maps, jvm, &walk.process, pc))
+    u32::from(is_return_address(&CurrentProcess, &Maps, jvm, &walk.process, pc))
 }
 
 #[inline(always)]
@@ -132,9 +132,9 @@ fn current_walk() -> Option<&'static mut Walk> {
 }
 
 /// The memory of the process that runs on this CPU.
-struct Process;
+struct CurrentProcess;
 
-impl Process {
+impl CurrentProcess {
     #[inline(always)]
     fn read<T>(address: u64) -> Result<T, End> {
         // SAFETY: the helper fails where nothing can be read, and `T` is made of integers.
@@ -142,7 +142,7 @@ impl Process {
     }
 }
 
-impl Memory for Process {
+impl Memory for CurrentProcess {
     #[inline(always)]
     fn byte(&self, address: u64) -> Result<u8, End> {
         Self::read(address)

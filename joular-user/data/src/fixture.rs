@@ -7,7 +7,7 @@ use crate::{
     attribution::{
         jvms::jvm_rows,
         quality::quality_rows,
-        report::{
+        window_report::{
             BranchRow, Category, CpuAudit, DomainAudit, MethodRow, ProcessRef, Share, ThreadRow, Unattributed,
             WindowReport,
         },

@@ -7,7 +7,7 @@ use rustix::io::Errno;
 use thiserror::Error;
 
 use crate::{
-    attribution::report::WindowReport,
+    attribution::window_report::WindowReport,
     events::{ProcessInfo, RunEnd, RunInfo},
     stacks::StackTable,
 };

@@ -10,7 +10,7 @@ use joular_data::{
     events::RunInfo,
     report::{
         self, artifact,
-        export::{Format, Selection},
+        export::{ExportFormat, Selection},
     },
     text::{escape, exact_joules},
 };
@@ -74,9 +74,9 @@ pub(super) fn compare(flags: &DiffFlags) -> anyhow::Result<Exit> {
 }
 
 pub(super) fn export(flags: &ExportFlags) -> anyhow::Result<Exit> {
-    let format = Format::of(&flags.format).ok_or_else(|| ConfigError::Invalid {
+    let format = ExportFormat::of(&flags.format).ok_or_else(|| ConfigError::Invalid {
         place: "--format".to_owned(),
-        cause: format!("'{}' is not one of {}", flags.format, Format::names()),
+        cause: format!("'{}' is not one of {}", flags.format, ExportFormat::names()),
     })?;
     let (filter, app) = config::part(&flags.part)?;
     let selection = Selection { data: &flags.data, filter: &filter, app: app.as_ref() };

@@ -1,6 +1,9 @@
 //! How to compare two data sets, from flags.
 
-use joular_data::report::diff::{By, Choices, FailOn, Format, Per, View};
+use joular_data::report::{
+    Format,
+    diff::{Choices, CompareBy, FailOn, Per, View},
+};
 
 use super::ConfigError;
 use crate::cli::DiffFlags;
@@ -18,14 +21,9 @@ const FAIL_ON: [(&str, FailOn); 3] = [("total", FailOn::Total), ("row", FailOn::
 /// # Errors
 /// If a flag cannot be understood.
 pub fn diff_choices(flags: &DiffFlags) -> Result<Choices, ConfigError> {
-    let format = match (flags.json, flags.csv, flags.markdown) {
-        (true, ..) => Format::Json,
-        (_, true, _) => Format::Csv,
-        (.., true) => Format::Markdown,
-        _ => Format::Text,
-    };
+    let format = Format::of_flags(flags.json, flags.csv, flags.markdown);
     let choices = Choices {
-        by: one_of("by", flags.by.as_deref(), &By::ALL.map(|by| (by.name(), by)))?,
+        by: one_of("by", flags.by.as_deref(), &CompareBy::ALL.map(|by| (by.name(), by)))?,
         view: one_of("view", flags.view.as_deref(), &[("self", View::Itself), ("total", View::Total)])?,
         per: per(flags)?,
         margin: flags.margin.as_deref().map(|text| ratio("margin", text)).transpose()?.unwrap_or(MARGIN),
@@ -89,7 +87,7 @@ mod tests {
     #[test]
     fn nothing_said_means_watts_by_method() {
         let choices = diff_choices(&DiffFlags::default()).unwrap();
-        assert_eq!((choices.by, choices.view, choices.per), (By::Method, View::Itself, Per::Time));
+        assert_eq!((choices.by, choices.view, choices.per), (CompareBy::Method, View::Itself, Per::Time));
         assert_eq!((choices.margin, choices.fail_above, choices.top), (MARGIN, None, Some(ROWS)));
         let json = diff_choices(&DiffFlags { json: true, ..DiffFlags::default() }).unwrap();
         assert_eq!(json.top, None, "programs get all rows");

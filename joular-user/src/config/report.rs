@@ -1,6 +1,9 @@
 //! What a report is to show, from flags.
 
-use joular_data::report::ranking::{By, Format, Request, Sort};
+use joular_data::report::{
+    Format,
+    ranking::{By, Request, Sort},
+};
 
 use super::{ConfigError, part::part};
 use crate::cli::ReportFlags;
@@ -29,12 +32,7 @@ pub fn report_request(flags: &ReportFlags) -> Result<Request, ConfigError> {
             advice: "leave one out",
         });
     }
-    let format = match (flags.json, flags.csv, flags.markdown) {
-        (true, ..) => Format::Json,
-        (_, true, _) => Format::Csv,
-        (.., true) => Format::Markdown,
-        _ => Format::Text,
-    };
+    let format = Format::of_flags(flags.json, flags.csv, flags.markdown);
     let sort = if flags.sort == "total" { Sort::Total } else { Sort::Own };
     Ok(Request { filter, app, by, top: flags.top, sort, activations: flags.activations, format })
 }

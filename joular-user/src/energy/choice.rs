@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use super::{SOURCES, replay, shared_file::Format};
+use super::{SOURCES, replay, shared_file::FileFormat};
 
 /// Which sources to use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,7 +25,7 @@ impl EnergyChoice {
 
     /// Whether `--energy-file` means anything to it.
     pub fn reads_file(&self) -> bool {
-        let readers = [Format::Watts.name(), Format::PowerJoular.name(), replay::NAME];
+        let readers = [FileFormat::Watts.name(), FileFormat::PowerJoular.name(), replay::NAME];
         let reads = |name: &&str| readers.contains(name);
         match self {
             Self::Auto => true,

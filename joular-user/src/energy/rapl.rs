@@ -106,12 +106,12 @@ mod tests {
     use super::{RaplKind::*, *};
 
     /// Kind, socket, die and core.
-    type Place = (RaplKind, Option<u32>, Option<u32>, Option<u32>);
+    type Coordinates = (RaplKind, Option<u32>, Option<u32>, Option<u32>);
     /// Name, role and what is taken off.
     type Seen<'a> = (&'a str, Role, &'a [usize]);
 
     #[track_caller]
-    fn check(registers: &[Place], expected: &[Seen<'_>]) {
+    fn check(registers: &[Coordinates], expected: &[Seen<'_>]) {
         let meter = Meter::Counter { range_uj: 0, unit_uj: 1, max_watts: 1 };
         let registers: Vec<Register> = registers
             .iter()

@@ -27,23 +27,23 @@ use super::{
 
 /// What [`super::SOURCES`] has of the two formats.
 pub const WATTS: SourceKind = SourceKind {
-    name: Format::Watts.name(),
+    name: FileFormat::Watts.name(),
     measures: "the machine's power, one number in the file that --energy-file names",
     permission: PERMISSION,
     adds: false,
-    open: |options| open(options, Format::Watts),
+    open: |options| open(options, FileFormat::Watts),
 };
 pub const POWERJOULAR: SourceKind = SourceKind {
-    name: Format::PowerJoular.name(),
+    name: FileFormat::PowerJoular.name(),
     measures: "the machine's power, PowerJoular's CSV in the file that --energy-file names",
     permission: PERMISSION,
     adds: false,
-    open: |options| open(options, Format::PowerJoular),
+    open: |options| open(options, FileFormat::PowerJoular),
 };
 
 const PERMISSION: &str = "to read the file";
 
-fn open(options: &EnergyOptions, format: Format) -> Result<Opened, Unusable> {
+fn open(options: &EnergyOptions, format: FileFormat) -> Result<Opened, Unusable> {
     let path = options.file.as_ref().ok_or_else(|| {
         Unusable::new(UnusableKind::NotAsked, "no file to read power from: name it with --energy-file PATH")
     })?;
@@ -65,12 +65,12 @@ const STALE_AFTER: Duration = Duration::from_secs(10);
 
 /// How the file is laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub enum FileFormat {
     Watts,
     PowerJoular,
 }
 
-impl Format {
+impl FileFormat {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Watts => "watts",
@@ -118,7 +118,7 @@ pub enum LineError {
 #[derive(Debug)]
 pub struct SharedFile {
     path: PathBuf,
-    format: Format,
+    format: FileFormat,
     domains: [Domain; 1],
 }
 
@@ -127,7 +127,7 @@ impl SharedFile {
     ///
     /// # Errors
     /// If there is no current report in this format.
-    pub fn open(path: &Path, format: Format) -> Result<Self, SharedFileError> {
+    pub fn open(path: &Path, format: FileFormat) -> Result<Self, SharedFileError> {
         read_report(path, format)?;
         let domain = Domain::new("machine", None, format.name(), Label::Reported, Meter::Power);
         Ok(Self { path: path.to_owned(), format, domains: [domain] })
@@ -152,7 +152,7 @@ impl EnergySource for SharedFile {
 }
 
 /// The power reported last, µW.
-fn read_report(path: &Path, format: Format) -> Result<u64, SharedFileError> {
+fn read_report(path: &Path, format: FileFormat) -> Result<u64, SharedFileError> {
     let shown = || path.display().to_string();
     let io = |cause| SharedFileError::Io { path: shown(), cause };
     // Opening a pipe would wait for its writer.
@@ -193,18 +193,18 @@ fn read_tail(file: &File, length: u64) -> io::Result<Vec<u8>> {
 }
 
 /// The power in the last line of `text`, µW.
-fn parse_report(text: &str, format: Format) -> Result<u64, LineError> {
+fn parse_report(text: &str, format: FileFormat) -> Result<u64, LineError> {
     let line = last_line(text).ok_or(LineError::Empty)?;
     // Where fields are separated by semicolons, commas are decimal.
     let has_semicolons = line.contains(';');
     let field = match format {
-        Format::Watts => line.trim_end_matches([';', ',']),
-        Format::PowerJoular => {
+        FileFormat::Watts => line.trim_end_matches([';', ',']),
+        FileFormat::PowerJoular => {
             let mut fields = line.split(if has_semicolons { ';' } else { ',' });
             fields.nth(2).ok_or_else(|| LineError::TooFewFields(line.split([';', ',']).count()))?
         }
     };
-    if has_semicolons || format == Format::Watts {
+    if has_semicolons || format == FileFormat::Watts {
         return Ok(parse_microwatts(&field.replacen(',', ".", 1))?);
     }
     Ok(parse_microwatts(field)?)
@@ -223,7 +223,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(format: Format, text: &str, expected: Option<u64>) {
+    fn check(format: FileFormat, text: &str, expected: Option<u64>) {
         assert_eq!(parse_report(text, format).ok(), expected, "{text:?}");
     }
 
@@ -242,7 +242,7 @@ mod tests {
             ("1e9\n", None),
             ("1 2\n", None),
         ] {
-            check(Format::Watts, text, expected);
+            check(FileFormat::Watts, text, expected);
         }
     }
 
@@ -260,7 +260,7 @@ mod tests {
             ("5\n", None),
             ("a,0.1,inf\n", None),
         ] {
-            check(Format::PowerJoular, text, expected);
+            check(FileFormat::PowerJoular, text, expected);
         }
     }
 
@@ -274,7 +274,7 @@ mod tests {
     #[test]
     fn only_the_end_of_a_long_file_is_read() {
         let (_directory, path) = written("x,0.1,9.5\n".repeat(100_000).as_bytes());
-        let mut source = SharedFile::open(&path, Format::PowerJoular).unwrap();
+        let mut source = SharedFile::open(&path, FileFormat::PowerJoular).unwrap();
         assert_eq!(source.read(), [Reading::PowerUw(9_500_000)]);
         assert_eq!(source.domains()[0].label, Label::Reported);
     }
@@ -282,7 +282,7 @@ mod tests {
     #[test]
     fn a_file_that_is_no_longer_written_is_a_failed_read() {
         let (_directory, path) = written(b"10\n");
-        let mut source = SharedFile::open(&path, Format::Watts).unwrap();
+        let mut source = SharedFile::open(&path, FileFormat::Watts).unwrap();
         let file = OpenOptions::new().write(true).open(&path).unwrap();
         file.set_modified(SystemTime::now() - Duration::from_secs(60)).unwrap();
         let [Reading::Failed(fault)] = &source.read()[..] else { panic!("a stale file was read") };
@@ -295,7 +295,7 @@ mod tests {
     #[test]
     fn a_file_that_goes_away_and_comes_back() {
         let (_directory, path) = written(b"10\n");
-        let mut source = SharedFile::open(&path, Format::Watts).unwrap();
+        let mut source = SharedFile::open(&path, FileFormat::Watts).unwrap();
         std::fs::remove_file(&path).unwrap();
         assert!(matches!(source.read()[..], [Reading::Failed(_)]));
         std::fs::write(&path, "11\n").unwrap();
@@ -305,16 +305,16 @@ mod tests {
     #[test]
     fn what_is_no_report_is_refused() {
         let (directory, path) = written(&[0xff; 10_000]);
-        assert!(matches!(SharedFile::open(&path, Format::Watts), Err(SharedFileError::Malformed { .. })));
-        assert!(matches!(SharedFile::open(directory.path(), Format::Watts), Err(SharedFileError::NotAFile { .. })));
-        let absent = SharedFile::open(&directory.path().join("absent"), Format::Watts).unwrap_err().to_string();
+        assert!(matches!(SharedFile::open(&path, FileFormat::Watts), Err(SharedFileError::Malformed { .. })));
+        assert!(matches!(SharedFile::open(directory.path(), FileFormat::Watts), Err(SharedFileError::NotAFile { .. })));
+        let absent = SharedFile::open(&directory.path().join("absent"), FileFormat::Watts).unwrap_err().to_string();
         assert!(absent.ends_with("check --energy-file"), "{absent}");
     }
 
     proptest::proptest! {
         #[test]
         fn no_report_panics_or_exceeds_the_limit(text in "[0-9a-z.,;\\n -]{0,60}|.{0,60}") {
-            for format in [Format::Watts, Format::PowerJoular] {
+            for format in [FileFormat::Watts, FileFormat::PowerJoular] {
                 proptest::prop_assert!(parse_report(&text, format).unwrap_or(0) <= 100_000_000_000);
             }
         }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use joular_data::{
-    attribution::report::{DomainAudit, WindowReport},
+    attribution::window_report::{DomainAudit, WindowReport},
     events::{ProcessInfo, RunEnd, RunInfo},
     model::domain::FaultCause,
     output::{Output, OutputError, Result},

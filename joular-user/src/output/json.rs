@@ -4,7 +4,7 @@
 use std::{collections::BTreeMap, io::Write};
 
 use joular_data::{
-    attribution::report::{DomainAudit, MethodRow, WindowReport},
+    attribution::window_report::{DomainAudit, MethodRow, WindowReport},
     events::{ProcessInfo, RunEnd, RunInfo},
     model::{
         domain::{FaultCause, Label},
@@ -38,7 +38,7 @@ struct Window<'a> {
     length_ns: u64,
     domains: Vec<Domain<'a>>,
     audit: Audit<'a>,
-    processes: Vec<Process<'a>>,
+    processes: Vec<ProcessFigures<'a>>,
     jvms: Vec<Jvm>,
     quality: Vec<Quality>,
     methods: Vec<Method<'a>>,
@@ -85,7 +85,7 @@ struct Audit<'a> {
 }
 
 #[derive(Serialize)]
-struct Process<'a> {
+struct ProcessFigures<'a> {
     pid: u32,
     comm: &'a str,
     title: &'a str,
@@ -119,7 +119,7 @@ struct Summary<'a> {
     audit: Audit<'a>,
     unresolved_uj: u64,
     no_sample_uj: u64,
-    processes: Vec<Process<'a>>,
+    processes: Vec<ProcessFigures<'a>>,
     /// What JVMs did; processes that found no room are one without a pid.
     jvms: Vec<Jvm>,
     /// Samples of JVMs, and how many of them by what is wrong with their stacks.
@@ -249,21 +249,21 @@ fn audit(sums: &Sums) -> Audit<'_> {
     }
 }
 
-fn window_processes<'a>(report: &'a WindowReport, totals: &'a Totals) -> Vec<Process<'a>> {
+fn window_processes<'a>(report: &'a WindowReport, totals: &'a Totals) -> Vec<ProcessFigures<'a>> {
     let figures = |(process, share): (&'a _, _)| process_of(process, totals, &Tally::from(share));
     by_process(report).map(figures).collect()
 }
 
-fn run_processes(totals: &Totals) -> Vec<Process<'_>> {
+fn run_processes(totals: &Totals) -> Vec<ProcessFigures<'_>> {
     totals.processes.ranked().into_iter().map(|(process, tally)| process_of(process, totals, tally)).collect()
 }
 
 fn process_of<'a>(
-    process: &'a joular_data::attribution::report::ProcessRef,
+    process: &'a joular_data::attribution::window_report::ProcessRef,
     totals: &'a Totals,
     tally: &Tally,
-) -> Process<'a> {
-    Process {
+) -> ProcessFigures<'a> {
+    ProcessFigures {
         pid: process.pid.0,
         comm: &process.comm,
         title: totals.title(process),

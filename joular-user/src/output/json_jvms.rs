@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use joular_data::{
-    attribution::report::{JvmRow, QualityRow, WindowReport},
+    attribution::window_report::{JvmRow, QualityRow, WindowReport},
     model::{frame::Marker, quality::Unwinder},
     stacks::JvmWork,
     totals::jvms::{JvmTally, JvmTotals},

@@ -9,7 +9,7 @@ use std::{
 };
 
 use joular_data::{
-    attribution::report::WindowReport,
+    attribution::window_report::WindowReport,
     events::{ProcessInfo, RunEnd, RunInfo},
     output::{Output, OutputError, Result},
     stacks::StackTable,
@@ -17,7 +17,7 @@ use joular_data::{
     totals::Totals,
 };
 
-use super::table;
+use super::live_text;
 
 /// What the view is shown on.
 pub enum Screen {
@@ -63,10 +63,10 @@ impl<W: Write> LiveOutput<W> {
 
     fn show(&mut self, run: &RunInfo, report: &WindowReport) -> io::Result<()> {
         let text = match &self.screen {
-            Screen::Stream => table::line(run, &self.totals, report),
+            Screen::Stream => live_text::line(run, &self.totals, report),
             Screen::Terminal { size, colours } => {
                 let size = size();
-                let lines = table::lines(run, &self.totals, report, size, self.top);
+                let lines = live_text::lines(run, &self.totals, report, size, self.top);
                 let erase = erase(self.shown, size);
                 self.shown = Some((lines.len(), size));
                 let drawn: String = lines.iter().map(|line| line.draw(*colours) + "\n").collect();

@@ -9,10 +9,10 @@ mod faults;
 mod json;
 mod json_jvms;
 mod live;
+mod live_text;
 #[cfg(test)]
 mod snapshot;
 mod summary;
-mod table;
 
 pub use self::{
     faults::FaultNotices,

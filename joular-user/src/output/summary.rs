@@ -8,7 +8,7 @@ use std::{
 };
 
 use joular_data::{
-    attribution::report::WindowReport,
+    attribution::window_report::WindowReport,
     events::{ProcessInfo, RunEnd, RunInfo},
     model::frame::Marker,
     output::{Output, OutputError, Result},

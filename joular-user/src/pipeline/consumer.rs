@@ -4,7 +4,7 @@
 use std::io::Write;
 
 use joular_data::{
-    attribution::{Engine, report::WindowReport},
+    attribution::{Engine, window_report::WindowReport},
     events::{
         Event,
         recording::{RecordingError, RecordingWriter},

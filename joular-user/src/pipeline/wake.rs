@@ -21,7 +21,7 @@ use crate::kernel::Ring;
 /// Longest time that a stack may wait: short beside the life of even a short program.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// See the module's head.
+/// Tells when the ring has something to read, and waits between two readings.
 #[derive(Debug)]
 pub(super) struct Wake {
     ring: AsyncFd<OwnedFd>,

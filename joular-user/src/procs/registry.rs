@@ -58,7 +58,7 @@ enum Role {
 }
 
 #[derive(Clone, Debug)]
-struct Entry {
+struct KnownProcess {
     info: ProcessInfo,
     role: Role,
     /// Window boundaries passed since it ended.
@@ -75,7 +75,7 @@ pub struct Registry {
     tree: Option<ProcessTree>,
     profiler: Pid,
     own: &'static OwnProcesses,
-    entries: BTreeMap<Pid, Entry>,
+    entries: BTreeMap<Pid, KnownProcess>,
     /// Forked children that match so far, and since when.
     candidates: BTreeMap<Pid, MonotonicNs>,
     windows: u64,
@@ -310,7 +310,7 @@ impl Registry {
 
     fn insert(&mut self, info: ProcessInfo, role: Role) -> Vec<Change> {
         let pid = info.pid;
-        let is_another = |entry: &Entry| entry.info.start_boottime_ns != info.start_boottime_ns;
+        let is_another = |entry: &KnownProcess| entry.info.start_boottime_ns != info.start_boottime_ns;
         let mut changes = Vec::new();
         if self.entries.get(&pid).is_some_and(is_another) {
             changes.extend(self.finish(pid));
@@ -318,7 +318,7 @@ impl Registry {
         self.ever_matched |= role == Role::Target;
         let info = ProcessInfo { is_target: role == Role::Target, is_helper: role == Role::Own, ..info };
         changes.push(Change::Found(Box::new(info.clone())));
-        self.entries.insert(pid, Entry { info, role, ended: None, windows: 0 });
+        self.entries.insert(pid, KnownProcess { info, role, ended: None, windows: 0 });
         changes
     }
 

@@ -38,7 +38,7 @@ pub enum KernelSymbolsError {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+struct KernelSymbol {
     /// From `base`.
     offset: u32,
     /// Where in `names` the name starts; it ends where the next one starts.
@@ -51,7 +51,7 @@ struct Entry {
 #[derive(Debug, Default)]
 pub struct KernelSymbols {
     base: u64,
-    entries: Box<[Entry]>,
+    entries: Box<[KernelSymbol]>,
     names: Box<str>,
     /// The first is the kernel itself, nameless.
     modules: Vec<Box<str>>,
@@ -183,7 +183,7 @@ impl Builder {
             None => return Err(Nothing::Empty),
         };
         let entries = self.entries.iter().map_while(|&(address, name, module)| {
-            Some(Entry { offset: u32::try_from(address - base).ok()?, name, module })
+            Some(KernelSymbol { offset: u32::try_from(address - base).ok()?, name, module })
         });
         Ok(KernelSymbols {
             base,

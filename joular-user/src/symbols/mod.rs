@@ -43,7 +43,7 @@ use perf_map::{
     generations::Answer,
     requests::{Finished, RequestError, Requests},
 };
-use process::{Place, Process};
+use process::{Location, Process};
 
 use crate::{
     procs::attach::{AttachError, OWN_BINARY},
@@ -171,13 +171,13 @@ impl Symbolizer {
             .zip(&places)
             .map(|(&address, place)| Symbol { address, frames: self.frames(key, address, place) })
             .collect();
-        if places.contains(&Place::Generated)
+        if places.contains(&Location::Generated)
             && let Some(process) = self.processes.get_mut(&key)
         {
             process.expect_code(Source::File, now);
             if let Some(code) = &mut process.code {
                 let unnamed =
-                    |(symbol, place): &(&Symbol, &Place)| **place == Place::Generated && symbol.frames.is_empty();
+                    |(symbol, place): &(&Symbol, &Location)| **place == Location::Generated && symbol.frames.is_empty();
                 code.sampled(symbols.iter().zip(&places).filter(unnamed).map(|(symbol, _)| symbol.address));
             }
             self.start_requests(now);
@@ -185,19 +185,19 @@ impl Symbolizer {
         symbols
     }
 
-    fn places(&mut self, key: ProcessKey, addresses: &[Address], now: Instant) -> Vec<Place> {
-        let Some(process) = self.processes.get_mut(&key) else { return vec![Place::Nowhere; addresses.len()] };
+    fn places(&mut self, key: ProcessKey, addresses: &[Address], now: Instant) -> Vec<Location> {
+        let Some(process) = self.processes.get_mut(&key) else { return vec![Location::Nowhere; addresses.len()] };
         process.freshen(addresses, now);
         addresses.iter().map(|&address| process.place(address, &self.proc_root, &mut self.native)).collect()
     }
 
     /// Asks for all names of a file at once.
-    fn prepare(&mut self, places: &[Place]) {
+    fn prepare(&mut self, places: &[Location]) {
         let mut offsets: HashMap<FileKey, Vec<u64>> = HashMap::new();
         for place in places {
             match *place {
-                Place::File(key, offset) => offsets.entry(key).or_default().push(offset),
-                Place::Vdso(offset) => {
+                Location::File(key, offset) => offsets.entry(key).or_default().push(offset),
+                Location::Vdso(offset) => {
                     if let Some(key) = self.vdso() {
                         offsets.entry(key).or_default().push(offset);
                     }
@@ -218,27 +218,27 @@ impl Symbolizer {
     }
 
     /// Outermost first.
-    fn frames(&mut self, key: ProcessKey, address: Address, place: &Place) -> Vec<Frame> {
+    fn frames(&mut self, key: ProcessKey, address: Address, place: &Location) -> Vec<Frame> {
         if let Some(instance) = self.processes.get_mut(&key).and_then(|process| process.instance.asked()) {
             match place {
-                Place::Word => return instance.frames_of_word(FrameWord(address.0)),
+                Location::Word => return instance.frames_of_word(FrameWord(address.0)),
                 // As a walk by frame pointers sees it.
-                Place::Generated if instance.has_code(address) => return instance.frames_at(address),
+                Location::Generated if instance.has_code(address) => return instance.frames_at(address),
                 _ => {}
             }
         }
         self.frame(key, address, place).into_iter().collect()
     }
 
-    fn frame(&self, key: ProcessKey, address: Address, place: &Place) -> Option<Frame> {
+    fn frame(&self, key: ProcessKey, address: Address, place: &Location) -> Option<Frame> {
         match place {
-            Place::File(key, offset) => self.native.frame(*key, *offset),
-            Place::Module(module) => Some(native::frame(module, None)),
-            Place::Vdso(offset) => match self.vdso.flatten() {
+            Location::File(key, offset) => self.native.frame(*key, *offset),
+            Location::Module(module) => Some(native::frame(module, None)),
+            Location::Vdso(offset) => match self.vdso.flatten() {
                 Some(key) => self.native.frame(key, *offset),
                 None => Some(native::frame("[vdso]", None)),
             },
-            Place::Generated => {
+            Location::Generated => {
                 let process = self.processes.get(&key)?;
                 match process.code.as_ref()?.generations.answer(address, self.window_start) {
                     Answer::Name(name) => Some(perf_map_frame(process.system(), name)),
@@ -246,7 +246,7 @@ impl Symbolizer {
                     Answer::Unknown => None,
                 }
             }
-            Place::Word | Place::Nowhere => None,
+            Location::Word | Location::Nowhere => None,
         }
     }
 

@@ -52,7 +52,7 @@ const NO_FILES: [&str; 2] = ["/dev/", "/proc/"];
 
 /// Where an address is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Location {
     File(FileKey, u64),
     /// A file that cannot be read: its name at least.
     Module(Arc<str>),
@@ -239,23 +239,23 @@ impl Process {
         perf_map_name(self.target.namespace_pid)
     }
 
-    pub fn place(&mut self, address: Address, proc_root: &Path, native: &mut NativeSymbols) -> Place {
+    pub fn place(&mut self, address: Address, proc_root: &Path, native: &mut NativeSymbols) -> Location {
         if FrameWord(address.0).is_of_a_jvm() {
-            return Place::Word;
+            return Location::Word;
         }
-        let Some(mapping) = self.maps.find(address) else { return Place::Nowhere };
+        let Some(mapping) = self.maps.find(address) else { return Location::Nowhere };
         if mapping.is_generated_code() {
-            return Place::Generated;
+            return Location::Generated;
         }
         match mapping.kind {
-            MappingKind::Vdso => return Place::Vdso(address.0.saturating_sub(mapping.start.0)),
+            MappingKind::Vdso => return Location::Vdso(address.0.saturating_sub(mapping.start.0)),
             MappingKind::File | MappingKind::Deleted => {}
-            _ => return mapping.path.clone().map_or(Place::Nowhere, Place::Module),
+            _ => return mapping.path.clone().map_or(Location::Nowhere, Location::Module),
         }
         let offset = mapping.file_offset(address);
         let module: Arc<str> = mapping.file_name().unwrap_or_default().into();
         let mapping = mapping.clone();
-        self.file(&mapping, proc_root, native).map_or(Place::Module(module), |key| Place::File(key, offset))
+        self.file(&mapping, proc_root, native).map_or(Location::Module(module), |key| Location::File(key, offset))
     }
 
     /// The file behind a mapping, which is kept open from now on.
@@ -377,6 +377,6 @@ mod tests {
         let mut process = process(directory.path(), Instant::now());
         process.files = (0..MAX_FILES as u64).map(|inode| (((9, 9), inode), None)).collect();
         let place = process.place(Address(0x1000), directory.path(), &mut NativeSymbols::default());
-        assert_eq!((place, process.files.len()), (Place::Module("x".into()), MAX_FILES));
+        assert_eq!((place, process.files.len()), (Location::Module("x".into()), MAX_FILES));
     }
 }

@@ -73,13 +73,13 @@ impl Rule {
 
 /// An entry: which code, and where in the section.
 #[derive(Clone, Copy)]
-struct Entry {
+struct CodeRange {
     start: u32,
     end: u32,
     offset: u32,
 }
 
-impl Entry {
+impl CodeRange {
     fn of(fde: &FrameDescriptionEntry<Bytes>) -> Option<Self> {
         let (start, end) = (u32::try_from(fde.initial_address()).ok()?, u32::try_from(fde.end_address()).ok()?);
         (start < end).then_some(Self { start, end, offset: u32::try_from(fde.offset()).ok()? })
@@ -97,7 +97,7 @@ pub fn section(elf: &Elf<'_>) -> Result<Section, ElfError> {
 /// The rows of a section, sorted by address. What cannot be understood is left
 /// out, and rows beyond [`MAX_ROWS`] are too.
 pub fn rows(section: &Section) -> Vec<UnwindRow> {
-    let mut table = Table {
+    let mut table = EhFrameTable {
         frames: EhFrame::new(&section.bytes, LittleEndian),
         bases: BaseAddresses::default().set_eh_frame(section.address),
         cies: HashMap::new(),
@@ -115,7 +115,7 @@ pub fn rows(section: &Section) -> Vec<UnwindRow> {
     table.rows.finish()
 }
 
-struct Table<'a> {
+struct EhFrameTable<'a> {
     frames: EhFrame<Bytes<'a>>,
     bases: BaseAddresses,
     cies: Cies<'a>,
@@ -123,9 +123,9 @@ struct Table<'a> {
     rows: Rows,
 }
 
-impl<'a> Table<'a> {
+impl<'a> EhFrameTable<'a> {
     /// Sorted by address; those beyond 4 GiB have no room in a row.
-    fn entries(&mut self) -> Vec<Entry> {
+    fn entries(&mut self) -> Vec<CodeRange> {
         let (frames, bases) = (self.frames, self.bases.clone());
         let mut entries = Vec::new();
         let mut all = frames.entries(&bases);
@@ -133,7 +133,7 @@ impl<'a> Table<'a> {
         while let Ok(Some(entry)) = all.next() {
             let CieOrFde::Fde(partial) = entry else { continue };
             let Ok(fde) = partial.parse(|_, _, offset| self.cie(offset)) else { continue };
-            if let Some(entry) = Entry::of(&fde)
+            if let Some(entry) = CodeRange::of(&fde)
                 && entries.len() < MAX_ENTRIES
             {
                 entries.push(entry);
@@ -157,7 +157,7 @@ impl<'a> Table<'a> {
     }
 
     /// Says whether there is room for more.
-    fn run(&mut self, entry: Entry, context: &mut Context) -> bool {
+    fn run(&mut self, entry: CodeRange, context: &mut Context) -> bool {
         let (before, start) = (self.rows.rows.len(), u64::from(entry.start));
         if self.run_entry(entry, context).is_none() {
             self.rows.rows.truncate(before);
@@ -168,7 +168,7 @@ impl<'a> Table<'a> {
         self.work <= MAX_WORK_BYTES && self.rows.rows.len() < MAX_ROWS
     }
 
-    fn run_entry(&mut self, entry: Entry, context: &mut Context) -> Option<()> {
+    fn run_entry(&mut self, entry: CodeRange, context: &mut Context) -> Option<()> {
         let (frames, bases) = (self.frames, self.bases.clone());
         let (start, end) = (u64::from(entry.start), u64::from(entry.end));
         let offset = EhFrameOffset(usize::try_from(entry.offset).ok()?);

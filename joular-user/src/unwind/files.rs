@@ -40,7 +40,7 @@ enum State {
 }
 
 #[derive(Debug)]
-struct Entry {
+struct KnownFile {
     state: State,
     users: u32,
     idle_windows: u32,
@@ -64,7 +64,7 @@ pub struct Placed {
 
 #[derive(Debug)]
 pub struct Files {
-    entries: HashMap<FileKey, Entry>,
+    entries: HashMap<FileKey, KnownFile>,
     queue: Vec<FileKey>,
     reader: Reader,
     writing: Option<Writing>,
@@ -96,7 +96,7 @@ impl Files {
         let queue = &mut self.queue;
         let entry = self.entries.entry(file).or_insert_with(|| {
             queue.push(file);
-            Entry { state: State::Queued, users: 0, idle_windows: 0 }
+            KnownFile { state: State::Queued, users: 0, idle_windows: 0 }
         });
         entry.users += 1;
         entry.idle_windows = 0;

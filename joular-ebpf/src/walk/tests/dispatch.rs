@@ -8,15 +8,15 @@ use crate::walk::dispatch::{self, GO_ON, Walker};
 /// A walker with a function before each step, as the programs are one, that notes
 /// which of them was called.
 struct Noting<'a> {
-    of: HostWalker<'a, Process, Process>,
+    of: HostWalker<'a, MadeUpProcess, MadeUpProcess>,
     called: Vec<&'static str>,
 }
 
 impl Walker for Noting<'_> {
-    type Memory = Process;
-    type Tables = Process;
+    type Memory = MadeUpProcess;
+    type Tables = MadeUpProcess;
 
-    fn parts(&mut self) -> Option<Parts<'_, Process, Process>> {
+    fn parts(&mut self) -> Option<Parts<'_, MadeUpProcess, MadeUpProcess>> {
         self.of.parts()
     }
 
@@ -47,7 +47,7 @@ impl Walker for Noting<'_> {
 }
 
 /// The functions that were called for a walk, and how many frames they found.
-fn called(process: &Process, registers: Registers) -> (Vec<&'static str>, u32) {
+fn called(process: &MadeUpProcess, registers: Registers) -> (Vec<&'static str>, u32) {
     let mut walk = Box::new(Walk::EMPTY);
     let mapping_count = process.mappings.len() as u32;
     walk.begin(registers, ProcessUnwind { mapping_count, ..ProcessUnwind::default() });
@@ -106,10 +106,10 @@ fn methods_in_a_row_are_walked_together() {
 fn what_is_not_there_ends_the_walk() {
     struct Nothing;
     impl Walker for Nothing {
-        type Memory = Process;
-        type Tables = Process;
+        type Memory = MadeUpProcess;
+        type Tables = MadeUpProcess;
 
-        fn parts(&mut self) -> Option<Parts<'_, Process, Process>> {
+        fn parts(&mut self) -> Option<Parts<'_, MadeUpProcess, MadeUpProcess>> {
             None
         }
     }

@@ -111,7 +111,7 @@ const COOKIE: u64 = u64::MAX;
 const COMPLETE: u64 = 0x40;
 pub(super) const BODY: u64 = 0x80;
 
-fn blob(process: &mut Process, code: Code, has_offsets: bool) {
+fn blob(process: &mut MadeUpProcess, code: Code, has_offsets: bool) {
     let (block, base) = (code.block(), if has_offsets { code.block() + 16 } else { 0 });
     process.code(SEGMENT_MAP + code.segment, &[0, 1, 2, 3]);
     let entry = code.begin() + 0x10 - if has_offsets { code.begin() } else { 0 };
@@ -135,8 +135,8 @@ fn blob(process: &mut Process, code: Code, has_offsets: bool) {
     process.code(code.begin() + BODY - 5, &[0xe8, 0, 0, 0, 0]);
 }
 
-fn process_with(has_offsets: bool) -> Process {
-    let mut process = Process { jvm: Some(jvm()), ..Process::default() };
+fn process_with(has_offsets: bool) -> MadeUpProcess {
+    let mut process = MadeUpProcess { jvm: Some(jvm()), ..MadeUpProcess::default() };
     if let Some(jvm) = &mut process.jvm {
         jvm.blob.has_offsets = u32::from(has_offsets);
     }
@@ -158,12 +158,12 @@ fn process_with(has_offsets: bool) -> Process {
     process
 }
 
-pub(super) fn process() -> Process {
+pub(super) fn process() -> MadeUpProcess {
     process_with(false)
 }
 
 /// The caller's frame from `sp` on, which a root called.
-pub(super) fn caller_frame(process: &mut Process, sp: u64) {
+pub(super) fn caller_frame(process: &mut MadeUpProcess, sp: u64) {
     process.words(sp, &[0, 0, 0, IN_LIBJVM]);
 }
 

@@ -20,14 +20,14 @@ pub(super) const STACK: u64 = 0x7fff_0000_0000;
 
 /// A process: its memory, byte by byte, and its tables.
 #[derive(Default)]
-pub(super) struct Process {
+pub(super) struct MadeUpProcess {
     bytes: HashMap<u64, u8>,
     pub(super) mappings: Vec<CodeMapping>,
     pub(super) rows: Vec<UnwindRow>,
     pub(super) jvm: Option<JvmUnwind>,
 }
 
-impl Process {
+impl MadeUpProcess {
     pub(super) fn code(&mut self, address: u64, bytes: &[u8]) -> &mut Self {
         for (address, byte) in (address..).zip(bytes) {
             self.bytes.insert(address, *byte);
@@ -62,7 +62,7 @@ fn array<const N: usize>(memory: &impl Memory, address: u64) -> Result<[u64; N],
     Ok(words)
 }
 
-impl Memory for Process {
+impl Memory for MadeUpProcess {
     fn byte(&self, address: u64) -> Result<u8, End> {
         self.bytes.get(&address).copied().ok_or(End::UNREADABLE)
     }
@@ -92,7 +92,7 @@ impl Memory for Process {
     }
 }
 
-impl Tables for Process {
+impl Tables for MadeUpProcess {
     fn mapping(&self, index: u32) -> Option<&CodeMapping> {
         self.mappings.get(index as usize)
     }
@@ -112,6 +112,13 @@ pub(super) fn native(address: u64) -> FrameRef {
 
 /// An interpreter's frame around `fp`: the caller's stack pointer, frame pointer
 /// and return address.
-pub(super) fn interpreted_frame(process: &mut Process, fp: u64, bcp: u64, sender_sp: u64, caller_fp: u64, pc: u64) {
+pub(super) fn interpreted_frame(
+    process: &mut MadeUpProcess,
+    fp: u64,
+    bcp: u64,
+    sender_sp: u64,
+    caller_fp: u64,
+    pc: u64,
+) {
     process.words(fp - 64, &[bcp, 0, 0, 0, 0, hotspot::METHOD, 0, sender_sp, caller_fp, pc]);
 }

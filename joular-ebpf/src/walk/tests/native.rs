@@ -15,10 +15,10 @@ fn row(address: u32, rule: u8, cfa_words: i16, fp_words: i8) -> UnwindRow {
 }
 
 /// A file with one function of this rule, and one that nobody called.
-fn process(of_callee: UnwindRow) -> Process {
+fn process(of_callee: UnwindRow) -> MadeUpProcess {
     let rows = vec![row(0, rule::NONE, 0, 0), of_callee, row(0x200, rule::NONE, 0, 0), row(0x900, rule::ROOT, 0, 0)];
     let mapping = CodeMapping { start: FILE, end: FILE + 0x1000, bias: FILE, first_row: 0, row_count: 4 };
-    Process { mappings: vec![mapping], rows, ..Process::default() }
+    MadeUpProcess { mappings: vec![mapping], rows, ..MadeUpProcess::default() }
 }
 
 fn registers(pc: u64) -> Registers {
@@ -83,7 +83,7 @@ fn a_signal_interrupted_exactly_there() {
 #[test]
 fn a_walk_says_why_it_ends() {
     let known = |rule, cfa_words| process(row(0x100, rule, cfa_words, 0));
-    let stack = |mut process: Process, words: &[u64]| {
+    let stack = |mut process: MadeUpProcess, words: &[u64]| {
         process.words(STACK, words);
         process
     };
@@ -126,7 +126,7 @@ fn a_stack_that_is_too_deep_keeps_its_leaf_side() {
 #[test]
 fn rows_are_found_among_many() {
     const FILES: u64 = 300;
-    let mut process = Process::default();
+    let mut process = MadeUpProcess::default();
     for file in 0..FILES {
         let start = FILE + file * 0x10_0000;
         let first_row = process.rows.len() as u32;

@@ -5,7 +5,6 @@
 //! attributed again, exactly.
 
 use super::{
-    beside::{self, Beside},
     branches::share_energy,
     claims::Claims,
     conservation::divide,
@@ -14,7 +13,8 @@ use super::{
     methods::method_rows,
     missed::{Missed, ThreadIdentity},
     quality::quality_rows,
-    report::{DomainAudit, WindowReport},
+    shown_parts::{self, Beside},
+    window_report::{DomainAudit, WindowReport},
     work::{DomainWork, WindowWork},
 };
 use crate::{
@@ -42,7 +42,7 @@ pub struct Attributor {
 impl Attributor {
     pub fn new(run: &RunInfo) -> Self {
         Self {
-            places: beside::places(&run.domains),
+            places: shown_parts::places(&run.domains),
             domains: run.domains.clone(),
             policy: run.policy.clone(),
             sockets: run.sockets,
@@ -99,7 +99,7 @@ impl Attributor {
                 Role::Unshared => audit.unattributed.unshared = audit.measured,
                 Role::Part { .. } | Role::Check { .. } => continue,
             }
-            beside::show(&mut audit, index, &self.places, &work.domains);
+            shown_parts::show(&mut audit, index, &self.places, &work.domains);
             audits.push(audit);
         }
         audits
@@ -133,7 +133,7 @@ impl Attributor {
 
 /// What tells each row's thread from any other, in every window.
 fn identities(work: &WindowWork) -> Vec<ThreadIdentity> {
-    let identity = |thread: &super::report::ThreadRow| {
+    let identity = |thread: &super::window_report::ThreadRow| {
         let process = work.processes.get(thread.process);
         (process.map_or_else(Default::default, |process| process.pid), thread.tid, thread.start_boottime_ns)
     };

@@ -10,8 +10,8 @@
 use std::collections::BTreeMap;
 
 use super::{
-    report::{BranchRow, ThreadRow},
     split::apportion,
+    window_report::{BranchRow, ThreadRow},
 };
 use crate::{events::SampleKind, model::units::MicroJoules, stacks::BranchIndex};
 
@@ -94,7 +94,7 @@ pub(super) fn add(samples: &mut BranchSamples, of: (SampleKind, BranchIndex), co
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{attribution::report::Category, model::units::Tid};
+    use crate::{attribution::window_report::Category, model::units::Tid};
 
     const MARKERS: MarkerBranches = MarkerBranches { no_sample: BranchIndex(0), lost_stack: BranchIndex(1) };
 

@@ -3,7 +3,7 @@
 //! HotSpot names its own threads; the kernel keeps the first 15 bytes of each
 //! name, so prefixes are compared. Names as of JDK 11 to 25.
 
-use super::report::Category;
+use super::window_report::Category;
 use crate::events::Runtime;
 
 const GC: [&str; 20] = [

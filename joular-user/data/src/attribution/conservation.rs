@@ -4,8 +4,8 @@
 
 use super::{
     claims::Claims,
-    report::{DomainAudit, Unattributed},
     split::apportion,
+    window_report::{DomainAudit, Unattributed},
 };
 use crate::model::units::MicroJoules;
 

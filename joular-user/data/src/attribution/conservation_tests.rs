@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::{
     Engine,
-    report::{Amount, WindowReport},
+    window_report::{Amount, WindowReport},
 };
 use crate::{
     events::{

@@ -10,8 +10,8 @@ use super::{
     branches::{self, BranchSamples, branch_rows},
     measured::Measured,
     paths::Paths,
-    report::{BranchRow, CpuAudit, WindowReport},
     threads::ThreadJoin,
+    window_report::{BranchRow, CpuAudit, WindowReport},
     work::{Claimant, ClaimedSlice, ProcessKey, WindowWork},
 };
 use crate::{

@@ -4,7 +4,7 @@
 use joular_ebpf::abi::{Place, ThreadKey};
 use proptest::prelude::*;
 
-use super::{Engine, report::WindowReport};
+use super::{Engine, window_report::WindowReport};
 use crate::{
     events::{CpuTimes, EnergyReading, Event, ProcessInfo, RawStack, RunInfo, SampleCount, Symbol, ThreadTime, Window},
     model::{

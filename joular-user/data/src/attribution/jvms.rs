@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use super::report::{Amount, BranchRow, Category, JvmRow, ThreadRow};
+use super::window_report::{Amount, BranchRow, Category, JvmRow, ThreadRow};
 use crate::stacks::{BranchIndex, JvmWork, PathFacts};
 
 /// A row for each process that is a JVM: one of whose threads has a category that

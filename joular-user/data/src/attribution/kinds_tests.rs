@@ -3,7 +3,7 @@
 
 use joular_ebpf::abi::{Place, ThreadKey};
 
-use super::{Engine, report::WindowReport};
+use super::{Engine, window_report::WindowReport};
 use crate::{
     events::{
         CpuTimes, EnergyReading, Event, ProcessInfo, RawStack, RunInfo, SampleCount, SampleKind, Symbol, ThreadTime,

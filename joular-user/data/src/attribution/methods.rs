@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::report::{BranchRow, MethodRow, Share, ThreadRow};
+use super::window_report::{BranchRow, MethodRow, Share, ThreadRow};
 use crate::{
     model::units::MicroJoules,
     stacks::{BranchIndex, FrameId},
@@ -72,7 +72,7 @@ fn with_sigma(share: Share, of: u64) -> Share {
 mod tests {
     use super::*;
     use crate::{
-        attribution::report::Category,
+        attribution::window_report::Category,
         events::SampleKind,
         model::{
             frame::{Frame, FrameKind},

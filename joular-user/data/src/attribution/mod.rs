@@ -16,7 +16,6 @@
 //! the one above it exactly.
 
 mod attributor;
-pub mod beside;
 mod branches;
 mod category;
 mod claims;
@@ -40,10 +39,11 @@ mod paths;
 pub mod quality;
 #[cfg(test)]
 mod regressions;
-pub mod report;
+pub mod shown_parts;
 mod split;
 mod threads;
 mod weights;
+pub mod window_report;
 pub mod work;
 
 pub use attributor::Attributor;

@@ -23,7 +23,7 @@ use crate::{
     },
     stacks::{
         BranchIndex, FrameId, StackTable,
-        path::{Part, call_path},
+        path::{StackPart, call_path},
     },
 };
 
@@ -203,11 +203,11 @@ impl Paths {
         }
         let part = |id: u64, absent| match id {
             0 => absent,
-            id => self.stacks.get(&id).map_or(Part::Lost, Part::Known),
+            id => self.stacks.get(&id).map_or(StackPart::Lost, StackPart::Known),
         };
-        let user = part(sample.user_stack, if is_kernel_thread { Part::Absent } else { Part::Unreadable });
-        let kernel = part(sample.kernel_stack, Part::Absent);
-        let is_complete = !matches!(user, Part::Lost) && !matches!(kernel, Part::Lost);
+        let user = part(sample.user_stack, if is_kernel_thread { StackPart::Absent } else { StackPart::Unreadable });
+        let kernel = part(sample.kernel_stack, StackPart::Absent);
+        let is_complete = !matches!(user, StackPart::Lost) && !matches!(kernel, StackPart::Lost);
         let names = &self.names;
         let (frames, quality) = call_path(&mut self.table, user, kernel, |is_kernel, address| {
             names.get(if is_kernel { KERNEL } else { process }, address).map(AsRef::as_ref)

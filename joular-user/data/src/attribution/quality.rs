@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::report::{Amount, BranchRow, QualityRow, ThreadRow};
+use super::window_report::{Amount, BranchRow, QualityRow, ThreadRow};
 use crate::stacks::{BranchIndex, PathFacts};
 
 /// Quality rows of a window, in an order that does not depend on that of the rows.
@@ -27,7 +27,7 @@ pub(crate) fn quality_rows(
 mod tests {
     use super::*;
     use crate::{
-        attribution::report::Category,
+        attribution::window_report::Category,
         events::SampleKind,
         model::{
             frame::Marker,

@@ -7,7 +7,7 @@ use joular_ebpf::abi::{Boundary, Comm, Place as KeyPlace, SplitNs, ThreadKey, sp
 
 use super::{
     Engine,
-    report::{Category, ThreadRow, WindowReport},
+    window_report::{Category, ThreadRow, WindowReport},
 };
 use crate::{
     events::{

@@ -7,7 +7,7 @@ use joular_ebpf::abi::{Place as KeyPlace, ThreadKey};
 
 use super::{
     category::category,
-    report::{ProcessRef, ThreadRow},
+    window_report::{ProcessRef, ThreadRow},
     work::ProcessKey,
     work::{Claimant, Place, Slice},
 };

@@ -3,7 +3,7 @@
 //! nothing that depends on one, so that the same work can be attributed again
 //! under another policy. The data set keeps all of it.
 
-use super::report::{BranchRow, CpuAudit, ProcessRef, ThreadRow};
+use super::window_report::{BranchRow, CpuAudit, ProcessRef, ThreadRow};
 use crate::{
     attribution::counter::Delta,
     events::LossCount,

@@ -18,7 +18,7 @@ use serde::Serialize;
 use self::sums::{JVMS, QUALITY, WrittenSum};
 use super::error::Result;
 use crate::{
-    attribution::{Attributor, report::WindowReport},
+    attribution::{Attributor, window_report::WindowReport},
     dataset::read::{
         files::{self, RunFiles},
         run_row::{self, RunTotals},

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::{
-    attribution::report::{DomainAudit, MethodRow, ProcessRef, Share, WindowReport},
+    attribution::window_report::{DomainAudit, MethodRow, ProcessRef, Share, WindowReport},
     model::{
         domain::Label,
         frame::Frame,

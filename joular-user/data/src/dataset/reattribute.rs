@@ -13,7 +13,7 @@ use crate::{
         layout::FilePlace,
         read::{
             columns::TableFile,
-            files::{self, Part, RunFiles},
+            files::{self, FlushFiles, RunFiles},
             footer::Footer,
             method_spans,
             run_row::{self, RunRow},
@@ -85,7 +85,7 @@ fn rewrite(files: &RunFiles, row: RunRow, to: &dyn Store) -> Result<u64> {
 }
 
 /// Files of an older version become files of this one, so that a run has one version.
-fn copy_unchanged(place: &FilePlace, part: &Part, writer: &RunRewriter<'_>) -> Result<()> {
+fn copy_unchanged(place: &FilePlace, part: &FlushFiles, writer: &RunRewriter<'_>) -> Result<()> {
     for table in list::unchanged_by_policy() {
         if let Some(file) = part.named(table) {
             let bytes = match Footer::read(file)? {

@@ -144,12 +144,12 @@ impl<W: Write> RecordingWriter<W> {
 }
 
 /// How events are encoded.
-enum Format {
+enum RecordingFormat {
     Current,
     Version3(version_3::Upgrade),
 }
 
-impl Format {
+impl RecordingFormat {
     fn of(version: u16) -> Result<Self, RecordingError> {
         match version {
             VERSION => Ok(Self::Current),
@@ -177,7 +177,7 @@ fn whole<E: DeserializeOwned>(bytes: &[u8]) -> Result<E, String> {
 
 /// The events of a recording, in order. The first error ends it.
 pub struct RecordingReader<R: Read> {
-    format: Format,
+    format: RecordingFormat,
     decoder: zstd::stream::read::Decoder<'static, BufReader<R>>,
     events_read: u64,
     offset: u64,
@@ -196,7 +196,7 @@ impl<R: Read> RecordingReader<R> {
         let header_bytes = (MAGIC.len() + size_of::<u16>()) as u64;
         input.by_ref().take(header_bytes).read_to_end(&mut header).map_err(RecordingError::Read)?;
         let format = match header.strip_prefix(MAGIC) {
-            Some([low, high]) => Format::of(u16::from_le_bytes([*low, *high]))?,
+            Some([low, high]) => RecordingFormat::of(u16::from_le_bytes([*low, *high]))?,
             Some(_) => return Err(RecordingError::Truncated { events_read: 0 }),
             None if !header.is_empty() && MAGIC.starts_with(&header) => {
                 return Err(RecordingError::Truncated { events_read: 0 });

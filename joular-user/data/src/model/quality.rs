@@ -127,7 +127,7 @@ impl WalkEnd {
     }
 }
 
-/// See the module's head.
+/// How one stack was read and why it ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct StackQuality {
     pub unwinder: Unwinder,

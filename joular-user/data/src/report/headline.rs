@@ -7,7 +7,7 @@ use crate::{
     text,
 };
 
-/// See the module's head.
+/// A selection's energy, and its share of what all targets used.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Headline {
     pub energy: MicroJoules,

@@ -7,11 +7,14 @@ pub mod artifact;
 pub mod diff;
 pub mod export;
 pub mod flamegraph;
+mod format;
 pub mod headline;
 pub mod html;
 pub mod profile;
 pub mod ranking;
 pub mod tree;
+
+pub use self::format::Format;
 
 #[cfg(test)]
 mod tests;

@@ -28,7 +28,7 @@ pub fn lookup_addresses(stack: &RawStack) -> impl Iterator<Item = Address> + '_ 
 
 /// One part of a sample's stack, as far as it is known.
 #[derive(Clone, Copy, Debug)]
-pub enum Part<'a> {
+pub enum StackPart<'a> {
     /// There is none: user code was interrupted, or a kernel thread runs.
     Absent,
     /// There should be one, but it could not be read.
@@ -42,17 +42,17 @@ pub enum Part<'a> {
 /// of the kernel (`true`) or the process, outermost first; none if unknown.
 pub fn call_path<'a>(
     table: &mut StackTable,
-    user: Part<'_>,
-    kernel: Part<'_>,
+    user: StackPart<'_>,
+    kernel: StackPart<'_>,
     resolve: impl Fn(bool, Address) -> Option<&'a [FrameId]>,
 ) -> (Vec<FrameId>, PathQuality) {
     let mut path = Vec::new();
     for (is_kernel, part) in [(false, user), (true, kernel)] {
         match part {
-            Part::Absent => {}
-            Part::Unreadable => push_marker(table, &mut path, Marker::NoStack),
-            Part::Lost => push_marker(table, &mut path, Marker::LostStack),
-            Part::Known(stack) => {
+            StackPart::Absent => {}
+            StackPart::Unreadable => push_marker(table, &mut path, Marker::NoStack),
+            StackPart::Lost => push_marker(table, &mut path, Marker::LostStack),
+            StackPart::Known(stack) => {
                 if let Some(marker) = missing_root(stack.quality.end) {
                     push_marker(table, &mut path, marker);
                 }
@@ -74,25 +74,25 @@ pub fn call_path<'a>(
 }
 
 /// The user part's quality, unless more is missing of the kernel's.
-fn quality(user: Part<'_>, kernel: Part<'_>) -> PathQuality {
+fn quality(user: StackPart<'_>, kernel: StackPart<'_>) -> PathQuality {
     let walked = match user {
-        Part::Known(stack) => stack.quality,
-        Part::Unreadable => return PathQuality::NoStack,
-        Part::Lost => return PathQuality::LostStack,
-        Part::Absent => match kernel {
-            Part::Known(stack) if stack.quality.end == WalkEnd::Depth => stack.quality,
-            Part::Known(_) | Part::Absent => return PathQuality::Kernel,
-            Part::Unreadable => return PathQuality::NoStack,
-            Part::Lost => return PathQuality::LostStack,
+        StackPart::Known(stack) => stack.quality,
+        StackPart::Unreadable => return PathQuality::NoStack,
+        StackPart::Lost => return PathQuality::LostStack,
+        StackPart::Absent => match kernel {
+            StackPart::Known(stack) if stack.quality.end == WalkEnd::Depth => stack.quality,
+            StackPart::Known(_) | StackPart::Absent => return PathQuality::Kernel,
+            StackPart::Unreadable => return PathQuality::NoStack,
+            StackPart::Lost => return PathQuality::LostStack,
         },
     };
     match kernel {
-        Part::Lost => PathQuality::LostStack,
-        Part::Unreadable => PathQuality::NoStack,
-        Part::Known(stack) if stack.quality.end == WalkEnd::Depth && walked.end.is_complete() != Some(false) => {
+        StackPart::Lost => PathQuality::LostStack,
+        StackPart::Unreadable => PathQuality::NoStack,
+        StackPart::Known(stack) if stack.quality.end == WalkEnd::Depth && walked.end.is_complete() != Some(false) => {
             PathQuality::Walked(StackQuality { end: WalkEnd::Depth, ..walked })
         }
-        Part::Known(_) | Part::Absent => PathQuality::Walked(walked),
+        StackPart::Known(_) | StackPart::Absent => PathQuality::Walked(walked),
     }
 }
 
@@ -132,7 +132,7 @@ mod tests {
     }
 
     /// Names address 100·k … 100·k+99 after k, inlines `in` into 2, knows nothing of 9.
-    fn path_of(user: Part<'_>, kernel: Part<'_>) -> String {
+    fn path_of(user: StackPart<'_>, kernel: StackPart<'_>) -> String {
         let mut table = StackTable::default();
         let mut names: Vec<Vec<FrameId>> = Vec::new();
         for index in 0..9 {
@@ -155,17 +155,17 @@ mod tests {
         let truncated_kernel = RawStack { is_kernel: true, ..raw(&[5], true) };
         let cases = [
             // The return address 200 belongs to the call at 199, in f1.
-            (Part::Known(&raw(&[250, 200], false)), Part::Absent, "f1;f2;in (chain)"),
-            (Part::Known(&raw(&[250], true)), Part::Absent, "[truncated];f2;in (depth)"),
-            (Part::Known(&raw(&[110, 901, 950], false)), Part::Absent, "[unresolved];f1 (chain)"),
-            (Part::Known(&raw(&[110], false)), Part::Known(&raw(&[5], false)), "f1;f5 (chain)"),
-            (Part::Known(&raw(&[110], false)), Part::Known(&truncated_kernel), "f1;[truncated];f5 (depth)"),
-            (Part::Known(&raw(&[110], false)), Part::Lost, "f1;[lost stack] (lost-stack)"),
-            (Part::Absent, Part::Known(&raw(&[5], false)), "f5 (kernel)"),
-            (Part::Absent, Part::Known(&truncated_kernel), "[truncated];f5 (depth)"),
-            (Part::Unreadable, Part::Known(&raw(&[5], false)), "[no stack];f5 (no-stack)"),
-            (Part::Lost, Part::Absent, "[lost stack] (lost-stack)"),
-            (Part::Absent, Part::Absent, "[no stack] (no-stack)"),
+            (StackPart::Known(&raw(&[250, 200], false)), StackPart::Absent, "f1;f2;in (chain)"),
+            (StackPart::Known(&raw(&[250], true)), StackPart::Absent, "[truncated];f2;in (depth)"),
+            (StackPart::Known(&raw(&[110, 901, 950], false)), StackPart::Absent, "[unresolved];f1 (chain)"),
+            (StackPart::Known(&raw(&[110], false)), StackPart::Known(&raw(&[5], false)), "f1;f5 (chain)"),
+            (StackPart::Known(&raw(&[110], false)), StackPart::Known(&truncated_kernel), "f1;[truncated];f5 (depth)"),
+            (StackPart::Known(&raw(&[110], false)), StackPart::Lost, "f1;[lost stack] (lost-stack)"),
+            (StackPart::Absent, StackPart::Known(&raw(&[5], false)), "f5 (kernel)"),
+            (StackPart::Absent, StackPart::Known(&truncated_kernel), "[truncated];f5 (depth)"),
+            (StackPart::Unreadable, StackPart::Known(&raw(&[5], false)), "[no stack];f5 (no-stack)"),
+            (StackPart::Lost, StackPart::Absent, "[lost stack] (lost-stack)"),
+            (StackPart::Absent, StackPart::Absent, "[no stack] (no-stack)"),
         ];
         for (user, kernel, expected) in cases {
             assert_eq!(path_of(user, kernel), expected);

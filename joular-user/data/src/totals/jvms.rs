@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    attribution::report::{Amount, JvmRow, ProcessRef, QualityRow, WindowReport},
+    attribution::window_report::{Amount, JvmRow, ProcessRef, QualityRow, WindowReport},
     model::{frame::Marker, quality::PathQuality, units::MicroJoules},
     stacks::JvmWork,
     text::{escape, percent, share},
@@ -180,7 +180,7 @@ impl JvmTotals {
 mod tests {
     use super::*;
     use crate::{
-        attribution::report::Category,
+        attribution::window_report::Category,
         model::{
             quality::{StackQuality, Unwinder, WalkEnd},
             units::Pid,

@@ -38,7 +38,7 @@ impl Ranking<MethodKey> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{attribution::report::Share, model::units::MicroJoules};
+    use crate::{attribution::window_report::Share, model::units::MicroJoules};
 
     #[test]
     fn overloads_are_methods_of_their_own() {

@@ -16,7 +16,7 @@ use std::{
 
 pub use self::methods::MethodKey;
 use crate::{
-    attribution::report::{ProcessRef, Share, Unattributed, WindowReport},
+    attribution::window_report::{ProcessRef, Share, Unattributed, WindowReport},
     events::{ProcessInfo, Runtime},
     model::{
         domain::Label,

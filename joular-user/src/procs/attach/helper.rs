@@ -38,9 +38,9 @@ use rustix::{
 
 use super::{
     PERF_MAP_COMMAND,
-    place::{MapPlace, Trigger, socket_is_there},
     protocol::{self, MAX_ANSWER_BYTES, Reply, Target, WAITING_FOR_SOCKET, perf_map_name},
     state::{Status, check_identity, forbids_signal, read},
+    tmp_files::{MapPlace, Trigger, socket_is_there},
 };
 use crate::procs::{maps::Maps, namespaces::TargetRoot};
 
@@ -66,7 +66,7 @@ pub fn run_helper(arguments: &[OsString]) -> ExitCode {
 fn ask(target: &Target, command: &str) -> Result<Reply, Reply> {
     let request =
         protocol::request(command).ok_or_else(|| Reply::Failed { what: "the command has a zero byte in it".into() })?;
-    let process = Process::open(target)?;
+    let process = OpenTarget::open(target)?;
     become_user(target.uid, target.gid)?;
     let mut map = match command {
         PERF_MAP_COMMAND => Some(MapPlace::prepare(process.tmp()?, perf_map_name(target.namespace_pid), target.uid)?),
@@ -80,7 +80,7 @@ fn ask(target: &Target, command: &str) -> Result<Reply, Reply> {
 }
 
 /// Handles on the target, opened with our own rights.
-struct Process {
+struct OpenTarget {
     pidfd: OwnedFd,
     root: TargetRoot,
     cwd: Option<OwnedFd>,
@@ -89,7 +89,7 @@ struct Process {
     forbidden: Option<Reply>,
 }
 
-impl Process {
+impl OpenTarget {
     fn open(target: &Target) -> Result<Self, Reply> {
         let pid = i32::try_from(target.pid.0).ok().and_then(OsPid::from_raw).ok_or(Reply::Exited)?;
         let pidfd = pidfd_open(pid, PidfdFlags::empty()).map_err(|error| because("opening it", error))?;
@@ -255,11 +255,11 @@ mod tests {
             gid: 0,
             proc_root: "/proc".into(),
         };
-        assert_eq!(Process::open(&target).map(|_| ()), Err(Reply::NotAJvm));
+        assert_eq!(OpenTarget::open(&target).map(|_| ()), Err(Reply::NotAJvm));
         let successor = Target { start_ticks: target.start_ticks + 1, ..target.clone() };
-        assert_eq!(Process::open(&successor).map(|_| ()), Err(Reply::Exited));
+        assert_eq!(OpenTarget::open(&successor).map(|_| ()), Err(Reply::Exited));
         let other = Target { uid: 12345, ..target };
-        assert!(matches!(Process::open(&other).map(|_| ()), Err(Reply::WrongUser { .. })));
+        assert!(matches!(OpenTarget::open(&other).map(|_| ()), Err(Reply::WrongUser { .. })));
     }
 
     #[test]

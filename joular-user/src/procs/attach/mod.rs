@@ -8,9 +8,9 @@
 //! happens to it, the parent waits for [`TOTAL_TIMEOUT`] at most.
 
 pub mod helper;
-mod place;
 pub mod protocol;
 mod state;
+mod tmp_files;
 
 use std::{
     io::{self, Read as _},

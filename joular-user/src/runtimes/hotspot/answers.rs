@@ -47,7 +47,7 @@ impl Level {
     }
 }
 
-/// See the module's head.
+/// What frame words of a JVM turned out to mean.
 #[derive(Debug, Default)]
 pub struct Answers {
     young: HashMap<FrameWord, Arc<[Level]>>,

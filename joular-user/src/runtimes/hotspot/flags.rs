@@ -21,7 +21,7 @@ const COLLECTORS: [(&str, &str); 7] = [
 ];
 const DEBUG_NON_SAFEPOINTS: &str = "DebugNonSafepoints";
 
-/// See the module's head.
+/// Facts about a JVM that its flags and version tell.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JvmFacts {
     /// As the JVM prints it, e.g. `17.0.15+6`.

@@ -37,7 +37,7 @@ const INTERPRETER: &str = "Interpreter";
 /// whatever the version calls the stubs that it is among.
 const CALL_STUB: &str = "call stub";
 
-/// See the module's head.
+/// A JVM whose layout is known.
 #[derive(Debug)]
 pub struct Jvm {
     memory: Box<dyn RemoteMemory + Send>,
@@ -161,9 +161,9 @@ impl Jvm {
         let pages = Pages::new(&*self.memory);
         let mut reader = Reader { memory: &pages, layout: &self.build.layout, methods: &mut methods };
         let levels = match self.blob_at(&pages, address) {
-            Ok(Some(Place::Blob(blob))) => reader.blob(blob, address),
-            Ok(Some(Place::Interpreter)) => Ok(vec![Level::stub(INTERPRETER)]),
-            Ok(Some(Place::CallStub)) => Ok(vec![Level::stub(CALL_STUB)]),
+            Ok(Some(CodeAt::Blob(blob))) => reader.blob(blob, address),
+            Ok(Some(CodeAt::Interpreter)) => Ok(vec![Level::stub(INTERPRETER)]),
+            Ok(Some(CodeAt::CallStub)) => Ok(vec![Level::stub(CALL_STUB)]),
             _ => return Vec::new(),
         };
         levels.unwrap_or_default().iter().map(Level::frame).collect()
@@ -203,11 +203,11 @@ impl Jvm {
             FrameRef::Blob { offset } => {
                 let address = self.cache.low().wrapping_add(u64::from(offset));
                 match self.blob_at(&pages, address)? {
-                    Some(Place::Interpreter) => Ok(vec![Level::stub(INTERPRETER)]),
-                    Some(Place::CallStub) => Ok(vec![Level::stub(CALL_STUB)]),
+                    Some(CodeAt::Interpreter) => Ok(vec![Level::stub(INTERPRETER)]),
+                    Some(CodeAt::CallStub) => Ok(vec![Level::stub(CALL_STUB)]),
                     // It was none when it was sampled: that had its compile id in its word.
-                    Some(Place::Blob(blob)) if is_compiled(&pages, &blob) => Ok(evicted()),
-                    Some(Place::Blob(blob)) => reader.blob(blob, address),
+                    Some(CodeAt::Blob(blob)) if is_compiled(&pages, &blob) => Ok(evicted()),
+                    Some(CodeAt::Blob(blob)) => reader.blob(blob, address),
                     None => Ok(evicted()),
                 }
             }
@@ -241,15 +241,15 @@ impl Jvm {
         Ok(if is_there { levels } else { evicted() })
     }
 
-    fn blob_at(&self, memory: &dyn RemoteMemory, address: u64) -> Result<Option<Place>, Unreadable> {
+    fn blob_at(&self, memory: &dyn RemoteMemory, address: u64) -> Result<Option<CodeAt>, Unreadable> {
         if self.interpreter.code.contains(address) {
-            return Ok(Some(Place::Interpreter));
+            return Ok(Some(CodeAt::Interpreter));
         }
         // A return address, as it is or minus 1.
         if self.call_stub_return.wrapping_sub(address) <= 1 {
-            return Ok(Some(Place::CallStub));
+            return Ok(Some(CodeAt::CallStub));
         }
-        Ok(self.cache.find_blob(memory, &self.build.layout, address)?.map(Place::Blob))
+        Ok(self.cache.find_blob(memory, &self.build.layout, address)?.map(CodeAt::Blob))
     }
 
     /// See [`super::threads`].
@@ -281,7 +281,7 @@ impl Jvm {
     }
 }
 
-enum Place {
+enum CodeAt {
     Interpreter,
     CallStub,
     Blob(Blob),

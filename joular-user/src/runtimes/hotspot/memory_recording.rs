@@ -23,7 +23,7 @@ struct Page {
     asked: u64,
 }
 
-/// See the module's head.
+/// Memory that keeps what was read of it.
 #[derive(Debug)]
 pub struct Recording<M> {
     memory: M,

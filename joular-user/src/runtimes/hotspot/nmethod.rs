@@ -20,7 +20,7 @@ const MAX_METADATA: u64 = 1 << 20;
 
 /// A range of the JVM's memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Part {
+struct Extent {
     start: u64,
     end: u64,
 }
@@ -34,9 +34,9 @@ pub struct Nmethod {
     pub compile_level: u8,
     /// The `Method*` that was compiled; 0 if it was unloaded.
     pub method: u64,
-    pc_descs: Part,
-    scopes: Part,
-    metadata: Part,
+    pc_descs: Extent,
+    scopes: Extent,
+    metadata: Extent,
 }
 
 /// Which descriptor speaks for an address that none is for. Compilers write one at
@@ -157,40 +157,40 @@ impl Nmethod {
 }
 
 /// Where the JDK keeps debug information: inside the blob, up to 22; apart, since.
-fn pc_descs(fields: &NmethodLayout, bytes: &[u8], blob: Blob) -> Part {
+fn pc_descs(fields: &NmethodLayout, bytes: &[u8], blob: Blob) -> Extent {
     let offset = field_in(bytes, fields.scopes_pcs_offset);
     let (base, end) = if fields.immutable_data.width != 0 {
         (field_in(bytes, fields.immutable_data), field_in(bytes, fields.scopes_data_offset))
     } else {
         (blob.start, field_in(bytes, fields.dependencies_offset))
     };
-    Part { start: base.wrapping_add(offset), end: base.wrapping_add(end) }
+    Extent { start: base.wrapping_add(offset), end: base.wrapping_add(end) }
 }
 
-fn scopes(fields: &NmethodLayout, bytes: &[u8], blob: Blob) -> Part {
+fn scopes(fields: &NmethodLayout, bytes: &[u8], blob: Blob) -> Extent {
     if fields.immutable_data.width != 0 {
         let base = field_in(bytes, fields.immutable_data);
         let start = base.wrapping_add(field_in(bytes, fields.scopes_data_offset));
-        Part { start, end: base.wrapping_add(field_in(bytes, fields.immutable_data_size)) }
+        Extent { start, end: base.wrapping_add(field_in(bytes, fields.immutable_data_size)) }
     } else {
         let end = blob.start.wrapping_add(field_in(bytes, fields.scopes_pcs_offset));
-        Part { start: field_in(bytes, fields.scopes_data_begin), end }
+        Extent { start: field_in(bytes, fields.scopes_data_begin), end }
     }
 }
 
 /// Behind relocations in memory of their own since 25, before that in the blob's
 /// data, which JDK 23 and 24 count from there.
-fn metadata(fields: &NmethodLayout, bytes: &[u8], blob: Blob) -> Part {
+fn metadata(fields: &NmethodLayout, bytes: &[u8], blob: Blob) -> Extent {
     if fields.mutable_data.width != 0 && fields.metadata_offset.width == 0 {
         let base = field_in(bytes, fields.mutable_data);
         let start = base.wrapping_add(field_in(bytes, fields.relocation_size));
-        return Part { start, end: base.wrapping_add(field_in(bytes, fields.mutable_data_size)) };
+        return Extent { start, end: base.wrapping_add(field_in(bytes, fields.mutable_data_size)) };
     }
     let offset = field_in(bytes, fields.metadata_offset);
     if fields.immutable_data.width != 0 {
         let data = blob.start.wrapping_add(field_in(bytes, fields.data_offset));
-        Part { start: data.wrapping_add(offset), end: blob.start.wrapping_add(blob.size) }
+        Extent { start: data.wrapping_add(offset), end: blob.start.wrapping_add(blob.size) }
     } else {
-        Part { start: blob.start.wrapping_add(offset), end: field_in(bytes, fields.scopes_data_begin) }
+        Extent { start: blob.start.wrapping_add(offset), end: field_in(bytes, fields.scopes_data_begin) }
     }
 }

@@ -18,7 +18,7 @@ use super::method::Method;
 /// Methods that are held: with their names and lines some megabytes.
 const MAX_METHODS: usize = 1 << 14;
 
-/// See the module's head.
+/// Methods whose names were read while they were sure to exist.
 #[derive(Debug, Default)]
 pub struct Pinned {
     /// By address and what stood there. Several may be held for one address.

@@ -61,12 +61,12 @@ impl VmStructs {
             let address = tables.get(&name).ok_or(VmStructsError::NoTable(name))?;
             Ok(memory.u64(bias.wrapping_add(*address))?)
         };
-        let table = |name: &'static str, entry: &str| -> Result<Table<'_>, VmStructsError> {
+        let table = |name: &'static str, entry: &str| -> Result<ExportedTable<'_>, VmStructsError> {
             let stride = variable(format!("gHotSpotVM{entry}EntryArrayStride"))?;
             if stride == 0 || stride > MAX_STRIDE {
                 return Err(VmStructsError::Stride(name, stride));
             }
-            Ok(Table { memory, name, first: variable(name.to_owned())?, stride })
+            Ok(ExportedTable { memory, name, first: variable(name.to_owned())?, stride })
         };
         let column = |entry: &str, name: &str| variable(format!("gHotSpotVM{entry}Entry{name}Offset"));
         let mut structs = Self::default();
@@ -151,14 +151,14 @@ struct Columns {
     address: u64,
 }
 
-struct Table<'a> {
+struct ExportedTable<'a> {
     memory: &'a dyn RemoteMemory,
     name: &'static str,
     first: u64,
     stride: u64,
 }
 
-impl Table<'_> {
+impl ExportedTable<'_> {
     /// Calls with each entry's address and name, up to the one without name.
     fn each(
         &self,

@@ -24,14 +24,14 @@ const MAX_NAMES_BYTES: usize = 24 << 20;
 const MAX_LINE_BYTES: usize = MAX_NAME_BYTES + 64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Entry {
+struct MappedName {
     start: u64,
     length: u32,
     /// Where in `names` its name is.
     name: u32,
 }
 
-impl Entry {
+impl MappedName {
     const fn end(&self) -> u64 {
         self.start.saturating_add(self.length as u64)
     }
@@ -41,7 +41,7 @@ impl Entry {
 #[derive(Clone, Debug, Default)]
 pub struct PerfMap {
     /// Sorted, without overlap.
-    entries: Box<[Entry]>,
+    entries: Box<[MappedName]>,
     /// Names, each behind its length (two bytes).
     names: Box<[u8]>,
     /// Lines that are no entry.
@@ -121,7 +121,7 @@ fn next_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
 #[derive(Default)]
 struct Builder {
     /// In the order of the lines.
-    entries: Vec<Entry>,
+    entries: Vec<MappedName>,
     names: Vec<u8>,
     /// Where a name of this hash is.
     known: HashMap<u64, u32>,
@@ -144,7 +144,7 @@ impl Builder {
             return;
         }
         match self.intern(&cut(&String::from_utf8_lossy(name))) {
-            Some(name) => self.entries.push(Entry { start, length, name }),
+            Some(name) => self.entries.push(MappedName { start, length, name }),
             None => self.dropped_entries += 1,
         }
     }
@@ -182,8 +182,8 @@ impl Builder {
 }
 
 /// Cuts overlaps: what a later entry covers is taken from the earlier ones.
-fn flatten(entries: &[Entry]) -> Vec<Entry> {
-    let mut flat: BTreeMap<u64, Entry> = BTreeMap::new();
+fn flatten(entries: &[MappedName]) -> Vec<MappedName> {
+    let mut flat: BTreeMap<u64, MappedName> = BTreeMap::new();
     for entry in entries {
         let (start, end) = (entry.start, entry.end());
         if let Some((_, before)) = flat.range_mut(..start).next_back()
@@ -192,13 +192,13 @@ fn flatten(entries: &[Entry]) -> Vec<Entry> {
             let old = *before;
             before.length = length(old.start, start);
             if old.end() > end {
-                flat.insert(end, Entry { start: end, length: length(end, old.end()), ..old });
+                flat.insert(end, MappedName { start: end, length: length(end, old.end()), ..old });
             }
         }
         while let Some((&at, &covered)) = flat.range(start..end).next() {
             flat.remove(&at);
             if covered.end() > end {
-                flat.insert(end, Entry { start: end, length: length(end, covered.end()), ..covered });
+                flat.insert(end, MappedName { start: end, length: length(end, covered.end()), ..covered });
             }
         }
         flat.insert(start, *entry);

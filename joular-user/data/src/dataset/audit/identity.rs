@@ -3,7 +3,7 @@
 use super::{RunAudit, sum};
 use crate::{
     attribution::{
-        report::{BranchRow, WindowReport},
+        window_report::{BranchRow, WindowReport},
         work::{Claimant, WindowWork},
     },
     dataset::read::windows::{OTHER_LOSS, Shares},

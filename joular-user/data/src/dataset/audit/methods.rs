@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::RunAudit;
 use crate::{
-    attribution::report::WindowReport,
+    attribution::window_report::WindowReport,
     dataset::{
         column::{Column, Named as _, kind},
         error::Result,

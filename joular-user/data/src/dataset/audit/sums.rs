@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::RunAudit;
 use crate::{
-    attribution::report::WindowReport,
+    attribution::window_report::WindowReport,
     dataset::{
         column::{Column, Named as _, Table as _, kind},
         error::Result,
@@ -80,7 +80,7 @@ const fn flag_name(flag: Option<bool>) -> &'static str {
 }
 
 pub(crate) fn of_qualities(report: &WindowReport) -> Vec<WrittenSum> {
-    let sum = |row: &crate::attribution::report::QualityRow| {
+    let sum = |row: &crate::attribution::window_report::QualityRow| {
         let names = [
             row.category.name(),
             row.quality.unwinder().map_or("", Unwinder::name),
@@ -96,7 +96,7 @@ pub(crate) fn of_qualities(report: &WindowReport) -> Vec<WrittenSum> {
 }
 
 pub(crate) fn of_jvms(report: &WindowReport) -> Vec<WrittenSum> {
-    let sum = |row: &crate::attribution::report::JvmRow| {
+    let sum = |row: &crate::attribution::window_report::JvmRow| {
         let (pid, start_us) = process(report, row.process);
         let (whole, tax) = (row.whole, row.tax());
         let whole = [whole.energy.0, whole.cpu_ns, whole.samples, tax.energy.0, tax.cpu_ns];

@@ -7,7 +7,7 @@ use crate::dataset::{
     error::Result,
     layout::FilePlace,
     read::{
-        files::{Part, RunFiles},
+        files::{FlushFiles, RunFiles},
         footer::Footer,
     },
     store::StoredFile,
@@ -68,7 +68,7 @@ impl Merge {
         self.place.is_beside(place) && is_later && footers.iter().all(fits)
     }
 
-    fn add(&mut self, part: &Part, footers: BTreeMap<&'static str, Footer>) {
+    fn add(&mut self, part: &FlushFiles, footers: BTreeMap<&'static str, Footer>) {
         self.parts += 1;
         // Stacks are described by their first window, which says nothing about the last one.
         let ends = footers.values().filter_map(|footer| footer.windows).map(|(_, last)| last).max();

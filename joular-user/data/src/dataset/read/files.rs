@@ -15,11 +15,11 @@ const MAX_FILES: usize = 10_000_000;
 
 /// The files of one flush.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Part {
+pub(crate) struct FlushFiles {
     files: BTreeMap<&'static str, StoredFile>,
 }
 
-impl Part {
+impl FlushFiles {
     pub(crate) fn file<T: Table>(&self) -> Option<&StoredFile> {
         self.named(T::NAME)
     }
@@ -36,12 +36,12 @@ pub(crate) struct RunFiles {
     /// Where the row is.
     pub(crate) place: FilePlace,
     /// In the order in which they were written.
-    pub(crate) parts: Vec<(FilePlace, Part)>,
+    pub(crate) parts: Vec<(FilePlace, FlushFiles)>,
 }
 
 /// All runs of a data set, by host and name.
 pub(crate) fn find(store: &Arc<dyn Store>) -> Result<Vec<RunFiles>> {
-    let mut parts: BTreeMap<(String, String), BTreeMap<FilePlace, Part>> = BTreeMap::new();
+    let mut parts: BTreeMap<(String, String), BTreeMap<FilePlace, FlushFiles>> = BTreeMap::new();
     for table in TABLES {
         for (place, file) in table_files(store, table)? {
             parts.entry(place.run()).or_default().entry(place).or_default().files.insert(table, file);
@@ -50,7 +50,7 @@ pub(crate) fn find(store: &Arc<dyn Store>) -> Result<Vec<RunFiles>> {
     let mut runs = Vec::new();
     for (place, row) in table_files(store, Runs::NAME)? {
         let parts = parts.remove(&place.run()).unwrap_or_default();
-        let mut parts: Vec<(FilePlace, Part)> = parts.into_iter().collect();
+        let mut parts: Vec<(FilePlace, FlushFiles)> = parts.into_iter().collect();
         parts.sort_by(|(a, _), (b, _)| a.order().cmp(&b.order()));
         runs.push(RunFiles { row, place, parts });
     }

@@ -19,7 +19,7 @@ use crate::dataset::{
     tables::shared::WINDOW_START,
 };
 
-/// See the module's head.
+/// A file's footer, as far as merging and copying need it.
 pub(crate) struct Footer {
     pub(crate) schema: SchemaRef,
     /// The library's own key apart.

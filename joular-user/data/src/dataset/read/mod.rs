@@ -1,8 +1,8 @@
 //! Files become rows with named values again, and rows the work of windows.
 
-pub(crate) mod ahead;
 mod builder;
 pub(crate) mod columns;
+pub(crate) mod decode_ahead;
 pub(crate) mod files;
 pub(crate) mod footer;
 pub(crate) mod method_spans;

@@ -5,7 +5,7 @@ use super::{
     window_columns,
 };
 use crate::{
-    attribution::report::{Amount, JvmRow, ProcessRef},
+    attribution::window_report::{Amount, JvmRow, ProcessRef},
     stacks::JvmWork,
 };
 

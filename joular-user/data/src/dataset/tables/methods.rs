@@ -5,7 +5,7 @@ use super::{
     shared::{self, RUN_ID},
 };
 use crate::{
-    attribution::report::ProcessRef,
+    attribution::window_report::ProcessRef,
     dataset::method_sums::{SummedMethod, two_digits},
 };
 

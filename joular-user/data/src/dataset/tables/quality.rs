@@ -7,7 +7,7 @@ use super::{
     window_columns,
 };
 use crate::{
-    attribution::report::{ProcessRef, QualityRow},
+    attribution::window_report::{ProcessRef, QualityRow},
     model::frame::Marker,
     model::quality::PathQuality,
 };

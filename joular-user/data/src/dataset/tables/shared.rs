@@ -3,7 +3,7 @@
 
 use super::{Column, ColumnOf, Table, int, kind};
 use crate::{
-    attribution::report::ProcessRef,
+    attribution::window_report::ProcessRef,
     model::{
         domain::Label,
         units::{MonotonicNs, UnixMicros},

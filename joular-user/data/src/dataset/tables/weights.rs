@@ -2,7 +2,7 @@
 
 use super::{Column, ColumnOf, InWindow, Table, WindowKey, int, joined, kind, shared, window_columns};
 use crate::attribution::{
-    report::{ProcessRef, ThreadRow},
+    window_report::{ProcessRef, ThreadRow},
     work::ClaimedSlice,
 };
 

@@ -4,7 +4,7 @@ use joular_ebpf::abi::Loss;
 
 use super::{Column, ColumnOf, InWindow, Table, WindowKey, int, joined, kind, window_columns};
 use crate::{
-    attribution::report::{CpuAudit, DomainAudit, Part},
+    attribution::window_report::{CpuAudit, DomainAudit, Part},
     events::LossCount,
 };
 

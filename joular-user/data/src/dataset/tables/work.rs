@@ -5,7 +5,7 @@ use super::{
     shared::{CPU_NS, ENERGY_UJ, SAMPLES, THREAD_START, TID},
     window_columns,
 };
-use crate::attribution::report::{ProcessRef, ThreadRow};
+use crate::attribution::window_report::{ProcessRef, ThreadRow};
 
 pub(crate) const THREAD_NAME: Column<kind::Name> = Column::new("thread_name", "JVM, else kernel", "thread name");
 pub(crate) const CATEGORY: Column<kind::Name> =

@@ -1,9 +1,9 @@
 //! Windows become rows, rows become files.
 
 pub(crate) mod encode;
+mod flush;
 mod merge;
 mod parquet;
-mod part;
 mod rewrite;
 mod rows;
 mod run_row;

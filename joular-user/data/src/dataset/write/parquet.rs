@@ -4,9 +4,9 @@
 //! replay gives the files that the live run gave. `windows` is written last:
 //! where its rows are, those of the other tables are whole.
 
-use super::{part::PartWriter, rows::Rows, run_row};
+use super::{flush::FlushWriter, rows::Rows, run_row};
 use crate::{
-    attribution::report::WindowReport,
+    attribution::window_report::WindowReport,
     dataset::{
         layout::{FilePlace, date},
         store::{Claim, OutputDirectory, Store},
@@ -139,7 +139,7 @@ impl Run {
         let place = FilePlace::new(&self.info, &self.date, self.next);
         self.next += 1;
         self.buffered_ns = 0;
-        self.rows.tables.each(&mut PartWriter { store, info: &self.info, place: &place })
+        self.rows.tables.each(&mut FlushWriter { store, info: &self.info, place: &place })
     }
 }
 

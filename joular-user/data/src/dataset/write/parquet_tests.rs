@@ -12,7 +12,7 @@ use arrow_array::{RecordBatch, cast::AsArray, types::Int64Type};
 
 use crate::dataset::layout::path_part;
 use crate::{
-    attribution::report::WindowReport,
+    attribution::window_report::WindowReport,
     dataset::{DEFAULT_FLUSH_NS, OutputDirectory, ParquetOutput, schema::key},
     events::RunInfo,
     fixture::{self, BUSY, Load, SECOND, SMALL},

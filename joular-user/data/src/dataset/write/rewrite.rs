@@ -1,9 +1,9 @@
 //! A run that was read from a data set, written again with other shares of
 //! energy: file by file, each under the name that it had.
 
-use super::{part::PartWriter, rows::Rows, run_row};
+use super::{flush::FlushWriter, rows::Rows, run_row};
 use crate::{
-    attribution::report::WindowReport,
+    attribution::window_report::WindowReport,
     dataset::{layout::FilePlace, store::Store},
     events::{RunEnd, RunInfo},
     output::Result,
@@ -43,7 +43,7 @@ impl<'a> RunRewriter<'a> {
     pub(crate) fn publish(&mut self, place: &FilePlace) -> Result<()> {
         let Self { store, info, rows, .. } = self;
         rows.method_rows()?;
-        rows.tables.each(&mut PartWriter { store: *store, info, place })
+        rows.tables.each(&mut FlushWriter { store: *store, info, place })
     }
 
     /// Writes the run's row as it was at its end, if it had one.

@@ -7,7 +7,7 @@ use arrow_schema::ArrowError;
 
 use crate::{
     attribution::{
-        report::{BranchRow, DomainAudit, WindowReport},
+        window_report::{BranchRow, DomainAudit, WindowReport},
         work::{Claimant, ClaimedSlice},
     },
     dataset::{

@@ -1,7 +1,7 @@
 //! The run's own row: written at its start, so that a crash leaves it, and again
 //! at its end in place of the first.
 
-use super::part::write;
+use super::flush::write;
 use crate::{
     dataset::{
         buffer::Buffer,

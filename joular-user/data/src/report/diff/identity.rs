@@ -14,7 +14,7 @@ use crate::{
 
 /// What a row of a comparison is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum By {
+pub enum CompareBy {
     #[default]
     Method,
     Class,
@@ -25,7 +25,7 @@ pub enum By {
     Kind,
 }
 
-impl By {
+impl CompareBy {
     pub const ALL: [Self; 7] =
         [Self::Method, Self::Class, Self::Package, Self::Process, Self::Thread, Self::Category, Self::Kind];
 
@@ -70,13 +70,13 @@ impl Key {
         Self { name: name.into(), signature: None, module: None }
     }
 
-    fn of_frame(frame: &Frame, by: By) -> Self {
+    fn of_frame(frame: &Frame, by: CompareBy) -> Self {
         let outside_java = || Self { module: frame.module.clone(), ..Self::named("[not Java]") };
         match (by, &frame.class) {
-            (By::Class, Some(class)) => Self::named(stable_class(class)),
-            (By::Package, Some(_)) => Self::named(frame.package().unwrap_or_default()),
-            (By::Class | By::Package, None) => outside_java(),
-            (By::Kind, _) => Self::named(frame.kind.name()),
+            (CompareBy::Class, Some(class)) => Self::named(stable_class(class)),
+            (CompareBy::Package, Some(_)) => Self::named(frame.package().unwrap_or_default()),
+            (CompareBy::Class | CompareBy::Package, None) => outside_java(),
+            (CompareBy::Kind, _) => Self::named(frame.kind.name()),
             (_, Some(class)) => Self {
                 signature: frame.signature.clone(),
                 ..Self::named(format!("{}.{}", stable_class(class), frame.name))
@@ -89,7 +89,7 @@ impl Key {
 /// The keys of a catalog's paths and threads, each made once.
 #[derive(Debug)]
 pub struct Keys {
-    by: By,
+    by: CompareBy,
     view: View,
     keys: Vec<Key>,
     indices: HashMap<Key, usize>,
@@ -98,7 +98,7 @@ pub struct Keys {
 }
 
 impl Keys {
-    pub fn new(by: By, view: View) -> Self {
+    pub fn new(by: CompareBy, view: View) -> Self {
         let (keys, indices) = (Vec::new(), HashMap::new());
         Self { by, view, keys, indices, of_paths: HashMap::new(), of_threads: HashMap::new() }
     }
@@ -119,8 +119,8 @@ impl Keys {
         }
         if !self.of_threads.contains_key(&thread) {
             let name = match self.by {
-                By::Process => catalog.process_of(thread).title().to_owned(),
-                By::Thread => catalog.thread(thread).name.clone(),
+                CompareBy::Process => catalog.process_of(thread).title().to_owned(),
+                CompareBy::Thread => catalog.thread(thread).name.clone(),
                 _ => catalog.thread(thread).category.name().to_owned(),
             };
             let found = vec![self.index(Key::named(name))];
@@ -248,7 +248,7 @@ mod tests {
             line,
             ..Frame::new(kind, "run")
         };
-        let key = |frame: Frame| Key::of_frame(&frame, By::Method);
+        let key = |frame: Frame| Key::of_frame(&frame, CompareBy::Method);
         let first = key(frame(FrameKind::Interpreted, Some(1)));
         assert_eq!(first, key(frame(FrameKind::CompiledC2, None)));
         let overloaded = Frame { signature: Some("(I)V".into()), ..frame(FrameKind::Compiled, None) };

@@ -21,11 +21,14 @@ use self::{
     side::Spent,
 };
 pub use self::{
-    identity::{By, Key, View},
+    identity::{CompareBy, Key, View},
     side::Side,
     verdict::{Change, Verdict},
 };
-use super::profile::{App, Filter};
+use super::{
+    Format,
+    profile::{App, Filter},
+};
 use crate::dataset::error::Result;
 
 /// Fewer samples than this on both sides together can prove nothing.
@@ -56,15 +59,6 @@ impl Per {
     }
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Format {
-    #[default]
-    Text,
-    Json,
-    Csv,
-    Markdown,
-}
-
 /// Where `--fail-above` looks for an increase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FailOn {
@@ -76,7 +70,7 @@ pub enum FailOn {
 /// How to compare, and what of it to show.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Choices {
-    pub by: By,
+    pub by: CompareBy,
     pub view: View,
     pub per: Per,
     /// Changes that are certain to be smaller are none, as a ratio.

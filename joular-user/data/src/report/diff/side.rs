@@ -8,7 +8,7 @@ use std::{
 use super::{
     Choices, Per,
     estimate::{MIN_RUNS, Replicates},
-    identity::{By, Key, Keys},
+    identity::{CompareBy, Key, Keys},
 };
 use crate::{
     dataset::error::Result,
@@ -16,7 +16,7 @@ use crate::{
     report::profile::{App, Catalog, DataSet, Filter, Overview, Row, Run, ThreadIndex, WindowSpan},
 };
 
-/// See the module's head.
+/// One of the two sides of a comparison.
 #[derive(Debug)]
 pub struct Side {
     /// No path was chosen by its methods: time and energy of threads are all of theirs.
@@ -83,7 +83,7 @@ impl Side {
     }
 
     /// What a row spent here, which may be nothing: so little that no sample hit it.
-    pub fn spent(&self, key: &Key, by: By) -> Spent {
+    pub fn spent(&self, key: &Key, by: CompareBy) -> Spent {
         self.rows.get(key).cloned().unwrap_or_else(|| Spent {
             sampling: if by.is_sampled() { self.one_sample().powi(2) } else { 0.0 },
             ..Spent::default()

@@ -5,10 +5,10 @@
 
 use std::{borrow::Cow, collections::BTreeMap, io::Write};
 
-use super::{Exported, Format, Result, Selection, Writer};
+use super::{ExportFormat, Exported, Result, Selection, Writer};
 use crate::model::units::MicroJoules;
 
-pub(super) const FORMAT: Format = Format { name: "collapsed", writer: Writer::Text(write) };
+pub(super) const FORMAT: ExportFormat = ExportFormat { name: "collapsed", writer: Writer::Text(write) };
 
 fn write(selection: &Selection<'_>, out: &mut dyn Write) -> Result<Exported> {
     let profile = selection.profile()?;

@@ -16,7 +16,7 @@ use fxprof_processed_profile::{
     ReferenceTimestamp, SamplingInterval, StackHandle, StringHandle, ThreadHandle, Timestamp, WeightType,
 };
 
-use super::{ExportError, Exported, Format, Result, Selection, Writer, origin, timeline::Timeline};
+use super::{ExportError, ExportFormat, Exported, Result, Selection, Writer, origin, timeline::Timeline};
 use crate::{
     dataset::error::DataSetError,
     model::{
@@ -27,7 +27,7 @@ use crate::{
     text::exact_joules,
 };
 
-pub(super) const FORMAT: Format = Format { name: "firefox", writer: Writer::Text(write) };
+pub(super) const FORMAT: ExportFormat = ExportFormat { name: "firefox", writer: Writer::Text(write) };
 
 fn write(selection: &Selection<'_>, out: &mut dyn Write) -> Result<Exported> {
     let mut timeline = selection.timeline()?;

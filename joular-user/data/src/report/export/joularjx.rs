@@ -17,17 +17,17 @@ use std::{
 };
 
 use self::{
-    ledger::{Kind, Ledger, Place, View},
+    ledger::{Kind, Ledger, Subject, View},
     rows::Names,
 };
-use super::{Exported, Files, Format, Result, Selection, Writer, origin};
+use super::{ExportFormat, Exported, Files, Result, Selection, Writer, origin};
 use crate::{
     model::units::{MicroJoules, UnixMicros},
     report::profile::{Catalog, ProcessIndex, reader::Row},
     text::exact_joules,
 };
 
-pub(super) const FORMAT: Format = Format { name: "joularjx", writer: Writer::Files(write) };
+pub(super) const FORMAT: ExportFormat = ExportFormat { name: "joularjx", writer: Writer::Files(write) };
 
 /// JoularJX's own name for it.
 const ROOT: &str = "joularjx-result";
@@ -98,7 +98,7 @@ impl Export<'_> {
         let shown = self.names.of(&catalog.paths, row.path);
         for (view, names) in [(View::All, Some(shown.all)), (View::App, shown.app)] {
             for kind in Kind::ALL {
-                let place = Place { directory, view, kind };
+                let place = Subject { directory, view, kind };
                 match names {
                     Some(names) => self.ledger.add(place, row.thread, names.of(kind), row.energy),
                     None if self.names.have_app() => self.ledger.see(place),

@@ -43,7 +43,7 @@ use crate::{
 };
 
 /// All formats. A new one is a line here and a file beside.
-pub const FORMATS: &[Format] = &[
+pub const FORMATS: &[ExportFormat] = &[
     pprof::FORMAT,
     speedscope::FORMAT,
     collapsed::FORMAT,
@@ -55,7 +55,7 @@ pub const FORMATS: &[Format] = &[
 
 /// How another tool wants to have it.
 #[derive(Clone, Copy, Debug)]
-pub struct Format {
+pub struct ExportFormat {
     /// What `--format` calls it.
     pub name: &'static str,
     writer: Writer,
@@ -124,7 +124,7 @@ impl ExportError {
 
 pub(super) type Result<T, E = ExportError> = std::result::Result<T, E>;
 
-impl Format {
+impl ExportFormat {
     /// The format of this name.
     pub fn of(name: &str) -> Option<&'static Self> {
         FORMATS.iter().find(|format| format.name == name)

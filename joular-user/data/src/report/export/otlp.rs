@@ -14,21 +14,22 @@ use self::proto::{
     ProfilesDictionary, Resource, ResourceProfiles, Sample, ScopeProfiles, Stack, Value, ValueType,
 };
 use super::{
-    Exported, Format, Result, Selection, Writer, dictionary::Dictionary, origin, protobuf, signed, timeline::unix_ns,
+    ExportFormat, Exported, Result, Selection, Writer, dictionary::Dictionary, origin, protobuf, signed,
+    timeline::unix_ns,
 };
 use crate::{
     model::frame::{Frame, FrameKind},
-    report::profile::{Entry, PathIndex, Profile, ThreadIndex},
+    report::profile::{PathIndex, Profile, ThreadIndex, ThreadPath},
 };
 
-pub(super) const FORMAT: Format = Format { name: "otlp", writer: Writer::Binary(write) };
+pub(super) const FORMAT: ExportFormat = ExportFormat { name: "otlp", writer: Writer::Binary(write) };
 
 /// Numbers of the fields of message `ProfilesData`.
 const RESOURCE_PROFILES: u32 = 1;
 const DICTIONARY: u32 = 2;
 
 /// Type and unit of a profile's values, and where they are in an entry.
-type Measure = (&'static str, &'static str, fn(&Entry) -> u64);
+type Measure = (&'static str, &'static str, fn(&ThreadPath) -> u64);
 
 const MEASURES: [Measure; 3] = [
     ("energy", "uJ", |entry| entry.energy.0),
@@ -50,7 +51,7 @@ fn write(selection: &Selection<'_>, out: &mut dyn Write) -> Result<Exported> {
     let profile = selection.profile()?;
     let mut tables = Tables::new();
     let catalog = &profile.catalog;
-    let mut entries: Vec<&Entry> = profile.entries.iter().collect();
+    let mut entries: Vec<&ThreadPath> = profile.entries.iter().collect();
     entries.sort_by_key(|entry| (catalog.thread(entry.thread).process, entry.thread, entry.path));
     for of_process in entries.chunk_by(|a, b| catalog.thread(a.thread).process == catalog.thread(b.thread).process) {
         protobuf::message(out, RESOURCE_PROFILES, &resource_profiles(&profile, of_process, &mut tables))?;
@@ -59,7 +60,7 @@ fn write(selection: &Selection<'_>, out: &mut dyn Write) -> Result<Exported> {
     Ok(Exported::of(&profile))
 }
 
-fn resource_profiles(profile: &Profile, entries: &[&Entry], tables: &mut Tables) -> ResourceProfiles {
+fn resource_profiles(profile: &Profile, entries: &[&ThreadPath], tables: &mut Tables) -> ResourceProfiles {
     let profiles = MEASURES.iter().map(|measure| one_measure(profile, entries, tables, measure)).collect();
     let scope = InstrumentationScope {
         name: "joular-bpf".to_owned(),
@@ -71,7 +72,7 @@ fn resource_profiles(profile: &Profile, entries: &[&Entry], tables: &mut Tables)
 }
 
 /// Attributes of an entry's process, by OpenTelemetry's semantic conventions where they have a name.
-fn about(profile: &Profile, entry: &Entry) -> Vec<KeyValue> {
+fn about(profile: &Profile, entry: &ThreadPath) -> Vec<KeyValue> {
     let process = profile.catalog.process_of(entry.thread);
     let mut attributes = vec![
         KeyValue::text("service.name", process.title()),
@@ -88,7 +89,7 @@ fn about(profile: &Profile, entry: &Entry) -> Vec<KeyValue> {
     attributes
 }
 
-fn one_measure(profile: &Profile, entries: &[&Entry], tables: &mut Tables, measure: &Measure) -> OtlpProfile {
+fn one_measure(profile: &Profile, entries: &[&ThreadPath], tables: &mut Tables, measure: &Measure) -> OtlpProfile {
     let (kind, unit, value) = measure;
     let (start_ns, overview) = (profile.overview.span.map_or(0, |(start, _)| unix_ns(start)), &profile.overview);
     let samples = entries.iter().map(|entry| Sample {

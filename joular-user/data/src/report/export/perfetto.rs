@@ -16,13 +16,13 @@ use self::proto::{
     Mapping, Packet, ProcessDescriptor, StackSample, StackSampleDefaults, TaskContext, ThreadDescriptor,
     TraceAttributes, TrackDescriptor, TrackEvent,
 };
-use super::{Exported, Format, Result, Selection, Writer, origin, protobuf, timeline::unix_ns};
+use super::{ExportFormat, Exported, Result, Selection, Writer, origin, protobuf, timeline::unix_ns};
 use crate::{
     model::units::{MicroJoules, UnixMicros},
     report::profile::{Catalog, FrameIndex, Overview, PathIndex, ProcessIndex, ThreadIndex, reader::Row},
 };
 
-pub(super) const FORMAT: Format = Format { name: "perfetto", writer: Writer::Binary(write) };
+pub(super) const FORMAT: ExportFormat = ExportFormat { name: "perfetto", writer: Writer::Binary(write) };
 
 /// Windows that are no further apart follow each other: starts are of the real
 /// time, which is corrected, and in whole microseconds.

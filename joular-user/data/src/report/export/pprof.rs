@@ -9,11 +9,12 @@ use flate2::{Compression, write::GzEncoder};
 use prost::Message;
 
 use super::{
-    Exported, Format, Result, Selection, Writer, dictionary::Dictionary, origin, protobuf, signed, timeline::unix_ns,
+    ExportFormat, Exported, Result, Selection, Writer, dictionary::Dictionary, origin, protobuf, signed,
+    timeline::unix_ns,
 };
-use crate::report::profile::{Entry, Profile};
+use crate::report::profile::{Profile, ThreadPath};
 
-pub(super) const FORMAT: Format = Format { name: "pprof", writer: Writer::Binary(write) };
+pub(super) const FORMAT: ExportFormat = ExportFormat { name: "pprof", writer: Writer::Binary(write) };
 
 /// Numbers of the fields of message `Profile`.
 mod field {
@@ -130,7 +131,7 @@ fn id(place: u32) -> u64 {
     u64::from(place) + 1
 }
 
-fn sample(profile: &Profile, entry: &Entry, dictionary: &mut Dictionary) -> Sample {
+fn sample(profile: &Profile, entry: &ThreadPath, dictionary: &mut Dictionary) -> Sample {
     let catalog = &profile.catalog;
     let (thread, process) = (catalog.thread(entry.thread), catalog.process_of(entry.thread));
     let leaf_first = catalog.paths.path(entry.path).iter().rev();

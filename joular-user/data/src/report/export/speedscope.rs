@@ -7,13 +7,13 @@ use std::{collections::HashMap, io::Write};
 
 use serde::{Serialize, Serializer, ser::SerializeSeq};
 
-use super::{Exported, Format, Result, Selection, Writer, origin};
+use super::{ExportFormat, Exported, Result, Selection, Writer, origin};
 use crate::{
     model::{frame::Frame, units::MicroJoules},
-    report::profile::{Entry, FrameIndex, Profile},
+    report::profile::{FrameIndex, Profile, ThreadPath},
 };
 
-pub(super) const FORMAT: Format = Format { name: "speedscope", writer: Writer::Text(write) };
+pub(super) const FORMAT: ExportFormat = ExportFormat { name: "speedscope", writer: Writer::Text(write) };
 
 const SCHEMA: &str = "https://www.speedscope.app/file-format-schema.json";
 
@@ -54,9 +54,9 @@ struct Sampled<'a> {
     start_value: u64,
     end_value: u64,
     #[serde(serialize_with = "samples")]
-    samples: (&'a Profile, &'a Numbers, &'a [Entry]),
+    samples: (&'a Profile, &'a Numbers, &'a [ThreadPath]),
     #[serde(serialize_with = "weights")]
-    weights: &'a [Entry],
+    weights: &'a [ThreadPath],
 }
 
 fn write(selection: &Selection<'_>, out: &mut dyn Write) -> Result<Exported> {
@@ -96,7 +96,7 @@ fn used_frames(profile: &Profile) -> (Numbers, Vec<&Frame>) {
     (numbers, used)
 }
 
-fn sampled<'a>(profile: &'a Profile, numbers: &'a Numbers, entries: &'a [Entry], origin: &str) -> Sampled<'a> {
+fn sampled<'a>(profile: &'a Profile, numbers: &'a Numbers, entries: &'a [ThreadPath], origin: &str) -> Sampled<'a> {
     let catalog = &profile.catalog;
     let name = entries.first().map_or_else(String::new, |entry| {
         let (thread, process) = (catalog.thread(entry.thread), catalog.process_of(entry.thread));
@@ -125,7 +125,7 @@ fn frames<S: Serializer>(frames: &[&Frame], serializer: S) -> Result<S::Ok, S::E
 }
 
 fn samples<S: Serializer>(
-    (profile, numbers, entries): &(&Profile, &Numbers, &[Entry]),
+    (profile, numbers, entries): &(&Profile, &Numbers, &[ThreadPath]),
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
     let paths = &profile.catalog.paths;
@@ -137,6 +137,6 @@ fn samples<S: Serializer>(
     list.end()
 }
 
-fn weights<S: Serializer>(entries: &[Entry], serializer: S) -> Result<S::Ok, S::Error> {
+fn weights<S: Serializer>(entries: &[ThreadPath], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_seq(entries.iter().map(|entry| entry.energy.0))
 }

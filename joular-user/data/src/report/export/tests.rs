@@ -18,7 +18,7 @@ fn written() -> tempfile::TempDir {
 fn export_all(root: &tempfile::TempDir, filter: &Filter, app: Option<&App>) -> BTreeMap<&'static str, Exported> {
     let selection = Selection { data: root.path(), filter, app };
     let out = tempfile::tempdir().unwrap();
-    let export = |format: &Format| format.export(&selection, Some(&out.path().join(format.name)), None).unwrap();
+    let export = |format: &ExportFormat| format.export(&selection, Some(&out.path().join(format.name)), None).unwrap();
     FORMATS.iter().map(|format| (format.name, export(format))).collect()
 }
 
@@ -66,9 +66,9 @@ fn what_is_exported_twice_is_the_same() {
 
 #[test]
 fn formats_are_found_by_their_names() {
-    assert!(FORMATS.iter().all(|format| Format::of(format.name).is_some_and(|found| found.name == format.name)));
-    assert_eq!(Format::names(), "pprof, speedscope, collapsed, firefox, perfetto, otlp, joularjx");
-    assert!(Format::of("svg").is_none());
+    assert!(FORMATS.iter().all(|format| ExportFormat::of(format.name).is_some_and(|found| found.name == format.name)));
+    assert_eq!(ExportFormat::names(), "pprof, speedscope, collapsed, firefox, perfetto, otlp, joularjx");
+    assert!(ExportFormat::of("svg").is_none());
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn what_cannot_be_written_is_an_error_that_names_it() {
     let filter = Filter::default();
     let selection = Selection { data: root.path(), filter: &filter, app: None };
     let export = |name: &str, output: Option<&str>| {
-        let format = Format::of(name).unwrap();
+        let format = ExportFormat::of(name).unwrap();
         format.export(&selection, output.map(Path::new), None).unwrap_err()
     };
     let error = export("pprof", Some("/no/such/folder/file"));
@@ -93,7 +93,7 @@ fn joularjx_does_not_add_to_what_is_there() {
     let root = written();
     let (filter, out) = (Filter::default(), tempfile::tempdir().unwrap());
     let selection = Selection { data: root.path(), filter: &filter, app: None };
-    let format = Format::of("joularjx").unwrap();
+    let format = ExportFormat::of("joularjx").unwrap();
     format.export(&selection, Some(out.path()), None).unwrap();
     let error = format.export(&selection, Some(out.path()), None).unwrap_err();
     assert!(matches!(error, ExportError::Exists { .. }), "{error}");
@@ -119,7 +119,7 @@ fn joularjx_files_sum_to_the_energy_within_half_of_the_last_decimal_per_row() {
     let (filter, out) = (Filter::default(), tempfile::tempdir().unwrap());
     let app = App::of(&["com.example".to_owned()]);
     let selection = Selection { data: root.path(), filter: &filter, app: app.as_ref() };
-    let exported = Format::of("joularjx").unwrap().export(&selection, Some(out.path()), None).unwrap();
+    let exported = ExportFormat::of("joularjx").unwrap().export(&selection, Some(out.path()), None).unwrap();
     let mut files = Vec::new();
     files_below(out.path(), &mut files);
     for part in ["all/total/methods", "all/total/calltrees", "all/evolution"] {
@@ -153,7 +153,7 @@ fn joularjx_says_in_each_process_s_folder_how_the_energy_came_about() {
     let root = written();
     let (filter, out) = (Filter::default(), tempfile::tempdir().unwrap());
     let selection = Selection { data: root.path(), filter: &filter, app: None };
-    let exported = Format::of("joularjx").unwrap().export(&selection, Some(out.path()), None).unwrap();
+    let exported = ExportFormat::of("joularjx").unwrap().export(&selection, Some(out.path()), None).unwrap();
     let mut sum = 0;
     for folder in fs::read_dir(out.path().join("joularjx-result")).unwrap() {
         let about = fs::read_to_string(folder.unwrap().path().join("energy.txt")).unwrap();
@@ -169,7 +169,7 @@ fn joularjx_writes_through_no_link() {
     let root = written();
     let filter = Filter::default();
     let selection = Selection { data: root.path(), filter: &filter, app: None };
-    let export = |out: &Path| Format::of("joularjx").unwrap().export(&selection, Some(out), None);
+    let export = |out: &Path| ExportFormat::of("joularjx").unwrap().export(&selection, Some(out), None);
     let (first, second, elsewhere) =
         (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     export(first.path()).unwrap();

@@ -6,10 +6,10 @@ use serde::Serialize;
 
 use super::{clock::Clock, strings::Strings};
 use crate::{
-    attribution::report::Category,
+    attribution::{window_report::Category, work::Place},
     model::units::MicroJoules,
     report::{
-        profile::{Amounts, Catalog, Place, PlaceRow, Row, ThreadIdentity, ThreadIndex},
+        profile::{Amounts, Catalog, PlaceRow, Row, ThreadIdentity, ThreadIndex},
         tree::{OTHERS, process_title},
     },
 };

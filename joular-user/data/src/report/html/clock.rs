@@ -5,7 +5,7 @@ use crate::{model::units::UnixMicros, report::profile::Overview};
 /// As many as a screen shows side by side.
 pub(super) const MOST_BUCKETS: u64 = 600;
 
-/// See the module's head.
+/// Divides the time of a page into buckets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Clock {
     pub(super) start_us: i64,

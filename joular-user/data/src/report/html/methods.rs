@@ -9,7 +9,7 @@ use super::strings::Strings;
 use crate::{
     model::units::MicroJoules,
     report::{
-        profile::{Amounts, Entry, Profile, Sampled},
+        profile::{Amounts, Profile, Sampled, ThreadPath},
         ranking::{
             self,
             interval::{Estimate, Threads},
@@ -23,13 +23,13 @@ const ROWS: usize = 2_000;
 
 /// What a label has, of one thread or of all.
 #[derive(Clone, Copy, Debug, Default)]
-struct Part {
+struct LabelSums {
     amounts: Amounts,
     sampled: Sampled,
 }
 
-impl Part {
-    fn add(&mut self, entry: &Entry) {
+impl LabelSums {
+    fn add(&mut self, entry: &ThreadPath) {
         self.amounts.plus(&Amounts { energy: entry.energy, cpu_ns: entry.cpu_ns, samples: entry.samples });
         self.sampled.add(entry);
     }
@@ -43,8 +43,8 @@ impl Part {
 /// As the leaf, and anywhere on a branch.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sums {
-    own: Part,
-    total: Part,
+    own: LabelSums,
+    total: LabelSums,
 }
 
 /// Lower and upper end, µJ.
@@ -159,7 +159,7 @@ fn mixes(profile: &Profile, label_of: &[usize], labels: usize) -> Vec<Mix> {
 /// Calls `take` with what each label has of each thread. Entries come by thread.
 fn visit(profile: &Profile, label_of: &[usize], labels: usize, mut take: impl FnMut(usize, usize, &Sums)) {
     let mut parts = vec![Sums::default(); labels];
-    // Entry, from 1, that last counted for a total, so that recursion counts once.
+    // ThreadPath, from 1, that last counted for a total, so that recursion counts once.
     let mut counted = vec![0_usize; labels];
     let mut touched: Vec<usize> = Vec::new();
     let mut number = 0;
@@ -196,7 +196,7 @@ fn sums(profile: &Profile, label_of: &[usize], labels: usize) -> Vec<(Sums, [Int
     // With all that was sampled, also what conditions on methods left out.
     let mut threads = Threads::default();
     profile.sampled.iter().for_each(|thread| threads.add(thread));
-    let group = |part: &Part| threads.group(part.sampled.energy);
+    let group = |part: &LabelSums| threads.group(part.sampled.energy);
     let mut estimates: Vec<[Estimate; 2]> = sums.iter().map(|sums| [group(&sums.own), group(&sums.total)]).collect();
     visit(profile, label_of, labels, |thread, label, part| {
         let whole = profile.sampled.get(thread).copied().unwrap_or_default();
@@ -204,7 +204,7 @@ fn sums(profile: &Profile, label_of: &[usize], labels: usize) -> Vec<(Sums, [Int
         own.see(&whole, &part.own.sampled);
         total.see(&whole, &part.total.sampled);
     });
-    let interval = |estimate: &Estimate, part: &Part| {
+    let interval = |estimate: &Estimate, part: &LabelSums| {
         let ranking::Interval { low, high } = estimate.interval(part.amounts.energy, part.sampled.energy);
         [low.0, high.0]
     };

@@ -7,7 +7,7 @@ use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 
 use crate::{
-    attribution::report::Category,
+    attribution::window_report::Category,
     events::{RunEnd, RunInfo},
     model::{
         frame::{Frame, FrameKind},

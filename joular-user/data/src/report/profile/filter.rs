@@ -13,7 +13,7 @@ use thiserror::Error;
 
 use super::catalog::{Catalog, Process, Run, Thread, ThreadIndex};
 use crate::{
-    attribution::report::Category,
+    attribution::window_report::Category,
     dataset::read::span::Span,
     model::{
         frame::Frame,
@@ -100,7 +100,7 @@ impl Names {
     }
 }
 
-/// See the module's head. The default allows everything.
+/// Conditions on rows. The default allows everything.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
     pub since: Option<Moment>,

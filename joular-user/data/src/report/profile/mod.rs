@@ -9,7 +9,7 @@
 //! samples. A sample stands for `energy / samples` of its row, so a group of rows
 //! of one thread with the share `p` of its energy has the variance
 //! `(1 − p) · Σ energy² / samples` (binomial; equal samples give the familiar
-//! `energy · √((1 − p) / (p · n))`). Variances of threads add up. [`Entry`] keeps
+//! `energy · √((1 − p) / (p · n))`). Variances of threads add up. [`ThreadPath`] keeps
 //! the sum, whoever groups entries by thread applies `1 − p`.
 
 pub mod catalog;
@@ -31,7 +31,7 @@ pub use self::{
     },
     filter::{Filter, FilterError, Moment, Names},
     overview::{Amounts, JvmEnergy, Overview, QualityKey},
-    places::{Place, PlaceRow, ThreadIdentity},
+    places::{PlaceRow, ThreadIdentity},
     reader::{DataSet, Row},
     windows::WindowSpan,
 };
@@ -39,7 +39,7 @@ use crate::{dataset::error::Result, model::units::MicroJoules};
 
 /// What a thread spent on a call path, over all windows of the selection.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Entry {
+pub struct ThreadPath {
     pub thread: ThreadIndex,
     pub path: PathIndex,
     pub energy: MicroJoules,
@@ -55,16 +55,16 @@ pub struct Entry {
 pub struct Sampled {
     pub energy: MicroJoules,
     pub samples: u64,
-    /// Sum of [`Entry::squares`].
+    /// Sum of [`ThreadPath::squares`].
     pub squares: f64,
 }
 
-/// See the module's head.
+/// A selection of a data set, summed by thread and call path.
 #[derive(Clone, Debug, Default)]
 pub struct Profile {
     pub catalog: Catalog,
     /// By thread, then path.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<ThreadPath>,
     /// Of each thread of [`Catalog::threads`], its methods not filtered.
     pub threads: Vec<Amounts>,
     /// What samples divide of the same threads.
@@ -121,7 +121,7 @@ impl Profile {
     /// Of entries in the order of thread and path.
     fn of(
         mut catalog: Catalog,
-        mut entries: Vec<Entry>,
+        mut entries: Vec<ThreadPath>,
         overview: Overview,
         filter: &Filter,
         app: Option<&App>,
@@ -148,7 +148,7 @@ impl Profile {
 }
 
 impl Sampled {
-    pub fn add(&mut self, entry: &Entry) {
+    pub fn add(&mut self, entry: &ThreadPath) {
         if entry.samples > 0 {
             self.energy = self.energy.saturating_add(entry.energy);
             self.samples = self.samples.saturating_add(entry.samples);
@@ -158,7 +158,7 @@ impl Sampled {
 }
 
 impl Amounts {
-    fn add(&mut self, entry: &Entry) {
+    fn add(&mut self, entry: &ThreadPath) {
         self.energy = self.energy.saturating_add(entry.energy);
         self.cpu_ns = self.cpu_ns.saturating_add(entry.cpu_ns);
         self.samples = self.samples.saturating_add(entry.samples);

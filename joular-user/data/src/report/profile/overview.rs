@@ -13,13 +13,13 @@ use super::{
     reader::DataSet,
 };
 use crate::{
-    attribution::report::{Category, Unattributed},
+    attribution::window_report::{Category, Unattributed},
     dataset::{
         column::{Column, Named, kind},
         error::{DataSetError, Result},
         read::{
-            ahead,
             columns::{Columns, Flags, Names, Numbers, TableFile},
+            decode_ahead,
             windows::{UnattributedColumns, loss_columns},
         },
         store::StoredFile,
@@ -147,7 +147,7 @@ impl Overview {
         let mut wanted = WINDOW_COLUMNS.to_vec();
         wanted.extend(losses.iter().map(|(_, column)| column as &dyn Named));
         let open = |file: &StoredFile| TableFile::open_span(file, &wanted, span);
-        ahead::batches(&data.files::<Windows>(run), open, |columns| {
+        decode_ahead::batches(&data.files::<Windows>(run), open, |columns| {
             let rows = WindowColumns::of(columns, &losses)?;
             for row in 0..columns.rows() {
                 let start = UnixMicros(rows.starts.get(row)?);
@@ -205,7 +205,7 @@ impl Overview {
         wanted.extend(parts.iter().map(|column| column as &dyn Named));
         let span = filter.span(&data.catalog.runs[run]);
         let open = |file: &StoredFile| TableFile::open_span(file, &wanted, span);
-        ahead::batches(&data.files::<Jvms>(run), open, |columns| {
+        decode_ahead::batches(&data.files::<Jvms>(run), open, |columns| {
             let whole = columns.ints(jvms::ENERGY_UJ)?;
             let parts = parts.iter().map(|column| columns.ints(*column)).collect::<Result<Vec<_>>>()?;
             rows_of_processes(data, run, filter, columns, |row, process| {
@@ -229,7 +229,7 @@ impl Overview {
         wanted.push(&IS_COMPLETE);
         let span = filter.span(&data.catalog.runs[run]);
         let open = |file: &StoredFile| TableFile::open_span(file, &wanted, span);
-        ahead::batches(&data.files::<Quality>(run), open, |columns| {
+        decode_ahead::batches(&data.files::<Quality>(run), open, |columns| {
             let (categories, unwinders) = (columns.names(quality::CATEGORY)?, columns.names(UNWINDER)?);
             let (ends, unnamed) = (columns.names(WALK_END)?, columns.names(UNNAMED)?);
             let complete = columns.flags(IS_COMPLETE)?;

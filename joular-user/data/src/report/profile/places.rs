@@ -3,6 +3,7 @@
 
 use super::{Catalog, Filter, reader::DataSet};
 use crate::{
+    attribution::work::Place,
     dataset::{
         column::Named,
         error::Result,
@@ -14,13 +15,6 @@ use crate::{
 
 /// Identity of a thread in a data set: run, process, its start, thread, its start.
 pub type ThreadIdentity = (usize, u32, i64, u32, i64);
-
-/// A socket, and a core of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Place {
-    pub socket: u32,
-    pub core: u32,
-}
 
 /// Time of a thread in one place in a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

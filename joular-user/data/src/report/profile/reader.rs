@@ -14,13 +14,13 @@ use super::{
     windows::{self, RunWindows},
 };
 use crate::{
-    attribution::report::Category,
+    attribution::window_report::Category,
     dataset::{
         column::{Column, Named, Table, kind},
         error::Result,
         read::{
-            ahead,
             columns::{Columns, Names, Numbers, TableFile},
+            decode_ahead,
             files::{self, RunFiles},
             run_row,
         },
@@ -118,7 +118,7 @@ impl DataSet {
         self.left_out = Amounts::default();
         for run in 0..self.files.len() {
             let span = filter.span(&self.catalog.runs[run]);
-            ahead::batches(
+            decode_ahead::batches(
                 &self.files::<Branches>(run),
                 |file| TableFile::open_span(file, &BRANCH_COLUMNS, span),
                 |columns| self.take_branches(run, columns, filter, &mut allowed, &mut take),
@@ -237,7 +237,7 @@ impl DataSet {
 
     fn read_stacks(&mut self, run: usize) -> Result<()> {
         let open = |file: &StoredFile| TableFile::open_lists(file, &[&stacks::STACK_ID, &stacks::FRAMES], &FRAME_TEXTS);
-        ahead::batches(&self.files::<Stacks>(run), open, |columns| self.take_stacks(columns))
+        decode_ahead::batches(&self.files::<Stacks>(run), open, |columns| self.take_stacks(columns))
     }
 
     /// Of a stack that is described again the first description counts.

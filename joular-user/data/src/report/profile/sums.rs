@@ -4,16 +4,16 @@
 //! looking each row's sum up would be two waits for memory per row. So rows are
 //! put behind the sums as they come, and now and then all are sorted and equal ones merged.
 
-use super::{Entry, reader::Row};
+use super::{ThreadPath, reader::Row};
 
 /// Rows that wait at least before they are merged: few enough to stay small, and enough to be worth it.
 const LEAST_WAITING: usize = 1 << 18;
 
-/// See the module's head.
+/// Sums by thread and path, kept small while rows arrive.
 #[derive(Debug, Default)]
 pub(super) struct Sums {
     /// Merged ones in the order of thread and path; behind them such as were not merged yet.
-    entries: Vec<Entry>,
+    entries: Vec<ThreadPath>,
     merged: usize,
 }
 
@@ -24,11 +24,11 @@ impl Sums {
         if waiting >= LEAST_WAITING.max(self.merged) {
             self.merge();
         }
-        self.entries.push(Entry::of(row));
+        self.entries.push(ThreadPath::of(row));
     }
 
     /// Sums in the order of thread and path.
-    pub(super) fn into_entries(mut self) -> Vec<Entry> {
+    pub(super) fn into_entries(mut self) -> Vec<ThreadPath> {
         self.merge();
         self.entries
     }
@@ -48,11 +48,11 @@ impl Sums {
 }
 
 /// Compared at once.
-fn key(entry: &Entry) -> u64 {
+fn key(entry: &ThreadPath) -> u64 {
     u64::from(entry.thread.0) << 32 | u64::from(entry.path.0)
 }
 
-impl Entry {
+impl ThreadPath {
     #[allow(clippy::cast_precision_loss, reason = "for an error estimate")]
     fn of(row: &Row) -> Self {
         let Row { thread, path, energy, cpu_ns, samples, .. } = *row;

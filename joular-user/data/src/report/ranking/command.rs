@@ -16,7 +16,10 @@ use super::{
 };
 use crate::{
     dataset::error::Result,
-    report::profile::{App, Filter, Profile},
+    report::{
+        Format,
+        profile::{App, Filter, Profile},
+    },
     text::harmless_json,
 };
 
@@ -33,15 +36,6 @@ pub struct Request {
     /// Whether calls are counted.
     pub activations: bool,
     pub format: Format,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Format {
-    #[default]
-    Text,
-    Json,
-    Csv,
-    Markdown,
 }
 
 /// What text is shown on.

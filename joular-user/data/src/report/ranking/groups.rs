@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::by::By;
 use crate::{
     model::frame::{Frame, FrameKind},
-    report::profile::{Catalog, Entry, PathIndex, Paths, ProcessIndex, Thread},
+    report::profile::{Catalog, PathIndex, Paths, ProcessIndex, Thread, ThreadPath},
     stacks::branch_id,
     text::signature::{Method, told_apart},
 };
@@ -108,7 +108,7 @@ impl Groups {
     }
 
     /// Where a path's own energy goes. `None`: a path without frames, which no sound data set has.
-    pub fn own(&self, paths: &Paths, entry: &Entry) -> Option<usize> {
+    pub fn own(&self, paths: &Paths, entry: &ThreadPath) -> Option<usize> {
         match &self.places {
             Places::Frames(places) => places.get(paths.path(entry.path).last()?.index()).copied(),
             Places::Paths(places) => places.get(entry.path.index()).copied(),

@@ -5,8 +5,8 @@ use serde_json::{Map, Value, json};
 
 use super::{
     command::Report,
+    context,
     rows::{Figures, Ranking, Row, Sort},
-    surroundings,
     text::{activation, precise_percent},
 };
 use crate::{
@@ -26,25 +26,25 @@ pub fn report(report: &Report<'_>) -> Value {
         "ambiguous": overview.ambiguous > 0,
         "energy_sources": overview.sources,
         "extent": extent(profile),
-        "selection": amounts(&surroundings::chosen(profile), ""),
+        "selection": amounts(&context::chosen(profile), ""),
         "is_app_view": report.has_app,
         "tables": report.tables.iter().map(|ranking| table(ranking, overview.duration_ns)).collect::<Vec<_>>(),
         "jvms": jvms(profile),
         "audit": audit(overview),
         "quality": {
-            "samples": surroundings::causes(overview).values().fold(0_u64, |sum, count| sum.saturating_add(*count)),
-            "samples_by_cause": surroundings::causes(overview),
+            "samples": context::causes(overview).values().fold(0_u64, |sum, count| sum.saturating_add(*count)),
+            "samples_by_cause": context::causes(overview),
         },
         "unnamed_uj": unnamed(profile),
         "losses": overview.losses,
         "ambiguous_readings": overview.ambiguous,
         "failed_readings": overview.read_failed,
-        "warnings": surroundings::warnings(overview),
+        "warnings": context::warnings(overview),
     })
 }
 
 fn unnamed(profile: &Profile) -> Map<String, Value> {
-    let markers = surroundings::unnamed(profile);
+    let markers = context::unnamed(profile);
     markers.into_iter().map(|(name, energy)| (name.to_owned(), json!(energy.0))).collect()
 }
 
@@ -55,8 +55,8 @@ fn extent(profile: &Profile) -> Value {
         "runs": profile.catalog.runs.iter().map(run).collect::<Vec<_>>(),
         "windows": overview.windows,
         "duration_ns": overview.duration_ns,
-        "start": overview.span.map(|(start, _)| surroundings::time(start)),
-        "end": overview.span.map(|(_, end)| surroundings::time(end)),
+        "start": overview.span.map(|(start, _)| context::time(start)),
+        "end": overview.span.map(|(_, end)| context::time(end)),
     })
 }
 
@@ -124,7 +124,7 @@ fn jvms(profile: &Profile) -> Vec<Value> {
             "parts": Map::from_iter(parts),
         })
     };
-    surroundings::jvms(profile).iter().map(jvm).collect()
+    context::jvms(profile).iter().map(jvm).collect()
 }
 
 fn audit(overview: &Overview) -> Value {

@@ -7,8 +7,8 @@ use std::fmt::Write as _;
 
 use super::{
     command::Report,
+    context,
     rows::Ranking,
-    surroundings,
     text::{caption, chosen, columns, names},
 };
 use crate::{
@@ -20,11 +20,8 @@ use crate::{
 pub fn report(report: &Report<'_>) -> String {
     let profile = report.profile;
     let overview = &profile.overview;
-    let mut text = format!(
-        "{}; energy from {}\n\n",
-        plain(&surroundings::extent(profile)),
-        plain(&surroundings::source(overview))
-    );
+    let mut text =
+        format!("{}; energy from {}\n\n", plain(&context::extent(profile)), plain(&context::source(overview)));
     for line in chosen(report) {
         let _ = writeln!(text, "- {}", plain(&line));
     }
@@ -32,7 +29,7 @@ pub fn report(report: &Report<'_>) -> String {
         let _ = writeln!(text, "\n### Energy {}\n", caption(ranking.by));
         text.push_str(&table(ranking, overview));
     }
-    let jvms = surroundings::jvms(profile);
+    let jvms = context::jvms(profile);
     if !jvms.is_empty() {
         text.push_str("\n### VM tax\n\n| J | % of the JVM | JVM | parts |\n|---:|---:|---|---|\n");
         for (process, tally) in jvms {
@@ -42,19 +39,19 @@ pub fn report(report: &Report<'_>) -> String {
         }
     }
     text.push_str("\n### Audit\n\n| | J | % | W |\n|---|---:|---:|---:|\n");
-    for [name, joules, part, power] in audit_rows(&surroundings::sums(overview)) {
+    for [name, joules, part, power] in audit_rows(&context::sums(overview)) {
         let _ = writeln!(text, "| {name} | {joules} | {part} | {power} |");
     }
     text.push('\n');
     if !report.has_app {
-        let _ = writeln!(text, "- {}", plain(&surroundings::unnamed_line(profile)));
+        let _ = writeln!(text, "- {}", plain(&context::unnamed_line(profile)));
     }
-    let quality = surroundings::quality(overview);
+    let quality = context::quality(overview);
     for (number, line) in quality.iter().enumerate() {
         let before = if number == 0 { "Of the JVMs' stacks " } else { "" };
         let _ = writeln!(text, "- {before}{}", plain(line));
     }
-    let warnings = surroundings::warnings(overview);
+    let warnings = context::warnings(overview);
     if warnings.is_empty() {
         text.push_str("- Nothing was lost\n");
     }

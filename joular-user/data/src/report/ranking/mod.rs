@@ -4,19 +4,19 @@
 //! reader asks for ([`by`], [`groups`]), summed and ranked ([`rows`]), each figure with
 //! its error of sampling ([`interval`]) and, if wanted, set in relation to how often a
 //! method was seen to be called ([`activations`]). A report says beside its tables what they
-//! are part of ([`surroundings`]), and is written for people or machines ([`text`],
+//! are part of ([`context`]), and is written for people or machines ([`text`],
 //! [`markdown`], [`csv`], [`json`]).
 
 pub mod activations;
 pub mod by;
 pub mod command;
+pub mod context;
 pub mod csv;
 pub mod groups;
 pub mod interval;
 pub mod json;
 pub mod markdown;
 pub mod rows;
-pub mod surroundings;
 pub mod text;
 
 #[cfg(test)]
@@ -24,7 +24,7 @@ mod tests;
 
 pub use self::{
     by::By,
-    command::{Format, Look, Request},
+    command::{Look, Request},
     interval::Interval,
     rows::{Figures, Ranking, Row, Sort},
 };

@@ -7,7 +7,7 @@ use super::{
     groups::{Group, Groups},
     interval::{Estimate, Interval, Threads},
 };
-use crate::report::profile::{Amounts, Entry, Profile, Sampled, ThreadIndex};
+use crate::report::profile::{Amounts, Profile, Sampled, ThreadIndex, ThreadPath};
 
 /// Which figure ranks rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -123,12 +123,12 @@ struct Sums {
 }
 
 impl Sums {
-    fn add_own(&mut self, entry: &Entry) {
+    fn add_own(&mut self, entry: &ThreadPath) {
         self.own.plus(&amounts(entry));
         self.own_sampled.add(entry);
     }
 
-    fn add_total(&mut self, entry: &Entry) {
+    fn add_total(&mut self, entry: &ThreadPath) {
         self.total.plus(&amounts(entry));
         self.total_sampled.add(entry);
     }
@@ -141,22 +141,22 @@ impl Sums {
     }
 }
 
-const fn amounts(entry: &Entry) -> Amounts {
+const fn amounts(entry: &ThreadPath) -> Amounts {
     Amounts { energy: entry.energy, cpu_ns: entry.cpu_ns, samples: entry.samples }
 }
 
 /// Entries for sums that do not depend on threads: of each path one, and one for what
 /// no sample divided ([`Sampled`]), which are much fewer. If rows are about threads,
 /// all are needed.
-fn without_threads(profile: &Profile, by: By) -> Cow<'_, [Entry]> {
+fn without_threads(profile: &Profile, by: By) -> Cow<'_, [ThreadPath]> {
     if by.is_of_threads() {
         return Cow::Borrowed(&profile.entries);
     }
-    let mut sums: Vec<[Option<Entry>; 2]> = vec![[None; 2]; profile.catalog.paths.len()];
+    let mut sums: Vec<[Option<ThreadPath>; 2]> = vec![[None; 2]; profile.catalog.paths.len()];
     for entry in &profile.entries {
         match &mut sums[entry.path.index()][usize::from(entry.samples > 0)] {
             Some(sum) => sum.plus(entry),
-            none => *none = Some(Entry { thread: ThreadIndex(0), ..*entry }),
+            none => *none = Some(ThreadPath { thread: ThreadIndex(0), ..*entry }),
         }
     }
     Cow::Owned(sums.into_iter().flatten().flatten().collect())
@@ -196,12 +196,12 @@ impl<'a> Slots<'a> {
     }
 
     /// The slot that an entry's own energy goes to.
-    fn own(&self, entry: &Entry) -> Option<usize> {
+    fn own(&self, entry: &ThreadPath) -> Option<usize> {
         self.groups.own(&self.profile.catalog.paths, entry).map(|group| self.slots[group])
     }
 
     /// All slots that an entry counts for, each once.
-    fn all(&self, entry: &Entry) -> impl Iterator<Item = usize> {
+    fn all(&self, entry: &ThreadPath) -> impl Iterator<Item = usize> {
         let of_frames = self.ends.get(entry.path.index()).map(|end| {
             let start = entry.path.index().checked_sub(1).map_or(0, |before| self.ends[before]);
             &self.arena[start..*end]
@@ -212,7 +212,7 @@ impl<'a> Slots<'a> {
 }
 
 /// Calls `take` with what each slot has of each thread.
-fn visit(entries: &[Entry], slots: &Slots<'_>, mut take: impl FnMut(usize, usize, &Sums)) {
+fn visit(entries: &[ThreadPath], slots: &Slots<'_>, mut take: impl FnMut(usize, usize, &Sums)) {
     let mut parts = vec![Sums::default(); slots.count];
     let mut touched: Vec<usize> = Vec::new();
     // Which thread counted for a slot last.
@@ -239,7 +239,7 @@ fn visit(entries: &[Entry], slots: &Slots<'_>, mut take: impl FnMut(usize, usize
 /// Own and total of each slot, with their intervals.
 fn figures(
     profile: &Profile,
-    without_threads: &[Entry],
+    without_threads: &[ThreadPath],
     groups: &Groups,
     slots: &Slots<'_>,
     is_partial: bool,

@@ -3,8 +3,8 @@
 use super::{
     by::By,
     command::{Look, Report},
+    context,
     rows::{Figures, Ranking, Row},
-    surroundings,
 };
 use crate::{
     model::{domain::Label, units::MicroJoules},
@@ -41,13 +41,13 @@ pub fn lines(report: &Report<'_>, look: Look) -> Vec<Line> {
     let plain = |text: String| Line { text, style: Style::Plain };
     let heading = |text: &str| Line { text: text.to_owned(), style: Style::Heading };
     let mut lines =
-        vec![heading(&surroundings::extent(profile)), plain(format!("energy from {}", surroundings::source(overview)))];
+        vec![heading(&context::extent(profile)), plain(format!("energy from {}", context::source(overview)))];
     lines.extend(chosen(report).into_iter().map(plain));
     for table in report.tables {
         lines.push(plain(String::new()));
         lines.extend(table_lines(table, overview, look));
     }
-    let jvms = surroundings::jvms(profile);
+    let jvms = context::jvms(profile);
     if !jvms.is_empty() {
         lines.push(plain(String::new()));
         lines.push(heading("VM tax: energy that each JVM used for itself, as a share of the JVM's energy"));
@@ -63,15 +63,15 @@ pub fn lines(report: &Report<'_>, look: Look) -> Vec<Line> {
     }
     lines.push(plain(String::new()));
     lines.push(heading("All energy of these windows, whatever was selected"));
-    lines.extend(surroundings::audit(overview).lines().map(|line| plain(line.to_owned())));
+    lines.extend(context::audit(overview).lines().map(|line| plain(line.to_owned())));
     lines.push(plain(String::new()));
     if !report.has_app {
-        lines.push(plain(surroundings::unnamed_line(profile)));
+        lines.push(plain(context::unnamed_line(profile)));
     }
-    let mut quality = surroundings::quality(overview).into_iter();
+    let mut quality = context::quality(overview).into_iter();
     lines.extend(quality.next().map(|complete| plain(format!("Of the JVMs' stacks {complete}"))));
     lines.extend(quality.map(|line| plain(format!("  {line}"))));
-    let warnings = surroundings::warnings(overview);
+    let warnings = context::warnings(overview);
     if warnings.is_empty() {
         lines.push(plain("Nothing was lost".to_owned()));
     }
@@ -84,7 +84,7 @@ pub fn lines(report: &Report<'_>, look: Look) -> Vec<Line> {
 
 /// What was chosen, and of what; whose view is taken.
 pub fn chosen(report: &Report<'_>) -> Vec<String> {
-    let whole = surroundings::chosen(report.profile);
+    let whole = context::chosen(report.profile);
     let of = report.profile.overview.attributed;
     let mut lines = Vec::new();
     if report.profile.entries.is_empty() {

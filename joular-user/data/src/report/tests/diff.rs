@@ -1,12 +1,13 @@
 use std::path::Path;
 
 use super::super::{
-    diff::{self, By, Choices, Comparison, FailOn, Format, Per, View},
+    Format,
+    diff::{self, Choices, CompareBy, Comparison, FailOn, Per, View},
     profile::{App, Filter, Names, Profile},
 };
 use crate::{dataset::fixture::*, model::policy::Policy, model::units::*};
 
-fn choices(by: By) -> Choices {
+fn choices(by: CompareBy) -> Choices {
     Choices {
         by,
         view: View::Itself,
@@ -37,7 +38,7 @@ fn rows_sum_to_the_selection_whatever_they_are() {
     for filter in [Filter::default(), Filter { methods, ..Filter::default() }] {
         for app in [None, app.as_ref()] {
             let energy = Profile::read(root.path(), &filter, app).unwrap().energy();
-            for by in By::ALL {
+            for by in CompareBy::ALL {
                 let found = compare(root.path(), &filter, app, &choices(by));
                 assert_eq!(found.a.total.energy, energy, "{by:?}");
                 assert_eq!(found.rows.iter().map(|row| row.b.energy).sum::<MicroJoules>(), energy, "{by:?}");
@@ -51,7 +52,7 @@ fn rows_sum_to_the_selection_whatever_they_are() {
 #[test]
 fn a_window_in_which_a_row_did_nothing_counts_as_nothing() {
     let root = written();
-    let found = compare(root.path(), &Filter::default(), None, &choices(By::Process));
+    let found = compare(root.path(), &Filter::default(), None, &choices(CompareBy::Process));
     assert_eq!(found.a.windows.len(), usize::try_from(WINDOWS).unwrap());
     let total = &found.total;
     let watts = total.a.energy.joules() / 30.0;
@@ -67,15 +68,15 @@ fn what_exact_figures_tell_has_no_sampling_error_and_methods_do() {
         let found = compare(root.path(), &Filter::default(), None, &choices(by));
         found.rows.iter().map(|row| row.a.sampling).fold(0.0, f64::max)
     };
-    assert_eq!(sampling(By::Process), 0.0);
-    assert!(sampling(By::Method) > 0.0);
+    assert_eq!(sampling(CompareBy::Process), 0.0);
+    assert!(sampling(CompareBy::Method) > 0.0);
 }
 
 #[test]
 fn half_of_a_run_is_compared_with_the_other() {
     let root = written();
     let middle = super::super::profile::Moment::Into(std::time::Duration::from_secs(15));
-    let side = |filter: &Filter| diff::Side::read(root.path(), filter, None, &choices(By::Method)).unwrap();
+    let side = |filter: &Filter| diff::Side::read(root.path(), filter, None, &choices(CompareBy::Method)).unwrap();
     let first = side(&Filter { until: Some(middle), ..Filter::default() });
     let second = side(&Filter { since: Some(middle), ..Filter::default() });
     let whole = side(&Filter::default());

@@ -4,7 +4,7 @@ use super::super::{
     profile::{App, Filter, Moment, Names, OUTSIDE_APP, Profile},
     ranking,
 };
-use crate::{attribution::report::Category, dataset::fixture::*, model::policy::Policy, model::units::*};
+use crate::{attribution::window_report::Category, dataset::fixture::*, model::policy::Policy, model::units::*};
 
 fn written() -> tempfile::TempDir {
     let root = tempfile::tempdir().unwrap();
@@ -113,7 +113,7 @@ fn a_host_that_was_recorded_twice_at_once_has_its_time_once_and_a_warning() {
     write_as(root.path(), Policy::default(), "node-1-20260301T235954-4712");
     let twice = read(&root, &Filter::default()).overview;
     assert_eq!((twice.windows, twice.duration_ns, twice.overlap_ns), (2 * WINDOWS, WINDOWS * SECOND, WINDOWS * SECOND));
-    let warnings = ranking::surroundings::warnings(&twice).join("\n");
+    let warnings = ranking::context::warnings(&twice).join("\n");
     assert!(warnings.contains("overlap: for 30.0 s"), "{warnings}");
     let one = Filter { runs: Names::parse(&[RUN_ID.to_owned()]).unwrap(), ..Filter::default() };
     let once = read(&root, &one).overview;

@@ -8,7 +8,7 @@ use crate::{
         frame::{Frame, FrameKind},
         units::MicroJoules,
     },
-    report::profile::{Amounts, Catalog, Entry, PathIndex, Process, Profile},
+    report::profile::{Amounts, Catalog, PathIndex, Process, Profile, ThreadPath},
 };
 
 /// A branch: where its labels are, and what it has.
@@ -58,7 +58,7 @@ impl Branches {
         self.take(profile, |entry| (Amounts::default(), entry.energy));
     }
 
-    fn take(&mut self, profile: &Profile, figures: impl Fn(&Entry) -> (Amounts, MicroJoules)) {
+    fn take(&mut self, profile: &Profile, figures: impl Fn(&ThreadPath) -> (Amounts, MicroJoules)) {
         let catalog = &profile.catalog;
         let Shape { levels, kinds } = self.shape;
         let known = catalog.paths.frames().iter();
@@ -72,7 +72,7 @@ impl Branches {
         let prefixes: Vec<Vec<u32>> =
             (0..catalog.threads.len()).map(|thread| self.prefix(catalog, thread, levels)).collect();
         // Threads that the tree does not tell apart have one branch for a path together.
-        let mut alike: BTreeMap<&[u32], Vec<&[Entry]>> = BTreeMap::new();
+        let mut alike: BTreeMap<&[u32], Vec<&[ThreadPath]>> = BTreeMap::new();
         for entries in profile.entries.chunk_by(|a, b| a.thread == b.thread) {
             let prefix = entries.first().map_or(&[][..], |entry| &prefixes[entry.thread.index()]);
             alike.entry(prefix).or_default().push(entries);

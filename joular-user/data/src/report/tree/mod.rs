@@ -133,7 +133,7 @@ pub struct Node {
     pub base_total: MicroJoules,
 }
 
-/// See the module's head.
+/// Call paths as a tree, with energy in every node.
 #[derive(Clone, Debug)]
 pub struct CallTree {
     /// By name.

@@ -6,7 +6,7 @@ use super::Start;
 use crate::{
     attribution::{
         counter::Delta,
-        report::{CpuAudit, Part, Parts, Unattributed},
+        window_report::{CpuAudit, Part, Parts, Unattributed},
         work::DomainWork,
     },
     dataset::{

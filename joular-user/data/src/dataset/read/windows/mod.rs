@@ -14,12 +14,12 @@ use self::{
     audit_rows::AuditRow,
     work_rows::{BranchRead, ThreadRead, WeightRead},
 };
-use super::{files::Part, stacks::ReadStacks};
+use super::{files::FlushFiles, stacks::ReadStacks};
 use crate::{
     attribution::{
-        beside::{self, Beside},
         counter::Delta,
-        report::{BranchRow, ProcessRef, ThreadRow},
+        shown_parts::{self, Beside},
+        window_report::{BranchRow, ProcessRef, ThreadRow},
         work::{Claimant, ClaimedSlice, DomainWork, WindowWork},
     },
     dataset::{
@@ -57,7 +57,7 @@ type ThreadId = (u32, i64, u32, i64);
 
 /// The windows of a flush, in their order, and how many rows of other tables
 /// belong to none of them. `stacks` must hold its stacks.
-pub(crate) fn read(part: &Part, domains: &[Domain], stacks: &ReadStacks) -> Result<(Vec<ReadWindow>, usize)> {
+pub(crate) fn read(part: &FlushFiles, domains: &[Domain], stacks: &ReadStacks) -> Result<(Vec<ReadWindow>, usize)> {
     let audits = part.file::<Windows>().map(audit_rows::read).transpose()?.unwrap_or_default();
     let mut threads = grouped(part.file::<Threads>(), work_rows::threads)?;
     let mut branches = grouped(part.file::<Branches>(), work_rows::branches)?;
@@ -218,7 +218,7 @@ fn domain_work(rows: &[AuditRow], domains: &[Domain]) -> Result<Vec<DomainWork>,
 /// the others nothing, which sums to the same.
 fn add_beside(work: &mut [DomainWork], domains: &[Domain], row_of: &[Option<&AuditRow>]) {
     let mut seen: Vec<(usize, Beside)> = Vec::new();
-    for (place, work) in beside::places(domains).into_iter().zip(work) {
+    for (place, work) in shown_parts::places(domains).into_iter().zip(work) {
         let Some((whole, beside)) = place else { continue };
         let row = row_of.get(whole).copied().flatten();
         let shown = row.and_then(|row| match beside {

@@ -3,7 +3,7 @@
 use super::{Grouped, ThreadId};
 use crate::{
     attribution::{
-        report::{Category, ProcessRef, ThreadRow},
+        window_report::{Category, ProcessRef, ThreadRow},
         work::{Claimant, Place, Slice},
     },
     dataset::{

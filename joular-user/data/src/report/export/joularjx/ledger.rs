@@ -66,7 +66,7 @@ impl Kind {
 
 /// What a file is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Place {
+pub(super) struct Subject {
     /// Of a process, see [`Ledger::open`].
     pub(super) directory: u32,
     pub(super) view: View,
@@ -79,8 +79,8 @@ const MOST_SECONDS: usize = 1_000_000;
 #[derive(Default)]
 pub(super) struct Ledger {
     directories: Vec<Directory>,
-    window: BTreeMap<Place, BTreeMap<(ThreadIndex, u32), u64>>,
-    total: BTreeMap<Place, HashMap<u32, u64>>,
+    window: BTreeMap<Subject, BTreeMap<(ThreadIndex, u32), u64>>,
+    total: BTreeMap<Subject, HashMap<u32, u64>>,
     /// Energy of a method, by its name, in a second.
     evolution: BTreeMap<(u32, View, u32), BTreeMap<i64, u64>>,
     seconds: usize,
@@ -109,13 +109,13 @@ impl Ledger {
         u32::try_from(self.directories.len() - 1).unwrap_or(u32::MAX)
     }
 
-    pub(super) fn add(&mut self, place: Place, thread: ThreadIndex, name: u32, energy: MicroJoules) {
+    pub(super) fn add(&mut self, place: Subject, thread: ThreadIndex, name: u32, energy: MicroJoules) {
         let window = self.window.entry(place).or_default().entry((thread, name)).or_default();
         *window = window.saturating_add(energy.0);
     }
 
     /// There is a file, even if nothing is for it.
-    pub(super) fn see(&mut self, place: Place) {
+    pub(super) fn see(&mut self, place: Subject) {
         self.window.entry(place).or_default();
     }
 

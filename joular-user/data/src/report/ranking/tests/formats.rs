@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::*;
+use crate::report::Format;
 
 const HOSTILE: &str = "<script>alert(1)</script>\"'`|,;\r\n\x1b[2J\u{202e}=1+1\\";
 

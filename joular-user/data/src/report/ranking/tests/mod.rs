@@ -12,14 +12,14 @@ use super::{
     *,
 };
 use crate::{
-    attribution::report::Category,
+    attribution::window_report::Category,
     events::RunInfo,
     model::{
         frame::{Frame, FrameKind},
         units::{MicroJoules, Pid, Tid, UnixMicros},
     },
     report::profile::{
-        App, Entry, OUTSIDE_APP, PathIndex, Process, ProcessIndex, Profile, Run, Sampled, Thread, ThreadIndex,
+        App, OUTSIDE_APP, PathIndex, Process, ProcessIndex, Profile, Run, Sampled, Thread, ThreadIndex, ThreadPath,
     },
 };
 
@@ -60,7 +60,7 @@ fn profile(threads: usize, entries: &[(u32, &[Frame], u64, u64)]) -> Profile {
 #[allow(clippy::cast_precision_loss, reason = "small numbers")]
 fn add(profile: &mut Profile, thread: u32, path: PathIndex, energy: u64, samples: u64) {
     let squares = if samples > 0 { (energy as f64).powi(2) / samples as f64 } else { 0.0 };
-    let entry = Entry {
+    let entry = ThreadPath {
         thread: ThreadIndex(thread),
         path,
         energy: MicroJoules(energy),
@@ -301,5 +301,5 @@ fn what_has_no_name_is_told_by_marker() {
     ];
     let profile = profile(1, &entries);
     let expected = "Of the selection's energy 50.0 % has no name ([unresolved] 40.0 %, [no sample] 10.0 %)";
-    assert_eq!(surroundings::unnamed_line(&profile), expected);
+    assert_eq!(context::unnamed_line(&profile), expected);
 }

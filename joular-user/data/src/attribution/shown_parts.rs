@@ -6,7 +6,7 @@
 //! sum unknown.
 
 use super::{
-    report::{DomainAudit, Part, Parts},
+    window_report::{DomainAudit, Part, Parts},
     work::DomainWork,
 };
 use crate::model::{

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use joular_data::{
-    attribution::report::WindowReport,
+    attribution::window_report::WindowReport,
     events::RunInfo,
     model::{
         domain::Label,

@@ -8,13 +8,13 @@ use crate::{
 };
 
 /// Writes the files of one number.
-pub(crate) struct PartWriter<'a> {
+pub(crate) struct FlushWriter<'a> {
     pub(crate) store: &'a dyn Store,
     pub(crate) info: &'a RunInfo,
     pub(crate) place: &'a FilePlace,
 }
 
-impl ForRows for PartWriter<'_> {
+impl ForRows for FlushWriter<'_> {
     type Error = OutputError;
 
     fn rows<T: Table>(&mut self, rows: &mut Buffer<T>) -> Result<()> {
