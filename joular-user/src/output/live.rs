@@ -3,19 +3,9 @@
 //! above stays, nothing has to be restored at the end, and the last table
 //! remains. Anywhere else one line per window, without any escape code.
 
-use std::{
-    io::{self, IsTerminal, Write},
-    os::fd::AsFd,
-};
+use std::{io::IsTerminal, os::fd::AsFd};
 
-use joular_data::{
-    attribution::window_report::WindowReport,
-    events::{ProcessInfo, RunEnd, RunInfo},
-    output::{Output, OutputError, Result},
-    stacks::StackTable,
-    text::line::Size,
-    totals::Totals,
-};
+use joular_data::{attribution::window_report::WindowReport, events::RunInfo, text::line::Size, totals::Totals};
 
 use super::live_text;
 
@@ -44,38 +34,33 @@ impl Screen {
     }
 }
 
-/// Shows a run while it runs.
-pub struct LiveOutput<W> {
-    out: W,
+/// What is on the screen while a run lasts.
+pub(super) struct LiveView {
     screen: Screen,
     /// Most methods shown.
     top: usize,
-    run: Option<RunInfo>,
-    totals: Totals,
     /// Lines of the table on screen, and the size it was made for.
     shown: Option<(usize, Size)>,
 }
 
-impl<W: Write> LiveOutput<W> {
-    pub fn new(out: W, screen: Screen, top: usize) -> Self {
-        Self { out, screen, top, run: None, totals: Totals::default(), shown: None }
+impl LiveView {
+    pub(super) const fn new(screen: Screen, top: usize) -> Self {
+        Self { screen, top, shown: None }
     }
 
-    fn show(&mut self, run: &RunInfo, report: &WindowReport) -> io::Result<()> {
-        let text = match &self.screen {
-            Screen::Stream => live_text::line(run, &self.totals, report),
+    /// What a window adds to the screen, to be written at once: nothing flickers then.
+    pub(super) fn text(&mut self, run: &RunInfo, totals: &Totals, report: &WindowReport) -> String {
+        match &self.screen {
+            Screen::Stream => live_text::line(run, totals, report),
             Screen::Terminal { size, colours } => {
                 let size = size();
-                let lines = live_text::lines(run, &self.totals, report, size, self.top);
+                let lines = live_text::lines(run, totals, report, size, self.top);
                 let erase = erase(self.shown, size);
                 self.shown = Some((lines.len(), size));
                 let drawn: String = lines.iter().map(|line| line.draw(*colours) + "\n").collect();
                 format!("{erase}{drawn}")
             }
-        };
-        // One write per table: nothing flickers.
-        self.out.write_all(text.as_bytes())?;
-        self.out.flush()
+        }
     }
 }
 
@@ -89,41 +74,51 @@ fn erase(shown: Option<(usize, Size)>, size: Size) -> String {
     }
 }
 
-impl<W: Write> Output for LiveOutput<W> {
-    fn run_started(&mut self, run: &RunInfo) -> Result<()> {
-        self.run = Some(run.clone());
-        Ok(())
-    }
-
-    fn process(&mut self, process: &ProcessInfo) {
-        self.totals.process(process);
-    }
-
-    fn window(&mut self, report: &WindowReport, stacks: &StackTable) -> Result<()> {
-        self.totals.window(report, stacks);
-        let Some(run) = self.run.take() else { return Ok(()) };
-        let result = self.show(&run, report);
-        self.run = Some(run);
-        result.map_err(|source| OutputError::Stream { what: "the live view", source })
-    }
-
-    fn run_ended(&mut self, _end: &RunEnd) -> Result<()> {
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
 
-    use joular_data::fixture::{self, SMALL};
+    use joular_data::{
+        events::{ProcessInfo, RunEnd},
+        fixture::{self, SMALL},
+        output::{Output, Result},
+        stacks::StackTable,
+    };
 
     use super::*;
 
+    /// All that a view says.
+    struct Shown {
+        view: LiveView,
+        totals: Totals,
+        text: String,
+    }
+
+    impl Output for Shown {
+        fn run_started(&mut self, _run: &RunInfo) -> Result<()> {
+            Ok(())
+        }
+
+        fn process(&mut self, process: &ProcessInfo) {
+            self.totals.process(process);
+        }
+
+        fn window(&mut self, report: &WindowReport, stacks: &StackTable) -> Result<()> {
+            self.totals.window(report, stacks);
+            self.text += &self.view.text(&fixture::run(), &self.totals, report);
+            Ok(())
+        }
+
+        fn run_ended(&mut self, _end: &RunEnd) -> Result<()> {
+            Ok(())
+        }
+    }
+
     fn shown(screen: Screen, windows: u64) -> String {
-        let mut output = LiveOutput::new(Vec::new(), screen, 20);
-        fixture::play(&mut output, SMALL, windows).unwrap();
-        String::from_utf8(output.out).unwrap()
+        let view = LiveView::new(screen, 20);
+        let mut shown = Shown { view, totals: Totals::default(), text: String::new() };
+        fixture::play(&mut shown, SMALL, windows).unwrap();
+        shown.text
     }
 
     #[test]

@@ -10,13 +10,9 @@ mod json;
 mod json_jvms;
 mod live;
 mod live_text;
+mod screen;
 #[cfg(test)]
 mod snapshot;
 mod summary;
 
-pub use self::{
-    faults::FaultNotices,
-    json::JsonOutput,
-    live::{LiveOutput, Screen},
-    summary::SummaryOutput,
-};
+pub use self::{faults::FaultNotices, json::JsonOutput, live::Screen, screen::ScreenOutput};

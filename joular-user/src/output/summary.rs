@@ -1,18 +1,11 @@
 //! What a run says when it ends: where the energy went, how good the figures
 //! are, and where to read more.
 
-use std::{
-    fmt::Write as _,
-    io::Write,
-    path::{Path, PathBuf},
-};
+use std::{fmt::Write as _, path::Path};
 
 use joular_data::{
-    attribution::window_report::WindowReport,
-    events::{ProcessInfo, RunEnd, RunInfo},
+    events::{RunEnd, RunInfo},
     model::frame::Marker,
-    output::{Output, OutputError, Result},
-    stacks::StackTable,
     text::{escape, figures, seconds, share},
     totals::{
         EVICTED, Tally, Totals,
@@ -22,44 +15,6 @@ use joular_data::{
 
 const TOP_METHODS: usize = 10;
 const TOP_PROCESSES: usize = 5;
-
-/// Writes the summary when the run ends.
-pub struct SummaryOutput<W> {
-    out: W,
-    /// Where the data set is, if one was written.
-    data: Option<PathBuf>,
-    run: Option<RunInfo>,
-    totals: Totals,
-}
-
-impl<W: Write> SummaryOutput<W> {
-    pub fn new(out: W, data: Option<PathBuf>) -> Self {
-        Self { out, data, run: None, totals: Totals::default() }
-    }
-}
-
-impl<W: Write> Output for SummaryOutput<W> {
-    fn run_started(&mut self, run: &RunInfo) -> Result<()> {
-        self.run = Some(run.clone());
-        Ok(())
-    }
-
-    fn process(&mut self, process: &ProcessInfo) {
-        self.totals.process(process);
-    }
-
-    fn window(&mut self, report: &WindowReport, stacks: &StackTable) -> Result<()> {
-        self.totals.window(report, stacks);
-        Ok(())
-    }
-
-    fn run_ended(&mut self, end: &RunEnd) -> Result<()> {
-        let Some(run) = &self.run else { return Ok(()) };
-        let text = summary(run, end, &self.totals, self.data.as_deref());
-        let written = self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush());
-        written.map_err(|source| OutputError::Stream { what: "the summary", source })
-    }
-}
 
 /// The whole text.
 pub fn summary(run: &RunInfo, end: &RunEnd, totals: &Totals, data: Option<&Path>) -> String {
@@ -180,14 +135,19 @@ fn reading(data: &Path) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use joular_data::fixture::{self, SMALL};
 
-    use super::{super::snapshot::check_snapshot, *};
+    use super::{
+        super::{ScreenOutput, snapshot::check_snapshot},
+        *,
+    };
 
     fn text(data: Option<&str>) -> String {
-        let mut output = SummaryOutput::new(Vec::new(), data.map(PathBuf::from));
+        let mut output = ScreenOutput::new(Vec::new(), None, data.map(PathBuf::from));
         fixture::play(&mut output, SMALL, 3).unwrap();
-        String::from_utf8(output.out).unwrap()
+        String::from_utf8(output.into_inner()).unwrap()
     }
 
     #[test]

@@ -45,7 +45,7 @@ use crate::{
     config::{self, Config, Input},
     energy::{self, Selected},
     kernel::{LoadOptions, Loaded, Programs, cpus::CPU_ROOT},
-    output::{FaultNotices, JsonOutput, LiveOutput, Screen, SummaryOutput},
+    output::{FaultNotices, JsonOutput, Screen, ScreenOutput},
     privileges,
     procs::{limits, proc_files::ProcFiles, registry::Registry, selection::Selection},
     shutdown::{Shutdown, StopReason},
@@ -148,8 +148,8 @@ fn outputs(config: &Config) -> Result<Vec<Box<dyn Output>>, Failure> {
     match config.screen {
         config::Screen::Table => {
             let colours = io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-            outputs.push(Box::new(LiveOutput::new(io::stdout(), Screen::of(io::stdout(), colours), config.top)));
-            outputs.push(Box::new(SummaryOutput::new(io::stdout(), config.output.clone())));
+            let live = (Screen::of(io::stdout(), colours), config.top);
+            outputs.push(Box::new(ScreenOutput::new(io::stdout(), Some(live), config.output.clone())));
         }
         config::Screen::Json => outputs.push(Box::new(JsonOutput::new(io::stdout()))),
         config::Screen::Quiet => {}

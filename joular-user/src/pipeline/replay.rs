@@ -108,7 +108,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::{cli::Flags, output::SummaryOutput};
+    use crate::{cli::Flags, output::ScreenOutput};
 
     fn run() -> RunInfo {
         RunInfo { domains: Vec::new(), ..joular_data::fixture::run() }
@@ -130,7 +130,7 @@ mod tests {
         let file = std::fs::File::create(&summary).unwrap();
         let outputs: Vec<Box<dyn Output>> = vec![
             Box::new(ParquetOutput::new(OutputDirectory::create(root, None).unwrap(), 1)),
-            Box::new(SummaryOutput::new(file, None)),
+            Box::new(ScreenOutput::new(file, None, None)),
         ];
         let flags = Flags { replay: Some("some.jrec".into()), ..Flags::default() };
         let config = Config::load(flags).unwrap();

@@ -152,8 +152,8 @@ impl Recorded {
         Share::new(self.samples.compiled(), self.truth.compiled(), self.samples.all())
     }
 
-    /// The same if leaves are looked up at or above, above, and as the last below.
-    pub fn looked_up(&self) -> [Share; 3] {
+    /// The same if leaves are looked up at or above, and as the last below.
+    pub fn looked_up(&self) -> [Share; 2] {
         let truth = self.truth.within();
         self.leaves.ways.map(|(outer, inlined)| Share::new(outer / (outer + inlined), truth, outer + inlined))
     }

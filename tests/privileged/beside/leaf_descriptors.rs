@@ -22,8 +22,8 @@ use crate::alone::jvm_images;
 /// Samples in `outer` itself, and in what was inlined into it.
 #[derive(Debug)]
 pub struct Leaves {
-    /// Looked up at or above, above, and as the last below.
-    pub ways: [(f64, f64); 3],
+    /// Looked up at or above, and as the last below.
+    pub ways: [(f64, f64); 2],
 }
 
 impl Leaves {
@@ -31,7 +31,7 @@ impl Leaves {
     pub fn read(recording: &Path, pid: u32) -> Result<Self> {
         let places = Places::read(File::open(recording)?, pid)?;
         let mut jvm = jvm_images::attach(pid)?;
-        let ways = [LookUp::AtOrAbove, LookUp::Above, LookUp::LastBelow];
+        let ways = [LookUp::AtOrAbove, LookUp::LastBelow];
         Ok(Self { ways: ways.map(|look_up| places.split(&mut jvm, look_up)) })
     }
 }
@@ -87,7 +87,7 @@ impl Places {
 fn the_first_descriptor_at_or_above_is_right_and_the_last_below_is_not() -> Result<()> {
     for jdk in Jdk::pinned()? {
         let looked_up = Recorded::first(jdk, Described::Safepoints)?.looked_up();
-        let [at_or_above, _, last_below] = looked_up.map(|share| share.distance());
+        let [at_or_above, last_below] = looked_up.map(|share| share.distance());
         assert!(last_below > 3.0, "{jdk}: {last_below:.1} σ: this code does not tell them apart");
         assert!(at_or_above < last_below / 3.0, "{jdk}: {at_or_above:.1} σ, last below {last_below:.1} σ");
     }

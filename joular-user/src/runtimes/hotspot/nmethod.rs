@@ -39,15 +39,13 @@ pub struct Nmethod {
     metadata: Extent,
 }
 
-/// Which descriptor speaks for an address that none is for. Compilers write one at
-/// the end of the code that it is about, so [`Self::AtOrAbove`] is the one to ask; the
-/// others are there to be compared with it.
+/// Which descriptor speaks for an address that none is for. Compilers write one at the end
+/// of the code that it is about, so [`Self::AtOrAbove`] is the one to ask. A live test
+/// compares it with the other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LookUp {
     #[default]
     AtOrAbove,
-    /// One at the address itself is taken for one of the code before it.
-    Above,
     /// The last one at the address or below.
     LastBelow,
 }

@@ -1,0 +1,72 @@
+//! Shows a run to people: the live view while it lasts, and the summary at its end, both
+//! from one set of totals.
+
+use std::{
+    io::{self, Write},
+    path::PathBuf,
+};
+
+use joular_data::{
+    attribution::window_report::WindowReport,
+    events::{ProcessInfo, RunEnd, RunInfo},
+    output::{Output, OutputError, Result},
+    stacks::StackTable,
+    totals::Totals,
+};
+
+use super::{
+    live::{LiveView, Screen},
+    summary::summary,
+};
+
+pub struct ScreenOutput<W> {
+    out: W,
+    /// `None`: the summary alone.
+    live: Option<LiveView>,
+    /// Where the data set is, if one is written.
+    data: Option<PathBuf>,
+    run: Option<RunInfo>,
+    totals: Totals,
+}
+
+impl<W: Write> ScreenOutput<W> {
+    /// `live` is the screen of the live view and how many methods it shows at most.
+    pub fn new(out: W, live: Option<(Screen, usize)>, data: Option<PathBuf>) -> Self {
+        let live = live.map(|(screen, top)| LiveView::new(screen, top));
+        Self { out, live, data, run: None, totals: Totals::default() }
+    }
+
+    #[cfg(test)]
+    pub fn into_inner(self) -> W {
+        self.out
+    }
+
+    fn write(&mut self, text: &str) -> io::Result<()> {
+        self.out.write_all(text.as_bytes())?;
+        self.out.flush()
+    }
+}
+
+impl<W: Write> Output for ScreenOutput<W> {
+    fn run_started(&mut self, run: &RunInfo) -> Result<()> {
+        self.run = Some(run.clone());
+        Ok(())
+    }
+
+    fn process(&mut self, process: &ProcessInfo) {
+        self.totals.process(process);
+    }
+
+    fn window(&mut self, report: &WindowReport, stacks: &StackTable) -> Result<()> {
+        self.totals.window(report, stacks);
+        let (Some(live), Some(run)) = (&mut self.live, &self.run) else { return Ok(()) };
+        let text = live.text(run, &self.totals, report);
+        self.write(&text).map_err(|source| OutputError::Stream { what: "the live view", source })
+    }
+
+    fn run_ended(&mut self, end: &RunEnd) -> Result<()> {
+        let Some(run) = &self.run else { return Ok(()) };
+        let text = summary(run, end, &self.totals, self.data.as_deref());
+        self.write(&text).map_err(|source| OutputError::Stream { what: "the summary", source })
+    }
+}
