@@ -1,4 +1,4 @@
-//! Real Parquet readers from PyPI, in a virtual environment of our own.
+//! Real Parquet readers from PyPI, in virtual environments of our own.
 
 use std::{
     fs,
@@ -16,42 +16,71 @@ use crate::{paths, process::Running};
 /// The longest that a statement may take.
 const ANSWER: Duration = Duration::from_secs(120);
 
-/// The environment's interpreter; made on demand, again when its list changes.
+/// A virtual environment below `target`: made on demand, again when its list changes.
+pub struct Environment {
+    folder: &'static str,
+    /// Packages, in `tests/fixtures/python`.
+    list: &'static str,
+    interpreter: OnceLock<Result<PathBuf, String>>,
+}
+
+/// What the demo and most tests read a data set with.
+pub static COMMON: Environment = Environment::new("venv", "requirements.txt");
+
+/// The interpreter of [`COMMON`].
 pub fn interpreter() -> Result<PathBuf> {
-    static INTERPRETER: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-    INTERPRETER.get_or_init(|| make().map_err(|e| format!("{e:#}"))).clone().map_err(anyhow::Error::msg)
+    COMMON.interpreter()
 }
 
-/// Whether [`interpreter`] has nothing left to do.
-pub fn is_ready() -> bool {
-    let wanted = fs::read_to_string(requirements());
-    let installed = fs::read_to_string(stamp());
-    matches!((wanted, installed), (Ok(wanted), Ok(installed)) if wanted == installed)
-}
-
-fn environment() -> PathBuf {
-    paths::target().join("venv")
-}
-
-fn requirements() -> PathBuf {
-    paths::fixtures().join("python/requirements.txt")
-}
-
-fn stamp() -> PathBuf {
-    environment().join("installed.txt")
-}
-
-fn make() -> Result<PathBuf> {
-    let python = environment().join("bin/python");
-    if is_ready() {
-        return Ok(python);
+impl Environment {
+    const fn new(folder: &'static str, list: &'static str) -> Self {
+        Self { folder, list, interpreter: OnceLock::new() }
     }
-    run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(environment()))
-        .context("making a virtual environment (Debian and Ubuntu have it in the package python3-venv)")?;
-    run(Command::new(&python).args(["-m", "pip", "install", "--quiet", "--requirement"]).arg(requirements()))?;
-    // Last, so that an interrupted installation is done again.
-    fs::copy(requirements(), stamp()).context("writing the environment's stamp")?;
-    Ok(python)
+
+    pub fn interpreter(&self) -> Result<PathBuf> {
+        let made = self.interpreter.get_or_init(|| self.make().map_err(|e| format!("{e:#}")));
+        made.clone().map_err(anyhow::Error::msg)
+    }
+
+    /// Whether [`Self::interpreter`] has nothing left to do.
+    pub fn is_ready(&self) -> bool {
+        let wanted = fs::read_to_string(self.list());
+        let installed = fs::read_to_string(self.stamp());
+        matches!((wanted, installed), (Ok(wanted), Ok(installed)) if wanted == installed)
+    }
+
+    /// A script of `tests/fixtures/python`, to be run.
+    pub fn script(&self, name: &str) -> Result<Command> {
+        let mut command = Command::new(self.interpreter()?);
+        // Nothing may appear in the source tree, least of all files of root.
+        command.env("PYTHONDONTWRITEBYTECODE", "1").arg(paths::fixtures().join("python").join(name));
+        Ok(command)
+    }
+
+    fn folder(&self) -> PathBuf {
+        paths::target().join(self.folder)
+    }
+
+    fn list(&self) -> PathBuf {
+        paths::fixtures().join("python").join(self.list)
+    }
+
+    fn stamp(&self) -> PathBuf {
+        self.folder().join("installed.txt")
+    }
+
+    fn make(&self) -> Result<PathBuf> {
+        let python = self.folder().join("bin/python");
+        if self.is_ready() {
+            return Ok(python);
+        }
+        run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(self.folder()))
+            .context("making a virtual environment (Debian and Ubuntu have it in the package python3-venv)")?;
+        run(Command::new(&python).args(["-m", "pip", "install", "--quiet", "--requirement"]).arg(self.list()))?;
+        // Last, so that an interrupted installation is done again.
+        fs::copy(self.list(), self.stamp()).context("writing the environment's stamp")?;
+        Ok(python)
+    }
 }
 
 fn run(command: &mut Command) -> Result<()> {
@@ -60,17 +89,9 @@ fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// A script of `tests/fixtures/python`, to be run.
-fn python(name: &str) -> Result<Command> {
-    let mut command = Command::new(interpreter()?);
-    // Nothing may appear in the source tree, least of all files of root.
-    command.env("PYTHONDONTWRITEBYTECODE", "1").arg(paths::fixtures().join("python").join(name));
-    Ok(command)
-}
-
 /// Runs a script of `tests/fixtures/python`; returns what it printed.
 pub fn script(name: &str, dataset: &Path, arguments: &[&str]) -> Result<String> {
-    let mut command = python(name)?;
+    let mut command = COMMON.script(name)?;
     command.arg(dataset).args(arguments);
     let output = command.output().with_context(|| format!("starting {command:?}"))?;
     ensure!(output.status.success(), "{name} {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
@@ -84,7 +105,7 @@ pub fn script(name: &str, dataset: &Path, arguments: &[&str]) -> Result<String> 
 pub fn query(dataset: &Path, sql: &str) -> Result<Vec<Value>> {
     static IDLE: Mutex<Vec<Running>> = Mutex::new(Vec::new());
     let idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner).pop();
-    let mut engine = idle.map_or_else(|| Running::spawn("query.py", &mut python("query.py")?), Ok)?;
+    let mut engine = idle.map_or_else(|| Running::spawn("query.py", &mut COMMON.script("query.py")?), Ok)?;
     // From now on it answers from another directory.
     let dataset = std::path::absolute(dataset)?;
     engine.say(&json!({"dataset": dataset, "sql": sql}).to_string())?;

@@ -128,7 +128,7 @@ fn install_jdk() -> Result<()> {
 
 /// Python with DuckDB, pandas and polars.
 pub fn venv() -> Result<()> {
-    if !python::is_ready() {
+    if !python::COMMON.is_ready() {
         shell::step("making a Python environment in target/venv (DuckDB, pandas, polars)");
     }
     python::interpreter().map(drop)
