@@ -13,6 +13,7 @@ mod completions;
 mod configuration;
 mod diff;
 mod documents;
+mod engines;
 mod exports;
 mod html;
 mod one_liners;

@@ -27,6 +27,9 @@ pub struct Environment {
 /// What the demo and most tests read a data set with.
 pub static COMMON: Environment = Environment::new("venv", "requirements.txt");
 
+/// Engines that are large. One test needs them, and nobody else waits for them.
+pub static ENGINES: Environment = Environment::new("engines", "engines.txt");
+
 /// The interpreter of [`COMMON`].
 pub fn interpreter() -> Result<PathBuf> {
     COMMON.interpreter()

@@ -28,6 +28,7 @@ const JDK_PACKAGES: &[(&str, &[&str])] = &[
 pub fn run() -> Result<()> {
     demo(|| Ok(()))?;
     jdks()?;
+    engines();
     cargo_deny()?;
     node_packages()?;
     kernels();
@@ -132,6 +133,17 @@ pub fn venv() -> Result<()> {
         shell::step("making a Python environment in target/venv (DuckDB, pandas, polars)");
     }
     python::interpreter().map(drop)
+}
+
+/// Engines that tests open the data set with. A machine for which PyPI does not have them
+/// has a few tests less, which say so; in CI they must be there.
+fn engines() {
+    if !python::ENGINES.is_ready() {
+        shell::step("installing ClickHouse, PyIceberg, Sail and Spark in target/engines (from PyPI, 800 MB)");
+    }
+    if let Err(error) = python::ENGINES.interpreter() {
+        println!("no ClickHouse, PyIceberg, Sail and Spark to open the data set with: {error:#}");
+    }
 }
 
 /// Tools that open exports. A machine without Node.js has a few tests less, which say so.
