@@ -9,32 +9,48 @@ use crate::{model::frame::FrameKind, report::profile::Amounts};
 
 /// The amounts of each kind of code that a method ran as: each kind once, in the order of kinds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Mix(Vec<(FrameKind, Amounts)>);
+pub struct Mix {
+    /// Most nodes have one kind only: it is kept in the node, without memory of its own.
+    first: Option<(FrameKind, Amounts)>,
+    more: Vec<(FrameKind, Amounts)>,
+}
 
 impl Mix {
     pub fn add(&mut self, kind: FrameKind, amounts: &Amounts) {
-        match self.0.binary_search_by_key(&kind, |(known, _)| *known) {
-            Ok(place) => self.0[place].1.plus(amounts),
-            Err(place) => self.0.insert(place, (kind, *amounts)),
+        match &mut self.first {
+            None => self.first = Some((kind, *amounts)),
+            Some((known, sum)) if *known == kind => sum.plus(amounts),
+            Some(first) if kind < first.0 => {
+                let later = std::mem::replace(first, (kind, *amounts));
+                self.more.insert(0, later);
+            }
+            Some(_) => match self.more.binary_search_by_key(&kind, |(known, _)| *known) {
+                Ok(place) => self.more[place].1.plus(amounts),
+                Err(place) => self.more.insert(place, (kind, *amounts)),
+            },
         }
+    }
+
+    fn kinds(&self) -> impl DoubleEndedIterator<Item = &(FrameKind, Amounts)> {
+        self.first.iter().chain(&self.more)
     }
 
     /// Kinds with what they have, the one with most first.
     pub fn by_size(&self) -> Vec<(FrameKind, Amounts)> {
-        let mut sorted = self.0.clone();
+        let mut sorted: Vec<_> = self.kinds().copied().collect();
         sorted.sort_by_key(|(_, amounts)| Reverse(size(amounts)));
         sorted
     }
 
     /// The kind that has most.
     pub fn main(&self) -> Option<FrameKind> {
-        let kinds = self.0.iter().rev();
+        let kinds = self.kinds().rev();
         kinds.max_by_key(|(_, amounts)| size(amounts)).map(|(kind, _)| *kind)
     }
 
     /// `c2`, or `c2 83 %, interpreted 17 %`: parts of the energy, the largest first.
     pub fn text(&self) -> String {
-        let whole: u64 = self.0.iter().map(|(_, amounts)| amounts.energy.0).sum();
+        let whole: u64 = self.kinds().map(|(_, amounts)| amounts.energy.0).sum();
         let kinds = self.by_size();
         let parts = kinds.iter().filter(|(_, amounts)| amounts.energy.0 > 0);
         let parts: Vec<String> =
