@@ -1,8 +1,7 @@
-//! A window's work → its report, under a policy: who gets which joule.
+//! Turns a window's work into its report under a policy: it decides who gets which joule.
 //!
-//! Nothing but the policy, the run's domains and the windows before it (for
-//! energy that comes late) decides, so a data set that keeps the work can be
-//! attributed again, exactly.
+//! Only the policy, the run's domains and the windows before it (for energy that comes late)
+//! decide. So a data set that keeps the work can be attributed again, exactly.
 
 use super::{
     branches::share_energy,
@@ -33,7 +32,7 @@ pub struct Attributor {
     domains: Vec<Domain>,
     policy: Policy,
     sockets: u32,
-    /// Parallel to `domains`: what is only shown beside which.
+    /// Parallel to `domains`: what is only shown, and beside which domain.
     places: Vec<Option<(usize, Beside)>>,
     /// Parallel to `domains`.
     missed: Vec<Missed>,
@@ -105,8 +104,8 @@ impl Attributor {
         audits
     }
 
-    /// What each thread gets of a domain: nothing yet if its read failed, and
-    /// what was owed since the last good one if it did not.
+    /// What each thread gets of a domain. It gets nothing yet if the read failed; after a good read
+    /// it also gets what was missed since the last good one.
     fn share(
         &mut self,
         index: usize,
@@ -131,7 +130,7 @@ impl Attributor {
     }
 }
 
-/// What tells each row's thread from any other, in every window.
+/// Identifies each row's thread across all windows.
 fn identities(work: &WindowWork) -> Vec<ThreadIdentity> {
     let identity = |thread: &super::window_report::ThreadRow| {
         let process = work.processes.get(thread.process);

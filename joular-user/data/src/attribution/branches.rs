@@ -1,11 +1,10 @@
-//! A thread's time and energy → its call paths.
+//! Divides a thread's time and energy among its call paths.
 //!
-//! Samples hit a thread at moments that do not depend on what it does, so each
-//! sample stands for an equal part of the thread's time in the window. (Giving
-//! a sample the time since the thread was last switched in instead would
-//! favour whatever runs late in a slice: see the test.) The parts sum to the
-//! thread's figures exactly. Samples of anything but CPU time say nothing about where
-//! that went: their rows get none of it.
+//! Samples hit a thread at moments that do not depend on what it does, so each sample stands for an
+//! equal part of the thread's time in the window. (Giving a sample the time since the thread was
+//! last switched in would favour whatever runs late in a slice: see the test.) The parts sum to the
+//! thread's figures exactly. Samples of anything but CPU time do not show where CPU time went, so
+//! their rows get none of it.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +17,7 @@ use crate::{events::SampleKind, model::units::MicroJoules, stacks::BranchIndex};
 /// Samples of one thread by kind and call path; each pair at most once.
 pub(super) type BranchSamples = BTreeMap<(SampleKind, BranchIndex), u64>;
 
-/// Paths for what no sample tells.
+/// Paths for time that no sample explains.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MarkerBranches {
     pub(super) no_sample: BranchIndex,
@@ -58,15 +57,14 @@ pub(super) fn branch_rows(
     rows
 }
 
-/// Those of a kind among a thread's rows, where they stand together.
+/// The rows of one kind among a thread's rows; they stand together.
 fn of_kind(rows: &mut [BranchRow], kind: SampleKind) -> &mut [BranchRow] {
     let start = rows.partition_point(|row| row.kind < kind);
     let end = rows.partition_point(|row| row.kind <= kind);
     rows.get_mut(start..end).unwrap_or_default()
 }
 
-/// Gives each thread's energy, which it has for its CPU time, to its branches of that
-/// kind. A thread's rows stand together.
+/// Divides each thread's energy among its branches of CPU time. A thread's rows stand together.
 pub(super) fn share_energy(threads: &[ThreadRow], branches: &mut [BranchRow]) {
     for rows in branches.chunk_by_mut(|a, b| a.thread == b.thread) {
         let thread = rows.first().and_then(|row| threads.get(row.thread));
@@ -77,7 +75,7 @@ pub(super) fn share_energy(threads: &[ThreadRow], branches: &mut [BranchRow]) {
     }
 }
 
-/// Samples; a row that stands for a thread that no sample hit weighs anything.
+/// Weights are samples. The only row of a thread weighs something even if no sample hit it.
 fn weights(rows: &[BranchRow]) -> Vec<u64> {
     match rows {
         [only] => vec![only.samples.max(1)],
@@ -121,8 +119,8 @@ mod tests {
         samples.into_iter().map(|(branch, count)| ((SampleKind::CpuTime, BranchIndex(branch)), count)).collect()
     }
 
-    /// One path, sampled for both reasons: the energy of its CPU time goes by samples
-    /// of CPU time alone.
+    /// One path sampled for two reasons: the energy of its CPU time follows the samples of CPU time
+    /// alone.
     #[test]
     fn samples_of_another_kind_are_rows_of_their_own_without_time_or_energy() {
         let thread = thread(1_000, 4, 100);
@@ -140,7 +138,7 @@ mod tests {
         assert_eq!(shown, expected);
     }
 
-    /// What it allocated does not tell where its time went, however little that was.
+    /// Samples of allocation do not tell where time went, however little time there was.
     #[test]
     fn a_thread_that_only_allocated_keeps_its_time_and_energy_at_a_marker() {
         let allocated = BTreeMap::from([((SampleKind::Allocation, BranchIndex(4)), 9)]);

@@ -1,7 +1,7 @@
-//! What kind of work a thread does, by the name its runtime gives it.
+//! Tells what kind of work a thread does, by the name its runtime gives it.
 //!
-//! HotSpot names its own threads; the kernel keeps the first 15 bytes of each
-//! name, so prefixes are compared. Names as of JDK 11 to 25.
+//! HotSpot names its own threads. The kernel keeps the first 15 bytes of each name, so prefixes are
+//! compared. Names are those of JDK 11 to 25.
 
 use super::window_report::Category;
 use crate::events::Runtime;
@@ -42,8 +42,8 @@ const VM: [&str; 10] = [
     "AsyncLog",
 ];
 
-/// Category of a thread. A JVM's threads are Java unless the name says
-/// otherwise; everything outside a JVM is native, or the kernel's.
+/// Category of a thread. A JVM's threads are Java unless their name says otherwise. Threads outside
+/// a JVM are native, or the kernel's.
 pub fn category(name: &str, runtime: Option<&Runtime>, is_kernel: bool) -> Category {
     let starts = |prefixes: &[&str]| prefixes.iter().any(|prefix| name.starts_with(prefix));
     match runtime {

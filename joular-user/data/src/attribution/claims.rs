@@ -1,4 +1,4 @@
-//! Who has a claim on a domain's energy: the weights of what ran in its place.
+//! Collects the claims on a domain's energy: the weights of what ran in its place.
 
 use super::{
     weights::{MeanRate, Weight, weight},
@@ -16,10 +16,10 @@ pub(super) struct Claims {
     pub(super) threads: Vec<u64>,
     pub(super) other_processes: u64,
     pub(super) kernel: u64,
-    /// The process, and what its programs took of others' time.
+    /// joular-bpf's process, and what its programs took of others' time.
     pub(super) profiler: u64,
     pub(super) unslotted: u64,
-    /// Threads of windows whose read failed that have no row any more.
+    /// Threads of windows whose read failed, if they have no row any more.
     pub(super) failed_reads: u64,
     pub(super) cpus: CpuShare,
 }

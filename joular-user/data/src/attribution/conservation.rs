@@ -1,6 +1,6 @@
-//! One domain's energy in one window → claimants. The identity
-//! `attributed + static + unattributed = measured` is by construction: the
-//! static share is taken first, and the rest divided by largest remainder.
+//! Divides one domain's energy in one window among claimants. The identity `attributed + static +
+//! unattributed = measured` holds by construction: the static share is taken first, and the rest is
+//! divided by largest remainder.
 
 use super::{
     claims::Claims,

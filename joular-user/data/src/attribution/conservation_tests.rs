@@ -1,6 +1,6 @@
-//! 100 000 random windows, in runs of fifty: whatever sockets, cores, siblings,
-//! wraps, failed reads, exits and reused ids do, every microjoule is in exactly
-//! one place, and the order in which the kernel gave its rows means nothing.
+//! Tests 100 000 random windows, in runs of fifty. Whatever sockets, cores, siblings, wraps, failed
+//! reads, exits and reused ids do, every microjoule is in exactly one place, and the order of the
+//! kernel's rows does not matter.
 
 use joular_ebpf::abi::{Place as KeyPlace, ThreadKey};
 use proptest::prelude::*;

@@ -1,25 +1,23 @@
-//! From readings to energy: the ΔE of each domain in each window.
+//! Turns readings into energy: the ΔE of each domain in each window.
 //!
-//! A reading is a point, a window is a span, and what lies between them is
-//! where meters go wrong: counters wrap, reads fail, registers reset. The rules
-//! here are few. A failed read gives its window nothing, and the next good read
-//! gives everything since the last good one, marked with how many windows it
-//! holds. A counter's difference is taken modulo its own range, per domain,
-//! before anything is summed. Whatever cannot be energy (more than the domain
-//! could draw in the time) counts as 0 and is marked: nothing is invented.
+//! A reading is a point and a window is a span. Between two readings counters wrap, reads fail and
+//! registers reset. The rules are few. A failed read gives its window nothing. The next good read
+//! gives everything since the last good one, marked with how many windows it holds. A counter's
+//! difference is taken modulo its own range, per domain, before anything is summed. Whatever cannot
+//! be energy (more than the domain could draw in the time) counts as 0 and is marked: nothing is
+//! invented.
 //!
-//! A counter that always moves and did not is like one that could not be read:
-//! its windows get nothing until it moves, and then the window gets everything
-//! since it last did. So one that advances every second is exact in windows of
-//! half a second, two by two. A power has no such memory: what was drawn while
-//! it could not be read for longer than [`LONGEST_GAP_NS`] is not known, and the
-//! reading after that is only where the next window starts.
+//! A counter that always moves and did not is treated like one that could not be read. Its windows
+//! get nothing until it moves, and then the window gets everything since it last did. So a counter
+//! that advances every second is exact in windows of half a second, two by two. A power has no such
+//! memory. What was drawn while it could not be read for longer than [`LONGEST_GAP_NS`] is not
+//! known, and the reading after that is only where the next window starts.
 //!
-//! Last, what other domains account for is taken off the meters that count it
-//! too ([`rest`]).
+//! Last, energy that other domains account for is taken off the meters that count it too
+//! ([`rest`]).
 //!
-//! All arithmetic is in integers. Where a division leaves a remainder, it is
-//! carried into the next window, so that sums over time are exact.
+//! All arithmetic is in integers. The remainder of a division is carried into the next window, so
+//! that sums over time are exact.
 
 mod rest;
 
@@ -37,13 +35,12 @@ const SAFETY_FACTOR: u128 = 2;
 /// every 1 ms) that two reads close together may straddle.
 const UPDATE_SLACK_NS: u64 = 10_000_000;
 
-/// A processor's counter advances about every 1 ms, however idle it is: after
-/// this time one that did not move has stopped, or advances in longer steps.
+/// A processor's counter advances about every 1 ms, even when idle. A counter that did not move for
+/// this time has stopped, or advances in longer steps.
 const STUCK_AFTER_NS: u64 = 50_000_000;
 
-/// Longest time without a reading over which two powers are averaged. From
-/// this age on a reported power says nothing about now either
-/// (the source `watts` goes by the same).
+/// Longest time without a reading over which two powers are averaged. A reported power of this age
+/// no longer describes the present either (the source `watts` uses the same limit).
 const LONGEST_GAP_NS: u64 = 10_000_000_000;
 
 /// Power (µW) × time (ns) is in 10⁻¹⁵ J: this many are a µJ.
@@ -57,18 +54,17 @@ pub struct Delta {
     /// How many windows' energy this one holds because earlier reads failed
     /// or the counter stood still; 0 normally, otherwise at least 2.
     pub merged: u32,
-    /// What is wrong with it. After a failed read and of a counter that is stuck
-    /// ΔE is 0 and comes with a later window; where the counter may have wrapped
-    /// more than once it is the least it can be; after a jump and without a
-    /// starting point it is 0.
+    /// What is wrong with the reading. After a failed read, and while a counter is stuck, ΔE is 0
+    /// and comes with a later window. Where the counter may have wrapped more than once, ΔE is the
+    /// least it can be. After a jump, and without a starting point, it is 0.
     pub fault: Option<FaultCause>,
-    /// The part of `measured` that does not depend on load, where the meter
-    /// knows it: the idle term of a model. Never more than `measured`.
+    /// The part of `measured` that does not depend on load, if the meter knows it: the idle term of
+    /// a model. It is never more than `measured`.
     pub static_floor: Option<MicroJoules>,
 }
 
-/// What the CPUs of one socket, all cores together, did in a window; models are
-/// computed from it, and none is finer than a socket.
+/// What the CPUs of one socket did in a window, all cores together. Models are computed from it;
+/// none is finer than a socket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SocketLoad {
     pub socket: u32,
@@ -91,8 +87,7 @@ struct State {
     socket: Option<u32>,
     /// Whether standing still is a fault.
     always_moves: bool,
-    /// Last good reading; of a counter that always moves, the one after which
-    /// it stood still.
+    /// Last good reading. For a counter that always moves: the reading after which it stood still.
     base: Option<(MonotonicNs, u64)>,
     /// Windows since the last one that got its energy.
     missed: u32,
@@ -104,7 +99,7 @@ struct State {
 }
 
 impl Meters {
-    /// Meters of a run's domains, in that order, without a starting point.
+    /// Meters of a run's domains, in the same order, without a starting point.
     pub fn new(domains: &[Domain]) -> Self {
         let state = |domain: &Domain| State {
             meter: domain.meter,
@@ -187,13 +182,13 @@ impl State {
         Delta { measured, merged: self.merge(), fault, ..Delta::default() }
     }
 
-    /// A window whose energy comes with a later one.
+    /// Records a window whose energy comes with a later one.
     fn miss(&mut self, fault: FaultCause) -> Delta {
         self.missed = self.missed.saturating_add(1);
         Delta { fault: Some(fault), ..Delta::default() }
     }
 
-    /// How many windows this one holds, if more than itself; none is missed then.
+    /// How many windows this one holds, if more than itself; resets the count of missed ones.
     fn merge(&mut self) -> u32 {
         match std::mem::take(&mut self.missed) {
             0 => 0,
@@ -207,8 +202,8 @@ impl State {
         whole_microjoules(doubled, 2 * UW_NS_PER_UJ, &mut self.carry)
     }
 
-    /// `power of a busy CPU × busy`; what CPUs did while the power was not known
-    /// is multiplied by the next that is.
+    /// `power of a busy CPU × busy`. CPU time from while the power was not known is multiplied by
+    /// the next power that is known.
     fn busy_power(&mut self, reading: Option<&Reading>, load: &[SocketLoad]) -> Delta {
         let (_, busy_ns) = self.load_of(load);
         let busy_ns = self.missed_busy_ns.saturating_add(busy_ns);
@@ -273,8 +268,8 @@ fn counter_difference(
     }
 }
 
-/// Why there is no figure. A reading that is absent or of another meter's kind
-/// can only come from a file that somebody made.
+/// Why there is no figure. Only a file that somebody made can lack a reading or hold one of another
+/// meter's kind.
 const fn failure_of(reading: Option<&Reading>) -> FaultCause {
     match reading {
         Some(Reading::Failed(fault)) if fault.cause.is_failed_read() => fault.cause,

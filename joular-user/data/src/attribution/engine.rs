@@ -1,7 +1,7 @@
-//! Events in, window reports out: the state between windows.
+//! Turns events into window reports, and holds the state between windows.
 //!
-//! The engine is a pure function of the event stream: it reads no clock, no
-//! file and no counter, so a recording gives exactly what the live run gave.
+//! The engine is a pure function of the event stream: it reads no clock, no file and no counter, so
+//! a recording gives exactly what the live run gave.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ use crate::{
     stacks::StackTable,
 };
 
-/// Processes kept; those beyond count as processes that are no targets.
+/// Limit of processes kept. Processes beyond it count as processes that are not targets.
 const MAX_PROCESSES: usize = 1 << 16;
 
 #[derive(Debug, Default)]
@@ -67,8 +67,8 @@ impl Engine {
         None
     }
 
-    /// What is no target (any more) need not be kept, unless a thread of it
-    /// could otherwise be taken for one of an earlier process of its pid.
+    /// Keeps targets and helpers. Any other process is kept only if a thread of it could be taken for
+    /// a thread of an earlier process of its pid.
     fn learn_process(&mut self, process: &ProcessInfo) {
         let key = (process.pid, process.start_boottime_ns);
         if !process.is_target && !process.is_helper {
@@ -134,7 +134,7 @@ impl Engine {
     }
 }
 
-/// What attribution needs of a process: nothing whose size it chooses.
+/// What attribution needs of a process, without anything whose size the process chooses.
 fn essence(process: &ProcessInfo) -> ProcessInfo {
     let runtime = match process.runtime {
         Runtime::Native => Runtime::Native,

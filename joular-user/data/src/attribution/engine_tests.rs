@@ -1,5 +1,5 @@
-//! The engine as a whole: whatever a window holds, every level sums to the one
-//! above it, and the same events give the same report.
+//! Tests the engine as a whole: whatever a window holds, every level sums to the one above it, and
+//! the same events give the same report.
 
 use joular_ebpf::abi::{Place, ThreadKey};
 use proptest::prelude::*;

@@ -1,5 +1,4 @@
-//! The part of a domain's energy that is set apart because it does not depend
-//! on load, by the run's idle policy.
+//! Sets apart the part of a domain's energy that does not depend on load, by the run's idle policy.
 
 use super::claims::CpuShare;
 use crate::{
@@ -11,7 +10,7 @@ use crate::{
     },
 };
 
-/// Time that a window's energy covers, earlier windows whose read failed included.
+/// Time that a window's energy covers, with earlier windows whose read failed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Covered {
     pub(super) window_ns: u64,
@@ -43,7 +42,7 @@ fn idle_time_share(delta: &Delta, cpus: CpuShare) -> MicroJoules {
     MicroJoules(u64::try_from(share).unwrap_or(u64::MAX))
 }
 
-/// What a baseline depends on beside the domain: those it shares it with.
+/// What a baseline depends on besides the domain: the domains that share it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Machine<'a> {
     pub(super) domains: &'a [Domain],
@@ -65,8 +64,8 @@ impl SharedMilliwatts {
 }
 
 impl Machine<'_> {
-    /// What the user gave for a socket: its processor's dies share it, its memory
-    /// has none of it; domains without a socket share that of all sockets.
+    /// Idle power that the user gave for a socket. The processor's dies share it and its memory has
+    /// none of it; domains without a socket share that of all sockets.
     fn given(&self, domain: &Domain, policy: &Policy) -> SharedMilliwatts {
         let is_processor = |name: &str| matches!(name, "package" | "uncore" | "cpu");
         let sockets = match domain.socket {
@@ -78,7 +77,7 @@ impl Machine<'_> {
         SharedMilliwatts { milliwatts: u128::from(policy.idle_milliwatts).saturating_mul(sockets), among }
     }
 
-    /// What a calibration found; dies of a socket share it.
+    /// Idle power that a calibration found; dies of a socket share it.
     fn calibrated(&self, domain: &Domain, policy: &Policy) -> SharedMilliwatts {
         let baselines = policy.calibration.iter().flat_map(|calibrated| &calibrated.baselines);
         let mine = baselines.filter(|baseline| {

@@ -1,13 +1,12 @@
-//! Call paths → what each JVM did: threads of the VM by their category, Java
-//! threads by path. Every branch is in exactly one part, so parts are sums and
-//! nothing is divided here.
+//! Sums call paths to what each JVM did: threads of the VM by their category, Java threads by path.
+//! Every branch is in exactly one part, so parts are sums and nothing is divided here.
 
 use std::collections::BTreeMap;
 
 use super::window_report::{Amount, BranchRow, Category, JvmRow, ThreadRow};
 use crate::stacks::{BranchIndex, JvmWork, PathFacts};
 
-/// A row for each process that is a JVM: one of whose threads has a category that
+/// A row for each process that is a JVM. A process is one if a thread of it has a category that
 /// only threads of JVMs have.
 pub(crate) fn jvm_rows(
     threads: &[ThreadRow],

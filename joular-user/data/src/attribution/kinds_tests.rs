@@ -1,5 +1,5 @@
-//! Samples of different kinds, and domains that are divided by different things, do
-//! not get into each other's way.
+//! Tests that samples of different kinds, and domains that are divided by different things, do not
+//! affect each other.
 
 use joular_ebpf::abi::{Place, ThreadKey};
 

@@ -1,8 +1,8 @@
-//! How much of stacks and names is kept.
+//! Limits how much of stacks and names is kept.
 
 use super::names::NameLimits;
 
-/// How much is kept. What finds no room is a marker in the paths it is part of.
+/// How much is kept. What finds no room becomes a marker in the paths that contain it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     /// Call paths, and frames, before the table is built anew.

@@ -1,4 +1,4 @@
-//! Readings and CPU times → what each domain measured in a window.
+//! Turns readings and CPU times into what each domain measured in a window.
 
 use std::collections::BTreeMap;
 
@@ -21,8 +21,8 @@ impl Measured {
         Self { meters: Meters::new(domains), reading: None }
     }
 
-    /// The first reading is where the first window starts from; each later one
-    /// belongs to the window that follows it in the stream.
+    /// Takes a reading. The first one is the start of the first window; each later one belongs to
+    /// the window that follows it in the stream.
     pub(super) fn read(&mut self, reading: &EnergyReading) {
         if self.reading.is_none() {
             self.meters.start(reading.read_at, &reading.readings);

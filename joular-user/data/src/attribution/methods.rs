@@ -1,5 +1,5 @@
-//! Call paths → methods: self where a method was the leaf, total where it
-//! stood anywhere in the path, once per path however often it recurs.
+//! Sums call paths to methods: self where a method was the leaf, total where it stood anywhere in
+//! the path, once per path however often it recurs.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +9,8 @@ use crate::{
     stacks::{BranchIndex, FrameId},
 };
 
-/// Method rows of a window. `methods_of` gives a path's methods root → leaf,
-/// frames that differ only by line being the same method.
+/// Method rows of a window. `methods_of` gives a path's methods root → leaf; frames that differ
+/// only by line are the same method.
 pub(super) fn method_rows<'a>(
     threads: &[ThreadRow],
     branches: &[BranchRow],
@@ -50,9 +50,8 @@ fn add(share: &mut Share, branch: &BranchRow) {
     share.samples = share.samples.saturating_add(branch.samples);
 }
 
-/// One standard deviation of a share found by `of` independent samples:
-/// `energy · √((1 − p) / (p · n))` with `p = samples / n` (binomial). Energy
-/// that needed no sample has none.
+/// One standard deviation of a share that `of` independent samples gave: `energy · √((1 − p) / (p ·
+/// n))` with `p = samples / n` (binomial). Energy that needed no sample has no deviation.
 #[allow(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,

@@ -1,6 +1,5 @@
-//! Windows whose energy could not be read: who ran in them is kept until the
-//! next good read brings their energy, so that it goes to them and not to
-//! whoever happens to run then.
+//! Keeps who ran in windows whose energy could not be read, until the next good read brings that
+//! energy. So it goes to those who ran then, and not to whoever happens to run when it comes.
 
 use std::collections::HashMap;
 
@@ -17,7 +16,7 @@ pub(super) type ThreadIdentity = (Pid, Tid, u64);
 #[derive(Debug, Default)]
 pub(super) struct Missed {
     threads: HashMap<ThreadIdentity, u64>,
-    /// Threads that were too many.
+    /// Claims of threads beyond the limit.
     nameless: u64,
     other_processes: u64,
     kernel: u64,
@@ -47,9 +46,8 @@ impl Missed {
         self.covered.cpus.add(claims.cpus);
     }
 
-    /// Adds what was kept to the claims of the window that brings the energy.
-    /// Threads that have no row in it claim together. Returns the time that
-    /// the missed windows covered.
+    /// Adds what was kept to the claims of the window that brings the energy. Threads without a row
+    /// in that window claim together. Returns the time that the missed windows covered.
     pub(super) fn claim(mut self, claims: &mut Claims, identities: impl Iterator<Item = ThreadIdentity>) -> Covered {
         for (identity, claim) in identities.zip(&mut claims.threads) {
             *claim = claim.saturating_add(self.threads.remove(&identity).unwrap_or(0));

@@ -1,19 +1,19 @@
-//! Who gets which joule. Pure: no I/O, no clock, no /proc.
+//! Decides who gets which joule. Pure: no I/O, no clock, no /proc.
 //!
-//! Two steps, because the second can be taken again under another policy:
+//! It takes two steps, because the second can be taken again under another policy:
 //!
 //! 1. [`Engine`] holds what lasts between windows and turns events into a
-//!    window's [`work`]: threads joined with processes ([`threads`]), samples
+//!    window's [`work`]: it joins threads with processes ([`threads`]), samples
 //!    with call paths ([`paths`]), readings with meters ([`measured`]).
-//! 2. [`Attributor`] divides it: each domain's energy ([`conservation`]) among
+//! 2. [`Attributor`] divides that work. Each domain's energy ([`conservation`]) goes to
 //!    those with a claim on it ([`claims`]) by their [`weights`], after the
-//!    share of idling ([`idle`]), also of windows whose energy comes late
-//!    ([`missed`]); a thread's among its call paths by samples ([`branches`]);
-//!    and sums paths to methods ([`methods`]), to what JVMs did ([`jvms`]) and
+//!    share of idling ([`idle`]); so does the energy of windows that comes late
+//!    ([`missed`]). A thread's energy goes to its call paths by samples ([`branches`]).
+//!    Paths are summed to methods ([`methods`]), to what JVMs did ([`jvms`]) and
 //!    to how good the stacks are ([`quality`]).
 //!
-//! Every division is by largest remainder ([`split`]), so every level sums to
-//! the one above it exactly.
+//! Every division is by largest remainder ([`split`]), so every level sums to the one above it
+//! exactly.
 
 mod attributor;
 mod branches;

@@ -1,10 +1,10 @@
-//! Names by address, of every process, with a bound.
+//! Keeps names by address, of every process, with a bound.
 //!
-//! Names are told once. Who is told keeps them, and who tells remembers what was told,
-//! so both must forget the same at the same moment: else a name is missing for good.
-//! Both keep a [`NamedAddresses`] therefore, and change it by the same calls in the
-//! same order: [`NamedAddresses::make_room`] once for what is told at once, then
-//! [`NamedAddresses::insert`] for each address.
+//! Names are told once. The receiver keeps them, and the sender remembers what it has told. Both
+//! must forget the same names at the same moment, or a name is missing for good. Therefore both
+//! keep a [`NamedAddresses`] and change it by the same calls in the same order:
+//! [`NamedAddresses::make_room`] once for what is told at once, then [`NamedAddresses::insert`] for
+//! each address.
 
 use std::{
     collections::BTreeMap,
@@ -14,7 +14,7 @@ use std::{
 use super::work::ProcessKey;
 use crate::{events::Symbol, model::units::Address};
 
-/// One event may pass the limits, up to so many times of them.
+/// One event may exceed the limits, up to so many times.
 pub(super) const NEVER_MORE: usize = 8;
 
 /// Named addresses of one process, and of all, before they are forgotten.
@@ -30,7 +30,7 @@ impl Default for NameLimits {
     }
 }
 
-/// In order: a new table of frames numbers them as it gets them.
+/// In order, because a new table of frames numbers them as they come.
 #[derive(Debug)]
 pub(super) struct NamedAddresses<V> {
     limits: NameLimits,
@@ -79,8 +79,8 @@ impl<V> NamedAddresses<V> {
         forgotten.is_some()
     }
 
-    /// Forgets what is too much before a process's names are told; gives the processes
-    /// whose names are gone.
+    /// Forgets what is too much before a process's names are told, and returns the processes whose
+    /// names are gone.
     pub(super) fn make_room(&mut self, process: ProcessKey) -> Vec<ProcessKey> {
         let mut forgotten = Vec::new();
         if self.processes.get(&process).is_some_and(|known| known.len() >= self.limits.of_process) {
@@ -97,7 +97,7 @@ impl<V> NamedAddresses<V> {
         forgotten
     }
 
-    /// Whether a name can be kept: one more, or another of a known address.
+    /// Whether there is room for a name: a new one, or another one of a known address.
     pub(super) fn has_room(&self, process: ProcessKey, address: Address) -> bool {
         let known = self.processes.get(&process);
         let is_full = known.is_some_and(|known| known.len() >= self.limits.of_process.saturating_mul(NEVER_MORE))
@@ -105,7 +105,7 @@ impl<V> NamedAddresses<V> {
         !is_full || known.is_some_and(|known| known.contains_key(&address))
     }
 
-    /// Only where there is room.
+    /// Inserts a name; call it only if there is room.
     pub(super) fn insert(&mut self, process: ProcessKey, address: Address, value: V) {
         if self.has_room(process, address) {
             let before = self.processes.entry(process).or_default().insert(address, value);
@@ -114,10 +114,10 @@ impl<V> NamedAddresses<V> {
     }
 }
 
-/// What the engine has been told: names are sent on only where they are news.
+/// What the engine has been told. Names are sent again only when they change.
 #[derive(Debug, Default)]
 pub struct ToldNames {
-    /// A hash of the last answer; `None`: to be told again whatever it is.
+    /// A hash of the last answer; `None`: tell it again, whatever it is.
     told: NamedAddresses<Option<u64>>,
 }
 
@@ -127,8 +127,8 @@ impl ToldNames {
         Self { told: NamedAddresses::with_limits(limits) }
     }
 
-    /// Those of a process's names that must be sent, which then have been told: in one
-    /// event, if there are any.
+    /// Returns the names of a process that must be sent, in one event if there are any, and notes
+    /// them as told.
     pub fn news(&mut self, process: ProcessKey, symbols: Vec<Symbol>) -> Vec<Symbol> {
         // Nothing is forgotten where nothing is sent: the engine would not know.
         if symbols.iter().all(|symbol| !self.is_news(process, symbol)) {
@@ -144,13 +144,13 @@ impl ToldNames {
         self.told.get(process, symbol.address) != Some(&Some(hash(symbol)))
     }
 
-    /// The process runs another program now. The engine keeps the names of the one
-    /// before until it is told others, so they still count.
+    /// Says that the process runs another program now. The engine keeps the old names until it is
+    /// told others, so they still count.
     pub fn tell_again(&mut self, process: ProcessKey) {
         self.told.values_of_mut(process).for_each(|told| *told = None);
     }
 
-    /// Forgets a process that ended or is no target any more, as the engine does.
+    /// Forgets a process that ended or is not a target any more, as the engine does.
     pub fn forget(&mut self, process: ProcessKey) {
         self.told.forget(process);
     }

@@ -1,10 +1,9 @@
-//! Stacks and names → call paths, and the tables that interning needs.
+//! Turns stacks and names into call paths, and keeps the tables that interning needs.
 //!
-//! An always-on run sees new paths for as long as it lasts. The table of paths
-//! is therefore built anew, from the names that are known, when it has grown
-//! beyond what recent windows use; a run's memory has a bound that does not
-//! depend on its length. All bounds are functions of the events, so that a
-//! replay does what the live run did.
+//! An always-on run sees new paths for as long as it lasts. When the table of paths has grown
+//! beyond what recent windows use, it is built anew from the names that are known. So a run's
+//! memory has a bound that does not depend on its length. All bounds are functions of the events,
+//! so that a replay does what the live run did.
 
 use std::collections::HashMap;
 
@@ -27,7 +26,7 @@ use crate::{
     },
 };
 
-/// The kernel's symbols are kept like those of a process of this key.
+/// The kernel's symbols are kept like those of a process with this key.
 const KERNEL: ProcessKey = (Pid(0), 0);
 
 /// Process, user stack, kernel stack.
@@ -47,7 +46,7 @@ pub(super) struct Paths {
     /// Frames, and bytes of their names, that the last new table needed.
     needed_frames: usize,
     needed_text: usize,
-    /// A process ended since: less may be needed now.
+    /// Whether a process has ended since: then less may be needed now.
     has_forgotten: bool,
 }
 
@@ -120,7 +119,8 @@ impl Paths {
         self.forget_paths(key);
     }
 
-    /// Those built from a process's names; all that go through the kernel, for its.
+    /// Forgets the paths built from a process's names; for the kernel's names, all paths through
+    /// the kernel.
     fn forget_paths(&mut self, key: ProcessKey) {
         self.known.retain(|(process, _, kernel), _| *process != key && (key != KERNEL || *kernel == 0));
     }
@@ -147,7 +147,7 @@ impl Paths {
         self.names.insert(key, symbol.address, frames);
     }
 
-    /// To be called before a window's paths are asked for.
+    /// Must be called before a window's paths are asked for.
     pub(super) fn start_window(&mut self) {
         if std::mem::take(&mut self.has_forgotten) {
             (self.needed_frames, self.needed_text) = (0, 0);
@@ -155,8 +155,8 @@ impl Paths {
         self.renew_table();
     }
 
-    /// Builds the table anew if most of it can only be remains of windows long
-    /// past. Indices from before mean nothing afterwards.
+    /// Builds the table anew if most of it can only be left from windows long past. Earlier indices
+    /// are then invalid.
     fn renew_table(&mut self) {
         let has_grown = |now: usize, limit: usize, needed: usize| now > limit.max(needed.saturating_mul(2));
         let (table, limits) = (&self.table, self.limits);
@@ -178,7 +178,7 @@ impl Paths {
         self.needed_text = self.table.text_bytes();
     }
 
-    /// Takes note of how many paths a window used.
+    /// Records how many paths a window used.
     pub(super) const fn end_window(&mut self, in_use: usize) {
         self.in_use = in_use;
     }

@@ -1,12 +1,12 @@
-//! Call paths → how good stacks are: by process, kind of thread, way of
-//! unwinding, end, and whether frames have names.
+//! Sums call paths by how good their stacks are: by process, kind of thread, way of unwinding, end,
+//! and whether frames have names.
 
 use std::collections::BTreeMap;
 
 use super::window_report::{Amount, BranchRow, QualityRow, ThreadRow};
 use crate::stacks::{BranchIndex, PathFacts};
 
-/// Quality rows of a window, in an order that does not depend on that of the rows.
+/// Quality rows of a window, in an order that does not depend on the order of the input rows.
 pub(crate) fn quality_rows(
     threads: &[ThreadRow],
     branches: &[BranchRow],

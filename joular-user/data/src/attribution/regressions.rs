@@ -1,5 +1,5 @@
-//! Mistakes of other tools in dividing energy, each named after the tool and
-//! made impossible here. Those of reading it are in `energy::regressions`.
+//! Tests mistakes of other tools in dividing energy, each named after the tool and made impossible
+//! here. Mistakes in reading energy are in `energy::regressions`.
 
 use std::collections::BTreeMap;
 

@@ -1,9 +1,8 @@
-//! What is shown beside a domain's energy, and counted in it already: parts that
-//! have counters of their own, and the same energy by another counter.
+//! Collects what is shown beside a domain's energy and already counted in it: parts that have
+//! counters of their own, and the same energy by another counter.
 //!
-//! Parts of one kind are shown as their sum, those of a part as the whole's; a
-//! figure that is not certain, or holds another window's energy too, makes the
-//! sum unknown.
+//! Parts of one kind are shown as their sum, those of a part as the whole's. A figure that is not
+//! certain, or holds another window's energy too, makes the sum unknown.
 
 use super::{
     window_report::{DomainAudit, Part, Parts},
@@ -21,8 +20,8 @@ pub enum Beside {
     Check,
 }
 
-/// For each domain the one that it is shown beside, by index, and as what; none
-/// if it is counted itself, or cannot be shown.
+/// For each domain, the index of the domain that it is shown beside, and as what; none if it is
+/// counted itself, or cannot be shown.
 pub fn places(domains: &[Domain]) -> Vec<Option<(usize, Beside)>> {
     let place = |domain: &Domain| match domain.role {
         Role::Shared | Role::Unshared => None,
@@ -36,7 +35,7 @@ fn counted(domains: &[Domain], index: usize) -> bool {
     domains.get(index).is_some_and(|domain| matches!(domain.role, Role::Shared | Role::Unshared))
 }
 
-/// The counted domain that a part belongs to, through parts of parts.
+/// The counted domain that a part belongs to; it follows parts of parts.
 fn whole(domains: &[Domain], mut of: usize) -> Option<usize> {
     // No chain is longer than the list, unless it is a circle.
     for _ in 0..domains.len() {
@@ -49,7 +48,7 @@ fn whole(domains: &[Domain], mut of: usize) -> Option<usize> {
     None
 }
 
-/// Fills in what is beside the domain at index `of`.
+/// Fills in what is shown beside the domain at index `of`.
 pub(super) fn show(audit: &mut DomainAudit, of: usize, places: &[Option<(usize, Beside)>], work: &[DomainWork]) {
     let mine = places.iter().zip(work).filter_map(|(place, work)| match place {
         Some((whole, beside)) if *whole == of => Some((*beside, energy(work))),

@@ -1,11 +1,11 @@
-//! Dividing integers without losing one.
+//! Divides integers without losing a unit.
 //!
-//! Largest remainder (Hamilton's method): everyone gets the floor of the exact
-//! share, and the units left over go to the largest fractions, ties to the
-//! earlier claimant. The parts always sum to the whole.
+//! It uses largest remainder (Hamilton's method): everyone gets the floor of the exact share, and
+//! the units left over go to the largest fractions, ties to the earlier claimant. The parts always
+//! sum to the whole.
 
-/// Divides `total` in proportion to `weights`. The result sums to `total`,
-/// unless every weight is 0: then nobody has a claim and all parts are 0.
+/// Divides `total` in proportion to `weights`. The result sums to `total`, unless every weight is
+/// 0: then nobody has a claim, and all parts are 0.
 pub fn apportion(total: u64, weights: &[u64]) -> Vec<u64> {
     let sum: u128 = weights.iter().map(|weight| u128::from(*weight)).sum();
     if sum == 0 {

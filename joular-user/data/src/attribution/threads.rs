@@ -1,5 +1,5 @@
-//! Thread times by place → one row per thread of a target, and for every slice
-//! of time the claimant it counts for.
+//! Turns thread times by place into one row per thread of a target, and finds for every slice of
+//! time the claimant it counts for.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -33,7 +33,7 @@ pub(super) struct ThreadJoin {
 pub(super) type Slices = BTreeMap<(Claimant, Place), Slice>;
 
 impl ThreadJoin {
-    /// The order in which the kernel gave the threads does not matter.
+    /// Joins them; the order in which the kernel gave the threads does not matter.
     pub(super) fn of(window: &Window, processes: &BTreeMap<ProcessKey, ProcessInfo>, profiler: Pid) -> Self {
         let mut times: Vec<&ThreadTime> = window.threads.iter().collect();
         times.sort_by_key(|time| (time.pid, time.tid, time.start_boottime_ns, time.socket, time.core));
@@ -53,7 +53,7 @@ impl ThreadJoin {
         join
     }
 
-    /// What of the CPUs' time is no thread's.
+    /// Adds the CPUs' time that is no thread's.
     fn add_cpus(&mut self, window: &Window) {
         for cpu in &window.cpus {
             let place = Place { socket: cpu.socket, core: cpu.core };
@@ -106,7 +106,7 @@ impl ThreadJoin {
         self.keys.len() - 1
     }
 
-    /// Row and process of the thread a sample hit; `None` if not a target's.
+    /// Row and process of the thread that a sample hit; `None` if it is not a target's.
     pub(super) fn position_of(&self, sample: &SampleCount) -> Option<(usize, ProcessKey)> {
         let position = *self.positions.get(&ThreadKey(sample.thread_key).identity())?;
         Some((position, self.keys[self.threads[position].process]))
@@ -131,8 +131,8 @@ fn slice(time: &ThreadTime) -> Slice {
     }
 }
 
-/// The incarnation of the pid that was alive when the thread started: the
-/// last one that started no later (to the 10 ms that /proc gives).
+/// The process with this pid that was alive when the thread started: the last one that started no
+/// later (to the 10 ms that /proc gives).
 fn process_of<'a>(processes: &'a BTreeMap<ProcessKey, ProcessInfo>, time: &ThreadTime) -> Option<&'a ProcessInfo> {
     processes.range((time.pid, 0)..=(time.pid, time.start_boottime_ns)).next_back().map(|(_, process)| process)
 }

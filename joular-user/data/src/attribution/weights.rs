@@ -1,16 +1,15 @@
-//! What a slice of CPU time counts for when energy is divided.
+//! Computes what a slice of CPU time counts for when energy is divided.
 //!
 //! ```text
 //! weight = solo + ρ/2 · corun            two busy hyper-threads of a core draw
 //!                                        ρ times what one draws, each half of it
 //! ```
 //!
-//! in nanoseconds, or in cycles where they are counted. Time whose cycles could
-//! not be read counts at the mean rate of the place; where nobody's could,
-//! by time. Of the weight, what joular-bpf's own programs took from the thread
-//! (their calibrated least cost per sample and per switch) is the profiler's.
-//! Weights are integers in 1/2000 ns (or cycles): ρ has three decimals, and a
-//! half of it one more.
+//! Weights are in nanoseconds, or in cycles where they are counted. Time whose cycles could not be
+//! read counts at the mean rate of the place; where no cycles could be read, by time. The part of
+//! the weight that joular-bpf's own programs took from the thread (their calibrated least cost per
+//! sample and per switch) is the profiler's. Weights are integers in 1/2000 ns (or cycles): ρ has
+//! three decimals, and a half of it one more.
 
 use super::work::Slice;
 use crate::model::policy::{Policy, WeightUnit};
@@ -25,7 +24,7 @@ pub(super) struct Weight {
     pub(super) instrument: u64,
 }
 
-/// Cycles per time of those in a place whose cycles are known.
+/// Cycles per time in a place, over the slices whose cycles are known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct MeanRate {
     cycles: u128,
@@ -40,7 +39,7 @@ impl MeanRate {
         })
     }
 
-    /// A weight in time as one in cycles; as it is, where no cycles are known.
+    /// Converts a weight in time to one in cycles; returns it as it is where no cycles are known.
     fn in_cycles(self, by_time: u128) -> u128 {
         by_time.saturating_mul(self.cycles).checked_div(self.cpu_ns).unwrap_or(by_time)
     }
@@ -66,7 +65,7 @@ pub(super) fn weight(slice: &Slice, policy: &Policy, rate: MeanRate) -> Weight {
     Weight { own: bounded(whole - instrument), instrument: bounded(instrument) }
 }
 
-/// Time that the programs took of a slice; never more than it has.
+/// Time that the programs took of a slice; never more than the slice has.
 fn instrument_ns(slice: &Slice, policy: &Policy) -> u128 {
     let Some(calibrated) = &policy.calibration else { return 0 };
     let cost = |count: u64, ns: u64| u128::from(count) * u128::from(ns);

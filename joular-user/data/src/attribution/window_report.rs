@@ -1,5 +1,5 @@
-//! What attribution says about one window: every row of every table, as
-//! integers, before anything is formatted or written.
+//! Holds what attribution says about one window: every row of every table, as integers, before
+//! anything is formatted or written.
 
 use super::work::ClaimedSlice;
 use crate::{
@@ -87,17 +87,17 @@ pub struct DomainAudit {
     /// Idle share, by policy.
     pub static_share: MicroJoules,
     pub unattributed: Unattributed,
-    /// What the meter itself knows of `measured` not to depend on load.
+    /// The part of `measured` that does not depend on load, if the meter knows it.
     pub floor: Option<MicroJoules>,
     /// Parts of `measured` that have counters of their own.
     pub parts: Parts,
     /// The same energy by another counter.
     pub check: Option<MicroJoules>,
-    /// How many windows' energy this one holds because earlier reads failed,
-    /// including its own, so at least 2; 0 normally.
+    /// How many windows' energy this one holds because earlier reads failed. The count includes
+    /// this window, so it is at least 2; normally 0.
     pub merged: u32,
-    /// What is wrong with ΔE: after a failed read it is 0 here and will come with
-    /// a later window, otherwise it is not certain.
+    /// What is wrong with ΔE. After a failed read it is 0 here and comes with a later window;
+    /// otherwise it is not certain.
     pub fault: Option<FaultCause>,
     /// Why the read failed, for people.
     pub detail: Option<String>,
@@ -105,7 +105,7 @@ pub struct DomainAudit {
     pub read_delay_ns: i64,
 }
 
-/// What a domain contains and may be counted apart.
+/// What a domain contains that may be counted apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Part {
     Package,
@@ -136,7 +136,7 @@ impl Part {
 pub struct Parts([Option<MicroJoules>; Part::ALL.len()]);
 
 impl Parts {
-    /// `None`: it has no counter of its own, or what that says is not certain.
+    /// `None`: it has no counter of its own, or what the counter says is not certain.
     pub const fn get(&self, part: Part) -> Option<MicroJoules> {
         self.0[part as usize]
     }
@@ -190,10 +190,10 @@ pub struct Unattributed {
     pub profiler: MicroJoules,
     /// Time of threads that found no slot in the kernel's map.
     pub unslotted: MicroJoules,
-    /// Threads of windows whose read failed that did not run in the window
-    /// that brought the energy, and so have no row to give it to.
+    /// Threads of windows whose read failed, if they did not run in the window that brought the
+    /// energy: they have no row that could get it.
     pub failed_reads: MicroJoules,
-    /// Nothing ran at all: there is nobody to give it to.
+    /// Nothing ran at all, so there is nobody to give the energy to.
     pub idle: MicroJoules,
     /// Domains that CPU time says nothing about: the rest of the platform, GPUs.
     pub unshared: MicroJoules,
@@ -250,8 +250,8 @@ pub struct CpuAudit {
     pub samples: u64,
 }
 
-/// A thread of a target. All sockets and domains together. Where earlier reads
-/// failed, `energy` includes what those windows owe it; `cpu_ns` does not.
+/// A thread of a target, over all sockets and domains. Where earlier reads failed, `energy`
+/// includes what came late from those windows; `cpu_ns` does not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThreadRow {
     /// Index into [`WindowReport::processes`].
@@ -265,8 +265,8 @@ pub struct ThreadRow {
     pub energy: MicroJoules,
 }
 
-/// A call path of one thread. The rows of a thread that are of CPU time sum to its
-/// row, exactly, in energy and in time.
+/// A call path of one thread. The rows of CPU time of a thread sum to its row, exactly, in energy
+/// and in time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BranchRow {
     /// Index into [`WindowReport::threads`].
@@ -300,7 +300,7 @@ pub struct Share {
     pub sigma: MicroJoules,
 }
 
-/// Time, energy and samples of what has something in common. Sums of branches.
+/// Time, energy and samples of branches that have something in common.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Amount {
     pub energy: MicroJoules,
@@ -329,8 +329,8 @@ pub struct QualityRow {
     pub amount: Amount,
 }
 
-/// A JVM, and what its threads did. The parts sum to the whole, and that to the
-/// process's threads, exactly.
+/// A JVM, and what its threads did. The parts sum to the whole, and so do the process's threads,
+/// exactly.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JvmRow {
     /// Index into [`WindowReport::processes`].

@@ -1,7 +1,7 @@
-//! What the attribution of a window starts from: who ran where for how long,
-//! what was measured, which stacks were seen. Everything a policy divides and
-//! nothing that depends on one, so that the same work can be attributed again
-//! under another policy. The data set keeps all of it.
+//! Holds what the attribution of a window starts from: who ran where for how long, what was
+//! measured, which stacks were seen. It has everything that a policy divides and nothing that
+//! depends on a policy, so the same work can be attributed again under another one. The data set
+//! keeps all of it.
 
 use super::window_report::{BranchRow, CpuAudit, ProcessRef, ThreadRow};
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
     model::units::{MonotonicNs, Pid, UnixMicros},
 };
 
-/// A process incarnation: pids are reused, pids with start times are not.
+/// A process that a reused pid cannot confuse: pid and start time.
 pub(super) type ProcessKey = (Pid, u64);
 
 /// One window's work.
@@ -22,7 +22,7 @@ pub struct WindowWork {
     pub length_ns: u64,
     /// Parallel to the run's domains.
     pub domains: Vec<DomainWork>,
-    /// CPU time by who and where, each pair once, in order.
+    /// CPU time by claimant and place, each pair once, in order.
     pub slices: Vec<ClaimedSlice>,
     pub processes: Vec<ProcessRef>,
     /// Without energy, by process, thread id and start.
@@ -90,15 +90,15 @@ pub struct ClaimedSlice {
     pub slice: Slice,
 }
 
-/// CPU time, and all that weights are made of.
+/// CPU time, and everything that weights are made of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Slice {
     pub cpu_ns: u64,
-    /// Of it: while the core's other hyper-thread was busy too.
+    /// Of `cpu_ns`: while the core's other hyper-thread was busy too.
     pub corun_ns: u64,
     /// Unhalted cycles, 0 unless they are counted.
     pub cycles: u64,
-    /// Of them: in `corun_ns`, as far as a thread's cycles go with its time.
+    /// Of `cycles`: those of `corun_ns`, in proportion to the thread's time.
     pub corun_cycles: u64,
     pub samples: u64,
     pub switches: u64,

@@ -1,11 +1,11 @@
-//! `joular-bpf audit`: does every microjoule of a data set stand where it
-//! belongs? From the files alone, per window:
+//! Audits a data set from its files alone, for `joular-bpf audit`: every microjoule must stand
+//! where it belongs. The audit checks each window:
 //!
-//! 1. what was measured is attributed, static or an item, exactly ([`identity`]);
-//! 2. threads sum to what was attributed, branches to threads, methods to all,
-//!    parts of JVMs and qualities of stacks to their processes;
-//! 3. all of it follows from the weights and samples that stand beside it: the
-//!    window is attributed again and every figure must be the same.
+//! 1. Measured energy is attributed, static or an item, exactly ([`identity`]).
+//! 2. Threads sum to what was attributed, branches to threads, methods to all;
+//!    parts of JVMs and qualities of stacks sum to their processes.
+//! 3. All of it follows from the weights and samples that stand beside it: the audit
+//!    attributes the window again, and every figure must be the same.
 
 mod identity;
 mod methods;
@@ -31,7 +31,7 @@ use crate::{
     stacks::StackTable,
 };
 
-/// Differences that are told one by one; more are counted.
+/// How many differences are shown one by one; more are only counted.
 const MAX_TOLD: usize = 50;
 
 /// What the audit of a run found.
@@ -43,7 +43,7 @@ pub struct RunAudit {
     pub attributed_uj: u64,
     pub static_uj: u64,
     pub unattributed_uj: u64,
-    /// Of it: joular-bpf itself.
+    /// Of the attributed energy: joular-bpf itself.
     pub profiler_uj: u64,
     pub samples: u64,
     pub lost: u64,
@@ -53,10 +53,10 @@ pub struct RunAudit {
     pub methods: u64,
     pub quality: u64,
     pub jvms: u64,
-    /// Rows that belong to no window: only a run that was cut off may have some.
+    /// Rows that belong to no window. Only a run that was cut off may have some.
     pub rows_without_window: u64,
     pub has_ended: bool,
-    /// Windows in which a CPU's time is not exact: it came or went.
+    /// Windows in which the time of a CPU is not exact, because it came online or went offline.
     pub inexact_times: u64,
     /// Windows whose energy is not certain or came late.
     pub ambiguous: u64,
@@ -192,7 +192,7 @@ fn add(audit: &mut RunAudit, report: &WindowReport) {
     audit.read_failed += u64::from(report.domains.iter().any(|domain| domain.read_failed()));
 }
 
-/// The run's own row, written at its end, says the same.
+/// Checks the run's own row, written at its end, against the windows.
 fn compare_totals(audit: &mut RunAudit, totals: &RunTotals) {
     let figures = [
         ("windows", totals.windows, audit.windows),
@@ -215,12 +215,12 @@ fn sum(energies: impl IntoIterator<Item = MicroJoules>) -> MicroJoules {
     energies.into_iter().sum()
 }
 
-/// Whether an audit of all runs found nothing wrong.
+/// Whether the audit of every run found nothing wrong.
 pub fn is_well(audits: &[RunAudit]) -> bool {
     audits.iter().all(|audit| audit.differences == 0)
 }
 
-/// What the audit says to people.
+/// The audit as text for people.
 pub fn text(audits: &[RunAudit]) -> String {
     use std::fmt::Write as _;
     let joules = |uj: u64| MicroJoules(uj).joules();

@@ -1,4 +1,4 @@
-//! Rows of a table that wait to be written, kept column by column.
+//! Keeps the rows of a table that wait to be written, column by column.
 
 use std::sync::Arc;
 
@@ -104,7 +104,8 @@ impl<T: Table> Buffer<T> {
         Self { columns: T::columns().into_iter().map(with_cells).collect(), rows: 0 }
     }
 
-    /// Rows, or the frames in them where those are more: what memory goes by.
+    /// Number of rows, or of the frames in them where there are more of those. Memory grows with
+    /// it.
     pub fn load(&self) -> usize {
         let frames = self.columns.iter().map(|(_, cells)| match cells {
             Cells::Frames { frames, .. } => frames.rows,

@@ -1,8 +1,8 @@
-//! A column is defined once, by a [`Column`]: its name, its type and its meaning. A table
-//! says which columns it has and how each takes its value from a row ([`ColumnOf`]). The
-//! Arrow schema, the file metadata, docs/schema.md and the rows that are written follow
-//! from the two. Readers ask for columns by the same definitions
-//! ([`crate::dataset::read`]), so a misspelt name or a wrong type does not compile.
+//! Defines a column once: a [`Column`] is its name, its type and its meaning. A table says which
+//! columns it has and how each takes its value from a row ([`ColumnOf`]). The Arrow schema, the
+//! file metadata, docs/schema.md and the written rows follow from the two. Readers ask for columns
+//! by the same definitions ([`crate::dataset::read`]), so a misspelt name or a wrong type does not
+//! compile.
 
 use std::{borrow::Cow, marker::PhantomData, sync::Arc};
 
@@ -35,7 +35,8 @@ pub struct Column<K> {
 /// What a definition says to people.
 #[derive(Clone, Copy)]
 struct About {
-    /// Its pieces: one for most columns, several where like columns differ in a piece.
+    /// The pieces of the name: one for most columns, several where similar columns differ in a
+    /// piece.
     name: [&'static str; 3],
     unit: &'static str,
     source: &'static str,
@@ -55,13 +56,13 @@ impl<K> Column<K> {
         Self { about: About { name, unit: "", source, meaning, null: None, hardly_repeats: false }, kind: PhantomData }
     }
 
-    /// Of a column without it, values have no unit.
+    /// Sets the unit. Without it, values have no unit.
     pub(crate) const fn unit(mut self, unit: &'static str) -> Self {
         self.about.unit = unit;
         self
     }
 
-    /// The same column, in a table where its values mean this.
+    /// The same column, with another meaning in one table.
     pub(crate) const fn meaning(mut self, meaning: &'static str) -> Self {
         self.about.meaning = meaning;
         self
@@ -85,7 +86,8 @@ impl Column<kind::Int> {
         self
     }
 
-    /// The column in table `T`, as one of several that take their values from a row alike.
+    /// The column in table `T`, as one of several that take their values from a row in the same
+    /// way.
     pub(crate) fn of_item<T: Table>(self, position: usize, take: ExtractItem<T>) -> ColumnOf<T> {
         ColumnOf { about: self.about, get: Get::Item(position, take) }
     }
@@ -124,8 +126,8 @@ type ExtractText<T> = for<'r, 'a> fn(&'r <T as Table>::Row<'a>) -> Option<Cow<'r
 type ExtractList<T> = for<'r, 'a> fn(&'r <T as Table>::Row<'a>) -> &'r [String];
 type ExtractFrames<T> = for<'r, 'a> fn(&'r <T as Table>::Row<'a>) -> Vec<&'r Frame>;
 
-/// The kinds of values that columns have. None of them is ever made: they are there for
-/// the compiler, which then knows what a column holds.
+/// The kinds of values that columns have. No value of these types ever exists: they only tell the
+/// compiler what a column holds.
 pub mod kind {
     use super::{Extract, ExtractFrames, ExtractList, ExtractText, Get, Table};
 

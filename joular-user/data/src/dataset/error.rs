@@ -1,4 +1,4 @@
-//! What can be wrong with a data set that is read.
+//! Says what can be wrong with a data set that is read.
 
 use std::path::PathBuf;
 
@@ -62,7 +62,7 @@ pub enum DataSetError {
 
 pub(crate) type Result<T, E = DataSetError> = std::result::Result<T, E>;
 
-/// What a user can do about it, after a colon; nothing where there is no telling.
+/// What a user can do about it, after a colon; empty where there is no advice.
 fn advice_on(cause: &std::io::Error) -> &'static str {
     match cause.kind() {
         std::io::ErrorKind::PermissionDenied => ": read it as its owner or with sudo",

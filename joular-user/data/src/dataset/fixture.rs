@@ -1,5 +1,5 @@
-//! Data sets for tests: made by the code that a live run uses, from events whose every
-//! number is chosen here.
+//! Makes data sets for tests, with the code that a live run uses, from events whose every number is
+//! chosen here.
 
 use std::{fs, path::Path};
 
@@ -30,8 +30,8 @@ pub(crate) const FLUSH_NS: u64 = 7 * SECOND;
 pub(crate) const STARTED: i64 = 1_772_409_594_000_000;
 pub(crate) const RUN_ID: &str = "node-1-20260301T235954-4711";
 
-/// Two sockets, one of which counts its cores apart; memory; the rest of the
-/// platform; a part and a second counter of a package.
+/// Two sockets, one of which counts its cores apart; memory; the rest of the platform; a part of a
+/// package, and a second counter of one.
 pub(crate) fn domains() -> Vec<Domain> {
     let meter = Meter::Counter { range_uj: 262_143_328_850, unit_uj: 61, max_watts: 1_000 };
     let domain = |name: &str, socket| Domain::new(name, socket, "test", Label::Measured, meter);
@@ -69,13 +69,13 @@ pub(crate) fn run_info(policy: Policy) -> RunInfo {
     }
 }
 
-/// A number that looks random and always is the same.
+/// A number that looks random and is always the same.
 pub(crate) fn noise(seed: u64, below: u64) -> u64 {
     twox_hash::XxHash64::oneshot(3, &seed.to_le_bytes()) % below
 }
 
-/// The events of a run: reads fail, threads come and go, one exits while a read
-/// is owed, names and lines change.
+/// The events of a run: reads fail, threads come and go, one thread exits while a read is missing,
+/// names and lines change.
 pub(crate) fn events(policy: Policy) -> Vec<Event> {
     let mut events = vec![Event::RunStarted(Box::new(run_info(policy)))];
     events.extend([1, 2].map(|pid| {

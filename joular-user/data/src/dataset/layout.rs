@@ -1,7 +1,7 @@
-//! How files are named: `TABLE/date=DATE/host=HOST/RUN-NNNN.parquet`.
+//! Names files: `TABLE/date=DATE/host=HOST/RUN-NNNN.parquet`.
 //!
-//! The files of one number were written together and hold the same windows; `runs` has
-//! one file per run. Dates are UTC, of the windows' start.
+//! The files of one number were written together and hold the same windows; `runs` has one file per
+//! run. Dates are in UTC and are those of the windows' start.
 
 use std::path::{Path, PathBuf};
 
@@ -9,8 +9,7 @@ use jiff::Timestamp;
 
 use crate::{events::RunInfo, model::units::UnixMicros};
 
-/// Where a file stands in every table's folder: its date's and host's folders, and
-/// its name.
+/// The place of a file in every table's folder: the folders of its date and host, and its name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct FilePlace {
     date_folder: String,
@@ -28,7 +27,7 @@ impl FilePlace {
         }
     }
 
-    /// Of a file's path within a store; `None` for what is not a file of a table.
+    /// The place of a file's path within a store; `None` if it is not a file of a table.
     pub(crate) fn of(within: &Path) -> Option<Self> {
         let mut parts = within.iter().map(|part| part.to_str().map(ToOwned::to_owned));
         let _table = parts.next()??;
@@ -40,8 +39,7 @@ impl FilePlace {
         [table, &self.date_folder, &self.host_folder].iter().collect()
     }
 
-    /// What it is sorted by among the files of a run: by the number, not by the date. A
-    /// longer number is a later one.
+    /// Sort key among the files of a run: the number, not the date. A longer number is a later one.
     pub(crate) fn order(&self) -> impl Ord + use<'_> {
         (self.name.len(), &self.name, &self.date_folder)
     }
@@ -51,12 +49,12 @@ impl FilePlace {
         (&self.date_folder, &self.host_folder) == (&other.date_folder, &other.host_folder)
     }
 
-    /// Another file of the run.
+    /// Name of another file of the run.
     pub(crate) fn numbered(&self, number: usize) -> String {
         format!("{}-{number:04}.parquet", self.run().1)
     }
 
-    /// The folder of its host, and the run's part of its name.
+    /// The folder of its host, and the part of its name that stands for the run.
     pub(crate) fn run(&self) -> (String, String) {
         let run = self.name.rsplit_once('-').map_or(self.name.as_str(), |(run, _)| run);
         (self.host_folder.clone(), run.to_owned())
@@ -69,7 +67,7 @@ pub(crate) fn date(moment: UnixMicros) -> String {
         .map_or_else(|_| "unknown".to_owned(), |moment| moment.strftime("%Y-%m-%d").to_string())
 }
 
-/// A name as a part of a path: letters, digits, `.`, `_` and `-`, not hidden, not too long.
+/// A name made fit for a path: letters, digits, `.`, `_` and `-`, not hidden, not too long.
 pub(crate) fn path_part(name: &str) -> String {
     let kept = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-') { c } else { '_' };
     let part: String = name.trim_start_matches('.').chars().take(100).map(kept).collect();

@@ -1,8 +1,8 @@
-//! Methods, summed over the windows of a file.
+//! Sums methods over the windows of a file.
 //!
-//! Table `methods` has a row for every method on any stack. Window by window these rows
-//! would be two thirds of a data set, and they would say nothing that `branches` and
-//! `stacks` do not say. So a row covers the windows that were written together.
+//! Table `methods` has a row for every method on any stack. Rows per window would be two thirds of
+//! a data set, and would say nothing that `branches` and `stacks` do not say. So a row covers the
+//! windows that were written together.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -21,7 +21,7 @@ use crate::{
 pub(crate) struct MethodSums {
     /// `None` before the first window.
     pub(crate) span: Option<MethodSpan>,
-    /// What [`FrameId`]s refer to, see [`StackTable::generation`].
+    /// The table that [`FrameId`]s refer to, see [`StackTable::generation`].
     generation: u64,
     processes: BTreeMap<(Pid, u64), ProcessRef>,
     frames: HashMap<FrameId, Frame>,
@@ -65,8 +65,8 @@ pub struct SummedMethod<'a> {
 }
 
 impl MethodSums {
-    /// Whether a window's methods can be told from those so far: a table of stacks that
-    /// was built anew has other ids.
+    /// Whether a window's methods can be added to those so far. A table of stacks that was built
+    /// anew has other ids.
     pub(crate) const fn takes(&self, stacks: &StackTable) -> bool {
         self.span.is_none() || self.generation == stacks.generation()
     }
@@ -107,7 +107,7 @@ impl MethodSums {
         self.sums.len()
     }
 
-    /// In the order of rows, which depends on nothing but the figures and names.
+    /// The methods in the order of rows, which depends only on figures and names.
     pub(crate) fn methods(&self) -> Vec<SummedMethod<'_>> {
         let summed = |((key, id), sum): (&((Pid, u64), FrameId), &MethodSum)| {
             let (process, frame) = (self.processes.get(key)?, self.frames.get(id)?);
@@ -119,7 +119,8 @@ impl MethodSums {
     }
 }
 
-/// Methods of one call path have equal amounts: next to each other these take the least space.
+/// Sorts methods of one call path together: they have equal amounts, which take the least space
+/// side by side.
 fn order<'r>(method: &'r SummedMethod<'_>) -> impl Ord + use<'r> {
     let SummedMethod { process, frame, own, total } = method;
     (*process, own.cpu_ns, total.cpu_ns, &frame.class, *frame)

@@ -1,9 +1,9 @@
-//! The data set: Parquet files, a folder per table.
+//! Writes, reads and checks the data set: Parquet files, a folder per table.
 //!
-//! A column is defined once ([`mod@column`], [`tables`]); what is written ([`mod@write`]) and
-//! what is read ([`read`]) follows from that definition. [`store`] is where files lie.
-//! What was written can be checked ([`audit`]), divided again under another policy
-//! ([`reattribute`]), and its many files made few ([`compact`]).
+//! A column is defined once ([`mod@column`], [`tables`]). What is written ([`mod@write`]) and what
+//! is read ([`read`]) follow from that definition. [`store`] says where files lie. A data set can
+//! be checked ([`audit`]), divided again under another policy ([`reattribute`]), and its many files
+//! made few ([`compact`]).
 
 pub mod audit;
 pub(crate) mod buffer;

@@ -1,7 +1,6 @@
-//! `joular-bpf reattribute`: a data set under another policy. Its weights,
-//! samples and measured energy stay; who gets which joule is decided anew, by
-//! the code that a live run uses, so the result is what a live run with that
-//! policy would have written, byte for byte.
+//! Divides a data set again under another policy, for `joular-bpf reattribute`. Its weights,
+//! samples and measured energy stay. The code that a live run uses decides anew who gets which
+//! joule, so the result is what a live run with that policy would have written, byte for byte.
 
 use std::path::Path;
 
@@ -28,7 +27,7 @@ use crate::{
     model::policy::Policy,
 };
 
-/// A file of a table: rows are at most half a million, most of them small.
+/// Bound on a file of a table: rows are at most half a million, most of them small.
 const MAX_COPIED_BYTES: u64 = 1 << 30;
 
 /// What was written.
@@ -84,7 +83,7 @@ fn rewrite(files: &RunFiles, row: RunRow, to: &dyn Store) -> Result<u64> {
     Ok(windows)
 }
 
-/// Files of an older version become files of this one, so that a run has one version.
+/// Turns files of an older version into files of this one, so that a run has one version.
 fn copy_unchanged(place: &FilePlace, part: &FlushFiles, writer: &RunRewriter<'_>) -> Result<()> {
     for table in list::unchanged_by_policy() {
         if let Some(file) = part.named(table) {

@@ -1,17 +1,17 @@
-//! The data set's schema as a whole: its version, its tables, and the text of
-//! docs/schema.md, which a test holds against the file.
+//! Holds the data set's schema as a whole: its version, its tables, and the text of docs/schema.md,
+//! which a test compares with the file.
 
 use super::{
     column::{ColumnOf, Get, Table},
     tables::{ForTable, list},
 };
 
-/// Raised when a column changes its name, its type or its meaning, or goes. A new
+/// The version rises when a column changes its name, its type or its meaning, or is removed. A new
 /// column does not raise it: readers select columns by name.
 pub const SCHEMA_VERSION: i64 = 4;
 
-/// The oldest version that is read. Version 3 has every column that is read of
-/// version 4, and keeps the Arrow schema in its files.
+/// The oldest version that can be read. Version 3 has every column that is read of version 4, and
+/// keeps the Arrow schema in its files.
 pub const OLDEST_VERSION: i64 = 3;
 
 /// Keys of the files' own metadata.
@@ -19,7 +19,7 @@ pub mod key {
     pub const SCHEMA_VERSION: &str = "joular_bpf.schema_version";
     pub const TABLE: &str = "joular_bpf.table";
     pub const RUN_ID: &str = "joular_bpf.run_id";
-    /// Host as it names itself; the `host` partition is made from it.
+    /// The host's own name; the `host` partition is made from it.
     pub const HOST: &str = "joular_bpf.host";
     /// In files of `runs`: comments of all columns, as JSON by table and column.
     pub const COMMENTS: &str = "joular_bpf.comments";
@@ -53,7 +53,7 @@ pub(crate) fn comments() -> String {
     serde_json::Value::Object(comments.0).to_string()
 }
 
-/// How the columns of a table are kept, for those who know only its name.
+/// How the columns of a table are encoded, for callers that know only its name.
 #[derive(Debug, Default)]
 pub(crate) struct Kinds {
     /// Columns with numbers that hardly repeat.

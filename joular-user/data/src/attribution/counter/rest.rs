@@ -1,11 +1,10 @@
-//! What is left of a meter once the domains it counts too are taken off: the
-//! platform without its packages, a package without its cores.
+//! Subtracts from a meter the domains that it counts too: from the platform its packages, from a
+//! package its cores.
 //!
-//! The whole and its parts are read one after the other, so in one window the
-//! parts may show more than the whole. Then the rest is 0 and the difference is
-//! carried, so that rest and parts sum to the whole over time. While any of
-//! them cannot be read or is stuck nothing is known about the rest: it is a failed read
-//! too, and comes whole with the window in which all are known again.
+//! The whole and its parts are read one after the other, so in one window the parts may show more
+//! than the whole. Then the rest is 0 and the difference is carried, so that rest and parts sum to
+//! the whole over time. While any of them cannot be read or is stuck, the rest is not known. It
+//! then counts as a failed read too, and comes whole with the window in which all are known again.
 
 use super::{Delta, FaultCause};
 use crate::model::{domain::Domain, units::MicroJoules};
@@ -17,7 +16,7 @@ pub(super) struct Rest {
     parts: Vec<usize>,
     /// By how much the parts ran ahead of the whole, µJ.
     debt: i128,
-    /// Whole − parts since the last window in which all were known, µJ.
+    /// Whole − parts since the last window in which all of them were known, µJ.
     pending: i128,
     /// Windows since then.
     missed: u32,
@@ -39,7 +38,7 @@ impl Rest {
         domains.iter().enumerate().filter_map(rest).collect()
     }
 
-    /// Replaces the whole's ΔE of this window by what its parts leave of it.
+    /// Replaces the whole's ΔE of this window by what remains after its parts.
     pub(super) fn take(&mut self, deltas: &mut [Delta]) {
         let Some(whole) = deltas.get(self.whole).copied() else { return };
         let parts = || self.parts.iter().filter_map(|part| deltas.get(*part));

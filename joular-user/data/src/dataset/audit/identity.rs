@@ -1,4 +1,4 @@
-//! Sums that must hold within a window, and its domains derived again.
+//! Checks the sums that must hold within a window, and derives its domains again.
 
 use super::{RunAudit, sum};
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
     model::units::MicroJoules,
 };
 
-/// What each level must sum to, by the figures as written.
+/// Checks what each level must sum to, by the figures as written.
 pub(crate) fn check(
     audit: &mut RunAudit,
     work: &WindowWork,
@@ -43,7 +43,7 @@ pub(crate) fn check(
     check_times(audit, work);
 }
 
-/// CPU time is all there, and the same in every table.
+/// Checks that all CPU time is there, and that every table has the same.
 fn check_times(audit: &mut RunAudit, work: &WindowWork) {
     let (window, cpu) = (work.index, &work.cpu);
     let mut of_threads = vec![(0_u64, 0_u64); work.threads.len()];
@@ -87,7 +87,7 @@ fn check_times(audit: &mut RunAudit, work: &WindowWork) {
     audit.expect(window, "busy + idle + unslotted time", elapsed_ns, cpu.elapsed_ns);
 }
 
-/// The domains' rows follow from the weights.
+/// Checks that the domains' rows follow from the weights.
 pub(crate) fn compare_domains(audit: &mut RunAudit, report: &WindowReport, shares: &[Shares]) {
     audit.expect(report.index, "the number of its domains", shares.len(), report.domains.len());
     for (domain, share) in report.domains.iter().zip(shares) {

@@ -1,5 +1,5 @@
-//! Table `methods` against what branches and stacks give: the methods of the windows that a
-//! row covers are derived and summed again.
+//! Checks table `methods` against branches and stacks: it derives the methods of the windows that a
+//! row covers, and sums them again.
 
 use std::collections::HashMap;
 
@@ -95,14 +95,14 @@ impl Methods {
         self.derived.add(report, table);
     }
 
-    /// Compares the last span; tells how many rows belong to none.
+    /// Compares the last span, and returns how many rows belong to none.
     pub(crate) fn end(mut self, audit: &mut RunAudit) -> usize {
         self.compare(audit);
         self.written.values().map(Vec::len).sum()
     }
 
-    /// Rows that differ in nothing but their source file have equal keys, so the rows are
-    /// compared as sorted lists.
+    /// Compares the rows as sorted lists, because rows that differ only in their source file have
+    /// equal keys.
     fn compare(&mut self, audit: &mut RunAudit) {
         let sums = std::mem::take(&mut self.derived);
         let Some(span) = sums.span else { return };

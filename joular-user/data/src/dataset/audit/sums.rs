@@ -1,4 +1,4 @@
-//! Tables whose rows are sums of branches, against what branches and stacks give.
+//! Checks tables whose rows are sums of branches against branches and stacks.
 
 use std::collections::HashMap;
 
@@ -20,7 +20,7 @@ use crate::{
 pub(crate) struct SumTable {
     pub(crate) table: &'static str,
     names: &'static [Column<kind::Name>],
-    /// A name that is yes, no or null.
+    /// A column whose value is yes, no or null.
     flag: Option<Column<kind::Flag>>,
     figures: fn() -> Vec<Column<kind::Int>>,
 }
@@ -113,7 +113,7 @@ fn process(report: &WindowReport, index: usize) -> (u32, i64) {
     (process.map_or(0, |process| process.pid.0), i64::try_from(start_us).unwrap_or(i64::MAX))
 }
 
-/// Equal rows make equal sums: branches have been held against threads already.
+/// Equal rows give equal sums: branches have been compared with threads already.
 pub(crate) fn compare(
     audit: &mut RunAudit,
     window: u64,

@@ -1,11 +1,10 @@
-//! `joular-bpf compact`: the many small files of a long run, or of a fleet, become
-//! few large ones with the same rows in the same order ([`plan`] says which become
-//! one). Only of a stack that is described several times the first row stays.
+//! Turns the many small files of a long run, or of a fleet, into few large ones, for `joular-bpf
+//! compact`. Rows and their order stay the same; [`plan`] says which files become one. Where a
+//! stack is described several times, only the first row stays.
 //!
-//! Rows pass through one batch at a time, so memory is that of one compressed file
-//! and of the ids of a run's stacks. The result is built beside the data set and
-//! takes its place at once ([`replace`]): whenever it is interrupted, a reader finds
-//! the old data set or the new one, whole.
+//! Rows pass through one batch at a time, so memory is that of one compressed file and of the ids
+//! of a run's stacks. The result is built beside the data set and takes its place at once
+//! ([`replace`]). An interruption at any point leaves the old data set or the new one, whole.
 
 mod plan;
 mod replace;
@@ -38,7 +37,7 @@ use crate::{
     output::OutputError,
 };
 
-/// A run's own row.
+/// Bound on a run's own row.
 const MAX_ROW_BYTES: u64 = 64 << 20;
 
 /// What became of a data set.
@@ -49,7 +48,7 @@ pub struct Compacted {
     pub files_after: u64,
     pub bytes_before: u64,
     pub bytes_after: u64,
-    /// Further rows of stacks that had one.
+    /// Rows of stacks that had a row already.
     pub stacks_left_out: u64,
     /// There was nothing to merge, and nothing was changed.
     pub is_unchanged: bool,
@@ -114,7 +113,7 @@ fn copied(data: &Path, output: &Path, owner: Option<(u32, u32)>) -> Result<Compa
     Ok(plan.done)
 }
 
-/// A full disk costs a recording its windows; here it costs nothing.
+/// Gives a full disk an error of its own: it costs a recording its windows, but costs nothing here.
 fn about_room(error: DataSetError) -> DataSetError {
     match error {
         DataSetError::Output(OutputError::DiskFull { path }) => DataSetError::NoRoom { path },
@@ -122,7 +121,7 @@ fn about_room(error: DataSetError) -> DataSetError {
     }
 }
 
-/// The data set itself, whatever link led to it.
+/// The data set itself, with links resolved.
 fn root_of(data: &Path) -> Result<PathBuf> {
     let root = data.canonicalize().map_err(|cause| DataSetError::Open { path: data.into(), cause })?;
     // Says so if it is none, before anything is made in it.
@@ -151,7 +150,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// All files that it reads.
+    /// All files that the plan reads.
     fn files(&self) -> Vec<StoredFile> {
         let of_run = |(files, merges): &(RunFiles, Vec<Merge>)| {
             merges.iter().flat_map(Merge::files).chain([&files.row]).cloned().collect::<Vec<_>>()
@@ -174,7 +173,7 @@ impl Plan {
         self.check(to)
     }
 
-    /// Reads what was written before anything else is given up for it.
+    /// Reads what was written, before the old files are given up for it.
     fn check(&mut self, to: &LocalDirectory) -> Result<()> {
         let written = files::find(&store::open(to.path())?)?;
         let mut rows: BTreeMap<&str, u64> = BTreeMap::new();
@@ -262,7 +261,7 @@ fn new_stacks(columns: &Columns<'_>, known: &mut HashSet<i64>) -> Result<Boolean
     Ok(BooleanArray::from(is_new))
 }
 
-/// The row's file as it is, if it is whole.
+/// Copies the row's file as it is, if it is whole.
 fn copy_row(files: &RunFiles, to: &LocalDirectory) -> Result<()> {
     run_row::read(&files.row)?;
     let bytes = files.row.read_whole(MAX_ROW_BYTES)?;

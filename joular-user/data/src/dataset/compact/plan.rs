@@ -1,5 +1,5 @@
-//! Which parts of a run become one: those that follow each other, are of one date
-//! and host, have the same columns, and together are no more than [`MAX_LOAD`].
+//! Says which parts of a run become one: parts that follow each other, are of one date and host,
+//! have the same columns, and together are no more than [`MAX_LOAD`].
 
 use std::collections::BTreeMap;
 
@@ -14,13 +14,13 @@ use crate::dataset::{
     tables::TABLES,
 };
 
-/// Values of one column that a file may get. Some commands hold all rows of a part
-/// in memory: with this, in some hundred megabytes.
+/// Values of one column that a file may get. Some commands hold all rows of a part in memory; this
+/// bound keeps that to some hundred megabytes.
 const MAX_LOAD: u64 = 1_000_000;
 
 /// Parts that become one.
 pub(crate) struct Merge {
-    /// Where the first of them is.
+    /// Place of the first of them.
     pub(crate) place: FilePlace,
     /// In the order in which a run writes: `windows` last.
     pub(crate) tables: Vec<(&'static str, Merged)>,
@@ -31,7 +31,7 @@ pub(crate) struct Merge {
 /// Files that become one.
 pub(crate) struct Merged {
     pub(crate) files: Vec<StoredFile>,
-    /// The first one's; the others' schema and metadata are the same.
+    /// The footer of the first one; the others have the same schema and metadata.
     pub(crate) footer: Footer,
     rows: u64,
     load: u64,

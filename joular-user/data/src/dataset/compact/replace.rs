@@ -1,8 +1,8 @@
-//! One data set in place of another, at once: they are built side by side on one
-//! file system and the kernel exchanges their names. Before that the old one is
-//! untouched, afterwards the new one is whole. What a killed run leaves is a hidden
-//! directory beside them, which the next one removes: unseen if it has the mark of
-//! one that nobody needs, else only if the present data set has all that it has.
+//! Puts one data set in the place of another, at once. Both stand side by side on one file system,
+//! and the kernel exchanges their names. Before the exchange the old one is untouched; after it the
+//! new one is whole. A killed run leaves a hidden directory beside them, which the next run
+//! removes. If the directory has the mark of one that nobody needs, it is removed unseen; else only
+//! if the present data set has all that it has.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -32,11 +32,11 @@ use crate::{
     output::OutputError,
 };
 
-/// Says that nobody needs what else is in a directory: it is half built, or half removed.
+/// Marks a directory whose other content nobody needs: it is half built, or half removed.
 const MARK: &str = ".joular-bpf.unfinished";
 
-/// The directory beside a data set in which its successor is built. It goes with
-/// this value, unless it got the data set's name.
+/// The directory beside a data set in which its successor is built. Dropping this value removes it,
+/// unless it got the data set's name.
 pub(crate) struct Staging {
     path: PathBuf,
     pub(crate) directory: OutputDirectory,
@@ -61,7 +61,7 @@ impl Staging {
         Ok(staging)
     }
 
-    /// Whether the file system can do later what is needed then.
+    /// Tries whether the file system can do the exchange that comes later.
     pub(crate) fn try_exchange(&self, root: &Path) -> Result<()> {
         let [one, other] = ["one", "other"].map(|name| self.path.join(name));
         for path in [&one, &other] {
@@ -95,7 +95,7 @@ impl Staging {
         clear(&self.path)
     }
 
-    /// Gives a finished data set its name.
+    /// Gives a finished data set its final name.
     pub(crate) fn rename(mut self, output: &Path) -> Result<()> {
         unmark(&self.path)?;
         fs::rename(&self.path, output).map_err(|cause| failed("renaming the compacted data set to", output, cause))?;
@@ -139,7 +139,7 @@ pub(crate) fn remove_leftover(target: &Path, present: Option<&Path>) -> Result<(
     clear(&path)
 }
 
-/// Whether `former` holds nothing but runs that `present` has with as many rows.
+/// Whether `former` holds only runs that `present` has too, with as many rows.
 fn has_all_of(present: &Path, former: &Path) -> Result<bool> {
     let (present, _) = rows_of_runs(present)?;
     let (former_rows, known) = rows_of_runs(former)?;
@@ -149,7 +149,7 @@ fn has_all_of(present: &Path, former: &Path) -> Result<bool> {
 
 type RowsOfRuns = BTreeMap<PathBuf, BTreeMap<&'static str, u64>>;
 
-/// Rows of each table but `stacks`, of which compacting leaves some out; and all files.
+/// Rows of each table but `stacks`, because compacting leaves some of those out; and all files.
 fn rows_of_runs(root: &Path) -> Result<(RowsOfRuns, HashSet<PathBuf>)> {
     let (mut runs, mut known) = (RowsOfRuns::new(), HashSet::new());
     for files in files::find(&store::open(root)?)? {
@@ -168,7 +168,7 @@ fn rows_of_runs(root: &Path) -> Result<(RowsOfRuns, HashSet<PathBuf>)> {
     Ok((runs, known))
 }
 
-/// The directory itself, not what a link leads to.
+/// Opens the directory itself, not what a link leads to.
 fn open(directory: &Path) -> io::Result<fs::File> {
     OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_DIRECTORY).open(directory)
 }
@@ -185,7 +185,7 @@ fn unmark(directory: &Path) -> Result<()> {
     remove().map_err(|cause| failed("removing the mark in", directory, cause))
 }
 
-/// Removes a directory; its mark and its lock last.
+/// Removes a directory, with its mark and its lock last.
 fn clear(directory: &Path) -> Result<()> {
     let last = [MARK, OutputDirectory::OWN_ENTRIES[0]];
     let empty = || {
@@ -213,13 +213,13 @@ fn failed(action: &'static str, path: &Path, cause: io::Error) -> DataSetError {
     OutputError::from_io(action, path, cause).into()
 }
 
-/// Who the data set belongs to, if we may give files away.
+/// Owner of the data set, if we may give files away.
 pub(crate) fn owner(root: &Path) -> Result<Option<(u32, u32)>> {
     let metadata = fs::metadata(root).map_err(|cause| DataSetError::Io { path: root.into(), cause })?;
     Ok(rustix::process::geteuid().is_root().then(|| (metadata.uid(), metadata.gid())))
 }
 
-/// An output must not hold anything yet.
+/// Refuses an output that already holds anything.
 pub(crate) fn refuse_taken(output: &Path) -> Result<()> {
     let failed = |cause| DataSetError::Io { path: output.into(), cause };
     match fs::read_dir(output).map(|mut entries| entries.next().is_some()) {
@@ -230,7 +230,7 @@ pub(crate) fn refuse_taken(output: &Path) -> Result<()> {
     }
 }
 
-/// The old directory will be removed: it must hold nothing but what was read.
+/// Refuses a directory with anything but what was read, because the old directory will be removed.
 pub(crate) fn refuse_foreign(root: &Path, known: &HashSet<PathBuf>) -> Result<()> {
     for path in entries(root)? {
         let name = path.file_name().unwrap_or_default();
@@ -262,7 +262,7 @@ fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
     fs::read_dir(folder).map_err(failed)?.map(|entry| Ok(entry.map_err(failed)?.path())).collect()
 }
 
-/// What is on another device than its parent cannot be exchanged.
+/// Refuses a directory on another device than its parent, because it cannot be exchanged.
 pub(crate) fn refuse_mounted(root: &Path) -> Result<()> {
     let device = |path: &Path| {
         Ok::<_, DataSetError>(fs::metadata(path).map_err(|cause| failed("looking at", path, cause))?.dev())

@@ -1,5 +1,4 @@
-//! A file of a data set, opened: its footer is read and checked before anything else of
-//! it is believed.
+//! Opens a file of a data set: its footer is read and checked before anything else in it is used.
 
 use std::sync::Arc;
 
@@ -33,8 +32,8 @@ pub(crate) fn builder(stored: &StoredFile) -> Result<ParquetRecordBatchReaderBui
     Ok(ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata))
 }
 
-/// The file's schema, but names as dictionaries, as they lie in the file: a text is then
-/// made once, not once a row. Files of version 3 say so themselves.
+/// The file's schema, with names as dictionaries, as they lie in the file: a text is then made
+/// once, not once per row. Files of version 3 declare them so themselves.
 fn as_dictionaries(metadata: &ArrowReaderMetadata) -> SchemaRef {
     let table = value(metadata.metadata(), key::TABLE).unwrap_or_default();
     let names = Kinds::of_table(&table).names;
@@ -67,7 +66,7 @@ fn value(metadata: &ParquetMetaData, key: &str) -> Option<String> {
     pairs.into_iter().flatten().find(|pair| pair.key == key).and_then(|pair| pair.value.clone())
 }
 
-/// What a file must be before anything else of it is believed.
+/// Checks what a file must be before anything else in it is used.
 fn check(file: &StoredFile, metadata: &ParquetMetaData) -> Result<()> {
     if !has_sound_places(metadata) {
         return Err(DataSetError::Damaged { path: file.path(), problem: "a column is at a negative place".into() });
@@ -91,12 +90,13 @@ fn check(file: &StoredFile, metadata: &ParquetMetaData) -> Result<()> {
     Err(DataSetError::Version { path: file.path(), found, known: SCHEMA_VERSION, advice })
 }
 
-/// What the reader goes by; the file's own number is only said. Negative ones are none.
+/// The number that the reader relies on; the file's own number is only a claim. Negative ones count
+/// as none.
 fn rows_of_groups(metadata: &ParquetMetaData) -> i64 {
     metadata.row_groups().iter().fold(0, |sum, group| sum.saturating_add(group.num_rows().max(0)))
 }
 
-/// Values of the longest column: a row may have a list of any length.
+/// Values of the longest column, because a row may have a list of any length.
 fn most_values(metadata: &ParquetMetaData) -> i64 {
     let columns = metadata.file_metadata().schema_descr().num_columns();
     let values = |column: usize| {
@@ -106,8 +106,7 @@ fn most_values(metadata: &ParquetMetaData) -> i64 {
     (0..columns).map(values).max().unwrap_or(0)
 }
 
-/// The library takes the places of columns in the file for sound, and panics at
-/// negative ones.
+/// Whether the places of columns are sound: the library trusts them, and panics at negative ones.
 fn has_sound_places(metadata: &ParquetMetaData) -> bool {
     metadata.row_groups().iter().flat_map(|group| group.columns()).all(|column| {
         let start = column.dictionary_page_offset().unwrap_or_else(|| column.data_page_offset());

@@ -1,7 +1,7 @@
-//! One Parquet file as rows with named values. Every value is asked for by its column's
-//! definition ([`crate::dataset::tables`]). A file is not trusted: a column that is absent,
-//! of another type, null where it must not be, or negative where it cannot be, is an error
-//! with its place.
+//! Reads one Parquet file as rows with named values. A reader asks for every value by its column's
+//! definition ([`crate::dataset::tables`]). A file is not trusted. A column that is absent, of
+//! another type, null where it must not be, or negative where it cannot be, is an error that names
+//! its place.
 
 use std::{
     borrow::Cow,
@@ -50,13 +50,13 @@ impl TableFile {
         Self::open_masked(file, |_| ProjectionMask::all())
     }
 
-    /// The same, and reads only these columns, as far as there are any.
+    /// The same, but reads only these columns, as far as the file has them.
     pub(crate) fn open_columns(file: &StoredFile, wanted: &[&dyn Named]) -> Result<Self> {
         Self::open_masked(file, |metadata| selected(metadata.file_metadata().schema_descr(), wanted))
     }
 
-    /// The same, without those of a list's columns `texts` that have no text, see
-    /// [`Columns::names_if_any`]; a file must have them all.
+    /// The same, without those of a list's columns `texts` that hold no text, see
+    /// [`Columns::names_if_any`]. A file must have all columns.
     pub(crate) fn open_lists(file: &StoredFile, wanted: &[&dyn Named], texts: &[Column<kind::Name>]) -> Result<Self> {
         let builder = builder(file)?;
         let schema = builder.parquet_schema();
@@ -86,7 +86,7 @@ impl TableFile {
         Self::built(file, builder, mask)
     }
 
-    /// The same, without rows that are known to be of other windows than these.
+    /// The same, without rows that are known to be of windows outside this span.
     pub(crate) fn open_span(file: &StoredFile, wanted: &[&dyn Named], span: Span) -> Result<Self> {
         let builder = builder(file)?;
         let may_have = |group: &RowGroupMetaData| {
@@ -209,7 +209,7 @@ impl Columns<'_> {
         Ok(Names { columns: self, name, values, texts })
     }
 
-    /// Text that may be null everywhere, so that the column was not read.
+    /// Text that may be null in every row, in which case the column was not read.
     pub(crate) fn names_if_any(&self, column: Column<kind::Name>) -> Result<Names<'_>> {
         let name = column.name();
         if self.batch.column_by_name(&name).is_some() {
@@ -225,7 +225,7 @@ impl Columns<'_> {
         Ok(Flags(values.clone()))
     }
 
-    /// The texts of a list column, of all rows one after the other.
+    /// The texts of a list column, row after row.
     pub(crate) fn text_lists(&self, column: Column<kind::TextList>) -> Result<StringArray> {
         let name = column.name();
         let values = self.list(&name)?.values();
@@ -322,8 +322,8 @@ impl Texts<'_> {
     }
 }
 
-/// A column of texts that repeat. Rows with one key have one text; the reverse
-/// holds for rows of one batch only as a rule.
+/// A column of texts that repeat. Rows with one key have one text. The reverse usually holds, but
+/// only for rows of one batch.
 pub(crate) struct Names<'a> {
     columns: &'a Columns<'a>,
     name: Cow<'static, str>,

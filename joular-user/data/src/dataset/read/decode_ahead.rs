@@ -1,8 +1,8 @@
-//! Many files, one after the other, while other threads decode what comes next.
+//! Reads many files one after the other, while other threads decode what comes next.
 //!
-//! Whoever takes the rows sees them in the order of files, so the result does not
-//! depend on how many threads there are. At most [`FILES_AHEAD`] files wait, of each
-//! [`BATCHES_AHEAD`] batches: some 50 MB of a table's rows.
+//! The caller gets the rows in the order of files, so the result does not depend on the number of
+//! threads. At most [`FILES_AHEAD`] files wait, with [`BATCHES_AHEAD`] batches each: some 50 MB of
+//! a table's rows.
 
 use std::{
     sync::{
@@ -17,11 +17,11 @@ use arrow_array::RecordBatch;
 use super::columns::{Columns, TableFile};
 use crate::dataset::{error::Result, store::StoredFile};
 
-/// More do not help: one thread takes all rows.
+/// More threads do not help, because one thread takes all rows.
 const MAX_THREADS: usize = 8;
 /// Decoded batches of a file that nobody has taken yet.
 const BATCHES_AHEAD: usize = 4;
-/// Files that are worked on at a time; the next ones come when all of them are taken.
+/// Files that are worked on at a time; the next ones start when all of them are taken.
 const FILES_AHEAD: usize = 16;
 
 /// Calls `take` for every batch of rows of files that `open` opens.
@@ -66,7 +66,7 @@ fn ends(
     ((file, sender), (file, receiver))
 }
 
-/// Until the file ends, something fails, or nobody wants any more.
+/// Sends batches until the file ends, something fails, or nobody wants any more.
 fn send(file: &StoredFile, open: &impl Fn(&StoredFile) -> Result<TableFile>, sender: &Sender) {
     let mut file = match open(file) {
         Ok(file) => file,

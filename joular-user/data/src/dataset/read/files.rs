@@ -1,4 +1,4 @@
-//! Which runs a data set holds, and which files belong to each ([`crate::dataset::layout`]).
+//! Finds the runs of a data set and the files of each ([`crate::dataset::layout`]).
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -10,7 +10,7 @@ use crate::dataset::{
     tables::{Runs, TABLES},
 };
 
-/// Files of one table, as many as ten hosts write in a year; bounds a hostile directory.
+/// Files of one table, as many as ten hosts write in a year. It bounds a hostile directory.
 const MAX_FILES: usize = 10_000_000;
 
 /// The files of one flush.
@@ -33,7 +33,7 @@ impl FlushFiles {
 #[derive(Clone, Debug)]
 pub(crate) struct RunFiles {
     pub(crate) row: StoredFile,
-    /// Where the row is.
+    /// Place of the run's row.
     pub(crate) place: FilePlace,
     /// In the order in which they were written.
     pub(crate) parts: Vec<(FilePlace, FlushFiles)>,

@@ -1,4 +1,4 @@
-//! What a file says of itself, without its rows.
+//! Reads what a file says of itself, without its rows.
 
 use arrow_schema::SchemaRef;
 use parquet::{
@@ -22,10 +22,10 @@ use crate::dataset::{
 /// A file's footer, as far as merging and copying need it.
 pub(crate) struct Footer {
     pub(crate) schema: SchemaRef,
-    /// The library's own key apart.
+    /// Without the library's own key.
     pub(crate) metadata: Vec<(String, String)>,
     pub(crate) rows: u64,
-    /// Values of the column that has most: rows, or frames of stacks.
+    /// Number of values of the longest column: rows, or frames of stacks.
     pub(crate) load: u64,
     /// First and last `window_start`.
     pub(crate) windows: Option<(i64, i64)>,
@@ -56,7 +56,7 @@ impl Footer {
     }
 }
 
-/// First and last `window_start` of a row group, if it says.
+/// First and last `window_start` of a row group, if it has them.
 pub(crate) fn windows(group: &RowGroupMetaData) -> Option<(i64, i64)> {
     let name = WINDOW_START.name();
     let column = group.columns().iter().find(|column| column.column_path().string() == name)?;

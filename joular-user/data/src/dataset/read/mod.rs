@@ -1,4 +1,4 @@
-//! Files become rows with named values again, and rows the work of windows.
+//! Turns files into rows with named values again, and rows into the work of windows.
 
 mod builder;
 pub(crate) mod columns;

@@ -1,4 +1,4 @@
-//! The row of a run: on what and how it was made, and how it ended.
+//! Reads the row of a run: on what and how it was made, and how it ended.
 
 use super::columns::{Columns, TableFile};
 use crate::{
@@ -19,7 +19,7 @@ use crate::{
 #[derive(Clone, Debug)]
 pub(crate) struct RunRow {
     pub(crate) info: RunInfo,
-    /// How it ended, and what it says that it adds up to.
+    /// How it ended, and the totals that it states.
     pub(crate) end: Option<(RunEnd, RunTotals)>,
 }
 

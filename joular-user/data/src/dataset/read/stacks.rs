@@ -1,4 +1,4 @@
-//! The stacks of a run, as they are read file by file.
+//! Reads the stacks of a run, file by file.
 
 use std::collections::HashMap;
 

@@ -1,5 +1,5 @@
-//! Files and directories, created with their owner and mode, and never through a link
-//! that somebody put there.
+//! Creates files and directories with their owner and mode, and never through a link that somebody
+//! put there.
 
 use std::{
     fs::{self, DirBuilder, File, OpenOptions, Permissions},
@@ -17,7 +17,7 @@ const FILE_MODE: u32 = 0o640;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Links {
-    /// The user named the directory: links are their wish.
+    /// The user named the directory, so its links are the user's choice.
     Follow,
     /// Below it, a link could lead a privileged writer anywhere.
     Refuse,
@@ -56,7 +56,7 @@ pub(super) fn create_file(options: &mut OpenOptions, path: &Path, owner: Option<
     Ok(file)
 }
 
-/// Mode whatever the umask, and the owner if one is asked for.
+/// Sets the mode whatever the umask, and the owner if one is asked for.
 fn give(file: &File, owner: Option<(u32, u32)>, mode: u32) -> io::Result<()> {
     file.set_permissions(Permissions::from_mode(mode))?;
     owner.map_or(Ok(()), |(user, group)| fchown(file, Some(user), Some(group)))

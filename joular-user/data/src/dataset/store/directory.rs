@@ -1,11 +1,10 @@
-//! A data set in a directory: how a file appears in it.
+//! Keeps a data set in a directory, and makes a file appear in it whole.
 //!
-//! A file is written whole beside the tables, in `.partial`, brought to disk,
-//! and only then moved to its place: a reader never sees a part of a file, and
-//! a crash leaves nothing but a leftover there, which the next run removes.
-//! `.partial` is one folder for all tables because some readers refuse a table
-//! folder that holds anything but Parquet files. Data sets of several hosts are
-//! merged by copying: names never collide.
+//! A file is written beside the tables, in `.partial`, brought to disk, and only then moved to its
+//! place. So a reader never sees a part of a file, and a crash leaves at most a file in `.partial`,
+//! which the next run removes. `.partial` is one folder for all tables because some readers refuse
+//! a table folder that holds anything but Parquet files. Data sets of several hosts are merged by
+//! copying: names never collide.
 
 use std::{
     fs::{self, OpenOptions},
@@ -28,7 +27,7 @@ use crate::{
 
 pub(super) const PARTIAL: &str = ".partial";
 
-/// A directory with a data set in it, or one to be.
+/// A directory that holds a data set, or will hold one.
 #[derive(Clone, Debug)]
 pub struct LocalDirectory {
     root: PathBuf,

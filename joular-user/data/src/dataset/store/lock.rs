@@ -1,5 +1,5 @@
-//! The lock of a data set: a file in its directory that the kernel holds for one
-//! writer or for several readers, until they end, however they end.
+//! Locks a data set with a file in its directory. The kernel holds the lock for one writer or for
+//! several readers until they end, however they end.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -15,11 +15,11 @@ use crate::output::{OutputError, Result};
 
 pub(crate) const LOCK: &str = ".joular-bpf.lock";
 
-/// More often than a directory is exchanged under a run's eyes.
+/// While a run locks a directory, it is exchanged less often than this.
 const LOCK_ATTEMPTS: usize = 8;
 
-/// Keeps writers from a directory, as long as the file is open; `None` where nobody ever
-/// locked it, as in a copy.
+/// Keeps writers from a directory as long as the file is open; `None` if nobody ever locked it, as
+/// in a copy.
 pub(super) fn shared(path: &Path) -> Result<Option<File>> {
     let open = || OpenOptions::new().read(true).custom_flags(no_links(OFlags::NONBLOCK)).open(path);
     match locked(path, FlockOperation::NonBlockingLockShared, open) {
@@ -40,8 +40,8 @@ pub(super) fn exclusive(path: &Path, owner: Option<(u32, u32)>) -> Result<File> 
     Ok(file)
 }
 
-/// Locks the file that has this name once it is locked: the directory around it
-/// may have been exchanged since it was opened.
+/// Locks the file that still has this name once it is locked, because the directory may have been
+/// exchanged since the file was opened.
 fn locked(path: &Path, operation: FlockOperation, mut open: impl FnMut() -> io::Result<File>) -> Result<File> {
     let failed = |source| OutputError::from_io("locking", path, source);
     let mut pid = None;

@@ -1,8 +1,8 @@
-//! Where a data set's files lie.
+//! Says where a data set's files lie.
 //!
-//! A [`Store`] lists files, opens them, publishes whole ones and gives out claims. All
-//! that reads or writes a data set goes through it. [`LocalDirectory`] is the one that
-//! exists; object storage can be another without a change to its callers.
+//! A [`Store`] lists files, opens them, publishes whole ones and gives out claims. All that reads
+//! or writes a data set goes through it. [`LocalDirectory`] is the only one today; object storage
+//! can be added without a change to callers.
 
 mod create;
 pub mod directory;
@@ -28,7 +28,7 @@ use crate::output::OutputError;
 /// A place that holds the files of a data set. Files are named by their path within
 /// it: `TABLE/date=DATE/host=HOST/NAME.parquet` (see [`super::layout`]).
 pub trait Store: fmt::Debug + Send + Sync {
-    /// What messages call it: a directory's path.
+    /// The name for messages: a directory's path.
     fn path(&self) -> &Path;
 
     /// The Parquet files of a table, by their paths within the store, in no order; none
@@ -38,15 +38,15 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// If the store cannot be listed, or has more than `most` files.
     fn list(&self, table: &str, most: usize) -> Result<Vec<PathBuf>>;
 
-    /// Opens a file to be read at random. Nothing is followed that leads out of the
-    /// store, and nothing is waited for.
+    /// Opens a file to be read at random. It follows no link out of the store and waits for
+    /// nothing.
     ///
     /// # Errors
     /// If it is not there, is no regular file, or may not be read.
     fn open(&self, file: &Path) -> Result<Object>;
 
-    /// Makes `bytes` the content of `name` within `folder`, whole, at once and for good:
-    /// a reader sees all of it or nothing. What was there before is replaced.
+    /// Makes `bytes` the content of `name` within `folder`, whole and at once: a reader sees all of
+    /// it or nothing. It replaces what was there before.
     ///
     /// # Errors
     /// If it cannot be written; nothing of it is left behind then.
@@ -83,14 +83,14 @@ pub enum ClaimKind {
     Read,
 }
 
-/// A claim; it ends when this is dropped, or when the process ends, however it ends.
+/// A claim. It ends when this is dropped, or when the process ends, however it ends.
 pub struct Claim {
     _held: Option<Box<dyn Any + Send + Sync>>,
 }
 
 impl Claim {
-    /// What ends the claim when it is dropped; `None` if there is nothing to claim, as in
-    /// a copy that nobody ever locked.
+    /// Takes what ends the claim when dropped; `None` if there is nothing to claim, as in a copy
+    /// that nobody ever locked.
     pub fn new<T: Send + Sync + 'static>(held: Option<T>) -> Self {
         Self { _held: held.map(|held| Box::new(held) as Box<dyn Any + Send + Sync>) }
     }
@@ -114,7 +114,7 @@ impl StoredFile {
         Self { store: Arc::clone(store), within: within.into() }
     }
 
-    /// What messages call it.
+    /// The name for messages.
     pub fn path(&self) -> PathBuf {
         self.store.path().join(&self.within)
     }

@@ -1,4 +1,4 @@
-//! A file that is read at random, wherever it lies.
+//! Reads a file at random offsets, wherever it lies.
 
 use std::{
     fmt,
@@ -13,7 +13,7 @@ use parquet::{
     file::reader::{ChunkReader, Length},
 };
 
-/// Something whose bytes are read by their place.
+/// Something whose bytes are read by offset.
 pub trait ReadAt: Send + Sync {
     /// Fills a part of `buffer` with what begins at `offset`; 0 at the end.
     ///
@@ -37,7 +37,7 @@ impl ReadAt for Bytes {
     }
 }
 
-/// An open file of a store, as long as it was when it was opened.
+/// An open file of a store, with the length that it had when it was opened.
 #[derive(Clone)]
 pub struct Object {
     bytes: Arc<dyn ReadAt>,
@@ -66,7 +66,7 @@ impl Object {
     }
 }
 
-/// Reads an object from a place on.
+/// Reads an object from an offset on.
 pub struct ObjectReader {
     object: Object,
     at: u64,
@@ -96,7 +96,7 @@ impl ChunkReader for Object {
         Ok(BufReader::new(ObjectReader { object: self.clone(), at: start }))
     }
 
-    /// A file may claim a part of any length: memory is taken for what it has.
+    /// A file may claim a part of any length, so memory is taken only for the bytes that it has.
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes> {
         if start.checked_add(length as u64).is_none_or(|end| end > self.size_bytes) {
             return Err(ParquetError::EOF(format!(

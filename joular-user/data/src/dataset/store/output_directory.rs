@@ -1,6 +1,6 @@
-//! The directory that a run writes to: made, locked, cleared of what a crash left, and
-//! tried. One run at a time writes to a directory, held by a lock that the kernel
-//! releases when the run ends, however it ends.
+//! Prepares the directory that a run writes to: makes it, locks it, clears what a crash left, and
+//! tries to write. One run at a time writes to a directory. The kernel releases the run's lock when
+//! the run ends, however it ends.
 
 use std::{fs, io, path::Path};
 
@@ -53,19 +53,19 @@ impl OutputDirectory {
         created
     }
 
-    /// What it keeps beside the tables.
+    /// Entries that the data set keeps beside the tables.
     pub const OWN_ENTRIES: [&str; 2] = [LOCK, PARTIAL];
 
     pub fn path(&self) -> &Path {
         self.directory.path()
     }
 
-    /// Where its files go.
+    /// The store that files are written to.
     pub fn store(&self) -> &LocalDirectory {
         &self.directory
     }
 
-    /// The directory and what keeps others from it.
+    /// The directory, and the claim that keeps others from it.
     pub fn into_parts(self) -> (LocalDirectory, Claim) {
         (self.directory, self.claim)
     }

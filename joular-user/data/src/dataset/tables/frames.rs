@@ -1,4 +1,4 @@
-//! The frames of a call path, each a struct in a row of table `stacks`.
+//! Defines the frames of a call path, each a struct in a row of table `stacks`.
 
 use super::{Column, ColumnOf, Table, kind};
 use crate::model::frame::Frame;

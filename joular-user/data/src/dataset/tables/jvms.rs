@@ -1,4 +1,4 @@
-//! What JVMs did: the program's code by how it ran, and the VM's own work.
+//! Defines what JVMs did: the program's code by how it ran, and the VM's own work.
 
 use super::{
     Column, ColumnOf, InWindow, OfProcess, Table, WindowKey, int, joined, kind, label_columns, process_columns,
@@ -10,9 +10,9 @@ use crate::{
 };
 
 pub(crate) const ENERGY_UJ: Column<kind::Int> =
-    Column::quantity("energy_uj", "attribution", "energy of all its threads, sum of the parts below").unit("µJ");
+    Column::quantity("energy_uj", "attribution", "energy of all its threads, the sum of the parts below").unit("µJ");
 pub(crate) const CPU_NS: Column<kind::Int> =
-    Column::quantity("cpu_ns", "kernel", "on-CPU time of all its threads, sum of the parts below").unit("ns");
+    Column::quantity("cpu_ns", "kernel", "on-CPU time of all its threads, the sum of the parts below").unit("ns");
 pub(crate) const SAMPLES: Column<kind::Int> = Column::new("samples", "kernel", "samples taken").unit("samples");
 pub(crate) const VM_TAX_UJ: Column<kind::Int> = Column::quantity(
     "vm_tax_uj",
@@ -45,8 +45,8 @@ impl OfProcess for Jvms {
 
 impl Table for Jvms {
     const NAME: &'static str = "jvms";
-    const ROW: &'static str = "a JVM in a window, its energy and time in parts that exclude each other: the parts sum to the whole, \
-                               and that to its threads, exactly";
+    const ROW: &'static str = "a JVM in a window, its energy and time in disjoint parts: the parts sum to the whole, \
+                               and its threads sum to the same whole, exactly";
     const BY_POLICY: bool = true;
     type Row<'a> = JvmRecord<'a>;
 

@@ -1,6 +1,6 @@
-//! The one list of tables: what is written at a flush and in which order, what a run's
-//! rows wait in, what is documented. A table's name, its rows and whether they depend on
-//! the policy stand beside its columns ([`Table`]).
+//! Lists the tables once. The list decides what a flush writes and in which order, where a run's
+//! rows wait, and what is documented. A table's name, its rows and whether they depend on the
+//! policy stand beside its columns ([`Table`]).
 
 use super::{Branches, FrameTable, Jvms, Methods, Processes, Quality, Runs, Stacks, Threads, Weights, Windows};
 use crate::dataset::{buffer::Buffer, column::Table};

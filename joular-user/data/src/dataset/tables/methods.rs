@@ -1,4 +1,4 @@
-//! Energy by method, summed over the windows of a file ([`crate::dataset::method_sums`]).
+//! Defines energy by method, summed over the windows of a file ([`crate::dataset::method_sums`]).
 
 use super::{
     Column, ColumnOf, InWindow, OfProcess, Table, WindowKey, int, joined, kind, label_columns, process_columns,
@@ -9,11 +9,13 @@ use crate::{
     dataset::method_sums::{SummedMethod, two_digits},
 };
 
-const WINDOW_START: Column<kind::Time> =
-    shared::WINDOW_START.meaning("start of the first of the windows that it is a sum of");
-const WINDOW_NS: Column<kind::Int> = shared::WINDOW_NS.meaning("length of these windows together");
-pub(crate) const METHOD: Column<kind::Name> =
-    Column::new("method", "symbols", "package.Class.name; plain name outside Java; a [marker] for what is not known");
+const WINDOW_START: Column<kind::Time> = shared::WINDOW_START.meaning("start of the first window that the row covers");
+const WINDOW_NS: Column<kind::Int> = shared::WINDOW_NS.meaning("length of all windows that the row covers");
+pub(crate) const METHOD: Column<kind::Name> = Column::new(
+    "method",
+    "symbols",
+    "package.Class.name; plain name outside Java; a [marker] where the name is not known",
+);
 pub(crate) const SIGNATURE: Column<kind::Name> =
     Column::new("signature", "symbols", "JVM signature, tells overloads apart").null("not Java, or not known");
 pub(crate) const KIND: Column<kind::Name> = Column::new(
@@ -24,22 +26,25 @@ pub(crate) const KIND: Column<kind::Name> = Column::new(
 pub(crate) const MODULE: Column<kind::Name> =
     Column::new("module", "symbols", "library, executable or kernel module").null("Java, or not known");
 pub(crate) const SELF_UJ: Column<kind::Int> =
-    Column::quantity("self_uj", "attribution", "energy while it was the leaf").unit("µJ");
-pub(crate) const TOTAL_UJ: Column<kind::Int> =
-    Column::quantity("total_uj", "attribution", "energy of branches with it, each once; not to be summed over methods")
-        .unit("µJ");
+    Column::quantity("self_uj", "attribution", "energy of branches that end in the method").unit("µJ");
+pub(crate) const TOTAL_UJ: Column<kind::Int> = Column::quantity(
+    "total_uj",
+    "attribution",
+    "energy of branches that contain the method, each once; do not sum over methods",
+)
+.unit("µJ");
 pub(crate) const SELF_CPU_NS: Column<kind::Int> =
-    Column::quantity("self_cpu_ns", "kernel", "on-CPU time as the leaf").unit("ns");
+    Column::quantity("self_cpu_ns", "kernel", "on-CPU time of branches that end in it").unit("ns");
 pub(crate) const TOTAL_CPU_NS: Column<kind::Int> =
-    Column::quantity("total_cpu_ns", "kernel", "on-CPU time with it").unit("ns");
+    Column::quantity("total_cpu_ns", "kernel", "on-CPU time of branches that contain it").unit("ns");
 pub(crate) const SELF_SAMPLES: Column<kind::Int> =
-    Column::new("self_samples", "kernel", "samples as the leaf").unit("samples");
+    Column::new("self_samples", "kernel", "samples of branches that end in it").unit("samples");
 pub(crate) const TOTAL_SAMPLES: Column<kind::Int> =
-    Column::new("total_samples", "kernel", "samples with it").unit("samples");
+    Column::new("total_samples", "kernel", "samples of branches that contain it").unit("samples");
 pub(crate) const SELF_SIGMA_UJ: Column<kind::Int> = Column::quantity(
     "self_sigma_uj",
     "attribution",
-    "standard deviation of self_uj from sampling, to two digits; over rows of time it adds in quadrature",
+    "standard deviation of self_uj from sampling, to two digits; adds in quadrature over time",
 )
 .unit("µJ");
 pub(crate) const TOTAL_SIGMA_UJ: Column<kind::Int> =

@@ -1,6 +1,6 @@
-//! The tables of the data set, a file each: the definitions of its columns
-//! ([`crate::dataset::column::Column`]), what its rows are made of, and how each column
-//! takes its value from a row. Columns that several tables share are in [`shared`].
+//! Defines the tables of the data set, a file each: the table's columns
+//! ([`crate::dataset::column::Column`]), what its rows are made of, and how each column takes its
+//! value from a row. Columns that several tables share are in [`shared`].
 
 pub(crate) mod frames;
 pub(crate) mod jvms;

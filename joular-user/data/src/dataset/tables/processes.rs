@@ -1,4 +1,4 @@
-//! What the processes are that other tables know by pid.
+//! Describes the processes that other tables know by pid.
 
 use super::{
     Boot, Column, ColumnOf, Table, UnixMicros, int, kind,
@@ -7,18 +7,18 @@ use super::{
 use crate::events::{ProcessInfo, Runtime};
 
 pub(crate) const WINDOW_START: Column<kind::Time> =
-    Column::new("window_start", "wall clock", "first window that this holds for")
-        .null("the run ended before that window did");
-pub(crate) const PROCESS_START: Column<kind::Time> =
-    shared::PROCESS_START.null("the run ended before its first window did");
+    Column::new("window_start", "wall clock", "first window that the row holds for")
+        .null("the run ended before that window ended");
+pub(crate) const PROCESS_START: Column<kind::Time> = shared::PROCESS_START.null("window_start is null");
 pub(crate) const START_BOOTTIME_NS: Column<kind::Int> =
-    Column::quantity("start_boottime_ns", "kernel", "the same since boot, rounded down to 10 ms").unit("ns");
+    Column::quantity("start_boottime_ns", "kernel", "start of the process since boot, rounded down to 10 ms")
+        .unit("ns");
 pub(crate) const PARENT_PID: Column<kind::Int> = Column::new("parent_pid", "/proc", "parent process");
 pub(crate) const COMMAND_LINE: Column<kind::TextList> = Column::new("command_line", "/proc", "program and arguments");
 pub(crate) const EXECUTABLE: Column<kind::Name> =
     Column::new("executable", "/proc", "program file").null("could not be read");
 pub(crate) const IS_TARGET: Column<kind::Flag> =
-    Column::new("is_target", "run", "selected, so that it has rows elsewhere");
+    Column::new("is_target", "run", "whether it is a target, with rows in other tables");
 pub(crate) const RUNTIME: Column<kind::Name> = Column::new("runtime", "/proc", "jvm or native");
 pub(crate) const MAIN_CLASS: Column<kind::Name> =
     Column::new("main_class", "JVM", "main class or jar").null(NOT_KNOWN_JVM);
@@ -29,13 +29,13 @@ pub(crate) const COLLECTOR: Column<kind::Name> =
 pub(crate) const UNWINDING: Column<kind::Name> = Column::new(
     "unwinding",
     "JVM",
-    "hotspot: stacks from the JVM's own metadata; else why not: frame pointers and perf map",
+    "hotspot: stacks by the JVM's metadata; else why they are by frame pointers and perf map",
 )
 .null(NOT_KNOWN_JVM);
 pub(crate) const DEBUG_NON_SAFEPOINTS: Column<kind::Flag> = Column::new(
     "debug_non_safepoints",
     "JVM",
-    "flag DebugNonSafepoints; without it, which inlined method a leaf is in is coarse",
+    "flag DebugNonSafepoints; without it, the inlined method of a leaf is coarse",
 )
 .null(NOT_KNOWN_JVM);
 pub(crate) const UID: Column<kind::Int> = Column::new("uid", "/proc", "user");
@@ -72,12 +72,12 @@ fn debug_non_safepoints(info: &ProcessInfo) -> Option<bool> {
     }
 }
 
-const NOT_KNOWN_JVM: &str = "no JVM, or not known";
+const NOT_KNOWN_JVM: &str = "not a JVM, or not known";
 
 impl Table for Processes {
     const NAME: &'static str = "processes";
-    const ROW: &'static str = "a process, each time something new is known about it; the latest window_start is the \
-                               latest knowledge";
+    const ROW: &'static str = "what is known about a process; a new row whenever that changes, so the latest \
+                               window_start counts";
     const BY_POLICY: bool = false;
     type Row<'a> = ProcessRecord<'a>;
 

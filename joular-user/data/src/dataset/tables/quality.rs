@@ -1,4 +1,4 @@
-//! How good stacks are.
+//! Defines energy by the quality of stacks.
 
 use super::{
     Column, ColumnOf, InWindow, OfProcess, Table, WindowKey, int, joined, kind, label_columns, process_columns,
@@ -13,7 +13,7 @@ use crate::{
 };
 
 pub(crate) const CATEGORY: Column<kind::Name> =
-    Column::new("category", "attribution", "of the threads: java, gc, jit, vm, native or kernel");
+    Column::new("category", "attribution", "category of the threads: java, gc, jit, vm, native or kernel");
 
 pub struct Quality;
 
@@ -43,8 +43,8 @@ impl OfPaths for Quality {
 
 impl Table for Quality {
     const NAME: &'static str = "quality";
-    const ROW: &'static str = "what the stacks of one process's threads of a category have in common in a window: how they were \
-                               obtained, why they end, whether frames lack names; the rows of a process sum to its threads";
+    const ROW: &'static str = "stacks of one quality, of a process's threads of one category in a window: how they were obtained, \
+                               why they end, whether frames lack names; the rows of a process sum to its threads";
     const BY_POLICY: bool = true;
     type Row<'a> = QualityRecord<'a>;
 

@@ -1,4 +1,4 @@
-//! Runs: on what, with what and how the figures were made.
+//! Describes runs: on what, with what and how the figures were made.
 
 use super::{Column, ColumnOf, Table, int, kind};
 use crate::{
@@ -12,7 +12,7 @@ pub(crate) const RUN_ID: Column<kind::Text> = Column::new("run_id", "run", "uniq
 pub(crate) const SCHEMA_VERSION: Column<kind::Int> =
     Column::new("schema_version", "joular-bpf", "version of this schema");
 pub(crate) const STARTED: Column<kind::Time> = Column::new("started", "wall clock", "start of the run");
-pub(crate) const HOSTNAME: Column<kind::Text> = Column::new("hostname", "kernel", "host as it names itself");
+pub(crate) const HOSTNAME: Column<kind::Text> = Column::new("hostname", "kernel", "the host's own name");
 pub(crate) const VERSION: Column<kind::Text> = Column::new("version", "joular-bpf", "version of joular-bpf");
 pub(crate) const KERNEL: Column<kind::Text> = Column::new("kernel", "kernel", "kernel release");
 pub(crate) const CPU_MODEL: Column<kind::Text> = Column::new("cpu_model", "/proc", "CPU model");
@@ -26,7 +26,7 @@ pub(crate) const FREQUENCY_HZ: Column<kind::Int> =
     Column::new("frequency_hz", "run", "sampling frequency per CPU").unit("Hz");
 pub(crate) const INTERVAL_NS: Column<kind::Int> = Column::new("interval_ns", "run", "nominal window length").unit("ns");
 pub(crate) const ENERGY_SOURCE: Column<kind::Text> = Column::new("energy_source", "run", "energy source");
-pub(crate) const ENERGY_REASON: Column<kind::Text> = Column::new("energy_reason", "run", "why this source");
+pub(crate) const ENERGY_REASON: Column<kind::Text> = Column::new("energy_reason", "run", "why this source was chosen");
 pub(crate) const ENERGY_LABEL: Column<kind::Text> = Column::new(
     "energy_label",
     "energy source",
@@ -39,7 +39,7 @@ pub(crate) const IDLE_POLICY: Column<kind::Text> = Column::new("idle_policy", "r
 pub(crate) const IDLE_MILLIWATTS: Column<kind::Int> = Column::new(
     "idle_milliwatts",
     "calibration",
-    "idle power of a socket as given, 0 if not; its package domains share it equally",
+    "idle power that was given for a socket, else 0; its package domains share it equally",
 )
 .unit("mW");
 pub(crate) const SMT_PERMILLE: Column<kind::Int> =
@@ -63,13 +63,13 @@ pub(crate) const WINDOWS: Column<kind::Int> =
 pub(crate) const MEASURED_UJ: Column<kind::Int> =
     Column::new("measured_uj", "attribution", "energy of the run").unit("µJ").null(NOT_ENDED);
 pub(crate) const ATTRIBUTED_UJ: Column<kind::Int> =
-    Column::new("attributed_uj", "attribution", "to threads of targets").unit("µJ").null(NOT_ENDED);
+    Column::new("attributed_uj", "attribution", "energy of the targets' threads").unit("µJ").null(NOT_ENDED);
 pub(crate) const STATIC_UJ: Column<kind::Int> =
     Column::new("static_uj", "attribution", "idle share, by policy").unit("µJ").null(NOT_ENDED);
 pub(crate) const PROFILER_UJ: Column<kind::Int> =
     Column::new("profiler_uj", "attribution", "of unattributed: joular-bpf itself").unit("µJ").null(NOT_ENDED);
 pub(crate) const UNATTRIBUTED_UJ: Column<kind::Int> =
-    Column::new("unattributed_uj", "attribution", "the rest, by cause in windows").unit("µJ").null(NOT_ENDED);
+    Column::new("unattributed_uj", "attribution", "the rest; table windows has it by cause").unit("µJ").null(NOT_ENDED);
 pub(crate) const SAMPLES: Column<kind::Int> =
     Column::new("samples", "attribution", "samples of targets").unit("samples").null(NOT_ENDED);
 pub(crate) const LOST: Column<kind::Int> =
@@ -83,7 +83,7 @@ pub struct RunRecord<'a> {
     pub end: Option<(&'a RunEnd, &'a Sums)>,
 }
 
-const NOT_ENDED: &str = "still running, or did not end in order";
+const NOT_ENDED: &str = "still running, or did not end properly";
 
 impl Table for Runs {
     const NAME: &'static str = "runs";

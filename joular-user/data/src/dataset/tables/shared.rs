@@ -1,5 +1,5 @@
-//! Columns that many tables share: which window, process and thread a row is about, and
-//! how far its energies can be trusted.
+//! Defines columns that many tables share: which window, process and thread a row is about, and how
+//! far its energies can be trusted.
 
 use super::{Column, ColumnOf, Table, int, kind};
 use crate::{
@@ -14,27 +14,24 @@ pub(crate) const RUN_ID: Column<kind::Name> = Column::new("run_id", "run", "run,
 pub(crate) const WINDOW_START: Column<kind::Time> = Column::new("window_start", "wall clock", "start of the window");
 pub(crate) const WINDOW_NS: Column<kind::Int> =
     Column::new("window_ns", "monotonic clock", "length of the window").unit("ns");
-pub(crate) const PID: Column<kind::Int> = Column::new("pid", "kernel", "process, host namespace");
+pub(crate) const PID: Column<kind::Int> = Column::new("pid", "kernel", "process, in the host's namespace");
 pub(crate) const PROCESS_START: Column<kind::Time> =
-    Column::new("process_start", "kernel", "start of the process; with pid its identity");
+    Column::new("process_start", "kernel", "start of the process; pid and start identify it");
 pub(crate) const COMM: Column<kind::Name> = Column::new("comm", "kernel", "process name");
-pub(crate) const TID: Column<kind::Int> = Column::new("tid", "kernel", "thread, host namespace");
+pub(crate) const TID: Column<kind::Int> = Column::new("tid", "kernel", "thread, in the host's namespace");
 pub(crate) const THREAD_START: Column<kind::Time> =
-    Column::new("thread_start", "kernel", "start of the thread; with tid its identity");
+    Column::new("thread_start", "kernel", "start of the thread; tid and start identify it");
 pub(crate) const ENERGY_UJ: Column<kind::Int> = Column::quantity("energy_uj", "attribution", "energy").unit("µJ");
 pub(crate) const CPU_NS: Column<kind::Int> = Column::quantity("cpu_ns", "kernel", "on-CPU time").unit("ns");
 pub(crate) const SAMPLES: Column<kind::Int> = Column::new("samples", "kernel", "samples taken").unit("samples");
 pub(crate) const ENERGY_LABEL: Column<kind::Name> = Column::new(
     "energy_label",
     "energy source",
-    "measured, reported, modelled or replayed: the weakest of the domains it has a share of",
+    "measured, reported, modelled or replayed: the weakest label of the domains its energy comes from",
 )
 .null("no energy source");
-pub(crate) const AMBIGUOUS: Column<kind::Flag> = Column::new(
-    "ambiguous",
-    "energy source",
-    "the energy of a domain it has a share of is not certain, see windows.fault",
-);
+pub(crate) const AMBIGUOUS: Column<kind::Flag> =
+    Column::new("ambiguous", "energy source", "a domain that its energy comes from is not certain, see windows.fault");
 
 /// What the rows of one window have in common.
 #[derive(Clone, Copy, Debug)]

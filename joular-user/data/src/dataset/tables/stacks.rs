@@ -1,4 +1,4 @@
-//! Call branches: what a branch id stands for.
+//! Describes call branches: what a branch id stands for.
 
 use super::{Column, ColumnOf, Table, UnixMicros, joined, kind, shared::RUN_ID};
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
 };
 
 pub(crate) const WINDOW_START: Column<kind::Time> =
-    Column::new("window_start", "wall clock", "start of the window that saw it, the first one or again");
+    Column::new("window_start", "wall clock", "start of the window that saw it first, or again once forgotten");
 pub(crate) const STACK_ID: Column<kind::Int> = Column::quantity(
     "stack_id",
     "attribution",
@@ -28,14 +28,14 @@ pub(crate) const UNWINDER: Column<kind::Name> = Column::new(
 )
 .null("nothing was unwound");
 pub(crate) const WALK_END: Column<kind::Name> =
-    Column::new("walk_end", "kernel", "why it ends on the root's side, by a name that docs/jvm.md explains");
+    Column::new("walk_end", "kernel", "why it ends on the root's side; docs/jvm.md explains the names");
 pub(crate) const IS_COMPLETE: Column<kind::Flag> =
-    Column::new("is_complete", "kernel", "it reaches the thread's first function")
-        .null("nobody can tell: frame pointers");
+    Column::new("is_complete", "kernel", "whether it reaches the thread's first function")
+        .null("cannot be told: frame pointers");
 pub(crate) const UNNAMED: Column<kind::Name> = Column::new(
     "unnamed",
     "symbols",
-    "marker that stands for frames of it without a name; of several the first of [evicted], [stale], [unresolved]",
+    "marker of frames without a name; of several, the first in [evicted], [stale], [unresolved]",
 )
 .null("all frames have names");
 
@@ -61,8 +61,8 @@ impl StackRecord<'_> {
 
 impl Table for Stacks {
     const NAME: &'static str = "stacks";
-    const ROW: &'static str = "a call path with its lines, kinds of code and quality, when it is first seen; in a long run again \
-                               when it is seen after it had been forgotten, so at least once per run: join on distinct stack_id";
+    const ROW: &'static str = "a call path with its lines, kinds of code and quality, when it is first seen; a long run may \
+                               forget it and write it again: join on distinct stack_id";
     const BY_POLICY: bool = false;
     type Row<'a> = StackRecord<'a>;
 

@@ -1,4 +1,4 @@
-//! What energy was divided by, so that it can be divided again.
+//! Defines what energy was divided by, so that it can be divided again.
 
 use super::{Column, ColumnOf, InWindow, Table, WindowKey, int, joined, kind, shared, window_columns};
 use crate::attribution::{
@@ -15,19 +15,24 @@ const PID: Column<kind::Int> = shared::PID.null(GROUP);
 const PROCESS_START: Column<kind::Time> = shared::PROCESS_START.null(GROUP);
 const TID: Column<kind::Int> = shared::TID.null(GROUP);
 const THREAD_START: Column<kind::Time> = shared::THREAD_START.null(GROUP);
-pub(crate) const SOCKET: Column<kind::Int> = Column::new("socket", "/sys", "physical package where it ran");
-pub(crate) const CORE: Column<kind::Int> =
-    Column::new("core", "/sys", "physical core where it ran; 0 unless cores have energy counters of their own");
+pub(crate) const SOCKET: Column<kind::Int> = Column::new("socket", "/sys", "physical package where the claimant ran");
+pub(crate) const CORE: Column<kind::Int> = Column::new(
+    "core",
+    "/sys",
+    "physical core where the claimant ran; 0 unless cores have energy counters of their own",
+);
 pub(crate) const CPU_NS: Column<kind::Int> = Column::quantity("cpu_ns", "kernel", "on-CPU time").unit("ns");
 pub(crate) const CORUN_NS: Column<kind::Int> =
-    Column::quantity("corun_ns", "kernel", "of it: while the core's other hyper-thread was busy too").unit("ns");
+    Column::quantity("corun_ns", "kernel", "of cpu_ns: while the core's other hyper-thread was busy too").unit("ns");
 pub(crate) const CYCLES: Column<kind::Int> =
     Column::quantity("cycles", "kernel", "unhalted cycles, 0 unless they are counted").unit("cycles");
 pub(crate) const CORUN_CYCLES: Column<kind::Int> =
-    Column::quantity("corun_cycles", "kernel", "of them: in corun_ns, in proportion to each thread's time")
+    Column::quantity("corun_cycles", "kernel", "of cycles: those of corun_ns, in proportion to each thread's time")
         .unit("cycles");
-pub(crate) const SAMPLES: Column<kind::Int> = Column::new("samples", "kernel", "samples that hit it").unit("samples");
-pub(crate) const SWITCHES: Column<kind::Int> = Column::new("switches", "kernel", "times it was switched out");
+pub(crate) const SAMPLES: Column<kind::Int> =
+    Column::new("samples", "kernel", "samples that hit the claimant").unit("samples");
+pub(crate) const SWITCHES: Column<kind::Int> =
+    Column::new("switches", "kernel", "how often the claimant was switched out");
 
 pub struct Weights;
 

@@ -1,4 +1,4 @@
-//! The audit: where each domain's energy and the CPUs' time went.
+//! Defines the audit: where each domain's energy and the CPUs' time went.
 
 use joular_ebpf::abi::Loss;
 
@@ -9,9 +9,10 @@ use crate::{
 };
 
 const NO_DOMAIN: &str = "no energy source";
-const NO_COUNTER: &str = "no counter of its own, or not certain";
+const NO_COUNTER: &str = "no counter of its own, or an uncertain one";
 
-pub(crate) const WINDOW_INDEX: Column<kind::Int> = Column::new("window_index", "run", "0, 1, 2, … within the run");
+pub(crate) const WINDOW_INDEX: Column<kind::Int> =
+    Column::new("window_index", "run", "number of the window in the run: 0, 1, 2, …");
 pub(crate) const DOMAIN: Column<kind::Name> =
     Column::new("domain", "energy source", "package, core, dram, platform, gpu, cpu, …; rows of a window are disjoint")
         .null(NO_DOMAIN);
@@ -20,13 +21,13 @@ pub(crate) const SOCKET: Column<kind::Int> =
 pub(crate) const CORE: Column<kind::Int> =
     Column::new("core", "energy source", "physical core").null("not of one core");
 pub(crate) const SOURCE: Column<kind::Name> =
-    Column::new("source", "energy source", "where it is read from").null(NO_DOMAIN);
+    Column::new("source", "energy source", "where the domain's energy is read from").null(NO_DOMAIN);
 pub(crate) const LABEL: Column<kind::Name> =
     Column::new("label", "energy source", "measured, reported, modelled or replayed").null(NO_DOMAIN);
 pub(crate) const MEASURED_UJ: Column<kind::Int> =
     Column::quantity("measured_uj", "energy source", "energy of the window").unit("µJ").null(NO_DOMAIN);
 pub(crate) const ATTRIBUTED_UJ: Column<kind::Int> =
-    Column::quantity("attributed_uj", "attribution", "to threads of targets").unit("µJ").null(NO_DOMAIN);
+    Column::quantity("attributed_uj", "attribution", "energy of the targets' threads").unit("µJ").null(NO_DOMAIN);
 pub(crate) const STATIC_UJ: Column<kind::Int> =
     Column::quantity("static_uj", "attribution", "idle share, by the run's idle policy").unit("µJ").null(NO_DOMAIN);
 pub(crate) const UNATTRIBUTED_UJ: Column<kind::Int> = Column::quantity(
@@ -37,7 +38,7 @@ pub(crate) const UNATTRIBUTED_UJ: Column<kind::Int> = Column::quantity(
 .unit("µJ")
 .null(NO_DOMAIN);
 pub(crate) const OTHER_PROCESSES_UJ: Column<kind::Int> =
-    Column::quantity("other_processes_uj", "attribution", "item: processes that are no targets")
+    Column::quantity("other_processes_uj", "attribution", "item: processes that are not targets")
         .unit("µJ")
         .null(NO_DOMAIN);
 pub(crate) const KERNEL_UJ: Column<kind::Int> =
@@ -51,7 +52,7 @@ pub(crate) const UNSLOTTED_UJ: Column<kind::Int> =
 pub(crate) const FAILED_READS_UJ: Column<kind::Int> = Column::quantity(
     "failed_reads_uj",
     "attribution",
-    "item: threads of windows whose read failed that are not in this window, which brought their energy",
+    "item: late energy of windows whose read failed, for threads that are not in this window",
 )
 .unit("µJ")
 .null(NO_DOMAIN);
@@ -65,9 +66,9 @@ pub(crate) const UNSHARED_UJ: Column<kind::Int> = Column::quantity(
 .unit("µJ")
 .null(NO_DOMAIN);
 pub(crate) const FLOOR_UJ: Column<kind::Int> =
-    Column::quantity("floor_uj", "energy source", "of measured: does not depend on load, as the model says")
+    Column::quantity("floor_uj", "energy source", "of measured: the part that does not depend on load, by the model")
         .unit("µJ")
-        .null("the meter does not know");
+        .null("the meter does not tell");
 pub(crate) const PACKAGE_UJ: Column<kind::Int> =
     Column::quantity("package_uj", "energy source", "of measured: packages").unit("µJ").null(NO_COUNTER);
 pub(crate) const CORE_UJ: Column<kind::Int> =
@@ -79,37 +80,39 @@ pub(crate) const DRAM_UJ: Column<kind::Int> =
 pub(crate) const GPU_UJ: Column<kind::Int> =
     Column::quantity("gpu_uj", "energy source", "of measured: GPUs").unit("µJ").null(NO_COUNTER);
 pub(crate) const CHECK_UJ: Column<kind::Int> =
-    Column::quantity("check_uj", "energy source", "the same energy by another counter, to compare")
+    Column::quantity("check_uj", "energy source", "the same energy by another counter, for comparison")
         .unit("µJ")
-        .null("no other counter, or not certain");
+        .null("no other counter, or an uncertain one");
 pub(crate) const MERGED: Column<kind::Int> = Column::new(
     "merged",
     "energy source",
-    "windows whose energy this one holds, itself included, so at least 2; 0 normally",
+    "number of windows, with this one, whose energy this row holds: at least 2; normally 0",
 )
 .unit("windows")
 .null(NO_DOMAIN);
 pub(crate) const READ_FAILED: Column<kind::Flag> = Column::new(
     "read_failed",
     "energy source",
-    "failed or stuck: its energy comes with a later window, to the threads that ran in this one",
+    "read failed or stuck: the energy comes with a later window, for the threads that ran in this one",
 )
 .null(NO_DOMAIN);
 pub(crate) const AMBIGUOUS: Column<kind::Flag> =
     Column::new("ambiguous", "energy source", "the counter may have wrapped more than once or jumped").null(NO_DOMAIN);
 pub(crate) const FAULT: Column<kind::Name> =
-    Column::new("fault", "energy source", "why read_failed or ambiguous, by a name that docs/energy.md explains")
-        .null("nothing");
+    Column::new("fault", "energy source", "why read_failed or ambiguous is set; docs/energy.md explains the names")
+        .null("no fault");
 pub(crate) const READ_DELAY_NS: Column<kind::Int> =
-    Column::quantity("read_delay_ns", "monotonic clock", "real time of the read minus the window's end")
+    Column::quantity("read_delay_ns", "monotonic clock", "time of the actual read minus the window's end")
         .unit("ns")
         .null(NO_DOMAIN);
 pub(crate) const CPU_ELAPSED_NS: Column<kind::Int> =
     Column::new("cpu_elapsed_ns", "kernel", "window length × CPUs = busy + idle + unslotted").unit("ns");
-pub(crate) const CPU_BUSY_NS: Column<kind::Int> = Column::quantity("cpu_busy_ns", "kernel", "threads ran").unit("ns");
-pub(crate) const CPU_IDLE_NS: Column<kind::Int> = Column::quantity("cpu_idle_ns", "kernel", "nothing ran").unit("ns");
+pub(crate) const CPU_BUSY_NS: Column<kind::Int> =
+    Column::quantity("cpu_busy_ns", "kernel", "CPU time in which threads ran").unit("ns");
+pub(crate) const CPU_IDLE_NS: Column<kind::Int> =
+    Column::quantity("cpu_idle_ns", "kernel", "CPU time in which nothing ran").unit("ns");
 pub(crate) const CPU_UNSLOTTED_NS: Column<kind::Int> =
-    Column::quantity("cpu_unslotted_ns", "kernel", "threads without a slot in the map ran").unit("ns");
+    Column::quantity("cpu_unslotted_ns", "kernel", "CPU time of threads without a slot in the kernel's map").unit("ns");
 pub(crate) const CPU_TARGET_NS: Column<kind::Int> =
     Column::quantity("cpu_target_ns", "kernel", "of busy: targets").unit("ns");
 pub(crate) const CPU_OTHER_NS: Column<kind::Int> =
@@ -121,7 +124,7 @@ pub(crate) const CPU_PROFILER_NS: Column<kind::Int> =
 pub(crate) const SWITCHES: Column<kind::Int> = Column::new("switches", "kernel", "context switches");
 pub(crate) const SAMPLES: Column<kind::Int> = Column::new("samples", "kernel", "samples of targets").unit("samples");
 pub(crate) const LOST_OTHER: Column<kind::Int> =
-    Column::new("lost_other", "joular-bpf", "losses of any other cause").unit("events");
+    Column::new("lost_other", "joular-bpf", "losses of all other causes").unit("events");
 
 pub struct Windows;
 
@@ -142,8 +145,8 @@ impl InWindow for Windows {
 
 impl Table for Windows {
     const NAME: &'static str = "windows";
-    const ROW: &'static str = "an energy domain in a window; cpu_, switches, samples and lost_ columns are the window's, \
-                               repeated on each of its rows";
+    const ROW: &'static str = "an energy domain in a window; columns cpu_…, switches, samples and lost_… are of the \
+                               whole window, repeated on each of its rows";
     const BY_POLICY: bool = true;
     type Row<'a> = WindowRecord<'a>;
 
@@ -228,12 +231,12 @@ const fn loss_meaning(cause: Loss) -> &'static str {
     match cause {
         Loss::ThreadMapFull => "threads that found no slot; their time is cpu_unslotted_ns",
         Loss::SampleMapFull => "samples that kept their thread but lost their stack",
-        Loss::StackRingFull => "stacks not sent, ring full",
-        Loss::LifecycleRingFull => "lifecycle events not sent, ring full",
+        Loss::StackRingFull => "stacks not sent: ring full",
+        Loss::LifecycleRingFull => "lifecycle events not sent: ring full",
         Loss::UserStackFailed => "user stacks that could not be read",
         Loss::KernelStackFailed => "kernel stacks that could not be read",
-        Loss::KnownStacksFull => "stacks sent again, set of known stacks full",
-        Loss::NestedSample => "samples that hit the accounting itself",
+        Loss::KnownStacksFull => "stacks sent again: set of known stacks full",
+        Loss::NestedSample => "samples that interrupted the accounting",
         Loss::CyclesUnread => "slices of time whose cycles could not be read",
     }
 }

@@ -1,4 +1,4 @@
-//! What ran: threads, and their call branches.
+//! Defines what ran: threads, and their call branches.
 
 use super::{
     Column, ColumnOf, InWindow, OfProcess, Table, WindowKey, int, joined, kind, label_columns, process_columns,
@@ -114,7 +114,7 @@ impl Table for Threads {
 impl Table for Branches {
     const NAME: &'static str = "branches";
     const ROW: &'static str =
-        "a call path of a thread in a window; one branch has several where lines, kinds of code or quality differ";
+        "a call path of a thread in a window; a branch has several where lines, kinds of code or quality differ";
     const BY_POLICY: bool = true;
     type Row<'a> = BranchRecord<'a>;
 

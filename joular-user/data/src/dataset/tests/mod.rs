@@ -1,4 +1,4 @@
-//! Data sets that are read again, attributed again, merged, and tampered with.
+//! Reads data sets again, attributes them again, merges them, and tampers with them.
 
 mod audit;
 mod compact;

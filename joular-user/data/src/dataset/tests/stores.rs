@@ -1,5 +1,5 @@
-//! A data set in a store that is no directory: what is written, read, audited and
-//! reported there is what a directory gives. Object storage will be such a store.
+//! Tests a store that is not a directory, as object storage will be: what is written, read, audited
+//! and reported there equals what a directory gives.
 
 use std::{
     collections::BTreeMap,

@@ -1,8 +1,8 @@
-//! Rows become the bytes of a Parquet file.
+//! Turns rows into the bytes of a Parquet file.
 //!
-//! Files carry no Arrow schema and no field metadata: engines then take them by the
-//! Parquet types alone, which all of them know (Sail refuses Arrow's dictionaries), and
-//! a file of seconds is a quarter smaller.
+//! Files carry no Arrow schema and no field metadata. Engines then read them by the Parquet types
+//! alone, which all of them know (Sail refuses Arrow's dictionaries), and a file of seconds is a
+//! quarter smaller.
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
@@ -32,14 +32,14 @@ pub(crate) type Metadata = Vec<(String, String)>;
 
 /// Fixed, so that equal runs of different builds give equal files.
 const CREATED_BY: &str = "joular-bpf";
-/// While a program is profiled, its CPU is the program's.
+/// Low, because while a program is profiled, the CPU is for that program.
 const ZSTD_LEVEL: i32 = 6;
-/// Of files that are written once and read often.
+/// For files that are written once and read often.
 const MERGED_ZSTD_LEVEL: i32 = 12;
 
-/// Ids that repeat where a file holds minutes.
+/// Ids that repeat in a file of minutes.
 const REPEATED_IDS: [Column<kind::Int>; 2] = [stacks::STACK_ID, stacks::BRANCH_ID];
-/// Names of a large program; beyond, a column is written without a dictionary.
+/// Enough for the names of a large program. Beyond it, a column is written without a dictionary.
 const MERGED_DICTIONARY_BYTES: usize = 4 << 20;
 
 /// One whole file.
@@ -72,7 +72,7 @@ fn encode(schema: SchemaRef, batches: &[RecordBatch], properties: WriterProperti
     writer.into_inner()
 }
 
-/// Files of version 3 have Arrow's schema in them and lists as Arrow names them.
+/// Files of version 3 contain Arrow's schema, and lists as Arrow names them.
 fn options(properties: WriterProperties, version: i64) -> ArrowWriterOptions {
     ArrowWriterOptions::new().with_properties(properties).with_skip_arrow_metadata(version >= 4)
 }
@@ -98,8 +98,8 @@ fn properties(metadata: Metadata, kinds: &Kinds) -> Result<WriterProperties, Par
     Ok(kinds.quantities.iter().fold(builder, |builder, name| quantity(builder, name)).build())
 }
 
-/// Of files that hold more than seconds, and with it every stack many times over. They
-/// keep the version of those that they are made of.
+/// Properties of files that hold more than seconds, and with it every stack many times. They keep
+/// the version of the files that they are made of.
 pub fn merged(table: &str, metadata: Metadata, row_group_rows: usize) -> Result<ArrowWriterOptions, ParquetError> {
     let version = metadata.iter().find(|(key, _)| key == key::SCHEMA_VERSION);
     let version = version.and_then(|(_, version)| version.parse().ok()).unwrap_or(SCHEMA_VERSION);
@@ -124,10 +124,10 @@ fn common(metadata: Metadata, version: i64, level: i32) -> Result<WriterProperti
         .set_key_value_metadata(Some(pairs)))
 }
 
-/// Amounts of work and energy. They are many, so a dictionary of them would be as
-/// large as they are; but methods of one call path have the same ones, which
-/// compression finds when they stand there as they are. On a realistic hour
-/// `methods` is a third smaller than with differences (`DELTA_BINARY_PACKED`).
+/// Encodes amounts of work and energy. They are so many that a dictionary would be as large as they
+/// are. But methods of one call path have equal amounts, which compression finds when they are
+/// written plainly. On a realistic hour `methods` is a third smaller than with differences
+/// (`DELTA_BINARY_PACKED`).
 fn quantity(builder: WriterPropertiesBuilder, name: &str) -> WriterPropertiesBuilder {
     let path = ColumnPath::from(name);
     builder

@@ -1,4 +1,4 @@
-//! The files of one number: written together, they hold the same windows.
+//! Writes the files of one number together; they hold the same windows.
 
 use super::encode;
 use crate::{

@@ -1,4 +1,4 @@
-//! Files of a table, merged into one that holds what they held.
+//! Merges files of a table into one that holds the same rows.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Windows become rows, rows become files.
+//! Turns windows into rows, and rows into files.
 
 pub(crate) mod encode;
 mod flush;

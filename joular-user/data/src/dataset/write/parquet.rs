@@ -1,8 +1,8 @@
-//! A run, written as files of the data set ([`crate::dataset::layout`]).
+//! Writes a run as files of the data set ([`crate::dataset::layout`]).
 //!
-//! Files are rotated by the time of the windows, not by a clock, so that a
-//! replay gives the files that the live run gave. `windows` is written last:
-//! where its rows are, those of the other tables are whole.
+//! The time of the windows decides when a new file starts, not a clock, so a replay gives the files
+//! that the live run gave. `windows` is written last: where its rows are, those of the other tables
+//! are whole.
 
 use super::{flush::FlushWriter, rows::Rows, run_row};
 use crate::{
@@ -35,7 +35,7 @@ pub struct ParquetOutput {
 enum State {
     Idle,
     Running(Box<Run>),
-    /// A write failed: whatever came after it would be a data set with a hole.
+    /// A write failed. Whatever came after it would make a data set with a hole.
     Failed,
 }
 
@@ -53,13 +53,13 @@ struct Run {
 }
 
 impl ParquetOutput {
-    /// Into a directory that is this run's alone.
+    /// Writes into a directory that is this run's alone.
     pub fn new(directory: OutputDirectory, flush_ns: u64) -> Self {
         let (directory, claim) = directory.into_parts();
         Self::into_store(Box::new(directory), claim, flush_ns)
     }
 
-    /// Into a store, for as long as `claim` on it is held.
+    /// Writes into a store, for as long as `claim` on it is held.
     pub fn into_store(store: Box<dyn Store>, claim: Claim, flush_ns: u64) -> Self {
         Self { store, _claim: claim, flush_ns, state: State::Idle }
     }

@@ -1,4 +1,4 @@
-//! What the data set on disk promises.
+//! Tests what the data set on disk promises.
 
 use std::{
     collections::BTreeMap,

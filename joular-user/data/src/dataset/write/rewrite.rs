@@ -1,5 +1,5 @@
-//! A run that was read from a data set, written again with other shares of
-//! energy: file by file, each under the name that it had.
+//! Writes a run that was read from a data set again, with other shares of energy: file by file,
+//! each under the name that it had.
 
 use super::{flush::FlushWriter, rows::Rows, run_row};
 use crate::{
@@ -27,8 +27,8 @@ impl<'a> RunRewriter<'a> {
         Ok(Self { store, rows: Rows::at_wall_clock(&info), info, sums: Sums::default() })
     }
 
-    /// Takes a window whose start times are wall-clock times. `begins_sum`: as the methods
-    /// of the file that is rewritten are summed, a new sum begins.
+    /// Takes a window whose start times are wall-clock times. With `begins_sum`, a new sum of
+    /// methods begins, as in the file that is rewritten.
     pub(crate) fn window(&mut self, report: &WindowReport, stacks: &StackTable, begins_sum: bool) -> Result<()> {
         self.sums.add(report);
         self.rows.window_again(report, stacks, begins_sum)
@@ -39,7 +39,7 @@ impl<'a> RunRewriter<'a> {
         self.store.publish(&place.folder(table), &place.name, bytes)
     }
 
-    /// Writes the windows since the last call: only what depends on the policy has rows.
+    /// Writes the windows since the last call. Only tables that depend on the policy have rows.
     pub(crate) fn publish(&mut self, place: &FilePlace) -> Result<()> {
         let Self { store, info, rows, .. } = self;
         rows.method_rows()?;

@@ -1,5 +1,5 @@
-//! Windows become rows: in a fixed order, without clocks, so that the same
-//! windows always give the same bytes. No I/O.
+//! Turns windows into rows, in a fixed order and without clocks, so that the same windows always
+//! give the same bytes. No I/O.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -25,12 +25,12 @@ use crate::{
     stacks::{BranchIndex, StackTable},
 };
 
-/// Memory for what became known about processes since the last window. Only a
-/// recording made by hand reaches it; what is beyond has no row.
+/// Memory for what became known about processes since the last window. Only a recording made by
+/// hand reaches it; what exceeds it has no row.
 const MAX_NEWS_BYTES: usize = 256 << 20;
 
-/// Stacks whose rows are known to exist, some megabytes: a row that exists twice does
-/// less harm than a set that only grows.
+/// Stacks whose rows are known to exist, some megabytes. A row that exists twice does less harm
+/// than a set that only grows.
 const MAX_KNOWN: usize = 1 << 18;
 
 /// Rows that wait to be written.
@@ -157,7 +157,7 @@ impl Rows {
         self.tables.load().max(self.methods.len())
     }
 
-    /// Rows for what became known about processes; without a window if none came any more.
+    /// Makes rows of what became known about processes; without a window if none came any more.
     pub fn process_rows(&mut self, seen: Option<(UnixMicros, Boot)>) -> Result<()> {
         self.news_bytes = 0;
         for info in std::mem::take(&mut self.news).into_values() {
@@ -259,7 +259,7 @@ impl Rows {
     }
 }
 
-/// Text that a process chooses.
+/// Bytes of the texts that a process chooses.
 fn text_bytes(info: &ProcessInfo) -> usize {
     let jvm = match &info.runtime {
         Runtime::Native => [None; 4],
@@ -284,7 +284,7 @@ fn thread<'a>(key: WindowKey<'a>, report: &'a WindowReport, index: usize) -> Opt
     Some(ThreadRecord { key, process, thread, work })
 }
 
-/// What threads are ordered by within a window.
+/// Sort key of threads within a window.
 fn identity<'r>(record: &'r ThreadRecord<'_>) -> impl Ord + use<'r> {
     let thread = record.thread;
     (record.process, thread.tid, thread.start_boottime_ns, thread.category, thread.name.as_str())

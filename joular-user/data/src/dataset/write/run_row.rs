@@ -1,5 +1,5 @@
-//! The run's own row: written at its start, so that a crash leaves it, and again
-//! at its end in place of the first.
+//! Writes the run's own row: at its start, so that a crash leaves it, and again at its end in place
+//! of the first.
 
 use super::flush::write;
 use crate::{
@@ -15,8 +15,8 @@ use crate::{
     totals::Sums,
 };
 
-/// Two runs of one id, such as a run and its replay, would replace each other's
-/// files, or double the energy where they are cut differently.
+/// Refuses a second run of the same id, such as a replay. The two would replace each other's files,
+/// or double the energy where their files are cut differently.
 pub(crate) fn must_be_new(store: &dyn Store, info: &RunInfo) -> Result<()> {
     let place = place(info);
     match store.find(&place.folder(Runs::NAME), &place.name)? {

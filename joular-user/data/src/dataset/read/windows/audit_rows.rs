@@ -1,4 +1,4 @@
-//! Table `windows`, row by row.
+//! Reads table `windows`, row by row.
 
 use joular_ebpf::abi::Loss;
 
@@ -46,7 +46,7 @@ pub(crate) struct Shares {
     pub(crate) measured: MicroJoules,
     pub(crate) attributed: MicroJoules,
     pub(crate) static_share: MicroJoules,
-    /// The sum that the row has of the items.
+    /// The row's own sum of the items.
     pub(crate) unattributed: MicroJoules,
     pub(crate) items: Unattributed,
 }
@@ -127,7 +127,7 @@ fn shares(columns: &Columns<'_>, row: usize, domain: &str) -> Result<Shares> {
     })
 }
 
-/// Columns that say what went to nobody's threads, by item.
+/// Columns of the energy that no target's thread got, by item.
 pub(crate) struct UnattributedColumns<'a> {
     other_processes: Numbers<'a>,
     kernel: Numbers<'a>,
@@ -181,10 +181,10 @@ fn cpu_audit(columns: &Columns<'_>, row: usize) -> Result<CpuAudit> {
     })
 }
 
-/// Losses outside the kernel, times that are not exact among them.
+/// Losses outside the kernel, including times that are not exact.
 pub(crate) const OTHER_LOSS: &str = "other";
 
-/// Causes of losses with their columns: those outside the kernel were written as one.
+/// Causes of losses with their columns; those outside the kernel share one column.
 pub(crate) fn loss_columns() -> impl Iterator<Item = (&'static str, Column<kind::Int>)> {
     let of_kernel = Loss::ALL.into_iter().map(|cause| (cause.name(), windows::lost_by(cause)));
     of_kernel.chain([(OTHER_LOSS, windows::LOST_OTHER)])

@@ -1,8 +1,8 @@
-//! The windows of one flush: the work that each was made from, and the shares
-//! that were written.
+//! Reads the windows of one flush: the work that each was made from, and the shares that were
+//! written.
 //!
-//! Table `windows` is written last and says which windows are whole; rows of
-//! other tables that belong to none of them are what a crash left.
+//! Table `windows` is written last and says which windows are whole. Rows of other tables that
+//! belong to none of them are left from a crash.
 
 mod audit_rows;
 mod work_rows;
@@ -45,7 +45,7 @@ pub(crate) struct ReadWindow {
     pub(crate) thread_energies: Vec<MicroJoules>,
     /// Parallel to the work's branches: energy and time.
     pub(crate) branch_shares: Vec<(MicroJoules, u64)>,
-    /// The columns that are the window's, repeated on each row, agree.
+    /// Whether the columns that are the window's, repeated on each row, agree.
     pub(crate) rows_agree: bool,
 }
 
@@ -93,7 +93,7 @@ fn grouped<T>(
     Ok(rows)
 }
 
-/// What the tables beside `windows` say of one window.
+/// What the other tables say of one window.
 struct RowsOf {
     threads: Vec<ThreadRead>,
     branches: Vec<BranchRead>,
@@ -148,7 +148,7 @@ impl RowsOf {
         (processes, rows)
     }
 
-    /// Rows without energy, as attribution orders them, and what was written.
+    /// Rows without energy, in the order of attribution, and the figures that were written.
     #[allow(clippy::type_complexity, reason = "two parallel lists")]
     fn branch_rows(
         &self,
@@ -191,8 +191,8 @@ impl RowsOf {
     }
 }
 
-/// The rows of a window are those of the domains that count, in their order;
-/// the others are columns beside them.
+/// The rows of a window are those of the domains that count, in their order; the other domains are
+/// columns in these rows.
 fn domain_work(rows: &[AuditRow], domains: &[Domain]) -> Result<Vec<DomainWork>, String> {
     let mut rows_left = rows.iter().filter(|row| row.domain.is_some());
     let mut work = vec![DomainWork::default(); domains.len()];
@@ -214,8 +214,8 @@ fn domain_work(rows: &[AuditRow], domains: &[Domain]) -> Result<Vec<DomainWork>,
     Ok(work)
 }
 
-/// A column holds the sum of its kind: the first domain of the kind gets it, and
-/// the others nothing, which sums to the same.
+/// A column holds the sum of its kind. The first domain of the kind gets it and the others get
+/// nothing, which gives the same sum.
 fn add_beside(work: &mut [DomainWork], domains: &[Domain], row_of: &[Option<&AuditRow>]) {
     let mut seen: Vec<(usize, Beside)> = Vec::new();
     for (place, work) in shown_parts::places(domains).into_iter().zip(work) {

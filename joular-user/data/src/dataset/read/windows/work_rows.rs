@@ -1,4 +1,4 @@
-//! Tables `threads`, `branches` and `weights`, by window.
+//! Reads tables `threads`, `branches` and `weights`, by window.
 
 use super::{Grouped, ThreadId};
 use crate::{
