@@ -1,10 +1,9 @@
-//! Whether the core's other hyper-thread is busy: see `abi::corun`. On machines
-//! without hyper-threads [`SMT`] is 0, and the verifier removes all of it.
+//! Tracks whether the core's other hyper-thread is busy: see `abi::corun`. On machines without
+//! hyper-threads [`SMT`] is 0, and the verifier removes all of it.
 //!
-//! A switch says what runs next. Not every kernel reports every switch, so the
-//! next accounting has the last word: what it finds running has run since the
-//! accounting before. The sibling may have counted too much by then; it counts
-//! that much less afterwards.
+//! A switch says what runs next. Not every kernel reports every switch, so the next accounting
+//! decides: what it finds running has run since the accounting before. The sibling may have counted
+//! too much by then; it counts that much less afterwards.
 
 use aya_ebpf::helpers::bpf_get_smp_processor_id;
 use joular_ebpf::abi::{BusyWord, CpuState, corun_ns};

@@ -1,5 +1,5 @@
-//! Unhalted cycles, from a counter that user space opened on each CPU. Unless
-//! they are counted, [`COUNT_CYCLES`] is 0 and the verifier removes all of it.
+//! Reads unhalted cycles, from a counter that user space opened on each CPU. Unless they are
+//! counted, [`COUNT_CYCLES`] is 0 and the verifier removes all of it.
 
 use aya_ebpf::{
     bindings::{BPF_F_CURRENT_CPU, bpf_perf_event_value},

@@ -1,4 +1,4 @@
-//! What goes through the ring buffer: stacks that are new, lifecycle events.
+//! Sends new stacks and lifecycle events through the ring buffer.
 
 use aya_ebpf::{helpers::bpf_ktime_get_ns, maps::ring_buf::RingBufEntry, programs::BtfTracePointContext};
 use aya_log_ebpf::debug;

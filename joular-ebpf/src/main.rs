@@ -1,9 +1,8 @@
-//! The eBPF programs of joular-bpf.
+//! Contains the eBPF programs of joular-bpf.
 //!
-//! Three kinds of probes (`probes`) share one accounting routine (`task`),
-//! with what the hyper-thread beside (`corun`) and the cycle counter (`cycles`)
-//! say of a slice, read stacks (`unwind`) and send what is new to user space (`emit`);
-//! `maps` is all their state.
+//! Three kinds of probes (`probes`) share one accounting routine (`task`), which asks the other
+//! hyper-thread (`corun`) and the cycle counter (`cycles`) about a slice. They read stacks
+//! (`unwind`) and send what is new to user space (`emit`). `maps` is all their state.
 #![cfg_attr(target_arch = "bpf", no_std, no_main)]
 // The programs are single-threaded per CPU and talk to the kernel through
 // helpers; each unsafe block says what it relies on.

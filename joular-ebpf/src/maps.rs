@@ -1,10 +1,9 @@
-//! All state of the eBPF programs. Sizes are defaults: the loader overrides
-//! them from the number of CPUs, the sampling frequency and the options.
+//! Defines all state of the eBPF programs. Sizes are defaults: the loader overrides them from the
+//! number of CPUs, the sampling frequency and the options.
 //!
-//! Everything that is counted per window exists twice, one map per bank; the
-//! published boundary says which bank a moment belongs to (see
-//! `abi::split_slice`), and user space reads a bank only after every CPU has
-//! passed that boundary.
+//! Everything that is counted per window exists twice, one map per bank. The published boundary
+//! says which bank a moment belongs to (see `abi::split_slice`), and user space reads a bank only
+//! after every CPU has passed that boundary.
 
 use aya_ebpf::{
     Global,

@@ -1,10 +1,10 @@
-//! The one accounting routine: the time since the last accounting on this CPU
+//! Accounts CPU time, as the one routine for it: the time since the last accounting on this CPU
 //! goes to the task that is running here.
 //!
-//! It runs in sched_switch (where `current` is still the task being switched
-//! out), in every sample, and once per CPU at each window boundary. A slice
-//! that spans the boundary is split there, so windows are exact, and the sum
-//! of busy, idle and unslotted time of a CPU is exactly what elapsed.
+//! It runs in sched_switch (where `current` is still the task being switched out), in every sample,
+//! and once per CPU at each window boundary. A slice that spans the boundary is split there, so
+//! windows are exact, and the sum of busy, idle and unslotted time of a CPU is exactly what
+//! elapsed.
 
 use aya_ebpf::helpers::{bpf_get_current_comm, bpf_ktime_get_ns, generated::bpf_get_current_task_btf};
 use joular_ebpf::abi::{

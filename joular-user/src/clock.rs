@@ -1,4 +1,4 @@
-//! The two clocks: monotonic for windows, wall-clock for people.
+//! Reads the two clocks: monotonic for windows, wall-clock for people.
 
 use joular_data::model::units::{MonotonicNs, UnixMicros};
 use rustix::time::{ClockId, clock_gettime};

@@ -1,4 +1,4 @@
-//! `joular-bpf doctor`: everything a recording needs, checked beforehand.
+//! Checks everything a recording needs beforehand, for `joular-bpf doctor`.
 
 use std::{io, io::Write, path::Path};
 

@@ -1,5 +1,5 @@
-//! The recorder of joular-bpf as a library: the folders are the data path. What is
-//! recorded, and what can be said of it, is in `joular_data`. See ARCHITECTURE.md.
+//! Records runs: joular-bpf's recorder as a library, whose folders follow the data path.
+//! `joular_data` has what is recorded and what can be said of it. See ARCHITECTURE.md.
 
 pub mod calibration;
 pub mod cli;

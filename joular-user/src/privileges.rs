@@ -1,8 +1,8 @@
-//! Gives up what a recording does not need, once everything is loaded.
+//! Gives up the privileges that a recording does not need, once everything is loaded.
 //!
-//! joular-bpf runs as root beside processes that may be hostile. What remains
-//! is listed here with its reason; the rest leaves the effective, permitted
-//! and bounding sets, so that the attach helper cannot regain it either.
+//! joular-bpf runs as root beside processes that may be hostile. What remains is listed here with
+//! its reason; the rest leaves the effective, permitted and bounding sets, so that the attach
+//! helper cannot regain it either.
 
 use rustix::{
     io,

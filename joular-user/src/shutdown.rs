@@ -1,4 +1,4 @@
-//! Signals: the first one ends the run cleanly, the second one at once.
+//! Handles signals: the first one ends the run cleanly, the second one at once.
 
 use std::{
     io,

@@ -1,4 +1,4 @@
-//! `joular-bpf sources`: where joules can come from on this machine.
+//! Shows where joules can come from on this machine, for `joular-bpf sources`.
 
 use std::{io, io::Write};
 

@@ -1,5 +1,5 @@
-//! The scripts and the notebook of docs/analysis run, and agree with each other
-//! and with the data set to the microjoule.
+//! Tests that the scripts and the notebook of docs/analysis run, and agree with each other and with
+//! the data set to the microjoule.
 
 use std::{collections::BTreeMap, path::Path, process::Command};
 

@@ -1,6 +1,5 @@
-//! `audit` and `reattribute` on a data set that a replay wrote: what adds up is
-//! confirmed, what does not is named, and another policy later is what it would
-//! have been from the start.
+//! Tests `audit` and `reattribute` on a data set that a replay wrote. `audit` confirms what adds up
+//! and names what does not. A policy applied later gives what it would have given from the start.
 
 use std::{
     collections::BTreeMap,

@@ -1,5 +1,5 @@
-//! Every subcommand that reads a data set, on good and bad ones: it says what is
-//! so, or what is wrong with which file, and nothing in it takes over a terminal.
+//! Tests every subcommand that reads a data set, on good and bad ones: it says what is in it, or
+//! what is wrong with which file, and nothing in it takes over a terminal.
 
 use std::{fs, path::Path};
 

@@ -1,5 +1,5 @@
-//! Data sets as nobody wants them: empty, cut off, of the future, hostile. Each
-//! is made of the recording that other tests replay, by joular-bpf itself.
+//! Makes bad data sets: empty, cut off, of the future, hostile. joular-bpf itself makes each from
+//! the recording that other tests replay.
 
 use std::{
     fs,

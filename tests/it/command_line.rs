@@ -1,4 +1,4 @@
-//! Help, version, and what becomes of arguments that make no sense.
+//! Tests help, version, and the handling of arguments that make no sense.
 
 use std::{
     io,

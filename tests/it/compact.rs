@@ -1,5 +1,5 @@
-//! `compact` as its users have it: other engines find the same rows before and
-//! after, and it may be killed at any moment.
+//! Tests `compact` as its users have it: other engines find the same rows before and after, and it
+//! may be killed at any moment.
 
 use std::{
     fs,

@@ -1,4 +1,4 @@
-//! Completions and man pages, taken by their real consumers where there are any.
+//! Tests completions and man pages with their real consumers, where there are any.
 
 use std::{fs, process::Command};
 

@@ -1,4 +1,4 @@
-//! The configuration file: what is wrong with it, and where.
+//! Tests errors in the configuration file: what is wrong, and where.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! `diff` on data sets whose difference is known.
+//! Tests `diff` on data sets whose difference is known.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! README and documents name commands, options and columns that exist.
+//! Tests that README and documents name commands, options and columns that exist.
 
 use std::{fs, path::PathBuf, process::Command};
 

@@ -1,5 +1,5 @@
-//! `export`: each format is opened by a program or by the definitions of those
-//! whose format it is, and holds what SQL finds in the data set, to the microjoule.
+//! Tests `export`. Each format is opened by a program or by the definitions of those whose format
+//! it is, and holds what SQL finds in the data set, to the microjoule.
 
 mod hostile;
 mod joularjx;

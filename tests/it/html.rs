@@ -1,4 +1,4 @@
-//! `html` and `flamegraph` on a data set that a replay wrote; the page in a real
+//! Tests `html` and `flamegraph` on a data set that a replay wrote, with the page in a real
 //! browser: what it shows is what plain SQL says.
 
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! What can be said about joular-bpf without privileges, a kernel or a JVM: its
-//! command line, its exit codes, and that the documents tell the truth about it.
+//! Tests what can be tested of joular-bpf without privileges, a kernel or a JVM: its command line,
+//! its exit codes, and that the documents tell the truth about it.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a panic with a trace is how tests fail")]
 

@@ -1,4 +1,4 @@
-//! What docs/analysis/query.md says to type, typed.
+//! Runs the commands that docs/analysis/query.md tells users to type.
 
 use std::{
     fs,

@@ -1,5 +1,5 @@
-//! Replaying: a recording of a real run needs no privileges and always says
-//! the same; what is not a recording is refused.
+//! Tests replaying: a recording of a real run needs no privileges and always gives the same result;
+//! a file that is not a recording is refused.
 
 use std::{collections::BTreeMap, fs, path::Path};
 

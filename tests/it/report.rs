@@ -1,6 +1,6 @@
-//! `report` on a data set that a replay wrote: its figures are those of plain SQL,
-//! to the microjoule, in every table and under every filter, and what it writes for
-//! machines is read by others.
+//! Tests `report` on a data set that a replay wrote. Its figures are those of plain SQL, to the
+//! microjoule, in every table and under every filter, and other programs read what it writes for
+//! machines.
 
 use std::{
     collections::BTreeMap,

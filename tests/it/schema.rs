@@ -1,5 +1,5 @@
-//! Data sets of the schema before: read, audited, compacted and attributed again by this
-//! joular-bpf, with the same sums as those that it writes itself.
+//! Tests data sets of the schema before: this joular-bpf reads, audits, compacts and attributes
+//! them again, with the same sums as those that it writes itself.
 
 use std::{
     fs,

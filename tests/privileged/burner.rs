@@ -1,4 +1,4 @@
-//! The process whose CPU time is known: see `tests/fixtures/burner.rs`.
+//! Starts the process whose CPU time is known: see `tests/fixtures/burner.rs`.
 
 use std::{fs, process::Command, time::Duration};
 

@@ -1,5 +1,5 @@
-//! What a data set says of one domain, window by window, and whether the counter
-//! that it was read from says so too.
+//! Reads what a data set says of one domain, window by window, and checks it against the counter
+//! that it was read from.
 
 use anyhow::{Context as _, Result, ensure};
 use joular_tests::{

@@ -1,5 +1,5 @@
-//! Chromium without a window, driven over its DevTools protocol, which it speaks
-//! on two pipes: messages are JSON, each ended by a zero byte.
+//! Drives Chromium without a window over its DevTools protocol, which it speaks on two pipes:
+//! messages are JSON, each ended by a zero byte.
 
 use std::{
     fs,

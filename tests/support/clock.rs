@@ -1,4 +1,4 @@
-//! Clocks, and waiting for a condition with a limit.
+//! Reads clocks, and waits for a condition with a limit.
 
 use std::{
     thread,

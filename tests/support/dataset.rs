@@ -1,4 +1,4 @@
-//! A data set as its readers see it: through SQL.
+//! Reads a data set as its users do: through SQL.
 
 use std::{
     collections::BTreeMap,

@@ -1,8 +1,8 @@
-//! A process held still with all its threads, and their registers: what a stack
-//! walk is tested on outside the kernel.
+//! Holds a process still with all its threads, and reads their registers, to test a stack walk
+//! outside the kernel.
 //!
-//! `PTRACE_SEIZE` and `PTRACE_INTERRUPT` leave no trace in the process. All requests
-//! must come from the thread that seized, which the type's missing `Send` sees to.
+//! `PTRACE_SEIZE` and `PTRACE_INTERRUPT` leave no trace in the process. All requests must come from
+//! the thread that seized, which the type's missing `Send` ensures.
 
 use std::{fs, io, marker::PhantomData, mem::MaybeUninit, ptr, time::Duration};
 

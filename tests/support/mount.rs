@@ -1,4 +1,4 @@
-//! A small tmpfs for disks that fill up.
+//! Mounts a small tmpfs, for disks that fill up.
 
 use std::{path::Path, process::Command};
 

@@ -1,4 +1,4 @@
-//! Tools from npm that open what is exported, installed in a folder of our own.
+//! Installs tools from npm in a folder of our own, to open what is exported.
 
 use std::{
     fs,

@@ -1,5 +1,5 @@
-//! Lines that `cargo xtask test` shows at its end: a test that passes prints nothing,
-//! but some things are to be seen then, too.
+//! Keeps lines that `cargo xtask test` shows at its end: a test that passes prints nothing, but
+//! some things should be seen then, too.
 //!
 //! The command names a file in `JOULAR_NOTES`; each note is a line appended to it.
 

@@ -1,4 +1,4 @@
-//! Where things are in the source tree and below `target`.
+//! Finds where things are in the source tree and below `target`.
 
 use std::{
     env,

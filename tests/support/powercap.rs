@@ -1,11 +1,10 @@
-//! A tree as `/sys/class/powercap` has it, with counters that advance by known
-//! watts in step with the machine's CPU use, and that fail when told to.
+//! Fakes a tree as `/sys/class/powercap` has it, with counters that advance by known watts in step
+//! with the machine's CPU use, and that fail when told to.
 //!
-//! A zone draws `idle` watts always and `per_cpu` watts for each of its own CPUs
-//! that is busy. CPU use is what `/proc/stat` does not call idle: the kernel
-//! keeps idle time exactly, in steps of 10 ms on reading. Each value is logged
-//! with its moment, so that a test can demand that what the profiler measured
-//! is, to the microjoule, a difference of two values that were really there.
+//! A zone draws `idle` watts always and `per_cpu` watts for each of its own CPUs that is busy. CPU
+//! use is what `/proc/stat` does not call idle: the kernel keeps idle time exactly, in steps of 10
+//! ms on reading. Each value is logged with its moment. So a test can demand that what the profiler
+//! measured is, to the microjoule, a difference of two values that were really there.
 
 mod cpu_use;
 mod log;

@@ -1,5 +1,5 @@
-//! A child process whose output is collected line by line, whose every wait is
-//! bounded, and which is killed when its handle goes.
+//! Runs a child process. Its output is collected line by line, its every wait is bounded, and it is
+//! killed when its handle is dropped.
 
 use std::{
     io::{BufRead, BufReader, Read, Write as _},

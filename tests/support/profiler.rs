@@ -1,5 +1,4 @@
-//! joular-bpf as its users run it: a command line, two output streams, an exit
-//! code, a data set.
+//! Runs joular-bpf as its users do: a command line, two output streams, an exit code, a data set.
 
 use std::{
     ffi::OsString,

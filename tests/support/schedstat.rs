@@ -1,8 +1,8 @@
-//! The kernel's own account of on-CPU time: first field of
-//! `/proc/PID/task/TID/schedstat`, nanoseconds.
+//! Reads the kernel's own account of on-CPU time: first field of `/proc/PID/task/TID/schedstat`,
+//! nanoseconds.
 //!
-//! For a running thread it is as old as the last tick; for one that is blocked or
-//! stopped it is exact. Tests that compare to the nanosecond read it of such threads.
+//! For a running thread it is as old as the last tick; for one that is blocked or stopped it is
+//! exact. Tests that compare to the nanosecond read it of such threads.
 
 use std::{collections::BTreeMap, fs, time::Duration};
 

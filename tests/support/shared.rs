@@ -1,5 +1,5 @@
-//! What several tests look at: made by the first of them that runs, and given up, with
-//! its directories and processes, when the test program ends.
+//! Keeps what several tests look at. The first of them that runs makes it; it is dropped, with its
+//! directories and processes, when the test program ends.
 
 use std::{
     any::Any,

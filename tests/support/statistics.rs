@@ -1,4 +1,4 @@
-//! The few statistics that tests and benchmark need.
+//! Computes the few statistics that tests and benchmark need.
 
 /// Middle value; mean of the two middle ones. NaN for nothing.
 pub fn median(values: &[f64]) -> f64 {

@@ -1,10 +1,10 @@
-//! Time that a hypervisor kept a CPU from running: eighth figure of its line of
+//! Reads the time that a hypervisor kept a CPU from running: eighth figure of its line of
 //! `/proc/stat`, in hundredths of a second.
 //!
-//! The kernel takes it off the time of the thread that was on the CPU; a clock read
-//! before and after does not, and the CPU was not idle. So a thread's time and energy
-//! may exceed what the kernel's own account of it says by this much, and by no more
-//! than what any machine allows where nothing was stolen.
+//! The kernel subtracts it from the time of the thread that was on the CPU. A clock read before and
+//! after does not, and the CPU was not idle. So a thread's time and energy may exceed what the
+//! kernel's own account of it says by this much, and by no more than what any machine allows where
+//! nothing was stolen.
 
 use std::{collections::BTreeMap, fs};
 

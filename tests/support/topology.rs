@@ -1,4 +1,4 @@
-//! The files from which CPU topology is read, of machines that tests make up.
+//! Writes the files from which CPU topology is read, of machines that tests make up.
 
 use std::{
     fs,

@@ -1,5 +1,5 @@
-//! Building joular-bpf, and running what was built as root: cargo itself never
-//! runs as another user, so that nothing in `target` changes its owner.
+//! Builds joular-bpf, and runs what was built as root. cargo itself never runs as another user, so
+//! that nothing in `target` changes its owner.
 
 use std::{path::PathBuf, process::Command};
 

@@ -1,5 +1,5 @@
-//! The newcomer's first minute: a Java program, ten seconds of profiling, and
-//! the data set read with SQL and pandas.
+//! Shows a newcomer the first minute: a Java program, ten seconds of profiling, and the data set
+//! read with SQL and pandas.
 
 use std::{fs, path::Path};
 

@@ -1,5 +1,5 @@
-//! A release archive: binary, README, licences, shell completions and man pages,
-//! and its SHA-256.
+//! Makes a release archive: binary, README, licences, shell completions and man pages, and its
+//! SHA-256.
 
 use std::{
     fs,

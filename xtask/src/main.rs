@@ -1,4 +1,4 @@
-//! Development tasks: `cargo xtask TASK`. See `cargo xtask --help`.
+//! Runs development tasks: `cargo xtask TASK`. See `cargo xtask --help`.
 
 #![allow(clippy::print_stdout, reason = "tasks talk to the developer who started them")]
 

@@ -1,5 +1,5 @@
-//! The pictures of the README, from a real run of the bundled Java program: the
-//! text of a report, a flame graph and the page, drawn by Chromium.
+//! Makes the pictures of the README, from a real run of the bundled Java program: the text of a
+//! report, a flame graph and the page, drawn by Chromium.
 
 use std::{
     fs,

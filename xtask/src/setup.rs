@@ -1,5 +1,5 @@
-//! Everything that a build and the tests need, on a bare machine that has
-//! rustup, gcc and Python. Says what it does; quick when nothing is left to do.
+//! Installs everything that a build and the tests need, on a bare machine that has rustup, gcc and
+//! Python. It says what it does, and is quick when nothing is left to do.
 
 use std::{fs, path::Path, process::Command, thread};
 

@@ -1,4 +1,4 @@
-//! Running other programs, and becoming root for them.
+//! Runs other programs, and becomes root for them.
 
 use std::{
     ffi::{OsStr, OsString},

@@ -1,8 +1,8 @@
-//! Every check there is, each with its time; all run even if one fails.
+//! Runs every check there is, each with its time; all run even if one fails.
 //!
-//! What waits runs beside what computes: downloads beside clippy and the build of the
-//! tests, and of the live tests those that need no idle machine beside one another. One
-//! profile builds all: unit tests, the program, and the tests that run it.
+//! What waits runs beside what computes: downloads beside clippy and the build of the tests. Live
+//! tests that need no idle machine run beside one another. One profile builds all: unit tests, the
+//! program, and the tests that run it.
 
 use std::{
     collections::BTreeSet,

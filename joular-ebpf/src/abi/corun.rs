@@ -1,10 +1,9 @@
-//! Two hyper-threads of a core: how long both were busy at the same time.
+//! Measures how long two hyper-threads of a core were busy at the same time.
 //!
-//! Each CPU keeps one word that says how long it has been busy in all, as a
-//! function of the time: [`BusyWord`]. It writes the word when it goes from idle
-//! to busy or back, and nobody else does. The other hyper-thread reads it with a
-//! single load whenever it accounts: what the function grew by since the last
-//! time is the part of the slice in which both were busy.
+//! Each CPU keeps one word that says how long it has been busy in all, as a function of the time:
+//! [`BusyWord`]. Only that CPU writes the word, when it goes from idle to busy or back. The other
+//! hyper-thread reads it with a single load whenever it accounts. The function's growth since the
+//! last time is the part of the slice in which both were busy.
 
 /// Cumulative busy time of a CPU. Bit 0: it is busy since some moment, and the
 /// rest is what to add to the time to get the busy time until then (wrapping);

@@ -1,4 +1,4 @@
-//! Records of the ring buffer. Each starts with a `u32` kind.
+//! Defines the records of the ring buffer. Each starts with a `u32` kind.
 
 /// Length of a thread name in the kernel, terminator included.
 pub const COMM_LEN: usize = 16;

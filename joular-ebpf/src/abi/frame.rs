@@ -1,10 +1,9 @@
-//! One level of a user stack as it crosses the kernel boundary: a 64-bit word.
+//! Defines one level of a user stack as it crosses the kernel boundary: a 64-bit word.
 //!
-//! Native code is its address as it is: user addresses leave the top bits zero.
-//! What a JVM runs is tagged in the top three bits, with all that user space
-//! needs to name it and to notice that memory was used again since: a compiled
-//! method by its compile id, which a JVM never gives twice, and where in the code
-//! cache; an interpreted one by its `Method*` and bytecode index.
+//! Native code is its address as it is: user addresses leave the top bits zero. What a JVM runs is
+//! tagged in the top three bits, with all that user space needs to name it and to notice that
+//! memory was used again since. A compiled method has its compile id, which a JVM never gives
+//! twice, and its place in the code cache. An interpreted one has its `Method*` and bytecode index.
 
 /// Width of a place in the code cache, which HotSpot limits to 2 GiB.
 const OFFSET_BITS: u32 = 31;

@@ -1,7 +1,6 @@
-//! What walking through a HotSpot JVM's code cache needs to know: where it is, and
-//! where things stand in the JVM's structures. User space reads all of it from the
-//! JVM's own tables once; the code cache's reserved ranges never change, so
-//! compilation costs nothing here.
+//! Defines what a walk through a HotSpot JVM's code cache needs to know: where it is, and where
+//! things stand in the JVM's structures. User space reads all of it from the JVM's own tables once.
+//! The code cache's reserved ranges never change, so compilation costs nothing here.
 
 /// A code cache has three segments, or one.
 pub const MAX_CODE_HEAPS: usize = 4;

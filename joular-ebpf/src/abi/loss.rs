@@ -1,4 +1,4 @@
-//! Every way in which the kernel side can lose something, counted by cause.
+//! Lists every way in which the kernel side can lose something, counted by cause.
 
 /// Number of loss causes.
 pub const LOSS_COUNT: usize = 9;

@@ -1,8 +1,7 @@
-//! Types that cross the kernel boundary, and the pure logic both sides share.
+//! Defines the types that cross the kernel boundary, and the pure logic that both sides share.
 //!
-//! Layout rules: `#[repr(C)]`, explicit padding, integers only (no `bool`,
-//! enum or `Option`: any bit pattern from the kernel must be a valid value),
-//! sizes pinned by the tests below.
+//! Layout rules: `#[repr(C)]`, explicit padding, integers only (no `bool`, enum or `Option`: any
+//! bit pattern from the kernel must be a valid value), sizes pinned by the tests below.
 
 mod corun;
 mod event;

@@ -1,4 +1,4 @@
-//! A slice of CPU time and what was counted in it.
+//! Defines a slice of CPU time and what was counted in it.
 
 /// Longest slice that is cut in proportion, 2⁴³ ns or 2.4 hours. Every CPU
 /// accounts at least once per window.

@@ -1,9 +1,8 @@
-//! Stacks: hashed and counted in the kernel, sent to user space once.
+//! Defines stacks: hashed and counted in the kernel, sent to user space once.
 //!
-//! A stack is known by a 64-bit hash of its addresses. The samples map counts
-//! (thread, user stack, kernel stack, kind); the addresses themselves go
-//! through the ring buffer only the first time a hash is seen. At a million
-//! distinct stacks the chance of any collision is 3·10⁻⁸.
+//! A stack is known by a 64-bit hash of its addresses. The samples map counts (thread, user stack,
+//! kernel stack, kind). The addresses themselves go through the ring buffer only the first time a
+//! hash is seen. At a million distinct stacks the chance of any collision is 3·10⁻⁸.
 
 /// Most frames that the kernel's own walkers give: the default of
 /// `kernel.perf_event_max_stack`.

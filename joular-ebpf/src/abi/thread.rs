@@ -1,4 +1,4 @@
-//! On-CPU time of one thread in one window.
+//! Defines the on-CPU time of one thread in one window.
 
 use super::COMM_LEN;
 

@@ -1,8 +1,8 @@
-//! What walking a user stack needs to know of a process, and what it says of how
-//! it went.
+//! Defines what the walk of a user stack needs to know of a process, and how it reports its
+//! outcome.
 //!
-//! User space writes the tables, the kernel side reads them. All are arrays in
-//! which a process or file has a range: a look-up is a binary search.
+//! User space writes the tables, the kernel side reads them. All are arrays in which a process or
+//! file has a range, so a look-up is a binary search.
 
 /// Most levels kept of a user stack; a deeper one keeps its leaf side.
 pub const MAX_USER_FRAMES: usize = 1024;

@@ -1,11 +1,10 @@
-//! Exact windows: how a slice of on-CPU time splits at a window boundary.
+//! Makes windows exact: it splits a slice of on-CPU time at a window boundary.
 //!
-//! User space publishes one word, a [`Boundary`]: the monotonic time at which
-//! the next window starts, with the bank of that window in its lowest bit. It
-//! is published a little before that time. Programs read the clock first and
-//! the boundary second, so whoever runs after the boundary has seen it, and
-//! the split below needs no other state: time before it belongs to the other
-//! bank, time after it to this one.
+//! User space publishes one word, a [`Boundary`]: the monotonic time at which the next window
+//! starts, with the bank of that window in its lowest bit. It is published a little before that
+//! time. Programs read the clock first and the boundary second, so whoever runs after the boundary
+//! has seen it, and the split below needs no other state: time before it belongs to the other bank,
+//! time after it to this one.
 
 /// A published window boundary: monotonic nanoseconds, even, with the bank
 /// (0 or 1) of the window that starts there in bit 0.

@@ -1,6 +1,6 @@
-//! Run by user space on each CPU right after a window boundary
-//! (`BPF_PROG_TEST_RUN` on that CPU): accounts the slice still running there,
-//! so that an idle or busy-for-long CPU passes the boundary too.
+//! Accounts the slice still running on a CPU right after a window boundary, so that an idle or
+//! busy-for-long CPU passes the boundary too. User space runs it on each CPU (`BPF_PROG_TEST_RUN`
+//! on that CPU).
 
 use aya_ebpf::{macros::raw_tracepoint, programs::RawTracePointContext};
 

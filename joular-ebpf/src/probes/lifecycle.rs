@@ -1,5 +1,5 @@
-//! Births, deaths and renames. Threads of processes that nobody asked for are
-//! filtered here: a fork-heavy host must not flood the ring buffer.
+//! Reports births, deaths and renames. Threads of processes that nobody asked for are filtered
+//! here: a fork-heavy host must not flood the ring buffer.
 
 use aya_ebpf::{helpers::bpf_get_current_comm, macros::btf_tracepoint, programs::BtfTracePointContext};
 use joular_ebpf::abi::{Comm, RecordKind};

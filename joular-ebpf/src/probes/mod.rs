@@ -1,4 +1,4 @@
-//! The programs, one file per topic: thin, and named as the loader knows them.
+//! Contains the programs, one file per topic: thin, and named as the loader knows them.
 
 mod boundary;
 mod lifecycle;

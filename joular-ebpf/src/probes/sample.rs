@@ -1,5 +1,5 @@
-//! The sampling interrupt: accounts the running slice and, for targets,
-//! counts the stack.
+//! Handles the sampling interrupt: it accounts the running slice and, for targets, counts the
+//! stack.
 
 use aya_ebpf::{bindings::BPF_NOEXIST, macros::perf_event, programs::PerfEventContext};
 use joular_ebpf::abi::{Loss, SampleKey, SampleKind, SampleSlot, thread_flags};

@@ -1,5 +1,5 @@
-//! Exact on-CPU time: at every context switch the elapsed slice goes to the
-//! task being switched out, which at this tracepoint is still `current`.
+//! Accounts exact on-CPU time: at every context switch the elapsed slice goes to the task being
+//! switched out, which at this tracepoint is still `current`.
 
 use aya_ebpf::{macros::btf_tracepoint, programs::BtfTracePointContext};
 

@@ -1,6 +1,6 @@
-//! User stacks by the chain of saved frame pointers, walked by the kernel's
-//! helper. From a sample in the kernel it starts at the registers saved at
-//! kernel entry. Code built without frame pointers cuts the chain short.
+//! Reads user stacks by the chain of saved frame pointers, which the kernel's helper walks. From a
+//! sample in the kernel the walk starts at the registers saved at kernel entry. Code built without
+//! frame pointers cuts the chain short.
 
 use aya_ebpf::{EbpfContext, bindings::BPF_F_USER_STACK, helpers::generated::bpf_get_stack};
 use joular_ebpf::abi::MAX_STACK_FRAMES;

@@ -1,4 +1,4 @@
-//! Kernel stacks, by the kernel's own unwinder (ORC or frame pointers).
+//! Reads kernel stacks, by the kernel's own unwinder (ORC or frame pointers).
 
 use aya_ebpf::{EbpfContext, helpers::generated::bpf_get_stack};
 use joular_ebpf::abi::MAX_STACK_FRAMES;

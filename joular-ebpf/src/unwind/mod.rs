@@ -1,10 +1,10 @@
-//! Reading stacks. Each way of unwinding is a file here: it fills the frames
-//! of a per-CPU scratch record, leaf first, and returns how many there are.
-//! Hashing, deduplication and sending are the same for all and live here.
+//! Reads stacks. Each way of unwinding is a file here: it fills the frames of a per-CPU scratch
+//! record, leaf first, and returns how many there are. Hashing, deduplication and sending are the
+//! same for all and live here.
 //!
-//! A stack is first only hashed ([`user`], [`kernel`]); if the sample turns out
-//! to be the first with these hashes in the window, [`Unwound::introduce`]
-//! sends what user space does not know. All later samples skip that.
+//! A stack is first only hashed ([`user`], [`kernel`]). If the sample turns out to be the first
+//! with these hashes in the window, [`Unwound::introduce`] sends what user space does not know. All
+//! later samples skip that.
 
 mod arch;
 mod frame_pointer;

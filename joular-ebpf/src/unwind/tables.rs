@@ -1,8 +1,8 @@
-//! User stacks by the tables that user space keeps for a process: through its
-//! files' unwind rows and its JVM's code cache. See `joular_ebpf::walk`.
+//! Walks user stacks by the tables that user space keeps for a process: through its files' unwind
+//! rows and its JVM's code cache. See `joular_ebpf::walk`.
 //!
-//! A step is a global function, which the verifier checks once, by itself, instead
-//! of once for each turn of the loop; the walk under way therefore stands in a map.
+//! A step is a global function, which the verifier checks once, by itself, instead of once for each
+//! turn of the loop. Therefore the walk under way is kept in a map.
 
 use aya_ebpf::helpers::{bpf_probe_read_user, generated::bpf_probe_read_user as probe_read_user};
 use joular_ebpf::{

@@ -1,9 +1,9 @@
-//! Code with a frame of a fixed size, which is nearly all: compiled methods, the
+//! Steps through code with a frame of a fixed size, which is nearly all: compiled methods, the
 //! wrappers of native methods, runtime stubs.
 //!
-//! The return address stands in the frame's last word, the caller's frame pointer
-//! below it. Only interrupted code may be about to make or remove its frame: how it
-//! does that is a matter of the architecture.
+//! The return address stands in the frame's last word, the caller's frame pointer below it. Only
+//! interrupted code may be about to make or remove its frame; how it does that depends on the
+//! architecture.
 
 use super::{
     Memory, Step, Tables, Walk,

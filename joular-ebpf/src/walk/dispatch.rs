@@ -1,10 +1,9 @@
-//! Which step takes a frame, and how often.
+//! Decides which step takes a frame, and how often.
 //!
-//! Written once, over a [`Walker`]. On the host a walker calls the steps directly. In
-//! the kernel it calls each through a global function of the programs, since the
-//! verifier checks a global function once, however often it is called. Such a function
-//! takes and returns integers only: the kind of code goes in, [`GO_ON`] or one of
-//! [`walk_end`]'s comes out.
+//! It is written once, over a [`Walker`]. On the host a walker calls the steps directly. In the
+//! kernel it calls each through a global function of the programs, since the verifier checks a
+//! global function once, however often it is called. Such a function takes and returns integers
+//! only: the kind of code goes in, [`GO_ON`] or one of [`walk_end`]'s comes out.
 
 use super::{
     End, Memory, Step, Tables, Walk, compiled,

@@ -1,9 +1,9 @@
-//! A JVM's code cache: which block of it the program counter is in, and what kind
-//! of code that is.
+//! Finds the block of a JVM's code cache that the program counter is in, and the kind of code
+//! there.
 //!
-//! A segment map says where the block begins; behind its header stands a
-//! `CodeBlob`, whose name tells its kind by its address. The interpreter is one
-//! blob as well, but known by its range: its methods need nothing from it.
+//! A segment map says where the block begins. Behind its header stands a `CodeBlob`; the address of
+//! its name tells its kind. The interpreter is one blob as well, but known by its range: its
+//! methods need nothing from it.
 
 use super::{BLOCK_WORDS, BlockWords, End, MAX_BLOCK_BYTES, Memory, Step, Walk, compiled, stub};
 use crate::abi::{Field, FrameWord, JvmUnwind, walk_end};

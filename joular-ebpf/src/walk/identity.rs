@@ -1,11 +1,10 @@
-//! Which method an interpreted frame is of.
+//! Identifies the method of an interpreted frame.
 //!
-//! Its word has the address of the `Method`, whose memory may be another method's
-//! when a class has been unloaded. So what makes a method the one that it is, its
-//! class's name and its own in the class file, is mixed into the hash of the stack:
-//! frames of two methods that had the same memory make two stacks. User space, which
-//! gets the words a moment later, reads the same and computes the hash anew: if it is
-//! the stack's, the memory is still that of the methods that ran.
+//! The frame's word has the address of the `Method`, whose memory may be another method's when a
+//! class has been unloaded. So the method's identity, its class's name and its own in the class
+//! file, is mixed into the hash of the stack. Frames of two methods that had the same memory make
+//! two stacks. User space gets the words a moment later, reads the same names and computes the hash
+//! anew. If it is the stack's, the memory is still that of the methods that ran.
 
 use super::Memory;
 use crate::abi::{FrameWord, JvmUnwind, StackId};

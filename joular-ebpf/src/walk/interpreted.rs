@@ -1,4 +1,4 @@
-//! A method in the interpreter. Its frame has a frame pointer and a fixed layout
+//! Steps through a method in the interpreter. Its frame has a frame pointer and a fixed layout
 //! around it, which the architecture decides.
 
 use super::{

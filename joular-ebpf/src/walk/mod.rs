@@ -1,18 +1,16 @@
-//! Walking a user stack, one frame at a time.
+//! Walks a user stack, one frame at a time.
 //!
-//! The idea: a walk is its registers. A step names the frame that they stand in,
-//! by one [`FrameWord`], and replaces them by its caller's: in native code by the
-//! unwind tables ([`native`]), in a JVM's code cache by what the JVM's own
-//! structures say of the code there ([`hotspot`]). Neither needs frame pointers.
-//! Which of them takes a frame is decided in [`dispatch`].
+//! A walk is its registers. A step names the frame that they stand in, by one [`FrameWord`], and
+//! replaces them by its caller's: in native code by the unwind tables ([`native`]), in a JVM's code
+//! cache by what the JVM's own structures say of the code there ([`hotspot`]). Neither needs frame
+//! pointers. [`dispatch`] decides which of them takes a frame.
 //!
-//! The memory that is read belongs to the process, which may be hostile or in the
-//! middle of changing it: every address is only ever handed to [`Memory`], every
-//! step must lead upwards on the stack, and a walk has at most
-//! [`MAX_USER_FRAMES`] steps.
+//! The memory that is read belongs to the process, which may be hostile or in the middle of
+//! changing it. So every address is only ever handed to [`Memory`], every step must lead upwards on
+//! the stack, and a walk has at most [`MAX_USER_FRAMES`] steps.
 //!
-//! All of it is compiled twice: into the eBPF programs, where a [`Walk`] stands in
-//! a per-CPU map, and for the host, whose tests run every line that the kernel runs.
+//! All of it is compiled twice: into the eBPF programs, where a [`Walk`] stands in a per-CPU map,
+//! and for the host, whose tests run every line that the kernel runs.
 #![allow(
     clippy::cast_possible_truncation,
     clippy::cast_possible_wrap,

@@ -1,5 +1,5 @@
-//! Native code: by the rows that user space made of the files' unwind tables, and
-//! by frame pointers where there are none.
+//! Steps through native code: by the rows that user space made of the files' unwind tables, and by
+//! frame pointers where there are none.
 
 use super::{
     End, Memory, Step, Tables, USER_END, Walk,

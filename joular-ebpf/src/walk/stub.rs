@@ -1,5 +1,5 @@
-//! Code of a JVM whose frame nobody describes: stubs and adapters. Where their return
-//! addresses are is a matter of the architecture.
+//! Steps through code of a JVM whose frame nobody describes: stubs and adapters. The architecture
+//! decides where their return addresses are.
 
 use super::{
     End, Memory, Registers, Step, Tables, Walk,

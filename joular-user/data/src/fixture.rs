@@ -1,5 +1,5 @@
-//! A made-up run for tests: every figure follows from its position, and the
-//! audits add up as attribution's do.
+//! Makes up a run for tests: every figure follows from its position, and the audits add up as
+//! attribution's do.
 
 #![allow(clippy::unwrap_used, reason = "made-up runs, for tests only")]
 

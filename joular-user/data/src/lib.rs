@@ -1,13 +1,12 @@
-//! What joular-bpf records, and what can be said of it. Nothing here needs root, a
-//! kernel or a JVM: events come from a recording or from the program that records.
+//! Analyses what joular-bpf records. Nothing here needs root, a kernel or a JVM: events come from a
+//! recording or from the program that records.
 //!
-//! The modules are the data path. [`events`] are all that is known of a run.
-//! [`stacks`] makes call paths of addresses and names. [`attribution`] says who gets
-//! which joule. [`dataset`] writes that as Parquet, and reads and checks it again.
-//! [`report`] shows it.
+//! The modules follow the data path. [`events`] are all that is known of a run. [`stacks`] turns
+//! addresses and names into call paths. [`attribution`] decides who gets which joule. [`dataset`]
+//! writes the result as Parquet, and reads and checks it again. [`report`] shows it.
 //!
 //! A program that wants figures starts from a selection of a data set, summed
-//! ([`report::profile::Profile`]). The example `read_profile` is a whole one.
+//! ([`report::profile::Profile`]). The example `read_profile` is a complete one.
 //!
 //! ```no_run
 //! use joular_data::report::profile::{Filter, Profile};

@@ -1,5 +1,5 @@
-//! Who takes a run's results, and what can go wrong on the way out: each error names
-//! the operation, the object, the cause and what to do about it.
+//! Defines who takes a run's results, and what can go wrong while they are written. Each error
+//! names the operation, the object, the cause and what to do about it.
 
 use std::{error::Error, io, path::PathBuf};
 

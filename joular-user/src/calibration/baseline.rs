@@ -1,9 +1,8 @@
-//! Idle power, from windows in which little ran.
+//! Finds idle power, from windows in which little ran.
 //!
-//! Nobody can make a machine idle, so windows are taken as they come and those
-//! in which the CPUs were busy do not count. What is left still has a little
-//! load in it; the least of its windows is nearest to what the domain draws
-//! whatever runs, and that is what attribution takes.
+//! Nobody can make a machine idle, so windows are taken as they come, and those in which the CPUs
+//! were busy do not count. The others still have a little load. The least of them is nearest to
+//! what the domain draws whatever runs, and attribution takes that one.
 
 use joular_data::model::{
     domain::{Domain, Label, Role},

@@ -1,4 +1,4 @@
-//! What joular-bpf itself costs, by category.
+//! Defines what joular-bpf itself costs, by category.
 
 use joular_data::model::policy::InstrumentCosts;
 use serde::{Deserialize, Serialize};

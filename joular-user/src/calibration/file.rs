@@ -1,4 +1,4 @@
-//! A calibration on disk: JSON, whole or not there at all.
+//! Keeps a calibration on disk: JSON, whole or not there at all.
 
 use std::{
     fs::{self, DirBuilder, File, OpenOptions},

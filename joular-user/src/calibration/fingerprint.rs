@@ -1,9 +1,8 @@
-//! Which machine, and which instrument, a calibration is of.
+//! Identifies the machine and the instrument that a calibration is of.
 //!
-//! Everything that changes what idling or measuring costs is a fact with a name
-//! and a value. Two fingerprints are compared fact by fact, so that a refusal
-//! can name every difference. A recording knows some of the facts only; these
-//! are compared.
+//! Everything that changes what idling or measuring costs is a fact with a name and a value. Two
+//! fingerprints are compared fact by fact, so that a refusal can name every difference. A recording
+//! knows only some of the facts; these are compared.
 
 use std::fmt;
 

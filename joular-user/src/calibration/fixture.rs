@@ -1,4 +1,4 @@
-//! A made-up calibration, and a run that it holds for.
+//! Makes up a calibration, and a run that it holds for.
 
 use joular_data::{
     events::RunInfo,

@@ -1,4 +1,4 @@
-//! The real programs, run without anything behind them.
+//! Runs the real programs, without anything behind them.
 
 use std::time::Duration;
 

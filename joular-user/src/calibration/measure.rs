@@ -1,4 +1,4 @@
-//! Measuring: idle windows first, then each load in turn, in batches.
+//! Measures idle windows first, then each load in turn, in batches.
 
 use std::{thread, time::Duration};
 

@@ -1,13 +1,11 @@
-//! What this machine draws when idle, and what joular-bpf itself costs on it.
+//! Measures what this machine draws when idle, and what joular-bpf itself costs on it.
 //!
-//! `joular-bpf calibrate` runs the real programs, on a machine left alone for
-//! its idle power ([`baseline`]), then under loads that provoke one category of
-//! cost each ([`trainer`], [`costs`]). Both are measured in many short batches
-//! after a warm-up: whatever else runs can only add, so the least of them is
-//! nearest to the truth. What was found is kept in a [`mod@file`] with a
-//! [`fingerprint`] of everything it depends on, and a recording on anything
-//! else refuses it. The idea is that of IBM's JPROF, which calibrated its entry
-//! and exit hooks this way.
+//! `joular-bpf calibrate` runs the real programs: on a machine left alone for its idle power
+//! ([`baseline`]), then under loads that each provoke one category of cost ([`trainer`],
+//! [`costs`]). Both are measured in many short batches after a warm-up. Whatever else runs can only
+//! add, so the least batch is nearest to the truth. The result is kept in a [`mod@file`] with a
+//! [`fingerprint`] of everything it depends on, and a recording on anything else refuses it. The
+//! idea is that of IBM's JPROF, which calibrated its entry and exit hooks this way.
 
 pub mod baseline;
 pub mod costs;

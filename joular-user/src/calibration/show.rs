@@ -1,4 +1,4 @@
-//! What was measured, for people and for programs.
+//! Shows what was measured, for people and for programs.
 
 use std::io::{self, Write};
 

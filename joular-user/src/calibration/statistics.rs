@@ -1,4 +1,4 @@
-//! What a series of batches says: the least, the middle, and how far apart.
+//! Sums up a series of batches: the least, the median, and how far apart they are.
 
 use serde::{Deserialize, Serialize};
 

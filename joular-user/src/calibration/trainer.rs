@@ -1,9 +1,8 @@
-//! The loads under which costs are measured, in a process of their own.
+//! Runs the loads under which costs are measured, in a process of their own.
 //!
-//! It is this program again, started with an argument that no user types (as
-//! the attach helper is), so that it can be a target. Its threads, one or two
-//! on every CPU, work until its standard input closes: if the calibration
-//! ends, however it ends, so does the load.
+//! The process is this program again, started with an argument that no user types (as the attach
+//! helper is), so that it can be a target. Its threads, one or two on every CPU, work until its
+//! standard input closes. So the load ends with the calibration, however that ends.
 
 use std::{
     ffi::OsString,

@@ -1,4 +1,4 @@
-//! Flags of `compact`.
+//! Defines the flags of `compact`.
 
 use std::path::PathBuf;
 

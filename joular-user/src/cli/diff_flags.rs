@@ -1,4 +1,4 @@
-//! Flags of `diff`.
+//! Defines the flags of `diff`.
 
 use std::path::PathBuf;
 

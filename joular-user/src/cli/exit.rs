@@ -1,4 +1,4 @@
-//! Exit codes, so that scripts can tell what happened.
+//! Defines exit codes, so that scripts can tell what happened.
 
 use std::process::ExitCode;
 

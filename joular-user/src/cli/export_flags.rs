@@ -1,4 +1,4 @@
-//! Flags of `export`.
+//! Defines the flags of `export`.
 
 use std::path::PathBuf;
 

@@ -1,6 +1,6 @@
-//! Flags of a recording, from the command line or from the configuration file.
-//! Both are the same type, so the file always mirrors the flags. Values are kept
-//! as given; [`crate::config`] validates them.
+//! Defines the flags of a recording, from the command line or from the configuration file. Both are
+//! the same type, so the file always mirrors the flags. Values are kept as given; [`crate::config`]
+//! validates them.
 
 use std::path::PathBuf;
 

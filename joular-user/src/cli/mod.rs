@@ -1,5 +1,5 @@
-//! The command line as it is typed: flags are parsed here and nothing is
-//! decided. What they mean together is [`crate::config`]'s.
+//! Parses the command line as it is typed, and decides nothing. [`crate::config`] decides what
+//! flags mean together.
 
 pub mod compact_flags;
 pub mod diff_flags;

@@ -1,5 +1,5 @@
-//! Shell completions and man pages. They are made from the parser's own definition, so
-//! they always show what can be typed.
+//! Makes shell completions and man pages from the parser's own definition, so they always show what
+//! can be typed.
 
 use std::{fs, io, io::Write, path::Path};
 

@@ -1,4 +1,4 @@
-//! Flags that select a part of a data set. All commands share them. Conditions of one
+//! Defines the flags that select a part of a data set. All commands share them. Conditions of one
 //! kind are alternatives; conditions of different kinds must all hold.
 
 use clap::Args;

@@ -1,4 +1,4 @@
-//! Flags of `flamegraph` and `html`: pictures of a data set.
+//! Defines the flags of `flamegraph` and `html`: pictures of a data set.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! Flags of `report`.
+//! Defines the flags of `report`.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! Flags of the subcommands. A flag that a recording also has keeps its name and
+//! Defines the flags of the subcommands. A flag that a recording also has keeps its name and
 //! meaning, and is validated as one of [`Flags`].
 
 use std::path::PathBuf;

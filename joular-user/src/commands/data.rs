@@ -1,4 +1,4 @@
-//! Commands about a data set. None of them needs privileges.
+//! Runs commands about a data set. None of them needs privileges.
 
 use std::{
     io::{self, Write as _},

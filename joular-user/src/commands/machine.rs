@@ -1,4 +1,4 @@
-//! Commands about this machine: recording, and what goes before it.
+//! Runs commands about this machine: recording, and what comes before it.
 
 use std::io::{self, Write as _};
 

@@ -1,4 +1,4 @@
-//! Commands about the program itself.
+//! Runs commands about the program itself.
 
 use std::{io, io::Write as _};
 

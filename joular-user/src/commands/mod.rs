@@ -1,4 +1,4 @@
-//! What each subcommand does, and the exit code that it ends with.
+//! Runs each subcommand, and returns the exit code that it ends with.
 
 mod data;
 mod machine;

@@ -1,4 +1,4 @@
-//! What a calibration is to do, and which one a run is to use.
+//! Resolves what a calibration does, and which one a run uses.
 
 use std::{
     path::{Path, PathBuf},

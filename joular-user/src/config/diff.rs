@@ -1,4 +1,4 @@
-//! How to compare two data sets, from flags.
+//! Resolves from flags how two data sets are compared.
 
 use joular_data::report::{
     Format,

@@ -1,4 +1,4 @@
-//! Times as people write them: `500ms`, `10s`, `2m`, `1h`.
+//! Parses times as people write them: `500ms`, `10s`, `2m`, `1h`.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The configuration file: flags in TOML.
+//! Reads the configuration file: flags in TOML.
 
 use std::{fs::File, io::Read as _, path::Path};
 

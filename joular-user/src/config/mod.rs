@@ -1,7 +1,7 @@
-//! What a run is to do: flags and configuration file, put together and checked.
+//! Resolves what a run does: it merges flags and configuration file, and checks them.
 //!
-//! Resolving is pure ([`Config::resolve`]); only reading the file is not.
-//! Whatever is wrong is said with its place: the flag, or file, line and key.
+//! Resolving is pure ([`Config::resolve`]); only reading the file is not. Every error names its
+//! place: the flag, or file, line and key.
 
 pub mod calibration;
 mod diff;

@@ -1,4 +1,4 @@
-//! Which part of a data set, from flags.
+//! Resolves from flags which part of a data set is used.
 
 use joular_data::{
     model::units::Pid,

@@ -1,4 +1,4 @@
-//! What to draw, from flags.
+//! Resolves from flags what is drawn.
 
 use joular_data::report::{
     flamegraph::{Drawing, Normalise},

@@ -1,4 +1,4 @@
-//! How energy is to be divided, as the flags say.
+//! Resolves from flags how energy is divided.
 
 use joular_data::model::policy::PolicyChoices;
 

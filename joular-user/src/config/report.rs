@@ -1,4 +1,4 @@
-//! What a report is to show, from flags.
+//! Resolves from flags what a report shows.
 
 use joular_data::report::{
     Format,

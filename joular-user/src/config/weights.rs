@@ -1,4 +1,4 @@
-//! What weights are to be counted in.
+//! Resolves what weights are counted in.
 
 use thiserror::Error;
 

@@ -1,10 +1,9 @@
-//! A private copy of what a symbolizer needs of an ELF file.
+//! Copies the parts of an ELF file that a symbolizer needs.
 //!
-//! Symbolizers map the file into memory. A target can cut its own file short
-//! while we read it, and the next access would end the profiler with SIGBUS;
-//! and it can claim tables of any size. So the headers, the symbol tables and
-//! their strings are copied, with bounds, into a memory file that nobody else
-//! can reach; everything between stays a hole that costs nothing.
+//! Symbolizers map the file into memory. A target can cut its own file short while we read it, and
+//! the next access would end the profiler with SIGBUS. It can also claim tables of any size. So the
+//! headers, the symbol tables and their strings are copied, with bounds, into a memory file that
+//! nobody else can reach. Everything between them is a hole that costs nothing.
 
 use std::{
     fs::File,

@@ -1,9 +1,9 @@
-//! Parts of ELF files: code, sections, dynamic symbols, and a copy for symbolizers. The
-//! crate `object` knows the format; which parts are read, and how much, is decided here.
+//! Reads parts of ELF files: code, sections, dynamic symbols, and a copy for symbolizers. The crate
+//! `object` knows the format; this folder decides which parts are read, and how much.
 //!
-//! Files are targets'. Nothing is mapped, because a target can cut its file short while
-//! it is read. Nothing is believed: every size is checked against the file's and against
-//! a bound before memory is taken for it.
+//! The files are targets'. Nothing is mapped, because a target can cut its file short while it is
+//! read. Nothing is trusted: every size is checked against the file's and against a bound before
+//! memory is taken for it.
 
 pub mod image;
 pub mod segment;

@@ -1,4 +1,4 @@
-//! Code of a file, and where a mapping of it puts that.
+//! Describes a file's code, and where a mapping of the file puts it.
 
 const PAGE_BYTES: u64 = 4096;
 

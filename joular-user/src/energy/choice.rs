@@ -1,4 +1,4 @@
-//! Which sources the user asks for.
+//! Names the sources that the user asks for.
 
 use thiserror::Error;
 

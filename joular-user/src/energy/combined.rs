@@ -1,10 +1,9 @@
-//! Several sources as one, no joule of them counted twice.
+//! Combines several sources into one, without counting a joule twice.
 //!
-//! Domains are strung together. One that an earlier source has too (same name,
-//! socket and core, as many of them, and others taken off both or neither) is a
-//! check of the earlier. One within a domain that holds the whole machine, or
-//! whose extent nobody knows, is a part of that. Any other overlap (a model of
-//! the processor beside its counters) has no meaning.
+//! Domains are joined into one list. One that an earlier source has too (same name, socket and
+//! core, as many of them, and others taken off both or neither) is a check of the earlier. One
+//! within a domain that holds the whole machine, or whose extent nobody knows, is a part of that
+//! domain. Any other overlap (a model of the processor beside its counters) has no meaning.
 
 use joular_data::model::domain::{Domain, FaultCause, Reading, Role};
 

@@ -1,8 +1,7 @@
-//! Which processor this is, from the text of `/proc/cpuinfo`.
+//! Identifies the processor from the text of `/proc/cpuinfo`.
 //!
-//! In virtual machines the model name is often blank or just "AMD EPYC", but
-//! vendor, family, model and stepping come from the CPUID instruction and are
-//! what the micro-architecture is known by.
+//! In virtual machines the model name is often blank or just "AMD EPYC". But vendor, family, model
+//! and stepping come from the CPUID instruction, and they identify the micro-architecture.
 
 use std::{io, path::Path};
 

@@ -1,9 +1,8 @@
-//! Linux hwmon: chips that say what they measure by their driver's name.
+//! Reads Linux hwmon: chips whose driver's name says what they measure.
 //!
 //! `energyN_input` is µJ, `powerN_input` and `powerN_average` are µW (Linux,
-//! Documentation/hwmon/sysfs-interface.rst). Most power sensors are on rails
-//! whose place in the machine nobody knows, so only drivers whose documentation
-//! says what the figure is of are used:
+//! Documentation/hwmon/sysfs-interface.rst). Most power sensors are on rails whose place in the
+//! machine nobody knows. So only drivers whose documentation says what the figure is of are used:
 //!
 //! | driver | figure | domain |
 //! |---|---|---|
@@ -13,11 +12,11 @@
 //! | `amdgpu` | `power1_average` or `_input`: the GPU; on an APU, known by its `vddnb` rail, CPUs included, so not used (Documentation/gpu/amdgpu/thermal.rst) | `gpuN` |
 //! | `i915`, `xe` | `energy1_input`: the card, or `energy2_input`: its package; both drivers register for discrete GPUs only (Documentation/ABI/testing/sysfs-driver-intel-xe-hwmon) | `gpuN` |
 //!
-//! The platform contains packages and GPUs: it is what packages leave, and GPUs
-//! are parts of it, so that one that cannot be read takes nothing with it. The
-//! drivers extend their registers to 64 bits, so no range is known and none is needed.
-//! A GPU that sleeps may be woken by being read (`i915`, `xe`) or refuse (EPERM
-//! from `amdgpu`), which is a failed read like any other, also of the first look.
+//! The platform contains packages and GPUs. Its domain is what packages leave, and GPUs are parts
+//! of it, so that a GPU that cannot be read takes nothing with it. The drivers extend their
+//! registers to 64 bits, so no range is known and none is needed. Reading a sleeping GPU may wake
+//! it (`i915`, `xe`) or be refused (EPERM from `amdgpu`). A refusal is a failed read like any
+//! other, even at the first look.
 
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,5 @@
-//! Domains that are one sysfs file each: a running total in µJ or a power in µW.
-//! What the sources that find such files have in common.
+//! Reads domains that are one sysfs file each: a running total in µJ or a power in µW. The sources
+//! that find such files share it.
 
 use std::path::PathBuf;
 

@@ -1,9 +1,9 @@
-//! Where joules come from.
+//! Finds and reads the sources of energy.
 //!
-//! A source ([`EnergySource`]) says which [`joular_data::model::domain`]s it knows and reads their
-//! meters; [`joular_data::attribution::counter`] turns readings into energy per window, live and replayed
-//! alike. [`select()`] chooses sources, [`combined`] makes them one. A new source
-//! is one file, and one line in [`SOURCES`].
+//! A source ([`EnergySource`]) says which [`joular_data::model::domain`]s it knows, and reads their
+//! meters. [`joular_data::attribution::counter`] turns readings into energy per window, live and
+//! replayed alike. [`select()`] chooses sources, [`combined`] makes them one. A new source is one
+//! file, and one line in [`SOURCES`].
 
 pub mod choice;
 pub mod combined;

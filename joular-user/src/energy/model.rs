@@ -1,12 +1,11 @@
-//! Energy where nothing measures it: a model of CPU use. An estimate, and
-//! labelled as one in every output.
+//! Models energy from CPU use where nothing measures it. It is an estimate, and labelled as one in
+//! every output.
 //!
-//! Power of a vCPU (hardware thread) is linear between idle and full load, with
-//! coefficients per micro-architecture as published by Cloud Carbon Footprint,
-//! who derive them from SPECpower_ssj2008 results (average watts at active idle
-//! and at 100 % load, divided by the hardware threads of the server). So a
-//! figure covers the whole server's share of a vCPU, memory, fans and power
-//! supply included. docs/energy-model.md has the table, its source and limits.
+//! Power of a vCPU (hardware thread) is linear between idle and full load. The coefficients per
+//! micro-architecture are those of Cloud Carbon Footprint, who derive them from SPECpower_ssj2008
+//! results (average watts at active idle and at 100 % load, divided by the hardware threads of the
+//! server). So a figure covers the whole server's share of a vCPU, with memory, fans and power
+//! supply. docs/energy-model.md has the table, its source and limits.
 
 use std::{io, path::Path};
 

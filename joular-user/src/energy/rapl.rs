@@ -1,6 +1,5 @@
-//! What the energy registers of x86 processors measure (Intel calls them RAPL,
-//! Running Average Power Limit; AMD has the like), whichever way they are read,
-//! and how they make disjoint domains.
+//! Makes disjoint domains of the energy registers of x86 processors, whichever way they are read.
+//! Intel calls the registers RAPL, Running Average Power Limit; AMD has similar ones.
 //!
 //! Sources: Intel SDM volume 3B, 16.10; Linux, `arch/x86/events/rapl.c` and
 //! `drivers/powercap/intel_rapl_common.c`.
@@ -11,7 +10,7 @@
 //! - AMD counts each core by itself. Then the cores are domains, and what is
 //!   left of the package (caches, fabric, memory controller) is `uncore`.
 //! - The platform holds packages and memory: its domain is the rest (voltage
-//!   regulators, screen, disks), which no thread drew. Alone it is all there is.
+//!   regulators, screen, disks), which no thread drew. Alone, it is all there is.
 
 use joular_data::model::domain::{Domain, Label, Meter, Role};
 

@@ -1,12 +1,11 @@
-//! The readings of a recorded run, played back: what another machine's meters
-//! said, or this one's at another time, for a run without meters.
+//! Plays back the readings of a recorded run: those of another machine's meters, or of this one's
+//! at another time, for a run without meters.
 //!
-//! The k-th read of this run gives the k-th recorded reading, the first being
-//! the starting point of both. Nothing is adapted to this run's clock: counters
-//! give the recorded energy of a window whatever this window's length is (and
-//! are taken for a jump where it would be more than their domain can draw in
-//! it), powers are integrated over this run's time, and models take this run's
-//! load. Everything carries [`Label::Replayed`]: it is not this machine's energy.
+//! The k-th read of this run gives the k-th recorded reading; the first is the starting point of
+//! both. Nothing is adapted to this run's clock. Counters give the recorded energy of a window
+//! whatever this window's length is, and count as a jump where that is more than their domain can
+//! draw in it. Powers are integrated over this run's time, and models take this run's load.
+//! Everything carries [`Label::Replayed`]: it is not this machine's energy.
 //!
 //! The file may be anyone's. Only its readings are kept, at most a million.
 

@@ -1,15 +1,14 @@
-//! Arm SCMI powercap zones: power that the platform's firmware reports.
+//! Reads Arm SCMI powercap zones: power that the platform's firmware reports.
 //!
-//! The kernel's `arm_scmi_powercap` driver registers the control type
-//! `arm-scmi`, and below it a zone per domain of the firmware, nested as the
-//! firmware says: `arm-scmi:0`, `arm-scmi:0:0`, … A zone has `name` and
-//! `power_uw`, the average power over the firmware's averaging interval in µW,
-//! and no energy (Linux, drivers/powercap/arm_scmi_powercap.c); firmware without
-//! monitoring makes reading it fail with EINVAL.
+//! The kernel's `arm_scmi_powercap` driver registers the control type `arm-scmi`, and below it a
+//! zone per domain of the firmware, nested as the firmware says: `arm-scmi:0`, `arm-scmi:0:0`, … A
+//! zone has `name` and `power_uw`, the average power over the firmware's averaging interval in µW,
+//! and no energy (Linux, drivers/powercap/arm_scmi_powercap.c). With firmware without monitoring,
+//! reading it fails with EINVAL.
 //!
-//! A zone's power contains its children's, so only the outermost are used. What
-//! part of the machine a zone is, its name says to people and nothing says to
-//! programs: a zone is divided among all who ran.
+//! A zone's power contains its children's, so only the outermost are used. A zone's name tells
+//! people which part of the machine it is, but tells programs nothing: a zone is divided among all
+//! who ran.
 
 use std::path::{Path, PathBuf};
 

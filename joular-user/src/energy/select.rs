@@ -1,4 +1,4 @@
-//! Choosing sources: those the user names, or the best that works here.
+//! Chooses sources: those that the user names, or the best that work here.
 
 use joular_data::model::domain::Role;
 use thiserror::Error;

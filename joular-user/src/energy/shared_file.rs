@@ -1,13 +1,13 @@
-//! A file in which someone else reports power: how a virtual machine learns
-//! from its host what it draws, in the two formats that JoularJX reads.
+//! Reads a file in which someone else reports power. So a virtual machine learns from its host what
+//! it draws, in the two formats that JoularJX reads.
 //!
 //! - `watts`: one number, replaced with each report.
 //! - `powerjoular`: CSV lines `timestamp, utilisation, watts`, as PowerJoular
 //!   writes them; the last line counts.
 //!
-//! The file belongs to another machine, so nothing in it is trusted: at most
-//! its last 4 KiB are read, a power must be a number between 0 and 100 kW, and
-//! a file that is no longer written is a failed read, not a constant power.
+//! The file belongs to another machine, so nothing in it is trusted. At most its last 4 KiB are
+//! read, and a power must be a number between 0 and 100 kW. A file that is no longer written is a
+//! failed read, not a constant power.
 
 use std::{
     fs::{File, Metadata, OpenOptions},

@@ -1,5 +1,5 @@
-//! Small reads from sysfs-like trees. Every read is bounded, so that a broken
-//! or hostile tree costs no more than a large one.
+//! Reads small files from sysfs-like trees. Every read is bounded, so that a broken or hostile tree
+//! costs no more than a large one.
 
 use std::{
     fs::{self, File},

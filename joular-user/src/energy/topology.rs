@@ -1,5 +1,5 @@
-//! Which socket and core a CPU belongs to: counters are named by a CPU that
-//! may read them, domains by what they measure.
+//! Finds the socket and core of a CPU: counters are named by a CPU that may read them, domains by
+//! what they measure.
 
 use std::path::Path;
 

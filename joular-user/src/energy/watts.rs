@@ -1,4 +1,4 @@
-//! Power as people and files write it: decimal watts.
+//! Parses power as people and files write it: decimal watts.
 
 use thiserror::Error;
 

@@ -1,5 +1,5 @@
-//! Writing a part of an array map as memory. `BPF_MAP_UPDATE_BATCH` copies element
-//! by element, which takes 40 ms for the rows of libjvm; this takes half of one.
+//! Writes a part of an array map as memory. `BPF_MAP_UPDATE_BATCH` copies element by element, which
+//! takes 40 ms for the rows of libjvm; this takes half a millisecond.
 //!
 //! The array is mapped only meanwhile: all that is mapped counts as our memory.
 

@@ -1,9 +1,8 @@
-//! The two banks of counts, and the boundary between windows.
+//! Keeps the two banks of counts, and the boundary between windows.
 //!
-//! A boundary is published a little before its time; when it has passed and
-//! every CPU has been made to account ([`super::Programs::pass_boundary`]), no
-//! program writes to the bank of the ended window any more and it is drained
-//! at leisure, while the other bank fills.
+//! A boundary is published a little before its time. When it has passed and every CPU has been made
+//! to account ([`super::Programs::pass_boundary`]), no program writes to the bank of the ended
+//! window any more. That bank is then drained while the other one fills.
 
 use std::{collections::BTreeMap, os::fd::AsFd as _};
 

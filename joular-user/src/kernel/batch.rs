@@ -1,7 +1,7 @@
-//! Draining a hash map in few system calls.
+//! Drains a hash map in few system calls.
 //!
-//! `BPF_MAP_LOOKUP_AND_DELETE_BATCH` (kernel 5.6) copies and removes whole
-//! buckets; aya does not wrap it yet.
+//! `BPF_MAP_LOOKUP_AND_DELETE_BATCH` (kernel 5.6) copies and removes whole buckets; aya does not
+//! wrap it yet.
 
 use std::{
     io,

@@ -1,4 +1,4 @@
-//! Passing from one window to the next: whoever measures does it in this order.
+//! Passes from one window to the next, in the order that all who measure share.
 
 use joular_data::model::units::MonotonicNs;
 

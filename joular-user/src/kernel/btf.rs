@@ -1,14 +1,13 @@
-//! Where the running kernel keeps the fields our programs read.
+//! Finds where the running kernel keeps the fields that our programs read.
 //!
-//! BTF (`/sys/kernel/btf/vmlinux`) describes every kernel type. This walker
-//! answers one question: the byte offset of a member of a struct. It scans
-//! the type section once without building a table, so it needs no memory
-//! beyond the file. Format: kernel documentation, `bpf/btf.rst`.
+//! BTF (`/sys/kernel/btf/vmlinux`) describes every kernel type. This walker answers one question:
+//! the byte offset of a member of a struct. It scans the type section once without building a
+//! table, so it needs no memory beyond the file. Format: kernel documentation, `bpf/btf.rst`.
 //!
-//! aya needs BTF too, to find the ids of tracepoints, and builds a table of
-//! every type for it: with that table beside the loaded object the peak of
-//! memory was 40 MB, without it 26 MB. [`KernelTypes::tracepoints_only`] gives it a copy in which all other
-//! types are empty placeholders, so that the ids stay what they are.
+//! aya needs BTF too, to find the ids of tracepoints, and builds a table of every type for it. With
+//! that table beside the loaded object the peak of memory was 40 MB, without it 26 MB.
+//! [`KernelTypes::tracepoints_only`] gives aya a copy in which all other types are empty
+//! placeholders, so that the ids stay what they are.
 
 use thiserror::Error;
 

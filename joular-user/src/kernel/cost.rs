@@ -1,4 +1,4 @@
-//! What the eBPF programs themselves cost, by the kernel's own statistics.
+//! Reads what the eBPF programs themselves cost, from the kernel's own statistics.
 
 use std::{os::fd::OwnedFd, time::Duration};
 

@@ -1,5 +1,5 @@
-//! Which CPUs there are, and where each sits: its socket, its core and the
-//! hyper-thread it shares that core with.
+//! Lists the CPUs, and where each sits: its socket, its core and the hyper-thread it shares that
+//! core with.
 
 use std::{fs, path::Path};
 

@@ -1,9 +1,9 @@
-//! The counters that the programs read cycles from: one event per CPU, its
-//! descriptor in the map `CYCLES`.
+//! Opens the counters that the programs read cycles from: one event per CPU, its descriptor in the
+//! map `CYCLES`.
 //!
-//! They are pinned to the hardware: a counter that took turns with others would
-//! count part of the time only. Where there is no room for one, the programs
-//! cannot read it, and count each slice without cycles as a loss.
+//! They are pinned to the hardware: a counter that took turns with others would count part of the
+//! time only. Where there is no room for one, the programs cannot read it, and count each slice
+//! without cycles as a loss.
 
 use std::{
     io,

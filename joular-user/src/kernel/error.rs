@@ -1,4 +1,4 @@
-//! What can go wrong with the kernel, and what would help.
+//! Lists what can go wrong with the kernel, and what would help.
 
 use std::{io, path::PathBuf};
 

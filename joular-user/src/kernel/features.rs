@@ -1,4 +1,4 @@
-//! What this kernel and these privileges allow, each with what to do if not.
+//! Checks what this kernel and these privileges allow, each with what to do if not.
 
 use std::{fs, path::Path};
 

@@ -1,4 +1,4 @@
-//! Where the programs' own log goes when it is asked for.
+//! Shows the programs' own log when it is asked for.
 
 use std::io::{self, Write as _};
 

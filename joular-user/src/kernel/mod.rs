@@ -1,11 +1,10 @@
-//! The kernel side, as user space sees it: the only place that knows aya.
+//! Wraps the kernel side for user space. Only this folder knows aya.
 //!
-//! [`programs`] loads and attaches, [`banks`] keeps the window boundary and
-//! reads what was counted, [`unwind_maps`] the tables by which stacks are walked,
-//! [`boundary`] passes it, [`cycles`] opens the
-//! counters of cycles, [`btf`] finds where the running kernel keeps the fields
-//! the programs read, [`features`] says what this kernel can do and [`cost`]
-//! what the programs themselves cost.
+//! [`programs`] loads and attaches, [`banks`] keeps the window boundary and reads what was counted,
+//! [`unwind_maps`] writes the tables by which stacks are walked, [`boundary`] passes from one
+//! window to the next, [`cycles`] opens the counters of cycles, [`btf`] finds where the running
+//! kernel keeps the fields the programs read, [`features`] says what this kernel can do and
+//! [`cost`] what the programs themselves cost.
 
 mod array_write;
 pub mod banks;

@@ -1,4 +1,4 @@
-//! Loading and attaching the eBPF programs.
+//! Loads and attaches the eBPF programs.
 
 use std::{
     fs, io,

@@ -1,9 +1,9 @@
-//! The tables by which the programs walk user stacks: of processes, of their
-//! mappings of code, of how to unwind each file, of JVMs.
+//! Writes the tables by which the programs walk user stacks: of processes, of their mappings of
+//! code, of how to unwind each file, of JVMs.
 //!
-//! A program may be reading while we write. So a range is filled before the
-//! process that names it is published, and left alone for a while after the last
-//! process that named it is gone; who hands out ranges sees to that.
+//! A program may be reading while we write. So a range is filled before the process that names it
+//! is published, and left alone for a while after the last process that named it is gone. The code
+//! that hands out ranges ensures that.
 
 use std::os::fd::AsFd as _;
 

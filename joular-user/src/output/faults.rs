@@ -1,5 +1,5 @@
-//! What goes wrong with energy while a run lasts, said once: when it begins and
-//! when it is over. Each window has it in full (`windows.fault`).
+//! Reports faults of energy during a run, once when they begin and once when they are over. Each
+//! window has them in full (`windows.fault`).
 
 use std::{
     collections::{BTreeMap, BTreeSet},

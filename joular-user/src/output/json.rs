@@ -1,5 +1,5 @@
-//! `--json`: one JSON object per line, for programs. Its `type` is `run`
-//! first, `window` for each window, and `summary` last.
+//! Writes `--json`: one JSON object per line, for programs. Its `type` is `run` first, `window` for
+//! each window, and `summary` last.
 
 use std::{collections::BTreeMap, io::Write};
 

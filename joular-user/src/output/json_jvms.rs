@@ -1,4 +1,4 @@
-//! JVMs and the quality of stacks, as objects of JSON.
+//! Writes JVMs and the quality of stacks as objects of JSON.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
-//! The live view. On a terminal a table that is redrawn in place: the cursor
-//! goes back up over the last table and clears from there, so that what stood
-//! above stays, nothing has to be restored at the end, and the last table
-//! remains. Anywhere else one line per window, without any escape code.
+//! Shows the live view. On a terminal it is a table that is redrawn in place: the cursor goes back
+//! up over the last table and clears from there. So the text above stays, nothing has to be
+//! restored at the end, and the last table remains. Anywhere else it is one line per window,
+//! without any escape code.
 
 use std::{io::IsTerminal, os::fd::AsFd};
 

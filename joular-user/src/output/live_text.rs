@@ -1,4 +1,4 @@
-//! What the live view shows, as text. Pure: figures and a size in, lines out.
+//! Writes what the live view shows as text. Pure: figures and a size in, lines out.
 
 use jiff::Timestamp;
 use joular_data::{

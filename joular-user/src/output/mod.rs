@@ -1,9 +1,9 @@
-//! What a run says while it lasts and when it ends: the live view, the closing
-//! summary, the JSON stream, notices of faults.
+//! Says what happens in a run and what came of it: the live view, the closing summary, the JSON
+//! stream, notices of faults.
 //!
-//! Each of them is an [`Output`](joular_data::output::Output): it is told what happens
-//! in the order in which it happens and keeps for itself what it needs of it. The data
-//! set ([`joular_data::dataset`]) is another one.
+//! Each of them is an [`Output`](joular_data::output::Output): it is told what happens in the order
+//! in which it happens, and keeps what it needs. The data set ([`joular_data::dataset`]) is another
+//! one.
 
 mod faults;
 mod json;

@@ -1,4 +1,4 @@
-//! Texts that tests compare with files.
+//! Compares texts with files, for tests.
 
 /// Holds a text against a file of `testdata`; `UPDATE_DOCS=1` rewrites it.
 pub fn check_snapshot(name: &str, text: &str) {

@@ -1,5 +1,5 @@
-//! What a run says when it ends: where the energy went, how good the figures
-//! are, and where to read more.
+//! Writes what a run says when it ends: where the energy went, how good the figures are, and where
+//! to read more.
 
 use std::{fmt::Write as _, path::Path};
 

@@ -1,4 +1,4 @@
-//! Making a calibration, and finding the one that holds for a run.
+//! Makes a calibration, and finds the one that holds for a run.
 
 use std::{
     fs,

@@ -1,5 +1,5 @@
-//! Where events go: into the recording, through the engine, out to the user.
-//! Live and replay share it, which is why they cannot differ.
+//! Passes events on: into the recording, through the engine, out to the user. Live and replay share
+//! it, so they cannot differ.
 
 use std::io::Write;
 

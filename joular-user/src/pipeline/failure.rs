@@ -1,4 +1,4 @@
-//! Why a run failed, and with which exit code.
+//! Says why a run failed, and with which exit code.
 
 use std::{io, path::PathBuf};
 

@@ -1,4 +1,4 @@
-//! Facts about the machine that go with every run.
+//! Collects facts about the machine that go with every run.
 
 use std::{fs, path::Path};
 

@@ -1,10 +1,9 @@
-//! A live run: the kernel's counts, processes, symbols and counters, brought
-//! together window by window.
+//! Makes a live run: it brings the kernel's counts, processes, symbols and counters together window
+//! by window.
 //!
-//! Once per interval the boundary is published a little ahead, waited for,
-//! counters are read, every CPU is made to pass it, and the ended bank is
-//! drained. Between boundaries the ring is polled for new stacks and for
-//! processes that come and go.
+//! Once per interval the boundary is published a little ahead and waited for, counters are read,
+//! every CPU is made to pass it, and the ended bank is drained. Between boundaries the ring is
+//! polled for new stacks and for processes that come and go.
 
 mod targets;
 

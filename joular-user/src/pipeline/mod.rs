@@ -1,8 +1,8 @@
-//! A run, from its configuration to its exit code.
+//! Takes a run from its configuration to its exit code.
 //!
-//! [`live`] makes events from the running system, [`mod@replay`] reads them from a
-//! file; both feed a [`consumer::Consumer`]. This file opens what a run needs
-//! in the order in which it can fail: what was asked for and the output first, kernel last.
+//! [`live`] makes events from the running system, [`mod@replay`] reads them from a file; both feed
+//! a [`consumer::Consumer`]. This file opens what a run needs in the order in which it can fail:
+//! what was asked for and the output first, kernel last.
 
 mod calibration;
 mod consumer;

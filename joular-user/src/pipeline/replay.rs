@@ -1,4 +1,4 @@
-//! A recorded run, interpreted again: the same events through the same code.
+//! Interprets a recorded run again: the same events through the same code.
 
 use std::io::Read;
 

@@ -1,11 +1,11 @@
-//! Which stacks may be forgotten: an always-on profiler must not keep every
-//! call path it ever saw.
+//! Decides which stacks may be forgotten: an always-on profiler must not keep every call path it
+//! ever saw.
 //!
-//! A stack that is not seen any more is kept for as long again as it was in use:
-//! what was seen once goes soon, what a service does every minute stays. It goes in
-//! two steps, so that no sample is left without its stack: first the kernel side
-//! forgets it and would send it anew; only after the window that was running
-//! meanwhile, whose samples may still refer to it, does user space.
+//! A stack that is not seen any more is kept for as long again as it was in use. A stack seen once
+//! goes soon; a stack that a service uses every minute stays. It goes in two steps, so that no
+//! sample is left without its stack. First the kernel side forgets it and would send it anew. User
+//! space forgets it only after the window that was running meanwhile, whose samples may still refer
+//! to it.
 
 use std::collections::{HashMap, HashSet};
 

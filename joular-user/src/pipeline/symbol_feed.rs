@@ -1,4 +1,4 @@
-//! Names for the addresses of a window, sent on only where they are news.
+//! Names the addresses of a window, and sends on only names that are new or changed.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,9 +1,8 @@
-//! The kernel side's word that there is something in the ring.
+//! Waits for the kernel side's signal that the ring has something.
 //!
-//! It comes for a stack that is new, so that what its words mean can be read from
-//! the process while that is sure to be there: a process that ends takes its memory
-//! with it. Reading again at once would cost more than it gains, so words are heeded
-//! with a pause between.
+//! The signal comes for a new stack, so that what its words mean can be read from the process while
+//! that still exists: a process that ends takes its memory with it. Reading again at once would
+//! cost more than it gains, so signals are heeded with a pause between.
 
 use std::{
     io,

@@ -1,5 +1,5 @@
-//! What threads' weights are counted in: cycles, where it was asked for or every
-//! CPU has a counter of them, else time.
+//! Decides what threads' weights are counted in: cycles, where that was asked for or every CPU has
+//! a counter of them, else time.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Container and pod of a process, from its cgroup path.
+//! Finds container and pod of a process, from its cgroup path.
 
 /// What a cgroup path tells.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! What a `java` command line and installation tell about a JVM.
+//! Reads what a `java` command line and installation tell about a JVM.
 
 use joular_data::events::Runtime;
 

@@ -1,4 +1,4 @@
-//! What the kernel grants this process.
+//! Raises limits that the kernel sets this process.
 
 use rustix::process::{Resource, getrlimit, setrlimit};
 

@@ -1,8 +1,8 @@
-//! `/proc/PID/maps` as data: which file, at which offset, an address belongs to.
+//! Parses `/proc/PID/maps`: which file, at which offset, an address belongs to.
 //!
-//! The text comes from the kernel, but the names in it come from the process:
-//! they may hold anything, so a line that makes no sense is counted and left
-//! out, never an error, and the amount read is bounded.
+//! The text comes from the kernel, but the names in it come from the process and may hold anything.
+//! So a line that makes no sense is counted and left out, never an error, and the amount read is
+//! bounded.
 
 use std::{
     fs::File,

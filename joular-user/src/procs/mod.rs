@@ -1,10 +1,9 @@
-//! Processes: which there are, which are wanted, what they are.
+//! Finds processes: which exist, which are wanted, what they are.
 //!
-//! [`registry`] keeps track; [`proc_files`] reads /proc, [`containers`] and
-//! [`java`] interpret what it says, [`selection`] decides who is a target, [`tree`]
-//! follows a command's processes, [`own_processes`] knows our own.
-//! [`maps`] and [`namespaces`] reach into a target's memory map and files,
-//! [`attach`] asks a JVM for something. [`limits`] are our own.
+//! [`registry`] keeps track; [`proc_files`] reads /proc, [`containers`] and [`java`] interpret what
+//! it says, [`selection`] decides who is a target, [`tree`] follows a command's processes,
+//! [`own_processes`] knows our own. [`maps`] and [`namespaces`] reach into a target's memory map
+//! and files, [`attach`] sends a command to a JVM. [`limits`] are our own.
 
 pub mod attach;
 pub mod containers;

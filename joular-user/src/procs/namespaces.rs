@@ -1,14 +1,13 @@
-//! Files of a target, opened so that the target cannot trick us.
+//! Opens files of a target so that the target cannot trick us.
 //!
-//! A target chooses what stands at a path in its own root: a link out of it, a
-//! FIFO that blocks whoever opens it, a device, a file of someone else, an
-//! endless file. So every file is looked up within the target's root
-//! (`RESOLVE_IN_ROOT`), first as a mere location (`O_PATH`, which runs no
+//! A target chooses what stands at a path in its own root: a link out of it, a FIFO that blocks
+//! whoever opens it, a device, a file of someone else, an endless file. So every file is looked up
+//! within the target's root (`RESOLVE_IN_ROOT`), first as a mere location (`O_PATH`, which runs no
 //! driver and cannot block), checked, and only then opened for reading.
 //!
-//! The directories are held open: a process's perf map and its libraries stay
-//! reachable when it has already gone. `/tmp` has a handle of its own, because
-//! a mount below the root goes with the last process of its namespace.
+//! The directories are held open, so a process's perf map and its libraries stay reachable when it
+//! has already gone. `/tmp` has a handle of its own, because a mount below the root goes with the
+//! last process of its namespace.
 
 use std::{
     fs::File,

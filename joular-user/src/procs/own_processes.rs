@@ -1,9 +1,9 @@
-//! Processes that joular-bpf starts for itself: their time is its own, and they are
-//! never targets.
+//! Keeps the processes that joular-bpf starts for itself: their time is its own, and they are never
+//! targets.
 //!
-//! A child is one of them because it was started here, not because it is a child:
-//! others may be a command that is profiled, or orphans that joular-bpf inherits as the
-//! first process of a namespace.
+//! A child is one of them because it was started here, not because it is a child. Other children
+//! may be a command that is profiled, or orphans that joular-bpf inherits as the first process of a
+//! namespace.
 
 use std::{
     collections::VecDeque,

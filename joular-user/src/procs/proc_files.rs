@@ -1,5 +1,5 @@
-//! Reads what /proc says about one process. Everything is bounded, and a
-//! process that vanishes meanwhile is simply not there.
+//! Reads what /proc says about one process. Everything is bounded, and a process that vanishes
+//! meanwhile is simply not there.
 
 use std::{
     fs::{self, File},

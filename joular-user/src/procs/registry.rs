@@ -1,13 +1,13 @@
-//! Targets as they come and go.
+//! Tracks targets as they come and go.
 //!
-//! The kernel tells of executions, renames and ends; /proc tells the rest.
-//! A process that ended is kept for one more window, in which its last time and samples
-//! arrive. Events can be lost and pids are reused: a process is its pid and its start,
-//! and now and then everything is compared with /proc.
+//! The kernel tells of executions, renames and ends; /proc tells the rest. A process that ended is
+//! kept for one more window, in which its last time and samples arrive. Events can be lost and pids
+//! are reused. So pid and start time identify a process, and now and then everything is compared
+//! with /proc.
 //!
-//! A child that was only forked is not looked at: most execute something else
-//! at once. It is a target when it executes something that matches, or when
-//! it has lived for a while. Only in a selected tree it is one from the start.
+//! A child that was only forked is not looked at, because most execute something else at once. It
+//! becomes a target when it executes something that matches, or when it has lived for a while. Only
+//! in a selected tree it is one from the start.
 
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,4 @@
-//! Who is a target.
+//! Decides who is a target.
 
 use std::fmt;
 

@@ -1,8 +1,8 @@
-//! A process and all that descend from it, as a selection.
+//! Selects a process and all that descend from it.
 //!
-//! A process belongs to the tree if its parent did when it appeared. Whoever becomes its
-//! parent later, because that one ended, changes nothing. A pid may be another process's
-//! by and by: a member is its pid and its start.
+//! A process belongs to the tree if its parent did when it appeared. If that parent ends, the new
+//! parent changes nothing. A pid may be reused for another process, so pid and start time identify
+//! a member.
 
 use std::collections::BTreeMap;
 

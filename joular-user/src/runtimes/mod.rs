@@ -1,4 +1,4 @@
-//! Run-time systems that make code while they run, behind one seam.
+//! Supports run-time systems, which make code while they run.
 //!
 //! What is known of one is kept apart by what it holds for:
 //!

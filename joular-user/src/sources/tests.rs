@@ -1,6 +1,6 @@
-//! What `joular-bpf sources` says of machines that tests do not run on, each
-//! built as a tree of files: testdata/NAME.txt. `UPDATE_FIXTURES=1 cargo test`
-//! writes the texts as they are now.
+//! Tests what `joular-bpf sources` says of machines that tests do not run on. Each is built as a
+//! tree of files: testdata/NAME.txt. `UPDATE_FIXTURES=1 cargo test` writes the texts as they are
+//! now.
 
 use std::{fs, path::Path};
 

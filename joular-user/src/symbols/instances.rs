@@ -1,9 +1,9 @@
-//! The run-time systems in the processes: opened as soon as their structures can be
-//! read, which for one that has just started takes a moment.
+//! Opens the run-time systems in the processes, as soon as their structures can be read. One that
+//! has just started takes a moment.
 //!
-//! One that is understood is asked for no perf map: its own memory says more.
-//! Until it is clear whether it will be, no map is requested either; one that turns
-//! out not to be is profiled by its perf map, and that is said once.
+//! One that is understood is asked for no perf map: its own memory says more. Until it is clear
+//! whether it will be, no map is requested either. One that turns out not to be understood is
+//! profiled by its perf map, and that is said once.
 
 use std::{
     collections::HashMap,

@@ -1,9 +1,9 @@
-//! Names of kernel code, from `/proc/kallsyms`.
+//! Names kernel code, from `/proc/kallsyms`.
 //!
-//! It is read as a stream, once, when the first kernel address is asked for.
-//! Of some 150 000 lines the text symbols are kept: the offset from the first
-//! one (the kernel and its modules lie within 4 GiB), and the name's place in
-//! one blob. That is about 4 MiB instead of the 20 of a vector of strings.
+//! It is read as a stream, once, when the first kernel address is asked for. Of some 150 000 lines
+//! the text symbols are kept: the offset from the first one (the kernel and its modules lie within
+//! 4 GiB), and the name's place in one blob. That is about 4 MiB instead of the 20 of a vector of
+//! strings.
 
 use std::{
     fs::File,

@@ -1,7 +1,7 @@
-//! The code that is mapped in a process, for whoever prepares walks of its stacks.
+//! Lists the code that is mapped in a process, to prepare walks of its stacks.
 //!
-//! Mappings and files are those that naming addresses uses: read and opened once,
-//! and read again when a sample hits an address that is in none.
+//! Mappings and files are those that naming addresses uses: read and opened once, and read again
+//! when a sample hits an address that is in none.
 
 use std::fs::File;
 

@@ -1,15 +1,14 @@
-//! Names for addresses, of live processes.
+//! Names addresses of live processes.
 //!
-//! [`Symbolizer`] is asked for a stack's addresses when the stack first arrives,
-//! so that it can take hold of what they need, and in every window for the
-//! addresses of that window. It answers from what it holds and never waits for
-//! a process: what a run-time system that is understood ([`crate::runtimes`]) has in
-//! its memory is read ([`instances`]), and perf maps of others are requested in the
-//! background at a bounded pace ([`perf_map`]). What a process needs to be named after its end (its root, its
-//! mappings, its files) is taken hold of when it is first seen.
+//! [`Symbolizer`] is asked for a stack's addresses when the stack first arrives, so that it can
+//! take hold of what they need, and in every window for the addresses of that window. It answers
+//! from what it holds and never waits for a process. The memory of a run-time system that is
+//! understood ([`crate::runtimes`]) is read ([`instances`]); perf maps of others are requested in
+//! the background at a bounded pace ([`perf_map`]). What is needed to name a process after its end
+//! (its root, its mappings, its files) is opened when the process is first seen.
 //!
-//! Everything else in the program knows names only through the events made of
-//! these answers, so a replay needs none of this.
+//! Everything else in the program knows names only through the events made of these answers, so a
+//! replay needs none of this.
 
 pub mod instances;
 pub mod kernel;

@@ -1,12 +1,12 @@
-//! Names of native code: libjvm, libc, executables, the vDSO.
+//! Names native code: libjvm, libc, executables, the vDSO.
 //!
-//! Files are known by device, inode, size and time of change, so what hundreds
-//! of JVMs share is read once. blazesym parses libjvm in 8 ms and more and holds
-//! megabytes meanwhile; the answers are few and small. So the answers are kept,
-//! and a parsed file only while questions about it keep coming.
+//! Files are known by device, inode, size and time of change, so what hundreds of JVMs share is
+//! read once. blazesym parses libjvm in 8 ms and more and holds megabytes meanwhile; the answers
+//! are few and small. So the answers are kept, and a parsed file only while questions about it keep
+//! coming.
 //!
-//! The file's descriptor is kept as long as a process uses it: questions may
-//! come when the process has gone and the file was deleted.
+//! The file's descriptor is kept as long as a process uses it: questions may come when the process
+//! has gone and the file was deleted.
 
 use std::{
     collections::{HashMap, HashSet},

@@ -1,4 +1,4 @@
-//! One process as its addresses see it: mappings, files, generated code.
+//! Describes one process as its addresses see it: mappings, files, generated code.
 
 use std::{
     collections::HashMap,

@@ -1,4 +1,4 @@
-//! The façade on trees made up like /proc, and on real short-lived processes.
+//! Tests the façade on trees made up like /proc, and on real short-lived processes.
 
 use std::{
     fs,

@@ -1,4 +1,4 @@
-//! What a process's mappings of code say, and what changes of them mean.
+//! Finds what a process's mappings of code say, and what changes of them mean.
 
 use crate::symbols::{
     mapped_code::{CodeOwner, MappedCode},

@@ -1,11 +1,10 @@
-//! `.eh_frame` → rows that the kernel side can apply.
+//! Turns `.eh_frame` into rows that the kernel side can apply.
 //!
-//! The section is a list of entries, each a little program that yields, address by
-//! address, where the frame begins and where registers were saved. All are run in
-//! the order of their addresses; of each row only what a walk needs is kept (the
-//! canonical frame address, the return address, the frame pointer), and rows that
-//! change nothing of that are dropped: two thirds of them. Code that no entry
-//! covers gets a row that says so, since the row before would claim it.
+//! The section is a list of entries. Each is a little program that yields, address by address,
+//! where the frame begins and where registers were saved. All are run in the order of their
+//! addresses. Of each row only what a walk needs is kept (the canonical frame address, the return
+//! address, the frame pointer), and rows that change nothing of that are dropped: two thirds of
+//! them. Code that no entry covers gets a row that says so, since the row before would claim it.
 //!
 //! The file is a target's: the work is bounded whatever it says.
 

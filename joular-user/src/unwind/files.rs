@@ -1,5 +1,5 @@
-//! Rows of files in the kernel: read once, shared by all processes that have the
-//! file mapped, kept for a while when the last of them is gone.
+//! Keeps rows of files in the kernel: read once, shared by all processes that have the file mapped,
+//! kept for a while when the last of them is gone.
 
 use std::{
     collections::{HashMap, HashSet},

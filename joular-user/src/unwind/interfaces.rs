@@ -1,5 +1,5 @@
-//! What the [`super::publisher`] learns from, and what it writes to. Tests have
-//! their own of both.
+//! Defines what the [`super::publisher`] learns from, and what it writes to. Tests have their own
+//! of both.
 
 use std::fs::File;
 

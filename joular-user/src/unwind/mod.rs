@@ -1,12 +1,11 @@
-//! Tables for the kernel's programs that walk stacks: how to get from a frame to
-//! its caller, for every file of code in every process that is sampled.
+//! Makes tables for the kernel's programs that walk stacks: how to get from a frame to its caller,
+//! for every file of code in every process that is sampled.
 //!
-//! Compilers leave such a table in each file for exceptions (`.eh_frame`). It is a
-//! program of its own kind, far too much for a sample; so it is run here, once per
-//! file ([`eh_frame`]), into rows of 8 bytes that the kernel side finds by a binary
-//! search. Rows belong to files and are shared by all processes ([`files`]), read
-//! on a thread of their own ([`reader`]); mappings belong to a process
-//! ([`publisher`]). Both have ranges of two arrays in the kernel ([`tables`]).
+//! Compilers leave such a table in each file for exceptions (`.eh_frame`). Interpreting it is far
+//! too much work for a sample. So it is run here, once per file ([`eh_frame`]), into rows of 8
+//! bytes that the kernel side finds by a binary search. Rows belong to files, are shared by all
+//! processes ([`files`]), and are read on a thread of their own ([`reader`]). Mappings belong to a
+//! process ([`publisher`]). Both have ranges of two arrays in the kernel ([`tables`]).
 
 pub mod changes;
 pub mod eh_frame;

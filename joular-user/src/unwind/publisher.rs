@@ -1,14 +1,13 @@
 //! Keeps the kernel's tables true to the processes that are sampled.
 //!
-//! A process is published in steps, so that its stacks are walked by whatever is
-//! known already: its mappings first, by which frame pointers are followed through
-//! libraries; rows as its files are read; the JVM when its layout is known. Each
-//! step writes a new range of mappings and then switches the process over to it,
-//! so no program ever sees a half of one. The ranges left behind rest for a while.
+//! A process is published in steps, so that its stacks are walked by what is known already: its
+//! mappings first, by which frame pointers are followed through libraries; rows as its files are
+//! read; the JVM when its layout is known. Each step writes a new range of mappings and then
+//! switches the process over to it, so no program ever sees half of one. The ranges left behind
+//! rest for a while.
 //!
-//! Mappings change while a process runs. Nobody tells; but a walk that ends at an
-//! address in no mapping makes the symbolizer look again, and its count of changes
-//! tells us.
+//! Mappings change while a process runs, and nothing announces it. But a walk that ends at an
+//! address in no mapping makes the symbolizer look again, and its count of changes tells us.
 
 mod writing;
 

@@ -1,5 +1,5 @@
-//! Reads files' unwind tables on a thread of its own: libjvm takes 20 ms, in
-//! which a window must be able to end.
+//! Reads files' unwind tables on a thread of its own: libjvm takes 20 ms, in which a window must be
+//! able to end.
 
 use std::{
     fs::File,

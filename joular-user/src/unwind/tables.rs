@@ -1,9 +1,8 @@
-//! Who has which range of an array in the kernel.
+//! Assigns ranges of an array in the kernel.
 //!
-//! First fit, and neighbours that are free become one again. A range given back
-//! is handed out anew only when two windows have passed: a program that found it
-//! just before may still be reading, and to it other contents would be another
-//! file's rules.
+//! It takes the first fit, and merges free neighbours. A range given back is handed out anew only
+//! when two windows have passed: a program that found it just before may still be reading, and
+//! would take the new contents for its file's rules.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! Names that would end a line, a cell, a tag or a terminal's patience: each format
-//! opens as ever, and its figures stay the same.
+//! Tests names that would end a line, a cell or a tag, or attack a terminal: each format opens as
+//! ever, and its figures stay the same.
 
 use std::{fs, io::BufWriter, path::Path};
 

@@ -1,5 +1,5 @@
-//! JoularJX's directory: which files there are, what they are called, and every cell
-//! of them against figures that SQL finds in the data set.
+//! Tests JoularJX's directory: which files there are, what they are called, and every cell of them
+//! against figures that SQL finds in the data set.
 
 use std::{
     collections::BTreeMap,

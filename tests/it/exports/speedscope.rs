@@ -1,4 +1,4 @@
-//! speedscope itself, its page in Chromium, opens what is for it and what is for
+//! Opens exports in speedscope itself, its page in Chromium, those made for it and those for
 //! others: the weights that it shows are the data set's.
 
 use std::{fs, path::Path, process::Command};

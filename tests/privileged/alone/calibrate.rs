@@ -1,6 +1,5 @@
-//! Calibrating on counters that we control: idle watts within 5 %, or a refusal
-//! that is justified; costs that can be; a file that holds for this machine and
-//! no other.
+//! Tests calibration on counters that we control. Idle watts are right within 5 %, or a refusal is
+//! justified. Costs are plausible. A file holds for this machine and no other.
 
 use std::{fs, path::Path, sync::Arc, time::Duration};
 

@@ -1,5 +1,5 @@
-//! Classes come and go, their code and their metadata is overwritten by others: no
-//! name may be wrong, and the profiler may not grow or slow down.
+//! Tests a JVM whose classes come and go, so that their code and metadata are overwritten by
+//! others: no name may be wrong, and the profiler may not grow or slow down.
 
 use std::{fs, thread, time::Duration};
 

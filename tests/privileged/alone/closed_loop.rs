@@ -1,9 +1,8 @@
-//! A machine of two sockets whose watts are known, with JVMs that compete for
-//! its CPUs: every figure of a run is known in advance, and is what it must be.
+//! Tests a machine of two sockets whose watts are known, with JVMs that compete for its CPUs: every
+//! figure of a run is known in advance, and must match.
 //!
-//! The JVMs are stopped before the first window and before the last one ends, so
-//! that the kernel's own account of each thread's time is exact and is of the
-//! windows only.
+//! The JVMs are stopped before the first window and before the last one ends, so that the kernel's
+//! own account of each thread's time is exact and is of the windows only.
 
 use std::collections::BTreeMap;
 

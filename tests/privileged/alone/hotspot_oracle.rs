@@ -1,5 +1,5 @@
-//! What the tests of stacks expect is what JVMs themselves say: thread dumps of
-//! the known workloads are all on the paths that the scenarios' languages allow.
+//! Tests that JVMs themselves confirm what the tests of stacks expect: thread dumps of the known
+//! workloads are all on the paths that the scenarios' languages allow.
 
 use std::{collections::BTreeMap, time::Duration};
 

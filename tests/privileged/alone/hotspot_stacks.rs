@@ -1,5 +1,5 @@
-//! Stacks of JVMs of every release and collector, without any flag: whole and
-//! right, down to interpreted and inlined methods and their lines.
+//! Tests stacks of JVMs of every release and collector, without any flag: they are whole and right,
+//! down to interpreted and inlined methods and their lines.
 
 use std::{
     sync::mpsc::{Receiver, sync_channel},

@@ -1,5 +1,5 @@
-//! Images of JVMs: what a walk of a JVM that is held still gives, a walk of its image
-//! gives again, and it is what the workload's threads can only be doing.
+//! Tests images of JVMs. The walk of an image gives what the walk of the held JVM gave, and only
+//! what the workload's threads can be doing.
 //!
 //! With `UPDATE_FIXTURES=1` the images are kept, for tests that have no JVM.
 

@@ -1,4 +1,4 @@
-//! Tests that measure the machine, or have all of it busy: its CPU time, its idle time,
+//! Contains tests that measure the machine, or have all of it busy: its CPU time, its idle time,
 //! what the profiler costs. Another test beside them would change what they measure.
 
 mod calibrate;

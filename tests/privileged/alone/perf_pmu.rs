@@ -1,6 +1,6 @@
-//! Energy events of perf, with the kernel's clock in place of energy: event
-//! type 1 (software), config 0 (cpu-clock) counts nanoseconds on its CPU, so with
-//! 10⁻⁹ J per count the package that sysfs is made to describe draws 1 W.
+//! Tests energy events of perf, with the kernel's clock in place of energy. Event type 1
+//! (software), config 0 (cpu-clock) counts nanoseconds on its CPU. So with 10⁻⁹ J per count the
+//! package that sysfs is made to describe draws 1 W.
 
 use std::{fs, path::Path, time::Duration};
 

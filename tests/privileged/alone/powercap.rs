@@ -1,5 +1,4 @@
-//! Energy of counters that we control: the total exactly, each thread's share
-//! within 2 %.
+//! Tests energy of counters that we control: the total exactly, each thread's share within 2 %.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 

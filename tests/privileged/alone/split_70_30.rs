@@ -1,5 +1,5 @@
-//! Two methods whose shares are measured by the workload itself: the profiler
-//! must report the same, within what sampling allows.
+//! Tests two methods whose shares the workload itself measures: the profiler must report the same,
+//! within what sampling allows.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! On-CPU time is exact, samples come as often as they should, and time, samples
-//! and energy of a thread are those of its branches together.
+//! Tests that on-CPU time is exact, that samples come as often as they should, and that time,
+//! samples and energy of a thread are those of its branches together.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 

@@ -1,6 +1,6 @@
-//! What is counted apart by where it ran: sockets, hyper-threads of a core, and
-//! cycles. The machine's own topology is replaced by one that the test makes, in
-//! which the first two CPUs are what is to be tested.
+//! Tests what is counted apart by where it ran: sockets, hyper-threads of a core, and cycles. A
+//! topology that the test makes replaces the machine's own; in it the first two CPUs are what is to
+//! be tested.
 
 use std::{fs, sync::Arc, time::Duration};
 

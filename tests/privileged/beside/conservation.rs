@@ -1,5 +1,5 @@
-//! Nothing is created and nothing is lost: in every window of every domain, live
-//! and from a replay, which gives the same bytes each time.
+//! Tests that nothing is created and nothing is lost: in every window of every domain, live and
+//! from a replay, which gives the same bytes each time.
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 

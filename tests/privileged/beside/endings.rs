@@ -1,4 +1,4 @@
-//! However a run ends, its finished files are whole, and the end is told.
+//! Tests that a run's finished files are whole and its end is told, however it ends.
 
 use std::{process::Command, time::Duration};
 

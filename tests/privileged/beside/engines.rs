@@ -1,4 +1,4 @@
-//! Real readers from PyPI open what we write, without being told anything.
+//! Tests that real readers from PyPI open what we write, without being told anything.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 

@@ -1,4 +1,4 @@
-//! What is missing is named, with an exit code that scripts can use.
+//! Tests that what is missing is named, with an exit code that scripts can use.
 
 use std::{
     fs,

@@ -1,5 +1,5 @@
-//! Counters that fail while a run is under way: the run goes on, says so, and
-//! has every microjoule that the counter had, exactly.
+//! Tests counters that fail during a run: the run goes on, says so, and has every microjoule that
+//! the counter had, exactly.
 
 use std::time::Duration;
 

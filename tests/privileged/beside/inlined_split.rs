@@ -1,12 +1,11 @@
-//! A method and another one that is inlined into it, in the same piece of machine
-//! code, beside one that is compiled apart: time must go to the right one of them.
+//! Tests a method and another one that is inlined into it, in the same piece of machine code,
+//! beside one that is compiled apart: time must go to the right one of them.
 //!
-//! What is promised depends on what the JVM says of its code. Compiled methods are
-//! told apart exactly. With `-XX:+DebugNonSafepoints` so are the methods inlined into
-//! one. By default the JVM describes only safepoints, and code before one counts as
-//! that one's method: how far that puts the split among inlined methods off follows
-//! from where the compiler put its instructions, which differs by release, processor
-//! and compilation. That figure is published, and has no bound.
+//! What is promised depends on what the JVM says of its code. Compiled methods are told apart
+//! exactly. With `-XX:+DebugNonSafepoints` so are the methods inlined into one. By default the JVM
+//! describes only safepoints, and code before one counts as that one's method. The error of the
+//! split among inlined methods then follows from where the compiler put its instructions, which
+//! differs by release, processor and compilation. That figure is published, and has no bound.
 
 use std::{sync::Arc, time::Duration};
 

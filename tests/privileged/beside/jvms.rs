@@ -1,5 +1,5 @@
-//! JVMs of every kind and at every time of their lives are in the data set, with
-//! their methods' names.
+//! Tests that JVMs of every kind and at every time of their lives are in the data set, with their
+//! methods' names.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Other kernels than the one that runs here, started in virtual machines: the
-//! programs load there, attach, and see what runs, by name and for how long.
+//! Tests other kernels than the one that runs here, started in virtual machines: the programs load
+//! there, attach, and see what runs, by name and for how long.
 
 use std::{path::Path, sync::Arc, thread, time::Duration};
 

@@ -1,4 +1,4 @@
-//! A figure that is modelled or not certain says so wherever it is shown.
+//! Tests that a figure that is modelled or not certain says so wherever it is shown.
 
 use std::time::Duration;
 

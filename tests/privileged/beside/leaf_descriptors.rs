@@ -1,9 +1,8 @@
-//! Which of a compiler's descriptors speaks for interrupted code: the first one at or
-//! above its address, or the last one below?
+//! Tests which of a compiler's descriptors speaks for interrupted code: the first one at or above
+//! its address, or the last one below.
 //!
-//! A method and another one that is inlined into it burn known parts of the time. The
-//! places where samples found it are looked up both ways; the workload knows which
-//! is right.
+//! A method and another one that is inlined into it burn known parts of the time. The places where
+//! samples found it are looked up both ways; the workload knows which is right.
 
 use std::{collections::HashMap, fs::File, path::Path};
 

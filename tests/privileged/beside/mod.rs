@@ -1,5 +1,5 @@
-//! Tests whose truth does not depend on who else runs: what their own target did, by
-//! its own account or the kernel's, or what the profiler says of something.
+//! Contains tests whose truth does not depend on who else runs: what their own target did, by its
+//! own account or the kernel's, or what the profiler says of something.
 
 mod conservation;
 mod endings;

@@ -1,5 +1,5 @@
-//! Native code without frame pointers has whole stacks: from its leaf, through
-//! libraries and signal handlers, to where its thread began.
+//! Tests that native code without frame pointers has whole stacks: from its leaf, through libraries
+//! and signal handlers, to where its thread began.
 
 use std::{
     path::{Path, PathBuf},

@@ -1,4 +1,4 @@
-//! Directories that cannot be written, are full, or are in use.
+//! Tests directories that cannot be written, are full, or are in use.
 
 use std::{fs, path::Path, time::Duration};
 

@@ -1,5 +1,5 @@
-//! A perf map is a file that its process controls: whatever it is, the run goes
-//! on, in bounded time and memory, and no terminal is taken over.
+//! Tests perf maps, files that a process controls: whatever one is, the run goes on, in bounded
+//! time and memory, and no terminal is taken over.
 
 use std::{
     fs,

@@ -1,4 +1,4 @@
-//! What the profiler may do while it records.
+//! Tests what the profiler may do while it records.
 
 use std::fs;
 

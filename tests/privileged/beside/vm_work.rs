@@ -1,4 +1,4 @@
-//! What JVMs do for themselves is in table `jvms`, in the part where it belongs.
+//! Tests that what JVMs do for themselves is in table `jvms`, in the part where it belongs.
 
 use std::time::Duration;
 

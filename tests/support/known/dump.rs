@@ -1,5 +1,5 @@
-//! Thread dumps, which JVMs print when they get SIGQUIT: their own idea of where
-//! their threads are.
+//! Reads thread dumps, which JVMs print when they get SIGQUIT: their own idea of where their
+//! threads are.
 
 use super::Frame;
 

@@ -1,4 +1,4 @@
-//! Regular languages whose letters are methods.
+//! Matches regular languages whose letters are methods.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
-//! The lines on which the workloads' methods call one another: a comment
-//! `//@ name` in their sources marks each.
+//! Finds the lines on which the workloads' methods call one another: a comment `//@ name` in their
+//! sources marks each.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

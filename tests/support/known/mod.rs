@@ -1,11 +1,10 @@
-//! Whether stacks are right, judged by workloads whose call paths are known in
-//! advance (`tests/fixtures/java/known`).
+//! Judges whether stacks are right, by workloads whose call paths are known in advance
+//! (`tests/fixtures/java/known`).
 //!
-//! Of each scenario a regular language of methods says every path that its thread
-//! can be on; a stack is exact if its methods are a word of that language, its
-//! frames have the lines of the calls that were made, and it goes on to the
-//! thread's native root. What is not exact is either marked as incomplete, which
-//! is honest, or wrong.
+//! For each scenario a regular language of methods says every path that its thread can be on. A
+//! stack is exact if its methods are a word of that language, its frames have the lines of the
+//! calls that were made, and it goes on to the thread's native root. Any other stack is either
+//! marked as incomplete, which is honest, or wrong.
 
 mod dump;
 mod language;

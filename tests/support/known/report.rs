@@ -1,4 +1,4 @@
-//! Verdicts, counted by JVM and scenario.
+//! Counts verdicts by JVM and scenario.
 
 use std::{collections::BTreeMap, fmt, fs, io::Write as _};
 

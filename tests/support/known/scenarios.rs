@@ -1,4 +1,4 @@
-//! The call paths of each scenario of `tests/fixtures/java/known`.
+//! Lists the call paths of each scenario of `tests/fixtures/java/known`.
 
 use super::language::{Language, any_of, either, sequence};
 

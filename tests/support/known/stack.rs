@@ -1,4 +1,4 @@
-//! Stacks as the data set has them.
+//! Reads stacks as the data set has them.
 
 use anyhow::{Context as _, Result};
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! Is a stack right?
+//! Decides whether a stack is right.
 
 use std::collections::BTreeSet;
 

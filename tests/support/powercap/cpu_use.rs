@@ -1,4 +1,4 @@
-//! For how long each CPU was busy, by `/proc/stat`.
+//! Reads for how long each CPU was busy, from `/proc/stat`.
 
 use std::{collections::BTreeMap, fs};
 

@@ -1,4 +1,4 @@
-//! What a counter showed, and when: the truth that measurements are held against.
+//! Logs what a counter showed, and when: the truth that measurements are checked against.
 
 use anyhow::{Context as _, Result, ensure};
 

@@ -1,4 +1,4 @@
-//! One zone: its files, its faults, its log.
+//! Runs one zone: its files, its faults, its log.
 
 use std::{
     fs::{self, File},

@@ -1,4 +1,4 @@
-//! A measured figure and how it is written down.
+//! Defines a measured figure and how it is written down.
 
 use std::fmt;
 

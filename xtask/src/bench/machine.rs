@@ -1,4 +1,4 @@
-//! The machine that figures are from: what matters for them, and no names.
+//! Describes the machine that figures are from: what matters for them, and no names.
 
 use std::fs;
 

@@ -1,5 +1,5 @@
-//! What profiling costs, as figures that another machine can repeat. Each comes
-//! with its number of measurements and their spread; docs/benchmarks.md gets all.
+//! Measures what profiling costs, as figures that another machine can repeat. Each comes with its
+//! number of measurements and their spread; docs/benchmarks.md gets all.
 
 mod figure;
 mod machine;

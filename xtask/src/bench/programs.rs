@@ -1,4 +1,4 @@
-//! Mean cost of the eBPF programs, as the kernel itself counts it
+//! Measures the mean cost of the eBPF programs, as the kernel itself counts it
 //! (`kernel.bpf_stats_enabled`): nanoseconds and runs per program.
 
 use std::{collections::BTreeMap, fs, process::Command, thread, time::Duration};

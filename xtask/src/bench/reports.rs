@@ -1,6 +1,6 @@
-//! What becomes of a large data set: an hour of ten JVMs at 99 Hz, made by
-//! joular-data's example `record_hour` and replayed. Size on disk before and after
-//! `compact`, time and memory of the commands that read it, DuckDB's time.
+//! Measures a large data set: an hour of ten JVMs at 99 Hz, made by joular-data's example
+//! `record_hour` and replayed. The figures are its size on disk before and after `compact`, time
+//! and memory of the commands that read it, and DuckDB's time.
 
 use std::{fs, path::Path, process::Command, time::Instant};
 

@@ -1,4 +1,4 @@
-//! What the profiler itself takes with two busy JVMs: CPU, memory, disk.
+//! Measures what the profiler itself takes with two busy JVMs: CPU, memory, disk.
 
 use std::{fs, thread, time::Duration};
 

@@ -1,7 +1,6 @@
-//! How much slower a busy JVM gets. One JVM runs all the time; the profiler is
-//! on in short phases, each compared with the mean of the phases without it just
-//! before and after, so that neither drift nor other users of the machine count
-//! as slowdown.
+//! Measures how much slower a busy JVM gets. One JVM runs all the time. The profiler is on in short
+//! phases, each compared with the mean of the phases without it just before and after, so that
+//! neither drift nor other users of the machine count as slowdown.
 
 use std::{thread, time::Duration};
 

@@ -1,4 +1,4 @@
-//! How much is seen of stacks, on each release of Java, and how soon.
+//! Measures how much is seen of stacks, on each release of Java, and how soon.
 
 use std::{thread, time::Duration};
 

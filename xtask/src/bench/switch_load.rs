@@ -1,6 +1,5 @@
-//! As many thread switches as a machine can make: on every CPU a pair of
-//! threads that hand a byte to and fro through pipes. Both sit on the same CPU,
-//! so that each hand-over is a switch.
+//! Makes as many thread switches as a machine can: on every CPU a pair of threads hands a byte to
+//! and fro through pipes. Both sit on the same CPU, so that each hand-over is a switch.
 
 use std::{
     io::{self, PipeReader, PipeWriter, Read as _, Write as _},

@@ -1,5 +1,5 @@
-//! Imports follow the data path. Each part may use the parts that its row names;
-//! since rows name earlier rows only, there are no cycles.
+//! Checks that imports follow the data path. Each part may use the parts that its row names; since
+//! rows name earlier rows only, there are no cycles.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Files that fit a head: sizes, names, and no open ends.
+//! Checks that files are easy to take in: sizes, names, and no open ends.
 
 use super::Source;
 

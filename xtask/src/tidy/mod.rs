@@ -1,4 +1,4 @@
-//! Rules of layout, checked rather than remembered. See ARCHITECTURE.md.
+//! Checks the rules of layout. See ARCHITECTURE.md.
 
 mod imports;
 mod layout;

@@ -1,5 +1,5 @@
-//! What of the programs depends on the processor: where a task's registers are saved.
-//! On an architecture that has no file here, stacks are walked by frame pointers.
+//! Finds where a task's registers are saved, which depends on the processor. On an architecture
+//! that has no file here, stacks are walked by frame pointers.
 
 #[cfg(bpf_target_arch = "x86_64")]
 mod x86_64;

@@ -1,4 +1,4 @@
-//! `struct pt_regs` of x86-64.
+//! Reads `struct pt_regs` of x86-64.
 
 use aya_ebpf::{
     bindings::pt_regs,

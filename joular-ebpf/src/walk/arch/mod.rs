@@ -1,5 +1,5 @@
-//! What of a walk depends on the processor: a folder for each architecture, with the
-//! same names in each.
+//! Contains what of a walk depends on the processor: a folder for each architecture, with the same
+//! names in each.
 //!
 //! - `Registers`: those that a walk needs, and what HotSpot keeps in them;
 //! - `dwarf`, `plt`: numbers of registers in unwind tables, the code of linkage tables;
@@ -7,8 +7,8 @@
 //! - `ends_with_call`, and how compiled code makes and removes its frame (`compiled`);
 //! - the layouts of the interpreter's frame (`interpreter`) and of stubs (`stub`).
 //!
-//! A second architecture is a folder beside, and the choice of one is made here. What
-//! of the programs themselves depends on it is in `unwind/arch` of their binary.
+//! A second architecture is a folder beside, and this file chooses one. What depends on the
+//! processor in the programs themselves is in `unwind/arch` of their binary.
 
 mod x86_64;
 

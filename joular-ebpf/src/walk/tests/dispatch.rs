@@ -1,4 +1,4 @@
-//! Which step takes which frame, and how often.
+//! Tests which step takes which frame, and how often.
 
 use std::vec;
 

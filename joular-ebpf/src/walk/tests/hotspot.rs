@@ -1,4 +1,4 @@
-//! Code of a JVM: each kind of frame, whole, half made and half removed.
+//! Tests code of a JVM: each kind of frame, whole, half made and half removed.
 
 use std::vec;
 

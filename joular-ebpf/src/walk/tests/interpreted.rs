@@ -1,4 +1,4 @@
-//! Methods in the interpreter: their frames, whole and not.
+//! Tests methods in the interpreter: their frames, whole and not.
 
 use std::vec;
 

@@ -1,4 +1,4 @@
-//! Walks through processes that are made up, word by word.
+//! Tests walks through processes that are made up, word by word.
 
 extern crate std;
 

@@ -1,4 +1,4 @@
-//! Native code: every rule, and where walks end.
+//! Tests native code: every rule, and where walks end.
 
 use std::vec;
 

@@ -1,4 +1,4 @@
-//! Memory that says anything at all: every walk ends.
+//! Tests that every walk ends, whatever the memory says.
 
 use std::{boxed::Box, vec};
 

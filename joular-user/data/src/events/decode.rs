@@ -1,5 +1,4 @@
-//! Bytes of the ring buffer → what they say. Pure: no record, however
-//! damaged, does more than yield an error.
+//! Decodes bytes of the ring buffer. Pure: a damaged record yields an error and nothing worse.
 
 use bytes::Buf as _;
 use joular_ebpf::abi::{Comm, LifecycleRecord, MAX_USER_FRAMES, RecordKind, StackHeader, stack_flags};

@@ -1,5 +1,5 @@
-//! The closed set of events, in the order in which one window produces them:
-//! processes, stacks, symbols, readings, and last the window itself.
+//! Defines the closed set of events, in the order in which one window produces them: processes,
+//! stacks, symbols, readings, and last the window itself.
 
 use joular_ebpf::abi::{Comm, SampleKind, StackId};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};

@@ -1,10 +1,10 @@
-//! The event stream: everything the rest of the program knows about the
-//! world comes through here as an [`Event`].
+//! Defines the event stream: everything the rest of the program knows about the world arrives as an
+//! [`Event`].
 //!
-//! Live, events are decoded from kernel bytes ([`decode`]) or made by the
-//! parts that look at processes, symbols and counters; recorded, they come
-//! from a file ([`recording`]). Whatever turns events into joules cannot tell
-//! the difference, so a replay gives what the live run gave.
+//! In a live run, events are decoded from kernel bytes ([`decode`]) or made by the code that looks
+//! at processes, symbols and counters. In a replay, they come from a file ([`recording`]). The code
+//! that turns events into joules cannot tell the difference, so a replay gives what the live run
+//! gave.
 
 pub mod decode;
 pub mod event;

@@ -1,4 +1,4 @@
-//! Recordings: the event stream in a file, to be interpreted later.
+//! Reads and writes recordings: the event stream in a file, to be interpreted later.
 //!
 //! ```text
 //! "JOULARBPF\0"   magic, 10 bytes
@@ -8,11 +8,10 @@
 //!     …           the event, postcard
 //! ```
 //!
-//! The stream is flushed after each window, so what a crash leaves is readable
-//! up to the last whole window. Whoever reads a recording may have got it from
-//! someone else: an event is at most 16 MiB, the decompressor's memory is
-//! bounded, an event that no run makes is refused ([`limits`]), and damage is an
-//! error with its place, never a panic.
+//! The stream is flushed after each window, so what a crash leaves is readable up to the last whole
+//! window. A recording may come from someone else. So an event is at most 16 MiB, the
+//! decompressor's memory is bounded, an event that no run makes is refused ([`limits`]), and damage
+//! is an error with its place, never a panic.
 
 mod limits;
 mod version_3;

@@ -1,4 +1,4 @@
-//! What can be measured: domains, and the readings of them.
+//! Defines what can be measured: domains, and their readings.
 
 use serde::{Deserialize, Serialize};
 

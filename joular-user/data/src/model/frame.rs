@@ -1,4 +1,4 @@
-//! What one level of a call path is, once resolved.
+//! Defines one level of a call path, once it is resolved.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,5 @@
-//! The words that everything else speaks: units, domains of energy, policies of
-//! dividing it, levels of stacks and how good stacks are. Types and their names; no
-//! machinery.
+//! Defines the terms that everything else uses: units, domains of energy, policies of dividing it,
+//! levels of stacks and how good stacks are. It holds types and their names, and no machinery.
 
 pub mod domain;
 pub mod frame;

@@ -1,5 +1,5 @@
-//! How energy is divided: everything that a user may choose, and may choose
-//! otherwise afterwards. docs/energy.md explains each choice.
+//! Defines how energy is divided: everything that a user may choose, and may choose differently
+//! afterwards. docs/energy.md explains each choice.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,8 +1,8 @@
-//! How good a stack is: how it was read, and why it ends where it does.
+//! Says how good a stack is: how it was read, and why it ends where it does.
 //!
-//! A call path has the quality of its user part; where a part is missing
-//! altogether, that says more. Quality is part of what a stack id stands for, so
-//! that one stack has one quality and every figure by quality is a sum of branches.
+//! A call path has the quality of its user part, unless a part is missing altogether, which says
+//! more. Quality is part of what a stack id stands for. So one stack has one quality, and every
+//! figure by quality is a sum of branches.
 
 use joular_ebpf::abi::{stack_flags, unwinder, walk_end};
 use serde::{Deserialize, Serialize};

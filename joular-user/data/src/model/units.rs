@@ -1,4 +1,4 @@
-//! Newtypes for what must not be mixed up: ids, addresses, times, energies.
+//! Defines newtypes for values that must not be mixed up: ids, addresses, times, energies.
 
 use std::fmt;
 

@@ -1,5 +1,5 @@
-//! One file that a command makes: a picture, a page, an export. Whole at its place
-//! or not there at all; standard output, pipes and devices get it as it comes.
+//! Writes one file that a command makes: a picture, a page, an export. The file appears whole at
+//! its place or not at all; standard output, pipes and devices get the content as it comes.
 
 use std::{
     ffi::{OsStr, OsString},

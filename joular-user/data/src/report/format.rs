@@ -1,4 +1,4 @@
-//! What tables of reports and comparisons are written as.
+//! Lists the formats of reports and comparisons.
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {

@@ -1,5 +1,5 @@
-//! What every picture says of itself in one line: how much energy it shows, how
-//! that came about, and of which runs.
+//! Makes the line that every picture says of itself: how much energy it shows, how that came about,
+//! and of which runs.
 
 use super::profile::Profile;
 use crate::{

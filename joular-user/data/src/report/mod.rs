@@ -1,7 +1,7 @@
-//! A data set, shown. All starts from a selection of it, summed ([`profile`]): tables
+//! Shows a data set. Everything starts from a selection of it, summed ([`profile`]): tables
 //! ([`ranking`]), call trees ([`tree`]) and pictures of them ([`flamegraph`], [`html`]),
-//! comparisons ([`diff`]), other tools' formats ([`export`]). Nothing here needs
-//! privileges or asks the system anything.
+//! comparisons ([`diff`]), other tools' formats ([`export`]). Nothing here needs privileges or asks
+//! the system anything.
 
 pub mod artifact;
 pub mod diff;

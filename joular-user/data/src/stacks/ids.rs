@@ -1,15 +1,13 @@
-//! Ids of call paths: the same path has the same id in every process, on every
-//! host and in every run, so that data sets can be joined without its text.
+//! Computes ids of call paths. The same path has the same id in every process, on every host and in
+//! every run, so data sets can be joined without its text.
 //!
-//! A branch id is XxHash64 with seed 0 over, for each frame from root to leaf:
-//! `class FE name FE signature FE module FF`, where an absent part is empty.
-//! Kind, file and line are left out: a method is the same method whether it is
-//! interpreted, compiled or inlined. A stack id tells those apart too: before
-//! its FF each frame has `FE kind FE file FE line`, the line in decimal, and after
-//! the leaf come how the stack was obtained and why it ends: `unwinder FE walk_end FF`. The
-//! bytes FE and FF never occur in UTF-8, so no name can imitate a separator.
-//! The 64 bits are read as a signed integer because not every Parquet reader
-//! has an unsigned one.
+//! A branch id is XxHash64 with seed 0 over, for each frame from root to leaf: `class FE name FE
+//! signature FE module FF`, where an absent part is empty. Kind, file and line are left out: a
+//! method is the same method whether it is interpreted, compiled or inlined. A stack id tells those
+//! apart too: before its FF each frame has `FE kind FE file FE line`, the line in decimal. After
+//! the leaf it has how the stack was obtained and why it ends: `unwinder FE walk_end FF`. The bytes
+//! FE and FF never occur in UTF-8, so no name can imitate a separator. The 64 bits are read as a
+//! signed integer because not every Parquet reader has an unsigned one.
 
 use std::hash::Hasher;
 

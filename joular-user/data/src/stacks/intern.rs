@@ -1,5 +1,5 @@
-//! Interning: equal frames and equal call paths exist once and are referred to
-//! by a small number, which keeps windows cheap and comparisons exact.
+//! Interns frames and call paths: equal ones exist once and are referred to by a small number,
+//! which keeps windows cheap and comparisons exact.
 
 use std::{collections::HashMap, hash::Hash};
 

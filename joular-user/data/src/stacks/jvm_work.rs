@@ -1,10 +1,9 @@
-//! What a JVM's thread is doing, by its call path: the program's own code, by how
-//! it runs, or the JVM's work for it.
+//! Tells what a JVM's thread is doing, by its call path: the program's own code, by how it runs, or
+//! the JVM's work for it.
 //!
-//! Looked at from the leaf: what runs is told by the nearest frame that tells.
-//! Class loading is told by any frame of it, since whatever it calls is part of
-//! loading, except where a static initializer stands between: that is the
-//! program's code again.
+//! It looks from the leaf: the nearest frame that tells decides. Class loading is the exception.
+//! Any frame of it decides, since whatever it calls is part of loading, except where a static
+//! initializer stands between: that is the program's code again.
 
 use crate::model::frame::{Frame, FrameKind};
 

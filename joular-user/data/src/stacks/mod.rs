@@ -1,4 +1,4 @@
-//! Frames and call paths.
+//! Makes frames and call paths.
 
 mod ids;
 pub mod intern;

@@ -1,5 +1,5 @@
-//! Raw addresses → a call path: the user part, then the kernel part, each
-//! root → leaf, with a marker wherever something is missing.
+//! Turns raw addresses into a call path: the user part, then the kernel part, each root → leaf,
+//! with a marker wherever something is missing.
 
 use joular_ebpf::abi::FrameWord;
 

@@ -1,9 +1,8 @@
-//! Figures with the digits that they deserve.
+//! Rounds figures to the digits that they deserve.
 //!
-//! What a model computed is good for three significant digits; counters are read to
-//! the millijoule, as all that people read of them. Where sampling leaves something
-//! open, its two significant digits say where the figure ends. Files, CSV and JSON
-//! have integers.
+//! A modelled figure is good for three significant digits. Counters are shown to the millijoule, as
+//! are all figures that people read of them. Where sampling leaves something open, the two
+//! significant digits of the error say where the figure ends. Files, CSV and JSON have integers.
 
 use std::cmp::Reverse;
 

@@ -1,4 +1,4 @@
-//! Lines on a terminal: how large it is, and what is emphasised.
+//! Describes lines on a terminal: its size, and what is emphasised.
 
 /// Columns and rows of a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Text for people: names made harmless and cut to width, figures with units.
+//! Makes text for people: names made harmless and cut to width, figures with units.
 
 pub mod figures;
 pub mod line;

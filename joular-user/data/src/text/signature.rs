@@ -1,9 +1,8 @@
-//! Methods' signatures as people write them: of `(J[Ljava/lang/Long;I)I` they read
-//! `(long, Long[], int)`. And names of methods that are told apart where one name has
-//! several.
+//! Writes methods' signatures as people do: `(J[Ljava/lang/Long;I)I` becomes `(long, Long[], int)`.
+//! It also names methods that share a name so that they can be told apart.
 //!
-//! Texts come from processes that may be hostile: what is no descriptor stays as it
-//! is, and everything is still to be escaped where it is shown.
+//! Texts come from processes that may be hostile. What is not a descriptor stays as it is, and
+//! everything must still be escaped where it is shown.
 
 use std::collections::HashMap;
 

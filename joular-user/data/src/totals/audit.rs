@@ -1,5 +1,5 @@
-//! Where a run's energy went, and what is doubtful about it, in words: the same at a
-//! run's end and in every report.
+//! Says in words where a run's energy went and what is doubtful about it, the same at a run's end
+//! and in every report.
 
 use super::Sums;
 use crate::{

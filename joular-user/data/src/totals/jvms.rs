@@ -1,5 +1,5 @@
-//! What a run says of its JVMs: how good their stacks are, and what the VM did
-//! for itself. Sums over windows, bounded like all totals.
+//! Sums what a run says of its JVMs: how good their stacks are, and what the VM did for itself. The
+//! sums are over windows, and bounded like all totals.
 
 use std::collections::BTreeMap;
 

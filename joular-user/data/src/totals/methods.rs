@@ -1,4 +1,4 @@
-//! What a method is in a run's sums, and how it is called.
+//! Defines what a method is in a run's sums, and how it is called.
 
 use super::{Ranking, Tally};
 use crate::{

@@ -1,9 +1,9 @@
-//! Sums over a run, for everything that speaks of a run as a whole: the live
-//! view, the summary, the JSON stream and the `runs` table.
+//! Sums over a run, for everything that speaks of a run as a whole: the live view, the summary, the
+//! JSON stream and the `runs` table.
 //!
-//! Memory is bounded whatever the targets do: methods and processes beyond
-//! [`MAX_ENTRIES`] are folded, smallest first, into one `[evicted]` entry, so
-//! that sums stay exact and only the smallest names are forgotten.
+//! Memory is bounded whatever the targets do. Methods and processes beyond [`MAX_ENTRIES`] are
+//! folded, smallest first, into one `[evicted]` entry, so sums stay exact and only the smallest
+//! names are forgotten.
 
 pub mod audit;
 pub mod jvms;

@@ -1,5 +1,5 @@
-//! `libnvidia-ml.so.1`, loaded at run time: the five functions that are needed,
-//! with the types of NVIDIA's nvml.h. The only place that calls into it.
+//! Loads `libnvidia-ml.so.1` at run time: the five functions that are needed, with the types of
+//! NVIDIA's nvml.h. No other module calls into it.
 
 use std::{
     ffi::{CStr, CString, c_int, c_uint, c_ulonglong, c_void},

@@ -1,11 +1,10 @@
-//! NVIDIA GPUs: the energy counters of NVML, the library of NVIDIA's driver.
+//! Reads the energy counters of NVIDIA GPUs by NVML, the library of NVIDIA's driver.
 //!
-//! `nvmlDeviceGetTotalEnergyConsumption` gives what a GPU has drawn since the
-//! driver was loaded, in mJ; Volta (2017) or newer has it. Drivers update it
-//! every 20 to 100 ms. The library comes with the driver and is loaded when this
-//! source is opened, not before, so that nothing depends on it.
+//! `nvmlDeviceGetTotalEnergyConsumption` gives what a GPU has drawn since the driver was loaded, in
+//! mJ; Volta (2017) or newer has it. Drivers update it every 20 to 100 ms. The library comes with
+//! the driver and is loaded when this source is opened, not before, so that nothing depends on it.
 //!
-//! CPU time says nothing about who uses a GPU: its energy is nobody's.
+//! CPU time does not tell who uses a GPU, so its energy goes to nobody.
 
 mod library;
 

@@ -1,5 +1,4 @@
-//! Opening and reading perf events. A trait, because the machines that have
-//! energy events are not those that tests run on.
+//! Opens and reads perf events, behind a trait because tests run on machines without energy events.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! The energy events of a PMU, as sysfs describes them (Linux,
+//! Reads the energy events of a PMU, as sysfs describes them (Linux,
 //! Documentation/ABI/testing/sysfs-bus-event_source-devices-events).
 
 use std::{

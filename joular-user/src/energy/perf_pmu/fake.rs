@@ -1,5 +1,5 @@
-//! A machine with energy events, in a temporary directory: what sysfs says of
-//! them, and counters that a test advances.
+//! Fakes a machine with energy events in a temporary directory: what sysfs says of them, and
+//! counters that a test advances.
 
 use std::{
     collections::HashMap,

@@ -1,12 +1,11 @@
-//! The kernel's energy events: PMUs `power` and `power_core` of perf.
+//! Reads the kernel's energy events: PMUs `power` and `power_core` of perf.
 //!
-//! The same registers as powercap's, and preferred to it: the kernel extends
-//! them to 64 bits, so that no wrap is ever missed; it knows the unit of each,
-//! dram's too; and on AMD it counts every core by itself. Each event is opened
-//! for all processes on one CPU that its PMU names per register (one per die on
-//! Intel, per package on AMD, per core for `power_core`). E = count × scale, with
-//! the scale that sysfs gives ([`scale`]); what the registers make together is
-//! in [`super::rapl`].
+//! They are the same registers as powercap's, and preferred to it. The kernel extends them to 64
+//! bits, so no wrap is ever missed. It knows the unit of each, dram's too, and on AMD it counts
+//! every core by itself. Each event is opened for all processes on one CPU that its PMU names per
+//! register (one per die on Intel, per package on AMD, per core for `power_core`). E = count ×
+//! scale, with the scale that sysfs gives ([`scale`]). [`super::rapl`] says what the registers make
+//! together.
 
 mod counters;
 mod events;

@@ -1,10 +1,10 @@
-//! From a PMU's counts to µJ, exactly.
+//! Converts a PMU's counts to µJ, exactly.
 //!
-//! An event's `.scale` file holds joules per count as a decimal number, for
-//! RAPL 2.3283064365386962890625e-10: 2⁻³² written out. As a double it would be
-//! a rounded factor; here it becomes a fraction in lowest terms, µJ = count ×
-//! 15625 / 2²⁶. A running total is converted, not its differences, so what the
-//! division leaves in one window is there in the next and nothing is lost.
+//! An event's `.scale` file holds joules per count as a decimal number. For RAPL it is
+//! 2.3283064365386962890625e-10: 2⁻³² written out. As a double it would be a rounded factor. Here
+//! it becomes a fraction in lowest terms: µJ = count × 15625 / 2²⁶. A running total is converted,
+//! not its differences. So what the division leaves in one window is there in the next, and nothing
+//! is lost.
 
 use joular_data::model::domain::Meter;
 

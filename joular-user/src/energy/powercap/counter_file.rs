@@ -1,8 +1,8 @@
-//! One `energy_uj` file: kept open, read in place, opened again after a failure.
+//! Keeps one `energy_uj` file open, reads it in place, and opens it again after a failure.
 //!
-//! The numbers in sysfs paths are given in the order in which devices appear, so
-//! after one went away its path may lead to another. What a zone or a chip is
-//! says the file `name` beside the counter: it must be as at first.
+//! The kernel numbers sysfs paths in the order in which devices appear, so after a device went
+//! away, its path may lead to another one. The file `name` beside the counter says what a zone or a
+//! chip is: it must stay the same.
 
 use std::{
     fmt,

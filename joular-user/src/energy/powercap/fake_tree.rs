@@ -1,4 +1,4 @@
-//! A powercap tree in a temporary directory, as flat as `/sys/class/powercap`.
+//! Fakes a powercap tree in a temporary directory, as flat as `/sys/class/powercap`.
 
 use std::{fs, os::unix::fs::PermissionsExt as _, path::Path};
 

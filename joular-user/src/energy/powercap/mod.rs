@@ -1,9 +1,9 @@
-//! Linux powercap: the RAPL counters of Intel and AMD processors.
+//! Reads Linux powercap: the RAPL counters of Intel and AMD processors.
 //!
-//! `energy_uj` of a zone is a 32-bit register × unit, in µJ, that advances
-//! about every millisecond and restarts at 0 after `max_energy_range_uj`. Since
-//! 2020 (PLATYPUS, CVE-2020-8694) only root may read it. Which zones make
-//! disjoint domains is decided in [`zones`] and [`super::rapl`]; here they are opened and read.
+//! `energy_uj` of a zone is a 32-bit register × unit, in µJ. It advances about every millisecond
+//! and restarts at 0 after `max_energy_range_uj`. Since 2020 (PLATYPUS, CVE-2020-8694) only root
+//! may read it. [`zones`] and [`super::rapl`] decide which zones make disjoint domains; this module
+//! opens and reads them.
 
 pub(super) mod counter_file;
 mod zones;

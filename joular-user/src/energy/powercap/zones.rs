@@ -1,13 +1,13 @@
-//! Which zones to use, so that no joule is counted twice.
+//! Decides which zones to use, so that no joule is counted twice.
 //!
-//! A zone is known by its `name`, never by its number: psys may be `:1`, dram
-//! may be `:0:0` or `:0:2`. What each name means:
+//! A zone is known by its `name`, never by its number: psys may be `:1`, dram may be `:0:0` or
+//! `:0:2`. What each name means:
 //!
 //! - `package-N`: a processor; used, `N` is the socket.
 //! - `package-N-die-M`: a die of it. Intel's multi-die processors have a
 //!   register per die, and their sum is the package. Others
 //!   (AMD Zen 1 and 2) show the package's register once per die: all but the first
-//!   are dropped. The vendor decides, not the values: dies may stand close together.
+//!   are dropped. The vendor decides, not the values: dies may have values close together.
 //! - `dram`: not in the package it is listed under; used.
 //! - `core`, `uncore`: on Intel, parts of the package they are listed under; used
 //!   as such. On AMD `core` is a single core's register, whichever core asked: not used.

@@ -1,11 +1,10 @@
-//! The frequencies that a CPU ran at, from `cpuN/cpufreq`.
+//! Reads the frequencies that a CPU ran at, from `cpuN/cpufreq`.
 //!
-//! `stats/time_in_state` has a line `kHz time` per frequency, times in units of
-//! 10 ms since the driver was loaded or the statistics were reset (Linux,
-//! Documentation/cpu-freq/cpufreq-stats.rst). It counts whether the CPU was
-//! busy or not. Drivers that choose frequencies by themselves (`intel_pstate`,
-//! `amd-pstate` in active mode) have no such table, only `scaling_cur_freq`, the
-//! frequency at this moment.
+//! `stats/time_in_state` has a line `kHz time` per frequency, times in units of 10 ms since the
+//! driver was loaded or the statistics were reset (Linux,
+//! Documentation/cpu-freq/cpufreq-stats.rst). It counts whether the CPU was busy or not. Drivers
+//! that choose frequencies by themselves (`intel_pstate`, `amd-pstate` in active mode) have no such
+//! table, only `scaling_cur_freq`, the frequency at this moment.
 
 use std::{
     fs::File,

@@ -1,19 +1,17 @@
-//! Energy from the processor's thermal design power: e-Surgeon's model, as
-//! PowerAPI computes it. An estimate, and labelled as one in every output.
+//! Models energy from the processor's thermal design power: e-Surgeon's model, as PowerAPI computes
+//! it. It is an estimate, and labelled as one in every output.
 //!
-//! The processor's power at a frequency and its voltage is 0.7 × TDP, scaled by
-//! f × V² (equations 3 to 8 of Noureddine, Rouvoy, Seinturier, "Monitoring
-//! energy hotspots in software", Automated Software Engineering 22, 2015). A
-//! reading is the mean of that over the frequencies since the last reading, for
-//! one busy CPU; its energy is that × the busy time of the socket's CPUs.
+//! The processor's power at a frequency and its voltage is 0.7 × TDP, scaled by f × V² (equations 3
+//! to 8 of Noureddine, Rouvoy, Seinturier, "Monitoring energy hotspots in software", Automated
+//! Software Engineering 22, 2015). A reading is the mean of that over the frequencies since the
+//! last reading, for one busy CPU. Its energy is the reading × the busy time of the socket's CPUs.
 //!
-//! Equation 6 has a process's share as t_process / t_CPU, "the time the
-//! processor is active for all processes". Taken as busy time, one thread that
-//! runs alone on a large machine would draw the power of all of it. PowerAPI
-//! divides by the sum of all columns of /proc/stat's `cpu` line, idle included
-//! (its `sensor-cpu-proc` and `formula-cpu-general`, 2012): by what all CPUs
-//! could have run. So it is here: a CPU draws its part of the processor's power
-//! while it is busy, and nothing while it is idle.
+//! Equation 6 has a process's share as t_process / t_CPU, "the time the processor is active for all
+//! processes". If that were busy time, one thread that runs alone on a large machine would draw the
+//! power of all of it. PowerAPI divides by the sum of all columns of /proc/stat's `cpu` line, idle
+//! included (its `sensor-cpu-proc` and `formula-cpu-general`, 2012): by what all CPUs could have
+//! run. This model does the same: a CPU draws its part of the processor's power while it is busy,
+//! and nothing while it is idle.
 //!
 //! docs/energy-model.md has the formula, the assumptions and their limits.
 

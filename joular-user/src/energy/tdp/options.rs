@@ -1,5 +1,5 @@
-//! What the user says of the processor: its TDP, and the voltage it needs at
-//! each frequency. All in integers, so that what is typed is what is used.
+//! Holds what the user says of the processor: its TDP, and the voltage it needs at each frequency.
+//! All are integers, so that the values used are those typed.
 
 use thiserror::Error;
 

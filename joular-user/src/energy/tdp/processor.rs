@@ -1,5 +1,5 @@
-//! The processors of a machine as the model sees them: CPUs of each socket, its
-//! TDP, and the power that frequencies and voltages make of it.
+//! Describes the processors of a machine as the model sees them: CPUs of each socket, its TDP, and
+//! the power that frequencies and voltages make of it.
 
 use std::{collections::BTreeMap, path::Path};
 

@@ -1,5 +1,5 @@
-//! Processes that are recorded: what follows when they come, change and go, and
-//! what is learned of them while they run.
+//! Follows the recorded processes: what to do when they come, change and go, and what is learned of
+//! them while they run.
 
 use std::collections::BTreeSet;
 

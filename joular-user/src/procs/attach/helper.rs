@@ -1,18 +1,16 @@
-//! The helper process: finds the JVM's socket, becomes the JVM's user, asks.
+//! Runs as the helper process: it finds the JVM's socket, becomes the JVM's user, and asks.
 //!
-//! Order matters. What needs privilege comes first: handles on the process
-//! (a pidfd, so that no other process can inherit the signal), its `/tmp` and
-//! its working directory. These handles, rather than a change of mount
-//! namespace, make it act in the target's file system: every name below them
-//! is looked up where the JVM looks it up. Then all privilege is dropped for
-//! good, and only then anything is created, signalled or connected, with
-//! exactly the rights of the target's user.
+//! Order matters. What needs privilege comes first: handles on the process (a pidfd, so that no
+//! other process can inherit the signal), its `/tmp` and its working directory. These handles,
+//! rather than a change of mount namespace, make it act in the target's file system: every name
+//! below them is looked up where the JVM looks it up. Then all privilege is dropped for good. Only
+//! then is anything created, signalled or connected, with exactly the rights of the target's user.
 //!
-//! SIGQUIT is how HotSpot is told to open its socket, and it ends any process
-//! that does not expect it. It is sent only to the very process that was meant
-//! (by its start time), if libjvm is mapped, the process catches the signal and
-//! has HotSpot's thread for it, and attaching is not switched off (a JVM with
-//! that option would print a thread dump instead), and once at most.
+//! SIGQUIT tells HotSpot to open its socket, and it ends any process that does not expect it. So it
+//! is sent only to the very process that was meant (by its start time), at most once, and only
+//! under these conditions: libjvm is mapped, the process catches the signal and has HotSpot's
+//! thread for it, and attaching is not switched off (a JVM with that option would print a thread
+//! dump instead).
 
 use std::{
     ffi::OsString,

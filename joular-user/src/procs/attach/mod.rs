@@ -1,11 +1,10 @@
-//! Asking a running HotSpot for a diagnostic command, without a tool of the JDK.
+//! Asks a running HotSpot for a diagnostic command, without a tool of the JDK.
 //!
-//! HotSpot only listens to a caller with its own credentials who finds its
-//! socket in its own `/tmp`. Changing credentials is no business for the
-//! profiler's process, so it runs itself once more as a short-lived helper
-//! (`/proc/self/exe __attach-helper …`, see [`helper`]), which gives up all
-//! that it does not need, asks, prints one line of JSON and ends. Whatever
-//! happens to it, the parent waits for [`TOTAL_TIMEOUT`] at most.
+//! HotSpot only listens to a caller with its own credentials who finds its socket in its own
+//! `/tmp`. The profiler's process must not change credentials. So it runs itself once more as a
+//! short-lived helper (`/proc/self/exe __attach-helper …`, see [`helper`]), which gives up all that
+//! it does not need, asks, prints one line of JSON and ends. Whatever happens to it, the parent
+//! waits for [`TOTAL_TIMEOUT`] at most.
 
 pub mod helper;
 pub mod protocol;

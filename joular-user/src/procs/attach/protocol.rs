@@ -1,8 +1,8 @@
-//! What the two sides say: we to the helper (arguments and one line of JSON),
-//! the helper to HotSpot (the attach protocol, version 1).
+//! Defines what the two sides say: we to the helper (arguments and one line of JSON), the helper to
+//! HotSpot (the attach protocol, version 1).
 //!
-//! HotSpot reads `version\0command\0arg1\0arg2\0arg3\0` from its socket and
-//! answers a decimal status line and text, then closes.
+//! HotSpot reads `version\0command\0arg1\0arg2\0arg3\0` from its socket and answers a decimal
+//! status line and text, then closes.
 
 use std::{ffi::OsString, path::PathBuf};
 

@@ -1,4 +1,4 @@
-//! What a JVM's /proc directory tells about how to treat it.
+//! Reads from a JVM's /proc directory how to treat it.
 
 use std::{fs::File, io::Read as _, path::Path};
 

@@ -1,6 +1,6 @@
-//! The three names in a JVM's `/tmp` that matter: its socket, the file that
-//! makes it open the socket, and the perf map it will write. Others may write
-//! there too, so nothing is used that is not what it should be.
+//! Handles the three names in a JVM's `/tmp` that matter: its socket, the file that makes it open
+//! the socket, and the perf map it will write. Others may write there too, so a file is used only
+//! if it is what it should be.
 
 use std::os::fd::BorrowedFd;
 

@@ -1,7 +1,7 @@
-//! Answers by frame word, kept as long as they are asked for and there is room.
+//! Keeps answers by frame word, as long as they are asked for and there is room.
 //!
-//! Two halves: what is asked for moves to the young one; when that is full it
-//! becomes the old one, and what was not asked for since is forgotten.
+//! There are two halves. An answer that is asked for moves to the young half. When that is full it
+//! becomes the old half, and answers that were not asked for since are forgotten.
 
 use std::{collections::HashMap, sync::Arc};
 

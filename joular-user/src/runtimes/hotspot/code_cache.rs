@@ -1,8 +1,7 @@
-//! HotSpot's code cache: heaps of blocks, each of which may hold a `CodeBlob`.
+//! Reads HotSpot's code cache: heaps of blocks, each of which may hold a `CodeBlob`.
 //!
-//! A heap is divided in segments of a fixed size. Its segment map has a byte for
-//! each: 0 where a block begins, 0xff where nothing is, else how far to step back
-//! towards the beginning.
+//! A heap is divided into segments of a fixed size. Its segment map has a byte for each: 0 where a
+//! block begins, 0xff where nothing is, else how far to step back towards the beginning.
 
 use joular_ebpf::abi::{AddressRange, CodeHeap, MAX_CODE_HEAPS};
 

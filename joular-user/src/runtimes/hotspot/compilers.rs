@@ -1,4 +1,4 @@
-//! When a JVM's threads are looked through for those that compile.
+//! Decides when to search a JVM's threads for those that compile.
 
 use std::{
     path::Path,

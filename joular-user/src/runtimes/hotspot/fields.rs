@@ -1,6 +1,6 @@
-//! Fields, sizes and static fields looked up by name, and checked: a width from the
-//! C++ type, an offset within the structure. What is missing is named, with the
-//! version that it is missing from.
+//! Looks up fields, sizes and static fields by name, and checks them: a width from the C++ type, an
+//! offset within the structure. An error names what is missing, and the version that it is missing
+//! from.
 
 use joular_ebpf::abi::Field;
 use thiserror::Error;

@@ -1,4 +1,4 @@
-//! What a JVM says of itself: its version and those of its flags that matter here.
+//! Reads what a JVM says of itself: its version and the flags that matter here.
 
 use super::{
     layout::Layout,

@@ -1,5 +1,5 @@
-//! The walk that the eBPF programs do, over memory that is read from outside: of a
-//! process that is held still, or of an image of one.
+//! Does the walk of the eBPF programs over memory that is read from outside: of a process that is
+//! held still, or of an image of one.
 
 use joular_data::model::quality::StackQuality;
 use joular_ebpf::{

@@ -1,6 +1,6 @@
-//! Images of JVMs that were held still: what a walk of each thread's stack and the
-//! naming of its frames read, in a file. With one, all of that runs without a JVM,
-//! without privileges, and the same each time.
+//! Keeps images of JVMs that were held still: what a walk of each thread's stack and the naming of
+//! its frames read, in a file. With an image, all of that runs without a JVM, without privileges,
+//! and the same each time.
 //!
 //! ```text
 //! "JOULARIMG\0"   magic, 10 bytes
@@ -8,8 +8,8 @@
 //! zstd frame of one [`JvmImage`], postcard
 //! ```
 //!
-//! The file may be anyone's: its size is bounded, packed and unpacked, and what it
-//! says is as hostile as a live JVM's memory.
+//! The file may be anyone's. Its size is bounded, packed and unpacked, and its content is as
+//! hostile as a live JVM's memory.
 
 use std::{fmt, io::Read as _};
 

@@ -1,5 +1,5 @@
-//! The whole way from a JVM's memory to named stacks, on images of JVMs that were
-//! held still (`tests/fixtures/jvm_images`): as they are, and with damage of all kinds.
+//! Tests the whole way from a JVM's memory to named stacks, on images of JVMs that were held still
+//! (`tests/fixtures/jvm_images`): as they are, and with damage of all kinds.
 
 use std::{
     fs,

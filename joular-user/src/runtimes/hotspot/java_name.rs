@@ -1,16 +1,14 @@
-//! From the names in HotSpot's perf map to frames.
+//! Turns the names in HotSpot's perf map into frames.
 //!
 //! HotSpot prints a Java method in its external form, `int
-//! java.lang.String.indexOf(java.lang.String, int)`, and anything else that
-//! lives in its code cache by a free name (`I2C/C2I adapters`,
-//! `Interpreter`, `StubRoutines (1)`). The external form has all that a stable
-//! method key needs: class, name and, translated, the JVM signature.
+//! java.lang.String.indexOf(java.lang.String, int)`, and anything else that lives in its code cache
+//! by a free name (`I2C/C2I adapters`, `Interpreter`, `StubRoutines (1)`). The external form has
+//! all that a stable method key needs: class, name and, translated, the JVM signature.
 //!
 //! Hidden classes have an address in their name, new in every run
 //! (`Main$$Lambda$14/0x00007ea4001800` up to JDK 20, `Main$$Lambda/0x…` since,
-//! `LambdaForm$MH/0x…`). It says nothing, and would make every run's methods
-//! different from every other's: it is cut off, with the number that JDKs up
-//! to 20 put before it.
+//! `LambdaForm$MH/0x…`). It would make every run's methods different from every other's. So it is
+//! cut off, with the number that JDKs up to 20 put before it.
 
 use std::{borrow::Cow, fmt::Write as _};
 

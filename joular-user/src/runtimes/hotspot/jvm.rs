@@ -1,9 +1,8 @@
-//! One JVM: what the kernel side needs of it, and names for what the kernel side
-//! saw.
+//! Holds one JVM: what the kernel side needs of it, and names for what the kernel side saw.
 //!
-//! Answers are kept by frame word: a compile id is given once, so what it said stays
-//! true, even when the code is gone. Interpreted methods are known by an address
-//! that may come to mean another method when a class is unloaded: [`super::pinned`].
+//! Answers are kept by frame word. A compile id is given once, so its answer stays true even when
+//! the code is gone. Interpreted methods are known by an address that may come to mean another
+//! method when a class is unloaded: [`super::pinned`].
 
 use std::{collections::HashMap, sync::Arc};
 

@@ -1,8 +1,8 @@
-//! Where things stand in this JVM's structures: every field by name, checked.
+//! Finds where things stand in this JVM's structures: every field by name, checked.
 //!
-//! One look-up per field, with the names that it had in JDK 11 to 25. What no
-//! version can do without is an error that names the version and the field; the
-//! process is then profiled by its perf map.
+//! There is one look-up per field, with the names that it had in JDK 11 to 25. If a field that no
+//! version can do without is missing, the error names the version and the field, and the process is
+//! profiled by its perf map.
 
 use joular_ebpf::abi::{BlobLayout, Field, MAX_BLOB_BYTES};
 

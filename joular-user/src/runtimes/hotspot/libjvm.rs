@@ -1,5 +1,5 @@
-//! What is needed of libjvm's file: where its tables begin, and where some names of
-//! code blobs stand. Only headers, dynamic symbols and `.rodata` are read.
+//! Reads what is needed of libjvm's file: where its tables begin, and where some names of code
+//! blobs stand. Only headers, dynamic symbols and `.rodata` are read.
 
 use std::{collections::HashMap, fs::File};
 

@@ -1,4 +1,4 @@
-//! Line numbers by bytecode index, as a `ConstMethod` has them behind its bytecodes.
+//! Reads line numbers by bytecode index, as a `ConstMethod` has them behind its bytecodes.
 
 use super::unsigned5::Unsigned5;
 

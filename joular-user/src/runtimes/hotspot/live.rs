@@ -1,4 +1,4 @@
-//! Real JVMs for tests, with a program whose methods are known.
+//! Starts real JVMs for tests, with a program whose methods are known.
 
 use std::{
     fs::File,

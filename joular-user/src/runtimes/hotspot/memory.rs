@@ -1,9 +1,9 @@
-//! Memory of another process, read with bounds.
+//! Reads memory of another process, with bounds.
 //!
-//! Everything above this file sees a JVM only through [`RemoteMemory`], so that an
-//! image of one ([`MemoryImage`]) serves as well as a live one: tests and property
-//! tests need no JVM. What is read may be anything: sizes and counts are checked
-//! where they are used, texts and bulk reads are bounded here.
+//! Everything above this file sees a JVM only through [`RemoteMemory`], so an image of one
+//! ([`MemoryImage`]) serves as well as a live one: tests and property tests need no JVM. The memory
+//! may hold anything. Sizes and counts are checked where they are used; texts and bulk reads are
+//! bounded here.
 
 use std::{
     cell::RefCell,

@@ -1,9 +1,8 @@
-//! What is read of a process, noted, to make an image of it that has what was asked
-//! of it and nothing else: neither its size nor what a process keeps to itself
-//! (arguments, environment) belongs into a file.
+//! Notes what is read of a process, to make an image of it that has what was read and nothing else.
+//! Neither the size of a whole process nor what it keeps to itself (arguments, environment) belongs
+//! in a file.
 //!
-//! Pages are kept whole, as readers read them ahead; what nobody asked for in them
-//! is zero.
+//! Pages are kept whole, as readers read them ahead; bytes that nobody asked for are zero.
 
 use std::{
     collections::{BTreeMap, btree_map::Entry},

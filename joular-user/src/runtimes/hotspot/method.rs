@@ -1,8 +1,8 @@
-//! From a `Method*` to what it is called: class, name, signature, file, lines.
+//! Finds what a `Method*` is called: class, name, signature, file, lines.
 //!
-//! A `Method` points at its `ConstMethod`, that at its class's constant pool, and
-//! the pool has the names. Memory of a class that was unloaded may become another
-//! one's, so the pointers that led to a name are kept as its identity.
+//! A `Method` points at its `ConstMethod`, that at its class's constant pool, and the pool has the
+//! names. Memory of a class that was unloaded may become another one's, so the pointers that led to
+//! a name are kept as its identity.
 
 use std::sync::Arc;
 

@@ -1,10 +1,9 @@
-//! HotSpot JVMs, understood from their own tables: no agent, no flag, no attach.
+//! Understands HotSpot JVMs from their own tables: no agent, no flag, no attach.
 //!
-//! libjvm describes its structures in tables that it exports ([`vm_structs`]). From
-//! them follow the [`layout`] of this version, what the kernel side needs to walk
-//! stacks ([`unwind_info`]), and what its frame words mean ([`jvm`]): compiled code
-//! leads through its debug information ([`nmethod`], [`scopes`]) to methods, and
-//! those to names and lines ([`method`], [`line_table`]).
+//! libjvm describes its structures in tables that it exports ([`vm_structs`]). From them follow the
+//! [`layout`] of this version, what the kernel side needs to walk stacks ([`unwind_info`]), and
+//! what its frame words mean ([`jvm`]). Compiled code leads through its debug information
+//! ([`nmethod`], [`scopes`]) to methods, and those to names and lines ([`method`], [`line_table`]).
 //!
 //! No object of the Java heap is read, so the collector in use does not matter.
 

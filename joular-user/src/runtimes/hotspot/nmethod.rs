@@ -1,9 +1,8 @@
-//! Compiled methods: from a place in the code to the methods that stand there.
+//! Reads compiled methods: from a place in the code to the methods that stand there.
 //!
-//! Compilers describe places where the code may be looked at ([`PcDesc`]s, sorted)
-//! and give each a chain of [`scopes`](super::scopes). A return address is such a
-//! place. Any other address counts as the next one at or above it, as in HotSpot's
-//! own approximate look-up.
+//! Compilers describe places where the code may be looked at ([`PcDesc`]s, sorted) and give each a
+//! chain of [`scopes`](super::scopes). A return address is such a place. Any other address counts
+//! as the next one at or above it, as in HotSpot's own approximate look-up.
 //!
 //! [`PcDesc`]: NmethodLayout::pc_offset
 

@@ -1,10 +1,10 @@
-//! Interpreted methods, held fast.
+//! Gives interpreted methods numbers that stay theirs.
 //!
-//! The kernel side knows them by addresses, whose memory may be another method's
-//! once a class is unloaded. So when a stack arrives, right after its first sample,
-//! each is given a number that stays its own ([`Pinned`]), provided that memory is
-//! still what it was when the stack was hashed (see `joular_ebpf::walk::identity`).
-//! From then on words have the number in place of the address.
+//! The kernel side knows them by addresses, whose memory may be another method's once a class is
+//! unloaded. So when a stack arrives, right after its first sample, each method gets a number that
+//! stays its own ([`Pinned`]), provided that its memory is still what it was when the stack was
+//! hashed (see `joular_ebpf::walk::identity`). From then on words have the number in place of the
+//! address.
 
 use std::{collections::HashMap, sync::Arc};
 

@@ -1,4 +1,4 @@
-//! Levels of code: from a blob, or a compiled method, and an address in it.
+//! Reads levels of code: from a blob, or a compiled method, and an address in it.
 
 use std::{collections::HashMap, sync::Arc};
 

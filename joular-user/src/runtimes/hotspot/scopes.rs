@@ -1,8 +1,7 @@
-//! Which methods were inlined where, as compilers write it: a chain of scopes.
+//! Reads which methods were inlined where, as compilers write it: a chain of scopes.
 //!
-//! A scope says where its sender (the method that it was inlined into) stands,
-//! which method it is, by its place among the code's metadata, and at which
-//! bytecode.
+//! A scope says where its sender (the method that it was inlined into) stands, which method it is
+//! (by its place among the code's metadata), and at which bytecode.
 
 use super::unsigned5::Unsigned5;
 

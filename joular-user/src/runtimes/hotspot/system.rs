@@ -1,4 +1,4 @@
-//! HotSpot as one of the run-time systems: its library, its builds, its processes.
+//! Makes HotSpot one of the run-time systems: its library, its builds, its processes.
 
 use std::{
     fs::File,

@@ -1,4 +1,4 @@
-//! The parts together, on real JVMs.
+//! Tests the parts together, on real JVMs.
 
 use std::{
     path::Path,

@@ -1,8 +1,7 @@
-//! Which of a JVM's threads compile, and where each says what.
+//! Finds which of a JVM's threads compile, and where each says what it compiles.
 //!
-//! The JVM lists its threads, but not which kind each is of. Their names do, which
-//! the kernel has too; so the caller names the threads that it takes for compilers,
-//! and gets those that the JVM has.
+//! The JVM lists its threads, but not their kinds. Their names tell, which the kernel has too. So
+//! the caller names the threads that it takes for compilers, and gets those that the JVM has.
 
 use joular_ebpf::abi::{CompilerThread, Field};
 

@@ -1,5 +1,5 @@
-//! UNSIGNED5, in which HotSpot writes numbers of debug information: one to five
-//! bytes, low digits first. A byte from 192 on says that another one follows.
+//! Reads UNSIGNED5, in which HotSpot writes numbers of debug information: one to five bytes, low
+//! digits first. A byte from 192 on says that another one follows.
 
 /// From here on a byte is followed by another.
 const FIRST_HIGH: u8 = 192;

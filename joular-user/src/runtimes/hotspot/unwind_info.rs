@@ -1,4 +1,4 @@
-//! What the kernel side needs to walk through one JVM's code, put together.
+//! Puts together what the kernel side needs to walk through one JVM's code.
 
 use joular_ebpf::{
     abi::{AddressRange, JvmUnwind, MAX_CODE_HEAPS},

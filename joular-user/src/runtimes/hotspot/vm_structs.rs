@@ -1,10 +1,10 @@
-//! The tables in which HotSpot describes its own structures: fields by type and
-//! name, sizes of types, constants.
+//! Reads the tables in which HotSpot describes its own structures: fields by type and name, sizes
+//! of types, constants.
 //!
-//! libjvm exports, for each table, a pointer to it, the size of its entries and
-//! where in an entry things stand. All of that is read from the process, so all of
-//! it is bounded. Addresses of static fields are kept relative to the load bias:
-//! so they hold for every process that runs the same file.
+//! libjvm exports, for each table, a pointer to it, the size of its entries and where in an entry
+//! things stand. All of that is read from the process, so all of it is bounded. Addresses of static
+//! fields are kept relative to the load bias, so they hold for every process that runs the same
+//! file.
 
 use std::collections::HashMap;
 

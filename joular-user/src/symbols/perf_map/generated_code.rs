@@ -1,11 +1,11 @@
-//! What is known of one process's generated code, and when to ask for more.
+//! Keeps what is known of one process's generated code, and decides when to ask for more.
 //!
-//! A perf map is a snapshot. Between two of them code is compiled, thrown away
-//! and its memory used again, so:
+//! A perf map is a snapshot. Between two of them code is compiled, thrown away and its memory used
+//! again, so:
 //!
 //! - A new snapshot is wanted as soon as an address in generated code has no
 //!   name, unless the newest one has failed to name it already, but never so
-//!   often that asking costs the target much ([`is_due`]); and now and then as
+//!   often that asking costs the target much ([`is_due`]). Another is wanted now and then as
 //!   long as generated code runs, to notice reused memory.
 //! - The snapshot before is kept until the windows that reach behind the
 //!   newer one are through ([`super::generations`]).

@@ -1,4 +1,4 @@
-//! The newest snapshots of one process's generated code.
+//! Keeps the newest snapshots of one process's generated code.
 
 use joular_data::model::units::{Address, MonotonicNs};
 

@@ -1,5 +1,5 @@
-//! Perf maps: where a run-time system says by itself, or because it is asked, which
-//! code it has made. They serve whatever is not understood from its own memory.
+//! Handles perf maps, in which a run-time system says, by itself or when asked, which code it has
+//! made. They serve whatever is not understood from its own memory.
 //!
 //! [`snapshot`] reads one, [`requests`] has them written and read in the background,
 //! [`generations`] keeps the newest two, and [`generated_code`] paces the requests.

@@ -1,5 +1,5 @@
-//! Perf map requests, each on a thread of its own: one may take seconds, and
-//! the windows go on meanwhile.
+//! Requests perf maps, each on a thread of its own: one may take seconds, and the windows go on
+//! meanwhile.
 
 use std::{
     io::{BufReader, Read as _},

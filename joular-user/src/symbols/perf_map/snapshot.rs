@@ -1,10 +1,10 @@
-//! Perf maps: the text `/tmp/perf-PID.map` in which runtimes say where their
-//! generated code is, `START SIZE NAME` a line, hexadecimal with or without `0x`.
+//! Reads perf maps: the text `/tmp/perf-PID.map` in which runtimes say where their generated code
+//! is, `START SIZE NAME` a line, hexadecimal with or without `0x`.
 //!
-//! A target writes it, so it may say anything and be of any length: it is read
-//! as a stream into a compact table (16 bytes an entry beside the names, each
-//! name kept once), every bound of which is fixed. Where entries overlap, the
-//! later line wins for the bytes that both cover: runtimes append.
+//! A target writes it, so it may say anything and be of any length. It is read as a stream into a
+//! compact table (16 bytes an entry beside the names, each name kept once), whose every bound is
+//! fixed. Where entries overlap, the later line wins for the bytes that both cover: runtimes
+//! append.
 
 use std::{
     collections::{BTreeMap, HashMap},

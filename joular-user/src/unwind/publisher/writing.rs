@@ -1,7 +1,7 @@
-//! How a process gets from what the kernel has of it to what is known of it.
+//! Brings the kernel's tables of a process up to what is known of it.
 //!
-//! Ranges are taken first, then written, and then the process is switched over;
-//! whatever fails, those that are not in use are given back.
+//! Ranges are taken first, then written, and then the process is switched over. Whatever fails,
+//! those that are not in use are given back.
 
 use std::collections::HashSet;
 

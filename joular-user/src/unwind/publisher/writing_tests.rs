@@ -1,4 +1,4 @@
-//! What happens to a process whose tables cannot be written, or not all of them.
+//! Tests what happens to a process whose tables cannot be written, or not all of them.
 
 use super::*;
 

@@ -1,5 +1,5 @@
-//! How code with a frame of a fixed size makes and removes it, and where its return
-//! address is meanwhile. An interrupted instruction tells.
+//! Tells how code with a frame of a fixed size makes and removes it, and where its return address
+//! is meanwhile, by the interrupted instruction.
 
 use super::{
     Registers,

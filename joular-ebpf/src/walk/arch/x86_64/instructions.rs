@@ -1,4 +1,4 @@
-//! The few x86-64 instructions by which compiled code makes and removes its frame.
+//! Decodes the few x86-64 instructions by which compiled code makes and removes its frame.
 
 /// Bytes from an address on, the first one lowest.
 pub(super) type Bytes = [u64; 2];

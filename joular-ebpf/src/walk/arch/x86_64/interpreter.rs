@@ -1,5 +1,5 @@
-//! The interpreter's frame, and the few instructions around a method's entry and its
-//! end where there is none.
+//! Reads the interpreter's frame, and the few instructions around a method's entry and its end
+//! where there is none.
 
 use super::{
     Registers,

@@ -1,4 +1,4 @@
-//! x86-64, by the System V ABI and as HotSpot uses it.
+//! Supports x86-64, by the System V ABI and as HotSpot uses it.
 
 pub(in crate::walk) mod compiled;
 mod instructions;

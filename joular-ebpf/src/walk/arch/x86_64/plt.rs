@@ -1,5 +1,5 @@
-//! Procedure linkage tables: code that pushes a word on its way, which linkers describe
-//! for all slots at once.
+//! Handles procedure linkage tables: code that pushes a word on its way, which linkers describe for
+//! all slots at once.
 
 /// Length of a slot.
 pub const SLOT_BYTES: u64 = 16;

@@ -1,4 +1,4 @@
-//! Registers, and what is kept in them.
+//! Defines registers, and what is kept in them.
 
 /// What is known of the registers of a frame.
 #[repr(C)]

@@ -1,4 +1,4 @@
-//! The kernel's frame of a signal (`ucontext_t`, asm/sigcontext.h).
+//! Reads the kernel's frame of a signal (`ucontext_t`, asm/sigcontext.h).
 
 use super::Registers;
 use crate::walk::{End, Memory};

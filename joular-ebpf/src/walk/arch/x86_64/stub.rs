@@ -1,5 +1,5 @@
-//! Layouts of stubs and adapters: most of them have a frame pointer or no frame; which
-//! of the two is told by what the stack holds.
+//! Reads the layouts of stubs and adapters. Most of them have a frame pointer or no frame; the
+//! stack's content tells which of the two.
 
 use super::{
     Registers,

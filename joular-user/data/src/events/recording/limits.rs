@@ -1,6 +1,5 @@
-//! What a recorded event can be at most. A run never comes near these bounds;
-//! without them a small file could make its reader keep gigabytes, and make
-//! every path as long as the file likes.
+//! Limits the size of a recorded event. A run never comes near these bounds. Without them a small
+//! file could make its reader keep gigabytes, and make every path as long as the file likes.
 
 use joular_ebpf::abi::MAX_USER_FRAMES;
 

@@ -1,9 +1,9 @@
-//! Recordings of format version 3. They know no kinds of samples (all were of CPU
-//! time), no choice of what a domain is divided by (it was CPU weights), and do not say
-//! which processes were joular-bpf's helpers (its children that were no targets).
+//! Reads recordings of format version 3. They know no kinds of samples (all were of CPU time), no
+//! choice of what a domain is divided by (it was CPU weights), and do not say which processes were
+//! joular-bpf's helpers (its children that were not targets).
 //!
-//! postcard writes no names, so an event can only be read as exactly what was written:
-//! what has changed since stands here as it was.
+//! postcard writes no names, so an event can only be read as exactly what was written. Types that
+//! have changed since are kept here as they were.
 
 use serde::Deserialize;
 

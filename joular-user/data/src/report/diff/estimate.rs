@@ -1,19 +1,18 @@
-//! A mean rate and how far chance may have moved it.
+//! Estimates a mean rate, and how far chance may have moved it.
 //!
-//! Energy is divided by an exposure (time, CPU time): `R = ΣE / ΣD` over
-//! replicates. What is left of each, `e = E − R·D`, says how much they vary.
+//! Energy is divided by an exposure (time, CPU time): `R = ΣE / ΣD` over replicates. The residuals
+//! `e = E − R·D` show how much replicates vary.
 //!
-//! **Windows** of a run follow each other, and neighbours are alike: garbage
-//! collections and load come in waves. Treating them as independent finds changes
-//! where there are none. So their variance is taken at the lowest frequencies
-//! only, where waves have added up: the equal-weighted cosine estimator,
-//! `ω² = 1/ν · Σⱼ₌₁…ν (√(2/n) · Σₜ eₜ · cos(πj(t − ½)/n))²`, with
-//! `ν = 0.4·n^⅔`, at most 12 (Lazarus, Lewis, Stock and Watson, 2018). The variance of `R` is
-//! `n·ω² / (ΣD)²`, and Student's t with `ν` degrees of freedom holds for it.
+//! **Windows** of a run follow each other, and neighbours are alike: garbage collections and load
+//! come in waves. A test that treats them as independent finds changes where there are none. So
+//! their variance is taken at the lowest frequencies only, where waves have added up: the
+//! equal-weighted cosine estimator, `ω² = 1/ν · Σⱼ₌₁…ν (√(2/n) · Σₜ eₜ · cos(πj(t − ½)/n))²`, with
+//! `ν = 0.4·n^⅔`, at most 12 (Lazarus, Lewis, Stock and Watson, 2018). The variance of `R` is `n·ω²
+//! / (ΣD)²`, and Student's t with `ν` degrees of freedom holds for it.
 //!
-//! **Runs**, from three a side, are better: they also differ in what the JIT
-//! compiled and where memory lies. Their variance is the usual one,
-//! `m/(m − 1) · Σe² / (ΣD)²`, with `m − 1` degrees of freedom.
+//! **Runs**, from three a side, are better: they also differ in what the JIT compiled and where
+//! memory lies. Their variance is the usual one, `m/(m − 1) · Σe² / (ΣD)²`, with `m − 1` degrees of
+//! freedom.
 
 use std::f64::consts::PI;
 

@@ -1,9 +1,9 @@
-//! What is the same in two runs.
+//! Decides what is the same in two runs.
 //!
-//! A method is its class, name and signature; native code its module and name.
-//! Kinds of code and lines are not part of it: a method that was compiled again
-//! is the same one. Classes that a JVM makes while it runs have a number or an
-//! address in their names, which is another in every run: it is left out.
+//! A method is its class, name and signature; native code is its module and name. Kinds of code and
+//! lines do not count: a method that was compiled again is the same one. Classes that a JVM makes
+//! while it runs have a number or an address in their names. It differs in every run, so it is left
+//! out.
 
 use std::collections::HashMap;
 

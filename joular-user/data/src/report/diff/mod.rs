@@ -1,8 +1,8 @@
-//! Two data sets compared: what changed, by how much, and is it more than noise.
+//! Compares two data sets: what changed, by how much, and whether it is more than noise.
 //!
-//! [`side`] sums each by row and window, [`identity`] says which rows are the same
-//! in both, [`estimate`] makes rates with errors of them and [`verdict`] tells change
-//! from noise. docs/comparing.md explains it to users.
+//! [`side`] sums each data set by row and window, [`identity`] says which rows are the same in
+//! both, [`estimate`] makes rates with their errors, and [`verdict`] tells change from noise.
+//! docs/comparing.md explains it to users.
 
 pub mod estimate;
 pub mod identity;

@@ -1,4 +1,4 @@
-//! One side of a comparison: a selection of a data set, summed by row and window.
+//! Sums one side of a comparison, a selection of a data set, by row and window.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},

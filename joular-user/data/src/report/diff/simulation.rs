@@ -1,5 +1,5 @@
-//! Does a verdict hold what it promises? Runs whose truth is known, in thousands:
-//! load that comes in waves, methods that samples divide it among.
+//! Tests whether a verdict holds what it promises, on thousands of simulated runs whose truth is
+//! known: load comes in waves, and samples divide it among methods.
 
 use super::{
     estimate::{Estimate, Replicates},

@@ -1,5 +1,5 @@
-//! Student's t distribution, by the incomplete beta function: how likely a
-//! difference is that many standard errors from nothing, by chance alone.
+//! Computes Student's t distribution by the incomplete beta function: how likely chance alone puts
+//! a difference that many standard errors from nothing.
 
 /// Probability of a value at least this far from 0 on either side, with
 /// `freedom` degrees of freedom; 1 where that is not defined.

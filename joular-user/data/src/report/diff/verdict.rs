@@ -1,13 +1,13 @@
-//! Is a change more than noise?
+//! Decides whether a change is more than noise.
 //!
-//! The two sides' estimates differ by `d = b − a` with the variance `v_a + v_b`;
-//! Welch's t-test, its degrees of freedom by Satterthwaite, says how likely that is
-//! by chance. The interval of the relative change is Fieller's: all ratios `ρ`
-//! for which `b − ρ·a` is within its error, so that the error of `a` counts too.
+//! The two sides' estimates differ by `d = b − a` with the variance `v_a + v_b`. Welch's t-test,
+//! with degrees of freedom by Satterthwaite, says how likely that is by chance. The interval of the
+//! relative change is Fieller's: all ratios `ρ` for which `b − ρ·a` is within its error, so that
+//! the error of `a` counts too.
 //!
-//! Of a thousand methods that did not change fifty would seem to. So rows are
-//! called changed such that of those called so at most 5 % are not, on average
-//! (Benjamini and Hochberg's false discovery rate).
+//! Of a thousand methods that did not change, fifty would seem to. So rows are called changed such
+//! that on average at most 5 % of those called so did not change (Benjamini and Hochberg's false
+//! discovery rate).
 
 use serde::Serialize;
 

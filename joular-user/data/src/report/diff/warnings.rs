@@ -1,4 +1,4 @@
-//! What makes two data sets hard to compare.
+//! Finds what makes two data sets hard to compare.
 
 use std::collections::BTreeSet;
 

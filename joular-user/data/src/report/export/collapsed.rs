@@ -1,5 +1,5 @@
-//! Collapsed stacks, one line each: frames root → leaf joined by `;`, a space, the
-//! energy in µJ. What inferno, flamegraph.pl and speedscope read.
+//! Writes collapsed stacks, one line each: frames root → leaf joined by `;`, a space, the energy in
+//! µJ. inferno, flamegraph.pl and speedscope read them.
 //!
 //! The format has no place for anything else: no threads, no lines, no comments.
 

@@ -1,5 +1,5 @@
-//! Texts, functions and places in code, each once and known by its place in a
-//! table: what pprof and OTLP, which comes from it, have in common.
+//! Keeps texts, functions and places in code, each once and known by its place in a table. pprof
+//! and OTLP, which comes from it, share this.
 
 use std::collections::HashMap;
 

@@ -1,7 +1,7 @@
-//! A directory of files that an export makes. Under sudo it is made in a place of
-//! somebody else's, who must not be able to lead what root writes elsewhere: links
-//! are followed nowhere below the directory that was named, files are new or those
-//! that were made here, and folders are handed to their owner last.
+//! Writes an export as a directory of files. Under sudo the directory may be in a place of another
+//! user, who must not be able to redirect what root writes. So links are followed nowhere below the
+//! directory that was named, files are new or were made here, and folders are handed to their owner
+//! last.
 
 use std::{
     collections::{HashMap, HashSet},

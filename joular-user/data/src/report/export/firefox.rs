@@ -1,8 +1,8 @@
-//! Firefox Profiler's processed profile (written by the crate that samply uses):
-//! threads with samples in time, whose weights are µJ, and frames by kind.
+//! Writes Firefox Profiler's processed profile (by the crate that samply uses): threads with
+//! samples in time, whose weights are µJ, and frames by kind.
 //!
-//! A window does not know in which order its call paths ran. They stand one after
-//! the other from the window's start, each as long as its CPU time.
+//! A window does not know in which order its call paths ran. They are placed one after the other
+//! from the window's start, each as long as its CPU time.
 
 use std::{
     collections::HashMap,

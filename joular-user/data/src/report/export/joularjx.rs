@@ -1,12 +1,11 @@
-//! JoularJX's directory of CSV files, row for row as version 3 writes it:
-//! `joularjx-result/PID-STARTms/{all,app}/{runtime,total}/{methods,calltrees}/…csv`
-//! and `{all,app}/evolution/…csv`.
+//! Writes JoularJX's directory of CSV files, row for row as version 3 writes it:
+//! `joularjx-result/PID-STARTms/{all,app}/{runtime,total}/{methods,calltrees}/…csv` and
+//! `{all,app}/evolution/…csv`.
 //!
-//! JoularJX sees Java frames only: in `all`, energy goes to the Java frame nearest
-//! the leaf. Paths without any (the collector, the compilers, native threads) keep
-//! their own frames, so that nothing is lost; JoularJX would show them nowhere. `app`
-//! exists where packages are given, and has what their frames are accountable for;
-//! like JoularJX's it has no row for the rest.
+//! JoularJX sees Java frames only: in `all`, energy goes to the Java frame nearest the leaf. Paths
+//! without any (the collector, the compilers, native threads) keep their own frames, so that
+//! nothing is lost; JoularJX would not show them. `app` exists where packages are given, and has
+//! the energy that their frames are accountable for. Like JoularJX's it has no row for the rest.
 
 mod ledger;
 mod rows;

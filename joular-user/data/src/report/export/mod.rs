@@ -1,11 +1,10 @@
-//! A selection of a data set in the formats of other tools.
+//! Exports a selection of a data set in the formats of other tools.
 //!
-//! A format is one row of [`FORMATS`] and one file beside this one. Formats of
-//! call paths start from a [`Profile`] and hold its sums; formats that know time
-//! start from a [`Timeline`], which passes rows on as they are read, so that
-//! memory does not grow with the length of a run unless the format itself does not
-//! allow it (Firefox Profiler's). Whatever the format, the energies in it sum to
-//! [`Profile::energy`], to the microjoule, and it says how they came about.
+//! A format is one row of [`FORMATS`] and one file beside this one. Formats of call paths start
+//! from a [`Profile`] and hold its sums. Formats that know time start from a [`Timeline`], which
+//! passes rows on as they are read. So memory does not grow with the length of a run, unless the
+//! format itself requires it (Firefox Profiler's). In every format the energies sum to
+//! [`Profile::energy`], to the microjoule, and the export says how they came about.
 
 mod collapsed;
 mod dictionary;

@@ -1,9 +1,9 @@
-//! OpenTelemetry profiles: one `ProfilesData` of package
-//! `opentelemetry.proto.profiles.v1development`, as PyPI's opentelemetry-proto
-//! 1.45.2 has it (a table of stacks, one type of value per profile).
+//! Writes OpenTelemetry profiles: one `ProfilesData` of package
+//! `opentelemetry.proto.profiles.v1development`, as in PyPI's opentelemetry-proto 1.45.2 (a table
+//! of stacks, one type of value per profile).
 //!
-//! A resource is a process. Each has three profiles over the same samples: energy,
-//! CPU time, and how many samples there were.
+//! A resource is a process. Each has three profiles over the same samples: energy, CPU time, and
+//! the number of samples.
 
 mod proto;
 

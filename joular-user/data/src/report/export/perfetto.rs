@@ -1,8 +1,8 @@
-//! A Perfetto trace: processes and threads, a counter of watts per thread, and for
-//! each row of the data set a stack sample whose weight is µJ.
+//! Writes a Perfetto trace: processes and threads, a counter of watts per thread, and for each row
+//! of the data set a stack sample whose weight is µJ.
 //!
-//! Times are the real time of the windows' starts. Names, frames and call stacks
-//! are interned when they are first used, so the trace is written as rows are read.
+//! Times are the real time of the windows' starts. Names, frames and call stacks are interned when
+//! they are first used, so the trace is written as rows are read.
 
 mod proto;
 

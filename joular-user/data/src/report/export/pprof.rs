@@ -1,7 +1,7 @@
-//! pprof: gzipped `profile.proto` (github.com/google/pprof, proto/profile.proto).
+//! Writes pprof: gzipped `profile.proto` (github.com/google/pprof, proto/profile.proto).
 //!
-//! Samples are written as they are made, tables after them: fields of a protocol
-//! buffer may come in any order.
+//! Samples are written as they are made and tables after them, because fields of a protocol buffer
+//! may come in any order.
 
 use std::io::Write;
 

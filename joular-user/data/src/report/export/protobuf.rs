@@ -1,5 +1,5 @@
-//! Fields of a protocol buffer, written one at a time: a file need not be in
-//! memory to be written.
+//! Writes the fields of a protocol buffer one at a time, so a file need not be in memory to be
+//! written.
 
 use std::io::{self, Write};
 

@@ -1,7 +1,7 @@
-//! speedscope's own JSON (`file-format-schema.json` of its package): frames once,
-//! and for each thread a "sampled" profile whose weights are µJ.
+//! Writes speedscope's own JSON (`file-format-schema.json` of its package): frames once, and for
+//! each thread a "sampled" profile whose weights are µJ.
 //!
-//! Its units are times, bytes and none: `none` it is, and names say µJ.
+//! Its units are times, bytes and none. The unit here is `none`, and names say µJ.
 
 use std::{collections::HashMap, io::Write};
 

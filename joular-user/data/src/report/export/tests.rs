@@ -1,4 +1,4 @@
-//! What holds for every format, on a data set of our own and on hostile names.
+//! Tests what holds for every format, on a data set of our own and on hostile names.
 
 use std::{collections::BTreeMap, fs, path::PathBuf};
 

@@ -1,4 +1,4 @@
-//! The rows of a selection as they are read, with the methods' filter applied.
+//! Reads the rows of a selection one by one, with the methods' filter applied.
 
 use std::path::Path;
 

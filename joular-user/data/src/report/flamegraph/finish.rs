@@ -1,5 +1,5 @@
-//! The last touch on a drawing: joules where inferno wrote microjoules, to the
-//! microjoule still, and colours for readers who have a dark screen.
+//! Finishes a drawing: it writes joules where inferno wrote microjoules, still to the microjoule,
+//! and adds colours for readers with a dark screen.
 
 use super::lines::UNIT;
 use crate::{model::units::MicroJoules, text::exact_joules};

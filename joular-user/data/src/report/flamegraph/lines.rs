@@ -1,4 +1,4 @@
-//! A call tree as lines of folded stacks: `method;method µJ`, and for a comparison
+//! Writes a call tree as lines of folded stacks: `method;method µJ`, and for a comparison
 //! `method;method µJ-before µJ`.
 
 use super::{CallTree, Mix};

@@ -1,9 +1,9 @@
-//! `joular-bpf flamegraph`: the call tree of a selection as an SVG, its widths energy.
+//! Draws the call tree of a selection as an SVG with energy as width, for `joular-bpf flamegraph`.
 //!
-//! The inferno library draws it, from lines of `method;method µJ`. What it does not
-//! do is done before and after: names are made harmless and say their kind of code,
-//! nodes narrower than asked for are merged so that widths still sum ([`lines`]),
-//! and the drawing gets joules and a dark scheme ([`finish`]).
+//! The inferno library draws it from lines of `method;method µJ`. What inferno does not do is done
+//! before and after. Before, names are made harmless and get their kind of code, and nodes narrower
+//! than asked for are merged, so that widths still sum ([`lines`]). After, the drawing gets joules
+//! and a dark scheme ([`finish`]).
 
 mod finish;
 mod lines;

@@ -1,4 +1,4 @@
-//! The thread activity diagram: which thread ran when, where, and what it spent.
+//! Makes the thread activity diagram: which thread ran when, where, and what it spent.
 
 use std::collections::{BTreeSet, HashMap};
 

@@ -1,4 +1,4 @@
-//! Time, cut into buckets of whole windows.
+//! Cuts time into buckets of whole windows.
 
 use crate::{model::units::UnixMicros, report::profile::Overview};
 

@@ -1,10 +1,9 @@
-//! The page's parts, put together.
+//! Puts the page's parts together.
 //!
-//! Nothing may be loaded from anywhere, and nothing may run but the page's own
-//! script: its policy says so to the browser. Script and style are allowed by a
-//! nonce made from the whole page, so that markup which got into the page by a
-//! name, if that were possible, would run nothing: whoever chose the name cannot
-//! know the rest. Figures are JSON in an element that does not run.
+//! Nothing may be loaded from anywhere, and only the page's own script may run: its policy tells
+//! the browser so. A nonce made from the whole page allows script and style. If a name could bring
+//! markup into the page, that markup would not run, because whoever chose the name cannot know the
+//! rest of the page. Figures are JSON in an element that does not run.
 
 use twox_hash::XxHash64;
 

@@ -1,4 +1,4 @@
-//! What a page says beside its pictures: the machine's audit, what JVMs did for
+//! Collects what a page says beside its pictures: the machine's audit, what JVMs did for
 //! themselves, how good stacks are, and which runs it is about.
 
 use serde::Serialize;

@@ -1,5 +1,5 @@
-//! All figures of a page, as its scripts read them. Texts are places in `strings`,
-//! kinds in `kinds`; energies are µJ, times as their names say.
+//! Collects all figures of a page, as its scripts read them. Texts are places in `strings`, kinds
+//! in `kinds`. Energies are µJ, times as their names say.
 
 use serde::Serialize;
 

@@ -1,5 +1,5 @@
-//! The table of methods: what each had as the leaf and anywhere on a branch, with
-//! the interval that sampling leaves open, as in reports ([`ranking::interval`]).
+//! Makes the table of methods: self and total energy of each, with the interval that sampling
+//! leaves open, as in reports ([`ranking::interval`]).
 
 use std::collections::HashMap;
 

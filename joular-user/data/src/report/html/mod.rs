@@ -1,10 +1,10 @@
-//! `joular-bpf html`: a data set as one page that a browser shows by itself.
+//! Makes a data set into one page that a browser shows by itself, for `joular-bpf html`.
 //!
-//! The page is a template ([`document`]) with the figures as JSON in it, which its
-//! scripts draw. Figures are small enough to be looked at at once, whatever was
-//! recorded: the call tree is pruned ([`figures`]), time is cut into at most
-//! [`clock::MOST_BUCKETS`] buckets, names are written once ([`strings`]). What is
-//! left out is merged, never dropped: all views sum to the selection's energy.
+//! The page is a template ([`document`]) with the figures as JSON in it, which its scripts draw.
+//! Figures stay small enough to look at, whatever was recorded: the call tree is pruned
+//! ([`figures`]), time is cut into at most [`clock::MOST_BUCKETS`] buckets, names are written once
+//! ([`strings`]). What is left out is merged, never dropped: all views sum to the selection's
+//! energy.
 
 mod activity;
 mod clock;

@@ -1,4 +1,4 @@
-//! Energy over time by method: what was the leaf in each bucket.
+//! Sums energy over time by method: the leaf of each sample, in each bucket.
 
 use std::collections::HashMap;
 

@@ -1,5 +1,5 @@
-//! Texts of a page, each once, and harmless: names come from processes that may be
-//! hostile, and may have 64 KiB.
+//! Keeps the texts of a page, each once, and makes them harmless: names come from processes that
+//! may be hostile, and may have 64 KiB.
 
 use std::collections::HashMap;
 

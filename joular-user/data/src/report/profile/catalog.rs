@@ -1,5 +1,5 @@
-//! Who and what rows of a data set are about, each once and known by a small
-//! number: runs, processes, threads, frames and call paths.
+//! Keeps who and what the rows of a data set are about, each once and known by a small number:
+//! runs, processes, threads, frames and call paths.
 
 use std::hash::BuildHasher as _;
 

@@ -1,8 +1,8 @@
-//! Which part of a data set is looked at.
+//! Selects the part of a data set that is looked at.
 //!
-//! Conditions of one kind are alternatives, conditions of several kinds must all
-//! hold. Time, run and process choose windows and rows as they are; a thread is
-//! chosen by its name or category, a call path by any method on it.
+//! Conditions of one kind are alternatives; conditions of different kinds must all hold. Time, run
+//! and process select whole windows and rows. A thread is selected by its name or category, a call
+//! path by any method on it.
 
 use std::{collections::HashMap, time::Duration};
 

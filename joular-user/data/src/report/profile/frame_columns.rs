@@ -1,4 +1,4 @@
-//! The columns of frames in table `stacks`.
+//! Reads the columns of frames in table `stacks`.
 
 use std::collections::HashMap;
 

@@ -1,6 +1,6 @@
-//! How long hosts were recorded. Hosts run side by side, and runs of one host one
-//! after the other; where two of them were recorded at once, its time is counted
-//! once, and told, because the machine's energy is in the rows of both.
+//! Computes how long hosts were recorded. Hosts run side by side, and runs of one host one after
+//! the other. Where two runs of a host overlap, the time counts once, and the overlap is told,
+//! because the machine's energy is in the rows of both.
 
 use std::collections::BTreeMap;
 

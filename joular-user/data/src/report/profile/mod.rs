@@ -1,16 +1,16 @@
-//! A selection of a data set, summed: which thread spent how much on which call
-//! path. What all reports, graphs, comparisons and exports start from.
+//! Sums a selection of a data set: which thread spent how much on which call path. All reports,
+//! graphs, comparisons and exports start from it.
 //!
-//! [`reader`] reads files, [`filter`] says which rows count, [`catalog`] is what
-//! rows are about, [`overview`] what they add up to beside.
+//! [`reader`] reads files, [`filter`] says which rows count, [`catalog`] holds what rows are about,
+//! and [`overview`] adds up everything beside call paths.
 //!
 //! # Error of sampling
-//! A thread's time and energy are exact; which of its paths they go to is told by
-//! samples. A sample stands for `energy / samples` of its row, so a group of rows
+//! A thread's time and energy are exact; samples tell which of its paths they go to.
+//! A sample stands for `energy / samples` of its row, so a group of rows
 //! of one thread with the share `p` of its energy has the variance
 //! `(1 − p) · Σ energy² / samples` (binomial; equal samples give the familiar
 //! `energy · √((1 − p) / (p · n))`). Variances of threads add up. [`ThreadPath`] keeps
-//! the sum, whoever groups entries by thread applies `1 − p`.
+//! the sum; whoever groups entries by thread applies `1 − p`.
 
 pub mod catalog;
 pub mod filter;

@@ -1,8 +1,8 @@
-//! What a selection adds up to beside its call paths: the machine's energy and
-//! where it went, what JVMs did for themselves, how good stacks are.
+//! Sums what a selection holds beside call paths: the machine's energy and where it went, what JVMs
+//! did for themselves, how good stacks are.
 //!
-//! Windows are of the whole machine: conditions on processes or threads do not
-//! divide them, and hold for JVMs and stacks only.
+//! Windows are of the whole machine. Conditions on processes or threads do not divide them, and
+//! apply to JVMs and stacks only.
 
 use std::collections::{BTreeMap, HashSet};
 

@@ -1,5 +1,5 @@
-//! Where threads ran: sockets, and cores where these have energy counters of their
-//! own. Nothing finer is recorded.
+//! Reads where threads ran: sockets, and cores where these have energy counters of their own.
+//! Nothing finer is recorded.
 
 use super::{Catalog, Filter, reader::DataSet};
 use crate::{

@@ -1,6 +1,6 @@
-//! Reads a data set file by file: what rows are about first ([`DataSet::open`]),
-//! then the rows themselves, as often as somebody wants them ([`DataSet::scan`]).
-//! In memory is what rows are about, and one batch of rows.
+//! Reads a data set file by file: first what rows are about ([`DataSet::open`]), then the rows
+//! themselves, as often as they are wanted ([`DataSet::scan`]). Memory holds what rows are about,
+//! and one batch of rows.
 
 use std::{collections::HashMap, path::Path, sync::Arc};
 

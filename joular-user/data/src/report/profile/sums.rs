@@ -1,8 +1,8 @@
-//! Rows, summed by thread and path.
+//! Sums rows by thread and path.
 //!
-//! Sums are more than a processor's caches hold, and rows come window by window:
-//! looking each row's sum up would be two waits for memory per row. So rows are
-//! put behind the sums as they come, and now and then all are sorted and equal ones merged.
+//! The sums are larger than a processor's caches, and rows come window by window. A look-up of each
+//! row's sum would wait for memory twice per row. So rows are appended behind the sums as they
+//! come, and now and then all are sorted and equal ones merged.
 
 use super::{ThreadPath, reader::Row};
 

@@ -1,8 +1,8 @@
-//! The windows of a selection, whether anybody ran in them or not.
+//! Reads the windows of a selection, whether anybody ran in them or not.
 //!
-//! Table `windows` is written last and says which windows are whole. Rows of other
-//! tables that belong to none of them are what a crash left: nobody knows where the
-//! rest of such a window's energy went, so they count for nothing.
+//! Table `windows` is written last and says which windows are whole. Rows of other tables that
+//! belong to none of them are left from a crash. Nobody knows where the rest of such a window's
+//! energy went, so they count for nothing.
 
 use std::collections::BTreeMap;
 

@@ -1,15 +1,14 @@
-//! How often a method was called, as far as samples can tell.
+//! Estimates how often a method was called, as far as samples can tell.
 //!
-//! Sampling does not see calls. It sees, window by window, that a thread's samples
-//! had a method on their paths or had not. If one had, a later one had not, and one
-//! after that had again, it was called at least twice. [`Activations`] counts, for
-//! each thread, the smallest number of calls that explains all of its samples: a
-//! lower bound of the calls that there were. Energy divided by it is an upper
-//! bound of the mean energy of a call.
+//! Sampling does not see calls. It sees, window by window, whether a thread's samples had a method
+//! on their paths. If one had it, a later one had not, and one after that had it again, the method
+//! was called at least twice. [`Activations`] counts, for each thread, the smallest number of calls
+//! that explains all of its samples: a lower bound of the real number. Energy divided by it is an
+//! upper bound of the mean energy of a call.
 //!
-//! The order of samples within a window is not known, so all orders are allowed
-//! and the one with the fewest calls counts. A sample whose path has a marker on it
-//! may have missed the method, and so does not show that it was absent.
+//! The order of samples within a window is not known, so all orders are allowed and the one with
+//! the fewest calls counts. A sample whose path has a marker may have missed the method, so it does
+//! not show that the method was absent.
 
 use std::collections::{HashMap, HashSet};
 

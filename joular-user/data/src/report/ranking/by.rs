@@ -1,4 +1,4 @@
-//! What rows of a table can be about.
+//! Lists what rows of a table can be about.
 
 /// One row per …
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,4 +1,4 @@
-//! `report` as the command line has it.
+//! Runs `report` as the command line has it.
 
 use std::{
     io::{self, Write},

@@ -1,5 +1,5 @@
-//! What tables are part of: how much of the machine's energy was chosen, what JVMs
-//! did for themselves, how good stacks are, what was lost.
+//! Collects what tables are part of: how much of the machine's energy was selected, what JVMs did
+//! for themselves, how good stacks are, what was lost.
 //!
 //! Items and words are those of the summary at a run's end.
 

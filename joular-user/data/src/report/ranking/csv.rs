@@ -1,8 +1,8 @@
-//! One table as comma-separated values (RFC 4180), for spreadsheets and scripts.
+//! Writes one table as comma-separated values (RFC 4180), for spreadsheets and scripts.
 //!
-//! Names come from processes that may be hostile. What controls a terminal is
-//! spelled out as everywhere ([`escape`]); and a text that a spreadsheet would take
-//! for a formula has an apostrophe before it.
+//! Names come from processes that may be hostile. Characters that control a terminal are spelled
+//! out as everywhere ([`escape`]), and a text that a spreadsheet would take for a formula gets an
+//! apostrophe before it.
 
 use serde_json::Value;
 

@@ -1,7 +1,7 @@
-//! Which row of a table an entry of the profile belongs to.
+//! Finds the row of a table that an entry of the profile belongs to.
 //!
-//! Frames, paths or threads, whichever rows are about, are mapped to small
-//! numbers once; nothing is compared by text afterwards.
+//! Frames, paths or threads, whichever rows are about, are mapped to small numbers once; no text is
+//! compared afterwards.
 
 use std::{collections::HashMap, hash::Hash};
 

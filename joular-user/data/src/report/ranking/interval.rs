@@ -1,15 +1,15 @@
-//! How far a figure may be off because samples are few.
+//! Computes how far a figure may be off because samples are few.
 //!
-//! A thread's energy is exact; what part of it a group of its paths has is told
-//! by samples. With the formula of [`crate::report::profile`], per thread *t*, its share
-//! `p_t` and the whole's variance `V = Σ_t (1 − p_t) · S_t`, where `S_t` is the group's
-//! Σ energy² / samples. Two things are done about few samples:
+//! A thread's energy is exact; samples tell what part of it a group of its paths has. The formula
+//! is that of [`crate::report::profile`], per thread *t*, its share `p_t` and the whole's variance
+//! `V = Σ_t (1 − p_t) · S_t`, where `S_t` is the group's Σ energy² / samples. Three rules deal with
+//! few samples:
 //!
 //! - Time without any sample (`[no sample]`) is exact: it is in no group but its own, and
 //!   what follows is about the rest, of all threads together `E`.
 //! - A thread that was seen only inside or only outside of the group has no variance,
-//!   which nobody should believe. So each thread is thought to have had z² samples more
-//!   (four, as good as), of which the group has the share that it has of all
+//!   which nobody should believe. So each thread gets z² samples more (about
+//!   four), of which the group has the share that it has of all
 //!   threads, `p`. That changes nothing where there is one thread, and nothing
 //!   noticeable where there are many samples.
 //! - The interval is Wilson's, which never leaves 0 … E and holds for small shares,

@@ -1,5 +1,5 @@
-//! A report as one JSON object, for scripts. Keys are documented in docs/reports.md
-//! and stay; energies are integers in µJ. Names are as they are: JSON escapes them.
+//! Writes a report as one JSON object, for scripts. docs/reports.md documents the keys, which stay
+//! stable; energies are integers in µJ. Names are written as they are: JSON escapes them.
 
 use serde_json::{Map, Value, json};
 

@@ -1,7 +1,7 @@
-//! A report for an issue, a wiki or a pull request: tables of GitHub-flavoured Markdown.
+//! Writes a report for an issue, a wiki or a pull request: tables of GitHub-flavoured Markdown.
 //!
-//! Names are code spans, in which nothing is markup; the two characters that
-//! could end a span or a table's cell are spelled out like control characters.
+//! Names are code spans, in which nothing is markup. The two characters that could end a span or a
+//! table's cell are spelled out like control characters.
 
 use std::fmt::Write as _;
 

@@ -1,11 +1,10 @@
-//! Tables: who consumed most.
+//! Makes the tables of who consumed most.
 //!
-//! A selection of a data set ([`crate::report::profile`]) is grouped by what the
-//! reader asks for ([`by`], [`groups`]), summed and ranked ([`rows`]), each figure with
-//! its error of sampling ([`interval`]) and, if wanted, set in relation to how often a
-//! method was seen to be called ([`activations`]). A report says beside its tables what they
-//! are part of ([`context`]), and is written for people or machines ([`text`],
-//! [`markdown`], [`csv`], [`json`]).
+//! A selection of a data set ([`crate::report::profile`]) is grouped by what the reader asks for
+//! ([`by`], [`groups`]), summed and ranked ([`rows`]). Each figure has its error of sampling
+//! ([`interval`]) and, if wanted, is set in relation to how often a method was seen to be called
+//! ([`activations`]). A report also says what its tables are part of ([`context`]), and is written
+//! for people or machines ([`text`], [`markdown`], [`csv`], [`json`]).
 
 pub mod activations;
 pub mod by;

@@ -1,4 +1,4 @@
-//! A table's rows: sums by group, ranked, the smaller ones together in one row.
+//! Makes a table's rows: sums by group, ranked, with the smaller ones together in one row.
 
 use std::{borrow::Cow, cmp::Reverse};
 

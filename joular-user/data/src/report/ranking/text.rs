@@ -1,4 +1,4 @@
-//! A report for people: aligned, and on a terminal as wide as that.
+//! Writes a report for people: aligned, and as wide as the terminal.
 
 use super::{
     by::By,

@@ -1,4 +1,4 @@
-//! Selections and comparisons of data sets whose every number is known.
+//! Tests selections and comparisons of data sets whose every number is known.
 
 mod diff;
 mod profile;

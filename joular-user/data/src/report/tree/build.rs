@@ -1,4 +1,4 @@
-//! Branches become a tree.
+//! Builds a tree from branches.
 
 use std::collections::{BTreeMap, HashMap};
 

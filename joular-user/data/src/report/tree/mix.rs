@@ -1,7 +1,7 @@
-//! How one method ran: what it has of each kind of code.
+//! Says how one method ran: how much of it is of each kind of code.
 //!
-//! A method is interpreted first and compiled later, or inlined here and called there.
-//! It is one node of a tree all the same, and this says which part of it was what.
+//! A method is interpreted first and compiled later, or inlined here and called there. It is still
+//! one node of a tree, and the mix says which part of the node was what.
 
 use std::cmp::Reverse;
 

@@ -1,13 +1,13 @@
-//! A call tree: the branches of a selection, merged as far as they have the same
-//! methods from the root on.
+//! Makes a call tree: the branches of a selection, merged as far as they have the same methods from
+//! the root on.
 //!
-//! Frames are the same in a tree if method, signature and module are, as in tables:
-//! lines are not told apart, nor how the code ran. What a node has of each kind of
-//! code is its [`Mix`]; with [`Kinds::Apart`] each kind has nodes of its own. Branches are sorted, and each goes on where it leaves
-//! the one before it, so nodes stand in depth-first order, a parent before its
-//! children and those by name. No energy is lost on the way: every node's total is
-//! its own energy and its children's totals, to the microjoule, and what is too
-//! small to be drawn is kept in nodes that say so ([`CallTree::pruned`]).
+//! Frames are the same in a tree if method, signature and module are, as in tables; neither lines
+//! nor kinds of code tell them apart. What a node has of each kind of code is its [`Mix`]; with
+//! [`Kinds::Apart`] each kind has nodes of its own. Branches are sorted, and each goes on where it
+//! leaves the one before it. So nodes stand in depth-first order, a parent before its children and
+//! those by name. No energy is lost: every node's total is its own energy and its children's
+//! totals, to the microjoule. Nodes too small to be drawn are kept in nodes that say so
+//! ([`CallTree::pruned`]).
 
 mod build;
 mod mix;

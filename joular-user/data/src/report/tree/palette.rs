@@ -1,9 +1,8 @@
-//! Colours of what nodes stand for, the same in every picture.
+//! Assigns colours to what nodes stand for, the same in every picture.
 //!
-//! Light enough for black text, whatever is around the picture. Hues are those of
-//! Okabe and Ito, which people with any colour vision tell apart; what is close in
-//! meaning is close in hue (C2 and what it inlined), and no colour is the only sign:
-//! names and legends say the kind too.
+//! They are light enough for black text, whatever is around the picture. Hues are those of Okabe
+//! and Ito, which people with any colour vision can tell apart. What is close in meaning is close
+//! in hue (C2 and what it inlined). No colour is the only sign: names and legends say the kind too.
 
 use super::NodeKind;
 use crate::model::frame::FrameKind;

@@ -1,4 +1,4 @@
-//! One JSON object: both sides, warnings, the total, rows.
+//! Writes a comparison as one JSON object: both sides, warnings, the total, rows.
 
 use std::io;
 

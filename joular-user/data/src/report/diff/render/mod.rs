@@ -1,4 +1,4 @@
-//! A comparison as people and programs read it.
+//! Writes a comparison for people and programs.
 
 mod json;
 mod tables;

@@ -1,4 +1,4 @@
-//! CSV and Markdown.
+//! Writes a comparison as CSV and Markdown.
 
 use std::fmt::Write as _;
 

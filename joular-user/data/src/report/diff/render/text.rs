@@ -1,4 +1,4 @@
-//! For a terminal: both sides, warnings, the total, rows.
+//! Writes a comparison for a terminal: both sides, warnings, the total, rows.
 
 use std::fmt::Write as _;
 

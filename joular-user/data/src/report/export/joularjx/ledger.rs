@@ -1,6 +1,6 @@
-//! Sums as they are read: of the window that is being read, of the whole, and of
-//! each second. A window's rows are written when it ends, those of seconds when
-//! there are many; so memory does not grow with the length of a run.
+//! Sums rows as they are read: over the current window, over the whole, and over each second. A
+//! window's rows are written when it ends, those of seconds when there are many. So memory does not
+//! grow with the length of a run.
 
 use std::{
     collections::{BTreeMap, HashMap},

@@ -1,4 +1,4 @@
-//! What JoularJX's files hold: names and figures, and what files are called.
+//! Makes the content of JoularJX's files: names, figures, and names of files.
 
 use std::collections::HashMap;
 

@@ -1,6 +1,6 @@
-//! Messages of opentelemetry-proto that are written, with the numbers of their
-//! fields: opentelemetry/proto/profiles/v1development/profiles.proto,
-//! common/v1/common.proto and resource/v1/resource.proto.
+//! Defines the messages of opentelemetry-proto that are written, with their field numbers:
+//! opentelemetry/proto/profiles/v1development/profiles.proto, common/v1/common.proto and
+//! resource/v1/resource.proto.
 
 use prost::{Message, Oneof};
 

@@ -1,6 +1,6 @@
-//! Messages of Perfetto that are written, with the numbers of their fields:
-//! protos/perfetto/trace/perfetto_trace.proto of release 59. Fields that are
-//! optional there are left out where they have their default.
+//! Defines the messages of Perfetto that are written, with their field numbers:
+//! protos/perfetto/trace/perfetto_trace.proto of release 59. Optional fields are left out where
+//! they have their default.
 
 use prost::Message;
 

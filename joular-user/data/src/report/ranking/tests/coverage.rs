@@ -1,4 +1,4 @@
-//! Whether intervals hold the truth as often as they say: by simulation.
+//! Tests by simulation whether intervals hold the truth as often as they say.
 
 use crate::{
     model::units::MicroJoules,

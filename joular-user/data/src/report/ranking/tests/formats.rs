@@ -1,4 +1,4 @@
-//! Names that are hostile, and selections of nothing, in every format.
+//! Tests hostile names, and selections of nothing, in every format.
 
 use serde_json::Value;
 
