@@ -3,7 +3,7 @@
 //! The frame's word has the address of the `Method`, whose memory may be another method's when a
 //! class has been unloaded. So the method's identity, its class's name and its own in the class
 //! file, is mixed into the hash of the stack. Frames of two methods that had the same memory make
-//! two stacks. User space gets the words a moment later, reads the same names and computes the hash
+//! two stacks. User space gets the words a moment later, reads the same and computes the hash
 //! anew. If it is the stack's, the memory is still that of the methods that ran.
 
 use super::Memory;

@@ -23,7 +23,7 @@ pub trait Output {
     /// A window is complete; windows come in order of time.
     fn window(&mut self, report: &WindowReport, stacks: &StackTable) -> Result<()>;
 
-    /// Comes last, once, if the run ended in order.
+    /// Comes last, once, if the run ended properly.
     fn run_ended(&mut self, end: &RunEnd) -> Result<()>;
 }
 

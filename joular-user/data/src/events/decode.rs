@@ -16,7 +16,7 @@ pub enum Record {
     /// A stack, and the process it was first seen in.
     Stack {
         pid: Pid,
-        /// Of the tables by which it was walked: see `joular_ebpf::walk::identity`.
+        /// Generation of the tables by which it was walked: see `joular_ebpf::walk::identity`.
         generation: u8,
         stack: RawStack,
     },
@@ -124,7 +124,7 @@ fn lifecycle(kind: u32, mut bytes: &[u8]) -> Option<Lifecycle> {
     })
 }
 
-/// The layouts above, against the types the kernel side writes.
+/// Checks the layouts above against the types that the kernel side writes.
 const _: () = {
     assert!(size_of::<StackHeader>() == 24);
     assert!(size_of::<LifecycleRecord>() == 48);

@@ -12,7 +12,7 @@ use crate::model::{
     units::{Address, MonotonicNs, Pid, Tid, UnixMicros},
 };
 
-/// Something that was found out about the world.
+/// Something that was learned about the world.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Event {
     /// Always the first event.
@@ -33,7 +33,7 @@ pub enum Event {
     Energy(EnergyReading),
     /// A window is complete.
     Window(Box<Window>),
-    /// Always the last event of a run that ended in order.
+    /// Always the last event of a run that ended properly.
     RunEnded(RunEnd),
 }
 
@@ -61,7 +61,7 @@ pub struct RunInfo {
     pub interval_ns: u64,
     /// Name of the energy source, as in `--energy`.
     pub energy_source: String,
-    /// Why this source, in one sentence.
+    /// Why this source was chosen, in one sentence.
     pub energy_reason: String,
     pub domains: Vec<Domain>,
     pub policy: Policy,
@@ -80,12 +80,11 @@ pub enum Runtime {
         main_class: Option<String>,
         /// `G1`, `Parallel`, `Serial`, `Z`, `Shenandoah`, if known.
         collector: Option<String>,
-        /// Whether compiled code is described between safepoints too
-        /// (`DebugNonSafepoints`), if known: without it, which inlined method a leaf
-        /// is in is coarse.
+        /// Whether compiled code is described between safepoints too (`DebugNonSafepoints`), if
+        /// known. Without it, the inlined method of a leaf is coarse.
         debug_non_safepoints: Option<bool>,
-        /// How its stacks are unwound: `hotspot`, or why not so; `None` before that
-        /// is decided.
+        /// How its stacks are unwound: `hotspot`, or why not by that; `None` before that is
+        /// decided.
         unwinding: Option<String>,
     },
 }
@@ -105,8 +104,8 @@ impl Runtime {
     pub const UNKNOWN_JVM: Self =
         Self::Jvm { version: None, main_class: None, collector: None, debug_non_safepoints: None, unwinding: None };
 
-    /// Takes over what is known now, which is better than what the command line and
-    /// files of the installation said; whether that changed anything.
+    /// Takes over what is known now, which is better than what the command line and files of the
+    /// installation said. Returns whether that changed anything.
     pub fn learn(&mut self, news: &JvmNews) -> bool {
         if *news == JvmNews::default() {
             return false;
@@ -133,8 +132,8 @@ impl Runtime {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProcessInfo {
     pub pid: Pid,
-    /// Start of its first thread, nanoseconds since boot, rounded down to the
-    /// 10 ms that /proc gives: with `pid`, the identity of the process.
+    /// Start of its first thread, nanoseconds since boot, rounded down to the 10 ms that /proc
+    /// gives. It identifies the process together with `pid`.
     pub start_boottime_ns: u64,
     pub parent: Pid,
     pub comm: String,
@@ -142,7 +141,7 @@ pub struct ProcessInfo {
     pub executable: Option<String>,
     pub uid: u32,
     pub gid: u32,
-    /// Its pid in its own namespace, innermost.
+    /// Its pid in its own, innermost namespace.
     pub namespace_pid: u32,
     pub cgroup: Option<String>,
     pub container: Option<String>,
@@ -180,7 +179,7 @@ pub struct Symbol {
     pub frames: Vec<Frame>,
 }
 
-/// All domains' counters at one moment.
+/// Readings of all domains at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct EnergyReading {
     /// When the reading was really taken (its middle).
@@ -202,7 +201,7 @@ pub struct Window {
     pub samples: Vec<SampleCount>,
     /// Per CPU.
     pub cpus: Vec<CpuTimes>,
-    /// Losses within this window, those that are not zero.
+    /// Losses within this window that are not zero.
     pub losses: Vec<LossCount>,
 }
 

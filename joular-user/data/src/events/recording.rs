@@ -26,9 +26,9 @@ use super::Event;
 /// First bytes of a recording.
 const MAGIC: &[u8; 10] = b"JOULARBPF\0";
 
-/// Version that is written, and the newest that is read. Any change to what
-/// [`Event`] contains is a new version: postcard does not describe itself. The one
-/// before then gets a module that has its events as they were, like [`version_3`].
+/// Version that is written, and the newest that is read. Any change to what [`Event`] contains
+/// needs a new version: postcard does not describe itself. The version before then gets a module
+/// that has its events as they were, like [`version_3`].
 const VERSION: u16 = 4;
 
 /// The oldest version that is read.
@@ -128,7 +128,7 @@ impl<W: Write> RecordingWriter<W> {
         append().map_err(RecordingError::Write)
     }
 
-    /// Ends the recording in order and gives back what it was written to.
+    /// Ends the recording properly and gives back what it was written to.
     ///
     /// # Errors
     /// [`RecordingError::Write`].

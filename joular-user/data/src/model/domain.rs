@@ -50,8 +50,8 @@ pub enum Role {
     /// Divided among those with a claim on it: see [`DividedBy`].
     #[default]
     Shared,
-    /// Drawn by what CPU time says nothing about (disks, fans, a GPU): it is
-    /// measured, and nobody's.
+    /// Drawn by hardware whose use CPU time does not show (disks, fans, a GPU). It is measured, and
+    /// goes to nobody.
     Unshared,
     /// Contained in the domain at this index, shown beside it and not counted again.
     Part { of: usize },
@@ -88,17 +88,17 @@ pub struct Domain {
     pub label: Label,
     pub meter: Meter,
     pub role: Role,
-    /// Domains, by index, that this one's meter counts too and that have rows of
-    /// their own: their energy is taken off, the domain is what is left. A domain
-    /// named here takes nothing off itself.
+    /// Domains, by index, that this one's meter counts too and that have rows of their own. Their
+    /// energy is taken off, and this domain is what is left. A domain named here takes nothing off
+    /// itself.
     pub less: Vec<usize>,
-    /// Data sets from before there was a choice do not say it.
+    /// Data sets from before there was a choice do not have it.
     #[serde(default)]
     pub divided_by: DividedBy,
 }
 
 impl Domain {
-    /// A domain of a socket or, without one, of the machine, that is shared.
+    /// A shared domain of a socket or, without one, of the machine.
     pub fn new(name: &str, socket: Option<u32>, source: &str, label: Label, meter: Meter) -> Self {
         Self {
             name: name.to_owned(),
@@ -113,9 +113,9 @@ impl Domain {
         }
     }
 
-    /// Whether the counter moves however idle the machine is: that of a package
-    /// or a platform does, those of memory, cores and GPUs may rest. A meter that
-    /// counts others too is a package's or a platform's, whatever is left is called.
+    /// Whether the counter moves however idle the machine is. That of a package or a platform does;
+    /// those of memory, cores and GPUs may rest. A meter that counts others too is a package's or a
+    /// platform's, however the rest is named.
     pub fn always_moves(&self) -> bool {
         let is_counter = matches!(self.meter, Meter::Counter { .. });
         is_counter && (!self.less.is_empty() || matches!(self.name.as_str(), "package" | "platform"))
@@ -196,7 +196,7 @@ pub enum FaultCause {
     MayHaveWrapped,
     /// It moved by more than the domain can draw, or backwards.
     Jumped,
-    /// It did not move: what it counts comes when it moves again.
+    /// It did not move: its energy comes when it moves again.
     Stuck,
 }
 
@@ -228,8 +228,7 @@ impl FaultCause {
         }
     }
 
-    /// The read failed, or gave what was known before: the energy comes with a
-    /// later window.
+    /// The read failed, or repeated an earlier value: the energy comes with a later window.
     pub const fn is_failed_read(self) -> bool {
         matches!(self, Self::Gone | Self::Denied | Self::Unreadable | Self::Malformed | Self::Stale | Self::Stuck)
     }

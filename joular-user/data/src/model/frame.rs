@@ -74,8 +74,8 @@ impl FrameKind {
     }
 }
 
-/// Opens the names of frames without a name: the marker's, and in data sets of earlier
-/// versions those of code of which only the file is known.
+/// Prefix of the names of frames without a name: the marker's, and in data sets of earlier versions
+/// those of code of which only the file is known.
 const UNRESOLVED_PREFIX: &str = "[unresolved";
 
 /// One level of a call path. Two frames are the same method if everything but
@@ -106,8 +106,8 @@ impl Frame {
         Self::new(FrameKind::Marker, marker.name())
     }
 
-    /// Native code whose file is known and whose function is not, since the file has no
-    /// symbol there: it is called by its file, `[libc.so.6]`.
+    /// Native code whose file is known and whose function is not, because the file has no symbol
+    /// there. It is named after its file, `[libc.so.6]`.
     pub fn of_file(kind: FrameKind, module: &str) -> Self {
         Self { module: Some(module.to_owned()), ..Self::new(kind, format!("[{module}]")) }
     }
@@ -145,8 +145,7 @@ impl Frame {
     }
 }
 
-/// The things a call path can be missing. Each is a visible frame with its own
-/// samples and joules.
+/// What a call path can lack. Each is a visible frame with its own samples and joules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Marker {
     /// An address that nothing could name.
@@ -182,7 +181,7 @@ impl Marker {
         Self::Stale,
     ];
 
-    /// Those that stand for code whose name is not known, the ones that say most first.
+    /// Markers of code whose name is not known; those that say most come first.
     pub const UNNAMED: [Self; 3] = [Self::Evicted, Self::Stale, Self::Unresolved];
 
     pub const fn name(self) -> &'static str {

@@ -35,7 +35,7 @@ impl Default for Policy {
     }
 }
 
-/// What a user chose, in place of what a policy says otherwise.
+/// What a user chose, which replaces a policy's own choices.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PolicyChoices {
     pub idle: Option<IdlePolicy>,
@@ -130,8 +130,8 @@ pub struct Baseline {
     pub milliwatts: u64,
 }
 
-/// What joular-bpf's programs take of the time of whatever they interrupt, at
-/// the least: this much is certainly not the thread's own.
+/// What joular-bpf's programs at least take of the time of whatever they interrupt: this much is
+/// certainly not the thread's own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InstrumentCosts {
     pub sample_ns: u64,

@@ -33,26 +33,26 @@ impl Unwinder {
 /// sets and reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum WalkEnd {
-    /// A chain of frame pointers that ended: nobody can tell whether it was whole.
+    /// At the end of a chain of frame pointers: nobody can tell whether it was whole.
     #[default]
     Chain,
     /// At the thread's first function: it is whole.
     Root,
     /// It is deeper than what is kept.
     Depth,
-    /// At an address in no code that is known.
+    /// At an address outside all known code.
     NoMapping,
     /// In native code without a usable rule.
     NoRule,
     /// The stack could not be read there.
     Unreadable,
-    /// What would be the caller's frame makes no sense.
+    /// The caller's frame would make no sense.
     Implausible,
     /// In the code cache, where no code lives.
     DeadCode,
     /// The rest of a virtual thread's stack is in the heap.
     Frozen,
-    /// The kernel does not let programs run any longer.
+    /// The kernel does not let the programs run any longer.
     Budget,
 }
 
@@ -85,7 +85,7 @@ impl WalkEnd {
         }
     }
 
-    /// Whether the root is there; nobody can tell of a chain of frame pointers.
+    /// Whether the root is there; nobody can tell for a chain of frame pointers.
     pub const fn is_complete(self) -> Option<bool> {
         match self {
             Self::Root => Some(true),
@@ -189,7 +189,7 @@ impl PathQuality {
         }
     }
 
-    /// What has these names.
+    /// The quality with these names.
     pub fn of_names(unwinder: Option<&str>, end: &str) -> Option<Self> {
         let Some(unwinder) = unwinder else {
             let missing = [Self::Kernel, Self::NoStack, Self::LostStack, Self::NoSample];

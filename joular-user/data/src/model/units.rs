@@ -40,8 +40,8 @@ newtype!(
     UnixMicros(i64)
 );
 newtype!(
-    /// Energy in microjoules. All energy arithmetic is in these integers;
-    /// joules as floating point exist only on the way to a reader's eye.
+    /// Energy in microjoules. All energy arithmetic is in these integers; joules as floating point
+    /// exist only for display.
     MicroJoules(u64)
 );
 

@@ -21,8 +21,8 @@ const FILE_MODE: u32 = 0o640;
 /// Stands for standard output.
 pub const STDOUT: &str = "-";
 
-/// Writes `bytes` to `path` for `owner` (user, group), or to `out` if it is `-`: a
-/// reader of that who has seen enough is no error.
+/// Writes `bytes` to `path` for `owner` (user, group), or to `out` if it is `-`. A reader of `out`
+/// that closes it early is no error.
 ///
 /// # Errors
 /// If it cannot be written; what was at `path` before stays.
@@ -37,8 +37,8 @@ pub fn write(path: &Path, bytes: &[u8], owner: Option<(u32, u32)>, out: &mut imp
     }
 }
 
-/// Calls `write` with what leads to `path` (`out` if it is `-`). A file that is new
-/// or replaced belongs to `owner`; what is no regular file is written to as it is.
+/// Calls `write` with a writer to `path` (`out` if it is `-`). A file that is new or replaced
+/// belongs to `owner`; anything but a regular file is written to as it is.
 ///
 /// # Errors
 /// Those of `write`, and if the file cannot be made or put in its place; what was
@@ -83,7 +83,7 @@ pub fn is_terminal(path: &Path) -> bool {
     special(path).is_ok_and(|file| file.is_some_and(|file| file.is_terminal()))
 }
 
-/// What is no regular file: a pipe, a device.
+/// Opens anything but a regular file: a pipe, a device.
 fn special(path: &Path) -> io::Result<Option<File>> {
     if fs::metadata(path).map_or(true, |found| found.is_file()) {
         return Ok(None);
@@ -120,7 +120,7 @@ fn fill<T, E: From<OutputError>>(
     Ok(written)
 }
 
-/// Of a name with 255 bytes, the most that there are, a part must do.
+/// A name may have at most 255 bytes; this part of it must do.
 const MOST_OF_NAME: usize = 200;
 
 /// `.NAME.PID.partial`, beside the file.
@@ -140,8 +140,8 @@ fn prefix(name: &OsStr) -> OsString {
     prefix
 }
 
-/// Removes partial files of commands that were killed: nobody holds their locks. It
-/// is tidiness, so that nothing that fails here matters.
+/// Removes partial files of commands that were killed: nobody holds their locks. This only tidies
+/// up, so its failures do not matter.
 fn remove_stale(path: &Path, name: &OsStr) {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
     let prefix = prefix(name);

@@ -7,7 +7,7 @@ use crate::{
     text,
 };
 
-/// A selection's energy, and its share of what all targets used.
+/// A selection's energy, and its share of the energy of all targets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Headline {
     pub energy: MicroJoules,

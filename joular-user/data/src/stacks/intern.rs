@@ -43,11 +43,11 @@ impl<T: Clone + Eq + Hash> Interner<T> {
     }
 }
 
-/// What follows from a call path alone, found out once.
+/// What follows from a call path alone, computed once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathFacts {
     pub quality: PathQuality,
-    /// Which marker stands for frames of it, if any has no name.
+    /// The marker that stands for its frames without a name, if there are any.
     pub unnamed: Option<Marker>,
     /// What a Java thread with this path is doing.
     pub java_work: JvmWork,

@@ -53,7 +53,7 @@ impl JvmWork {
         Self::Unknown,
     ];
 
-    /// Opens the names of its columns.
+    /// The first part of the names of its columns.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Gc => "gc",
@@ -71,14 +71,14 @@ impl JvmWork {
         }
     }
 
-    /// Whether the JVM does it for itself: its work that no line of the program
-    /// says. The interpreter is not among it: it runs the program.
+    /// Whether the JVM does it for itself: work that no line of the program asks for. The
+    /// interpreter does not count: it runs the program.
     pub const fn is_tax(self) -> bool {
         matches!(self, Self::Gc | Self::Jit | Self::Vm | Self::ClassLoading | Self::VmRuntime)
     }
 
-    /// What a thread of the VM does whose path is this: Serial's collections, and
-    /// parts of those of others, are operations of the VM thread.
+    /// What a thread of the VM with this path does. Serial's collections, and parts of other
+    /// collectors', are operations of the VM thread.
     pub(super) fn of_vm_path<'a>(mut frames: impl Iterator<Item = &'a Frame>) -> Self {
         let collects = |frame: &Frame| {
             frame.kind == FrameKind::Vm && COLLECTIONS.iter().any(|prefix| frame.name.starts_with(prefix))
@@ -86,7 +86,7 @@ impl JvmWork {
         if frames.any(collects) { Self::Gc } else { Self::Vm }
     }
 
-    /// What a Java thread does whose path is this.
+    /// What a Java thread with this path does.
     pub(super) fn of_java_path<'a, I: Iterator<Item = &'a Frame>>(leaf_to_root: impl Fn() -> I) -> Self {
         let is_initializer = |frame: &&Frame| frame.kind.is_java() && frame.name == "<clinit>";
         if leaf_to_root().take_while(|frame| !is_initializer(frame)).any(loads_classes) {
@@ -109,8 +109,8 @@ impl JvmWork {
         }
     }
 
-    /// By the nearest Java frame: stubs work for whoever calls them, and an inlined
-    /// method is part of the compiled one that it is in.
+    /// Decides by the nearest Java frame: stubs work for their callers, and an inlined method is
+    /// part of the compiled one that it is in.
     fn of_generated_code<'a>(leaf_to_root: impl Iterator<Item = &'a Frame>) -> Self {
         let mut is_inlined = false;
         for frame in leaf_to_root {
@@ -136,7 +136,7 @@ impl JvmWork {
 /// What the JVM calls the interpreter's own code.
 const INTERPRETER: &str = "Interpreter";
 
-/// Classes whose methods named so load, define or find a class.
+/// Classes whose methods of such names load, define or find a class.
 const LOADERS: [&str; 4] =
     ["java.lang.ClassLoader", "java.security.SecureClassLoader", "java.net.URLClassLoader", "jdk.internal.misc.Unsafe"];
 const LOADERS_PACKAGE: &str = "jdk.internal.loader.";
@@ -146,8 +146,8 @@ const LOADING: [&str; 6] =
 const LINKER: &str = "java.lang.invoke.MethodHandleNatives";
 /// Where a program hands classes to the VM.
 const LOOKUP: &str = "java.lang.invoke.MethodHandles$Lookup";
-/// Functions of libjvm that load, parse, verify, rewrite or link. What initializes a
-/// class is not among them.
+/// Functions of libjvm that load, parse, verify, rewrite or link. Those that initialize a class are
+/// not among them.
 const VM_LOADING: [&str; 13] = [
     "SystemDictionary",
     "ClassLoader::",

@@ -13,10 +13,9 @@ use crate::{
     },
 };
 
-/// The addresses to look up for a stack, leaf first. Every address but the
-/// leaf's is a return address, which may already belong to the next function
-/// or line: the call itself is one byte before it. A JVM's frames say themselves
-/// which they are.
+/// The addresses to look up for a stack, leaf first. Every address but the leaf's is a return
+/// address, which may already belong to the next function or line: the call itself is one byte
+/// before it. A JVM's frames say themselves which of the two they are.
 pub fn lookup_addresses(stack: &RawStack) -> impl Iterator<Item = Address> + '_ {
     stack.frames.iter().enumerate().map(|(depth, frame)| {
         match FrameWord(frame.0).is_of_a_jvm() && !stack.is_kernel || depth == 0 {
@@ -96,7 +95,7 @@ fn quality(user: StackPart<'_>, kernel: StackPart<'_>) -> PathQuality {
     }
 }
 
-/// What stands in the place of a root that a walk did not reach.
+/// The marker in the place of a root that a walk did not reach.
 const fn missing_root(end: WalkEnd) -> Option<Marker> {
     match end {
         // Of a chain of frame pointers nobody knows; markers would be everywhere.
@@ -112,8 +111,8 @@ const fn missing_root(end: WalkEnd) -> Option<Marker> {
     }
 }
 
-/// Neighbouring markers of a kind become one: a broken chain of frame
-/// pointers yields runs of nonsense that would make every path unique.
+/// Merges neighbouring markers of a kind: a broken chain of frame pointers yields runs of nonsense
+/// that would make every path unique.
 fn push_marker(table: &mut StackTable, path: &mut Vec<FrameId>, marker: Marker) {
     let id = table.frame_id(Frame::marker(marker));
     if path.last() != Some(&id) {

@@ -10,7 +10,7 @@ use crate::{
 
 const MAX_TEXT_BYTES: usize = 64 * 1024;
 const MAX_NAME_BYTES: usize = 4 * 1024;
-/// Of a command line: how many, and all together. The kernel allows a command
+/// Arguments of a command line: their number, and their bytes together. The kernel allows a command
 /// 2 MiB; of a process's no more than 16 KiB are read.
 const MAX_ARGUMENTS: usize = 64 * 1024;
 const MAX_COMMAND_BYTES: usize = 2 * 1024 * 1024;
@@ -25,7 +25,7 @@ const MAX_INLINED: usize = 64;
 const MAX_SYMBOLS: usize = 1 << 20;
 const MAX_SYMBOL_FRAMES: usize = 1 << 20;
 
-/// Says what is wrong with an event that no run makes.
+/// Refuses an event that no run makes, and says what is wrong with it.
 pub(super) fn check(event: &Event) -> Result<(), String> {
     match event {
         Event::RunStarted(run) => run_info(run),

@@ -20,7 +20,7 @@ use crate::{
     },
 };
 
-/// Makes events of today of those of version 3.
+/// Turns events of version 3 into today's events.
 #[derive(Debug, Default)]
 pub(super) struct Upgrade {
     /// As the run's first event says it.

@@ -16,14 +16,14 @@
 
 use std::f64::consts::PI;
 
-/// Fewer windows say nothing about how windows vary.
+/// Fewer windows do not show how windows vary.
 const MIN_WINDOWS: usize = 6;
 
-/// So many runs a side are taken as they are.
+/// From so many runs a side, whole runs are the replicates.
 pub const MIN_RUNS: usize = 3;
 
-/// At least two frequencies, and at most twelve: more would make intervals of long
-/// runs a tenth narrower, and take waves of a minute for noise.
+/// At least two frequencies, and at most twelve. More would make intervals of long runs a tenth
+/// narrower, and would take waves of a minute for noise.
 const FREQUENCIES: (f64, f64) = (2.0, 12.0);
 
 /// What a side's energy is divided by, replicate by replicate.
@@ -41,12 +41,12 @@ enum Kind {
     TooFew,
 }
 
-/// What it takes to look at windows by frequency.
+/// What the analysis of windows by frequency needs.
 #[derive(Clone, Debug)]
 struct Waves {
     /// Of multiples of π/2n, by multiple.
     cosines: Vec<f64>,
-    /// For each frequency that counts, from the lowest: the exposures' part in it.
+    /// For each frequency that counts, from the lowest: its part of the exposures.
     exposures: Vec<f64>,
 }
 
@@ -54,21 +54,21 @@ struct Waves {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
     pub rate: f64,
-    /// `None`: there are too few replicates to say.
+    /// `None`: there are too few replicates to tell.
     pub variance: Option<f64>,
     pub freedom: f64,
 }
 
 #[allow(clippy::cast_precision_loss, reason = "numbers of windows")]
 impl Replicates {
-    /// Of windows, one after the other.
+    /// Takes windows, one after the other.
     pub fn of_windows(exposures: Vec<f64>) -> Self {
         let n = exposures.len();
         let kind = if n < MIN_WINDOWS { Kind::TooFew } else { Kind::Windows(Waves::of(&exposures)) };
         Self::new(exposures, kind)
     }
 
-    /// Of whole runs.
+    /// Takes whole runs.
     pub fn of_runs(exposures: Vec<f64>) -> Self {
         let kind = if exposures.len() < MIN_RUNS { Kind::TooFew } else { Kind::Runs };
         Self::new(exposures, kind)
@@ -83,10 +83,9 @@ impl Replicates {
         self.exposure
     }
 
-    /// The rate of a consumer, of which the replicates with energy are given; of
-    /// one that has several entries they add up. `sampling` is what the sampling
-    /// error contributes to the variance of the energy's sum: replicates vary by
-    /// that too, so it counts only where they happen to vary by less.
+    /// The rate of a consumer, from its replicates with energy; several entries of one replicate
+    /// add up. `sampling` is the part of the sampling error in the variance of the energy's sum.
+    /// Replicates vary by that too, so it counts only where they happen to vary by less.
     pub fn estimate(&self, energies: &[(usize, f64)], sampling: f64) -> Estimate {
         if self.exposure <= 0.0 {
             return Estimate { rate: 0.0, variance: None, freedom: 0.0 };

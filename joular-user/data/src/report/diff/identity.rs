@@ -12,7 +12,7 @@ use crate::{
     report::profile::{Catalog, PathIndex, ThreadIndex},
 };
 
-/// What a row of a comparison is.
+/// What a row of a comparison is about.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CompareBy {
     #[default]
@@ -41,19 +41,19 @@ impl CompareBy {
         }
     }
 
-    /// Whether samples tell what a row spent; of threads and processes it is exact.
+    /// Whether samples tell what a row spent; for threads and processes it is exact.
     pub const fn is_sampled(self) -> bool {
         !matches!(self, Self::Process | Self::Thread | Self::Category)
     }
 }
 
-/// Whose energy a frame's row has.
+/// Which energy a frame's row has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum View {
-    /// The leaf's, so that rows sum to the total.
+    /// The energy of paths that end in it, so that rows sum to the total.
     #[default]
     Itself,
-    /// Of everything that stands anywhere on the path, once.
+    /// The energy of paths that contain it, each counted once.
     Total,
 }
 
@@ -103,12 +103,12 @@ impl Keys {
         Self { by, view, keys, indices, of_paths: HashMap::new(), of_threads: HashMap::new() }
     }
 
-    /// Whether rows are told by paths, not by threads.
+    /// Whether rows are identified by paths, not by threads.
     pub const fn is_of_paths(&self) -> bool {
         self.by.is_sampled()
     }
 
-    /// The rows that a thread's time on a path belongs to; never the same one twice.
+    /// The rows that a thread's time on a path belongs to, each at most once.
     pub fn of(&mut self, catalog: &Catalog, thread: ThreadIndex, path: PathIndex) -> &[usize] {
         if self.by.is_sampled() {
             if !self.of_paths.contains_key(&path) {
@@ -156,7 +156,7 @@ impl Keys {
     }
 }
 
-/// Names that a number follows.
+/// Names that are followed by a number.
 const NUMBERED: [&str; 5] = [
     "$$Lambda$",
     "GeneratedMethodAccessor",
@@ -165,10 +165,10 @@ const NUMBERED: [&str; 5] = [
     "$Proxy",
 ];
 
-/// Names of generators that a hash or a number follows, behind `$$`.
+/// Names of generators that are followed by a hash or a number, behind `$$`.
 const HASHED: [&str; 4] = ["CGLIB", "ByteBuddy", "HibernateProxy", "FastClassBySpringCGLIB"];
 
-/// A class's name without what is another in every run.
+/// A class's name without the parts that differ in every run.
 pub fn stable_class(class: &str) -> String {
     let mut name = without_address(class);
     for prefix in NUMBERED {

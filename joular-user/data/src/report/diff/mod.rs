@@ -31,7 +31,7 @@ use super::{
 };
 use crate::dataset::error::Result;
 
-/// Fewer samples than this on both sides together can prove nothing.
+/// Fewer samples than this on both sides together prove nothing.
 const MIN_SAMPLES: u64 = 5;
 
 /// What energy is divided by.
@@ -67,15 +67,15 @@ pub enum FailOn {
     Row,
 }
 
-/// How to compare, and what of it to show.
+/// How to compare, and what to show of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Choices {
     pub by: CompareBy,
     pub view: View,
     pub per: Per,
-    /// Changes that are certain to be smaller are none, as a ratio.
+    /// Changes that are certain to be smaller than this ratio count as none.
     pub margin: f64,
-    /// Increase that is too much, as a ratio.
+    /// The ratio from which on an increase is too much.
     pub fail_above: Option<f64>,
     pub fail_on: FailOn,
     /// `None`: all rows.
@@ -90,7 +90,7 @@ pub struct Compared {
     pub a: Spent,
     pub b: Spent,
     pub change: Change,
-    /// Chance of so much more than the gate allows, without it.
+    /// Chance of exceeding the gate by so much without a real increase beyond it.
     above: Option<f64>,
 }
 
@@ -99,15 +99,15 @@ pub struct Compared {
 pub struct Comparison {
     pub a: Side,
     pub b: Side,
-    /// Whether runs, not windows, told how much is noise.
+    /// Whether runs, not windows, show how much is noise.
     pub of_runs: bool,
     pub total: Compared,
-    /// Those that changed most first, of equal changes the larger.
+    /// Rows that changed most come first; of equal changes the larger.
     pub rows: Vec<Compared>,
     pub warnings: Vec<String>,
 }
 
-/// Compares what `filter` allows of two data sets, as `app` sees it if given.
+/// Compares the parts of two data sets that `filter` allows, as `app` sees them if given.
 ///
 /// # Errors
 /// If there is no run in one, or a file cannot be read or is damaged.
@@ -161,7 +161,7 @@ impl Comparison {
     }
 }
 
-/// Both sides, ready to compare rows of.
+/// Both sides, ready for rows to be compared.
 struct Pair<'a> {
     a: &'a Side,
     b: &'a Side,

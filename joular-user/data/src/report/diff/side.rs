@@ -19,13 +19,14 @@ use crate::{
 /// One of the two sides of a comparison.
 #[derive(Debug)]
 pub struct Side {
-    /// No path was chosen by its methods: time and energy of threads are all of theirs.
+    /// Whether no path was selected by its methods: then the time and energy of threads are
+    /// complete.
     pub is_whole: bool,
     pub data: PathBuf,
     pub runs: Vec<Run>,
     pub overview: Overview,
     pub windows: Vec<WindowSpan>,
-    /// CPU time of the selection, its methods not filtered.
+    /// CPU time of the selection, without the filter of methods.
     pub cpu_ns: u64,
     pub total: Spent,
     pub rows: BTreeMap<Key, Spent>,
@@ -82,7 +83,7 @@ impl Side {
         self.windows.iter().map(|window| window.run).collect::<BTreeSet<_>>().len()
     }
 
-    /// What a row spent here, which may be nothing: so little that no sample hit it.
+    /// What a row spent here. It may be nothing: so little that no sample hit it.
     pub fn spent(&self, key: &Key, by: CompareBy) -> Spent {
         self.rows.get(key).cloned().unwrap_or_else(|| Spent {
             sampling: if by.is_sampled() { self.one_sample().powi(2) } else { 0.0 },
@@ -155,7 +156,7 @@ impl Sum {
         }
     }
 
-    /// Of a thread's energy a row has the share p, with the variance (1 − p) · Σ energy² / samples.
+    /// A row with the share p of a thread's energy has the variance (1 − p) · Σ energy² / samples.
     #[allow(clippy::cast_precision_loss, reason = "for an error estimate")]
     fn finish(&mut self, threads: &HashMap<ThreadIndex, u64>) {
         let variance = |(thread, (energy, squares)): (&ThreadIndex, &(u64, f64))| {
@@ -171,7 +172,7 @@ struct Sums {
     keys: Keys,
     rows: Vec<Sum>,
     total: Sum,
-    /// Energy of threads, their methods not filtered.
+    /// Energy of threads, without the filter of methods.
     threads: HashMap<ThreadIndex, u64>,
     windows: Vec<WindowSpan>,
     /// CPU time of each window.

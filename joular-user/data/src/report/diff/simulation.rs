@@ -8,7 +8,7 @@ use super::{
 
 const PAIRS: u32 = 1_000;
 
-/// Numbers that look random and always are the same (splitmix64).
+/// Numbers that look random and are always the same (splitmix64).
 struct Noise(u64);
 
 impl Noise {
@@ -30,7 +30,7 @@ impl Noise {
     }
 }
 
-/// Power by window: a mean, and waves of which `kept` is left from a window to the next.
+/// Power by window: a mean, and waves of which the part `kept` remains from one window to the next.
 fn load(noise: &mut Noise, windows: usize, mean: f64, deviation: f64, kept: f64) -> Vec<f64> {
     let mut wave = noise.normal();
     let step = (1.0 - kept * kept).sqrt();
@@ -53,13 +53,13 @@ fn change(a: Estimate, b: Estimate) -> Change {
     change
 }
 
-/// Part of the pairs for which this holds.
+/// Share of the pairs for which this holds.
 fn share(mut holds: impl FnMut(&mut Noise) -> bool) -> f64 {
     let mut noise = Noise(7);
     f64::from((0..PAIRS).map(|_| u32::from(holds(&mut noise))).sum::<u32>()) / f64::from(PAIRS)
 }
 
-/// What a share of one in twenty may be off by in so many pairs: three standard deviations.
+/// How far a share of one in twenty may be off with so many pairs: three standard deviations.
 fn slack() -> f64 {
     3.0 * (LEVEL * (1.0 - LEVEL) / f64::from(PAIRS)).sqrt()
 }

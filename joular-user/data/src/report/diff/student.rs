@@ -13,7 +13,7 @@ pub fn two_sided(t: f64, freedom: f64) -> f64 {
     incomplete_beta(freedom / 2.0, 0.5, freedom / (freedom + t * t)).clamp(0.0, 1.0)
 }
 
-/// What a value exceeds on either side with this probability: `two_sided`'s inverse.
+/// The value that is exceeded on either side with this probability: the inverse of `two_sided`.
 pub fn quantile(probability: f64, freedom: f64) -> f64 {
     let (mut low, mut high) = (0.0, 1.0);
     while two_sided(high, freedom) > probability && high < 1e9 {
@@ -66,7 +66,7 @@ fn incomplete_beta_below(a: f64, b: f64, x: f64) -> f64 {
     front * fraction
 }
 
-/// Stirling's series, where it is exact to 1e-14: from 10 upwards.
+/// Stirling's series, from 10 upwards, where it is exact to 1e-14.
 fn log_gamma(x: f64) -> f64 {
     let mut x = x;
     let mut below = 0.0;

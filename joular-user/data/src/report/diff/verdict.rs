@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use super::{estimate::Estimate, student};
 
-/// One in twenty: level of tests, share of false discoveries, complement of intervals.
+/// One in twenty: the level of tests, the share of false discoveries, the complement of intervals.
 pub const LEVEL: f64 = 0.05;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -22,7 +22,7 @@ pub enum Verdict {
     More,
     #[serde(rename = "less")]
     Less,
-    /// Certain to be smaller than the margin.
+    /// The change is certain to be smaller than the margin.
     #[serde(rename = "no change")]
     NoChange,
     /// The data set is too short, or too noisy, to say.
@@ -41,16 +41,16 @@ impl Verdict {
     }
 }
 
-/// What became of a consumer from A to B.
+/// How a consumer changed from A to B.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Change {
     pub a: f64,
     pub b: f64,
     /// 95 % interval of `b − a`.
     pub interval: Option<(f64, f64)>,
-    /// 95 % interval of `b/a − 1`; `None` also where A is not certain to be more than nothing.
+    /// 95 % interval of `b/a − 1`; `None` also if A may be nothing.
     pub relative: Option<(f64, f64)>,
-    /// Chance of such a difference without a change; `None`: not tested.
+    /// Chance of such a difference without a change; `None` if not tested.
     pub p: Option<f64>,
     /// The smallest false discovery rate at which it counts as a change.
     pub q: Option<f64>,
@@ -58,7 +58,7 @@ pub struct Change {
 }
 
 impl Change {
-    /// Between two estimates; not judged yet.
+    /// The change between two estimates, not judged yet.
     pub fn between(a: Estimate, b: Estimate) -> Self {
         let none = Self {
             a: a.rate,
@@ -114,7 +114,7 @@ pub fn chance(a: Estimate, b: Estimate, factor: f64) -> f64 {
     student::two_sided(difference / (of_b + factor.powi(2) * of_a).sqrt(), welch(a, b, factor))
 }
 
-/// Chance of a B so far above `factor` times A; 1 if it is not above.
+/// Chance of a B so far above `factor` times A; 1 if B is not above.
 pub fn chance_above(a: Estimate, b: Estimate, factor: f64) -> f64 {
     if b.rate > factor * a.rate { chance(a, b, factor) } else { 1.0 }
 }
@@ -138,8 +138,8 @@ fn fieller((a, of_a): (f64, f64), (b, of_b): (f64, f64), t: f64) -> Option<(f64,
     Some(((a * b - root) / square, (a * b + root) / square))
 }
 
-/// The smallest false discovery rate at which each counts as found, by
-/// Benjamini and Hochberg; those without a chance are not tested and do not count.
+/// The smallest false discovery rate at which each counts as found, by Benjamini and Hochberg.
+/// Those without a chance are not tested and do not count.
 pub fn discovery_rates(chances: &[Option<f64>]) -> Vec<Option<f64>> {
     let mut tested: Vec<(usize, f64)> =
         chances.iter().enumerate().filter_map(|(at, chance)| chance.map(|chance| (at, chance))).collect();
@@ -159,7 +159,7 @@ pub fn discovery_rates(chances: &[Option<f64>]) -> Vec<Option<f64>> {
     rates
 }
 
-/// Judges changes that are looked at together.
+/// Judges changes that are tested together.
 pub fn judge<'a>(changes: impl Iterator<Item = &'a mut Change>, margin: f64) {
     let mut changes: Vec<&mut Change> = changes.collect();
     let chances: Vec<Option<f64>> = changes.iter().map(|change| change.p).collect();

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::{Compared, side::Side};
 use crate::{report::profile::Run, text::escape};
 
-/// Something that a run is known by.
+/// A fact that identifies how a run was made.
 type Fact = (&'static str, fn(&Run) -> &str);
 
 /// One line each, names escaped.

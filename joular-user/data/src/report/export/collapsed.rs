@@ -26,8 +26,8 @@ fn write(selection: &Selection<'_>, out: &mut dyn Write) -> Result<Exported> {
     Ok(Exported::of(&profile))
 }
 
-/// A name that separates no frames and no lines, and that no reader takes for a
-/// comment or an empty one.
+/// A name that no reader takes for a separator of frames or lines, for a comment, or for an empty
+/// name.
 pub(super) fn name(name: &str) -> Cow<'_, str> {
     let separates = |c: char| c == ';' || c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
     if name.is_empty() {

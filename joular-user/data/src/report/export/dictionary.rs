@@ -56,7 +56,8 @@ pub(super) struct Location {
     pub(super) frame: FrameIndex,
 }
 
-/// Strings, functions and locations of an export, each once. Frames come into it as they are asked for.
+/// Strings, functions and locations of an export, each once. Frames are added when they are asked
+/// for.
 #[derive(Debug)]
 pub(super) struct Dictionary {
     pub(super) strings: Strings,

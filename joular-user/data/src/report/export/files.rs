@@ -27,7 +27,7 @@ const FOLDER_MODE: u32 = 0o750;
 /// Device and inode.
 type Id = (u64, u64);
 
-/// Where files of an export go, and to whom they belong.
+/// The place that an export's files go to, and their owner.
 #[derive(Debug)]
 pub(super) struct Files {
     directory: PathBuf,
@@ -42,7 +42,7 @@ pub(super) struct Files {
 }
 
 impl Files {
-    /// Opens the directory; what there is not of it is made.
+    /// Opens the directory, and makes the missing part of its path.
     pub(super) fn open(directory: &Path, owner: Option<(u32, u32)>) -> Result<Self> {
         let mut above = Vec::new();
         let base = make_all(directory, &mut above).map_err(|cause| failed(directory, cause))?;
@@ -82,8 +82,8 @@ impl Files {
         written.map_err(|cause| failed(&self.directory.join(below), cause))
     }
 
-    /// Gives the folders to their owner, the innermost first: once a folder is theirs,
-    /// nothing below it is touched any more.
+    /// Gives the folders to their owner, the innermost first. Once a folder is theirs, nothing
+    /// below it is touched any more.
     pub(super) fn hand_over(&mut self) -> Result<()> {
         let Some((user, group)) = self.owner else { return Ok(()) };
         let mut made: Vec<PathBuf> = self.made.keys().cloned().collect();
@@ -111,7 +111,7 @@ impl Files {
         Ok(())
     }
 
-    /// Whether the folder was made; if not, something is there.
+    /// Makes a folder; false if something is there already.
     fn make_one(&mut self, below: &Path) -> io::Result<bool> {
         let parent = self.open_folder(below.parent().unwrap_or(Path::new("")))?;
         let name = below.file_name().ok_or(io::ErrorKind::InvalidInput)?;
@@ -126,7 +126,7 @@ impl Files {
         Ok(true)
     }
 
-    /// Follows no link, and comes only to those folders of ours that we made.
+    /// Opens a folder of ours: follows no link, and reaches only folders that we made.
     fn open_folder(&self, below: &Path) -> io::Result<File> {
         let mut folder = File::from(self.base.try_clone()?);
         let mut so_far = PathBuf::new();
@@ -167,8 +167,8 @@ impl Files {
     }
 }
 
-/// Opens a directory that the user named, by links if they like; makes what there
-/// is not of it.
+/// Opens a directory that the user named, by links if they like, and makes the missing part of its
+/// path.
 fn make_all(path: &Path, made: &mut Vec<OwnedFd>) -> io::Result<OwnedFd> {
     let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
     let open = |flags| OpenOptions::new().read(true).custom_flags(libc::O_DIRECTORY | flags).open(path);
@@ -190,7 +190,7 @@ fn open_folder_at(parent: impl AsFd, name: &Path) -> io::Result<File> {
     Ok(openat(parent, name, flags, Mode::empty())?.into())
 }
 
-/// The folder, if it can be the one that was just made: of this user.
+/// Returns the folder if it can be the one that was just made: one of this user.
 fn own(folder: File) -> io::Result<File> {
     let found = folder.metadata()?;
     if found.uid() == rustix::process::geteuid().as_raw() { Ok(folder) } else { Err(replaced()) }

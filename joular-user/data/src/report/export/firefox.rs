@@ -46,8 +46,8 @@ fn write(selection: &Selection<'_>, out: &mut dyn Write) -> Result<Exported> {
 /// Most samples that a row becomes; they hold 2 MJ.
 const MOST_SAMPLES: u64 = 1000;
 
-/// A weight is 32 bits wide: 2147 J. What is more is another sample. `None`: no
-/// thread needs that much in one window.
+/// A weight is 32 bits wide: 2147 J. The rest becomes further samples. `None`: no thread needs that
+/// much in one window.
 fn weights(energy: MicroJoules) -> Option<impl Iterator<Item = i32>> {
     const MOST: u64 = i32::MAX.unsigned_abs() as u64;
     let samples = energy.0.div_ceil(MOST).max(1);
@@ -169,7 +169,7 @@ impl Builder {
         stack
     }
 
-    /// A thread's name is the latest that it had.
+    /// Gives each thread the latest name that it had.
     fn name_threads(&mut self, catalog: &Catalog) {
         for (index, state) in &self.threads {
             self.profile.set_thread_name(state.handle, &catalog.thread(*index).name);

@@ -31,7 +31,8 @@ pub(super) const FORMAT: ExportFormat = ExportFormat { name: "joularjx", writer:
 /// JoularJX's own name for it.
 const ROOT: &str = "joularjx-result";
 
-/// In a process's directory, whose files have no place for how the energy came about.
+/// A file in each process's directory that says how the energy came about; the others have no place
+/// for it.
 const ABOUT: &str = "energy.txt";
 
 fn write(selection: &Selection<'_>, files: &mut Files) -> Result<Exported> {
@@ -57,7 +58,7 @@ fn write(selection: &Selection<'_>, files: &mut Files) -> Result<Exported> {
     Ok(Exported { energy: export.energy, origin: export.origin })
 }
 
-/// Whether hosts need folders of their own: processes of two may have the same id.
+/// Whether hosts need folders of their own, because processes of two hosts may have the same id.
 struct Hosts {
     are_several: bool,
 }
@@ -129,8 +130,7 @@ impl Export<'_> {
         self.ledger.end_window(self.files, &self.names, end, length_ns)
     }
 
-    /// The directory of a process, made when it is first seen. Runs that one JVM
-    /// lived through share it.
+    /// The directory of a process, made when it is first seen. The runs of one JVM's life share it.
     fn directory(&mut self, catalog: &Catalog, index: ProcessIndex) -> Result<u32> {
         if let Some(directory) = self.directories.get(&index) {
             return Ok(*directory);

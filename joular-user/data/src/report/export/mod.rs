@@ -52,7 +52,7 @@ pub const FORMATS: &[ExportFormat] = &[
     joularjx::FORMAT,
 ];
 
-/// How another tool wants to have it.
+/// A format of another tool.
 #[derive(Clone, Copy, Debug)]
 pub struct ExportFormat {
     /// What `--format` calls it.
@@ -70,7 +70,7 @@ enum Writer {
     Files(fn(&Selection<'_>, &mut Files) -> Result<Exported>),
 }
 
-/// The part of a data set that is exported, and whose view of it.
+/// The part of a data set that is exported, and the view of it.
 #[derive(Clone, Copy, Debug)]
 pub struct Selection<'a> {
     pub data: &'a Path,
@@ -115,7 +115,7 @@ impl ExportError {
         }
     }
 
-    /// Whether the data set was fine and what was to be written is not.
+    /// Whether the error is in the output, not in the data set.
     pub fn is_of_output(&self) -> bool {
         !matches!(self, Self::Data(_))
     }
@@ -214,13 +214,13 @@ fn origin(overview: &Overview) -> String {
     text
 }
 
-/// As formats have it that know signed integers only; 2^63 µJ are 292 years of 1 kW.
+/// For formats that know signed integers only; 2^63 µJ are 292 years of 1 kW.
 fn signed(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 
-/// What a frame is filed under where a format wants a file for every one: its
-/// library, executable or kernel module, or what stands for it.
+/// The file of a frame, for a format that wants one for every frame: its library, executable or
+/// kernel module, or what stands for it.
 fn module(frame: &Frame) -> &str {
     if let Some(module) = &frame.module {
         return module;

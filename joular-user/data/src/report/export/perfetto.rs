@@ -24,8 +24,8 @@ use crate::{
 
 pub(super) const FORMAT: ExportFormat = ExportFormat { name: "perfetto", writer: Writer::Binary(write) };
 
-/// Windows that are no further apart follow each other: starts are of the real
-/// time, which is corrected, and in whole microseconds.
+/// Windows no further apart than this follow each other. Their starts are in real time, which is
+/// corrected, and in whole microseconds.
 const GAP_NS: u64 = 1_000_000;
 
 /// Number of the only field of message `Trace`.
@@ -49,7 +49,7 @@ struct Trace<'a> {
     threads: HashSet<ThreadIndex>,
     interned: Interned,
     window: Option<Window>,
-    /// Threads whose counter is not 0, and until when it holds.
+    /// Threads whose counter is not 0, and until when its value holds.
     running: BTreeMap<ThreadIndex, u64>,
 }
 
@@ -81,7 +81,7 @@ impl<'a> Trace<'a> {
         Ok(protobuf::message(self.out, PACKET, &packet)?)
     }
 
-    /// Says which clock times are of and what weights mean.
+    /// Declares the clock of times and the meaning of weights.
     fn begin(&mut self, overview: &Overview, start_ns: u64) -> Result<()> {
         let defaults = Defaults {
             timestamp_clock_id: proto::REALTIME,
@@ -137,7 +137,7 @@ impl<'a> Trace<'a> {
         Ok(())
     }
 
-    /// Tracks of a thread and its process, the first time.
+    /// Writes the tracks of a thread and its process, the first time.
     fn describe(&mut self, catalog: &Catalog, index: ThreadIndex) -> Result<()> {
         if !self.threads.insert(index) {
             return Ok(());
@@ -169,7 +169,8 @@ impl<'a> Trace<'a> {
         self.put(Packet { track_descriptor: Some(track), ..Packet::default() })
     }
 
-    /// Writes the watts of the window's threads, and 0 where a thread had some in the one before.
+    /// Writes the watts of the window's threads, and 0 for threads that had some in the window
+    /// before.
     fn end_window(&mut self) -> Result<()> {
         let Some(window) = self.window.take() else { return Ok(()) };
         let start_ns = unix_ns(window.start);
@@ -245,7 +246,7 @@ struct Interned {
 }
 
 impl Interned {
-    /// What must be interned before this path can be referred to.
+    /// Interns what must be known before this path can be referred to.
     fn path(&mut self, catalog: &Catalog, path: PathIndex) -> Option<InternedData> {
         if !self.paths.insert(path) {
             return None;

@@ -37,8 +37,8 @@ impl<'a> Timeline<'a> {
         self.overview.span.map_or(UnixMicros(0), |(start, _)| start)
     }
 
-    /// Calls `take` for every row, in the order in which they were written: windows
-    /// of a run one after the other. Ends `take`'s calls at its first error.
+    /// Calls `take` for every row, in the order in which they were written: windows of a run one
+    /// after the other. It stops at the first error of `take`.
     pub(super) fn scan(&mut self, mut take: impl FnMut(&Catalog, &Row) -> Result<()>) -> Result<()> {
         let mut result = Ok(());
         let allowed = &self.allowed;

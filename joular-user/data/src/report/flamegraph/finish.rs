@@ -4,7 +4,7 @@
 use super::lines::UNIT;
 use crate::{model::units::MicroJoules, text::exact_joules};
 
-/// Frames keep their colours, which black text can be read on.
+/// Frames keep their colours, on which black text is readable.
 const DARK: &str = "
 @media (prefers-color-scheme: dark) {
   svg > rect { fill: #1b1d21 }
@@ -17,8 +17,8 @@ const DARK: &str = "
 const TITLE: &str = "<title>";
 const TITLE_END: &str = "</title>";
 
-/// Names cannot imitate what is looked for: inferno escapes their `<`, and of a
-/// title only the last figure is taken, which no name can follow.
+/// Finishes the drawing. Names cannot imitate what is looked for: inferno escapes their `<`, and of
+/// a title only the last figure is taken, which no name can follow.
 pub(super) fn finish(drawn: &[u8]) -> Vec<u8> {
     let drawn = String::from_utf8_lossy(drawn);
     let mut done = String::with_capacity(drawn.len() + DARK.len());

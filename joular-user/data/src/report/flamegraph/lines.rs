@@ -25,7 +25,7 @@ pub(super) fn name_of(name: &str, kind: NodeKind, mix: &Mix) -> String {
     }
 }
 
-/// What looks like a figure at the end would be taken for what was before.
+/// Changes what looks like a figure at the end, which would be taken for the energy before.
 fn without_figure(name: String) -> String {
     match name.rsplit_once(' ') {
         Some((head, tail)) if tail.chars().all(|each| each.is_ascii_digit() || each == '.') => format!("{head}_{tail}"),
@@ -33,8 +33,8 @@ fn without_figure(name: String) -> String {
     }
 }
 
-/// A line per node with energy of its own, depth first as the tree is. With a
-/// factor, what was before is multiplied by it and stands first.
+/// A line per node with energy of its own, depth first as the tree is. With a factor, the energy
+/// before is multiplied by it and comes first.
 pub(super) fn of(tree: &CallTree, factor: Option<f64>) -> Vec<String> {
     let names = tree.names();
     let mut path = String::new();

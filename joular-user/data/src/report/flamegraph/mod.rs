@@ -30,10 +30,10 @@ use crate::{
 /// How energies of two data sets are made comparable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Normalise {
-    /// As if both had the same energy: which code takes a larger part.
+    /// As if both had the same energy: shows which code takes a larger part.
     #[default]
     Share,
-    /// As if both took the same time: which code draws more power.
+    /// As if both took the same time: shows which code draws more power.
     Time,
     /// As they are.
     Nothing,
@@ -43,12 +43,12 @@ pub enum Normalise {
 #[derive(Clone, Debug)]
 pub struct Drawing {
     pub data: PathBuf,
-    /// Data set to compare with: what was before.
+    /// The data set to compare with, which is the earlier one.
     pub base: Option<(PathBuf, Normalise)>,
     pub filter: Filter,
     pub app: Option<App>,
     pub shape: Shape,
-    /// The root at the top.
+    /// Whether the root is at the top.
     pub is_icicle: bool,
     /// Part of the whole, 0 to 1, below which a node is merged with its siblings.
     pub min_share: f64,
@@ -103,7 +103,7 @@ impl Normalise {
     }
 }
 
-/// What energies before are multiplied by.
+/// The factor of energies before.
 #[allow(clippy::cast_precision_loss, reason = "for a picture")]
 fn factor_of(normalise: Normalise, now: &Profile, before: &Profile) -> f64 {
     let ratio = |now: u64, before: u64| if before == 0 { 1.0 } else { now as f64 / before as f64 };

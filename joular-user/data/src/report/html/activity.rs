@@ -43,8 +43,8 @@ impl Activity {
         self.cells.entry((row.thread, bucket)).or_default().plus(&more);
     }
 
-    /// The diagram: threads in the order of their processes and energy, those
-    /// without a line of their own together on the last one.
+    /// The diagram. Threads are in the order of their processes and energy; those without a line of
+    /// their own share the last one.
     pub(super) fn diagram(&self, catalog: &Catalog, strings: &mut Strings) -> Diagram {
         let mut sums = vec![Amounts::default(); catalog.threads.len()];
         for ((thread, _), amounts) in &self.cells {

@@ -14,8 +14,8 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    /// Buckets hold as many windows of the usual length as it takes. Between runs
-    /// there may be time without windows, which has buckets too.
+    /// Buckets hold as many windows of the usual length as needed. Time between runs, without
+    /// windows, has buckets too.
     pub(super) fn of(overview: &Overview) -> Self {
         let (start, end) = overview.span.unwrap_or((UnixMicros(0), UnixMicros(0)));
         let span = u64::try_from(end.0.saturating_sub(start.0)).unwrap_or(0).max(1);
@@ -27,8 +27,8 @@ impl Clock {
         Self { start_us: start.0, width_us, buckets: usize::try_from(buckets).unwrap_or(1) }
     }
 
-    /// The bucket of a window: where its middle is, so that a window that starts a
-    /// little early is not in the bucket before.
+    /// The bucket that holds a window's middle, so that a window that starts a little early is not
+    /// in the bucket before.
     pub(super) fn bucket(&self, start: UnixMicros, window_ns: u64) -> usize {
         let half = i64::try_from(window_ns / 2000).unwrap_or(i64::MAX);
         let middle = start.0.saturating_add(half).saturating_sub(self.start_us);

@@ -12,7 +12,7 @@ use super::figures::Figures;
 const TEMPLATE: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/style.css");
 
-/// Each sees those before it.
+/// Each script sees those before it.
 const SCRIPTS: [&str; 9] = [
     include_str!("page/format.js"),
     include_str!("page/elements.js"),
@@ -50,8 +50,8 @@ pub(super) fn page(figures: &Figures) -> Vec<u8> {
     page.into_bytes()
 }
 
-/// JSON that ends no element, and is a script too: `<` cannot open a tag, and the
-/// line separators that JSON allows are spelled out.
+/// JSON that ends no element and is also a script: `<` cannot open a tag, and the line separators
+/// that JSON allows are spelled out.
 fn escape(json: &str) -> String {
     json.replace('<', "\\u003c").replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029")
 }

@@ -21,8 +21,7 @@ use crate::{
     text,
 };
 
-/// Nodes of the flame graph: what is narrower than half a pixel of the widest
-/// screens is none of them.
+/// Nodes of the flame graph. Those narrower than half a pixel of the widest screens are left out.
 const NODES: usize = 16_000;
 
 #[derive(Debug, Serialize)]
@@ -36,7 +35,7 @@ pub(super) struct Figures {
     /// Packages of the application whose view this is; -1: all code.
     app: i64,
     kinds: Vec<(&'static str, String)>,
-    /// Whether a method is told apart by its kinds of code.
+    /// Whether the kinds of code of a method are nodes of their own.
     is_by_kind: bool,
     strings: Vec<String>,
     tree: Tree,
@@ -59,7 +58,7 @@ struct Tree {
     name: Vec<usize>,
     /// The one that has most.
     kind: Vec<usize>,
-    /// Of what ran in several ways: kinds, each with its part of the node's total.
+    /// For a method that ran in several ways: kinds, each with its part of the node's total.
     mix: Vec<Vec<(usize, u64)>>,
     /// Signature or library; -1 for neither.
     detail: Vec<i64>,
@@ -71,7 +70,7 @@ struct Tree {
 #[derive(Debug, Serialize)]
 struct Time {
     start_us: i64,
-    /// Of the last bucket as much as the span has.
+    /// End of the span, within the last bucket.
     end_us: i64,
     width_us: u64,
     buckets: usize,
@@ -117,7 +116,8 @@ pub(super) fn of(profile: &Profile, choice: &PageChoice, power: &Power<'_>, acti
     }
 }
 
-/// Kinds with their parts, if there are several: of the energy, or without any of the CPU time.
+/// Kinds with their parts, if there are several: parts of the energy, or without any of the CPU
+/// time.
 fn parts(mix: &Mix, has_energy: bool) -> Vec<(usize, u64)> {
     let part = |amounts: &Amounts| if has_energy { amounts.energy.0 } else { amounts.cpu_ns / 1000 };
     let kinds = mix.by_size();

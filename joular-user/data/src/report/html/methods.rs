@@ -54,7 +54,7 @@ type Interval = [u64; 2];
 #[derive(Debug, Serialize)]
 pub(super) struct Method {
     name: usize,
-    /// The one that has most of self, or if nothing is its own of total.
+    /// The kind with most self energy, or without any with most total energy.
     kind: usize,
     /// `c2 83 %, interpreted 17 %`; -1 for one kind.
     mix: i64,
@@ -139,7 +139,7 @@ fn labels(profile: &Profile, kinds: Kinds) -> (Vec<Label>, Vec<usize>) {
     (labels, label_of)
 }
 
-/// How each label ran where it was the leaf, or if it never was on the whole path.
+/// How each label ran where it was the leaf; if it never was, how it ran on the whole path.
 fn mixes(profile: &Profile, label_of: &[usize], labels: usize) -> Vec<Mix> {
     let frames = profile.catalog.paths.frames();
     let (mut own, mut anywhere) = (vec![Mix::default(); labels], vec![Mix::default(); labels]);
@@ -156,7 +156,7 @@ fn mixes(profile: &Profile, label_of: &[usize], labels: usize) -> Vec<Mix> {
     own.into_iter().zip(anywhere).map(|(own, anywhere)| if own == Mix::default() { anywhere } else { own }).collect()
 }
 
-/// Calls `take` with what each label has of each thread. Entries come by thread.
+/// Calls `take` with what each label has of each thread. Entries are ordered by thread.
 fn visit(profile: &Profile, label_of: &[usize], labels: usize, mut take: impl FnMut(usize, usize, &Sums)) {
     let mut parts = vec![Sums::default(); labels];
     // ThreadPath, from 1, that last counted for a total, so that recursion counts once.

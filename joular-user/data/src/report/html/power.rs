@@ -42,7 +42,7 @@ impl<'a> Power<'a> {
         Self { clock, filter, app, kinds, labels, mixes, places, leaves, sums }
     }
 
-    /// Takes a row; whether it is part of the selection.
+    /// Takes a row, and returns whether it is part of the selection.
     pub(super) fn take(&mut self, catalog: &Catalog, row: &Row) -> bool {
         let Some((label, kind)) = self.leaf(catalog, row.path) else { return false };
         let bucket = self.clock.bucket(row.window_start, row.window_ns);

@@ -77,7 +77,7 @@ pub struct Process {
 }
 
 impl Process {
-    /// What people know it by: its main class, or the name that it runs under.
+    /// The name that people know it by: its main class, or its process name.
     pub fn title(&self) -> &str {
         self.main_class.as_deref().unwrap_or(&self.comm)
     }
@@ -89,7 +89,7 @@ pub struct Thread {
     pub process: ProcessIndex,
     pub tid: Tid,
     pub start: UnixMicros,
-    /// The latest it had.
+    /// The latest name that it had.
     pub name: String,
     pub category: Category,
 }
@@ -152,16 +152,16 @@ impl Paths {
         index
     }
 
-    /// Adds a path. Equal ones are not merged: each stack of the data set is one.
+    /// Adds a path. Equal paths are not merged: each stack of the data set is one.
     pub fn push(&mut self, frames: impl IntoIterator<Item = FrameIndex>) -> PathIndex {
         self.arena.extend(frames);
         self.ends.push(self.arena.len());
         PathIndex::of(self.ends.len() - 1)
     }
 
-    /// The same paths, by the same indices, as the application sees them: of each
-    /// only the frames of these packages or classes, so that what other code
-    /// consumes is theirs that called it. Paths without any have a marker.
+    /// The same paths, by the same indices, as the application sees them. Of each path only the
+    /// frames of these packages or classes remain, so energy of other code goes to the
+    /// application's code that called it. Paths without such frames have a marker.
     #[must_use]
     pub fn of_app(&self, app: &App) -> Self {
         let (frames, places, hasher) = (self.frames.clone(), self.places.clone(), self.hasher.clone());
@@ -192,7 +192,7 @@ impl App {
         (!prefixes.is_empty()).then_some(Self(prefixes))
     }
 
-    /// Whether a frame's class is one of these, nested in one, or of such a package.
+    /// Whether a frame's class is one of these, nested in one, or in such a package.
     pub fn has(&self, frame: &Frame) -> bool {
         let Some(class) = &frame.class else { return false };
         self.0.iter().any(|prefix| {

@@ -32,7 +32,7 @@ pub enum FilterError {
     Category { text: String },
 }
 
-/// A moment, of the world or of a run.
+/// A moment, in wall-clock time or within a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
     At(UnixMicros),
@@ -62,7 +62,7 @@ impl Moment {
     }
 }
 
-/// Names, exact or with `*`, `?` and `[…]`; none allows all.
+/// Names, exact or with `*`, `?` and `[…]`. None allows everything.
 #[derive(Clone, Debug, Default)]
 pub struct Names(Option<Patterns>);
 
@@ -119,12 +119,12 @@ impl Filter {
         self.hosts.allow(&run.info.host) && self.runs.allow(&run.info.run_id)
     }
 
-    /// When windows of a run must start to count.
+    /// The span in which a window of a run must start to count.
     pub fn span(&self, run: &Run) -> Span {
         Span { since: self.since.map(|since| since.in_run(run)), until: self.until.map(|until| until.in_run(run)) }
     }
 
-    /// Whether a window of a run counts that starts then.
+    /// Whether a window of a run that starts then counts.
     pub fn allows_window(&self, run: &Run, start: UnixMicros) -> bool {
         self.span(run).allows(start)
     }
@@ -144,7 +144,7 @@ impl Filter {
     }
 }
 
-/// Answers of a filter: asked once per thread, and again when it is called otherwise.
+/// Answers of a filter. It is asked once per thread, and again when the thread has another name.
 #[derive(Debug, Default)]
 pub(super) struct Allowed(HashMap<ThreadIndex, Answer, RandomState>);
 

@@ -14,8 +14,8 @@ use crate::{
     model::frame::{Frame, FrameKind},
 };
 
-/// Places of texts in their columns' dictionaries, kind and line: equal ones of a batch are the same frame.
-/// What is absent has [`ABSENT`].
+/// Places of texts in their columns' dictionaries, kind and line. Equal keys of a batch are the
+/// same frame. An absent value has [`ABSENT`].
 type FrameKey = [u64; 7];
 
 const ABSENT: u64 = u64::MAX;

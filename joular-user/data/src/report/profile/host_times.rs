@@ -47,14 +47,14 @@ impl<'a> HostTimes<'a> {
         self.runs.values().map(host_ns).max().unwrap_or(0)
     }
 
-    /// Time in which hosts were recorded more than once at once, in ns.
+    /// Time in which several runs recorded the same host, in ns.
     pub(super) fn overlap_ns(&self) -> u64 {
         self.runs.values().map(|runs| overlap_ns(runs)).fold(0, u64::saturating_add)
     }
 }
 
-/// What the runs' spans have in common with those before them. A run may start as
-/// another ends, and times in µs are rounded: less than that is none.
+/// How far the runs' spans overlap those before them. A run may start as another ends, and times in
+/// µs are rounded, so less than that counts as none.
 fn overlap_ns(runs: &[RunTime]) -> u64 {
     const ROUNDING_US: i64 = 1000;
     let mut spans: Vec<_> = runs.iter().filter_map(|run| run.span).collect();

@@ -49,8 +49,8 @@ pub struct ThreadPath {
     pub squares: f64,
 }
 
-/// Energy that samples divide among paths, and how many: what the error of
-/// sampling is about. Energy of paths without a sample is exact and not among it.
+/// Energy that samples divide among paths, and the number of samples: the base of the error of
+/// sampling. Energy of paths without a sample is exact and not included.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sampled {
     pub energy: MicroJoules,
@@ -65,7 +65,7 @@ pub struct Profile {
     pub catalog: Catalog,
     /// By thread, then path.
     pub entries: Vec<ThreadPath>,
-    /// Of each thread of [`Catalog::threads`], its methods not filtered.
+    /// The sums of each thread of [`Catalog::threads`], without the filter of methods.
     pub threads: Vec<Amounts>,
     /// What samples divide of the same threads.
     pub sampled: Vec<Sampled>,
@@ -81,8 +81,8 @@ impl Profile {
         Self::read_watched(root, filter, app, |_, _| {})
     }
 
-    /// [`Profile::read`], with an eye on each row of [`DataSet::scan`] as it passes.
-    /// Rows' paths have the same indices in the profile.
+    /// [`Profile::read`], which also shows each row of [`DataSet::scan`] to the caller. Rows' paths
+    /// have the same indices in the profile.
     ///
     /// # Errors
     /// As [`Profile::read`].
@@ -97,8 +97,8 @@ impl Profile {
         Self::sum(data, overview, filter, app, watch)
     }
 
-    /// Sums the rows of a data set whose overview is known, and shows each to `watch`,
-    /// its methods not filtered: what is told by time is summed in the same pass.
+    /// Sums the rows of a data set whose overview is known, and shows each to `watch`, without the
+    /// filter of methods. So figures over time are summed in the same pass.
     ///
     /// # Errors
     /// If a file cannot be read or is damaged.

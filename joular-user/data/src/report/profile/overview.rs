@@ -36,10 +36,10 @@ use crate::{
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Overview {
     pub windows: u64,
-    /// Time of the host that was recorded longest: what power is energy over.
+    /// Time of the host that was recorded longest. Power is energy over this time.
     pub duration_ns: u64,
-    /// Time in which hosts were recorded by several runs at once: the machine's
-    /// energy counts once for each of them.
+    /// Time in which several runs recorded one host: the machine's energy counts once for each of
+    /// them.
     pub overlap_ns: u64,
     /// First window's start and last window's end; `None` without windows.
     pub span: Option<(UnixMicros, UnixMicros)>,
@@ -47,17 +47,17 @@ pub struct Overview {
     pub attributed: MicroJoules,
     pub static_share: MicroJoules,
     pub unattributed: Unattributed,
-    /// Readings of energy counters that were not certain, that failed.
+    /// Readings of energy counters that were not certain, or that failed.
     pub ambiguous: u64,
     pub read_failed: u64,
-    /// Energy for which there is another counter's figure, and that figure.
+    /// Energy for which another counter has a figure, and that figure.
     pub checked: Option<(MicroJoules, MicroJoules)>,
-    /// Rows that belong to no whole window and count for nothing: a crash left them.
+    /// Rows that belong to no whole window and count for nothing; a crash left them.
     pub left_out: Amounts,
     /// Samples of targets, whole machine.
     pub samples: u64,
     pub losses: BTreeMap<String, u64>,
-    /// The weakest of the runs' energy.
+    /// The weakest label of the runs' energy.
     pub label: Option<Label>,
     /// Names of the energy sources.
     pub sources: Vec<String>,
@@ -84,7 +84,7 @@ impl JvmEnergy {
 /// What stacks have in common, by the names that table `quality` has.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct QualityKey {
-    /// The stacks are of a process in [`Overview::jvms`].
+    /// Whether the stacks are of a process in [`Overview::jvms`].
     pub is_of_jvm: bool,
     pub category: Category,
     pub unwinder: Option<String>,
@@ -126,7 +126,7 @@ impl DataSet {
 }
 
 impl Overview {
-    /// Sum of the items; with attributed and static energy what was measured.
+    /// Sum of the items. With attributed and static energy it gives the measured energy.
     pub fn unattributed_total(&self) -> MicroJoules {
         self.unattributed.total()
     }
@@ -184,7 +184,7 @@ impl Overview {
         Ok(())
     }
 
-    /// What stands on each row of a window and is counted once.
+    /// Takes what is repeated on each row of a window and counts once.
     fn take_window(&mut self, rows: &WindowColumns<'_>, row: usize) -> Result<()> {
         self.windows += 1;
         self.samples = self.samples.saturating_add(rows.samples.natural(row)?);

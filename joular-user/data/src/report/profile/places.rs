@@ -49,8 +49,8 @@ impl Catalog {
 }
 
 impl DataSet {
-    /// Calls `take` for where threads of targets ran in the windows that `filter`
-    /// allows; of processes and threads nothing is asked.
+    /// Calls `take` for where threads of targets ran in the windows that `filter` allows.
+    /// Conditions on processes and threads are ignored.
     ///
     /// # Errors
     /// If a file cannot be read or is damaged.

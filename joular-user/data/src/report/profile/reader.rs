@@ -57,7 +57,7 @@ pub struct DataSet {
     threads: HashMap<ThreadKey, ThreadIndex, RandomState>,
     /// Places of paths by `stack_id`, which is the same in all runs.
     paths: HashMap<i64, PathIndex, RandomState>,
-    /// Of each run those that are whole.
+    /// The whole windows of each run.
     pub(super) windows: Vec<RunWindows>,
     /// Energy, time and samples of rows that [`Self::scan`] left out because they belong
     /// to no window: a crash took it.
@@ -108,8 +108,8 @@ impl DataSet {
         self.files[run].parts.iter().filter_map(|(_, part)| part.file::<T>()).cloned().collect()
     }
 
-    /// Calls `take` for every row of the windows, processes and threads that
-    /// `filter` allows; of its methods nothing is asked.
+    /// Calls `take` for every row of the windows, processes and threads that `filter` allows.
+    /// Conditions on methods are ignored.
     ///
     /// # Errors
     /// If a file cannot be read or is damaged.
@@ -188,7 +188,7 @@ impl DataSet {
         self.windows.get(run).is_some_and(|windows| windows.contains_key(&start))
     }
 
-    /// A process by its identity; one that table `processes` does not tell of is known by name only.
+    /// A process by its identity. One that table `processes` lacks is known by name only.
     pub(super) fn process_index(&mut self, run: usize, pid: u32, start: i64, comm: &str) -> ProcessIndex {
         *self.processes.entry((run, pid, start)).or_insert_with(|| {
             let process =

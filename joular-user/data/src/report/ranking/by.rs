@@ -29,7 +29,7 @@ impl By {
         Self::Line,
     ];
 
-    /// On the command line, and in what is written for machines.
+    /// The name on the command line, and in output for machines.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Method => "method",
@@ -45,7 +45,7 @@ impl By {
         }
     }
 
-    /// Whether a path can have a row without ending there: only then are self and total two things.
+    /// Whether a path can contain a row without ending in it: only then do self and total differ.
     pub const fn has_total(self) -> bool {
         matches!(self, Self::Method | Self::Class | Self::Package | Self::Kind | Self::Line)
     }
@@ -55,12 +55,12 @@ impl By {
         matches!(self, Self::Thread | Self::Category | Self::Process | Self::Host)
     }
 
-    /// Whether it can be called and return: what has activations.
+    /// Whether it can be called and return, and so has activations.
     pub const fn is_called(self) -> bool {
         matches!(self, Self::Method | Self::Class | Self::Package | Self::Line)
     }
 
-    /// Names of what is told about a row beside its name.
+    /// Names of the details that a row has beside its name.
     pub const fn details(self) -> &'static [&'static str] {
         match self {
             Self::Method => &["method", "class", "package", "signature", "module"],

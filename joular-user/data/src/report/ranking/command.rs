@@ -28,7 +28,7 @@ use crate::{
 pub struct Request {
     pub filter: Filter,
     pub app: Option<App>,
-    /// A table each; for [`Format::Csv`] one.
+    /// One table for each; only one for [`Format::Csv`].
     pub by: Vec<By>,
     /// Rows of each table, 0: all.
     pub top: usize,

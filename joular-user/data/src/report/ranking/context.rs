@@ -71,8 +71,8 @@ pub fn jvms(profile: &Profile) -> Vec<(&Process, JvmTally)> {
     jvms
 }
 
-/// Samples of the JVMs' stacks by what is wrong with them. Time without a sample is
-/// no stack that failed.
+/// Samples of the JVMs' stacks by what is wrong with them. Time without a sample is not a failed
+/// stack.
 pub fn causes(overview: &Overview) -> BTreeMap<&str, u64> {
     let mut causes: BTreeMap<&str, u64> = BTreeMap::new();
     for (key, amounts) in overview.qualities.iter().filter(|(key, _)| key.is_of_jvm && key.walk_end != "no-sample") {
@@ -115,7 +115,7 @@ pub fn extent(profile: &Profile) -> String {
     )
 }
 
-/// What was chosen, all rows of it together.
+/// The sums of the whole selection.
 pub fn chosen(profile: &Profile) -> Amounts {
     let mut whole = Amounts { energy: profile.energy(), ..Amounts::default() };
     for entry in &profile.entries {
@@ -125,8 +125,8 @@ pub fn chosen(profile: &Profile) -> Amounts {
     whole
 }
 
-/// Energy of paths that end in what has no name, by marker; code without symbols
-/// is unresolved whichever file it is in.
+/// Energy of paths whose leaf has no name, by marker. Code without symbols is unresolved whichever
+/// file it is in.
 pub fn unnamed(profile: &Profile) -> BTreeMap<&str, MicroJoules> {
     let mut markers: BTreeMap<&str, MicroJoules> = BTreeMap::new();
     for entry in &profile.entries {
@@ -141,7 +141,7 @@ pub fn unnamed(profile: &Profile) -> BTreeMap<&str, MicroJoules> {
     markers
 }
 
-/// How much of the selection nobody can name. As the application sees it all of it has a name.
+/// How much of the selection has no name. As the application sees it, all of it has one.
 pub fn unnamed_line(profile: &Profile) -> String {
     let (markers, whole) = (unnamed(profile), profile.energy());
     let mut ranked: Vec<_> = markers.iter().collect();
@@ -156,7 +156,7 @@ pub fn unnamed_line(profile: &Profile) -> String {
     format!("Of the selection's energy {:.1} % has no name{parts}", part(markers.values().copied().sum()))
 }
 
-/// Markers that are told one by one; there are a dozen.
+/// Markers that are shown one by one; there are a dozen.
 const MOST_MARKERS: usize = 4;
 
 /// UTC, to the second.

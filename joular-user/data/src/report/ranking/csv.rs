@@ -64,7 +64,7 @@ fn value(value: &Value) -> String {
     }
 }
 
-/// A text that neither a terminal nor a spreadsheet obeys.
+/// A text that is harmless in a terminal and a spreadsheet.
 fn name(text: &str) -> String {
     let safe = escape(text);
     if safe.trim_start().starts_with(['=', '+', '-', '@', '＝', '＋', '－', '＠']) {

@@ -15,10 +15,11 @@ use crate::{
     text::signature::{Method, told_apart},
 };
 
-/// Who a row is about.
+/// What a row is about.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group {
-    /// As it is, from processes that may be hostile: to be escaped wherever it is shown.
+    /// The unchanged name, from processes that may be hostile: it must be escaped wherever it is
+    /// shown.
     pub name: String,
     /// In the order of [`By::details`].
     pub details: Vec<Value>,
@@ -33,7 +34,8 @@ pub struct Groups {
     places: Places,
 }
 
-/// Names of all groups. A branch's is as long as the branch is deep: it is made when it is shown.
+/// Names of all groups. A branch's name is as long as the branch is deep, so it is made when it is
+/// shown.
 #[derive(Clone, Debug)]
 enum Named {
     All(Vec<Group>),
@@ -91,7 +93,7 @@ impl Groups {
         self.len() == 0
     }
 
-    /// What orders equal ones, if it is at hand.
+    /// The name that orders equal rows, if it is at hand.
     pub fn name(&self, group: usize) -> &str {
         match &self.named {
             Named::All(groups) => groups.get(group).map_or("", |group| &group.name),
@@ -99,7 +101,7 @@ impl Groups {
         }
     }
 
-    /// Who it is, with the catalog that it was made of.
+    /// Describes a group by the catalog that it was made of.
     pub fn describe(&self, catalog: &Catalog, group: usize) -> Option<Group> {
         match &self.named {
             Named::All(groups) => groups.get(group).cloned(),
@@ -107,7 +109,8 @@ impl Groups {
         }
     }
 
-    /// Where a path's own energy goes. `None`: a path without frames, which no sound data set has.
+    /// The group of a path's own energy. `None`: a path without frames, which no sound data set
+    /// has.
     pub fn own(&self, paths: &Paths, entry: &ThreadPath) -> Option<usize> {
         match &self.places {
             Places::Frames(places) => places.get(paths.path(entry.path).last()?.index()).copied(),
@@ -170,7 +173,7 @@ fn group(name: impl Into<String>, details: Vec<Value>) -> Group {
     Group { name: name.into(), details, is_marker: false }
 }
 
-/// What tells methods apart: class, name, signature, module. Not how they run, nor where in them.
+/// What identifies methods: class, name, signature, module. Neither kinds of code nor lines count.
 type MethodKey<'a> = (Option<&'a str>, &'a str, Option<&'a str>, Option<&'a str>, bool);
 
 fn method_key(frame: &Frame) -> MethodKey<'_> {
@@ -182,7 +185,7 @@ fn method_name(class: Option<&str>, name: &str) -> String {
     class.map_or_else(|| name.to_owned(), |class| format!("{class}.{name}"))
 }
 
-/// Signature and module are shown where one name has several.
+/// Names the groups of methods; signature and module are shown where one name has several.
 fn method_groups(methods: &[MethodKey<'_>]) -> Vec<Group> {
     let names: Vec<String> = methods.iter().map(|(class, name, ..)| method_name(*class, name)).collect();
     let told: Vec<Method<'_>> = methods
@@ -252,7 +255,7 @@ fn line_group((class, name, module, file, line, is_marker): LineKey<'_>) -> Grou
     Group { name: shown, details, is_marker }
 }
 
-/// Paths of the same methods, whatever their lines and kinds of code; and the first
+/// Groups paths of the same methods, whatever their lines and kinds of code, and returns the first
 /// path of each.
 fn of_branches(paths: &Paths) -> (Vec<usize>, Vec<PathIndex>) {
     let (methods, _) = numbered(paths.frames().iter().map(method_key));

@@ -21,7 +21,7 @@ use crate::{model::units::MicroJoules, report::profile::Sampled};
 
 /// Standard deviations on either side: 95 % of a normal distribution.
 const Z: f64 = 1.959_963_985;
-/// Samples that each thread is thought to have had beforehand.
+/// Samples that are added to each thread beforehand.
 const PRIOR: f64 = Z * Z;
 
 /// A figure's 95 % interval; exact if both ends are equal.
@@ -78,7 +78,7 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// Tells what the group has of one of the threads.
+    /// Adds what the group has of one of the threads.
     pub fn see(&mut self, thread: &Sampled, part: &Sampled) {
         if thread.energy.0 == 0 {
             return;
@@ -90,8 +90,8 @@ impl Estimate {
         self.variance += (1.0 - share) * squares - (self.share * linear - self.share * self.share * quadratic);
     }
 
-    /// The interval around a group's energy, of which `sampled` is what it was
-    /// started with; the rest is exact.
+    /// The interval around a group's energy, of which `sampled` is the energy that it was started
+    /// with; the rest is exact.
     pub fn interval(&self, energy: MicroJoules, sampled: MicroJoules) -> Interval {
         let exact = energy.0.saturating_sub(sampled.0);
         if sampled.0 == 0 && exact > 0 {
@@ -107,7 +107,7 @@ impl Estimate {
     }
 }
 
-/// Wilson's interval of a share `p` of as good as `n` samples, with this variance.
+/// Wilson's interval of a share `p` of effectively `n` samples, with this variance.
 fn wilson(p: f64, n: f64, variance: f64) -> (f64, f64) {
     let z2 = Z * Z / n;
     let centre = p + z2 / 2.0;

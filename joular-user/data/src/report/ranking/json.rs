@@ -15,7 +15,8 @@ use crate::{
     text::watts,
 };
 
-/// Changes when a key changes its name, its type or its meaning; not with a new one.
+/// The version changes when a key changes its name, its type or its meaning; a new key does not
+/// change it.
 const VERSION: u32 = 1;
 
 pub fn report(report: &Report<'_>) -> Value {

@@ -84,7 +84,7 @@ fn code(name: &str) -> String {
     if safe.trim().is_empty() { safe } else { format!("`{safe}`") }
 }
 
-/// Text that may have names in it, which are not known to be harmless.
+/// Text with names in it that may not be harmless.
 fn plain(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {

@@ -30,9 +30,9 @@ pub struct Figures {
 pub struct Row {
     pub group: Group,
     pub own: Figures,
-    /// Each path counted once, however often the row is on it.
+    /// Each path counts once, however often it contains the row.
     pub total: Figures,
-    /// How often it was called at least; `None` if that was not asked, or cannot be told.
+    /// The least number of calls; `None` if that was not asked for, or cannot be told.
     pub activations: Option<u64>,
 }
 
@@ -41,10 +41,10 @@ pub struct Row {
 pub struct Ranking {
     pub by: By,
     pub sort: Sort,
-    /// Of all rows together: `own` of rows and rest sums to it exactly.
+    /// The sum of all rows: `own` of rows and rest sums to it exactly.
     pub whole: Amounts,
     pub rows: Vec<Row>,
-    /// How many rows were cut, and all of them as one.
+    /// How many rows were cut, and their sum as one row.
     pub rest: Option<(usize, Row)>,
 }
 
@@ -54,7 +54,7 @@ pub struct Cut {
     /// 0: all.
     pub top: usize,
     pub sort: Sort,
-    /// Paths were chosen by their methods, so that nothing of a thread is exact.
+    /// Whether paths were selected by their methods, so that no thread's figures are exact.
     pub is_partial: bool,
 }
 
@@ -145,9 +145,8 @@ const fn amounts(entry: &ThreadPath) -> Amounts {
     Amounts { energy: entry.energy, cpu_ns: entry.cpu_ns, samples: entry.samples }
 }
 
-/// Entries for sums that do not depend on threads: of each path one, and one for what
-/// no sample divided ([`Sampled`]), which are much fewer. If rows are about threads,
-/// all are needed.
+/// Entries for sums that do not depend on threads: one for each path, and one for energy that no
+/// sample divided ([`Sampled`]). They are much fewer. If rows are about threads, all are needed.
 fn without_threads(profile: &Profile, by: By) -> Cow<'_, [ThreadPath]> {
     if by.is_of_threads() {
         return Cow::Borrowed(&profile.entries);
@@ -168,8 +167,8 @@ struct Slots<'a> {
     groups: &'a Groups,
     slots: &'a [usize],
     count: usize,
-    /// If rows are about frames: each path's slots, each once, one path after the
-    /// other, and where each path's end. A path is on many entries.
+    /// If rows are about frames: each path's slots, each once, path after path, with the end of
+    /// each path. A path is on many entries.
     arena: Vec<usize>,
     ends: Vec<usize>,
 }
@@ -272,7 +271,7 @@ fn figures(
     sums.iter().zip(&estimates).map(both).collect()
 }
 
-/// Which threads a slot's energy could be in: its own if rows are about threads, else all.
+/// Threads that a slot's energy could be in: its own if rows are about threads, else all.
 fn threads_of(profile: &Profile, groups: &Groups, slots: &[usize], count: usize) -> Vec<Threads> {
     let mut all = Threads::default();
     let mut by_slot = vec![Threads::default(); count];

@@ -17,10 +17,10 @@ use crate::{
     },
 };
 
-/// A name may have this much even if figures are left out for it.
+/// A name gets this much room even if figures are left out for it.
 const NAME_ROOM: usize = 32;
 
-/// A column of figures. Where room is scarce those with the greatest number go first.
+/// A column of figures. Where room is scarce, those with the greatest number are left out first.
 #[derive(Clone, Debug)]
 pub struct Column {
     pub heading: String,
@@ -82,7 +82,7 @@ pub fn lines(report: &Report<'_>, look: Look) -> Vec<Line> {
     lines
 }
 
-/// What was chosen, and of what; whose view is taken.
+/// What was selected, of what, and in which view.
 pub fn chosen(report: &Report<'_>) -> Vec<String> {
     let whole = context::chosen(report.profile);
     let of = report.profile.overview.attributed;
@@ -137,7 +137,7 @@ pub fn rows(table: &Ranking) -> impl Iterator<Item = &Row> {
     table.rows.iter().chain(table.rest.iter().map(|(_, row)| row))
 }
 
-/// Figures of all rows; for people, so with the digits that they deserve.
+/// Figures of all rows for people, so with the digits that they deserve.
 pub fn columns(table: &Ranking, overview: &Overview) -> Vec<Column> {
     let label = overview.label;
     let power = |figures: &Figures| {
@@ -206,7 +206,7 @@ fn interval(figures: &Figures, label: Option<Label>) -> String {
     format!("{low}–{high}")
 }
 
-/// What tables of this sort say of their rows.
+/// The caption of tables of this sort.
 pub fn caption(by: By) -> String {
     let name = by.name();
     if by.has_total() { format!("by {name}: self, and total with what it called") } else { format!("by {name}") }

@@ -11,7 +11,7 @@ use crate::{
     report::profile::{Amounts, Catalog, PathIndex, Process, Profile, ThreadPath},
 };
 
-/// A branch: where its labels are, and what it has.
+/// A branch: the place of its labels, and its amounts.
 #[derive(Clone, Copy, Debug)]
 struct Branch {
     start: usize,
@@ -28,7 +28,7 @@ struct Placed {
     is_of_file: bool,
 }
 
-/// Branches of one data set, or of two to compare, that are to be a tree.
+/// Branches of one data set, or of two to compare, that become a tree.
 #[derive(Debug, Default)]
 pub struct Branches {
     shape: Shape,
@@ -46,14 +46,14 @@ impl Branches {
         Self { shape, ..Self::default() }
     }
 
-    /// Takes what the tree is about.
+    /// Takes the profile that the tree is about.
     pub fn add(&mut self, profile: &Profile) {
         self.take(profile, |entry| {
             (Amounts { energy: entry.energy, cpu_ns: entry.cpu_ns, samples: entry.samples }, MicroJoules(0))
         });
     }
 
-    /// Takes what it is compared with.
+    /// Takes the profile that it is compared with.
     pub fn add_base(&mut self, profile: &Profile) {
         self.take(profile, |entry| (Amounts::default(), entry.energy));
     }
@@ -168,7 +168,7 @@ impl Branches {
         CallTree { labels, nodes }
     }
 
-    /// So that siblings, which are sorted by label, are sorted by name.
+    /// Sorts labels, so that siblings, which are sorted by label, are sorted by name.
     fn sort_labels(&mut self) {
         let mut order: Vec<usize> = (0..self.labels.len()).collect();
         order.sort_by(|a, b| self.labels[*a].cmp(&self.labels[*b]));
@@ -196,7 +196,7 @@ fn node(parent: Option<usize>, label: usize) -> Node {
     }
 }
 
-/// Children come after their parents, so that backwards all of them are done before.
+/// Sums totals. Children come after their parents, so going backwards all of them are done before.
 fn sum_up(nodes: &mut [Node]) {
     for index in (0..nodes.len()).rev() {
         let node = &mut nodes[index];

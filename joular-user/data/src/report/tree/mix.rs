@@ -66,13 +66,13 @@ fn size(amounts: &Amounts) -> (u64, u64, u64) {
     (amounts.energy.0, amounts.cpu_ns, amounts.samples)
 }
 
-/// `compiled-c2` is known as c2 to all who read of it.
+/// The name for readers: `compiled-c2` is shown as c2.
 pub fn short(kind: FrameKind) -> &'static str {
     let name = kind.name();
     name.strip_prefix("compiled-").unwrap_or(name)
 }
 
-/// A part that is there is never 0 %, and one beside it never 100 %.
+/// A part that is not empty is never 0 %, and the part beside it never 100 %.
 #[allow(clippy::cast_precision_loss, reason = "for people to read")]
 fn percent(part: u64, whole: u64) -> String {
     match 100.0 * part as f64 / whole as f64 {

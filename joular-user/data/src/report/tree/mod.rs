@@ -60,7 +60,7 @@ pub enum NodeKind {
     All,
     Process,
     Thread,
-    /// A method, whichever way its code ran: its [`Mix`] says.
+    /// A method, however its code ran: its [`Mix`] says.
     Method,
     Frame(FrameKind),
     /// Nodes that were too small.
@@ -68,7 +68,7 @@ pub enum NodeKind {
 }
 
 impl NodeKind {
-    /// What a node of a tree can be: a method ran in some way.
+    /// All that a node of a tree can be: a method ran in some way.
     pub const ALL: [Self; 15] = {
         let mut all = [Self::All; 15];
         all[1] = Self::Process;
@@ -124,11 +124,11 @@ pub struct Node {
     /// Place in [`CallTree::labels`].
     pub label: usize,
     pub own: Amounts,
-    /// With everything below.
+    /// The node with everything below it.
     pub total: Amounts,
-    /// The same by the kinds of the node's own code; nothing for what is no code.
+    /// The total by the kinds of the node's own code; empty for what is not code.
     pub mix: Mix,
-    /// The same of the data set that this one is compared with.
+    /// Own energy in the data set that this one is compared with.
     pub base_own: MicroJoules,
     pub base_total: MicroJoules,
 }
@@ -147,7 +147,7 @@ impl CallTree {
         &self.labels[node.label]
     }
 
-    /// What a node is: of a method, the kind of code that has most of it.
+    /// What a node is; for a method, the kind of code that has most of it.
     pub fn kind(&self, node: &Node) -> NodeKind {
         match self.label(node).kind {
             NodeKind::Method => node.mix.main().map_or(NodeKind::Method, NodeKind::Frame),
@@ -170,8 +170,8 @@ impl CallTree {
         self.nodes.first().map(|root| root.total).unwrap_or_default()
     }
 
-    /// The tree of the `most` nodes that have most; the others of one parent become
-    /// one node, [`OTHERS`], which comes on top.
+    /// The tree of the `most` nodes that have most. The others of one parent become one node,
+    /// [`OTHERS`], which comes on top.
     #[must_use]
     pub fn largest(&self, most: usize) -> Self {
         let mut order: Vec<usize> = (0..self.nodes.len()).collect();
@@ -190,8 +190,8 @@ impl CallTree {
         Pruning::of(self, kept).run()
     }
 
-    /// The tree without nodes below `least` in both data sets; those of one parent
-    /// become one node, [`OTHERS`].
+    /// The tree without nodes below `least` in both data sets. Those of one parent become one node,
+    /// [`OTHERS`].
     #[must_use]
     pub fn pruned(&self, least: MicroJoules) -> Self {
         let is_kept = |node: &Node| node.total.energy >= least || (node.base_total >= least && node.base_total.0 > 0);
@@ -202,7 +202,7 @@ impl CallTree {
 /// A tree being copied without its smallest nodes.
 struct Pruning<'a> {
     from: &'a CallTree,
-    /// Which nodes stay, with their parents; the root does in any case.
+    /// Which nodes stay, with their parents; the root always stays.
     kept: Vec<bool>,
     to: CallTree,
     others: usize,
@@ -259,7 +259,7 @@ impl<'a> Pruning<'a> {
         sum.base_own = sum.base_total;
     }
 
-    /// What was cut off stands behind its siblings, which are depth first.
+    /// Puts nodes for what was cut off behind their siblings, which are depth first.
     fn in_order(self, cut: Vec<Option<Node>>) -> CallTree {
         let old = self.to.nodes;
         let mut nodes: Vec<Node> = Vec::with_capacity(old.len() + cut.iter().flatten().count());

@@ -28,7 +28,7 @@ impl Comparison {
         self.rows.get(..top).unwrap_or(&self.rows)
     }
 
-    /// Names of the rows, in their order; with their signatures where rows have the same name.
+    /// Names of the rows, in their order, with signatures where rows have the same name.
     fn names(&self) -> Vec<String> {
         let keys = self.rows.iter().map(|row| &row.key);
         let methods = keys.map(|key| Method { name: &key.name, signature: key.signature.as_deref(), module: None });
@@ -46,7 +46,7 @@ impl Comparison {
     }
 }
 
-/// A unit of a size at which the figures of a table can be read, and what to multiply by.
+/// A unit that makes the figures of a table readable, and the factor for it.
 fn sized(unit: &str, largest: f64) -> (String, f64) {
     let (prefix, factor) = match largest {
         size if size >= 1.0 || size <= 0.0 => ("", 1.0),
@@ -61,7 +61,7 @@ fn percent(ratio: Option<f64>) -> String {
     ratio.map_or_else(|| "new".to_owned(), |ratio| format!("{:+.1}", ratio * 100.0))
 }
 
-/// An interval of ratios in percent; what is not bounded is a question mark.
+/// An interval of ratios in percent, with a question mark for an open end.
 fn percents(interval: Option<(f64, f64)>) -> String {
     interval.map_or_else(|| "?".to_owned(), |(low, high)| format!("{:+.1} … {:+.1}", low * 100.0, high * 100.0))
 }

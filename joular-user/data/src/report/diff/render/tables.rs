@@ -8,8 +8,8 @@ use crate::{
     text::{Keep, cut, escape},
 };
 
-/// A row per method and one for the total, the first. Control characters of names
-/// are spelled out, and a name that a spreadsheet would run has a `'` before it.
+/// A row per method, after one for the total. Control characters in names are spelled out, and a
+/// name that a spreadsheet would run gets a `'` before it.
 pub fn csv(comparison: &Comparison, choices: &Choices) -> String {
     let mut said = String::from(
         "row,name,signature,module,unit,a_uj,b_uj,a_samples,b_samples,a,b,change,change_low,change_high,percent,\
@@ -66,7 +66,7 @@ fn cell(text: &str) -> String {
     }
 }
 
-/// As an issue or a pull request shows it.
+/// The comparison for an issue or a pull request.
 pub fn markdown(comparison: &Comparison, choices: &Choices) -> String {
     let total = &comparison.total.change;
     let (unit, factor) = sized(choices.per.unit(), total.a.max(total.b));
@@ -102,12 +102,12 @@ pub fn markdown(comparison: &Comparison, choices: &Choices) -> String {
     said
 }
 
-/// A name of a sensible length that no Markdown or HTML can hide in.
+/// A name of a sensible length in which no Markdown or HTML can hide.
 fn code(name: &str) -> String {
     format!("<code>{}</code>", plain(&cut(&escape(name), 200, Keep::End)))
 }
 
-/// Text in which nothing is markup: all that could be is an HTML entity.
+/// Text in which nothing is markup: every character that could be becomes an HTML entity.
 fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for c in text.chars() {

@@ -78,7 +78,7 @@ fn figures(change: &Change, factor: f64) -> String {
     )
 }
 
-/// With the file that code outside of Java is in.
+/// Adds the file of code outside of Java.
 fn place(name: &str, row: &Compared) -> String {
     let module = row.key.module.as_ref().map(|module| format!(" ({})", escape(module)));
     escape(name) + &module.unwrap_or_default()

@@ -114,7 +114,7 @@ impl Ledger {
         *window = window.saturating_add(energy.0);
     }
 
-    /// There is a file, even if nothing is for it.
+    /// Notes that there is a file, even if it gets nothing.
     pub(super) fn see(&mut self, place: Subject) {
         self.window.entry(place).or_default();
     }
@@ -157,7 +157,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// Writes what is about the whole.
+    /// Writes the files about the whole.
     pub(super) fn finish(&mut self, files: &mut Files, names: &Names) -> Result<()> {
         self.write_evolution(files, names)?;
         for (place, sums) in std::mem::take(&mut self.total) {
@@ -177,7 +177,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// Methods whose names make the same file are one there.
+    /// Writes one file for methods whose names make the same file name.
     fn write_evolution(&mut self, files: &mut Files, names: &Names) -> Result<()> {
         self.seconds = 0;
         let mut by_file: BTreeMap<PathBuf, BTreeMap<i64, u64>> = BTreeMap::new();

@@ -85,8 +85,8 @@ fn names(paths: &Paths, path: PathIndex) -> Vec<String> {
     if java.is_empty() { paths.frames_of(path).map(|frame| cell(&frame.method())).collect() } else { java }
 }
 
-/// A name that ends no cell, row or frame. JoularJX writes names as they are; those
-/// of Java methods have nothing of this.
+/// A name that does not end a cell, row or frame. JoularJX writes names as they are; those of Java
+/// methods have no such characters.
 fn cell(name: &str) -> String {
     name.replace(|c: char| matches!(c, ',' | ';' | '\u{2028}' | '\u{2029}') || c.is_control(), "_")
 }
@@ -110,9 +110,9 @@ fn four_decimals(ten_thousandths: u128) -> String {
 /// Most bytes that a file's name may have on Linux.
 const MOST_BYTES: usize = 255;
 
-/// A file of a method: JoularJX puts `_` for `<` and `>`; here also for what would
-/// leave the folder or cannot be in a name. One that is too long is cut, with a hash
-/// to tell it from others that begin alike.
+/// The file name of a method. JoularJX puts `_` for `<` and `>`; this also does so for what would
+/// leave the folder or cannot be in a name. A name that is too long is cut, with a hash to tell it
+/// from others that begin alike.
 pub(super) fn file_name(before: &str, name: &str, after: &str) -> String {
     let safe = name.replace(|c: char| matches!(c, '<' | '>' | '/' | '\\') || c.is_control(), "_");
     if before.len() + safe.len() + after.len() <= MOST_BYTES {
