@@ -77,7 +77,7 @@ fn keep(options: &Calibrate, calibration: &Calibration, out: &mut impl Write) ->
     Ok(())
 }
 
-/// This machine and this instrument as they are.
+/// The fingerprint of this machine and this instrument as they are now.
 pub fn fingerprint_of(proc_root: &Path, host: &Host, source: &dyn EnergySource, sampling_event: &str) -> Fingerprint {
     let text = |path: PathBuf| fs::read_to_string(path).unwrap_or_default();
     Fingerprint {

@@ -53,7 +53,8 @@ impl Consumer {
         Ok(shown?)
     }
 
-    /// An event that is too large is left out; any other failure ends the recording.
+    /// Writes an event to the recording. An event that is too large is left out; any other failure
+    /// ends the recording.
     fn record(&mut self, event: &Event) -> Result<(), RecordingError> {
         let Some(recorder) = &mut self.recorder else { return Ok(()) };
         match recorder.write(event) {

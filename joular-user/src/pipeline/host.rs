@@ -17,7 +17,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// Reads them; what cannot be read stays empty or 0.
+    /// Reads the facts; what cannot be read stays empty or 0.
     pub fn read(proc_root: &Path, cpu_root: &Path) -> Self {
         let system = rustix::system::uname();
         let online = cpus::online(cpu_root);

@@ -41,15 +41,14 @@ use crate::{
     unwind::Publisher,
 };
 
-/// How often the ring is looked at, whether or not the kernel wakes us.
+/// How often the ring is polled, whether or not the kernel wakes us.
 const POLL: Duration = Duration::from_millis(50);
 
 /// How long the run may wait at its start for the tables by which stacks are walked.
 const SETTLE: Duration = Duration::from_secs(1);
 
-/// Records taken from the ring at once, and time spent on them: whoever makes them
-/// faster than they are read must not keep a window from ending. The rest is taken
-/// at the next poll.
+/// Records taken from the ring at once, and time spent on them. A process that makes them faster
+/// than they are read must not keep a window from ending; the rest is taken at the next poll.
 const MAX_RECORDS: usize = 100_000;
 const MAX_DRAIN: Duration = Duration::from_millis(200);
 
@@ -70,7 +69,7 @@ pub struct Schedule {
     pub duration: Option<Duration>,
 }
 
-/// Everything a live run is made of.
+/// Everything that makes up a live run.
 pub struct Live {
     pub programs: Programs,
     pub banks: Banks,
@@ -79,7 +78,7 @@ pub struct Live {
     pub symbolizer: Symbolizer,
     pub unwind: Publisher<UnwindMaps>,
     pub source: Box<dyn EnergySource>,
-    /// Called with things the user should know, once each.
+    /// Told what the user should know, once each.
     pub notify: Box<dyn FnMut(&str)>,
 }
 
@@ -92,12 +91,12 @@ struct Run<'a> {
     wake: Wake,
     window: u64,
     start: MonotonicNs,
-    /// Of the window before.
+    /// Start of the window before.
     last_wall_start: UnixMicros,
-    /// Of this window, beside those that the kernel side counts.
+    /// Losses of this window, besides those that the kernel side counts.
     losses: Vec<LossCount>,
-    /// Threads that took a name in this window, mostly right after their start,
-    /// when the kernel side had seen them under their parent's.
+    /// Threads that took a name in this window. Most do so right after their start, when the kernel
+    /// side has seen them under their parent's name.
     renamed: HashMap<Tid, Comm>,
     /// Targets found in this window.
     new_targets: HashSet<Pid>,
@@ -136,7 +135,7 @@ impl Live {
 }
 
 impl Run<'_> {
-    /// Attaches, finds who is there, and opens the first window.
+    /// Attaches, finds the running processes, and opens the first window.
     fn begin(&mut self) -> Result<(), LiveError> {
         for change in self.live.registry.scan() {
             self.changed(change)?;
@@ -251,8 +250,8 @@ impl Run<'_> {
         self.after_window()
     }
 
-    /// Wall-clock time of the window's start. It is the window's key in the data
-    /// set, so it goes forward even where the clock is set back.
+    /// Wall-clock time of the window's start. It is the window's key in the data set, so it goes
+    /// forward even if the clock is set back.
     fn wall_start(&mut self) -> UnixMicros {
         let earliest = UnixMicros(self.last_wall_start.0.saturating_add(1));
         self.last_wall_start = clock::unix_micros_at(self.start).max(earliest);
@@ -271,7 +270,7 @@ impl Run<'_> {
         Ok(self.live.programs.follow_hotplug()?)
     }
 
-    /// Makes every CPU pass a boundary, at which the counters are read.
+    /// Makes every CPU pass a boundary, and reads the counters at it.
     fn pass_boundary(&mut self, wanted: MonotonicNs) -> Result<(MonotonicNs, EnergyReading), LiveError> {
         let Live { programs, banks, source, .. } = &mut *self.live;
         let passed = boundary::pass(programs, banks, wanted, || source.read())?;
@@ -292,7 +291,7 @@ impl Run<'_> {
         }
     }
 
-    /// Busy, idle and unslotted time of a CPU must be exactly the window.
+    /// Checks that busy, idle and unslotted time of a CPU are exactly the window.
     fn check_cpu_times(&mut self, contents: &BankContents, length_ns: u64) {
         // A CPU that has just come has no times yet, though threads ran there.
         let new_cpus = self.live.programs.online().len().abs_diff(contents.cpus.len()) as u64;

@@ -136,8 +136,8 @@ fn replay(config: &Config, recording: &Path) -> Result<Exit, Failure> {
     Ok(Exit::Success)
 }
 
-/// The outputs that the configuration asks for. The data set comes first: if
-/// it cannot be written, nothing else is said about the window.
+/// The outputs that the configuration asks for. The data set comes first: if it cannot be written,
+/// no other output shows the window.
 fn outputs(config: &Config) -> Result<Vec<Box<dyn Output>>, Failure> {
     let mut outputs: Vec<Box<dyn Output>> = Vec::new();
     if let Some(path) = &config.output {
@@ -157,9 +157,8 @@ fn outputs(config: &Config) -> Result<Vec<Box<dyn Output>>, Failure> {
     Ok(outputs)
 }
 
-/// Creates the recording, or empties a file of the user's own. As root it would
-/// be easy to be led to someone else's file: no link is followed, and only what
-/// is created here changes its owner.
+/// Creates the recording, or empties a file of the user's own. Root could easily be led to someone
+/// else's file. So no link is followed, and only what is created here changes its owner.
 fn open_recording(path: &Path) -> Result<RecordingWriter<Box<dyn Write>>, Failure> {
     let failed = |source| Failure::CreateRecording { path: path.into(), source };
     let mut options = OpenOptions::new();
@@ -237,7 +236,7 @@ fn announce(targets: usize, selection: &Selection, reason: &str) {
     notice(&format!("recording {found}; energy: {reason}"));
 }
 
-/// Something for the user that is not a result goes to standard error.
+/// Writes something for the user that is not a result to standard error.
 pub fn notice(text: &str) {
     // Nobody may be listening any more, which is no reason to end.
     let _ = writeln!(io::stderr(), "joular-bpf: {text}");

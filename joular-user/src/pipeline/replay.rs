@@ -51,7 +51,7 @@ pub(super) fn replay(input: impl Read, config: &Config, consumer: &mut Consumer)
     outcome.and(closed.map_err(Into::into))
 }
 
-/// Where in a run a replay is.
+/// How far a replay has come in a run.
 #[derive(Default)]
 struct Progress {
     /// The run has started and not ended.
@@ -78,7 +78,7 @@ fn cut_off(ended: UnixMicros) -> Event {
     Event::RunEnded(RunEnd { ended, reason: StopReason::EndOfRecording.name().to_owned() })
 }
 
-/// A replay may attribute under another policy than the run did.
+/// Replaces the policy: a replay may attribute under another one than the run did.
 fn with_policy(run: RunInfo, config: &Config) -> Result<RunInfo, CalibrationError> {
     let policy = policy_again(&config.policy, &config.calibration, &run)?;
     Ok(RunInfo { policy, ..run })

@@ -14,7 +14,7 @@ use joular_data::events::SampleCount;
 /// Windows for which an unused stack is kept, at least and at most.
 const LEAST_WINDOWS: u64 = 10;
 const MOST_WINDOWS: u64 = 300;
-/// Looking through all stacks is not needed every window.
+/// Windows between two sweeps: all stacks need not be checked every window.
 const SWEEP_EVERY: u64 = 10;
 
 /// The windows in which a stack was first and last seen.
@@ -31,7 +31,7 @@ impl Seen {
     }
 }
 
-/// What is to be forgotten at the end of a window, each ascending.
+/// Stacks to forget at the end of a window, each list ascending.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Expired {
     /// By the kernel side.
@@ -62,7 +62,7 @@ impl StackAge {
         }
     }
 
-    /// To be called at the end of every window.
+    /// Must be called at the end of every window.
     pub(super) fn expired(&mut self, window: u64) -> Expired {
         let mut gone: Vec<u64> = self.leaving.drain().collect();
         gone.sort_unstable();

@@ -51,7 +51,7 @@ impl SymbolFeed {
         events
     }
 
-    /// The process runs another program now.
+    /// Notes that the process runs another program now.
     pub(super) fn tell_again(&mut self, process: ProcessKey) {
         self.told.tell_again(process);
     }

@@ -24,7 +24,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 #[derive(Debug)]
 pub(super) struct Wake {
     ring: AsyncFd<OwnedFd>,
-    /// When the ring was last read because of a word.
+    /// When the ring was last read because of a signal.
     last: Instant,
 }
 
@@ -37,7 +37,7 @@ impl Wake {
         Ok(Self { ring, last: Instant::now() })
     }
 
-    /// Returns after `limit`, or when there is a word and the last one is long enough ago.
+    /// Returns after `limit`, or when there is a signal and the last one is long enough ago.
     pub(super) async fn wait(&mut self, limit: Duration) {
         let deadline = Instant::now() + limit;
         tokio::select! {

@@ -10,7 +10,7 @@ use crate::{
     kernel::{CycleEvent, cpus, cycles},
 };
 
-/// What the kernel side is to count for a choice, on the CPUs of `cpu_root`.
+/// What the kernel side counts for a choice, on the CPUs of `cpu_root`.
 pub fn counted(choice: WeightChoice, cpu_root: &Path) -> Option<CycleEvent> {
     match choice {
         WeightChoice::Auto => cycles::can_count(&cpus::online(cpu_root)).then_some(CycleEvent::Cycles),

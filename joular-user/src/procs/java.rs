@@ -2,7 +2,7 @@
 
 use joular_data::events::Runtime;
 
-/// What the kernel puts behind the name of a file that is gone.
+/// What the kernel appends to the name of a file that is gone.
 pub const DELETED: &str = " (deleted)";
 
 /// Options of the launcher that take the next argument as their value.
@@ -53,8 +53,8 @@ pub fn version(release: &str) -> Option<String> {
     Some(line.trim().trim_matches('"').to_owned()).filter(|version| !version.is_empty() && version.len() <= 64)
 }
 
-/// Whether an executable's path, as the kernel gives it, is a Java launcher,
-/// also one that was deleted or replaced since it was started.
+/// Whether an executable's path, as the kernel gives it, is a Java launcher, even one that was
+/// deleted or replaced since it was started.
 pub fn is_launcher(executable: &str) -> bool {
     executable.strip_suffix(DELETED).unwrap_or(executable).rsplit('/').next() == Some("java")
 }

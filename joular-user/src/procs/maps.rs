@@ -115,7 +115,7 @@ impl Maps {
         maps
     }
 
-    /// Forgets what no sample can hit.
+    /// Drops mappings that no sample can hit.
     pub fn keep_executable(mut self) -> Self {
         self.mappings.retain(|mapping| mapping.executable);
         self.mappings.shrink_to_fit();
@@ -206,7 +206,7 @@ fn classify(name: &[u8]) -> (Option<String>, MappingKind) {
     }
 }
 
-/// The kernel writes a newline in a name as `\012` and nothing else escaped.
+/// Decodes a name: the kernel writes a newline in it as `\012` and escapes nothing else.
 fn lossy(name: &[u8]) -> String {
     let name = String::from_utf8_lossy(name);
     if name.contains("\\012") { name.replace("\\012", "\n") } else { name.into_owned() }

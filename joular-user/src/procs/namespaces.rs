@@ -66,7 +66,7 @@ pub enum Owner {
 }
 
 impl Owner {
-    /// The user that was meant, if `uid` is not allowed.
+    /// The user that would be right, if `uid` is not allowed.
     const fn refuses(self, uid: u32) -> Option<u32> {
         match self {
             Self::UserOrRoot(user) if uid != user && uid != 0 => Some(user),
@@ -139,8 +139,8 @@ impl TargetRoot {
     }
 }
 
-/// Opens a mapped file even when its name is gone or now means another file.
-/// Works while the process lives.
+/// Opens a mapped file even if its name is gone or now means another file. It works while the
+/// process lives.
 pub fn open_mapped(proc_root: &Path, pid: Pid, mapping: &Mapping, max_bytes: u64) -> Result<File, TargetFileError> {
     let link = format!("{:x}-{:x}", mapping.start.0, mapping.end.0);
     let path = proc_root.join(pid.to_string()).join("map_files").join(link);

@@ -16,13 +16,13 @@ use joular_data::model::units::Pid;
 
 use super::proc_files::ProcFiles;
 
-/// The last ones are remembered: the kernel's news of one comes within moments.
+/// Only the last ones are remembered: the kernel's news of one comes within moments.
 const MAX_REMEMBERED: usize = 256;
 
 /// What this process started for itself.
 #[derive(Debug)]
 pub struct OwnProcesses {
-    /// Pid and start, if that could be read: it tells a process from a later one.
+    /// Pid and start, if it could be read; the start tells a process from a later one.
     started: Mutex<VecDeque<(Pid, Option<u64>)>>,
 }
 
@@ -31,13 +31,13 @@ impl OwnProcesses {
         Self { started: Mutex::new(VecDeque::new()) }
     }
 
-    /// Those of joular-bpf.
+    /// The processes of joular-bpf.
     pub fn ours() -> &'static Self {
         static OURS: OwnProcesses = OwnProcesses::new();
         &OURS
     }
 
-    /// Starts one. The kernel may tell of it before its number is known here, so
+    /// Starts a process. The kernel may tell of it before its pid is known here, so
     /// [`Self::contains`] waits meanwhile.
     ///
     /// # Errors
@@ -55,7 +55,7 @@ impl OwnProcesses {
         Ok(child)
     }
 
-    /// Whether the process with this pid that started then, as /proc rounds it, is one.
+    /// Whether the process with this pid and this start, as /proc rounds it, is one of them.
     pub fn contains(&self, pid: Pid, start_boottime_ns: u64) -> bool {
         let is_it =
             |(own, start): &(Pid, Option<u64>)| *own == pid && start.is_none_or(|start| start == start_boottime_ns);

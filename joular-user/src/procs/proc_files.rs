@@ -20,9 +20,9 @@ use super::{
 
 /// Longest command line kept.
 const MAX_COMMAND_LINE: u64 = 16 * 1024;
-/// Longest of the other files.
+/// Longest text of the other files.
 const MAX_FILE: u64 = 64 * 1024;
-/// Of the memory map of a process whose runtime is not known.
+/// Longest memory map of a process whose runtime is not known.
 const MAX_MAPS: u64 = 4 << 20;
 /// Threads of one process that are looked at.
 const MAX_THREADS: usize = 1 << 14;
@@ -60,14 +60,13 @@ impl ProcFiles {
         pids
     }
 
-    /// Name of the process, cheaply: enough to decide whether it is wanted.
+    /// Name of the process, read cheaply: enough to decide whether it is wanted.
     pub fn comm(&self, pid: Pid) -> Option<String> {
         let bytes = self.read(pid, "comm", 64)?;
         Some(String::from_utf8_lossy(&bytes).trim_end_matches('\n').to_owned())
     }
 
-    /// Whether the process that started then is still there; if that cannot be
-    /// told, it is.
+    /// Whether the process that started then is still there; true if that cannot be told.
     pub fn is_there(&self, pid: Pid, start_boottime_ns: u64) -> bool {
         let mut text = Vec::new();
         let read = File::open(self.path(pid, "stat")).and_then(|file| file.take(MAX_FILE).read_to_end(&mut text));
@@ -80,7 +79,7 @@ impl ProcFiles {
         }
     }
 
-    /// Whom it descends from, cheaply.
+    /// What it descends from, read cheaply.
     pub fn descent(&self, pid: Pid) -> Option<Descent> {
         let stat = parse_stat(&String::from_utf8_lossy(&self.read(pid, "stat", MAX_FILE)?))?;
         Some(Descent { parent: stat.parent, start_boottime_ns: stat.start_ticks.saturating_mul(TICK_NS) })
@@ -112,7 +111,7 @@ impl ProcFiles {
             .collect()
     }
 
-    /// All that is to be known about a process.
+    /// Everything to know about a process.
     pub fn process(&self, pid: Pid) -> Option<ProcessInfo> {
         let stat = parse_stat(&String::from_utf8_lossy(&self.read(pid, "stat", MAX_FILE)?))?;
         let status = String::from_utf8_lossy(&self.read(pid, "status", MAX_FILE)?).into_owned();
@@ -141,7 +140,7 @@ impl ProcFiles {
         })
     }
 
-    /// A JVM is told by its launcher, or by libjvm in its memory.
+    /// Recognises a JVM by its launcher, or by libjvm in its memory.
     fn runtime(&self, pid: Pid, executable: Option<&str>, command_line: &[String]) -> Runtime {
         let launcher = executable.filter(|path| java::is_launcher(path));
         if launcher.is_none() && !self.maps_libjvm(pid) {
@@ -151,8 +150,8 @@ impl ProcFiles {
         java::runtime(command_line, release.as_deref())
     }
 
-    /// The `release` file beside a launcher. The process chooses what stands
-    /// there, and beside a launcher that was replaced it tells of its successor.
+    /// The `release` file beside a launcher. The process chooses the file there, and beside a
+    /// launcher that was replaced it describes the successor.
     fn release(&self, pid: Pid, launcher: &str) -> Option<String> {
         if launcher.ends_with(java::DELETED) {
             return None;
@@ -165,7 +164,7 @@ impl ProcFiles {
         Some(String::from_utf8_lossy(&text).into_owned())
     }
 
-    /// Whether HotSpot is in its memory, also one whose file was replaced.
+    /// Whether HotSpot is in its memory, even one whose file was replaced.
     pub fn maps_libjvm(&self, pid: Pid) -> bool {
         let is_libjvm = |line: &[u8]| {
             let path = line.strip_suffix(java::DELETED.as_bytes()).unwrap_or(line);

@@ -32,9 +32,9 @@ use crate::clock;
 
 /// Ages in windows at which a process is looked at for a libjvm loaded late.
 const RUNTIME_CHECKS: [u32; 6] = [1, 2, 4, 8, 16, 30];
-/// After so many windows all is compared with /proc.
+/// After so many windows everything is compared with /proc.
 const WINDOWS_BETWEEN_SCANS: u64 = 30;
-/// A forked child that has not executed anything for so long probably never will.
+/// A forked child that has not executed anything for this long probably never will.
 const CANDIDATE_AGE_NS: u64 = 100_000_000;
 
 /// What changed about a target.
@@ -120,15 +120,15 @@ impl Registry {
         self.entries.values().filter(|entry| entry.role == Role::Target).map(|entry| &entry.info)
     }
 
-    /// Takes over what its memory says of a target's JVM; what is known of the process
-    /// now, if that is new.
+    /// Takes over what its memory says of a target's JVM. Returns what is known of the process now,
+    /// if that is new.
     pub fn learn_jvm(&mut self, pid: Pid, start_boottime_ns: u64, news: &JvmNews) -> Option<&ProcessInfo> {
         let entry = self.entries.get_mut(&pid).filter(|entry| entry.role == Role::Target)?;
         let is_new = entry.info.start_boottime_ns == start_boottime_ns && entry.info.runtime.learn(news);
         is_new.then_some(&entry.info)
     }
 
-    /// What /proc calls a thread now.
+    /// The name that /proc has for a thread now.
     pub fn thread_comm(&self, pid: Pid, tid: Tid) -> Option<String> {
         self.proc_files.thread_comm(pid, tid)
     }
@@ -260,8 +260,8 @@ impl Registry {
         }
     }
 
-    /// In a whole-system run, every process that used time is a target, also
-    /// one that came and went unseen: its threads tell what is known of it.
+    /// In a whole-system run, makes every process that used time a target, even one that came and
+    /// went unseen: its threads tell what is known of it.
     pub fn seen_running(&mut self, threads: &[ThreadTime]) -> Vec<Change> {
         if !self.selection.is_all() {
             return Vec::new();
@@ -303,7 +303,7 @@ impl Registry {
         self.insert(info, role)
     }
 
-    /// Of a process that is selected.
+    /// The role of a process that is selected.
     fn role_of(&self, info: &ProcessInfo) -> Role {
         if self.own.contains(info.pid, info.start_boottime_ns) { Role::Own } else { Role::Target }
     }
@@ -322,15 +322,15 @@ impl Registry {
         changes
     }
 
-    /// What /proc says now of a known target, if that is still there.
+    /// What /proc says now of a known target, if the target is still there.
     fn read_again(&self, pid: Pid) -> Option<ProcessInfo> {
         let known = &self.entries.get(&pid)?.info;
         let read = self.proc_files.process(pid)?;
         (read.start_boottime_ns == known.start_boottime_ns).then_some(ProcessInfo { is_target: true, ..read })
     }
 
-    /// A window is over: finishes who ended a window ago, and looks again at
-    /// young processes that may have become JVMs.
+    /// Ends a window: finishes processes that ended a window ago, and looks again at young
+    /// processes that may have become JVMs.
     pub fn end_of_window(&mut self) -> Vec<Change> {
         self.windows += 1;
         let mut changes = self.settled_candidates();
@@ -351,7 +351,7 @@ impl Registry {
         changes
     }
 
-    /// Forked children that stay what they are.
+    /// Forked children that did not execute anything else.
     fn settled_candidates(&mut self) -> Vec<Change> {
         let now = clock::monotonic_now();
         let is_settled = |since: &MonotonicNs| now.since(*since) >= CANDIDATE_AGE_NS;
@@ -384,7 +384,7 @@ impl Registry {
         changes
     }
 
-    /// Events can be lost: whoever is not there any more has ended.
+    /// Finds ends that were missed, because events can be lost: a process that is gone has ended.
     fn find_lost_ends(&mut self) {
         for (pid, entry) in &mut self.entries {
             if entry.ended.is_none() && !self.proc_files.is_there(*pid, entry.info.start_boottime_ns) {

@@ -26,8 +26,8 @@ impl Selection {
         matches!(self, Self::All)
     }
 
-    /// Whether a process with this id and kernel name is selected. Of a tree that is the
-    /// root; the rest is a matter of descent.
+    /// Whether a process with this id and kernel name is selected. Of a tree only the root matches;
+    /// descent decides the rest.
     pub fn matches(&self, pid: Pid, comm: &str) -> bool {
         match self {
             Self::All => true,
@@ -42,12 +42,12 @@ impl Selection {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Absent {
     pub pids: Vec<Pid>,
-    /// Of none of the chosen ones there is a process, so that nothing can ever be recorded.
+    /// Whether none of the chosen pids has a process, so that nothing can ever be recorded.
     pub is_all: bool,
 }
 
 impl Selection {
-    /// What was chosen by pid and is not there. A name may still appear, a pid does not.
+    /// Chosen pids that have no process. A name may still appear, a pid does not.
     pub fn absent(&self, files: &ProcFiles) -> Option<Absent> {
         let Self::Pids(chosen) = self else { return None };
         let running = files.pids();
@@ -64,7 +64,7 @@ impl fmt::Display for Absent {
     }
 }
 
-/// As on the command line, if it can be typed there.
+/// Writes the selection as on the command line, if it can be typed there.
 impl fmt::Display for Selection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -14,14 +14,14 @@ use super::proc_files::{Descent, ProcFiles};
 #[derive(Debug)]
 pub struct ProcessTree {
     root: Pid,
-    /// A later process with the root's pid is another.
+    /// A later process with the root's pid is another process.
     has_seen_root: bool,
     /// When each started.
     members: BTreeMap<Pid, u64>,
 }
 
 impl ProcessTree {
-    /// Of a process that need not be there yet: see [`Self::scan`].
+    /// The tree of a process that need not exist yet: see [`Self::scan`].
     pub const fn new(root: Pid) -> Self {
         Self { root, has_seen_root: false, members: BTreeMap::new() }
     }
@@ -30,7 +30,7 @@ impl ProcessTree {
         self.members.get(&pid) == Some(&start_boottime_ns)
     }
 
-    /// Takes the kernel's news of a fork; whether the child belongs to the tree.
+    /// Takes the kernel's news of a fork, and returns whether the child belongs to the tree.
     pub fn forked(&mut self, parent: Pid, child: Pid, start_boottime_ns: u64) -> bool {
         // Whoever had this pid is gone.
         self.members.remove(&child);
@@ -46,8 +46,8 @@ impl ProcessTree {
         self.members.remove(&pid);
     }
 
-    /// Whether a process that /proc has belongs to the tree: if the news of its fork was
-    /// lost, its parent says so.
+    /// Whether a process that /proc has belongs to the tree. If the news of its fork was lost, its
+    /// parent decides.
     pub fn has(&mut self, pid: Pid, proc_files: &ProcFiles) -> bool {
         let Some(Descent { parent, start_boottime_ns }) = proc_files.descent(pid) else { return false };
         if self.contains(pid, start_boottime_ns) {
@@ -61,7 +61,7 @@ impl ProcessTree {
         is_member
     }
 
-    /// Compares with /proc: finds the root when it is first there, and what was missed.
+    /// Compares with /proc: finds the root when it first appears, and processes that were missed.
     pub fn scan(&mut self, proc_files: &ProcFiles) {
         let found: BTreeMap<Pid, Descent> =
             proc_files.pids().into_iter().filter_map(|pid| Some((pid, proc_files.descent(pid)?))).collect();

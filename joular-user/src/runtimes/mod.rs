@@ -47,17 +47,17 @@ pub fn is_library(file_name: &str) -> bool {
 
 /// A run-time system, whatever its version.
 pub trait RuntimeSystem: Debug + Sync {
-    /// As the data set names it.
+    /// Its name in the data set.
     fn name(&self) -> &'static str;
 
     /// Whether a file of this name holds the run-time system's own code.
     fn is_library(&self, file_name: &str) -> bool;
 
-    /// Whether this is what a process was found to run when it was first seen.
+    /// Whether this is the runtime that a process was found to have when it was first seen.
     fn is_runtime(&self, runtime: &Runtime) -> bool;
 
-    /// Whether a process writes its perf map when it is asked to (by
-    /// [`crate::procs::attach`]); otherwise one is read if it is there.
+    /// Whether a process writes its perf map on request (by [`crate::procs::attach`]); otherwise a
+    /// perf map is read if there is one.
     fn writes_perf_map_on_request(&self) -> bool;
 
     /// The frame that a name from its perf map stands for.
@@ -73,17 +73,17 @@ pub trait RuntimeSystem: Debug + Sync {
 
 /// What is the same for all processes that run one library file.
 pub trait Build: Debug + Send + Sync {
-    /// Makes one process of it known.
+    /// Opens one process that runs it.
     fn open(self: Arc<Self>, library: &LoadedLibrary<'_>) -> Result<Box<dyn Instance>, OpenError>;
 }
 
 /// The run-time system in one process.
 pub trait Instance: Debug + Send {
-    /// What it says of itself.
+    /// What the run-time system says of itself.
     fn news(&self) -> JvmNews;
 
-    /// What the kernel's programs need to walk through its code. They know one
-    /// layout so far; code of an instance without is walked by frame pointers.
+    /// What the kernel's programs need to walk through its code. They know one layout so far; code
+    /// of an instance without tables is walked by frame pointers.
     fn kernel_tables(&self) -> Option<&JvmUnwind> {
         None
     }
@@ -103,11 +103,11 @@ pub trait Instance: Debug + Send {
     /// is known. A return address is given minus 1.
     fn frames_at(&mut self, address: Address) -> Vec<Frame>;
 
-    /// Holds fast what the words of a stack mean that has just arrived.
+    /// Fixes what the words of a stack mean that has just arrived.
     fn pin(&mut self, _generation: u8, _stack: &mut RawStack) {}
 
-    /// A window is over in which it was asked something. Says whether words that it
-    /// has pinned mean something else from now on, so that stacks must be sent again.
+    /// Ends a window in which it was asked something. Returns whether words that it has pinned mean
+    /// something else from now on, so that stacks must be sent again.
     fn end_window(&mut self) -> bool {
         false
     }
@@ -117,7 +117,7 @@ pub trait Instance: Debug + Send {
         None
     }
 
-    /// Reads again what changes while it runs. One instance at a time is asked.
+    /// Reads again what changes while it runs. Only one instance at a time is asked.
     fn look_again(&mut self, _proc_root: &Path, _pid: Pid, _now: Instant) {}
 }
 

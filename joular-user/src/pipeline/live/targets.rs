@@ -56,8 +56,8 @@ impl Run<'_> {
         self.live.symbolizer.process_ended(process.pid, process.start_boottime_ns);
     }
 
-    /// Keeps what stacks are walked by true to those that are sampled. Naming their
-    /// addresses has just brought their mappings up to date.
+    /// Keeps the unwind tables true to the processes that are sampled. Naming their addresses has
+    /// just brought their mappings up to date.
     pub(super) fn publish_sampled(&mut self, samples: &[SampleCount]) {
         let Live { registry, symbolizer, unwind, .. } = &mut *self.live;
         let sampled: BTreeSet<Pid> = samples.iter().map(|sample| sample.pid).collect();
@@ -67,8 +67,8 @@ impl Run<'_> {
         unwind.pass_window();
     }
 
-    /// Threads are born with their parent's name and take their own soon after.
-    /// The kernel tells of that, but for the first moments of a new target.
+    /// Names threads. They start with their parent's name and take their own soon after. The kernel
+    /// tells of that, except in the first moments of a new target.
     pub(super) fn name_threads(&mut self, threads: &mut [ThreadTime]) {
         for thread in threads {
             let told = self.renamed.get(&thread.tid).copied();
@@ -82,7 +82,7 @@ impl Run<'_> {
         self.new_targets.clear();
     }
 
-    /// What JVMs say of themselves, when it is news.
+    /// Learns what JVMs say of themselves, when it is new.
     pub(super) fn learn_jvms(&mut self, refreshed: &[ProcessKey]) -> Result<(), LiveError> {
         for &(pid, start_boottime_ns) in refreshed {
             let Live { registry, symbolizer, .. } = &mut *self.live;

@@ -46,8 +46,7 @@ use crate::procs::{maps::Maps, namespaces::TargetRoot};
 const SOCKET_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long it may take to answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(6);
-/// Entry point for `main`: the arguments behind the program's name. Prints one
-/// line of JSON.
+/// Entry point for `main`, with the arguments behind the program's name. Prints one line of JSON.
 pub fn run_helper(arguments: &[OsString]) -> ExitCode {
     let reply = match protocol::decode(arguments) {
         Some((target, command)) => ask(&target, &command).unwrap_or_else(|reply| reply),
@@ -167,7 +166,8 @@ fn has_ended(pidfd: &OwnedFd) -> bool {
     poll(&mut [PollFd::new(pidfd, PollFlags::IN)], Some(&now)).is_ok_and(|ready| ready > 0)
 }
 
-/// Who called `listen` on the other end, as our namespace knows it; 0 if not at all.
+/// The process that called `listen` on the other end, as our namespace knows it; 0 if it is not in
+/// it.
 fn listener(socket: &UnixStream) -> Result<i32, Errno> {
     let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
     let mut length = libc::socklen_t::try_from(size_of::<libc::ucred>()).map_err(|_| Errno::INVAL)?;
@@ -211,7 +211,7 @@ fn exchange(mut socket: UnixStream, request: &[u8]) -> Result<Reply, Reply> {
     Ok(protocol::parse_answer(&answer))
 }
 
-/// Gives up everything but the rights of this user, for good.
+/// Gives up all rights but those of this user, for good.
 fn become_user(uid: u32, gid: u32) -> Result<(), Reply> {
     let own = rustix::process::geteuid();
     let user = Uid::from_raw(uid);

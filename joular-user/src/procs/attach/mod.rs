@@ -34,9 +34,9 @@ use super::own_processes::OwnProcesses;
 
 /// After this the helper is killed.
 pub const TOTAL_TIMEOUT: Duration = Duration::from_secs(8);
-/// A killed helper is waited for so long.
+/// How long to wait for a killed helper.
 const END_TIMEOUT: Duration = Duration::from_millis(500);
-/// Helpers that had not ended by then, because the kernel held them.
+/// Helpers that had not ended by then because the kernel held them.
 static UNREAPED: Mutex<Vec<Child>> = Mutex::new(Vec::new());
 /// Our own binary, even if its file was replaced since it started.
 pub const OWN_BINARY: &str = "/proc/self/exe";
@@ -86,8 +86,8 @@ pub enum AttachError {
 }
 
 impl AttachError {
-    /// Asking again later cannot help, or would disturb: a JVM that does not
-    /// open its socket gets no second SIGQUIT.
+    /// Whether asking again later cannot help, or would disturb: a JVM that does not open its
+    /// socket gets no second SIGQUIT.
     pub fn is_final(&self) -> bool {
         match self {
             Self::SignalNotCaught { .. } | Self::NotAJvm { .. } => false,
@@ -98,7 +98,7 @@ impl AttachError {
         }
     }
 
-    /// Nothing is wrong: it continues some day, or changed its user meanwhile.
+    /// Whether nothing is wrong: the JVM continues some day, or changed its user meanwhile.
     pub const fn is_passing(&self) -> bool {
         matches!(self, Self::Stopped { .. } | Self::WrongUser { .. })
     }
@@ -142,7 +142,7 @@ pub fn jcmd(target: &Target, helper: &Path, command: &str) -> AttachOutcome {
     }
 }
 
-/// Everything until the end of the pipe, `None` if that does not come in time.
+/// Reads everything until the end of the pipe; `None` if that does not come in time.
 fn read_until(mut stdout: ChildStdout, deadline: Instant) -> io::Result<Option<Vec<u8>>> {
     // JSON escapes at most sixfold.
     let limit = usize::try_from(MAX_ANSWER_BYTES * 6 + 1024).unwrap_or(usize::MAX);
@@ -165,7 +165,7 @@ fn read_until(mut stdout: ChildStdout, deadline: Instant) -> io::Result<Option<V
     }
 }
 
-/// Kills the helper and waits a moment for its end; says whether it came.
+/// Kills the helper, waits a moment for its end, and returns whether it came.
 fn end(mut child: Child) -> bool {
     // It has closed its output or is out of time: either way it is done for.
     // This only fails if it is gone already.
@@ -184,7 +184,7 @@ fn end(mut child: Child) -> bool {
     true
 }
 
-/// Takes note of the end of helpers that were given up.
+/// Collects helpers that were given up and have ended since.
 fn reap() {
     UNREAPED.lock().unwrap_or_else(PoisonError::into_inner).retain_mut(|child| matches!(child.try_wait(), Ok(None)));
 }

@@ -14,10 +14,10 @@ pub const HELPER_ARGUMENT: &str = "__attach-helper";
 /// Most that is read of a JVM's answer.
 pub const MAX_ANSWER_BYTES: u64 = 64 << 10;
 
-/// What a JVM that never opens its socket is waited for.
+/// The awaited thing of a JVM that never opens its socket.
 pub const WAITING_FOR_SOCKET: &str = "its socket";
 
-/// For the helper, which was killed and has not ended.
+/// The awaited thing of a helper that was killed and has not ended.
 pub const WAITING_FOR_END: &str = "the end of the attach helper";
 
 /// Name in `/tmp` of the perf map of a process with this pid in its namespace.
@@ -34,13 +34,12 @@ pub struct Target {
     pub namespace_pid: u32,
     pub uid: u32,
     pub gid: u32,
-    /// When it was started, as field 22 of `/proc/PID/stat` has it: with the
-    /// pid, the identity of the process.
+    /// Its start, as field 22 of `/proc/PID/stat` has it. With the pid it identifies the process.
     pub start_ticks: u64,
     pub proc_root: PathBuf,
 }
 
-/// How it went, as the helper prints it.
+/// The outcome, as the helper prints it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Reply {
     /// The command succeeded.
@@ -67,7 +66,7 @@ pub enum Reply {
         what: String,
     },
     UntrustedSocket,
-    /// What stands where the JVM would write its perf map.
+    /// The file in the place where the JVM would write its perf map.
     UntrustedMap {
         what: String,
     },
@@ -141,8 +140,8 @@ pub fn parse_answer(answer: &[u8]) -> Reply {
     }
 }
 
-/// Whether a VM's own options forbid attaching; the last one counts. Each part
-/// is one command line or environment, its strings apart by zero bytes.
+/// Whether a VM's own options forbid attaching; the last one counts. Each part is one command line
+/// or environment, its strings separated by zero bytes.
 pub fn attach_disabled(parts: &[&[u8]]) -> bool {
     let words = parts.iter().flat_map(|part| part.split(|byte| *byte == 0 || byte.is_ascii_whitespace()));
     words.fold(false, |disabled, word| {

@@ -14,8 +14,8 @@ use crate::procs::proc_files::parse_stat;
 const MAX_PROC_BYTES: u64 = 4 << 20;
 /// Threads looked at: HotSpot starts the one that matters among its first.
 const MAX_TASKS: usize = 256;
-/// The thread that takes SIGQUIT in HotSpot, "Signal Dispatcher" as the kernel
-/// cuts it. There is none under -Xrs, nor in anything that merely maps libjvm.
+/// The thread that takes SIGQUIT in HotSpot, "Signal Dispatcher" as the kernel cuts it. A JVM under
+/// -Xrs has none, nor has anything that merely maps libjvm.
 const SIGNAL_THREAD: &[u8] = b"Signal Dispatch\n";
 
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, Reply> {
@@ -29,8 +29,8 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, Reply> {
     }
 }
 
-/// Whether the process is still the one that was meant: its pid may have been
-/// given to another one.
+/// Checks that the process is still the one that was meant: its pid may have been given to another
+/// one.
 pub(super) fn check_identity(directory: &Path, target: &Target) -> Result<(), Reply> {
     let stat = read(&directory.join("stat"))?;
     match parse_stat(&String::from_utf8_lossy(&stat)) {
@@ -58,12 +58,12 @@ fn has_signal_thread(directory: &Path) -> bool {
     tasks.flatten().take(MAX_TASKS).any(|task| read(&task.path().join("comm")).is_ok_and(|comm| comm == SIGNAL_THREAD))
 }
 
-/// What matters of `/proc/PID/status`.
+/// The needed parts of `/proc/PID/status`.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Status {
     pub(super) effective_uid: Option<u32>,
     pub(super) catches_sigquit: bool,
-    /// By a signal or a tracer: SIGQUIT would wait until our attach file is gone.
+    /// Stopped by a signal or a tracer: SIGQUIT would wait until our attach file is gone.
     pub(super) is_stopped: bool,
 }
 

@@ -21,8 +21,8 @@ pub(super) struct Trigger<'a> {
 }
 
 impl<'a> Trigger<'a> {
-    /// HotSpot looks in its working directory first, and takes no file but its
-    /// own user's: with another one there, SIGQUIT would print a thread dump.
+    /// Creates the file. HotSpot looks in its working directory first, and takes only a file of its
+    /// own user: with another one there, SIGQUIT would print a thread dump.
     pub(super) fn create(
         cwd: Option<BorrowedFd<'a>>,
         tmp: BorrowedFd<'a>,
@@ -74,17 +74,17 @@ pub(super) fn socket_is_there(tmp: BorrowedFd<'_>, name: &str, uid: u32) -> Resu
     }
 }
 
-/// Where the JVM will write its perf map. HotSpot opens the file by its name,
-/// follows links and waits at a FIFO. So its own plain file has to stand there
-/// before it is asked; one that was made for it is removed if it comes to nothing.
+/// The place where the JVM will write its perf map. HotSpot opens the file by its name, follows
+/// links and waits at a FIFO. So a plain file of its own has to be there before it is asked. A file
+/// that was made for it is removed if nothing comes of it.
 pub(super) struct MapPlace<'a> {
     directory: BorrowedFd<'a>,
-    /// Of the file that was made here.
+    /// Name of the file that was made here.
     made: Option<String>,
 }
 
 impl<'a> MapPlace<'a> {
-    /// To be called as the JVM's user.
+    /// Must be called as the JVM's user.
     pub(super) fn prepare(tmp: BorrowedFd<'a>, name: String, uid: u32) -> Result<Self, Reply> {
         let readable = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::ROTH;
         match openat(tmp, &name, CREATE, readable) {
@@ -115,7 +115,7 @@ impl Drop for MapPlace<'_> {
     }
 }
 
-/// Why the JVM must not be made to write to what stands there.
+/// Why the JVM must not be made to write to the file that is there.
 fn obstacle(stat: &Stat, uid: u32) -> Option<String> {
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile if stat.st_uid != uid => Some(format!("a file of user {}", stat.st_uid)),

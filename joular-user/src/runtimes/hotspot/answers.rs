@@ -47,7 +47,7 @@ impl Level {
     }
 }
 
-/// What frame words of a JVM turned out to mean.
+/// The meanings of a JVM's frame words.
 #[derive(Debug, Default)]
 pub struct Answers {
     young: HashMap<FrameWord, Arc<[Level]>>,
@@ -78,7 +78,8 @@ impl Answers {
         self.young.insert(word, levels);
     }
 
-    /// Stubs and adapters have no id by which one would notice that they are others.
+    /// Ends a window. Stubs and adapters are forgotten: they have no id that would show that they
+    /// are others now.
     pub fn end_window(&mut self) {
         self.retain(|frame| !matches!(frame, FrameRef::Blob { .. }));
     }

@@ -93,7 +93,7 @@ impl CodeCache {
         self.heaps.first().map_or(0, |heap| heap.memory.start)
     }
 
-    /// The blob that an address is in; `None` if there is none that lives.
+    /// The blob that contains an address; `None` if no living blob does.
     pub fn find_blob(&self, memory: &dyn RemoteMemory, layout: &Layout, pc: u64) -> Result<Option<Blob>, Unreadable> {
         let Some(heap) = self.heaps.iter().find(|heap| heap.memory.contains(pc)) else { return Ok(None) };
         let mut segment = (pc - heap.memory.start) >> heap.log2_segment_size;
@@ -110,8 +110,8 @@ impl CodeCache {
         Ok(None)
     }
 
-    /// All living blobs, until `visit` says no. Blobs come and go meanwhile: what
-    /// cannot be read is left out.
+    /// Visits all living blobs, until `visit` says no. Blobs come and go meanwhile, so what cannot
+    /// be read is left out.
     pub fn walk(&self, memory: &dyn RemoteMemory, layout: &Layout, mut visit: impl FnMut(Blob) -> bool) {
         for (heap, description) in self.heaps.iter().zip(&self.descriptions) {
             // Most of what is reserved is never used.
@@ -124,7 +124,7 @@ impl CodeCache {
     }
 }
 
-/// Says whether to go on.
+/// Returns whether to go on.
 fn walk_heap(
     memory: &dyn RemoteMemory,
     layout: &Layout,

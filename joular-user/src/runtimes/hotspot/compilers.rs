@@ -11,14 +11,14 @@ use joular_ebpf::abi::{CompilerThread, MAX_COMPILER_THREADS_OF_JVM};
 use super::jvm::Jvm;
 use crate::procs::proc_files::ProcFiles;
 
-/// Compiler threads come and go with the work, seldom.
+/// Compiler threads come and go with the work, but seldom.
 const PAUSE: Duration = Duration::from_secs(5);
 const PAUSE_YOUNG: Duration = Duration::from_millis(200);
 const YOUNG: Duration = Duration::from_secs(5);
-/// A look takes at most one part in so many of the time: a JVM may have thousands of
-/// threads to look through.
+/// A search takes at most one part in so many of the time: a JVM may have thousands of threads to
+/// search.
 const PAUSE_FACTOR: u32 = 50;
-/// By the names that the kernel has of them, which it cuts.
+/// The names that the kernel has of them, which it cuts.
 const NAMES: [&str; 2] = ["C1 CompilerThre", "C2 CompilerThre"];
 
 /// The compiler threads of one JVM.
@@ -26,7 +26,7 @@ const NAMES: [&str; 2] = ["C1 CompilerThre", "C2 CompilerThre"];
 pub struct Compilers {
     threads: Vec<(Tid, CompilerThread)>,
     read: Option<Instant>,
-    /// What that took.
+    /// How long the last search took.
     took: Duration,
     /// When the JVM was opened.
     opened: Instant,
@@ -41,8 +41,7 @@ impl Compilers {
         &self.threads
     }
 
-    /// How long they have not been looked at, if it is time. A JVM compiles most when
-    /// it has just started.
+    /// How long a search has been due, if it is. A JVM compiles most when it has just started.
     pub fn due_since(&self, now: Instant) -> Option<Duration> {
         let since = |at| now.saturating_duration_since(at);
         let pause = if since(self.opened) < YOUNG { PAUSE_YOUNG } else { PAUSE };

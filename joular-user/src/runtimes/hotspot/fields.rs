@@ -81,7 +81,7 @@ impl Names<'_> {
         Ok(field)
     }
 
-    /// Where a part without a width of its own begins.
+    /// The start of a part without a width of its own.
     pub fn start(&self, owner: &str, name: &str) -> Result<u16, LayoutError> {
         let place = self.structs.field(owner, name).map(|field| field.place);
         match place {

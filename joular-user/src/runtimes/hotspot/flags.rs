@@ -29,13 +29,13 @@ pub struct JvmFacts {
     /// 11, 17, …
     pub feature: u32,
     pub collector: Option<String>,
-    /// Whether compilers describe more places than those where threads can be
-    /// stopped. Without it, which inlined method a leaf is in, is coarse.
+    /// Whether compilers describe more places than those where threads can be stopped. Without it,
+    /// the inlined method of a leaf is coarse.
     pub debug_non_safepoints: Option<bool>,
 }
 
 impl JvmFacts {
-    /// As far as it can be read.
+    /// Reads the facts as far as possible.
     pub fn read(memory: &dyn RemoteMemory, layout: &Layout, bias: u64) -> Self {
         let mut facts = Self { feature: layout.feature, ..Self::default() };
         let release = memory.u64(bias.wrapping_add(layout.statics.vm_release));

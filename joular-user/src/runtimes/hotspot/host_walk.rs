@@ -29,7 +29,7 @@ impl Tables for ProcessTables {
         self.rows.get(index as usize)
     }
 
-    /// Its JVM is said beside it: see [`mod@walk`].
+    /// Its JVM is given beside it: see [`mod@walk`].
     fn jvm(&self, _: &ProcessUnwind) -> Option<&JvmUnwind> {
         None
     }
@@ -64,8 +64,8 @@ pub struct WalkedStack {
     pub quality: StackQuality,
 }
 
-/// Walks one thread. `mapping_count` is that of its tables; `compiler` is said of
-/// a thread that compiles.
+/// Walks one thread. `mapping_count` is that of its tables; `compiler` is given for a thread that
+/// compiles.
 pub fn walk(
     memory: &dyn RemoteMemory,
     tables: &impl Tables,
@@ -89,7 +89,7 @@ pub fn walk(
     WalkedStack { id, words, quality: StackQuality::of_flags(flags) }
 }
 
-/// A process's memory for what is compiled for the kernel, too.
+/// A process's memory, for code that is compiled for the kernel, too.
 #[derive(Clone, Copy, Debug)]
 pub struct Remote<'a>(pub &'a dyn RemoteMemory);
 

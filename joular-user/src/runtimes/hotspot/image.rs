@@ -37,7 +37,7 @@ const MAGIC: &[u8; 10] = b"JOULARIMG\0";
 const VERSION: u16 = 1;
 const MAX_PACKED_BYTES: usize = 4 << 20;
 const MAX_BYTES: u64 = 64 << 20;
-/// Files are made seldom and kept long.
+/// High, because files are made seldom and kept long.
 const COMPRESSION_LEVEL: i32 = 19;
 
 #[derive(Debug, Error)]
@@ -68,7 +68,7 @@ impl ImageThread {
     }
 }
 
-/// Everything that walking and naming the stacks of one held JVM read.
+/// Everything that was read to walk and name the stacks of one held JVM.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JvmImage {
     /// Its version.
@@ -92,7 +92,7 @@ pub struct NamedStack {
     pub quality: StackQuality,
 }
 
-/// For people, and to be compared: a line a frame, the same frame many times once.
+/// Writes it for people and for comparison: a line per frame, and repeated frames as one.
 impl fmt::Display for NamedStack {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let line = |frame: &Frame| {
@@ -167,7 +167,7 @@ impl JvmImage {
         postcard::from_bytes(&unpacked).map_err(|error| damaged(&error))
     }
 
-    /// What its own tables say of it.
+    /// The build that its own tables describe.
     pub fn build(&self) -> Result<JvmBuild, JvmError> {
         JvmBuild::read(&self.memory, self.libjvm.clone(), self.bias)
     }
@@ -184,7 +184,7 @@ impl JvmImage {
         walk(memory, &tables, tables.mappings.len(), jvm.unwind_info(), thread.registers(), compilers.as_ref())
     }
 
-    /// Its frames with all that can be said of them; of native code, file and address.
+    /// Its frames with all that is known of them; for native code, file and address.
     pub fn name(&self, jvm: &mut Jvm, stack: &WalkedStack) -> NamedStack {
         let mut words: Vec<Address> = stack.words.iter().map(|word| Address(word.0)).collect();
         jvm.pin(stack.id, 0, stack.quality.end.code(), &mut words);
@@ -217,7 +217,7 @@ pub fn compiler(jvm: &Jvm, thread: &ImageThread) -> Option<CompilerThread> {
     jvm.compiler_threads(wanted).first().map(|(_, compiler)| *compiler)
 }
 
-/// The part of tables that look-ups came by: what they found, they find again.
+/// The part of the tables that look-ups used: the same look-ups find the same in it.
 pub fn cut(tables: &ProcessTables, used: &dyn Fn(u32) -> bool) -> ProcessTables {
     let mut kept = ProcessTables::default();
     for mapping in &tables.mappings {

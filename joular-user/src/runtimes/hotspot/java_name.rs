@@ -41,8 +41,8 @@ fn java_method(text: &str) -> Option<Frame> {
     Some(Frame { class: Some(class), signature, ..Frame::new(kind, name) })
 }
 
-/// Methods without a body of their own: HotSpot makes a wrapper for them. The
-/// map does not tell other native methods from compiled ones.
+/// Methods without a body of their own, for which HotSpot makes a wrapper. The map does not tell
+/// other native methods from compiled ones.
 fn is_generated_wrapper(class: &str, name: &str) -> bool {
     class == "java.lang.invoke.MethodHandle" && (name.starts_with("linkTo") || name == "invokeBasic")
         || class == "jdk.internal.vm.Continuation" && matches!(name, "enterSpecial" | "doYield")
@@ -87,7 +87,7 @@ fn push_descriptor(signature: &mut String, external: &str) -> Option<()> {
     Some(())
 }
 
-/// A class name without what changes from run to run.
+/// A class name without the parts that change from run to run.
 pub fn stable_class(class: &str) -> Cow<'_, str> {
     let Some(at) = class.find("/0x").or_else(|| class.find("+0x")) else { return Cow::Borrowed(class) };
     let (name, address) = class.split_at(at);
@@ -104,9 +104,8 @@ pub fn stable_class(class: &str) -> Cow<'_, str> {
     if rest.is_empty() { name } else { Cow::Owned(format!("{name}{rest}")) }
 }
 
-/// A class as the JVM itself writes it (`java/util/Map$Entry`), with dots and
-/// without what changes from run to run. JDK 11 numbers lambdas, and writes no
-/// address after them.
+/// A class as the JVM itself writes it (`java/util/Map$Entry`), with dots and without the parts
+/// that change from run to run. JDK 11 numbers lambdas, and writes no address after them.
 pub fn stable_internal_class(class: &str) -> String {
     let class = class.replace('/', ".");
     // The dot before an address was a slash.

@@ -32,8 +32,8 @@ use super::{
 const MAX_METHODS: usize = 4096;
 /// Code of the interpreter itself: a sample of it says nothing more.
 const INTERPRETER: &str = "Interpreter";
-/// By way of which C++ calls Java. It stands in every stack, so it has one name
-/// whatever the version calls the stubs that it is among.
+/// The stub by which C++ calls Java. It is in every stack, so it has one name whatever the version
+/// calls the stubs around it.
 const CALL_STUB: &str = "call stub";
 
 /// A JVM whose layout is known.
@@ -118,9 +118,9 @@ impl Jvm {
         frames
     }
 
-    /// Puts numbers that stay in place of the methods' addresses in a stack that has
-    /// just arrived, leaf first. Where memory is not what it was when the stack was
-    /// read, they have no names.
+    /// Replaces the methods' addresses in a stack that has just arrived, leaf first, by numbers
+    /// that stay theirs. Methods whose memory is not what it was when the stack was read have no
+    /// names.
     pub fn pin(&mut self, id: StackId, generation: u8, end: u8, words: &mut [Address]) {
         let memory = Pages::new(&*self.memory);
         let mut identities = HashMap::new();
@@ -143,7 +143,7 @@ impl Jvm {
         }
     }
 
-    /// The word for the method that is there now.
+    /// The word for the method that is at its address now.
     fn pinned_word(&mut self, word: FrameWord, identity: MethodIdentity) -> FrameWord {
         let Some(method) = method_of(word) else { return word };
         let (memory, layout, methods) = (&*self.memory, &self.build.layout, &mut self.methods);
@@ -153,8 +153,8 @@ impl Jvm {
         with_number(word, number.unwrap_or(0))
     }
 
-    /// The frames at an address of the code cache of which only the address is known,
-    /// as a walk by frame pointers sees it. A return address is given minus 1.
+    /// The frames at an address of the code cache that a walk by frame pointers found, without a
+    /// frame word. A return address is given minus 1.
     pub fn resolve_address(&self, address: u64) -> Vec<Frame> {
         let mut methods = Methods::new();
         let pages = Pages::new(&*self.memory);
@@ -257,7 +257,7 @@ impl Jvm {
         layout.map_or_else(Vec::new, |layout| layout.compilers(&Pages::new(&*self.memory), self.bias, wanted))
     }
 
-    /// Whether numbers of methods were let go, so that all stacks must be sent again.
+    /// Returns whether numbers of methods were dropped, so that all stacks must be sent again.
     pub fn end_window(&mut self) -> bool {
         self.answers.end_window();
         if !self.survey.has_nmethod {
@@ -271,7 +271,8 @@ impl Jvm {
         was_full
     }
 
-    /// A JVM that has compiled nothing yet does not show how compiled code is named.
+    /// Learns names of blobs. A JVM that has compiled nothing yet does not show how compiled code
+    /// is named.
     fn learn_names(&mut self) {
         let layout = &self.build.layout;
         let expected = BlobNames::of_file(&self.build.libjvm, self.bias);

@@ -54,8 +54,7 @@ pub struct InterpreterLayout {
     pub codelet_description: Field,
 }
 
-/// What a compiled method's parts are found by. A field of width 0 is one that
-/// the version does not have.
+/// Where a compiled method's parts are. A field of width 0 is one that the version does not have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NmethodLayout {
     pub method: Field,

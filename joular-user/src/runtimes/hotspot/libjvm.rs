@@ -13,7 +13,7 @@ const MAX_RODATA_BYTES: u64 = 16 << 20;
 /// libjvm has 24.
 const MAX_TABLES: usize = 1024;
 
-/// All tables of HotSpot begin so.
+/// All names of HotSpot's tables begin with this.
 const TABLE_PREFIX: &[u8] = b"gHotSpotVM";
 
 #[derive(Debug, Error)]
@@ -27,7 +27,7 @@ pub struct Libjvm {
     pub tables: HashMap<String, u64>,
     /// Address minus file offset in the executable segment.
     pub code_shift: u64,
-    /// Where "nmethod" may begin: the linker shares the ends of strings.
+    /// Places where the string "nmethod" may begin: the linker shares the ends of strings.
     pub nmethod_names: Vec<u64>,
     pub native_names: Vec<u64>,
     pub vtable_names: Vec<u64>,
@@ -64,7 +64,7 @@ impl Libjvm {
     }
 }
 
-/// Where a string begins that stands there with a zero on both sides.
+/// Addresses where a string stands with a zero on both sides.
 fn addresses(bytes: &[u8], base: u64, text: &[u8]) -> Vec<u64> {
     let places = bytes.windows(text.len()).enumerate().filter(|(_, window)| *window == text);
     places.map(|(at, _)| base.wrapping_add(at as u64 + 1)).take(2).collect()

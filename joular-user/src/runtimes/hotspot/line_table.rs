@@ -2,13 +2,13 @@
 
 use super::unsigned5::Unsigned5;
 
-/// Places kept: a method of 64 KiB of bytecodes, the largest there is, has about one
-/// in eight of them; what a hostile JVM makes up must not fill our memory.
+/// Limit of places kept. A method of 64 KiB of bytecodes, the largest possible, has about one in
+/// eight of them. A hostile JVM must not fill our memory.
 const MAX_LINES: usize = 1 << 13;
-/// Opens a pair whose steps do not fit into one byte.
+/// First byte of a pair whose steps do not fit into one byte.
 const WIDE: u8 = 0xff;
 
-/// Which line a bytecode is on.
+/// Maps bytecodes to lines.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LineTable {
     /// Bytecode index and line, by bytecode index.

@@ -34,17 +34,17 @@ pub struct Unreadable {
     pub length: usize,
 }
 
-/// Memory that can be read and may be gone the next moment.
+/// Memory that can be read, and may be gone the next moment.
 pub trait RemoteMemory: Debug {
-    /// All of `buffer`, or an error; then its contents are undefined.
+    /// Fills all of `buffer`, or fails; then its contents are undefined.
     fn read(&self, address: u64, buffer: &mut [u8]) -> Result<(), Unreadable>;
 
-    /// The same, of more than is needed right now: what is, [`Self::asked`] says.
+    /// The same, for more than is needed right now; [`Self::asked`] says what is needed.
     fn read_ahead(&self, address: u64, buffer: &mut [u8]) -> Result<(), Unreadable> {
         self.read(address, buffer)
     }
 
-    /// These bytes of what was read ahead were asked for.
+    /// Says that these bytes of what was read ahead were asked for.
     fn asked(&self, _address: u64, _length: usize) {}
 
     fn u8(&self, address: u64) -> Result<u8, Unreadable> {
@@ -90,7 +90,7 @@ pub trait RemoteMemory: Debug {
         Ok(bytes)
     }
 
-    /// The bytes before the first zero, of which there is one within `limit`.
+    /// The bytes before the first zero, which must be within `limit`.
     fn c_string(&self, address: u64, limit: usize) -> Result<Vec<u8>, Unreadable> {
         let mut text = Vec::new();
         let mut at = address;
@@ -122,9 +122,8 @@ pub fn field_in(bytes: &[u8], field: Field) -> u64 {
     u64::from_le_bytes(value)
 }
 
-/// A live process. The handle means this very address space: when the process ends
-/// or executes another program, there is nothing to be read any more, whoever gets
-/// its number next.
+/// A live process. The handle means this very address space. When the process ends or executes
+/// another program, nothing can be read any more, whoever gets its pid next.
 #[derive(Debug)]
 pub struct ProcessMemory {
     file: File,
@@ -147,7 +146,7 @@ impl RemoteMemory for ProcessMemory {
     }
 }
 
-/// Keeps the pages that were read: for what is read at one time and in small pieces.
+/// Keeps the pages that were read, for reads at one time in small pieces.
 #[derive(Debug)]
 pub struct Pages<'a> {
     memory: &'a dyn RemoteMemory,

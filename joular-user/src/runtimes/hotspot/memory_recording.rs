@@ -11,7 +11,7 @@ use std::{
 
 use super::memory::{MemoryImage, PAGE, PAGE_BYTES, RemoteMemory, Unreadable};
 
-/// As many of a page as a mask has bits.
+/// Unit of marking: a page has as many as a mask has bits.
 const GRANULE: u64 = PAGE_BYTES / 64;
 
 #[derive(Debug)]
@@ -51,7 +51,7 @@ impl<M: RemoteMemory> Recording<M> {
 }
 
 impl<M: RemoteMemory> Recording<M> {
-    /// Does something with each page of a range, as far as they are there.
+    /// Calls a function for each page of a range, as far as pages exist.
     fn each_page(&self, address: u64, length: usize, mut visit: impl FnMut(u64, &mut Page)) {
         let mut known = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
         let end = address.saturating_add(length as u64);

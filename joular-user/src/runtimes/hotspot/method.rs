@@ -15,7 +15,7 @@ use crate::runtimes::hotspot::java_name::{stable_internal_class, stable_signatur
 
 /// Names that are longer are cut.
 const MAX_NAME_BYTES: u64 = 1024;
-/// Of a `ConstMethod`, behind its bytecodes: a line takes one to three bytes.
+/// Bytes of a `ConstMethod` behind its bytecodes: a line takes one to three bytes.
 const MAX_LINE_TABLE_BYTES: u64 = 1 << 16;
 const MAX_POOL_LENGTH: u64 = 1 << 16;
 
@@ -50,7 +50,7 @@ pub struct Method {
 }
 
 impl Identity {
-    /// What stands there now; all 0 where there is no method.
+    /// Reads the identity of what is there now; all 0 where there is no method.
     pub fn read(memory: &dyn RemoteMemory, layout: &Layout, method: u64) -> Result<Self, Unreadable> {
         let layout = &layout.method;
         let const_method = memory.field(method, layout.const_method)?;
@@ -112,8 +112,8 @@ impl Method {
     }
 }
 
-/// Whether that can be a method, by the rules of JVM Specification 4.2 and 4.3.3, and
-/// is not what is left of memory that was freed.
+/// Whether this can be a method, by the rules of JVM Specification 4.2 and 4.3.3, and not the
+/// remains of freed memory.
 fn is_method(class: &str, name: &str, signature: &str) -> bool {
     let is_text =
         |text: &str| !text.is_empty() && !text.chars().any(|c| c.is_control() || c == char::REPLACEMENT_CHARACTER);
@@ -155,8 +155,8 @@ fn symbol(memory: &dyn RemoteMemory, fields: &MethodLayout, address: u64) -> Res
     Ok(text(&bytes))
 }
 
-/// Characters beyond the first 65 536 stand as two surrogates, which no Rust text can
-/// have: they become one `?` each.
+/// Decodes the text. Characters beyond the first 65 536 are stored as two surrogates, which no Rust
+/// text can have: each becomes one `?`.
 fn text(bytes: &[u8]) -> String {
     if let Ok(text) = std::str::from_utf8(bytes) {
         return text.to_owned();

@@ -45,7 +45,7 @@ use memory::{Pages, RemoteMemory, Unreadable};
 use thiserror::Error;
 use vm_structs::{VmStructs, VmStructsError};
 
-/// What is left to who runs a JVM that cannot be understood.
+/// What a user can do with a JVM that cannot be understood.
 const WHAT_TO_DO: &str = "run a supported JDK (11 to 25), or add -XX:+PreserveFramePointer for the callers in its \
                           stacks; their names then need JDK 17 or later (perf map)";
 

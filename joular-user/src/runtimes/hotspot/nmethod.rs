@@ -13,7 +13,7 @@ use super::{
     scopes::{SCOPE_BYTES, Scope, chain},
 };
 
-/// C2 gives up on methods long before they have so many.
+/// C2 gives up on methods long before they have this many.
 const MAX_PC_DESCS: u64 = 1 << 20;
 const MAX_METADATA: u64 = 1 << 20;
 
@@ -71,8 +71,7 @@ impl Nmethod {
         })
     }
 
-    /// The methods at an address of its code, innermost first; none if nothing is
-    /// written about it.
+    /// The methods at an address of its code, innermost first; none if nothing describes it.
     pub fn methods_at(
         &self,
         memory: &dyn RemoteMemory,
@@ -94,7 +93,7 @@ impl Nmethod {
             .collect()
     }
 
-    /// The descriptor that speaks for an address leads to a scope.
+    /// The scope of the descriptor that speaks for an address.
     fn scope_of(
         &self,
         memory: &dyn RemoteMemory,
@@ -153,7 +152,7 @@ impl Nmethod {
     }
 }
 
-/// Where the JDK keeps debug information: inside the blob, up to 22; apart, since.
+/// Where the JDK keeps debug information: up to 22 inside the blob, since then apart.
 fn pc_descs(fields: &NmethodLayout, bytes: &[u8], blob: Blob) -> Extent {
     let offset = field_in(bytes, fields.scopes_pcs_offset);
     let (base, end) = if fields.immutable_data.width != 0 {
@@ -175,8 +174,8 @@ fn scopes(fields: &NmethodLayout, bytes: &[u8], blob: Blob) -> Extent {
     }
 }
 
-/// Behind relocations in memory of their own since 25, before that in the blob's
-/// data, which JDK 23 and 24 count from there.
+/// Where metadata is: since 25 behind relocations in memory of their own. Before, it was in the
+/// blob's data, which JDK 23 and 24 count from there.
 fn metadata(fields: &NmethodLayout, bytes: &[u8], blob: Blob) -> Extent {
     if fields.mutable_data.width != 0 && fields.metadata_offset.width == 0 {
         let base = field_in(bytes, fields.mutable_data);

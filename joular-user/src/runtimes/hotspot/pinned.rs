@@ -15,21 +15,21 @@ use joular_ebpf::{
 
 use super::method::Method;
 
-/// Methods that are held: with their names and lines some megabytes.
+/// Limit of methods held: with their names and lines some megabytes.
 const MAX_METHODS: usize = 1 << 14;
 
-/// Methods whose names were read while they were sure to exist.
+/// Methods whose names were read while they certainly existed.
 #[derive(Debug, Default)]
 pub struct Pinned {
-    /// By address and what stood there. Several may be held for one address.
+    /// Numbers by address and identity. Several may be held for one address.
     numbers: HashMap<(u64, MethodIdentity), u64>,
     methods: HashMap<u64, Arc<Method>>,
     last: u64,
 }
 
 impl Pinned {
-    /// The number of the method at an address; `read` says which it is. None when as
-    /// many are held as can be, until [`Self::bound`].
+    /// The number of the method at an address; `read` says which method it is. None when the limit
+    /// is reached, until [`Self::bound`].
     pub fn number(
         &mut self,
         address: u64,
@@ -53,8 +53,8 @@ impl Pinned {
         self.methods.get(&number)
     }
 
-    /// Lets all go when there are too many; whether it did. Numbers are never given
-    /// again, so what has one has no name from then on.
+    /// Drops all methods if there are too many, and returns whether it did. Numbers are never
+    /// reused, so words with dropped numbers have no name from then on.
     pub fn bound(&mut self) -> bool {
         let is_full = self.methods.len() >= MAX_METHODS;
         if is_full {

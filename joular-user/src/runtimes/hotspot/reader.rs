@@ -13,7 +13,7 @@ use super::{
     nmethod::{LookUp, MethodAt, Nmethod},
 };
 
-/// What is left of code that was thrown away.
+/// The level for the remains of code that was thrown away.
 pub fn evicted() -> Vec<Level> {
     vec![Level {
         names: Names { name: Marker::Evicted.name().to_owned(), ..Names::default() }.into(),
@@ -25,7 +25,7 @@ pub fn evicted() -> Vec<Level> {
 /// Methods by their addresses, as they were when they were last read.
 pub type Methods = HashMap<u64, Arc<Method>>;
 
-/// Reads names, with what was read before at hand.
+/// Reads names, and reuses what was read before.
 pub struct Reader<'a> {
     pub memory: &'a dyn RemoteMemory,
     pub layout: &'a Layout,
@@ -43,7 +43,7 @@ impl Reader<'_> {
         Ok(method)
     }
 
-    /// At an address in it; outermost first.
+    /// The levels at an address in a blob, outermost first.
     pub fn blob(&mut self, blob: Blob, pc: u64) -> Result<Vec<Level>, Unreadable> {
         if is_compiled(self.memory, &blob) {
             let nmethod = Nmethod::read(self.memory, self.layout, blob)?;

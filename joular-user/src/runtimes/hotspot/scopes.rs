@@ -5,7 +5,7 @@
 
 use super::unsigned5::Unsigned5;
 
-/// The three numbers of a scope that are needed, at their longest.
+/// Longest form of the three numbers of a scope that are needed.
 pub const SCOPE_BYTES: usize = 15;
 /// Chains are as long as inlining is deep: HotSpot stops at 15 but for recursion
 /// and method handles.
@@ -13,7 +13,7 @@ const MAX_SCOPES: usize = 64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scope {
-    /// Where the sender's scope stands; 0: there is none.
+    /// Place of the sender's scope; 0: there is none.
     pub sender: u32,
     /// Counted from 1; 0: none.
     pub method_index: u32,

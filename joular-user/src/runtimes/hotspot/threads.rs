@@ -10,10 +10,10 @@ use super::{
     memory::{RemoteMemory, Unreadable},
 };
 
-/// Threads of Java in one process that are looked through.
+/// Limit of Java threads of one process that are searched.
 const MAX_THREADS: u64 = 1 << 16;
 
-/// Where the list of threads stands, without the load bias.
+/// Place of the list of threads, without the load bias.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ThreadList {
     /// Up to JDK 12 the first of a chain.
@@ -62,8 +62,8 @@ impl ThreadLayout {
         })
     }
 
-    /// What the kernel side needs of those threads that have one of these numbers,
-    /// which are those of the JVM's own namespace.
+    /// What the kernel side needs of those threads that have one of these numbers, which count in
+    /// the JVM's own namespace.
     pub fn compilers(&self, memory: &dyn RemoteMemory, bias: u64, wanted: &[u32]) -> Vec<(u32, CompilerThread)> {
         let mut found = Vec::new();
         // A list that changes meanwhile is looked at again some time.

@@ -1,7 +1,7 @@
 //! Reads UNSIGNED5, in which HotSpot writes numbers of debug information: one to five bytes, low
 //! digits first. A byte from 192 on says that another one follows.
 
-/// From here on a byte is followed by another.
+/// A byte from this value on is followed by another.
 const FIRST_HIGH: u8 = 192;
 /// Each byte after the first counts 64 times what the one before does.
 const LOG2_DIGIT: u32 = 6;
@@ -27,7 +27,7 @@ impl<'a> Unsigned5<'a> {
         Some(byte)
     }
 
-    /// The next number; `None` at the end, or if the bytes are none.
+    /// The next number; `None` at the end, or if the bytes are not a number.
     pub fn unsigned(&mut self) -> Option<u32> {
         let mut value: u32 = 0;
         for index in 0..MAX_BYTES {

@@ -12,7 +12,7 @@ use super::{
     memory::{RemoteMemory, Unreadable},
 };
 
-/// Codelets of the interpreter: one per bytecode and some.
+/// Limit of the interpreter's codelets: one per bytecode and some more.
 const MAX_CODELETS: u64 = 4096;
 const MAX_INTERPRETER_BYTES: u64 = 16 << 20;
 const MAX_DESCRIPTION_BYTES: usize = 256;
@@ -30,7 +30,7 @@ pub struct BlobNames {
 }
 
 impl BlobNames {
-    /// What libjvm's file lets one expect, until a blob shows which it is.
+    /// The names expected from libjvm's file, until a blob shows its own.
     pub fn of_file(libjvm: &Libjvm, bias: u64) -> Self {
         let two = |found: &[u64]| {
             let mut names = [0; 2];
@@ -54,7 +54,7 @@ impl BlobNames {
     }
 }
 
-/// What a look at all blobs tells.
+/// What a survey of all blobs tells.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BlobSurvey {
     pub names: BlobNames,
@@ -66,7 +66,7 @@ pub struct BlobSurvey {
 }
 
 impl BlobSurvey {
-    /// Looks at blobs until nothing is left to learn.
+    /// Visits blobs until nothing is left to learn.
     pub fn take(memory: &dyn RemoteMemory, layout: &Layout, cache: &CodeCache, expected: BlobNames) -> Self {
         let mut survey = Self { names: expected, ..Self::default() };
         let mut known = std::collections::HashMap::new();
@@ -130,7 +130,7 @@ fn is_continuation_stubs(name: &str) -> bool {
     name.starts_with("StubRoutines") && name.to_ascii_lowercase().contains("continuation")
 }
 
-/// The interpreter's code and, in it, where methods are entered.
+/// The interpreter's code and the entries of methods in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Interpreter {
     pub code: AddressRange,
@@ -173,7 +173,7 @@ impl Interpreter {
         Ok(interpreter)
     }
 
-    /// They stand one behind the other.
+    /// Adds a method entry; they stand one behind the other.
     const fn add_method_entry(&mut self, start: u64, end: u64) {
         if self.method_entries.start == 0 {
             self.method_entries.start = start;

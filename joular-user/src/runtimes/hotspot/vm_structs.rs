@@ -30,12 +30,12 @@ pub enum VmStructsError {
     Unreadable(#[from] Unreadable),
 }
 
-/// Where a field stands.
+/// The place of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldPlace {
     /// In bytes from the start of the structure.
     Offset(u64),
-    /// Of a static field: its address minus the load bias.
+    /// For a static field: its address minus the load bias.
     Static(u64),
 }
 
@@ -141,7 +141,7 @@ impl VmStructs {
     }
 }
 
-/// Where in an entry of the table of fields its parts stand.
+/// Where the parts of an entry stand in the table of fields.
 struct Columns {
     type_name: u64,
     field_name: u64,
@@ -159,7 +159,7 @@ struct ExportedTable<'a> {
 }
 
 impl ExportedTable<'_> {
-    /// Calls with each entry's address and name, up to the one without name.
+    /// Calls a function with each entry's address and name, up to the entry without a name.
     fn each(
         &self,
         name_offset: u64,
