@@ -10,8 +10,8 @@ use joular_ebpf::abi::{BusyWord, CpuState, corun_ns};
 
 use crate::maps::{SIBLING_BUSY, SMT};
 
-/// Of the slice that has just ended on this CPU, the time in which the other
-/// hyper-thread was busy too.
+/// The part of the slice that has just ended on this CPU in which the other hyper-thread was busy
+/// too.
 #[inline(always)]
 pub fn of_slice(cpu: &mut CpuState, slice_ns: u64) -> u64 {
     if SMT.load() == 0 || cpu.sibling == 0 {
@@ -24,8 +24,8 @@ pub fn of_slice(cpu: &mut CpuState, slice_ns: u64) -> u64 {
     corun_ns(word, &mut cpu.sibling_busy_ns, cpu.last_ns, slice_ns)
 }
 
-/// Says that this CPU is busy, or idle, since a moment: that of its last
-/// accounting, or the one before if what runs is not what was to follow.
+/// Says that this CPU is busy, or idle, since a moment: that of its last accounting, or of the one
+/// before if the task that runs is not the one that was announced.
 #[inline(always)]
 pub fn set_busy(cpu: &mut CpuState, since_ns: u64, is_busy: bool) {
     if SMT.load() == 0 {

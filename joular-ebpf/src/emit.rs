@@ -9,10 +9,10 @@ use crate::{
     task::Task,
 };
 
-/// Wakes user space if it has read all that came before: the words of a stack are to
-/// be read while their process is there. A record that does not wake it would be
-/// unread when a stack is sent behind it, and so keep that from waking it as well:
-/// all are sent like this.
+/// Wakes user space if it has read all that came before, because the words of a stack should be
+/// read while their process exists. A record that does not wake it would be unread when a stack is
+/// sent behind it, and so would keep that from waking it as well. So all records are sent like
+/// this.
 pub const WAKE_WHEN_READ: u64 = 0;
 
 /// The facts of a lifecycle event that the kernel knows at the tracepoint.

@@ -156,7 +156,7 @@ fn account_slice(cpu: &mut CpuState, at: At) -> Option<Accounted> {
     Some(Accounted { task, tid, bank, thread, slot })
 }
 
-/// Branches on constants: the verifier wants no variable index.
+/// Branches on constants, because the verifier wants no variable index.
 #[inline(always)]
 fn bank_times(cpu: &mut CpuState, bank: u32) -> &mut BankTimes {
     let [first, second] = &mut cpu.times;

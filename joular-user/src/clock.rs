@@ -8,8 +8,8 @@ pub fn monotonic_now() -> MonotonicNs {
     MonotonicNs(nanoseconds(ClockId::Monotonic))
 }
 
-/// How far the clock of start times, which goes on while the machine is
-/// suspended, is ahead of the monotonic one.
+/// How far the clock of start times is ahead of the monotonic one. It goes on while the machine is
+/// suspended.
 pub fn boottime_offset_ns() -> u64 {
     let monotonic_ns = nanoseconds(ClockId::Monotonic);
     nanoseconds(ClockId::Boottime).saturating_sub(monotonic_ns)
@@ -35,8 +35,8 @@ pub fn unix_micros_at(moment: MonotonicNs) -> UnixMicros {
     UnixMicros(i64::try_from((real_ns - ago_ns) / 1000).unwrap_or(0))
 }
 
-/// Sleeps until a moment a few milliseconds ahead, on the thread itself: a
-/// window's boundary is waited for to the microsecond.
+/// Sleeps until a moment a few milliseconds ahead, on the thread itself, because a window's
+/// boundary must be met to the microsecond.
 pub fn sleep_until(moment: MonotonicNs) {
     loop {
         let left = moment.since(monotonic_now());

@@ -101,7 +101,7 @@ fn java_processes(proc_root: &Path) -> Check {
     Check::new("JVMs", Verdict::Good, found, None)
 }
 
-/// Stacks and names of a JVM are in its memory.
+/// Checks access to other processes' memory: stacks and names of a JVM are in it.
 fn foreign_memory() -> Check {
     let name = "memory of processes";
     if privileges::may_read_processes() {

@@ -49,8 +49,7 @@ pub fn may_read_processes() -> bool {
     capabilities(None).is_ok_and(|held| held.effective.contains(CapabilitySet::SYS_PTRACE))
 }
 
-/// Drops every other capability of this thread; to be called before there are
-/// others.
+/// Drops every other capability of this thread; must be called before there are other threads.
 pub fn drop_unneeded() -> io::Result<()> {
     let mut needed: CapabilitySet = NEEDED.into_iter().collect();
     if perf_events_need_sys_admin() {
@@ -71,8 +70,8 @@ pub fn drop_unneeded() -> io::Result<()> {
     )
 }
 
-/// By number: a newer kernel may have some without a name here. It knows none beyond
-/// the first that it refuses.
+/// By number, because a newer kernel may have some without a name here. The first one that it
+/// refuses is beyond those that it knows.
 fn unneeded_and_bounding(needed: CapabilitySet) -> impl Iterator<Item = CapabilitySet> {
     let all = (0..u64::BITS).map(|number| CapabilitySet::from_bits_retain(1 << number));
     all.map_while(|capability| Some((capability, capability_is_in_bounding_set(capability).ok()?)))

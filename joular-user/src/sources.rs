@@ -25,7 +25,7 @@ struct Listing {
 #[derive(Serialize)]
 struct Row {
     source: &'static str,
-    /// What a recording would do with it, or why it cannot.
+    /// What a recording would do with it, or why it cannot use it.
     state: &'static str,
     usable: bool,
     why_not: Option<String>,

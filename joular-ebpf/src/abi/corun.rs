@@ -5,9 +5,9 @@
 //! hyper-thread reads it with a single load whenever it accounts. The function's growth since the
 //! last time is the part of the slice in which both were busy.
 
-/// Cumulative busy time of a CPU. Bit 0: it is busy since some moment, and the
-/// rest is what to add to the time to get the busy time until then (wrapping);
-/// else the rest is the busy time itself. Times count in steps of 2 ns.
+/// Cumulative busy time of a CPU. If bit 0 is set, the CPU is busy, and the rest is what to add to
+/// the time to get the busy time until then (wrapping). Otherwise the rest is the busy time itself.
+/// Times count in steps of 2 ns.
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BusyWord(pub u64);
@@ -31,9 +31,9 @@ impl BusyWord {
     }
 }
 
-/// Of the slice that ends at `now_ns` and is `slice_ns` long, the time in which
-/// the other hyper-thread was busy too. `seen_ns` is that one's busy time when
-/// the slice began, and is moved on.
+/// The part of the slice that ends at `now_ns` and is `slice_ns` long in which the other
+/// hyper-thread was busy too. `seen_ns` is that one's busy time when the slice began, and is moved
+/// on.
 ///
 /// The other may have written its word after our clock was read. If it became
 /// busy then, the word says less for now than it did before: no time. If it

@@ -17,8 +17,8 @@ pub struct Slice {
 }
 
 impl Slice {
-    /// The first `before_ns` of the slice, and the rest. Nobody knows when in
-    /// the slice its cycles were made: they go with the time, to a millionth.
+    /// The first `before_ns` of the slice, and the rest. It is not known when in the slice its
+    /// cycles were spent, so they are divided like the time, to a millionth.
     #[inline(always)]
     pub const fn cut(self, before_ns: u64) -> (Self, Self) {
         if before_ns >= self.ns || self.ns > LONGEST_NS {

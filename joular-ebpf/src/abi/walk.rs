@@ -62,8 +62,7 @@ pub struct UnwindRow {
     pub rule: u8,
 }
 
-/// Where a compiler thread says what it compiles. None of it is there between two
-/// methods.
+/// Where a compiler thread says what it compiles. None of it exists between two methods.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CompilerThread {
@@ -72,12 +71,11 @@ pub struct CompilerThread {
     /// Offsets of `ciEnv::_task` and of `CompileTask::_method`.
     pub task: u16,
     pub method: u16,
-    /// Of the process that was found to have this thread: its number may be another's by
-    /// now.
+    /// The process that was found to have this thread: the thread's number may be another's by now.
     pub tgid: u32,
 }
 
-/// A row that was looked for: the search for it is longer than all else in a frame.
+/// A row that was looked up, kept because the search for it takes longer than all else in a frame.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RememberedRow {
@@ -89,8 +87,7 @@ pub struct RememberedRow {
     pub row: UnwindRow,
 }
 
-/// Counts changes of the tables; what was remembered before the last one is not
-/// believed.
+/// Counts changes of the tables; what was remembered before the last one is not used.
 pub type TablesEpoch = u32;
 
 /// Rows that a CPU remembers; a power of two.

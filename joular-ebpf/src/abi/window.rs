@@ -77,8 +77,8 @@ pub struct BankTimes {
     pub switches: u64,
 }
 
-/// All that one CPU keeps, in one map value: every program run touches it, and
-/// between two samples a busy CPU has evicted it.
+/// All that one CPU keeps, in one map value, because every program run touches it, and between two
+/// samples a busy CPU has evicted it.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuState {

@@ -64,8 +64,8 @@ pub fn task_rename(context: BtfTracePointContext) -> i32 {
     0
 }
 
-/// What is known of the program that was there is wrong for the next one with this
-/// number, which may be sampled before user space has heard of it.
+/// Forgets the tables of a program that was replaced or ended. They are wrong for the next one with
+/// this number, which may be sampled before user space has heard of it.
 #[inline(always)]
 fn forget_tables(task: Task) {
     let _ = PROCESSES.remove(task.tgid());

@@ -23,7 +23,7 @@ use crate::{
     task::Task,
 };
 
-/// A stack that stands in its scratch record, the words behind the header.
+/// A stack in its scratch record, the words behind the header.
 pub struct Unwound {
     pub id: StackId,
     header: Option<*mut StackHeader>,
@@ -40,8 +40,8 @@ impl Unwound {
         if id == StackId::NONE { Self::NONE } else { Self { id, header: Some(header), capacity } }
     }
 
-    /// Sends the addresses if user space has not seen them; whether it will
-    /// have them now.
+    /// Sends the addresses if user space has not seen them, and returns whether it will have them
+    /// now.
     #[inline(always)]
     pub fn introduce(&self, tgid: u32) -> bool {
         let Some(header) = self.header else { return true };

@@ -41,8 +41,8 @@ pub fn step(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk: &
     caller(memory, tables, jvm, walk, kind)
 }
 
-/// One frame of a method that called another, which is most of them: nothing about
-/// it needs to be found out.
+/// One frame of a method that called another, which is most of them: nothing about it needs to be
+/// searched.
 #[inline(always)]
 pub fn step_in_the_middle(memory: &impl Memory, jvm: &JvmUnwind, walk: &mut Walk) -> Step {
     let blob = Blob::of(jvm, walk);
@@ -84,8 +84,8 @@ pub(super) fn frame_words(blob: &Blob<'_>, jvm: &JvmUnwind) -> u64 {
     blob.word(jvm.blob.frame_size)
 }
 
-/// Whether it says how large its frame is: at least what its call pushed, and the
-/// frame pointer.
+/// Whether the blob says how large its frame is: at least what its call pushed, and the frame
+/// pointer.
 #[inline(always)]
 pub(super) fn has_frame_size(blob: &Blob<'_>, jvm: &JvmUnwind) -> bool {
     let words = frame_words(blob, jvm);

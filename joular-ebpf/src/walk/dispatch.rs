@@ -26,13 +26,13 @@ pub struct Parts<'a, M, T> {
     pub tables: &'a T,
 }
 
-/// Who walks. The provided functions are the steps themselves; the programs put a
-/// global function before each.
+/// The side that walks. The provided functions are the steps themselves; the programs put a global
+/// function before each.
 pub trait Walker {
     type Memory: Memory;
     type Tables: Tables;
 
-    /// `None` where the walk cannot be had, which ends it.
+    /// `None` if there is no walk, which ends it.
     fn parts(&mut self) -> Option<Parts<'_, Self::Memory, Self::Tables>>;
 
     /// See [`frames`].

@@ -13,7 +13,7 @@ use crate::abi::{Field, FrameWord, JvmUnwind, walk_end};
 const MAX_HOPS: u32 = 12;
 const FREE_SEGMENT: u8 = 0xff;
 
-/// Who knows how to step through a frame.
+/// The module that knows how to step through a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// [`super::interpreted::step`].

@@ -12,7 +12,7 @@ use crate::abi::{FrameWord, JvmUnwind, StackId};
 /// Addresses of a method's parts, and what tells it from others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct MethodIdentity {
-    /// 0: it could not be read, and the rest neither.
+    /// 0: it could not be read, and neither could the rest.
     pub const_method: u64,
     /// Number of the name and of the signature in the class's constant pool, as they
     /// stand beside each other.
@@ -23,7 +23,7 @@ pub struct MethodIdentity {
 }
 
 impl MethodIdentity {
-    /// As far as it can be read.
+    /// Reads the identity as far as possible.
     #[inline(always)]
     pub fn read(memory: &impl Memory, jvm: &JvmUnwind, method: u64) -> Self {
         let at = |base: u64, offset: u16| base.wrapping_add(offset as u64);

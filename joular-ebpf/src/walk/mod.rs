@@ -41,7 +41,7 @@ use identity::{MethodIdentity, mixed_generation};
 const USER_END: u64 = 1 << 56;
 /// Most bytes read of a block of the code cache: its header, and the blob's.
 const MAX_BLOCK_BYTES: usize = MAX_BLOB_BYTES + 64;
-/// Room for them. A power of two: a masked index is one that the verifier believes.
+/// Room for them. It is a power of two, because the verifier accepts a masked index.
 const BLOCK_WORDS: usize = 128;
 pub type BlockWords = [u64; BLOCK_WORDS];
 
@@ -66,7 +66,7 @@ pub trait Memory {
     fn pair(&self, address: u64) -> Result<[u64; 2], End>;
     /// The part of an interpreter's frame around its frame pointer.
     fn ten(&self, address: u64, words: &mut FrameWords) -> Step;
-    /// As many bytes, at most all of `words`.
+    /// Reads this many bytes, at most all of `words`.
     fn block(&self, address: u64, bytes: u32, words: &mut BlockWords) -> Step;
 }
 
@@ -171,8 +171,8 @@ impl Walk {
         id
     }
 
-    /// What to say of a walk that ended so: one with a gap is not whole, and where the
-    /// way to the root was a guess, frames may be missing.
+    /// The quality of a walk that ended so. A walk with a gap is not whole, and where the way to
+    /// the root was a guess, frames may be missing.
     #[inline(always)]
     pub fn quality(&self, end: End) -> End {
         if end.0 != walk_end::ROOT {
@@ -248,7 +248,7 @@ pub fn push_compiled_method(memory: &impl Memory, jvm: &JvmUnwind, thread: &Comp
     }
 }
 
-/// Whether [`hotspot`] knows what code that is, else [`native`].
+/// Whether [`hotspot`] handles the code there, else [`native`].
 #[inline(always)]
 pub fn is_in_code_cache(jvm: &JvmUnwind, pc: u64) -> bool {
     let [a, b, c, d] = &jvm.code_heaps;

@@ -79,8 +79,8 @@ const fn words(count: i64) -> u64 {
     (count * 8) as u64
 }
 
-/// Without a rule the frame pointer is worth a try, if it points at something that
-/// looks like a frame. `why` there is no rule is the end otherwise.
+/// Without a rule the frame pointer is tried, if it points at something that looks like a frame.
+/// Otherwise the walk ends with `why`, the reason that there is no rule.
 #[inline(always)]
 fn by_frame_pointer(memory: &impl Memory, walk: &mut Walk, why: End) -> Step {
     let fp = walk.registers.fp;
@@ -102,8 +102,8 @@ fn by_frame_pointer(memory: &impl Memory, walk: &mut Walk, why: End) -> Step {
     walk.return_to(pc, fp.wrapping_add(16), caller_fp)
 }
 
-/// Code that a signal interrupted: all its registers are there. The handler may
-/// have a stack of its own, so nothing is asked of where the interrupted one is.
+/// Goes on in code that a signal interrupted: all its registers are there. The handler may have a
+/// stack of its own, so nothing is required of the place of the interrupted one.
 #[inline(always)]
 fn interrupted(memory: &impl Memory, walk: &mut Walk) -> Step {
     let registers = signal_frame::registers(memory, walk.registers.sp)?;

@@ -38,11 +38,10 @@ pub fn step(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk: &
     }
 }
 
-/// The rest of a virtual thread's stack is in the heap. Right above is the frame in
-/// which its carrier entered it: what the JVM keeps there is no code, so the first
-/// return address is the carrier's. But if more of the stack is just being brought
-/// from the heap, by C++, what lies there is anything, and only the frame pointer
-/// tells.
+/// Goes on when the rest of a virtual thread's stack is in the heap. Right above is the frame in
+/// which its carrier entered it. What the JVM keeps there is not code, so the first return address
+/// is the carrier's. But if C++ is just bringing more of the stack from the heap, anything may lie
+/// there, and only the frame pointer tells.
 #[inline(always)]
 fn to_carrier(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk: &mut Walk) -> Step {
     walk.is_frozen = 1;

@@ -16,15 +16,15 @@ use super::statistics::Summary;
 /// Busiest that a window may have been: busy CPU time per CPU time, in thousandths.
 pub const MOST_BUSY_PERMILLE: u64 = 50;
 
-/// Fewest windows that a baseline is believed of.
+/// Fewest windows that a baseline needs.
 pub const LEAST_WINDOWS: usize = 4;
 
 /// One window: how busy it was and what each domain's meter said.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdleWindow {
-    /// Over all CPUs.
+    /// Busy time over all CPUs.
     pub busy_ns: u64,
-    /// The same, busy or not.
+    /// CPU time over all CPUs, busy or not.
     pub cpu_ns: u64,
     /// From one reading of the meters to the next.
     pub read_ns: u64,
@@ -64,8 +64,8 @@ fn percent(permille: &u64) -> String {
     format!("{}.{}", permille / 10, permille % 10)
 }
 
-/// Whether calibrating tells anything of a domain. A model's idle term is known
-/// beforehand, and what is played back is another machine's.
+/// Whether calibration can measure a domain. A model's idle term is known beforehand, and a replay
+/// is another machine's.
 pub fn is_measurable(domain: &Domain) -> bool {
     domain.role == Role::Shared && matches!(domain.label, Label::Measured | Label::Reported)
 }
@@ -105,7 +105,7 @@ fn power_of(index: usize, domain: &Domain, quiet: &[&IdleWindow]) -> Result<Idle
 }
 
 impl IdleWindow {
-    /// Rounded up; a window without CPU time counts as busy throughout.
+    /// Busy share, rounded up; a window without CPU time counts as busy throughout.
     fn busy_permille(&self) -> u64 {
         let share = (u128::from(self.busy_ns) * 1000).div_ceil(u128::from(self.cpu_ns).max(1));
         if self.cpu_ns == 0 { 1000 } else { u64::try_from(share).unwrap_or(u64::MAX) }

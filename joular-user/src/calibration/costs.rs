@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::statistics::Summary;
 
-/// What is paid for. Each has a load that provokes it: see [`super::trainer`].
+/// A category of cost. Each has a load that provokes it: see [`super::trainer`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Category {
@@ -58,7 +58,7 @@ impl Category {
         }
     }
 
-    /// It interrupts a thread that works.
+    /// Whether it interrupts a thread that works.
     const fn is_sample_of_a_thread(self) -> bool {
         matches!(self, Self::SampleOther | Self::SampleShallow | Self::SampleDeep)
     }
@@ -73,7 +73,7 @@ impl Category {
 #[serde(deny_unknown_fields)]
 pub struct Cost {
     pub category: Category,
-    /// Of one run: the means of the batches.
+    /// Cost of one run: the means of the batches.
     pub nanoseconds: Summary,
     /// Runs over all batches.
     pub runs: u64,
@@ -97,7 +97,7 @@ pub fn costs(batches: &[Batch]) -> Vec<Cost> {
     Category::ALL.into_iter().filter_map(cost).collect()
 }
 
-/// What attribution may take off a thread for each sample and each switch.
+/// What attribution may subtract from a thread for each sample and each switch.
 ///
 /// One figure is taken off whatever was interrupted, target or not, with any
 /// stack: so it is the least of all categories that interrupt a thread, and

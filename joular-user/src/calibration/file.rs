@@ -12,10 +12,10 @@ use thiserror::Error;
 
 use super::{Calibration, fingerprint::domain_name};
 
-/// Where calibrations are, unless said otherwise.
+/// The place of calibrations, unless another is given.
 pub const DEFAULT_PATH: &str = "/var/lib/joular-bpf/calibration.json";
 
-/// Raised when a field changes its name, type or meaning.
+/// The version rises when a field changes its name, type or meaning.
 pub const FORMAT_VERSION: u32 = 1;
 
 /// No calibration is larger: 100 bytes for each of 1000 domains.

@@ -31,7 +31,7 @@ pub struct Fingerprint {
     /// Hash of the eBPF object: a changed instrument is another one.
     pub instrument: String,
     pub sampling_event: String,
-    /// What idle power was measured with; `None` if it was not.
+    /// The source that idle power was measured with; `None` if it was not measured.
     pub energy: Option<EnergyFingerprint>,
 }
 
@@ -43,7 +43,7 @@ pub struct EnergyFingerprint {
     pub domains: Vec<String>,
 }
 
-/// A fact that is not as it was.
+/// A fact that differs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
     pub what: &'static str,
@@ -100,7 +100,7 @@ pub const fn gibibytes(bytes: u64) -> u64 {
 }
 
 impl Fingerprint {
-    /// Everything that is not as in `now`.
+    /// Every fact that differs from `now`.
     pub fn mismatches(&self, now: &Self) -> Vec<Difference> {
         let pairs = self.facts().into_iter().zip(now.facts());
         let differences = pairs.filter(|((_, stored), (_, now))| stored != now);
@@ -113,7 +113,7 @@ impl Fingerprint {
         found
     }
 
-    /// Everything that is not as a recorded run says, as far as it says.
+    /// Every fact that differs from what a recorded run says, as far as it says.
     pub fn mismatches_with_run(&self, run: &RunInfo) -> Vec<Difference> {
         let recorded = Self {
             cpu_model: run.cpu_model.clone(),

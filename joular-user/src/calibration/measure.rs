@@ -16,12 +16,12 @@ use crate::{clock, energy::EnergySource, kernel::KernelError};
 /// As recordings do by default.
 pub const IDLE_FREQUENCY_HZ: u32 = 99;
 
-/// Ten times as often as recordings do by default: a batch then has enough
-/// samples, and their code and data are in the caches, which makes the figure
-/// a least one. A prime, so that samples do not keep step with anything.
+/// Ten times the default of recordings: a batch then has enough samples, and their code and data
+/// are in the caches, which gives the least figure. It is a prime, so that samples do not keep step
+/// with anything.
 pub const COST_FREQUENCY_HZ: u32 = 997;
 
-/// Long against the steps of a counter (about 1 ms), short enough for many.
+/// Long compared with the steps of a counter (about 1 ms), short enough for many windows.
 const IDLE_WINDOW: Duration = Duration::from_millis(500);
 const BATCH: Duration = Duration::from_millis(100);
 /// Batches of each load that do not count: the first samples of a stack send

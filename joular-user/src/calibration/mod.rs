@@ -42,7 +42,7 @@ use crate::kernel::KernelError;
 pub struct Calibration {
     /// [`file::FORMAT_VERSION`].
     pub format_version: u32,
-    /// When, for people: it does not matter to anything.
+    /// When it was made, for people only.
     pub made: UnixMicros,
     pub fingerprint: Fingerprint,
     /// Empty where energy is modelled.
@@ -51,8 +51,8 @@ pub struct Calibration {
 }
 
 impl Calibration {
-    /// What attribution takes of it: the least of everything, so that nothing
-    /// that was somebody's is ever taken off.
+    /// What attribution takes from it: the least of everything, so that nothing that was somebody's
+    /// is ever subtracted.
     pub fn calibrated(&self) -> Calibrated {
         let baseline = |power: &IdlePower| Baseline {
             domain: power.domain.clone(),

@@ -51,7 +51,7 @@ pub struct Config {
     pub output: Option<PathBuf>,
     /// Longest time that data stays unwritten, 1 s to 1 h.
     pub flush: Duration,
-    /// What is chosen otherwise than by default or, in a replay, than recorded.
+    /// Choices that differ from the default or, in a replay, from the recording.
     pub policy: PolicyChoices,
     pub calibration: CalibrationChoice,
     pub screen: Screen,
@@ -122,7 +122,7 @@ impl Config {
         Self::resolve(flags, file)
     }
 
-    /// Puts flags and file together: flags override, defaults complete.
+    /// Merges flags and file: flags override, defaults complete.
     ///
     /// # Errors
     /// See [`ConfigError`].
@@ -304,8 +304,8 @@ impl Places {
         }
     }
 
-    /// Within one place, flags that exclude each other are a mistake; between
-    /// flags and file, the flag overrides.
+    /// Refuses flags that exclude each other in one place. Between flags and file, the flag
+    /// overrides.
     fn refuse_conflicts(&self, flags: &Flags) -> Result<(), ConfigError> {
         let choose = "choose one of --comm, --pid, --all and --replay";
         for (first, second, advice) in [

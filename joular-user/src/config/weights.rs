@@ -10,8 +10,8 @@ pub enum WeightChoice {
     Auto,
     Time,
     Cycles,
-    /// As if cycles were counted, but nanoseconds are: for tests on machines
-    /// without hardware counters. Not in the help.
+    /// Treats nanoseconds as cycles: for tests on machines without hardware counters. Not in the
+    /// help.
     Clock,
 }
 

@@ -21,7 +21,7 @@ use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::{Elf, ElfError, FileBytes, LE, SectionHeader};
 
-/// Copied of one file: libjvm has 8 MiB of symbols and their names.
+/// Bytes copied of one file: libjvm has 8 MiB of symbols and their names.
 const MAX_COPY_BYTES: u64 = 64 << 20;
 const STEP_BYTES: usize = 64 << 10;
 
@@ -60,7 +60,7 @@ struct Copy<'a> {
 }
 
 impl Copy<'_> {
-    /// Symbol tables and strings. Says whether there is any symbol table.
+    /// Copies symbol tables and strings. Returns whether there is any symbol table.
     fn symbols(&mut self, sections: &[SectionHeader]) -> Result<bool, ElfError> {
         let mut has_symbols = false;
         for section in sections {

@@ -29,8 +29,8 @@ const MAX_SEGMENTS: u16 = 1024;
 const MAX_SECTION_NAMES_BYTES: u64 = 1 << 20;
 /// libjvm has a thousand dynamic symbols with 9 KiB of names.
 const MAX_DYNAMIC_BYTES: u64 = 4 << 20;
-/// With its zero, of the name of a section or a dynamic symbol. Without a bound, each of
-/// many symbols could have a table without any zero searched to its end.
+/// Longest name of a section or a dynamic symbol, with its zero. Without a bound, each of many
+/// symbols could have a table without any zero searched to its end.
 const MAX_NAME_BYTES: u64 = 256;
 
 const LE: LittleEndian = LittleEndian;
@@ -101,8 +101,8 @@ impl<'f> Elf<'f> {
         })
     }
 
-    /// A section that is loaded, if the file has it. Files of debug info have such
-    /// sections without their bytes: those do not count.
+    /// A section that is loaded, if the file has it. Files of debug info have such sections without
+    /// their bytes; those do not count.
     pub fn section(&self, name: &'static str, limit: u64) -> Result<Option<Section>, ElfError> {
         let names = self.section_names()?;
         let is_wanted = |section: &SectionHeader| {
@@ -165,7 +165,7 @@ struct FileBytes<'f> {
 }
 
 impl FileBytes<'_> {
-    /// Where the part ends, if the file has it. Memory is taken after this is known.
+    /// The end of a part, if the file has it. Memory is taken only after this check.
     fn end_of(self, start: u64, length: u64) -> Result<u64, ElfError> {
         let end = start.checked_add(length).filter(|&end| end <= self.size);
         end.ok_or(ElfError::Malformed("a part lies beyond its end"))

@@ -13,8 +13,8 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// What a mapping that shows the file from `offset` on at `start` adds to all
-    /// addresses; `None` if it shows something else.
+    /// What a mapping at `start`, which shows the file from `offset` on, adds to all addresses;
+    /// `None` if it shows something else.
     fn bias(&self, start: u64, offset: u64) -> Option<u64> {
         // Mappings are of whole pages.
         let first = self.offset - self.offset % PAGE_BYTES;

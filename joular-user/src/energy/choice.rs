@@ -7,7 +7,7 @@ use super::{SOURCES, replay, shared_file::FileFormat};
 /// Which sources to use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum EnergyChoice {
-    /// The best that works, and what adds to it.
+    /// The best source that works, and those that add to it.
     #[default]
     Auto,
     /// All of these or none; at least one, none twice.

@@ -25,15 +25,15 @@ struct Member {
 /// Which domains of another source to add.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Take {
-    /// All of them, or there is no combining the two.
+    /// All of them; otherwise the two cannot be combined.
     All,
-    /// Those that measure what nothing here does yet.
+    /// Those that measure what no source here measures yet.
     New,
     /// Packages that are measured here already, to compare.
     Checks,
 }
 
-/// Two domains that share energy in a way that cannot be told apart.
+/// Two domains that share energy which cannot be told apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Overlap {
     pub domain: String,
@@ -41,7 +41,7 @@ pub struct Overlap {
     pub earlier_source: String,
 }
 
-/// What a domain is to those of earlier sources.
+/// The relation of a domain to those of earlier sources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Relation {
     New,
@@ -50,14 +50,14 @@ enum Relation {
     Overlapping(usize),
 }
 
-/// What part of a machine a name means.
+/// The part of a machine that a name means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Realm {
     Processor,
     Memory,
-    /// One of maybe several devices: different names, different devices.
+    /// One of possibly several devices: different names are different devices.
     Graphics,
-    /// The machine, or nobody knows what of it.
+    /// The machine, or an unknown part of it.
     Everything,
 }
 
@@ -82,8 +82,7 @@ impl CombinedSource {
         }
     }
 
-    /// Adds domains of another source and says how many; if none, the source
-    /// is let go.
+    /// Adds domains of another source and returns how many; if none, the source is dropped.
     ///
     /// # Errors
     /// With [`Take::All`], if two domains share energy in part.
@@ -190,8 +189,8 @@ impl CombinedSource {
     }
 }
 
-/// Which of these domains have the name and the place of this one. A check is
-/// the same energy again, and not one more of them.
+/// Which of these domains have the name and the place of this one. A check does not count: it is
+/// the same energy again.
 fn alike(domains: &[Domain], domain: &Domain) -> Vec<usize> {
     let key = |domain: &Domain| (domain.name.clone(), domain.socket, domain.core);
     let is_alike = |other: &Domain| !matches!(other.role, Role::Check { .. }) && key(other) == key(domain);

@@ -37,8 +37,8 @@ pub const KIND: SourceKind = SourceKind {
     open: |options| open(options, NAME),
 };
 
-/// What [`super::SOURCES`] has of discrete GPUs. They are a kind of their own,
-/// because a machine is not measured by its GPU.
+/// What [`super::SOURCES`] has of discrete GPUs. They are a kind of their own, because a GPU does
+/// not measure the machine.
 pub const GPU_KIND: SourceKind = SourceKind {
     name: GPU_NAME,
     measures: "discrete GPUs, by the hwmon chips amdgpu, i915 and xe",
@@ -47,7 +47,7 @@ pub const GPU_KIND: SourceKind = SourceKind {
     open: |options| open(options, GPU_NAME),
 };
 
-/// More than any part sold draws, see [`super::powercap`]; GPUs: 1.4 kW in 2026.
+/// More than any part sold draws, see [`super::powercap`]. A GPU draws 1.4 kW in 2026.
 const PACKAGE_MAX_WATTS: u32 = 1_000;
 const GPU_MAX_WATTS: u32 = 3_000;
 
@@ -148,10 +148,9 @@ fn sockets(chip: &Chip) -> Vec<Found> {
     labels.filter_map(socket).collect()
 }
 
-/// The machine's power meter, if there is one: of several, each may be of a
-/// part, and of two power supplies or of both nothing says which. `others`, which
-/// stand before it, are contained in it: packages are taken off, and the rest
-/// become parts of it.
+/// The machine's power meter, if there is exactly one. Each of several may be of a part, or of one
+/// of two power supplies, and nothing says which. `others`, which come before it, are contained in
+/// it: packages are taken off, and the rest become parts of it.
 fn platform(chips: &[Chip], others: &mut [Found]) -> Option<Found> {
     let mut meters = of_driver(chips, "power_meter").filter(|chip| !chip.says("power1_is_battery", "1"));
     let (Some(chip), None) = (meters.next(), meters.next()) else { return None };

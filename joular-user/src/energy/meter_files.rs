@@ -56,7 +56,7 @@ impl EnergySource for MeterFiles {
     }
 }
 
-/// The fault for which these first readings make no source, if there is one.
+/// The fault that makes these first readings unusable as a source, if there is one.
 fn refusal<'a>(domains: &[Domain], readings: &'a [Reading]) -> Option<&'a ReadFault> {
     let fault = |reading: &'a Reading| match reading {
         Reading::Failed(fault) => Some(fault),
@@ -84,7 +84,7 @@ fn read(file: &mut CounterFile, meter: Meter) -> Reading {
     }
 }
 
-/// Trees of such files, for the tests of those who find them.
+/// Trees of such files, for the tests of sources that find them.
 #[cfg(test)]
 pub mod fake {
     use std::{

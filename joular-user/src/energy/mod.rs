@@ -35,8 +35,8 @@ pub use self::{
 };
 use self::{model::VcpuPower, tdp::TdpOptions};
 
-/// Something that can be asked for the energy or power of this machine. A
-/// trait because sources come from other places yet are read the same way.
+/// A source that can be asked for the energy or power of this machine. It is a trait because
+/// sources differ in origin yet are read in the same way.
 pub trait EnergySource: Send {
     /// As in `--energy` and in data sets; names with commas between them where
     /// several are combined.
@@ -53,12 +53,12 @@ pub trait EnergySource: Send {
 #[derive(Clone, Copy)]
 pub struct SourceKind {
     pub name: &'static str,
-    /// What its figures are.
+    /// What its figures measure.
     pub measures: &'static str,
-    /// What it takes to read it.
+    /// The permission it needs.
     pub permission: &'static str,
-    /// `auto` adds what it measures to the source that it chose, if nothing
-    /// there measures that yet: devices beside the processor.
+    /// Whether `auto` adds it to the source that it chose, if nothing there measures the same yet:
+    /// for devices beside the processor.
     pub adds: bool,
     open: fn(&EnergyOptions) -> Result<Opened, Unusable>,
 }
@@ -73,9 +73,8 @@ impl SourceKind {
     }
 }
 
-/// All kinds, in the order in which `auto` tries them: measured before
-/// reported before modelled. Those after the model measure no processor, or are
-/// for who asks for them.
+/// All kinds, in the order in which `auto` tries them: measured before reported before modelled.
+/// Those after the model measure no processor, or are only for users who ask for them.
 pub const SOURCES: &[SourceKind] = &[
     perf_pmu::KIND,
     powercap::KIND,

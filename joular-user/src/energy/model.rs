@@ -94,8 +94,8 @@ const EPYC_2: Coefficients = published("AMD EPYC 2nd generation", 474, 1693);
 const EPYC_3: Coefficients = published("AMD EPYC 3rd generation", 456, 1957);
 const EPYC_4: Coefficients = published("AMD EPYC 4th generation", 739, 2282);
 
-/// For any other processor: the average over AWS's processors that Cloud
-/// Carbon Footprint uses where it does not know the processor either.
+/// For any other processor: the average over AWS's processors, which Cloud Carbon Footprint also
+/// uses where it does not know the processor.
 pub const AVERAGE: VcpuPower = VcpuPower { idle_uw: 740_000, full_uw: 3_500_000 };
 
 /// The published coefficients of a processor, if there are any.

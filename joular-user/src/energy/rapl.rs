@@ -20,7 +20,7 @@ pub enum RaplKind {
     Package,
     /// All cores of a package together.
     Cores,
-    /// What else is in a package, by Intel's name: graphics, on client processors.
+    /// The rest of a package, by Intel's name: graphics, on client processors.
     Uncore,
     Graphics,
     Dram,
@@ -41,8 +41,8 @@ impl RaplKind {
         }
     }
 
-    /// More than any part sold draws (in 2026: 500 W per socket, twice that
-    /// for moments), so that what exceeds it is an error and not a load.
+    /// More than any part sold draws (in 2026: 500 W per socket, twice that for moments), so that a
+    /// larger figure is an error and not a load.
     pub const fn max_watts(self) -> u32 {
         match self {
             Self::Package | Self::Cores | Self::Uncore | Self::Graphics => 1_000,
@@ -59,7 +59,7 @@ pub struct Register {
     pub kind: RaplKind,
     /// Physical package; `None` for the platform.
     pub socket: Option<u32>,
-    /// What tells the dies of a package apart where each has registers of its own.
+    /// The die, where each die of a package has registers of its own.
     pub die: Option<u32>,
     /// Of [`RaplKind::Core`].
     pub core: Option<u32>,

@@ -9,8 +9,8 @@ use super::{
     combined::{CombinedSource, Overlap, Take},
 };
 
-/// Sources that read the same registers by different ways: `auto` checks the
-/// first against the second.
+/// Sources that read the same registers in different ways: `auto` checks the first against the
+/// second.
 const CROSS_CHECKS: &[(&str, &str)] = &[("perf", "powercap")];
 
 /// What a run measures with.
@@ -27,7 +27,7 @@ pub struct Selected {
 pub enum Use {
     /// Its figures are the run's.
     Chosen,
-    /// It measures what the chosen one does not.
+    /// It measures what the chosen source does not.
     Added,
     /// The chosen one is compared with it.
     CrossCheck,
@@ -154,12 +154,12 @@ fn automatic(kinds: &[SourceKind], options: &EnergyOptions) -> Result<Selected, 
     Ok(selection.selected())
 }
 
-/// Sources that `auto` passed over. Those that a machine does not have go
-/// without a reason: `joular-bpf sources` has it, and most machines lack most.
+/// Sources that `auto` passed over. Those that a machine does not have get no reason here:
+/// `joular-bpf sources` has it, and most machines lack most of them.
 #[derive(Default)]
 struct Refused {
     absent: Vec<(&'static str, String)>,
-    /// There, but not usable: something that the user may want to change.
+    /// Present but not usable: something that the user may want to change.
     unusable: Vec<String>,
 }
 

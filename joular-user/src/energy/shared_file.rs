@@ -59,8 +59,7 @@ fn open(options: &EnergyOptions, format: FileFormat) -> Result<Opened, Unusable>
 /// How much of the file's end is read.
 const TAIL_BYTES: u64 = 4096;
 
-/// Age from which on a report no longer says anything about now. Both writers
-/// report once a second.
+/// Age from which a report no longer describes the present. Both writers report once a second.
 const STALE_AFTER: Duration = Duration::from_secs(10);
 
 /// How the file is laid out.
@@ -210,8 +209,8 @@ fn parse_report(text: &str, format: FileFormat) -> Result<u64, LineError> {
     Ok(parse_microwatts(field)?)
 }
 
-/// The last line that is whole. One without a line end may still be being
-/// written, so it counts only if there is no other.
+/// The last whole line. A line without an end may still be being written, so it counts only if
+/// there is no other.
 fn last_line(text: &str) -> Option<&str> {
     let whole = text.rfind('\n').and_then(|end| text.get(..end));
     let is_text = |line: &&str| !line.trim().is_empty();

@@ -81,9 +81,9 @@ impl Banks {
             .map_err(|source| map_error("writing", "BOUNDARY", source))
     }
 
-    /// Empties the bank of the window that ended. Only after every CPU has
-    /// passed the boundary. A CPU that came online during the window did not
-    /// see its start and is left out of the CPU times.
+    /// Empties the bank of the window that ended. Call it only after every CPU has passed the
+    /// boundary. A CPU that came online during the window did not see its start and is left out of
+    /// the CPU times.
     pub fn drain_ended(&mut self, online: &[Cpu]) -> Result<BankContents, KernelError> {
         let ended = self.bank ^ 1;
         let mut contents = BankContents::default();
@@ -157,12 +157,12 @@ impl Banks {
         Ok(losses)
     }
 
-    /// Wants stacks of a process.
+    /// Makes a process a target.
     pub fn add_target(&mut self, pid: Pid) -> Result<(), KernelError> {
         self.targets.insert(pid.0, 1, 0).map_err(|source| map_error("writing", "TARGETS", source))
     }
 
-    /// No longer wants them; a process that is not there is no error.
+    /// Ends a process's being a target; a process that is not there is no error.
     pub fn remove_target(&mut self, pid: Pid) {
         let _ = self.targets.remove(&pid.0);
     }
@@ -191,7 +191,7 @@ fn thread_time(key: u64, slot: &ThreadSlot) -> ThreadTime {
     }
 }
 
-/// `None` if nobody knows what was counted.
+/// `None` if it is not known what was counted.
 fn sample_count(key: &SampleKey, slot: &SampleSlot) -> Option<SampleCount> {
     Some(SampleCount {
         kind: SampleKind::decode(key.kind)?,

@@ -16,8 +16,8 @@ pub struct Passed<T> {
     /// When `readings` were taken.
     pub read_at: MonotonicNs,
     pub readings: T,
-    /// It could only be published when its time had come: a CPU may have
-    /// accounted past it without knowing of it.
+    /// Whether it could only be published when its time had come. A CPU may then have accounted
+    /// past it without knowing of it.
     pub was_late: bool,
 }
 

@@ -30,9 +30,8 @@ pub struct Cpu {
     /// Physical core, by a number of its own within the socket (`core_id`); 0
     /// if the kernel does not say, or if cores are not told apart.
     pub core: u32,
-    /// The first other hyper-thread of the core that is online. A core of more
-    /// than two threads has further ones, which are not looked at: whether it
-    /// is shared with one or with three matters less than whether it is shared.
+    /// The first other hyper-thread of the core that is online. A core of more than two threads has
+    /// further ones, which are ignored: whether the core is shared matters more than by how many.
     pub sibling: Option<u32>,
 }
 

@@ -21,7 +21,7 @@ use perf_event::{
 
 use super::{cpus::Cpu, error::KernelError};
 
-/// What is counted beside time.
+/// What is counted in addition to time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CycleEvent {
     /// Unhalted cycles of the hardware.
@@ -83,8 +83,8 @@ impl CycleCounters {
     }
 }
 
-/// Whether every one of these CPUs has a counter of cycles to spare: those of
-/// hybrid processors need not be alike.
+/// Whether every one of these CPUs has a counter of cycles to spare. The CPUs of hybrid processors
+/// need not be alike.
 pub fn can_count(online: &[Cpu]) -> bool {
     online.iter().all(|cpu| open(CycleEvent::Cycles, cpu.id).is_ok())
 }

@@ -49,7 +49,7 @@ pub enum KernelError {
 pub enum Remedy {
     Privileges,
     AnotherKernel,
-    /// It worked before: something broke during the run.
+    /// Nothing helps: it worked before, and something broke during the run.
     None,
 }
 
@@ -84,8 +84,8 @@ impl KernelError {
     }
 }
 
-/// The chain of causes in one line. A verifier's log has thousands of lines,
-/// of which the last few say why.
+/// The chain of causes in one line. A verifier's log has thousands of lines, and only the last few
+/// say why.
 fn causes(error: &(dyn std::error::Error + 'static)) -> String {
     const LAST_LINES: usize = 3;
     let mut parts: Vec<String> = Vec::new();

@@ -21,7 +21,7 @@ pub struct Check {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     Good,
-    /// Works, with less.
+    /// It works, but with less.
     Limited,
     /// joular-bpf cannot record like this: the process lacks privileges.
     MissingPrivilege,

@@ -62,16 +62,16 @@ pub struct LoadOptions {
     pub interval_ns: u64,
     /// Stacks of every process, not only of targets.
     pub all_targets: bool,
-    /// The programs log what they do, for whoever works on them.
+    /// Whether the programs log what they do, for their developers.
     pub log: bool,
     pub cpu_root: PathBuf,
-    /// Time is counted apart for each physical core, not only for each socket.
+    /// Whether time is counted apart for each physical core, not only for each socket.
     pub per_core: bool,
     /// What to count beside time, if anything.
     pub cycles: Option<CycleEvent>,
 }
 
-/// Tells one build of the programs from another: what they cost is theirs.
+/// Identifies a build of the programs, because each build has its own cost.
 pub fn object_hash() -> u64 {
     twox_hash::XxHash64::oneshot(0, OBJECT)
 }
@@ -176,8 +176,8 @@ impl Programs {
         self.options.cycles
     }
 
-    /// Starts accounting and sampling. The accounting comes first: a sample
-    /// needs a running clock on its CPU; so do its counters before it.
+    /// Starts accounting and sampling. The accounting comes first, because a sample needs a running
+    /// clock on its CPU. The counters of that CPU come before the accounting.
     pub fn attach(&mut self) -> Result<(), KernelError> {
         self.count_new_cpus()?;
         self.pass_boundary()?;
@@ -204,7 +204,7 @@ impl Programs {
         &self.online
     }
 
-    /// Looks which CPUs there are now; samples new ones, and counts their cycles.
+    /// Finds the CPUs that exist now; samples new ones, and counts their cycles.
     pub fn follow_hotplug(&mut self) -> Result<(), KernelError> {
         let online = cpus::placed(&self.options.cpu_root, self.options.per_core);
         if online != self.online {
@@ -272,7 +272,8 @@ impl Programs {
     }
 }
 
-/// Loading leaves more than 10 MiB of freed memory with the allocator.
+/// Returns memory to the system: loading leaves more than 10 MiB of freed memory with the
+/// allocator.
 fn give_memory_back() {
     #[cfg(target_env = "gnu")]
     // SAFETY: takes no pointers and may be called at any time.

@@ -45,7 +45,7 @@ impl UnwindMaps {
         })
     }
 
-    /// From now on the process is walked by these tables.
+    /// Makes the programs walk the process by these tables from now on.
     pub fn set_process(&mut self, pid: Pid, process: ProcessUnwind) -> Result<(), KernelError> {
         // Ranges that it names may have been another's: what was remembered of those
         // is forgotten first.
@@ -54,7 +54,8 @@ impl UnwindMaps {
         self.processes.insert(pid.0, process, 0).map_err(|source| map_error("writing", "PROCESSES", source))
     }
 
-    /// From now on it is walked by frame pointers; one that is not there is no error.
+    /// Makes the programs walk it by frame pointers from now on; a process that is not there is no
+    /// error.
     pub fn remove_process(&mut self, pid: Pid) {
         let _ = self.processes.remove(&pid.0);
     }
@@ -74,7 +75,7 @@ impl UnwindMaps {
         self.jvms.set(index, jvm, 0).map_err(|source| map_error("writing", "JVMS", source))
     }
 
-    /// Stacks of the thread will begin with what it compiles.
+    /// Makes stacks of the thread begin with the method that it compiles.
     pub fn set_compiler_thread(&mut self, tid: Tid, thread: CompilerThread) -> Result<(), KernelError> {
         self.compiler_threads
             .insert(tid.0, thread, 0)

@@ -15,7 +15,7 @@ use joular_data::{
     text::escape,
 };
 
-/// Domains and causes that are kept; more are not told apart.
+/// Domains and causes that are kept; further ones are not told apart.
 const MAX_TOLD: usize = 1024;
 
 /// Writes a line for each fault that is new to its domain.
@@ -23,8 +23,7 @@ pub struct FaultNotices<W> {
     out: W,
     /// Faults that were told, by the domain's position among the run's.
     told: BTreeSet<(usize, FaultCause)>,
-    /// What was wrong with domains whose energy is to come, and whether it was
-    /// told that it is over.
+    /// Faults of domains whose energy is still to come, and whether their end was told.
     failed: BTreeMap<usize, (FaultCause, bool)>,
 }
 
@@ -33,7 +32,7 @@ impl<W: Write> FaultNotices<W> {
         Self { out, told: BTreeSet::new(), failed: BTreeMap::new() }
     }
 
-    /// What is to be said of a domain's window, if anything.
+    /// The notice for a domain's window, if any.
     fn news(&mut self, position: usize, audit: &DomainAudit) -> Option<String> {
         let Some(fault) = audit.fault else {
             let (fault, was_told) = self.failed.get_mut(&position)?;

@@ -120,7 +120,7 @@ struct Summary<'a> {
     unresolved_uj: u64,
     no_sample_uj: u64,
     processes: Vec<ProcessFigures<'a>>,
-    /// What JVMs did; processes that found no room are one without a pid.
+    /// What JVMs did; processes that found no room share an entry without a pid.
     jvms: Vec<Jvm>,
     /// Samples of JVMs, and how many of them by what is wrong with their stacks.
     jvm_samples: u64,

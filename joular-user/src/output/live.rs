@@ -12,7 +12,7 @@ use super::live_text;
 /// What the view is shown on.
 pub enum Screen {
     Terminal {
-        /// Asked before every table, so that a resized terminal is followed.
+        /// Asked before every table, so that the view follows a resized terminal.
         size: Box<dyn Fn() -> Size>,
         colours: bool,
     },
@@ -64,8 +64,8 @@ impl LiveView {
     }
 }
 
-/// What removes the last table. After a resize its lines may have been wrapped
-/// and cannot be counted any more: the screen is cleared.
+/// Escape codes that remove the last table. After a resize its lines may have been wrapped and can
+/// no longer be counted, so the screen is cleared.
 fn erase(shown: Option<(usize, Size)>, size: Size) -> String {
     match shown {
         None | Some((0, _)) => String::new(),

@@ -108,7 +108,7 @@ fn method_lines(totals: &Totals, report: &WindowReport, width: usize, count: usi
     named.chain(totals.methods.evicted().map(|tally| line(EVICTED, tally))).take(count).collect()
 }
 
-/// How much is not known, and what was lost.
+/// The footer: how much is not known, and what was lost.
 fn footer(totals: &Totals) -> Vec<Line> {
     let sums = &totals.sums;
     let part = |energy| share(energy, sums.attributed);

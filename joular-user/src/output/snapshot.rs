@@ -1,6 +1,6 @@
 //! Compares texts with files, for tests.
 
-/// Holds a text against a file of `testdata`; `UPDATE_DOCS=1` rewrites it.
+/// Compares a text with a file of `testdata`; `UPDATE_DOCS=1` rewrites it.
 pub fn check_snapshot(name: &str, text: &str) {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/output/testdata").join(name);
     if std::env::var_os("UPDATE_DOCS").is_some() {

@@ -27,22 +27,22 @@ use crate::runtimes::{Build, Instance, LoadedLibrary, OpenError};
 
 const MIN_PAUSE: Duration = Duration::from_millis(20);
 const MAX_PAUSE: Duration = Duration::from_secs(1);
-/// For the dynamic linker to be done with the library; what makes no sense then never will.
+/// Time for the dynamic linker to finish with the library. What makes no sense after it never will.
 const MAX_LOADING: Duration = Duration::from_secs(3);
-/// A run-time system has started within this time, if not stopped or starved: then it
-/// is looked at seldom, for as long as it lasts.
+/// A run-time system starts within this time, unless it is stopped or starved. After it, the
+/// process is looked at seldom, for as long as it lasts.
 const SLOW_STARTING: Duration = Duration::from_secs(60);
 const SLOW_PAUSE: Duration = Duration::from_secs(10);
 /// Builds known at the same time.
 const MAX_BUILDS: usize = 64;
 
-/// How far a process's run-time system is known.
+/// What is known of a process's run-time system.
 #[derive(Debug, Default)]
 pub enum InstanceState {
     /// No library of one was seen in it.
     #[default]
     Unknown,
-    /// It was seen, and cannot be read yet.
+    /// A library was seen, and cannot be read yet.
     Starting {
         since: Instant,
         next_try: Instant,
@@ -56,7 +56,7 @@ pub enum InstanceState {
 #[derive(Debug)]
 pub struct OpenInstance {
     instance: Box<dyn Instance>,
-    /// Counts how often words that it had pinned were let go.
+    /// Counts how often words that it had pinned were dropped.
     names_version: u64,
     /// Whether anything was asked in this window.
     is_asked: bool,
@@ -70,7 +70,7 @@ impl InstanceState {
         }
     }
 
-    /// To ask it something.
+    /// The instance, to ask it something.
     pub fn asked(&mut self) -> Option<&mut dyn Instance> {
         match self {
             Self::Open(open) => {
@@ -81,7 +81,7 @@ impl InstanceState {
         }
     }
 
-    /// Whether a perf map would be of no use, now or at all.
+    /// Whether a perf map would be useless, now or at all.
     pub const fn needs_no_map(&self) -> bool {
         matches!(self, Self::Starting { .. } | Self::Open(_))
     }
@@ -103,12 +103,12 @@ enum InstanceError {
     Open(#[from] OpenError),
 }
 
-/// What is known of library files. What a process shows of one holds for its user's
-/// processes only: it could show anything.
+/// What is known of library files. What a process shows of one is used only for processes of the
+/// same user: it could show anything.
 pub type Builds = HashMap<(FileKey, u32), Arc<dyn Build>>;
 
 impl Symbolizer {
-    /// Holds fast what the words of a stack mean that has just arrived.
+    /// Fixes what the words of a stack mean that has just arrived.
     pub fn pin(&mut self, process: ProcessKey, generation: u8, stack: &mut RawStack) {
         if let Some(instance) = self.processes.get_mut(&process).and_then(|process| process.instance.asked()) {
             instance.pin(generation, stack);
@@ -134,8 +134,8 @@ impl Symbolizer {
         self.open_instance(process).map_or(&[], |open| open.instance.compiler_threads())
     }
 
-    /// Changes when words pinned in a process's stacks were let go: its stacks must be
-    /// sent again to get new ones.
+    /// Changes when words pinned in a process's stacks were dropped: its stacks must be sent again
+    /// to get new ones.
     pub fn names_version(&self, process: ProcessKey) -> u64 {
         self.open_instance(process).map_or(0, |open| open.names_version)
     }
@@ -144,7 +144,7 @@ impl Symbolizer {
         self.processes.get(&process)?.instance.open()
     }
 
-    /// A window is over.
+    /// Ends a window.
     pub(super) fn end_window_of_instances(&mut self) {
         for process in self.processes.values_mut() {
             let InstanceState::Open(open) = &mut process.instance else { continue };
@@ -154,7 +154,7 @@ impl Symbolizer {
         }
     }
 
-    /// Of one instance at a time: the one that has waited longest.
+    /// Looks again at one instance at a time: the one that has waited longest.
     fn look_again(&mut self, now: Instant) {
         let due = self.processes.iter_mut().filter_map(|(key, process)| match &mut process.instance {
             InstanceState::Open(open) => Some((open.instance.look_is_due(now)?, key.0, open)),
@@ -211,8 +211,8 @@ impl Symbolizer {
     }
 }
 
-/// How long to wait before an instance is tried again that is not understood since so
-/// long; none: it never will be.
+/// How long to wait before an instance is tried again that has not been understood for so long;
+/// none if it never will be.
 fn next_pause(error: &InstanceError, since: Duration, pause: Duration) -> Option<Duration> {
     match error {
         InstanceError::Open(OpenError::Starting) if since >= SLOW_STARTING => Some(SLOW_PAUSE),

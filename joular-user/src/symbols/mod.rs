@@ -51,7 +51,7 @@ use crate::{
 
 #[derive(Clone, Debug)]
 pub struct SymbolizerOptions {
-    /// Our own program, which attaches to JVMs; `None`: no JVM is attached to.
+    /// Our own program, which attaches to JVMs; `None`: no JVM is asked.
     pub attach_helper: Option<PathBuf>,
 }
 
@@ -121,8 +121,8 @@ impl Symbolizer {
         }
     }
 
-    /// Takes hold of what naming the process will need; again when it has
-    /// turned out to run a run-time system. One that executes a program ends and starts anew.
+    /// Opens what naming the process will need; called again when it has turned out to run a
+    /// run-time system. A process that executes a program counts as ended and started anew.
     pub fn process_started(&mut self, info: &ProcessInfo) {
         let now = Instant::now();
         let key = (info.pid, info.start_boottime_ns);
@@ -135,16 +135,15 @@ impl Symbolizer {
         self.start_requests(now);
     }
 
-    /// Forgets a process; to be called when its last window is through.
+    /// Forgets a process; must be called when its last window is complete.
     pub fn process_ended(&mut self, pid: Pid, start_boottime_ns: u64) {
         if let Some(process) = self.processes.remove(&(pid, start_boottime_ns)) {
             process.close(&mut self.native);
         }
     }
 
-    /// Says of which window the addresses are that will be asked for. Without
-    /// it, every window is taken to reach behind every map (see
-    /// [`perf_map::generations::Generations`]).
+    /// Says which window the addresses belong to that will be asked for. Without it, every window
+    /// counts as reaching behind every map (see [`perf_map::generations::Generations`]).
     pub fn begin_window(&mut self, start: MonotonicNs) {
         self.window_start = start;
         self.native.pass_window();
@@ -154,8 +153,8 @@ impl Symbolizer {
         }
     }
 
-    /// Names addresses of a process, in their order. No frames: nothing could
-    /// name it (yet).
+    /// Names addresses of a process, in their order. An address that nothing can name (yet) has no
+    /// frames.
     pub fn resolve(&mut self, info: &ProcessInfo, addresses: &[Address]) -> Vec<Symbol> {
         let key = (info.pid, info.start_boottime_ns);
         if !self.processes.contains_key(&key) {

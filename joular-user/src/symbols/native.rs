@@ -34,7 +34,7 @@ use crate::{
 const MAX_ANSWERS: usize = 1 << 16;
 /// Files kept that no process uses any more.
 const MAX_IDLE_FILES: usize = 64;
-/// Windows without a question after which a parsed file is let go.
+/// Windows without a question after which a parsed file is dropped.
 const KEEP_PARSED_WINDOWS: u32 = 10;
 /// Parsed files kept at the same time.
 const MAX_PARSED: usize = 4;
@@ -83,7 +83,7 @@ struct Parsed {
 struct ElfFile {
     file: File,
     parsed: Option<Parsed>,
-    /// It was tried, and need not be again.
+    /// Whether parsing was tried, and need not be tried again.
     is_unreadable: bool,
     module: Arc<str>,
     users: usize,
@@ -162,7 +162,7 @@ impl NativeSymbols {
         self.bound_parsed();
     }
 
-    /// Lets go of the parsed file that was not asked for the longest time.
+    /// Drops the parsed file that was not asked for the longest time.
     fn bound_parsed(&mut self) {
         let parsed = || self.files.values().filter_map(|file| file.parsed.as_ref());
         if parsed().count() <= MAX_PARSED {
@@ -175,7 +175,7 @@ impl NativeSymbols {
         }
     }
 
-    /// A window has passed: lets go of parsed files that nothing was asked of.
+    /// Ends a window: drops parsed files that nothing was asked of.
     pub fn pass_window(&mut self) {
         for file in self.files.values_mut() {
             if let Some(parsed) = &mut file.parsed {
@@ -209,7 +209,7 @@ impl NativeSymbols {
     }
 }
 
-/// A frame of native code; without name it is called by its file.
+/// A frame of native code; without a name it is named after its file.
 pub fn frame(module: &str, name: Option<&str>) -> Frame {
     let kind = if is_library(module) { FrameKind::Vm } else { FrameKind::Native };
     match name {

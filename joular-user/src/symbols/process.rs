@@ -39,15 +39,15 @@ const MAX_ELF_BYTES: u64 = 4 << 30;
 /// While a process is young it still maps its libraries.
 const YOUNG: Duration = Duration::from_secs(10);
 const MIN_PAUSE_YOUNG: Duration = Duration::from_millis(500);
-/// Between two readings because an address was in no mapping; twice as long
-/// each time that did not help, for some addresses are garbage.
+/// Pause between two readings because an address was in no mapping. It doubles each time that did
+/// not help, because some addresses are garbage.
 const MIN_PAUSE: Duration = Duration::from_millis(100);
 const MAX_PAUSE: Duration = Duration::from_secs(30);
 /// Files kept open for one process; the rest have the names of their modules.
 const MAX_FILES: usize = 512;
 /// Tells one program in a process from the next.
 static NEXT_INCARNATION: AtomicU64 = AtomicU64::new(0);
-/// Opening these asks for trouble and gives no symbols.
+/// Files that are never opened: that could do harm and gives no symbols.
 const NO_FILES: [&str; 2] = ["/dev/", "/proc/"];
 
 /// Where an address is.
@@ -66,7 +66,7 @@ pub enum Location {
 #[derive(Debug)]
 pub struct Process {
     pid: Pid,
-    /// Which program in the process: an answer meant for another one is not its own.
+    /// Identifies the program in the process: an answer meant for another program does not count.
     pub incarnation: u64,
     target: Target,
     root: Option<Arc<TargetRoot>>,
@@ -120,7 +120,7 @@ impl Process {
         process
     }
 
-    /// Takes over what was read anew; the files and snapshots stay.
+    /// Takes over what was read anew; the files and snapshots remain.
     pub fn succeed_by(&mut self, fresh: Self) {
         self.target = fresh.target;
         self.maps_read = fresh.maps_read;
@@ -152,7 +152,7 @@ impl Process {
         self.pid
     }
 
-    /// Whom it runs as.
+    /// The user that it runs as.
     pub const fn user(&self) -> u32 {
         self.target.uid
     }
@@ -228,7 +228,7 @@ impl Process {
         }
     }
 
-    /// Reads anew as whom it runs: daemons change their user after the start.
+    /// Reads its user again: daemons change their user after the start.
     pub fn read_user(&mut self) {
         if let Some((uid, gid)) = ProcFiles::new(&self.target.proc_root).user(self.pid) {
             (self.target.uid, self.target.gid) = (uid, gid);
@@ -308,7 +308,7 @@ impl Process {
         Some(Request { process: key, incarnation: self.incarnation, root, target: self.target.clone(), helper })
     }
 
-    /// Lets go of everything; removes the perf map that was made for us.
+    /// Releases everything; removes the perf map that was made for us.
     pub fn close(self, native: &mut NativeSymbols) {
         for key in self.files.values().flatten() {
             native.release(*key);

@@ -28,8 +28,8 @@ pub fn any_replaced(old: &[MappedCode], new: &[MappedCode]) -> bool {
     false
 }
 
-/// Whether an address of a file's code means something else now. Memory in which
-/// code is made changes all the time, and whoever names it looks after that.
+/// Whether an address of a file's code means something else now. Memory in which code is made
+/// changes all the time; the code that names it handles that.
 fn is_replaced(old: &MappedCode, new: &MappedCode) -> bool {
     let overlap = old.start < new.end && new.start < old.end;
     let same_place = old.start.0.wrapping_sub(old.offset) == new.start.0.wrapping_sub(new.offset);

@@ -27,10 +27,10 @@ const MAX_SECTION_BYTES: u64 = 12 << 20;
 /// Rows kept of one file; libjvm has 131 000 to 206 000.
 pub const MAX_ROWS: usize = 1 << 20;
 const MAX_ENTRIES: usize = 1 << 19;
-/// Bytes of entries that are run in all. Many entries may share one long preamble,
-/// so the section's size bounds nothing.
+/// Bytes of entries that are run in all. Many entries may share one long preamble, so the section's
+/// size is no bound.
 const MAX_WORK_BYTES: usize = 64 << 20;
-/// What a row that is made counts as of that work, pushed or not.
+/// The share of that work that a row counts for, pushed or not.
 const ROW_WORK_BYTES: usize = 8;
 /// Kept; a linker merges equal ones, so few are usual.
 const MAX_CIES: usize = 4096;
@@ -207,8 +207,8 @@ const SP: Register = Register(dwarf::SP);
 const FP: Register = Register(dwarf::FP);
 const RETURN_ADDRESS: Register = Register(dwarf::RETURN_ADDRESS);
 
-/// From which byte of its slot on the code of a linkage table has pushed a word, if
-/// this row is of one.
+/// The byte of its slot from which the code of a linkage table has pushed a word, if this row is of
+/// one.
 fn plt_pushes_at(row: &Row, frames: &EhFrame<Bytes>) -> Option<u64> {
     let CfaRule::Expression(expression) = row.cfa() else { return None };
     plt::pushes_at(expression.get(frames).ok()?.0.slice())
@@ -253,8 +253,8 @@ struct Rows {
 }
 
 impl Rows {
-    /// Code from `start` on is covered; what lies between is not. What only fills up
-    /// to an aligned function never runs, and would be a fifth of all rows.
+    /// Covers code from `start` on; the code between is uncovered. Padding before an aligned
+    /// function never runs, and would be a fifth of all rows.
     fn begin(&mut self, start: u64) {
         let is_padding = start.is_multiple_of(ALIGNMENT_BYTES) && start.saturating_sub(self.end) < ALIGNMENT_BYTES;
         if !self.rows.is_empty() && start > self.end && !is_padding {

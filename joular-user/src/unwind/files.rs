@@ -19,7 +19,7 @@ use crate::{
     symbols::native::FileKey,
 };
 
-/// Windows that a file's rows stay without a process: programs are started again.
+/// Windows for which a file's rows stay without a process: programs are started again.
 const KEEP_WINDOWS: u32 = 30;
 /// Rows written at once (1 MiB), and how long that may go on before a window may end.
 const WRITE_ROWS: usize = 1 << 17;
@@ -35,7 +35,7 @@ enum State {
         segments: Vec<Segment>,
         rows: Range,
     },
-    /// It has more rows than there is room for.
+    /// There is no room for its rows.
     NoRoom,
 }
 
@@ -152,8 +152,8 @@ impl Files {
         }
     }
 
-    /// The next to be read, if there is room. The smallest first: many small ones take no longer than one libjvm, and most
-    /// processes have no other.
+    /// The next file to read, if there is room. The smallest comes first: many small ones take no
+    /// longer than one libjvm, and most processes have no other.
     fn next(&mut self) -> Option<FileKey> {
         let (at, key) = self.queue.iter().enumerate().min_by_key(|(_, key)| key.bytes())?;
         self.reader.has_room(*key).then(|| self.queue.swap_remove(at))
@@ -202,8 +202,8 @@ impl Files {
         }
     }
 
-    /// A window has ended: lets go of what nobody has used for long, and tries again
-    /// what there was no room for if there may be now.
+    /// Ends a window: drops rows that nobody has used for long, and tries files again that had no
+    /// room, if there may be room now.
     pub fn pass_window(&mut self) {
         let Self { entries, rows, queue, .. } = self;
         entries.retain(|_, entry| {
@@ -233,6 +233,6 @@ impl Files {
 }
 
 impl State {
-    /// Nothing to be had: frame pointers.
+    /// No rows: frame pointers are used.
     const NONE: Self = Self::Ready { segments: Vec::new(), rows: Range { first: 0, count: 0 } };
 }

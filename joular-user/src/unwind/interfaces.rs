@@ -33,7 +33,7 @@ pub trait ProcessSource {
     fn jvm_unwind(&self, process: ProcessKey) -> Option<&JvmUnwind>;
     /// A JVM's threads that compile, as far as they are known.
     fn compiler_threads(&self, process: ProcessKey) -> &[(Tid, CompilerThread)];
-    /// Changes when memory that names the process's frames was used again for others.
+    /// Changes when memory that names the process's frames was reused for others.
     fn names_version(&self, process: ProcessKey) -> u64;
 }
 

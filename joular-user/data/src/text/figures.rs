@@ -8,11 +8,11 @@ use std::cmp::Reverse;
 
 use crate::model::{domain::Label, units::MicroJoules};
 
-/// Of an estimate.
+/// Significant digits of an estimate.
 const MODELLED_DIGITS: i32 = 3;
-/// Of an error.
+/// Significant digits of an error.
 const ERROR_DIGITS: i32 = 2;
-/// Of what was counted: mJ, mW.
+/// Decimal places of what was counted: mJ, mW.
 const MEASURED_PLACES: i32 = 3;
 /// µJ: nothing is known more finely.
 const MOST_PLACES: i32 = 6;
@@ -20,12 +20,12 @@ const MOST_PLACES: i32 = 6;
 /// Standard deviations on either side of 95 % of a normal distribution: what ± means wherever people read it.
 pub const DEVIATIONS: f64 = 1.959_963_985;
 
-/// Where a figure ends: places behind the point; below zero, zeros before it.
+/// The last digit of a figure: places behind the point; below zero, zeros before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Places(i32);
 
 impl Places {
-    /// Of a figure that came about like this.
+    /// The last digit of a figure that came about like this.
     pub fn of(value: f64, label: Option<Label>) -> Self {
         match label {
             Some(Label::Modelled) => Self(significant(value, MODELLED_DIGITS).min(MOST_PLACES)),
@@ -33,8 +33,8 @@ impl Places {
         }
     }
 
-    /// Of items that add up to this total: one more than the total deserves, so that rounding
-    /// does not make something of a small one.
+    /// The last digit of items that add up to this total: one more than the total deserves, so that
+    /// rounding does not distort small ones.
     fn of_items(total: f64, label: Option<Label>) -> Self {
         match label {
             Some(Label::Modelled) => Self(significant(total, MODELLED_DIGITS + 1).min(MOST_PLACES)),
@@ -57,7 +57,7 @@ impl Places {
         if value == 0.0 && self.0 == MOST_PLACES { "0".to_owned() } else { format!("{value:.places$}") }
     }
 
-    /// An error, never as if there were none.
+    /// Writes an error, never as if there were none.
     fn write_error(self, error: f64) -> String {
         let least = 10_f64.powi(-self.0);
         if error > 0.0 && error < least / 2.0 { format!("<{}", self.write(least)) } else { self.write(error) }
@@ -69,7 +69,7 @@ impl Places {
     }
 }
 
-/// Places behind the point that show so many significant digits; of zero as many as there can be.
+/// Places behind the point that show so many significant digits; for zero as many as possible.
 fn significant(value: f64, digits: i32) -> i32 {
     if value == 0.0 || !value.is_finite() {
         return MOST_PLACES;
@@ -92,8 +92,8 @@ pub fn with_error(value: f64, error: f64, label: Option<Label>) -> (String, Stri
     (places.write(value), places.write_error(error))
 }
 
-/// Items of a total, in joules, rounded to a common last digit so that they still add up to
-/// it: what rounding leaves goes to those that lost most. The total comes last.
+/// Items of a total, in joules, rounded to a common last digit so that they still add up to it.
+/// What rounding leaves over goes to those that lost most. The total comes last.
 pub fn adding_up(items: &[MicroJoules], label: Option<Label>) -> Vec<String> {
     let total: MicroJoules = items.iter().copied().sum();
     let places = Places::of_items(total.joules(), label);

@@ -10,9 +10,8 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::model::units::MicroJoules;
 
-/// A name that a terminal, and its reader, cannot be fooled by: what controls
-/// a terminal, reorders text or cannot be seen is spelled out. Names come from
-/// processes that may be hostile.
+/// A name that cannot fool a terminal or its reader: characters that control a terminal, reorder
+/// text or cannot be seen are spelled out. Names come from processes that may be hostile.
 pub fn escape(name: &str) -> String {
     let mut safe = String::with_capacity(name.len());
     for c in name.chars() {
@@ -28,8 +27,8 @@ pub fn escape(name: &str) -> String {
     safe
 }
 
-/// The same JSON, without a character that a terminal acts on: what of them
-/// serde leaves stands in strings, where it can be spelled out.
+/// The same JSON, without a character that a terminal acts on. Those that serde leaves are in
+/// strings, where they can be spelled out.
 pub fn harmless_json(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     for c in json.chars() {
@@ -70,7 +69,7 @@ const fn is_invisible(c: char) -> bool {
     )
 }
 
-/// Which end of a text that is too long says more.
+/// Which end to keep of a text that is too long.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Keep {
     Start,

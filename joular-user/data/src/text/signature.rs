@@ -30,7 +30,7 @@ enum Form {
     Short,
     /// Parameters, classes with their packages.
     Packages,
-    /// And what is returned, in which a compiler's bridges differ.
+    /// Parameters and what is returned, in which a compiler's bridges differ.
     Full,
 }
 
@@ -107,7 +107,7 @@ pub fn readable(descriptor: &str) -> String {
     Signature::parse(descriptor).map_or_else(|| descriptor.to_owned(), |signature| signature.text(Form::Short))
 }
 
-/// What tells a method from others, beside how it runs.
+/// What tells a method from others, apart from how it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Method<'a> {
     /// With its class, if it has one.
@@ -116,8 +116,8 @@ pub struct Method<'a> {
     pub module: Option<&'a str>,
 }
 
-/// Names of methods, each with as much of signature and module as it takes to tell it
-/// from the others here: one that is alone of its name has its name only.
+/// Names of methods, each with as much of signature and module as it takes to tell it from the
+/// others here. A method whose name is unique has its name only.
 pub fn told_apart(methods: &[Method<'_>]) -> Vec<String> {
     let mut twins: HashMap<&str, Vec<&Method<'_>>> = HashMap::new();
     for method in methods {
@@ -138,7 +138,8 @@ pub fn told_apart(methods: &[Method<'_>]) -> Vec<String> {
     methods.iter().map(name).collect()
 }
 
-/// What methods of one name differ in: how much of a signature says it, and whether the module does.
+/// What methods of one name differ in: how much of a signature shows it, and whether the module
+/// does.
 fn needed(twins: &[&Method<'_>]) -> (Option<Form>, bool) {
     let has_modules = twins.iter().any(|twin| twin.module != twins[0].module);
     let signatures = distinct(twins.iter().filter_map(|twin| twin.signature.map(ToOwned::to_owned)));

@@ -12,7 +12,7 @@ use crate::{
     },
 };
 
-/// More than reading two counters one after the other explains.
+/// A larger disagreement than reading two counters one after the other explains.
 const MOST_DISAGREEMENT_PERCENT: f64 = 1.0;
 
 /// The energy source with the label that every figure from it carries.
@@ -60,7 +60,7 @@ pub fn audit_items(sums: &Sums) -> Vec<(&'static str, MicroJoules)> {
     shown.map(|(name, energy, _)| (name, energy)).chain([("= energy of all domains", sums.measured)]).collect()
 }
 
-/// What a reader of the figures must know; nothing in a good run.
+/// What a reader of the figures must know; empty in a good run.
 pub fn warnings(sums: &Sums) -> Vec<String> {
     let mut warnings = Vec::new();
     if !sums.losses.is_empty() {

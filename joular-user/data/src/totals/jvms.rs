@@ -10,7 +10,7 @@ use crate::{
     text::{escape, percent, share},
 };
 
-/// A cause is told to people from this share of the samples on.
+/// Share of the samples from which a cause is shown.
 const TOLD_PERCENT: f64 = 1.0;
 
 /// Sums over the JVMs of a run.
@@ -72,12 +72,12 @@ impl JvmTally {
     }
 }
 
-/// Stacks that are whole, or as far as anybody can tell.
+/// Stacks that are whole, or as far as can be told.
 pub const COMPLETE: &str = "complete";
 pub const UNCERTAIN: &str = "chain";
 
-/// What is wrong with stacks, the first that applies: why the root is not there,
-/// else the marker that stands for frames without a name.
+/// What is wrong with stacks, the first that applies: why the root is missing, else the marker of
+/// frames without a name.
 pub fn cause(row: &QualityRow) -> &'static str {
     cause_of(row.quality.is_complete(), row.quality.end_name(), row.unnamed.map(Marker::name))
 }
@@ -130,7 +130,7 @@ fn meaning(cause: &str) -> &'static str {
 }
 
 impl JvmTotals {
-    /// Adds a window; of more than `limit` JVMs the rest is one.
+    /// Adds a window; JVMs beyond `limit` share one entry.
     pub fn window(&mut self, report: &WindowReport, limit: usize) {
         for row in &report.jvms {
             let Some(process) = report.processes.get(row.process) else { continue };

@@ -6,7 +6,7 @@ use crate::{
     text::signature::{Method, told_apart},
 };
 
-/// What a method is, however it ran and at whatever line: as in reports.
+/// A method, however it ran and at whatever line, as in reports.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MethodKey {
     /// With its class, if it has one.

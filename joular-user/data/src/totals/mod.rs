@@ -48,7 +48,7 @@ pub struct Sums {
     pub unattributed: Unattributed,
     pub target_cpu_ns: u64,
     pub samples: u64,
-    /// Domain readings that were ambiguous, that failed.
+    /// Domain readings that were ambiguous, or that failed.
     pub ambiguous: u64,
     pub read_failed: u64,
     /// Energy of windows for which there is another counter's figure, and that figure.
@@ -102,7 +102,7 @@ impl Sums {
     }
 }
 
-/// The entry of a name, or of all names together that find no room.
+/// The entry of a name, or the shared one of names that find no room.
 fn bounded_entry<'a, V: Default>(map: &'a mut BTreeMap<String, V>, name: &str) -> &'a mut V {
     let has_room = map.len() < MAX_KINDS || map.contains_key(name);
     map.entry(if has_room { name } else { EVICTED }.to_owned()).or_default()
@@ -199,7 +199,7 @@ impl<K: Clone + Eq + Hash + Ord> Ranking<K> {
         }
     }
 
-    /// What was forgotten by name, if anything was.
+    /// The sum of what was forgotten by name, if anything was.
     pub fn evicted(&self) -> Option<&Tally> {
         (self.evicted != Tally::default()).then_some(&self.evicted)
     }
@@ -232,8 +232,8 @@ pub struct Totals {
     /// Self energy by method, all processes and kinds of code together.
     pub methods: Ranking<MethodKey>,
     pub processes: Ranking<ProcessRef>,
-    /// Self energy of what is not known, by marker; code without symbols counts
-    /// as unresolved whichever file it is in.
+    /// Self energy of what is not known, by marker. Code without symbols counts as unresolved
+    /// whichever file it is in.
     pub markers: BTreeMap<String, MicroJoules>,
     pub jvms: JvmTotals,
     /// What a process calls itself beside its comm.

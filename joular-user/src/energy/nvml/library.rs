@@ -8,7 +8,7 @@ use std::{
 
 use super::{Gpus, NvmlError};
 
-/// Found as the dynamic linker finds libraries.
+/// The name by which the dynamic linker finds it.
 pub const NAME: &str = "libnvidia-ml.so.1";
 
 /// More GPUs than a machine has.

@@ -30,7 +30,7 @@ const GPU_MAX_WATTS: u32 = 3_000;
 
 const UJ_PER_MJ: u64 = 1_000;
 
-/// What is asked of the library; a trait because tests have no GPU.
+/// The questions to the library; a trait because tests have no GPU.
 trait Gpus: Send {
     /// How many there are; they are numbered from 0.
     fn count(&self) -> u32;

@@ -12,7 +12,7 @@ pub struct EventOnCpu {
     pub cpu: u32,
 }
 
-/// Whoever counts: the kernel, or a test.
+/// The counting side: the kernel, or a test.
 pub trait PerfEvents {
     /// A running counter, from 0.
     ///

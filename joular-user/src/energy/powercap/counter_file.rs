@@ -42,7 +42,7 @@ pub struct CounterFile {
     owner: Option<Owner>,
 }
 
-/// Whose a counter is: a `name` file and what it said at first.
+/// The owner of a counter: a `name` file and its content at first.
 #[derive(Debug)]
 struct Owner {
     path: PathBuf,
@@ -64,14 +64,14 @@ impl Owner {
 }
 
 impl CounterFile {
-    /// The counter at `path`, of whoever the file `name` beside it names now;
-    /// without such a file, of whoever has that path.
+    /// The counter at `path`. It belongs to the owner that the file `name` beside it names now;
+    /// without such a file, to whoever has that path.
     pub fn new(path: PathBuf) -> Self {
         Self { owner: Owner::of(&path), path, file: None }
     }
 
-    /// The counter now, µJ. A file that fails is opened anew and tried once
-    /// more, so that a zone that went away and came back is found again.
+    /// Reads the counter, µJ. A file that fails is opened anew and tried once more, so that a zone
+    /// that went away and came back is found again.
     pub fn read(&mut self) -> Result<u64, ReadFailure> {
         if let Some(Ok(value)) = self.file.as_ref().map(number_in) {
             return Ok(value);

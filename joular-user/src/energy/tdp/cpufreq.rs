@@ -52,9 +52,9 @@ impl Frequencies {
         if self.now_khz().is_ok() { Knowledge::Now } else { Knowledge::None }
     }
 
-    /// The mean of `figure` of the frequencies since the last look, weighted by
-    /// their times. Where no time has passed on the statistics' clock, or they
-    /// were reset, or there are none, the figure of the frequency now.
+    /// The mean of `figure` over the frequencies since the last look, weighted by their times. If
+    /// no time has passed on the statistics' clock, or they were reset, or there are none, it is
+    /// the figure of the frequency now.
     ///
     /// # Errors
     /// If neither can be read, as when the CPU was taken offline.

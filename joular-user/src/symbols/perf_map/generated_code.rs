@@ -63,7 +63,7 @@ pub enum Source {
     Attach,
     /// The runtime writes it by itself.
     File,
-    /// There is none and never will be.
+    /// There is no perf map and never will be.
     None,
 }
 
@@ -78,7 +78,7 @@ pub struct GeneratedCode {
     /// Without name since.
     new_unnamed: HashSet<Address>,
     pub in_flight: bool,
-    /// The file stood there before we asked for any: it is not ours to remove.
+    /// Whether the file existed before we asked for any: then it is not ours to remove.
     pub file_was_there: bool,
     /// A JVM has written a map because we asked, or may yet do so.
     pub was_written_for_us: bool,
@@ -121,8 +121,8 @@ impl GeneratedCode {
         may && !self.in_flight && is_due(age, pause, self.last_cost, self.need)
     }
 
-    /// What comes first among the requests that are due: who has nothing yet,
-    /// then who has waited longest.
+    /// Order of the requests that are due: first processes that have nothing yet, then those that
+    /// have waited longest.
     pub const fn urgency(&self) -> (bool, Option<Instant>) {
         (self.generations.is_some(), self.last_finished)
     }
@@ -149,7 +149,7 @@ impl GeneratedCode {
         self.unnamed.extend(self.new_unnamed.drain());
     }
 
-    /// Takes in what a request brought; says whether there is a new snapshot.
+    /// Takes in the result of a request, and returns whether there is a new snapshot.
     pub fn succeeded(&mut self, map: PerfMap, taken: MonotonicNs, cost: Duration, now: Instant) {
         self.ended(cost, now);
         self.failures = 0;

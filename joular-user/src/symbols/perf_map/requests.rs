@@ -46,7 +46,7 @@ pub struct Request {
     pub helper: Option<PathBuf>,
 }
 
-/// What came of it.
+/// The result of a request.
 #[derive(Debug)]
 pub struct Finished {
     pub process: ProcessKey,
@@ -108,7 +108,7 @@ impl Requests {
         self.running == 0
     }
 
-    /// Starts one; says whether it could.
+    /// Starts a request, and returns whether it could.
     pub fn start(&mut self, request: Request) -> bool {
         let sender = self.sender.clone();
         let work = move || {

@@ -15,7 +15,7 @@ use crate::{
     },
 };
 
-/// How much more than its size a frame may have: aligned, or with what was pushed.
+/// How much larger than its size a frame may be: aligned, or with what was pushed.
 const SLACK_BYTES: u64 = 64;
 
 /// Goes on in the caller.
@@ -75,8 +75,8 @@ fn has_frame_pointer(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind
     }
 }
 
-/// What C1's code has pushed beside its frame: up to two words around a type check
-/// and its call. Nothing says so but the return address, which is then farther up.
+/// What C1's code has pushed beside its frame: up to two words around a type check and its call.
+/// Only the return address, which is then farther up, shows it.
 #[inline(always)]
 fn pushed_bytes(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk: &Walk, bytes: u64) -> Option<u64> {
     // Only of the leaf and its caller: such calls do not lead to Java.

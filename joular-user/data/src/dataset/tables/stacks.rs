@@ -62,7 +62,7 @@ impl StackRecord<'_> {
 impl Table for Stacks {
     const NAME: &'static str = "stacks";
     const ROW: &'static str = "a call path with its lines, kinds of code and quality, when it is first seen; a long run may \
-                               forget it and write it again: join on distinct stack_id";
+                               forget it and write it again, so a run has it at least once: join on distinct stack_id";
     const BY_POLICY: bool = false;
     type Row<'a> = StackRecord<'a>;
 
