@@ -147,10 +147,10 @@ fn a_file_whose_end_is_damaged_is_named() {
     }
 }
 
-/// Anything may stand in a file. Not every byte has a part in a figure (comments,
-/// names, statistics), but some of these do in each table.
-/// The byte at `place` of `places`, spread over a file without the columns' comments,
-/// which the file of a run's row has: most of it, and nothing reads them.
+/// The byte to damage at `place` of `places`, since a file may hold anything. Not every byte has a
+/// part in a figure (comments, names, statistics), but some of these do in each table. The places
+/// are spread over a file without the columns' comments: they are most of the file of a run's row,
+/// and nothing reads them.
 fn nth_place(bytes: &[u8], place: usize, places: usize) -> usize {
     const COMMENTS: &[u8] = b"joular_bpf.comments";
     let start = bytes.windows(COMMENTS.len()).position(|window| window == COMMENTS).map(|at| at + COMMENTS.len());

@@ -10,8 +10,8 @@ use crate::{bad_sets, documents::subcommands, joular_bpf};
 /// Subcommands that read no data set.
 const OTHERS: &[&str] = &["doctor", "sources", "calibrate", "completions", "man"];
 
-/// What to give to a subcommand: `DIR` is the data set, `OUT` a place for files.
-/// One that is not here gets the data set only.
+/// Arguments of each subcommand: `DIR` is the data set, `OUT` a place for files. A subcommand that
+/// is not here gets the data set only.
 const ARGUMENTS: &[(&str, &[&str])] = &[
     ("diff", &["DIR", "DIR"]),
     ("diff", &["DIR", "DIR", "--json"]),
@@ -73,7 +73,7 @@ fn run(line: &[String], data: &Path) -> Finished {
     finished
 }
 
-/// No panic, no death by a signal, nothing that a terminal acts on.
+/// Expects no panic, no death by a signal, and nothing that a terminal acts on.
 fn expect_harmless(line: &[String], finished: &Finished) {
     assert!(finished.code().is_some_and(|code| code < 101), "{line:?}: {finished:?}");
     assert!(!finished.stderr.contains("panicked"), "{line:?}: {finished:?}");
@@ -86,7 +86,7 @@ fn expect_harmless(line: &[String], finished: &Finished) {
     }
 }
 
-/// Exit code not 0, and one line that has these words.
+/// Expects an exit code other than 0, and one line that has these words.
 fn expect_error(line: &[String], finished: &Finished, words: &[&str]) {
     assert_ne!(finished.code(), Some(0), "{line:?}: {finished:?}");
     let said = finished.stderr.trim_end();
@@ -149,8 +149,8 @@ fn a_file_that_was_cut_off_is_named() {
     }
 }
 
-/// Without `stacks` branches are about nothing. Without `windows` or `branches`
-/// there is nothing to tell.
+/// Without `stacks`, nothing says what branches are. Without `windows` or `branches` there is
+/// nothing to show.
 #[test]
 fn files_that_are_missing_are_noticed_or_of_no_consequence() {
     for table in ["stacks", "branches", "windows", "processes", "runs"] {

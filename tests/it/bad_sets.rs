@@ -18,8 +18,8 @@ use joular_tests::{dataset::DataSet, process::Finished};
 
 use crate::{joular_bpf, replay::recording};
 
-/// What reaches for a terminal, a browser, a spreadsheet, a shell, a file system,
-/// a query or a reader's eye.
+/// Texts that attack a terminal, a browser, a spreadsheet, a shell, a file system, a query or a
+/// reader's eye.
 pub const EVIL: &[&str] = &[
     "\u{1b}[2J\u{1b}]0;owned\u{7}",
     "</script><img src=x onerror=alert(1)>",
@@ -66,7 +66,7 @@ pub fn good(dir: &Path) {
     replay(dir, Some);
 }
 
-/// A run that ended before its first window did.
+/// A run that ended before its first window.
 pub fn without_windows(dir: &Path) {
     replay(dir, |event| matches!(event, Event::RunStarted(_) | Event::RunEnded(_)).then_some(event));
 }
@@ -132,7 +132,7 @@ pub fn cut(dir: &Path, table: &str) -> PathBuf {
     file
 }
 
-/// Gives all files the schema version 9, with a name that wants to be seen.
+/// Gives all files the schema version 9, with a name that is easy to see.
 pub fn of_the_future(dir: &Path) {
     // The value is a string of one character behind its key, as Thrift writes it.
     let (key, known, newer) = (&b"joular_bpf.schema_version"[..], b"\x18\x01", b'9');

@@ -51,7 +51,7 @@ fn runs(dir: &Path, watts: u64) -> PathBuf {
     dir.join("all")
 }
 
-/// Brings data sets together, as their users do.
+/// Merges data sets, as their users do.
 fn copy(from: &Path, to: &Path) {
     for entry in std::fs::read_dir(from).unwrap() {
         let entry = entry.unwrap();

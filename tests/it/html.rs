@@ -23,7 +23,7 @@ impl Set {
         set
     }
 
-    /// With names that want to be markup, code, paths.
+    /// A data set with names that try to be markup, code, paths.
     fn hostile() -> Self {
         let set = Self(tempfile::tempdir().unwrap());
         bad_sets::hostile(&set.data());

@@ -23,7 +23,7 @@ mod schema;
 
 use std::time::Duration;
 
-/// Nothing here samples, so all of it ends at once; this only bounds a hang.
+/// Nothing here samples, so everything ends at once; this only bounds a hang.
 const LIMIT: Duration = Duration::from_secs(20);
 
 /// Runs joular-bpf with these arguments.

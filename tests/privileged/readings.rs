@@ -22,7 +22,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// Nothing is remarkable about it.
+    /// Whether it has no fault and holds no other window's energy.
     pub fn is_plain(&self) -> bool {
         self.merged == 0 && !self.read_failed && !self.ambiguous && self.fault.is_none()
     }

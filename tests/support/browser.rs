@@ -17,7 +17,7 @@ use tempfile::TempDir;
 
 const PROGRAMS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 
-/// How each answer is waited for, at the longest: a browser starts in seconds.
+/// Longest wait for each answer: a browser starts in seconds.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// The browser's name; `None` if there is none.
@@ -33,7 +33,7 @@ pub struct Browser {
     from: Receiver<Value>,
     next: u64,
     session: Option<String>,
-    /// What the page said on its console, and errors that nothing caught.
+    /// Messages of the page on its console, and errors that nothing caught.
     pub complaints: Vec<String>,
     _profile: TempDir,
 }
@@ -120,7 +120,7 @@ impl Browser {
         Ok(())
     }
 
-    /// What an expression is in the page.
+    /// The value of an expression in the page.
     pub fn eval(&mut self, expression: &str) -> Result<Value> {
         let result = self.call("Runtime.evaluate", &json!({"expression": expression, "returnByValue": true}))?;
         if !result["exceptionDetails"].is_null() {
@@ -161,7 +161,7 @@ impl Browser {
         self.call("Input.insertText", &json!({"text": text})).map(drop)
     }
 
-    /// Light or dark, as the system would say it.
+    /// Prefers light or dark, as the system would.
     pub fn prefer(&mut self, scheme: &str) -> Result<()> {
         let features = json!({"features": [{"name": "prefers-color-scheme", "value": scheme}]});
         self.call("Emulation.setEmulatedMedia", &features).map(drop)

@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result, ensure};
 
 use crate::clock::wait_for;
 
-/// Threads may be born while the others are being stopped.
+/// Limit of time: threads may start while the others are being stopped.
 const LIMIT: Duration = Duration::from_secs(10);
 
 /// A thread that is held.
@@ -21,7 +21,7 @@ pub struct Thread {
     pub registers: libc::user_regs_struct,
 }
 
-/// Goes on when dropped.
+/// The held process. It goes on when this is dropped.
 #[derive(Debug)]
 pub struct Frozen {
     pub threads: Vec<Thread>,

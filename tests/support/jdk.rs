@@ -62,7 +62,7 @@ impl Jdk {
         all.as_ref().map(Vec::as_slice).map_err(|e| anyhow::Error::msg(e.clone()))
     }
 
-    /// The pinned ones: what can be expected is known of them.
+    /// The pinned runtimes: it is known what to expect of them.
     pub fn pinned() -> Result<impl Iterator<Item = &'static Self>> {
         Ok(Self::all()?.iter().filter(|jdk| !jdk.is_system))
     }
@@ -85,7 +85,7 @@ impl fmt::Display for Jdk {
     }
 }
 
-/// The JVM itself knows which collectors it was built with.
+/// Asks the JVM itself which collectors it was built with.
 fn starts_with(java: &Path, collector: Collector) -> bool {
     let status = Command::new(java).arg(collector.flag()).arg("-version").output();
     status.is_ok_and(|output| output.status.success())
@@ -135,7 +135,7 @@ fn install(version: &str) -> Result<PathBuf> {
     Ok(java)
 }
 
-/// A wheel keeps no run bits.
+/// Sets the bits for execution, which a wheel does not keep.
 fn make_executable(runtime: &Path) -> Result<()> {
     for file in ["bin/java", "lib/jspawnhelper"] {
         let path = runtime.join(file);

@@ -156,7 +156,7 @@ impl Drop for FakePowercap {
     }
 }
 
-/// A thread that panicked leaves whole zones behind.
+/// Locks the zones; a thread that panicked leaves whole zones behind.
 fn lock(zones: &Mutex<Vec<Zone>>) -> MutexGuard<'_, Vec<Zone>> {
     zones.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -67,7 +67,7 @@ impl Stream {
         }
     }
 
-    /// Lets go of the lines that were waited for, and of those before them.
+    /// Drops the lines that were waited for, and those before them.
     fn forget_seen(&mut self) {
         lock(&self.shared.0).lines.drain(..self.seen);
         self.seen = 0;
@@ -78,7 +78,7 @@ impl Stream {
     }
 }
 
-/// A reader thread that panicked leaves whole lines behind.
+/// Locks the lines; a reader thread that panicked leaves whole lines behind.
 fn lock(shared: &Mutex<Collected>) -> MutexGuard<'_, Collected> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -91,7 +91,7 @@ pub struct Running {
     stderr: Stream,
 }
 
-/// What is left of a process.
+/// The result of a process that ended.
 #[derive(Debug)]
 pub struct Finished {
     pub status: ExitStatus,
@@ -147,8 +147,8 @@ impl Running {
         self.found(found, prefix)
     }
 
-    /// Lets go of what it has said so far, as far as it was waited for: for a process
-    /// that says much and lives long.
+    /// Drops its output so far, as far as it was waited for: for a process that says much and lives
+    /// long.
     pub fn forget_seen(&mut self) {
         self.stdout.forget_seen();
     }

@@ -128,7 +128,7 @@ impl Profiler {
         self.process.finish(limit)
     }
 
-    /// Ends the run as Ctrl-C does; an orderly end is demanded.
+    /// Ends the run as Ctrl-C does, and demands an orderly end.
     pub fn stop(self) -> Result<Finished> {
         self.signal(Signal::INT)?;
         let finished = self.finish(END)?;

@@ -101,7 +101,7 @@ pub fn script(name: &str, dataset: &Path, arguments: &[&str]) -> Result<String> 
     String::from_utf8(output.stdout).with_context(|| format!("{name} did not print UTF-8"))
 }
 
-/// The rows of an SQL statement on a data set: JSON objects.
+/// The rows of an SQL statement on a data set, as JSON objects.
 ///
 /// A statement takes milliseconds, but a Python that can run it half a second to start.
 /// So each is kept for the next statement, until this process ends.

@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::{Context as _, Error, Result};
 
-/// What keeps the shared values until the end: statics are never dropped.
+/// Keeps the shared values until the end: statics are never dropped.
 static KEPT: Mutex<Vec<Arc<dyn Any + Send + Sync>>> = Mutex::new(Vec::new());
 
 /// A value to be made once, for a static.

@@ -52,7 +52,7 @@ pub fn run() -> Result<()> {
     Ok(())
 }
 
-/// What the binary says of itself to shells and to man.
+/// Files that the binary generates for shells and for man.
 fn generated(program: &Path, stage: &Path) -> Result<()> {
     let completions = stage.join("completions");
     fs::create_dir_all(&completions).with_context(|| format!("creating {}", completions.display()))?;

@@ -11,14 +11,14 @@ use joular_data::events::{
 use super::{Exports, with_node, with_python};
 use crate::replay::recording;
 
-/// What the method `heavy` is called instead.
+/// The name that the method `heavy` gets instead.
 fn hostile_name() -> String {
     // Longer ones are cut when they are recorded.
     let long = "x".repeat(4000);
     format!("a;b,c\"d'<script>alert(1)</script>\n\r\u{1b}[2J\u{202e}\\../../e{long}")
 }
 
-/// The recording with that name, and a process and a class that are no better.
+/// The recording with that name, and with a process and a class that are as hostile.
 fn write_recording(path: &Path) {
     let events = RecordingReader::new(fs::File::open(recording()).unwrap()).unwrap();
     let mut writer = RecordingWriter::new(BufWriter::new(fs::File::create(path).unwrap())).unwrap();

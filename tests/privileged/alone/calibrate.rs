@@ -21,7 +21,7 @@ const WATTS: Watts = Watts { idle: 40, per_cpu: 5 };
 const DURATION: &str = "6s";
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// How often a machine is waited for on which something else runs.
+/// How often to try again on a machine on which something else runs.
 const TRIES: u32 = 3;
 
 /// Fewest idle windows that a calibration needs, of its six.

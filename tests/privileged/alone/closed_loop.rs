@@ -18,7 +18,7 @@ use joular_tests::{
 
 use crate::readings;
 
-/// Of each socket, which has one CPU. The same idle power, as `--idle-watts` is.
+/// Watts of each socket, which has one CPU. Both have the same idle power, as `--idle-watts` does.
 const WATTS: [Watts; 2] = [Watts { idle: 20, per_cpu: 30 }, Watts { idle: 20, per_cpu: 50 }];
 /// Memory of the second socket.
 const DRAM: Watts = Watts { idle: 0, per_cpu: 5 };
@@ -31,7 +31,7 @@ const TOTAL: f64 = 0.001;
 const STATIC: f64 = 0.01;
 const THREAD: f64 = 0.02;
 
-/// Threads with less of the JVMs' energy than this are not held against the bound.
+/// Threads with a smaller part of the JVMs' energy are not checked against the bound.
 const LEAST_PART: f64 = 0.05;
 
 /// A JVM that works for 10 ms of every 15 ms or more, as it gets the CPU.
@@ -54,10 +54,10 @@ struct Loop {
     expected: BTreeMap<u32, Expected>,
 }
 
-/// What a thread must have.
+/// The energy that a thread must have.
 struct Expected {
     energy_uj: f64,
-    /// And may have beyond it: for what was stolen of its CPU.
+    /// What it may have beyond that: for time stolen from its CPU.
     stolen_uj: f64,
 }
 
@@ -105,7 +105,7 @@ impl Loop {
         &self.output.data
     }
 
-    /// What the counters advanced, and in a thousand what they had to.
+    /// Checks, to a thousandth, what the counters advanced against what they had to.
     fn expect_total(&self) -> Result<()> {
         for (log, (domain, socket)) in self.logs.iter().zip([("package", 0), ("package", 1), ("dram", 1)]) {
             let rows = readings::of(self.data(), domain, socket)?;

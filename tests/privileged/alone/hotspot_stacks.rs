@@ -13,7 +13,7 @@ use joular_tests::{
     profiler::{Output, Run},
 };
 
-/// Of a thousand samples five may be incomplete or, for an instruction or two, where
+/// Of a thousand samples five may be incomplete. They may also be in an instruction or two where
 /// nothing tells who called.
 const TOLERATED: f64 = 0.005;
 const FREQUENCY: f64 = 999.0;
@@ -136,7 +136,7 @@ fn stacks_end_in_their_leaves_if_jvms_say_everywhere_what_is_inlined() -> Result
     Ok(())
 }
 
-/// Another vendor's build: its own compiler, its own symbols.
+/// Tests another vendor's build: its own compiler, its own symbols.
 #[test]
 fn stacks_are_right_on_the_jdk_of_the_system() -> Result<()> {
     let systems = Jdk::all()?.iter().filter(|jdk| jdk.is_system);

@@ -43,7 +43,7 @@ use joular_user::{
 };
 
 const PROC: &str = "/proc";
-/// For each thread to be where its whole path is seen, compiled.
+/// Time for each thread to be where its whole path is seen, compiled.
 const LIMIT: Duration = Duration::from_secs(90);
 /// CPU time for the JVM between two captures.
 const PAUSE_NS: u64 = 300_000_000;
@@ -162,8 +162,8 @@ impl Capture {
         Ok(Self { image, walked, named })
     }
 
-    /// What is wrong with it as an example, if anything: a thread on its way is no
-    /// error, and no example of its whole path.
+    /// What makes it a bad example, if anything. A thread on its way is no error, but no example of
+    /// its whole path.
     fn complaint(&self, lines: &CallLines) -> Result<Option<String>> {
         for name in THREADS {
             let Some(at) = self.image.threads.iter().position(|thread| thread.name == name) else {

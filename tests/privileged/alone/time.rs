@@ -22,8 +22,8 @@ struct Measured {
     output: Output,
     /// By thread; exact, since all threads were blocked at both ends of the run.
     schedstat: BTreeMap<u32, u64>,
-    /// By how much a thread's time may be longer than the kernel's, which leaves
-    /// out what a hypervisor took: nothing on a machine that is left alone.
+    /// By how much a thread's time may exceed the kernel's, which leaves out what a hypervisor
+    /// took: nothing on a machine that is left alone.
     stolen_ns: u64,
 }
 

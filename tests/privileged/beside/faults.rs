@@ -25,7 +25,7 @@ const BEFORE: u32 = 4;
 const DURING: u32 = 4;
 const AFTER: u32 = 6;
 
-/// Said when it is over.
+/// The message when it is over.
 const AGAIN: &str = "it can be read again";
 
 /// A run over two packages of which tests let the first one fail.
@@ -36,7 +36,7 @@ struct Faulty {
     _burner: Burner,
 }
 
-/// What is left of it.
+/// The result of a run.
 struct Left {
     output: Output,
     /// What was said of energy on standard error, in order.
@@ -94,7 +94,7 @@ impl Left {
     }
 }
 
-/// A run with a fault in its midst.
+/// A run with a fault in its middle.
 fn run_through(fault: Fault) -> Result<Left> {
     let mut run = Faulty::start(Plan::package(0, &[0], WATTS))?;
     run.windows(BEFORE)?;

@@ -23,7 +23,7 @@ use super::leaf_descriptors::Leaves;
 const RECORDED: &str = "10s";
 const LIMIT: Duration = Duration::from_secs(15);
 
-/// For which of its code a JVM says what is inlined there.
+/// The code for which a JVM says what is inlined there.
 #[derive(Clone, Copy, Debug)]
 pub enum Described {
     Safepoints,
@@ -165,8 +165,8 @@ fn start(jdk: &Jdk, flags: &[&str]) -> Result<Jvm> {
     flags.iter().fold(workload, |workload, flag| workload.flag(flag)).start()
 }
 
-/// A share must be within 3 σ, on all JDKs. Those that are further off must be so twice:
-/// one in some hundred is by chance.
+/// Checks that a share is within 3 σ, on all JDKs. One that is further off must be so twice to
+/// fail, because one in some hundred is so by chance.
 pub fn expect_within_3_sigma(described: Described, share: impl Fn(&Recorded) -> Share) -> Result<()> {
     let mut wrong = Vec::new();
     for jdk in Jdk::pinned()? {

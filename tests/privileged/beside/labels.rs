@@ -76,7 +76,7 @@ fn record_modelled() -> Result<Shown> {
     Shown::of(output, path)
 }
 
-/// A run in whose midst the counter is set back.
+/// A run in the middle of which the counter is set back.
 fn record_ambiguous() -> Result<Shown> {
     let output = Output::new()?;
     let recording = output.beside("run.jrec");

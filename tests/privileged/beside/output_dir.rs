@@ -25,7 +25,7 @@ fn busy() -> Result<Burner> {
     Ok(burner)
 }
 
-/// Exit code 6, and a message that names the directory and the reason.
+/// Expects exit code 6, and a message that names the directory and the reason.
 fn expect_output_error(finished: &Finished, dir: &Path, reason: &str) {
     assert_eq!(finished.code(), Some(6), "{finished:?}");
     let message = finished.stderr.to_lowercase();

@@ -21,7 +21,7 @@ const LIMIT: Duration = Duration::from_secs(40);
 /// Far above what a run needs, far below what reading a whole giant would take.
 const MEMORY_LIMIT_KIB: u64 = 300 * 1024;
 
-/// A process busy outside of any file, and its perf map to be.
+/// A process busy outside of any file, and the place of its perf map.
 struct Target {
     burner: Burner,
     map: PathBuf,

@@ -18,7 +18,7 @@ pub enum Language {
 pub enum Match {
     /// One of its words.
     Word,
-    /// The begin of one: the thread was on its way.
+    /// The beginning of a word: the thread was on its way.
     Prefix,
     /// Neither.
     No,

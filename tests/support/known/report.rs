@@ -13,9 +13,9 @@ const EXAMPLES: usize = 4;
 /// How examples of them begin.
 const ERROR: &str = "wrong";
 
-/// The largest part of a short-lived scenario's samples whose code may be freed
-/// before anyone can ask for its name. How long it lives depends on when the JVM
-/// collects garbage, how soon it is asked for on who else wants the CPU.
+/// The largest part of a short-lived scenario's samples whose code may be freed before anyone can
+/// ask for its name. The code's life depends on when the JVM collects garbage; the delay of the
+/// question depends on who else wants the CPU.
 const FREED: f64 = 0.5;
 
 /// The largest part of a scenario's samples that may be marked, while of all samples of
@@ -137,9 +137,9 @@ impl Report {
         self.scenarios.iter().find(|(scenario, _)| scenario == name).map(|(_, tally)| tally)
     }
 
-    /// What does not hold, if all but `tolerated` of the stacks are to be right and
-    /// none is to have a method that cannot be there. What a JVM has freed is nobody's
-    /// fault, where it does so all the time.
+    /// Complaints, if all but `tolerated` of the stacks are to be right and none is to have a
+    /// method that cannot be there. What a JVM has freed does not count, where it frees all the
+    /// time.
     pub fn complaints(&self, tolerated: f64) -> Vec<String> {
         let mut complaints = Vec::new();
         let (mut not_right, mut samples) = (0.0, 0.0);

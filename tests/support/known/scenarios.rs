@@ -5,7 +5,7 @@ use super::language::{Language, any_of, either, sequence};
 /// What a JVM does to load and define a class, and to collect garbage on demand.
 const LOADING: &[&str] = &["java.*", "jdk.*", "sun.*", "known.Isolated*"];
 
-/// Stands behind the method whose exception the JVM is about to take to a handler.
+/// Name behind the method whose exception the JVM is about to take to a handler.
 pub(super) const UNWINDING: &str = "(unwinding)";
 
 /// Names of the threads of those that run by default, as far as Linux keeps them.

@@ -8,12 +8,12 @@ use super::{CallLines, Frame, Scenario, language::Match, scenarios::UNWINDING};
 pub enum Verdict {
     /// A word of the scenario's language, with a native root and the right lines.
     Exact,
-    /// The same, of the begin of a word: the leaf was not reached yet, or left.
-    /// So are stacks whose innermost inlined methods are not those that are due.
+    /// The same for the beginning of a word: the leaf was not reached yet, or was left. Stacks
+    /// whose innermost inlined methods are not the expected ones count here too.
     OnItsWay,
-    /// It says itself that something is missing.
+    /// The stack says itself that something is missing.
     Marked(String),
-    /// Methods that can be there, but not so.
+    /// Methods that can be there, but not in this order.
     WrongPath(String),
     /// A method that this thread never runs.
     WrongMethod(String),
@@ -117,9 +117,9 @@ pub(super) fn abbreviated(frames: &[Frame]) -> String {
     texts.collect::<Vec<_>>().join(" ")
 }
 
-/// Wherever the program makes objects of its own it may be found in their
-/// constructors, for an instruction or two: where a language does not say so, that is
-/// a path that it lacks and no name that cannot be.
+/// Whether a method is a constructor. Wherever the program makes objects of its own, it may be
+/// found in their constructors, for an instruction or two. A language without them lacks a path;
+/// the name is not wrong.
 fn is_constructor(method: &str) -> bool {
     method.strip_suffix(".<init>").is_some_and(|class| class == "java.lang.Object" || class.starts_with("known."))
 }

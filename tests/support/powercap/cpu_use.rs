@@ -23,7 +23,7 @@ impl CpuUse {
         Ok(Self { start_ns, elapsed_us: 0, idle_start_us: idle_us()?, busy_us: BTreeMap::new() })
     }
 
-    /// Looks again.
+    /// Reads the busy times again.
     pub fn advance(&mut self) -> Result<()> {
         self.elapsed_us = (monotonic_ns() - self.start_ns) / 1000;
         for (cpu, idle_us) in idle_us()? {

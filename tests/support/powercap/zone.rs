@@ -119,7 +119,7 @@ impl Zone {
         self.write(&format!("{:020}", (self.energy_uj + self.shift_uj) % self.modulus_uj))
     }
 
-    /// In place and always as wide, so that a reader never meets an empty file.
+    /// Writes in place and always with the same width, so that a reader never meets an empty file.
     fn write(&self, text: &str) -> Result<()> {
         self.counter.write_all_at(format!("{text}\n").as_bytes(), 0).context("writing a counter")
     }
@@ -134,7 +134,7 @@ impl Zone {
         self.directory.join("stand_in")
     }
 
-    /// At one stroke, so that there is never no counter.
+    /// Exchanges the counter at once, so that there is always one.
     fn exchange_counter(&self) -> Result<()> {
         let counter = self.directory.join("energy_uj");
         renameat_with(CWD, self.stand_in(), CWD, &counter, RenameFlags::EXCHANGE)

@@ -102,7 +102,7 @@ fn record(program: &Path, size: &[&str], to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Seconds that it took.
+/// Compacts a data set and returns the seconds that it took.
 fn compact(program: &Path, from: &Path, to: &Path) -> Result<f64> {
     let start = Instant::now();
     let compact = Command::new(program).arg("compact").arg(from).arg("--output").arg(to).output()?;

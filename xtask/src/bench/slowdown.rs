@@ -15,11 +15,11 @@ use serde_json::Value;
 use super::figure::Figure;
 use crate::shell;
 
-/// After the profiler came, before measuring: what it does once per run (kernel
-/// symbols, libraries, unwind tables, names of what it sees first) would otherwise
-/// be paid in every phase, and is a figure of its own (CPU of a start).
+/// Pause after the profiler's start, before measuring. What it does once per run (kernel symbols,
+/// libraries, unwind tables, names of what it sees first) would otherwise be paid in every phase,
+/// and is a figure of its own (CPU of a start).
 const START: Duration = Duration::from_secs(5);
-/// After it went: its end writes files.
+/// Pause after the profiler's end, which writes files.
 const END: Duration = Duration::from_secs(2);
 
 /// A stretch of time on the monotonic clock.

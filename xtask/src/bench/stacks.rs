@@ -30,8 +30,8 @@ pub fn measure() -> Result<Vec<Figure>> {
     Ok(figures)
 }
 
-/// From the start of a JVM to the end of the first window with a whole stack of it
-/// that has a method of its program.
+/// Time from the start of a JVM to the end of the first window with a whole stack of it that has a
+/// method of its program.
 fn first_stack() -> Result<Figure> {
     shell::step("how soon a new JVM's stacks are whole and named");
     let mut values = Vec::new();
