@@ -1,4 +1,4 @@
-//! joular-bpf: which Java method and which call branch burns the joules.
+//! Runs joular-bpf, which shows which Java method and which call branch burns the joules.
 
 use std::{env, process::ExitCode};
 

@@ -14,7 +14,7 @@ use std::{
 use super::work::ProcessKey;
 use crate::{events::Symbol, model::units::Address};
 
-/// One event may exceed the limits, up to so many times.
+/// One event may exceed the limits, up to this many times their size.
 pub(super) const NEVER_MORE: usize = 8;
 
 /// Named addresses of one process, and of all, before they are forgotten.
