@@ -29,13 +29,13 @@ pub mod stub;
 #[cfg(test)]
 mod tests;
 
+pub use arch::Registers;
+use identity::{MethodIdentity, mixed_generation};
+
 use crate::abi::{
     CodeMapping, CompilerThread, FrameWord, JvmUnwind, MAX_BLOB_BYTES, MAX_USER_FRAMES, ProcessUnwind, RecordKind,
     StackHeader, StackId, UnwindRow, stack_flags, unwinder, walk_end,
 };
-
-pub use arch::Registers;
-use identity::{MethodIdentity, mixed_generation};
 
 /// First address that no user code has, with five levels of page tables.
 const USER_END: u64 = 1 << 56;

@@ -6,7 +6,6 @@ use std::{
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
 };
-
 use std::{fs::File, io::Read as _, sync::Arc};
 
 use joular_data::{
