@@ -145,7 +145,17 @@ fn a_window_that_is_not_certain_says_so_in_its_line_message_and_rows() -> Result
 
     let data = &shown.output.data;
     assert_eq!(data.number("SELECT count(*) FROM windows WHERE ambiguous")?, 1.0);
-    for table in ["threads", "methods", "branches", "jvms", "quality"] {
+    // A row of methods covers several windows, and says so if one of them is not certain.
+    let methods = "SELECT m.window_start, m.ambiguous, bool_or(w.ambiguous) AS of_windows FROM methods m JOIN windows w
+         ON m.run_id = w.run_id
+         AND epoch_us(w.window_start) - epoch_us(m.window_start) BETWEEN 0 AND m.window_ns / 1000 - 1000
+         GROUP BY ALL";
+    assert!(data.number(&format!("SELECT count(*) FROM ({methods}) WHERE of_windows"))? > 0.0);
+    data.expect_none(
+        "rows of methods that say otherwise than their windows",
+        &format!("SELECT * FROM ({methods}) WHERE ambiguous <> of_windows"),
+    )?;
+    for table in ["threads", "branches", "jvms", "quality"] {
         let in_it =
             format!("SELECT count(*) FROM {table} JOIN windows w USING (run_id, window_start) WHERE w.ambiguous");
         assert!(data.number(&in_it)? > 0.0, "{table} has no row in that window");

@@ -312,5 +312,4 @@ fn compiler_threads(source: &impl ProcessSource, process: ProcessKey) -> &[(Tid,
 }
 
 #[cfg(test)]
-#[path = "publisher_tests.rs"]
 mod tests;

@@ -6,7 +6,7 @@ use joular_ebpf::abi::{AddressRange, CodeMapping, ProcessUnwind, UnwindRow, rule
 use super::*;
 use crate::{kernel::KernelError, symbols::mapped_code::CodeOwner, unwind::reader::FileTable};
 
-#[path = "publisher/writing_tests.rs"]
+#[path = "writing_tests.rs"]
 mod writing;
 
 fn length<T>(values: &[T]) -> u32 {
