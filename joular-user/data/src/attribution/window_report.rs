@@ -69,6 +69,22 @@ pub struct WindowReport {
     pub losses: Vec<LossCount>,
 }
 
+impl WindowReport {
+    /// The weakest label of the domains that threads have a share of.
+    pub fn label(&self) -> Option<Label> {
+        self.shared().map(|audit| audit.label).max()
+    }
+
+    /// Whether the energy of a domain that threads have a share of is not certain.
+    pub fn is_ambiguous(&self) -> bool {
+        self.shared().any(DomainAudit::is_ambiguous)
+    }
+
+    fn shared(&self) -> impl Iterator<Item = &DomainAudit> {
+        self.domains.iter().filter(|audit| audit.is_shared)
+    }
+}
+
 /// Where a domain's energy went:
 /// `attributed + static + unattributed.total() = measured`, exactly.
 #[derive(Clone, Debug, PartialEq)]

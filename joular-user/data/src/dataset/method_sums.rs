@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::{
-    attribution::window_report::{DomainAudit, MethodRow, ProcessRef, Share, WindowReport},
+    attribution::window_report::{MethodRow, ProcessRef, Share, WindowReport},
     model::{
         domain::Label,
         frame::Frame,
@@ -93,9 +93,7 @@ impl MethodSums {
     }
 
     fn extend_span(&mut self, report: &WindowReport) {
-        let shared = || report.domains.iter().filter(|audit| audit.is_shared);
-        let label = shared().map(|audit| audit.label).max();
-        let ambiguous = shared().any(DomainAudit::is_ambiguous);
+        let (label, ambiguous) = (report.label(), report.is_ambiguous());
         let span = self.span.get_or_insert(MethodSpan { start: report.wall_start, length_ns: 0, label, ambiguous });
         span.length_ns = span.length_ns.saturating_add(report.length_ns);
         span.label = span.label.max(label);

@@ -12,7 +12,7 @@ use crate::{
         method_sums::{MethodSums, SummedMethod, two_digits},
         read::{
             columns::{Columns, TableFile},
-            method_spans::{self, MethodSpans},
+            method_spans::MethodSpans,
         },
         store::StoredFile,
         tables::{methods, shared},
@@ -27,14 +27,6 @@ type MethodKey = (u32, i64, String, String, String, String);
 /// A row as it was written: key, self and total figures.
 type WrittenMethod = (MethodKey, [u64; 8]);
 
-fn read(file: Option<&StoredFile>) -> Result<HashMap<i64, Vec<WrittenMethod>>> {
-    let mut rows = HashMap::new();
-    if let Some(file) = file {
-        TableFile::open(file)?.batches(|columns| take(columns, &mut rows))?;
-    }
-    Ok(rows)
-}
-
 const FIGURES: [Column<kind::Int>; 8] = [
     methods::SELF_UJ,
     methods::TOTAL_UJ,
@@ -45,31 +37,6 @@ const FIGURES: [Column<kind::Int>; 8] = [
     methods::SELF_SIGMA_UJ,
     methods::TOTAL_SIGMA_UJ,
 ];
-
-fn take(columns: &Columns<'_>, rows: &mut HashMap<i64, Vec<WrittenMethod>>) -> Result<()> {
-    let (starts, pids) = (columns.times(shared::WINDOW_START)?, columns.ints(shared::PID)?);
-    let process_starts = columns.times(shared::PROCESS_START)?;
-    let [methods, signatures, kinds, modules] =
-        [methods::METHOD, methods::SIGNATURE, methods::KIND, methods::MODULE].map(|column| columns.texts(column));
-    let (methods, signatures, kinds, modules) = (methods?, signatures?, kinds?, modules?);
-    let figures = FIGURES.into_iter().map(|column| columns.ints(column)).collect::<Result<Vec<_>>>()?;
-    for row in 0..columns.rows() {
-        let key = (
-            pids.natural(row)?,
-            process_starts.get(row)?,
-            methods.get(row)?.to_owned(),
-            signatures.maybe(row).unwrap_or_default().to_owned(),
-            kinds.get(row)?.to_owned(),
-            modules.maybe(row).unwrap_or_default().to_owned(),
-        );
-        let mut values = [0; 8];
-        for (value, figure) in values.iter_mut().zip(&figures) {
-            *value = figure.natural(row)?;
-        }
-        rows.entry(starts.get(row)?).or_default().push((key, values));
-    }
-    Ok(())
-}
 
 /// The methods of a part of a run, as they were written and as its windows give them.
 #[derive(Default)]
@@ -83,7 +50,38 @@ pub(crate) struct Methods {
 
 impl Methods {
     pub(crate) fn read(file: Option<&StoredFile>) -> Result<Self> {
-        Ok(Self { written: read(file)?, spans: method_spans::read(file)?, ..Self::default() })
+        let mut methods = Self::default();
+        if let Some(file) = file {
+            TableFile::open(file)?.batches(|columns| methods.take(columns))?;
+        }
+        Ok(methods)
+    }
+
+    fn take(&mut self, columns: &Columns<'_>) -> Result<()> {
+        let (starts, pids) = (columns.times(shared::WINDOW_START)?, columns.ints(shared::PID)?);
+        let (lengths, process_starts) = (columns.ints(shared::WINDOW_NS)?, columns.times(shared::PROCESS_START)?);
+        let [methods, signatures, kinds, modules] =
+            [methods::METHOD, methods::SIGNATURE, methods::KIND, methods::MODULE].map(|column| columns.texts(column));
+        let (methods, signatures, kinds, modules) = (methods?, signatures?, kinds?, modules?);
+        let figures = FIGURES.into_iter().map(|column| columns.ints(column)).collect::<Result<Vec<_>>>()?;
+        for row in 0..columns.rows() {
+            let key = (
+                pids.natural(row)?,
+                process_starts.get(row)?,
+                methods.get(row)?.to_owned(),
+                signatures.maybe(row).unwrap_or_default().to_owned(),
+                kinds.get(row)?.to_owned(),
+                modules.maybe(row).unwrap_or_default().to_owned(),
+            );
+            let mut values = [0; 8];
+            for (value, figure) in values.iter_mut().zip(&figures) {
+                *value = figure.natural(row)?;
+            }
+            let start = starts.get(row)?;
+            self.spans.note(start, lengths.natural(row)?);
+            self.written.entry(start).or_default().push((key, values));
+        }
+        Ok(())
     }
 
     /// Takes the next window, and compares the span before it if that is whole.

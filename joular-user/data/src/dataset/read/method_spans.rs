@@ -22,7 +22,7 @@ pub(crate) fn read(file: Option<&StoredFile>) -> Result<MethodSpans> {
     TableFile::open_columns(file, &[&shared::WINDOW_START, &shared::WINDOW_NS])?.batches(|columns| {
         let (starts, lengths) = (columns.times(shared::WINDOW_START)?, columns.ints(shared::WINDOW_NS)?);
         for row in 0..columns.rows() {
-            spans.lengths_ns.insert(starts.get(row)?, lengths.natural(row)?);
+            spans.note(starts.get(row)?, lengths.natural(row)?);
         }
         Ok(())
     })?;
@@ -30,6 +30,11 @@ pub(crate) fn read(file: Option<&StoredFile>) -> Result<MethodSpans> {
 }
 
 impl MethodSpans {
+    /// Takes note of a row's `window_start` and `window_ns`.
+    pub(crate) fn note(&mut self, start: i64, length_ns: u64) {
+        self.lengths_ns.insert(start, length_ns);
+    }
+
     /// Whether the next window begins a span. A window that no row covers is a span of its own.
     pub(crate) fn begins(&mut self, start: i64, length_ns: u64) -> bool {
         let begun = self.lengths_ns.get(&start).copied();

@@ -7,7 +7,7 @@ use arrow_schema::ArrowError;
 
 use crate::{
     attribution::{
-        window_report::{BranchRow, DomainAudit, WindowReport},
+        window_report::{BranchRow, WindowReport},
         work::{Claimant, ClaimedSlice},
     },
     dataset::{
@@ -104,13 +104,12 @@ impl Rows {
     ) -> Result<()> {
         let boot = self.boot(report);
         let run_id = std::mem::take(&mut self.run_id);
-        let shared = || report.domains.iter().filter(|audit| audit.is_shared);
         let key = WindowKey {
             run_id: &run_id,
             start: report.wall_start,
             length_ns: report.length_ns,
-            label: shared().map(|audit| audit.label).max(),
-            ambiguous: shared().any(DomainAudit::is_ambiguous),
+            label: report.label(),
+            ambiguous: report.is_ambiguous(),
             boot,
         };
         let result = take(self, key);
