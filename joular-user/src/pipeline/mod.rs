@@ -71,6 +71,8 @@ async fn record(config: &Config, options: &config::Live) -> Result<Exit, Failure
     let mut shutdown = Shutdown::listen(Exit::Interrupted.code())
         .map_err(|source| Failure::Start { what: "signal handling", source })?;
     limits::raise_open_files();
+    // Before the verifier's half a second, which would take many where all CPUs are busy.
+    privileges::raise_priority();
     let proc_files = ProcFiles::new(&config.proc_root);
     match options.selection.absent(&proc_files) {
         Some(absent) if absent.is_all => return Err(Failure::Absent(absent)),
@@ -91,7 +93,6 @@ async fn record(config: &Config, options: &config::Live) -> Result<Exit, Failure
         per_core: selected.source.domains().iter().any(|domain| domain.core.is_some()),
     };
     let Loaded { programs, banks, ring, unwind_maps } = Programs::load(load)?;
-    privileges::raise_priority();
     if let Err(error) = privileges::drop_unneeded() {
         notice(&format!("all privileges are kept, because dropping those not needed failed: {error}"));
     }
