@@ -6,9 +6,9 @@ mod patches;
 
 use std::sync::{Arc, LazyLock};
 
+use joular_data::model::units::Address;
 use joular_ebpf::abi::{FrameWord, StackId};
 use joular_user::runtimes::hotspot::{JvmBuild, image::JvmImage, jvm::Jvm};
-use joular_data::model::units::Address;
 use libfuzzer_sys::fuzz_target;
 use patches::Patches;
 

@@ -3,8 +3,8 @@
 
 mod patches;
 
-use joular_ebpf::abi::MAX_USER_FRAMES;
 use joular_data::model::quality::WalkEnd;
+use joular_ebpf::abi::MAX_USER_FRAMES;
 use joular_user::runtimes::hotspot::{image::JvmImage, jvm::Jvm};
 use libfuzzer_sys::fuzz_target;
 use patches::Patches;

@@ -18,6 +18,9 @@ use joular_tests::{notes, paths};
 
 use crate::{setup, shell, tidy};
 
+/// Is checked, and built with a sanitizer only.
+const FUZZ: &str = "joular-fuzz";
+
 /// Live tests of this module measure the machine. They run one at a time.
 const ALONE: &str = "alone::";
 
@@ -109,23 +112,22 @@ pub fn run(live: bool) -> Result<()> {
     let mut checks = Checks::default();
     let built = thread::scope(|scope| {
         let rest = scope.spawn(|| timed(setup::run));
-        let fuzz = scope.spawn(|| timed(fuzz_targets));
         checks.check("format", || shell::run(shell::cargo().args(["fmt", "--all", "--check"])));
         checks.check("tidy", tidy::run);
-        checks.check("clippy", || {
+        checks.check("clippy, of fuzz targets as well", || {
             let mut clippy = shell::cargo();
             shell::run(clippy.args(["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"]))
         });
         checks.check("links in rustdoc", rustdoc);
         let built = checks.check("build", Built::build);
-        checks.join("fuzz targets", fuzz);
         let is_set_up = checks.join("setup", rest).is_some();
         if is_set_up && built.is_some() {
             checks.check("unit tests", || {
                 // Of the others, `joular-tests`, most need the profiler.
                 let mut cargo = shell::cargo();
                 cargo.env(notes::FILE, &notes_file);
-                shell::run(cargo.args(["test", "--quiet", "--workspace", "--exclude", "joular-tests"]))
+                cargo.args(["test", "--quiet", "--workspace", "--exclude", FUZZ, "--exclude", "joular-tests"]);
+                shell::run(&mut cargo)
             });
         }
         if is_set_up {
@@ -148,14 +150,6 @@ fn rustdoc() -> Result<()> {
     let mut cargo = shell::cargo();
     cargo.env("RUSTDOCFLAGS", "--deny rustdoc::broken_intra_doc_links");
     shell::run(cargo.args(["doc", "--quiet", "--workspace", "--no-deps", "--document-private-items"]))
-}
-
-/// A workspace of its own, which nothing else compiles.
-fn fuzz_targets() -> Result<()> {
-    let mut cargo = shell::cargo();
-    // What the programs are is not looked at, so that they need not be built for it.
-    cargo.env("AYA_BUILD_SKIP", "1").env("CARGO_TARGET_DIR", paths::target().join("fuzz"));
-    shell::run(cargo.args(["check", "--quiet", "--manifest-path", "fuzz/Cargo.toml"]))
 }
 
 fn with_profiler(checks: &mut Checks, built: &Built, notes_file: &Path, live: bool) {
@@ -191,8 +185,8 @@ fn with_profiler(checks: &mut Checks, built: &Built, notes_file: &Path, live: bo
         command.arg("RUST_BACKTRACE=0").arg(&built.live).args(arguments);
         shell::run(&mut command)
     };
-    // Two at once, which is what the smallest machine has CPUs for.
-    checks.check("live tests, side by side", || live(&["--skip", ALONE, "--test-threads=2"]));
+    // Three at once: two CPUs are busy then, though each waits for its windows now and then.
+    checks.check("live tests, side by side", || live(&["--skip", ALONE, "--test-threads=3"]));
     checks.check("live tests, one at a time", || live(&[ALONE, "--test-threads=1"]));
 }
 
@@ -214,7 +208,8 @@ impl Built {
     /// without the tests, crates may have fewer features, and would be built again.
     fn build() -> Result<Self> {
         let mut cargo = shell::cargo();
-        cargo.args(["build", "--workspace", "--all-targets", "--message-format=json-render-diagnostics"]);
+        cargo.args(["build", "--workspace", "--exclude", FUZZ, "--all-targets"]);
+        cargo.arg("--message-format=json-render-diagnostics");
         let messages = shell::capture(&mut cargo)?;
         let artifacts: Vec<serde_json::Value> =
             messages.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();

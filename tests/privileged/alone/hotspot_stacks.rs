@@ -16,7 +16,10 @@ use joular_tests::{
 /// Of a thousand samples five may be incomplete. They may also be in an instruction or two where
 /// nothing tells who called.
 const TOLERATED: f64 = 0.005;
-const FREQUENCY: f64 = 999.0;
+/// Often, so that two seconds of a JVM are thousands of samples.
+const FREQUENCY: f64 = 1999.0;
+/// Of a second each.
+const WINDOWS: u32 = 2;
 
 /// A JVM that ran the known workloads, and what the profiler saw.
 struct Recorded {
@@ -26,12 +29,12 @@ struct Recorded {
 }
 
 impl Recorded {
-    fn new(name: String, jvm: &Jvm, windows: u32) -> Result<Self> {
+    fn new(name: String, jvm: &Jvm) -> Result<Self> {
         let output = Output::new()?;
         let run = Run::modelled().pid(jvm.pid()).with("--frequency", FREQUENCY.to_string());
         jvm.thaw()?;
         let mut profiler = run.argument("--json").output(output.dir()).start()?;
-        for _ in 0..windows {
+        for _ in 0..WINDOWS {
             profiler.wait_window()?;
         }
         // Its dozen of busy threads would only keep the profiler from writing files.
@@ -52,8 +55,8 @@ impl Recorded {
 }
 
 /// Profiles JVMs one after the other. While one is recorded, the next one starts, and
-/// the stacks of the one before are judged. Windows are of a second.
-fn reports(workloads: Vec<(String, Workload)>, windows: u32) -> Result<Vec<Report>> {
+/// the stacks of the one before are judged.
+fn reports(workloads: Vec<(String, Workload)>) -> Result<Vec<Report>> {
     thread::scope(|scope| {
         let (sender, started) = sync_channel(0);
         scope.spawn(move || {
@@ -68,7 +71,7 @@ fn reports(workloads: Vec<(String, Workload)>, windows: u32) -> Result<Vec<Repor
         let started: Receiver<(String, Result<Jvm>)> = started;
         let mut judged = Vec::new();
         for (name, jvm) in started {
-            let recorded = Recorded::new(name, &jvm?, windows)?;
+            let recorded = Recorded::new(name, &jvm?)?;
             judged.push(scope.spawn(move || recorded.judge()));
         }
         judged.into_iter().map(|thread| thread.join().expect("it returns an error, if any")).collect()
@@ -100,7 +103,7 @@ fn stacks_are_right_on_every_jdk_with_every_collector() -> Result<()> {
             workloads.push((format!("{jdk} {collector}"), known::workload().jdk(jdk).flag(&collector.flag())));
         }
     }
-    expect_right(&reports(workloads, 4)?);
+    expect_right(&reports(workloads)?);
     Ok(())
 }
 
@@ -113,7 +116,7 @@ fn stacks_are_right_without_compilers_and_with_the_first_one_only() -> Result<()
             workloads.push((format!("{jdk} {name}"), workload));
         }
     }
-    expect_right(&reports(workloads, 3)?);
+    expect_right(&reports(workloads)?);
     Ok(())
 }
 
@@ -129,7 +132,7 @@ fn stacks_end_in_their_leaves_if_jvms_say_everywhere_what_is_inlined() -> Result
         let workload = workload.flag("-XX:+UnlockDiagnosticVMOptions").flag("-XX:+DebugNonSafepoints");
         workloads.push((format!("{jdk} c2"), workload));
     }
-    let reports = reports(workloads, 4)?;
+    let reports = reports(workloads)?;
     expect_right(&reports);
     let complaints: Vec<String> = reports.iter().flat_map(Report::complaints_of_leaves).collect();
     assert!(complaints.is_empty(), "{}", complaints.join("\n"));
@@ -141,7 +144,7 @@ fn stacks_end_in_their_leaves_if_jvms_say_everywhere_what_is_inlined() -> Result
 fn stacks_are_right_on_the_jdk_of_the_system() -> Result<()> {
     let systems = Jdk::all()?.iter().filter(|jdk| jdk.is_system);
     let workloads = systems.map(|jdk| (jdk.to_string(), known::workload().jdk(jdk))).collect();
-    expect_right(&reports(workloads, 4)?);
+    expect_right(&reports(workloads)?);
     Ok(())
 }
 
@@ -153,7 +156,7 @@ fn stacks_of_a_thousand_frames_are_whole() -> Result<()> {
         let workload = known::workload().jdk(jdk).argument("recurse-1000").dont_inline("known.Recursion::*");
         (format!("{jdk} 1000 frames"), workload)
     });
-    let reports = reports(workloads.collect(), 4)?;
+    let reports = reports(workloads.collect())?;
     expect_right(&reports);
     for report in &reports {
         let tally = report.of_scenario("recurse-1000").context("no samples of the recursion")?;

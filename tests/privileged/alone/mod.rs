@@ -2,11 +2,9 @@
 //! what the profiler costs. Another test beside them would change what they measure.
 
 mod calibrate;
-mod churn;
 mod closed_loop;
 mod hotspot_oracle;
 mod hotspot_stacks;
-pub mod jvm_images;
 mod perf_pmu;
 mod powercap;
 mod split_70_30;

@@ -1,12 +1,14 @@
 //! Contains tests whose truth does not depend on who else runs: what their own target did, by its
 //! own account or the kernel's, or what the profiler says of something.
 
+mod churn;
 mod conservation;
 mod endings;
 mod engines;
 mod errors;
 mod faults;
 mod inlined_split;
+mod jvm_images;
 mod jvms;
 mod kernels;
 mod labels;
