@@ -12,6 +12,7 @@ use serde_json::Value;
 use crate::{bad_sets, expect_usage_error, joular_bpf};
 
 const REGRESSION: Option<i32> = Some(8);
+const NOT_ENOUGH_RUNS: Option<i32> = Some(9);
 
 fn diff(a: &Path, b: &Path, options: &[&str]) -> Finished {
     joular_bpf(&[&["diff", a.to_str().unwrap(), b.to_str().unwrap()], options].concat())
@@ -71,8 +72,8 @@ fn a_data_set_does_not_differ_from_itself_and_its_rows_sum_to_it() {
     let data = parent.path().join("a");
     bad_sets::good(&data);
     for by in ["method", "class", "package", "process", "thread", "category", "kind"] {
-        for per in [&["--per", "time"][..], &["--per", "cpu"], &["--per", "none"], &["--work-a", "7", "--work-b", "7"]]
-        {
+        let figures = [&["--per", "time"][..], &["--per", "cpu"], &["--per", "run"], &["--per", "none"]];
+        for per in figures.into_iter().chain([&["--work-a", "7", "--work-b", "7"][..]]) {
             let found = json(&data, &data, &[&["--by", by], per].concat());
             for column in ["a_uj", "b_uj", "a_samples"] {
                 assert_eq!(sum(&found["rows"], column), found["total"][column].as_u64().unwrap(), "{by}, {column}");
@@ -84,7 +85,8 @@ fn a_data_set_does_not_differ_from_itself_and_its_rows_sum_to_it() {
             assert_eq!(found["a"]["label"], "modelled");
         }
     }
-    assert_eq!(diff(&data, &data, &["--fail-above", "0"]).code(), Some(0));
+    // It has a few seconds only.
+    assert_eq!(diff(&data, &data, &["--fail-above", "0"]).code(), NOT_ENOUGH_RUNS);
 }
 
 #[test]
@@ -125,6 +127,38 @@ fn several_runs_tell_a_change_and_a_gate_stops_it() {
         assert_eq!(diff(&b, &a, &[&gate[..], &["--fail-on", name]].concat()).code(), REGRESSION, "{name}");
     }
     assert_eq!(diff(&b, &a, &["--per", "none", "--fail-above", "500%"]).code(), Some(0));
+}
+
+#[test]
+fn joules_per_unit_of_work_are_judged_if_each_run_has_a_count() {
+    let parent = tempfile::tempdir().unwrap();
+    let (a, b) = (runs(&parent.path().join("a"), 30), runs(&parent.path().join("b"), 30));
+    let work = |a: &'static str, b: &'static str| ["--work-a", a, "--work-b", b, "--fail-above", "5%"];
+    // The runs need alike, and those of B do half of the work.
+    let half = work("100,101,99,100", "50,51,49,50");
+    let finished = diff(&a, &b, &half);
+    assert_eq!(finished.code(), REGRESSION, "{finished:?}");
+    let same = json(&a, &b, &work("100,101,99,100", "99,100,100,101"));
+    assert_ne!(same["total"]["verdict"], "more", "{same}");
+    // Of how much work varies nothing is known, so nothing can be said.
+    let one = diff(&a, &b, &work("400", "200"));
+    assert_eq!(one.code(), NOT_ENOUGH_RUNS, "{one:?}");
+    assert!(one.stdout.contains("not enough runs") && one.stdout.contains("--work-a 100,98,101"), "{one:?}");
+    let too_few = diff(&a, &b, &work("100,101,99", "50,51,49,50"));
+    assert_eq!(too_few.code(), Some(1), "{too_few:?}");
+    assert!(too_few.stderr.contains("--work-a has 3 counts of work") && too_few.stderr.contains("has 4 runs"));
+}
+
+#[test]
+fn joules_of_single_runs_are_not_judged() {
+    let parent = tempfile::tempdir().unwrap();
+    let data = parent.path().join("a");
+    bad_sets::good(&data);
+    for per in ["run", "none"] {
+        let finished = diff(&data, &data, &["--per", per, "--fail-above", "0"]);
+        assert_eq!(finished.code(), NOT_ENOUGH_RUNS, "{finished:?}");
+        assert!(finished.stdout.contains("at least 3 runs on each side"), "{finished:?}");
+    }
 }
 
 #[test]

@@ -24,23 +24,26 @@ pub struct DiffFlags {
     #[arg(long, value_name = "VIEW")]
     pub view: Option<String>,
 
-    /// Figure to compare: time (watts), cpu (joules per CPU second) or none (joules) [default: time]
+    /// Figure to compare: time (watts), cpu (joules per CPU second), run (joules of a run) or none (joules)
+    /// [default: time]
     #[arg(long, value_name = "WHAT")]
     pub per: Option<String>,
 
-    /// Units of work that A did, such as requests; compares joules per unit of work
-    #[arg(long, value_name = "COUNT", requires = "work_b", conflicts_with = "per")]
-    pub work_a: Option<f64>,
+    /// Units of work that A did, such as requests; compares joules per unit of work. Of several runs
+    /// give each one's count, in the order of their starts: 100,98,101
+    #[arg(long, value_name = "COUNT", value_delimiter = ',', requires = "work_b", conflicts_with = "per")]
+    pub work_a: Vec<f64>,
 
     /// Units of work that B did
-    #[arg(long, value_name = "COUNT", requires = "work_a", conflicts_with = "per")]
-    pub work_b: Option<f64>,
+    #[arg(long, value_name = "COUNT", value_delimiter = ',', requires = "work_a", conflicts_with = "per")]
+    pub work_b: Vec<f64>,
 
     /// Report `no change` for a change that is certainly smaller than this [default: 5%]
     #[arg(long, value_name = "PERCENT")]
     pub margin: Option<String>,
 
-    /// End with exit code 8 if B certainly needs more than A by this much
+    /// End with exit code 8 if B certainly needs more than A by this much, and with 9 if there are not
+    /// enough runs to tell
     #[arg(long, value_name = "PERCENT")]
     pub fail_above: Option<String>,
 

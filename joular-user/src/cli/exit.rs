@@ -14,11 +14,12 @@ pub enum Exit {
     Output,
     Audit,
     Regression,
+    NotEnoughRuns,
     Interrupted,
 }
 
 impl Exit {
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Success,
         Self::Failure,
         Self::Usage,
@@ -28,6 +29,7 @@ impl Exit {
         Self::Output,
         Self::Audit,
         Self::Regression,
+        Self::NotEnoughRuns,
         Self::Interrupted,
     ];
 
@@ -43,6 +45,7 @@ impl Exit {
             Self::Output => 6,
             Self::Audit => 7,
             Self::Regression => 8,
+            Self::NotEnoughRuns => 9,
             Self::Interrupted => 130,
         }
     }
@@ -59,6 +62,7 @@ impl Exit {
             Self::Output => "the output could not be written",
             Self::Audit => "the audit found figures that do not add up",
             Self::Regression => "diff found an increase certainly above --fail-above",
+            Self::NotEnoughRuns => "diff had not enough runs to tell whether --fail-above is kept",
             Self::Interrupted => "stopped by a second Ctrl-C; the last window may be missing",
         }
     }

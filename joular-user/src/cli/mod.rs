@@ -101,7 +101,7 @@ pub enum Command {
     ///
     /// Shows for the total and each row the figure in A and in B, the change with its 95 % interval,
     /// and a verdict. docs/comparing.md explains the statistics. Needs no privileges.
-    #[command(after_help = "Example: joular-bpf diff before after --work-a 10000 --work-b 12000 --fail-above 5%")]
+    #[command(after_help = "Example: joular-bpf diff before after --per run --fail-above 5%")]
     Diff(DiffFlags),
 
     /// Write a data set for another tool: pprof, speedscope, Perfetto, JoularJX and others

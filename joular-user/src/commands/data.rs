@@ -10,6 +10,7 @@ use joular_data::{
     events::RunInfo,
     report::{
         self, artifact,
+        diff::Gate,
         export::{ExportFormat, Selection},
     },
     text::{escape, exact_joules},
@@ -65,12 +66,18 @@ pub(super) fn compare(flags: &DiffFlags) -> anyhow::Result<Exit> {
     let comparison = report::diff::run(&flags.a, &flags.b, &filter, app.as_ref(), &choices)?;
     let said = comparison.write(&choices, &mut io::stdout().lock());
     unless_closed(said).map_err(unwritten("the comparison"))?;
-    if comparison.has_regressed(&choices) {
-        let b = escape(&flags.b.display().to_string());
-        pipeline::notice(&format!("{b} certainly needs more than --fail-above allows"));
-        return Ok(Exit::Regression);
+    match comparison.gate(&choices) {
+        Gate::Passed => Ok(Exit::Success),
+        Gate::Exceeded => {
+            let b = escape(&flags.b.display().to_string());
+            pipeline::notice(&format!("{b} certainly needs more than --fail-above allows"));
+            Ok(Exit::Regression)
+        }
+        Gate::NotEnoughRuns => {
+            pipeline::notice("not enough runs to tell whether --fail-above is kept: see the warning of the comparison");
+            Ok(Exit::NotEnoughRuns)
+        }
     }
-    Ok(Exit::Success)
 }
 
 pub(super) fn export(flags: &ExportFlags) -> anyhow::Result<Exit> {

@@ -2,7 +2,7 @@
 
 use joular_data::report::{
     Format,
-    diff::{Choices, CompareBy, FailOn, Per, View},
+    diff::{Choices, CompareBy, FailOn, Per, View, Work},
 };
 
 use super::ConfigError;
@@ -46,21 +46,29 @@ pub fn diff_choices(flags: &DiffFlags) -> Result<Choices, ConfigError> {
 }
 
 fn per(flags: &DiffFlags) -> Result<Per, ConfigError> {
-    let Some((a, b)) = flags.work_a.zip(flags.work_b) else {
-        let names = [("time", Per::Time), ("cpu", Per::Cpu), ("none", Per::Nothing)];
-        return one_of("per", flags.per.as_deref(), &names);
-    };
-    for (place, work) in [("work-a", a), ("work-b", b)] {
-        if !(work.is_finite() && work > 0.0) {
-            return Err(invalid(place, format!("{work} is not an amount of work: give a number above 0")));
+    match (work("work-a", &flags.work_a)?, work("work-b", &flags.work_b)?) {
+        (Some(a), Some(b)) => Ok(Per::Work { a, b }),
+        _ => {
+            let names = [("time", Per::Time), ("cpu", Per::Cpu), ("run", Per::Run), ("none", Per::Nothing)];
+            one_of("per", flags.per.as_deref(), &names)
         }
     }
-    Ok(Per::Work { a, b })
 }
 
-fn one_of<T: Copy + Default>(place: &str, text: Option<&str>, names: &[(&str, T)]) -> Result<T, ConfigError> {
+fn work(place: &str, counts: &[f64]) -> Result<Option<Work>, ConfigError> {
+    if let Some(count) = counts.iter().find(|count| !(count.is_finite() && **count > 0.0)) {
+        return Err(invalid(place, format!("{count} is not an amount of work: give a number above 0")));
+    }
+    Ok(match counts {
+        [] => None,
+        [count] => Some(Work::Whole(*count)),
+        counts => Some(Work::OfRuns(counts.to_vec())),
+    })
+}
+
+fn one_of<T: Clone + Default>(place: &str, text: Option<&str>, names: &[(&str, T)]) -> Result<T, ConfigError> {
     let Some(text) = text else { return Ok(T::default()) };
-    let found = names.iter().find(|(name, _)| *name == text).map(|(_, value)| *value);
+    let found = names.iter().find(|(name, _)| *name == text).map(|(_, value)| value.clone());
     found.ok_or_else(|| {
         let all: Vec<&str> = names.iter().map(|(name, _)| *name).collect();
         invalid(place, format!("'{text}' is not one of {}", all.join(", ")))
@@ -114,10 +122,10 @@ mod tests {
         let none = DiffFlags::default;
         for (flags, expected) in [
             (DiffFlags { by: some("line"), ..none() }, "--by: 'line' is not one of method, class"),
-            (DiffFlags { per: some("day"), ..none() }, "--per: 'day' is not one of time, cpu, none"),
+            (DiffFlags { per: some("day"), ..none() }, "--per: 'day' is not one of time, cpu, run, none"),
             (DiffFlags { fail_above: some("-1%"), ..none() }, "--fail-above: '-1%' is not a percentage"),
             (DiffFlags { margin: some("inf"), ..none() }, "--margin: 'inf' is not a percentage"),
-            (DiffFlags { work_a: Some(0.0), work_b: Some(1.0), ..none() }, "--work-a: 0 is not an amount of work"),
+            (DiffFlags { work_a: vec![3.0, 0.0], work_b: vec![1.0], ..none() }, "--work-a: 0 is not an amount of work"),
             (DiffFlags { by: some("thread"), view: some("total"), ..none() }, "--view total cannot be used"),
         ] {
             let message = diff_choices(&flags).unwrap_err().to_string();

@@ -16,6 +16,8 @@ mod warnings;
 
 use std::{collections::BTreeSet, path::Path};
 
+use thiserror::Error;
+
 use self::{
     estimate::{Estimate, Replicates},
     side::Spent,
@@ -29,34 +31,61 @@ use super::{
     Format,
     profile::{App, Filter},
 };
-use crate::dataset::error::Result;
+use crate::dataset::error::DataSetError;
 
 /// Fewer samples than this on both sides together prove nothing.
 const MIN_SAMPLES: u64 = 5;
 
 /// What energy is divided by.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub enum Per {
     /// Time of a host: watts.
     #[default]
     Time,
     /// CPU seconds of the selection.
     Cpu,
-    /// Nothing: joules.
+    /// Nothing: joules of all runs.
     Nothing,
+    /// Runs: joules of a run.
+    Run,
     /// Units of work of A and of B.
-    Work { a: f64, b: f64 },
+    Work { a: Work, b: Work },
+}
+
+/// Units of work that a side did.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Work {
+    /// All runs together.
+    Whole(f64),
+    /// Each run, in the order of their starts.
+    OfRuns(Vec<f64>),
 }
 
 impl Per {
-    pub const fn unit(self) -> &'static str {
+    pub const fn unit(&self) -> &'static str {
         match self {
             Self::Time => "W",
             Self::Cpu => "J/CPU-s",
             Self::Nothing => "J",
+            Self::Run => "J/run",
             Self::Work { .. } => "J/unit",
         }
     }
+
+    /// Whether only whole runs can show how much the figure varies: one run's joules, or its joules
+    /// per unit of work, are one number.
+    const fn is_of_runs(&self) -> bool {
+        !matches!(self, Self::Time | Self::Cpu)
+    }
+}
+
+/// Why data sets cannot be compared.
+#[derive(Debug, Error)]
+pub enum DiffError {
+    #[error(transparent)]
+    Data(#[from] DataSetError),
+    #[error("{flag} has {counts} counts of work, and {data} has {runs} runs: give one count for each run")]
+    Work { flag: &'static str, counts: usize, data: String, runs: usize },
 }
 
 /// Where `--fail-above` looks for an increase.
@@ -110,23 +139,35 @@ pub struct Comparison {
 /// Compares the parts of two data sets that `filter` allows, as `app` sees them if given.
 ///
 /// # Errors
-/// If there is no run in one, or a file cannot be read or is damaged.
-pub fn run(a: &Path, b: &Path, filter: &Filter, app: Option<&App>, choices: &Choices) -> Result<Comparison> {
+/// If there is no run in one, a file cannot be read or is damaged, or work is not counted by run.
+pub fn run(a: &Path, b: &Path, filter: &Filter, app: Option<&App>, choices: &Choices) -> Result<Comparison, DiffError> {
     let a = Side::read(a, filter, app, choices)?;
     let b = Side::read(b, filter, app, choices)?;
+    if let Per::Work { a: work_a, b: work_b } = &choices.per {
+        a.expect_work_of_each_run("--work-a", work_a)?;
+        b.expect_work_of_each_run("--work-b", work_b)?;
+    }
     Ok(Comparison::of(a, b, choices))
+}
+
+/// What the gate of `--fail-above` says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gate {
+    /// There is none, or B is not certain to need more than it allows.
+    Passed,
+    Exceeded,
+    /// Nobody can tell: see [`Verdict::NotEnoughRuns`].
+    NotEnoughRuns,
 }
 
 impl Comparison {
     fn of(a: Side, b: Side, choices: &Choices) -> Self {
-        let of_runs = a.has_runs_enough() && b.has_runs_enough();
-        let pair = Pair {
-            replicates: [a.replicates(choices.per, of_runs), b.replicates(choices.per, of_runs)],
-            of_runs,
-            choices,
-            a: &a,
-            b: &b,
+        let of_runs = choices.per.is_of_runs() || (a.has_runs_enough() && b.has_runs_enough());
+        let [of_a, of_b] = match &choices.per {
+            Per::Work { a: work_a, b: work_b } => [a.replicates_by_work(work_a), b.replicates_by_work(work_b)],
+            per => [a.replicates(per, of_runs), b.replicates(per, of_runs)],
         };
+        let pair = Pair { replicates: [of_a, of_b], of_runs, choices, a: &a, b: &b };
         let whole = Key { name: "total".to_owned(), signature: None, module: None };
         let mut total = pair.compare(whole, a.total.clone(), b.total.clone(), true);
         verdict::judge(std::iter::once(&mut total.change), choices.margin);
@@ -144,20 +185,24 @@ impl Comparison {
             let (x, y) = (size(x), size(y));
             y.0.total_cmp(&x.0).then(y.1.total_cmp(&x.1))
         });
-        let warnings = warnings::of(&a, &b, &rows);
+        let warnings = warnings::of(&a, &b, &total, choices);
         Self { a, b, of_runs, total, rows, warnings }
     }
 
-    /// Whether B is certain to need more than the gate allows.
-    pub fn has_regressed(&self, choices: &Choices) -> bool {
+    /// Whether B is certain to need more than `--fail-above` allows.
+    pub fn gate(&self, choices: &Choices) -> Gate {
         let certain = |chances: &[Option<f64>]| {
             verdict::discovery_rates(chances).into_iter().flatten().any(|rate| rate <= verdict::LEVEL)
         };
-        choices.fail_above.is_some()
-            && match choices.fail_on {
-                FailOn::Total => certain(&[self.total.above]),
-                FailOn::Row => certain(&self.rows.iter().map(|row| row.above).collect::<Vec<_>>()),
-            }
+        let is_exceeded = match choices.fail_on {
+            FailOn::Total => certain(&[self.total.above]),
+            FailOn::Row => certain(&self.rows.iter().map(|row| row.above).collect::<Vec<_>>()),
+        };
+        match choices.fail_above {
+            Some(_) if is_exceeded => Gate::Exceeded,
+            Some(_) if self.total.change.verdict == Verdict::NotEnoughRuns => Gate::NotEnoughRuns,
+            _ => Gate::Passed,
+        }
     }
 }
 
@@ -173,12 +218,7 @@ struct Pair<'a> {
 impl Pair<'_> {
     fn compare(&self, key: Key, a: Spent, b: Spent, can_prove: bool) -> Compared {
         let [of_a, of_b] = &self.replicates;
-        let (work_a, work_b) = match self.choices.per {
-            Per::Work { a, b } => (a, b),
-            _ => (1.0, 1.0),
-        };
-        let from = self.estimate(self.a, &a, of_a, work_a);
-        let to = self.estimate(self.b, &b, of_b, work_b);
+        let (from, to) = (self.estimate(self.a, &a, of_a), self.estimate(self.b, &b, of_b));
         let mut change = Change::between(from, to);
         if !can_prove {
             change.p = None;
@@ -188,12 +228,9 @@ impl Pair<'_> {
         Compared { key, a, b, change, above }
     }
 
-    fn estimate(&self, side: &Side, spent: &Spent, replicates: &Replicates, work: f64) -> Estimate {
+    fn estimate(&self, side: &Side, spent: &Spent, replicates: &Replicates) -> Estimate {
         let estimate = replicates.estimate(&side.energies(spent, self.of_runs), spent.sampling / 1e12);
-        match self.choices.per {
-            Per::Time | Per::Cpu => estimate,
-            // Time is what was recorded, so all that varies is the power.
-            Per::Nothing | Per::Work { .. } => estimate.scaled(replicates.exposure() / work),
-        }
+        // Joules of all runs are those of a run, as often as there are runs.
+        if self.choices.per == Per::Nothing { estimate.scaled(replicates.exposure()) } else { estimate }
     }
 }

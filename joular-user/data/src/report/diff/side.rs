@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{
-    Choices, Per,
+    Choices, DiffError, Per, Work,
     estimate::{MIN_RUNS, Replicates},
     identity::{CompareBy, Key, Keys},
 };
@@ -14,6 +14,7 @@ use crate::{
     dataset::error::Result,
     model::units::{MicroJoules, UnixMicros},
     report::profile::{App, Catalog, DataSet, Filter, Overview, Row, Run, ThreadIndex, WindowSpan},
+    text::escape,
 };
 
 /// One of the two sides of a comparison.
@@ -99,9 +100,12 @@ impl Side {
 
     /// What energy is divided by: seconds, or CPU seconds, of windows or of whole runs.
     #[allow(clippy::cast_precision_loss, reason = "times as seconds")]
-    pub fn replicates(&self, per: Per, of_runs: bool) -> Replicates {
+    pub fn replicates(&self, per: &Per, of_runs: bool) -> Replicates {
+        if per.is_of_runs() {
+            return Replicates::of_runs(vec![1.0; self.runs_with_windows()]);
+        }
         let lengths = self.windows.iter().map(|window| window.length_ns);
-        let ns: Vec<u64> = if per == Per::Cpu { self.cpu_of_windows.clone() } else { lengths.collect() };
+        let ns: Vec<u64> = if *per == Per::Cpu { self.cpu_of_windows.clone() } else { lengths.collect() };
         let seconds = |ns: u64| ns as f64 / 1e9;
         if !of_runs {
             return Replicates::of_windows(ns.into_iter().map(seconds).collect());
@@ -112,6 +116,35 @@ impl Side {
             *runs.entry(window.run).or_default() += seconds(ns);
         }
         Replicates::of_runs(runs.into_values().collect())
+    }
+
+    /// Units of work of each run with windows. Without a count for each, nothing is known of how
+    /// work varies.
+    pub fn replicates_by_work(&self, work: &Work) -> Replicates {
+        match work {
+            Work::Whole(count) => Replicates::unknown(*count),
+            Work::OfRuns(counts) => {
+                let mut by_start: Vec<usize> = (0..self.runs.len()).collect();
+                by_start.sort_by_key(|run| (self.runs[*run].info.started, *run));
+                let counts: BTreeMap<usize, f64> = by_start.into_iter().zip(counts.iter().copied()).collect();
+                let runs: BTreeSet<usize> = self.windows.iter().map(|window| window.run).collect();
+                Replicates::of_runs(runs.iter().filter_map(|run| counts.get(run)).copied().collect())
+            }
+        }
+    }
+
+    /// # Errors
+    /// If counts of work are not as many as there are runs.
+    pub fn expect_work_of_each_run(&self, flag: &'static str, work: &Work) -> Result<(), DiffError> {
+        match work {
+            Work::OfRuns(counts) if counts.len() != self.runs.len() => Err(DiffError::Work {
+                flag,
+                counts: counts.len(),
+                data: escape(&self.data.display().to_string()),
+                runs: self.runs.len(),
+            }),
+            _ => Ok(()),
+        }
     }
 
     /// Energy by replicate, in joules.

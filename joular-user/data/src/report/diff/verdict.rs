@@ -28,6 +28,10 @@ pub enum Verdict {
     /// The data set is too short, or too noisy, to say.
     #[serde(rename = "not certain")]
     NotCertain,
+    /// Nothing tells how much is noise: there are too few runs, or their windows are too few or all
+    /// of one wave.
+    #[serde(rename = "not enough runs")]
+    NotEnoughRuns,
 }
 
 impl Verdict {
@@ -37,6 +41,7 @@ impl Verdict {
             Self::Less => "less",
             Self::NoChange => "no change",
             Self::NotCertain => "not certain",
+            Self::NotEnoughRuns => "not enough runs",
         }
     }
 }
@@ -94,6 +99,10 @@ impl Change {
     fn judge(&mut self, margin: f64) {
         let is_change = self.q.is_some_and(|q| q <= LEVEL);
         let is_small = self.relative.is_some_and(|(low, high)| -margin < low && high < margin);
+        if self.interval.is_none() {
+            self.verdict = Verdict::NotEnoughRuns;
+            return;
+        }
         self.verdict = match (is_change, is_small) {
             (true, _) if self.difference() > 0.0 => Verdict::More,
             (true, _) => Verdict::Less,
@@ -194,7 +203,7 @@ mod tests {
             (estimate(0.0, 0.1), estimate(1.0, 0.1), Verdict::More),
             (estimate(1.0, 0.1), estimate(0.0, 0.1), Verdict::Less),
             (estimate(5.0, 0.0), estimate(5.0, 0.0), Verdict::NoChange),
-            (unknown, estimate(5.0, 0.1), Verdict::NotCertain),
+            (unknown, estimate(5.0, 0.1), Verdict::NotEnoughRuns),
         ] {
             assert_eq!(verdict(a, b), expected, "{a:?} {b:?}");
         }

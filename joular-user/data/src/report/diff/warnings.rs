@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use super::{Compared, side::Side};
+use super::{Choices, Compared, Per, Verdict, Work, side::Side};
 use crate::{report::profile::Run, text::escape};
 
 /// A fact that identifies how a run was made.
 type Fact = (&'static str, fn(&Run) -> &str);
 
 /// One line each, names escaped.
-pub fn of(a: &Side, b: &Side, rows: &[Compared]) -> Vec<String> {
+pub fn of(a: &Side, b: &Side, total: &Compared, choices: &Choices) -> Vec<String> {
     let mut warnings = Vec::new();
     let label = |side: &Side| side.overview.label.map_or("without energy", |label| label.name()).to_owned();
     differ(&mut warnings, "energy is of different kinds", &label(a), &label(b));
@@ -37,10 +37,26 @@ pub fn of(a: &Side, b: &Side, rows: &[Compared]) -> Vec<String> {
             warnings.push(format!("{name}: {readings} readings of energy counters were uncertain"));
         }
     }
-    if rows.iter().all(|row| row.change.p.is_none()) && !rows.is_empty() {
-        warnings.push("too few windows or samples to tell a change from noise: record longer, or more runs".to_owned());
+    if total.change.verdict == Verdict::NotEnoughRuns {
+        warnings.push(not_enough(a, b, &choices.per).to_owned());
     }
     warnings
+}
+
+/// What would tell a change from noise.
+fn not_enough(a: &Side, b: &Side, per: &Per) -> &'static str {
+    let is_whole = |work: &Work| matches!(work, Work::Whole(_));
+    match per {
+        Per::Work { a: of_a, b: of_b }
+            if a.has_runs_enough() && b.has_runs_enough() && (is_whole(of_a) || is_whole(of_b)) =>
+        {
+            "nothing tells how work varies from run to run: give the count of each run, such as --work-a 100,98,101"
+        }
+        per if per.is_of_runs() => {
+            "nothing tells how the joules of runs vary: record at least 3 runs on each side, or compare watts"
+        }
+        _ => "there are too few windows, or they are all of one wave: record longer, or at least 3 runs on each side",
+    }
 }
 
 fn differ(warnings: &mut Vec<String>, what: &str, a: &str, b: &str) {
