@@ -278,15 +278,21 @@ pub(crate) struct Numbers<'a> {
 }
 
 impl Numbers<'_> {
+    #[inline]
     pub(crate) fn maybe(&self, row: usize) -> Option<i64> {
         (row < self.values.len() && self.values.is_valid(row)).then(|| self.values.value(row))
     }
 
+    #[inline]
     pub(crate) fn get(&self, row: usize) -> Result<i64> {
-        self.maybe(row).ok_or_else(|| self.columns.wrong(&self.name, "is null where it must not be"))
+        match self.maybe(row) {
+            Some(value) => Ok(value),
+            None => Err(self.wrong("is null where it must not be")),
+        }
     }
 
     /// A count, an id, an energy: never negative.
+    #[inline]
     pub(crate) fn natural<T: TryFrom<i64>>(&self, row: usize) -> Result<T> {
         self.as_natural(self.get(row)?)
     }
@@ -295,8 +301,15 @@ impl Numbers<'_> {
         self.maybe(row).map(|value| self.as_natural(value)).transpose()
     }
 
+    #[inline]
     fn as_natural<T: TryFrom<i64>>(&self, value: i64) -> Result<T> {
-        T::try_from(value).map_err(|_| self.columns.wrong(&self.name, "is out of range"))
+        T::try_from(value).map_err(|_| self.wrong("is out of range"))
+    }
+
+    /// Apart, so that what millions of rows go through stays small.
+    #[cold]
+    fn wrong(&self, problem: &'static str) -> DataSetError {
+        self.columns.wrong(&self.name, problem)
     }
 }
 

@@ -7,7 +7,7 @@
 use std::{
     sync::{
         Mutex, PoisonError,
-        mpsc::{Receiver, SyncSender, sync_channel},
+        mpsc::{Receiver, SyncSender, channel, sync_channel},
     },
     thread,
 };
@@ -21,7 +21,7 @@ use crate::dataset::{error::Result, store::StoredFile};
 const MAX_THREADS: usize = 8;
 /// Decoded batches of a file that nobody has taken yet.
 const BATCHES_AHEAD: usize = 4;
-/// Files that are worked on at a time; the next ones start when all of them are taken.
+/// Files that are worked on at a time; the next one starts when the first of them is taken.
 const FILES_AHEAD: usize = 16;
 
 /// Calls `take` for every batch of rows of files that `open` opens.
@@ -34,27 +34,37 @@ pub(crate) fn batches(
     mut take: impl FnMut(&Columns<'_>) -> Result<()>,
 ) -> Result<()> {
     let threads = thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
-    for files in files.chunks(FILES_AHEAD) {
-        let (senders, receivers): (Vec<_>, Vec<_>) =
-            files.iter().map(|file| (file, sync_channel(BATCHES_AHEAD))).map(ends).unzip();
-        let left = Mutex::new(senders.into_iter());
-        thread::scope(|scope| {
-            for _ in 0..threads.min(files.len()) {
-                scope.spawn(|| {
-                    let next = || left.lock().unwrap_or_else(PoisonError::into_inner).next();
-                    while let Some((file, sender)) = next() {
-                        send(file, &open, &sender);
-                    }
-                });
-            }
-            // On an error the receivers go, and with them whoever wants to send.
-            receivers.into_iter().try_for_each(|(file, receiver): (&StoredFile, Batches)| {
-                let path = file.path();
-                receiver.into_iter().try_for_each(|batch| take(&Columns::of(&path, &batch?)))
-            })
-        })?;
-    }
-    Ok(())
+    let (senders, receivers): (Vec<_>, Vec<_>) =
+        files.iter().map(|file| (file, sync_channel(BATCHES_AHEAD))).map(ends).unzip();
+    let (allow, allowed) = channel();
+    let left = Mutex::new((allowed, senders.into_iter()));
+    thread::scope(|scope| {
+        // It goes before the threads are waited for, and with it whoever waits to be allowed a file.
+        let allow = allow;
+        let allow_one = || {
+            let _ = allow.send(());
+        };
+        (0..FILES_AHEAD).for_each(|_| allow_one());
+        for _ in 0..threads.min(files.len()) {
+            scope.spawn(|| {
+                let next = || {
+                    let mut left = left.lock().unwrap_or_else(PoisonError::into_inner);
+                    left.0.recv().ok()?;
+                    left.1.next()
+                };
+                while let Some((file, sender)) = next() {
+                    send(file, &open, &sender);
+                }
+            });
+        }
+        // On an error the receivers go, and with them whoever wants to send.
+        receivers.into_iter().try_for_each(|(file, receiver): (&StoredFile, Batches)| {
+            let path = file.path();
+            receiver.into_iter().try_for_each(|batch| take(&Columns::of(&path, &batch?)))?;
+            allow_one();
+            Ok(())
+        })
+    })
 }
 
 type Batches = Receiver<Result<RecordBatch>>;
@@ -80,5 +90,58 @@ fn send(file: &StoredFile, open: &impl Fn(&StoredFile) -> Result<TableFile>, sen
         if sender.send(batch).is_err() || is_last {
             return;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dataset::{
+        fixture,
+        read::files,
+        store,
+        tables::{Branches, shared},
+    };
+
+    /// The same file, more often than files are worked on at a time.
+    fn many(root: &std::path::Path) -> Vec<StoredFile> {
+        fixture::write(root, crate::model::policy::Policy::default());
+        let runs = files::find(&store::open(root).unwrap()).unwrap();
+        let file = runs[0].parts.iter().find_map(|(_, part)| part.file::<Branches>()).unwrap();
+        vec![file.clone(); 3 * FILES_AHEAD]
+    }
+
+    fn open(file: &StoredFile) -> Result<TableFile> {
+        TableFile::open_columns(file, &[&shared::WINDOW_START])
+    }
+
+    #[test]
+    fn all_files_are_taken_in_their_order() {
+        let root = tempfile::tempdir().unwrap();
+        let files = many(root.path());
+        let mut rows = Vec::new();
+        batches(&files, open, |columns| {
+            rows.push(columns.rows());
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!(rows.len() % files.len(), 0);
+        let of_one = rows.len() / files.len();
+        assert!(rows.chunks(of_one).all(|of_file| of_file == &rows[..of_one]), "{rows:?}");
+    }
+
+    #[test]
+    fn an_error_ends_it_whoever_waits() {
+        let root = tempfile::tempdir().unwrap();
+        let mut files = many(root.path());
+        let mut left = 2;
+        let failed = batches(&files, open, |columns| {
+            left -= 1;
+            if left == 0 { Err(columns.damaged("enough")) } else { Ok(()) }
+        });
+        assert!(failed.unwrap_err().to_string().contains("enough"));
+        std::fs::remove_dir_all(root.path()).unwrap();
+        files.truncate(1);
+        assert!(batches(&files, open, |_| Ok(())).is_err(), "it is gone");
     }
 }

@@ -6,6 +6,8 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use foldhash::fast::RandomState;
+
 use super::{
     catalog::{ProcessIndex, Run},
     filter::Filter,
@@ -140,7 +142,7 @@ impl Overview {
     }
 
     fn read_windows(&mut self, data: &DataSet, run: usize, filter: &Filter) -> Result<RunTime> {
-        let mut seen: HashSet<UnixMicros> = HashSet::new();
+        let mut seen: HashSet<UnixMicros, RandomState> = HashSet::default();
         let mut time = RunTime::default();
         let span = filter.span(&data.catalog.runs[run]);
         let losses: Vec<_> = loss_columns().collect();
@@ -334,9 +336,16 @@ fn rows_of_processes(
     let (starts, pids) = (columns.times(shared::WINDOW_START)?, columns.ints(shared::PID)?);
     let (process_starts, comms) = (columns.times(shared::PROCESS_START)?, columns.names(shared::COMM)?);
     let span = filter.span(&data.catalog.runs[run]);
+    // Rows of a window stand together, so the last answer is kept.
+    let mut last = None;
     for row in 0..columns.rows() {
         let start = UnixMicros(starts.get(row)?);
-        if !span.allows(start) || !data.is_whole(run, start) {
+        let counts = match last {
+            Some((last, counts)) if last == start => counts,
+            _ => span.allows(start) && data.is_whole(run, start),
+        };
+        last = Some((start, counts));
+        if !counts {
             continue;
         }
         let process = data.process_index(run, pids.natural(row)?, process_starts.get(row)?, comms.get(row)?);

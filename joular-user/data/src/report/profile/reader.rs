@@ -140,8 +140,8 @@ impl DataSet {
         let (times, samples) = (columns.ints(shared::CPU_NS)?, columns.ints(shared::SAMPLES)?);
         let mut threads = ThreadColumns::of(columns)?;
         let span = filter.span(&self.catalog.runs[run]);
-        // Rows of a window stand together, so the last answer is kept.
-        let mut last = None;
+        // Rows of a window stand together, and those of a thread, so the last answers are kept.
+        let (mut last, mut last_thread) = (None, None);
         for row in 0..columns.rows() {
             let window_start = UnixMicros(starts.get(row)?);
             let is_whole = match last {
@@ -153,7 +153,12 @@ impl DataSet {
                 continue;
             }
             let thread = threads.thread(self, run, row)?;
-            if !allowed.thread(&self.catalog, filter, thread) {
+            let is_allowed = match last_thread {
+                Some((last, is_allowed)) if threads.is_as_before && last == thread => is_allowed,
+                _ => allowed.thread(&self.catalog, filter, thread),
+            };
+            last_thread = Some((thread, is_allowed));
+            if !is_allowed {
                 continue;
             }
             let amounts = Amounts {
@@ -304,6 +309,8 @@ struct ThreadColumns<'a> {
     categories: Names<'a>,
     starts: Numbers<'a>,
     last: Option<LastThread>,
+    /// Whether the last row asked for is of the same thread, under the same name, as the one before.
+    is_as_before: bool,
 }
 
 impl<'a> ThreadColumns<'a> {
@@ -317,6 +324,7 @@ impl<'a> ThreadColumns<'a> {
             categories: columns.names(work::CATEGORY)?,
             starts: columns.times(shared::THREAD_START)?,
             last: None,
+            is_as_before: false,
         })
     }
 
@@ -327,8 +335,10 @@ impl<'a> ThreadColumns<'a> {
         if let Some((last, last_name, index)) = self.last
             && (last, last_name) == (key, name)
         {
+            self.is_as_before = true;
             return Ok(index);
         }
+        self.is_as_before = false;
         let process = data.process_index(run, pid, key.1, self.comms.get(row)?);
         let category = self.categories.name_of(row, |name| Category::ALL.into_iter().find(|is| is.name() == name))?;
         let text = self.names.get(row)?;

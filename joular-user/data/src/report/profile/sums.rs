@@ -1,49 +1,41 @@
 //! Sums rows by thread and path.
-//!
-//! The sums are larger than a processor's caches, and rows come window by window. A look-up of each
-//! row's sum would wait for memory twice per row. So rows are appended behind the sums as they
-//! come, and now and then all are sorted and equal ones merged.
+
+use std::hash::BuildHasher as _;
+
+use foldhash::fast::RandomState;
+use hashbrown::HashTable;
 
 use super::{ThreadPath, reader::Row};
 
-/// Rows that wait at least before they are merged: few enough to stay small, and enough to be worth it.
-const LEAST_WAITING: usize = 1 << 18;
-
-/// Sums by thread and path, kept small while rows arrive.
+/// Sums by thread and path. Those of a thread that rows come of again and again stay in a cache.
 #[derive(Debug, Default)]
 pub(super) struct Sums {
-    /// Merged ones in the order of thread and path; behind them such as were not merged yet.
-    entries: Vec<ThreadPath>,
-    merged: usize,
+    /// In the order in which they were first seen.
+    sums: Vec<ThreadPath>,
+    /// Finds a sum in `sums`, by the hash of its key.
+    places: HashTable<u32>,
+    hasher: RandomState,
 }
 
 impl Sums {
     pub(super) fn add(&mut self, row: &Row) {
-        let waiting = self.entries.len() - self.merged;
-        // As many as there are sums, so that merging costs each row the same however many there are.
-        if waiting >= LEAST_WAITING.max(self.merged) {
-            self.merge();
+        let row = ThreadPath::of(row);
+        let (sums, hasher) = (&mut self.sums, &self.hasher);
+        let hash = hasher.hash_one(key(&row));
+        if let Some(place) = self.places.find(hash, |place| key(&sums[*place as usize]) == key(&row)) {
+            sums[*place as usize].plus(&row);
+            return;
         }
-        self.entries.push(ThreadPath::of(row));
+        // 2^32 of them would need 200 GB before this saturates.
+        let place = u32::try_from(sums.len()).unwrap_or(u32::MAX);
+        sums.push(row);
+        self.places.insert_unique(hash, place, |place| hasher.hash_one(key(&sums[*place as usize])));
     }
 
     /// Sums in the order of thread and path.
     pub(super) fn into_entries(mut self) -> Vec<ThreadPath> {
-        self.merge();
-        self.entries
-    }
-
-    /// Rows keep their order, on which sums of floating-point numbers depend.
-    fn merge(&mut self) {
-        self.entries.sort_by_key(key);
-        self.entries.dedup_by(|later, sum| {
-            let is_same = key(later) == key(sum);
-            if is_same {
-                sum.plus(later);
-            }
-            is_same
-        });
-        self.merged = self.entries.len();
+        self.sums.sort_unstable_by_key(key);
+        self.sums
     }
 }
 
@@ -80,10 +72,10 @@ mod tests {
     };
 
     #[test]
-    fn rows_are_summed_however_often_they_are_merged_on_the_way() {
+    fn rows_are_summed_by_thread_and_path_and_put_in_their_order() {
         let mut sums = Sums::default();
         let mut expected: BTreeMap<(u32, u32), (u64, u64, u64)> = BTreeMap::new();
-        for number in 0..u32::try_from(LEAST_WAITING).unwrap() * 5 / 4 {
+        for number in 0..300_000_u32 {
             // Steps that have no common divisor with the counts meet all pairs in no order.
             let (thread, path) = (number.wrapping_mul(7) % 11, number.wrapping_mul(7_919) % 30_011);
             let (energy, cpu_ns, samples) = (u64::from(number), u64::from(number % 5), u64::from(number % 3));
