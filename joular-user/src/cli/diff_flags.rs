@@ -43,7 +43,7 @@ pub struct DiffFlags {
     pub margin: Option<String>,
 
     /// End with exit code 8 if B certainly needs more than A by this much, and with 9 if there are not
-    /// enough runs to tell
+    /// enough runs to tell, or they were made differently
     #[arg(long, value_name = "PERCENT")]
     pub fail_above: Option<String>,
 

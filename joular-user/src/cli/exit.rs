@@ -14,7 +14,7 @@ pub enum Exit {
     Output,
     Audit,
     Regression,
-    NotEnoughRuns,
+    Undecided,
     Interrupted,
 }
 
@@ -29,7 +29,7 @@ impl Exit {
         Self::Output,
         Self::Audit,
         Self::Regression,
-        Self::NotEnoughRuns,
+        Self::Undecided,
         Self::Interrupted,
     ];
 
@@ -45,7 +45,7 @@ impl Exit {
             Self::Output => 6,
             Self::Audit => 7,
             Self::Regression => 8,
-            Self::NotEnoughRuns => 9,
+            Self::Undecided => 9,
             Self::Interrupted => 130,
         }
     }
@@ -62,7 +62,9 @@ impl Exit {
             Self::Output => "the output could not be written",
             Self::Audit => "the audit found figures that do not add up",
             Self::Regression => "diff found an increase certainly above --fail-above",
-            Self::NotEnoughRuns => "diff had not enough runs to tell whether --fail-above is kept",
+            Self::Undecided => {
+                "diff could not tell whether --fail-above is kept: too few runs, or runs made differently"
+            }
             Self::Interrupted => "stopped by a second Ctrl-C; the last window may be missing",
         }
     }

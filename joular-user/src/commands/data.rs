@@ -75,7 +75,11 @@ pub(super) fn compare(flags: &DiffFlags) -> anyhow::Result<Exit> {
         }
         Gate::NotEnoughRuns => {
             pipeline::notice("not enough runs to tell whether --fail-above is kept: see the warning of the comparison");
-            Ok(Exit::NotEnoughRuns)
+            Ok(Exit::Undecided)
+        }
+        Gate::NotComparable => {
+            pipeline::notice("--fail-above is not judged, because A and B were made differently: see the warnings");
+            Ok(Exit::Undecided)
         }
     }
 }

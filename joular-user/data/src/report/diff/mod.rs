@@ -4,6 +4,7 @@
 //! both, [`estimate`] makes rates with their errors, and [`verdict`] tells change from noise.
 //! docs/comparing.md explains it to users.
 
+mod comparability;
 pub mod estimate;
 pub mod identity;
 mod render;
@@ -19,6 +20,7 @@ use std::{collections::BTreeSet, path::Path};
 use thiserror::Error;
 
 use self::{
+    comparability::Differences,
     estimate::{Estimate, Replicates},
     side::Spent,
 };
@@ -134,6 +136,8 @@ pub struct Comparison {
     /// Rows that changed most come first; of equal changes the larger.
     pub rows: Vec<Compared>,
     pub warnings: Vec<String>,
+    /// Whether the figures of both mean the same: see [`comparability`].
+    pub are_comparable: bool,
 }
 
 /// Compares the parts of two data sets that `filter` allows, as `app` sees them if given.
@@ -158,6 +162,8 @@ pub enum Gate {
     Exceeded,
     /// Nobody can tell: see [`Verdict::NotEnoughRuns`].
     NotEnoughRuns,
+    /// The runs were made differently, so their difference is not the code's.
+    NotComparable,
 }
 
 impl Comparison {
@@ -185,8 +191,8 @@ impl Comparison {
             let (x, y) = (size(x), size(y));
             y.0.total_cmp(&x.0).then(y.1.total_cmp(&x.1))
         });
-        let warnings = warnings::of(&a, &b, &total, choices);
-        Self { a, b, of_runs, total, rows, warnings }
+        let Differences { warnings, are_comparable } = warnings::of(&a, &b, &total, choices);
+        Self { a, b, of_runs, total, rows, warnings, are_comparable }
     }
 
     /// Whether B is certain to need more than `--fail-above` allows.
@@ -199,6 +205,7 @@ impl Comparison {
             FailOn::Row => certain(&self.rows.iter().map(|row| row.above).collect::<Vec<_>>()),
         };
         match choices.fail_above {
+            Some(_) if !self.are_comparable => Gate::NotComparable,
             Some(_) if is_exceeded => Gate::Exceeded,
             Some(_) if self.total.change.verdict == Verdict::NotEnoughRuns => Gate::NotEnoughRuns,
             _ => Gate::Passed,

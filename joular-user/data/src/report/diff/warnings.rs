@@ -1,31 +1,13 @@
 //! Finds what makes two data sets hard to compare.
 
-use std::collections::BTreeSet;
+use super::{Choices, Compared, Per, Verdict, Work, comparability::Differences, side::Side};
 
-use super::{Choices, Compared, Per, Verdict, Work, side::Side};
-use crate::{report::profile::Run, text::escape};
-
-/// A fact that identifies how a run was made.
-type Fact = (&'static str, fn(&Run) -> &str);
-
-/// One line each, names escaped.
-pub fn of(a: &Side, b: &Side, total: &Compared, choices: &Choices) -> Vec<String> {
-    let mut warnings = Vec::new();
+/// What the two differ in, and what is missing to judge them.
+pub fn of(a: &Side, b: &Side, total: &Compared, choices: &Choices) -> Differences {
+    let mut found = Differences::of(&a.runs, &b.runs);
     let label = |side: &Side| side.overview.label.map_or("without energy", |label| label.name()).to_owned();
-    differ(&mut warnings, "energy is of different kinds", &label(a), &label(b));
-    let all = |side: &Side, of_run: fn(&Run) -> &str| {
-        let found: BTreeSet<String> = side.runs.iter().map(|run| escape(of_run(run))).collect();
-        found.into_iter().collect::<Vec<_>>().join(", ")
-    };
-    let facts: [Fact; 4] = [
-        ("energy is from different sources", |run| &run.info.energy_source),
-        ("hosts differ", |run| &run.info.host),
-        ("processors differ", |run| &run.info.cpu_model),
-        ("idle policies differ", |run| run.info.policy.idle.name()),
-    ];
-    for (what, of_run) in facts {
-        differ(&mut warnings, what, &all(a, of_run), &all(b, of_run));
-    }
+    found.are_comparable &= !found.compare("energy is of different kinds", &label(a), &label(b));
+    let warnings = &mut found.warnings;
     for (name, side) in [("A", a), ("B", b)] {
         if side.windows.is_empty() {
             warnings.push(format!("{name} has no window in this part of it"));
@@ -40,7 +22,7 @@ pub fn of(a: &Side, b: &Side, total: &Compared, choices: &Choices) -> Vec<String
     if total.change.verdict == Verdict::NotEnoughRuns {
         warnings.push(not_enough(a, b, &choices.per).to_owned());
     }
-    warnings
+    found
 }
 
 /// What would tell a change from noise.
@@ -56,11 +38,5 @@ fn not_enough(a: &Side, b: &Side, per: &Per) -> &'static str {
             "nothing tells how the joules of runs vary: record at least 3 runs on each side, or compare watts"
         }
         _ => "there are too few windows, or they are all of one wave: record longer, or at least 3 runs on each side",
-    }
-}
-
-fn differ(warnings: &mut Vec<String>, what: &str, a: &str, b: &str) {
-    if a != b {
-        warnings.push(format!("{what}: {a} in A, {b} in B"));
     }
 }
