@@ -37,7 +37,9 @@ impl Comparison {
 
     /// What intervals rest on.
     fn basis(&self) -> String {
-        if self.of_runs {
+        if self.total.change.interval.is_none() {
+            "no intervals, see the warning".to_owned()
+        } else if self.of_runs {
             let [a, b] = [&self.a, &self.b].map(super::Side::runs_with_windows);
             format!("95 % intervals from {a} and {b} runs")
         } else {

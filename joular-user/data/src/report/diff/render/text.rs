@@ -27,7 +27,7 @@ pub fn text(comparison: &Comparison, choices: &Choices) -> String {
     }
     let _ = writeln!(
         said,
-        "\n{:>12} {:>12} {:>12} {:>8}  {:>19}  {:<11}  {}",
+        "\n{:>12} {:>12} {:>12} {:>8}  {:>19}  {:<15}  {}",
         format!("A {unit}"),
         format!("B {unit}"),
         "change",
@@ -68,7 +68,7 @@ fn described(side: &Side) -> String {
 
 fn figures(change: &Change, factor: f64) -> String {
     format!(
-        "{:>12.4} {:>12.4} {:>+12.4} {:>8}  {:>19}  {:<11}",
+        "{:>12.4} {:>12.4} {:>+12.4} {:>8}  {:>19}  {:<15}",
         change.a * factor,
         change.b * factor,
         change.difference() * factor,
