@@ -18,7 +18,7 @@ use joular_tests::{notes, paths};
 
 use crate::{setup, shell, tidy};
 
-/// Is checked, and built with a sanitizer only.
+/// The package of fuzz targets. Clippy checks it; it is built by `cargo fuzz`, with a sanitizer.
 const FUZZ: &str = "joular-fuzz";
 
 /// Live tests of this module measure the machine. They run one at a time.

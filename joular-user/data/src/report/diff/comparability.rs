@@ -48,7 +48,7 @@ const FACTS: [Fact; 14] = [
 ];
 
 /// What two data sets differ in.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Differences {
     /// One line each, names escaped.
     pub warnings: Vec<String>,

@@ -29,8 +29,8 @@ const MIN_INDEPENDENT: f64 = 15.0;
 /// From so many runs a side, whole runs are the replicates.
 pub const MIN_RUNS: usize = 3;
 
-/// Frequencies up to this part of `1 − ρ`, in radians per window, see a wave's whole power: at its
-/// end 80 % are left.
+/// Frequencies up to this part of `1 − ρ`, in radians per window, have at least 80 % of the power
+/// that the lowest has (the spectrum of a first-order autoregression). Higher ones are left out.
 const FLAT: f64 = 0.5;
 
 /// At least two frequencies, and at most twelve. More would make intervals of long runs a tenth

@@ -136,7 +136,7 @@ fn runs_that_vary_in_duration_work_and_power_seldom_differ() {
     }
 }
 
-/// One factor for a side's energy, as `--work-a 7` was before: it hides that runs do more or less.
+/// Dividing a side's watts by one count of work hides that some runs do more work than others.
 #[test]
 fn work_that_is_taken_as_exact_would_err_many_times_as_often() {
     let varying = Varying { duration: 0.0, work: 0.05, power: 0.002 };

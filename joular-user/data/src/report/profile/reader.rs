@@ -141,7 +141,7 @@ impl DataSet {
         let mut threads = ThreadColumns::of(columns)?;
         let span = filter.span(&self.catalog.runs[run]);
         // Rows of a window stand together, and those of a thread, so the last answers are kept.
-        let (mut last, mut last_thread) = (None, None);
+        let (mut last, mut last_allowed) = (None, None);
         for row in 0..columns.rows() {
             let window_start = UnixMicros(starts.get(row)?);
             let is_whole = match last {
@@ -153,11 +153,11 @@ impl DataSet {
                 continue;
             }
             let thread = threads.thread(self, run, row)?;
-            let is_allowed = match last_thread {
-                Some((last, is_allowed)) if threads.is_as_before && last == thread => is_allowed,
+            let is_allowed = match last_allowed {
+                Some(is_allowed) if threads.is_as_before => is_allowed,
                 _ => allowed.thread(&self.catalog, filter, thread),
             };
-            last_thread = Some((thread, is_allowed));
+            last_allowed = Some(is_allowed);
             if !is_allowed {
                 continue;
             }

@@ -7,7 +7,7 @@ use hashbrown::HashTable;
 
 use super::{ThreadPath, reader::Row};
 
-/// Sums by thread and path. Those of a thread that rows come of again and again stay in a cache.
+/// Sums by thread and path.
 #[derive(Debug, Default)]
 pub(super) struct Sums {
     /// In the order in which they were first seen.
