@@ -18,6 +18,8 @@ mod maps;
 #[cfg(target_arch = "bpf")]
 mod probes;
 #[cfg(target_arch = "bpf")]
+mod sampling;
+#[cfg(target_arch = "bpf")]
 mod task;
 #[cfg(target_arch = "bpf")]
 mod unwind;

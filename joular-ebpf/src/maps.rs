@@ -7,15 +7,16 @@
 
 use aya_ebpf::{
     Global,
-    bindings::BPF_F_MMAPABLE,
-    macros::map,
+    bindings::{BPF_F_MMAPABLE, bpf_timer},
+    btf_maps,
+    macros::{btf_map, map},
     maps::{Array, HashMap, PerCpuArray, PerfEventArray, RingBuf},
 };
 use joular_ebpf::{
     abi::{
         CodeMapping, CompilerThread, CpuState, JvmUnwind, LOSS_COUNT, Loss, MAX_COMPILER_THREADS, MAX_JVMS,
         MAX_MAPPINGS, MAX_PROCESSES, MAX_ROWS, MAX_STACK_FRAMES, ProcessUnwind, REMEMBERED_ROWS, RememberedRow,
-        SampleKey, SampleSlot, StackHeader, TablesEpoch, ThreadSlot, UnwindRow,
+        SampleKey, SampleSlot, SamplingClock, StackHeader, TablesEpoch, ThreadSlot, UnwindRow,
     },
     walk::Walk,
 };
@@ -55,6 +56,18 @@ pub static SMT: Global<u32> = Global::new(0);
 #[unsafe(no_mangle)]
 pub static COUNT_CYCLES: Global<u32> = Global::new(0);
 
+/// Mean time between samples on a busy CPU, in nanoseconds, if the programs set their own timer; 0 if
+/// an event of the kernel takes the samples.
+#[unsafe(no_mangle)]
+pub static MEAN_GAP_NS: Global<u64> = Global::new(0);
+
+/// First and last address of the kernel's entry for timer interrupts. On processors with another
+/// kind of entry there are two: from the kernel and from user code.
+#[unsafe(no_mangle)]
+pub static TIMER_ENTRY: Global<[u64; 2]> = Global::new([0, 0]);
+#[unsafe(no_mangle)]
+pub static OTHER_TIMER_ENTRY: Global<[u64; 2]> = Global::new([0, 0]);
+
 /// The published window boundary (`abi::Boundary`).
 #[map]
 pub static BOUNDARY: Array<u64> = Array::with_max_entries(1, 0);
@@ -66,6 +79,17 @@ pub static CPU: PerCpuArray<CpuState> = PerCpuArray::with_max_entries(1, 0);
 /// own: CPUs that share no core shall not share a line either.
 #[map]
 pub static SIBLING_BUSY: Array<[u64; 8]> = Array::with_max_entries(1, 0);
+
+/// A CPU's timer for its next sample. The kernel finds the timer in it by its type's name.
+#[repr(C)]
+pub struct SamplingTimer {
+    pub timer: bpf_timer,
+    pub clock: SamplingClock,
+}
+
+/// By CPU. The kernel must know the type of its values, so it is a map of the newer kind.
+#[btf_map]
+pub static SAMPLING: btf_maps::Array<SamplingTimer, 1, 0> = btf_maps::Array::new();
 
 /// A counting event per CPU.
 #[map]

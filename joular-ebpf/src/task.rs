@@ -6,6 +6,8 @@
 //! windows are exact, and the sum of busy, idle and unslotted time of a CPU is exactly what
 //! elapsed.
 
+use core::ptr::{read_volatile, write_volatile};
+
 use aya_ebpf::helpers::{bpf_get_current_comm, bpf_ktime_get_ns, generated::bpf_get_current_task_btf};
 use joular_ebpf::abi::{
     BankTimes, Boundary, CpuState, Loss, Place, Slice, ThreadKey, ThreadSlot, split_slice, thread_flags,
@@ -71,6 +73,8 @@ impl Task {
 /// What an accounting found: who was running, and the bank of this moment.
 #[derive(Clone, Copy)]
 pub struct Accounted {
+    /// When the slice ended.
+    pub now_ns: u64,
     pub task: Task,
     pub tid: u32,
     pub bank: u32,
@@ -103,16 +107,20 @@ pub enum At {
 #[inline(always)]
 pub fn account(at: At) -> Option<Accounted> {
     let cpu = CPU.get_ptr_mut(0)?;
-    // SAFETY: a live per-CPU map value; only this CPU touches it, and the
-    // `accounting` mark keeps a nested run out.
-    let cpu = unsafe { &mut *cpu };
-    if cpu.accounting != 0 {
+    // SAFETY: a live per-CPU map value. Only this CPU touches it, but a run that interrupts another one
+    // must see the mark at once: the compiler may neither leave it out nor move it.
+    let mark = unsafe { &raw mut (*cpu).accounting };
+    // SAFETY: as above.
+    if unsafe { read_volatile(mark) } != 0 {
         count_loss(Loss::NestedSample);
         return None;
     }
-    cpu.accounting = 1;
-    let accounted = account_slice(cpu, at);
-    cpu.accounting = 0;
+    // SAFETY: as above; the mark keeps a nested run from the value.
+    unsafe { write_volatile(mark, 1) };
+    // SAFETY: as above.
+    let accounted = account_slice(unsafe { &mut *cpu }, at);
+    // SAFETY: as above.
+    unsafe { write_volatile(mark, 0) };
     accounted
 }
 
@@ -153,7 +161,7 @@ fn account_slice(cpu: &mut CpuState, at: At) -> Option<Accounted> {
         }
     }
     bank_times(cpu, bank).switches += (at == At::Switch) as u64;
-    Some(Accounted { task, tid, bank, thread, slot })
+    Some(Accounted { now_ns, task, tid, bank, thread, slot })
 }
 
 /// Branches on constants, because the verifier wants no variable index.

@@ -2,16 +2,22 @@
 
 use std::{io, io::Write, path::Path};
 
-use joular_data::{events::Runtime, model::domain::Label};
+use joular_data::{
+    events::Runtime,
+    model::domain::Label,
+    text::{escape_lines, harmless_json},
+};
 use serde::Serialize;
 
 use crate::{
+    calibration::file,
     cli::Exit,
     energy::{self, EnergyOptions},
     kernel::{
-        LoadOptions, Programs, Remedy,
+        LoadOptions, Programs, Remedy, Sampler, core_types,
         cpus::CPU_ROOT,
         features::{self, Check, Verdict},
+        sampler::SamplerRoots,
     },
     privileges,
     procs::proc_files::ProcFiles,
@@ -33,6 +39,7 @@ pub fn run(out: &mut impl Write, proc_root: &Path, options: &EnergyOptions, json
         checks.push(programs());
     }
     checks.push(energy_source(options));
+    checks.extend(cores(options));
     checks.push(java_processes(proc_root));
     checks.push(foreign_memory());
     if json {
@@ -57,6 +64,7 @@ fn exit(checks: &[Check]) -> Exit {
 /// Loads the programs and unloads them again.
 fn programs() -> Check {
     let options = LoadOptions {
+        sampler: Sampler::choose(&SamplerRoots::default()).0,
         frequency_hz: 99,
         interval_ns: 1_000_000_000,
         all_targets: false,
@@ -84,6 +92,23 @@ fn energy_source(options: &EnergyOptions) -> Check {
         }
         Err(error) => Check::new("energy", Verdict::MissingFeature, error.to_string(), None),
     }
+}
+
+/// Of a hybrid processor only.
+fn cores(options: &EnergyOptions) -> Option<Check> {
+    let types = core_types::types(&options.sys_root.join("devices/system/cpu"), false);
+    if types.is_empty() {
+        return None;
+    }
+    let names: Vec<String> = types.iter().map(|of| format!("{} {} CPUs", of.cpus.len(), of.name)).collect();
+    let found = format!("hybrid: {}", names.join(", "));
+    let is_calibrated = file::read(Path::new(file::DEFAULT_PATH)).is_ok_and(|stored| !stored.core_powers.is_empty());
+    Some(if is_calibrated {
+        Check::new("cores", Verdict::Good, format!("{found}; calibrated"), None)
+    } else {
+        let advice = "run `joular-bpf calibrate`; until then a second of each counts the same";
+        Check::new("cores", Verdict::Limited, format!("{found}; what each draws is not known"), Some(advice))
+    })
 }
 
 fn java_processes(proc_root: &Path) -> Check {
@@ -121,7 +146,8 @@ const fn verdict_name(verdict: Verdict) -> &'static str {
 
 fn write_text(out: &mut impl Write, checks: &[Check]) -> io::Result<()> {
     for check in checks {
-        writeln!(out, "{:<8} {:<20} {}", verdict_name(check.verdict), check.name, check.found)?;
+        let found = escape_lines(&check.found);
+        writeln!(out, "{:<8} {:<20} {found}", verdict_name(check.verdict), check.name)?;
         if let Some(advice) = &check.advice {
             writeln!(out, "{:29} → {advice}", "")?;
         }
@@ -139,8 +165,7 @@ fn write_json(out: &mut impl Write, checks: &[Check]) -> io::Result<()> {
             advice: check.advice.as_deref(),
         })
         .collect();
-    serde_json::to_writer_pretty(&mut *out, &rows)?;
-    writeln!(out)
+    writeln!(out, "{}", harmless_json(&serde_json::to_string_pretty(&rows)?))
 }
 
 #[cfg(test)]

@@ -34,6 +34,6 @@ fn main() -> ExitCode {
 }
 
 fn report(error: &anyhow::Error) -> ExitCode {
-    pipeline::notice(&commands::message_of(error));
+    pipeline::say(&commands::message_of(error));
     commands::exit_of(error).into()
 }

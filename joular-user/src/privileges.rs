@@ -13,12 +13,15 @@ use rustix::{
 };
 
 /// What a recording needs, and what for.
-const NEEDED: [CapabilitySet; 11] = [
+const NEEDED: [CapabilitySet; 12] = [
     // Maps and programs; perf events of CPUs that come online.
     CapabilitySet::BPF,
     CapabilitySet::PERFMON,
     // Root, memory map and namespaces of targets.
     CapabilitySet::SYS_PTRACE,
+    // Files that a target has mapped and that were deleted or replaced, such as those of a JDK that
+    // was upgraded, or that its paths do not lead to.
+    CapabilitySet::CHECKPOINT_RESTORE,
     // Files of targets and counters (0400) …
     CapabilitySet::DAC_READ_SEARCH,
     // … and the output directory of the user behind sudo, whose files are

@@ -3,10 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use joular_data::{
-    events::Event,
-    model::domain::{Meter, Reading},
+    events::{Event, RunInfo},
+    model::{
+        domain::{Meter, Reading},
+        policy::{IdlePolicy, Policy, WeightUnit},
+    },
 };
-use joular_tests::process::Finished;
+use joular_tests::{dataset::DataSet, process::Finished};
 use serde_json::Value;
 
 use crate::{bad_sets, expect_usage_error, joular_bpf};
@@ -31,6 +34,11 @@ fn sum(rows: &Value, column: &str) -> u64 {
 /// Four runs of the recording on a machine that draws so many watts when busy, and
 /// a little that differs by run.
 fn runs(dir: &Path, watts: u64) -> PathBuf {
+    runs_of(dir, watts, |_| {})
+}
+
+/// The same, of runs that were made a little differently.
+fn runs_of(dir: &Path, watts: u64, change: impl Fn(&mut RunInfo)) -> PathBuf {
     std::fs::create_dir_all(dir).unwrap();
     for run in 0..4_u64 {
         let one = dir.join(format!("run {run}"));
@@ -41,6 +49,7 @@ fn runs(dir: &Path, watts: u64) -> PathBuf {
                     for domain in &mut info.domains {
                         domain.meter = Meter::Power;
                     }
+                    change(info);
                 }
                 Event::Energy(read) => read.readings.fill(Reading::PowerUw(watts * 1_000_000 + run * 10_000)),
                 _ => {}
@@ -193,6 +202,51 @@ fn unlike_energies_are_warned_of() {
     let finished = diff(&a, &b, &["--fail-above", "5%"]);
     assert_eq!(finished.code(), UNDECIDED, "{finished:?}");
     assert!(finished.stderr.contains("made differently"), "{finished:?}");
+}
+
+#[test]
+fn sides_that_divide_energy_differently_are_attributed_alike_unless_told_otherwise() {
+    let parent = tempfile::tempdir().unwrap();
+    let in_parent = |name: &str| parent.path().join(name);
+    // The policy of runs, as they were recorded on the same host from the same events.
+    let of = |policy: Policy| move |run: &mut RunInfo| run.policy = policy.clone();
+    let separate = Policy { idle_milliwatts: 4_000, ..Policy::default() };
+    let spread = Policy { idle: IdlePolicy::Spread, smt_permille: 1_500, ..Policy::default() };
+    let by_cycles = Policy { weight_unit: WeightUnit::Cycles, ..separate.clone() };
+    let a = runs_of(&in_parent("a"), 30, of(separate));
+    let before = DataSet::at(&a).files().unwrap();
+    let gate = ["--per", "none", "--fail-above", "5%", "--margin", "5%"];
+    for (name, policy, words) in [
+        ("idle", spread, "idle policies differ: separate in A, spread in B"),
+        ("cycles", by_cycles, "energy is divided by different weights: time in A, cycles in B"),
+    ] {
+        let b = runs_of(&in_parent(name), 30, of(policy));
+        let of_b = DataSet::at(&b).files().unwrap();
+        let finished = diff(&a, &b, &gate);
+        assert_eq!(finished.code(), Some(0), "{finished:?}");
+        let found = json(&a, &b, &gate);
+        assert_eq!(
+            (&found["total"]["verdict"], &found["total"]["change"]),
+            (&"no change".into(), &0.0.into()),
+            "{name}"
+        );
+        assert_eq!((&found["are_comparable"], &found["warnings"]), (&true.into(), &Value::Array(Vec::new())), "{name}");
+        for said in [finished.stdout, found["notices"].to_string(), diff(&a, &b, &["--csv"]).stderr] {
+            assert!(said.contains(words) && said.contains("the data sets are unchanged"), "{name}: {said}");
+        }
+        let as_attributed = diff(&a, &b, &[&gate[..], &["--as-attributed"]].concat());
+        assert_eq!(as_attributed.code(), UNDECIDED, "{as_attributed:?}");
+        assert!(as_attributed.stdout.contains(&format!("warning: {words}")), "{as_attributed:?}");
+        assert!(DataSet::at(&a).files().unwrap() == before && DataSet::at(&b).files().unwrap() == of_b, "{name}");
+    }
+    // The idle power of one machine is not another's.
+    let elsewhere = runs_of(&in_parent("elsewhere"), 30, |run| {
+        run.host = "other".into();
+        run.policy.idle_milliwatts = 9_000;
+    });
+    let finished = diff(&a, &elsewhere, &gate);
+    assert_eq!(finished.code(), UNDECIDED, "{finished:?}");
+    assert!(finished.stdout.contains("A and B are not attributed alike: idle power"), "{finished:?}");
 }
 
 #[test]

@@ -16,10 +16,12 @@ mod documents;
 mod engines;
 mod exports;
 mod html;
+mod intervals;
 mod one_liners;
 mod replay;
 mod report;
 mod schema;
+mod validate;
 
 use std::time::Duration;
 

@@ -47,8 +47,9 @@ fn expect_report(options: &[&str]) -> String {
     finished.stdout
 }
 
+/// All rows of tables as they were recorded, which is what SQL sees.
 fn json(options: &[&str]) -> Value {
-    serde_json::from_str(&expect_report(&[options, &["--json", "--top", "0"]].concat())).unwrap()
+    serde_json::from_str(&expect_report(&[options, &["--json", "--top", "0", "--no-infer"]].concat())).unwrap()
 }
 
 /// Microjoules of each row of a table, by what the rows' keys say.
@@ -81,6 +82,8 @@ fn every_table_sums_to_the_selection_however_it_is_cut() {
         let text = expect_report(&["--by", &TABLES.join(","), "--top", top, "--json"]);
         let report: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(energy(&report) as f64, attributed);
+        let recorded: Value = serde_json::from_str(&expect_report(&["--json", "--top", top, "--no-infer"])).unwrap();
+        assert_eq!((energy(&recorded), &recorded["selection"]["inferred_uj"]), (energy(&report), &Value::from(0)));
         let tables = report["tables"].as_array().unwrap();
         assert_eq!(tables.iter().map(|table| table["by"].as_str().unwrap()).collect::<Vec<_>>(), TABLES);
         for table in tables {

@@ -81,14 +81,21 @@ pub struct Workload {
     main_class: String,
     flags: Vec<String>,
     arguments: Vec<String>,
-    cpu: Option<usize>,
+    /// A program that becomes the JVM, with its arguments before those of the JVM.
+    launcher: Vec<String>,
 }
 
 impl Workload {
     pub fn new(main_class: &str) -> Self {
         // Small heaps, so that several JVMs fit any machine.
         let flags = vec!["-Xmx256m".to_owned(), "-XX:CompileCommand=quiet".to_owned()];
-        Self { java: tool("java"), main_class: main_class.to_owned(), flags, arguments: Vec::new(), cpu: None }
+        Self {
+            java: tool("java"),
+            main_class: main_class.to_owned(),
+            flags,
+            arguments: Vec::new(),
+            launcher: Vec::new(),
+        }
     }
 
     /// Runs it on this JDK instead of the system's.
@@ -117,16 +124,21 @@ impl Workload {
 
     /// Keeps all its threads on one CPU.
     pub fn cpu(self, cpu: usize) -> Self {
-        Self { cpu: Some(cpu), ..self }
+        self.launched_by(&["taskset", "--cpu-list", &cpu.to_string()])
+    }
+
+    /// Started by a program that executes what stands behind its arguments.
+    pub fn launched_by(self, launcher: &[&str]) -> Self {
+        Self { launcher: launcher.iter().map(|&argument| argument.to_owned()).collect(), ..self }
     }
 
     /// Starts it and waits for its `ready`.
     pub fn start(self) -> Result<Jvm> {
-        let mut command = match self.cpu {
-            Some(cpu) => {
-                let mut taskset = Command::new("taskset");
-                taskset.args(["--cpu-list", &cpu.to_string()]).arg(&self.java);
-                taskset
+        let mut command = match self.launcher.split_first() {
+            Some((launcher, arguments)) => {
+                let mut command = Command::new(launcher);
+                command.args(arguments).arg(&self.java);
+                command
             }
             None => Command::new(&self.java),
         };

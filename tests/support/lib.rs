@@ -12,16 +12,19 @@
     reason = "figures of test runs of minutes: far from any limit"
 )]
 
+pub mod bpf_stats;
 pub mod browser;
 pub mod clock;
 pub mod dataset;
 pub mod freeze;
+pub mod fuse;
 pub mod initramfs;
 pub mod java;
 pub mod jdk;
 pub mod kernels;
 pub mod known;
 pub mod mount;
+pub mod native;
 pub mod node;
 pub mod notes;
 pub mod paths;

@@ -1,6 +1,10 @@
-//! Mounts a small tmpfs, for disks that fill up.
+//! Mounts file systems: a small tmpfs, for disks that fill up, and overlays, as containers have them.
 
-use std::{path::Path, process::Command};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use anyhow::{Context as _, Result, ensure};
 use tempfile::TempDir;
@@ -28,5 +32,48 @@ impl Drop for Tmpfs {
     fn drop(&mut self) {
         // Lazily, since a process that is being killed may still hold it.
         let _status = Command::new("umount").arg("--lazy").arg(self.dir.path()).status();
+    }
+}
+
+/// A directory as a container of its image has it: an overlay with a device number of its own; unmounted
+/// when dropped.
+pub struct Overlay {
+    /// Of the upper layer, and the mount point.
+    layers: Tmpfs,
+    is_mounted: bool,
+}
+
+impl Overlay {
+    pub fn mount(image: &Path) -> Result<Self> {
+        let layers = Tmpfs::mount("size=1m")?;
+        let [upper, work, merged] = ["upper", "work", "merged"].map(|name| layers.path().join(name));
+        for directory in [&upper, &work, &merged] {
+            fs::create_dir(directory).with_context(|| format!("creating {}", directory.display()))?;
+        }
+        let options = format!("lowerdir={},upperdir={},workdir={}", image.display(), upper.display(), work.display());
+        let status = Command::new("mount").args(["-t", "overlay", "-o", &options, "overlay"]).arg(&merged).status();
+        ensure!(status.context("starting mount")?.success(), "mounting an overlay with {options} failed");
+        Ok(Self { layers, is_mounted: true })
+    }
+
+    pub fn path(&self) -> PathBuf {
+        self.layers.path().join("merged")
+    }
+
+    /// Whether nobody uses it any more, and it is unmounted.
+    pub fn try_unmount(&mut self) -> Result<bool> {
+        if self.is_mounted {
+            let output = Command::new("umount").arg(self.path()).output().context("starting umount")?;
+            self.is_mounted = !output.status.success();
+        }
+        Ok(!self.is_mounted)
+    }
+}
+
+impl Drop for Overlay {
+    fn drop(&mut self) {
+        if self.is_mounted {
+            let _status = Command::new("umount").arg("--lazy").arg(self.path()).status();
+        }
     }
 }

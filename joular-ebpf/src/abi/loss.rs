@@ -1,7 +1,7 @@
 //! Lists every way in which the kernel side can lose something, counted by cause.
 
 /// Number of loss causes.
-pub const LOSS_COUNT: usize = 9;
+pub const LOSS_COUNT: usize = 10;
 
 /// A cause of loss; the index of its counter in the `LOSSES` map.
 #[repr(u32)]
@@ -25,6 +25,8 @@ pub enum Loss {
     NestedSample = 7,
     /// The cycle counter could not be read: a slice has no cycles.
     CyclesUnread = 8,
+    /// The timer for the next sample could not be set: the CPU's next timer interrupt tries again.
+    TimerNotSet = 9,
 }
 
 impl Loss {
@@ -38,6 +40,7 @@ impl Loss {
         Self::KnownStacksFull,
         Self::NestedSample,
         Self::CyclesUnread,
+        Self::TimerNotSet,
     ];
 
     /// Stable name, used in every output.
@@ -52,6 +55,7 @@ impl Loss {
             Self::KnownStacksFull => "known_stacks_full",
             Self::NestedSample => "nested_sample",
             Self::CyclesUnread => "cycles_unread",
+            Self::TimerNotSet => "timer_not_set",
         }
     }
 }

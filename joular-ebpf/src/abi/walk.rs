@@ -33,7 +33,7 @@ pub struct ProcessUnwind {
     pub generation: u32,
 }
 
-/// A file's code in a process.
+/// Code of a file in a process, or code that a run-time system wrote there for itself.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CodeMapping {
@@ -51,7 +51,7 @@ pub struct CodeMapping {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct UnwindRow {
-    /// Address in the file, as its program headers count.
+    /// Address in the file, as its program headers count; in code without a file, from its beginning.
     pub address: u32,
     /// Canonical frame address minus the rule's register, in words of 8 bytes.
     pub cfa_words: i16,
@@ -117,6 +117,11 @@ pub mod rule {
     pub const SIGNAL: u8 = 5;
     /// There is a rule, but not one that a row can express.
     pub const UNSUPPORTED: u8 = 6;
+    /// From here on: the stack pointer was aligned. What it was before is kept in the word that is
+    /// `cfa_words` above the stack pointer, and the frame address is as many words above that as the
+    /// rule is above this one.
+    pub const KEPT_SP: u8 = 0x80;
+    pub const MAX_ABOVE_KEPT: i32 = 0x7f;
 }
 
 /// How a stack was read. Codes of `StackHeader::flags`.

@@ -1,41 +1,85 @@
-//! Handles the sampling interrupt: it accounts the running slice and, for targets, counts the
-//! stack.
+//! Takes samples: it accounts the running slice and, for targets, counts the stack.
+//!
+//! One of two programs is loaded. `sample_at_timer` runs in every timer interrupt of the CPU and
+//! takes a sample if one is due (`sampling.rs`). `sample_at_event` runs at the kernel's event
+//! cpu-clock, where timer interrupts cannot be seen.
 
-use aya_ebpf::{bindings::BPF_NOEXIST, macros::perf_event, programs::PerfEventContext};
+use aya_ebpf::{
+    bindings::BPF_NOEXIST,
+    helpers::bpf_ktime_get_ns,
+    macros::{btf_tracepoint, perf_event},
+    programs::{BtfTracePointContext, PerfEventContext},
+};
 use joular_ebpf::abi::{Loss, SampleKey, SampleKind, SampleSlot, thread_flags};
 
 use crate::{
-    maps::{ALL_TARGETS, SELF_TGID, TARGETS, count_loss, samples},
-    task::{Accounted, At, account},
-    unwind::{self, Unwound},
+    maps::{ALL_TARGETS, SamplingTimer, count_loss, samples},
+    sampling,
+    task::{Accounted, At, Task, account},
+    unwind::{self, Interrupted, Unwound},
 };
 
-#[perf_event]
-pub fn sample(context: PerfEventContext) -> u32 {
-    let Some(accounted) = account(At::Sample) else { return 0 };
-    if accounted.tid == 0 {
+/// `local_timer_entry(int vector)`, with interrupts off and before the kernel looks at its timers.
+#[btf_tracepoint(function = "local_timer_entry")]
+pub fn sample_at_timer(context: BtfTracePointContext) -> i32 {
+    let Some(sampling) = sampling::timer() else { return 0 };
+    // SAFETY: helper without arguments.
+    let now_ns = unsafe { bpf_ktime_get_ns() };
+    if sampling.clock.is_ready == 0 {
+        sampling::make(sampling);
+    }
+    let clock = &mut sampling.clock;
+    if clock.is_ready == 0 || clock.is_armed != 0 && !clock.is_due(now_ns) {
         return 0;
     }
-    let tgid = accounted.task.tgid();
-    if is_target(&accounted, tgid) {
-        count_stack(&context, &accounted, tgid);
+    let is_due = clock.interrupt(now_ns);
+    let task = Task::current();
+    // None is due if the process has become a target while it was running.
+    if task.tid() != 0 && sampling::is_target(task.tgid()) {
+        if is_due {
+            take(&context);
+        }
+        // Looked up again: older kernels allow little stack to keep things on meanwhile.
+        if let Some(SamplingTimer { timer, clock }) = sampling::timer() {
+            // SAFETY: helper without arguments.
+            sampling::arm(timer, clock, unsafe { bpf_ktime_get_ns() });
+        }
     }
     0
 }
 
+#[perf_event]
+pub fn sample_at_event(context: PerfEventContext) -> u32 {
+    take(&context);
+    0
+}
+
 #[inline(always)]
-fn is_target(accounted: &Accounted, tgid: u32) -> bool {
-    if ALL_TARGETS.load() != 0 {
-        return tgid != SELF_TGID.load();
+fn take(context: &impl Interrupted) {
+    let Some(accounted) = account(At::Sample) else { return };
+    if accounted.tid == 0 {
+        return;
     }
-    let Some(slot) = accounted.slot else { return TARGETS.get_ptr(tgid).is_some() };
+    let tgid = accounted.task.tgid();
+    if is_of_target(&accounted, tgid) {
+        count_stack(context, &accounted, tgid);
+    }
+}
+
+/// [`sampling::is_target`], which a thread's slot remembers.
+#[inline(always)]
+fn is_of_target(accounted: &Accounted, tgid: u32) -> bool {
+    let slot = match accounted.slot {
+        Some(slot) if ALL_TARGETS.load() == 0 => slot,
+        _ => return sampling::is_target(tgid),
+    };
     // SAFETY: a live value of a preallocated map; this CPU runs the thread and
     // is the slot's one writer.
     let flags = unsafe { &mut (*slot).flags };
     if *flags & thread_flags::TARGET != 0 {
         return true;
     }
-    let is_target = TARGETS.get_ptr(tgid).is_some();
+    let is_target = sampling::is_target(tgid);
     if is_target {
         *flags |= thread_flags::TARGET;
     }
@@ -43,7 +87,7 @@ fn is_target(accounted: &Accounted, tgid: u32) -> bool {
 }
 
 #[inline(always)]
-fn count_stack(context: &PerfEventContext, accounted: &Accounted, tgid: u32) {
+fn count_stack(context: &impl Interrupted, accounted: &Accounted, tgid: u32) {
     let kernel = unwind::kernel(context);
     let user =
         if accounted.task.is_kernel_thread() { Unwound::NONE } else { unwind::user(context, accounted.task, tgid) };

@@ -12,7 +12,7 @@ mod kernel_frames;
 #[cfg(bpf_target_arch = "x86_64")]
 mod tables;
 
-use aya_ebpf::{bindings::BPF_ANY, programs::PerfEventContext};
+use aya_ebpf::bindings::BPF_ANY;
 use joular_ebpf::abi::{
     Loss, MAX_STACK_FRAMES, MAX_USER_FRAMES, RecordKind, StackHeader, StackId, stack_flags, unwinder, walk_end,
 };
@@ -22,6 +22,8 @@ use crate::{
     maps::{EVENTS, KERNEL_SCRATCH, KNOWN_STACKS, STACK_LIMIT, WALK, count_loss},
     task::Task,
 };
+
+pub use kernel_frames::Interrupted;
 
 /// A stack in its scratch record, the words behind the header.
 pub struct Unwound {
@@ -56,21 +58,21 @@ impl Unwound {
 
 /// Stack of the kernel at the sample; none if user code was interrupted.
 #[inline(always)]
-pub fn kernel(context: &PerfEventContext) -> Unwound {
-    if arch::in_user_mode(context) {
+pub fn kernel(context: &impl Interrupted) -> Unwound {
+    if context.is_user_code() {
         return Unwound::NONE;
     }
     let Some(scratch) = KERNEL_SCRATCH.get_ptr_mut(0) else { return Unwound::NONE };
     // SAFETY: a live per-CPU map value, used by one program run at a time.
     let scratch = unsafe { &mut *scratch };
-    let len = kernel_frames::unwind(context, &mut scratch.frames);
+    let len = context.kernel_frames(&mut scratch.frames);
     let id = hash(&mut scratch.header, &scratch.frames, len, stack_flags::KERNEL, Loss::KernelStackFailed);
     Unwound::of(id, &mut scratch.header, MAX_STACK_FRAMES)
 }
 
 /// Stack of the process at the sample, or at its entry to the kernel.
 #[inline(always)]
-pub fn user(context: &PerfEventContext, task: Task, tgid: u32) -> Unwound {
+pub fn user(context: &impl Interrupted, task: Task, tgid: u32) -> Unwound {
     let id = match by_tables(task, tgid) {
         Some(id) => id,
         None => by_frame_pointers(context),
@@ -94,7 +96,7 @@ fn by_tables(_: Task, _: u32) -> Option<StackId> {
 }
 
 #[inline(always)]
-fn by_frame_pointers(context: &PerfEventContext) -> StackId {
+fn by_frame_pointers(context: &impl Interrupted) -> StackId {
     let Some(walk) = WALK.get_ptr_mut(0) else { return StackId::NONE };
     // SAFETY: a live per-CPU map value, used by one program run at a time.
     let walk = unsafe { &mut *walk };

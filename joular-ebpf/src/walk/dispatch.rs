@@ -3,7 +3,7 @@
 //! It is written once, over a [`Walker`]. On the host a walker calls the steps directly. In the
 //! kernel it calls each through a global function of the programs, since the verifier checks a
 //! global function once, however often it is called. Such a function takes and returns integers
-//! only: the kind of code goes in, [`GO_ON`] or one of [`walk_end`]'s comes out.
+//! only: the kind of code goes in, [`GO_ON`] or one of [`walk_end`]'s comes out. (`native_frame` has one more answer.)
 
 use super::{
     End, Memory, Step, Tables, Walk, compiled,
@@ -15,6 +15,8 @@ use crate::abi::{MAX_USER_FRAMES, walk_end};
 /// What a step returns if there is another frame; the other values are those of
 /// `walk_end`.
 pub const GO_ON: u32 = 0x100;
+/// What [`native_frame`] returns of a stub that it cannot walk; nothing has changed.
+const NO_ROW: u32 = 0x101;
 /// Compiled methods in a row that are walked without leaving a function.
 const METHODS_PER_STEP: u32 = 8;
 
@@ -108,6 +110,11 @@ pub fn frames(walker: &mut (impl Walker + ?Sized)) -> u32 {
             }
             Ok(Kind::Compiled(kind)) => return walker.compiled(kind as u32),
             Ok(Kind::Interpreted) => return walker.interpreted(),
+            // Most stubs have rows.
+            Ok(Kind::Stub(kind @ stub::Kind::Unknown)) => {
+                let code = walker.native();
+                return if code == NO_ROW { walker.stub(kind as u32) } else { code };
+            }
             Ok(Kind::Stub(kind)) => return walker.stub(kind as u32),
             Err(end) => Err(end),
         };
@@ -118,11 +125,14 @@ pub fn frames(walker: &mut (impl Walker + ?Sized)) -> u32 {
     GO_ON
 }
 
-/// One frame of native code.
+/// One frame of code that has rows: native code, and stubs of a JVM. [`NO_ROW`] if a stub has none.
 #[inline(always)]
 pub fn native_frame(walker: &mut (impl Walker + ?Sized)) -> u32 {
     let Some(Parts { walk, memory, tables }) = walker.parts() else { return NO_WALK };
-    code(native::step(memory, tables, walk))
+    match tables.jvm(&walk.process).filter(|jvm| is_in_code_cache(jvm, walk.registers.pc)) {
+        Some(jvm) => stub::step_by_row(memory, tables, jvm, walk).map_or(NO_ROW, code),
+        None => code(native::step(memory, tables, walk)),
+    }
 }
 
 /// One frame of the interpreter.

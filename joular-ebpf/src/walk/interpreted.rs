@@ -3,7 +3,7 @@
 
 use super::{
     End, Memory, Registers, Step, Tables, Walk,
-    arch::interpreter::{entering, frame, leaving},
+    arch::interpreter::{calling_stub, entering, frame, leaving},
     hotspot::blob_word,
     identity::MethodIdentity,
 };
@@ -35,7 +35,21 @@ pub fn step(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk: &
             return walk.go_on(pc, sp, fp);
         }
     }
+    if is_below_stub(jvm, walk)
+        && let Some((pc, sp)) = calling_stub(memory, tables, jvm, walk)
+    {
+        walk.push(blob_word(jvm, walk.registers.pc))?;
+        return walk.go_on(pc, sp, walk.registers.fp);
+    }
     whole_frame(memory, jvm, walk)
+}
+
+/// Whether an entry of methods has called a stub. Those of intrinsics do so without building a frame;
+/// all that have one call native code.
+#[inline(always)]
+fn is_below_stub(jvm: &JvmUnwind, walk: &Walk) -> bool {
+    let callee = walk.words.get((walk.header.len as usize).wrapping_sub(1)).copied().unwrap_or(0);
+    !walk.is_exact() && jvm.method_entries.contains(walk.registers.pc) && FrameWord(callee).is_of_a_jvm()
 }
 
 /// A frame that is whole.

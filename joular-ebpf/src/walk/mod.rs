@@ -264,11 +264,19 @@ pub fn is_return_address(
     process: &ProcessUnwind,
     pc: u64,
 ) -> bool {
-    if jvm.interpreter.contains(pc) {
+    // No call is in front of where a virtual thread's frames return to the rest of its stack.
+    if jvm.interpreter.contains(pc) || jvm.continuation_stubs.contains(pc) {
         return true;
     }
     if pc >= USER_END || !is_in_code_cache(jvm, pc) && native::find_mapping(tables, process, pc).is_none() {
         return false;
     }
-    memory.word(pc.wrapping_sub(8)).is_ok_and(arch::ends_with_call)
+    memory.word(pc.wrapping_sub(8)).is_ok_and(arch::ends_with_call) || is_deopt_handler(memory, pc)
+}
+
+/// Deoptimisation makes a method's callees return to its handler.
+#[inline(always)]
+fn is_deopt_handler(memory: &impl Memory, pc: u64) -> bool {
+    let (Ok(word), Ok(from_third)) = (memory.word(pc), memory.word(pc.wrapping_add(2))) else { return false };
+    arch::is_deopt_handler(pc, word, from_third)
 }

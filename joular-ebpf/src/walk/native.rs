@@ -21,29 +21,44 @@ pub fn step(memory: &impl Memory, tables: &impl Tables, walk: &mut Walk) -> Step
         return Err(End::IMPLAUSIBLE);
     }
     walk.push(FrameWord::native(pc))?;
+    match row_of(tables, walk) {
+        Some(row) => by_row(memory, walk, row),
+        None => by_frame_pointer(memory, walk, End(walk_end::NO_MAPPING)),
+    }
+}
+
+/// The row for the frame; `None` if its code is in no mapping that is known.
+#[inline(always)]
+pub(super) fn row_of(tables: &impl Tables, walk: &Walk) -> Option<UnwindRow> {
     // A return address may be the first one behind its function.
+    let pc = walk.registers.pc;
     let address = if walk.is_exact() { pc } else { pc.wrapping_sub(1) };
-    let row = match tables.remembered(&walk.process, address) {
-        Some(row) => row,
-        None => {
-            let Some(mapping) = find_mapping(tables, &walk.process, address) else {
-                return by_frame_pointer(memory, walk, End(walk_end::NO_MAPPING));
-            };
-            let row = find_row(tables, mapping, address.wrapping_sub(mapping.bias));
-            tables.remember(&walk.process, address, row);
-            row
-        }
-    };
+    if let Some(row) = tables.remembered(&walk.process, address) {
+        return Some(row);
+    }
+    let mapping = find_mapping(tables, &walk.process, address)?;
+    let row = find_row(tables, mapping, address.wrapping_sub(mapping.bias));
+    tables.remember(&walk.process, address, row);
+    Some(row)
+}
+
+#[inline(always)]
+pub(super) fn by_row(memory: &impl Memory, walk: &mut Walk, row: UnwindRow) -> Step {
     match row.rule {
         rule::SP => by_frame_address(memory, walk, row, walk.registers.sp),
         rule::FP => by_frame_address(memory, walk, row, walk.registers.fp),
         rule::ROOT => Err(End(walk_end::ROOT)),
         rule::PLT => {
-            let row = UnwindRow { cfa_words: plt::cfa_words(pc), fp_words: 0, ..row };
+            let row = UnwindRow { cfa_words: plt::cfa_words(walk.registers.pc), fp_words: 0, ..row };
             by_frame_address(memory, walk, row, walk.registers.sp)
         }
         rule::SIGNAL => interrupted(memory, walk),
         rule::NONE => by_frame_pointer(memory, walk, End(walk_end::NO_RULE)),
+        rule::KEPT_SP.. => {
+            let kept = memory.word(walk.registers.sp.wrapping_add(words(row.cfa_words as i64)))?;
+            let row = UnwindRow { cfa_words: (row.rule - rule::KEPT_SP) as i16, ..row };
+            by_frame_address(memory, walk, row, kept)
+        }
         _ => Err(End(walk_end::NO_RULE)),
     }
 }

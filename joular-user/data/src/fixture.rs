@@ -6,14 +6,14 @@
 use crate::{
     attribution::{
         jvms::jvm_rows,
+        methods::method_rows,
         quality::quality_rows,
         window_report::{
-            BranchRow, Category, CpuAudit, DomainAudit, MethodRow, ProcessRef, Share, ThreadRow, Unattributed,
-            WindowReport,
+            BranchRow, Category, CpuAudit, DomainAudit, ProcessRef, ThreadRow, Unattributed, WindowReport,
         },
         work::{Claimant, ClaimedSlice, Place, Slice},
     },
-    events::{LossCount, ProcessInfo, RunEnd, RunInfo, Runtime, SampleKind},
+    events::{LossCount, ProcessInfo, RunEnd, RunInfo, Runtime, SampleKind, WindowContext},
     model::{
         domain::{Domain, Label, Meter},
         frame::{Frame, FrameKind, Marker},
@@ -153,22 +153,8 @@ pub fn window(load: Load, stacks: &mut StackTable, index: u64) -> WindowReport {
         samples: work(n) / 9000,
         energy: MicroJoules(work(n)),
     };
-    let method_row = |n: u32| {
-        let share = Share {
-            energy: MicroJoules(work(n)),
-            cpu_ns: work(n) * 1000,
-            samples: work(n) / 9000,
-            sigma: MicroJoules(work(n) / 4),
-        };
-        MethodRow {
-            process: (n % load.processes) as usize,
-            method: stacks.frame_id(frame(n)),
-            own: share,
-            total: share,
-        }
-    };
-    let methods = (0..load.methods).map(method_row).collect();
     let branches: Vec<BranchRow> = (0..).zip(branch_indices).map(branch_row).collect();
+    let methods = method_rows(&threads, &branches, |branch| stacks.methods(branch));
     WindowReport {
         index,
         start: MonotonicNs(100 * SECOND + index * SECOND),
@@ -176,6 +162,7 @@ pub fn window(load: Load, stacks: &mut StackTable, index: u64) -> WindowReport {
         length_ns: SECOND,
         domains: vec![audit(attributed)],
         cpu: CpuAudit { elapsed_ns: 8 * SECOND, busy_ns: 3 * SECOND, idle_ns: 5 * SECOND, ..CpuAudit::default() },
+        context: Some(context(index)),
         processes: (0..load.processes).map(process_ref).collect(),
         methods,
         qualities: quality_rows(&threads, &branches, |branch| stacks.facts(branch)),
@@ -184,6 +171,17 @@ pub fn window(load: Load, stacks: &mut StackTable, index: u64) -> WindowReport {
         slices: slices(&threads),
         threads,
         losses: vec![LossCount { cause: "stack_ring_full".into(), count: index % 2 }],
+    }
+}
+
+/// A processor that gets warmer.
+fn context(index: u64) -> WindowContext {
+    WindowContext {
+        mean_frequency_khz: Some(2_400_000 + noise(index) % 100_000),
+        governor: Some("schedutil".into()),
+        steal_ns: Some(index % 3 * 10_000_000),
+        temperature_millicelsius: Some(41_000 + i64::try_from(index).unwrap()),
+        ..WindowContext::default()
     }
 }
 

@@ -24,6 +24,7 @@ pub mod fixture;
 pub mod model;
 pub mod output;
 pub mod report;
+pub mod sampling;
 pub mod stacks;
 pub mod text;
 pub mod totals;

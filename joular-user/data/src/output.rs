@@ -56,6 +56,8 @@ pub enum OutputError {
          --output, or remove the run's files from this one"
     )]
     RunExists { run_id: String, path: PathBuf },
+    #[error("writing a temporary file in {folder}: {source}: make room there, or name another folder with TMPDIR")]
+    Scratch { folder: PathBuf, source: io::Error },
     #[error("writing a window: an earlier write to the data set failed: end the run")]
     AfterFailure,
     #[error("encoding a file of table {table}: {source}: this is a defect, please report it")]

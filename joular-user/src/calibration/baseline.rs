@@ -67,7 +67,8 @@ fn percent(permille: &u64) -> String {
 /// Whether calibration can measure a domain. A model's idle term is known beforehand, and a replay
 /// is another machine's.
 pub fn is_measurable(domain: &Domain) -> bool {
-    domain.role == Role::Shared && matches!(domain.label, Label::Measured | Label::Reported)
+    domain.role == Role::Shared
+        && matches!(domain.label, Label::Measured | Label::Reported | Label::ModelledByProcessor)
 }
 
 /// Idle power of each measurable domain.
@@ -106,13 +107,13 @@ fn power_of(index: usize, domain: &Domain, quiet: &[&IdleWindow]) -> Result<Idle
 
 impl IdleWindow {
     /// Busy share, rounded up; a window without CPU time counts as busy throughout.
-    fn busy_permille(&self) -> u64 {
+    pub(super) fn busy_permille(&self) -> u64 {
         let share = (u128::from(self.busy_ns) * 1000).div_ceil(u128::from(self.cpu_ns).max(1));
         if self.cpu_ns == 0 { 1000 } else { u64::try_from(share).unwrap_or(u64::MAX) }
     }
 
     /// Mean power of a domain.
-    fn microwatts(&self, index: usize) -> Option<u64> {
+    pub(super) fn microwatts(&self, index: usize) -> Option<u64> {
         let MicroJoules(energy_uj) = self.energy.get(index).copied().flatten()?;
         let microwatts = (u128::from(energy_uj) * 1_000_000_000).checked_div(u128::from(self.read_ns))?;
         u64::try_from(microwatts).ok()

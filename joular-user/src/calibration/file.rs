@@ -78,7 +78,8 @@ pub fn parse(text: &str) -> Result<Calibration, String> {
             return Err(format!("it has an idle power of {}, a domain that it does not name", name.escape_debug()));
         }
     }
-    let figures = calibration.baselines.iter().map(|power| &power.microwatts);
+    let cores = calibration.core_powers.iter().map(|power| &power.microwatts);
+    let figures = calibration.baselines.iter().map(|power| &power.microwatts).chain(cores);
     match figures.chain(calibration.costs.iter().map(|cost| &cost.nanoseconds)).all(|figure| figure.is_consistent()) {
         true => Ok(calibration),
         false => Err("it has a typical figure below the least one".into()),
@@ -165,6 +166,16 @@ mod tests {
             assert!(message.contains(cause) && message.contains("`joular-bpf calibrate`"), "{cause}: {message}");
             assert!(message.contains("calibration.json"), "{message}");
         }
+    }
+
+    /// As they were before a machine's settings were noted.
+    #[test]
+    fn an_older_file_is_read_and_knows_no_settings() {
+        let mut older = fixture::calibration();
+        older.fingerprint.settings = None;
+        let text = serde_json::to_string_pretty(&older).unwrap();
+        assert!(!text.contains("settings"), "{text}");
+        assert_eq!(parse(&text).unwrap(), older);
     }
 
     #[test]

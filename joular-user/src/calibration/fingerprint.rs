@@ -9,7 +9,10 @@ use std::fmt;
 use joular_data::{events::RunInfo, model::domain::Domain};
 use serde::{Deserialize, Serialize};
 
-use crate::energy::cpuinfo::CpuIdentity;
+use crate::{
+    context::settings::{CERTAIN, PowerSettings},
+    energy::cpuinfo::CpuIdentity,
+};
 
 /// What a calibration holds for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,6 +36,9 @@ pub struct Fingerprint {
     pub sampling_event: String,
     /// The source that idle power was measured with; `None` if it was not measured.
     pub energy: Option<EnergyFingerprint>,
+    /// Governor, turbo, idle states and the like; `None` in files from before they were noted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settings: Option<PowerSettings>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -109,8 +115,26 @@ impl Fingerprint {
         // Costs alone hold whatever energy is measured with.
         if let Some(stored) = &self.energy {
             found.extend(stored.mismatches(now.energy.as_ref()));
+            found.extend(
+                self.settings_that_differ(now).take_while(|(place, _)| *place < CERTAIN).map(|(_, found)| found),
+            );
         }
         found
+    }
+
+    /// What may have changed idle power or costs, and does not forbid the calibration's use.
+    pub fn doubts(&self, now: &Self) -> Vec<Difference> {
+        self.settings_that_differ(now).filter(|(place, _)| *place >= CERTAIN).map(|(_, found)| found).collect()
+    }
+
+    /// Settings that both know, with their places.
+    fn settings_that_differ<'a>(&'a self, now: &'a Self) -> impl Iterator<Item = (usize, Difference)> + use<'a> {
+        let both = self.settings.as_ref().zip(now.settings.as_ref()).into_iter();
+        let pairs = both.flat_map(|(stored, now)| stored.facts().into_iter().zip(now.facts())).enumerate();
+        pairs.filter(|(_, ((_, stored), (_, now)))| stored != now).map(|(place, ((what, stored), (_, now)))| {
+            let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "not known".to_owned());
+            (place, Difference { what, stored: text(stored), now: text(now) })
+        })
     }
 
     /// Every fact that differs from what a recorded run says, as far as it says.
@@ -175,7 +199,7 @@ mod tests {
 
     type Change = (&'static str, fn(&mut Fingerprint));
 
-    const CHANGES: [Change; 13] = [
+    const CHANGES: [Change; 15] = [
         ("CPU model", |now| now.cpu_model = "another".into()),
         ("CPU identity", |now| now.cpu_identity = "another".into()),
         ("architecture", |now| now.arch = "aarch64".into()),
@@ -189,7 +213,13 @@ mod tests {
         ("sampling event", |now| now.sampling_event = "cycles".into()),
         ("energy source", |now| now.energy.as_mut().unwrap().source = "watts".into()),
         ("energy domains", |now| now.energy.as_mut().unwrap().domains.truncate(1)),
+        ("idle states", |now| settings(now).idle_states = Some("POLL, C1".into())),
+        ("limits of idle states", |now| settings(now).idle_limits = None),
     ];
+
+    fn settings(of: &mut Fingerprint) -> &mut PowerSettings {
+        of.settings.as_mut().unwrap()
+    }
 
     fn names(differences: &[Difference]) -> Vec<&str> {
         differences.iter().map(|difference| difference.what).collect()
@@ -207,6 +237,33 @@ mod tests {
             assert_eq!(names(&stored.mismatches(&now)), [what]);
         }
         assert_eq!(names(&stored.mismatches(&all)), CHANGES.map(|(what, _)| what));
+    }
+
+    #[test]
+    fn settings_that_may_change_idle_power_are_doubts() {
+        let stored = fixture::calibration().fingerprint;
+        let changes: [Change; 3] = [
+            ("frequency governor", |now| settings(now).governor = Some("performance".into())),
+            ("energy preference", |now| settings(now).energy_preference = None),
+            ("turbo", |now| settings(now).turbo = Some("off".into())),
+        ];
+        for (what, change) in changes {
+            let mut now = stored.clone();
+            change(&mut now);
+            assert_eq!((names(&stored.doubts(&now)), names(&stored.mismatches(&now))), (vec![what], vec![]));
+        }
+        assert_eq!(stored.doubts(&stored), []);
+        let unknown = Fingerprint { settings: None, ..stored.clone() };
+        assert_eq!((unknown.mismatches(&stored), unknown.doubts(&stored)), (vec![], vec![]));
+    }
+
+    /// What idle states cost is no cost of the programs.
+    #[test]
+    fn costs_without_baselines_hold_under_any_limit_of_idle_states() {
+        let stored = Fingerprint { energy: None, ..fixture::calibration().fingerprint };
+        let mut now = stored.clone();
+        settings(&mut now).idle_states = Some("POLL".into());
+        assert_eq!(stored.mismatches(&now), []);
     }
 
     #[test]

@@ -17,6 +17,7 @@ use super::{
     fingerprint::{EnergyFingerprint, Fingerprint},
     statistics::Summary,
 };
+use crate::context::settings::PowerSettings;
 
 fn domains() -> Vec<Domain> {
     let domain = |name| Domain::new(name, Some(0), "powercap", Label::Measured, Meter::Power);
@@ -52,6 +53,13 @@ pub fn calibration() -> Calibration {
             instrument: "1234567890abcdef".into(),
             sampling_event: "cpu-clock".into(),
             energy: Some(EnergyFingerprint::of("powercap", &domains())),
+            settings: Some(PowerSettings {
+                governor: Some("powersave".into()),
+                energy_preference: Some("balance_power".into()),
+                turbo: Some("on".into()),
+                idle_states: Some("POLL, C1, C6".into()),
+                idle_limits: Some("none".into()),
+            }),
         },
         baselines: vec![idle("package", 20_000_000), idle("dram", 2_000_000)],
         costs: vec![
@@ -60,6 +68,7 @@ pub fn calibration() -> Calibration {
             cost(Category::SwitchBusy, 200),
             cost(Category::Clock, 30),
         ],
+        core_powers: Vec::new(),
     }
 }
 

@@ -4,13 +4,10 @@ use std::time::Duration;
 
 use joular_data::model::units::{MonotonicNs, Pid};
 
-use crate::{
-    clock,
-    kernel::{
-        BankContents, Banks, KernelError, LoadOptions, Loaded, Programs, Ring,
-        boundary::{self, LEAD_NS, Passed},
-        cpus::CPU_ROOT,
-    },
+use crate::kernel::{
+    BankContents, Banks, KernelError, LoadOptions, Loaded, Programs, Ring, Sampler,
+    boundary::{self, Announced, Passed},
+    cpus::CPU_ROOT,
 };
 
 /// Windows of a recording, which map sizes are made for.
@@ -40,8 +37,9 @@ impl RunTime {
 
 impl Instrument {
     /// Loads and attaches the programs and opens the first window.
-    pub fn start(frequency_hz: u32) -> Result<Self, KernelError> {
+    pub fn start(sampler: Sampler, frequency_hz: u32) -> Result<Self, KernelError> {
         let options = LoadOptions {
+            sampler,
             frequency_hz,
             interval_ns: INTERVAL_NS,
             all_targets: false,
@@ -70,7 +68,6 @@ impl Instrument {
     ) -> Result<(Passed<T>, BankContents), KernelError> {
         let length_ns = u64::try_from(length.as_nanos()).unwrap_or(u64::MAX);
         let end = MonotonicNs(self.start.0.saturating_add(length_ns));
-        clock::sleep_until(MonotonicNs(end.0.saturating_sub(LEAD_NS)));
         self.end_window(end, read)
     }
 
@@ -80,7 +77,8 @@ impl Instrument {
         end: MonotonicNs,
         read: impl FnOnce() -> T,
     ) -> Result<(Passed<T>, BankContents), KernelError> {
-        let passed = boundary::pass(&self.programs, &mut self.banks, end, read)?;
+        let announced = Announced::new(&mut self.banks, end)?;
+        let passed = boundary::pass(&mut self.programs, announced, read)?;
         while self.ring.next().is_some() {}
         let contents = self.banks.drain_ended(self.programs.online())?;
         self.start = passed.boundary;

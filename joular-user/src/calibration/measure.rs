@@ -11,7 +11,11 @@ use super::{
     instrument::Instrument,
     trainer::{Load, Trainer},
 };
-use crate::{clock, energy::EnergySource, kernel::KernelError};
+use crate::{
+    clock::{self, Clocks},
+    energy::EnergySource,
+    kernel::{KernelError, Sampler},
+};
 
 /// As recordings do by default.
 pub const IDLE_FREQUENCY_HZ: u32 = 99;
@@ -20,6 +24,11 @@ pub const IDLE_FREQUENCY_HZ: u32 = 99;
 /// are in the caches, which gives the least figure. It is a prime, so that samples do not keep step
 /// with anything.
 pub const COST_FREQUENCY_HZ: u32 = 997;
+
+/// What takes the samples whose cost is measured. Each run of this program is a sample, of a target or
+/// not, while the program at the timer also runs for interrupts without one. What a sample does is the
+/// same in both.
+pub const COST_SAMPLER: Sampler = Sampler::Event;
 
 /// Long compared with the steps of a counter (about 1 ms), short enough for many windows.
 const IDLE_WINDOW: Duration = Duration::from_millis(500);
@@ -48,22 +57,22 @@ const PHASES: [Phase; 5] = [
     Phase {
         load: None,
         is_target: false,
-        measured: &[("sample", Category::SampleIdle), ("sched_switch", Category::SwitchQuiet)],
+        measured: &[("sample_at_event", Category::SampleIdle), ("sched_switch", Category::SwitchQuiet)],
     },
     Phase {
         load: Some(Load::Spin { frames: FEW_FRAMES }),
         is_target: false,
-        measured: &[("sample", Category::SampleOther)],
+        measured: &[("sample_at_event", Category::SampleOther)],
     },
     Phase {
         load: Some(Load::Spin { frames: FEW_FRAMES }),
         is_target: true,
-        measured: &[("sample", Category::SampleShallow)],
+        measured: &[("sample_at_event", Category::SampleShallow)],
     },
     Phase {
         load: Some(Load::Spin { frames: MANY_FRAMES }),
         is_target: true,
-        measured: &[("sample", Category::SampleDeep)],
+        measured: &[("sample_at_event", Category::SampleDeep)],
     },
     Phase { load: Some(Load::Switch), is_target: false, measured: &[("sched_switch", Category::SwitchBusy)] },
 ];
@@ -75,14 +84,16 @@ pub fn idle_windows(
     time: Duration,
 ) -> Result<Vec<IdleWindow>, KernelError> {
     let mut meters = Meters::new(source.domains());
-    let (mut before, _) = instrument.window(IDLE_WINDOW, || source.read())?;
-    meters.start(before.read_at, &before.readings);
+    let mut read = || (source.read(), Clocks::now());
+    let (mut before, _) = instrument.window(IDLE_WINDOW, &mut read)?;
+    meters.start(before.read_at, &before.readings.0);
     let mut windows = Vec::new();
     for _ in 0..time.as_millis() / IDLE_WINDOW.as_millis() {
-        let (passed, contents) = instrument.window(IDLE_WINDOW, || source.read())?;
+        let (passed, contents) = instrument.window(IDLE_WINDOW, &mut read)?;
+        meters.suspended(passed.readings.1.suspended_since(before.readings.1.suspended_ns));
         let window_ns = passed.boundary.since(before.boundary);
         // No load: only models are computed from it, and they have no baseline.
-        let deltas = meters.advance(passed.read_at, &passed.readings, window_ns, &[]);
+        let deltas = meters.advance(passed.read_at, &passed.readings.0, window_ns, &[]);
         let certain = deltas.iter().map(|delta| {
             let is_certain = delta.fault.is_none() && delta.merged == 0;
             is_certain.then_some(delta.measured)

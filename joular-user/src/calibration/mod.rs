@@ -8,6 +8,7 @@
 //! idea is that of IBM's JPROF, which calibrated its entry and exit hooks this way.
 
 pub mod baseline;
+pub mod cores;
 pub mod costs;
 pub mod file;
 pub mod fingerprint;
@@ -30,6 +31,7 @@ use thiserror::Error;
 
 use self::{
     baseline::{BaselineError, IdlePower},
+    cores::CorePower,
     costs::{Cost, instrument_costs},
     file::FileError,
     fingerprint::{Difference, Fingerprint},
@@ -42,12 +44,15 @@ use crate::kernel::KernelError;
 pub struct Calibration {
     /// [`file::FORMAT_VERSION`].
     pub format_version: u32,
-    /// When it was made, for people only.
+    /// When it was made.
     pub made: UnixMicros,
     pub fingerprint: Fingerprint,
     /// Empty where energy is modelled.
     pub baselines: Vec<IdlePower>,
     pub costs: Vec<Cost>,
+    /// Of a hybrid processor; empty otherwise, and where energy is modelled.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub core_powers: Vec<CorePower>,
 }
 
 impl Calibration {
@@ -63,6 +68,38 @@ impl Calibration {
         Calibrated { baselines: self.baselines.iter().map(baseline).collect(), costs: instrument_costs(&self.costs) }
     }
 }
+
+/// An older calibration may be of a machine that has changed in what no fingerprint has: its
+/// firmware, its fans, the temperature of its room.
+const OLD_DAYS: u64 = 30;
+
+impl Calibration {
+    /// Why it should be made again, though it holds. `now` is the machine now, if it is known, and
+    /// `moment` the time of what it is used for.
+    pub fn doubts(&self, now: Option<&Fingerprint>, moment: UnixMicros) -> Vec<String> {
+        let mut doubts = Vec::new();
+        let days = moment.0.abs_diff(self.made.0) / MICROS_PER_DAY;
+        if days > OLD_DAYS {
+            let is_later = moment < self.made;
+            doubts.push(if is_later {
+                format!("it was made {days} days later")
+            } else {
+                format!("it is {days} days old")
+            });
+        }
+        if let Some(now) = now {
+            let differences = self.fingerprint.doubts(now);
+            let told = differences.iter().map(|differs| format!("{differs}, which may change idle power and costs"));
+            doubts.extend(told);
+            if self.fingerprint.settings.is_none() {
+                doubts.push("it does not say under which governor, turbo and idle states it was made".to_owned());
+            }
+        }
+        doubts
+    }
+}
+
+const MICROS_PER_DAY: u64 = 24 * 3600 * 1_000_000;
 
 /// Why there is no calibration, or why it cannot be used.
 #[derive(Debug, Error)]
@@ -108,6 +145,32 @@ mod tests {
             costs: InstrumentCosts { sample_ns: 770, switch_ns: 170 },
         };
         assert_eq!(fixture::calibration().calibrated(), expected);
+    }
+
+    #[test]
+    fn a_calibration_ages() {
+        let calibration = fixture::calibration();
+        let day = i64::try_from(MICROS_PER_DAY).unwrap();
+        let doubts =
+            |days: i64| calibration.doubts(Some(&calibration.fingerprint), UnixMicros(calibration.made.0 + days * day));
+        assert_eq!([doubts(0), doubts(30), doubts(-30)], [(); 3].map(|()| Vec::<String>::new()));
+        assert_eq!(doubts(45), ["it is 45 days old"]);
+        assert_eq!(doubts(-45), ["it was made 45 days later"]);
+        assert_eq!(calibration.doubts(None, UnixMicros(i64::MIN)).len(), 1, "no clock panics");
+    }
+
+    #[test]
+    fn a_calibration_tells_what_may_have_changed_and_what_it_does_not_know() {
+        let calibration = fixture::calibration();
+        let mut now = calibration.fingerprint.clone();
+        now.settings.as_mut().unwrap().governor = Some("performance".into());
+        let told = r#"frequency governor was "powersave" and is "performance", which may change idle power and costs"#;
+        assert_eq!(calibration.doubts(Some(&now), calibration.made), [told]);
+        let fingerprint = Fingerprint { settings: None, ..calibration.fingerprint.clone() };
+        let older = Calibration { fingerprint, ..calibration.clone() };
+        let told = "it does not say under which governor, turbo and idle states it was made";
+        assert_eq!(older.doubts(Some(&now), calibration.made), [told]);
+        assert_eq!(older.doubts(None, calibration.made), [""; 0]);
     }
 
     #[test]

@@ -6,6 +6,9 @@ use super::{Calibration, fingerprint::domain_name};
 
 /// A table of everything.
 pub fn write_text(out: &mut impl Write, calibration: &Calibration) -> io::Result<()> {
+    if let Some(settings) = &calibration.fingerprint.settings {
+        writeln!(out, "measured under: {settings}")?;
+    }
     if !calibration.baselines.is_empty() {
         writeln!(out, "{:<38} {:>5} {:>12} {:>12} {:>12}  label", "idle power", "n", "least", "typical", "spread")?;
     }
@@ -15,6 +18,17 @@ pub fn write_text(out: &mut impl Write, calibration: &Calibration) -> io::Result
         let [least, typical, spread] = [figures.least, figures.typical, figures.spread].map(watts);
         let label = power.label.name();
         writeln!(out, "  {name:<36} {:>5} {least:>12} {typical:>12} {spread:>12}  {label}", figures.count)?;
+    }
+    if !calibration.core_powers.is_empty() {
+        let head = "one busy CPU, above idle";
+        writeln!(out, "{head:<38} {:>5} {:>12} {:>12} {:>12}  frequency", "n", "least", "typical", "spread")?;
+    }
+    for power in &calibration.core_powers {
+        let name = format!("{} (CPU {})", power.name.escape_debug(), power.cpu);
+        let figures = power.microwatts;
+        let [least, typical, spread] = [figures.least, figures.typical, figures.spread].map(watts);
+        let frequency = format!("{} MHz", power.kilohertz / 1000);
+        writeln!(out, "  {name:<36} {:>5} {least:>12} {typical:>12} {spread:>12}  {frequency}", figures.count)?;
     }
     writeln!(out, "{:<38} {:>5} {:>12} {:>12} {:>12}  runs", "cost of one", "n", "least", "typical", "spread")?;
     for cost in &calibration.costs {
@@ -47,6 +61,7 @@ mod tests {
         let mut out = Vec::new();
         write_text(&mut out, &fixture::calibration()).unwrap();
         let expected = "\
+measured under: idle states POLL, C1, C6; limits of idle states none; frequency governor powersave; energy preference balance_power; turbo on
 idle power                                 n        least      typical       spread  label
   package of socket 0                     18     20.000 W     20.000 W      0.001 W  measured
   dram of socket 0                        18      2.000 W      2.000 W      0.001 W  measured

@@ -1,7 +1,7 @@
 //! Runs the loads under which costs are measured, in a process of their own.
 //!
 //! The process is this program again, started with an argument that no user types (as the attach
-//! helper is), so that it can be a target. Its threads, one or two on every CPU, work until its
+//! helper is), so that it can be a target. Its threads, one or two on every CPU (or one on one), work until its
 //! standard input closes. So the load ends with the calibration, however that ends.
 
 use std::{
@@ -24,6 +24,8 @@ pub const TRAINER_ARGUMENT: &str = "--calibration-load-internal";
 pub enum Load {
     /// Stay in user code, below so many stack frames.
     Spin { frames: usize },
+    /// Stay in user code on this CPU alone.
+    SpinOn { cpu: u32 },
     /// Hand a byte to and fro: every hand-over is a context switch.
     Switch,
 }
@@ -33,10 +35,14 @@ const MOST_FRAMES: usize = 127;
 
 const READY: &str = "ready";
 
+/// Stands before the number of the only CPU that works.
+const CPU_PREFIX: &str = "cpu";
+
 impl Load {
     fn argument(self) -> String {
         match self {
             Self::Spin { frames } => frames.to_string(),
+            Self::SpinOn { cpu } => format!("{CPU_PREFIX}{cpu}"),
             Self::Switch => "switch".to_owned(),
         }
     }
@@ -44,6 +50,9 @@ impl Load {
     fn parse(text: &str) -> Option<Self> {
         match text {
             "switch" => Some(Self::Switch),
+            text if text.starts_with(CPU_PREFIX) => {
+                Some(Self::SpinOn { cpu: text.strip_prefix(CPU_PREFIX)?.parse().ok()? })
+            }
             number => number
                 .parse()
                 .ok()
@@ -107,6 +116,8 @@ fn work(load: Load) -> io::Result<()> {
     for cpu in (0..CpuSet::MAX_CPU).filter(|cpu| ours.is_set(*cpu)) {
         match load {
             Load::Spin { frames } => on_cpu(cpu, move || spin::below(frames))?,
+            Load::SpinOn { cpu: only } if usize::try_from(only) == Ok(cpu) => on_cpu(cpu, || spin::below(1))?,
+            Load::SpinOn { .. } => {}
             Load::Switch => {
                 // Both on one CPU: a byte that arrives is a switch.
                 let (there, back) = (io::pipe()?, io::pipe()?);
@@ -235,10 +246,10 @@ mod tests {
 
     #[test]
     fn a_load_survives_its_way_through_the_command_line() {
-        for load in [Load::Switch, Load::Spin { frames: 1 }, Load::Spin { frames: 127 }] {
+        for load in [Load::Switch, Load::Spin { frames: 1 }, Load::Spin { frames: 127 }, Load::SpinOn { cpu: 17 }] {
             assert_eq!(Load::parse(&load.argument()), Some(load));
         }
-        for text in ["", "0", "128", "-1", "spin"] {
+        for text in ["", "0", "128", "-1", "spin", "cpu", "cpu-1"] {
             assert_eq!(Load::parse(text), None, "{text}");
         }
     }

@@ -51,6 +51,11 @@ pub struct DiffFlags {
     #[arg(long, value_name = "WHAT", requires = "fail_above")]
     pub fail_on: Option<String>,
 
+    /// Compare A and B as they were attributed. Without this, sides that divide energy differently are
+    /// attributed alike in a temporary file; the data sets do not change
+    #[arg(long)]
+    pub as_attributed: bool,
+
     /// Number of rows to show, largest changes first, 0 for all [default: 20; all with --json and --csv]
     #[arg(long, value_name = "COUNT")]
     pub top: Option<usize>,

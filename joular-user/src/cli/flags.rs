@@ -46,9 +46,15 @@ pub struct Flags {
     #[arg(long, value_name = "TIME", help_heading = heading::RECORDING)]
     pub interval: Option<String>,
 
-    /// Stack samples per second and CPU, 1 to 10000 [default: 99]
+    /// Stack samples per second of CPU time, on average, 1 to 10000 [default: 99]
     #[arg(long, value_name = "HZ", help_heading = heading::RECORDING)]
     pub frequency: Option<u32>,
+
+    /// What takes samples: timer (at random moments, only while targets run), cpu-clock (the kernel's event,
+    /// at a fixed rate, also on idle CPUs) or auto, which is timer where the machine allows it
+    /// [default: auto]
+    #[arg(long, value_name = "SAMPLER", help_heading = heading::RECORDING)]
+    pub sampler: Option<String>,
 
     /// Also write the event stream to a file, for --replay
     #[arg(long, value_name = "FILE", help_heading = heading::RECORDING)]
@@ -135,6 +141,10 @@ pub struct Flags {
     /// Rows of the live table, 1 to 1000 [default: 20]
     #[arg(long, value_name = "N", help_heading = heading::OUTPUT)]
     pub top: Option<u32>,
+
+    /// Leave energy of windows in which no sample hit a thread at [no sample] in the live view and the summary
+    #[arg(long, help_heading = heading::OUTPUT)]
+    pub no_infer: bool,
 
     /// Print one JSON object per window to standard output
     #[arg(long, help_heading = heading::OUTPUT)]
@@ -223,10 +233,12 @@ impl Flags {
             smt_ratio: self.smt_ratio.or(file.smt_ratio),
             calibration: self.calibration.or(file.calibration),
             weights: self.weights.or(file.weights),
+            sampler: self.sampler.or(file.sampler),
             output,
             no_output,
             flush: self.flush.or(file.flush),
             top: self.top.or(file.top),
+            no_infer: self.no_infer || file.no_infer,
             json,
             quiet,
             kernel_log: self.kernel_log || file.kernel_log,
@@ -254,6 +266,7 @@ impl Flags {
             ("tdp-states", self.tdp_states.is_some()),
             ("powercap-root", self.powercap_root.is_some()),
             ("weights", self.weights.is_some()),
+            ("sampler", self.sampler.is_some()),
             ("cpu-root", self.cpu_root.is_some()),
         ]
         .into_iter()

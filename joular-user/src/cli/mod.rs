@@ -11,6 +11,7 @@ pub mod part_flags;
 pub mod picture_flags;
 pub mod report_flags;
 pub mod subcommands;
+pub mod validate_flags;
 
 use std::ffi::OsString;
 
@@ -27,6 +28,7 @@ pub use self::{
     picture_flags::{FlamegraphFlags, HtmlFlags},
     report_flags::ReportFlags,
     subcommands::{AuditFlags, CalibrateFlags, DoctorFlags, ReattributeFlags},
+    validate_flags::ValidateFlags,
 };
 
 /// `joular-bpf` and its arguments.
@@ -129,6 +131,14 @@ pub enum Command {
     /// Checks all sums and derives every figure again from the files alone. Needs no privileges.
     #[command(after_help = "Example: joular-bpf audit joular-out")]
     Audit(AuditFlags),
+
+    /// Compare a data set with a wattmeter's log
+    ///
+    /// Finds how far the meter's clock is ahead, fits meter = offset + gain × joular-bpf, and prints both
+    /// with 95 % intervals, the error of the data set's power, and what that means. docs/trust.md has the
+    /// log's format and how to measure. Needs no privileges.
+    #[command(after_help = "Example: joular-bpf validate joular-out --reference meter.csv")]
+    Validate(ValidateFlags),
 
     /// Write completions for a shell to standard output
     #[command(after_help = "Example: joular-bpf completions bash > /etc/bash_completion.d/joular-bpf")]

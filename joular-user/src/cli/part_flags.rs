@@ -45,4 +45,9 @@ pub struct PartFlags {
     /// Application view: energy goes to the frame nearest the leaf that is in these packages or classes
     #[arg(long, value_name = "PREFIX,…", value_delimiter = ',')]
     pub app: Vec<String>,
+
+    /// Leave energy of windows in which no sample hit a thread at [no sample]; without this it is shared out by
+    /// the thread's samples nearest in time
+    #[arg(long)]
+    pub no_infer: bool,
 }

@@ -9,7 +9,7 @@ use joular_data::{
     dataset::{audit, compact, reattribute},
     events::RunInfo,
     report::{
-        self, artifact,
+        self, Format, artifact,
         diff::Gate,
         export::{ExportFormat, Selection},
     },
@@ -20,7 +20,7 @@ use super::{unless_closed, unwritten};
 use crate::{
     cli::{
         AuditFlags, CompactFlags, DiffFlags, Exit, ExportFlags, FlamegraphFlags, HtmlFlags, ReattributeFlags,
-        ReportFlags,
+        ReportFlags, ValidateFlags,
     },
     config::{self, CalibrationChoice, ConfigError},
     output::Screen,
@@ -66,6 +66,10 @@ pub(super) fn compare(flags: &DiffFlags) -> anyhow::Result<Exit> {
     let comparison = report::diff::run(&flags.a, &flags.b, &filter, app.as_ref(), &choices)?;
     let said = comparison.write(&choices, &mut io::stdout().lock());
     unless_closed(said).map_err(unwritten("the comparison"))?;
+    if choices.format == Format::Csv {
+        // Its rows have no room for what was done.
+        comparison.notices.iter().for_each(|notice| pipeline::notice(notice));
+    }
     match comparison.gate(&choices) {
         Gate::Passed => Ok(Exit::Success),
         Gate::Exceeded => {
@@ -136,4 +140,12 @@ pub(super) fn audit(flags: &AuditFlags) -> anyhow::Result<Exit> {
     };
     unless_closed(said).map_err(unwritten("the audit"))?;
     Ok(if audit::is_well(&audits) { Exit::Success } else { Exit::Audit })
+}
+
+pub(super) fn validate(flags: &ValidateFlags) -> anyhow::Result<Exit> {
+    let request = config::validation(flags)?;
+    let found = report::validate::run(&flags.data, &request)?;
+    let said = found.write(request.is_json, &mut io::stdout().lock());
+    unless_closed(said).map_err(unwritten("the comparison"))?;
+    Ok(Exit::Success)
 }

@@ -7,7 +7,12 @@ mod manual;
 use std::io;
 
 use anyhow::anyhow;
-use joular_data::{dataset::DataSetError, output::OutputError, report::export::ExportError, text::escape};
+use joular_data::{
+    dataset::DataSetError,
+    output::OutputError,
+    report::export::ExportError,
+    text::{escape, escape_lines},
+};
 
 use crate::{
     cli::{Cli, Command, Exit},
@@ -30,6 +35,7 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
         Some(Command::Compact(flags)) => data::compact(&flags),
         Some(Command::Reattribute(flags)) => data::reattribute(&flags),
         Some(Command::Audit(flags)) => data::audit(&flags),
+        Some(Command::Validate(flags)) => data::validate(&flags),
         Some(Command::Completions(flags)) => manual::completions(&flags),
         Some(Command::Man(flags)) => manual::man(&flags),
     }
@@ -57,10 +63,7 @@ pub fn message_of(error: &anyhow::Error) -> String {
         return escape(&text);
     }
     // The kernel's verifier, for one, says more than a line.
-    text.split('\n')
-        .map(|line| line.split('\t').map(escape).collect::<Vec<_>>().join("\t"))
-        .collect::<Vec<_>>()
-        .join("\n")
+    escape_lines(&text)
 }
 
 /// A reader that has seen enough and closes the pipe is no error.

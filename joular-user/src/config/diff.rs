@@ -34,6 +34,7 @@ pub fn diff_choices(flags: &DiffFlags) -> Result<Choices, ConfigError> {
             (top, _) => Some(top.unwrap_or(ROWS)),
         },
         format,
+        again_in: (!flags.as_attributed).then(std::env::temp_dir),
     };
     if choices.view == View::Total && !choices.by.is_sampled() {
         return Err(ConfigError::Conflict {
@@ -99,6 +100,9 @@ mod tests {
         assert_eq!((choices.margin, choices.fail_above, choices.top), (MARGIN, None, Some(ROWS)));
         let json = diff_choices(&DiffFlags { json: true, ..DiffFlags::default() }).unwrap();
         assert_eq!(json.top, None, "programs get all rows");
+        assert!(choices.again_in.is_some(), "sides are attributed alike");
+        let as_attributed = diff_choices(&DiffFlags { as_attributed: true, ..DiffFlags::default() }).unwrap();
+        assert_eq!(as_attributed.again_in, None);
     }
 
     #[test]

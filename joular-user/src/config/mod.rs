@@ -11,6 +11,8 @@ mod part;
 mod picture;
 mod policy;
 mod report;
+mod sampler;
+mod validate;
 mod weights;
 
 use std::{path::PathBuf, time::Duration};
@@ -30,6 +32,8 @@ pub use self::{
     picture::{drawing, page},
     policy::policy_choices,
     report::report_request,
+    sampler::SamplerChoice,
+    validate::validation,
     weights::WeightChoice,
 };
 use crate::{
@@ -55,6 +59,8 @@ pub struct Config {
     pub policy: PolicyChoices,
     pub calibration: CalibrationChoice,
     pub screen: Screen,
+    /// Whether sums over the run leave what no sample hit at `[no sample]`.
+    pub no_infer: bool,
     /// Rows of the live table, 1 to 1000.
     pub top: usize,
     /// Usually `/proc`.
@@ -82,6 +88,7 @@ pub struct Live {
     pub frequency: u32,
     pub energy: EnergyOptions,
     pub weights: WeightChoice,
+    pub sampler: SamplerChoice,
     /// Where to write the event stream.
     pub record: Option<PathBuf>,
     /// Print what the eBPF programs log.
@@ -177,6 +184,7 @@ impl Places {
             policy: self.policy(&flags)?,
             calibration: CalibrationChoice::of(flags.calibration.as_deref()),
             screen,
+            no_infer: flags.no_infer,
             top: top as usize,
             proc_root: proc_root(&flags),
             cpu_root: flags.cpu_root.clone(),
@@ -198,6 +206,7 @@ impl Places {
             frequency: self.number("frequency", flags.frequency, 1..=10_000)?.unwrap_or(99),
             energy: self.energy(&flags)?,
             weights: flags.weights.as_deref().map_or(Ok(WeightChoice::Auto), |text| self.parse("weights", text))?,
+            sampler: flags.sampler.as_deref().map_or(Ok(SamplerChoice::Auto), |text| self.parse("sampler", text))?,
             record: flags.record,
             kernel_log: flags.kernel_log,
         })

@@ -32,6 +32,7 @@ pub fn part(flags: &PartFlags) -> Result<(Filter, Option<App>), ConfigError> {
         methods: names("method", &flags.method)?,
         hosts: names("host", &flags.host)?,
         runs: names("run", &flags.run)?,
+        no_infer: flags.no_infer,
     };
     Ok((filter, App::of(&flags.app)))
 }
@@ -52,6 +53,12 @@ mod tests {
         assert_eq!(filter.since, Some(Moment::Into(Duration::from_secs(30))));
         assert_eq!(filter.until, Some(Moment::At(UnixMicros(1_772_323_201_000_000))));
         assert_eq!(app, None);
+    }
+
+    #[test]
+    fn what_no_sample_hit_is_shared_out_unless_that_is_refused() {
+        let no_infer = |no_infer| part(&PartFlags { no_infer, ..PartFlags::default() }).unwrap().0.no_infer;
+        assert_eq!([false, true].map(no_infer), [false, true]);
     }
 
     #[test]

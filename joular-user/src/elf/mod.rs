@@ -1,4 +1,4 @@
-//! Reads parts of ELF files: code, sections, dynamic symbols, and a copy for symbolizers. The crate
+//! Reads parts of ELF files: code, sections, symbols, and a copy for symbolizers. The crate
 //! `object` knows the format; this folder decides which parts are read, and how much.
 //!
 //! The files are targets'. Nothing is mapped, because a target can cut its file short while it is
@@ -10,11 +10,14 @@ pub mod segment;
 #[cfg(test)]
 mod tests;
 
-use std::{fs::File, io, os::unix::fs::FileExt as _};
+use std::{fs::File, io, ops::Range, os::unix::fs::FileExt as _};
 
 use object::{
     LittleEndian,
-    elf::{EM_X86_64, FileHeader64, PF_X, PT_LOAD, ProgramHeader64, SHF_ALLOC, SHT_DYNSYM, SectionHeader64, Sym64},
+    elf::{
+        EM_X86_64, FileHeader64, PF_X, PT_LOAD, ProgramHeader64, SHF_ALLOC, SHN_UNDEF, SHT_DYNSYM, SHT_SYMTAB,
+        STT_FUNC, SectionHeader64, Sym64,
+    },
     pod::{self, Pod},
     read::{
         StringTable,
@@ -29,7 +32,9 @@ const MAX_SEGMENTS: u16 = 1024;
 const MAX_SECTION_NAMES_BYTES: u64 = 1 << 20;
 /// libjvm has a thousand dynamic symbols with 9 KiB of names.
 const MAX_DYNAMIC_BYTES: u64 = 4 << 20;
-/// Longest name of a section or a dynamic symbol, with its zero. Without a bound, each of many
+/// libjvm has 60 000 symbols of its own with 5 MiB of names.
+const MAX_STATIC_BYTES: u64 = 32 << 20;
+/// Longest name of a section or a symbol, with its zero. Without a bound, each of many
 /// symbols could have a table without any zero searched to its end.
 const MAX_NAME_BYTES: u64 = 256;
 
@@ -92,6 +97,11 @@ impl<'f> Elf<'f> {
         self.header.e_machine(LE) == EM_X86_64
     }
 
+    /// Where a program begins, before the file is moved as a whole.
+    pub fn entry(&self) -> u64 {
+        self.header.e_entry(LE)
+    }
+
     /// Segments with code.
     pub fn code(&self) -> impl Iterator<Item = Segment> {
         let is_code = |segment: &&SegmentHeader| segment.p_type(LE) == PT_LOAD && segment.p_flags(LE) & PF_X != 0;
@@ -104,19 +114,41 @@ impl<'f> Elf<'f> {
     /// A section that is loaded, if the file has it. Files of debug info have such sections without
     /// their bytes; those do not count.
     pub fn section(&self, name: &'static str, limit: u64) -> Result<Option<Section>, ElfError> {
+        let Some(place) = self.section_place(name)? else { return Ok(None) };
+        if place.bytes > limit {
+            return Err(ElfError::TooLarge { part: name, limit });
+        }
+        Ok(Some(Section { address: place.address, bytes: self.bytes.part(place.offset, place.bytes)? }))
+    }
+
+    /// Where a section is in memory, before the file is moved as a whole; empty if there is none.
+    pub fn section_range(&self, name: &str) -> Result<Range<u64>, ElfError> {
+        let place = self.section_place(name)?;
+        Ok(place.map_or(0..0, |place| place.address..place.address.saturating_add(place.bytes)))
+    }
+
+    /// Where a section that is loaded is, in memory and in the file.
+    fn section_place(&self, name: &str) -> Result<Option<Segment>, ElfError> {
         let names = self.section_names()?;
         let is_wanted = |section: &SectionHeader| {
             section.sh_flags(LE) & u64::from(SHF_ALLOC) != 0
                 && name_at(&names, section.sh_name(LE)) == Some(name.as_bytes())
         };
         let mut wanted = self.sections.iter().filter(|section| is_wanted(section));
-        let Some((section, (start, size))) = wanted.find_map(|section| Some((section, section.file_range(LE)?))) else {
-            return Ok(None);
+        Ok(wanted.find_map(|section| {
+            let (offset, bytes) = section.file_range(LE)?;
+            Some(Segment { offset, bytes, address: section.sh_addr(LE) })
+        }))
+    }
+
+    /// Code by its place in memory, before the file is moved as a whole. The caller bounds its length.
+    pub fn code_at(&self, range: &Range<u64>) -> Result<Vec<u8>, ElfError> {
+        let is_around = |segment: &Segment| {
+            segment.address <= range.start && range.end <= segment.address.saturating_add(segment.bytes)
         };
-        if size > limit {
-            return Err(ElfError::TooLarge { part: name, limit });
-        }
-        Ok(Some(Section { address: section.sh_addr(LE), bytes: self.bytes.part(start, size)? }))
+        let segment = self.code().find(is_around).ok_or(ElfError::Malformed("its code is in no segment"))?;
+        self.bytes
+            .part(segment.offset.saturating_add(range.start - segment.address), range.end.saturating_sub(range.start))
     }
 
     fn section_names(&self) -> Result<Vec<u8>, ElfError> {
@@ -126,34 +158,65 @@ impl<'f> Elf<'f> {
     }
 
     /// What it exports and imports by name.
-    pub fn dynamic_symbols(&self) -> Result<DynamicSymbols, ElfError> {
-        let symbols = self.sections.iter().find(|section| section.sh_type(LE) == SHT_DYNSYM);
-        let symbols = symbols.ok_or(ElfError::Malformed("it has no dynamic symbols"))?;
+    pub fn dynamic_symbols(&self) -> Result<Symbols, ElfError> {
+        self.symbols(SHT_DYNSYM, "dynamic symbols", MAX_DYNAMIC_BYTES)?
+            .ok_or(ElfError::Malformed("it has no dynamic symbols"))
+    }
+
+    /// All symbols, unless they were stripped.
+    pub fn static_symbols(&self) -> Result<Option<Symbols>, ElfError> {
+        self.symbols(SHT_SYMTAB, "symbols", MAX_STATIC_BYTES)
+    }
+
+    fn symbols(&self, kind: u32, part: &'static str, limit: u64) -> Result<Option<Symbols>, ElfError> {
+        let Some(symbols) = self.sections.iter().find(|section| section.sh_type(LE) == kind) else { return Ok(None) };
         let names = self.sections.get(symbols.link(LE).0);
-        let names = names.ok_or(ElfError::Malformed("its dynamic symbols have no names"))?;
+        let names = names.ok_or(ElfError::Malformed("its symbols have no names"))?;
         let read = |section: &SectionHeader| {
             let (start, size) = section.file_range(LE).unwrap_or_default();
-            if size > MAX_DYNAMIC_BYTES {
-                return Err(ElfError::TooLarge { part: "dynamic symbols", limit: MAX_DYNAMIC_BYTES });
+            if size > limit {
+                return Err(ElfError::TooLarge { part, limit });
             }
             self.bytes.part(start, size)
         };
-        Ok(DynamicSymbols { symbols: read(symbols)?, names: read(names)? })
+        Ok(Some(Symbols { symbols: read(symbols)?, names: read(names)? }))
     }
 }
 
 #[derive(Debug)]
-pub struct DynamicSymbols {
+pub struct Symbols {
     symbols: Vec<u8>,
     names: Vec<u8>,
 }
 
-impl DynamicSymbols {
+impl Symbols {
     /// Names and addresses. Symbols whose name is longer than [`MAX_NAME_BYTES`] or has no
     /// end are left out.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], u64)> {
         let symbols = records::<Symbol>(&self.symbols).iter();
         symbols.filter_map(|symbol| Some((name_at(&self.names, symbol.st_name(LE))?, symbol.st_value(LE))))
+    }
+
+    /// Addresses of functions.
+    pub fn functions(&self) -> impl Iterator<Item = u64> {
+        let symbols = records::<Symbol>(&self.symbols).iter();
+        let is_function = |symbol: &&Symbol| symbol.st_type() == STT_FUNC && symbol.st_shndx(LE) != SHN_UNDEF;
+        symbols.filter(is_function).map(|symbol| symbol.st_value(LE))
+    }
+
+    /// The address of the first symbol with each of these names.
+    pub fn addresses<const N: usize>(&self, wanted: [&[u8]; N]) -> [Option<u64>; N] {
+        let mut found = [None; N];
+        for symbol in records::<Symbol>(&self.symbols) {
+            let start = symbol.st_name(LE) as usize;
+            let rest = self.names.get(start..).unwrap_or_default();
+            for (name, address) in wanted.iter().zip(&mut found) {
+                if address.is_none() && rest.starts_with(name) && rest.get(name.len()) == Some(&0) {
+                    *address = Some(symbol.st_value(LE));
+                }
+            }
+        }
+        found
     }
 }
 

@@ -55,6 +55,10 @@ fn ask(file: &File) {
     if let Ok(symbols) = elf.dynamic_symbols() {
         assert!(symbols.iter().all(|(name, _)| (name.len() as u64) < MAX_NAME_BYTES));
     }
+    if let Ok(Some(symbols)) = elf.static_symbols() {
+        symbols.addresses([b"", b"main"]);
+        symbols.functions().count();
+    }
 }
 
 #[test]

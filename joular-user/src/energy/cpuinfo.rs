@@ -5,6 +5,8 @@
 
 use std::{io, path::Path};
 
+use joular_data::model::domain::Label;
+
 use super::sysfs::read_start;
 
 /// Enough for the first processor's paragraph.
@@ -24,6 +26,16 @@ pub fn is_intel(proc_root: &Path) -> bool {
     matches!(identity, Some(CpuIdentity::X86 { vendor, .. }) if vendor == "GenuineIntel")
 }
 
+/// How the processor's energy registers come about, as far as is known; `proc_root` is usually `/proc`.
+pub fn register_label(proc_root: &Path) -> Label {
+    let identity = read(&proc_root.join("cpuinfo")).ok().and_then(|text| CpuIdentity::parse(&text));
+    if identity.is_some_and(|identity| identity.models_its_energy()) {
+        Label::ModelledByProcessor
+    } else {
+        Label::Measured
+    }
+}
+
 /// The numbers that identify a processor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CpuIdentity {
@@ -32,6 +44,21 @@ pub enum CpuIdentity {
 }
 
 impl CpuIdentity {
+    /// Whether its RAPL registers are known to hold the result of a model of its activity. docs/trust.md
+    /// has the sources: Intel's Sandy Bridge and Ivy Bridge, AMD's Zen 2. For AMD's Zen and Zen+, which
+    /// have the same registers and family number, and Hygon's Dhyana, which is made from Zen, nothing
+    /// better is known.
+    fn models_its_energy(&self) -> bool {
+        match self {
+            Self::X86 { vendor, family: 6, model, .. } if vendor == "GenuineIntel" => {
+                matches!(model, 42 | 45 | 58 | 62)
+            }
+            Self::X86 { vendor, family: 0x17, .. } => vendor == "AuthenticAMD",
+            Self::X86 { vendor, family: 0x18, .. } => vendor == "HygonGenuine",
+            Self::X86 { .. } | Self::Arm { .. } => false,
+        }
+    }
+
     /// From the first processor's paragraph; `None` if it has neither.
     pub fn parse(cpuinfo: &str) -> Option<Self> {
         let field = |name: &str| {
@@ -63,6 +90,26 @@ fn parse_number(text: &str) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn processors_that_model_their_energy_are_told_from_those_that_measure_it() {
+        for (vendor, family, model, expected) in [
+            ("GenuineIntel", 6, 42, Label::ModelledByProcessor),
+            ("GenuineIntel", 6, 62, Label::ModelledByProcessor),
+            ("GenuineIntel", 6, 63, Label::Measured),
+            ("GenuineIntel", 6, 143, Label::Measured),
+            ("AuthenticAMD", 23, 1, Label::ModelledByProcessor),
+            ("AuthenticAMD", 23, 49, Label::ModelledByProcessor),
+            ("AuthenticAMD", 25, 1, Label::Measured),
+            ("HygonGenuine", 24, 0, Label::ModelledByProcessor),
+        ] {
+            let proc = tempfile::tempdir().unwrap();
+            let text = format!("vendor_id : {vendor}\ncpu family : {family}\nmodel : {model}\n");
+            std::fs::write(proc.path().join("cpuinfo"), text).unwrap();
+            assert_eq!(register_label(proc.path()), expected, "{vendor} {family} {model}");
+        }
+        assert_eq!(register_label(Path::new("/nonexistent")), Label::Measured);
+    }
 
     #[test]
     fn the_first_paragraph_identifies_the_processor() {

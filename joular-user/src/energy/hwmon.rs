@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 
 use joular_data::model::domain::{Domain, Label, Meter, Role};
 
-use super::{EnergyOptions, Opened, SourceKind, Unusable, UnusableKind, meter_files::MeterFiles, sysfs};
+use super::{EnergyOptions, Opened, SourceKind, Unusable, UnusableKind, cpuinfo, meter_files::MeterFiles, sysfs};
 
 /// Names of the two kinds in `--energy` and in data sets.
 const NAME: &str = "hwmon";
@@ -65,7 +65,10 @@ fn open(options: &EnergyOptions, name: &'static str) -> Result<Opened, Unusable>
     })?;
     let mut meters: Vec<_> = gpus(&chips);
     if name == NAME {
-        let packages = packages(&chips);
+        let mut packages = packages(&chips);
+        // `amd_energy` shows the same registers as powercap.
+        let of_registers = packages.iter_mut().filter(|(domain, _)| domain.label == Label::Measured);
+        of_registers.for_each(|(domain, _)| domain.label = cpuinfo::register_label(&options.proc_root));
         meters.splice(0..0, packages);
         let platform = platform(&chips, &mut meters);
         meters.extend(platform);

@@ -19,7 +19,7 @@ pub mod replay;
 pub mod scmi;
 pub mod select;
 pub mod shared_file;
-mod sysfs;
+pub(crate) mod sysfs;
 pub mod tdp;
 pub mod topology;
 pub mod watts;

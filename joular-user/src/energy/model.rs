@@ -9,7 +9,7 @@
 
 use std::{io, path::Path};
 
-use joular_data::model::domain::{Domain, Label, Meter, Reading};
+use joular_data::model::domain::{Domain, Meter, Reading};
 use thiserror::Error;
 
 use super::{
@@ -176,7 +176,7 @@ impl Model {
 
     fn new(power: VcpuPower, basis: &str) -> Self {
         let VcpuPower { idle_uw, full_uw } = power;
-        let domain = Domain::new("cpu", None, NAME, Label::Modelled, Meter::Model { idle_uw, full_uw });
+        let domain = Domain::modelled("cpu", None, NAME, Meter::Model { idle_uw, full_uw });
         let (idle, full) = (idle_uw / 1000, full_uw / 1000);
         Self { domains: [domain], reason: format!("estimated at {idle} to {full} mW per vCPU ({basis})") }
     }
@@ -203,6 +203,8 @@ impl EnergySource for Model {
 
 #[cfg(test)]
 mod tests {
+    use joular_data::model::domain::{DividedBy, Label};
+
     use super::*;
 
     fn x86(vendor: &str, family: u32, model: u32, stepping: u32) -> CpuIdentity {
@@ -261,6 +263,7 @@ mod tests {
         let VcpuPower { idle_uw, full_uw } = expected;
         assert_eq!(model.domains()[0].meter, Meter::Model { idle_uw, full_uw });
         assert_eq!(model.domains()[0].label, Label::Modelled);
+        assert_eq!(model.domains()[0].divided_by, DividedBy::CpuTime);
         assert!(model.reason().contains(reason), "{}", model.reason());
     }
 

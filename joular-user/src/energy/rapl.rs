@@ -66,6 +66,20 @@ pub struct Register {
     pub meter: Meter,
 }
 
+/// The same domains, of a processor whose registers come about like this.
+pub fn labelled(mut domains: Vec<Domain>, label: Label) -> Vec<Domain> {
+    domains.iter_mut().for_each(|domain| domain.label = label);
+    domains
+}
+
+/// What registers with this label are, for people.
+pub const fn registers(label: Label) -> &'static str {
+    match label {
+        Label::ModelledByProcessor => "hardware counters, which this processor fills from a model of its own,",
+        _ => "hardware counters",
+    }
+}
+
 /// One domain per register, in their order.
 pub fn domains(source: &str, registers: &[Register]) -> Vec<Domain> {
     registers.iter().map(|register| domain(source, register, registers)).collect()

@@ -1,6 +1,6 @@
 //! Keeps the two banks of counts, and the boundary between windows.
 //!
-//! A boundary is published a little before its time. When it has passed and every CPU has been made
+//! A boundary is published before its time. When it has passed and every CPU has been made
 //! to account ([`super::Programs::pass_boundary`]), no program writes to the bank of the ended
 //! window any more. That bank is then drained while the other one fills.
 
@@ -74,8 +74,13 @@ impl Banks {
 
     /// Announces that the next window starts at `start`, which must still be
     /// ahead, and makes its bank the filling one.
-    pub fn publish_boundary(&mut self, start: MonotonicNs) -> Result<(), KernelError> {
+    pub(super) fn publish_boundary(&mut self, start: MonotonicNs) -> Result<(), KernelError> {
         self.bank ^= 1;
+        self.move_boundary(start)
+    }
+
+    /// Announces another start of the next window, while both are still ahead.
+    pub(super) fn move_boundary(&mut self, start: MonotonicNs) -> Result<(), KernelError> {
         self.boundary
             .set(0, Boundary::new(start.0, self.bank).0, 0)
             .map_err(|source| map_error("writing", "BOUNDARY", source))

@@ -1,9 +1,11 @@
 //! Lists the CPUs, and where each sits: its socket, its core and the hyper-thread it shares that
 //! core with.
 
-use std::{fs, path::Path};
+use std::{fs, os::unix::fs::MetadataExt as _, path::Path};
 
 use joular_ebpf::abi::Place;
+
+use super::core_types;
 
 /// Default location of CPU topology.
 pub const CPU_ROOT: &str = "/sys/devices/system/cpu";
@@ -28,18 +30,37 @@ pub struct Cpu {
     /// Physical package, 0 if the kernel does not say.
     pub socket: u32,
     /// Physical core, by a number of its own within the socket (`core_id`); 0
-    /// if the kernel does not say, or if cores are not told apart.
+    /// if the kernel does not say. [`placed`] says what else it may be.
     pub core: u32,
     /// The first other hyper-thread of the core that is online. A core of more than two threads has
     /// further ones, which are ignored: whether the core is shared matters more than by how many.
     pub sibling: Option<u32>,
 }
 
+/// A CPU since it came online. One that went offline and came back is another one, whose events are to
+/// be opened anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Life {
+    pub(super) cpu: u32,
+    begun: u64,
+}
+
+/// Which CPUs are online now, and since when. Asked in every window, so no more is read than that.
+pub(super) fn lives(cpu_root: &Path) -> Vec<Life> {
+    // The kernel makes this folder anew when a CPU comes online: its number is another one then.
+    let begun = |cpu: u32| fs::metadata(cpu_root.join(format!("cpu{cpu}/topology"))).map_or(0, |folder| folder.ino());
+    online_ids(cpu_root).into_iter().map(|cpu| Life { cpu, begun: begun(cpu) }).collect()
+}
+
 /// CPUs that are online now.
 pub fn online(cpu_root: &Path) -> Vec<Cpu> {
-    let ids = cpu_list(&cpu_root.join("online"));
-    let ids = if ids.is_empty() { vec![0] } else { ids };
+    let ids = online_ids(cpu_root);
     ids.iter().map(|id| cpu(cpu_root, *id, &ids)).collect()
+}
+
+fn online_ids(cpu_root: &Path) -> Vec<u32> {
+    let ids = cpu_list(&cpu_root.join("online"));
+    if ids.is_empty() { vec![0] } else { ids }
 }
 
 /// How many ids CPUs can have, those counted that may come online later.
@@ -49,12 +70,14 @@ pub(super) fn possible(cpu_root: &Path) -> u32 {
 }
 
 /// CPUs that are online now, as the programs are told of them. Cores are told
-/// apart if wanted and if each fits into a [`Place`]; otherwise all are core 0,
-/// so that a thread has one slot per socket.
+/// apart if wanted and if each fits into a [`Place`]; otherwise the core is the
+/// number of its type, 0 unless the processor is hybrid, so that a thread has one
+/// slot per socket and type.
 pub(super) fn placed(cpu_root: &Path, per_core: bool) -> Vec<Cpu> {
     let mut cpus = online(cpu_root);
     if !per_core || cpus.iter().any(|cpu| Place::new(cpu.socket, cpu.core).core() != cpu.core) {
-        cpus.iter_mut().for_each(|cpu| cpu.core = 0);
+        let kinds = core_types::kinds(cpu_root);
+        cpus.iter_mut().for_each(|cpu| cpu.core = core_types::number_of(&kinds, cpu.id));
     }
     cpus
 }
@@ -71,7 +94,7 @@ fn cpu(cpu_root: &Path, id: u32, online: &[u32]) -> Cpu {
     }
 }
 
-fn cpu_list(path: &Path) -> Vec<u32> {
+pub(super) fn cpu_list(path: &Path) -> Vec<u32> {
     fs::read_to_string(path).map(|text| parse_cpu_list(&text)).unwrap_or_default()
 }
 
@@ -154,5 +177,19 @@ mod tests {
         assert_eq!((cores(&small, true), cores(&small, false)), (vec![5, 5, 5], vec![0, 0, 0]));
         let large = root(&[("online", "0-1"), ("cpu0/topology/core_id", "1024"), ("cpu1/topology/core_id", "1")]);
         assert_eq!(cores(&large, true), [0, 0]);
+    }
+
+    #[test]
+    fn a_cpu_that_came_back_is_another_one() {
+        let root = root(&TWO_SOCKETS_WITH_THREADS);
+        let before = lives(root.path());
+        assert_eq!(before.iter().map(|life| life.cpu).collect::<Vec<_>>(), [0, 1, 2]);
+        assert_eq!(lives(root.path()), before);
+        let folder = root.path().join("cpu1/topology");
+        fs::rename(&folder, root.path().join("old")).unwrap();
+        fs::create_dir(&folder).unwrap();
+        let after = lives(root.path());
+        assert_eq!((after[0], after[2]), (before[0], before[2]));
+        assert!(after[1] != before[1] && after[1].cpu == 1);
     }
 }

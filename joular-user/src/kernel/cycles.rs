@@ -19,7 +19,10 @@ use perf_event::{
     events::{Event, Hardware, Software},
 };
 
-use super::{cpus::Cpu, error::KernelError};
+use super::{
+    cpus::{Cpu, Life},
+    error::KernelError,
+};
 
 /// What is counted in addition to time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,12 +46,12 @@ struct ElementAttr {
     flags: u64,
 }
 
-/// Open counters, by the id of their CPU.
+/// Open counters, by their CPU.
 pub(super) struct CycleCounters {
     event: CycleEvent,
     /// The kernel takes the events out of the map when this is closed.
     map: MapData,
-    counters: Vec<(u32, Counter)>,
+    counters: Vec<(Life, Counter)>,
 }
 
 impl CycleCounters {
@@ -62,21 +65,22 @@ impl CycleCounters {
 
     /// Opens counters of CPUs that came online, closes those of others. The
     /// programs read a counter from now on.
-    pub(super) fn follow(&mut self, online: &[Cpu]) -> Result<(), KernelError> {
-        self.counters.retain(|(id, _)| online.iter().any(|cpu| cpu.id == *id));
-        for cpu in online {
-            if self.counters.iter().any(|(id, _)| *id == cpu.id) {
+    pub(super) fn follow(&mut self, lives: &[Life]) -> Result<(), KernelError> {
+        self.counters.retain(|(life, _)| lives.contains(life));
+        for life in lives {
+            if self.counters.iter().any(|(known, _)| known == life) {
                 continue;
             }
-            match open(self.event, cpu.id) {
+            let cpu = life.cpu;
+            match open(self.event, cpu) {
                 Ok(counter) => {
-                    put(self.map.fd().as_fd(), cpu.id, &counter)
-                        .map_err(|source| KernelError::CycleCounter { cpu: cpu.id, source })?;
-                    self.counters.push((cpu.id, counter));
+                    put(self.map.fd().as_fd(), cpu, &counter)
+                        .map_err(|source| KernelError::CycleCounter { cpu, source })?;
+                    self.counters.push((*life, counter));
                 }
                 // Gone again, or never there.
                 Err(error) if matches!(error.raw_os_error(), Some(libc::ENXIO | libc::ENODEV)) => {}
-                Err(source) => return Err(KernelError::CycleCounter { cpu: cpu.id, source }),
+                Err(source) => return Err(KernelError::CycleCounter { cpu, source }),
             }
         }
         Ok(())

@@ -38,6 +38,8 @@ pub enum KernelError {
     NoCycles,
     #[error("counting cycles on CPU {cpu}: {source}: use --weights time")]
     CycleCounter { cpu: u32, source: io::Error },
+    #[error("sampling by timers: {reason}: use --sampler cpu-clock, or auto")]
+    NoTimer { reason: String },
     #[error("writing entries {first}.. of eBPF map `{map}`: {source}: is the host out of memory?")]
     WriteArray { map: &'static str, first: u32, source: io::Error },
     #[error("draining eBPF map `{map}`: {source}: is the host out of memory?")]
@@ -126,7 +128,7 @@ mod tests {
     fn a_rejected_program_is_no_missing_privilege() {
         let error = |operation, code| KernelError::Program {
             operation,
-            program: "sample",
+            program: "sample_at_event",
             source: Box::new(ProgramError::SyscallError(SyscallError {
                 call: "bpf",
                 io_error: io::Error::from_raw_os_error(code),

@@ -4,7 +4,10 @@ use std::{fs, path::Path};
 
 use perf_event::{Builder, events::Hardware};
 
-use super::btf::{KernelTypes, VMLINUX_BTF};
+use super::{
+    btf::{KernelTypes, VMLINUX_BTF},
+    sampler::{Sampler, SamplerRoots},
+};
 use crate::privileges;
 
 /// Result of one check.
@@ -85,13 +88,20 @@ fn privileges() -> Check {
 }
 
 fn kernel_version() -> Check {
-    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned();
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    kernel_of(release.trim())
+}
+
+/// Distributions bring features to older kernels, so a version alone decides nothing: whether the
+/// programs load is checked next.
+fn kernel_of(release: &str) -> Check {
     let mut numbers = release.split(['.', '-']).map_while(|part| part.parse::<u32>().ok());
     let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
     if version >= (5, 15) {
         Check::new("kernel", Verdict::Good, release, None)
     } else {
-        Check::new("kernel", Verdict::MissingFeature, release, Some("Linux 5.15 or later is needed"))
+        let advice = "Linux 5.15 or later is needed, or one with its eBPF features, as RHEL 9 has";
+        Check::new("kernel", Verdict::Limited, release, Some(advice))
     }
 }
 
@@ -109,10 +119,32 @@ fn kernel_types() -> Check {
 }
 
 fn sampling_event() -> Check {
-    if has_cycles() {
-        Check::new("sampling event", Verdict::Good, "hardware cycles", None)
-    } else {
-        let found = "no hardware counters here (usual in VMs): sampling by the cpu-clock timer";
-        Check::new("sampling event", Verdict::Limited, found, None)
+    match Sampler::choose(&SamplerRoots::default()) {
+        (Sampler::Timer(_), _) => {
+            Check::new("sampling", Verdict::Good, "timers at random moments, while targets run", None)
+        }
+        (Sampler::Event, reason) => {
+            let found = format!("by the event cpu-clock: {}", reason.unwrap_or_default());
+            let advice = "samples come at a fixed rate, also on idle CPUs: programs that wake at fixed times may get too many or too few";
+            Check::new("sampling", Verdict::Limited, found, Some(advice))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_old_kernel_is_no_reason_not_to_try() {
+        for (release, verdict) in [
+            ("6.12.0-1-amd64", Verdict::Good),
+            ("5.15", Verdict::Good),
+            ("5.14.0-427.el9.x86_64", Verdict::Limited),
+            ("4.18.0", Verdict::Limited),
+            ("", Verdict::Limited),
+        ] {
+            assert_eq!(kernel_of(release).verdict, verdict, "{release}");
+        }
     }
 }

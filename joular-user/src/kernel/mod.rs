@@ -2,7 +2,8 @@
 //!
 //! [`programs`] loads and attaches, [`banks`] keeps the window boundary and reads what was counted,
 //! [`unwind_maps`] writes the tables by which stacks are walked, [`boundary`] passes from one
-//! window to the next, [`cycles`] opens the counters of cycles, [`btf`] finds where the running
+//! window to the next, [`sampler`] chooses what takes samples,
+//! [`cycles`] opens the counters of cycles, [`btf`] finds where the running
 //! kernel keeps the fields the programs read, [`features`] says what this kernel can do and
 //! [`cost`] what the programs themselves cost.
 
@@ -11,6 +12,7 @@ pub mod banks;
 mod batch;
 pub mod boundary;
 pub mod btf;
+pub mod core_types;
 pub mod cost;
 pub mod cpus;
 pub mod cycles;
@@ -18,10 +20,14 @@ mod error;
 pub mod features;
 mod log;
 pub mod programs;
+pub mod sampler;
+#[cfg(test)]
+mod sampler_simulation;
 pub mod unwind_maps;
 
 pub use banks::{BankContents, Banks};
 pub use cycles::CycleEvent;
 pub use error::{KernelError, Remedy};
 pub use programs::{LoadOptions, Loaded, Programs, Ring};
+pub use sampler::Sampler;
 pub use unwind_maps::UnwindMaps;

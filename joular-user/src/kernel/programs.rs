@@ -8,10 +8,7 @@ use std::{
 use aya::{
     Btf, Ebpf, EbpfLoader, Endianness,
     maps::{MapData, RingBuf},
-    programs::{
-        BtfTracePoint, PerfEvent, ProgramError, RawTracePoint, RawTracePointRunOptions, TestRun as _,
-        perf_event::{HardwareEvent, PerfEventConfig, PerfEventScope, SamplePolicy, SoftwareEvent},
-    },
+    programs::{BtfTracePoint, ProgramError, RawTracePoint, RawTracePointRunOptions, TestRun as _},
 };
 use aya_log::EbpfLogger;
 use joular_ebpf::abi::{MAX_STACK_FRAMES, Place};
@@ -20,11 +17,12 @@ use super::{
     banks::Banks,
     btf::{KernelTypes, VMLINUX_BTF},
     cost::{self, ProgramCost},
-    cpus::{self, Cpu},
+    cpus::{self, Cpu, Life},
     cycles::{CycleCounters, CycleEvent},
     error::KernelError,
     features,
     log::LogToStderr,
+    sampler::{Attached, Sampler},
     unwind_maps::UnwindMaps,
 };
 
@@ -58,6 +56,7 @@ const OFFSETS: [(&str, &str, &str); 6] = [
 /// What the programs are loaded with.
 #[derive(Clone, Debug)]
 pub struct LoadOptions {
+    pub sampler: Sampler,
     pub frequency_hz: u32,
     pub interval_ns: u64,
     /// Stacks of every process, not only of targets.
@@ -90,11 +89,10 @@ pub struct Loaded {
 pub struct Programs {
     ebpf: Ebpf,
     options: LoadOptions,
-    event: PerfEventConfig,
     /// CPUs as of the last look.
+    lives: Vec<Life>,
     online: Vec<Cpu>,
-    /// CPUs whose sampler is attached.
-    sampled: Vec<u32>,
+    sampling: Attached,
     cycles: Option<CycleCounters>,
     log: Option<EbpfLogger<LogToStderr>>,
 }
@@ -106,6 +104,7 @@ impl Programs {
             return Err(KernelError::PidNamespace);
         }
         let offsets = member_offsets(Path::new(VMLINUX_BTF))?;
+        let lives = cpus::lives(&options.cpu_root);
         let online = cpus::placed(&options.cpu_root, options.per_core);
         let sizes = MapSizes::of(&options, online.len());
         let stack_limit = stack_limit();
@@ -114,6 +113,8 @@ impl Programs {
         let smt = u32::from(online.iter().any(|cpu| cpu.sibling.is_some()));
         let count_cycles = u32::from(options.cycles.is_some());
         let self_tgid = std::process::id();
+        let mean_gap_ns = options.sampler.mean_gap_ns(options.frequency_hz);
+        let entries = options.sampler.entries();
         let mut loader = EbpfLoader::new();
         // The programs need no relocation: their offsets are the globals. The
         // types that `new` has read are let go before ours are.
@@ -121,6 +122,9 @@ impl Programs {
         loader.override_global("SELF_TGID", &self_tgid, true);
         loader.override_global("SMT", &smt, true);
         loader.override_global("COUNT_CYCLES", &count_cycles, true);
+        loader.override_global("MEAN_GAP_NS", &mean_gap_ns, true);
+        loader.override_global("TIMER_ENTRY", &entries.timer, true);
+        loader.override_global("OTHER_TIMER_ENTRY", &entries.any, true);
         loader.override_global("STACK_LIMIT", &stack_limit, true);
         loader.override_global("AYA_LOG_LEVEL", &log_level, true);
         for (name, offset) in &offsets {
@@ -133,11 +137,14 @@ impl Programs {
             loader.map_max_entries(bank, sizes.samples);
         }
         loader.map_max_entries("EVENTS", sizes.ring_bytes);
+        if mean_gap_ns != 0 {
+            loader.map_max_entries("SAMPLING", cpus::possible(&options.cpu_root));
+        }
         if smt != 0 {
             loader.map_max_entries("SIBLING_BUSY", cpus::possible(&options.cpu_root));
         }
         let mut ebpf = loader.load(OBJECT).map_err(|error| KernelError::Load(Box::new(error)))?;
-        load_programs(&mut ebpf, &tracepoint_types(Path::new(VMLINUX_BTF))?)?;
+        load_programs(&mut ebpf, &options.sampler, &tracepoint_types(Path::new(VMLINUX_BTF))?)?;
         let banks = Banks::take(&mut ebpf)?;
         let unwind_maps = UnwindMaps::take(&mut ebpf)?;
         // Only now: without privileges there would seem to be no counters.
@@ -154,21 +161,13 @@ impl Programs {
             map: "EVENTS",
             source: Box::new(source),
         })?;
-        let event = if features::has_cycles() {
-            PerfEventConfig::Hardware(HardwareEvent::CpuCycles)
-        } else {
-            PerfEventConfig::Software(SoftwareEvent::CpuClock)
-        };
-        let programs = Self { ebpf, options, event, online, sampled: Vec::new(), cycles, log };
+        let programs = Self { ebpf, options, lives, online, sampling: Attached::default(), cycles, log };
         Ok(Loaded { programs, banks, ring, unwind_maps })
     }
 
     /// Name of the sampling event in outputs.
     pub const fn event_name(&self) -> &'static str {
-        match self.event {
-            PerfEventConfig::Hardware(_) => "cycles",
-            _ => "cpu-clock",
-        }
+        self.options.sampler.name()
     }
 
     /// What is counted beside time, if anything.
@@ -189,7 +188,7 @@ impl Programs {
                 source: Box::new(source),
             })?;
         }
-        self.sample_new_cpus()
+        self.sample_new_cpus().map(drop)
     }
 
     /// Prints what the programs logged since the last time.
@@ -199,44 +198,31 @@ impl Programs {
         }
     }
 
-    /// CPUs as of the last [`Programs::follow_hotplug`].
+    /// CPUs that passed the last boundary.
     pub fn online(&self) -> &[Cpu] {
         &self.online
     }
 
-    /// Finds the CPUs that exist now; samples new ones, and counts their cycles.
-    pub fn follow_hotplug(&mut self) -> Result<(), KernelError> {
-        let online = cpus::placed(&self.options.cpu_root, self.options.per_core);
-        if online != self.online {
-            self.sampled.retain(|id| online.iter().any(|cpu| cpu.id == *id));
-            self.online = online;
-            self.count_new_cpus()?;
-            self.sample_new_cpus()?;
+    /// Finds the CPUs that exist now; samples new ones, and counts their cycles. Returns how many were not
+    /// sampled for a part of the window, because they went and came back.
+    pub(super) fn follow_hotplug(&mut self) -> Result<u64, KernelError> {
+        let lives = cpus::lives(&self.options.cpu_root);
+        if lives == self.lives {
+            return Ok(0);
         }
-        Ok(())
+        self.lives = lives;
+        self.online = cpus::placed(&self.options.cpu_root, self.options.per_core);
+        self.count_new_cpus()?;
+        self.sample_new_cpus()
     }
 
     fn count_new_cpus(&mut self) -> Result<(), KernelError> {
-        self.cycles.as_mut().map_or(Ok(()), |cycles| cycles.follow(&self.online))
+        self.cycles.as_mut().map_or(Ok(()), |cycles| cycles.follow(&self.lives))
     }
 
-    fn sample_new_cpus(&mut self) -> Result<(), KernelError> {
-        let program = "sample";
-        let sampler: &mut PerfEvent = typed(&mut self.ebpf, program)?;
-        let policy = SamplePolicy::Frequency(u64::from(self.options.frequency_hz));
-        for Cpu { id: cpu, .. } in self.online.iter().copied() {
-            if self.sampled.contains(&cpu) {
-                continue;
-            }
-            match sampler.attach(self.event, PerfEventScope::AllProcessesOneCpu { cpu }, policy, false) {
-                Ok(_) => self.sampled.push(cpu),
-                Err(error) if is_offline(&error) => {}
-                Err(source) => {
-                    return Err(KernelError::Program { operation: "attaching", program, source: Box::new(source) });
-                }
-            }
-        }
-        Ok(())
+    fn sample_new_cpus(&mut self) -> Result<u64, KernelError> {
+        let LoadOptions { sampler, frequency_hz, .. } = &self.options;
+        self.sampling.follow(&mut self.ebpf, sampler, *frequency_hz, &self.lives)
     }
 
     /// Accounts the slice running on each CPU, so that every CPU has passed
@@ -283,7 +269,7 @@ fn give_memory_back() {
 }
 
 /// No such CPU online (any more).
-fn is_offline(error: &ProgramError) -> bool {
+pub(super) fn is_offline(error: &ProgramError) -> bool {
     matches!(error, ProgramError::SyscallError(error)
         if matches!(error.io_error.raw_os_error(), Some(libc::ENXIO | libc::ENODEV)))
 }
@@ -354,18 +340,18 @@ fn tracepoint_types(path: &Path) -> Result<Btf, KernelError> {
         .map_err(|error| KernelError::ReadBtf { path: path.into(), source: io::Error::other(error) })
 }
 
-fn load_programs(ebpf: &mut Ebpf, btf: &Btf) -> Result<(), KernelError> {
+fn load_programs(ebpf: &mut Ebpf, sampler: &Sampler, btf: &Btf) -> Result<(), KernelError> {
     let failed = |program| {
         move |source: ProgramError| KernelError::Program { operation: "loading", program, source: Box::new(source) }
     };
     for (program, tracepoint) in TRACEPOINTS {
         typed::<BtfTracePoint>(ebpf, program)?.load(tracepoint, btf).map_err(failed(program))?;
     }
-    typed::<PerfEvent>(ebpf, "sample")?.load().map_err(failed("sample"))?;
+    sampler.load(ebpf, btf)?;
     typed::<RawTracePoint>(ebpf, "pass_boundary")?.load().map_err(failed("pass_boundary"))
 }
 
-fn typed<'a, P>(ebpf: &'a mut Ebpf, name: &'static str) -> Result<&'a mut P, KernelError>
+pub(super) fn typed<'a, P>(ebpf: &'a mut Ebpf, name: &'static str) -> Result<&'a mut P, KernelError>
 where
     &'a mut P: TryFrom<&'a mut aya::programs::Program, Error = ProgramError>,
 {

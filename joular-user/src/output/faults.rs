@@ -75,6 +75,9 @@ fn said(fault: FaultCause, detail: Option<&str>) -> String {
         (FaultCause::Stuck, None) => {
             "the counter does not move: its energy comes when it moves again".to_owned()
         }
+        (FaultCause::Suspended, None) => {
+            "the machine was suspended: what the counter gained meanwhile goes to no thread".to_owned()
+        }
         (cause, None) => format!("it could not be read ({}): {later}", cause.name()),
     }
 }

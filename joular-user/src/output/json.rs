@@ -4,7 +4,7 @@
 use std::{collections::BTreeMap, io::Write};
 
 use joular_data::{
-    attribution::window_report::{DomainAudit, MethodRow, WindowReport},
+    attribution::window_report::{DomainAudit, MethodRow, WindowReport, pools},
     events::{ProcessInfo, RunEnd, RunInfo},
     model::{
         domain::{FaultCause, Label},
@@ -12,11 +12,15 @@ use joular_data::{
     },
     output::{Output, OutputError, Result},
     stacks::StackTable,
-    totals::{MethodKey, Ranking, Sums, Tally, Totals, by_process},
+    text::harmless_json,
+    totals::{Sums, Tally, Totals, audit::model_note, by_process},
 };
 use serde::Serialize;
 
-use super::json_jvms::{self, Jvm, Quality};
+use super::{
+    json_context::Context,
+    json_jvms::{self, Jvm, Quality},
+};
 
 /// Methods per line; how many were left out is in `methods_omitted`. The
 /// Parquet data set has all of them.
@@ -36,6 +40,8 @@ struct Window<'a> {
     /// Microseconds since 1970 UTC.
     start_us: i64,
     length_ns: u64,
+    /// `null` in the replay of a recording from before it was noted.
+    context: Option<Context<'a>>,
     domains: Vec<Domain<'a>>,
     audit: Audit<'a>,
     processes: Vec<ProcessFigures<'a>>,
@@ -78,6 +84,7 @@ struct Audit<'a> {
     unslotted_uj: u64,
     failed_reads_uj: u64,
     unshared_uj: u64,
+    suspended_uj: u64,
     idle_uj: u64,
     target_cpu_ns: u64,
     samples: u64,
@@ -107,6 +114,10 @@ struct Method<'a> {
     total_cpu_ns: u64,
     self_samples: u64,
     total_samples: u64,
+    /// The 95 % interval of sampling, from the process's samples in this window alone.
+    self_low_uj: u64,
+    self_high_uj: u64,
+    /// Half of it, as the standard deviation of a normal distribution.
     self_sigma_uj: u64,
 }
 
@@ -119,12 +130,16 @@ struct Summary<'a> {
     audit: Audit<'a>,
     unresolved_uj: u64,
     no_sample_uj: u64,
+    /// Energy of methods that samples of other windows tell.
+    inferred_uj: u64,
     processes: Vec<ProcessFigures<'a>>,
     /// What JVMs did; processes that found no room share an entry without a pid.
     jvms: Vec<Jvm>,
     /// Samples of JVMs, and how many of them by what is wrong with their stacks.
     jvm_samples: u64,
     jvm_samples_by_cause: &'a BTreeMap<&'static str, u64>,
+    /// What intervals do not cover, if the energy is a model's.
+    interval_note: Option<&'static str>,
     methods: Vec<RunMethod<'a>>,
     methods_omitted: usize,
 }
@@ -138,7 +153,13 @@ struct RunMethod<'a> {
     self_uj: u64,
     self_cpu_ns: u64,
     self_samples: u64,
+    /// The 95 % interval of sampling, as reports have it.
+    self_low_uj: u64,
+    self_high_uj: u64,
+    /// Half of it, as the standard deviation of a normal distribution.
     self_sigma_joules: f64,
+    /// Part of `self_uj` that samples of other windows tell.
+    self_inferred_uj: u64,
 }
 
 /// Writes a run as lines of JSON.
@@ -151,12 +172,18 @@ impl<W: Write> JsonOutput<W> {
     pub fn new(out: W) -> Self {
         Self { out, totals: Totals::default() }
     }
+
+    /// Leaves energy of windows in which no sample hit a thread at `[no sample]`.
+    #[must_use]
+    pub fn without_inference(self) -> Self {
+        Self { totals: self.totals.without_inference(), ..self }
+    }
 }
 
 fn write(out: &mut impl Write, message: &Message<'_>) -> Result<()> {
     let written = serde_json::to_string(message)
         .map_err(Into::into)
-        .and_then(|line| writeln!(out, "{line}"))
+        .and_then(|line| writeln!(out, "{}", harmless_json(&line)))
         .and_then(|()| out.flush());
     written.map_err(|source| OutputError::Stream { what: "the JSON lines", source })
 }
@@ -177,6 +204,7 @@ impl<W: Write> Output for JsonOutput<W> {
             index: report.index,
             start_us: report.wall_start.0,
             length_ns: report.length_ns,
+            context: Context::of(report),
             domains: report.domains.iter().map(domain).collect(),
             audit: audit(&sums),
             processes: window_processes(report, &self.totals),
@@ -189,6 +217,7 @@ impl<W: Write> Output for JsonOutput<W> {
     }
 
     fn run_ended(&mut self, end: &RunEnd) -> Result<()> {
+        self.totals.finish();
         let totals = &self.totals;
         let message = Summary {
             ended_us: end.ended.0,
@@ -198,11 +227,13 @@ impl<W: Write> Output for JsonOutput<W> {
             audit: audit(&totals.sums),
             unresolved_uj: totals.unresolved().0,
             no_sample_uj: totals.marker(Marker::NoSample).0,
+            inferred_uj: totals.inferred.0,
             processes: run_processes(totals),
             jvms: json_jvms::of_run(&totals.jvms),
             jvm_samples: totals.jvms.samples,
             jvm_samples_by_cause: totals.jvms.causes(),
-            methods: run_methods(&totals.methods),
+            interval_note: model_note(totals.sums.label),
+            methods: run_methods(totals),
             methods_omitted: totals.methods.ranked().len().saturating_sub(MAX_METHODS),
         };
         write(&mut self.out, &Message::Summary(message))
@@ -242,6 +273,7 @@ fn audit(sums: &Sums) -> Audit<'_> {
         unslotted_uj: sums.unattributed.unslotted.0,
         failed_reads_uj: sums.unattributed.failed_reads.0,
         unshared_uj: sums.unattributed.unshared.0,
+        suspended_uj: sums.unattributed.suspended.0,
         idle_uj: sums.unattributed.idle.0,
         target_cpu_ns: sums.target_cpu_ns,
         samples: sums.samples,
@@ -277,8 +309,10 @@ fn process_of<'a>(
 fn window_methods<'a>(report: &'a WindowReport, stacks: &'a StackTable) -> Vec<Method<'a>> {
     let mut rows: Vec<&MethodRow> = report.methods.iter().collect();
     rows.sort_by_key(|row| (std::cmp::Reverse((row.own.energy, row.total.energy)), row.process, row.method));
+    let pools = pools(report.methods.iter().map(|row| (row.process, &row.own)));
     let method = |row: &'a MethodRow| {
         let frame = stacks.frame(row.method);
+        let interval = pools.get(&row.process)?.interval(row.own.energy, &row.own.sampled());
         Some(Method {
             pid: report.processes.get(row.process)?.pid.0,
             method: frame.method(),
@@ -291,88 +325,36 @@ fn window_methods<'a>(report: &'a WindowReport, stacks: &'a StackTable) -> Vec<M
             total_cpu_ns: row.total.cpu_ns,
             self_samples: row.own.samples,
             total_samples: row.total.samples,
-            self_sigma_uj: row.own.sigma.0,
+            self_low_uj: interval.low.0,
+            self_high_uj: interval.high.0,
+            self_sigma_uj: interval.sigma().0,
         })
     };
     rows.into_iter().take(MAX_METHODS).filter_map(method).collect()
 }
 
-fn run_methods(methods: &Ranking<MethodKey>) -> Vec<RunMethod<'_>> {
-    let ranked = methods.ranked().into_iter().take(MAX_METHODS);
+fn run_methods(totals: &Totals) -> Vec<RunMethod<'_>> {
+    let intervals = totals.sampling.intervals();
+    let ranked = totals.methods.ranked().into_iter().take(MAX_METHODS);
     ranked
-        .map(|(key, tally)| RunMethod {
-            method: &key.name,
-            signature: key.signature.as_deref(),
-            module: key.module.as_deref(),
-            self_uj: tally.energy.0,
-            self_cpu_ns: tally.cpu_ns,
-            self_samples: tally.samples,
-            self_sigma_joules: tally.sigma_joules(),
+        .map(|(key, tally)| {
+            let interval = intervals.of(key, tally.energy);
+            RunMethod {
+                method: &key.name,
+                signature: key.signature.as_deref(),
+                module: key.module.as_deref(),
+                self_uj: tally.energy.0,
+                self_cpu_ns: tally.cpu_ns,
+                self_samples: tally.samples,
+                self_low_uj: interval.low.0,
+                self_high_uj: interval.high.0,
+                self_sigma_joules: interval.deviation() / 1e6,
+                self_inferred_uj: tally.inferred.0,
+            }
         })
         .collect()
 }
 
 #[cfg(test)]
-mod tests {
-    use joular_data::fixture::{self, BUSY, Load, SMALL};
-    use serde_json::Value;
-
-    use super::*;
-
-    fn messages(load: Load, windows: u64) -> Vec<Value> {
-        let mut output = JsonOutput::new(Vec::new());
-        fixture::play(&mut output, load, windows).unwrap();
-        let text = String::from_utf8(output.out).unwrap();
-        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-    }
-
-    #[test]
-    fn a_run_is_its_start_its_windows_and_its_summary() {
-        let messages = messages(SMALL, 2);
-        let types: Vec<_> = messages.iter().map(|message| message["type"].as_str().unwrap()).collect();
-        assert_eq!(types, ["run", "window", "window", "summary"]);
-        assert_eq!(messages[1]["domains"][0]["label"], "modelled");
-        assert_eq!(messages[3]["audit"]["energy_label"], "modelled");
-    }
-
-    #[test]
-    fn windows_sum_to_the_summary() {
-        let messages = messages(SMALL, 3);
-        let figure = |message: &Value| message["audit"]["measured_uj"].as_u64().unwrap();
-        assert_eq!(messages[1..4].iter().map(figure).sum::<u64>(), figure(&messages[4]));
-    }
-
-    #[test]
-    fn parts_of_jvms_sum_to_the_whole_in_windows_and_over_the_run() {
-        let messages = messages(SMALL, 3);
-        let jvms = |message: &Value| message["jvms"].as_array().unwrap().clone();
-        let energy = |jvm: &Value| jvm["energy_uj"].as_u64().unwrap();
-        for jvm in messages[1..].iter().flat_map(jvms) {
-            let parts = jvm["parts_uj"].as_object().unwrap();
-            assert_eq!(parts.values().filter_map(Value::as_u64).sum::<u64>(), energy(&jvm), "{jvm}");
-            assert!(jvm["vm_tax_uj"].as_u64().unwrap() >= parts["gc"].as_u64().unwrap(), "{jvm}");
-        }
-        let sum = |message: &Value| jvms(message).iter().map(energy).sum::<u64>();
-        assert!(sum(&messages[4]) > 0);
-        assert_eq!(messages[1..4].iter().map(sum).sum::<u64>(), sum(&messages[4]));
-    }
-
-    #[test]
-    fn every_sample_of_a_jvm_has_a_cause() {
-        let messages = messages(BUSY, 2);
-        let summary = &messages[3];
-        let causes = summary["jvm_samples_by_cause"].as_object().unwrap();
-        let sum: u64 = causes.values().filter_map(Value::as_u64).sum();
-        assert_eq!(summary["jvm_samples"], sum);
-        assert!(causes.contains_key("complete") && causes.contains_key("depth"), "{causes:?}");
-        let rows = messages[1..3].iter().flat_map(|message| message["quality"].as_array().unwrap());
-        assert_eq!(rows.map(|row| row["samples"].as_u64().unwrap()).sum::<u64>(), sum, "all processes are JVMs");
-    }
-
-    #[test]
-    fn what_is_left_out_is_counted() {
-        let messages = messages(BUSY, 1);
-        assert_eq!(messages[1]["methods"].as_array().unwrap().len(), MAX_METHODS);
-        assert_eq!(messages[1]["methods_omitted"], 150);
-    }
-}
+#[path = "json_tests.rs"]
+mod tests;

@@ -36,7 +36,7 @@ pub fn lines(run: &RunInfo, totals: &Totals, report: &WindowReport, size: Size, 
     lines.push(blank());
     lines.push(Line::new(
         Style::Heading,
-        format!("{:>12}  {:>9}  {:>9}  {:>6}  METHOD (self)", "J", "± 95 %", "W", "SHARE"),
+        format!("{:>9}  {:>13}  {:>8}  {:>6}  METHOD (self)", "J", "95 % FROM–TO", "W", "SHARE"),
     ));
     lines.extend(method_lines(totals, report, size.width, room.saturating_sub(shown).min(top)));
     lines.push(blank());
@@ -93,19 +93,25 @@ fn process_lines(totals: &Totals, report: &WindowReport, width: usize) -> Vec<Li
 }
 
 fn method_lines(totals: &Totals, report: &WindowReport, width: usize, count: usize) -> Vec<Line> {
-    let line = |name: &str, tally: &Tally| {
-        let label = totals.sums.label;
-        let (joules, error) = figures::with_error(tally.energy.joules(), tally.error_joules(), label);
+    let (intervals, label) = (totals.sampling.intervals(), totals.sums.label);
+    let line = |(joules, interval): (String, String), tally: &Tally, name: &str| {
         let figures = format!(
-            "{joules:>12}  {error:>9}  {:>9}  {:>5.1}%  ",
+            "{joules:>9}  {interval:>13}  {:>8}  {:>5.1}%  ",
             figures::figure(watts(tally.energy_now, report.length_ns), label),
             share(tally.energy, totals.sums.attributed)
         );
-        let room = width.saturating_sub(figures.len());
+        let room = width.saturating_sub(figures.chars().count());
         Line::new(Style::Plain, format!("{figures}{}", cut(name, room, Keep::End)))
     };
-    let named = totals.methods.named().into_iter().map(|(name, tally)| line(&escape(&name), tally));
-    named.chain(totals.methods.evicted().map(|tally| line(EVICTED, tally))).take(count).collect()
+    let named = totals.methods.named().into_iter().map(|(name, key, tally)| {
+        let interval = intervals.of(key, tally.energy).joules();
+        line(figures::with_interval(tally.energy.joules(), interval, label), tally, &escape(&name))
+    });
+    let evicted = totals.methods.evicted().map(|tally| {
+        let joules = figures::figure(tally.energy.joules(), label);
+        line((joules, String::new()), tally, EVICTED)
+    });
+    named.chain(evicted).take(count).collect()
 }
 
 /// The footer: how much is not known, and what was lost.
@@ -134,6 +140,12 @@ fn footer(totals: &Totals) -> Vec<Line> {
         let causes: Vec<&str> = quality.iter().filter_map(|line| line.split(':').next()).collect();
         lines.push(Line::new(Style::Plain, format!("JVMs' stacks {}", causes.join(", "))));
     }
+    if sums.label == Some(Label::Modelled) {
+        lines.push(Line::new(
+            Style::Plain,
+            "intervals cover sampling only; the model's error is not known, likely larger",
+        ));
+    }
     lines.extend(warnings(sums).into_iter().map(|text| Line::new(Style::Warning, text)));
     lines
 }
@@ -141,8 +153,8 @@ fn footer(totals: &Totals) -> Vec<Line> {
 /// One window as one line, for logs.
 pub fn line(run: &RunInfo, totals: &Totals, report: &WindowReport) -> String {
     let now = Sums::of(report);
-    let top = totals.methods.named().into_iter().max_by_key(|(_, tally)| tally.energy_now);
-    let top = top.filter(|(_, tally)| tally.energy_now.0 > 0).map_or_else(String::new, |(name, tally)| {
+    let top = totals.methods.named().into_iter().max_by_key(|(.., tally)| tally.energy_now);
+    let top = top.filter(|(.., tally)| tally.energy_now.0 > 0).map_or_else(String::new, |(name, _, tally)| {
         format!("  top {} {:.1} %", escape(&name), share(tally.energy_now, now.attributed))
     });
     let ambiguous = if now.ambiguous > 0 { " ambiguous" } else { "" };
@@ -211,7 +223,7 @@ mod tests {
     #[test]
     fn the_user_says_how_many_methods_are_shown() {
         let (totals, report) = totals(2, BUSY);
-        for (height, top, expected) in [(60, 7, 7), (300, 150, 150), (24, 1000, 9)] {
+        for (height, top, expected) in [(60, 7, 7), (300, 80, 80), (24, 1000, 8)] {
             let lines = lines(&fixture::run(), &totals, &report, Size::new(120, height), top);
             let methods = lines.iter().skip_while(|line| !line.text.contains("METHOD")).skip(1);
             assert_eq!(methods.take_while(|line| !line.text.is_empty()).count(), expected, "{height} {top}");

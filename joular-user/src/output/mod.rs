@@ -7,6 +7,7 @@
 
 mod faults;
 mod json;
+mod json_context;
 mod json_jvms;
 mod live;
 mod live_text;

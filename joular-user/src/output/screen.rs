@@ -36,6 +36,12 @@ impl<W: Write> ScreenOutput<W> {
         Self { out, live, data, run: None, totals: Totals::default() }
     }
 
+    /// Leaves energy of windows in which no sample hit a thread at `[no sample]`.
+    #[must_use]
+    pub fn without_inference(self) -> Self {
+        Self { totals: self.totals.without_inference(), ..self }
+    }
+
     #[cfg(test)]
     pub fn into_inner(self) -> W {
         self.out
@@ -65,6 +71,7 @@ impl<W: Write> Output for ScreenOutput<W> {
     }
 
     fn run_ended(&mut self, end: &RunEnd) -> Result<()> {
+        self.totals.finish();
         let Some(run) = &self.run else { return Ok(()) };
         let text = summary(run, end, &self.totals, self.data.as_deref());
         self.write(&text).map_err(|source| OutputError::Stream { what: "the summary", source })

@@ -5,11 +5,15 @@ use std::{fmt::Write as _, path::Path};
 
 use joular_data::{
     events::{RunEnd, RunInfo},
-    model::frame::Marker,
+    model::{
+        cores,
+        domain::{self, Domain, Role},
+        frame::Marker,
+    },
     text::{escape, figures, seconds, share},
     totals::{
         EVICTED, Tally, Totals,
-        audit::{audit, source, warnings},
+        audit::{audit, model_note, source, warnings},
     },
 };
 
@@ -19,13 +23,17 @@ const TOP_PROCESSES: usize = 5;
 /// The whole text.
 pub fn summary(run: &RunInfo, end: &RunEnd, totals: &Totals, data: Option<&Path>) -> String {
     let mut text = format!(
-        "\n{:.1} s in {} windows, ended by {}; energy from {}\n\n",
+        "\n{:.1} s in {} windows, ended by {}; energy of {} from {}\n\n",
         seconds(totals.sums.elapsed_ns),
         totals.sums.windows,
         escape(&end.reason),
+        domain_names(run),
         source(run, totals.sums.label)
     );
     text.push_str(&audit(&totals.sums));
+    if let Some(warning) = cores::warning(domain::core_types(&run.domains)) {
+        let _ = writeln!(text, "\nwarning: {warning}");
+    }
     text.push_str(&processes(totals));
     text.push_str(&jvms(totals));
     text.push_str(&methods(totals));
@@ -34,6 +42,13 @@ pub fn summary(run: &RunInfo, end: &RunEnd, totals: &Totals, data: Option<&Path>
         text.push_str(&reading(data));
     }
     text
+}
+
+/// The domains that add up to the whole, with what they leave out.
+fn domain_names(run: &RunInfo) -> String {
+    let counted = |domain: &&Domain| matches!(domain.role, Role::Shared | Role::Unshared);
+    let counted: Vec<Domain> = run.domains.iter().filter(counted).cloned().collect();
+    if counted.is_empty() { "no domain".to_owned() } else { escape(&domain::names(&counted)) }
 }
 
 fn processes(totals: &Totals) -> String {
@@ -70,18 +85,23 @@ fn jvms(totals: &Totals) -> String {
 }
 
 fn methods(totals: &Totals) -> String {
-    let mut text = "\nMethods by self energy (± is the 95 % interval of sampling)\n".to_owned();
-    let mut add = |name: &str, tally: &Tally| {
+    let (intervals, label) = (totals.sampling.intervals(), totals.sums.label);
+    let mut text = "\nMethods by self energy, with the 95 % interval of sampling\n".to_owned();
+    let mut add = |joules: &str, interval: &str, tally: &Tally, name: &str| {
         let part = share(tally.energy, totals.sums.attributed);
-        let (joules, error) = figures::with_error(tally.energy.joules(), tally.error_joules(), totals.sums.label);
         // Writing to a String cannot fail.
-        let _ = writeln!(text, "  {joules:>14} J ± {error:<9} {part:>5.1} %  {name}");
+        let _ = writeln!(text, "  {joules:>14} J  {interval:<15}  {part:>5.1} %  {name}");
     };
-    for (name, tally) in totals.methods.named().into_iter().take(TOP_METHODS) {
-        add(&escape(&name), tally);
+    for (name, key, tally) in totals.methods.named().into_iter().take(TOP_METHODS) {
+        let interval = intervals.of(key, tally.energy);
+        let (joules, interval) = figures::with_interval(tally.energy.joules(), interval.joules(), label);
+        add(&joules, &interval, tally, &escape(&name));
     }
     if let Some(tally) = totals.methods.evicted() {
-        add(EVICTED, tally);
+        add(&figures::figure(tally.energy.joules(), label), "", tally, EVICTED);
+    }
+    if let Some(note) = model_note(label) {
+        let _ = writeln!(text, "{note}");
     }
     text
 }
@@ -94,6 +114,13 @@ fn quality(totals: &Totals) -> String {
         part(totals.marker(Marker::Unresolved)),
         part(totals.marker(Marker::NoSample))
     );
+    if totals.inferred.0 > 0 {
+        let _ = writeln!(
+            text,
+            "{:.1} % of it is of windows in which no sample hit a thread, shared out by samples of other windows",
+            part(totals.inferred)
+        );
+    }
     let mut lines = totals.jvms.quality_lines().into_iter();
     if let Some(complete) = lines.next() {
         let _ = writeln!(text, "Of the JVMs' stacks {complete}");

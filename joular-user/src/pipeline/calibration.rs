@@ -9,7 +9,7 @@ use std::{
 
 use joular_data::{events::RunInfo, model::policy::Calibrated};
 
-use super::{Failure, host::Host, notice};
+use super::{Failure, core_types, host::Host, notice};
 use crate::{
     calibration::{
         Calibration, CalibrationError,
@@ -22,44 +22,55 @@ use crate::{
     cli::Exit,
     clock,
     config::{Calibrate, CalibrationChoice},
+    context::{Roots, settings::PowerSettings},
     energy::{self, EnergySource},
-    kernel::{cost::Statistics, cpus::CPU_ROOT, programs},
+    kernel::{Sampler, cost::Statistics, cpus::CPU_ROOT, programs, sampler::SamplerRoots},
     privileges,
 };
+
+/// Least time for a CPU of each type of a hybrid processor.
+const LEAST_CORE_TIME: Duration = Duration::from_secs(4);
 
 /// Measures, keeps the result and shows it.
 pub fn calibrate(options: &Calibrate, out: &mut impl Write) -> Result<Exit, Failure> {
     let mut selected = energy::select(&options.energy)?;
     let has_baselines = selected.source.domains().iter().any(is_measurable);
-    let mut instrument = Instrument::start(measure::IDLE_FREQUENCY_HZ).map_err(CalibrationError::from)?;
+    let mut instrument = Instrument::start(Sampler::choose(&SamplerRoots::default()).0, measure::IDLE_FREQUENCY_HZ)
+        .map_err(CalibrationError::from)?;
     let statistics = Statistics::enable().ok_or(CalibrationError::Statistics)?;
     if let Err(error) = privileges::drop_unneeded() {
         notice(&format!("all privileges are kept, because dropping those not needed failed: {error}"));
     }
     let host = Host::read(&options.proc_root, Path::new(CPU_ROOT));
     let source = selected.source.as_mut();
+    let cpu_root = Path::new(CPU_ROOT);
+    let roots = Roots { cpu: cpu_root, sys: &options.energy.sys_root, proc: &options.proc_root };
     let fingerprint = Fingerprint {
         energy: has_baselines.then(|| EnergyFingerprint::of(source.name(), source.domains())),
-        ..fingerprint_of(&options.proc_root, &host, source, instrument.sampling_event())
+        ..fingerprint_of(roots, &host, source, instrument.sampling_event())
     };
     let (idle, loaded) =
         if has_baselines { (options.duration / 2, options.duration / 2) } else { (Duration::ZERO, options.duration) };
-    let mut baselines = Vec::new();
+    let (mut baselines, mut core_powers) = (Vec::new(), Vec::new());
     if has_baselines {
         notice(&format!("measuring idle power for {idle:?}, leave the machine alone; {}", selected.reason));
         let windows = measure::idle_windows(&mut instrument, source, idle).map_err(CalibrationError::from)?;
         baselines = idle_power(source.domains(), &windows).map_err(CalibrationError::from)?;
+        let each = (options.duration / 4).max(LEAST_CORE_TIME);
+        core_powers = core_types::measure(&mut instrument, source, &windows, Path::new(CPU_ROOT), each)?;
     } else {
         notice(&format!("no idle power is measured, because the source knows it: {}", selected.reason));
     }
     drop(instrument);
     notice(&format!("measuring joular-bpf's own cost for {loaded:?}, under load"));
-    let mut instrument = Instrument::start(measure::COST_FREQUENCY_HZ).map_err(CalibrationError::from)?;
+    let mut instrument =
+        Instrument::start(measure::COST_SAMPLER, measure::COST_FREQUENCY_HZ).map_err(CalibrationError::from)?;
     let batches = measure::cost_batches(&mut instrument, loaded)?;
     drop(statistics);
     let made = clock::unix_micros_at(clock::monotonic_now());
     let costs = costs::costs(&batches);
-    let calibration = Calibration { format_version: file::FORMAT_VERSION, made, fingerprint, baselines, costs };
+    let calibration =
+        Calibration { format_version: file::FORMAT_VERSION, made, fingerprint, baselines, costs, core_powers };
     keep(options, &calibration, out)?;
     Ok(Exit::Success)
 }
@@ -78,21 +89,22 @@ fn keep(options: &Calibrate, calibration: &Calibration, out: &mut impl Write) ->
 }
 
 /// The fingerprint of this machine and this instrument as they are now.
-pub fn fingerprint_of(proc_root: &Path, host: &Host, source: &dyn EnergySource, sampling_event: &str) -> Fingerprint {
+pub fn fingerprint_of(roots: Roots<'_>, host: &Host, source: &dyn EnergySource, sampling_event: &str) -> Fingerprint {
     let text = |path: PathBuf| fs::read_to_string(path).unwrap_or_default();
     Fingerprint {
         cpu_model: host.cpu_model.clone(),
-        cpu_identity: fingerprint::cpu_identity(&text(proc_root.join("cpuinfo"))),
+        cpu_identity: fingerprint::cpu_identity(&text(roots.proc.join("cpuinfo"))),
         arch: host.arch.clone(),
         online_cpus: host.online_cpus,
         sockets: host.sockets,
-        smt: fingerprint::smt(&text(Path::new(CPU_ROOT).join("smt/active"))),
+        smt: fingerprint::smt(&text(roots.cpu.join("smt/active"))),
         memory_gib: fingerprint::gibibytes(host.memory_bytes),
         kernel: host.kernel.clone(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         instrument: format!("{:016x}", programs::object_hash()),
         sampling_event: sampling_event.to_owned(),
         energy: Some(EnergyFingerprint::of(source.name(), source.domains())),
+        settings: Some(PowerSettings::read(roots)),
     }
 }
 
@@ -104,13 +116,13 @@ pub fn fingerprint_of(proc_root: &Path, host: &Host, source: &dyn EnergySource, 
 pub fn for_run(choice: &CalibrationChoice, now: &Fingerprint) -> Result<Option<Calibrated>, CalibrationError> {
     match choice {
         CalibrationChoice::None => Ok(None),
-        CalibrationChoice::File(path) => matching(path, |stored| stored.mismatches(now)).map(Some),
+        CalibrationChoice::File(path) => holding(path, now).map(Some),
         CalibrationChoice::Usual => Ok(usual(Path::new(file::DEFAULT_PATH), now)),
     }
 }
 
 fn usual(path: &Path, now: &Fingerprint) -> Option<Calibrated> {
-    match matching(path, |stored| stored.mismatches(now)) {
+    match holding(path, now) {
         Ok(calibrated) => Some(calibrated),
         Err(CalibrationError::File(error)) if error.is_absent() => None,
         Err(error) => {
@@ -128,18 +140,36 @@ pub fn for_replay(choice: &CalibrationChoice, run: &RunInfo) -> Result<Option<Ca
     match choice {
         CalibrationChoice::Usual => Ok(run.policy.calibration.clone()),
         CalibrationChoice::None => Ok(None),
-        CalibrationChoice::File(path) => matching(path, |stored| stored.mismatches_with_run(run)).map(Some),
+        CalibrationChoice::File(path) => {
+            let calibration = matching(path, |stored| stored.mismatches_with_run(run))?;
+            tell(path, &calibration.doubts(None, run.started));
+            Ok(Some(calibration.calibrated()))
+        }
+    }
+}
+
+/// The calibration of this machine as it is now.
+fn holding(path: &Path, now: &Fingerprint) -> Result<Calibrated, CalibrationError> {
+    let calibration = matching(path, |stored| stored.mismatches(now))?;
+    tell(path, &calibration.doubts(Some(now), clock::unix_micros_at(clock::monotonic_now())));
+    Ok(calibration.calibrated())
+}
+
+fn tell(path: &Path, doubts: &[String]) {
+    for doubt in doubts {
+        let path = path.display();
+        notice(&format!("calibration {path}: {doubt}: run `joular-bpf calibrate` again, or use --calibration none"));
     }
 }
 
 fn matching(
     path: &Path,
     differences: impl FnOnce(&Fingerprint) -> Vec<fingerprint::Difference>,
-) -> Result<Calibrated, CalibrationError> {
+) -> Result<Calibration, CalibrationError> {
     let calibration = file::read(path)?;
     let differences = differences(&calibration.fingerprint);
     if differences.is_empty() {
-        Ok(calibration.calibrated())
+        Ok(calibration)
     } else {
         Err(CalibrationError::Mismatch { path: path.into(), differences })
     }

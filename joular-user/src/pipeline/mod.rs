@@ -6,10 +6,12 @@
 
 mod calibration;
 mod consumer;
+mod core_types;
 mod failure;
 mod host;
 mod live;
 mod replay;
+mod sampler;
 mod stack_age;
 mod symbol_feed;
 mod wake;
@@ -27,10 +29,12 @@ use joular_data::{
     dataset::{OutputDirectory, ParquetOutput},
     events::{Event, RunEnd, RunInfo, recording::RecordingWriter},
     model::{
+        cores,
         policy::{Calibrated, Policy, PolicyChoices},
         units::Pid,
     },
     output::Output,
+    text::escape,
 };
 
 pub use self::{calibration::calibrate, failure::Failure, replay::policy_again};
@@ -43,6 +47,7 @@ use crate::{
     cli::Exit,
     clock,
     config::{self, Config, Input},
+    context::{ContextReader, Roots},
     energy::{self, Selected},
     kernel::{LoadOptions, Loaded, Programs, cpus::CPU_ROOT},
     output::{FaultNotices, JsonOutput, Screen, ScreenOutput},
@@ -83,23 +88,31 @@ async fn record(config: &Config, options: &config::Live) -> Result<Exit, Failure
     let outputs = outputs(config)?;
     let recorder = options.record.as_deref().map(open_recording).transpose()?;
     let cpu_root = config.cpu_root.as_deref().unwrap_or(Path::new(CPU_ROOT));
+    let per_core = selected.source.domains().iter().any(|domain| domain.core.is_some());
     let load = LoadOptions {
+        sampler: sampler::chosen(options.sampler, notice)?,
         frequency_hz: options.frequency,
         interval_ns: nanoseconds(options.interval),
         all_targets: options.selection.is_all(),
         log: options.kernel_log,
         cpu_root: cpu_root.into(),
         cycles: weights::counted(options.weights, cpu_root),
-        per_core: selected.source.domains().iter().any(|domain| domain.core.is_some()),
+        per_core,
     };
     let Loaded { programs, banks, ring, unwind_maps } = Programs::load(load)?;
     if let Err(error) = privileges::drop_unneeded() {
         notice(&format!("all privileges are kept, because dropping those not needed failed: {error}"));
     }
     let host = Host::read(&config.proc_root, cpu_root);
-    let now = calibration::fingerprint_of(&config.proc_root, &host, selected.source.as_ref(), programs.event_name());
+    let roots = Roots { cpu: cpu_root, sys: &options.energy.sys_root, proc: &config.proc_root };
+    let now = calibration::fingerprint_of(roots, &host, selected.source.as_ref(), programs.event_name());
     let calibrated = calibration::for_run(&config.calibration, &now)?;
-    let info = run_info(config, options, &selected, &programs, host, calibrated);
+    let types = core_types::for_run(cpu_root, per_core, &config.calibration, &now);
+    if let Some(warning) = cores::warning(&types) {
+        notice(&warning);
+    }
+    let mut info = run_info(config, options, &selected, &programs, host, calibrated);
+    info.domains = core_types::divided(&info.domains, &types);
     let mut consumer = Consumer::new(outputs, recorder);
     consumer.take(&Event::RunStarted(Box::new(info)))?;
     let mut live = Live {
@@ -110,6 +123,7 @@ async fn record(config: &Config, options: &config::Live) -> Result<Exit, Failure
         symbolizer: Symbolizer::new(&config.proc_root, SymbolizerOptions::default()),
         unwind: Publisher::new(unwind_maps),
         source: selected.source,
+        context: ContextReader::new(roots),
         notify: Box::new(notice),
     };
     let schedule = Schedule { interval: options.interval, duration: options.duration };
@@ -150,9 +164,13 @@ fn outputs(config: &Config) -> Result<Vec<Box<dyn Output>>, Failure> {
         config::Screen::Table => {
             let colours = io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
             let live = (Screen::of(io::stdout(), colours), config.top);
-            outputs.push(Box::new(ScreenOutput::new(io::stdout(), Some(live), config.output.clone())));
+            let screen = ScreenOutput::new(io::stdout(), Some(live), config.output.clone());
+            outputs.push(Box::new(if config.no_infer { screen.without_inference() } else { screen }));
         }
-        config::Screen::Json => outputs.push(Box::new(JsonOutput::new(io::stdout()))),
+        config::Screen::Json => {
+            let json = JsonOutput::new(io::stdout());
+            outputs.push(Box::new(if config.no_infer { json.without_inference() } else { json }));
+        }
         config::Screen::Quiet => {}
     }
     Ok(outputs)
@@ -237,10 +255,16 @@ fn announce(targets: usize, selection: &Selection, reason: &str) {
     notice(&format!("recording {found}; energy: {reason}"));
 }
 
-/// Writes something for the user that is not a result to standard error.
+/// Writes something for the user that is not a result to standard error, in one line. There may be
+/// texts of targets in it, so nothing in it acts on a terminal.
 pub fn notice(text: &str) {
+    say(&escape(text));
+}
+
+/// The same for a text that is harmless, in any number of lines.
+pub fn say(harmless: &str) {
     // Nobody may be listening any more, which is no reason to end.
-    let _ = writeln!(io::stderr(), "joular-bpf: {text}");
+    let _ = writeln!(io::stderr(), "joular-bpf: {harmless}");
 }
 
 fn nanoseconds(duration: Duration) -> u64 {

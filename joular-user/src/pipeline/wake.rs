@@ -1,56 +1,79 @@
-//! Waits for the kernel side's signal that the ring has something.
+//! Waits for the kernel side's signal that the ring has something, or for a moment.
 //!
 //! The signal comes for a new stack, so that what its words mean can be read from the process while
 //! that still exists: a process that ends takes its memory with it. Reading again at once would
 //! cost more than it gains, so signals are heeded with a pause between.
+//!
+//! The moment is a timer of the kernel's. Timers of the runtime wake a CPU once more on the way to a
+//! moment that is more than 64 ms ahead.
 
 use std::{
     io,
     os::fd::{AsRawFd as _, BorrowedFd, OwnedFd},
-    time::Duration,
 };
 
-use tokio::{
-    io::{Interest, unix::AsyncFd},
-    time::{Instant, sleep, sleep_until},
-};
+use joular_data::model::units::MonotonicNs;
+use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
+use tokio::io::{Interest, unix::AsyncFd};
 
-use crate::kernel::Ring;
+use crate::{clock::monotonic_now, kernel::Ring};
 
 /// Longest time that a stack may wait: short beside the life of even a short program.
-const PAUSE: Duration = Duration::from_millis(5);
+const PAUSE_NS: u64 = 5_000_000;
 
 /// Tells when the ring has something to read, and waits between two readings.
 #[derive(Debug)]
 pub(super) struct Wake {
     ring: AsyncFd<OwnedFd>,
+    timer: AsyncFd<OwnedFd>,
     /// When the ring was last read because of a signal.
-    last: Instant,
+    last: MonotonicNs,
 }
 
 impl Wake {
     pub(super) fn new(ring: &Ring) -> io::Result<Self> {
         // SAFETY: the ring, and so its descriptor, lives longer than this borrow.
         let descriptor = unsafe { BorrowedFd::borrow_raw(ring.as_raw_fd()) }.try_clone_to_owned()?;
-        // SAFETY: an owned descriptor is the same one as long as it lives.
-        let ring = unsafe { AsyncFd::register_with_interest(descriptor, Interest::READABLE) }?;
-        Ok(Self { ring, last: Instant::now() })
+        let timer =
+            rustix::time::timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC)?;
+        Ok(Self { ring: watched(descriptor)?, timer: watched(timer)?, last: MonotonicNs(0) })
     }
 
-    /// Returns after `limit`, or when there is a signal and the last one is long enough ago.
-    pub(super) async fn wait(&mut self, limit: Duration) {
-        let deadline = Instant::now() + limit;
+    /// Returns at `moment`, or when there is a signal and the last one is long enough ago.
+    pub(super) async fn wait(&mut self, moment: MonotonicNs) -> io::Result<()> {
+        self.set(moment)?;
         tokio::select! {
-            () = sleep_until(deadline) => return,
-            ready = self.ring.readable() => match ready {
-                Ok(mut ready) => ready.clear_ready(),
-                Err(_) => return sleep_until(deadline).await,
-            },
+            reached = self.timer.readable() => return reached.map(|mut reached| reached.clear_ready()),
+            ready = self.ring.readable() => ready?.clear_ready(),
         }
-        let due = (self.last + PAUSE).min(deadline);
-        if due > Instant::now() {
-            sleep(due - Instant::now()).await;
-        }
-        self.last = Instant::now();
+        self.until(MonotonicNs(self.last.0 + PAUSE_NS).min(moment)).await?;
+        self.last = monotonic_now();
+        Ok(())
     }
+
+    /// Returns at `moment`, whatever comes before.
+    pub(super) async fn until(&self, moment: MonotonicNs) -> io::Result<()> {
+        // A timer for the past would cost another interrupt.
+        if moment <= monotonic_now() {
+            return Ok(());
+        }
+        self.set(moment)?;
+        self.timer.readable().await?.clear_ready();
+        Ok(())
+    }
+
+    /// Sets the timer, which forgets that it was reached before.
+    fn set(&self, moment: MonotonicNs) -> io::Result<()> {
+        // Zero would stop the timer.
+        let at = std::time::Duration::from_nanos(moment.0.max(1));
+        let value = Timespec::try_from(at).map_err(|_| io::ErrorKind::InvalidInput)?;
+        let setting = Itimerspec { it_interval: Timespec::default(), it_value: value };
+        rustix::time::timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &setting)?;
+        Ok(())
+    }
+}
+
+fn watched(descriptor: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+    // SAFETY: an owned descriptor is the same one as long as it lives.
+    unsafe { AsyncFd::register_with_interest(descriptor, Interest::READABLE) }.map_err(io::Error::from)
 }

@@ -3,10 +3,12 @@
 //! [`registry`] keeps track; [`proc_files`] reads /proc, [`containers`] and [`java`] interpret what
 //! it says, [`selection`] decides who is a target, [`tree`] follows a command's processes,
 //! [`own_processes`] knows our own. [`maps`] and [`namespaces`] reach into a target's memory map
-//! and files, [`attach`] sends a command to a JVM. [`limits`] are our own.
+//! and files, [`attach`] sends a command to a JVM. [`deadline`] keeps a target from holding us up.
+//! [`limits`] are our own.
 
 pub mod attach;
 pub mod containers;
+pub mod deadline;
 pub mod java;
 pub mod limits;
 pub mod maps;

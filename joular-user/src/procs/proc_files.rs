@@ -111,22 +111,28 @@ impl ProcFiles {
             .collect()
     }
 
-    /// Everything to know about a process.
+    /// Everything to know about a process. It may make us wait.
     pub fn process(&self, pid: Pid) -> Option<ProcessInfo> {
+        let outline = self.outline(pid)?;
+        let command_line = split_command_line(&self.read(pid, "cmdline", MAX_COMMAND_LINE).unwrap_or_default());
+        let runtime = self.runtime(pid, outline.executable.as_deref(), &command_line);
+        Some(ProcessInfo { command_line, runtime, ..outline })
+    }
+
+    /// What the kernel knows without asking the process's memory or files.
+    pub fn outline(&self, pid: Pid) -> Option<ProcessInfo> {
         let stat = parse_stat(&String::from_utf8_lossy(&self.read(pid, "stat", MAX_FILE)?))?;
         let status = String::from_utf8_lossy(&self.read(pid, "status", MAX_FILE)?).into_owned();
-        let command_line = split_command_line(&self.read(pid, "cmdline", MAX_COMMAND_LINE).unwrap_or_default());
         let executable = fs::read_link(self.path(pid, "exe")).ok().map(|path| path.to_string_lossy().into_owned());
         let cgroup_text = self.read(pid, "cgroup", MAX_FILE).unwrap_or_default();
         let cgroup = containers::cgroup_path(&String::from_utf8_lossy(&cgroup_text)).map(str::to_owned);
         let container = cgroup.as_deref().map(containers::container_of).unwrap_or_default();
-        let runtime = self.runtime(pid, executable.as_deref(), &command_line);
         Some(ProcessInfo {
             pid,
             start_boottime_ns: stat.start_ticks.saturating_mul(TICK_NS),
             parent: stat.parent,
             comm: stat.comm,
-            command_line,
+            command_line: Vec::new(),
             executable,
             uid: status_field(&status, "Uid:", 1),
             gid: status_field(&status, "Gid:", 1),
@@ -134,7 +140,7 @@ impl ProcFiles {
             cgroup,
             container: container.id,
             pod: container.pod,
-            runtime,
+            runtime: Runtime::Native,
             is_target: false,
             is_helper: false,
         })

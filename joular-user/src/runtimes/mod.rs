@@ -77,7 +77,8 @@ pub trait Build: Debug + Send + Sync {
     fn open(self: Arc<Self>, library: &LoadedLibrary<'_>) -> Result<Box<dyn Instance>, OpenError>;
 }
 
-/// The run-time system in one process.
+/// The run-time system in one process. What reads the process's memory says so: it may take as long as the
+/// process likes.
 pub trait Instance: Debug + Send {
     /// What the run-time system says of itself.
     fn news(&self) -> JvmNews;
@@ -93,17 +94,48 @@ pub trait Instance: Debug + Send {
         &[]
     }
 
+    /// Code that it wrote for itself and that can be read by its [`CodeId`], in the order of its
+    /// addresses.
+    fn own_code(&self) -> &[OwnRange] {
+        &[]
+    }
+
+    /// Changes when [`Instance::own_code`] does.
+    fn own_code_version(&self) -> u64 {
+        0
+    }
+
+    /// Reads memory.
+    fn read_own_code(&self, _id: CodeId) -> Option<OwnCode> {
+        None
+    }
+
     /// Whether the code at an address is its own.
     fn has_code(&self, address: Address) -> bool;
 
-    /// The frames that a word of the kernel's walk stands for, outermost first.
-    fn frames_of_word(&mut self, word: FrameWord) -> Vec<Frame>;
+    /// What [`Instance::frames_of_words`] says, if that is known without reading memory.
+    fn known_frames(&mut self, _word: FrameWord) -> Option<Vec<Frame>> {
+        None
+    }
+
+    /// Whether [`Instance::known_frames`] has an answer.
+    fn knows(&mut self, word: FrameWord) -> bool {
+        self.known_frames(word).is_some()
+    }
+
+    /// The frames that each word of the kernel's walk stands for, outermost first. Reads memory.
+    fn frames_of_words(&mut self, words: &[FrameWord]) -> Vec<Vec<Frame>>;
 
     /// The frames at an address of its code, outermost first, where only the address
-    /// is known. A return address is given minus 1.
+    /// is known. A return address is given minus 1. Reads memory.
     fn frames_at(&mut self, address: Address) -> Vec<Frame>;
 
-    /// Fixes what the words of a stack mean that has just arrived.
+    /// Whether [`Instance::pin`] has anything to do.
+    fn needs_pin(&self, _stack: &RawStack) -> bool {
+        true
+    }
+
+    /// Fixes what the words of a stack mean that has just arrived. Reads memory.
     fn pin(&mut self, _generation: u8, _stack: &mut RawStack) {}
 
     /// Ends a window in which it was asked something. Returns whether words that it has pinned mean
@@ -117,8 +149,30 @@ pub trait Instance: Debug + Send {
         None
     }
 
-    /// Reads again what changes while it runs. Only one instance at a time is asked.
+    /// Reads again what changes while it runs, memory too. Only one instance at a time is asked.
     fn look_again(&mut self, _proc_root: &Path, _pid: Pid, _now: Instant) {}
+}
+
+/// Stands for code that is the same, byte for byte or nearly so, in all processes that have it: the
+/// same instructions in the same places.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct CodeId(pub u64);
+
+/// Where a process has such code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OwnRange {
+    pub start: Address,
+    /// First address behind it.
+    pub end: Address,
+    pub id: CodeId,
+}
+
+/// Such code, without the places that it was moved to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OwnCode {
+    pub bytes: Vec<u8>,
+    /// Functions that are called at their beginning, by offset, without overlap.
+    pub called: Vec<std::ops::Range<u32>>,
 }
 
 /// A library that a process has mapped.

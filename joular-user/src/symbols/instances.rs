@@ -1,29 +1,39 @@
 //! Opens the run-time systems in the processes, as soon as their structures can be read. One that
 //! has just started takes a moment.
 //!
+//! That is done beside the windows ([`deadline`]), a few at a time: a process may make it as slow as it
+//! likes.
+//!
 //! One that is understood is asked for no perf map: its own memory says more. Until it is clear
 //! whether it will be, no map is requested either. One that turns out not to be understood is
 //! profiled by its perf map, and that is said once.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     sync::Arc,
+    thread,
     time::{Duration, Instant},
 };
 
 use joular_data::{
-    events::{JvmNews, RawStack},
-    model::units::Tid,
+    events::{JvmNews, ProcessInfo, RawStack},
+    model::units::{Address, Tid},
+    stacks::path::lookup_addresses,
 };
 use joular_ebpf::abi::{CompilerThread, JvmUnwind};
 
 use super::{
     Notice, Symbolizer,
-    native::{FileKey, NativeSymbols},
+    files::{Copies, FileKey},
+    native::NativeSymbols,
+    open_instance::{Facts, OpenInstance},
     perf_map::requests::ProcessKey,
     process::Process,
 };
-use crate::runtimes::{Build, Instance, LoadedLibrary, OpenError};
+use crate::{
+    procs::deadline::{self, Pending, Progress},
+    runtimes::{Build, Instance, LoadedLibrary, OpenError},
+};
 
 const MIN_PAUSE: Duration = Duration::from_millis(20);
 const MAX_PAUSE: Duration = Duration::from_secs(1);
@@ -33,8 +43,17 @@ const MAX_LOADING: Duration = Duration::from_secs(3);
 /// process is looked at seldom, for as long as it lasts.
 const SLOW_STARTING: Duration = Duration::from_secs(60);
 const SLOW_PAUSE: Duration = Duration::from_secs(10);
+/// Between two tries lies so many times what the first one took: one that has been made to be slow must not
+/// take the time of others.
+const PAUSE_FACTOR: u32 = 8;
 /// Builds known at the same time.
 const MAX_BUILDS: usize = 64;
+/// Opened at the same time. Those that have taken long do not count: they wait for something.
+const MAX_OPENING: usize = 4;
+const LONG_OPENING: Duration = Duration::from_secs(1);
+/// Time in a window in which nothing else is done than to wait for some to be open, of all processes.
+pub(super) const OPENING_PER_WINDOW: Duration = Duration::from_millis(50);
+const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
 
 /// What is known of a process's run-time system.
 #[derive(Debug, Default)]
@@ -48,18 +67,15 @@ pub enum InstanceState {
         next_try: Instant,
         pause: Duration,
     },
-    Open(OpenInstance),
+    /// It is being read.
+    Opening {
+        since: Instant,
+        pause: Duration,
+        work: Pending<Trial>,
+    },
+    Open(Box<OpenInstance>),
     /// Why nothing more will come.
     Failed(String),
-}
-
-#[derive(Debug)]
-pub struct OpenInstance {
-    instance: Box<dyn Instance>,
-    /// Counts how often words that it had pinned were dropped.
-    names_version: u64,
-    /// Whether anything was asked in this window.
-    is_asked: bool,
 }
 
 impl InstanceState {
@@ -70,134 +86,207 @@ impl InstanceState {
         }
     }
 
-    /// The instance, to ask it something.
-    pub fn asked(&mut self) -> Option<&mut dyn Instance> {
+    /// One that is understood, to ask it something.
+    pub fn open_mut(&mut self) -> Option<&mut OpenInstance> {
         match self {
-            Self::Open(open) => {
-                open.is_asked = true;
-                Some(&mut *open.instance)
-            }
+            Self::Open(open) => Some(open),
             _ => None,
         }
     }
 
+    /// What an instance has said, if there is one.
+    pub fn facts(&self) -> Option<&Facts> {
+        self.open().map(|open| &open.facts)
+    }
+
     /// Whether a perf map would be useless, now or at all.
     pub const fn needs_no_map(&self) -> bool {
-        matches!(self, Self::Starting { .. } | Self::Open(_))
+        self.is_starting() || matches!(self, Self::Open(_))
+    }
+
+    pub const fn is_starting(&self) -> bool {
+        matches!(self, Self::Starting { .. } | Self::Opening { .. })
     }
 
     fn is_due(&self, now: Instant) -> bool {
         match self {
             Self::Unknown => true,
             Self::Starting { next_try, .. } => now >= *next_try,
-            Self::Open(_) | Self::Failed(_) => false,
+            Self::Opening { .. } | Self::Open(_) | Self::Failed(_) => false,
+        }
+    }
+
+    /// Whether it is being read, and for so short a time that it counts.
+    fn is_opening(&self) -> bool {
+        matches!(self, Self::Opening { work, .. } if work.age() < LONG_OPENING)
+    }
+
+    /// Since when it has been starting, and the pause before the last try.
+    const fn trials(&self) -> Option<(Instant, Duration)> {
+        match *self {
+            Self::Starting { since, pause, .. } | Self::Opening { since, pause, .. } => Some((since, pause)),
+            _ => None,
         }
     }
 }
 
+/// An attempt to open one.
+#[derive(Debug)]
+pub struct Trial {
+    result: Result<Opened, InstanceError>,
+    took: Duration,
+}
+
+/// What opening one has led to.
+#[derive(Debug)]
+pub struct Opened {
+    instance: Box<dyn Instance>,
+    build: Arc<dyn Build>,
+    of_user: (FileKey, u32),
+}
+
 #[derive(Debug, thiserror::Error)]
-enum InstanceError {
+pub enum InstanceError {
     #[error("reading {0}: it cannot be opened")]
     NoFile(String),
     #[error(transparent)]
     Open(#[from] OpenError),
+    #[error("reading the run-time system was not finished")]
+    Unfinished,
 }
 
-/// What is known of library files. What a process shows of one is used only for processes of the
-/// same user: it could show anything.
+/// What is known of library files, each by its own identity. What a process shows of one is used only for
+/// processes of the same user that have the same file, and not for copies of it in other containers: it
+/// could show anything.
 pub type Builds = HashMap<(FileKey, u32), Arc<dyn Build>>;
 
 impl Symbolizer {
-    /// Fixes what the words of a stack mean that has just arrived.
-    pub fn pin(&mut self, process: ProcessKey, generation: u8, stack: &mut RawStack) {
-        if let Some(instance) = self.processes.get_mut(&process).and_then(|process| process.instance.asked()) {
-            instance.pin(generation, stack);
+    /// Takes in stacks of a process that have just arrived, each with its generation. What it takes to name
+    /// them is read and requested now, while the process is sure to be there.
+    pub fn take_in_stacks(&mut self, info: &ProcessInfo, stacks: &mut Vec<(u8, RawStack)>) {
+        let process = self.processes.get_mut(&(info.pid, info.start_boottime_ns));
+        if let Some(open) = process.and_then(|process| process.instance.open_mut()) {
+            open.take_in(stacks);
         }
+        let addresses: BTreeSet<Address> = stacks.iter().flat_map(|(_, stack)| lookup_addresses(stack)).collect();
+        let _later = self.resolve(info, &addresses.into_iter().collect::<Vec<_>>());
     }
 
     /// What walking a process's stacks needs, once its run-time system is understood.
     pub fn jvm_unwind(&self, process: ProcessKey) -> Option<&JvmUnwind> {
-        self.open_instance(process)?.instance.kernel_tables()
+        self.facts(process)?.kernel_tables.as_ref()
     }
 
     /// What is known of its run-time system since it was opened, or could not be.
     pub fn jvm_news(&self, process: ProcessKey) -> Option<JvmNews> {
         match &self.processes.get(&process)?.instance {
-            InstanceState::Open(open) => Some(open.instance.news()),
+            InstanceState::Open(open) => Some(open.facts.news.clone()),
             InstanceState::Failed(why) => Some(JvmNews { unwinding: Some(why.clone()), ..JvmNews::default() }),
-            InstanceState::Unknown | InstanceState::Starting { .. } => None,
+            InstanceState::Unknown | InstanceState::Starting { .. } | InstanceState::Opening { .. } => None,
         }
     }
 
     /// Its threads that compile, as far as they are known.
     pub fn compiler_threads(&self, process: ProcessKey) -> &[(Tid, CompilerThread)] {
-        self.open_instance(process).map_or(&[], |open| open.instance.compiler_threads())
+        self.facts(process).map_or(&[], |facts| &facts.compiler_threads)
     }
 
     /// Changes when words pinned in a process's stacks were dropped: its stacks must be sent again
     /// to get new ones.
     pub fn names_version(&self, process: ProcessKey) -> u64 {
-        self.open_instance(process).map_or(0, |open| open.names_version)
+        let open = self.processes.get(&process).and_then(|process| process.instance.open());
+        open.map_or(0, |open| open.names_version)
     }
 
-    fn open_instance(&self, process: ProcessKey) -> Option<&OpenInstance> {
-        self.processes.get(&process)?.instance.open()
+    pub(super) fn facts(&self, process: ProcessKey) -> Option<&Facts> {
+        self.processes.get(&process)?.instance.facts()
     }
 
     /// Ends a window.
-    pub(super) fn end_window_of_instances(&mut self) {
-        for process in self.processes.values_mut() {
-            let InstanceState::Open(open) = &mut process.instance else { continue };
-            if std::mem::take(&mut open.is_asked) {
-                open.names_version += u64::from(open.instance.end_window());
+    pub(super) fn end_window_of_instances(&mut self, now: Instant) {
+        self.opening_left = OPENING_PER_WINDOW;
+        for (key, process) in &mut self.processes {
+            let Some(open) = process.instance.open_mut() else { continue };
+            open.end_window();
+            if open.take_lateness() {
+                let text = "its memory does not answer: its methods have no names until it does".to_owned();
+                self.news.notices.push(Notice { pid: Some(key.0), text });
+            }
+            if open.is_lost() {
+                process.instance = InstanceState::Starting { since: now, next_try: now + MAX_PAUSE, pause: MAX_PAUSE };
             }
         }
     }
 
     /// Looks again at one instance at a time: the one that has waited longest.
     fn look_again(&mut self, now: Instant) {
-        let due = self.processes.iter_mut().filter_map(|(key, process)| match &mut process.instance {
-            InstanceState::Open(open) => Some((open.instance.look_is_due(now)?, key.0, open)),
-            _ => None,
+        let due = self.processes.iter_mut().filter_map(|(key, process)| {
+            let open = process.instance.open_mut()?;
+            Some((open.here()?.look_is_due(now)?, key.0, open))
         });
         if let Some((_, pid, open)) = due.max_by_key(|(waited, ..)| *waited) {
-            open.instance.look_again(&self.proc_root, pid, now);
+            let proc_root = self.proc_root.clone();
+            open.look_again(move |instance| instance.look_again(&proc_root, pid, now));
         }
     }
 
-    /// Opens those instances that it is time for.
+    /// Opens those instances that it is time for, in the order in which they became due.
     pub(super) fn open_instances(&mut self, now: Instant) {
-        let due = |process: &&ProcessKey| {
-            self.processes.get(process).is_some_and(|known| {
+        let mut due: Vec<(Option<Instant>, ProcessKey)> = Vec::new();
+        for (key, process) in &self.processes {
+            match process.instance {
                 // One without a library is looked at when its mappings are read again.
-                matches!(known.instance, InstanceState::Starting { .. }) && known.instance.is_due(now)
-            })
-        };
-        let due: Vec<ProcessKey> = self.processes.keys().filter(due).copied().collect();
-        due.into_iter().for_each(|process| self.try_open_instance(process, now));
+                InstanceState::Starting { next_try, .. } if now >= next_try => due.push((Some(next_try), *key)),
+                InstanceState::Opening { .. } => due.push((None, *key)),
+                _ => {}
+            }
+        }
+        due.sort_unstable();
+        due.into_iter().for_each(|(_, process)| self.try_open_instance(process, now));
         self.look_again(now);
     }
 
-    /// Opens a process's run-time system if it has one and it is time for it.
-    pub(super) fn try_open_instance(&mut self, key: ProcessKey, now: Instant) {
-        let Some(process) = self.processes.get_mut(&key) else { return };
-        if !process.instance.is_due(now) {
-            return;
+    /// Waits until those are open that can be, for a limited time.
+    pub fn settle(&mut self, timeout: Duration) {
+        let begun = Instant::now();
+        while begun.elapsed() < timeout {
+            self.open_instances(Instant::now());
+            let now = Instant::now();
+            let is_under_way = |state: &InstanceState| state.is_opening() || state.is_starting() && state.is_due(now);
+            if !self.processes.values().any(|process| is_under_way(&process.instance)) {
+                return;
+            }
+            thread::sleep(BETWEEN_LOOKS);
         }
-        let Some(opened) = open(process, &mut self.native, &mut self.builds) else { return };
-        let error = match opened {
-            Ok(instance) => {
-                process.instance = InstanceState::Open(OpenInstance { instance, names_version: 0, is_asked: false });
+    }
+
+    /// Opens a process's run-time system if it has one and it is time for it. Waits for that as long as
+    /// there is time for it in this window; then it goes on beside.
+    pub(super) fn try_open_instance(&mut self, key: ProcessKey, now: Instant) {
+        self.begin_opening(key, now);
+        let Some(process) = self.processes.get_mut(&key) else { return };
+        let InstanceState::Opening { since, pause, work } = &mut process.instance else { return };
+        let begun = Instant::now();
+        let progress = work.wait(self.opening_left);
+        self.opening_left = self.opening_left.saturating_sub(begun.elapsed());
+        let (error, took) = match progress {
+            Progress::UnderWay => return,
+            Progress::Done(Trial { result: Ok(opened), .. }) => {
+                process.instance = InstanceState::Open(Box::new(OpenInstance::new(opened.instance)));
+                if self.builds.len() >= MAX_BUILDS {
+                    self.builds.clear();
+                }
+                // Only what has served: tables may have been read half relocated.
+                self.builds.insert(opened.of_user, opened.build);
                 self.news.refreshed.push(key);
                 return;
             }
-            Err(error) => error,
+            Progress::Done(Trial { result: Err(error), took }) => (error, took),
+            Progress::Failed => (InstanceError::Unfinished, Duration::ZERO),
         };
-        let (since, pause) = match process.instance {
-            InstanceState::Starting { since, pause, .. } => (since, (pause * 2).min(MAX_PAUSE)),
-            _ => (now, MIN_PAUSE),
-        };
-        if let Some(pause) = next_pause(&error, now.saturating_duration_since(since), pause) {
+        let paced = (*pause * 2).min(MAX_PAUSE).max(took * PAUSE_FACTOR);
+        let since = *since;
+        if let Some(pause) = next_pause(&error, now.saturating_duration_since(since), paced) {
             process.instance = InstanceState::Starting { since, next_try: now + pause, pause };
             return;
         }
@@ -209,6 +298,22 @@ impl Symbolizer {
             self.news.notices.push(Notice { pid: Some(key.0), text });
         }
     }
+
+    fn begin_opening(&mut self, key: ProcessKey, now: Instant) {
+        let Some(process) = self.processes.get(&key) else { return };
+        if !process.instance.is_due(now) || process.mapped_system().is_none() {
+            return;
+        }
+        let (since, pause) = process.instance.trials().unwrap_or((now, MIN_PAUSE / 2));
+        let opening = self.processes.values().filter(|process| process.instance.is_opening()).count();
+        let Some(process) = self.processes.get_mut(&key) else { return };
+        process.instance = if opening < MAX_OPENING {
+            let work = begin_opening(process, &mut self.native, &self.builds);
+            InstanceState::Opening { since, pause, work }
+        } else {
+            InstanceState::Starting { since, next_try: now, pause }
+        };
+    }
 }
 
 /// How long to wait before an instance is tried again that has not been understood for so long;
@@ -216,37 +321,34 @@ impl Symbolizer {
 fn next_pause(error: &InstanceError, since: Duration, pause: Duration) -> Option<Duration> {
     match error {
         InstanceError::Open(OpenError::Starting) if since >= SLOW_STARTING => Some(SLOW_PAUSE),
+        InstanceError::Unfinished => Some(SLOW_PAUSE),
         InstanceError::Open(OpenError::Starting) => Some(pause),
         _ => (since < MAX_LOADING).then_some(pause),
     }
 }
 
-/// `None`: no library of a run-time system is mapped.
-fn open(
-    process: &mut Process,
-    native: &mut NativeSymbols,
-    builds: &mut Builds,
-) -> Option<Result<Box<dyn Instance>, InstanceError>> {
-    let (system, mapping) = process.mapped_system()?;
-    let mut open = || {
-        let proc_root = process.proc_root().to_owned();
+/// Begins to read the run-time system that is mapped.
+fn begin_opening(process: &mut Process, native: &mut NativeSymbols, builds: &Builds) -> Pending<Trial> {
+    let Some((system, mapping)) = process.mapped_system() else { return Pending::failed() };
+    let (proc_root, pid) = (process.proc_root().to_owned(), process.pid());
+    let used = process.file_use(&mapping, native);
+    let file = used.and_then(|used| native.open(used.key));
+    let of_user = used.map(|used| (used.own, process.user()));
+    let known = of_user.and_then(|of_user| builds.get(&of_user).cloned());
+    let open = move || {
         let no_file = || InstanceError::NoFile(mapping.file_name().unwrap_or_default().to_owned());
-        let key = process.file(&mapping, &proc_root, native).ok_or_else(no_file)?;
-        let library = LoadedLibrary { proc_root: &proc_root, pid: process.pid(), mapping: &mapping };
-        let of_user = (key, process.user());
-        let build = match builds.get(&of_user) {
-            Some(known) => Arc::clone(known),
-            None => system.read_build(&native.open(key).ok_or_else(no_file)?, &library)?,
+        let library = LoadedLibrary { proc_root: &proc_root, pid, mapping: &mapping };
+        let build = match known {
+            Some(known) => known,
+            None => system.read_build(file.as_ref().and_then(Copies::readable).ok_or_else(no_file)?, &library)?,
         };
         let instance = Arc::clone(&build).open(&library)?;
-        if builds.len() >= MAX_BUILDS {
-            builds.clear();
-        }
-        // Only what has served: tables may have been read half relocated.
-        builds.insert(of_user, build);
-        Ok(instance)
+        Ok(Opened { instance, build, of_user: of_user.ok_or_else(no_file)? })
     };
-    Some(open())
+    deadline::begin(move || {
+        let begun = Instant::now();
+        Trial { result: open(), took: begun.elapsed() }
+    })
 }
 
 #[cfg(test)]

@@ -1,19 +1,27 @@
-//! Lists the code that is mapped in a process, to prepare walks of its stacks.
+//! Lists the code in a process, to prepare walks of its stacks.
 //!
 //! Mappings and files are those that naming addresses uses: read and opened once, and read again
 //! when a sample hits an address that is in none.
 
-use std::fs::File;
-
 use joular_data::model::units::Address;
 
-use super::{Symbolizer, native::FileKey, perf_map::requests::ProcessKey};
-use crate::procs::maps::{Mapping, MappingKind};
+use super::{
+    Symbolizer,
+    files::{Copies, FileKey},
+    perf_map::requests::ProcessKey,
+    process::Process,
+};
+use crate::{
+    procs::maps::{Mapping, MappingKind},
+    runtimes::{CodeId, OwnCode},
+};
 
 /// Whose code it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CodeOwner {
     File(FileKey),
+    /// A run-time system, which wrote it for itself. It lies within what is generated.
+    RunTime(CodeId),
     /// A file that cannot be opened.
     Unreadable,
     /// Made by the process itself.
@@ -32,30 +40,47 @@ pub struct MappedCode {
 }
 
 impl Symbolizer {
-    /// A number that changes when the process's mappings do; `None` if the process
-    /// is not known.
-    pub fn maps_version(&self, process: ProcessKey) -> Option<u64> {
-        Some(self.processes.get(&process)?.maps_version)
+    /// A number that changes when [`Self::mapped_code`] does; `None` if the process is not known.
+    pub fn code_version(&self, process: ProcessKey) -> Option<u64> {
+        // Both only grow.
+        let of_run_time = self.facts(process).map_or(0, |facts| facts.own_code_version);
+        Some(self.processes.get(&process)?.maps_version.wrapping_add(of_run_time))
     }
 
-    /// The code in a process, sorted by address; its files are opened, if they can be.
+    /// The code in a process, sorted by address. Its files are opened, if they can be.
     pub fn mapped_code(&mut self, process: ProcessKey) -> Vec<MappedCode> {
         let vdso = self.vdso();
         let Some(process) = self.processes.get_mut(&process) else { return Vec::new() };
         let mappings: Vec<Mapping> = process.maps().iter().cloned().collect();
-        let (proc_root, native) = (&self.proc_root, &mut self.native);
+        let native = &mut self.native;
         let code = |mapping: &Mapping| {
             let file = |key: Option<FileKey>| key.map_or(CodeOwner::Unreadable, CodeOwner::File);
             let owner = match mapping.kind {
                 _ if mapping.is_generated_code() => CodeOwner::Generated,
                 MappingKind::Vdso => file(vdso),
-                MappingKind::File | MappingKind::Deleted => file(process.file(mapping, proc_root, native)),
+                MappingKind::File | MappingKind::Deleted => file(process.file(mapping, native)),
                 // `[vsyscall]` and the like: nothing runs there for longer than an instruction.
                 _ => return None,
             };
             Some(MappedCode { start: mapping.start, end: mapping.end, offset: mapping.offset, owner })
         };
-        mappings.iter().filter_map(code).collect()
+        let mut all: Vec<MappedCode> = mappings.iter().filter_map(code).collect();
+        let own = process.instance.facts().map_or(&[][..], |facts| &facts.own_code);
+        all.extend(own.iter().map(|own| MappedCode {
+            start: own.start,
+            end: own.end,
+            offset: 0,
+            owner: CodeOwner::RunTime(own.id),
+        }));
+        all.sort_by_key(|code| code.start);
+        all
+    }
+
+    /// Code of a run-time system that some process has.
+    pub fn read_own_code(&mut self, id: CodeId) -> Option<OwnCode> {
+        let has_it = |process: &Process| process.instance.facts().is_some_and(|facts| facts.has_code(id));
+        let mut owners = self.processes.values_mut().filter(|process| has_it(process));
+        owners.find_map(|process| process.instance.open_mut()?.read_own_code(id))
     }
 
     /// Whether the process runs a run-time system that is understood, or may yet be.
@@ -64,14 +89,14 @@ impl Symbolizer {
     }
 
     /// A file that some process has mapped.
-    pub fn open_mapped_code(&self, file: FileKey) -> Option<File> {
+    pub fn open_mapped_code(&self, file: FileKey) -> Option<Copies> {
         self.native.open(file)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
+    use std::{fs::File, path::Path};
 
     use joular_data::{events::ProcessInfo, model::units::Pid};
 
@@ -83,9 +108,9 @@ mod tests {
         let own = ProcessInfo { pid: Pid(std::process::id()), ..ProcessInfo::default() };
         let key = (own.pid, own.start_boottime_ns);
         let mut symbolizer = Symbolizer::new(Path::new("/proc"), SymbolizerOptions { attach_helper: None });
-        assert_eq!((symbolizer.maps_version(key), symbolizer.mapped_code(key)), (None, Vec::new()));
+        assert_eq!((symbolizer.code_version(key), symbolizer.mapped_code(key)), (None, Vec::new()));
         symbolizer.process_started(&own);
-        assert!(symbolizer.maps_version(key).is_some());
+        assert!(symbolizer.code_version(key).is_some());
         let code = symbolizer.mapped_code(key);
         let owner = |address: u64| {
             code.iter().find(|code| code.start.0 <= address && address < code.end.0).map(|code| code.owner)
@@ -94,7 +119,7 @@ mod tests {
         let executable = FileKey::of(&File::open("/proc/self/exe").unwrap()).unwrap();
         assert_eq!(here, Some(CodeOwner::File(executable)));
         let reopened = symbolizer.open_mapped_code(executable).unwrap();
-        assert_eq!(FileKey::of(&reopened).unwrap(), executable);
+        assert_eq!(FileKey::of(reopened.readable().unwrap()).unwrap(), executable);
         // The kernel's own code in it is a file too.
         let vdso = symbolizer.vdso().unwrap();
         assert!(code.iter().any(|code| code.owner == CodeOwner::File(vdso)));

@@ -10,12 +10,16 @@
 //! Everything else in the program knows names only through the events made of these answers, so a
 //! replay needs none of this.
 
+mod demangle;
+pub mod files;
 pub mod instances;
 pub mod kernel;
 pub mod mapped_code;
 pub mod native;
+mod open_instance;
 pub mod perf_map;
 pub mod process;
+mod questions;
 #[cfg(test)]
 mod tests;
 
@@ -25,7 +29,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use instances::Builds;
+use files::{FileKey, NewFile};
+use instances::{Builds, OPENING_PER_WINDOW};
 use joular_data::{
     events::{ProcessInfo, Symbol},
     model::{
@@ -33,9 +38,8 @@ use joular_data::{
         units::{Address, MonotonicNs, Pid},
     },
 };
-use joular_ebpf::abi::FrameWord;
 use kernel::KernelSymbols;
-use native::{FileKey, NativeSymbols};
+use native::NativeSymbols;
 pub use perf_map::requests::ProcessKey;
 use perf_map::{
     generated_code::Source,
@@ -91,6 +95,8 @@ pub struct Symbolizer {
     systems: Systems,
     processes: HashMap<ProcessKey, Process>,
     builds: Builds,
+    /// Of this window.
+    opening_left: Duration,
     native: NativeSymbols,
     vdso: Option<Option<FileKey>>,
     kernel: Kernel,
@@ -112,6 +118,7 @@ impl Symbolizer {
             systems,
             processes: HashMap::new(),
             builds: Builds::default(),
+            opening_left: OPENING_PER_WINDOW,
             native: NativeSymbols::default(),
             vdso: None,
             kernel: Kernel::NotRead,
@@ -146,8 +153,9 @@ impl Symbolizer {
     /// counts as reaching behind every map (see [`perf_map::generations::Generations`]).
     pub fn begin_window(&mut self, start: MonotonicNs) {
         self.window_start = start;
-        self.native.pass_window();
-        self.end_window_of_instances();
+        let now = Instant::now();
+        self.native.pass_window(now);
+        self.end_window_of_instances(now);
         for code in self.processes.values_mut().filter_map(|process| process.code.as_mut()) {
             code.generations.forget_before(start);
         }
@@ -164,10 +172,18 @@ impl Symbolizer {
         let places = self.places(key, addresses, now);
         self.try_open_instance(key, now);
         self.prepare(&places);
+        let of_instance = self.processes.get_mut(&key).and_then(|process| process.instance.open_mut());
+        let told = of_instance.map(|open| open.frames(addresses, &places)).unwrap_or_default();
+        // As many as there are addresses, or none.
+        let told = told.into_iter().chain(std::iter::repeat(None));
         let symbols: Vec<Symbol> = addresses
             .iter()
             .zip(&places)
-            .map(|(&address, place)| Symbol { address, frames: self.frames(key, address, place) })
+            .zip(told)
+            .map(|((&address, place), told)| {
+                let frames = told.unwrap_or_else(|| self.frame(key, address, place).into_iter().collect());
+                Symbol { address, frames }
+            })
             .collect();
         if places.contains(&Location::Generated)
             && let Some(process) = self.processes.get_mut(&key)
@@ -186,7 +202,7 @@ impl Symbolizer {
     fn places(&mut self, key: ProcessKey, addresses: &[Address], now: Instant) -> Vec<Location> {
         let Some(process) = self.processes.get_mut(&key) else { return vec![Location::Nowhere; addresses.len()] };
         process.freshen(addresses, now);
-        addresses.iter().map(|&address| process.place(address, &self.proc_root, &mut self.native)).collect()
+        addresses.iter().map(|&address| process.place(address, &mut self.native)).collect()
     }
 
     /// Asks for all names of a file at once.
@@ -210,22 +226,10 @@ impl Symbolizer {
 
     fn vdso(&mut self) -> Option<FileKey> {
         let (native, proc_root) = (&mut self.native, &self.proc_root);
-        *self
-            .vdso
-            .get_or_insert_with(|| native::own_vdso(proc_root).and_then(|file| native.acquire(file, "[vdso]")).ok())
-    }
-
-    /// Outermost first.
-    fn frames(&mut self, key: ProcessKey, address: Address, place: &Location) -> Vec<Frame> {
-        if let Some(instance) = self.processes.get_mut(&key).and_then(|process| process.instance.asked()) {
-            match place {
-                Location::Word => return instance.frames_of_word(FrameWord(address.0)),
-                // As a walk by frame pointers sees it.
-                Location::Generated if instance.has_code(address) => return instance.frames_at(address),
-                _ => {}
-            }
-        }
-        self.frame(key, address, place).into_iter().collect()
+        *self.vdso.get_or_insert_with(|| {
+            let file = native::own_vdso(proc_root).and_then(NewFile::of).ok()?;
+            native.acquire(file, "[vdso]").map(|used| used.key)
+        })
     }
 
     fn frame(&self, key: ProcessKey, address: Address, place: &Location) -> Option<Frame> {
@@ -275,6 +279,12 @@ impl Symbolizer {
         self.open_instances(now);
         self.start_requests(now);
         std::mem::take(&mut self.news)
+    }
+
+    /// Whether something is under way that only a poll goes on with: a request, or a run-time system
+    /// that is starting.
+    pub fn is_waiting(&self) -> bool {
+        !self.requests.are_idle() || self.processes.values().any(|process| process.instance.is_starting())
     }
 
     /// Asks for a process's map at once, whatever the pace, and waits for it.

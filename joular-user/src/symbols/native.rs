@@ -1,21 +1,18 @@
 //! Names native code: libjvm, libc, executables, the vDSO.
 //!
-//! Files are known by device, inode, size and time of change, so what hundreds of JVMs share is
-//! read once. blazesym parses libjvm in 8 ms and more and holds megabytes meanwhile; the answers
-//! are few and small. So the answers are kept, and a parsed file only while questions about it keep
-//! coming.
-//!
-//! The file's descriptor is kept as long as a process uses it: questions may come when the process
-//! has gone and the file was deleted.
+//! What hundreds of JVMs share is read once. blazesym parses libjvm in 8 ms and more and holds
+//! megabytes meanwhile; the answers are few and small. So the answers are kept, and a parsed file only
+//! while questions about it keep coming.
 
 use std::{
     collections::{HashMap, HashSet},
     fs::File,
     io,
-    os::unix::fs::{FileExt as _, MetadataExt as _},
+    os::unix::fs::FileExt as _,
     panic::{AssertUnwindSafe, catch_unwind},
     path::Path,
     sync::Arc,
+    time::Instant,
 };
 
 use blazesym::symbolize::{Input, Symbolizer, source::Elf, source::Source};
@@ -24,9 +21,16 @@ use joular_data::model::{
     units::Pid,
 };
 
+use super::{
+    demangle::demangled,
+    files::{Copies, FileKey, FileUse, NewFile, OpenFiles},
+};
 use crate::{
     elf::{ElfError, image::ElfImage},
-    procs::maps::{MappingKind, Maps},
+    procs::{
+        deadline::{self, Pending, Progress},
+        maps::{MappingKind, Maps},
+    },
     runtimes::is_library,
 };
 
@@ -42,33 +46,6 @@ const MAX_PARSED: usize = 4;
 const MAX_NAME_BYTES: usize = 1024;
 const MAX_VDSO_BYTES: u64 = 1 << 20;
 
-/// Identity of a file's contents.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct FileKey {
-    device: u64,
-    inode: u64,
-    size: u64,
-    changed_ns: i64,
-    changed: i64,
-}
-
-impl FileKey {
-    pub fn of(file: &File) -> io::Result<Self> {
-        let data = file.metadata()?;
-        Ok(Self {
-            device: data.dev(),
-            inode: data.ino(),
-            size: data.len(),
-            changed: data.ctime(),
-            changed_ns: data.ctime_nsec(),
-        })
-    }
-
-    pub const fn bytes(&self) -> u64 {
-        self.size
-    }
-}
-
 /// A file as blazesym has parsed it.
 #[derive(Debug)]
 struct Parsed {
@@ -81,12 +58,12 @@ struct Parsed {
 
 #[derive(Debug)]
 struct ElfFile {
-    file: File,
+    /// Its symbols, which are late.
+    reading: Option<Pending<Result<ElfImage, ElfError>>>,
     parsed: Option<Parsed>,
     /// Whether parsing was tried, and need not be tried again.
     is_unreadable: bool,
     module: Arc<str>,
-    users: usize,
     /// By file offset; `None` if no symbol covers it.
     answers: HashMap<u64, Option<Arc<str>>>,
     names: HashSet<Arc<str>>,
@@ -95,6 +72,7 @@ struct ElfFile {
 /// All native files in use.
 #[derive(Debug, Default)]
 pub struct NativeSymbols {
+    open: OpenFiles,
     files: HashMap<FileKey, ElfFile>,
     /// Files that could not be parsed.
     pub unreadable_files: u64,
@@ -103,33 +81,31 @@ pub struct NativeSymbols {
 
 impl NativeSymbols {
     /// Takes a file into use for one more process.
-    pub fn acquire(&mut self, file: File, module: &str) -> io::Result<FileKey> {
-        let key = FileKey::of(&file)?;
-        let entry = self.files.entry(key).or_insert_with(|| ElfFile {
-            file,
+    pub fn acquire(&mut self, file: NewFile, module: &str) -> Option<FileUse> {
+        let used = self.open.acquire(file, module)?;
+        self.files.entry(used.key).or_insert_with(|| ElfFile {
+            reading: None,
             parsed: None,
             is_unreadable: false,
             module: module.into(),
-            users: 0,
             answers: HashMap::new(),
             names: HashSet::new(),
         });
-        entry.users += 1;
-        Ok(key)
+        Some(used)
     }
 
     /// One process less uses it.
-    pub fn release(&mut self, key: FileKey) {
-        if let Some(file) = self.files.get_mut(&key) {
-            file.users = file.users.saturating_sub(1);
-        }
-        if self.files.values().filter(|file| file.users == 0).count() > MAX_IDLE_FILES {
-            self.files.retain(|_, file| file.users > 0);
-        }
+    pub fn release(&mut self, used: FileUse, now: Instant) {
+        self.open.release(used, now);
     }
 
     /// Finds the names at these file offsets, so that [`Self::frame`] has them.
     pub fn prepare(&mut self, key: FileKey, offsets: &[u64]) {
+        // Of a file system that does not answer, one file is enough to wait for.
+        let is_late = |(other, file): (&FileKey, &ElfFile)| {
+            *other != key && other.device() == key.device() && file.reading.is_some()
+        };
+        let is_dead = self.files.iter().any(is_late);
         let Some(file) = self.files.get_mut(&key) else { return };
         if file.answers.len() > MAX_ANSWERS {
             file.answers.clear();
@@ -138,16 +114,26 @@ impl NativeSymbols {
         let mut missing: Vec<u64> = offsets.iter().copied().filter(|at| !file.answers.contains_key(at)).collect();
         missing.sort_unstable();
         missing.dedup();
-        if missing.is_empty() {
+        if missing.is_empty() || is_dead && file.parsed.is_none() {
             return;
         }
+        let Some(source) = self.open.get(key) else { return };
         self.questions += 1;
-        let names = if file.is_unreadable { None } else { file.symbolize(&missing, self.questions).ok() };
-        if names.is_none() && !file.is_unreadable {
-            file.is_unreadable = true;
-            self.unreadable_files += 1;
-        }
-        let names = names.unwrap_or_else(|| vec![None; missing.len()]);
+        let no_names = vec![None; missing.len()];
+        let names = if file.is_unreadable {
+            no_names
+        } else {
+            match file.symbolize(source, &missing, self.questions) {
+                Ok(Some(names)) => names,
+                // They will be asked for again.
+                Ok(None) => return,
+                Err(_) => {
+                    file.is_unreadable = true;
+                    self.unreadable_files += 1;
+                    no_names
+                }
+            }
+        };
         for (offset, name) in missing.into_iter().zip(names) {
             let name = name.map(|name| match file.names.get(&*name) {
                 Some(known) => Arc::clone(known),
@@ -175,8 +161,14 @@ impl NativeSymbols {
         }
     }
 
-    /// Ends a window: drops parsed files that nothing was asked of.
-    pub fn pass_window(&mut self) {
+    /// Ends a window: drops parsed files that nothing was asked of, and closes files that nobody uses.
+    pub fn pass_window(&mut self, now: Instant) {
+        self.open.close_unused(now);
+        if self.files.len() > MAX_IDLE_FILES {
+            let open = self.open.keys();
+            let idle = self.files.keys().filter(|key| !open.contains(key)).count();
+            self.files.retain(|key, _| idle <= MAX_IDLE_FILES || open.contains(key));
+        }
         for file in self.files.values_mut() {
             if let Some(parsed) = &mut file.parsed {
                 parsed.idle_windows += 1;
@@ -196,8 +188,8 @@ impl NativeSymbols {
     }
 
     /// The file itself, for whoever needs more of it than names.
-    pub fn open(&self, key: FileKey) -> Option<File> {
-        self.files.get(&key)?.file.try_clone().ok()
+    pub fn open(&self, key: FileKey) -> Option<Copies> {
+        self.open.get(key)
     }
 
     pub fn len(&self) -> usize {
@@ -219,31 +211,63 @@ pub fn frame(module: &str, name: Option<&str>) -> Frame {
 }
 
 impl ElfFile {
-    fn symbolize(&mut self, offsets: &[u64], question: u64) -> Result<Vec<Option<String>>, ElfError> {
+    /// `None`: the file is still being read.
+    fn symbolize(
+        &mut self,
+        source: Copies,
+        offsets: &[u64],
+        question: u64,
+    ) -> Result<Option<Vec<Option<String>>>, ElfError> {
         let mut parsed = match self.parsed.take() {
             Some(parsed) => parsed,
-            None => Parsed::open(&self.file)?,
+            None => match self.read(source) {
+                Some(image) => Parsed::of(image?),
+                None => return Ok(None),
+            },
         };
         parsed.idle_windows = 0;
         parsed.asked = question;
         if !parsed.image.has_symbols {
             self.parsed = Some(parsed);
-            return Ok(vec![None; offsets.len()]);
+            return Ok(Some(vec![None; offsets.len()]));
         }
         // A parser of hostile bytes that is not ours: should it panic, this file
         // has no names. Everything it touched is dropped with it.
         let names = catch_unwind(AssertUnwindSafe(|| parsed.ask(offsets)))
             .map_err(|_| ElfError::Malformed("its symbols cannot be parsed"))??;
         self.parsed = Some(parsed);
-        Ok(names)
+        Ok(Some(names))
+    }
+
+    /// Its symbols, unless they are late.
+    fn read(&mut self, source: Copies) -> Option<Result<ElfImage, ElfError>> {
+        let copy = move || match source.readable() {
+            Some(file) => ElfImage::copy(file),
+            None => Err(ElfError::Malformed("it was changed")),
+        };
+        let mut late = match self.reading.take() {
+            Some(late) => late,
+            None => match deadline::within_deadline(copy) {
+                Ok(image) => return Some(image),
+                Err(late) => late,
+            },
+        };
+        match late.take() {
+            Progress::Done(image) => Some(image),
+            Progress::UnderWay => {
+                self.reading = Some(late);
+                None
+            }
+            Progress::Failed => Some(Err(ElfError::Malformed("it cannot be read"))),
+        }
     }
 }
 
 impl Parsed {
-    fn open(file: &File) -> Result<Self, ElfError> {
+    fn of(image: ElfImage) -> Self {
         let symbolizer =
             Symbolizer::builder().enable_auto_reload(false).enable_code_info(false).enable_inlined_fns(false).build();
-        Ok(Self { image: ElfImage::copy(file)?, symbolizer, idle_windows: 0, asked: 0 })
+        Self { image, symbolizer, idle_windows: 0, asked: 0 }
     }
 
     fn ask(&self, offsets: &[u64]) -> Result<Vec<Option<String>>, ElfError> {
@@ -253,7 +277,7 @@ impl Parsed {
             .symbolizer
             .symbolize(&Source::Elf(elf), Input::FileOffset(offsets))
             .map_err(|_| ElfError::Malformed("its symbols cannot be parsed"))?;
-        Ok(answers.iter().map(|answer| answer.as_sym().map(|symbol| cut(&symbol.name))).collect())
+        Ok(answers.iter().map(|answer| answer.as_sym().map(|symbol| cut(&demangled(&symbol.name)))).collect())
     }
 }
 
@@ -284,6 +308,8 @@ pub fn own_vdso(proc_root: &Path) -> io::Result<File> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use joular_data::model::units::Address;
 
     use super::*;
@@ -294,11 +320,15 @@ mod tests {
         (File::open("/proc/self/exe").unwrap(), offset)
     }
 
+    fn acquire(symbols: &mut NativeSymbols, file: File, module: &str) -> FileUse {
+        symbols.acquire(NewFile::of(file).unwrap(), module).unwrap()
+    }
+
     #[test]
     fn a_function_of_ours_is_named() {
         let (file, offset) = own_offset(own_offset as *const () as u64);
         let mut symbols = NativeSymbols::default();
-        let key = symbols.acquire(file, "tests").unwrap();
+        let key = acquire(&mut symbols, file, "tests").key;
         symbols.prepare(key, &[offset, offset, 0]);
         let frame = symbols.frame(key, offset).unwrap();
         assert!(frame.name.contains("own_offset"), "{frame:?}");
@@ -308,16 +338,19 @@ mod tests {
         assert_eq!(symbols.unreadable_files, 0);
     }
 
+    /// Names are kept when the file was closed; a process that uses it later finds them.
     #[test]
-    fn a_file_is_shared_and_outlives_its_last_process() {
+    fn names_outlive_the_last_process() {
+        let (file, offset) = own_offset(own_offset as *const () as u64);
         let mut symbols = NativeSymbols::default();
-        let open = || File::open("/proc/self/exe").unwrap();
-        let key = symbols.acquire(open(), "a").unwrap();
-        assert_eq!(symbols.acquire(open(), "b").unwrap(), key);
-        symbols.release(key);
-        symbols.release(key);
-        symbols.release(key);
-        assert_eq!(symbols.len(), 1);
+        let used = acquire(&mut symbols, file, "tests");
+        symbols.prepare(used.key, &[offset]);
+        symbols.release(used, Instant::now());
+        symbols.pass_window(Instant::now() + Duration::from_secs(60));
+        assert!(symbols.open(used.key).is_none());
+        symbols.prepare(used.key, &[offset, 0]);
+        assert!(symbols.frame(used.key, offset).unwrap().name.contains("own_offset"));
+        assert_eq!((symbols.frame(used.key, 0), symbols.unreadable_files), (None, 0), "nobody was asked");
     }
 
     #[test]
@@ -326,7 +359,7 @@ mod tests {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(b"\x7fELF and then nothing of the kind").unwrap();
         let mut symbols = NativeSymbols::default();
-        let key = symbols.acquire(file, "libjvm.so").unwrap();
+        let key = acquire(&mut symbols, file, "libjvm.so").key;
         for offset in [16, 32] {
             symbols.prepare(key, &[offset]);
             let frame = symbols.frame(key, offset).unwrap();
@@ -342,10 +375,10 @@ mod tests {
         own_vdso(Path::new("/proc")).unwrap().read_to_end(&mut vdso).unwrap();
         let mut symbols = NativeSymbols::default();
         let keys: Vec<FileKey> = (0..MAX_PARSED + 2)
-            .map(|_| {
+            .map(|number| {
                 let mut file = tempfile::tempfile().unwrap();
                 file.write_all(&vdso).unwrap();
-                let key = symbols.acquire(file, "x").unwrap();
+                let key = acquire(&mut symbols, file, &number.to_string()).key;
                 symbols.prepare(key, &[0x800]);
                 key
             })
@@ -357,7 +390,7 @@ mod tests {
     #[test]
     fn the_vdso_has_names() {
         let mut symbols = NativeSymbols::default();
-        let key = symbols.acquire(own_vdso(Path::new("/proc")).unwrap(), "[vdso]").unwrap();
+        let key = acquire(&mut symbols, own_vdso(Path::new("/proc")).unwrap(), "[vdso]").key;
         let offsets: Vec<u64> = (0..0x2000).step_by(16).collect();
         symbols.prepare(key, &offsets);
         let named = offsets.iter().filter_map(|&at| symbols.frame(key, at)).any(|f| f.name.contains("clock_gettime"));

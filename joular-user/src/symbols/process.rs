@@ -17,25 +17,26 @@ use joular_data::{
 use joular_ebpf::abi::FrameWord;
 
 use super::{
+    files::{FileKey, FileUse},
     instances::InstanceState,
-    native::{FileKey, NativeSymbols},
+    native::NativeSymbols,
     perf_map::{
         generated_code::{GeneratedCode, Source},
         requests::{ProcessKey, Request},
     },
+    questions::{FileIdentity, Questions},
 };
 use crate::{
     procs::{
         attach::{Target, protocol::perf_map_name},
+        deadline,
         maps::{Mapping, MappingKind, Maps},
-        namespaces::{Expect, Links, Owner, TargetRoot, open_mapped},
+        namespaces::TargetRoot,
         proc_files::{ProcFiles, TICK_NS},
     },
     runtimes::{RuntimeSystem, Systems},
 };
 
-/// Executables and libraries up to this size are read (their tables only).
-const MAX_ELF_BYTES: u64 = 4 << 30;
 /// While a process is young it still maps its libraries.
 const YOUNG: Duration = Duration::from_secs(10);
 const MIN_PAUSE_YOUNG: Duration = Duration::from_millis(500);
@@ -47,8 +48,6 @@ const MAX_PAUSE: Duration = Duration::from_secs(30);
 const MAX_FILES: usize = 512;
 /// Tells one program in a process from the next.
 static NEXT_INCARNATION: AtomicU64 = AtomicU64::new(0);
-/// Files that are never opened: that could do harm and gives no symbols.
-const NO_FILES: [&str; 2] = ["/dev/", "/proc/"];
 
 /// Where an address is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,6 +69,8 @@ pub struct Process {
     pub incarnation: u64,
     target: Target,
     root: Option<Arc<TargetRoot>>,
+    /// Whether it had a perf map when it was last asked.
+    has_map_file: bool,
     maps: Maps,
     /// Counts changes of `maps`.
     pub maps_version: u64,
@@ -81,7 +82,8 @@ pub struct Process {
     /// Until the mappings may be read again for an address that is in none.
     pause: Duration,
     /// By device and inode as the mappings have them; `None` if unreadable.
-    files: HashMap<((u32, u32), u64), Option<FileKey>>,
+    files: HashMap<FileIdentity, Option<FileUse>>,
+    questions: Questions,
     pub code: Option<GeneratedCode>,
     pub instance: InstanceState,
 }
@@ -96,12 +98,12 @@ impl Process {
             start_ticks: info.start_boottime_ns / TICK_NS,
             proc_root: proc_root.to_owned(),
         };
-        let root = TargetRoot::open(proc_root, info.pid).ok().map(Arc::new);
         let mut process = Self {
             pid: info.pid,
             incarnation: NEXT_INCARNATION.fetch_add(1, Ordering::Relaxed),
             target,
-            root,
+            root: None,
+            has_map_file: false,
             maps: Maps::default(),
             maps_version: 0,
             systems,
@@ -110,6 +112,7 @@ impl Process {
             maps_read: None,
             pause: MIN_PAUSE,
             files: HashMap::new(),
+            questions: Questions::default(),
             code: None,
             instance: InstanceState::default(),
         };
@@ -188,8 +191,13 @@ impl Process {
 
     fn read_maps(&mut self, now: Instant) {
         self.maps_read = Some(now);
+        let Some(survey) = self.questions.survey(&self.target, self.root.as_ref()) else { return };
+        if survey.root.is_some() {
+            self.root = survey.root;
+        }
+        self.has_map_file = survey.has_map_file;
         // When it has ended, what we had last is what counts.
-        let Ok(maps) = Maps::read(&self.target.proc_root, self.pid) else { return };
+        let Ok(maps) = survey.maps else { return };
         if maps.is_empty() {
             return;
         }
@@ -198,9 +206,6 @@ impl Process {
             self.expect_code(perf_map_source(system), now);
         }
         self.set_maps(maps.keep_executable());
-        if self.root.is_none() {
-            self.root = TargetRoot::open(&self.target.proc_root, self.pid).ok().map(Arc::new);
-        }
     }
 
     fn set_maps(&mut self, maps: Maps) {
@@ -217,8 +222,7 @@ impl Process {
     pub fn expect_code(&mut self, source: Source, now: Instant) {
         match &mut self.code {
             None => {
-                let file_was_there = self.root.as_ref().is_some_and(|root| root.tmp_has(&self.map_file()));
-                self.code = Some(GeneratedCode::new(source, file_was_there, now));
+                self.code = Some(GeneratedCode::new(source, self.has_map_file, now));
             }
             // It was a stranger that turns out to write a map when it is asked to.
             Some(code) if code.source == Source::File && source == Source::Attach && code.finished == 0 => {
@@ -239,7 +243,7 @@ impl Process {
         perf_map_name(self.target.namespace_pid)
     }
 
-    pub fn place(&mut self, address: Address, proc_root: &Path, native: &mut NativeSymbols) -> Location {
+    pub fn place(&mut self, address: Address, native: &mut NativeSymbols) -> Location {
         if FrameWord(address.0).is_of_a_jvm() {
             return Location::Word;
         }
@@ -255,11 +259,15 @@ impl Process {
         let offset = mapping.file_offset(address);
         let module: Arc<str> = mapping.file_name().unwrap_or_default().into();
         let mapping = mapping.clone();
-        self.file(&mapping, proc_root, native).map_or(Location::Module(module), |key| Location::File(key, offset))
+        self.file(&mapping, native).map_or(Location::Module(module), |key| Location::File(key, offset))
     }
 
-    /// The file behind a mapping, which is kept open from now on.
-    pub fn file(&mut self, mapping: &Mapping, proc_root: &Path, native: &mut NativeSymbols) -> Option<FileKey> {
+    /// The file behind a mapping, which is kept open from now on: the key of it and its copies.
+    pub fn file(&mut self, mapping: &Mapping, native: &mut NativeSymbols) -> Option<FileKey> {
+        self.file_use(mapping, native).map(|used| used.key)
+    }
+
+    pub fn file_use(&mut self, mapping: &Mapping, native: &mut NativeSymbols) -> Option<FileUse> {
         let identity = (mapping.device, mapping.inode);
         if let Some(known) = self.files.get(&identity) {
             return *known;
@@ -267,31 +275,11 @@ impl Process {
         if self.files.len() >= MAX_FILES {
             return None;
         }
+        let opened = self.questions.open_file(&self.target, self.root.as_ref(), mapping)?;
         let module = mapping.file_name().unwrap_or_default();
-        let key = self.open_file(mapping, proc_root).and_then(|file| native.acquire(file, module).ok());
-        self.files.insert(identity, key);
-        key
-    }
-
-    /// By its name if that still means the same file, else by the mapping.
-    fn open_file(&self, mapping: &Mapping, proc_root: &Path) -> Option<std::fs::File> {
-        use std::os::unix::fs::MetadataExt as _;
-        let path = mapping.path.as_deref()?;
-        if NO_FILES.iter().any(|prefix| path.starts_with(prefix)) {
-            return None;
-        }
-        let expect = Expect { links: Links::WithinRoot, owner: Owner::Anyone, max_bytes: MAX_ELF_BYTES };
-        let by_name = match mapping.kind {
-            MappingKind::File => self.root.as_ref().and_then(|root| root.open_file(path, &expect).ok()),
-            _ => None,
-        };
-        let is_same = |file: &std::fs::File| file.metadata().is_ok_and(|data| data.ino() == mapping.inode);
-        if by_name.as_ref().is_some_and(is_same) {
-            return by_name;
-        }
-        // On some file systems the two inode numbers differ by nature: then
-        // the name is all there is once the process has ended.
-        open_mapped(proc_root, self.pid, mapping, MAX_ELF_BYTES).ok().or(by_name)
+        let used = opened.and_then(|file| native.acquire(file, module));
+        self.files.insert(identity, used);
+        used
     }
 
     /// A request to start now, if one is due or `force`d.
@@ -310,9 +298,8 @@ impl Process {
 
     /// Releases everything; removes the perf map that was made for us.
     pub fn close(self, native: &mut NativeSymbols) {
-        for key in self.files.values().flatten() {
-            native.release(*key);
-        }
+        let now = Instant::now();
+        self.files.values().flatten().for_each(|used| native.release(*used, now));
         self.remove_map_file();
     }
 
@@ -321,8 +308,9 @@ impl Process {
             && code.was_written_for_us
             && !code.file_was_there
         {
+            let (root, name, uid) = (Arc::clone(root), self.map_file(), self.target.uid);
             // Gone already, or put there by someone else: neither is ours.
-            let _ = root.remove_tmp_file(&self.map_file(), self.target.uid);
+            let _late = deadline::within_deadline(move || drop(root.remove_tmp_file(&name, uid)));
         }
     }
 }
@@ -376,7 +364,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let mut process = process(directory.path(), Instant::now());
         process.files = (0..MAX_FILES as u64).map(|inode| (((9, 9), inode), None)).collect();
-        let place = process.place(Address(0x1000), directory.path(), &mut NativeSymbols::default());
+        let place = process.place(Address(0x1000), &mut NativeSymbols::default());
         assert_eq!((place, process.files.len()), (Location::Module("x".into()), MAX_FILES));
     }
 }

@@ -12,6 +12,7 @@ use joular_data::{
     events::{JvmNews, RawStack, Runtime},
     model::quality::StackQuality,
 };
+use joular_ebpf::abi::FrameWord;
 
 use super::*;
 use crate::{
@@ -281,8 +282,8 @@ impl Instance for TinyInstance {
         address == CODE
     }
 
-    fn frames_of_word(&mut self, word: FrameWord) -> Vec<Frame> {
-        vec![Frame::new(FrameKind::Compiled, format!("word {:x}", word.0))]
+    fn frames_of_words(&mut self, words: &[FrameWord]) -> Vec<Vec<Frame>> {
+        words.iter().map(|word| vec![Frame::new(FrameKind::Compiled, format!("word {:x}", word.0))]).collect()
     }
 
     fn frames_at(&mut self, address: Address) -> Vec<Frame> {
@@ -312,6 +313,8 @@ fn another_run_time_system_names_its_frames_by_the_same_path() {
     let process = info(7, Runtime::Native);
     let key = (process.pid, process.start_boottime_ns);
     symbolizer.process_started(&process);
+    // It is opened beside; this machine may be busy.
+    symbolizer.settle(Duration::from_secs(30));
 
     let news = symbolizer.jvm_news(key).unwrap();
     assert_eq!((news.version.as_deref(), news.unwinding.as_deref()), (Some("3.2"), Some("tiny")));
@@ -325,9 +328,11 @@ fn another_run_time_system_names_its_frames_by_the_same_path() {
     assert_eq!(names, [vec!["outer 7f0000001008", "inner 7f0000001008"], vec![&of_word], vec![]]);
 
     let quality = StackQuality::default();
-    let mut stack = RawStack { id: 1, is_kernel: false, quality, frames: vec![CODE] };
-    symbolizer.pin(key, 3, &mut stack);
-    assert_eq!(stack.frames, [Address(CODE.0 + 3)]);
+    let stack = |id, frames| RawStack { id, is_kernel: false, quality, frames };
+    let mut stacks = vec![(3, stack(1, vec![CODE])), (4, stack(2, vec![CODE, CODE]))];
+    symbolizer.take_in_stacks(&process, &mut stacks);
+    let fixed: Vec<&[Address]> = stacks.iter().map(|(_, stack)| &*stack.frames).collect();
+    assert_eq!(fixed, [&[Address(CODE.0 + 3)][..], &[Address(CODE.0 + 4); 2]]);
     assert_eq!(symbolizer.names_version(key), 0);
     symbolizer.begin_window(crate::clock::monotonic_now());
     assert_eq!(symbolizer.names_version(key), 1);

@@ -1,14 +1,13 @@
 //! Finds what a process's mappings of code say, and what changes of them mean.
 
-use crate::symbols::{
-    mapped_code::{CodeOwner, MappedCode},
-    native::FileKey,
-};
+use super::code::TableKey;
+use crate::symbols::mapped_code::{CodeOwner, MappedCode};
 
-pub const fn file_of(code: &MappedCode) -> Option<FileKey> {
+pub const fn table_of(code: &MappedCode) -> Option<TableKey> {
     match code.owner {
-        CodeOwner::File(file) => Some(file),
-        _ => None,
+        CodeOwner::File(file) => Some(TableKey::File(file)),
+        CodeOwner::RunTime(id) => Some(TableKey::RunTime(id)),
+        CodeOwner::Unreadable | CodeOwner::Generated => None,
     }
 }
 
@@ -33,6 +32,7 @@ pub fn any_replaced(old: &[MappedCode], new: &[MappedCode]) -> bool {
 fn is_replaced(old: &MappedCode, new: &MappedCode) -> bool {
     let overlap = old.start < new.end && new.start < old.end;
     let same_place = old.start.0.wrapping_sub(old.offset) == new.start.0.wrapping_sub(new.offset);
-    let both_generated = old.owner == CodeOwner::Generated && new.owner == CodeOwner::Generated;
+    let is_generated = |code: &MappedCode| matches!(code.owner, CodeOwner::Generated | CodeOwner::RunTime(_));
+    let both_generated = is_generated(old) && is_generated(new);
     overlap && !both_generated && (old.owner != new.owner || !same_place)
 }

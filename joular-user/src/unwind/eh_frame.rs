@@ -20,6 +20,7 @@ use joular_ebpf::{
     walk::arch::{dwarf, plt},
 };
 
+use super::rows::{Rows, Rule};
 use crate::elf::{Elf, ElfError, Section};
 
 /// libjvm has 2 MiB of it, a compiler or browser 10.
@@ -35,8 +36,6 @@ const ROW_WORK_BYTES: usize = 8;
 /// Kept; a linker merges equal ones, so few are usual.
 const MAX_CIES: usize = 4096;
 const WORD_BYTES: i64 = 8;
-/// Of functions.
-const ALIGNMENT_BYTES: u64 = 16;
 
 /// gimli's own storage has room for the registers of all machines, and moving it
 /// about takes longer than anything else.
@@ -51,24 +50,6 @@ type Context = UnwindContext<usize, Storage>;
 type Row = UnwindTableRow<usize, Storage>;
 type Bytes<'a> = EndianSlice<'a, LittleEndian>;
 type Cies<'a> = HashMap<usize, CommonInformationEntry<Bytes<'a>>>;
-
-/// What a row says, without its address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Rule {
-    rule: u8,
-    cfa_words: i16,
-    fp_words: i8,
-}
-
-impl Rule {
-    const fn only(rule: u8) -> Self {
-        Self { rule, cfa_words: 0, fp_words: 0 }
-    }
-
-    const fn sp(cfa_words: i16) -> Self {
-        Self { rule: rule::SP, cfa_words, fp_words: 0 }
-    }
-}
 
 /// An entry: which code, and where in the section.
 #[derive(Clone, Copy)]
@@ -96,13 +77,7 @@ pub fn section(elf: &Elf<'_>) -> Result<Section, ElfError> {
 /// The rows of a section, sorted by address. What cannot be understood is left
 /// out, and rows beyond [`MAX_ROWS`] are too.
 pub fn rows(section: &Section) -> Vec<UnwindRow> {
-    let mut table = EhFrameTable {
-        frames: EhFrame::new(&section.bytes, LittleEndian),
-        bases: BaseAddresses::default().set_eh_frame(section.address),
-        cies: HashMap::new(),
-        work: 0,
-        rows: Rows::default(),
-    };
+    let mut table = table(section);
     let entries = table.entries();
     let mut context = Context::new_in();
     for entry in entries {
@@ -112,6 +87,22 @@ pub fn rows(section: &Section) -> Vec<UnwindRow> {
         }
     }
     table.rows.finish()
+}
+
+/// Start and end of each function that it describes.
+#[cfg(test)]
+pub fn functions(section: &Section) -> Vec<std::ops::Range<u32>> {
+    table(section).entries().iter().map(|entry| entry.start..entry.end).collect()
+}
+
+fn table(section: &Section) -> EhFrameTable<'_> {
+    EhFrameTable {
+        frames: EhFrame::new(&section.bytes, LittleEndian),
+        bases: BaseAddresses::default().set_eh_frame(section.address),
+        cies: HashMap::new(),
+        work: 0,
+        rows: Rows::default(),
+    }
 }
 
 struct EhFrameTable<'a> {
@@ -157,14 +148,14 @@ impl<'a> EhFrameTable<'a> {
 
     /// Says whether there is room for more.
     fn run(&mut self, entry: CodeRange, context: &mut Context) -> bool {
-        let (before, start) = (self.rows.rows.len(), u64::from(entry.start));
+        let (before, start) = (self.rows.count(), u64::from(entry.start));
         if self.run_entry(entry, context).is_none() {
-            self.rows.rows.truncate(before);
+            self.rows.truncate(before);
             self.rows.begin(start);
-            self.rows.push(start, Rule::only(rule::UNSUPPORTED));
+            self.rows.push(start, Rule::UNSUPPORTED);
         }
         self.rows.end = u64::from(entry.end);
-        self.work <= MAX_WORK_BYTES && self.rows.rows.len() < MAX_ROWS
+        self.work <= MAX_WORK_BYTES && self.rows.count() < MAX_ROWS
     }
 
     fn run_entry(&mut self, entry: CodeRange, context: &mut Context) -> Option<()> {
@@ -181,7 +172,7 @@ impl<'a> EhFrameTable<'a> {
         let mut table = fde.rows(&frames, &bases, context).ok()?;
         while let Some(row) = table.next_row().ok()? {
             self.work = self.work.saturating_add(ROW_WORK_BYTES);
-            if self.rows.rows.len() >= MAX_ROWS || self.work > MAX_WORK_BYTES {
+            if self.rows.count() >= MAX_ROWS || self.work > MAX_WORK_BYTES {
                 return None;
             }
             let address = row.start_address();
@@ -192,7 +183,7 @@ impl<'a> EhFrameTable<'a> {
                 Some(plt::PUSHES_AT) => self.rows.push(address, Rule::only(rule::PLT)),
                 Some(pushes_at) => {
                     let end = end.min(row.end_address());
-                    let slots = self.rows.push_plt(address, end, pushes_at);
+                    let slots = push_plt(&mut self.rows, address, end, pushes_at);
                     self.work = self.work.saturating_add(slots.saturating_mul(2 * ROW_WORK_BYTES));
                 }
                 None => self.rows.push(address, rule_of(row)),
@@ -215,17 +206,16 @@ fn plt_pushes_at(row: &Row, frames: &EhFrame<Bytes>) -> Option<u64> {
 }
 
 fn rule_of(row: &Row) -> Rule {
-    const UNSUPPORTED: Rule = Rule::only(rule::UNSUPPORTED);
     match row.register(RETURN_ADDRESS) {
         Some(RegisterRule::Undefined) => return Rule::only(rule::ROOT),
         Some(RegisterRule::Offset(offset)) if offset == -WORD_BYTES => {}
-        _ => return UNSUPPORTED,
+        _ => return Rule::UNSUPPORTED,
     }
-    let CfaRule::RegisterAndOffset { register, offset } = *row.cfa() else { return UNSUPPORTED };
+    let CfaRule::RegisterAndOffset { register, offset } = *row.cfa() else { return Rule::UNSUPPORTED };
     let rule = match register {
         SP => rule::SP,
         FP => rule::FP,
-        _ => return UNSUPPORTED,
+        _ => return Rule::UNSUPPORTED,
     };
     let fp_words = match row.register(FP) {
         None | Some(RegisterRule::SameValue | RegisterRule::Undefined) => Some(0),
@@ -236,7 +226,7 @@ fn rule_of(row: &Row) -> Rule {
     let fp_words = fp_words.and_then(|words| i8::try_from(words).ok());
     match (cfa_words, fp_words) {
         (Some(cfa_words), Some(fp_words)) => Rule { rule, cfa_words, fp_words },
-        _ => UNSUPPORTED,
+        _ => Rule::UNSUPPORTED,
     }
 }
 
@@ -244,61 +234,17 @@ fn words(bytes: i64) -> Option<i64> {
     (bytes % WORD_BYTES == 0).then_some(bytes / WORD_BYTES)
 }
 
-/// The rows made so far.
-#[derive(Default)]
-struct Rows {
-    rows: Vec<UnwindRow>,
-    /// Of the code that they cover.
-    end: u64,
-}
-
-impl Rows {
-    /// Covers code from `start` on; the code between is uncovered. Padding before an aligned
-    /// function never runs, and would be a fifth of all rows.
-    fn begin(&mut self, start: u64) {
-        let is_padding = start.is_multiple_of(ALIGNMENT_BYTES) && start.saturating_sub(self.end) < ALIGNMENT_BYTES;
-        if !self.rows.is_empty() && start > self.end && !is_padding {
-            self.push(self.end, Rule::only(rule::NONE));
-        }
+/// A linkage table whose slots push elsewhere than usual, slot by slot. Gives their number.
+fn push_plt(rows: &mut Rows, start: u64, end: u64, pushes_at: u64) -> usize {
+    let mut slots = 0;
+    let mut slot = start - start % plt::SLOT_BYTES;
+    while slot < end && rows.count() < MAX_ROWS {
+        rows.push(slot.max(start), Rule::sp(1));
+        rows.push((slot + pushes_at).clamp(start, end), Rule::sp(2));
+        slot += plt::SLOT_BYTES;
+        slots += 1;
     }
-
-    fn push(&mut self, address: u64, rule: Rule) {
-        let Ok(address) = u32::try_from(address) else { return };
-        let same =
-            |row: &UnwindRow| (row.rule, row.cfa_words, row.fp_words) == (rule.rule, rule.cfa_words, rule.fp_words);
-        match self.rows.last_mut() {
-            Some(last) if same(last) => {}
-            Some(last) if last.address == address => {
-                *last = UnwindRow { address, cfa_words: rule.cfa_words, fp_words: rule.fp_words, rule: rule.rule };
-            }
-            _ => self.rows.push(UnwindRow {
-                address,
-                cfa_words: rule.cfa_words,
-                fp_words: rule.fp_words,
-                rule: rule.rule,
-            }),
-        }
-    }
-
-    /// A linkage table whose slots push elsewhere than usual, slot by slot. Gives their
-    /// number.
-    fn push_plt(&mut self, start: u64, end: u64, pushes_at: u64) -> usize {
-        let mut slots = 0;
-        let mut slot = start - start % plt::SLOT_BYTES;
-        while slot < end && self.rows.len() < MAX_ROWS {
-            self.push(slot.max(start), Rule::sp(1));
-            self.push((slot + pushes_at).clamp(start, end), Rule::sp(2));
-            slot += plt::SLOT_BYTES;
-            slots += 1;
-        }
-        slots
-    }
-
-    fn finish(mut self) -> Vec<UnwindRow> {
-        self.begin(u64::MAX);
-        self.rows.shrink_to_fit();
-        self.rows
-    }
+    slots
 }
 
 #[cfg(test)]

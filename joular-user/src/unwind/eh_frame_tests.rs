@@ -95,9 +95,11 @@ fn the_c_library_has_every_kind_of_rule() {
 #[test]
 fn a_linkage_table_that_pushes_elsewhere_is_written_out() {
     let mut rows = Rows::default();
-    assert_eq!(rows.push_plt(0x1010, 0x1030, 9), 2);
+    assert_eq!(push_plt(&mut rows, 0x1010, 0x1030, 9), 2);
     let expected = [(0x1010, 1), (0x1019, 2), (0x1020, 1), (0x1029, 2)];
-    assert_eq!(rows.rows.iter().map(|row| (row.address, row.cfa_words)).collect::<Vec<_>>(), expected);
+    rows.end = 0x1030;
+    let rows = rows.finish();
+    assert_eq!(rows.iter().map(|row| (row.address, row.cfa_words)).take(4).collect::<Vec<_>>(), expected);
 }
 
 /// An entry with a common preamble of `preamble` bytes, and `count` entries for

@@ -1,22 +1,22 @@
 //! Keeps rows of files in the kernel: read once, shared by all processes that have the file mapped,
-//! kept for a while when the last of them is gone.
+//! kept for a while when the last of them is gone. Code that run-time systems write for themselves
+//! counts as a file too.
 
 use std::{
     collections::{HashMap, HashSet},
-    fs::File,
     time::{Duration, Instant},
 };
 
 use joular_ebpf::abi::{MAX_ROWS, UnwindRow};
 
 use super::{
+    code::{Code, TableKey},
     reader::{FileTable, Reader},
     tables::{Range, Ranges},
 };
 use crate::{
     elf::segment::{Segment, bias},
     kernel::KernelError,
-    symbols::native::FileKey,
 };
 
 /// Windows for which a file's rows stay without a process: programs are started again.
@@ -49,7 +49,7 @@ struct KnownFile {
 /// A file whose rows are being written.
 #[derive(Debug)]
 struct Writing {
-    file: FileKey,
+    file: TableKey,
     table: FileTable,
     rows: Range,
     written: usize,
@@ -64,8 +64,8 @@ pub struct Placed {
 
 #[derive(Debug)]
 pub struct Files {
-    entries: HashMap<FileKey, KnownFile>,
-    queue: Vec<FileKey>,
+    entries: HashMap<TableKey, KnownFile>,
+    queue: Vec<TableKey>,
     reader: Reader,
     writing: Option<Writing>,
     rows: Ranges,
@@ -92,7 +92,7 @@ impl Files {
     }
 
     /// One more process uses it.
-    pub fn acquire(&mut self, file: FileKey) {
+    pub fn acquire(&mut self, file: TableKey) {
         let queue = &mut self.queue;
         let entry = self.entries.entry(file).or_insert_with(|| {
             queue.push(file);
@@ -103,14 +103,14 @@ impl Files {
     }
 
     /// One process less uses it.
-    pub fn release(&mut self, file: FileKey) {
+    pub fn release(&mut self, file: TableKey) {
         if let Some(entry) = self.entries.get_mut(&file) {
             entry.users = entry.users.saturating_sub(1);
         }
     }
 
     /// The rows for a mapping of the file that shows `offset` at `start`.
-    pub fn place(&self, file: FileKey, start: u64, offset: u64) -> Placed {
+    pub fn place(&self, file: TableKey, start: u64, offset: u64) -> Placed {
         match self.entries.get(&file).map(|entry| &entry.state) {
             Some(State::Ready { segments, rows }) if rows.count > 0 => {
                 bias(segments, start, offset).map_or(Placed::default(), |bias| Placed { bias, rows: *rows })
@@ -123,13 +123,13 @@ impl Files {
     /// rows now.
     pub fn poll(
         &mut self,
-        open: impl Fn(FileKey) -> Option<File>,
+        mut open: impl FnMut(TableKey) -> Option<Code>,
         mut write: impl FnMut(u32, &[UnwindRow]) -> Result<(), KernelError>,
-    ) -> Result<HashSet<FileKey>, KernelError> {
+    ) -> Result<HashSet<TableKey>, KernelError> {
         let started = Instant::now();
         let mut ready = HashSet::new();
         loop {
-            self.begin_reading(&open);
+            self.begin_reading(&mut open);
             if self.writing.is_none() {
                 let Some((file, table)) = self.reader.take_finished() else { break };
                 self.take_in(file, table);
@@ -144,22 +144,22 @@ impl Files {
         Ok(ready)
     }
 
-    fn begin_reading(&mut self, open: impl Fn(FileKey) -> Option<File>) {
+    fn begin_reading(&mut self, mut open: impl FnMut(TableKey) -> Option<Code>) {
         while let Some(key) = self.next() {
             let Some(entry) = self.entries.get_mut(&key) else { continue };
-            let begun = open(key).is_some_and(|file| self.reader.begin(key, file));
+            let begun = open(key).is_some_and(|code| self.reader.begin(key, code));
             entry.state = if begun { State::Reading } else { State::NONE };
         }
     }
 
     /// The next file to read, if there is room. The smallest comes first: many small ones take no
     /// longer than one libjvm, and most processes have no other.
-    fn next(&mut self) -> Option<FileKey> {
+    fn next(&mut self) -> Option<TableKey> {
         let (at, key) = self.queue.iter().enumerate().min_by_key(|(_, key)| key.bytes())?;
         self.reader.has_room(*key).then(|| self.queue.swap_remove(at))
     }
 
-    fn take_in(&mut self, file: FileKey, table: FileTable) {
+    fn take_in(&mut self, file: TableKey, table: FileTable) {
         let Some(entry) = self.entries.get_mut(&file) else { return };
         let count = u32::try_from(table.rows.len()).unwrap_or(u32::MAX);
         match self.rows.take(count) {
@@ -175,7 +175,7 @@ impl Files {
     fn write(
         &mut self,
         write: &mut impl FnMut(u32, &[UnwindRow]) -> Result<(), KernelError>,
-    ) -> Result<Option<FileKey>, KernelError> {
+    ) -> Result<Option<TableKey>, KernelError> {
         let Some(mut writing) = self.writing.take() else { return Ok(None) };
         let rest = writing.table.rows.get(writing.written..).unwrap_or_default();
         let part = rest.get(..WRITE_ROWS).unwrap_or(rest);
@@ -196,7 +196,7 @@ impl Files {
         Ok(Some(writing.file))
     }
 
-    fn set(&mut self, file: FileKey, state: State) {
+    fn set(&mut self, file: TableKey, state: State) {
         if let Some(entry) = self.entries.get_mut(&file) {
             entry.state = state;
         }

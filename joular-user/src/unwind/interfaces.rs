@@ -1,14 +1,13 @@
 //! Defines what the [`super::publisher`] learns from, and what it writes to. Tests have their own
 //! of both.
 
-use std::fs::File;
-
 use joular_data::model::units::{Pid, Tid};
 use joular_ebpf::abi::{CodeMapping, CompilerThread, JvmUnwind, ProcessUnwind, UnwindRow};
 
+use super::code::{Code, TableKey};
 use crate::{
     kernel::{KernelError, UnwindMaps},
-    symbols::{ProcessKey, Symbolizer, mapped_code::MappedCode, native::FileKey},
+    symbols::{ProcessKey, Symbolizer, mapped_code::MappedCode},
 };
 
 /// The kernel's side of the tables.
@@ -24,10 +23,10 @@ pub trait WalkTables {
 
 /// What is known of processes.
 pub trait ProcessSource {
-    /// Changes when the mappings do; `None`: an unknown process.
-    fn maps_version(&self, process: ProcessKey) -> Option<u64>;
+    /// Changes when the mapped code does; `None`: an unknown process.
+    fn code_version(&self, process: ProcessKey) -> Option<u64>;
     fn mapped_code(&mut self, process: ProcessKey) -> Vec<MappedCode>;
-    fn open(&self, file: FileKey) -> Option<File>;
+    fn open(&mut self, table: TableKey) -> Option<Code>;
     /// Whether it runs a JVM, whose layout may become known later.
     fn is_jvm(&self, process: ProcessKey) -> bool;
     fn jvm_unwind(&self, process: ProcessKey) -> Option<&JvmUnwind>;
@@ -38,16 +37,19 @@ pub trait ProcessSource {
 }
 
 impl ProcessSource for Symbolizer {
-    fn maps_version(&self, process: ProcessKey) -> Option<u64> {
-        Self::maps_version(self, process)
+    fn code_version(&self, process: ProcessKey) -> Option<u64> {
+        Self::code_version(self, process)
     }
 
     fn mapped_code(&mut self, process: ProcessKey) -> Vec<MappedCode> {
         Self::mapped_code(self, process)
     }
 
-    fn open(&self, file: FileKey) -> Option<File> {
-        self.open_mapped_code(file)
+    fn open(&mut self, table: TableKey) -> Option<Code> {
+        match table {
+            TableKey::File(file) => self.open_mapped_code(file).map(Code::File),
+            TableKey::RunTime(id) => self.read_own_code(id).map(Code::RunTime),
+        }
     }
 
     fn is_jvm(&self, process: ProcessKey) -> bool {

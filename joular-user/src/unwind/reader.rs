@@ -1,25 +1,31 @@
-//! Reads files' unwind tables on a thread of its own: libjvm takes 20 ms, in which a window must be
-//! able to end.
+//! Reads files' unwind tables, and code without any, on a thread of its own: libjvm takes 20 ms, in which a
+//! window must be able to end.
+//!
+//! A file may be on a file system that does not answer. Its thread is left alone after a while, and another
+//! one goes on; no file of that file system is read any more.
 
 use std::{
-    fs::File,
+    collections::{HashSet, VecDeque},
     panic::{AssertUnwindSafe, catch_unwind},
     sync::mpsc::{Receiver, Sender, channel},
     thread,
+    time::{Duration, Instant},
 };
 
 use joular_ebpf::abi::UnwindRow;
 
-use super::eh_frame;
-use crate::{
-    elf::{Elf, ElfError, segment::Segment},
-    symbols::native::FileKey,
+use super::{
+    code::{Code, TableKey},
+    code_rows, eh_frame, gaps,
 };
+use crate::elf::{Elf, ElfError, segment::Segment};
 
 /// Files under way, and their size: a large one is read alone, since its rows take
 /// up to 8 MiB until they are taken.
 const MAX_UNDER_WAY: usize = 8;
 const MAX_BYTES_UNDER_WAY: u64 = 8 << 20;
+/// A file that has not been read for so long is given up.
+const LATE: Duration = Duration::from_secs(10);
 
 /// What a file says about unwinding. Empty if it says nothing or cannot be read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -29,79 +35,119 @@ pub struct FileTable {
 }
 
 impl FileTable {
-    pub fn read(file: &File) -> Self {
-        // A parser of hostile bytes that is not all ours: should it panic, the file
-        // has no table.
-        catch_unwind(AssertUnwindSafe(|| Self::of(file).unwrap_or_default())).unwrap_or_default()
+    pub fn read(code: &Code) -> Self {
+        // Parsers of hostile bytes that are not all ours: should one panic, the code has no table.
+        catch_unwind(AssertUnwindSafe(|| Self::of(code).unwrap_or_default())).unwrap_or_default()
     }
 
-    fn of(file: &File) -> Result<Self, ElfError> {
-        let elf = Elf::read(file)?;
-        Ok(Self { rows: eh_frame::rows(&eh_frame::section(&elf)?), segments: elf.code().collect() })
+    fn of(code: &Code) -> Result<Self, ElfError> {
+        match code {
+            Code::File(copies) => {
+                let elf = Elf::read(copies.readable().ok_or(ElfError::Malformed("it was changed"))?)?;
+                let rows = eh_frame::rows(&eh_frame::section(&elf)?);
+                Ok(Self { rows: gaps::fill(&elf, rows), segments: elf.code().collect() })
+            }
+            Code::RunTime(code) => {
+                let whole = Segment { offset: 0, bytes: code.bytes.len() as u64, address: 0 };
+                Ok(Self { rows: code_rows::rows(code), segments: vec![whole] })
+            }
+        }
     }
 }
 
-/// The thread, from the first file on.
+/// Reads one after the other.
 #[derive(Debug, Default)]
 pub struct Reader {
     running: Option<Running>,
-    under_way: usize,
+    /// In the order in which they are read.
+    under_way: VecDeque<(TableKey, Code)>,
     bytes_under_way: u64,
+    /// When the first of them was begun.
+    since: Option<Instant>,
+    /// File systems that do not answer, by device.
+    dead: HashSet<u64>,
 }
 
 #[derive(Debug)]
 struct Running {
-    files: Sender<(FileKey, File)>,
-    tables: Receiver<(FileKey, FileTable)>,
+    files: Sender<(TableKey, Code)>,
+    tables: Receiver<(TableKey, FileTable)>,
 }
 
 impl Reader {
-    pub const fn has_room(&self, next: FileKey) -> bool {
+    /// Whether another file may be begun.
+    pub fn has_room(&self, next: TableKey) -> bool {
         let bytes = self.bytes_under_way.saturating_add(next.bytes());
-        self.under_way == 0 || self.under_way < MAX_UNDER_WAY && bytes <= MAX_BYTES_UNDER_WAY
+        self.under_way.is_empty() || self.under_way.len() < MAX_UNDER_WAY && bytes <= MAX_BYTES_UNDER_WAY
     }
 
-    /// Says whether it could be begun.
-    pub fn begin(&mut self, key: FileKey, file: File) -> bool {
+    /// Begins to read a file, and returns whether it could.
+    pub fn begin(&mut self, key: TableKey, code: Code) -> bool {
+        if key.device().is_some_and(|device| self.dead.contains(&device)) || !self.send(key, &code) {
+            return false;
+        }
+        if self.under_way.is_empty() {
+            self.since = Some(Instant::now());
+        }
+        self.under_way.push_back((key, code));
+        self.bytes_under_way = self.bytes_under_way.saturating_add(key.bytes());
+        true
+    }
+
+    fn send(&mut self, key: TableKey, code: &Code) -> bool {
         if self.running.is_none() {
             self.running = Running::start();
         }
-        let begun = self.running.as_ref().is_some_and(|running| running.files.send((key, file)).is_ok());
-        if begun {
-            self.under_way += 1;
-            self.bytes_under_way = self.bytes_under_way.saturating_add(key.bytes());
+        self.running.as_ref().is_some_and(|running| running.files.send((key, code.clone())).is_ok())
+    }
+
+    /// A table that is complete, if any; an empty one for a file that is given up.
+    pub fn take_finished(&mut self) -> Option<(TableKey, FileTable)> {
+        match self.running.as_ref()?.tables.try_recv() {
+            Ok(finished) => {
+                self.has_finished();
+                Some(finished)
+            }
+            Err(_) if self.since.is_some_and(|since| since.elapsed() >= LATE) => self.give_up(),
+            Err(_) => None,
         }
-        begun
     }
 
-    /// One that is done, if any.
-    pub fn take_finished(&mut self) -> Option<(FileKey, FileTable)> {
-        let finished = self.running.as_ref()?.tables.try_recv().ok()?;
-        self.has_finished(finished.0);
-        Some(finished)
+    /// Goes on with another thread behind the file that is being read.
+    fn give_up(&mut self) -> Option<(TableKey, FileTable)> {
+        let stuck = self.has_finished()?;
+        self.dead.extend(stuck.device());
+        self.running = None;
+        for (key, code) in std::mem::take(&mut self.under_way) {
+            if self.send(key, &code) {
+                self.under_way.push_back((key, code));
+            }
+        }
+        Some((stuck, FileTable::default()))
     }
 
-    const fn has_finished(&mut self, key: FileKey) {
-        self.under_way = self.under_way.saturating_sub(1);
+    fn has_finished(&mut self) -> Option<TableKey> {
+        let (key, _) = self.under_way.pop_front()?;
         self.bytes_under_way = self.bytes_under_way.saturating_sub(key.bytes());
+        self.since = (!self.under_way.is_empty()).then(Instant::now);
+        Some(key)
     }
 
-    /// Waits for one.
     #[cfg(test)]
-    pub fn wait(&mut self) -> Option<(FileKey, FileTable)> {
-        let finished = self.running.as_ref()?.tables.recv_timeout(std::time::Duration::from_secs(30)).ok()?;
-        self.has_finished(finished.0);
+    pub fn wait(&mut self) -> Option<(TableKey, FileTable)> {
+        let finished = self.running.as_ref()?.tables.recv_timeout(Duration::from_secs(30)).ok()?;
+        self.has_finished();
         Some(finished)
     }
 }
 
 impl Running {
     fn start() -> Option<Self> {
-        let (files, received) = channel::<(FileKey, File)>();
+        let (files, received) = channel::<(TableKey, Code)>();
         let (sender, tables) = channel();
         let work = move || {
-            for (key, file) in received {
-                if sender.send((key, FileTable::read(&file))).is_err() {
+            for (key, code) in received {
+                if sender.send((key, FileTable::read(&code))).is_err() {
                     return;
                 }
             }
@@ -113,9 +159,10 @@ impl Running {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write as _;
+    use std::{fs::File, io::Write as _};
 
     use super::*;
+    use crate::symbols::files::FileKey;
 
     #[test]
     fn files_are_read_one_after_the_other() {
@@ -125,15 +172,15 @@ mod tests {
         assert_eq!(reader.take_finished(), None);
         let mut expected = Vec::new();
         for (file, has_table) in [(File::open("/bin/true").unwrap(), true), (junk, false)] {
-            let key = FileKey::of(&file).unwrap();
-            assert!(reader.has_room(key) && reader.begin(key, file));
+            let key = TableKey::File(FileKey::of(&file).unwrap());
+            assert!(reader.has_room(key) && reader.begin(key, Code::File(file.into())));
             expected.push((key, has_table));
         }
         for (key, has_table) in expected {
             let (finished, table) = reader.wait().unwrap();
             assert_eq!((finished, !table.rows.is_empty(), !table.segments.is_empty()), (key, has_table, has_table));
         }
-        assert_eq!((reader.under_way, reader.bytes_under_way), (0, 0));
+        assert_eq!((reader.under_way.len(), reader.bytes_under_way), (0, 0));
     }
 
     #[test]
@@ -141,10 +188,15 @@ mod tests {
         let file = |bytes| {
             let file = tempfile::tempfile().unwrap();
             file.set_len(bytes).unwrap();
-            FileKey::of(&file).unwrap()
+            TableKey::File(FileKey::of(&file).unwrap())
         };
         let (large, small) = (file(MAX_BYTES_UNDER_WAY + 1), file(1000));
-        let with = |under_way, bytes_under_way| Reader { running: None, under_way, bytes_under_way };
+        let code = Code::File(tempfile::tempfile().unwrap().into());
+        let with = |under_way, bytes_under_way| Reader {
+            under_way: (0..under_way).map(|_| (small, code.clone())).collect(),
+            bytes_under_way,
+            ..Reader::default()
+        };
         for (reader, next, has_room) in [
             (with(0, 0), large, true),
             (with(1, 1000), large, false),
@@ -154,5 +206,23 @@ mod tests {
         ] {
             assert_eq!(reader.has_room(next), has_room, "{reader:?}");
         }
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_holds_up_no_other() {
+        let files = ["/bin/true", "/bin/sh"].map(|path| File::open(path).unwrap());
+        let keys = [1, 2].map(|device| TableKey::File(FileKey::of_test(device)));
+        let mut reader = Reader::default();
+        let [stuck, other] = files.map(|file| Code::File(file.into()));
+        // Its thread neither reads nor ends.
+        let (_to_nobody, tables) = channel();
+        let (held, _receiver) = channel();
+        reader.running = Some(Running { files: held, tables });
+        assert!(reader.begin(keys[0], stuck.clone()) && reader.begin(keys[1], other));
+        assert_eq!(reader.take_finished(), None);
+        reader.since = Instant::now().checked_sub(LATE);
+        assert_eq!(reader.take_finished(), Some((keys[0], FileTable::default())));
+        assert!(reader.wait().is_some_and(|(key, table)| key == keys[1] && !table.rows.is_empty()));
+        assert!(!reader.begin(keys[0], stuck), "its file system is dead");
     }
 }

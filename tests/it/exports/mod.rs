@@ -38,10 +38,11 @@ impl Exports {
         self.folder.path().join(name)
     }
 
-    /// Exports to a file or directory of the format's name.
+    /// Exports what was recorded to a file or directory of the format's name.
     fn export(&self, format: &str, options: &[&str]) -> PathBuf {
         let (data, output) = (self.path("out"), self.path(format));
-        let arguments = ["export", data.to_str().unwrap(), "--format", format, "--output", output.to_str().unwrap()];
+        let arguments =
+            ["export", data.to_str().unwrap(), "--format", format, "--output", output.to_str().unwrap(), "--no-infer"];
         let finished = joular_bpf(&[&arguments, options].concat());
         expect_success(&finished);
         let said = format!("exported {} J, modelled (model), as {format}", joules(self.sums()[0]));
@@ -100,6 +101,21 @@ fn with_go(options: &[&str], file: &Path) -> Option<String> {
     };
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     Some(String::from_utf8(output.stdout).unwrap())
+}
+
+/// Shared out or as recorded, energy is the same.
+#[test]
+fn what_is_inferred_changes_no_sum() {
+    let exports = Exports::new();
+    let data = exports.path("out");
+    for format in ["collapsed", "pprof", "perfetto", "firefox", "joularjx"] {
+        let output = exports.path(&format!("inferred-{format}"));
+        let output = output.to_str().unwrap();
+        let finished = joular_bpf(&["export", data.to_str().unwrap(), "--format", format, "--output", output]);
+        expect_success(&finished);
+        let said = format!("exported {} J, modelled (model)", joules(exports.sums()[0]));
+        assert!(finished.stderr.contains(&said), "{finished:?}");
+    }
 }
 
 #[test]
@@ -165,7 +181,7 @@ fn a_flame_graph_needs_no_file_between() {
     let exports = Exports::new();
     let data = exports.path("out");
     for output in [&[][..], &["--output", "-"]] {
-        let arguments = ["export", data.to_str().unwrap(), "--format", "collapsed"];
+        let arguments = ["export", data.to_str().unwrap(), "--format", "collapsed", "--no-infer"];
         let finished = joular_bpf(&[&arguments, output].concat());
         expect_success(&finished);
         let in_file = fs::read_to_string(exports.export("collapsed", &[])).unwrap();

@@ -31,12 +31,15 @@ const TOTAL: f64 = 0.001;
 const STATIC: f64 = 0.01;
 const THREAD: f64 = 0.02;
 
-/// Threads with a smaller part of the JVMs' energy are not checked against the bound.
-const LEAST_PART: f64 = 0.05;
+/// The CPU of each JVM, and how long its thread rests after 10 ms of work: 1 %, 10 % and most of the
+/// first CPU, for which they compete, and all of the second one.
+const LOADS: [(usize, u32); 4] = [(0, 990), (0, 90), (0, 5), (1, 0)];
 
-/// A JVM that works for 10 ms of every 15 ms or more, as it gets the CPU.
-fn start_jvm(cpu: usize, rest_ms: u32) -> Result<PinnedJvm> {
-    let workload = Workload::new("Busy").frame_pointers().argument("seconds=600").argument("threads=2").cpu(cpu);
+/// Threads with less time than this are not checked against the bound: the JVMs' own.
+const LEAST_NS: u64 = 100_000_000;
+
+fn start_jvm((cpu, rest_ms): (usize, u32)) -> Result<PinnedJvm> {
+    let workload = Workload::new("Busy").frame_pointers().argument("seconds=600").cpu(cpu);
     Ok(PinnedJvm { cpu, jvm: workload.argument(&format!("rest={rest_ms}")).start()? })
 }
 
@@ -56,6 +59,7 @@ struct Loop {
 
 /// The energy that a thread must have.
 struct Expected {
+    cpu_ns: u64,
     energy_uj: f64,
     /// What it may have beyond that: for time stolen from its CPU.
     stolen_uj: f64,
@@ -66,7 +70,7 @@ fn run() -> Result<Loop> {
     let cpu_root = topology::create(output.beside("cpu"), Cpus::TwoSockets)?;
     let plans = [Plan::package(0, &[0], WATTS[0]), Plan::package(1, &[1], WATTS[1]), Plan::dram(1, &[1], DRAM)];
     let counters = FakePowercap::of(&plans)?;
-    let jvms = [start_jvm(0, 5)?, start_jvm(0, 20)?, start_jvm(1, 20)?];
+    let jvms = LOADS.into_iter().map(start_jvm).collect::<Result<Vec<_>>>()?;
     let stolen = Stolen::start()?;
     let before = freeze(&jvms)?;
     let run = Run::new().with("--energy", "powercap").with("--powercap-root", counters.root());
@@ -83,8 +87,8 @@ fn run() -> Result<Loop> {
     for (pinned, (before, after)) in jvms.iter().zip(before.iter().zip(&after)) {
         let stolen_uj = energy_uj(pinned.cpu, stolen.at_most_ns(pinned.cpu)?);
         for (tid, ns) in after {
-            let energy_uj = energy_uj(pinned.cpu, ns - before.get(tid).copied().unwrap_or(0));
-            expected.insert(*tid, Expected { energy_uj, stolen_uj });
+            let cpu_ns = ns - before.get(tid).copied().unwrap_or(0);
+            expected.insert(*tid, Expected { cpu_ns, energy_uj: energy_uj(pinned.cpu, cpu_ns), stolen_uj });
         }
     }
     Ok(Loop { output, expected, logs: counters.finish()? })
@@ -133,17 +137,17 @@ impl Loop {
     /// Each thread that matters, by its time and the watts of its socket.
     fn expect_threads(&self) -> Result<()> {
         let rows = self.data().rows("SELECT tid, sum(energy_uj)::BIGINT AS energy_uj FROM threads GROUP BY tid")?;
-        let least_uj = LEAST_PART * self.expected.values().map(|thread| thread.energy_uj).sum::<f64>();
         let mut held = 0;
-        for (tid, expected) in self.expected.iter().filter(|(_, thread)| thread.energy_uj >= least_uj) {
+        for (tid, expected) in self.expected.iter().filter(|(_, thread)| thread.cpu_ns >= LEAST_NS) {
             let row = rows.iter().find(|row| row["tid"] == *tid).with_context(|| format!("no row of thread {tid}"))?;
             let found_uj = float(row, "energy_uj")?;
             // The part of its excess that may be of stolen time is none of ours.
             let stolen_uj = (found_uj - expected.energy_uj).clamp(0.0, expected.stolen_uj);
-            expect_near(&format!("thread {tid}"), found_uj - stolen_uj, expected.energy_uj, THREAD)?;
+            let seconds = expected.cpu_ns as f64 / 1e9;
+            expect_near(&format!("thread {tid} of {seconds:.2} s"), found_uj - stolen_uj, expected.energy_uj, THREAD)?;
             held += 1;
         }
-        ensure!(held >= 4, "only {held} threads have a part of {LEAST_PART}");
+        ensure!(held >= LOADS.len(), "only {held} threads have run for long");
         Ok(())
     }
 

@@ -8,6 +8,7 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 use joular_tests::{
+    bpf_stats::{BpfStats, programs},
     java::{Collector, Jdk, Jvm, Workload},
     known::{self, CallLines, Report, Root},
     profiler::{Output, Run},
@@ -26,11 +27,15 @@ struct Recorded {
     name: String,
     pid: u32,
     output: Output,
+    /// Time in the profiler's programs. A thread's CPU time contains it, and no sample can be taken
+    /// in it, which counts at this frequency.
+    programs_ns: u64,
 }
 
 impl Recorded {
     fn new(name: String, jvm: &Jvm) -> Result<Self> {
         let output = Output::new()?;
+        let stats = BpfStats::enable()?;
         let run = Run::modelled().pid(jvm.pid()).with("--frequency", FREQUENCY.to_string());
         jvm.thaw()?;
         let mut profiler = run.argument("--json").output(output.dir()).start()?;
@@ -39,18 +44,39 @@ impl Recorded {
         }
         // Its dozen of busy threads would only keep the profiler from writing files.
         jvm.freeze()?;
+        let programs_ns = programs(&profiler)?.values().map(|program| program.run_time_ns).sum();
+        drop(stats);
         profiler.stop().with_context(|| name.clone())?;
-        Ok(Self { name, pid: jvm.pid(), output })
+        Ok(Self { name, pid: jvm.pid(), output, programs_ns })
     }
 
     /// What its stacks are like.
-    fn judge(self) -> Result<Report> {
+    fn judge(&self) -> Result<Report> {
         let stacks = known::stacks(&self.output.data, self.pid)?;
-        let report = Report::of(self.name, &stacks, &CallLines::read()?, Root::Native);
+        let report = Report::of(self.name.as_str(), &stacks, &CallLines::read()?, Root::Native);
         report.save()?;
         print!("{report}");
-        expect_all_samples(&report, &self.output, self.pid)?;
+        self.expect_all_samples(&report)?;
         Ok(report)
+    }
+
+    /// A CPU's time and samples go together, however much of it others take.
+    fn expect_all_samples(&self, report: &Report) -> Result<()> {
+        let threads = report.scenarios.iter().map(|(name, _)| format!("'{name}'")).collect::<Vec<_>>().join(", ");
+        let cpu_seconds = self.output.data.number(&format!(
+            "SELECT coalesce(sum(cpu_ns), 0)::DOUBLE / 1e9 FROM threads WHERE pid = {} AND thread_name IN ({threads})",
+            self.pid
+        ))?;
+        let samples = report.total().samples();
+        let share = samples / self.output.data.number("SELECT sum(samples)::DOUBLE FROM threads")?;
+        let due = FREQUENCY * (cpu_seconds - share * self.programs_ns as f64 / 1e9);
+        println!("{}: {samples} samples, {due:.0} due", report.jvm);
+        ensure!(
+            samples > 300.0 && (0.9 * due..1.1 * due).contains(&samples),
+            "{}: {samples} samples, {due} due",
+            report.jvm
+        );
+        Ok(())
     }
 }
 
@@ -76,17 +102,6 @@ fn reports(workloads: Vec<(String, Workload)>) -> Result<Vec<Report>> {
         }
         judged.into_iter().map(|thread| thread.join().expect("it returns an error, if any")).collect()
     })
-}
-
-/// A CPU's time and samples go together, however much of it others take.
-fn expect_all_samples(report: &Report, output: &Output, pid: u32) -> Result<()> {
-    let threads = report.scenarios.iter().map(|(name, _)| format!("'{name}'")).collect::<Vec<_>>().join(", ");
-    let cpu_seconds = output.data.number(&format!(
-        "SELECT coalesce(sum(cpu_ns), 0)::DOUBLE / 1e9 FROM threads WHERE pid = {pid} AND thread_name IN ({threads})"
-    ))?;
-    let (samples, due) = (report.total().samples(), FREQUENCY * cpu_seconds);
-    ensure!(samples > 300.0 && samples > 0.9 * due, "{}: {samples} samples in {cpu_seconds} s of CPU time", report.jvm);
-    Ok(())
 }
 
 /// All that is wrong with any of them.

@@ -3,10 +3,14 @@
 
 mod calibrate;
 mod closed_loop;
+mod hotplug;
 mod hotspot_oracle;
 mod hotspot_stacks;
+mod intrinsics;
+mod light_jvms;
 mod perf_pmu;
 mod powercap;
+mod random_samples;
 mod split_70_30;
 mod time;
 mod topology;

@@ -81,7 +81,12 @@ fn samples_are_cpu_seconds_times_frequency_within_two_percent() -> Result<()> {
     let had = (float(totals, "cpu_ns")? / (2.0 * BURN.as_nanos() as f64)).min(1.0);
     let chance = 3.0 * (expected * (1.0 - had)).sqrt();
     let most = 0.02 * expected + chance;
-    assert!((samples - expected).abs() <= most, "{samples} samples, expected {expected:.0} ± {most:.0}");
+    // While the hypervisor runs something else on a CPU, its timer does not end, and its time goes on.
+    let stolen = measured.stolen_ns as f64 / 1e9 * f64::from(FREQUENCY);
+    assert!(
+        (-most - stolen..=most).contains(&(samples - expected)),
+        "{samples} samples, expected {expected:.0} ± {most:.0}, of which {stolen:.0} may be of stolen time"
+    );
     Ok(())
 }
 

@@ -51,7 +51,7 @@ fn expect_conserved(data: &DataSet) -> Result<()> {
     data.expect_none(
         "windows whose energy is not all accounted for",
         "SELECT * FROM windows WHERE attributed_uj + static_uj + unattributed_uj <> measured_uj
-         OR unattributed_uj <> other_processes_uj + kernel_uj + profiler_uj + unslotted_uj + failed_reads_uj + idle_uj
+         OR unattributed_uj <> other_processes_uj + kernel_uj + profiler_uj + unslotted_uj + failed_reads_uj + suspended_uj + idle_uj
             + unshared_uj",
     )?;
     data.expect_none(

@@ -35,6 +35,7 @@ const COLUMNS: &[(&str, &[&str])] = &[
             "profiler_uj",
             "unslotted_uj",
             "failed_reads_uj",
+            "suspended_uj",
             "idle_uj",
             "cpu_elapsed_ns",
             "cpu_busy_ns",

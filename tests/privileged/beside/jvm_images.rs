@@ -39,7 +39,7 @@ use joular_user::{
         memory_recording::Recording,
     },
     symbols::native::own_vdso,
-    unwind::reader::FileTable,
+    unwind::{code::Code, reader::FileTable},
 };
 
 const PROC: &str = "/proc";
@@ -76,10 +76,10 @@ impl Tables for Noted {
 
 /// The unwind tables of a process, as the profiler publishes them, and the names of
 /// the files.
-fn tables(maps: &Maps, files: &mut BTreeMap<String, FileTable>) -> Result<(ProcessTables, Vec<String>)> {
+fn tables(pid: u32, maps: &Maps, files: &mut BTreeMap<String, FileTable>) -> Result<(ProcessTables, Vec<String>)> {
     let (mut tables, mut names) = (ProcessTables::default(), Vec::new());
     let mut placed: BTreeMap<String, (u32, u32)> = BTreeMap::new();
-    for mapping in maps.iter().filter(|mapping| mapping.executable) {
+    for mapping in maps.iter().filter(|mapping| mapping.executable && !mapping.is_generated_code()) {
         let name = mapping.file_name().unwrap_or_default().to_owned();
         let file = match mapping.kind {
             MappingKind::Vdso => own_vdso(Path::new(PROC)).ok(),
@@ -89,7 +89,7 @@ fn tables(maps: &Maps, files: &mut BTreeMap<String, FileTable>) -> Result<(Proce
         let (start, end) = (mapping.start.0, mapping.end.0);
         let mut code = CodeMapping { start, end, ..CodeMapping::default() };
         if let Some(file) = file {
-            let table = files.entry(name.clone()).or_insert_with(|| FileTable::read(&file));
+            let table = files.entry(name.clone()).or_insert_with(|| FileTable::read(&Code::File(file.into())));
             let first = u32::try_from(tables.rows.len())?;
             let (first, count) = *placed.entry(name.clone()).or_insert((first, u32::try_from(table.rows.len())?));
             if first as usize == tables.rows.len() {
@@ -102,6 +102,18 @@ fn tables(maps: &Maps, files: &mut BTreeMap<String, FileTable>) -> Result<(Proce
         tables.mappings.push(code);
         names.push(name);
     }
+    // By another reader than the one whose reading is recorded.
+    let jvm = attach(pid)?;
+    for stubs in jvm.stub_code().ranges() {
+        let code = jvm.read_stub_code(stubs.id).context("the code of stubs")?;
+        let table = FileTable::read(&Code::RunTime(code));
+        let (start, end) = (stubs.start.0, stubs.end.0);
+        let (first_row, row_count) = (u32::try_from(tables.rows.len())?, u32::try_from(table.rows.len())?);
+        tables.rows.extend(&table.rows);
+        let place = tables.mappings.partition_point(|mapping| mapping.start < start);
+        tables.mappings.insert(place, CodeMapping { start, end, bias: start, first_row, row_count });
+        names.insert(place, String::new());
+    }
     Ok((tables, names))
 }
 
@@ -112,7 +124,7 @@ fn image_thread(thread: &Thread) -> ImageThread {
 }
 
 /// Of a process, and its load bias.
-fn libjvm(maps: &Maps) -> Result<(Libjvm, u64)> {
+pub fn libjvm(maps: &Maps) -> Result<(Libjvm, u64)> {
     let is_libjvm = |of: &&Mapping| of.executable && of.file_name() == Some("libjvm.so");
     let code = maps.iter().find(is_libjvm).context("no libjvm")?;
     let libjvm = Libjvm::read(&File::open(code.path.as_deref().context("libjvm's path")?)?)?;
@@ -143,7 +155,7 @@ impl Capture {
         let memory = Arc::new(Recording::new(ProcessMemory::open(Path::new(PROC), Pid(pid))?));
         let build = JvmBuild::read(&memory, libjvm.clone(), bias)?;
         let mut jvm = Jvm::attach(Box::new(Arc::clone(&memory)), build.into(), bias)?;
-        let (tables, names) = tables(&maps, files)?;
+        let (tables, names) = tables(pid, &maps, files)?;
         let noted = Noted { tables, used: RefCell::default() };
         let mappings = noted.tables.mappings.len();
         let threads: Vec<ImageThread> = frozen.threads.iter().map(image_thread).collect();

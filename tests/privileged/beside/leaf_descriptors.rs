@@ -30,7 +30,7 @@ pub struct Leaves {
 impl Leaves {
     /// Of a recording, while the JVM is still there.
     pub fn read(recording: &Path, pid: u32) -> Result<Self> {
-        let places = Places::read(File::open(recording)?, pid)?;
+        let places = LeafSamples::of(recording, pid)?;
         let mut jvm = jvm_images::attach(pid)?;
         let ways = [LookUp::AtOrAbove, LookUp::LastBelow];
         Ok(Self { ways: ways.map(|look_up| places.split(&mut jvm, look_up)) })
@@ -38,15 +38,15 @@ impl Leaves {
 }
 
 /// What samples found, by the place in compiled code that was interrupted.
-struct Places {
-    samples: HashMap<FrameWord, u64>,
+pub struct LeafSamples {
+    pub samples: HashMap<FrameWord, u64>,
 }
 
-impl Places {
-    fn read(recording: File, pid: u32) -> Result<Self> {
+impl LeafSamples {
+    pub fn of(recording: &Path, pid: u32) -> Result<Self> {
         let mut leaves = HashMap::new();
         let mut places = Self { samples: HashMap::new() };
-        for event in RecordingReader::new(recording)? {
+        for event in RecordingReader::new(File::open(recording)?)? {
             match event? {
                 Event::Stack(stack) if !stack.is_kernel => {
                     leaves.insert(stack.id, stack.frames.first().map(|address| FrameWord(address.0)));

@@ -1,16 +1,12 @@
 //! Tests that native code without frame pointers has whole stacks: from its leaf, through libraries
 //! and signal handlers, to where its thread began.
 
-use std::{
-    path::{Path, PathBuf},
-    process::Command,
-    time::Duration,
-};
+use std::{process::Command, time::Duration};
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use joular_tests::{
     dataset::{integer, text},
-    notes,
+    native, notes,
     process::Running,
     profiler::{Output, Run},
 };
@@ -31,15 +27,6 @@ const EXPECTED: [(&str, &str, &str); 3] = [
     ("signals", "signals(;spin(;[^;]+;handler(;leaf)?)?)?", ";handler;leaf"),
 ];
 
-fn compile(program: &Path) -> Result<()> {
-    let source = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fixtures/native/deep.c");
-    let flags = ["-O2", "-fomit-frame-pointer", "-fno-optimize-sibling-calls", "-pthread", "-o"];
-    // The compiler that links Rust programs is there wherever they are built.
-    let output = Command::new("cc").args(flags).arg(program).arg(source).output()?;
-    ensure!(output.status.success(), "cc: {}", String::from_utf8_lossy(&output.stderr));
-    Ok(())
-}
-
 #[test]
 fn native_stacks_are_whole_without_frame_pointers() -> Result<()> {
     if !cfg!(target_arch = "x86_64") {
@@ -48,7 +35,7 @@ fn native_stacks_are_whole_without_frame_pointers() -> Result<()> {
     }
     let output = Output::new()?;
     let program = output.beside("deep");
-    compile(&program)?;
+    native::compile("deep.c", &program)?;
     let mut process = Running::spawn("deep", &mut Command::new(&program))?;
     process.wait_stdout("ready", LIMIT)?;
     let run = Run::modelled().pid(process.pid()).with("--frequency", "999").with("--duration", "5s");

@@ -1,6 +1,6 @@
 //! Tests directories that cannot be written, are full, or are in use.
 
-use std::{fs, path::Path, time::Duration};
+use std::{fs, os::unix::fs::symlink, path::Path, time::Duration};
 
 use anyhow::{Context as _, Result};
 use joular_tests::{
@@ -105,5 +105,27 @@ fn a_second_run_adds_to_the_data_set() -> Result<()> {
     }
     output.data.expect_readable()?;
     assert_eq!(output.data.number("SELECT count(*) FROM runs")?, 2.0);
+    Ok(())
+}
+
+/// As the owner of the directory may do it, while the run writes as root.
+#[test]
+fn links_put_in_while_running_lead_nowhere() -> Result<()> {
+    let (burner, output) = (busy()?, Output::new()?);
+    let [dir, moved, elsewhere] = ["out", "moved", "elsewhere"].map(|name| output.beside(name));
+    fs::create_dir(&elsewhere)?;
+    let mut profiler = run(&burner, &dir).argument("--json").start()?;
+    profiler.wait_window()?;
+    fs::rename(&dir, &moved)?;
+    symlink(&elsewhere, &dir)?;
+    (0..3).try_for_each(|_| profiler.wait_window().map(drop))?;
+    // What is written now stays in the directory; a link below it ends the run.
+    fs::rename(moved.join("threads"), output.beside("threads"))?;
+    symlink(&elsewhere, moved.join("threads"))?;
+    let finished = profiler.finish(LIMIT)?;
+    expect_output_error(&finished, &dir, "link");
+    assert_eq!(fs::read_dir(&elsewhere)?.count(), 0);
+    let windows = DataSet::at(&moved).number("SELECT count(DISTINCT window_start)::DOUBLE FROM windows")?;
+    assert!(windows >= 3.0, "{windows} windows");
     Ok(())
 }

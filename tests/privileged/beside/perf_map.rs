@@ -43,9 +43,14 @@ impl Target {
 
     /// Profiles it for three seconds.
     fn profile(&self) -> Result<Profiled> {
+        self.profile_with(&[])
+    }
+
+    fn profile_with(&self, options: &[&str]) -> Result<Profiled> {
         let output = Output::new()?;
         let before = schedstat::process(self.burner.pid())?;
         let run = Run::modelled().pid(self.burner.pid()).with("--frequency", "199").with("--duration", "3s");
+        let run = options.iter().fold(run, |run, option| run.argument(option));
         let profiler = run.output(output.dir()).start()?;
         let peak = joular_tests::clock::wait_for("the end of the run", LIMIT, {
             let pid = profiler.pid();
@@ -166,15 +171,17 @@ fn garbage_lines_hide_no_good_ones() -> Result<()> {
 #[test]
 fn names_with_escape_sequences_do_not_reach_the_terminal() -> Result<()> {
     let target = Target::start()?;
-    fs::write(&target.map, target.line("evil\x1b]0;owned\x07\x1b[2Jname\u{202e}"))?;
-    let profiled = target.profile()?;
-    let finished = &profiled.finished;
-    for text in [&finished.stdout, &finished.stderr] {
-        let control = text.chars().find(|c| (c.is_control() && *c != '\n' && *c != '\t') || *c == '\u{202e}');
-        assert_eq!(control, None, "a control character was printed: {text:?}");
+    fs::write(&target.map, target.line("evil\x1b]0;owned\x07\x1b[2Jname\u{202e}\u{9b}31m"))?;
+    for options in [&[][..], &["--json"]] {
+        let profiled = target.profile_with(options)?;
+        let finished = &profiled.finished;
+        for text in [&finished.stdout, &finished.stderr] {
+            let control = text.chars().find(|c| (c.is_control() && *c != '\n' && *c != '\t') || *c == '\u{202e}');
+            assert_eq!(control, None, "a control character was printed: {text:?}");
+        }
+        profiled.expect_most(profiled.seconds_in("evil")?, "the name, however written,");
+        assert!(finished.stdout.contains("evil") || finished.stderr.contains("evil"), "the top method is shown");
     }
-    profiled.expect_most(profiled.seconds_in("evil")?, "the name, however written,");
-    assert!(finished.stdout.contains("evil") || finished.stderr.contains("evil"), "the top method is shown");
     Ok(())
 }
 

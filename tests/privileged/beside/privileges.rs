@@ -10,6 +10,7 @@ use crate::burner::Burner;
 const CAP_SYS_MODULE: u32 = 16;
 const CAP_SYS_ADMIN: u32 = 21;
 const CAP_BPF: u32 = 39;
+const CAP_CHECKPOINT_RESTORE: u32 = 40;
 
 #[test]
 fn what_a_recording_does_not_need_is_given_up() {
@@ -25,6 +26,7 @@ fn what_a_recording_does_not_need_is_given_up() {
         assert_eq!(held >> CAP_SYS_ADMIN & 1, u64::from(level > 2), "{set} {line}");
         assert_eq!(held >> CAP_SYS_MODULE & 1, 0, "{set} {line}");
         assert_eq!(held >> CAP_BPF & 1, 1, "{set} {line}");
+        assert_eq!(held >> CAP_CHECKPOINT_RESTORE & 1, 1, "{set} {line}");
     }
     let finished = profiler.stop().unwrap();
     assert_eq!(finished.code(), Some(0), "{}", finished.stderr);

@@ -2,6 +2,7 @@
 //! number of measurements and their spread; docs/benchmarks.md gets all.
 
 mod figure;
+mod idle;
 mod machine;
 mod programs;
 mod reports;
@@ -21,6 +22,7 @@ use crate::{build, setup, shell};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Part {
     Slowdown,
+    Idle,
     Resources,
     Programs,
     Stacks,
@@ -60,6 +62,7 @@ pub fn run(options: &Options) -> Result<()> {
                 let at = |frequency| slowdown::measure(frequency, options.pairs, phase);
                 [99, 999].into_iter().map(at).collect::<Result<Vec<_>>>()?
             }
+            Part::Idle => idle::measure()?,
             Part::Resources => resources::measure()?,
             Part::Programs => programs::measure()?,
             Part::Stacks => stacks::measure()?,

@@ -1,54 +1,25 @@
 //! Measures the mean cost of the eBPF programs, as the kernel itself counts it
-//! (`kernel.bpf_stats_enabled`): nanoseconds and runs per program.
+//! (`BPF_ENABLE_STATS`): nanoseconds and runs per program.
 
-use std::{collections::BTreeMap, fs, process::Command, thread, time::Duration};
+use std::{fs, process::Command, thread, time::Duration};
 
 use anyhow::{Context as _, Result, ensure};
 use joular_tests::{
+    bpf_stats::{BpfStats, Program, programs},
     java::Workload,
     process::Running,
-    profiler::{Output, Profiler, Run},
+    profiler::{Output, Run},
 };
 
 use super::figure::Figure;
 use crate::shell;
 
-const STATS: &str = "/proc/sys/kernel/bpf_stats_enabled";
 const PERIODS: usize = 6;
 const PERIOD: Duration = Duration::from_secs(3);
 /// What the benchmark of switches needs at least, per second.
 const SWITCH_LOAD: f64 = 50_000.0;
 /// `enum bpf_prog_type`: samples are of the first kind, all else of others.
 const PERF_EVENT: u32 = 7;
-
-/// The kernel's statistics, on until dropped.
-struct BpfStats {
-    before: String,
-}
-
-impl BpfStats {
-    fn enable() -> Result<Self> {
-        let before = fs::read_to_string(STATS).with_context(|| format!("reading {STATS}"))?;
-        fs::write(STATS, "1").with_context(|| format!("writing {STATS}"))?;
-        Ok(Self { before })
-    }
-}
-
-impl Drop for BpfStats {
-    fn drop(&mut self) {
-        if let Err(error) = fs::write(STATS, self.before.trim()) {
-            println!("{STATS} stays on: {error}");
-        }
-    }
-}
-
-/// What `/proc/PID/fdinfo` says about one program.
-#[derive(Clone, Copy, Default)]
-struct Program {
-    kind: u32,
-    runs: u64,
-    nanoseconds: u64,
-}
 
 pub fn measure() -> Result<Vec<Figure>> {
     let _stats = BpfStats::enable()?;
@@ -66,13 +37,13 @@ fn sample(frequency: u32, depth: u32) -> Result<Figure> {
     // Compiled, each frame on the stack itself, and no flag that would help to walk it.
     let jvm = Workload::new("Busy").dont_inline("Busy::descend").dont_inline("Busy::spin");
     let jvm = jvm.argument(&format!("depth={depth}")).argument(&threads).argument("seconds=120").start()?;
-    let values = observe(jvm.pid(), frequency, |program| program.kind == PERF_EVENT)?;
+    let values = observe(jvm.pid(), (frequency, "cpu-clock"), |program| program.kind == PERF_EVENT)?;
     Ok(Figure {
         name: format!("sample, {depth} frames, at {frequency} Hz"),
         unit: "µs",
         target: if depth > 50 { "≤ 100 µs" } else { "≤ 8 µs" },
         method: format!(
-            "run time of the sampling program per run, by the kernel's statistics over {PERIODS} × {PERIOD:?}, for stacks \
+            "run time of the sampling program at the event cpu-clock per run, which is a sample, by the kernel's statistics over {PERIODS} × {PERIOD:?}, for stacks \
              of {depth} compiled Java frames that are not inlined and the frames around them; at a low rate the code and \
              data of each sample are no longer in the caches"
         ),
@@ -87,7 +58,7 @@ fn switch() -> Result<Figure> {
     let mut load = Running::spawn("switch-load", command.args(["switch-load", "120"]))?;
     load.wait_stdout("ready", Duration::from_secs(10))?;
     let before = (context_switches()?, std::time::Instant::now());
-    let values = observe(load.pid(), 99, |program| program.kind != PERF_EVENT)?;
+    let values = observe(load.pid(), (99, "auto"), |program| program.kind != PERF_EVENT)?;
     let rate = (context_switches()? - before.0) as f64 / before.1.elapsed().as_secs_f64();
     ensure!(rate >= SWITCH_LOAD, "only {rate:.0} switches per second: too few to measure");
     Ok(Figure {
@@ -102,11 +73,12 @@ fn switch() -> Result<Figure> {
 
 /// Profiles a process; mean nanoseconds per run, one value per period, of that
 /// program of the wanted kind that ran most often.
-fn observe(pid: u32, frequency: u32, wanted: impl Fn(&Program) -> bool) -> Result<Vec<f64>> {
+fn observe(pid: u32, (frequency, sampler): (u32, &str), wanted: impl Fn(&Program) -> bool) -> Result<Vec<f64>> {
     let output = Output::new()?;
     let profiler = Run::new()
         .pid(pid)
         .with("--frequency", frequency.to_string())
+        .with("--sampler", sampler)
         .argument("--quiet")
         .output(output.dir())
         .start()?;
@@ -118,7 +90,7 @@ fn observe(pid: u32, frequency: u32, wanted: impl Fn(&Program) -> bool) -> Resul
         thread::sleep(PERIOD);
         let period = programs(&profiler)?.into_iter().filter(|(_, program)| wanted(program)).map(|(id, after)| {
             let start = before.get(&id).copied().unwrap_or_default();
-            (after.runs - start.runs, after.nanoseconds - start.nanoseconds)
+            (after.runs - start.runs, after.run_time_ns - start.run_time_ns)
         });
         let (runs, nanoseconds) = period.max().context("joular-bpf holds no such program")?;
         ensure!(runs > 0, "the program never ran");
@@ -126,26 +98,6 @@ fn observe(pid: u32, frequency: u32, wanted: impl Fn(&Program) -> bool) -> Resul
     }
     profiler.stop()?;
     Ok(values)
-}
-
-/// The programs that the profiler holds, by their ids.
-fn programs(profiler: &Profiler) -> Result<BTreeMap<u64, Program>> {
-    let dir = format!("/proc/{}/fdinfo", profiler.pid());
-    let mut found = BTreeMap::new();
-    for entry in fs::read_dir(&dir).with_context(|| format!("listing {dir}"))? {
-        // A descriptor may be closed between listing and reading.
-        let Ok(text) = fs::read_to_string(entry?.path()) else { continue };
-        let field = |name: &str| {
-            let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-            line.and_then(|value| value.trim().parse::<u64>().ok())
-        };
-        if let (Some(id), Some(kind), Some(runs), Some(nanoseconds)) =
-            (field("prog_id"), field("prog_type"), field("run_cnt"), field("run_time_ns"))
-        {
-            found.insert(id, Program { kind: u32::try_from(kind)?, runs, nanoseconds });
-        }
-    }
-    Ok(found)
 }
 
 /// Switches of the whole machine since boot.

@@ -10,12 +10,14 @@ const DATA: &[(&str, &[&str])] = &[
     ("model", &[]),
     ("text", &["model"]),
     ("events", &["model"]),
+    // What samples leave open: arithmetic.
+    ("sampling", &["model"]),
     ("stacks", &["model", "events"]),
-    ("attribution", &["model", "events", "stacks"]),
-    ("totals", &["model", "text", "events", "stacks", "attribution"]),
+    ("attribution", &["model", "events", "sampling", "stacks"]),
+    ("totals", &["model", "text", "events", "sampling", "stacks", "attribution"]),
     ("output", &["model", "events", "stacks", "attribution"]),
-    ("dataset", &["model", "text", "events", "stacks", "attribution", "totals", "output"]),
-    ("report", &["model", "text", "events", "stacks", "attribution", "totals", "output", "dataset"]),
+    ("dataset", &["model", "text", "events", "sampling", "stacks", "attribution", "totals", "output"]),
+    ("report", &["model", "text", "events", "sampling", "stacks", "attribution", "totals", "output", "dataset"]),
 ];
 
 /// The parts of `joular-user`, in the same order. Where a row names `data`, the
@@ -34,13 +36,18 @@ const USER: &[(&str, &[&str])] = &[
     ("runtimes", &["data", "clock", "elf", "procs"]),
     ("symbols", &["data", "clock", "elf", "procs", "runtimes"]),
     ("energy", &["data", "clock"]),
+    // What windows run under, beside energy.
+    ("context", &["data", "energy"]),
     ("kernel", &["data", "clock", "privileges"]),
     // Tables for the programs that walk stacks: of files, of processes, of JVMs.
     ("unwind", &["data", "clock", "elf", "procs", "runtimes", "symbols", "kernel"]),
-    ("calibration", &["data", "clock", "energy", "kernel"]),
+    ("calibration", &["data", "clock", "energy", "context", "kernel"]),
     ("output", &["data"]),
     ("config", &["data", "cli", "procs", "energy", "calibration"]),
-    ("doctor", &["data", "clock", "privileges", "cli", "procs", "symbols", "energy", "kernel", "config"]),
+    (
+        "doctor",
+        &["data", "clock", "privileges", "cli", "procs", "symbols", "energy", "kernel", "calibration", "config"],
+    ),
     ("sources", &["data", "cli", "energy"]),
     (
         "pipeline",
@@ -54,6 +61,7 @@ const USER: &[(&str, &[&str])] = &[
             "runtimes",
             "symbols",
             "energy",
+            "context",
             "kernel",
             "unwind",
             "calibration",

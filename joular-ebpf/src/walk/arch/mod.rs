@@ -4,7 +4,8 @@
 //! - `Registers`: those that a walk needs, and what HotSpot keeps in them;
 //! - `dwarf`, `plt`: numbers of registers in unwind tables, the code of linkage tables;
 //! - `signal_frame`: what the kernel leaves on a stack that a signal interrupted;
-//! - `ends_with_call`, and how compiled code makes and removes its frame (`compiled`);
+//! - what a return address looks like (`ends_with_call`, `is_deopt_handler`), and how compiled code makes
+//!   and removes its frame (`compiled`);
 //! - the layouts of the interpreter's frame (`interpreter`) and of stubs (`stub`).
 //!
 //! A second architecture is a folder beside, and this file chooses one. What depends on the
@@ -13,4 +14,4 @@
 mod x86_64;
 
 pub use x86_64::{Registers, dwarf, interpreter, plt};
-pub(super) use x86_64::{compiled, ends_with_call, signal_frame, stub};
+pub(super) use x86_64::{compiled, ends_with_call, is_deopt_handler, signal_frame, stub};

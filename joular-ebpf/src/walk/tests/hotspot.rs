@@ -1,4 +1,4 @@
-//! Tests code of a JVM: each kind of frame, whole, half made and half removed.
+//! Tests code of a JVM: each kind of frame.
 
 use std::vec;
 
@@ -14,7 +14,7 @@ const CALL_STUB: u64 = HEAP + 0xa_0000;
 pub(super) const CALL_STUB_RETURN: u64 = CALL_STUB + 0x50;
 const CONTINUATION: u64 = HEAP + 0xb_0000;
 const NMETHOD: u64 = 0x5000;
-const NATIVE: u64 = 0x5010;
+pub(super) const NATIVE: u64 = 0x5010;
 const VTABLE: u64 = 0x5020;
 const OTHER: u64 = 0x5030;
 /// Code in a blob, behind block header and fields.
@@ -64,14 +64,14 @@ pub(super) fn jvm() -> JvmUnwind {
 /// A block of four segments.
 #[derive(Clone, Copy)]
 pub(super) struct Code {
-    segment: u64,
-    name: u64,
-    compile_id: u64,
+    pub(super) segment: u64,
+    pub(super) name: u64,
+    pub(super) compile_id: u64,
     pub(super) frame_words: u64,
 }
 
 impl Code {
-    const fn block(self) -> u64 {
+    pub(super) const fn block(self) -> u64 {
         HEAP + self.segment * SEGMENT
     }
 
@@ -79,7 +79,7 @@ impl Code {
         self.block() + CODE
     }
 
-    const fn deopt_handler(self) -> u64 {
+    pub(super) const fn deopt_handler(self) -> u64 {
         self.begin() + 0x150
     }
 
@@ -87,7 +87,7 @@ impl Code {
         (self.begin() + of_code - HEAP) as u32
     }
 
-    fn at(self, of_code: u64) -> FrameRef {
+    pub(super) fn at(self, of_code: u64) -> FrameRef {
         FrameRef::CompiledAt { compile_id: self.compile_id as u32, offset: self.offset(of_code) }
     }
 
@@ -95,14 +95,14 @@ impl Code {
         FrameRef::CompiledCall { compile_id: self.compile_id as u32, offset: self.offset(of_code) }
     }
 
-    fn stub(self, of_code: u64) -> FrameRef {
+    pub(super) fn stub(self, of_code: u64) -> FrameRef {
         FrameRef::Blob { offset: self.offset(of_code) }
     }
 }
 
 pub(super) const CALLEE: Code = Code { segment: 16, name: NMETHOD, compile_id: 7, frame_words: 6 };
 pub(super) const CALLER: Code = Code { segment: 32, name: NMETHOD, compile_id: 8, frame_words: 4 };
-const WRAPPER: Code = Code { segment: 48, name: NATIVE, compile_id: 9, frame_words: 8 };
+pub(super) const WRAPPER: Code = Code { segment: 48, name: NATIVE, compile_id: 9, frame_words: 8 };
 pub(super) const RUNTIME_STUB: Code = Code { segment: 64, name: OTHER, compile_id: 0, frame_words: 6 };
 const ADAPTER: Code = Code { segment: 80, name: OTHER, compile_id: 0, frame_words: 0 };
 pub(super) const VTABLE_STUB: Code = Code { segment: 96, name: VTABLE, compile_id: 0, frame_words: 0 };
@@ -111,7 +111,7 @@ const COOKIE: u64 = u64::MAX;
 const COMPLETE: u64 = 0x40;
 pub(super) const BODY: u64 = 0x80;
 
-fn blob(process: &mut MadeUpProcess, code: Code, has_offsets: bool) {
+pub(super) fn blob(process: &mut MadeUpProcess, code: Code, has_offsets: bool) {
     let (block, base) = (code.block(), if has_offsets { code.block() + 16 } else { 0 });
     process.code(SEGMENT_MAP + code.segment, &[0, 1, 2, 3]);
     let entry = code.begin() + 0x10 - if has_offsets { code.begin() } else { 0 };
@@ -133,6 +133,10 @@ fn blob(process: &mut MadeUpProcess, code: Code, has_offsets: bool) {
     process.words(code.begin(), &[0x9090_9090_9090_9090; 40]);
     // Something is called right before the body.
     process.code(code.begin() + BODY - 5, &[0xe8, 0, 0, 0, 0]);
+    // As C2 and C1 make them.
+    let [c2, c1] = [code.deopt_handler(), code.deopt_handler() + 0x10];
+    process.code(c2, &[0xe8, 0, 0, 0, 0, 0x48, 0x83, 0x2c, 0x24, 0x05, 0xe9]);
+    process.code(c1, &[0x49, 0xba]).code(c1 + 2, &c1.to_le_bytes()).code(c1 + 10, &[0x41, 0x52, 0xe9]);
 }
 
 fn process_with(has_offsets: bool) -> MadeUpProcess {
@@ -188,69 +192,41 @@ fn compiled_code_has_a_frame_of_its_size() {
     }
 }
 
-/// The byte before the program counter is the last one of `before`; the words are
-/// on the stack from the top on.
+/// A process whose adapter has one row for all of its code.
+fn with_row(rule: u8, cfa_words: i16, fp_words: i8) -> MadeUpProcess {
+    let mut process = process();
+    process.rows.push(UnwindRow { address: 0, cfa_words, fp_words, rule });
+    let (start, end) = (ADAPTER.begin(), ADAPTER.begin() + 0x180);
+    process.mappings.push(CodeMapping { start, end, bias: start, first_row: 1, row_count: 1 });
+    process.mappings.sort_by_key(|mapping| mapping.start);
+    process
+}
+
 #[test]
-fn prologues_and_epilogues_are_recognised() {
-    let whole: &[u64] = &[1, 2, 3, 4, 5, RETURN];
-    let none: &[u64] = &[RETURN];
-    let pushed: &[u64] = &[0, RETURN];
-    for (what, offset, before, next, stack) in [
-        ("class check", 4, &[][..], &[0x90][..], none),
-        ("stack bang", 0x10, &[], &[0x89, 0x84, 0x24, 0, 0, 0xfe, 0xff, 0x55], none),
-        ("push rbp", 0x17, &[], &[0x55, 0x48, 0x83, 0xec, 0x20], none),
-        ("mov rbp, rsp", 0x18, &[0x55], &[0x48, 0x8b, 0xec, 0x48, 0x83, 0xec, 0x20], pushed),
-        ("mov rbp, rsp, the other", 0x18, &[0x55], &[0x48, 0x89, 0xe5], pushed),
-        ("sub rsp, 8 bits", 0x18, &[0x55], &[0x48, 0x83, 0xec, 0x20], pushed),
-        ("sub rsp, 32 bits", 0x18, &[0x55], &[0x48, 0x81, 0xec, 0x20, 0, 0, 0], pushed),
-        ("sub rsp before a store", 0x10, &[], &[0x48, 0x81, 0xec, 0x28, 0, 0, 0, 0x48, 0x89, 0x6c, 0x24, 0x20], none),
-        (
-            "mov rbp, rsp behind the store",
-            0x20,
-            &[0x48, 0x89, 0x6c, 0x24, 0x20],
-            &[0x48, 0x8b, 0xec, 0x48, 0x83, 0xc5, 0x20],
-            whole,
-        ),
-        ("the store", 0x17, &[], &[0x48, 0x89, 0x6c, 0x24, 0x20], whole),
-        ("entry barrier", 0x1c, &[0x20], &[0x41, 0x81, 0x7f, 0x20, 1, 0, 0, 0], whole),
-        ("add rsp", BODY, &[], &[0x48, 0x83, 0xc4, 0x20, 0x5d], whole),
-        ("pop and cmp poll", BODY, &[], &[0x5d, 0x49, 0x3b, 0x67, 0x10, 0x0f, 0x87, 0, 0, 0, 0, 0xc3], pushed),
-        (
-            "pop and far cmp poll",
-            BODY,
-            &[],
-            &[0x5d, 0x49, 0x3b, 0xa7, 0, 1, 0, 0, 0x0f, 0x87, 0, 0, 0, 0, 0xc3],
-            pushed,
-        ),
-        ("pop and page poll", BODY, &[], &[0x5d, 0x4d, 0x8b, 0x97, 0, 1, 0, 0, 0x41, 0x85, 0x02, 0xc3], pushed),
-        ("pop and global poll", BODY, &[], &[0x5d, 0x85, 0x05, 0, 0, 0, 0, 0xc3], pushed),
-        ("pop and ret", BODY, &[], &[0x5d, 0xc3], pushed),
-        ("cmp poll", BODY, &[], &[0x49, 0x3b, 0x67, 0x10, 0x0f, 0x87, 0, 0, 0, 0, 0xc3], none),
-        ("ja", BODY, &[], &[0x0f, 0x87, 0, 0, 0, 0, 0xc3], none),
-        ("near page poll", BODY, &[], &[0x4d, 0x8b, 0x57, 0x10, 0x41, 0x85, 0x02, 0xc3], none),
-        ("test", BODY, &[], &[0x41, 0x85, 0x02, 0xc3], none),
-        ("ret", BODY, &[], &[0xc3], none),
-        ("a poll in a loop", BODY, &[], &[0x4d, 0x8b, 0x57, 0x10, 0x41, 0x85, 0x02, 0x90], whole),
+fn a_stub_with_a_row_is_walked_by_it() {
+    // The stack pointer before it was aligned is two words below the return address.
+    let kept = STACK + 0x18;
+    for (rule, cfa_words, fp_words, stack) in [
+        (rule::SP, 5, -2, &[RETURN, RETURN, 1, 0, RETURN][..]),
+        (rule::SP, 5, 0, &[1, 2, 3, 4, RETURN]),
+        (rule::KEPT_SP + 2, 1, -2, &[1, kept, 2, 0, RETURN]),
+        // Without a rule, by what the stack holds.
+        (rule::UNSUPPORTED, 0, 0, &[RETURN]),
+        (rule::NONE, 0, 0, &[RETURN]),
     ] {
-        let mut process = process();
-        let pc = CALLEE.begin() + offset;
-        process.code(pc - before.len() as u64, before).code(pc, next).words(STACK, stack);
+        let mut process = with_row(rule, cfa_words, fp_words);
+        process.words(STACK, &[0; 12]).words(STACK, stack);
         caller_frame(&mut process, STACK + 8 * stack.len() as u64);
-        assert_eq!(process.walk(leaf(pc)), expect(CALLEE.at(offset)), "{what}");
+        assert_eq!(process.walk(leaf(ADAPTER.begin() + BODY)), expect(ADAPTER.stub(BODY)), "rule {rule}, {stack:x?}");
     }
 }
 
-/// C1 pushes two words around a type check.
 #[test]
-fn a_return_address_farther_up_is_found() {
-    for pushed in [1, 2] {
-        let mut process = process();
-        let mut stack = vec![0; pushed];
-        stack.extend([1, 2, 3, 4, 5, RETURN]);
-        process.words(STACK, &stack);
-        caller_frame(&mut process, STACK + 8 * stack.len() as u64);
-        assert_eq!(process.walk(leaf(CALLEE.begin() + BODY)), expect(CALLEE.at(BODY)), "{pushed}");
-    }
+fn what_a_row_leads_to_must_be_a_return_address() {
+    let mut process = with_row(rule::SP, 2, 0);
+    process.words(STACK, &[RETURN, RETURN + 3]);
+    let expected = (vec![ADAPTER.stub(BODY)], walk_end::IMPLAUSIBLE);
+    assert_eq!(process.walk(leaf(ADAPTER.begin() + BODY)), expected);
 }
 
 #[test]
@@ -368,19 +344,22 @@ fn code_that_is_gone_is_said_to_be() {
 }
 
 /// What there is of a virtual thread, and then its carrier; with the gap, that is not
-/// a whole stack.
+/// a whole stack. Above are arguments, which are anything, and then what the JVM keeps.
 #[test]
 fn a_virtual_threads_stack_goes_on_in_the_heap() {
     let frozen = FrameRef::Blob { offset: (CONTINUATION + 0x20 - HEAP) as u32 };
-    let mut process = process();
-    // What the JVM keeps of the continuation, and behind it the frame that entered it.
-    process.words(STACK, &[CONTINUATION + 0x20, 1, 2, 3, 4, 5, 6, 0, RETURN]);
-    caller_frame(&mut process, STACK + 72);
     let frames = vec![VTABLE_STUB.stub(0), frozen, CALLER.call(BODY), native(IN_LIBJVM)];
-    assert_eq!(process.walk(leaf(VTABLE_STUB.begin())), (frames, walk_end::FROZEN));
-    // Nothing that could be the carrier's.
-    process.words(STACK + 8, &[0; 30]);
-    assert_eq!(process.walk(leaf(VTABLE_STUB.begin())), (vec![VTABLE_STUB.stub(0), frozen], walk_end::FROZEN));
+    for arguments in [&[][..], &[RETURN], &[7, INTERPRETER + 8], &[0; 8], &[0, 7, 0, 1, 0]] {
+        let mut process = process();
+        let entry = [0xdead, 0, 0x6000, 0, 1 | (arguments.len() as u64) << 32, STACK, 0, 0];
+        let stack = [&[CONTINUATION + 0x20], arguments, &entry, &[0, RETURN]].concat();
+        process.words(STACK, &stack);
+        caller_frame(&mut process, STACK + 8 * stack.len() as u64);
+        assert_eq!(process.walk(leaf(VTABLE_STUB.begin())), (frames.clone(), walk_end::FROZEN), "{arguments:?}");
+        // Nothing that could be the carrier's.
+        process.words(STACK + 8, &[0; 30]);
+        assert_eq!(process.walk(leaf(VTABLE_STUB.begin())), (frames[..2].to_vec(), walk_end::FROZEN));
+    }
 }
 
 /// C++ copies frames to where the stack will be: only the frame pointer tells.

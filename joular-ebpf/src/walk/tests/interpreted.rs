@@ -57,6 +57,32 @@ fn a_method_being_entered_has_no_frame_yet() {
 }
 
 #[test]
+fn an_intrinsic_calls_its_stub_without_a_frame() {
+    let entry = ENTRIES + 0x20;
+    for (next, added) in [(&[0x90; 4], 0), (&[0x48, 0x83, 0xc4, 8], 1)] {
+        // Far above, an older frame that the frame pointer still points at.
+        let (mut process, fp) = (process(), STACK + 0x200);
+        interpreted_frame(&mut process, fp, 0, fp + 16, 0, RETURN);
+        // The stub has no frame, and the caller's stack pointer is above its arguments.
+        process.code(entry - 5, &[0xe8, 0, 0, 0, 0]).code(entry, next);
+        let mut stack = vec![entry];
+        stack.resize(1 + added, 0);
+        stack.extend([RETURN, 1, 2, 3]);
+        process.words(STACK, &stack);
+        let sender_sp = STACK + 8 * stack.len() as u64;
+        caller_frame(&mut process, sender_sp);
+        let registers = Registers { fp, r13: sender_sp, ..leaf(VTABLE_STUB.begin()) };
+        let frames = vec![
+            VTABLE_STUB.stub(0),
+            FrameRef::Blob { offset: (entry - HEAP) as u32 },
+            CALLER.call(BODY),
+            native(IN_LIBJVM),
+        ];
+        assert_eq!(process.walk(registers), (frames, walk_end::ROOT), "{added} words added");
+    }
+}
+
+#[test]
 fn a_method_being_left_has_no_frame_any_more() {
     let code = [0x41, 0x5d, 0x48, 0x8b, 0xe3, 0x41, 0xff, 0xe5];
     for (skipped, stack_bytes, r13) in [(0, 8, 0), (2, 8, RETURN), (5, 0, RETURN)] {

@@ -3,6 +3,7 @@
 extern crate std;
 
 mod dispatch;
+mod half_frames;
 mod hotspot;
 mod interpreted;
 mod native;

@@ -67,6 +67,7 @@ impl Attributor {
             length_ns: work.length_ns,
             domains,
             cpu: work.cpu,
+            context: work.context,
             processes: work.processes,
             threads: work.threads,
             branches: work.branches,
@@ -105,7 +106,8 @@ impl Attributor {
     }
 
     /// What each thread gets of a domain. It gets nothing yet if the read failed; after a good read
-    /// it also gets what was missed since the last good one.
+    /// it also gets what was missed since the last good one. What a counter gained over a suspend
+    /// is an item of its own.
     fn share(
         &mut self,
         index: usize,
@@ -117,6 +119,12 @@ impl Attributor {
         let mut claims = Claims::on(domain, &work.slices, work.threads.len(), &self.policy);
         if audit.fault.is_some_and(FaultCause::is_failed_read) {
             self.missed[index].keep(&claims, identities.iter().copied(), work.length_ns);
+            return Vec::new();
+        }
+        if audit.fault == Some(FaultCause::Suspended) {
+            // Nor can what was missed before be told from it.
+            self.missed[index] = Missed::default();
+            audit.unattributed.suspended = audit.measured;
             return Vec::new();
         }
         let mut covered = Covered { window_ns: work.length_ns, cpus: claims.cpus };

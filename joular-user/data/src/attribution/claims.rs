@@ -1,7 +1,7 @@
 //! Collects the claims on a domain's energy: the weights of what ran in its place.
 
 use super::{
-    weights::{MeanRate, Weight, weight},
+    weights::{Weighing, Weight},
     work::{Claimant, ClaimedSlice},
 };
 use crate::model::{
@@ -42,8 +42,10 @@ impl Claims {
     /// Claims on `domain` of a window with `threads` target threads.
     pub(super) fn on(domain: &Domain, slices: &[ClaimedSlice], threads: usize, policy: &Policy) -> Self {
         let none = Self { threads: vec![0; threads], ..Self::default() };
-        match domain.divided_by {
-            DividedBy::CpuWeights => none.by_cpu_weights(domain, slices, policy),
+        match &domain.divided_by {
+            DividedBy::CpuWeights | DividedBy::CpuTime | DividedBy::CpuWeightsByCoreType(_) => {
+                none.by_cpu_weights(domain, slices, policy)
+            }
             // Who moved how many is not counted yet: nobody has a claim, least of all
             // whoever had the CPU.
             DividedBy::Bytes => none,
@@ -52,13 +54,13 @@ impl Claims {
 
     fn by_cpu_weights(mut self, domain: &Domain, slices: &[ClaimedSlice], policy: &Policy) -> Self {
         let here = || slices.iter().filter(|claimed| is_in(domain, claimed));
-        let rate = MeanRate::of(here().map(|claimed| &claimed.slice));
+        let weighing = Weighing::new(&domain.divided_by, policy, here());
         for claimed in here() {
             let slice = claimed.slice;
             self.cpus.elapsed_ns = self.cpus.elapsed_ns.saturating_add(slice.cpu_ns);
             match claimed.claimant {
                 Claimant::Idle => self.cpus.idle_ns = self.cpus.idle_ns.saturating_add(slice.cpu_ns),
-                claimant => self.claim(claimant, weight(&slice, policy, rate)),
+                claimant => self.claim(claimant, weighing.weigh(claimed)),
             }
         }
         self

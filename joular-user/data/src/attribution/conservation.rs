@@ -26,6 +26,7 @@ pub(super) fn divide(audit: &mut DomainAudit, static_wish: MicroJoules, claims: 
         profiler: MicroJoules(groups[2]),
         unslotted: MicroJoules(groups[3]),
         failed_reads: MicroJoules(groups[4]),
+        suspended: MicroJoules(0),
         // Nobody ran: there is no one to give it to.
         idle: MicroJoules(dynamic - given),
         unshared: MicroJoules(0),

@@ -15,7 +15,7 @@ use super::{
     work::{Claimant, ClaimedSlice, ProcessKey, WindowWork},
 };
 use crate::{
-    events::{Event, ProcessInfo, RawStack, Runtime, Window},
+    events::{Event, ProcessInfo, RawStack, Runtime, ThreadTime, Window, WindowContext},
     model::units::Pid,
     stacks::StackTable,
 };
@@ -27,6 +27,8 @@ const MAX_PROCESSES: usize = 1 << 16;
 pub struct Engine {
     profiler_pid: Pid,
     measured: Measured,
+    /// Of the coming window.
+    context: Option<WindowContext>,
     attributor: Attributor,
     /// Targets, and what the profiler started for itself.
     pub(super) processes: BTreeMap<ProcessKey, ProcessInfo>,
@@ -62,6 +64,7 @@ impl Engine {
             }
             Event::Energy(reading) => self.measured.read(reading),
             Event::Window(window) => return Some(self.report(window)),
+            Event::Context(context) => self.context = Some((**context).clone()),
             Event::RunEnded(_) => {}
         }
         None
@@ -95,6 +98,8 @@ impl Engine {
     /// What there is to divide, and what it is divided by.
     fn work(&mut self, window: &Window) -> WindowWork {
         self.paths.start_window();
+        let context = self.context.take().map(|context| with_counted_frequency(context, &window.threads));
+        let suspended_ns = context.as_ref().map_or(0, |context| context.suspended_ns);
         let mut join = ThreadJoin::of(window, &self.processes, self.profiler_pid);
         let branches = self.branches(window, &join);
         self.paths.end_window(branches.len());
@@ -106,8 +111,9 @@ impl Engine {
             start: window.start,
             wall_start: window.wall_start,
             length_ns: window.length_ns(),
-            domains: self.measured.window(window),
+            domains: self.measured.window(window, suspended_ns),
             cpu: cpu_audit(window, &slices),
+            context,
             slices,
             processes: join.processes,
             threads: join.threads,
@@ -149,6 +155,16 @@ fn essence(process: &ProcessInfo) -> ProcessInfo {
         is_helper: process.is_helper,
         ..ProcessInfo::default()
     }
+}
+
+/// Where cycles are counted, they say how fast CPUs ran while busy, exactly.
+fn with_counted_frequency(context: WindowContext, threads: &[ThreadTime]) -> WindowContext {
+    // Cycles that could not be read count as 0, with their time.
+    let counted = || threads.iter().filter(|thread| thread.cycles > 0);
+    let sum = |of: fn(&ThreadTime) -> u64| counted().map(|thread| u128::from(of(thread))).sum::<u128>();
+    let khz = (sum(|thread| thread.cycles) * 1_000_000).checked_div(sum(|thread| thread.cpu_ns));
+    let mean_frequency_khz = khz.and_then(|khz| u64::try_from(khz).ok()).filter(|khz| *khz > 0);
+    WindowContext { mean_frequency_khz: mean_frequency_khz.or(context.mean_frequency_khz), ..context }
 }
 
 fn cpu_audit(window: &Window, slices: &[ClaimedSlice]) -> CpuAudit {

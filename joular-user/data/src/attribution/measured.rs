@@ -30,8 +30,10 @@ impl Measured {
         self.reading = Some(reading.clone());
     }
 
-    /// What the domains measured in a window, in their order.
-    pub(super) fn window(&mut self, window: &Window) -> Vec<DomainWork> {
+    /// What the domains measured in a window, in their order. `suspended_ns` is how long the machine
+    /// was suspended since the last reading.
+    pub(super) fn window(&mut self, window: &Window, suspended_ns: u64) -> Vec<DomainWork> {
+        self.meters.suspended(suspended_ns);
         let nothing = EnergyReading { read_at: window.end, readings: Vec::new() };
         let reading = self.reading.as_ref().unwrap_or(&nothing);
         let read_delay_ns = signed_difference(reading.read_at.0, window.end.0);

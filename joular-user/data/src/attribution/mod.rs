@@ -12,6 +12,9 @@
 //!    Paths are summed to methods ([`methods`]), to what JVMs did ([`jvms`]) and
 //!    to how good the stacks are ([`quality`]).
 //!
+//! Windows in which no sample hit a thread keep their energy apart. Whoever sums windows may share it
+//! out by samples of other windows ([`inference`]).
+//!
 //! Every division is by largest remainder ([`split`]), so every level sums to the one above it
 //! exactly.
 
@@ -22,23 +25,29 @@ mod claims;
 mod conservation;
 #[cfg(test)]
 mod conservation_tests;
+#[cfg(test)]
+mod context_tests;
 pub mod counter;
 mod engine;
 #[cfg(test)]
 mod engine_tests;
 mod idle;
+pub mod inference;
 pub mod jvms;
 #[cfg(test)]
 mod kinds_tests;
 mod limits;
 mod measured;
-mod methods;
+pub(crate) mod methods;
 mod missed;
+#[cfg(test)]
+mod model_tests;
 mod names;
 mod paths;
 pub mod quality;
 #[cfg(test)]
 mod regressions;
+mod share;
 pub mod shown_parts;
 mod split;
 mod threads;

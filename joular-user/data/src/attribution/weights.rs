@@ -10,12 +10,64 @@
 //! the weight that joular-bpf's own programs took from the thread (their calibrated least cost per
 //! sample and per switch) is the profiler's. Weights are integers in 1/2000 ns (or cycles): ρ has
 //! three decimals, and a half of it one more.
+//!
+//! On a hybrid processor a weight counts by the coefficient of its core's type, for time or for cycles.
+//!
+//! All of that is for meters. What a model computed from CPU time is divided by CPU time, with ρ = 2
+//! and in nanoseconds, because every other weight would contradict the model.
 
-use super::work::Slice;
-use crate::model::policy::{Policy, WeightUnit};
+use super::work::{ClaimedSlice, Place, Slice};
+use crate::model::{
+    cores::{CoreType, ONE_PERMILLE},
+    domain::DividedBy,
+    policy::{InstrumentCosts, Policy, WeightUnit},
+};
 
 /// One nanosecond alone on a core.
 const SOLO: u128 = 2_000;
+
+/// ρ in thousandths where a hyper-thread counts in full, whatever runs beside it.
+const EACH_IN_FULL: u32 = 2_000;
+
+/// How the slices in a domain's place are weighed.
+#[derive(Clone, Debug)]
+pub(super) struct Weighing<'a> {
+    smt_permille: u32,
+    unit: WeightUnit,
+    costs: InstrumentCosts,
+    types: &'a [CoreType],
+    /// Of places whose core type is not known, then of each type.
+    rates: Vec<MeanRate>,
+}
+
+impl<'a> Weighing<'a> {
+    /// For a domain that is divided by this, in whose place these slices ran.
+    pub(super) fn new<'s>(
+        divided_by: &'a DividedBy,
+        policy: &Policy,
+        slices: impl Iterator<Item = &'s ClaimedSlice>,
+    ) -> Self {
+        let costs = policy.calibration.as_ref().map(|calibrated| calibrated.costs).unwrap_or_default();
+        let by_policy = (policy.smt_permille.clamp(1_000, 2_000), policy.weight_unit);
+        let ((smt_permille, unit), types) = match divided_by {
+            DividedBy::CpuTime => ((EACH_IN_FULL, WeightUnit::Time), &[][..]),
+            DividedBy::CpuWeightsByCoreType(types) => (by_policy, &types[..]),
+            DividedBy::CpuWeights | DividedBy::Bytes => (by_policy, &[][..]),
+        };
+        let mut weighing = Self { smt_permille, unit, costs, types, rates: vec![MeanRate::default(); types.len() + 1] };
+        for claimed in slices {
+            let of_type = weighing.type_at(claimed.place);
+            if let Some(rate) = weighing.rates.get_mut(of_type.map_or(0, |index| index + 1)) {
+                rate.add(&claimed.slice);
+            }
+        }
+        weighing
+    }
+
+    fn type_at(&self, place: Place) -> Option<usize> {
+        self.types.iter().position(|of| of.places.contains(&(place.socket, place.core)))
+    }
+}
 
 /// A slice's weight: the thread's own, and what the instrument took of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,17 +78,17 @@ pub(super) struct Weight {
 
 /// Cycles per time in a place, over the slices whose cycles are known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct MeanRate {
+struct MeanRate {
     cycles: u128,
     cpu_ns: u128,
 }
 
 impl MeanRate {
-    pub(super) fn of<'a>(slices: impl Iterator<Item = &'a Slice>) -> Self {
-        slices.filter(|slice| slice.cycles > 0).fold(Self::default(), |sum, slice| Self {
-            cycles: sum.cycles + u128::from(slice.cycles),
-            cpu_ns: sum.cpu_ns + u128::from(slice.cpu_ns),
-        })
+    fn add(&mut self, slice: &Slice) {
+        if slice.cycles > 0 {
+            self.cycles += u128::from(slice.cycles);
+            self.cpu_ns += u128::from(slice.cpu_ns);
+        }
     }
 
     /// Converts a weight in time to one in cycles; returns it as it is where no cycles are known.
@@ -45,33 +97,43 @@ impl MeanRate {
     }
 }
 
-pub(super) fn weight(slice: &Slice, policy: &Policy, rate: MeanRate) -> Weight {
-    let cpu_ns = u128::from(slice.cpu_ns);
-    if cpu_ns == 0 {
-        return Weight::default();
+impl Weighing<'_> {
+    pub(super) fn weigh(&self, claimed: &ClaimedSlice) -> Weight {
+        let slice = &claimed.slice;
+        let cpu_ns = u128::from(slice.cpu_ns);
+        if cpu_ns == 0 {
+            return Weight::default();
+        }
+        let shared = u128::from(self.smt_permille);
+        let counted = |all: u64, corun: u64| {
+            let corun = u128::from(corun.min(all));
+            (u128::from(all) - corun) * SOLO + corun * shared
+        };
+        let by_time = counted(slice.cpu_ns, slice.corun_ns);
+        let of_type = self.type_at(claimed.place);
+        let rate = self.rates.get(of_type.map_or(0, |index| index + 1)).copied().unwrap_or_default();
+        let alike = match self.unit {
+            WeightUnit::Time => by_time,
+            WeightUnit::Cycles if slice.cycles > 0 => counted(slice.cycles, slice.corun_cycles),
+            WeightUnit::Cycles => rate.in_cycles(by_time),
+        };
+        let whole = match (of_type.and_then(|index| self.types.get(index)), self.unit) {
+            (None, _) => alike,
+            (Some(of), WeightUnit::Time) => alike.saturating_mul(of.time_permille.into()) / u128::from(ONE_PERMILLE),
+            (Some(of), WeightUnit::Cycles) => {
+                alike.saturating_mul(of.cycles_permille.into()) / u128::from(ONE_PERMILLE)
+            }
+        };
+        let instrument = whole.saturating_mul(self.instrument_ns(slice)) / cpu_ns;
+        Weight { own: bounded(whole - instrument), instrument: bounded(instrument) }
     }
-    let shared = u128::from(policy.smt_permille.clamp(1_000, 2_000));
-    let counted = |all: u64, corun: u64| {
-        let corun = u128::from(corun.min(all));
-        (u128::from(all) - corun) * SOLO + corun * shared
-    };
-    let by_time = counted(slice.cpu_ns, slice.corun_ns);
-    let whole = match policy.weight_unit {
-        WeightUnit::Time => by_time,
-        WeightUnit::Cycles if slice.cycles > 0 => counted(slice.cycles, slice.corun_cycles),
-        WeightUnit::Cycles => rate.in_cycles(by_time),
-    };
-    let instrument = whole.saturating_mul(instrument_ns(slice, policy)) / cpu_ns;
-    Weight { own: bounded(whole - instrument), instrument: bounded(instrument) }
-}
 
-/// Time that the programs took of a slice; never more than the slice has.
-fn instrument_ns(slice: &Slice, policy: &Policy) -> u128 {
-    let Some(calibrated) = &policy.calibration else { return 0 };
-    let cost = |count: u64, ns: u64| u128::from(count) * u128::from(ns);
-    let costs = calibrated.costs;
-    let samples_ns = cost(slice.samples, costs.sample_ns);
-    samples_ns.saturating_add(cost(slice.switches, costs.switch_ns)).min(u128::from(slice.cpu_ns))
+    /// Time that the programs took of a slice; never more than the slice has.
+    fn instrument_ns(&self, slice: &Slice) -> u128 {
+        let cost = |count: u64, ns: u64| u128::from(count) * u128::from(ns);
+        let samples_ns = cost(slice.samples, self.costs.sample_ns);
+        samples_ns.saturating_add(cost(slice.switches, self.costs.switch_ns)).min(u128::from(slice.cpu_ns))
+    }
 }
 
 fn bounded(weight: u128) -> u64 {
@@ -81,10 +143,60 @@ fn bounded(weight: u128) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::policy::{Calibrated, InstrumentCosts};
+    use crate::{attribution::work::Claimant, model::policy::Calibrated};
+
+    /// The weight of a slice among others, by the rules for meters.
+    fn weight<'a>(slice: &Slice, policy: &Policy, others: impl IntoIterator<Item = &'a Slice>) -> Weight {
+        let others: Vec<ClaimedSlice> = others.into_iter().map(|slice| claimed(0, *slice)).collect();
+        Weighing::new(&DividedBy::CpuWeights, policy, others.iter()).weigh(&claimed(0, *slice))
+    }
+
+    fn claimed(core: u32, slice: Slice) -> ClaimedSlice {
+        ClaimedSlice { claimant: Claimant::Kernel, place: Place { socket: 0, core }, slice }
+    }
+
+    /// A CPU of an efficiency core draws a quarter of a performance core's, at three quarters of its
+    /// frequency.
+    fn hybrid() -> DividedBy {
+        let of = |core, time_permille, cycles_permille| CoreType {
+            places: vec![(0, core)],
+            time_permille,
+            cycles_permille,
+            ..CoreType::default()
+        };
+        DividedBy::CpuWeightsByCoreType(vec![of(0, 1_000, 1_000), of(1, 250, 333)])
+    }
+
+    #[test]
+    fn a_core_type_counts_by_its_coefficient_and_has_no_hyper_threads_of_another() {
+        let slice = |corun_ns, cycles| Slice { cpu_ns: 1_000, corun_ns, cycles, ..Slice::default() };
+        let (alone, shared, efficient) = (slice(0, 4_000), slice(1_000, 4_000), slice(0, 3_000));
+        let own = |unit, slices: &[(u32, Slice)], of: usize| {
+            let policy = Policy { weight_unit: unit, ..Policy::default() };
+            let slices: Vec<ClaimedSlice> = slices.iter().map(|(core, slice)| claimed(*core, *slice)).collect();
+            Weighing::new(&hybrid(), &policy, slices.iter()).weigh(&slices[of]).own
+        };
+        let slices = [(0, alone), (0, shared), (1, efficient), (7, alone)];
+        let in_time = [0, 1, 2, 3].map(|of| own(WeightUnit::Time, &slices, of));
+        // Before there were coefficients the efficiency core counted 1.78 times as much as a hyper-thread
+        // of a shared performance core; it draws less than half of that.
+        assert_eq!(in_time, [2_000_000, 1_125_000, 500_000, 2_000_000]);
+        let in_cycles = [0, 2].map(|of| own(WeightUnit::Cycles, &slices, of));
+        assert_eq!(in_cycles, [8_000_000, 3_000 * 2_000 * 333 / 1_000]);
+    }
+
+    #[test]
+    fn cycles_that_are_not_known_count_at_the_rate_of_their_core_type() {
+        let slice = |cycles| Slice { cpu_ns: 1_000, cycles, ..Slice::default() };
+        let slices = [claimed(0, slice(4_000)), claimed(1, slice(2_000)), claimed(1, slice(0))];
+        let policy = Policy { weight_unit: WeightUnit::Cycles, ..Policy::default() };
+        let by_type = hybrid();
+        let weighing = Weighing::new(&by_type, &policy, slices.iter());
+        assert_eq!(weighing.weigh(&slices[2]), weighing.weigh(&slices[1]));
+    }
 
     fn own(slice: Slice, policy: &Policy) -> u64 {
-        weight(&slice, policy, MeanRate::default()).own
+        weight(&slice, policy, []).own
     }
 
     #[test]
@@ -121,8 +233,8 @@ mod tests {
         let policy = Policy { weight_unit: WeightUnit::Cycles, ..Policy::default() };
         let known = [Slice { cpu_ns: 100, cycles: 400, ..Slice::default() }, Slice { cpu_ns: 900, ..Slice::default() }];
         let unread = Slice { cpu_ns: 1_000, ..Slice::default() };
-        assert_eq!(weight(&unread, &policy, MeanRate::of(known.iter())).own, 4 * 2_000_000);
-        assert_eq!(weight(&unread, &policy, MeanRate::of([].iter())).own, 2_000_000);
+        assert_eq!(weight(&unread, &policy, &known).own, 4 * 2_000_000);
+        assert_eq!(weight(&unread, &policy, []).own, 2_000_000);
     }
 
     #[test]
@@ -141,13 +253,10 @@ mod tests {
         let calibration = Some(Calibrated { baselines: Vec::new(), costs });
         let policy = Policy { calibration, ..Policy::default() };
         let slice = Slice { cpu_ns: 100_000, samples: 10, switches: 5, ..Slice::default() };
-        assert_eq!(
-            weight(&slice, &policy, MeanRate::default()),
-            Weight { own: 69_000 * 2_000, instrument: 31_000 * 2_000 }
-        );
+        assert_eq!(weight(&slice, &policy, []), Weight { own: 69_000 * 2_000, instrument: 31_000 * 2_000 });
         let all = Slice { cpu_ns: 10, samples: u64::MAX, ..Slice::default() };
-        assert_eq!(weight(&all, &policy, MeanRate::default()), Weight { own: 0, instrument: 20_000 });
-        assert_eq!(weight(&Slice::default(), &policy, MeanRate::default()), Weight::default());
+        assert_eq!(weight(&all, &policy, []), Weight { own: 0, instrument: 20_000 });
+        assert_eq!(weight(&Slice::default(), &policy, []), Weight::default());
     }
 
     proptest::proptest! {
@@ -161,8 +270,8 @@ mod tests {
                 ..Policy::default()
             };
             let slice = Slice { cpu_ns, corun_ns, cycles, corun_cycles: corun_ns, samples, switches: samples };
-            weight(&slice, &policy, MeanRate::of([slice].iter()));
-            weight(&Slice { cycles: 0, ..slice }, &policy, MeanRate::of([slice].iter()));
+            weight(&slice, &policy, &[slice]);
+            weight(&Slice { cycles: 0, ..slice }, &policy, &[slice]);
         }
     }
 }

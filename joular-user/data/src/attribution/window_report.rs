@@ -1,10 +1,11 @@
 //! Holds what attribution says about one window: every row of every table, as integers, before
 //! anything is formatted or written.
 
+pub use super::share::{Share, pools};
 use super::work::ClaimedSlice;
 use crate::{
     attribution::counter::Delta,
-    events::{LossCount, SampleKind},
+    events::{LossCount, SampleKind, WindowContext},
     model::{
         domain::{Domain, FaultCause, Label, Role},
         frame::Marker,
@@ -38,6 +39,11 @@ impl Category {
             Self::Kernel => "kernel",
         }
     }
+
+    /// Whether it is work that a JVM has threads of its own for.
+    pub const fn is_of_jvm(self) -> bool {
+        matches!(self, Self::Gc | Self::Jit | Self::Vm)
+    }
 }
 
 /// A process as rows refer to it.
@@ -56,6 +62,8 @@ pub struct WindowReport {
     pub length_ns: u64,
     pub domains: Vec<DomainAudit>,
     pub cpu: CpuAudit,
+    /// `None` if nothing was noted.
+    pub context: Option<WindowContext>,
     /// Processes that rows below refer to by position.
     pub processes: Vec<ProcessRef>,
     pub threads: Vec<ThreadRow>,
@@ -213,11 +221,14 @@ pub struct Unattributed {
     pub idle: MicroJoules,
     /// Domains that CPU time says nothing about: the rest of the platform, GPUs.
     pub unshared: MicroJoules,
+    /// What counters gained from before a suspend to after it: nobody knows how much of it is the
+    /// window's.
+    pub suspended: MicroJoules,
 }
 
 impl Unattributed {
     /// All items, by the names they have in data sets.
-    pub const fn items(&self) -> [(&'static str, MicroJoules); 7] {
+    pub const fn items(&self) -> [(&'static str, MicroJoules); 8] {
         [
             ("other_processes", self.other_processes),
             ("kernel", self.kernel),
@@ -226,6 +237,7 @@ impl Unattributed {
             ("failed_reads", self.failed_reads),
             ("idle", self.idle),
             ("unshared", self.unshared),
+            ("suspended", self.suspended),
         ]
     }
 
@@ -244,6 +256,7 @@ impl Unattributed {
             failed_reads: self.failed_reads.saturating_add(other.failed_reads),
             idle: self.idle.saturating_add(other.idle),
             unshared: self.unshared.saturating_add(other.unshared),
+            suspended: self.suspended.saturating_add(other.suspended),
         }
     }
 }
@@ -264,6 +277,14 @@ pub struct CpuAudit {
     pub profiler_ns: u64,
     /// Samples of targets.
     pub samples: u64,
+}
+
+impl CpuAudit {
+    /// Thousandths of CPUs that were busy on average; `None` for a window without length.
+    pub fn busy_cpus_milli(&self, window_ns: u64) -> Option<i64> {
+        let busy_ns = u128::from(self.busy_ns) + u128::from(self.unslotted_ns);
+        i64::try_from((busy_ns * 1000).checked_div(window_ns.into())?).ok()
+    }
 }
 
 /// A thread of a target, over all sockets and domains. Where earlier reads failed, `energy`
@@ -303,17 +324,6 @@ pub struct MethodRow {
     pub method: FrameId,
     pub own: Share,
     pub total: Share,
-}
-
-/// A method's part of a window.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Share {
-    pub energy: MicroJoules,
-    pub cpu_ns: u64,
-    pub samples: u64,
-    /// One standard deviation of `energy` from sampling alone. Over several
-    /// windows these add in quadrature.
-    pub sigma: MicroJoules,
 }
 
 /// Time, energy and samples of branches that have something in common.

@@ -6,7 +6,7 @@
 use super::window_report::{BranchRow, CpuAudit, ProcessRef, ThreadRow};
 use crate::{
     attribution::counter::Delta,
-    events::LossCount,
+    events::{LossCount, WindowContext},
     model::units::{MonotonicNs, Pid, UnixMicros},
 };
 
@@ -30,6 +30,8 @@ pub struct WindowWork {
     /// Without energy; those of a thread stand together, by kind and stack id.
     pub branches: Vec<BranchRow>,
     pub cpu: CpuAudit,
+    /// `None` if nothing was noted.
+    pub context: Option<WindowContext>,
     pub losses: Vec<LossCount>,
 }
 
@@ -75,7 +77,8 @@ impl Claimant {
 }
 
 /// Where CPU time was spent: a socket, or a core of it where cores have energy
-/// counters of their own (else the core is 0).
+/// counters of their own (else the core is the number of its type, 0 unless the
+/// processor is hybrid).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place {
     pub socket: u32,

@@ -34,6 +34,8 @@ pub enum DataSetError {
     Column { path: PathBuf, column: String, problem: &'static str },
     #[error("reading {path}: {problem}")]
     Damaged { path: PathBuf, problem: String },
+    #[error("attributing {path} again: there is no file of table weights for it: copy that table too")]
+    NoWeights { path: PathBuf },
     #[error("compacting into {path}: it is not empty: name a directory that is not there yet")]
     Taken { path: PathBuf },
     #[error(

@@ -10,7 +10,7 @@ use crate::{
     dataset::{OutputDirectory, ParquetOutput},
     events::{
         CpuTimes, EnergyReading, Event, LossCount, ProcessInfo, RawStack, RunEnd, RunInfo, Runtime, SampleCount,
-        Symbol, ThreadTime, Window,
+        Symbol, ThreadTime, Window, WindowContext,
     },
     model::{
         domain::{Domain, FaultCause, Label, Meter, Reading, Role},
@@ -24,6 +24,8 @@ use crate::{
 
 pub(crate) const SECOND: u64 = 1_000_000_000;
 pub(crate) const WINDOWS: u64 = 30;
+/// The window in which the machine is suspended.
+pub(crate) const SUSPENDED: u64 = 12;
 /// Window time per file: several files, across midnight.
 pub(crate) const FLUSH_NS: u64 = 7 * SECOND;
 /// Six seconds before a date changes.
@@ -105,6 +107,7 @@ pub(crate) fn events(policy: Policy) -> Vec<Event> {
         }
         counters.iter_mut().zip(0..).for_each(|(counter, domain)| *counter += noise(index * 100 + domain, 40_000_000));
         events.push(reading(index + 1, &counters));
+        events.push(context(index));
         events.push(window(index));
     }
     events.push(Event::RunEnded(RunEnd { ended: UnixMicros(STARTED + 30_000_000), reason: "duration".into() }));
@@ -132,6 +135,19 @@ pub(crate) fn reading(second: u64, counters: &[u64]) -> Event {
     };
     let readings = (0..).zip(counters).map(value).collect();
     Event::Energy(EnergyReading { read_at: MonotonicNs(second * SECOND + 50_000), readings })
+}
+
+/// The machine is suspended in one window, and its clock is set back in another one.
+pub(crate) fn context(index: u64) -> Event {
+    Event::Context(Box::new(WindowContext {
+        mean_frequency_khz: (index > 3).then_some(2_000_000 + index),
+        governor: Some(if index < 5 { "schedutil".into() } else { WindowContext::MIXED.into() }),
+        steal_ns: Some(index * 10_000_000),
+        temperature_millicelsius: Some(45_000 - 9_000 * i64::try_from(index).unwrap()),
+        suspended_ns: if index == SUSPENDED { 3600 * SECOND } else { 0 },
+        clock_step_us: if index == SUSPENDED + 2 { -500_000 } else { 0 },
+        clock_offset_us: if index > SUSPENDED + 2 { -500_000 } else { 0 },
+    }))
 }
 
 pub(crate) fn window(index: u64) -> Event {
@@ -207,12 +223,17 @@ pub(crate) fn write_as(root: &Path, policy: Policy, run_id: &str) {
 }
 
 /// Gives a run to an output.
-pub(crate) fn play(mut output: ParquetOutput, policy: Policy, run_id: &str) {
+pub(crate) fn play(output: ParquetOutput, policy: Policy, run_id: &str) {
+    play_run(output, policy, |run| run.run_id = run_id.into());
+}
+
+/// The same, of a run that differs a little.
+pub(crate) fn play_run(mut output: ParquetOutput, policy: Policy, change: impl Fn(&mut RunInfo)) {
     let mut engine = Engine::default();
     for mut event in events(policy) {
         match &mut event {
             Event::RunStarted(run) => {
-                run.run_id = run_id.into();
+                change(run);
                 output.run_started(run).unwrap();
             }
             Event::Process(process) => output.process(process),

@@ -7,14 +7,18 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::{
-    attribution::window_report::{MethodRow, ProcessRef, Share, WindowReport},
+    attribution::window_report::{MethodRow, ProcessRef, Share, WindowReport, pools},
     model::{
         domain::Label,
         frame::Frame,
         units::{MicroJoules, Pid, UnixMicros},
     },
+    sampling::Pool,
     stacks::{FrameId, StackTable},
 };
+
+/// Wall-clock times of windows that follow each other may be this far apart: they are rounded.
+const LARGEST_GAP_US: u64 = 1_000;
 
 /// Sums over windows that follow each other.
 #[derive(Debug, Default)]
@@ -39,36 +43,40 @@ pub(crate) struct MethodSpan {
     pub(crate) ambiguous: bool,
 }
 
+impl MethodSpan {
+    /// µs since 1970.
+    fn end(&self) -> i64 {
+        self.start.0.saturating_add(i64::try_from(self.length_ns / 1000).unwrap_or(i64::MAX))
+    }
+}
+
 /// Self and total figures.
 #[derive(Clone, Copy, Debug, Default)]
 struct MethodSum {
-    own: ShareSum,
-    total: ShareSum,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct ShareSum {
-    energy: MicroJoules,
-    cpu_ns: u64,
-    samples: u64,
-    /// In µJ².
-    variance: u128,
+    own: Share,
+    total: Share,
 }
 
 /// A method of a process over the span.
 #[derive(Debug)]
 pub struct SummedMethod<'a> {
+    /// In the table of stacks of these windows.
+    pub id: FrameId,
     pub process: &'a ProcessRef,
     pub frame: &'a Frame,
     pub own: Share,
     pub total: Share,
+    /// Standard deviations of self and total energy from sampling, of this span alone.
+    pub sigmas: [MicroJoules; 2],
 }
 
 impl MethodSums {
     /// Whether a window's methods can be added to those so far. A table of stacks that was built
-    /// anew has other ids.
-    pub(crate) const fn takes(&self, stacks: &StackTable) -> bool {
-        self.span.is_none() || self.generation == stacks.generation()
+    /// anew has other ids. After a suspend, or when the clock was set forward, windows do not follow
+    /// each other, and a row says only where its windows start and how long they are together.
+    pub(crate) fn takes(&self, report: &WindowReport, stacks: &StackTable) -> bool {
+        let follows = |span: &MethodSpan| span.end().abs_diff(report.wall_start.0) < LARGEST_GAP_US;
+        self.span.as_ref().is_none_or(|span| self.generation == stacks.generation() && follows(span))
     }
 
     pub(crate) fn add(&mut self, report: &WindowReport, stacks: &StackTable) {
@@ -87,8 +95,8 @@ impl MethodSums {
             }
             self.frames.entry(*method).or_insert_with(|| stacks.frame(*method).clone());
             let sum = self.sums.entry((key, *method)).or_default();
-            sum.own.add(own);
-            sum.total.add(total);
+            sum.own.plus(own);
+            sum.total.plus(total);
         }
     }
 
@@ -107,45 +115,47 @@ impl MethodSums {
 
     /// The methods in the order of rows, which depends only on figures and names.
     pub(crate) fn methods(&self) -> Vec<SummedMethod<'_>> {
+        let pools = self.pools();
         let summed = |((key, id), sum): (&((Pid, u64), FrameId), &MethodSum)| {
             let (process, frame) = (self.processes.get(key)?, self.frames.get(id)?);
-            Some(SummedMethod { process, frame, own: sum.own.share(), total: sum.total.share() })
+            let MethodSum { own, total } = *sum;
+            let pool = pools.get(key)?;
+            let sigmas = [own, total].map(|share| sigma(pool, &share));
+            Some(SummedMethod { id: *id, process, frame, own, total, sigmas })
         };
         let mut methods: Vec<_> = self.sums.iter().filter_map(summed).collect();
         methods.sort_by(|a, b| order(a).cmp(&order(b)));
         methods
+    }
+
+    fn pools(&self) -> BTreeMap<(Pid, u64), Pool> {
+        pools(self.sums.iter().map(|((process, _), sum)| (*process, &sum.own)))
     }
 }
 
 /// Sorts methods of one call path together: they have equal amounts, which take the least space
 /// side by side.
 fn order<'r>(method: &'r SummedMethod<'_>) -> impl Ord + use<'r> {
-    let SummedMethod { process, frame, own, total } = method;
+    let SummedMethod { process, frame, own, total, .. } = method;
     (*process, own.cpu_ns, total.cpu_ns, &frame.class, *frame)
 }
 
-/// A standard deviation as table `methods` has it: to two significant digits, as errors are
-/// usually given. All digits would take a quarter of the table.
-pub(crate) fn two_digits(sigma: MicroJoules) -> MicroJoules {
-    let unit = 10_u64.pow(sigma.0.checked_ilog10().unwrap_or(0).saturating_sub(1));
-    let (digits, rest) = (sigma.0 / unit, sigma.0 % unit);
-    MicroJoules((digits + u64::from(rest >= unit.div_ceil(2))).saturating_mul(unit))
+/// That of a share which no sample is of is not given, as nothing is known of it.
+fn sigma(pool: &Pool, share: &Share) -> MicroJoules {
+    if share.samples == 0 {
+        return MicroJoules(0);
+    }
+    pool.interval(share.energy, &share.sampled()).sigma()
 }
 
-impl ShareSum {
-    fn add(&mut self, share: &Share) {
-        self.energy = self.energy.saturating_add(share.energy);
-        self.cpu_ns = self.cpu_ns.saturating_add(share.cpu_ns);
-        self.samples = self.samples.saturating_add(share.samples);
-        let sigma = u128::from(share.sigma.0);
-        self.variance = self.variance.saturating_add(sigma.saturating_mul(sigma));
-    }
-
-    fn share(&self) -> Share {
-        let Self { energy, cpu_ns, samples, variance } = *self;
-        let sigma = MicroJoules(u64::try_from(variance.isqrt()).unwrap_or(u64::MAX));
-        Share { energy, cpu_ns, samples, sigma }
-    }
+/// An error's figure as table `methods` has it: to two significant digits, as errors are usually
+/// given. All digits would take a quarter of the table.
+pub(crate) fn two_digits(figure: u128) -> u64 {
+    let unit = 10_u128.pow(figure.checked_ilog10().unwrap_or(0).saturating_sub(1));
+    let (digits, rest) = (figure / unit, figure % unit);
+    let rounded = (digits + u128::from(rest >= unit.div_ceil(2))).saturating_mul(unit);
+    // Columns are signed.
+    u64::try_from(rounded).unwrap_or(u64::MAX).min(i64::MAX.unsigned_abs())
 }
 
 #[cfg(test)]
@@ -153,22 +163,48 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_deviation_has_two_digits() {
-        for (sigma, written) in
-            [(0, 0), (7, 7), (99, 99), (104, 100), (105, 110), (994, 990), (995, 1000), (12_345, 12_000)]
-        {
-            assert_eq!(two_digits(MicroJoules(sigma)), MicroJoules(written), "{sigma}");
+    fn a_sum_ends_where_windows_leave_a_gap() {
+        let stacks = StackTable::default();
+        let window = |second: i64, late_us: i64| WindowReport {
+            wall_start: UnixMicros(second * 1_000_000 + late_us),
+            length_ns: 1_000_000_000,
+            ..WindowReport::default()
+        };
+        let mut sums = MethodSums::default();
+        assert!(sums.takes(&window(7, 0), &stacks), "the first one");
+        for second in 7..9 {
+            sums.add(&window(second, 0), &stacks);
         }
-        assert_eq!(two_digits(MicroJoules(u64::MAX)), MicroJoules(18_000_000_000_000_000_000));
+        for (next, is_taken) in
+            [((9, 0), true), ((9, 999), true), ((9, -999), true), ((9, 1_000), false), ((60, 0), false)]
+        {
+            assert_eq!(sums.takes(&window(next.0, next.1), &stacks), is_taken, "{next:?}");
+        }
     }
 
     #[test]
-    fn deviations_add_in_quadrature() {
-        let mut sum = ShareSum::default();
-        for sigma in [3, 4, 12] {
-            sum.add(&Share { energy: MicroJoules(100), cpu_ns: 10, samples: 1, sigma: MicroJoules(sigma) });
+    fn an_error_has_two_digits() {
+        for (figure, written) in
+            [(0, 0), (7, 7), (99, 99), (104, 100), (105, 110), (994, 990), (995, 1000), (12_345, 12_000)]
+        {
+            assert_eq!(two_digits(figure), written, "{figure}");
         }
-        let expected = Share { energy: MicroJoules(300), cpu_ns: 30, samples: 3, sigma: MicroJoules(13) };
-        assert_eq!(sum.share(), expected);
+        assert_eq!(two_digits(u128::MAX), i64::MAX.unsigned_abs());
+    }
+
+    /// With one sample in each window, every window says "all" or "nothing".
+    #[test]
+    fn a_window_with_one_sample_adds_to_the_error() {
+        let mut sum = Share::default();
+        for _ in 0..50 {
+            sum.plus(&Share { energy: MicroJoules(1_000), cpu_ns: 10, samples: 1, squares: 1_000_000 });
+        }
+        assert_eq!((sum.energy.0, sum.squares), (50_000, 50_000_000));
+        let mut whole = sum;
+        whole.plus(&sum);
+        // Half of a hundred samples: five standard deviations of a coin are 5 000 µJ of 100 000, and
+        // the four samples more that Wilson's interval has make it a little narrower.
+        let sigma = sigma(&Pool::of(whole.sampled()), &sum);
+        assert!((4_850..=5_000).contains(&sigma.0), "{sigma:?}");
     }
 }

@@ -2,7 +2,7 @@
 //! samples and measured energy stay. The code that a live run uses decides anew who gets which
 //! joule, so the result is what a live run with that policy would have written, byte for byte.
 
-use std::path::Path;
+use std::{path::Path, sync::Arc};
 
 use super::error::{DataSetError, Result};
 use crate::{
@@ -20,7 +20,7 @@ use crate::{
             windows,
         },
         store::{self, Store, StoredFile},
-        tables::{Methods, Stacks, list},
+        tables::{Branches, Methods, Stacks, Threads, Weights, list},
         write::{RunRewriter, encode},
     },
     events::RunInfo,
@@ -49,11 +49,24 @@ pub fn run<E: From<DataSetError>>(
     policy_of: impl Fn(&RunInfo) -> Result<Policy, E>,
 ) -> Result<Rewritten, E> {
     let to = OutputDirectory::create(to, owner).map_err(DataSetError::from)?;
+    of_store(&store::open(from)?, to.store(), |run| policy_of(run).map(Some))
+}
+
+/// The same from store to store. Runs for which `policy_of` gives no policy are left out.
+///
+/// # Errors
+/// As [`run`].
+pub fn of_store<E: From<DataSetError>>(
+    from: &Arc<dyn Store>,
+    to: &dyn Store,
+    policy_of: impl Fn(&RunInfo) -> Result<Option<Policy>, E>,
+) -> Result<Rewritten, E> {
     let mut rewritten = Rewritten::default();
-    for files in files::find(&store::open(from)?)? {
+    for files in files::find(from)? {
         let mut row = run_row::read(&files.row)?;
-        row.info.policy = policy_of(&row.info)?;
-        rewritten.windows += rewrite(&files, row, to.store())?;
+        let Some(policy) = policy_of(&row.info)? else { continue };
+        row.info.policy = policy;
+        rewritten.windows += rewrite(&files, row, to)?;
         rewritten.runs += 1;
     }
     Ok(rewritten)
@@ -67,6 +80,7 @@ fn rewrite(files: &RunFiles, row: RunRow, to: &dyn Store) -> Result<u64> {
     let domains = info.domains.clone();
     let mut writer = RunRewriter::start(to, info)?;
     for (place, part) in &files.parts {
+        expect_weights(part)?;
         copy_unchanged(place, part, &writer)?;
         if let Some(file) = part.file::<Stacks>() {
             stacks.read(file)?;
@@ -81,6 +95,14 @@ fn rewrite(files: &RunFiles, row: RunRow, to: &dyn Store) -> Result<u64> {
     }
     writer.end(row.end.as_ref().map(|(end, _)| end))?;
     Ok(windows)
+}
+
+/// Without the table that says who ran, nobody would get anything.
+fn expect_weights(part: &FlushFiles) -> Result<()> {
+    match part.file::<Threads>().or_else(|| part.file::<Branches>()) {
+        Some(file) if part.file::<Weights>().is_none() => Err(DataSetError::NoWeights { path: file.path() }),
+        _ => Ok(()),
+    }
 }
 
 /// Turns files of an older version into files of this one, so that a run has one version.

@@ -4,6 +4,7 @@
 use joular_ebpf::abi::{Comm, SampleKind, StackId};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
+use super::WindowContext;
 use crate::model::{
     domain::{Domain, Reading},
     frame::Frame,
@@ -35,6 +36,8 @@ pub enum Event {
     Window(Box<Window>),
     /// Always the last event of a run that ended properly.
     RunEnded(RunEnd),
+    /// What the coming window ran under. Recordings from before it was noted have none.
+    Context(Box<WindowContext>),
 }
 
 /// What does not change during a run.
@@ -55,7 +58,7 @@ pub struct RunInfo {
     pub sockets: u32,
     pub memory_bytes: u64,
     pub command_line: Vec<String>,
-    /// `cycles` or `cpu-clock`.
+    /// What took the samples: `timer` or `cpu-clock`; in older recordings also `cycles`.
     pub sampling_event: String,
     pub frequency_hz: u32,
     pub interval_ns: u64,
@@ -195,7 +198,8 @@ pub struct Window {
     pub index: u64,
     pub start: MonotonicNs,
     pub end: MonotonicNs,
-    /// Wall-clock time of `start`.
+    /// Wall-clock time of `start`. It is the window's key, so no window starts before the end of the
+    /// one before: where the clock was set back, it goes on as if it had not been.
     pub wall_start: UnixMicros,
     pub threads: Vec<ThreadTime>,
     pub samples: Vec<SampleCount>,
@@ -218,7 +222,8 @@ pub struct ThreadTime {
     pub tid: Tid,
     pub pid: Pid,
     pub socket: u32,
-    /// Physical core, 0 unless cores are told apart.
+    /// Physical core if cores are told apart; else the number of its type, 0 unless the processor is
+    /// hybrid.
     pub core: u32,
     pub start_boottime_ns: u64,
     pub is_kernel: bool,

@@ -6,10 +6,12 @@
 //! that turns events into joules cannot tell the difference, so a replay gives what the live run
 //! gave.
 
+mod context;
 pub mod decode;
 pub mod event;
 pub mod recording;
 
+pub use context::WindowContext;
 pub use event::{
     CpuTimes, EnergyReading, Event, JvmNews, LossCount, ProcessInfo, RawStack, RunEnd, RunInfo, Runtime, SampleCount,
     Symbol, ThreadTime, Window,

@@ -2,11 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-/// How a figure came about. Every output carries it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+use super::cores::CoreType;
+
+/// How a figure came about. Every output carries it. Ordered from the strongest to the weakest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Label {
-    /// A hardware counter.
+    /// A hardware counter of measured energy.
     Measured,
     /// A power figure someone else measured, integrated over time.
     Reported,
@@ -14,16 +16,59 @@ pub enum Label {
     Modelled,
     /// Played back from another run's recording: not this machine's energy now.
     Replayed,
+    /// A hardware counter that the processor itself fills from a model of its activity. Recordings
+    /// have labels by their place, so this one stands last.
+    ModelledByProcessor,
 }
 
 impl Label {
+    pub const ALL: [Self; 5] =
+        [Self::Measured, Self::Reported, Self::ModelledByProcessor, Self::Modelled, Self::Replayed];
+
+    /// Place in [`Self::ALL`].
+    const fn weakness(self) -> u8 {
+        match self {
+            Self::Measured => 0,
+            Self::Reported => 1,
+            Self::ModelledByProcessor => 2,
+            Self::Modelled => 3,
+            Self::Replayed => 4,
+        }
+    }
+
     pub const fn name(self) -> &'static str {
         match self {
             Self::Measured => "measured",
             Self::Reported => "reported",
             Self::Modelled => "modelled",
             Self::Replayed => "replayed",
+            Self::ModelledByProcessor => "modelled_by_processor",
         }
+    }
+
+    /// Whether figures are good for a few digits only, because a model computes them.
+    pub const fn is_estimate(self) -> bool {
+        matches!(self, Self::Modelled | Self::ModelledByProcessor)
+    }
+
+    /// For people.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::ModelledByProcessor => "modelled by the processor",
+            _ => self.name(),
+        }
+    }
+}
+
+impl Ord for Label {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.weakness().cmp(&other.weakness())
+    }
+}
+
+impl PartialOrd for Label {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
     }
 }
 
@@ -62,7 +107,7 @@ pub enum Role {
 
 /// What a domain's energy is divided by: the allocation base, as cost accounting
 /// calls it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DividedBy {
     /// The weights of CPU time in its place: see `attribution::weights`.
@@ -70,6 +115,12 @@ pub enum DividedBy {
     CpuWeights,
     /// Bytes that were moved or allocated. Nothing counts any yet.
     Bytes,
+    /// CPU time in its place and nothing else. A model that is linear in CPU time says this of a
+    /// thread alone; weights of hyper-threads, cycles or core types would contradict it. Data sets
+    /// from before there was this choice have their models divided by [`Self::CpuWeights`].
+    CpuTime,
+    /// As [`Self::CpuWeights`] on a hybrid processor, whose cores are of these types.
+    CpuWeightsByCoreType(Vec<CoreType>),
 }
 
 /// A part of the machine whose energy is known. What is neither [`Role::Part`]
@@ -113,6 +164,19 @@ impl Domain {
         }
     }
 
+    /// A shared domain whose energy is computed from CPU time, and divided by it.
+    pub fn modelled(name: &str, socket: Option<u32>, source: &str, meter: Meter) -> Self {
+        Self { divided_by: DividedBy::CpuTime, ..Self::new(name, socket, source, Label::Modelled, meter) }
+    }
+
+    /// Divides it by core types if it is divided by CPU weights and cores are of several types. A core
+    /// that is a domain is of one type.
+    pub fn of_core_types(&mut self, types: &[CoreType]) {
+        if types.len() > 1 && self.divided_by == DividedBy::CpuWeights && self.core.is_none() {
+            self.divided_by = DividedBy::CpuWeightsByCoreType(types.to_vec());
+        }
+    }
+
     /// Whether the counter moves however idle the machine is. That of a package or a platform does;
     /// those of memory, cores and GPUs may rest. A meter that counts others too is a package's or a
     /// platform's, however the rest is named.
@@ -128,6 +192,15 @@ impl Domain {
             _ => None,
         }
     }
+}
+
+/// The core types that a run's domains are divided by; empty unless the processor is hybrid.
+pub fn core_types(domains: &[Domain]) -> &[CoreType] {
+    let types = domains.iter().find_map(|domain| match &domain.divided_by {
+        DividedBy::CpuWeightsByCoreType(types) => Some(&types[..]),
+        _ => None,
+    });
+    types.unwrap_or_default()
 }
 
 /// The names of domains, each once, in their order, for people.
@@ -198,10 +271,13 @@ pub enum FaultCause {
     Jumped,
     /// It did not move: its energy comes when it moves again.
     Stuck,
+    /// The machine was suspended since the last reading: what the counter gained, if it was not
+    /// reset, is also the suspend's.
+    Suspended,
 }
 
 impl FaultCause {
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Gone,
         Self::Denied,
         Self::Unreadable,
@@ -211,6 +287,7 @@ impl FaultCause {
         Self::MayHaveWrapped,
         Self::Jumped,
         Self::Stuck,
+        Self::Suspended,
     ];
 
     /// As in data sets.
@@ -225,6 +302,7 @@ impl FaultCause {
             Self::MayHaveWrapped => "may_have_wrapped",
             Self::Jumped => "jumped",
             Self::Stuck => "stuck",
+            Self::Suspended => "suspended",
         }
     }
 
@@ -263,7 +341,9 @@ mod tests {
     #[test]
     fn what_a_domain_is_divided_by_is_kept_as_json() {
         let package = Domain::new("package", Some(0), "powercap", Label::Measured, Meter::Power);
-        for divided_by in [DividedBy::CpuWeights, DividedBy::Bytes] {
+        let by_type =
+            DividedBy::CpuWeightsByCoreType(vec![CoreType { name: "efficiency".into(), ..CoreType::default() }]);
+        for divided_by in [DividedBy::CpuWeights, DividedBy::Bytes, DividedBy::CpuTime, by_type] {
             let domain = Domain { divided_by, ..package.clone() };
             let text = serde_json::to_string(&domain).unwrap();
             assert_eq!(serde_json::from_str::<Domain>(&text).unwrap(), domain, "{text}");
@@ -274,6 +354,19 @@ mod tests {
         assert_eq!(serde_json::from_str::<Domain>(old).unwrap(), package);
         let unknown = old.replace("[]}", r#"[],"divided_by":"moonlight"}"#);
         assert!(serde_json::from_str::<Domain>(&unknown).is_err(), "{unknown}");
+    }
+
+    #[test]
+    fn labels_are_ordered_by_how_much_they_promise_and_named_alike_everywhere() {
+        assert!(Label::ALL.is_sorted());
+        for label in Label::ALL {
+            assert_eq!(serde_json::to_string(&label).unwrap(), format!("\"{}\"", label.name()));
+        }
+        // Recordings have the place in the declaration, which never changes.
+        let places = [Label::Measured, Label::Reported, Label::Modelled, Label::Replayed, Label::ModelledByProcessor];
+        for (place, label) in (0_u8..).zip(places) {
+            assert_eq!(postcard::to_stdvec(&label).unwrap(), [place]);
+        }
     }
 
     #[test]

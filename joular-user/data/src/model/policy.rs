@@ -146,7 +146,7 @@ mod tests {
     #[test]
     fn the_document_explains_every_choice_label_and_fault() {
         let document = include_str!("../../../../docs/energy.md");
-        let labels = [Label::Measured, Label::Reported, Label::Modelled, Label::Replayed].map(Label::name);
+        let labels = Label::ALL.map(Label::name);
         let named = FaultCause::ALL.map(FaultCause::name).into_iter().chain(IdlePolicy::ALL.map(IdlePolicy::name));
         for name in named.chain(labels) {
             assert!(document.contains(&format!("`{name}`")), "{name}");

@@ -4,7 +4,7 @@
 use super::profile::Profile;
 use crate::{
     model::{domain::Label, units::MicroJoules},
-    text,
+    text::{self, figures},
 };
 
 /// A selection's energy, and its share of the energy of all targets.
@@ -12,6 +12,8 @@ use crate::{
 pub struct Headline {
     pub energy: MicroJoules,
     pub duration_ns: u64,
+    /// Part of it that samples of other windows tell.
+    pub inferred: MicroJoules,
     pub label: Option<Label>,
     /// Readings of energy counters that were not certain.
     pub ambiguous: u64,
@@ -24,26 +26,60 @@ impl Headline {
         Self {
             energy: profile.energy(),
             duration_ns: profile.overview.duration_ns,
+            inferred: profile.overview.inferred,
             label: profile.overview.label,
             ambiguous: profile.overview.ambiguous,
             runs: profile.catalog.runs.iter().map(|run| run.info.run_id.clone()).collect(),
         }
     }
 
-    /// `12.345678 J (measured) in 60.0 s, 0.21 W · run node-1-…`
+    /// `12.345678 J (measured) in 60.0 s, 0.21 W · run node-1-…`; an estimate without digits that it does
+    /// not have.
     pub fn text(&self) -> String {
-        let label = self.label.map_or("no energy source", Label::name);
+        let label = self.label.map_or("no energy source", Label::words);
         let doubt = match self.ambiguous {
             0 => String::new(),
             1 => ", 1 reading ambiguous".to_owned(),
             count => format!(", {count} readings ambiguous"),
         };
-        let (joules, watts) = (text::exact_joules(self.energy), text::watts(self.energy, self.duration_ns));
+        let watts = text::watts(self.energy, self.duration_ns);
+        let joules = match self.label {
+            Some(label) if label.is_estimate() => figures::figure(self.energy.joules(), self.label),
+            _ => text::exact_joules(self.energy),
+        };
         let seconds = text::seconds(self.duration_ns);
         let runs = match &self.runs[..] {
             [run] => format!("run {}", text::escape(run)),
             runs => format!("{} runs", runs.len()),
         };
-        format!("{joules} J ({label}{doubt}) in {seconds:.1} s, {watts:.2} W · {runs}")
+        let inferred = match self.inferred.0 {
+            0 => String::new(),
+            _ => format!(", {:.1} % by samples of other windows", text::share(self.inferred, self.energy)),
+        };
+        format!("{joules} J ({label}{doubt}) in {seconds:.1} s, {watts:.2} W{inferred} · {runs}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_estimate_has_three_digits_and_a_counter_all() {
+        let text = |label| {
+            let energy = MicroJoules(12_345_678);
+            Headline {
+                energy,
+                duration_ns: 60_000_000_000,
+                label,
+                ambiguous: 0,
+                inferred: MicroJoules(0),
+                runs: Vec::new(),
+            }
+            .text()
+        };
+        assert!(text(Some(Label::Measured)).starts_with("12.345678 J (measured) in 60.0 s"));
+        assert!(text(Some(Label::Modelled)).starts_with("12.3 J (modelled) in"));
+        assert!(text(Some(Label::ModelledByProcessor)).starts_with("12.3 J (modelled by the processor) in"));
     }
 }

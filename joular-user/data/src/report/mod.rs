@@ -1,6 +1,6 @@
 //! Shows a data set. Everything starts from a selection of it, summed ([`profile`]): tables
 //! ([`ranking`]), call trees ([`tree`]) and pictures of them ([`flamegraph`], [`html`]),
-//! comparisons ([`diff`]), other tools' formats ([`export`]). Nothing here needs privileges or asks
+//! comparisons ([`diff`], [`validate`] with a wattmeter), other tools' formats ([`export`]). Nothing here needs privileges or asks
 //! the system anything.
 
 pub mod artifact;
@@ -13,6 +13,7 @@ pub mod html;
 pub mod profile;
 pub mod ranking;
 pub mod tree;
+pub mod validate;
 
 pub use self::format::Format;
 

@@ -17,9 +17,6 @@ const MEASURED_PLACES: i32 = 3;
 /// µJ: nothing is known more finely.
 const MOST_PLACES: i32 = 6;
 
-/// Standard deviations on either side of 95 % of a normal distribution: what ± means wherever people read it.
-pub const DEVIATIONS: f64 = 1.959_963_985;
-
 /// The last digit of a figure: places behind the point; below zero, zeros before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Places(i32);
@@ -28,7 +25,7 @@ impl Places {
     /// The last digit of a figure that came about like this.
     pub fn of(value: f64, label: Option<Label>) -> Self {
         match label {
-            Some(Label::Modelled) => Self(significant(value, MODELLED_DIGITS).min(MOST_PLACES)),
+            Some(label) if label.is_estimate() => Self(significant(value, MODELLED_DIGITS).min(MOST_PLACES)),
             _ => Self(MEASURED_PLACES),
         }
     }
@@ -37,7 +34,7 @@ impl Places {
     /// rounding does not distort small ones.
     fn of_items(total: f64, label: Option<Label>) -> Self {
         match label {
-            Some(Label::Modelled) => Self(significant(total, MODELLED_DIGITS + 1).min(MOST_PLACES)),
+            Some(label) if label.is_estimate() => Self(significant(total, MODELLED_DIGITS + 1).min(MOST_PLACES)),
             _ => Self::of(total, label),
         }
     }
@@ -55,12 +52,6 @@ impl Places {
         };
         // Nothing, not a small amount.
         if value == 0.0 && self.0 == MOST_PLACES { "0".to_owned() } else { format!("{value:.places$}") }
-    }
-
-    /// Writes an error, never as if there were none.
-    fn write_error(self, error: f64) -> String {
-        let least = 10_f64.powi(-self.0);
-        if error > 0.0 && error < least / 2.0 { format!("<{}", self.write(least)) } else { self.write(error) }
     }
 
     /// Microjoules of the last digit.
@@ -86,10 +77,12 @@ pub fn figure(value: f64, label: Option<Label>) -> String {
     Places::of(value, label).write(value)
 }
 
-/// A figure and how far it may be off, both ending at the same place.
-pub fn with_error(value: f64, error: f64, label: Option<Label>) -> (String, String) {
-    let places = Places::with_error(value, error, label);
-    (places.write(value), places.write_error(error))
+/// A figure and its interval, ending at the same place: the terminal, reports and the page show
+/// both like this.
+pub fn with_interval(value: f64, (low, high): (f64, f64), label: Option<Label>) -> (String, String) {
+    let places = Places::with_error(value, (high - low) / 2.0, label);
+    let shown = if low < high { format!("{}–{}", places.write(low), places.write(high)) } else { "exact".to_owned() };
+    (places.write(value), shown)
 }
 
 /// Items of a total, in joules, rounded to a common last digit so that they still add up to it.
@@ -142,17 +135,17 @@ mod tests {
 
     #[test]
     fn an_error_has_two_digits_and_ends_the_figure_where_it_ends() {
-        for (value, error, label, expected) in [
-            (1.234_567, 0.045_6, MEASURED, ("1.235", "0.046")),
-            (1.234_567, 0.456, MEASURED, ("1.23", "0.46")),
-            (123.4, 31.0, MEASURED, ("123", "31")),
-            (1234.0, 310.0, MEASURED, ("1230", "310")),
-            (1.234_567, 0.000_01, MEASURED, ("1.235", "<0.001")),
-            (45.67, 0.012, MODELLED, ("45.7", "<0.1")),
-            (1.5, 0.0, MEASURED, ("1.500", "0.000")),
+        for (value, interval, label, expected) in [
+            (1.234_567, (1.19, 1.281_2), MEASURED, ("1.235", "1.190–1.281")),
+            (1.234_567, (0.8, 1.712), MEASURED, ("1.23", "0.80–1.71")),
+            (123.4, (95.2, 157.3), MEASURED, ("123", "95–157")),
+            (1234.0, (900.0, 1521.0), MEASURED, ("1230", "900–1520")),
+            (1.234_567, (1.234_56, 1.234_58), MEASURED, ("1.235", "1.235–1.235")),
+            (45.67, (45.1, 46.32), MODELLED, ("45.7", "45.1–46.3")),
+            (1.5, (1.5, 1.5), MEASURED, ("1.500", "exact")),
         ] {
-            let (value_text, error_text) = with_error(value, error, label);
-            assert_eq!((value_text.as_str(), error_text.as_str()), expected, "{value} ± {error}");
+            let (value_text, interval_text) = with_interval(value, interval, label);
+            assert_eq!((value_text.as_str(), interval_text.as_str()), expected, "{value} in {interval:?}");
         }
     }
 

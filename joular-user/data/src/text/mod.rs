@@ -27,6 +27,12 @@ pub fn escape(name: &str) -> String {
     safe
 }
 
+/// [`escape`] for texts of several lines: line breaks and tabs stay.
+pub fn escape_lines(text: &str) -> String {
+    let line = |line: &str| line.split('\t').map(escape).collect::<Vec<_>>().join("\t");
+    text.split('\n').map(line).collect::<Vec<_>>().join("\n")
+}
+
 /// The same JSON, without a character that a terminal acts on. Those that serde leaves are in
 /// strings, where they can be spelled out.
 pub fn harmless_json(json: &str) -> String {
@@ -139,7 +145,9 @@ mod tests {
             ("naïve 日本", "naïve 日本"),
         ] {
             assert_eq!(escape(name), expected);
+            assert_eq!(escape(&escape(name)), expected, "a text that was escaped stays as it is");
         }
+        assert_eq!(escape_lines("a\tb\n\x1b[2J\r\n"), "a\tb\n\\x1b[2J\\x0d\n");
     }
 
     #[test]

@@ -18,7 +18,7 @@ const MOST_DISAGREEMENT_PERCENT: f64 = 1.0;
 /// The energy source with the label that every figure from it carries.
 pub fn source(run: &RunInfo, label: Option<Label>) -> String {
     let source = escape(&run.energy_source);
-    label.map_or(source.clone(), |label| format!("{source} ({})", label.name()))
+    label.map_or(source.clone(), |label| format!("{source} ({})", label.words()))
 }
 
 /// Items that add up to what was measured, as they are shown.
@@ -55,10 +55,20 @@ pub fn audit_items(sums: &Sums) -> Vec<(&'static str, MicroJoules)> {
         ("gone at failed reads", rest.failed_reads, false),
         ("nothing ran", rest.idle, false),
         ("outside the CPUs", rest.unshared, false),
+        ("through suspends", rest.suspended, false),
     ];
     let shown = items.into_iter().filter(|(_, energy, always)| *always || energy.0 > 0);
     shown.map(|(name, energy, _)| (name, energy)).chain([("= energy of all domains", sums.measured)]).collect()
 }
+
+/// What a 95 % interval does not cover, if the energy is a model's.
+pub fn model_note(label: Option<Label>) -> Option<&'static str> {
+    (label == Some(Label::Modelled)).then_some(MODEL_NOTE)
+}
+
+/// No figure is given: docs/energy-model.md says why.
+const MODEL_NOTE: &str = "Intervals cover sampling only. The energy is modelled: the model's own error on this machine is \
+                          not known, and is likely larger.";
 
 /// What a reader of the figures must know; empty in a good run.
 pub fn warnings(sums: &Sums) -> Vec<String> {

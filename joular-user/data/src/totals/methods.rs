@@ -23,7 +23,7 @@ impl MethodKey {
 
 impl Ranking<MethodKey> {
     /// As [`Self::ranked`], with names that tell overloads apart.
-    pub fn named(&self) -> Vec<(String, &Tally)> {
+    pub fn named(&self) -> Vec<(String, &MethodKey, &Tally)> {
         let ranked = self.ranked();
         let methods = ranked.iter().map(|(key, _)| Method {
             name: &key.name,
@@ -31,7 +31,7 @@ impl Ranking<MethodKey> {
             module: key.module.as_deref(),
         });
         let names = told_apart(&methods.collect::<Vec<_>>());
-        names.into_iter().zip(ranked).map(|(name, (_, tally))| (name, tally)).collect()
+        names.into_iter().zip(ranked).map(|(name, (key, tally))| (name, key, tally)).collect()
     }
 }
 
@@ -51,11 +51,11 @@ mod tests {
         ranking.add(key("A.put", Some("(I)V")), share(3));
         ranking.add(key("A.put", Some("(J)V")), share(2));
         ranking.add(key("A.get", Some("()V")), share(1));
-        let names: Vec<String> = ranking.named().into_iter().map(|(name, _)| name).collect();
+        let names: Vec<String> = ranking.named().into_iter().map(|(name, ..)| name).collect();
         assert_eq!(names, ["A.put(int)", "A.put(long)", "A.get"]);
     }
 
     fn share(energy: u64) -> Share {
-        Share { energy: MicroJoules(energy), cpu_ns: 1, samples: 1, sigma: MicroJoules(0) }
+        Share { energy: MicroJoules(energy), cpu_ns: 1, samples: 1, squares: 0 }
     }
 }

@@ -6,25 +6,30 @@
 //! names are forgotten.
 
 pub mod audit;
+mod inferred;
+#[cfg(test)]
+mod inferred_tests;
 pub mod jvms;
 mod methods;
+pub mod sampling;
 
 use std::{
     collections::{BTreeMap, HashMap},
     hash::Hash,
 };
 
+use self::inferred::Inferred;
 pub use self::methods::MethodKey;
+use self::sampling::MethodSampling;
 use crate::{
-    attribution::window_report::{ProcessRef, Share, Unattributed, WindowReport},
+    attribution::window_report::{ProcessRef, Share, ThreadRow, Unattributed, WindowReport},
     events::{ProcessInfo, Runtime},
     model::{
         domain::Label,
-        frame::{FrameKind, Marker},
+        frame::{Frame, FrameKind, Marker},
         units::{MicroJoules, Pid},
     },
     stacks::StackTable,
-    text::figures::DEVIATIONS,
     totals::jvms::JvmTotals,
 };
 
@@ -115,8 +120,8 @@ pub struct Tally {
     pub energy: MicroJoules,
     pub cpu_ns: u64,
     pub samples: u64,
-    /// Sum of squared sigmas, µJ².
-    pub variance: u128,
+    /// Part of `energy` that samples of other windows tell.
+    pub inferred: MicroJoules,
     /// In the latest window.
     pub energy_now: MicroJoules,
     pub cpu_ns_now: u64,
@@ -132,12 +137,11 @@ impl From<Share> for Tally {
 
 impl Tally {
     fn add(&mut self, share: Share) {
-        let sigma = u128::from(share.sigma.0);
         self.fold(&Self {
             energy: share.energy,
             cpu_ns: share.cpu_ns,
             samples: share.samples,
-            variance: sigma * sigma,
+            inferred: MicroJoules(0),
             energy_now: share.energy,
             cpu_ns_now: share.cpu_ns,
         });
@@ -147,20 +151,9 @@ impl Tally {
         self.energy = self.energy.saturating_add(other.energy);
         self.cpu_ns = self.cpu_ns.saturating_add(other.cpu_ns);
         self.samples = self.samples.saturating_add(other.samples);
-        self.variance = self.variance.saturating_add(other.variance);
+        self.inferred = self.inferred.saturating_add(other.inferred);
         self.energy_now = self.energy_now.saturating_add(other.energy_now);
         self.cpu_ns_now = self.cpu_ns_now.saturating_add(other.cpu_ns_now);
-    }
-
-    /// How far `energy` may be off by sampling, 95 % of the time.
-    pub fn error_joules(&self) -> f64 {
-        DEVIATIONS * self.sigma_joules()
-    }
-
-    /// One standard deviation of `energy` from sampling.
-    #[allow(clippy::cast_precision_loss, reason = "for display")]
-    pub fn sigma_joules(&self) -> f64 {
-        (self.variance as f64).sqrt() / 1e6
     }
 }
 
@@ -213,6 +206,15 @@ impl<K: Clone + Eq + Hash + Ord> Ranking<K> {
     }
 }
 
+/// What stands for a frame of which nothing is known.
+fn marker_name(frame: &Frame) -> Option<&str> {
+    match frame.kind {
+        _ if frame.is_unresolved() => Some(Marker::Unresolved.name()),
+        FrameKind::Marker => Some(&frame.name),
+        _ => None,
+    }
+}
+
 /// The processes of a window with the sums of their threads.
 pub fn by_process(report: &WindowReport) -> impl Iterator<Item = (&ProcessRef, Share)> {
     let mut shares = vec![Share::default(); report.processes.len()];
@@ -231,6 +233,8 @@ pub struct Totals {
     pub sums: Sums,
     /// Self energy by method, all processes and kinds of code together.
     pub methods: Ranking<MethodKey>,
+    /// How far the methods' energies may be off.
+    pub sampling: MethodSampling,
     pub processes: Ranking<ProcessRef>,
     /// Self energy of what is not known, by marker. Code without symbols counts as unresolved
     /// whichever file it is in.
@@ -238,6 +242,10 @@ pub struct Totals {
     pub jvms: JvmTotals,
     /// What a process calls itself beside its comm.
     titles: HashMap<(Pid, u64), String>,
+    /// `None`: what no sample hit stays `[no sample]`.
+    inference: Option<Inferred>,
+    /// Energy that samples of other windows tell.
+    pub inferred: MicroJoules,
 }
 
 impl Default for Totals {
@@ -251,14 +259,20 @@ impl Totals {
         Self {
             sums: Sums::default(),
             methods: Ranking::new(limit),
+            sampling: MethodSampling::default(),
             processes: Ranking::new(limit),
             markers: BTreeMap::new(),
             jvms: JvmTotals::default(),
             titles: HashMap::new(),
+            inference: Some(Inferred::new(limit)),
+            inferred: MicroJoules(0),
         }
     }
 
     pub fn process(&mut self, info: &ProcessInfo) {
+        if let Some(inference) = &mut self.inference {
+            inference.process(info);
+        }
         if let Runtime::Jvm { main_class: Some(main_class), .. } = &info.runtime
             && self.titles.len() < self.processes.limit
             && main_class.len() <= MAX_TITLE_BYTES
@@ -277,9 +291,8 @@ impl Totals {
         self.processes.start_window();
         for thread in &report.threads {
             let Some(process) = report.processes.get(thread.process) else { continue };
-            let share =
-                Share { energy: thread.energy, cpu_ns: thread.cpu_ns, samples: thread.samples, sigma: MicroJoules(0) };
-            self.processes.add(process.clone(), share);
+            let ThreadRow { energy, cpu_ns, samples, .. } = *thread;
+            self.processes.add(process.clone(), Share { energy, cpu_ns, samples, squares: 0 });
         }
         self.processes.end_window();
         self.jvms.window(report, self.processes.limit);
@@ -290,13 +303,18 @@ impl Totals {
             if row.own != Share::default() {
                 self.methods.add(MethodKey::of(frame), row.own);
             }
-            if frame.kind == FrameKind::Marker || frame.is_unresolved() {
-                let name = if frame.is_unresolved() { Marker::Unresolved.name() } else { &frame.name };
+            if let Some(name) = marker_name(frame) {
                 let energy = bounded_entry(&mut self.markers, name);
                 *energy = energy.saturating_add(row.own.energy);
             }
         }
+        if let Some(mut inference) = self.inference.take() {
+            inference.window(report, stacks, |moved| self.take_inferred(&moved));
+            self.inference = Some(inference);
+        }
         self.methods.end_window();
+        let methods = &self.methods;
+        self.sampling.window(report, stacks, || methods.entries.keys().map(sampling::id_of).collect());
     }
 
     /// Energy of a marker's frames.
@@ -315,7 +333,7 @@ mod tests {
     use super::*;
 
     fn share(energy: u64) -> Share {
-        Share { energy: MicroJoules(energy), cpu_ns: 1, samples: 1, sigma: MicroJoules(3) }
+        Share { energy: MicroJoules(energy), cpu_ns: 1, samples: 1, squares: 0 }
     }
 
     #[test]
@@ -335,14 +353,6 @@ mod tests {
         let mut map: BTreeMap<String, u64> = BTreeMap::new();
         (0..5_000).for_each(|index| *bounded_entry(&mut map, &format!("cause{index}")) += 1);
         assert_eq!((map.len(), map[EVICTED]), (MAX_KINDS + 1, 5_000 - MAX_KINDS as u64));
-    }
-
-    #[test]
-    fn sigmas_add_in_quadrature() {
-        let mut tally = Tally::default();
-        tally.add(Share { sigma: MicroJoules(3_000_000), ..share(1) });
-        tally.add(Share { sigma: MicroJoules(4_000_000), ..share(1) });
-        assert!((tally.sigma_joules() - 5.0).abs() < 1e-9);
     }
 
     #[test]

@@ -7,7 +7,7 @@
 //! scale, with the scale that sysfs gives ([`scale`]). [`super::rapl`] says what the registers make
 //! together.
 
-mod counters;
+pub(crate) mod counters;
 mod events;
 mod scale;
 
@@ -45,9 +45,11 @@ pub const KIND: SourceKind = SourceKind {
 
 fn open(options: &EnergyOptions, events: &dyn PerfEvents) -> Result<Opened, Unusable> {
     let is_intel = cpuinfo::is_intel(&options.proc_root);
-    let source = PerfPmu::open(&options.sys_root, is_intel, events)
+    let mut source = PerfPmu::open(&options.sys_root, is_intel, events)
         .map_err(|error| Unusable::new(error.kind(), error.to_string()))?;
-    let basis = format!("hardware counters of {}", domain::names(&source.domains));
+    let label = cpuinfo::register_label(&options.proc_root);
+    source.domains = rapl::labelled(source.domains, label);
+    let basis = format!("{} of {}", rapl::registers(label), domain::names(&source.domains));
     Ok(Opened::new(source, basis, "the register's step (often 61 µJ), about every 1 ms"))
 }
 

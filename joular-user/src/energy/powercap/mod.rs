@@ -36,9 +36,11 @@ pub const KIND: SourceKind = SourceKind {
 
 fn open(options: &EnergyOptions) -> Result<Opened, Unusable> {
     let is_intel = cpuinfo::is_intel(&options.proc_root);
-    let source = Powercap::open(&options.powercap_root, is_intel)
+    let mut source = Powercap::open(&options.powercap_root, is_intel)
         .map_err(|error| Unusable::new(error.kind(), error.to_string()))?;
-    let basis = format!("hardware counters of {}", domain::names(source.domains()));
+    let label = cpuinfo::register_label(&options.proc_root);
+    source.domains = rapl::labelled(source.domains, label);
+    let basis = format!("{} of {}", rapl::registers(label), domain::names(source.domains()));
     let unit = source.domains().iter().filter_map(Domain::unit_uj).max().unwrap_or(1);
     Ok(Opened::new(source, basis, format!("{unit} µJ, about every 1 ms")))
 }

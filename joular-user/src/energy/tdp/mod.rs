@@ -19,7 +19,7 @@ mod cpufreq;
 mod options;
 mod processor;
 
-use joular_data::model::domain::{Domain, Label, Meter, Reading};
+use joular_data::model::domain::{Domain, Meter, Reading};
 
 pub use self::options::{States, TdpError, TdpOptions, parse_tdp};
 use self::{
@@ -58,8 +58,7 @@ fn open(options: &EnergyOptions) -> Result<Opened, Unusable> {
         Unusable::new(UnusableKind::NotAsked, text)
     })?;
     let basis = basis(&given, &processors);
-    let domain =
-        |processor: &Processor| Domain::new("cpu", Some(processor.socket), NAME, Label::Modelled, Meter::BusyPower);
+    let domain = |processor: &Processor| Domain::modelled("cpu", Some(processor.socket), NAME, Meter::BusyPower);
     let domains = processors.iter().map(domain).collect();
     Ok(Opened::new(Tdp { domains, processors, states: given.states }, basis, "computed per window"))
 }

@@ -1,7 +1,7 @@
 use joular_data::{
     attribution::counter::{Meters, SocketLoad},
     model::{
-        domain::FaultCause,
+        domain::{DividedBy, FaultCause, Label},
         units::{MicroJoules, MonotonicNs},
     },
 };
@@ -59,6 +59,7 @@ fn what_is_known_decides_the_power_of_a_busy_cpu() {
         assert_eq!(opened.source.read(), [Reading::BusyPowerUw(expected_uw)], "{cpufreq:?} {states}");
         assert!(opened.basis.contains(basis), "{}", opened.basis);
         assert_eq!(opened.source.domains()[0].label, Label::Modelled);
+        assert_eq!(opened.source.domains()[0].divided_by, DividedBy::CpuTime);
     }
 }
 

@@ -1,14 +1,16 @@
 //! Makes a live run: it brings the kernel's counts, processes, symbols and counters together window
 //! by window.
 //!
-//! Once per interval the boundary is published a little ahead and waited for, counters are read,
-//! every CPU is made to pass it, and the ended bank is drained. Between boundaries the ring is
-//! polled for new stacks and for processes that come and go.
+//! Once per interval the boundary is announced and waited for ([`waiting`]), counters are read, every
+//! CPU is made to pass it, and the ended bank is drained. Between boundaries the ring is read for new
+//! stacks and for processes that come and go, whenever the kernel says that it has any.
 
 mod targets;
+mod waiting;
+mod wall_clock;
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeMap, HashMap, HashSet},
     time::{Duration, Instant},
 };
 
@@ -17,11 +19,11 @@ use joular_data::{
         EnergyReading, Event, LossCount, RawStack, Window,
         decode::{self, LifecycleKind, Record},
     },
-    model::units::{MonotonicNs, Pid, Tid, UnixMicros},
-    stacks::path::lookup_addresses,
+    model::units::{MonotonicNs, Pid, Tid},
 };
 use joular_ebpf::abi::Comm;
 
+use self::wall_clock::{WallClock, WindowTimes};
 use super::{
     consumer::{ConsumeError, Consumer},
     stack_age::{Expired, StackAge},
@@ -29,11 +31,12 @@ use super::{
     wake::Wake,
 };
 use crate::{
-    clock,
+    clock::Clocks,
+    context::ContextReader,
     energy::EnergySource,
     kernel::{
         BankContents, Banks, KernelError, Programs, Ring, UnwindMaps,
-        boundary::{self, LEAD_NS},
+        boundary::{self, Announced},
     },
     procs::registry::Registry,
     shutdown::{Shutdown, StopReason},
@@ -41,8 +44,10 @@ use crate::{
     unwind::Publisher,
 };
 
-/// How often the ring is polled, whether or not the kernel wakes us.
-const POLL: Duration = Duration::from_millis(50);
+/// Pauses between looks at what is under way and the kernel does not wake us for, such as a perf map
+/// that a JVM writes. A look that finds nothing doubles the pause: each wakes a CPU.
+const SHORTEST_POLL: Duration = Duration::from_millis(50);
+const LONGEST_POLL: Duration = Duration::from_secs(1);
 
 /// How long the run may wait at its start for the tables by which stacks are walked.
 const SETTLE: Duration = Duration::from_secs(1);
@@ -50,6 +55,8 @@ const SETTLE: Duration = Duration::from_secs(1);
 /// Records taken from the ring at once, and time spent on them. A process that makes them faster
 /// than they are read must not keep a window from ending; the rest is taken at the next poll.
 const MAX_RECORDS: usize = 100_000;
+/// Stacks taken in together.
+const MAX_STACKS: usize = 256;
 const MAX_DRAIN: Duration = Duration::from_millis(200);
 
 #[derive(Debug, thiserror::Error)]
@@ -78,6 +85,7 @@ pub struct Live {
     pub symbolizer: Symbolizer,
     pub unwind: Publisher<UnwindMaps>,
     pub source: Box<dyn EnergySource>,
+    pub context: ContextReader,
     /// Told what the user should know, once each.
     pub notify: Box<dyn FnMut(&str)>,
 }
@@ -89,10 +97,13 @@ struct Run<'a> {
     feed: SymbolFeed,
     stack_age: StackAge,
     wake: Wake,
+    /// Until the next look.
+    pause: Duration,
+    /// Whether the machine had little to do in the last window, so that nothing delays this process.
+    is_idle: bool,
     window: u64,
     start: MonotonicNs,
-    /// Start of the window before.
-    last_wall_start: UnixMicros,
+    wall_clock: WallClock,
     /// Losses of this window, besides those that the kernel side counts.
     losses: Vec<LossCount>,
     /// Threads that took a name in this window. Most do so right after their start, when the kernel
@@ -119,9 +130,11 @@ impl Live {
             feed: SymbolFeed::default(),
             stack_age: StackAge::default(),
             wake,
+            pause: SHORTEST_POLL,
+            is_idle: false,
             window: 0,
             start: MonotonicNs(0),
-            last_wall_start: UnixMicros(i64::MIN),
+            wall_clock: WallClock::default(),
             losses: Vec::new(),
             renamed: HashMap::new(),
             new_targets: HashSet::new(),
@@ -140,13 +153,15 @@ impl Run<'_> {
         for change in self.live.registry.scan() {
             self.changed(change)?;
         }
+        self.live.symbolizer.settle(SETTLE);
         self.live.unwind.settle(&mut self.live.symbolizer, SETTLE);
         self.live.programs.attach()?;
         // Whoever started between the scan and the attachment.
         for change in self.live.registry.scan() {
             self.changed(change)?;
         }
-        let (boundary, reading) = self.pass_boundary(MonotonicNs(0))?;
+        let announced = Announced::new(&mut self.live.banks, MonotonicNs(0))?;
+        let (boundary, reading, _) = self.pass_boundary(announced)?;
         self.drain_ring()?;
         // What was counted before the first boundary belongs to no window.
         let _ = self.drain_bank()?;
@@ -156,15 +171,13 @@ impl Run<'_> {
     }
 
     async fn windows(&mut self, schedule: Schedule, shutdown: &mut Shutdown) -> Result<StopReason, LiveError> {
-        let interval_ns = u64::try_from(schedule.interval.as_nanos()).unwrap_or(u64::MAX);
-        let last = schedule.duration.map(|duration| {
-            MonotonicNs(self.start.0.saturating_add(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)))
-        });
+        let interval_ns = nanoseconds(schedule.interval);
+        let last = schedule.duration.map(|duration| MonotonicNs(self.start.0.saturating_add(nanoseconds(duration))));
         loop {
             let next = MonotonicNs(self.start.0 + interval_ns);
             let next = last.map_or(next, |last| next.min(last));
-            let stopped = self.wait_until(MonotonicNs(next.0 - LEAD_NS), shutdown).await?;
-            self.window(if stopped.is_some() { MonotonicNs(0) } else { next })?;
+            let (announced, stopped) = self.wait_for_boundary(next, shutdown).await?;
+            self.window(announced)?;
             if let Some(reason) = stopped {
                 return Ok(reason);
             }
@@ -174,32 +187,12 @@ impl Run<'_> {
         }
     }
 
-    /// Polls the ring until `moment`, or until told to stop. Signals are
-    /// looked at even if there is no time to wait.
-    async fn wait_until(
-        &mut self,
-        moment: MonotonicNs,
-        shutdown: &mut Shutdown,
-    ) -> Result<Option<StopReason>, LiveError> {
-        loop {
-            tokio::task::yield_now().await;
-            let left = Duration::from_nanos(moment.since(clock::monotonic_now()));
-            tokio::select! {
-                biased;
-                reason = shutdown.requested() => return Ok(Some(reason)),
-                () = self.wake.wait(left.min(POLL)) => self.poll()?,
-            }
-            if clock::monotonic_now() >= moment {
-                return Ok(None);
-            }
-        }
-    }
-
     fn poll(&mut self) -> Result<(), LiveError> {
-        self.drain_ring()?;
+        let mut has_news = self.drain_ring()? > 0;
         self.live.programs.flush_log();
         let update = self.live.symbolizer.poll();
         self.learn_jvms(&update.refreshed)?;
+        has_news |= !update.refreshed.is_empty() || !update.notices.is_empty();
         for notice in update.notices {
             let process = notice.pid.map(|pid| format!("process {pid}: ")).unwrap_or_default();
             (self.live.notify)(&format!("{process}{}", notice.text));
@@ -207,13 +200,18 @@ impl Run<'_> {
         for notice in self.live.unwind.poll(&mut self.live.symbolizer) {
             (self.live.notify)(&notice);
         }
+        let is_waiting = self.live.symbolizer.is_waiting() || self.live.unwind.is_waiting();
+        self.pause = match (is_waiting, has_news) {
+            (false, _) => LONGEST_POLL,
+            (true, true) => SHORTEST_POLL,
+            (true, false) => (2 * self.pause).clamp(SHORTEST_POLL, LONGEST_POLL),
+        };
         Ok(())
     }
 
-    /// Ends the running window at `end` (or as soon as possible, if that has
-    /// passed) and hands it on.
-    fn window(&mut self, end: MonotonicNs) -> Result<(), LiveError> {
-        let (end, reading) = self.pass_boundary(end)?;
+    /// Ends the running window at the boundary that was announced, and hands it on.
+    fn window(&mut self, announced: Announced) -> Result<(), LiveError> {
+        let (end, reading, times) = self.pass_boundary(announced)?;
         self.poll()?;
         let mut contents = self.drain_bank()?;
         self.name_threads(&mut contents.threads);
@@ -231,14 +229,20 @@ impl Run<'_> {
         }
         self.publish_sampled(&contents.samples);
         self.consumer.take(&Event::Energy(reading))?;
+        let context = times.note(self.live.context.window(&contents.cpus));
+        self.consumer.take(&Event::Context(Box::new(context)))?;
+        if let Some(notice) = times.notice() {
+            (self.live.notify)(&notice);
+        }
         self.check_cpu_times(&contents, end.since(self.start));
+        self.is_idle = waiting::is_idle(&contents.cpus);
         let mut losses = contents.losses;
         losses.append(&mut self.losses);
         let window = Window {
             index: self.window,
             start: self.start,
             end,
-            wall_start: self.wall_start(),
+            wall_start: times.wall_start,
             threads: contents.threads,
             samples: contents.samples,
             cpus: contents.cpus,
@@ -250,14 +254,6 @@ impl Run<'_> {
         self.after_window()
     }
 
-    /// Wall-clock time of the window's start. It is the window's key in the data set, so it goes
-    /// forward even if the clock is set back.
-    fn wall_start(&mut self) -> UnixMicros {
-        let earliest = UnixMicros(self.last_wall_start.0.saturating_add(1));
-        self.last_wall_start = clock::unix_micros_at(self.start).max(earliest);
-        self.last_wall_start
-    }
-
     fn after_window(&mut self) -> Result<(), LiveError> {
         for change in self.live.registry.end_of_window() {
             self.changed(change)?;
@@ -267,17 +263,23 @@ impl Run<'_> {
         if !gone.is_empty() {
             self.consumer.take(&Event::StacksForgotten(gone))?;
         }
-        Ok(self.live.programs.follow_hotplug()?)
+        Ok(())
     }
 
-    /// Makes every CPU pass a boundary, and reads the counters at it.
-    fn pass_boundary(&mut self, wanted: MonotonicNs) -> Result<(MonotonicNs, EnergyReading), LiveError> {
-        let Live { programs, banks, source, .. } = &mut *self.live;
-        let passed = boundary::pass(programs, banks, wanted, || source.read())?;
+    /// Makes every CPU pass a boundary, and reads the counters at it. The times are those of the window
+    /// that it ends.
+    fn pass_boundary(&mut self, announced: Announced) -> Result<(MonotonicNs, EnergyReading, WindowTimes), LiveError> {
+        let Live { programs, source, .. } = &mut *self.live;
+        let passed = boundary::pass(programs, announced, || (Clocks::now(), source.read(), Clocks::now()))?;
+        let (before, readings, after) = passed.readings;
         if passed.was_late {
             self.lost("late_boundary", 1);
         }
-        Ok((passed.boundary, EnergyReading { read_at: passed.read_at, readings: passed.readings }))
+        if passed.unsampled_cpus > 0 {
+            self.lost("cpu_unsampled", passed.unsampled_cpus);
+        }
+        let times = self.wall_clock.pass(passed.boundary, before, after).unwrap_or_default();
+        Ok((passed.boundary, EnergyReading { read_at: passed.read_at, readings }, times))
     }
 
     fn drain_bank(&mut self) -> Result<BankContents, LiveError> {
@@ -306,19 +308,22 @@ impl Run<'_> {
         }
     }
 
-    fn drain_ring(&mut self) -> Result<(), LiveError> {
+    /// Takes what is in the ring; returns how many records that were.
+    fn drain_ring(&mut self) -> Result<usize, LiveError> {
         let begin = Instant::now();
-        for _ in 0..MAX_RECORDS {
-            if begin.elapsed() >= MAX_DRAIN {
-                break;
-            }
-            let decoded = match self.live.ring.next() {
-                Some(record) => decode::decode(&record),
-                None => break,
-            };
+        let (mut taken, mut stacks) = (0, Vec::new());
+        while taken < MAX_RECORDS && begin.elapsed() < MAX_DRAIN {
+            let Some(decoded) = self.live.ring.next().map(|record| decode::decode(&record)) else { break };
+            taken += 1;
             match decoded {
-                Ok(Record::Stack { pid, generation, stack }) => self.stack_arrived(pid, generation, stack)?,
+                Ok(Record::Stack { pid, generation, stack }) => {
+                    stacks.push((pid, generation, stack));
+                    if stacks.len() >= MAX_STACKS {
+                        self.stacks_arrived(std::mem::take(&mut stacks))?;
+                    }
+                }
                 Ok(Record::Lifecycle(event)) => {
+                    self.stacks_arrived(std::mem::take(&mut stacks))?;
                     if event.kind == LifecycleKind::Rename {
                         self.renamed.insert(event.tid, decode::comm_bytes(&event.comm));
                     }
@@ -329,19 +334,31 @@ impl Run<'_> {
                 Err(_) => self.lost("undecodable", 1),
             }
         }
-        Ok(())
+        self.stacks_arrived(stacks)?;
+        Ok(taken)
     }
 
-    fn stack_arrived(&mut self, pid: Pid, generation: u8, mut stack: RawStack) -> Result<(), LiveError> {
-        if let Some(process) = self.live.registry.target(pid).filter(|_| !stack.is_kernel) {
-            // Early, while the process is sure to be there: what it takes to
-            // name these addresses is read and requested now.
-            self.live.symbolizer.pin((process.pid, process.start_boottime_ns), generation, &mut stack);
-            let addresses: Vec<_> = lookup_addresses(&stack).collect();
-            let _ = self.live.symbolizer.resolve(process, &addresses);
-            self.live.unwind.sampled((process.pid, process.start_boottime_ns), &mut self.live.symbolizer);
+    /// Takes in stacks, those of one process together: asking a process costs more than what is asked.
+    fn stacks_arrived(&mut self, stacks: Vec<(Pid, u8, RawStack)>) -> Result<(), LiveError> {
+        let mut by_process: BTreeMap<Pid, Vec<(u8, RawStack)>> = BTreeMap::new();
+        for (pid, generation, stack) in stacks {
+            let pid = if stack.is_kernel { Pid(0) } else { pid };
+            by_process.entry(pid).or_default().push((generation, stack));
         }
-        self.stack_age.arrived(stack.id, self.window);
-        Ok(self.consumer.take(&Event::Stack(stack))?)
+        for (pid, mut stacks) in by_process {
+            if let Some(process) = self.live.registry.target(pid) {
+                self.live.symbolizer.take_in_stacks(process, &mut stacks);
+                self.live.unwind.sampled((process.pid, process.start_boottime_ns), &mut self.live.symbolizer);
+            }
+            for (_, stack) in stacks {
+                self.stack_age.arrived(stack.id, self.window);
+                self.consumer.take(&Event::Stack(stack))?;
+            }
+        }
+        Ok(())
     }
+}
+
+fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }

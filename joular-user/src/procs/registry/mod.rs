@@ -9,6 +9,8 @@
 //! becomes a target when it executes something that matches, or when it has lived for a while. Only
 //! in a selected tree it is one from the start.
 
+mod candidates;
+mod reading;
 #[cfg(test)]
 mod tests;
 
@@ -19,9 +21,10 @@ use joular_data::{
         JvmNews, ProcessInfo, Runtime, ThreadTime,
         decode::{Lifecycle, LifecycleKind, comm_text},
     },
-    model::units::{MonotonicNs, Pid, Tid},
+    model::units::{Pid, Tid},
 };
 
+use self::{candidates::Candidates, reading::Reading};
 use super::{
     own_processes::OwnProcesses,
     proc_files::{ProcFiles, TICK_NS},
@@ -34,8 +37,6 @@ use crate::clock;
 const RUNTIME_CHECKS: [u32; 6] = [1, 2, 4, 8, 16, 30];
 /// After so many windows everything is compared with /proc.
 const WINDOWS_BETWEEN_SCANS: u64 = 30;
-/// A forked child that has not executed anything for this long probably never will.
-const CANDIDATE_AGE_NS: u64 = 100_000_000;
 
 /// What changed about a target.
 #[derive(Clone, Debug, PartialEq)]
@@ -76,10 +77,10 @@ pub struct Registry {
     profiler: Pid,
     own: &'static OwnProcesses,
     entries: BTreeMap<Pid, KnownProcess>,
-    /// Forked children that match so far, and since when.
-    candidates: BTreeMap<Pid, MonotonicNs>,
+    candidates: Candidates,
     windows: u64,
     ever_matched: bool,
+    reading: Reading,
 }
 
 impl Registry {
@@ -95,9 +96,10 @@ impl Registry {
             profiler: Pid(std::process::id()),
             own: OwnProcesses::ours(),
             entries: BTreeMap::new(),
-            candidates: BTreeMap::new(),
+            candidates: Candidates::default(),
             windows: 0,
             ever_matched: false,
+            reading: Reading::default(),
         }
     }
 
@@ -153,7 +155,7 @@ impl Registry {
             LifecycleKind::Rename if event.pid.0 == event.tid.0 => changes.extend(self.renamed(event)),
             LifecycleKind::Fork { parent } => changes.extend(self.forked(event, parent)),
             LifecycleKind::ProcessEnd => {
-                self.candidates.remove(&event.pid);
+                self.candidates.remove(event.pid);
                 if let Some(tree) = &mut self.tree {
                     tree.ended(event.pid);
                 }
@@ -205,7 +207,10 @@ impl Registry {
         if parent == self.profiler && self.own.contains(event.pid, start_boottime_ns) {
             changes.extend(self.insert(told, Role::Own));
         } else if in_tree == Some(true) {
-            let read = self.proc_files.process(event.pid).filter(|read| read.start_boottime_ns == start_boottime_ns);
+            let read = self
+                .reading
+                .read(&self.proc_files, event.pid)
+                .filter(|read| read.start_boottime_ns == start_boottime_ns);
             changes.extend(self.insert(read.unwrap_or(told), Role::Target));
         } else if in_tree.is_none() && self.selection.matches(event.pid, &event.comm) {
             self.candidates.insert(event.pid, event.time);
@@ -223,7 +228,7 @@ impl Registry {
     }
 
     fn executed(&mut self, event: &Lifecycle) -> Vec<Change> {
-        self.candidates.remove(&event.pid);
+        self.candidates.remove(event.pid);
         if !self.is_running(event.pid) {
             return self.consider(event.pid, Some(&event.comm));
         }
@@ -297,8 +302,10 @@ impl Registry {
             return Vec::new();
         }
         let is_wanted = self.is_wanted(pid, comm);
-        let Some(info) = is_wanted.then(|| self.proc_files.process(pid)).flatten() else { return Vec::new() };
-        self.candidates.remove(&pid);
+        let Some(info) = is_wanted.then(|| self.reading.read(&self.proc_files, pid)).flatten() else {
+            return Vec::new();
+        };
+        self.candidates.remove(pid);
         let role = self.role_of(&info);
         self.insert(info, role)
     }
@@ -323,17 +330,18 @@ impl Registry {
     }
 
     /// What /proc says now of a known target, if the target is still there.
-    fn read_again(&self, pid: Pid) -> Option<ProcessInfo> {
-        let known = &self.entries.get(&pid)?.info;
-        let read = self.proc_files.process(pid)?;
-        (read.start_boottime_ns == known.start_boottime_ns).then_some(ProcessInfo { is_target: true, ..read })
+    fn read_again(&mut self, pid: Pid) -> Option<ProcessInfo> {
+        let known = self.entries.get(&pid)?.info.start_boottime_ns;
+        let read = self.reading.read(&self.proc_files, pid)?;
+        (read.start_boottime_ns == known).then_some(ProcessInfo { is_target: true, ..read })
     }
 
     /// Ends a window: finishes processes that ended a window ago, and looks again at young
     /// processes that may have become JVMs.
     pub fn end_of_window(&mut self) -> Vec<Change> {
         self.windows += 1;
-        let mut changes = self.settled_candidates();
+        let settled = self.candidates.take_settled(clock::monotonic_now());
+        let mut changes: Vec<Change> = settled.into_iter().flat_map(|pid| self.consider(pid, None)).collect();
         changes.extend(self.become_jvms());
         if self.windows.is_multiple_of(WINDOWS_BETWEEN_SCANS) {
             self.find_lost_ends();
@@ -351,16 +359,6 @@ impl Registry {
         changes
     }
 
-    /// Forked children that did not execute anything else.
-    fn settled_candidates(&mut self) -> Vec<Change> {
-        let now = clock::monotonic_now();
-        let is_settled = |since: &MonotonicNs| now.since(*since) >= CANDIDATE_AGE_NS;
-        let settled: Vec<Pid> =
-            self.candidates.iter().filter(|(_, since)| is_settled(since)).map(|(pid, _)| *pid).collect();
-        self.candidates.retain(|_, since| !is_settled(since));
-        settled.into_iter().flat_map(|pid| self.consider(pid, None)).collect()
-    }
-
     /// Native processes that have loaded libjvm.
     fn become_jvms(&mut self) -> Vec<Change> {
         let mut due = Vec::new();
@@ -371,7 +369,7 @@ impl Registry {
                 due.push(*pid);
             }
         }
-        due.retain(|pid| self.proc_files.maps_libjvm(*pid));
+        due.retain(|pid| reading::maps_libjvm(&self.proc_files, *pid));
         let mut changes = Vec::new();
         for pid in due {
             if let Some(read) = self.read_again(pid)

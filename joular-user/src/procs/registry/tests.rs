@@ -1,6 +1,6 @@
 use std::fs;
 
-use joular_data::model::units::Tid;
+use joular_data::model::units::{MonotonicNs, Tid};
 
 use super::*;
 use crate::procs::selection::NamePattern;

@@ -34,7 +34,7 @@ use super::{
 };
 
 const MAGIC: &[u8; 10] = b"JOULARIMG\0";
-const VERSION: u16 = 1;
+const VERSION: u16 = 2;
 const MAX_PACKED_BYTES: usize = 4 << 20;
 const MAX_BYTES: u64 = 64 << 20;
 /// High, because files are made seldom and kept long.

@@ -85,7 +85,7 @@ fn a_file_that_is_no_image_is_refused() {
     for (bytes, why) in [
         (Vec::new(), "not an image"),
         (whole[..9].to_vec(), "not an image"),
-        ([b"JOULARIMG\0\x02\0", &whole[12..]].concat(), "version"),
+        ([b"JOULARIMG\0\x03\0", &whole[12..]].concat(), "version"),
         (whole[..12].to_vec(), "reading"),
         (whole[..whole.len() / 2].to_vec(), "reading"),
         ([&whole[..12], &[0; 5 << 20]].concat(), "larger"),
@@ -135,6 +135,7 @@ fn survive(image: &JvmImage, memory: &MemoryImage, layout: Option<&JvmBuild>) ->
             stacks.push(stack);
         }
         jvm.end_window();
+        jvm.learn_names();
     }
     assert!(reads.load(Ordering::Relaxed) < MAX_READS, "{} reads", reads.load(Ordering::Relaxed));
     stacks

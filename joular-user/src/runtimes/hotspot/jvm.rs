@@ -21,12 +21,17 @@ use super::{
     code_cache::{Blob, CodeCache, is_compiled},
     flags::JvmFacts,
     host_walk::Remote,
+    leaves::Leaves,
     memory::{Pages, RemoteMemory, Unreadable},
     nmethod::{LookUp, Nmethod},
     pinned::{Pinned, method_of, with_number},
     reader::{Methods, Reader, evicted},
+    stub_code::StubCode,
+    stubs::{StubPlaces, Stubs},
     unwind_info::{BlobNames, BlobSurvey, Interpreter, jvm_unwind},
 };
+
+use crate::runtimes::{CodeId, OwnCode};
 
 /// Methods kept with their lines.
 const MAX_METHODS: usize = 4096;
@@ -50,6 +55,9 @@ pub struct Jvm {
     facts: JvmFacts,
     methods: Methods,
     answers: Answers,
+    leaves: Leaves,
+    stubs: Stubs,
+    stub_code: StubCode,
     pinned: Pinned,
     leaf_look_up: LookUp,
 }
@@ -68,7 +76,9 @@ impl Jvm {
         let unwind = jvm_unwind(layout, &cache, &interpreter, &survey, call_stub_return);
         let facts = JvmFacts::read(&pages, layout, bias);
         drop(pages);
-        Ok(Self {
+        let stubs = Stubs::new(StubPlaces::new(&build.libjvm, bias));
+        let is_all_described = facts.debug_non_safepoints == Some(true);
+        let mut jvm = Self {
             memory,
             build,
             bias,
@@ -80,9 +90,32 @@ impl Jvm {
             facts,
             methods: Methods::new(),
             answers: Answers::default(),
+            leaves: Leaves::default(),
+            stubs,
+            stub_code: StubCode::default(),
             pinned: Pinned::default(),
-            leaf_look_up: LookUp::default(),
-        })
+            leaf_look_up: if is_all_described { LookUp::AtOrAbove } else { LookUp::Around },
+        };
+        jvm.find_stubs();
+        Ok(jvm)
+    }
+
+    /// Looks whether the JVM has made more stubs.
+    pub fn find_stubs(&mut self) {
+        let Self { memory, build, cache, survey, .. } = self;
+        let pages = Pages::new(&**memory);
+        if let Some(stubs) = self.stubs.news(&pages) {
+            let is_left_out = |address| survey.continuation_stubs.contains(address);
+            self.stub_code.update(&pages, &build.layout, cache, build.number, &stubs, is_left_out);
+        }
+    }
+
+    pub const fn stub_code(&self) -> &StubCode {
+        &self.stub_code
+    }
+
+    pub fn read_stub_code(&self, id: CodeId) -> Option<OwnCode> {
+        self.stub_code.read(&*self.memory, id)
     }
 
     /// For comparisons: how interrupted code is looked up.
@@ -104,17 +137,47 @@ impl Jvm {
         self.cache.heaps.iter().any(|heap| heap.memory.contains(address))
     }
 
+    /// The frames that a word stands for, if that was asked before.
+    pub fn known(&mut self, word: FrameWord) -> Option<Vec<Frame>> {
+        if !word.is_of_a_jvm() {
+            return Some(Vec::new());
+        }
+        Some(self.answers.get(word)?.iter().map(Level::frame).collect())
+    }
+
+    pub fn knows(&mut self, word: FrameWord) -> bool {
+        !word.is_of_a_jvm() || self.answers.get(word).is_some()
+    }
+
     /// The frames that a word stands for, outermost first; none for native code.
     pub fn resolve(&mut self, word: FrameWord) -> Vec<Frame> {
-        if !word.is_of_a_jvm() {
-            return Vec::new();
+        self.resolve_all(&[word]).pop().unwrap_or_default()
+    }
+
+    /// The same for several words. What they have in common is read once.
+    pub fn resolve_all(&mut self, words: &[FrameWord]) -> Vec<Vec<Frame>> {
+        if self.methods.len() > MAX_METHODS {
+            self.methods.clear();
         }
-        if let Some(levels) = self.answers.get(word) {
-            return levels.iter().map(Level::frame).collect();
-        }
-        let levels = self.look_up(word).unwrap_or_else(|_| evicted());
-        let frames = levels.iter().map(Level::frame).collect();
-        self.answers.put(word, levels);
+        let (mut methods, mut leaves) = (std::mem::take(&mut self.methods), std::mem::take(&mut self.leaves));
+        let (mut stubs, mut answers) = (std::mem::take(&mut self.stubs), std::mem::take(&mut self.answers));
+        let pages = Pages::new(&*self.memory);
+        let mut resolve = |&word: &FrameWord| {
+            if !word.is_of_a_jvm() {
+                return Vec::new();
+            }
+            if let Some(levels) = answers.get(word) {
+                return levels.iter().map(Level::frame).collect();
+            }
+            let mut reader = Reader { memory: &pages, layout: &self.build.layout, methods: &mut methods };
+            let levels = self.look_up(&mut reader, &mut leaves, &mut stubs, word).unwrap_or_else(|_| evicted());
+            let frames = levels.iter().map(Level::frame).collect();
+            answers.put(word, levels);
+            frames
+        };
+        let frames = words.iter().map(&mut resolve).collect();
+        drop(pages);
+        (self.methods, self.leaves, self.stubs, self.answers) = (methods, leaves, stubs, answers);
         frames
     }
 
@@ -155,12 +218,12 @@ impl Jvm {
 
     /// The frames at an address of the code cache that a walk by frame pointers found, without a
     /// frame word. A return address is given minus 1.
-    pub fn resolve_address(&self, address: u64) -> Vec<Frame> {
+    pub fn resolve_address(&mut self, address: u64) -> Vec<Frame> {
         let mut methods = Methods::new();
         let pages = Pages::new(&*self.memory);
         let mut reader = Reader { memory: &pages, layout: &self.build.layout, methods: &mut methods };
         let levels = match self.blob_at(&pages, address) {
-            Ok(Some(CodeAt::Blob(blob))) => reader.blob(blob, address),
+            Ok(Some(CodeAt::Blob(blob))) => reader.blob(blob, address, &mut self.stubs),
             Ok(Some(CodeAt::Interpreter)) => Ok(vec![Level::stub(INTERPRETER)]),
             Ok(Some(CodeAt::CallStub)) => Ok(vec![Level::stub(CALL_STUB)]),
             _ => return Vec::new(),
@@ -168,19 +231,14 @@ impl Jvm {
         levels.unwrap_or_default().iter().map(Level::frame).collect()
     }
 
-    fn look_up(&mut self, word: FrameWord) -> Result<Vec<Level>, Unreadable> {
-        if self.methods.len() > MAX_METHODS {
-            self.methods.clear();
-        }
-        let mut methods = std::mem::take(&mut self.methods);
-        let levels = self.look_up_with(&mut methods, word);
-        self.methods = methods;
-        levels
-    }
-
-    fn look_up_with(&self, methods: &mut Methods, word: FrameWord) -> Result<Vec<Level>, Unreadable> {
-        let pages = Pages::new(&*self.memory);
-        let mut reader = Reader { memory: &pages, layout: &self.build.layout, methods };
+    fn look_up(
+        &self,
+        reader: &mut Reader<'_>,
+        leaves: &mut Leaves,
+        stubs: &mut Stubs,
+        word: FrameWord,
+    ) -> Result<Vec<Level>, Unreadable> {
+        let pages = reader.memory;
         match word.decode() {
             FrameRef::Interpreted { method, bci } => {
                 let found = self.pinned.method(method >> 3);
@@ -193,20 +251,19 @@ impl Jvm {
                 Ok(vec![Level { kind: FrameKind::Vm, ..Level::stub(&name) }])
             }
             FrameRef::CompiledAt { compile_id, offset } => {
-                self.compiled(&mut reader, compile_id, offset, self.leaf_look_up)
+                self.compiled(reader, leaves, (compile_id, offset), self.leaf_look_up)
             }
-            // Of a return address there is always one.
             FrameRef::CompiledCall { compile_id, offset } => {
-                self.compiled(&mut reader, compile_id, offset, LookUp::AtOrAbove)
+                self.compiled(reader, leaves, (compile_id, offset), LookUp::At)
             }
             FrameRef::Blob { offset } => {
                 let address = self.cache.low().wrapping_add(u64::from(offset));
-                match self.blob_at(&pages, address)? {
+                match self.blob_at(pages, address)? {
                     Some(CodeAt::Interpreter) => Ok(vec![Level::stub(INTERPRETER)]),
                     Some(CodeAt::CallStub) => Ok(vec![Level::stub(CALL_STUB)]),
                     // It was none when it was sampled: that had its compile id in its word.
-                    Some(CodeAt::Blob(blob)) if is_compiled(&pages, &blob) => Ok(evicted()),
-                    Some(CodeAt::Blob(blob)) => reader.blob(blob, address),
+                    Some(CodeAt::Blob(blob)) if is_compiled(pages, &blob) => Ok(evicted()),
+                    Some(CodeAt::Blob(blob)) => reader.blob(blob, address, stubs),
                     None => Ok(evicted()),
                 }
             }
@@ -217,8 +274,8 @@ impl Jvm {
     fn compiled(
         &self,
         reader: &mut Reader<'_>,
-        compile_id: u32,
-        offset: u32,
+        leaves: &mut Leaves,
+        (compile_id, offset): (u32, u32),
         look_up: LookUp,
     ) -> Result<Vec<Level>, Unreadable> {
         let pc = self.cache.low().wrapping_add(u64::from(offset));
@@ -231,12 +288,23 @@ impl Jvm {
         if !is_same(nmethod.compile_id) || nmethod.method == 0 {
             return Ok(evicted());
         }
-        let levels = reader.nmethod(&nmethod, pc, look_up)?;
+        let at = |look_up| nmethod.methods_at(reader.memory, layout, pc, look_up);
+        let described = if look_up == LookUp::At { at(LookUp::At)? } else { Vec::new() };
+        let places = match self.leaf_look_up {
+            _ if !described.is_empty() => described,
+            // A call has no description if the JVM cannot stop in it: most stubs are called so.
+            LookUp::Around => leaves.methods_at(reader.memory, layout, &self.cache, &nmethod, pc)?,
+            other => at(other)?,
+        };
+        let levels = reader.nmethod(&nmethod, places)?;
         // It may have gone while its parts were read; then they are not its own. What
         // pages were kept from before would not show it.
         let memory = &*self.memory;
         let now = self.cache.find_blob(memory, layout, pc)?;
         let is_there = now == Some(blob) && Nmethod::read(memory, layout, blob)? == nmethod;
+        if !is_there {
+            leaves.forget(&nmethod);
+        }
         Ok(if is_there { levels } else { evicted() })
     }
 
@@ -260,9 +328,6 @@ impl Jvm {
     /// Returns whether numbers of methods were dropped, so that all stacks must be sent again.
     pub fn end_window(&mut self) -> bool {
         self.answers.end_window();
-        if !self.survey.has_nmethod {
-            self.learn_names();
-        }
         let was_full = self.pinned.bound();
         if was_full {
             self.methods.clear();
@@ -273,7 +338,10 @@ impl Jvm {
 
     /// Learns names of blobs. A JVM that has compiled nothing yet does not show how compiled code
     /// is named.
-    fn learn_names(&mut self) {
+    pub fn learn_names(&mut self) {
+        if self.survey.has_nmethod {
+            return;
+        }
         let layout = &self.build.layout;
         let expected = BlobNames::of_file(&self.build.libjvm, self.bias);
         self.survey = BlobSurvey::take(&Pages::new(&*self.memory), layout, &self.cache, expected);
@@ -288,60 +356,5 @@ enum CodeAt {
 }
 
 #[cfg(test)]
-mod survey {
-    use super::{Blob, FrameWord, Jvm, MethodIdentity, Nmethod, Pages, Remote, method_of};
-    use crate::runtimes::hotspot::code_cache::blob_name;
-
-    /// All that lives, for tests that ask for each.
-    impl Jvm {
-        pub fn all_compiled(&self) -> Vec<Blob> {
-            let mut blobs = Vec::new();
-            let pages = Pages::new(&*self.memory);
-            self.cache.walk(&pages, &self.build.layout, |blob| {
-                if blob_name(&pages, &blob).is_some_and(|name| name.ends_with("nmethod")) {
-                    blobs.push(blob);
-                }
-                true
-            });
-            blobs
-        }
-
-        fn all_nmethods(&self) -> Vec<Nmethod> {
-            let pages = Pages::new(&*self.memory);
-            self.all_compiled()
-                .into_iter()
-                .filter_map(|blob| Nmethod::read(&pages, &self.build.layout, blob).ok())
-                .collect()
-        }
-
-        pub fn all_debug_information(&self) -> Vec<(u64, u64)> {
-            self.all_nmethods().iter().flat_map(Nmethod::debug_information).collect()
-        }
-
-        /// Compile id and address of every place that compilers have described.
-        pub fn all_described(&self) -> Vec<(u32, u64)> {
-            let pages = Pages::new(&*self.memory);
-            let mut places = Vec::new();
-            for nmethod in self.all_nmethods() {
-                let described = nmethod.described(&pages, &self.build.layout);
-                places.extend(described.into_iter().map(|pc| (nmethod.compile_id, pc)));
-            }
-            places
-        }
-
-        /// A word for the method at an address, as of a stack that has just arrived.
-        pub fn pinned(&mut self, word: FrameWord) -> FrameWord {
-            let identity = self.identity(method_of(word).unwrap_or_default());
-            self.pinned_word(word, identity)
-        }
-
-        pub fn identity(&self, method: u64) -> MethodIdentity {
-            MethodIdentity::read(&Remote(&*self.memory), &self.unwind, method)
-        }
-
-        /// `Method*`s that have code.
-        pub fn all_methods(&self) -> Vec<u64> {
-            self.all_nmethods().iter().map(|nmethod| nmethod.method).collect()
-        }
-    }
-}
+#[path = "jvm_survey.rs"]
+mod survey;

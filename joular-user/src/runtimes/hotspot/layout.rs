@@ -70,6 +70,8 @@ pub struct NmethodLayout {
     pub immutable_data: Field,
     pub immutable_data_size: Field,
     pub scopes_data_offset: Field,
+    /// Optional.
+    pub null_checks_offset: Field,
     /// From JDK 25 on.
     pub mutable_data: Field,
     pub mutable_data_size: Field,
@@ -270,6 +272,7 @@ impl Names<'_> {
             immutable_data: of("_immutable_data")?,
             immutable_data_size: of("_immutable_data_size")?,
             scopes_data_offset: of("_scopes_data_offset")?,
+            null_checks_offset: of("_nul_chk_table_offset").unwrap_or_default(),
             mutable_data: of("_mutable_data")?,
             mutable_data_size: of("_mutable_data_size")?,
             relocation_size: of("_relocation_size")?,

@@ -1,5 +1,5 @@
 //! Reads what is needed of libjvm's file: where its tables begin, and where some names of code
-//! blobs stand. Only headers, dynamic symbols and `.rodata` are read.
+//! blobs stand. Only headers, symbols and `.rodata` are read.
 
 use std::{collections::HashMap, fs::File};
 
@@ -31,7 +31,13 @@ pub struct Libjvm {
     pub nmethod_names: Vec<u64>,
     pub native_names: Vec<u64>,
     pub vtable_names: Vec<u64>,
+    /// `StubCodeDesc::_list` and `VtableStubs::_table`, unless the symbols were stripped.
+    pub stub_list: Option<u64>,
+    pub vtable_stubs: Option<u64>,
 }
+
+/// Names of [`Libjvm::stub_list`] and [`Libjvm::vtable_stubs`], as C++ writes them.
+const STUB_SYMBOLS: [&[u8]; 2] = [b"_ZN12StubCodeDesc5_listE", b"_ZN11VtableStubs6_tableE"];
 
 impl Libjvm {
     pub fn read(file: &File) -> Result<Self, LibjvmError> {
@@ -42,6 +48,10 @@ impl Libjvm {
         let mut libjvm = Self { tables, code_shift, ..Self::default() };
         if let Some(constants) = elf.section(".rodata", MAX_RODATA_BYTES)? {
             libjvm.find_names(&constants);
+        }
+        // Without them stubs have the names of their blobs.
+        if let Ok(Some(symbols)) = elf.static_symbols() {
+            [libjvm.stub_list, libjvm.vtable_stubs] = symbols.addresses(STUB_SYMBOLS);
         }
         Ok(libjvm)
     }

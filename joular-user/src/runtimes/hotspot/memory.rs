@@ -122,27 +122,47 @@ pub fn field_in(bytes: &[u8], field: Field) -> u64 {
     u64::from_le_bytes(value)
 }
 
-/// A live process. The handle means this very address space. When the process ends or executes
-/// another program, nothing can be read any more, whoever gets its pid next.
+/// A live process. When it ends or executes another program, nothing can be read any more, whoever gets
+/// its pid next.
+///
+/// It is read by process_vm_readv(2). A read of `/proc/PID/mem` that waits for a page cannot even be
+/// killed, and neither can the profiler then; this one can.
 #[derive(Debug)]
 pub struct ProcessMemory {
+    pid: libc::pid_t,
+    /// Means the very address space that the process had when this was opened.
     file: File,
 }
 
+/// Where no process has memory: reading there only says whether the address space exists.
+const NOWHERE: u64 = 1 << 62;
+
 impl ProcessMemory {
     pub fn open(proc_root: &Path, pid: Pid) -> io::Result<Self> {
-        Ok(Self { file: File::open(proc_root.join(pid.to_string()).join("mem"))? })
+        let file = File::open(proc_root.join(pid.to_string()).join("mem"))?;
+        Ok(Self { pid: pid.0.try_into().map_err(io::Error::other)?, file })
+    }
+
+    /// Whether the process still has the address space that it had. One that is gone is empty; in one
+    /// that exists, nothing can be read there.
+    fn is_there(&self) -> bool {
+        self.file.read_at(&mut [0], NOWHERE).is_err()
     }
 }
 
 impl RemoteMemory for ProcessMemory {
     fn read(&self, address: u64, buffer: &mut [u8]) -> Result<(), Unreadable> {
         let length = buffer.len();
-        // Beyond it are no addresses of a process, and no offsets of a file.
-        if address.checked_add(length as u64).is_none_or(|end| end >= 1 << 63) {
-            return Err(Unreadable { address, length });
-        }
-        self.file.read_exact_at(buffer, address).map_err(|_| Unreadable { address, length })
+        let failed = Unreadable { address, length };
+        let start = usize::try_from(address).map_err(|_| failed)?;
+        let local = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: length };
+        let remote = libc::iovec { iov_base: std::ptr::without_provenance_mut(start), iov_len: length };
+        // SAFETY: `local` is the buffer, to which the kernel writes at most `length` bytes. It checks
+        // the addresses of the other process itself.
+        let read = unsafe { libc::process_vm_readv(self.pid, &raw const local, 1, &raw const remote, 1, 0) };
+        // After the read, or another process may have been read that got the pid meanwhile.
+        let is_whole = usize::try_from(read) == Ok(length) && self.is_there();
+        if is_whole { Ok(()) } else { Err(failed) }
     }
 }
 

@@ -4,6 +4,10 @@
 //! [`layout`] of this version, what the kernel side needs to walk stacks ([`unwind_info`]), and
 //! what its frame words mean ([`jvm`]). Compiled code leads through its debug information
 //! ([`nmethod`], [`scopes`]) to methods, and those to names and lines ([`method`], [`line_table`]).
+//! Stubs have names of their own ([`stubs`]), and code that rules for walks are made from ([`stub_code`]).
+//!
+//! Where the JVM describes too little of its code, the code itself tells more ([`places`],
+//! [`leaves`]).
 //!
 //! No object of the Java heap is read, so the collector in use does not matter.
 
@@ -19,17 +23,22 @@ mod image_tests;
 pub mod java_name;
 pub mod jvm;
 pub mod layout;
+pub mod leaves;
 pub mod libjvm;
 pub mod line_table;
 #[cfg(test)]
 mod live;
+pub mod machine_code;
 pub mod memory;
 pub mod memory_recording;
 pub mod method;
 pub mod nmethod;
 pub mod pinned;
+pub mod places;
 pub mod reader;
 pub mod scopes;
+pub mod stub_code;
+pub mod stubs;
 pub mod system;
 #[cfg(test)]
 mod tests;
@@ -37,6 +46,8 @@ pub mod threads;
 pub mod unsigned5;
 pub mod unwind_info;
 pub mod vm_structs;
+
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use fields::LayoutError;
 use layout::Layout;
@@ -62,11 +73,15 @@ pub enum JvmError {
     Starting,
 }
 
+static NEXT_BUILD: AtomicU64 = AtomicU64::new(0);
+
 /// What is the same for all JVMs that run one libjvm file.
 #[derive(Clone, Debug)]
 pub struct JvmBuild {
     pub libjvm: Libjvm,
     pub layout: Layout,
+    /// Tells builds apart.
+    pub number: u64,
 }
 
 impl JvmBuild {
@@ -75,6 +90,6 @@ impl JvmBuild {
         let pages = Pages::new(memory);
         let structs = VmStructs::read(&pages, &libjvm.tables, bias)?;
         let layout = Layout::new(&structs, &pages, bias)?;
-        Ok(Self { libjvm, layout })
+        Ok(Self { libjvm, layout, number: NEXT_BUILD.fetch_add(1, Ordering::Relaxed) })
     }
 }

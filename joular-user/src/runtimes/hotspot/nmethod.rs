@@ -1,21 +1,27 @@
 //! Reads compiled methods: from a place in the code to the methods that stand there.
 //!
 //! Compilers describe places where the code may be looked at ([`PcDesc`]s, sorted) and give each a
-//! chain of [`scopes`](super::scopes). A return address is such a place. Any other address counts
-//! as the next one at or above it, as in HotSpot's own approximate look-up.
+//! chain of [`scopes`](super::scopes). A return address is such a place. For any other address there
+//! are several ways to look it up: [`LookUp`].
 //!
 //! [`PcDesc`]: NmethodLayout::pc_offset
 
 use super::{
     code_cache::Blob,
     layout::{Layout, NmethodLayout},
+    machine_code::MachineCode,
     memory::{RemoteMemory, Unreadable, field_in},
+    places::{Place, Places},
     scopes::{SCOPE_BYTES, Scope, chain},
 };
 
 /// C2 gives up on methods long before they have this many.
 const MAX_PC_DESCS: u64 = 1 << 20;
 const MAX_METADATA: u64 = 1 << 20;
+/// Limits of code whose [`Places`] are sought; C2's largest methods have a tenth.
+const MAX_CODE_BYTES: usize = 1 << 20;
+const MAX_PLACES: usize = 1 << 16;
+const MAX_NULL_CHECKS: usize = 1 << 14;
 
 /// A range of the JVM's memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,18 +39,25 @@ pub struct Nmethod {
     pub compile_level: u8,
     /// The `Method*` that was compiled; 0 if it was unloaded.
     pub method: u64,
+    /// Behind the code of the method itself.
+    code_end: u64,
     pc_descs: Extent,
     scopes: Extent,
     metadata: Extent,
+    null_checks: Extent,
 }
 
-/// Which descriptor speaks for an address that none is for. Compilers write one at the end
-/// of the code that it is about, so [`Self::AtOrAbove`] is the one to ask. A live test
-/// compares it with the other.
+/// Which descriptors speak for an address that none is for. Compilers write one at the end
+/// of the code that it is about, so [`Self::AtOrAbove`] is the one to ask if all code is described
+/// (`DebugNonSafepoints`), as HotSpot does. A live test compares it with the one below.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LookUp {
     #[default]
     AtOrAbove,
+    /// Those that [`Places`] says. Between two of them, what both have in common.
+    Around,
+    /// Only one at the address itself.
+    At,
     /// The last one at the address or below.
     LastBelow,
 }
@@ -65,9 +78,11 @@ impl Nmethod {
             compile_id: u32::try_from(field_in(&bytes, layout.blob.compile_id)).unwrap_or(0),
             compile_level: u8::try_from(field_in(&bytes, fields.compile_level)).unwrap_or(0),
             method: field_in(&bytes, fields.method),
+            code_end: code_end(layout, &bytes, blob),
             pc_descs: pc_descs(fields, &bytes, blob),
             scopes: scopes(fields, &bytes, blob),
             metadata: metadata(fields, &bytes, blob),
+            null_checks: null_checks(fields, &bytes, blob),
         })
     }
 
@@ -80,7 +95,13 @@ impl Nmethod {
         look_up: LookUp,
     ) -> Result<Vec<MethodAt>, Unreadable> {
         let fields = &layout.nmethod;
-        let Some(scope) = self.scope_of(memory, fields, pc, look_up)? else { return Ok(Vec::new()) };
+        let scope = self.scope_of(memory, fields, pc, look_up)?;
+        scope.map_or_else(|| Ok(Vec::new()), |scope| self.chain(memory, layout, scope))
+    }
+
+    /// The methods of a scope, innermost first.
+    pub fn chain(&self, memory: &dyn RemoteMemory, layout: &Layout, scope: u32) -> Result<Vec<MethodAt>, Unreadable> {
+        let fields = &layout.nmethod;
         let read = |offset: u32| {
             let at = self.scopes.start.checked_add(u64::from(offset))?;
             let left = usize::try_from(self.scopes.end.checked_sub(at)?).ok()?;
@@ -93,6 +114,50 @@ impl Nmethod {
             .collect()
     }
 
+    /// What is known of its code by some of its descriptors. `is_trap` says whether an address is that of the uncommon trap.
+    pub fn places(&self, memory: &dyn RemoteMemory, descriptors: &[Place], is_trap: impl FnMut(u64) -> bool) -> Places {
+        let length = self.code_end.saturating_sub(self.blob.code_begin);
+        // Descriptors are worth something without it.
+        let code = usize::try_from(length).ok().filter(|&length| length <= MAX_CODE_BYTES);
+        let code = code.and_then(|length| memory.bytes(self.blob.code_begin, length).ok()).unwrap_or_default();
+        let null_checks = self.null_checks(memory);
+        Places::new(descriptors, &null_checks, MachineCode::new(&code, self.blob.code_begin), is_trap)
+    }
+
+    /// All descriptors, by place; none if there are more than anyone writes.
+    pub fn descriptors(&self, memory: &dyn RemoteMemory, layout: &Layout) -> Result<Vec<Place>, Unreadable> {
+        let fields = &layout.nmethod;
+        let stride = usize::try_from(fields.pc_desc_size.max(1)).unwrap_or(1);
+        let bytes = usize::try_from(self.pc_descs.end.saturating_sub(self.pc_descs.start)).unwrap_or(usize::MAX);
+        if bytes / stride > MAX_PLACES {
+            return Ok(Vec::new());
+        }
+        let bytes = memory.bytes(self.pc_descs.start, bytes)?;
+        let field = |descriptor: &[u8], field| u32::try_from(field_in(descriptor, field)).unwrap_or(0);
+        let all = bytes.chunks_exact(stride).map(|descriptor| Place {
+            at: field(descriptor, fields.pc_offset),
+            scope: field(descriptor, fields.scope_offset),
+        });
+        let mut places: Vec<Place> = all.skip(1).collect();
+        // The first and the last one only mark the ends.
+        places.pop();
+        Ok(places)
+    }
+
+    /// Offsets of instructions that fault on null, and of where the JVM then goes on. If the table
+    /// is empty these are other bytes, of which code makes no sense.
+    fn null_checks(&self, memory: &dyn RemoteMemory) -> Vec<(u32, u32)> {
+        let Extent { start, end } = self.null_checks;
+        let count = memory.u32(start).unwrap_or(0) as usize;
+        let left = usize::try_from(end.saturating_sub(start)).unwrap_or(0).saturating_sub(4) / 8;
+        if count > left.min(MAX_NULL_CHECKS) {
+            return Vec::new();
+        }
+        let bytes = memory.bytes(start.wrapping_add(4), count * 8).unwrap_or_default();
+        let number = |bytes: &[u8]| bytes.try_into().map_or(0, u32::from_le_bytes);
+        bytes.chunks_exact(8).map(|pair| pair.split_at(4)).map(|(at, then)| (number(at), number(then))).collect()
+    }
+
     /// The scope of the descriptor that speaks for an address.
     fn scope_of(
         &self,
@@ -101,24 +166,27 @@ impl Nmethod {
         pc: u64,
         look_up: LookUp,
     ) -> Result<Option<u32>, Unreadable> {
-        let pc = if look_up == LookUp::AtOrAbove { pc } else { pc.wrapping_add(1) };
+        let is_behind = matches!(look_up, LookUp::LastBelow | LookUp::Around);
+        let pc = if is_behind { pc.wrapping_add(1) } else { pc };
         let wanted = i64::try_from(pc.wrapping_sub(self.blob.code_begin)).unwrap_or(-1);
         let stride = u64::from(fields.pc_desc_size);
         let count = self.pc_descs.end.saturating_sub(self.pc_descs.start) / stride.max(1);
         let (mut low, mut high) = (0, count.min(MAX_PC_DESCS));
         let last = high;
+        let offset_of = |index: u64| {
+            let offset = memory.field(self.pc_descs.start + index * stride, fields.pc_offset)?;
+            // The first one has -1, before all code.
+            Ok::<_, Unreadable>(i64::from(u32::try_from(offset).unwrap_or(0).cast_signed()))
+        };
         while low < high {
             let middle = low + (high - low) / 2;
-            let offset = memory.field(self.pc_descs.start + middle * stride, fields.pc_offset)?;
-            // The first one has -1, before all code.
-            let offset = u32::try_from(offset).unwrap_or(0).cast_signed();
-            if i64::from(offset) < wanted { low = middle + 1 } else { high = middle }
+            if offset_of(middle)? < wanted { low = middle + 1 } else { high = middle }
         }
         if look_up == LookUp::LastBelow {
             // The first one is before all code.
             low = low.saturating_sub(1).max(1);
         }
-        if low >= last {
+        if low >= last || look_up == LookUp::At && offset_of(low)? != wanted {
             return Ok(None);
         }
         let scope = memory.field(self.pc_descs.start + low * stride, fields.scope_offset)?;
@@ -152,6 +220,13 @@ impl Nmethod {
     }
 }
 
+/// Where the stubs of a method begin: the deoptimisation handler is one of the first.
+fn code_end(layout: &Layout, bytes: &[u8], blob: Blob) -> u64 {
+    let handler = field_in(bytes, layout.blob.deopt_handler);
+    let end = if layout.blob.has_offsets != 0 { blob.start.wrapping_add(handler) } else { handler };
+    if blob.contains(end) { end } else { blob.code_begin }
+}
+
 /// Where the JDK keeps debug information: up to 22 inside the blob, since then apart.
 fn pc_descs(fields: &NmethodLayout, bytes: &[u8], blob: Blob) -> Extent {
     let offset = field_in(bytes, fields.scopes_pcs_offset);
@@ -172,6 +247,20 @@ fn scopes(fields: &NmethodLayout, bytes: &[u8], blob: Blob) -> Extent {
         let end = blob.start.wrapping_add(field_in(bytes, fields.scopes_pcs_offset));
         Extent { start: field_in(bytes, fields.scopes_data_begin), end }
     }
+}
+
+/// Where null checks are; nowhere if the version does not say.
+fn null_checks(fields: &NmethodLayout, bytes: &[u8], blob: Blob) -> Extent {
+    let offset = field_in(bytes, fields.null_checks_offset);
+    let (base, end) = if fields.immutable_data.width != 0 {
+        (field_in(bytes, fields.immutable_data), field_in(bytes, fields.scopes_pcs_offset))
+    } else {
+        (blob.start, blob.size)
+    };
+    if fields.null_checks_offset.width == 0 {
+        return Extent::default();
+    }
+    Extent { start: base.wrapping_add(offset), end: base.wrapping_add(end) }
 }
 
 /// Where metadata is: since 25 behind relocations in memory of their own. Before, it was in the

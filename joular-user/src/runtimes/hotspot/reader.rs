@@ -11,7 +11,11 @@ use super::{
     memory::{RemoteMemory, Unreadable},
     method::{Identity, Method, Names},
     nmethod::{LookUp, MethodAt, Nmethod},
+    stubs::Stubs,
 };
+
+/// The blob that HotSpot makes stubs in that call virtual methods.
+const VTABLE_CHUNKS: &str = "vtable chunks";
 
 /// The level for the remains of code that was thrown away.
 pub fn evicted() -> Vec<Level> {
@@ -44,23 +48,28 @@ impl Reader<'_> {
     }
 
     /// The levels at an address in a blob, outermost first.
-    pub fn blob(&mut self, blob: Blob, pc: u64) -> Result<Vec<Level>, Unreadable> {
+    pub fn blob(&mut self, blob: Blob, pc: u64, stubs: &mut Stubs) -> Result<Vec<Level>, Unreadable> {
         if is_compiled(self.memory, &blob) {
             let nmethod = Nmethod::read(self.memory, self.layout, blob)?;
-            return self.nmethod(&nmethod, pc, LookUp::AtOrAbove);
+            let places = nmethod.methods_at(self.memory, self.layout, pc, LookUp::AtOrAbove)?;
+            return self.nmethod(&nmethod, places);
         }
-        Ok(vec![Level::stub(&blob_name(self.memory, &blob).unwrap_or_default())])
+        let name = blob_name(self.memory, &blob).unwrap_or_default();
+        let stub = match name.as_str() {
+            VTABLE_CHUNKS => stubs.vtable_name(self.memory, pc),
+            _ => stubs.name(self.memory, pc),
+        };
+        Ok(vec![Level::stub(stub.unwrap_or(&name))])
     }
 
-    /// Outermost first.
-    pub fn nmethod(&mut self, nmethod: &Nmethod, pc: u64, look_up: LookUp) -> Result<Vec<Level>, Unreadable> {
+    /// Levels of methods in compiled code, which are given innermost first; outermost first.
+    pub fn nmethod(&mut self, nmethod: &Nmethod, mut places: Vec<MethodAt>) -> Result<Vec<Level>, Unreadable> {
         let kind = match nmethod.compile_level {
             1..=3 => FrameKind::CompiledC1,
             4 => FrameKind::CompiledC2,
             _ if self.is_native_wrapper(&nmethod.blob) => FrameKind::NativeWrapper,
             _ => FrameKind::Compiled,
         };
-        let mut places = nmethod.methods_at(self.memory, self.layout, pc, look_up)?;
         if places.is_empty() {
             places.push(MethodAt { method: nmethod.method, bci: 0 });
         }

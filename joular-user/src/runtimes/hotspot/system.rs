@@ -25,8 +25,9 @@ use super::{
     jvm::Jvm,
     libjvm::{Libjvm, LibjvmError},
     memory::ProcessMemory,
+    pinned::method_of,
 };
-use crate::runtimes::{Build, Instance, LoadedLibrary, OpenError, RuntimeSystem};
+use crate::runtimes::{Build, CodeId, Instance, LoadedLibrary, OpenError, OwnCode, OwnRange, RuntimeSystem};
 
 const NAME: &str = "hotspot";
 const LIBRARY: &str = "libjvm.so";
@@ -92,16 +93,40 @@ impl Instance for JvmInstance {
         self.compilers.threads()
     }
 
+    fn own_code(&self) -> &[OwnRange] {
+        self.jvm.stub_code().ranges()
+    }
+
+    fn own_code_version(&self) -> u64 {
+        self.jvm.stub_code().version
+    }
+
+    fn read_own_code(&self, id: CodeId) -> Option<OwnCode> {
+        self.jvm.read_stub_code(id)
+    }
+
     fn has_code(&self, address: Address) -> bool {
         self.jvm.has_code(address.0)
     }
 
-    fn frames_of_word(&mut self, word: FrameWord) -> Vec<Frame> {
-        self.jvm.resolve(word)
+    fn known_frames(&mut self, word: FrameWord) -> Option<Vec<Frame>> {
+        self.jvm.known(word)
+    }
+
+    fn knows(&mut self, word: FrameWord) -> bool {
+        self.jvm.knows(word)
+    }
+
+    fn frames_of_words(&mut self, words: &[FrameWord]) -> Vec<Vec<Frame>> {
+        self.jvm.resolve_all(words)
     }
 
     fn frames_at(&mut self, address: Address) -> Vec<Frame> {
         self.jvm.resolve_address(address.0)
+    }
+
+    fn needs_pin(&self, stack: &RawStack) -> bool {
+        stack.frames.iter().any(|word| method_of(FrameWord(word.0)).is_some())
     }
 
     fn pin(&mut self, generation: u8, stack: &mut RawStack) {
@@ -118,6 +143,9 @@ impl Instance for JvmInstance {
 
     fn look_again(&mut self, proc_root: &Path, pid: Pid, now: Instant) {
         self.compilers.read(&self.jvm, proc_root, pid, now);
+        // Compilers make some when they start.
+        self.jvm.find_stubs();
+        self.jvm.learn_names();
     }
 }
 

@@ -260,6 +260,11 @@ fn recorded() -> Option<&'static Recorded> {
             let mut words: Vec<FrameWord> = (attached.all_described().into_iter().take(200))
                 .map(|(id, pc)| FrameWord::compiled_call(id, u32::try_from(pc - low).unwrap()))
                 .collect();
+            let inside = |call: &FrameWord| match call.decode() {
+                FrameRef::CompiledCall { compile_id, offset } => FrameWord::compiled_at(compile_id, offset - 1),
+                _ => *call,
+            };
+            words.extend(words.iter().map(inside).collect::<Vec<_>>());
             words.extend(attached.all_methods().into_iter().take(20).map(|method| FrameWord::interpreted(method, 3)));
             words.iter().for_each(|word| drop(attached.resolve(*word)));
             Some((memory.image(), build, bias, words))
@@ -333,6 +338,7 @@ proptest! {
             let mut stack: Vec<Address> = words.iter().map(|word| Address(word.0)).collect();
             attached.pin(StackId(1), 0, walk_end::ROOT, &mut stack);
             attached.end_window();
+            attached.learn_names();
         }
     }
 }

@@ -2,6 +2,7 @@
 //! meanwhile.
 
 use std::{
+    collections::HashMap,
     io::{BufReader, Read as _},
     path::PathBuf,
     sync::{
@@ -27,6 +28,8 @@ use crate::{
 
 /// At the same time, over all processes.
 const MAX_RUNNING: usize = 2;
+/// One that takes longer waits for a file system that does not answer, and counts no more.
+const LATE: Duration = Duration::from_secs(30);
 /// Read of one perf map.
 const MAX_FILE_BYTES: u64 = 128 << 20;
 /// File times come from a coarser clock than ours.
@@ -89,41 +92,49 @@ impl RequestError {
 pub struct Requests {
     sender: Sender<Finished>,
     receiver: Receiver<Finished>,
-    running: usize,
+    /// When they were started, by process and incarnation.
+    started: HashMap<(ProcessKey, u64), Instant>,
 }
 
 impl Default for Requests {
     fn default() -> Self {
         let (sender, receiver) = channel();
-        Self { sender, receiver, running: 0 }
+        Self { sender, receiver, started: HashMap::new() }
     }
 }
 
 impl Requests {
-    pub const fn has_room(&self) -> bool {
-        self.running < MAX_RUNNING
+    pub fn has_room(&self) -> bool {
+        self.running() < MAX_RUNNING
     }
 
-    pub const fn are_idle(&self) -> bool {
-        self.running == 0
+    pub fn are_idle(&self) -> bool {
+        self.running() == 0
+    }
+
+    fn running(&self) -> usize {
+        self.started.values().filter(|started| started.elapsed() < LATE).count()
     }
 
     /// Starts a request, and returns whether it could.
     pub fn start(&mut self, request: Request) -> bool {
         let sender = self.sender.clone();
+        let request_of = (request.process, request.incarnation);
         let work = move || {
             // Nobody listens any more if the profiler is ending.
             let _ = sender.send(run(&request));
         };
         let started = thread::Builder::new().name("perf-map".into()).stack_size(256 << 10).spawn(work).is_ok();
-        self.running += usize::from(started);
+        if started {
+            self.started.insert(request_of, Instant::now());
+        }
         started
     }
 
     /// One that is done, if any.
     pub fn take_finished(&mut self) -> Option<Finished> {
         let finished = self.receiver.try_recv().ok()?;
-        self.running = self.running.saturating_sub(1);
+        self.started.remove(&(finished.process, finished.incarnation));
         Some(finished)
     }
 
@@ -133,7 +144,7 @@ impl Requests {
             return None;
         }
         let finished = self.receiver.recv_timeout(timeout).ok()?;
-        self.running = self.running.saturating_sub(1);
+        self.started.remove(&(finished.process, finished.incarnation));
         Some(finished)
     }
 }
@@ -256,5 +267,22 @@ mod tests {
         fs::write(directory.path().join("7/root/tmp/perf-3.map"), "").unwrap();
         let error = read(&request(directory.path(), Some("/bin/true")), SystemTime::now()).unwrap_err();
         assert!(matches!(error, RequestError::NotWritten { .. }), "{error}");
+    }
+
+    #[test]
+    fn requests_that_never_finish_hold_up_no_others() {
+        let of = |pid| ((Pid(pid), 1), 0);
+        let (now, long_ago) = (Instant::now(), Instant::now().checked_sub(LATE).unwrap());
+        for (started, has_room, are_idle) in [
+            (vec![], true, true),
+            (vec![(of(1), now)], true, false),
+            (vec![(of(1), now), (of(2), now)], false, false),
+            (vec![(of(1), long_ago), (of(2), now), (of(3), now)], false, false),
+            (vec![(of(1), long_ago), (of(2), long_ago), (of(3), now)], true, false),
+            (vec![(of(1), long_ago), (of(2), long_ago)], true, true),
+        ] {
+            let requests = Requests { started: started.into_iter().collect(), ..Requests::default() };
+            assert_eq!((requests.has_room(), requests.are_idle()), (has_room, are_idle), "{requests:?}");
+        }
     }
 }

@@ -22,12 +22,13 @@ use joular_ebpf::abi::{CompilerThread, JvmUnwind, MAX_COMPILER_THREADS_OF_JVM, M
 use writing::Written;
 
 use super::{
-    changes::{any_replaced, file_of},
+    changes::{any_replaced, table_of},
+    code::TableKey,
     files::Files,
     interfaces::{ProcessSource, WalkTables},
     tables::Ranges,
 };
-use crate::symbols::{ProcessKey, mapped_code::MappedCode, native::FileKey};
+use crate::symbols::{ProcessKey, mapped_code::MappedCode};
 
 /// Mappings of code of one process: a few dozen are usual.
 const MAX_MAPPINGS_OF_PROCESS: usize = 4096;
@@ -39,10 +40,10 @@ const MAX_UPDATES: usize = 256;
 #[derive(Debug)]
 struct Published {
     key: ProcessKey,
-    maps_version: Option<u64>,
+    code_version: Option<u64>,
     code: Vec<MappedCode>,
     /// Those of the code, and of what is written.
-    files: HashSet<FileKey>,
+    files: HashSet<TableKey>,
     jvm: Option<JvmUnwind>,
     written: Option<Written>,
     /// Addresses mean something else than what is written says.
@@ -57,7 +58,7 @@ struct Published {
 
 impl Published {
     fn is_outdated(&self, source: &impl ProcessSource) -> bool {
-        self.maps_version != source.maps_version(self.key)
+        self.code_version != source.code_version(self.key)
             || self.names_version != source.names_version(self.key)
             || self.jvm.as_ref() != source.jvm_unwind(self.key)
             || self.compiler_threads != compiler_threads(source, self.key)
@@ -130,7 +131,7 @@ impl<T: WalkTables> Publisher<T> {
         let generation = self.first_generation();
         let published = Published {
             key: process,
-            maps_version: None,
+            code_version: None,
             code: Vec::new(),
             files: HashSet::new(),
             jvm: None,
@@ -211,6 +212,11 @@ impl<T: WalkTables> Publisher<T> {
         self.outdated.is_empty() && self.files.are_settled()
     }
 
+    /// Whether something is under way that only a poll goes on with.
+    pub fn is_waiting(&self) -> bool {
+        !self.is_settled() || !self.awaited.is_empty()
+    }
+
     /// Waits until the kernel has everything, but not for long. Notices keep until
     /// the next poll.
     pub fn settle(&mut self, source: &mut impl ProcessSource, timeout: Duration) {
@@ -251,9 +257,9 @@ impl<T: WalkTables> Publisher<T> {
     }
 
     fn learn(&mut self, known: &mut Published, source: &mut impl ProcessSource) {
-        let version = source.maps_version(known.key);
-        if version != known.maps_version {
-            known.maps_version = version;
+        let version = source.code_version(known.key);
+        if version != known.code_version {
+            known.code_version = version;
             self.take_code(known, source.mapped_code(known.key));
         }
         if known.names_version != source.names_version(known.key) {
@@ -266,7 +272,7 @@ impl<T: WalkTables> Publisher<T> {
 
     fn take_code(&mut self, known: &mut Published, mut code: Vec<MappedCode>) {
         code.truncate(MAX_MAPPINGS_OF_PROCESS);
-        let files: HashSet<FileKey> = code.iter().filter_map(file_of).collect();
+        let files: HashSet<TableKey> = code.iter().filter_map(table_of).collect();
         files.difference(&known.files).for_each(|file| self.files.acquire(*file));
         // Those that are gone are let go of when the kernel no longer has them.
         known.files.extend(files);

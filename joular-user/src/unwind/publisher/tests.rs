@@ -4,7 +4,12 @@ use joular_data::model::units::Address;
 use joular_ebpf::abi::{AddressRange, CodeMapping, ProcessUnwind, UnwindRow, rule};
 
 use super::*;
-use crate::{kernel::KernelError, symbols::mapped_code::CodeOwner, unwind::reader::FileTable};
+use crate::{
+    kernel::KernelError,
+    runtimes::{CodeId, OwnCode},
+    symbols::{files::FileKey, mapped_code::CodeOwner},
+    unwind::{code::Code, reader::FileTable},
+};
 
 #[path = "writing_tests.rs"]
 mod writing;
@@ -106,13 +111,14 @@ impl WalkTables for Kernel {
 struct Source {
     code: HashMap<ProcessKey, (u64, Vec<MappedCode>)>,
     paths: HashMap<FileKey, &'static str>,
+    own_code: HashMap<CodeId, OwnCode>,
     jvms: HashMap<ProcessKey, Option<JvmUnwind>>,
     compiler_threads: HashMap<ProcessKey, Vec<(Tid, CompilerThread)>>,
     names_version: u64,
 }
 
 impl ProcessSource for Source {
-    fn maps_version(&self, process: ProcessKey) -> Option<u64> {
+    fn code_version(&self, process: ProcessKey) -> Option<u64> {
         Some(self.code.get(&process)?.0)
     }
 
@@ -120,8 +126,11 @@ impl ProcessSource for Source {
         self.code.get(&process).map_or(Vec::new(), |(_, code)| code.clone())
     }
 
-    fn open(&self, file: FileKey) -> Option<File> {
-        File::open(self.paths.get(&file)?).ok()
+    fn open(&mut self, table: TableKey) -> Option<Code> {
+        match table {
+            TableKey::File(file) => Some(Code::File(File::open(self.paths.get(&file)?).ok()?.into())),
+            TableKey::RunTime(id) => self.own_code.get(&id).cloned().map(Code::RunTime),
+        }
     }
 
     fn is_jvm(&self, process: ProcessKey) -> bool {
@@ -157,10 +166,14 @@ impl Source {
     /// A file's code, mapped at this address.
     fn code(&mut self, path: &'static str, start: u64) -> MappedCode {
         let key = self.file(path);
-        let segment = FileTable::read(&File::open(path).unwrap()).segments[0];
+        let segment = table(path).segments[0];
         let (start, offset) = (Address(start), segment.offset - segment.offset % 4096);
         MappedCode { start, end: Address(start.0 + segment.bytes), offset, owner: CodeOwner::File(key) }
     }
+}
+
+fn table(path: &str) -> FileTable {
+    FileTable::read(&Code::File(File::open(path).unwrap().into()))
 }
 
 const A: &str = "/bin/true";
@@ -201,7 +214,7 @@ fn a_process_is_published_at_once_and_gets_rows_later() {
     assert_eq!(settle(&mut publisher, &mut source), [""; 0]);
     let kernel = &publisher.tables;
     // Every place in the file has the rule that its table gives.
-    let table = FileTable::read(&File::open(A).unwrap());
+    let table = table(A);
     let mapping = kernel.mappings_of(FIRST.0).unwrap()[0];
     assert_eq!(mapping.row_count as usize, table.rows.len());
     for row in &table.rows {
@@ -336,7 +349,7 @@ fn threads_that_compile_come_and_go() {
 fn what_does_not_fit_is_walked_by_frame_pointers_and_said_once() {
     let (mut publisher, mut source) = publisher();
     let (a, b) = (source.code(A, 0x1000_0000), source.code(B, 0x3000_0000));
-    let rows = |path| length(&FileTable::read(&File::open(path).unwrap()).rows);
+    let rows = |path| length(&table(path).rows);
     publisher.files = Files::with_rows(rows(B));
     source.map(FIRST, &[b]);
     publisher.sampled(FIRST, &mut source);

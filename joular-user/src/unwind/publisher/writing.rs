@@ -9,13 +9,10 @@ use joular_data::model::units::Pid;
 use joular_ebpf::abi::{CodeMapping, JvmUnwind, ProcessUnwind};
 
 use super::{
-    super::{changes::file_of, interfaces::WalkTables, tables::Range},
+    super::{changes::table_of, code::TableKey, interfaces::WalkTables, tables::Range},
     Published, Publisher,
 };
-use crate::{
-    kernel::KernelError,
-    symbols::{mapped_code::CodeOwner, native::FileKey},
-};
+use crate::{kernel::KernelError, symbols::mapped_code::CodeOwner};
 
 /// What the kernel has of a process, and where.
 #[derive(Debug)]
@@ -48,7 +45,7 @@ impl<T: WalkTables> Publisher<T> {
             self.unpublish(known);
         }
         if known.written.is_none() || outcome.is_ok() && has_room {
-            let used: HashSet<FileKey> = known.code.iter().filter_map(file_of).collect();
+            let used: HashSet<TableKey> = known.code.iter().filter_map(table_of).collect();
             known.files.difference(&used).for_each(|file| self.files.release(*file));
             known.files = used;
         }
@@ -165,9 +162,16 @@ impl<T: WalkTables> Publisher<T> {
                 }
                 (CodeOwner::Generated | CodeOwner::Unreadable, _) => mappings.push(mapping(0, Range::default())),
                 (CodeOwner::File(file), _) => {
-                    let placed = self.files.place(file, code.start.0, code.offset);
+                    let placed = self.files.place(TableKey::File(file), code.start.0, code.offset);
                     mappings.push(mapping(placed.bias, placed.rows));
                 }
+                // It lies within what is generated, where only the kernel side with a JVM looks for
+                // rows.
+                (CodeOwner::RunTime(id), _) if has_jvm => {
+                    let placed = self.files.place(TableKey::RunTime(id), code.start.0, code.offset);
+                    mappings.push(mapping(placed.bias, placed.rows));
+                }
+                (CodeOwner::RunTime(_), _) => {}
             }
         }
         mappings

@@ -86,3 +86,36 @@ fn threads_that_compile_have_bounds_and_cost_nothing_else() {
     assert_eq!(publisher.poll(&mut source).len(), 1, "said once");
     assert!(publisher.tables.processes.contains_key(&SECOND.0));
 }
+
+#[test]
+fn code_of_a_run_time_system_has_rows_once_the_kernel_knows_its_jvm() {
+    let (mut publisher, mut source) = publisher();
+    let id = CodeId(7);
+    // push rbx; pop rbx; ret
+    let called = std::iter::once(0..3).collect();
+    source.own_code.insert(id, OwnCode { bytes: vec![0x53, 0x5b, 0xc3], called });
+    let own = |start: u64| MappedCode {
+        start: Address(start),
+        end: Address(start + 3),
+        offset: 0,
+        owner: CodeOwner::RunTime(id),
+    };
+    source.map(FIRST, &[generated(0x1000_0000, 0x2000_0000), own(0x1000_1000)]);
+    source.map(SECOND, &[generated(0x5000_0000, 0x6000_0000), own(0x5000_3000)]);
+    source.jvms.insert(FIRST, None);
+    source.jvms.insert(SECOND, Some(jvm(0x5000_0000)));
+    publisher.sampled(FIRST, &mut source);
+    publisher.sampled(SECOND, &mut source);
+    settle(&mut publisher, &mut source);
+    let starts = |publisher: &Publisher<Kernel>, process: ProcessKey| {
+        let mappings = publisher.tables.mappings_of(process.0).unwrap();
+        mappings.iter().map(|mapping| (mapping.start, mapping.row_count > 0)).collect::<Vec<_>>()
+    };
+    assert_eq!(starts(&publisher, FIRST), [(0x1000_0000, false)], "all of it by frame pointers");
+    assert_eq!(starts(&publisher, SECOND), [(0x5000_3000, true)]);
+    source.jvms.insert(FIRST, Some(jvm(0x1000_0000)));
+    settle(&mut publisher, &mut source);
+    assert_eq!(starts(&publisher, FIRST), [(0x1000_1000, true)]);
+    let rows = |process: ProcessKey| publisher.tables.mappings_of(process.0).unwrap()[0].first_row;
+    assert_eq!(rows(FIRST), rows(SECOND), "the same code has its rows once");
+}

@@ -3,13 +3,13 @@
 
 use super::{
     Registers,
-    instructions::{FrameState, in_epilogue, in_prologue},
+    instructions::{FrameState, has_no_frame_to_jump, in_method, in_prologue, in_stub, in_wrapper, jump, poll_note},
     stub,
 };
 use crate::{
     abi::{Field, JvmUnwind},
     walk::{
-        Memory, Step, Tables, Walk,
+        End, Memory, Step, Tables, Walk,
         compiled::{Kind, frame_words, has_frame_size},
         hotspot::Blob,
     },
@@ -17,6 +17,9 @@ use crate::{
 
 /// How much larger than its size a frame may be: aligned, or with what was pushed.
 const SLACK_BYTES: u64 = 64;
+/// Four words, and two copies of short strings.
+const MAX_PUSHED_WORDS: u64 = 8;
+const MAX_PUSHED_BYTES: u64 = MAX_PUSHED_WORDS * 8;
 
 /// Goes on in the caller.
 #[inline(always)]
@@ -28,12 +31,12 @@ pub(in crate::walk) fn caller(
     kind: Kind,
 ) -> Step {
     let state = frame_state(memory, tables, jvm, walk, kind);
-    let Registers { sp, fp, .. } = walk.registers;
     let blob = Blob::of(jvm, walk);
     if !has_frame_size(&blob, jvm) {
         return stub::without_frame(memory, walk);
     }
     let bytes = frame_words(&blob, jvm) * 8;
+    let Registers { sp, fp, .. } = walk.registers;
     match state {
         FrameState::None => stub::without_frame(memory, walk),
         FrameState::Pushed => {
@@ -41,6 +44,11 @@ pub(in crate::walk) fn caller(
             walk.return_to(pc, sp.wrapping_add(16), fp)
         }
         FrameState::FramePointer => stub::by_frame_pointer(memory, walk),
+        FrameState::Popped => {
+            let pc = memory.word(sp.wrapping_sub(8))?;
+            walk.go_on(pc, sp, fp)
+        }
+        FrameState::Lost => Err(End::IMPLAUSIBLE),
         FrameState::Reserved => {
             let end = sp.wrapping_add(bytes);
             let pc = memory.word(end.wrapping_sub(8))?;
@@ -55,7 +63,7 @@ pub(in crate::walk) fn caller(
             }
             let end = match pushed_bytes(memory, tables, jvm, walk, bytes) {
                 Some(pushed) => sp.wrapping_add(bytes).wrapping_add(pushed),
-                None if walk.is_exact() && returns_at_once(memory, tables, jvm, walk) => {
+                None if walk.is_exact() && returns_from(memory, tables, jvm, walk, sp) => {
                     return stub::without_frame(memory, walk);
                 }
                 None => sp.wrapping_add(bytes),
@@ -70,13 +78,14 @@ pub(in crate::walk) fn caller(
 fn has_frame_pointer(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk: &Walk, kind: Kind) -> bool {
     match kind {
         Kind::Method => false,
-        Kind::NativeWrapper => !walk.is_exact(),
+        Kind::NativeWrapper => true,
         Kind::Stub => stub::has_frame_pointer(memory, tables, jvm, walk),
     }
 }
 
-/// What C1's code has pushed beside its frame: up to two words around a type check and its call.
-/// Only the return address, which is then farther up, shows it.
+/// What code has pushed beside its frame, which only the return address shows, farther up: C1's up
+/// to two words around a type check and its call, C2's more while it searches a string. The latter
+/// ends with what the stack pointer was before.
 #[inline(always)]
 fn pushed_bytes(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk: &Walk, bytes: u64) -> Option<u64> {
     // Only of the leaf and its caller: such calls do not lead to Java.
@@ -87,22 +96,44 @@ fn pushed_bytes(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, wal
     let is_return = |pushed: u64| {
         memory.word(slot.wrapping_add(pushed)).is_ok_and(|pc| tables.is_return_address(memory, jvm, &walk.process, pc))
     };
-    if is_return(0) {
+    let sp = walk.registers.sp;
+    let kept = memory.word(sp).unwrap_or(0).wrapping_sub(sp);
+    // In the search, addresses of calls that returned long ago may lie where the return address would
+    // be if nothing had been pushed.
+    if searches_string(memory, walk, kept) && is_return(kept) {
+        Some(kept)
+    } else if is_return(0) {
         Some(0)
+    } else if kept <= MAX_PUSHED_BYTES && is_return(kept) {
+        Some(kept)
     } else if is_return(16) {
         Some(16)
     } else if is_return(8) {
         Some(8)
     } else {
-        None
+        // Before what the stack pointer was is pushed as well.
+        (3..=MAX_PUSHED_WORDS).map(|words| words * 8).find(|pushed| is_return(*pushed))
     }
 }
 
-/// Whether the return address is on top of the stack: a wrapper of a native method
-/// has checks behind the end of its frame.
+/// Whether the code is in the loop that C2 searches a string by: on the stack are the old stack
+/// pointer, both strings, the length of the one to find, and up to two copies of 16 bytes
+/// (`C2_MacroAssembler::string_indexof`).
 #[inline(always)]
-fn returns_at_once(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk: &Walk) -> bool {
-    memory.word(walk.registers.sp).is_ok_and(|top| tables.is_return_address(memory, jvm, &walk.process, top))
+fn searches_string(memory: &impl Memory, walk: &Walk, kept: u64) -> bool {
+    const PUSHED: u64 = 32;
+    const COPY: u64 = 16;
+    const TWO_COPIES: u64 = 2 * COPY;
+    walk.is_exact()
+        && matches!(kept.wrapping_sub(PUSHED), 0 | COPY | TWO_COPIES)
+        && memory.word(walk.registers.sp.wrapping_add(24)).is_ok_and(|length| length.wrapping_sub(1) < 1 << 31)
+}
+
+/// Whether a return address stands there. On top of the stack, it is that of a wrapper of a native
+/// method, which has checks behind the end of its frame.
+#[inline(always)]
+fn returns_from(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk: &Walk, slot: u64) -> bool {
+    memory.word(slot).is_ok_and(|pc| tables.is_return_address(memory, jvm, &walk.process, pc))
 }
 
 #[inline(always)]
@@ -115,20 +146,50 @@ fn frame_state(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk
     let blob = Blob::of(jvm, walk);
     let offset = pc.wrapping_sub(blob.code_begin(jvm)) as i64;
     let complete = signed(blob.word(jvm.blob.frame_complete), jvm.blob.frame_complete);
+    let before = memory.word(pc.wrapping_sub(8)).unwrap_or(0);
     if offset >= complete || offset < 0 {
-        return in_epilogue(next);
+        return match kind {
+            Kind::Method if is_in_poll_stub(memory, walk, next) || jumps_without_frame(walk, next[0], before) => {
+                FrameState::None
+            }
+            Kind::Method => in_method(next, before),
+            Kind::NativeWrapper => in_wrapper(next, before),
+            Kind::Stub => in_stub(next, before, offset == 0),
+        };
     }
     // The check of the receiver's class stands in front of all.
     if kind != Kind::Stub && pc < blob.verified_entry(jvm) {
         return FrameState::None;
     }
-    match in_prologue(next, memory.word(pc.wrapping_sub(8)).unwrap_or(0)) {
+    match in_prologue(next, before) {
         // A method's prologue ends with checks; a wrapper may have no frame at all.
         FrameState::Unknown if kind == Kind::Method => FrameState::Whole,
-        FrameState::Unknown if returns_at_once(memory, tables, jvm, walk) => FrameState::None,
+        FrameState::Unknown if returns_from(memory, tables, jvm, walk, walk.registers.sp) => FrameState::None,
         FrameState::Unknown => FrameState::Whole,
         state => state,
     }
+}
+
+/// Whether a method that returns has jumped to the stub of its poll.
+#[inline(always)]
+fn is_in_poll_stub(memory: &impl Memory, walk: &Walk, next: [u64; 2]) -> bool {
+    let length = u64::from(poll_note(next));
+    let place = walk.registers.pc.wrapping_add(length);
+    length != 0 && memory.word(place).is_ok_and(|word| leaves_block(walk, place, word))
+}
+
+#[inline(always)]
+fn jumps_without_frame(walk: &Walk, word: u64, before: u64) -> bool {
+    has_no_frame_to_jump(before) && leaves_block(walk, walk.registers.pc, word)
+}
+
+/// Whether the instruction there jumps out of the code that was read.
+#[inline(always)]
+fn leaves_block(walk: &Walk, place: u64, word: u64) -> bool {
+    jump(word).is_some_and(|distance| {
+        let target = place.wrapping_add(distance as u64);
+        target < walk.block.start || target >= walk.block.end
+    })
 }
 
 /// A field's value, which may be negative.

@@ -3,7 +3,7 @@
 
 use super::{
     Registers,
-    instructions::{FrameState, Leaving, in_prologue, leaving_interpreter},
+    instructions::{FrameState, Leaving, in_prologue, leaving_interpreter, takes_off_word},
 };
 use crate::{
     abi::JvmUnwind,
@@ -76,6 +76,22 @@ pub(in crate::walk) fn entering(
     // Locals are being pushed, with the return address in rax.
     let is_built = memory.word(frame::method_slot(fp)).is_ok_and(|method| method == rbx);
     (!is_built && tables.is_return_address(memory, jvm, &walk.process, rax)).then(|| (rax, above(sp, r13), fp))
+}
+
+/// An intrinsic's entry, which called its stub without a frame: where it returns to, and the stack
+/// pointer there. A word was added to the stack if it was not aligned for the call.
+#[inline(always)]
+pub(in crate::walk) fn calling_stub(
+    memory: &impl Memory,
+    tables: &impl Tables,
+    jvm: &JvmUnwind,
+    walk: &Walk,
+) -> Option<(u64, u64)> {
+    let Registers { pc, sp, r13, .. } = walk.registers;
+    let added = if takes_off_word(memory.word(pc).ok()?) { 8 } else { 0 };
+    let slot = sp.wrapping_add(added);
+    let caller = memory.word(slot).ok()?;
+    tables.is_return_address(memory, jvm, &walk.process, caller).then(|| (caller, above(slot, r13)))
 }
 
 /// A stack pointer that should be above another; the next word if it is not.

@@ -8,5 +8,5 @@ mod registers;
 pub(in crate::walk) mod signal_frame;
 pub(in crate::walk) mod stub;
 
-pub(in crate::walk) use instructions::ends_with_call;
+pub(in crate::walk) use instructions::{ends_with_call, is_deopt_handler};
 pub use registers::{Registers, dwarf};

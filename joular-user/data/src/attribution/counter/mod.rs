@@ -13,6 +13,10 @@
 //! memory. What was drawn while it could not be read for longer than [`LONGEST_GAP_NS`] is not
 //! known, and the reading after that is only where the next window starts.
 //!
+//! While a machine is suspended, the clock of windows stands still, and a counter goes on or is
+//! reset. What it gained over a suspend is marked, because nobody can tell how much of it is the
+//! window's. A counter that went back was reset; it has not wrapped.
+//!
 //! Last, energy that other domains account for is taken off the meters that count it too
 //! ([`rest`]).
 //!
@@ -91,6 +95,8 @@ struct State {
     base: Option<(MonotonicNs, u64)>,
     /// Windows since the last one that got its energy.
     missed: u32,
+    /// How long the machine was suspended since the last good reading.
+    suspended_ns: u64,
     /// CPU time of those windows, for a power that is multiplied by it.
     missed_busy_ns: u64,
     /// Remainders, below one µJ, of the load-dependent and of the static part.
@@ -107,6 +113,7 @@ impl Meters {
             always_moves: domain.always_moves(),
             base: None,
             missed: 0,
+            suspended_ns: 0,
             missed_busy_ns: 0,
             carry: 0,
             static_carry: 0,
@@ -120,6 +127,14 @@ impl Meters {
             if let Some(value) = state.value_of(readings.get(index)) {
                 state.base = Some((read_at, value));
             }
+        }
+    }
+
+    /// Notes that the machine was suspended for this long since the last readings. Call it before
+    /// [`Self::advance`].
+    pub fn suspended(&mut self, suspended_ns: u64) {
+        for state in &mut self.states {
+            state.suspended_ns = state.suspended_ns.saturating_add(suspended_ns);
         }
     }
 
@@ -161,6 +176,7 @@ impl State {
     fn read(&mut self, read_at: MonotonicNs, reading: Option<&Reading>) -> Delta {
         let Some(value) = self.value_of(reading) else { return self.miss(failure_of(reading)) };
         let Some((base_at, base)) = self.base else {
+            self.suspended_ns = 0;
             self.base = Some((read_at, value));
             return Delta { merged: self.merge(), fault: Some(FaultCause::NoStart), ..Delta::default() };
         };
@@ -172,7 +188,12 @@ impl State {
             return if is_stuck { self.miss(FaultCause::Stuck) } else { Delta::default() };
         }
         self.base = Some((read_at, value));
+        let suspended_ns = std::mem::take(&mut self.suspended_ns);
         let (measured, fault) = match self.meter {
+            Meter::Counter { max_watts, .. } if suspended_ns > 0 => {
+                let measured = suspended_difference(base, value, max_watts, elapsed_ns.saturating_add(suspended_ns));
+                (measured, Some(FaultCause::Suspended))
+            }
             Meter::Counter { range_uj, unit_uj, max_watts } => {
                 counter_difference(base, value, range_uj, unit_uj, max_watts, elapsed_ns)
             }
@@ -257,15 +278,29 @@ fn counter_difference(
         // No range is known, so going backwards has no meaning.
         (None, None) => None,
     };
-    let most = |ns: u64| u128::from(max_watts) * u128::from(ns) / 1000;
-    let limit = most(elapsed_ns.saturating_add(UPDATE_SLACK_NS)) * SAFETY_FACTOR;
-    match difference.filter(|difference| u128::from(*difference) <= limit) {
+    match difference.filter(|difference| is_plausible(*difference, max_watts, elapsed_ns)) {
         Some(difference) => {
-            let may_have_wrapped_again = modulus.is_some_and(|modulus| most(elapsed_ns) >= u128::from(modulus));
+            let most = most_uj(max_watts, elapsed_ns);
+            let may_have_wrapped_again = modulus.is_some_and(|modulus| most >= u128::from(modulus));
             (MicroJoules(difference), may_have_wrapped_again.then_some(FaultCause::MayHaveWrapped))
         }
         None => (MicroJoules(0), Some(FaultCause::Jumped)),
     }
+}
+
+/// ΔE between a reading before a suspend and one after it, which may have reset the counter.
+fn suspended_difference(before: u64, after: u64, max_watts: u32, elapsed_ns: u64) -> MicroJoules {
+    let difference = after.checked_sub(before).filter(|forward| is_plausible(*forward, max_watts, elapsed_ns));
+    MicroJoules(difference.unwrap_or(0))
+}
+
+/// Whether a domain can have drawn this much in the time.
+fn is_plausible(difference_uj: u64, max_watts: u32, elapsed_ns: u64) -> bool {
+    u128::from(difference_uj) <= most_uj(max_watts, elapsed_ns.saturating_add(UPDATE_SLACK_NS)) * SAFETY_FACTOR
+}
+
+fn most_uj(max_watts: u32, ns: u64) -> u128 {
+    u128::from(max_watts) * u128::from(ns) / 1000
 }
 
 /// Why there is no figure. Only a file that somebody made can lack a reading or hold one of another
@@ -284,5 +319,7 @@ fn whole_microjoules(amount: u128, per_uj: u128, carry: &mut u128) -> MicroJoule
     MicroJoules(u64::try_from(total / per_uj).unwrap_or(u64::MAX))
 }
 
+#[cfg(test)]
+mod suspend_tests;
 #[cfg(test)]
 mod tests;

@@ -20,6 +20,8 @@ pub(super) struct Rest {
     pending: i128,
     /// Windows since then.
     missed: u32,
+    /// Whether the machine was suspended since then.
+    was_suspended: bool,
 }
 
 impl Rest {
@@ -33,7 +35,8 @@ impl Rest {
             let mut parts: Vec<usize> = domain.less.iter().copied().filter(|part| is_part(whole, *part)).collect();
             parts.sort_unstable();
             parts.dedup();
-            Some(Self { whole, parts, debt: 0, pending: 0, missed: 0 }).filter(|rest| !rest.parts.is_empty())
+            Some(Self { whole, parts, debt: 0, pending: 0, missed: 0, was_suspended: false })
+                .filter(|rest| !rest.parts.is_empty())
         };
         domains.iter().enumerate().filter_map(rest).collect()
     }
@@ -47,6 +50,7 @@ impl Rest {
         };
         let taken_off: i128 = parts().map(|part| i128::from(part.measured.0)).sum();
         let (failed, ambiguous) = (fault_where(FaultCause::is_failed_read), fault_where(FaultCause::is_ambiguous));
+        self.was_suspended |= fault_where(|fault| fault == FaultCause::Suspended).is_some();
         self.pending = self.pending.saturating_add(i128::from(whole.measured.0) - taken_off);
         let delta = match failed {
             Some(fault) => self.miss(fault),
@@ -75,6 +79,7 @@ impl Rest {
             0 => 0,
             missed => missed.saturating_add(1),
         };
+        let fault = if std::mem::take(&mut self.was_suspended) { Some(FaultCause::Suspended) } else { fault };
         Delta { measured, merged, fault, static_floor: whole.static_floor.map(|floor| floor.min(measured)) }
     }
 }

@@ -1,9 +1,9 @@
 //! Checks table `methods` against branches and stacks: it derives the methods of the windows that a
 //! row covers, and sums them again.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, ops::Range};
 
-use super::RunAudit;
+use super::{RunAudit, deviations::Deviations};
 use crate::{
     attribution::window_report::WindowReport,
     dataset::{
@@ -17,7 +17,6 @@ use crate::{
         store::StoredFile,
         tables::{methods, shared},
     },
-    model::units::MicroJoules,
     stacks::StackTable,
 };
 
@@ -25,9 +24,12 @@ use crate::{
 type MethodKey = (u32, i64, String, String, String, String);
 
 /// A row as it was written: key, self and total figures.
-type WrittenMethod = (MethodKey, [u64; 8]);
+type WrittenMethod = (MethodKey, [u64; FIGURES.len()]);
 
-const FIGURES: [Column<kind::Int>; 8] = [
+/// The same with all digits.
+type DerivedMethod = (MethodKey, [u128; FIGURES.len()]);
+
+const FIGURES: [Column<kind::Int>; 10] = [
     methods::SELF_UJ,
     methods::TOTAL_UJ,
     methods::SELF_CPU_NS,
@@ -36,7 +38,14 @@ const FIGURES: [Column<kind::Int>; 8] = [
     methods::TOTAL_SAMPLES,
     methods::SELF_SIGMA_UJ,
     methods::TOTAL_SIGMA_UJ,
+    methods::SELF_SQUARES_UJ2,
+    methods::TOTAL_SQUARES_UJ2,
 ];
+
+/// Those that are written to two digits.
+const ERRORS: Range<usize> = 6..FIGURES.len();
+/// Of these, those that older data sets lack.
+const SQUARES: Range<usize> = 8..FIGURES.len();
 
 /// The methods of a part of a run, as they were written and as its windows give them.
 #[derive(Default)]
@@ -44,6 +53,8 @@ pub(crate) struct Methods {
     written: HashMap<i64, Vec<WrittenMethod>>,
     spans: MethodSpans,
     derived: MethodSums,
+    /// If rows are of a joular-bpf that wrote no squares.
+    deviations: Option<Deviations>,
     /// Number of the span's first window.
     first: u64,
 }
@@ -63,7 +74,12 @@ impl Methods {
         let [methods, signatures, kinds, modules] =
             [methods::METHOD, methods::SIGNATURE, methods::KIND, methods::MODULE].map(|column| columns.texts(column));
         let (methods, signatures, kinds, modules) = (methods?, signatures?, kinds?, modules?);
-        let figures = FIGURES.into_iter().map(|column| columns.ints(column)).collect::<Result<Vec<_>>>()?;
+        if !columns.has(&methods::SELF_SQUARES_UJ2) {
+            self.deviations.get_or_insert_default();
+        }
+        let without = if self.deviations.is_some() { SQUARES.start } else { FIGURES.len() };
+        let figures =
+            FIGURES.into_iter().take(without).map(|column| columns.ints(column)).collect::<Result<Vec<_>>>()?;
         for row in 0..columns.rows() {
             let key = (
                 pids.natural(row)?,
@@ -73,7 +89,7 @@ impl Methods {
                 kinds.get(row)?.to_owned(),
                 modules.maybe(row).unwrap_or_default().to_owned(),
             );
-            let mut values = [0; 8];
+            let mut values = [0; FIGURES.len()];
             for (value, figure) in values.iter_mut().zip(&figures) {
                 *value = figure.natural(row)?;
             }
@@ -91,6 +107,9 @@ impl Methods {
             self.first = report.index;
         }
         self.derived.add(report, table);
+        if let Some(deviations) = &mut self.deviations {
+            deviations.add(report);
+        }
     }
 
     /// Compares the last span, and returns how many rows belong to none.
@@ -105,28 +124,30 @@ impl Methods {
         let sums = std::mem::take(&mut self.derived);
         let Some(span) = sums.span else { return };
         let mut written = self.written.remove(&span.start.0).unwrap_or_default();
-        let mut derived: Vec<WrittenMethod> = sums.methods().iter().map(of_sum).collect();
+        let deviations = self.deviations.as_mut().map(std::mem::take);
+        let of_sum = |method: &SummedMethod<'_>| of_sum(method, deviations.as_ref());
+        let mut derived: Vec<DerivedMethod> = sums.methods().iter().map(of_sum).collect();
         derived.sort();
         written.sort();
         audit.methods += derived.len() as u64;
         audit.expect(self.first, "the number of methods from it on", written.len(), derived.len());
         for ((key, derived), (written_key, written)) in derived.iter().zip(&written) {
             audit.expect(self.first, "a method", &written_key.2, &key.2);
-            for ((column, derived), written) in FIGURES.iter().zip(derived).zip(written) {
+            for (at, column) in FIGURES.iter().enumerate() {
+                let (derived, written) = (derived[at], u128::from(written[at]));
                 // Schema version 3 has all digits.
-                let is_deviation =
-                    [methods::SELF_SIGMA_UJ.name(), methods::TOTAL_SIGMA_UJ.name()].contains(&column.name());
-                if is_deviation && *written == two_digits(MicroJoules(*derived)).0 {
+                if ERRORS.contains(&at) && written == two_digits(derived).into() {
                     continue;
                 }
-                audit.expect(self.first, &format!("{} of {}", column.name(), key.2), written, derived);
+                audit.expect(self.first, &format!("{} of {}", column.name(), key.2), &written, &derived);
             }
         }
     }
 }
 
-fn of_sum(method: &SummedMethod<'_>) -> WrittenMethod {
-    let SummedMethod { process, frame, own, total } = method;
+/// `deviations`: as they were before there were squares, and no squares.
+fn of_sum(method: &SummedMethod<'_>, deviations: Option<&Deviations>) -> DerivedMethod {
+    let SummedMethod { process, frame, own, total, .. } = method;
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     let key = (
         process.pid.0,
@@ -136,15 +157,11 @@ fn of_sum(method: &SummedMethod<'_>) -> WrittenMethod {
         frame.kind.name().to_owned(),
         text(&frame.module),
     );
-    let figures = [
-        own.energy.0,
-        total.energy.0,
-        own.cpu_ns,
-        total.cpu_ns,
-        own.samples,
-        total.samples,
-        own.sigma.0,
-        total.sigma.0,
-    ];
+    let sigmas = deviations.map_or(method.sigmas, |deviations| deviations.of(method));
+    let squares = if deviations.is_some() { [0, 0] } else { [own.squares, total.squares] };
+    let counted = [own.energy.0, total.energy.0, own.cpu_ns, total.cpu_ns, own.samples, total.samples];
+    let mut figures = [0; FIGURES.len()];
+    let values = counted.into_iter().chain(sigmas.map(|sigma| sigma.0)).map(u128::from).chain(squares);
+    figures.iter_mut().zip(values).for_each(|(figure, value)| *figure = value);
     (key, figures)
 }

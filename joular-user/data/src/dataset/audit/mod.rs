@@ -7,6 +7,7 @@
 //! 3. All of it follows from the weights and samples that stand beside it: the audit
 //!    attributes the window again, and every figure must be the same.
 
+mod deviations;
 mod identity;
 mod methods;
 mod sums;

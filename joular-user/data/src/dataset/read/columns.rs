@@ -165,6 +165,11 @@ impl Columns<'_> {
         DataSetError::Column { path: self.path.into(), column: column.to_owned(), problem }
     }
 
+    /// Whether the file has this column: those of an older joular-bpf lack newer ones.
+    pub(crate) fn has(&self, column: &dyn Named) -> bool {
+        self.batch.column_by_name(&column.name()).is_some()
+    }
+
     fn column(&self, name: &str) -> Result<&dyn Array> {
         let column = self.batch.column_by_name(name).ok_or_else(|| self.wrong(name, "is missing"))?;
         Ok(column.as_ref())
@@ -175,6 +180,14 @@ impl Columns<'_> {
         let values = self.column(&name)?.as_primitive_opt::<Int64Type>();
         let values = values.ok_or_else(|| self.wrong(&name, "is no integer"))?;
         Ok(Numbers { columns: self, name, values: values.clone() })
+    }
+
+    /// Numbers of a column that files from before it lack: null there.
+    pub(crate) fn ints_if_any(&self, column: Column<kind::Int>) -> Result<Numbers<'_>> {
+        if self.has(&column) {
+            return self.ints(column);
+        }
+        Ok(Numbers { columns: self, name: column.name(), values: Int64Array::new_null(self.rows()) })
     }
 
     /// Microseconds since 1970.
@@ -194,6 +207,14 @@ impl Columns<'_> {
         };
         let values = values.as_deref().and_then(|values| values.as_string_opt::<i32>()).cloned();
         Ok(Texts { columns: self, values: values.ok_or_else(|| self.wrong(&name, "is no text"))?, name })
+    }
+
+    /// Texts of a column that files from before it lack: null there.
+    pub(crate) fn texts_if_any<K: kind::Textual>(&self, column: Column<K>) -> Result<Texts<'_>> {
+        if self.has(&column) {
+            return self.texts(column);
+        }
+        Ok(Texts { columns: self, name: column.name(), values: StringArray::new_null(self.rows()) })
     }
 
     /// Text that repeats: see [`Names`].

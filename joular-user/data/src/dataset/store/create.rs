@@ -12,30 +12,19 @@ use rustix::fs::OFlags;
 
 use crate::output::{OutputError, Result};
 
-const DIRECTORY_MODE: u32 = 0o750;
-const FILE_MODE: u32 = 0o640;
+pub(super) const DIRECTORY_MODE: u32 = 0o750;
+pub(super) const FILE_MODE: u32 = 0o640;
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Links {
-    /// The user named the directory, so its links are the user's choice.
-    Follow,
-    /// Below it, a link could lead a privileged writer anywhere.
-    Refuse,
-}
-
-pub(super) fn create_directories(path: &Path, owner: Option<(u32, u32)>, links: Links) -> Result<()> {
-    let found = if links == Links::Follow { fs::metadata(path) } else { fs::symlink_metadata(path) };
-    match found {
+/// Creates a directory that the user named, and those above it. Links in its path are the user's choice.
+pub(super) fn create_directories(path: &Path, owner: Option<(u32, u32)>) -> Result<()> {
+    match fs::metadata(path) {
         Ok(metadata) if metadata.is_dir() => return Ok(()),
-        Ok(metadata) if metadata.is_symlink() => {
-            return Err(OutputError::Link { action: "creating", path: path.to_owned() });
-        }
         Ok(_) => return Err(OutputError::NotADirectory { action: "creating", path: path.to_owned() }),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(source) => return Err(OutputError::from_io("creating", path, source)),
     }
     if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-        create_directories(parent, owner, links)?;
+        create_directories(parent, owner)?;
     }
     create_directory(path, owner).map_err(|source| OutputError::from_io("creating", path, source))
 }
@@ -57,7 +46,7 @@ pub(super) fn create_file(options: &mut OpenOptions, path: &Path, owner: Option<
 }
 
 /// Sets the mode whatever the umask, and the owner if one is asked for.
-fn give(file: &File, owner: Option<(u32, u32)>, mode: u32) -> io::Result<()> {
+pub(super) fn give(file: &File, owner: Option<(u32, u32)>, mode: u32) -> io::Result<()> {
     file.set_permissions(Permissions::from_mode(mode))?;
     owner.map_or(Ok(()), |(user, group)| fchown(file, Some(user), Some(group)))
 }
@@ -66,6 +55,6 @@ pub(super) fn no_links(flags: OFlags) -> i32 {
     (flags | OFlags::NOFOLLOW | OFlags::CLOEXEC).bits().cast_signed()
 }
 
-pub(super) fn sync(directory: &Path) -> io::Result<()> {
+fn sync(directory: &Path) -> io::Result<()> {
     File::open(directory)?.sync_all()
 }

@@ -8,16 +8,18 @@
 
 use std::{
     fs::{self, OpenOptions},
-    io::{self, Write},
+    io,
     os::unix::fs::OpenOptionsExt as _,
     path::{Component, Path, PathBuf},
+    sync::Arc,
 };
 
 use rustix::fs::OFlags;
 
 use super::{
     Claim, ClaimKind, Object, Store,
-    create::{Links, create_directories, create_file, no_links, sync},
+    create::no_links,
+    held::{HeldDirectory, Obstacle},
     lock::{self, LOCK},
 };
 use crate::{
@@ -32,34 +34,56 @@ pub(super) const PARTIAL: &str = ".partial";
 pub struct LocalDirectory {
     root: PathBuf,
     owner: Option<(u32, u32)>,
+    held: Option<Arc<HeldDirectory>>,
 }
 
 impl LocalDirectory {
     /// Whatever is created in it will belong to `owner` (user, group).
     pub fn new(root: &Path, owner: Option<(u32, u32)>) -> Self {
-        Self { root: root.to_owned(), owner }
+        Self { root: root.to_owned(), owner, held: None }
     }
 
-    pub(super) fn partial(&self) -> PathBuf {
-        self.root.join(PARTIAL)
+    /// The same, held open: what is written goes into this directory even if a link takes its place.
+    pub(super) fn held(self) -> Result<Self> {
+        let held = self.root()?;
+        Ok(Self { held: Some(held), ..self })
     }
 
-    pub(super) fn write(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
-        let mut file = create_file(OpenOptions::new().write(true).create_new(true), path, self.owner)?;
-        file.write_all(bytes)?;
-        file.sync_all()
+    fn root(&self) -> Result<Arc<HeldDirectory>> {
+        let open = || HeldDirectory::open(&self.root).map(Arc::new);
+        let opened = self.held.clone().map_or_else(open, Ok);
+        opened.map_err(|source| OutputError::from_io("opening", &self.root, source))
     }
 
-    /// Creates the folders between the root and `folder`, never through a link.
-    fn create_below(&self, folder: &Path) -> Result<()> {
-        let mut path = self.root.clone();
-        for part in folder.strip_prefix(&self.root).unwrap_or(folder).components() {
-            if let Component::Normal(part) = part {
-                path.push(part);
-                create_directories(&path, self.owner, Links::Refuse)?;
-            }
+    /// Where files are written before they are moved to their places.
+    pub(super) fn partial(&self) -> Result<HeldDirectory> {
+        self.folder(Path::new(PARTIAL))
+    }
+
+    /// A folder below the root, made if it is not there. Nothing leads out of the directory.
+    fn folder(&self, below: &Path) -> Result<HeldDirectory> {
+        let (root, mut path) = (self.root()?, self.root.clone());
+        let mut folder: Option<HeldDirectory> = None;
+        for part in below.components() {
+            let Component::Normal(name) = part else { continue };
+            path.push(name);
+            let (parent, name) = (folder.as_ref().unwrap_or(&root), Path::new(name));
+            let next = parent.folder(name, self.owner).map_err(|source| match parent.obstacle(name) {
+                Some(Obstacle::Link) => OutputError::Link { action: "creating", path: path.clone() },
+                Some(Obstacle::File) => OutputError::NotADirectory { action: "creating", path: path.clone() },
+                None => OutputError::from_io("creating", path.clone(), source),
+            })?;
+            folder = Some(next);
         }
-        Ok(())
+        folder.ok_or_else(|| OutputError::NotADirectory { action: "creating", path })
+    }
+
+    /// Writes a file into `.partial`; nothing of it is left if that fails.
+    pub(super) fn write(&self, partial: &HeldDirectory, name: &str, bytes: &[u8]) -> io::Result<()> {
+        partial.write(name, bytes, self.owner).inspect_err(|_| {
+            // It may not exist; the error that counts is the first one.
+            let _ = partial.remove(name);
+        })
     }
 }
 
@@ -96,16 +120,14 @@ impl Store for LocalDirectory {
     }
 
     fn publish(&self, folder: &Path, name: &str, bytes: &[u8]) -> Result<()> {
-        let folder = self.root.join(folder);
-        self.create_below(&folder)?;
-        let target = folder.join(name);
-        let partial = self.partial().join(name);
-        let result = self.write(&partial, bytes).and_then(|()| fs::rename(&partial, &target));
-        if result.is_err() {
-            // It may not exist; the error that counts is the first one.
-            let _ = fs::remove_file(&partial);
-        }
-        result.and_then(|()| sync(&folder)).map_err(|source| OutputError::from_io("writing", target, source))
+        let (place, partial) = (self.folder(folder)?, self.partial()?);
+        let moved = self.write(&partial, name, bytes).and_then(|()| {
+            partial.move_to(name, &place).inspect_err(|_| {
+                // It may have been moved; the error that counts is the first one.
+                let _ = partial.remove(name);
+            })
+        });
+        moved.map_err(|source| OutputError::from_io("writing", self.root.join(folder).join(name), source))
     }
 
     fn find(&self, folder: &Path, name: &str) -> Result<Option<PathBuf>> {

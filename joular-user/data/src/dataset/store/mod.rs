@@ -6,9 +6,11 @@
 
 mod create;
 pub mod directory;
+mod held;
 pub mod lock;
 mod object;
 mod output_directory;
+mod scratch;
 
 use std::{
     any::Any,
@@ -21,6 +23,7 @@ pub use self::{
     directory::LocalDirectory,
     object::{Object, ReadAt},
     output_directory::OutputDirectory,
+    scratch::Scratch,
 };
 use super::error::{DataSetError, Result};
 use crate::output::OutputError;

@@ -6,17 +6,19 @@ use std::{fs, io, path::Path};
 
 use super::{
     Claim, ClaimKind, LocalDirectory, Store,
-    create::{Links, create_directories, create_directory},
+    create::{create_directories, create_directory},
     directory::PARTIAL,
+    held::HeldDirectory,
     lock::LOCK,
 };
 use crate::output::{OutputError, Result};
+
+const PROBE: &str = "probe";
 
 /// A directory that this run alone writes to.
 #[derive(Debug)]
 pub struct OutputDirectory {
     directory: LocalDirectory,
-    owner: Option<(u32, u32)>,
     /// Holds the lock as long as it is there.
     claim: Claim,
 }
@@ -26,7 +28,7 @@ impl OutputDirectory {
     /// left behind, and makes sure that files can be written. Whatever is
     /// created will belong to `owner` (user, group).
     pub fn create(root: &Path, owner: Option<(u32, u32)>) -> Result<Self> {
-        create_directories(root, owner, Links::Follow)?;
+        create_directories(root, owner)?;
         Self::within(root, owner)
     }
 
@@ -37,7 +39,7 @@ impl OutputDirectory {
     /// Also if anything is there.
     pub fn create_new(root: &Path, owner: Option<(u32, u32)>) -> Result<Self> {
         if let Some(parent) = root.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-            create_directories(parent, owner, Links::Follow)?;
+            create_directories(parent, owner)?;
         }
         create_directory(root, owner).map_err(|source| match source.kind() {
             io::ErrorKind::AlreadyExists => OutputError::Exists { path: root.to_owned() },
@@ -71,32 +73,18 @@ impl OutputDirectory {
     }
 
     fn within(root: &Path, owner: Option<(u32, u32)>) -> Result<Self> {
-        let directory = LocalDirectory::new(root, owner);
+        let directory = LocalDirectory::new(root, owner).held()?;
         let claim = directory.claim(ClaimKind::Write)?;
-        let made = Self { directory, owner, claim };
-        create_directories(&made.directory.partial(), made.owner, Links::Refuse)?;
-        made.remove_leftovers()?;
-        made.probe()?;
+        let made = Self { directory, claim };
+        let partial = made.directory.partial()?;
+        partial.clear().map_err(|source| OutputError::from_io("removing leftovers in", root.join(PARTIAL), source))?;
+        made.probe(&partial)?;
         Ok(made)
     }
 
-    fn remove_leftovers(&self) -> Result<()> {
-        let partial = self.directory.partial();
-        let remove = || {
-            for entry in fs::read_dir(&partial)? {
-                fs::remove_file(entry?.path())?;
-            }
-            Ok(())
-        };
-        remove().map_err(|source| OutputError::from_io("removing leftovers in", partial.clone(), source))
-    }
-
-    fn probe(&self) -> Result<()> {
-        let path = self.directory.partial().join("probe");
-        let result = self.directory.write(&path, b"probe");
-        // It may not exist; the error that counts is the first one.
-        let _ = fs::remove_file(&path);
-        result.map_err(|source| OutputError::from_io("writing a probe file in", self.path(), source))
+    fn probe(&self, partial: &HeldDirectory) -> Result<()> {
+        let written = self.directory.write(partial, PROBE, b"probe").and_then(|()| partial.remove(PROBE));
+        written.map_err(|source| OutputError::from_io("writing a probe file in", self.path(), source))
     }
 }
 
@@ -127,10 +115,10 @@ mod tests {
         let root = temporary();
         let directory = OutputDirectory::create(root.path(), None).unwrap();
         directory.store().publish(Path::new("t"), "a.parquet", b"whole").unwrap();
-        fs::write(directory.store().partial().join("b.parquet"), b"par").unwrap();
+        fs::write(root.path().join(PARTIAL).join("b.parquet"), b"par").unwrap();
         drop(directory);
-        let directory = OutputDirectory::create(root.path(), None).unwrap();
-        assert_eq!(fs::read_dir(directory.store().partial()).unwrap().count(), 0);
+        let _directory = OutputDirectory::create(root.path(), None).unwrap();
+        assert_eq!(fs::read_dir(root.path().join(PARTIAL)).unwrap().count(), 0);
         assert_eq!(fs::read(root.path().join("t/a.parquet")).unwrap(), b"whole");
     }
 
@@ -142,6 +130,15 @@ mod tests {
             directory.store().publish(Path::new("t/host=x"), "a.parquet", bytes).unwrap();
         }
         assert_eq!(fs::read(directory.path().join("t/host=x/a.parquet")).unwrap(), b"two");
+    }
+
+    #[test]
+    fn nothing_is_left_of_a_file_that_cannot_be_moved_to_its_place() {
+        let root = temporary();
+        let directory = OutputDirectory::create(root.path(), None).unwrap();
+        fs::create_dir_all(root.path().join("t/a.parquet")).unwrap();
+        directory.store().publish(Path::new("t"), "a.parquet", b"1").unwrap_err();
+        assert_eq!(fs::read_dir(root.path().join(PARTIAL)).unwrap().count(), 0);
     }
 
     #[test]
@@ -191,6 +188,29 @@ mod tests {
         let error = directory.store().publish(Path::new("t"), "a.parquet", b"").unwrap_err();
         assert!(matches!(error, OutputError::Link { .. }), "{error}");
         assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);
+    }
+
+    /// Whoever owns the directory may move it, and put links in its place, while a run writes.
+    #[test]
+    fn links_swapped_in_while_running_lead_nowhere() {
+        let (root, elsewhere) = (temporary(), temporary());
+        let (path, moved) = (root.path().join("out"), root.path().join("moved"));
+        let directory = OutputDirectory::create(&path, None).unwrap();
+        directory.store().publish(Path::new("t"), "a.parquet", b"1").unwrap();
+        fs::rename(&path, &moved).unwrap();
+        symlink(elsewhere.path(), &path).unwrap();
+        directory.store().publish(Path::new("t"), "b.parquet", b"2").unwrap();
+        assert_eq!(fs::read(moved.join("t/b.parquet")).unwrap(), b"2");
+        for folder in [PARTIAL, "t"] {
+            fs::rename(moved.join(folder), moved.join("old")).unwrap();
+            symlink(elsewhere.path(), moved.join(folder)).unwrap();
+            let error = directory.store().publish(Path::new("t"), "c.parquet", b"3").unwrap_err();
+            assert!(matches!(error, OutputError::Link { .. }), "{error}");
+            fs::remove_file(moved.join(folder)).unwrap();
+            fs::rename(moved.join("old"), moved.join(folder)).unwrap();
+        }
+        assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);
+        directory.store().publish(Path::new("t"), "c.parquet", b"3").unwrap();
     }
 
     #[test]

@@ -44,11 +44,19 @@ pub(crate) const TOTAL_SAMPLES: Column<kind::Int> =
 pub(crate) const SELF_SIGMA_UJ: Column<kind::Int> = Column::quantity(
     "self_sigma_uj",
     "attribution",
-    "standard deviation of self_uj from sampling, to two digits; adds in quadrature over time",
+    "standard deviation of self_uj from sampling, of this row alone, to two digits; self_squares_uj2 adds up",
 )
 .unit("µJ");
 pub(crate) const TOTAL_SIGMA_UJ: Column<kind::Int> =
     Column::quantity("total_sigma_uj", "attribution", "the same for total_uj").unit("µJ");
+pub(crate) const SELF_SQUARES_UJ2: Column<kind::Int> = Column::quantity(
+    "self_squares_uj2",
+    "attribution",
+    "sum over self_samples of the squared energy each stands for, to two digits; adds up over rows",
+)
+.unit("µJ²");
+pub(crate) const TOTAL_SQUARES_UJ2: Column<kind::Int> =
+    Column::quantity("total_squares_uj2", "attribution", "the same for total_samples").unit("µJ²");
 
 pub struct Methods;
 
@@ -107,7 +115,9 @@ fn share_columns() -> Vec<ColumnOf<Methods>> {
         TOTAL_CPU_NS.of::<Methods>(|r| int(r.method.total.cpu_ns)),
         SELF_SAMPLES.of::<Methods>(|r| int(r.method.own.samples)),
         TOTAL_SAMPLES.of::<Methods>(|r| int(r.method.total.samples)),
-        SELF_SIGMA_UJ.of::<Methods>(|r| int(two_digits(r.method.own.sigma).0)),
-        TOTAL_SIGMA_UJ.of::<Methods>(|r| int(two_digits(r.method.total.sigma).0)),
+        SELF_SIGMA_UJ.of::<Methods>(|r| int(two_digits(r.method.sigmas[0].0.into()))),
+        TOTAL_SIGMA_UJ.of::<Methods>(|r| int(two_digits(r.method.sigmas[1].0.into()))),
+        SELF_SQUARES_UJ2.of::<Methods>(|r| int(two_digits(r.method.own.squares))),
+        TOTAL_SQUARES_UJ2.of::<Methods>(|r| int(two_digits(r.method.total.squares))),
     ]
 }

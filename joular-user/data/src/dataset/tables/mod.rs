@@ -2,6 +2,7 @@
 //! ([`crate::dataset::column::Column`]), what its rows are made of, and how each column takes its
 //! value from a row. Columns that several tables share are in [`shared`].
 
+pub(crate) mod context;
 pub(crate) mod frames;
 pub(crate) mod jvms;
 pub(crate) mod list;

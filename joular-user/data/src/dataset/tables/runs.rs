@@ -21,20 +21,27 @@ pub(crate) const ONLINE_CPUS: Column<kind::Int> = Column::new("online_cpus", "/s
 pub(crate) const SOCKETS: Column<kind::Int> = Column::new("sockets", "/sys", "physical packages");
 pub(crate) const MEMORY_BYTES: Column<kind::Int> = Column::new("memory_bytes", "/proc", "memory").unit("bytes");
 pub(crate) const COMMAND_LINE: Column<kind::TextList> = Column::new("command_line", "run", "arguments of joular-bpf");
-pub(crate) const SAMPLING_EVENT: Column<kind::Text> = Column::new("sampling_event", "kernel", "cycles or cpu-clock");
+pub(crate) const SAMPLING_EVENT: Column<kind::Text> = Column::new(
+    "sampling_event",
+    "kernel",
+    "what takes the samples: timer or cpu-clock (docs/sampling.md); cycles in runs before that",
+);
 pub(crate) const FREQUENCY_HZ: Column<kind::Int> =
-    Column::new("frequency_hz", "run", "sampling frequency per CPU").unit("Hz");
+    Column::new("frequency_hz", "run", "samples per second of CPU time, on average").unit("Hz");
 pub(crate) const INTERVAL_NS: Column<kind::Int> = Column::new("interval_ns", "run", "nominal window length").unit("ns");
 pub(crate) const ENERGY_SOURCE: Column<kind::Text> = Column::new("energy_source", "run", "energy source");
 pub(crate) const ENERGY_REASON: Column<kind::Text> = Column::new("energy_reason", "run", "why this source was chosen");
 pub(crate) const ENERGY_LABEL: Column<kind::Text> = Column::new(
     "energy_label",
     "energy source",
-    "measured, reported, modelled or replayed: the weakest of the run's domains",
+    "measured, reported, modelled_by_processor, modelled or replayed: the weakest of the run's domains",
 )
 .null("no energy source");
-pub(crate) const DOMAINS: Column<kind::Text> =
-    Column::new("domains", "energy source", "energy domains and how their readings become energy, as JSON");
+pub(crate) const DOMAINS: Column<kind::Text> = Column::new(
+    "domains",
+    "energy source",
+    "energy domains, how their readings become energy and what it is divided by, as JSON",
+);
 pub(crate) const IDLE_POLICY: Column<kind::Text> = Column::new("idle_policy", "run", "separate, spread or active");
 pub(crate) const IDLE_MILLIWATTS: Column<kind::Int> = Column::new(
     "idle_milliwatts",

@@ -11,7 +11,11 @@ use crate::{
 };
 
 pub(crate) const RUN_ID: Column<kind::Name> = Column::new("run_id", "run", "run, as in table runs");
-pub(crate) const WINDOW_START: Column<kind::Time> = Column::new("window_start", "wall clock", "start of the window");
+pub(crate) const WINDOW_START: Column<kind::Time> = Column::new(
+    "window_start",
+    "wall clock",
+    "start of the window; with run_id its key, so it never goes back, see windows.clock_offset_us",
+);
 pub(crate) const WINDOW_NS: Column<kind::Int> =
     Column::new("window_ns", "monotonic clock", "length of the window").unit("ns");
 pub(crate) const PID: Column<kind::Int> = Column::new("pid", "kernel", "process, in the host's namespace");
@@ -27,7 +31,7 @@ pub(crate) const SAMPLES: Column<kind::Int> = Column::new("samples", "kernel", "
 pub(crate) const ENERGY_LABEL: Column<kind::Name> = Column::new(
     "energy_label",
     "energy source",
-    "measured, reported, modelled or replayed: the weakest label of the domains its energy comes from",
+    "measured, reported, modelled_by_processor, modelled or replayed: the weakest of its domains",
 )
 .null("no energy source");
 pub(crate) const AMBIGUOUS: Column<kind::Flag> =

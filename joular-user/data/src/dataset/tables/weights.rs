@@ -19,7 +19,7 @@ pub(crate) const SOCKET: Column<kind::Int> = Column::new("socket", "/sys", "phys
 pub(crate) const CORE: Column<kind::Int> = Column::new(
     "core",
     "/sys",
-    "physical core where the claimant ran; 0 unless cores have energy counters of their own",
+    "physical core, if cores have energy counters; else the core type's number on a hybrid processor, else 0",
 );
 pub(crate) const CPU_NS: Column<kind::Int> = Column::quantity("cpu_ns", "kernel", "on-CPU time").unit("ns");
 pub(crate) const CORUN_NS: Column<kind::Int> =

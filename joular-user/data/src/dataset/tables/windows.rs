@@ -2,17 +2,20 @@
 
 use joular_ebpf::abi::Loss;
 
-use super::{Column, ColumnOf, InWindow, Table, WindowKey, int, joined, kind, window_columns};
+use super::{Column, ColumnOf, InWindow, Table, WindowKey, context, int, joined, kind, window_columns};
 use crate::{
     attribution::window_report::{CpuAudit, DomainAudit, Part},
-    events::LossCount,
+    events::{LossCount, WindowContext},
 };
 
 const NO_DOMAIN: &str = "no energy source";
 const NO_COUNTER: &str = "no counter of its own, or an uncertain one";
 
-pub(crate) const WINDOW_INDEX: Column<kind::Int> =
-    Column::new("window_index", "run", "number of the window in the run: 0, 1, 2, …");
+pub(crate) const WINDOW_INDEX: Column<kind::Int> = Column::new(
+    "window_index",
+    "run",
+    "number of the window in the run: 0, 1, 2, …; orders a run's windows whatever the clock does",
+);
 pub(crate) const DOMAIN: Column<kind::Name> =
     Column::new("domain", "energy source", "package, core, dram, platform, gpu, cpu, …; rows of a window are disjoint")
         .null(NO_DOMAIN);
@@ -23,7 +26,8 @@ pub(crate) const CORE: Column<kind::Int> =
 pub(crate) const SOURCE: Column<kind::Name> =
     Column::new("source", "energy source", "where the domain's energy is read from").null(NO_DOMAIN);
 pub(crate) const LABEL: Column<kind::Name> =
-    Column::new("label", "energy source", "measured, reported, modelled or replayed").null(NO_DOMAIN);
+    Column::new("label", "energy source", "measured, reported, modelled_by_processor, modelled or replayed")
+        .null(NO_DOMAIN);
 pub(crate) const MEASURED_UJ: Column<kind::Int> =
     Column::quantity("measured_uj", "energy source", "energy of the window").unit("µJ").null(NO_DOMAIN);
 pub(crate) const ATTRIBUTED_UJ: Column<kind::Int> =
@@ -65,6 +69,13 @@ pub(crate) const UNSHARED_UJ: Column<kind::Int> = Column::quantity(
 )
 .unit("µJ")
 .null(NO_DOMAIN);
+pub(crate) const SUSPENDED_UJ: Column<kind::Int> = Column::quantity(
+    "suspended_uj",
+    "attribution",
+    "item: what a counter gained from before a suspend to after it, the window's own part included",
+)
+.unit("µJ")
+.null(NO_DOMAIN);
 pub(crate) const FLOOR_UJ: Column<kind::Int> =
     Column::quantity("floor_uj", "energy source", "of measured: the part that does not depend on load, by the model")
         .unit("µJ")
@@ -96,8 +107,12 @@ pub(crate) const READ_FAILED: Column<kind::Flag> = Column::new(
     "read failed or stuck: the energy comes with a later window, for the threads that ran in this one",
 )
 .null(NO_DOMAIN);
-pub(crate) const AMBIGUOUS: Column<kind::Flag> =
-    Column::new("ambiguous", "energy source", "the counter may have wrapped more than once or jumped").null(NO_DOMAIN);
+pub(crate) const AMBIGUOUS: Column<kind::Flag> = Column::new(
+    "ambiguous",
+    "energy source",
+    "the counter may have wrapped more than once, jumped, or counted through a suspend",
+)
+.null(NO_DOMAIN);
 pub(crate) const FAULT: Column<kind::Name> =
     Column::new("fault", "energy source", "why read_failed or ambiguous is set; docs/energy.md explains the names")
         .null("no fault");
@@ -134,6 +149,7 @@ pub struct WindowRecord<'a> {
     /// `None` in the only row of a window without any energy domain.
     pub audit: Option<&'a DomainAudit>,
     pub cpu: &'a CpuAudit,
+    pub context: Option<&'a WindowContext>,
     pub losses: &'a [LossCount],
 }
 
@@ -145,8 +161,8 @@ impl InWindow for Windows {
 
 impl Table for Windows {
     const NAME: &'static str = "windows";
-    const ROW: &'static str = "an energy domain in a window; columns cpu_…, switches, samples and lost_… are of the \
-                               whole window, repeated on each of its rows";
+    const ROW: &'static str = "an energy domain in a window; columns cpu_…, busy_cpus_milli to clock_offset_us, switches, samples \
+                               and lost_… are of the whole window, repeated on each of its rows";
     const BY_POLICY: bool = true;
     type Row<'a> = WindowRecord<'a>;
 
@@ -159,6 +175,7 @@ impl Table for Windows {
             beside_columns(),
             flag_columns(),
             cpu_columns(),
+            context::columns(),
             loss_columns(),
         ])
     }
@@ -182,6 +199,7 @@ fn domain_columns() -> Vec<ColumnOf<Windows>> {
         FAILED_READS_UJ.of::<Windows>(|r| int(r.audit?.unattributed.failed_reads.0)),
         IDLE_UJ.of::<Windows>(|r| int(r.audit?.unattributed.idle.0)),
         UNSHARED_UJ.of::<Windows>(|r| int(r.audit?.unattributed.unshared.0)),
+        SUSPENDED_UJ.of::<Windows>(|r| int(r.audit?.unattributed.suspended.0)),
     ]
 }
 
@@ -238,6 +256,9 @@ const fn loss_meaning(cause: Loss) -> &'static str {
         Loss::KnownStacksFull => "stacks sent again: set of known stacks full",
         Loss::NestedSample => "samples that interrupted the accounting",
         Loss::CyclesUnread => "slices of time whose cycles could not be read",
+        Loss::TimerNotSet => {
+            "times that the timer for the next sample could not be set; the next timer interrupt tried again"
+        }
     }
 }
 

@@ -2,5 +2,6 @@
 
 mod audit;
 mod compact;
+mod context;
 mod reattribute;
 mod stores;

@@ -2,11 +2,15 @@ use std::path::Path;
 
 use crate::{
     dataset::{
-        DataSetError,
+        DataSetError, OutputDirectory, ParquetOutput, audit,
         fixture::*,
         reattribute::{self, Rewritten},
     },
-    model::policy::{IdlePolicy, Policy, PolicyChoices, WeightUnit},
+    model::{
+        cores::CoreType,
+        domain::DividedBy,
+        policy::{IdlePolicy, Policy, PolicyChoices, WeightUnit},
+    },
 };
 
 fn again_as(from: &Path, to: &Path, choices: &PolicyChoices) -> Result<Rewritten, DataSetError> {
@@ -48,6 +52,40 @@ fn a_data_set_attributed_again_is_what_the_run_would_have_written() {
                 assert!(found == expected, "{name} differs, from {from} to {to}, {weight_unit:?}");
             }
         }
+    }
+}
+
+/// Socket 1 is hybrid, memory is modelled; the rest is divided as ever.
+fn write_hybrid(root: &Path, policy: Policy) {
+    let of = |core, time_permille, cycles_permille| CoreType {
+        name: format!("type{core}"),
+        places: vec![(0, core), (1, core)],
+        time_permille,
+        cycles_permille,
+        ..CoreType::default()
+    };
+    let types = DividedBy::CpuWeightsByCoreType(vec![of(0, 1_000, 1_000), of(1, 250, 333)]);
+    let directory = OutputDirectory::create(root, None).unwrap();
+    play_run(ParquetOutput::new(directory, FLUSH_NS), policy, |run| {
+        run.domains[1].divided_by = types.clone();
+        run.domains[4].divided_by = DividedBy::CpuTime;
+    });
+}
+
+#[test]
+fn what_domains_are_divided_by_is_kept_audited_and_attributed_again() {
+    let policies =
+        [WeightUnit::Time, WeightUnit::Cycles].map(|weight_unit| Policy { weight_unit, ..Policy::default() });
+    let (alike, hybrid, again) =
+        (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    for (number, policy) in policies.into_iter().enumerate() {
+        let [alike, hybrid, again] = [&alike, &hybrid, &again].map(|root| root.path().join(number.to_string()));
+        write(&alike, policy.clone());
+        write_hybrid(&hybrid, policy);
+        assert!(audit::is_well(&audit::run(&hybrid).unwrap()));
+        again_as(&hybrid, &again, &PolicyChoices::default()).unwrap();
+        assert!(files(&again) == files(&hybrid), "attributed again under the same policy");
+        assert!(files(&alike) != files(&hybrid), "coefficients count");
     }
 }
 

@@ -127,7 +127,7 @@ impl Rows {
 
     /// Adds a window's methods to the sums that become rows.
     fn sum_methods(&mut self, report: &WindowReport, stacks: &StackTable) -> Result<()> {
-        if !self.methods.takes(stacks) {
+        if !self.methods.takes(report, stacks) {
             self.method_rows()?;
         }
         self.methods.add(report, stacks);
@@ -169,7 +169,8 @@ impl Rows {
     }
 
     fn window_rows(&mut self, key: WindowKey<'_>, report: &WindowReport) -> Result<(), ArrowError> {
-        let row = |audit| WindowRecord { key, index: report.index, audit, cpu: &report.cpu, losses: &report.losses };
+        let (index, context) = (report.index, report.context.as_ref());
+        let row = |audit| WindowRecord { key, index, audit, cpu: &report.cpu, context, losses: &report.losses };
         if report.domains.is_empty() {
             return self.tables.windows.push(&row(None));
         }

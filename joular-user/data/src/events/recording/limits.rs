@@ -5,7 +5,11 @@ use joular_ebpf::abi::MAX_USER_FRAMES;
 
 use crate::{
     events::{Event, ProcessInfo, RunInfo, Runtime, Symbol, Window},
-    model::{domain::Reading, frame::Frame},
+    model::{
+        cores::CoreType,
+        domain::{DividedBy, Reading},
+        frame::Frame,
+    },
 };
 
 const MAX_TEXT_BYTES: usize = 64 * 1024;
@@ -16,6 +20,7 @@ const MAX_ARGUMENTS: usize = 64 * 1024;
 const MAX_COMMAND_BYTES: usize = 2 * 1024 * 1024;
 const MAX_DOMAINS: usize = 1024;
 const MAX_CPUS: usize = 65_536;
+const MAX_CORE_TYPES: usize = 64;
 /// Threads may be seen on several sockets.
 const MAX_THREADS: usize = 1 << 20;
 const MAX_SAMPLES: usize = 1 << 21;
@@ -35,9 +40,20 @@ pub(super) fn check(event: &Event) -> Result<(), String> {
         Event::Energy(reading) => readings(&reading.readings),
         Event::Window(contents) => window(contents),
         Event::RunEnded(end) => text(&end.reason),
+        Event::Context(context) => context.governor.as_deref().map_or(Ok(()), name),
         // Eight bytes each, no more than the event itself.
         Event::ProcessEnded { .. } | Event::StacksForgotten(_) => Ok(()),
     }
+}
+
+fn core_types(types: &[CoreType]) -> Result<(), String> {
+    at_most(types.len(), MAX_CORE_TYPES, "types of cores")?;
+    for of in types {
+        name(&of.name)?;
+        at_most(of.cpus.len(), MAX_CPUS, "CPUs of a type")?;
+        at_most(of.places.len(), MAX_CPUS, "places of a type")?;
+    }
+    Ok(())
 }
 
 fn run_info(run: &RunInfo) -> Result<(), String> {
@@ -46,6 +62,9 @@ fn run_info(run: &RunInfo) -> Result<(), String> {
         name(&domain.name)?;
         name(&domain.source)?;
         at_most(domain.less.len(), MAX_DOMAINS, "domains that another one contains")?;
+        if let DividedBy::CpuWeightsByCoreType(types) = &domain.divided_by {
+            core_types(types)?;
+        }
     }
     let baselines = run.policy.calibration.iter().flat_map(|calibrated| &calibrated.baselines);
     at_most(baselines.clone().count(), MAX_DOMAINS, "calibrated domains")?;

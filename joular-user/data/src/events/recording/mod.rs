@@ -27,7 +27,8 @@ use super::Event;
 const MAGIC: &[u8; 10] = b"JOULARBPF\0";
 
 /// Version that is written, and the newest that is read. Any change to what [`Event`] contains
-/// needs a new version: postcard does not describe itself. The version before then gets a module
+/// needs a new version, because postcard does not describe itself. Only a new kind of event at the
+/// end of [`Event`] does not: what was written before has none. The version before then gets a module
 /// that has its events as they were, like [`version_3`].
 const VERSION: u16 = 4;
 

@@ -5,6 +5,7 @@ use super::*;
 use crate::{
     events::{
         EnergyReading, ProcessInfo, RawStack, RunEnd, RunInfo, SampleCount, SampleKind, Symbol, ThreadTime, Window,
+        WindowContext,
     },
     model::{
         domain::{Domain, FaultCause, Label, Meter, Reading},
@@ -53,7 +54,7 @@ fn window(index: u64) -> Event {
     Event::Window(Box::new(Window { index, threads, samples, ..Default::default() }))
 }
 
-/// One event of each kind, two windows.
+/// One event of each kind that every version has, two windows.
 pub(super) fn small_run() -> Vec<Event> {
     let frame = Frame { class: Some("a.B".into()), ..Frame::new(FrameKind::Compiled, "c") };
     let readings = vec![Reading::CounterUj(u64::MAX), Reading::failed(FaultCause::Gone, "EIO")];
@@ -118,6 +119,20 @@ pub(super) fn with_stream_of(version: u16, stream: &[u8]) -> Vec<u8> {
 /// Bytes as a frame of the stream.
 pub(super) fn framed(bytes: &[u8]) -> Vec<u8> {
     [&u32::try_from(bytes.len()).unwrap().to_le_bytes()[..], bytes].concat()
+}
+
+#[test]
+fn contexts_of_windows_are_recorded() {
+    let context = |governor: Option<String>| {
+        let context = WindowContext { governor, clock_step_us: -1, suspended_ns: u64::MAX, ..WindowContext::default() };
+        Event::Context(Box::new(context))
+    };
+    let mut events = small_run();
+    events.insert(5, context(Some("powersave".into())));
+    assert_eq!(read(&recorded(&events)).0, events);
+    let mut writer = RecordingWriter::new(Vec::new()).unwrap();
+    let refused = writer.write(&context(Some("x".repeat(5_000))));
+    assert!(matches!(refused, Err(RecordingError::Refused { .. })), "{refused:?}");
 }
 
 #[test]

@@ -32,11 +32,9 @@ const FACTS: [Fact; 14] = [
     (Kind::Measured, "energy is from different sources", |run| run.info.energy_source.clone()),
     (Kind::Measured, "energy is of different domains", domains),
     (Kind::Measured, "processors differ", |run| run.info.cpu_model.clone()),
-    (Kind::Divided, "idle policies differ", |run| run.info.policy.idle.name().to_owned()),
-    (Kind::Divided, "energy is divided by different weights", |run| run.info.policy.weight_unit.name().to_owned()),
-    (Kind::Divided, "ratios of hyper-threads differ", |run| {
-        format!("{:.3}", f64::from(run.info.policy.smt_permille) / 1000.0)
-    }),
+    (Kind::Divided, "idle policies differ", idle_policy),
+    (Kind::Divided, "energy is divided by different weights", weight_unit),
+    (Kind::Divided, "ratios of hyper-threads differ", smt_ratio),
     (Kind::Circumstance, "costs of the instrument differ", costs),
     (Kind::Circumstance, "hosts differ", |run| run.info.host.clone()),
     (Kind::Circumstance, "numbers of CPUs differ", |run| run.info.online_cpus.to_string()),
@@ -48,35 +46,43 @@ const FACTS: [Fact; 14] = [
 ];
 
 /// What two data sets differ in.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Differences {
     /// One line each, names escaped.
     pub warnings: Vec<String>,
-    /// Whether figures of both mean the same.
-    pub are_comparable: bool,
+    /// Whether something else was measured.
+    pub is_other_measured: bool,
+    /// How the same was divided differently: some of the warnings.
+    pub divided: Vec<String>,
 }
 
 impl Differences {
     pub fn of(a: &[Run], b: &[Run]) -> Self {
-        let mut found = Self { warnings: Vec::new(), are_comparable: true };
-        let mut is_divided = false;
+        let mut found = Self::default();
         for (kind, what, of_run) in FACTS {
             if found.compare(what, &all(a, of_run), &all(b, of_run)) {
-                found.are_comparable &= kind == Kind::Circumstance;
-                is_divided |= kind == Kind::Divided;
+                match kind {
+                    Kind::Measured => found.is_other_measured = true,
+                    Kind::Divided => found.divided.extend(found.warnings.last().cloned()),
+                    Kind::Circumstance => {}
+                }
             }
         }
         if found.compare("idle power that is set apart differs", &all(a, baseline), &all(b, baseline))
             && !are_near(a.iter().chain(b).map(baseline_milliwatts))
         {
-            found.are_comparable = false;
-            is_divided = true;
+            found.divided.extend(found.warnings.last().cloned());
         }
-        if is_divided {
+        if !found.divided.is_empty() {
             let advice = "attribute both alike to compare them: joular-bpf reattribute";
             found.warnings.push(advice.to_owned());
         }
         found
+    }
+
+    /// Whether figures of both mean the same.
+    pub fn are_comparable(&self) -> bool {
+        !self.is_other_measured && self.divided.is_empty()
     }
 
     /// Adds a warning if the two differ.
@@ -88,15 +94,39 @@ impl Differences {
     }
 }
 
+/// How energy is divided in the runs of both sides, in words.
+pub fn division(sides: [&[Run]; 2]) -> String {
+    let runs = || sides.into_iter().flatten();
+    format!(
+        "idle policy {}, idle power {}, weights of {}, ratio of hyper-threads {}",
+        all(runs(), idle_policy),
+        all(runs(), baseline),
+        all(runs(), weight_unit),
+        all(runs(), smt_ratio)
+    )
+}
+
 /// What all runs of a side say.
-fn all(runs: &[Run], of_run: fn(&Run) -> String) -> String {
-    let found: BTreeSet<String> = runs.iter().map(|run| escape(&of_run(run))).collect();
+fn all<'r>(runs: impl IntoIterator<Item = &'r Run>, of_run: fn(&Run) -> String) -> String {
+    let found: BTreeSet<String> = runs.into_iter().map(|run| escape(&of_run(run))).collect();
     found.into_iter().collect::<Vec<_>>().join(", ")
 }
 
 fn domains(run: &Run) -> String {
     let names: BTreeSet<&str> = run.info.domains.iter().map(|domain| domain.name.as_str()).collect();
     names.into_iter().collect::<Vec<_>>().join("+")
+}
+
+fn idle_policy(run: &Run) -> String {
+    run.info.policy.idle.name().to_owned()
+}
+
+fn weight_unit(run: &Run) -> String {
+    run.info.policy.weight_unit.name().to_owned()
+}
+
+fn smt_ratio(run: &Run) -> String {
+    format!("{:.3}", f64::from(run.info.policy.smt_permille) / 1000.0)
 }
 
 fn costs(run: &Run) -> String {
@@ -163,7 +193,7 @@ mod tests {
     #[test]
     fn equal_runs_have_no_warning() {
         let found = differences(|_| {});
-        assert!(found.are_comparable && found.warnings.is_empty(), "{found:?}");
+        assert!(found.are_comparable() && found.warnings.is_empty(), "{found:?}");
     }
 
     /// How B differs from A, whether both can be compared, and words of the warning.
@@ -184,7 +214,7 @@ mod tests {
         ];
         for (change, are_comparable, words) in cases {
             let found = differences(change);
-            assert_eq!(found.are_comparable, are_comparable, "{found:?}");
+            assert_eq!(found.are_comparable(), are_comparable, "{found:?}");
             assert!(found.warnings.iter().any(|warning| warning.contains(words)), "{words}: {found:?}");
         }
     }

@@ -1,9 +1,13 @@
 //! Compares two data sets: what changed, by how much, and whether it is more than noise.
 //!
 //! [`side`] sums each data set by row and window, [`identity`] says which rows are the same in
-//! both, [`estimate`] makes rates with their errors, and [`verdict`] tells change from noise.
+//! both, [`estimate`] makes rates with their errors, and [`verdict`] tells change from noise. Sides that
+//! were divided differently are attributed alike before ([`again`]).
 //! docs/comparing.md explains it to users.
 
+mod again;
+mod circumstances;
+mod common_policy;
 mod comparability;
 pub mod estimate;
 pub mod identity;
@@ -15,12 +19,16 @@ pub mod student;
 pub mod verdict;
 mod warnings;
 
-use std::{collections::BTreeSet, path::Path};
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use thiserror::Error;
 
 use self::{
-    comparability::Differences,
+    again::Sides,
     estimate::{Estimate, Replicates},
     side::Spent,
 };
@@ -33,7 +41,7 @@ use super::{
     Format,
     profile::{App, Filter},
 };
-use crate::dataset::error::DataSetError;
+use crate::dataset::{error::DataSetError, store::Store};
 
 /// Fewer samples than this on both sides together prove nothing.
 const MIN_SAMPLES: u64 = 5;
@@ -112,6 +120,9 @@ pub struct Choices {
     /// `None`: all rows.
     pub top: Option<usize>,
     pub format: Format,
+    /// Folder for temporary files, in which sides that were divided differently are attributed alike.
+    /// `None`: they are compared as they were attributed.
+    pub again_in: Option<PathBuf>,
 }
 
 /// A row of both sides.
@@ -136,6 +147,8 @@ pub struct Comparison {
     /// Rows that changed most come first; of equal changes the larger.
     pub rows: Vec<Compared>,
     pub warnings: Vec<String>,
+    /// What was done so that both can be compared.
+    pub notices: Vec<String>,
     /// Whether the figures of both mean the same: see [`comparability`].
     pub are_comparable: bool,
 }
@@ -145,13 +158,13 @@ pub struct Comparison {
 /// # Errors
 /// If there is no run in one, a file cannot be read or is damaged, or work is not counted by run.
 pub fn run(a: &Path, b: &Path, filter: &Filter, app: Option<&App>, choices: &Choices) -> Result<Comparison, DiffError> {
-    let a = Side::read(a, filter, app, choices)?;
-    let b = Side::read(b, filter, app, choices)?;
+    let (a, b) = (Side::read(a, filter, app, choices)?, Side::read(b, filter, app, choices)?);
     if let Per::Work { a: work_a, b: work_b } = &choices.per {
         a.expect_work_of_each_run("--work-a", work_a)?;
         b.expect_work_of_each_run("--work-b", work_b)?;
     }
-    Ok(Comparison::of(a, b, choices))
+    let read = |store: &Arc<dyn Store>, root: &Path| Side::of_store(store, root, filter, app, choices);
+    Ok(Comparison::of(again::alike(a, b, choices.again_in.as_deref(), read), choices))
 }
 
 /// What the gate of `--fail-above` says.
@@ -167,7 +180,8 @@ pub enum Gate {
 }
 
 impl Comparison {
-    fn of(a: Side, b: Side, choices: &Choices) -> Self {
+    fn of(sides: Sides, choices: &Choices) -> Self {
+        let Sides { a, b, notices, obstacle } = sides;
         let of_runs = choices.per.is_of_runs() || (a.has_runs_enough() && b.has_runs_enough());
         let [of_a, of_b] = match &choices.per {
             Per::Work { a: work_a, b: work_b } => [a.replicates_by_work(work_a), b.replicates_by_work(work_b)],
@@ -191,8 +205,9 @@ impl Comparison {
             let (x, y) = (size(x), size(y));
             y.0.total_cmp(&x.0).then(y.1.total_cmp(&x.1))
         });
-        let Differences { warnings, are_comparable } = warnings::of(&a, &b, &total, choices);
-        Self { a, b, of_runs, total, rows, warnings, are_comparable }
+        let found = warnings::of(&a, &b, obstacle.as_ref(), &total, choices);
+        let are_comparable = found.are_comparable();
+        Self { a, b, of_runs, total, rows, warnings: found.warnings, notices, are_comparable }
     }
 
     /// Whether B is certain to need more than `--fail-above` allows.

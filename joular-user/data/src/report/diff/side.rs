@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use super::{
@@ -11,7 +12,10 @@ use super::{
     identity::{CompareBy, Key, Keys},
 };
 use crate::{
-    dataset::error::Result,
+    dataset::{
+        error::Result,
+        store::{self, Store},
+    },
     model::units::{MicroJoules, UnixMicros},
     report::profile::{App, Catalog, DataSet, Filter, Overview, Row, Run, ThreadIndex, WindowSpan},
     text::escape,
@@ -39,6 +43,8 @@ pub struct Side {
 pub struct Spent {
     pub energy: MicroJoules,
     pub samples: u64,
+    /// Part of `energy` that samples of other windows tell.
+    pub inferred: MicroJoules,
     /// Energy by window; a window may come more than once.
     pub by_window: Vec<(usize, MicroJoules)>,
     /// Variance of the energy by sampling, µJ²: see [`crate::report::profile`].
@@ -49,11 +55,26 @@ impl Side {
     /// # Errors
     /// If there is no run, or a file cannot be read or is damaged.
     pub fn read(root: &Path, filter: &Filter, app: Option<&App>, choices: &Choices) -> Result<Self> {
-        let mut data = DataSet::open(root, filter)?;
+        Self::of_store(&store::open(root)?, root, filter, app, choices)
+    }
+
+    /// The same of the data set `root`, as it lies in a store.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn of_store(
+        store: &Arc<dyn Store>,
+        root: &Path,
+        filter: &Filter,
+        app: Option<&App>,
+        choices: &Choices,
+    ) -> Result<Self> {
+        let mut data = DataSet::of_store(store, filter)?;
         let windows = data.windows(filter);
         let overview = data.overview(filter)?;
         let mut sums = Sums::new(&data.catalog, windows, filter, app, choices);
-        data.scan(filter, |catalog, row| sums.take(catalog, row))?;
+        let summed = data.sums(filter, |_, _| {})?;
+        data.scan_in_time(filter, &summed, |catalog, row| sums.take(catalog, row))?;
         let mut side = Self {
             data: root.to_owned(),
             runs: data.catalog.runs,
@@ -173,20 +194,18 @@ struct Sum {
 }
 
 impl Sum {
-    #[allow(clippy::cast_precision_loss, reason = "for an error estimate")]
     fn add(&mut self, row: &Row, window: usize) {
         let spent = &mut self.spent;
         spent.energy = spent.energy.saturating_add(row.energy);
         spent.samples = spent.samples.saturating_add(row.samples);
+        spent.inferred = spent.inferred.saturating_add(row.amounts().inferred);
         match spent.by_window.last_mut() {
             Some((last, energy)) if *last == window => *energy = energy.saturating_add(row.energy),
             _ => spent.by_window.push((window, row.energy)),
         }
         let (energy, squares) = self.of_threads.entry(row.thread).or_default();
         *energy = energy.saturating_add(row.energy.0);
-        if row.samples > 0 {
-            *squares += (row.energy.0 as f64).powi(2) / row.samples as f64;
-        }
+        *squares += row.squares();
     }
 
     /// A row with the share p of a thread's energy has the variance (1 − p) · Σ energy² / samples.

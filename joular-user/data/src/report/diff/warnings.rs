@@ -1,12 +1,25 @@
 //! Finds what makes two data sets hard to compare.
 
-use super::{Choices, Compared, Per, Verdict, Work, comparability::Differences, side::Side};
+use super::{
+    Choices, Compared, Per, Verdict, Work, again::Obstacle, circumstances, comparability::Differences, side::Side,
+};
+use crate::text::escape;
 
-/// What the two differ in, and what is missing to judge them.
-pub fn of(a: &Side, b: &Side, total: &Compared, choices: &Choices) -> Differences {
+/// How the runs of the two were made differently.
+pub fn differences(a: &Side, b: &Side) -> Differences {
     let mut found = Differences::of(&a.runs, &b.runs);
     let label = |side: &Side| side.overview.label.map_or("without energy", |label| label.name()).to_owned();
-    found.are_comparable &= !found.compare("energy is of different kinds", &label(a), &label(b));
+    found.is_other_measured |= found.compare("energy is of different kinds", &label(a), &label(b));
+    found
+}
+
+/// What the two differ in, and what is missing to judge them.
+pub fn of(a: &Side, b: &Side, obstacle: Option<&Obstacle>, total: &Compared, choices: &Choices) -> Differences {
+    let mut found = differences(a, b);
+    if let Some(obstacle) = obstacle {
+        found.warnings.push(format!("A and B are not attributed alike: {}", escape(&obstacle.to_string())));
+    }
+    circumstances::compare(&mut found, &a.overview.load, &b.overview.load);
     let warnings = &mut found.warnings;
     for (name, side) in [("A", a), ("B", b)] {
         if side.windows.is_empty() {

@@ -39,6 +39,7 @@ use crate::{
     },
     output::OutputError,
     report::artifact,
+    text::exact_joules,
 };
 
 /// All formats. A new one is a line here and a file beside.
@@ -203,13 +204,16 @@ impl Exported {
 
 /// How the energy came about: its label, its sources and whether they were certain.
 fn origin(overview: &Overview) -> String {
-    let label = overview.label.map_or("no energy source", Label::name);
+    let label = overview.label.map_or("no energy source", Label::words);
     let mut text = format!("{label} ({})", overview.sources.join(", "));
     if overview.ambiguous > 0 {
         text.push_str(&format!(", {} ambiguous readings of counters", overview.ambiguous));
     }
     if overview.read_failed > 0 {
         text.push_str(&format!(", {} failed readings of counters", overview.read_failed));
+    }
+    if overview.inferred.0 > 0 {
+        text.push_str(&format!(", {} J by samples of other windows", exact_joules(overview.inferred)));
     }
     text
 }

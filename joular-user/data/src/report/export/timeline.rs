@@ -5,11 +5,12 @@ use std::path::Path;
 use super::Result;
 use crate::{
     model::units::UnixMicros,
-    report::profile::{App, Catalog, DataSet, Filter, Overview, reader::Row},
+    report::profile::{App, Catalog, DataSet, Filter, Overview, Summed, ThreadPath, reader::Row},
 };
 
 pub(super) struct Timeline<'a> {
     data: DataSet,
+    summed: Summed,
     filter: &'a Filter,
     /// By path: whether the filter allows it.
     allowed: Vec<bool>,
@@ -19,13 +20,16 @@ pub(super) struct Timeline<'a> {
 impl<'a> Timeline<'a> {
     pub(super) fn open(root: &Path, filter: &'a Filter, app: Option<&App>) -> Result<Self> {
         let mut data = DataSet::open(root, filter)?;
-        let overview = data.overview(filter)?;
+        let mut overview = data.overview(filter)?;
+        let summed = data.sums(filter, |_, _| {})?;
         let paths = &data.catalog.paths;
-        let allowed = paths.indices().map(|path| filter.allows_path(paths.frames_of(path))).collect();
+        let allowed: Vec<bool> = paths.indices().map(|path| filter.allows_path(paths.frames_of(path))).collect();
+        let is_allowed = |entry: &&ThreadPath| allowed.get(entry.path.index()).copied().unwrap_or(false);
+        overview.inferred = summed.entries.iter().filter(is_allowed).map(|entry| entry.inferred).sum();
         if let Some(app) = app {
             data.catalog.paths = data.catalog.paths.of_app(app);
         }
-        Ok(Self { data, filter, allowed, overview })
+        Ok(Self { data, summed, filter, allowed, overview })
     }
 
     pub(super) fn catalog(&self) -> &Catalog {
@@ -42,7 +46,7 @@ impl<'a> Timeline<'a> {
     pub(super) fn scan(&mut self, mut take: impl FnMut(&Catalog, &Row) -> Result<()>) -> Result<()> {
         let mut result = Ok(());
         let allowed = &self.allowed;
-        self.data.scan(self.filter, |catalog, row| {
+        self.data.scan_in_time(self.filter, &self.summed, |catalog, row| {
             if result.is_ok() && allowed.get(row.path.index()).copied().unwrap_or(false) {
                 result = take(catalog, row);
             }

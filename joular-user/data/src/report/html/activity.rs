@@ -39,8 +39,7 @@ impl Activity {
 
     pub(super) fn take(&mut self, _: &Catalog, row: &Row) {
         let bucket = self.clock.bucket(row.window_start, row.window_ns);
-        let more = Amounts { energy: row.energy, cpu_ns: row.cpu_ns, samples: row.samples };
-        self.cells.entry((row.thread, bucket)).or_default().plus(&more);
+        self.cells.entry((row.thread, bucket)).or_default().plus(&row.amounts());
     }
 
     /// The diagram. Threads are in the order of their processes and energy; those without a line of

@@ -19,6 +19,7 @@ use crate::{
         tree::{Branches, CallTree, Kinds, Mix, NodeKind, palette},
     },
     text,
+    totals::audit::model_note,
 };
 
 /// Nodes of the flame graph. Those narrower than half a pixel of the widest screens are left out.
@@ -42,6 +43,8 @@ pub(super) struct Figures {
     time: Time,
     threads: Diagram,
     methods: Vec<Method>,
+    /// What intervals do not cover.
+    interval_note: &'static str,
     audit: Audit,
     jvm_parts: Vec<(&'static str, bool)>,
     jvms: Vec<Jvm>,
@@ -65,6 +68,8 @@ struct Tree {
     self_uj: Vec<u64>,
     self_cpu_us: Vec<u64>,
     self_samples: Vec<u64>,
+    /// Part of the energy that samples of other windows tell.
+    self_inferred_uj: Vec<u64>,
 }
 
 #[derive(Debug, Serialize)]
@@ -97,8 +102,9 @@ pub(super) fn of(profile: &Profile, choice: &PageChoice, power: &Power<'_>, acti
         headline: Headline::of(profile).text(),
         energy_uj: profile.energy().0,
         duration_ns: overview.duration_ns,
-        label: overview.label.map_or("no energy source", EnergyLabel::name),
+        label: overview.label.map_or("no energy source", EnergyLabel::words),
         ambiguous: overview.ambiguous,
+        interval_note: model_note(overview.label).unwrap_or_default(),
         sources: overview.sources.iter().map(|source| strings.place(source)).collect(),
         app: strings.maybe(choice.app.is_some().then_some(text::escape(&choice.view)).as_deref()),
         kinds: NodeKind::ALL.map(|kind| (kind.name(), palette::hex(kind))).into(),
@@ -144,6 +150,7 @@ impl Tree {
             tree.self_uj.push(node.own.energy.0);
             tree.self_cpu_us.push(node.own.cpu_ns / 1000);
             tree.self_samples.push(node.own.samples);
+            tree.self_inferred_uj.push(node.own.inferred.0);
         }
         tree
     }

@@ -1,5 +1,5 @@
 //! Makes the table of methods: self and total energy of each, with the interval that sampling
-//! leaves open, as in reports ([`ranking::interval`]).
+//! leaves open ([`crate::sampling`]).
 
 use std::collections::HashMap;
 
@@ -9,13 +9,10 @@ use super::strings::Strings;
 use crate::{
     model::units::MicroJoules,
     report::{
-        profile::{Amounts, Profile, Sampled, ThreadPath},
-        ranking::{
-            self,
-            interval::{Estimate, Threads},
-        },
+        profile::{Amounts, Profile, ThreadPath},
         tree::{Kinds, Label, Mix, NodeKind, OTHERS},
     },
+    sampling::{self, Group, Sampled, Threads},
 };
 
 /// Methods with a row of their own: more than anyone looks through.
@@ -30,8 +27,8 @@ struct LabelSums {
 
 impl LabelSums {
     fn add(&mut self, entry: &ThreadPath) {
-        self.amounts.plus(&Amounts { energy: entry.energy, cpu_ns: entry.cpu_ns, samples: entry.samples });
-        self.sampled.add(entry);
+        self.amounts.plus(&entry.amounts());
+        self.sampled.plus(&entry.sampled());
     }
 
     fn plus(&mut self, other: &Self) {
@@ -68,6 +65,8 @@ pub(super) struct Method {
     total_interval_uj: Option<Interval>,
     self_cpu_ns: u64,
     self_samples: u64,
+    /// Part of `self_uj` that samples of other windows tell.
+    self_inferred_uj: u64,
 }
 
 /// The methods with most energy, by self and total, and the others together.
@@ -104,6 +103,7 @@ pub(super) fn of(
             total_interval_uj: Some(*total_interval),
             self_cpu_ns: own.amounts.cpu_ns,
             self_samples: own.amounts.samples,
+            self_inferred_uj: own.amounts.inferred.0,
         });
     }
     if !rest.is_empty() {
@@ -120,6 +120,7 @@ pub(super) fn of(
             total_interval_uj: None,
             self_cpu_ns: all.cpu_ns,
             self_samples: all.samples,
+            self_inferred_uj: all.inferred.0,
         });
     }
     rows
@@ -144,7 +145,7 @@ fn mixes(profile: &Profile, label_of: &[usize], labels: usize) -> Vec<Mix> {
     let frames = profile.catalog.paths.frames();
     let (mut own, mut anywhere) = (vec![Mix::default(); labels], vec![Mix::default(); labels]);
     for entry in &profile.entries {
-        let amounts = Amounts { energy: entry.energy, cpu_ns: entry.cpu_ns, samples: entry.samples };
+        let amounts = entry.amounts();
         let path = profile.catalog.paths.path(entry.path);
         for frame in path {
             anywhere[label_of[frame.index()]].add(frames[frame.index()].kind, &amounts);
@@ -196,20 +197,19 @@ fn sums(profile: &Profile, label_of: &[usize], labels: usize) -> Vec<(Sums, [Int
     // With all that was sampled, also what conditions on methods left out.
     let mut threads = Threads::default();
     profile.sampled.iter().for_each(|thread| threads.add(thread));
-    let group = |part: &LabelSums| threads.group(part.sampled.energy);
-    let mut estimates: Vec<[Estimate; 2]> = sums.iter().map(|sums| [group(&sums.own), group(&sums.total)]).collect();
+    let mut seen = vec![[Group::default(); 2]; labels];
     visit(profile, label_of, labels, |thread, label, part| {
         let whole = profile.sampled.get(thread).copied().unwrap_or_default();
-        let [own, total] = &mut estimates[label];
+        let [own, total] = &mut seen[label];
         own.see(&whole, &part.own.sampled);
         total.see(&whole, &part.total.sampled);
     });
-    let interval = |estimate: &Estimate, part: &LabelSums| {
-        let ranking::Interval { low, high } = estimate.interval(part.amounts.energy, part.sampled.energy);
+    let interval = |group: &Group, part: &LabelSums| {
+        let sampling::Interval { low, high } = threads.interval(group, part.amounts.energy, part.sampled.energy);
         [low.0, high.0]
     };
     sums.iter()
-        .zip(&estimates)
+        .zip(&seen)
         .map(|(sums, [own, total])| (*sums, [interval(own, &sums.own), interval(total, &sums.total)]))
         .collect()
 }

@@ -50,11 +50,13 @@ pub fn page(choice: &PageChoice) -> Result<(Vec<u8>, Headline)> {
     let mut activity = Activity::new(clock);
     data.scan_places(filter, |row| activity.take_place(row))?;
     let mut power = Power::new(clock, filter, choice.app.as_ref(), choice.shape.kinds);
-    let profile = Profile::sum(data, overview, filter, choice.app.as_ref(), |catalog, row| {
+    let summed = data.sums(filter, |_, _| {})?;
+    data.scan_in_time(filter, &summed, |catalog, row| {
         if power.take(catalog, row) {
             activity.take(catalog, row);
         }
     })?;
+    let profile = Profile::of(data, summed, overview, filter, choice.app.as_ref());
     let headline = Headline::of(&profile);
     let figures = figures::of(&profile, choice, &power, &activity);
     Ok((document::page(&figures), headline))

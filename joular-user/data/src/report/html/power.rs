@@ -8,7 +8,7 @@ use super::{clock::Clock, strings::Strings};
 use crate::{
     model::frame::{Frame, FrameKind},
     report::{
-        profile::{Amounts, App, Catalog, Filter, OUTSIDE_APP, PathIndex, Row},
+        profile::{App, Catalog, Filter, OUTSIDE_APP, PathIndex, Row},
         tree::{Kinds, Label, Mix, NodeKind, OTHERS},
     },
 };
@@ -48,8 +48,7 @@ impl<'a> Power<'a> {
         let bucket = self.clock.bucket(row.window_start, row.window_ns);
         let sum = self.sums.entry((label, bucket)).or_default();
         *sum = sum.saturating_add(row.energy.0);
-        let amounts = Amounts { energy: row.energy, cpu_ns: row.cpu_ns, samples: row.samples };
-        self.mixes[label].add(kind, &amounts);
+        self.mixes[label].add(kind, &row.amounts());
         true
     }
 

@@ -112,6 +112,8 @@ pub struct Filter {
     pub methods: Names,
     pub hosts: Names,
     pub runs: Names,
+    /// Whether windows in which no sample hit a thread stay `[no sample]`, as they were recorded.
+    pub no_infer: bool,
 }
 
 impl Filter {

@@ -4,38 +4,47 @@
 //! [`reader`] reads files, [`filter`] says which rows count, [`catalog`] holds what rows are about,
 //! and [`overview`] adds up everything beside call paths.
 //!
+//! Energy of windows in which no sample hit a thread is shared out by samples of other windows, unless
+//! [`Filter::no_infer`] says otherwise: [`inference`] does it while rows pass, [`quotas`] with what is
+//! left at the end, [`in_time`] offers both as sums and as rows in the order of time.
+//!
 //! # Error of sampling
 //! A thread's time and energy are exact; samples tell which of its paths they go to.
-//! A sample stands for `energy / samples` of its row, so a group of rows
-//! of one thread with the share `p` of its energy has the variance
-//! `(1 − p) · Σ energy² / samples` (binomial; equal samples give the familiar
-//! `energy · √((1 − p) / (p · n))`). Variances of threads add up. [`ThreadPath`] keeps
-//! the sum; whoever groups entries by thread applies `1 − p`.
+//! A sample stands for `energy / samples` of its row. [`ThreadPath`] keeps the sum of
+//! squares that [`crate::sampling`] makes intervals of. Energy that was shared out makes samples
+//! stand for more energy, and does not make more samples.
 
 pub mod catalog;
 pub mod filter;
 mod frame_columns;
 mod host_times;
+pub mod in_time;
+mod inference;
+pub mod load;
 pub mod overview;
 pub mod places;
+mod quotas;
 pub mod reader;
 mod sums;
 pub mod windows;
 
 use std::path::Path;
 
-use self::sums::Sums;
+#[cfg(test)]
+pub(crate) use self::load::made_up;
 pub use self::{
     catalog::{
         App, Catalog, FrameIndex, OUTSIDE_APP, PathIndex, Paths, Process, ProcessIndex, Run, Thread, ThreadIndex,
     },
     filter::{Filter, FilterError, Moment, Names},
+    in_time::Summed,
+    load::Load,
     overview::{Amounts, JvmEnergy, Overview, QualityKey},
     places::{PlaceRow, ThreadIdentity},
-    reader::{DataSet, Row},
+    reader::{DataSet, Inferred, Row},
     windows::WindowSpan,
 };
-use crate::{dataset::error::Result, model::units::MicroJoules};
+use crate::{dataset::error::Result, model::units::MicroJoules, sampling::Sampled};
 
 /// What a thread spent on a call path, over all windows of the selection.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -45,17 +54,9 @@ pub struct ThreadPath {
     pub energy: MicroJoules,
     pub cpu_ns: u64,
     pub samples: u64,
-    /// Σ energy² / samples over windows, µJ²: see the module's head.
-    pub squares: f64,
-}
-
-/// Energy that samples divide among paths, and the number of samples: the base of the error of
-/// sampling. Energy of paths without a sample is exact and not included.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Sampled {
-    pub energy: MicroJoules,
-    pub samples: u64,
-    /// Sum of [`ThreadPath::squares`].
+    /// Part of `energy` that samples of other windows tell.
+    pub inferred: MicroJoules,
+    /// As [`Sampled::squares`], µJ².
     pub squares: f64,
 }
 
@@ -81,8 +82,8 @@ impl Profile {
         Self::read_watched(root, filter, app, |_, _| {})
     }
 
-    /// [`Profile::read`], which also shows each row of [`DataSet::scan`] to the caller. Rows' paths
-    /// have the same indices in the profile.
+    /// [`Profile::read`], which also shows each row to the caller as it was recorded. Rows' paths have
+    /// the same indices in the profile.
     ///
     /// # Errors
     /// As [`Profile::read`].
@@ -94,35 +95,21 @@ impl Profile {
     ) -> Result<Self> {
         let mut data = DataSet::open(root, filter)?;
         let overview = data.overview(filter)?;
-        Self::sum(data, overview, filter, app, watch)
+        let summed = data.sums(filter, watch)?;
+        Ok(Self::of(data, summed, overview, filter, app))
     }
 
-    /// Sums the rows of a data set whose overview is known, and shows each to `watch`, without the
-    /// filter of methods. So figures over time are summed in the same pass.
-    ///
-    /// # Errors
-    /// If a file cannot be read or is damaged.
-    pub fn sum(
-        mut data: DataSet,
-        mut overview: Overview,
-        filter: &Filter,
-        app: Option<&App>,
-        mut watch: impl FnMut(&Catalog, &Row),
-    ) -> Result<Self> {
-        let mut sums = Sums::default();
-        data.scan(filter, |catalog, row| {
-            watch(catalog, row);
-            sums.add(row);
-        })?;
+    /// Of sums of a data set whose overview is known, by the same filter.
+    pub fn of(data: DataSet, summed: Summed, mut overview: Overview, filter: &Filter, app: Option<&App>) -> Self {
         overview.left_out = data.left_out;
-        Ok(Self::of(data.catalog, sums.into_entries(), overview, filter, app))
+        Self::of_entries(data.catalog, summed.entries, overview, filter, app)
     }
 
     /// Of entries in the order of thread and path.
-    fn of(
+    fn of_entries(
         mut catalog: Catalog,
         mut entries: Vec<ThreadPath>,
-        overview: Overview,
+        mut overview: Overview,
         filter: &Filter,
         app: Option<&App>,
     ) -> Self {
@@ -131,10 +118,11 @@ impl Profile {
         let allowed: Vec<bool> =
             catalog.paths.indices().map(|path| filter.allows_path(catalog.paths.frames_of(path))).collect();
         for entry in &entries {
-            threads[entry.thread.index()].add(entry);
-            sampled[entry.thread.index()].add(entry);
+            threads[entry.thread.index()].plus(&entry.amounts());
+            sampled[entry.thread.index()].plus(&entry.sampled());
         }
         entries.retain(|entry| allowed[entry.path.index()]);
+        overview.inferred = entries.iter().map(|entry| entry.inferred).sum();
         if let Some(app) = app {
             catalog.paths = catalog.paths.of_app(app);
         }
@@ -147,27 +135,25 @@ impl Profile {
     }
 }
 
-impl Sampled {
-    pub fn add(&mut self, entry: &ThreadPath) {
-        if entry.samples > 0 {
-            self.energy = self.energy.saturating_add(entry.energy);
-            self.samples = self.samples.saturating_add(entry.samples);
-            self.squares += entry.squares;
-        }
+impl ThreadPath {
+    /// Whether samples tell it, of its window or of others.
+    pub const fn is_sampled(&self) -> bool {
+        self.samples > 0 || self.inferred.0 > 0
+    }
+
+    /// What of it samples divide, of its window or of others. The rest is exact.
+    pub fn sampled(&self) -> Sampled {
+        let Self { energy, samples, squares, .. } = *self;
+        if self.is_sampled() { Sampled { energy, samples, squares } } else { Sampled::default() }
     }
 }
 
 impl Amounts {
-    fn add(&mut self, entry: &ThreadPath) {
-        self.energy = self.energy.saturating_add(entry.energy);
-        self.cpu_ns = self.cpu_ns.saturating_add(entry.cpu_ns);
-        self.samples = self.samples.saturating_add(entry.samples);
-    }
-
     /// Adds what others have.
     pub fn plus(&mut self, other: &Self) {
         self.energy = self.energy.saturating_add(other.energy);
         self.cpu_ns = self.cpu_ns.saturating_add(other.cpu_ns);
         self.samples = self.samples.saturating_add(other.samples);
+        self.inferred = self.inferred.saturating_add(other.inferred);
     }
 }

@@ -12,6 +12,7 @@ use super::{
     catalog::{ProcessIndex, Run},
     filter::Filter,
     host_times::{HostTimes, RunTime},
+    load::{LOAD_COLUMNS, Load, LoadColumns},
     reader::DataSet,
 };
 use crate::{
@@ -56,13 +57,19 @@ pub struct Overview {
     pub checked: Option<(MicroJoules, MicroJoules)>,
     /// Rows that belong to no whole window and count for nothing; a crash left them.
     pub left_out: Amounts,
+    /// Energy of the selection that samples of other windows tell: see [`crate::attribution::inference`].
+    pub inferred: MicroJoules,
     /// Samples of targets, whole machine.
     pub samples: u64,
     pub losses: BTreeMap<String, u64>,
+    /// What the windows ran under.
+    pub load: Load,
     /// The weakest label of the runs' energy.
     pub label: Option<Label>,
     /// Names of the energy sources.
     pub sources: Vec<String>,
+    /// Names of the domains that add up to the energy, each once.
+    pub domains: Vec<String>,
     /// Per JVM, in the order of [`super::Catalog::processes`].
     pub jvms: BTreeMap<ProcessIndex, JvmEnergy>,
     pub qualities: BTreeMap<QualityKey, Amounts>,
@@ -100,6 +107,8 @@ pub struct Amounts {
     pub energy: MicroJoules,
     pub cpu_ns: u64,
     pub samples: u64,
+    /// Part of `energy` that samples of other windows tell: see [`crate::attribution::inference`].
+    pub inferred: MicroJoules,
 }
 
 impl DataSet {
@@ -135,7 +144,12 @@ impl Overview {
 
     fn describe(&mut self, run: &Run) {
         let counted = run.info.domains.iter().filter(|domain| matches!(domain.role, Role::Shared | Role::Unshared));
-        self.label = self.label.max(counted.map(|domain| domain.label).max());
+        self.label = self.label.max(counted.clone().map(|domain| domain.label).max());
+        for domain in counted {
+            if !self.domains.contains(&domain.name) {
+                self.domains.push(domain.name.clone());
+            }
+        }
         if !self.sources.contains(&run.info.energy_source) {
             self.sources.push(run.info.energy_source.clone());
         }
@@ -147,6 +161,7 @@ impl Overview {
         let span = filter.span(&data.catalog.runs[run]);
         let losses: Vec<_> = loss_columns().collect();
         let mut wanted = WINDOW_COLUMNS.to_vec();
+        wanted.extend(LOAD_COLUMNS);
         wanted.extend(losses.iter().map(|(_, column)| column as &dyn Named));
         let open = |file: &StoredFile| TableFile::open_span(file, &wanted, span);
         decode_ahead::batches(&data.files::<Windows>(run), open, |columns| {
@@ -156,7 +171,9 @@ impl Overview {
                 if span.allows(start) {
                     self.take_domain(&rows, row)?;
                     if seen.insert(start) {
-                        time.add(start, rows.lengths.natural(row)?);
+                        let length_ns = rows.lengths.natural(row)?;
+                        time.add(start, length_ns);
+                        self.load.take(&rows.load, row, length_ns)?;
                         self.take_window(&rows, row)?;
                     }
                 }
@@ -191,7 +208,7 @@ impl Overview {
         self.windows += 1;
         self.samples = self.samples.saturating_add(rows.samples.natural(row)?);
         for (cause, counts) in &rows.losses {
-            let count: u64 = counts.natural(row)?;
+            let count: u64 = counts.maybe_natural(row)?.unwrap_or(0);
             if count > 0 {
                 let sum = self.losses.entry((*cause).to_owned()).or_default();
                 *sum = sum.saturating_add(count);
@@ -260,7 +277,7 @@ impl Overview {
     }
 }
 
-const WINDOW_COLUMNS: [&dyn Named; 19] = [
+const WINDOW_COLUMNS: [&dyn Named; 20] = [
     &shared::WINDOW_START,
     &shared::WINDOW_NS,
     &windows::DOMAIN,
@@ -274,6 +291,7 @@ const WINDOW_COLUMNS: [&dyn Named; 19] = [
     &windows::FAILED_READS_UJ,
     &windows::IDLE_UJ,
     &windows::UNSHARED_UJ,
+    &windows::SUSPENDED_UJ,
     &windows::CHECK_UJ,
     &windows::MERGED,
     &windows::FAULT,
@@ -297,6 +315,7 @@ struct WindowColumns<'a> {
     ambiguous: Flags,
     read_failed: Flags,
     samples: Numbers<'a>,
+    load: LoadColumns<'a>,
     losses: Vec<(&'a str, Numbers<'a>)>,
 }
 
@@ -317,7 +336,11 @@ impl<'a> WindowColumns<'a> {
             ambiguous: columns.flags(windows::AMBIGUOUS)?,
             read_failed: columns.flags(windows::READ_FAILED)?,
             samples: columns.ints(windows::SAMPLES)?,
-            losses: losses.iter().map(|(cause, column)| Ok((*cause, columns.ints(*column)?))).collect::<Result<_>>()?,
+            load: LoadColumns::of(columns)?,
+            losses: losses
+                .iter()
+                .map(|(cause, column)| Ok((*cause, columns.ints_if_any(*column)?)))
+                .collect::<Result<_>>()?,
         })
     }
 }

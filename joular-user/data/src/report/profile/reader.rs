@@ -42,6 +42,32 @@ pub struct Row {
     pub energy: MicroJoules,
     pub cpu_ns: u64,
     pub samples: u64,
+    /// `None`: samples in this window tell it.
+    pub inferred: Option<Inferred>,
+}
+
+/// What samples of other windows say of a window: see [`crate::attribution::inference`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Inferred {
+    /// By how much Σ energy² / samples grows, µJ²: see [`super`].
+    pub squares: f64,
+}
+
+impl Row {
+    pub const fn amounts(&self) -> Amounts {
+        let inferred = if self.inferred.is_some() { self.energy } else { MicroJoules(0) };
+        Amounts { energy: self.energy, cpu_ns: self.cpu_ns, samples: self.samples, inferred }
+    }
+
+    /// What it adds to Σ energy² / samples, µJ².
+    #[allow(clippy::cast_precision_loss, reason = "for an error estimate")]
+    pub fn squares(&self) -> f64 {
+        match self.inferred {
+            Some(inferred) => inferred.squares,
+            None if self.samples > 0 => (self.energy.0 as f64).powi(2) / self.samples as f64,
+            None => 0.0,
+        }
+    }
 }
 
 /// Identity of a process or, with a thread's, of a thread in a run.
@@ -57,6 +83,8 @@ pub struct DataSet {
     threads: HashMap<ThreadKey, ThreadIndex, RandomState>,
     /// Places of paths by `stack_id`, which is the same in all runs.
     paths: HashMap<i64, PathIndex, RandomState>,
+    /// The other way round.
+    pub(super) stack_ids: Vec<i64>,
     /// The whole windows of each run.
     pub(super) windows: Vec<RunWindows>,
     /// Energy, time and samples of rows that [`Self::scan`] left out because they belong
@@ -84,6 +112,7 @@ impl DataSet {
             processes: HashMap::default(),
             threads: HashMap::default(),
             paths: HashMap::default(),
+            stack_ids: Vec::new(),
             windows: Vec::new(),
             left_out: Amounts::default(),
         };
@@ -108,8 +137,8 @@ impl DataSet {
         self.files[run].parts.iter().filter_map(|(_, part)| part.file::<T>()).cloned().collect()
     }
 
-    /// Calls `take` for every row of the windows, processes and threads that `filter` allows.
-    /// Conditions on methods are ignored.
+    /// Calls `take` for every row of the windows, processes and threads that `filter` allows, as it was
+    /// recorded. Conditions on methods are ignored.
     ///
     /// # Errors
     /// If a file cannot be read or is damaged.
@@ -165,6 +194,7 @@ impl DataSet {
                 energy: MicroJoules(energies.natural(row)?),
                 cpu_ns: times.natural(row)?,
                 samples: samples.natural(row)?,
+                inferred: MicroJoules(0),
             };
             if !is_whole {
                 self.left_out.plus(&amounts);
@@ -182,6 +212,7 @@ impl DataSet {
                 energy: amounts.energy,
                 cpu_ns: amounts.cpu_ns,
                 samples: amounts.samples,
+                inferred: None,
             };
             take(&self.catalog, &row);
         }
@@ -258,6 +289,7 @@ impl DataSet {
             if !self.paths.contains_key(&stack_id) {
                 let of_path = range.map(|row| frames.index(self, row)).collect::<Result<Vec<_>>>()?;
                 self.paths.insert(stack_id, self.catalog.paths.push(of_path));
+                self.stack_ids.push(stack_id);
             }
         }
         Ok(())

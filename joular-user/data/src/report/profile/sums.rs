@@ -5,7 +5,7 @@ use std::hash::BuildHasher as _;
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 
-use super::{ThreadPath, reader::Row};
+use super::{Amounts, ThreadPath, reader::Row};
 
 /// Sums by thread and path.
 #[derive(Debug, Default)]
@@ -19,7 +19,10 @@ pub(super) struct Sums {
 
 impl Sums {
     pub(super) fn add(&mut self, row: &Row) {
-        let row = ThreadPath::of(row);
+        self.add_entry(ThreadPath::of(row));
+    }
+
+    pub(super) fn add_entry(&mut self, row: ThreadPath) {
         let (sums, hasher) = (&mut self.sums, &self.hasher);
         let hash = hasher.hash_one(key(&row));
         if let Some(place) = self.places.find(hash, |place| key(&sums[*place as usize]) == key(&row)) {
@@ -30,6 +33,11 @@ impl Sums {
         let place = u32::try_from(sums.len()).unwrap_or(u32::MAX);
         sums.push(row);
         self.places.insert_unique(hash, place, |place| hasher.hash_one(key(&sums[*place as usize])));
+    }
+
+    /// Sums in the order in which they were first seen.
+    pub(super) fn entries(&self) -> &[ThreadPath] {
+        &self.sums
     }
 
     /// Sums in the order of thread and path.
@@ -45,11 +53,13 @@ fn key(entry: &ThreadPath) -> u64 {
 }
 
 impl ThreadPath {
-    #[allow(clippy::cast_precision_loss, reason = "for an error estimate")]
-    fn of(row: &Row) -> Self {
-        let Row { thread, path, energy, cpu_ns, samples, .. } = *row;
-        let squares = if samples > 0 { (energy.0 as f64).powi(2) / samples as f64 } else { 0.0 };
-        Self { thread, path, energy, cpu_ns, samples, squares }
+    pub(super) fn of(row: &Row) -> Self {
+        let Amounts { energy, cpu_ns, samples, inferred } = row.amounts();
+        Self { thread: row.thread, path: row.path, energy, cpu_ns, samples, inferred, squares: row.squares() }
+    }
+
+    pub const fn amounts(&self) -> Amounts {
+        Amounts { energy: self.energy, cpu_ns: self.cpu_ns, samples: self.samples, inferred: self.inferred }
     }
 
     /// Adds what another has, of the same thread and path or not.
@@ -57,6 +67,7 @@ impl ThreadPath {
         self.energy = self.energy.saturating_add(other.energy);
         self.cpu_ns = self.cpu_ns.saturating_add(other.cpu_ns);
         self.samples = self.samples.saturating_add(other.samples);
+        self.inferred = self.inferred.saturating_add(other.inferred);
         self.squares += other.squares;
     }
 }
@@ -88,6 +99,7 @@ mod tests {
                 energy: MicroJoules(energy),
                 cpu_ns,
                 samples,
+                inferred: None,
             });
             let sum = expected.entry((thread, path)).or_default();
             *sum = (sum.0 + energy, sum.1 + cpu_ns, sum.2 + samples);

@@ -13,7 +13,7 @@ use crate::{
         units::{MicroJoules, UnixMicros},
     },
     report::profile::{Amounts, OUTSIDE_APP, Overview, Process, Profile},
-    text::{escape, seconds, share},
+    text::{escape, figures, seconds, share},
     totals::{
         Sums, audit,
         jvms::{JvmTally, cause_of, quality_lines},
@@ -87,11 +87,13 @@ pub fn quality(overview: &Overview) -> Vec<String> {
     quality_lines(&causes(overview))
 }
 
-/// `model (modelled)`: sources of the energy, and how it came about.
+/// `cpu from model (modelled)`: domains that the energy is of, its sources, and how it came about.
 pub fn source(overview: &Overview) -> String {
+    let domains: Vec<String> = overview.domains.iter().map(|domain| escape(domain)).collect();
     let sources: Vec<String> = overview.sources.iter().map(|source| escape(source)).collect();
     let sources = if sources.is_empty() { "nowhere".to_owned() } else { sources.join(", ") };
-    overview.label.map_or(sources.clone(), |label| format!("{sources} ({})", label.name()))
+    let from = overview.label.map_or(sources.clone(), |label| format!("{sources} ({})", label.words()));
+    if domains.is_empty() { from } else { format!("{} from {from}", domains.join(", ")) }
 }
 
 /// Which windows of which hosts were read.
@@ -117,12 +119,19 @@ pub fn extent(profile: &Profile) -> String {
 
 /// The sums of the whole selection.
 pub fn chosen(profile: &Profile) -> Amounts {
-    let mut whole = Amounts { energy: profile.energy(), ..Amounts::default() };
-    for entry in &profile.entries {
-        whole.cpu_ns = whole.cpu_ns.saturating_add(entry.cpu_ns);
-        whole.samples = whole.samples.saturating_add(entry.samples);
-    }
+    let mut whole = Amounts::default();
+    profile.entries.iter().for_each(|entry| whole.plus(&entry.amounts()));
     whole
+}
+
+/// How much of the selection samples of other windows tell; `None` if nothing.
+pub fn inferred(profile: &Profile) -> Option<String> {
+    let (overview, inferred) = (&profile.overview, profile.overview.inferred);
+    let joules = figures::figure(inferred.joules(), overview.label);
+    let part = share(inferred, profile.energy());
+    (inferred.0 > 0).then(|| {
+        format!("inferred {joules} J, {part:.1} %: no sample hit their threads in these windows, samples of other windows share them out")
+    })
 }
 
 /// Energy of paths whose leaf has no name, by marker. Code without symbols is unresolved whichever

@@ -29,7 +29,7 @@ pub fn table(report: &Report<'_>, table: &Ranking) -> String {
     text
 }
 
-const FIGURES: [&str; 7] = ["uj", "low_uj", "high_uj", "watts", "percent", "cpu_ns", "samples"];
+const FIGURES: [&str; 8] = ["uj", "low_uj", "high_uj", "watts", "percent", "cpu_ns", "samples", "inferred_uj"];
 
 fn cells(report: &Report<'_>, table: &Ranking, row: &Row) -> Vec<String> {
     let overview = &report.profile.overview;
@@ -43,6 +43,7 @@ fn cells(report: &Report<'_>, table: &Ranking, row: &Row) -> Vec<String> {
             format!("{:.6}", precise_percent(amounts.energy, table.whole.energy)),
             amounts.cpu_ns.to_string(),
             amounts.samples.to_string(),
+            amounts.inferred.0.to_string(),
         ]
     };
     let mut cells = vec![name(&row.group.name)];

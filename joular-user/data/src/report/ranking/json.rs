@@ -7,7 +7,7 @@ use super::{
     command::Report,
     context,
     rows::{Figures, Ranking, Row, Sort},
-    text::{activation, precise_percent},
+    text::{activation, note, precise_percent},
 };
 use crate::{
     report::profile::{Amounts, Overview, Profile},
@@ -29,6 +29,7 @@ pub fn report(report: &Report<'_>) -> Value {
         "extent": extent(profile),
         "selection": amounts(&context::chosen(profile), ""),
         "is_app_view": report.has_app,
+        "interval_note": note(report),
         "tables": report.tables.iter().map(|ranking| table(ranking, overview.duration_ns)).collect::<Vec<_>>(),
         "jvms": jvms(profile),
         "audit": audit(overview),
@@ -66,6 +67,7 @@ fn amounts(amounts: &Amounts, prefix: &str) -> Map<String, Value> {
         (format!("{prefix}{}", if prefix.is_empty() { "energy_uj" } else { "uj" }), json!(amounts.energy.0)),
         (format!("{prefix}cpu_ns"), json!(amounts.cpu_ns)),
         (format!("{prefix}samples"), json!(amounts.samples)),
+        (format!("{prefix}inferred_uj"), json!(amounts.inferred.0)),
     ])
 }
 

@@ -9,7 +9,7 @@ use super::{
     command::Report,
     context,
     rows::Ranking,
-    text::{caption, chosen, columns, names},
+    text::{caption, chosen, columns, names, note},
 };
 use crate::{
     report::profile::Overview,
@@ -20,14 +20,16 @@ use crate::{
 pub fn report(report: &Report<'_>) -> String {
     let profile = report.profile;
     let overview = &profile.overview;
-    let mut text =
-        format!("{}; energy from {}\n\n", plain(&context::extent(profile)), plain(&context::source(overview)));
+    let mut text = format!("{}; energy of {}\n\n", plain(&context::extent(profile)), plain(&context::source(overview)));
     for line in chosen(report) {
         let _ = writeln!(text, "- {}", plain(&line));
     }
     for ranking in report.tables {
         let _ = writeln!(text, "\n### Energy {}\n", caption(ranking.by));
         text.push_str(&table(ranking, overview));
+    }
+    if let Some(note) = note(report) {
+        let _ = writeln!(text, "\n{note}");
     }
     let jvms = context::jvms(profile);
     if !jvms.is_empty() {

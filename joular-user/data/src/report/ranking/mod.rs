@@ -2,7 +2,7 @@
 //!
 //! A selection of a data set ([`crate::report::profile`]) is grouped by what the reader asks for
 //! ([`by`], [`groups`]), summed and ranked ([`rows`]). Each figure has its error of sampling
-//! ([`interval`]) and, if wanted, is set in relation to how often a method was seen to be called
+//! ([`crate::sampling`]) and, if wanted, is set in relation to how often a method was seen to be called
 //! ([`activations`]). A report also says what its tables are part of ([`context`]), and is written
 //! for people or machines ([`text`], [`markdown`], [`csv`], [`json`]).
 
@@ -12,7 +12,6 @@ pub mod command;
 pub mod context;
 pub mod csv;
 pub mod groups;
-pub mod interval;
 pub mod json;
 pub mod markdown;
 pub mod rows;
@@ -24,6 +23,5 @@ mod tests;
 pub use self::{
     by::By,
     command::{Look, Request},
-    interval::Interval,
     rows::{Figures, Ranking, Row, Sort},
 };

@@ -5,9 +5,11 @@ use std::{borrow::Cow, cmp::Reverse};
 use super::{
     by::By,
     groups::{Group, Groups},
-    interval::{Estimate, Interval, Threads},
 };
-use crate::report::profile::{Amounts, Profile, Sampled, ThreadIndex, ThreadPath};
+use crate::{
+    report::profile::{Amounts, Profile, ThreadIndex, ThreadPath},
+    sampling::{Group as SampledGroup, Interval, Sampled, Threads},
+};
 
 /// Which figure ranks rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -74,7 +76,7 @@ impl Ranking {
         let slots = Slots::of(profile, &groups, &slots, rest + 1);
         let figures = figures(profile, &entries, &groups, &slots, cut.is_partial);
         let mut whole = Amounts::default();
-        profile.entries.iter().for_each(|entry| whole.plus(&amounts(entry)));
+        profile.entries.iter().for_each(|entry| whole.plus(&entry.amounts()));
         let row = |group: Group, figures: Option<&(Figures, Figures)>, activations| {
             let (own, total) = figures.copied().unwrap_or_default();
             Row { group, own, total, activations }
@@ -124,13 +126,13 @@ struct Sums {
 
 impl Sums {
     fn add_own(&mut self, entry: &ThreadPath) {
-        self.own.plus(&amounts(entry));
-        self.own_sampled.add(entry);
+        self.own.plus(&entry.amounts());
+        self.own_sampled.plus(&entry.sampled());
     }
 
     fn add_total(&mut self, entry: &ThreadPath) {
-        self.total.plus(&amounts(entry));
-        self.total_sampled.add(entry);
+        self.total.plus(&entry.amounts());
+        self.total_sampled.plus(&entry.sampled());
     }
 
     fn plus(&mut self, other: &Self) {
@@ -141,10 +143,6 @@ impl Sums {
     }
 }
 
-const fn amounts(entry: &ThreadPath) -> Amounts {
-    Amounts { energy: entry.energy, cpu_ns: entry.cpu_ns, samples: entry.samples }
-}
-
 /// Entries for sums that do not depend on threads: one for each path, and one for energy that no
 /// sample divided ([`Sampled`]). They are much fewer. If rows are about threads, all are needed.
 fn without_threads(profile: &Profile, by: By) -> Cow<'_, [ThreadPath]> {
@@ -153,7 +151,7 @@ fn without_threads(profile: &Profile, by: By) -> Cow<'_, [ThreadPath]> {
     }
     let mut sums: Vec<[Option<ThreadPath>; 2]> = vec![[None; 2]; profile.catalog.paths.len()];
     for entry in &profile.entries {
-        match &mut sums[entry.path.index()][usize::from(entry.samples > 0)] {
+        match &mut sums[entry.path.index()][usize::from(entry.is_sampled())] {
             Some(sum) => sum.plus(entry),
             none => *none = Some(ThreadPath { thread: ThreadIndex(0), ..*entry }),
         }
@@ -250,25 +248,21 @@ fn figures(
         return sums.iter().map(|sums| (exact(sums.own), exact(sums.total))).collect();
     }
     let threads = threads_of(profile, groups, slots.slots, slots.count);
-    let mut estimates: Vec<(Estimate, Estimate)> = sums
-        .iter()
-        .zip(&threads)
-        .map(|(sums, threads)| (threads.group(sums.own_sampled.energy), threads.group(sums.total_sampled.energy)))
-        .collect();
+    let mut seen = vec![(SampledGroup::default(), SampledGroup::default()); slots.count];
     visit(&profile.entries, slots, |thread, slot, part| {
         let whole = sampled_thread(profile, thread);
-        let (own, total) = &mut estimates[slot];
+        let (own, total) = &mut seen[slot];
         own.see(&whole, &part.own_sampled);
         total.see(&whole, &part.total_sampled);
     });
-    let figures = |amounts: Amounts, sampled: &Sampled, estimate: &Estimate| Figures {
-        amounts,
-        interval: estimate.interval(amounts.energy, sampled.energy),
+    let figures = |sums: &Sums, (own, total): &(SampledGroup, SampledGroup), threads: &Threads| {
+        let interval = |group, amounts: Amounts, sampled: Sampled| Figures {
+            amounts,
+            interval: threads.interval(group, amounts.energy, sampled.energy),
+        };
+        (interval(own, sums.own, sums.own_sampled), interval(total, sums.total, sums.total_sampled))
     };
-    let both = |(sums, (own, total)): (&Sums, &(Estimate, Estimate))| {
-        (figures(sums.own, &sums.own_sampled, own), figures(sums.total, &sums.total_sampled, total))
-    };
-    sums.iter().zip(&estimates).map(both).collect()
+    sums.iter().zip(&seen).zip(&threads).map(|((sums, seen), threads)| figures(sums, seen, threads)).collect()
 }
 
 /// Threads that a slot's energy could be in: its own if rows are about threads, else all.

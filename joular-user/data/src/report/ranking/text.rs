@@ -15,6 +15,7 @@ use crate::{
         line::{Line, Style},
         percent, seconds, share, watts,
     },
+    totals::audit::model_note,
 };
 
 /// A name gets this much room even if figures are left out for it.
@@ -40,13 +41,13 @@ pub fn lines(report: &Report<'_>, look: Look) -> Vec<Line> {
     let overview = &profile.overview;
     let plain = |text: String| Line { text, style: Style::Plain };
     let heading = |text: &str| Line { text: text.to_owned(), style: Style::Heading };
-    let mut lines =
-        vec![heading(&context::extent(profile)), plain(format!("energy from {}", context::source(overview)))];
+    let mut lines = vec![heading(&context::extent(profile)), plain(format!("energy of {}", context::source(overview)))];
     lines.extend(chosen(report).into_iter().map(plain));
     for table in report.tables {
         lines.push(plain(String::new()));
         lines.extend(table_lines(table, overview, look));
     }
+    lines.extend(note(report).map(|note| plain(note.to_owned())));
     let jvms = context::jvms(profile);
     if !jvms.is_empty() {
         lines.push(plain(String::new()));
@@ -99,6 +100,7 @@ pub fn chosen(report: &Report<'_>) -> Vec<String> {
             whole.samples
         ));
     }
+    lines.extend(context::inferred(report.profile));
     if report.has_app {
         lines.push(format!("application view: its own methods, and {OUTSIDE_APP}"));
     }
@@ -142,7 +144,7 @@ pub fn columns(table: &Ranking, overview: &Overview) -> Vec<Column> {
     let label = overview.label;
     let power = |figures: &Figures| {
         let power = watts(figures.amounts.energy, overview.duration_ns);
-        figures::with_error(power, watts(error(figures), overview.duration_ns), label).0
+        Places::with_error(power, watts(figures.interval.half(), overview.duration_ns), label).write(power)
     };
     let column = |heading: &str, expendable: u8, cell: &dyn Fn(&Row) -> String| Column {
         heading: heading.to_owned(),
@@ -154,8 +156,7 @@ pub fn columns(table: &Ranking, overview: &Overview) -> Vec<Column> {
     let total = |figures: Cell| move |row: &Row| figures(&row.total, label);
     let part = |figures: &Figures| format!("{:.1}", share(figures.amounts.energy, table.whole.energy));
     let has_total = table.by.has_total();
-    let is_exact = |figures: &Figures| figures.interval.low == figures.interval.high;
-    let all_exact = rows(table).all(|row| is_exact(&row.own) && is_exact(&row.total));
+    let all_exact = all_exact(table);
     let prefix = if has_total { "SELF " } else { "" };
     let mut columns = vec![column(&format!("{prefix}J"), 0, &own(joules))];
     if !all_exact {
@@ -163,6 +164,13 @@ pub fn columns(table: &Ranking, overview: &Overview) -> Vec<Column> {
     }
     columns.push(column("%", 1, &|row| part(&row.own)));
     columns.push(column("W", 5, &|row| power(&row.own)));
+    if rows(table).any(|row| row.own.amounts.inferred.0 > 0) {
+        let inferred = |row: &Row| {
+            let places = Places::with_error(row.own.amounts.energy.joules(), row.own.interval.half().joules(), label);
+            places.write(row.own.amounts.inferred.joules())
+        };
+        columns.push(column("INFERRED J", 6, &inferred));
+    }
     if has_total {
         columns.push(column("TOTAL J", 2, &total(joules)));
         columns.push(column("95 % FROM–TO", 8, &total(interval)));
@@ -179,31 +187,30 @@ pub fn columns(table: &Ranking, overview: &Overview) -> Vec<Column> {
     columns
 }
 
+fn all_exact(table: &Ranking) -> bool {
+    rows(table).all(|row| row.own.interval.is_exact() && row.total.interval.is_exact())
+}
+
+/// What a reader must know of the intervals of these tables.
+pub fn note(report: &Report<'_>) -> Option<&'static str> {
+    if report.tables.iter().all(all_exact) { None } else { model_note(report.profile.overview.label) }
+}
+
 /// Energy of a call at most, on average.
 pub fn activation(row: &Row) -> Option<MicroJoules> {
     row.activations.filter(|calls| *calls > 0).map(|calls| MicroJoules(row.total.amounts.energy.0.div_ceil(calls)))
 }
 
-/// Half of what sampling leaves open.
-const fn error(figures: &Figures) -> MicroJoules {
-    MicroJoules(figures.interval.high.0.saturating_sub(figures.interval.low.0) / 2)
-}
-
-fn places(figures: &Figures, label: Option<Label>) -> Places {
-    Places::with_error(figures.amounts.energy.joules(), error(figures).joules(), label)
-}
-
 fn joules(figures: &Figures, label: Option<Label>) -> String {
-    places(figures, label).write(figures.amounts.energy.joules())
+    shown(figures, label).0
 }
 
 fn interval(figures: &Figures, label: Option<Label>) -> String {
-    let interval = figures.interval;
-    if interval.low == interval.high {
-        return "exact".to_owned();
-    }
-    let [low, high] = [interval.low, interval.high].map(|end| places(figures, label).write(end.joules()));
-    format!("{low}–{high}")
+    shown(figures, label).1
+}
+
+fn shown(figures: &Figures, label: Option<Label>) -> (String, String) {
+    figures::with_interval(figures.amounts.energy.joules(), figures.interval.joules(), label)
 }
 
 /// The caption of tables of this sort.

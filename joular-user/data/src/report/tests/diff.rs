@@ -17,6 +17,7 @@ fn choices(by: CompareBy) -> Choices {
         fail_on: FailOn::Total,
         top: None,
         format: Format::Csv,
+        again_in: None,
     }
 }
 

@@ -1,4 +1,7 @@
 //! Tests selections and comparisons of data sets whose every number is known.
 
+mod alike;
 mod diff;
+mod inference;
+mod light_load;
 mod profile;

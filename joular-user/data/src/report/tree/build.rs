@@ -48,9 +48,7 @@ impl Branches {
 
     /// Takes the profile that the tree is about.
     pub fn add(&mut self, profile: &Profile) {
-        self.take(profile, |entry| {
-            (Amounts { energy: entry.energy, cpu_ns: entry.cpu_ns, samples: entry.samples }, MicroJoules(0))
-        });
+        self.take(profile, |entry| (entry.amounts(), MicroJoules(0)));
     }
 
     /// Takes the profile that it is compared with.

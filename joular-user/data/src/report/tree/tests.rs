@@ -35,7 +35,15 @@ fn profile(branches: &[(u32, &str, u64)]) -> Profile {
         let path: PathIndex = catalog.paths.push(frames);
         let thread = ThreadIndex(*thread);
         let (cpu_ns, samples) = (energy * 10, energy / 2);
-        entries.push(ThreadPath { thread, path, energy: MicroJoules(*energy), cpu_ns, samples, squares: 0.0 });
+        entries.push(ThreadPath {
+            thread,
+            path,
+            energy: MicroJoules(*energy),
+            cpu_ns,
+            samples,
+            inferred: MicroJoules(0),
+            squares: 0.0,
+        });
     }
     Profile { catalog, entries, ..Profile::default() }
 }
@@ -57,7 +65,15 @@ fn of_kinds(branches: &[(&str, u64)], kinds: Kinds) -> CallTree {
         let path: Vec<_> = frames.split(';').map(|text| profile.catalog.paths.frame_index(frame(text))).collect();
         let path = profile.catalog.paths.push(path);
         let energy = MicroJoules(*energy);
-        profile.entries.push(ThreadPath { thread: ThreadIndex(0), path, energy, cpu_ns: 1, samples: 1, squares: 0.0 });
+        profile.entries.push(ThreadPath {
+            thread: ThreadIndex(0),
+            path,
+            energy,
+            cpu_ns: 1,
+            samples: 1,
+            inferred: MicroJoules(0),
+            squares: 0.0,
+        });
     }
     let mut all = Branches::new(Shape { kinds, ..Shape::default() });
     all.add(&profile);
@@ -104,7 +120,15 @@ fn frames_of_which_only_the_file_is_known_are_one_in_a_row() {
     let path = frames.into_iter().map(|frame| profile.catalog.paths.frame_index(frame)).collect::<Vec<_>>();
     let path = profile.catalog.paths.push(path);
     let energy = MicroJoules(4);
-    profile.entries.push(ThreadPath { thread: ThreadIndex(0), path, energy, cpu_ns: 1, samples: 1, squares: 0.0 });
+    profile.entries.push(ThreadPath {
+        thread: ThreadIndex(0),
+        path,
+        energy,
+        cpu_ns: 1,
+        samples: 1,
+        inferred: MicroJoules(0),
+        squares: 0.0,
+    });
     let mut all = Branches::new(Shape::default());
     all.add(&profile);
     let expected =

@@ -14,9 +14,9 @@ use crate::{
         error::{DataSetError, Result},
         read::columns::{Columns, Numbers, TableFile, Texts},
         store::StoredFile,
-        tables::{shared, windows},
+        tables::{context, shared, windows},
     },
-    events::LossCount,
+    events::{LossCount, WindowContext},
     model::{domain::FaultCause, units::MicroJoules},
 };
 
@@ -34,6 +34,7 @@ pub(crate) struct AuditRow {
     /// As written; `None` without a domain.
     pub(crate) shares: Option<Shares>,
     pub(crate) cpu: CpuAudit,
+    pub(crate) context: Option<WindowContext>,
     pub(crate) losses: Vec<LossCount>,
 }
 
@@ -75,6 +76,7 @@ fn audit_row(columns: &Columns<'_>, row: usize, domain: Option<&str>, faults: &T
         shares: domain.map(|domain| shares(columns, row, domain)).transpose()?,
         domain: domain.map(ToOwned::to_owned),
         cpu: cpu_audit(columns, row)?,
+        context: context(columns, row)?,
         losses: losses(columns, row)?,
     })
 }
@@ -136,6 +138,7 @@ pub(crate) struct UnattributedColumns<'a> {
     failed_reads: Numbers<'a>,
     idle: Numbers<'a>,
     unshared: Numbers<'a>,
+    suspended: Numbers<'a>,
 }
 
 impl<'a> UnattributedColumns<'a> {
@@ -148,6 +151,7 @@ impl<'a> UnattributedColumns<'a> {
             failed_reads: columns.ints(windows::FAILED_READS_UJ)?,
             idle: columns.ints(windows::IDLE_UJ)?,
             unshared: columns.ints(windows::UNSHARED_UJ)?,
+            suspended: columns.ints_if_any(windows::SUSPENDED_UJ)?,
         })
     }
 
@@ -161,6 +165,8 @@ impl<'a> UnattributedColumns<'a> {
             failed_reads: energy(&self.failed_reads)?,
             idle: energy(&self.idle)?,
             unshared: energy(&self.unshared)?,
+            // Data sets from before there was the item have none of it.
+            suspended: MicroJoules(self.suspended.maybe_natural(row)?.unwrap_or(0)),
         })
     }
 }
@@ -181,6 +187,22 @@ fn cpu_audit(columns: &Columns<'_>, row: usize) -> Result<CpuAudit> {
     })
 }
 
+/// `None` where the data set is from before it was noted.
+fn context(columns: &Columns<'_>, row: usize) -> Result<Option<WindowContext>> {
+    let number = |column| columns.ints_if_any(column)?.maybe_natural::<u64>(row);
+    let signed = |column| Ok::<_, DataSetError>(columns.ints_if_any(column)?.maybe(row));
+    let Some(suspended_ns) = number(context::SUSPENDED_NS)? else { return Ok(None) };
+    Ok(Some(WindowContext {
+        mean_frequency_khz: number(context::MEAN_FREQUENCY_KHZ)?,
+        governor: columns.texts_if_any(context::GOVERNOR)?.maybe(row).map(ToOwned::to_owned),
+        steal_ns: number(context::STEAL_NS)?,
+        temperature_millicelsius: signed(context::TEMPERATURE_MILLICELSIUS)?,
+        suspended_ns,
+        clock_step_us: signed(context::CLOCK_STEP_US)?.unwrap_or(0),
+        clock_offset_us: signed(context::CLOCK_OFFSET_US)?.unwrap_or(0),
+    }))
+}
+
 /// Losses outside the kernel, including times that are not exact.
 pub(crate) const OTHER_LOSS: &str = "other";
 
@@ -193,7 +215,8 @@ pub(crate) fn loss_columns() -> impl Iterator<Item = (&'static str, Column<kind:
 fn losses(columns: &Columns<'_>, row: usize) -> Result<Vec<LossCount>> {
     let mut losses = Vec::new();
     for (cause, column) in loss_columns() {
-        let count: u64 = columns.ints(column)?.natural(row)?;
+        // Data sets from before a cause was known have no column of it.
+        let count: u64 = columns.ints_if_any(column)?.maybe_natural(row)?.unwrap_or(0);
         if count > 0 {
             losses.push(LossCount { cause: cause.to_owned(), count });
         }

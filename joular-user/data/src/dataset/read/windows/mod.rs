@@ -116,6 +116,7 @@ impl RowsOf {
             rows_agree: rows.iter().all(|row| {
                 (row.length_ns, row.index, row.cpu) == (first.length_ns, first.index, first.cpu)
                     && row.losses == first.losses
+                    && row.context == first.context
             }),
             work: WindowWork {
                 index: first.index,
@@ -129,6 +130,7 @@ impl RowsOf {
                 threads,
                 branches,
                 cpu: first.cpu,
+                context: first.context.clone(),
                 losses: first.losses.clone(),
             },
         })

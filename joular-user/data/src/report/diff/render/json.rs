@@ -1,4 +1,4 @@
-//! Writes a comparison as one JSON object: both sides, warnings, the total, rows.
+//! Writes a comparison as one JSON object: both sides, warnings and notices, the total, rows.
 
 use std::io;
 
@@ -16,6 +16,7 @@ struct Whole<'a> {
     by: &'static str,
     intervals_from: &'static str,
     warnings: &'a [String],
+    notices: &'a [String],
     are_comparable: bool,
     a: OneSide,
     b: OneSide,
@@ -27,6 +28,7 @@ struct Whole<'a> {
 struct OneSide {
     data: String,
     energy_uj: MicroJoules,
+    inferred_uj: MicroJoules,
     label: Option<&'static str>,
     ambiguous_readings: u64,
     sources: Vec<String>,
@@ -46,6 +48,8 @@ struct Line<'a> {
     b_uj: MicroJoules,
     a_samples: u64,
     b_samples: u64,
+    a_inferred_uj: MicroJoules,
+    b_inferred_uj: MicroJoules,
     a: f64,
     b: f64,
     change: f64,
@@ -64,6 +68,7 @@ pub fn text(comparison: &Comparison, choices: &Choices) -> io::Result<String> {
         by: choices.by.name(),
         intervals_from: if comparison.of_runs { "runs" } else { "windows" },
         warnings: &comparison.warnings,
+        notices: &comparison.notices,
         are_comparable: comparison.are_comparable,
         a: side(&comparison.a),
         b: side(&comparison.b),
@@ -83,6 +88,7 @@ fn side(side: &Side) -> OneSide {
     OneSide {
         data: side.data.display().to_string(),
         energy_uj: side.total.energy,
+        inferred_uj: side.total.inferred,
         label: overview.label.map(|label| label.name()),
         ambiguous_readings: overview.ambiguous,
         sources: overview.sources.clone(),
@@ -104,6 +110,8 @@ fn line(row: &Compared) -> Line<'_> {
         b_uj: row.b.energy,
         a_samples: row.a.samples,
         b_samples: row.b.samples,
+        a_inferred_uj: row.a.inferred,
+        b_inferred_uj: row.b.inferred,
         a: change.a,
         b: change.b,
         change: change.difference(),

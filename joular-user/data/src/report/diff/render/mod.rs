@@ -6,8 +6,11 @@ mod text;
 
 use std::{io, io::Write};
 
-use super::{Choices, Compared, Comparison, Format};
-use crate::text::signature::{Method, told_apart};
+use super::{Choices, Compared, Comparison, Format, Side};
+use crate::text::{
+    share,
+    signature::{Method, told_apart},
+};
 
 impl Comparison {
     /// # Errors
@@ -40,10 +43,20 @@ impl Comparison {
         if self.total.change.interval.is_none() {
             "no intervals, see the warning".to_owned()
         } else if self.of_runs {
-            let [a, b] = [&self.a, &self.b].map(super::Side::runs_with_windows);
+            let [a, b] = [&self.a, &self.b].map(Side::runs_with_windows);
             format!("95 % intervals from {a} and {b} runs")
         } else {
             format!("95 % intervals from {} and {} windows", self.a.windows.len(), self.b.windows.len())
+        }
+    }
+}
+
+impl Side {
+    /// `, 40.1 % by samples of other windows`, if there is such energy.
+    fn inferred(&self) -> String {
+        match self.total.inferred.0 {
+            0 => String::new(),
+            _ => format!(", {:.1} % by samples of other windows", share(self.total.inferred, self.total.energy)),
         }
     }
 }

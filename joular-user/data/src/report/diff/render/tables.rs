@@ -13,7 +13,7 @@ use crate::{
 pub fn csv(comparison: &Comparison, choices: &Choices) -> String {
     let mut said = String::from(
         "row,name,signature,module,unit,a_uj,b_uj,a_samples,b_samples,a,b,change,change_low,change_high,percent,\
-         percent_low,percent_high,p,q,verdict,a_label,b_label,a_ambiguous,b_ambiguous\n",
+         percent_low,percent_high,p,q,verdict,a_label,b_label,a_ambiguous,b_ambiguous,a_inferred_uj,b_inferred_uj\n",
     );
     let label = |side: &Side| side.overview.label.map_or("", |label| label.name());
     let (a, b) = (&comparison.a, &comparison.b);
@@ -28,7 +28,7 @@ pub fn csv(comparison: &Comparison, choices: &Choices) -> String {
         let optional = |text: &Option<String>| text.as_deref().map_or_else(String::new, cell);
         let _ = writeln!(
             said,
-            "{kind},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
+            "{kind},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
             cell(&row.key.name),
             optional(&row.key.signature),
             optional(&row.key.module),
@@ -50,6 +50,8 @@ pub fn csv(comparison: &Comparison, choices: &Choices) -> String {
             label(b),
             a.overview.ambiguous > 0,
             b.overview.ambiguous > 0,
+            row.a.inferred,
+            row.b.inferred,
         );
     }
     said
@@ -92,10 +94,13 @@ pub fn markdown(comparison: &Comparison, choices: &Choices) -> String {
     }
     let label = |side: &Side| {
         let ambiguous = if side.overview.ambiguous > 0 { ", ambiguous" } else { "" };
-        format!("{}{ambiguous}", side.overview.label.map_or("no energy", |label| label.name()))
+        format!("{}{ambiguous}{}", side.overview.label.map_or("no energy", |label| label.name()), side.inferred())
     };
     let (of_a, of_b) = (label(&comparison.a), label(&comparison.b));
     let _ = writeln!(said, "\nEnergy: {of_a} in A, {of_b} in B. {}.", comparison.basis());
+    for notice in &comparison.notices {
+        let _ = writeln!(said, "\n**Note:** {}", plain(notice));
+    }
     for warning in &comparison.warnings {
         let _ = writeln!(said, "\n**Warning:** {}", plain(warning));
     }

@@ -22,6 +22,9 @@ pub fn text(comparison: &Comparison, choices: &Choices) -> String {
     let view = if choices.view == View::Total { ", each with what it calls" } else { "" };
     let _ = writeln!(said, "{unit} by {}{view}; {}.", choices.by.name(), comparison.basis());
     let _ = writeln!(said, "Of rows called more or less at most 5 % are not, on average (Benjamini-Hochberg).");
+    for notice in &comparison.notices {
+        let _ = writeln!(said, "note: {notice}");
+    }
     for warning in &comparison.warnings {
         let _ = writeln!(said, "warning: {warning}");
     }
@@ -54,11 +57,12 @@ fn described(side: &Side) -> String {
     let sources: Vec<String> = overview.sources.iter().map(|source| escape(source)).collect();
     let ambiguous = if overview.ambiguous > 0 { ", AMBIGUOUS" } else { "" };
     format!(
-        "{}: {} J ({}{ambiguous}: {}), {} runs, {} windows, {:.1} s, {:.1} CPU s",
+        "{}: {} J ({}{ambiguous}: {}{}), {} runs, {} windows, {:.1} s, {:.1} CPU s",
         escape(&side.data.display().to_string()),
         figures::figure(side.total.energy.joules(), overview.label),
         overview.label.map_or("no energy", |label| label.name()),
         sources.join(", "),
+        side.inferred(),
         side.runs_with_windows(),
         side.windows.len(),
         seconds(overview.duration_ns),

@@ -186,6 +186,7 @@ class FlameGraph {
       this.focus > 0 && `${share(energy, tree.total.energy[this.focus])} of the zoomed frame`,
       `CPU ${seconds(tree.total.cpu[node] * 1000)}`,
       `${count(tree.total.samples[node])} samples${interval(energy, tree.total.samples[node], tree.total.energy[0], tree.total.samples[0])}`,
+      tree.total.inferred[node] > 0 && `${share(tree.total.inferred[node], energy)} by samples of other windows`,
       detail,
     ]);
     byId("details").dataset.uj = energy;
@@ -239,14 +240,12 @@ class FlameGraph {
 }
 
 /**
- * How far a share may be off by sampling (95 %), more roughly than in the method table:
- * the whole selection as one thread, of equal samples that hit or did not.
+ * The 95 % interval of a share, more roughly than in the method table: the whole selection
+ * as one thread, of equal samples that hit or did not.
  */
 function interval(part, samples, whole, allSamples) {
   if (samples === 0 || whole === 0 || part === whole) return "";
-  const fraction = Math.min(part / whole, 1);
-  const error = 1.96 * Math.sqrt((fraction * (1 - fraction)) / allSamples);
-  return ` (share ± ${(error * 100).toFixed(2)} %)`;
+  return ` (95 % interval of the share: ${shareRange(Math.min(part / whole, 1), allSamples)})`;
 }
 
 /** As much of a text as fits, its end first: the class and method. */

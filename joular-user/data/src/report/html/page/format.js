@@ -42,9 +42,32 @@ function clockTime(us) {
   return Number.isNaN(moment.getTime()) ? "–" : moment.toISOString().slice(-13, -5);
 }
 
-/** What sampling leaves open: 95 % of the time the true figure is within; nothing if it is exact. */
-function range(interval) {
-  if (interval === null) return "";
-  const [low, high] = interval;
-  return low < high ? `${joules(low)} – ${joules(high)}` : "";
+/** Places behind the point that show so many significant digits; for zero as many as there are. */
+function placesOf(value, digits) {
+  return value === 0 ? 6 : digits - 1 - Number(value.toExponential(digits - 1).split("e")[1]);
+}
+
+/** A figure that ends there; below zero, in zeros before the point. */
+function endingAt(value, places) {
+  return places < 0 ? (Math.round(value / 10 ** -places) * 10 ** -places).toFixed(0) : value.toFixed(places);
+}
+
+/**
+ * The 95 % interval of sampling, with the digits that the command line gives it
+ * (text/figures.rs); nothing if the figure is exact.
+ */
+function range(uj, interval, label) {
+  if (interval === null || interval[0] >= interval[1]) return "";
+  const [value, low, high] = [uj, ...interval].map((energy) => energy / 1e6);
+  const deserved = label === "modelled" ? Math.min(placesOf(value, 3), 6) : 3;
+  const places = Math.min(deserved, placesOf((high - low) / 2, 2));
+  return `${endingAt(low, places)}–${endingAt(high, places)} J`;
+}
+
+/** Wilson's 95 % interval of a share of samples that count alike, in per cent. */
+function shareRange(share, samples) {
+  const [z2, centre] = [1.959963985 ** 2 / samples, share + 1.959963985 ** 2 / (2 * samples)];
+  const half = Math.sqrt(z2 * share * (1 - share) + (z2 * z2) / 4);
+  const percent = (end) => ((100 * Math.min(Math.max(end, 0), 1 + z2)) / (1 + z2)).toFixed(2);
+  return `${percent(centre - half)}–${percent(centre + half)} %`;
 }

@@ -60,20 +60,23 @@ class SortableTable {
 
 function methodTable(figures, onPick) {
   const text = (row) => figures.strings[row.name];
-  const dim = (interval) => element("span", { class: "dim" }, ` ${range(interval)}`);
+  const dim = (uj, interval) => element("span", { class: "dim" }, ` ${range(uj, interval, figures.label)}`);
   const all = figures.energy_uj;
+  const hasInferred = figures.methods.some((row) => row.self_inferred_uj > 0);
   const columns = [
     { title: "Method", isText: true, class: "name", value: text, show: (row) => methodCell(figures, row, onPick) },
     { title: "Kind", isText: true, class: "left", value: (row) => row.kind, show: (row) => [swatch(figures.kinds[row.kind][1]), ` ${row.mix >= 0 ? figures.strings[row.mix] : figures.kinds[row.kind][0]}`] },
-    { title: "Self", value: (row) => row.self_uj, show: (row) => [joules(row.self_uj), dim(row.self_interval_uj)] },
+    { title: "Self, 95 %", value: (row) => row.self_uj, show: (row) => [joules(row.self_uj), dim(row.self_uj, row.self_interval_uj)] },
     { title: "Share", value: (row) => row.self_uj, show: (row) => share(row.self_uj, all) },
+    ...(hasInferred ? [{ title: "Inferred", value: (row) => row.self_inferred_uj, show: (row) => (row.self_inferred_uj > 0 ? joules(row.self_inferred_uj) : "–") }] : []),
     { title: "Power", value: (row) => row.self_uj, show: (row) => watts(row.self_uj, figures.duration_ns) },
-    { title: "Total", value: (row) => row.total_uj ?? -1, show: (row) => (row.total_uj === null ? "–" : [joules(row.total_uj), dim(row.total_interval_uj)]) },
+    { title: "Total, 95 %", value: (row) => row.total_uj ?? -1, show: (row) => (row.total_uj === null ? "–" : [joules(row.total_uj), dim(row.total_uj, row.total_interval_uj)]) },
     { title: "Share", value: (row) => row.total_uj ?? -1, show: (row) => (row.total_uj === null ? "–" : share(row.total_uj, all)) },
     { title: "CPU", value: (row) => row.self_cpu_ns, show: (row) => seconds(row.self_cpu_ns) },
     { title: "Samples", value: (row) => row.self_samples, show: (row) => count(row.self_samples) },
   ];
   const table = new SortableTable(byId("method-table"), columns, figures.methods, 2);
+  byId("method-note").textContent = `From–to is the 95 % interval of sampling. ${figures.interval_note}`;
   const filter = byId("method-filter");
   const said = () => {
     const part = filter.value.toLowerCase();

@@ -1,4 +1,3 @@
-mod coverage;
 mod formats;
 
 use proptest::prelude::*;
@@ -19,8 +18,9 @@ use crate::{
         units::{MicroJoules, Pid, Tid, UnixMicros},
     },
     report::profile::{
-        App, OUTSIDE_APP, PathIndex, Process, ProcessIndex, Profile, Run, Sampled, Thread, ThreadIndex, ThreadPath,
+        App, OUTSIDE_APP, PathIndex, Process, ProcessIndex, Profile, Run, Thread, ThreadIndex, ThreadPath,
     },
+    sampling::{Interval, Sampled},
 };
 
 fn java(class: &str, name: &str) -> Frame {
@@ -66,6 +66,7 @@ fn add(profile: &mut Profile, thread: u32, path: PathIndex, energy: u64, samples
         energy: MicroJoules(energy),
         cpu_ns: energy * 1_000,
         samples,
+        inferred: MicroJoules(0),
         squares,
     };
     profile.entries.push(entry);
@@ -74,7 +75,7 @@ fn add(profile: &mut Profile, thread: u32, path: PathIndex, energy: u64, samples
     whole.energy = whole.energy.saturating_add(entry.energy);
     whole.cpu_ns += entry.cpu_ns;
     whole.samples += entry.samples;
-    profile.sampled[entry.thread.index()].add(&entry);
+    profile.sampled[entry.thread.index()].plus(&entry.sampled());
     profile.overview.attributed = profile.overview.attributed.saturating_add(entry.energy);
 }
 
@@ -263,6 +264,7 @@ fn calls_are_counted_as_windows_show_them() {
             energy: MicroJoules(10),
             cpu_ns: 1,
             samples: 1,
+            inferred: None,
         };
         calls.see(&profile.catalog, &row);
     }

@@ -1,0 +1,233 @@
+//! Tests code of a JVM that is making its frame or removing it, or has pushed something beside it.
+
+use std::vec;
+
+use super::{
+    hotspot::{
+        BODY, CALLEE, CALLER, Code, IN_LIBJVM, METHOD, NATIVE, RETURN, RUNTIME_STUB, WRAPPER, blob, caller_frame,
+        expect, leaf, process,
+    },
+    *,
+};
+
+/// The byte before the program counter is the last one of `before`; the words are
+/// on the stack from the top on.
+#[test]
+fn prologues_and_epilogues_are_recognised() {
+    let whole: &[u64] = &[1, 2, 3, 4, 5, RETURN];
+    let none: &[u64] = &[RETURN];
+    let pushed: &[u64] = &[0, RETURN];
+    for (what, offset, before, next, stack) in [
+        ("class check", 4, &[][..], &[0x90][..], none),
+        ("stack bang", 0x10, &[], &[0x89, 0x84, 0x24, 0, 0, 0xfe, 0xff, 0x55], none),
+        ("push rbp", 0x17, &[], &[0x55, 0x48, 0x83, 0xec, 0x20], none),
+        ("mov rbp, rsp", 0x18, &[0x55], &[0x48, 0x8b, 0xec, 0x48, 0x83, 0xec, 0x20], pushed),
+        ("mov rbp, rsp, the other", 0x18, &[0x55], &[0x48, 0x89, 0xe5], pushed),
+        ("sub rsp, 8 bits", 0x18, &[0x55], &[0x48, 0x83, 0xec, 0x20], pushed),
+        ("sub rsp, 32 bits", 0x18, &[0x55], &[0x48, 0x81, 0xec, 0x20, 0, 0, 0], pushed),
+        ("sub rsp before a store", 0x10, &[], &[0x48, 0x81, 0xec, 0x28, 0, 0, 0, 0x48, 0x89, 0x6c, 0x24, 0x20], none),
+        (
+            "mov rbp, rsp behind the store",
+            0x20,
+            &[0x48, 0x89, 0x6c, 0x24, 0x20],
+            &[0x48, 0x8b, 0xec, 0x48, 0x83, 0xc5, 0x20],
+            whole,
+        ),
+        ("the store", 0x17, &[], &[0x48, 0x89, 0x6c, 0x24, 0x20], whole),
+        ("entry barrier", 0x1c, &[0x20], &[0x41, 0x81, 0x7f, 0x20, 1, 0, 0, 0], whole),
+        ("add rsp", BODY, &[], &[0x48, 0x83, 0xc4, 0x20, 0x5d], whole),
+        ("pop and cmp poll", BODY, &[], &[0x5d, 0x49, 0x3b, 0x67, 0x10, 0x0f, 0x87, 0, 0, 0, 0, 0xc3], pushed),
+        (
+            "pop and far cmp poll",
+            BODY,
+            &[],
+            &[0x5d, 0x49, 0x3b, 0xa7, 0, 1, 0, 0, 0x0f, 0x87, 0, 0, 0, 0, 0xc3],
+            pushed,
+        ),
+        ("pop and page poll", BODY, &[], &[0x5d, 0x4d, 0x8b, 0x97, 0, 1, 0, 0, 0x41, 0x85, 0x02, 0xc3], pushed),
+        ("pop and global poll", BODY, &[], &[0x5d, 0x85, 0x05, 0, 0, 0, 0, 0xc3], pushed),
+        ("pop and ret", BODY, &[], &[0x5d, 0xc3], pushed),
+        ("cmp poll", BODY, &[], &[0x49, 0x3b, 0x67, 0x10, 0x0f, 0x87, 0, 0, 0, 0, 0xc3], none),
+        ("ja", BODY, &[], &[0x0f, 0x87, 0, 0, 0, 0, 0xc3], none),
+        ("near page poll", BODY, &[], &[0x4d, 0x8b, 0x57, 0x10, 0x41, 0x85, 0x02, 0xc3], none),
+        ("test", BODY, &[], &[0x41, 0x85, 0x02, 0xc3], none),
+        ("ret", BODY, &[], &[0xc3], none),
+        ("a poll in a loop", BODY, &[], &[0x4d, 0x8b, 0x57, 0x10, 0x41, 0x85, 0x02, 0x90], whole),
+    ] {
+        let mut process = process();
+        let pc = CALLEE.begin() + offset;
+        process.code(pc - before.len() as u64, before).code(pc, next).words(STACK, stack);
+        caller_frame(&mut process, STACK + 8 * stack.len() as u64);
+        assert_eq!(process.walk(leaf(pc)), expect(CALLEE.at(offset)), "{what}");
+    }
+}
+
+/// Where a frame is not there, something that looks like its return address may be where that was.
+#[test]
+fn no_old_return_address_is_taken_for_one() {
+    let old = CALLEE.begin() + BODY;
+    // Far out of the block, and within it.
+    let out = |code: &[u8]| [code, &[0xe9, 0, 0, 2, 0]].concat();
+    let within = |code: &[u8]| [code, &[0xe9, 0x10, 0, 0, 0]].concat();
+    let note: &[u8] = &[0x4d, 0x89, 0x97, 0x60, 3, 0, 0];
+    let movabs = |rest: &[u8]| [&[0x49, 0xba, 1, 2, 3, 4, 5, 6, 0, 0], rest].concat();
+    let lea = |rest: &[u8]| [&[0x4c, 0x8d, 0x15, 1, 2, 3, 4], rest].concat();
+    let whole: &[u64] = &[1, 2, 3, 4, 5, RETURN];
+    let wrapper_frame: &[u64] = &[old, old, 3, 4, 5, 6, 7, RETURN];
+    let none: &[u64] = &[RETURN];
+    let pushed: &[u64] = &[0, RETURN];
+    for (what, code, offset, before, next, stack) in [
+        ("second entry", CALLEE, BODY, vec![0xc3], vec![0x89, 0x84, 0x24, 0, 0xc0, 0xfe, 0xff, 0x55], none),
+        ("a store above the stack pointer", CALLEE, BODY, vec![], vec![0x89, 0x84, 0x24, 0x98, 0, 0, 0, 0x90], whole),
+        ("second push rbp", CALLEE, BODY, vec![], vec![0x55, 0x48, 0x83, 0xec, 0x50], none),
+        ("second sub rsp", CALLEE, BODY, vec![0x55], vec![0x48, 0x83, 0xec, 0x50], pushed),
+        ("pop before a jump", CALLEE, BODY, vec![], out(&[0x5d]), pushed),
+        ("jump behind a pop", CALLEE, BODY, vec![0x5d], out(&[]), none),
+        ("jump behind a constant", CALLEE, BODY, vec![0x5d], within(&[]), whole),
+        ("jump from a frame", CALLEE, BODY, vec![], out(&[]), whole),
+        ("poll stub", CALLEE, BODY, vec![], movabs(&out(note)), none),
+        ("poll stub with lea", CALLEE, BODY, vec![], lea(&out(note)), none),
+        ("poll stub's note", CALLEE, BODY, vec![], out(note), none),
+        ("poll stub's jump", CALLEE, BODY, note.to_vec(), out(&[]), none),
+        ("no poll stub", CALLEE, BODY, vec![], movabs(&within(note)), whole),
+        ("a store before a jump", CALLEE, BODY, vec![], within(note), whole),
+        (
+            "a wrapper's check",
+            WRAPPER,
+            BODY,
+            vec![0xc9],
+            vec![0x49, 0x81, 0x7f, 8, 0, 0, 0, 0, 0x0f, 0x85, 1, 0, 0, 0, 0xc3],
+            none,
+        ),
+        (
+            "a wrapper's short check",
+            WRAPPER,
+            BODY,
+            vec![0xc9],
+            vec![0x49, 0x83, 0x7f, 8, 0, 0x0f, 0x85, 1, 0, 0, 0, 0xc3],
+            none,
+        ),
+        ("a wrapper's jne", WRAPPER, BODY, vec![], vec![0x0f, 0x85, 1, 0, 0, 0, 0xc3], none),
+        ("a wrapper's ret", WRAPPER, BODY, vec![], vec![0xc3], none),
+        ("a wrapper's jump", WRAPPER, BODY, vec![0xc3], out(&[]), none),
+        ("a wrapper's body", WRAPPER, BODY, vec![], vec![0x90], wrapper_frame),
+    ] {
+        let mut process = process();
+        let pc = code.begin() + offset;
+        process.code(pc - before.len() as u64, &before).code(pc, &next).words(STACK, &[old; 40]);
+        let caller = STACK + 8 * stack.len() as u64;
+        process.words(STACK, stack).words(caller, &[old, old, old, IN_LIBJVM]);
+        let fp = if code.name == NATIVE && stack.len() > 1 { caller - 16 } else { 0 };
+        assert_eq!(process.walk(Registers { fp, ..leaf(pc) }), expect(code.at(offset)), "{what}");
+    }
+}
+
+/// Stubs to which a method jumps with an exception have the place where it was thrown as their return
+/// address, and pop it before they jump to its handler. Others leave the return address to the method
+/// to which they jump.
+#[test]
+fn stubs_that_jump_on_have_left_their_frames() {
+    const BLOB: Code = Code { frame_words: 2, ..RUNTIME_STUB };
+    let old = CALLEE.begin() + BODY;
+    let load_rax: &[u8] = &[0x49, 0x8b, 0x87, 0xe0, 5, 0, 0];
+    let load_rdx: &[u8] = &[0x49, 0x8b, 0x97, 0xe8, 5, 0, 0];
+    let clear: &[u8] = &[0x49, 0xc7, 0x87, 0xe0, 5, 0, 0, 0, 0, 0, 0];
+    let jump: &[u8] = &[0x41, 0xff, 0xe0];
+    let frame: &[u64] = &[7, RETURN];
+    for (what, offset, before, next, stack) in [
+        ("push rbp", 0, &[][..], vec![0x55, 0x48, 0x8b, 0xec], &[RETURN][..]),
+        ("mov rbp, rsp", 1, &[0x55], vec![0x48, 0x8b, 0xec], frame),
+        ("sub rsp first", 0, &[], vec![0x48, 0x83, 0xec, 8], &[RETURN]),
+        ("pop and jump", BODY, &[], vec![0x59, 0xff, 0xe1], &[RETURN]),
+        ("jump", BODY, &[0x59], vec![0xff, 0xe1], &[]),
+        // So end the stubs that find out what a call is to call.
+        ("pop rbp and jump", BODY, &[], vec![0x5d, 0xff, 0xe0], frame),
+        ("jump behind pop rbp", BODY, &[0x5d], vec![0xff, 0xe0], &[RETURN]),
+        ("sub rsp", 1, &[0x52], vec![0x48, 0x83, 0xec, 8], &[RETURN]),
+        ("mov [rsp], rbp", 5, &[0x52, 0x48, 0x83, 0xec, 8], vec![0x48, 0x89, 0x2c, 0x24], frame),
+        ("body", BODY, &[], vec![0x90], frame),
+        ("mov r8, rax", BODY, &[0x5a], vec![0x4c, 0x8b, 0xc0], &[]),
+        ("mov rax, [r15 + n]", BODY, &[], [load_rax, load_rdx].concat(), &[]),
+        ("mov rdx, [r15 + n]", BODY, &[], [load_rdx, clear].concat(), &[]),
+        ("mov [r15 + n], 0", BODY, &[], [clear, jump].concat(), &[]),
+        ("jmp r8", BODY, &[], jump.to_vec(), &[]),
+    ] {
+        let mut process = process();
+        blob(&mut process, BLOB, false);
+        // The JVM does not say where such frames are complete.
+        process.words(BLOB.block() + 32, &[0xffff_ffff]);
+        let pc = BLOB.begin() + offset;
+        process.code(pc - before.len() as u64, before).code(pc, &next).words(STACK - 16, &[old; 40]);
+        let caller = STACK + 8 * stack.len() as u64;
+        process.words(STACK, stack).words(caller, &[old, old, old, IN_LIBJVM]);
+        if stack.is_empty() {
+            process.words(STACK - 8, &[RETURN]);
+        }
+        assert_eq!(process.walk(leaf(pc)), expect(BLOB.stub(offset)), "{what}");
+    }
+}
+
+/// C1 pushes two words around a type check, C2 more before it searches a string.
+#[test]
+fn a_return_address_farther_up_is_found() {
+    for pushed in 1..=8 {
+        let mut process = process();
+        let mut stack = vec![0; pushed];
+        stack.extend([1, 2, 3, 4, 5, RETURN]);
+        process.words(STACK, &stack);
+        caller_frame(&mut process, STACK + 8 * stack.len() as u64);
+        assert_eq!(process.walk(leaf(CALLEE.begin() + BODY)), expect(CALLEE.at(BODY)), "{pushed}");
+    }
+}
+
+/// C2 pushes what the stack pointer was, behind what it needs to search a string.
+#[test]
+fn a_stack_pointer_that_was_pushed_leads_to_the_frame() {
+    for pushed in [1, 4, 8] {
+        let mut process = process();
+        let mut stack = vec![STACK + 8 * pushed as u64];
+        stack.resize(pushed, 7);
+        stack.extend([1, 2, 3, 4, 5, RETURN]);
+        process.words(STACK, &stack);
+        caller_frame(&mut process, STACK + 8 * stack.len() as u64);
+        assert_eq!(process.walk(leaf(CALLEE.begin() + BODY)), expect(CALLEE.at(BODY)), "{pushed}");
+    }
+}
+
+/// While it searches, it has both strings and a length there, which tell it from a pointer that happens
+/// to lie there: in the frame there may be addresses of calls that returned.
+#[test]
+fn a_search_in_a_string_is_told_from_a_pointer_into_the_frame() {
+    for copies in 0..3 {
+        let mut process = process();
+        let pushed = 4 + 2 * copies;
+        let mut stack = vec![STACK + 8 * pushed as u64, 0x6000, 0x6010, 2];
+        stack.resize(pushed, RETURN);
+        stack.extend([RETURN, RETURN, RETURN, RETURN, RETURN, RETURN]);
+        process.words(STACK, &stack);
+        caller_frame(&mut process, STACK + 8 * stack.len() as u64);
+        assert_eq!(process.walk(leaf(CALLEE.begin() + BODY)), expect(CALLEE.at(BODY)), "{copies} copies");
+    }
+    let mut process = process();
+    process.words(STACK, &[STACK + 32, 2, 3, METHOD << 8, 5, RETURN, 0, 0, 0, IN_LIBJVM]);
+    assert_eq!(process.walk(leaf(CALLEE.begin() + BODY)), expect(CALLEE.at(BODY)));
+}
+
+/// No call is in front of the handler that a deoptimised caller is returned to. The address that stood
+/// there before may still lie farther up.
+#[test]
+fn a_caller_that_was_deoptimised_is_found_whatever_the_callee_does() {
+    for handler in [CALLER.deopt_handler(), CALLER.deopt_handler() + 0x10] {
+        for (what, next, stack) in [
+            ("body", &[0x90][..], &[1, 2, 3, 4, 5, handler][..]),
+            ("ret", &[0xc3], &[handler]),
+            ("pop and ret", &[0x5d, 0xc3], &[0, handler]),
+        ] {
+            let mut process = process();
+            let frame = STACK + 8 * stack.len() as u64;
+            process.code(CALLEE.begin() + BODY, next).words(STACK, stack);
+            process.words(frame, &[0, 0, RETURN, IN_LIBJVM]);
+            assert_eq!(process.walk(leaf(CALLEE.begin() + BODY)), expect(CALLEE.at(BODY)), "{what}");
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Defines a method's part of a window, with what the error of sampling is computed from.
+
+use std::collections::BTreeMap;
+
+use super::window_report::BranchRow;
+use crate::{
+    model::units::MicroJoules,
+    sampling::{Pool, Sampled},
+};
+
+/// A method's part of a window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Share {
+    pub energy: MicroJoules,
+    pub cpu_ns: u64,
+    pub samples: u64,
+    /// Sum over the samples of the squared energy that each stands for, µJ²: what the error of
+    /// sampling is computed from ([`crate::sampling`]). It adds up over paths, threads and windows.
+    pub squares: u128,
+}
+
+impl Share {
+    pub(super) fn add_branch(&mut self, branch: &BranchRow) {
+        let energy = u128::from(branch.energy.0);
+        self.plus(&Self {
+            energy: branch.energy,
+            cpu_ns: branch.cpu_ns,
+            samples: branch.samples,
+            // No samples, nothing that they divide.
+            squares: (energy * energy).checked_div(branch.samples.into()).unwrap_or(0),
+        });
+    }
+
+    pub const fn plus(&mut self, other: &Self) {
+        self.energy = self.energy.saturating_add(other.energy);
+        self.cpu_ns = self.cpu_ns.saturating_add(other.cpu_ns);
+        self.samples = self.samples.saturating_add(other.samples);
+        self.squares = self.squares.saturating_add(other.squares);
+    }
+
+    /// What of it samples divide: nothing of a share without a sample.
+    #[allow(clippy::cast_precision_loss, reason = "for an error estimate")]
+    pub const fn sampled(&self) -> Sampled {
+        let Self { energy, samples, squares, .. } = *self;
+        if samples == 0 {
+            return Sampled { energy: MicroJoules(0), samples: 0, squares: 0.0 };
+        }
+        Sampled { energy, samples, squares: squares as f64 }
+    }
+}
+
+/// The samples of each process, which are those of its methods. Time without a sample is in no pool.
+pub fn pools<'a, K: Ord>(own: impl Iterator<Item = (K, &'a Share)>) -> BTreeMap<K, Pool> {
+    let mut wholes: BTreeMap<K, Share> = BTreeMap::new();
+    for (process, own) in own {
+        let whole = wholes.entry(process).or_default();
+        if own.samples > 0 {
+            whole.plus(own);
+        }
+    }
+    wholes.into_iter().map(|(process, whole)| (process, Pool::of(whole.sampled()))).collect()
+}

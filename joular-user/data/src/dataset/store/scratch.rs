@@ -1,0 +1,147 @@
+//! Keeps a data set for a while, in a file without a name.
+//!
+//! All files of the data set are parts of that one file. It takes one descriptor however many they
+//! are, and its room is free again when the last reader is gone, even if the program is killed.
+
+use std::{
+    collections::BTreeMap,
+    fs::File,
+    io,
+    os::unix::fs::FileExt as _,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use super::{Claim, ClaimKind, Object, ReadAt, Store};
+use crate::{
+    dataset::error::{DataSetError, Result as ReadResult},
+    output::{OutputError, Result},
+};
+
+/// A data set that nobody else sees, and that is gone when this is dropped.
+#[derive(Debug)]
+pub struct Scratch {
+    /// Where the file was made.
+    folder: PathBuf,
+    file: Arc<File>,
+    parts: Mutex<Parts>,
+}
+
+/// Where each file of the data set lies in the one file.
+#[derive(Debug, Default)]
+struct Parts {
+    places: BTreeMap<PathBuf, Place>,
+    end: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    offset: u64,
+    length: u64,
+}
+
+impl Scratch {
+    /// # Errors
+    /// If no file can be made in `folder`.
+    pub fn within(folder: &Path) -> Result<Self> {
+        let file = tempfile::tempfile_in(folder)
+            .map_err(|source| OutputError::Scratch { folder: folder.to_owned(), source })?;
+        Ok(Self { folder: folder.to_owned(), file: Arc::new(file), parts: Mutex::default() })
+    }
+
+    /// What a thread that panicked left is whole: a part is noted after it was written.
+    fn parts(&self) -> MutexGuard<'_, Parts> {
+        self.parts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Store for Scratch {
+    fn path(&self) -> &Path {
+        &self.folder
+    }
+
+    fn list(&self, table: &str, most: usize) -> ReadResult<Vec<PathBuf>> {
+        let files: Vec<PathBuf> = self.parts().places.keys().filter(|path| path.starts_with(table)).cloned().collect();
+        if files.len() > most {
+            return Err(DataSetError::TooManyFiles { path: self.folder.join(table), most });
+        }
+        Ok(files)
+    }
+
+    fn open(&self, file: &Path) -> ReadResult<Object> {
+        let place = self.parts().places.get(file).copied();
+        let absent = || DataSetError::Io { path: self.folder.join(file), cause: io::ErrorKind::NotFound.into() };
+        let Place { offset, length } = place.ok_or_else(absent)?;
+        Ok(Object::new(Part { file: Arc::clone(&self.file), offset }, length))
+    }
+
+    fn publish(&self, folder: &Path, name: &str, bytes: &[u8]) -> Result<()> {
+        let mut parts = self.parts();
+        let place = Place { offset: parts.end, length: bytes.len() as u64 };
+        let written = self.file.write_all_at(bytes, place.offset);
+        written.map_err(|source| OutputError::Scratch { folder: self.folder.clone(), source })?;
+        parts.end = parts.end.saturating_add(place.length);
+        parts.places.insert(folder.join(name), place);
+        Ok(())
+    }
+
+    fn find(&self, folder: &Path, name: &str) -> Result<Option<PathBuf>> {
+        let path = folder.join(name);
+        Ok(self.parts().places.contains_key(&path).then_some(path))
+    }
+
+    /// Nobody else sees it, so there is nobody to keep away.
+    fn claim(&self, _kind: ClaimKind) -> Result<Claim> {
+        Ok(Claim::new(None::<()>))
+    }
+}
+
+/// The file from an offset on.
+struct Part {
+    file: Arc<File>,
+    offset: u64,
+}
+
+impl ReadAt for Part {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        ReadAt::read_at(&*self.file, buffer, self.offset.saturating_add(offset))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn content(store: &Scratch, file: &str) -> Vec<u8> {
+        store.open(Path::new(file)).unwrap().read_all().unwrap()
+    }
+
+    #[test]
+    fn files_are_kept_apart_replaced_and_listed_by_table() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Scratch::within(folder.path()).unwrap();
+        let publish = |table: &str, bytes: &[u8]| store.publish(Path::new(table), "x.parquet", bytes).unwrap();
+        publish("threads/host=a", b"first");
+        publish("runs/host=a", b"");
+        publish("threads/host=b", b"other");
+        publish("threads/host=a", b"the second");
+        assert_eq!(content(&store, "threads/host=a/x.parquet"), b"the second");
+        assert_eq!(content(&store, "threads/host=b/x.parquet"), b"other");
+        assert_eq!(content(&store, "runs/host=a/x.parquet"), b"");
+        assert_eq!(store.list("threads", 2).unwrap().len(), 2);
+        assert!(matches!(store.list("threads", 1), Err(DataSetError::TooManyFiles { .. })));
+        assert!(matches!(store.open(Path::new("threads/x.parquet")), Err(DataSetError::Io { .. })));
+        assert!(store.find(Path::new("runs/host=a"), "x.parquet").unwrap().is_some());
+        assert!(store.find(Path::new("runs/host=b"), "x.parquet").unwrap().is_none());
+    }
+
+    #[test]
+    fn nothing_of_it_is_seen_and_a_folder_that_cannot_be_written_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Scratch::within(folder.path()).unwrap();
+        store.publish(Path::new("t"), "x.parquet", b"bytes").unwrap();
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+        let message = Scratch::within(&folder.path().join("absent")).unwrap_err().to_string();
+        assert!(message.contains("No such file") && message.contains("TMPDIR"), "{message}");
+    }
+}

@@ -1,0 +1,101 @@
+//! Attributes sides of a comparison again that were divided differently, so that both are alike.
+//!
+//! A comparison of sides that are alike pays nothing for it: both have been read before this looks at
+//! them. A side whose policy is the common one already is not attributed again.
+
+use std::{collections::BTreeSet, path::Path, sync::Arc};
+
+use thiserror::Error;
+
+use super::{
+    Side,
+    common_policy::CommonPolicy,
+    comparability::{Differences, division},
+    warnings,
+};
+use crate::dataset::{
+    DataSetError, reattribute,
+    store::{self, Scratch, Store},
+};
+
+/// Both sides, as far as possible alike.
+pub struct Sides {
+    pub a: Side,
+    pub b: Side,
+    /// What was done, for people.
+    pub notices: Vec<String>,
+    /// Why sides that were divided differently stay so.
+    pub obstacle: Option<Obstacle>,
+}
+
+/// Why sides are not attributed alike.
+#[derive(Debug, Error)]
+pub enum Obstacle {
+    #[error("--as-attributed compares them as they are")]
+    Unwanted,
+    #[error("something else was measured, so they would be as little comparable")]
+    Measured,
+    #[error("idle power is a machine's own, and they were not recorded on the same machines")]
+    Machines,
+    #[error(transparent)]
+    Data(#[from] DataSetError),
+}
+
+/// Attributes in a temporary file in `folder`; `read` reads a side from there.
+pub fn alike(
+    a: Side,
+    b: Side,
+    folder: Option<&Path>,
+    read: impl Fn(&Arc<dyn Store>, &Path) -> Result<Side, DataSetError>,
+) -> Sides {
+    let differences = warnings::differences(&a, &b);
+    if differences.divided.is_empty() {
+        return Sides { a, b, notices: Vec::new(), obstacle: None };
+    }
+    match again([&a, &b], &differences, folder, read) {
+        Err(obstacle) => Sides { a, b, notices: Vec::new(), obstacle: Some(obstacle) },
+        Ok([again_a, again_b]) => {
+            let names = match (&again_a, &again_b) {
+                (Some(_), None) => "A was",
+                (None, Some(_)) => "B was",
+                _ => "both were",
+            };
+            let (a, b) = (again_a.unwrap_or(a), again_b.unwrap_or(b));
+            let mut notices = differences.divided;
+            notices.push(format!(
+                "for this comparison both have {}: {names} attributed again in a temporary file, and the data sets are \
+                 unchanged; --as-attributed compares them as they are",
+                division([&a.runs, &b.runs])
+            ));
+            Sides { a, b, notices, obstacle: None }
+        }
+    }
+}
+
+/// The sides that do not have the common policy, attributed by it.
+fn again(
+    sides: [&Side; 2],
+    differences: &Differences,
+    folder: Option<&Path>,
+    read: impl Fn(&Arc<dyn Store>, &Path) -> Result<Side, DataSetError>,
+) -> Result<[Option<Side>; 2], Obstacle> {
+    let folder = folder.ok_or(Obstacle::Unwanted)?;
+    if differences.is_other_measured {
+        return Err(Obstacle::Measured);
+    }
+    let [a, b] = sides;
+    let common = CommonPolicy::of(&a.runs, &b.runs).ok_or(Obstacle::Machines)?;
+    let again = |side: &Side| {
+        if side.runs.iter().all(|run| common.for_run(&run.info) == run.info.policy) {
+            return Ok(None);
+        }
+        let scratch: Arc<dyn Store> = Arc::new(Scratch::within(folder).map_err(DataSetError::from)?);
+        // Runs that were not selected are in the data set too.
+        let selected: BTreeSet<_> = side.runs.iter().map(|run| (&run.info.host, &run.info.run_id)).collect();
+        reattribute::of_store(&store::open(&side.data)?, &*scratch, |run| {
+            Ok::<_, DataSetError>(selected.contains(&(&run.host, &run.run_id)).then(|| common.for_run(run)))
+        })?;
+        read(&scratch, &side.data).map(Some)
+    };
+    Ok([again(a)?, again(b)?])
+}

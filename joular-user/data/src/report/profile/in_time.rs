@@ -1,0 +1,136 @@
+//! Reads a selection with what no sample hit shared out: summed ([`DataSet::sums`]), or row by row in the
+//! order of time ([`DataSet::scan_in_time`]).
+
+use std::collections::VecDeque;
+
+use super::{
+    Catalog, Filter, ThreadPath,
+    inference::{Inference, Sink},
+    quotas::{Quotas, Summing},
+    reader::{DataSet, Row},
+};
+use crate::{
+    attribution::inference::{HORIZON, distance},
+    dataset::error::Result,
+    model::units::UnixMicros,
+};
+
+/// A selection's sums by thread and path.
+#[derive(Clone, Debug, Default)]
+pub struct Summed {
+    /// In the order of thread and path.
+    pub entries: Vec<ThreadPath>,
+    /// What rows in the order of time must sum to.
+    quotas: Quotas,
+}
+
+impl DataSet {
+    /// Sums what `filter` allows, conditions on methods apart, and shows each row to `watch` as it was
+    /// recorded.
+    ///
+    /// # Errors
+    /// If a file cannot be read or is damaged.
+    pub fn sums(&mut self, filter: &Filter, mut watch: impl FnMut(&Catalog, &Row)) -> Result<Summed> {
+        let mut summing = Summing::default();
+        let mut inference = self.inference(filter);
+        self.scan(filter, |catalog, row| {
+            watch(catalog, row);
+            match &mut inference {
+                Some(inference) => inference.take(row, &mut summing),
+                None => summing.row(row),
+            }
+        })?;
+        let singles = inference.map(|inference| inference.finish(&mut summing)).unwrap_or_default();
+        let (sums, quotas) = summing.finish(&self.catalog, &self.stack_ids, &singles);
+        Ok(Summed { entries: sums.into_entries(), quotas })
+    }
+
+    /// Calls `take` for every row that `filter` allows, conditions on methods apart: windows of a run
+    /// one after the other. Rows sum to `summed`, which is of the same filter.
+    ///
+    /// # Errors
+    /// If a file cannot be read or is damaged.
+    pub fn scan_in_time(
+        &mut self,
+        filter: &Filter,
+        summed: &Summed,
+        mut take: impl FnMut(&Catalog, &Row),
+    ) -> Result<()> {
+        let Some(mut inference) = self.inference(filter) else { return self.scan(filter, take) };
+        let mut windows = Windows { open: VecDeque::new(), quotas: summed.quotas.clone() };
+        self.scan(filter, |catalog, row| {
+            if windows.open.back().is_none_or(|window| !window.has(row)) {
+                inference.advance(row, &mut windows);
+                windows.close(row, |row| take(catalog, row));
+                windows.open.push_back(Window::of(row));
+            }
+            inference.take(row, &mut windows);
+        })?;
+        inference.finish(&mut windows);
+        windows.open.iter().flat_map(|window| &window.rows).for_each(|row| take(&self.catalog, row));
+        Ok(())
+    }
+
+    /// `None`: nothing is to be shared out.
+    fn inference(&self, filter: &Filter) -> Option<Inference> {
+        if filter.no_infer { None } else { Inference::of(&self.catalog.paths) }
+    }
+}
+
+/// A window to which rows may still come.
+struct Window {
+    run: usize,
+    start: UnixMicros,
+    length_ns: u64,
+    rows: Vec<Row>,
+}
+
+impl Window {
+    const fn of(row: &Row) -> Self {
+        Self { run: row.run, start: row.window_start, length_ns: row.window_ns, rows: Vec::new() }
+    }
+
+    fn has(&self, row: &Row) -> bool {
+        (self.run, self.start) == (row.run, row.window_start)
+    }
+}
+
+/// The windows within the horizon.
+struct Windows {
+    open: VecDeque<Window>,
+    quotas: Quotas,
+}
+
+impl Windows {
+    /// Gives on all windows to which nothing can come once rows of `now` do.
+    fn close(&mut self, now: &Row, mut take: impl FnMut(&Row)) {
+        let is_done = |window: &Window| {
+            window.run != now.run || distance(window.start, now.window_start, window.length_ns) > HORIZON
+        };
+        while self.open.front().is_some_and(is_done) {
+            self.open.pop_front().iter().flat_map(|window| &window.rows).for_each(&mut take);
+        }
+    }
+}
+
+impl Sink for Windows {
+    fn row(&mut self, row: &Row) {
+        place(&mut self.open, row);
+    }
+
+    fn left(&mut self, row: &Row) {
+        let open = &mut self.open;
+        self.quotas.take(row, |row| place(open, row));
+    }
+}
+
+/// Puts a row into its window, which is one of the last.
+fn place(open: &mut VecDeque<Window>, row: &Row) {
+    if let Some(window) = open.iter_mut().rev().find(|window| window.has(row)) {
+        window.rows.push(*row);
+    } else {
+        let mut window = Window::of(row);
+        window.rows.push(*row);
+        open.push_front(window);
+    }
+}

@@ -1,0 +1,269 @@
+//! Reads from a data set what its meters said: the power of each span of windows.
+//!
+//! A span is one window, or as many as a slower meter needs. It never ends in a window whose read
+//! failed, because that window's energy comes with a later one.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+};
+
+use super::ValidateError;
+use crate::{
+    dataset::{
+        column::Named,
+        error::Result as DataResult,
+        read::{
+            columns::TableFile,
+            decode_ahead,
+            files::{self, RunFiles},
+            run_row,
+            span::Span as TimeSpan,
+        },
+        store::{self, StoredFile},
+        tables::{Windows, shared, windows},
+    },
+    model::{
+        domain::{Label, Role},
+        units::UnixMicros,
+    },
+    report::profile::{Filter, Run},
+};
+
+/// Two windows are neighbours if this much, or less, is between them: wall-clock time is adjusted in
+/// small steps.
+const MOST_BETWEEN_US: u64 = 100_000;
+
+/// Energy of some windows that follow each other.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Span {
+    /// By the recorded machine's clock, µs since 1970.
+    pub start_us: i64,
+    pub end_us: i64,
+    pub energy_uj: u64,
+    pub windows: u64,
+}
+
+impl Span {
+    #[allow(clippy::cast_precision_loss, reason = "for a fit")]
+    pub fn watts(&self) -> f64 {
+        self.energy_uj as f64 / (self.end_us - self.start_us).max(1) as f64
+    }
+
+    /// Whether the other one follows at once.
+    pub const fn is_before(&self, other: &Self) -> bool {
+        other.start_us.abs_diff(self.end_us) <= MOST_BETWEEN_US
+    }
+}
+
+/// What a data set has of the windows of one host.
+#[derive(Clone, Debug, Default)]
+pub struct Recorded {
+    /// By run, each by time.
+    runs: Vec<BTreeMap<i64, Window>>,
+    pub hosts: BTreeSet<String>,
+    /// Domains that are summed, with their sources.
+    pub domains: BTreeSet<(String, String)>,
+    /// Domains that the data set has and that are not summed.
+    pub left_out: BTreeSet<String>,
+    /// The weakest label of the domains.
+    pub label: Option<Label>,
+}
+
+/// The domains of a window together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Window {
+    length_ns: u64,
+    energy_uj: u64,
+    /// Some energy comes with a later window.
+    is_late: bool,
+    /// Some energy is not certain.
+    is_uncertain: bool,
+}
+
+impl Window {
+    fn end_us(&self, start_us: i64) -> i64 {
+        start_us.saturating_add(i64::try_from(self.length_ns / 1_000).unwrap_or(i64::MAX))
+    }
+}
+
+impl Recorded {
+    /// Reads the windows of the runs that `filter` allows, and sums their domains: all, or those
+    /// named.
+    ///
+    /// # Errors
+    /// If a file cannot be read or is damaged, there are several hosts, or no such domain.
+    pub fn read(root: &Path, filter: &Filter, domains: &[String]) -> Result<Self, ValidateError> {
+        let mut recorded = Self::default();
+        for files in files::find(&store::open(root)?)? {
+            let row = run_row::read(&files.row)?;
+            let run = Run { info: row.info, end: row.end.map(|(end, _)| end) };
+            if filter.allows_run(&run) {
+                recorded.hosts.insert(run.info.host.clone());
+                recorded.read_run(&run, &files, filter.span(&run), domains)?;
+            }
+        }
+        if recorded.hosts.len() > 1 {
+            return Err(ValidateError::Hosts(recorded.hosts.into_iter().collect::<Vec<_>>().join(", ")));
+        }
+        if recorded.domains.is_empty() {
+            let known = recorded.left_out.into_iter().collect::<Vec<_>>().join(", ");
+            return Err(ValidateError::NoDomain { known });
+        }
+        Ok(recorded)
+    }
+
+    fn read_run(&mut self, run: &Run, files: &RunFiles, span: TimeSpan, domains: &[String]) -> DataResult<()> {
+        const WANTED: [&dyn Named; 8] = [
+            &shared::WINDOW_START,
+            &shared::WINDOW_NS,
+            &windows::DOMAIN,
+            &windows::SOURCE,
+            &windows::MEASURED_UJ,
+            &windows::READ_FAILED,
+            &windows::AMBIGUOUS,
+            &windows::SOCKET,
+        ];
+        let mut of_run: BTreeMap<i64, Window> = BTreeMap::new();
+        let parts: Vec<StoredFile> =
+            files.parts.iter().filter_map(|(_, part)| part.file::<Windows>()).cloned().collect();
+        let open = |file: &StoredFile| TableFile::open_span(file, &WANTED, span);
+        decode_ahead::batches(&parts, open, |columns| {
+            let (starts, lengths) = (columns.times(shared::WINDOW_START)?, columns.ints(shared::WINDOW_NS)?);
+            let (names, sources) = (columns.names(windows::DOMAIN)?, columns.names(windows::SOURCE)?);
+            let energies = columns.ints(windows::MEASURED_UJ)?;
+            let (failed, uncertain) = (columns.flags(windows::READ_FAILED)?, columns.flags(windows::AMBIGUOUS)?);
+            for row in 0..columns.rows() {
+                let start = UnixMicros(starts.get(row)?);
+                let Some(name) = names.maybe(row)?.filter(|_| span.allows(start)) else { continue };
+                if !domains.is_empty() && !domains.iter().any(|domain| domain == name) {
+                    self.left_out.insert(name.to_owned());
+                    continue;
+                }
+                self.domains.insert((name.to_owned(), sources.maybe(row)?.unwrap_or_default().to_owned()));
+                let window = of_run.entry(start.0).or_default();
+                window.length_ns = lengths.natural(row)?;
+                window.energy_uj = window.energy_uj.saturating_add(energies.natural(row)?);
+                window.is_late |= failed.maybe(row) == Some(true);
+                window.is_uncertain |= uncertain.maybe(row) == Some(true);
+            }
+            Ok(())
+        })?;
+        let counted = run.info.domains.iter().filter(|domain| matches!(domain.role, Role::Shared | Role::Unshared));
+        let summed = counted.filter(|domain| domains.is_empty() || domains.contains(&domain.name));
+        self.label = self.label.max(summed.map(|domain| domain.label).max());
+        self.runs.push(of_run);
+        Ok(())
+    }
+
+    pub fn runs(&self) -> usize {
+        self.runs.len()
+    }
+
+    /// Start of the first window and end of the last one.
+    pub fn span_us(&self) -> Option<(i64, i64)> {
+        let ends = self.runs.iter().flat_map(|run| run.iter().map(|(start_us, window)| window.end_us(*start_us)));
+        Some((self.runs.iter().filter_map(|run| run.keys().next()).min().copied()?, ends.max()?))
+    }
+
+    /// All windows.
+    pub fn windows(&self) -> u64 {
+        self.runs.iter().map(|run| run.len() as u64).sum()
+    }
+
+    /// Spans of at least `least_us`, each of whole windows. Windows whose energy is not certain are in
+    /// none, nor are those at a run's end whose energy never came or that make no whole span.
+    pub fn spans(&self, least_us: i64) -> Vec<Span> {
+        let mut spans = Vec::new();
+        for run in &self.runs {
+            let mut open: Option<Span> = None;
+            // Whether energy is to come that belongs to no open span.
+            let (mut is_owed, mut was_late) = (false, false);
+            for (start_us, window) in run {
+                if open.is_some_and(|span| start_us.abs_diff(span.end_us) > MOST_BETWEEN_US) {
+                    is_owed |= was_late;
+                    open = None;
+                }
+                was_late = window.is_late;
+                if window.is_uncertain || is_owed {
+                    is_owed = window.is_late;
+                    open = None;
+                    continue;
+                }
+                let new = Span { start_us: *start_us, end_us: *start_us, energy_uj: 0, windows: 0 };
+                let mut span = open.take().unwrap_or(new);
+                span.end_us = window.end_us(*start_us);
+                span.energy_uj = span.energy_uj.saturating_add(window.energy_uj);
+                span.windows += 1;
+                if !window.is_late && span.end_us - span.start_us >= least_us {
+                    spans.push(span);
+                } else {
+                    open = Some(span);
+                }
+            }
+        }
+        spans
+    }
+}
+
+#[cfg(test)]
+impl Recorded {
+    /// A run of a package, with windows of a second: µJ by start.
+    pub fn of_seconds(windows: BTreeMap<i64, u64>) -> Self {
+        let window = |energy_uj| Window { length_ns: 1_000_000_000, energy_uj, ..Window::default() };
+        Self {
+            runs: vec![windows.into_iter().map(|(start_us, energy_uj)| (start_us, window(energy_uj))).collect()],
+            hosts: BTreeSet::from(["node-1".to_owned()]),
+            domains: BTreeSet::from([("package".to_owned(), "test".to_owned())]),
+            label: Some(Label::Measured),
+            ..Self::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LATE: (bool, bool) = (true, false);
+    const UNCERTAIN: (bool, bool) = (false, true);
+    const GOOD: (bool, bool) = (false, false);
+
+    /// Windows of a second, one after the other, of 1 J each; what is late comes with the next.
+    #[track_caller]
+    fn check(windows: &[(bool, bool)], least_us: i64, expected: &[(i64, i64, u64)]) {
+        let mut late = 0;
+        let mut run = BTreeMap::new();
+        for (second, (is_late, is_uncertain)) in (0_i64..).zip(windows) {
+            let energy_uj = if *is_late { 0 } else { 1_000_000 + late };
+            late = if *is_late { late + 1_000_000 } else { 0 };
+            let window = Window { length_ns: 1_000_000_000, energy_uj, is_late: *is_late, is_uncertain: *is_uncertain };
+            run.insert(second * 1_000_000, window);
+        }
+        let recorded = Recorded { runs: vec![run], ..Recorded::default() };
+        let found: Vec<_> = recorded.spans(least_us);
+        let seconds: Vec<_> =
+            found.iter().map(|span| (span.start_us / 1_000_000, span.end_us / 1_000_000, span.windows)).collect();
+        assert_eq!(seconds, expected, "{windows:?} {least_us}");
+        assert!(found.iter().all(|span| (span.watts() - 1.0).abs() < 1e-9), "{found:?}");
+    }
+
+    #[test]
+    fn spans_are_whole_windows_of_certain_energy() {
+        check(&[GOOD; 3], 0, &[(0, 1, 1), (1, 2, 1), (2, 3, 1)]);
+        check(&[GOOD; 5], 2_000_000, &[(0, 2, 2), (2, 4, 2)]);
+        check(&[GOOD, LATE, LATE, GOOD, GOOD], 0, &[(0, 1, 1), (1, 4, 3), (4, 5, 1)]);
+        check(&[GOOD, LATE], 0, &[(0, 1, 1)]);
+        check(&[GOOD, LATE, UNCERTAIN, GOOD], 0, &[(0, 1, 1), (3, 4, 1)]);
+        check(&[GOOD, UNCERTAIN, GOOD, GOOD], 2_000_000, &[(2, 4, 2)]);
+    }
+
+    #[test]
+    fn energy_that_comes_after_a_pause_for_windows_before_it_is_in_no_span() {
+        let window = |energy_uj, is_late| Window { length_ns: 1_000_000_000, energy_uj, is_late, is_uncertain: false };
+        let run = [(0, window(0, true)), (5, window(2_000_000, false)), (6, window(1_000_000, false))];
+        let run = run.into_iter().map(|(second, window)| (second * 1_000_000, window)).collect();
+        let spans = Recorded { runs: vec![run], ..Recorded::default() }.spans(0);
+        assert_eq!(spans.iter().map(|span| span.start_us).collect::<Vec<_>>(), [6_000_000]);
+    }
+}

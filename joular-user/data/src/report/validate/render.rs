@@ -1,0 +1,154 @@
+//! Writes a comparison with a wattmeter as text or as one JSON object.
+
+use std::{
+    fmt::Write as _,
+    io::{self, Write},
+};
+
+use serde::Serialize;
+
+use super::{Validation, fit::Interval};
+use crate::text::{escape, harmless_json};
+
+#[derive(Serialize)]
+struct Whole<'a> {
+    host: &'a str,
+    runs: usize,
+    domains: Vec<Summed<'a>>,
+    domains_left_out: &'a [String],
+    label: Option<&'static str>,
+    meter_readings: usize,
+    meter_period_s: f64,
+    windows: u64,
+    windows_used: u64,
+    spans: usize,
+    span_s: f64,
+    /// Meter's clock − the machine's.
+    clock_shift_s: f64,
+    clock_shift_found: bool,
+    correlation: f64,
+    offset_w: Interval,
+    gain: Interval,
+    r_squared: f64,
+    rmse_w: Interval,
+    mean_error_w: Interval,
+    residual_w: f64,
+    verdict: String,
+    warnings: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Summed<'a> {
+    domain: &'a str,
+    source: &'a str,
+}
+
+#[allow(clippy::cast_precision_loss, reason = "times for people")]
+fn seconds(us: i64) -> f64 {
+    us as f64 / 1e6
+}
+
+impl Validation {
+    /// Writes it as text, or as JSON.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn write(&self, is_json: bool, out: &mut impl Write) -> io::Result<()> {
+        if !is_json {
+            return out.write_all(self.text().as_bytes());
+        }
+        let json = serde_json::to_string_pretty(&self.whole()).map_err(io::Error::from)?;
+        writeln!(out, "{}", harmless_json(&json))
+    }
+
+    fn whole(&self) -> Whole<'_> {
+        Whole {
+            host: &self.host,
+            runs: self.runs,
+            domains: self.domains.iter().map(|(domain, source)| Summed { domain, source }).collect(),
+            domains_left_out: &self.left_out,
+            label: self.label.map(|label| label.name()),
+            meter_readings: self.readings,
+            meter_period_s: seconds(self.period_us),
+            windows: self.windows,
+            windows_used: self.windows_used,
+            spans: self.spans,
+            span_s: seconds(self.span_us),
+            clock_shift_s: seconds(self.alignment.shift_us),
+            clock_shift_found: self.alignment.is_found,
+            correlation: self.alignment.correlation,
+            offset_w: self.fit.offset,
+            gain: self.fit.gain,
+            r_squared: self.fit.r_squared,
+            rmse_w: self.fit.rmse,
+            mean_error_w: self.fit.mean_error,
+            residual_w: self.fit.residual,
+            verdict: self.verdict(),
+            warnings: self.warnings(),
+        }
+    }
+
+    // Writing to a String cannot fail.
+    fn text(&self) -> String {
+        let mut said = String::new();
+        let domains: Vec<String> =
+            self.domains.iter().map(|(domain, source)| escape(&format!("{domain} ({source})"))).collect();
+        let label = self.label.map_or("", |label| label.name());
+        let _ = writeln!(
+            said,
+            "joular-bpf  {}, {label}; host {}, {} run(s)",
+            domains.join(" + "),
+            escape(&self.host),
+            self.runs
+        );
+        if !self.left_out.is_empty() {
+            let _ = writeln!(said, "            without {}", escape(&self.left_out.join(", ")));
+        }
+        let blank = if self.blank > 0 { format!(", {} without a power", self.blank) } else { String::new() };
+        let _ =
+            writeln!(said, "meter       {} readings, one in {:.2} s{blank}", self.readings, seconds(self.period_us));
+        let _ = writeln!(said, "clocks      {}", self.clocks());
+        let _ = writeln!(
+            said,
+            "compared    {} of {} windows, in {} spans of {:.2} s",
+            self.windows_used,
+            self.windows,
+            self.spans,
+            seconds(self.span_us)
+        );
+        for warning in self.warnings() {
+            let _ = writeln!(said, "warning: {warning}");
+        }
+        let _ = writeln!(said, "\nmeter = offset + gain × joular-bpf      95 % interval");
+        let fit = &self.fit;
+        for (name, figure, unit, places) in [("offset", fit.offset, "W", 2), ("gain", fit.gain, "", 4)] {
+            let _ = writeln!(said, "{}", line(name, figure, unit, places));
+        }
+        let _ = writeln!(said, "  {:<12} {:>10.4}", "R²", fit.r_squared);
+        let _ = writeln!(
+            said,
+            "  {:<12} {:>10.2} W    standard deviation of what the fit leaves",
+            "residual", fit.residual
+        );
+        let _ = writeln!(said, "joular-bpf − meter, without the fit");
+        let _ = writeln!(said, "{}", line("mean error", fit.mean_error, "W", 2));
+        let _ = writeln!(said, "{}", line("RMSE", fit.rmse, "W", 2));
+        let _ = writeln!(said, "\n{}", self.verdict());
+        said
+    }
+
+    fn clocks(&self) -> String {
+        let shift = seconds(self.alignment.shift_us);
+        let correlation = self.alignment.correlation;
+        if !self.alignment.is_found {
+            return format!("taken to agree (correlation {correlation:.3})");
+        }
+        let way = if shift < 0.0 { "behind" } else { "ahead" };
+        format!("the meter's is {:.2} s {way}, by the best correlation ({correlation:.3})", shift.abs())
+    }
+}
+
+fn line(name: &str, figure: Interval, unit: &str, places: usize) -> String {
+    let Interval { value, low, high } = figure;
+    format!("  {name:<12} {value:>10.places$} {unit:<2}   {low:.places$} to {high:.places$}")
+}

@@ -1,0 +1,352 @@
+//! Shares out, in a run's sums, what threads spent in windows in which no sample hit them
+//! ([`crate::attribution::inference`]): at once where samples within the horizon tell, the rest at the
+//! run's end by all samples of threads of that name in the process, or of a JVM's own threads by those
+//! of that name in JVMs of the same version and collector.
+//!
+//! Memory is bounded: methods, threads and names beyond a limit get nothing of others' energy and
+//! give nothing, so their energy stays `[no sample]`.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    hash::Hash,
+};
+
+use super::{MethodKey, Ranking, Tally, Totals, bounded_entry};
+use crate::{
+    attribution::{
+        inference::{Nearest, Seen, Share, Unsampled, divide},
+        window_report::{BranchRow, ProcessRef, ThreadRow, WindowReport},
+    },
+    events::{ProcessInfo, Runtime, SampleKind},
+    model::{
+        frame::{Frame, FrameKind, Marker},
+        units::{MicroJoules, Pid, Tid, UnixMicros},
+    },
+    sampling::Sampled,
+    stacks::{FrameId, StackTable},
+};
+
+/// Methods of a name that are told apart.
+const MAX_METHODS: usize = 256;
+
+type ThreadKey = (ProcessRef, Tid, u64);
+type Name = (ProcessRef, String);
+/// Version and collector of a JVM.
+type Kind = (String, Option<String>);
+
+/// Energy that goes from `[no sample]` to a method.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Moved<'a> {
+    /// The thread whose it is; of several with one name, thread 0 stands for them.
+    pub(super) thread: &'a ThreadKey,
+    pub(super) to: &'a Method,
+    pub(super) share: Share<u32>,
+}
+
+/// A method as the sums know it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Method {
+    pub(super) key: MethodKey,
+    /// If nothing is known of it: the name of what stands for it.
+    pub(super) marker: Option<String>,
+}
+
+/// Samples of threads of one name in a process, by method, and what no near one tells.
+#[derive(Clone, Debug, Default)]
+struct Pool {
+    seen: BTreeMap<u32, (u64, MicroJoules)>,
+    singles: BTreeMap<u32, (u64, MicroJoules)>,
+    left: (MicroJoules, u64),
+    /// Whether these are threads that the JVM has for itself.
+    is_of_jvm: bool,
+}
+
+#[derive(Debug)]
+struct Thread {
+    name: Name,
+    nearest: Nearest<u32>,
+}
+
+#[derive(Debug)]
+pub(super) struct Inferred {
+    limit: usize,
+    methods: Vec<Method>,
+    places: HashMap<MethodKey, u32>,
+    /// Places by frame, of one generation of the table of stacks.
+    frames: HashMap<FrameId, Option<u32>>,
+    generation: u64,
+    threads: HashMap<ThreadKey, Thread>,
+    pools: BTreeMap<Name, Pool>,
+    kinds: HashMap<(Pid, u64), Kind>,
+}
+
+impl Inferred {
+    pub(super) fn new(limit: usize) -> Self {
+        Self {
+            limit,
+            methods: Vec::new(),
+            places: HashMap::new(),
+            frames: HashMap::new(),
+            generation: 0,
+            threads: HashMap::new(),
+            pools: BTreeMap::new(),
+            kinds: HashMap::new(),
+        }
+    }
+
+    /// Takes what is known of a process.
+    pub(super) fn process(&mut self, info: &ProcessInfo) {
+        let key = (info.pid, info.start_boottime_ns);
+        if let Runtime::Jvm { version: Some(version), collector, .. } = &info.runtime
+            && (self.kinds.len() < self.limit || self.kinds.contains_key(&key))
+        {
+            self.kinds.insert(key, (version.clone(), collector.clone()));
+        }
+    }
+
+    /// Takes a window, and tells what of windows before it is known now.
+    pub(super) fn window(&mut self, report: &WindowReport, stacks: &StackTable, mut give: impl FnMut(Moved<'_>)) {
+        if self.generation != stacks.generation() {
+            self.generation = stacks.generation();
+            self.frames.clear();
+        }
+        for rows in report.branches.chunk_by(|a, b| a.thread == b.thread) {
+            let thread = rows.first().and_then(|row| report.threads.get(row.thread));
+            let Some((thread, process)) =
+                thread.and_then(|thread| Some((thread, report.processes.get(thread.process)?)))
+            else {
+                continue;
+            };
+            self.rows(report, stacks, process, thread, rows);
+        }
+        let now = (report.wall_start, report.length_ns);
+        let (methods, pools) = (&self.methods, &mut self.pools);
+        self.threads.retain(|key, thread| {
+            thread.settle(key, Some(now), methods, pools, &mut give);
+            !thread.nearest.is_idle()
+        });
+    }
+
+    /// The rows of a thread in a window.
+    fn rows(
+        &mut self,
+        report: &WindowReport,
+        stacks: &StackTable,
+        process: &ProcessRef,
+        thread: &ThreadRow,
+        rows: &[BranchRow],
+    ) {
+        let mut seen: Vec<Seen<u32>> = Vec::new();
+        let mut unsampled = None;
+        for row in rows.iter().filter(|row| row.kind == SampleKind::CpuTime) {
+            let Some(leaf) = stacks.methods(row.branch).last().copied() else { continue };
+            if row.samples > 0 {
+                let method = self.method(leaf, stacks);
+                seen.extend(method.map(|path| Seen { path, samples: row.samples, energy: row.energy }));
+            } else if is_unsampled(stacks.frame(leaf)) {
+                unsampled = Some(row);
+            }
+        }
+        let name: Name = (process.clone(), thread.name.clone());
+        if !self.pools.contains_key(&name) && self.pools.len() >= self.limit {
+            return;
+        }
+        let pool = self.pools.entry(name.clone()).or_default();
+        pool.is_of_jvm = thread.category.is_of_jvm();
+        let key = (process.clone(), thread.tid, thread.start_boottime_ns);
+        if !self.threads.contains_key(&key) && self.threads.len() >= self.limit {
+            return;
+        }
+        let known =
+            self.threads.entry(key).or_insert_with(|| Thread { name: name.clone(), nearest: Nearest::default() });
+        known.name = name;
+        if let Some(row) = unsampled {
+            let (start, length_ns) = (report.wall_start, report.length_ns);
+            known.nearest.unsampled(Unsampled { start, length_ns, energy: row.energy, cpu_ns: row.cpu_ns });
+        } else if !seen.is_empty() {
+            pool.add(&seen);
+            if let [Seen { path, samples: 1, energy }] = seen[..] {
+                known.nearest.single(report.wall_start, path, energy);
+            }
+        }
+    }
+
+    fn method(&mut self, id: FrameId, stacks: &StackTable) -> Option<u32> {
+        if let Some(place) = self.frames.get(&id) {
+            return *place;
+        }
+        let frame = stacks.frame(id);
+        let key = MethodKey::of(frame);
+        let place = match self.places.get(&key) {
+            Some(place) => Some(*place),
+            None if self.methods.len() >= self.limit => None,
+            None => {
+                let place = u32::try_from(self.methods.len()).ok();
+                self.methods
+                    .push(Method { key: key.clone(), marker: super::marker_name(frame).map(ToOwned::to_owned) });
+                self.places.extend(place.map(|place| (key, place)));
+                place
+            }
+        };
+        self.frames.insert(id, place);
+        place
+    }
+
+    /// Tells what the whole run says of all that is left.
+    pub(super) fn finish(&mut self, mut give: impl FnMut(Moved<'_>)) {
+        let (methods, pools) = (&self.methods, &mut self.pools);
+        for (key, thread) in &mut self.threads {
+            thread.settle(key, None, methods, pools, &mut give);
+        }
+        self.threads.clear();
+        let pools = std::mem::take(&mut self.pools);
+        let kin = self.kin(&pools);
+        for ((process, name), pool) in &pools {
+            let thread = (process.clone(), Tid(0), 0);
+            let (energy, cpu_ns) = pool.left;
+            let other = || kin.get(&(self.kind(process, pool)?, name.as_str()));
+            let witness = if pool.seen.is_empty() { other() } else { Some(pool) };
+            for share in witness.map(|witness| divide(energy, cpu_ns, &witness.witnesses())).unwrap_or_default() {
+                let to = self.methods.get(share.path as usize);
+                to.into_iter().for_each(|to| give(Moved { thread: &thread, to, share }));
+            }
+        }
+    }
+
+    /// The kind of JVM whose own threads these are.
+    fn kind(&self, process: &ProcessRef, pool: &Pool) -> Option<&Kind> {
+        self.kinds.get(&(process.pid, process.start_boottime_ns)).filter(|_| pool.is_of_jvm)
+    }
+
+    /// Samples of JVMs' own threads, by the kind of JVM and the threads' name.
+    fn kin<'a>(&'a self, pools: &'a BTreeMap<Name, Pool>) -> HashMap<(&'a Kind, &'a str), Pool> {
+        let mut kin: HashMap<_, Pool> = HashMap::new();
+        for ((process, name), pool) in pools {
+            if let Some(kind) = self.kind(process, pool) {
+                kin.entry((kind, name.as_str())).or_default().join(pool);
+            }
+        }
+        kin
+    }
+}
+
+impl Thread {
+    fn settle(
+        &mut self,
+        key: &ThreadKey,
+        now: Option<(UnixMicros, u64)>,
+        methods: &[Method],
+        pools: &mut BTreeMap<Name, Pool>,
+        give: &mut impl FnMut(Moved<'_>),
+    ) {
+        let name = &self.name;
+        self.nearest.settle(now, |what, shares| {
+            if let Some(pool) = pools.get_mut(name).filter(|_| shares.is_empty()) {
+                pool.left.0 = pool.left.0.saturating_add(what.energy);
+                pool.left.1 = pool.left.1.saturating_add(what.cpu_ns);
+            }
+            for share in shares {
+                methods
+                    .get(share.path as usize)
+                    .into_iter()
+                    .for_each(|to| give(Moved { thread: key, to, share: *share }));
+            }
+        });
+    }
+}
+
+impl Pool {
+    /// Samples that speak for what is left.
+    fn witnesses(&self) -> Vec<Seen<u32>> {
+        list(if self.singles.is_empty() { &self.seen } else { &self.singles })
+    }
+
+    fn join(&mut self, other: &Self) {
+        add(&mut self.seen, &list(&other.seen));
+        add(&mut self.singles, &list(&other.singles));
+    }
+
+    fn add(&mut self, seen: &[Seen<u32>]) {
+        let is_single = matches!(seen, [only] if only.samples == 1);
+        add(&mut self.seen, seen);
+        if is_single {
+            add(&mut self.singles, seen);
+        }
+    }
+}
+
+fn add(sums: &mut BTreeMap<u32, (u64, MicroJoules)>, seen: &[Seen<u32>]) {
+    for seen in seen {
+        if sums.len() < MAX_METHODS || sums.contains_key(&seen.path) {
+            let sum = sums.entry(seen.path).or_default();
+            *sum = (sum.0.saturating_add(seen.samples), sum.1.saturating_add(seen.energy));
+        }
+    }
+}
+
+fn list(sums: &BTreeMap<u32, (u64, MicroJoules)>) -> Vec<Seen<u32>> {
+    let seen = |(path, (samples, energy)): (&u32, &(u64, MicroJoules))| Seen {
+        path: *path,
+        samples: *samples,
+        energy: *energy,
+    };
+    sums.iter().map(seen).collect()
+}
+
+fn is_unsampled(frame: &Frame) -> bool {
+    frame.kind == FrameKind::Marker && frame.name == Marker::NoSample.name()
+}
+
+impl Totals {
+    /// Leaves what no sample hit at `[no sample]`.
+    #[must_use]
+    pub fn without_inference(self) -> Self {
+        Self { inference: None, ..self }
+    }
+
+    /// Ends the sums: all samples of the run are known now.
+    pub fn finish(&mut self) {
+        let Some(mut inference) = self.inference.take() else { return };
+        inference.finish(|moved| self.take_inferred(&moved));
+    }
+
+    pub(super) fn take_inferred(&mut self, moved: &Moved<'_>) {
+        let (to, share) = (moved.to, moved.share);
+        let unsampled = MethodKey::of(&Frame::marker(Marker::NoSample));
+        self.methods.take_away(&unsampled, share.energy, share.cpu_ns);
+        self.methods.infer(to.key.clone(), &Tally::inferred(&share));
+        let (process, tid, start) = moved.thread;
+        let thread = (process.pid, process.start_boottime_ns, *tid, *start);
+        self.sampling.inferred(thread, &to.key, Sampled { energy: share.energy, samples: 0, squares: share.squares });
+        let known = self.markers.entry(Marker::NoSample.name().to_owned()).or_default();
+        *known = MicroJoules(known.0.saturating_sub(share.energy.0));
+        if let Some(marker) = &to.marker {
+            let energy = bounded_entry(&mut self.markers, marker);
+            *energy = energy.saturating_add(share.energy);
+        }
+        self.inferred = self.inferred.saturating_add(share.energy);
+    }
+}
+
+impl<K: Eq + Hash> Ranking<K> {
+    /// Adds what samples of other windows tell. Nothing of it is of the latest window.
+    fn infer(&mut self, key: K, tally: &Tally) {
+        self.entries.entry(key).or_default().fold(tally);
+    }
+
+    /// Takes away what was told of elsewhere.
+    fn take_away(&mut self, key: &K, energy: MicroJoules, cpu_ns: u64) {
+        // A ranking that is full may have forgotten the name.
+        let tally = self.entries.get_mut(key).unwrap_or(&mut self.evicted);
+        tally.energy = MicroJoules(tally.energy.0.saturating_sub(energy.0));
+        tally.cpu_ns = tally.cpu_ns.saturating_sub(cpu_ns);
+    }
+}
+
+impl Tally {
+    /// What samples of other windows tell.
+    fn inferred<P>(share: &Share<P>) -> Self {
+        let (energy, cpu_ns) = (share.energy, share.cpu_ns);
+        Self { energy, cpu_ns, inferred: energy, ..Self::default() }
+    }
+}

@@ -1,0 +1,217 @@
+//! Keeps what the error of sampling of a run's methods needs, by thread, so that the terminal shows
+//! the intervals that a report of the data set shows.
+//!
+//! Memory is bounded: where there are too many threads or methods of threads, all threads so far are
+//! closed, and what follows counts as of other threads. That changes nothing but the few samples
+//! that are added to each thread ([`crate::sampling`]), once more for each time.
+
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+};
+
+use super::methods::MethodKey;
+use crate::{
+    attribution::window_report::{BranchRow, ThreadRow, WindowReport},
+    model::units::{MicroJoules, Pid, Tid},
+    sampling::{Group, Interval, Sampled, Threads},
+    stacks::{FrameId, StackTable},
+};
+
+/// Methods of threads before all are closed, about 10 MB.
+const MAX_PARTS: usize = 131_072;
+/// The same for threads.
+const MAX_THREADS: usize = 65_536;
+
+/// A process and a thread, each with its start.
+type ThreadKey = (Pid, u64, Tid, u64);
+
+/// A method by the hash of what identifies it, which takes less space than names.
+type MethodId = u64;
+
+/// The samples of a run by method and thread.
+#[derive(Debug)]
+pub struct MethodSampling {
+    numbers: HashMap<ThreadKey, u32>,
+    threads: Vec<Sampled>,
+    parts: BTreeMap<(MethodId, u32), Sampled>,
+    closed_threads: Threads,
+    closed: HashMap<MethodId, (Group, MicroJoules)>,
+    limits: (usize, usize),
+}
+
+impl Default for MethodSampling {
+    fn default() -> Self {
+        Self::with_limits(MAX_THREADS, MAX_PARTS)
+    }
+}
+
+impl MethodSampling {
+    fn with_limits(threads: usize, parts: usize) -> Self {
+        Self {
+            numbers: HashMap::new(),
+            threads: Vec::new(),
+            parts: BTreeMap::new(),
+            closed_threads: Threads::default(),
+            closed: HashMap::new(),
+            limits: (threads, parts),
+        }
+    }
+
+    /// Adds a window's samples. `kept` gives the methods whose figures are still known.
+    pub(super) fn window(
+        &mut self,
+        report: &WindowReport,
+        stacks: &StackTable,
+        kept: impl FnOnce() -> HashSet<MethodId>,
+    ) {
+        let mut ids: HashMap<FrameId, MethodId> = HashMap::new();
+        let mut numbers: Vec<Option<u32>> = vec![None; report.threads.len()];
+        for branch in report.branches.iter().filter(|branch| branch.samples > 0) {
+            let (Some(leaf), Some(number)) =
+                (stacks.methods(branch.branch).last(), self.number(report, branch, &mut numbers))
+            else {
+                continue;
+            };
+            let id = *ids.entry(*leaf).or_insert_with(|| id_of(&MethodKey::of(stacks.frame(*leaf))));
+            let sampled = Sampled::of(branch.energy, branch.samples);
+            self.parts.entry((id, number)).or_default().plus(&sampled);
+            if let Some(thread) = self.threads.get_mut(number as usize) {
+                thread.plus(&sampled);
+            }
+        }
+        if self.is_full() {
+            self.close();
+            let kept = kept();
+            self.closed.retain(|id, _| kept.contains(id));
+        }
+    }
+
+    /// Adds what samples of other windows tell of a thread: they stand for more, and do not become more.
+    pub(super) fn inferred(&mut self, thread: ThreadKey, method: &MethodKey, more: Sampled) {
+        let Some(number) = self.number_of(thread) else { return };
+        self.parts.entry((id_of(method), number)).or_default().plus(&more);
+        if let Some(thread) = self.threads.get_mut(number as usize) {
+            thread.plus(&more);
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.threads.len() > self.limits.0 || self.parts.len() > self.limits.1
+    }
+
+    /// The number of a branch's thread, which `known` has if the window had it before.
+    fn number(&mut self, report: &WindowReport, branch: &BranchRow, known: &mut [Option<u32>]) -> Option<u32> {
+        if known.get(branch.thread)?.is_none() {
+            let ThreadRow { process, tid, start_boottime_ns, .. } = report.threads.get(branch.thread)?;
+            let process = report.processes.get(*process)?;
+            let key = (process.pid, process.start_boottime_ns, *tid, *start_boottime_ns);
+            *known.get_mut(branch.thread)? = self.number_of(key);
+        }
+        known.get(branch.thread).copied().flatten()
+    }
+
+    fn number_of(&mut self, key: ThreadKey) -> Option<u32> {
+        let next = u32::try_from(self.threads.len()).ok()?;
+        let number = *self.numbers.entry(key).or_insert(next);
+        if number == next {
+            self.threads.push(Sampled::default());
+        }
+        Some(number)
+    }
+
+    fn close(&mut self) {
+        for ((id, number), part) in std::mem::take(&mut self.parts) {
+            if let Some(thread) = self.threads.get(number as usize) {
+                let (group, energy) = self.closed.entry(id).or_default();
+                group.see(thread, &part);
+                *energy = energy.saturating_add(part.energy);
+            }
+        }
+        self.threads.drain(..).for_each(|thread| self.closed_threads.add(&thread));
+        self.numbers.clear();
+    }
+
+    /// Intervals of the run so far.
+    pub fn intervals(&self) -> MethodIntervals<'_> {
+        let mut threads = self.closed_threads;
+        self.threads.iter().for_each(|thread| threads.add(thread));
+        MethodIntervals { sampling: self, threads }
+    }
+}
+
+/// The 95 % intervals of methods.
+pub struct MethodIntervals<'a> {
+    sampling: &'a MethodSampling,
+    threads: Threads,
+}
+
+impl MethodIntervals<'_> {
+    /// That of a method with this self energy.
+    pub fn of(&self, method: &MethodKey, energy: MicroJoules) -> Interval {
+        let id = id_of(method);
+        let (mut group, mut sampled) = self.sampling.closed.get(&id).copied().unwrap_or_default();
+        for ((_, number), part) in self.sampling.parts.range((id, 0)..=(id, u32::MAX)) {
+            if let Some(thread) = self.sampling.threads.get(*number as usize) {
+                group.see(thread, part);
+                sampled = sampled.saturating_add(part.energy);
+            }
+        }
+        self.threads.interval(&group, energy, sampled)
+    }
+}
+
+pub(super) fn id_of(method: &MethodKey) -> MethodId {
+    let mut hasher = DefaultHasher::new();
+    method.hash(&mut hasher);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{self, SMALL};
+
+    /// Intervals of all methods after some windows, with threads closed after one of them.
+    fn intervals(windows: u64, closed_after: Option<u64>) -> Vec<(MicroJoules, Interval)> {
+        let (mut sampling, mut stacks) = (MethodSampling::default(), StackTable::default());
+        let mut energies: BTreeMap<MethodKey, MicroJoules> = BTreeMap::new();
+        for index in 0..windows {
+            let report = fixture::window(SMALL, &mut stacks, index);
+            sampling.window(&report, &stacks, HashSet::new);
+            for row in &report.methods {
+                let energy = energies.entry(MethodKey::of(stacks.frame(row.method))).or_default();
+                *energy = energy.saturating_add(row.own.energy);
+            }
+            if closed_after == Some(index) {
+                sampling.close();
+            }
+        }
+        let of_run = sampling.intervals();
+        energies.iter().map(|(key, energy)| (*energy, of_run.of(key, *energy))).collect()
+    }
+
+    #[test]
+    fn threads_that_were_closed_count_as_before() {
+        let (whole, closed) = (intervals(40, None), intervals(40, Some(19)));
+        assert!(whole.iter().filter(|(_, interval)| !interval.is_exact()).count() > 3, "{whole:?}");
+        for ((energy, whole), (_, closed)) in whole.iter().zip(&closed) {
+            let ratio = closed.deviation() / whole.deviation();
+            assert!((0.9..1.1).contains(&ratio), "{energy:?}: {whole:?} {closed:?}");
+        }
+    }
+
+    #[test]
+    fn threads_without_end_take_no_more_room() {
+        let (mut sampling, mut stacks) = (MethodSampling::with_limits(4, 8), StackTable::default());
+        for index in 0..20 {
+            let report = fixture::window(SMALL, &mut stacks, index);
+            let ids = report.methods.iter().map(|row| id_of(&MethodKey::of(stacks.frame(row.method))));
+            let one: HashSet<MethodId> = ids.take(1).collect();
+            sampling.window(&report, &stacks, || one.clone());
+            assert!(sampling.threads.len() <= 4 && sampling.parts.len() <= 8, "{index}");
+            assert!(sampling.closed.len() <= 1, "methods that are not known any more are forgotten");
+        }
+        assert_eq!(sampling.closed.len(), 1);
+    }
+}

@@ -1,0 +1,48 @@
+//! Defines the flags of `validate`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
+pub struct ValidateFlags {
+    /// Directory of the data set
+    #[arg(value_name = "DIR")]
+    pub data: PathBuf,
+
+    /// Log of a wattmeter: CSV whose first line names a column time or timestamp, and one watts, power_w or power
+    #[arg(long, value_name = "FILE")]
+    pub reference: PathBuf,
+
+    /// Domains to compare, added up [default: all of the data set, which are disjoint]
+    #[arg(long, value_name = "DOMAIN,…", value_delimiter = ',')]
+    pub domain: Vec<String>,
+
+    /// How far the meter's clock may be ahead or behind; 0s: the clocks agree
+    #[arg(long, value_name = "TIME", default_value = "30s")]
+    pub max_shift: String,
+
+    /// Zone of the log's times that do not say theirs, such as +01:00 [default: UTC]
+    #[arg(long, value_name = "OFFSET", allow_hyphen_values = true)]
+    pub utc_offset: Option<String>,
+
+    /// Windows that start at or after this time: UTC (2026-03-01T12:00:00Z) or time into the run (30s, 5m)
+    #[arg(long, value_name = "TIME")]
+    pub since: Option<String>,
+
+    /// Windows that start before this time
+    #[arg(long, value_name = "TIME")]
+    pub until: Option<String>,
+
+    /// Runs on this host, or a pattern
+    #[arg(long, value_name = "HOST,…", value_delimiter = ',')]
+    pub host: Vec<String>,
+
+    /// Runs with this id, or a pattern
+    #[arg(long, value_name = "RUN,…", value_delimiter = ',')]
+    pub run: Vec<String>,
+
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}

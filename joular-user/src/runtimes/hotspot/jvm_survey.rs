@@ -1,0 +1,56 @@
+//! Lists all that lives in a JVM, for tests that ask for each.
+
+use super::{Blob, FrameWord, Jvm, MethodIdentity, Nmethod, Pages, Remote, method_of};
+use crate::runtimes::hotspot::code_cache::blob_name;
+
+impl Jvm {
+    pub fn all_compiled(&self) -> Vec<Blob> {
+        let mut blobs = Vec::new();
+        let pages = Pages::new(&*self.memory);
+        self.cache.walk(&pages, &self.build.layout, |blob| {
+            if blob_name(&pages, &blob).is_some_and(|name| name.ends_with("nmethod")) {
+                blobs.push(blob);
+            }
+            true
+        });
+        blobs
+    }
+
+    fn all_nmethods(&self) -> Vec<Nmethod> {
+        let pages = Pages::new(&*self.memory);
+        self.all_compiled()
+            .into_iter()
+            .filter_map(|blob| Nmethod::read(&pages, &self.build.layout, blob).ok())
+            .collect()
+    }
+
+    pub fn all_debug_information(&self) -> Vec<(u64, u64)> {
+        self.all_nmethods().iter().flat_map(Nmethod::debug_information).collect()
+    }
+
+    /// Compile id and address of every place that compilers have described.
+    pub fn all_described(&self) -> Vec<(u32, u64)> {
+        let pages = Pages::new(&*self.memory);
+        let mut places = Vec::new();
+        for nmethod in self.all_nmethods() {
+            let described = nmethod.described(&pages, &self.build.layout);
+            places.extend(described.into_iter().map(|pc| (nmethod.compile_id, pc)));
+        }
+        places
+    }
+
+    /// A word for the method at an address, as of a stack that has just arrived.
+    pub fn pinned(&mut self, word: FrameWord) -> FrameWord {
+        let identity = self.identity(method_of(word).unwrap_or_default());
+        self.pinned_word(word, identity)
+    }
+
+    pub fn identity(&self, method: u64) -> MethodIdentity {
+        MethodIdentity::read(&Remote(&*self.memory), &self.unwind, method)
+    }
+
+    /// `Method*`s that have code.
+    pub fn all_methods(&self) -> Vec<u64> {
+        self.all_nmethods().iter().map(|nmethod| nmethod.method).collect()
+    }
+}

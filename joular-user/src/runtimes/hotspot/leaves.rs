@@ -1,0 +1,181 @@
+//! Names the methods at a place of compiled code where it was interrupted.
+//!
+//! By default a JVM describes few places, so that the next description is often of another method
+//! than the one that ran. What is named is what the [`Places`] around tell for certain, which may
+//! be a caller of that method.
+
+use std::collections::HashMap;
+
+use super::{
+    code_cache::{CodeCache, blob_name},
+    layout::Layout,
+    memory::{RemoteMemory, Unreadable},
+    nmethod::{MethodAt, Nmethod},
+    places::{Place, Places, Speaks},
+};
+
+/// Descriptions and loops kept for a JVM: a few megabytes.
+const MAX_SIZE: usize = 1 << 18;
+/// Descriptions of a loop that are compared.
+const MAX_COMPARED: usize = 256;
+/// Its name in JDK 11 to 25.
+const TRAP: &str = "UncommonTrapBlob";
+
+/// [`Places`] of compiled methods, by where they are and their compile id.
+#[derive(Debug, Default)]
+pub struct Leaves {
+    known: HashMap<(u64, u32), Places>,
+    size: usize,
+}
+
+impl Leaves {
+    /// The methods at an address, innermost first; none if only the compiled method is certain.
+    pub fn methods_at(
+        &mut self,
+        memory: &dyn RemoteMemory,
+        layout: &Layout,
+        cache: &CodeCache,
+        nmethod: &Nmethod,
+        pc: u64,
+    ) -> Result<Vec<MethodAt>, Unreadable> {
+        let key = (nmethod.blob.start, nmethod.compile_id);
+        if !self.known.contains_key(&key) {
+            let mut callees = HashMap::new();
+            let descriptors = nmethod.descriptors(memory, layout)?;
+            let places = nmethod.places(memory, &descriptors, |callee| {
+                *callees.entry(callee).or_insert_with(|| is_trap(memory, layout, cache, callee))
+            });
+            self.insert(key, places);
+        }
+        let chain = |scope| nmethod.chain(memory, layout, scope);
+        let offset = u32::try_from(pc.wrapping_sub(nmethod.blob.code_begin)).unwrap_or(u32::MAX);
+        self.known.get(&key).map_or_else(|| Ok(Vec::new()), |places| around(places, offset, chain))
+    }
+
+    /// For a method that was not what it seemed.
+    pub fn forget(&mut self, nmethod: &Nmethod) {
+        let known = self.known.remove(&(nmethod.blob.start, nmethod.compile_id));
+        self.size -= known.map_or(0, |places| places.size() + 1);
+    }
+
+    fn insert(&mut self, key: (u64, u32), places: Places) {
+        self.size += places.size() + 1;
+        if self.size > MAX_SIZE {
+            self.known.clear();
+            self.size = places.size() + 1;
+        }
+        self.known.insert(key, places);
+    }
+}
+
+/// Whether an address is where compiled code goes when what it was compiled for turns out wrong.
+pub fn is_trap(memory: &dyn RemoteMemory, layout: &Layout, cache: &CodeCache, callee: u64) -> bool {
+    let blob = cache.find_blob(memory, layout, callee).ok().flatten();
+    blob.and_then(|blob| blob_name(memory, &blob)).is_some_and(|name| name == TRAP)
+}
+
+/// What the places around an offset tell of it, innermost first; `chain` gives a scope's methods.
+pub fn around(
+    places: &Places,
+    offset: u32,
+    chain: impl Fn(u32) -> Result<Vec<MethodAt>, Unreadable>,
+) -> Result<Vec<MethodAt>, Unreadable> {
+    let (before, behind) = match places.speaks_for(offset) {
+        Speaks::Itself(scope) => return chain(scope),
+        Speaks::Between(before, behind) => (before, behind),
+    };
+    if let Some(same) = agreed(places.in_loop(offset), &chain)? {
+        return Ok(same);
+    }
+    match before.zip(behind) {
+        Some((before, behind)) => Ok(common(&chain(before)?, &chain(behind)?)),
+        None => Ok(Vec::new()),
+    }
+}
+
+/// The methods of all these descriptions, if they are the same.
+fn agreed(
+    places: &[Place],
+    chain: impl Fn(u32) -> Result<Vec<MethodAt>, Unreadable>,
+) -> Result<Option<Vec<MethodAt>>, Unreadable> {
+    let Some((first, others)) = places.split_first().filter(|_| places.len() <= MAX_COMPARED) else { return Ok(None) };
+    let methods = chain(first.scope)?;
+    let mut last = first.scope;
+    for place in others {
+        if place.scope != last && !is_same(&chain(place.scope)?, &methods) {
+            return Ok(None);
+        }
+        last = place.scope;
+    }
+    Ok(Some(methods))
+}
+
+fn is_same(one: &[MethodAt], other: &[MethodAt]) -> bool {
+    one.len() == other.len() && one.iter().zip(other).all(|(one, other)| one.method == other.method)
+}
+
+/// The callers that two chains share, innermost first, as the second has them.
+fn common(before: &[MethodAt], behind: &[MethodAt]) -> Vec<MethodAt> {
+    let pairs = before.iter().rev().zip(behind.iter().rev());
+    let shared = pairs.take_while(|(before, behind)| before.method == behind.method).count();
+    behind.get(behind.len() - shared..).unwrap_or_default().to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runtimes::hotspot::machine_code::MachineCode;
+
+    /// `InlinedSplit.outer`, compiled by C2 of JDK 11.0.13: a loop of its own from 80 to 130, and one
+    /// of `inlined` from 160 to 211. Each has a poll, which is described, and ends two instructions
+    /// behind it.
+    const CODE: &str = "4881ec1800000048896c24104c63de49baa82c07f000000000458b92800000004963ca458bc241ffc085f60f8eb50000\
+         0049b94f8167f77e7b051448bf2d7f954c2df45158eb0c660f1f8400000000004c8bd84c0fafdf4d8bb7080100004d03\
+         d9498bc348c1e81d4933c34c8bd84c23d9418bdb4103da2bf3ffce41850685f67fce85d27e504c63dabb2df304b548bf\
+         fdb0b087e62ebb27eb09660f1f4400004c8bde4d8b8f080100004c0fafdf4c03db498bf348c1ee1f4933f34c8bde4c23\
+         d9458bdb4503da412bd3ffca41850185d27fcd4803c64883c4105d4d8b9708010000418502c3498bc3eb97";
+    const OUTER: u64 = 0x1000;
+    const INLINED: u64 = 0x2000;
+
+    fn named(places: &Places, offset: u32) -> Vec<u64> {
+        let at = |method| MethodAt { method, bci: 0 };
+        let chain = |scope| Ok(if scope == 1 { vec![at(OUTER)] } else { vec![at(INLINED), at(OUTER)] });
+        around(places, offset, chain).unwrap().into_iter().map(|place| place.method).collect()
+    }
+
+    #[test]
+    fn code_behind_a_loops_only_description_is_of_that_loop() {
+        let bytes: Vec<u8> =
+            (0..CODE.len()).step_by(2).map(|at| u8::from_str_radix(&CODE[at..at + 2], 16).unwrap()).collect();
+        let descriptors = [Place { at: 123, scope: 1 }, Place { at: 204, scope: 2 }];
+        let places = Places::new(&descriptors, &[], MachineCode::new(&bytes, 0x7f00_0000), |_| false);
+        for (offsets, expected) in [(80..130, &[OUTER][..]), (160..211, &[INLINED, OUTER])] {
+            assert!(offsets.clone().all(|offset| named(&places, offset) == expected), "{offsets:?}");
+        }
+        // Between the loops both are in doubt, and their caller is not.
+        assert_eq!([named(&places, 130), named(&places, 152)], [[OUTER], [OUTER]]);
+        // Before the first and behind the last description only the compiled method is certain.
+        assert!(named(&places, 12).is_empty() && named(&places, 214).is_empty());
+    }
+
+    #[test]
+    fn a_loop_with_descriptions_of_several_methods_tells_none_of_them() {
+        // 0: nop; 1: nop; 2: nop; 3: je 0
+        let descriptors = [Place { at: 0, scope: 1 }, Place { at: 2, scope: 2 }];
+        let places = Places::new(&descriptors, &[], MachineCode::new(&[0x90, 0x90, 0x90, 0x74, 0xfb], 0), |_| false);
+        assert_eq!(named(&places, 1), [OUTER]);
+        assert_eq!(named(&places, 2), [INLINED, OUTER], "it is described itself");
+    }
+
+    #[test]
+    fn room_is_bounded_and_given_back() {
+        let mut leaves = Leaves::default();
+        let descriptors: Vec<Place> = (0..1000).map(|at| Place { at, scope: 1 }).collect();
+        for id in 0..1000 {
+            let places = Places::new(&descriptors, &[], MachineCode::new(&[], 0), |_| false);
+            leaves.insert((0, id), places);
+            let size: usize = leaves.known.values().map(|places| places.size() + 1).sum();
+            assert!(size <= MAX_SIZE && size == leaves.size);
+        }
+    }
+}

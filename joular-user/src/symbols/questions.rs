@@ -1,0 +1,122 @@
+//! Asks a process what another may have to wait for: its mappings, its root, its files.
+//!
+//! Each question has a deadline ([`deadline`]). While an answer is late, nothing else of its kind is asked
+//! of that process: it takes one thread at most, and no more time.
+
+use std::{fs::File, io, os::unix::fs::MetadataExt as _, path::Path, sync::Arc};
+
+use joular_data::model::units::Pid;
+
+use super::files::NewFile;
+use crate::procs::{
+    attach::{Target, protocol::perf_map_name},
+    deadline::{self, Pending, Progress},
+    maps::{Mapping, MappingKind, Maps},
+    namespaces::{Expect, Links, Owner, TargetRoot, open_mapped},
+};
+
+/// Executables and libraries up to this size are read (their tables only).
+const MAX_ELF_BYTES: u64 = 4 << 30;
+/// Files that are never opened: that could do harm and gives no symbols.
+const NO_FILES: [&str; 2] = ["/dev/", "/proc/"];
+
+/// A file as the mappings have it: device and inode.
+pub type FileIdentity = ((u32, u32), u64);
+
+/// What changes about a process while it runs.
+#[derive(Debug)]
+pub struct Survey {
+    pub maps: io::Result<Maps>,
+    pub root: Option<Arc<TargetRoot>>,
+    /// Whether it has a perf map.
+    pub has_map_file: bool,
+}
+
+impl Survey {
+    fn of(target: &Target, root: Option<Arc<TargetRoot>>) -> Self {
+        let root = root.or_else(|| TargetRoot::open(&target.proc_root, target.pid).ok().map(Arc::new));
+        let has_map_file = root.as_ref().is_some_and(|root| root.tmp_has(&perf_map_name(target.namespace_pid)));
+        Self { maps: Maps::read(&target.proc_root, target.pid), root, has_map_file }
+    }
+}
+
+/// The questions to one process that have no answer yet.
+#[derive(Debug, Default)]
+pub struct Questions {
+    survey: Option<Pending<Survey>>,
+    file: Option<(FileIdentity, Pending<Option<NewFile>>)>,
+}
+
+impl Questions {
+    /// Looks at the process again; `None` if that is late.
+    pub fn survey(&mut self, target: &Target, root: Option<&Arc<TargetRoot>>) -> Option<Survey> {
+        let mut late = match self.survey.take() {
+            Some(late) => late,
+            None => {
+                let (target, root) = (target.clone(), root.cloned());
+                match deadline::within_deadline(move || Survey::of(&target, root)) {
+                    Ok(survey) => return Some(survey),
+                    Err(late) => late,
+                }
+            }
+        };
+        match late.take() {
+            Progress::Done(survey) => Some(survey),
+            Progress::UnderWay => {
+                self.survey = Some(late);
+                None
+            }
+            Progress::Failed => None,
+        }
+    }
+
+    /// Opens the file behind a mapping, if it can be; `None` if that, or another, is late.
+    pub fn open_file(
+        &mut self,
+        target: &Target,
+        root: Option<&Arc<TargetRoot>>,
+        mapping: &Mapping,
+    ) -> Option<Option<NewFile>> {
+        let identity = (mapping.device, mapping.inode);
+        let (of, mut late) = match self.file.take() {
+            Some(late) => late,
+            None => {
+                let (root, proc_root, pid) = (root.cloned(), target.proc_root.clone(), target.pid);
+                let mapping = mapping.clone();
+                let open = move || NewFile::of(open_mapped_file(root.as_deref(), &proc_root, pid, &mapping)?).ok();
+                match deadline::within_deadline(open) {
+                    Ok(file) => return Some(file),
+                    Err(late) => (identity, late),
+                }
+            }
+        };
+        match late.take() {
+            Progress::Done(file) if of == identity => Some(file),
+            Progress::UnderWay => {
+                self.file = Some((of, late));
+                None
+            }
+            Progress::Done(_) | Progress::Failed => None,
+        }
+    }
+}
+
+/// Opens a mapped file by its name if that still means the same file, else by the mapping.
+fn open_mapped_file(root: Option<&TargetRoot>, proc_root: &Path, pid: Pid, mapping: &Mapping) -> Option<File> {
+    let path = mapping.path.as_deref()?;
+    if NO_FILES.iter().any(|prefix| path.starts_with(prefix)) {
+        return None;
+    }
+    let expect = Expect { links: Links::WithinRoot, owner: Owner::Anyone, max_bytes: MAX_ELF_BYTES };
+    let by_name = match mapping.kind {
+        MappingKind::File => root.and_then(|root| root.open_file(path, &expect).ok()),
+        _ => None,
+    };
+    let is_same = |file: &File| file.metadata().is_ok_and(|data| data.ino() == mapping.inode);
+    if by_name.as_ref().is_some_and(is_same) {
+        return by_name;
+    }
+    // On some file systems the two inode numbers differ by nature: then
+    // the name is all there is once the process has ended.
+    open_mapped(proc_root, pid, mapping, MAX_ELF_BYTES).ok().or(by_name)
+}

@@ -1,0 +1,176 @@
+//! Follows all ways through a piece of code from its beginning.
+//!
+//! First it finds the places that branches lead to. Between two such places execution is a straight
+//! line, so one state at the beginning of each is enough. Where several ways meet, only what holds on
+//! all of them is kept, until nothing changes any more.
+
+use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
+
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory};
+
+use super::{super::rows::Rule, state::State};
+
+/// Instructions that are followed, for each byte of the code: a state changes a few times only.
+const STEPS_PER_BYTE: usize = 4;
+
+/// Instructions in a row with the same rule. Places are offsets in the code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Line {
+    pub start: u32,
+    pub end: u32,
+    pub rule: Rule,
+}
+
+/// The lines of a piece of code that is entered by a call at its beginning, in order; none if it
+/// cannot be followed to its end.
+pub fn lines(code: &[u8]) -> Vec<Line> {
+    let code = Code(code);
+    let mut steps = code.0.len().saturating_mul(STEPS_PER_BYTE);
+    let starts = code.starts(&mut steps);
+    let states = starts.and_then(|starts| code.states(&starts, &mut steps));
+    states.map_or_else(Vec::new, |states| code.lines(&states))
+}
+
+struct Code<'a>(&'a [u8]);
+
+/// Where execution goes on behind an instruction.
+struct Next {
+    behind: Option<u32>,
+    branch: Option<u32>,
+}
+
+impl Code<'_> {
+    fn decoder(&self, from: u32) -> Decoder<'_> {
+        let bytes = self.0.get(from as usize..).unwrap_or_default();
+        Decoder::with_ip(64, bytes, u64::from(from), DecoderOptions::NONE)
+    }
+
+    /// Places out of the code count as none: whatever is there, it is not this frame's.
+    fn next(&self, instruction: &Instruction) -> Next {
+        let place = |address: u64| u32::try_from(address).ok().filter(|place| (*place as usize) < self.0.len());
+        let behind = place(instruction.next_ip());
+        let branch = || place(instruction.near_branch_target());
+        match instruction.flow_control() {
+            FlowControl::Next | FlowControl::Call | FlowControl::IndirectCall => Next { behind, branch: None },
+            FlowControl::ConditionalBranch => Next { behind, branch: branch() },
+            FlowControl::UnconditionalBranch => Next { behind: None, branch: branch() },
+            _ => Next { behind: None, branch: None },
+        }
+    }
+
+    /// Where straight lines begin: at the beginning, and wherever a branch leads.
+    fn starts(&self, steps: &mut usize) -> Option<BTreeSet<u32>> {
+        let mut starts = BTreeSet::from([0]);
+        let mut seen = BTreeSet::new();
+        let mut waiting = vec![0];
+        while let Some(start) = waiting.pop() {
+            for instruction in &mut self.decoder(start) {
+                *steps = steps.checked_sub(1)?;
+                let at = u32::try_from(instruction.ip()).ok()?;
+                if instruction.is_invalid() || !seen.insert(at) {
+                    break;
+                }
+                let next = self.next(&instruction);
+                if let Some(target) = next.branch
+                    && starts.insert(target)
+                {
+                    waiting.push(target);
+                }
+                if next.behind.is_none() {
+                    break;
+                }
+            }
+        }
+        Some(starts)
+    }
+
+    /// The state at the beginning of each straight line that is reached.
+    fn states(&self, starts: &BTreeSet<u32>, steps: &mut usize) -> Option<BTreeMap<u32, State>> {
+        let mut states = BTreeMap::from([(0, State::called())]);
+        let mut waiting = BTreeSet::from([0]);
+        let mut follower = Follower { code: self, starts, factory: InstructionInfoFactory::new() };
+        while let Some(start) = waiting.pop_first() {
+            let Some(state) = states.get(&start).cloned() else { continue };
+            let mut reached = Vec::new();
+            follower.follow(
+                start,
+                state,
+                |_, _| (),
+                |next, behind| {
+                    *steps = steps.checked_sub(1)?;
+                    let straight_on = next.behind.filter(|place| starts.contains(place));
+                    reached.extend(next.branch.into_iter().chain(straight_on).map(|place| (place, behind.clone())));
+                    Some(())
+                },
+            )?;
+            for (place, state) in reached {
+                let is_news = match states.entry(place) {
+                    Entry::Occupied(mut known) => known.get_mut().meet(&state),
+                    Entry::Vacant(unknown) => {
+                        unknown.insert(state);
+                        true
+                    }
+                };
+                if is_news {
+                    waiting.insert(place);
+                }
+            }
+        }
+        Some(states)
+    }
+
+    fn lines(&self, states: &BTreeMap<u32, State>) -> Vec<Line> {
+        let starts: BTreeSet<u32> = states.keys().copied().collect();
+        let mut follower = Follower { code: self, starts: &starts, factory: InstructionInfoFactory::new() };
+        let mut lines: Vec<Line> = Vec::new();
+        for (start, state) in states {
+            // Where lines overlap, the code was not what it seemed: the first is as good as any.
+            if lines.last().is_some_and(|last| *start < last.end) {
+                continue;
+            }
+            let add = |instruction: &Instruction, before: &State| {
+                let place = |address: u64| u32::try_from(address).unwrap_or(u32::MAX);
+                let (start, end, rule) = (place(instruction.ip()), place(instruction.next_ip()), before.rule());
+                match lines.last_mut() {
+                    Some(last) if last.end == start && last.rule == rule => last.end = end,
+                    _ => lines.push(Line { start, end, rule }),
+                }
+            };
+            let _ = follower.follow(*start, state.clone(), add, |_, _| Some(()));
+        }
+        lines
+    }
+}
+
+/// Goes along straight lines.
+struct Follower<'c> {
+    code: &'c Code<'c>,
+    starts: &'c BTreeSet<u32>,
+    factory: InstructionInfoFactory,
+}
+
+impl Follower<'_> {
+    /// Visits the instructions of a straight line with the state before each, and where execution
+    /// goes on with the state behind it.
+    fn follow(
+        &mut self,
+        start: u32,
+        mut state: State,
+        mut before: impl FnMut(&Instruction, &State),
+        mut behind: impl FnMut(&Next, &State) -> Option<()>,
+    ) -> Option<()> {
+        for instruction in &mut self.code.decoder(start) {
+            if instruction.is_invalid() {
+                break;
+            }
+            before(&instruction, &state);
+            state.pass(&instruction, u32::try_from(instruction.ip()).ok()?, &mut self.factory);
+            let next = self.code.next(&instruction);
+            behind(&next, &state)?;
+            if next.behind.is_none_or(|behind| self.starts.contains(&behind)) {
+                break;
+            }
+        }
+        Some(())
+    }
+}

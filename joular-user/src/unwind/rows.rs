@@ -1,0 +1,72 @@
+//! Collects the rows of one table, in the order of their addresses.
+
+use joular_ebpf::abi::{UnwindRow, rule};
+
+/// Of functions.
+const ALIGNMENT_BYTES: u64 = 16;
+
+/// What a row says, without its address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rule {
+    pub rule: u8,
+    pub cfa_words: i16,
+    pub fp_words: i8,
+}
+
+impl Rule {
+    pub const UNSUPPORTED: Self = Self::only(rule::UNSUPPORTED);
+
+    pub const fn only(rule: u8) -> Self {
+        Self { rule, cfa_words: 0, fp_words: 0 }
+    }
+
+    pub const fn sp(cfa_words: i16) -> Self {
+        Self { rule: rule::SP, cfa_words, fp_words: 0 }
+    }
+}
+
+/// The rows made so far.
+#[derive(Debug, Default)]
+pub struct Rows {
+    rows: Vec<UnwindRow>,
+    /// Of the code that they cover.
+    pub end: u64,
+}
+
+impl Rows {
+    pub const fn count(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Drops the last ones, down to this number.
+    pub fn truncate(&mut self, count: usize) {
+        self.rows.truncate(count);
+    }
+
+    /// Covers code from `start` on; the code between is uncovered. Padding before an aligned
+    /// function never runs, and would be a fifth of all rows.
+    pub fn begin(&mut self, start: u64) {
+        let is_padding = start.is_multiple_of(ALIGNMENT_BYTES) && start.saturating_sub(self.end) < ALIGNMENT_BYTES;
+        if !self.rows.is_empty() && start > self.end && !is_padding {
+            self.push(self.end, Rule::only(rule::NONE));
+        }
+    }
+
+    /// A row that says what the one before says is left out.
+    pub fn push(&mut self, address: u64, rule: Rule) {
+        let Ok(address) = u32::try_from(address) else { return };
+        let Rule { rule, cfa_words, fp_words } = rule;
+        let row = UnwindRow { address, cfa_words, fp_words, rule };
+        match self.rows.last_mut() {
+            Some(last) if UnwindRow { address, ..*last } == row => {}
+            Some(last) if last.address == address => *last = row,
+            _ => self.rows.push(row),
+        }
+    }
+
+    pub fn finish(mut self) -> Vec<UnwindRow> {
+        self.begin(u64::MAX);
+        self.rows.shrink_to_fit();
+        self.rows
+    }
+}
