@@ -1,5 +1,19 @@
 //! Computes the few statistics that tests and benchmark need.
 
+/// Standard deviations by which a normally distributed figure is off in less than one of a hundred
+/// thousand runs. Tests of random samples take this bound: there are dozens of them in a run of all
+/// tests, and none is to fail by chance.
+pub const RARE_SIGMAS: f64 = 4.5;
+
+/// What χ² exceeds in one of a hundred thousand runs, by its degrees of freedom: the approximation of
+/// Wilson and Hilferty (1931), which is at most 11 % too large (at one degree) and 1 % from 20 on.
+pub fn rare_chi_square(degrees: f64) -> f64 {
+    /// Quantile of the normal distribution for 1 - 10⁻⁵.
+    const NORMAL: f64 = 4.2649;
+    let variance = 2.0 / (9.0 * degrees);
+    degrees * (1.0 - variance + NORMAL * variance.sqrt()).powi(3)
+}
+
 /// Middle value; mean of the two middle ones. NaN for nothing.
 pub fn median(values: &[f64]) -> f64 {
     let sorted = sorted(values);
@@ -43,6 +57,17 @@ mod tests {
         assert_eq!(median(&[3.0, 1.0, 2.0]), 2.0);
         assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), 2.5);
         assert!(median(&[]).is_nan());
+    }
+
+    /// Exact quantiles for 1 - 10⁻⁵: 19.51, 23.03, 45.08 and 71.92.
+    #[test]
+    fn rare_values_of_chi_square_are_near_the_exact_quantiles() {
+        for (degrees, exact, error) in
+            [(1.0, 19.51, 0.12), (2.0, 23.03, 0.08), (12.0, 45.08, 0.02), (28.0, 71.92, 0.01)]
+        {
+            let ratio = rare_chi_square(degrees) / exact;
+            assert!((1.0..1.0 + error).contains(&ratio), "{degrees}: {ratio}");
+        }
     }
 
     /// Ranks as in published tables: n = 6: 1 and 6, n = 30: 10 and 21.

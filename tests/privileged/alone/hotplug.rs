@@ -8,6 +8,7 @@ use joular_data::events::{Event, Window, recording::RecordingReader};
 use joular_tests::{
     notes,
     profiler::{Output, Profiler, Run},
+    statistics::RARE_SIGMAS,
 };
 
 use crate::burner::Burner;
@@ -23,8 +24,6 @@ const BURN: Duration = Duration::from_secs(60);
 const SETTLES: usize = 2;
 /// Windows from then on that are judged together.
 const JUDGED: usize = 3;
-/// Standard deviations of a number of random samples: less than one failure in a hundred thousand runs.
-const DISTANCE: f64 = 4.5;
 /// By which a thread's time may be more than its window, for clocks that are corrected.
 const SLACK: f64 = 1.001;
 
@@ -109,7 +108,7 @@ fn expect_sound(sampler: &str) -> Result<()> {
         let due = time_ns / 1e9 * FREQUENCY_HZ;
         notes::figure(&format!("{sampler}: from window {begin} on {samples} samples, {due:.0} due"));
         ensure!(due >= 500.0, "{sampler}: {due} samples are due: the threads hardly ran");
-        ensure!((samples - due).abs() <= DISTANCE * due.sqrt(), "{sampler}: {samples} samples, {due} due");
+        ensure!((samples - due).abs() <= RARE_SIGMAS * due.sqrt(), "{sampler}: {samples} samples, {due} due");
     }
     Ok(())
 }

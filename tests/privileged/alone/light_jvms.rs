@@ -8,6 +8,7 @@ use joular_tests::{
     java::{Jvm, Workload},
     paths,
     profiler::{END, Output, Run},
+    statistics::RARE_SIGMAS,
 };
 use serde_json::Value;
 
@@ -24,9 +25,6 @@ const THREAD: &str = "sleep-20-40";
 /// The largest part of the energy whose threads may have had no sample at all.
 const NO_SAMPLE: f64 = 0.03;
 
-/// Standard deviations between what is reported and measured inside: less than one failure in a
-/// hundred thousand runs.
-const DISTANCE: f64 = 4.5;
 /// Of a 95 % interval, on each side.
 const INTERVAL: f64 = 1.96;
 
@@ -110,6 +108,6 @@ fn energy_of_jvms_that_hardly_work_has_the_names_of_their_methods() -> Result<()
     assert_eq!(shown.energy_uj(), recorded.energy_uj());
     assert!(recorded.no_sample() > 5.0 * NO_SAMPLE, "these JVMs work too much to show anything");
     assert!(shown.no_sample() <= NO_SAMPLE);
-    assert!(distance.abs() <= DISTANCE);
+    assert!(distance.abs() <= RARE_SIGMAS);
     Ok(())
 }

@@ -8,6 +8,7 @@ use joular_tests::{
     dataset::{DataSet, float},
     java::{Jvm, Workload},
     profiler::{END, Output, Run},
+    statistics::RARE_SIGMAS,
 };
 
 const RECORDED: &str = "15s";
@@ -37,7 +38,7 @@ fn shares_of_two_methods_are_those_measured_inside_the_workload() -> Result<()> 
     let output = Output::new()?;
     let workload = Workload::new("Split").frame_pointers().argument("seconds=120");
     let jvm = workload.dont_inline("Split::heavy").dont_inline("Split::light").start()?;
-    let run = Run::modelled().pid(jvm.pid()).with("--frequency", "499").with("--duration", RECORDED);
+    let run = Run::modelled().pid(jvm.pid()).with("--frequency", "999").with("--duration", RECORDED);
     let finished = run.output(output.dir()).finish(LIMIT + END)?;
     assert_eq!(finished.code(), Some(0), "{finished:?}");
 
@@ -48,13 +49,13 @@ fn shares_of_two_methods_are_those_measured_inside_the_workload() -> Result<()> 
     assert!((expected - 0.7).abs() < 0.01, "the workload itself is off: {expected:.4}");
 
     let samples = sum(data, "self_samples", "Split.heavy")? + sum(data, "self_samples", "Split.light")?;
-    assert!(samples > 5000.0, "only {samples} samples in 15 s at 499 Hz: is the methods' time seen as theirs?");
+    assert!(samples > 10_000.0, "only {samples} samples in 15 s at 999 Hz: is the methods' time seen as theirs?");
     let sigma = (expected * (1.0 - expected) / samples).sqrt();
     for column in ["self_samples", "self_cpu_ns", "self_uj"] {
         let (heavy, light) = (sum(data, column, "Split.heavy")?, sum(data, column, "Split.light")?);
         let share = heavy / (heavy + light);
         let distance = (share - expected).abs() / sigma;
-        assert!(distance <= 3.0, "{column}: {share:.4}, measured inside {expected:.4}: {distance:.1} σ apart");
+        assert!(distance <= RARE_SIGMAS, "{column}: {share:.4}, measured inside {expected:.4}: {distance:.1} σ apart");
     }
     Ok(())
 }
