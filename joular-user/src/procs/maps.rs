@@ -135,10 +135,19 @@ impl Maps {
         self.mappings.is_empty()
     }
 
-    /// Whether code of HotSpot is mapped.
-    pub fn has_libjvm(&self) -> bool {
-        self.mappings.iter().any(|mapping| mapping.executable && mapping.file_name() == Some("libjvm.so"))
+    /// Whether it is HotSpot whose code is mapped. OpenJ9 brings a libjvm.so as well, which leads to its own
+    /// library.
+    pub fn has_hotspot(&self) -> bool {
+        let has_code = |is_library: fn(&str) -> bool| {
+            self.mappings.iter().any(|mapping| mapping.executable && mapping.file_name().is_some_and(is_library))
+        };
+        has_code(|name| name == "libjvm.so") && !has_code(is_openj9)
     }
+}
+
+/// Whether a file of this name is OpenJ9's own library, such as libj9vm29.so.
+pub fn is_openj9(file_name: &str) -> bool {
+    file_name.starts_with("libj9vm") && file_name.ends_with(".so")
 }
 
 /// `start-end perms offset major:minor inode   path`
@@ -267,10 +276,19 @@ ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0                  [vsysca
     }
 
     #[test]
+    fn a_libjvm_beside_openj9_is_not_hotspots() {
+        let libjvm = "1000-2000 r-xp 0 0:0 1 /jdk/lib/server/libjvm.so\n";
+        let openj9 = "3000-4000 r-xp 0 0:0 2 /jdk/lib/default/libj9vm29.so\n";
+        let has_hotspot = |text: &str| Maps::parse(text.as_bytes()).has_hotspot();
+        assert!(has_hotspot(libjvm) && has_hotspot(&format!("{libjvm}{}", openj9.replace("r-xp", "r--p"))));
+        assert!(!has_hotspot(&format!("{libjvm}{openj9}")) && !has_hotspot(openj9));
+    }
+
+    #[test]
     fn an_address_is_found_in_its_mapping_only() {
         let maps = Maps::parse(REAL.as_bytes());
         assert_eq!(maps.iter().count(), 5);
-        assert!(maps.has_libjvm());
+        assert!(maps.has_hotspot());
         let jvm = maps.find(Address(0x7ff8_0fce_2010)).unwrap();
         assert_eq!(jvm.file_name(), Some("libjvm.so"));
         assert_eq!(jvm.file_offset(Address(0x7ff8_0fce_2010)), 0x2e_2010);

@@ -8,7 +8,8 @@
 //! - [`Instance`]: one process. Gives the kernel what it needs to walk stacks, and
 //!   names for frame words and addresses.
 //!
-//! Another run-time system is a folder beside [`hotspot`] and a line in [`SYSTEMS`].
+//! [`hotspot`] is understood, [`openj9`] only recognised. Another run-time system is a folder beside them
+//! and a line in [`SYSTEMS`].
 
 use std::{
     error::Error,
@@ -31,11 +32,13 @@ use joular_ebpf::abi::{CompilerThread, FrameWord, JvmUnwind};
 use crate::procs::maps::Mapping;
 
 pub mod hotspot;
+pub mod openj9;
 
-/// The run-time systems that are understood.
+/// The run-time systems that are known.
 pub type Systems = &'static [&'static dyn RuntimeSystem];
 
-pub const SYSTEMS: Systems = &[&hotspot::system::HotSpot];
+/// Where a process has mapped libraries of several, the first one counts: OpenJ9 brings a libjvm.so too.
+pub const SYSTEMS: Systems = &[&openj9::OpenJ9, &hotspot::system::HotSpot];
 
 /// Bytes kept of the name of one piece of code.
 pub const MAX_NAME_BYTES: usize = 1024;

@@ -202,8 +202,13 @@ impl Process {
             return;
         }
         if let Some((system, _)) = find_system(&maps, self.systems) {
+            let is_another = self.system.is_some_and(|known| known.name() != system.name());
             self.system = Some(system);
             self.expect_code(perf_map_source(system), now);
+            if is_another && let Some(code) = &mut self.code {
+                // What it was taken for may be asked for its perf map, and this one not.
+                code.source = perf_map_source(system);
+            }
         }
         self.set_maps(maps.keep_executable());
     }
@@ -316,7 +321,8 @@ impl Process {
 }
 
 fn find_system(maps: &Maps, systems: Systems) -> Option<(&'static dyn RuntimeSystem, &Mapping)> {
-    maps.iter().find_map(|mapping| Some((*systems.iter().find(|system| system.is_mapped_by(mapping))?, mapping)))
+    let mapping_of = |system: &dyn RuntimeSystem| maps.iter().find(|mapping| system.is_mapped_by(mapping));
+    systems.iter().find_map(|system| Some((*system, mapping_of(*system)?)))
 }
 
 fn perf_map_source(system: &dyn RuntimeSystem) -> Source {
@@ -357,6 +363,24 @@ mod tests {
         fs::write(directory.path().join("7/maps"), LINE.replace("1000-", "0010-")).unwrap();
         process.freshen(&garbage, at(1200 + 600));
         assert_eq!((process.pause, process.maps.find(Address(0x10)).is_some()), (MIN_PAUSE, true));
+    }
+
+    /// Its library is loaded by the libjvm.so that it brings, which is mapped first.
+    #[test]
+    fn openj9_is_taken_for_hotspot_only_until_its_own_library_is_mapped() {
+        let directory = tempfile::tempdir().unwrap();
+        let start = Instant::now();
+        let mut process = process(directory.path(), start);
+        let libjvm = LINE.replace("/bin/x", "/jdk/lib/default/libjvm.so");
+        let openj9 = libjvm.replace("1000-2000", "3000-4000").replace("libjvm", "libj9vm29");
+        for (looks, maps, expected) in
+            [(1, libjvm.clone(), ("hotspot", Source::Attach)), (2, libjvm + &openj9, ("openj9", Source::File))]
+        {
+            fs::write(directory.path().join("7/maps"), maps).unwrap();
+            process.freshen(&[], start + MIN_PAUSE_YOUNG * looks);
+            assert_eq!((process.system().unwrap().name(), process.code.as_ref().unwrap().source), expected);
+        }
+        assert_eq!(process.mapped_system().unwrap().1.start, Address(0x3000));
     }
 
     #[test]

@@ -8,7 +8,7 @@
 //!
 //! SIGQUIT tells HotSpot to open its socket, and it ends any process that does not expect it. So it
 //! is sent only to the very process that was meant (by its start time), at most once, and only
-//! under these conditions: libjvm is mapped, the process catches the signal and has HotSpot's
+//! under these conditions: HotSpot's libjvm is mapped, the process catches the signal and has HotSpot's
 //! thread for it, and attaching is not switched off (a JVM with that option would print a thread
 //! dump instead).
 
@@ -98,7 +98,7 @@ impl OpenTarget {
         }
         let maps = Maps::read(&target.proc_root, target.pid)
             .map_err(|error| because("reading its memory map", Errno::from_io_error(&error).unwrap_or(Errno::IO)))?;
-        if !maps.has_libjvm() {
+        if !maps.has_hotspot() {
             return Err(Reply::NotAJvm);
         }
         let forbidden = forbids_signal(&directory, &status)?;

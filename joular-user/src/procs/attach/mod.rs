@@ -58,7 +58,7 @@ pub enum AttachError {
         "attaching to JVM {pid}: it is stopped (by SIGSTOP or a debugger) and would print a thread dump when it continues, so it is not asked"
     )]
     Stopped { pid: Pid },
-    #[error("attaching to process {pid}: libjvm.so is not mapped: it is not a HotSpot JVM")]
+    #[error("attaching to process {pid}: it is not a HotSpot JVM")]
     NotAJvm { pid: Pid },
     #[error("asking JVM {pid} for {command}: unknown command: {}", unknown_command_hint(.command))]
     UnknownCommand { pid: Pid, command: String },
