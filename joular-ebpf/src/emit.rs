@@ -1,8 +1,11 @@
 //! Sends new stacks and lifecycle events through the ring buffer.
 
-use aya_ebpf::{helpers::bpf_ktime_get_ns, maps::ring_buf::RingBufEntry, programs::BtfTracePointContext};
+use aya_ebpf::{
+    bindings::BPF_RB_FORCE_WAKEUP, helpers::bpf_ktime_get_ns, maps::ring_buf::RingBufEntry,
+    programs::BtfTracePointContext,
+};
 use aya_log_ebpf::debug;
-use joular_ebpf::abi::{Comm, LifecycleRecord, Loss};
+use joular_ebpf::abi::{Comm, LifecycleRecord, Loss, RecordKind};
 
 use crate::{
     maps::{EVENTS, count_loss},
@@ -11,9 +14,11 @@ use crate::{
 
 /// Wakes user space if it has read all that came before, because the words of a stack should be
 /// read while their process exists. A record that does not wake it would be unread when a stack is
-/// sent behind it, and so would keep that from waking it as well. So all records are sent like
-/// this.
+/// sent behind it, and so would keep that from waking it as well. So no record is sent without.
 pub const WAKE_WHEN_READ: u64 = 0;
+
+/// Wakes user space in any case: a process that may be a new target should be looked at while it exists.
+const WAKE: u64 = BPF_RB_FORCE_WAKEUP as u64;
 
 /// The facts of a lifecycle event that the kernel knows at the tracepoint.
 pub struct Lifecycle {
@@ -43,5 +48,10 @@ pub fn lifecycle(context: &BtfTracePointContext, event: Lifecycle) {
         start_boottime_ns: event.task.start_boottime_ns(),
         comm: event.comm,
     });
-    entry.submit(WAKE_WHEN_READ);
+    let may_be_new = match event.kind {
+        RecordKind::EXEC | RecordKind::FORK => true,
+        RecordKind::COMM => event.task.tid() == event.task.tgid(),
+        _ => false,
+    };
+    entry.submit(if may_be_new { WAKE } else { WAKE_WHEN_READ });
 }

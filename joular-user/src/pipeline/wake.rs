@@ -1,8 +1,10 @@
 //! Waits for the kernel side's signal that the ring has something, or for a moment.
 //!
 //! The signal comes for a new stack, so that what its words mean can be read from the process while
-//! that still exists: a process that ends takes its memory with it. Reading again at once would
-//! cost more than it gains, so signals are heeded with a pause between.
+//! that still exists: a process that ends takes its memory with it. Each reading costs, and what several
+//! stacks have in common is read once for all of them. So signals are heeded with a pause between, which
+//! is a hundredth of the time for which the newest target has been known: the stacks that a process may
+//! take with it are of a small part of its life. A signal for what may be a new target ends the pause.
 //!
 //! The moment is a timer of the kernel's. Timers of the runtime wake a CPU once more on the way to a
 //! moment that is more than 64 ms ahead.
@@ -18,8 +20,12 @@ use tokio::io::{Interest, unix::AsyncFd};
 
 use crate::{clock::monotonic_now, kernel::Ring};
 
-/// Longest time that a stack may wait: short beside the life of even a short program.
-const PAUSE_NS: u64 = 5_000_000;
+/// Short beside the life of even a short program.
+const SHORTEST_PAUSE_NS: u64 = 5_000_000;
+/// Far less than the ring has room for: two seconds' samples.
+const LONGEST_PAUSE_NS: u64 = 100_000_000;
+/// How many pauses a target has been known for at least, but for the shortest.
+const PAUSES_OF_LIFE: u64 = 100;
 
 /// Tells when the ring has something to read, and waits between two readings.
 #[derive(Debug)]
@@ -28,6 +34,8 @@ pub(super) struct Wake {
     timer: AsyncFd<OwnedFd>,
     /// When the ring was last read because of a signal.
     last: MonotonicNs,
+    /// When the newest target was found.
+    newest: MonotonicNs,
 }
 
 impl Wake {
@@ -36,7 +44,12 @@ impl Wake {
         let descriptor = unsafe { BorrowedFd::borrow_raw(ring.as_raw_fd()) }.try_clone_to_owned()?;
         let timer =
             rustix::time::timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC)?;
-        Ok(Self { ring: watched(descriptor)?, timer: watched(timer)?, last: MonotonicNs(0) })
+        Ok(Self { ring: watched(descriptor)?, timer: watched(timer)?, last: MonotonicNs(0), newest: MonotonicNs(0) })
+    }
+
+    /// Notes that there is a new target, or one that executes another program.
+    pub(super) fn target_found(&mut self) {
+        self.newest = monotonic_now();
     }
 
     /// Returns at `moment`, or when there is a signal and the last one is long enough ago.
@@ -46,7 +59,17 @@ impl Wake {
             reached = self.timer.readable() => return reached.map(|mut reached| reached.clear_ready()),
             ready = self.ring.readable() => ready?.clear_ready(),
         }
-        self.until(MonotonicNs(self.last.0 + PAUSE_NS).min(moment)).await?;
+        self.until(MonotonicNs(self.last.0 + SHORTEST_PAUSE_NS).min(moment)).await?;
+        let now = monotonic_now();
+        let end = MonotonicNs(self.last.0 + pause_ns(now.since(self.newest))).min(moment);
+        if now < end {
+            self.set(end)?;
+            // What has not been read keeps other stacks from giving a signal.
+            tokio::select! {
+                reached = self.timer.readable() => reached?.clear_ready(),
+                ready = self.ring.readable() => ready?.clear_ready(),
+            }
+        }
         self.last = monotonic_now();
         Ok(())
     }
@@ -73,7 +96,25 @@ impl Wake {
     }
 }
 
+/// How long a stack may wait if no target is younger than this.
+fn pause_ns(youngest_ns: u64) -> u64 {
+    (youngest_ns / PAUSES_OF_LIFE).clamp(SHORTEST_PAUSE_NS, LONGEST_PAUSE_NS)
+}
+
 fn watched(descriptor: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     // SAFETY: an owned descriptor is the same one as long as it lives.
     unsafe { AsyncFd::register_with_interest(descriptor, Interest::READABLE) }.map_err(io::Error::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pause_grows_with_the_age_of_the_youngest_target() {
+        let ms = |ms: u64| ms * 1_000_000;
+        for (age_ms, pause_ms) in [(0, 5), (400, 5), (1_000, 10), (5_000, 50), (10_000, 100), (3_600_000, 100)] {
+            assert_eq!(pause_ns(ms(age_ms)), ms(pause_ms), "{age_ms} ms");
+        }
+    }
 }

@@ -129,6 +129,11 @@ pub trait Instance: Debug + Send {
     /// The frames that each word of the kernel's walk stands for, outermost first. Reads memory.
     fn frames_of_words(&mut self, words: &[FrameWord]) -> Vec<Vec<Frame>>;
 
+    /// Reads what words stand for, so that [`Instance::known_frames`] has answers.
+    fn learn(&mut self, words: &[FrameWord]) {
+        drop(self.frames_of_words(words));
+    }
+
     /// The frames at an address of its code, outermost first, where only the address
     /// is known. A return address is given minus 1. Reads memory.
     fn frames_at(&mut self, address: Address) -> Vec<Frame>;
@@ -138,8 +143,8 @@ pub trait Instance: Debug + Send {
         true
     }
 
-    /// Fixes what the words of a stack mean that has just arrived. Reads memory.
-    fn pin(&mut self, _generation: u8, _stack: &mut RawStack) {}
+    /// Fixes what the words of stacks mean that have just arrived, each with its generation. Reads memory.
+    fn pin(&mut self, _stacks: &mut [(u8, RawStack)]) {}
 
     /// Ends a window in which it was asked something. Returns whether words that it has pinned mean
     /// something else from now on, so that stacks must be sent again.

@@ -9,17 +9,13 @@
 //! profiled by its perf map, and that is said once.
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::HashMap,
     sync::Arc,
     thread,
     time::{Duration, Instant},
 };
 
-use joular_data::{
-    events::{JvmNews, ProcessInfo, RawStack},
-    model::units::{Address, Tid},
-    stacks::path::lookup_addresses,
-};
+use joular_data::{events::JvmNews, model::units::Tid};
 use joular_ebpf::abi::{CompilerThread, JvmUnwind};
 
 use super::{
@@ -161,17 +157,6 @@ pub enum InstanceError {
 pub type Builds = HashMap<(FileKey, u32), Arc<dyn Build>>;
 
 impl Symbolizer {
-    /// Takes in stacks of a process that have just arrived, each with its generation. What it takes to name
-    /// them is read and requested now, while the process is sure to be there.
-    pub fn take_in_stacks(&mut self, info: &ProcessInfo, stacks: &mut Vec<(u8, RawStack)>) {
-        let process = self.processes.get_mut(&(info.pid, info.start_boottime_ns));
-        if let Some(open) = process.and_then(|process| process.instance.open_mut()) {
-            open.take_in(stacks);
-        }
-        let addresses: BTreeSet<Address> = stacks.iter().flat_map(|(_, stack)| lookup_addresses(stack)).collect();
-        let _later = self.resolve(info, &addresses.into_iter().collect::<Vec<_>>());
-    }
-
     /// What walking a process's stacks needs, once its run-time system is understood.
     pub fn jvm_unwind(&self, process: ProcessKey) -> Option<&JvmUnwind> {
         self.facts(process)?.kernel_tables.as_ref()

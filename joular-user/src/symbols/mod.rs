@@ -1,7 +1,7 @@
 //! Names addresses of live processes.
 //!
-//! [`Symbolizer`] is asked for a stack's addresses when the stack first arrives, so that it can
-//! take hold of what they need, and in every window for the addresses of that window. It answers
+//! [`Symbolizer`] is told of a stack when it first arrives ([`arrived`]), so that it can
+//! take hold of what its names need, and asked in every window for the addresses of that window. It answers
 //! from what it holds and never waits for a process. The memory of a run-time system that is
 //! understood ([`crate::runtimes`]) is read ([`instances`]); perf maps of others are requested in
 //! the background at a bounded pace ([`perf_map`]). What is needed to name a process after its end
@@ -10,6 +10,7 @@
 //! Everything else in the program knows names only through the events made of these answers, so a
 //! replay needs none of this.
 
+mod arrived;
 mod demangle;
 pub mod files;
 pub mod instances;

@@ -167,11 +167,9 @@ impl OpenInstance {
         }
         let mut fixed = stacks.clone();
         let fixed = self.ask(move |instance| {
-            fixed.iter_mut().for_each(|(generation, stack)| instance.pin(*generation, stack));
+            instance.pin(&mut fixed);
             let words: BTreeSet<u64> = fixed.iter().flat_map(|(_, stack)| &stack.frames).map(|word| word.0).collect();
-            let words: Vec<FrameWord> = words.into_iter().map(FrameWord).filter(|word| word.is_of_a_jvm()).collect();
-            // The instance keeps the answers.
-            drop(instance.frames_of_words(&words));
+            instance.learn(&words.into_iter().map(FrameWord).filter(|word| word.is_of_a_jvm()).collect::<Vec<_>>());
             fixed
         });
         if let Some(fixed) = fixed {

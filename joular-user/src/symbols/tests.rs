@@ -290,8 +290,10 @@ impl Instance for TinyInstance {
         ["outer", "inner"].map(|name| Frame::new(FrameKind::Compiled, format!("{name} {:x}", address.0))).to_vec()
     }
 
-    fn pin(&mut self, generation: u8, stack: &mut RawStack) {
-        stack.frames.iter_mut().for_each(|word| word.0 += u64::from(generation));
+    fn pin(&mut self, stacks: &mut [(u8, RawStack)]) {
+        for (generation, stack) in stacks {
+            stack.frames.iter_mut().for_each(|word| word.0 += u64::from(*generation));
+        }
     }
 
     fn end_window(&mut self) -> bool {

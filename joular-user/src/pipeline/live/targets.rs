@@ -32,7 +32,9 @@ impl Run<'_> {
 
     fn found(&mut self, process: &ProcessInfo) -> Result<(), LiveError> {
         if process.is_target {
-            self.new_targets.insert(process.pid);
+            if self.new_targets.insert(process.pid) {
+                self.wake.target_found();
+            }
             if let Err(error) = self.live.banks.add_target(process.pid) {
                 (self.live.notify)(&format!("process {}: {error}: its stacks are not recorded", process.pid));
             }

@@ -31,6 +31,7 @@ use super::{
     jvm::Jvm,
     libjvm::Libjvm,
     memory::{MemoryImage, RemoteMemory},
+    pinned::ArrivedStack,
 };
 
 const MAGIC: &[u8; 10] = b"JOULARIMG\0";
@@ -187,7 +188,8 @@ impl JvmImage {
     /// Its frames with all that is known of them; for native code, file and address.
     pub fn name(&self, jvm: &mut Jvm, stack: &WalkedStack) -> NamedStack {
         let mut words: Vec<Address> = stack.words.iter().map(|word| Address(word.0)).collect();
-        jvm.pin(stack.id, 0, stack.quality.end.code(), &mut words);
+        let end = stack.quality.end.code();
+        jvm.pin([ArrivedStack { id: stack.id, generation: 0, end, words: &mut words }]);
         let mut frames = Vec::new();
         for word in words.iter().rev().map(|address| FrameWord(address.0)) {
             if word.is_of_a_jvm() {

@@ -6,13 +6,10 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use joular_data::model::{
-    frame::{Frame, FrameKind},
-    units::Address,
-};
+use joular_data::model::frame::{Frame, FrameKind};
 use joular_ebpf::{
-    abi::{CompilerThread, FrameRef, FrameWord, JvmUnwind, StackId},
-    walk::identity::{MethodIdentity, hash_words},
+    abi::{CompilerThread, FrameRef, FrameWord, JvmUnwind},
+    walk::identity::MethodIdentity,
 };
 
 use super::{
@@ -24,7 +21,7 @@ use super::{
     leaves::Leaves,
     memory::{Pages, RemoteMemory, Unreadable},
     nmethod::{LookUp, Nmethod},
-    pinned::{Pinned, method_of, with_number},
+    pinned::{ArrivedStack, Pinned},
     reader::{Methods, Reader, evicted},
     stub_code::StubCode,
     stubs::{StubPlaces, Stubs},
@@ -154,66 +151,66 @@ impl Jvm {
         self.resolve_all(&[word]).pop().unwrap_or_default()
     }
 
-    /// The same for several words. What they have in common is read once.
+    /// The same for several words.
     pub fn resolve_all(&mut self, words: &[FrameWord]) -> Vec<Vec<Frame>> {
+        self.learn(words);
+        words.iter().map(|&word| self.known(word).unwrap_or_default()).collect()
+    }
+
+    /// Reads what words stand for that are not known yet. What they have in common is read once.
+    pub fn learn(&mut self, words: &[FrameWord]) {
         if self.methods.len() > MAX_METHODS {
             self.methods.clear();
         }
         let (mut methods, mut leaves) = (std::mem::take(&mut self.methods), std::mem::take(&mut self.leaves));
         let (mut stubs, mut answers) = (std::mem::take(&mut self.stubs), std::mem::take(&mut self.answers));
         let pages = Pages::new(&*self.memory);
-        let mut resolve = |&word: &FrameWord| {
-            if !word.is_of_a_jvm() {
-                return Vec::new();
-            }
-            if let Some(levels) = answers.get(word) {
-                return levels.iter().map(Level::frame).collect();
+        let mut compiled = Vec::new();
+        for &word in words {
+            if !word.is_of_a_jvm() || answers.get(word).is_some() {
+                continue;
             }
             let mut reader = Reader { memory: &pages, layout: &self.build.layout, methods: &mut methods };
-            let levels = self.look_up(&mut reader, &mut leaves, &mut stubs, word).unwrap_or_else(|_| evicted());
-            let frames = levels.iter().map(Level::frame).collect();
+            let looked_up = self.look_up(&mut reader, &mut leaves, &mut stubs, word);
+            let (levels, nmethod) = looked_up.unwrap_or_else(|_| (evicted(), None));
             answers.put(word, levels);
-            frames
-        };
-        let frames = words.iter().map(&mut resolve).collect();
+            compiled.extend(nmethod.map(|nmethod| (word, nmethod)));
+        }
         drop(pages);
-        (self.methods, self.leaves, self.stubs, self.answers) = (methods, leaves, stubs, answers);
-        frames
-    }
-
-    /// Replaces the methods' addresses in a stack that has just arrived, leaf first, by numbers
-    /// that stay theirs. Methods whose memory is not what it was when the stack was read have no
-    /// names.
-    pub fn pin(&mut self, id: StackId, generation: u8, end: u8, words: &mut [Address]) {
-        let memory = Pages::new(&*self.memory);
-        let mut identities = HashMap::new();
-        for method in words.iter().filter_map(|word| method_of(FrameWord(word.0))) {
-            identities.entry(method).or_insert_with(|| MethodIdentity::read(&Remote(&memory), &self.unwind, method));
-        }
-        drop(memory);
-        if identities.is_empty() {
-            return;
-        }
-        let of_word = |word: &Address| {
-            let word = FrameWord(word.0);
-            (word, method_of(word).and_then(|method| identities.get(&method)).copied())
-        };
-        let is_unchanged = hash_words(generation, words.iter().map(of_word), end) == id;
-        for word in words {
-            if let (was, Some(identity)) = of_word(word) {
-                word.0 = if is_unchanged { self.pinned_word(was, identity) } else { with_number(was, 0) }.0;
+        // One may have gone while its parts were read; then they are not its own. What pages were kept
+        // from before would not show it.
+        let now = Pages::new(&*self.memory);
+        for (word, nmethod) in compiled {
+            if !self.is_there(&now, &nmethod) {
+                leaves.forget(&nmethod);
+                answers.put(word, evicted());
             }
         }
+        drop(now);
+        (self.methods, self.leaves, self.stubs, self.answers) = (methods, leaves, stubs, answers);
     }
 
-    /// The word for the method that is at its address now.
-    fn pinned_word(&mut self, word: FrameWord, identity: MethodIdentity) -> FrameWord {
-        let Some(method) = method_of(word) else { return word };
-        let (memory, layout, methods) = (&*self.memory, &self.build.layout, &mut self.methods);
-        let number = self
-            .pinned
-            .number(method, identity, || Reader { memory: &Pages::new(memory), layout, methods }.method(method).ok());
-        with_number(word, number.unwrap_or(0))
+    fn is_there(&self, memory: &dyn RemoteMemory, nmethod: &Nmethod) -> bool {
+        let (layout, blob) = (&self.build.layout, nmethod.blob);
+        let found = self.cache.find_blob(memory, layout, blob.code_begin);
+        found == Ok(Some(blob)) && Nmethod::read(memory, layout, blob).as_ref() == Ok(nmethod)
+    }
+
+    /// Replaces the methods' addresses in stacks that have just arrived by numbers that stay theirs.
+    /// What the stacks have in common is read once.
+    pub fn pin<'s>(&mut self, stacks: impl IntoIterator<Item = ArrivedStack<'s>>) {
+        let Self { memory, build, unwind, methods, pinned, .. } = self;
+        let pages = Pages::new(&**memory);
+        let mut reader = Reader { memory: &pages, layout: &build.layout, methods };
+        let mut identities = HashMap::new();
+        for stack in stacks {
+            for method in stack.methods() {
+                identities.entry(method).or_insert_with(|| MethodIdentity::read(&Remote(&pages), unwind, method));
+            }
+            stack.pin(&identities, |method, identity| {
+                pinned.number(method, identity, || reader.method(method).ok()).unwrap_or(0)
+            });
+        }
     }
 
     /// The frames at an address of the code cache that a walk by frame pointers found, without a
@@ -231,44 +228,45 @@ impl Jvm {
         levels.unwrap_or_default().iter().map(Level::frame).collect()
     }
 
+    /// What a word stands for, and the compiled method that says it, if one does.
     fn look_up(
         &self,
         reader: &mut Reader<'_>,
         leaves: &mut Leaves,
         stubs: &mut Stubs,
         word: FrameWord,
-    ) -> Result<Vec<Level>, Unreadable> {
+    ) -> Result<(Vec<Level>, Option<Nmethod>), Unreadable> {
         let pages = reader.memory;
-        match word.decode() {
+        let levels = match word.decode() {
             FrameRef::Interpreted { method, bci } => {
                 let found = self.pinned.method(method >> 3);
-                Ok(found.map_or_else(evicted, |found| vec![Level::of(found, FrameKind::Interpreted, bci)]))
+                found.map_or_else(evicted, |found| vec![Level::of(found, FrameKind::Interpreted, bci)])
             }
-            FrameRef::Compiling { method } => {
-                let Some(found) = self.pinned.method(method >> 3) else { return Ok(evicted()) };
+            FrameRef::Compiling { method } => self.pinned.method(method >> 3).map_or_else(evicted, |found| {
                 let class = found.names.class.as_deref().unwrap_or_default();
                 let name = format!("compiling {class}.{}", found.names.name);
-                Ok(vec![Level { kind: FrameKind::Vm, ..Level::stub(&name) }])
-            }
+                vec![Level { kind: FrameKind::Vm, ..Level::stub(&name) }]
+            }),
             FrameRef::CompiledAt { compile_id, offset } => {
-                self.compiled(reader, leaves, (compile_id, offset), self.leaf_look_up)
+                return self.compiled(reader, leaves, (compile_id, offset), self.leaf_look_up);
             }
             FrameRef::CompiledCall { compile_id, offset } => {
-                self.compiled(reader, leaves, (compile_id, offset), LookUp::At)
+                return self.compiled(reader, leaves, (compile_id, offset), LookUp::At);
             }
             FrameRef::Blob { offset } => {
                 let address = self.cache.low().wrapping_add(u64::from(offset));
                 match self.blob_at(pages, address)? {
-                    Some(CodeAt::Interpreter) => Ok(vec![Level::stub(INTERPRETER)]),
-                    Some(CodeAt::CallStub) => Ok(vec![Level::stub(CALL_STUB)]),
+                    Some(CodeAt::Interpreter) => vec![Level::stub(INTERPRETER)],
+                    Some(CodeAt::CallStub) => vec![Level::stub(CALL_STUB)],
                     // It was none when it was sampled: that had its compile id in its word.
-                    Some(CodeAt::Blob(blob)) if is_compiled(pages, &blob) => Ok(evicted()),
-                    Some(CodeAt::Blob(blob)) => reader.blob(blob, address, stubs),
-                    None => Ok(evicted()),
+                    Some(CodeAt::Blob(blob)) if is_compiled(pages, &blob) => evicted(),
+                    Some(CodeAt::Blob(blob)) => reader.blob(blob, address, stubs)?,
+                    None => evicted(),
                 }
             }
-            FrameRef::Native { .. } => Ok(Vec::new()),
-        }
+            FrameRef::Native { .. } => Vec::new(),
+        };
+        Ok((levels, None))
     }
 
     fn compiled(
@@ -277,16 +275,17 @@ impl Jvm {
         leaves: &mut Leaves,
         (compile_id, offset): (u32, u32),
         look_up: LookUp,
-    ) -> Result<Vec<Level>, Unreadable> {
+    ) -> Result<(Vec<Level>, Option<Nmethod>), Unreadable> {
         let pc = self.cache.low().wrapping_add(u64::from(offset));
         let layout = &self.build.layout;
-        let Some(blob) = self.cache.find_blob(reader.memory, layout, pc)? else { return Ok(evicted()) };
+        let gone = || Ok((evicted(), None));
+        let Some(blob) = self.cache.find_blob(reader.memory, layout, pc)? else { return gone() };
         let nmethod = Nmethod::read(reader.memory, layout, blob)?;
         // Words have 30 bits of it.
         let is_same = |id: u32| (id ^ compile_id) & ((1 << 30) - 1) == 0;
         // Without a method it was unloaded.
         if !is_same(nmethod.compile_id) || nmethod.method == 0 {
-            return Ok(evicted());
+            return gone();
         }
         let at = |look_up| nmethod.methods_at(reader.memory, layout, pc, look_up);
         let described = if look_up == LookUp::At { at(LookUp::At)? } else { Vec::new() };
@@ -296,16 +295,7 @@ impl Jvm {
             LookUp::Around => leaves.methods_at(reader.memory, layout, &self.cache, &nmethod, pc)?,
             other => at(other)?,
         };
-        let levels = reader.nmethod(&nmethod, places)?;
-        // It may have gone while its parts were read; then they are not its own. What
-        // pages were kept from before would not show it.
-        let memory = &*self.memory;
-        let now = self.cache.find_blob(memory, layout, pc)?;
-        let is_there = now == Some(blob) && Nmethod::read(memory, layout, blob)? == nmethod;
-        if !is_there {
-            leaves.forget(&nmethod);
-        }
-        Ok(if is_there { levels } else { evicted() })
+        Ok((reader.nmethod(&nmethod, places)?, Some(nmethod)))
     }
 
     fn blob_at(&self, memory: &dyn RemoteMemory, address: u64) -> Result<Option<CodeAt>, Unreadable> {

@@ -1,7 +1,10 @@
 //! Lists all that lives in a JVM, for tests that ask for each.
 
-use super::{Blob, FrameWord, Jvm, MethodIdentity, Nmethod, Pages, Remote, method_of};
-use crate::runtimes::hotspot::code_cache::blob_name;
+use joular_data::model::units::Address;
+use joular_ebpf::{abi::walk_end, walk::identity::hash_words};
+
+use super::{ArrivedStack, Blob, FrameWord, Jvm, MethodIdentity, Nmethod, Pages, Remote};
+use crate::runtimes::hotspot::{code_cache::blob_name, pinned::method_of};
 
 impl Jvm {
     pub fn all_compiled(&self) -> Vec<Blob> {
@@ -41,8 +44,12 @@ impl Jvm {
 
     /// A word for the method at an address, as of a stack that has just arrived.
     pub fn pinned(&mut self, word: FrameWord) -> FrameWord {
+        let (generation, end) = (0, walk_end::ROOT);
         let identity = self.identity(method_of(word).unwrap_or_default());
-        self.pinned_word(word, identity)
+        let id = hash_words(generation, std::iter::once((word, Some(identity))), end);
+        let mut words = [Address(word.0)];
+        self.pin([ArrivedStack { id, generation, end, words: &mut words }]);
+        FrameWord(words[0].0)
     }
 
     pub fn identity(&self, method: u64) -> MethodIdentity {

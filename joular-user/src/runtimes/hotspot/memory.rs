@@ -26,6 +26,8 @@ pub(super) const PAGE_BYTES: u64 = 4096;
 pub(super) const PAGE: usize = 4096;
 /// Pages kept by one [`Pages`].
 const MAX_PAGES: usize = 1024;
+/// Pages kept by a thread for the next [`Pages`]: more than most questions need.
+const MAX_SPARE: usize = 64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("reading {length} bytes at {address:#x} of the process: the memory is not mapped (any more)")]
@@ -166,16 +168,30 @@ impl RemoteMemory for ProcessMemory {
     }
 }
 
+type Page = Box<[u8; PAGE]>;
+
+thread_local! {
+    /// Pages to use again: every question needs some, and the allocator takes long for memory of this size.
+    static SPARE: RefCell<Vec<Page>> = const { RefCell::new(Vec::new()) };
+}
+
 /// Keeps the pages that were read, for reads at one time in small pieces.
 #[derive(Debug)]
 pub struct Pages<'a> {
     memory: &'a dyn RemoteMemory,
-    pages: RefCell<HashMap<u64, Vec<u8>>>,
+    pages: RefCell<HashMap<u64, Page>>,
 }
 
 impl<'a> Pages<'a> {
     pub fn new(memory: &'a dyn RemoteMemory) -> Self {
         Self { memory, pages: RefCell::default() }
+    }
+}
+
+impl Drop for Pages<'_> {
+    fn drop(&mut self) {
+        let pages = self.pages.get_mut().drain().map(|(_, page)| page);
+        SPARE.with_borrow_mut(|spare| spare.extend(pages.take(MAX_SPARE.saturating_sub(spare.len()))));
     }
 }
 
@@ -192,8 +208,8 @@ impl RemoteMemory for Pages<'_> {
                 if pages.len() >= MAX_PAGES {
                     pages.clear();
                 }
-                let mut bytes = vec![0; PAGE];
-                self.memory.read_ahead(page, &mut bytes)?;
+                let mut bytes = SPARE.with_borrow_mut(Vec::pop).unwrap_or_else(|| Box::new([0; PAGE]));
+                self.memory.read_ahead(page, &mut *bytes)?;
                 pages.insert(page, bytes);
             }
             let start = usize::try_from(at - page).map_err(|_| failed)?;

@@ -8,9 +8,10 @@
 
 use std::{collections::HashMap, sync::Arc};
 
+use joular_data::model::units::Address;
 use joular_ebpf::{
-    abi::{FrameRef, FrameWord},
-    walk::identity::MethodIdentity,
+    abi::{FrameRef, FrameWord, StackId},
+    walk::identity::{MethodIdentity, hash_words},
 };
 
 use super::method::Method;
@@ -62,6 +63,43 @@ impl Pinned {
             self.methods.clear();
         }
         is_full
+    }
+}
+
+/// A stack that has just arrived, as it was hashed.
+#[derive(Debug)]
+pub struct ArrivedStack<'a> {
+    pub id: StackId,
+    pub generation: u8,
+    /// How the walk ended ([`joular_ebpf::abi::walk_end`]).
+    pub end: u8,
+    /// Frame words, leaf first.
+    pub words: &'a mut [Address],
+}
+
+impl ArrivedStack<'_> {
+    /// Addresses of the methods in it that are to have numbers.
+    pub fn methods(&self) -> impl Iterator<Item = u64> {
+        self.words.iter().filter_map(|word| method_of(FrameWord(word.0)))
+    }
+
+    /// Puts numbers in the place of methods. If the methods' memory is not what it was when the stack was
+    /// hashed, they have no names.
+    pub fn pin(self, identities: &HashMap<u64, MethodIdentity>, mut number: impl FnMut(u64, MethodIdentity) -> u64) {
+        if self.methods().next().is_none() {
+            return;
+        }
+        let identity = |method: Option<u64>| method.and_then(|method| identities.get(&method)).copied();
+        let of_word = |word: &Address| (FrameWord(word.0), identity(method_of(FrameWord(word.0))));
+        let is_unchanged = hash_words(self.generation, self.words.iter().map(of_word), self.end) == self.id;
+        for word in self.words {
+            let was = FrameWord(word.0);
+            if let Some(method) = method_of(was)
+                && let Some(identity) = identity(Some(method))
+            {
+                word.0 = with_number(was, if is_unchanged { number(method, identity) } else { 0 }).0;
+            }
+        }
     }
 }
 

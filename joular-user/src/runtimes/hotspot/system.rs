@@ -25,7 +25,7 @@ use super::{
     jvm::Jvm,
     libjvm::{Libjvm, LibjvmError},
     memory::ProcessMemory,
-    pinned::method_of,
+    pinned::{ArrivedStack, method_of},
 };
 use crate::runtimes::{Build, CodeId, Instance, LoadedLibrary, OpenError, OwnCode, OwnRange, RuntimeSystem};
 
@@ -121,6 +121,10 @@ impl Instance for JvmInstance {
         self.jvm.resolve_all(words)
     }
 
+    fn learn(&mut self, words: &[FrameWord]) {
+        self.jvm.learn(words);
+    }
+
     fn frames_at(&mut self, address: Address) -> Vec<Frame> {
         self.jvm.resolve_address(address.0)
     }
@@ -129,8 +133,13 @@ impl Instance for JvmInstance {
         stack.frames.iter().any(|word| method_of(FrameWord(word.0)).is_some())
     }
 
-    fn pin(&mut self, generation: u8, stack: &mut RawStack) {
-        self.jvm.pin(stack.stack_id(), generation, stack.quality.end.code(), &mut stack.frames);
+    fn pin(&mut self, stacks: &mut [(u8, RawStack)]) {
+        self.jvm.pin(stacks.iter_mut().map(|(generation, stack)| ArrivedStack {
+            id: stack.stack_id(),
+            generation: *generation,
+            end: stack.quality.end.code(),
+            words: &mut stack.frames,
+        }));
     }
 
     fn end_window(&mut self) -> bool {

@@ -24,6 +24,7 @@ use super::{
     live::{LiveJvm, each_jvm},
     memory::MemoryImage,
     memory_recording::Recording,
+    pinned::ArrivedStack,
     *,
 };
 use crate::symbols::{Symbolizer, SymbolizerOptions};
@@ -230,7 +231,7 @@ fn check_pinning(attached: &mut Jvm, method: u64) {
         [(id, 7, walk_end::ROOT, true), (id, 8, walk_end::ROOT, false), (StackId(id.0 ^ 1), 7, walk_end::ROOT, false)]
     {
         let mut stack = words.map(|word| Address(word.0));
-        attached.pin(id, generation, end, &mut stack);
+        attached.pin([ArrivedStack { id, generation, end, words: &mut stack }]);
         let frame = attached.resolve(FrameWord(stack[0].0)).remove(0);
         assert_eq!(frame.kind == FrameKind::Interpreted, is_named, "{frame:?}");
         assert_eq!(stack[1], Address(0x1000));
@@ -336,7 +337,7 @@ proptest! {
         if let Ok(mut attached) = Jvm::attach(Box::new(changed), build.clone().into(), *bias) {
             words.iter().for_each(|word| drop(attached.resolve(*word)));
             let mut stack: Vec<Address> = words.iter().map(|word| Address(word.0)).collect();
-            attached.pin(StackId(1), 0, walk_end::ROOT, &mut stack);
+            attached.pin([ArrivedStack { id: StackId(1), generation: 0, end: walk_end::ROOT, words: &mut stack }]);
             attached.end_window();
             attached.learn_names();
         }

@@ -1,0 +1,45 @@
+//! Takes in stacks that have just arrived. What names them is read while their process is sure to be there;
+//! the names themselves are put together when a window needs them.
+
+use std::{collections::BTreeSet, time::Instant};
+
+use joular_data::{
+    events::{ProcessInfo, RawStack},
+    model::units::Address,
+    stacks::path::lookup_addresses,
+};
+
+use super::{Symbolizer, process::Location};
+
+impl Symbolizer {
+    /// Takes in stacks of a process that have just arrived, each with its generation. What it takes to name
+    /// them is read and requested now, while the process is sure to be there.
+    pub fn take_in_stacks(&mut self, info: &ProcessInfo, stacks: &mut Vec<(u8, RawStack)>) {
+        let process = self.processes.get_mut(&(info.pid, info.start_boottime_ns));
+        if let Some(open) = process.and_then(|process| process.instance.open_mut()) {
+            open.take_in(stacks);
+        }
+        let addresses: BTreeSet<Address> = stacks.iter().flat_map(|(_, stack)| lookup_addresses(stack)).collect();
+        self.read_ahead(info, &addresses.into_iter().collect::<Vec<_>>());
+    }
+
+    /// Reads and requests what it takes to name addresses later.
+    fn read_ahead(&mut self, info: &ProcessInfo, addresses: &[Address]) {
+        let key = (info.pid, info.start_boottime_ns);
+        if !self.processes.contains_key(&key) {
+            self.process_started(info);
+        }
+        let now = Instant::now();
+        let places = self.places(key, addresses, now);
+        self.prepare(&places);
+        // Whoever makes code is asked for its names when some are missing.
+        let is_generated = |(_, place): &(&Address, &Location)| **place == Location::Generated;
+        let generated = addresses.iter().zip(&places).filter(is_generated).map(|(address, _)| *address);
+        let generated: Vec<Address> = generated.collect();
+        if generated.is_empty() {
+            self.try_open_instance(key, now);
+        } else {
+            let _later = self.resolve(info, &generated);
+        }
+    }
+}
