@@ -7,8 +7,8 @@ mod patches;
 use std::sync::{Arc, LazyLock};
 
 use joular_data::model::units::Address;
-use joular_ebpf::abi::{FrameWord, StackId};
-use joular_user::runtimes::hotspot::{JvmBuild, image::JvmImage, jvm::Jvm};
+use joular_ebpf::abi::{FrameWord, StackId, walk_end};
+use joular_user::runtimes::hotspot::{JvmBuild, image::JvmImage, jvm::Jvm, pinned::ArrivedStack};
 use libfuzzer_sys::fuzz_target;
 use patches::Patches;
 
@@ -47,7 +47,7 @@ fuzz_target!(|input: &[u8]| {
     let word = FrameWord(u64::from_le_bytes(*word));
     assert!(!word.is_of_a_jvm() || !jvm.resolve(word).is_empty(), "nothing is left out");
     jvm.resolve_address(word.0);
-    let mut stack: Vec<Address> = target.words.iter().map(|word| Address(word.0)).collect();
-    jvm.pin(StackId(1), 0, 1, &mut stack);
+    let mut words: Vec<Address> = target.words.iter().map(|word| Address(word.0)).collect();
+    jvm.pin([ArrivedStack { id: StackId(1), generation: 0, end: walk_end::ROOT, words: &mut words }]);
     jvm.end_window();
 });
