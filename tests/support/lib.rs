@@ -15,6 +15,7 @@
 pub mod bpf_stats;
 pub mod browser;
 pub mod clock;
+pub mod containers;
 pub mod dataset;
 pub mod freeze;
 pub mod fuse;
@@ -33,8 +34,8 @@ pub mod process;
 pub mod profiler;
 pub mod python;
 pub mod schedstat;
+pub mod servers;
 pub mod shared;
-
 pub mod statistics;
 pub mod stolen;
 pub mod topology;

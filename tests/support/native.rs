@@ -16,6 +16,11 @@ pub fn compile_library(source: &str, define: &str, library: &Path) -> Result<()>
     run(source, library, &["-O2", "-shared", "-fPIC", "-D", define])
 }
 
+/// Compiles a workload to a `program` that needs no library.
+pub fn compile_static(source: &str, program: &Path) -> Result<()> {
+    run(source, program, &["-O2", "-static"])
+}
+
 fn run(source: &str, target: &Path, flags: &[&str]) -> Result<()> {
     let source = paths::fixtures().join("native").join(source);
     // The compiler that links Rust programs is there wherever they are built.

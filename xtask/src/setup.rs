@@ -4,7 +4,7 @@
 use std::{fs, path::Path, process::Command, thread};
 
 use anyhow::{Context as _, Result, anyhow, bail};
-use joular_tests::{browser, java, jdk, kernels, node, paths, python};
+use joular_tests::{browser, containers, java, jdk, kernels, node, paths, python, servers::Program};
 
 use crate::shell;
 
@@ -34,6 +34,8 @@ pub fn run() -> Result<()> {
     kernels();
     browser();
     go();
+    container_engines();
+    servers();
     println!("setup: complete");
     Ok(())
 }
@@ -196,13 +198,37 @@ fn go() {
     }
 }
 
+/// Podman and containerd, whose containers and pods tests profile. A machine without them
+/// has a few tests less, which say so; in CI they must be there.
+fn container_engines() {
+    if !containers::are_installed() && shell::exists("apt-get") {
+        shell::step("installing podman and containerd, whose containers are profiled (50 MB)");
+        let installed = install_packages(&containers::PROGRAMS);
+        installed.unwrap_or_else(|error| println!("no containers to profile: {error:#}"));
+    }
+}
+
+/// Servers whose stacks are tested and whose profiling is measured.
+pub fn servers() {
+    let missing = Program::ALL.into_iter().filter(|program| !program.is_installed());
+    let packages: Vec<&str> = missing.flat_map(Program::packages).copied().collect();
+    if !packages.is_empty() && shell::exists("apt-get") {
+        shell::step("installing Tomcat, ab and H2, which are profiled under load (30 MB)");
+        install_packages(&packages).unwrap_or_else(|error| println!("no servers to profile: {error:#}"));
+    }
+}
+
 fn install_qemu() -> Result<()> {
     if shell::exists("qemu-system-x86_64") { Ok(()) } else { install_package("qemu-system-x86") }
 }
 
 /// Installs a package of Debian or Ubuntu; to those who may not it says how.
 fn install_package(name: &str) -> Result<()> {
-    let arguments = ["install", "--yes", "--no-install-recommends", name];
+    install_packages(&[name])
+}
+
+fn install_packages(names: &[&str]) -> Result<()> {
+    let arguments = [&["install", "--yes", "--no-install-recommends"], names].concat();
     if !shell::is_root() {
         bail!("run\n    sudo apt-get {}", arguments.join(" "));
     }

@@ -117,6 +117,9 @@ pub mod rule {
     pub const SIGNAL: u8 = 5;
     /// There is a rule, but not one that a row can express.
     pub const UNSUPPORTED: u8 = 6;
+    /// As [`SP`], of code that leaves the frame pointer alone. The caller has pushed `fp_words` words
+    /// for it, which are not part of the caller's frame, and pops them itself.
+    pub const SP_PUSHED: u8 = 7;
     /// From here on: the stack pointer was aligned. What it was before is kept in the word that is
     /// `cfa_words` above the stack pointer, and the frame address is as many words above that as the
     /// rule is above this one.

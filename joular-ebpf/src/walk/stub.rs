@@ -49,7 +49,7 @@ pub fn step(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk: &
 #[inline(always)]
 pub fn step_by_row(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk: &mut Walk) -> Option<Step> {
     let row = native::row_of(tables, walk)?;
-    if !matches!(row.rule, rule::SP | rule::FP | rule::KEPT_SP..) {
+    if !matches!(row.rule, rule::SP | rule::FP | rule::SP_PUSHED | rule::KEPT_SP..) {
         return None;
     }
     Some(by_row(memory, tables, jvm, walk, row))
@@ -58,7 +58,14 @@ pub fn step_by_row(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, 
 #[inline(always)]
 fn by_row(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk: &mut Walk, row: UnwindRow) -> Step {
     walk.push(blob_word(jvm, walk.registers.pc))?;
+    let mut pushed = 0;
+    let mut row = row;
+    if row.rule == rule::SP_PUSHED {
+        pushed = row.fp_words as u8;
+        row = UnwindRow { rule: rule::SP, fp_words: 0, ..row };
+    }
     native::by_row(memory, walk, row)?;
+    walk.registers.sp = walk.registers.sp.wrapping_add(u64::from(pushed) * 8);
     let is_proved = tables.is_return_address(memory, jvm, &walk.process, walk.registers.pc);
     if is_proved { Ok(()) } else { Err(End::IMPLAUSIBLE) }
 }

@@ -181,6 +181,8 @@ pub struct OwnCode {
     pub bytes: Vec<u8>,
     /// Functions that are called at their beginning, by offset, without overlap.
     pub called: Vec<std::ops::Range<u32>>,
+    /// Words that callers push for it beyond their frames, and pop themselves.
+    pub pushed_words: i8,
 }
 
 /// A library that a process has mapped.

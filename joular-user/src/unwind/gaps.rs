@@ -3,6 +3,9 @@
 //!
 //! Where they begin, symbols say, and direct calls of one another. What they do is told by
 //! [`super::code_rows`].
+//!
+//! There is a gap within glibc's `clone` and `clone3`, too: what the table says would be wrong for
+//! the new thread, so it stops before the system call, and starts again with what that thread alone runs.
 
 use std::{collections::BTreeSet, ops::Range};
 
@@ -21,14 +24,36 @@ const MAX_BYTES: u64 = 1 << 20;
 const MIN_GAP_BYTES: u32 = 16;
 const MAX_GAPS: usize = 4096;
 
+/// Bytes up to a system call that starts a thread.
+const MAX_BEFORE_CLONE_BYTES: u32 = 4096;
+
 /// Puts rows into the gaps of a table, as far as that is possible.
 pub fn fill(elf: &Elf<'_>, rows: Vec<UnwindRow>) -> Vec<UnwindRow> {
-    try_fill(elf, &rows).ok().flatten().unwrap_or(rows)
+    let mut added = of_functions(elf, &rows).unwrap_or_default();
+    added.extend(clones(&rows).filter_map(|clone| clone.rows(elf).ok()).flatten());
+    if added.is_empty() { rows } else { merged(rows, added) }
 }
 
-fn try_fill(elf: &Elf<'_>, rows: &[UnwindRow]) -> Result<Option<Vec<UnwindRow>>, ElfError> {
+/// What was added takes the place of what was there.
+fn merged(mut rows: Vec<UnwindRow>, added: Vec<UnwindRow>) -> Vec<UnwindRow> {
+    rows.extend(added);
+    // Stable: what was added comes behind the row that it replaces, and a first function last.
+    rows.sort_by_key(|row| row.address);
+    rows.dedup_by(|later, earlier| {
+        let is_same_place = later.address == earlier.address;
+        if is_same_place {
+            *earlier = *later;
+        }
+        is_same_place
+    });
+    rows
+}
+
+/// Rows of functions that the table leaves out.
+fn of_functions(elf: &Elf<'_>, rows: &[UnwindRow]) -> Result<Vec<UnwindRow>, ElfError> {
+    let mut added = Vec::new();
     let text = elf.section_range(".text")?;
-    let (Ok(start), Ok(end)) = (u32::try_from(text.start), u32::try_from(text.end)) else { return Ok(None) };
+    let (Ok(start), Ok(end)) = (u32::try_from(text.start), u32::try_from(text.end)) else { return Ok(added) };
     let mut gaps = gaps(rows, start..end);
     let mut left = MAX_BYTES;
     gaps.retain(|gap| match left.checked_sub(u64::from(gap.end - gap.start)) {
@@ -39,7 +64,7 @@ fn try_fill(elf: &Elf<'_>, rows: &[UnwindRow]) -> Result<Option<Vec<UnwindRow>>,
         None => false,
     });
     if gaps.is_empty() {
-        return Ok(None);
+        return Ok(added);
     }
     let symbols = match elf.static_symbols()? {
         Some(symbols) => symbols,
@@ -52,10 +77,6 @@ fn try_fill(elf: &Elf<'_>, rows: &[UnwindRow]) -> Result<Option<Vec<UnwindRow>>,
     };
     // Few: libjvm has 60 000 functions.
     let functions: BTreeSet<u32> = symbols.functions().filter_map(gap_of).collect();
-    if functions.is_empty() {
-        return Ok(None);
-    }
-    let mut filled = rows.to_vec();
     for gap in &gaps {
         let begins: BTreeSet<u32> = functions.range(gap.clone()).map(|begin| begin - gap.start).collect();
         if begins.is_empty() {
@@ -65,23 +86,54 @@ fn try_fill(elf: &Elf<'_>, rows: &[UnwindRow]) -> Result<Option<Vec<UnwindRow>>,
         let mut called = functions_of(&bytes, begins);
         let entry = u32::try_from(elf.entry()).ok().and_then(|entry| entry.checked_sub(gap.start));
         let first = called.extract_if(.., |function| Some(function.start) == entry).next();
-        let mut of_gap = code_rows::rows(&OwnCode { bytes, called });
+        let mut of_gap = code_rows::rows(&OwnCode { bytes, called, ..OwnCode::default() });
         // Nobody called a program's first function.
         of_gap.extend(first.map(|first| UnwindRow { address: first.start, rule: rule::ROOT, ..UnwindRow::default() }));
         // The gap itself has a row already, unless it is before all others.
         let of_gap = of_gap.into_iter().map(|row| UnwindRow { address: row.address + gap.start, ..row });
-        filled.extend(of_gap.filter(|row| row.address < gap.end));
+        added.extend(of_gap.filter(|row| row.address < gap.end));
     }
-    // Stable: what was added comes behind the row that it replaces, and a first function last.
-    filled.sort_by_key(|row| row.address);
-    filled.dedup_by(|later, earlier| {
-        let is_same_place = later.address == earlier.address;
-        if is_same_place {
-            *earlier = *later;
+    Ok(added)
+}
+
+/// A system call that starts a thread, for which the table stops.
+#[derive(Debug, PartialEq, Eq)]
+struct Clone {
+    /// Described code of the same function, from the beginning of an instruction.
+    before: Range<u32>,
+    gap: Range<u32>,
+}
+
+/// Places that look so: the stack is as when the function was called, the description stops, and
+/// what follows was called by nobody.
+fn clones(rows: &[UnwindRow]) -> impl Iterator<Item = Clone> {
+    rows.array_windows().filter_map(|[before, gap, thread]| {
+        let is_as_called = before.rule == rule::SP && before.cfa_words == 1 && before.fp_words == 0;
+        let is_near = gap.address.saturating_sub(before.address) <= MAX_BEFORE_CLONE_BYTES;
+        let is_clone = is_as_called && is_near && gap.rule == rule::NONE && thread.rule == rule::ROOT;
+        is_clone.then_some(Clone { before: before.address..gap.address, gap: gap.address..thread.address })
+    })
+}
+
+impl Clone {
+    fn rows(&self, elf: &Elf<'_>) -> Result<Vec<UnwindRow>, ElfError> {
+        let bytes = elf.code_at(&(u64::from(self.before.start)..u64::from(self.gap.end)))?;
+        let (before, gap) = bytes.split_at_checked(self.before.len()).unwrap_or_default();
+        if !goes_on(before) {
+            return Ok(Vec::new());
         }
-        is_same_place
-    });
-    Ok(Some(filled))
+        // The way on is as good as a call: the return address is where a call puts it.
+        let called = std::iter::once(0..u32::try_from(gap.len()).unwrap_or(u32::MAX)).collect();
+        let rows = code_rows::rows(&OwnCode { bytes: gap.to_vec(), called, ..OwnCode::default() });
+        let moved = rows.into_iter().map(|row| UnwindRow { address: row.address + self.gap.start, ..row });
+        Ok(moved.filter(|row| row.address < self.gap.end).collect())
+    }
+}
+
+/// Whether execution comes to the code's end and leaves it there.
+fn goes_on(code: &[u8]) -> bool {
+    let last = Decoder::with_ip(64, code, 0, DecoderOptions::NONE).into_iter().last();
+    last.is_some_and(|last| !last.is_invalid() && matches!(last.flow_control(), FlowControl::Next | FlowControl::Call))
 }
 
 /// Parts of the code that have no rule.
@@ -147,6 +199,43 @@ mod tests {
         let code = [0xe8, 2, 0, 0, 0, 0xc3, 0x90, 0x53, 0xe8, 1, 0, 0, 0, 0xc3, 0xc3];
         assert_eq!(functions_of(&code, BTreeSet::from([0])), [0..7, 7..14, 14..15]);
         assert_eq!(functions_of(&code, BTreeSet::from([7])), [7..14, 14..15]);
+    }
+
+    /// The C library of every JVM, which starts threads.
+    #[test]
+    fn a_thread_that_starts_another_is_described_all_along() {
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let libc =
+            maps.lines().filter_map(|line| line.split_whitespace().nth(5)).find(|path| path.contains("/libc.so"));
+        let Some(path) = libc else { return };
+        let file = std::fs::File::open(path).unwrap();
+        let elf = Elf::read(&file).unwrap();
+        let described = crate::unwind::eh_frame::rows(&crate::unwind::eh_frame::section(&elf).unwrap());
+        let found: Vec<Clone> = clones(&described).collect();
+        assert!(!found.is_empty(), "glibc has clone, and since 2.34 clone3");
+        let filled = fill(&elf, described);
+        for Clone { gap, .. } in found {
+            let row = filled[filled.partition_point(|row| row.address < gap.end) - 1];
+            assert_eq!((row.rule, row.cfa_words), (rule::SP, 1), "{gap:x?} in {path}");
+        }
+    }
+
+    #[test]
+    fn a_description_that_stops_before_a_thread_alone_runs_is_one_of_a_clone() {
+        let clone = [row(100, rule::SP), row(120, rule::NONE), row(130, rule::ROOT)];
+        assert_eq!(clones(&clone).collect::<Vec<_>>(), [Clone { before: 100..120, gap: 120..130 }]);
+        let deeper = UnwindRow { cfa_words: 2, ..clone[0] };
+        for other in [[deeper, clone[1], clone[2]], [clone[0], clone[1], clone[0]], [clone[0], clone[2], clone[1]]] {
+            assert_eq!(clones(&other).count(), 0, "{other:?}");
+        }
+    }
+
+    #[test]
+    fn what_returns_or_jumps_does_not_go_on() {
+        assert!(goes_on(&[0xb8, 0, 0, 0, 0, 0x0f, 0x05]), "mov eax, 0; syscall");
+        for code in [&[0x90, 0xc3][..], &[0x0f, 0x0b], &[0xeb, 0], &[]] {
+            assert!(!goes_on(code), "{code:x?}");
+        }
     }
 
     /// libjvm's copies of arrays are in assembly, and `_start` of many programs has no description.

@@ -3,6 +3,7 @@
 
 mod calibrate;
 mod closed_loop;
+mod containers;
 mod hotplug;
 mod hotspot_oracle;
 mod hotspot_stacks;

@@ -3,6 +3,7 @@
 
 mod churn;
 mod conservation;
+mod containers;
 mod endings;
 mod engines;
 mod errors;
@@ -22,5 +23,7 @@ mod out_of_reach;
 mod output_dir;
 mod perf_map;
 mod privileges;
+mod rare_code;
+mod servers;
 mod virtual_threads;
 mod vm_work;

@@ -7,6 +7,7 @@ mod machine;
 mod programs;
 mod reports;
 mod resources;
+mod servers;
 mod slowdown;
 mod stacks;
 pub mod switch_load;
@@ -24,6 +25,7 @@ enum Part {
     Slowdown,
     Idle,
     Resources,
+    Servers,
     Programs,
     Stacks,
     Reports,
@@ -64,6 +66,7 @@ pub fn run(options: &Options) -> Result<()> {
             }
             Part::Idle => idle::measure()?,
             Part::Resources => resources::measure()?,
+            Part::Servers => servers::measure()?,
             Part::Programs => programs::measure()?,
             Part::Stacks => stacks::measure()?,
             Part::Reports => reports::measure(&paths::joular_bpf())?,

@@ -80,7 +80,7 @@ pub fn measure() -> Result<Vec<Figure>> {
     ])
 }
 
-fn peak_memory_mib(pid: u32) -> Result<f64> {
+pub fn peak_memory_mib(pid: u32) -> Result<f64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).context("reading the profiler's status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).context("no VmHWM")?;
     let kib: f64 = line.trim().trim_end_matches(" kB").parse().with_context(|| format!("VmHWM '{line}'"))?;

@@ -210,6 +210,8 @@ fn a_stub_with_a_row_is_walked_by_it() {
         (rule::SP, 5, -2, &[RETURN, RETURN, 1, 0, RETURN][..]),
         (rule::SP, 5, 0, &[1, 2, 3, 4, RETURN]),
         (rule::KEPT_SP + 2, 1, -2, &[1, kept, 2, 0, RETURN]),
+        // The last two words were pushed by the caller.
+        (rule::SP_PUSHED, 3, 2, &[1, 2, RETURN, 3, 4]),
         // Without a rule, by what the stack holds.
         (rule::UNSUPPORTED, 0, 0, &[RETURN]),
         (rule::NONE, 0, 0, &[RETURN]),

@@ -101,9 +101,10 @@ impl Jvm {
     pub fn find_stubs(&mut self) {
         let Self { memory, build, cache, survey, .. } = self;
         let pages = Pages::new(&**memory);
-        if let Some(stubs) = self.stubs.news(&pages) {
-            let is_left_out = |address| survey.continuation_stubs.contains(address);
-            self.stub_code.update(&pages, &build.layout, cache, build.number, &stubs, is_left_out);
+        if let Some(mut stubs) = self.stubs.news(&pages) {
+            stubs.retain(|stub| !survey.continuation_stubs.contains(stub.begin));
+            let of_c1 = self.stubs.c1_blobs(&pages);
+            self.stub_code.update(&pages, &build.layout, cache, build.number, &stubs, of_c1);
         }
     }
 

@@ -34,10 +34,12 @@ pub struct Libjvm {
     /// `StubCodeDesc::_list` and `VtableStubs::_table`, unless the symbols were stripped.
     pub stub_list: Option<u64>,
     pub vtable_stubs: Option<u64>,
+    /// `Runtime1::_blobs`: the stubs of C1.
+    pub c1_blobs: Option<u64>,
 }
 
-/// Names of [`Libjvm::stub_list`] and [`Libjvm::vtable_stubs`], as C++ writes them.
-const STUB_SYMBOLS: [&[u8]; 2] = [b"_ZN12StubCodeDesc5_listE", b"_ZN11VtableStubs6_tableE"];
+/// Names of [`Libjvm::stub_list`], [`Libjvm::vtable_stubs`] and [`Libjvm::c1_blobs`], as C++ writes them.
+const STUB_SYMBOLS: [&[u8]; 3] = [b"_ZN12StubCodeDesc5_listE", b"_ZN11VtableStubs6_tableE", b"_ZN8Runtime16_blobsE"];
 
 impl Libjvm {
     pub fn read(file: &File) -> Result<Self, LibjvmError> {
@@ -51,7 +53,7 @@ impl Libjvm {
         }
         // Without them stubs have the names of their blobs.
         if let Ok(Some(symbols)) = elf.static_symbols() {
-            [libjvm.stub_list, libjvm.vtable_stubs] = symbols.addresses(STUB_SYMBOLS);
+            [libjvm.stub_list, libjvm.vtable_stubs, libjvm.c1_blobs] = symbols.addresses(STUB_SYMBOLS);
         }
         Ok(libjvm)
     }

@@ -11,7 +11,7 @@ use std::{
 use joular_data::model::units::Address;
 
 use super::{
-    code_cache::{Blob, CodeCache},
+    code_cache::{Blob, CodeCache, blob_name},
     layout::Layout,
     memory::RemoteMemory,
     stubs::Stub,
@@ -25,11 +25,16 @@ const MAX_BLOBS: usize = 64;
 /// Stubs that are not entered by a call: returns and jumps lead there.
 const NOT_CALLED: [&str; 2] = ["catch_exception", "forward exception"];
 
+/// C1's search among a class's supertypes. Its callers push two words, of which one becomes the answer.
+const SUBTYPE_CHECK: &str = "slow_subtype_check";
+const SUBTYPE_CHECK_WORDS: i8 = 2;
+
 /// Stubs of one blob.
 #[derive(Debug, PartialEq, Eq)]
 struct StubBlob {
     range: OwnRange,
     called: Vec<Range<u32>>,
+    pushed_words: i8,
 }
 
 /// The code of one JVM's stubs.
@@ -41,8 +46,7 @@ pub struct StubCode {
 }
 
 impl StubCode {
-    /// Takes in the stubs there are, by address. `is_left_out` says which of them have no frames of
-    /// the usual kind.
+    /// Takes in the stubs that have frames of the usual kind, by address, and those of C1.
     pub fn update(
         &mut self,
         memory: &dyn RemoteMemory,
@@ -50,11 +54,11 @@ impl StubCode {
         cache: &CodeCache,
         build: u64,
         stubs: &[Stub],
-        is_left_out: impl Fn(u64) -> bool,
+        c1_blobs: impl IntoIterator<Item = u64>,
     ) {
         let mut blobs: Vec<(Blob, Vec<&Stub>)> = Vec::new();
         let mut left = MAX_BYTES;
-        for stub in stubs.iter().filter(|stub| !is_left_out(stub.begin)) {
+        for stub in stubs {
             if let Some((_, stubs)) = blobs.last_mut().filter(|(blob, _)| blob.contains(stub.begin)) {
                 stubs.push(stub);
                 continue;
@@ -68,7 +72,13 @@ impl StubCode {
             left -= found.map_or(0, |blob| blob.size);
             blobs.extend(found.map(|blob| (blob, vec![stub])));
         }
-        let blobs: Vec<StubBlob> = blobs.iter().map(|(blob, stubs)| StubBlob::new(blob, stubs, build)).collect();
+        let mut blobs: Vec<StubBlob> = blobs.iter().map(|(blob, stubs)| StubBlob::new(blob, stubs, build)).collect();
+        let subtype_check = c1_blobs.into_iter().find_map(|address| {
+            let blob = cache.find_blob(memory, layout, address).ok().flatten()?;
+            blob_name(memory, &blob)?.contains(SUBTYPE_CHECK).then_some(blob)
+        });
+        blobs.extend(subtype_check.map(|blob| StubBlob::subtype_check(&blob, build)));
+        blobs.sort_by_key(|blob| blob.range.start);
         if blobs != self.blobs {
             self.ranges = blobs.iter().map(|blob| blob.range).collect();
             self.blobs = blobs;
@@ -82,9 +92,10 @@ impl StubCode {
     }
 
     pub fn read(&self, memory: &dyn RemoteMemory, id: CodeId) -> Option<OwnCode> {
-        let StubBlob { range, called } = self.blobs.iter().find(|blob| blob.range.id == id)?;
+        let StubBlob { range, called, pushed_words } = self.blobs.iter().find(|blob| blob.range.id == id)?;
         let bytes = usize::try_from(range.end.0 - range.start.0).ok()?;
-        Some(OwnCode { bytes: memory.bytes(range.start.0, bytes).ok()?, called: called.clone() })
+        let bytes = memory.bytes(range.start.0, bytes).ok()?;
+        Some(OwnCode { bytes, called: called.clone(), pushed_words: *pushed_words })
     }
 }
 
@@ -97,7 +108,13 @@ impl StubBlob {
         let mut hasher = DefaultHasher::new();
         (build, end.saturating_sub(start), &called).hash(&mut hasher);
         let id = CodeId(hasher.finish());
-        Self { range: OwnRange { start: Address(start), end: Address(end), id }, called }
+        Self { range: OwnRange { start: Address(start), end: Address(end), id }, called, pushed_words: 0 }
+    }
+
+    fn subtype_check(blob: &Blob, build: u64) -> Self {
+        let (begin, end) = (blob.code_begin, blob.start.saturating_add(blob.size));
+        let whole = Stub { begin, end, name: SUBTYPE_CHECK.into() };
+        Self { pushed_words: SUBTYPE_CHECK_WORDS, ..Self::new(blob, &[&whole], build) }
     }
 }
 

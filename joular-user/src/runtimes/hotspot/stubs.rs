@@ -17,6 +17,8 @@ use super::{
 /// JDK 25 has 250.
 const MAX_STUBS: usize = 4096;
 const MAX_NAME_BYTES: usize = 128;
+/// All versions have fewer.
+const MAX_C1_BLOBS: usize = 64;
 /// A stub is shorter than the code cache's smallest heap.
 const MAX_STUB_BYTES: u64 = 1 << 20;
 
@@ -45,12 +47,17 @@ mod desc {
 pub struct StubPlaces {
     list: u64,
     vtable_stubs: u64,
+    c1_blobs: u64,
 }
 
 impl StubPlaces {
     pub fn new(libjvm: &Libjvm, bias: u64) -> Self {
         let place = |address: Option<u64>| address.map_or(0, |address| bias.wrapping_add(address));
-        Self { list: place(libjvm.stub_list), vtable_stubs: place(libjvm.vtable_stubs) }
+        Self {
+            list: place(libjvm.stub_list),
+            vtable_stubs: place(libjvm.vtable_stubs),
+            c1_blobs: place(libjvm.c1_blobs),
+        }
     }
 }
 
@@ -66,8 +73,9 @@ pub struct Stub {
 #[derive(Debug, Default)]
 pub struct Stubs {
     places: StubPlaces,
-    /// The list's first entry when [`Self::news`] was asked; new ones are put before it.
-    told: u64,
+    /// The list's first entry when [`Self::news`] was asked, before which new ones are put; and how
+    /// many C1 had made.
+    told: (u64, usize),
     /// The list's first entry when it was read for names.
     head: u64,
     /// By address.
@@ -89,10 +97,20 @@ impl Stubs {
 
     /// All of them, by address, if there are more than when this was last asked.
     pub fn news(&mut self, memory: &dyn RemoteMemory) -> Option<Vec<Stub>> {
-        let head = self.head(memory).ok().filter(|head| *head != self.told)?;
+        let (head, of_c1) = (self.head(memory).ok()?, self.c1_blobs(memory).count());
+        if (head, of_c1) == self.told {
+            return None;
+        }
         let (stubs, is_complete) = list(memory, head).ok()?;
-        self.told = if is_complete { head } else { 0 };
+        self.told = (if is_complete { head } else { 0 }, of_c1);
         Some(stubs)
+    }
+
+    /// Addresses of C1's stubs, as far as they are made; and whatever stands behind their table.
+    pub fn c1_blobs(&self, memory: &dyn RemoteMemory) -> impl Iterator<Item = u64> {
+        let place = Some(self.places.c1_blobs).filter(|place| *place != 0);
+        let words = place.and_then(|place| words::<MAX_C1_BLOBS>(memory, place).ok());
+        words.into_iter().flatten().filter(|blob| *blob != 0)
     }
 
     fn at(&self, pc: u64) -> Option<&Stub> {
@@ -223,7 +241,7 @@ mod tests {
     }
 
     fn stubs() -> Stubs {
-        Stubs::new(StubPlaces { list: LIST, vtable_stubs: 0 })
+        Stubs::new(StubPlaces { list: LIST, ..StubPlaces::default() })
     }
 
     #[test]
@@ -283,7 +301,7 @@ mod tests {
         code[0x10..0x10 + plain.len()].copy_from_slice(plain);
         code[0x50..0x50 + search.len()].copy_from_slice(search);
         let memory = MemoryImage::from_ranges([(TABLE, buckets), (CODE, code)]);
-        let mut stubs = Stubs::new(StubPlaces { list: 0, vtable_stubs: TABLE });
+        let mut stubs = Stubs::new(StubPlaces { vtable_stubs: TABLE, ..StubPlaces::default() });
         for (pc, expected) in [
             (first + 0x10, Some("vtable stub")),
             (first + 0x13, Some("vtable stub")),

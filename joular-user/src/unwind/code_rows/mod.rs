@@ -44,5 +44,12 @@ pub fn rows(code: &OwnCode) -> Vec<UnwindRow> {
         }
         rows.end = u64::from(piece.end);
     }
-    rows.finish()
+    let mut rows = rows.finish();
+    if code.pushed_words > 0 {
+        let own_frame = rows.iter_mut().filter(|row| row.rule == rule::SP && row.fp_words == 0);
+        own_frame.for_each(|row| (row.rule, row.fp_words) = (rule::SP_PUSHED, code.pushed_words));
+        // The others would lead to the caller's frame without what it pushed.
+        rows.iter_mut().filter(|row| row.rule != rule::SP_PUSHED).for_each(|row| row.rule = rule::NONE);
+    }
+    rows
 }

@@ -13,7 +13,7 @@ use crate::{elf::Elf, unwind::eh_frame};
 const SP: fn(i16, i8) -> Rule = |cfa_words, fp_words| Rule { rule: rule::SP, cfa_words, fp_words };
 
 fn rows_of(bytes: &[u8], called: &[Range<u32>]) -> Vec<UnwindRow> {
-    rows(&OwnCode { bytes: bytes.to_vec(), called: called.to_vec() })
+    rows(&OwnCode { bytes: bytes.to_vec(), called: called.to_vec(), ..OwnCode::default() })
 }
 
 fn rule_at(rows: &[UnwindRow], place: u32) -> Rule {
@@ -34,6 +34,16 @@ fn a_frame_with_a_frame_pointer() {
     // push rbp; mov rbp, rsp; sub rsp, 16; leave; ret
     let code = [0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xec, 0x10, 0xc9, 0xc3];
     expect(&code, &[(0, SP(1, 0)), (1, SP(2, -2)), (4, SP(2, -2)), (8, SP(4, -2)), (9, SP(1, 0))]);
+}
+
+#[test]
+fn what_callers_push_is_not_of_their_frames() {
+    // push rdi; push rbp; pop rbp; pop rdi; ret
+    let code = OwnCode { bytes: vec![0x57, 0x55, 0x5d, 0x5f, 0xc3], called: vec![0..5], pushed_words: 2 };
+    let rows = rows(&code);
+    let pushed = |cfa_words| Rule { rule: rule::SP_PUSHED, cfa_words, fp_words: 2 };
+    assert_eq!([0, 1, 4].map(|place| rule_at(&rows, place)), [pushed(1), pushed(2), pushed(1)]);
+    assert_eq!(rule_at(&rows, 2).rule, rule::NONE, "a row cannot say where the frame pointer is as well");
 }
 
 #[test]

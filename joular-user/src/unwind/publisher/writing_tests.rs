@@ -93,7 +93,7 @@ fn code_of_a_run_time_system_has_rows_once_the_kernel_knows_its_jvm() {
     let id = CodeId(7);
     // push rbx; pop rbx; ret
     let called = std::iter::once(0..3).collect();
-    source.own_code.insert(id, OwnCode { bytes: vec![0x53, 0x5b, 0xc3], called });
+    source.own_code.insert(id, OwnCode { bytes: vec![0x53, 0x5b, 0xc3], called, ..OwnCode::default() });
     let own = |start: u64| MappedCode {
         start: Address(start),
         end: Address(start + 3),

@@ -1,0 +1,111 @@
+//! Tests JVMs in containers of podman and in pods of containerd, each with namespaces and a root of its own:
+//! they are understood as JVMs of the host are, the data set says which container and pod they were in, and
+//! what is removed is let go.
+
+use std::{fmt::Display, time::Duration};
+
+use anyhow::{Context as _, Result, ensure};
+use joular_tests::{
+    clock::wait_for,
+    containers::{
+        self,
+        containerd::Containerd,
+        image::{Image, java_command},
+        podman::Podman,
+    },
+    jdk::Jdk,
+    notes,
+    profiler::{Output, Run},
+};
+
+const JVM: &str = "localhost/jvm:1";
+const PAUSE: &str = "localhost/pause:1";
+const RECORDED_WINDOWS: usize = 3;
+/// A run lets the files of processes go that ended so long ago.
+const RELEASED: Duration = Duration::from_secs(10);
+/// Kubernetes gives pods such ids.
+const UIDS: [&str; 2] = ["6a9f2f3e-5c1b-4d39-9a53-0c7b2f1e8d01", "6a9f2f3e-5c1b-4d39-9a53-0c7b2f1e8d02"];
+
+fn jvm_image() -> Result<Image> {
+    Image::of(Jdk::pinned()?.last().context("no pinned JDK")?)
+}
+
+/// Records processes for some windows, and `meanwhile` ends them before the run ends.
+fn record(output: &Output, pids: &[u32], meanwhile: impl FnOnce() -> Result<()>) -> Result<()> {
+    let pids: Vec<String> = pids.iter().map(ToString::to_string).collect();
+    // This process keeps the run going when they have ended.
+    let run = Run::modelled().with("--pid", pids.join(",")).with("--pid", std::process::id().to_string());
+    let mut profiler = run.with("--frequency", "199").argument("--json").output(output.dir()).start()?;
+    (0..RECORDED_WINDOWS).try_for_each(|_| profiler.wait_window().map(drop))?;
+    meanwhile()?;
+    let finished = profiler.stop()?;
+    ensure!(finished.code() == Some(0), "{finished:?}");
+    Ok(())
+}
+
+/// Its stacks were whole, its method had a name, and it was where it was.
+fn expect_understood(output: &Output, pid: u32, container: &str, pod: Option<&str>) -> Result<()> {
+    // In its last window it is killed, and a thread that is ending has no stack any more.
+    let before = format!(
+        "category = 'java' AND pid = {pid} AND window_start < (SELECT max(window_start) FROM quality WHERE pid = {pid})"
+    );
+    let whole = output.data.number(&format!(
+        "SELECT coalesce(sum(samples) FILTER (is_complete), 0)::DOUBLE / sum(samples) FROM quality WHERE {before}"
+    ))?;
+    let named = output.data.number(&format!(
+        "SELECT coalesce(sum(self_samples) FILTER (method = 'Busy.spin'), 0)::DOUBLE / sum(self_samples)
+         FROM methods WHERE pid = {pid}"
+    ))?;
+    ensure!(whole > 0.99 && named > 0.9, "process {pid}: {whole} whole, {named} in Busy.spin");
+    let text = |value: Option<&dyn Display>| value.map_or("IS NULL".to_owned(), |value| format!("= '{value}'"));
+    let found = output.data.number(&format!(
+        "SELECT count(*)::DOUBLE FROM processes WHERE pid = {pid} AND container {} AND pod {}",
+        text(Some(&container)),
+        text(pod.as_ref().map(|pod| pod as &dyn Display)),
+    ))?;
+    ensure!(
+        found > 0.0,
+        "process {pid} was in container {container} of pod {pod:?}: {:?}",
+        output.data.rows("FROM processes")?
+    );
+    Ok(())
+}
+
+#[test]
+fn jvms_in_containers_of_podman_are_understood_and_their_files_are_let_go() -> Result<()> {
+    if !containers::are_installed() {
+        notes::skipped("there is no podman to run containers with (`cargo xtask setup` installs it on Debian)");
+        return Ok(());
+    }
+    let (podman, output) = (Podman::new()?, Output::new()?);
+    podman.import(&jvm_image()?, JVM)?;
+    let containers = (0..2).map(|_| podman.start(JVM, &java_command("Busy"))).collect::<Result<Vec<_>>>()?;
+    containers.iter().try_for_each(|container| podman.wait_ready(container))?;
+    let pids: Vec<u32> = containers.iter().map(|container| container.pid).collect();
+    record(&output, &pids, || {
+        // Podman unmounts their files, and says so if somebody uses them.
+        wait_for("podman to remove containers", RELEASED, || Ok(podman.remove(&containers).ok()))
+    })?;
+    containers.iter().try_for_each(|container| expect_understood(&output, container.pid, &container.id, None))
+}
+
+#[test]
+fn jvms_in_pods_of_containerd_are_understood() -> Result<()> {
+    if !containers::are_installed() {
+        notes::skipped("there is no containerd to run pods with (`cargo xtask setup` installs it on Debian)");
+        return Ok(());
+    }
+    let (podman, output, archives) = (Podman::new()?, Output::new()?, tempfile::tempdir()?);
+    let mut containerd = Containerd::start(PAUSE)?;
+    for (image, name) in [(jvm_image()?, JVM), (Image::pause()?, PAUSE)] {
+        let archive = archives.path().join("image.tar");
+        podman.import(&image, name)?;
+        podman.save(name, &archive)?;
+        containerd.import(&archive)?;
+        std::fs::remove_file(&archive)?;
+    }
+    let pods = UIDS.iter().map(|uid| containerd.run(uid, JVM, &java_command("Busy"))).collect::<Result<Vec<_>>>()?;
+    let pids: Vec<u32> = pods.iter().map(|pod| pod.pid).collect();
+    record(&output, &pids, || Ok(()))?;
+    pods.iter().try_for_each(|pod| expect_understood(&output, pod.pid, &pod.container, Some(&pod.uid)))
+}

@@ -1,0 +1,102 @@
+//! Pods of containerd, started over the interface that Kubernetes uses for it.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+    time::Duration,
+};
+
+use anyhow::{Context as _, Result};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::run;
+use crate::{clock::wait_for, process::Running, python};
+
+const STARTED: Duration = Duration::from_secs(30);
+/// Containers of Kubernetes are in this namespace of containerd's.
+const NAMESPACE: &str = "k8s.io";
+
+/// A containerd that shares nothing with that of the system; it ends when it is dropped.
+pub struct Containerd {
+    home: TempDir,
+    _server: Running,
+    pods: Vec<String>,
+}
+
+/// A pod of one container.
+#[derive(Clone, Debug)]
+pub struct Pod {
+    pub uid: String,
+    /// 64 hexadecimal digits.
+    pub container: String,
+    /// Of the container's first process, as the host sees it.
+    pub pid: u32,
+}
+
+impl Containerd {
+    /// `pause` is the image of each pod's first container.
+    pub fn start(pause: &str) -> Result<Self> {
+        let home = tempfile::tempdir()?;
+        let path = |name: &str| home.path().join(name).display().to_string();
+        let config = format!(
+            "version = 2\nroot = '{}'\nstate = '{}'\n[grpc]\naddress = '{}'\n[plugins.'io.containerd.grpc.v1.cri']\n\
+             # Some hosts do not allow root to lower the score.\nrestrict_oom_score_adj = true\nsandbox_image = '{pause}'\n",
+            path("root"),
+            path("state"),
+            path("socket"),
+        );
+        fs::write(path("config.toml"), config).context("writing containerd's settings")?;
+        let server = Running::spawn("containerd", Command::new("containerd").args(["--config", &path("config.toml")]))?;
+        let started = Self { home, _server: server, pods: Vec::new() };
+        wait_for("containerd to answer", STARTED, || {
+            let answer = started.ctr().arg("version").output().context("starting ctr")?;
+            Ok(answer.status.success().then_some(()))
+        })?;
+        Ok(started)
+    }
+
+    /// Takes images from an archive.
+    pub fn import(&self, archive: &Path) -> Result<()> {
+        run(self.ctr().args(["images", "import"]).arg(archive)).map(drop)
+    }
+
+    pub fn run(&mut self, uid: &str, image: &str, command: &[String]) -> Result<Pod> {
+        let text = run(self.cri("run")?.args([uid, image]).args(command))?;
+        let started: Value = serde_json::from_str(&text).with_context(|| format!("cri.py: {text}"))?;
+        let name = |key: &str| started[key].as_str().map(str::to_owned).with_context(|| format!("no {key} in {text}"));
+        self.pods.push(name("sandbox")?);
+        let pid = started["pid"].as_u64().and_then(|pid| u32::try_from(pid).ok());
+        Ok(Pod {
+            uid: uid.to_owned(),
+            container: name("container")?,
+            pid: pid.with_context(|| format!("no pid in {text}"))?,
+        })
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.home.path().join("socket")
+    }
+
+    fn ctr(&self) -> Command {
+        let mut command = Command::new("ctr");
+        command.args(["--namespace", NAMESPACE, "--address"]).arg(self.socket());
+        command
+    }
+
+    fn cri(&self, action: &str) -> Result<Command> {
+        // One of the engines' packages brings gRPC along.
+        let mut command = python::ENGINES.script("cri.py")?;
+        command.arg(action).arg(self.socket());
+        Ok(command)
+    }
+}
+
+impl Drop for Containerd {
+    fn drop(&mut self) {
+        for pod in &self.pods {
+            let _removed = self.cri("remove").and_then(|mut command| run(command.arg(pod)));
+        }
+    }
+}
