@@ -105,6 +105,12 @@ impl FrameWord {
         }
     }
 
+    /// Whether it is native code, or a stub of a JVM.
+    #[inline(always)]
+    pub const fn is_of_no_method(self) -> bool {
+        matches!(self.decode(), FrameRef::Native { .. } | FrameRef::Blob { .. })
+    }
+
     /// Whether only the JVM that runs it can tell what it is.
     #[inline(always)]
     pub const fn is_of_a_jvm(self) -> bool {

@@ -61,6 +61,7 @@ pub fn is_in_the_middle(jvm: &JvmUnwind, walk: &Walk) -> bool {
     let blob = Blob::of(jvm, walk);
     walk.header.len >= 2
         && !walk.is_exact()
+        && !walk.has_called_no_method(1)
         && has_frame_size(&blob, jvm)
         && !blob.is_deoptimised(jvm, walk.registers.pc)
 }

@@ -204,6 +204,16 @@ impl Walk {
         Ok(())
     }
 
+    /// Whether the frame to be walked called native code or a stub; its callee's word is the last but
+    /// `back - 1`.
+    #[inline(always)]
+    fn has_called_no_method(&self, back: u32) -> bool {
+        // Every index is within; the mask tells the verifier so.
+        let index = self.header.len.wrapping_sub(back) as usize & (MAX_USER_FRAMES - 1);
+        let callee = self.words.get(index).copied().unwrap_or(0);
+        self.exact == 0 && self.header.len >= back && FrameWord(callee).is_of_no_method()
+    }
+
     #[inline(always)]
     const fn is_exact(&self) -> bool {
         self.exact != 0

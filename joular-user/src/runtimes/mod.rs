@@ -78,6 +78,10 @@ pub trait RuntimeSystem: Debug + Sync {
 pub trait Build: Debug + Send + Sync {
     /// Opens one process that runs it.
     fn open(self: Arc<Self>, library: &LoadedLibrary<'_>) -> Result<Box<dyn Instance>, OpenError>;
+
+    /// The build of a copy of the same file, which need not be read again: with what a process that
+    /// runs the copy shows.
+    fn of_copy(&self, library: &LoadedLibrary<'_>) -> Result<Arc<dyn Build>, OpenError>;
 }
 
 /// The run-time system in one process. What reads the process's memory says so: it may take as long as the

@@ -9,7 +9,6 @@
 //! profiled by its perf map, and that is said once.
 
 use std::{
-    collections::HashMap,
     sync::Arc,
     thread,
     time::{Duration, Instant},
@@ -20,7 +19,8 @@ use joular_ebpf::abi::{CompilerThread, JvmUnwind};
 
 use super::{
     Notice, Symbolizer,
-    files::{Copies, FileKey},
+    builds::{Builds, Known, Library},
+    files::Copies,
     native::NativeSymbols,
     open_instance::{Facts, OpenInstance},
     perf_map::requests::ProcessKey,
@@ -42,8 +42,6 @@ const SLOW_PAUSE: Duration = Duration::from_secs(10);
 /// Between two tries lies so many times what the first one took: one that has been made to be slow must not
 /// take the time of others.
 const PAUSE_FACTOR: u32 = 8;
-/// Builds known at the same time.
-const MAX_BUILDS: usize = 64;
 /// Opened at the same time. Those that have taken long do not count: they wait for something.
 const MAX_OPENING: usize = 4;
 const LONG_OPENING: Duration = Duration::from_secs(1);
@@ -138,7 +136,7 @@ pub struct Trial {
 pub struct Opened {
     instance: Box<dyn Instance>,
     build: Arc<dyn Build>,
-    of_user: (FileKey, u32),
+    library: Library,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -150,11 +148,6 @@ pub enum InstanceError {
     #[error("reading the run-time system was not finished")]
     Unfinished,
 }
-
-/// What is known of library files, each by its own identity. What a process shows of one is used only for
-/// processes of the same user that have the same file, and not for copies of it in other containers: it
-/// could show anything.
-pub type Builds = HashMap<(FileKey, u32), Arc<dyn Build>>;
 
 impl Symbolizer {
     /// What walking a process's stacks needs, once its run-time system is understood.
@@ -258,11 +251,7 @@ impl Symbolizer {
             Progress::UnderWay => return,
             Progress::Done(Trial { result: Ok(opened), .. }) => {
                 process.instance = InstanceState::Open(Box::new(OpenInstance::new(opened.instance)));
-                if self.builds.len() >= MAX_BUILDS {
-                    self.builds.clear();
-                }
-                // Only what has served: tables may have been read half relocated.
-                self.builds.insert(opened.of_user, opened.build);
+                self.builds.insert(opened.library, opened.build);
                 self.news.refreshed.push(key);
                 return;
             }
@@ -318,17 +307,20 @@ fn begin_opening(process: &mut Process, native: &mut NativeSymbols, builds: &Bui
     let (proc_root, pid) = (process.proc_root().to_owned(), process.pid());
     let used = process.file_use(&mapping, native);
     let file = used.and_then(|used| native.open(used.key));
-    let of_user = used.map(|used| (used.own, process.user()));
-    let known = of_user.and_then(|of_user| builds.get(&of_user).cloned());
+    let of_process = used.map(|file| Library { file, user: process.user() });
+    let known = of_process.map_or(Known::Nothing, |library| builds.of(library));
     let open = move || {
         let no_file = || InstanceError::NoFile(mapping.file_name().unwrap_or_default().to_owned());
         let library = LoadedLibrary { proc_root: &proc_root, pid, mapping: &mapping };
         let build = match known {
-            Some(known) => known,
-            None => system.read_build(file.as_ref().and_then(Copies::readable).ok_or_else(no_file)?, &library)?,
+            Known::Build(build) => build,
+            Known::Copy(copy) => copy.of_copy(&library)?,
+            Known::Nothing => {
+                system.read_build(file.as_ref().and_then(Copies::readable).ok_or_else(no_file)?, &library)?
+            }
         };
         let instance = Arc::clone(&build).open(&library)?;
-        Ok(Opened { instance, build, of_user: of_user.ok_or_else(no_file)? })
+        Ok(Opened { instance, build, library: of_process.ok_or_else(no_file)? })
     };
     deadline::begin(move || {
         let begun = Instant::now();

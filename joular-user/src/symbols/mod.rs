@@ -11,6 +11,7 @@
 //! replay needs none of this.
 
 mod arrived;
+mod builds;
 mod demangle;
 pub mod files;
 pub mod instances;
@@ -30,8 +31,9 @@ use std::{
     time::{Duration, Instant},
 };
 
+use builds::Builds;
 use files::{FileKey, NewFile};
-use instances::{Builds, OPENING_PER_WINDOW};
+use instances::OPENING_PER_WINDOW;
 use joular_data::{
     events::{ProcessInfo, Symbol},
     model::{

@@ -271,6 +271,10 @@ impl Build for TinyBuild {
         assert_eq!((library.pid, library.mapping.start), (Pid(7), Address(0x1000)));
         Ok(Box::new(TinyInstance(self)))
     }
+
+    fn of_copy(&self, _library: &LoadedLibrary<'_>) -> Result<Arc<dyn Build>, OpenError> {
+        Ok(Arc::new(Self(self.0.clone())))
+    }
 }
 
 impl Instance for TinyInstance {

@@ -38,7 +38,7 @@ fn expect(jdk: &Jdk) -> Result<()> {
     ensure!(finished.code() == Some(0), "{finished:?}");
     drop(jvm);
     for (what, least, caller) in
-        [("slow_subtype_check", 300.0, "RareCode.checks;"), ("kernel_clone", 30.0, "RareCode.starts;")]
+        [("slow_subtype_check", 300.0, "RareCode.checks;"), ("kernel_clone", 10.0, "RareCode.starts;")]
     {
         let [samples, whole, called] = look(&output, what, caller)?;
         let text = format!("{jdk}: {what}: {samples} samples, {whole:.4} whole, {called:.4} called by {caller}");

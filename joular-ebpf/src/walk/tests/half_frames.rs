@@ -9,6 +9,7 @@ use super::{
     },
     *,
 };
+use crate::abi::rule;
 
 /// The byte before the program counter is the last one of `before`; the words are
 /// on the stack from the top on.
@@ -229,5 +230,39 @@ fn a_caller_that_was_deoptimised_is_found_whatever_the_callee_does() {
             process.words(frame, &[0, 0, RETURN, IN_LIBJVM]);
             assert_eq!(process.walk(leaf(CALLEE.begin() + BODY)), expect(CALLEE.at(BODY)), "{what}");
         }
+    }
+}
+
+#[test]
+fn registers_kept_on_the_stack_while_native_code_works_are_stepped_over() {
+    const FUNCTION: u64 = 0x5666_0000;
+    // mov rbx, rax; mov rcx, [rsp + 8]
+    let restore = [0x48, 0x89, 0xc3, 0x48, 0x8b, 0x4c, 0x24, 0x08];
+    for (what, code, kept) in [
+        ("add rsp, 32; jmp", &[0x48, 0x83, 0xc4, 0x20, 0xe9][..], 4),
+        ("add rsp, 288; jmp", &[0x48, 0x81, 0xc4, 0x20, 1, 0, 0, 0xe9], 36),
+        ("add rsp, 32; pop rbp; ret", &[0x48, 0x83, 0xc4, 0x20, 0x5d, 0xc3], 0),
+        ("jmp; sub rsp, 32; add rsp, 32", &[0xe9, 0, 0, 0, 0, 0x48, 0x83, 0xec, 0x20, 0x48, 0x83, 0xc4, 0x20], 0),
+        ("add rsp, 0x100000", &[0x48, 0x81, 0xc4, 0, 0, 0x10, 0, 0xe9], 0),
+        ("nothing", &[], 0),
+    ] {
+        let mut process = process();
+        process.mappings.push(CodeMapping {
+            start: FUNCTION,
+            end: FUNCTION + 0x1000,
+            bias: FUNCTION,
+            first_row: 1,
+            row_count: 1,
+        });
+        process.mappings.sort_by_key(|mapping| mapping.start);
+        process.rows.push(UnwindRow { address: 0, cfa_words: 1, fp_words: 0, rule: rule::SP });
+        let place = CALLEE.begin() + BODY;
+        process.words(place, &[0x9090_9090_9090_9090; 80]).code(place, &restore).code(place + 8, code);
+        // What is kept may look like a return address.
+        let stack = [vec![place], vec![RETURN; kept], vec![1, 2, 3, 4, 5, RETURN]].concat();
+        process.words(STACK, &stack);
+        caller_frame(&mut process, STACK + 8 * stack.len() as u64);
+        let frames = vec![native(FUNCTION + 0x20), CALLEE.call(BODY), CALLER.call(BODY), native(IN_LIBJVM)];
+        assert_eq!(process.walk(leaf(FUNCTION + 0x20)), (frames, walk_end::ROOT), "{what}");
     }
 }

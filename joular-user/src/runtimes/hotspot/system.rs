@@ -70,6 +70,11 @@ impl Build for JvmBuild {
         let jvm = Jvm::attach(Box::new(memory_of(library)?), self, bias)?;
         Ok(Box::new(JvmInstance { jvm, compilers: Compilers::new(Instant::now()) }))
     }
+
+    fn of_copy(&self, library: &LoadedLibrary<'_>) -> Result<Arc<dyn Build>, OpenError> {
+        let bias = self.libjvm.bias(library.mapping.start.0, library.mapping.offset);
+        Ok(Arc::new(Self::read(&memory_of(library)?, self.libjvm.clone(), bias)?))
+    }
 }
 
 /// A JVM with what changes while it runs.

@@ -4,6 +4,7 @@
 use super::{
     Registers,
     instructions::{FrameState, has_no_frame_to_jump, in_method, in_prologue, in_stub, in_wrapper, jump, poll_note},
+    spills::spilled_bytes,
     stub,
 };
 use crate::{
@@ -61,12 +62,15 @@ pub(in crate::walk) fn caller(
             if is_close && has_frame_pointer(memory, tables, jvm, walk, kind) {
                 return stub::by_frame_pointer(memory, walk);
             }
-            let end = match pushed_bytes(memory, tables, jvm, walk, bytes) {
-                Some(pushed) => sp.wrapping_add(bytes).wrapping_add(pushed),
+            let frame_end = sp.wrapping_add(bytes);
+            let end = match kept_bytes(memory, tables, jvm, walk, kind, frame_end)
+                .or_else(|| pushed_bytes(memory, tables, jvm, walk, bytes))
+            {
+                Some(more) => frame_end.wrapping_add(more),
                 None if walk.is_exact() && returns_from(memory, tables, jvm, walk, sp) => {
                     return stub::without_frame(memory, walk);
                 }
-                None => sp.wrapping_add(bytes),
+                None => frame_end,
             };
             let [fp, pc] = memory.pair(end.wrapping_sub(16))?;
             walk.return_to(pc, end, fp)
@@ -80,6 +84,31 @@ fn has_frame_pointer(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind
         Kind::Method => false,
         Kind::NativeWrapper => true,
         Kind::Stub => stub::has_frame_pointer(memory, tables, jvm, walk),
+    }
+}
+
+/// What a method keeps beside its frame while code that is no method works for it, if the return address
+/// proves that. C1 may have pushed a register first.
+#[inline(always)]
+fn kept_bytes(
+    memory: &impl Memory,
+    tables: &impl Tables,
+    jvm: &JvmUnwind,
+    walk: &mut Walk,
+    kind: Kind,
+    frame_end: u64,
+) -> Option<u64> {
+    if kind != Kind::Method || !walk.has_called_no_method(2) {
+        return None;
+    }
+    let spilled = spilled_bytes(memory, walk)?;
+    let slot = frame_end.wrapping_sub(8).wrapping_add(spilled);
+    if returns_from(memory, tables, jvm, walk, slot) {
+        Some(spilled)
+    } else if returns_from(memory, tables, jvm, walk, slot.wrapping_add(8)) {
+        Some(spilled + 8)
+    } else {
+        None
     }
 }
 

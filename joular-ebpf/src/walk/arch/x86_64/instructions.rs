@@ -67,6 +67,30 @@ const fn subtract(word: u64) -> u32 {
     }
 }
 
+/// `sub rsp, n`.
+#[inline(always)]
+pub(super) const fn lowers_stack(word: u64) -> bool {
+    subtract(word) != 0
+}
+
+/// `add rsp, n`: how many bytes, and the instruction's length.
+#[inline(always)]
+pub(super) const fn raises_stack(word: u64) -> Option<(u64, u32)> {
+    if starts(word, 0xc4_8348, 3) {
+        Some(((word >> 24) as i8 as u64, 4))
+    } else if starts(word, 0xc4_8148, 3) {
+        Some(((word >> 24) as i32 as u64, 7))
+    } else {
+        None
+    }
+}
+
+/// `pop rbp`.
+#[inline(always)]
+pub(super) const fn is_pop_frame_pointer(word: u64) -> bool {
+    starts(word, POP, 1)
+}
+
 /// `add rsp, 8`.
 #[inline(always)]
 pub(super) const fn takes_off_word(word: u64) -> bool {

@@ -6,6 +6,7 @@ pub mod interpreter;
 pub mod plt;
 mod registers;
 pub(in crate::walk) mod signal_frame;
+mod spills;
 pub(in crate::walk) mod stub;
 
 pub(in crate::walk) use instructions::{ends_with_call, is_deopt_handler};
