@@ -181,6 +181,14 @@ fn a_return_address_farther_up_is_found() {
     }
 }
 
+/// An adapter that called the method has aligned the stack, and pushed the return address again.
+#[test]
+fn of_two_return_addresses_the_lower_one_is_the_frames() {
+    let mut process = process();
+    process.words(STACK, &[0, 1, 2, 3, 4, 5, RETURN, RETURN, 0, 0, IN_LIBJVM]);
+    assert_eq!(process.walk(leaf(CALLEE.begin() + BODY)), expect(CALLEE.at(BODY)));
+}
+
 /// C2 pushes what the stack pointer was, behind what it needs to search a string.
 #[test]
 fn a_stack_pointer_that_was_pushed_leads_to_the_frame() {

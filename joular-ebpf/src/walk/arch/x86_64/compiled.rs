@@ -112,9 +112,9 @@ fn kept_bytes(
     }
 }
 
-/// What code has pushed beside its frame, which only the return address shows, farther up: C1's up
-/// to two words around a type check and its call, C2's more while it searches a string. The latter
-/// ends with what the stack pointer was before.
+/// What code has pushed beside its frame, which only the return address shows, farther up: C1's up to two
+/// words around a type check and its call, C2's one during such a check, and more while it searches a
+/// string. The latter ends with what the stack pointer was before.
 #[inline(always)]
 fn pushed_bytes(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk: &Walk, bytes: u64) -> Option<u64> {
     // Only of the leaf and its caller: such calls do not lead to Java.
@@ -135,10 +135,11 @@ fn pushed_bytes(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, wal
         Some(0)
     } else if kept <= MAX_PUSHED_BYTES && is_return(kept) {
         Some(kept)
+    } else if is_return(8) {
+        // First: an adapter that aligns the stack leaves the same address a word farther up, too.
+        Some(8)
     } else if is_return(16) {
         Some(16)
-    } else if is_return(8) {
-        Some(8)
     } else {
         // Before what the stack pointer was is pushed as well.
         (3..=MAX_PUSHED_WORDS).map(|words| words * 8).find(|pushed| is_return(*pushed))
