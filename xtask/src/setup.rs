@@ -4,7 +4,7 @@
 use std::{fs, path::Path, process::Command, thread};
 
 use anyhow::{Context as _, Result, anyhow, bail};
-use joular_tests::{browser, containers, java, jdk, kernels, node, paths, python, servers::Program};
+use joular_tests::{browser, containers, java, jdk, kernels, native, node, paths, python, servers::Program};
 
 use crate::shell;
 
@@ -36,6 +36,7 @@ pub fn run() -> Result<()> {
     go();
     container_engines();
     servers();
+    musl();
     println!("setup: complete");
     Ok(())
 }
@@ -205,6 +206,14 @@ fn container_engines() {
         shell::step("installing podman and containerd, whose containers are profiled (50 MB)");
         let installed = install_packages(&containers::PROGRAMS);
         installed.unwrap_or_else(|error| println!("no containers to profile: {error:#}"));
+    }
+}
+
+/// A compiler for the C library musl, whose functions nothing describes.
+fn musl() {
+    if !native::has_musl() && shell::exists("apt-get") {
+        shell::step("installing musl-tools, whose C library stacks are walked through (2 MB)");
+        install_package("musl-tools").unwrap_or_else(|error| println!("no compiler for musl: {error:#}"));
     }
 }
 

@@ -1,7 +1,7 @@
 //! Makes rows for those functions of a file that its table leaves out: functions in assembly, such as
 //! libjvm's copies of arrays, and all of a file without a table, such as musl's.
 //!
-//! Where they begin, symbols say, and direct calls of one another. What they do is told by
+//! Where they begin, symbols say, and direct calls of one another, and where their addresses are taken. What they do is told by
 //! [`super::code_rows`].
 //!
 //! There is a gap within glibc's `clone` and `clone3`, too: what the table says would be wrong for
@@ -9,7 +9,7 @@
 
 use std::{collections::BTreeSet, ops::Range};
 
-use iced_x86::{Decoder, DecoderOptions, FlowControl};
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic};
 use joular_ebpf::abi::{UnwindRow, rule};
 
 use super::code_rows;
@@ -66,34 +66,72 @@ fn of_functions(elf: &Elf<'_>, rows: &[UnwindRow]) -> Result<Vec<UnwindRow>, Elf
     if gaps.is_empty() {
         return Ok(added);
     }
+    let read = |range: Range<u32>| {
+        let bytes = elf.code_at(&(u64::from(range.start)..u64::from(range.end)))?;
+        Ok(Gap { range, bytes })
+    };
+    let gaps = gaps.into_iter().map(read).collect::<Result<Vec<_>, ElfError>>()?;
     let symbols = match elf.static_symbols()? {
         Some(symbols) => symbols,
         None => elf.dynamic_symbols()?,
     };
-    let gap_of = |address: u64| {
-        let address = u32::try_from(address).ok()?;
-        let gap = gaps.get(gaps.partition_point(|gap| gap.end <= address))?;
-        gap.contains(&address).then_some(address)
-    };
     // Few: libjvm has 60 000 functions.
-    let functions: BTreeSet<u32> = symbols.functions().filter_map(gap_of).collect();
-    for gap in &gaps {
-        let begins: BTreeSet<u32> = functions.range(gap.clone()).map(|begin| begin - gap.start).collect();
-        if begins.is_empty() {
-            continue;
-        }
-        let bytes = elf.code_at(&(u64::from(gap.start)..u64::from(gap.end)))?;
-        let mut called = functions_of(&bytes, begins);
-        let entry = u32::try_from(elf.entry()).ok().and_then(|entry| entry.checked_sub(gap.start));
-        let first = called.extract_if(.., |function| Some(function.start) == entry).next();
-        let mut of_gap = code_rows::rows(&OwnCode { bytes, called, ..OwnCode::default() });
-        // Nobody called a program's first function.
-        of_gap.extend(first.map(|first| UnwindRow { address: first.start, rule: rule::ROOT, ..UnwindRow::default() }));
-        // The gap itself has a row already, unless it is before all others.
-        let of_gap = of_gap.into_iter().map(|row| UnwindRow { address: row.address + gap.start, ..row });
-        added.extend(of_gap.filter(|row| row.address < gap.end));
-    }
+    let functions = symbols.functions().filter_map(|address| u32::try_from(address).ok());
+    let begins: BTreeSet<u32> = functions.filter(|address| gap_at(&gaps, *address).is_some()).collect();
+    let begins = all_begins(&gaps, begins);
+    let entry = u32::try_from(elf.entry()).ok();
+    gaps.into_iter().for_each(|gap| added.extend(gap.rows(&begins, entry)));
     Ok(added)
+}
+
+/// Code that the table leaves out.
+#[derive(Debug)]
+struct Gap {
+    range: Range<u32>,
+    bytes: Vec<u8>,
+}
+
+impl Gap {
+    /// Its functions, from one begin to the next.
+    fn functions(&self, begins: &BTreeSet<u32>) -> Vec<Range<u32>> {
+        let starts: Vec<u32> = begins.range(self.range.clone()).map(|begin| begin - self.range.start).collect();
+        let end = self.range.end - self.range.start;
+        let ends = starts.iter().skip(1).copied().chain([end]);
+        starts.iter().zip(ends).map(|(start, end)| *start..end).collect()
+    }
+
+    fn rows(self, begins: &BTreeSet<u32>, entry: Option<u32>) -> impl Iterator<Item = UnwindRow> {
+        let Self { ref bytes, range: Range { start: base, end } } = self;
+        let mut called = self.functions(begins);
+        let entry = entry.and_then(|entry| entry.checked_sub(base));
+        let first = called.extract_if(.., |function| Some(function.start) == entry).next();
+        let starts = called.iter().map(|function| function.start);
+        let after_signals: Vec<u32> =
+            starts.filter(|start| ends_signal(bytes.get(*start as usize..).unwrap_or_default())).collect();
+        let mut rows = code_rows::rows(&OwnCode { bytes: self.bytes, called, ..OwnCode::default() });
+        let only = |address, rule| UnwindRow { address, rule, ..UnwindRow::default() };
+        // Nobody called a program's first function.
+        rows.extend(first.map(|first| only(first.start, rule::ROOT)));
+        // A handler returns to its first byte, and is looked for at the one before.
+        let places = after_signals.iter().flat_map(|start| [start.saturating_sub(1), *start]);
+        rows.extend(places.map(|address| only(address, rule::SIGNAL)));
+        // The gap itself has a row already, unless it is before all others.
+        rows.into_iter()
+            .map(move |row| UnwindRow { address: row.address + base, ..row })
+            .filter(move |row| row.address < end)
+    }
+}
+
+/// The gap that an address is in; they are in order.
+fn gap_at(gaps: &[Gap], address: u32) -> Option<&Gap> {
+    let gap = gaps.get(gaps.partition_point(|gap| gap.range.end <= address))?;
+    gap.range.contains(&address).then_some(gap)
+}
+
+/// Whether this is what a C library has handlers of signals return to: the system call `rt_sigreturn`.
+fn ends_signal(code: &[u8]) -> bool {
+    let forms: [&[u8]; 2] = [b"\x48\xc7\xc0\x0f\0\0\0\x0f\x05", b"\xb8\x0f\0\0\0\x0f\x05"];
+    forms.iter().any(|form| code.starts_with(form))
 }
 
 /// A system call that starts a thread, for which the table stops.
@@ -146,30 +184,44 @@ fn gaps(rows: &[UnwindRow], text: Range<u32>) -> Vec<Range<u32>> {
     gaps.filter(|gap| gap.end >= gap.start.saturating_add(MIN_GAP_BYTES)).take(MAX_GAPS).collect()
 }
 
-/// Functions from one begin to the next, with those that others call directly.
-fn functions_of(bytes: &[u8], mut begins: BTreeSet<u32>) -> Vec<Range<u32>> {
+/// Where functions begin, with those that others call directly or take the address of.
+fn all_begins(gaps: &[Gap], mut begins: BTreeSet<u32>) -> BTreeSet<u32> {
     let mut waiting: Vec<u32> = begins.iter().copied().collect();
     while let Some(begin) = waiting.pop() {
-        let end = end_of(&begins, begin, bytes.len());
-        let code = bytes.get(begin as usize..end as usize).unwrap_or_default();
+        let Some(Gap { range, bytes }) = gap_at(gaps, begin) else { continue };
+        let next = begins.range(begin.saturating_add(1)..).next().copied();
+        let end = next.unwrap_or(range.end).min(range.end);
+        let places = (begin - range.start) as usize..(end - range.start) as usize;
+        let code = bytes.get(places).unwrap_or_default();
         for instruction in &mut Decoder::with_ip(64, code, u64::from(begin), DecoderOptions::NONE) {
             let target = match instruction.flow_control() {
                 FlowControl::Call => u32::try_from(instruction.near_branch_target()).ok(),
+                FlowControl::Next if instruction.mnemonic() == Mnemonic::Lea => taken_address(&instruction, gaps),
                 _ => None,
             };
-            if let Some(target) = target.filter(|target| (*target as usize) < bytes.len())
+            if let Some(target) = target.filter(|target| gap_at(gaps, *target).is_some())
                 && begins.insert(target)
             {
                 waiting.push(target);
             }
         }
     }
-    begins.iter().map(|&begin| begin..end_of(&begins, begin, bytes.len())).collect()
+    begins
 }
 
-fn end_of(begins: &BTreeSet<u32>, begin: u32, length: usize) -> u32 {
-    let next = begins.range(begin.saturating_add(1)..).next().copied();
-    next.unwrap_or_else(|| u32::try_from(length).unwrap_or(u32::MAX))
+/// The place whose address the instruction takes, if a function may begin there: nothing comes there from
+/// above.
+fn taken_address(instruction: &Instruction, gaps: &[Gap]) -> Option<u32> {
+    const RET: u8 = 0xc3;
+    const HLT: u8 = 0xf4;
+    const NOP: u8 = 0x90;
+    const INT3: u8 = 0xcc;
+    let target = u32::try_from(instruction.ip_rel_memory_address()).ok()?;
+    let above = target.checked_sub(1)?;
+    let Gap { range, bytes } = gap_at(gaps, above)?;
+    let above = bytes.get((above - range.start) as usize)?;
+    let is_apart = instruction.is_ip_rel_memory_operand() && matches!(above, &(RET | HLT | NOP | INT3));
+    is_apart.then_some(target)
 }
 
 #[cfg(test)]
@@ -193,12 +245,44 @@ mod tests {
         assert_eq!(gaps(&[], 90..1000), [90..1000]);
     }
 
+    fn functions_of(code: &[u8], begin: u32) -> Vec<Range<u32>> {
+        let gaps = [gap(0, code)];
+        gaps[0].functions(&all_begins(&gaps, BTreeSet::from([begin])))
+    }
+
+    fn gap(start: u32, code: &[u8]) -> Gap {
+        Gap { range: start..start + u32::try_from(code.len()).unwrap(), bytes: code.to_vec() }
+    }
+
+    #[test]
+    fn functions_are_found_from_one_gap_to_another() {
+        // call 0x101; ret, and far away: nop; ret
+        let gaps = [gap(0, &[0xe8, 0xfc, 0, 0, 0, 0xc3]), gap(0x100, &[0x90, 0xc3])];
+        assert_eq!(all_begins(&gaps, BTreeSet::from([0])), BTreeSet::from([0, 0x101]));
+    }
+
+    #[test]
+    fn where_handlers_of_signals_return_to_has_a_rule_from_the_byte_before_on() {
+        // ret; mov rax, 15; syscall
+        let gap = gap(0x100, &[0xc3, 0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 0x05]);
+        let rows: Vec<_> = gap.rows(&BTreeSet::from([0x100, 0x101]), None).collect();
+        for address in [0x100, 0x101] {
+            assert!(rows.contains(&UnwindRow { address, rule: rule::SIGNAL, ..UnwindRow::default() }), "{rows:?}");
+        }
+    }
+
     #[test]
     fn functions_end_where_the_next_one_begins_and_are_found_by_calls() {
         // call 7; ret; nop; push rbx; call 14; ret; ret
         let code = [0xe8, 2, 0, 0, 0, 0xc3, 0x90, 0x53, 0xe8, 1, 0, 0, 0, 0xc3, 0xc3];
-        assert_eq!(functions_of(&code, BTreeSet::from([0])), [0..7, 7..14, 14..15]);
-        assert_eq!(functions_of(&code, BTreeSet::from([7])), [7..14, 14..15]);
+        assert_eq!(functions_of(&code, 0), [0..7, 7..14, 14..15]);
+        assert_eq!(functions_of(&code, 7), [7..14, 14..15]);
+        // lea rax, [rip + 1]; ret; and what it takes the address of: ret
+        let code = [0x48, 0x8d, 0x05, 1, 0, 0, 0, 0xc3, 0xc3];
+        assert_eq!(functions_of(&code, 0), [0..8, 8..9]);
+        // Into a function: lea rax, [rip - 6]
+        let code = [0x48, 0x8d, 0x05, 0xfa, 0xff, 0xff, 0xff, 0xc3, 0xc3];
+        assert_eq!(functions_of(&code, 0), [0..9]);
     }
 
     /// The C library of every JVM, which starts threads.
@@ -256,7 +340,8 @@ mod tests {
     proptest! {
         #[test]
         fn any_code_is_survived(bytes: Vec<u8>, begins: BTreeSet<u32>, rows in proptest::collection::vec((any::<u32>(), 0u8..7), 0..9)) {
-            let functions = functions_of(&bytes, begins);
+            let code = [gap(7, &bytes)];
+            let functions = code[0].functions(&all_begins(&code, begins));
             prop_assert!(functions.is_sorted_by_key(|function| function.start));
             let mut rows: Vec<_> = rows.into_iter().map(|(address, rule)| row(address, rule)).collect();
             rows.sort();

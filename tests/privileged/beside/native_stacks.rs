@@ -1,7 +1,7 @@
 //! Tests that native code without frame pointers has whole stacks: from its leaf, through libraries
 //! and signal handlers, to where its thread began.
 
-use std::{process::Command, time::Duration};
+use std::{path::Path, process::Command, time::Duration};
 
 use anyhow::Result;
 use joular_tests::{
@@ -29,13 +29,27 @@ const EXPECTED: [(&str, &str, &str); 3] = [
 
 #[test]
 fn native_stacks_are_whole_without_frame_pointers() -> Result<()> {
+    expect_whole(native::compile)
+}
+
+/// Its functions are not described: as in Alpine's JDK.
+#[test]
+fn stacks_through_musl_are_whole() -> Result<()> {
+    if !native::has_musl() {
+        notes::skipped("there is no compiler for musl (`cargo xtask setup` installs it on Debian)");
+        return Ok(());
+    }
+    expect_whole(native::compile_for_musl)
+}
+
+fn expect_whole(compile: fn(&str, &Path) -> Result<()>) -> Result<()> {
     if !cfg!(target_arch = "x86_64") {
         notes::skipped("the walk by tables needs x86-64");
         return Ok(());
     }
     let output = Output::new()?;
     let program = output.beside("deep");
-    native::compile("deep.c", &program)?;
+    compile("deep.c", &program)?;
     let mut process = Running::spawn("deep", &mut Command::new(&program))?;
     process.wait_stdout("ready", LIMIT)?;
     let run = Run::modelled().pid(process.pid()).with("--frequency", "999").with("--duration", "5s");
@@ -43,9 +57,10 @@ fn native_stacks_are_whole_without_frame_pointers() -> Result<()> {
     assert_eq!(finished.code(), Some(0), "{finished:?}");
     for (thread, path, end) in EXPECTED {
         let stacks = output.data.rows(&format!(
-            "SELECT folded, regexp_full_match(folded, '[^;]+;[^;]+;start;{path}(;(asm_|entry_|irq).*)?') AS expected,
+            "SELECT folded, regexp_full_match(folded, '[^;]+;[^;]+;start;{path}(;(asm_|entry_|irq).*)?')
+                      AND is_complete IS true AS expected,
                     sum(samples)::BIGINT AS samples
-             FROM branches JOIN (SELECT DISTINCT stack_id, folded FROM stacks) USING (stack_id)
+             FROM branches JOIN (SELECT DISTINCT stack_id, folded, is_complete FROM stacks) USING (stack_id)
              WHERE thread_name = '{thread}' AND samples > 0 GROUP BY ALL ORDER BY samples DESC"
         ))?;
         let ends_so = |stack| text(stack, "folded").is_ok_and(|folded| folded.ends_with(end));

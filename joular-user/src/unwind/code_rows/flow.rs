@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
 
-use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory};
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Mnemonic};
 
 use super::{super::rows::Rule, state::State};
 
@@ -51,6 +51,8 @@ impl Code<'_> {
         let behind = place(instruction.next_ip());
         let branch = || place(instruction.near_branch_target());
         match instruction.flow_control() {
+            // In a process it is a fault: nothing comes behind it.
+            _ if instruction.mnemonic() == Mnemonic::Hlt => Next { behind: None, branch: None },
             FlowControl::Next | FlowControl::Call | FlowControl::IndirectCall => Next { behind, branch: None },
             FlowControl::ConditionalBranch => Next { behind, branch: branch() },
             FlowControl::UnconditionalBranch => Next { behind: None, branch: branch() },

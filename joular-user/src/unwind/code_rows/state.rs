@@ -43,6 +43,9 @@ impl Place {
 enum Value {
     Unknown,
     CallersFp,
+    /// The frame pointer only: the caller's was thrown away and 0 put in its place, which by the ABI marks
+    /// the outermost frame (System V, x86-64, 3.2.2).
+    Outermost,
     Stack(Place),
 }
 
@@ -76,6 +79,9 @@ impl State {
 
     /// How to get to the caller from here.
     pub fn rule(&self) -> Rule {
+        if self.registers[FP] == Value::Outermost {
+            return Rule::only(rule::ROOT);
+        }
         let Some(fp_words) = self.fp_words() else { return Rule::UNSUPPORTED };
         let rule = match (self.registers[SP], self.registers[FP]) {
             (Value::Stack(Place { base: Base::Frame, offset }), _) => Some((rule::SP, -offset)),
@@ -126,6 +132,9 @@ impl State {
                 self.registers[FP] = self.take_top();
             }
             Mnemonic::Mov if self.moves(instruction) => {}
+            Mnemonic::Xor if is_cleared_fp(instruction) && self.fp_words() == Some(0) => {
+                self.registers[FP] = Value::Outermost;
+            }
             Mnemonic::Lea => self.set(register(instruction, 0), self.address(instruction)),
             Mnemonic::Add | Mnemonic::Sub if immediate(instruction).is_some() => self.add(instruction),
             Mnemonic::And if immediate(instruction).is_some_and(|mask| mask < 0) => self.align(instruction, at),
@@ -291,6 +300,12 @@ impl State {
             self.slots.retain(|(place, _)| place.base != top.base || place.offset >= top.offset);
         }
     }
+}
+
+/// `xor ebp, ebp`, or of the whole register.
+fn is_cleared_fp(instruction: &Instruction) -> bool {
+    let target = instruction.op0_register();
+    target == instruction.op1_register() && matches!(target, Register::EBP | Register::RBP)
 }
 
 /// Most instructions of stubs write a vector register, or flags only. To see that takes less time than

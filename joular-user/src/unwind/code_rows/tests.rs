@@ -37,6 +37,16 @@ fn a_frame_with_a_frame_pointer() {
 }
 
 #[test]
+fn what_throws_the_frame_pointer_away_was_called_by_nobody() {
+    // syscall; test eax, eax; jne ret; xor ebp, ebp; pop rdi; call r9; hlt; ret: the `clone` of musl
+    let code = [0x0f, 0x05, 0x85, 0xc0, 0x75, 0x07, 0x31, 0xed, 0x5f, 0x41, 0xff, 0xd1, 0xf4, 0xc3];
+    let root = Rule::only(rule::ROOT);
+    expect(&code, &[(0, SP(1, 0)), (6, SP(1, 0)), (8, root), (9, root), (13, SP(1, 0))]);
+    // push rbp; xor ebp, ebp; pop rbp; ret: it comes back
+    expect(&[0x55, 0x31, 0xed, 0x5d, 0xc3], &[(1, SP(2, -2)), (3, SP(2, -2)), (4, SP(1, 0))]);
+}
+
+#[test]
 fn what_callers_push_is_not_of_their_frames() {
     // push rdi; push rbp; pop rbp; pop rdi; ret
     let code = OwnCode { bytes: vec![0x57, 0x55, 0x5d, 0x5f, 0xc3], called: vec![0..5], pushed_words: 2 };
