@@ -204,8 +204,8 @@ impl Walk {
         Ok(())
     }
 
-    /// Whether the frame to be walked called native code or a stub; its callee's word is the last but
-    /// `back - 1`.
+    /// Whether the frame to be walked called native code or a stub. `back` counts from the end of the words
+    /// to that of its callee: 1 before the frame has a word of its own, and 2 after.
     #[inline(always)]
     fn has_called_no_method(&self, back: u32) -> bool {
         // Every index is within; the mask tells the verifier so.

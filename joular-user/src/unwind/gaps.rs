@@ -1,11 +1,11 @@
 //! Makes rows for those functions of a file that its table leaves out: functions in assembly, such as
 //! libjvm's copies of arrays, and all of a file without a table, such as musl's.
 //!
-//! Where they begin, symbols say, and direct calls of one another, and where their addresses are taken. What they do is told by
-//! [`super::code_rows`].
+//! Symbols say where they begin. So do direct calls of one another, and code that takes their addresses.
+//! What they do is told by [`super::code_rows`].
 //!
-//! There is a gap within glibc's `clone` and `clone3`, too: what the table says would be wrong for
-//! the new thread, so it stops before the system call, and starts again with what that thread alone runs.
+//! The table of glibc also leaves out a part of `clone` and `clone3`. What it says there would be wrong for
+//! the new thread. So it stops before the system call, and starts again with what that thread alone runs.
 
 use std::{collections::BTreeSet, ops::Range};
 
@@ -66,11 +66,7 @@ fn of_functions(elf: &Elf<'_>, rows: &[UnwindRow]) -> Result<Vec<UnwindRow>, Elf
     if gaps.is_empty() {
         return Ok(added);
     }
-    let read = |range: Range<u32>| {
-        let bytes = elf.code_at(&(u64::from(range.start)..u64::from(range.end)))?;
-        Ok(Gap { range, bytes })
-    };
-    let gaps = gaps.into_iter().map(read).collect::<Result<Vec<_>, ElfError>>()?;
+    let mut gaps: Vec<Gap> = gaps.into_iter().map(|range| Gap { range, bytes: Vec::new() }).collect();
     let symbols = match elf.static_symbols()? {
         Some(symbols) => symbols,
         None => elf.dynamic_symbols()?,
@@ -78,6 +74,12 @@ fn of_functions(elf: &Elf<'_>, rows: &[UnwindRow]) -> Result<Vec<UnwindRow>, Elf
     // Few: libjvm has 60 000 functions.
     let functions = symbols.functions().filter_map(|address| u32::try_from(address).ok());
     let begins: BTreeSet<u32> = functions.filter(|address| gap_at(&gaps, *address).is_some()).collect();
+    if begins.is_empty() {
+        return Ok(added);
+    }
+    for Gap { range, bytes } in &mut gaps {
+        *bytes = elf.code_at(&(u64::from(range.start)..u64::from(range.end)))?;
+    }
     let begins = all_begins(&gaps, begins);
     let entry = u32::try_from(elf.entry()).ok();
     gaps.into_iter().for_each(|gap| added.extend(gap.rows(&begins, entry)));

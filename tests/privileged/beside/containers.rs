@@ -18,6 +18,8 @@ use joular_tests::{
     profiler::{Output, Run},
 };
 
+use super::image_files;
+
 const JVM: &str = "localhost/jvm:1";
 const PAUSE: &str = "localhost/pause:1";
 const RECORDED_WINDOWS: usize = 3;
@@ -45,18 +47,7 @@ fn record(output: &Output, pids: &[u32], meanwhile: impl FnOnce() -> Result<()>)
 
 /// Its stacks were whole, its method had a name, and it was where it was.
 fn expect_understood(output: &Output, pid: u32, container: &str, pod: Option<&str>) -> Result<()> {
-    // In its last window it is killed, and a thread that is ending has no stack any more.
-    let before = format!(
-        "category = 'java' AND pid = {pid} AND window_start < (SELECT max(window_start) FROM quality WHERE pid = {pid})"
-    );
-    let whole = output.data.number(&format!(
-        "SELECT coalesce(sum(samples) FILTER (is_complete), 0)::DOUBLE / sum(samples) FROM quality WHERE {before}"
-    ))?;
-    let named = output.data.number(&format!(
-        "SELECT coalesce(sum(self_samples) FILTER (method = 'Busy.spin'), 0)::DOUBLE / sum(self_samples)
-         FROM methods WHERE pid = {pid}"
-    ))?;
-    ensure!(whole > 0.99 && named > 0.9, "process {pid}: {whole} whole, {named} in Busy.spin");
+    image_files::expect_understood(&output.data, pid)?;
     let text = |value: Option<&dyn Display>| value.map_or("IS NULL".to_owned(), |value| format!("= '{value}'"));
     let found = output.data.number(&format!(
         "SELECT count(*)::DOUBLE FROM processes WHERE pid = {pid} AND container {} AND pod {}",
