@@ -4,7 +4,8 @@
 //! class has been unloaded. So the method's identity, its class's name and its own in the class
 //! file, is mixed into the hash of the stack. Frames of two methods that had the same memory make
 //! two stacks. User space gets the words a moment later, reads the same and computes the hash
-//! anew. If it is the stack's, the memory is still that of the methods that ran.
+//! anew. If it is the stack's, the memory is still that of the methods that ran. The identities that it
+//! read for an earlier stack do as well: if the hash is that of those, the methods are the same.
 
 use super::Memory;
 use crate::abi::{FrameWord, JvmUnwind, StackId};
@@ -16,10 +17,10 @@ pub struct MethodIdentity {
     pub const_method: u64,
     /// Number of the name and of the signature in the class's constant pool, as they
     /// stand beside each other.
-    numbers: u64,
+    pub numbers: u64,
     /// Symbols of the class's name and of its own.
-    class_name: u64,
-    name: u64,
+    pub class_name: u64,
+    pub name: u64,
 }
 
 impl MethodIdentity {
@@ -44,7 +45,7 @@ impl MethodIdentity {
     /// Mixed into the hash behind the frame's word.
     #[inline(always)]
     pub const fn mixed(self) -> u64 {
-        self.numbers.rotate_left(17) ^ self.class_name ^ self.name.rotate_left(32)
+        self.numbers.rotate_left(17) ^ self.class_name ^ self.name.rotate_left(32) ^ self.const_method.rotate_left(48)
     }
 }
 

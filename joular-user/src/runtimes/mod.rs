@@ -11,14 +11,7 @@
 //! [`hotspot`] is understood, [`openj9`] only recognised. Another run-time system is a folder beside them
 //! and a line in [`SYSTEMS`].
 
-use std::{
-    error::Error,
-    fmt::Debug,
-    fs::File,
-    path::Path,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{error::Error, fmt::Debug, fs::File, path::Path, sync::Arc, time::Instant};
 
 use joular_data::{
     events::{JvmNews, RawStack, Runtime},
@@ -142,9 +135,9 @@ pub trait Instance: Debug + Send {
     /// is known. A return address is given minus 1. Reads memory.
     fn frames_at(&mut self, address: Address) -> Vec<Frame>;
 
-    /// Whether [`Instance::pin`] has anything to do.
-    fn needs_pin(&self, _stack: &RawStack) -> bool {
-        true
+    /// Does what [`Instance::pin`] does for a stack, if that needs no memory; returns whether it has.
+    fn pin_known(&mut self, _generation: u8, _stack: &mut RawStack) -> bool {
+        false
     }
 
     /// Fixes what the words of stacks mean that have just arrived, each with its generation. Reads memory.
@@ -156,8 +149,11 @@ pub trait Instance: Debug + Send {
         false
     }
 
-    /// How long [`Instance::look_again`] has been due; `None`: it is not.
-    fn look_is_due(&self, _now: Instant) -> Option<Duration> {
+    /// Says that one of its threads has taken a name.
+    fn thread_named(&mut self, _tid: Tid, _name: &str, _now: Instant) {}
+
+    /// When [`Instance::look_again`] is due, if ever. Only opening it, a look and a thread's name change that.
+    fn next_look(&self, _now: Instant) -> Option<Instant> {
         None
     }
 

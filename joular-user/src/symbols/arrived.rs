@@ -14,7 +14,7 @@ use super::{Symbolizer, process::Location};
 impl Symbolizer {
     /// Takes in stacks of a process that have just arrived, each with its generation. What it takes to name
     /// them is read and requested now, while the process is sure to be there.
-    pub fn take_in_stacks(&mut self, info: &ProcessInfo, stacks: &mut Vec<(u8, RawStack)>) {
+    pub fn take_in_stacks(&mut self, info: &ProcessInfo, stacks: &mut [(u8, RawStack)]) {
         let process = self.processes.get_mut(&(info.pid, info.start_boottime_ns));
         if let Some(open) = process.and_then(|process| process.instance.open_mut()) {
             open.take_in(stacks);

@@ -9,6 +9,7 @@
 //! profiled by its perf map, and that is said once.
 
 use std::{
+    collections::BTreeMap,
     sync::Arc,
     thread,
     time::{Duration, Instant},
@@ -46,8 +47,23 @@ const PAUSE_FACTOR: u32 = 8;
 const MAX_OPENING: usize = 4;
 const LONG_OPENING: Duration = Duration::from_secs(1);
 /// Time in a window in which nothing else is done than to wait for some to be open, of all processes.
-pub(super) const OPENING_PER_WINDOW: Duration = Duration::from_millis(50);
+const OPENING_PER_WINDOW: Duration = Duration::from_millis(50);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
+
+/// Limits what run-time systems take of this thread's time.
+#[derive(Debug)]
+pub struct Pace {
+    /// Of this window, to wait for some to be open.
+    opening_left: Duration,
+    /// When each is to be looked at again.
+    looks: BTreeMap<ProcessKey, Instant>,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self { opening_left: OPENING_PER_WINDOW, looks: BTreeMap::new() }
+    }
+}
 
 /// What is known of a process's run-time system.
 #[derive(Debug, Default)]
@@ -176,13 +192,23 @@ impl Symbolizer {
         open.map_or(0, |open| open.names_version)
     }
 
+    /// Says that a thread of a process has taken a name.
+    pub fn thread_named(&mut self, process: ProcessKey, tid: Tid, name: &str) {
+        let open = self.processes.get_mut(&process).and_then(|process| process.instance.open_mut());
+        if let Some(instance) = open.and_then(OpenInstance::here) {
+            let now = Instant::now();
+            instance.thread_named(tid, name, now);
+            self.pace.looks.extend(instance.next_look(now).map(|next| (process, next)));
+        }
+    }
+
     pub(super) fn facts(&self, process: ProcessKey) -> Option<&Facts> {
         self.processes.get(&process)?.instance.facts()
     }
 
     /// Ends a window.
     pub(super) fn end_window_of_instances(&mut self, now: Instant) {
-        self.opening_left = OPENING_PER_WINDOW;
+        self.pace.opening_left = OPENING_PER_WINDOW;
         for (key, process) in &mut self.processes {
             let Some(open) = process.instance.open_mut() else { continue };
             open.end_window();
@@ -198,14 +224,14 @@ impl Symbolizer {
 
     /// Looks again at one instance at a time: the one that has waited longest.
     fn look_again(&mut self, now: Instant) {
-        let due = self.processes.iter_mut().filter_map(|(key, process)| {
-            let open = process.instance.open_mut()?;
-            Some((open.here()?.look_is_due(now)?, key.0, open))
-        });
-        if let Some((_, pid, open)) = due.max_by_key(|(waited, ..)| *waited) {
-            let proc_root = self.proc_root.clone();
-            open.look_again(move |instance| instance.look_again(&proc_root, pid, now));
-        }
+        let next = self.pace.looks.iter().min_by_key(|(_, due)| **due);
+        let Some((&key, _)) = next.filter(|(_, due)| **due <= now) else { return };
+        self.pace.looks.remove(&key);
+        let Some(open) = self.processes.get_mut(&key).and_then(|process| process.instance.open_mut()) else { return };
+        let proc_root = self.proc_root.clone();
+        open.look_again(move |instance| instance.look_again(&proc_root, key.0, now));
+        let next = open.here().map_or(Some(now + MAX_PAUSE), |instance| instance.next_look(now));
+        self.pace.looks.extend(next.map(|next| (key, next)));
     }
 
     /// Opens those instances that it is time for, in the order in which they became due.
@@ -245,11 +271,12 @@ impl Symbolizer {
         let Some(process) = self.processes.get_mut(&key) else { return };
         let InstanceState::Opening { since, pause, work } = &mut process.instance else { return };
         let begun = Instant::now();
-        let progress = work.wait(self.opening_left);
-        self.opening_left = self.opening_left.saturating_sub(begun.elapsed());
+        let progress = work.wait(self.pace.opening_left);
+        self.pace.opening_left = self.pace.opening_left.saturating_sub(begun.elapsed());
         let (error, took) = match progress {
             Progress::UnderWay => return,
             Progress::Done(Trial { result: Ok(opened), .. }) => {
+                self.pace.looks.extend(opened.instance.next_look(now).map(|next| (key, next)));
                 process.instance = InstanceState::Open(Box::new(OpenInstance::new(opened.instance)));
                 self.builds.insert(opened.library, opened.build);
                 self.news.refreshed.push(key);

@@ -33,7 +33,7 @@ use std::{
 
 use builds::Builds;
 use files::{FileKey, NewFile};
-use instances::OPENING_PER_WINDOW;
+use instances::Pace;
 use joular_data::{
     events::{ProcessInfo, Symbol},
     model::{
@@ -98,8 +98,7 @@ pub struct Symbolizer {
     systems: Systems,
     processes: HashMap<ProcessKey, Process>,
     builds: Builds,
-    /// Of this window.
-    opening_left: Duration,
+    pace: Pace,
     native: NativeSymbols,
     vdso: Option<Option<FileKey>>,
     kernel: Kernel,
@@ -121,7 +120,7 @@ impl Symbolizer {
             systems,
             processes: HashMap::new(),
             builds: Builds::default(),
-            opening_left: OPENING_PER_WINDOW,
+            pace: Pace::default(),
             native: NativeSymbols::default(),
             vdso: None,
             kernel: Kernel::NotRead,

@@ -156,24 +156,30 @@ impl OpenInstance {
 
     /// Takes in stacks that have just arrived, each with its generation: fixes what their words mean
     /// ([`Instance::pin`]) and reads what names them. Words that could not be fixed in time have no names.
-    pub fn take_in(&mut self, stacks: &mut Vec<(u8, RawStack)>) {
+    pub fn take_in(&mut self, stacks: &mut [(u8, RawStack)]) {
         self.is_asked = true;
         let Some(instance) = self.here() else { return };
-        let is_news = |(_, stack): &(u8, RawStack)| {
-            instance.needs_pin(stack) || stack.frames.iter().any(|word| !instance.knows(FrameWord(word.0)))
-        };
-        if !stacks.iter().any(is_news) {
+        let (mut unknown, mut to_pin) = (BTreeSet::new(), Vec::new());
+        for (generation, stack) in stacks {
+            if instance.pin_known(*generation, stack) {
+                unknown.extend(words(stack).filter(|&word| !instance.knows(word)));
+            } else {
+                to_pin.push((*generation, stack));
+            }
+        }
+        if to_pin.is_empty() && unknown.is_empty() {
             return;
         }
-        let mut fixed = stacks.clone();
-        let fixed = self.ask(move |instance| {
-            instance.pin(&mut fixed);
-            let words: BTreeSet<u64> = fixed.iter().flat_map(|(_, stack)| &stack.frames).map(|word| word.0).collect();
-            instance.learn(&words.into_iter().map(FrameWord).filter(|word| word.is_of_a_jvm()).collect::<Vec<_>>());
-            fixed
+        let mut pinned: Vec<_> =
+            to_pin.iter().map(|(generation, stack)| (*generation, RawStack::clone(stack))).collect();
+        let pinned = self.ask(move |instance| {
+            instance.pin(&mut pinned);
+            unknown.extend(pinned.iter().flat_map(|(_, stack)| words(stack)));
+            instance.learn(&unknown.into_iter().collect::<Vec<_>>());
+            pinned
         });
-        if let Some(fixed) = fixed {
-            *stacks = fixed;
+        for ((_, stack), (_, pinned)) in to_pin.into_iter().zip(pinned.into_iter().flatten()) {
+            *stack = pinned;
         }
     }
 
@@ -201,4 +207,9 @@ impl OpenInstance {
     pub fn read_own_code(&mut self, id: CodeId) -> Option<OwnCode> {
         self.ask(move |instance| instance.read_own_code(id))?
     }
+}
+
+/// What only the instance can name in a stack.
+fn words(stack: &RawStack) -> impl Iterator<Item = FrameWord> {
+    stack.frames.iter().map(|word| FrameWord(word.0)).filter(|word| word.is_of_a_jvm())
 }

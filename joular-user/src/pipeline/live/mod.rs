@@ -325,7 +325,7 @@ impl Run<'_> {
                 Ok(Record::Lifecycle(event)) => {
                     self.stacks_arrived(std::mem::take(&mut stacks))?;
                     if event.kind == LifecycleKind::Rename {
-                        self.renamed.insert(event.tid, decode::comm_bytes(&event.comm));
+                        self.renamed(&event);
                     }
                     for change in self.live.registry.lifecycle(&event) {
                         self.changed(change)?;

@@ -4,7 +4,10 @@
 use std::collections::BTreeSet;
 
 use joular_data::{
-    events::{Event, ProcessInfo, Runtime, SampleCount, ThreadTime, decode},
+    events::{
+        Event, ProcessInfo, Runtime, SampleCount, ThreadTime,
+        decode::{self, Lifecycle},
+    },
     model::units::Pid,
 };
 
@@ -67,6 +70,15 @@ impl Run<'_> {
             unwind.sampled((process.pid, process.start_boottime_ns), symbolizer);
         }
         unwind.pass_window();
+    }
+
+    /// Notes the name that a thread has taken.
+    pub(super) fn renamed(&mut self, event: &Lifecycle) {
+        self.renamed.insert(event.tid, decode::comm_bytes(&event.comm));
+        if let Some(process) = self.live.registry.target(event.pid) {
+            let key = (process.pid, process.start_boottime_ns);
+            self.live.symbolizer.thread_named(key, event.tid, &event.comm);
+        }
     }
 
     /// Names threads. They start with their parent's name and take their own soon after. The kernel

@@ -35,6 +35,12 @@ impl Level {
         Self { names: Arc::new(names), kind: FrameKind::Stub, line: None }
     }
 
+    /// A compiler at work on a method.
+    pub fn compiling(method: &Method) -> Self {
+        let class = method.names.class.as_deref().unwrap_or_default();
+        Self { kind: FrameKind::Vm, ..Self::stub(&format!("compiling {class}.{}", method.names.name)) }
+    }
+
     pub fn frame(&self) -> Frame {
         let Names { class, name, signature, file } = &*self.names;
         Frame {

@@ -20,7 +20,7 @@ const FREE: u8 = 0xff;
 const MAX_NAME_BYTES: usize = 128;
 
 /// The parts of a `CodeBlob` that every kind has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Blob {
     /// Where its header begins.
     pub start: u64,

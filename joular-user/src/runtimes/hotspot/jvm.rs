@@ -18,11 +18,11 @@ use super::{
     code_cache::{Blob, CodeCache, is_compiled},
     flags::JvmFacts,
     host_walk::Remote,
-    leaves::Leaves,
+    leaves::{Leaves, is_same_id},
     memory::{Pages, RemoteMemory, Unreadable},
     nmethod::{LookUp, Nmethod},
     pinned::{ArrivedStack, Pinned},
-    reader::{Methods, Reader, evicted},
+    reader::{Methods, Reader, evicted, levels},
     stub_code::StubCode,
     stubs::{StubPlaces, Stubs},
     unwind_info::{BlobNames, BlobSurvey, Interpreter, jvm_unwind},
@@ -135,16 +135,49 @@ impl Jvm {
         self.cache.heaps.iter().any(|heap| heap.memory.contains(address))
     }
 
-    /// The frames that a word stands for, if that was asked before.
+    /// The frames that a word stands for, if that needs no memory.
     pub fn known(&mut self, word: FrameWord) -> Option<Vec<Frame>> {
         if !word.is_of_a_jvm() {
             return Some(Vec::new());
         }
-        Some(self.answers.get(word)?.iter().map(Level::frame).collect())
+        Some(self.known_levels(word)?.iter().map(Level::frame).collect())
     }
 
     pub fn knows(&mut self, word: FrameWord) -> bool {
-        !word.is_of_a_jvm() || self.answers.get(word).is_some()
+        !word.is_of_a_jvm() || self.known_levels(word).is_some()
+    }
+
+    fn known_levels(&mut self, word: FrameWord) -> Option<Arc<[Level]>> {
+        if let Some(known) = self.answers.get(word) {
+            return Some(known);
+        }
+        let levels = self.without_memory(word)?;
+        self.answers.put(word, levels);
+        self.answers.get(word)
+    }
+
+    /// What a word stands for, if nothing has to be read for it.
+    fn without_memory(&self, word: FrameWord) -> Option<Vec<Level>> {
+        match word.decode() {
+            FrameRef::Interpreted { method, bci } => {
+                let found = self.pinned.method(method >> 3);
+                Some(found.map_or_else(evicted, |found| vec![Level::of(found, FrameKind::Interpreted, bci)]))
+            }
+            FrameRef::Compiling { method } => {
+                let found = self.pinned.method(method >> 3);
+                Some(found.map_or_else(evicted, |found| vec![Level::compiling(found)]))
+            }
+            FrameRef::Blob { offset } => match self.fixed_at(self.cache.low().wrapping_add(u64::from(offset)))? {
+                CodeAt::Interpreter => Some(vec![Level::stub(INTERPRETER)]),
+                CodeAt::CallStub => Some(vec![Level::stub(CALL_STUB)]),
+                CodeAt::Blob(_) => None,
+            },
+            FrameRef::Native { .. } => Some(Vec::new()),
+            FrameRef::CompiledAt { compile_id, offset } => {
+                self.leaves.known_levels(compile_id, self.cache.low().wrapping_add(u64::from(offset)))
+            }
+            FrameRef::CompiledCall { .. } => None,
+        }
     }
 
     /// The frames that a word stands for, outermost first; none for native code.
@@ -183,7 +216,7 @@ impl Jvm {
         let now = Pages::new(&*self.memory);
         for (word, nmethod) in compiled {
             if !self.is_there(&now, &nmethod) {
-                leaves.forget(&nmethod);
+                drop(leaves.forget(nmethod.compile_id));
                 answers.put(word, evicted());
             }
         }
@@ -195,6 +228,11 @@ impl Jvm {
         let (layout, blob) = (&self.build.layout, nmethod.blob);
         let found = self.cache.find_blob(memory, layout, blob.code_begin);
         found == Ok(Some(blob)) && Nmethod::read(memory, layout, blob).as_ref() == Ok(nmethod)
+    }
+
+    /// Does what [`Self::pin`] does, if that needs no memory; returns whether it has.
+    pub fn pin_known(&self, stack: ArrivedStack<'_>) -> bool {
+        stack.pin_known(&self.pinned)
     }
 
     /// Replaces the methods' addresses in stacks that have just arrived by numbers that stay theirs.
@@ -238,16 +276,10 @@ impl Jvm {
         word: FrameWord,
     ) -> Result<(Vec<Level>, Option<Nmethod>), Unreadable> {
         let pages = reader.memory;
+        if let Some(levels) = self.without_memory(word) {
+            return Ok((levels, None));
+        }
         let levels = match word.decode() {
-            FrameRef::Interpreted { method, bci } => {
-                let found = self.pinned.method(method >> 3);
-                found.map_or_else(evicted, |found| vec![Level::of(found, FrameKind::Interpreted, bci)])
-            }
-            FrameRef::Compiling { method } => self.pinned.method(method >> 3).map_or_else(evicted, |found| {
-                let class = found.names.class.as_deref().unwrap_or_default();
-                let name = format!("compiling {class}.{}", found.names.name);
-                vec![Level { kind: FrameKind::Vm, ..Level::stub(&name) }]
-            }),
             FrameRef::CompiledAt { compile_id, offset } => {
                 return self.compiled(reader, leaves, (compile_id, offset), self.leaf_look_up);
             }
@@ -256,16 +288,14 @@ impl Jvm {
             }
             FrameRef::Blob { offset } => {
                 let address = self.cache.low().wrapping_add(u64::from(offset));
-                match self.blob_at(pages, address)? {
-                    Some(CodeAt::Interpreter) => vec![Level::stub(INTERPRETER)],
-                    Some(CodeAt::CallStub) => vec![Level::stub(CALL_STUB)],
+                match self.cache.find_blob(pages, &self.build.layout, address)? {
                     // It was none when it was sampled: that had its compile id in its word.
-                    Some(CodeAt::Blob(blob)) if is_compiled(pages, &blob) => evicted(),
-                    Some(CodeAt::Blob(blob)) => reader.blob(blob, address, stubs)?,
+                    Some(blob) if is_compiled(pages, &blob) => evicted(),
+                    Some(blob) => reader.blob(blob, address, stubs)?,
                     None => evicted(),
                 }
             }
-            FrameRef::Native { .. } => Vec::new(),
+            FrameRef::Interpreted { .. } | FrameRef::Compiling { .. } | FrameRef::Native { .. } => evicted(),
         };
         Ok((levels, None))
     }
@@ -282,10 +312,8 @@ impl Jvm {
         let gone = || Ok((evicted(), None));
         let Some(blob) = self.cache.find_blob(reader.memory, layout, pc)? else { return gone() };
         let nmethod = Nmethod::read(reader.memory, layout, blob)?;
-        // Words have 30 bits of it.
-        let is_same = |id: u32| (id ^ compile_id) & ((1 << 30) - 1) == 0;
         // Without a method it was unloaded.
-        if !is_same(nmethod.compile_id) || nmethod.method == 0 {
+        if !is_same_id(nmethod.compile_id, compile_id) || nmethod.method == 0 {
             return gone();
         }
         let at = |look_up| nmethod.methods_at(reader.memory, layout, pc, look_up);
@@ -296,18 +324,31 @@ impl Jvm {
             LookUp::Around => leaves.methods_at(reader.memory, layout, &self.cache, &nmethod, pc)?,
             other => at(other)?,
         };
-        Ok((reader.nmethod(&nmethod, places)?, Some(nmethod)))
+        let kind = reader.kind(&nmethod);
+        let named: Vec<u64> = places.iter().map(|place| place.method).chain([nmethod.method]).collect();
+        let levels = levels(&nmethod, kind, places, |method| reader.method(method))?;
+        let known = |method| Some((method, Arc::clone(reader.methods.get(&method)?)));
+        leaves.keep(nmethod.compile_id, kind, named.into_iter().filter_map(known));
+        Ok((levels, Some(nmethod)))
     }
 
     fn blob_at(&self, memory: &dyn RemoteMemory, address: u64) -> Result<Option<CodeAt>, Unreadable> {
+        if let fixed @ Some(_) = self.fixed_at(address) {
+            return Ok(fixed);
+        }
+        Ok(self.cache.find_blob(memory, &self.build.layout, address)?.map(CodeAt::Blob))
+    }
+
+    /// What is at an address for as long as the JVM runs.
+    const fn fixed_at(&self, address: u64) -> Option<CodeAt> {
         if self.interpreter.code.contains(address) {
-            return Ok(Some(CodeAt::Interpreter));
+            return Some(CodeAt::Interpreter);
         }
         // A return address, as it is or minus 1.
         if self.call_stub_return.wrapping_sub(address) <= 1 {
-            return Ok(Some(CodeAt::CallStub));
+            return Some(CodeAt::CallStub);
         }
-        Ok(self.cache.find_blob(memory, &self.build.layout, address)?.map(CodeAt::Blob))
+        None
     }
 
     /// See [`super::threads`].

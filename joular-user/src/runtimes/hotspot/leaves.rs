@@ -4,31 +4,74 @@
 //! than the one that ran. What is named is what the [`Places`] around tell for certain, which may
 //! be a caller of that method.
 
-use std::collections::HashMap;
+use std::{cell::RefCell, collections::HashMap, sync::Arc};
+
+use joular_data::model::frame::FrameKind;
 
 use super::{
+    answers::Level,
     code_cache::{CodeCache, blob_name},
     layout::Layout,
     memory::{RemoteMemory, Unreadable},
+    method::Method,
     nmethod::{MethodAt, Nmethod},
     places::{Place, Places, Speaks},
+    reader::levels,
 };
 
-/// Descriptions and loops kept for a JVM: a few megabytes.
+/// Descriptions, loops and chains kept for a JVM: a few megabytes.
 const MAX_SIZE: usize = 1 << 18;
 /// Descriptions of a loop that are compared.
 const MAX_COMPARED: usize = 256;
 /// Its name in JDK 11 to 25.
 const TRAP: &str = "UncommonTrapBlob";
+/// Frame words have so many bits of a compile id.
+const ID_MASK: u32 = (1 << 30) - 1;
 
-/// [`Places`] of compiled methods, by where they are and their compile id.
+/// Whether two compile ids are the same in a frame word.
+pub const fn is_same_id(one: u32, other: u32) -> bool {
+    (one ^ other) & ID_MASK == 0
+}
+
+/// What was read of a compiled method. A compile id is never given again, so this stays true of what has
+/// the id, even when that is gone.
+#[derive(Debug)]
+pub struct Known {
+    nmethod: Nmethod,
+    places: Places,
+    /// The methods of scopes, innermost first.
+    chains: HashMap<u32, Vec<MethodAt>>,
+    /// [`None`] until its levels were read once.
+    kind: Option<FrameKind>,
+    methods: HashMap<u64, Arc<Method>>,
+}
+
+impl Known {
+    fn size(&self) -> usize {
+        1 + self.places.size() + self.chains.values().map(|chain| 1 + chain.len()).sum::<usize>() + self.methods.len()
+    }
+
+    fn offset(&self, pc: u64) -> u32 {
+        u32::try_from(pc.wrapping_sub(self.nmethod.blob.code_begin)).unwrap_or(u32::MAX)
+    }
+}
+
+/// Compiled methods that were read, by the bits of their compile ids that frame words have.
 #[derive(Debug, Default)]
 pub struct Leaves {
-    known: HashMap<(u64, u32), Places>,
+    known: HashMap<u32, Known>,
     size: usize,
 }
 
 impl Leaves {
+    /// The levels at an address, outermost first, if nothing has to be read for them.
+    pub fn known_levels(&self, compile_id: u32, pc: u64) -> Option<Vec<Level>> {
+        let known = self.known.get(&(compile_id & ID_MASK)).filter(|known| known.nmethod.blob.contains(pc))?;
+        let chain = |scope| known.chains.get(&scope).cloned().ok_or(());
+        let places = around(&known.places, known.offset(pc), chain).ok()?;
+        levels(&known.nmethod, known.kind?, places, |method| known.methods.get(&method).cloned().ok_or(())).ok()
+    }
+
     /// The methods at an address, innermost first; none if only the compiled method is certain.
     pub fn methods_at(
         &mut self,
@@ -38,33 +81,56 @@ impl Leaves {
         nmethod: &Nmethod,
         pc: u64,
     ) -> Result<Vec<MethodAt>, Unreadable> {
-        let key = (nmethod.blob.start, nmethod.compile_id);
-        if !self.known.contains_key(&key) {
-            let mut callees = HashMap::new();
-            let descriptors = nmethod.descriptors(memory, layout)?;
-            let places = nmethod.places(memory, &descriptors, |callee| {
-                *callees.entry(callee).or_insert_with(|| is_trap(memory, layout, cache, callee))
-            });
-            self.insert(key, places);
+        let mut known = match self.forget(nmethod.compile_id).filter(|known| known.nmethod == *nmethod) {
+            Some(known) => known,
+            None => {
+                let mut callees = HashMap::new();
+                let descriptors = nmethod.descriptors(memory, layout)?;
+                let places = nmethod.places(memory, &descriptors, |callee| {
+                    *callees.entry(callee).or_insert_with(|| is_trap(memory, layout, cache, callee))
+                });
+                Known { nmethod: *nmethod, places, chains: HashMap::new(), kind: None, methods: HashMap::new() }
+            }
+        };
+        let chains = RefCell::new(std::mem::take(&mut known.chains));
+        let chain = |scope| {
+            if let Some(read) = chains.borrow().get(&scope) {
+                return Ok(read.clone());
+            }
+            let read = nmethod.chain(memory, layout, scope)?;
+            chains.borrow_mut().insert(scope, read.clone());
+            Ok(read)
+        };
+        let methods = around(&known.places, known.offset(pc), chain);
+        known.chains = chains.into_inner();
+        self.insert(known);
+        methods
+    }
+
+    /// Keeps the names of methods that were read at some address of a compiled method.
+    pub fn keep(&mut self, compile_id: u32, kind: FrameKind, methods: impl IntoIterator<Item = (u64, Arc<Method>)>) {
+        if let Some(mut known) = self.forget(compile_id) {
+            known.kind = Some(kind);
+            known.methods.extend(methods);
+            self.insert(known);
         }
-        let chain = |scope| nmethod.chain(memory, layout, scope);
-        let offset = u32::try_from(pc.wrapping_sub(nmethod.blob.code_begin)).unwrap_or(u32::MAX);
-        self.known.get(&key).map_or_else(|| Ok(Vec::new()), |places| around(places, offset, chain))
     }
 
-    /// For a method that was not what it seemed.
-    pub fn forget(&mut self, nmethod: &Nmethod) {
-        let known = self.known.remove(&(nmethod.blob.start, nmethod.compile_id));
-        self.size -= known.map_or(0, |places| places.size() + 1);
+    /// Forgets a compiled method, such as one that was not what it seemed.
+    pub fn forget(&mut self, compile_id: u32) -> Option<Known> {
+        let known = self.known.remove(&(compile_id & ID_MASK))?;
+        self.size -= known.size();
+        Some(known)
     }
 
-    fn insert(&mut self, key: (u64, u32), places: Places) {
-        self.size += places.size() + 1;
+    fn insert(&mut self, known: Known) {
+        let size = known.size();
+        self.size += size;
         if self.size > MAX_SIZE {
             self.known.clear();
-            self.size = places.size() + 1;
+            self.size = size;
         }
-        self.known.insert(key, places);
+        self.known.insert(known.nmethod.compile_id & ID_MASK, known);
     }
 }
 
@@ -75,11 +141,11 @@ pub fn is_trap(memory: &dyn RemoteMemory, layout: &Layout, cache: &CodeCache, ca
 }
 
 /// What the places around an offset tell of it, innermost first; `chain` gives a scope's methods.
-pub fn around(
+pub fn around<E>(
     places: &Places,
     offset: u32,
-    chain: impl Fn(u32) -> Result<Vec<MethodAt>, Unreadable>,
-) -> Result<Vec<MethodAt>, Unreadable> {
+    chain: impl Fn(u32) -> Result<Vec<MethodAt>, E>,
+) -> Result<Vec<MethodAt>, E> {
     let (before, behind) = match places.speaks_for(offset) {
         Speaks::Itself(scope) => return chain(scope),
         Speaks::Between(before, behind) => (before, behind),
@@ -94,10 +160,7 @@ pub fn around(
 }
 
 /// The methods of all these descriptions, if they are the same.
-fn agreed(
-    places: &[Place],
-    chain: impl Fn(u32) -> Result<Vec<MethodAt>, Unreadable>,
-) -> Result<Option<Vec<MethodAt>>, Unreadable> {
+fn agreed<E>(places: &[Place], chain: impl Fn(u32) -> Result<Vec<MethodAt>, E>) -> Result<Option<Vec<MethodAt>>, E> {
     let Some((first, others)) = places.split_first().filter(|_| places.len() <= MAX_COMPARED) else { return Ok(None) };
     let methods = chain(first.scope)?;
     let mut last = first.scope;
@@ -124,7 +187,7 @@ fn common(before: &[MethodAt], behind: &[MethodAt]) -> Vec<MethodAt> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runtimes::hotspot::machine_code::MachineCode;
+    use crate::runtimes::hotspot::{code_cache::Blob, machine_code::MachineCode};
 
     /// `InlinedSplit.outer`, compiled by C2 of JDK 11.0.13: a loop of its own from 80 to 130, and one
     /// of `inlined` from 160 to 211. Each has a poll, which is described, and ends two instructions
@@ -139,8 +202,14 @@ mod tests {
 
     fn named(places: &Places, offset: u32) -> Vec<u64> {
         let at = |method| MethodAt { method, bci: 0 };
-        let chain = |scope| Ok(if scope == 1 { vec![at(OUTER)] } else { vec![at(INLINED), at(OUTER)] });
+        let chain = |scope| Ok::<_, ()>(if scope == 1 { vec![at(OUTER)] } else { vec![at(INLINED), at(OUTER)] });
         around(places, offset, chain).unwrap().into_iter().map(|place| place.method).collect()
+    }
+
+    fn compiled(blob: Blob, compile_id: u32, method: u64) -> Nmethod {
+        let mut nmethod = Nmethod::default();
+        (nmethod.blob, nmethod.compile_id, nmethod.method) = (blob, compile_id, method);
+        nmethod
     }
 
     #[test]
@@ -159,6 +228,40 @@ mod tests {
     }
 
     #[test]
+    fn what_was_read_of_a_method_names_other_places_in_it() {
+        let descriptors = [Place { at: 4, scope: 1 }, Place { at: 8, scope: 2 }, Place { at: 12, scope: 3 }];
+        let places = Places::new(&descriptors, &[], MachineCode::new(&[], 0), |_| false);
+        let blob = Blob { start: 0x1000, size: 64, code_begin: 0x1010, ..Blob::default() };
+        let nmethod = compiled(blob, ID_MASK + 6, OUTER);
+        let [outer, inlined] = [OUTER, INLINED].map(|method| MethodAt { method, bci: 0 });
+        let chains = HashMap::from([(1, vec![outer]), (2, vec![inlined, outer])]);
+        let mut leaves = Leaves::default();
+        leaves.insert(Known { nmethod, places, chains, kind: None, methods: HashMap::new() });
+        let kinds = |leaves: &Leaves, id, pc| {
+            let levels = leaves.known_levels(id, pc)?;
+            Some(levels.into_iter().map(|level| level.kind).collect::<Vec<_>>())
+        };
+        assert_eq!(kinds(&leaves, 5, 0x1014), None, "its names were not read");
+        let method = |address| (address, Arc::new(Method::of_test()));
+        leaves.keep(nmethod.compile_id, FrameKind::CompiledC2, [method(OUTER)]);
+        assert_eq!(kinds(&leaves, 5, 0x1018), None, "one of its methods was not read");
+        leaves.keep(nmethod.compile_id, FrameKind::CompiledC2, [method(INLINED)]);
+        let c2 = FrameKind::CompiledC2;
+        for (offset, expected) in [
+            (4, Some(vec![c2])),
+            (5, Some(vec![c2])),
+            (8, Some(vec![c2, FrameKind::Inlined])),
+            // Between this place and the next one, whose scope was not read.
+            (9, None),
+            (12, None),
+        ] {
+            assert_eq!(kinds(&leaves, 5, 0x1010 + offset), expected, "{offset}");
+        }
+        assert_eq!((kinds(&leaves, 6, 0x1014), kinds(&leaves, 5, 0x2014)), (None, None), "another method's code");
+        assert!(leaves.forget(5).is_some() && kinds(&leaves, 5, 0x1014).is_none());
+    }
+
+    #[test]
     fn a_loop_with_descriptions_of_several_methods_tells_none_of_them() {
         // 0: nop; 1: nop; 2: nop; 3: je 0
         let descriptors = [Place { at: 0, scope: 1 }, Place { at: 2, scope: 2 }];
@@ -173,8 +276,11 @@ mod tests {
         let descriptors: Vec<Place> = (0..1000).map(|at| Place { at, scope: 1 }).collect();
         for id in 0..1000 {
             let places = Places::new(&descriptors, &[], MachineCode::new(&[], 0), |_| false);
-            leaves.insert((0, id), places);
-            let size: usize = leaves.known.values().map(|places| places.size() + 1).sum();
+            let nmethod = compiled(Blob::default(), id, 0);
+            let (chains, methods) = (HashMap::from([(1, Vec::new())]), HashMap::new());
+            leaves.insert(Known { nmethod, places, chains, kind: None, methods });
+            leaves.keep(id, FrameKind::CompiledC2, [(id.into(), Arc::new(Method::of_test()))]);
+            let size: usize = leaves.known.values().map(Known::size).sum();
             assert!(size <= MAX_SIZE && size == leaves.size);
         }
     }

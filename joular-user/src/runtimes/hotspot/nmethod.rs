@@ -31,7 +31,7 @@ struct Extent {
 }
 
 /// A compiled method that lives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Nmethod {
     pub blob: Blob,
     pub compile_id: u32,

@@ -4,7 +4,7 @@
 //! unloaded. So when a stack arrives, right after its first sample, each method gets a number that
 //! stays its own ([`Pinned`]), provided that its memory is still what it was when the stack was
 //! hashed (see `joular_ebpf::walk::identity`). From then on words have the number in place of the
-//! address.
+//! address. Most methods of a stack are known from earlier ones; then nothing is read.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -24,6 +24,8 @@ const MAX_METHODS: usize = 1 << 14;
 pub struct Pinned {
     /// Numbers by address and identity. Several may be held for one address.
     numbers: HashMap<(u64, MethodIdentity), u64>,
+    /// What was last at an address.
+    latest: HashMap<u64, (MethodIdentity, u64)>,
     methods: HashMap<u64, Arc<Method>>,
     last: u64,
 }
@@ -38,6 +40,7 @@ impl Pinned {
         read: impl FnOnce() -> Option<Arc<Method>>,
     ) -> Option<u64> {
         if let Some(&known) = self.numbers.get(&(address, identity)) {
+            self.latest.insert(address, (identity, known));
             return Some(known);
         }
         if self.methods.len() >= MAX_METHODS {
@@ -46,6 +49,7 @@ impl Pinned {
         let method = read()?;
         self.last += 1;
         self.numbers.insert((address, identity), self.last);
+        self.latest.insert(address, (identity, self.last));
         self.methods.insert(self.last, method);
         Some(self.last)
     }
@@ -60,6 +64,7 @@ impl Pinned {
         let is_full = self.methods.len() >= MAX_METHODS;
         if is_full {
             self.numbers.clear();
+            self.latest.clear();
             self.methods.clear();
         }
         is_full
@@ -83,19 +88,42 @@ impl ArrivedStack<'_> {
         self.words.iter().filter_map(|word| method_of(FrameWord(word.0)))
     }
 
+    /// Puts numbers in the place of methods if all are known and were still there when the stack was hashed;
+    /// returns whether they were. Reads no memory.
+    pub fn pin_known(self, pinned: &Pinned) -> bool {
+        let known = |method| pinned.latest.get(&method).copied();
+        let is_known = self.methods().all(|method| known(method).is_some())
+            && self.is_hashed_with(|method| known(method).map(|(identity, _)| identity));
+        if is_known {
+            for word in self.words {
+                let was = FrameWord(word.0);
+                if let Some((_, number)) = method_of(was).and_then(known) {
+                    word.0 = with_number(was, number).0;
+                }
+            }
+        }
+        is_known
+    }
+
+    /// Whether these are the identities that its methods had when it was hashed.
+    fn is_hashed_with(&self, identity: impl Fn(u64) -> Option<MethodIdentity>) -> bool {
+        let words = self.words.iter().map(|word| FrameWord(word.0));
+        let identified = words.map(|word| (word, method_of(word).and_then(&identity)));
+        hash_words(self.generation, identified, self.end) == self.id
+    }
+
     /// Puts numbers in the place of methods. If the methods' memory is not what it was when the stack was
     /// hashed, they have no names.
     pub fn pin(self, identities: &HashMap<u64, MethodIdentity>, mut number: impl FnMut(u64, MethodIdentity) -> u64) {
         if self.methods().next().is_none() {
             return;
         }
-        let identity = |method: Option<u64>| method.and_then(|method| identities.get(&method)).copied();
-        let of_word = |word: &Address| (FrameWord(word.0), identity(method_of(FrameWord(word.0))));
-        let is_unchanged = hash_words(self.generation, self.words.iter().map(of_word), self.end) == self.id;
+        let identity = |method: u64| identities.get(&method).copied();
+        let is_unchanged = self.is_hashed_with(identity);
         for word in self.words {
             let was = FrameWord(word.0);
             if let Some(method) = method_of(was)
-                && let Some(identity) = identity(Some(method))
+                && let Some(identity) = identity(method)
             {
                 word.0 = with_number(was, if is_unchanged { number(method, identity) } else { 0 }).0;
             }
@@ -141,6 +169,31 @@ mod tests {
         assert!(pinned.method(1).is_some() && pinned.bound() && !pinned.bound());
         assert!(pinned.method(1).is_none());
         assert!(held(&mut pinned, 1) > Some(MAX_METHODS as u64));
+    }
+
+    #[test]
+    fn what_is_known_needs_no_memory_if_it_is_what_was_hashed() {
+        let identity = |name| MethodIdentity { const_method: 1, name, ..MethodIdentity::default() };
+        let words =
+            [FrameWord::interpreted(0x1000, 3), FrameWord::compiled_at(7, 8), FrameWord::interpreted(0x2000, 5)];
+        let hashed = |of_second| {
+            let identities = [Some(identity(1)), None, Some(of_second)];
+            hash_words(1, words.into_iter().zip(identities), 2)
+        };
+        let pin = |pinned: &Pinned, id| {
+            let mut words = words.map(|word| Address(word.0));
+            let is_pinned = ArrivedStack { id, generation: 1, end: 2, words: &mut words }.pin_known(pinned);
+            (is_pinned, words.map(|word| method_of(FrameWord(word.0))))
+        };
+        let (was, numbers) = ([Some(0x1000), None, Some(0x2000)], [Some(8), None, Some(16)]);
+        let mut pinned = Pinned::default();
+        pinned.number(0x1000, identity(1), || Some(Arc::new(Method::of_test())));
+        assert_eq!(pin(&pinned, hashed(identity(2))), (false, was), "one method is not known");
+        pinned.number(0x2000, identity(2), || Some(Arc::new(Method::of_test())));
+        assert_eq!(pin(&pinned, hashed(identity(2))), (true, numbers));
+        assert_eq!(pin(&pinned, hashed(identity(3))), (false, was), "another method has its memory now");
+        pinned.number(0x2000, identity(3), || Some(Arc::new(Method::of_test())));
+        assert_eq!(pin(&pinned, hashed(identity(3))), (true, [Some(8), None, Some(24)]));
     }
 
     #[test]

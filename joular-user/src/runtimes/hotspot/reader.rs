@@ -63,26 +63,40 @@ impl Reader<'_> {
     }
 
     /// Levels of methods in compiled code, which are given innermost first; outermost first.
-    pub fn nmethod(&mut self, nmethod: &Nmethod, mut places: Vec<MethodAt>) -> Result<Vec<Level>, Unreadable> {
-        let kind = match nmethod.compile_level {
+    pub fn nmethod(&mut self, nmethod: &Nmethod, places: Vec<MethodAt>) -> Result<Vec<Level>, Unreadable> {
+        levels(nmethod, self.kind(nmethod), places, |method| self.method(method))
+    }
+
+    /// How a method was compiled.
+    pub fn kind(&self, nmethod: &Nmethod) -> FrameKind {
+        match nmethod.compile_level {
             1..=3 => FrameKind::CompiledC1,
             4 => FrameKind::CompiledC2,
             _ if self.is_native_wrapper(&nmethod.blob) => FrameKind::NativeWrapper,
             _ => FrameKind::Compiled,
-        };
-        if places.is_empty() {
-            places.push(MethodAt { method: nmethod.method, bci: 0 });
         }
-        let mut levels = Vec::with_capacity(places.len());
-        for place in places.into_iter().rev() {
-            let method = self.method(place.method)?;
-            let kind = if levels.is_empty() { kind } else { FrameKind::Inlined };
-            levels.push(Level::of(&method, kind, place.bci));
-        }
-        Ok(levels)
     }
 
     fn is_native_wrapper(&self, blob: &Blob) -> bool {
         blob_name(self.memory, blob).as_deref() == Some("native nmethod")
     }
+}
+
+/// Levels of methods in code that was compiled in some way; `read` gives a method by its address.
+pub fn levels<E>(
+    nmethod: &Nmethod,
+    kind: FrameKind,
+    mut places: Vec<MethodAt>,
+    mut read: impl FnMut(u64) -> Result<Arc<Method>, E>,
+) -> Result<Vec<Level>, E> {
+    if places.is_empty() {
+        places.push(MethodAt { method: nmethod.method, bci: 0 });
+    }
+    let mut levels = Vec::with_capacity(places.len());
+    for place in places.into_iter().rev() {
+        let method = read(place.method)?;
+        let kind = if levels.is_empty() { kind } else { FrameKind::Inlined };
+        levels.push(Level::of(&method, kind, place.bci));
+    }
+    Ok(levels)
 }

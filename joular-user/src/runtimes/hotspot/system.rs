@@ -1,12 +1,6 @@
 //! Makes HotSpot one of the run-time systems: its library, its builds, its processes.
 
-use std::{
-    fs::File,
-    io,
-    path::Path,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{fs::File, io, path::Path, sync::Arc, time::Instant};
 
 use joular_data::{
     events::{JvmNews, RawStack, Runtime},
@@ -25,7 +19,7 @@ use super::{
     jvm::Jvm,
     libjvm::{Libjvm, LibjvmError},
     memory::ProcessMemory,
-    pinned::{ArrivedStack, method_of},
+    pinned::ArrivedStack,
 };
 use crate::runtimes::{Build, CodeId, Instance, LoadedLibrary, OpenError, OwnCode, OwnRange, RuntimeSystem};
 
@@ -134,25 +128,24 @@ impl Instance for JvmInstance {
         self.jvm.resolve_address(address.0)
     }
 
-    fn needs_pin(&self, stack: &RawStack) -> bool {
-        stack.frames.iter().any(|word| method_of(FrameWord(word.0)).is_some())
+    fn pin_known(&mut self, generation: u8, stack: &mut RawStack) -> bool {
+        self.jvm.pin_known(arrived(generation, stack))
     }
 
     fn pin(&mut self, stacks: &mut [(u8, RawStack)]) {
-        self.jvm.pin(stacks.iter_mut().map(|(generation, stack)| ArrivedStack {
-            id: stack.stack_id(),
-            generation: *generation,
-            end: stack.quality.end.code(),
-            words: &mut stack.frames,
-        }));
+        self.jvm.pin(stacks.iter_mut().map(|(generation, stack)| arrived(*generation, stack)));
     }
 
     fn end_window(&mut self) -> bool {
         self.jvm.end_window()
     }
 
-    fn look_is_due(&self, now: Instant) -> Option<Duration> {
-        self.compilers.due_since(now)
+    fn thread_named(&mut self, tid: Tid, name: &str, now: Instant) {
+        self.compilers.named(tid, name, now);
+    }
+
+    fn next_look(&self, now: Instant) -> Option<Instant> {
+        Some(self.compilers.next_search().unwrap_or(now))
     }
 
     fn look_again(&mut self, proc_root: &Path, pid: Pid, now: Instant) {
@@ -161,6 +154,11 @@ impl Instance for JvmInstance {
         self.jvm.find_stubs();
         self.jvm.learn_names();
     }
+}
+
+fn arrived(generation: u8, stack: &mut RawStack) -> ArrivedStack<'_> {
+    let (id, end) = (stack.stack_id(), stack.quality.end.code());
+    ArrivedStack { id, generation, end, words: &mut stack.frames }
 }
 
 #[derive(Debug, thiserror::Error)]
