@@ -57,11 +57,13 @@ pub struct Pace {
     opening_left: Duration,
     /// When each is to be looked at again.
     looks: BTreeMap<ProcessKey, Instant>,
+    /// Whether some may not be open yet. If not, nobody has to go through hundreds of processes.
+    has_starting: bool,
 }
 
 impl Default for Pace {
     fn default() -> Self {
-        Self { opening_left: OPENING_PER_WINDOW, looks: BTreeMap::new() }
+        Self { opening_left: OPENING_PER_WINDOW, looks: BTreeMap::new(), has_starting: false }
     }
 }
 
@@ -218,6 +220,7 @@ impl Symbolizer {
             }
             if open.is_lost() {
                 process.instance = InstanceState::Starting { since: now, next_try: now + MAX_PAUSE, pause: MAX_PAUSE };
+                self.pace.has_starting = true;
             }
         }
     }
@@ -234,8 +237,22 @@ impl Symbolizer {
         self.pace.looks.extend(next.map(|next| (key, next)));
     }
 
-    /// Opens those instances that it is time for, in the order in which they became due.
+    /// Goes on with those that are starting, and looks again at one that is open.
     pub(super) fn open_instances(&mut self, now: Instant) {
+        if self.pace.has_starting {
+            self.open_due(now);
+            self.pace.has_starting = self.processes.values().any(|process| process.instance.is_starting());
+        }
+        self.look_again(now);
+    }
+
+    /// Whether some are starting.
+    pub(super) const fn has_starting(&self) -> bool {
+        self.pace.has_starting
+    }
+
+    /// Opens those that it is time for, in the order in which they became due.
+    fn open_due(&mut self, now: Instant) {
         let mut due: Vec<(Option<Instant>, ProcessKey)> = Vec::new();
         for (key, process) in &self.processes {
             match process.instance {
@@ -247,7 +264,6 @@ impl Symbolizer {
         }
         due.sort_unstable();
         due.into_iter().for_each(|(_, process)| self.try_open_instance(process, now));
-        self.look_again(now);
     }
 
     /// Waits until those are open that can be, for a limited time.
@@ -308,6 +324,7 @@ impl Symbolizer {
         let (since, pause) = process.instance.trials().unwrap_or((now, MIN_PAUSE / 2));
         let opening = self.processes.values().filter(|process| process.instance.is_opening()).count();
         let Some(process) = self.processes.get_mut(&key) else { return };
+        self.pace.has_starting = true;
         process.instance = if opening < MAX_OPENING {
             let work = begin_opening(process, &mut self.native, &self.builds);
             InstanceState::Opening { since, pause, work }

@@ -286,7 +286,7 @@ impl Symbolizer {
     /// Whether something is under way that only a poll goes on with: a request, or a run-time system
     /// that is starting.
     pub fn is_waiting(&self) -> bool {
-        !self.requests.are_idle() || self.processes.values().any(|process| process.instance.is_starting())
+        !self.requests.are_idle() || self.has_starting()
     }
 
     /// Asks for a process's map at once, whatever the pace, and waits for it.

@@ -145,11 +145,11 @@ impl Instance for JvmInstance {
     }
 
     fn next_look(&self, now: Instant) -> Option<Instant> {
-        Some(self.compilers.next_search().unwrap_or(now))
+        Some(self.compilers.next_look().unwrap_or(now))
     }
 
     fn look_again(&mut self, proc_root: &Path, pid: Pid, now: Instant) {
-        self.compilers.read(&self.jvm, proc_root, pid, now);
+        self.compilers.look(&self.jvm, proc_root, pid, now);
         // Compilers make some when they start.
         self.jvm.find_stubs();
         self.jvm.learn_names();
