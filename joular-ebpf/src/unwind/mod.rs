@@ -66,7 +66,7 @@ pub fn kernel(context: &impl Interrupted) -> Unwound {
     // SAFETY: a live per-CPU map value, used by one program run at a time.
     let scratch = unsafe { &mut *scratch };
     let len = context.kernel_frames(&mut scratch.frames);
-    let id = hash(&mut scratch.header, &scratch.frames, len, stack_flags::KERNEL, Loss::KernelStackFailed);
+    let id = identify(&mut scratch.header, len, stack_flags::KERNEL, hash_kernel_frames, Loss::KernelStackFailed);
     Unwound::of(id, &mut scratch.header, MAX_STACK_FRAMES)
 }
 
@@ -102,16 +102,44 @@ fn by_frame_pointers(context: &impl Interrupted) -> StackId {
     let walk = unsafe { &mut *walk };
     let Some(frames) = walk.words.first_chunk_mut::<MAX_STACK_FRAMES>() else { return StackId::NONE };
     let len = frame_pointer::unwind(context, frames);
-    hash(&mut walk.header, frames, len, 0, Loss::UserStackFailed)
+    identify(&mut walk.header, len, 0, hash_user_frames, Loss::UserStackFailed)
+}
+
+/// Hash of the first frames that are in [`KERNEL_SCRATCH`]. A global function, like the next one: the verifier
+/// would follow the rest of a program for each of the loop's exits.
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub extern "C" fn hash_kernel_frames(len: u32) -> u64 {
+    let Some(scratch) = KERNEL_SCRATCH.get_ptr(0) else { return 0 };
+    // SAFETY: a live per-CPU map value, used by one program run at a time.
+    hash(stack_flags::KERNEL, unsafe { &(*scratch).frames }, len)
+}
+
+/// Hash of the first words that are in [`WALK`].
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub extern "C" fn hash_user_frames(len: u32) -> u64 {
+    let Some(walk) = WALK.get_ptr(0) else { return 0 };
+    // SAFETY: a live per-CPU map value, used by one program run at a time.
+    hash(0, unsafe { &(*walk).words }, len)
+}
+
+#[inline(always)]
+fn hash(flags: u32, frames: &[u64], len: u32) -> u64 {
+    let mut hash = StackId::seed(flags);
+    for frame in frames.iter().take(MAX_STACK_FRAMES).take(len as usize) {
+        hash = StackId::mix(hash, *frame);
+    }
+    hash
 }
 
 /// Completes the header, and returns the id of the stack.
 #[inline(always)]
-fn hash(
+fn identify(
     header: &mut StackHeader,
-    frames: &[u64; MAX_STACK_FRAMES],
     len: Result<usize, ()>,
     flags: u32,
+    hash: extern "C" fn(u32) -> u64,
     failed: Loss,
 ) -> StackId {
     let Ok(len) = len else {
@@ -121,17 +149,8 @@ fn hash(
     if len == 0 {
         return StackId::NONE;
     }
-    let mut hash = StackId::seed(flags);
-    for (index, frame) in frames.iter().enumerate() {
-        if index >= len {
-            break;
-        }
-        hash = StackId::mix(hash, *frame);
-    }
-    let id = StackId::finish(hash);
+    let id = StackId::finish(hash(len as u32));
     let end = if len as u32 >= STACK_LIMIT.load() { walk_end::DEPTH } else { walk_end::CHAIN };
-    // The length goes through the record, not through a register: the verifier
-    // would follow each of the loop's exits separately from here on.
     *header = StackHeader {
         kind: RecordKind::STACK,
         flags: flags | stack_flags::user(unwinder::HELPER, end),

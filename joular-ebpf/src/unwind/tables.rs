@@ -59,6 +59,11 @@ impl Walker for Programs {
     }
 
     #[inline(always)]
+    fn steps(&mut self) -> u32 {
+        walk_steps()
+    }
+
+    #[inline(always)]
     fn frames(&mut self) -> u32 {
         walk_step()
     }
@@ -82,6 +87,12 @@ impl Walker for Programs {
     fn stub(&mut self, kind: u32) -> u32 {
         walk_stub(kind)
     }
+}
+
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub extern "C" fn walk_steps() -> u32 {
+    dispatch::steps(&mut Programs)
 }
 
 #[unsafe(no_mangle)]

@@ -17,6 +17,9 @@ use crate::abi::{MAX_USER_FRAMES, walk_end};
 pub const GO_ON: u32 = 0x100;
 /// What [`native_frame`] returns of a stub that it cannot walk; nothing has changed.
 const NO_ROW: u32 = 0x101;
+/// Steps in a function of their own: the verifier follows each turn of a loop, in the program that has it
+/// anew for every way in which the program gets there.
+const STEPS: u32 = 32;
 /// Compiled methods in a row that are walked without leaving a function.
 const METHODS_PER_STEP: u32 = 8;
 
@@ -36,6 +39,12 @@ pub trait Walker {
 
     /// `None` if there is no walk, which ends it.
     fn parts(&mut self) -> Option<Parts<'_, Self::Memory, Self::Tables>>;
+
+    /// See [`steps`].
+    #[inline(always)]
+    fn steps(&mut self) -> u32 {
+        steps(self)
+    }
 
     /// See [`frames`].
     #[inline(always)]
@@ -85,13 +94,25 @@ impl<M: Memory, T: Tables> Walker for HostWalker<'_, M, T> {
 #[inline(always)]
 pub fn to_the_end(walker: &mut impl Walker) -> End {
     let mut code = GO_ON;
-    for _ in 0..=MAX_USER_FRAMES as u32 {
-        code = walker.frames();
+    for _ in 0..=MAX_USER_FRAMES as u32 / STEPS {
+        code = walker.steps();
         if code != GO_ON {
             break;
         }
     }
     End(if code == GO_ON { walk_end::BUDGET } else { code as u8 })
+}
+
+/// Some steps.
+#[inline(always)]
+pub fn steps(walker: &mut (impl Walker + ?Sized)) -> u32 {
+    for _ in 0..STEPS {
+        let code = walker.frames();
+        if code != GO_ON {
+            return code;
+        }
+    }
+    GO_ON
 }
 
 /// Some frames: methods that called another, which are most of all, or one of any

@@ -202,13 +202,15 @@ fn pins_timers(proc_root: &Path) -> bool {
 }
 
 /// Finds the entries among the kernel's symbols; none if addresses are hidden or there is no such
-/// entry. A symbol ends where the next one in memory begins.
+/// entry. A symbol ends where the next one in memory begins. All entries are in one section, whose end has
+/// a name; what follows it takes the kernel long to list.
 fn entries_in(mut lines: impl BufRead) -> io::Result<Option<InterruptEntries>> {
     const TIMER: usize = 0;
     const FROM_USER: usize = 1;
     const FROM_KERNEL: usize = 2;
     const NAMES: [&[u8]; 3] =
         [b"asm_sysvec_apic_timer_interrupt", b"asm_fred_entrypoint_user", b"asm_fred_entrypoint_kernel"];
+    const SECTION_END: &[u8] = b"__entry_text_end";
     let mut starts = [0_u64; 3];
     let mut code = Vec::new();
     let mut line = Vec::new();
@@ -218,6 +220,9 @@ fn entries_in(mut lines: impl BufRead) -> io::Result<Option<InterruptEntries>> {
             && let Some(address) = std::str::from_utf8(address).ok().and_then(|text| u64::from_str_radix(text, 16).ok())
         {
             code.push(address);
+            if name == SECTION_END && starts[TIMER] != 0 && starts[TIMER] < address {
+                break;
+            }
             if let Some(index) = NAMES.iter().position(|known| *known == name) {
                 starts[index] = address;
             }
@@ -255,6 +260,14 @@ ffffffffc0000000 t in_a_module\t[module]
         let found = entries(SYMBOLS).unwrap();
         assert_eq!(found.timer, [0xffff_ffff_8100_2000, 0xffff_ffff_8100_203f]);
         assert_eq!(found.any, [0, 0]);
+    }
+
+    #[test]
+    fn symbols_behind_the_section_of_entries_are_not_read() {
+        let symbols = SYMBOLS.replace("82000000 D data", "82000000 T __entry_text_end");
+        let mut unread = symbols.as_bytes();
+        assert_eq!(entries_in(&mut unread).unwrap(), entries(SYMBOLS));
+        assert_eq!(unread, b"ffffffffc0000000 t in_a_module\t[module]\n");
     }
 
     #[test]
