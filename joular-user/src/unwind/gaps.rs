@@ -9,12 +9,12 @@
 
 use std::{collections::BTreeSet, ops::Range};
 
-use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic};
+use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic};
 use joular_ebpf::abi::{UnwindRow, rule};
 
-use super::code_rows;
+use super::{code_rows, native_image};
 use crate::{
-    elf::{Elf, ElfError},
+    elf::{Elf, ElfError, Symbols},
     runtimes::OwnCode,
 };
 
@@ -29,7 +29,9 @@ const MAX_BEFORE_CLONE_BYTES: u32 = 4096;
 
 /// Puts rows into the gaps of a table, as far as that is possible.
 pub fn fill(elf: &Elf<'_>, rows: Vec<UnwindRow>) -> Vec<UnwindRow> {
-    let mut added = of_functions(elf, &rows).unwrap_or_default();
+    let (rows, begins) =
+        if native_image::is_native_image(elf) { of_methods(elf, rows) } else { (rows, BTreeSet::new()) };
+    let mut added = of_functions(elf, &rows, begins).unwrap_or_default();
     added.extend(clones(&rows).filter_map(|clone| clone.rows(elf).ok()).flatten());
     if added.is_empty() { rows } else { merged(rows, added) }
 }
@@ -49,12 +51,32 @@ fn merged(mut rows: Vec<UnwindRow>, added: Vec<UnwindRow>) -> Vec<UnwindRow> {
     rows
 }
 
-/// Rows of functions that the table leaves out.
-fn of_functions(elf: &Elf<'_>, rows: &[UnwindRow]) -> Result<Vec<UnwindRow>, ElfError> {
-    let mut added = Vec::new();
+/// Adds the rows of a native image's methods. Says too where its other functions begin, as far as calls show
+/// that: such a file has no symbols, and one with musl has no table for it either.
+fn of_methods(elf: &Elf<'_>, mut rows: Vec<UnwindRow>) -> (Vec<UnwindRow>, BTreeSet<u32>) {
+    let mut begins: BTreeSet<u32> = u32::try_from(elf.entry()).into_iter().collect();
+    let Ok(text) = text(elf) else { return (rows, begins) };
+    begins.extend(native_image::called_by(elf, &rows, &text).unwrap_or_default());
+    begins.extend(native_image::pointed_at(elf).unwrap_or_default());
+    for gap in gaps(&rows, text) {
+        if let Ok(methods) = native_image::methods(elf, &gap) {
+            begins.extend(methods.called);
+            rows = merged(rows, methods.rows);
+        }
+    }
+    (rows, begins)
+}
+
+fn text(elf: &Elf<'_>) -> Result<Range<u32>, ElfError> {
     let text = elf.section_range(".text")?;
-    let (Ok(start), Ok(end)) = (u32::try_from(text.start), u32::try_from(text.end)) else { return Ok(added) };
-    let mut gaps = gaps(rows, start..end);
+    let place = |address| u32::try_from(address).map_err(|_| ElfError::Malformed("its code is beyond 4 GiB"));
+    Ok(place(text.start)?..place(text.end)?)
+}
+
+/// Rows of functions that the table leaves out. Some may be known to begin where `begins` says.
+fn of_functions(elf: &Elf<'_>, rows: &[UnwindRow], mut begins: BTreeSet<u32>) -> Result<Vec<UnwindRow>, ElfError> {
+    let mut added = Vec::new();
+    let mut gaps = gaps(rows, text(elf)?);
     let mut left = MAX_BYTES;
     gaps.retain(|gap| match left.checked_sub(u64::from(gap.end - gap.start)) {
         Some(less) => {
@@ -67,13 +89,10 @@ fn of_functions(elf: &Elf<'_>, rows: &[UnwindRow]) -> Result<Vec<UnwindRow>, Elf
         return Ok(added);
     }
     let mut gaps: Vec<Gap> = gaps.into_iter().map(|range| Gap { range, bytes: Vec::new() }).collect();
-    let symbols = match elf.static_symbols()? {
-        Some(symbols) => symbols,
-        None => elf.dynamic_symbols()?,
-    };
-    // Few: libjvm has 60 000 functions.
-    let functions = symbols.functions().filter_map(|address| u32::try_from(address).ok());
-    let begins: BTreeSet<u32> = functions.filter(|address| gap_at(&gaps, *address).is_some()).collect();
+    let symbols = elf.static_symbols()?.map_or_else(|| elf.dynamic_symbols(), Ok);
+    begins.extend(symbols.iter().flat_map(Symbols::functions).filter_map(|address| u32::try_from(address).ok()));
+    // Few are left: libjvm has 60 000 functions.
+    begins.retain(|address| gap_at(&gaps, *address).is_some());
     if begins.is_empty() {
         return Ok(added);
     }
@@ -198,7 +217,7 @@ fn all_begins(gaps: &[Gap], mut begins: BTreeSet<u32>) -> BTreeSet<u32> {
         for instruction in &mut Decoder::with_ip(64, code, u64::from(begin), DecoderOptions::NONE) {
             let target = match instruction.flow_control() {
                 FlowControl::Call => u32::try_from(instruction.near_branch_target()).ok(),
-                FlowControl::Next if instruction.mnemonic() == Mnemonic::Lea => taken_address(&instruction, gaps),
+                FlowControl::Next => taken_address(&instruction, gaps),
                 _ => None,
             };
             if let Some(target) = target.filter(|target| gap_at(gaps, *target).is_some())
@@ -214,16 +233,36 @@ fn all_begins(gaps: &[Gap], mut begins: BTreeSet<u32>) -> BTreeSet<u32> {
 /// The place whose address the instruction takes, if a function may begin there: nothing comes there from
 /// above.
 fn taken_address(instruction: &Instruction, gaps: &[Gap]) -> Option<u32> {
+    let target = match instruction.code() {
+        // Of a program that cannot be moved.
+        Code::Mov_r32_imm32 => instruction.immediate32(),
+        _ if instruction.mnemonic() == Mnemonic::Lea && instruction.is_ip_rel_memory_operand() => {
+            u32::try_from(instruction.ip_rel_memory_address()).ok()?
+        }
+        _ => return None,
+    };
+    let Gap { range, bytes } = gap_at(gaps, target.checked_sub(1)?)?;
+    let above = bytes.get(..(target - range.start) as usize)?;
+    ends_function(above, target, gaps).then_some(target)
+}
+
+/// Whether a function may end with this code, up to a place.
+fn ends_function(code: &[u8], end: u32, gaps: &[Gap]) -> bool {
     const RET: u8 = 0xc3;
     const HLT: u8 = 0xf4;
     const NOP: u8 = 0x90;
     const INT3: u8 = 0xcc;
-    let target = u32::try_from(instruction.ip_rel_memory_address()).ok()?;
-    let above = target.checked_sub(1)?;
-    let Gap { range, bytes } = gap_at(gaps, above)?;
-    let above = bytes.get((above - range.start) as usize)?;
-    let is_apart = instruction.is_ip_rel_memory_operand() && matches!(above, &(RET | HLT | NOP | INT3));
-    is_apart.then_some(target)
+    const CALL: u8 = 0xe8;
+    const JMP: u8 = 0xe9;
+    const JMP_NEAR: u8 = 0xeb;
+    let leads = |offset: i32| end.checked_add_signed(offset).is_some_and(|place| gap_at(gaps, place).is_some());
+    match code {
+        [.., RET | HLT | NOP | INT3] => true,
+        // What is called last does not return.
+        [.., CALL | JMP, a, b, c, d] if leads(i32::from_le_bytes([*a, *b, *c, *d])) => true,
+        [.., JMP_NEAR, offset] => leads(offset.cast_signed().into()),
+        _ => false,
+    }
 }
 
 #[cfg(test)]

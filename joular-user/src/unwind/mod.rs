@@ -15,6 +15,7 @@ pub mod eh_frame;
 pub mod files;
 pub mod gaps;
 pub mod interfaces;
+pub mod native_image;
 pub mod publisher;
 pub mod reader;
 pub mod rows;
