@@ -31,6 +31,8 @@ pub struct ElfImage {
     file: File,
     /// Whether it has any symbol table.
     pub has_symbols: bool,
+    /// Whether it has Java methods and no symbols for them: what it exports has symbols, if anything.
+    pub is_native_image_without_symbols: bool,
 }
 
 impl ElfImage {
@@ -44,7 +46,9 @@ impl ElfImage {
         file.write_all_at(bytes_of_slice(&elf.sections), elf.header.e_shoff.get(LE))?;
         file.write_all_at(bytes_of_slice(&elf.segments), elf.header.e_phoff.get(LE))?;
         file.write_all_at(bytes_of(&elf.header), 0)?;
-        Ok(Self { file, has_symbols })
+        let has_own = elf.sections.iter().any(|section| section.sh_type(LE) == SHT_SYMTAB);
+        let is_native_image_without_symbols = !has_own && elf.is_native_image();
+        Ok(Self { file, has_symbols, is_native_image_without_symbols })
     }
 
     /// Path by which this process, and no other, can open the copy.

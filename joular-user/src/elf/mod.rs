@@ -141,6 +141,11 @@ impl<'f> Elf<'f> {
         }))
     }
 
+    /// Whether it is a program or library that GraalVM compiled. Only those have objects of Java.
+    pub fn is_native_image(&self) -> bool {
+        self.section_range(".svm_heap").is_ok_and(|heap| !heap.is_empty())
+    }
+
     /// Code by its place in memory, before the file is moved as a whole. The caller bounds its length.
     pub fn code_at(&self, range: &Range<u64>) -> Result<Vec<u8>, ElfError> {
         let is_around = |segment: &Segment| {

@@ -22,6 +22,7 @@ use joular_data::model::{
 };
 
 use super::{
+    Notice,
     demangle::demangled,
     files::{Copies, FileKey, FileUse, NewFile, OpenFiles},
 };
@@ -44,6 +45,8 @@ const KEEP_PARSED_WINDOWS: u32 = 10;
 const MAX_PARSED: usize = 4;
 /// Bytes kept of one name; templates can exceed any bound.
 const MAX_NAME_BYTES: usize = 1024;
+/// Files of which it is said what they lack: targets choose how many there are.
+const MAX_NOTICES: usize = 16;
 const MAX_VDSO_BYTES: u64 = 1 << 20;
 
 /// A file as blazesym has parsed it.
@@ -63,6 +66,8 @@ struct ElfFile {
     parsed: Option<Parsed>,
     /// Whether parsing was tried, and need not be tried again.
     is_unreadable: bool,
+    /// Whether what it lacks was said.
+    is_noticed: bool,
     module: Arc<str>,
     /// By file offset; `None` if no symbol covers it.
     answers: HashMap<u64, Option<Arc<str>>>,
@@ -77,6 +82,9 @@ pub struct NativeSymbols {
     /// Files that could not be parsed.
     pub unreadable_files: u64,
     questions: u64,
+    /// What the user should know of files, each said once.
+    pub notices: Vec<Notice>,
+    noticed: usize,
 }
 
 impl NativeSymbols {
@@ -87,6 +95,7 @@ impl NativeSymbols {
             reading: None,
             parsed: None,
             is_unreadable: false,
+            is_noticed: false,
             module: module.into(),
             answers: HashMap::new(),
             names: HashSet::new(),
@@ -134,6 +143,12 @@ impl NativeSymbols {
                 }
             }
         };
+        if self.noticed < MAX_NOTICES
+            && let Some(text) = file.take_notice()
+        {
+            self.noticed += 1;
+            self.notices.push(Notice { pid: None, text });
+        }
         for (offset, name) in missing.into_iter().zip(names) {
             let name = name.map(|name| match file.names.get(&*name) {
                 Some(known) => Arc::clone(known),
@@ -211,6 +226,18 @@ pub fn frame(module: &str, name: Option<&str>) -> Frame {
 }
 
 impl ElfFile {
+    /// Why methods in it have no names, if that is so and was not said.
+    fn take_notice(&mut self) -> Option<String> {
+        let is_without = self.parsed.as_ref().is_some_and(|parsed| parsed.image.is_native_image_without_symbols);
+        (is_without && !std::mem::replace(&mut self.is_noticed, true)).then(|| {
+            let module = &self.module;
+            format!(
+                "{module} is a GraalVM native image without symbols: its Java methods are [{module}]. Build it with \
+                 -H:-DeleteLocalSymbols and -H:-StripDebugInfo for their names"
+            )
+        })
+    }
+
     /// `None`: the file is still being read.
     fn symbolize(
         &mut self,
@@ -307,93 +334,5 @@ pub fn own_vdso(proc_root: &Path) -> io::Result<File> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use joular_data::model::units::Address;
-
-    use super::*;
-
-    fn own_offset(function: u64) -> (File, u64) {
-        let maps = Maps::read(Path::new("/proc"), Pid(std::process::id())).unwrap();
-        let offset = maps.find(Address(function)).unwrap().file_offset(Address(function));
-        (File::open("/proc/self/exe").unwrap(), offset)
-    }
-
-    fn acquire(symbols: &mut NativeSymbols, file: File, module: &str) -> FileUse {
-        symbols.acquire(NewFile::of(file).unwrap(), module).unwrap()
-    }
-
-    #[test]
-    fn a_function_of_ours_is_named() {
-        let (file, offset) = own_offset(own_offset as *const () as u64);
-        let mut symbols = NativeSymbols::default();
-        let key = acquire(&mut symbols, file, "tests").key;
-        symbols.prepare(key, &[offset, offset, 0]);
-        let frame = symbols.frame(key, offset).unwrap();
-        assert!(frame.name.contains("own_offset"), "{frame:?}");
-        assert_eq!((frame.kind, frame.module.as_deref()), (FrameKind::Native, Some("tests")));
-        assert!(symbols.frame(key, 0).unwrap().is_unresolved());
-        assert_eq!(symbols.frame(key, 1), None);
-        assert_eq!(symbols.unreadable_files, 0);
-    }
-
-    /// Names are kept when the file was closed; a process that uses it later finds them.
-    #[test]
-    fn names_outlive_the_last_process() {
-        let (file, offset) = own_offset(own_offset as *const () as u64);
-        let mut symbols = NativeSymbols::default();
-        let used = acquire(&mut symbols, file, "tests");
-        symbols.prepare(used.key, &[offset]);
-        symbols.release(used, Instant::now());
-        symbols.pass_window(Instant::now() + Duration::from_secs(60));
-        assert!(symbols.open(used.key).is_none());
-        symbols.prepare(used.key, &[offset, 0]);
-        assert!(symbols.frame(used.key, offset).unwrap().name.contains("own_offset"));
-        assert_eq!((symbols.frame(used.key, 0), symbols.unreadable_files), (None, 0), "nobody was asked");
-    }
-
-    #[test]
-    fn a_file_that_is_no_elf_has_no_names() {
-        use std::io::Write as _;
-        let mut file = tempfile::tempfile().unwrap();
-        file.write_all(b"\x7fELF and then nothing of the kind").unwrap();
-        let mut symbols = NativeSymbols::default();
-        let key = acquire(&mut symbols, file, "libjvm.so").key;
-        for offset in [16, 32] {
-            symbols.prepare(key, &[offset]);
-            let frame = symbols.frame(key, offset).unwrap();
-            assert_eq!((frame.kind, &*frame.name), (FrameKind::Vm, "[libjvm.so]"));
-            assert_eq!(symbols.unreadable_files, 1, "it is tried once");
-        }
-    }
-
-    #[test]
-    fn few_parsed_files_are_kept() {
-        use std::io::{Read as _, Write as _};
-        let mut vdso = Vec::new();
-        own_vdso(Path::new("/proc")).unwrap().read_to_end(&mut vdso).unwrap();
-        let mut symbols = NativeSymbols::default();
-        let keys: Vec<FileKey> = (0..MAX_PARSED + 2)
-            .map(|number| {
-                let mut file = tempfile::tempfile().unwrap();
-                file.write_all(&vdso).unwrap();
-                let key = acquire(&mut symbols, file, &number.to_string()).key;
-                symbols.prepare(key, &[0x800]);
-                key
-            })
-            .collect();
-        let kept: Vec<bool> = keys.iter().map(|key| symbols.files[key].parsed.is_some()).collect();
-        assert_eq!(kept, [false, false, true, true, true, true]);
-    }
-
-    #[test]
-    fn the_vdso_has_names() {
-        let mut symbols = NativeSymbols::default();
-        let key = acquire(&mut symbols, own_vdso(Path::new("/proc")).unwrap(), "[vdso]").key;
-        let offsets: Vec<u64> = (0..0x2000).step_by(16).collect();
-        symbols.prepare(key, &offsets);
-        let named = offsets.iter().filter_map(|&at| symbols.frame(key, at)).any(|f| f.name.contains("clock_gettime"));
-        assert!(named);
-    }
-}
+#[path = "native_tests.rs"]
+mod tests;

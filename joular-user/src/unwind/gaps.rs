@@ -29,8 +29,7 @@ const MAX_BEFORE_CLONE_BYTES: u32 = 4096;
 
 /// Puts rows into the gaps of a table, as far as that is possible.
 pub fn fill(elf: &Elf<'_>, rows: Vec<UnwindRow>) -> Vec<UnwindRow> {
-    let (rows, begins) =
-        if native_image::is_native_image(elf) { of_methods(elf, rows) } else { (rows, BTreeSet::new()) };
+    let (rows, begins) = if elf.is_native_image() { of_methods(elf, rows) } else { (rows, BTreeSet::new()) };
     let mut added = of_functions(elf, &rows, begins).unwrap_or_default();
     added.extend(clones(&rows).filter_map(|clone| clone.rows(elf).ok()).flatten());
     if added.is_empty() { rows } else { merged(rows, added) }

@@ -27,8 +27,6 @@ use super::{
 };
 use crate::elf::{Elf, ElfError};
 
-/// The section with the objects that an image begins with; nothing else has one.
-const HEAP: &str = ".svm_heap";
 /// A database with its geometry library has 75 MB of methods.
 const MAX_BYTES: u64 = 256 << 20;
 /// C code with a table whose calls are looked at.
@@ -45,11 +43,6 @@ pub struct Methods {
     pub rows: Vec<UnwindRow>,
     /// Where they call other code.
     pub called: BTreeSet<u32>,
-}
-
-/// Whether a file is a native image, program or library.
-pub fn is_native_image(elf: &Elf<'_>) -> bool {
-    elf.section_range(HEAP).is_ok_and(|heap| !heap.is_empty())
 }
 
 /// The methods in code that has no table.
