@@ -149,14 +149,14 @@ fn engines() {
     }
 }
 
-/// Tools that open exports. A machine without Node.js has a few tests less, which say so.
+/// Tools that open exports, and a native image to profile. A machine without Node.js has a few tests less, which say so.
 fn node_packages() -> Result<()> {
     if !node::exists() {
         println!("no Node.js: exports are not opened with packages of npm (Debian and Ubuntu: nodejs, npm)");
         return Ok(());
     }
     if !node::is_ready() {
-        shell::step("installing speedscope and pprof-format in target/node (from npm, 3 MB)");
+        shell::step("installing packages of npm in target/node (20 MB): readers of exports, and a native image");
     }
     node::packages().map(drop)
 }

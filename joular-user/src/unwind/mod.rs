@@ -4,7 +4,7 @@
 //! Compilers leave such a table in each file for exceptions (`.eh_frame`). Interpreting it is far
 //! too much work for a sample. So it is run here, once per file ([`eh_frame`]), into rows of 8
 //! bytes that the kernel side finds by a binary search. Where there is no table, the code itself is
-//! followed ([`code_rows`], [`gaps`]). Rows belong to files, are shared by all
+//! followed ([`code_rows`], [`gaps`], [`native_image`]). Rows belong to files, are shared by all
 //! processes ([`files`]), and are read on a thread of their own ([`reader`]). Mappings belong to a
 //! process ([`publisher`]). Both have ranges of two arrays in the kernel ([`tables`]).
 

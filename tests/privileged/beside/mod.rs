@@ -17,6 +17,7 @@ mod kernels;
 mod labels;
 mod leaf_descriptors;
 mod leaf_truth;
+mod native_images;
 mod native_stacks;
 mod other_jvms;
 mod out_of_reach;

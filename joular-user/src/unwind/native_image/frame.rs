@@ -15,6 +15,8 @@ pub struct Frame {
     pub depth: Depth,
     /// The depth, and that of the frame pointer, as the function's beginning has made them.
     body: (Depth, Depth),
+    /// Registers are pushed before there is room for anything else.
+    is_begun: bool,
     is_made: bool,
     /// What the stack pointer is about to become, while the room for it is checked.
     computed: Option<(Register, i32)>,
@@ -30,6 +32,7 @@ impl Frame {
         Self {
             depth: Some(WORD),
             body: (Some(WORD), None),
+            is_begun: false,
             is_made: false,
             computed: None,
             fp_place: None,
@@ -92,7 +95,7 @@ impl Frame {
             Mnemonic::Pop if to == Register::RSP => self.depth = None,
             Mnemonic::Push | Mnemonic::Pop | Mnemonic::Pushfq | Mnemonic::Popfq => {
                 self.depth = self.depth.and_then(|depth| depth.checked_sub(instruction.stack_pointer_increment()));
-                if !self.is_made && mnemonic == Mnemonic::Push {
+                if !self.is_begun && !self.is_made && mnemonic == Mnemonic::Push {
                     self.body.0 = self.depth;
                 }
             }
@@ -102,11 +105,13 @@ impl Frame {
         self.depth.is_none_or(|depth| depth >= WORD)
     }
 
-    /// The function makes its frame, or removes it.
+    /// The function makes its frame, maybe in steps, or removes it.
     fn make(&mut self, depth: Depth) {
+        let grows = depth > self.depth;
         self.depth = depth;
+        self.is_begun = true;
+        self.is_made |= !grows;
         if !self.is_made {
-            self.is_made = true;
             self.body = (depth, self.fp_depth);
         }
     }

@@ -99,6 +99,16 @@ fn a_frame_may_be_counted_from_the_frame_pointer() {
     expect(&[&code], &lines);
 }
 
+#[test]
+fn a_frame_may_be_made_in_steps() {
+    // sub rsp, 8; mov rbp, rsp; sub rsp, 24; jmp over; and back; add rsp, 24; lea rsp, [rbp + 8]; ret
+    let code = [
+        0x48, 0x83, 0xec, 8, 0x48, 0x8b, 0xec, 0x48, 0x83, 0xec, 24, 0xeb, 2, 0xeb, 0, 0x48, 0x83, 0xc4, 24, 0x48,
+        0x8d, 0x65, 8, 0xc3,
+    ];
+    expect(&[&code], &[(0, SP(1, 0)), (4, SP(2, 0)), (11, SP(5, 0)), (19, SP(2, 0)), (23, SP(1, 0))]);
+}
+
 /// lea rcx, [table]; movsxd rax, dword ptr [rcx + 4 × rax]; add rcx, rax; jmp rcx; the table is `behind` bytes behind.
 fn switch(behind: u8) -> [u8; 16] {
     [0x48, 0x8d, 0x0d, 9 + behind, 0, 0, 0, 0x48, 0x63, 0x04, 0x81, 0x48, 0x03, 0xc8, 0xff, 0xe1]
