@@ -15,7 +15,7 @@ use std::{fs::File, io, ops::Range, os::unix::fs::FileExt as _};
 use object::{
     LittleEndian,
     elf::{
-        EM_X86_64, FileHeader64, PF_X, PT_LOAD, ProgramHeader64, SHF_ALLOC, SHN_UNDEF, SHT_DYNSYM, SHT_SYMTAB,
+        EM_X86_64, ET_EXEC, FileHeader64, PF_X, PT_LOAD, ProgramHeader64, SHF_ALLOC, SHN_UNDEF, SHT_DYNSYM, SHT_SYMTAB,
         STT_FUNC, SectionHeader64, Sym64,
     },
     pod::{self, Pod},
@@ -100,6 +100,11 @@ impl<'f> Elf<'f> {
     /// Where a program begins, before the file is moved as a whole.
     pub fn entry(&self) -> u64 {
         self.header.e_entry(LE)
+    }
+
+    /// Whether it may be anywhere in memory, and not only where its addresses say.
+    pub fn is_movable(&self) -> bool {
+        self.header.e_type(LE) != ET_EXEC
     }
 
     /// Segments with code.

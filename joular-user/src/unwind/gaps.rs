@@ -56,7 +56,9 @@ fn of_methods(elf: &Elf<'_>, mut rows: Vec<UnwindRow>) -> (Vec<UnwindRow>, BTree
     let mut begins: BTreeSet<u32> = u32::try_from(elf.entry()).into_iter().collect();
     let Ok(text) = text(elf) else { return (rows, begins) };
     begins.extend(native_image::called_by(elf, &rows, &text).unwrap_or_default());
-    begins.extend(native_image::pointed_at(elf).unwrap_or_default());
+    if !elf.is_movable() {
+        begins.extend(native_image::pointed_at(elf).unwrap_or_default());
+    }
     for gap in gaps(&rows, text) {
         if let Ok(methods) = native_image::methods(elf, &gap) {
             begins.extend(methods.called);
@@ -98,7 +100,7 @@ fn of_functions(elf: &Elf<'_>, rows: &[UnwindRow], mut begins: BTreeSet<u32>) ->
     for Gap { range, bytes } in &mut gaps {
         *bytes = elf.code_at(&(u64::from(range.start)..u64::from(range.end)))?;
     }
-    let begins = all_begins(&gaps, begins);
+    let begins = all_begins(&gaps, begins, elf.is_movable());
     let entry = u32::try_from(elf.entry()).ok();
     gaps.into_iter().for_each(|gap| added.extend(gap.rows(&begins, entry)));
     Ok(added)
@@ -205,7 +207,7 @@ fn gaps(rows: &[UnwindRow], text: Range<u32>) -> Vec<Range<u32>> {
 }
 
 /// Where functions begin, with those that others call directly or take the address of.
-fn all_begins(gaps: &[Gap], mut begins: BTreeSet<u32>) -> BTreeSet<u32> {
+fn all_begins(gaps: &[Gap], mut begins: BTreeSet<u32>, is_movable: bool) -> BTreeSet<u32> {
     let mut waiting: Vec<u32> = begins.iter().copied().collect();
     while let Some(begin) = waiting.pop() {
         let Some(Gap { range, bytes }) = gap_at(gaps, begin) else { continue };
@@ -216,7 +218,7 @@ fn all_begins(gaps: &[Gap], mut begins: BTreeSet<u32>) -> BTreeSet<u32> {
         for instruction in &mut Decoder::with_ip(64, code, u64::from(begin), DecoderOptions::NONE) {
             let target = match instruction.flow_control() {
                 FlowControl::Call => u32::try_from(instruction.near_branch_target()).ok(),
-                FlowControl::Next => taken_address(&instruction, gaps),
+                FlowControl::Next => taken_address(&instruction, gaps, is_movable),
                 _ => None,
             };
             if let Some(target) = target.filter(|target| gap_at(gaps, *target).is_some())
@@ -231,10 +233,10 @@ fn all_begins(gaps: &[Gap], mut begins: BTreeSet<u32>) -> BTreeSet<u32> {
 
 /// The place whose address the instruction takes, if a function may begin there: nothing comes there from
 /// above.
-fn taken_address(instruction: &Instruction, gaps: &[Gap]) -> Option<u32> {
+fn taken_address(instruction: &Instruction, gaps: &[Gap], is_movable: bool) -> Option<u32> {
     let target = match instruction.code() {
-        // Of a program that cannot be moved.
-        Code::Mov_r32_imm32 => instruction.immediate32(),
+        // Elsewhere it is a number.
+        Code::Mov_r32_imm32 if !is_movable => instruction.immediate32(),
         _ if instruction.mnemonic() == Mnemonic::Lea && instruction.is_ip_rel_memory_operand() => {
             u32::try_from(instruction.ip_rel_memory_address()).ok()?
         }
@@ -287,7 +289,7 @@ mod tests {
 
     fn functions_of(code: &[u8], begin: u32) -> Vec<Range<u32>> {
         let gaps = [gap(0, code)];
-        gaps[0].functions(&all_begins(&gaps, BTreeSet::from([begin])))
+        gaps[0].functions(&all_begins(&gaps, BTreeSet::from([begin]), false))
     }
 
     fn gap(start: u32, code: &[u8]) -> Gap {
@@ -298,7 +300,7 @@ mod tests {
     fn functions_are_found_from_one_gap_to_another() {
         // call 0x101; ret, and far away: nop; ret
         let gaps = [gap(0, &[0xe8, 0xfc, 0, 0, 0, 0xc3]), gap(0x100, &[0x90, 0xc3])];
-        assert_eq!(all_begins(&gaps, BTreeSet::from([0])), BTreeSet::from([0, 0x101]));
+        assert_eq!(all_begins(&gaps, BTreeSet::from([0]), true), BTreeSet::from([0, 0x101]));
     }
 
     #[test]
@@ -320,6 +322,9 @@ mod tests {
         // lea rax, [rip + 1]; ret; and what it takes the address of: ret
         let code = [0x48, 0x8d, 0x05, 1, 0, 0, 0, 0xc3, 0xc3];
         assert_eq!(functions_of(&code, 0), [0..8, 8..9]);
+        // mov edi, 11; call 10; what is called last; and what 11 is the address of: ret
+        let code = [0xbf, 11, 0, 0, 0, 0xe8, 0, 0, 0, 0, 0xf4, 0xc3];
+        assert_eq!(functions_of(&code, 0), [0..10, 10..11, 11..12]);
         // Into a function: lea rax, [rip - 6]
         let code = [0x48, 0x8d, 0x05, 0xfa, 0xff, 0xff, 0xff, 0xc3, 0xc3];
         assert_eq!(functions_of(&code, 0), [0..9]);
@@ -381,7 +386,7 @@ mod tests {
         #[test]
         fn any_code_is_survived(bytes: Vec<u8>, begins: BTreeSet<u32>, rows in proptest::collection::vec((any::<u32>(), 0u8..7), 0..9)) {
             let code = [gap(7, &bytes)];
-            let functions = code[0].functions(&all_begins(&code, begins));
+            let functions = code[0].functions(&all_begins(&code, begins, false));
             prop_assert!(functions.is_sorted_by_key(|function| function.start));
             let mut rows: Vec<_> = rows.into_iter().map(|(address, rule)| row(address, rule)).collect();
             rows.sort();
