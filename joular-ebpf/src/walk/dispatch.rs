@@ -3,7 +3,8 @@
 //! It is written once, over a [`Walker`]. On the host a walker calls the steps directly. In the
 //! kernel it calls each through a global function of the programs, since the verifier checks a
 //! global function once, however often it is called. Such a function takes and returns integers
-//! only: the kind of code goes in, [`GO_ON`] or one of [`walk_end`]'s comes out. (`native_frame` has one more answer.)
+//! only: the kind of code goes in, [`GO_ON`] or one of [`walk_end`]'s comes out. (`frames` and `native_frame` have more
+//! answers.)
 
 use super::{
     End, Memory, Step, Tables, Walk, compiled,
@@ -107,7 +108,7 @@ pub fn to_the_end(walker: &mut impl Walker) -> End {
 #[inline(always)]
 pub fn steps(walker: &mut (impl Walker + ?Sized)) -> u32 {
     for _ in 0..STEPS {
-        let code = walker.frames();
+        let code = step(walker);
         if code != GO_ON {
             return code;
         }
@@ -115,28 +116,43 @@ pub fn steps(walker: &mut (impl Walker + ?Sized)) -> u32 {
     GO_ON
 }
 
-/// Some frames: methods that called another, which are most of all, or one of any
-/// other kind.
+/// Frames of methods that called another, which are most of all, or one frame of any other kind.
+#[inline(always)]
+fn step(walker: &mut (impl Walker + ?Sized)) -> u32 {
+    let next = walker.frames();
+    let kind = next & !OF_KIND;
+    match next & OF_KIND {
+        OF_NATIVE => walker.native(),
+        OF_INTERPRETER => walker.interpreted(),
+        OF_COMPILED => walker.compiled(kind),
+        OF_STUB if kind == KIND_UNKNOWN => {
+            // Most stubs have rows.
+            let code = walker.native();
+            if code == NO_ROW { walker.stub(kind) } else { code }
+        }
+        OF_STUB => walker.stub(kind),
+        _ => next,
+    }
+}
+
+/// Takes frames of methods that called another. Answers which function takes the next one, if there are less
+/// than it takes at once: it does not call that itself, because functions that call each other share a small
+/// stack.
 #[inline(always)]
 pub fn frames(walker: &mut (impl Walker + ?Sized)) -> u32 {
     let Some(Parts { walk, memory, tables }) = walker.parts() else { return NO_WALK };
-    let Some(jvm) = tables.jvm(&walk.process) else { return walker.native() };
+    let Some(jvm) = tables.jvm(&walk.process) else { return OF_NATIVE };
     for _ in 0..METHODS_PER_STEP {
         if !is_in_code_cache(jvm, walk.registers.pc) {
-            return walker.native();
+            return OF_NATIVE;
         }
         let step = match hotspot::kind(memory, jvm, walk) {
             Ok(Kind::Compiled(compiled::Kind::Method)) if compiled::is_in_the_middle(jvm, walk) => {
                 compiled::step_in_the_middle(memory, jvm, walk)
             }
-            Ok(Kind::Compiled(kind)) => return walker.compiled(kind as u32),
-            Ok(Kind::Interpreted) => return walker.interpreted(),
-            // Most stubs have rows.
-            Ok(Kind::Stub(kind @ stub::Kind::Unknown)) => {
-                let code = walker.native();
-                return if code == NO_ROW { walker.stub(kind as u32) } else { code };
-            }
-            Ok(Kind::Stub(kind)) => return walker.stub(kind as u32),
+            Ok(Kind::Compiled(kind)) => return OF_COMPILED | kind as u32,
+            Ok(Kind::Interpreted) => return OF_INTERPRETER,
+            Ok(Kind::Stub(kind)) => return OF_STUB | kind as u32,
             Err(end) => Err(end),
         };
         if let Err(End(end)) = step {
@@ -193,6 +209,13 @@ pub fn stub_frame(walker: &mut (impl Walker + ?Sized), kind: u32) -> u32 {
 
 const NO_WALK: u32 = walk_end::BUDGET as u32;
 const NO_JVM: u32 = walk_end::NO_MAPPING as u32;
+/// Which function takes a frame, with the kind that it is given.
+const OF_KIND: u32 = 0xf00;
+const OF_NATIVE: u32 = 0x200;
+const OF_INTERPRETER: u32 = 0x300;
+const OF_COMPILED: u32 = 0x400;
+const OF_STUB: u32 = 0x500;
+const KIND_UNKNOWN: u32 = stub::Kind::Unknown as u32;
 const KIND_METHOD: u32 = compiled::Kind::Method as u32;
 const KIND_WRAPPER: u32 = compiled::Kind::NativeWrapper as u32;
 const KIND_ENTRY: u32 = stub::Kind::Entry as u32;
