@@ -3,7 +3,7 @@
 //!
 //! Everything that is counted per window exists twice, one map per bank. The published boundary
 //! says which bank a moment belongs to (see `abi::split_slice`), and user space reads a bank only
-//! after every CPU has passed that boundary.
+//! after every CPU has passed that boundary. It may put a larger map in the place of one that it has read.
 
 use aya_ebpf::{
     Global,
@@ -98,15 +98,15 @@ pub static CYCLES: PerfEventArray<u64> = PerfEventArray::new(0);
 #[map]
 pub static LOSSES: PerCpuArray<u64> = PerCpuArray::with_max_entries(LOSS_COUNT as u32, 0);
 
-#[map]
-pub static THREADS_0: HashMap<u64, ThreadSlot> = HashMap::with_max_entries(16_384, 0);
-#[map]
-pub static THREADS_1: HashMap<u64, ThreadSlot> = HashMap::with_max_entries(16_384, 0);
+/// Made by user space, which knows how many entries there should be.
+pub type ThreadMap = btf_maps::HashMap<u64, ThreadSlot, 1>;
+pub type SampleMap = btf_maps::HashMap<SampleKey, SampleSlot, 1>;
 
-#[map]
-pub static SAMPLES_0: HashMap<SampleKey, SampleSlot> = HashMap::with_max_entries(4_096, 0);
-#[map]
-pub static SAMPLES_1: HashMap<SampleKey, SampleSlot> = HashMap::with_max_entries(4_096, 0);
+/// By bank.
+#[btf_map]
+pub static THREADS: btf_maps::ArrayOfMaps<ThreadMap, 2> = btf_maps::ArrayOfMaps::new();
+#[btf_map]
+pub static SAMPLES: btf_maps::ArrayOfMaps<SampleMap, 2> = btf_maps::ArrayOfMaps::new();
 
 /// Processes whose stacks are wanted, by tgid.
 #[map]
@@ -151,16 +151,6 @@ pub static COMPILER_THREADS: HashMap<u32, CompilerThread> = HashMap::with_max_en
 /// New stacks and lifecycle events.
 #[map]
 pub static EVENTS: RingBuf = RingBuf::with_byte_size(1 << 20, 0);
-
-#[inline(always)]
-pub fn threads(bank: u32) -> &'static HashMap<u64, ThreadSlot> {
-    if bank == 0 { &THREADS_0 } else { &THREADS_1 }
-}
-
-#[inline(always)]
-pub fn samples(bank: u32) -> &'static HashMap<SampleKey, SampleSlot> {
-    if bank == 0 { &SAMPLES_0 } else { &SAMPLES_1 }
-}
 
 #[inline(always)]
 pub fn count_loss(loss: Loss) {

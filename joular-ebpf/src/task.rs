@@ -16,7 +16,8 @@ use joular_ebpf::abi::{
 use crate::{
     corun, cycles,
     maps::{
-        BOUNDARY, COUNT_CYCLES, CPU, SMT, TASK_FLAGS, TASK_PID, TASK_START_BOOTTIME, TASK_TGID, count_loss, threads,
+        BOUNDARY, COUNT_CYCLES, CPU, SMT, TASK_FLAGS, TASK_PID, TASK_START_BOOTTIME, TASK_TGID, THREADS, ThreadMap,
+        count_loss,
     },
 };
 
@@ -182,7 +183,8 @@ fn credit(
     slice: Slice,
     at: At,
 ) -> Option<*mut ThreadSlot> {
-    let found = threads(bank).get_ptr_mut(thread.0);
+    let map = THREADS.get(bank);
+    let found = map.and_then(|map| map.get_ptr_mut(thread.0));
     if let Some(slot) = found {
         // SAFETY: a live value of a preallocated map; see above for writers.
         let slot = unsafe { &mut *slot };
@@ -195,7 +197,7 @@ fn credit(
         }
         slot.samples += (at == At::Sample) as u32;
         slot.switches += (at == At::Switch) as u32;
-    } else if new_slot(bank, thread, task, slice, at).is_err() {
+    } else if map.is_none_or(|map| new_slot(map, thread, task, slice, at).is_err()) {
         count_loss(Loss::ThreadMapFull);
         times.unslotted_ns += slice.ns;
         return None;
@@ -206,7 +208,7 @@ fn credit(
 
 /// First slice of a thread in this window.
 #[inline(always)]
-fn new_slot(bank: u32, thread: ThreadKey, task: Task, slice: Slice, at: At) -> Result<(), i32> {
+fn new_slot(map: &ThreadMap, thread: ThreadKey, task: Task, slice: Slice, at: At) -> Result<(), i32> {
     let slot = ThreadSlot {
         cpu_ns: slice.ns,
         corun_ns: slice.corun_ns,
@@ -218,5 +220,5 @@ fn new_slot(bank: u32, thread: ThreadKey, task: Task, slice: Slice, at: At) -> R
         switches: (at == At::Switch) as u32,
         comm: bpf_get_current_comm().unwrap_or_default(),
     };
-    threads(bank).insert(thread.0, slot, 0)
+    map.insert(thread.0, slot, 0)
 }

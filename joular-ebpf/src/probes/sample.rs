@@ -13,7 +13,7 @@ use aya_ebpf::{
 use joular_ebpf::abi::{Loss, SampleKey, SampleKind, SampleSlot, thread_flags};
 
 use crate::{
-    maps::{ALL_TARGETS, SamplingTimer, count_loss, samples},
+    maps::{ALL_TARGETS, SAMPLES, SamplingTimer, count_loss},
     sampling,
     task::{Accounted, At, Task, account},
     unwind::{self, Interrupted, Unwound},
@@ -92,7 +92,7 @@ fn count_stack(context: &impl Interrupted, accounted: &Accounted, tgid: u32) {
     let user =
         if accounted.task.is_kernel_thread() { Unwound::NONE } else { unwind::user(context, accounted.task, tgid) };
     let key = SampleKey::new(SampleKind::CpuTime, accounted.thread, user.id, kernel.id);
-    let map = samples(accounted.bank);
+    let Some(map) = SAMPLES.get(accounted.bank) else { return };
     // By reference: each copy of a key is stack, of which older kernels allow 512 bytes to
     // all functions that call each other together.
     if let Some(slot) = map.get_ptr_mut(&key) {

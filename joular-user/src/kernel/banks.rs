@@ -4,7 +4,7 @@
 //! to account ([`super::Programs::pass_boundary`]), no program writes to the bank of the ended
 //! window any more. That bank is then drained while the other one fills.
 
-use std::{collections::BTreeMap, os::fd::AsFd as _};
+use std::collections::BTreeMap;
 
 use aya::{
     Ebpf,
@@ -18,7 +18,11 @@ use joular_ebpf::abi::{
     BankTimes, Boundary, CpuState, Loss, SampleKey, SampleKind, SampleSlot, ThreadKey, ThreadSlot, thread_flags,
 };
 
-use super::{batch::Drain, cpus::Cpu, error::KernelError};
+use super::{
+    bank_maps::{BankMaps, Capacity},
+    cpus::Cpu,
+    error::KernelError,
+};
 
 /// Cause of a loss: samples of a kind that user space does not know.
 const UNKNOWN_SAMPLE_KIND: &str = "unknown_sample_kind";
@@ -38,8 +42,8 @@ pub struct Banks {
     boundary: Array<MapData, u64>,
     /// Bank of the window that is filling.
     bank: u32,
-    threads: [MapData; 2],
-    samples: [MapData; 2],
+    threads: BankMaps<u64, ThreadSlot>,
+    samples: BankMaps<SampleKey, SampleSlot>,
     cpu: PerCpuArray<MapData, CpuState>,
     losses: PerCpuArray<MapData, u64>,
     targets: HashMap<MapData, u32, u32>,
@@ -49,17 +53,15 @@ pub struct Banks {
     earlier_losses: BTreeMap<&'static str, u64>,
     /// CPUs that passed the boundary before: their times are whole.
     counted: Vec<u32>,
-    thread_drain: Drain<u64, ThreadSlot>,
-    sample_drain: Drain<SampleKey, SampleSlot>,
 }
 
 impl Banks {
-    pub(super) fn take(ebpf: &mut Ebpf) -> Result<Self, KernelError> {
+    pub(super) fn take(ebpf: &mut Ebpf, threads: Capacity, samples: Capacity) -> Result<Self, KernelError> {
         Ok(Self {
             boundary: take(ebpf, "BOUNDARY")?,
             bank: 0,
-            threads: [take_hash(ebpf, "THREADS_0")?, take_hash(ebpf, "THREADS_1")?],
-            samples: [take_hash(ebpf, "SAMPLES_0")?, take_hash(ebpf, "SAMPLES_1")?],
+            threads: BankMaps::new(ebpf, "THREADS", threads)?,
+            samples: BankMaps::new(ebpf, "SAMPLES", samples)?,
             cpu: take(ebpf, "CPU")?,
             losses: take(ebpf, "LOSSES")?,
             targets: take(ebpf, "TARGETS")?,
@@ -67,8 +69,6 @@ impl Banks {
             earlier_times: [Vec::new(), Vec::new()],
             earlier_losses: BTreeMap::new(),
             counted: Vec::new(),
-            thread_drain: Drain::new(),
-            sample_drain: Drain::new(),
         })
     }
 
@@ -92,18 +92,12 @@ impl Banks {
     pub fn drain_ended(&mut self, online: &[Cpu]) -> Result<BankContents, KernelError> {
         let ended = self.bank ^ 1;
         let mut contents = BankContents::default();
-        self.thread_drain
-            .drain(self.threads[ended as usize].fd().as_fd(), |key, slot| {
-                contents.threads.push(thread_time(key, &slot))
-            })
-            .map_err(|source| KernelError::Drain { map: "THREADS", source })?;
+        self.threads.drain(ended, |key, slot| contents.threads.push(thread_time(key, &slot)))?;
         let mut unknown = 0_u64;
-        self.sample_drain
-            .drain(self.samples[ended as usize].fd().as_fd(), |key, slot| match sample_count(&key, &slot) {
-                Some(sample) => contents.samples.push(sample),
-                None => unknown += u64::from(slot.count),
-            })
-            .map_err(|source| KernelError::Drain { map: "SAMPLES", source })?;
+        self.samples.drain(ended, |key, slot| match sample_count(&key, &slot) {
+            Some(sample) => contents.samples.push(sample),
+            None => unknown += u64::from(slot.count),
+        })?;
         // Hash order is arbitrary: recordings and outputs want a fixed one.
         contents.threads.sort_unstable_by_key(|thread| {
             (thread.pid, thread.tid, thread.start_boottime_ns, thread.socket, thread.core)
@@ -212,14 +206,6 @@ fn sample_count(key: &SampleKey, slot: &SampleSlot) -> Option<SampleCount> {
 pub(super) fn take<M: TryFrom<Map, Error = MapError>>(ebpf: &mut Ebpf, name: &'static str) -> Result<M, KernelError> {
     let map = ebpf.take_map(name).ok_or(KernelError::Missing { kind: "map", name })?;
     M::try_from(map).map_err(|source| map_error("opening", name, source))
-}
-
-/// A hash map that is only ever drained in batches.
-fn take_hash(ebpf: &mut Ebpf, name: &'static str) -> Result<MapData, KernelError> {
-    match ebpf.take_map(name) {
-        Some(Map::HashMap(data)) => Ok(data),
-        _ => Err(KernelError::Missing { kind: "hash map", name }),
-    }
 }
 
 pub(super) fn map_error(operation: &'static str, map: &'static str, source: MapError) -> KernelError {

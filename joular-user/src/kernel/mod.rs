@@ -8,6 +8,7 @@
 //! [`cost`] what the programs themselves cost.
 
 mod array_write;
+mod bank_maps;
 pub mod banks;
 mod batch;
 pub mod boundary;

@@ -14,6 +14,7 @@ use aya_log::EbpfLogger;
 use joular_ebpf::abi::{MAX_STACK_FRAMES, Place};
 
 use super::{
+    bank_maps::Capacity,
     banks::Banks,
     btf::{KernelTypes, VMLINUX_BTF},
     cost::{self, ProgramCost},
@@ -130,12 +131,6 @@ impl Programs {
         for (name, offset) in &offsets {
             loader.override_global(name, offset, true);
         }
-        for bank in ["THREADS_0", "THREADS_1"] {
-            loader.map_max_entries(bank, sizes.threads);
-        }
-        for bank in ["SAMPLES_0", "SAMPLES_1"] {
-            loader.map_max_entries(bank, sizes.samples);
-        }
         loader.map_max_entries("EVENTS", sizes.ring_bytes);
         if mean_gap_ns != 0 {
             loader.map_max_entries("SAMPLING", cpus::possible(&options.cpu_root));
@@ -145,7 +140,7 @@ impl Programs {
         }
         let mut ebpf = loader.load(OBJECT).map_err(|error| KernelError::Load(Box::new(error)))?;
         load_programs(&mut ebpf, &options.sampler, &tracepoint_types(Path::new(VMLINUX_BTF))?)?;
-        let banks = Banks::take(&mut ebpf)?;
+        let banks = Banks::take(&mut ebpf, sizes.threads, sizes.samples)?;
         let unwind_maps = UnwindMaps::take(&mut ebpf)?;
         // Only now: without privileges there would seem to be no counters.
         let cycles = match options.cycles {
@@ -276,8 +271,8 @@ pub(super) fn is_offline(error: &ProgramError) -> bool {
 
 /// Map sizes for what a window can hold at most.
 struct MapSizes {
-    threads: u32,
-    samples: u32,
+    threads: Capacity,
+    samples: Capacity,
     ring_bytes: u32,
 }
 
@@ -288,13 +283,20 @@ impl MapSizes {
         let bounded = |wanted: u64, least: u32, most: u32| {
             u32::try_from(wanted.next_power_of_two()).unwrap_or(most).clamp(least, most)
         };
+        const LEAST_THREADS: u32 = 16_384;
+        const MOST_THREADS: u32 = 1 << 20;
+        const LEAST_SAMPLES: u32 = 4_096;
+        const MOST_SAMPLES: u32 = 1 << 18;
         // A thread that moves between cores has a slot for each.
         let places = if options.per_core { (cpus as u64).clamp(1, 8) } else { 1 };
         Self {
             // Twice the threads there are now: they come and go in bursts.
-            threads: bounded(2 * thread_count() * places, 16_384, 1 << 20),
+            threads: Capacity {
+                first: bounded(2 * thread_count() * places, LEAST_THREADS, MOST_THREADS),
+                most: MOST_THREADS,
+            },
             // Every sample of a window may have a key of its own.
-            samples: bounded(2 * per_window, 4_096, 1 << 18),
+            samples: Capacity { first: bounded(2 * per_window, LEAST_SAMPLES, MOST_SAMPLES), most: MOST_SAMPLES },
             // Two seconds of nothing but new stacks of 128 frames: so long it may go
             // unread on a machine that is busier than it can be.
             ring_bytes: bounded(2 * per_second * 1024, 1 << 21, 1 << 26),

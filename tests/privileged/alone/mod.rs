@@ -4,6 +4,7 @@
 mod calibrate;
 mod closed_loop;
 mod containers;
+mod crowd;
 mod hotplug;
 mod hotspot_oracle;
 mod hotspot_stacks;
