@@ -19,6 +19,10 @@ const COLLECTORS: [(&str, &str); 7] = [
     ("UseEpsilonGC", "Epsilon"),
     ("UseConcMarkSweepGC", "CMS"),
 ];
+/// Who gave a flag its value, as far as the JVM knows: `JVMFlagOrigin`, and `JVMFlag::Flags` before JDK 17. Who
+/// writes a value from outside leaves this as it is.
+const ORIGIN_BITS: u64 = 0xf;
+const BY_DEFAULT: u64 = 0;
 const DEBUG_NON_SAFEPOINTS: &str = "DebugNonSafepoints";
 
 /// Facts about a JVM that its flags and version tell.
@@ -32,6 +36,9 @@ pub struct JvmFacts {
     /// Whether compilers describe more places than those where threads can be stopped. Without it,
     /// the inlined method of a leaf is coarse.
     pub debug_non_safepoints: Option<bool>,
+    /// Whether that has been so since the JVM started. An agent may set the flag while the JVM runs, and what was
+    /// compiled before is not described anew.
+    pub is_all_described: bool,
 }
 
 impl JvmFacts {
@@ -59,9 +66,53 @@ impl JvmFacts {
             match collector {
                 Some((_, collector)) if is_set => self.collector = Some((*collector).to_owned()),
                 Some(_) => {}
-                None => self.debug_non_safepoints = Some(is_set),
+                None => {
+                    self.debug_non_safepoints = Some(is_set);
+                    let origin = memory.field(flag, layout.flag.origin).map_or(BY_DEFAULT, |bits| bits & ORIGIN_BITS);
+                    self.is_all_described = is_set && origin != BY_DEFAULT;
+                }
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use joular_ebpf::abi::Field;
+
+    use super::*;
+    use crate::runtimes::hotspot::{layout::FlagLayout, memory::MemoryImage};
+
+    #[test]
+    fn a_flag_that_was_set_later_says_nothing_of_earlier_code() {
+        let word = |offset| Field { offset, width: 8 };
+        let mut layout = Layout::default();
+        layout.flag = FlagLayout { size: 24, name: word(0), address: word(8), origin: Field { offset: 16, width: 4 } };
+        (layout.statics.flags, layout.statics.flag_count) = (0x100, 0x108);
+        let name = format!("{DEBUG_NON_SAFEPOINTS}\0").into_bytes();
+        for (value, bits, is_set, is_all_described) in [
+            // On the command line, and printed.
+            (1_u8, 0x0002_0001_u32, true, true),
+            (0, 0x0002_0001, false, false),
+            (0, 0, false, false),
+            // By an agent.
+            (1, 0x0002_0000, true, false),
+        ] {
+            let mut image = MemoryImage::default();
+            let flag = [0x300_u64.to_le_bytes(), 0x400_u64.to_le_bytes(), u64::from(bits).to_le_bytes()].concat();
+            let words = [0x200_u64.to_le_bytes(), 1_u64.to_le_bytes()].concat();
+            // Names are read in parts of 64 bytes.
+            let name = [&name[..], &[0; 64]].concat();
+            [(0x100, &words), (0x200, &flag), (0x300, &name), (0x400, &vec![value])]
+                .into_iter()
+                .for_each(|(address, bytes)| image.insert(address, bytes));
+            let facts = JvmFacts::read(&image, &layout, 0);
+            assert_eq!(
+                (facts.debug_non_safepoints, facts.is_all_described),
+                (Some(is_set), is_all_described),
+                "value {value}, {bits:#x}"
+            );
+        }
     }
 }

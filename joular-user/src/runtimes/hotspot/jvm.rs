@@ -74,7 +74,7 @@ impl Jvm {
         let facts = JvmFacts::read(&pages, layout, bias);
         drop(pages);
         let stubs = Stubs::new(StubPlaces::new(&build.libjvm, bias));
-        let is_all_described = facts.debug_non_safepoints == Some(true);
+        let is_all_described = facts.is_all_described;
         let mut jvm = Self {
             memory,
             build,

@@ -115,6 +115,8 @@ pub struct FlagLayout {
     pub size: u32,
     pub name: Field,
     pub address: Field,
+    /// Who gave it its value, in the lowest bits.
+    pub origin: Field,
 }
 
 /// Everything of one libjvm.
@@ -321,6 +323,7 @@ impl Names<'_> {
         Ok(FlagLayout {
             size: self.size("JVMFlag")?,
             name: self.one(&[("JVMFlag", "_name")])?,
+            origin: self.start("JVMFlag", "_flags").map_or(Field::default(), |offset| Field { offset, width: 4 }),
             // Its type is not told, but it is a pointer.
             address: Field { offset: address, width: 8 },
         })

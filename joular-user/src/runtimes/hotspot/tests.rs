@@ -60,6 +60,7 @@ fn facts_of_a_jvm() {
             let attached = jvm.attach();
             let facts = attached.facts();
             assert_eq!((facts.collector.as_deref(), facts.debug_non_safepoints), (Some(collector), Some(debug)));
+            assert_eq!(facts.is_all_described, debug);
             assert!(facts.version.as_deref().unwrap().starts_with(&facts.feature.to_string()), "{facts:?}");
         });
     }
