@@ -98,9 +98,12 @@ pub static CYCLES: PerfEventArray<u64> = PerfEventArray::new(0);
 #[map]
 pub static LOSSES: PerCpuArray<u64> = PerCpuArray::with_max_entries(LOSS_COUNT as u32, 0);
 
-/// Made by user space, which knows how many entries there should be.
-pub type ThreadMap = btf_maps::HashMap<u64, ThreadSlot, 1>;
-pub type SampleMap = btf_maps::HashMap<SampleKey, SampleSlot, 1>;
+/// Made by user space, which knows how many entries there should be. The values are `V`s, but plain words to the
+/// kernel: before Linux 6.2 it took no map in the place of one with a structure, unless it was told of the same
+/// structure.
+pub type Counts<K, const WORDS: usize> = btf_maps::HashMap<K, [u64; WORDS], 1>;
+pub type ThreadMap = Counts<u64, { size_of::<ThreadSlot>() / 8 }>;
+pub type SampleMap = Counts<SampleKey, { size_of::<SampleSlot>() / 8 }>;
 
 /// By bank.
 #[btf_map]
@@ -151,6 +154,22 @@ pub static COMPILER_THREADS: HashMap<u32, CompilerThread> = HashMap::with_max_en
 /// New stacks and lifecycle events.
 #[map]
 pub static EVENTS: RingBuf = RingBuf::with_byte_size(1 << 20, 0);
+
+/// A slot of such a map.
+#[inline(always)]
+pub fn slot<K, V, const WORDS: usize>(map: &Counts<K, WORDS>, key: &K) -> Option<*mut V> {
+    const { assert!(size_of::<V>() == WORDS * 8 && align_of::<V>() == 8) };
+    map.get_ptr_mut(key).map(|words| words.cast())
+}
+
+/// Adds a slot.
+#[inline(always)]
+pub fn add_slot<K, V, const WORDS: usize>(map: &Counts<K, WORDS>, key: &K, slot: &V, flags: u64) -> Result<(), i32> {
+    const { assert!(size_of::<V>() == WORDS * 8 && align_of::<V>() == 8) };
+    // SAFETY: a live value of the same size and alignment, without padding.
+    let words = unsafe { &*(&raw const *slot).cast::<[u64; WORDS]>() };
+    map.insert(key, words, flags)
+}
 
 #[inline(always)]
 pub fn count_loss(loss: Loss) {

@@ -17,7 +17,7 @@ use crate::{
     corun, cycles,
     maps::{
         BOUNDARY, COUNT_CYCLES, CPU, SMT, TASK_FLAGS, TASK_PID, TASK_START_BOOTTIME, TASK_TGID, THREADS, ThreadMap,
-        count_loss,
+        add_slot, count_loss, slot,
     },
 };
 
@@ -184,7 +184,7 @@ fn credit(
     at: At,
 ) -> Option<*mut ThreadSlot> {
     let map = THREADS.get(bank);
-    let found = map.and_then(|map| map.get_ptr_mut(thread.0));
+    let found: Option<*mut ThreadSlot> = map.and_then(|map| slot(map, &thread.0));
     if let Some(slot) = found {
         // SAFETY: a live value of a preallocated map; see above for writers.
         let slot = unsafe { &mut *slot };
@@ -220,5 +220,5 @@ fn new_slot(map: &ThreadMap, thread: ThreadKey, task: Task, slice: Slice, at: At
         switches: (at == At::Switch) as u32,
         comm: bpf_get_current_comm().unwrap_or_default(),
     };
-    map.insert(thread.0, slot, 0)
+    add_slot(map, &thread.0, &slot, 0)
 }

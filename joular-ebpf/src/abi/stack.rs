@@ -149,7 +149,7 @@ impl SampleKey {
 }
 
 /// Value of the samples map.
-#[repr(C)]
+#[repr(C, align(8))]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SampleSlot {
     pub count: u32,

@@ -13,7 +13,7 @@ use aya_ebpf::{
 use joular_ebpf::abi::{Loss, SampleKey, SampleKind, SampleSlot, thread_flags};
 
 use crate::{
-    maps::{ALL_TARGETS, SAMPLES, SamplingTimer, count_loss},
+    maps::{ALL_TARGETS, SAMPLES, SamplingTimer, add_slot, count_loss, slot},
     sampling,
     task::{Accounted, At, Task, account},
     unwind::{self, Interrupted, Unwound},
@@ -95,7 +95,7 @@ fn count_stack(context: &impl Interrupted, accounted: &Accounted, tgid: u32) {
     let Some(map) = SAMPLES.get(accounted.bank) else { return };
     // By reference: each copy of a key is stack, of which older kernels allow 512 bytes to
     // all functions that call each other together.
-    if let Some(slot) = map.get_ptr_mut(&key) {
+    if let Some(slot) = slot::<_, SampleSlot, _>(map, &key) {
         // SAFETY: a live value of a preallocated map; the key holds the
         // thread, which runs on one CPU at a time: one writer.
         unsafe { (*slot).count += 1 };
@@ -106,7 +106,7 @@ fn count_stack(context: &impl Interrupted, accounted: &Accounted, tgid: u32) {
     if !kernel.introduce(tgid) || !user.introduce(tgid) {
         return;
     }
-    if map.insert(&key, SampleSlot { count: 1, tgid }, u64::from(BPF_NOEXIST)).is_err() {
+    if add_slot(map, &key, &SampleSlot { count: 1, tgid }, u64::from(BPF_NOEXIST)).is_err() {
         count_loss(Loss::SampleMapFull);
     }
 }
