@@ -33,6 +33,8 @@ pub struct BankContents {
     pub threads: Vec<ThreadTime>,
     pub samples: Vec<SampleCount>,
     pub cpus: Vec<CpuTimes>,
+    /// What threads ran on CPUs that are no longer online: it is in `threads`, and not in `cpus`.
+    pub gone_busy_ns: u64,
     pub losses: Vec<LossCount>,
 }
 
@@ -87,8 +89,8 @@ impl Banks {
     }
 
     /// Empties the bank of the window that ended. Call it only after every CPU has passed the
-    /// boundary. A CPU that came online during the window did not see its start and is left out of
-    /// the CPU times.
+    /// boundary. A CPU that came online during the window did not see its start, and one that went
+    /// did not see its end: both are left out of the CPU times.
     pub fn drain_ended(&mut self, online: &[Cpu]) -> Result<BankContents, KernelError> {
         let ended = self.bank ^ 1;
         let mut contents = BankContents::default();
@@ -105,7 +107,7 @@ impl Banks {
         contents
             .samples
             .sort_unstable_by_key(|sample| (sample.thread_key, sample.kind, sample.user_stack, sample.kernel_stack));
-        contents.cpus = self.cpu_times(ended, online)?;
+        (contents.cpus, contents.gone_busy_ns) = self.cpu_times(ended, online)?;
         contents.losses = self.new_losses()?;
         if unknown > 0 {
             contents.losses.push(LossCount { cause: UNKNOWN_SAMPLE_KIND.to_owned(), count: unknown });
@@ -113,7 +115,8 @@ impl Banks {
         Ok(contents)
     }
 
-    fn cpu_times(&mut self, bank: u32, online: &[Cpu]) -> Result<Vec<CpuTimes>, KernelError> {
+    /// Times of CPUs that are online, and the busy time of those that are not.
+    fn cpu_times(&mut self, bank: u32, online: &[Cpu]) -> Result<(Vec<CpuTimes>, u64), KernelError> {
         let values = self.cpu.get(&0, 0).map_err(|source| map_error("reading", "CPU", source))?;
         let bank = bank as usize;
         let earlier = &mut self.earlier_times[bank];
@@ -136,11 +139,16 @@ impl Banks {
                 });
             }
         }
-        for (before, now) in earlier.iter_mut().zip(values.iter()) {
-            *before = now.times[bank];
+        let mut gone_busy_ns = 0;
+        for (id, (before, now)) in (0_u32..).zip(earlier.iter_mut().zip(values.iter())) {
+            let now = now.times[bank];
+            if online.iter().all(|cpu| cpu.id != id) {
+                gone_busy_ns += now.busy_ns.saturating_sub(before.busy_ns);
+            }
+            *before = now;
         }
         self.counted = online.iter().map(|cpu| cpu.id).collect();
-        Ok(cpus)
+        Ok((cpus, gone_busy_ns))
     }
 
     fn new_losses(&mut self) -> Result<Vec<LossCount>, KernelError> {

@@ -1,5 +1,5 @@
 //! Tests CPUs that go and come back while threads are measured: between two looks at them, and for
-//! longer. Time stays in its window, and sampling goes on.
+//! longer. Time stays in its window, sampling goes on, and the run says where times are not exact.
 
 use std::{fs, path::Path, time::Duration};
 
@@ -14,7 +14,7 @@ use joular_tests::{
 use crate::burner::Burner;
 
 /// The last one of two; the first cannot go.
-const SWITCH: &str = "/sys/devices/system/cpu/cpu1/online";
+pub(super) const SWITCH: &str = "/sys/devices/system/cpu/cpu1/online";
 /// As many threads as keep all CPUs busy, and one more.
 const THREADS: u32 = 3;
 const FREQUENCY_HZ: f64 = 199.0;
@@ -24,14 +24,15 @@ const BURN: Duration = Duration::from_secs(60);
 const SETTLES: usize = 2;
 /// Windows from then on that are judged together.
 const JUDGED: usize = 3;
+const AUDITED: Duration = Duration::from_secs(30);
 /// By which a thread's time may be more than its window, for clocks that are corrected.
 const SLACK: f64 = 1.001;
 
 /// A CPU that is put back whatever happens.
-struct Cpu;
+pub(super) struct Cpu;
 
 impl Cpu {
-    fn turn(is_on: bool) -> Result<()> {
+    pub(super) fn turn(is_on: bool) -> Result<()> {
         fs::write(SWITCH, if is_on { "1" } else { "0" }).with_context(|| format!("writing {SWITCH}"))
     }
 }
@@ -54,7 +55,7 @@ fn measure(sampler: &str) -> Result<(Vec<Window>, [usize; 2])> {
     let mut burner = Burner::start(&[100; THREADS as usize])?;
     let run = Run::modelled().pid(burner.pid()).with("--sampler", sampler).with("--record", &recording);
     let mut profiler =
-        run.with("--frequency", FREQUENCY_HZ.to_string()).argument("--no-output").argument("--json").start()?;
+        run.with("--frequency", FREQUENCY_HZ.to_string()).output(output.dir()).argument("--json").start()?;
     burner.begin(BURN)?;
     let _back = Cpu;
     wait_windows(&mut profiler, 2)?;
@@ -68,6 +69,8 @@ fn measure(sampler: &str) -> Result<(Vec<Window>, [usize; 2])> {
     Cpu::turn(true)?;
     wait_windows(&mut profiler, SETTLES + JUDGED)?;
     profiler.stop()?;
+    let audit = Run::new().argument("audit").argument(output.dir()).finish(AUDITED)?;
+    ensure!(audit.code() == Some(0), "{sampler}: {audit:?}");
     let mut windows = Vec::new();
     for event in RecordingReader::new(fs::File::open(&recording)?)? {
         if let Event::Window(window) = event? {

@@ -300,6 +300,9 @@ impl Run<'_> {
         if new_cpus > 0 {
             self.lost("inexact_cpu_ns", new_cpus * length_ns);
         }
+        if contents.gone_busy_ns > 0 {
+            self.lost("inexact_cpu_ns", contents.gone_busy_ns);
+        }
         for cpu in &contents.cpus {
             let counted = cpu.busy_ns + cpu.idle_ns + cpu.unslotted_ns;
             if counted != length_ns {
