@@ -12,6 +12,7 @@
     reason = "figures of test runs of minutes: far from any limit"
 )]
 
+pub mod bpf_objects;
 pub mod bpf_stats;
 pub mod browser;
 pub mod clock;

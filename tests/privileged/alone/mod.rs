@@ -13,6 +13,7 @@ mod light_jvms;
 mod perf_pmu;
 mod powercap;
 mod random_samples;
+mod soak;
 mod split_70_30;
 mod time;
 mod topology;
