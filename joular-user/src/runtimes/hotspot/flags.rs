@@ -87,8 +87,8 @@ mod tests {
     #[test]
     fn a_flag_that_was_set_later_says_nothing_of_earlier_code() {
         let word = |offset| Field { offset, width: 8 };
-        let mut layout = Layout::default();
-        layout.flag = FlagLayout { size: 24, name: word(0), address: word(8), origin: Field { offset: 16, width: 4 } };
+        let flag = FlagLayout { size: 24, name: word(0), address: word(8), origin: Field { offset: 16, width: 4 } };
+        let mut layout = Layout { flag, ..Layout::default() };
         (layout.statics.flags, layout.statics.flag_count) = (0x100, 0x108);
         let name = format!("{DEBUG_NON_SAFEPOINTS}\0").into_bytes();
         for (value, bits, is_set, is_all_described) in [
