@@ -1,8 +1,8 @@
 //! Keeps the two maps in which one thing is counted, one for each bank, and makes them larger.
 //!
 //! Nobody knows at the start how many threads will come. The programs find a bank's map in an array of maps.
-//! A bank that was just drained is written by no program until the next boundary but one, so its map can be
-//! replaced then: nothing is lost, and the next window of that bank has more room.
+//! A bank that was just drained is written by no program until the next boundary, so its map can be replaced
+//! then: nothing is lost, and the next window has more room.
 
 use std::{
     io,
@@ -115,11 +115,9 @@ fn create<K, V>(capacity: u32) -> Result<MapData, MapError> {
     let made = unsafe { libc::syscall(libc::SYS_bpf, BPF_MAP_CREATE, &raw const attr, size_of::<CreateAttr>()) };
     let failed = |_| MapError::IoError(io::Error::last_os_error());
     let made = i32::try_from(made).ok().filter(|made| *made >= 0).ok_or(()).map_err(failed)?;
-    // SAFETY: a descriptor that was just made, and nobody else has.
-    let made = unsafe { OwnedFd::from_raw_fd(made) };
-    // Programs that are started have no use for it.
-    rustix::io::fcntl_setfd(&made, rustix::io::FdFlags::CLOEXEC).map_err(|error| MapError::IoError(error.into()))?;
-    MapData::from_fd(made)
+    // SAFETY: a descriptor that was just made, and nobody else has. Programs that are started do not inherit it: the
+    // kernel makes all such descriptors so.
+    MapData::from_fd(unsafe { OwnedFd::from_raw_fd(made) })
 }
 
 #[cfg(test)]
