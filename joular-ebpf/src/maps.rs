@@ -98,9 +98,9 @@ pub static CYCLES: PerfEventArray<u64> = PerfEventArray::new(0);
 #[map]
 pub static LOSSES: PerCpuArray<u64> = PerCpuArray::with_max_entries(LOSS_COUNT as u32, 0);
 
-/// Made by user space, which knows how many entries there should be. The values are `V`s, but plain words to the
-/// kernel: before Linux 6.2 it took no map in the place of one with a structure, unless it was told of the same
-/// structure.
+/// A map from a key to a slot. User space makes such maps, because it knows how many entries are needed. A slot is
+/// declared as plain words: before Linux 6.2 the kernel accepts a map in the place of another only if it knows
+/// as much of the structure of its values.
 pub type Counts<K, const WORDS: usize> = btf_maps::HashMap<K, [u64; WORDS], 1>;
 pub type ThreadMap = Counts<u64, { size_of::<ThreadSlot>() / 8 }>;
 pub type SampleMap = Counts<SampleKey, { size_of::<SampleSlot>() / 8 }>;

@@ -18,8 +18,8 @@ use crate::abi::{MAX_USER_FRAMES, walk_end};
 pub const GO_ON: u32 = 0x100;
 /// What [`native_frame`] returns of a stub that it cannot walk; nothing has changed.
 const NO_ROW: u32 = 0x101;
-/// Steps in a function of their own: the verifier follows each turn of a loop, in the program that has it
-/// anew for every way in which the program gets there.
+/// Steps that a function of their own takes. The verifier follows each turn of a loop, and in a program it does so
+/// again for each way that leads to the loop. It checks such a function once.
 const STEPS: u32 = 32;
 /// Compiled methods in a row that are walked without leaving a function.
 const METHODS_PER_STEP: u32 = 8;
@@ -135,9 +135,8 @@ fn step(walker: &mut (impl Walker + ?Sized)) -> u32 {
     }
 }
 
-/// Takes frames of methods that called another. Answers which function takes the next one, if there are less
-/// than it takes at once: it does not call that itself, because functions that call each other share a small
-/// stack.
+/// Takes frames of methods that called another. At a frame of any other kind it answers which function takes that.
+/// It does not call the function itself, because functions that call each other share a small stack.
 #[inline(always)]
 pub fn frames(walker: &mut (impl Walker + ?Sized)) -> u32 {
     let Some(Parts { walk, memory, tables }) = walker.parts() else { return NO_WALK };

@@ -92,6 +92,9 @@ impl ArrivedStack<'_> {
     /// returns whether they were. Reads no memory.
     pub fn pin_known(self, pinned: &Pinned) -> bool {
         let known = |method| pinned.latest.get(&method).copied();
+        if self.methods().next().is_none() {
+            return true;
+        }
         let is_known = self.methods().all(|method| known(method).is_some())
             && self.is_hashed_with(|method| known(method).map(|(identity, _)| identity));
         if is_known {
@@ -194,6 +197,9 @@ mod tests {
         assert_eq!(pin(&pinned, hashed(identity(3))), (false, was), "another method has its memory now");
         pinned.number(0x2000, identity(3), || Some(Arc::new(Method::of_test())));
         assert_eq!(pin(&pinned, hashed(identity(3))), (true, [Some(8), None, Some(24)]));
+        let mut none = [Address(0x5000)];
+        let stack = ArrivedStack { id: StackId(1), generation: 1, end: 2, words: &mut none };
+        assert!(stack.pin_known(&pinned), "without methods there is nothing to fix, whatever it was hashed with");
     }
 
     #[test]
