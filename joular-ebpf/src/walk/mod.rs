@@ -117,6 +117,9 @@ pub struct Walk {
     hash: u64,
     /// 1: `pc` is where code was interrupted, 0: a return address.
     exact: u64,
+    /// How many words stood before those of the code that was interrupted last: a signal's handler
+    /// may run on top of it.
+    words_of_handlers: u64,
     /// 1: a part of the stack is in the heap, and the walk went on behind it.
     is_frozen: u64,
     /// 1: a caller was found by a frame pointer where no table says that there is one.
@@ -135,6 +138,7 @@ impl Walk {
         process: ProcessUnwind { first_mapping: 0, mapping_count: 0, jvm: 0, generation: 0 },
         hash: 0,
         exact: 0,
+        words_of_handlers: 0,
         is_frozen: 0,
         is_guessed: 0,
         block: Block { start: 0, end: 0, blob: 0, words: [0; BLOCK_WORDS] },
@@ -151,6 +155,7 @@ impl Walk {
         // A new generation makes every stack a new one.
         self.hash = StackId::mix(StackId::seed(0), u64::from(mixed_generation(process.generation)));
         self.exact = 1;
+        self.words_of_handlers = 0;
         self.is_frozen = 0;
         self.is_guessed = 0;
         self.block.start = 0;
@@ -212,6 +217,13 @@ impl Walk {
         let index = self.header.len.wrapping_sub(back) as usize & (MAX_USER_FRAMES - 1);
         let callee = self.words.get(index).copied().unwrap_or(0);
         self.exact == 0 && self.header.len >= back && FrameWord(callee).is_of_no_method()
+    }
+
+    /// Whether the frame to be walked is that of interrupted code, or the one that called it; the
+    /// frame has its word already.
+    #[inline(always)]
+    const fn is_near_leaf(&self) -> bool {
+        (self.header.len as u64).wrapping_sub(self.words_of_handlers) <= 2
     }
 
     #[inline(always)]

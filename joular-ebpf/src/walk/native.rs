@@ -127,6 +127,7 @@ fn interrupted(memory: &impl Memory, walk: &mut Walk) -> Step {
     }
     walk.registers = registers;
     walk.exact = 1;
+    walk.words_of_handlers = u64::from(walk.header.len);
     Ok(())
 }
 

@@ -189,6 +189,33 @@ fn of_two_return_addresses_the_lower_one_is_the_frames() {
     assert_eq!(process.walk(leaf(CALLEE.begin() + BODY)), expect(CALLEE.at(BODY)));
 }
 
+/// A handler of the JVM or of another profiler may run on top of such code.
+#[test]
+fn a_return_address_farther_up_is_found_below_a_signal() {
+    const HANDLER: u64 = 0x5556_0000;
+    const RESTORER: u64 = HANDLER + 0x200;
+    let handler_stack = STACK - 0x2000;
+    let mut process = process();
+    let row = |address, rule| UnwindRow { address, rule, cfa_words: 1, fp_words: 0 };
+    process.rows.extend([row(0, rule::SP), row(0x200, rule::SIGNAL)]);
+    process.mappings.push(CodeMapping {
+        start: HANDLER,
+        end: HANDLER + 0x1000,
+        bias: HANDLER,
+        first_row: 1,
+        row_count: 2,
+    });
+    process.words(handler_stack, &[HANDLER + 0x20, HANDLER + 0x30, RESTORER + 1]);
+    let context = handler_stack + 24;
+    process.words(context + 80, &[0; 12]).words(context + 160, &[STACK, CALLEE.begin() + BODY]);
+    process.words(STACK, &[0, 0, 1, 2, 3, 4, 5, RETURN]);
+    caller_frame(&mut process, STACK + 64);
+    let mut frames: Vec<_> = [HANDLER + 0x10, HANDLER + 0x20, HANDLER + 0x30, RESTORER + 1].map(native).into();
+    let (interrupted, end) = expect(CALLEE.at(BODY));
+    frames.extend(interrupted);
+    assert_eq!(process.walk(Registers { pc: HANDLER + 0x10, sp: handler_stack, ..leaf(0) }), (frames, end));
+}
+
 /// C2 pushes what the stack pointer was, behind what it needs to search a string.
 #[test]
 fn a_stack_pointer_that_was_pushed_leads_to_the_frame() {

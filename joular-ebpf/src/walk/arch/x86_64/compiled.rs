@@ -117,8 +117,8 @@ fn kept_bytes(
 /// string. The latter ends with what the stack pointer was before.
 #[inline(always)]
 fn pushed_bytes(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk: &Walk, bytes: u64) -> Option<u64> {
-    // Only of the leaf and its caller: such calls do not lead to Java.
-    if walk.header.len > 2 {
+    // Such calls do not lead to Java.
+    if !walk.is_near_leaf() {
         return Some(0);
     }
     let slot = walk.registers.sp.wrapping_add(bytes).wrapping_sub(8);
