@@ -10,6 +10,7 @@ pub mod context;
 pub mod doctor;
 pub mod elf;
 pub mod energy;
+pub mod heap;
 pub mod kernel;
 pub mod output;
 pub mod pipeline;

@@ -49,6 +49,7 @@ use crate::{
     config::{self, Config, Input},
     context::{ContextReader, Roots},
     energy::{self, Selected},
+    heap,
     kernel::{LoadOptions, Loaded, Programs, cpus::CPU_ROOT},
     output::{FaultNotices, JsonOutput, Screen, ScreenOutput},
     privileges,
@@ -76,6 +77,7 @@ async fn record(config: &Config, options: &config::Live) -> Result<Exit, Failure
     let mut shutdown = Shutdown::listen(Exit::Interrupted.code())
         .map_err(|source| Failure::Start { what: "signal handling", source })?;
     limits::raise_open_files();
+    heap::share_one();
     // Before the verifier's half a second, which would take many where all CPUs are busy.
     privileges::raise_priority();
     let proc_files = ProcFiles::new(&config.proc_root);
