@@ -1,8 +1,8 @@
-//! Tests JVMs in containers of podman and in pods of containerd, each with namespaces and a root of its own:
-//! they are understood as JVMs of the host are, the data set says which container and pod they were in, and
-//! what is removed is let go.
+//! Tests JVMs in containers of podman and in pods of containerd, each with namespaces and a root of its own,
+//! one with users of its own as well: they are understood as JVMs of the host are, the data set says which
+//! container and pod they were in, and what is removed is let go.
 
-use std::{fmt::Display, time::Duration};
+use std::{fmt::Display, fs, os::unix::fs::MetadataExt as _, time::Duration};
 
 use anyhow::{Context as _, Result, ensure};
 use joular_tests::{
@@ -70,9 +70,13 @@ fn jvms_in_containers_of_podman_are_understood_and_their_files_are_let_go() -> R
     }
     let (podman, output) = (Podman::new()?, Output::new()?);
     podman.import(&jvm_image()?, JVM)?;
-    let containers = (0..2).map(|_| podman.start(JVM, &java_command("Busy"))).collect::<Result<Vec<_>>>()?;
+    let command = java_command("Busy");
+    let containers =
+        [podman.start(JVM, &command)?, podman.start(JVM, &command)?, podman.start_as_other_user(JVM, &command)?];
     containers.iter().try_for_each(|container| podman.wait_ready(container))?;
     let pids: Vec<u32> = containers.iter().map(|container| container.pid).collect();
+    let users = pids.iter().map(|pid| Ok(fs::metadata(format!("/proc/{pid}"))?.uid())).collect::<Result<Vec<_>>>()?;
+    ensure!(users[..2] == [0, 0] && users[2] != 0, "one has a user namespace of its own: {users:?}");
     record(&output, &pids, || {
         // Podman unmounts their files, and says so if somebody uses them.
         wait_for("podman to remove containers", RELEASED, || Ok(podman.remove(&containers).ok()))

@@ -51,11 +51,20 @@ impl Podman {
 
     /// Starts a container.
     pub fn start(&self, image: &str, command: &[String]) -> Result<Container> {
+        self.start_with(&[], image, command)
+    }
+
+    /// Starts a container in a user namespace of its own: its root is a user without privileges outside.
+    pub fn start_as_other_user(&self, image: &str, command: &[String]) -> Result<Container> {
+        self.start_with(&["--uidmap", "0:200000:65536", "--gidmap", "0:200000:65536"], image, command)
+    }
+
+    fn start_with(&self, more: &[&str], image: &str, command: &[String]) -> Result<Container> {
         // The network of the host needs no tools to be set up. Some hosts do not allow root to raise limits,
         // as podman does by default.
         let limits = ["--ulimit", "nofile=1024:1024", "--ulimit", "nproc=30000:30000"];
         let options = ["--detach", "--network", "host", "--log-driver", "k8s-file"];
-        let id = run(self.command("run").args(options).args(limits).arg(image).args(command))?;
+        let id = run(self.command("run").args(options).args(limits).args(more).arg(image).args(command))?;
         let pid = run(self.command("inspect").args(["--format", "{{.State.Pid}}"]).arg(&id))?;
         let pid = pid.parse().with_context(|| format!("podman says pid '{pid}'"))?;
         Ok(Container { id, pid })
