@@ -4,6 +4,7 @@
 mod figure;
 mod idle;
 mod machine;
+mod own_time;
 mod programs;
 mod reports;
 mod resources;

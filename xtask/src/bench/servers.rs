@@ -12,7 +12,7 @@ use joular_tests::{
     servers::Program,
 };
 
-use super::{figure::Figure, resources::peak_memory_mib};
+use super::{figure::Figure, own_time, resources::peak_memory_mib};
 use crate::{setup, shell};
 
 const RUNS: usize = 3;
@@ -54,8 +54,8 @@ fn idle_jvms() -> Result<Vec<Jvm>> {
 
 /// All JVMs of the machine, at the default frequency.
 fn of_load(load: &str, memory_target: &'static str) -> Result<Vec<Figure>> {
-    let (mut cpu, mut memory, mut whole) = (Vec::new(), Vec::new(), Vec::new());
-    for _ in 0..RUNS {
+    let (mut cpu, mut memory, mut whole, mut own_time) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for run in 0..RUNS {
         let output = Output::new()?;
         let profiler = Run::new().with("--comm", "java").argument("--quiet").output(output.dir()).start()?;
         thread::sleep(WARM_UP);
@@ -64,6 +64,9 @@ fn of_load(load: &str, memory_target: &'static str) -> Result<Vec<Figure>> {
         let after = (monotonic_ns(), schedstat::process(profiler.pid())?);
         cpu.push(100.0 * (after.1 - before.1) as f64 / (after.0 - before.0) as f64);
         memory.push(peak_memory_mib(profiler.pid())?);
+        if run == RUNS - 1 {
+            own_time = own_time::of(&profiler, load)?;
+        }
         profiler.stop()?;
         whole.push(output.data.number(
             "SELECT 100 * sum(samples) FILTER (is_complete)::DOUBLE / sum(samples) FROM quality WHERE category = 'java'",
@@ -77,7 +80,7 @@ fn of_load(load: &str, memory_target: &'static str) -> Result<Vec<Figure>> {
         values,
         method: method.to_owned(),
     };
-    Ok(vec![
+    let mut figures = vec![
         figure(
             "CPU of the profiler",
             "% of one core",
@@ -95,5 +98,7 @@ fn of_load(load: &str, memory_target: &'static str) -> Result<Vec<Figure>> {
             whole,
             "samples of Java threads in the same runs, start included, whose stack reaches the thread's first function",
         ),
-    ])
+    ];
+    figures.splice(1..1, own_time);
+    Ok(figures)
 }
