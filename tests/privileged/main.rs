@@ -10,3 +10,4 @@ mod alone;
 mod beside;
 mod burner;
 mod readings;
+mod recordings;

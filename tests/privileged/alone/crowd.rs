@@ -1,17 +1,16 @@
 //! Tests a machine on which far more threads come than there were at the start: the maps become larger,
 //! so that each has its place.
 
-use std::{fs::File, path::Path, process::Command, time::Duration};
+use std::{path::Path, process::Command, time::Duration};
 
 use anyhow::{Context as _, Result, ensure};
-use joular_data::events::{Event, Window, recording::RecordingReader};
 use joular_tests::{
     native, notes,
     process::Running,
     profiler::{Output, Run},
 };
 
-use crate::burner::Burner;
+use crate::{burner::Burner, recordings};
 
 /// The least number of places that there are at the start.
 const PLACES: usize = 16_384;
@@ -35,16 +34,6 @@ fn crowd(program: &Path) -> Result<Option<Running>> {
     Ok((said == "ready").then_some(crowd))
 }
 
-fn windows(recording: &Path) -> Result<Vec<Window>> {
-    let mut windows = Vec::new();
-    for event in RecordingReader::new(File::open(recording)?)? {
-        if let Event::Window(window) = event? {
-            windows.push(*window);
-        }
-    }
-    Ok(windows)
-}
-
 #[test]
 fn threads_that_come_later_find_places() -> Result<()> {
     let output = Output::new()?;
@@ -66,7 +55,7 @@ fn threads_that_come_later_find_places() -> Result<()> {
     profiler.stop()?;
     drop(crowd);
 
-    let windows = windows(&recording)?;
+    let windows = recordings::windows(&recording)?;
     // The last one is cut short.
     let judged = windows.len().checked_sub(JUDGED + 1).and_then(|first| windows.get(first..first + JUDGED));
     let judged = judged.with_context(|| format!("only {} windows", windows.len()))?;

@@ -4,14 +4,14 @@
 use std::{fs, path::Path, time::Duration};
 
 use anyhow::{Context as _, Result, ensure};
-use joular_data::events::{Event, Window, recording::RecordingReader};
+use joular_data::events::Window;
 use joular_tests::{
     notes,
     profiler::{Output, Profiler, Run},
     statistics::RARE_SIGMAS,
 };
 
-use crate::burner::Burner;
+use crate::{burner::Burner, recordings};
 
 /// The last one of two; the first cannot go.
 pub(super) const SWITCH: &str = "/sys/devices/system/cpu/cpu1/online";
@@ -71,13 +71,7 @@ fn measure(sampler: &str) -> Result<(Vec<Window>, [usize; 2])> {
     profiler.stop()?;
     let audit = Run::new().argument("audit").argument(output.dir()).finish(AUDITED)?;
     ensure!(audit.code() == Some(0), "{sampler}: {audit:?}");
-    let mut windows = Vec::new();
-    for event in RecordingReader::new(fs::File::open(&recording)?)? {
-        if let Event::Window(window) = event? {
-            windows.push(*window);
-        }
-    }
-    Ok((windows, [first, first + JUDGED + 2 + SETTLES]))
+    Ok((recordings::windows(&recording)?, [first, first + JUDGED + 2 + SETTLES]))
 }
 
 /// CPU time of the burner's threads in a window, and their samples.
