@@ -228,8 +228,8 @@ mod tests {
         let (release, held) = mpsc::channel::<()>();
         let mut late = pool.within_deadline(move || held.recv().is_err()).unwrap_err();
         assert!(late.age() >= LONGEST);
-        // Others are not held up by it.
-        assert_eq!(pool.within_deadline(|| 1).ok(), Some(1));
+        // Others are not held up by it; the pool would be impatient now, which is another test's matter.
+        assert_eq!(pool.begin(|| 1).wait(LIMIT), Progress::Done(1));
         assert_eq!(late.take(), Progress::UnderWay);
         drop(release);
         assert_eq!(late.wait(LIMIT), Progress::Done(true));
