@@ -87,6 +87,7 @@ struct Audit<'a> {
     suspended_uj: u64,
     idle_uj: u64,
     target_cpu_ns: u64,
+    inexact_cpu_ns: u64,
     samples: u64,
     lost: &'a BTreeMap<String, u64>,
 }
@@ -276,6 +277,7 @@ fn audit(sums: &Sums) -> Audit<'_> {
         suspended_uj: sums.unattributed.suspended.0,
         idle_uj: sums.unattributed.idle.0,
         target_cpu_ns: sums.target_cpu_ns,
+        inexact_cpu_ns: sums.inexact_cpu_ns,
         samples: sums.samples,
         lost: &sums.losses,
     }

@@ -15,7 +15,7 @@ use super::{
     work::{Claimant, ClaimedSlice, ProcessKey, WindowWork},
 };
 use crate::{
-    events::{Event, ProcessInfo, RawStack, Runtime, ThreadTime, Window, WindowContext},
+    events::{Event, LossCount, ProcessInfo, RawStack, Runtime, ThreadTime, Window, WindowContext},
     model::units::Pid,
     stacks::StackTable,
 };
@@ -118,7 +118,7 @@ impl Engine {
             processes: join.processes,
             threads: join.threads,
             branches,
-            losses: window.losses.clone(),
+            losses: window.losses.iter().filter(|loss| !is_of_times(loss)).cloned().collect(),
         }
     }
 
@@ -167,9 +167,15 @@ fn with_counted_frequency(context: WindowContext, threads: &[ThreadTime]) -> Win
     WindowContext { mean_frequency_khz: mean_frequency_khz.or(context.mean_frequency_khz), ..context }
 }
 
+fn is_of_times(loss: &LossCount) -> bool {
+    loss.cause == LossCount::INEXACT_CPU_NS
+}
+
 fn cpu_audit(window: &Window, slices: &[ClaimedSlice]) -> CpuAudit {
     let elapsed_ns = window.length_ns().saturating_mul(window.cpus.len() as u64);
-    let mut audit = CpuAudit { elapsed_ns, ..CpuAudit::default() };
+    let inexact_ns = window.losses.iter().filter(|loss| is_of_times(loss)).map(|loss| loss.count);
+    let inexact_ns = inexact_ns.fold(0, u64::saturating_add);
+    let mut audit = CpuAudit { elapsed_ns, inexact_ns, ..CpuAudit::default() };
     let add = |sum: &mut u64, amount: u64| *sum = sum.saturating_add(amount);
     for cpu in &window.cpus {
         add(&mut audit.busy_ns, cpu.busy_ns);

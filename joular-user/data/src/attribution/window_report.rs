@@ -277,6 +277,8 @@ pub struct CpuAudit {
     pub profiler_ns: u64,
     /// Samples of targets.
     pub samples: u64,
+    /// By how much these times may be off, because a CPU went online or offline.
+    pub inexact_ns: u64,
 }
 
 impl CpuAudit {

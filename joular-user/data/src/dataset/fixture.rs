@@ -228,14 +228,21 @@ pub(crate) fn play(output: ParquetOutput, policy: Policy, run_id: &str) {
 }
 
 /// The same, of a run that differs a little.
-pub(crate) fn play_run(mut output: ParquetOutput, policy: Policy, change: impl Fn(&mut RunInfo)) {
+pub(crate) fn play_run(output: ParquetOutput, policy: Policy, change: impl Fn(&mut RunInfo)) {
+    play_changed(output, policy, |event| {
+        if let Event::RunStarted(run) = event {
+            change(run);
+        }
+    });
+}
+
+/// The same, of a run with other events.
+pub(crate) fn play_changed(mut output: ParquetOutput, policy: Policy, change: impl Fn(&mut Event)) {
     let mut engine = Engine::default();
     for mut event in events(policy) {
-        match &mut event {
-            Event::RunStarted(run) => {
-                change(run);
-                output.run_started(run).unwrap();
-            }
+        change(&mut event);
+        match &event {
+            Event::RunStarted(run) => output.run_started(run).unwrap(),
             Event::Process(process) => output.process(process),
             Event::RunEnded(end) => output.run_ended(end).unwrap(),
             _ => {}

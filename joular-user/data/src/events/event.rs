@@ -281,6 +281,12 @@ pub struct LossCount {
     pub count: u64,
 }
 
+impl LossCount {
+    /// The name under which a window's event says by how many nanoseconds the times of its CPUs may be
+    /// off. It is no loss of events, and tables have it apart.
+    pub const INEXACT_CPU_NS: &str = "inexact_cpu_ns";
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunEnd {
     pub ended: UnixMicros,

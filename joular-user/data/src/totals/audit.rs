@@ -8,7 +8,7 @@ use crate::{
     text::{
         escape,
         figures::{self, Places},
-        share, watts,
+        seconds, share, watts,
     },
 };
 
@@ -77,6 +77,10 @@ pub fn warnings(sums: &Sums) -> Vec<String> {
         let causes: Vec<String> =
             sums.losses.iter().map(|(cause, count)| format!("{} {count}", escape(cause))).collect();
         warnings.push(format!("lost: {}", causes.join(", ")));
+    }
+    if sums.inexact_cpu_ns > 0 {
+        let off = seconds(sums.inexact_cpu_ns);
+        warnings.push(format!("inexact: a CPU went online or offline, and CPU times may be off by {off:.3} s"));
     }
     if sums.ambiguous > 0 {
         warnings.push(format!("ambiguous: {} readings of energy counters are uncertain", sums.ambiguous));

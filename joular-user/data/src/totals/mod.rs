@@ -59,6 +59,8 @@ pub struct Sums {
     /// Energy of windows for which there is another counter's figure, and that figure.
     pub checked: Option<(MicroJoules, MicroJoules)>,
     pub losses: BTreeMap<String, u64>,
+    /// By how much times of CPUs may be off.
+    pub inexact_cpu_ns: u64,
     /// The weakest label seen.
     pub label: Option<Label>,
 }
@@ -69,6 +71,7 @@ impl Sums {
         self.elapsed_ns = self.elapsed_ns.saturating_add(report.length_ns);
         self.target_cpu_ns = self.target_cpu_ns.saturating_add(report.cpu.target_ns);
         self.samples = self.samples.saturating_add(report.cpu.samples);
+        self.inexact_cpu_ns = self.inexact_cpu_ns.saturating_add(report.cpu.inexact_ns);
         for audit in &report.domains {
             self.measured = self.measured.saturating_add(audit.measured);
             self.attributed = self.attributed.saturating_add(audit.attributed);

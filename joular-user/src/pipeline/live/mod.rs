@@ -298,15 +298,15 @@ impl Run<'_> {
         // A CPU that has just come has no times yet, though threads ran there.
         let new_cpus = self.live.programs.online().len().abs_diff(contents.cpus.len()) as u64;
         if new_cpus > 0 {
-            self.lost("inexact_cpu_ns", new_cpus * length_ns);
+            self.lost(LossCount::INEXACT_CPU_NS, new_cpus * length_ns);
         }
         if contents.gone_busy_ns > 0 {
-            self.lost("inexact_cpu_ns", contents.gone_busy_ns);
+            self.lost(LossCount::INEXACT_CPU_NS, contents.gone_busy_ns);
         }
         for cpu in &contents.cpus {
             let counted = cpu.busy_ns + cpu.idle_ns + cpu.unslotted_ns;
             if counted != length_ns {
-                self.lost("inexact_cpu_ns", counted.abs_diff(length_ns));
+                self.lost(LossCount::INEXACT_CPU_NS, counted.abs_diff(length_ns));
             }
         }
     }

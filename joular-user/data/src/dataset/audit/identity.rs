@@ -6,7 +6,7 @@ use crate::{
         window_report::{BranchRow, WindowReport},
         work::{Claimant, WindowWork},
     },
-    dataset::read::windows::{OTHER_LOSS, Shares},
+    dataset::read::windows::Shares,
     model::units::MicroJoules,
 };
 
@@ -77,7 +77,7 @@ fn check_times(audit: &mut RunAudit, work: &WindowWork) {
         audit.expect(window, what, found, expected);
     }
     // Where a CPU came or went, the run itself says that times are not exact.
-    if work.losses.iter().any(|loss| loss.cause == OTHER_LOSS) {
+    if cpu.inexact_ns > 0 {
         audit.inexact_times += 1;
         return;
     }

@@ -136,6 +136,12 @@ pub(crate) const CPU_KERNEL_NS: Column<kind::Int> =
     Column::quantity("cpu_kernel_ns", "kernel", "of busy: kernel threads").unit("ns");
 pub(crate) const CPU_PROFILER_NS: Column<kind::Int> =
     Column::quantity("cpu_profiler_ns", "kernel", "of busy: joular-bpf itself").unit("ns");
+pub(crate) const CPU_INEXACT_NS: Column<kind::Int> = Column::quantity(
+    "cpu_inexact_ns",
+    "joular-bpf",
+    "by how much these times may be off, because a CPU went online or offline; normally 0",
+)
+.unit("ns");
 pub(crate) const SWITCHES: Column<kind::Int> = Column::new("switches", "kernel", "context switches");
 pub(crate) const SAMPLES: Column<kind::Int> = Column::new("samples", "kernel", "samples of targets").unit("samples");
 pub(crate) const LOST_OTHER: Column<kind::Int> =
@@ -240,6 +246,7 @@ fn cpu_columns() -> Vec<ColumnOf<Windows>> {
         CPU_OTHER_NS.of::<Windows>(|r| int(r.cpu.other_ns)),
         CPU_KERNEL_NS.of::<Windows>(|r| int(r.cpu.kernel_ns)),
         CPU_PROFILER_NS.of::<Windows>(|r| int(r.cpu.profiler_ns)),
+        CPU_INEXACT_NS.of::<Windows>(|r| int(r.cpu.inexact_ns)),
         SWITCHES.of::<Windows>(|r| int(r.cpu.switches)),
         SAMPLES.of::<Windows>(|r| int(r.cpu.samples)),
     ]

@@ -12,6 +12,7 @@ use parquet::{
 
 use crate::{
     dataset::{DataSetError, OutputDirectory, ParquetOutput, audit, fixture::*},
+    events::{Event, LossCount},
     model::policy::Policy,
     output::Output as _,
 };
@@ -141,6 +142,35 @@ fn a_quality_that_stacks_do_not_have_is_found() {
         let error = audit::run(root.path()).unwrap_err().to_string();
         assert!(error.contains("says of its quality what its frames do not"), "{column}: {error}");
     }
+}
+
+/// The CPU's time in the second window is not that of its threads, and the window has a loss of this cause.
+fn with_inexact_time(cause: &str) -> tempfile::TempDir {
+    let root = tempfile::tempdir().unwrap();
+    let output = ParquetOutput::new(OutputDirectory::create(root.path(), None).unwrap(), SECOND);
+    play_changed(output, policy(), |event| {
+        if let Event::Window(window) = event
+            && window.index == 1
+        {
+            window.cpus[0].busy_ns += 5;
+            window.losses = vec![LossCount { cause: cause.to_owned(), count: 5 }];
+        }
+    });
+    root
+}
+
+#[test]
+fn times_may_be_inexact_where_the_run_says_so_and_no_loss_of_events_excuses_them() {
+    let root = with_inexact_time(LossCount::INEXACT_CPU_NS);
+    let audits = audit::run(root.path()).unwrap();
+    assert_eq!((audits[0].differences, audits[0].inexact_times), (0, 1), "{:?}", audits[0].told);
+    let exact = audit::run(data_set().path()).unwrap();
+    // The second window of the other data set lost one stack.
+    assert_eq!(audits[0].lost + 1, exact[0].lost, "nanoseconds are no events");
+
+    let root = with_inexact_time("late_boundary");
+    let audits = audit::run(root.path()).unwrap();
+    assert_eq!((audits[0].differences, audits[0].inexact_times), (2, 0), "{:?}", audits[0].told);
 }
 
 /// A microjoule that moves from one row to another leaves every sum as it is.

@@ -62,6 +62,8 @@ pub struct Overview {
     /// Samples of targets, whole machine.
     pub samples: u64,
     pub losses: BTreeMap<String, u64>,
+    /// By how much times of CPUs may be off.
+    pub inexact_cpu_ns: u64,
     /// What the windows ran under.
     pub load: Load,
     /// The weakest label of the runs' energy.
@@ -207,6 +209,8 @@ impl Overview {
     fn take_window(&mut self, rows: &WindowColumns<'_>, row: usize) -> Result<()> {
         self.windows += 1;
         self.samples = self.samples.saturating_add(rows.samples.natural(row)?);
+        let inexact_ns = rows.inexact.maybe_natural(row)?.unwrap_or(0);
+        self.inexact_cpu_ns = self.inexact_cpu_ns.saturating_add(inexact_ns);
         for (cause, counts) in &rows.losses {
             let count: u64 = counts.maybe_natural(row)?.unwrap_or(0);
             if count > 0 {
@@ -277,7 +281,7 @@ impl Overview {
     }
 }
 
-const WINDOW_COLUMNS: [&dyn Named; 20] = [
+const WINDOW_COLUMNS: [&dyn Named; 21] = [
     &shared::WINDOW_START,
     &shared::WINDOW_NS,
     &windows::DOMAIN,
@@ -293,6 +297,7 @@ const WINDOW_COLUMNS: [&dyn Named; 20] = [
     &windows::UNSHARED_UJ,
     &windows::SUSPENDED_UJ,
     &windows::CHECK_UJ,
+    &windows::CPU_INEXACT_NS,
     &windows::MERGED,
     &windows::FAULT,
     &windows::AMBIGUOUS,
@@ -316,6 +321,7 @@ struct WindowColumns<'a> {
     read_failed: Flags,
     samples: Numbers<'a>,
     load: LoadColumns<'a>,
+    inexact: Numbers<'a>,
     losses: Vec<(&'a str, Numbers<'a>)>,
 }
 
@@ -337,6 +343,7 @@ impl<'a> WindowColumns<'a> {
             read_failed: columns.flags(windows::READ_FAILED)?,
             samples: columns.ints(windows::SAMPLES)?,
             load: LoadColumns::of(columns)?,
+            inexact: columns.ints_if_any(windows::CPU_INEXACT_NS)?,
             losses: losses
                 .iter()
                 .map(|(cause, column)| Ok((*cause, columns.ints_if_any(*column)?)))

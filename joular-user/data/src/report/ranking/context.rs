@@ -34,6 +34,7 @@ pub fn sums(overview: &Overview) -> Sums {
         read_failed: overview.read_failed,
         checked: overview.checked,
         losses: overview.losses.clone(),
+        inexact_cpu_ns: overview.inexact_cpu_ns,
         label: overview.label,
         ..Sums::default()
     }

@@ -184,6 +184,16 @@ fn cpu_audit(columns: &Columns<'_>, row: usize) -> Result<CpuAudit> {
         kernel_ns: number(windows::CPU_KERNEL_NS)?,
         profiler_ns: number(windows::CPU_PROFILER_NS)?,
         samples: number(windows::SAMPLES)?,
+        inexact_ns: inexact_ns(columns, row)?,
+    })
+}
+
+/// Data sets from before it had a column of its own counted it among other losses.
+fn inexact_ns(columns: &Columns<'_>, row: usize) -> Result<u64> {
+    let number = |column| columns.ints_if_any(column)?.maybe_natural::<u64>(row);
+    Ok(match number(windows::CPU_INEXACT_NS)? {
+        Some(inexact_ns) => inexact_ns,
+        None => number(windows::LOST_OTHER)?.unwrap_or(0),
     })
 }
 
@@ -203,8 +213,8 @@ fn context(columns: &Columns<'_>, row: usize) -> Result<Option<WindowContext>> {
     }))
 }
 
-/// Losses outside the kernel, including times that are not exact.
-pub(crate) const OTHER_LOSS: &str = "other";
+/// Losses outside the kernel.
+const OTHER_LOSS: &str = "other";
 
 /// Causes of losses with their columns; those outside the kernel share one column.
 pub(crate) fn loss_columns() -> impl Iterator<Item = (&'static str, Column<kind::Int>)> {

@@ -9,7 +9,7 @@ mod work_rows;
 
 use std::collections::HashMap;
 
-pub(crate) use self::audit_rows::{OTHER_LOSS, Shares, UnattributedColumns, loss_columns};
+pub(crate) use self::audit_rows::{Shares, UnattributedColumns, loss_columns};
 use self::{
     audit_rows::AuditRow,
     work_rows::{BranchRead, ThreadRead, WeightRead},
