@@ -27,6 +27,7 @@ const USER: &[(&str, &[&str])] = &[
     ("clock", &["data"]),
     ("shutdown", &[]),
     ("privileges", &[]),
+    ("heap", &[]),
     // Files of targets: what all that read them share.
     ("elf", &[]),
     // Flags as typed and exit codes: words, no machinery.
@@ -56,6 +57,7 @@ const USER: &[(&str, &[&str])] = &[
             "clock",
             "shutdown",
             "privileges",
+            "heap",
             "cli",
             "procs",
             "runtimes",
