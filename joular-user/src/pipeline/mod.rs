@@ -77,7 +77,7 @@ async fn record(config: &Config, options: &config::Live) -> Result<Exit, Failure
     let mut shutdown = Shutdown::listen(Exit::Interrupted.code())
         .map_err(|source| Failure::Start { what: "signal handling", source })?;
     limits::raise_open_files();
-    heap::share_one();
+    heap::keep_small();
     // Before the verifier's half a second, which would take many where all CPUs are busy.
     privileges::raise_priority();
     let proc_files = ProcFiles::new(&config.proc_root);
