@@ -12,7 +12,7 @@ use joular_data::{
         Event, Runtime,
         recording::{RecordingReader, RecordingWriter},
     },
-    model::frame::Frame,
+    model::{frame::Frame, target_text::TargetText},
 };
 use joular_tests::{dataset::DataSet, process::Finished};
 
@@ -75,10 +75,11 @@ pub fn without_windows(dir: &Path) {
 pub fn hostile(dir: &Path) {
     let mut names = 0;
     // Each name is another one, so that nothing merges that was apart.
-    let mut evil = |name: &str| {
+    let mut evil = |name: &TargetText| {
         names += 1;
-        let of_kind = EVIL[names % EVIL.len()];
-        if names == 2 { format!("{of_kind}{name}{}", "x".repeat(LONG)) } else { format!("{of_kind}{name}") }
+        let (of_kind, name) = (EVIL[names % EVIL.len()], name.raw());
+        let rest = if names == 2 { "x".repeat(LONG) } else { String::new() };
+        TargetText::from(format!("{of_kind}{name}{rest}"))
     };
     replay(dir, |mut event| {
         match &mut event {
@@ -99,10 +100,10 @@ pub fn hostile(dir: &Path) {
             Event::Symbols { symbols, .. } => {
                 for frame in symbols.iter_mut().flat_map(|symbol| symbol.frames.iter_mut()) {
                     *frame = Frame {
-                        class: frame.class.as_deref().map(&mut evil),
+                        class: frame.class.as_ref().map(&mut evil),
                         name: evil(&frame.name),
-                        file: frame.file.as_deref().map(&mut evil),
-                        module: frame.module.as_deref().map(&mut evil),
+                        file: frame.file.as_ref().map(&mut evil),
+                        module: frame.module.as_ref().map(&mut evil),
                         ..frame.clone()
                     };
                 }

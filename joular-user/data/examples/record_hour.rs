@@ -176,8 +176,8 @@ fn method(address: u64) -> Frame {
     let kinds = [FrameKind::CompiledC2, FrameKind::CompiledC2, FrameKind::CompiledC1, FrameKind::Interpreted];
     let simple = format!("Component{}Handler{class}", number / 10_000);
     Frame {
-        file: Some(format!("{simple}.java")),
-        class: Some(format!("{}.{simple}", package[(class % 3) as usize])),
+        file: Some(format!("{simple}.java").into()),
+        class: Some(format!("{}.{simple}", package[(class % 3) as usize]).into()),
         signature: Some(["()V", "(Ljava/lang/String;I)V", "(Ljava/lang/Object;)Z"][(number % 3) as usize].into()),
         line: Some((number % 700 + 17 * line) as u32),
         ..Frame::new(kinds[(number % 4) as usize], format!("handle{number}"))

@@ -106,9 +106,9 @@ pub fn frame(index: u32) -> Frame {
         return Frame::marker(Marker::Unresolved);
     }
     Frame {
-        class: Some(format!("com.example.service.module{}.Component{}", index % 9, index % 61)),
+        class: Some(format!("com.example.service.module{}.Component{}", index % 9, index % 61).into()),
         signature: Some("(Ljava/lang/String;I)V".into()),
-        file: Some(format!("Component{}.java", index % 61)),
+        file: Some(format!("Component{}.java", index % 61).into()),
         line: Some(index),
         ..Frame::new(FrameKind::CompiledC2, format!("handleRequest{index}"))
     }

@@ -9,6 +9,7 @@ use joular_data::{
     model::{
         domain::{FaultCause, Label},
         frame::Marker,
+        target_text::TargetText,
     },
     output::{Output, OutputError, Result},
     stacks::StackTable,
@@ -105,9 +106,9 @@ struct ProcessFigures<'a> {
 #[derive(Serialize)]
 struct Method<'a> {
     pid: u32,
-    method: String,
-    signature: Option<&'a str>,
-    module: Option<&'a str>,
+    method: TargetText,
+    signature: Option<&'a TargetText>,
+    module: Option<&'a TargetText>,
     kind: &'static str,
     self_uj: u64,
     total_uj: u64,
@@ -148,9 +149,9 @@ struct Summary<'a> {
 /// A method over a whole run, all processes together.
 #[derive(Serialize)]
 struct RunMethod<'a> {
-    method: &'a str,
-    signature: Option<&'a str>,
-    module: Option<&'a str>,
+    method: &'a TargetText,
+    signature: Option<&'a TargetText>,
+    module: Option<&'a TargetText>,
     self_uj: u64,
     self_cpu_ns: u64,
     self_samples: u64,
@@ -318,8 +319,8 @@ fn window_methods<'a>(report: &'a WindowReport, stacks: &'a StackTable) -> Vec<M
         Some(Method {
             pid: report.processes.get(row.process)?.pid.0,
             method: frame.method(),
-            signature: frame.signature.as_deref(),
-            module: frame.module.as_deref(),
+            signature: frame.signature.as_ref(),
+            module: frame.module.as_ref(),
             kind: frame.kind.name(),
             self_uj: row.own.energy.0,
             total_uj: row.total.energy.0,
@@ -343,8 +344,8 @@ fn run_methods(totals: &Totals) -> Vec<RunMethod<'_>> {
             let interval = intervals.of(key, tally.energy);
             RunMethod {
                 method: &key.name,
-                signature: key.signature.as_deref(),
-                module: key.module.as_deref(),
+                signature: key.signature.as_ref(),
+                module: key.module.as_ref(),
                 self_uj: tally.energy.0,
                 self_cpu_ns: tally.cpu_ns,
                 self_samples: tally.samples,

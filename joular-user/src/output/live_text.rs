@@ -105,7 +105,7 @@ fn method_lines(totals: &Totals, report: &WindowReport, width: usize, count: usi
     };
     let named = totals.methods.named().into_iter().map(|(name, key, tally)| {
         let interval = intervals.of(key, tally.energy).joules();
-        line(figures::with_interval(tally.energy.joules(), interval, label), tally, &escape(&name))
+        line(figures::with_interval(tally.energy.joules(), interval, label), tally, &name.to_string())
     });
     let evicted = totals.methods.evicted().map(|tally| {
         let joules = figures::figure(tally.energy.joules(), label);
@@ -155,7 +155,7 @@ pub fn line(run: &RunInfo, totals: &Totals, report: &WindowReport) -> String {
     let now = Sums::of(report);
     let top = totals.methods.named().into_iter().max_by_key(|(.., tally)| tally.energy_now);
     let top = top.filter(|(.., tally)| tally.energy_now.0 > 0).map_or_else(String::new, |(name, _, tally)| {
-        format!("  top {} {:.1} %", escape(&name), share(tally.energy_now, now.attributed))
+        format!("  top {name} {:.1} %", share(tally.energy_now, now.attributed))
     });
     let ambiguous = if now.ambiguous > 0 { " ambiguous" } else { "" };
     let figure = |value| figures::figure(value, totals.sums.label);

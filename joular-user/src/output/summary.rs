@@ -95,7 +95,7 @@ fn methods(totals: &Totals) -> String {
     for (name, key, tally) in totals.methods.named().into_iter().take(TOP_METHODS) {
         let interval = intervals.of(key, tally.energy);
         let (joules, interval) = figures::with_interval(tally.energy.joules(), interval.joules(), label);
-        add(&joules, &interval, tally, &escape(&name));
+        add(&joules, &interval, tally, &name.to_string());
     }
     if let Some(tally) = totals.methods.evicted() {
         add(&figures::figure(tally.energy.joules(), label), "", tally, EVICTED);

@@ -13,6 +13,7 @@ use std::{
 
 use joular_data::model::{
     frame::{Frame, FrameKind},
+    target_text::TargetText,
     units::Address,
 };
 use thiserror::Error;
@@ -80,7 +81,7 @@ impl KernelSymbols {
         let rest = self.names.get(usize::try_from(entry.name).ok()?..)?;
         let name = rest.split('\n').next()?;
         let module = self.modules.get(usize::from(entry.module)).filter(|module| !module.is_empty());
-        Some(Frame { module: module.map(|module| module.to_string()), ..Frame::new(FrameKind::Kernel, name) })
+        Some(Frame { module: module.map(|module| TargetText::from(&**module)), ..Frame::new(FrameKind::Kernel, name) })
     }
 
     pub fn len(&self) -> usize {
@@ -220,7 +221,7 @@ garbage
 
     fn check(address: u64, expected: Option<(&str, Option<&str>)>) {
         let frame = read(TEXT).unwrap().lookup(Address(address));
-        let got = frame.as_ref().map(|frame| (&*frame.name, frame.module.as_deref()));
+        let got = frame.as_ref().map(|frame| (frame.name.raw(), frame.module.as_ref().map(TargetText::raw)));
         assert_eq!(got, expected, "{address:#x}");
     }
 

@@ -220,7 +220,7 @@ impl NativeSymbols {
 pub fn frame(module: &str, name: Option<&str>) -> Frame {
     let kind = if is_library(module) { FrameKind::Vm } else { FrameKind::Native };
     match name {
-        Some(name) => Frame { module: Some(module.to_owned()), ..Frame::new(kind, name) },
+        Some(name) => Frame { module: Some(module.into()), ..Frame::new(kind, name) },
         None => Frame::of_file(kind, module),
     }
 }

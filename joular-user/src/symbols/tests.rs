@@ -75,7 +75,7 @@ fn news(symbolizer: &mut Symbolizer) -> Update {
 }
 
 fn method(symbols: &[Symbol]) -> Option<String> {
-    symbols.first()?.frames.first().map(Frame::method)
+    symbols.first()?.frames.first().map(|frame| frame.method().into_raw())
 }
 
 #[test]
@@ -224,7 +224,7 @@ fn libraries_are_named_after_the_process_has_ended() {
 #[test]
 fn names_of_other_runtimes_are_kept_as_they_are() {
     let frame = perf_map_frame(None, "LazyCompile:*foo file.js:1\n");
-    assert_eq!((frame.kind, &*frame.name), (FrameKind::Native, "LazyCompile:*foo file.js:1"));
+    assert_eq!((frame.kind, frame.name.raw()), (FrameKind::Native, "LazyCompile:*foo file.js:1"));
 }
 
 /// A second run-time system: all that it takes to be one.
@@ -329,7 +329,7 @@ fn another_run_time_system_names_its_frames_by_the_same_path() {
     let elsewhere = Address(CODE.0 + 8);
     let symbols = symbolizer.resolve(&process, &[CODE, Address(word.0), elsewhere]);
     let names: Vec<Vec<&str>> =
-        symbols.iter().map(|symbol| symbol.frames.iter().map(|frame| &*frame.name).collect()).collect();
+        symbols.iter().map(|symbol| symbol.frames.iter().map(|frame| frame.name.raw()).collect()).collect();
     let of_word = format!("word {:x}", word.0);
     assert_eq!(names, [vec!["outer 7f0000001008", "inner 7f0000001008"], vec![&of_word], vec![]]);
 

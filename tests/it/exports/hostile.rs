@@ -28,8 +28,8 @@ fn write_recording(path: &Path) {
         if let Event::Symbols { symbols, .. } = &mut event {
             let frames = symbols.iter_mut().flat_map(|symbol| &mut symbol.frames);
             for frame in frames.filter(|frame| frame.name == "heavy") {
-                frame.name = hostile_name();
-                frame.file = Some("../../<b>.java\n".to_owned());
+                frame.name = hostile_name().into();
+                frame.file = Some("../../<b>.java\n".into());
                 renamed += 1;
             }
         }

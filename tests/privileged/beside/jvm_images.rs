@@ -14,7 +14,11 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use joular_data::model::{frame::FrameKind, units::Pid};
+use joular_data::model::{
+    frame::{Frame, FrameKind},
+    target_text::TargetText,
+    units::Pid,
+};
 use joular_ebpf::{
     abi::{CodeMapping, JvmUnwind, ProcessUnwind, UnwindRow},
     walk::Tables,
@@ -200,12 +204,12 @@ impl Capture {
     }
 }
 
-fn as_known(frame: &joular_data::model::frame::Frame) -> known::Frame {
-    let of = |text: &Option<String>| text.clone().unwrap_or_default();
+fn as_known(frame: &Frame) -> known::Frame {
+    let of = |text: &Option<TargetText>| text.as_ref().map_or("", TargetText::raw).to_owned();
     known::Frame {
         kind: frame.kind.name().to_owned(),
         class: of(&frame.class),
-        name: frame.name.clone(),
+        name: frame.name.raw().to_owned(),
         module: of(&frame.module),
         file: of(&frame.file),
         line: frame.line,

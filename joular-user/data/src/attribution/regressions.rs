@@ -112,7 +112,7 @@ impl Scene {
         let report = events.iter().filter_map(|event| engine.apply(event)).last().unwrap();
         let mut methods = BTreeMap::new();
         for row in &report.methods {
-            *methods.entry(engine.table().frame(row.method).method()).or_default() += row.own.energy.0;
+            *methods.entry(engine.table().frame(row.method).method().into_raw()).or_default() += row.own.energy.0;
         }
         (report, methods)
     }

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::target_text::TargetText;
+
 /// Where a frame's code came from. The names are those of the `kind` columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum FrameKind {
@@ -84,20 +86,20 @@ const UNRESOLVED_PREFIX: &str = "[unresolved";
 pub struct Frame {
     pub kind: FrameKind,
     /// Method or function name without class, or the marker with its brackets.
-    pub name: String,
+    pub name: TargetText,
     /// Java class with its package, dots between (`java.util.HashMap$Node`).
-    pub class: Option<String>,
+    pub class: Option<TargetText>,
     /// JVM signature, `(ILjava/lang/String;)V`.
-    pub signature: Option<String>,
+    pub signature: Option<TargetText>,
     /// Library, executable or kernel module the code is in.
-    pub module: Option<String>,
+    pub module: Option<TargetText>,
     /// Source file name.
-    pub file: Option<String>,
+    pub file: Option<TargetText>,
     pub line: Option<u32>,
 }
 
 impl Frame {
-    pub fn new(kind: FrameKind, name: impl Into<String>) -> Self {
+    pub fn new(kind: FrameKind, name: impl Into<TargetText>) -> Self {
         Self { kind, name: name.into(), class: None, signature: None, module: None, file: None, line: None }
     }
 
@@ -109,26 +111,26 @@ impl Frame {
     /// Native code whose file is known and whose function is not, because the file has no symbol
     /// there. It is named after its file, `[libc.so.6]`.
     pub fn of_file(kind: FrameKind, module: &str) -> Self {
-        Self { module: Some(module.to_owned()), ..Self::new(kind, format!("[{module}]")) }
+        Self { module: Some(module.into()), ..Self::new(kind, format!("[{module}]")) }
     }
 
     /// Whether only the file of the code is known.
     pub fn is_of_file(&self) -> bool {
-        let inside = self.name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
+        let inside = self.name.raw().strip_prefix('[').and_then(|name| name.strip_suffix(']'));
         // Before they were called by their file, they were `[unresolved libc.so.6]`.
         let file = inside.map(|name| name.strip_prefix("unresolved ").unwrap_or(name));
-        file.is_some() && file == self.module.as_deref()
+        file.is_some() && file == self.module.as_ref().map(TargetText::raw)
     }
 
     /// Whether nobody knows the name of the frame's function.
     pub fn is_unresolved(&self) -> bool {
-        self.name.starts_with(UNRESOLVED_PREFIX) || self.is_of_file()
+        self.name.raw().starts_with(UNRESOLVED_PREFIX) || self.is_of_file()
     }
 
     /// `package.Class.name` for Java, the plain name for everything else.
-    pub fn method(&self) -> String {
+    pub fn method(&self) -> TargetText {
         match &self.class {
-            Some(class) => format!("{class}.{}", self.name),
+            Some(class) => format!("{}.{}", class.raw(), self.name.raw()).into(),
             None => self.name.clone(),
         }
     }
@@ -136,12 +138,13 @@ impl Frame {
     /// How much text it has.
     pub fn text_bytes(&self) -> usize {
         let parts = [&self.class, &self.signature, &self.module, &self.file];
-        self.name.len() + parts.into_iter().flatten().map(String::len).sum::<usize>()
+        self.name.raw().len() + parts.into_iter().flatten().map(|part| part.raw().len()).sum::<usize>()
     }
 
-    /// Package of a Java class (`java.util`), empty for the unnamed package.
-    pub fn package(&self) -> Option<&str> {
-        self.class.as_deref().map(|class| class.rsplit_once('.').map_or("", |(package, _)| package))
+    /// Package of a Java class (`java.util`), empty for the unnamed package, as
+    /// [`TargetText::raw`] gives it.
+    pub fn raw_package(&self) -> Option<&str> {
+        self.class.as_ref().map(|class| class.raw().rsplit_once('.').map_or("", |(package, _)| package))
     }
 }
 
@@ -207,7 +210,7 @@ mod tests {
     fn a_java_method_is_package_class_and_name() {
         let frame = Frame { class: Some("java.util.HashMap$Node".into()), ..Frame::new(FrameKind::Compiled, "hash") };
         assert_eq!(frame.method(), "java.util.HashMap$Node.hash");
-        assert_eq!(frame.package(), Some("java.util"));
+        assert_eq!(frame.raw_package(), Some("java.util"));
     }
 
     #[test]
@@ -227,7 +230,7 @@ mod tests {
     #[test]
     fn a_class_without_package_has_an_empty_one() {
         let frame = Frame { class: Some("Main".into()), ..Frame::new(FrameKind::Compiled, "main") };
-        assert_eq!(frame.package(), Some(""));
-        assert_eq!(Frame::new(FrameKind::Kernel, "do_syscall_64").package(), None);
+        assert_eq!(frame.raw_package(), Some(""));
+        assert_eq!(Frame::new(FrameKind::Kernel, "do_syscall_64").raw_package(), None);
     }
 }

@@ -1,9 +1,10 @@
 //! Defines the terms that everything else uses: units, domains of energy, policies of dividing it,
-//! levels of stacks and how good stacks are. It holds types and their names, and no machinery.
+//! levels of stacks, how good stacks are, texts of targets. It holds types and their names, and no machinery.
 
 pub mod cores;
 pub mod domain;
 pub mod frame;
 pub mod policy;
 pub mod quality;
+pub mod target_text;
 pub mod units;

@@ -16,6 +16,7 @@ use twox_hash::XxHash64;
 use crate::model::{
     frame::Frame,
     quality::{PathQuality, Unwinder},
+    target_text::TargetText,
 };
 
 const SEED: u64 = 0;
@@ -31,8 +32,7 @@ pub fn branch_id<'a>(root_to_leaf: impl IntoIterator<Item = &'a Frame>) -> i64 {
 pub fn stack_id<'a>(root_to_leaf: impl IntoIterator<Item = &'a Frame>, quality: PathQuality) -> i64 {
     let mut hasher = hasher(root_to_leaf, |hasher, frame| {
         let line = frame.line.map(|line| line.to_string());
-        for part in [frame.kind.name(), frame.file.as_deref().unwrap_or_default(), line.as_deref().unwrap_or_default()]
-        {
+        for part in [frame.kind.name(), raw(&frame.file), line.as_deref().unwrap_or_default()] {
             hasher.write(&[END_OF_PART]);
             hasher.write(part.as_bytes());
         }
@@ -47,16 +47,19 @@ pub fn stack_id<'a>(root_to_leaf: impl IntoIterator<Item = &'a Frame>, quality: 
 fn hasher<'a>(root_to_leaf: impl IntoIterator<Item = &'a Frame>, more: impl Fn(&mut XxHash64, &Frame)) -> XxHash64 {
     let mut hasher = XxHash64::with_seed(SEED);
     for frame in root_to_leaf {
-        let parts = [frame.class.as_deref(), Some(frame.name.as_str()), frame.signature.as_deref()];
-        for part in parts {
-            hasher.write(part.unwrap_or_default().as_bytes());
+        for part in [raw(&frame.class), frame.name.raw(), raw(&frame.signature)] {
+            hasher.write(part.as_bytes());
             hasher.write(&[END_OF_PART]);
         }
-        hasher.write(frame.module.as_deref().unwrap_or_default().as_bytes());
+        hasher.write(raw(&frame.module).as_bytes());
         more(&mut hasher, frame);
         hasher.write(&[END_OF_FRAME]);
     }
     hasher
+}
+
+fn raw(part: &Option<TargetText>) -> &str {
+    part.as_ref().map_or("", TargetText::raw)
 }
 
 #[cfg(test)]

@@ -162,7 +162,7 @@ impl StackTable {
     /// within names become `:`.
     pub fn folded(&self, index: BranchIndex) -> String {
         let methods: Vec<String> =
-            self.branch(index).iter().map(|id| self.frame(*id).method().replace(';', ":")).collect();
+            self.branch(index).iter().map(|id| self.frame(*id).method().raw().replace(';', ":")).collect();
         methods.join(";")
     }
 }
@@ -171,7 +171,7 @@ impl StackTable {
 fn unnamed<'a>(frames: impl Iterator<Item = &'a Frame>) -> Option<Marker> {
     let markers = frames.filter(|frame| frame.kind == FrameKind::Marker);
     markers
-        .filter_map(|frame| Marker::UNNAMED.iter().position(|marker| marker.name() == frame.name))
+        .filter_map(|frame| Marker::UNNAMED.iter().position(|marker| frame.name == marker.name()))
         .min()
         .and_then(|position| Marker::UNNAMED.get(position).copied())
 }

@@ -5,7 +5,10 @@
 //! Any frame of it decides, since whatever it calls is part of loading, except where a static
 //! initializer stands between: that is the program's code again.
 
-use crate::model::frame::{Frame, FrameKind};
+use crate::model::{
+    frame::{Frame, FrameKind},
+    target_text::TargetText,
+};
 
 /// The parts of a JVM's time and energy; each moment of a JVM's thread is in exactly one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -81,7 +84,7 @@ impl JvmWork {
     /// collectors', are operations of the VM thread.
     pub(super) fn of_vm_path<'a>(mut frames: impl Iterator<Item = &'a Frame>) -> Self {
         let collects = |frame: &Frame| {
-            frame.kind == FrameKind::Vm && COLLECTIONS.iter().any(|prefix| frame.name.starts_with(prefix))
+            frame.kind == FrameKind::Vm && COLLECTIONS.iter().any(|prefix| frame.name.raw().starts_with(prefix))
         };
         if frames.any(collects) { Self::Gc } else { Self::Vm }
     }
@@ -171,21 +174,22 @@ const COLLECTIONS: [&str; 10] =
 /// Whether a frame is of class loading or linking.
 fn loads_classes(frame: &Frame) -> bool {
     if frame.kind == FrameKind::Vm {
-        return VM_LOADING.iter().any(|prefix| frame.name.starts_with(prefix));
+        return VM_LOADING.iter().any(|prefix| frame.name.raw().starts_with(prefix));
     }
-    let Some(class) = frame.class.as_deref().filter(|_| frame.kind.is_java()) else { return false };
-    let name = frame.name.as_str();
+    let Some(class) = frame.class.as_ref().map(TargetText::raw).filter(|_| frame.kind.is_java()) else { return false };
+    let name = frame.name.raw();
     let is_named_so = || LOADING.iter().any(|prefix| name.starts_with(prefix));
     match class {
         LINKER => name.starts_with("link"),
         LOOKUP => name.starts_with("defineClass") || name.starts_with("defineHiddenClass"),
         _ if LOADERS.contains(&class) || class.starts_with(LOADERS_PACKAGE) => is_named_so(),
         // A loader of the program's own, which overrides these.
-        _ => matches!(name, "loadClass" | "findClass") && frame.signature.as_deref().is_some_and(gives_class_of_name),
+        _ => matches!(name, "loadClass" | "findClass") && frame.signature.as_ref().is_some_and(gives_class_of_name),
     }
 }
 
-fn gives_class_of_name(signature: &str) -> bool {
+fn gives_class_of_name(signature: &TargetText) -> bool {
+    let signature = signature.raw();
     signature.starts_with("(Ljava/lang/String;") && signature.ends_with(")Ljava/lang/Class;")
 }
 

@@ -8,23 +8,16 @@ use std::fmt::Write;
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use crate::model::units::MicroJoules;
+use crate::model::{
+    target_text::{escaped, is_spelled_out},
+    units::MicroJoules,
+};
 
 /// A name that cannot fool a terminal or its reader: characters that control a terminal, reorder
-/// text or cannot be seen are spelled out. Names come from processes that may be hostile.
+/// text or cannot be seen are spelled out. Names come from processes that may be hostile; what
+/// keeps one keeps it as a [`TargetText`](crate::model::target_text::TargetText), which needs no call.
 pub fn escape(name: &str) -> String {
-    let mut safe = String::with_capacity(name.len());
-    for c in name.chars() {
-        match c {
-            c if c.is_ascii_control() => {
-                // Writing to a String cannot fail.
-                let _ = write!(safe, "\\x{:02x}", u32::from(c));
-            }
-            c if c.is_control() || is_invisible(c) => safe.extend(c.escape_unicode()),
-            c => safe.push(c),
-        }
-    }
-    safe
+    escaped(name).into_owned()
 }
 
 /// [`escape`] for texts of several lines: line breaks and tabs stay.
@@ -38,7 +31,7 @@ pub fn escape_lines(text: &str) -> String {
 pub fn harmless_json(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     for c in json.chars() {
-        if c == '\n' || !(c.is_control() || is_invisible(c)) {
+        if c == '\n' || !is_spelled_out(c) {
             text.push(c);
         } else {
             for unit in c.encode_utf16(&mut [0; 2]) {
@@ -48,31 +41,6 @@ pub fn harmless_json(json: &str) -> String {
         }
     }
     text
-}
-
-/// Formatting characters: bidirectional controls, zero-width characters,
-/// line separators, variation selectors, tags.
-const fn is_invisible(c: char) -> bool {
-    matches!(
-        c,
-        '\u{ad}'
-            | '\u{34f}'
-            | '\u{61c}'
-            | '\u{115f}'..='\u{1160}'
-            | '\u{17b4}'..='\u{17b5}'
-            | '\u{180b}'..='\u{180f}'
-            | '\u{200b}'..='\u{200f}'
-            | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}'
-            | '\u{3164}'
-            | '\u{fe00}'..='\u{fe0f}'
-            | '\u{feff}'
-            | '\u{ffa0}'
-            | '\u{fff0}'..='\u{fffb}'
-            // No characters at all, to XML.
-            | '\u{fffe}'..='\u{ffff}'
-            | '\u{e0000}'..='\u{e0fff}'
-    )
 }
 
 /// Which end to keep of a text that is too long.
@@ -187,7 +155,7 @@ mod tests {
         #[test]
         fn any_name_is_harmless_and_fits(name: String, width in 0usize..200) {
             let safe = escape(&name);
-            assert!(!safe.chars().any(|c| c.is_control() || is_invisible(c)));
+            assert!(!safe.chars().any(is_spelled_out));
             for keep in [Keep::Start, Keep::End] {
                 assert!(cut(&safe, width, keep).width() <= width);
             }

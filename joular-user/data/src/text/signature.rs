@@ -1,10 +1,11 @@
 //! Writes methods' signatures as people do: `(J[Ljava/lang/Long;I)I` becomes `(long, Long[], int)`.
 //! It also names methods that share a name so that they can be told apart.
 //!
-//! Texts come from processes that may be hostile. What is not a descriptor stays as it is, and
-//! everything must still be escaped where it is shown.
+//! What is not a descriptor stays as it is.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
+
+use crate::model::target_text::TargetText;
 
 /// What the JVM allows.
 const MOST_DIMENSIONS: usize = 255;
@@ -103,37 +104,38 @@ impl<'a> Type<'a> {
 }
 
 /// `(long, Long[], int)`; what is no descriptor stays as it is.
-pub fn readable(descriptor: &str) -> String {
-    Signature::parse(descriptor).map_or_else(|| descriptor.to_owned(), |signature| signature.text(Form::Short))
+pub fn readable(descriptor: &TargetText) -> TargetText {
+    written(descriptor, Form::Short).into()
 }
 
 /// What tells a method from others, apart from how it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Method<'a> {
     /// With its class, if it has one.
-    pub name: &'a str,
-    pub signature: Option<&'a str>,
-    pub module: Option<&'a str>,
+    pub name: &'a TargetText,
+    pub signature: Option<&'a TargetText>,
+    pub module: Option<&'a TargetText>,
 }
 
 /// Names of methods, each with as much of signature and module as it takes to tell it from the
 /// others here. A method whose name is unique has its name only.
-pub fn told_apart(methods: &[Method<'_>]) -> Vec<String> {
-    let mut twins: HashMap<&str, Vec<&Method<'_>>> = HashMap::new();
+pub fn told_apart(methods: &[Method<'_>]) -> Vec<TargetText> {
+    let mut twins: HashMap<&TargetText, Vec<&Method<'_>>> = HashMap::new();
     for method in methods {
         twins.entry(method.name).or_default().push(method);
     }
-    let forms: HashMap<&str, (Option<Form>, bool)> = twins.iter().map(|(name, twins)| (*name, needed(twins))).collect();
+    let forms: HashMap<&TargetText, (Option<Form>, bool)> =
+        twins.iter().map(|(name, twins)| (*name, needed(twins))).collect();
     let name = |method: &Method<'_>| {
-        let mut shown = method.name.to_owned();
+        let mut shown = method.name.raw().to_owned();
         let (form, has_module) = forms.get(method.name).copied().unwrap_or_default();
         if let (Some(form), Some(signature)) = (form, method.signature) {
             shown.push_str(&written(signature, form));
         }
         if let Some(module) = method.module.filter(|_| has_module) {
-            shown = format!("{shown} ({module})");
+            shown = format!("{shown} ({})", module.raw());
         }
-        shown
+        TargetText::from(shown)
     };
     methods.iter().map(name).collect()
 }
@@ -142,22 +144,19 @@ pub fn told_apart(methods: &[Method<'_>]) -> Vec<String> {
 /// does.
 fn needed(twins: &[&Method<'_>]) -> (Option<Form>, bool) {
     let has_modules = twins.iter().any(|twin| twin.module != twins[0].module);
-    let signatures = distinct(twins.iter().filter_map(|twin| twin.signature.map(ToOwned::to_owned)));
+    let signatures: BTreeSet<&TargetText> = twins.iter().filter_map(|twin| twin.signature).collect();
     if twins.iter().all(|twin| twin.signature == twins[0].signature) {
         return (None, has_modules);
     }
-    let tells = |form: &Form| distinct(signatures.iter().map(|each| written(each, *form))).len() == signatures.len();
+    let tells = |form: &Form| {
+        let shown: BTreeSet<String> = signatures.iter().map(|each| written(each, *form)).collect();
+        shown.len() == signatures.len()
+    };
     (Some(Form::ALL.into_iter().find(tells).unwrap_or(Form::Full)), has_modules)
 }
 
-fn distinct(texts: impl Iterator<Item = String>) -> Vec<String> {
-    let mut texts: Vec<String> = texts.collect();
-    texts.sort_unstable();
-    texts.dedup();
-    texts
-}
-
-fn written(descriptor: &str, form: Form) -> String {
+fn written(descriptor: &TargetText, form: Form) -> String {
+    let descriptor = descriptor.raw();
     Signature::parse(descriptor).map_or_else(|| descriptor.to_owned(), |signature| signature.text(form))
 }
 
@@ -188,13 +187,21 @@ mod tests {
             ("(int, long)", "(int, long)"),
             ("(\u{1b}[2J)V", "(\u{1b}[2J)V"),
         ] {
-            assert_eq!(readable(descriptor), expected, "{descriptor:?}");
+            assert_eq!(readable(&descriptor.into()), expected, "{descriptor:?}");
         }
         assert_eq!(Signature::parse(&format!("({}I)V", "[".repeat(256))), None);
     }
 
-    fn names(methods: &[(&str, Option<&str>, Option<&str>)]) -> Vec<String> {
-        let methods = methods.iter().map(|&(name, signature, module)| Method { name, signature, module });
+    fn names(methods: &[(&str, Option<&str>, Option<&str>)]) -> Vec<TargetText> {
+        let texts: Vec<(TargetText, Option<TargetText>, Option<TargetText>)> = methods
+            .iter()
+            .map(|(name, signature, module)| ((*name).into(), signature.map(Into::into), module.map(Into::into)))
+            .collect();
+        let methods = texts.iter().map(|(name, signature, module)| Method {
+            name,
+            signature: signature.as_ref(),
+            module: module.as_ref(),
+        });
         told_apart(&methods.collect::<Vec<_>>())
     }
 
@@ -222,7 +229,7 @@ mod tests {
             let descriptor = format!("({}){returns}", types.concat());
             let signature = Signature::parse(&descriptor).unwrap();
             prop_assert_eq!(signature.arity(), types.len());
-            let text = readable(&descriptor);
+            let text = readable(&descriptor.as_str().into()).into_raw();
             let inside = text.strip_prefix('(').unwrap().strip_suffix(')').unwrap();
             let written = if inside.is_empty() { 0 } else { inside.split(", ").count() };
             prop_assert_eq!(written, types.len());
@@ -233,15 +240,17 @@ mod tests {
 
         #[test]
         fn any_text_is_taken(text in r"\PC*|[()\[LIJV;/a]{0,12}") {
-            let shown = readable(&text);
-            prop_assert!(Signature::parse(&text).is_some() || shown == text);
+            let shown = readable(&text.as_str().into());
+            prop_assert!(Signature::parse(&text).is_some() || shown == text.as_str());
         }
 
         #[test]
         fn what_differs_is_told_apart(signatures in prop::collection::hash_set(r"\([IJ]{0,2}(La/A;|Lb/A;)?\)[VI]", 1..8)) {
+            let name = TargetText::from("m");
+            let signatures: Vec<TargetText> = signatures.into_iter().map(Into::into).collect();
             let methods: Vec<_> =
-                signatures.iter().map(|text| Method { name: "m", signature: Some(text), module: None }).collect();
-            let names = distinct(told_apart(&methods).into_iter());
+                signatures.iter().map(|text| Method { name: &name, signature: Some(text), module: None }).collect();
+            let names: BTreeSet<TargetText> = told_apart(&methods).into_iter().collect();
             prop_assert_eq!(names.len(), signatures.len());
         }
     }

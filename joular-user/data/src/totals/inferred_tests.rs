@@ -49,7 +49,12 @@ fn run(windows: &[(i64, u64, &[&str])], mut totals: Totals) -> Totals {
 }
 
 fn methods(totals: &Totals) -> Vec<(String, u64, u64)> {
-    totals.methods.named().into_iter().map(|(name, _, tally)| (name, tally.energy.0, tally.inferred.0)).collect()
+    totals
+        .methods
+        .named()
+        .into_iter()
+        .map(|(name, _, tally)| (name.into_raw(), tally.energy.0, tally.inferred.0))
+        .collect()
 }
 
 const WINDOWS: [(i64, u64, &[&str]); 4] = [(0, 10, &["a"]), (1, 100, &[]), (2, 20, &["b"]), (3, 30, &["c", "c"])];

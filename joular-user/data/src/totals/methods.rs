@@ -2,7 +2,7 @@
 
 use super::{Ranking, Tally};
 use crate::{
-    model::frame::Frame,
+    model::{frame::Frame, target_text::TargetText},
     text::signature::{Method, told_apart},
 };
 
@@ -10,9 +10,9 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MethodKey {
     /// With its class, if it has one.
-    pub name: String,
-    pub signature: Option<String>,
-    pub module: Option<String>,
+    pub name: TargetText,
+    pub signature: Option<TargetText>,
+    pub module: Option<TargetText>,
 }
 
 impl MethodKey {
@@ -23,12 +23,12 @@ impl MethodKey {
 
 impl Ranking<MethodKey> {
     /// As [`Self::ranked`], with names that tell overloads apart.
-    pub fn named(&self) -> Vec<(String, &MethodKey, &Tally)> {
+    pub fn named(&self) -> Vec<(TargetText, &MethodKey, &Tally)> {
         let ranked = self.ranked();
         let methods = ranked.iter().map(|(key, _)| Method {
             name: &key.name,
-            signature: key.signature.as_deref(),
-            module: key.module.as_deref(),
+            signature: key.signature.as_ref(),
+            module: key.module.as_ref(),
         });
         let names = told_apart(&methods.collect::<Vec<_>>());
         names.into_iter().zip(ranked).map(|(name, (key, tally))| (name, key, tally)).collect()
@@ -44,14 +44,14 @@ mod tests {
     fn overloads_are_methods_of_their_own() {
         let mut ranking = Ranking::new(8);
         let key = |name: &str, signature: Option<&str>| MethodKey {
-            name: name.to_owned(),
-            signature: signature.map(ToOwned::to_owned),
+            name: name.into(),
+            signature: signature.map(Into::into),
             module: None,
         };
         ranking.add(key("A.put", Some("(I)V")), share(3));
         ranking.add(key("A.put", Some("(J)V")), share(2));
         ranking.add(key("A.get", Some("()V")), share(1));
-        let names: Vec<String> = ranking.named().into_iter().map(|(name, ..)| name).collect();
+        let names: Vec<TargetText> = ranking.named().into_iter().map(|(name, ..)| name).collect();
         assert_eq!(names, ["A.put(int)", "A.put(long)", "A.get"]);
     }
 

@@ -213,7 +213,7 @@ impl<K: Clone + Eq + Hash + Ord> Ranking<K> {
 fn marker_name(frame: &Frame) -> Option<&str> {
     match frame.kind {
         _ if frame.is_unresolved() => Some(Marker::Unresolved.name()),
-        FrameKind::Marker => Some(&frame.name),
+        FrameKind::Marker => Some(frame.name.raw()),
         _ => None,
     }
 }

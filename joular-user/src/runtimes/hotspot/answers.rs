@@ -5,7 +5,10 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use joular_data::model::frame::{Frame, FrameKind};
+use joular_data::model::{
+    frame::{Frame, FrameKind},
+    target_text::TargetText,
+};
 use joular_ebpf::abi::{FrameRef, FrameWord};
 
 use super::{
@@ -31,14 +34,14 @@ impl Level {
     }
 
     pub fn stub(name: &str) -> Self {
-        let names = Names { name: name.to_owned(), ..Names::default() };
+        let names = Names { name: name.into(), ..Names::default() };
         Self { names: Arc::new(names), kind: FrameKind::Stub, line: None }
     }
 
     /// A compiler at work on a method.
     pub fn compiling(method: &Method) -> Self {
-        let class = method.names.class.as_deref().unwrap_or_default();
-        Self { kind: FrameKind::Vm, ..Self::stub(&format!("compiling {class}.{}", method.names.name)) }
+        let class = method.names.class.as_ref().map_or("", TargetText::raw);
+        Self { kind: FrameKind::Vm, ..Self::stub(&format!("compiling {class}.{}", method.names.name.raw())) }
     }
 
     pub fn frame(&self) -> Frame {

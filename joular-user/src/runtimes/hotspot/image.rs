@@ -207,7 +207,7 @@ impl JvmImage {
         let Some((mapping, module)) = found else { return Frame::new(FrameKind::Native, "nowhere") };
         let kind = if module == "libjvm.so" { FrameKind::Vm } else { FrameKind::Native };
         let name = format!("{:#x}", word.0.wrapping_sub(mapping.2));
-        Frame { module: Some(module.clone()), ..Frame::new(kind, name) }
+        Frame { module: Some(module.as_str().into()), ..Frame::new(kind, name) }
     }
 }
 

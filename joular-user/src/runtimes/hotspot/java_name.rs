@@ -38,7 +38,7 @@ fn java_method(text: &str) -> Option<Frame> {
     };
     let class = stable_class(class).into_owned();
     let kind = if is_generated_wrapper(&class, name) { FrameKind::NativeWrapper } else { FrameKind::Compiled };
-    Some(Frame { class: Some(class), signature, ..Frame::new(kind, name) })
+    Some(Frame { class: Some(class.into()), signature: signature.map(Into::into), ..Frame::new(kind, name) })
 }
 
 /// Methods without a body of their own, for which HotSpot makes a wrapper. The map does not tell
@@ -136,13 +136,18 @@ pub fn stable_signature(signature: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use joular_data::model::target_text::TargetText;
     use proptest::prelude::*;
 
     use super::*;
 
     fn check(name: &str, kind: FrameKind, method: &str, signature: Option<&str>) {
         let frame = jvm_frame(name);
-        assert_eq!((frame.kind, &*frame.method(), frame.signature.as_deref()), (kind, method, signature), "{name}");
+        assert_eq!(
+            (frame.kind, frame.method().raw(), frame.signature.as_ref().map(TargetText::raw)),
+            (kind, method, signature),
+            "{name}"
+        );
     }
 
     /// Lines of JDK 17.0.15, 21.0.8 and 25.0.2.

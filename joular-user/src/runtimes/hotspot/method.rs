@@ -6,6 +6,8 @@
 
 use std::sync::Arc;
 
+use joular_data::model::target_text::TargetText;
+
 use super::{
     layout::{Layout, MethodLayout},
     line_table::LineTable,
@@ -22,10 +24,10 @@ const MAX_POOL_LENGTH: u64 = 1 << 16;
 /// What a method is called; shared by all places in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Names {
-    pub class: Option<String>,
-    pub name: String,
-    pub signature: Option<String>,
-    pub file: Option<String>,
+    pub class: Option<TargetText>,
+    pub name: TargetText,
+    pub signature: Option<TargetText>,
+    pub file: Option<TargetText>,
 }
 
 /// The pointers that led to a name.
@@ -99,12 +101,12 @@ impl Method {
             return Err(Unreadable { address: identity.const_method, length: 0 });
         }
         let names = Names {
-            class: Some(stable_internal_class(&class)),
-            name,
-            signature: Some(stable_signature(&signature)),
+            class: Some(stable_internal_class(&class).into()),
+            name: name.into(),
+            signature: Some(stable_signature(&signature).into()),
             file: match source_file_index(memory, fields, &identity)? {
                 0 => None,
-                index => entry(index).ok(),
+                index => entry(index).ok().map(Into::into),
             },
         };
         let lines = line_table(memory, layout, &identity).unwrap_or_default();

@@ -20,7 +20,7 @@ const VTABLE_CHUNKS: &str = "vtable chunks";
 /// The level for the remains of code that was thrown away.
 pub fn evicted() -> Vec<Level> {
     vec![Level {
-        names: Names { name: Marker::Evicted.name().to_owned(), ..Names::default() }.into(),
+        names: Names { name: Marker::Evicted.name().into(), ..Names::default() }.into(),
         kind: FrameKind::Marker,
         line: None,
     }]

@@ -10,6 +10,7 @@ use joular_data::{
     events::ProcessInfo,
     model::{
         frame::{Frame, FrameKind, Marker},
+        target_text::TargetText,
         units::{Address, MonotonicNs, Pid},
     },
 };
@@ -126,14 +127,14 @@ fn check_all(jvm: &LiveJvm) -> bool {
         }
         frames.iter().for_each(|frame| check_method(frame, &jvm.name));
         assert!(frames[1..].iter().all(|frame| frame.kind == FrameKind::Inlined));
-        let path = frames.iter().map(Frame::method).collect::<Vec<_>>().join(";");
+        let path = frames.iter().map(|frame| frame.method().into_raw()).collect::<Vec<_>>().join(";");
         of_fib += usize::from(path.contains("Known.fib"));
         is_inlined |= path.contains("Known.outer;Known.middle;Known.inner");
         // The address alone leads to the same, as long as the code is there.
         assert!(attached.has_code(pc));
         // As a blob that is none of a method it was something else, which is gone.
         let blob = &attached.resolve(FrameWord::blob(offset))[0];
-        assert_eq!((blob.kind, &*blob.name), (FrameKind::Marker, Marker::Evicted.name()));
+        assert_eq!((blob.kind, blob.name.raw()), (FrameKind::Marker, Marker::Evicted.name()));
     }
     assert!(places.len() > 500 && evicted * 4 < places.len() && of_fib > 0, "{}: {}", jvm.name, places.len());
     is_inlined
@@ -141,13 +142,13 @@ fn check_all(jvm: &LiveJvm) -> bool {
 
 fn check_method(frame: &Frame, jvm: &str) {
     let is_word = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || "_$.<>-".contains(c));
-    let class = frame.class.as_deref().unwrap_or_default();
-    assert!(is_word(class) && is_word(&frame.name), "{jvm}: {frame:?}");
-    let signature = frame.signature.as_deref().unwrap_or_default();
+    let class = frame.class.as_ref().map_or("", TargetText::raw);
+    assert!(is_word(class) && is_word(frame.name.raw()), "{jvm}: {frame:?}");
+    let signature = frame.signature.as_ref().map_or("", TargetText::raw);
     assert!(signature.starts_with('(') && signature.contains(')'), "{jvm}: {frame:?}");
     if class == "Known" {
-        assert_eq!(frame.file.as_deref(), Some("Known.java"));
-        let lines = match &*frame.name {
+        assert_eq!(frame.file, Some("Known.java".into()));
+        let lines = match frame.name.raw() {
             "fib" => 4..=4,
             "outer" => 5..=5,
             "middle" => 6..=6,
@@ -214,7 +215,7 @@ fn interpreted_methods_have_names_and_keep_their_identity() {
         for (address, name) in [(unwind.call_stub_return, "call stub"), (unwind.interpreter.start, "Interpreter")] {
             let word = FrameWord::blob(u32::try_from(address - unwind.code_low).unwrap());
             assert_eq!(
-                (&*attached.resolve(word)[0].name, attached.resolve_address(address)[0].kind),
+                (attached.resolve(word)[0].name.raw(), attached.resolve_address(address)[0].kind),
                 (name, FrameKind::Stub)
             );
         }

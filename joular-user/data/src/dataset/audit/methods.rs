@@ -17,11 +17,12 @@ use crate::{
         store::StoredFile,
         tables::{methods, shared},
     },
+    model::target_text::TargetText,
     stacks::StackTable,
 };
 
 /// What tells a row of a window from any other.
-type MethodKey = (u32, i64, String, String, String, String);
+type MethodKey = (u32, i64, TargetText, TargetText, String, TargetText);
 
 /// A row as it was written: key, self and total figures.
 type WrittenMethod = (MethodKey, [u64; FIGURES.len()]);
@@ -84,10 +85,10 @@ impl Methods {
             let key = (
                 pids.natural(row)?,
                 process_starts.get(row)?,
-                methods.get(row)?.to_owned(),
-                signatures.maybe(row).unwrap_or_default().to_owned(),
+                methods.get(row)?.into(),
+                signatures.maybe(row).unwrap_or_default().into(),
                 kinds.get(row)?.to_owned(),
-                modules.maybe(row).unwrap_or_default().to_owned(),
+                modules.maybe(row).unwrap_or_default().into(),
             );
             let mut values = [0; FIGURES.len()];
             for (value, figure) in values.iter_mut().zip(&figures) {
@@ -148,7 +149,7 @@ impl Methods {
 /// `deviations`: as they were before there were squares, and no squares.
 fn of_sum(method: &SummedMethod<'_>, deviations: Option<&Deviations>) -> DerivedMethod {
     let SummedMethod { process, frame, own, total, .. } = method;
-    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    let text = |text: &Option<TargetText>| text.clone().unwrap_or_default();
     let key = (
         process.pid.0,
         i64::try_from(process.start_boottime_ns / 1000).unwrap_or(i64::MAX),

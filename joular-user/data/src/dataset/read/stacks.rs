@@ -71,11 +71,11 @@ fn frames(columns: &Columns<'_>) -> Result<Vec<Frame>> {
     let frame = |row| {
         Ok(Frame {
             kind: kinds.name_of(row, |name| FrameKind::ALL.into_iter().find(|kind| kind.name() == name))?,
-            name: names.get(row)?.to_owned(),
-            class: classes.maybe(row).map(ToOwned::to_owned),
-            signature: signatures.maybe(row).map(ToOwned::to_owned),
-            module: modules.maybe(row).map(ToOwned::to_owned),
-            file: files.maybe(row).map(ToOwned::to_owned),
+            name: names.get(row)?.into(),
+            class: classes.maybe(row).map(Into::into),
+            signature: signatures.maybe(row).map(Into::into),
+            module: modules.maybe(row).map(Into::into),
+            file: files.maybe(row).map(Into::into),
             line: lines.maybe_natural(row)?,
         })
     };

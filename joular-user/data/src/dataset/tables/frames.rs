@@ -24,11 +24,11 @@ impl Table for FrameTable {
 
     fn columns() -> Vec<ColumnOf<Self>> {
         vec![
-            CLASS.of::<Self>(|f| f.class.as_deref().map(Into::into)),
-            METHOD.of::<Self>(|f| Some(f.name.as_str().into())),
-            SIGNATURE.of::<Self>(|f| f.signature.as_deref().map(Into::into)),
-            MODULE.of::<Self>(|f| f.module.as_deref().map(Into::into)),
-            FILE.of::<Self>(|f| f.file.as_deref().map(Into::into)),
+            CLASS.of::<Self>(|f| f.class.as_ref().map(|text| text.raw().into())),
+            METHOD.of::<Self>(|f| Some(f.name.raw().into())),
+            SIGNATURE.of::<Self>(|f| f.signature.as_ref().map(|text| text.raw().into())),
+            MODULE.of::<Self>(|f| f.module.as_ref().map(|text| text.raw().into())),
+            FILE.of::<Self>(|f| f.file.as_ref().map(|text| text.raw().into())),
             LINE.of::<Self>(|f| f.line.map(Into::into)),
             KIND.of::<Self>(|f| Some(f.kind.name().into())),
         ]

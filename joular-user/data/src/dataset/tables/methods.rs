@@ -100,10 +100,10 @@ fn span_columns() -> Vec<ColumnOf<Methods>> {
 
 fn name_columns() -> Vec<ColumnOf<Methods>> {
     vec![
-        METHOD.of::<Methods>(|r| Some(r.method.frame.method().into())),
-        SIGNATURE.of::<Methods>(|r| r.method.frame.signature.as_deref().map(Into::into)),
+        METHOD.of::<Methods>(|r| Some(r.method.frame.method().into_raw().into())),
+        SIGNATURE.of::<Methods>(|r| r.method.frame.signature.as_ref().map(|text| text.raw().into())),
         KIND.of::<Methods>(|r| Some(r.method.frame.kind.name().into())),
-        MODULE.of::<Methods>(|r| r.method.frame.module.as_deref().map(Into::into)),
+        MODULE.of::<Methods>(|r| r.method.frame.module.as_ref().map(|text| text.raw().into())),
     ]
 }
 

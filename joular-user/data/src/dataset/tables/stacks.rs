@@ -54,7 +54,7 @@ pub struct StackRecord<'a> {
 impl StackRecord<'_> {
     /// `a;b;c`, as [`crate::stacks::StackTable::folded`] has it.
     fn folded(&self) -> String {
-        let methods: Vec<String> = self.frames.iter().map(|frame| frame.method().replace(';', ":")).collect();
+        let methods: Vec<String> = self.frames.iter().map(|frame| frame.method().raw().replace(';', ":")).collect();
         methods.join(";")
     }
 }

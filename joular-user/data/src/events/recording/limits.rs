@@ -114,11 +114,11 @@ fn names(symbols: &[Symbol]) -> Result<(), String> {
 }
 
 fn frame(frame: &Frame) -> Result<(), String> {
-    name(&frame.name)?;
+    name(frame.name.raw())?;
     if let Some(class) = &frame.class {
-        name(class)?;
+        name(class.raw())?;
     }
-    [&frame.signature, &frame.module, &frame.file].into_iter().flatten().try_for_each(|part| text(part))
+    [&frame.signature, &frame.module, &frame.file].into_iter().flatten().try_for_each(|part| text(part.raw()))
 }
 
 fn window(window: &Window) -> Result<(), String> {

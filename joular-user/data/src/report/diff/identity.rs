@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 
 use crate::{
-    model::frame::Frame,
+    model::{frame::Frame, target_text::TargetText},
     report::profile::{Catalog, PathIndex, ThreadIndex},
 };
 
@@ -60,28 +60,28 @@ pub enum View {
 /// Identity of a row, in the order in which equal rows are shown.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
-    pub name: String,
-    pub signature: Option<String>,
-    pub module: Option<String>,
+    pub name: TargetText,
+    pub signature: Option<TargetText>,
+    pub module: Option<TargetText>,
 }
 
 impl Key {
-    fn named(name: impl Into<String>) -> Self {
+    fn named(name: impl Into<TargetText>) -> Self {
         Self { name: name.into(), signature: None, module: None }
     }
 
     fn of_frame(frame: &Frame, by: CompareBy) -> Self {
         let outside_java = || Self { module: frame.module.clone(), ..Self::named("[not Java]") };
         match (by, &frame.class) {
-            (CompareBy::Class, Some(class)) => Self::named(stable_class(class)),
-            (CompareBy::Package, Some(_)) => Self::named(frame.package().unwrap_or_default()),
+            (CompareBy::Class, Some(class)) => Self::named(stable_class(class.raw())),
+            (CompareBy::Package, Some(_)) => Self::named(frame.raw_package().unwrap_or_default()),
             (CompareBy::Class | CompareBy::Package, None) => outside_java(),
             (CompareBy::Kind, _) => Self::named(frame.kind.name()),
             (_, Some(class)) => Self {
                 signature: frame.signature.clone(),
-                ..Self::named(format!("{}.{}", stable_class(class), frame.name))
+                ..Self::named(format!("{}.{}", stable_class(class.raw()), frame.name.raw()))
             },
-            (_, None) => Self { module: frame.module.clone(), ..Self::named(frame.name.as_str()) },
+            (_, None) => Self { module: frame.module.clone(), ..Self::named(frame.name.clone()) },
         }
     }
 }

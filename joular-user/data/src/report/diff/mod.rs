@@ -188,7 +188,7 @@ impl Comparison {
             per => [a.replicates(per, of_runs), b.replicates(per, of_runs)],
         };
         let pair = Pair { replicates: [of_a, of_b], of_runs, choices, a: &a, b: &b };
-        let whole = Key { name: "total".to_owned(), signature: None, module: None };
+        let whole = Key { name: "total".into(), signature: None, module: None };
         let mut total = pair.compare(whole, a.total.clone(), b.total.clone(), true);
         verdict::judge(std::iter::once(&mut total.change), choices.margin);
         let keys: BTreeSet<&Key> = a.rows.keys().chain(b.rows.keys()).collect();

@@ -13,7 +13,7 @@ pub(super) const FORMAT: ExportFormat = ExportFormat { name: "collapsed", writer
 fn write(selection: &Selection<'_>, out: &mut dyn Write) -> Result<Exported> {
     let profile = selection.profile()?;
     let paths = &profile.catalog.paths;
-    let names: Vec<String> = paths.frames().iter().map(|frame| name(&frame.method()).into_owned()).collect();
+    let names: Vec<String> = paths.frames().iter().map(|frame| name(frame.method().raw()).into_owned()).collect();
     let mut sums: BTreeMap<String, MicroJoules> = BTreeMap::new();
     for entry in &profile.entries {
         let frames: Vec<&str> = paths.path(entry.path).iter().map(|frame| names[frame.index()].as_str()).collect();

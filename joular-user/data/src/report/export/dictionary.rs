@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::module;
 use crate::{
-    model::frame::Frame,
+    model::{frame::Frame, target_text::TargetText},
     report::profile::{FrameIndex, Paths},
 };
 
@@ -103,11 +103,13 @@ impl Dictionary {
     }
 
     fn function(&mut self, frame: &Frame) -> u32 {
-        let name = frame.method();
+        let method = frame.method();
+        let [signature, file] = [&frame.signature, &frame.file].map(|text| text.as_ref().map_or("", TargetText::raw));
+        let name = method.raw();
         let function = Function {
-            system_name: self.strings.number(&format!("{name}{}", frame.signature.as_deref().unwrap_or_default())),
-            name: self.strings.number(&name),
-            file: self.strings.number(frame.file.as_deref().unwrap_or_default()),
+            system_name: self.strings.number(&format!("{name}{signature}")),
+            name: self.strings.number(name),
+            file: self.strings.number(file),
         };
         let functions = &mut self.functions;
         *self.function_places.entry(function).or_insert_with(|| {

@@ -155,7 +155,7 @@ impl Builder {
         for index in catalog.paths.path(row.path) {
             let frame = catalog.paths.frame(*index);
             let profile = &mut self.profile;
-            let name = *self.names.entry(*index).or_insert_with(|| profile.intern_string(&frame.method()));
+            let name = *self.names.entry(*index).or_insert_with(|| profile.intern_string(frame.method().raw()));
             let category = self.categories.get(&frame.kind).copied().unwrap_or(CategoryHandle::OTHER);
             let info = FrameInfo {
                 frame: FirefoxFrame::Label(name),

@@ -224,10 +224,10 @@ fn signed(value: u64) -> i64 {
 }
 
 /// The file of a frame, for a format that wants one for every frame: its library, executable or
-/// kernel module, or what stands for it.
+/// kernel module, or what stands for it. It is not escaped: those formats are binary.
 fn module(frame: &Frame) -> &str {
     if let Some(module) = &frame.module {
-        return module;
+        return module.raw();
     }
     match frame.kind {
         FrameKind::Kernel => "[kernel]",

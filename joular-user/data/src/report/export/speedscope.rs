@@ -9,7 +9,7 @@ use serde::{Serialize, Serializer, ser::SerializeSeq};
 
 use super::{ExportFormat, Exported, Result, Selection, Writer, origin};
 use crate::{
-    model::{frame::Frame, units::MicroJoules},
+    model::{frame::Frame, target_text::TargetText, units::MicroJoules},
     report::profile::{FrameIndex, Profile, ThreadPath},
 };
 
@@ -37,9 +37,9 @@ struct Shared<'a> {
 
 #[derive(Serialize)]
 struct FrameRow<'a> {
-    name: String,
+    name: TargetText,
     #[serde(skip_serializing_if = "Option::is_none")]
-    file: Option<&'a str>,
+    file: Option<&'a TargetText>,
     #[serde(skip_serializing_if = "Option::is_none")]
     line: Option<u32>,
 }
@@ -118,7 +118,7 @@ fn sampled<'a>(profile: &'a Profile, numbers: &'a Numbers, entries: &'a [ThreadP
 fn frames<S: Serializer>(frames: &[&Frame], serializer: S) -> Result<S::Ok, S::Error> {
     let rows = frames.iter().map(|frame| FrameRow {
         name: frame.method(),
-        file: frame.file.as_deref().or(frame.module.as_deref()),
+        file: frame.file.as_ref().or(frame.module.as_ref()),
         line: frame.line,
     });
     serializer.collect_seq(rows)

@@ -3,7 +3,7 @@
 
 use super::{CallTree, Mix};
 use crate::{
-    model::frame::FrameKind,
+    model::{frame::FrameKind, target_text::TargetText},
     report::tree::{NodeKind, short},
     text::{self, Keep},
 };
@@ -16,8 +16,8 @@ const NAME_COLUMNS: usize = 240;
 
 /// A node's name with the kinds of its code, harmless for the format: nothing in it
 /// separates frames, ends the line or reads as one of its figures.
-pub(super) fn name_of(name: &str, kind: NodeKind, mix: &Mix) -> String {
-    let name = text::cut(&text::escape(name).replace(';', ":"), NAME_COLUMNS, Keep::End);
+pub(super) fn name_of(name: &TargetText, kind: NodeKind, mix: &Mix) -> String {
+    let name = text::cut(&name.to_string().replace(';', ":"), NAME_COLUMNS, Keep::End);
     match kind {
         NodeKind::Method => format!("{name} [{}]", mix.text()),
         NodeKind::Frame(kind) if kind != FrameKind::Marker => format!("{name} [{}]", short(kind)),

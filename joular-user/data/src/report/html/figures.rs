@@ -12,7 +12,7 @@ use super::{
     strings::Strings,
 };
 use crate::{
-    model::domain::Label as EnergyLabel,
+    model::{domain::Label as EnergyLabel, target_text::TargetText},
     report::{
         headline::Headline,
         profile::{Amounts, Profile},
@@ -143,10 +143,10 @@ impl Tree {
             let label = pruned.label(node);
             let depth = node.parent.and_then(|parent| tree.depth.get(parent)).map_or(0, |depth| depth + 1);
             tree.depth.push(depth);
-            tree.name.push(strings.place(&label.name));
+            tree.name.push(strings.place(label.name.raw()));
             tree.kind.push(kind_of(pruned.kind(node)));
             tree.mix.push(parts(&node.mix, has_energy));
-            tree.detail.push(strings.maybe(label.detail().as_deref()));
+            tree.detail.push(strings.maybe(label.detail().as_ref().map(TargetText::raw)));
             tree.self_uj.push(node.own.energy.0);
             tree.self_cpu_us.push(node.own.cpu_ns / 1000);
             tree.self_samples.push(node.own.samples);

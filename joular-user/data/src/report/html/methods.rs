@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::strings::Strings;
 use crate::{
-    model::units::MicroJoules,
+    model::{target_text::TargetText, units::MicroJoules},
     report::{
         profile::{Amounts, Profile, ThreadPath},
         tree::{Kinds, Label, Mix, NodeKind, OTHERS},
@@ -93,10 +93,10 @@ pub(super) fn of(
         let (label, mix) = (&labels[label], &mixes[label]);
         let is_mixed = label.kind == NodeKind::Method && mix.by_size().len() > 1;
         rows.push(Method {
-            name: strings.place(&label.name),
+            name: strings.place(label.name.raw()),
             kind: kind_of(mix.main().map_or(label.kind, NodeKind::Frame)),
             mix: strings.maybe(is_mixed.then(|| mix.text()).as_deref()),
-            detail: strings.maybe(label.detail().as_deref()),
+            detail: strings.maybe(label.detail().as_ref().map(TargetText::raw)),
             self_uj: own.amounts.energy.0,
             self_interval_uj: Some(*own_interval),
             total_uj: Some(total.amounts.energy.0),

@@ -96,7 +96,7 @@ impl<'a> Power<'a> {
             .iter()
             .take(SERIES)
             .map(|label| Series {
-                name: strings.place(&self.labels[*label].name),
+                name: strings.place(self.labels[*label].name.raw()),
                 kind: kind_of(self.mixes[*label].main().map_or(self.labels[*label].kind, NodeKind::Frame)),
                 energy_uj: vec![0; self.clock.buckets],
             })

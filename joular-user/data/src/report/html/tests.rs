@@ -89,7 +89,7 @@ fn intervals_of_methods_are_those_of_reports() {
         for row in &ranking.rows {
             let mut same = figures["methods"].as_array().unwrap().iter().filter(|method| {
                 let name = usize::try_from(method["name"].as_u64().unwrap()).unwrap();
-                figures["strings"][name] == row.group.name.as_str()
+                figures["strings"][name] == row.group.name.raw()
             });
             // Some are in the last row.
             let Some(method) = same.next() else { continue };

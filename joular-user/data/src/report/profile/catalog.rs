@@ -196,7 +196,10 @@ impl App {
     pub fn has(&self, frame: &Frame) -> bool {
         let Some(class) = &frame.class else { return false };
         self.0.iter().any(|prefix| {
-            class.strip_prefix(prefix.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '$', '/']))
+            class
+                .raw()
+                .strip_prefix(prefix.as_str())
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '$', '/']))
         })
     }
 }
@@ -233,7 +236,7 @@ mod tests {
     use super::*;
 
     fn frame(class: &str, name: &str) -> Frame {
-        Frame { class: Some(class.to_owned()), ..Frame::new(FrameKind::Compiled, name) }
+        Frame { class: Some(class.into()), ..Frame::new(FrameKind::Compiled, name) }
     }
 
     #[test]

@@ -142,7 +142,7 @@ impl Filter {
     }
 
     pub fn allows_path<'a>(&self, mut frames: impl Iterator<Item = &'a Frame>) -> bool {
-        self.methods.allow_all() || frames.any(|frame| self.methods.allow(&frame.method()))
+        self.methods.allow_all() || frames.any(|frame| self.methods.allow(frame.method().raw()))
     }
 }
 

@@ -11,7 +11,10 @@ use crate::{
         read::columns::{Columns, Names, Numbers},
         tables::frames,
     },
-    model::frame::{Frame, FrameKind},
+    model::{
+        frame::{Frame, FrameKind},
+        target_text::TargetText,
+    },
 };
 
 /// Places of texts in their columns' dictionaries, kind and line. Equal keys of a batch are the
@@ -50,10 +53,10 @@ impl<'a> FrameColumns<'a> {
             return Ok(*index);
         }
         let [classes, methods, signatures, modules, files, kinds] = &self.texts;
-        let owned = |names: &Names<'_>| Ok::<_, DataSetError>(names.maybe(row)?.map(ToOwned::to_owned));
+        let owned = |names: &Names<'_>| Ok::<_, DataSetError>(names.maybe(row)?.map(TargetText::from));
         let frame = Frame {
             kind: kinds.name_of(row, |name| FrameKind::ALL.into_iter().find(|kind| kind.name() == name))?,
-            name: methods.get(row)?.to_owned(),
+            name: methods.get(row)?.into(),
             class: owned(classes)?,
             signature: owned(signatures)?,
             module: owned(modules)?,

@@ -143,7 +143,7 @@ pub fn unnamed(profile: &Profile) -> BTreeMap<&str, MicroJoules> {
         let leaf = profile.catalog.paths.frames_of(entry.path).next_back();
         let marker = leaf.filter(|leaf| leaf.kind == FrameKind::Marker || leaf.is_unresolved());
         if let Some(leaf) = marker.filter(|leaf| leaf.name != OUTSIDE_APP) {
-            let name = if leaf.is_unresolved() { Marker::Unresolved.name() } else { &leaf.name };
+            let name = if leaf.is_unresolved() { Marker::Unresolved.name() } else { leaf.name.raw() };
             let energy = markers.entry(name).or_default();
             *energy = energy.saturating_add(entry.energy);
         }

@@ -46,7 +46,7 @@ fn cells(report: &Report<'_>, table: &Ranking, row: &Row) -> Vec<String> {
             amounts.inferred.0.to_string(),
         ]
     };
-    let mut cells = vec![name(&row.group.name)];
+    let mut cells = vec![name(row.group.name.raw())];
     // The row of all others has no details.
     cells.extend((0..table.by.details().len()).map(|at| row.group.details.get(at).map_or(String::new(), value)));
     cells.extend(figures(&row.own).into_iter().zip(figures(&row.total)).flat_map(|(own, total)| [own, total]));

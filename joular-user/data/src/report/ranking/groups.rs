@@ -9,7 +9,10 @@ use serde_json::{Value, json};
 
 use super::by::By;
 use crate::{
-    model::frame::{Frame, FrameKind},
+    model::{
+        frame::{Frame, FrameKind},
+        target_text::TargetText,
+    },
     report::profile::{Catalog, PathIndex, Paths, ProcessIndex, Thread, ThreadPath},
     stacks::branch_id,
     text::signature::{Method, told_apart},
@@ -18,9 +21,7 @@ use crate::{
 /// What a row is about.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group {
-    /// The unchanged name, from processes that may be hostile: it must be escaped wherever it is
-    /// shown.
-    pub name: String,
+    pub name: TargetText,
     /// In the order of [`By::details`].
     pub details: Vec<Value>,
     /// Stands for what is not known.
@@ -62,8 +63,8 @@ impl Groups {
                 let (places, methods) = numbered(frames.iter().map(method_key));
                 (Places::Frames(places), method_groups(&methods))
             }
-            By::Class => of_frames(frames, |frame| (frame.class.as_deref(), stand_in(frame)), class_group),
-            By::Package => of_frames(frames, |frame| (frame.package(), stand_in(frame)), package_group),
+            By::Class => of_frames(frames, |frame| (frame.class.as_ref(), stand_in(frame)), class_group),
+            By::Package => of_frames(frames, |frame| (frame.raw_package(), stand_in(frame)), package_group),
             By::Kind => of_frames(frames, |frame| frame.kind, |kind| group(kind.name(), vec![json!(kind.name())])),
             By::Line => of_frames(frames, line_key, line_group),
             By::Branch | By::Thread => of_threads(catalog, |index, _| index, |index| thread_group(catalog, index)),
@@ -94,10 +95,10 @@ impl Groups {
     }
 
     /// The name that orders equal rows, if it is at hand.
-    pub fn name(&self, group: usize) -> &str {
+    pub fn name(&self, group: usize) -> Option<&TargetText> {
         match &self.named {
-            Named::All(groups) => groups.get(group).map_or("", |group| &group.name),
-            Named::ByPath(_) => "",
+            Named::All(groups) => groups.get(group).map(|group| &group.name),
+            Named::ByPath(_) => None,
         }
     }
 
@@ -169,90 +170,97 @@ fn of_threads<'a, K: Clone + Eq + Hash>(
     (Places::Threads(places), keys.into_iter().map(group).collect())
 }
 
-fn group(name: impl Into<String>, details: Vec<Value>) -> Group {
+fn group(name: impl Into<TargetText>, details: Vec<Value>) -> Group {
     Group { name: name.into(), details, is_marker: false }
 }
 
 /// What identifies methods: class, name, signature, module. Neither kinds of code nor lines count.
-type MethodKey<'a> = (Option<&'a str>, &'a str, Option<&'a str>, Option<&'a str>, bool);
+type MethodKey<'a> = (Option<&'a TargetText>, &'a TargetText, Option<&'a TargetText>, Option<&'a TargetText>, bool);
 
 fn method_key(frame: &Frame) -> MethodKey<'_> {
     let is_marker = frame.kind == FrameKind::Marker;
-    (frame.class.as_deref(), &frame.name, frame.signature.as_deref(), frame.module.as_deref(), is_marker)
+    (frame.class.as_ref(), &frame.name, frame.signature.as_ref(), frame.module.as_ref(), is_marker)
 }
 
-fn method_name(class: Option<&str>, name: &str) -> String {
-    class.map_or_else(|| name.to_owned(), |class| format!("{class}.{name}"))
+fn method_name(class: Option<&TargetText>, name: &TargetText) -> TargetText {
+    class.map_or_else(|| name.clone(), |class| format!("{}.{}", class.raw(), name.raw()).into())
 }
 
 /// Names the groups of methods; signature and module are shown where one name has several.
 fn method_groups(methods: &[MethodKey<'_>]) -> Vec<Group> {
-    let names: Vec<String> = methods.iter().map(|(class, name, ..)| method_name(*class, name)).collect();
+    let names: Vec<TargetText> = methods.iter().map(|(class, name, ..)| method_name(*class, name)).collect();
     let told: Vec<Method<'_>> = methods
         .iter()
         .zip(&names)
         .map(|(&(_, _, signature, module, _), name)| Method { name, signature, module })
         .collect();
-    let group = |((method, shown), &(class, _, signature, module, is_marker)): ((&String, String), &MethodKey<'_>)| {
-        let details = vec![json!(method), json!(class), json!(class.map(package_of)), json!(signature), json!(module)];
-        Group { name: shown, details, is_marker }
-    };
+    let group =
+        |((method, shown), &(class, _, signature, module, is_marker)): ((&TargetText, TargetText), &MethodKey<'_>)| {
+            let details =
+                vec![json!(method), json!(class), json!(class.map(package_of)), json!(signature), json!(module)];
+            Group { name: shown, details, is_marker }
+        };
     names.iter().zip(told_apart(&told)).zip(methods).map(group).collect()
 }
 
-fn package_of(class: &str) -> &str {
-    class.rsplit_once('.').map_or("", |(package, _)| package)
+fn package_of(class: &TargetText) -> &str {
+    class.raw().rsplit_once('.').map_or("", |(package, _)| package)
 }
 
 /// What stands for code without a class: its kind, or the marker itself.
-fn stand_in(frame: &Frame) -> Option<(FrameKind, Option<&str>)> {
+type StandIn<'a> = (FrameKind, Option<&'a TargetText>);
+
+fn stand_in(frame: &Frame) -> Option<StandIn<'_>> {
     let is_marker = frame.kind == FrameKind::Marker;
-    frame.class.is_none().then(|| (frame.kind, is_marker.then_some(frame.name.as_str())))
+    frame.class.is_none().then(|| (frame.kind, is_marker.then_some(&frame.name)))
 }
 
-fn stand_in_name(stand_in: Option<(FrameKind, Option<&str>)>) -> String {
+fn stand_in_name(stand_in: Option<StandIn<'_>>) -> TargetText {
     match stand_in {
-        Some((_, Some(marker))) => marker.to_owned(),
-        Some((kind, None)) => format!("[{}]", kind.name()),
-        None => String::new(),
+        Some((_, Some(marker))) => marker.clone(),
+        Some((kind, None)) => format!("[{}]", kind.name()).into(),
+        None => TargetText::default(),
     }
 }
 
-type Classed<'a> = (Option<&'a str>, Option<(FrameKind, Option<&'a str>)>);
-
-fn class_group((class, other): Classed<'_>) -> Group {
+fn class_group((class, other): (Option<&TargetText>, Option<StandIn<'_>>)) -> Group {
     let name = class.map_or_else(|| stand_in_name(other), ToOwned::to_owned);
     let is_marker = matches!(other, Some((FrameKind::Marker, _)));
     Group { name, details: vec![json!(class), json!(class.map(package_of))], is_marker }
 }
 
-fn package_group((package, other): Classed<'_>) -> Group {
+fn package_group((package, other): (Option<&str>, Option<StandIn<'_>>)) -> Group {
     let name = match package {
-        Some("") => "(unnamed package)".to_owned(),
-        Some(package) => package.to_owned(),
+        Some("") => "(unnamed package)".into(),
+        Some(package) => package.into(),
         None => stand_in_name(other),
     };
     let is_marker = matches!(other, Some((FrameKind::Marker, _)));
     Group { name, details: vec![json!(package)], is_marker }
 }
 
-type LineKey<'a> = (Option<&'a str>, &'a str, Option<&'a str>, Option<&'a str>, Option<u32>, bool);
+type LineKey<'a> =
+    (Option<&'a TargetText>, &'a TargetText, Option<&'a TargetText>, Option<&'a TargetText>, Option<u32>, bool);
 
 fn line_key(frame: &Frame) -> LineKey<'_> {
-    let (class, module, file) = (frame.class.as_deref(), frame.module.as_deref(), frame.file.as_deref());
+    let (class, module, file) = (frame.class.as_ref(), frame.module.as_ref(), frame.file.as_ref());
     (class, &frame.name, module, file, frame.line, frame.kind == FrameKind::Marker)
 }
 
 fn line_group((class, name, module, file, line, is_marker): LineKey<'_>) -> Group {
     let method = method_name(class, name);
-    let shown = match (file, line) {
-        (Some(file), Some(line)) => format!("{method} ({file}:{line})"),
-        (Some(file), None) => format!("{method} ({file})"),
-        (None, Some(line)) => format!("{method} (line {line})"),
-        (None, None) => module.map_or_else(|| method.clone(), |module| format!("{method} ({module})")),
+    let place = match (file, line) {
+        (Some(file), Some(line)) => Some(format!("{}:{line}", file.raw())),
+        (Some(file), None) => Some(file.raw().to_owned()),
+        (None, Some(line)) => Some(format!("line {line}")),
+        (None, None) => module.map(|module| module.raw().to_owned()),
     };
     let details = vec![json!(method), json!(class), json!(module), json!(file), json!(line)];
-    Group { name: shown, details, is_marker }
+    let name = match place {
+        Some(place) => format!("{} ({place})", method.raw()).into(),
+        None => method,
+    };
+    Group { name, details, is_marker }
 }
 
 /// Groups paths of the same methods, whatever their lines and kinds of code, and returns the first
@@ -273,7 +281,7 @@ fn of_branches(paths: &Paths) -> (Vec<usize>, Vec<PathIndex>) {
 }
 
 fn branch_group(paths: &Paths, path: PathIndex) -> Group {
-    let names: Vec<String> = paths.frames_of(path).map(|frame| frame.method().replace(';', ":")).collect();
+    let names: Vec<String> = paths.frames_of(path).map(|frame| frame.method().raw().replace(';', ":")).collect();
     group(names.join(";"), vec![json!(branch_id(paths.frames_of(path))), json!(names.len())])
 }
 

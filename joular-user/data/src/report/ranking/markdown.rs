@@ -11,11 +11,7 @@ use super::{
     rows::Ranking,
     text::{caption, chosen, columns, names, note},
 };
-use crate::{
-    report::profile::Overview,
-    text::{escape, figures},
-    totals::audit::audit_rows,
-};
+use crate::{model::target_text::TargetText, report::profile::Overview, text::figures, totals::audit::audit_rows};
 
 pub fn report(report: &Report<'_>) -> String {
     let profile = report.profile;
@@ -35,7 +31,7 @@ pub fn report(report: &Report<'_>) -> String {
     if !jvms.is_empty() {
         text.push_str("\n### VM tax\n\n| J | % of the JVM | JVM | parts |\n|---:|---:|---|---|\n");
         for (process, tally) in jvms {
-            let (name, parts) = (code(&format!("{} {}", process.pid, process.title())), tally.tax_parts());
+            let (name, parts) = (code(&format!("{} {}", process.pid, process.title()).into()), tally.tax_parts());
             let tax = figures::figure(tally.tax.joules(), overview.label);
             let _ = writeln!(text, "| {tax} | {:.1} | {name} | {parts} |", tally.tax_percent());
         }
@@ -70,7 +66,7 @@ fn table(ranking: &Ranking, overview: &Overview) -> String {
         let _ = write!(text, " {} |", column.heading);
     });
     let _ = writeln!(text, " {} |\n|{}---|", ranking.by.name(), "---:|".repeat(columns.len()));
-    for (number, name) in names(ranking).iter().enumerate() {
+    for (number, name) in names(ranking).enumerate() {
         text.push('|');
         for column in &columns {
             let _ = write!(text, " {} |", column.cells.get(number).map_or("", |cell| cell));
@@ -81,8 +77,8 @@ fn table(ranking: &Ranking, overview: &Overview) -> String {
 }
 
 /// A name as a code span.
-fn code(name: &str) -> String {
-    let safe = escape(name).replace('|', "\\x7c").replace('`', "\\x60");
+fn code(name: &TargetText) -> String {
+    let safe = name.to_string().replace('|', "\\x7c").replace('`', "\\x60");
     if safe.trim().is_empty() { safe } else { format!("`{safe}`") }
 }
 
@@ -117,7 +113,7 @@ mod tests {
             ("line\n| break", "`line\\x0a\\x7c break`"),
             ("", ""),
         ] {
-            assert_eq!(code(name), expected);
+            assert_eq!(code(&name.into()), expected);
         }
         assert_eq!(plain("<img src=x> [a](b) | c"), "&lt;img src=x&gt; \\[a\\](b) \\| c");
     }

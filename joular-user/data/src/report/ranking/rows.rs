@@ -89,7 +89,7 @@ impl Ranking {
         });
         let rows = rows.collect();
         let others = Group {
-            name: format!("{hidden} other{}", if hidden == 1 { "" } else { "s" }),
+            name: format!("{hidden} other{}", if hidden == 1 { "" } else { "s" }).into(),
             details: Vec::new(),
             is_marker: false,
         };

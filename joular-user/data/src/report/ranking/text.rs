@@ -7,7 +7,7 @@ use super::{
     rows::{Figures, Ranking, Row},
 };
 use crate::{
-    model::{domain::Label, units::MicroJoules},
+    model::{domain::Label, target_text::TargetText, units::MicroJoules},
     report::profile::{OUTSIDE_APP, Overview},
     text::{
         Keep, cut, escape, figures,
@@ -121,17 +121,17 @@ fn table_lines(table: &Ranking, overview: &Overview, look: Look) -> Vec<Line> {
         columns.iter().zip(&widths).map(|(column, width)| format!("{:>width$}  ", cell(column))).collect()
     };
     let mut lines = vec![Line { text: figures(&|column| column.heading.clone()) + &heading, style: Style::Heading }];
-    for (number, name) in names(table).into_iter().enumerate() {
+    for (number, name) in names(table).enumerate() {
         let text = figures(&|column| column.cells.get(number).cloned().unwrap_or_default());
         let room = look.width.map_or(usize::MAX, |width| width.saturating_sub(text.chars().count()));
-        lines.push(Line { text: text + &cut(&escape(&name), room, Keep::End), style: Style::Plain });
+        lines.push(Line { text: text + &cut(&name.to_string(), room, Keep::End), style: Style::Plain });
     }
     lines
 }
 
-/// Names of all rows, the rest's included, as they are.
-pub fn names(table: &Ranking) -> Vec<String> {
-    rows(table).map(|row| row.group.name.clone()).collect()
+/// Names of all rows, the rest's included.
+pub fn names(table: &Ranking) -> impl Iterator<Item = &TargetText> {
+    rows(table).map(|row| &row.group.name)
 }
 
 /// Shown rows and what was cut.

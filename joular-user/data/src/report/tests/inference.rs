@@ -154,7 +154,7 @@ fn written(windows: &[Vec<Did>]) -> tempfile::TempDir {
 }
 
 fn leaf(catalog: &Catalog, path: crate::report::profile::PathIndex) -> String {
-    catalog.paths.frames_of(path).next_back().unwrap().method()
+    catalog.paths.frames_of(path).next_back().unwrap().method().into_raw()
 }
 
 /// Thread, method, energy, what of it is inferred, samples.

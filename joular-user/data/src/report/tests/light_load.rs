@@ -211,7 +211,7 @@ fn two_hosts_that_idle_alike_do_not_differ() {
         };
         let found = diff::run(a.path(), b.path(), &Filter::default(), None, &choices).unwrap();
         assert!(found.a.total.inferred.0 > 0 && found.b.total.inferred.0 > 0);
-        for row in found.rows.iter().filter(|row| row.key.name.starts_with("A.m")) {
+        for row in found.rows.iter().filter(|row| row.key.name.raw().starts_with("A.m")) {
             judged += f64::from(u8::from(row.change.p.is_some()));
             changed += f64::from(u8::from(row.change.p.is_some_and(|p| p < 0.05)));
         }

@@ -75,7 +75,7 @@ fn the_apps_view_moves_energy_and_loses_none() {
     assert_eq!(seen.energy(), whole.energy());
     let paths = &seen.catalog.paths;
     let is_app = |name: &str| name.starts_with('m') || name == OUTSIDE_APP;
-    assert!(seen.entries.iter().all(|entry| paths.frames_of(entry.path).all(|frame| is_app(&frame.name))));
+    assert!(seen.entries.iter().all(|entry| paths.frames_of(entry.path).all(|frame| is_app(frame.name.raw()))));
 }
 
 #[test]

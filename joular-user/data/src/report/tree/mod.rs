@@ -22,7 +22,7 @@ pub use self::{
     mix::{Mix, short},
 };
 use crate::{
-    model::{frame::FrameKind, units::MicroJoules},
+    model::{frame::FrameKind, target_text::TargetText, units::MicroJoules},
     report::profile::Amounts,
     text::signature::{Method, readable, told_apart},
 };
@@ -100,20 +100,20 @@ pub const OTHERS: &str = "[others]";
 /// What equal nodes have in common.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Label {
-    pub name: String,
+    pub name: TargetText,
     pub kind: NodeKind,
-    pub signature: Option<String>,
-    pub module: Option<String>,
+    pub signature: Option<TargetText>,
+    pub module: Option<TargetText>,
 }
 
 impl Label {
-    pub fn new(kind: NodeKind, name: impl Into<String>) -> Self {
+    pub fn new(kind: NodeKind, name: impl Into<TargetText>) -> Self {
         Self { name: name.into(), kind, signature: None, module: None }
     }
 
     /// What tells it from others of the same name.
-    pub fn detail(&self) -> Option<String> {
-        self.signature.as_deref().map(readable).or_else(|| self.module.clone())
+    pub fn detail(&self) -> Option<TargetText> {
+        self.signature.as_ref().map(readable).or_else(|| self.module.clone())
     }
 }
 
@@ -156,11 +156,11 @@ impl CallTree {
     }
 
     /// The names of all labels, in their order: with a signature or a module where a name has several.
-    pub fn names(&self) -> Vec<String> {
+    pub fn names(&self) -> Vec<TargetText> {
         let methods = self.labels.iter().map(|label| Method {
             name: &label.name,
-            signature: label.signature.as_deref(),
-            module: label.module.as_deref(),
+            signature: label.signature.as_ref(),
+            module: label.module.as_ref(),
         });
         told_apart(&methods.collect::<Vec<_>>())
     }

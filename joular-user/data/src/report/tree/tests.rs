@@ -213,7 +213,7 @@ fn what_only_the_other_data_set_has_stays() {
     all.add(&profile(&[(0, "main;new", 10)]));
     all.add_base(&profile(&[(0, "main;old", 20)]));
     let tree = all.tree().pruned(MicroJoules(5));
-    let bases: Vec<_> = tree.nodes.iter().map(|node| (tree.label(node).name.as_str(), node.base_total.0)).collect();
+    let bases: Vec<_> = tree.nodes.iter().map(|node| (tree.label(node).name.raw(), node.base_total.0)).collect();
     assert_eq!(bases, [("all", 20), ("main", 20), ("new", 0), ("old", 20)]);
 }
 

@@ -5,7 +5,7 @@ use std::io;
 use serde::Serialize;
 
 use crate::{
-    model::units::MicroJoules,
+    model::{target_text::TargetText, units::MicroJoules},
     report::diff::{Choices, Compared, Comparison, Side, Verdict},
     text::harmless_json,
 };
@@ -41,9 +41,9 @@ struct OneSide {
 
 #[derive(Serialize)]
 struct Line<'a> {
-    name: &'a str,
-    signature: Option<&'a str>,
-    module: Option<&'a str>,
+    name: &'a TargetText,
+    signature: Option<&'a TargetText>,
+    module: Option<&'a TargetText>,
     a_uj: MicroJoules,
     b_uj: MicroJoules,
     a_samples: u64,
@@ -104,8 +104,8 @@ fn line(row: &Compared) -> Line<'_> {
     let change = &row.change;
     Line {
         name: &row.key.name,
-        signature: row.key.signature.as_deref(),
-        module: row.key.module.as_deref(),
+        signature: row.key.signature.as_ref(),
+        module: row.key.module.as_ref(),
         a_uj: row.a.energy,
         b_uj: row.b.energy,
         a_samples: row.a.samples,

@@ -7,9 +7,12 @@ mod text;
 use std::{io, io::Write};
 
 use super::{Choices, Compared, Comparison, Format, Side};
-use crate::text::{
-    share,
-    signature::{Method, told_apart},
+use crate::{
+    model::target_text::TargetText,
+    text::{
+        share,
+        signature::{Method, told_apart},
+    },
 };
 
 impl Comparison {
@@ -32,9 +35,9 @@ impl Comparison {
     }
 
     /// Names of the rows, in their order, with signatures where rows have the same name.
-    fn names(&self) -> Vec<String> {
+    fn names(&self) -> Vec<TargetText> {
         let keys = self.rows.iter().map(|row| &row.key);
-        let methods = keys.map(|key| Method { name: &key.name, signature: key.signature.as_deref(), module: None });
+        let methods = keys.map(|key| Method { name: &key.name, signature: key.signature.as_ref(), module: None });
         told_apart(&methods.collect::<Vec<_>>())
     }
 

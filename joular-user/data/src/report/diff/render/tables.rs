@@ -4,8 +4,9 @@ use std::fmt::Write as _;
 
 use super::{percent, percents, sized};
 use crate::{
+    model::target_text::TargetText,
     report::diff::{Choices, Compared, Comparison, Side},
-    text::{Keep, cut, escape},
+    text::{Keep, cut},
 };
 
 /// A row per method, after one for the total. Control characters in names are spelled out, and a
@@ -25,7 +26,7 @@ pub fn csv(comparison: &Comparison, choices: &Choices) -> String {
         };
         let in_percent = |(low, high)| (low * 100.0, high * 100.0);
         let some = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
-        let optional = |text: &Option<String>| text.as_deref().map_or_else(String::new, cell);
+        let optional = |text: &Option<TargetText>| text.as_ref().map_or_else(String::new, cell);
         let _ = writeln!(
             said,
             "{kind},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
@@ -58,8 +59,8 @@ pub fn csv(comparison: &Comparison, choices: &Choices) -> String {
 }
 
 /// A value of a CSV file.
-fn cell(text: &str) -> String {
-    let text = escape(text);
+fn cell(text: &TargetText) -> String {
+    let text = text.to_string();
     let guard = if text.starts_with(['=', '+', '-', '@']) { "'" } else { "" };
     if text.contains(['"', ',']) || !guard.is_empty() {
         format!("\"{guard}{}\"", text.replace('"', "\"\""))
@@ -108,8 +109,8 @@ pub fn markdown(comparison: &Comparison, choices: &Choices) -> String {
 }
 
 /// A name of a sensible length in which no Markdown or HTML can hide.
-fn code(name: &str) -> String {
-    format!("<code>{}</code>", plain(&cut(&escape(name), 200, Keep::End)))
+fn code(name: &TargetText) -> String {
+    format!("<code>{}</code>", plain(&cut(&name.to_string(), 200, Keep::End)))
 }
 
 /// Text in which nothing is markup: every character that could be becomes an HTML entity.
@@ -139,13 +140,13 @@ mod tests {
             ("=cmd|' /C calc'!A0", "\"'=cmd|' /C calc'!A0\""),
             ("two\nlines", "two\\x0alines"),
         ] {
-            assert_eq!(cell(name), expected);
+            assert_eq!(cell(&name.into()), expected);
         }
     }
 
     #[test]
     fn a_name_is_no_markup() {
-        assert_eq!(code("a|b<script>"), "<code>a&#124;b&#60;script&#62;</code>");
-        assert_eq!(code("[x](http://y)\n"), "<code>&#91;x&#93;(http://y)&#92;x0a</code>");
+        assert_eq!(code(&"a|b<script>".into()), "<code>a&#124;b&#60;script&#62;</code>");
+        assert_eq!(code(&"[x](http://y)\n".into()), "<code>&#91;x&#93;(http://y)&#92;x0a</code>");
     }
 }

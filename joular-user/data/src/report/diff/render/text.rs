@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use super::{percent, percents, sized};
 use crate::{
+    model::target_text::TargetText,
     report::diff::{Change, Choices, Compared, Comparison, Side, identity::View},
     text::{Keep, cut, escape, figures, seconds},
 };
@@ -83,7 +84,9 @@ fn figures(change: &Change, factor: f64) -> String {
 }
 
 /// Adds the file of code outside of Java.
-fn place(name: &str, row: &Compared) -> String {
-    let module = row.key.module.as_ref().map(|module| format!(" ({})", escape(module)));
-    escape(name) + &module.unwrap_or_default()
+fn place(name: &TargetText, row: &Compared) -> String {
+    match &row.key.module {
+        Some(module) => format!("{name} ({module})"),
+        None => name.to_string(),
+    }
 }

@@ -81,8 +81,8 @@ impl Names {
 /// Java methods on a path, root → leaf; all of it where there are none.
 fn names(paths: &Paths, path: PathIndex) -> Vec<String> {
     let java: Vec<String> =
-        paths.frames_of(path).filter(|frame| frame.kind.is_java()).map(|frame| cell(&frame.method())).collect();
-    if java.is_empty() { paths.frames_of(path).map(|frame| cell(&frame.method())).collect() } else { java }
+        paths.frames_of(path).filter(|frame| frame.kind.is_java()).map(|frame| cell(frame.method().raw())).collect();
+    if java.is_empty() { paths.frames_of(path).map(|frame| cell(frame.method().raw())).collect() } else { java }
 }
 
 /// A name that does not end a cell, row or frame. JoularJX writes names as they are; those of Java

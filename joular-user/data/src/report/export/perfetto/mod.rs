@@ -265,7 +265,7 @@ impl Interned {
 
     fn frame(&mut self, catalog: &Catalog, index: FrameIndex, data: &mut InternedData) {
         let frame = catalog.paths.frame(index);
-        data.function_names.push(InternedString { iid: iid(index.0), text: frame.method().into_bytes() });
+        data.function_names.push(InternedString { iid: iid(index.0), text: frame.method().into_raw().into_bytes() });
         let module_name = super::module(frame);
         let (module, is_new) = number(&mut self.modules, module_name);
         if is_new {
@@ -275,10 +275,10 @@ impl Interned {
         }
         let mut source_path_iid = 0;
         if let Some(file) = &frame.file {
-            let (number, is_new) = number(&mut self.files, file);
+            let (number, is_new) = number(&mut self.files, file.raw());
             source_path_iid = number;
             if is_new {
-                data.source_paths.push(InternedString { iid: number, text: file.as_bytes().to_vec() });
+                data.source_paths.push(InternedString { iid: number, text: file.raw().as_bytes().to_vec() });
             }
         }
         data.frames.push(Frame {

@@ -87,7 +87,9 @@ fn ranking(profile: &Profile, by: By, cut: Cut) -> Ranking {
 
 /// Name, self and total energy of all rows.
 fn figures(ranking: &Ranking) -> Vec<(String, u64, u64)> {
-    rows(ranking).map(|row| (row.group.name.clone(), row.own.amounts.energy.0, row.total.amounts.energy.0)).collect()
+    rows(ranking)
+        .map(|row| (row.group.name.to_string(), row.own.amounts.energy.0, row.total.amounts.energy.0))
+        .collect()
 }
 
 fn expected(rows: &[(&str, u64, u64)]) -> Vec<(String, u64, u64)> {
