@@ -119,9 +119,9 @@ impl Keys {
         }
         if !self.of_threads.contains_key(&thread) {
             let name = match self.by {
-                CompareBy::Process => catalog.process_of(thread).title().to_owned(),
+                CompareBy::Process => catalog.process_of(thread).title().clone(),
                 CompareBy::Thread => catalog.thread(thread).name.clone(),
-                _ => catalog.thread(thread).category.name().to_owned(),
+                _ => catalog.thread(thread).category.name().into(),
             };
             let found = vec![self.index(Key::named(name))];
             self.of_threads.insert(thread, found);

@@ -137,7 +137,7 @@ impl Builder {
         let profile = &mut self.profile;
         let host = &catalog.run_of(process).info.host;
         let process_handle = *self.processes.entry(thread.process).or_insert_with(|| {
-            profile.add_process(&format!("{} on {host}", process.title()), process.pid.0, process_start)
+            profile.add_process(&format!("{} on {host}", process.title().raw()), process.pid.0, process_start)
         });
         let is_main = thread.tid.0 == process.pid.0;
         let start = self.since_start(thread.start);
@@ -172,7 +172,7 @@ impl Builder {
     /// Gives each thread the latest name that it had.
     fn name_threads(&mut self, catalog: &Catalog) {
         for (index, state) in &self.threads {
-            self.profile.set_thread_name(state.handle, &catalog.thread(*index).name);
+            self.profile.set_thread_name(state.handle, catalog.thread(*index).name.raw());
         }
     }
 }

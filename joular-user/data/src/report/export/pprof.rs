@@ -140,8 +140,8 @@ fn sample(profile: &Profile, entry: &ThreadPath, dictionary: &mut Dictionary) ->
     let mut text =
         |key: &str, text: &str| Label { key: strings.number(key).into(), str: strings.number(text).into(), num: 0 };
     let mut label = vec![
-        text("thread", &thread.name),
-        text("process", process.title()),
+        text("thread", thread.name.raw()),
+        text("process", process.title().raw()),
         text("category", thread.category.name()),
         text("host", &catalog.run_of(process).info.host),
     ];

@@ -102,7 +102,7 @@ fn sampled<'a>(profile: &'a Profile, numbers: &'a Numbers, entries: &'a [ThreadP
         let (thread, process) = (catalog.thread(entry.thread), catalog.process_of(entry.thread));
         let host = &catalog.run_of(process).info.host;
         let (pid, tid) = (process.pid.0, thread.tid.0);
-        format!("{} ({tid}) of {} ({pid}) on {host}, µJ, {origin}", thread.name, process.title())
+        format!("{} ({tid}) of {} ({pid}) on {host}, µJ, {origin}", thread.name.raw(), process.title().raw())
     });
     Sampled {
         kind: "sampled",

@@ -142,8 +142,8 @@ impl Line {
         let thread = catalog.thread(index);
         let process = process_title(catalog, catalog.process(thread.process));
         Self {
-            process: strings.maybe(Some(&process)),
-            name: strings.place(&thread.name),
+            process: strings.maybe(Some(process.raw())),
+            name: strings.place(thread.name.raw()),
             tid: thread.tid.0,
             category: Category::name(thread.category),
             ..Self::default()

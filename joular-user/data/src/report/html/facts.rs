@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::strings::Strings;
 use crate::{
-    model::domain,
+    model::{domain, target_text::TargetText},
     report::{
         profile::{Overview, Profile, Run},
         tree::process_title,
@@ -70,9 +70,9 @@ pub(super) fn jvms(profile: &Profile, strings: &mut Strings) -> Vec<Jvm> {
         .map(|(process, energy)| {
             let process = catalog.process(*process);
             Jvm {
-                process: strings.place(&process_title(catalog, process)),
-                version: strings.maybe(process.jvm_version.as_deref()),
-                collector: strings.maybe(process.collector.as_deref()),
+                process: strings.place(process_title(catalog, process).raw()),
+                version: strings.maybe(process.jvm_version.as_ref().map(TargetText::raw)),
+                collector: strings.maybe(process.collector.as_ref().map(TargetText::raw)),
                 whole_uj: energy.whole.0,
                 tax_uj: energy.tax().0,
                 parts_uj: energy.parts.iter().map(|part| part.0).collect(),

@@ -11,6 +11,7 @@ use crate::{
     events::{RunEnd, RunInfo},
     model::{
         frame::{Frame, FrameKind},
+        target_text::TargetText,
         units::{Pid, Tid, UnixMicros},
     },
 };
@@ -66,20 +67,20 @@ pub struct Process {
     pub run: usize,
     pub pid: Pid,
     pub start: UnixMicros,
-    pub comm: String,
-    pub main_class: Option<String>,
-    pub jvm_version: Option<String>,
-    pub collector: Option<String>,
-    pub container: Option<String>,
-    pub pod: Option<String>,
+    pub comm: TargetText,
+    pub main_class: Option<TargetText>,
+    pub jvm_version: Option<TargetText>,
+    pub collector: Option<TargetText>,
+    pub container: Option<TargetText>,
+    pub pod: Option<TargetText>,
     /// `None`: no JVM, or not known.
     pub debug_non_safepoints: Option<bool>,
 }
 
 impl Process {
     /// The name that people know it by: its main class, or its process name.
-    pub fn title(&self) -> &str {
-        self.main_class.as_deref().unwrap_or(&self.comm)
+    pub fn title(&self) -> &TargetText {
+        self.main_class.as_ref().unwrap_or(&self.comm)
     }
 }
 
@@ -90,7 +91,7 @@ pub struct Thread {
     pub tid: Tid,
     pub start: UnixMicros,
     /// The latest name that it had.
-    pub name: String,
+    pub name: TargetText,
     pub category: Category,
 }
 

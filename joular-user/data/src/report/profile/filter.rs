@@ -17,6 +17,7 @@ use crate::{
     dataset::read::span::Span,
     model::{
         frame::Frame,
+        target_text::TargetText,
         units::{Pid, UnixMicros},
     },
 };
@@ -134,11 +135,12 @@ impl Filter {
     pub fn allows_process(&self, process: &Process) -> bool {
         let names = [Some(&process.comm), process.main_class.as_ref(), process.container.as_ref()];
         (self.pids.is_empty() || self.pids.contains(&process.pid))
-            && (self.processes.allow_all() || names.into_iter().flatten().any(|name| self.processes.allow(name)))
+            && (self.processes.allow_all() || names.into_iter().flatten().any(|name| self.processes.allow(name.raw())))
     }
 
     pub fn allows_thread(&self, thread: &Thread) -> bool {
-        (self.categories.is_empty() || self.categories.contains(&thread.category)) && self.threads.allow(&thread.name)
+        (self.categories.is_empty() || self.categories.contains(&thread.category))
+            && self.threads.allow(thread.name.raw())
     }
 
     pub fn allows_path<'a>(&self, mut frames: impl Iterator<Item = &'a Frame>) -> bool {
@@ -152,7 +154,7 @@ pub(super) struct Allowed(HashMap<ThreadIndex, Answer, RandomState>);
 
 #[derive(Debug)]
 struct Answer {
-    name: String,
+    name: TargetText,
     category: Category,
     is_allowed: bool,
 }
@@ -161,7 +163,7 @@ impl Allowed {
     pub(super) fn thread(&mut self, catalog: &Catalog, filter: &Filter, index: ThreadIndex) -> bool {
         let thread = catalog.thread(index);
         if let Some(answer) = self.0.get(&index)
-            && (answer.name.as_str(), answer.category) == (thread.name.as_str(), thread.category)
+            && (&answer.name, answer.category) == (&thread.name, thread.category)
         {
             return answer.is_allowed;
         }

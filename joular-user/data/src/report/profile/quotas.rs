@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     attribution::inference::{Seen, Share, apportion, divide},
-    model::units::MicroJoules,
+    model::{target_text::TargetText, units::MicroJoules},
 };
 
 /// Sums rows, and by thread what no near sample explains.
@@ -78,20 +78,20 @@ type ByThread = HashMap<ThreadIndex, Vec<Seen<PathIndex>>, RandomState>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Group<'a> {
     /// Threads of a name in a process.
-    Namesakes(ProcessIndex, &'a str),
+    Namesakes(ProcessIndex, &'a TargetText),
     /// Threads of a name that JVMs of a version and collector have for themselves: they run the same
     /// code. What an application's threads run, only the application knows.
-    Kin { jvm_version: &'a str, collector: Option<&'a str>, name: &'a str },
+    Kin { jvm_version: &'a TargetText, collector: Option<&'a TargetText>, name: &'a TargetText },
 }
 
 impl<'a> Group<'a> {
     /// Groups of a thread, the one that knows more of it first.
     fn of(catalog: &'a Catalog, thread: ThreadIndex) -> impl Iterator<Item = Self> {
         let thread = catalog.thread(thread);
-        let name = thread.name.as_str();
+        let name = &thread.name;
         let process = catalog.process(thread.process);
-        let version = process.jvm_version.as_deref().filter(|_| thread.category.is_of_jvm());
-        let kin = version.map(|jvm_version| Self::Kin { jvm_version, collector: process.collector.as_deref(), name });
+        let version = process.jvm_version.as_ref().filter(|_| thread.category.is_of_jvm());
+        let kin = version.map(|jvm_version| Self::Kin { jvm_version, collector: process.collector.as_ref(), name });
         iter::once(Self::Namesakes(thread.process, name)).chain(kin)
     }
 }

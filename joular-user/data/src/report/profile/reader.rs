@@ -27,7 +27,10 @@ use crate::{
         store::{self, Store, StoredFile},
         tables::{Branches, Processes, Stacks, Windows, frames, processes, shared, stacks, work},
     },
-    model::units::{MicroJoules, Pid, Tid, UnixMicros},
+    model::{
+        target_text::TargetText,
+        units::{MicroJoules, Pid, Tid, UnixMicros},
+    },
 };
 
 /// A call path of a thread in a window.
@@ -228,7 +231,7 @@ impl DataSet {
     pub(super) fn process_index(&mut self, run: usize, pid: u32, start: i64, comm: &str) -> ProcessIndex {
         *self.processes.entry((run, pid, start)).or_insert_with(|| {
             let process =
-                Process { run, pid: Pid(pid), start: UnixMicros(start), comm: comm.to_owned(), ..Process::default() };
+                Process { run, pid: Pid(pid), start: UnixMicros(start), comm: comm.into(), ..Process::default() };
             self.catalog.processes.push(process);
             ProcessIndex::of(self.catalog.processes.len() - 1)
         })
@@ -255,10 +258,10 @@ impl DataSet {
             // It ended before the first window did: no row is about it.
             let Some(start) = starts.maybe(row) else { continue };
             let index = self.process_index(run, pids.natural(row)?, start, comms.get(row)?);
-            let owned = |text: Option<&str>| text.map(ToOwned::to_owned);
+            let owned = |text: Option<&str>| text.map(TargetText::from);
             let process = &mut self.catalog.processes[index.index()];
             *process = Process {
-                comm: comms.get(row)?.to_owned(),
+                comm: comms.get(row)?.into(),
                 main_class: owned(mains.maybe(row)),
                 jvm_version: owned(versions.maybe(row)),
                 collector: owned(collectors.maybe(row)),
@@ -377,12 +380,12 @@ impl<'a> ThreadColumns<'a> {
         let threads = &mut data.catalog.threads;
         let index = *data.threads.entry((process, tid, key.3)).or_insert_with(|| {
             let start = UnixMicros(key.3);
-            threads.push(Thread { process, tid: Tid(tid), start, name: text.to_owned(), category });
+            threads.push(Thread { process, tid: Tid(tid), start, name: text.into(), category });
             ThreadIndex::of(threads.len() - 1)
         });
         let thread = &mut threads[index.index()];
         if thread.name != text {
-            text.clone_into(&mut thread.name);
+            thread.name = text.into();
         }
         thread.category = category;
         self.last = Some((key, name, index));

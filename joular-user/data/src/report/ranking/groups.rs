@@ -297,7 +297,7 @@ fn thread_group(catalog: &Catalog, index: usize) -> Group {
         json!(thread.category.name()),
         json!(host),
     ];
-    group(format!("{} (thread {} of {})", thread.name, thread.tid, process.pid), details)
+    group(format!("{} (thread {} of {})", thread.name.raw(), thread.tid, process.pid), details)
 }
 
 fn process_group(catalog: &Catalog, index: ProcessIndex) -> Group {
@@ -312,5 +312,5 @@ fn process_group(catalog: &Catalog, index: ProcessIndex) -> Group {
         json!(run.info.host),
         json!(run.info.run_id),
     ];
-    group(format!("{} {}", process.pid, process.title()), details)
+    group(format!("{} {}", process.pid, process.title().raw()), details)
 }

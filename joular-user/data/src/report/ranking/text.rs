@@ -10,7 +10,7 @@ use crate::{
     model::{domain::Label, target_text::TargetText, units::MicroJoules},
     report::profile::{OUTSIDE_APP, Overview},
     text::{
-        Keep, cut, escape, figures,
+        Keep, cut, figures,
         figures::Places,
         line::{Line, Style},
         percent, seconds, share, watts,
@@ -54,7 +54,7 @@ pub fn lines(report: &Report<'_>, look: Look) -> Vec<Line> {
         lines.push(heading("VM tax: energy that each JVM used for itself, as a share of the JVM's energy"));
         let shown = if report.top == 0 { jvms.len() } else { report.top };
         for (process, tally) in jvms.iter().take(shown) {
-            let name = format!("{} {}", process.pid, escape(process.title()));
+            let name = format!("{} {}", process.pid, process.title());
             let (tax, part) = (figures::figure(tally.tax.joules(), overview.label), tally.tax_percent());
             lines.push(plain(format!("  {tax:>14} J  {part:>5.1} %  {name}: {}", tally.tax_parts())));
         }

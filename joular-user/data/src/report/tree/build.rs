@@ -6,6 +6,7 @@ use super::{CallTree, Kinds, Label, Levels, Mix, Node, NodeKind, Shape};
 use crate::{
     model::{
         frame::{Frame, FrameKind},
+        target_text::TargetText,
         units::MicroJoules,
     },
     report::profile::{Amounts, Catalog, PathIndex, Process, Profile, ThreadPath},
@@ -221,9 +222,9 @@ impl Label {
 }
 
 /// `com.acme.Shop (pid 4711)`, with the host where there are several.
-pub fn process_title(catalog: &Catalog, process: &Process) -> String {
+pub fn process_title(catalog: &Catalog, process: &Process) -> TargetText {
     let host = &catalog.run_of(process).info.host;
     let several = catalog.runs.iter().any(|run| run.info.host != *host);
     let at = if several { format!(" on {host}") } else { String::new() };
-    format!("{} (pid {}{at})", process.title(), process.pid)
+    format!("{} (pid {}{at})", process.title().raw(), process.pid).into()
 }

@@ -75,17 +75,17 @@ fn resource_profiles(profile: &Profile, entries: &[&ThreadPath], tables: &mut Ta
 fn about(profile: &Profile, entry: &ThreadPath) -> Vec<KeyValue> {
     let process = profile.catalog.process_of(entry.thread);
     let mut attributes = vec![
-        KeyValue::text("service.name", process.title()),
+        KeyValue::text("service.name", process.title().raw()),
         KeyValue::text("host.name", &profile.catalog.run_of(process).info.host),
         KeyValue::number("process.pid", process.pid.0.into()),
-        KeyValue::text("process.executable.name", &process.comm),
+        KeyValue::text("process.executable.name", process.comm.raw()),
     ];
     let known = [
         ("process.runtime.version", &process.jvm_version),
         ("container.id", &process.container),
         ("k8s.pod.uid", &process.pod),
     ];
-    attributes.extend(known.into_iter().filter_map(|(key, text)| Some(KeyValue::text(key, text.as_ref()?))));
+    attributes.extend(known.into_iter().filter_map(|(key, text)| Some(KeyValue::text(key, text.as_ref()?.raw()))));
     attributes
 }
 
@@ -150,7 +150,7 @@ impl Tables {
         let thread = profile.catalog.thread(index);
         let attributes = vec![
             self.attribute("thread.id", Value::Int(thread.tid.0.into())),
-            self.attribute("thread.name", Value::Text(thread.name.clone())),
+            self.attribute("thread.name", Value::Text(thread.name.raw().to_owned())),
             self.attribute("joular.thread.category", Value::Text(thread.category.name().to_owned())),
         ];
         self.thread_attributes.insert(index, attributes.clone());

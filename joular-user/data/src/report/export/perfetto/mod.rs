@@ -147,7 +147,7 @@ impl<'a> Trace<'a> {
         let pid = i32::try_from(process.pid.0).unwrap_or(i32::MAX);
         if self.processes.insert(thread.process) {
             let host = &catalog.run_of(process).info.host;
-            let process_name = format!("{} on {host}", process.title());
+            let process_name = format!("{} on {host}", process.title().raw());
             let track = TrackDescriptor {
                 uuid: process_track(thread.process),
                 process: Some(ProcessDescriptor { pid, process_name }),
@@ -155,14 +155,14 @@ impl<'a> Trace<'a> {
             };
             self.put(Packet { track_descriptor: Some(track), ..Packet::default() })?;
         }
-        let descriptor = ThreadDescriptor { pid, tid: thread.tid.0.into(), thread_name: thread.name.clone() };
+        let descriptor = ThreadDescriptor { pid, tid: thread.tid.0.into(), thread_name: thread.name.raw().to_owned() };
         let track =
             TrackDescriptor { uuid: thread_track(index), thread: Some(descriptor), ..TrackDescriptor::default() };
         self.put(Packet { track_descriptor: Some(track), ..Packet::default() })?;
         let track = TrackDescriptor {
             uuid: counter_track(index),
             parent_uuid: thread_track(index),
-            name: format!("power of {}, {}", thread.name, self.origin),
+            name: format!("power of {}, {}", thread.name.raw(), self.origin),
             counter: Some(CounterTrack { unit_name: "W".to_owned() }),
             ..TrackDescriptor::default()
         };

@@ -43,7 +43,7 @@ fn profile(threads: usize, entries: &[(u32, &[Frame], u64, u64)]) -> Profile {
             process: ProcessIndex(0),
             tid: Tid(100 + u32::try_from(number).unwrap()),
             start: UnixMicros(0),
-            name: format!("worker-{number}"),
+            name: format!("worker-{number}").into(),
             category: if number == 0 { Category::Java } else { Category::Gc },
         });
     }
