@@ -91,10 +91,10 @@ pub fn hostile(dir: &Path) {
                 run.energy_reason = EVIL[3].to_owned();
             }
             Event::Process(process) => {
-                process.comm = "\u{1b}[2J<b>\n=x".to_owned();
-                process.command_line = EVIL.iter().map(ToString::to_string).collect();
+                process.comm = "\u{1b}[2J<b>\n=x".into();
+                process.command_line = EVIL.iter().map(|text| (*text).into()).collect();
                 if let Runtime::Jvm { main_class, .. } = &mut process.runtime {
-                    *main_class = Some(EVIL.concat());
+                    *main_class = Some(EVIL.concat().into());
                 }
             }
             Event::Symbols { symbols, .. } => {

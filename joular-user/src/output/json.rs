@@ -96,8 +96,8 @@ struct Audit<'a> {
 #[derive(Serialize)]
 struct ProcessFigures<'a> {
     pid: u32,
-    comm: &'a str,
-    title: &'a str,
+    comm: &'a TargetText,
+    title: &'a TargetText,
     energy_uj: u64,
     cpu_ns: u64,
     samples: u64,

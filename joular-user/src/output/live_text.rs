@@ -88,7 +88,7 @@ fn process_lines(totals: &Totals, report: &WindowReport, width: usize) -> Vec<Li
     let ranked = totals.processes.ranked();
     let named = ranked
         .into_iter()
-        .map(|(process, tally)| line(&process.pid.to_string(), &escape(totals.title(process)), tally));
+        .map(|(process, tally)| line(&process.pid.to_string(), &totals.title(process).to_string(), tally));
     named.chain(totals.processes.evicted().map(|tally| line("", EVICTED, tally))).collect()
 }
 

@@ -54,7 +54,7 @@ fn domain_names(run: &RunInfo) -> String {
 fn processes(totals: &Totals) -> String {
     let mut text = "\nProcesses\n".to_owned();
     for (process, tally) in totals.processes.ranked().into_iter().take(TOP_PROCESSES) {
-        let name = format!("{} {}", process.pid, escape(totals.title(process)));
+        let name = format!("{} {}", process.pid, totals.title(process));
         let part = share(tally.energy, totals.sums.attributed);
         // Writing to a String cannot fail.
         let joules = figures::figure(tally.energy.joules(), totals.sums.label);
@@ -67,7 +67,7 @@ fn processes(totals: &Totals) -> String {
 fn jvms(totals: &Totals) -> String {
     let mut text = String::new();
     for (process, tally) in totals.jvms.ranked().into_iter().take(TOP_PROCESSES) {
-        let name = format!("{} {}", process.pid, escape(totals.title(process)));
+        let name = format!("{} {}", process.pid, totals.title(process));
         // Writing to a String cannot fail.
         let _ = writeln!(
             text,

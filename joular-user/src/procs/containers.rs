@@ -1,13 +1,15 @@
 //! Finds container and pod of a process, from its cgroup paths.
 
+use joular_data::model::target_text::TargetText;
+
 /// What a cgroup path tells.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Container {
     /// 64 hexadecimal digits: Docker, containerd, CRI-O, Podman, ECS. On Fargate: those of the task
     /// and a number.
-    pub id: Option<String>,
+    pub id: Option<TargetText>,
     /// Kubernetes pod UID.
-    pub pod: Option<String>,
+    pub pod: Option<TargetText>,
 }
 
 /// The path that says most, from the text of `/proc/PID/cgroup`. With several hierarchies only some
@@ -31,9 +33,9 @@ pub fn container_of(path: &str) -> Container {
         if !name.contains("-conmon-")
             && let Some(id) = container_id(name).or_else(|| fargate_id(name).filter(|_| is_ecs))
         {
-            found.id = Some(id.to_owned());
+            found.id = Some(id.into());
         }
-        found.pod = pod_uid(name).or(found.pod);
+        found.pod = pod_uid(name).map(Into::into).or(found.pod);
     }
     found
 }
@@ -113,7 +115,7 @@ mod tests {
                 &format!("pod{}", if path.contains(".slice") { UID.replace('-', "_") } else { UID.to_owned() }),
             );
             let found = container_of(&path.replace("ID", ID));
-            assert_eq!((found.id.as_deref(), found.pod.as_deref()), (id, pod), "{path}");
+            assert_eq!((found.id, found.pod), (id.map(Into::into), pod.map(Into::into)), "{path}");
         }
     }
 

@@ -1,6 +1,6 @@
 //! Reads what a `java` command line and installation tell about a JVM.
 
-use joular_data::events::Runtime;
+use joular_data::{events::Runtime, model::target_text::TargetText};
 
 /// What the kernel appends to the name of a file that is gone.
 pub const DELETED: &str = " (deleted)";
@@ -19,22 +19,22 @@ const WITH_VALUE: [&str; 9] = [
 ];
 
 /// What is run: the class, the module or the jar's file name.
-pub fn main_class(command_line: &[String]) -> Option<String> {
-    let mut arguments = command_line.iter().skip(1);
+pub fn main_class(command_line: &[TargetText]) -> Option<TargetText> {
+    let mut arguments = command_line.iter().skip(1).map(TargetText::raw);
     while let Some(argument) = arguments.next() {
-        match argument.as_str() {
-            "-jar" => return arguments.next().map(|jar| jar.rsplit('/').next().unwrap_or(jar).to_owned()),
-            "-m" | "--module" => return arguments.next().cloned(),
+        match argument {
+            "-jar" => return arguments.next().map(|jar| jar.rsplit('/').next().unwrap_or(jar).into()),
+            "-m" | "--module" => return arguments.next().map(Into::into),
             option if WITH_VALUE.contains(&option) => drop(arguments.next()),
             option if option.starts_with('-') || option.starts_with('@') => {}
-            class => return Some(class.to_owned()),
+            class => return Some(class.into()),
         }
     }
     None
 }
 
 /// The collector asked for; `None` leaves the JVM's own choice unknown.
-pub fn collector(command_line: &[String]) -> Option<&'static str> {
+pub fn collector(command_line: &[TargetText]) -> Option<&'static str> {
     let names = [
         ("-XX:+UseG1GC", "G1"),
         ("-XX:+UseParallelGC", "Parallel"),
@@ -48,9 +48,10 @@ pub fn collector(command_line: &[String]) -> Option<&'static str> {
 }
 
 /// `JAVA_VERSION="17.0.15"` of an installation's `release` file.
-pub fn version(release: &str) -> Option<String> {
+pub fn version(release: &str) -> Option<TargetText> {
     let line = release.lines().find_map(|line| line.strip_prefix("JAVA_VERSION="))?;
-    Some(line.trim().trim_matches('"').to_owned()).filter(|version| !version.is_empty() && version.len() <= 64)
+    let version = Some(line.trim().trim_matches('"')).filter(|version| !version.is_empty() && version.len() <= 64);
+    version.map(Into::into)
 }
 
 /// Whether an executable's path, as the kernel gives it, is a Java launcher, even one that was
@@ -60,11 +61,11 @@ pub fn is_launcher(executable: &str) -> bool {
 }
 
 /// A JVM as its command line describes it.
-pub fn runtime(command_line: &[String], release: Option<&str>) -> Runtime {
+pub fn runtime(command_line: &[TargetText], release: Option<&str>) -> Runtime {
     Runtime::Jvm {
         version: release.and_then(version),
         main_class: main_class(command_line),
-        collector: collector(command_line).map(str::to_owned),
+        collector: collector(command_line).map(Into::into),
         debug_non_safepoints: None,
         unwinding: None,
     }
@@ -74,8 +75,8 @@ pub fn runtime(command_line: &[String], release: Option<&str>) -> Runtime {
 mod tests {
     use super::*;
 
-    fn line(text: &str) -> Vec<String> {
-        text.split(' ').map(str::to_owned).collect()
+    fn line(text: &str) -> Vec<TargetText> {
+        text.split(' ').map(Into::into).collect()
     }
 
     #[test]
@@ -87,7 +88,7 @@ mod tests {
             ("java @argfile -XX:+UseG1GC Main", Some("Main")),
             ("java -version", None),
         ] {
-            assert_eq!(main_class(&line(command)).as_deref(), expected, "{command}");
+            assert_eq!(main_class(&line(command)), expected.map(Into::into), "{command}");
         }
     }
 
@@ -111,7 +112,7 @@ mod tests {
 
     #[test]
     fn the_version_stands_in_the_release_file() {
-        assert_eq!(version("IMPLEMENTOR=\"X\"\nJAVA_VERSION=\"21.0.8\"\n").as_deref(), Some("21.0.8"));
+        assert_eq!(version("IMPLEMENTOR=\"X\"\nJAVA_VERSION=\"21.0.8\"\n"), Some("21.0.8".into()));
         assert_eq!(version("nothing"), None);
     }
 }

@@ -9,7 +9,10 @@ use std::{
 
 use joular_data::{
     events::{ProcessInfo, Runtime},
-    model::units::{Pid, Tid},
+    model::{
+        target_text::TargetText,
+        units::{Pid, Tid},
+    },
 };
 use rustix::io::Errno;
 
@@ -61,9 +64,9 @@ impl ProcFiles {
     }
 
     /// Name of the process, read cheaply: enough to decide whether it is wanted.
-    pub fn comm(&self, pid: Pid) -> Option<String> {
+    pub fn comm(&self, pid: Pid) -> Option<TargetText> {
         let bytes = self.read(pid, "comm", 64)?;
-        Some(String::from_utf8_lossy(&bytes).trim_end_matches('\n').to_owned())
+        Some(String::from_utf8_lossy(&bytes).trim_end_matches('\n').into())
     }
 
     /// Whether the process that started then is still there; true if that cannot be told.
@@ -92,9 +95,9 @@ impl ProcFiles {
     }
 
     /// Name of one of its threads.
-    pub fn thread_comm(&self, pid: Pid, tid: Tid) -> Option<String> {
+    pub fn thread_comm(&self, pid: Pid, tid: Tid) -> Option<TargetText> {
         let bytes = self.read(pid, &format!("task/{tid}/comm"), 64)?;
-        Some(String::from_utf8_lossy(&bytes).trim_end_matches('\n').to_owned())
+        Some(String::from_utf8_lossy(&bytes).trim_end_matches('\n').into())
     }
 
     /// Threads whose name is wanted, each with its number in its own namespace.
@@ -102,7 +105,7 @@ impl ProcFiles {
         let directory = self.root.join(pid.to_string()).join("task");
         let Ok(entries) = fs::read_dir(&directory) else { return Vec::new() };
         let tids = entries.flatten().take(MAX_THREADS).filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-        let named = tids.map(Tid).filter(|&tid| self.thread_comm(pid, tid).is_some_and(|name| wanted(&name)));
+        let named = tids.map(Tid).filter(|&tid| self.thread_comm(pid, tid).is_some_and(|name| wanted(name.raw())));
         named
             .filter_map(|tid| {
                 let status = self.read(pid, &format!("task/{tid}/status"), MAX_FILE)?;
@@ -115,7 +118,7 @@ impl ProcFiles {
     pub fn process(&self, pid: Pid) -> Option<ProcessInfo> {
         let outline = self.outline(pid)?;
         let command_line = split_command_line(&self.read(pid, "cmdline", MAX_COMMAND_LINE).unwrap_or_default());
-        let runtime = self.runtime(pid, outline.executable.as_deref(), &command_line);
+        let runtime = self.runtime(pid, outline.executable.as_ref().map(TargetText::raw), &command_line);
         Some(ProcessInfo { command_line, runtime, ..outline })
     }
 
@@ -123,10 +126,11 @@ impl ProcFiles {
     pub fn outline(&self, pid: Pid) -> Option<ProcessInfo> {
         let stat = parse_stat(&String::from_utf8_lossy(&self.read(pid, "stat", MAX_FILE)?))?;
         let status = String::from_utf8_lossy(&self.read(pid, "status", MAX_FILE)?).into_owned();
-        let executable = fs::read_link(self.path(pid, "exe")).ok().map(|path| path.to_string_lossy().into_owned());
+        let executable =
+            fs::read_link(self.path(pid, "exe")).ok().map(|path| path.to_string_lossy().into_owned().into());
         let cgroup_text = self.read(pid, "cgroup", MAX_FILE).unwrap_or_default();
-        let cgroup = containers::cgroup_path(&String::from_utf8_lossy(&cgroup_text)).map(str::to_owned);
-        let container = cgroup.as_deref().map(containers::container_of).unwrap_or_default();
+        let cgroup = containers::cgroup_path(&String::from_utf8_lossy(&cgroup_text)).map(TargetText::from);
+        let container = cgroup.as_ref().map(|path| containers::container_of(path.raw())).unwrap_or_default();
         Some(ProcessInfo {
             pid,
             start_boottime_ns: stat.start_ticks.saturating_mul(TICK_NS),
@@ -147,7 +151,7 @@ impl ProcFiles {
     }
 
     /// Recognises a JVM by its launcher, or by libjvm in its memory.
-    fn runtime(&self, pid: Pid, executable: Option<&str>, command_line: &[String]) -> Runtime {
+    fn runtime(&self, pid: Pid, executable: Option<&str>, command_line: &[TargetText]) -> Runtime {
         let launcher = executable.filter(|path| java::is_launcher(path));
         if launcher.is_none() && !self.maps_libjvm(pid) {
             return Runtime::Native;
@@ -191,7 +195,7 @@ impl ProcFiles {
 }
 
 pub(super) struct Stat {
-    pub(super) comm: String,
+    pub(super) comm: TargetText,
     pub(super) parent: Pid,
     pub(super) start_ticks: u64,
 }
@@ -202,7 +206,7 @@ pub(super) fn parse_stat(text: &str) -> Option<Stat> {
     let (open, close) = (text.find('(')?, text.rfind(')')?);
     let fields: Vec<&str> = text.get(close + 1..)?.split_whitespace().collect();
     Some(Stat {
-        comm: text.get(open + 1..close)?.to_owned(),
+        comm: text.get(open + 1..close)?.into(),
         parent: Pid(fields.get(1)?.parse().ok()?),
         start_ticks: fields.get(19)?.parse().ok()?,
     })
@@ -222,12 +226,12 @@ fn namespace_pid(status: &str) -> Option<u32> {
     status.lines().find_map(|line| line.strip_prefix("NSpid:")?.split_whitespace().next_back()?.parse().ok())
 }
 
-fn split_command_line(bytes: &[u8]) -> Vec<String> {
+fn split_command_line(bytes: &[u8]) -> Vec<TargetText> {
     let bytes = bytes.strip_suffix(b"\0").unwrap_or(bytes);
     if bytes.is_empty() {
         return Vec::new();
     }
-    bytes.split(|byte| *byte == 0).map(|part| String::from_utf8_lossy(part).into_owned()).collect()
+    bytes.split(|byte| *byte == 0).map(|part| String::from_utf8_lossy(part).into_owned().into()).collect()
 }
 
 #[cfg(test)]
@@ -238,7 +242,7 @@ mod tests {
     fn a_name_may_hold_anything() {
         let stat = "7 (a) b (c) S 3 7 7 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 1234 0 0";
         let stat = parse_stat(stat).unwrap();
-        assert_eq!((stat.comm.as_str(), stat.parent, stat.start_ticks), ("a) b (c", Pid(3), 1234));
+        assert_eq!((stat.comm.raw(), stat.parent, stat.start_ticks), ("a) b (c", Pid(3), 1234));
         assert!(parse_stat("7 (cut").is_none());
         assert!(parse_stat("7 )(").is_none());
     }
@@ -266,7 +270,7 @@ mod tests {
         directory
     }
 
-    fn version(directory: &tempfile::TempDir) -> Option<Option<String>> {
+    fn version(directory: &tempfile::TempDir) -> Option<Option<TargetText>> {
         match ProcFiles::new(directory.path()).process(Pid(7)).unwrap().runtime {
             Runtime::Jvm { version, .. } => Some(version),
             Runtime::Native => None,
@@ -278,7 +282,7 @@ mod tests {
         let directory = tree("/opt/jdk/bin/java");
         let release = directory.path().join("7/root/opt/jdk/release");
         fs::write(&release, "JAVA_VERSION=\"17.0.1\"\n").unwrap();
-        assert_eq!(version(&directory), Some(Some("17.0.1".to_owned())));
+        assert_eq!(version(&directory), Some(Some("17.0.1".into())));
         // A link out of the root leads nowhere.
         let outside = directory.path().join("outside");
         fs::rename(&release, &outside).unwrap();

@@ -177,7 +177,7 @@ impl Symbolizer {
     pub fn jvm_news(&self, process: ProcessKey) -> Option<JvmNews> {
         match &self.processes.get(&process)?.instance {
             InstanceState::Open(open) => Some(open.facts.news.clone()),
-            InstanceState::Failed(why) => Some(JvmNews { unwinding: Some(why.clone()), ..JvmNews::default() }),
+            InstanceState::Failed(why) => Some(JvmNews { unwinding: Some(why.as_str().into()), ..JvmNews::default() }),
             InstanceState::Unknown | InstanceState::Starting { .. } | InstanceState::Opening { .. } => None,
         }
     }

@@ -279,7 +279,7 @@ impl Build for TinyBuild {
 
 impl Instance for TinyInstance {
     fn news(&self) -> JvmNews {
-        JvmNews { version: Some(self.0.0.clone()), unwinding: Some(Tiny.name().into()), ..JvmNews::default() }
+        JvmNews { version: Some(self.0.0.as_str().into()), unwinding: Some(Tiny.name().into()), ..JvmNews::default() }
     }
 
     fn has_code(&self, address: Address) -> bool {
@@ -323,7 +323,7 @@ fn another_run_time_system_names_its_frames_by_the_same_path() {
     symbolizer.settle(Duration::from_secs(30));
 
     let news = symbolizer.jvm_news(key).unwrap();
-    assert_eq!((news.version.as_deref(), news.unwinding.as_deref()), (Some("3.2"), Some("tiny")));
+    assert_eq!((news.version, news.unwinding), (Some("3.2".into()), Some("tiny".into())));
     assert_eq!(symbolizer.poll().refreshed, [key]);
     let word = FrameWord::compiled_call(1, 2);
     let elsewhere = Address(CODE.0 + 8);

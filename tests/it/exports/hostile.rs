@@ -34,7 +34,7 @@ fn write_recording(path: &Path) {
             }
         }
         if let Event::Process(info) = &mut event {
-            info.comm = "x\n;,\"<b>".to_owned();
+            info.comm = "x\n;,\"<b>".into();
         }
         writer.write(&event).unwrap();
     }

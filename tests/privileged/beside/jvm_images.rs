@@ -168,7 +168,7 @@ impl Capture {
             walk(&memory, &noted, mappings, jvm.unwind_info(), thread.registers(), compiler.as_ref())
         };
         let walked: Vec<WalkedStack> = threads.iter().map(walk).collect();
-        let version = jvm.facts().version.clone().unwrap_or_default();
+        let version = jvm.facts().version.clone().unwrap_or_default().into_raw();
         let mut image = JvmImage::default().with_tables(&noted.tables, &names);
         (image.jvm, image.libjvm, image.bias, image.threads) = (version, libjvm, bias, threads);
         let named = walked.iter().map(|stack| image.name(&mut jvm, stack)).collect();

@@ -101,7 +101,7 @@ mod tests {
             process: 0,
             tid: Tid(1),
             start_boottime_ns: 0,
-            name: String::new(),
+            name: "".into(),
             category: Category::Java,
             cpu_ns,
             samples,

@@ -52,7 +52,7 @@ mod tests {
             process,
             tid: Tid(1),
             start_boottime_ns: 0,
-            name: String::new(),
+            name: "".into(),
             category: Category::Java,
             cpu_ns: 0,
             samples: 0,

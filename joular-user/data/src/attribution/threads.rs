@@ -79,7 +79,7 @@ impl ThreadJoin {
             process: process_position,
             tid: time.tid,
             start_boottime_ns: time.start_boottime_ns,
-            category: category(&name, Some(&process.runtime), time.is_kernel),
+            category: category(name.raw(), Some(&process.runtime), time.is_kernel),
             name,
             cpu_ns: time.cpu_ns,
             samples: u64::from(time.samples),

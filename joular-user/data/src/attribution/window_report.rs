@@ -10,6 +10,7 @@ use crate::{
         domain::{Domain, FaultCause, Label, Role},
         frame::Marker,
         quality::PathQuality,
+        target_text::TargetText,
         units::{MicroJoules, MonotonicNs, Pid, Tid, UnixMicros},
     },
     stacks::{BranchIndex, FrameId, JvmWork},
@@ -51,7 +52,7 @@ impl Category {
 pub struct ProcessRef {
     pub pid: Pid,
     pub start_boottime_ns: u64,
-    pub comm: String,
+    pub comm: TargetText,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -297,7 +298,7 @@ pub struct ThreadRow {
     pub process: usize,
     pub tid: Tid,
     pub start_boottime_ns: u64,
-    pub name: String,
+    pub name: TargetText,
     pub category: Category,
     pub cpu_ns: u64,
     pub samples: u64,

@@ -54,7 +54,7 @@ impl Cells {
                 }
                 None => cells.append_null(),
             },
-            (Self::TextList(cells), Get::TextList(get)) => cells.append_value(get(row).iter().map(Some)),
+            (Self::TextList(cells), Get::TextList(get)) => cells.append_value(get(row).into_iter().map(Some)),
             (Self::Frames { ends, frames }, Get::Frames(get)) => {
                 for frame in get(row) {
                     frames.push(&frame)?;

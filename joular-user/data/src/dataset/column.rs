@@ -123,7 +123,7 @@ impl About {
 type Extract<T, V> = for<'r, 'a> fn(&'r <T as Table>::Row<'a>) -> Option<V>;
 type ExtractItem<T> = for<'r, 'a> fn(&'r <T as Table>::Row<'a>, usize) -> i64;
 type ExtractText<T> = for<'r, 'a> fn(&'r <T as Table>::Row<'a>) -> Option<Cow<'r, str>>;
-type ExtractList<T> = for<'r, 'a> fn(&'r <T as Table>::Row<'a>) -> &'r [String];
+type ExtractList<T> = for<'r, 'a> fn(&'r <T as Table>::Row<'a>) -> Vec<&'r str>;
 type ExtractFrames<T> = for<'r, 'a> fn(&'r <T as Table>::Row<'a>) -> Vec<&'r Frame>;
 
 /// The kinds of values that columns have. No value of these types ever exists: they only tell the

@@ -81,7 +81,7 @@ pub(crate) fn noise(seed: u64, below: u64) -> u64 {
 pub(crate) fn events(policy: Policy) -> Vec<Event> {
     let mut events = vec![Event::RunStarted(Box::new(run_info(policy)))];
     events.extend([1, 2].map(|pid| {
-        let comm = format!("java{pid}");
+        let comm = format!("java{pid}").into();
         let runtime = if pid == 1 { Runtime::UNKNOWN_JVM } else { Runtime::Native };
         let info = ProcessInfo { pid: Pid(pid), comm, runtime, is_target: true, ..ProcessInfo::default() };
         Event::Process(Box::new(info))

@@ -7,6 +7,7 @@ use thiserror::Error;
 use super::RawStack;
 use crate::model::{
     quality::StackQuality,
+    target_text::TargetText,
     units::{Address, MonotonicNs, Pid, Tid},
 };
 
@@ -31,7 +32,7 @@ pub struct Lifecycle {
     pub tid: Tid,
     pub time: MonotonicNs,
     pub start_boottime_ns: u64,
-    pub comm: String,
+    pub comm: TargetText,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,9 +71,9 @@ pub fn decode(bytes: &[u8]) -> Result<Record, DecodeError> {
 }
 
 /// The name in a kernel `comm` field, up to its terminator.
-pub fn comm_text(comm: &Comm) -> String {
+pub fn comm_text(comm: &Comm) -> TargetText {
     let len = comm.iter().position(|byte| *byte == 0).unwrap_or(comm.len());
-    String::from_utf8_lossy(&comm[..len]).into_owned()
+    String::from_utf8_lossy(&comm[..len]).into_owned().into()
 }
 
 /// A name as the kernel keeps it; the inverse of [`comm_text`].
@@ -177,7 +178,7 @@ mod tests {
         assert_eq!(comm_text(b"java\0ignored\0\0\0\0"), "java");
         assert_eq!(comm_text(&comm_bytes("java")), "java");
         assert_eq!(comm_text(&comm_bytes("a name of twenty byte")), "a name of twent");
-        assert_eq!(comm_text(&[0xff; 16]).chars().count(), 16);
+        assert_eq!(comm_text(&[0xff; 16]).raw().chars().count(), 16);
     }
 
     proptest! {

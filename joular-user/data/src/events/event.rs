@@ -10,6 +10,7 @@ use crate::model::{
     frame::Frame,
     policy::Policy,
     quality::StackQuality,
+    target_text::TargetText,
     units::{Address, MonotonicNs, Pid, Tid, UnixMicros},
 };
 
@@ -79,27 +80,27 @@ pub enum Runtime {
     Native,
     Jvm {
         /// As the JVM's `release` file says, if it could be read.
-        version: Option<String>,
-        main_class: Option<String>,
+        version: Option<TargetText>,
+        main_class: Option<TargetText>,
         /// `G1`, `Parallel`, `Serial`, `Z`, `Shenandoah`, if known.
-        collector: Option<String>,
+        collector: Option<TargetText>,
         /// Whether compiled code is described between safepoints too (`DebugNonSafepoints`), if
         /// known. Without it, the inlined method of a leaf is coarse.
         debug_non_safepoints: Option<bool>,
         /// How its stacks are unwound: `hotspot`, or why not by that; `None` before that is
         /// decided.
-        unwinding: Option<String>,
+        unwinding: Option<TargetText>,
     },
 }
 
 /// What was learned of a running JVM from its own memory. What is `None` is not known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JvmNews {
-    pub version: Option<String>,
-    pub collector: Option<String>,
+    pub version: Option<TargetText>,
+    pub collector: Option<TargetText>,
     pub debug_non_safepoints: Option<bool>,
     /// See [`Runtime::Jvm`].
-    pub unwinding: Option<String>,
+    pub unwinding: Option<TargetText>,
 }
 
 impl Runtime {
@@ -139,16 +140,16 @@ pub struct ProcessInfo {
     /// gives. It identifies the process together with `pid`.
     pub start_boottime_ns: u64,
     pub parent: Pid,
-    pub comm: String,
-    pub command_line: Vec<String>,
-    pub executable: Option<String>,
+    pub comm: TargetText,
+    pub command_line: Vec<TargetText>,
+    pub executable: Option<TargetText>,
     pub uid: u32,
     pub gid: u32,
     /// Its pid in its own, innermost namespace.
     pub namespace_pid: u32,
-    pub cgroup: Option<String>,
-    pub container: Option<String>,
-    pub pod: Option<String>,
+    pub cgroup: Option<TargetText>,
+    pub container: Option<TargetText>,
+    pub pod: Option<TargetText>,
     pub runtime: Runtime,
     /// Whether the selection matches it.
     pub is_target: bool,

@@ -20,6 +20,7 @@ use crate::{
     events::{ProcessInfo, Runtime, SampleKind},
     model::{
         frame::{Frame, FrameKind, Marker},
+        target_text::TargetText,
         units::{MicroJoules, Pid, Tid, UnixMicros},
     },
     sampling::Sampled,
@@ -30,9 +31,9 @@ use crate::{
 const MAX_METHODS: usize = 256;
 
 type ThreadKey = (ProcessRef, Tid, u64);
-type Name = (ProcessRef, String);
+type Name = (ProcessRef, TargetText);
 /// Version and collector of a JVM.
-type Kind = (String, Option<String>);
+type Kind = (TargetText, Option<TargetText>);
 
 /// Energy that goes from `[no sample]` to a method.
 #[derive(Clone, Debug, PartialEq)]
@@ -204,7 +205,7 @@ impl Inferred {
         for ((process, name), pool) in &pools {
             let thread = (process.clone(), Tid(0), 0);
             let (energy, cpu_ns) = pool.left;
-            let other = || kin.get(&(self.kind(process, pool)?, name.as_str()));
+            let other = || kin.get(&(self.kind(process, pool)?, name));
             let witness = if pool.seen.is_empty() { other() } else { Some(pool) };
             for share in witness.map(|witness| divide(energy, cpu_ns, &witness.witnesses())).unwrap_or_default() {
                 let to = self.methods.get(share.path as usize);
@@ -219,11 +220,11 @@ impl Inferred {
     }
 
     /// Samples of JVMs' own threads, by the kind of JVM and the threads' name.
-    fn kin<'a>(&'a self, pools: &'a BTreeMap<Name, Pool>) -> HashMap<(&'a Kind, &'a str), Pool> {
+    fn kin<'a>(&'a self, pools: &'a BTreeMap<Name, Pool>) -> HashMap<(&'a Kind, &'a TargetText), Pool> {
         let mut kin: HashMap<_, Pool> = HashMap::new();
         for ((process, name), pool) in pools {
             if let Some(kind) = self.kind(process, pool) {
-                kin.entry((kind, name.as_str())).or_default().join(pool);
+                kin.entry((kind, name)).or_default().join(pool);
             }
         }
         kin

@@ -27,6 +27,7 @@ use crate::{
     model::{
         domain::Label,
         frame::{Frame, FrameKind, Marker},
+        target_text::TargetText,
         units::{MicroJoules, Pid},
     },
     stacks::StackTable,
@@ -244,7 +245,7 @@ pub struct Totals {
     pub markers: BTreeMap<String, MicroJoules>,
     pub jvms: JvmTotals,
     /// What a process calls itself beside its comm.
-    titles: HashMap<(Pid, u64), String>,
+    titles: HashMap<(Pid, u64), TargetText>,
     /// `None`: what no sample hit stays `[no sample]`.
     inference: Option<Inferred>,
     /// Energy that samples of other windows tell.
@@ -278,14 +279,14 @@ impl Totals {
         }
         if let Runtime::Jvm { main_class: Some(main_class), .. } = &info.runtime
             && self.titles.len() < self.processes.limit
-            && main_class.len() <= MAX_TITLE_BYTES
+            && main_class.raw().len() <= MAX_TITLE_BYTES
         {
             self.titles.insert((info.pid, info.start_boottime_ns), main_class.clone());
         }
     }
 
     /// Main class of a JVM, comm of anything else.
-    pub fn title<'a>(&'a self, process: &'a ProcessRef) -> &'a str {
+    pub fn title<'a>(&'a self, process: &'a ProcessRef) -> &'a TargetText {
         self.titles.get(&(process.pid, process.start_boottime_ns)).unwrap_or(&process.comm)
     }
 

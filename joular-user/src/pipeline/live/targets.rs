@@ -74,10 +74,10 @@ impl Run<'_> {
 
     /// Notes the name that a thread has taken.
     pub(super) fn renamed(&mut self, event: &Lifecycle) {
-        self.renamed.insert(event.tid, decode::comm_bytes(&event.comm));
+        self.renamed.insert(event.tid, decode::comm_bytes(event.comm.raw()));
         if let Some(process) = self.live.registry.target(event.pid) {
             let key = (process.pid, process.start_boottime_ns);
-            self.live.symbolizer.thread_named(key, event.tid, &event.comm);
+            self.live.symbolizer.thread_named(key, event.tid, event.comm.raw());
         }
     }
 
@@ -87,7 +87,8 @@ impl Run<'_> {
         for thread in threads {
             let told = self.renamed.get(&thread.tid).copied();
             let is_new = self.new_targets.contains(&thread.pid);
-            let read = || self.live.registry.thread_comm(thread.pid, thread.tid).map(|name| decode::comm_bytes(&name));
+            let read =
+                || self.live.registry.thread_comm(thread.pid, thread.tid).map(|name| decode::comm_bytes(name.raw()));
             if let Some(name) = told.or_else(|| is_new.then(read).flatten()) {
                 thread.comm = name;
             }

@@ -21,7 +21,10 @@ use joular_data::{
         JvmNews, ProcessInfo, Runtime, ThreadTime,
         decode::{Lifecycle, LifecycleKind, comm_text},
     },
-    model::units::{Pid, Tid},
+    model::{
+        target_text::TargetText,
+        units::{Pid, Tid},
+    },
 };
 
 use self::{candidates::Candidates, reading::Reading};
@@ -131,7 +134,7 @@ impl Registry {
     }
 
     /// The name that /proc has for a thread now.
-    pub fn thread_comm(&self, pid: Pid, tid: Tid) -> Option<String> {
+    pub fn thread_comm(&self, pid: Pid, tid: Tid) -> Option<TargetText> {
         self.proc_files.thread_comm(pid, tid)
     }
 
@@ -196,13 +199,8 @@ impl Registry {
         let mut changes: Vec<Change> = self.finish(event.pid).into_iter().collect();
         let start_boottime_ns = whole_ticks(event.start_boottime_ns);
         let in_tree = self.tree.as_mut().map(|tree| tree.forked(parent, event.pid, start_boottime_ns));
-        let told = ProcessInfo {
-            pid: event.pid,
-            start_boottime_ns,
-            parent,
-            comm: event.comm.clone(),
-            ..ProcessInfo::default()
-        };
+        let (pid, comm) = (event.pid, event.comm.clone());
+        let told = ProcessInfo { pid, start_boottime_ns, parent, comm, ..ProcessInfo::default() };
         // Asking may mean to wait: others' children are not asked for.
         if parent == self.profiler && self.own.contains(event.pid, start_boottime_ns) {
             changes.extend(self.insert(told, Role::Own));
@@ -212,18 +210,18 @@ impl Registry {
                 .read(&self.proc_files, event.pid)
                 .filter(|read| read.start_boottime_ns == start_boottime_ns);
             changes.extend(self.insert(read.unwrap_or(told), Role::Target));
-        } else if in_tree.is_none() && self.selection.matches(event.pid, &event.comm) {
+        } else if in_tree.is_none() && self.selection.matches(event.pid, event.comm.raw()) {
             self.candidates.insert(event.pid, event.time);
         }
         changes
     }
 
     /// Whether a running process is selected. `comm`: its name, if it has just been told.
-    fn is_wanted(&mut self, pid: Pid, comm: Option<&str>) -> bool {
+    fn is_wanted(&mut self, pid: Pid, comm: Option<&TargetText>) -> bool {
         match (&mut self.tree, comm) {
             (Some(tree), _) => tree.has(pid, &self.proc_files),
-            (None, Some(comm)) => self.selection.matches(pid, comm),
-            (None, None) => self.proc_files.comm(pid).is_some_and(|comm| self.selection.matches(pid, &comm)),
+            (None, Some(comm)) => self.selection.matches(pid, comm.raw()),
+            (None, None) => self.proc_files.comm(pid).is_some_and(|comm| self.selection.matches(pid, comm.raw())),
         }
     }
 
@@ -234,7 +232,7 @@ impl Registry {
         }
         let is_match = match &self.tree {
             Some(tree) => tree.contains(event.pid, whole_ticks(event.start_boottime_ns)),
-            None => self.selection.matches(event.pid, &event.comm),
+            None => self.selection.matches(event.pid, event.comm.raw()),
         };
         let read = is_match.then(|| self.read_again(event.pid)).flatten();
         let Some(entry) = self.entries.get_mut(&event.pid).filter(|entry| entry.role == Role::Target) else {
@@ -297,7 +295,7 @@ impl Registry {
         changes
     }
 
-    fn consider(&mut self, pid: Pid, comm: Option<&str>) -> Vec<Change> {
+    fn consider(&mut self, pid: Pid, comm: Option<&TargetText>) -> Vec<Change> {
         if pid == self.profiler || self.is_running(pid) {
             return Vec::new();
         }

@@ -4,6 +4,7 @@ use super::{
     layout::Layout,
     memory::{RemoteMemory, Unreadable},
 };
+use joular_data::model::target_text::TargetText;
 
 /// JDK 11 has 1300 flags.
 const MAX_FLAGS: u64 = 10_000;
@@ -29,10 +30,10 @@ const DEBUG_NON_SAFEPOINTS: &str = "DebugNonSafepoints";
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JvmFacts {
     /// As the JVM prints it, e.g. `17.0.15+6`.
-    pub version: Option<String>,
+    pub version: Option<TargetText>,
     /// 11, 17, …
     pub feature: u32,
-    pub collector: Option<String>,
+    pub collector: Option<TargetText>,
     /// Whether compilers describe more places than those where threads can be stopped. Without it,
     /// the inlined method of a leaf is coarse.
     pub debug_non_safepoints: Option<bool>,
@@ -47,7 +48,7 @@ impl JvmFacts {
         let mut facts = Self { feature: layout.feature, ..Self::default() };
         let release = memory.u64(bias.wrapping_add(layout.statics.vm_release));
         let release = release.and_then(|address| memory.c_string(address, MAX_NAME_BYTES));
-        facts.version = release.ok().map(|text| String::from_utf8_lossy(&text).into_owned());
+        facts.version = release.ok().map(|text| String::from_utf8_lossy(&text).into_owned().into());
         let _ = facts.read_flags(memory, layout, bias);
         facts
     }
@@ -64,7 +65,7 @@ impl JvmFacts {
             }
             let is_set = memory.u8(memory.field(flag, layout.flag.address)?)? != 0;
             match collector {
-                Some((_, collector)) if is_set => self.collector = Some((*collector).to_owned()),
+                Some((_, collector)) if is_set => self.collector = Some((*collector).into()),
                 Some(_) => {}
                 None => {
                     self.debug_non_safepoints = Some(is_set);

@@ -60,9 +60,12 @@ fn facts_of_a_jvm() {
         each_jvm(flags, |jvm| {
             let attached = jvm.attach();
             let facts = attached.facts();
-            assert_eq!((facts.collector.as_deref(), facts.debug_non_safepoints), (Some(collector), Some(debug)));
+            assert_eq!(
+                (facts.collector.as_ref().map(TargetText::raw), facts.debug_non_safepoints),
+                (Some(collector), Some(debug))
+            );
             assert_eq!(facts.is_all_described, debug);
-            assert!(facts.version.as_deref().unwrap().starts_with(&facts.feature.to_string()), "{facts:?}");
+            assert!(facts.version.as_ref().unwrap().raw().starts_with(&facts.feature.to_string()), "{facts:?}");
         });
     }
 }

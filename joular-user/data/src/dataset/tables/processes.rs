@@ -4,7 +4,10 @@ use super::{
     Boot, Column, ColumnOf, Table, UnixMicros, int, kind,
     shared::{self, COMM, PID, RUN_ID},
 };
-use crate::events::{ProcessInfo, Runtime};
+use crate::{
+    events::{ProcessInfo, Runtime},
+    model::target_text::TargetText,
+};
 
 pub(crate) const WINDOW_START: Column<kind::Time> =
     Column::new("window_start", "wall clock", "first window that the row holds for")
@@ -60,7 +63,7 @@ fn jvm(info: &ProcessInfo) -> [Option<&str>; 4] {
     match &info.runtime {
         Runtime::Native => [None; 4],
         Runtime::Jvm { version, main_class, collector, unwinding, .. } => {
-            [version, main_class, collector, unwinding].map(Option::as_deref)
+            [version, main_class, collector, unwinding].map(|text| text.as_ref().map(TargetText::raw))
         }
     }
 }
@@ -97,9 +100,9 @@ fn identity_columns() -> Vec<ColumnOf<Processes>> {
         PROCESS_START.of::<Processes>(|r| r.seen?.1.wall_time(r.info.start_boottime_ns)),
         START_BOOTTIME_NS.of::<Processes>(|r| int(r.info.start_boottime_ns)),
         PARENT_PID.of::<Processes>(|r| Some(r.info.parent.0.into())),
-        COMM.of::<Processes>(|r| Some(r.info.comm.as_str().into())),
-        COMMAND_LINE.of::<Processes>(|r| &r.info.command_line),
-        EXECUTABLE.of::<Processes>(|r| r.info.executable.as_deref().map(Into::into)),
+        COMM.of::<Processes>(|r| Some(r.info.comm.raw().into())),
+        COMMAND_LINE.of::<Processes>(|r| r.info.command_line.iter().map(TargetText::raw).collect()),
+        EXECUTABLE.of::<Processes>(|r| r.info.executable.as_ref().map(|text| text.raw().into())),
         IS_TARGET.of::<Processes>(|r| Some(r.info.is_target)),
     ]
 }
@@ -121,8 +124,8 @@ fn place_columns() -> Vec<ColumnOf<Processes>> {
         UID.of::<Processes>(|r| Some(r.info.uid.into())),
         GID.of::<Processes>(|r| Some(r.info.gid.into())),
         NAMESPACE_PID.of::<Processes>(|r| Some(r.info.namespace_pid.into())),
-        CGROUP.of::<Processes>(|r| r.info.cgroup.as_deref().map(Into::into)),
-        CONTAINER.of::<Processes>(|r| r.info.container.as_deref().map(Into::into)),
-        POD.of::<Processes>(|r| r.info.pod.as_deref().map(Into::into)),
+        CGROUP.of::<Processes>(|r| r.info.cgroup.as_ref().map(|text| text.raw().into())),
+        CONTAINER.of::<Processes>(|r| r.info.container.as_ref().map(|text| text.raw().into())),
+        POD.of::<Processes>(|r| r.info.pod.as_ref().map(|text| text.raw().into())),
     ]
 }

@@ -123,7 +123,7 @@ fn machine_columns() -> Vec<ColumnOf<Runs>> {
         ONLINE_CPUS.of::<Runs>(|r| Some(r.run.online_cpus.into())),
         SOCKETS.of::<Runs>(|r| Some(r.run.sockets.into())),
         MEMORY_BYTES.of::<Runs>(|r| int(r.run.memory_bytes)),
-        COMMAND_LINE.of::<Runs>(|r| &r.run.command_line),
+        COMMAND_LINE.of::<Runs>(|r| r.run.command_line.iter().map(String::as_str).collect()),
     ]
 }
 

@@ -88,7 +88,7 @@ pub(crate) fn process_columns<T: OfProcess>() -> Vec<ColumnOf<T>> {
     vec![
         PID.of::<T>(|r| Some(T::process(r).pid.0.into())),
         PROCESS_START.of::<T>(|r| T::key(r).boot.wall_time(T::process(r).start_boottime_ns)),
-        COMM.of::<T>(|r| Some(T::process(r).comm.as_str().into())),
+        COMM.of::<T>(|r| Some(T::process(r).comm.raw().into())),
     ]
 }
 

@@ -84,7 +84,7 @@ impl OfProcess for Branches {
 fn thread_columns<T: OfThread>() -> Vec<ColumnOf<T>> {
     vec![
         TID.of::<T>(|r| Some(T::thread(r).thread.tid.0.into())),
-        THREAD_NAME.of::<T>(|r| Some(T::thread(r).thread.name.as_str().into())),
+        THREAD_NAME.of::<T>(|r| Some(T::thread(r).thread.name.raw().into())),
         CATEGORY.of::<T>(|r| Some(T::thread(r).thread.category.name().into())),
     ]
 }

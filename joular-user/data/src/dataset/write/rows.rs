@@ -20,7 +20,10 @@ use crate::{
         },
     },
     events::{ProcessInfo, RunInfo, Runtime},
-    model::units::{Pid, UnixMicros},
+    model::{
+        target_text::TargetText,
+        units::{Pid, UnixMicros},
+    },
     output::{OutputError, Result},
     stacks::{BranchIndex, StackTable},
 };
@@ -269,7 +272,7 @@ fn text_bytes(info: &ProcessInfo) -> usize {
     };
     let parts = [&info.executable, &info.cgroup, &info.container, &info.pod].map(Option::as_ref);
     let texts = info.command_line.iter().chain(jvm.into_iter().chain(parts).flatten());
-    texts.map(|text| text.len() + size_of::<String>()).sum()
+    texts.map(|text| text.raw().len() + size_of::<TargetText>()).sum()
 }
 
 fn of<T: Table>() -> impl Fn(ArrowError) -> OutputError {
@@ -287,7 +290,7 @@ fn thread<'a>(key: WindowKey<'a>, report: &'a WindowReport, index: usize) -> Opt
 /// Sort key of threads within a window.
 fn identity<'r>(record: &'r ThreadRecord<'_>) -> impl Ord + use<'r> {
     let thread = record.thread;
-    (record.process, thread.tid, thread.start_boottime_ns, thread.category, thread.name.as_str())
+    (record.process, thread.tid, thread.start_boottime_ns, thread.category, &thread.name)
 }
 
 #[cfg(test)]
@@ -300,7 +303,7 @@ mod tests {
         let mut rows = Rows::new(&fixture::run());
         let argument = "a".repeat(60_000);
         for pid in 0..6_000 {
-            let command_line = vec![argument.clone()];
+            let command_line = vec![argument.as_str().into()];
             rows.process(&ProcessInfo { pid: Pid(pid), command_line, ..ProcessInfo::default() });
         }
         assert!(rows.news_bytes <= MAX_NEWS_BYTES && rows.news.len() < 4_500, "{}", rows.news.len());

@@ -9,6 +9,7 @@ use crate::{
         cores::CoreType,
         domain::{DividedBy, Reading},
         frame::Frame,
+        target_text::TargetText,
     },
 };
 
@@ -78,20 +79,20 @@ fn run_info(run: &RunInfo) -> Result<(), String> {
         name(part)?;
     }
     text(&run.energy_reason)?;
-    arguments(&run.command_line, MAX_COMMAND_BYTES)
+    arguments(run.command_line.iter().map(String::as_str), MAX_COMMAND_BYTES)
 }
 
 fn process_info(process: &ProcessInfo) -> Result<(), String> {
-    name(&process.comm)?;
+    name(process.comm.raw())?;
     for part in [&process.executable, &process.cgroup, &process.container, &process.pod].into_iter().flatten() {
-        text(part)?;
+        text(part.raw())?;
     }
     if let Runtime::Jvm { version, main_class, collector, unwinding, .. } = &process.runtime {
         for part in [version, main_class, collector, unwinding].into_iter().flatten() {
-            text(part)?;
+            text(part.raw())?;
         }
     }
-    arguments(&process.command_line, MAX_TEXT_BYTES)
+    arguments(process.command_line.iter().map(TargetText::raw), MAX_TEXT_BYTES)
 }
 
 fn readings(readings: &[Reading]) -> Result<(), String> {
@@ -129,9 +130,9 @@ fn window(window: &Window) -> Result<(), String> {
     window.losses.iter().try_for_each(|loss| name(&loss.cause))
 }
 
-fn arguments(arguments: &[String], most_bytes: usize) -> Result<(), String> {
+fn arguments<'a>(arguments: impl ExactSizeIterator<Item = &'a str>, most_bytes: usize) -> Result<(), String> {
     at_most(arguments.len(), MAX_ARGUMENTS, "arguments")?;
-    at_most(arguments.iter().map(String::len).sum(), most_bytes, "bytes of a command line")
+    at_most(arguments.map(str::len).sum(), most_bytes, "bytes of a command line")
 }
 
 fn text(text: &str) -> Result<(), String> {

@@ -230,7 +230,7 @@ fn events_that_no_run_makes_are_corrupt() {
         Event::Window(Box::new(Window { cpus: vec![crate::events::CpuTimes::default(); count], ..Default::default() }))
     };
     let command = |length: usize| {
-        Event::Process(Box::new(ProcessInfo { command_line: vec!["a".repeat(length)], ..Default::default() }))
+        Event::Process(Box::new(ProcessInfo { command_line: vec!["a".repeat(length).into()], ..Default::default() }))
     };
     let domains = |count| {
         let domain = run_info().domains.remove(0);

@@ -11,13 +11,16 @@ use crate::{
         read::columns::Columns,
         tables::{shared, weights, work},
     },
-    model::units::{MicroJoules, Pid, Tid},
+    model::{
+        target_text::TargetText,
+        units::{MicroJoules, Pid, Tid},
+    },
 };
 
 pub(crate) struct ThreadRead {
     pub(crate) id: ThreadId,
-    comm: String,
-    name: String,
+    comm: TargetText,
+    name: TargetText,
     category: Category,
     cpu_ns: u64,
     samples: u64,
@@ -74,8 +77,8 @@ pub(crate) fn threads(columns: &Columns<'_>, rows: &mut Grouped<ThreadRead>) -> 
         let category = |name: &str| Category::ALL.into_iter().find(|category| category.name() == name);
         rows.entry(starts.get(row)?).or_default().push(ThreadRead {
             id: ids(row)?,
-            comm: comms.get(row)?.to_owned(),
-            name: names.get(row)?.to_owned(),
+            comm: comms.get(row)?.into(),
+            name: names.get(row)?.into(),
             category: categories.name_of(row, category)?,
             cpu_ns: times.natural(row)?,
             samples: samples.natural(row)?,
