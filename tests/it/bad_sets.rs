@@ -84,7 +84,7 @@ pub fn hostile(dir: &Path) {
     replay(dir, |mut event| {
         match &mut event {
             Event::RunStarted(run) => {
-                run.host = format!("../{}/host", EVIL[0]);
+                run.host = format!("../{}/host", EVIL[0]).into();
                 run.command_line = EVIL.iter().map(ToString::to_string).collect();
                 run.kernel = EVIL[1].to_owned();
                 run.cpu_model = EVIL[7].to_owned();

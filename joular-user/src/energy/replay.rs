@@ -21,7 +21,10 @@ use joular_data::{
         Event, RunInfo,
         recording::{RecordingError, RecordingReader},
     },
-    model::domain::{Domain, FaultCause, Label, Reading, Role, plain_name},
+    model::{
+        domain::{Domain, FaultCause, Label, Reading, Role, plain_name},
+        target_text::TargetText,
+    },
 };
 use thiserror::Error;
 
@@ -54,7 +57,7 @@ fn open(options: &EnergyOptions) -> Result<Opened, Unusable> {
         let text = format!("playing back {}: {error}: check --energy-file", path.display());
         Unusable::new(error.kind(), text)
     })?;
-    let basis = format!("{} readings recorded on {}", replay.readings.len(), host.escape_debug());
+    let basis = format!("{} readings recorded on {host}", replay.readings.len());
     Ok(Opened::new(replay, basis, "as recorded"))
 }
 
@@ -100,8 +103,8 @@ struct Replay {
 impl Replay {
     /// All readings of a recording, and the host that made it. One that ends in
     /// the middle, as a crash leaves it, is played as far as it goes.
-    fn read_from(input: impl io::Read, most: usize) -> Result<(Self, String), ReplayError> {
-        let (mut domains, mut host, mut readings) = (Vec::new(), String::new(), Vec::new());
+    fn read_from(input: impl io::Read, most: usize) -> Result<(Self, TargetText), ReplayError> {
+        let (mut domains, mut host, mut readings) = (Vec::new(), TargetText::default(), Vec::new());
         for event in RecordingReader::new(input)? {
             match event {
                 // A run starts once; what else a file says does not count.

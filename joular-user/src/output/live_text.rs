@@ -10,7 +10,7 @@ use joular_data::{
         units::{MicroJoules, UnixMicros},
     },
     text::{
-        Keep, cut, escape, figures,
+        Keep, cut, figures,
         line::{Line, Size, Style},
         percent, seconds, share, watts,
     },
@@ -61,7 +61,7 @@ fn header(run: &RunInfo, totals: &Totals, report: &WindowReport) -> Vec<Line> {
             style,
             format!(
                 "joular-bpf on {}: energy from {}, window {}, {:.1} s",
-                escape(&run.host),
+                run.host,
                 source(run, sums.label),
                 report.index,
                 seconds(sums.elapsed_ns)

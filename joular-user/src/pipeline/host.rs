@@ -2,12 +2,14 @@
 
 use std::{fs, path::Path};
 
+use joular_data::model::target_text::TargetText;
+
 use crate::kernel::cpus;
 
 /// What a run says about where it ran.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Host {
-    pub name: String,
+    pub name: TargetText,
     pub kernel: String,
     pub cpu_model: String,
     pub arch: String,
@@ -26,7 +28,7 @@ impl Host {
         sockets.dedup();
         let text = |file: &str| fs::read_to_string(proc_root.join(file)).unwrap_or_default();
         Self {
-            name: system.nodename().to_string_lossy().into_owned(),
+            name: system.nodename().to_string_lossy().into_owned().into(),
             kernel: system.release().to_string_lossy().into_owned(),
             arch: system.machine().to_string_lossy().into_owned(),
             cpu_model: cpu_model(&text("cpuinfo")).unwrap_or_default(),

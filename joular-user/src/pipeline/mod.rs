@@ -219,7 +219,7 @@ fn run_info(
     let started = clock::unix_micros_at(clock::monotonic_now());
     let pid = std::process::id();
     RunInfo {
-        run_id: format!("{}-{}-{pid}", host.name, started.0),
+        run_id: format!("{}-{}-{pid}", host.name.raw(), started.0),
         host: host.name,
         started,
         boottime_offset_ns: clock::boottime_offset_ns(),

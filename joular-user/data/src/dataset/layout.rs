@@ -22,7 +22,7 @@ impl FilePlace {
     pub(crate) fn new(info: &RunInfo, date: &str, number: u32) -> Self {
         Self {
             date_folder: format!("date={date}"),
-            host_folder: format!("host={}", path_part(&info.host)),
+            host_folder: format!("host={}", path_part(info.host.raw())),
             name: format!("{}-{number:04}.parquet", path_part(&info.run_id)),
         }
     }

@@ -46,7 +46,7 @@ pub enum Event {
 pub struct RunInfo {
     /// Unique name of the run: host, start time and pid.
     pub run_id: String,
-    pub host: String,
+    pub host: TargetText,
     pub started: UnixMicros,
     /// Time since boot (`CLOCK_BOOTTIME`) minus monotonic time, at the start:
     /// how long the machine had been suspended.

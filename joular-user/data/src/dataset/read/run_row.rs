@@ -55,7 +55,7 @@ fn info(columns: &Columns<'_>) -> Result<RunInfo> {
     let texts = columns.text_lists(runs::COMMAND_LINE)?;
     Ok(RunInfo {
         run_id: text(runs::RUN_ID)?,
-        host: text(runs::HOSTNAME)?,
+        host: text(runs::HOSTNAME)?.into(),
         started: UnixMicros(columns.times(runs::STARTED)?.get(0)?),
         boottime_offset_ns: number(runs::BOOTTIME_OFFSET_NS)?,
         version: text(runs::VERSION)?,

@@ -115,7 +115,7 @@ fn machine_columns() -> Vec<ColumnOf<Runs>> {
         RUN_ID.of::<Runs>(|r| text(&r.run.run_id)),
         SCHEMA_VERSION.of::<Runs>(|_| Some(schema::SCHEMA_VERSION)),
         STARTED.of::<Runs>(|r| Some(r.run.started.0)),
-        HOSTNAME.of::<Runs>(|r| text(&r.run.host)),
+        HOSTNAME.of::<Runs>(|r| text(r.run.host.raw())),
         VERSION.of::<Runs>(|r| text(&r.run.version)),
         KERNEL.of::<Runs>(|r| text(&r.run.kernel)),
         CPU_MODEL.of::<Runs>(|r| text(&r.run.cpu_model)),

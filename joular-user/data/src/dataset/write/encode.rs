@@ -82,7 +82,7 @@ fn metadata<T: Table>(run: &RunInfo) -> Metadata {
         (key::SCHEMA_VERSION.to_owned(), SCHEMA_VERSION.to_string()),
         (key::TABLE.to_owned(), T::NAME.to_owned()),
         (key::RUN_ID.to_owned(), run.run_id.clone()),
-        (key::HOST.to_owned(), run.host.clone()),
+        (key::HOST.to_owned(), run.host.raw().to_owned()),
     ];
     if T::NAME == Runs::NAME {
         // Once a run: in every file they would be a tenth of a data set.

@@ -72,7 +72,8 @@ fn run_info(run: &RunInfo) -> Result<(), String> {
     for baseline in baselines {
         name(&baseline.domain)?;
     }
-    for part in [&run.run_id, &run.host, &run.version, &run.kernel, &run.cpu_model, &run.arch] {
+    name(run.host.raw())?;
+    for part in [&run.run_id, &run.version, &run.kernel, &run.cpu_model, &run.arch] {
         name(part)?;
     }
     for part in [&run.sampling_event, &run.energy_source] {

@@ -15,7 +15,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::comparability::Differences;
 use crate::{
     events::RunInfo,
-    model::policy::{Calibrated, IdlePolicy, Policy, WeightUnit},
+    model::{
+        policy::{Calibrated, IdlePolicy, Policy, WeightUnit},
+        target_text::TargetText,
+    },
     report::profile::Run,
 };
 
@@ -29,7 +32,7 @@ pub struct CommonPolicy {
 }
 
 /// Host, processor, sockets.
-type Machine = (String, String, u32);
+type Machine = (TargetText, String, u32);
 
 /// As the user gave it, and as a calibration found it.
 type IdlePower = (u64, Option<Calibrated>);
@@ -115,7 +118,7 @@ mod tests {
 
     /// A run on a host.
     fn run(host: &str, policy: Policy) -> Run {
-        Run { info: RunInfo { host: host.to_owned(), sockets: 1, policy, ..RunInfo::default() }, end: None }
+        Run { info: RunInfo { host: host.into(), sockets: 1, policy, ..RunInfo::default() }, end: None }
     }
 
     fn separate(idle_milliwatts: u64) -> Policy {

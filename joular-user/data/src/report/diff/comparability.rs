@@ -36,7 +36,7 @@ const FACTS: [Fact; 14] = [
     (Kind::Divided, "energy is divided by different weights", weight_unit),
     (Kind::Divided, "ratios of hyper-threads differ", smt_ratio),
     (Kind::Circumstance, "costs of the instrument differ", costs),
-    (Kind::Circumstance, "hosts differ", |run| run.info.host.clone()),
+    (Kind::Circumstance, "hosts differ", |run| run.info.host.to_string()),
     (Kind::Circumstance, "numbers of CPUs differ", |run| run.info.online_cpus.to_string()),
     (Kind::Circumstance, "kernels differ", |run| run.info.kernel.clone()),
     (Kind::Circumstance, "samples are of different events", |run| run.info.sampling_event.clone()),
@@ -170,7 +170,7 @@ mod tests {
     };
 
     fn run(change: impl FnOnce(&mut RunInfo)) -> Run {
-        let mut info = RunInfo { host: "h".to_owned(), sockets: 1, ..RunInfo::default() };
+        let mut info = RunInfo { host: "h".into(), sockets: 1, ..RunInfo::default() };
         change(&mut info);
         Run { info, end: None }
     }
@@ -210,7 +210,7 @@ mod tests {
             (|info| info.policy.calibration = None, false, "20.00 W in A, none in B"),
             (|info| info.policy.calibration = calibrated(20_500), true, "20.00 W in A, 20.50 W in B"),
             (|info| info.kernel = "6.12".to_owned(), true, "kernels differ"),
-            (|info| info.host = "other\n".to_owned(), true, "h in A, other\\x0a in B"),
+            (|info| info.host = "other\n".into(), true, "h in A, other\\x0a in B"),
         ];
         for (change, are_comparable, words) in cases {
             let found = differences(change);

@@ -135,7 +135,7 @@ impl Builder {
         let process = catalog.process(thread.process);
         let process_start = self.since_start(process.start);
         let profile = &mut self.profile;
-        let host = &catalog.run_of(process).info.host;
+        let host = catalog.run_of(process).info.host.raw();
         let process_handle = *self.processes.entry(thread.process).or_insert_with(|| {
             profile.add_process(&format!("{} on {host}", process.title().raw()), process.pid.0, process_start)
         });

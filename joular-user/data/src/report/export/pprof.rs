@@ -143,7 +143,7 @@ fn sample(profile: &Profile, entry: &ThreadPath, dictionary: &mut Dictionary) ->
         text("thread", thread.name.raw()),
         text("process", process.title().raw()),
         text("category", thread.category.name()),
-        text("host", &catalog.run_of(process).info.host),
+        text("host", catalog.run_of(process).info.host.raw()),
     ];
     let mut number = |key: &str, num: u32| Label { key: strings.number(key).into(), str: 0, num: num.into() };
     label.extend([number("pid", process.pid.0), number("tid", thread.tid.0)]);

@@ -100,7 +100,7 @@ fn sampled<'a>(profile: &'a Profile, numbers: &'a Numbers, entries: &'a [ThreadP
     let catalog = &profile.catalog;
     let name = entries.first().map_or_else(String::new, |entry| {
         let (thread, process) = (catalog.thread(entry.thread), catalog.process_of(entry.thread));
-        let host = &catalog.run_of(process).info.host;
+        let host = catalog.run_of(process).info.host.raw();
         let (pid, tid) = (process.pid.0, thread.tid.0);
         format!("{} ({tid}) of {} ({pid}) on {host}, µJ, {origin}", thread.name.raw(), process.title().raw())
     });

@@ -128,7 +128,7 @@ pub(super) fn run(run: &Run, strings: &mut Strings) -> Vec<(&'static str, usize)
     };
     [
         ("run", info.run_id.clone()),
-        ("host", info.host.clone()),
+        ("host", info.host.raw().to_owned()),
         ("started", timestamp(info.started.0)),
         ("ended because of", end.to_owned()),
         ("command line", info.command_line.join(" ")),

@@ -119,7 +119,7 @@ pub struct Filter {
 
 impl Filter {
     pub fn allows_run(&self, run: &Run) -> bool {
-        self.hosts.allow(&run.info.host) && self.runs.allow(&run.info.run_id)
+        self.hosts.allow(run.info.host.raw()) && self.runs.allow(&run.info.run_id)
     }
 
     /// The span in which a window of a run must start to count.

@@ -129,7 +129,7 @@ impl DataSet {
         }
         let mut hosts = HostTimes::default();
         for (run, time) in self.catalog.runs.iter().zip(times) {
-            hosts.add(&run.info.host, time);
+            hosts.add(run.info.host.raw(), time);
         }
         overview.span = hosts.span();
         overview.duration_ns = hosts.longest_ns();

@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use crate::{
     model::{
         frame::{FrameKind, Marker},
+        target_text::TargetText,
         units::{MicroJoules, UnixMicros},
     },
     report::profile::{Amounts, OUTSIDE_APP, Overview, Process, Profile},
@@ -100,14 +101,14 @@ pub fn source(overview: &Overview) -> String {
 /// Which windows of which hosts were read.
 pub fn extent(profile: &Profile) -> String {
     let overview = &profile.overview;
-    let mut hosts: Vec<String> = profile.catalog.runs.iter().map(|run| escape(&run.info.host)).collect();
+    let mut hosts: Vec<&TargetText> = profile.catalog.runs.iter().map(|run| &run.info.host).collect();
     hosts.sort_unstable();
     hosts.dedup();
     let runs = profile.catalog.runs.len();
     let span = overview.span.map_or(String::new(), |(start, end)| format!(", {} to {}", time(start), time(end)));
     let shown = match hosts.as_slice() {
         [] => "no host".to_owned(),
-        [host] => host.clone(),
+        [host] => host.to_string(),
         [first, .., last] => format!("{} hosts, {first} to {last}", hosts.len()),
     };
     let plural = if runs == 1 { "" } else { "s" };

@@ -76,8 +76,8 @@ impl Groups {
             By::Process => of_threads(catalog, |_, thread| thread.process, |process| process_group(catalog, process)),
             By::Host => of_threads(
                 catalog,
-                |_, thread| catalog.run_of(catalog.process(thread.process)).info.host.as_str(),
-                |host| group(host, vec![json!(host)]),
+                |_, thread| &catalog.run_of(catalog.process(thread.process)).info.host,
+                |host| group(host.clone(), vec![json!(host)]),
             ),
         };
         Self { by, named: Named::All(groups), places }

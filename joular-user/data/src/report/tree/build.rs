@@ -225,6 +225,6 @@ impl Label {
 pub fn process_title(catalog: &Catalog, process: &Process) -> TargetText {
     let host = &catalog.run_of(process).info.host;
     let several = catalog.runs.iter().any(|run| run.info.host != *host);
-    let at = if several { format!(" on {host}") } else { String::new() };
+    let at = if several { format!(" on {}", host.raw()) } else { String::new() };
     format!("{} (pid {}{at})", process.title().raw(), process.pid).into()
 }

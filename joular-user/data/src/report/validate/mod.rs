@@ -32,7 +32,11 @@ use self::{
     recorded::{Recorded, Span},
 };
 use super::profile::Filter;
-use crate::{dataset::error::DataSetError, model::domain::Label, text::escape};
+use crate::{
+    dataset::error::DataSetError,
+    model::{domain::Label, target_text::TargetText},
+    text::escape,
+};
 
 /// A span has at least so many of the meter's periods, so that what happens between two readings
 /// weighs little.
@@ -76,7 +80,7 @@ pub enum ValidateError {
 /// What a comparison found.
 #[derive(Clone, Debug)]
 pub struct Validation {
-    host: String,
+    host: TargetText,
     runs: usize,
     /// Domain and source, each once.
     domains: Vec<(String, String)>,

@@ -25,6 +25,7 @@ use crate::{
     },
     model::{
         domain::{Label, Role},
+        target_text::TargetText,
         units::UnixMicros,
     },
     report::profile::{Filter, Run},
@@ -61,7 +62,7 @@ impl Span {
 pub struct Recorded {
     /// By run, each by time.
     runs: Vec<BTreeMap<i64, Window>>,
-    pub hosts: BTreeSet<String>,
+    pub hosts: BTreeSet<TargetText>,
     /// Domains that are summed, with their sources.
     pub domains: BTreeSet<(String, String)>,
     /// Domains that the data set has and that are not summed.
@@ -104,7 +105,9 @@ impl Recorded {
             }
         }
         if recorded.hosts.len() > 1 {
-            return Err(ValidateError::Hosts(recorded.hosts.into_iter().collect::<Vec<_>>().join(", ")));
+            return Err(ValidateError::Hosts(
+                recorded.hosts.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
+            ));
         }
         if recorded.domains.is_empty() {
             let known = recorded.left_out.into_iter().collect::<Vec<_>>().join(", ");
@@ -213,7 +216,7 @@ impl Recorded {
         let window = |energy_uj| Window { length_ns: 1_000_000_000, energy_uj, ..Window::default() };
         Self {
             runs: vec![windows.into_iter().map(|(start_us, energy_uj)| (start_us, window(energy_uj))).collect()],
-            hosts: BTreeSet::from(["node-1".to_owned()]),
+            hosts: BTreeSet::from(["node-1".into()]),
             domains: BTreeSet::from([("package".to_owned(), "test".to_owned())]),
             label: Some(Label::Measured),
             ..Self::default()

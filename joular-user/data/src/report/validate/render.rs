@@ -8,11 +8,14 @@ use std::{
 use serde::Serialize;
 
 use super::{Validation, fit::Interval};
-use crate::text::{escape, harmless_json};
+use crate::{
+    model::target_text::TargetText,
+    text::{escape, harmless_json},
+};
 
 #[derive(Serialize)]
 struct Whole<'a> {
-    host: &'a str,
+    host: &'a TargetText,
     runs: usize,
     domains: Vec<Summed<'a>>,
     domains_left_out: &'a [String],
@@ -94,13 +97,8 @@ impl Validation {
         let domains: Vec<String> =
             self.domains.iter().map(|(domain, source)| escape(&format!("{domain} ({source})"))).collect();
         let label = self.label.map_or("", |label| label.name());
-        let _ = writeln!(
-            said,
-            "joular-bpf  {}, {label}; host {}, {} run(s)",
-            domains.join(" + "),
-            escape(&self.host),
-            self.runs
-        );
+        let _ =
+            writeln!(said, "joular-bpf  {}, {label}; host {}, {} run(s)", domains.join(" + "), self.host, self.runs);
         if !self.left_out.is_empty() {
             let _ = writeln!(said, "            without {}", escape(&self.left_out.join(", ")));
         }

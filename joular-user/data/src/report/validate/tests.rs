@@ -41,7 +41,7 @@ fn request(root: &Path, domains: &[&str]) -> Request {
 fn a_data_set_is_compared_with_a_log() {
     let root = files();
     let found = run(&root.path().join("data"), &request(root.path(), &[])).unwrap();
-    assert_eq!((found.windows, found.host.as_str(), found.runs), (WINDOWS, "node-1", 1));
+    assert_eq!((found.windows, found.host.raw(), found.runs), (WINDOWS, "node-1", 1));
     assert_eq!(found.domains, [("cpu".to_owned(), "model".to_owned())]);
     // Spans of two windows, of which the first and the last have no neighbour.
     assert_eq!((found.spans, found.windows_used, found.span_us), (28, 56, 2_000_000));

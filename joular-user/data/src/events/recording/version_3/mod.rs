@@ -85,7 +85,7 @@ pub(super) enum Event {
 #[cfg_attr(test, derive(serde::Serialize))]
 pub(super) struct RunInfo {
     run_id: String,
-    host: String,
+    host: TargetText,
     started: UnixMicros,
     boottime_offset_ns: u64,
     version: String,

@@ -32,7 +32,7 @@ struct OneSide {
     label: Option<&'static str>,
     ambiguous_readings: u64,
     sources: Vec<String>,
-    hosts: Vec<String>,
+    hosts: Vec<TargetText>,
     runs: usize,
     windows: usize,
     duration_ns: u64,
@@ -82,7 +82,7 @@ pub fn text(comparison: &Comparison, choices: &Choices) -> io::Result<String> {
 
 fn side(side: &Side) -> OneSide {
     let overview = &side.overview;
-    let mut hosts: Vec<String> = side.runs.iter().map(|run| run.info.host.clone()).collect();
+    let mut hosts: Vec<TargetText> = side.runs.iter().map(|run| run.info.host.clone()).collect();
     hosts.sort();
     hosts.dedup();
     OneSide {

@@ -76,7 +76,7 @@ fn about(profile: &Profile, entry: &ThreadPath) -> Vec<KeyValue> {
     let process = profile.catalog.process_of(entry.thread);
     let mut attributes = vec![
         KeyValue::text("service.name", process.title().raw()),
-        KeyValue::text("host.name", &profile.catalog.run_of(process).info.host),
+        KeyValue::text("host.name", profile.catalog.run_of(process).info.host.raw()),
         KeyValue::number("process.pid", process.pid.0.into()),
         KeyValue::text("process.executable.name", process.comm.raw()),
     ];

@@ -146,7 +146,7 @@ impl<'a> Trace<'a> {
         let process = catalog.process(thread.process);
         let pid = i32::try_from(process.pid.0).unwrap_or(i32::MAX);
         if self.processes.insert(thread.process) {
-            let host = &catalog.run_of(process).info.host;
+            let host = catalog.run_of(process).info.host.raw();
             let process_name = format!("{} on {host}", process.title().raw());
             let track = TrackDescriptor {
                 uuid: process_track(thread.process),
