@@ -16,7 +16,7 @@ use std::{
     path::Path,
 };
 
-use joular_data::model::units::Pid;
+use joular_data::model::{target_text::TargetText, units::Pid};
 use rustix::fs::{
     AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, open, openat, openat2, statat, unlinkat,
 };
@@ -31,15 +31,15 @@ pub enum TargetFileError {
     )]
     Root { pid: Pid, source: io::Error },
     #[error("opening {path} in the root of the process: {source}")]
-    Open { path: String, source: io::Error },
+    Open { path: TargetText, source: io::Error },
     #[error("opening {path} in the root of the process: it is, or leads through, a symbolic link: not followed")]
-    Link { path: String },
+    Link { path: TargetText },
     #[error("opening {path} in the root of the process: not a regular file: not read")]
-    NotRegular { path: String },
+    NotRegular { path: TargetText },
     #[error("opening {path} in the root of the process: it belongs to user {owner}, not to {expected}: not trusted")]
-    WrongOwner { path: String, owner: u32, expected: u32 },
+    WrongOwner { path: TargetText, owner: u32, expected: u32 },
     #[error("opening {path} in the root of the process: {size} bytes are more than the {limit} that are read")]
-    TooLarge { path: String, size: u64, limit: u64 },
+    TooLarge { path: TargetText, size: u64, limit: u64 },
 }
 
 impl TargetFileError {
@@ -118,7 +118,7 @@ impl TargetRoot {
         let shown = format!("/tmp/{name}");
         match &self.tmp {
             Some(tmp) => open_checked(tmp.as_fd(), name, &shown, expect),
-            None => Err(TargetFileError::Open { path: shown, source: io::ErrorKind::NotFound.into() }),
+            None => Err(TargetFileError::Open { path: shown.into(), source: io::ErrorKind::NotFound.into() }),
         }
     }
 
@@ -131,7 +131,8 @@ impl TargetRoot {
     pub fn remove_tmp_file(&self, name: &str, owner: u32) -> Result<(), TargetFileError> {
         let path = format!("/tmp/{name}");
         let Some(tmp) = &self.tmp else { return Ok(()) };
-        let failed = |source: rustix::io::Errno| TargetFileError::Open { path: path.clone(), source: source.into() };
+        let failed =
+            |source: rustix::io::Errno| TargetFileError::Open { path: path.as_str().into(), source: source.into() };
         let stat = statat(tmp, name, AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;
         let expect = Expect { links: Links::Refuse, owner: Owner::User(owner), max_bytes: u64::MAX };
         check(&stat, &path, &expect)?;
@@ -146,7 +147,7 @@ pub fn open_mapped(proc_root: &Path, pid: Pid, mapping: &Mapping, max_bytes: u64
     let path = proc_root.join(pid.to_string()).join("map_files").join(link);
     let shown = path.display().to_string();
     let located = open(&path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
-        .map_err(|source| TargetFileError::Open { path: shown.clone(), source: source.into() })?;
+        .map_err(|source| TargetFileError::Open { path: shown.as_str().into(), source: source.into() })?;
     check_and_reopen(&located, &shown, &Expect { links: Links::WithinRoot, owner: Owner::Anyone, max_bytes })
 }
 
@@ -162,16 +163,16 @@ fn open_checked(directory: BorrowedFd<'_>, path: &str, shown: &str, expect: &Exp
     }
     let located = openat2(directory, path, flags, Mode::empty(), resolve(expect.links)).map_err(|error| {
         if error == rustix::io::Errno::LOOP {
-            TargetFileError::Link { path: shown.to_owned() }
+            TargetFileError::Link { path: shown.into() }
         } else {
-            TargetFileError::Open { path: shown.to_owned(), source: error.into() }
+            TargetFileError::Open { path: shown.into(), source: error.into() }
         }
     })?;
     check_and_reopen(&located, shown, expect)
 }
 
 fn check_and_reopen(located: &OwnedFd, shown: &str, expect: &Expect) -> Result<File, TargetFileError> {
-    let failed = |source: rustix::io::Errno| TargetFileError::Open { path: shown.to_owned(), source: source.into() };
+    let failed = |source: rustix::io::Errno| TargetFileError::Open { path: shown.into(), source: source.into() };
     check(&fstat(located).map_err(failed)?, shown, expect)?;
     // This /proc is ours, whatever root the target has: it leads to the very
     // file that was checked.
@@ -181,7 +182,7 @@ fn check_and_reopen(located: &OwnedFd, shown: &str, expect: &Expect) -> Result<F
 }
 
 fn check(stat: &Stat, path: &str, expect: &Expect) -> Result<(), TargetFileError> {
-    let path = path.to_owned();
+    let path = TargetText::from(path);
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile => {}
         FileType::Symlink => return Err(TargetFileError::Link { path }),

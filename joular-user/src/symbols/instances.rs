@@ -15,7 +15,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use joular_data::{events::JvmNews, model::units::Tid};
+use joular_data::{
+    events::JvmNews,
+    model::{target_text::TargetText, units::Tid},
+};
 use joular_ebpf::abi::{CompilerThread, JvmUnwind};
 
 use super::{
@@ -160,7 +163,7 @@ pub struct Opened {
 #[derive(Debug, thiserror::Error)]
 pub enum InstanceError {
     #[error("reading {0}: it cannot be opened")]
-    NoFile(String),
+    NoFile(TargetText),
     #[error(transparent)]
     Open(#[from] OpenError),
     #[error("reading the run-time system was not finished")]
@@ -354,7 +357,7 @@ fn begin_opening(process: &mut Process, native: &mut NativeSymbols, builds: &Bui
     let of_process = used.map(|file| Library { file, user: process.user() });
     let known = of_process.map_or(Known::Nothing, |library| builds.of(library));
     let open = move || {
-        let no_file = || InstanceError::NoFile(mapping.file_name().unwrap_or_default().to_owned());
+        let no_file = || InstanceError::NoFile(mapping.file_name().unwrap_or_default().into());
         let library = LoadedLibrary { proc_root: &proc_root, pid, mapping: &mapping };
         let build = match known {
             Known::Build(build) => build,

@@ -21,7 +21,7 @@ use std::{
 };
 
 pub use helper::run_helper;
-use joular_data::model::units::Pid;
+use joular_data::model::{target_text::TargetText, units::Pid};
 pub use protocol::{HELPER_ARGUMENT, Target};
 use protocol::{MAX_ANSWER_BYTES, Reply, WAITING_FOR_END, WAITING_FOR_SOCKET, perf_map_name};
 use rustix::{
@@ -63,7 +63,7 @@ pub enum AttachError {
     #[error("asking JVM {pid} for {command}: unknown command: {}", unknown_command_hint(.command))]
     UnknownCommand { pid: Pid, command: String },
     #[error("asking JVM {pid} for {command}: it answered status {status}: {text}")]
-    Refused { pid: Pid, command: String, status: i32, text: String },
+    Refused { pid: Pid, command: String, status: i32, text: TargetText },
     #[error("attaching to JVM {pid}: no answer in time ({waiting_for}): is it stopped or very busy?")]
     Timeout { pid: Pid, waiting_for: String },
     #[error("attaching to JVM {pid}: it has ended")]
@@ -200,7 +200,7 @@ fn outcome(target: &Target, command: &str, line: &[u8]) -> AttachOutcome {
             AttachError::UnknownCommand { pid, command: command() }
         }
         Reply::Refused { status, text } => {
-            let text = text.lines().next().unwrap_or_default().chars().take(200).collect();
+            let text = text.lines().next().unwrap_or_default().chars().take(200).collect::<String>().into();
             AttachError::Refused { pid, command: command(), status, text }
         }
         Reply::Disabled => AttachError::Disabled { pid },
@@ -243,6 +243,7 @@ mod tests {
             "it came with JDK 17",
         );
         check(&Reply::Refused { status: 1, text: "no\nmore".into() }, "status 1: no");
+        check(&Reply::Refused { status: 1, text: "\u{1b}[2J".into() }, "status 1: \\x1b[2J");
         check(&Reply::Disabled, "-XX:+DisableAttachMechanism");
         check(&Reply::WrongUser { actual: 7 }, "runs as user 7, not 0");
         check(&Reply::SignalNotCaught, "does not catch SIGQUIT");

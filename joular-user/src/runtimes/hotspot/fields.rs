@@ -2,6 +2,7 @@
 //! offset within the structure. An error names what is missing, and the version that it is missing
 //! from.
 
+use joular_data::model::target_text::TargetText;
 use joular_ebpf::abi::Field;
 use thiserror::Error;
 
@@ -18,7 +19,7 @@ pub enum LayoutError {
     #[error("JDK {feature}: {what} {name} not found")]
     Missing { feature: u32, what: &'static str, name: String },
     #[error("JDK {feature}: field {name} is implausible: offset {offset}, type '{type_name}'")]
-    Implausible { feature: u32, name: String, offset: u64, type_name: String },
+    Implausible { feature: u32, name: String, offset: u64, type_name: TargetText },
     #[error("JDK {feature}: not supported")]
     TooOld { feature: u32 },
     #[error(transparent)]
@@ -67,7 +68,7 @@ impl Names<'_> {
                 feature: self.feature,
                 name: format!("{owner}::{name}"),
                 offset,
-                type_name: field.type_name.clone(),
+                type_name: field.type_name.as_str().into(),
             }),
         }
     }
