@@ -63,6 +63,8 @@ impl fmt::Display for Look {
 const FILE: &str = "file";
 /// The profiler's own memory, in which it keeps the symbols of few files for some windows.
 const MEMORY: &str = "/memfd:";
+/// The kernel adds this to the path of a file that was deleted.
+const DELETED: &str = " (deleted)";
 const NO_FILES: [&str; 4] = [MEMORY, "/proc/", "/sys/", "/dev/"];
 
 /// `socket:[123]` and `socket:[124]` are of one kind.
@@ -101,8 +103,11 @@ pub fn files(pid: u32) -> Result<BTreeSet<PathBuf>> {
 pub fn gone(pid: u32, before: &BTreeSet<PathBuf>) -> Result<BTreeSet<PathBuf>> {
     let mapped = mapped()?;
     let is_unused = |target: &PathBuf| kind(target) == FILE && !before.contains(target) && !mapped.contains(target);
+    // Some programs delete a library that they use.
+    let is_used = |target: &PathBuf| target.to_string_lossy().ends_with(DELETED) && mapped.contains(target);
+    let is_gone = |link: &Path, target: &PathBuf| !is_used(target) && is_gone(link, target).unwrap_or(false);
     let descriptors = descriptors_of(pid)?.into_iter();
-    let gone = descriptors.filter(|(link, target)| is_unused(target) || is_gone(link, target).unwrap_or(false));
+    let gone = descriptors.filter(|(link, target)| is_unused(target) || is_gone(link, target));
     Ok(gone.map(|(_, target)| target).collect())
 }
 
