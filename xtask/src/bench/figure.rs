@@ -82,8 +82,9 @@ pub fn document(machine: &[(&str, String)], figures: &[Figure]) -> String {
             &format!("| {} | {} | {} | {n} | {target} | {result} |\n", figure.name, figure.value(), figure.spread());
     }
     text += "\n## How each was measured\n\n";
-    for figure in figures {
-        text += &format!("- **{}**: {}\n", figure.name, figure.method);
+    for alike in figures.chunk_by(|a, b| a.method == b.method) {
+        let names: Vec<String> = alike.iter().map(|figure| format!("**{}**", figure.name)).collect();
+        text += &format!("- {}: {}\n", names.join(", "), alike[0].method);
     }
     text
 }

@@ -43,7 +43,7 @@ pub fn of(profiler: &Profiler, load: &str) -> Result<Vec<Figure>> {
                 target: "none",
                 digits: 0,
                 values: vec![100.0 * samples / all],
-                method: method(function, all),
+                method: method(all),
             })
         })
         .collect()
@@ -61,10 +61,11 @@ fn samples(output: &Output, stage: usize) -> Result<f64> {
     ))
 }
 
-fn method(function: &str, all: f64) -> String {
-    let stacks = match function {
-        "" => "all other stacks".to_owned(),
-        function => format!("stacks with `{function}`"),
-    };
-    format!("{stacks}, of {all} samples that a second joular-bpf took of the first at {FREQUENCY_HZ} Hz in {MEASURED}")
+fn method(all: f64) -> String {
+    let functions: Vec<String> = STAGES[..STAGES.len() - 1].iter().map(|(_, function)| format!("`{function}`")).collect();
+    format!(
+        "by the first of these functions that is on a stack, in this order, or none: {}; of {all} samples that a second \
+         joular-bpf took of the first at {FREQUENCY_HZ} Hz in {MEASURED}",
+        functions.join(", ")
+    )
 }
