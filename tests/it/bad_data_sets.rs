@@ -25,6 +25,7 @@ const ARGUMENTS: &[(&str, &[&str])] = &[
     ("flamegraph", &["DIR", "--output", "OUT"]),
     ("flamegraph", &["DIR", "--output", "OUT", "--by-thread", "--diff", "DIR"]),
     ("html", &["DIR", "--output", "OUT"]),
+    ("rollup", &["DIR", "--output", "OUT"]),
     ("export", &["DIR", "--output", "OUT", "--format", "pprof"]),
     ("export", &["DIR", "--output", "OUT", "--format", "speedscope"]),
     ("export", &["DIR", "--output", "OUT", "--format", "collapsed"]),

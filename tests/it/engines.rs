@@ -77,7 +77,9 @@ fn expect_same(engine: &str, found: &Figures, expected: &Figures) {
 /// Tables and columns of the schema that is written now, as docs/schema.md lists them.
 fn documented() -> BTreeMap<String, Vec<String>> {
     let text = fs::read_to_string(paths::root().join("docs/schema.md")).unwrap();
-    let tables = text.split("\n### ").skip(1).map(|section| {
+    // Rollups have some tables in another form, which `rollup` is tested with.
+    let sections = text.split("\n### ").skip(1).filter(|section| !section.lines().next().unwrap().ends_with("rollup"));
+    let tables = sections.map(|section| {
         let columns = section.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
         (section.lines().next().unwrap().to_owned(), columns.map(str::to_owned).collect())
     });

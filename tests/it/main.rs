@@ -20,6 +20,7 @@ mod intervals;
 mod one_liners;
 mod replay;
 mod report;
+mod rollup;
 mod schema;
 mod validate;
 

@@ -10,6 +10,7 @@ pub mod pages;
 pub mod part_flags;
 pub mod picture_flags;
 pub mod report_flags;
+pub mod rollup_flags;
 pub mod subcommands;
 pub mod validate_flags;
 
@@ -27,6 +28,7 @@ pub use self::{
     part_flags::PartFlags,
     picture_flags::{FlamegraphFlags, HtmlFlags},
     report_flags::ReportFlags,
+    rollup_flags::RollupFlags,
     subcommands::{AuditFlags, CalibrateFlags, DoctorFlags, ReattributeFlags},
     validate_flags::ValidateFlags,
 };
@@ -119,6 +121,14 @@ pub enum Command {
     /// one, complete. Needs no privileges.
     #[command(after_help = "Example: joular-bpf compact joular-out")]
     Compact(CompactFlags),
+
+    /// Sum windows to longer ones, such as a minute, for data sets of a fleet
+    ///
+    /// All sums stay the same, to the microjoule. Call paths are summed by category of thread, and
+    /// energy that no sample hit is shared out as reports do it. The result cannot be attributed again.
+    /// Needs no privileges.
+    #[command(after_help = "Example: joular-bpf rollup joular-out --output joular-minutes")]
+    Rollup(RollupFlags),
 
     /// Attribute a recorded data set again, under another policy
     ///

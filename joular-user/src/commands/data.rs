@@ -13,6 +13,7 @@ use joular_data::{
         diff::Gate,
         export::{ExportFormat, Selection},
     },
+    rollup,
     text::{escape, exact_joules},
 };
 
@@ -20,7 +21,7 @@ use super::{unless_closed, unwritten};
 use crate::{
     cli::{
         AuditFlags, CompactFlags, DiffFlags, Exit, ExportFlags, FlamegraphFlags, HtmlFlags, ReattributeFlags,
-        ReportFlags, ValidateFlags,
+        ReportFlags, RollupFlags, ValidateFlags,
     },
     config::{self, CalibrationChoice, ConfigError},
     output::Screen,
@@ -108,6 +109,14 @@ pub(super) fn export(flags: &ExportFlags) -> anyhow::Result<Exit> {
 
 pub(super) fn compact(flags: &CompactFlags) -> anyhow::Result<Exit> {
     let done = compact::run(&flags.data, flags.output.as_deref(), privileges::invoking_user())?;
+    let said = done.say(flags.json, &mut io::stdout().lock());
+    unless_closed(said).map_err(unwritten("what was done"))?;
+    Ok(Exit::Success)
+}
+
+pub(super) fn roll_up(flags: &RollupFlags) -> anyhow::Result<Exit> {
+    let length_ns = config::rollup_window_ns(flags)?;
+    let done = rollup::run(&flags.data, &flags.output, length_ns, privileges::invoking_user())?;
     let said = done.say(flags.json, &mut io::stdout().lock());
     unless_closed(said).map_err(unwritten("what was done"))?;
     Ok(Exit::Success)

@@ -33,6 +33,7 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
         Some(Command::Diff(flags)) => data::compare(&flags),
         Some(Command::Export(flags)) => data::export(&flags),
         Some(Command::Compact(flags)) => data::compact(&flags),
+        Some(Command::Rollup(flags)) => data::roll_up(&flags),
         Some(Command::Reattribute(flags)) => data::reattribute(&flags),
         Some(Command::Audit(flags)) => data::audit(&flags),
         Some(Command::Validate(flags)) => data::validate(&flags),

@@ -11,6 +11,7 @@ mod part;
 mod picture;
 mod policy;
 mod report;
+mod rollup;
 mod sampler;
 mod validate;
 mod weights;
@@ -32,6 +33,7 @@ pub use self::{
     picture::{drawing, page},
     policy::policy_choices,
     report::report_request,
+    rollup::rollup_window_ns,
     sampler::SamplerChoice,
     validate::validation,
     weights::WeightChoice,

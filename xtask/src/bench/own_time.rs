@@ -62,7 +62,8 @@ fn samples(output: &Output, stage: usize) -> Result<f64> {
 }
 
 fn method(all: f64) -> String {
-    let functions: Vec<String> = STAGES[..STAGES.len() - 1].iter().map(|(_, function)| format!("`{function}`")).collect();
+    let functions: Vec<String> =
+        STAGES[..STAGES.len() - 1].iter().map(|(_, function)| format!("`{function}`")).collect();
     format!(
         "by the first of these functions that is on a stack, in this order, or none: {}; of {all} samples that a second \
          joular-bpf took of the first at {FREQUENCY_HZ} Hz in {MEASURED}",

@@ -18,6 +18,8 @@ const DATA: &[(&str, &[&str])] = &[
     ("output", &["model", "events", "stacks", "attribution"]),
     ("dataset", &["model", "text", "events", "sampling", "stacks", "attribution", "totals", "output"]),
     ("report", &["model", "text", "events", "sampling", "stacks", "attribution", "totals", "output", "dataset"]),
+    // Shares energy out by what reports say.
+    ("rollup", &["model", "text", "events", "stacks", "attribution", "output", "dataset", "report"]),
 ];
 
 /// The parts of `joular-user`, in the same order. Where a row names `data`, the

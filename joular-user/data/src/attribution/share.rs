@@ -21,13 +21,11 @@ pub struct Share {
 
 impl Share {
     pub(super) fn add_branch(&mut self, branch: &BranchRow) {
-        let energy = u128::from(branch.energy.0);
         self.plus(&Self {
             energy: branch.energy,
             cpu_ns: branch.cpu_ns,
             samples: branch.samples,
-            // No samples, nothing that they divide.
-            squares: (energy * energy).checked_div(branch.samples.into()).unwrap_or(0),
+            squares: squares_of(branch.energy, branch.samples),
         });
     }
 
@@ -47,6 +45,13 @@ impl Share {
         }
         Sampled { energy, samples, squares: squares as f64 }
     }
+}
+
+/// Sum over samples of the squared energy that each stands for, µJ². 0 without samples: there is nothing
+/// that they divide.
+pub fn squares_of(energy: MicroJoules, samples: u64) -> u128 {
+    let energy = u128::from(energy.0);
+    (energy * energy).checked_div(samples.into()).unwrap_or(0)
 }
 
 /// The samples of each process, which are those of its methods. Time without a sample is in no pool.

@@ -1,7 +1,7 @@
 //! Holds what attribution says about one window: every row of every table, as integers, before
 //! anything is formatted or written.
 
-pub use super::share::{Share, pools};
+pub use super::share::{Share, pools, squares_of};
 use super::work::ClaimedSlice;
 use crate::{
     attribution::counter::Delta,

@@ -36,6 +36,8 @@ pub enum DataSetError {
     Damaged { path: PathBuf, problem: String },
     #[error("attributing {path} again: there is no file of table weights for it: copy that table too")]
     NoWeights { path: PathBuf },
+    #[error("rolling up {path}: {problem}")]
+    RollUp { path: PathBuf, problem: String },
     #[error("compacting into {path}: it is not empty: name a directory that is not there yet")]
     Taken { path: PathBuf },
     #[error(

@@ -28,4 +28,6 @@ pub use self::{
 #[cfg(test)]
 pub(crate) mod fixture;
 #[cfg(test)]
+pub(crate) mod tampering;
+#[cfg(test)]
 mod tests;

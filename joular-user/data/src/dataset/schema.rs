@@ -3,7 +3,7 @@
 
 use super::{
     column::{ColumnOf, Get, Table},
-    tables::{ForTable, list},
+    tables::{ForTable, RollupBranches, RollupMethods, list},
 };
 
 /// The version rises when a column changes its name, its type or its meaning, or is removed. A new
@@ -35,7 +35,13 @@ pub fn document() -> String {
     }
     let mut sections = Sections(Vec::new());
     list::each(&mut sections);
-    sections.0.join("\n")
+    let of_rollups = [of_rollup(section::<RollupBranches>()), of_rollup(section::<RollupMethods>())];
+    sections.0.into_iter().chain(of_rollups).collect::<Vec<_>>().join("\n")
+}
+
+/// Marks a section as that of a table of rollups, which has the name of another.
+fn of_rollup(section: String) -> String {
+    section.replacen("\n\n", " of a rollup\n\n", 1)
 }
 
 /// Comments of all columns, as JSON by table and column.
@@ -160,5 +166,7 @@ mod tests {
             }
         }
         list::each(&mut Check);
+        Check.table::<RollupBranches>();
+        Check.table::<RollupMethods>();
     }
 }

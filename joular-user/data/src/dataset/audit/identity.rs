@@ -3,7 +3,7 @@
 use super::{RunAudit, sum};
 use crate::{
     attribution::{
-        window_report::{BranchRow, WindowReport},
+        window_report::{BranchRow, CpuAudit, WindowReport},
         work::{Claimant, WindowWork},
     },
     dataset::read::windows::Shares,
@@ -19,13 +19,7 @@ pub(crate) fn check(
     branches: &[(MicroJoules, u64)],
 ) {
     let window = work.index;
-    for share in shares {
-        let name = || place_name(share);
-        let whole = sum([share.attributed, share.static_share, share.unattributed]);
-        audit.expect(window, &format!("{}: attributed + static + unattributed", name()), whole, share.measured);
-        let items = share.items.total();
-        audit.expect(window, &format!("{}: sum of the unattributed items", name()), items, share.unattributed);
-    }
+    check_shares(audit, window, shares);
     let attributed = sum(shares.iter().map(|share| share.attributed));
     audit.expect(window, "energy of all threads", sum(threads.iter().copied()), attributed);
     let rows = work.branches.iter().zip(branches);
@@ -41,6 +35,17 @@ pub(crate) fn check(
         audit.expect(window, &format!("branches' time of thread {}", thread.tid), branch_ns, thread.cpu_ns);
     }
     check_times(audit, work);
+}
+
+/// Checks that each domain's energy went somewhere, exactly.
+pub(crate) fn check_shares(audit: &mut RunAudit, window: u64, shares: &[Shares]) {
+    for share in shares {
+        let name = || place_name(share);
+        let whole = sum([share.attributed, share.static_share, share.unattributed]);
+        audit.expect(window, &format!("{}: attributed + static + unattributed", name()), whole, share.measured);
+        let items = share.items.total();
+        audit.expect(window, &format!("{}: sum of the unattributed items", name()), items, share.unattributed);
+    }
 }
 
 /// Checks that all CPU time is there, and that every table has the same.
@@ -76,6 +81,11 @@ fn check_times(audit: &mut RunAudit, work: &WindowWork) {
     ] {
         audit.expect(window, what, found, expected);
     }
+    check_cpu(audit, window, cpu);
+}
+
+/// Checks that CPUs' times are whole.
+pub(crate) fn check_cpu(audit: &mut RunAudit, window: u64, cpu: &CpuAudit) {
     // Where a CPU came or went, the run itself says that times are not exact.
     if cpu.inexact_ns > 0 {
         audit.inexact_times += 1;

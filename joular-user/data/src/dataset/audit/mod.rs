@@ -10,6 +10,7 @@
 mod deviations;
 mod identity;
 mod methods;
+mod rollup;
 mod sums;
 
 use std::{path::Path, sync::Arc};
@@ -106,6 +107,9 @@ fn audit_run(files: &RunFiles) -> Result<RunAudit> {
     let row = run_row::read(&files.row)?;
     let label = row.info.domains.iter().map(|domain| domain.label).max().map(crate::model::domain::Label::name);
     let mut audit = RunAudit { run_id: row.info.run_id.clone(), label, has_ended: true, ..RunAudit::default() };
+    if row.rolled_up_from_ns.is_some() {
+        return rollup::audit_run(audit, files, &row);
+    }
     let mut attributor = Attributor::new(&row.info);
     let mut stacks = ReadStacks::default();
     for (_, part) in &files.parts {

@@ -28,9 +28,10 @@ use crate::{
         read::{
             columns::{Columns, TableFile},
             files::{self, RunFiles},
+            footer::Footer,
             run_row,
         },
-        store::{self, ClaimKind, LocalDirectory, Store as _, StoredFile},
+        store::{self, ClaimKind, LocalDirectory, Store, StoredFile},
         tables::{Runs, Stacks, stacks},
         write::MergedFile,
     },
@@ -238,20 +239,36 @@ impl Compacted {
 fn write_merge(merge: &Merge, number: usize, stacks: &mut HashSet<i64>, to: &LocalDirectory) -> Result<u64> {
     let mut left_out = 0;
     for (table, merged) in &merge.tables {
-        let mut file = MergedFile::start(table, merged.footer.schema.clone(), merged.footer.metadata.clone())?;
-        for stored in &merged.files {
-            TableFile::open(stored)?.batches(|columns| {
-                if *table != Stacks::NAME {
-                    return Ok(file.write(columns.batch())?);
-                }
-                let is_new = new_stacks(columns, stacks)?;
-                left_out += is_new.false_count() as u64;
-                let failed = |cause| DataSetError::Arrow { path: stored.path(), cause };
-                Ok(file.write(&filter_record_batch(columns.batch(), &is_new).map_err(failed)?)?)
-            })?;
-        }
-        file.publish(to, &merge.place.folder(table), &merge.place.numbered(number))?;
+        let place = (merge.place.folder(table), merge.place.numbered(number));
+        left_out += merge_files(table, &merged.files, &merged.footer, stacks, to, &place)?;
     }
+    Ok(left_out)
+}
+
+/// Merges files of a table, all with this footer's columns and metadata, into the file of this folder and
+/// name. Of stacks only those are kept that are not in `stacks` yet. Returns how many were left out.
+pub(crate) fn merge_files(
+    table: &'static str,
+    files: &[StoredFile],
+    footer: &Footer,
+    stacks: &mut HashSet<i64>,
+    to: &dyn Store,
+    (folder, name): &(PathBuf, String),
+) -> Result<u64> {
+    let mut left_out = 0;
+    let mut file = MergedFile::start(table, footer.schema.clone(), footer.metadata.clone())?;
+    for stored in files {
+        TableFile::open(stored)?.batches(|columns| {
+            if table != Stacks::NAME {
+                return Ok(file.write(columns.batch())?);
+            }
+            let is_new = new_stacks(columns, stacks)?;
+            left_out += is_new.false_count() as u64;
+            let failed = |cause| DataSetError::Arrow { path: stored.path(), cause };
+            Ok(file.write(&filter_record_batch(columns.batch(), &is_new).map_err(failed)?)?)
+        })?;
+    }
+    file.publish(to, folder, name)?;
     Ok(left_out)
 }
 

@@ -21,6 +21,8 @@ pub(crate) struct RunRow {
     pub(crate) info: RunInfo,
     /// How it ended, and the totals that it states.
     pub(crate) end: Option<(RunEnd, RunTotals)>,
+    /// Of a rollup: nominal length of the windows that its windows are sums of.
+    pub(crate) rolled_up_from_ns: Option<u64>,
 }
 
 /// Sums of a run, as it wrote them.
@@ -40,7 +42,8 @@ pub(crate) fn read(file: &StoredFile) -> Result<RunRow> {
     let mut row = None;
     TableFile::open(file)?.batches(|columns| {
         if columns.rows() > 0 {
-            row = Some(RunRow { info: info(columns)?, end: end(columns)? });
+            let rolled_up_from_ns = columns.ints_if_any(runs::ROLLED_UP_FROM_NS)?.maybe_natural(0)?;
+            row = Some(RunRow { info: info(columns)?, end: end(columns)?, rolled_up_from_ns });
         }
         Ok(())
     })?;

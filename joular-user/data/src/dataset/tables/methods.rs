@@ -66,6 +66,17 @@ pub struct MethodRecord<'a> {
     pub method: &'a SummedMethod<'a>,
 }
 
+/// Rows that are about a method.
+pub(super) trait OfMethod: OfProcess {
+    fn method<'r>(row: &'r Self::Row<'_>) -> &'r MethodRecord<'r>;
+}
+
+impl OfMethod for Methods {
+    fn method<'r>(row: &'r MethodRecord<'_>) -> &'r MethodRecord<'r> {
+        row
+    }
+}
+
 impl InWindow for Methods {
     fn key<'r>(row: &'r MethodRecord<'_>) -> &'r WindowKey<'r> {
         &row.key
@@ -90,34 +101,34 @@ impl Table for Methods {
     }
 }
 
-fn span_columns() -> Vec<ColumnOf<Methods>> {
+pub(super) fn span_columns<T: OfMethod>() -> Vec<ColumnOf<T>> {
     vec![
-        RUN_ID.of::<Methods>(|r| Some(r.key.run_id.into())),
-        WINDOW_START.of::<Methods>(|r| Some(r.key.start.0)),
-        WINDOW_NS.of::<Methods>(|r| int(r.key.length_ns)),
+        RUN_ID.of::<T>(|r| Some(T::key(r).run_id.into())),
+        WINDOW_START.of::<T>(|r| Some(T::key(r).start.0)),
+        WINDOW_NS.of::<T>(|r| int(T::key(r).length_ns)),
     ]
 }
 
-fn name_columns() -> Vec<ColumnOf<Methods>> {
+pub(super) fn name_columns<T: OfMethod>() -> Vec<ColumnOf<T>> {
     vec![
-        METHOD.of::<Methods>(|r| Some(r.method.frame.method().into_raw().into())),
-        SIGNATURE.of::<Methods>(|r| r.method.frame.signature.as_ref().map(|text| text.raw().into())),
-        KIND.of::<Methods>(|r| Some(r.method.frame.kind.name().into())),
-        MODULE.of::<Methods>(|r| r.method.frame.module.as_ref().map(|text| text.raw().into())),
+        METHOD.of::<T>(|r| Some(T::method(r).method.frame.method().into_raw().into())),
+        SIGNATURE.of::<T>(|r| T::method(r).method.frame.signature.as_ref().map(|text| text.raw().into())),
+        KIND.of::<T>(|r| Some(T::method(r).method.frame.kind.name().into())),
+        MODULE.of::<T>(|r| T::method(r).method.frame.module.as_ref().map(|text| text.raw().into())),
     ]
 }
 
-fn share_columns() -> Vec<ColumnOf<Methods>> {
+pub(super) fn share_columns<T: OfMethod>() -> Vec<ColumnOf<T>> {
     vec![
-        SELF_UJ.of::<Methods>(|r| int(r.method.own.energy.0)),
-        TOTAL_UJ.of::<Methods>(|r| int(r.method.total.energy.0)),
-        SELF_CPU_NS.of::<Methods>(|r| int(r.method.own.cpu_ns)),
-        TOTAL_CPU_NS.of::<Methods>(|r| int(r.method.total.cpu_ns)),
-        SELF_SAMPLES.of::<Methods>(|r| int(r.method.own.samples)),
-        TOTAL_SAMPLES.of::<Methods>(|r| int(r.method.total.samples)),
-        SELF_SIGMA_UJ.of::<Methods>(|r| int(two_digits(r.method.sigmas[0].0.into()))),
-        TOTAL_SIGMA_UJ.of::<Methods>(|r| int(two_digits(r.method.sigmas[1].0.into()))),
-        SELF_SQUARES_UJ2.of::<Methods>(|r| int(two_digits(r.method.own.squares))),
-        TOTAL_SQUARES_UJ2.of::<Methods>(|r| int(two_digits(r.method.total.squares))),
+        SELF_UJ.of::<T>(|r| int(T::method(r).method.own.energy.0)),
+        TOTAL_UJ.of::<T>(|r| int(T::method(r).method.total.energy.0)),
+        SELF_CPU_NS.of::<T>(|r| int(T::method(r).method.own.cpu_ns)),
+        TOTAL_CPU_NS.of::<T>(|r| int(T::method(r).method.total.cpu_ns)),
+        SELF_SAMPLES.of::<T>(|r| int(T::method(r).method.own.samples)),
+        TOTAL_SAMPLES.of::<T>(|r| int(T::method(r).method.total.samples)),
+        SELF_SIGMA_UJ.of::<T>(|r| int(two_digits(T::method(r).method.sigmas[0].0.into()))),
+        TOTAL_SIGMA_UJ.of::<T>(|r| int(two_digits(T::method(r).method.sigmas[1].0.into()))),
+        SELF_SQUARES_UJ2.of::<T>(|r| int(two_digits(T::method(r).method.own.squares))),
+        TOTAL_SQUARES_UJ2.of::<T>(|r| int(two_digits(T::method(r).method.total.squares))),
     ]
 }

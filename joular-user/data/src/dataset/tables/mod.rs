@@ -9,6 +9,7 @@ pub(crate) mod list;
 pub(crate) mod methods;
 pub(crate) mod processes;
 pub(crate) mod quality;
+pub(crate) mod rollup;
 pub(crate) mod runs;
 pub(crate) mod shared;
 pub(crate) mod stacks;
@@ -24,6 +25,7 @@ pub use self::{
     methods::{MethodRecord, Methods},
     processes::{ProcessRecord, Processes},
     quality::{Quality, QualityRecord},
+    rollup::{RollupBranchRecord, RollupBranches, RollupMethodRecord, RollupMethods},
     runs::{RunRecord, Runs},
     shared::{Boot, WindowKey},
     stacks::{StackRecord, Stacks},

@@ -29,6 +29,10 @@ pub(crate) const SAMPLING_EVENT: Column<kind::Text> = Column::new(
 pub(crate) const FREQUENCY_HZ: Column<kind::Int> =
     Column::new("frequency_hz", "run", "samples per second of CPU time, on average").unit("Hz");
 pub(crate) const INTERVAL_NS: Column<kind::Int> = Column::new("interval_ns", "run", "nominal window length").unit("ns");
+pub(crate) const ROLLED_UP_FROM_NS: Column<kind::Int> =
+    Column::new("rolled_up_from_ns", "run", "nominal length of the windows that the run's windows are sums of")
+        .unit("ns")
+        .null("as recorded, no rollup");
 pub(crate) const ENERGY_SOURCE: Column<kind::Text> = Column::new("energy_source", "run", "energy source");
 pub(crate) const ENERGY_REASON: Column<kind::Text> = Column::new("energy_reason", "run", "why this source was chosen");
 pub(crate) const ENERGY_LABEL: Column<kind::Text> = Column::new(
@@ -88,6 +92,8 @@ pub struct RunRecord<'a> {
     pub run: &'a RunInfo,
     /// How it ended, once it has.
     pub end: Option<(&'a RunEnd, &'a Sums)>,
+    /// Of a rollup: nominal length of the windows that its windows are sums of.
+    pub rolled_up_from_ns: Option<u64>,
 }
 
 const NOT_ENDED: &str = "still running, or did not end properly";
@@ -132,6 +138,7 @@ fn settings_columns() -> Vec<ColumnOf<Runs>> {
         SAMPLING_EVENT.of::<Runs>(|r| text(&r.run.sampling_event)),
         FREQUENCY_HZ.of::<Runs>(|r| Some(r.run.frequency_hz.into())),
         INTERVAL_NS.of::<Runs>(|r| int(r.run.interval_ns)),
+        ROLLED_UP_FROM_NS.of::<Runs>(|r| int(r.rolled_up_from_ns?)),
         ENERGY_SOURCE.of::<Runs>(|r| text(&r.run.energy_source)),
         ENERGY_REASON.of::<Runs>(|r| text(&r.run.energy_reason)),
         ENERGY_LABEL.of::<Runs>(|r| weakest_label(r.run).map(|label| label.name().into())),

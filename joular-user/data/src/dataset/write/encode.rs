@@ -49,6 +49,16 @@ pub fn file<T: Table>(batch: &RecordBatch, run: &RunInfo) -> Result<Vec<u8>> {
     encoded.map_err(OutputError::encode(T::NAME))
 }
 
+/// A whole file that holds quarters of hours.
+pub(crate) fn long_file<T: Table>(batch: &RecordBatch, run: &RunInfo) -> Result<Vec<u8>> {
+    let encoded = merged_kinds(&Kinds::of::<T>(), metadata::<T>(run), usize::MAX).and_then(|options| {
+        let mut writer = ArrowWriter::try_new_with_options(Vec::new(), batch.schema(), options)?;
+        writer.write(batch)?;
+        writer.into_inner()
+    });
+    encoded.map_err(OutputError::encode(T::NAME))
+}
+
 /// A file of an older version as this version writes it.
 pub(crate) fn renewed(
     table: &'static str,
@@ -101,12 +111,15 @@ fn properties(metadata: Metadata, kinds: &Kinds) -> Result<WriterProperties, Par
 /// Properties of files that hold more than seconds, and with it every stack many times. They keep
 /// the version of the files that they are made of.
 pub fn merged(table: &str, metadata: Metadata, row_group_rows: usize) -> Result<ArrowWriterOptions, ParquetError> {
+    merged_kinds(&Kinds::of_table(table), metadata, row_group_rows)
+}
+
+fn merged_kinds(kinds: &Kinds, metadata: Metadata, row_group_rows: usize) -> Result<ArrowWriterOptions, ParquetError> {
     let version = metadata.iter().find(|(key, _)| key == key::SCHEMA_VERSION);
     let version = version.and_then(|(_, version)| version.parse().ok()).unwrap_or(SCHEMA_VERSION);
     let builder = common(metadata, version, MERGED_ZSTD_LEVEL)?
         .set_max_row_group_row_count(Some(row_group_rows))
         .set_dictionary_page_size_limit(MERGED_DICTIONARY_BYTES);
-    let kinds = Kinds::of_table(table);
     let names = kinds.quantities.iter().filter(|name| !REPEATED_IDS.iter().any(|id| id.name() == **name));
     Ok(options(names.fold(builder, |builder, name| quantity(builder, name)).build(), version))
 }

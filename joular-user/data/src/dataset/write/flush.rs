@@ -1,5 +1,7 @@
 //! Writes the files of one number together; they hold the same windows.
 
+use arrow_array::RecordBatch;
+
 use super::encode;
 use crate::{
     dataset::{buffer::Buffer, column::Table, layout::FilePlace, store::Store, tables::ForRows},
@@ -29,9 +31,29 @@ pub(crate) fn write<T: Table>(
     place: &FilePlace,
     rows: &mut Buffer<T>,
 ) -> Result<()> {
+    publish(store, info, place, rows, encode::file::<T>)
+}
+
+/// The same for rows of long windows.
+pub(crate) fn write_long<T: Table>(
+    store: &dyn Store,
+    info: &RunInfo,
+    place: &FilePlace,
+    rows: &mut Buffer<T>,
+) -> Result<()> {
+    publish(store, info, place, rows, encode::long_file::<T>)
+}
+
+fn publish<T: Table>(
+    store: &dyn Store,
+    info: &RunInfo,
+    place: &FilePlace,
+    rows: &mut Buffer<T>,
+    encode: impl Fn(&RecordBatch, &RunInfo) -> Result<Vec<u8>>,
+) -> Result<()> {
     if rows.load() == 0 {
         return Ok(());
     }
     let batch = rows.finish().map_err(OutputError::encode(T::NAME))?;
-    store.publish(&place.folder(T::NAME), &place.name, &encode::file::<T>(&batch, info)?)
+    store.publish(&place.folder(T::NAME), &place.name, &encode(&batch, info)?)
 }

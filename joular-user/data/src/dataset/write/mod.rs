@@ -5,9 +5,11 @@ mod flush;
 mod merge;
 mod parquet;
 mod rewrite;
+mod rollup;
 mod rows;
 mod run_row;
 
+pub(crate) use self::rollup::{InferredMethods, Pooled, RollupWindow, RollupWriter, add_inferred, method_rows};
 pub use self::{
     merge::MergedFile,
     parquet::{DEFAULT_FLUSH_NS, ParquetOutput},

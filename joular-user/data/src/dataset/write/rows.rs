@@ -12,7 +12,7 @@ use crate::{
     },
     dataset::{
         column::Table,
-        method_sums::MethodSums,
+        method_sums::{MethodSpan, MethodSums},
         tables::{
             Boot, BranchRecord, Branches, Buffers, JvmRecord, Jvms, MethodRecord, Methods, ProcessRecord, Processes,
             Quality, QualityRecord, StackRecord, Stacks, ThreadRecord, Threads, WeightRecord, Weights, WindowKey,
@@ -100,7 +100,7 @@ impl Rows {
         *self.boot.get_or_insert(Boot::new(report.start, self.boottime_offset_ns, report.wall_start))
     }
 
-    fn with_key(
+    pub(super) fn with_key(
         &mut self,
         report: &WindowReport,
         take: impl FnOnce(&mut Self, WindowKey<'_>) -> Result<()>,
@@ -121,9 +121,14 @@ impl Rows {
     }
 
     fn share_rows(&mut self, key: WindowKey<'_>, report: &WindowReport, stacks: &StackTable) -> Result<()> {
-        self.window_rows(key, report).map_err(of::<Windows>())?;
+        self.process_sums(key, report)?;
         self.thread_rows(key, report).map_err(of::<Threads>())?;
-        self.branch_rows(key, report, stacks).map_err(of::<Branches>())?;
+        self.branch_rows(key, report, stacks).map_err(of::<Branches>())
+    }
+
+    /// Rows of the window itself and of its processes.
+    pub(super) fn process_sums(&mut self, key: WindowKey<'_>, report: &WindowReport) -> Result<()> {
+        self.window_rows(key, report).map_err(of::<Windows>())?;
         self.quality_rows(key, report).map_err(of::<Quality>())?;
         self.jvm_rows(key, report).map_err(of::<Jvms>())
     }
@@ -140,18 +145,21 @@ impl Rows {
     /// Rows for the methods of all windows since the last call.
     pub fn method_rows(&mut self) -> Result<()> {
         let sums = std::mem::take(&mut self.methods);
-        let (Some(span), Some(boot)) = (sums.span, self.boot) else { return Ok(()) };
-        let key = WindowKey {
-            run_id: &self.run_id,
-            start: span.start,
-            length_ns: span.length_ns,
-            label: span.label,
-            ambiguous: span.ambiguous,
-            boot,
-        };
-        let rows = &mut self.tables.methods;
+        let Some(span) = sums.span else { return Ok(()) };
+        let mut rows = std::mem::take(&mut self.tables.methods);
         let mut methods = sums.methods().into_iter();
-        methods.try_for_each(|method| rows.push(&MethodRecord { key, method: &method })).map_err(of::<Methods>())
+        let result = self.with_span(&span, |key| {
+            methods.try_for_each(|method| rows.push(&MethodRecord { key, method: &method })).map_err(of::<Methods>())
+        });
+        self.tables.methods = rows;
+        result
+    }
+
+    /// Gives the key of rows that cover the windows of a span, if there was any window.
+    pub(super) fn with_span(&self, span: &MethodSpan, take: impl FnOnce(WindowKey<'_>) -> Result<()>) -> Result<()> {
+        let Some(boot) = self.boot else { return Ok(()) };
+        let MethodSpan { start, length_ns, label, ambiguous } = *span;
+        take(WindowKey { run_id: &self.run_id, start, length_ns, label, ambiguous, boot })
     }
 
     /// Rows of the fullest table, or the frames in them where those are more.
@@ -275,7 +283,7 @@ fn text_bytes(info: &ProcessInfo) -> usize {
     texts.map(|text| text.raw().len() + size_of::<TargetText>()).sum()
 }
 
-fn of<T: Table>() -> impl Fn(ArrowError) -> OutputError {
+pub(super) fn of<T: Table>() -> impl Fn(ArrowError) -> OutputError {
     OutputError::encode(T::NAME)
 }
 

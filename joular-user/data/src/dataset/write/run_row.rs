@@ -26,9 +26,13 @@ pub(crate) fn must_be_new(store: &dyn Store, info: &RunInfo) -> Result<()> {
 }
 
 pub(crate) fn publish(store: &dyn Store, info: &RunInfo, end: Option<(&RunEnd, &Sums)>) -> Result<()> {
+    publish_record(store, &RunRecord { run: info, end, rolled_up_from_ns: None })
+}
+
+pub(crate) fn publish_record(store: &dyn Store, record: &RunRecord<'_>) -> Result<()> {
     let mut rows = Buffer::<Runs>::new();
-    rows.push(&RunRecord { run: info, end }).map_err(OutputError::encode(Runs::NAME))?;
-    write(store, info, &place(info), &mut rows)
+    rows.push(record).map_err(OutputError::encode(Runs::NAME))?;
+    write(store, record.run, &place(record.run), &mut rows)
 }
 
 fn place(info: &RunInfo) -> FilePlace {

@@ -23,7 +23,7 @@ use crate::{
         frame::FrameKind,
         units::{MicroJoules, UnixMicros},
     },
-    report::profile::{Catalog, FrameIndex, PathIndex, ProcessIndex, ThreadIndex, reader::Row},
+    report::profile::{Catalog, FrameIndex, PathIndex, ProcessIndex, ThreadIndex, row::Row},
     text::exact_joules,
 };
 

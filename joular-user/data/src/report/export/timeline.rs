@@ -5,7 +5,7 @@ use std::path::Path;
 use super::Result;
 use crate::{
     model::units::UnixMicros,
-    report::profile::{App, Catalog, DataSet, Filter, Overview, Summed, ThreadPath, reader::Row},
+    report::profile::{App, Catalog, DataSet, Filter, Overview, Summed, ThreadPath, row::Row},
 };
 
 pub(super) struct Timeline<'a> {

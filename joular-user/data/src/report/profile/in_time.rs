@@ -7,7 +7,8 @@ use super::{
     Catalog, Filter, ThreadPath,
     inference::{Inference, Sink},
     quotas::{Quotas, Summing},
-    reader::{DataSet, Row},
+    reader::DataSet,
+    row::Row,
 };
 use crate::{
     attribution::inference::{HORIZON, distance},

@@ -9,7 +9,7 @@ use foldhash::fast::RandomState;
 
 use super::{
     PathIndex, Paths, ThreadIndex,
-    reader::{Inferred, Row},
+    row::{Inferred, Row},
 };
 use crate::{
     attribution::inference::{Nearest, Share, Unsampled},
@@ -28,6 +28,16 @@ pub(super) trait Sink {
 
 /// By thread and path, windows with one sample: how many, and the energy that their samples stand for.
 pub(super) type Singles = HashMap<(ThreadIndex, PathIndex), (u64, MicroJoules), RandomState>;
+
+/// The path that stands for time without a sample.
+pub(super) fn no_sample(paths: &Paths) -> Option<PathIndex> {
+    let is_marker = |frame: &Frame| frame.kind == FrameKind::Marker && frame.name == Marker::NoSample.name();
+    let stands_for_it = |path: &PathIndex| {
+        let mut frames = paths.frames_of(*path);
+        frames.next().is_some_and(is_marker) && frames.next().is_none()
+    };
+    paths.indices().find(stands_for_it)
+}
 
 /// Rows of a thread in a window.
 #[derive(Debug)]
@@ -68,12 +78,7 @@ pub(super) struct Inference {
 impl Inference {
     /// `None`: no path stands for time without a sample.
     pub(super) fn of(paths: &Paths) -> Option<Self> {
-        let is_marker = |frame: &Frame| frame.kind == FrameKind::Marker && frame.name == Marker::NoSample.name();
-        let stands_for_it = |path: &PathIndex| {
-            let mut frames = paths.frames_of(*path);
-            frames.next().is_some_and(is_marker) && frames.next().is_none()
-        };
-        paths.indices().find(stands_for_it).map(|unsampled| Self {
+        no_sample(paths).map(|unsampled| Self {
             unsampled,
             threads: Vec::new(),
             waiting: Vec::new(),
@@ -85,6 +90,12 @@ impl Inference {
 
     /// Takes a row. Sampled ones go on at once, others when the samples around them are known.
     pub(super) fn take(&mut self, row: &Row, sink: &mut impl Sink) {
+        if let Some(pooled) = &row.pooled {
+            let (left, gets) = row.divided(pooled);
+            sink.row(&left);
+            gets.iter().for_each(|row| sink.row(row));
+            return;
+        }
         let is_sampled = row.samples > 0 || row.path != self.unsampled;
         let is_same = |group: &Group| {
             (group.row.thread, group.row.window_start) == (row.thread, row.window_start) && row.run == self.run
@@ -184,6 +195,7 @@ fn giving(
             cpu_ns: what.cpu_ns,
             samples: 0,
             inferred: None,
+            pooled: None,
         };
         if shares.is_empty() {
             sink.left(&whole);

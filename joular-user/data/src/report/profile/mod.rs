@@ -25,7 +25,9 @@ pub mod overview;
 pub mod places;
 mod quotas;
 pub mod reader;
+pub mod row;
 mod sums;
+mod thread_columns;
 pub mod windows;
 
 use std::path::Path;
@@ -41,7 +43,8 @@ pub use self::{
     load::Load,
     overview::{Amounts, JvmEnergy, Overview, QualityKey},
     places::{PlaceRow, ThreadIdentity},
-    reader::{DataSet, Inferred, Row},
+    reader::DataSet,
+    row::{Inferred, Pooled, Row},
     windows::WindowSpan,
 };
 use crate::{dataset::error::Result, model::units::MicroJoules, sampling::Sampled};

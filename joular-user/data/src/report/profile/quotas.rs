@@ -15,7 +15,7 @@ use foldhash::fast::RandomState;
 use super::{
     Catalog, PathIndex, ProcessIndex, ThreadIndex, ThreadPath,
     inference::{Singles, Sink},
-    reader::{Inferred, Row},
+    row::{Inferred, Row},
     sums::Sums,
 };
 use crate::{

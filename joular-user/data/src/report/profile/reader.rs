@@ -10,7 +10,10 @@ use super::{
     catalog::{Catalog, PathIndex, Process, ProcessIndex, Run, Thread, ThreadIndex},
     filter::{Allowed, Filter},
     frame_columns::FrameColumns,
+    inference,
     overview::Amounts,
+    row::{PooledColumns, Row},
+    thread_columns::ThreadColumns,
     windows::{self, RunWindows},
 };
 use crate::{
@@ -19,59 +22,19 @@ use crate::{
         column::{Column, Named, Table, kind},
         error::Result,
         read::{
-            columns::{Columns, Names, Numbers, TableFile},
+            columns::{Columns, TableFile},
             decode_ahead,
             files::{self, RunFiles},
             run_row,
         },
         store::{self, Store, StoredFile},
-        tables::{Branches, Processes, Stacks, Windows, frames, processes, shared, stacks, work},
+        tables::{Branches, Processes, Stacks, Windows, frames, processes, rollup, shared, stacks, work},
     },
     model::{
         target_text::TargetText,
         units::{MicroJoules, Pid, Tid, UnixMicros},
     },
 };
-
-/// A call path of a thread in a window.
-#[derive(Clone, Copy, Debug)]
-pub struct Row {
-    /// Place in [`Catalog::runs`].
-    pub run: usize,
-    pub window_start: UnixMicros,
-    pub window_ns: u64,
-    pub thread: ThreadIndex,
-    pub path: PathIndex,
-    pub energy: MicroJoules,
-    pub cpu_ns: u64,
-    pub samples: u64,
-    /// `None`: samples in this window tell it.
-    pub inferred: Option<Inferred>,
-}
-
-/// What samples of other windows say of a window: see [`crate::attribution::inference`].
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Inferred {
-    /// By how much Σ energy² / samples grows, µJ²: see [`super`].
-    pub squares: f64,
-}
-
-impl Row {
-    pub const fn amounts(&self) -> Amounts {
-        let inferred = if self.inferred.is_some() { self.energy } else { MicroJoules(0) };
-        Amounts { energy: self.energy, cpu_ns: self.cpu_ns, samples: self.samples, inferred }
-    }
-
-    /// What it adds to Σ energy² / samples, µJ².
-    #[allow(clippy::cast_precision_loss, reason = "for an error estimate")]
-    pub fn squares(&self) -> f64 {
-        match self.inferred {
-            Some(inferred) => inferred.squares,
-            None if self.samples > 0 => (self.energy.0 as f64).powi(2) / self.samples as f64,
-            None => 0.0,
-        }
-    }
-}
 
 /// Identity of a process or, with a thread's, of a thread in a run.
 type ProcessKey = (usize, u32, i64);
@@ -87,7 +50,7 @@ pub struct DataSet {
     /// Places of paths by `stack_id`, which is the same in all runs.
     paths: HashMap<i64, PathIndex, RandomState>,
     /// The other way round.
-    pub(super) stack_ids: Vec<i64>,
+    pub(crate) stack_ids: Vec<i64>,
     /// The whole windows of each run.
     pub(super) windows: Vec<RunWindows>,
     /// Energy, time and samples of rows that [`Self::scan`] left out because they belong
@@ -171,11 +134,12 @@ impl DataSet {
         let (stacks, energies) = (columns.ints(work::STACK_ID)?, columns.ints(shared::ENERGY_UJ)?);
         let (times, samples) = (columns.ints(shared::CPU_NS)?, columns.ints(shared::SAMPLES)?);
         let mut threads = ThreadColumns::of(columns)?;
+        let pooled = PooledColumns::of(columns)?;
         let span = filter.span(&self.catalog.runs[run]);
         // Rows of a window stand together, and those of a thread, so the last answers are kept.
         let (mut last, mut last_allowed) = (None, None);
-        for row in 0..columns.rows() {
-            let window_start = UnixMicros(starts.get(row)?);
+        for index in 0..columns.rows() {
+            let window_start = UnixMicros(starts.get(index)?);
             let is_whole = match last {
                 Some((start, is_whole)) if start == window_start => is_whole,
                 _ => self.is_whole(run, window_start),
@@ -184,7 +148,7 @@ impl DataSet {
             if !span.allows(window_start) {
                 continue;
             }
-            let thread = threads.thread(self, run, row)?;
+            let thread = threads.thread(self, run, index)?;
             let is_allowed = match last_allowed {
                 Some(is_allowed) if threads.is_as_before => is_allowed,
                 _ => allowed.thread(&self.catalog, filter, thread),
@@ -194,32 +158,38 @@ impl DataSet {
                 continue;
             }
             let amounts = Amounts {
-                energy: MicroJoules(energies.natural(row)?),
-                cpu_ns: times.natural(row)?,
-                samples: samples.natural(row)?,
+                energy: MicroJoules(energies.natural(index)?),
+                cpu_ns: times.natural(index)?,
+                samples: samples.natural(index)?,
                 inferred: MicroJoules(0),
             };
             if !is_whole {
                 self.left_out.plus(&amounts);
                 continue;
             }
-            let stack_id = stacks.get(row)?;
+            let stack_id = stacks.get(index)?;
             let path = self.paths.get(&stack_id).copied();
             let path = path.ok_or_else(|| columns.damaged(format!("stack {stack_id} is not in table stacks")))?;
             let row = Row {
                 run,
                 window_start,
-                window_ns: lengths.natural(row)?,
+                window_ns: lengths.natural(index)?,
                 thread,
                 path,
                 energy: amounts.energy,
                 cpu_ns: amounts.cpu_ns,
                 samples: amounts.samples,
                 inferred: None,
+                pooled: pooled.as_ref().map(|pooled| pooled.of_row(index)).transpose()?,
             };
             take(&self.catalog, &row);
         }
         Ok(())
+    }
+
+    /// The path that stands for time without a sample, if there is any.
+    pub(crate) fn no_sample(&self) -> Option<PathIndex> {
+        inference::no_sample(&self.catalog.paths)
     }
 
     /// Whether a run's window is in table `windows`.
@@ -235,6 +205,28 @@ impl DataSet {
             self.catalog.processes.push(process);
             ProcessIndex::of(self.catalog.processes.len() - 1)
         })
+    }
+
+    /// A thread by its identity. It has the name and the category of its last row.
+    pub(super) fn thread_index(
+        &mut self,
+        process: ProcessIndex,
+        tid: Tid,
+        start: UnixMicros,
+        name: &str,
+        category: Category,
+    ) -> ThreadIndex {
+        let threads = &mut self.catalog.threads;
+        let index = *self.threads.entry((process, tid.0, start.0)).or_insert_with(|| {
+            threads.push(Thread { process, tid, start, name: name.into(), category });
+            ThreadIndex::of(threads.len() - 1)
+        });
+        let thread = &mut threads[index.index()];
+        if thread.name != name {
+            thread.name = name.into();
+        }
+        thread.category = category;
+        index
     }
 
     /// Later rows of a process are later knowledge.
@@ -299,7 +291,7 @@ impl DataSet {
     }
 }
 
-const BRANCH_COLUMNS: [&dyn Named; 13] = [
+const BRANCH_COLUMNS: [&dyn Named; 17] = [
     &shared::WINDOW_START,
     &shared::WINDOW_NS,
     &shared::PID,
@@ -313,6 +305,10 @@ const BRANCH_COLUMNS: [&dyn Named; 13] = [
     &shared::ENERGY_UJ,
     &shared::CPU_NS,
     &shared::SAMPLES,
+    &rollup::SQUARES_UJ2,
+    &rollup::INFERRED_UJ,
+    &rollup::INFERRED_CPU_NS,
+    &rollup::INFERRED_SQUARES_UJ2,
 ];
 
 /// Texts that a frame need not have.
@@ -329,66 +325,3 @@ const PROCESS_COLUMNS: [&dyn Named; 9] = [
     &processes::POD,
     &processes::DEBUG_NON_SAFEPOINTS,
 ];
-
-/// Process, its start, thread, its start; the key of its name; its place.
-type LastThread = ((u32, i64, u32, i64), Option<usize>, ThreadIndex);
-
-/// The columns that say which thread a row is about. Rows of a thread stand
-/// together, so the last answer is kept.
-struct ThreadColumns<'a> {
-    pids: Numbers<'a>,
-    process_starts: Numbers<'a>,
-    comms: Names<'a>,
-    tids: Numbers<'a>,
-    names: Names<'a>,
-    categories: Names<'a>,
-    starts: Numbers<'a>,
-    last: Option<LastThread>,
-    /// Whether the last row asked for is of the same thread, under the same name, as the one before.
-    is_as_before: bool,
-}
-
-impl<'a> ThreadColumns<'a> {
-    fn of(columns: &'a Columns<'a>) -> Result<Self> {
-        Ok(Self {
-            pids: columns.ints(shared::PID)?,
-            process_starts: columns.times(shared::PROCESS_START)?,
-            comms: columns.names(shared::COMM)?,
-            tids: columns.ints(shared::TID)?,
-            names: columns.names(work::THREAD_NAME)?,
-            categories: columns.names(work::CATEGORY)?,
-            starts: columns.times(shared::THREAD_START)?,
-            last: None,
-            is_as_before: false,
-        })
-    }
-
-    fn thread(&mut self, data: &mut DataSet, run: usize, row: usize) -> Result<ThreadIndex> {
-        let (pid, tid) = (self.pids.natural(row)?, self.tids.natural(row)?);
-        let key = (pid, self.process_starts.get(row)?, tid, self.starts.get(row)?);
-        let name = self.names.key(row);
-        if let Some((last, last_name, index)) = self.last
-            && (last, last_name) == (key, name)
-        {
-            self.is_as_before = true;
-            return Ok(index);
-        }
-        self.is_as_before = false;
-        let process = data.process_index(run, pid, key.1, self.comms.get(row)?);
-        let category = self.categories.name_of(row, |name| Category::ALL.into_iter().find(|is| is.name() == name))?;
-        let text = self.names.get(row)?;
-        let threads = &mut data.catalog.threads;
-        let index = *data.threads.entry((process, tid, key.3)).or_insert_with(|| {
-            let start = UnixMicros(key.3);
-            threads.push(Thread { process, tid: Tid(tid), start, name: text.into(), category });
-            ThreadIndex::of(threads.len() - 1)
-        });
-        let thread = &mut threads[index.index()];
-        if thread.name != text {
-            thread.name = text.into();
-        }
-        thread.category = category;
-        self.last = Some((key, name, index));
-        Ok(index)
-    }
-}

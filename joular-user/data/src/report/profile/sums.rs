@@ -5,7 +5,7 @@ use std::hash::BuildHasher as _;
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 
-use super::{Amounts, ThreadPath, reader::Row};
+use super::{Amounts, ThreadPath, row::Row};
 
 /// Sums by thread and path.
 #[derive(Debug, Default)]
@@ -100,6 +100,7 @@ mod tests {
                 cpu_ns,
                 samples,
                 inferred: None,
+                pooled: None,
             });
             let sum = expected.entry((thread, path)).or_default();
             *sum = (sum.0 + energy, sum.1 + cpu_ns, sum.2 + samples);

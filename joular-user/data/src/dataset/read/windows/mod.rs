@@ -4,8 +4,8 @@
 //! Table `windows` is written last and says which windows are whole. Rows of other tables that
 //! belong to none of them are left from a crash.
 
-mod audit_rows;
-mod work_rows;
+pub(super) mod audit_rows;
+pub(super) mod work_rows;
 
 use std::collections::HashMap;
 

@@ -22,7 +22,7 @@ use self::{
 use super::{ExportFormat, Exported, Files, Result, Selection, Writer, origin};
 use crate::{
     model::units::{MicroJoules, UnixMicros},
-    report::profile::{Catalog, ProcessIndex, reader::Row},
+    report::profile::{Catalog, ProcessIndex, row::Row},
     text::exact_joules,
 };
 

@@ -19,7 +19,7 @@ use self::proto::{
 use super::{ExportFormat, Exported, Result, Selection, Writer, origin, protobuf, timeline::unix_ns};
 use crate::{
     model::units::{MicroJoules, UnixMicros},
-    report::profile::{Catalog, FrameIndex, Overview, PathIndex, ProcessIndex, ThreadIndex, reader::Row},
+    report::profile::{Catalog, FrameIndex, Overview, PathIndex, ProcessIndex, ThreadIndex, row::Row},
 };
 
 pub(super) const FORMAT: ExportFormat = ExportFormat { name: "perfetto", writer: Writer::Binary(write) };

@@ -267,6 +267,7 @@ fn calls_are_counted_as_windows_show_them() {
             cpu_ns: 1,
             samples: 1,
             inferred: None,
+            pooled: None,
         };
         calls.see(&profile.catalog, &row);
     }

@@ -1,0 +1,229 @@
+//! Writes a rollup of a run: its long windows, as files of the data set.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::{
+    flush::{FlushWriter, write_long},
+    rows::{Rows, of},
+    run_row,
+};
+use crate::{
+    attribution::window_report::{BranchRow, MethodRow, ProcessRef, Share, ThreadRow, WindowReport},
+    dataset::{
+        buffer::Buffer,
+        layout::FilePlace,
+        method_sums::{MethodSums, two_digits},
+        store::Store,
+        tables::{
+            MethodRecord, RollupBranchRecord, RollupBranches, RollupMethodRecord, RollupMethods, RunRecord,
+            ThreadRecord, Threads, WindowKey, Work, rollup::Inferred,
+        },
+    },
+    events::{RunEnd, RunInfo},
+    model::units::Pid,
+    output::Result,
+    stacks::{FrameId, StackTable},
+    totals::Sums,
+};
+
+/// A window of a rollup.
+#[derive(Debug, Default)]
+pub(crate) struct RollupWindow {
+    /// Each of its threads stands for all threads of a category in a process.
+    pub(crate) report: WindowReport,
+    /// Parallel to the report's branches.
+    pub(crate) pooled: Vec<Pooled>,
+    /// The threads themselves.
+    pub(crate) threads: Vec<(ProcessRef, ThreadRow)>,
+}
+
+/// What a branch of several windows and threads has beside its sums.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Pooled {
+    /// Sum over its samples of the squared energy that each stands for, µJ².
+    pub(crate) squares: u128,
+    pub(crate) inferred: Inferred,
+}
+
+impl Pooled {
+    pub(crate) const NONE: Self = Self { squares: 0, inferred: Inferred { energy_uj: 0, cpu_ns: 0, squares_uj2: 0 } };
+
+    /// With squares to two digits, as they are written.
+    pub(crate) fn rounded(self) -> Self {
+        let squares_uj2 = two_digits(self.inferred.squares_uj2.into());
+        let inferred = Inferred { squares_uj2, ..self.inferred };
+        Self { squares: two_digits(self.squares).into(), inferred }
+    }
+}
+
+/// Writes one run.
+pub(crate) struct RollupWriter<'a> {
+    store: &'a dyn Store,
+    info: RunInfo,
+    from_ns: u64,
+    rows: Rows,
+    branches: Buffer<RollupBranches>,
+    methods: Buffer<RollupMethods>,
+    /// Methods since the last row of them.
+    method_sums: MethodSums,
+    inferred: InferredMethods,
+    sums: Sums,
+}
+
+impl<'a> RollupWriter<'a> {
+    /// `info` has the length of the new windows, `from_ns` is that of the recorded ones.
+    pub(crate) fn start(store: &'a dyn Store, info: RunInfo, from_ns: u64) -> Result<Self> {
+        run_row::must_be_new(store, &info)?;
+        let writer = Self {
+            store,
+            rows: Rows::at_wall_clock(&info),
+            info,
+            from_ns,
+            branches: Buffer::new(),
+            methods: Buffer::new(),
+            method_sums: MethodSums::default(),
+            inferred: InferredMethods::new(),
+            sums: Sums::default(),
+        };
+        writer.publish_row(None)?;
+        Ok(writer)
+    }
+
+    pub(crate) const fn info(&self) -> &RunInfo {
+        &self.info
+    }
+
+    pub(crate) fn window(&mut self, window: &RollupWindow, stacks: &StackTable) -> Result<()> {
+        self.sums.add(&window.report);
+        if !self.method_sums.takes(&window.report, stacks) {
+            self.method_rows()?;
+        }
+        self.method_sums.add(&window.report, stacks);
+        add_inferred(&mut self.inferred, window, stacks);
+        let branches = &mut self.branches;
+        self.rows.with_key(&window.report, |rows, key| {
+            rows.process_sums(key, &window.report)?;
+            for (process, thread) in &window.threads {
+                let work = Work { energy_uj: thread.energy.0, cpu_ns: thread.cpu_ns, samples: thread.samples };
+                rows.tables.threads.push(&ThreadRecord { key, process, thread, work }).map_err(of::<Threads>())?;
+            }
+            branch_rows(key, window, stacks, branches)
+        })
+    }
+
+    /// Makes rows of the methods of all windows since the last call.
+    fn method_rows(&mut self) -> Result<()> {
+        let sums = std::mem::take(&mut self.method_sums);
+        let inferred = std::mem::take(&mut self.inferred);
+        let Some(span) = sums.span else { return Ok(()) };
+        let Self { rows, methods: buffer, .. } = self;
+        rows.with_span(&span, |key| {
+            for method in &sums.methods() {
+                let process = (method.process.pid, method.process.start_boottime_ns);
+                let [inferred_self_uj, inferred_total_uj] =
+                    inferred.get(&(process, method.id)).copied().unwrap_or_default();
+                let method = MethodRecord { key, method };
+                let record = RollupMethodRecord { method, inferred_self_uj, inferred_total_uj };
+                buffer.push(&record).map_err(of::<RollupMethods>())?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Rows of the fullest table.
+    pub(crate) fn load(&self) -> usize {
+        self.rows.load().max(self.branches.load()).max(self.methods.load())
+    }
+
+    /// Writes the windows since the last call. `windows` is last, as in every data set.
+    pub(crate) fn publish(&mut self, place: &FilePlace) -> Result<()> {
+        self.method_rows()?;
+        let Self { store, info, rows, branches, methods, .. } = self;
+        write_long(*store, info, place, branches)?;
+        write_long(*store, info, place, methods)?;
+        rows.tables.each(&mut FlushWriter { store: *store, info, place })
+    }
+
+    /// Writes the run's row as it was at its end, if it had one.
+    pub(crate) fn end(self, end: Option<&RunEnd>) -> Result<()> {
+        self.publish_row(end)
+    }
+
+    fn publish_row(&self, end: Option<&RunEnd>) -> Result<()> {
+        let end = end.map(|end| (end, &self.sums));
+        run_row::publish_record(self.store, &RunRecord { run: &self.info, end, rolled_up_from_ns: Some(self.from_ns) })
+    }
+}
+
+fn branch_rows(
+    key: WindowKey<'_>,
+    RollupWindow { report, pooled, .. }: &RollupWindow,
+    stacks: &StackTable,
+    rows: &mut Buffer<RollupBranches>,
+) -> Result<()> {
+    for (branch, pooled) in report.branches.iter().zip(pooled) {
+        let Some(thread) = report.threads.get(branch.thread) else { continue };
+        let Some(process) = report.processes.get(thread.process) else { continue };
+        let record = RollupBranchRecord {
+            key,
+            process,
+            category: thread.category,
+            stack_id: stacks.stack_id(branch.branch),
+            work: Work { energy_uj: branch.energy.0, cpu_ns: branch.cpu_ns, samples: branch.samples },
+            squares_uj2: u64::try_from(pooled.squares).unwrap_or(u64::MAX),
+            inferred: pooled.inferred,
+        };
+        rows.push(&record).map_err(of::<RollupBranches>())?;
+    }
+    Ok(())
+}
+
+/// By process and method: by itself, and with what it called.
+pub(crate) type InferredMethods = HashMap<((Pid, u64), FrameId), [i64; 2]>;
+
+/// Adds the energy that methods get, or give, by inference.
+pub(crate) fn add_inferred(
+    sums: &mut InferredMethods,
+    RollupWindow { report, pooled, .. }: &RollupWindow,
+    stacks: &StackTable,
+) {
+    for (branch, pooled) in report.branches.iter().zip(pooled) {
+        let energy_uj = pooled.inferred.energy_uj;
+        let thread = report.threads.get(branch.thread);
+        let Some(process) = thread.and_then(|thread| report.processes.get(thread.process)) else { continue };
+        let process = (process.pid, process.start_boottime_ns);
+        let mut add = |method: FrameId, place: usize| {
+            let sum = &mut sums.entry((process, method)).or_default()[place];
+            *sum = sum.saturating_add(energy_uj);
+        };
+        let path = stacks.methods(branch.branch);
+        path.last().into_iter().for_each(|leaf| add(*leaf, 0));
+        distinct(path).into_iter().for_each(|method| add(method, 1));
+    }
+}
+
+/// Methods of a window, with squares as its branches have them.
+pub(crate) fn method_rows(report: &WindowReport, pooled: &[Pooled], stacks: &StackTable) -> Vec<MethodRow> {
+    let mut shares: BTreeMap<(usize, FrameId), (Share, Share)> = BTreeMap::new();
+    for (branch, Pooled { squares, .. }) in report.branches.iter().zip(pooled) {
+        let Some(thread) = report.threads.get(branch.thread) else { continue };
+        let BranchRow { energy, cpu_ns, samples, branch: path, .. } = *branch;
+        let (share, path) = (Share { energy, cpu_ns, samples, squares: *squares }, stacks.methods(path));
+        if let Some(leaf) = path.last() {
+            shares.entry((thread.process, *leaf)).or_default().0.plus(&share);
+        }
+        for method in distinct(path) {
+            shares.entry((thread.process, method)).or_default().1.plus(&share);
+        }
+    }
+    let row = |((process, method), (own, total))| MethodRow { process, method, own, total };
+    shares.into_iter().map(row).collect()
+}
+
+/// Each method on a path once.
+fn distinct(path: &[FrameId]) -> Vec<FrameId> {
+    let mut each = path.to_vec();
+    each.sort_unstable();
+    each.dedup();
+    each
+}

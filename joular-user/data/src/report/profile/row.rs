@@ -1,0 +1,111 @@
+//! Defines the rows of `branches` as reports read them.
+
+use super::{Amounts, PathIndex, ThreadIndex};
+use crate::{
+    dataset::{
+        error::Result,
+        read::columns::{Columns, Numbers},
+        tables::rollup,
+    },
+    model::units::{MicroJoules, UnixMicros},
+};
+
+/// A call path of a thread in a window.
+#[derive(Clone, Copy, Debug)]
+pub struct Row {
+    /// Place in [`Catalog::runs`].
+    pub run: usize,
+    pub window_start: UnixMicros,
+    pub window_ns: u64,
+    pub thread: ThreadIndex,
+    pub path: PathIndex,
+    pub energy: MicroJoules,
+    pub cpu_ns: u64,
+    pub samples: u64,
+    /// `None`: samples in this window tell it.
+    pub inferred: Option<Inferred>,
+    /// Of a row of a rollup.
+    pub pooled: Option<Pooled>,
+}
+
+/// What a row of a rollup knows of the windows and threads that it is a sum of.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pooled {
+    /// Sum over its samples of the squared energy that each stands for, µJ².
+    pub squares: f64,
+    /// Energy and time that samples of other windows tell, beside the row's own; negative for the path
+    /// that they are taken from.
+    pub inferred_uj: i64,
+    pub inferred_cpu_ns: i64,
+    pub inferred_squares: f64,
+}
+
+/// What samples of other windows say of a window: see [`crate::attribution::inference`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Inferred {
+    /// By how much Σ energy² / samples grows, µJ²: see [`super`].
+    pub squares: f64,
+}
+
+impl Row {
+    pub const fn amounts(&self) -> Amounts {
+        let inferred = if self.inferred.is_some() { self.energy } else { MicroJoules(0) };
+        Amounts { energy: self.energy, cpu_ns: self.cpu_ns, samples: self.samples, inferred }
+    }
+
+    /// What it adds to Σ energy² / samples, µJ².
+    #[allow(clippy::cast_precision_loss, reason = "for an error estimate")]
+    pub fn squares(&self) -> f64 {
+        match (self.inferred, self.pooled) {
+            (Some(inferred), _) => inferred.squares,
+            (None, Some(pooled)) => pooled.squares,
+            (None, None) if self.samples > 0 => (self.energy.0 as f64).powi(2) / self.samples as f64,
+            (None, None) => 0.0,
+        }
+    }
+
+    /// A row of a rollup with what samples of other windows tell: what is left of it, and what it gets.
+    pub(super) fn divided(&self, pooled: &Pooled) -> (Self, Option<Self>) {
+        let (energy, cpu_ns) = (MicroJoules(pooled.inferred_uj.unsigned_abs()), pooled.inferred_cpu_ns.unsigned_abs());
+        if pooled.inferred_uj < 0 || pooled.inferred_cpu_ns < 0 {
+            let energy = MicroJoules(self.energy.0.saturating_sub(energy.0));
+            return (Self { energy, cpu_ns: self.cpu_ns.saturating_sub(cpu_ns), ..*self }, None);
+        }
+        let inferred = Some(Inferred { squares: pooled.inferred_squares });
+        let gets = Self { energy, cpu_ns, samples: 0, inferred, pooled: None, ..*self };
+        (*self, (energy.0 > 0 || cpu_ns > 0).then_some(gets))
+    }
+}
+
+/// The columns that rollups have beside those of every data set.
+pub(super) struct PooledColumns<'a> {
+    squares: Numbers<'a>,
+    inferred_uj: Numbers<'a>,
+    inferred_cpu_ns: Numbers<'a>,
+    inferred_squares: Numbers<'a>,
+}
+
+impl<'a> PooledColumns<'a> {
+    /// `None` if the rows are not of a rollup.
+    pub(super) fn of(columns: &'a Columns<'a>) -> Result<Option<Self>> {
+        if !columns.has(&rollup::SQUARES_UJ2) {
+            return Ok(None);
+        }
+        Ok(Some(Self {
+            squares: columns.ints(rollup::SQUARES_UJ2)?,
+            inferred_uj: columns.ints(rollup::INFERRED_UJ)?,
+            inferred_cpu_ns: columns.ints(rollup::INFERRED_CPU_NS)?,
+            inferred_squares: columns.ints(rollup::INFERRED_SQUARES_UJ2)?,
+        }))
+    }
+
+    #[allow(clippy::cast_precision_loss, reason = "for an error estimate")]
+    pub(super) fn of_row(&self, row: usize) -> Result<Pooled> {
+        Ok(Pooled {
+            squares: self.squares.natural::<u64>(row)? as f64,
+            inferred_uj: self.inferred_uj.get(row)?,
+            inferred_cpu_ns: self.inferred_cpu_ns.get(row)?,
+            inferred_squares: self.inferred_squares.natural::<u64>(row)? as f64,
+        })
+    }
+}

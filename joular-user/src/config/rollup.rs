@@ -1,0 +1,34 @@
+//! Resolves from flags how long the windows of a rollup are.
+
+use super::{ConfigError, duration::parse_duration};
+use crate::cli::RollupFlags;
+
+/// Nanoseconds.
+///
+/// # Errors
+/// If it is no time, or longer than a day.
+pub fn rollup_window_ns(flags: &RollupFlags) -> Result<u64, ConfigError> {
+    let invalid = |cause: String| ConfigError::Invalid { place: "--window".to_owned(), cause };
+    let length = parse_duration(&flags.window).map_err(|error| invalid(error.to_string()))?;
+    if length.as_secs() > 24 * 3600 {
+        return Err(invalid("longer than a day: a data set has folders by date".to_owned()));
+    }
+    Ok(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_is_at_most_a_day_long() {
+        let window = |window: &str| {
+            let flags = RollupFlags { data: "a".into(), output: "b".into(), window: window.to_owned(), json: false };
+            rollup_window_ns(&flags).map_err(|error| error.to_string())
+        };
+        assert_eq!(window("60s"), Ok(60_000_000_000));
+        assert_eq!(window("24h"), Ok(86_400_000_000_000));
+        assert!(window("25h").is_err_and(|error| error.contains("--window: longer than a day")));
+        assert!(window("a minute").is_err_and(|error| error.contains("--window: not a time")));
+    }
+}

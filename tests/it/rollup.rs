@@ -1,0 +1,54 @@
+//! Tests `rollup` as its users have it: other engines find the same sums before and after.
+
+use std::path::Path;
+
+use joular_tests::dataset::DataSet;
+use serde_json::Value;
+
+use crate::{joular_bpf, replay::recording};
+
+/// What must be the same, whatever the length of windows.
+const SUMS: &str = "
+    SELECT (SELECT sum(energy_uj)::BIGINT FROM branches) AS branches,
+           (SELECT sum(samples)::BIGINT FROM branches) AS samples,
+           (SELECT sum(self_uj)::BIGINT FROM methods) AS methods,
+           (SELECT sum(energy_uj)::BIGINT FROM threads) AS threads,
+           (SELECT sum(cpu_ns)::BIGINT FROM threads) AS cpu_ns,
+           (SELECT sum(energy_uj)::BIGINT FROM quality) AS quality,
+           (SELECT sum(gc_uj + jit_uj + vm_uj)::BIGINT FROM jvms) AS jvms,
+           (SELECT sum(measured_uj)::BIGINT FROM windows) AS measured,
+           (SELECT sum(other_processes_uj)::BIGINT FROM windows) AS others,
+           (SELECT count(*) FROM (SELECT DISTINCT pid, process_start FROM processes)) AS processes";
+
+fn rows(root: &Path, sql: &str) -> Vec<Value> {
+    DataSet::at(root).rows(sql).unwrap()
+}
+
+#[test]
+fn other_engines_find_the_same_sums_in_longer_windows() {
+    let parent = tempfile::tempdir().unwrap();
+    let (raw, rollup) = (parent.path().join("raw"), parent.path().join("rollup"));
+    let paths = [raw.to_str().unwrap(), rollup.to_str().unwrap()];
+    let recorded = joular_bpf(&["--replay", &recording(), "--quiet", "--flush", "1s", "--output", paths[0]]);
+    assert_eq!(recorded.code(), Some(0), "{recorded:?}");
+    let finished = joular_bpf(&["rollup", paths[0], "--output", paths[1], "--window", "1h", "--json"]);
+    assert_eq!(finished.code(), Some(0), "{finished:?}");
+    let done: Value = serde_json::from_str(&finished.stdout).unwrap();
+    assert!(done["windows_before"].as_u64() > done["windows_after"].as_u64(), "{done}");
+    assert_eq!(rows(&rollup, SUMS), rows(&raw, SUMS));
+    // What is inferred moves energy and makes none.
+    let moved =
+        "SELECT sum(inferred_uj)::BIGINT AS branches, (SELECT sum(inferred_self_uj)::BIGINT FROM methods) AS methods
+                 FROM branches";
+    assert_eq!(rows(&rollup, moved), [serde_json::json!({"branches": 0, "methods": 0})]);
+    let audit = joular_bpf(&["audit", paths[1]]);
+    assert_eq!(audit.code(), Some(0), "{audit:?}");
+    let reports = paths.map(|path| joular_bpf(&["report", path, "--by", "method", "--top", "0", "--csv"]));
+    let joules = reports.map(|report| {
+        assert_eq!(report.code(), Some(0), "{report:?}");
+        report.stdout.lines().map(|line| line.split(',').take(6).collect::<Vec<_>>().join(",")).collect::<Vec<_>>()
+    });
+    assert_eq!(joules[1], joules[0]);
+    let again = joular_bpf(&["rollup", paths[1], "--output", paths[0]]);
+    assert!(again.code() != Some(0) && again.stderr.contains("it is a rollup already"), "{again:?}");
+}
