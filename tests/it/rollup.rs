@@ -52,3 +52,34 @@ fn other_engines_find_the_same_sums_in_longer_windows() {
     let again = joular_bpf(&["rollup", paths[1], "--output", paths[0]]);
     assert!(again.code() != Some(0) && again.stderr.contains("it is a rollup already"), "{again:?}");
 }
+
+#[test]
+fn runs_of_a_rotated_recording_have_the_same_sums_and_rollup() {
+    let parent = tempfile::tempdir().unwrap();
+    let path = |name: &str| parent.path().join(name).to_str().unwrap().to_owned();
+    let replay = |output: &str, more: &[&str]| {
+        let recording = recording();
+        let arguments = [&["--replay", &recording, "--quiet", "--output", output], more].concat();
+        let finished = joular_bpf(&arguments);
+        assert_eq!(finished.code(), Some(0), "{finished:?}");
+    };
+    let [whole, runs, minutes] = ["whole", "runs", "minutes"].map(&path);
+    replay(&whole, &[]);
+    replay(&runs, &["--rotate", "10s"]);
+    assert_eq!(joular_bpf(&["audit", &runs]).code(), Some(0));
+    let finished = joular_bpf(&["rollup", &runs, "--output", &minutes]);
+    assert_eq!(finished.code(), Some(0), "{finished:?}");
+    let count = "SELECT count(*) AS runs FROM runs";
+    let runs_before = rows(Path::new(&runs), count);
+    assert!(runs_before != rows(Path::new(&whole), count), "{runs_before:?}");
+    assert_eq!(rows(Path::new(&minutes), count), runs_before);
+    for data in [&runs, &minutes] {
+        assert_eq!(rows(Path::new(data), SUMS), rows(Path::new(&whole), SUMS));
+    }
+    // A limit that holds one run of ten seconds beside the last one.
+    let few = path("few");
+    replay(&few, &["--rotate", "10s", "--keep", "10s"]);
+    assert_eq!(joular_bpf(&["audit", &few]).code(), Some(0));
+    let left = rows(Path::new(&few), count)[0]["runs"].as_u64();
+    assert!(left <= Some(2), "{left:?}");
+}

@@ -138,6 +138,20 @@ pub struct Flags {
     #[arg(long, value_name = "TIME", help_heading = heading::OUTPUT)]
     pub flush: Option<String>,
 
+    /// Begin a new run in the data set whenever the clock passes a multiple of this time, 10s to 24h: each is
+    /// complete in itself [default: 15m with --keep or --keep-size, else one run]
+    #[arg(long, value_name = "TIME", help_heading = heading::OUTPUT)]
+    pub rotate: Option<String>,
+
+    /// Keep so much recorded time beside the present run, e.g. 48h, and remove older runs
+    #[arg(long, value_name = "TIME", help_heading = heading::OUTPUT)]
+    pub keep: Option<String>,
+
+    /// Keep so many bytes beside the present run, e.g. 500MiB or 2GiB, and remove older runs; with --keep,
+    /// what is reached first
+    #[arg(long, value_name = "SIZE", help_heading = heading::OUTPUT)]
+    pub keep_size: Option<String>,
+
     /// Rows of the live table, 1 to 1000 [default: 20]
     #[arg(long, value_name = "N", help_heading = heading::OUTPUT)]
     pub top: Option<u32>,
@@ -237,6 +251,9 @@ impl Flags {
             output,
             no_output,
             flush: self.flush.or(file.flush),
+            rotate: self.rotate.or(file.rotate),
+            keep: self.keep.or(file.keep),
+            keep_size: self.keep_size.or(file.keep_size),
             top: self.top.or(file.top),
             no_infer: self.no_infer || file.no_infer,
             json,

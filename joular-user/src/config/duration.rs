@@ -27,6 +27,11 @@ pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
     number.checked_mul(milliseconds).map(Duration::from_millis).ok_or(DurationError)
 }
 
+/// In whole nanoseconds; more than fits is the most.
+pub fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

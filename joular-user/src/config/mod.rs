@@ -11,6 +11,7 @@ mod part;
 mod picture;
 mod policy;
 mod report;
+mod retention;
 mod rollup;
 mod sampler;
 mod validate;
@@ -33,6 +34,7 @@ pub use self::{
     picture::{drawing, page},
     policy::policy_choices,
     report::report_request,
+    retention::Retention,
     rollup::rollup_window_ns,
     sampler::SamplerChoice,
     validate::validation,
@@ -57,6 +59,7 @@ pub struct Config {
     pub output: Option<PathBuf>,
     /// Longest time that data stays unwritten, 1 s to 1 h.
     pub flush: Duration,
+    pub retention: Retention,
     /// Choices that differ from the default or, in a replay, from the recording.
     pub policy: PolicyChoices,
     pub calibration: CalibrationChoice,
@@ -183,6 +186,7 @@ impl Places {
         Ok(Config {
             output: (!flags.no_output).then_some(output),
             flush: flush.unwrap_or(Duration::from_nanos(DEFAULT_FLUSH_NS)),
+            retention: self.retention(&flags)?,
             policy: self.policy(&flags)?,
             calibration: CalibrationChoice::of(flags.calibration.as_deref()),
             screen,
@@ -362,6 +366,9 @@ fn is_given(flags: &Flags, key: &str) -> bool {
         "json" => flags.json,
         "quiet" => flags.quiet,
         "flush" => flags.flush.is_some(),
+        "rotate" => flags.rotate.is_some(),
+        "keep" => flags.keep.is_some(),
+        "keep-size" => flags.keep_size.is_some(),
         "top" => flags.top.is_some(),
         "idle" => flags.idle.is_some(),
         "idle-watts" => flags.idle_watts.is_some(),

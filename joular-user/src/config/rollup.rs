@@ -1,6 +1,9 @@
 //! Resolves from flags how long the windows of a rollup are.
 
-use super::{ConfigError, duration::parse_duration};
+use super::{
+    ConfigError,
+    duration::{nanoseconds, parse_duration},
+};
 use crate::cli::RollupFlags;
 
 /// Nanoseconds.
@@ -13,7 +16,7 @@ pub fn rollup_window_ns(flags: &RollupFlags) -> Result<u64, ConfigError> {
     if length.as_secs() > 24 * 3600 {
         return Err(invalid("longer than a day: a data set has folders by date".to_owned()));
     }
-    Ok(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX))
+    Ok(nanoseconds(length))
 }
 
 #[cfg(test)]

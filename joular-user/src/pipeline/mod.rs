@@ -22,11 +22,15 @@ use std::{
     io::{self, IsTerminal as _, Write},
     os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, fchown},
     path::Path,
-    time::Duration,
+    sync::Arc,
 };
 
 use joular_data::{
-    dataset::{OutputDirectory, ParquetOutput},
+    dataset::{
+        OutputDirectory, ParquetOutput,
+        store::{Ring, Store},
+        write::Rotated,
+    },
     events::{Event, RunEnd, RunInfo, recording::RecordingWriter},
     model::{
         cores,
@@ -46,7 +50,7 @@ use self::{
 use crate::{
     cli::Exit,
     clock,
-    config::{self, Config, Input},
+    config::{self, Config, Input, Retention, duration::nanoseconds},
     context::{ContextReader, Roots},
     energy::{self, Selected},
     heap,
@@ -158,8 +162,7 @@ fn replay(config: &Config, recording: &Path) -> Result<Exit, Failure> {
 fn outputs(config: &Config) -> Result<Vec<Box<dyn Output>>, Failure> {
     let mut outputs: Vec<Box<dyn Output>> = Vec::new();
     if let Some(path) = &config.output {
-        let directory = OutputDirectory::create(path, privileges::invoking_user())?;
-        outputs.push(Box::new(ParquetOutput::new(directory, nanoseconds(config.flush))));
+        outputs.push(data_set(path, config)?);
     }
     outputs.push(Box::new(FaultNotices::new(io::stderr())));
     match config.screen {
@@ -176,6 +179,22 @@ fn outputs(config: &Config) -> Result<Vec<Box<dyn Output>>, Failure> {
         config::Screen::Quiet => {}
     }
     Ok(outputs)
+}
+
+/// Where the data set goes.
+fn data_set(path: &Path, config: &Config) -> Result<Box<dyn Output>, Failure> {
+    let (directory, claim) = OutputDirectory::create(path, privileges::invoking_user())?.into_parts();
+    let store: Box<dyn Store> = match config.retention {
+        Retention { limits, .. } if config.retention.is_limited() => {
+            Box::new(Ring::new(Arc::new(directory), limits, notice))
+        }
+        _ => Box::new(directory),
+    };
+    let output = ParquetOutput::into_store(store, claim, nanoseconds(config.flush));
+    Ok(match config.retention.rotate_ns {
+        Some(rotate_ns) => Box::new(Rotated::new(output, rotate_ns)),
+        None => Box::new(output),
+    })
 }
 
 /// Creates the recording, or empties a file of the user's own. Root could easily be led to someone
@@ -267,8 +286,4 @@ pub fn notice(text: &str) {
 pub fn say(harmless: &str) {
     // Nobody may be listening any more, which is no reason to end.
     let _ = writeln!(io::stderr(), "joular-bpf: {harmless}");
-}
-
-fn nanoseconds(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -32,6 +32,7 @@ use super::{
 };
 use crate::{
     clock::Clocks,
+    config::duration::nanoseconds,
     context::ContextReader,
     energy::EnergySource,
     kernel::{
@@ -360,8 +361,4 @@ impl Run<'_> {
         }
         Ok(())
     }
-}
-
-fn nanoseconds(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }

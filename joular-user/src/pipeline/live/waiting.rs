@@ -7,9 +7,10 @@
 
 use joular_data::{events::CpuTimes, model::units::MonotonicNs};
 
-use super::{LiveError, Run, nanoseconds};
+use super::{LiveError, Run};
 use crate::{
     clock,
+    config::duration::nanoseconds,
     kernel::boundary::{Announced, LEAD_NS},
     shutdown::{Shutdown, StopReason},
 };

@@ -130,6 +130,28 @@ impl Store for LocalDirectory {
         moved.map_err(|source| OutputError::from_io("writing", self.root.join(folder).join(name), source))
     }
 
+    /// Folders that are empty then go as well, so that nothing stays of a date.
+    fn remove(&self, file: &Path) -> Result<()> {
+        let (Some(folder), Some(name)) = (file.parent(), file.file_name().and_then(|name| name.to_str())) else {
+            return Ok(());
+        };
+        match self.folder(folder)?.remove(name) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(OutputError::from_io("removing", self.root.join(file), error));
+            }
+            _ => {}
+        }
+        for folder in folder.ancestors() {
+            let (Some(parent), Some(name)) = (folder.parent(), folder.file_name()) else { break };
+            let parent = if parent.as_os_str().is_empty() { None } else { Some(self.folder(parent)?) };
+            // It stays as long as anything is in it.
+            if parent.is_none_or(|parent| parent.remove_folder(Path::new(name)).is_err()) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
     fn find(&self, folder: &Path, name: &str) -> Result<Option<PathBuf>> {
         let path = self.root.join(folder).join(name);
         match fs::symlink_metadata(&path) {

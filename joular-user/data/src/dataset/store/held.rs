@@ -82,6 +82,11 @@ impl HeldDirectory {
         Ok(unlinkat(&self.0, name, AtFlags::empty())?)
     }
 
+    /// Removes a folder in it that is empty.
+    pub(super) fn remove_folder(&self, name: &Path) -> io::Result<()> {
+        Ok(unlinkat(&self.0, name, AtFlags::REMOVEDIR)?)
+    }
+
     /// Removes all files in it.
     pub(super) fn clear(&self) -> io::Result<()> {
         for entry in Dir::read_from(&self.0)? {

@@ -10,6 +10,7 @@ mod held;
 pub mod lock;
 mod object;
 mod output_directory;
+mod ring;
 mod scratch;
 
 use std::{
@@ -23,6 +24,7 @@ pub use self::{
     directory::LocalDirectory,
     object::{Object, ReadAt},
     output_directory::OutputDirectory,
+    ring::{Limits, Ring},
     scratch::Scratch,
 };
 use super::error::{DataSetError, Result};
@@ -54,6 +56,12 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// # Errors
     /// If it cannot be written; nothing of it is left behind then.
     fn publish(&self, folder: &Path, name: &str, bytes: &[u8]) -> Result<(), OutputError>;
+
+    /// Removes a file, or does nothing if there is none.
+    ///
+    /// # Errors
+    /// If it cannot be removed.
+    fn remove(&self, file: &Path) -> Result<(), OutputError>;
 
     /// Where `name` within `folder` is, if there is anything.
     ///

@@ -85,6 +85,12 @@ impl Store for Scratch {
         Ok(())
     }
 
+    /// Its room is not used again.
+    fn remove(&self, file: &Path) -> Result<()> {
+        self.parts().places.remove(file);
+        Ok(())
+    }
+
     fn find(&self, folder: &Path, name: &str) -> Result<Option<PathBuf>> {
         let path = folder.join(name);
         Ok(self.parts().places.contains_key(&path).then_some(path))

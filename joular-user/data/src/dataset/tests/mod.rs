@@ -4,4 +4,5 @@ mod audit;
 mod compact;
 mod context;
 mod reattribute;
+mod ring;
 mod stores;

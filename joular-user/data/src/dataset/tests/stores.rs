@@ -50,6 +50,11 @@ impl Store for MemoryStore {
         Ok(())
     }
 
+    fn remove(&self, file: &Path) -> Result<(), OutputError> {
+        self.0.files.lock().unwrap().remove(file);
+        Ok(())
+    }
+
     fn find(&self, folder: &Path, name: &str) -> Result<Option<PathBuf>, OutputError> {
         let path = folder.join(name);
         Ok(self.0.files.lock().unwrap().contains_key(&path).then_some(path))

@@ -6,6 +6,7 @@ mod merge;
 mod parquet;
 mod rewrite;
 mod rollup;
+mod rotated;
 mod rows;
 mod run_row;
 
@@ -14,4 +15,5 @@ pub use self::{
     merge::MergedFile,
     parquet::{DEFAULT_FLUSH_NS, ParquetOutput},
     rewrite::RunRewriter,
+    rotated::Rotated,
 };

@@ -10,6 +10,7 @@ use crate::{
     dataset::{
         layout::{FilePlace, date},
         store::{Claim, OutputDirectory, Store},
+        tables::Boot,
     },
     events::{ProcessInfo, RunEnd, RunInfo},
     output::{Output, OutputError, Result},
@@ -29,6 +30,8 @@ pub struct ParquetOutput {
     store: Box<dyn Store>,
     _claim: Claim,
     flush_ns: u64,
+    /// When the machine started, as the last run has it.
+    boot: Option<Boot>,
     state: State,
 }
 
@@ -61,15 +64,15 @@ impl ParquetOutput {
 
     /// Writes into a store, for as long as `claim` on it is held.
     pub fn into_store(store: Box<dyn Store>, claim: Claim, flush_ns: u64) -> Self {
-        Self { store, _claim: claim, flush_ns, state: State::Idle }
+        Self { store, _claim: claim, flush_ns, boot: None, state: State::Idle }
     }
-}
 
-impl Output for ParquetOutput {
-    fn run_started(&mut self, info: &RunInfo) -> Result<()> {
+    /// Begins a run. `first_index` is the number of its first window in the recording: in the data set it
+    /// has number 0. Start times are computed as in the run before it, so that they are the same.
+    pub(super) fn begin(&mut self, info: &RunInfo, first_index: u64) -> Result<()> {
         let run = Run {
             info: info.clone(),
-            rows: Rows::new(info),
+            rows: Rows::new(info, first_index, self.boot),
             sums: Sums::default(),
             buffered_ns: 0,
             date: date(info.started),
@@ -79,6 +82,13 @@ impl Output for ParquetOutput {
         run_row::publish(&*self.store, info, None)?;
         self.state = State::Running(Box::new(run));
         Ok(())
+    }
+}
+
+impl Output for ParquetOutput {
+    fn run_started(&mut self, info: &RunInfo) -> Result<()> {
+        self.boot = None;
+        self.begin(info, 0)
     }
 
     fn process(&mut self, info: &ProcessInfo) {
@@ -103,7 +113,10 @@ impl Output for ParquetOutput {
     fn run_ended(&mut self, end: &RunEnd) -> Result<()> {
         match std::mem::replace(&mut self.state, State::Idle) {
             State::Idle => Ok(()),
-            State::Running(run) => run.end(&*self.store, end),
+            State::Running(run) => {
+                self.boot = run.rows.boot;
+                run.end(&*self.store, end)
+            }
             State::Failed => Err(OutputError::AfterFailure),
         }
     }

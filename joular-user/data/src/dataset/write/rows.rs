@@ -43,8 +43,10 @@ pub struct Rows {
     /// Methods of the windows since the last file.
     methods: MethodSums,
     run_id: String,
+    /// Number that the run's first window has in its recording.
+    first_index: u64,
     boottime_offset_ns: u64,
-    boot: Option<Boot>,
+    pub(super) boot: Option<Boot>,
     /// What became known about processes since the last window.
     news: BTreeMap<(Pid, u64), ProcessInfo>,
     news_bytes: usize,
@@ -53,8 +55,11 @@ pub struct Rows {
 }
 
 impl Rows {
-    pub fn new(run: &RunInfo) -> Self {
-        Self { run_id: run.run_id.clone(), boottime_offset_ns: run.boottime_offset_ns, ..Self::default() }
+    /// `first_index` is the number of the run's first window; `boot` is known if the run goes on with another
+    /// one's recording.
+    pub fn new(run: &RunInfo, first_index: u64, boot: Option<Boot>) -> Self {
+        let (run_id, boottime_offset_ns) = (run.run_id.clone(), run.boottime_offset_ns);
+        Self { run_id, first_index, boottime_offset_ns, boot, ..Self::default() }
     }
 
     /// For reports whose start times are wall-clock times already.
@@ -180,7 +185,7 @@ impl Rows {
     }
 
     fn window_rows(&mut self, key: WindowKey<'_>, report: &WindowReport) -> Result<(), ArrowError> {
-        let (index, context) = (report.index, report.context.as_ref());
+        let (index, context) = (report.index.saturating_sub(self.first_index), report.context.as_ref());
         let row = |audit| WindowRecord { key, index, audit, cpu: &report.cpu, context, losses: &report.losses };
         if report.domains.is_empty() {
             return self.tables.windows.push(&row(None));
@@ -271,7 +276,7 @@ impl Rows {
 }
 
 /// Bytes of the texts that a process chooses.
-fn text_bytes(info: &ProcessInfo) -> usize {
+pub(super) fn text_bytes(info: &ProcessInfo) -> usize {
     let jvm = match &info.runtime {
         Runtime::Native => [None; 4],
         Runtime::Jvm { version, main_class, collector, unwinding, .. } => {
@@ -308,7 +313,7 @@ mod tests {
 
     #[test]
     fn what_processes_say_of_themselves_is_bounded() {
-        let mut rows = Rows::new(&fixture::run());
+        let mut rows = Rows::new(&fixture::run(), 0, None);
         let argument = "a".repeat(60_000);
         for pid in 0..6_000 {
             let command_line = vec![argument.as_str().into()];

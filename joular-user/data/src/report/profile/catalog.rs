@@ -63,7 +63,7 @@ pub struct Run {
 /// What is known about a process.
 #[derive(Clone, Debug, Default)]
 pub struct Process {
-    /// Place in [`Catalog::runs`].
+    /// Place in [`Catalog::runs`] of the first run on its host. A recording may have several runs.
     pub run: usize,
     pub pid: Pid,
     pub start: UnixMicros,

@@ -55,7 +55,7 @@ impl DataSet {
     /// # Errors
     /// If a file cannot be read or is damaged.
     pub fn scan_places(&self, filter: &Filter, mut take: impl FnMut(&PlaceRow)) -> Result<()> {
-        for run in 0..self.catalog.runs.len() {
+        for (run, host) in self.hosts.iter().copied().enumerate() {
             for file in self.files::<Weights>(run) {
                 TableFile::open_columns(&file, &COLUMNS)?.batches(|columns| {
                     let (starts, lengths) = (columns.times(shared::WINDOW_START)?, columns.ints(shared::WINDOW_NS)?);
@@ -71,7 +71,7 @@ impl DataSet {
                         }
                         let (pid, tid) = (pids.natural(row)?, tids.natural(row)?);
                         take(&PlaceRow {
-                            thread: (run, pid, process_starts.get(row)?, tid, thread_starts.get(row)?),
+                            thread: (host, pid, process_starts.get(row)?, tid, thread_starts.get(row)?),
                             window_start,
                             window_ns: lengths.natural(row)?,
                             place: Place { socket: sockets.natural(row)?, core: cores.natural(row)? },

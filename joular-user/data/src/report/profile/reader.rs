@@ -36,7 +36,8 @@ use crate::{
     },
 };
 
-/// Identity of a process or, with a thread's, of a thread in a run.
+/// Identity of a process or, with a thread's, of a thread on a host. Runs of a recording know it by the same
+/// start.
 type ProcessKey = (usize, u32, i64);
 type ThreadKey = (ProcessIndex, u32, i64);
 
@@ -45,6 +46,8 @@ type ThreadKey = (ProcessIndex, u32, i64);
 pub struct DataSet {
     pub catalog: Catalog,
     files: Vec<RunFiles>,
+    /// For each run, the first one on its host: a recording may have several.
+    pub(super) hosts: Vec<usize>,
     processes: HashMap<ProcessKey, ProcessIndex, RandomState>,
     threads: HashMap<ThreadKey, ThreadIndex, RandomState>,
     /// Places of paths by `stack_id`, which is the same in all runs.
@@ -75,6 +78,7 @@ impl DataSet {
         let mut data = Self {
             catalog: Catalog::default(),
             files: Vec::new(),
+            hosts: Vec::new(),
             processes: HashMap::default(),
             threads: HashMap::default(),
             paths: HashMap::default(),
@@ -86,6 +90,8 @@ impl DataSet {
             let row = run_row::read(&files.row)?;
             let run = Run { info: row.info, end: row.end.map(|(end, _)| end) };
             if filter.allows_run(&run) {
+                let is_on_it = |other: &Run| other.info.host == run.info.host;
+                data.hosts.push(data.catalog.runs.iter().position(is_on_it).unwrap_or(data.catalog.runs.len()));
                 data.catalog.runs.push(run);
                 data.files.push(files);
             }
@@ -199,9 +205,10 @@ impl DataSet {
 
     /// A process by its identity. One that table `processes` lacks is known by name only.
     pub(super) fn process_index(&mut self, run: usize, pid: u32, start: i64, comm: &str) -> ProcessIndex {
-        *self.processes.entry((run, pid, start)).or_insert_with(|| {
+        let host = self.hosts.get(run).copied().unwrap_or(run);
+        *self.processes.entry((host, pid, start)).or_insert_with(|| {
             let process =
-                Process { run, pid: Pid(pid), start: UnixMicros(start), comm: comm.into(), ..Process::default() };
+                Process { run: host, pid: Pid(pid), start: UnixMicros(start), comm: comm.into(), ..Process::default() };
             self.catalog.processes.push(process);
             ProcessIndex::of(self.catalog.processes.len() - 1)
         })

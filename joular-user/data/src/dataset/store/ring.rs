@@ -1,0 +1,220 @@
+//! Bounds a data set that is written for ever: the oldest runs go when there is too much.
+//!
+//! Runs go whole, because later files of a run refer to stacks and processes of earlier ones. So the run
+//! that is being written stays, and a recorder that wants a bound begins a new run from time to time
+//! ([`crate::dataset::write::Rotated`]). When the disk is full, the oldest run goes for the file that is
+//! to be written.
+//!
+//! A run's age is counted in time that was recorded after it, not by the wall clock: a clock that is set
+//! wrong removes nothing.
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use super::{Claim, ClaimKind, Object, Store, StoredFile};
+use crate::{
+    dataset::{
+        column::Table as _,
+        error::{DataSetError, Result},
+        layout::FilePlace,
+        read::{footer::Footer, run_row},
+        tables::{Runs, TABLES, Windows},
+    },
+    model::units::UnixMicros,
+    output::OutputError,
+    text::seconds,
+};
+
+/// Files of one table, as many as in [`crate::dataset::read::files`].
+const MAX_FILES: usize = 10_000_000;
+
+/// How much a data set may hold, beside the run that is being written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// Recorded time, nanoseconds.
+    pub time_ns: Option<u64>,
+    pub bytes: Option<u64>,
+}
+
+/// What says that a run was removed because the disk is full.
+type Tell = Box<dyn Fn(&str) + Send + Sync>;
+
+/// A store whose oldest runs go.
+pub struct Ring {
+    store: Arc<dyn Store>,
+    limits: Limits,
+    tell: Tell,
+}
+
+impl fmt::Debug for Ring {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ring").field("store", &self.store).field("limits", &self.limits).finish_non_exhaustive()
+    }
+}
+
+/// The folder of a run's host, and the part of file names that stands for the run.
+type RunName = (String, String);
+
+/// A run that may be removed.
+#[derive(Debug, Default)]
+struct Kept {
+    started: UnixMicros,
+    interval_ns: u64,
+    time_ns: u64,
+    bytes: u64,
+    has_windows: bool,
+    /// In the order of removal: `windows`, which says which rows are whole, is the first, the run's row the
+    /// last.
+    files: Vec<PathBuf>,
+}
+
+impl Ring {
+    /// `tell` is called with a line for people when a run goes because the disk is full.
+    pub fn new(store: Arc<dyn Store>, limits: Limits, tell: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        Self { store, limits, tell: Box::new(tell) }
+    }
+
+    /// Removes the oldest runs until the rest is within the limits.
+    fn enforce(&self, current: &RunName) -> Result<()> {
+        let runs = self.runs(current)?;
+        let (mut time_ns, mut bytes, mut is_over) = (0_u64, 0_u64, false);
+        for run in runs.iter().rev() {
+            (time_ns, bytes) = (time_ns.saturating_add(run.time_ns), bytes.saturating_add(run.bytes));
+            let is_beyond = |sum: u64, most: Option<u64>| most.is_some_and(|most| sum > most);
+            // A run that is older than one that has to go, goes too: nobody expects holes.
+            is_over |= is_beyond(time_ns, self.limits.time_ns) || is_beyond(bytes, self.limits.bytes);
+            // Without windows it is what was left when a removal was interrupted, or nothing at all.
+            if is_over || !run.has_windows {
+                self.remove_run(run)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes the oldest run. Returns whether there was any.
+    fn make_room(&self, current: &RunName) -> Result<bool> {
+        let runs = self.runs(current)?;
+        let Some(oldest) = runs.first() else { return Ok(false) };
+        self.remove_run(oldest)?;
+        #[allow(clippy::cast_precision_loss, reason = "for people")]
+        let mib = oldest.bytes as f64 / f64::from(1 << 20);
+        let time_s = seconds(oldest.time_ns);
+        (self.tell)(&format!(
+            "{}: no space left on the device: removed the oldest run, {time_s:.0} s in {mib:.1} MiB",
+            self.store.path().display()
+        ));
+        Ok(true)
+    }
+
+    fn remove_run(&self, run: &Kept) -> Result<()> {
+        run.files.iter().try_for_each(|file| Ok(self.store.remove(file)?))
+    }
+
+    /// All runs but the current one, the oldest first.
+    fn runs(&self, current: &RunName) -> Result<Vec<Kept>> {
+        let mut runs: BTreeMap<RunName, Kept> = BTreeMap::new();
+        let mut windows: BTreeMap<RunName, Vec<StoredFile>> = BTreeMap::new();
+        for table in TABLES.iter().rev().chain([&Runs::NAME]) {
+            for file in self.store.list(table, MAX_FILES)? {
+                let Some(name) = FilePlace::of(&file).map(|place| place.run()).filter(|name| name != current) else {
+                    continue;
+                };
+                let stored = StoredFile::new(&self.store, &file);
+                let run = runs.entry(name.clone()).or_default();
+                run.bytes = run.bytes.saturating_add(stored.size_bytes()?);
+                run.files.push(file);
+                if *table == Windows::NAME {
+                    windows.entry(name).or_default().push(stored);
+                    run.has_windows = true;
+                } else if *table == Runs::NAME
+                    && let Ok(row) = run_row::read(&stored)
+                {
+                    // One that cannot be read is the oldest: it helps nobody.
+                    (run.started, run.interval_ns) = (row.info.started, row.info.interval_ns);
+                }
+            }
+        }
+        for (name, run) in &mut runs {
+            if let Some(files) = windows.get(name) {
+                run.time_ns = starts_ns(files).saturating_add(run.interval_ns);
+            }
+        }
+        let mut runs: Vec<Kept> = runs.into_values().collect();
+        runs.sort_by_key(|run| run.started);
+        Ok(runs)
+    }
+}
+
+/// From the start of a run's first window to that of its last one. Files that cannot be read count
+/// nothing.
+fn starts_ns(files: &[StoredFile]) -> u64 {
+    let spans = files.iter().filter_map(|file| Footer::read(file).ok()?.windows);
+    let span = spans.reduce(|all, next| (all.0.min(next.0), all.1.max(next.1)));
+    span.map_or(0, |(first, last)| last.abs_diff(first).saturating_mul(1000))
+}
+
+fn of_file(folder: &Path, name: &str) -> RunName {
+    FilePlace::of(&folder.join(name)).map(|place| place.run()).unwrap_or_default()
+}
+
+/// What goes wrong while room is made is told as what went wrong with writing.
+fn as_output(error: DataSetError, path: &Path) -> OutputError {
+    match error {
+        DataSetError::Output(error) => error,
+        error => {
+            let source = std::io::Error::other(error.to_string());
+            OutputError::Io { action: "removing old runs of", path: path.into(), source }
+        }
+    }
+}
+
+impl Store for Ring {
+    fn path(&self) -> &Path {
+        self.store.path()
+    }
+
+    fn list(&self, table: &str, most: usize) -> Result<Vec<PathBuf>> {
+        self.store.list(table, most)
+    }
+
+    fn open(&self, file: &Path) -> Result<Object> {
+        self.store.open(file)
+    }
+
+    fn publish(&self, folder: &Path, name: &str, bytes: &[u8]) -> Result<(), OutputError> {
+        let current = of_file(folder, name);
+        let failed = |error| as_output(error, self.path());
+        loop {
+            match self.store.publish(folder, name, bytes) {
+                Err(error @ OutputError::DiskFull { .. }) => {
+                    if !self.make_room(&current).map_err(failed)? {
+                        return Err(error);
+                    }
+                }
+                Err(error) => return Err(error),
+                Ok(()) => break,
+            }
+        }
+        // A run begins or ends: the time to look.
+        if folder.starts_with(Runs::NAME) {
+            self.enforce(&current).map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    fn remove(&self, file: &Path) -> Result<(), OutputError> {
+        self.store.remove(file)
+    }
+
+    fn find(&self, folder: &Path, name: &str) -> Result<Option<PathBuf>, OutputError> {
+        self.store.find(folder, name)
+    }
+
+    fn claim(&self, kind: ClaimKind) -> Result<Claim, OutputError> {
+        self.store.claim(kind)
+    }
+}

@@ -1,0 +1,99 @@
+//! Resolves from flags how a recording without an end is kept: in runs of a bounded length, of which the
+//! oldest go.
+
+use std::time::Duration;
+
+use joular_data::dataset::store::Limits;
+
+use super::{ConfigError, Places, duration::nanoseconds};
+use crate::cli::Flags;
+
+/// Length of runs if there is a limit and no length was given.
+const DEFAULT_RUN: Duration = Duration::from_secs(15 * 60);
+
+/// How much of a recording is kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Retention {
+    /// How long a run of the data set is; `None`: as long as the recording.
+    pub rotate_ns: Option<u64>,
+    /// What earlier runs may have.
+    pub limits: Limits,
+}
+
+impl Retention {
+    /// Whether runs may be removed.
+    pub const fn is_limited(&self) -> bool {
+        self.limits.time_ns.is_some() || self.limits.bytes.is_some()
+    }
+}
+
+impl Places {
+    pub(super) fn retention(&self, flags: &Flags) -> Result<Retention, ConfigError> {
+        let day = Duration::from_secs(24 * 3600);
+        let rotate = self.time("rotate", flags.rotate.as_deref(), Duration::from_secs(10)..=day)?;
+        let keep = self.time("keep", flags.keep.as_deref(), Duration::from_secs(10)..=day * 3660)?;
+        let bytes = flags.keep_size.as_deref().map(|text| {
+            parse_size(text).ok_or_else(|| {
+                self.invalid("keep-size", format!("\"{}\" is not a size: write 500MiB or 2GiB", text.escape_debug()))
+            })
+        });
+        let limits = Limits { time_ns: keep.map(nanoseconds), bytes: bytes.transpose()? };
+        let needed = (keep.is_some() || limits.bytes.is_some()).then_some(DEFAULT_RUN);
+        Ok(Retention { rotate_ns: rotate.or(needed).map(nanoseconds), limits })
+    }
+}
+
+/// A whole number followed by `MiB`, `GiB` or `TiB`; not 0.
+fn parse_size(text: &str) -> Option<u64> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at_checked(digits)?;
+    let shift = match unit {
+        "MiB" => 20,
+        "GiB" => 30,
+        "TiB" => 40,
+        _ => return None,
+    };
+    number.parse::<u64>().ok()?.checked_mul(1 << shift).filter(|bytes| *bytes > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_size_has_a_number_and_a_binary_unit() {
+        for (text, bytes) in [("1MiB", 1 << 20), ("500MiB", 500 << 20), ("2GiB", 2 << 30), ("1TiB", 1 << 40)] {
+            assert_eq!(parse_size(text), Some(bytes), "{text}");
+        }
+        for text in [
+            "",
+            "0MiB",
+            "2",
+            "2G",
+            "2GB",
+            "-1MiB",
+            "1.5GiB",
+            "1 GiB",
+            "99999999999999999999MiB",
+            "18446744073709551615TiB",
+        ] {
+            assert_eq!(parse_size(text), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_limit_needs_runs_that_can_go() {
+        let of = |flags: Flags| Places::typed(&flags).retention(&flags).map_err(|error| error.to_string());
+        let text = |text: &str| Some(text.to_owned());
+        assert_eq!(of(Flags::default()), Ok(Retention::default()));
+        let quarter = Some(900_000_000_000);
+        let kept = of(Flags { keep: text("48h"), ..Flags::default() }).unwrap();
+        assert_eq!((kept.rotate_ns, kept.limits.time_ns), (quarter, Some(172_800_000_000_000)));
+        let kept = of(Flags { keep_size: text("2GiB"), ..Flags::default() }).unwrap();
+        assert_eq!((kept.rotate_ns, kept.limits.bytes), (quarter, Some(2 << 30)));
+        let kept = of(Flags { keep_size: text("2GiB"), rotate: text("1h"), ..Flags::default() }).unwrap();
+        assert_eq!(kept.rotate_ns, Some(3_600_000_000_000));
+        assert!(of(Flags { rotate: text("1s"), ..Flags::default() }).unwrap_err().contains("--rotate"));
+        assert!(of(Flags { keep_size: text("2"), ..Flags::default() }).unwrap_err().contains("--keep-size"));
+    }
+}
