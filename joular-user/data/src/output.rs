@@ -9,6 +9,7 @@ use thiserror::Error;
 use crate::{
     attribution::window_report::WindowReport,
     events::{ProcessInfo, RunEnd, RunInfo},
+    model::units::Pid,
     stacks::StackTable,
 };
 
@@ -19,6 +20,9 @@ pub trait Output {
 
     /// A process was found, or what is known about it changed.
     fn process(&mut self, process: &ProcessInfo);
+
+    /// A process ended. Comes after the window that has its last time.
+    fn process_ended(&mut self, _pid: Pid, _start_boottime_ns: u64) {}
 
     /// A window is complete; windows come in order of time.
     fn window(&mut self, report: &WindowReport, stacks: &StackTable) -> Result<()>;

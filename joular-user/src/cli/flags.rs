@@ -168,6 +168,25 @@ pub struct Flags {
     #[arg(long, help_heading = heading::OUTPUT)]
     pub quiet: bool,
 
+    /// Serve live metrics in OpenMetrics format over HTTP, at this address [default with the flag alone:
+    /// 127.0.0.1:9897]
+    ///
+    /// They are at /metrics, without TLS. An address that other hosts reach needs --metrics-token.
+    #[arg(
+        long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = "127.0.0.1:9897",
+        help_heading = heading::OUTPUT
+    )]
+    pub metrics: Option<String>,
+
+    /// Serve metrics only to who shows the bearer token in this file, which only its owner may read
+    #[arg(long, value_name = "FILE", help_heading = heading::OUTPUT)]
+    pub metrics_token: Option<PathBuf>,
+
+    /// Methods of each process with metrics of their own, 0 to 1000; more after minutes
+    /// [default: 20]
+    #[arg(long, value_name = "N", help_heading = heading::OUTPUT)]
+    pub metrics_methods: Option<u32>,
+
     /// Print the log of the eBPF programs, for their developers
     #[arg(long, hide_short_help = true, help_heading = heading::RECORDING)]
     pub kernel_log: bool,
@@ -258,6 +277,9 @@ impl Flags {
             no_infer: self.no_infer || file.no_infer,
             json,
             quiet,
+            metrics: self.metrics.or(file.metrics),
+            metrics_token: self.metrics_token.or(file.metrics_token),
+            metrics_methods: self.metrics_methods.or(file.metrics_methods),
             kernel_log: self.kernel_log || file.kernel_log,
             proc_root: self.proc_root.or(file.proc_root),
             cpu_root: self.cpu_root.or(file.cpu_root),
@@ -284,6 +306,9 @@ impl Flags {
             ("powercap-root", self.powercap_root.is_some()),
             ("weights", self.weights.is_some()),
             ("sampler", self.sampler.is_some()),
+            ("metrics", self.metrics.is_some()),
+            ("metrics-token", self.metrics_token.is_some()),
+            ("metrics-methods", self.metrics_methods.is_some()),
             ("cpu-root", self.cpu_root.is_some()),
         ]
         .into_iter()

@@ -7,6 +7,7 @@ pub mod calibration;
 mod diff;
 pub mod duration;
 pub mod file;
+mod metrics;
 mod part;
 mod picture;
 mod policy;
@@ -30,6 +31,7 @@ pub use self::{
     calibration::{Calibrate, CalibrationChoice},
     diff::diff_choices,
     file::ConfigFile,
+    metrics::Metrics,
     part::part,
     picture::{drawing, page},
     policy::policy_choices,
@@ -96,6 +98,8 @@ pub struct Live {
     pub sampler: SamplerChoice,
     /// Where to write the event stream.
     pub record: Option<PathBuf>,
+    /// Serve live metrics.
+    pub metrics: Option<Metrics>,
     /// Print what the eBPF programs log.
     pub kernel_log: bool,
 }
@@ -213,6 +217,7 @@ impl Places {
             energy: self.energy(&flags)?,
             weights: flags.weights.as_deref().map_or(Ok(WeightChoice::Auto), |text| self.parse("weights", text))?,
             sampler: flags.sampler.as_deref().map_or(Ok(SamplerChoice::Auto), |text| self.parse("sampler", text))?,
+            metrics: self.metrics(&flags)?,
             record: flags.record,
             kernel_log: flags.kernel_log,
         })

@@ -1,5 +1,5 @@
 //! Says what happens in a run and what came of it: the live view, the closing summary, the JSON
-//! stream, notices of faults.
+//! stream, notices of faults, live metrics.
 //!
 //! Each of them is an [`Output`](joular_data::output::Output): it is told what happens in the order
 //! in which it happens, and keeps what it needs. The data set ([`joular_data::dataset`]) is another
@@ -11,9 +11,16 @@ mod json_context;
 mod json_jvms;
 mod live;
 mod live_text;
+mod metrics;
 mod screen;
 #[cfg(test)]
 mod snapshot;
 mod summary;
 
-pub use self::{faults::FaultNotices, json::JsonOutput, live::Screen, screen::ScreenOutput};
+pub use self::{
+    faults::FaultNotices,
+    json::JsonOutput,
+    live::Screen,
+    metrics::{MetricsOutput, Server as MetricsServer, Token, TokenError},
+    screen::ScreenOutput,
+};

@@ -109,6 +109,7 @@ fn show(
     match event {
         Event::RunStarted(run) => output.run_started(run)?,
         Event::Process(process) => output.process(process),
+        Event::ProcessEnded { pid, start_boottime_ns } => output.process_ended(*pid, *start_boottime_ns),
         Event::RunEnded(end) => output.run_ended(end)?,
         _ => {}
     }

@@ -1,6 +1,6 @@
 //! Says why a run failed, and with which exit code.
 
-use std::{io, path::PathBuf};
+use std::{io, net::SocketAddr, path::PathBuf};
 
 use joular_data::{events::recording::RecordingError, output::OutputError};
 
@@ -10,6 +10,7 @@ use crate::{
     cli::Exit,
     energy::EnergyError,
     kernel::{KernelError, Remedy},
+    output::TokenError,
     procs::selection::Absent,
 };
 
@@ -33,6 +34,10 @@ pub enum Failure {
     CreateRecording { path: PathBuf, source: io::Error },
     #[error("opening the recording {path}: {source}: check --replay")]
     OpenRecording { path: PathBuf, source: io::Error },
+    #[error("serving metrics at {address}: {source}: choose another address with --metrics")]
+    Metrics { address: SocketAddr, source: io::Error },
+    #[error("reading the token {path}: {source}")]
+    MetricsToken { path: PathBuf, source: TokenError },
     #[error("replaying {path}: {source}")]
     Replay { path: PathBuf, source: ReplayError },
 }
@@ -49,6 +54,7 @@ impl Failure {
             Self::Calibration(error) | Self::Replay { source: ReplayError::Calibration(error), .. } => {
                 of_calibration(error)
             }
+            Self::MetricsToken { .. } => Exit::Usage,
             Self::Absent(_) => Exit::NothingMatched,
             Self::Output(_) | Self::CreateRecording { .. } => Exit::Output,
             Self::Replay { source: ReplayError::Consume(ConsumeError::Output(_)), .. } => Exit::Output,

@@ -10,6 +10,7 @@ mod core_types;
 mod failure;
 mod host;
 mod live;
+mod metrics;
 mod replay;
 mod sampler;
 mod stack_age;
@@ -91,7 +92,10 @@ async fn record(config: &Config, options: &config::Live) -> Result<Exit, Failure
         None => {}
     }
     let selected = energy::select(&options.energy)?;
-    let outputs = outputs(config)?;
+    let mut outputs = outputs(config)?;
+    if let Some(metrics) = &options.metrics {
+        outputs.push(Box::new(metrics::output(metrics)?));
+    }
     let recorder = options.record.as_deref().map(open_recording).transpose()?;
     let cpu_root = config.cpu_root.as_deref().unwrap_or(Path::new(CPU_ROOT));
     let per_core = selected.source.domains().iter().any(|domain| domain.core.is_some());

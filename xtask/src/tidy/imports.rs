@@ -45,7 +45,7 @@ const USER: &[(&str, &[&str])] = &[
     // Tables for the programs that walk stacks: of files, of processes, of JVMs.
     ("unwind", &["data", "clock", "elf", "procs", "runtimes", "symbols", "kernel"]),
     ("calibration", &["data", "clock", "energy", "context", "kernel"]),
-    ("output", &["data"]),
+    ("output", &["data", "clock"]),
     ("config", &["data", "cli", "procs", "energy", "calibration"]),
     (
         "doctor",

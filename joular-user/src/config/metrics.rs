@@ -1,0 +1,99 @@
+//! Resolves where and to whom live metrics are served.
+
+use std::{net::SocketAddr, path::PathBuf};
+
+use super::{ConfigError, Places};
+use crate::cli::Flags;
+
+/// Live metrics that a run serves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Metrics {
+    pub address: SocketAddr,
+    /// Who may read them; there is one unless the address is a loopback address.
+    pub token: Option<PathBuf>,
+    /// Methods per process, 0 to 1000.
+    pub methods: usize,
+}
+
+impl Places {
+    pub(super) fn metrics(&self, flags: &Flags) -> Result<Option<Metrics>, ConfigError> {
+        let Some(text) = &flags.metrics else {
+            let idle = [
+                ("metrics-token", flags.metrics_token.is_some()),
+                ("metrics-methods", flags.metrics_methods.is_some()),
+            ];
+            return match idle.into_iter().find(|(_, is_given)| *is_given) {
+                Some((key, _)) => Err(self.invalid(key, "no metrics are served: give --metrics too")),
+                None => Ok(None),
+            };
+        };
+        let shown = text.escape_debug();
+        let Ok(address) = text.parse::<SocketAddr>() else {
+            return Err(
+                self.invalid("metrics", format!("\"{shown}\" is no IP address with a port, such as 127.0.0.1:9897"))
+            );
+        };
+        if !address.ip().to_canonical().is_loopback() && flags.metrics_token.is_none() {
+            let cause = format!(
+                "other hosts may reach {address}, and metrics name processes: give --metrics-token FILE, or an address \
+                 of this host alone, such as 127.0.0.1:{}",
+                address.port()
+            );
+            return Err(self.invalid("metrics", cause));
+        }
+        let methods = self.number("metrics-methods", flags.metrics_methods, 0..=1000)?.unwrap_or(20);
+        Ok(Some(Metrics { address, token: flags.metrics_token.clone(), methods: methods as usize }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        cli,
+        config::{Config, Input},
+    };
+
+    fn metrics(line: &str) -> Result<Option<Metrics>, ConfigError> {
+        let arguments = ["joular-bpf", "--all"].into_iter().chain(line.split_whitespace());
+        Config::resolve(cli::parse(arguments.map(Into::into)).unwrap().flags, None).map(|config| match config.input {
+            Input::Live(live) => live.metrics,
+            Input::Replay(_) => panic!("a replay"),
+        })
+    }
+
+    #[test]
+    fn the_flag_alone_serves_this_host() {
+        assert_eq!(metrics("").unwrap(), None);
+        let expected = Metrics { address: "127.0.0.1:9897".parse().unwrap(), token: None, methods: 20 };
+        assert_eq!(metrics("--metrics").unwrap(), Some(expected.clone()));
+        assert_eq!(metrics("--metrics --metrics-methods 0 --quiet").unwrap(), Some(Metrics { methods: 0, ..expected }));
+    }
+
+    #[test]
+    fn other_hosts_need_a_token() {
+        for address in ["0.0.0.0:9897", "192.0.2.1:80", "[::]:1", "[2001:db8::1]:1", "[::ffff:192.0.2.1]:1"] {
+            let error = metrics(&format!("--metrics {address}")).unwrap_err().to_string();
+            assert!(error.starts_with("--metrics: ") && error.contains("--metrics-token FILE"), "{error}");
+            let allowed = metrics(&format!("--metrics {address} --metrics-token t")).unwrap().unwrap();
+            assert_eq!(allowed.token, Some("t".into()));
+        }
+        for address in ["127.0.0.1:1", "127.9.9.9:1", "[::1]:0", "[::ffff:127.0.0.1]:1"] {
+            assert!(metrics(&format!("--metrics {address}")).unwrap().is_some());
+        }
+    }
+
+    #[test]
+    fn what_serves_nothing_is_refused() {
+        for (line, words) in [
+            ("--metrics here", "no IP address with a port"),
+            ("--metrics 127.0.0.1", "no IP address with a port"),
+            ("--metrics-token t", "give --metrics too"),
+            ("--metrics-methods 3", "give --metrics too"),
+            ("--metrics --metrics-methods 1001", "not between 0 and 1000"),
+        ] {
+            let error = metrics(line).unwrap_err().to_string();
+            assert!(error.contains(words), "{line}: {error}");
+        }
+    }
+}

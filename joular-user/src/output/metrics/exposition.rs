@@ -1,0 +1,153 @@
+//! Writes what [`Registry`] knows as OpenMetrics text. docs/metrics.md describes each family.
+
+use joular_data::{model::units::MicroJoules, stacks::JvmWork};
+
+use super::{
+    format::{Exposition, Kind, Labels, Micro, Nanoseconds, power},
+    registry::{DomainSums, LastWindow, Process, Registry},
+};
+
+/// What is known of the recorder beside its windows.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Own {
+    /// From a window's end until its figures could be read.
+    pub lag_ns: u64,
+    /// `None` if the kernel does not say.
+    pub resident_bytes: Option<u64>,
+}
+
+/// The method label of energy of methods without a series.
+const OTHER_METHODS: &str = "[other]";
+
+pub fn render(registry: &Registry, own: Own) -> String {
+    let mut out = Exposition::default();
+    domains(&mut out, registry);
+    processes(&mut out, registry);
+    jvms(&mut out, registry);
+    methods(&mut out, registry);
+    windows(&mut out, registry, own);
+    recorder(&mut out, registry, own);
+    out.finish()
+}
+
+fn domains(out: &mut Exposition, registry: &Registry) {
+    out.family("joular_domain_joules", Kind::Counter, "Energy of a domain; domains are disjoint.");
+    for (labels, sums) in &registry.domains {
+        out.sample(labels, Micro::from(sums.measured));
+    }
+    out.family(
+        "joular_domain_part_joules",
+        Kind::Counter,
+        "What became of a domain's energy; parts sum to the domain.",
+    );
+    for (labels, sums) in &registry.domains {
+        for (part, energy) in parts(sums) {
+            out.sample(&labels.clone().with("part", part), Micro::from(energy));
+        }
+    }
+    let length_ns = registry.last.map_or(0, |last| last.length_ns);
+    out.family("joular_domain_watts", Kind::Gauge, "Mean power of a domain in the last window.");
+    for (labels, sums) in &registry.domains {
+        out.sample(labels, power(sums.now, length_ns));
+    }
+}
+
+fn parts(sums: &DomainSums) -> impl Iterator<Item = (&'static str, MicroJoules)> {
+    let divided = [("attributed", sums.attributed), ("static", sums.static_share)];
+    divided.into_iter().chain(sums.unattributed.items())
+}
+
+fn processes(out: &mut Exposition, registry: &Registry) {
+    let length_ns = registry.last.map_or(0, |last| last.length_ns);
+    let none = Labels::default();
+    let processes = || registry.processes.values().filter(|process| process.labels != Labels::default());
+    out.family("joular_targets_joules", Kind::Counter, "Energy of all target processes, ended ones included.");
+    out.sample(&none, Micro::from(registry.targets.energy));
+    out.family("joular_targets_cpu_seconds", Kind::Counter, "CPU time of all target processes, ended ones included.");
+    out.sample(&none, Nanoseconds::new(registry.targets.cpu_ns));
+    out.family("joular_process_joules", Kind::Counter, "Energy of a target process.");
+    processes().for_each(|process| out.sample(&process.labels, Micro::from(process.sum.energy)));
+    out.family("joular_process_cpu_seconds", Kind::Counter, "CPU time of a target process.");
+    processes().for_each(|process| out.sample(&process.labels, Nanoseconds::new(process.sum.cpu_ns)));
+    out.family("joular_process_watts", Kind::Gauge, "Mean power of a target process in the last window.");
+    processes().for_each(|process| out.sample(&process.labels, power(process.now, length_ns)));
+    out.family("joular_process_other_joules", Kind::Counter, "Energy of target processes that have no series.");
+    out.sample(&none, Micro::from(registry.other.energy));
+    out.family("joular_process_other_cpu_seconds", Kind::Counter, "CPU time of target processes that have no series.");
+    out.sample(&none, Nanoseconds::new(registry.other.cpu_ns));
+}
+
+fn jvms(out: &mut Exposition, registry: &Registry) {
+    out.family("joular_jvm_joules", Kind::Counter, "Energy of a JVM by what it did; parts sum to the process.");
+    for (process, parts) in registry.processes.values().filter_map(|process| Some((process, process.jvm.as_ref()?))) {
+        for work in JvmWork::ALL {
+            out.sample(&process.labels.clone().with("part", work.name()), Micro::from(parts[work as usize]));
+        }
+    }
+}
+
+fn methods(out: &mut Exposition, registry: &Registry) {
+    if registry.limits.top_methods == 0 {
+        return;
+    }
+    out.family("joular_method_joules", Kind::Counter, "Self energy of a process's methods; they sum to the process.");
+    for Process { labels, methods, .. } in registry.processes.values() {
+        for (name, energy) in methods.series().iter().filter(|(name, _)| *name != OTHER_METHODS) {
+            out.sample(&labels.clone().with("method", name), Micro::from(*energy));
+        }
+        let namesake = methods.series().get(OTHER_METHODS).copied().unwrap_or_default();
+        out.sample(&labels.clone().with("method", OTHER_METHODS), Micro::from(methods.other.saturating_add(namesake)));
+    }
+}
+
+fn windows(out: &mut Exposition, registry: &Registry, own: Own) {
+    let none = Labels::default();
+    out.family("joular_windows", Kind::Counter, "Windows that are in these figures.");
+    out.sample(&none, registry.windows);
+    out.family("joular_windows_seconds", Kind::Counter, "Length of all windows.");
+    out.sample(&none, Nanoseconds::new(registry.elapsed_ns));
+    let Some(LastWindow { index, wall_start_us, length_ns, .. }) = registry.last else { return };
+    out.family("joular_last_window_index", Kind::Gauge, "Number of the last window in these figures; the first is 0.");
+    out.sample(&none, index);
+    out.family("joular_last_window_start_seconds", Kind::Gauge, "Unix time at which the last window began.");
+    out.sample(&none, unix(wall_start_us));
+    out.family("joular_last_window_length_seconds", Kind::Gauge, "Length of the last window.");
+    out.sample(&none, Nanoseconds::new(length_ns));
+    out.family("joular_window_lag_seconds", Kind::Gauge, "From the last window's end until its figures were here.");
+    out.sample(&none, Nanoseconds::new(own.lag_ns));
+}
+
+fn unix(micros: i64) -> Micro {
+    Micro::new(u64::try_from(micros).unwrap_or(0))
+}
+
+fn recorder(out: &mut Exposition, registry: &Registry, own: Own) {
+    let (none, run) = (Labels::default(), &registry.run);
+    out.family("joular_build", Kind::Info, "Version of joular-bpf.");
+    out.sample(&none.clone().with("version", &run.version), 1);
+    out.family("joular_run", Kind::Info, "The run that these figures are of.");
+    let labels = none.clone().with_text("run_id", Some(&run.run_id.as_str().into()));
+    let labels = labels.with_text("node_name", Some(&run.host)).with("energy_source", &run.energy_source);
+    out.sample(&labels.with("sampling_event", &run.sampling_event), 1);
+    out.family("joular_run_start_time_seconds", Kind::Gauge, "Unix time at which the run began: counters were 0.");
+    out.sample(&none, unix(run.started.0));
+    out.family("joular_losses", Kind::Counter, "What was lost, by cause.");
+    for (cause, count) in &registry.losses {
+        out.sample(&none.clone().with_text("cause", Some(&cause.as_str().into())), *count);
+    }
+    out.family("joular_samples", Kind::Counter, "Samples of targets.");
+    out.sample(&none, registry.samples);
+    out.family("joular_stack_samples", Kind::Counter, "Samples by whether their stacks were read to the root.");
+    for (complete, count) in ["yes", "no", "unknown"].into_iter().zip(registry.stacks) {
+        out.sample(&none.clone().with("complete", complete), count);
+    }
+    let profiler = registry.domains.values().map(|sums| sums.unattributed.profiler).sum::<MicroJoules>();
+    out.family("joular_recorder_joules", Kind::Counter, "Energy of joular-bpf itself.");
+    out.sample(&none, Micro::from(profiler));
+    out.family("joular_recorder_cpu_seconds", Kind::Counter, "CPU time of joular-bpf itself.");
+    out.sample(&none, Nanoseconds::new(registry.profiler_cpu_ns));
+    if let Some(bytes) = own.resident_bytes {
+        out.family("joular_recorder_resident_memory_bytes", Kind::Gauge, "Memory that joular-bpf occupies.");
+        out.sample(&none, bytes);
+    }
+}

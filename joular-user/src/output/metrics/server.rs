@@ -1,0 +1,200 @@
+//! Serves the metrics over HTTP, on a thread of its own.
+//!
+//! It answers GET and HEAD only, a few connections at a time, each for a few seconds at most, so slow
+//! clients hold up nothing but each other. There is no TLS.
+
+use std::{
+    convert::Infallible,
+    io,
+    net::{SocketAddr, TcpListener},
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use http_body_util::Full;
+use hyper::{
+    Method, Request, Response, StatusCode,
+    body::Bytes,
+    header::{ACCEPT, ALLOW, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, WWW_AUTHENTICATE},
+    server::conn::http1,
+    service::service_fn,
+};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::{
+    net::{TcpListener as Listener, TcpStream},
+    sync::{Semaphore, oneshot},
+    time::{sleep, timeout},
+};
+
+use super::{format::prometheus_text, token::Token};
+
+const CONNECTIONS: usize = 16;
+const HEADER_TIME: Duration = Duration::from_secs(2);
+const CONNECTION_TIME: Duration = Duration::from_secs(10);
+const MAX_HEADER_BYTES: usize = 16 * 1024;
+
+const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
+const PLAIN: &str = "text/plain; charset=utf-8";
+
+/// The latest text, shared between who makes it and who serves it.
+#[derive(Clone, Debug, Default)]
+pub struct Published(Arc<Mutex<Bytes>>);
+
+impl Published {
+    pub fn set(&self, text: String) {
+        let old = std::mem::replace(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner), text.into());
+        drop(old);
+    }
+
+    pub fn get(&self) -> Bytes {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// A socket that listens; nobody answers yet.
+#[derive(Debug)]
+pub struct Server {
+    listener: TcpListener,
+    token: Option<Token>,
+}
+
+/// Ends the server when dropped.
+#[derive(Debug)]
+pub struct Running {
+    _stop: oneshot::Sender<Infallible>,
+}
+
+impl Server {
+    /// # Errors
+    /// If the address cannot be listened at.
+    pub fn bind(address: SocketAddr, token: Option<Token>) -> io::Result<Self> {
+        let listener = TcpListener::bind(address)?;
+        listener.set_nonblocking(true)?;
+        Ok(Self { listener, token })
+    }
+
+    /// The address, with the port that the kernel chose if 0 was asked for.
+    ///
+    /// # Errors
+    /// If the kernel does not say.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// Starts the thread that answers.
+    ///
+    /// # Errors
+    /// If there can be no thread or event loop.
+    pub fn start(self, published: Published) -> io::Result<Running> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let (stop, stopped) = oneshot::channel();
+        std::thread::Builder::new().name("metrics".to_owned()).spawn(move || {
+            // Scrapes are less urgent than windows, whose thread this one has its priority from.
+            let _allowed = rustix::process::setpriority_process(None, 0);
+            runtime.block_on(async move {
+                tokio::select! {
+                    () = serve(self, published) => {}
+                    _ = stopped => {}
+                }
+            });
+        })?;
+        Ok(Running { _stop: stop })
+    }
+}
+
+async fn serve(server: Server, published: Published) {
+    let Ok(listener) = Listener::from_std(server.listener) else { return };
+    let (token, places) = (Arc::new(server.token), Arc::new(Semaphore::new(CONNECTIONS)));
+    loop {
+        let Ok(place) = places.clone().acquire_owned().await else { return };
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let connection = connection(stream, token.clone(), published.clone());
+                tokio::spawn(async move {
+                    let _late = timeout(CONNECTION_TIME, connection).await;
+                    drop(place);
+                });
+            }
+            // There may be no descriptor left.
+            Err(_) => sleep(Duration::from_millis(100)).await,
+        }
+    }
+}
+
+async fn connection(stream: TcpStream, token: Arc<Option<Token>>, published: Published) {
+    let answer = service_fn(move |request: Request<hyper::body::Incoming>| {
+        let answer = answer(request.method(), request.uri().path(), request.headers(), token.as_ref().as_ref(), || {
+            published.get()
+        });
+        async move { Ok::<_, Infallible>(answer) }
+    });
+    let _broken = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADER_TIME)
+        .max_buf_size(MAX_HEADER_BYTES)
+        .keep_alive(false)
+        .serve_connection(TokioIo::new(stream), answer)
+        .await;
+}
+
+fn answer(
+    method: &Method,
+    path: &str,
+    headers: &HeaderMap,
+    token: Option<&Token>,
+    metrics: impl FnOnce() -> Bytes,
+) -> Response<Full<Bytes>> {
+    if ![Method::GET, Method::HEAD].contains(method) {
+        let mut refusal = response(StatusCode::METHOD_NOT_ALLOWED, PLAIN, "only GET and HEAD\n");
+        refusal.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+        return refusal;
+    }
+    match path {
+        "/health" | "/-/healthy" => response(StatusCode::OK, PLAIN, "ok\n"),
+        "/" => response(StatusCode::OK, PLAIN, "joular-bpf: metrics are at /metrics\n"),
+        "/metrics" if !is_allowed(headers, token) => {
+            let mut refusal = response(StatusCode::UNAUTHORIZED, PLAIN, "a bearer token is needed\n");
+            refusal.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+            refusal
+        }
+        "/metrics" if takes_open_metrics(headers) => response(StatusCode::OK, OPEN_METRICS, metrics()),
+        "/metrics" => {
+            let text = prometheus_text(&String::from_utf8_lossy(&metrics()));
+            response(StatusCode::OK, PROMETHEUS, text)
+        }
+        _ => response(StatusCode::NOT_FOUND, PLAIN, "metrics are at /metrics\n"),
+    }
+}
+
+fn response(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(body.into()));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
+}
+
+fn is_allowed(headers: &HeaderMap, token: Option<&Token>) -> bool {
+    let Some(token) = token else { return true };
+    let given = headers.get(AUTHORIZATION).map(HeaderValue::as_bytes).and_then(|value| value.split_at_checked(7));
+    given.is_some_and(|(scheme, given)| scheme.eq_ignore_ascii_case(b"Bearer ") && token.is(given))
+}
+
+/// Whether a scraper names OpenMetrics 1.0 among what it takes, and does not refuse it.
+fn takes_open_metrics(headers: &HeaderMap) -> bool {
+    let accepted = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    accepted.flat_map(|value| value.split(',')).any(|range| {
+        let mut parts = range.split(';').map(str::trim);
+        let is_named = parts.next().is_some_and(|name| name.eq_ignore_ascii_case("application/openmetrics-text"));
+        is_named
+            && parts.all(|part| match part.split_once('=') {
+                Some(("q", weight)) => weight.trim().parse::<f32>().is_ok_and(|weight| weight > 0.0),
+                Some(("version", version)) => version == "1.0.0",
+                _ => true,
+            })
+    })
+}
+
+#[cfg(test)]
+#[path = "server_tests.rs"]
+mod tests;

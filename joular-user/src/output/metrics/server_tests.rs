@@ -1,0 +1,113 @@
+use std::{
+    io::{Read as _, Write as _},
+    net::TcpStream,
+};
+
+use super::*;
+
+const TEXT: &str = "# TYPE a counter\n# HELP a Of a test\na_total 1\n# EOF\n";
+
+fn started(token: Option<&str>) -> (SocketAddr, Running) {
+    let token = token.map(|token| {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        file.as_file().write_all(token.as_bytes()).unwrap();
+        Token::read(file.path()).unwrap()
+    });
+    let server = Server::bind("127.0.0.1:0".parse().unwrap(), token).unwrap();
+    let (address, published) = (server.address().unwrap(), Published::default());
+    published.set(TEXT.to_owned());
+    (address, server.start(published).unwrap())
+}
+
+/// What the server answers until it closes the connection.
+fn asked(address: SocketAddr, request: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+fn got(address: SocketAddr, path: &str, headers: &str) -> String {
+    asked(address, &format!("GET {path} HTTP/1.1\r\nHost: x\r\n{headers}\r\n"))
+}
+
+#[test]
+fn a_scraper_gets_the_format_that_it_takes() {
+    let (address, _running) = started(None);
+    let both = "Accept: application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3,*/*;q=0.1\r\n";
+    for headers in [both, "Accept: application/openmetrics-text\r\n"] {
+        let answer = got(address, "/metrics", headers);
+        assert!(answer.starts_with("HTTP/1.1 200 ") && answer.ends_with(TEXT), "{answer}");
+        assert!(answer.contains(&format!("content-type: {OPEN_METRICS}\r\n")), "{answer}");
+    }
+    for headers in ["", "Accept: */*\r\n", "Accept: application/openmetrics-text;q=0\r\n"] {
+        let answer = got(address, "/metrics", headers);
+        assert!(answer.ends_with("\r\n\r\n# TYPE a_total counter\n# HELP a_total Of a test\na_total 1\n"), "{answer}");
+        assert!(answer.contains(&format!("content-type: {PROMETHEUS}\r\n")), "{answer}");
+    }
+}
+
+#[test]
+fn only_reading_a_few_paths_is_answered() {
+    let (address, _running) = started(None);
+    for (method, path, status) in [
+        ("GET", "/", 200),
+        ("GET", "/health", 200),
+        ("GET", "/-/healthy", 200),
+        ("GET", "/metrics?x=1", 200),
+        ("GET", "/metrics/", 404),
+        ("GET", "/../etc/passwd", 404),
+        ("POST", "/metrics", 405),
+        ("DELETE", "/", 405),
+    ] {
+        let answer = asked(address, &format!("{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n"));
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{method} {path}: {answer}");
+    }
+    let answer = asked(address, "HEAD /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+    assert!(answer.starts_with("HTTP/1.1 200 ") && answer.ends_with("\r\n\r\n"), "{answer}");
+}
+
+#[test]
+fn metrics_need_the_token_and_health_does_not() {
+    let (address, _running) = started(Some("secret\n"));
+    for (headers, status) in [
+        ("", 401),
+        ("Authorization: Bearer wrong\r\n", 401),
+        ("Authorization: Basic secret\r\n", 401),
+        ("Authorization: secret\r\n", 401),
+        ("Authorization: Bearer secret\r\n", 200),
+        ("Authorization: bearer secret\r\n", 200),
+    ] {
+        let answer = got(address, "/metrics", headers);
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{headers}: {answer}");
+        assert_eq!(answer.contains("a_total"), status == 200);
+    }
+    assert!(got(address, "/health", "").starts_with("HTTP/1.1 200 "));
+}
+
+#[test]
+fn clients_that_send_nothing_or_too_much_hold_up_nobody_for_long() {
+    let (address, _running) = started(None);
+    let idle: Vec<TcpStream> = (0..2 * CONNECTIONS).map(|_| TcpStream::connect(address).unwrap()).collect();
+    let answer = got(address, "/metrics", "");
+    assert!(answer.ends_with("a_total 1\n"), "{answer}");
+    drop(idle);
+    let mut stream = TcpStream::connect(address).unwrap();
+    // The server may close before all is written.
+    let _closed = write!(stream, "GET /{} HTTP/1.1\r\n", "x".repeat(4 * MAX_HEADER_BYTES));
+    let mut answer = Vec::new();
+    let _reset = stream.read_to_end(&mut answer);
+    assert!(!String::from_utf8_lossy(&answer).contains(" 200 "));
+}
+
+#[test]
+fn nothing_is_served_after_the_run() {
+    let (address, running) = started(None);
+    assert!(got(address, "/health", "").ends_with("ok\n"));
+    drop(running);
+    // The thread ends and closes its socket. Until then connections are accepted, and closed without answer.
+    while TcpStream::connect(address).is_ok() {
+        std::thread::yield_now();
+    }
+}

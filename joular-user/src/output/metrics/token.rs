@@ -1,0 +1,104 @@
+//! Reads the secret that scrapers have to show.
+
+use std::{
+    fmt,
+    fs::OpenOptions,
+    hint::black_box,
+    io::{self, Read as _},
+    os::unix::fs::{MetadataExt as _, OpenOptionsExt as _},
+    path::Path,
+};
+
+const MAX_BYTES: usize = 4096;
+
+/// A bearer token.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Token(Vec<u8>);
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token")
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum TokenError {
+    #[error("{0}: check the file")]
+    Io(#[from] io::Error),
+    #[error("it is no regular file: name a file")]
+    NotAFile,
+    #[error("others than its owner may read or write it (mode {0:o}): change that with `chmod 600`")]
+    Mode(u32),
+    #[error(
+        "a token is 1 to {MAX_BYTES} visible ASCII characters in one line: write one, e.g. with `openssl rand -hex 32`"
+    )]
+    Content,
+}
+
+impl Token {
+    /// Reads the token of a file that only its owner may read.
+    ///
+    /// # Errors
+    /// See [`TokenError`].
+    pub fn read(path: &Path) -> Result<Self, TokenError> {
+        let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+        let metadata = file.metadata()?;
+        if !metadata.is_file() {
+            return Err(TokenError::NotAFile);
+        }
+        if metadata.mode() & 0o077 != 0 {
+            return Err(TokenError::Mode(metadata.mode() & 0o777));
+        }
+        let mut bytes = Vec::new();
+        file.take(MAX_BYTES as u64 + 2).read_to_end(&mut bytes)?;
+        Self::parse(&bytes).ok_or(TokenError::Content)
+    }
+
+    fn parse(bytes: &[u8]) -> Option<Self> {
+        let token = bytes.trim_ascii_end();
+        let is_token = (1..=MAX_BYTES).contains(&token.len()) && token.iter().all(u8::is_ascii_graphic);
+        is_token.then(|| Self(token.to_owned()))
+    }
+
+    /// Whether this is the token. The time it takes depends on the lengths only.
+    pub fn is(&self, given: &[u8]) -> bool {
+        let differs = self.0.iter().zip(given).fold(0, |differs, (a, b)| black_box(differs | (a ^ b)));
+        self.0.len() == given.len() && differs == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, os::unix::fs::PermissionsExt as _};
+
+    use super::*;
+
+    #[test]
+    fn a_token_is_one_visible_word() {
+        for (text, token) in [("secret\n", Some("secret")), ("", None), ("\n", None), ("a b", None), ("a\nb", None)] {
+            assert_eq!(Token::parse(text.as_bytes()), token.map(|token| Token(token.into())), "{text:?}");
+        }
+        assert!(Token::parse(&[b'a'; MAX_BYTES]).is_some() && Token::parse(&[b'a'; MAX_BYTES + 1]).is_none());
+    }
+
+    #[test]
+    fn only_the_whole_token_is_it() {
+        let token = Token(b"secret".to_vec());
+        for (given, is_it) in [("secret", true), ("secre", false), ("secrets", false), ("Secret", false), ("", false)] {
+            assert_eq!(token.is(given.as_bytes()), is_it, "{given:?}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_others_may_read_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("token");
+        fs::write(&path, "secret\n").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+        assert!(matches!(Token::read(&path), Err(TokenError::Mode(0o640))));
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        assert!(Token::read(&path).unwrap().is(b"secret"));
+        assert!(matches!(Token::read(dir.path()), Err(TokenError::NotAFile)));
+        assert!(matches!(Token::read(&dir.path().join("none")), Err(TokenError::Io(_))));
+    }
+}
