@@ -32,3 +32,9 @@ fn a_value_of_the_wrong_kind_is_shown_with_its_line() {
 fn a_file_that_is_not_there_is_named() {
     expect_usage_error(&["--all", "--config", "/nonexistent/joular.toml"], &["/nonexistent/joular.toml"]);
 }
+
+#[test]
+fn a_rule_for_services_with_a_mistake_is_named() {
+    expect_config_error("[[service-rule]]\nname = \"shop\"\nclass = \"x\"\n", &["joular.toml:3", "class"]);
+    expect_config_error("[[service-rule]]\nname = \"shop\"\n", &["rule 1", "shop", "no condition"]);
+}

@@ -13,7 +13,7 @@ use crate::{
         },
         work::{Claimant, ClaimedSlice, Place, Slice},
     },
-    events::{LossCount, ProcessInfo, RunEnd, RunInfo, Runtime, SampleKind, WindowContext},
+    events::{LossCount, ProcessInfo, RunEnd, RunInfo, Runtime, SampleKind, Service, ServiceFrom, WindowContext},
     model::{
         domain::{Domain, Label, Meter},
         frame::{Frame, FrameKind, Marker},
@@ -87,7 +87,9 @@ pub fn process(index: u32) -> ProcessInfo {
         uid: 1000,
         gid: 1000,
         namespace_pid: 7,
-        cgroup: Some("/system.slice".into()),
+        cgroup: Some("/system.slice/shop.service".into()),
+        unit: Some("shop.service".into()),
+        service: Some(Service { name: "shop".into(), version: Some("1.2".into()), from: ServiceFrom::Unit }),
         runtime: Runtime::Jvm {
             version: Some("21.0.2".into()),
             main_class: Some(format!("com.example.App{index}").into()),

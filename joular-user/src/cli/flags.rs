@@ -7,6 +7,8 @@ use std::path::PathBuf;
 use clap::Args;
 use serde::{Deserialize, Deserializer};
 
+use super::service_rule::ServiceRuleFlags;
+
 /// Help headings, in order of importance.
 mod heading {
     pub const TARGETS: &str = "Targets (one of these)";
@@ -187,6 +189,10 @@ pub struct Flags {
     #[arg(long, value_name = "N", help_heading = heading::OUTPUT)]
     pub metrics_methods: Option<u32>,
 
+    /// Rules that name services, of the configuration file only.
+    #[arg(skip)]
+    pub service_rule: Vec<ServiceRuleFlags>,
+
     /// Print the log of the eBPF programs, for their developers
     #[arg(long, hide_short_help = true, help_heading = heading::RECORDING)]
     pub kernel_log: bool,
@@ -280,6 +286,7 @@ impl Flags {
             metrics: self.metrics.or(file.metrics),
             metrics_token: self.metrics_token.or(file.metrics_token),
             metrics_methods: self.metrics_methods.or(file.metrics_methods),
+            service_rule: file.service_rule,
             kernel_log: self.kernel_log || file.kernel_log,
             proc_root: self.proc_root.or(file.proc_root),
             cpu_root: self.cpu_root.or(file.cpu_root),
@@ -309,6 +316,7 @@ impl Flags {
             ("metrics", self.metrics.is_some()),
             ("metrics-token", self.metrics_token.is_some()),
             ("metrics-methods", self.metrics_methods.is_some()),
+            ("service-rule", !self.service_rule.is_empty()),
             ("cpu-root", self.cpu_root.is_some()),
         ]
         .into_iter()

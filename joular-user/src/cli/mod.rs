@@ -11,6 +11,7 @@ pub mod part_flags;
 pub mod picture_flags;
 pub mod report_flags;
 pub mod rollup_flags;
+pub mod service_rule;
 pub mod subcommands;
 pub mod validate_flags;
 
@@ -29,6 +30,7 @@ pub use self::{
     picture_flags::{FlamegraphFlags, HtmlFlags},
     report_flags::ReportFlags,
     rollup_flags::RollupFlags,
+    service_rule::ServiceRuleFlags,
     subcommands::{AuditFlags, CalibrateFlags, DoctorFlags, ReattributeFlags},
     validate_flags::ValidateFlags,
 };

@@ -15,6 +15,7 @@ mod report;
 mod retention;
 mod rollup;
 mod sampler;
+mod services;
 mod validate;
 mod weights;
 
@@ -50,7 +51,10 @@ use crate::{
         powercap,
         tdp::{self, States, TdpOptions},
     },
-    procs::selection::{NamePattern, Selection},
+    procs::{
+        selection::{NamePattern, Selection},
+        service::rules::Rules,
+    },
 };
 
 /// A checked configuration.
@@ -96,6 +100,8 @@ pub struct Live {
     pub energy: EnergyOptions,
     pub weights: WeightChoice,
     pub sampler: SamplerChoice,
+    /// Name services.
+    pub service_rules: Rules,
     /// Where to write the event stream.
     pub record: Option<PathBuf>,
     /// Serve live metrics.
@@ -218,6 +224,8 @@ impl Places {
             weights: flags.weights.as_deref().map_or(Ok(WeightChoice::Auto), |text| self.parse("weights", text))?,
             sampler: flags.sampler.as_deref().map_or(Ok(SamplerChoice::Auto), |text| self.parse("sampler", text))?,
             metrics: self.metrics(&flags)?,
+            service_rules: services::rules(&flags.service_rule)
+                .map_err(|cause| self.invalid("[[service-rule]]", cause))?,
             record: flags.record,
             kernel_log: flags.kernel_log,
         })
@@ -237,7 +245,7 @@ impl Places {
             return Err(ConfigError::NoTarget);
         }
         let pattern = |name: &String| {
-            NamePattern::new(name)
+            NamePattern::of_comm(name)
                 .map_err(|cause| self.invalid("comm", format!("\"{}\": {cause}", name.escape_debug())))
         };
         flags.comm.iter().map(pattern).collect::<Result<_, _>>().map(Selection::Names)

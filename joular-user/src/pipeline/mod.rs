@@ -85,7 +85,7 @@ async fn record(config: &Config, options: &config::Live) -> Result<Exit, Failure
     heap::keep_small();
     // Before the verifier's half a second, which would take many where all CPUs are busy.
     privileges::raise_priority();
-    let proc_files = ProcFiles::new(&config.proc_root);
+    let proc_files = ProcFiles::new(&config.proc_root).with_rules(Arc::new(options.service_rules.clone()));
     match options.selection.absent(&proc_files) {
         Some(absent) if absent.is_all => return Err(Failure::Absent(absent)),
         Some(absent) => notice(&format!("{absent}: recording the others")),

@@ -18,19 +18,47 @@ const WITH_VALUE: [&str; 9] = [
     "--upgrade-module-path",
 ];
 
-/// What is run: the class, the module or the jar's file name.
-pub fn main_class(command_line: &[TargetText]) -> Option<TargetText> {
+/// What a launcher runs.
+enum Launched<'a> {
+    /// A class or a module.
+    Named(&'a str),
+    /// A jar, by its path.
+    Jar(&'a str),
+}
+
+fn launched(command_line: &[TargetText]) -> Option<Launched<'_>> {
     let mut arguments = command_line.iter().skip(1).map(TargetText::raw);
     while let Some(argument) = arguments.next() {
         match argument {
-            "-jar" => return arguments.next().map(|jar| jar.rsplit('/').next().unwrap_or(jar).into()),
-            "-m" | "--module" => return arguments.next().map(Into::into),
+            "-jar" => return arguments.next().map(Launched::Jar),
+            "-m" | "--module" => return arguments.next().map(Launched::Named),
             option if WITH_VALUE.contains(&option) => drop(arguments.next()),
             option if option.starts_with('-') || option.starts_with('@') => {}
-            class => return Some(class.into()),
+            class => return Some(Launched::Named(class)),
         }
     }
     None
+}
+
+/// The path of the jar that is run.
+pub fn jar(command_line: &[TargetText]) -> Option<&str> {
+    match launched(command_line)? {
+        Launched::Jar(path) => Some(path),
+        Launched::Named(_) => None,
+    }
+}
+
+/// Its file name.
+pub fn jar_name(command_line: &[TargetText]) -> Option<&str> {
+    jar(command_line)?.rsplit('/').next()
+}
+
+/// What is run: the class, the module or the jar's file name.
+pub fn main_class(command_line: &[TargetText]) -> Option<TargetText> {
+    match launched(command_line)? {
+        Launched::Named(name) => Some(name.into()),
+        Launched::Jar(_) => jar_name(command_line).map(Into::into),
+    }
 }
 
 /// The collector asked for; `None` leaves the JVM's own choice unknown.

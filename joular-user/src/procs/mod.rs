@@ -1,8 +1,9 @@
 //! Finds processes: which exist, which are wanted, what they are.
 //!
 //! [`registry`] keeps track; [`proc_files`] reads /proc, [`containers`] and [`java`] interpret what
-//! it says, [`selection`] decides who is a target, [`tree`] follows a command's processes,
-//! [`own_processes`] knows our own. [`maps`] and [`namespaces`] reach into a target's memory map
+//! it says, [`service`] names the service that a process belongs to, [`selection`] decides who is a
+//! target by name and by [`places`], [`tree`] follows a command's processes, [`own_processes`] knows our
+//! own. [`maps`] and [`namespaces`] reach into a target's memory map
 //! and files, [`attach`] sends a command to a JVM. [`deadline`] keeps a target from holding us up.
 //! [`limits`] are our own.
 
@@ -14,7 +15,9 @@ pub mod limits;
 pub mod maps;
 pub mod namespaces;
 pub mod own_processes;
+pub mod places;
 pub mod proc_files;
 pub mod registry;
 pub mod selection;
+pub mod service;
 pub mod tree;

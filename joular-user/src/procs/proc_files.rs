@@ -3,8 +3,9 @@
 
 use std::{
     fs::{self, File},
-    io::{self, Read as _},
+    io::{self, BufReader, Read as _},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use joular_data::{
@@ -19,6 +20,12 @@ use rustix::io::Errno;
 use super::{
     containers, java,
     namespaces::{Expect, Links, Owner, TargetRoot},
+    service::{
+        self,
+        jar::{self, JarIdentity},
+        rules::Rules,
+        unit,
+    },
 };
 
 /// Longest command line kept.
@@ -43,11 +50,19 @@ pub struct Descent {
 #[derive(Clone, Debug)]
 pub struct ProcFiles {
     root: PathBuf,
+    /// Name services.
+    rules: Arc<Rules>,
 }
 
 impl ProcFiles {
     pub fn new(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into() }
+        Self { root: root.into(), rules: Arc::default() }
+    }
+
+    /// The same, where these rules name services.
+    #[must_use]
+    pub fn with_rules(self, rules: Arc<Rules>) -> Self {
+        Self { rules, ..self }
     }
 
     pub fn root(&self) -> &Path {
@@ -119,7 +134,26 @@ impl ProcFiles {
         let outline = self.outline(pid)?;
         let command_line = split_command_line(&self.read(pid, "cmdline", MAX_COMMAND_LINE).unwrap_or_default());
         let runtime = self.runtime(pid, outline.executable.as_ref().map(TargetText::raw), &command_line);
-        Some(ProcessInfo { command_line, runtime, ..outline })
+        let info = ProcessInfo { command_line, runtime, ..outline };
+        let service = Some(service::of(&info, self.jar(&info), &self.rules));
+        Some(ProcessInfo { service, ..info })
+    }
+
+    /// A process of which no more can be learned, with the service that follows.
+    pub fn with_service(&self, info: ProcessInfo) -> ProcessInfo {
+        ProcessInfo { service: Some(service::of(&info, None, &self.rules)), ..info }
+    }
+
+    /// A process with another name, and the service that follows.
+    pub fn renamed(&self, info: &ProcessInfo, comm: &TargetText) -> ProcessInfo {
+        let info = ProcessInfo { comm: comm.clone(), ..info.clone() };
+        ProcessInfo { service: service::renamed(&info, &self.rules), ..info }
+    }
+
+    /// Control group of a process.
+    pub fn cgroup(&self, pid: Pid) -> Option<TargetText> {
+        let text = self.read(pid, "cgroup", MAX_FILE)?;
+        containers::cgroup_path(&String::from_utf8_lossy(&text)).map(TargetText::from)
     }
 
     /// What the kernel knows without asking the process's memory or files.
@@ -128,10 +162,10 @@ impl ProcFiles {
         let status = String::from_utf8_lossy(&self.read(pid, "status", MAX_FILE)?).into_owned();
         let executable =
             fs::read_link(self.path(pid, "exe")).ok().map(|path| path.to_string_lossy().into_owned().into());
-        let cgroup_text = self.read(pid, "cgroup", MAX_FILE).unwrap_or_default();
-        let cgroup = containers::cgroup_path(&String::from_utf8_lossy(&cgroup_text)).map(TargetText::from);
+        let cgroup = self.cgroup(pid);
         let container = cgroup.as_ref().map(|path| containers::container_of(path.raw())).unwrap_or_default();
-        Some(ProcessInfo {
+        let unit = cgroup.as_ref().and_then(|path| unit::of_cgroup(path.raw())).map(TargetText::from);
+        Some(self.with_service(ProcessInfo {
             pid,
             start_boottime_ns: stat.start_ticks.saturating_mul(TICK_NS),
             parent: stat.parent,
@@ -144,10 +178,12 @@ impl ProcFiles {
             cgroup,
             container: container.id,
             pod: container.pod,
+            unit,
+            service: None,
             runtime: Runtime::Native,
             is_target: false,
             is_helper: false,
-        })
+        }))
     }
 
     /// Recognises a JVM by its launcher, or by libjvm in its memory.
@@ -172,6 +208,21 @@ impl ProcFiles {
         let mut text = Vec::new();
         file.take(MAX_FILE).read_to_end(&mut text).ok()?;
         Some(String::from_utf8_lossy(&text).into_owned())
+    }
+
+    /// The jar that a JVM runs. The process chooses that file.
+    fn jar(&self, info: &ProcessInfo) -> Option<JarIdentity> {
+        let is_jvm = info.runtime != Runtime::Native;
+        let path = is_jvm.then(|| java::jar(&info.command_line)).flatten()?;
+        Some(jar::identity(java::jar_name(&info.command_line)?, self.manifest(info.pid, path).as_deref()))
+    }
+
+    fn manifest(&self, pid: Pid, path: &str) -> Option<String> {
+        let directory = fs::read_link(self.path(pid, "cwd")).unwrap_or_default();
+        let expect = Expect { links: Links::WithinRoot, owner: Owner::Anyone, max_bytes: u64::MAX };
+        let root = TargetRoot::open(&self.root, pid).ok()?;
+        let file = root.open_file(directory.join(path).to_str()?, &expect).ok()?;
+        jar::manifest(&mut BufReader::new(file.take(jar::MAX_READ)))
     }
 
     /// Whether HotSpot is in its memory, even one whose file was replaced.
@@ -235,92 +286,4 @@ fn split_command_line(bytes: &[u8]) -> Vec<TargetText> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_name_may_hold_anything() {
-        let stat = "7 (a) b (c) S 3 7 7 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 1234 0 0";
-        let stat = parse_stat(stat).unwrap();
-        assert_eq!((stat.comm.raw(), stat.parent, stat.start_ticks), ("a) b (c", Pid(3), 1234));
-        assert!(parse_stat("7 (cut").is_none());
-        assert!(parse_stat("7 )(").is_none());
-    }
-
-    #[test]
-    fn the_innermost_namespace_names_the_pid() {
-        assert_eq!(namespace_pid("Name:\tx\nNSpid:\t4711\t12\t1\n"), Some(1));
-        assert_eq!(status_field("Uid:\t1\t2\t3\t4\n", "Uid:", 1), 2);
-    }
-
-    #[test]
-    fn command_lines_are_split_at_terminators() {
-        assert_eq!(split_command_line(b"java\0-cp\0\0Main\0"), ["java", "-cp", "", "Main"]);
-        assert!(split_command_line(b"").is_empty());
-    }
-
-    /// A fake /proc with process 7, which runs `executable`.
-    fn tree(executable: &str) -> tempfile::TempDir {
-        let directory = tempfile::tempdir().unwrap();
-        let process = directory.path().join("7");
-        fs::create_dir_all(process.join("root/opt/jdk/bin")).unwrap();
-        fs::write(process.join("stat"), "7 (java) S 3 7 7 0 -1 0 1 2 3 4 5 6 7 8 20 0 1 0 1234 0 0").unwrap();
-        fs::write(process.join("status"), "Uid:\t0\t5\t0\t0\n").unwrap();
-        std::os::unix::fs::symlink(executable, process.join("exe")).unwrap();
-        directory
-    }
-
-    fn version(directory: &tempfile::TempDir) -> Option<Option<TargetText>> {
-        match ProcFiles::new(directory.path()).process(Pid(7)).unwrap().runtime {
-            Runtime::Jvm { version, .. } => Some(version),
-            Runtime::Native => None,
-        }
-    }
-
-    #[test]
-    fn the_release_file_is_read_within_the_root_only() {
-        let directory = tree("/opt/jdk/bin/java");
-        let release = directory.path().join("7/root/opt/jdk/release");
-        fs::write(&release, "JAVA_VERSION=\"17.0.1\"\n").unwrap();
-        assert_eq!(version(&directory), Some(Some("17.0.1".into())));
-        // A link out of the root leads nowhere.
-        let outside = directory.path().join("outside");
-        fs::rename(&release, &outside).unwrap();
-        std::os::unix::fs::symlink(&outside, &release).unwrap();
-        assert_eq!(version(&directory), Some(None));
-    }
-
-    #[test]
-    fn a_fifo_for_a_release_file_does_not_hang() {
-        use rustix::fs::{CWD, FileType, Mode, mknodat};
-        let directory = tree("/opt/jdk/bin/java");
-        let release = directory.path().join("7/root/opt/jdk/release");
-        mknodat(CWD, release, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
-        assert_eq!(version(&directory), Some(None));
-    }
-
-    #[test]
-    fn a_jvm_stays_one_when_its_installation_is_replaced() {
-        let directory = tree("/opt/jdk/bin/java (deleted)");
-        // That of the successor.
-        fs::write(directory.path().join("7/root/opt/jdk/release"), "JAVA_VERSION=\"21\"\n").unwrap();
-        assert_eq!(version(&directory), Some(None));
-        for (file, expected) in [
-            ("/jdk/lib/server/libjvm.so", Some(None)),
-            ("/jdk/lib/server/libjvm.so (deleted)", Some(None)),
-            ("/jdk/lib/server/libjvm.so.debug", None),
-        ] {
-            let directory = tree("/usr/bin/embedder");
-            let maps = format!("1000-2000 r-xp 0 fe:00 1  {file}\n3000-4000 rw-p 0 00:00 0 \n");
-            fs::write(directory.path().join("7/maps"), maps).unwrap();
-            assert_eq!(version(&directory), expected, "{file}");
-        }
-    }
-
-    #[test]
-    fn this_process_can_be_read() {
-        let info = ProcFiles::new("/proc").process(Pid(std::process::id())).unwrap();
-        assert_eq!(info.runtime, Runtime::Native);
-        assert!(info.start_boottime_ns > 0);
-    }
-}
+mod tests;

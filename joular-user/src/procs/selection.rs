@@ -82,10 +82,9 @@ impl fmt::Display for Selection {
     }
 }
 
-/// A process name, exact or with `*`, `?`, `[…]`, `{a,b}`.
+/// A name, exact or with `*`, `?`, `[…]`, `{a,b}`.
 #[derive(Clone, Debug)]
 pub enum NamePattern {
-    /// As the kernel keeps it: cut to 15 bytes.
     Exact(Vec<u8>),
     Glob(GlobMatcher),
 }
@@ -103,13 +102,33 @@ impl NamePattern {
                 Err(error) => Err(format!("not a pattern: {}", error.kind())),
             };
         }
-        Ok(Self::Exact(text.bytes().take(COMM_BYTES).collect()))
+        Ok(Self::Exact(text.into()))
     }
 
-    pub fn matches(&self, comm: &str) -> bool {
+    /// The name of a process, which the kernel cuts to 15 bytes.
+    ///
+    /// # Errors
+    /// As [`NamePattern::new`].
+    pub fn of_comm(text: &str) -> Result<Self, String> {
+        let mut pattern = Self::new(text)?;
+        if let Self::Exact(name) = &mut pattern {
+            name.truncate(COMM_BYTES);
+        }
+        Ok(pattern)
+    }
+
+    pub fn matches(&self, name: &str) -> bool {
         match self {
-            Self::Exact(name) => name == comm.as_bytes(),
-            Self::Glob(glob) => glob.is_match(comm),
+            Self::Exact(exact) => exact == name.as_bytes(),
+            Self::Glob(glob) => glob.is_match(name),
+        }
+    }
+
+    /// The name, if it is one name.
+    pub fn exact(&self) -> Option<&str> {
+        match self {
+            Self::Exact(name) => str::from_utf8(name).ok(),
+            Self::Glob(_) => None,
         }
     }
 }
@@ -141,7 +160,7 @@ mod tests {
             ("orders-service-main", "orders-service-", true),
             ("orders-service-main", "orders-service", false),
         ] {
-            assert_eq!(NamePattern::new(pattern).unwrap().matches(comm), expected, "{pattern} {comm}");
+            assert_eq!(NamePattern::of_comm(pattern).unwrap().matches(comm), expected, "{pattern} {comm}");
         }
     }
 

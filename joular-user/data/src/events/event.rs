@@ -4,7 +4,7 @@
 use joular_ebpf::abi::{Comm, SampleKind, StackId};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
-use super::WindowContext;
+use super::{Service, WindowContext};
 use crate::model::{
     domain::{Domain, Reading},
     frame::Frame,
@@ -150,6 +150,10 @@ pub struct ProcessInfo {
     pub cgroup: Option<TargetText>,
     pub container: Option<TargetText>,
     pub pod: Option<TargetText>,
+    /// The systemd unit that it is in.
+    pub unit: Option<TargetText>,
+    /// `None`: not known, as in recordings from before it was noted.
+    pub service: Option<Service>,
     pub runtime: Runtime,
     /// Whether the selection matches it.
     pub is_target: bool,

@@ -10,6 +10,7 @@ mod context;
 pub mod decode;
 pub mod event;
 pub mod recording;
+mod service;
 
 pub use context::WindowContext;
 pub use event::{
@@ -17,3 +18,4 @@ pub use event::{
     Symbol, ThreadTime, Window,
 };
 pub use joular_ebpf::abi::SampleKind;
+pub use service::{Service, ServiceFrom};

@@ -209,7 +209,8 @@ impl Registry {
                 .reading
                 .read(&self.proc_files, event.pid)
                 .filter(|read| read.start_boottime_ns == start_boottime_ns);
-            changes.extend(self.insert(read.unwrap_or(told), Role::Target));
+            let info = read.unwrap_or_else(|| self.proc_files.with_service(told));
+            changes.extend(self.insert(info, Role::Target));
         } else if in_tree.is_none() && self.selection.matches(event.pid, event.comm.raw()) {
             self.candidates.insert(event.pid, event.time);
         }
@@ -240,7 +241,7 @@ impl Registry {
         };
         if is_match {
             // If it has gone already, its name is all that is known.
-            entry.info = read.unwrap_or_else(|| ProcessInfo { comm: event.comm.clone(), ..entry.info.clone() });
+            entry.info = read.unwrap_or_else(|| self.proc_files.renamed(&entry.info, &event.comm));
             entry.windows = 0;
             return vec![Change::Executed(Box::new(entry.info.clone()))];
         }
@@ -256,7 +257,7 @@ impl Registry {
         }
         match self.entries.get_mut(&event.pid) {
             Some(entry) if entry.role == Role::Target && entry.info.comm != event.comm => {
-                entry.info.comm.clone_from(&event.comm);
+                entry.info = self.proc_files.renamed(&entry.info, &event.comm);
                 vec![Change::Found(Box::new(entry.info.clone()))]
             }
             _ => Vec::new(),
@@ -287,6 +288,7 @@ impl Registry {
         let start_boottime_ns = whole_ticks(thread.start_boottime_ns);
         let comm = comm_text(&thread.comm);
         let info = ProcessInfo { pid: thread.pid, start_boottime_ns, comm, ..ProcessInfo::default() };
+        let info = self.proc_files.with_service(info);
         let role = self.role_of(&info);
         let changes = self.insert(info, role);
         if let Some(entry) = self.entries.get_mut(&thread.pid) {

@@ -48,6 +48,15 @@ pub(crate) const CGROUP: Column<kind::Name> = Column::new("cgroup", "/proc", "co
 pub(crate) const CONTAINER: Column<kind::Name> =
     Column::new("container", "cgroup", "container id").null("not in a container");
 pub(crate) const POD: Column<kind::Name> = Column::new("pod", "cgroup", "Kubernetes pod uid").null("not in a pod");
+pub(crate) const UNIT: Column<kind::Name> =
+    Column::new("unit", "cgroup", "systemd unit").null("in no unit of a service");
+pub(crate) const SERVICE: Column<kind::Name> =
+    Column::new("service", "see service_from", "service that the process belongs to").null(NO_SERVICE);
+pub(crate) const VERSION: Column<kind::Name> =
+    Column::new("version", "rule, else the jar", "version of the service").null("not known");
+pub(crate) const SERVICE_FROM: Column<kind::Name> =
+    Column::new("service_from", "run", "what told the name of the service: rule, unit, jar, main-class or comm")
+        .null(NO_SERVICE);
 
 pub struct Processes;
 
@@ -76,6 +85,7 @@ fn debug_non_safepoints(info: &ProcessInfo) -> Option<bool> {
 }
 
 const NOT_KNOWN_JVM: &str = "not a JVM, or not known";
+const NO_SERVICE: &str = "recorded before it was noted";
 
 impl Table for Processes {
     const NAME: &'static str = "processes";
@@ -88,6 +98,7 @@ impl Table for Processes {
         let mut columns = identity_columns();
         columns.extend(runtime_columns());
         columns.extend(place_columns());
+        columns.extend(service_columns());
         columns
     }
 }
@@ -127,5 +138,14 @@ fn place_columns() -> Vec<ColumnOf<Processes>> {
         CGROUP.of::<Processes>(|r| r.info.cgroup.as_ref().map(|text| text.raw().into())),
         CONTAINER.of::<Processes>(|r| r.info.container.as_ref().map(|text| text.raw().into())),
         POD.of::<Processes>(|r| r.info.pod.as_ref().map(|text| text.raw().into())),
+    ]
+}
+
+fn service_columns() -> Vec<ColumnOf<Processes>> {
+    vec![
+        UNIT.of::<Processes>(|r| r.info.unit.as_ref().map(|text| text.raw().into())),
+        SERVICE.of::<Processes>(|r| Some(r.info.service.as_ref()?.name.raw().into())),
+        VERSION.of::<Processes>(|r| Some(r.info.service.as_ref()?.version.as_ref()?.raw().into())),
+        SERVICE_FROM.of::<Processes>(|r| Some(r.info.service.as_ref()?.from.name().into())),
     ]
 }

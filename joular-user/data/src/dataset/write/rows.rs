@@ -283,8 +283,10 @@ pub(super) fn text_bytes(info: &ProcessInfo) -> usize {
             [version, main_class, collector, unwinding].map(Option::as_ref)
         }
     };
-    let parts = [&info.executable, &info.cgroup, &info.container, &info.pod].map(Option::as_ref);
-    let texts = info.command_line.iter().chain(jvm.into_iter().chain(parts).flatten());
+    let parts = [&info.executable, &info.cgroup, &info.container, &info.pod, &info.unit].map(Option::as_ref);
+    let service = info.service.as_ref();
+    let of_service = [service.map(|service| &service.name), service.and_then(|service| service.version.as_ref())];
+    let texts = info.command_line.iter().chain(jvm.into_iter().chain(parts).chain(of_service).flatten());
     texts.map(|text| text.raw().len() + size_of::<TargetText>()).sum()
 }
 

@@ -85,8 +85,13 @@ fn run_info(run: &RunInfo) -> Result<(), String> {
 
 fn process_info(process: &ProcessInfo) -> Result<(), String> {
     name(process.comm.raw())?;
-    for part in [&process.executable, &process.cgroup, &process.container, &process.pod].into_iter().flatten() {
+    let service = process.service.as_ref();
+    let places = [&process.executable, &process.cgroup, &process.container, &process.pod, &process.unit];
+    for part in places.into_iter().flatten().chain(service.and_then(|service| service.version.as_ref())) {
         text(part.raw())?;
+    }
+    if let Some(service) = service {
+        text(service.name.raw())?;
     }
     if let Runtime::Jvm { version, main_class, collector, unwinding, .. } = &process.runtime {
         for part in [version, main_class, collector, unwinding].into_iter().flatten() {

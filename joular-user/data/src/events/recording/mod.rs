@@ -15,6 +15,7 @@
 
 mod limits;
 mod version_3;
+mod version_4;
 
 use std::io::{self, BufReader, Read, Write};
 
@@ -29,8 +30,8 @@ const MAGIC: &[u8; 10] = b"JOULARBPF\0";
 /// Version that is written, and the newest that is read. Any change to what [`Event`] contains
 /// needs a new version, because postcard does not describe itself. Only a new kind of event at the
 /// end of [`Event`] does not: what was written before has none. The version before then gets a module
-/// that has its events as they were, like [`version_3`].
-const VERSION: u16 = 4;
+/// that has its events as they were, like [`version_4`].
+const VERSION: u16 = 5;
 
 /// The oldest version that is read.
 const OLDEST_VERSION: u16 = 3;
@@ -146,6 +147,7 @@ impl<W: Write> RecordingWriter<W> {
 /// How events are encoded.
 enum RecordingFormat {
     Current,
+    Version4,
     Version3(version_3::Upgrade),
 }
 
@@ -153,6 +155,7 @@ impl RecordingFormat {
     fn of(version: u16) -> Result<Self, RecordingError> {
         match version {
             VERSION => Ok(Self::Current),
+            4 => Ok(Self::Version4),
             OLDEST_VERSION => Ok(Self::Version3(version_3::Upgrade::default())),
             found if found > VERSION => Err(RecordingError::NewerVersion { found }),
             found => Err(RecordingError::OlderVersion { found }),
@@ -162,6 +165,7 @@ impl RecordingFormat {
     fn decode(&mut self, bytes: &[u8]) -> Result<Event, String> {
         match self {
             Self::Current => whole(bytes),
+            Self::Version4 => whole::<version_4::Event>(bytes).map(Into::into),
             Self::Version3(upgrade) => whole(bytes).map(|event| upgrade.event(event)),
         }
     }

@@ -73,6 +73,9 @@ pub struct Process {
     pub collector: Option<TargetText>,
     pub container: Option<TargetText>,
     pub pod: Option<TargetText>,
+    pub service: Option<TargetText>,
+    /// That of the service.
+    pub version: Option<TargetText>,
     /// `None`: no JVM, or not known.
     pub debug_non_safepoints: Option<bool>,
 }

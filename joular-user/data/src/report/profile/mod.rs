@@ -23,6 +23,7 @@ mod inference;
 pub mod load;
 pub mod overview;
 pub mod places;
+mod process_columns;
 mod quotas;
 pub mod reader;
 pub mod row;

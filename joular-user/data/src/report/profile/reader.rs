@@ -14,6 +14,7 @@ use super::{
     overview::Amounts,
     row::{PooledColumns, Row},
     thread_columns::ThreadColumns,
+    process_columns::{PROCESS_COLUMNS, ProcessColumns},
     windows::{self, RunWindows},
 };
 use crate::{
@@ -30,10 +31,7 @@ use crate::{
         store::{self, Store, StoredFile},
         tables::{Branches, Processes, Stacks, Windows, frames, processes, rollup, shared, stacks, work},
     },
-    model::{
-        target_text::TargetText,
-        units::{MicroJoules, Pid, Tid, UnixMicros},
-    },
+    model::units::{MicroJoules, Pid, Tid, UnixMicros},
 };
 
 /// Identity of a process or, with a thread's, of a thread on a host. Runs of a recording know it by the same
@@ -245,30 +243,14 @@ impl DataSet {
     }
 
     fn take_processes(&mut self, run: usize, columns: &Columns<'_>) -> Result<()> {
-        use processes::{COLLECTOR, CONTAINER, DEBUG_NON_SAFEPOINTS, JVM_VERSION, MAIN_CLASS, POD, PROCESS_START};
-        use shared::COMM;
-        let (pids, starts) = (columns.ints(shared::PID)?, columns.times(PROCESS_START)?);
-        let [comms, mains, versions, collectors, containers, pods] =
-            [COMM, MAIN_CLASS, JVM_VERSION, COLLECTOR, CONTAINER, POD].map(|column| columns.texts(column));
-        let (comms, mains, versions) = (comms?, mains?, versions?);
-        let (collectors, containers, pods) = (collectors?, containers?, pods?);
-        let flags = columns.flags(DEBUG_NON_SAFEPOINTS)?;
+        let (pids, starts) = (columns.ints(shared::PID)?, columns.times(processes::PROCESS_START)?);
+        let known = ProcessColumns::of(columns)?;
         for row in 0..columns.rows() {
             // It ended before the first window did: no row is about it.
             let Some(start) = starts.maybe(row) else { continue };
-            let index = self.process_index(run, pids.natural(row)?, start, comms.get(row)?);
-            let owned = |text: Option<&str>| text.map(TargetText::from);
+            let index = self.process_index(run, pids.natural(row)?, start, known.comm.get(row)?);
             let process = &mut self.catalog.processes[index.index()];
-            *process = Process {
-                comm: comms.get(row)?.into(),
-                main_class: owned(mains.maybe(row)),
-                jvm_version: owned(versions.maybe(row)),
-                collector: owned(collectors.maybe(row)),
-                container: owned(containers.maybe(row)),
-                pod: owned(pods.maybe(row)),
-                debug_non_safepoints: flags.maybe(row),
-                ..process.clone()
-            };
+            *process = known.known(row, process)?;
         }
         Ok(())
     }
@@ -321,14 +303,3 @@ const BRANCH_COLUMNS: [&dyn Named; 17] = [
 /// Texts that a frame need not have.
 const FRAME_TEXTS: [Column<kind::Name>; 4] = [frames::CLASS, frames::SIGNATURE, frames::MODULE, frames::FILE];
 
-const PROCESS_COLUMNS: [&dyn Named; 9] = [
-    &shared::PID,
-    &processes::PROCESS_START,
-    &shared::COMM,
-    &processes::MAIN_CLASS,
-    &processes::JVM_VERSION,
-    &processes::COLLECTOR,
-    &processes::CONTAINER,
-    &processes::POD,
-    &processes::DEBUG_NON_SAFEPOINTS,
-];

@@ -60,6 +60,8 @@ impl Upgrade {
             cgroup: old.cgroup,
             container: old.container,
             pod: old.pod,
+            unit: None,
+            service: None,
             runtime: old.runtime,
             is_target: old.is_target,
             is_helper: !old.is_target && old.parent == self.profiler,

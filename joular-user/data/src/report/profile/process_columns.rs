@@ -1,0 +1,79 @@
+//! Reads what table `processes` says of processes.
+
+use super::catalog::Process;
+use crate::{
+    dataset::{
+        column::Named,
+        error::Result,
+        read::columns::{Columns, Flags, Texts},
+        tables::{
+            processes::{
+                COLLECTOR, CONTAINER, DEBUG_NON_SAFEPOINTS, JVM_VERSION, MAIN_CLASS, POD, PROCESS_START, SERVICE,
+                VERSION,
+            },
+            shared::{COMM, PID},
+        },
+    },
+    model::target_text::TargetText,
+};
+
+pub(super) const PROCESS_COLUMNS: [&dyn Named; 11] = [
+    &PID,
+    &PROCESS_START,
+    &COMM,
+    &MAIN_CLASS,
+    &JVM_VERSION,
+    &COLLECTOR,
+    &CONTAINER,
+    &POD,
+    &SERVICE,
+    &VERSION,
+    &DEBUG_NON_SAFEPOINTS,
+];
+
+pub(super) struct ProcessColumns<'a> {
+    pub(super) comm: Texts<'a>,
+    main_class: Texts<'a>,
+    jvm_version: Texts<'a>,
+    collector: Texts<'a>,
+    container: Texts<'a>,
+    pod: Texts<'a>,
+    service: Texts<'a>,
+    version: Texts<'a>,
+    debug_non_safepoints: Flags,
+}
+
+impl<'a> ProcessColumns<'a> {
+    pub(super) fn of(columns: &'a Columns<'_>) -> Result<Self> {
+        Ok(Self {
+            comm: columns.texts(COMM)?,
+            main_class: columns.texts(MAIN_CLASS)?,
+            jvm_version: columns.texts(JVM_VERSION)?,
+            collector: columns.texts(COLLECTOR)?,
+            container: columns.texts(CONTAINER)?,
+            pod: columns.texts(POD)?,
+            service: columns.texts_if_any(SERVICE)?,
+            version: columns.texts_if_any(VERSION)?,
+            debug_non_safepoints: columns.flags(DEBUG_NON_SAFEPOINTS)?,
+        })
+    }
+
+    /// What is known of `process` with this row, which is later knowledge.
+    pub(super) fn known(&self, row: usize, process: &Process) -> Result<Process> {
+        let text = |texts: &Texts<'_>| texts.maybe(row).map(TargetText::from);
+        Ok(Process {
+            run: process.run,
+            pid: process.pid,
+            start: process.start,
+            comm: self.comm.get(row)?.into(),
+            main_class: text(&self.main_class),
+            jvm_version: text(&self.jvm_version),
+            collector: text(&self.collector),
+            container: text(&self.container),
+            pod: text(&self.pod),
+            service: text(&self.service),
+            version: text(&self.version),
+            debug_non_safepoints: self.debug_non_safepoints.maybe(row),
+        })
+    }
+}

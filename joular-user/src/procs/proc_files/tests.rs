@@ -1,0 +1,131 @@
+use super::*;
+
+#[test]
+fn a_name_may_hold_anything() {
+    let stat = "7 (a) b (c) S 3 7 7 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 1234 0 0";
+    let stat = parse_stat(stat).unwrap();
+    assert_eq!((stat.comm.raw(), stat.parent, stat.start_ticks), ("a) b (c", Pid(3), 1234));
+    assert!(parse_stat("7 (cut").is_none());
+    assert!(parse_stat("7 )(").is_none());
+}
+
+#[test]
+fn the_innermost_namespace_names_the_pid() {
+    assert_eq!(namespace_pid("Name:\tx\nNSpid:\t4711\t12\t1\n"), Some(1));
+    assert_eq!(status_field("Uid:\t1\t2\t3\t4\n", "Uid:", 1), 2);
+}
+
+#[test]
+fn command_lines_are_split_at_terminators() {
+    assert_eq!(split_command_line(b"java\0-cp\0\0Main\0"), ["java", "-cp", "", "Main"]);
+    assert!(split_command_line(b"").is_empty());
+}
+
+/// A fake /proc with process 7, which runs `executable`.
+fn tree(executable: &str) -> tempfile::TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    let process = directory.path().join("7");
+    fs::create_dir_all(process.join("root/opt/jdk/bin")).unwrap();
+    fs::write(process.join("stat"), "7 (java) S 3 7 7 0 -1 0 1 2 3 4 5 6 7 8 20 0 1 0 1234 0 0").unwrap();
+    fs::write(process.join("status"), "Uid:\t0\t5\t0\t0\n").unwrap();
+    std::os::unix::fs::symlink(executable, process.join("exe")).unwrap();
+    directory
+}
+
+fn version(directory: &tempfile::TempDir) -> Option<Option<TargetText>> {
+    match ProcFiles::new(directory.path()).process(Pid(7)).unwrap().runtime {
+        Runtime::Jvm { version, .. } => Some(version),
+        Runtime::Native => None,
+    }
+}
+
+#[test]
+fn the_release_file_is_read_within_the_root_only() {
+    let directory = tree("/opt/jdk/bin/java");
+    let release = directory.path().join("7/root/opt/jdk/release");
+    fs::write(&release, "JAVA_VERSION=\"17.0.1\"\n").unwrap();
+    assert_eq!(version(&directory), Some(Some("17.0.1".into())));
+    // A link out of the root leads nowhere.
+    let outside = directory.path().join("outside");
+    fs::rename(&release, &outside).unwrap();
+    std::os::unix::fs::symlink(&outside, &release).unwrap();
+    assert_eq!(version(&directory), Some(None));
+}
+
+#[test]
+fn a_fifo_for_a_release_file_does_not_hang() {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+    let directory = tree("/opt/jdk/bin/java");
+    let release = directory.path().join("7/root/opt/jdk/release");
+    mknodat(CWD, release, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    assert_eq!(version(&directory), Some(None));
+}
+
+#[test]
+fn a_jvm_stays_one_when_its_installation_is_replaced() {
+    let directory = tree("/opt/jdk/bin/java (deleted)");
+    // That of the successor.
+    fs::write(directory.path().join("7/root/opt/jdk/release"), "JAVA_VERSION=\"21\"\n").unwrap();
+    assert_eq!(version(&directory), Some(None));
+    for (file, expected) in [
+        ("/jdk/lib/server/libjvm.so", Some(None)),
+        ("/jdk/lib/server/libjvm.so (deleted)", Some(None)),
+        ("/jdk/lib/server/libjvm.so.debug", None),
+    ] {
+        let directory = tree("/usr/bin/embedder");
+        let maps = format!("1000-2000 r-xp 0 fe:00 1  {file}\n3000-4000 rw-p 0 00:00 0 \n");
+        fs::write(directory.path().join("7/maps"), maps).unwrap();
+        assert_eq!(version(&directory), expected, "{file}");
+    }
+}
+
+/// What is said of the service, unit and version of process 7.
+fn service(directory: &tempfile::TempDir) -> (Option<String>, String, Option<String>) {
+    let info = ProcFiles::new(directory.path()).process(Pid(7)).unwrap();
+    let service = info.service.unwrap();
+    let text = |text: Option<TargetText>| text.map(|text| text.raw().to_owned());
+    (text(info.unit), service.name.raw().to_owned(), text(service.version))
+}
+
+/// A jar with a manifest alone, which is not packed.
+fn jar(manifest: &str) -> Vec<u8> {
+    let (name, length) = (b"META-INF/MANIFEST.MF", u32::try_from(manifest.len()).unwrap().to_le_bytes());
+    let parts: [&[u8]; 7] = [b"PK\x03\x04", &[0; 14], &length, &length, &[20, 0, 0, 0], name, manifest.as_bytes()];
+    parts.concat()
+}
+
+#[test]
+fn a_service_is_named_by_unit_or_jar_and_its_version_by_the_jar() {
+    let directory = tree("/opt/jdk/bin/java");
+    let process = directory.path().join("7");
+    fs::write(process.join("cmdline"), "java\0-jar\0shop-1.4.jar\0-jar\0x.jar\0").unwrap();
+    assert_eq!(service(&directory), (None, "shop".into(), Some("1.4".into())), "by the file's name");
+    fs::create_dir_all(process.join("root/srv")).unwrap();
+    fs::write(process.join("root/srv/shop-1.4.jar"), jar("Implementation-Title: Shop\nImplementation-Version: 2\n"))
+        .unwrap();
+    std::os::unix::fs::symlink("/srv", process.join("cwd")).unwrap();
+    assert_eq!(service(&directory), (None, "Shop".into(), Some("2".into())), "by its manifest");
+    fs::write(process.join("cgroup"), "0::/system.slice/front.service\n").unwrap();
+    assert_eq!(service(&directory), (Some("front.service".into()), "front".into(), Some("2".into())), "by the unit");
+}
+
+#[test]
+fn a_jar_is_read_within_the_root_only() {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+    let directory = tree("/opt/jdk/bin/java");
+    let process = directory.path().join("7");
+    fs::write(process.join("cmdline"), "java\0-jar\0/app.jar\0").unwrap();
+    fs::write(directory.path().join("outside"), jar("Implementation-Title: secret\n")).unwrap();
+    std::os::unix::fs::symlink("../../outside", process.join("root/app.jar")).unwrap();
+    assert_eq!(service(&directory).1, "app");
+    fs::remove_file(process.join("root/app.jar")).unwrap();
+    mknodat(CWD, process.join("root/app.jar"), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    assert_eq!(service(&directory).1, "app");
+}
+
+#[test]
+fn this_process_can_be_read() {
+    let info = ProcFiles::new("/proc").process(Pid(std::process::id())).unwrap();
+    assert_eq!(info.runtime, Runtime::Native);
+    assert!(info.start_boottime_ns > 0);
+}
