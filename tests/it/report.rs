@@ -16,8 +16,21 @@ use tempfile::TempDir;
 
 use crate::{expect_usage_error, joular_bpf, replay::recording};
 
-const TABLES: [&str; 10] =
-    ["method", "class", "package", "branch", "thread", "category", "kind", "process", "host", "line"];
+const TABLES: [&str; 13] = [
+    "method",
+    "class",
+    "package",
+    "branch",
+    "thread",
+    "category",
+    "kind",
+    "process",
+    "service",
+    "container",
+    "pod",
+    "host",
+    "line",
+];
 
 /// A data set that all tests read.
 fn data() -> DataSet {

@@ -22,6 +22,18 @@ pub struct PartFlags {
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     pub process: Vec<String>,
 
+    /// Processes of this service, or a pattern
+    #[arg(long, value_name = "SERVICE,…", value_delimiter = ',')]
+    pub service: Vec<String>,
+
+    /// Processes in this container: its id, the first 12 or more digits of it, or a pattern
+    #[arg(long, value_name = "ID,…", value_delimiter = ',')]
+    pub container: Vec<String>,
+
+    /// Processes in the pod with this uid, or a pattern
+    #[arg(long, value_name = "UID,…", value_delimiter = ',')]
+    pub pod: Vec<String>,
+
     /// Threads with this name, or a pattern
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     pub thread: Vec<String>,

@@ -27,6 +27,9 @@ pub fn part(flags: &PartFlags) -> Result<(Filter, Option<App>), ConfigError> {
         until: moment("until", &flags.until)?,
         pids: flags.pid.iter().copied().map(Pid).collect(),
         processes: names("process", &flags.process)?,
+        services: names("service", &flags.service)?,
+        containers: names("container", &flags.container)?,
+        pods: names("pod", &flags.pod)?,
         threads: names("thread", &flags.thread)?,
         categories: filter::categories(&flags.category).map_err(at("category"))?,
         methods: names("method", &flags.method)?,
@@ -65,6 +68,7 @@ mod tests {
     fn what_cannot_be_understood_is_named() {
         for (flags, expected) in [
             (PartFlags { since: Some("noon".into()), ..PartFlags::default() }, "--since: 'noon' is not a time"),
+            (PartFlags { service: vec!["[".into()], ..PartFlags::default() }, "--service: '[' is not a pattern"),
             (PartFlags { thread: vec!["[".into()], ..PartFlags::default() }, "--thread: '[' is not a pattern"),
             (PartFlags { category: vec!["gcc".into()], ..PartFlags::default() }, "--category: 'gcc' is not a category"),
         ] {

@@ -1,14 +1,12 @@
 //! Says whether a pattern means a container or a control group.
 
-use super::selection::NamePattern;
+use joular_data::model::container;
 
-/// Digits by which people and tools shorten a container's id.
-const SHORT_ID_DIGITS: usize = 12;
+use super::selection::NamePattern;
 
 /// Whether a pattern matches a container's id, or is its first digits, of which there are at least 12.
 pub fn is_container(pattern: &NamePattern, id: &str) -> bool {
-    let is_short = |digits: &str| digits.len() >= SHORT_ID_DIGITS && id.starts_with(digits);
-    pattern.matches(id) || pattern.exact().is_some_and(is_short)
+    pattern.matches(id) || pattern.exact().is_some_and(|digits| container::is_short_for(digits, id))
 }
 
 /// Whether a pattern matches a control group's path, or that of a group which contains it.

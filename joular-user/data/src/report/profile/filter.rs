@@ -16,6 +16,7 @@ use crate::{
     attribution::window_report::Category,
     dataset::read::span::Span,
     model::{
+        container,
         frame::Frame,
         target_text::TargetText,
         units::{Pid, UnixMicros},
@@ -106,6 +107,22 @@ impl Names {
     }
 }
 
+impl Names {
+    /// What is not known has no name that could be meant.
+    fn allow_known(&self, name: Option<&TargetText>) -> bool {
+        self.allow_all() || name.is_some_and(|name| self.allow(name.raw()))
+    }
+
+    /// A container is also meant by its id's first digits.
+    fn allow_container(&self, id: Option<&TargetText>) -> bool {
+        let is_short = |id: &TargetText| {
+            let patterns = self.0.iter().flat_map(|patterns| &patterns.exact);
+            patterns.into_iter().any(|exact| container::is_short_for(exact, id.raw()))
+        };
+        self.allow_known(id) || id.is_some_and(is_short)
+    }
+}
+
 /// Conditions on rows. The default allows everything.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
@@ -113,6 +130,9 @@ pub struct Filter {
     pub until: Option<Moment>,
     pub pids: Vec<Pid>,
     pub processes: Names,
+    pub services: Names,
+    pub containers: Names,
+    pub pods: Names,
     pub threads: Names,
     pub categories: Vec<Category>,
     pub methods: Names,
@@ -141,6 +161,9 @@ impl Filter {
         let names = [Some(&process.comm), process.main_class.as_ref(), process.container.as_ref()];
         (self.pids.is_empty() || self.pids.contains(&process.pid))
             && (self.processes.allow_all() || names.into_iter().flatten().any(|name| self.processes.allow(name.raw())))
+            && self.services.allow_known(process.service.as_ref())
+            && self.containers.allow_container(process.container.as_ref())
+            && self.pods.allow_known(process.pod.as_ref())
     }
 
     pub fn allows_thread(&self, thread: &Thread) -> bool {
@@ -208,5 +231,29 @@ mod tests {
             assert_eq!(names.allow(name), expected, "{pattern} {name}");
         }
         assert!(Names::default().allow("anything"));
+    }
+
+    #[test]
+    fn processes_are_chosen_by_what_they_are_part_of() {
+        let id = "4f2b7c0a9d8e1f3a5b6c7d8e9f0a1b2c3d4e5f60718293a4b5c6d7e8f9a0b1c2";
+        let process = Process {
+            service: Some("shop".into()),
+            container: Some(id.into()),
+            pod: Some("1a2b-3c".into()),
+            ..Process::default()
+        };
+        let names = |text: &str| Names::parse(&[text.to_owned()]).unwrap();
+        for (filter, expected) in [
+            (Filter { services: names("sh*"), ..Filter::default() }, true),
+            (Filter { services: names("orders"), ..Filter::default() }, false),
+            (Filter { containers: names(&id[..12]), ..Filter::default() }, true),
+            (Filter { containers: names(&id[..11]), ..Filter::default() }, false),
+            (Filter { containers: names("4f2b*"), ..Filter::default() }, true),
+            (Filter { pods: names("1a2b-3c"), ..Filter::default() }, true),
+            (Filter { pods: names("1a2b-3c"), services: names("orders"), ..Filter::default() }, false),
+        ] {
+            assert_eq!(filter.allows_process(&process), expected, "{filter:?}");
+            assert!(!filter.allows_process(&Process::default()), "of which nothing is known: {filter:?}");
+        }
     }
 }

@@ -11,12 +11,15 @@ pub enum By {
     Category,
     Kind,
     Process,
+    Service,
+    Container,
+    Pod,
     Host,
     Line,
 }
 
 impl By {
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 13] = [
         Self::Method,
         Self::Class,
         Self::Package,
@@ -25,6 +28,9 @@ impl By {
         Self::Category,
         Self::Kind,
         Self::Process,
+        Self::Service,
+        Self::Container,
+        Self::Pod,
         Self::Host,
         Self::Line,
     ];
@@ -40,6 +46,9 @@ impl By {
             Self::Category => "category",
             Self::Kind => "kind",
             Self::Process => "process",
+            Self::Service => "service",
+            Self::Container => "container",
+            Self::Pod => "pod",
             Self::Host => "host",
             Self::Line => "line",
         }
@@ -52,7 +61,10 @@ impl By {
 
     /// Whether rows are about threads, whose energy is exact, and not about what samples tell.
     pub const fn is_of_threads(self) -> bool {
-        matches!(self, Self::Thread | Self::Category | Self::Process | Self::Host)
+        matches!(
+            self,
+            Self::Thread | Self::Category | Self::Process | Self::Service | Self::Container | Self::Pod | Self::Host
+        )
     }
 
     /// Whether it can be called and return, and so has activations.
@@ -70,7 +82,10 @@ impl By {
             Self::Thread => &["thread", "tid", "pid", "process", "category", "host"],
             Self::Category => &["category"],
             Self::Kind => &["kind"],
-            Self::Process => &["pid", "comm", "main_class", "container", "pod", "host", "run_id"],
+            Self::Process => &["pid", "comm", "main_class", "container", "pod", "host", "run_id", "service", "version"],
+            Self::Service => &["service"],
+            Self::Container => &["container", "pod", "host"],
+            Self::Pod => &["pod"],
             Self::Host => &["host"],
             Self::Line => &["method", "class", "module", "file", "line"],
         }

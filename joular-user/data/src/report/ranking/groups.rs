@@ -10,10 +10,11 @@ use serde_json::{Value, json};
 use super::by::By;
 use crate::{
     model::{
+        container::short_id,
         frame::{Frame, FrameKind},
         target_text::TargetText,
     },
-    report::profile::{Catalog, PathIndex, Paths, ProcessIndex, Thread, ThreadPath},
+    report::profile::{Catalog, PathIndex, Paths, ProcessIndex, Thread, ThreadPath, catalog::Process},
     stacks::branch_id,
     text::signature::{Method, told_apart},
 };
@@ -74,6 +75,9 @@ impl Groups {
                 |category| group(category.name(), vec![json!(category.name())]),
             ),
             By::Process => of_threads(catalog, |_, thread| thread.process, |process| process_group(catalog, process)),
+            By::Service => of_places(catalog, |process| process.service.as_ref(), service_group),
+            By::Container => of_places(catalog, |process| container_of(catalog, process), container_group),
+            By::Pod => of_places(catalog, |process| process.pod.as_ref(), pod_group),
             By::Host => of_threads(
                 catalog,
                 |_, thread| &catalog.run_of(catalog.process(thread.process)).info.host,
@@ -311,6 +315,40 @@ fn process_group(catalog: &Catalog, index: ProcessIndex) -> Group {
         json!(process.pod),
         json!(run.info.host),
         json!(run.info.run_id),
+        json!(process.service),
+        json!(process.version),
     ];
     group(format!("{} {}", process.pid, process.title().raw()), details)
+}
+
+fn of_places<'a, K: Clone + Eq + Hash>(
+    catalog: &'a Catalog,
+    key: impl Fn(&'a Process) -> K,
+    group: impl Fn(K) -> Group,
+) -> (Places, Vec<Group>) {
+    of_threads(catalog, |_, thread| key(catalog.process(thread.process)), group)
+}
+
+fn container_of<'a>(
+    catalog: &'a Catalog,
+    process: &'a Process,
+) -> Option<(&'a TargetText, Option<&'a TargetText>, &'a TargetText)> {
+    Some((process.container.as_ref()?, process.pod.as_ref(), &catalog.run_of(process).info.host))
+}
+
+fn service_group(service: Option<&TargetText>) -> Group {
+    let name = service.cloned().unwrap_or_else(|| "[no service known]".into());
+    Group { name, details: vec![json!(service)], is_marker: service.is_none() }
+}
+
+/// A container with its pod and host. Its name is the short form of its id.
+fn container_group(container: Option<(&TargetText, Option<&TargetText>, &TargetText)>) -> Group {
+    match container {
+        Some((id, pod, host)) => group(short_id(id.raw()), vec![json!(id), json!(pod), json!(host)]),
+        None => group("[no container]", vec![json!(null), json!(null), json!(null)]),
+    }
+}
+
+fn pod_group(pod: Option<&TargetText>) -> Group {
+    group(pod.cloned().unwrap_or_else(|| "[no pod]".into()), vec![json!(pod)])
 }

@@ -169,10 +169,43 @@ fn one_method_is_one_row_however_and_wherever_in_it_it_runs() {
         (By::Thread, &[("worker-0 (thread 100 of 7)", 10, 10)]),
         (By::Process, &[("7 java", 10, 10)]),
         (By::Category, &[("java", 10, 10)]),
+        (By::Service, &[("[no service known]", 10, 10)]),
+        (By::Container, &[("[no container]", 10, 10)]),
+        (By::Pod, &[("[no pod]", 10, 10)]),
         (By::Host, &[("node-1", 10, 10)]),
     ] {
         assert_eq!(figures(&ranking(&profile, by, ALL)), expected(names), "{by:?}");
     }
+}
+
+#[test]
+fn processes_are_summed_by_service_container_and_pod() {
+    let mut profile = profile(3, &[]);
+    let id = "4f2b7c0a9d8e1f3a5b6c7d8e9f0a1b2c3d4e5f60718293a4b5c6d7e8f9a0b1c2";
+    let first = Process { service: Some("shop".into()), ..profile.catalog.processes[0].clone() };
+    let second = Process { pid: Pid(8), container: Some(id.into()), pod: Some("1a2b".into()), ..first.clone() };
+    let third = Process { pid: Pid(9), service: Some("orders".into()), ..second.clone() };
+    profile.catalog.processes = vec![first, second, third];
+    for (thread, energy) in [(0, 50), (1, 30), (2, 20)] {
+        profile.catalog.threads[thread].process = ProcessIndex(u32::try_from(thread).unwrap());
+        let path = profile.catalog.paths.frame_index(java("a.Main", "main"));
+        let path = profile.catalog.paths.push([path]);
+        add(&mut profile, u32::try_from(thread).unwrap(), path, energy, 1);
+    }
+    for (by, names) in [
+        (By::Service, [("shop", 80, 80), ("orders", 20, 20)]),
+        (By::Container, [("[no container]", 50, 50), ("4f2b7c0a9d8e", 50, 50)]),
+        (By::Pod, [("1a2b", 50, 50), ("[no pod]", 50, 50)]),
+    ] {
+        let mut found = figures(&ranking(&profile, by, ALL));
+        let mut wanted = expected(&names);
+        found.sort();
+        wanted.sort();
+        assert_eq!(found, wanted, "{by:?}");
+    }
+    let containers = ranking(&profile, By::Container, ALL);
+    let row = containers.rows.iter().find(|row| row.group.name == "4f2b7c0a9d8e").unwrap();
+    assert_eq!(row.group.details, [id, "1a2b", "node-1"].map(serde_json::Value::from));
 }
 
 #[test]
