@@ -32,6 +32,25 @@ pub struct Flags {
     #[arg(long, value_name = "PID", num_args = 1.., value_delimiter = ',', help_heading = heading::TARGETS)]
     pub pid: Vec<u32>,
 
+    /// Processes in these containers: ids, the first 12 or more digits of them, or patterns
+    ///
+    /// With --comm, --container, --pod, --cgroup and --service together, processes must meet a condition
+    /// of each kind: `--comm java --pod UID` records the JVMs of a pod.
+    #[arg(long, value_name = "ID", num_args = 1.., help_heading = heading::TARGETS)]
+    pub container: Vec<String>,
+
+    /// Processes in the pods with these uids, or patterns
+    #[arg(long, value_name = "UID", num_args = 1.., help_heading = heading::TARGETS)]
+    pub pod: Vec<String>,
+
+    /// Processes in these control groups and the groups in them, e.g. /system.slice/tomcat9.service
+    #[arg(long, value_name = "PATH", num_args = 1.., help_heading = heading::TARGETS)]
+    pub cgroup: Vec<String>,
+
+    /// Processes of these services, or patterns; the configuration file may have rules that name services
+    #[arg(long, value_name = "SERVICE", num_args = 1.., help_heading = heading::TARGETS)]
+    pub service: Vec<String>,
+
     /// Every process of the host
     #[arg(long, help_heading = heading::TARGETS)]
     pub all: bool,
@@ -247,6 +266,8 @@ impl Flags {
     pub fn or_else_from(self, file: Self) -> Self {
         let target = if self.has_target() { &self } else { &file };
         let (comm, pid, all, replay) = (target.comm.clone(), target.pid.clone(), target.all, target.replay.clone());
+        let (container, pod) = (target.container.clone(), target.pod.clone());
+        let (cgroup, service) = (target.cgroup.clone(), target.service.clone());
         let place = if self.output.is_some() || self.no_output { &self } else { &file };
         let (output, no_output) = (place.output.clone(), place.no_output);
         let screen = if self.json || self.quiet { &self } else { &file };
@@ -254,6 +275,10 @@ impl Flags {
         Self {
             comm,
             pid,
+            container,
+            pod,
+            cgroup,
+            service,
             all,
             replay,
             duration: self.duration.or(file.duration),
@@ -294,8 +319,20 @@ impl Flags {
         }
     }
 
-    const fn has_target(&self) -> bool {
-        !self.comm.is_empty() || !self.pid.is_empty() || self.all || self.replay.is_some()
+    fn has_target(&self) -> bool {
+        let has_condition = self.conditions().iter().any(|(_, texts)| !texts.is_empty());
+        has_condition || !self.pid.is_empty() || self.all || self.replay.is_some()
+    }
+
+    /// Conditions on targets that may be given together, by the names of their flags.
+    pub fn conditions(&self) -> [(&'static str, &[String]); 5] {
+        [
+            ("comm", &self.comm),
+            ("container", &self.container),
+            ("pod", &self.pod),
+            ("cgroup", &self.cgroup),
+            ("service", &self.service),
+        ]
     }
 
     /// Names of the given flags that apply to a measurement only.

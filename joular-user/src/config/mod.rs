@@ -15,16 +15,14 @@ mod report;
 mod retention;
 mod rollup;
 mod sampler;
+mod selection;
 mod services;
 mod validate;
 mod weights;
 
 use std::{path::PathBuf, time::Duration};
 
-use joular_data::{
-    dataset::DEFAULT_FLUSH_NS,
-    model::{policy::PolicyChoices, units::Pid},
-};
+use joular_data::{dataset::DEFAULT_FLUSH_NS, model::policy::PolicyChoices};
 use thiserror::Error;
 
 use self::duration::parse_duration;
@@ -51,10 +49,7 @@ use crate::{
         powercap,
         tdp::{self, States, TdpOptions},
     },
-    procs::{
-        selection::{NamePattern, Selection},
-        service::rules::Rules,
-    },
+    procs::{selection::Selection, service::rules::Rules},
 };
 
 /// A checked configuration.
@@ -231,26 +226,6 @@ impl Places {
         })
     }
 
-    fn selection(&self, flags: &Flags) -> Result<Selection, ConfigError> {
-        if flags.all {
-            return Ok(Selection::All);
-        }
-        if !flags.pid.is_empty() {
-            if flags.pid.contains(&0) {
-                return Err(self.invalid("pid", "0 is not a process: ids start at 1"));
-            }
-            return Ok(Selection::Pids(flags.pid.iter().copied().map(Pid).collect()));
-        }
-        if flags.comm.is_empty() {
-            return Err(ConfigError::NoTarget);
-        }
-        let pattern = |name: &String| {
-            NamePattern::of_comm(name)
-                .map_err(|cause| self.invalid("comm", format!("\"{}\": {cause}", name.escape_debug())))
-        };
-        flags.comm.iter().map(pattern).collect::<Result<_, _>>().map(Selection::Names)
-    }
-
     fn energy(&self, flags: &Flags) -> Result<EnergyOptions, ConfigError> {
         let choice = match energy_text(flags) {
             Some(text) => self.parse("energy", &text)?,
@@ -335,17 +310,8 @@ impl Places {
     /// Refuses flags that exclude each other in one place. Between flags and file, the flag
     /// overrides.
     fn refuse_conflicts(&self, flags: &Flags) -> Result<(), ConfigError> {
-        let choose = "choose one of --comm, --pid, --all and --replay";
-        for (first, second, advice) in [
-            ("comm", "pid", choose),
-            ("comm", "all", choose),
-            ("pid", "all", choose),
-            ("comm", "replay", choose),
-            ("pid", "replay", choose),
-            ("all", "replay", choose),
-            ("output", "no-output", "choose one"),
-            ("json", "quiet", "choose one"),
-        ] {
+        self.refuse_several_targets(flags)?;
+        for (first, second, advice) in [("output", "no-output", "choose one"), ("json", "quiet", "choose one")] {
             if is_given(flags, first) && is_given(flags, second) {
                 return Err(self.conflict(second, first, advice));
             }
@@ -370,7 +336,6 @@ impl Places {
 /// Whether a flag was given at all.
 fn is_given(flags: &Flags, key: &str) -> bool {
     match key {
-        "comm" => !flags.comm.is_empty(),
         "pid" => !flags.pid.is_empty(),
         "all" => flags.all,
         "replay" => flags.replay.is_some(),
@@ -386,7 +351,10 @@ fn is_given(flags: &Flags, key: &str) -> bool {
         "idle" => flags.idle.is_some(),
         "idle-watts" => flags.idle_watts.is_some(),
         "smt-ratio" => flags.smt_ratio.is_some(),
-        _ => flags.live_only().any(|name| name == key),
+        _ => {
+            let given = flags.conditions().into_iter().filter(|(_, texts)| !texts.is_empty());
+            given.map(|(name, _)| name).chain(flags.live_only()).any(|name| name == key)
+        }
     }
 }
 

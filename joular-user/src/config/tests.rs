@@ -1,5 +1,5 @@
 use clap::CommandFactory;
-use joular_data::model::policy::IdlePolicy;
+use joular_data::model::{policy::IdlePolicy, units::Pid};
 
 use super::*;
 use crate::cli::{self, Cli};

@@ -3,9 +3,16 @@
 use std::fmt;
 
 use globset::{Glob, GlobMatcher};
-use joular_data::model::units::Pid;
+use joular_data::{
+    events::ProcessInfo,
+    model::{target_text::TargetText, units::Pid},
+};
 
-use super::proc_files::ProcFiles;
+use super::{
+    containers::{self, Container},
+    places,
+    proc_files::ProcFiles,
+};
 
 /// Longest process name the kernel keeps, without its terminator.
 const COMM_BYTES: usize = joular_ebpf::abi::COMM_LEN - 1;
@@ -16,6 +23,8 @@ pub enum Selection {
     All,
     Names(Vec<NamePattern>),
     Pids(Vec<Pid>),
+    /// Processes with one of these names, or any, that are part of something.
+    PartOf(Vec<NamePattern>, Box<Belonging>),
     /// A process and all that descend from it: see [`super::tree`].
     Tree(Pid),
 }
@@ -32,10 +41,69 @@ impl Selection {
         match self {
             Self::All => true,
             Self::Names(patterns) => patterns.iter().any(|pattern| pattern.matches(comm)),
+            Self::PartOf(names, _) => names.is_empty() || names.iter().any(|pattern| pattern.matches(comm)),
             Self::Pids(pids) => pids.contains(&pid),
             Self::Tree(root) => *root == pid,
         }
     }
+
+    /// Whether a process whose id and name match can be a target by its control group, which is read
+    /// only if that matters.
+    pub fn matches_cgroup(&self, cgroup: impl FnOnce() -> Option<TargetText>) -> bool {
+        match self {
+            Self::PartOf(_, belonging) if belonging.is_about_cgroups() => {
+                cgroup().is_some_and(|path| belonging.allows_cgroup(path.raw()))
+            }
+            _ => true,
+        }
+    }
+
+    /// Whether a process whose id and name match is part of what was chosen.
+    pub fn matches_info(&self, info: &ProcessInfo) -> bool {
+        match self {
+            Self::PartOf(_, belonging) => {
+                self.matches_cgroup(|| info.cgroup.clone())
+                    && any_or_none(&belonging.services, |pattern| {
+                        info.service.as_ref().is_some_and(|service| pattern.matches(service.name.raw()))
+                    })
+            }
+            _ => true,
+        }
+    }
+}
+
+/// What targets are part of. Conditions of one kind are alternatives; conditions of different kinds must
+/// all hold.
+#[derive(Clone, Debug, Default)]
+pub struct Belonging {
+    pub containers: Vec<NamePattern>,
+    pub pods: Vec<NamePattern>,
+    pub cgroups: Vec<NamePattern>,
+    pub services: Vec<NamePattern>,
+}
+
+impl Belonging {
+    pub const fn is_empty(&self) -> bool {
+        !self.is_about_cgroups() && self.services.is_empty()
+    }
+
+    const fn is_about_cgroups(&self) -> bool {
+        !(self.containers.is_empty() && self.pods.is_empty() && self.cgroups.is_empty())
+    }
+
+    /// The path of a control group tells container and pod.
+    fn allows_cgroup(&self, path: &str) -> bool {
+        let Container { id, pod } = containers::container_of(path);
+        let id = id.as_ref().map(TargetText::raw);
+        let pod = pod.as_ref().map(TargetText::raw);
+        any_or_none(&self.containers, |pattern| id.is_some_and(|id| places::is_container(pattern, id)))
+            && any_or_none(&self.pods, |pattern| pod.is_some_and(|pod| pattern.matches(pod)))
+            && any_or_none(&self.cgroups, |pattern| places::is_in_cgroup(pattern, path))
+    }
+}
+
+fn any_or_none(patterns: &[NamePattern], holds: impl Fn(&NamePattern) -> bool) -> bool {
+    patterns.is_empty() || patterns.iter().any(holds)
 }
 
 /// Chosen pids of which there is no process.
@@ -69,10 +137,17 @@ impl fmt::Display for Selection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::All => f.write_str("--all"),
-            Self::Names(patterns) => {
-                f.write_str("--comm")?;
-                patterns.iter().try_for_each(|pattern| write!(f, " {pattern}"))
-            }
+            Self::Names(patterns) => write_patterns(f, [("--comm", patterns)]),
+            Self::PartOf(names, of) => write_patterns(
+                f,
+                [
+                    ("--comm", names),
+                    ("--container", &of.containers),
+                    ("--pod", &of.pods),
+                    ("--cgroup", &of.cgroups),
+                    ("--service", &of.services),
+                ],
+            ),
             Self::Pids(pids) => {
                 f.write_str("--pid")?;
                 pids.iter().try_for_each(|pid| write!(f, " {pid}"))
@@ -80,6 +155,18 @@ impl fmt::Display for Selection {
             Self::Tree(root) => write!(f, "process {root} and what it starts"),
         }
     }
+}
+
+fn write_patterns<'a>(
+    f: &mut fmt::Formatter<'_>,
+    flags: impl IntoIterator<Item = (&'a str, &'a Vec<NamePattern>)>,
+) -> fmt::Result {
+    let given = flags.into_iter().filter(|(_, patterns)| !patterns.is_empty());
+    for (at, (flag, patterns)) in given.enumerate() {
+        write!(f, "{}{flag}", if at == 0 { "" } else { " " })?;
+        patterns.iter().try_for_each(|pattern| write!(f, " {pattern}"))?;
+    }
+    Ok(())
 }
 
 /// A name, exact or with `*`, `?`, `[…]`, `{a,b}`.

@@ -90,7 +90,7 @@ impl Registry {
     pub fn new(proc_files: ProcFiles, selection: Selection) -> Self {
         let tree = match selection {
             Selection::Tree(root) => Some(ProcessTree::new(root)),
-            Selection::All | Selection::Names(_) | Selection::Pids(_) => None,
+            _ => None,
         };
         Self {
             proc_files,
@@ -236,6 +236,7 @@ impl Registry {
             None => self.selection.matches(event.pid, event.comm.raw()),
         };
         let read = is_match.then(|| self.read_again(event.pid)).flatten();
+        let is_match = is_match && read.as_ref().is_none_or(|info| self.selection.matches_info(info));
         let Some(entry) = self.entries.get_mut(&event.pid).filter(|entry| entry.role == Role::Target) else {
             return Vec::new();
         };
@@ -301,8 +302,9 @@ impl Registry {
         if pid == self.profiler || self.is_running(pid) {
             return Vec::new();
         }
-        let is_wanted = self.is_wanted(pid, comm);
-        let Some(info) = is_wanted.then(|| self.reading.read(&self.proc_files, pid)).flatten() else {
+        let is_wanted = self.is_wanted(pid, comm) && self.selection.matches_cgroup(|| self.proc_files.cgroup(pid));
+        let read = is_wanted.then(|| self.reading.read(&self.proc_files, pid)).flatten();
+        let Some(info) = read.filter(|info| self.selection.matches_info(info)) else {
             return Vec::new();
         };
         self.candidates.remove(pid);

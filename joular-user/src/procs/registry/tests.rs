@@ -5,6 +5,8 @@ use joular_data::model::units::{MonotonicNs, Tid};
 use super::*;
 use crate::procs::selection::NamePattern;
 
+mod part_of;
+
 const PROFILER: Pid = Pid(99_999_999);
 
 fn wanted() -> Selection {

@@ -1,0 +1,95 @@
+//! Resolves who the targets are.
+
+use joular_data::model::units::Pid;
+
+use super::{ConfigError, Places, is_given};
+use crate::{
+    cli::Flags,
+    procs::selection::{Belonging, NamePattern, Selection},
+};
+
+impl Places {
+    pub(super) fn selection(&self, flags: &Flags) -> Result<Selection, ConfigError> {
+        if flags.all {
+            return Ok(Selection::All);
+        }
+        if !flags.pid.is_empty() {
+            if flags.pid.contains(&0) {
+                return Err(self.invalid("pid", "0 is not a process: ids start at 1"));
+            }
+            return Ok(Selection::Pids(flags.pid.iter().copied().map(Pid).collect()));
+        }
+        let [names, containers, pods, cgroups, services] = flags.conditions().map(|(key, texts)| {
+            let pattern = |text: &String| {
+                let pattern = if key == "comm" { NamePattern::of_comm(text) } else { NamePattern::new(text) };
+                pattern.map_err(|cause| self.invalid(key, format!("\"{}\": {cause}", text.escape_debug())))
+            };
+            texts.iter().map(pattern).collect::<Result<Vec<_>, _>>()
+        });
+        let (names, belonging) =
+            (names?, Belonging { containers: containers?, pods: pods?, cgroups: cgroups?, services: services? });
+        match (names.is_empty(), belonging.is_empty()) {
+            (true, true) => Err(ConfigError::NoTarget),
+            (false, true) => Ok(Selection::Names(names)),
+            (_, false) => Ok(Selection::PartOf(names, Box::new(belonging))),
+        }
+    }
+
+    /// Refuses targets that exclude each other in one place.
+    pub(super) fn refuse_several_targets(&self, flags: &Flags) -> Result<(), ConfigError> {
+        let choose = "choose one of --comm, --pid, --all and --replay";
+        let alone = ["pid", "all", "replay"];
+        for (at, first) in flags.conditions().map(|(key, _)| key).into_iter().chain(alone).enumerate() {
+            for second in alone.into_iter().skip((at + 1).saturating_sub(flags.conditions().len())) {
+                if is_given(flags, first) && is_given(flags, second) {
+                    return Err(self.conflict(second, first, choose));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Config, ConfigFile, Input};
+
+    fn resolved(line: &str, text: &str) -> Result<Selection, ConfigError> {
+        let arguments = std::iter::once("joular-bpf").chain(line.split_whitespace());
+        let flags = crate::cli::parse(arguments.map(Into::into)).unwrap().flags;
+        let config = Config::resolve(flags, Some(ConfigFile::parse("run.toml".into(), text.into())?))?;
+        match config.input {
+            Input::Live(live) => Ok(live.selection),
+            Input::Replay(_) => panic!("a replay"),
+        }
+    }
+
+    #[test]
+    fn targets_are_chosen_by_what_they_are_part_of_alone_or_with_a_name() {
+        for (line, text, expected) in [
+            ("--container 4f2b7c0a9d8e", "", "--container 4f2b7c0a9d8e"),
+            ("--comm java --pod 1a2b", "", "--comm java --pod 1a2b"),
+            ("--cgroup /a /b --service shop*", "", "--cgroup /a /b --service shop*"),
+            ("", "service = ['shop']\ncomm = ['java']\n", "--comm java --service shop"),
+            ("--service orders", "pod = ['1a2b']\n", "--service orders"),
+            ("--comm java", "container = ['4f2b']\n", "--comm java"),
+            ("--all", "container = ['4f2b']\n", "--all"),
+        ] {
+            assert_eq!(resolved(line, text).unwrap().to_string(), expected, "{line} {text}");
+        }
+    }
+
+    #[test]
+    fn what_excludes_each_other_and_what_is_no_pattern_is_refused() {
+        for (line, text, expected) in [
+            ("--service shop --pid 1", "", "--pid cannot be used with --service: choose one of"),
+            ("--container 4f2b --all", "", "--all cannot be used with --container: choose one of"),
+            ("--cgroup [", "", "--cgroup: \"[\": not a pattern"),
+            ("", "pod = ['']\n", "run.toml:1: pod: \"\": a name cannot be empty"),
+        ] {
+            let error = resolved(line, text).unwrap_err().to_string();
+            assert!(error.starts_with(expected), "{error}");
+        }
+    }
+}
