@@ -1,7 +1,8 @@
 //! Serves live metrics of a run to Prometheus and what else reads OpenMetrics.
 //!
-//! Each window is added to sums ([`registry`]) and written as text once ([`exposition`], [`mod@format`]).
-//! A thread of its own serves that text ([`server`]), so scrapes never hold up a window.
+//! Each window is added to sums ([`registry`]). A thread of its own answers scrapes ([`server`]). It makes
+//! the text ([`exposition`], [`mod@format`]) from sums that it shares: a window that comes meanwhile goes
+//! to a copy of them. So a scrape never holds up a window, and a window costs no text.
 
 mod exposition;
 mod format;
@@ -12,7 +13,10 @@ mod server;
 mod tests;
 mod token;
 
-use std::fs;
+use std::{
+    fs,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use joular_data::{
     attribution::window_report::WindowReport,
@@ -25,7 +29,7 @@ use joular_data::{
 use self::{
     exposition::{Own, render},
     registry::{Limits, Registry},
-    server::{Published, Running},
+    server::Running,
 };
 pub use self::{
     server::Server,
@@ -36,61 +40,80 @@ use crate::clock;
 /// Keeps the sums of a run and serves them.
 pub struct MetricsOutput {
     top_methods: usize,
-    registry: Option<Registry>,
-    published: Published,
+    /// `None` before the run starts.
+    shared: Option<Arc<Mutex<Shared>>>,
     /// Until the run starts: what is listened at before privileges are dropped is served after.
     waiting: Option<Server>,
     running: Option<Running>,
 }
 
+/// What the window's thread and the server's have in common.
+struct Shared {
+    registry: Arc<Registry>,
+    /// From the last window's end until its figures were here.
+    lag_ns: u64,
+}
+
 impl MetricsOutput {
     pub fn new(server: Server, top_methods: usize) -> Self {
-        Self { top_methods, registry: None, published: Published::default(), waiting: Some(server), running: None }
+        Self { top_methods, shared: None, waiting: Some(server), running: None }
     }
 
-    fn publish(&self) {
-        if let Some(registry) = &self.registry {
-            let end = registry.last.map(|last| last.end);
-            let lag_ns = end.map_or(0, |end: MonotonicNs| clock::monotonic_now().since(end));
-            self.published.set(render(registry, Own { lag_ns, resident_bytes: resident_bytes() }));
+    fn change(&self, change: impl FnOnce(&mut Shared)) {
+        if let Some(shared) = &self.shared {
+            change(&mut shared.lock().unwrap_or_else(PoisonError::into_inner));
         }
+    }
+}
+
+impl Shared {
+    /// The sums, copied first if the server is about to show them.
+    fn registry(&mut self) -> &mut Registry {
+        Arc::make_mut(&mut self.registry)
     }
 }
 
 impl Output for MetricsOutput {
     fn run_started(&mut self, run: &RunInfo) -> Result<()> {
-        self.registry = Some(Registry::new(Limits::new(self.top_methods), run));
-        self.publish();
+        let registry = Arc::new(Registry::new(Limits::new(self.top_methods), run));
+        let shared = Arc::new(Mutex::new(Shared { registry, lag_ns: 0 }));
+        self.shared = Some(Arc::clone(&shared));
         if let Some(server) = self.waiting.take() {
-            let running = server.start(self.published.clone());
+            let running = server.start(Arc::new(move || scraped(&shared)));
             self.running = Some(running.map_err(|source| OutputError::Stream { what: "metrics", source })?);
         }
         Ok(())
     }
 
     fn process(&mut self, process: &ProcessInfo) {
-        if let Some(registry) = &mut self.registry {
-            registry.process(process);
-        }
+        self.change(|shared| shared.registry().process(process));
     }
 
     fn process_ended(&mut self, pid: Pid, start_boottime_ns: u64) {
-        if let Some(registry) = &mut self.registry {
-            registry.process_ended((pid, start_boottime_ns));
-        }
+        self.change(|shared| shared.registry().process_ended((pid, start_boottime_ns)));
     }
 
     fn window(&mut self, report: &WindowReport, stacks: &StackTable) -> Result<()> {
-        if let Some(registry) = &mut self.registry {
-            registry.window(report, stacks);
-        }
-        self.publish();
+        let end = MonotonicNs(report.start.0.saturating_add(report.length_ns));
+        self.change(|shared| {
+            shared.registry().window(report, stacks);
+            shared.lag_ns = clock::monotonic_now().since(end);
+        });
         Ok(())
     }
 
     fn run_ended(&mut self, _: &RunEnd) -> Result<()> {
         Ok(())
     }
+}
+
+/// The text for a scrape. The sums are held as they are for that time, and the lock is not.
+fn scraped(shared: &Mutex<Shared>) -> String {
+    let (registry, lag_ns) = {
+        let shared = shared.lock().unwrap_or_else(PoisonError::into_inner);
+        (Arc::clone(&shared.registry), shared.lag_ns)
+    };
+    render(&registry, Own { lag_ns, resident_bytes: resident_bytes() })
 }
 
 fn resident_bytes() -> Option<u64> {

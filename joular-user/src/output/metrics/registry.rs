@@ -57,7 +57,7 @@ impl Sum {
     }
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct DomainSums {
     pub measured: MicroJoules,
     pub attributed: MicroJoules,
@@ -67,7 +67,7 @@ pub struct DomainSums {
     pub now: MicroJoules,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Process {
     pub labels: Labels,
     pub sum: Sum,
@@ -84,7 +84,7 @@ pub struct Process {
 /// Pid and start.
 pub type ProcessKey = (Pid, u64);
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Registry {
     pub limits: Limits,
     pub run: RunInfo,

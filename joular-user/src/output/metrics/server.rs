@@ -7,7 +7,7 @@ use std::{
     convert::Infallible,
     io,
     net::{SocketAddr, TcpListener},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
@@ -37,20 +37,8 @@ const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
 const PLAIN: &str = "text/plain; charset=utf-8";
 
-/// The latest text, shared between who makes it and who serves it.
-#[derive(Clone, Debug, Default)]
-pub struct Published(Arc<Mutex<Bytes>>);
-
-impl Published {
-    pub fn set(&self, text: String) {
-        let old = std::mem::replace(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner), text.into());
-        drop(old);
-    }
-
-    pub fn get(&self) -> Bytes {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-}
+/// Makes the text that a scrape gets.
+pub type Render = Arc<dyn Fn() -> String + Send + Sync>;
 
 /// A socket that listens; nobody answers yet.
 #[derive(Debug)]
@@ -86,7 +74,7 @@ impl Server {
     ///
     /// # Errors
     /// If there can be no thread or event loop.
-    pub fn start(self, published: Published) -> io::Result<Running> {
+    pub fn start(self, render: Render) -> io::Result<Running> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (stop, stopped) = oneshot::channel();
         std::thread::Builder::new().name("metrics".to_owned()).spawn(move || {
@@ -94,7 +82,7 @@ impl Server {
             let _allowed = rustix::process::setpriority_process(None, 0);
             runtime.block_on(async move {
                 tokio::select! {
-                    () = serve(self, published) => {}
+                    () = serve(self, render) => {}
                     _ = stopped => {}
                 }
             });
@@ -103,14 +91,14 @@ impl Server {
     }
 }
 
-async fn serve(server: Server, published: Published) {
+async fn serve(server: Server, render: Render) {
     let Ok(listener) = Listener::from_std(server.listener) else { return };
     let (token, places) = (Arc::new(server.token), Arc::new(Semaphore::new(CONNECTIONS)));
     loop {
         let Ok(place) = places.clone().acquire_owned().await else { return };
         match listener.accept().await {
             Ok((stream, _)) => {
-                let connection = connection(stream, token.clone(), published.clone());
+                let connection = connection(stream, token.clone(), render.clone());
                 tokio::spawn(async move {
                     let _late = timeout(CONNECTION_TIME, connection).await;
                     drop(place);
@@ -122,11 +110,10 @@ async fn serve(server: Server, published: Published) {
     }
 }
 
-async fn connection(stream: TcpStream, token: Arc<Option<Token>>, published: Published) {
+async fn connection(stream: TcpStream, token: Arc<Option<Token>>, render: Render) {
     let answer = service_fn(move |request: Request<hyper::body::Incoming>| {
-        let answer = answer(request.method(), request.uri().path(), request.headers(), token.as_ref().as_ref(), || {
-            published.get()
-        });
+        let token = token.as_ref().as_ref();
+        let answer = answer(request.method(), request.uri().path(), request.headers(), token, || render());
         async move { Ok::<_, Infallible>(answer) }
     });
     let _broken = http1::Builder::new()
@@ -143,7 +130,7 @@ fn answer(
     path: &str,
     headers: &HeaderMap,
     token: Option<&Token>,
-    metrics: impl FnOnce() -> Bytes,
+    metrics: impl FnOnce() -> String,
 ) -> Response<Full<Bytes>> {
     if ![Method::GET, Method::HEAD].contains(method) {
         let mut refusal = response(StatusCode::METHOD_NOT_ALLOWED, PLAIN, "only GET and HEAD\n");
@@ -160,7 +147,7 @@ fn answer(
         }
         "/metrics" if takes_open_metrics(headers) => response(StatusCode::OK, OPEN_METRICS, metrics()),
         "/metrics" => {
-            let text = prometheus_text(&String::from_utf8_lossy(&metrics()));
+            let text = prometheus_text(&metrics());
             response(StatusCode::OK, PROMETHEUS, text)
         }
         _ => response(StatusCode::NOT_FOUND, PLAIN, "metrics are at /metrics\n"),

@@ -14,9 +14,8 @@ fn started(token: Option<&str>) -> (SocketAddr, Running) {
         Token::read(file.path()).unwrap()
     });
     let server = Server::bind("127.0.0.1:0".parse().unwrap(), token).unwrap();
-    let (address, published) = (server.address().unwrap(), Published::default());
-    published.set(TEXT.to_owned());
-    (address, server.start(published).unwrap())
+    let address = server.address().unwrap();
+    (address, server.start(Arc::new(|| TEXT.to_owned())).unwrap())
 }
 
 /// What the server answers until it closes the connection.

@@ -12,9 +12,9 @@ use super::{
     frame_columns::FrameColumns,
     inference,
     overview::Amounts,
+    process_columns::{PROCESS_COLUMNS, ProcessColumns},
     row::{PooledColumns, Row},
     thread_columns::ThreadColumns,
-    process_columns::{PROCESS_COLUMNS, ProcessColumns},
     windows::{self, RunWindows},
 };
 use crate::{
@@ -302,4 +302,3 @@ const BRANCH_COLUMNS: [&dyn Named; 17] = [
 
 /// Texts that a frame need not have.
 const FRAME_TEXTS: [Column<kind::Name>; 4] = [frames::CLASS, frames::SIGNATURE, frames::MODULE, frames::FILE];
-
