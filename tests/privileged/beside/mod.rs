@@ -17,6 +17,7 @@ mod kernels;
 mod labels;
 mod leaf_descriptors;
 mod leaf_truth;
+mod metrics;
 mod native_images;
 mod native_stacks;
 mod other_jvms;

@@ -144,6 +144,8 @@ impl Registry {
             .with("pid", &info.pid.to_string())
             .with_text("comm", Some(&info.comm))
             .with_text("main_class", main_class)
+            .with_text("service", info.service.as_ref().map(|service| &service.name))
+            .with_text("version", info.service.as_ref().and_then(|service| service.version.as_ref()))
             .with_text("container_id", info.container.as_ref())
             .with_text("pod_id", info.pod.as_ref());
         if let Some(process) = self.admit((info.pid, info.start_boottime_ns)) {
