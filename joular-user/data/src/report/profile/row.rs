@@ -13,7 +13,7 @@ use crate::{
 /// A call path of a thread in a window.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
-    /// Place in [`Catalog::runs`].
+    /// Place in [`super::Catalog::runs`].
     pub run: usize,
     pub window_start: UnixMicros,
     pub window_ns: u64,
