@@ -1,15 +1,12 @@
 //! Finds what samples of other windows say of the energy that no sample hit, by the code that reports
 //! use, before windows and threads lose their names.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, HashMap};
 
 use crate::{
-    dataset::{error::Result, store::Store, tables::rollup::Inferred},
+    dataset::{error::Result, read::files::RunFiles, tables::rollup::Inferred},
     model::units::{Pid, Tid},
-    report::profile::{Catalog, DataSet, Filter, Names, PathIndex, Row, ThreadIndex},
+    report::profile::{Catalog, DataSet, Filter, PathIndex, Row, ThreadIndex},
 };
 
 /// Identity of a thread: process, its start, thread, its start; starts in ns of the wall clock.
@@ -27,9 +24,9 @@ impl OfRun {
     ///
     /// # Errors
     /// If a file cannot be read or is damaged.
-    pub(super) fn read(store: &Arc<dyn Store>, run_id: &str, length_us: i64) -> Result<Self> {
-        let filter = Filter { runs: Names::only(run_id), ..Filter::default() };
-        let mut data = DataSet::of_store(store, &filter)?;
+    pub(super) fn read(files: &RunFiles, length_us: i64) -> Result<Self> {
+        let filter = Filter::default();
+        let mut data = DataSet::of_files(vec![files.clone()], &filter)?;
         let mut found = Self::default();
         let Some(source) = data.no_sample() else { return Ok(found) };
         let stack_ids = data.stack_ids.clone();

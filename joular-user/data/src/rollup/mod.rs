@@ -73,7 +73,7 @@ pub fn run(from: &Path, to: &Path, length_ns: u64, owner: Option<(u32, u32)>) ->
 pub fn of_store(from: &Arc<dyn Store>, to: &dyn Store, length_ns: u64) -> Result<RolledUp> {
     let mut rolled_up = RolledUp::default();
     for files in files::find(from)? {
-        let done = roll_up(from, &files, to, length_ns)?;
+        let done = roll_up(&files, to, length_ns)?;
         rolled_up.runs += 1;
         rolled_up.windows_before += done.windows_before;
         rolled_up.windows_after += done.windows_after;
@@ -95,7 +95,7 @@ impl RolledUp {
     }
 }
 
-fn roll_up(from: &Arc<dyn Store>, files: &RunFiles, to: &dyn Store, length_ns: u64) -> Result<RolledUp> {
+fn roll_up(files: &RunFiles, to: &dyn Store, length_ns: u64) -> Result<RolledUp> {
     let row = run_row::read(&files.row)?;
     let refused = |problem: String| DataSetError::RollUp { path: files.row.path(), problem };
     let from_ns = row.info.interval_ns;
@@ -107,7 +107,7 @@ fn roll_up(from: &Arc<dyn Store>, files: &RunFiles, to: &dyn Store, length_ns: u
         return Err(refused(format!("its windows are {interval} s long: name a multiple of that")));
     }
     let length_us = i64::try_from(length_ns / 1000).unwrap_or(i64::MAX);
-    let inferred = OfRun::read(from, &row.info.run_id, length_us)?;
+    let inferred = OfRun::read(files, length_us)?;
     let info = RunInfo { interval_ns: length_ns, ..row.info.clone() };
     let mut run = Run {
         to,

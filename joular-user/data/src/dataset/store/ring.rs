@@ -12,7 +12,7 @@ use std::{
     collections::BTreeMap,
     fmt,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use super::{Claim, ClaimKind, Object, Store, StoredFile};
@@ -48,6 +48,8 @@ pub struct Ring {
     store: Arc<dyn Store>,
     limits: Limits,
     tell: Tell,
+    /// What is known of runs that have ended: they are measured once.
+    measured: Mutex<BTreeMap<RunName, Kept>>,
 }
 
 impl fmt::Debug for Ring {
@@ -60,10 +62,9 @@ impl fmt::Debug for Ring {
 type RunName = (String, String);
 
 /// A run that may be removed.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Kept {
     started: UnixMicros,
-    interval_ns: u64,
     time_ns: u64,
     bytes: u64,
     has_windows: bool,
@@ -75,7 +76,7 @@ struct Kept {
 impl Ring {
     /// `tell` is called with a line for people when a run goes because the disk is full.
     pub fn new(store: Arc<dyn Store>, limits: Limits, tell: impl Fn(&str) + Send + Sync + 'static) -> Self {
-        Self { store, limits, tell: Box::new(tell) }
+        Self { store, limits, tell: Box::new(tell), measured: Mutex::default() }
     }
 
     /// Removes the oldest runs until the rest is within the limits.
@@ -116,45 +117,49 @@ impl Ring {
 
     /// All runs but the current one, the oldest first.
     fn runs(&self, current: &RunName) -> Result<Vec<Kept>> {
-        let mut runs: BTreeMap<RunName, Kept> = BTreeMap::new();
-        let mut windows: BTreeMap<RunName, Vec<StoredFile>> = BTreeMap::new();
+        let mut files: BTreeMap<RunName, Vec<PathBuf>> = BTreeMap::new();
         for table in TABLES.iter().rev().chain([&Runs::NAME]) {
             for file in self.store.list(table, MAX_FILES)? {
-                let Some(name) = FilePlace::of(&file).map(|place| place.run()).filter(|name| name != current) else {
-                    continue;
-                };
-                let stored = StoredFile::new(&self.store, &file);
-                let run = runs.entry(name.clone()).or_default();
-                run.bytes = run.bytes.saturating_add(stored.size_bytes()?);
-                run.files.push(file);
-                if *table == Windows::NAME {
-                    windows.entry(name).or_default().push(stored);
-                    run.has_windows = true;
-                } else if *table == Runs::NAME
-                    && let Ok(row) = run_row::read(&stored)
-                {
-                    // One that cannot be read is the oldest: it helps nobody.
-                    (run.started, run.interval_ns) = (row.info.started, row.info.interval_ns);
+                if let Some(name) = FilePlace::of(&file).map(|place| place.run()).filter(|name| name != current) {
+                    files.entry(name).or_default().push(file);
                 }
             }
         }
-        for (name, run) in &mut runs {
-            if let Some(files) = windows.get(name) {
-                run.time_ns = starts_ns(files).saturating_add(run.interval_ns);
+        let mut measured = self.measured.lock().unwrap_or_else(PoisonError::into_inner);
+        measured.retain(|name, _| files.contains_key(name));
+        for (name, files) in files {
+            if !measured.contains_key(&name) {
+                measured.insert(name, self.measure(files)?);
             }
         }
-        let mut runs: Vec<Kept> = runs.into_values().collect();
+        let mut runs: Vec<Kept> = measured.values().cloned().collect();
         runs.sort_by_key(|run| run.started);
         Ok(runs)
     }
-}
 
-/// From the start of a run's first window to that of its last one. Files that cannot be read count
-/// nothing.
-fn starts_ns(files: &[StoredFile]) -> u64 {
-    let spans = files.iter().filter_map(|file| Footer::read(file).ok()?.windows);
-    let span = spans.reduce(|all, next| (all.0.min(next.0), all.1.max(next.1)));
-    span.map_or(0, |(first, last)| last.abs_diff(first).saturating_mul(1000))
+    /// Measures a run that is not written to any more. A file that cannot be read counts by its size alone.
+    fn measure(&self, files: Vec<PathBuf>) -> Result<Kept> {
+        let mut run = Kept::default();
+        let stored = |file: &PathBuf| StoredFile::new(&self.store, file);
+        for file in &files {
+            run.bytes = run.bytes.saturating_add(stored(file).size_bytes()?);
+        }
+        let of_table = |table: &str| files.iter().filter(move |file| file.starts_with(table)).collect::<Vec<_>>();
+        let mut windows = of_table(Windows::NAME);
+        run.has_windows = !windows.is_empty();
+        // The first and the last one tell how long the run is.
+        windows.sort_by_key(|file| FilePlace::of(file).map(|place| (place.name.len(), place.name)));
+        let ends = [windows.first(), windows.last()].into_iter().flatten();
+        let spans = ends.filter_map(|file| Footer::read(&stored(file)).ok()?.windows);
+        let span = spans.reduce(|all, next| (all.0.min(next.0), all.1.max(next.1)));
+        let starts_ns = span.map_or(0, |(first, last)| last.abs_diff(first).saturating_mul(1000));
+        // One that cannot be read is the oldest: it helps nobody.
+        if let Some(Ok(row)) = of_table(Runs::NAME).first().map(|file| run_row::read(&stored(file))) {
+            run.started = row.info.started;
+            run.time_ns = starts_ns.saturating_add(row.info.interval_ns);
+        }
+        Ok(Kept { files, ..run })
+    }
 }
 
 fn of_file(folder: &Path, name: &str) -> RunName {

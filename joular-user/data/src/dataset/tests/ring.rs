@@ -19,7 +19,7 @@ use crate::{
     events::{EnergyReading, Event},
     model::{domain::FaultCause, domain::Reading, policy::Policy},
     output::{Output, OutputError},
-    report::profile::{Filter, Profile},
+    report::profile::{Filter, Names, Profile},
 };
 
 /// Ten seconds, of a run that begins six seconds before a full minute.
@@ -109,7 +109,7 @@ fn each_run_knows_its_processes() {
     let root = tempfile::tempdir().unwrap();
     rotated(root.path(), no_change);
     for run in ["", ".0001", ".0003"] {
-        let runs = crate::report::profile::Names::only(&format!("{RUN_ID}{run}"));
+        let runs = Names::parse(&[format!("{RUN_ID}{run}")]).unwrap();
         let profile = Profile::read(root.path(), &Filter { runs, ..Filter::default() }, None).unwrap();
         let jvm = profile.catalog.processes.iter().find(|process| process.pid.0 == 1).unwrap();
         assert_eq!(jvm.comm.raw(), "java1", "{run}");

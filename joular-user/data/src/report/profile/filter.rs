@@ -91,11 +91,6 @@ impl Names {
         Ok(Self(Some(Patterns { exact: names.to_vec(), set: set.build().map_err(failed)? })))
     }
 
-    /// This name alone, whatever characters it has.
-    pub fn only(name: &str) -> Self {
-        Self(Some(Patterns { exact: vec![name.to_owned()], set: GlobSet::empty() }))
-    }
-
     pub const fn allow_all(&self) -> bool {
         self.0.is_none()
     }

@@ -73,6 +73,14 @@ impl DataSet {
     /// # Errors
     /// As [`Self::open`].
     pub fn of_store(store: &Arc<dyn Store>, filter: &Filter) -> Result<Self> {
+        Self::of_files(files::find(store)?, filter)
+    }
+
+    /// The same for runs whose files are known.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub(crate) fn of_files(runs: Vec<RunFiles>, filter: &Filter) -> Result<Self> {
         let mut data = Self {
             catalog: Catalog::default(),
             files: Vec::new(),
@@ -84,7 +92,7 @@ impl DataSet {
             windows: Vec::new(),
             left_out: Amounts::default(),
         };
-        for files in files::find(store)? {
+        for files in runs {
             let row = run_row::read(&files.row)?;
             let run = Run { info: row.info, end: row.end.map(|(end, _)| end) };
             if filter.allows_run(&run) {
