@@ -15,6 +15,7 @@ mod diff;
 mod documents;
 mod engines;
 mod exports;
+mod footprint;
 mod html;
 mod intervals;
 mod one_liners;

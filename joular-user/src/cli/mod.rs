@@ -6,6 +6,7 @@ pub mod diff_flags;
 pub mod exit;
 pub mod export_flags;
 pub mod flags;
+pub mod footprint_flags;
 pub mod pages;
 pub mod part_flags;
 pub mod picture_flags;
@@ -25,6 +26,7 @@ pub use self::{
     exit::Exit,
     export_flags::ExportFlags,
     flags::Flags,
+    footprint_flags::FootprintFlags,
     pages::{CompletionsFlags, ManFlags},
     part_flags::PartFlags,
     picture_flags::{FlamegraphFlags, HtmlFlags},

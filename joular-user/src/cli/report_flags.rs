@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::part_flags::PartFlags;
+use super::{footprint_flags::FootprintFlags, part_flags::PartFlags};
 
 /// Flags of `report`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
+#[derive(Clone, Debug, Default, PartialEq, Args)]
 pub struct ReportFlags {
     /// Directory of the data set
     #[arg(value_name = "DIR")]
@@ -43,6 +43,9 @@ pub struct ReportFlags {
     /// Print tables in Markdown
     #[arg(long, group = "format")]
     pub markdown: bool,
+
+    #[command(flatten)]
+    pub footprint: FootprintFlags,
 
     #[command(flatten)]
     pub part: PartFlags,

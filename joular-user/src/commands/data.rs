@@ -12,6 +12,7 @@ use joular_data::{
         self, Format, artifact,
         diff::Gate,
         export::{ExportFormat, Selection},
+        footprint::FootprintError,
     },
     rollup,
     text::{escape, exact_joules},
@@ -30,15 +31,20 @@ use crate::{
 };
 
 pub(super) fn show(flags: &ReportFlags) -> anyhow::Result<Exit> {
-    let request = config::report_request(flags)?;
+    let request = config::report_request(flags, config::footprint(&flags.footprint)?)?;
     let out = io::stdout();
     let look = match Screen::of(io::stdout(), std::env::var_os("NO_COLOR").is_none()) {
         Screen::Terminal { size, colours } => report::ranking::Look { width: Some(size().width), colours },
         Screen::Stream => report::ranking::Look::default(),
     };
     let mut out = io::BufWriter::new(out.lock());
-    let said = report::ranking::command::run(&flags.data, &request, look, &mut out)?;
-    unless_closed(said).map_err(unwritten("the report"))?;
+    let said = report::ranking::command::run(&flags.data, &request, look, &mut out);
+    let said = said.map_err(|error| match error {
+        FootprintError::Data(error) => anyhow::Error::from(error),
+        error => error.into(),
+    })?;
+    unless_closed(said.written).map_err(unwritten("the report"))?;
+    said.notices.iter().for_each(|notice| pipeline::notice(notice));
     Ok(Exit::Success)
 }
 

@@ -7,6 +7,7 @@ pub mod calibration;
 mod diff;
 pub mod duration;
 pub mod file;
+mod footprint;
 mod metrics;
 mod part;
 mod picture;
@@ -30,6 +31,7 @@ pub use self::{
     calibration::{Calibrate, CalibrationChoice},
     diff::diff_choices,
     file::ConfigFile,
+    footprint::footprint,
     metrics::Metrics,
     part::part,
     picture::{drawing, page},

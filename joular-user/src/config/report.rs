@@ -2,15 +2,18 @@
 
 use joular_data::report::{
     Format,
+    footprint::Choices,
     ranking::{By, Request, Sort},
 };
 
 use super::{ConfigError, part::part};
 use crate::cli::ReportFlags;
 
+/// `footprint` is what [`super::footprint`] made of the same flags.
+///
 /// # Errors
 /// If a flag cannot be understood, or several tables are wanted where there is room for one.
-pub fn report_request(flags: &ReportFlags) -> Result<Request, ConfigError> {
+pub fn report_request(flags: &ReportFlags, footprint: Option<Choices>) -> Result<Request, ConfigError> {
     let invalid = |place: &str, cause: String| ConfigError::Invalid { place: place.to_owned(), cause };
     let (filter, app) = part(&flags.part)?;
     let mut by: Vec<By> = Vec::new();
@@ -34,7 +37,7 @@ pub fn report_request(flags: &ReportFlags) -> Result<Request, ConfigError> {
     }
     let format = Format::of_flags(flags.json, flags.csv, flags.markdown);
     let sort = if flags.sort == "total" { Sort::Total } else { Sort::Own };
-    Ok(Request { filter, app, by, top: flags.top, sort, activations: flags.activations, format })
+    Ok(Request { filter, app, by, top: flags.top, sort, activations: flags.activations, footprint, format })
 }
 
 #[cfg(test)]
@@ -47,24 +50,29 @@ mod tests {
 
     #[test]
     fn tables_are_made_once_and_in_the_order_asked_for() {
-        let request = report_request(&flags(&["thread", "method", "thread"])).unwrap();
+        let request = report_request(&flags(&["thread", "method", "thread"]), None).unwrap();
         assert_eq!(request.by, [By::Thread, By::Method]);
     }
 
     #[test]
     fn a_csv_is_one_table() {
         let one = ReportFlags { csv: true, ..flags(&["method"]) };
-        assert_eq!(report_request(&one).unwrap().format, Format::Csv);
+        assert_eq!(report_request(&one, None).unwrap().format, Format::Csv);
         let two = ReportFlags { csv: true, ..flags(&["method", "thread"]) };
-        assert!(report_request(&two).unwrap_err().to_string().starts_with("--csv: CSV is one table"));
+        assert!(report_request(&two, None).unwrap_err().to_string().starts_with("--csv: CSV is one table"));
     }
 
     #[test]
     fn calls_of_some_paths_are_not_offered() {
         let mut flags = ReportFlags { activations: true, ..flags(&["method"]) };
-        assert!(report_request(&flags).unwrap().activations);
+        assert!(report_request(&flags, None).unwrap().activations);
         flags.part.method = vec!["*.run".to_owned()];
-        assert!(report_request(&flags).unwrap_err().to_string().contains("--activations cannot be used with --method"));
+        assert!(
+            report_request(&flags, None)
+                .unwrap_err()
+                .to_string()
+                .contains("--activations cannot be used with --method")
+        );
     }
 
     #[test]

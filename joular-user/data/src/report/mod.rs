@@ -1,12 +1,13 @@
 //! Shows a data set. Everything starts from a selection of it, summed ([`profile`]): tables
 //! ([`ranking`]), call trees ([`tree`]) and pictures of them ([`flamegraph`], [`html`]),
-//! comparisons ([`diff`], [`validate`] with a wattmeter), other tools' formats ([`export`]). Nothing here needs privileges or asks
-//! the system anything.
+//! comparisons ([`diff`], [`validate`] with a wattmeter), other tools' formats ([`export`]). Tables can have
+//! emissions and cost ([`footprint`]). Nothing here needs privileges or asks the system anything.
 
 pub mod artifact;
 pub mod diff;
 pub mod export;
 pub mod flamegraph;
+pub mod footprint;
 mod format;
 pub mod headline;
 pub mod html;

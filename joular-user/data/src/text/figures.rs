@@ -16,6 +16,8 @@ const ERROR_DIGITS: i32 = 2;
 const MEASURED_PLACES: i32 = 3;
 /// µJ: nothing is known more finely.
 const MOST_PLACES: i32 = 6;
+/// Of emissions and cost, which are small numbers of large units.
+const MOST_DERIVED_PLACES: i32 = 12;
 
 /// The last digit of a figure: places behind the point; below zero, zeros before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,6 +44,13 @@ impl Places {
     /// The same, of a figure that may be off by `error`.
     pub fn with_error(value: f64, error: f64, label: Option<Label>) -> Self {
         Self::of(value, label).min(Self(significant(error, ERROR_DIGITS)))
+    }
+
+    /// The last digit of what a factor makes of energy, such as emissions, which may be off by `error`. A
+    /// factor has three digits at best, however the energy was measured.
+    pub fn derived(value: f64, error: f64) -> Self {
+        let places = significant(value, MODELLED_DIGITS).min(MOST_DERIVED_PLACES);
+        Self(if error > 0.0 { places.min(significant(error, ERROR_DIGITS)) } else { places })
     }
 
     /// The figure, rounded there.
@@ -146,6 +155,21 @@ mod tests {
         ] {
             let (value_text, interval_text) = with_interval(value, interval, label);
             assert_eq!((value_text.as_str(), interval_text.as_str()), expected, "{value} in {interval:?}");
+        }
+    }
+
+    #[test]
+    fn what_a_factor_makes_of_energy_has_three_digits_and_none_finer_than_its_error() {
+        for (value, error, expected) in [
+            (12.345_678, 0.0, "12.3"),
+            (0.000_000_123_456, 0.0, "0.000000123"),
+            (0.000_123_456, 0.000_02, "0.000123"),
+            (0.000_123_456, 0.000_2, "0.00012"),
+            (12_345.6, 0.0, "12300"),
+            (0.0, 0.0, "0"),
+            (1e-15, 0.0, "0.000000000000"),
+        ] {
+            assert_eq!(Places::derived(value, error).write(value), expected, "{value} ± {error}");
         }
     }
 

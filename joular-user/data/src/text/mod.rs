@@ -6,11 +6,12 @@ pub mod signature;
 
 use std::fmt::Write;
 
+use jiff::Timestamp;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::model::{
     target_text::{escaped, is_spelled_out},
-    units::MicroJoules,
+    units::{MicroJoules, UnixMicros},
 };
 
 /// A name that cannot fool a terminal or its reader: characters that control a terminal, reorder
@@ -95,6 +96,12 @@ pub fn share(part: MicroJoules, whole: MicroJoules) -> f64 {
 #[allow(clippy::cast_precision_loss, reason = "for display")]
 pub fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
+}
+
+/// UTC, to the second.
+pub fn time(moment: UnixMicros) -> String {
+    Timestamp::from_microsecond(moment.0)
+        .map_or_else(|_| format!("{moment} µs"), |moment| moment.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
 }
 
 #[cfg(test)]

@@ -8,10 +8,12 @@ use crate::model::units::UnixMicros;
 
 /// A run's windows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct RunTime {
+pub struct RunTime {
     /// First window's start and last window's end; `None` without windows.
-    pub(super) span: Option<(UnixMicros, UnixMicros)>,
-    pub(super) length_ns: u64,
+    pub span: Option<(UnixMicros, UnixMicros)>,
+    pub length_ns: u64,
+    /// Time of all CPUs, whether they were busy or not.
+    pub cpu_ns: u64,
 }
 
 impl RunTime {
@@ -19,6 +21,10 @@ impl RunTime {
         let end = UnixMicros(start.0.saturating_add(i64::try_from(length_ns / 1000).unwrap_or(i64::MAX)));
         self.span = Some(self.span.map_or((start, end), |(first, last)| (first.min(start), last.max(end))));
         self.length_ns = self.length_ns.saturating_add(length_ns);
+    }
+
+    pub(super) fn add_cpus(&mut self, cpu_ns: u64) {
+        self.cpu_ns = self.cpu_ns.saturating_add(cpu_ns);
     }
 }
 

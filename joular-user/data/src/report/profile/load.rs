@@ -101,6 +101,11 @@ impl<'a> LoadColumns<'a> {
             suspends: columns.ints_if_any(context::SUSPENDED_NS)?,
         })
     }
+
+    /// Time that all CPUs had in a window.
+    pub(super) fn elapsed_cpu_ns(&self, row: usize) -> Result<u64> {
+        self.elapsed.natural(row)
+    }
 }
 
 #[cfg(test)]

@@ -40,6 +40,7 @@ pub use self::{
         App, Catalog, FrameIndex, OUTSIDE_APP, PathIndex, Paths, Process, ProcessIndex, Run, Thread, ThreadIndex,
     },
     filter::{Filter, FilterError, Moment, Names},
+    host_times::RunTime,
     in_time::Summed,
     load::Load,
     overview::{Amounts, JvmEnergy, Overview, QualityKey},

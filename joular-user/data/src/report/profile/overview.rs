@@ -41,6 +41,8 @@ pub struct Overview {
     pub windows: u64,
     /// Time of the host that was recorded longest. Power is energy over this time.
     pub duration_ns: u64,
+    /// Times of each run of [`super::Catalog::runs`].
+    pub run_times: Vec<RunTime>,
     /// Time in which several runs recorded one host: the machine's energy counts once for each of
     /// them.
     pub overlap_ns: u64,
@@ -120,16 +122,16 @@ impl DataSet {
     /// If a file cannot be read or is damaged.
     pub fn overview(&mut self, filter: &Filter) -> Result<Overview> {
         let mut overview = Overview::default();
-        let mut times = Vec::new();
         for run in 0..self.catalog.runs.len() {
-            times.push(overview.read_windows(self, run, filter)?);
+            let time = overview.read_windows(self, run, filter)?;
+            overview.run_times.push(time);
             overview.describe(&self.catalog.runs[run]);
             overview.read_jvms(self, run, filter)?;
             overview.read_qualities(self, run, filter)?;
         }
         let mut hosts = HostTimes::default();
-        for (run, time) in self.catalog.runs.iter().zip(times) {
-            hosts.add(run.info.host.raw(), time);
+        for (run, time) in self.catalog.runs.iter().zip(&overview.run_times) {
+            hosts.add(run.info.host.raw(), *time);
         }
         overview.span = hosts.span();
         overview.duration_ns = hosts.longest_ns();
@@ -175,6 +177,7 @@ impl Overview {
                     if seen.insert(start) {
                         let length_ns = rows.lengths.natural(row)?;
                         time.add(start, length_ns);
+                        time.add_cpus(rows.load.elapsed_cpu_ns(row)?);
                         self.load.take(&rows.load, row, length_ns)?;
                         self.take_window(&rows, row)?;
                     }

@@ -26,6 +26,12 @@ pub struct WindowSpan {
     pub length_ns: u64,
 }
 
+impl WindowSpan {
+    pub fn end(&self) -> UnixMicros {
+        UnixMicros(self.start.0.saturating_add(i64::try_from(self.length_ns / 1000).unwrap_or(i64::MAX)))
+    }
+}
+
 /// Lengths of a run's windows in ns, by their start.
 pub(super) type RunWindows = BTreeMap<UnixMicros, u64>;
 

@@ -15,10 +15,10 @@ use super::{
     text,
 };
 use crate::{
-    dataset::error::Result,
     report::{
         Format,
-        profile::{App, Filter, Profile},
+        footprint::{self, FootprintError, Footprints, statement},
+        profile::{App, Catalog, Filter, Profile, Row},
     },
     text::harmless_json,
 };
@@ -35,6 +35,8 @@ pub struct Request {
     pub sort: Sort,
     /// Whether calls are counted.
     pub activations: bool,
+    /// Whether emissions and cost are shown, and of what they are made.
+    pub footprint: Option<footprint::Choices>,
     pub format: Format,
 }
 
@@ -54,32 +56,58 @@ pub struct Report<'a> {
     pub has_app: bool,
     /// Rows of tables, 0: all.
     pub top: usize,
+    pub footprints: Option<&'a Footprints<'a>>,
+}
+
+/// What became of a report.
+#[derive(Debug)]
+pub struct Said {
+    pub written: io::Result<()>,
+    /// What its reader must know, and its format has no room for.
+    pub notices: Vec<String>,
 }
 
 /// Reads a data set and writes the report.
 ///
 /// # Errors
-/// If the data set cannot be read; what cannot be written to `out` is the
-/// inner error.
-pub fn run(data: &Path, request: &Request, look: Look, out: &mut impl Write) -> Result<io::Result<()>> {
+/// If the data set cannot be read, or there are no emission factors for it.
+pub fn run(data: &Path, request: &Request, look: Look, out: &mut impl Write) -> Result<Said, FootprintError> {
     let app = request.app.as_ref();
     let wanted = if request.activations { request.by.as_slice() } else { &[] };
     let mut counters: Vec<(By, Activations)> =
         wanted.iter().filter_map(|by| Some((*by, Activations::of(*by, app)?))).collect();
-    let profile = Profile::read_watched(data, &request.filter, app, |catalog, row| {
+    let watch = |catalog: &Catalog, row: &Row| {
         counters.iter_mut().for_each(|(_, counter)| counter.see(catalog, row));
-    })?;
+    };
+    let (profile, footprints) = match &request.footprint {
+        Some(choices) => {
+            let (profile, footprints) = footprint::read(data, &request.filter, app, choices, watch)?;
+            (profile, Some(footprints))
+        }
+        None => (Profile::read_watched(data, &request.filter, app, watch)?, None),
+    };
+    let footprints = footprints.as_ref();
     let counts: Vec<(By, Vec<u64>)> = counters.into_iter().map(|(by, counter)| (by, counter.counts())).collect();
-    let tables = tables(&profile, request, &counts);
-    let report = Report { profile: &profile, tables: &tables, has_app: app.is_some(), top: request.top };
-    Ok(write(&report, request.format, look, out))
+    let tables = tables(&profile, request, &counts, footprints);
+    let report = Report { profile: &profile, tables: &tables, has_app: app.is_some(), top: request.top, footprints };
+    let notices = match footprints.filter(|_| request.format == Format::Csv) {
+        Some(footprints) => statement::text(footprints, &profile.overview),
+        None => Vec::new(),
+    };
+    Ok(Said { written: write(&report, request.format, look, out), notices })
 }
 
-fn tables(profile: &Profile, request: &Request, counts: &[(By, Vec<u64>)]) -> Vec<Ranking> {
+fn tables(
+    profile: &Profile,
+    request: &Request,
+    counts: &[(By, Vec<u64>)],
+    footprints: Option<&Footprints<'_>>,
+) -> Vec<Ranking> {
+    let footprints = footprints.map(|footprints| footprints.entries.as_slice());
     let cut = Cut { top: request.top, sort: request.sort, is_partial: !request.filter.methods.allow_all() };
     let table = |by: &By| {
         let counts = counts.iter().find(|(counted, _)| counted == by).map(|(_, counts)| counts.as_slice());
-        Ranking::of(profile, Groups::of(*by, &profile.catalog), cut, counts)
+        Ranking::of(profile, Groups::of(*by, &profile.catalog), cut, counts, footprints)
     };
     request.by.iter().map(table).collect()
 }

@@ -5,16 +5,14 @@
 
 use std::collections::BTreeMap;
 
-use jiff::Timestamp;
-
 use crate::{
     model::{
         frame::{FrameKind, Marker},
         target_text::TargetText,
-        units::{MicroJoules, UnixMicros},
+        units::MicroJoules,
     },
     report::profile::{Amounts, OUTSIDE_APP, Overview, Process, Profile},
-    text::{escape, figures, seconds, share},
+    text::{escape, figures, seconds, share, time},
     totals::{
         Sums, audit,
         jvms::{JvmTally, cause_of, quality_lines},
@@ -169,9 +167,3 @@ pub fn unnamed_line(profile: &Profile) -> String {
 
 /// Markers that are shown one by one; there are a dozen.
 const MOST_MARKERS: usize = 4;
-
-/// UTC, to the second.
-pub fn time(moment: UnixMicros) -> String {
-    Timestamp::from_microsecond(moment.0)
-        .map_or_else(|_| format!("{moment} µs"), |moment| moment.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
-}

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::{
     command::Report,
+    footprint,
     rows::{Figures, Ranking, Row},
     text::{activation, precise_percent, rows},
 };
@@ -21,7 +22,10 @@ pub fn table(report: &Report<'_>, table: &Ranking) -> String {
             .into_iter()
             .chain(details.iter().map(|name| (*name).to_owned()))
             .chain(FIGURES.iter().flat_map(|figure| ["self", "total"].map(|which| format!("{which}_{figure}"))))
-            .chain(["activations", "activation_uj", "energy_label", "ambiguous"].map(ToOwned::to_owned)),
+            .chain(["activations", "activation_uj", "energy_label", "ambiguous"].map(ToOwned::to_owned))
+            .chain(
+                footprint::figures(report).iter().flat_map(|figure| ["self", "total"].map(|which| figure.name(which))),
+            ),
     );
     for row in rows(table) {
         text.push_str(&line(cells(report, table, row)));
@@ -54,6 +58,10 @@ fn cells(report: &Report<'_>, table: &Ranking, row: &Row) -> Vec<String> {
     cells.push(activation(row).map_or(String::new(), |energy| energy.0.to_string()));
     cells.push(overview.label.map_or(String::new(), |label| label.name().to_owned()));
     cells.push((overview.ambiguous > 0).to_string());
+    let footprints = footprint::figures(report).into_iter();
+    cells.extend(
+        footprints.flat_map(|figure| [&row.own, &row.total].map(|figures| figure.of(&figures.footprint).to_string())),
+    );
     cells
 }
 

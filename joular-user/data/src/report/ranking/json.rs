@@ -5,14 +5,17 @@ use serde_json::{Map, Value, json};
 
 use super::{
     command::Report,
-    context,
+    context, footprint,
     rows::{Figures, Ranking, Row, Sort},
     text::{activation, note, precise_percent},
 };
 use crate::{
-    report::profile::{Amounts, Overview, Profile},
+    report::{
+        footprint::statement,
+        profile::{Amounts, Overview, Profile},
+    },
     stacks::JvmWork,
-    text::watts,
+    text::{time, watts},
 };
 
 /// The version changes when a key changes its name, its type or its meaning; a new key does not
@@ -21,7 +24,7 @@ const VERSION: u32 = 1;
 
 pub fn report(report: &Report<'_>) -> Value {
     let (profile, overview) = (report.profile, &report.profile.overview);
-    json!({
+    let mut object = json!({
         "report_version": VERSION,
         "energy_label": overview.label.map(|label| label.name()),
         "ambiguous": overview.ambiguous > 0,
@@ -30,7 +33,7 @@ pub fn report(report: &Report<'_>) -> Value {
         "selection": amounts(&context::chosen(profile), ""),
         "is_app_view": report.has_app,
         "interval_note": note(report),
-        "tables": report.tables.iter().map(|ranking| table(ranking, overview.duration_ns)).collect::<Vec<_>>(),
+        "tables": report.tables.iter().map(|ranking| table(ranking, report)).collect::<Vec<_>>(),
         "jvms": jvms(profile),
         "audit": audit(overview),
         "quality": {
@@ -42,7 +45,11 @@ pub fn report(report: &Report<'_>) -> Value {
         "ambiguous_readings": overview.ambiguous,
         "failed_readings": overview.read_failed,
         "warnings": context::warnings(overview),
-    })
+    });
+    if let (Some(object), Some(footprints)) = (object.as_object_mut(), report.footprints) {
+        object.insert("footprint".to_owned(), statement::json(footprints, overview));
+    }
+    object
 }
 
 fn unnamed(profile: &Profile) -> Map<String, Value> {
@@ -57,8 +64,8 @@ fn extent(profile: &Profile) -> Value {
         "runs": profile.catalog.runs.iter().map(run).collect::<Vec<_>>(),
         "windows": overview.windows,
         "duration_ns": overview.duration_ns,
-        "start": overview.span.map(|(start, _)| context::time(start)),
-        "end": overview.span.map(|(_, end)| context::time(end)),
+        "start": overview.span.map(|(start, _)| time(start)),
+        "end": overview.span.map(|(_, end)| time(end)),
     })
 }
 
@@ -71,10 +78,10 @@ fn amounts(amounts: &Amounts, prefix: &str) -> Map<String, Value> {
     ])
 }
 
-fn table(ranking: &Ranking, duration_ns: u64) -> Value {
-    let row = |row: &Row| Value::Object(row_object(ranking, row, duration_ns));
+fn table(ranking: &Ranking, report: &Report<'_>) -> Value {
+    let row = |row: &Row| Value::Object(row_object(ranking, row, report));
     let rest = ranking.rest.as_ref().map(|(count, rest)| {
-        let mut object = row_object(ranking, rest, duration_ns);
+        let mut object = row_object(ranking, rest, report);
         object.insert("rows".to_owned(), json!(count));
         Value::Object(object)
     });
@@ -86,7 +93,8 @@ fn table(ranking: &Ranking, duration_ns: u64) -> Value {
     })
 }
 
-fn row_object(ranking: &Ranking, row: &Row, duration_ns: u64) -> Map<String, Value> {
+fn row_object(ranking: &Ranking, row: &Row, report: &Report<'_>) -> Map<String, Value> {
+    let duration_ns = report.profile.overview.duration_ns;
     let mut object = Map::new();
     object.insert("name".to_owned(), json!(row.group.name));
     for (name, value) in ranking.by.details().iter().zip(&row.group.details) {
@@ -98,6 +106,11 @@ fn row_object(ranking: &Ranking, row: &Row, duration_ns: u64) -> Map<String, Val
     if let (Some(calls), Some(energy)) = (row.activations, activation(row)) {
         object.insert("activations".to_owned(), json!(calls));
         object.insert("activation_uj".to_owned(), json!(energy.0));
+    }
+    for figure in footprint::figures(report) {
+        for (which, figures) in [("self", &row.own), ("total", &row.total)] {
+            object.insert(figure.name(which), json!(figure.of(&figures.footprint)));
+        }
     }
     object
 }

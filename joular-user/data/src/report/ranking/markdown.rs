@@ -11,7 +11,7 @@ use super::{
     rows::Ranking,
     text::{caption, chosen, columns, names, note},
 };
-use crate::{model::target_text::TargetText, report::profile::Overview, text::figures, totals::audit::audit_rows};
+use crate::{model::target_text::TargetText, report::footprint::statement, text::figures, totals::audit::audit_rows};
 
 pub fn report(report: &Report<'_>) -> String {
     let profile = report.profile;
@@ -22,10 +22,16 @@ pub fn report(report: &Report<'_>) -> String {
     }
     for ranking in report.tables {
         let _ = writeln!(text, "\n### Energy {}\n", caption(ranking.by));
-        text.push_str(&table(ranking, overview));
+        text.push_str(&table(ranking, report));
     }
     if let Some(note) = note(report) {
         let _ = writeln!(text, "\n{note}");
+    }
+    if let Some(footprints) = report.footprints {
+        text.push_str("\n### Emissions and cost\n\n");
+        for line in statement::text(footprints, overview) {
+            let _ = writeln!(text, "- {}", plain(&line));
+        }
     }
     let jvms = context::jvms(profile);
     if !jvms.is_empty() {
@@ -59,8 +65,8 @@ pub fn report(report: &Report<'_>) -> String {
     text
 }
 
-fn table(ranking: &Ranking, overview: &Overview) -> String {
-    let columns = columns(ranking, overview);
+fn table(ranking: &Ranking, report: &Report<'_>) -> String {
+    let columns = columns(ranking, report);
     let mut text = String::from("|");
     columns.iter().for_each(|column| {
         let _ = write!(text, " {} |", column.heading);

@@ -7,7 +7,10 @@ use super::{
     groups::{Group, Groups},
 };
 use crate::{
-    report::profile::{Amounts, Profile, ThreadIndex, ThreadPath},
+    report::{
+        footprint::Footprint,
+        profile::{Amounts, Profile, ThreadIndex, ThreadPath},
+    },
     sampling::{Group as SampledGroup, Interval, Sampled, Threads},
 };
 
@@ -26,6 +29,8 @@ pub enum Sort {
 pub struct Figures {
     pub amounts: Amounts,
     pub interval: Interval,
+    /// Nothing, unless it was asked for.
+    pub footprint: Footprint,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -61,8 +66,14 @@ pub struct Cut {
 }
 
 impl Ranking {
-    /// `activations` of each group, if they were counted.
-    pub fn of(profile: &Profile, groups: Groups, cut: Cut, activations: Option<&[u64]>) -> Self {
+    /// `activations` of each group and `footprints` of each entry, if they are wanted.
+    pub fn of(
+        profile: &Profile,
+        groups: Groups,
+        cut: Cut,
+        activations: Option<&[u64]>,
+        footprints: Option<&[Footprint]>,
+    ) -> Self {
         let count = groups.len();
         let identity: Vec<usize> = (0..count).collect();
         let entries = without_threads(profile, groups.by);
@@ -74,7 +85,10 @@ impl Ranking {
         let mut slots = vec![rest; count];
         shown.iter().enumerate().for_each(|(rank, group)| slots[*group] = rank);
         let slots = Slots::of(profile, &groups, &slots, rest + 1);
-        let figures = figures(profile, &entries, &groups, &slots, cut.is_partial);
+        let mut figures = figures(profile, &entries, &groups, &slots, cut.is_partial);
+        if let Some(footprints) = footprints {
+            add_footprints(profile, &slots, footprints, &mut figures);
+        }
         let mut whole = Amounts::default();
         profile.entries.iter().for_each(|entry| whole.plus(&entry.amounts()));
         let row = |group: Group, figures: Option<&(Figures, Figures)>, activations| {
@@ -244,7 +258,11 @@ fn figures(
     let mut sums = vec![Sums::default(); slots.count];
     visit(without_threads, slots, |_, slot, part| sums[slot].plus(part));
     if groups.by.is_of_threads() && !is_partial {
-        let exact = |amounts: Amounts| Figures { amounts, interval: Interval::exact(amounts.energy) };
+        let exact = |amounts: Amounts| Figures {
+            amounts,
+            interval: Interval::exact(amounts.energy),
+            footprint: Footprint::default(),
+        };
         return sums.iter().map(|sums| (exact(sums.own), exact(sums.total))).collect();
     }
     let threads = threads_of(profile, groups, slots.slots, slots.count);
@@ -259,10 +277,23 @@ fn figures(
         let interval = |group, amounts: Amounts, sampled: Sampled| Figures {
             amounts,
             interval: threads.interval(group, amounts.energy, sampled.energy),
+            footprint: Footprint::default(),
         };
         (interval(own, sums.own, sums.own_sampled), interval(total, sums.total, sums.total_sampled))
     };
     sums.iter().zip(&seen).zip(&threads).map(|((sums, seen), threads)| figures(sums, seen, threads)).collect()
+}
+
+/// Adds each entry's emissions and cost where its energy is.
+fn add_footprints(profile: &Profile, slots: &Slots<'_>, footprints: &[Footprint], figures: &mut [(Figures, Figures)]) {
+    for (entry, footprint) in profile.entries.iter().zip(footprints) {
+        for slot in slots.all(entry) {
+            figures[slot].1.footprint.plus(footprint);
+        }
+        if let Some(slot) = slots.own(entry) {
+            figures[slot].0.footprint.plus(footprint);
+        }
+    }
 }
 
 /// Threads that a slot's energy could be in: its own if rows are about threads, else all.

@@ -3,12 +3,12 @@
 use super::{
     by::By,
     command::{Look, Report},
-    context,
+    context, footprint,
     rows::{Figures, Ranking, Row},
 };
 use crate::{
     model::{domain::Label, target_text::TargetText, units::MicroJoules},
-    report::profile::{OUTSIDE_APP, Overview},
+    report::{footprint::statement, profile::OUTSIDE_APP},
     text::{
         Keep, cut, figures,
         figures::Places,
@@ -26,7 +26,7 @@ const NAME_ROOM: usize = 32;
 pub struct Column {
     pub heading: String,
     pub cells: Vec<String>,
-    expendable: u8,
+    pub(super) expendable: u8,
 }
 
 impl Column {
@@ -45,9 +45,15 @@ pub fn lines(report: &Report<'_>, look: Look) -> Vec<Line> {
     lines.extend(chosen(report).into_iter().map(plain));
     for table in report.tables {
         lines.push(plain(String::new()));
-        lines.extend(table_lines(table, overview, look));
+        lines.extend(table_lines(table, report, look));
     }
     lines.extend(note(report).map(|note| plain(note.to_owned())));
+    if let Some(footprints) = report.footprints {
+        lines.push(plain(String::new()));
+        let mut said = statement::text(footprints, overview).into_iter();
+        lines.extend(said.next().map(|title| heading(&title)));
+        lines.extend(said.map(|line| plain(format!("  {line}"))));
+    }
     let jvms = context::jvms(profile);
     if !jvms.is_empty() {
         lines.push(plain(String::new()));
@@ -107,8 +113,8 @@ pub fn chosen(report: &Report<'_>) -> Vec<String> {
     lines
 }
 
-fn table_lines(table: &Ranking, overview: &Overview, look: Look) -> Vec<Line> {
-    let mut columns = columns(table, overview);
+fn table_lines(table: &Ranking, report: &Report<'_>, look: Look) -> Vec<Line> {
+    let mut columns = columns(table, report);
     let heading = table.by.name().to_uppercase();
     if let Some(width) = look.width {
         while columns.iter().map(|column| column.width() + 2).sum::<usize>() + NAME_ROOM > width && columns.len() > 2 {
@@ -140,7 +146,8 @@ pub fn rows(table: &Ranking) -> impl Iterator<Item = &Row> {
 }
 
 /// Figures of all rows for people, so with the digits that they deserve.
-pub fn columns(table: &Ranking, overview: &Overview) -> Vec<Column> {
+pub fn columns(table: &Ranking, report: &Report<'_>) -> Vec<Column> {
+    let overview = &report.profile.overview;
     let label = overview.label;
     let power = |figures: &Figures| {
         let power = watts(figures.amounts.energy, overview.duration_ns);
@@ -184,6 +191,7 @@ pub fn columns(table: &Ranking, overview: &Overview) -> Vec<Column> {
         let each = |row: &Row| activation(row).map_or(String::new(), |energy| figures::figure(energy.joules(), label));
         columns.push(column("J EACH ≤", 2, &each));
     }
+    columns.extend(footprint::columns(table, report));
     columns
 }
 

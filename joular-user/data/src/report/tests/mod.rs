@@ -2,6 +2,7 @@
 
 mod alike;
 mod diff;
+mod footprint;
 mod inference;
 mod light_load;
 mod profile;

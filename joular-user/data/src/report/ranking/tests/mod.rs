@@ -82,7 +82,7 @@ fn add(profile: &mut Profile, thread: u32, path: PathIndex, energy: u64, samples
 const ALL: Cut = Cut { top: 0, sort: Sort::Own, is_partial: false };
 
 fn ranking(profile: &Profile, by: By, cut: Cut) -> Ranking {
-    Ranking::of(profile, Groups::of(by, &profile.catalog), cut, None)
+    Ranking::of(profile, Groups::of(by, &profile.catalog), cut, None, None)
 }
 
 /// Name, self and total energy of all rows.
@@ -305,7 +305,7 @@ fn calls_are_counted_as_windows_show_them() {
         calls.see(&profile.catalog, &row);
     }
     let counts = calls.counts();
-    let ranking = Ranking::of(&profile, Groups::of(By::Method, &profile.catalog), ALL, Some(&counts));
+    let ranking = Ranking::of(&profile, Groups::of(By::Method, &profile.catalog), ALL, Some(&counts), None);
     let row = |name: &str| ranking.rows.iter().find(|row| row.group.name == name).unwrap();
     assert_eq!(row("a.Main.main").activations, Some(1));
     assert_eq!(row("a.Io.read").activations, Some(3));
