@@ -9,7 +9,7 @@ use joular_data::report::{
 use super::{ConfigError, part::part};
 use crate::cli::ReportFlags;
 
-/// `footprint` is what [`super::footprint`] made of the same flags.
+/// `footprint` is what [`super::footprint()`] made of the same flags.
 ///
 /// # Errors
 /// If a flag cannot be understood, or several tables are wanted where there is room for one.

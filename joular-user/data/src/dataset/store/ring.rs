@@ -9,7 +9,7 @@
 //! wrong removes nothing.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, btree_map::Entry},
     fmt,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
@@ -128,8 +128,8 @@ impl Ring {
         let mut measured = self.measured.lock().unwrap_or_else(PoisonError::into_inner);
         measured.retain(|name, _| files.contains_key(name));
         for (name, files) in files {
-            if !measured.contains_key(&name) {
-                measured.insert(name, self.measure(files)?);
+            if let Entry::Vacant(entry) = measured.entry(name) {
+                entry.insert(self.measure(files)?);
             }
         }
         let mut runs: Vec<Kept> = measured.values().cloned().collect();
