@@ -3,8 +3,9 @@
 //!
 //! The kernel subtracts it from the time of the thread that was on the CPU. A clock read before and
 //! after does not, and the CPU was not idle. So a thread's time and energy may exceed what the
-//! kernel's own account of it says by this much, and by no more than what any machine allows where
-//! nothing was stolen.
+//! kernel's own account of it says by this much. The kernel counts in nanoseconds and shows whole
+//! hundredths, so a part of one may be missing. Only where a CPU's figure is zero since the start of
+//! the machine is nothing missing: such a machine steals nothing.
 
 use std::{collections::BTreeMap, fs};
 
@@ -32,11 +33,13 @@ impl Stolen {
     }
 }
 
-/// Figures are of whole ticks: what is left of one at either end may be missing.
+/// Figures are of whole ticks: up to one more may have passed, on a CPU of which anything was ever stolen.
 fn at_most(before: &BTreeMap<usize, u64>, after: &BTreeMap<usize, u64>, wanted: impl Fn(usize) -> bool) -> u64 {
-    let of = |cpu| after.get(cpu).copied().unwrap_or(0).saturating_sub(before.get(cpu).copied().unwrap_or(0));
-    let ticks = before.keys().filter(|cpu| wanted(**cpu)).map(of).filter(|ticks| *ticks > 0);
-    ticks.map(|ticks| (ticks + 1) * TICK_NS).sum()
+    let of = |cpu| {
+        let now = after.get(cpu).copied().unwrap_or(0);
+        if now == 0 { 0 } else { now.saturating_sub(before.get(cpu).copied().unwrap_or(0)) + 1 }
+    };
+    before.keys().filter(|cpu| wanted(**cpu)).map(of).sum::<u64>() * TICK_NS
 }
 
 fn parse(stat: &str) -> Result<BTreeMap<usize, u64>> {
@@ -57,13 +60,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_was_stolen_of_the_cpu_counts_and_a_tick_more() -> Result<()> {
-        let before = parse("cpu  9 9 9 9 9 9 9 7 0 0\ncpu0 9 9 9 9 9 9 9 5 0 0\ncpu1 9 9 9 9 9 9 9 2 0 0\nintr 1 2\n")?;
-        let after = parse("cpu  9 9 9 9 9 9 9 9 0 0\ncpu0 9 9 9 9 9 9 9 5 0 0\ncpu1 9 9 9 9 9 9 9 4 0 0\nintr 1 2\n")?;
-        assert_eq!(before, BTreeMap::from([(0, 5), (1, 2)]));
-        assert_eq!(at_most(&before, &after, |cpu| cpu == 0), 0, "nothing was");
+    fn what_was_stolen_of_the_cpu_counts_and_a_tick_more_unless_nothing_ever_was() -> Result<()> {
+        let stat = |figures: [u64; 3]| {
+            let line = |(cpu, stolen)| format!("cpu{cpu} 9 9 9 9 9 9 9 {stolen} 0 0\n");
+            parse(&format!(
+                "cpu  9 9 9 9 9 9 9 7 0 0\n{}intr 1 2\n",
+                figures.iter().enumerate().map(line).collect::<String>()
+            ))
+        };
+        let (before, after) = (stat([5, 2, 0])?, stat([5, 4, 0])?);
+        assert_eq!(before, BTreeMap::from([(0, 5), (1, 2), (2, 0)]));
+        assert_eq!(at_most(&before, &after, |cpu| cpu == 0), TICK_NS, "less than a tick does not show");
         assert_eq!(at_most(&before, &after, |cpu| cpu == 1), 3 * TICK_NS);
-        assert_eq!(at_most(&before, &after, |_| true), 3 * TICK_NS);
+        assert_eq!(at_most(&before, &after, |cpu| cpu == 2), 0, "of this one nothing ever was");
+        assert_eq!(at_most(&before, &after, |_| true), 4 * TICK_NS);
+        assert_eq!(at_most(&before, &stat([5, 4, 1])?, |cpu| cpu == 2), 2 * TICK_NS);
         assert!(parse("cpu0 1 2 3").is_err());
         Ok(())
     }
