@@ -4,7 +4,7 @@
 //! The modules follow the data path. [`events`] are all that is known of a run. [`stacks`] turns
 //! addresses and names into call paths. [`attribution`] decides who gets which joule. [`dataset`]
 //! writes the result as Parquet, and reads and checks it again. [`report`] shows it. [`rollup`] makes its
-//! windows longer.
+//! windows longer, and [`shipping`] brings it to another store.
 //!
 //! A program that wants figures starts from a selection of a data set, summed
 //! ([`report::profile::Profile`]). The example `read_profile` is a complete one.
@@ -27,6 +27,7 @@ pub mod output;
 pub mod report;
 pub mod rollup;
 pub mod sampling;
+pub mod shipping;
 pub mod stacks;
 pub mod text;
 pub mod totals;

@@ -20,6 +20,8 @@ const DATA: &[(&str, &[&str])] = &[
     ("report", &["model", "text", "events", "sampling", "stacks", "attribution", "totals", "output", "dataset"]),
     // Shares energy out by what reports say.
     ("rollup", &["model", "text", "events", "stacks", "attribution", "output", "dataset", "report"]),
+    // Brings rollups elsewhere.
+    ("shipping", &["output", "dataset", "rollup"]),
 ];
 
 /// The parts of `joular-user`, in the same order. Where a row names `data`, the

@@ -73,8 +73,8 @@ pub fn run(from: &Path, to: &Path, length_ns: u64, owner: Option<(u32, u32)>) ->
 pub fn of_store(from: &Arc<dyn Store>, to: &dyn Store, length_ns: u64) -> Result<RolledUp> {
     let mut rolled_up = RolledUp::default();
     for files in files::find(from)? {
-        let done = roll_up(&files, to, length_ns)?;
-        rolled_up.runs += 1;
+        let done = of_run(&files, to, length_ns)?;
+        rolled_up.runs += done.runs;
         rolled_up.windows_before += done.windows_before;
         rolled_up.windows_after += done.windows_after;
     }
@@ -95,7 +95,11 @@ impl RolledUp {
     }
 }
 
-fn roll_up(files: &RunFiles, to: &dyn Store, length_ns: u64) -> Result<RolledUp> {
+/// The same of one run.
+///
+/// # Errors
+/// As [`run`].
+pub(crate) fn of_run(files: &RunFiles, to: &dyn Store, length_ns: u64) -> Result<RolledUp> {
     let row = run_row::read(&files.row)?;
     let refused = |problem: String| DataSetError::RollUp { path: files.row.path(), problem };
     let from_ns = row.info.interval_ns;
@@ -119,7 +123,7 @@ fn roll_up(files: &RunFiles, to: &dyn Store, length_ns: u64) -> Result<RolledUp>
         waiting: 0,
         next_file: 0,
         date: date(row.info.started),
-        done: RolledUp::default(),
+        done: RolledUp { runs: 1, ..RolledUp::default() },
     };
     let mut attributor = Attributor::new(&row.info);
     // Windows may get energy for call paths of later ones, so all stacks come first.

@@ -17,7 +17,7 @@ use std::{
 use rustix::fs::OFlags;
 
 use super::{
-    Claim, ClaimKind, Object, Store,
+    Claim, ClaimKind, Object, Published, Store,
     create::no_links,
     held::{HeldDirectory, Obstacle},
     lock::{self, LOCK},
@@ -78,6 +78,24 @@ impl LocalDirectory {
         folder.ok_or_else(|| OutputError::NotADirectory { action: "creating", path })
     }
 
+    /// Writes a file, and moves it whole to where it belongs.
+    fn place(
+        &self,
+        folder: &Path,
+        name: &str,
+        bytes: &[u8],
+        move_to: impl FnOnce(&HeldDirectory, &str, &HeldDirectory) -> io::Result<()>,
+    ) -> Result<()> {
+        let (place, partial) = (self.folder(folder)?, self.partial()?);
+        let moved = self.write(&partial, name, bytes).and_then(|()| {
+            move_to(&partial, name, &place).inspect_err(|_| {
+                // It may have been moved; the error that counts is the first one.
+                let _ = partial.remove(name);
+            })
+        });
+        moved.map_err(|source| OutputError::from_io("writing", self.root.join(folder).join(name), source))
+    }
+
     /// Writes a file into `.partial`; nothing of it is left if that fails.
     pub(super) fn write(&self, partial: &HeldDirectory, name: &str, bytes: &[u8]) -> io::Result<()> {
         partial.write(name, bytes, self.owner).inspect_err(|_| {
@@ -120,14 +138,20 @@ impl Store for LocalDirectory {
     }
 
     fn publish(&self, folder: &Path, name: &str, bytes: &[u8]) -> Result<()> {
-        let (place, partial) = (self.folder(folder)?, self.partial()?);
-        let moved = self.write(&partial, name, bytes).and_then(|()| {
-            partial.move_to(name, &place).inspect_err(|_| {
-                // It may have been moved; the error that counts is the first one.
-                let _ = partial.remove(name);
-            })
-        });
-        moved.map_err(|source| OutputError::from_io("writing", self.root.join(folder).join(name), source))
+        self.place(folder, name, bytes, HeldDirectory::move_to)
+    }
+
+    fn publish_new(&self, folder: &Path, name: &str, bytes: &[u8]) -> Result<Published> {
+        // Most often it is not there. Writing it first would cost a disk that is full.
+        if self.find(folder, name)?.is_some() {
+            return Ok(Published::AlreadyThere);
+        }
+        match self.place(folder, name, bytes, HeldDirectory::move_new_to) {
+            Err(OutputError::Io { source, .. }) if source.kind() == io::ErrorKind::AlreadyExists => {
+                Ok(Published::AlreadyThere)
+            }
+            placed => placed.map(|()| Published::Created),
+        }
     }
 
     /// Folders that are empty then go as well, so that nothing stays of a date.

@@ -12,7 +12,10 @@ use std::{
 };
 
 use rustix::{
-    fs::{AtFlags, Dir, FileType, Mode, OFlags, mkdirat, openat, renameat, statat, unlinkat},
+    fs::{
+        AtFlags, Dir, FileType, Mode, OFlags, RenameFlags, linkat, mkdirat, openat, renameat, renameat_with, statat,
+        unlinkat,
+    },
     io::Errno,
 };
 
@@ -75,6 +78,19 @@ impl HeldDirectory {
     /// Moves a file to another directory, in place of what has its name there.
     pub(super) fn move_to(&self, name: &str, other: &Self) -> io::Result<()> {
         renameat(&self.0, name, &other.0, name)?;
+        other.sync()
+    }
+
+    /// Moves a file to another directory, where nothing may have its name.
+    pub(super) fn move_new_to(&self, name: &str, other: &Self) -> io::Result<()> {
+        match renameat_with(&self.0, name, &other.0, name, RenameFlags::NOREPLACE) {
+            // Such as NFS, which can do it in two steps.
+            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
+                linkat(&self.0, name, &other.0, name, AtFlags::empty())?;
+                self.remove(name)?;
+            }
+            moved => moved?,
+        }
         other.sync()
     }
 

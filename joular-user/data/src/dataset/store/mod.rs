@@ -30,6 +30,9 @@ pub use self::{
 use super::error::{DataSetError, Result};
 use crate::output::OutputError;
 
+/// Folder beside the tables in which [`crate::shipping`] notes what has arrived elsewhere.
+pub(crate) const SHIPPED: &str = ".shipped";
+
 /// A place that holds the files of a data set. Files are named by their path within
 /// it: `TABLE/date=DATE/host=HOST/NAME.parquet` (see [`super::layout`]).
 pub trait Store: fmt::Debug + Send + Sync {
@@ -57,6 +60,13 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// If it cannot be written; nothing of it is left behind then.
     fn publish(&self, folder: &Path, name: &str, bytes: &[u8]) -> Result<(), OutputError>;
 
+    /// Makes `bytes` the content of `name` within `folder`, unless that is there already: it stays as it is
+    /// then. So what is published again after an interruption is there once.
+    ///
+    /// # Errors
+    /// If it cannot be written; nothing of it is left behind then.
+    fn publish_new(&self, folder: &Path, name: &str, bytes: &[u8]) -> Result<Published, OutputError>;
+
     /// Removes a file, or does nothing if there is none.
     ///
     /// # Errors
@@ -83,6 +93,13 @@ pub trait Store: fmt::Debug + Send + Sync {
 pub fn open(root: &Path) -> Result<Arc<dyn Store>> {
     fs::read_dir(root).map_err(|cause| DataSetError::Open { path: root.into(), cause })?;
     Ok(Arc::new(LocalDirectory::new(root, None)))
+}
+
+/// What became of a file that was to be new.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Published {
+    Created,
+    AlreadyThere,
 }
 
 /// What a claim keeps others from.
@@ -128,6 +145,11 @@ impl StoredFile {
     /// The name for messages.
     pub fn path(&self) -> PathBuf {
         self.store.path().join(&self.within)
+    }
+
+    /// Its folder within the store, and its name there.
+    pub fn place(&self) -> Option<(&Path, &str)> {
+        Some((self.within.parent()?, self.within.file_name()?.to_str()?))
     }
 
     /// # Errors

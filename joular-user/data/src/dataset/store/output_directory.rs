@@ -5,7 +5,7 @@
 use std::{fs, io, path::Path};
 
 use super::{
-    Claim, ClaimKind, LocalDirectory, Store,
+    Claim, ClaimKind, LocalDirectory, SHIPPED, Store,
     create::{create_directories, create_directory},
     directory::PARTIAL,
     held::HeldDirectory,
@@ -56,7 +56,7 @@ impl OutputDirectory {
     }
 
     /// Entries that the data set keeps beside the tables.
-    pub const OWN_ENTRIES: [&str; 2] = [LOCK, PARTIAL];
+    pub const OWN_ENTRIES: [&str; 3] = [LOCK, PARTIAL, SHIPPED];
 
     pub fn path(&self) -> &Path {
         self.directory.path()

@@ -15,7 +15,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use super::{Claim, ClaimKind, Object, Store, StoredFile};
+use super::{Claim, ClaimKind, Object, Published, Store, StoredFile};
 use crate::{
     dataset::{
         column::Table as _,
@@ -94,6 +94,32 @@ impl Ring {
             }
         }
         Ok(())
+    }
+
+    /// Removes runs until what is to be published has room, and what is beyond the limits then.
+    fn with_room<T>(
+        &self,
+        folder: &Path,
+        name: &str,
+        publish: impl Fn() -> Result<T, OutputError>,
+    ) -> Result<T, OutputError> {
+        let current = of_file(folder, name);
+        let failed = |error| as_output(error, self.path());
+        let published = loop {
+            match publish() {
+                Err(error @ OutputError::DiskFull { .. }) => {
+                    if !self.make_room(&current).map_err(failed)? {
+                        return Err(error);
+                    }
+                }
+                published => break published?,
+            }
+        };
+        // A run begins or ends: the time to look.
+        if folder.starts_with(Runs::NAME) {
+            self.enforce(&current).map_err(failed)?;
+        }
+        Ok(published)
     }
 
     /// Removes the oldest run. Returns whether there was any.
@@ -191,24 +217,11 @@ impl Store for Ring {
     }
 
     fn publish(&self, folder: &Path, name: &str, bytes: &[u8]) -> Result<(), OutputError> {
-        let current = of_file(folder, name);
-        let failed = |error| as_output(error, self.path());
-        loop {
-            match self.store.publish(folder, name, bytes) {
-                Err(error @ OutputError::DiskFull { .. }) => {
-                    if !self.make_room(&current).map_err(failed)? {
-                        return Err(error);
-                    }
-                }
-                Err(error) => return Err(error),
-                Ok(()) => break,
-            }
-        }
-        // A run begins or ends: the time to look.
-        if folder.starts_with(Runs::NAME) {
-            self.enforce(&current).map_err(failed)?;
-        }
-        Ok(())
+        self.with_room(folder, name, || self.store.publish(folder, name, bytes))
+    }
+
+    fn publish_new(&self, folder: &Path, name: &str, bytes: &[u8]) -> Result<Published, OutputError> {
+        self.with_room(folder, name, || self.store.publish_new(folder, name, bytes))
     }
 
     fn remove(&self, file: &Path) -> Result<(), OutputError> {

@@ -12,7 +12,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use super::{Claim, ClaimKind, Object, ReadAt, Store};
+use super::{Claim, ClaimKind, Object, Published, ReadAt, Store};
 use crate::{
     dataset::error::{DataSetError, Result as ReadResult},
     output::{OutputError, Result},
@@ -83,6 +83,13 @@ impl Store for Scratch {
         parts.end = parts.end.saturating_add(place.length);
         parts.places.insert(folder.join(name), place);
         Ok(())
+    }
+
+    fn publish_new(&self, folder: &Path, name: &str, bytes: &[u8]) -> Result<Published> {
+        if self.find(folder, name)?.is_some() {
+            return Ok(Published::AlreadyThere);
+        }
+        self.publish(folder, name, bytes).map(|()| Published::Created)
     }
 
     /// Its room is not used again.

@@ -13,7 +13,7 @@ use crate::{
     dataset::{
         DataSetError, OutputDirectory, ParquetOutput, audit,
         fixture::{self, *},
-        store::{self, Claim, ClaimKind, Limits, LocalDirectory, Object, Ring, Store},
+        store::{self, Claim, ClaimKind, Limits, LocalDirectory, Object, Published, Ring, Store},
         write::Rotated,
     },
     events::{EnergyReading, Event},
@@ -186,6 +186,13 @@ impl Store for SmallDisk {
             return Err(OutputError::DiskFull { path: folder.join(name) });
         }
         self.directory.publish(folder, name, bytes)
+    }
+
+    fn publish_new(&self, folder: &Path, name: &str, bytes: &[u8]) -> Result<Published, OutputError> {
+        if self.find(folder, name)?.is_some() {
+            return Ok(Published::AlreadyThere);
+        }
+        self.publish(folder, name, bytes).map(|()| Published::Created)
     }
 
     fn remove(&self, file: &Path) -> Result<(), OutputError> {

@@ -13,7 +13,7 @@ use crate::{
     dataset::{
         DataSetError, ParquetOutput, audit,
         fixture::*,
-        store::{Claim, ClaimKind, Object, Store},
+        store::{Claim, ClaimKind, LocalDirectory, Object, Published, Store, StoredFile},
     },
     model::policy::Policy,
     output::OutputError,
@@ -48,6 +48,13 @@ impl Store for MemoryStore {
     fn publish(&self, folder: &Path, name: &str, bytes: &[u8]) -> Result<(), OutputError> {
         self.0.files.lock().unwrap().insert(folder.join(name), Bytes::copy_from_slice(bytes));
         Ok(())
+    }
+
+    fn publish_new(&self, folder: &Path, name: &str, bytes: &[u8]) -> Result<Published, OutputError> {
+        if self.find(folder, name)?.is_some() {
+            return Ok(Published::AlreadyThere);
+        }
+        self.publish(folder, name, bytes).map(|()| Published::Created)
     }
 
     fn remove(&self, file: &Path) -> Result<(), OutputError> {
@@ -97,4 +104,20 @@ fn another_store_holds_the_same_files_as_a_directory() {
     };
     let from_directory = sum(DataSet::open(root.path(), &Filter::default()).unwrap());
     assert_eq!(sum(DataSet::of_store(&store, &Filter::default()).unwrap()), from_directory);
+}
+
+#[test]
+fn a_file_that_is_there_is_not_written_anew() {
+    let root = tempfile::tempdir().unwrap();
+    let directory: Arc<dyn Store> = Arc::new(LocalDirectory::new(root.path(), None));
+    let memory: Arc<dyn Store> = Arc::new(MemoryStore::default());
+    for store in [directory, memory] {
+        let publish =
+            |bytes: &[u8]| store.publish_new(Path::new("threads/date=d/host=h"), "r-0.parquet", bytes).unwrap();
+        assert_eq!(publish(b"first"), Published::Created);
+        assert_eq!(publish(b"second"), Published::AlreadyThere);
+        let file = StoredFile::new(&store, "threads/date=d/host=h/r-0.parquet");
+        assert_eq!(file.read_whole(100).unwrap(), b"first");
+    }
+    assert!(!root.path().join(".partial/r-0.parquet").exists());
 }

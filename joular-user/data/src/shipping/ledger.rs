@@ -1,0 +1,69 @@
+//! Notes which runs have arrived, in a file of the data set's own directory.
+//!
+//! A ledger that is lost costs time, and nothing else: what it no longer knows is shipped again, and found to be
+//! there already.
+
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use serde::{Deserialize, Serialize};
+use twox_hash::XxHash64;
+
+use super::{RunName, ShipError};
+use crate::dataset::{
+    error::DataSetError,
+    store::{SHIPPED, Store, StoredFile},
+};
+
+/// As many runs as a ring may hold, with room for their names.
+const MAX_BYTES: u64 = 64 << 20;
+
+/// What the file holds.
+#[derive(Debug, Default, Deserialize, Serialize)]
+struct Content {
+    /// To which store, and as which windows.
+    target: String,
+    runs: BTreeSet<RunName>,
+}
+
+/// The runs that have arrived.
+#[derive(Debug)]
+pub(super) struct Ledger {
+    /// Of the file: a data set may be shipped to several stores.
+    name: String,
+    content: Content,
+}
+
+impl Ledger {
+    /// Reads what is noted of `target`. A ledger that cannot be understood counts as lost.
+    pub(super) fn read(store: &Arc<dyn Store>, target: String) -> Result<Self, DataSetError> {
+        let name = format!("{:016x}.json", XxHash64::oneshot(0, target.as_bytes()));
+        let file = StoredFile::new(store, PathBuf::from(SHIPPED).join(&name));
+        let content = match store.find(Path::new(SHIPPED), &name)? {
+            Some(_) => serde_json::from_slice::<Content>(&file.read_whole(MAX_BYTES)?).unwrap_or_default(),
+            None => Content::default(),
+        };
+        let of_target = content.target == target;
+        let content = if of_target { content } else { Content { target, runs: BTreeSet::new() } };
+        Ok(Self { name, content })
+    }
+
+    pub(super) fn has(&self, run: &RunName) -> bool {
+        self.content.runs.contains(run)
+    }
+
+    /// Forgets runs that are no more.
+    pub(super) fn retain(&mut self, exists: impl Fn(&RunName) -> bool) {
+        self.content.runs.retain(exists);
+    }
+
+    pub(super) fn add(&mut self, store: &Arc<dyn Store>, run: RunName) -> Result<(), ShipError> {
+        self.content.runs.insert(run);
+        let bytes = serde_json::to_vec(&self.content).map_err(std::io::Error::other);
+        let bytes = bytes.map_err(|cause| DataSetError::Io { path: PathBuf::from(SHIPPED).join(&self.name), cause })?;
+        Ok(store.publish(Path::new(SHIPPED), &self.name, &bytes)?)
+    }
+}

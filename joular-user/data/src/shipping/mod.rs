@@ -1,0 +1,251 @@
+//! Brings the runs of a data set to another store, such as a bucket, once they have ended.
+//!
+//! A run is rolled up into a file without a name, and its files are published one by one. Their names follow
+//! from the run, and a file that is there already is left alone. So it does no harm to do any of it again: after
+//! a failure, after a restart, or beside another shipper. What has arrived is noted in the data set's own
+//! directory ([`ledger`]), so that it is not rolled up again.
+//!
+//! The data set is the spool. While the other store is away, runs stay where they are, as long as the data set
+//! keeps them.
+
+mod ledger;
+mod pace;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+    sync::Arc,
+    time::Duration,
+};
+
+use thiserror::Error;
+
+use self::{ledger::Ledger, pace::Pace};
+use crate::{
+    dataset::{
+        column::Table as _,
+        error::DataSetError,
+        read::{
+            files::{self, RunFiles},
+            run_row,
+        },
+        store::{ClaimKind, Published, Scratch, Store, StoredFile},
+        tables::{Runs, TABLES},
+    },
+    output::OutputError,
+    rollup,
+};
+
+/// No file of a rollup is larger.
+const MAX_FILE_BYTES: u64 = 1 << 30;
+
+/// Files of a run, in one table.
+const MAX_FILES: usize = 100_000;
+
+/// What is shipped, and how fast.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Length of the windows that arrive; `None`: as recorded.
+    pub window_ns: Option<u64>,
+    /// Bytes per second, on average.
+    pub most_bytes_per_s: Option<u64>,
+    /// Where the file of a run that is under way lies. It has no name there.
+    pub scratch: PathBuf,
+}
+
+/// Why a pass did not ship all that there is.
+#[derive(Debug, Error)]
+pub enum ShipError {
+    /// The data set cannot be read as a whole.
+    #[error(transparent)]
+    DataSet(#[from] DataSetError),
+    /// The other store does not take files.
+    #[error(transparent)]
+    Target(#[from] OutputError),
+}
+
+/// What became of a pass.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Passed {
+    pub runs: u64,
+    /// Published in this pass.
+    pub files: u64,
+    pub bytes: u64,
+    /// Runs that have ended and wait, after the pass.
+    pub waiting_runs: u64,
+    /// Runs that were removed from the data set before they arrived.
+    pub missed_runs: u64,
+    /// Runs that cannot be shipped as they are, and why, each told once.
+    pub problems: Vec<String>,
+}
+
+/// The folder of a run's host, and the part of file names that stands for the run.
+type RunName = (String, String);
+
+/// Ships the runs of one data set to one store.
+pub struct Shipper {
+    from: Arc<dyn Store>,
+    to: Arc<dyn Store>,
+    options: Options,
+    ledger: Ledger,
+    /// Runs that were there at the start and that nobody writes to any more, whether or not they have an end.
+    ended: BTreeSet<RunName>,
+    /// Runs that have ended and have not arrived, at the last look.
+    waiting: BTreeSet<RunName>,
+    told: BTreeSet<RunName>,
+}
+
+impl Shipper {
+    /// Ships what ends from now on and what is there. Whoever calls this writes to the data set and begins no run
+    /// before, or nobody writes: see [`Shipper::of_idle`].
+    ///
+    /// # Errors
+    /// If the data set cannot be read.
+    pub fn before_recording(from: Arc<dyn Store>, to: Arc<dyn Store>, options: Options) -> Result<Self, DataSetError> {
+        let ended = found(&from)?.into_keys().collect();
+        Self::new(from, to, options, ended)
+    }
+
+    /// Ships what is there. Of a data set that a recording writes to, these are the runs that have an end.
+    ///
+    /// # Errors
+    /// If the data set cannot be read.
+    pub fn of_recorded(from: Arc<dyn Store>, to: Arc<dyn Store>, options: Options) -> Result<Self, ShipError> {
+        let ended = match from.claim(ClaimKind::Read) {
+            Ok(_nobody_writes) => found(&from)?.into_keys().collect(),
+            Err(OutputError::InUse { .. }) => BTreeSet::new(),
+            Err(error) => return Err(error.into()),
+        };
+        Ok(Self::new(from, to, options, ended)?)
+    }
+
+    fn new(
+        from: Arc<dyn Store>,
+        to: Arc<dyn Store>,
+        options: Options,
+        ended: BTreeSet<RunName>,
+    ) -> Result<Self, DataSetError> {
+        let target = format!("{} {}", to.path().display(), options.window_ns.unwrap_or(0));
+        let ledger = Ledger::read(&from, target)?;
+        Ok(Self { from, to, options, ledger, ended, waiting: BTreeSet::new(), told: BTreeSet::new() })
+    }
+
+    /// Ships every run that has ended, the oldest first. `wait` is called to keep the pace, and says whether to
+    /// stop.
+    ///
+    /// # Errors
+    /// If the data set cannot be read, or the other store takes nothing. What was shipped before counts, and the
+    /// next pass goes on there.
+    pub fn pass(&mut self, wait: &mut dyn FnMut(Duration) -> bool) -> (Passed, Result<(), ShipError>) {
+        let mut passed = Passed::default();
+        let result = self.ship(&mut passed, wait);
+        passed.waiting_runs = self.waiting.len() as u64;
+        (passed, result)
+    }
+
+    fn ship(&mut self, passed: &mut Passed, wait: &mut dyn FnMut(Duration) -> bool) -> Result<(), ShipError> {
+        let runs = found(&self.from)?;
+        passed.missed_runs = self.waiting.iter().filter(|name| !runs.contains_key(*name)).count() as u64;
+        self.ledger.retain(|name| runs.contains_key(name));
+        self.ended.retain(|name| runs.contains_key(name));
+        self.told.retain(|name| runs.contains_key(name));
+        self.waiting.clear();
+        let mut due = Vec::new();
+        for (name, files) in runs {
+            if self.ledger.has(&name) {
+                continue;
+            }
+            match run_row::read(&files.row) {
+                Ok(row) if row.end.is_some() || self.ended.contains(&name) => {
+                    self.waiting.insert(name.clone());
+                    due.push((row.info.started, name, files));
+                }
+                // Under way.
+                Ok(_) => {}
+                Err(error) => self.tell(&name, &error, passed),
+            }
+        }
+        due.sort_by_key(|(started, ..)| *started);
+        let mut pace = Pace::new(self.options.most_bytes_per_s);
+        for (_, name, files) in due {
+            match self.ship_run(&files, &mut pace, wait, passed) {
+                Ok(true) => {
+                    self.waiting.remove(&name);
+                    self.ledger.add(&self.from, name)?;
+                    passed.runs += 1;
+                }
+                Ok(false) => break,
+                Err(ShipError::DataSet(error)) => self.tell(&name, &error, passed),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// A run that cannot be read must not keep the others from being shipped.
+    fn tell(&mut self, name: &RunName, error: &DataSetError, passed: &mut Passed) {
+        self.waiting.insert(name.clone());
+        if self.told.insert(name.clone()) {
+            passed.problems.push(error.to_string());
+        }
+    }
+
+    /// Returns whether it was brought to its end.
+    fn ship_run(
+        &self,
+        files: &RunFiles,
+        pace: &mut Pace,
+        wait: &mut dyn FnMut(Duration) -> bool,
+        passed: &mut Passed,
+    ) -> Result<bool, ShipError> {
+        let listed = match self.options.window_ns {
+            Some(window_ns) => {
+                let scratch: Arc<dyn Store> = Arc::new(Scratch::within(&self.options.scratch)?);
+                rollup::of_run(files, scratch.as_ref(), window_ns)?;
+                rolled_up(&scratch)?
+            }
+            None => recorded(files),
+        };
+        for file in listed {
+            let bytes = file.read_whole(MAX_FILE_BYTES)?;
+            let Some((folder, name)) = file.place() else { continue };
+            if self.to.publish_new(folder, name, &bytes)? == Published::Created {
+                passed.files += 1;
+                passed.bytes += bytes.len() as u64;
+                if wait(pace.after(bytes.len() as u64)) {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// All runs of a data set by name; none if there is none yet.
+fn found(store: &Arc<dyn Store>) -> Result<BTreeMap<RunName, RunFiles>, DataSetError> {
+    match files::find(store) {
+        Ok(runs) => Ok(runs.into_iter().map(|run| (run.place.run(), run)).collect()),
+        Err(DataSetError::NoRun { .. }) => Ok(BTreeMap::new()),
+        Err(error) => Err(error),
+    }
+}
+
+/// The files of a rolled-up run in the order in which readers may see them: the run's row first, and last
+/// `windows`, which says which rows of the other tables are whole.
+fn rolled_up(store: &Arc<dyn Store>) -> Result<Vec<StoredFile>, DataSetError> {
+    let mut files = Vec::new();
+    for table in [Runs::NAME].into_iter().chain(TABLES) {
+        let mut of_table = store.list(table, MAX_FILES)?;
+        of_table.sort();
+        files.extend(of_table.into_iter().map(|within| StoredFile::new(store, within)));
+    }
+    Ok(files)
+}
+
+/// The same of a recorded run.
+fn recorded(run: &RunFiles) -> Vec<StoredFile> {
+    let of_table = |table| run.parts.iter().filter_map(move |(_, part)| part.named(table).cloned());
+    [run.row.clone()].into_iter().chain(TABLES.into_iter().flat_map(of_table)).collect()
+}

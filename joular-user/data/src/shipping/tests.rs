@@ -1,0 +1,259 @@
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use tempfile::TempDir;
+
+use super::{Options, Passed, ShipError, Shipper};
+use crate::{
+    attribution::Engine,
+    dataset::{
+        DataSetError, OutputDirectory, ParquetOutput, audit,
+        fixture::{self, FLUSH_NS, SECOND},
+        store::{Claim, ClaimKind, LocalDirectory, Object, Published, Store},
+    },
+    events::Event,
+    model::policy::Policy,
+    output::{Output as _, OutputError},
+    rollup,
+};
+
+const MINUTE: Option<u64> = Some(60 * SECOND);
+
+/// A data set with runs that have ended, of these names.
+fn recorded(runs: &[&str]) -> TempDir {
+    let root = tempfile::tempdir().unwrap();
+    runs.iter().for_each(|run| fixture::write_as(root.path(), Policy::default(), run));
+    root
+}
+
+/// Adds a run whose recorder was killed.
+fn add_killed(root: &Path, run_id: &str) {
+    let mut output = ParquetOutput::new(OutputDirectory::create(root, None).unwrap(), FLUSH_NS);
+    let mut engine = Engine::default();
+    for mut event in fixture::events(Policy::default()) {
+        if let Event::RunStarted(run) = &mut event {
+            run.run_id = run_id.to_owned();
+            output.run_started(run).unwrap();
+        }
+        if let Event::Process(process) = &event {
+            output.process(process);
+        }
+        if let Some(report) = engine.apply(&event) {
+            output.window(&report, engine.table()).unwrap();
+        }
+    }
+}
+
+fn local(root: &Path) -> Arc<dyn Store> {
+    Arc::new(LocalDirectory::new(root, None))
+}
+
+fn options(window_ns: Option<u64>) -> Options {
+    Options { window_ns, most_bytes_per_s: None, scratch: std::env::temp_dir() }
+}
+
+fn shipper(from: &Path, to: Arc<dyn Store>, window_ns: Option<u64>) -> Shipper {
+    Shipper::of_recorded(local(from), to, options(window_ns)).unwrap()
+}
+
+fn pass(shipper: &mut Shipper) -> Passed {
+    let (passed, result) = shipper.pass(&mut |_| false);
+    result.unwrap();
+    passed
+}
+
+/// Files of the tables, with their bytes.
+fn files(root: &Path) -> Vec<(String, Vec<u8>)> {
+    fixture::files(root).into_iter().filter(|(name, _)| !name.starts_with('.')).collect()
+}
+
+fn rolled_up(from: &Path) -> Vec<(String, Vec<u8>)> {
+    let to = tempfile::tempdir().unwrap();
+    rollup::run(from, to.path(), 60 * SECOND, None).unwrap();
+    files(to.path())
+}
+
+#[test]
+fn what_arrives_is_the_rollup_of_all_runs() {
+    let (from, to) = (recorded(&["a-1", "a-2"]), tempfile::tempdir().unwrap());
+    let passed = pass(&mut shipper(from.path(), local(to.path()), MINUTE));
+    let expected = rolled_up(from.path());
+    assert_eq!(files(to.path()), expected);
+    let bytes: u64 = expected.iter().map(|(_, bytes)| bytes.len() as u64).sum();
+    assert_eq!(passed, Passed { runs: 2, files: expected.len() as u64, bytes, ..Passed::default() });
+    assert!(audit::is_well(&audit::run(to.path()).unwrap()));
+}
+
+#[test]
+fn runs_are_shipped_as_recorded_if_that_is_asked_for() {
+    let (from, to) = (recorded(&["a-1", "a-2"]), tempfile::tempdir().unwrap());
+    let expected = files(from.path());
+    pass(&mut shipper(from.path(), local(to.path()), None));
+    assert_eq!(files(to.path()), expected);
+}
+
+#[test]
+fn what_has_arrived_is_not_shipped_again_and_does_no_harm_if_it_is() {
+    let (from, to) = (recorded(&["a-1"]), tempfile::tempdir().unwrap());
+    pass(&mut shipper(from.path(), local(to.path()), MINUTE));
+    let arrived = files(to.path());
+    assert_eq!(pass(&mut shipper(from.path(), local(to.path()), MINUTE)), Passed::default(), "after a restart");
+    // The ledger is lost, or two ship the same.
+    fs::remove_dir_all(from.path().join(".shipped")).unwrap();
+    let again = pass(&mut shipper(from.path(), local(to.path()), MINUTE));
+    assert_eq!((again.runs, again.files), (1, 0));
+    assert_eq!(files(to.path()), arrived);
+    // A ledger that is not one.
+    for ledger in fs::read_dir(from.path().join(".shipped")).unwrap() {
+        fs::write(ledger.unwrap().path(), "{").unwrap();
+    }
+    assert_eq!(pass(&mut shipper(from.path(), local(to.path()), MINUTE)).runs, 1);
+}
+
+#[test]
+fn another_store_or_another_length_of_windows_gets_everything() {
+    let from = recorded(&["a-1"]);
+    for window_ns in [MINUTE, None, Some(10 * SECOND)] {
+        let to = tempfile::tempdir().unwrap();
+        let passed = pass(&mut shipper(from.path(), local(to.path()), window_ns));
+        assert_eq!((passed.runs, files(to.path()).len() as u64), (1, passed.files), "{window_ns:?}");
+    }
+}
+
+/// A store that takes so many files and then none.
+#[derive(Debug)]
+struct Failing {
+    directory: LocalDirectory,
+    left: AtomicU64,
+}
+
+impl Store for Failing {
+    fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    fn list(&self, table: &str, most: usize) -> Result<Vec<PathBuf>, DataSetError> {
+        self.directory.list(table, most)
+    }
+
+    fn open(&self, file: &Path) -> Result<Object, DataSetError> {
+        self.directory.open(file)
+    }
+
+    fn publish(&self, folder: &Path, name: &str, bytes: &[u8]) -> Result<(), OutputError> {
+        self.publish_new(folder, name, bytes).map(drop)
+    }
+
+    fn publish_new(&self, folder: &Path, name: &str, bytes: &[u8]) -> Result<Published, OutputError> {
+        if self.left.load(Ordering::Relaxed) == 0 {
+            let source = std::io::Error::other("the bucket is away");
+            return Err(OutputError::Io { action: "writing", path: folder.join(name), source });
+        }
+        let published = self.directory.publish_new(folder, name, bytes)?;
+        if published == Published::Created {
+            self.left.fetch_sub(1, Ordering::Relaxed);
+        }
+        Ok(published)
+    }
+
+    fn remove(&self, file: &Path) -> Result<(), OutputError> {
+        self.directory.remove(file)
+    }
+
+    fn find(&self, folder: &Path, name: &str) -> Result<Option<PathBuf>, OutputError> {
+        self.directory.find(folder, name)
+    }
+
+    fn claim(&self, kind: ClaimKind) -> Result<Claim, OutputError> {
+        self.directory.claim(kind)
+    }
+}
+
+#[test]
+fn a_store_that_fails_after_any_file_has_everything_once_in_the_end() {
+    let from = recorded(&["a-1", "a-2"]);
+    let expected = rolled_up(from.path());
+    let to = tempfile::tempdir().unwrap();
+    let target = Arc::new(Failing { directory: LocalDirectory::new(to.path(), None), left: AtomicU64::new(0) });
+    for count in 0..expected.len() {
+        // A new shipper each time: also the program was killed.
+        let (_, result) = shipper(from.path(), Arc::<Failing>::clone(&target), MINUTE).pass(&mut |_| false);
+        assert!(matches!(result, Err(ShipError::Target(_))), "{result:?}");
+        let there = files(to.path());
+        assert_eq!(there.len(), count);
+        if count > 0 {
+            // Whatever is missing: what is there can be read, and no figure is wrong.
+            assert!(audit::run(to.path()).unwrap().iter().all(|audit| audit.windows <= 2), "{count} files");
+        }
+        target.left.store(1, Ordering::Relaxed);
+    }
+    pass(&mut shipper(from.path(), target, MINUTE));
+    assert_eq!(files(to.path()), expected);
+}
+
+#[test]
+fn a_run_under_way_waits_for_its_end_and_a_killed_one_for_nobody() {
+    let (from, to) = (recorded(&["a-1"]), tempfile::tempdir().unwrap());
+    add_killed(from.path(), "a-2");
+    // A recorder begins, and its first run with it.
+    let directory = OutputDirectory::create(from.path(), None).unwrap();
+    let target = local(to.path());
+    let mut own = Shipper::before_recording(local(from.path()), target, options(MINUTE)).unwrap();
+    let mut output = ParquetOutput::new(directory, FLUSH_NS);
+    let info = fixture::run_info(Policy::default());
+    output.run_started(&crate::events::RunInfo { run_id: "a-3".into(), ..info }).unwrap();
+    let elsewhere = tempfile::tempdir().unwrap();
+    let mut other = shipper(from.path(), local(elsewhere.path()), MINUTE);
+    assert_eq!(pass(&mut other).runs, 1, "another process cannot tell a killed run from one under way");
+    assert_eq!(pass(&mut own).runs, 2);
+    let audits = audit::run(to.path()).unwrap();
+    assert_eq!(audits.iter().map(|audit| audit.run_id.as_str()).collect::<Vec<_>>(), ["a-1", "a-2"]);
+    drop(output);
+    assert_eq!(pass(&mut shipper(from.path(), local(elsewhere.path()), MINUTE)).runs, 2, "nobody writes any more");
+}
+
+#[test]
+fn a_run_that_cannot_be_read_holds_up_no_other_and_is_told_once() {
+    let (from, to) = (recorded(&["a-1", "a-2"]), tempfile::tempdir().unwrap());
+    let broken = files(from.path()).into_iter().map(|(name, _)| name);
+    let broken = broken.into_iter().find(|name| name.starts_with("threads") && name.contains("a-1")).unwrap();
+    fs::write(from.path().join(&broken), "no Parquet").unwrap();
+    let mut shipper = shipper(from.path(), local(to.path()), MINUTE);
+    let first = pass(&mut shipper);
+    assert_eq!((first.runs, first.waiting_runs, first.problems.len()), (1, 1, 1));
+    assert!(first.problems[0].contains(&broken), "{first:?}");
+    let second = pass(&mut shipper);
+    assert_eq!((second.runs, second.waiting_runs, second.problems.len()), (0, 1, 0));
+    // The ring removes it.
+    let of_broken = files(from.path()).into_iter().filter(|(name, _)| name.contains("a-1"));
+    of_broken.for_each(|(name, _)| fs::remove_file(from.path().join(name)).unwrap());
+    assert_eq!(pass(&mut shipper), Passed { missed_runs: 1, ..Passed::default() });
+}
+
+#[test]
+fn a_shipper_that_is_told_to_stop_goes_on_next_time() {
+    let (from, to) = (recorded(&["a-1"]), tempfile::tempdir().unwrap());
+    let mut shipper = Shipper::of_recorded(
+        local(from.path()),
+        local(to.path()),
+        Options { most_bytes_per_s: Some(1), ..options(MINUTE) },
+    )
+    .unwrap();
+    let mut waits = Vec::new();
+    let (passed, result) = shipper.pass(&mut |wait| {
+        waits.push(wait);
+        waits.len() == 3
+    });
+    result.unwrap();
+    assert_eq!((passed.files, passed.runs, passed.waiting_runs), (3, 0, 1));
+    assert!(waits.is_sorted() && waits[0] > Duration::from_secs(60), "a byte a second: {waits:?}");
+    assert_eq!(pass(&mut shipper).runs, 1);
+    assert_eq!(files(to.path()), rolled_up(from.path()));
+}
