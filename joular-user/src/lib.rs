@@ -12,6 +12,7 @@ pub mod elf;
 pub mod energy;
 pub mod heap;
 pub mod kernel;
+pub mod messages;
 pub mod output;
 pub mod pipeline;
 pub mod privileges;

@@ -5,7 +5,7 @@ use std::{env, process::ExitCode};
 use joular_user::{
     calibration::trainer,
     cli::{self, Exit},
-    commands, pipeline,
+    commands, messages,
     procs::attach,
 };
 
@@ -34,6 +34,6 @@ fn main() -> ExitCode {
 }
 
 fn report(error: &anyhow::Error) -> ExitCode {
-    pipeline::say(&commands::message_of(error));
+    messages::error(&commands::message_of(error));
     commands::exit_of(error).into()
 }

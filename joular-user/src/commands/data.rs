@@ -25,6 +25,7 @@ use crate::{
         ReportFlags, RollupFlags, ValidateFlags,
     },
     config::{self, CalibrationChoice, ConfigError},
+    messages,
     output::Screen,
     pipeline::{self, Failure},
     privileges,
@@ -44,7 +45,7 @@ pub(super) fn show(flags: &ReportFlags) -> anyhow::Result<Exit> {
         error => error.into(),
     })?;
     unless_closed(said.written).map_err(unwritten("the report"))?;
-    said.notices.iter().for_each(|notice| pipeline::notice(notice));
+    said.notices.iter().for_each(|notice| messages::warn(notice));
     Ok(Exit::Success)
 }
 
@@ -62,7 +63,7 @@ pub(super) fn html(flags: &HtmlFlags) -> anyhow::Result<Exit> {
 fn written(path: &Path, bytes: &[u8], headline: &str) -> anyhow::Result<Exit> {
     artifact::write(path, bytes, privileges::invoking_user(), &mut io::stdout().lock())?;
     if path != Path::new(artifact::STDOUT) {
-        pipeline::notice(&format!("{}: {headline}", path.display()));
+        messages::warn(&format!("{}: {headline}", path.display()));
     }
     Ok(Exit::Success)
 }
@@ -75,21 +76,21 @@ pub(super) fn compare(flags: &DiffFlags) -> anyhow::Result<Exit> {
     unless_closed(said).map_err(unwritten("the comparison"))?;
     if choices.format == Format::Csv {
         // Its rows have no room for what was done.
-        comparison.notices.iter().for_each(|notice| pipeline::notice(notice));
+        comparison.notices.iter().for_each(|notice| messages::warn(notice));
     }
     match comparison.gate(&choices) {
         Gate::Passed => Ok(Exit::Success),
         Gate::Exceeded => {
             let b = escape(&flags.b.display().to_string());
-            pipeline::notice(&format!("{b} certainly needs more than --fail-above allows"));
+            messages::warn(&format!("{b} certainly needs more than --fail-above allows"));
             Ok(Exit::Regression)
         }
         Gate::NotEnoughRuns => {
-            pipeline::notice("not enough runs to tell whether --fail-above is kept: see the warning of the comparison");
+            messages::warn("not enough runs to tell whether --fail-above is kept: see the warning of the comparison");
             Ok(Exit::Undecided)
         }
         Gate::NotComparable => {
-            pipeline::notice("--fail-above is not judged, because A and B were made differently: see the warnings");
+            messages::warn("--fail-above is not judged, because A and B were made differently: see the warnings");
             Ok(Exit::Undecided)
         }
     }
@@ -105,7 +106,7 @@ pub(super) fn export(flags: &ExportFlags) -> anyhow::Result<Exit> {
     match format.export(&selection, flags.output.as_deref(), privileges::invoking_user()) {
         Ok(exported) => {
             let joules = exact_joules(exported.energy);
-            pipeline::notice(&format!("exported {joules} J, {}, as {}", exported.origin, format.name));
+            messages::info(&format!("exported {joules} J, {}, as {}", exported.origin, format.name));
             Ok(Exit::Success)
         }
         Err(error) if error.is_broken_pipe() => Ok(Exit::Success),
@@ -136,7 +137,7 @@ pub(super) fn reattribute(flags: &ReattributeFlags) -> anyhow::Result<Exit> {
         Ok(pipeline::policy_again(&choices, &calibration, run).map_err(Failure::from)?)
     };
     let written = reattribute::run(&flags.data, &flags.output, owner, policy_of)?;
-    pipeline::notice(&format!(
+    messages::warn(&format!(
         "attributed {} runs with {} windows again: {}",
         written.runs,
         written.windows,

@@ -8,7 +8,7 @@ use super::{unless_closed, unwritten};
 use crate::{
     cli::{CompletionsFlags, Exit, ManFlags, pages},
     config::ConfigError,
-    pipeline,
+    messages,
 };
 
 pub(super) fn completions(flags: &CompletionsFlags) -> anyhow::Result<Exit> {
@@ -19,7 +19,7 @@ pub(super) fn completions(flags: &CompletionsFlags) -> anyhow::Result<Exit> {
 pub(super) fn man(flags: &ManFlags) -> anyhow::Result<Exit> {
     if let Some(dir) = &flags.output {
         let pages = pages::write_man_pages(dir).map_err(|cause| anyhow!("writing man pages: {cause}"))?;
-        pipeline::notice(&format!("wrote {pages} man pages: {}", dir.display()));
+        messages::info(&format!("wrote {pages} man pages: {}", dir.display()));
         return Ok(Exit::Success);
     }
     let Some(page) = pages::man_page(flags.page.as_deref())? else {

@@ -1,16 +1,13 @@
 //! Reports faults of energy during a run, once when they begin and once when they are over. Each
 //! window has them in full (`windows.fault`).
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    io::Write,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use joular_data::{
     attribution::window_report::{DomainAudit, WindowReport},
     events::{ProcessInfo, RunEnd, RunInfo},
     model::domain::FaultCause,
-    output::{Output, OutputError, Result},
+    output::{Output, Result},
     stacks::StackTable,
     text::escape,
 };
@@ -18,18 +15,18 @@ use joular_data::{
 /// Domains and causes that are kept; further ones are not told apart.
 const MAX_TOLD: usize = 1024;
 
-/// Writes a line for each fault that is new to its domain.
-pub struct FaultNotices<W> {
-    out: W,
+/// Tells each fault that is new to its domain.
+pub struct FaultNotices<F> {
+    tell: F,
     /// Faults that were told, by the domain's position among the run's.
     told: BTreeSet<(usize, FaultCause)>,
     /// Faults of domains whose energy is still to come, and whether their end was told.
     failed: BTreeMap<usize, (FaultCause, bool)>,
 }
 
-impl<W: Write> FaultNotices<W> {
-    pub const fn new(out: W) -> Self {
-        Self { out, told: BTreeSet::new(), failed: BTreeMap::new() }
+impl<F: FnMut(&str)> FaultNotices<F> {
+    pub const fn new(tell: F) -> Self {
+        Self { tell, told: BTreeSet::new(), failed: BTreeMap::new() }
     }
 
     /// The notice for a domain's window, if any.
@@ -82,7 +79,7 @@ fn said(fault: FaultCause, detail: Option<&str>) -> String {
     }
 }
 
-impl<W: Write> Output for FaultNotices<W> {
+impl<F: FnMut(&str)> Output for FaultNotices<F> {
     fn run_started(&mut self, _run: &RunInfo) -> Result<()> {
         Ok(())
     }
@@ -92,8 +89,7 @@ impl<W: Write> Output for FaultNotices<W> {
     fn window(&mut self, report: &WindowReport, _stacks: &StackTable) -> Result<()> {
         for (position, audit) in report.domains.iter().enumerate() {
             if let Some(news) = self.news(position, audit) {
-                writeln!(self.out, "joular-bpf: {news}")
-                    .map_err(|source| OutputError::Stream { what: "notices", source })?;
+                (self.tell)(&news);
             }
         }
         Ok(())
@@ -115,7 +111,8 @@ mod tests {
 
     /// What is said of a package in windows with these faults.
     fn said_of(faults: &[Option<(FaultCause, Option<&str>)>]) -> Vec<String> {
-        let mut notices = FaultNotices::new(Vec::new());
+        let mut told = Vec::new();
+        let mut notices = FaultNotices::new(|news: &str| told.push(news.to_owned()));
         let domain = Domain::new("package", Some(0), "test", Label::Measured, Meter::Power);
         for fault in faults {
             let audit = DomainAudit {
@@ -127,7 +124,7 @@ mod tests {
             let report = WindowReport { domains: vec![audit], ..WindowReport::default() };
             notices.window(&report, &StackTable::default()).unwrap();
         }
-        String::from_utf8(notices.out).unwrap().lines().map(ToOwned::to_owned).collect()
+        told
     }
 
     #[test]
@@ -137,8 +134,8 @@ mod tests {
         assert_eq!(
             lines,
             [
-                "joular-bpf: energy of package 0: reading x: it is gone: its energy comes with the next good reading",
-                "joular-bpf: energy of package 0: it can be read again",
+                "energy of package 0: reading x: it is gone: its energy comes with the next good reading",
+                "energy of package 0: it can be read again",
             ]
         );
     }
@@ -150,8 +147,8 @@ mod tests {
         assert_eq!(
             lines,
             [
-                "joular-bpf: energy of package 0: the counter does not move: its energy comes when it moves again",
-                "joular-bpf: energy of package 0: the counter moves again",
+                "energy of package 0: the counter does not move: its energy comes when it moves again",
+                "energy of package 0: the counter moves again",
             ]
         );
     }
@@ -161,7 +158,7 @@ mod tests {
         let causes = FaultCause::ALL.map(|cause| Some((cause, None)));
         let lines = said_of(&[causes.as_slice(), &causes].concat());
         assert_eq!(lines.len(), FaultCause::ALL.len(), "{lines:?}");
-        assert!(lines.iter().all(|line| line.starts_with("joular-bpf: energy of package 0: ")));
+        assert!(lines.iter().all(|line| line.starts_with("energy of package 0: ")));
     }
 
     #[test]

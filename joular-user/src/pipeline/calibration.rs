@@ -9,7 +9,7 @@ use std::{
 
 use joular_data::{events::RunInfo, model::policy::Calibrated};
 
-use super::{Failure, core_types, host::Host, notice};
+use super::{Failure, core_types, host::Host};
 use crate::{
     calibration::{
         Calibration, CalibrationError,
@@ -25,7 +25,7 @@ use crate::{
     context::{Roots, settings::PowerSettings},
     energy::{self, EnergySource},
     kernel::{Sampler, cost::Statistics, cpus::CPU_ROOT, programs, sampler::SamplerRoots},
-    privileges,
+    messages, privileges,
 };
 
 /// Least time for a CPU of each type of a hybrid processor.
@@ -39,7 +39,7 @@ pub fn calibrate(options: &Calibrate, out: &mut impl Write) -> Result<Exit, Fail
         .map_err(CalibrationError::from)?;
     let statistics = Statistics::enable().ok_or(CalibrationError::Statistics)?;
     if let Err(error) = privileges::drop_unneeded() {
-        notice(&format!("all privileges are kept, because dropping those not needed failed: {error}"));
+        messages::warn(&format!("all privileges are kept, because dropping those not needed failed: {error}"));
     }
     let host = Host::read(&options.proc_root, Path::new(CPU_ROOT));
     let source = selected.source.as_mut();
@@ -53,16 +53,16 @@ pub fn calibrate(options: &Calibrate, out: &mut impl Write) -> Result<Exit, Fail
         if has_baselines { (options.duration / 2, options.duration / 2) } else { (Duration::ZERO, options.duration) };
     let (mut baselines, mut core_powers) = (Vec::new(), Vec::new());
     if has_baselines {
-        notice(&format!("measuring idle power for {idle:?}, leave the machine alone; {}", selected.reason));
+        messages::info(&format!("measuring idle power for {idle:?}, leave the machine alone; {}", selected.reason));
         let windows = measure::idle_windows(&mut instrument, source, idle).map_err(CalibrationError::from)?;
         baselines = idle_power(source.domains(), &windows).map_err(CalibrationError::from)?;
         let each = (options.duration / 4).max(LEAST_CORE_TIME);
         core_powers = core_types::measure(&mut instrument, source, &windows, Path::new(CPU_ROOT), each)?;
     } else {
-        notice(&format!("no idle power is measured, because the source knows it: {}", selected.reason));
+        messages::info(&format!("no idle power is measured, because the source knows it: {}", selected.reason));
     }
     drop(instrument);
-    notice(&format!("measuring joular-bpf's own cost for {loaded:?}, under load"));
+    messages::info(&format!("measuring joular-bpf's own cost for {loaded:?}, under load"));
     let mut instrument =
         Instrument::start(measure::COST_SAMPLER, measure::COST_FREQUENCY_HZ).map_err(CalibrationError::from)?;
     let batches = measure::cost_batches(&mut instrument, loaded)?;
@@ -83,7 +83,7 @@ fn keep(options: &Calibrate, calibration: &Calibration, out: &mut impl Write) ->
     match shown {
         // Whoever read it has seen enough.
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => return Err(CalibrationError::Show(error)),
-        _ => notice(&format!("calibration written to {}", options.output.display())),
+        _ => messages::info(&format!("calibration written to {}", options.output.display())),
     }
     Ok(())
 }
@@ -126,7 +126,7 @@ fn usual(path: &Path, now: &Fingerprint) -> Option<Calibrated> {
         Ok(calibrated) => Some(calibrated),
         Err(CalibrationError::File(error)) if error.is_absent() => None,
         Err(error) => {
-            notice(&format!("going on without calibration: {error}"));
+            messages::warn(&format!("going on without calibration: {error}"));
             None
         }
     }
@@ -158,7 +158,9 @@ fn holding(path: &Path, now: &Fingerprint) -> Result<Calibrated, CalibrationErro
 fn tell(path: &Path, doubts: &[String]) {
     for doubt in doubts {
         let path = path.display();
-        notice(&format!("calibration {path}: {doubt}: run `joular-bpf calibrate` again, or use --calibration none"));
+        messages::warn(&format!(
+            "calibration {path}: {doubt}: run `joular-bpf calibrate` again, or use --calibration none"
+        ));
     }
 }
 

@@ -4,7 +4,6 @@ use std::{fs, path::Path, time::Duration};
 
 use joular_data::model::{cores::CoreType, domain::Domain};
 
-use super::notice;
 use crate::{
     calibration::{
         CalibrationError,
@@ -19,6 +18,7 @@ use crate::{
     config::CalibrationChoice,
     energy::EnergySource,
     kernel::core_types::{self, CoreKind},
+    messages,
 };
 
 /// The core types that a run divides by, with the coefficients of the calibration that holds for it.
@@ -62,7 +62,7 @@ pub fn measure(
     for CoreKind { name, cpus } in core_types::kinds(cpu_root) {
         // The last one, because the first serves most interrupts.
         let Some(cpu) = cpus.last().copied() else { continue };
-        notice(&format!("measuring CPU {cpu} ({name}) under load for {time:?}, leave the machine alone"));
+        messages::info(&format!("measuring CPU {cpu} ({name}) under load for {time:?}, leave the machine alone"));
         let trainer = Trainer::start(Load::SpinOn { cpu })?;
         let loaded = measure::idle_windows(instrument, source, time)?;
         let kilohertz = frequency_khz(cpu_root, cpu);
@@ -70,7 +70,7 @@ pub fn measure(
         match cores::busy_cpu_microwatts(source.domains(), idle, &loaded) {
             Some(microwatts) => powers.push(CorePower { name, cpu, microwatts, kilohertz }),
             None => {
-                notice(&format!("CPU {cpu} ({name}): too few certain windows: its type is not calibrated"));
+                messages::warn(&format!("CPU {cpu} ({name}): too few certain windows: its type is not calibrated"));
                 return Ok(Vec::new());
             }
         }

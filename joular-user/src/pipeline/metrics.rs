@@ -1,8 +1,9 @@
 //! Opens what serves live metrics.
 
-use super::{Failure, notice};
+use super::Failure;
 use crate::{
     config::Metrics,
+    messages,
     output::{MetricsOutput, MetricsServer, Token},
 };
 
@@ -15,6 +16,6 @@ pub fn output(metrics: &Metrics) -> Result<MetricsOutput, Failure> {
     let failed = |source| Failure::Metrics { address: metrics.address, source };
     let server = MetricsServer::bind(metrics.address, token).map_err(failed)?;
     let address = server.address().map_err(failed)?;
-    notice(&format!("metrics at http://{address}/metrics"));
+    messages::info(&format!("metrics at http://{address}/metrics"));
     Ok(MetricsOutput::new(server, metrics.methods))
 }

@@ -39,7 +39,6 @@ use joular_data::{
         units::Pid,
     },
     output::Output,
-    text::escape,
 };
 
 pub use self::{calibration::calibrate, failure::Failure, replay::policy_again};
@@ -56,6 +55,7 @@ use crate::{
     energy::{self, Selected},
     heap,
     kernel::{LoadOptions, Loaded, Programs, cpus::CPU_ROOT},
+    messages,
     output::{FaultNotices, JsonOutput, Screen, ScreenOutput},
     privileges,
     procs::{limits, proc_files::ProcFiles, registry::Registry, selection::Selection},
@@ -88,7 +88,7 @@ async fn record(config: &Config, options: &config::Live) -> Result<Exit, Failure
     let proc_files = ProcFiles::new(&config.proc_root).with_rules(Arc::new(options.service_rules.clone()));
     match options.selection.absent(&proc_files) {
         Some(absent) if absent.is_all => return Err(Failure::Absent(absent)),
-        Some(absent) => notice(&format!("{absent}: recording the others")),
+        Some(absent) => messages::warn(&format!("{absent}: recording the others")),
         None => {}
     }
     let selected = energy::select(&options.energy)?;
@@ -100,7 +100,7 @@ async fn record(config: &Config, options: &config::Live) -> Result<Exit, Failure
     let cpu_root = config.cpu_root.as_deref().unwrap_or(Path::new(CPU_ROOT));
     let per_core = selected.source.domains().iter().any(|domain| domain.core.is_some());
     let load = LoadOptions {
-        sampler: sampler::chosen(options.sampler, notice)?,
+        sampler: sampler::chosen(options.sampler, messages::warn)?,
         frequency_hz: options.frequency,
         interval_ns: nanoseconds(options.interval),
         all_targets: options.selection.is_all(),
@@ -111,7 +111,7 @@ async fn record(config: &Config, options: &config::Live) -> Result<Exit, Failure
     };
     let Loaded { programs, banks, ring, unwind_maps } = Programs::load(load)?;
     if let Err(error) = privileges::drop_unneeded() {
-        notice(&format!("all privileges are kept, because dropping those not needed failed: {error}"));
+        messages::warn(&format!("all privileges are kept, because dropping those not needed failed: {error}"));
     }
     let host = Host::read(&config.proc_root, cpu_root);
     let roots = Roots { cpu: cpu_root, sys: &options.energy.sys_root, proc: &config.proc_root };
@@ -119,7 +119,7 @@ async fn record(config: &Config, options: &config::Live) -> Result<Exit, Failure
     let calibrated = calibration::for_run(&config.calibration, &now)?;
     let types = core_types::for_run(cpu_root, per_core, &config.calibration, &now);
     if let Some(warning) = cores::warning(&types) {
-        notice(&warning);
+        messages::warn(&warning);
     }
     let mut info = run_info(config, options, &selected, &programs, host, calibrated);
     info.domains = core_types::divided(&info.domains, &types);
@@ -134,7 +134,7 @@ async fn record(config: &Config, options: &config::Live) -> Result<Exit, Failure
         unwind: Publisher::new(unwind_maps),
         source: selected.source,
         context: ContextReader::new(roots),
-        notify: Box::new(notice),
+        notify: Box::new(messages::warn),
     };
     let schedule = Schedule { interval: options.interval, duration: options.duration };
     let ready = |targets: usize| announce(targets, &options.selection, &selected.reason);
@@ -148,7 +148,7 @@ async fn record(config: &Config, options: &config::Live) -> Result<Exit, Failure
     if live.registry.ever_matched() {
         return Ok(Exit::Success);
     }
-    notice(&format!("no process matched {} during the run: check with `ps -eo pid,comm`", options.selection));
+    messages::warn(&format!("no process matched {} during the run: check with `ps -eo pid,comm`", options.selection));
     Ok(Exit::NothingMatched)
 }
 
@@ -168,7 +168,7 @@ fn outputs(config: &Config) -> Result<Vec<Box<dyn Output>>, Failure> {
     if let Some(path) = &config.output {
         outputs.push(data_set(path, config)?);
     }
-    outputs.push(Box::new(FaultNotices::new(io::stderr())));
+    outputs.push(Box::new(FaultNotices::new(messages::warn)));
     match config.screen {
         config::Screen::Table => {
             let colours = io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
@@ -190,7 +190,7 @@ fn data_set(path: &Path, config: &Config) -> Result<Box<dyn Output>, Failure> {
     let (directory, claim) = OutputDirectory::create(path, privileges::invoking_user())?.into_parts();
     let store: Box<dyn Store> = match config.retention {
         Retention { limits, .. } if config.retention.is_limited() => {
-            Box::new(Ring::new(Arc::new(directory), limits, notice))
+            Box::new(Ring::new(Arc::new(directory), limits, messages::warn))
         }
         _ => Box::new(directory),
     };
@@ -277,17 +277,5 @@ fn announce(targets: usize, selection: &Selection, reason: &str) {
         1 => "1 process".to_owned(),
         count => format!("{count} processes"),
     };
-    notice(&format!("recording {found}; energy: {reason}"));
-}
-
-/// Writes something for the user that is not a result to standard error, in one line. There may be
-/// texts of targets in it, so nothing in it acts on a terminal.
-pub fn notice(text: &str) {
-    say(&escape(text));
-}
-
-/// The same for a text that is harmless, in any number of lines.
-pub fn say(harmless: &str) {
-    // Nobody may be listening any more, which is no reason to end.
-    let _ = writeln!(io::stderr(), "joular-bpf: {harmless}");
+    messages::info(&format!("recording {found}; energy: {reason}"));
 }

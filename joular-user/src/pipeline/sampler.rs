@@ -5,19 +5,19 @@ use crate::{
     kernel::{KernelError, Sampler, sampler::SamplerRoots},
 };
 
-/// What a choice comes to on this machine. Samples by timers are better, so `notice` is told why they
+/// What a choice comes to on this machine. Samples by timers are better, so `warn` is told why they
 /// are not used, unless that was asked for.
 ///
 /// # Errors
 /// If timers were asked for and cannot be used.
-pub fn chosen(choice: SamplerChoice, notice: impl Fn(&str)) -> Result<Sampler, KernelError> {
+pub fn chosen(choice: SamplerChoice, warn: impl Fn(&str)) -> Result<Sampler, KernelError> {
     if choice == SamplerChoice::CpuClock {
         return Ok(Sampler::Event);
     }
     let (sampler, reason) = Sampler::choose(&SamplerRoots::default());
     match reason {
         Some(reason) if choice == SamplerChoice::Timer => return Err(KernelError::NoTimer { reason }),
-        Some(reason) => notice(&format!("samples are taken at a fixed rate, also on idle CPUs: {reason}")),
+        Some(reason) => warn(&format!("samples are taken at a fixed rate, also on idle CPUs: {reason}")),
         None => {}
     }
     Ok(sampler)

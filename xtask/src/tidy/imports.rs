@@ -29,6 +29,7 @@ const DATA: &[(&str, &[&str])] = &[
 const USER: &[(&str, &[&str])] = &[
     ("data", &[]),
     ("clock", &["data"]),
+    ("messages", &["data"]),
     ("shutdown", &[]),
     ("privileges", &[]),
     ("heap", &[]),
@@ -59,6 +60,7 @@ const USER: &[(&str, &[&str])] = &[
         &[
             "data",
             "clock",
+            "messages",
             "shutdown",
             "privileges",
             "heap",
@@ -75,7 +77,7 @@ const USER: &[(&str, &[&str])] = &[
             "config",
         ],
     ),
-    ("commands", &["data", "privileges", "cli", "output", "config", "doctor", "sources", "pipeline"]),
+    ("commands", &["data", "messages", "privileges", "cli", "output", "config", "doctor", "sources", "pipeline"]),
 ];
 
 /// Crates, and crates whose names begin so, that one part alone knows.
