@@ -8,6 +8,7 @@
 
 use std::{
     fs::{self, OpenOptions},
+    hash::{BuildHasher as _, RandomState},
     io,
     os::unix::fs::OpenOptionsExt as _,
     path::{Component, Path, PathBuf},
@@ -78,20 +79,23 @@ impl LocalDirectory {
         folder.ok_or_else(|| OutputError::NotADirectory { action: "creating", path })
     }
 
-    /// Writes a file, and moves it whole to where it belongs.
+    /// Writes a file as `partial_name`, and moves it whole to where it belongs.
     fn place(
         &self,
         folder: &Path,
+        partial_name: &str,
         name: &str,
         bytes: &[u8],
-        move_to: impl FnOnce(&HeldDirectory, &str, &HeldDirectory) -> io::Result<()>,
-    ) -> Result<()> {
+        move_to: impl FnOnce(&HeldDirectory, &str, &HeldDirectory, &str) -> io::Result<Published>,
+    ) -> Result<Published> {
         let (place, partial) = (self.folder(folder)?, self.partial()?);
-        let moved = self.write(&partial, name, bytes).and_then(|()| {
-            move_to(&partial, name, &place).inspect_err(|_| {
+        let moved = self.write(&partial, partial_name, bytes).and_then(|()| {
+            let moved = move_to(&partial, partial_name, &place, name);
+            if !matches!(moved, Ok(Published::Created)) {
                 // It may have been moved; the error that counts is the first one.
-                let _ = partial.remove(name);
-            })
+                let _ = partial.remove(partial_name);
+            }
+            moved
         });
         moved.map_err(|source| OutputError::from_io("writing", self.root.join(folder).join(name), source))
     }
@@ -138,20 +142,17 @@ impl Store for LocalDirectory {
     }
 
     fn publish(&self, folder: &Path, name: &str, bytes: &[u8]) -> Result<()> {
-        self.place(folder, name, bytes, HeldDirectory::move_to)
+        self.place(folder, name, name, bytes, HeldDirectory::move_to).map(drop)
     }
 
+    /// Others may write the same file at the same time, on other hosts: so each has its own name until it is whole.
     fn publish_new(&self, folder: &Path, name: &str, bytes: &[u8]) -> Result<Published> {
-        // Most often it is not there. Writing it first would cost a disk that is full.
+        // Most often nobody does. Writing what is there costs a disk.
         if self.find(folder, name)?.is_some() {
             return Ok(Published::AlreadyThere);
         }
-        match self.place(folder, name, bytes, HeldDirectory::move_new_to) {
-            Err(OutputError::Io { source, .. }) if source.kind() == io::ErrorKind::AlreadyExists => {
-                Ok(Published::AlreadyThere)
-            }
-            placed => placed.map(|()| Published::Created),
-        }
+        let own = format!("{:016x}-{name}", RandomState::new().hash_one(name));
+        self.place(folder, &own, name, bytes, HeldDirectory::move_new_to)
     }
 
     /// Folders that are empty then go as well, so that nothing stays of a date.

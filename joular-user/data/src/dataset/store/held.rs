@@ -19,7 +19,10 @@ use rustix::{
     io::Errno,
 };
 
-use super::create::{DIRECTORY_MODE, FILE_MODE, give};
+use super::{
+    Published,
+    create::{DIRECTORY_MODE, FILE_MODE, give},
+};
 
 /// An open directory.
 #[derive(Debug)]
@@ -75,23 +78,29 @@ impl HeldDirectory {
         file.sync_all()
     }
 
-    /// Moves a file to another directory, in place of what has its name there.
-    pub(super) fn move_to(&self, name: &str, other: &Self) -> io::Result<()> {
-        renameat(&self.0, name, &other.0, name)?;
-        other.sync()
+    /// Moves a file to another directory, in place of what has that name there.
+    pub(super) fn move_to(&self, name: &str, other: &Self, other_name: &str) -> io::Result<Published> {
+        renameat(&self.0, name, &other.0, other_name)?;
+        other.sync()?;
+        Ok(Published::Created)
     }
 
-    /// Moves a file to another directory, where nothing may have its name.
-    pub(super) fn move_new_to(&self, name: &str, other: &Self) -> io::Result<()> {
-        match renameat_with(&self.0, name, &other.0, name, RenameFlags::NOREPLACE) {
+    /// Moves a file to another directory, unless something has that name there.
+    pub(super) fn move_new_to(&self, name: &str, other: &Self, other_name: &str) -> io::Result<Published> {
+        let moved = match renameat_with(&self.0, name, &other.0, other_name, RenameFlags::NOREPLACE) {
             // Such as NFS, which can do it in two steps.
             Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
-                linkat(&self.0, name, &other.0, name, AtFlags::empty())?;
-                self.remove(name)?;
+                linkat(&self.0, name, &other.0, other_name, AtFlags::empty())
+                    .and_then(|()| unlinkat(&self.0, name, AtFlags::empty()))
             }
+            moved => moved,
+        };
+        match moved {
+            Err(Errno::EXIST) => return Ok(Published::AlreadyThere),
             moved => moved?,
         }
-        other.sync()
+        other.sync()?;
+        Ok(Published::Created)
     }
 
     pub(super) fn remove(&self, name: &str) -> io::Result<()> {

@@ -119,5 +119,32 @@ fn a_file_that_is_there_is_not_written_anew() {
         let file = StoredFile::new(&store, "threads/date=d/host=h/r-0.parquet");
         assert_eq!(file.read_whole(100).unwrap(), b"first");
     }
-    assert!(!root.path().join(".partial/r-0.parquet").exists());
+    assert_eq!(std::fs::read_dir(root.path().join(".partial")).unwrap().count(), 0);
+}
+
+#[test]
+fn of_many_that_write_a_new_file_at_once_one_does() {
+    let root = tempfile::tempdir().unwrap();
+    let publish = |content: u8| {
+        let directory = LocalDirectory::new(root.path(), None);
+        directory.publish_new(Path::new("threads/date=d/host=h"), "r-0.parquet", &[content; 100_000]).unwrap()
+    };
+    let outcomes: Vec<Published> = std::thread::scope(|scope| {
+        let writers: Vec<_> = (0..8).map(|content| scope.spawn(move || publish(content))).collect();
+        writers.into_iter().map(|writer| writer.join().unwrap()).collect()
+    });
+    assert_eq!(outcomes.iter().filter(|outcome| **outcome == Published::Created).count(), 1);
+    let content = std::fs::read(root.path().join("threads/date=d/host=h/r-0.parquet")).unwrap();
+    assert!(content.len() == 100_000 && content.iter().all(|byte| *byte == content[0]));
+    assert_eq!(std::fs::read_dir(root.path().join(".partial")).unwrap().count(), 0);
+}
+
+#[test]
+fn what_a_killed_writer_left_is_in_nobodys_way() {
+    let root = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(root.path().join(".partial")).unwrap();
+    std::fs::write(root.path().join(".partial/r-0.parquet"), "a part").unwrap();
+    let directory = LocalDirectory::new(root.path(), None);
+    let published = directory.publish_new(Path::new("threads/date=d/host=h"), "r-0.parquet", b"whole");
+    assert_eq!(published.unwrap(), Published::Created);
 }
