@@ -1,6 +1,7 @@
 //! Records runs: joular-bpf's recorder as a library, whose folders follow the data path.
 //! `joular_data` has what is recorded and what can be said of it. See ARCHITECTURE.md.
 
+pub mod agent;
 pub mod calibration;
 pub mod cli;
 pub mod clock;

@@ -92,6 +92,14 @@ pub fn raise_priority() {
     let _allowed = rustix::process::setpriority_process(None, NICE);
 }
 
+/// The other end: what runs only when nothing else wants to.
+const LOWEST: i32 = 19;
+
+/// Lowers the priority of this thread to the lowest, for disks as well: they go by it.
+pub fn lower_priority() {
+    let _lowered = rustix::process::setpriority_process(None, LOWEST);
+}
+
 /// User and group behind `sudo`: files belong to who ran the command.
 pub fn invoking_user() -> Option<(u32, u32)> {
     let number = |name: &str| std::env::var(name).ok()?.parse().ok();

@@ -14,6 +14,8 @@ pub enum StopReason {
     Duration,
     Interrupt,
     Terminate,
+    /// A new configuration is to be used from now on.
+    Reload,
     /// The recording being replayed is over.
     EndOfRecording,
     /// Something failed; the message and the exit code say what.
@@ -27,6 +29,7 @@ impl StopReason {
             Self::Duration => "duration",
             Self::Interrupt => "SIGINT",
             Self::Terminate => "SIGTERM",
+            Self::Reload => "SIGHUP",
             Self::EndOfRecording => "end of recording",
             Self::Failure => "failure",
         }
@@ -34,11 +37,14 @@ impl StopReason {
 }
 
 /// Waits for signals that ask to stop.
-#[derive(Debug)]
 pub struct Shutdown {
     interrupt: Signal,
     terminate: Signal,
+    hangup: Option<(Signal, Reload)>,
 }
+
+/// Reads the configuration again. Returns whether it is to be used.
+pub type Reload = Box<dyn FnMut() -> bool>;
 
 impl Shutdown {
     /// Takes over SIGINT and SIGTERM. The second of them exits on the spot with
@@ -50,14 +56,35 @@ impl Shutdown {
             flag::register_conditional_shutdown(signal, second.into(), Arc::clone(&asked))?;
             flag::register(signal, Arc::clone(&asked))?;
         }
-        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hangup: None,
+        })
+    }
+
+    /// Also ends a run at SIGHUP if `reload` says so. Otherwise that signal ends the program, as usual.
+    pub fn reload_by(self, reload: Reload) -> io::Result<Self> {
+        Ok(Self { hangup: Some((signal(SignalKind::hangup())?, reload)), ..self })
     }
 
     /// Resolves when one arrives.
     pub async fn requested(&mut self) -> StopReason {
-        tokio::select! {
-            _ = self.interrupt.recv() => StopReason::Interrupt,
-            _ = self.terminate.recv() => StopReason::Terminate,
+        loop {
+            let hangup = async {
+                match &mut self.hangup {
+                    Some((signal, _)) => signal.recv().await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                _ = self.interrupt.recv() => return StopReason::Interrupt,
+                _ = self.terminate.recv() => return StopReason::Terminate,
+                _ = hangup => {}
+            }
+            if self.hangup.as_mut().is_some_and(|(_, reload)| reload()) {
+                return StopReason::Reload;
+            }
         }
     }
 }

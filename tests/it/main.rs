@@ -23,6 +23,7 @@ mod replay;
 mod report;
 mod rollup;
 mod schema;
+mod shipping;
 mod validate;
 
 use std::time::Duration;

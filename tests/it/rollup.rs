@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::{joular_bpf, replay::recording};
 
 /// What must be the same, whatever the length of windows.
-const SUMS: &str = "
+pub(crate) const SUMS: &str = "
     SELECT (SELECT sum(energy_uj)::BIGINT FROM branches) AS branches,
            (SELECT sum(samples)::BIGINT FROM branches) AS samples,
            (SELECT sum(self_uj)::BIGINT FROM methods) AS methods,
@@ -20,7 +20,7 @@ const SUMS: &str = "
            (SELECT sum(other_processes_uj)::BIGINT FROM windows) AS others,
            (SELECT count(*) FROM (SELECT DISTINCT pid, process_start FROM processes)) AS processes";
 
-fn rows(root: &Path, sql: &str) -> Vec<Value> {
+pub(crate) fn rows(root: &Path, sql: &str) -> Vec<Value> {
     DataSet::at(root).rows(sql).unwrap()
 }
 

@@ -37,7 +37,7 @@ pub enum OutputError {
     PermissionDenied { action: &'static str, path: PathBuf },
     #[error("{action} {path}: the file system is read-only: choose another directory with --output")]
     ReadOnly { action: &'static str, path: PathBuf },
-    #[error("{action} {path}: it exists and is not a directory: remove it or choose another place with --output")]
+    #[error("{action} {path}: it exists and is not a directory: remove it or choose another place")]
     NotADirectory { action: &'static str, path: PathBuf },
     #[error(
         "locking {path}: another run{} is writing there: wait for it to end or choose another directory with --output",

@@ -160,7 +160,7 @@ pub struct Flags {
     pub flush: Option<String>,
 
     /// Begin a new run in the data set whenever the clock passes a multiple of this time, 10s to 24h: each is
-    /// complete in itself [default: 15m with --keep or --keep-size, else one run]
+    /// complete in itself [default: 15m with --keep, --keep-size or --ship, else one run]
     #[arg(long, value_name = "TIME", help_heading = heading::OUTPUT)]
     pub rotate: Option<String>,
 
@@ -172,6 +172,22 @@ pub struct Flags {
     /// what is reached first
     #[arg(long, value_name = "SIZE", help_heading = heading::OUTPUT)]
     pub keep_size: Option<String>,
+
+    /// Bring each run to this place once it has ended: a directory, s3://BUCKET/PREFIX, gs://… or az://…
+    ///
+    /// A run that has arrived does so once, whatever fails in between. While the place is away, runs wait in the
+    /// data set, as long as --keep and --keep-size keep them.
+    #[arg(long, value_name = "PLACE", help_heading = heading::OUTPUT)]
+    pub ship: Option<String>,
+
+    /// Length of the windows that are shipped, a multiple of --interval up to 24h, or recorded for those of the
+    /// data set as they are [default: 60s]
+    #[arg(long, value_name = "TIME", help_heading = heading::OUTPUT)]
+    pub ship_window: Option<String>,
+
+    /// Ship no more than so many bytes per second, on average, e.g. 500KiB or 2MiB [default: no limit]
+    #[arg(long, value_name = "SIZE", help_heading = heading::OUTPUT)]
+    pub ship_rate: Option<String>,
 
     /// Rows of the live table, 1 to 1000 [default: 20]
     #[arg(long, value_name = "N", help_heading = heading::OUTPUT)]
@@ -304,6 +320,9 @@ impl Flags {
             rotate: self.rotate.or(file.rotate),
             keep: self.keep.or(file.keep),
             keep_size: self.keep_size.or(file.keep_size),
+            ship: self.ship.or(file.ship),
+            ship_window: self.ship_window.or(file.ship_window),
+            ship_rate: self.ship_rate.or(file.ship_rate),
             top: self.top.or(file.top),
             no_infer: self.no_infer || file.no_infer,
             json,
@@ -353,6 +372,9 @@ impl Flags {
             ("metrics", self.metrics.is_some()),
             ("metrics-token", self.metrics_token.is_some()),
             ("metrics-methods", self.metrics_methods.is_some()),
+            ("ship", self.ship.is_some()),
+            ("ship-window", self.ship_window.is_some()),
+            ("ship-rate", self.ship_rate.is_some()),
             ("service-rule", !self.service_rule.is_empty()),
             ("cpu-root", self.cpu_root.is_some()),
         ]

@@ -1,6 +1,7 @@
 //! Parses the command line as it is typed, and decides nothing. [`crate::config`] decides what
 //! flags mean together.
 
+pub mod agent_flags;
 pub mod compact_flags;
 pub mod diff_flags;
 pub mod exit;
@@ -13,6 +14,7 @@ pub mod picture_flags;
 pub mod report_flags;
 pub mod rollup_flags;
 pub mod service_rule;
+pub mod ship_flags;
 pub mod subcommands;
 pub mod validate_flags;
 
@@ -21,6 +23,7 @@ use std::ffi::OsString;
 use clap::Parser;
 
 pub use self::{
+    agent_flags::{AgentFlags, LogFormat},
     compact_flags::CompactFlags,
     diff_flags::DiffFlags,
     exit::Exit,
@@ -33,6 +36,7 @@ pub use self::{
     report_flags::ReportFlags,
     rollup_flags::RollupFlags,
     service_rule::ServiceRuleFlags,
+    ship_flags::ShipFlags,
     subcommands::{AuditFlags, CalibrateFlags, DoctorFlags, ReattributeFlags},
     validate_flags::ValidateFlags,
 };
@@ -67,6 +71,14 @@ pub enum Command {
     /// that a recording would end with.
     #[command(after_help = "Example: sudo joular-bpf doctor")]
     Doctor(DoctorFlags),
+
+    /// Record as a service, as a configuration file says
+    ///
+    /// Records JVMs, unless the file names other targets, until it is stopped, and keeps the last 48 hours in
+    /// /var/lib/joular-bpf/data. SIGHUP makes it read the file again. systemd is told when it is ready, and how it
+    /// goes. docs/agent.md has all keys of the file.
+    #[command(after_help = "Example: joular-bpf agent --check")]
+    Agent(AgentFlags),
 
     /// List the energy sources of this machine
     ///
@@ -133,6 +145,13 @@ pub enum Command {
     /// Needs no privileges.
     #[command(after_help = "Example: joular-bpf rollup joular-out --output joular-minutes")]
     Rollup(RollupFlags),
+
+    /// Bring runs that have ended to a bucket or another directory, as windows of a minute
+    ///
+    /// It may be repeated, interrupted, and run beside a recording or another one: each file arrives once. A
+    /// recording does the same by itself with --ship. Needs no privileges.
+    #[command(after_help = "Example: joular-bpf ship joular-out s3://fleet/energy")]
+    Ship(ShipFlags),
 
     /// Attribute a recorded data set again, under another policy
     ///

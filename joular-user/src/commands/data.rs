@@ -1,12 +1,14 @@
 //! Runs commands about a data set. None of them needs privileges.
 
 use std::{
+    env,
     io::{self, Write as _},
     path::Path,
+    thread,
 };
 
 use joular_data::{
-    dataset::{audit, compact, reattribute},
+    dataset::{audit, compact, reattribute, store},
     events::RunInfo,
     report::{
         self, Format, artifact,
@@ -15,6 +17,7 @@ use joular_data::{
         footprint::FootprintError,
     },
     rollup,
+    shipping::{self, Shipper},
     text::{escape, exact_joules},
 };
 
@@ -22,7 +25,7 @@ use super::{unless_closed, unwritten};
 use crate::{
     cli::{
         AuditFlags, CompactFlags, DiffFlags, Exit, ExportFlags, FlamegraphFlags, HtmlFlags, ReattributeFlags,
-        ReportFlags, RollupFlags, ValidateFlags,
+        ReportFlags, RollupFlags, ShipFlags, ValidateFlags,
     },
     config::{self, CalibrationChoice, ConfigError},
     messages,
@@ -122,11 +125,30 @@ pub(super) fn compact(flags: &CompactFlags) -> anyhow::Result<Exit> {
 }
 
 pub(super) fn roll_up(flags: &RollupFlags) -> anyhow::Result<Exit> {
-    let length_ns = config::rollup_window_ns(flags)?;
+    let length_ns = config::rollup_window_ns(&flags.window)?;
     let done = rollup::run(&flags.data, &flags.output, length_ns, privileges::invoking_user())?;
     let said = done.say(flags.json, &mut io::stdout().lock());
     unless_closed(said).map_err(unwritten("what was done"))?;
     Ok(Exit::Success)
+}
+
+pub(super) fn ship(flags: &ShipFlags) -> anyhow::Result<Exit> {
+    let ship = config::ship_once(flags)?;
+    let to = store::open_shared(&ship.to, privileges::invoking_user())?;
+    let options = shipping::Options {
+        window_ns: ship.window_ns,
+        most_bytes_per_s: ship.most_bytes_per_s,
+        scratch: env::temp_dir(),
+    };
+    let (passed, result) = Shipper::of_recorded(store::open(&flags.data)?, to, options)?.pass(&mut |wait| {
+        thread::sleep(wait);
+        false
+    });
+    passed.problems.iter().for_each(|problem| messages::warn(problem));
+    let said = passed.say(flags.json, &mut io::stdout().lock());
+    unless_closed(said).map_err(unwritten("what was done"))?;
+    result?;
+    Ok(if passed.waiting_runs > 0 { Exit::Failure } else { Exit::Success })
 }
 
 pub(super) fn reattribute(flags: &ReattributeFlags) -> anyhow::Result<Exit> {
@@ -137,7 +159,7 @@ pub(super) fn reattribute(flags: &ReattributeFlags) -> anyhow::Result<Exit> {
         Ok(pipeline::policy_again(&choices, &calibration, run).map_err(Failure::from)?)
     };
     let written = reattribute::run(&flags.data, &flags.output, owner, policy_of)?;
-    messages::warn(&format!(
+    messages::info(&format!(
         "attributed {} runs with {} windows again: {}",
         written.runs,
         written.windows,

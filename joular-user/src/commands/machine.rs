@@ -1,16 +1,36 @@
 //! Runs commands about this machine: recording, and what comes before it.
 
-use std::io::{self, Write as _};
+use std::{
+    io::{self, Write as _},
+    rc::Rc,
+};
+
+use joular_data::text::escape;
 
 use super::{unless_closed, unwritten};
 use crate::{
-    cli::{CalibrateFlags, DoctorFlags, Exit, Flags},
+    cli::{AgentFlags, CalibrateFlags, DoctorFlags, Exit, Flags, LogFormat},
     config::{self, Calibrate, Config},
-    doctor, pipeline, sources,
+    doctor, messages, pipeline, sources,
 };
 
 pub(super) fn record(flags: Flags) -> anyhow::Result<Exit> {
     Ok(pipeline::run(&Config::load(flags)?)?)
+}
+
+pub(super) fn serve(flags: AgentFlags) -> anyhow::Result<Exit> {
+    messages::set_format(match flags.log_format {
+        LogFormat::Json => messages::Format::Json,
+        LogFormat::Text if messages::go_to_journal() => messages::Format::Journal,
+        LogFormat::Text => messages::Format::Text,
+    });
+    let config = Config::of_agent(&flags)?;
+    if flags.check {
+        let text = format!("{}: no mistakes\n", escape(&flags.config.display().to_string()));
+        return printed(text.as_bytes(), Exit::Success, "the result");
+    }
+    let load: pipeline::Load = Rc::new(move || Config::of_agent(&flags));
+    Ok(pipeline::serve(config, &load)?)
 }
 
 pub(super) fn check(flags: DoctorFlags) -> anyhow::Result<Exit> {

@@ -11,6 +11,7 @@ use joular_data::{
     dataset::DataSetError,
     output::OutputError,
     report::export::ExportError,
+    shipping::ShipError,
     text::{escape, escape_lines},
 };
 
@@ -24,6 +25,7 @@ use crate::{
 pub fn run(cli: Cli) -> anyhow::Result<Exit> {
     match cli.command {
         None => machine::record(cli.flags),
+        Some(Command::Agent(flags)) => machine::serve(flags),
         Some(Command::Doctor(flags)) => machine::check(flags),
         Some(Command::Sources(flags)) => machine::list(flags),
         Some(Command::Calibrate(flags)) => machine::calibrate(flags),
@@ -34,6 +36,7 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
         Some(Command::Export(flags)) => data::export(&flags),
         Some(Command::Compact(flags)) => data::compact(&flags),
         Some(Command::Rollup(flags)) => data::roll_up(&flags),
+        Some(Command::Ship(flags)) => data::ship(&flags),
         Some(Command::Reattribute(flags)) => data::reattribute(&flags),
         Some(Command::Audit(flags)) => data::audit(&flags),
         Some(Command::Validate(flags)) => data::validate(&flags),
@@ -49,6 +52,7 @@ pub fn exit_of(error: &anyhow::Error) -> Exit {
     }
     match error.downcast_ref::<DataSetError>() {
         Some(DataSetError::Output(_)) => Exit::Output,
+        _ if matches!(error.downcast_ref(), Some(ShipError::Target(_))) => Exit::Output,
         _ if error.is::<OutputError>() => Exit::Output,
         _ if error.downcast_ref::<ExportError>().is_some_and(ExportError::is_of_output) => Exit::Output,
         _ if error.is::<ConfigError>() => Exit::Usage,

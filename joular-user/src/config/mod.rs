@@ -3,6 +3,7 @@
 //! Resolving is pure ([`Config::resolve`]); only reading the file is not. Every error names its
 //! place: the flag, or file, line and key.
 
+mod agent;
 pub mod calibration;
 mod diff;
 pub mod duration;
@@ -18,6 +19,7 @@ mod rollup;
 mod sampler;
 mod selection;
 mod services;
+mod ship;
 mod validate;
 mod weights;
 
@@ -40,6 +42,7 @@ pub use self::{
     retention::Retention,
     rollup::rollup_window_ns,
     sampler::SamplerChoice,
+    ship::{Ship, ship_once},
     validate::validation,
     weights::WeightChoice,
 };
@@ -63,6 +66,8 @@ pub struct Config {
     /// Longest time that data stays unwritten, 1 s to 1 h.
     pub flush: Duration,
     pub retention: Retention,
+    /// Where runs go that have ended.
+    pub ship: Option<Ship>,
     /// Choices that differ from the default or, in a replay, from the recording.
     pub policy: PolicyChoices,
     pub calibration: CalibrationChoice,
@@ -194,6 +199,7 @@ impl Places {
             output: (!flags.no_output).then_some(output),
             flush: flush.unwrap_or(Duration::from_nanos(DEFAULT_FLUSH_NS)),
             retention: self.retention(&flags)?,
+            ship: self.ship(&flags)?,
             policy: self.policy(&flags)?,
             calibration: CalibrationChoice::of(flags.calibration.as_deref()),
             screen,

@@ -32,22 +32,26 @@ impl Places {
         let day = Duration::from_secs(24 * 3600);
         let rotate = self.time("rotate", flags.rotate.as_deref(), Duration::from_secs(10)..=day)?;
         let keep = self.time("keep", flags.keep.as_deref(), Duration::from_secs(10)..=day * 3660)?;
-        let bytes = flags.keep_size.as_deref().map(|text| {
-            parse_size(text).ok_or_else(|| {
-                self.invalid("keep-size", format!("\"{}\" is not a size: write 500MiB or 2GiB", text.escape_debug()))
-            })
-        });
-        let limits = Limits { time_ns: keep.map(nanoseconds), bytes: bytes.transpose()? };
-        let needed = (keep.is_some() || limits.bytes.is_some()).then_some(DEFAULT_RUN);
+        let bytes = self.size("keep-size", flags.keep_size.as_deref())?;
+        let limits = Limits { time_ns: keep.map(nanoseconds), bytes };
+        let needed = (keep.is_some() || limits.bytes.is_some() || flags.ship.is_some()).then_some(DEFAULT_RUN);
         Ok(Retention { rotate_ns: rotate.or(needed).map(nanoseconds), limits })
+    }
+
+    pub(super) fn size(&self, key: &str, text: Option<&str>) -> Result<Option<u64>, ConfigError> {
+        let invalid = |text: &str| {
+            self.invalid(key, format!("\"{}\" is not a size: write 500KiB, 20MiB or 2GiB", text.escape_debug()))
+        };
+        text.map(|text| parse_size(text).ok_or_else(|| invalid(text))).transpose()
     }
 }
 
-/// A whole number followed by `MiB`, `GiB` or `TiB`; not 0.
+/// A whole number followed by `KiB`, `MiB`, `GiB` or `TiB`; not 0.
 fn parse_size(text: &str) -> Option<u64> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, unit) = text.split_at_checked(digits)?;
     let shift = match unit {
+        "KiB" => 10,
         "MiB" => 20,
         "GiB" => 30,
         "TiB" => 40,
@@ -62,7 +66,9 @@ mod tests {
 
     #[test]
     fn a_size_has_a_number_and_a_binary_unit() {
-        for (text, bytes) in [("1MiB", 1 << 20), ("500MiB", 500 << 20), ("2GiB", 2 << 30), ("1TiB", 1 << 40)] {
+        for (text, bytes) in
+            [("3KiB", 3 << 10), ("1MiB", 1 << 20), ("500MiB", 500 << 20), ("2GiB", 2 << 30), ("1TiB", 1 << 40)]
+        {
             assert_eq!(parse_size(text), Some(bytes), "{text}");
         }
         for text in [

@@ -2,7 +2,7 @@
 
 use std::{io, net::SocketAddr, path::PathBuf};
 
-use joular_data::{events::recording::RecordingError, output::OutputError};
+use joular_data::{dataset::DataSetError, events::recording::RecordingError, output::OutputError};
 
 use super::{consumer::ConsumeError, live::LiveError, replay::ReplayError};
 use crate::{
@@ -26,6 +26,8 @@ pub enum Failure {
     Kernel(#[from] KernelError),
     #[error(transparent)]
     Output(#[from] OutputError),
+    #[error("reading the data set that is to be shipped: {0}")]
+    Ship(#[from] DataSetError),
     #[error(transparent)]
     Recording(#[from] RecordingError),
     #[error(transparent)]

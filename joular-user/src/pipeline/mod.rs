@@ -4,6 +4,7 @@
 //! a [`consumer::Consumer`]. This file opens what a run needs in the order in which it can fail:
 //! what was asked for and the output first, kernel last.
 
+mod agent;
 mod calibration;
 mod consumer;
 mod core_types;
@@ -24,12 +25,13 @@ use std::{
     os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, fchown},
     path::Path,
     sync::Arc,
+    time::Duration,
 };
 
 use joular_data::{
     dataset::{
         OutputDirectory, ParquetOutput,
-        store::{Ring, Store},
+        store::{self, Claim, LocalDirectory, Ring, Store},
         write::Rotated,
     },
     events::{Event, RunEnd, RunInfo, recording::RecordingWriter},
@@ -39,15 +41,22 @@ use joular_data::{
         units::Pid,
     },
     output::Output,
+    shipping::{self, Shipper},
 };
 
-pub use self::{calibration::calibrate, failure::Failure, replay::policy_again};
+pub use self::{
+    agent::{Load, serve},
+    calibration::calibrate,
+    failure::Failure,
+    replay::policy_again,
+};
 use self::{
     consumer::Consumer,
     host::Host,
     live::{Live, Schedule},
 };
 use crate::{
+    agent::{Heartbeat, Shipping, service},
     cli::Exit,
     clock,
     config::{self, Config, Input, Retention, duration::nanoseconds},
@@ -59,28 +68,52 @@ use crate::{
     output::{FaultNotices, JsonOutput, Screen, ScreenOutput},
     privileges,
     procs::{limits, proc_files::ProcFiles, registry::Registry, selection::Selection},
-    shutdown::{Shutdown, StopReason},
+    shutdown::{Reload, Shutdown, StopReason},
     symbols::{Symbolizer, SymbolizerOptions},
     unwind::Publisher,
 };
 
+/// How long the end of a recording waits for its last run to be shipped.
+const LAST_SHIPPING: Duration = Duration::from_secs(10);
+
 /// Runs what the configuration says.
 pub fn run(config: &Config) -> Result<Exit, Failure> {
     match &config.input {
-        Input::Live(live) => {
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build()
-                .map_err(|source| Failure::Start { what: "the event loop", source })?;
-            runtime.block_on(record(config, live))
-        }
+        Input::Live(live) => match record_with(config, live, None)? {
+            Recorded { has_matched: true, .. } => Ok(Exit::Success),
+            Recorded { has_matched: false, .. } => {
+                let advice = "check with `ps -eo pid,comm`";
+                messages::warn(&format!("no process matched {} during the run: {advice}", live.selection));
+                Ok(Exit::NothingMatched)
+            }
+        },
         Input::Replay(recording) => replay(config, recording),
     }
 }
 
-async fn record(config: &Config, options: &config::Live) -> Result<Exit, Failure> {
-    let mut shutdown = Shutdown::listen(Exit::Interrupted.code())
-        .map_err(|source| Failure::Start { what: "signal handling", source })?;
+/// How a recording came to its end.
+struct Recorded {
+    reason: StopReason,
+    /// Whether any process was a target.
+    has_matched: bool,
+}
+
+/// Records in an event loop. A service has a way to read its configuration again.
+fn record_with(config: &Config, options: &config::Live, service: Option<Reload>) -> Result<Recorded, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|source| Failure::Start { what: "the event loop", source })?;
+    runtime.block_on(record(config, options, service))
+}
+
+async fn record(config: &Config, options: &config::Live, service: Option<Reload>) -> Result<Recorded, Failure> {
+    let unheard = |source| Failure::Start { what: "signal handling", source };
+    let mut shutdown = Shutdown::listen(Exit::Interrupted.code()).map_err(unheard)?;
+    let is_service = service.is_some();
+    if let Some(reload) = service {
+        shutdown = shutdown.reload_by(reload).map_err(unheard)?;
+    }
     limits::raise_open_files();
     heap::keep_small();
     // Before the verifier's half a second, which would take many where all CPUs are busy.
@@ -92,7 +125,7 @@ async fn record(config: &Config, options: &config::Live) -> Result<Exit, Failure
         None => {}
     }
     let selected = energy::select(&options.energy)?;
-    let mut outputs = outputs(config)?;
+    let Outputs { mut outputs, shipper } = outputs(config)?;
     if let Some(metrics) = &options.metrics {
         outputs.push(Box::new(metrics::output(metrics)?));
     }
@@ -112,6 +145,12 @@ async fn record(config: &Config, options: &config::Live) -> Result<Exit, Failure
     let Loaded { programs, banks, ring, unwind_maps } = Programs::load(load)?;
     if let Err(error) = privileges::drop_unneeded() {
         messages::warn(&format!("all privileges are kept, because dropping those not needed failed: {error}"));
+    }
+    // Threads keep what was dropped before they were there.
+    let shipping = shipper.map(|(shipper, to)| Shipping::start(shipper, to)).transpose();
+    let shipping = shipping.map_err(|source| Failure::Start { what: "the thread that ships", source })?;
+    if is_service {
+        outputs.push(Box::new(Heartbeat::new(shipping.as_ref().map(Shipping::progress))));
     }
     let host = Host::read(&config.proc_root, cpu_root);
     let roots = Roots { cpu: cpu_root, sys: &options.energy.sys_root, proc: &config.proc_root };
@@ -137,36 +176,50 @@ async fn record(config: &Config, options: &config::Live) -> Result<Exit, Failure
         notify: Box::new(messages::warn),
     };
     let schedule = Schedule { interval: options.interval, duration: options.duration };
-    let ready = |targets: usize| announce(targets, &options.selection, &selected.reason);
+    let ready = |targets: usize| {
+        announce(targets, &options.selection, &selected.reason);
+        if is_service {
+            service::ready();
+        }
+    };
     let outcome = live.record(&mut consumer, schedule, &mut shutdown, ready).await;
     // Whatever failed, what still works is brought to its end.
     let ended = end(&mut consumer, *outcome.as_ref().unwrap_or(&StopReason::Failure));
     let finished = consumer.finish();
-    outcome?;
+    if let Some(shipping) = shipping {
+        shipping.end(LAST_SHIPPING);
+    }
+    let reason = outcome?;
     ended?;
     finished?;
-    if live.registry.ever_matched() {
-        return Ok(Exit::Success);
-    }
-    messages::warn(&format!("no process matched {} during the run: check with `ps -eo pid,comm`", options.selection));
-    Ok(Exit::NothingMatched)
+    Ok(Recorded { reason, has_matched: live.registry.ever_matched() })
 }
 
 fn replay(config: &Config, recording: &Path) -> Result<Exit, Failure> {
     let file = File::open(recording).map_err(|source| Failure::OpenRecording { path: recording.into(), source })?;
-    let mut consumer = Consumer::new(outputs(config)?, None);
+    let mut consumer = Consumer::new(outputs(config)?.outputs, None);
     let outcome = replay::replay(file, config, &mut consumer);
     consumer.finish()?;
     outcome.map_err(|source| Failure::Replay { path: recording.into(), source })?;
     Ok(Exit::Success)
 }
 
+/// The outputs of a run, and what ships its runs, with the name of the place.
+struct Outputs {
+    outputs: Vec<Box<dyn Output>>,
+    shipper: Option<(Shipper, String)>,
+}
+
 /// The outputs that the configuration asks for. The data set comes first: if it cannot be written,
 /// no other output shows the window.
-fn outputs(config: &Config) -> Result<Vec<Box<dyn Output>>, Failure> {
-    let mut outputs: Vec<Box<dyn Output>> = Vec::new();
+fn outputs(config: &Config) -> Result<Outputs, Failure> {
+    let (mut outputs, mut shipper): (Vec<Box<dyn Output>>, _) = (Vec::new(), None);
     if let Some(path) = &config.output {
-        outputs.push(data_set(path, config)?);
+        let (directory, claim) = OutputDirectory::create(path, privileges::invoking_user())?.into_parts();
+        if let Some(ship) = &config.ship {
+            shipper = Some((shipper_of(&directory, ship)?, ship.to.clone()));
+        }
+        outputs.push(data_set(directory, claim, config));
     }
     outputs.push(Box::new(FaultNotices::new(messages::warn)));
     match config.screen {
@@ -182,12 +235,11 @@ fn outputs(config: &Config) -> Result<Vec<Box<dyn Output>>, Failure> {
         }
         config::Screen::Quiet => {}
     }
-    Ok(outputs)
+    Ok(Outputs { outputs, shipper })
 }
 
 /// Where the data set goes.
-fn data_set(path: &Path, config: &Config) -> Result<Box<dyn Output>, Failure> {
-    let (directory, claim) = OutputDirectory::create(path, privileges::invoking_user())?.into_parts();
+fn data_set(directory: LocalDirectory, claim: Claim, config: &Config) -> Box<dyn Output> {
     let store: Box<dyn Store> = match config.retention {
         Retention { limits, .. } if config.retention.is_limited() => {
             Box::new(Ring::new(Arc::new(directory), limits, messages::warn))
@@ -195,10 +247,21 @@ fn data_set(path: &Path, config: &Config) -> Result<Box<dyn Output>, Failure> {
         _ => Box::new(directory),
     };
     let output = ParquetOutput::into_store(store, claim, nanoseconds(config.flush));
-    Ok(match config.retention.rotate_ns {
+    match config.retention.rotate_ns {
         Some(rotate_ns) => Box::new(Rotated::new(output, rotate_ns)),
         None => Box::new(output),
-    })
+    }
+}
+
+/// What ships the runs of this data set, whose first run has not begun.
+fn shipper_of(directory: &LocalDirectory, ship: &config::Ship) -> Result<Shipper, Failure> {
+    let options = shipping::Options {
+        window_ns: ship.window_ns,
+        most_bytes_per_s: ship.most_bytes_per_s,
+        scratch: directory.path().to_owned(),
+    };
+    let to = store::open_shared(&ship.to, privileges::invoking_user())?;
+    Ok(Shipper::before_recording(Arc::new(directory.clone()), to, options)?)
 }
 
 /// Creates the recording, or empties a file of the user's own. Root could easily be led to someone

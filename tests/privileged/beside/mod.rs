@@ -1,6 +1,7 @@
 //! Contains tests whose truth does not depend on who else runs: what their own target did, by its
 //! own account or the kernel's, or what the profiler says of something.
 
+mod agent;
 mod churn;
 mod conservation;
 mod containers;

@@ -55,10 +55,13 @@ const USER: &[(&str, &[&str])] = &[
         &["data", "clock", "privileges", "cli", "procs", "symbols", "energy", "kernel", "calibration", "config"],
     ),
     ("sources", &["data", "cli", "energy"]),
+    // What a service of a fleet does beside recording.
+    ("agent", &["data", "messages", "shutdown", "privileges"]),
     (
         "pipeline",
         &[
             "data",
+            "agent",
             "clock",
             "messages",
             "shutdown",

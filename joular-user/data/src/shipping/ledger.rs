@@ -12,10 +12,13 @@ use std::{
 use serde::{Deserialize, Serialize};
 use twox_hash::XxHash64;
 
-use super::{RunName, ShipError};
-use crate::dataset::{
-    error::DataSetError,
-    store::{SHIPPED, Store, StoredFile},
+use super::RunName;
+use crate::{
+    dataset::{
+        error::DataSetError,
+        store::{SHIPPED, Store, StoredFile},
+    },
+    output::OutputError,
 };
 
 /// As many runs as a ring may hold, with room for their names.
@@ -60,10 +63,14 @@ impl Ledger {
         self.content.runs.retain(exists);
     }
 
-    pub(super) fn add(&mut self, store: &Arc<dyn Store>, run: RunName) -> Result<(), ShipError> {
+    pub(super) fn add(&mut self, store: &Arc<dyn Store>, run: RunName) -> Result<(), OutputError> {
         self.content.runs.insert(run);
-        let bytes = serde_json::to_vec(&self.content).map_err(std::io::Error::other);
-        let bytes = bytes.map_err(|cause| DataSetError::Io { path: PathBuf::from(SHIPPED).join(&self.name), cause })?;
-        Ok(store.publish(Path::new(SHIPPED), &self.name, &bytes)?)
+        let path = || PathBuf::from(SHIPPED).join(&self.name);
+        let bytes = serde_json::to_vec(&self.content).map_err(|error| OutputError::Io {
+            action: "writing",
+            path: path(),
+            source: error.into(),
+        })?;
+        store.publish(Path::new(SHIPPED), &self.name, &bytes)
     }
 }

@@ -15,11 +15,13 @@ mod tests;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    io,
     path::PathBuf,
     sync::Arc,
     time::Duration,
 };
 
+use serde::Serialize;
 use thiserror::Error;
 
 use self::{ledger::Ledger, pace::Pace};
@@ -67,7 +69,7 @@ pub enum ShipError {
 }
 
 /// What became of a pass.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Passed {
     pub runs: u64,
     /// Published in this pass.
@@ -77,8 +79,25 @@ pub struct Passed {
     pub waiting_runs: u64,
     /// Runs that were removed from the data set before they arrived.
     pub missed_runs: u64,
-    /// Runs that cannot be shipped as they are, and why, each told once.
+    /// What went wrong beside, such as with a run that cannot be read, each told once.
     pub problems: Vec<String>,
+}
+
+impl Passed {
+    /// Says what was done.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn say(&self, json: bool, out: &mut impl io::Write) -> io::Result<()> {
+        if json {
+            serde_json::to_writer(&mut *out, self)?;
+            return writeln!(out);
+        }
+        #[allow(clippy::cast_precision_loss, reason = "for people")]
+        let mib = self.bytes as f64 / f64::from(1 << 20);
+        writeln!(out, "shipped {} runs: {} new files, {mib:.1} MiB", self.runs, self.files)?;
+        if self.waiting_runs > 0 { writeln!(out, "{} runs wait", self.waiting_runs) } else { Ok(()) }
+    }
 }
 
 /// The folder of a run's host, and the part of file names that stands for the run.
@@ -95,6 +114,7 @@ pub struct Shipper {
     /// Runs that have ended and have not arrived, at the last look.
     waiting: BTreeSet<RunName>,
     told: BTreeSet<RunName>,
+    told_of_ledger: bool,
 }
 
 impl Shipper {
@@ -129,7 +149,16 @@ impl Shipper {
     ) -> Result<Self, DataSetError> {
         let target = format!("{} {}", to.path().display(), options.window_ns.unwrap_or(0));
         let ledger = Ledger::read(&from, target)?;
-        Ok(Self { from, to, options, ledger, ended, waiting: BTreeSet::new(), told: BTreeSet::new() })
+        Ok(Self {
+            from,
+            to,
+            options,
+            ledger,
+            ended,
+            waiting: BTreeSet::new(),
+            told: BTreeSet::new(),
+            told_of_ledger: false,
+        })
     }
 
     /// Ships every run that has ended, the oldest first. `wait` is called to keep the pace, and says whether to
@@ -173,8 +202,13 @@ impl Shipper {
             match self.ship_run(&files, &mut pace, wait, passed) {
                 Ok(true) => {
                     self.waiting.remove(&name);
-                    self.ledger.add(&self.from, name)?;
                     passed.runs += 1;
+                    // Without a note it is looked at again after a restart, which costs time only.
+                    if let Err(error) = self.ledger.add(&self.from, name)
+                        && !std::mem::replace(&mut self.told_of_ledger, true)
+                    {
+                        passed.problems.push(format!("noting what has arrived: {error}"));
+                    }
                 }
                 Ok(false) => break,
                 Err(ShipError::DataSet(error)) => self.tell(&name, &error, passed),

@@ -95,6 +95,16 @@ pub fn open(root: &Path) -> Result<Arc<dyn Store>> {
     Ok(Arc::new(LocalDirectory::new(root, None)))
 }
 
+/// A place that several may publish new files to at the same time: a directory, made if it is not there, whose
+/// files will belong to `owner`.
+///
+/// # Errors
+/// If there can be no such directory.
+pub fn open_shared(place: &str, owner: Option<(u32, u32)>) -> Result<Arc<dyn Store>, OutputError> {
+    create::create_directories(Path::new(place), owner)?;
+    Ok(Arc::new(LocalDirectory::new(Path::new(place), owner)))
+}
+
 /// What became of a file that was to be new.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Published {

@@ -1,0 +1,117 @@
+//! Tells systemd how the service goes (sd_notify(3)): that it is ready, what it does, and that it is alive.
+//! Nothing happens where no service manager asked for it.
+
+use std::time::{Duration, Instant};
+
+use joular_data::{
+    attribution::window_report::WindowReport,
+    events::{ProcessInfo, RunEnd, RunInfo},
+    output::{Output, Result},
+    stacks::StackTable,
+    text::escape,
+};
+use sd_notify::NotifyState;
+
+use super::Progress;
+use crate::shutdown::StopReason;
+
+/// Least time between two status lines.
+const STATUS_GAP: Duration = Duration::from_secs(10);
+
+/// The first window is being recorded.
+pub fn ready() {
+    tell(&[NotifyState::Ready]);
+}
+
+/// The configuration is read again; [`ready`] ends it.
+pub fn reloading() {
+    match NotifyState::monotonic_usec_now() {
+        Ok(now) => tell(&[NotifyState::Reloading, now]),
+        Err(_) => tell(&[NotifyState::Reloading]),
+    }
+}
+
+/// A service manager that cannot be told finds out by itself.
+fn tell(states: &[NotifyState<'_>]) {
+    let _ = sd_notify::notify(states);
+}
+
+/// Tells with each window that the recording is alive, and from time to time what it records.
+pub struct Heartbeat {
+    progress: Option<Progress>,
+    told: Option<Instant>,
+}
+
+impl Heartbeat {
+    /// `progress` is that of shipping, if runs are shipped.
+    pub const fn new(progress: Option<Progress>) -> Self {
+        Self { progress, told: None }
+    }
+}
+
+impl Output for Heartbeat {
+    fn run_started(&mut self, _run: &RunInfo) -> Result<()> {
+        Ok(())
+    }
+
+    fn process(&mut self, _process: &ProcessInfo) {}
+
+    fn window(&mut self, report: &WindowReport, _stacks: &StackTable) -> Result<()> {
+        tell(&[NotifyState::Watchdog]);
+        if self.told.is_none_or(|told| told.elapsed() >= STATUS_GAP) {
+            self.told = Some(Instant::now());
+            tell(&[NotifyState::Status(&status(report, self.progress.as_ref()))]);
+        }
+        Ok(())
+    }
+
+    fn run_ended(&mut self, end: &RunEnd) -> Result<()> {
+        // With another configuration the service goes on.
+        if end.reason != StopReason::Reload.name() {
+            tell(&[NotifyState::Stopping]);
+        }
+        Ok(())
+    }
+}
+
+fn status(report: &WindowReport, progress: Option<&Progress>) -> String {
+    let attributed_uj: u64 =
+        report.domains.iter().filter(|audit| audit.is_shared).map(|audit| audit.attributed.0).sum();
+    #[allow(clippy::cast_precision_loss, reason = "for people")]
+    let watts = attributed_uj as f64 * 1e3 / report.length_ns.max(1) as f64;
+    let text = format!("Recording {} processes, {watts:.1} W", report.processes.len());
+    match progress.map(Progress::now) {
+        Some(now) => escape(&format!("{text}; {now}")),
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use joular_data::fixture::{self, SMALL};
+
+    use super::*;
+
+    #[test]
+    fn a_status_says_who_is_recorded_and_with_which_power() {
+        struct Statuses(Vec<String>);
+        impl Output for Statuses {
+            fn run_started(&mut self, _run: &RunInfo) -> Result<()> {
+                Ok(())
+            }
+            fn process(&mut self, _process: &ProcessInfo) {}
+            fn window(&mut self, report: &WindowReport, _stacks: &StackTable) -> Result<()> {
+                self.0.push(status(report, Some(&Progress::default())));
+                Ok(())
+            }
+            fn run_ended(&mut self, _end: &RunEnd) -> Result<()> {
+                Ok(())
+            }
+        }
+        let mut statuses = Statuses(Vec::new());
+        fixture::play(&mut statuses, SMALL, 2).unwrap();
+        assert_eq!(statuses.0.len(), 2);
+        assert!(statuses.0[1].starts_with("Recording "), "{statuses:?}", statuses = statuses.0);
+        assert!(statuses.0[1].contains(" W; nothing was shipped yet"), "{statuses:?}", statuses = statuses.0);
+    }
+}

@@ -1,0 +1,209 @@
+//! Ships runs on a thread of its own, at the lowest priority, while a recording goes on.
+//!
+//! What fails is tried again, after a pause that grows. The recording never waits for it.
+
+use std::{
+    fmt,
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    thread,
+    time::{Duration, Instant},
+};
+
+use joular_data::shipping::{Passed, ShipError, Shipper};
+
+use super::backoff::{Backoff, scattered};
+use crate::{messages, privileges};
+
+/// Time between two looks for runs that have ended. Each host looks at moments of its own.
+const LOOK: Duration = Duration::from_secs(60);
+
+/// What has been shipped so far, and what waits.
+#[derive(Clone, Debug, Default)]
+pub struct Progress(Arc<Mutex<Sums>>);
+
+/// Sums since the start.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sums {
+    pub runs: u64,
+    pub files: u64,
+    pub bytes: u64,
+    /// Runs that have ended and wait.
+    pub waiting_runs: u64,
+    /// Runs that were removed before they arrived.
+    pub missed_runs: u64,
+    pub failures: u64,
+    /// Whether the last try failed.
+    pub is_failing: bool,
+}
+
+impl Progress {
+    /// A copy of the sums.
+    pub fn now(&self) -> Sums {
+        locked(&self.0).clone()
+    }
+
+    fn add(&self, passed: &Passed, failed: bool) {
+        let mut sums = locked(&self.0);
+        sums.runs += passed.runs;
+        sums.files += passed.files;
+        sums.bytes += passed.bytes;
+        sums.waiting_runs = passed.waiting_runs;
+        sums.missed_runs += passed.missed_runs;
+        sums.failures += u64::from(failed);
+        sums.is_failing = failed;
+    }
+}
+
+impl fmt::Display for Sums {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.runs {
+            0 => write!(f, "nothing was shipped yet")?,
+            runs => write!(f, "{runs} runs shipped")?,
+        }
+        if self.waiting_runs > 0 {
+            write!(f, ", {} wait", self.waiting_runs)?;
+        }
+        if self.is_failing { write!(f, ", shipping fails") } else { Ok(()) }
+    }
+}
+
+/// What the thread is asked to do.
+#[derive(Clone, Copy, Debug, Default)]
+enum Asked {
+    #[default]
+    GoOn,
+    /// To ship what there is until then, and end.
+    EndBy(Instant),
+    Ended,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    asked: Mutex<Asked>,
+    changed: Condvar,
+}
+
+/// Ships until it is ended.
+#[derive(Debug)]
+pub struct Shipping {
+    shared: Arc<Shared>,
+    progress: Progress,
+}
+
+impl Shipping {
+    /// Starts the thread. `to` is the name of the other store, for messages.
+    ///
+    /// # Errors
+    /// If there can be no thread.
+    pub fn start(mut shipper: Shipper, to: String) -> std::io::Result<Self> {
+        let shipping = Self { shared: Arc::default(), progress: Progress::default() };
+        let (shared, progress) = (Arc::clone(&shipping.shared), shipping.progress.clone());
+        thread::Builder::new().name("joular-ship".to_owned()).spawn(move || {
+            privileges::lower_priority();
+            ship(&mut shipper, &shared, &progress, &to);
+            *locked(&shared.asked) = Asked::Ended;
+            shared.changed.notify_all();
+        })?;
+        Ok(shipping)
+    }
+
+    pub fn progress(&self) -> Progress {
+        self.progress.clone()
+    }
+
+    /// Ships what has ended by now, for so long at most. The rest is shipped when the recording starts again.
+    pub fn end(self, limit: Duration) {
+        let deadline = Instant::now() + limit;
+        *locked(&self.shared.asked) = Asked::EndBy(deadline);
+        self.shared.changed.notify_all();
+        let asked = locked(&self.shared.asked);
+        let waiting = |asked: &mut Asked| !matches!(asked, Asked::Ended);
+        // A request under way may take longer; nobody waits for it.
+        drop(self.shared.changed.wait_timeout_while(asked, limit, waiting));
+        match self.progress.now() {
+            Sums { waiting_runs: 0, is_failing: false, .. } => {}
+            sums => messages::warn(&format!("{sums}: what waits is shipped after the next start")),
+        }
+    }
+}
+
+impl Shared {
+    /// Waits until there is something to do. Returns whether the time of the end has come.
+    fn wait(&self, time: Duration) -> bool {
+        let until = Instant::now() + time;
+        let mut asked = locked(&self.asked);
+        loop {
+            let now = Instant::now();
+            let wake = match *asked {
+                Asked::GoOn => until,
+                Asked::EndBy(deadline) if deadline > now => until.min(deadline),
+                Asked::EndBy(_) | Asked::Ended => return true,
+            };
+            if now >= until {
+                return false;
+            }
+            asked = self
+                .changed
+                .wait_timeout(asked, wake.saturating_duration_since(now))
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
+        }
+    }
+
+    /// The same, and also until it is asked to end.
+    fn wait_unless_ending(&self, time: Duration) {
+        let goes_on = |asked: &mut Asked| matches!(asked, Asked::GoOn);
+        drop(self.changed.wait_timeout_while(locked(&self.asked), time, goes_on));
+    }
+
+    fn is_ending(&self) -> bool {
+        !matches!(*locked(&self.asked), Asked::GoOn)
+    }
+}
+
+/// Ships pass by pass. The last one begins once all runs have ended.
+fn ship(shipper: &mut Shipper, shared: &Shared, progress: &Progress, to: &str) {
+    let (mut backoff, mut told) = (Backoff::default(), false);
+    loop {
+        let is_last = shared.is_ending();
+        let (passed, result) = shipper.pass(&mut |wait| shared.wait(wait));
+        progress.add(&passed, result.is_err());
+        tell(&passed, &result, &mut told, to);
+        let pause = match result {
+            Ok(()) => {
+                backoff.succeeded();
+                scattered(LOOK)
+            }
+            Err(_) => backoff.failed(),
+        };
+        if is_last {
+            return;
+        }
+        shared.wait_unless_ending(pause);
+    }
+}
+
+/// Says when shipping begins to fail, when it works again, and what is lost.
+fn tell(passed: &Passed, result: &Result<(), ShipError>, told: &mut bool, to: &str) {
+    for problem in &passed.problems {
+        messages::warn(&format!("a run cannot be shipped: {problem}"));
+    }
+    if passed.missed_runs > 0 {
+        let runs = passed.missed_runs;
+        messages::warn(&format!(
+            "{runs} runs were removed before they were shipped to {to}: keep more with --keep and --keep-size"
+        ));
+    }
+    match result {
+        Err(error) if !std::mem::replace(told, true) => {
+            let waiting = passed.waiting_runs;
+            messages::warn(&format!("shipping to {to}: {error}; {waiting} runs wait, and it is tried again"));
+        }
+        Ok(()) if std::mem::take(told) => messages::info(&format!("shipping to {to} works again")),
+        _ => {}
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

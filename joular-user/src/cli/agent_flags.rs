@@ -1,0 +1,30 @@
+//! Defines the flags of `agent`. What it does is in its configuration file.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+/// Flags of `agent`.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct AgentFlags {
+    /// Configuration file: TOML with the flags of a recording as keys
+    #[arg(long, value_name = "FILE", default_value = "/etc/joular-bpf/agent.toml")]
+    pub config: PathBuf,
+
+    /// Check the configuration file, and do nothing else
+    #[arg(long)]
+    pub check: bool,
+
+    /// How messages are written to standard error
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub log_format: LogFormat,
+}
+
+/// How messages are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// Lines of text; for the journal with their priority
+    Text,
+    /// A JSON object per line: time, level, message
+    Json,
+}

@@ -1,0 +1,111 @@
+//! Resolves from flags where runs go that have ended, and how.
+
+use std::time::Duration;
+
+use super::{ConfigError, Places, duration::nanoseconds, rollup::rollup_window_ns};
+use crate::cli::{Flags, ShipFlags};
+
+/// A window of a fleet.
+const DEFAULT_WINDOW: Duration = Duration::from_secs(60);
+
+/// Where runs go that have ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ship {
+    /// A directory, or the URL of object storage.
+    pub to: String,
+    /// Length of the windows there; `None`: as recorded.
+    pub window_ns: Option<u64>,
+    /// Bytes per second, on average.
+    pub most_bytes_per_s: Option<u64>,
+}
+
+impl Places {
+    pub(super) fn ship(&self, flags: &Flags) -> Result<Option<Ship>, ConfigError> {
+        let Some(to) = flags.ship.clone() else {
+            let given = [("ship-window", flags.ship_window.is_some()), ("ship-rate", flags.ship_rate.is_some())];
+            return match given.into_iter().find(|(_, is_given)| *is_given) {
+                Some((key, _)) => Err(self.invalid(key, "it needs --ship, which says where runs go")),
+                None => Ok(None),
+            };
+        };
+        if flags.no_output {
+            return Err(self.conflict("ship", "no-output", "runs that are shipped are those of the data set"));
+        }
+        let window_ns = match flags.ship_window.as_deref() {
+            Some("recorded") => None,
+            text => Some(self.ship_window_ns(text, flags.interval.as_deref())?),
+        };
+        Ok(Some(Ship { to, window_ns, most_bytes_per_s: self.size("ship-rate", flags.ship_rate.as_deref())? }))
+    }
+
+    fn ship_window_ns(&self, text: Option<&str>, interval: Option<&str>) -> Result<u64, ConfigError> {
+        let limits = Duration::from_secs(1)..=Duration::from_secs(24 * 3600);
+        let window_ns = nanoseconds(self.time("ship-window", text, limits.clone())?.unwrap_or(DEFAULT_WINDOW));
+        let interval = self.time("interval", interval, Duration::ZERO..=*limits.end())?;
+        let interval_ns = nanoseconds(interval.unwrap_or(Duration::from_secs(1)));
+        if window_ns <= interval_ns || !window_ns.is_multiple_of(interval_ns) {
+            let cause = "it is no multiple of --interval: name one, or recorded";
+            return Err(self.invalid("ship-window", cause));
+        }
+        Ok(window_ns)
+    }
+}
+
+/// Of `ship`, which ships once.
+///
+/// # Errors
+/// If a flag cannot be understood.
+pub fn ship_once(flags: &ShipFlags) -> Result<Ship, ConfigError> {
+    let window_ns = (flags.window != "recorded").then(|| rollup_window_ns(&flags.window)).transpose()?;
+    let rate = Places::typed(&Flags::default()).size("rate", flags.rate.as_deref())?;
+    Ok(Ship { to: flags.to.clone(), window_ns, most_bytes_per_s: rate })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(flags: Flags) -> Result<Option<Ship>, String> {
+        Places::typed(&flags).ship(&flags).map_err(|error| error.to_string())
+    }
+
+    fn to_bucket() -> Flags {
+        Flags { ship: Some("s3://fleet/energy".into()), ..Flags::default() }
+    }
+
+    fn text(text: &str) -> Option<String> {
+        Some(text.to_owned())
+    }
+
+    #[test]
+    fn runs_are_shipped_as_windows_of_a_minute_unless_told_otherwise() {
+        assert_eq!(of(Flags::default()), Ok(None));
+        let ship = of(to_bucket()).unwrap().unwrap();
+        assert_eq!(
+            (ship.to.as_str(), ship.window_ns, ship.most_bytes_per_s),
+            ("s3://fleet/energy", Some(60_000_000_000), None)
+        );
+        let ship =
+            of(Flags { ship_window: text("recorded"), ship_rate: text("2MiB"), ..to_bucket() }).unwrap().unwrap();
+        assert_eq!((ship.window_ns, ship.most_bytes_per_s), (None, Some(2 << 20)));
+        let ship = of(Flags { ship_window: text("30s"), interval: text("500ms"), ..to_bucket() }).unwrap().unwrap();
+        assert_eq!(ship.window_ns, Some(30_000_000_000));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_by_name() {
+        for (flags, message) in [
+            (Flags { ship_rate: text("2MiB"), ..Flags::default() }, "--ship-rate: it needs --ship"),
+            (Flags { no_output: true, ..to_bucket() }, "--ship cannot be used with --no-output"),
+            (
+                Flags { ship_window: text("90s"), interval: text("60s"), ..to_bucket() },
+                "--ship-window: it is no multiple",
+            ),
+            (Flags { interval: text("60s"), ..to_bucket() }, "--ship-window: it is no multiple"),
+            (Flags { ship_rate: text("fast"), ..to_bucket() }, "--ship-rate: \"fast\" is not a size"),
+        ] {
+            let error = of(flags).unwrap_err();
+            assert!(error.starts_with(message), "{error}");
+        }
+    }
+}

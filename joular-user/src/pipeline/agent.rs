@@ -1,0 +1,57 @@
+//! Records as a service: until it is stopped, and with a new configuration whenever there is one.
+//!
+//! A new configuration ends the recording and begins another one, with a gap of about a second between their
+//! windows. A configuration that is wrong changes nothing.
+
+use std::{cell::RefCell, rc::Rc};
+
+use super::{Failure, Recorded, record_with, replay};
+use crate::{
+    agent::service,
+    cli::Exit,
+    config::{Config, ConfigError, Input},
+    messages,
+    shutdown::{Reload, StopReason},
+};
+
+/// Reads the configuration.
+pub type Load = Rc<dyn Fn() -> Result<Config, ConfigError>>;
+
+/// Records until stopped. At SIGHUP, `load` is asked for the configuration to go on with.
+///
+/// # Errors
+/// As those of a recording.
+pub fn serve(mut config: Config, load: &Load) -> Result<Exit, Failure> {
+    loop {
+        let live = match &config.input {
+            Input::Live(live) => live,
+            Input::Replay(recording) => return replay(&config, recording),
+        };
+        let next = Rc::new(RefCell::new(None));
+        let Recorded { reason, .. } = record_with(&config, live, Some(reload(load, &next)))?;
+        match next.take().filter(|_| reason == StopReason::Reload) {
+            Some(reloaded) => config = reloaded,
+            None => return Ok(Exit::Success),
+        }
+    }
+}
+
+/// Reads the configuration again, and notes it as the next one if it is right.
+fn reload(load: &Load, next: &Rc<RefCell<Option<Config>>>) -> Reload {
+    let (load, next) = (Rc::clone(load), Rc::clone(next));
+    Box::new(move || {
+        service::reloading();
+        match load() {
+            Ok(config) => {
+                messages::info("recording again, with the new configuration");
+                *next.borrow_mut() = Some(config);
+                true
+            }
+            Err(error) => {
+                messages::error(&format!("going on with the old configuration: {error}"));
+                service::ready();
+                false
+            }
+        }
+    })
+}
