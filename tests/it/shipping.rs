@@ -1,12 +1,16 @@
 //! Tests `ship` as its users have it: what arrives has the sums of what was recorded, once, whoever repeats it.
 
-use std::{fs, path::Path};
+use std::{fs, path::Path, process::Command};
 
-use joular_tests::process::Finished;
+use joular_tests::{
+    paths,
+    process::{Finished, Running},
+    s3::S3,
+};
 use serde_json::Value;
 
 use crate::{
-    joular_bpf,
+    LIMIT, joular_bpf,
     replay::recording,
     rollup::{SUMS, rows},
 };
@@ -41,6 +45,80 @@ fn a_directory_gets_each_run_once_with_all_sums() {
         assert_eq!(rows(Path::new(&to), SUMS), rows(Path::new(&data), SUMS), "{window}");
         let audit = joular_bpf(&["audit", &to]);
         assert_eq!(audit.code(), Some(0), "{window}: {audit:?}");
+    }
+}
+
+fn with(environment: &[(&str, String)], arguments: &[&str]) -> Finished {
+    let mut command = Command::new(paths::joular_bpf());
+    command.args(arguments).envs(environment.iter().map(|(name, value)| (name, value)));
+    Running::spawn("joular-bpf", &mut command).unwrap().finish(LIMIT).unwrap()
+}
+
+#[test]
+fn a_bucket_gets_each_run_once_through_failures_and_every_command_reads_it() {
+    let parent = tempfile::tempdir().unwrap();
+    let data = recorded(parent.path());
+    let to = parent.path().join("to").to_str().unwrap().to_owned();
+    done(&joular_bpf(&["ship", &data, &to, "--json"]));
+    let mut server = S3::with_bucket("fleet").unwrap();
+    let environment = server.environment();
+    let bucket = "s3://fleet/energy/prod";
+    let ship = || with(&environment, &["ship", &data, bucket, "--json"]);
+    server.tell("away").unwrap();
+    let away = ship();
+    assert_eq!(away.code(), Some(6), "{away:?}");
+    assert!(away.stderr.contains("503 Service Unavailable"), "{away:?}");
+    server.tell("well").unwrap();
+    server.tell("refuse 0.25").unwrap();
+    server.tell("lose 0.25").unwrap();
+    let tries = (0..100).map(|_| ship()).take_while(|tried| tried.code() != Some(0)).count();
+    assert!(tries < 100, "it never arrives");
+    server.tell("well").unwrap();
+    assert_eq!(done(&ship())["runs"], 0, "all have arrived");
+    for arguments in [
+        &["report", "PLACE", "--by", "method,process,host", "--json"] as &[_],
+        &["report", "PLACE", "--csv", "--by", "thread"],
+        &["audit", "PLACE", "--json"],
+        &["export", "PLACE", "--format", "collapsed"],
+        &["flamegraph", "PLACE", "--output", "-"],
+        &["diff", "PLACE", "PLACE"],
+    ] {
+        let of = |place: &str| {
+            let arguments: Vec<&str> =
+                arguments.iter().map(|word| if *word == "PLACE" { place } else { word }).collect();
+            let finished = with(&environment, &arguments);
+            assert_eq!(finished.code(), Some(0), "{arguments:?}: {finished:?}");
+            finished.stdout.replace(place, "PLACE")
+        };
+        assert_eq!(of(bucket), of(&to), "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_bucket_that_cannot_be_read_says_what_to_do() {
+    let server = S3::with_bucket("fleet").unwrap();
+    let right = server.environment();
+    let changed = |name: &str, value: &str| {
+        let change =
+            |(key, old): &(&'static str, String)| (*key, if *key == name { value.to_owned() } else { old.clone() });
+        right.iter().map(change).collect::<Vec<_>>()
+    };
+    for (environment, place, words) in [
+        (right.clone(), "s3://fleet/nothing", "there is no run in it"),
+        (right.clone(), "s3://absent/energy", "check the name of the bucket"),
+        (changed("AWS_ENDPOINT_URL", "http://127.0.0.1:9"), "s3://fleet", "check the network"),
+        (changed("AWS_ALLOW_HTTP", "false"), "s3://fleet", "check the network, and AWS_ENDPOINT_URL"),
+        (right.clone(), "s3://key:secret@fleet", "credentials belong in the environment"),
+        (right.clone(), "ftp://fleet", "is no place for a data set"),
+    ] {
+        let finished = with(&environment, &["report", place]);
+        assert_eq!(finished.code(), Some(1), "{finished:?}");
+        assert!(finished.stderr.contains(words), "{finished:?}");
+        assert_eq!(finished.stderr.trim_end().lines().count(), 1, "{finished:?}");
+    }
+    for arguments in [&["compact", "s3://fleet"] as &[_], &["rollup", "absent", "--output", "s3://fleet"]] {
+        let finished = with(&right, arguments);
+        assert!(finished.code() != Some(0) && finished.stderr.contains("directory"), "{finished:?}");
     }
 }
 

@@ -34,6 +34,7 @@ pub mod powercap;
 pub mod process;
 pub mod profiler;
 pub mod python;
+pub mod s3;
 pub mod schedstat;
 pub mod servers;
 pub mod shared;

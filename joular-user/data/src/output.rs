@@ -51,6 +51,13 @@ pub enum OutputError {
     DiskFull { path: PathBuf },
     #[error("{action} {path}: {source}: check that the file system is mounted and healthy")]
     Io { action: &'static str, path: PathBuf, source: io::Error },
+    #[error("{action} {path}: {source}")]
+    Bucket { action: &'static str, path: PathBuf, source: io::Error },
+    #[error("writing to {path}: write to a directory, and bring it there with `joular-bpf ship`")]
+    NotLocal { path: PathBuf },
+    /// What the user named is neither a directory nor a bucket.
+    #[error("{0}")]
+    NoPlace(String),
     #[error("creating {path}: it must not exist yet: wait for the other run that creates it, or remove it")]
     Exists { path: PathBuf },
     #[error("{action} {path}: it is a symbolic link, which is not followed: remove it")]

@@ -134,7 +134,7 @@ pub(super) fn roll_up(flags: &RollupFlags) -> anyhow::Result<Exit> {
 
 pub(super) fn ship(flags: &ShipFlags) -> anyhow::Result<Exit> {
     let ship = config::ship_once(flags)?;
-    let to = store::open_shared(&ship.to, privileges::invoking_user())?;
+    let to = store::open_shared(ship.to.as_ref(), privileges::invoking_user())?;
     let options = shipping::Options {
         window_ns: ship.window_ns,
         most_bytes_per_s: ship.most_bytes_per_s,

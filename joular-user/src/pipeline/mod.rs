@@ -260,7 +260,7 @@ fn shipper_of(directory: &LocalDirectory, ship: &config::Ship) -> Result<Shipper
         most_bytes_per_s: ship.most_bytes_per_s,
         scratch: directory.path().to_owned(),
     };
-    let to = store::open_shared(&ship.to, privileges::invoking_user())?;
+    let to = store::open_shared(ship.to.as_ref(), privileges::invoking_user())?;
     Ok(Shipper::before_recording(Arc::new(directory.clone()), to, options)?)
 }
 

@@ -84,8 +84,13 @@ const USER: &[(&str, &[&str])] = &[
 ];
 
 /// Crates, and crates whose names begin so, that one part alone knows.
-const ONLY_IN: &[(&str, &[&str])] =
-    &[("aya", &["kernel"]), ("arrow", &["dataset"]), ("object", &["elf"]), ("parquet", &["dataset"])];
+const ONLY_IN: &[(&str, &[&str])] = &[
+    ("aya", &["kernel"]),
+    ("arrow", &["dataset"]),
+    ("object", &["elf"]),
+    ("object_store", &["dataset"]),
+    ("parquet", &["dataset"]),
+];
 
 /// Attribution computes; it asks nobody.
 const NOT_IN_ATTRIBUTION: &[&str] =

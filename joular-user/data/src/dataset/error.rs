@@ -6,12 +6,19 @@ use arrow_schema::ArrowError;
 use parquet::errors::ParquetError;
 use thiserror::Error;
 
+use super::store::PlaceError;
 use crate::output::OutputError;
 
 #[derive(Debug, Error)]
 pub enum DataSetError {
     #[error("opening the data set {path}: {cause}: name the directory that --output named")]
     Open { path: PathBuf, cause: std::io::Error },
+    #[error(transparent)]
+    Place(#[from] PlaceError),
+    #[error("reading {path}: {cause}")]
+    Bucket { path: PathBuf, cause: std::io::Error },
+    #[error("{action} {path}: it is in a bucket: {advice}")]
+    NotLocal { action: &'static str, path: PathBuf, advice: &'static str },
     #[error("opening the data set {path}: there is no run in it: name the directory that --output named")]
     NoRun { path: PathBuf },
     #[error("reading the data set {path}: run {run} has files but no row in table runs: copy the table's file too")]

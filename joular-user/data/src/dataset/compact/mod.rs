@@ -124,6 +124,7 @@ fn about_room(error: DataSetError) -> DataSetError {
 
 /// The data set itself, with links resolved.
 fn root_of(data: &Path) -> Result<PathBuf> {
+    store::refuse_bucket("compacting", data)?;
     let root = data.canonicalize().map_err(|cause| DataSetError::Open { path: data.into(), cause })?;
     // Says so if it is none, before anything is made in it.
     files::find(&store::open(&root)?)?;

@@ -1,29 +1,33 @@
 //! Says where a data set's files lie.
 //!
 //! A [`Store`] lists files, opens them, publishes whole ones and gives out claims. All that reads
-//! or writes a data set goes through it. [`LocalDirectory`] is the only one today; object storage
-//! can be added without a change to callers.
+//! or writes a data set goes through it, whether it lies in a directory ([`LocalDirectory`]) or in a bucket.
 
+#[cfg(feature = "object-store")]
+mod bucket;
 mod create;
 pub mod directory;
 mod held;
 pub mod lock;
 mod object;
 mod output_directory;
+mod place;
 mod ring;
 mod scratch;
 
 use std::{
     any::Any,
-    fmt, fs,
+    fmt, fs, io,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
+use self::place::{BucketUrl, Place};
 pub use self::{
     directory::LocalDirectory,
     object::{Object, ReadAt},
     output_directory::OutputDirectory,
+    place::PlaceError,
     ring::{Limits, Ring},
     scratch::Scratch,
 };
@@ -86,23 +90,60 @@ pub trait Store: fmt::Debug + Send + Sync {
     fn claim(&self, kind: ClaimKind) -> Result<Claim, OutputError>;
 }
 
-/// The data set in a directory, to be read.
+/// The data set in a directory or a bucket, to be read.
 ///
 /// # Errors
-/// If there is no such directory.
+/// If there is no such directory, or `root` is no place. A bucket is not asked yet.
 pub fn open(root: &Path) -> Result<Arc<dyn Store>> {
-    fs::read_dir(root).map_err(|cause| DataSetError::Open { path: root.into(), cause })?;
-    Ok(Arc::new(LocalDirectory::new(root, None)))
+    let failed = |cause| DataSetError::Open { path: root.into(), cause };
+    match Place::of(root)? {
+        Place::Directory(root) => {
+            fs::read_dir(&root).map_err(failed)?;
+            Ok(Arc::new(LocalDirectory::new(&root, None)))
+        }
+        Place::Bucket(url) => bucket(root, &url).map_err(|cause| DataSetError::Bucket { path: root.into(), cause }),
+    }
 }
 
-/// A place that several may publish new files to at the same time: a directory, made if it is not there, whose
-/// files will belong to `owner`.
+/// For what renames and exchanges directories.
 ///
 /// # Errors
-/// If there can be no such directory.
-pub fn open_shared(place: &str, owner: Option<(u32, u32)>) -> Result<Arc<dyn Store>, OutputError> {
-    create::create_directories(Path::new(place), owner)?;
-    Ok(Arc::new(LocalDirectory::new(Path::new(place), owner)))
+/// If it is a bucket, or no place at all.
+pub(crate) fn refuse_bucket(action: &'static str, root: &Path) -> Result<()> {
+    match Place::of(root)? {
+        Place::Directory(_) => Ok(()),
+        Place::Bucket(_) => {
+            let advice = "copy it to a directory first";
+            Err(DataSetError::NotLocal { action, path: root.into(), advice })
+        }
+    }
+}
+
+#[cfg(feature = "object-store")]
+fn bucket(root: &Path, url: &BucketUrl) -> io::Result<Arc<dyn Store>> {
+    Ok(Arc::new(bucket::Bucket::new(root, url)?))
+}
+
+#[cfg(not(feature = "object-store"))]
+fn bucket(_root: &Path, _url: &BucketUrl) -> io::Result<Arc<dyn Store>> {
+    Err(io::Error::other("this joular-bpf was built without the feature object-store"))
+}
+
+/// A place that several may publish new files to at the same time: a bucket, or a directory, made if it is not
+/// there, whose files will belong to `owner`.
+///
+/// # Errors
+/// If there can be no such directory, or it is no place. A bucket is not asked yet.
+pub fn open_shared(place: &Path, owner: Option<(u32, u32)>) -> Result<Arc<dyn Store>, OutputError> {
+    match Place::of(place)? {
+        Place::Directory(root) => {
+            create::create_directories(&root, owner)?;
+            Ok(Arc::new(LocalDirectory::new(&root, owner)))
+        }
+        Place::Bucket(url) => {
+            bucket(place, &url).map_err(|source| OutputError::Bucket { action: "opening", path: place.into(), source })
+        }
+    }
 }
 
 /// What became of a file that was to be new.

@@ -10,6 +10,7 @@ use super::{
     directory::PARTIAL,
     held::HeldDirectory,
     lock::LOCK,
+    place::Place,
 };
 use crate::output::{OutputError, Result};
 
@@ -28,6 +29,7 @@ impl OutputDirectory {
     /// left behind, and makes sure that files can be written. Whatever is
     /// created will belong to `owner` (user, group).
     pub fn create(root: &Path, owner: Option<(u32, u32)>) -> Result<Self> {
+        refuse_bucket(root)?;
         create_directories(root, owner)?;
         Self::within(root, owner)
     }
@@ -38,6 +40,7 @@ impl OutputDirectory {
     /// # Errors
     /// Also if anything is there.
     pub fn create_new(root: &Path, owner: Option<(u32, u32)>) -> Result<Self> {
+        refuse_bucket(root)?;
         if let Some(parent) = root.parent().filter(|parent| !parent.as_os_str().is_empty()) {
             create_directories(parent, owner)?;
         }
@@ -85,6 +88,14 @@ impl OutputDirectory {
     fn probe(&self, partial: &HeldDirectory) -> Result<()> {
         let written = self.directory.write(partial, PROBE, b"probe").and_then(|()| partial.remove(PROBE));
         written.map_err(|source| OutputError::from_io("writing a probe file in", self.path(), source))
+    }
+}
+
+/// Whatever has a scheme was not meant to be a directory.
+fn refuse_bucket(root: &Path) -> Result<()> {
+    match Place::of(root)? {
+        Place::Directory(_) => Ok(()),
+        Place::Bucket(_) => Err(OutputError::NotLocal { path: root.to_owned() }),
     }
 }
 

@@ -1,0 +1,252 @@
+//! Keeps a data set in a bucket: object storage of Amazon, Google or Microsoft, or what speaks their protocols.
+//!
+//! The client waits for its answers on the thread that asks: whoever reads a data set has threads for it already
+//! (`read/decode_ahead.rs`), and shipping has its own. Credentials and all options come from the environment, by the
+//! names that the clouds' own tools use.
+
+mod errors;
+mod file;
+
+use std::{
+    collections::HashMap,
+    future::Future,
+    io,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
+    time::Duration,
+};
+
+use futures_util::StreamExt as _;
+use object_store::{
+    ClientConfigKey, Error, ObjectStore, ObjectStoreExt as _, PutMode, PutOptions, PutPayload, RetryConfig,
+    aws::{AmazonS3Builder, AmazonS3ConfigKey},
+    azure::{AzureConfigKey, MicrosoftAzureBuilder},
+    gcp::{GoogleCloudStorageBuilder, GoogleConfigKey},
+    path::Path as Key,
+};
+use tokio::runtime::{Builder, Runtime};
+
+use self::file::BucketFile;
+use super::{
+    Claim, ClaimKind, Object, Published, Store,
+    place::{BucketUrl, Cloud},
+};
+use crate::{
+    dataset::error::{DataSetError, Result as ReadResult},
+    output::{OutputError, Result},
+};
+
+/// For one request, answer included. The client's own name for times.
+const REQUEST: &str = "60s";
+const CONNECT: &str = "10s";
+
+/// Retries within one operation: enough for an answer that was lost. Shipping tries again by itself, and people would
+/// rather know.
+const RETRIES: usize = 4;
+const RETRY: Duration = Duration::from_secs(30);
+
+/// A bucket, or what has a prefix in it.
+pub(super) struct Bucket {
+    /// For messages.
+    url: PathBuf,
+    prefix: String,
+    client: Arc<Client>,
+    /// Of files that were listed, in bytes.
+    sizes: Mutex<HashMap<PathBuf, u64>>,
+}
+
+/// What talks to a bucket.
+struct Client {
+    store: Box<dyn ObjectStore>,
+    /// Made by whoever asks first. A recording that fails before drops the client within an event loop of its own,
+    /// where another one must not be dropped.
+    runtime: OnceLock<Runtime>,
+}
+
+impl std::fmt::Debug for Bucket {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Bucket").field("url", &self.url).finish_non_exhaustive()
+    }
+}
+
+impl Client {
+    /// Waits for an answer.
+    fn wait<T>(&self, answer: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+        let runtime = match self.runtime.get() {
+            Some(runtime) => runtime,
+            None => {
+                let made = Builder::new_current_thread().enable_all().build();
+                let made = made.map_err(|source| Error::Generic { store: "the event loop", source: source.into() })?;
+                self.runtime.get_or_init(|| made)
+            }
+        };
+        runtime.block_on(answer)
+    }
+}
+
+impl Bucket {
+    /// Nothing is asked yet.
+    pub(super) fn new(url: &Path, place: &BucketUrl) -> io::Result<Self> {
+        // Another part of the program may have chosen already, the same.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let store = client(place).map_err(|error| errors::told(&error))?;
+        Ok(Self::of_client(url, &place.prefix, store))
+    }
+
+    fn of_client(url: &Path, prefix: &str, store: Box<dyn ObjectStore>) -> Self {
+        let client = Arc::new(Client { store, runtime: OnceLock::new() });
+        Self { url: url.to_owned(), prefix: prefix.to_owned(), client, sizes: Mutex::default() }
+    }
+
+    fn key(&self, within: &Path) -> Result<Key, Error> {
+        let within = within.iter().map(|part| part.to_string_lossy()).collect::<Vec<_>>().join("/");
+        let key = if self.prefix.is_empty() { within } else { format!("{}/{within}", self.prefix) };
+        Ok(Key::parse(key)?)
+    }
+
+    /// A key's path within the data set; `None` if it is not the key of a table's file.
+    fn within(&self, key: &Key) -> Option<PathBuf> {
+        let text = key.as_ref();
+        let within =
+            if self.prefix.is_empty() { text } else { text.strip_prefix(self.prefix.as_str())?.strip_prefix('/')? };
+        let parts: Vec<&str> = within.split('/').collect();
+        let is_file =
+            parts.len() == 4 && within.ends_with(".parquet") && !parts.iter().any(|part| part.starts_with('.'));
+        is_file.then(|| within.into())
+    }
+
+    fn put(&self, action: &'static str, folder: &Path, name: &str, bytes: &[u8], mode: PutMode) -> Result<Published> {
+        let path = folder.join(name);
+        let put = self.key(&path).and_then(|key| {
+            let payload = PutPayload::from(bytes.to_vec());
+            let options = PutOptions::from(mode);
+            self.client.wait(async { self.client.store.put_opts(&key, payload, options).await })
+        });
+        match put {
+            Ok(_) => Ok(Published::Created),
+            Err(Error::AlreadyExists { .. }) => Ok(Published::AlreadyThere),
+            Err(error) => Err(self.failed(action, &path, &error)),
+        }
+    }
+
+    fn failed(&self, action: &'static str, within: &Path, error: &Error) -> OutputError {
+        OutputError::Bucket { action, path: self.url.join(within), source: errors::told(error) }
+    }
+
+    fn unread(&self, within: &Path, error: &Error) -> DataSetError {
+        DataSetError::Bucket { path: self.url.join(within), cause: errors::told(error) }
+    }
+
+    async fn size_of(&self, key: &Key) -> Result<u64, Error> {
+        Ok(self.client.store.head(key).await?.size)
+    }
+}
+
+impl Store for Bucket {
+    fn path(&self) -> &Path {
+        &self.url
+    }
+
+    fn list(&self, table: &str, most: usize) -> ReadResult<Vec<PathBuf>> {
+        let table_path = Path::new(table);
+        let unread = |error: &Error| self.unread(table_path, error);
+        let key = self.key(table_path).map_err(|error| unread(&error))?;
+        let mut found = Vec::new();
+        let mut sizes = HashMap::new();
+        let listed = self.client.wait(async {
+            let mut objects = self.client.store.list(Some(&key));
+            while let Some(object) = objects.next().await {
+                let object = object?;
+                if let Some(within) = self.within(&object.location) {
+                    if found.len() >= most {
+                        return Ok(false);
+                    }
+                    sizes.insert(within.clone(), object.size);
+                    found.push(within);
+                }
+            }
+            Ok(true)
+        });
+        if !listed.map_err(|error| unread(&error))? {
+            return Err(DataSetError::TooManyFiles { path: self.url.join(table), most });
+        }
+        self.sizes.lock().unwrap_or_else(PoisonError::into_inner).extend(sizes);
+        Ok(found)
+    }
+
+    fn open(&self, file: &Path) -> ReadResult<Object> {
+        let unread = |error: &Error| self.unread(file, error);
+        let key = self.key(file).map_err(|error| unread(&error))?;
+        let known = self.sizes.lock().unwrap_or_else(PoisonError::into_inner).get(file).copied();
+        let size_bytes = match known {
+            Some(size_bytes) => size_bytes,
+            None => self.client.wait(self.size_of(&key)).map_err(|error| unread(&error))?,
+        };
+        Ok(Object::new(BucketFile::new(Arc::clone(&self.client), key, size_bytes), size_bytes))
+    }
+
+    fn publish(&self, folder: &Path, name: &str, bytes: &[u8]) -> Result<()> {
+        self.put("writing", folder, name, bytes, PutMode::Overwrite).map(drop)
+    }
+
+    fn publish_new(&self, folder: &Path, name: &str, bytes: &[u8]) -> Result<Published> {
+        self.put("writing", folder, name, bytes, PutMode::Create)
+    }
+
+    fn remove(&self, file: &Path) -> Result<()> {
+        let removed = self.key(file).and_then(|key| self.client.wait(async { self.client.store.delete(&key).await }));
+        match removed {
+            Ok(()) | Err(Error::NotFound { .. }) => Ok(()),
+            Err(error) => Err(self.failed("removing", file, &error)),
+        }
+    }
+
+    fn find(&self, folder: &Path, name: &str) -> Result<Option<PathBuf>> {
+        let path = folder.join(name);
+        match self.key(&path).and_then(|key| self.client.wait(self.size_of(&key))) {
+            Ok(_) => Ok(Some(self.url.join(path))),
+            Err(Error::NotFound { .. }) => Ok(None),
+            Err(error) => Err(self.failed("looking for", &path, &error)),
+        }
+    }
+
+    /// Files of a bucket are whole and never change, so nobody has to be kept away.
+    fn claim(&self, _kind: ClaimKind) -> Result<Claim> {
+        Ok(Claim::new(None::<()>))
+    }
+}
+
+/// By the environment.
+fn client(place: &BucketUrl) -> Result<Box<dyn ObjectStore>, Error> {
+    let retry = RetryConfig { max_retries: RETRIES, retry_timeout: RETRY, ..RetryConfig::default() };
+    let agent = concat!("joular-bpf/", env!("CARGO_PKG_VERSION"));
+    let settings = [
+        (ClientConfigKey::Timeout, REQUEST),
+        (ClientConfigKey::ConnectTimeout, CONNECT),
+        (ClientConfigKey::UserAgent, agent),
+    ];
+    Ok(match place.cloud {
+        Cloud::S3 => {
+            let builder = AmazonS3Builder::from_env().with_bucket_name(&place.bucket).with_retry(retry);
+            let set =
+                |builder: AmazonS3Builder, (key, value)| builder.with_config(AmazonS3ConfigKey::Client(key), value);
+            Box::new(settings.into_iter().fold(builder, set).build()?)
+        }
+        Cloud::Google => {
+            let builder = GoogleCloudStorageBuilder::from_env().with_bucket_name(&place.bucket).with_retry(retry);
+            let set = |builder: GoogleCloudStorageBuilder, (key, value)| {
+                builder.with_config(GoogleConfigKey::Client(key), value)
+            };
+            Box::new(settings.into_iter().fold(builder, set).build()?)
+        }
+        Cloud::Azure => {
+            let builder = MicrosoftAzureBuilder::from_env().with_container_name(&place.bucket).with_retry(retry);
+            let set =
+                |builder: MicrosoftAzureBuilder, (key, value)| builder.with_config(AzureConfigKey::Client(key), value);
+            Box::new(settings.into_iter().fold(builder, set).build()?)
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests;

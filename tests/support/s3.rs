@@ -1,0 +1,46 @@
+//! Serves S3 on this machine: a bucket as a fleet's hosts have one, which fails as those do.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+
+use crate::{process::Running, python};
+
+const START: Duration = Duration::from_secs(60);
+const ANSWER: Duration = Duration::from_secs(30);
+
+/// A server; ends when dropped.
+pub struct S3 {
+    process: Running,
+    port: u16,
+}
+
+impl S3 {
+    /// With one bucket of this name.
+    pub fn with_bucket(name: &str) -> Result<Self> {
+        let mut process = Running::spawn("s3_server.py", &mut python::ENGINES.script("s3_server.py")?)?;
+        let ready = process.wait_stdout("ready ", START)?;
+        let port = ready.trim_start_matches("ready ").trim().parse().with_context(|| format!("a port: {ready}"))?;
+        let mut server = Self { process, port };
+        server.tell(&format!("bucket {name}"))?;
+        Ok(server)
+    }
+
+    /// What clients need.
+    pub fn environment(&self) -> Vec<(&'static str, String)> {
+        vec![
+            ("AWS_ACCESS_KEY_ID", "key".to_owned()),
+            ("AWS_SECRET_ACCESS_KEY", "secret".to_owned()),
+            ("AWS_REGION", "us-east-1".to_owned()),
+            ("AWS_ALLOW_HTTP", "true".to_owned()),
+            ("AWS_ENDPOINT_URL", format!("http://127.0.0.1:{}", self.port)),
+        ]
+    }
+
+    /// Tells it how to serve from now on: see `tests/fixtures/python/s3_server.py`.
+    pub fn tell(&mut self, line: &str) -> Result<()> {
+        self.process.forget_seen();
+        self.process.say(line)?;
+        self.process.wait_stdout("done", ANSWER).map(drop)
+    }
+}
