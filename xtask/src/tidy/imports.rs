@@ -87,8 +87,9 @@ const USER: &[(&str, &[&str])] = &[
 const ONLY_IN: &[(&str, &[&str])] = &[
     ("aya", &["kernel"]),
     ("arrow", &["dataset"]),
-    ("object", &["elf"]),
+    // Before `object`, which it is not of.
     ("object_store", &["dataset"]),
+    ("object", &["elf"]),
     ("parquet", &["dataset"]),
 ];
 
