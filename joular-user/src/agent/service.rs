@@ -1,7 +1,15 @@
 //! Tells systemd how the service goes (sd_notify(3)): that it is ready, what it does, and that it is alive.
 //! Nothing happens where no service manager asked for it.
 
-use std::time::{Duration, Instant};
+use std::{
+    env,
+    sync::{
+        OnceLock,
+        mpsc::{self, SyncSender},
+    },
+    thread,
+    time::{Duration, Instant},
+};
 
 use joular_data::{
     attribution::window_report::WindowReport,
@@ -18,22 +26,56 @@ use crate::shutdown::StopReason;
 /// Least time between two status lines.
 const STATUS_GAP: Duration = Duration::from_secs(10);
 
+/// Messages that may wait. More are left out: a manager that takes none for so long does not miss them.
+const WAITING: usize = 64;
+
+/// What the service manager is told.
+enum Message {
+    Ready,
+    Reloading,
+    Alive,
+    Status(String),
+    Stopping,
+}
+
 /// The first window is being recorded.
 pub fn ready() {
-    tell(&[NotifyState::Ready]);
+    tell(Message::Ready);
 }
 
 /// The configuration is read again; [`ready`] ends it.
 pub fn reloading() {
-    match NotifyState::monotonic_usec_now() {
-        Ok(now) => tell(&[NotifyState::Reloading, now]),
-        Err(_) => tell(&[NotifyState::Reloading]),
+    tell(Message::Reloading);
+}
+
+/// Hands a message to a thread of its own, because a manager whose queue is full makes its sender wait, and no window
+/// may wait for that.
+fn tell(message: Message) {
+    static SENDER: OnceLock<Option<SyncSender<Message>>> = OnceLock::new();
+    let sender = SENDER.get_or_init(|| {
+        let _asked = env::var_os("NOTIFY_SOCKET")?;
+        let (sender, messages) = mpsc::sync_channel(WAITING);
+        let send_all = move || messages.iter().for_each(|message| send(&message));
+        thread::Builder::new().name("joular-notify".to_owned()).spawn(send_all).ok()?;
+        Some(sender)
+    });
+    if let Some(sender) = sender {
+        let _ = sender.try_send(message);
     }
 }
 
 /// A service manager that cannot be told finds out by itself.
-fn tell(states: &[NotifyState<'_>]) {
-    let _ = sd_notify::notify(states);
+fn send(message: &Message) {
+    let _ = match message {
+        Message::Ready => sd_notify::notify(&[NotifyState::Ready]),
+        Message::Reloading => match NotifyState::monotonic_usec_now() {
+            Ok(now) => sd_notify::notify(&[NotifyState::Reloading, now]),
+            Err(_) => sd_notify::notify(&[NotifyState::Reloading]),
+        },
+        Message::Alive => sd_notify::notify(&[NotifyState::Watchdog]),
+        Message::Status(text) => sd_notify::notify(&[NotifyState::Status(text)]),
+        Message::Stopping => sd_notify::notify(&[NotifyState::Stopping]),
+    };
 }
 
 /// Tells with each window that the recording is alive, and from time to time what it records.
@@ -57,10 +99,10 @@ impl Output for Heartbeat {
     fn process(&mut self, _process: &ProcessInfo) {}
 
     fn window(&mut self, report: &WindowReport, _stacks: &StackTable) -> Result<()> {
-        tell(&[NotifyState::Watchdog]);
+        tell(Message::Alive);
         if self.told.is_none_or(|told| told.elapsed() >= STATUS_GAP) {
             self.told = Some(Instant::now());
-            tell(&[NotifyState::Status(&status(report, self.progress.as_ref()))]);
+            tell(Message::Status(status(report, self.progress.as_ref())));
         }
         Ok(())
     }
@@ -68,7 +110,7 @@ impl Output for Heartbeat {
     fn run_ended(&mut self, end: &RunEnd) -> Result<()> {
         // With another configuration the service goes on.
         if end.reason != StopReason::Reload.name() {
-            tell(&[NotifyState::Stopping]);
+            tell(Message::Stopping);
         }
         Ok(())
     }

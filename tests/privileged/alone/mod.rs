@@ -5,6 +5,7 @@ mod calibrate;
 mod closed_loop;
 mod containers;
 mod crowd;
+mod fleet;
 mod hotplug;
 mod hotspot_oracle;
 mod hotspot_stacks;

@@ -1,13 +1,7 @@
 //! Tests the service: systemd's notifications, new configurations, and that what it ships is what it recorded,
 //! however it ends.
 
-use std::{
-    fs,
-    os::unix::net::UnixDatagram,
-    path::{Path, PathBuf},
-    process::Command,
-    time::Duration,
-};
+use std::{fs, path::Path, process::Command, time::Duration};
 
 use anyhow::{Result, ensure};
 use joular_tests::{
@@ -17,48 +11,11 @@ use joular_tests::{
     paths,
     process::{Finished, Running},
     profiler::END,
+    service::Manager,
 };
 use rustix::process::Signal;
 
 const LIMIT: Duration = Duration::from_secs(60);
-
-/// A service manager, as far as a service knows.
-struct Manager {
-    socket: UnixDatagram,
-    path: PathBuf,
-    /// All that it was told, a line each.
-    told: Vec<String>,
-}
-
-impl Manager {
-    fn new(folder: &Path) -> Result<Self> {
-        let path = folder.join("notify");
-        let socket = UnixDatagram::bind(&path)?;
-        socket.set_nonblocking(true)?;
-        Ok(Self { socket, path, told: Vec::new() })
-    }
-
-    /// Starts the service, and waits until it is ready.
-    fn start(&mut self, config: &Path) -> Result<Running> {
-        let mut command = Command::new(paths::joular_bpf());
-        command.args(["agent", "--log-format", "json", "--config"]).arg(config).env("NOTIFY_SOCKET", &self.path);
-        let service = Running::spawn("joular-bpf agent", &mut command)?;
-        self.wait("READY=1")?;
-        Ok(service)
-    }
-
-    /// Waits until it is told something that begins so, and forgets what was told before.
-    fn wait(&mut self, beginning: &str) -> Result<String> {
-        wait_for(beginning, LIMIT, || {
-            let mut buffer = [0; 4096];
-            while let Ok(length) = self.socket.recv(&mut buffer) {
-                self.told.extend(String::from_utf8_lossy(&buffer[..length]).lines().map(ToOwned::to_owned));
-            }
-            let found = self.told.iter().position(|line| line.starts_with(beginning));
-            Ok(found.and_then(|position| self.told.drain(..=position).next_back()))
-        })
-    }
-}
 
 fn sums(data: &Path) -> Result<Vec<serde_json::Value>> {
     DataSet::at(data).rows(
@@ -87,7 +44,7 @@ fn a_service_ships_what_it_records_through_reloads_and_kills() -> Result<()> {
     };
     write("100ms")?;
     let mut manager = Manager::new(folder.path())?;
-    let mut service = manager.start(&config)?;
+    let mut service = manager.start(Command::new(paths::joular_bpf()), &config)?;
     let status = manager.wait("STATUS=")?;
     ensure!(status.starts_with("STATUS=Recording 1 processes, "), "{status}");
     manager.wait("WATCHDOG=1")?;
@@ -117,7 +74,7 @@ fn a_service_ships_what_it_records_through_reloads_and_kills() -> Result<()> {
         Ok(runs[0]["runs"].as_u64().filter(|runs| *runs > 0))
     })?;
     service.kill();
-    let mut service = manager.start(&config)?;
+    let mut service = manager.start(Command::new(paths::joular_bpf()), &config)?;
     manager.wait("WATCHDOG=1")?;
     service.forget_seen();
     service.signal(Signal::TERM)?;
