@@ -33,6 +33,7 @@ pub mod paths;
 pub mod powercap;
 pub mod process;
 pub mod profiler;
+pub mod prometheus;
 pub mod python;
 pub mod s3;
 pub mod schedstat;

@@ -35,6 +35,7 @@ pub fn run() -> Result<()> {
     browser();
     go();
     container_engines();
+    prometheus();
     servers();
     musl();
     println!("setup: complete");
@@ -206,6 +207,14 @@ fn container_engines() {
         shell::step("installing podman and containerd, whose containers are profiled (50 MB)");
         let installed = install_packages(&containers::PROGRAMS);
         installed.unwrap_or_else(|error| println!("no containers to profile: {error:#}"));
+    }
+}
+
+/// Prometheus, which scrapes live metrics in a test.
+fn prometheus() {
+    if !shell::exists("prometheus") && shell::exists("apt-get") {
+        shell::step("installing Prometheus, which scrapes live metrics (90 MB)");
+        install_package("prometheus").unwrap_or_else(|error| println!("no Prometheus to scrape with: {error:#}"));
     }
 }
 

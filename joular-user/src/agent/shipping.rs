@@ -91,12 +91,12 @@ pub struct Shipping {
 }
 
 impl Shipping {
-    /// Starts the thread. `to` is the name of the other store, for messages.
+    /// Starts the thread, which notes its progress. `to` is the name of the other store, for messages.
     ///
     /// # Errors
     /// If there can be no thread.
-    pub fn start(mut shipper: Shipper, to: String) -> std::io::Result<Self> {
-        let shipping = Self { shared: Arc::default(), progress: Progress::default() };
+    pub fn start(mut shipper: Shipper, to: String, progress: Progress) -> std::io::Result<Self> {
+        let shipping = Self { shared: Arc::default(), progress };
         let (shared, progress) = (Arc::clone(&shipping.shared), shipping.progress.clone());
         thread::Builder::new().name("joular-ship".to_owned()).spawn(move || {
             privileges::lower_priority();
@@ -105,10 +105,6 @@ impl Shipping {
             shared.changed.notify_all();
         })?;
         Ok(shipping)
-    }
-
-    pub fn progress(&self) -> Progress {
-        self.progress.clone()
     }
 
     /// Ships what has ended by now, for so long at most. The rest is shipped when the recording starts again.

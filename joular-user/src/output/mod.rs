@@ -21,6 +21,6 @@ pub use self::{
     faults::FaultNotices,
     json::JsonOutput,
     live::Screen,
-    metrics::{MetricsOutput, Server as MetricsServer, Token, TokenError},
+    metrics::{MetricsOutput, ReadShipped, Server as MetricsServer, Shipped, Token, TokenError},
     screen::ScreenOutput,
 };

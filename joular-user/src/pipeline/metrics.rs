@@ -1,14 +1,17 @@
 //! Opens what serves live metrics.
 
+use std::sync::Arc;
+
 use super::Failure;
 use crate::{
+    agent::{Progress, Sums},
     config::Metrics,
     messages,
-    output::{MetricsOutput, MetricsServer, Token},
+    output::{MetricsOutput, MetricsServer, ReadShipped, Shipped, Token},
 };
 
 /// Listens already, so that an address in use ends the run before anything is loaded.
-pub fn output(metrics: &Metrics) -> Result<MetricsOutput, Failure> {
+pub fn output(metrics: &Metrics, progress: Option<Progress>) -> Result<MetricsOutput, Failure> {
     let read = |path: &std::path::PathBuf| {
         Token::read(path).map_err(|source| Failure::MetricsToken { path: path.clone(), source })
     };
@@ -17,5 +20,11 @@ pub fn output(metrics: &Metrics) -> Result<MetricsOutput, Failure> {
     let server = MetricsServer::bind(metrics.address, token).map_err(failed)?;
     let address = server.address().map_err(failed)?;
     messages::info(&format!("metrics at http://{address}/metrics"));
-    Ok(MetricsOutput::new(server, metrics.methods))
+    let shipped = progress.map(|progress| Arc::new(move || shipped(&progress.now())) as ReadShipped);
+    Ok(MetricsOutput::new(server, metrics.methods, shipped))
+}
+
+const fn shipped(sums: &Sums) -> Shipped {
+    let Sums { runs, files, bytes, failures, missed_runs, waiting_runs, .. } = *sums;
+    Shipped { runs, files, bytes, failures, missed_runs, waiting_runs }
 }

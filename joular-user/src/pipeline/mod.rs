@@ -56,7 +56,7 @@ use self::{
     live::{Live, Schedule},
 };
 use crate::{
-    agent::{Heartbeat, Shipping, service},
+    agent::{Heartbeat, Progress, Shipping, service},
     cli::Exit,
     clock,
     config::{self, Config, Input, Retention, duration::nanoseconds},
@@ -126,8 +126,9 @@ async fn record(config: &Config, options: &config::Live, service: Option<Reload>
     }
     let selected = energy::select(&options.energy)?;
     let Outputs { mut outputs, shipper } = outputs(config)?;
+    let progress = shipper.is_some().then(Progress::default);
     if let Some(metrics) = &options.metrics {
-        outputs.push(Box::new(metrics::output(metrics)?));
+        outputs.push(Box::new(metrics::output(metrics, progress.clone())?));
     }
     let recorder = options.record.as_deref().map(open_recording).transpose()?;
     let cpu_root = config.cpu_root.as_deref().unwrap_or(Path::new(CPU_ROOT));
@@ -147,10 +148,11 @@ async fn record(config: &Config, options: &config::Live, service: Option<Reload>
         messages::warn(&format!("all privileges are kept, because dropping those not needed failed: {error}"));
     }
     // Threads keep what was dropped before they were there.
-    let shipping = shipper.map(|(shipper, to)| Shipping::start(shipper, to)).transpose();
+    let shipping = shipper.zip(progress.clone());
+    let shipping = shipping.map(|((shipper, to), progress)| Shipping::start(shipper, to, progress)).transpose();
     let shipping = shipping.map_err(|source| Failure::Start { what: "the thread that ships", source })?;
     if is_service {
-        outputs.push(Box::new(Heartbeat::new(shipping.as_ref().map(Shipping::progress))));
+        outputs.push(Box::new(Heartbeat::new(progress)));
     }
     let host = Host::read(&config.proc_root, cpu_root);
     let roots = Roots { cpu: cpu_root, sys: &options.energy.sys_root, proc: &config.proc_root };

@@ -2,7 +2,7 @@
 
 use std::{
     io::{Read as _, Write as _},
-    net::{TcpListener, TcpStream},
+    net::TcpStream,
     time::Duration,
 };
 
@@ -11,16 +11,12 @@ use joular_tests::{
     clock::wait_for,
     java::Workload,
     profiler::{END, Output, Run},
+    prometheus::free_port,
 };
 
 const LIMIT: Duration = Duration::from_secs(30);
 /// Windows of 100 ms that a scrape must have.
 const WINDOWS: f64 = 25.0;
-
-/// A port that nobody listens at.
-fn free_port() -> Result<u16> {
-    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
-}
 
 /// The text of a scrape; `None` while nobody listens.
 fn scraped(port: u16) -> Result<Option<String>> {

@@ -26,6 +26,7 @@ mod out_of_reach;
 mod output_dir;
 mod perf_map;
 mod privileges;
+mod prometheus;
 mod rare_code;
 mod servers;
 mod virtual_threads;

@@ -118,8 +118,8 @@ pub struct Shipper {
 }
 
 impl Shipper {
-    /// Ships what ends from now on and what is there. Whoever calls this writes to the data set and begins no run
-    /// before, or nobody writes: see [`Shipper::of_idle`].
+    /// Ships what is there and what ends from now on. Whoever calls this is the only one who writes to the data set,
+    /// and begins no run before.
     ///
     /// # Errors
     /// If the data set cannot be read.

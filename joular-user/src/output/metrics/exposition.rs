@@ -8,12 +8,25 @@ use super::{
 };
 
 /// What is known of the recorder beside its windows.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Own {
     /// From a window's end until its figures could be read.
     pub lag_ns: u64,
     /// `None` if the kernel does not say.
     pub resident_bytes: Option<u64>,
+    /// `None` if runs are not shipped.
+    pub shipped: Option<Shipped>,
+}
+
+/// What was shipped since the recording began, and what waits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Shipped {
+    pub runs: u64,
+    pub files: u64,
+    pub bytes: u64,
+    pub failures: u64,
+    pub missed_runs: u64,
+    pub waiting_runs: u64,
 }
 
 /// The method label of energy of methods without a series.
@@ -25,8 +38,11 @@ pub fn render(registry: &Registry, own: Own) -> String {
     processes(&mut out, registry);
     jvms(&mut out, registry);
     methods(&mut out, registry);
-    windows(&mut out, registry, own);
-    recorder(&mut out, registry, own);
+    windows(&mut out, registry, own.lag_ns);
+    recorder(&mut out, registry, own.resident_bytes);
+    if let Some(shipped) = own.shipped {
+        shipping(&mut out, shipped);
+    }
     out.finish()
 }
 
@@ -100,7 +116,7 @@ fn methods(out: &mut Exposition, registry: &Registry) {
     }
 }
 
-fn windows(out: &mut Exposition, registry: &Registry, own: Own) {
+fn windows(out: &mut Exposition, registry: &Registry, lag_ns: u64) {
     let none = Labels::default();
     out.family("joular_windows", Kind::Counter, "Windows that are in these figures.");
     out.sample(&none, registry.windows);
@@ -114,14 +130,14 @@ fn windows(out: &mut Exposition, registry: &Registry, own: Own) {
     out.family("joular_last_window_length_seconds", Kind::Gauge, "Length of the last window.");
     out.sample(&none, Nanoseconds::new(length_ns));
     out.family("joular_window_lag_seconds", Kind::Gauge, "From the last window's end until its figures were here.");
-    out.sample(&none, Nanoseconds::new(own.lag_ns));
+    out.sample(&none, Nanoseconds::new(lag_ns));
 }
 
 fn unix(micros: i64) -> Micro {
     Micro::new(u64::try_from(micros).unwrap_or(0))
 }
 
-fn recorder(out: &mut Exposition, registry: &Registry, own: Own) {
+fn recorder(out: &mut Exposition, registry: &Registry, resident_bytes: Option<u64>) {
     let (none, run) = (Labels::default(), &registry.run);
     out.family("joular_build", Kind::Info, "Version of joular-bpf.");
     out.sample(&none.clone().with("version", &run.version), 1);
@@ -146,8 +162,23 @@ fn recorder(out: &mut Exposition, registry: &Registry, own: Own) {
     out.sample(&none, Micro::from(profiler));
     out.family("joular_recorder_cpu_seconds", Kind::Counter, "CPU time of joular-bpf itself.");
     out.sample(&none, Nanoseconds::new(registry.profiler_cpu_ns));
-    if let Some(bytes) = own.resident_bytes {
+    if let Some(bytes) = resident_bytes {
         out.family("joular_recorder_resident_memory_bytes", Kind::Gauge, "Memory that joular-bpf occupies.");
         out.sample(&none, bytes);
+    }
+}
+
+fn shipping(out: &mut Exposition, shipped: Shipped) {
+    let Shipped { runs, files, bytes, failures, missed_runs, waiting_runs } = shipped;
+    for (name, kind, help, value) in [
+        ("joular_shipped_runs", Kind::Counter, "Runs that have arrived where they are shipped to.", runs),
+        ("joular_shipped_files", Kind::Counter, "Files of them.", files),
+        ("joular_shipped_bytes", Kind::Counter, "Bytes of these files.", bytes),
+        ("joular_ship_failures", Kind::Counter, "Tries to ship that failed.", failures),
+        ("joular_ship_missed_runs", Kind::Counter, "Runs that were removed before they arrived.", missed_runs),
+        ("joular_ship_waiting_runs", Kind::Gauge, "Runs that have ended and wait to be shipped.", waiting_runs),
+    ] {
+        out.family(name, kind, help);
+        out.sample(&Labels::default(), value);
     }
 }

@@ -26,14 +26,15 @@ use joular_data::{
     stacks::StackTable,
 };
 
+pub use self::{
+    exposition::Shipped,
+    server::Server,
+    token::{Token, TokenError},
+};
 use self::{
     exposition::{Own, render},
     registry::{Limits, Registry},
     server::Running,
-};
-pub use self::{
-    server::Server,
-    token::{Token, TokenError},
 };
 use crate::clock;
 
@@ -44,8 +45,12 @@ pub struct MetricsOutput {
     shared: Option<Arc<Mutex<Shared>>>,
     /// Until the run starts: what is listened at before privileges are dropped is served after.
     waiting: Option<Server>,
+    shipped: Option<ReadShipped>,
     running: Option<Running>,
 }
+
+/// Tells what was shipped by now.
+pub type ReadShipped = Arc<dyn Fn() -> Shipped + Send + Sync>;
 
 /// What the window's thread and the server's have in common.
 struct Shared {
@@ -55,8 +60,9 @@ struct Shared {
 }
 
 impl MetricsOutput {
-    pub fn new(server: Server, top_methods: usize) -> Self {
-        Self { top_methods, shared: None, waiting: Some(server), running: None }
+    /// `shipped` is asked at each scrape, if runs are shipped.
+    pub fn new(server: Server, top_methods: usize, shipped: Option<ReadShipped>) -> Self {
+        Self { top_methods, shared: None, waiting: Some(server), shipped, running: None }
     }
 
     fn change(&self, change: impl FnOnce(&mut Shared)) {
@@ -79,7 +85,8 @@ impl Output for MetricsOutput {
         let shared = Arc::new(Mutex::new(Shared { registry, lag_ns: 0 }));
         self.shared = Some(Arc::clone(&shared));
         if let Some(server) = self.waiting.take() {
-            let running = server.start(Arc::new(move || scraped(&shared)));
+            let shipped = self.shipped.clone();
+            let running = server.start(Arc::new(move || scraped(&shared, shipped.as_ref())));
             self.running = Some(running.map_err(|source| OutputError::Stream { what: "metrics", source })?);
         }
         Ok(())
@@ -108,12 +115,13 @@ impl Output for MetricsOutput {
 }
 
 /// The text for a scrape. The sums are held as they are for that time, and the lock is not.
-fn scraped(shared: &Mutex<Shared>) -> String {
+fn scraped(shared: &Mutex<Shared>, shipped: Option<&ReadShipped>) -> String {
     let (registry, lag_ns) = {
         let shared = shared.lock().unwrap_or_else(PoisonError::into_inner);
         (Arc::clone(&shared.registry), shared.lag_ns)
     };
-    render(&registry, Own { lag_ns, resident_bytes: resident_bytes() })
+    let shipped = shipped.map(|shipped| shipped());
+    render(&registry, Own { lag_ns, resident_bytes: resident_bytes(), shipped })
 }
 
 fn resident_bytes() -> Option<u64> {

@@ -73,7 +73,10 @@ fn registry(limits: Limits) -> Registry {
 }
 
 fn shown(registry: &Registry) -> BTreeMap<String, u128> {
-    parsed(&render(registry, Own { lag_ns: 5, resident_bytes: Some(7) }))
+    parsed(&render(
+        registry,
+        Own { lag_ns: 5, resident_bytes: Some(7), shipped: Some(Shipped { waiting_runs: 3, ..Shipped::default() }) },
+    ))
 }
 
 /// Whether each series that is a counter and still there has not gone back.
