@@ -19,6 +19,7 @@ mod footprint;
 mod html;
 mod intervals;
 mod one_liners;
+mod packaging;
 mod replay;
 mod report;
 mod rollup;

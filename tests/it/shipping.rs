@@ -116,7 +116,8 @@ fn a_bucket_that_cannot_be_read_says_what_to_do() {
         assert!(finished.stderr.contains(words), "{finished:?}");
         assert_eq!(finished.stderr.trim_end().lines().count(), 1, "{finished:?}");
     }
-    for arguments in [&["compact", "s3://fleet"] as &[_], &["rollup", "absent", "--output", "s3://fleet"]] {
+    let ship = ["ship", "s3://fleet", "elsewhere"];
+    for arguments in [&["compact", "s3://fleet"] as &[_], &ship, &["rollup", "absent", "--output", "s3://fleet"]] {
         let finished = with(&right, arguments);
         assert!(finished.code() != Some(0) && finished.stderr.contains("directory"), "{finished:?}");
     }

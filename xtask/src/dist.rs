@@ -1,5 +1,5 @@
-//! Makes a release archive: binary, README, licences, shell completions and man pages, and its
-//! SHA-256.
+//! Makes a release archive: binary, README, licences, the service's files, shell completions and man pages, and
+//! its SHA-256.
 
 use std::{
     fs,
@@ -17,7 +17,15 @@ const COMPLETIONS: &[(&str, &str)] =
     &[("bash", "joular-bpf.bash"), ("zsh", "_joular-bpf"), ("fish", "joular-bpf.fish"), ("elvish", "joular-bpf.elv")];
 
 /// What goes beside the binary; the licences by their usual names.
-const PAPERS: &[&str] = &["README.md", "LICENSE-MIT", "LICENSE-APACHE"];
+const PAPERS: &[&str] = &[
+    "README.md",
+    "LICENSE-MIT",
+    "LICENSE-APACHE",
+    "packaging/agent.toml",
+    "packaging/systemd/joular-bpf.service",
+    "packaging/prometheus/joular-alerts.yml",
+    "packaging/grafana/joular-bpf.json",
+];
 
 pub fn run() -> Result<()> {
     let program = build::build(build::Profile::Archive)?;

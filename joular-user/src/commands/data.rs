@@ -134,6 +134,8 @@ pub(super) fn roll_up(flags: &RollupFlags) -> anyhow::Result<Exit> {
 
 pub(super) fn ship(flags: &ShipFlags) -> anyhow::Result<Exit> {
     let ship = config::ship_once(flags)?;
+    // Of a run in a bucket nobody knows whether it is still arriving.
+    store::refuse_bucket("shipping", &flags.data)?;
     let to = store::open_shared(ship.to.as_ref(), privileges::invoking_user())?;
     let options = shipping::Options {
         window_ns: ship.window_ns,

@@ -1,6 +1,6 @@
 //! Resolves from flags where runs go that have ended, and how.
 
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
 use super::{ConfigError, Places, duration::nanoseconds, rollup::rollup_window_ns};
 use crate::cli::{Flags, ShipFlags};
@@ -30,6 +30,9 @@ impl Places {
         };
         if flags.no_output {
             return Err(self.conflict("ship", "no-output", "runs that are shipped are those of the data set"));
+        }
+        if flags.output.as_deref() == Some(Path::new(&to)) {
+            return Err(self.invalid("ship", "it is where the data set is written: name another place"));
         }
         let window_ns = match flags.ship_window.as_deref() {
             Some("recorded") => None,
@@ -97,6 +100,7 @@ mod tests {
         for (flags, message) in [
             (Flags { ship_rate: text("2MiB"), ..Flags::default() }, "--ship-rate: it needs --ship"),
             (Flags { no_output: true, ..to_bucket() }, "--ship cannot be used with --no-output"),
+            (Flags { output: Some("s3://fleet/energy".into()), ..to_bucket() }, "--ship: it is where the data set"),
             (
                 Flags { ship_window: text("90s"), interval: text("60s"), ..to_bucket() },
                 "--ship-window: it is no multiple",

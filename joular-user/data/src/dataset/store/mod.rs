@@ -105,11 +105,11 @@ pub fn open(root: &Path) -> Result<Arc<dyn Store>> {
     }
 }
 
-/// For what renames and exchanges directories.
+/// For what needs a directory, to exchange it or to know whether somebody writes to it.
 ///
 /// # Errors
 /// If it is a bucket, or no place at all.
-pub(crate) fn refuse_bucket(action: &'static str, root: &Path) -> Result<()> {
+pub fn refuse_bucket(action: &'static str, root: &Path) -> Result<()> {
     match Place::of(root)? {
         Place::Directory(_) => Ok(()),
         Place::Bucket(_) => {
