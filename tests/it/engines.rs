@@ -161,11 +161,20 @@ fn sail_reads_every_column() {
 
 #[test]
 fn spark_reads_every_column() {
-    if java_release() < Some(17) {
-        return notes::skipped("Spark needs Java 17 or later (Debian and Ubuntu: default-jdk-headless)");
+    if let Some(why) = no_spark() {
+        return notes::skipped(&why);
     }
     let Some(found) = found_by_large("spark") else { return };
     expect_same("Spark", &found, &expected());
+}
+
+/// Why there is no Spark here.
+pub fn no_spark() -> Option<String> {
+    if java_release() < Some(17) {
+        return Some("Spark needs Java 17 or later (Debian and Ubuntu: default-jdk-headless)".to_owned());
+    }
+    let error = ENGINES.interpreter().err()?;
+    Some(format!("PyPI's packages of Spark cannot be installed: {error:#}"))
 }
 
 /// `17` of `javac 17.0.15`.

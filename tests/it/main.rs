@@ -15,6 +15,7 @@ mod diff;
 mod documents;
 mod engines;
 mod exports;
+mod fleet;
 mod footprint;
 mod html;
 mod intervals;
