@@ -54,12 +54,26 @@ impl FilePlace {
         format!("{}-{number:04}.parquet", self.run().1)
     }
 
+    /// As the folder has it.
+    pub(crate) fn date(&self) -> &str {
+        self.date_folder.trim_start_matches("date=")
+    }
+
+    /// The host's name, if the folder's name tells it: some characters are not kept there.
+    pub(crate) fn host(&self) -> Option<&str> {
+        let host = self.host_folder.strip_prefix("host=")?;
+        (host.len() < MOST_CHARS && !host.contains('_')).then_some(host)
+    }
+
     /// The folder of its host, and the part of its name that stands for the run.
     pub(crate) fn run(&self) -> (String, String) {
         let run = self.name.rsplit_once('-').map_or(self.name.as_str(), |(run, _)| run);
         (self.host_folder.clone(), run.to_owned())
     }
 }
+
+/// Of a name that is made fit for a path.
+const MOST_CHARS: usize = 100;
 
 /// UTC date of a moment.
 pub(crate) fn date(moment: UnixMicros) -> String {
@@ -70,6 +84,6 @@ pub(crate) fn date(moment: UnixMicros) -> String {
 /// A name made fit for a path: letters, digits, `.`, `_` and `-`, not hidden, not too long.
 pub(crate) fn path_part(name: &str) -> String {
     let kept = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-') { c } else { '_' };
-    let part: String = name.trim_start_matches('.').chars().take(100).map(kept).collect();
+    let part: String = name.trim_start_matches('.').chars().take(MOST_CHARS).map(kept).collect();
     if part.is_empty() { "unknown".to_owned() } else { part }
 }

@@ -39,6 +39,15 @@ pub(crate) struct RunFiles {
     pub(crate) parts: Vec<(FilePlace, FlushFiles)>,
 }
 
+impl RunFiles {
+    /// The first and the last date of which it has windows. A run without any has that of its start.
+    pub(crate) fn dates(&self) -> (&str, &str) {
+        let dates = || self.parts.iter().map(|(place, _)| place.date());
+        let start = self.place.date();
+        (dates().min().unwrap_or(start), dates().max().unwrap_or(start))
+    }
+}
+
 /// All runs of a data set, by host and name.
 pub(crate) fn find(store: &Arc<dyn Store>) -> Result<Vec<RunFiles>> {
     let mut parts: BTreeMap<(String, String), BTreeMap<FilePlace, FlushFiles>> = BTreeMap::new();

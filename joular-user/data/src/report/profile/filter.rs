@@ -14,7 +14,10 @@ use thiserror::Error;
 use super::catalog::{Catalog, Process, Run, Thread, ThreadIndex};
 use crate::{
     attribution::window_report::Category,
-    dataset::read::span::Span,
+    dataset::{
+        layout::date,
+        read::{files::RunFiles, span::Span},
+    },
     model::{
         container,
         frame::Frame,
@@ -33,6 +36,9 @@ pub enum FilterError {
     #[error("'{text}' is not a category: write java, gc, jit, vm, native or kernel")]
     Category { text: String },
 }
+
+/// Microseconds.
+const DAY_US: i64 = 86_400_000_000;
 
 /// A moment, in wall-clock time or within a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,6 +148,16 @@ impl Filter {
         self.hosts.allow(run.info.host.raw()) && self.runs.allow(&run.info.run_id)
     }
 
+    /// Whether a run can have what is wanted, by the names of its files: nothing of others is read. By a day more
+    /// than the time that is asked for, because windows next to it say what its own samples do not.
+    pub(crate) fn may_allow(&self, run: &RunFiles) -> bool {
+        let (first, last) = run.dates();
+        let day = |moment: UnixMicros, days: i64| date(UnixMicros(moment.0.saturating_add(days * DAY_US)));
+        let is_early = matches!(self.since, Some(Moment::At(since)) if last < day(since, -1).as_str());
+        let is_late = matches!(self.until, Some(Moment::At(until)) if first > day(until, 1).as_str());
+        run.place.host().is_none_or(|host| self.hosts.allow(host)) && !is_early && !is_late
+    }
+
     /// The span in which a window of a run must start to count.
     pub fn span(&self, run: &Run) -> Span {
         Span { since: self.since.map(|since| since.in_run(run)), until: self.until.map(|until| until.in_run(run)) }
@@ -209,7 +225,60 @@ pub fn categories(names: &[String]) -> Result<Vec<Category>, FilterError> {
 
 #[cfg(test)]
 mod tests {
+    use std::{fs, path::Path, sync::Arc};
+
     use super::*;
+    use crate::{
+        dataset::{
+            DataSetError, OutputDirectory, ParquetOutput, fixture,
+            store::{LocalDirectory, Store},
+        },
+        events::Event,
+        model::policy::Policy,
+        report::profile::DataSet,
+    };
+
+    /// A data set with a run of this host, whose windows begin so many days after those of other tests.
+    fn record(root: &Path, host: &str, days: i64) {
+        let output = ParquetOutput::new(OutputDirectory::create(root, None).unwrap(), fixture::FLUSH_NS);
+        fixture::play_changed(output, Policy::default(), |event| match event {
+            Event::RunStarted(run) => {
+                (run.host, run.run_id) = (host.into(), format!("run-of-{host}"));
+                run.started.0 += days * DAY_US;
+            }
+            Event::Window(window) => window.wall_start.0 += days * DAY_US,
+            _ => {}
+        });
+    }
+
+    #[test]
+    fn nothing_is_read_of_hosts_and_days_that_are_not_asked_for() {
+        let root = tempfile::tempdir().unwrap();
+        for (host, days) in [("web-1", 0), ("web-2", 0), ("web_3", 0), ("web-4", 30)] {
+            record(root.path(), host, days);
+        }
+        // What is opened of the second and the last one is an error.
+        for (file, _) in fixture::files(root.path()) {
+            if file.contains("web-2") || file.contains("web-4") {
+                fs::write(root.path().join(file), "no Parquet").unwrap();
+            }
+        }
+        let store: Arc<dyn Store> = Arc::new(LocalDirectory::new(root.path(), None));
+        assert!(!store.list("runs", 10).unwrap().is_empty());
+        let runs = |hosts: &[&str], since, until| {
+            let hosts = Names::parse(&hosts.iter().map(|host| (*host).to_owned()).collect::<Vec<_>>()).unwrap();
+            let filter = Filter { hosts, since, until, ..Filter::default() };
+            DataSet::of_store(&store, &filter).map(|data| data.catalog.runs.len())
+        };
+        let at = |days: i64| Some(Moment::At(UnixMicros(fixture::STARTED + days * DAY_US)));
+        assert!(matches!(runs(&["web-?"], None, at(5)), Err(DataSetError::Parquet { .. })), "the second one is read");
+        assert_eq!(runs(&["web-1"], None, None).unwrap(), 1);
+        assert_eq!(runs(&["web[-_][13]"], None, at(5)).unwrap(), 2, "a name that may have been changed is looked up");
+        assert_eq!(runs(&["web-[14]"], None, at(5)).unwrap(), 1);
+        assert!(runs(&["web-[14]"], None, at(29)).is_err(), "a day beside counts");
+        assert_eq!(runs(&["web-[14]"], at(-5), at(5)).unwrap(), 1);
+        assert_eq!(runs(&["web-1"], at(5), None).unwrap(), 0);
+    }
 
     #[test]
     fn names_are_exact_or_patterns_and_may_have_brackets() {

@@ -73,7 +73,7 @@ impl DataSet {
     /// # Errors
     /// As [`Self::open`].
     pub fn of_store(store: &Arc<dyn Store>, filter: &Filter) -> Result<Self> {
-        Self::of_files(files::find(store)?, filter)
+        Self::of_files(files::find(store)?.into_iter().filter(|run| filter.may_allow(run)).collect(), filter)
     }
 
     /// The same for runs whose files are known.
