@@ -8,7 +8,7 @@ use joular_tests::process::Finished;
 use crate::{bad_sets, documents::subcommands, joular_bpf};
 
 /// Subcommands that read no data set, or more than that: `validate` has tests of its own.
-const OTHERS: &[&str] = &["doctor", "sources", "calibrate", "completions", "man", "validate"];
+const OTHERS: &[&str] = &["doctor", "sources", "agent", "calibrate", "completions", "man", "validate"];
 
 /// Arguments of each subcommand: `DIR` is the data set, `OUT` a place for files. A subcommand that
 /// is not here gets the data set only.
@@ -26,6 +26,7 @@ const ARGUMENTS: &[(&str, &[&str])] = &[
     ("flamegraph", &["DIR", "--output", "OUT", "--by-thread", "--diff", "DIR"]),
     ("html", &["DIR", "--output", "OUT"]),
     ("rollup", &["DIR", "--output", "OUT"]),
+    ("ship", &["DIR", "OUT"]),
     ("export", &["DIR", "--output", "OUT", "--format", "pprof"]),
     ("export", &["DIR", "--output", "OUT", "--format", "speedscope"]),
     ("export", &["DIR", "--output", "OUT", "--format", "collapsed"]),

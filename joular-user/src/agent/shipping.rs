@@ -107,6 +107,12 @@ impl Shipping {
         Ok(shipping)
     }
 
+    /// Ends as soon as it can, and nobody waits for it: another one goes on at once.
+    pub fn hand_over(self) {
+        *locked(&self.shared.asked) = Asked::EndBy(Instant::now());
+        self.shared.changed.notify_all();
+    }
+
     /// Ships what has ended by now, for so long at most. The rest is shipped when the recording starts again.
     pub fn end(self, limit: Duration) {
         let deadline = Instant::now() + limit;

@@ -188,8 +188,10 @@ async fn record(config: &Config, options: &config::Live, service: Option<Reload>
     // Whatever failed, what still works is brought to its end.
     let ended = end(&mut consumer, *outcome.as_ref().unwrap_or(&StopReason::Failure));
     let finished = consumer.finish();
-    if let Some(shipping) = shipping {
-        shipping.end(LAST_SHIPPING);
+    match (shipping, &outcome) {
+        (Some(shipping), Ok(StopReason::Reload)) => shipping.hand_over(),
+        (Some(shipping), _) => shipping.end(LAST_SHIPPING),
+        (None, _) => {}
     }
     let reason = outcome?;
     ended?;

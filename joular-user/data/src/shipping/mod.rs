@@ -31,6 +31,7 @@ use crate::{
         error::DataSetError,
         read::{
             files::{self, RunFiles},
+            footer::Footer,
             run_row,
         },
         store::{ClaimKind, Published, Scratch, Store, StoredFile},
@@ -131,10 +132,11 @@ impl Shipper {
     /// Ships what is there. Of a data set that a recording writes to, these are the runs that have an end.
     ///
     /// # Errors
-    /// If the data set cannot be read.
+    /// If the data set cannot be read, or there is no run in it.
     pub fn of_recorded(from: Arc<dyn Store>, to: Arc<dyn Store>, options: Options) -> Result<Self, ShipError> {
+        let runs = files::find(&from)?;
         let ended = match from.claim(ClaimKind::Read) {
-            Ok(_nobody_writes) => found(&from)?.into_keys().collect(),
+            Ok(_nobody_writes) => runs.iter().map(|run| run.place.run()).collect(),
             Err(OutputError::InUse { .. }) => BTreeSet::new(),
             Err(error) => return Err(error.into()),
         };
@@ -240,7 +242,12 @@ impl Shipper {
                 rollup::of_run(files, scratch.as_ref(), window_ns)?;
                 rolled_up(&scratch)?
             }
-            None => recorded(files),
+            None => {
+                let listed = recorded(files);
+                // What was damaged here must not look whole there.
+                listed.iter().try_for_each(|file| Footer::read(file).map(drop))?;
+                listed
+            }
         };
         for file in listed {
             let bytes = file.read_whole(MAX_FILE_BYTES)?;
