@@ -50,6 +50,11 @@ fn build() -> anyhow::Result<()> {
     // SAFETY: a build script is single-threaded here.
     unsafe { env::set_var("RUSTC_BOOTSTRAP", "1") };
     let toolchain = env::var("RUSTUP_TOOLCHAIN").unwrap_or_else(|_| "1.95.0".to_owned());
+    // The programs' line tables shall not name directories of this machine: builds are reproducible.
+    for (name, value) in [("CARGO_UNSTABLE_TRIM_PATHS", "true"), ("CARGO_PROFILE_RELEASE_TRIM_PATHS", "all")] {
+        // SAFETY: as above.
+        unsafe { env::set_var(name, value) };
+    }
     aya_build::build_ebpf(
         [Package { name: "joular-ebpf", root_dir, no_default_features: false, features: &[] }],
         Toolchain::Custom(&toolchain),

@@ -1,9 +1,13 @@
 //! Builds joular-bpf, and runs what was built as root. cargo itself never runs as another user, so
 //! that nothing in `target` changes its owner.
 
-use std::{path::PathBuf, process::Command};
+use std::{
+    env,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use joular_tests::paths;
 
 use crate::{setup, shell};
@@ -48,6 +52,64 @@ pub fn build(profile: Profile) -> Result<PathBuf> {
     cargo.args(["build", "--workspace", "--bin", "joular-bpf", "--profile", name]);
     shell::run(&mut cargo)?;
     Ok(paths::target().join(folder).join("joular-bpf"))
+}
+
+/// The C library of a program that is handed out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Library {
+    /// The system's, which the program loads. Only such a program can load NVIDIA's library.
+    Gnu,
+    /// Within the program: one file that runs on any Linux.
+    Musl,
+}
+
+impl Library {
+    fn target(self) -> String {
+        let name = match self {
+            Self::Gnu => "gnu",
+            Self::Musl => "musl",
+        };
+        format!("{}-unknown-linux-{name}", env::consts::ARCH)
+    }
+}
+
+/// Builds the profiler to be handed out: no path of this machine is in it.
+pub fn build_portable(profile: Profile, library: Library) -> Result<PathBuf> {
+    setup::toolchain()?;
+    let target = library.target();
+    if library == Library::Musl {
+        setup::musl_target(&target)?;
+    }
+    let (name, folder) = profile.names();
+    shell::step(&format!("building joular-bpf ({name}) for {target}"));
+    let paths_elsewhere = paths_elsewhere()?;
+    let flags = |option: &str, separator: &str| {
+        let flags: Vec<String> = paths_elsewhere.iter().map(|(from, to)| format!("{option}{from}={to}")).collect();
+        flags.join(separator)
+    };
+    let mut cargo = shell::cargo();
+    cargo.args(["build", "--package", "joular-user", "--bin", "joular-bpf", "--profile", name, "--target", &target]);
+    // Of Rust, and of the C that some libraries contain.
+    cargo.env("CARGO_ENCODED_RUSTFLAGS", flags("--remap-path-prefix=", "\u{1f}"));
+    cargo.env(format!("CFLAGS_{}", target.replace('-', "_")), flags("-ffile-prefix-map=", " "));
+    shell::run(&mut cargo)?;
+    Ok(paths::target().join(target).join(folder).join("joular-bpf"))
+}
+
+/// Directories of this machine that a program would name, and what it is to name instead.
+fn paths_elsewhere() -> Result<Vec<(String, &'static str)>> {
+    let sysroot = shell::capture(Command::new("rustc").args(["--print", "sysroot"]))?;
+    let cargo_home = env::var_os("CARGO_HOME").map(PathBuf::from);
+    let home = || env::home_dir().map(|home| home.join(".cargo"));
+    let cargo_home = cargo_home.or_else(home).context("neither CARGO_HOME nor HOME is set")?;
+    // The last that fits counts.
+    let paths = [
+        (paths::root().to_owned(), "/joular-bpf"),
+        (paths::target(), "/target"),
+        (cargo_home, "/cargo"),
+        (Path::new(sysroot.trim()).to_owned(), "/rust"),
+    ];
+    Ok(paths.into_iter().map(|(path, name)| (path.display().to_string(), name)).collect())
 }
 
 /// Builds and runs with these arguments; its exit code becomes ours.

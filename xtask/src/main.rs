@@ -51,8 +51,8 @@ enum Task {
     Tidy,
     /// Draws the pictures of the README from a real run.
     Pictures,
-    /// Makes a release archive in target/dist.
-    Dist,
+    /// Makes archive, Debian package and container image in target/dist.
+    Dist(dist::Options),
     /// Switches threads as fast as it can (the benchmark starts it).
     #[command(hide = true)]
     SwitchLoad { seconds: u64 },
@@ -74,7 +74,7 @@ fn run(task: Task) -> anyhow::Result<()> {
         Task::Bench(options) => bench::run(&options),
         Task::Tidy => tidy::run(),
         Task::Pictures => pictures::run(),
-        Task::Dist => dist::run(),
+        Task::Dist(options) => dist::run(options),
         Task::SwitchLoad { seconds } => bench::switch_load::run(seconds),
     }
 }

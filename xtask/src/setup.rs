@@ -73,6 +73,18 @@ fn rust_src() -> Result<()> {
         .context("the eBPF programs need Rust's sources: install rustup (https://rustup.rs)")
 }
 
+/// The standard library for static programs.
+pub fn musl_target(target: &str) -> Result<()> {
+    let installed = shell::capture(Command::new("rustc").args(["--print", "target-libdir", "--target", target]))?;
+    if Path::new(installed.trim()).is_dir() {
+        return Ok(());
+    }
+    let toolchain = pinned_toolchain()?;
+    shell::step(&format!("adding {target} to toolchain {toolchain}"));
+    shell::run(Command::new("rustup").args(["target", "add", target, "--toolchain", &toolchain]))
+        .context("a static program needs Rust's library for musl: install rustup (https://rustup.rs)")
+}
+
 /// `channel` of rust-toolchain.toml.
 fn pinned_toolchain() -> Result<String> {
     let path = paths::root().join("rust-toolchain.toml");

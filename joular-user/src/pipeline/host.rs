@@ -1,10 +1,19 @@
 //! Collects facts about the machine that go with every run.
 
-use std::{fs, path::Path};
+use std::{
+    env,
+    ffi::{CStr, OsString},
+    fs,
+    path::Path,
+};
 
 use joular_data::model::target_text::TargetText;
 
 use crate::kernel::cpus;
+
+/// Environment variable with the name of the host, for a recorder in a container: that has a name of its own, which
+/// changes with each start.
+const NODE_NAME: &str = "NODE_NAME";
 
 /// What a run says about where it ran.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -28,7 +37,7 @@ impl Host {
         sockets.dedup();
         let text = |file: &str| fs::read_to_string(proc_root.join(file)).unwrap_or_default();
         Self {
-            name: system.nodename().to_string_lossy().into_owned().into(),
+            name: name(env::var_os(NODE_NAME), system.nodename()).into(),
             kernel: system.release().to_string_lossy().into_owned(),
             arch: system.machine().to_string_lossy().into_owned(),
             cpu_model: cpu_model(&text("cpuinfo")).unwrap_or_default(),
@@ -37,6 +46,11 @@ impl Host {
             memory_bytes: memory_bytes(&text("meminfo")).unwrap_or(0),
         }
     }
+}
+
+fn name(given: Option<OsString>, own: &CStr) -> String {
+    let given = given.filter(|name| !name.is_empty());
+    given.map_or_else(|| own.to_string_lossy().into_owned(), |name| name.to_string_lossy().into_owned())
 }
 
 fn cpu_model(cpuinfo: &str) -> Option<String> {
@@ -52,6 +66,13 @@ fn memory_bytes(meminfo: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_environment_names_the_host_of_a_container() {
+        assert_eq!(name(None, c"box"), "box");
+        assert_eq!(name(Some("".into()), c"box"), "box");
+        assert_eq!(name(Some("node-7".into()), c"box"), "node-7");
+    }
 
     #[test]
     fn model_and_memory_are_read_from_text() {

@@ -1,0 +1,116 @@
+//! Makes the container image: the static program on nothing, as an archive of the OCI layout.
+//!
+//! The layout is that of <https://github.com/opencontainers/image-spec/blob/v1.1.0/image-layout.md>: blobs by their
+//! SHA-256, and an index that names the image.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context as _, Result};
+use serde_json::{Value, json};
+
+use super::{
+    Release,
+    tree::{Tree, gzip, pack, read, stripped},
+};
+use crate::shell;
+
+/// Authorities that the servers of object stores are known by, as Debian has them.
+const CERTIFICATES: &str = "/etc/ssl/certs/ca-certificates.crt";
+const LAYER: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
+const CONFIG: &str = "application/vnd.oci.image.config.v1+json";
+const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
+const INDEX: &str = "application/vnd.oci.image.index.v1+json";
+
+pub fn make(release: &Release, program: &Path) -> Result<PathBuf> {
+    let layout = Tree::new()?;
+    let (layer, diff) = layer(release, program)?;
+    let layer = blob(&layout, LAYER, &layer)?;
+    let config = blob(&layout, CONFIG, config(release, &diff)?.to_string().as_bytes())?;
+    let manifest = json!({ "schemaVersion": 2, "mediaType": MANIFEST, "config": config, "layers": [layer] });
+    let mut manifest = blob(&layout, MANIFEST, manifest.to_string().as_bytes())?;
+    manifest["annotations"] = json!({ "org.opencontainers.image.ref.name": release.version });
+    let index = json!({ "schemaVersion": 2, "mediaType": INDEX, "manifests": [manifest] });
+    layout.write("index.json", index.to_string())?;
+    layout.write("oci-layout", json!({ "imageLayoutVersion": "1.0.0" }).to_string())?;
+    let name = format!("joular-bpf-{}-{}.oci.tar", release.version, architecture());
+    let archive = release.output.join(name);
+    pack(layout.root(), ".", &archive, release.epoch)?;
+    Ok(archive)
+}
+
+/// The files of the image: compressed, and the digest of what they are unpacked.
+fn layer(release: &Release, program: &Path) -> Result<(Vec<u8>, String)> {
+    let root = Tree::new()?;
+    root.write_executable("usr/bin/joular-bpf", stripped(program)?)?;
+    root.copy("packaging/agent.toml", "etc/joular-bpf/agent.toml")?;
+    for licence in ["LICENSE-MIT", "LICENSE-APACHE"] {
+        root.copy(licence, &format!("usr/share/doc/joular-bpf/{licence}"))?;
+    }
+    root.write("usr/share/doc/joular-bpf/LICENSES-OF-LIBRARIES.txt", &release.notices)?;
+    root.write(
+        CERTIFICATES.trim_start_matches('/'),
+        read(Path::new(CERTIFICATES)).context("install ca-certificates")?,
+    )?;
+    root.directory("var/lib/joular-bpf", 0o750)?;
+    root.directory("tmp", 0o1777)?;
+    let packed = tempfile::tempdir().context("making a temporary directory")?;
+    let packed = packed.path().join("layer.tar");
+    pack(root.root(), ".", &packed, release.epoch)?;
+    let packed = read(&packed)?;
+    Ok((gzip(&packed)?, digest(&packed)?))
+}
+
+fn config(release: &Release, diff: &str) -> Result<Value> {
+    let created = shell::capture(
+        Command::new("date").args(["--utc", "+%Y-%m-%dT%H:%M:%SZ", "--date"]).arg(format!("@{}", release.epoch)),
+    )?;
+    let created = created.trim();
+    Ok(json!({
+        "created": created,
+        "architecture": architecture(),
+        "os": "linux",
+        "config": {
+            "Env": ["PATH=/usr/bin"],
+            "Entrypoint": ["/usr/bin/joular-bpf"],
+            "Cmd": ["agent"],
+            "WorkingDir": "/var/lib/joular-bpf",
+            "Labels": {
+                "org.opencontainers.image.title": "joular-bpf",
+                "org.opencontainers.image.description": "Joules per Java method",
+                "org.opencontainers.image.version": release.version,
+                "org.opencontainers.image.licenses": "MIT OR Apache-2.0",
+                "org.opencontainers.image.created": created,
+            },
+        },
+        "rootfs": { "type": "layers", "diff_ids": [diff] },
+        "history": [{ "created": created, "created_by": "cargo xtask dist" }],
+    }))
+}
+
+/// Stores a blob, and describes it for those that name it.
+fn blob(layout: &Tree, kind: &str, content: &[u8]) -> Result<Value> {
+    let digest = digest(content)?;
+    layout.write(&format!("blobs/{}", digest.replace(':', "/")), content)?;
+    Ok(json!({ "mediaType": kind, "digest": digest, "size": content.len() }))
+}
+
+fn digest(content: &[u8]) -> Result<String> {
+    let directory = tempfile::tempdir().context("making a temporary directory")?;
+    let file = directory.path().join("content");
+    fs::write(&file, content).with_context(|| format!("writing {}", file.display()))?;
+    let sum = shell::capture(Command::new("sha256sum").arg(&file))?;
+    Ok(format!("sha256:{}", sum.split_whitespace().next().context("sha256sum says nothing")?))
+}
+
+/// As images call it.
+fn architecture() -> &'static str {
+    match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    }
+}
