@@ -1,8 +1,8 @@
 //! Tests the files that joular-bpf is installed with.
 
-use std::{fs, process::Command};
+use std::{collections::BTreeSet, fs, process::Command};
 
-use joular_tests::paths;
+use joular_tests::{notes, packages::Packages, paths, python};
 
 use crate::joular_bpf;
 
@@ -37,4 +37,109 @@ fn the_unit_is_hardened() {
     let level = said.lines().find(|line| line.contains("Overall exposure level")).expect("a level");
     let level: f64 = level.split(": ").nth(1).and_then(|rest| rest.split(' ').next()?.parse().ok()).expect("a number");
     assert!(level <= MOST_EXPOSURE, "{said}");
+}
+
+/// Capabilities without `CAP_`, in order.
+fn capabilities(words: &str) -> BTreeSet<String> {
+    let words = words.split(|c: char| !(c.is_ascii_uppercase() || c == '_')).filter(|word| !word.is_empty());
+    words.map(|word| word.trim_start_matches("CAP_").to_owned()).collect()
+}
+
+#[test]
+fn the_unit_and_the_daemon_set_have_the_same_capabilities_and_the_document_explains_each() {
+    let line = |file: &str, start: &str| {
+        let text = fs::read_to_string(paths::root().join(file)).unwrap();
+        let line = text.lines().find_map(|line| line.trim().strip_prefix(start)).unwrap();
+        capabilities(line)
+    };
+    let unit = line("packaging/systemd/joular-bpf.service", "CapabilityBoundingSet=");
+    assert_eq!(unit, line("packaging/kubernetes/daemon-set.yaml", "add: "));
+    let document = fs::read_to_string(paths::root().join("docs/operating.md")).unwrap();
+    let rows = document.lines().filter(|line| line.starts_with("| CAP_"));
+    let explained: BTreeSet<String> = rows.flat_map(|row| capabilities(row.split('|').nth(1).unwrap())).collect();
+    assert!(unit.is_subset(&explained), "{unit:?} {explained:?}");
+}
+
+#[test]
+fn the_manifests_are_what_kubernetes_takes() {
+    if !python::ENGINES.is_ready() {
+        return notes::skipped("the schemas of Kubernetes are missing (`cargo xtask setup` installs them)");
+    }
+    let manifests = ["namespace", "service-account", "daemon-set"];
+    let files = manifests.map(|name| paths::root().join(format!("packaging/kubernetes/{name}.yaml")));
+    for release in ["1.31", "1.37"] {
+        let output = python::ENGINES.script("manifests.py").unwrap().arg(release).args(&files).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{release}: {}", String::from_utf8_lossy(&output.stderr));
+        assert_eq!(said, "Namespace joular-bpf\nServiceAccount joular-bpf\nDaemonSet joular-bpf\n");
+    }
+}
+
+#[test]
+fn the_configuration_of_the_daemon_set_is_right() {
+    let file = paths::root().join("packaging/kubernetes/agent.toml");
+    let checked = joular_bpf(&["agent", "--check", "--config", file.to_str().unwrap()]);
+    assert_eq!(checked.code(), Some(0), "{checked:?}");
+}
+
+fn packages() -> Option<Packages> {
+    let packages = Packages::find();
+    if packages.is_none() {
+        notes::skipped("there are no packages to test: `cargo xtask test` makes them");
+    }
+    packages
+}
+
+/// What a command prints.
+fn printed(command: &mut Command) -> String {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn lintian_finds_nothing_in_the_debian_package() {
+    let Some(packages) = packages() else { return };
+    if Command::new("lintian").arg("--version").output().is_err() {
+        return notes::skipped("there is no lintian (`cargo xtask setup` installs it on Debian)");
+    }
+    assert_eq!(printed(Command::new("lintian").args(["--allow-root", "--pedantic"]).arg(packages.deb().unwrap())), "");
+}
+
+#[test]
+fn the_debian_package_has_what_such_a_package_has() {
+    let Some(packages) = packages() else { return };
+    let deb = packages.deb().unwrap();
+    let control = printed(Command::new("dpkg-deb").arg("--info").arg(&deb));
+    assert!(control.contains("Depends: libc6 (>= 2."), "{control}");
+    let files = printed(Command::new("dpkg-deb").arg("--contents").arg(&deb));
+    for file in [
+        "./usr/bin/joular-bpf",
+        "./usr/lib/systemd/system/joular-bpf.service",
+        "./etc/joular-bpf/agent.toml",
+        "./usr/share/man/man1/joular-bpf-agent.1.gz",
+        "./usr/share/bash-completion/completions/joular-bpf",
+        "./usr/share/doc/joular-bpf/licenses-of-libraries.txt.gz",
+    ] {
+        assert!(files.lines().any(|line| line.ends_with(&format!(" {file}"))), "{file} is missing: {files}");
+    }
+    assert!(files.lines().all(|line| line.contains(" root/root ")), "{files}");
+}
+
+#[test]
+fn the_archive_has_a_program_that_needs_no_library_and_names_no_directory_of_its_builder() {
+    let Some(packages) = packages() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let mut tar = Command::new("tar");
+    tar.args(["--extract", "--strip-components=1", "--directory"]).arg(folder.path()).arg("--file");
+    printed(tar.arg(packages.archive().unwrap()));
+    let program = folder.path().join("joular-bpf");
+    let headers = printed(Command::new("readelf").args(["--program-headers", "--wide"]).arg(&program));
+    assert!(!headers.contains("INTERP"), "{headers}");
+    assert!(printed(Command::new(&program).arg("--version")).starts_with("joular-bpf "));
+    let (program, builder) = (fs::read(&program).unwrap(), paths::root().to_str().unwrap().as_bytes());
+    assert!(!program.windows(builder.len()).any(|bytes| bytes == builder), "{}", paths::root().display());
+    for file in ["agent.toml", "joular-bpf.service", "LICENSES-OF-LIBRARIES.txt", "kubernetes/daemon-set.yaml"] {
+        assert!(folder.path().join(file).exists(), "{file} is missing");
+    }
 }

@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeSet,
     fs,
+    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -11,6 +12,7 @@ use anyhow::{Context as _, Result, ensure};
 
 const DIRECTORY: u32 = 0o040_755;
 const PROGRAM: u32 = 0o100_755;
+const LINK: u32 = 0o120_777;
 
 #[derive(Default)]
 pub struct Initramfs {
@@ -43,6 +45,48 @@ impl Initramfs {
             if from.is_dir() { self.tree(&to, &from)? } else { self.copy(&to, &from)? }
         }
         Ok(())
+    }
+
+    /// All of a root directory of this machine, with its links and modes.
+    pub fn whole(&mut self, root: &Path) -> Result<()> {
+        self.whole_at("/", root)
+    }
+
+    /// All of a directory of this machine at a path, with its links and modes.
+    pub fn whole_at(&mut self, path: &str, directory: &Path) -> Result<()> {
+        self.whole_below(Path::new(path), directory, directory)
+    }
+
+    /// A symbolic link.
+    pub fn link(&mut self, path: &str, target: &str) {
+        self.add(Path::new(path), LINK, target.as_bytes());
+    }
+
+    fn whole_below(&mut self, at: &Path, root: &Path, directory: &Path) -> Result<()> {
+        for entry in fs::read_dir(directory).with_context(|| format!("listing {}", directory.display()))? {
+            let path = entry.with_context(|| format!("listing {}", directory.display()))?.path();
+            let context = || format!("reading {}", path.display());
+            let metadata = fs::symlink_metadata(&path).with_context(context)?;
+            let (to, kind) = (at.join(path.strip_prefix(root)?), metadata.file_type());
+            if kind.is_symlink() {
+                let target = fs::read_link(&path).with_context(context)?;
+                self.add(&to, LINK, target.as_os_str().as_encoded_bytes());
+            } else if kind.is_dir() {
+                self.add(&to, metadata.mode(), &[]);
+                self.whole_below(at, root, &path)?;
+            } else if kind.is_file() {
+                self.add(&to, metadata.mode(), &fs::read(&path).with_context(context)?);
+            }
+        }
+        Ok(())
+    }
+
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
     }
 
     /// The libraries that the dynamic linker finds for a program, where it finds them.

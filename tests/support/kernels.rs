@@ -162,12 +162,14 @@ pub fn root(script: &str) -> Result<Initramfs> {
 impl Kernel {
     /// Starts it with two CPUs; what it wrote to its serial console.
     pub fn boot(&self, root: Initramfs, limit: Duration) -> Result<Finished> {
+        // The file system is there twice until it is unpacked, and may fill half of the memory.
+        let memory_mib = 1280 + 3 * (root.len() >> 20);
         let dir = tempfile::tempdir()?;
         let initramfs = dir.path().join("initramfs");
         fs::write(&initramfs, root.finish()).context("writing the initramfs")?;
         let mut qemu = Command::new(QEMU);
         // Emulated even where /dev/kvm is: not every machine that has it can use it.
-        qemu.args(["-accel", "tcg", "-cpu", "max", "-smp", "2", "-m", "2048"]);
+        qemu.args(["-accel", "tcg", "-cpu", "max", "-smp", "2", "-m", &memory_mib.to_string()]);
         qemu.args(["-nographic", "-no-reboot", "-nic", "none"]);
         qemu.args(["-append", "console=ttyS0 quiet panic=-1"]);
         qemu.arg("-kernel").arg(&self.image).arg("-initrd").arg(&initramfs);

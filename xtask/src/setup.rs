@@ -4,7 +4,7 @@
 use std::{fs, path::Path, process::Command, thread};
 
 use anyhow::{Context as _, Result, anyhow, bail};
-use joular_tests::{browser, containers, java, jdk, kernels, native, node, paths, python, servers::Program};
+use joular_tests::{browser, containers, debian, java, jdk, kernels, native, node, paths, python, servers::Program};
 
 use crate::shell;
 
@@ -25,6 +25,9 @@ const JDK_PACKAGES: &[(&str, &[&str])] = &[
     ("zypper", &["--non-interactive", "install", "java-17-openjdk-devel"]),
 ];
 
+/// Programs that check packages; Debian's packages have the same names.
+const PACKAGING: [&str; 2] = ["lintian", debian::PROGRAM];
+
 pub fn run() -> Result<()> {
     demo(|| Ok(()))?;
     jdks()?;
@@ -38,6 +41,7 @@ pub fn run() -> Result<()> {
     prometheus();
     servers();
     musl();
+    packaging();
     println!("setup: complete");
     Ok(())
 }
@@ -235,6 +239,22 @@ fn musl() {
     if !native::has_musl() && shell::exists("apt-get") {
         shell::step("installing musl-tools, whose C library stacks are walked through (2 MB)");
         install_package("musl-tools").unwrap_or_else(|error| println!("no compiler for musl: {error:#}"));
+    }
+}
+
+/// What checks packages, and a Debian to install one on.
+fn packaging() {
+    if !shell::exists("apt-get") {
+        return;
+    }
+    let missing: Vec<&str> = PACKAGING.iter().copied().filter(|program| !shell::exists(program)).collect();
+    if !missing.is_empty() {
+        shell::step("installing what checks packages (30 MB)");
+        install_packages(&missing).unwrap_or_else(|error| println!("packages are checked less: {error:#}"));
+    }
+    if debian::root().is_none() && shell::is_root() {
+        shell::step("making a small Debian in target/debian, to install the package on (200 MB)");
+        debian::make().unwrap_or_else(|error| println!("no Debian to install the package on: {error:#}"));
     }
 }
 

@@ -14,9 +14,9 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, anyhow, bail};
-use joular_tests::{notes, paths};
+use joular_tests::{notes, packages, paths};
 
-use crate::{setup, shell, tidy};
+use crate::{dist, setup, shell, tidy};
 
 /// The package of fuzz targets. Clippy checks it; it is built by `cargo fuzz`, with a sanitizer.
 const FUZZ: &str = "joular-fuzz";
@@ -153,10 +153,14 @@ fn rustdoc() -> Result<()> {
 }
 
 fn with_profiler(checks: &mut Checks, built: &Built, notes_file: &Path, live: bool) {
+    let Some(made) = checks.check("packages, twice the same", || dist::for_tests(&built.program)) else {
+        return checks.skip("tests of the binary", "there are no packages to test");
+    };
     checks.check("tests without privileges", || {
         [&built.support, &built.unprivileged].into_iter().try_for_each(|program| {
             let mut command = Command::new(program);
-            shell::run(command.arg("--quiet").env("JOULAR_BPF", &built.program).env(notes::FILE, notes_file))
+            command.env("JOULAR_BPF", &built.program).env(notes::FILE, notes_file).env(packages::DIRECTORY, &made);
+            shell::run(command.arg("--quiet"))
         })
     });
     if !live {
@@ -173,11 +177,11 @@ fn with_profiler(checks: &mut Checks, built: &Built, notes_file: &Path, live: bo
     }
     let live = |arguments: &[&str]| {
         let mut command = shell::as_root("env", &["-n"]);
-        command.arg(format!("JOULAR_BPF={}", built.program.display())).arg(format!(
-            "{}={}",
-            notes::FILE,
-            notes_file.display()
-        ));
+        for (name, path) in
+            [("JOULAR_BPF", built.program.as_path()), (notes::FILE, notes_file), (packages::DIRECTORY, made.as_path())]
+        {
+            command.arg(format!("{name}={}", path.display()));
+        }
         if let Some(ci) = env::var_os("CI") {
             command.arg(format!("CI={}", ci.display()));
         }

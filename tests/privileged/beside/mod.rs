@@ -4,7 +4,9 @@
 mod agent;
 mod churn;
 mod conservation;
+mod container_image;
 mod containers;
+mod debian_package;
 mod endings;
 mod engines;
 mod errors;

@@ -49,6 +49,25 @@ impl Podman {
             .map(drop)
     }
 
+    /// Reads an image that was made elsewhere; its name.
+    pub fn load(&self, archive: &Path) -> Result<String> {
+        let said = run(self.command("load").args(["--quiet", "--input"]).arg(archive))?;
+        Ok(said.rsplit(": ").next().unwrap_or_default().trim().to_owned())
+    }
+
+    /// What a container wrote to its standard error and output.
+    pub fn logs(&self, container: &Container) -> Result<String> {
+        let output = self.command("logs").arg(&container.id).output().context("starting podman")?;
+        Ok(String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout))
+    }
+
+    /// Ends a container as Kubernetes does; its exit code.
+    pub fn stop(&self, container: &Container) -> Result<i32> {
+        run(self.command("stop").args(["--time", "60"]).arg(&container.id))?;
+        let code = run(self.command("inspect").args(["--format", "{{.State.ExitCode}}"]).arg(&container.id))?;
+        code.parse().with_context(|| format!("podman says exit code '{code}'"))
+    }
+
     /// Starts a container.
     pub fn start(&self, image: &str, command: &[String]) -> Result<Container> {
         self.start_with(&[], image, command)
@@ -59,7 +78,8 @@ impl Podman {
         self.start_with(&["--uidmap", "0:200000:65536", "--gidmap", "0:200000:65536"], image, command)
     }
 
-    fn start_with(&self, more: &[&str], image: &str, command: &[String]) -> Result<Container> {
+    /// Starts a container with more options of `podman run`.
+    pub fn start_with(&self, more: &[&str], image: &str, command: &[String]) -> Result<Container> {
         // The network of the host needs no tools to be set up. Some hosts do not allow root to raise limits,
         // as podman does by default.
         let limits = ["--ulimit", "nofile=1024:1024", "--ulimit", "nproc=30000:30000"];

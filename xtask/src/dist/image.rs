@@ -32,7 +32,9 @@ pub fn make(release: &Release, program: &Path) -> Result<PathBuf> {
     let config = blob(&layout, CONFIG, config(release, &diff)?.to_string().as_bytes())?;
     let manifest = json!({ "schemaVersion": 2, "mediaType": MANIFEST, "config": config, "layers": [layer] });
     let mut manifest = blob(&layout, MANIFEST, manifest.to_string().as_bytes())?;
-    manifest["annotations"] = json!({ "org.opencontainers.image.ref.name": release.version });
+    // What podman calls an image that it loads, and what Docker and containerd do.
+    let name = format!("localhost/joular-bpf:{}", release.version);
+    manifest["annotations"] = json!({ "org.opencontainers.image.ref.name": name, "io.containerd.image.name": name });
     let index = json!({ "schemaVersion": 2, "mediaType": INDEX, "manifests": [manifest] });
     layout.write("index.json", index.to_string())?;
     layout.write("oci-layout", json!({ "imageLayoutVersion": "1.0.0" }).to_string())?;

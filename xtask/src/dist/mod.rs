@@ -16,7 +16,7 @@ use std::{
     process::Command,
 };
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use joular_tests::paths;
 
 use crate::{
@@ -26,16 +26,13 @@ use crate::{
 
 #[derive(clap::Args)]
 pub struct Options {
-    /// Optimise little: quick to build, for tests.
-    #[arg(long)]
-    quick: bool,
     /// Use this program for the Debian package, and build none.
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
     /// Use this program for the archive and the image, and build none.
     #[arg(long, value_name = "FILE")]
     static_program: Option<PathBuf>,
-    /// Directory for the results [default: target/dist]
+    /// Directory for the results, which is emptied [default: target/dist]
     #[arg(long, value_name = "DIR")]
     output: Option<PathBuf>,
 }
@@ -52,13 +49,36 @@ struct Release {
     notices: String,
 }
 
+/// Builds the programs that are not given, optimised, and makes the packages.
 pub fn run(options: Options) -> Result<()> {
-    let Options { quick, program, static_program, output } = options;
-    let profile = if quick { Profile::Dev } else { Profile::Archive };
-    let built = |given: Option<PathBuf>, library| given.map_or_else(|| build::build_portable(profile, library), Ok);
-    let static_program = absolute(built(static_program, Library::Musl)?)?;
-    let program = absolute(built(program, Library::Gnu)?)?;
-    let output = absolute(output.unwrap_or_else(|| paths::target().join("dist")))?;
+    let Options { program, static_program, output } = options;
+    let built =
+        |given: Option<PathBuf>, library| given.map_or_else(|| build::build_portable(Profile::Archive, library), Ok);
+    let static_program = built(static_program, Library::Musl)?;
+    let program = built(program, Library::Gnu)?;
+    let output = output.unwrap_or_else(|| paths::target().join("dist"));
+    let sums = make(&program, &static_program, &output)?;
+    print!("{}:\n{sums}", output.display());
+    Ok(())
+}
+
+/// Makes packages with the program that tests run; the directory where they are. A second time, they must be the same.
+pub fn for_tests(program: &Path) -> Result<PathBuf> {
+    let static_program = build::build_portable(Profile::Dev, Library::Musl)?;
+    let [output, again] = ["packages", "packages-again"].map(|name| paths::target().join(name));
+    let (first, second) = (make(program, &static_program, &output)?, make(program, &static_program, &again)?);
+    ensure!(first == second, "packages made twice of the same programs differ:\n{first}{second}");
+    fs::remove_dir_all(&again).with_context(|| format!("removing {}", again.display()))?;
+    Ok(output)
+}
+
+/// Makes all packages in a directory, which may hold nothing else; their SHA-256.
+fn make(program: &Path, static_program: &Path, output: &Path) -> Result<String> {
+    let [program, static_program, output] = [program, static_program, output].map(absolute);
+    let (program, static_program, output) = (program?, static_program?, output?);
+    if output.exists() {
+        fs::remove_dir_all(&output).with_context(|| format!("removing {}", output.display()))?;
+    }
     fs::create_dir_all(&output).with_context(|| format!("creating {}", output.display()))?;
     let release = Release { version: version(&program)?, epoch: epoch()?, output, notices: notices::all()? };
     let made = [
@@ -69,12 +89,11 @@ pub fn run(options: Options) -> Result<()> {
     let sums = shell::capture(Command::new("sha256sum").args(&made).args(["--tag"]))?;
     let sums = sums.replace(&format!("{}/", release.output.display()), "");
     fs::write(release.output.join("SHA256SUMS"), &sums).context("writing SHA256SUMS")?;
-    print!("{}:\n{sums}", release.output.display());
-    Ok(())
+    Ok(sums)
 }
 
-fn absolute(path: PathBuf) -> Result<PathBuf> {
-    std::path::absolute(&path).with_context(|| format!("finding {}", path.display()))
+fn absolute(path: &Path) -> Result<PathBuf> {
+    std::path::absolute(path).with_context(|| format!("finding {}", path.display()))
 }
 
 fn version(program: &Path) -> Result<String> {

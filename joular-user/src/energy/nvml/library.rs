@@ -3,6 +3,7 @@
 
 use std::{
     ffi::{CStr, CString, c_int, c_uint, c_ulonglong, c_void},
+    path::Path,
     ptr,
 };
 
@@ -10,6 +11,10 @@ use super::{Gpus, NvmlError};
 
 /// The name by which the dynamic linker finds it.
 pub const NAME: &str = "libnvidia-ml.so.1";
+/// What the driver says of itself, where it is loaded.
+const DRIVER: &str = "/proc/driver/nvidia/version";
+/// Why a static program, which loads no library, cannot use it.
+const STATIC: &str = "this joular-bpf is a static program: install the Debian package, or build from source";
 
 /// More GPUs than a machine has.
 const MAX_GPUS: u32 = 256;
@@ -112,6 +117,10 @@ struct Loaded<'a> {
 impl<'a> Loaded<'a> {
     fn open(name: &'a str) -> Result<Self, NvmlError> {
         let no_library = || NvmlError::NoLibrary { library: name.to_owned() };
+        if cfg!(target_env = "musl") {
+            let is_there = Path::new(DRIVER).exists();
+            return Err(if is_there { bad_library(name, STATIC.to_owned()) } else { no_library() });
+        }
         let path = CString::new(name).map_err(|_| no_library())?;
         // SAFETY: the path ends with a zero. Loading runs the library's
         // initialisers: it is the driver's library, found where root has put it.

@@ -1,0 +1,43 @@
+//! Finds the packages under test, which `cargo xtask test` makes.
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context as _, Result};
+
+/// Environment variable with their directory.
+pub const DIRECTORY: &str = "JOULAR_PACKAGES";
+
+pub struct Packages(PathBuf);
+
+impl Packages {
+    /// None: there are none.
+    pub fn find() -> Option<Self> {
+        env::var_os(DIRECTORY).map(|directory| Self(directory.into()))
+    }
+
+    pub fn directory(&self) -> &Path {
+        &self.0
+    }
+
+    pub fn deb(&self) -> Result<PathBuf> {
+        self.one_that_ends(".deb")
+    }
+
+    pub fn image(&self) -> Result<PathBuf> {
+        self.one_that_ends(".oci.tar")
+    }
+
+    pub fn archive(&self) -> Result<PathBuf> {
+        self.one_that_ends(".tar.gz")
+    }
+
+    fn one_that_ends(&self, end: &str) -> Result<PathBuf> {
+        let entries = fs::read_dir(&self.0).with_context(|| format!("listing {}", self.0.display()))?;
+        let mut paths = entries.filter_map(Result::ok).map(|entry| entry.path());
+        let found = paths.find(|path| path.to_string_lossy().ends_with(end));
+        found.with_context(|| format!("no *{end} in {}", self.0.display()))
+    }
+}
