@@ -52,7 +52,8 @@ fn layer(release: &Release, program: &Path) -> Result<(Vec<u8>, String)> {
     for licence in ["LICENSE-MIT", "LICENSE-APACHE"] {
         root.copy(licence, &format!("usr/share/doc/joular-bpf/{licence}"))?;
     }
-    root.write("usr/share/doc/joular-bpf/LICENSES-OF-LIBRARIES.txt", &release.notices)?;
+    // Small: the whole image is to be at most 30 MiB unpacked.
+    root.write("usr/share/doc/joular-bpf/LICENSES-OF-LIBRARIES.txt.gz", gzip(release.notices.as_bytes())?)?;
     root.write(
         CERTIFICATES.trim_start_matches('/'),
         read(Path::new(CERTIFICATES)).context("install ca-certificates")?,
