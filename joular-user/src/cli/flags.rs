@@ -5,9 +5,12 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 
-use super::service_rule::ServiceRuleFlags;
+use super::{
+    service_rule::ServiceRuleFlags,
+    written::{number_as_text, one_or_several},
+};
 
 /// Help headings, in order of importance.
 mod heading {
@@ -34,14 +37,24 @@ pub struct Flags {
 
     /// Processes in these containers: ids, the first 12 or more digits of them, or patterns
     ///
-    /// With --comm, --container, --pod, --cgroup and --service together, processes must meet a condition
-    /// of each kind: `--comm java --pod UID` records the JVMs of a pod.
+    /// With --comm and several of the flags from here to --service, processes must meet a condition of each kind:
+    /// `--comm java --pod UID` records the JVMs of a pod.
     #[arg(long, value_name = "ID", num_args = 1.., help_heading = heading::TARGETS)]
     pub container: Vec<String>,
 
-    /// Processes in the pods with these uids, or patterns
-    #[arg(long, value_name = "UID", num_args = 1.., help_heading = heading::TARGETS)]
+    /// Processes in the pods with these uids, or patterns; with --kubernetes also by name
+    #[arg(long, value_name = "POD", num_args = 1.., help_heading = heading::TARGETS)]
     pub pod: Vec<String>,
+
+    /// Processes in pods of these namespaces, or patterns; needs --kubernetes
+    #[arg(long, value_name = "NAMESPACE", num_args = 1.., help_heading = heading::TARGETS)]
+    pub namespace: Vec<String>,
+
+    /// Processes in pods with these labels, where VALUE may be a pattern; needs --kubernetes
+    ///
+    /// Labels with different keys must all be there; values of one key are alternatives.
+    #[arg(long, value_name = "KEY=VALUE", num_args = 1.., help_heading = heading::TARGETS)]
+    pub label: Vec<String>,
 
     /// Processes in these control groups and the groups in them, e.g. /system.slice/tomcat9.service
     #[arg(long, value_name = "PATH", num_args = 1.., help_heading = heading::TARGETS)]
@@ -76,6 +89,26 @@ pub struct Flags {
     /// [default: auto]
     #[arg(long, value_name = "SAMPLER", help_heading = heading::RECORDING)]
     pub sampler: Option<String>,
+
+    /// Who knows names, images and labels of this host's pods: kubelet, the address of a kubelet, or the socket of a
+    /// container runtime [default with the flag alone: kubelet]
+    ///
+    /// kubelet is the kubelet at https://NODE_IP:10250, where NODE_IP is of the environment, else 127.0.0.1. It is
+    /// asked for /pods. A container runtime is asked over CRI, e.g. at /run/containerd/containerd.sock.
+    #[arg(
+        long, value_name = "SOURCE", num_args = 0..=1, default_missing_value = "kubelet",
+        help_heading = heading::RECORDING
+    )]
+    pub kubernetes: Option<String>,
+
+    /// Bearer token for the kubelet [default: that of the pod's service account, if there is one]
+    #[arg(long, value_name = "FILE", help_heading = heading::RECORDING)]
+    pub kubernetes_token: Option<PathBuf>,
+
+    /// Certificates of those who sign the kubelet's, or none: then whoever answers is believed and gets the token
+    /// [default: those of the pod's service account]
+    #[arg(long, value_name = "FILE", help_heading = heading::RECORDING)]
+    pub kubernetes_ca: Option<PathBuf>,
 
     /// Also write the event stream to a file, for --replay
     #[arg(long, value_name = "FILE", help_heading = heading::RECORDING)]
@@ -245,37 +278,6 @@ pub struct Flags {
     pub sys_root: Option<PathBuf>,
 }
 
-/// Reads a number of the configuration file as text, so that `tdp = 65` means the
-/// same as `--tdp 65`.
-fn number_as_text<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum Number {
-        Whole(u64),
-        Decimal(f64),
-        Text(String),
-    }
-    Ok(Some(match Number::deserialize(deserializer)? {
-        Number::Whole(number) => number.to_string(),
-        Number::Decimal(number) => number.to_string(),
-        Number::Text(text) => text,
-    }))
-}
-
-/// Reads a list of the configuration file, which may also be a single text.
-fn one_or_several<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged, expecting = "expected a text or a list of texts")]
-    enum OneOrSeveral {
-        One(String),
-        Several(Vec<String>),
-    }
-    Ok(match OneOrSeveral::deserialize(deserializer)? {
-        OneOrSeveral::One(text) => vec![text],
-        OneOrSeveral::Several(texts) => texts,
-    })
-}
-
 impl Flags {
     /// These flags, completed from `file`. Flags that exclude each other are a
     /// group: `--pid 1` replaces the `comm` of the file.
@@ -283,6 +285,7 @@ impl Flags {
         let target = if self.has_target() { &self } else { &file };
         let (comm, pid, all, replay) = (target.comm.clone(), target.pid.clone(), target.all, target.replay.clone());
         let (container, pod) = (target.container.clone(), target.pod.clone());
+        let (namespace, label) = (target.namespace.clone(), target.label.clone());
         let (cgroup, service) = (target.cgroup.clone(), target.service.clone());
         let place = if self.output.is_some() || self.no_output { &self } else { &file };
         let (output, no_output) = (place.output.clone(), place.no_output);
@@ -293,6 +296,8 @@ impl Flags {
             pid,
             container,
             pod,
+            namespace,
+            label,
             cgroup,
             service,
             all,
@@ -300,6 +305,9 @@ impl Flags {
             duration: self.duration.or(file.duration),
             interval: self.interval.or(file.interval),
             frequency: self.frequency.or(file.frequency),
+            kubernetes: self.kubernetes.or(file.kubernetes),
+            kubernetes_token: self.kubernetes_token.or(file.kubernetes_token),
+            kubernetes_ca: self.kubernetes_ca.or(file.kubernetes_ca),
             record: self.record.or(file.record),
             config: self.config,
             energy: if self.energy.is_empty() { file.energy } else { self.energy },
@@ -344,11 +352,13 @@ impl Flags {
     }
 
     /// Conditions on targets that may be given together, by the names of their flags.
-    pub fn conditions(&self) -> [(&'static str, &[String]); 5] {
+    pub fn conditions(&self) -> [(&'static str, &[String]); 7] {
         [
             ("comm", &self.comm),
             ("container", &self.container),
             ("pod", &self.pod),
+            ("namespace", &self.namespace),
+            ("label", &self.label),
             ("cgroup", &self.cgroup),
             ("service", &self.service),
         ]
@@ -360,6 +370,9 @@ impl Flags {
             ("duration", self.duration.is_some()),
             ("interval", self.interval.is_some()),
             ("frequency", self.frequency.is_some()),
+            ("kubernetes", self.kubernetes.is_some()),
+            ("kubernetes-token", self.kubernetes_token.is_some()),
+            ("kubernetes-ca", self.kubernetes_ca.is_some()),
             ("record", self.record.is_some()),
             ("energy", !self.energy.is_empty()),
             ("energy-file", self.energy_file.is_some()),

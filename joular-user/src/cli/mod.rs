@@ -17,6 +17,7 @@ pub mod service_rule;
 pub mod ship_flags;
 pub mod subcommands;
 pub mod validate_flags;
+mod written;
 
 use std::ffi::OsString;
 

@@ -30,9 +30,13 @@ pub struct PartFlags {
     #[arg(long, value_name = "ID,…", value_delimiter = ',')]
     pub container: Vec<String>,
 
-    /// Processes in the pod with this uid, or a pattern
-    #[arg(long, value_name = "UID,…", value_delimiter = ',')]
+    /// Processes in the pod with this uid or name, or a pattern
+    #[arg(long, value_name = "POD,…", value_delimiter = ',')]
     pub pod: Vec<String>,
+
+    /// Processes in pods of this Kubernetes namespace, or a pattern
+    #[arg(long, value_name = "NAMESPACE,…", value_delimiter = ',')]
+    pub namespace: Vec<String>,
 
     /// Threads with this name, or a pattern
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]

@@ -16,7 +16,7 @@ pub struct ReportFlags {
     /// What a row is; several values give several tables
     #[arg(long, value_name = "WHAT,…", value_delimiter = ',', default_value = "method",
           value_parser = ["method", "class", "package", "branch", "thread", "category", "kind", "process", "service",
-                        "container", "pod", "host", "line"])]
+                        "container", "pod", "namespace", "host", "line"])]
     pub by: Vec<String>,
 
     /// Number of rows of a table, 0 for all; the last row sums up the rest

@@ -14,5 +14,8 @@ pub struct ServiceRuleFlags {
     pub cgroup: Option<String>,
     pub container: Option<String>,
     pub unit: Option<String>,
+    pub namespace: Option<String>,
+    /// `KEY=VALUE`.
+    pub label: Option<String>,
     pub command_line: Option<String>,
 }

@@ -25,13 +25,18 @@ fn targets_may_be_listed_and_repeated() {
 
 #[test]
 fn every_flag_is_taken_as_typed() {
-    let line = "--comm java --container a --pod b --cgroup /c --service d e --duration 10s --interval 1s --frequency 99 --output o --flush 5s --energy watts \
+    let line = "--comm java --container a --pod b --namespace n --label k=v --kubernetes kubelet --kubernetes-token t --kubernetes-ca none --cgroup /c --service d e --duration 10s --interval 1s --frequency 99 --output o --flush 5s --energy watts \
                 --energy-file p --powercap-root r --idle spread --idle-watts 12.5 --smt-ratio 1.2 --calibration m --weights time --sampler timer --model-watts 1:2 --tdp 65 --tdp-states 1:2 --record f \
                 --config c --quiet --top 5 --proc-root /p --cpu-root /c --sys-root /s --energy perf,nvml";
     let flags = Flags {
         comm: vec!["java".into()],
         container: vec!["a".into()],
         pod: vec!["b".into()],
+        namespace: vec!["n".into()],
+        label: vec!["k=v".into()],
+        kubernetes: Some("kubelet".into()),
+        kubernetes_token: Some("t".into()),
+        kubernetes_ca: Some("none".into()),
         cgroup: vec!["/c".into()],
         service: vec!["d".into(), "e".into()],
         duration: Some("10s".into()),

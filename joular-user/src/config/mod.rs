@@ -9,6 +9,7 @@ mod diff;
 pub mod duration;
 pub mod file;
 mod footprint;
+mod kubernetes;
 mod metrics;
 mod part;
 mod picture;
@@ -54,7 +55,7 @@ use crate::{
         powercap,
         tdp::{self, States, TdpOptions},
     },
-    procs::{selection::Selection, service::rules::Rules},
+    procs::{kubernetes::Source, selection::Selection, service::rules::Rules},
 };
 
 /// A checked configuration.
@@ -104,6 +105,8 @@ pub struct Live {
     pub sampler: SamplerChoice,
     /// Name services.
     pub service_rules: Rules,
+    /// Who is asked for pods.
+    pub kubernetes: Option<Source>,
     /// Where to write the event stream.
     pub record: Option<PathBuf>,
     /// Serve live metrics.
@@ -229,6 +232,7 @@ impl Places {
             metrics: self.metrics(&flags)?,
             service_rules: services::rules(&flags.service_rule)
                 .map_err(|cause| self.invalid("[[service-rule]]", cause))?,
+            kubernetes: self.kubernetes(&flags)?,
             record: flags.record,
             kernel_log: flags.kernel_log,
         })

@@ -30,6 +30,7 @@ pub fn part(flags: &PartFlags) -> Result<(Filter, Option<App>), ConfigError> {
         services: names("service", &flags.service)?,
         containers: names("container", &flags.container)?,
         pods: names("pod", &flags.pod)?,
+        namespaces: names("namespace", &flags.namespace)?,
         threads: names("thread", &flags.thread)?,
         categories: filter::categories(&flags.category).map_err(at("category"))?,
         methods: names("method", &flags.method)?,

@@ -5,7 +5,7 @@ use joular_data::model::units::Pid;
 use super::{ConfigError, Places, is_given};
 use crate::{
     cli::Flags,
-    procs::selection::{Belonging, NamePattern, Selection},
+    procs::selection::{Belonging, LabelPattern, NamePattern, Selection},
 };
 
 impl Places {
@@ -19,20 +19,35 @@ impl Places {
             }
             return Ok(Selection::Pids(flags.pid.iter().copied().map(Pid).collect()));
         }
-        let [names, containers, pods, cgroups, services] = flags.conditions().map(|(key, texts)| {
-            let pattern = |text: &String| {
-                let pattern = if key == "comm" { NamePattern::of_comm(text) } else { NamePattern::new(text) };
-                pattern.map_err(|cause| self.invalid(key, format!("\"{}\": {cause}", text.escape_debug())))
-            };
-            texts.iter().map(pattern).collect::<Result<Vec<_>, _>>()
-        });
-        let (names, belonging) =
-            (names?, Belonging { containers: containers?, pods: pods?, cgroups: cgroups?, services: services? });
+        let [names, containers, pods, namespaces, labels, cgroups, services] = flags.conditions();
+        let names = self.patterns(names, NamePattern::of_comm)?;
+        let belonging = Belonging {
+            containers: self.patterns(containers, NamePattern::new)?,
+            pods: self.patterns(pods, NamePattern::new)?,
+            namespaces: self.patterns(namespaces, NamePattern::new)?,
+            labels: self.patterns(labels, LabelPattern::new)?,
+            cgroups: self.patterns(cgroups, NamePattern::new)?,
+            services: self.patterns(services, NamePattern::new)?,
+        };
+        for (key, texts) in [namespaces, labels] {
+            if !texts.is_empty() && flags.kubernetes.is_none() {
+                return Err(self.invalid(key, "who knows pods is not given: give --kubernetes too"));
+            }
+        }
         match (names.is_empty(), belonging.is_empty()) {
             (true, true) => Err(ConfigError::NoTarget),
             (false, true) => Ok(Selection::Names(names)),
             (_, false) => Ok(Selection::PartOf(names, Box::new(belonging))),
         }
+    }
+
+    fn patterns<P>(
+        &self,
+        (key, texts): (&str, &[String]),
+        pattern: impl Fn(&str) -> Result<P, String>,
+    ) -> Result<Vec<P>, ConfigError> {
+        let invalid = |text: &String, cause| self.invalid(key, format!("\"{}\": {cause}", text.escape_debug()));
+        texts.iter().map(|text| pattern(text).map_err(|cause| invalid(text, cause))).collect()
     }
 
     /// Refuses targets that exclude each other in one place.
@@ -72,6 +87,8 @@ mod tests {
             ("--comm java --pod 1a2b", "", "--comm java --pod 1a2b"),
             ("--cgroup /a /b --service shop*", "", "--cgroup /a /b --service shop*"),
             ("", "service = ['shop']\ncomm = ['java']\n", "--comm java --service shop"),
+            ("--namespace shop --label app=a* tier= --kubernetes", "", "--namespace shop --label app=a* tier="),
+            ("--label app=a", "kubernetes = 'kubelet'", "--label app=a"),
             ("--service orders", "pod = ['1a2b']\n", "--service orders"),
             ("--comm java", "container = ['4f2b']\n", "--comm java"),
             ("--all", "container = ['4f2b']\n", "--all"),
@@ -85,6 +102,9 @@ mod tests {
         for (line, text, expected) in [
             ("--service shop --pid 1", "", "--pid cannot be used with --service: choose one of"),
             ("--container 4f2b --all", "", "--all cannot be used with --container: choose one of"),
+            ("--namespace shop", "", "--namespace: who knows pods is not given: give --kubernetes too"),
+            ("", "label = ['a=b']\n", "run.toml:1: label: who knows pods is not given"),
+            ("--label app --kubernetes", "", "--label: \"app\": not a label: write KEY=VALUE"),
             ("--cgroup [", "", "--cgroup: \"[\": not a pattern"),
             ("", "pod = ['']\n", "run.toml:1: pod: \"\": a name cannot be empty"),
         ] {

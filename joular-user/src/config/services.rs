@@ -3,7 +3,7 @@
 use crate::{
     cli::ServiceRuleFlags,
     procs::{
-        selection::NamePattern,
+        selection::{LabelPattern, NamePattern},
         service::rules::{Condition, Rule, Rules},
     },
 };
@@ -28,6 +28,7 @@ fn rule(written: &ServiceRuleFlags) -> Result<Rule, String> {
         ("cgroup", &written.cgroup, Condition::Cgroup),
         ("container", &written.container, Condition::Container),
         ("unit", &written.unit, Condition::Unit),
+        ("namespace", &written.namespace, Condition::Namespace),
         ("command-line", &written.command_line, Condition::CommandLine),
     ];
     let mut conditions = Vec::new();
@@ -37,8 +38,15 @@ fn rule(written: &ServiceRuleFlags) -> Result<Rule, String> {
         let pattern = pattern.map_err(|cause| format!("{key}: \"{}\": {cause}", text.escape_debug()))?;
         conditions.push(condition(pattern));
     }
+    if let Some(text) = &written.label {
+        let label = LabelPattern::new(text).map_err(|cause| format!("label: \"{}\": {cause}", text.escape_debug()))?;
+        conditions.push(Condition::Label(label));
+    }
     if conditions.is_empty() {
-        return Err("it has no condition: add comm, main-class, cgroup, container, unit or command-line".to_owned());
+        return Err(
+            "it has no condition: add comm, main-class, cgroup, container, unit, namespace, label or command-line"
+                .to_owned(),
+        );
     }
     let version = written.version.as_deref().map(Into::into);
     Ok(Rule { name: written.name.as_str().into(), version, conditions })

@@ -67,7 +67,13 @@ use crate::{
     messages,
     output::{FaultNotices, JsonOutput, Screen, ScreenOutput},
     privileges,
-    procs::{limits, proc_files::ProcFiles, registry::Registry, selection::Selection},
+    procs::{
+        kubernetes::{Pods, Say},
+        limits,
+        proc_files::ProcFiles,
+        registry::Registry,
+        selection::Selection,
+    },
     shutdown::{Reload, Shutdown, StopReason},
     symbols::{Symbolizer, SymbolizerOptions},
     unwind::Publisher,
@@ -154,6 +160,15 @@ async fn record(config: &Config, options: &config::Live, service: Option<Reload>
     if is_service {
         outputs.push(Box::new(Heartbeat::new(progress)));
     }
+    let proc_files = match &options.kubernetes {
+        Some(source) => {
+            let say = Say { info: messages::info, warn: messages::warn };
+            let pods = Pods::watch(source.clone(), say);
+            proc_files
+                .with_pods(pods.map_err(|source| Failure::Start { what: "the thread that asks for pods", source })?)
+        }
+        None => proc_files,
+    };
     let host = Host::read(&config.proc_root, cpu_root);
     let roots = Roots { cpu: cpu_root, sys: &options.energy.sys_root, proc: &config.proc_root };
     let now = calibration::fingerprint_of(roots, &host, selected.source.as_ref(), programs.event_name());

@@ -2,7 +2,7 @@
 //!
 //! [`registry`] keeps track; [`proc_files`] reads /proc, [`containers`] and [`java`] interpret what
 //! it says, [`service`] names the service that a process belongs to, [`selection`] decides who is a
-//! target by name and by [`places`], [`tree`] follows a command's processes, [`own_processes`] knows our
+//! target by name and by [`places`], [`kubernetes`] knows its pod, [`tree`] follows a command's processes, [`own_processes`] knows our
 //! own. [`maps`] and [`namespaces`] reach into a target's memory map
 //! and files, [`attach`] sends a command to a JVM. [`deadline`] keeps a target from holding us up.
 //! [`limits`] are our own.
@@ -11,11 +11,13 @@ pub mod attach;
 pub mod containers;
 pub mod deadline;
 pub mod java;
+pub mod kubernetes;
 pub mod limits;
 pub mod maps;
 pub mod namespaces;
 pub mod own_processes;
-pub mod places;
+pub mod patterns;
+mod places;
 pub mod proc_files;
 pub mod registry;
 pub mod selection;

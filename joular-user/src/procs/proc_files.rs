@@ -19,6 +19,7 @@ use rustix::io::Errno;
 
 use super::{
     containers, java,
+    kubernetes::Pods,
     namespaces::{Expect, Links, Owner, TargetRoot},
     service::{
         self,
@@ -52,17 +53,29 @@ pub struct ProcFiles {
     root: PathBuf,
     /// Name services.
     rules: Arc<Rules>,
+    /// Know what Kubernetes runs here.
+    pods: Pods,
 }
 
 impl ProcFiles {
     pub fn new(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into(), rules: Arc::default() }
+        Self { root: root.into(), rules: Arc::default(), pods: Pods::default() }
     }
 
     /// The same, where these rules name services.
     #[must_use]
     pub fn with_rules(self, rules: Arc<Rules>) -> Self {
         Self { rules, ..self }
+    }
+
+    /// The same, where these pods are known.
+    #[must_use]
+    pub fn with_pods(self, pods: Pods) -> Self {
+        Self { pods, ..self }
+    }
+
+    pub const fn pods(&self) -> &Pods {
+        &self.pods
     }
 
     pub fn root(&self) -> &Path {
@@ -150,6 +163,16 @@ impl ProcFiles {
         ProcessInfo { service: service::renamed(&info, &self.rules), ..info }
     }
 
+    /// A process whose pod is known only now, or known better, and the service that follows. `None`: nothing is new.
+    pub fn placed(&self, info: &ProcessInfo) -> Option<ProcessInfo> {
+        let workload = self.pods.find(info.container.as_ref(), info.pod.as_ref());
+        if workload.is_none() || workload == info.workload {
+            return None;
+        }
+        let info = ProcessInfo { workload, ..info.clone() };
+        Some(ProcessInfo { service: Some(service::placed(&info, &self.rules)), ..info })
+    }
+
     /// Control group of a process.
     pub fn cgroup(&self, pid: Pid) -> Option<TargetText> {
         let text = self.read(pid, "cgroup", MAX_FILE)?;
@@ -165,6 +188,7 @@ impl ProcFiles {
         let cgroup = self.cgroup(pid);
         let container = cgroup.as_ref().map(|path| containers::container_of(path.raw())).unwrap_or_default();
         let unit = cgroup.as_ref().and_then(|path| unit::of_cgroup(path.raw())).map(TargetText::from);
+        let workload = self.pods.find(container.id.as_ref(), container.pod.as_ref());
         Some(self.with_service(ProcessInfo {
             pid,
             start_boottime_ns: stat.start_ticks.saturating_mul(TICK_NS),
@@ -179,6 +203,7 @@ impl ProcFiles {
             container: container.id,
             pod: container.pod,
             unit,
+            workload,
             service: None,
             runtime: Runtime::Native,
             is_target: false,

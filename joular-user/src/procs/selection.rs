@@ -2,20 +2,17 @@
 
 use std::fmt;
 
-use globset::{Glob, GlobMatcher};
 use joular_data::{
     events::ProcessInfo,
     model::{target_text::TargetText, units::Pid},
 };
 
+pub use super::patterns::{LabelPattern, NamePattern};
 use super::{
     containers::{self, Container},
     places,
     proc_files::ProcFiles,
 };
-
-/// Longest process name the kernel keeps, without its terminator.
-const COMM_BYTES: usize = joular_ebpf::abi::COMM_LEN - 1;
 
 /// The selection of a run.
 #[derive(Clone, Debug)]
@@ -58,11 +55,17 @@ impl Selection {
         }
     }
 
+    /// Whether what Kubernetes says of a process can make it a target: also by its service.
+    pub const fn may_depend_on_pods(&self) -> bool {
+        matches!(self, Self::PartOf(_, belonging) if belonging.is_about_pods() || !belonging.services.is_empty())
+    }
+
     /// Whether a process whose id and name match is part of what was chosen.
     pub fn matches_info(&self, info: &ProcessInfo) -> bool {
         match self {
             Self::PartOf(_, belonging) => {
                 self.matches_cgroup(|| info.cgroup.clone())
+                    && belonging.allows_workload(info)
                     && any_or_none(&belonging.services, |pattern| {
                         info.service.as_ref().is_some_and(|service| pattern.matches(service.name.raw()))
                     })
@@ -73,11 +76,14 @@ impl Selection {
 }
 
 /// What targets are part of. Conditions of one kind are alternatives; conditions of different kinds must
-/// all hold.
+/// all hold. Labels with different keys are of different kinds.
 #[derive(Clone, Debug, Default)]
 pub struct Belonging {
     pub containers: Vec<NamePattern>,
+    /// By uid or by name.
     pub pods: Vec<NamePattern>,
+    pub namespaces: Vec<NamePattern>,
+    pub labels: Vec<LabelPattern>,
     pub cgroups: Vec<NamePattern>,
     pub services: Vec<NamePattern>,
 }
@@ -88,17 +94,34 @@ impl Belonging {
     }
 
     const fn is_about_cgroups(&self) -> bool {
-        !(self.containers.is_empty() && self.pods.is_empty() && self.cgroups.is_empty())
+        self.is_about_pods() || !(self.containers.is_empty() && self.cgroups.is_empty())
     }
 
-    /// The path of a control group tells container and pod.
+    const fn is_about_pods(&self) -> bool {
+        !(self.pods.is_empty() && self.namespaces.is_empty() && self.labels.is_empty())
+    }
+
+    /// The path of a control group tells the container, and whether there is a pod.
     fn allows_cgroup(&self, path: &str) -> bool {
         let Container { id, pod } = containers::container_of(path);
+        let is_in_any = id.is_some() || pod.is_some();
         let id = id.as_ref().map(TargetText::raw);
-        let pod = pod.as_ref().map(TargetText::raw);
         any_or_none(&self.containers, |pattern| id.is_some_and(|id| places::is_container(pattern, id)))
-            && any_or_none(&self.pods, |pattern| pod.is_some_and(|pod| pattern.matches(pod)))
+            && (is_in_any || !self.is_about_pods())
             && any_or_none(&self.cgroups, |pattern| places::is_in_cgroup(pattern, path))
+    }
+
+    fn allows_workload(&self, info: &ProcessInfo) -> bool {
+        let workload = info.workload.as_deref();
+        let names = [info.pod.as_ref(), workload.map(|known| &known.pod)];
+        any_or_none(&self.pods, |pattern| names.into_iter().flatten().any(|name| pattern.matches(name.raw())))
+            && any_or_none(&self.namespaces, |pattern| {
+                workload.is_some_and(|known| pattern.matches(known.namespace.raw()))
+            })
+            && self.labels.iter().all(|LabelPattern { key, .. }| {
+                let mut same_key = self.labels.iter().filter(|label| label.key == *key);
+                workload.is_some_and(|known| same_key.any(|label| label.matches(known)))
+            })
     }
 }
 
@@ -137,15 +160,17 @@ impl fmt::Display for Selection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::All => f.write_str("--all"),
-            Self::Names(patterns) => write_patterns(f, [("--comm", patterns)]),
+            Self::Names(patterns) => write_patterns(f, [("--comm", shown(patterns))]),
             Self::PartOf(names, of) => write_patterns(
                 f,
                 [
-                    ("--comm", names),
-                    ("--container", &of.containers),
-                    ("--pod", &of.pods),
-                    ("--cgroup", &of.cgroups),
-                    ("--service", &of.services),
+                    ("--comm", shown(names)),
+                    ("--container", shown(&of.containers)),
+                    ("--pod", shown(&of.pods)),
+                    ("--namespace", shown(&of.namespaces)),
+                    ("--label", shown(&of.labels)),
+                    ("--cgroup", shown(&of.cgroups)),
+                    ("--service", shown(&of.services)),
                 ],
             ),
             Self::Pids(pids) => {
@@ -157,106 +182,22 @@ impl fmt::Display for Selection {
     }
 }
 
+fn shown<P: fmt::Display>(patterns: &[P]) -> Vec<String> {
+    patterns.iter().map(ToString::to_string).collect()
+}
+
 fn write_patterns<'a>(
     f: &mut fmt::Formatter<'_>,
-    flags: impl IntoIterator<Item = (&'a str, &'a Vec<NamePattern>)>,
+    flags: impl IntoIterator<Item = (&'a str, Vec<String>)>,
 ) -> fmt::Result {
     let given = flags.into_iter().filter(|(_, patterns)| !patterns.is_empty());
-    for (at, (flag, patterns)) in given.enumerate() {
-        write!(f, "{}{flag}", if at == 0 { "" } else { " " })?;
-        patterns.iter().try_for_each(|pattern| write!(f, " {pattern}"))?;
-    }
-    Ok(())
-}
-
-/// A name, exact or with `*`, `?`, `[…]`, `{a,b}`.
-#[derive(Clone, Debug)]
-pub enum NamePattern {
-    Exact(Vec<u8>),
-    Glob(GlobMatcher),
-}
-
-impl NamePattern {
-    /// # Errors
-    /// If the text is empty or not a pattern; says why.
-    pub fn new(text: &str) -> Result<Self, String> {
-        if text.is_empty() {
-            return Err("a name cannot be empty".to_owned());
-        }
-        if text.contains(['*', '?', '[', '{', '\\']) {
-            return match Glob::new(text) {
-                Ok(glob) => Ok(Self::Glob(glob.compile_matcher())),
-                Err(error) => Err(format!("not a pattern: {}", error.kind())),
-            };
-        }
-        Ok(Self::Exact(text.into()))
-    }
-
-    /// The name of a process, which the kernel cuts to 15 bytes.
-    ///
-    /// # Errors
-    /// As [`NamePattern::new`].
-    pub fn of_comm(text: &str) -> Result<Self, String> {
-        let mut pattern = Self::new(text)?;
-        if let Self::Exact(name) = &mut pattern {
-            name.truncate(COMM_BYTES);
-        }
-        Ok(pattern)
-    }
-
-    pub fn matches(&self, name: &str) -> bool {
-        match self {
-            Self::Exact(exact) => exact == name.as_bytes(),
-            Self::Glob(glob) => glob.is_match(name),
-        }
-    }
-
-    /// The name, if it is one name.
-    pub fn exact(&self) -> Option<&str> {
-        match self {
-            Self::Exact(name) => str::from_utf8(name).ok(),
-            Self::Glob(_) => None,
-        }
-    }
-}
-
-impl fmt::Display for NamePattern {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Exact(name) => fmt::Display::fmt(&String::from_utf8_lossy(name).escape_debug(), f),
-            Self::Glob(glob) => fmt::Display::fmt(&glob.glob().glob().escape_debug(), f),
-        }
-    }
+    let given: Vec<String> = given.map(|(flag, patterns)| format!("{flag} {}", patterns.join(" "))).collect();
+    f.write_str(&given.join(" "))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_match_whole_and_patterns_match_as_globs() {
-        for (pattern, comm, expected) in [
-            ("java", "java", true),
-            ("java", "javac", false),
-            ("java", "Java", false),
-            ("java*", "javac", true),
-            ("j?va", "java", true),
-            ("[jk]ava", "kava", true),
-            ("{java,node}", "node", true),
-            ("kworker*", "kworker/0:1", true),
-            ("orders-service-main", "orders-service-", true),
-            ("orders-service-main", "orders-service", false),
-        ] {
-            assert_eq!(NamePattern::of_comm(pattern).unwrap().matches(comm), expected, "{pattern} {comm}");
-        }
-    }
-
-    #[test]
-    fn what_is_no_pattern_is_refused() {
-        for text in ["", "[", "{a", "[z-a]"] {
-            assert!(NamePattern::new(text).is_err(), "{text:?}");
-        }
-    }
 
     #[test]
     fn a_selection_shows_as_it_was_typed() {

@@ -9,7 +9,7 @@ use joular_tests::{
     clock::wait_for,
     containers::{
         self,
-        containerd::Containerd,
+        containerd::{Containerd, PodConfig},
         image::{Image, java_command},
         podman::Podman,
     },
@@ -21,14 +21,10 @@ use joular_tests::{
 use super::image_files;
 
 const JVM: &str = "localhost/jvm:1";
-const PAUSE: &str = "localhost/pause:1";
 const RECORDED_WINDOWS: usize = 3;
 /// A run lets the files of processes go that ended so long ago.
 const RELEASED: Duration = Duration::from_secs(10);
-/// Kubernetes gives pods such ids.
-const UIDS: [&str; 2] = ["6a9f2f3e-5c1b-4d39-9a53-0c7b2f1e8d01", "6a9f2f3e-5c1b-4d39-9a53-0c7b2f1e8d02"];
-
-fn jvm_image() -> Result<Image> {
+pub fn jvm_image() -> Result<Image> {
     Image::of(Jdk::pinned()?.last().context("no pinned JDK")?)
 }
 
@@ -90,16 +86,10 @@ fn jvms_in_pods_of_containerd_are_understood() -> Result<()> {
         notes::skipped("there is no containerd to run pods with (`cargo xtask setup` installs it on Debian)");
         return Ok(());
     }
-    let (podman, output, archives) = (Podman::new()?, Output::new()?, tempfile::tempdir()?);
-    let mut containerd = Containerd::start(PAUSE)?;
-    for (image, name) in [(jvm_image()?, JVM), (Image::pause()?, PAUSE)] {
-        let archive = archives.path().join("image.tar");
-        podman.import(&image, name)?;
-        podman.save(name, &archive)?;
-        containerd.import(&archive)?;
-        std::fs::remove_file(&archive)?;
-    }
-    let pods = UIDS.iter().map(|uid| containerd.run(uid, JVM, &java_command("Busy"))).collect::<Result<Vec<_>>>()?;
+    let (podman, output) = (Podman::new()?, Output::new()?);
+    let mut containerd = Containerd::with_image(&podman, &jvm_image()?, JVM)?;
+    let pods = (0..2).map(|number| containerd.run(&PodConfig::new(number, "default", &[]), JVM, &java_command("Busy")));
+    let pods = pods.collect::<Result<Vec<_>>>()?;
     let pids: Vec<u32> = pods.iter().map(|pod| pod.pid).collect();
     record(&output, &pids, || Ok(()))?;
     pods.iter().try_for_each(|pod| expect_understood(&output, pod.pid, &pod.container, Some(&pod.uid)))

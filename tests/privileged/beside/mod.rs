@@ -27,6 +27,7 @@ mod other_jvms;
 mod out_of_reach;
 mod output_dir;
 mod perf_map;
+mod pods;
 mod privileges;
 mod prometheus;
 mod rare_code;

@@ -1,6 +1,7 @@
 //! Pods of containerd, started over the interface that Kubernetes uses for it.
 
 use std::{
+    collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
     process::Command,
@@ -8,10 +9,10 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::run;
+use super::{image::Image, podman::Podman, run};
 use crate::{clock::wait_for, process::Running, python};
 
 const STARTED: Duration = Duration::from_secs(30);
@@ -25,7 +26,30 @@ pub struct Containerd {
     pods: Vec<String>,
 }
 
-/// A pod of one container.
+/// What a kubelet tells a runtime of a pod.
+#[derive(Clone, Debug)]
+pub struct PodConfig {
+    pub uid: String,
+    pub namespace: String,
+    pub name: String,
+    pub labels: BTreeMap<String, String>,
+}
+
+impl PodConfig {
+    /// Pods differ by their number, from 0 to 99.
+    pub fn new(number: usize, namespace: &str, labels: &[(&str, &str)]) -> Self {
+        let labels = labels.iter().map(|&(key, value)| (key.to_owned(), value.to_owned())).collect();
+        Self {
+            // Kubernetes gives pods such ids.
+            uid: format!("6a9f2f3e-5c1b-4d39-9a53-0c7b2f1e8d{number:02}"),
+            namespace: namespace.to_owned(),
+            name: format!("pod-{number}"),
+            labels,
+        }
+    }
+}
+
+/// A pod of one container, which is called main.
 #[derive(Clone, Debug)]
 pub struct Pod {
     pub uid: String,
@@ -37,7 +61,7 @@ pub struct Pod {
 
 impl Containerd {
     /// `pause` is the image of each pod's first container.
-    pub fn start(pause: &str) -> Result<Self> {
+    fn start(pause: &str) -> Result<Self> {
         let home = tempfile::tempdir()?;
         let path = |name: &str| home.path().join(name).display().to_string();
         let config = format!(
@@ -57,25 +81,41 @@ impl Containerd {
         Ok(started)
     }
 
+    /// With the image of a JVM, called so, which `podman` has packed.
+    pub fn with_image(podman: &Podman, image: &Image, name: &str) -> Result<Self> {
+        const PAUSE: &str = "localhost/pause:1";
+        let (containerd, archives) = (Self::start(PAUSE)?, tempfile::tempdir()?);
+        for (image, name) in [(image, name), (&Image::pause()?, PAUSE)] {
+            let archive = archives.path().join("image.tar");
+            podman.import(image, name)?;
+            podman.save(name, &archive)?;
+            containerd.import(&archive)?;
+            fs::remove_file(&archive)?;
+        }
+        Ok(containerd)
+    }
+
     /// Takes images from an archive.
-    pub fn import(&self, archive: &Path) -> Result<()> {
+    fn import(&self, archive: &Path) -> Result<()> {
         run(self.ctr().args(["images", "import"]).arg(archive)).map(drop)
     }
 
-    pub fn run(&mut self, uid: &str, image: &str, command: &[String]) -> Result<Pod> {
-        let text = run(self.cri("run")?.args([uid, image]).args(command))?;
+    pub fn run(&mut self, config: &PodConfig, image: &str, command: &[String]) -> Result<Pod> {
+        let PodConfig { uid, namespace, name, labels } = config;
+        let pod = json!({"uid": uid, "namespace": namespace, "name": name, "labels": labels}).to_string();
+        let text = run(self.cri("run")?.args([&pod, image]).args(command))?;
         let started: Value = serde_json::from_str(&text).with_context(|| format!("cri.py: {text}"))?;
         let name = |key: &str| started[key].as_str().map(str::to_owned).with_context(|| format!("no {key} in {text}"));
         self.pods.push(name("sandbox")?);
         let pid = started["pid"].as_u64().and_then(|pid| u32::try_from(pid).ok());
         Ok(Pod {
-            uid: uid.to_owned(),
+            uid: config.uid.clone(),
             container: name("container")?,
             pid: pid.with_context(|| format!("no pid in {text}"))?,
         })
     }
 
-    fn socket(&self) -> PathBuf {
+    pub fn socket(&self) -> PathBuf {
         self.home.path().join("socket")
     }
 

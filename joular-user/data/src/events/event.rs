@@ -4,7 +4,7 @@
 use joular_ebpf::abi::{Comm, SampleKind, StackId};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
-use super::{Service, WindowContext};
+use super::{Service, WindowContext, Workload};
 use crate::model::{
     domain::{Domain, Reading},
     frame::Frame,
@@ -152,6 +152,8 @@ pub struct ProcessInfo {
     pub pod: Option<TargetText>,
     /// The systemd unit that it is in.
     pub unit: Option<TargetText>,
+    /// What Kubernetes says of its container; `None`: in none of Kubernetes, or nobody was asked.
+    pub workload: Option<Box<Workload>>,
     /// `None`: not known, as in recordings from before it was noted.
     pub service: Option<Service>,
     pub runtime: Runtime,

@@ -11,6 +11,7 @@ pub mod decode;
 pub mod event;
 pub mod recording;
 mod service;
+mod workload;
 
 pub use context::WindowContext;
 pub use event::{
@@ -19,3 +20,4 @@ pub use event::{
 };
 pub use joular_ebpf::abi::SampleKind;
 pub use service::{Service, ServiceFrom};
+pub use workload::Workload;

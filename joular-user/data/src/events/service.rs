@@ -26,6 +26,10 @@ pub enum ServiceFrom {
     /// The process's own name, because nothing else is known.
     #[default]
     Comm,
+    /// A label of the Kubernetes pod.
+    Label,
+    /// The image of the container.
+    Image,
 }
 
 impl ServiceFrom {
@@ -37,6 +41,8 @@ impl ServiceFrom {
             Self::Jar => "jar",
             Self::MainClass => "main-class",
             Self::Comm => "comm",
+            Self::Label => "label",
+            Self::Image => "image",
         }
     }
 }

@@ -140,6 +140,7 @@ impl Registry {
             Runtime::Jvm { main_class, .. } => (main_class.as_ref(), true),
             Runtime::Native => (None, false),
         };
+        let workload = info.workload.as_deref();
         let labels = Labels::default()
             .with("pid", &info.pid.to_string())
             .with_text("comm", Some(&info.comm))
@@ -147,7 +148,10 @@ impl Registry {
             .with_text("service", info.service.as_ref().map(|service| &service.name))
             .with_text("version", info.service.as_ref().and_then(|service| service.version.as_ref()))
             .with_text("container_id", info.container.as_ref())
-            .with_text("pod_id", info.pod.as_ref());
+            .with_text("container_name", workload.and_then(|known| known.container.as_ref()))
+            .with_text("pod_id", info.pod.as_ref())
+            .with_text("pod_name", workload.map(|known| &known.pod))
+            .with_text("pod_namespace", workload.map(|known| &known.namespace));
         if let Some(process) = self.admit((info.pid, info.start_boottime_ns)) {
             process.labels = labels;
             if is_jvm {

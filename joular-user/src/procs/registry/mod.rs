@@ -10,6 +10,7 @@
 //! in a selected tree it is one from the start.
 
 mod candidates;
+mod late;
 mod reading;
 #[cfg(test)]
 mod tests;
@@ -18,7 +19,7 @@ use std::collections::BTreeMap;
 
 use joular_data::{
     events::{
-        JvmNews, ProcessInfo, Runtime, ThreadTime,
+        JvmNews, ProcessInfo, ThreadTime,
         decode::{Lifecycle, LifecycleKind, comm_text},
     },
     model::{
@@ -36,8 +37,6 @@ use super::{
 };
 use crate::clock;
 
-/// Ages in windows at which a process is looked at for a libjvm loaded late.
-const RUNTIME_CHECKS: [u32; 6] = [1, 2, 4, 8, 16, 30];
 /// After so many windows everything is compared with /proc.
 const WINDOWS_BETWEEN_SCANS: u64 = 30;
 
@@ -84,6 +83,8 @@ pub struct Registry {
     windows: u64,
     ever_matched: bool,
     reading: Reading,
+    /// Of the pods, when they were last looked at.
+    pods_generation: u64,
 }
 
 impl Registry {
@@ -103,6 +104,7 @@ impl Registry {
             windows: 0,
             ever_matched: false,
             reading: Reading::default(),
+            pods_generation: 0,
         }
     }
 
@@ -345,6 +347,7 @@ impl Registry {
         let settled = self.candidates.take_settled(clock::monotonic_now());
         let mut changes: Vec<Change> = settled.into_iter().flat_map(|pid| self.consider(pid, None)).collect();
         changes.extend(self.become_jvms());
+        changes.extend(self.learn_pods());
         if self.windows.is_multiple_of(WINDOWS_BETWEEN_SCANS) {
             self.find_lost_ends();
             changes.extend(self.scan());
@@ -358,29 +361,6 @@ impl Registry {
             }
             !over
         });
-        changes
-    }
-
-    /// Native processes that have loaded libjvm.
-    fn become_jvms(&mut self) -> Vec<Change> {
-        let mut due = Vec::new();
-        for (pid, entry) in &mut self.entries {
-            entry.windows = entry.windows.saturating_add(1);
-            let may_become = entry.role == Role::Target && entry.ended.is_none();
-            if may_become && entry.info.runtime == Runtime::Native && RUNTIME_CHECKS.contains(&entry.windows) {
-                due.push(*pid);
-            }
-        }
-        due.retain(|pid| reading::maps_libjvm(&self.proc_files, *pid));
-        let mut changes = Vec::new();
-        for pid in due {
-            if let Some(read) = self.read_again(pid)
-                && let Some(entry) = self.entries.get_mut(&pid)
-            {
-                entry.info = read.clone();
-                changes.push(Change::Found(Box::new(read)));
-            }
-        }
         changes
     }
 

@@ -1,6 +1,9 @@
 use std::fs;
 
-use joular_data::model::units::{MonotonicNs, Tid};
+use joular_data::{
+    events::Runtime,
+    model::units::{MonotonicNs, Tid},
+};
 
 use super::*;
 use crate::procs::selection::NamePattern;

@@ -1,39 +1,52 @@
 //! Says to which service a process belongs, and of which version the service is.
 //!
-//! The name is what the first of these tells: a rule of the configuration, the systemd unit, what a
-//! JVM runs (its jar or its main class), the process's own name. The version is the rule's, else
-//! that of the jar, whatever told the name. docs/identity.md has it for users.
+//! The name is what the first of these tells: a rule of the configuration, a label of the pod, the systemd
+//! unit, the container's image, what a JVM runs (its jar or its main class), the process's own name. The
+//! version has a chain of its own. docs/identity.md has both for users.
 
+pub mod image;
 pub mod jar;
 pub mod rules;
 pub mod unit;
 
 use joular_data::{
-    events::{ProcessInfo, Runtime, Service, ServiceFrom},
+    events::{ProcessInfo, Runtime, Service, ServiceFrom, Workload},
     model::target_text::TargetText,
 };
 
-use self::{jar::JarIdentity, rules::Rules};
+use self::{image::ImageIdentity, jar::JarIdentity, rules::Rules};
 use super::java;
+
+/// Labels that Kubernetes recommends: <https://kubernetes.io/docs/concepts/overview/working-with-objects/common-labels/>.
+const NAME_LABEL: &str = "app.kubernetes.io/name";
+const VERSION_LABEL: &str = "app.kubernetes.io/version";
 
 /// The service of a process of which everything else is known.
 pub fn of(info: &ProcessInfo, jar: Option<JarIdentity>, rules: &Rules) -> Service {
     let (title, jar_version) = jar.map_or((None, None), |jar| (jar.name, jar.version));
-    if let Some(rule) = rules.first_match(info) {
-        let version = rule.version.clone().or(jar_version);
-        return Service { name: rule.name.clone(), version, from: ServiceFrom::Rule };
-    }
+    let rule = rules.first_match(info);
+    let workload = info.workload.as_deref();
+    let label = |key| workload.and_then(|known: &Workload| usable(known.label(key)?));
+    let image = workload.and_then(|known| image::identity(known.image.as_ref()?.raw()));
+    let (image, tag) = image.map_or((None, None), |ImageIdentity { name, tag }| (Some(name), tag));
     let unit = info.unit.as_ref().and_then(|unit| unit::service_name(unit.raw()));
-    let (name, from) = if let Some(unit) = unit {
-        (unit.into(), ServiceFrom::Unit)
-    } else if let Some(title) = title {
-        (title, ServiceFrom::Jar)
-    } else if let Runtime::Jvm { main_class: Some(main_class), .. } = &info.runtime {
-        (main_class.clone(), ServiceFrom::MainClass)
-    } else {
-        (info.comm.clone(), ServiceFrom::Comm)
+    let main_class = match &info.runtime {
+        Runtime::Jvm { main_class, .. } => main_class.clone(),
+        Runtime::Native => None,
     };
-    Service { name, version: jar_version, from }
+    let told = [
+        (rule.map(|rule| rule.name.clone()), ServiceFrom::Rule),
+        (label(NAME_LABEL), ServiceFrom::Label),
+        (unit.map(Into::into), ServiceFrom::Unit),
+        (image, ServiceFrom::Image),
+        (title, ServiceFrom::Jar),
+        (main_class, ServiceFrom::MainClass),
+    ];
+    let mut told = told.into_iter().filter_map(|(name, from)| Some((name?, from)));
+    let (name, from) = told.next().unwrap_or_else(|| (info.comm.clone(), ServiceFrom::Comm));
+    let of_rule = rule.and_then(|rule| rule.version.clone());
+    let version = of_rule.or_else(|| label(VERSION_LABEL)).or(jar_version).or(tag);
+    Service { name, version, from }
 }
 
 /// The service of a process that has another name now. Its files are not read again.
@@ -47,8 +60,18 @@ pub fn renamed(info: &ProcessInfo, rules: &Rules) -> Option<Service> {
         ServiceFrom::Comm => Some(Service { name: info.comm.clone(), ..known }),
         // The rule was for the name before.
         ServiceFrom::Rule => Some(of(info, java::jar_name(&info.command_line).map(jar::of_file_name), rules)),
-        ServiceFrom::Unit | ServiceFrom::Jar | ServiceFrom::MainClass => Some(known),
+        ServiceFrom::Label | ServiceFrom::Unit | ServiceFrom::Image | ServiceFrom::Jar | ServiceFrom::MainClass => {
+            Some(known)
+        }
     }
+}
+
+/// The service of a process of whose pod more is known now. Its files are not read again.
+pub fn placed(info: &ProcessInfo, rules: &Rules) -> Service {
+    let known = info.service.clone().unwrap_or_default();
+    let title = (known.from == ServiceFrom::Jar).then_some(known.name);
+    // Unless a rule or a label says another one, the version is the jar's, which may be the one that is known.
+    of(info, Some(JarIdentity { name: title, version: known.version }), rules)
 }
 
 /// Longest text that names a service or a version.
@@ -89,6 +112,60 @@ mod tests {
     fn rules(comm: &str, name: &str, version: Option<&str>) -> Rules {
         let condition = Condition::Comm(NamePattern::of_comm(comm).unwrap());
         Rules::new(vec![Rule { name: name.into(), version: version.map(Into::into), conditions: vec![condition] }])
+    }
+
+    fn in_pod(labels: &[&str], image: &str, info: ProcessInfo) -> ProcessInfo {
+        let labels = labels.iter().map(|&label| label.into()).collect();
+        let workload = Workload { labels, image: Some(image.into()), ..Workload::default() };
+        ProcessInfo { workload: Some(Box::new(workload)), ..info }
+    }
+
+    #[test]
+    fn a_pods_labels_go_before_units_and_its_image_goes_before_jars() {
+        let name = "app.kubernetes.io/name=checkout";
+        let shop = rules("shop*", "ruled", None);
+        for (info, expected) in [
+            (in_pod(&[name], "i:1", process("shop", None, None)), ("ruled", ServiceFrom::Rule)),
+            (in_pod(&[name], "i:1", process("java", Some("a.service"), None)), ("checkout", ServiceFrom::Label)),
+            (in_pod(&["app=x"], "i:1", process("java", Some("a.service"), None)), ("a", ServiceFrom::Unit)),
+            (
+                in_pod(&["app.kubernetes.io/name="], "r:5000/i:1", process("java", None, None)),
+                ("i", ServiceFrom::Image),
+            ),
+            (in_pod(&[], "sha256:77", process("java", None, None)), ("x", ServiceFrom::Jar)),
+        ] {
+            let service = of(&info, jar(Some("x"), None), &shop);
+            assert_eq!((service.name.raw(), service.from), expected);
+        }
+    }
+
+    #[test]
+    fn the_version_of_a_label_goes_before_the_jars_and_that_before_the_images_tag() {
+        let version = "app.kubernetes.io/version=1.4.2";
+        for (labels, of_jar, expected) in
+            [(&[version][..], Some("3"), "1.4.2"), (&[], Some("3"), "3"), (&[], None, "9")]
+        {
+            let info = in_pod(labels, "shop/checkout:9", process("java", None, None));
+            assert_eq!(of(&info, jar(Some("x"), of_jar), &Rules::default()).version, Some(expected.into()));
+        }
+    }
+
+    #[test]
+    fn a_pod_that_is_known_later_names_the_service_as_if_it_had_been_known_before() {
+        let jar = || jar(Some("x"), Some("3"));
+        let rules = rules("shop", "ruled", Some("8"));
+        for comm in ["java", "shop"] {
+            for unit in [None, Some("a.service")] {
+                for labels in [&[][..], &["app.kubernetes.io/name=n"], &["app.kubernetes.io/version=2"]] {
+                    for image in ["shop/checkout:9", "sha256:77"] {
+                        let before = process(comm, unit, Some("x.jar"));
+                        let service = Some(of(&before, jar(), &rules));
+                        let now = in_pod(labels, image, ProcessInfo { service, ..before });
+                        assert_eq!(placed(&now, &rules), of(&now, jar(), &rules), "{now:?}");
+                    }
+                }
+            }
+        }
     }
 
     #[test]

@@ -5,7 +5,10 @@ use joular_data::{
     model::target_text::TargetText,
 };
 
-use crate::procs::{places, selection::NamePattern};
+use crate::procs::{
+    places,
+    selection::{LabelPattern, NamePattern},
+};
 
 /// Names a service. It holds for processes that meet all its conditions.
 #[derive(Clone, Debug)]
@@ -23,6 +26,9 @@ pub enum Condition {
     Cgroup(NamePattern),
     Container(NamePattern),
     Unit(NamePattern),
+    /// Kubernetes' namespace of the pod.
+    Namespace(NamePattern),
+    Label(LabelPattern),
     /// The arguments, one space between two.
     CommandLine(NamePattern),
 }
@@ -42,6 +48,10 @@ impl Condition {
                 info.container.as_ref().is_some_and(|id| places::is_container(pattern, id.raw()))
             }
             Self::Unit(pattern) => is(pattern, &info.unit),
+            Self::Namespace(pattern) => {
+                info.workload.as_ref().is_some_and(|known| pattern.matches(known.namespace.raw()))
+            }
+            Self::Label(pattern) => info.workload.as_ref().is_some_and(|known| pattern.matches(known)),
             Self::CommandLine(pattern) => {
                 let arguments: Vec<&str> = info.command_line.iter().map(TargetText::raw).collect();
                 pattern.matches(&arguments.join(" "))
@@ -66,6 +76,8 @@ impl Rules {
 
 #[cfg(test)]
 mod tests {
+    use joular_data::events::Workload;
+
     use super::*;
 
     const ID: &str = "4f2b7c0a9d8e1f3a5b6c7d8e9f0a1b2c3d4e5f60718293a4b5c6d7e8f9a0b1c2";
@@ -77,6 +89,11 @@ mod tests {
             cgroup: Some(format!("/system.slice/shop.service/{ID}").into()),
             container: Some(ID.into()),
             unit: Some("shop.service".into()),
+            workload: Some(Box::new(Workload {
+                namespace: "shop".into(),
+                labels: vec!["tier=front".into()],
+                ..Workload::default()
+            })),
             runtime: Runtime::UNKNOWN_JVM,
             ..ProcessInfo::default()
         };
@@ -102,6 +119,10 @@ mod tests {
             (Condition::Container(pattern(&ID[..12])), true),
             (Condition::Container(pattern("4f2b")), false),
             (Condition::Unit(pattern("shop.*")), true),
+            (Condition::Namespace(pattern("sh*")), true),
+            (Condition::Namespace(pattern("default")), false),
+            (Condition::Label(LabelPattern::new("tier=f*").unwrap()), true),
+            (Condition::Label(LabelPattern::new("tier=back").unwrap()), false),
             (Condition::CommandLine(pattern("*-Dapp=orders *")), true),
             (Condition::CommandLine(pattern("-Dapp=orders")), false),
         ] {

@@ -54,9 +54,22 @@ pub(crate) const SERVICE: Column<kind::Name> =
     Column::new("service", "see service_from", "service that the process belongs to").null(NO_SERVICE);
 pub(crate) const VERSION: Column<kind::Name> =
     Column::new("version", "rule, else the jar", "version of the service").null("not known");
-pub(crate) const SERVICE_FROM: Column<kind::Name> =
-    Column::new("service_from", "run", "what told the name of the service: rule, unit, jar, main-class or comm")
-        .null(NO_SERVICE);
+pub(crate) const SERVICE_FROM: Column<kind::Name> = Column::new(
+    "service_from",
+    "run",
+    "what told the name of the service: rule, label, unit, image, jar, main-class or comm",
+)
+.null(NO_SERVICE);
+pub(crate) const NAMESPACE: Column<kind::Name> =
+    Column::new("namespace", "Kubernetes", "namespace of the pod").null(NO_WORKLOAD);
+pub(crate) const POD_NAME: Column<kind::Name> =
+    Column::new("pod_name", "Kubernetes", "name of the pod").null(NO_WORKLOAD);
+pub(crate) const CONTAINER_NAME: Column<kind::Name> =
+    Column::new("container_name", "Kubernetes", "name of the container in its pod").null(NO_WORKLOAD);
+pub(crate) const IMAGE: Column<kind::Name> =
+    Column::new("image", "Kubernetes", "image of the container").null(NO_WORKLOAD);
+pub(crate) const LABELS: Column<kind::TextList> =
+    Column::new("labels", "Kubernetes", "labels of the pod, each as key=value");
 
 pub struct Processes;
 
@@ -85,6 +98,7 @@ fn debug_non_safepoints(info: &ProcessInfo) -> Option<bool> {
 }
 
 const NOT_KNOWN_JVM: &str = "not a JVM, or not known";
+const NO_WORKLOAD: &str = "not in a pod, or neither kubelet nor CRI was asked";
 const NO_SERVICE: &str = "recorded before it was noted";
 
 impl Table for Processes {
@@ -99,6 +113,7 @@ impl Table for Processes {
         columns.extend(runtime_columns());
         columns.extend(place_columns());
         columns.extend(service_columns());
+        columns.extend(workload_columns());
         columns
     }
 }
@@ -147,5 +162,16 @@ fn service_columns() -> Vec<ColumnOf<Processes>> {
         SERVICE.of::<Processes>(|r| Some(r.info.service.as_ref()?.name.raw().into())),
         VERSION.of::<Processes>(|r| Some(r.info.service.as_ref()?.version.as_ref()?.raw().into())),
         SERVICE_FROM.of::<Processes>(|r| Some(r.info.service.as_ref()?.from.name().into())),
+    ]
+}
+
+fn workload_columns() -> Vec<ColumnOf<Processes>> {
+    vec![
+        NAMESPACE.of::<Processes>(|r| Some(r.info.workload.as_ref()?.namespace.raw().into())),
+        POD_NAME.of::<Processes>(|r| Some(r.info.workload.as_ref()?.pod.raw().into())),
+        CONTAINER_NAME.of::<Processes>(|r| Some(r.info.workload.as_ref()?.container.as_ref()?.raw().into())),
+        IMAGE.of::<Processes>(|r| Some(r.info.workload.as_ref()?.image.as_ref()?.raw().into())),
+        LABELS
+            .of::<Processes>(|r| r.info.workload.iter().flat_map(|known| &known.labels).map(TargetText::raw).collect()),
     ]
 }

@@ -16,6 +16,7 @@
 mod limits;
 mod version_3;
 mod version_4;
+mod version_5;
 
 use std::io::{self, BufReader, Read, Write};
 
@@ -31,7 +32,7 @@ const MAGIC: &[u8; 10] = b"JOULARBPF\0";
 /// needs a new version, because postcard does not describe itself. Only a new kind of event at the
 /// end of [`Event`] does not: what was written before has none. The version before then gets a module
 /// that has its events as they were, like [`version_4`].
-const VERSION: u16 = 5;
+const VERSION: u16 = 6;
 
 /// The oldest version that is read.
 const OLDEST_VERSION: u16 = 3;
@@ -147,6 +148,7 @@ impl<W: Write> RecordingWriter<W> {
 /// How events are encoded.
 enum RecordingFormat {
     Current,
+    Version5,
     Version4,
     Version3(version_3::Upgrade),
 }
@@ -155,6 +157,7 @@ impl RecordingFormat {
     fn of(version: u16) -> Result<Self, RecordingError> {
         match version {
             VERSION => Ok(Self::Current),
+            5 => Ok(Self::Version5),
             4 => Ok(Self::Version4),
             OLDEST_VERSION => Ok(Self::Version3(version_3::Upgrade::default())),
             found if found > VERSION => Err(RecordingError::NewerVersion { found }),
@@ -165,7 +168,8 @@ impl RecordingFormat {
     fn decode(&mut self, bytes: &[u8]) -> Result<Event, String> {
         match self {
             Self::Current => whole(bytes),
-            Self::Version4 => whole::<version_4::Event>(bytes).map(Into::into),
+            Self::Version5 => whole::<version_5::Event<version_5::ProcessInfo>>(bytes).map(Into::into),
+            Self::Version4 => whole::<version_4::Event<version_4::ProcessInfo>>(bytes).map(Into::into),
             Self::Version3(upgrade) => whole(bytes).map(|event| upgrade.event(event)),
         }
     }

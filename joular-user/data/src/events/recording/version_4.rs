@@ -11,11 +11,12 @@ use crate::{
     model::{target_text::TargetText, units::Pid},
 };
 
+/// Events with what was known of a process then.
 #[derive(Debug, Deserialize)]
 #[cfg_attr(test, derive(serde::Serialize))]
-pub(super) enum Event {
+pub(super) enum Event<P> {
     RunStarted(Box<RunInfo>),
-    Process(Box<ProcessInfo>),
+    Process(Box<P>),
     ProcessEnded { pid: Pid, start_boottime_ns: u64 },
     Stack(RawStack),
     Symbols { pid: Pid, start_boottime_ns: u64, symbols: Vec<Symbol> },
@@ -26,8 +27,8 @@ pub(super) enum Event {
     Context(Box<WindowContext>),
 }
 
-impl From<Event> for NewEvent {
-    fn from(old: Event) -> Self {
+impl<P: Into<NewProcessInfo>> From<Event<P>> for NewEvent {
+    fn from(old: Event<P>) -> Self {
         match old {
             Event::RunStarted(run) => Self::RunStarted(run),
             Event::Process(process) => Self::Process(Box::new((*process).into())),
@@ -79,6 +80,7 @@ impl From<ProcessInfo> for NewProcessInfo {
             container: old.container,
             pod: old.pod,
             unit: None,
+            workload: None,
             service: None,
             runtime: old.runtime,
             is_target: old.is_target,
@@ -88,16 +90,17 @@ impl From<ProcessInfo> for NewProcessInfo {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::{
         super::tests::{framed, read, small_run, with_stream_of},
         *,
     };
 
-    fn old(event: NewEvent) -> Event {
+    /// Today's events as they were, with processes as `process` makes them.
+    pub(in super::super) fn old<P>(event: NewEvent, process: impl Fn(NewProcessInfo) -> P) -> Event<P> {
         match event {
             NewEvent::RunStarted(run) => Event::RunStarted(run),
-            NewEvent::Process(process) => Event::Process(Box::new(old_process(*process))),
+            NewEvent::Process(known) => Event::Process(Box::new(process(*known))),
             NewEvent::ProcessEnded { pid, start_boottime_ns } => Event::ProcessEnded { pid, start_boottime_ns },
             NewEvent::Stack(stack) => Event::Stack(stack),
             NewEvent::Symbols { pid, start_boottime_ns, symbols } => Event::Symbols { pid, start_boottime_ns, symbols },
@@ -135,7 +138,8 @@ mod tests {
         events.insert(1, NewEvent::Context(Box::default()));
         let process = NewProcessInfo { pod: Some("uid".into()), is_helper: true, uid: 5, ..NewProcessInfo::default() };
         events.insert(2, NewEvent::Process(Box::new(process)));
-        let stream = events.iter().cloned().map(|event| framed(&postcard::to_stdvec(&old(event)).unwrap()));
+        let stream =
+            events.iter().cloned().map(|event| framed(&postcard::to_stdvec(&old(event, old_process)).unwrap()));
         let (found, error) = read(&with_stream_of(4, &stream.collect::<Vec<_>>().concat()));
         assert!(error.is_none(), "{error:?}");
         assert_eq!(found, events);

@@ -73,6 +73,9 @@ pub struct Process {
     pub collector: Option<TargetText>,
     pub container: Option<TargetText>,
     pub pod: Option<TargetText>,
+    /// Kubernetes' namespace and name of the pod.
+    pub namespace: Option<TargetText>,
+    pub pod_name: Option<TargetText>,
     pub service: Option<TargetText>,
     /// That of the service.
     pub version: Option<TargetText>,

@@ -133,7 +133,9 @@ pub struct Filter {
     pub processes: Names,
     pub services: Names,
     pub containers: Names,
+    /// By uid or by name.
     pub pods: Names,
+    pub namespaces: Names,
     pub threads: Names,
     pub categories: Vec<Category>,
     pub methods: Names,
@@ -174,7 +176,8 @@ impl Filter {
             && (self.processes.allow_all() || names.into_iter().flatten().any(|name| self.processes.allow(name.raw())))
             && self.services.allow_known(process.service.as_ref())
             && self.containers.allow_container(process.container.as_ref())
-            && self.pods.allow_known(process.pod.as_ref())
+            && [&process.pod, &process.pod_name].into_iter().any(|pod| self.pods.allow_known(pod.as_ref()))
+            && self.namespaces.allow_known(process.namespace.as_ref())
     }
 
     pub fn allows_thread(&self, thread: &Thread) -> bool {

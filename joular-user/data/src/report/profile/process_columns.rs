@@ -8,8 +8,8 @@ use crate::{
         read::columns::{Columns, Flags, Texts},
         tables::{
             processes::{
-                COLLECTOR, CONTAINER, DEBUG_NON_SAFEPOINTS, JVM_VERSION, MAIN_CLASS, POD, PROCESS_START, SERVICE,
-                VERSION,
+                COLLECTOR, CONTAINER, DEBUG_NON_SAFEPOINTS, JVM_VERSION, MAIN_CLASS, NAMESPACE, POD, POD_NAME,
+                PROCESS_START, SERVICE, VERSION,
             },
             shared::{COMM, PID},
         },
@@ -17,7 +17,7 @@ use crate::{
     model::target_text::TargetText,
 };
 
-pub(super) const PROCESS_COLUMNS: [&dyn Named; 11] = [
+pub(super) const PROCESS_COLUMNS: [&dyn Named; 13] = [
     &PID,
     &PROCESS_START,
     &COMM,
@@ -26,6 +26,8 @@ pub(super) const PROCESS_COLUMNS: [&dyn Named; 11] = [
     &COLLECTOR,
     &CONTAINER,
     &POD,
+    &NAMESPACE,
+    &POD_NAME,
     &SERVICE,
     &VERSION,
     &DEBUG_NON_SAFEPOINTS,
@@ -38,6 +40,8 @@ pub(super) struct ProcessColumns<'a> {
     collector: Texts<'a>,
     container: Texts<'a>,
     pod: Texts<'a>,
+    namespace: Texts<'a>,
+    pod_name: Texts<'a>,
     service: Texts<'a>,
     version: Texts<'a>,
     debug_non_safepoints: Flags,
@@ -52,6 +56,8 @@ impl<'a> ProcessColumns<'a> {
             collector: columns.texts(COLLECTOR)?,
             container: columns.texts(CONTAINER)?,
             pod: columns.texts(POD)?,
+            namespace: columns.texts_if_any(NAMESPACE)?,
+            pod_name: columns.texts_if_any(POD_NAME)?,
             service: columns.texts_if_any(SERVICE)?,
             version: columns.texts_if_any(VERSION)?,
             debug_non_safepoints: columns.flags(DEBUG_NON_SAFEPOINTS)?,
@@ -71,6 +77,8 @@ impl<'a> ProcessColumns<'a> {
             collector: text(&self.collector),
             container: text(&self.container),
             pod: text(&self.pod),
+            namespace: text(&self.namespace),
+            pod_name: text(&self.pod_name),
             service: text(&self.service),
             version: text(&self.version),
             debug_non_safepoints: self.debug_non_safepoints.maybe(row),

@@ -14,12 +14,13 @@ pub enum By {
     Service,
     Container,
     Pod,
+    Namespace,
     Host,
     Line,
 }
 
 impl By {
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Method,
         Self::Class,
         Self::Package,
@@ -31,6 +32,7 @@ impl By {
         Self::Service,
         Self::Container,
         Self::Pod,
+        Self::Namespace,
         Self::Host,
         Self::Line,
     ];
@@ -49,6 +51,7 @@ impl By {
             Self::Service => "service",
             Self::Container => "container",
             Self::Pod => "pod",
+            Self::Namespace => "namespace",
             Self::Host => "host",
             Self::Line => "line",
         }
@@ -63,7 +66,14 @@ impl By {
     pub const fn is_of_threads(self) -> bool {
         matches!(
             self,
-            Self::Thread | Self::Category | Self::Process | Self::Service | Self::Container | Self::Pod | Self::Host
+            Self::Thread
+                | Self::Category
+                | Self::Process
+                | Self::Service
+                | Self::Container
+                | Self::Pod
+                | Self::Namespace
+                | Self::Host
         )
     }
 
@@ -85,7 +95,8 @@ impl By {
             Self::Process => &["pid", "comm", "main_class", "container", "pod", "host", "run_id", "service", "version"],
             Self::Service => &["service"],
             Self::Container => &["container", "pod", "host"],
-            Self::Pod => &["pod"],
+            Self::Pod => &["pod", "pod_name", "namespace"],
+            Self::Namespace => &["namespace"],
             Self::Host => &["host"],
             Self::Line => &["method", "class", "module", "file", "line"],
         }

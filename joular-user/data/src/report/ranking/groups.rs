@@ -77,7 +77,16 @@ impl Groups {
             By::Process => of_threads(catalog, |_, thread| thread.process, |process| process_group(catalog, process)),
             By::Service => of_places(catalog, |process| process.service.as_ref(), service_group),
             By::Container => of_places(catalog, |process| container_of(catalog, process), container_group),
-            By::Pod => of_places(catalog, |process| process.pod.as_ref(), pod_group),
+            By::Pod => {
+                let names = pod_names(catalog);
+                let name = |process: &'_ Process| process.pod.as_ref().and_then(|uid| names.get(uid)).copied();
+                of_places(catalog, |process| process.pod.as_ref().map(|uid| (uid, name(process))), pod_group)
+            }
+            By::Namespace => {
+                let names = pod_names(catalog);
+                let of_pod = |uid| names.get(uid).map(|(namespace, _)| *namespace);
+                of_places(catalog, |process| process.pod.as_ref().and_then(of_pod), namespace_group)
+            }
             By::Host => of_threads(
                 catalog,
                 |_, thread| &catalog.run_of(catalog.process(thread.process)).info.host,
@@ -321,6 +330,9 @@ fn process_group(catalog: &Catalog, index: ProcessIndex) -> Group {
     group(format!("{} {}", process.pid, process.title().raw()), details)
 }
 
+/// Namespace and name.
+type PodName<'a> = (&'a TargetText, &'a TargetText);
+
 fn of_places<'a, K: Clone + Eq + Hash>(
     catalog: &'a Catalog,
     key: impl Fn(&'a Process) -> K,
@@ -349,6 +361,24 @@ fn container_group(container: Option<(&TargetText, Option<&TargetText>, &TargetT
     }
 }
 
-fn pod_group(pod: Option<&TargetText>) -> Group {
-    group(pod.cloned().unwrap_or_else(|| "[no pod]".into()), vec![json!(pod)])
+/// Namespaces and names of pods by uid. A process that ended at once may not know them; others in its pod do.
+fn pod_names(catalog: &Catalog) -> HashMap<&TargetText, PodName<'_>> {
+    let known = catalog.processes.iter();
+    known.filter_map(|one| Some((one.pod.as_ref()?, (one.namespace.as_ref()?, one.pod_name.as_ref()?)))).collect()
+}
+
+/// A pod is called as `kubectl` does it, or by its uid.
+fn pod_group(pod: Option<(&TargetText, Option<PodName<'_>>)>) -> Group {
+    match pod {
+        Some((uid, Some((namespace, name)))) => {
+            group(format!("{}/{}", namespace.raw(), name.raw()), vec![json!(uid), json!(name), json!(namespace)])
+        }
+        Some((uid, None)) => group(uid.clone(), vec![json!(uid), json!(null), json!(null)]),
+        None => group("[no pod]", vec![json!(null), json!(null), json!(null)]),
+    }
+}
+
+fn namespace_group(namespace: Option<&TargetText>) -> Group {
+    let name = namespace.cloned().unwrap_or_else(|| "[no namespace known]".into());
+    Group { name, details: vec![json!(namespace)], is_marker: namespace.is_none() }
 }

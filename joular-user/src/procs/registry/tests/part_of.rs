@@ -1,11 +1,17 @@
 //! Tests targets that are chosen by what they are part of.
 
+use joular_data::events::{ServiceFrom, Workload};
+
 use super::*;
-use crate::procs::selection::Belonging;
+use crate::procs::{
+    kubernetes::Pods,
+    selection::{Belonging, LabelPattern},
+};
+
+const ID: &str = "4f2b7c0a9d8e1f3a5b6c7d8e9f0a1b2c3d4e5f60718293a4b5c6d7e8f9a0b1c2";
 
 #[test]
 fn a_container_is_followed_into_its_processes_and_no_others() {
-    const ID: &str = "4f2b7c0a9d8e1f3a5b6c7d8e9f0a1b2c3d4e5f60718293a4b5c6d7e8f9a0b1c2";
     let tree = Tree::new();
     let cgroup = |pid: u32, path: &str| {
         fs::write(tree.0.path().join(pid.to_string()).join("cgroup"), format!("0::{path}\n")).unwrap();
@@ -53,6 +59,91 @@ fn a_target_that_becomes_part_of_something_else_is_let_go() {
     let changes = registry.lifecycle(&event(LifecycleKind::Exec, "java", 100));
     assert!(matches!(&changes[..], [Change::Found(info)] if !info.is_target), "{changes:?}");
     assert!(registry.target(Pid(7)).is_none());
+}
+
+const UID: &str = "6a9f2f3e-5c1b-4d39-9a53-0c7b2f1e8d01";
+
+fn checkout() -> Workload {
+    Workload {
+        namespace: "shop".into(),
+        pod: "checkout-1".into(),
+        labels: vec!["app.kubernetes.io/name=checkout".into(), "tier=front".into()],
+        ..Workload::default()
+    }
+}
+
+/// Process 7 in a container of a pod, and process 8 in none.
+fn one_in_a_pod() -> Tree {
+    let tree = Tree::new();
+    for (pid, path) in [(7, format!("/kubepods/burstable/pod{UID}/{ID}")), (8, "/user.slice".to_owned())] {
+        tree.process(pid, "java", 100);
+        fs::write(tree.0.path().join(pid.to_string()).join("cgroup"), format!("0::{path}\n")).unwrap();
+    }
+    tree
+}
+
+fn knowing(tree: &Tree, pods: &Pods, of: Belonging) -> Registry {
+    let files = ProcFiles::new(tree.0.path()).with_pods(pods.clone());
+    let selection = if of.is_empty() { Selection::All } else { Selection::PartOf(Vec::new(), Box::new(of)) };
+    Registry { profiler: PROFILER, ..Registry::new(files, selection) }
+}
+
+fn conditions(namespaces: &[&str], pods: &[&str], labels: &[&str], services: &[&str]) -> Belonging {
+    let patterns = |texts: &[&str]| texts.iter().map(|text| NamePattern::new(text).unwrap()).collect();
+    Belonging {
+        namespaces: patterns(namespaces),
+        pods: patterns(pods),
+        labels: labels.iter().map(|text| LabelPattern::new(text).unwrap()).collect(),
+        services: patterns(services),
+        ..Belonging::default()
+    }
+}
+
+#[test]
+fn pods_are_chosen_by_namespace_name_uid_and_labels() {
+    let tree = one_in_a_pod();
+    let pods = Pods::fixed(&[(ID, checkout())]);
+    for (of, expected) in [
+        (conditions(&["shop"], &[], &[], &[]), true),
+        (conditions(&["default"], &[], &[], &[]), false),
+        (conditions(&[], &["checkout-*"], &[], &[]), true),
+        (conditions(&[], &[UID], &[], &[]), true),
+        (conditions(&[], &["orders-*"], &[], &[]), false),
+        (conditions(&[], &[], &["tier=front"], &["checkout"]), true),
+        (conditions(&[], &[], &["tier=back", "tier=f*"], &[]), true),
+        (conditions(&[], &[], &["tier=front", "zone=a"], &[]), false),
+        (conditions(&["shop"], &[], &["tier=back"], &[]), false),
+    ] {
+        let found = knowing(&tree, &pods, of.clone()).scan();
+        assert_eq!(found.iter().map(pid).collect::<Vec<_>>(), if expected { vec![7] } else { vec![] }, "{of:?}");
+    }
+}
+
+#[test]
+fn who_is_part_of_a_pod_that_is_known_later_becomes_a_target_then() {
+    for of in [conditions(&["shop"], &[], &[], &[]), conditions(&[], &[], &[], &["checkout"])] {
+        let (tree, pods) = (one_in_a_pod(), Pods::fixed(&[]));
+        let mut registry = knowing(&tree, &pods, of);
+        assert!(registry.scan().is_empty() && registry.end_of_window().is_empty());
+        pods.learn(&[(ID, checkout())]);
+        assert_eq!(registry.end_of_window().iter().map(pid).collect::<Vec<_>>(), [7]);
+        assert!(registry.end_of_window().is_empty());
+    }
+}
+
+#[test]
+fn a_targets_pod_that_is_known_later_names_its_service_and_is_not_forgotten_when_it_goes() {
+    let (tree, pods) = (one_in_a_pod(), Pods::fixed(&[]));
+    let mut registry = knowing(&tree, &pods, Belonging::default());
+    registry.scan();
+    let service = |registry: &Registry| registry.target(Pid(7)).unwrap().service.clone().unwrap();
+    assert_eq!(service(&registry).from, ServiceFrom::Comm);
+    pods.learn(&[(ID, checkout())]);
+    assert_eq!(registry.end_of_window().iter().map(pid).collect::<Vec<_>>(), [7]);
+    assert_eq!((service(&registry).name.raw(), service(&registry).from), ("checkout", ServiceFrom::Label));
+    pods.learn(&[]);
+    assert!(registry.end_of_window().is_empty());
+    assert_eq!(registry.target(Pid(7)).unwrap().workload, Some(Box::new(checkout())));
 }
 
 const fn pid(change: &Change) -> u32 {

@@ -61,6 +61,7 @@ impl Upgrade {
             container: old.container,
             pod: old.pod,
             unit: None,
+            workload: None,
             service: None,
             runtime: old.runtime,
             is_target: old.is_target,

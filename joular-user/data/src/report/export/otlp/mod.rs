@@ -75,7 +75,7 @@ fn resource_profiles(profile: &Profile, entries: &[&ThreadPath], tables: &mut Ta
 fn about(profile: &Profile, entry: &ThreadPath) -> Vec<KeyValue> {
     let process = profile.catalog.process_of(entry.thread);
     let mut attributes = vec![
-        KeyValue::text("service.name", process.title().raw()),
+        KeyValue::text("service.name", process.service.as_ref().unwrap_or(process.title()).raw()),
         KeyValue::text("host.name", profile.catalog.run_of(process).info.host.raw()),
         KeyValue::number("process.pid", process.pid.0.into()),
         KeyValue::text("process.executable.name", process.comm.raw()),
@@ -83,7 +83,10 @@ fn about(profile: &Profile, entry: &ThreadPath) -> Vec<KeyValue> {
     let known = [
         ("process.runtime.version", &process.jvm_version),
         ("container.id", &process.container),
+        ("service.version", &process.version),
         ("k8s.pod.uid", &process.pod),
+        ("k8s.pod.name", &process.pod_name),
+        ("k8s.namespace.name", &process.namespace),
     ];
     attributes.extend(known.into_iter().filter_map(|(key, text)| Some(KeyValue::text(key, text.as_ref()?.raw()))));
     attributes

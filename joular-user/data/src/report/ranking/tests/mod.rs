@@ -172,6 +172,7 @@ fn one_method_is_one_row_however_and_wherever_in_it_it_runs() {
         (By::Service, &[("[no service known]", 10, 10)]),
         (By::Container, &[("[no container]", 10, 10)]),
         (By::Pod, &[("[no pod]", 10, 10)]),
+        (By::Namespace, &[("[no namespace known]", 10, 10)]),
         (By::Host, &[("node-1", 10, 10)]),
     ] {
         assert_eq!(figures(&ranking(&profile, by, ALL)), expected(names), "{by:?}");
@@ -206,6 +207,27 @@ fn processes_are_summed_by_service_container_and_pod() {
     let containers = ranking(&profile, By::Container, ALL);
     let row = containers.rows.iter().find(|row| row.group.name == "4f2b7c0a9d8e").unwrap();
     assert_eq!(row.group.details, [id, "1a2b", "node-1"].map(serde_json::Value::from));
+}
+
+#[test]
+fn a_pod_has_the_name_that_any_of_its_processes_knows() {
+    let mut profile = profile(3, &[]);
+    let first = profile.catalog.processes[0].clone();
+    let unknown = Process { pid: Pid(8), pod: Some("1a2b".into()), ..first.clone() };
+    let known =
+        Process { pid: Pid(9), namespace: Some("shop".into()), pod_name: Some("x-1".into()), ..unknown.clone() };
+    profile.catalog.processes = vec![first, unknown, known];
+    for (thread, energy) in [(0, 50), (1, 30), (2, 10)] {
+        profile.catalog.threads[thread].process = ProcessIndex(u32::try_from(thread).unwrap());
+        let path = profile.catalog.paths.frame_index(java("a.Main", "main"));
+        let path = profile.catalog.paths.push([path]);
+        add(&mut profile, u32::try_from(thread).unwrap(), path, energy, 1);
+    }
+    let pods = ranking(&profile, By::Pod, ALL);
+    assert_eq!(figures(&pods), expected(&[("[no pod]", 50, 50), ("shop/x-1", 40, 40)]));
+    assert_eq!(pods.rows[1].group.details, ["1a2b", "x-1", "shop"].map(serde_json::Value::from));
+    let namespaces = ranking(&profile, By::Namespace, ALL);
+    assert_eq!(figures(&namespaces), expected(&[("[no namespace known]", 50, 50), ("shop", 40, 40)]));
 }
 
 #[test]

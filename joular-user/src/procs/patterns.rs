@@ -1,0 +1,153 @@
+//! Matches names and labels.
+
+use std::fmt;
+
+use globset::{Glob, GlobMatcher};
+use joular_data::events::Workload;
+
+/// Longest process name the kernel keeps, without its terminator.
+const COMM_BYTES: usize = joular_ebpf::abi::COMM_LEN - 1;
+
+/// A name, exact or with `*`, `?`, `[…]`, `{a,b}`.
+#[derive(Clone, Debug)]
+pub enum NamePattern {
+    Exact(Vec<u8>),
+    Glob(GlobMatcher),
+}
+
+impl NamePattern {
+    /// # Errors
+    /// If the text is empty or not a pattern; says why.
+    pub fn new(text: &str) -> Result<Self, String> {
+        if text.is_empty() {
+            return Err("a name cannot be empty".to_owned());
+        }
+        if text.contains(['*', '?', '[', '{', '\\']) {
+            return match Glob::new(text) {
+                Ok(glob) => Ok(Self::Glob(glob.compile_matcher())),
+                Err(error) => Err(format!("not a pattern: {}", error.kind())),
+            };
+        }
+        Ok(Self::Exact(text.into()))
+    }
+
+    /// The name of a process, which the kernel cuts to 15 bytes.
+    ///
+    /// # Errors
+    /// As [`NamePattern::new`].
+    pub fn of_comm(text: &str) -> Result<Self, String> {
+        let mut pattern = Self::new(text)?;
+        if let Self::Exact(name) = &mut pattern {
+            name.truncate(COMM_BYTES);
+        }
+        Ok(pattern)
+    }
+
+    pub fn matches(&self, name: &str) -> bool {
+        match self {
+            Self::Exact(exact) => exact == name.as_bytes(),
+            Self::Glob(glob) => glob.is_match(name),
+        }
+    }
+
+    /// The name, if it is one name.
+    pub fn exact(&self) -> Option<&str> {
+        match self {
+            Self::Exact(name) => str::from_utf8(name).ok(),
+            Self::Glob(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for NamePattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exact(name) => fmt::Display::fmt(&String::from_utf8_lossy(name).escape_debug(), f),
+            Self::Glob(glob) => fmt::Display::fmt(&glob.glob().glob().escape_debug(), f),
+        }
+    }
+}
+
+/// A label of a pod, by its key and a pattern of its value.
+#[derive(Clone, Debug)]
+pub struct LabelPattern {
+    pub key: String,
+    value: NamePattern,
+}
+
+impl LabelPattern {
+    /// Reads `KEY=VALUE`.
+    ///
+    /// # Errors
+    /// If there is no key, or the value is not a pattern; says why.
+    pub fn new(text: &str) -> Result<Self, String> {
+        match text.split_once('=') {
+            None | Some(("", _)) => Err("not a label: write KEY=VALUE, where VALUE may be a pattern".to_owned()),
+            Some((key, "")) => Ok(Self { key: key.to_owned(), value: NamePattern::Exact(Vec::new()) }),
+            Some((key, value)) => Ok(Self { key: key.to_owned(), value: NamePattern::new(value)? }),
+        }
+    }
+
+    pub fn matches(&self, workload: &Workload) -> bool {
+        workload.label(&self.key).is_some_and(|value| self.value.matches(value))
+    }
+}
+
+impl fmt::Display for LabelPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}={}", self.key.escape_debug(), self.value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_match_whole_and_patterns_match_as_globs() {
+        for (pattern, comm, expected) in [
+            ("java", "java", true),
+            ("java", "javac", false),
+            ("java", "Java", false),
+            ("java*", "javac", true),
+            ("j?va", "java", true),
+            ("[jk]ava", "kava", true),
+            ("{java,node}", "node", true),
+            ("kworker*", "kworker/0:1", true),
+            ("orders-service-main", "orders-service-", true),
+            ("orders-service-main", "orders-service", false),
+        ] {
+            assert_eq!(NamePattern::of_comm(pattern).unwrap().matches(comm), expected, "{pattern} {comm}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_pattern_is_refused() {
+        for text in ["", "[", "{a", "[z-a]"] {
+            assert!(NamePattern::new(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn labels_match_by_their_key_and_the_pattern_of_their_value() {
+        let labels = ["app=shop", "app.kubernetes.io/name=checkout", "empty=", "url=a=b"];
+        let workload = Workload { labels: labels.map(Into::into).to_vec(), ..Workload::default() };
+        for (pattern, expected) in [
+            ("app=shop", true),
+            ("app=sh*", true),
+            ("app=other", false),
+            ("ap=p=shop", false),
+            ("app.kubernetes.io/name=checkout", true),
+            ("empty=", true),
+            ("empty=*", true),
+            ("absent=", false),
+            ("url=a=b", true),
+        ] {
+            let pattern = LabelPattern::new(pattern).unwrap();
+            assert_eq!(pattern.matches(&workload), expected, "{pattern}");
+        }
+        for text in ["", "app", "=shop", "app=["] {
+            LabelPattern::new(text).unwrap_err();
+        }
+    }
+}
