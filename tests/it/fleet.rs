@@ -219,6 +219,26 @@ fn an_hour_that_is_compacted_again_stays_as_it_is() {
 }
 
 #[test]
+fn what_a_larger_fleet_costs_is_measured_on_copies_of_a_host() {
+    let (fleet, work) = (fleet(), tempfile::tempdir().unwrap());
+    let mut command = Command::new(COMMON.interpreter().unwrap());
+    command
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .arg(paths::root().join("docs/fleet/scale.py"))
+        .arg(fleet.path().join("minutes"))
+        .arg(work.path());
+    let finished = Running::spawn("scale.py", command.args(["3", "1"])).unwrap().finish(LIMIT).unwrap();
+    assert_eq!(finished.code(), Some(0), "{finished:?}");
+    let figures: Vec<Value> = finished.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let of = |name: &str| -> Vec<f64> { figures.iter().map(|one| one[name].as_f64().unwrap()).collect() };
+    let (hosts, measured, bytes) = (of("hosts"), of("measured_uj"), of("bytes"));
+    assert_eq!(hosts, [1.0, 3.0]);
+    assert!(measured[0] > 0.0 && (measured[1] - 3.0 * measured[0]).abs() < 0.5, "{figures:?}");
+    assert!((bytes[1] / bytes[0] - 3.0).abs() < 0.1, "{figures:?}");
+    assert!(of("compact_s").iter().chain(&of("methods_s")).all(|seconds| *seconds > 0.0), "{figures:?}");
+}
+
+#[test]
 fn clickhouse_answers_and_compacts_as_duckdb_does() {
     if let Err(error) = ENGINES.interpreter() {
         return notes::skipped(&format!("PyPI's packages of ClickHouse cannot be installed: {error:#}"));

@@ -10,6 +10,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
+use tempfile::TempDir;
 
 use crate::{
     initramfs::Initramfs,
@@ -160,8 +161,19 @@ pub fn root(script: &str) -> Result<Initramfs> {
 }
 
 impl Kernel {
+    /// Whether it was built with this line in its configuration.
+    pub fn has(&self, line: &str) -> bool {
+        let configuration = self.image.with_file_name(format!("config-{}", self.release));
+        fs::read_to_string(configuration).is_ok_and(|text| text.lines().any(|one| one == line))
+    }
+
     /// Starts it with two CPUs; what it wrote to its serial console.
     pub fn boot(&self, root: Initramfs, limit: Duration) -> Result<Finished> {
+        self.start(root, &[])?.finish(limit)
+    }
+
+    /// Starts it with two CPUs, and with more arguments for QEMU, in which `MEMORY` is the size of its memory.
+    pub fn start(&self, root: Initramfs, more: &[&str]) -> Result<Booted> {
         // The file system is there twice until it is unpacked, and may fill half of the memory.
         let memory_mib = 1280 + 3 * (root.len() >> 20);
         let dir = tempfile::tempdir()?;
@@ -172,7 +184,21 @@ impl Kernel {
         qemu.args(["-accel", "tcg", "-cpu", "max", "-smp", "2", "-m", &memory_mib.to_string()]);
         qemu.args(["-nographic", "-no-reboot", "-nic", "none"]);
         qemu.args(["-append", "console=ttyS0 quiet panic=-1"]);
+        qemu.args(more.iter().map(|argument| argument.replace("MEMORY", &format!("{memory_mib}M"))));
         qemu.arg("-kernel").arg(&self.image).arg("-initrd").arg(&initramfs);
-        Running::spawn(&format!("Linux {}", self.release), &mut qemu)?.finish(limit)
+        let machine = Running::spawn(&format!("Linux {}", self.release), &mut qemu)?;
+        Ok(Booted { machine, _initramfs: dir })
+    }
+}
+
+/// A virtual machine that runs.
+pub struct Booted {
+    pub machine: Running,
+    _initramfs: TempDir,
+}
+
+impl Booted {
+    pub fn finish(self, limit: Duration) -> Result<Finished> {
+        self.machine.finish(limit)
     }
 }

@@ -1,7 +1,8 @@
 //! Mounts file systems: a small tmpfs, for disks that fill up, and overlays, as containers have them.
 
 use std::{
-    fs,
+    fs::{self, File},
+    io::Write as _,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -25,6 +26,24 @@ impl Tmpfs {
 
     pub fn path(&self) -> &Path {
         self.dir.path()
+    }
+
+    /// Writes until nothing more fits.
+    pub fn fill(&self) -> Result<()> {
+        let mut file = File::create(self.filler()).context("creating the filler")?;
+        for size in [65536, 4096, 1] {
+            while file.write(&[0; 65536][..size]).is_ok_and(|written| written > 0) {}
+        }
+        Ok(())
+    }
+
+    /// Removes what [`Self::fill`] wrote.
+    pub fn make_room(&self) -> Result<()> {
+        fs::remove_file(self.filler()).context("removing the filler")
+    }
+
+    fn filler(&self) -> PathBuf {
+        self.path().join("filler")
     }
 }
 

@@ -147,6 +147,12 @@ impl Running {
         self.found(found, prefix)
     }
 
+    /// Waits for the next line on standard error that has this text.
+    pub fn wait_stderr_with(&mut self, text: &str, limit: Duration) -> Result<String> {
+        let found = self.stderr.wait(limit, |line| line.contains(text));
+        self.found(found, text)
+    }
+
     /// Drops its output so far, as far as it was waited for: for a process that says much and lives
     /// long.
     pub fn forget_seen(&mut self) {

@@ -5,7 +5,7 @@ use std::{
     fs,
     io::{Read as _, Write as _},
     net::{TcpListener, TcpStream},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::Command,
     time::Duration,
 };
@@ -51,11 +51,25 @@ pub fn check_rules(file: &PathBuf) -> Result<()> {
 impl Prometheus {
     /// Scrapes `/metrics` at this port.
     pub fn scraping(target: u16) -> Result<Self> {
+        Self::scraping_with(target, "")
+    }
+
+    /// Scrapes over TLS, which it trusts by `authority`, and shows the token in a file.
+    pub fn scraping_over_tls(target: u16, authority: &Path, token: &Path) -> Result<Self> {
+        let more = format!(
+            "    scheme: https\n    tls_config: {{ca_file: '{}'}}\n    authorization: {{credentials_file: '{}'}}\n",
+            authority.display(),
+            token.display()
+        );
+        Self::scraping_with(target, &more)
+    }
+
+    fn scraping_with(target: u16, more: &str) -> Result<Self> {
         let (folder, port) = (tempfile::tempdir()?, free_port()?);
         let config = folder.path().join("prometheus.yml");
         let text = format!(
             "global: {{scrape_interval: 1s}}\nscrape_configs:\n  - job_name: joular\n    static_configs:\n      \
-             - targets: ['127.0.0.1:{target}']\n"
+             - targets: ['127.0.0.1:{target}']\n{more}"
         );
         fs::write(&config, text)?;
         let mut command = Command::new("prometheus");

@@ -61,7 +61,7 @@ pub struct SourceFlags {
     #[arg(long, value_name = "SOURCE,…", value_delimiter = ',')]
     pub energy: Vec<String>,
 
-    /// File that the sources watts, powerjoular and replay read
+    /// File that the sources microjoules, watts, powerjoular and replay read
     #[arg(long, value_name = "FILE")]
     pub energy_file: Option<PathBuf>,
 

@@ -11,6 +11,8 @@ pub struct Metrics {
     pub address: SocketAddr,
     /// Who may read them; there is one unless the address is a loopback address.
     pub token: Option<PathBuf>,
+    /// Files of the certificate and its key; `None`: there is no TLS.
+    pub certificate: Option<(PathBuf, PathBuf)>,
     /// Methods per process, 0 to 1000.
     pub methods: usize,
 }
@@ -20,6 +22,8 @@ impl Places {
         let Some(text) = &flags.metrics else {
             let idle = [
                 ("metrics-token", flags.metrics_token.is_some()),
+                ("metrics-cert", flags.metrics_cert.is_some()),
+                ("metrics-key", flags.metrics_key.is_some()),
                 ("metrics-methods", flags.metrics_methods.is_some()),
             ];
             return match idle.into_iter().find(|(_, is_given)| *is_given) {
@@ -41,8 +45,16 @@ impl Places {
             );
             return Err(self.invalid("metrics", cause));
         }
+        let certificate = match (&flags.metrics_cert, &flags.metrics_key) {
+            (Some(certificate), Some(key)) => Some((certificate.clone(), key.clone())),
+            (None, None) => None,
+            (Some(_), None) => return Err(self.invalid("metrics-cert", "its key is missing: give --metrics-key too")),
+            (None, Some(_)) => {
+                return Err(self.invalid("metrics-key", "there is no certificate: give --metrics-cert too"));
+            }
+        };
         let methods = self.number("metrics-methods", flags.metrics_methods, 0..=1000)?.unwrap_or(20);
-        Ok(Some(Metrics { address, token: flags.metrics_token.clone(), methods: methods as usize }))
+        Ok(Some(Metrics { address, token: flags.metrics_token.clone(), certificate, methods: methods as usize }))
     }
 }
 
@@ -65,9 +77,16 @@ mod tests {
     #[test]
     fn the_flag_alone_serves_this_host() {
         assert_eq!(metrics("").unwrap(), None);
-        let expected = Metrics { address: "127.0.0.1:9897".parse().unwrap(), token: None, methods: 20 };
+        let expected =
+            Metrics { address: "127.0.0.1:9897".parse().unwrap(), token: None, certificate: None, methods: 20 };
         assert_eq!(metrics("--metrics").unwrap(), Some(expected.clone()));
         assert_eq!(metrics("--metrics --metrics-methods 0 --quiet").unwrap(), Some(Metrics { methods: 0, ..expected }));
+    }
+
+    #[test]
+    fn a_certificate_and_its_key_are_served_with() {
+        let found = metrics("--metrics --metrics-cert c --metrics-key k").unwrap().unwrap();
+        assert_eq!(found.certificate, Some(("c".into(), "k".into())));
     }
 
     #[test]
@@ -90,6 +109,9 @@ mod tests {
             ("--metrics 127.0.0.1", "no IP address with a port"),
             ("--metrics-token t", "give --metrics too"),
             ("--metrics-methods 3", "give --metrics too"),
+            ("--metrics-cert c", "give --metrics too"),
+            ("--metrics --metrics-cert c", "give --metrics-key too"),
+            ("--metrics --metrics-key k", "give --metrics-cert too"),
             ("--metrics --metrics-methods 1001", "not between 0 and 1000"),
         ] {
             let error = metrics(line).unwrap_err().to_string();

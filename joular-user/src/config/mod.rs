@@ -53,6 +53,7 @@ use crate::{
         EnergyChoice, EnergyOptions,
         model::VcpuPower,
         powercap,
+        shared_file::STALE_AFTER,
         tdp::{self, States, TdpOptions},
     },
     procs::{kubernetes::Source, selection::Selection, service::rules::Rules},
@@ -105,6 +106,8 @@ pub struct Live {
     pub sampler: SamplerChoice,
     /// Name services.
     pub service_rules: Rules,
+    /// Where virtual machines are told what they use.
+    pub guest_power: Option<PathBuf>,
     /// Who is asked for pods.
     pub kubernetes: Option<Source>,
     /// Where to write the event stream.
@@ -221,10 +224,18 @@ impl Places {
         let limits = Duration::from_millis(100)..=Duration::from_secs(60);
         let interval = self.time("interval", flags.interval.as_deref(), limits)?;
         let limits = Duration::from_millis(1)..=Duration::MAX;
+        let interval = interval.unwrap_or(Duration::from_secs(1));
+        if flags.guest_power.is_some() && interval > STALE_AFTER / 2 {
+            let most = STALE_AFTER / 2;
+            return Err(
+                self.invalid("guest-power", format!("virtual machines need news every {most:?}: shorten --interval"))
+            );
+        }
         Ok(Live {
             selection: self.selection(&flags)?,
             duration: self.time("duration", flags.duration.as_deref(), limits)?,
-            interval: interval.unwrap_or(Duration::from_secs(1)),
+            interval,
+            guest_power: flags.guest_power.clone(),
             frequency: self.number("frequency", flags.frequency, 1..=10_000)?.unwrap_or(99),
             energy: self.energy(&flags)?,
             weights: flags.weights.as_deref().map_or(Ok(WeightChoice::Auto), |text| self.parse("weights", text))?,
@@ -335,7 +346,11 @@ impl Places {
         }
         let choice = energy_text(flags).and_then(|text| text.parse::<EnergyChoice>().ok());
         if flags.energy_file.is_some() && choice.is_some_and(|choice| !choice.reads_file()) {
-            return Err(self.conflict("energy-file", "energy", "only auto, watts, powerjoular and replay read a file"));
+            return Err(self.conflict(
+                "energy-file",
+                "energy",
+                "only auto, microjoules, powerjoular, watts and replay read a file",
+            ));
         }
         Ok(())
     }

@@ -125,7 +125,7 @@ fn mistakes_on_the_command_line_name_the_flag() {
         ("--all --json --quiet", "--quiet cannot be used with --json: choose one"),
         (
             "--all --energy model --energy-file p",
-            "--energy-file cannot be used with --energy: only auto, watts, powerjoular and replay read a file",
+            "--energy-file cannot be used with --energy: only auto, microjoules, powerjoular, watts and replay read a file",
         ),
         (
             "--all --interval 10",
@@ -155,7 +155,7 @@ fn mistakes_on_the_command_line_name_the_flag() {
         (
             "--all --energy rapl",
             "--energy: \"rapl\": no such energy source: use auto, or one or several of perf, powercap, \
-             hwmon, scmi, powerjoular, watts, model, tdp, hwmon-gpu, nvml, replay",
+             hwmon, scmi, microjoules, powerjoular, watts, model, tdp, hwmon-gpu, nvml, replay",
         ),
         ("--all --energy perf --energy perf", "--energy: \"perf,perf\": perf is named twice: name each source once"),
     ] {

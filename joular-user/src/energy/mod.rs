@@ -80,6 +80,7 @@ pub const SOURCES: &[SourceKind] = &[
     powercap::KIND,
     hwmon::KIND,
     scmi::KIND,
+    shared_file::MICROJOULES,
     shared_file::POWERJOULAR,
     shared_file::WATTS,
     model::KIND,

@@ -1,9 +1,10 @@
-//! Reads a file in which someone else reports power. So a virtual machine learns from its host what
-//! it draws, in the two formats that JoularJX reads.
+//! Reads a file in which someone else reports energy or power. So a virtual machine learns from its host what
+//! it draws.
 //!
-//! - `watts`: one number, replaced with each report.
+//! - `microjoules`: one number, a running total in µJ, as `--guest-power` writes it. Sums are exact.
+//! - `watts`: one number, replaced with each report, as JoularJX reads it.
 //! - `powerjoular`: CSV lines `timestamp, utilisation, watts`, as PowerJoular
-//!   writes them; the last line counts.
+//!   writes them and JoularJX reads them; the last line counts.
 //!
 //! The file belongs to another machine, so nothing in it is trusted. At most its last 4 KiB are
 //! read, and a power must be a number between 0 and 100 kW. A file that is no longer written is a
@@ -21,11 +22,25 @@ use joular_data::model::domain::{Domain, FaultCause, Label, Meter, Reading};
 use thiserror::Error;
 
 use super::{
-    EnergyOptions, EnergySource, Opened, SourceKind, Unusable, UnusableKind,
-    watts::{WattsError, parse_microwatts},
+    EnergyChoice, EnergyOptions, EnergySource, Opened, SourceKind, Unusable, UnusableKind,
+    watts::{MOST_WATTS, WattsError, parse_microwatts},
 };
 
-/// What [`super::SOURCES`] has of the two formats.
+/// What [`super::SOURCES`] has of the formats.
+pub const MICROJOULES: SourceKind = SourceKind {
+    name: FileFormat::MicroJoules.name(),
+    measures: "the machine's energy, a running total in µJ in the file that --energy-file names",
+    permission: PERMISSION,
+    adds: false,
+    // A number that is small yet could be either.
+    open: |options| match options.choice {
+        EnergyChoice::Auto => Err(Unusable::new(
+            UnusableKind::NotAsked,
+            "auto takes a number in a file for watts: name this source with --energy microjoules",
+        )),
+        EnergyChoice::These(_) => open(options, FileFormat::MicroJoules),
+    },
+};
 pub const WATTS: SourceKind = SourceKind {
     name: FileFormat::Watts.name(),
     measures: "the machine's power, one number in the file that --energy-file names",
@@ -44,27 +59,30 @@ pub const POWERJOULAR: SourceKind = SourceKind {
 const PERMISSION: &str = "to read the file";
 
 fn open(options: &EnergyOptions, format: FileFormat) -> Result<Opened, Unusable> {
-    let path = options.file.as_ref().ok_or_else(|| {
-        Unusable::new(UnusableKind::NotAsked, "no file to read power from: name it with --energy-file PATH")
-    })?;
+    let path = options
+        .file
+        .as_ref()
+        .ok_or_else(|| Unusable::new(UnusableKind::NotAsked, "no file to read: name it with --energy-file PATH"))?;
     let source = SharedFile::open(path, format).map_err(|error| {
         // A file that is not there was named all the same: no matter of the machine's.
         let is_denied = error.cause() == FaultCause::Denied;
         let kind = if is_denied { UnusableKind::Denied } else { UnusableKind::Broken };
         Unusable::new(kind, error.to_string())
     })?;
-    Ok(Opened::new(source, format!("power reported in {}", path.display()), "as often as the file is written"))
+    let what = if format == FileFormat::MicroJoules { "energy" } else { "power" };
+    Ok(Opened::new(source, format!("{what} reported in {}", path.display()), "as often as the file is written"))
 }
 
 /// How much of the file's end is read.
 const TAIL_BYTES: u64 = 4096;
 
-/// Age from which a report no longer describes the present. Both writers report once a second.
-const STALE_AFTER: Duration = Duration::from_secs(10);
+/// Age from which a report no longer describes the present. All writers report about once a second.
+pub const STALE_AFTER: Duration = Duration::from_secs(10);
 
 /// How the file is laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileFormat {
+    MicroJoules,
     Watts,
     PowerJoular,
 }
@@ -72,6 +90,7 @@ pub enum FileFormat {
 impl FileFormat {
     pub const fn name(self) -> &'static str {
         match self {
+            Self::MicroJoules => "microjoules",
             Self::Watts => "watts",
             Self::PowerJoular => "powerjoular",
         }
@@ -109,11 +128,13 @@ pub enum LineError {
     Empty,
     #[error("the last line has {0} fields, not the 3 of \"timestamp, utilisation, watts\"")]
     TooFewFields(usize),
+    #[error("\"{}\" is not a whole number of microjoules", .0.chars().take(40).flat_map(char::escape_debug).collect::<String>())]
+    MicroJoules(String),
     #[error(transparent)]
     Watts(#[from] WattsError),
 }
 
-/// A power file, read anew for each window.
+/// Such a file, read anew for each window.
 #[derive(Debug)]
 pub struct SharedFile {
     path: PathBuf,
@@ -128,7 +149,11 @@ impl SharedFile {
     /// If there is no current report in this format.
     pub fn open(path: &Path, format: FileFormat) -> Result<Self, SharedFileError> {
         read_report(path, format)?;
-        let domain = Domain::new("machine", None, format.name(), Label::Reported, Meter::Power);
+        let meter = match format {
+            FileFormat::MicroJoules => Meter::Counter { range_uj: 0, unit_uj: 1, max_watts: MOST_WATTS },
+            FileFormat::Watts | FileFormat::PowerJoular => Meter::Power,
+        };
+        let domain = Domain::new("machine", None, format.name(), Label::Reported, meter);
         Ok(Self { path: path.to_owned(), format, domains: [domain] })
     }
 }
@@ -144,14 +169,14 @@ impl EnergySource for SharedFile {
 
     fn read(&mut self) -> Vec<Reading> {
         vec![match read_report(&self.path, self.format) {
-            Ok(microwatts) => Reading::PowerUw(microwatts),
+            Ok(reading) => reading,
             Err(failure) => Reading::failed(failure.cause(), failure.to_string()),
         }]
     }
 }
 
-/// The power reported last, µW.
-fn read_report(path: &Path, format: FileFormat) -> Result<u64, SharedFileError> {
+/// What was reported last.
+fn read_report(path: &Path, format: FileFormat) -> Result<Reading, SharedFileError> {
     let shown = || path.display().to_string();
     let io = |cause| SharedFileError::Io { path: shown(), cause };
     // Opening a pipe would wait for its writer.
@@ -191,22 +216,24 @@ fn read_tail(file: &File, length: u64) -> io::Result<Vec<u8>> {
     Ok(tail)
 }
 
-/// The power in the last line of `text`, µW.
-fn parse_report(text: &str, format: FileFormat) -> Result<u64, LineError> {
+/// What the last line of `text` says.
+fn parse_report(text: &str, format: FileFormat) -> Result<Reading, LineError> {
     let line = last_line(text).ok_or(LineError::Empty)?;
     // Where fields are separated by semicolons, commas are decimal.
     let has_semicolons = line.contains(';');
-    let field = match format {
-        FileFormat::Watts => line.trim_end_matches([';', ',']),
+    let microwatts = match format {
+        FileFormat::MicroJoules => {
+            let total = line.trim().parse().map_err(|_| LineError::MicroJoules(line.to_owned()))?;
+            return Ok(Reading::CounterUj(total));
+        }
+        FileFormat::Watts => parse_microwatts(&line.trim_end_matches([';', ',']).replacen(',', ".", 1))?,
         FileFormat::PowerJoular => {
             let mut fields = line.split(if has_semicolons { ';' } else { ',' });
-            fields.nth(2).ok_or_else(|| LineError::TooFewFields(line.split([';', ',']).count()))?
+            let field = fields.nth(2).ok_or_else(|| LineError::TooFewFields(line.split([';', ',']).count()))?;
+            parse_microwatts(&if has_semicolons { field.replacen(',', ".", 1) } else { field.to_owned() })?
         }
     };
-    if has_semicolons || format == FileFormat::Watts {
-        return Ok(parse_microwatts(&field.replacen(',', ".", 1))?);
-    }
-    Ok(parse_microwatts(field)?)
+    Ok(Reading::PowerUw(microwatts))
 }
 
 /// The last whole line. A line without an end may still be being written, so it counts only if
@@ -223,7 +250,28 @@ mod tests {
 
     #[track_caller]
     fn check(format: FileFormat, text: &str, expected: Option<u64>) {
+        let expected =
+            expected.map(if format == FileFormat::MicroJoules { Reading::CounterUj } else { Reading::PowerUw });
         assert_eq!(parse_report(text, format).ok(), expected, "{text:?}");
+    }
+
+    #[test]
+    fn microjoules_are_one_whole_number() {
+        for (text, expected) in [
+            ("12500000\n", Some(12_500_000)),
+            ("0", Some(0)),
+            ("18446744073709551615\n", Some(u64::MAX)),
+            ("18446744073709551616\n", None),
+            ("12.5\n", None),
+            ("-1\n", None),
+            ("", None),
+        ] {
+            check(FileFormat::MicroJoules, text, expected);
+        }
+        let (_directory, path) = written(b"7\n");
+        let mut source = SharedFile::open(&path, FileFormat::MicroJoules).unwrap();
+        assert_eq!(source.read(), [Reading::CounterUj(7)]);
+        assert!(matches!(source.domains()[0].meter, Meter::Counter { range_uj: 0, unit_uj: 1, .. }));
     }
 
     #[test]
@@ -314,7 +362,8 @@ mod tests {
         #[test]
         fn no_report_panics_or_exceeds_the_limit(text in "[0-9a-z.,;\\n -]{0,60}|.{0,60}") {
             for format in [FileFormat::Watts, FileFormat::PowerJoular] {
-                proptest::prop_assert!(parse_report(&text, format).unwrap_or(0) <= 100_000_000_000);
+                let power = parse_report(&text, format).unwrap_or(Reading::PowerUw(0));
+                proptest::prop_assert!(matches!(power, Reading::PowerUw(microwatts) if microwatts <= 100_000_000_000));
             }
         }
     }

@@ -3,7 +3,7 @@
 use thiserror::Error;
 
 /// Nothing this program runs on draws more: 100 kW.
-const MOST_WATTS: u32 = 100_000;
+pub const MOST_WATTS: u32 = 100_000;
 pub const MOST_POWER_UW: u64 = MOST_WATTS as u64 * 1_000_000;
 
 /// A text that is not a power.

@@ -1,11 +1,12 @@
 //! Says what happens in a run and what came of it: the live view, the closing summary, the JSON
-//! stream, notices of faults, live metrics.
+//! stream, notices of faults, live metrics, what virtual machines are told.
 //!
 //! Each of them is an [`Output`](joular_data::output::Output): it is told what happens in the order
 //! in which it happens, and keeps what it needs. The data set ([`joular_data::dataset`]) is another
 //! one.
 
 mod faults;
+mod guests;
 mod json;
 mod json_context;
 mod json_jvms;
@@ -19,8 +20,9 @@ mod summary;
 
 pub use self::{
     faults::FaultNotices,
+    guests::GuestPower,
     json::JsonOutput,
     live::Screen,
-    metrics::{MetricsOutput, ReadShipped, Server as MetricsServer, Shipped, Token, TokenError},
+    metrics::{MetricsOutput, ReadShipped, Server as MetricsServer, Shipped, Tls, TlsError, Token, TokenError},
     screen::ScreenOutput,
 };

@@ -10,7 +10,7 @@ use crate::{
     cli::Exit,
     energy::EnergyError,
     kernel::{KernelError, Remedy},
-    output::TokenError,
+    output::{TlsError, TokenError},
     procs::selection::Absent,
 };
 
@@ -40,6 +40,8 @@ pub enum Failure {
     Metrics { address: SocketAddr, source: io::Error },
     #[error("reading the token {path}: {source}")]
     MetricsToken { path: PathBuf, source: TokenError },
+    #[error("serving metrics over TLS: {0}")]
+    MetricsCertificate(#[source] TlsError),
     #[error("replaying {path}: {source}")]
     Replay { path: PathBuf, source: ReplayError },
 }
@@ -56,7 +58,7 @@ impl Failure {
             Self::Calibration(error) | Self::Replay { source: ReplayError::Calibration(error), .. } => {
                 of_calibration(error)
             }
-            Self::MetricsToken { .. } => Exit::Usage,
+            Self::MetricsToken { .. } | Self::MetricsCertificate(_) => Exit::Usage,
             Self::Absent(_) => Exit::NothingMatched,
             Self::Output(_) | Self::CreateRecording { .. } => Exit::Output,
             Self::Replay { source: ReplayError::Consume(ConsumeError::Output(_)), .. } => Exit::Output,

@@ -7,7 +7,7 @@ use crate::{
     agent::{Progress, Sums},
     config::Metrics,
     messages,
-    output::{MetricsOutput, MetricsServer, ReadShipped, Shipped, Token},
+    output::{MetricsOutput, MetricsServer, ReadShipped, Shipped, Tls, Token},
 };
 
 /// Listens already, so that an address in use ends the run before anything is loaded.
@@ -16,10 +16,13 @@ pub fn output(metrics: &Metrics, progress: Option<Progress>) -> Result<MetricsOu
         Token::read(path).map_err(|source| Failure::MetricsToken { path: path.clone(), source })
     };
     let token = metrics.token.as_ref().map(read).transpose()?;
+    let tls = metrics.certificate.as_ref().map(|(certificate, key)| Tls::read(certificate, key)).transpose();
+    let tls = tls.map_err(Failure::MetricsCertificate)?;
+    let scheme = if tls.is_some() { "https" } else { "http" };
     let failed = |source| Failure::Metrics { address: metrics.address, source };
-    let server = MetricsServer::bind(metrics.address, token).map_err(failed)?;
+    let server = MetricsServer::bind(metrics.address, token, tls).map_err(failed)?;
     let address = server.address().map_err(failed)?;
-    messages::info(&format!("metrics at http://{address}/metrics"));
+    messages::info(&format!("metrics at {scheme}://{address}/metrics"));
     let shipped = progress.map(|progress| Arc::new(move || shipped(&progress.now())) as ReadShipped);
     Ok(MetricsOutput::new(server, metrics.methods, shipped))
 }

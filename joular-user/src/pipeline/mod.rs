@@ -65,7 +65,7 @@ use crate::{
     heap,
     kernel::{LoadOptions, Loaded, Programs, cpus::CPU_ROOT},
     messages,
-    output::{FaultNotices, JsonOutput, Screen, ScreenOutput},
+    output::{FaultNotices, GuestPower, JsonOutput, Screen, ScreenOutput},
     privileges,
     procs::{
         kubernetes::{Pods, Say},
@@ -135,6 +135,9 @@ async fn record(config: &Config, options: &config::Live, service: Option<Reload>
     let progress = shipper.is_some().then(Progress::default);
     if let Some(metrics) = &options.metrics {
         outputs.push(Box::new(metrics::output(metrics, progress.clone())?));
+    }
+    if let Some(directory) = &options.guest_power {
+        outputs.push(Box::new(GuestPower::new(directory.clone(), messages::warn)));
     }
     let recorder = options.record.as_deref().map(open_recording).transpose()?;
     let cpu_root = config.cpu_root.as_deref().unwrap_or(Path::new(CPU_ROOT));

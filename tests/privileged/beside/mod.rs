@@ -11,6 +11,7 @@ mod endings;
 mod engines;
 mod errors;
 mod faults;
+mod guests;
 mod hostile;
 mod image_files;
 mod inlined_split;

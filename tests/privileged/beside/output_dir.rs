@@ -2,7 +2,7 @@
 
 use std::{fs, os::unix::fs::symlink, path::Path, time::Duration};
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use joular_tests::{
     clock::wait_for,
     dataset::DataSet,
@@ -44,21 +44,11 @@ fn a_full_disk_ends_the_run_with_a_message_and_finished_files_stay() -> Result<(
     wait_for("a first finished file", LIMIT, || {
         Ok((dir.exists() && data.parquet_files().unwrap_or(0) > 0).then_some(()))
     })?;
-    fill(&disk.path().join("filler"))?;
+    disk.fill()?;
     let finished = profiler.finish(LIMIT)?;
     expect_output_error(&finished, &dir, "no space left");
     data.expect_readable()?;
     assert!(data.parquet_files()? > 0);
-    Ok(())
-}
-
-/// Writes until nothing more fits.
-fn fill(path: &Path) -> Result<()> {
-    use std::io::Write as _;
-    let mut file = fs::File::create(path).context("creating the filler")?;
-    for size in [65536, 4096, 1] {
-        while file.write(&[0; 65536][..size]).is_ok_and(|written| written > 0) {}
-    }
     Ok(())
 }
 

@@ -1,7 +1,13 @@
 //! Tests live metrics with a real Prometheus: what it holds is what the data set has, and the queries of our dashboard
 //! and alerts say something.
 
-use std::{fs, time::Duration};
+use std::{
+    fs::{self, Permissions},
+    io::{Read as _, Write as _},
+    net::TcpStream,
+    os::unix::fs::PermissionsExt as _,
+    time::Duration,
+};
 
 use anyhow::{Context as _, Result, ensure};
 use joular_tests::{
@@ -10,6 +16,7 @@ use joular_tests::{
     notes, paths,
     profiler::{Output, Run},
     prometheus::{self, Prometheus, free_port},
+    python,
 };
 use serde_json::Value;
 
@@ -106,5 +113,45 @@ fn a_prometheus_holds_what_the_data_set_has_and_answers_our_dashboard_and_alerts
     ensure!((increase - gained).abs() <= of_scrape, "increase() says {increase} J, the counter gained {gained} J");
     let series = prometheus.query("last_over_time(joular_process_joules_total[1h])")?;
     ensure!(series.iter().any(|series| series.labels["service"] == "Busy"), "no series of the service");
+    Ok(())
+}
+
+#[test]
+fn a_prometheus_scrapes_over_tls_whom_it_trusts_with_a_token() -> Result<()> {
+    if !prometheus::is_installed() || !python::ENGINES.is_ready() {
+        notes::skipped(
+            "there is no Prometheus, or no Python to make certificates with (`cargo xtask setup` installs both)",
+        );
+        return Ok(());
+    }
+    let (output, port) = (Output::new()?, free_port()?);
+    let path = |name: &str| output.beside(name);
+    let made = python::ENGINES.script("certificates.py")?.arg(path("")).output()?;
+    ensure!(made.status.success(), "{made:?}");
+    fs::write(path("token"), "a-token\n")?;
+    fs::set_permissions(path("token"), Permissions::from_mode(0o600))?;
+    let jvm = Workload::new("Busy").start()?;
+    let run = Run::modelled().pid(jvm.pid()).argument("--quiet").with("--metrics", format!("127.0.0.1:{port}"));
+    let run = run.with("--metrics-token", path("token")).with("--metrics-cert", path("server.crt"));
+    let profiler = run.with("--metrics-key", path("server.key")).output(output.dir()).start()?;
+    let trusting = Prometheus::scraping_over_tls(port, &path("ca.crt"), &path("token"))?;
+    let wary = Prometheus::scraping_over_tls(port, &path("other.crt"), &path("token"))?;
+    wait_for("scrapes over TLS", LIMIT, || {
+        Ok(trusting.number("joular_windows_total").is_ok_and(|windows| windows >= 3.0).then_some(()))
+    })?;
+    ensure!(wait_for("a scrape that fails", LIMIT, || Ok(wary.number("up").ok()))? == 0.0, "it trusts another one");
+    // Who does not speak TLS gets no metrics.
+    let mut plain = TcpStream::connect(("127.0.0.1", port))?;
+    plain.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer a-token\r\n\r\n")?;
+    let mut answer = Vec::new();
+    let _reset = plain.read_to_end(&mut answer);
+    ensure!(!String::from_utf8_lossy(&answer).contains("joular"), "{}", String::from_utf8_lossy(&answer));
+    ensure!(profiler.stop()?.code() == Some(0));
+
+    fs::copy(path("ca.crt"), path("server.crt"))?;
+    let run = Run::modelled().pid(jvm.pid()).with("--metrics", format!("127.0.0.1:{port}"));
+    let run = run.with("--metrics-cert", path("server.crt")).with("--metrics-key", path("server.key"));
+    let refused = run.argument("--no-output").finish(LIMIT)?;
+    ensure!(refused.code() == Some(2) && refused.stderr.contains("cannot be used with the key"), "{refused:?}");
     Ok(())
 }

@@ -11,6 +11,7 @@ mod registry;
 mod server;
 #[cfg(test)]
 mod tests;
+mod tls;
 mod token;
 
 use std::{
@@ -29,6 +30,7 @@ use joular_data::{
 pub use self::{
     exposition::Shipped,
     server::Server,
+    tls::{Tls, TlsError},
     token::{Token, TokenError},
 };
 use self::{

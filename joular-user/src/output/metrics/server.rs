@@ -1,7 +1,7 @@
 //! Serves the metrics over HTTP, on a thread of its own.
 //!
 //! It answers GET and HEAD only, a few connections at a time, each for a few seconds at most, so slow
-//! clients hold up nothing but each other. There is no TLS.
+//! clients hold up nothing but each other.
 
 use std::{
     convert::Infallible,
@@ -21,12 +21,13 @@ use hyper::{
 };
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
-    net::{TcpListener as Listener, TcpStream},
+    io::{AsyncRead, AsyncWrite},
+    net::TcpListener as Listener,
     sync::{Semaphore, oneshot},
     time::{sleep, timeout},
 };
 
-use super::{format::prometheus_text, token::Token};
+use super::{format::prometheus_text, tls::Tls, token::Token};
 
 const CONNECTIONS: usize = 16;
 const HEADER_TIME: Duration = Duration::from_secs(2);
@@ -45,6 +46,7 @@ pub type Render = Arc<dyn Fn() -> String + Send + Sync>;
 pub struct Server {
     listener: TcpListener,
     token: Option<Token>,
+    tls: Option<Tls>,
 }
 
 /// Ends the server when dropped.
@@ -56,10 +58,10 @@ pub struct Running {
 impl Server {
     /// # Errors
     /// If the address cannot be listened at.
-    pub fn bind(address: SocketAddr, token: Option<Token>) -> io::Result<Self> {
+    pub fn bind(address: SocketAddr, token: Option<Token>, tls: Option<Tls>) -> io::Result<Self> {
         let listener = TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
-        Ok(Self { listener, token })
+        Ok(Self { listener, token, tls })
     }
 
     /// The address, with the port that the kernel chose if 0 was asked for.
@@ -91,15 +93,25 @@ impl Server {
     }
 }
 
-async fn serve(server: Server, render: Render) {
+async fn serve(mut server: Server, render: Render) {
     let Ok(listener) = Listener::from_std(server.listener) else { return };
     let (token, places) = (Arc::new(server.token), Arc::new(Semaphore::new(CONNECTIONS)));
     loop {
         let Ok(place) = places.clone().acquire_owned().await else { return };
         match listener.accept().await {
             Ok((stream, _)) => {
-                let connection = connection(stream, token.clone(), render.clone());
+                let (acceptor, token, render) = (server.tls.as_mut().map(Tls::acceptor), token.clone(), render.clone());
                 tokio::spawn(async move {
+                    let connection = async {
+                        match acceptor {
+                            None => connection(stream, token, render).await,
+                            Some(acceptor) => {
+                                if let Ok(stream) = acceptor.accept(stream).await {
+                                    connection(stream, token, render).await;
+                                }
+                            }
+                        }
+                    };
                     let _late = timeout(CONNECTION_TIME, connection).await;
                     drop(place);
                 });
@@ -110,7 +122,7 @@ async fn serve(server: Server, render: Render) {
     }
 }
 
-async fn connection(stream: TcpStream, token: Arc<Option<Token>>, render: Render) {
+async fn connection(stream: impl AsyncRead + AsyncWrite + Unpin, token: Arc<Option<Token>>, render: Render) {
     let answer = service_fn(move |request: Request<hyper::body::Incoming>| {
         let token = token.as_ref().as_ref();
         let answer = answer(request.method(), request.uri().path(), request.headers(), token, || render());

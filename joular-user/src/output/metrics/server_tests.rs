@@ -13,7 +13,7 @@ fn started(token: Option<&str>) -> (SocketAddr, Running) {
         file.as_file().write_all(token.as_bytes()).unwrap();
         Token::read(file.path()).unwrap()
     });
-    let server = Server::bind("127.0.0.1:0".parse().unwrap(), token).unwrap();
+    let server = Server::bind("127.0.0.1:0".parse().unwrap(), token, None).unwrap();
     let address = server.address().unwrap();
     (address, server.start(Arc::new(|| TEXT.to_owned())).unwrap())
 }

@@ -1,0 +1,315 @@
+//! Tells virtual machines what they use, in files that the host shares with them.
+//!
+//! For the virtual machine NAME there are `DIR/NAME/energy_uj`, the running total of the energy that its process got, and
+//! `DIR/NAME/watts`, its power in the last window, as JoularJX and PowerJoular read it. Totals go on where they were,
+//! so a guest that reads `energy_uj` misses nothing while the recording is restarted.
+//!
+//! A guest may own what it chooses: its name and, if it may write there, its directory. So names are made harmless,
+//! nothing in the directory is followed or trusted, and temporary files are outside it.
+
+use std::{
+    collections::BTreeMap,
+    fs::{self, DirBuilder, File, OpenOptions},
+    io::{self, Read as _, Write as _},
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
+    path::{Path, PathBuf},
+};
+
+use joular_data::{
+    attribution::window_report::WindowReport,
+    events::{ProcessInfo, RunEnd, RunInfo},
+    model::{
+        target_text::TargetText,
+        units::{MicroJoules, Pid},
+    },
+    output::{Output, Result},
+    stacks::StackTable,
+};
+use rustix::fs::OFlags;
+
+const ENERGY: &str = "energy_uj";
+const POWER: &str = "watts";
+/// Longest name of a directory.
+const MAX_NAME_BYTES: usize = 64;
+/// A total has 20 digits at most.
+const MAX_TOTAL_BYTES: u64 = 32;
+
+/// Writes the files of all virtual machines among the targets.
+pub struct GuestPower<F> {
+    directory: PathBuf,
+    guests: BTreeMap<(Pid, u64), Guest>,
+    warn: F,
+    is_failing: bool,
+}
+
+#[derive(Debug)]
+struct Guest {
+    name: String,
+    total: MicroJoules,
+}
+
+impl<F: FnMut(&str)> GuestPower<F> {
+    pub const fn new(directory: PathBuf, warn: F) -> Self {
+        Self { directory, guests: BTreeMap::new(), warn, is_failing: false }
+    }
+
+    fn path(&self, name: &str, file: &str) -> PathBuf {
+        self.directory.join(name).join(file)
+    }
+
+    /// Tells once that guests are told nothing, and then that they are again when it works.
+    fn note(&mut self, outcome: io::Result<()>) {
+        match outcome {
+            Err(error) if !self.is_failing => {
+                let shown = self.directory.display();
+                (self.warn)(&format!(
+                    "telling virtual machines in {shown} what they use: {error}: check --guest-power"
+                ));
+                self.is_failing = true;
+            }
+            Err(_) => {}
+            Ok(()) => self.is_failing = false,
+        }
+    }
+
+    fn write(&self, guest: &Guest, power_uw: u128) -> io::Result<()> {
+        self.replace(&guest.name, ENERGY, &format!("{}\n", guest.total.0))?;
+        self.replace(&guest.name, POWER, &format!("{}.{:06}\n", power_uw / 1_000_000, power_uw % 1_000_000))
+    }
+
+    /// Readers see the file before or after, and nothing between.
+    fn replace(&self, name: &str, file: &str, text: &str) -> io::Result<()> {
+        DirBuilder::new().recursive(true).mode(0o755).create(self.directory.join(name))?;
+        let temporary = self.directory.join(format!(".{name}.{file}"));
+        let _absent = fs::remove_file(&temporary);
+        OpenOptions::new().write(true).create_new(true).mode(0o644).open(&temporary)?.write_all(text.as_bytes())?;
+        fs::rename(&temporary, self.path(name, file))
+    }
+
+    /// A power that is no longer true is worse than none.
+    fn forget(&self, guest: &Guest) {
+        let _absent = fs::remove_file(self.path(&guest.name, POWER));
+    }
+}
+
+impl<F: FnMut(&str)> Output for GuestPower<F> {
+    fn run_started(&mut self, _: &RunInfo) -> Result<()> {
+        let created = DirBuilder::new().recursive(true).mode(0o755).create(&self.directory);
+        self.note(created);
+        Ok(())
+    }
+
+    fn process(&mut self, process: &ProcessInfo) {
+        let key = (process.pid, process.start_boottime_ns);
+        if !process.is_target || self.guests.contains_key(&key) {
+            return;
+        }
+        let Some(name) = guest_name(process) else { return };
+        let is_taken = self.guests.values().any(|guest| guest.name == name);
+        let name = if is_taken { format!("{name}-{}", process.pid) } else { name };
+        let guest = Guest { total: MicroJoules(total_in(&self.path(&name, ENERGY)).unwrap_or(0)), name };
+        // So that the guest can begin with its first window.
+        let written = self.write(&guest, 0);
+        self.note(written);
+        self.guests.insert(key, guest);
+    }
+
+    fn process_ended(&mut self, pid: Pid, start_boottime_ns: u64) {
+        if let Some(guest) = self.guests.remove(&(pid, start_boottime_ns)) {
+            self.forget(&guest);
+        }
+    }
+
+    fn window(&mut self, report: &WindowReport, _: &StackTable) -> Result<()> {
+        let mut used: BTreeMap<(Pid, u64), MicroJoules> = BTreeMap::new();
+        for thread in &report.threads {
+            let Some(process) = report.processes.get(thread.process) else { continue };
+            let energy = used.entry((process.pid, process.start_boottime_ns)).or_insert(MicroJoules(0));
+            *energy = energy.saturating_add(thread.energy);
+        }
+        let mut outcome = Ok(());
+        for (key, guest) in &mut self.guests {
+            guest.total = guest.total.saturating_add(used.get(key).copied().unwrap_or(MicroJoules(0)));
+        }
+        for (key, guest) in &self.guests {
+            let energy = used.get(key).copied().unwrap_or(MicroJoules(0));
+            let power_uw = u128::from(energy.0) * 1_000_000_000 / u128::from(report.length_ns.max(1));
+            outcome = outcome.and(self.write(guest, power_uw));
+        }
+        if !self.guests.is_empty() {
+            self.note(outcome);
+        }
+        Ok(())
+    }
+
+    fn run_ended(&mut self, _: &RunEnd) -> Result<()> {
+        self.guests.values().for_each(|guest| self.forget(guest));
+        Ok(())
+    }
+}
+
+/// The total of an earlier recording.
+fn total_in(path: &Path) -> Option<u64> {
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+    let file: File = OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
+    let mut text = String::new();
+    let is_file = file.metadata().ok()?.is_file();
+    is_file.then(|| file.take(MAX_TOTAL_BYTES).read_to_string(&mut text).ok()).flatten()?;
+    text.trim().parse().ok()
+}
+
+/// The name of a virtual machine, as a directory can have it; `None`: the process is none.
+fn guest_name(process: &ProcessInfo) -> Option<String> {
+    let arguments: Vec<&str> = process.command_line.iter().map(TargetText::raw).collect();
+    let program = process.executable.as_ref().map(TargetText::raw).or(arguments.first().copied())?;
+    let program = program.trim_end_matches(" (deleted)");
+    let program = program.rsplit('/').next().unwrap_or(program);
+    let after = |flags: &[&str]| {
+        let at = arguments.iter().position(|argument| flags.contains(argument))?;
+        arguments.get(at + 1).copied()
+    };
+    let given = match program {
+        "qemu-kvm" | "kvm" => qemu_name(after(&["-name", "--name"])).or_else(|| after(&["-uuid", "--uuid"])),
+        _ if program.starts_with("qemu-system-") => {
+            qemu_name(after(&["-name", "--name"])).or_else(|| after(&["-uuid", "--uuid"]))
+        }
+        "firecracker" => after(&["--id"]),
+        "cloud-hypervisor" => None,
+        _ => return None,
+    };
+    Some(given.and_then(harmless).unwrap_or_else(|| format!("pid-{}", process.pid)))
+}
+
+/// `-name NAME,…` or `-name guest=NAME,…`.
+fn qemu_name(argument: Option<&str>) -> Option<&str> {
+    let mut parts = argument?.split(',');
+    let first = parts.clone().next().filter(|part| !part.contains('='));
+    first.or_else(|| parts.find_map(|part| part.strip_prefix("guest=")))
+}
+
+/// A name without what means something in a path; `None`: nothing of it is left.
+fn harmless(name: &str) -> Option<String> {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let name: String = name.chars().take(MAX_NAME_BYTES).map(|c| if allowed(c) { c } else { '_' }).collect();
+    (!name.trim_matches(['.', '_']).is_empty() && !name.starts_with('.')).then_some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use joular_data::{
+        attribution::window_report::{Category, ProcessRef, ThreadRow},
+        model::units::{Tid, UnixMicros},
+    };
+
+    use super::*;
+
+    fn process(pid: u32, arguments: &[&str]) -> ProcessInfo {
+        let command_line = arguments.iter().map(|&argument| argument.into()).collect();
+        ProcessInfo { pid: Pid(pid), command_line, is_target: true, ..ProcessInfo::default() }
+    }
+
+    fn window(energies: &[(u32, u64)]) -> WindowReport {
+        let processes =
+            energies.iter().map(|&(pid, _)| ProcessRef { pid: Pid(pid), start_boottime_ns: 0, comm: "qemu".into() });
+        let threads = energies.iter().enumerate().map(|(process, &(pid, energy))| ThreadRow {
+            process,
+            tid: Tid(pid),
+            start_boottime_ns: 0,
+            name: "CPU 0/KVM".into(),
+            category: Category::Native,
+            cpu_ns: 1,
+            samples: 0,
+            energy: MicroJoules(energy),
+        });
+        let (processes, threads) = (processes.collect(), threads.collect());
+        WindowReport { length_ns: 500_000_000, processes, threads, ..WindowReport::default() }
+    }
+
+    #[test]
+    fn virtual_machines_have_the_names_that_their_hypervisors_were_given() {
+        for (arguments, expected) in [
+            (&["/usr/bin/qemu-system-x86_64", "-name", "guest=web-1,debug-threads=on"][..], Some("web-1")),
+            (&["/usr/libexec/qemu-kvm", "-m", "1", "-name", "web-1"], Some("web-1")),
+            (&["qemu-system-aarch64", "-name", "debug-threads=on,guest=a b/c"], Some("a_b_c")),
+            (
+                &["qemu-system-x86_64", "-uuid", "5f1e0000-0000-4000-8000-000000000001"],
+                Some("5f1e0000-0000-4000-8000-000000000001"),
+            ),
+            (&["qemu-system-x86_64", "-name", "../../etc"], Some("pid-7")),
+            (&["qemu-system-x86_64", "-name", "__"], Some("pid-7")),
+            (&["qemu-system-x86_64", "-name"], Some("pid-7")),
+            (&["/usr/bin/firecracker", "--id", "fc-9"], Some("fc-9")),
+            (&["cloud-hypervisor"], Some("pid-7")),
+            (&["java", "-name", "x"], None),
+            (&["/bin/qemu-img", "-name", "x"], None),
+            (&[], None),
+        ] {
+            assert_eq!(guest_name(&process(7, arguments)).as_deref(), expected, "{arguments:?}");
+        }
+        assert_eq!(harmless(&"x".repeat(500)).map(|name| name.len()), Some(MAX_NAME_BYTES));
+    }
+
+    #[test]
+    fn totals_are_all_that_a_guest_got_and_go_on_in_the_next_recording() {
+        let directory = tempfile::tempdir().unwrap();
+        let read = |file: &str| fs::read_to_string(directory.path().join(file)).ok();
+        let recording = |energies: &[&[(u32, u64)]]| {
+            let mut output = GuestPower::new(directory.path().into(), |text: &str| panic!("{text}"));
+            output.process(&process(7, &["qemu-system-x86_64", "-name", "web"]));
+            output.process(&process(8, &["qemu-system-x86_64", "-name", "web"]));
+            output.process(&process(9, &["java"]));
+            for energies in energies {
+                output.window(&window(energies), &StackTable::default()).unwrap();
+            }
+            output
+        };
+        let mut output = recording(&[&[(7, 500_000), (8, 1), (9, 5)], &[(7, 250_001)], &[]]);
+        assert_eq!(read("web/energy_uj").as_deref(), Some("750001\n"));
+        assert_eq!(read("web-8/energy_uj").as_deref(), Some("1\n"));
+        assert_eq!(read("web/watts").as_deref(), Some("0.000000\n"));
+        output.window(&window(&[(7, 500_001)]), &StackTable::default()).unwrap();
+        assert_eq!(read("web/watts").as_deref(), Some("1.000002\n"));
+        output.process_ended(Pid(8), 0);
+        assert_eq!((read("web-8/watts"), read("web-8/energy_uj").as_deref()), (None, Some("1\n")));
+        output.run_ended(&RunEnd { ended: UnixMicros(0), reason: "signal".to_owned() }).unwrap();
+        assert_eq!(read("web/watts"), None);
+        recording(&[&[(7, 10)]]);
+        assert_eq!(read("web/energy_uj").as_deref(), Some("1250012\n"));
+    }
+
+    #[test]
+    fn what_a_guest_puts_into_its_directory_is_neither_followed_nor_believed() {
+        let (directory, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let secret = outside.path().join("secret");
+        fs::write(&secret, "42\n").unwrap();
+        let own = directory.path().join("web");
+        fs::create_dir(&own).unwrap();
+        for file in [ENERGY, POWER] {
+            std::os::unix::fs::symlink(&secret, own.join(file)).unwrap();
+        }
+        let mut output = GuestPower::new(directory.path().into(), |text: &str| panic!("{text}"));
+        output.process(&process(7, &["qemu-system-x86_64", "-name", "web"]));
+        output.window(&window(&[(7, 5)]), &StackTable::default()).unwrap();
+        assert_eq!(fs::read_to_string(&secret).unwrap(), "42\n");
+        assert_eq!(fs::read_to_string(own.join(ENERGY)).unwrap(), "5\n");
+        for planted in ["-1", "99999999999999999999999999", "x"] {
+            fs::write(own.join(ENERGY), planted).unwrap();
+            assert_eq!(total_in(&own.join(ENERGY)), None, "{planted}");
+        }
+    }
+
+    #[test]
+    fn a_directory_that_cannot_be_written_is_told_once_and_ends_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("file");
+        fs::write(&file, "").unwrap();
+        let mut told = Vec::new();
+        let mut output = GuestPower::new(file, |text: &str| told.push(text.to_owned()));
+        output.process(&process(7, &["qemu-system-x86_64"]));
+        for _ in 0..3 {
+            output.window(&window(&[(7, 5)]), &StackTable::default()).unwrap();
+        }
+        assert_eq!(told.len(), 1);
+        assert!(told[0].starts_with("telling virtual machines in ") && told[0].ends_with("check --guest-power"));
+    }
+}
