@@ -9,9 +9,9 @@
 
 use std::{
     collections::BTreeMap,
-    fs::{self, DirBuilder, File, OpenOptions},
+    fs::{self, DirBuilder, File, OpenOptions, Permissions},
     io::{self, Read as _, Write as _},
-    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
 };
 
@@ -82,7 +82,10 @@ impl<F: FnMut(&str)> GuestPower<F> {
         DirBuilder::new().recursive(true).mode(0o755).create(self.directory.join(name))?;
         let temporary = self.directory.join(format!(".{name}.{file}"));
         let _absent = fs::remove_file(&temporary);
-        OpenOptions::new().write(true).create_new(true).mode(0o644).open(&temporary)?.write_all(text.as_bytes())?;
+        let mut new = OpenOptions::new().write(true).create_new(true).open(&temporary)?;
+        // Whatever a service's umask is: the directory above decides who on the host may read.
+        new.set_permissions(Permissions::from_mode(0o644))?;
+        new.write_all(text.as_bytes())?;
         fs::rename(&temporary, self.path(name, file))
     }
 
@@ -101,7 +104,8 @@ impl<F: FnMut(&str)> Output for GuestPower<F> {
 
     fn process(&mut self, process: &ProcessInfo) {
         let key = (process.pid, process.start_boottime_ns);
-        if !process.is_target || self.guests.contains_key(&key) {
+        // A name that cannot be read in time comes later.
+        if !process.is_target || process.command_line.is_empty() || self.guests.contains_key(&key) {
             return;
         }
         let Some(name) = guest_name(process) else { return };
@@ -196,6 +200,8 @@ fn harmless(name: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::MetadataExt as _;
+
     use joular_data::{
         attribution::window_report::{Category, ProcessRef, ThreadRow},
         model::units::{Tid, UnixMicros},
@@ -265,6 +271,7 @@ mod tests {
         };
         let mut output = recording(&[&[(7, 500_000), (8, 1), (9, 5)], &[(7, 250_001)], &[]]);
         assert_eq!(read("web/energy_uj").as_deref(), Some("750001\n"));
+        assert_eq!(fs::metadata(directory.path().join("web/energy_uj")).unwrap().mode() & 0o777, 0o644);
         assert_eq!(read("web-8/energy_uj").as_deref(), Some("1\n"));
         assert_eq!(read("web/watts").as_deref(), Some("0.000000\n"));
         output.window(&window(&[(7, 500_001)]), &StackTable::default()).unwrap();
