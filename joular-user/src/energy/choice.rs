@@ -25,8 +25,7 @@ impl EnergyChoice {
 
     /// Whether `--energy-file` means anything to it.
     pub fn reads_file(&self) -> bool {
-        let formats = [FileFormat::MicroJoules, FileFormat::Watts, FileFormat::PowerJoular];
-        let readers = [formats.map(FileFormat::name).as_slice(), &[replay::NAME]].concat();
+        let readers = [FileFormat::ALL.map(FileFormat::name).as_slice(), &[replay::NAME]].concat();
         let reads = |name: &&str| readers.contains(name);
         match self {
             Self::Auto => true,

@@ -88,6 +88,8 @@ pub enum FileFormat {
 }
 
 impl FileFormat {
+    pub const ALL: [Self; 3] = [Self::MicroJoules, Self::Watts, Self::PowerJoular];
+
     pub const fn name(self) -> &'static str {
         match self {
             Self::MicroJoules => "microjoules",
@@ -361,9 +363,15 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn no_report_panics_or_exceeds_the_limit(text in "[0-9a-z.,;\\n -]{0,60}|.{0,60}") {
-            for format in [FileFormat::Watts, FileFormat::PowerJoular] {
-                let power = parse_report(&text, format).unwrap_or(Reading::PowerUw(0));
-                proptest::prop_assert!(matches!(power, Reading::PowerUw(microwatts) if microwatts <= 100_000_000_000));
+            for format in FileFormat::ALL {
+                let is_energy = format == FileFormat::MicroJoules;
+                let is_sound = match parse_report(&text, format) {
+                    Ok(Reading::PowerUw(microwatts)) => !is_energy && microwatts <= 100_000_000_000,
+                    Ok(Reading::CounterUj(_)) => is_energy,
+                    Ok(_) => false,
+                    Err(_) => true,
+                };
+                proptest::prop_assert!(is_sound);
             }
         }
     }

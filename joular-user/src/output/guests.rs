@@ -46,6 +46,8 @@ pub struct GuestPower<F> {
 struct Guest {
     name: String,
     total: MicroJoules,
+    /// Of the last window.
+    used: MicroJoules,
 }
 
 impl<F: FnMut(&str)> GuestPower<F> {
@@ -57,7 +59,7 @@ impl<F: FnMut(&str)> GuestPower<F> {
         self.directory.join(name).join(file)
     }
 
-    /// Tells once that guests are told nothing, and then that they are again when it works.
+    /// Says that a guest is not told, once until all are told again.
     fn note(&mut self, outcome: io::Result<()>) {
         match outcome {
             Err(error) if !self.is_failing => {
@@ -72,14 +74,16 @@ impl<F: FnMut(&str)> GuestPower<F> {
         }
     }
 
-    fn write(&self, guest: &Guest, power_uw: u128) -> io::Result<()> {
+    /// Tells a guest its total, and its power in a window of this length.
+    fn write(&self, guest: &Guest, length_ns: u64) -> io::Result<()> {
+        let power_uw = u128::from(guest.used.0) * 1_000_000_000 / u128::from(length_ns.max(1));
+        DirBuilder::new().recursive(true).mode(0o755).create(self.directory.join(&guest.name))?;
         self.replace(&guest.name, ENERGY, &format!("{}\n", guest.total.0))?;
         self.replace(&guest.name, POWER, &format!("{}.{:06}\n", power_uw / 1_000_000, power_uw % 1_000_000))
     }
 
     /// Readers see the file before or after, and nothing between.
     fn replace(&self, name: &str, file: &str, text: &str) -> io::Result<()> {
-        DirBuilder::new().recursive(true).mode(0o755).create(self.directory.join(name))?;
         let temporary = self.directory.join(format!(".{name}.{file}"));
         let _absent = fs::remove_file(&temporary);
         let mut new = OpenOptions::new().write(true).create_new(true).open(&temporary)?;
@@ -111,7 +115,8 @@ impl<F: FnMut(&str)> Output for GuestPower<F> {
         let Some(name) = guest_name(process) else { return };
         let is_taken = self.guests.values().any(|guest| guest.name == name);
         let name = if is_taken { format!("{name}-{}", process.pid) } else { name };
-        let guest = Guest { total: MicroJoules(total_in(&self.path(&name, ENERGY)).unwrap_or(0)), name };
+        let total = MicroJoules(total_in(&self.path(&name, ENERGY)).unwrap_or(0));
+        let guest = Guest { name, total, used: MicroJoules(0) };
         // So that the guest can begin with its first window.
         let written = self.write(&guest, 0);
         self.note(written);
@@ -131,16 +136,14 @@ impl<F: FnMut(&str)> Output for GuestPower<F> {
             let energy = used.entry((process.pid, process.start_boottime_ns)).or_insert(MicroJoules(0));
             *energy = energy.saturating_add(thread.energy);
         }
-        let mut outcome = Ok(());
         for (key, guest) in &mut self.guests {
-            guest.total = guest.total.saturating_add(used.get(key).copied().unwrap_or(MicroJoules(0)));
-        }
-        for (key, guest) in &self.guests {
-            let energy = used.get(key).copied().unwrap_or(MicroJoules(0));
-            let power_uw = u128::from(energy.0) * 1_000_000_000 / u128::from(report.length_ns.max(1));
-            outcome = outcome.and(self.write(guest, power_uw));
+            guest.used = used.get(key).copied().unwrap_or(MicroJoules(0));
+            guest.total = guest.total.saturating_add(guest.used);
         }
         if !self.guests.is_empty() {
+            // One that cannot be told does not keep the others from it.
+            let told = self.guests.values().map(|guest| self.write(guest, report.length_ns));
+            let outcome = told.fold(Ok(()), io::Result::and);
             self.note(outcome);
         }
         Ok(())
@@ -173,12 +176,11 @@ fn guest_name(process: &ProcessInfo) -> Option<String> {
         arguments.get(at + 1).copied()
     };
     let given = match program {
-        "qemu-kvm" | "kvm" => qemu_name(after(&["-name", "--name"])).or_else(|| after(&["-uuid", "--uuid"])),
-        _ if program.starts_with("qemu-system-") => {
-            qemu_name(after(&["-name", "--name"])).or_else(|| after(&["-uuid", "--uuid"]))
-        }
         "firecracker" => after(&["--id"]),
         "cloud-hypervisor" => None,
+        _ if program.starts_with("qemu-system-") || ["qemu-kvm", "kvm"].contains(&program) => {
+            qemu_name(after(&["-name", "--name"])).or_else(|| after(&["-uuid", "--uuid"]))
+        }
         _ => return None,
     };
     Some(given.and_then(harmless).unwrap_or_else(|| format!("pid-{}", process.pid)))

@@ -4,7 +4,7 @@
 //! are read here. gRPC is a message after five bytes, over HTTP/2
 //! (<https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md>).
 
-use std::{collections::HashMap, error::Error, path::Path};
+use std::{collections::HashMap, path::Path};
 
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::{Request, body::Bytes, client::conn::http2};
@@ -12,7 +12,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use prost::Message;
 use tokio::net::UnixStream;
 
-use super::{Listing, Pod};
+use super::{Listing, Pod, with_causes};
 
 /// Longest answer: a node has some hundred pods of some kilobytes.
 const MAX_BYTES: usize = 64 << 20;
@@ -109,7 +109,7 @@ fn listing(sandboxes: &PodSandboxes, containers: &Containers) -> Listing {
 pub(super) async fn list(socket: &Path) -> Result<Listing, String> {
     let stream = UnixStream::connect(socket).await.map_err(|error| format!("connecting: {error}"))?;
     let (mut sender, connection) =
-        http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.map_err(|error| whole(&error))?;
+        http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.map_err(|error| with_causes(&error))?;
     // It ends with `sender`.
     let connection = tokio::spawn(connection);
     let sandboxes = call(&mut sender, "ListPodSandbox").await?;
@@ -126,7 +126,7 @@ async fn call<M: Message + Default>(sender: &mut http2::SendRequest<Full<Bytes>>
         .header("te", "trailers")
         .body(Full::new(Bytes::from_static(&[0; PREFIX_BYTES])))
         .map_err(|error| format!("{method}: {error}"))?;
-    let answer = sender.send_request(request).await.map_err(|error| format!("{method}: {}", whole(&error)))?;
+    let answer = sender.send_request(request).await.map_err(|error| format!("{method}: {}", with_causes(&error)))?;
     let (parts, body) = answer.into_parts();
     let body = Limited::new(body, MAX_BYTES).collect().await.map_err(|error| format!("{method}: {error}"))?;
     // A failure without a message has its status among the headers.
@@ -148,11 +148,6 @@ fn message<M: Message + Default>(answer: &[u8]) -> Result<M, String> {
         _ => return Err(format!("{} bytes are no answer", answer.len())),
     };
     M::decode(message).map_err(|error| format!("no message: {error}"))
-}
-
-/// An error with what caused it.
-fn whole(error: &hyper::Error) -> String {
-    error.source().map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"))
 }
 
 #[cfg(test)]

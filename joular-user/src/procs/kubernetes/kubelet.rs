@@ -112,11 +112,9 @@ pub(super) async fn list(url: &str, token: Option<&Path>, trust: &Trust) -> Resu
 
 #[cfg(feature = "kubelet")]
 mod fetch {
-    use std::error::Error;
-
     use reqwest::{Certificate, Client, StatusCode, redirect::Policy};
 
-    use super::MAX_BYTES;
+    use super::{super::with_causes, MAX_BYTES};
 
     pub(super) async fn get(
         url: &str,
@@ -140,7 +138,9 @@ mod fetch {
             StatusCode::OK => {}
             StatusCode::UNAUTHORIZED => return Err("it does not accept the token".to_owned()),
             StatusCode::FORBIDDEN => {
-                return Err("the token may not read nodes/pods: give its role that right".to_owned());
+                return Err("the token may not read nodes/pods: give its role that right, or ask the container \
+                            runtime where Kubernetes is older than 1.33"
+                    .to_owned());
             }
             status => return Err(format!("it answers {status}")),
         }
@@ -154,16 +154,9 @@ mod fetch {
         Ok(bytes)
     }
 
-    /// An error with what caused it.
+    /// The address is said beside it.
     fn whole(error: reqwest::Error) -> String {
-        let error = error.without_url();
-        let mut text = error.to_string();
-        let mut cause = error.source();
-        while let Some(next) = cause {
-            text = format!("{text}: {next}");
-            cause = next.source();
-        }
-        text
+        with_causes(&error.without_url())
     }
 }
 

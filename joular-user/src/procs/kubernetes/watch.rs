@@ -35,7 +35,8 @@ pub struct Say {
 }
 
 impl Pods {
-    /// Starts to ask. `say` is told when answers fail to come and when they come again. Returns when the first answer is there, and after two seconds at most.
+    /// Starts to ask. `say` is told when answers fail to come, and when they come again. Returns when the first answer
+    /// is there, and after two seconds at most.
     ///
     /// # Errors
     /// If no thread can be started.
