@@ -264,6 +264,33 @@ pub struct Flags {
     #[arg(long, value_name = "N", help_heading = heading::OUTPUT)]
     pub metrics_methods: Option<u32>,
 
+    /// Push the same metrics to an OpenTelemetry collector over OTLP with HTTP, at this address [default with the flag
+    /// alone: http://127.0.0.1:4318]
+    ///
+    /// /v1/metrics is put behind it. Names of processes go there, unencrypted unless it is https.
+    #[arg(
+        long, value_name = "URL", num_args = 0..=1, default_missing_value = "http://127.0.0.1:4318",
+        help_heading = heading::OUTPUT
+    )]
+    pub otlp: Option<String>,
+
+    /// Time between two pushes, 1s to 1h [default: 60s]
+    #[arg(long, value_name = "TIME", help_heading = heading::OUTPUT)]
+    pub otlp_interval: Option<String>,
+
+    /// Push profiles too: energy, CPU time and samples of each call path in each interval (experimental, as OTLP's
+    /// profiles are)
+    #[arg(long, help_heading = heading::OUTPUT)]
+    pub otlp_profiles: bool,
+
+    /// Send the headers in this file, one NAME: VALUE a line; only its owner may read it
+    #[arg(long, value_name = "FILE", help_heading = heading::OUTPUT)]
+    pub otlp_headers: Option<PathBuf>,
+
+    /// Trust the collector's certificate if those in this PEM file sign it, instead of those that the system trusts
+    #[arg(long, value_name = "FILE", help_heading = heading::OUTPUT)]
+    pub otlp_ca: Option<PathBuf>,
+
     /// Tell each virtual machine on this host what it uses, in DIR/NAME/energy_uj and DIR/NAME/watts
     ///
     /// Share DIR/NAME with the virtual machine NAME alone, to read. In it: `joular-bpf --energy microjoules

@@ -13,8 +13,6 @@ pub struct Metrics {
     pub token: Option<PathBuf>,
     /// Files of the certificate and its key; `None`: there is no TLS.
     pub certificate: Option<(PathBuf, PathBuf)>,
-    /// Methods per process, 0 to 1000.
-    pub methods: usize,
 }
 
 impl Places {
@@ -24,7 +22,6 @@ impl Places {
                 ("metrics-token", flags.metrics_token.is_some()),
                 ("metrics-cert", flags.metrics_cert.is_some()),
                 ("metrics-key", flags.metrics_key.is_some()),
-                ("metrics-methods", flags.metrics_methods.is_some()),
             ];
             return match idle.into_iter().find(|(_, is_given)| *is_given) {
                 Some((key, _)) => Err(self.invalid(key, "no metrics are served: give --metrics too")),
@@ -53,8 +50,15 @@ impl Places {
                 return Err(self.invalid("metrics-key", "there is no certificate: give --metrics-cert too"));
             }
         };
-        let methods = self.number("metrics-methods", flags.metrics_methods, 0..=1000)?.unwrap_or(20);
-        Ok(Some(Metrics { address, token: flags.metrics_token.clone(), certificate, methods: methods as usize }))
+        Ok(Some(Metrics { address, token: flags.metrics_token.clone(), certificate }))
+    }
+
+    /// Methods per process that have metrics, 0 to 1000.
+    pub(super) fn metrics_methods(&self, flags: &Flags) -> Result<usize, ConfigError> {
+        if flags.metrics_methods.is_some() && flags.metrics.is_none() && flags.otlp.is_none() {
+            return Err(self.invalid("metrics-methods", "there are no metrics: give --metrics or --otlp too"));
+        }
+        Ok(self.number("metrics-methods", flags.metrics_methods, 0..=1000)?.unwrap_or(20) as usize)
     }
 }
 
@@ -63,24 +67,31 @@ mod tests {
     use super::*;
     use crate::{
         cli,
-        config::{Config, Input},
+        config::{Config, Input, Live},
     };
 
-    fn metrics(line: &str) -> Result<Option<Metrics>, ConfigError> {
+    fn live(line: &str) -> Result<Live, ConfigError> {
         let arguments = ["joular-bpf", "--all"].into_iter().chain(line.split_whitespace());
         Config::resolve(cli::parse(arguments.map(Into::into)).unwrap().flags, None).map(|config| match config.input {
-            Input::Live(live) => live.metrics,
+            Input::Live(live) => *live,
             Input::Replay(_) => panic!("a replay"),
         })
+    }
+
+    fn metrics(line: &str) -> Result<Option<Metrics>, ConfigError> {
+        live(line).map(|live| live.metrics)
     }
 
     #[test]
     fn the_flag_alone_serves_this_host() {
         assert_eq!(metrics("").unwrap(), None);
-        let expected =
-            Metrics { address: "127.0.0.1:9897".parse().unwrap(), token: None, certificate: None, methods: 20 };
-        assert_eq!(metrics("--metrics").unwrap(), Some(expected.clone()));
-        assert_eq!(metrics("--metrics --metrics-methods 0 --quiet").unwrap(), Some(Metrics { methods: 0, ..expected }));
+        let expected = Metrics { address: "127.0.0.1:9897".parse().unwrap(), token: None, certificate: None };
+        assert_eq!(metrics("--metrics").unwrap(), Some(expected));
+        for (line, methods) in
+            [("--metrics", 20), ("--metrics --metrics-methods 0 --quiet", 0), ("--otlp --metrics-methods 7", 7)]
+        {
+            assert_eq!(live(line).unwrap().metrics_methods, methods);
+        }
     }
 
     #[test]
@@ -108,7 +119,7 @@ mod tests {
             ("--metrics here", "no IP address with a port"),
             ("--metrics 127.0.0.1", "no IP address with a port"),
             ("--metrics-token t", "give --metrics too"),
-            ("--metrics-methods 3", "give --metrics too"),
+            ("--metrics-methods 3", "give --metrics or --otlp too"),
             ("--metrics-cert c", "give --metrics too"),
             ("--metrics --metrics-cert c", "give --metrics-key too"),
             ("--metrics --metrics-key k", "give --metrics-cert too"),

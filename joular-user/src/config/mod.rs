@@ -7,10 +7,12 @@ mod agent;
 pub mod calibration;
 mod diff;
 pub mod duration;
+mod energy;
 pub mod file;
 mod footprint;
 mod kubernetes;
 mod metrics;
+mod otlp;
 mod part;
 mod picture;
 mod policy;
@@ -29,13 +31,14 @@ use std::{path::PathBuf, time::Duration};
 use joular_data::{dataset::DEFAULT_FLUSH_NS, model::policy::PolicyChoices};
 use thiserror::Error;
 
-use self::duration::parse_duration;
 pub use self::{
     calibration::{Calibrate, CalibrationChoice},
     diff::diff_choices,
+    energy::energy_options,
     file::ConfigFile,
     footprint::footprint,
     metrics::Metrics,
+    otlp::Otlp,
     part::part,
     picture::{drawing, page},
     policy::policy_choices,
@@ -47,15 +50,10 @@ pub use self::{
     validate::validation,
     weights::WeightChoice,
 };
+use self::{duration::parse_duration, energy::energy_text};
 use crate::{
     cli::Flags,
-    energy::{
-        EnergyChoice, EnergyOptions,
-        model::VcpuPower,
-        powercap,
-        shared_file::STALE_AFTER,
-        tdp::{self, States, TdpOptions},
-    },
+    energy::{EnergyChoice, EnergyOptions, shared_file::STALE_AFTER},
     procs::{kubernetes::Source, selection::Selection, service::rules::Rules},
 };
 
@@ -114,6 +112,10 @@ pub struct Live {
     pub record: Option<PathBuf>,
     /// Serve live metrics.
     pub metrics: Option<Metrics>,
+    /// Methods of each process that have metrics of their own.
+    pub metrics_methods: usize,
+    /// Push metrics and profiles.
+    pub otlp: Option<Otlp>,
     /// Print what the eBPF programs log.
     pub kernel_log: bool,
 }
@@ -169,16 +171,6 @@ impl Config {
         }
         places.config(merged)
     }
-}
-
-/// The energy options of flags, without the rest; for `doctor` and `sources`.
-///
-/// # Errors
-/// [`ConfigError::Invalid`] and [`ConfigError::Conflict`].
-pub fn energy_options(flags: Flags) -> Result<EnergyOptions, ConfigError> {
-    let places = Places::typed(&flags);
-    places.refuse_conflicts(&flags)?;
-    places.energy(&flags)
 }
 
 /// Knows where each value came from, for messages.
@@ -241,43 +233,14 @@ impl Places {
             weights: flags.weights.as_deref().map_or(Ok(WeightChoice::Auto), |text| self.parse("weights", text))?,
             sampler: flags.sampler.as_deref().map_or(Ok(SamplerChoice::Auto), |text| self.parse("sampler", text))?,
             metrics: self.metrics(&flags)?,
+            metrics_methods: self.metrics_methods(&flags)?,
+            otlp: self.otlp(&flags)?,
             service_rules: services::rules(&flags.service_rule)
                 .map_err(|cause| self.invalid("[[service-rule]]", cause))?,
             kubernetes: self.kubernetes(&flags)?,
             record: flags.record,
             kernel_log: flags.kernel_log,
         })
-    }
-
-    fn energy(&self, flags: &Flags) -> Result<EnergyOptions, ConfigError> {
-        let choice = match energy_text(flags) {
-            Some(text) => self.parse("energy", &text)?,
-            None => EnergyChoice::Auto,
-        };
-        let model_watts: Option<VcpuPower> =
-            flags.model_watts.as_deref().map(|text| self.parse("model-watts", text)).transpose()?;
-        Ok(EnergyOptions {
-            powercap_root: flags.powercap_root.clone().unwrap_or_else(|| powercap::DEFAULT_ROOT.into()),
-            file: flags.energy_file.clone().filter(|_| choice.reads_file()),
-            choice,
-            sys_root: flags.sys_root.clone().unwrap_or_else(|| "/sys".into()),
-            proc_root: proc_root(flags),
-            model_watts,
-            tdp: self.tdp(flags)?,
-        })
-    }
-
-    fn tdp(&self, flags: &Flags) -> Result<Option<TdpOptions>, ConfigError> {
-        if flags.tdp.is_none() && flags.tdp_states.is_none() {
-            return Ok(None);
-        }
-        let watts = |text: &str| {
-            tdp::parse_tdp(text).map_err(|cause| self.invalid("tdp", format!("\"{}\": {cause}", text.escape_debug())))
-        };
-        let states: Option<States> =
-            flags.tdp_states.as_deref().map(|text| self.parse("tdp-states", text)).transpose()?;
-        let tdp_uw = flags.tdp.as_deref().map(watts).transpose()?;
-        Ok(Some(TdpOptions { tdp_uw, states: states.unwrap_or_default() }))
     }
 
     fn time(
@@ -383,11 +346,6 @@ fn is_given(flags: &Flags, key: &str) -> bool {
             given.map(|(name, _)| name).chain(flags.live_only()).any(|name| name == key)
         }
     }
-}
-
-/// Listed or repeated, it is one list.
-fn energy_text(flags: &Flags) -> Option<String> {
-    (!flags.energy.is_empty()).then(|| flags.energy.join(","))
 }
 
 fn proc_root(flags: &Flags) -> PathBuf {

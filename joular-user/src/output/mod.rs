@@ -1,5 +1,5 @@
 //! Says what happens in a run and what came of it: the live view, the closing summary, the JSON
-//! stream, notices of faults, live metrics, what virtual machines are told.
+//! stream, notices of faults, live metrics, what collectors get, what virtual machines are told.
 //!
 //! Each of them is an [`Output`](joular_data::output::Output): it is told what happens in the order
 //! in which it happens, and keeps what it needs. The data set ([`joular_data::dataset`]) is another
@@ -13,6 +13,7 @@ mod json_jvms;
 mod live;
 mod live_text;
 mod metrics;
+mod otlp;
 mod screen;
 #[cfg(test)]
 mod snapshot;
@@ -24,5 +25,6 @@ pub use self::{
     json::JsonOutput,
     live::Screen,
     metrics::{MetricsOutput, ReadShipped, Server as MetricsServer, Shipped, Tls, TlsError, Token, TokenError},
+    otlp::{Collector, Headers, HeadersError, Hooks, OtlpOutput, Pushes},
     screen::ScreenOutput,
 };

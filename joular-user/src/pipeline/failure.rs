@@ -10,7 +10,7 @@ use crate::{
     cli::Exit,
     energy::EnergyError,
     kernel::{KernelError, Remedy},
-    output::{TlsError, TokenError},
+    output::{HeadersError, TlsError, TokenError},
     procs::selection::Absent,
 };
 
@@ -42,6 +42,10 @@ pub enum Failure {
     MetricsToken { path: PathBuf, source: TokenError },
     #[error("serving metrics over TLS: {0}")]
     MetricsCertificate(#[source] TlsError),
+    #[error("reading the headers {path}: {source}")]
+    OtlpHeaders { path: PathBuf, source: HeadersError },
+    #[error("reading the certificates {path}: {source}: check --otlp-ca")]
+    OtlpAuthority { path: PathBuf, source: io::Error },
     #[error("replaying {path}: {source}")]
     Replay { path: PathBuf, source: ReplayError },
 }
@@ -59,6 +63,7 @@ impl Failure {
                 of_calibration(error)
             }
             Self::MetricsToken { .. } | Self::MetricsCertificate(_) => Exit::Usage,
+            Self::OtlpHeaders { .. } | Self::OtlpAuthority { .. } => Exit::Usage,
             Self::Absent(_) => Exit::NothingMatched,
             Self::Output(_) | Self::CreateRecording { .. } => Exit::Output,
             Self::Replay { source: ReplayError::Consume(ConsumeError::Output(_)), .. } => Exit::Output,

@@ -1,17 +1,41 @@
-//! Opens what serves live metrics.
+//! Opens what serves and pushes live metrics.
 
-use std::sync::Arc;
+use std::{fs, sync::Arc};
+
+use joular_data::output::Output;
 
 use super::Failure;
 use crate::{
     agent::{Progress, Sums},
-    config::Metrics,
+    config::{Live, Metrics, Otlp, duration::nanoseconds},
     messages,
-    output::{MetricsOutput, MetricsServer, ReadShipped, Shipped, Tls, Token},
+    output::{
+        Collector, Headers, Hooks, MetricsOutput, MetricsServer, OtlpOutput, Pushes, ReadShipped, Shipped, Tls, Token,
+    },
+    privileges,
 };
 
-/// Listens already, so that an address in use ends the run before anything is loaded.
-pub fn output(metrics: &Metrics, progress: Option<Progress>) -> Result<MetricsOutput, Failure> {
+/// Listens and reads secrets already, so that an address in use or a wrong file ends the run before anything is
+/// loaded. The outputs stand in the order in which they must have a window.
+pub fn outputs(options: &Live, progress: Option<Progress>) -> Result<Vec<Box<dyn Output>>, Failure> {
+    if options.metrics.is_none() && options.otlp.is_none() {
+        return Ok(Vec::new());
+    }
+    let server = options.metrics.as_ref().map(server).transpose()?;
+    let collector = options.otlp.as_ref().map(collector).transpose()?;
+    let shipped = progress.map(|progress| Arc::new(move || shipped(&progress.now())) as ReadShipped);
+    let pushes = collector.is_some().then(Arc::<Pushes>::default);
+    let metrics = MetricsOutput::new(server, options.metrics_methods, shipped, pushes.clone());
+    let live = metrics.live();
+    let mut outputs: Vec<Box<dyn Output>> = vec![Box::new(metrics)];
+    if let Some((collector, pushes)) = collector.zip(pushes) {
+        let hooks = Hooks { info: messages::info, warn: messages::warn, lower_priority: privileges::lower_priority };
+        outputs.push(Box::new(OtlpOutput::new(collector, live, pushes, hooks)));
+    }
+    Ok(outputs)
+}
+
+fn server(metrics: &Metrics) -> Result<MetricsServer, Failure> {
     let read = |path: &std::path::PathBuf| {
         Token::read(path).map_err(|source| Failure::MetricsToken { path: path.clone(), source })
     };
@@ -23,8 +47,25 @@ pub fn output(metrics: &Metrics, progress: Option<Progress>) -> Result<MetricsOu
     let server = MetricsServer::bind(metrics.address, token, tls).map_err(failed)?;
     let address = server.address().map_err(failed)?;
     messages::info(&format!("metrics at {scheme}://{address}/metrics"));
-    let shipped = progress.map(|progress| Arc::new(move || shipped(&progress.now())) as ReadShipped);
-    Ok(MetricsOutput::new(server, metrics.methods, shipped))
+    Ok(server)
+}
+
+fn collector(otlp: &Otlp) -> Result<Collector, Failure> {
+    let headers = otlp
+        .headers
+        .as_ref()
+        .map(|path| Headers::read(path).map_err(|source| Failure::OtlpHeaders { path: path.clone(), source }));
+    let authority = otlp
+        .authority
+        .as_ref()
+        .map(|path| fs::read(path).map_err(|source| Failure::OtlpAuthority { path: path.clone(), source }));
+    Ok(Collector {
+        url: otlp.url.clone(),
+        headers: headers.transpose()?.unwrap_or_default(),
+        authority: authority.transpose()?,
+        interval_ns: nanoseconds(otlp.interval),
+        profiles: otlp.profiles,
+    })
 }
 
 const fn shipped(sums: &Sums) -> Shipped {

@@ -133,9 +133,7 @@ async fn record(config: &Config, options: &config::Live, service: Option<Reload>
     let selected = energy::select(&options.energy)?;
     let Outputs { mut outputs, shipper } = outputs(config)?;
     let progress = shipper.is_some().then(Progress::default);
-    if let Some(metrics) = &options.metrics {
-        outputs.push(Box::new(metrics::output(metrics, progress.clone())?));
-    }
+    outputs.extend(metrics::outputs(options, progress.clone())?);
     if let Some(directory) = &options.guest_power {
         outputs.push(Box::new(GuestPower::new(directory.clone(), messages::warn)));
     }

@@ -25,6 +25,7 @@ mod metrics;
 mod native_images;
 mod native_stacks;
 mod other_jvms;
+mod otlp;
 mod out_of_reach;
 mod output_dir;
 mod perf_map;

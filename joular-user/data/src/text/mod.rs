@@ -4,7 +4,7 @@ pub mod figures;
 pub mod line;
 pub mod signature;
 
-use std::fmt::Write;
+use std::{error::Error, fmt::Write};
 
 use jiff::Timestamp;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
@@ -25,6 +25,17 @@ pub fn escape(name: &str) -> String {
 pub fn escape_lines(text: &str) -> String {
     let line = |line: &str| line.split('\t').map(escape).collect::<Vec<_>>().join("\t");
     text.split('\n').map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// An error with all that caused it.
+pub fn with_causes(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        text = format!("{text}: {cause}");
+        next = cause.source();
+    }
+    text
 }
 
 /// The same JSON, without a character that a terminal acts on. Those that serde leaves are in

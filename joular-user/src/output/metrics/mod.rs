@@ -1,13 +1,15 @@
 //! Serves live metrics of a run to Prometheus and what else reads OpenMetrics.
 //!
 //! Each window is added to sums ([`registry`]). A thread of its own answers scrapes ([`server`]). It makes
-//! the text ([`exposition`], [`mod@format`]) from sums that it shares: a window that comes meanwhile goes
-//! to a copy of them. So a scrape never holds up a window, and a window costs no text.
+//! the text ([`families`], [`mod@format`]) from sums that it shares: a window that comes meanwhile goes
+//! to a copy of them. So a scrape never holds up a window, and a window costs no text. What pushes metrics
+//! ([`super::otlp`]) reads the same sums.
 
-mod exposition;
+mod families;
 mod format;
 mod methods;
 mod registry;
+mod sample;
 mod server;
 #[cfg(test)]
 mod tests;
@@ -22,33 +24,50 @@ use std::{
 use joular_data::{
     attribution::window_report::WindowReport,
     events::{ProcessInfo, RunEnd, RunInfo},
-    model::units::{MonotonicNs, Pid},
+    model::units::{MonotonicNs, Pid, UnixMicros},
     output::{Output, OutputError, Result},
     stacks::StackTable,
 };
 
 pub use self::{
-    exposition::Shipped,
+    families::Shipped,
+    sample::{Families, Figure, Kind, Labels, Unit},
     server::Server,
     tls::{Tls, TlsError},
     token::{Token, TokenError},
 };
 use self::{
-    exposition::{Own, render},
-    registry::{Limits, Registry},
+    families::{Own, Pushed, tell},
+    format::Exposition,
+    registry::{LastWindow, Limits, Registry},
     server::Running,
 };
+use super::otlp::Pushes;
 use crate::clock;
 
-/// Keeps the sums of a run and serves them.
+/// Keeps the sums of a run for those who read them, and serves them.
 pub struct MetricsOutput {
     top_methods: usize,
-    /// `None` before the run starts.
-    shared: Option<Arc<Mutex<Shared>>>,
+    live: LiveMetrics,
     /// Until the run starts: what is listened at before privileges are dropped is served after.
     waiting: Option<Server>,
-    shipped: Option<ReadShipped>,
     running: Option<Running>,
+}
+
+/// The metrics of a run, as they are by now.
+#[derive(Clone, Default)]
+pub struct LiveMetrics {
+    /// `None` before the run starts.
+    shared: Arc<Mutex<Option<Shared>>>,
+    shipped: Option<ReadShipped>,
+    pushes: Option<Arc<Pushes>>,
+}
+
+/// Metrics of one moment.
+#[derive(Clone)]
+pub struct Moment {
+    registry: Arc<Registry>,
+    own: Own,
 }
 
 /// Tells what was shipped by now.
@@ -62,15 +81,67 @@ struct Shared {
 }
 
 impl MetricsOutput {
-    /// `shipped` is asked at each scrape, if runs are shipped.
-    pub fn new(server: Server, top_methods: usize, shipped: Option<ReadShipped>) -> Self {
-        Self { top_methods, shared: None, waiting: Some(server), shipped, running: None }
+    /// `shipped` is asked for each moment if runs are shipped, and `pushes` is shown if metrics are pushed. Without a
+    /// server, the sums are for others.
+    pub fn new(
+        server: Option<Server>,
+        top_methods: usize,
+        shipped: Option<ReadShipped>,
+        pushes: Option<Arc<Pushes>>,
+    ) -> Self {
+        let live = LiveMetrics { shared: Arc::default(), shipped, pushes };
+        Self { top_methods, live, waiting: server, running: None }
     }
 
+    /// What others read while the run goes on.
+    pub fn live(&self) -> LiveMetrics {
+        self.live.clone()
+    }
+}
+
+impl LiveMetrics {
     fn change(&self, change: impl FnOnce(&mut Shared)) {
-        if let Some(shared) = &self.shared {
-            change(&mut shared.lock().unwrap_or_else(PoisonError::into_inner));
+        if let Some(shared) = self.shared.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
+            change(shared);
         }
+    }
+
+    /// `None` before the run starts. The sums are held as they are until the moment is dropped, and no lock is.
+    pub fn now(&self) -> Option<Moment> {
+        let (registry, lag_ns) = {
+            let shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+            let shared = shared.as_ref()?;
+            (Arc::clone(&shared.registry), shared.lag_ns)
+        };
+        let shipped = self.shipped.as_ref().map(|shipped| shipped());
+        let pushed = self.pushes.as_ref().map(|pushes| Pushed::of(pushes));
+        Some(Moment { registry, own: Own { lag_ns, resident_bytes: resident_bytes(), shipped, pushed } })
+    }
+
+    /// For a scrape.
+    fn text(&self) -> String {
+        let mut text = Exposition::default();
+        if let Some(moment) = self.now() {
+            moment.tell(&mut text);
+        }
+        text.finish()
+    }
+}
+
+impl Moment {
+    /// All metrics, family by family.
+    pub fn tell(&self, out: &mut impl Families) {
+        tell(out, &self.registry, self.own.clone());
+    }
+
+    pub fn run(&self) -> &RunInfo {
+        &self.registry.run
+    }
+
+    /// The end of the last window; `None` if there was none.
+    pub fn end(&self) -> Option<UnixMicros> {
+        let LastWindow { wall_start_us, length_ns, .. } = self.registry.last?;
+        Some(UnixMicros(wall_start_us.saturating_add(i64::try_from(length_ns / 1000).unwrap_or(i64::MAX))))
     }
 }
 
@@ -84,27 +155,26 @@ impl Shared {
 impl Output for MetricsOutput {
     fn run_started(&mut self, run: &RunInfo) -> Result<()> {
         let registry = Arc::new(Registry::new(Limits::new(self.top_methods), run));
-        let shared = Arc::new(Mutex::new(Shared { registry, lag_ns: 0 }));
-        self.shared = Some(Arc::clone(&shared));
+        *self.live.shared.lock().unwrap_or_else(PoisonError::into_inner) = Some(Shared { registry, lag_ns: 0 });
         if let Some(server) = self.waiting.take() {
-            let shipped = self.shipped.clone();
-            let running = server.start(Arc::new(move || scraped(&shared, shipped.as_ref())));
+            let live = self.live();
+            let running = server.start(Arc::new(move || live.text()));
             self.running = Some(running.map_err(|source| OutputError::Stream { what: "metrics", source })?);
         }
         Ok(())
     }
 
     fn process(&mut self, process: &ProcessInfo) {
-        self.change(|shared| shared.registry().process(process));
+        self.live.change(|shared| shared.registry().process(process));
     }
 
     fn process_ended(&mut self, pid: Pid, start_boottime_ns: u64) {
-        self.change(|shared| shared.registry().process_ended((pid, start_boottime_ns)));
+        self.live.change(|shared| shared.registry().process_ended((pid, start_boottime_ns)));
     }
 
     fn window(&mut self, report: &WindowReport, stacks: &StackTable) -> Result<()> {
         let end = MonotonicNs(report.start.0.saturating_add(report.length_ns));
-        self.change(|shared| {
+        self.live.change(|shared| {
             shared.registry().window(report, stacks);
             shared.lag_ns = clock::monotonic_now().since(end);
         });
@@ -114,16 +184,6 @@ impl Output for MetricsOutput {
     fn run_ended(&mut self, _: &RunEnd) -> Result<()> {
         Ok(())
     }
-}
-
-/// The text for a scrape. The sums are held as they are for that time, and the lock is not.
-fn scraped(shared: &Mutex<Shared>, shipped: Option<&ReadShipped>) -> String {
-    let (registry, lag_ns) = {
-        let shared = shared.lock().unwrap_or_else(PoisonError::into_inner);
-        (Arc::clone(&shared.registry), shared.lag_ns)
-    };
-    let shipped = shipped.map(|shipped| shipped());
-    render(&registry, Own { lag_ns, resident_bytes: resident_bytes(), shipped })
 }
 
 fn resident_bytes() -> Option<u64> {

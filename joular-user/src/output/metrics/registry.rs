@@ -16,8 +16,8 @@ use joular_data::{
 };
 
 use super::{
-    format::{Labels, MAX_METHOD_BYTES, bounded},
     methods::Methods,
+    sample::{Labels, MAX_METHOD_BYTES, bounded},
 };
 
 /// How long an ended process keeps its series.

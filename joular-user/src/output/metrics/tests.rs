@@ -73,10 +73,10 @@ fn registry(limits: Limits) -> Registry {
 }
 
 fn shown(registry: &Registry) -> BTreeMap<String, u128> {
-    parsed(&render(
-        registry,
-        Own { lag_ns: 5, resident_bytes: Some(7), shipped: Some(Shipped { waiting_runs: 3, ..Shipped::default() }) },
-    ))
+    let shipped = Some(Shipped { waiting_runs: 3, ..Shipped::default() });
+    let mut text = Exposition::default();
+    tell(&mut text, registry, Own { lag_ns: 5, resident_bytes: Some(7), shipped, pushed: Some(Pushed::default()) });
+    parsed(&text.finish())
 }
 
 /// Whether each series that is a counter and still there has not gone back.

@@ -9,10 +9,11 @@ use std::{collections::HashMap, path::Path};
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::{Request, body::Bytes, client::conn::http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use joular_data::text::with_causes;
 use prost::Message;
 use tokio::net::UnixStream;
 
-use super::{Listing, Pod, with_causes};
+use super::{Listing, Pod};
 
 /// Longest answer: a node has some hundred pods of some kilobytes.
 const MAX_BYTES: usize = 64 << 20;

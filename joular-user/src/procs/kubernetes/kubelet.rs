@@ -112,9 +112,10 @@ pub(super) async fn list(url: &str, token: Option<&Path>, trust: &Trust) -> Resu
 
 #[cfg(feature = "kubelet")]
 mod fetch {
+    use joular_data::text::with_causes;
     use reqwest::{Certificate, Client, StatusCode, redirect::Policy};
 
-    use super::{super::with_causes, MAX_BYTES};
+    use super::MAX_BYTES;
 
     pub(super) async fn get(
         url: &str,

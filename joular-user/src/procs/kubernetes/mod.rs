@@ -10,7 +10,6 @@ mod watch;
 
 use std::{
     collections::{HashMap, HashSet},
-    error::Error,
     path::PathBuf,
     sync::{
         Arc, Mutex, PoisonError,
@@ -134,17 +133,6 @@ impl Pod<'_> {
         let labels = texts.filter(|text| text.len() <= MAX_LABEL_BYTES).take(MAX_LABELS).map(Into::into).collect();
         Some(Workload { namespace: name(self.namespace)?, pod: name(self.name)?, labels, ..Workload::default() })
     }
-}
-
-/// An error with all that caused it.
-fn with_causes(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        text = format!("{text}: {cause}");
-        next = cause.source();
-    }
-    text
 }
 
 fn name(text: &str) -> Option<TargetText> {

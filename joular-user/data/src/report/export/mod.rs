@@ -11,7 +11,7 @@ mod dictionary;
 mod files;
 mod firefox;
 mod joularjx;
-mod otlp;
+pub mod otlp;
 mod perfetto;
 mod pprof;
 mod protobuf;

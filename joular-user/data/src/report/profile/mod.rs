@@ -20,6 +20,7 @@ mod frame_columns;
 mod host_times;
 pub mod in_time;
 mod inference;
+pub mod live;
 pub mod load;
 pub mod overview;
 pub mod places;
@@ -42,6 +43,7 @@ pub use self::{
     filter::{Filter, FilterError, Moment, Names},
     host_times::RunTime,
     in_time::Summed,
+    live::LiveProfile,
     load::Load,
     overview::{Amounts, JvmEnergy, Overview, QualityKey},
     places::{PlaceRow, ThreadIdentity},

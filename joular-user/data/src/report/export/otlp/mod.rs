@@ -6,12 +6,19 @@
 //! the number of samples.
 
 mod proto;
+pub mod resource;
 
-use std::{collections::HashMap, io::Write};
+use std::{
+    collections::HashMap,
+    io::{self, Write},
+};
 
-use self::proto::{
-    Function, InstrumentationScope, KeyValue, KeyValueAndUnit, Line, Link, Location, Mapping, Profile as OtlpProfile,
-    ProfilesDictionary, Resource, ResourceProfiles, Sample, ScopeProfiles, Stack, Value, ValueType,
+use self::{
+    proto::{
+        Function, KeyValueAndUnit, Line, Link, Location, Mapping, Profile as OtlpProfile, ProfilesDictionary,
+        ResourceProfiles, Sample, ScopeProfiles, Stack, ValueType,
+    },
+    resource::{InstrumentationScope, KeyValue, Resource, Value},
 };
 use super::{
     ExportFormat, Exported, Result, Selection, Writer, dictionary::Dictionary, origin, protobuf, signed,
@@ -49,24 +56,29 @@ struct Tables {
 
 fn write(selection: &Selection<'_>, out: &mut dyn Write) -> Result<Exported> {
     let profile = selection.profile()?;
+    write_profile(&profile, out)?;
+    Ok(Exported::of(&profile))
+}
+
+/// A profile as `ProfilesData`, which is also the body of a request to a collector: there the message is called
+/// `ExportProfilesServiceRequest`, and has the same fields.
+///
+/// # Errors
+/// If `out` fails.
+pub fn write_profile(profile: &Profile, out: &mut dyn Write) -> io::Result<()> {
     let mut tables = Tables::new();
     let catalog = &profile.catalog;
     let mut entries: Vec<&ThreadPath> = profile.entries.iter().collect();
     entries.sort_by_key(|entry| (catalog.thread(entry.thread).process, entry.thread, entry.path));
     for of_process in entries.chunk_by(|a, b| catalog.thread(a.thread).process == catalog.thread(b.thread).process) {
-        protobuf::message(out, RESOURCE_PROFILES, &resource_profiles(&profile, of_process, &mut tables))?;
+        protobuf::message(out, RESOURCE_PROFILES, &resource_profiles(profile, of_process, &mut tables))?;
     }
-    protobuf::message(out, DICTIONARY, &tables.dictionary(&profile))?;
-    Ok(Exported::of(&profile))
+    protobuf::message(out, DICTIONARY, &tables.dictionary(profile))
 }
 
 fn resource_profiles(profile: &Profile, entries: &[&ThreadPath], tables: &mut Tables) -> ResourceProfiles {
     let profiles = MEASURES.iter().map(|measure| one_measure(profile, entries, tables, measure)).collect();
-    let scope = InstrumentationScope {
-        name: "joular-bpf".to_owned(),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        attributes: vec![KeyValue::text("joular.energy.origin", &origin(&profile.overview))],
-    };
+    let scope = InstrumentationScope::own(vec![KeyValue::text("joular.energy.origin", &origin(&profile.overview))]);
     let resource = Resource { attributes: entries.first().map_or_else(Vec::new, |entry| about(profile, entry)) };
     ResourceProfiles { resource: Some(resource), scope_profiles: vec![ScopeProfiles { scope: Some(scope), profiles }] }
 }

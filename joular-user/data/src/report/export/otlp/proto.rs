@@ -1,8 +1,9 @@
-//! Defines the messages of opentelemetry-proto that are written, with their field numbers:
-//! opentelemetry/proto/profiles/v1development/profiles.proto, common/v1/common.proto and
-//! resource/v1/resource.proto.
+//! Defines the messages of opentelemetry/proto/profiles/v1development/profiles.proto that are written, with their
+//! field numbers.
 
-use prost::{Message, Oneof};
+use prost::Message;
+
+use super::resource::{AnyValue, InstrumentationScope, Resource};
 
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct ResourceProfiles {
@@ -13,27 +14,11 @@ pub(super) struct ResourceProfiles {
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Resource {
-    #[prost(message, repeated, tag = "1")]
-    pub(super) attributes: Vec<KeyValue>,
-}
-
-#[derive(Clone, PartialEq, Message)]
 pub(super) struct ScopeProfiles {
     #[prost(message, optional, tag = "1")]
     pub(super) scope: Option<InstrumentationScope>,
     #[prost(message, repeated, tag = "2")]
     pub(super) profiles: Vec<Profile>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct InstrumentationScope {
-    #[prost(string, tag = "1")]
-    pub(super) name: String,
-    #[prost(string, tag = "2")]
-    pub(super) version: String,
-    #[prost(message, repeated, tag = "3")]
-    pub(super) attributes: Vec<KeyValue>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -136,42 +121,4 @@ pub(super) struct KeyValueAndUnit {
     pub(super) value: Option<AnyValue>,
     #[prost(int32, tag = "3")]
     pub(super) unit_strindex: i32,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct KeyValue {
-    #[prost(string, tag = "1")]
-    pub(super) key: String,
-    #[prost(message, optional, tag = "2")]
-    pub(super) value: Option<AnyValue>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct AnyValue {
-    #[prost(oneof = "Value", tags = "1, 3")]
-    pub(super) value: Option<Value>,
-}
-
-#[derive(Clone, PartialEq, Oneof)]
-pub(super) enum Value {
-    #[prost(string, tag = "1")]
-    Text(String),
-    #[prost(int64, tag = "3")]
-    Int(i64),
-}
-
-impl From<Value> for AnyValue {
-    fn from(value: Value) -> Self {
-        Self { value: Some(value) }
-    }
-}
-
-impl KeyValue {
-    pub(super) fn text(key: &str, text: &str) -> Self {
-        Self { key: key.to_owned(), value: Some(Value::Text(text.to_owned()).into()) }
-    }
-
-    pub(super) fn number(key: &str, number: i64) -> Self {
-        Self { key: key.to_owned(), value: Some(Value::Int(number).into()) }
-    }
 }

@@ -1,11 +1,14 @@
-//! Writes what [`Registry`] knows as OpenMetrics text. docs/metrics.md describes each family.
+//! Says what [`Registry`] knows as families of metrics. docs/metrics.md describes each of them.
+
+use std::sync::atomic::Ordering;
 
 use joular_data::{model::units::MicroJoules, stacks::JvmWork};
 
 use super::{
-    format::{Exposition, Kind, Labels, Micro, Nanoseconds, power},
     registry::{DomainSums, LastWindow, Process, Registry},
+    sample::{Families, Figure, Kind, Labels, power},
 };
+use crate::output::otlp::Pushes;
 
 /// What is known of the recorder beside its windows.
 #[derive(Clone, Debug, Default)]
@@ -16,6 +19,8 @@ pub struct Own {
     pub resident_bytes: Option<u64>,
     /// `None` if runs are not shipped.
     pub shipped: Option<Shipped>,
+    /// `None` if nothing is pushed.
+    pub pushed: Option<Pushed>,
 }
 
 /// What was shipped since the recording began, and what waits.
@@ -29,27 +34,44 @@ pub struct Shipped {
     pub waiting_runs: u64,
 }
 
+/// What became of pushes over OTLP since the recording began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pushed {
+    pub requests: u64,
+    pub failures: u64,
+    pub lost_profiles: u64,
+}
+
+impl Pushed {
+    pub fn of(pushes: &Pushes) -> Self {
+        let [requests, failures, lost_profiles] =
+            [&pushes.requests, &pushes.failures, &pushes.lost_profiles].map(|count| count.load(Ordering::Relaxed));
+        Self { requests, failures, lost_profiles }
+    }
+}
+
 /// The method label of energy of methods without a series.
 const OTHER_METHODS: &str = "[other]";
 
-pub fn render(registry: &Registry, own: Own) -> String {
-    let mut out = Exposition::default();
-    domains(&mut out, registry);
-    processes(&mut out, registry);
-    jvms(&mut out, registry);
-    methods(&mut out, registry);
-    windows(&mut out, registry, own.lag_ns);
-    recorder(&mut out, registry, own.resident_bytes);
+pub fn tell(out: &mut impl Families, registry: &Registry, own: Own) {
+    domains(out, registry);
+    processes(out, registry);
+    jvms(out, registry);
+    methods(out, registry);
+    windows(out, registry, own.lag_ns);
+    recorder(out, registry, own.resident_bytes);
     if let Some(shipped) = own.shipped {
-        shipping(&mut out, shipped);
+        shipping(out, shipped);
     }
-    out.finish()
+    if let Some(pushed) = own.pushed {
+        pushing(out, pushed);
+    }
 }
 
-fn domains(out: &mut Exposition, registry: &Registry) {
+fn domains(out: &mut impl Families, registry: &Registry) {
     out.family("joular_domain_joules", Kind::Counter, "Energy of a domain; domains are disjoint.");
     for (labels, sums) in &registry.domains {
-        out.sample(labels, Micro::from(sums.measured));
+        out.sample(labels, Figure::from(sums.measured));
     }
     out.family(
         "joular_domain_part_joules",
@@ -58,7 +80,7 @@ fn domains(out: &mut Exposition, registry: &Registry) {
     );
     for (labels, sums) in &registry.domains {
         for (part, energy) in parts(sums) {
-            out.sample(&labels.clone().with("part", part), Micro::from(energy));
+            out.sample(&labels.clone().with("part", part), Figure::from(energy));
         }
     }
     let length_ns = registry.last.map_or(0, |last| last.length_ns);
@@ -73,102 +95,102 @@ fn parts(sums: &DomainSums) -> impl Iterator<Item = (&'static str, MicroJoules)>
     divided.into_iter().chain(sums.unattributed.items())
 }
 
-fn processes(out: &mut Exposition, registry: &Registry) {
+fn processes(out: &mut impl Families, registry: &Registry) {
     let length_ns = registry.last.map_or(0, |last| last.length_ns);
     let none = Labels::default();
     let processes = || registry.processes.values().filter(|process| process.labels != Labels::default());
     out.family("joular_targets_joules", Kind::Counter, "Energy of all target processes, ended ones included.");
-    out.sample(&none, Micro::from(registry.targets.energy));
+    out.sample(&none, Figure::from(registry.targets.energy));
     out.family("joular_targets_cpu_seconds", Kind::Counter, "CPU time of all target processes, ended ones included.");
-    out.sample(&none, Nanoseconds::new(registry.targets.cpu_ns));
+    out.sample(&none, Figure::nano(registry.targets.cpu_ns));
     out.family("joular_process_joules", Kind::Counter, "Energy of a target process.");
-    processes().for_each(|process| out.sample(&process.labels, Micro::from(process.sum.energy)));
+    processes().for_each(|process| out.sample(&process.labels, Figure::from(process.sum.energy)));
     out.family("joular_process_cpu_seconds", Kind::Counter, "CPU time of a target process.");
-    processes().for_each(|process| out.sample(&process.labels, Nanoseconds::new(process.sum.cpu_ns)));
+    processes().for_each(|process| out.sample(&process.labels, Figure::nano(process.sum.cpu_ns)));
     out.family("joular_process_watts", Kind::Gauge, "Mean power of a target process in the last window.");
     processes().for_each(|process| out.sample(&process.labels, power(process.now, length_ns)));
     out.family("joular_process_other_joules", Kind::Counter, "Energy of target processes that have no series.");
-    out.sample(&none, Micro::from(registry.other.energy));
+    out.sample(&none, Figure::from(registry.other.energy));
     out.family("joular_process_other_cpu_seconds", Kind::Counter, "CPU time of target processes that have no series.");
-    out.sample(&none, Nanoseconds::new(registry.other.cpu_ns));
+    out.sample(&none, Figure::nano(registry.other.cpu_ns));
 }
 
-fn jvms(out: &mut Exposition, registry: &Registry) {
+fn jvms(out: &mut impl Families, registry: &Registry) {
     out.family("joular_jvm_joules", Kind::Counter, "Energy of a JVM by what it did; parts sum to the process.");
     for (process, parts) in registry.processes.values().filter_map(|process| Some((process, process.jvm.as_ref()?))) {
         for work in JvmWork::ALL {
-            out.sample(&process.labels.clone().with("part", work.name()), Micro::from(parts[work as usize]));
+            out.sample(&process.labels.clone().with("part", work.name()), Figure::from(parts[work as usize]));
         }
     }
 }
 
-fn methods(out: &mut Exposition, registry: &Registry) {
+fn methods(out: &mut impl Families, registry: &Registry) {
     if registry.limits.top_methods == 0 {
         return;
     }
     out.family("joular_method_joules", Kind::Counter, "Self energy of a process's methods; they sum to the process.");
     for Process { labels, methods, .. } in registry.processes.values() {
         for (name, energy) in methods.series().iter().filter(|(name, _)| *name != OTHER_METHODS) {
-            out.sample(&labels.clone().with("method", name), Micro::from(*energy));
+            out.sample(&labels.clone().with("method", name), Figure::from(*energy));
         }
         let namesake = methods.series().get(OTHER_METHODS).copied().unwrap_or_default();
-        out.sample(&labels.clone().with("method", OTHER_METHODS), Micro::from(methods.other.saturating_add(namesake)));
+        out.sample(&labels.clone().with("method", OTHER_METHODS), Figure::from(methods.other.saturating_add(namesake)));
     }
 }
 
-fn windows(out: &mut Exposition, registry: &Registry, lag_ns: u64) {
+fn windows(out: &mut impl Families, registry: &Registry, lag_ns: u64) {
     let none = Labels::default();
     out.family("joular_windows", Kind::Counter, "Windows that are in these figures.");
-    out.sample(&none, registry.windows);
+    out.sample(&none, Figure::whole(registry.windows));
     out.family("joular_windows_seconds", Kind::Counter, "Length of all windows.");
-    out.sample(&none, Nanoseconds::new(registry.elapsed_ns));
+    out.sample(&none, Figure::nano(registry.elapsed_ns));
     let Some(LastWindow { index, wall_start_us, length_ns, .. }) = registry.last else { return };
     out.family("joular_last_window_index", Kind::Gauge, "Number of the last window in these figures; the first is 0.");
-    out.sample(&none, index);
+    out.sample(&none, Figure::whole(index));
     out.family("joular_last_window_start_seconds", Kind::Gauge, "Unix time at which the last window began.");
     out.sample(&none, unix(wall_start_us));
     out.family("joular_last_window_length_seconds", Kind::Gauge, "Length of the last window.");
-    out.sample(&none, Nanoseconds::new(length_ns));
+    out.sample(&none, Figure::nano(length_ns));
     out.family("joular_window_lag_seconds", Kind::Gauge, "From the last window's end until its figures were here.");
-    out.sample(&none, Nanoseconds::new(lag_ns));
+    out.sample(&none, Figure::nano(lag_ns));
 }
 
-fn unix(micros: i64) -> Micro {
-    Micro::new(u64::try_from(micros).unwrap_or(0))
+fn unix(micros: i64) -> Figure {
+    Figure::micro(u64::try_from(micros).unwrap_or(0))
 }
 
-fn recorder(out: &mut Exposition, registry: &Registry, resident_bytes: Option<u64>) {
+fn recorder(out: &mut impl Families, registry: &Registry, resident_bytes: Option<u64>) {
     let (none, run) = (Labels::default(), &registry.run);
     out.family("joular_build", Kind::Info, "Version of joular-bpf.");
-    out.sample(&none.clone().with("version", &run.version), 1);
+    out.sample(&none.clone().with("version", &run.version), Figure::whole(1));
     out.family("joular_run", Kind::Info, "The run that these figures are of.");
     let labels = none.clone().with_text("run_id", Some(&run.run_id.as_str().into()));
     let labels = labels.with_text("node_name", Some(&run.host)).with("energy_source", &run.energy_source);
-    out.sample(&labels.with("sampling_event", &run.sampling_event), 1);
+    out.sample(&labels.with("sampling_event", &run.sampling_event), Figure::whole(1));
     out.family("joular_run_start_time_seconds", Kind::Gauge, "Unix time at which the run began: counters were 0.");
     out.sample(&none, unix(run.started.0));
     out.family("joular_losses", Kind::Counter, "What was lost, by cause.");
     for (cause, count) in &registry.losses {
-        out.sample(&none.clone().with_text("cause", Some(&cause.as_str().into())), *count);
+        out.sample(&none.clone().with_text("cause", Some(&cause.as_str().into())), Figure::whole(*count));
     }
     out.family("joular_samples", Kind::Counter, "Samples of targets.");
-    out.sample(&none, registry.samples);
+    out.sample(&none, Figure::whole(registry.samples));
     out.family("joular_stack_samples", Kind::Counter, "Samples by whether their stacks were read to the root.");
     for (complete, count) in ["yes", "no", "unknown"].into_iter().zip(registry.stacks) {
-        out.sample(&none.clone().with("complete", complete), count);
+        out.sample(&none.clone().with("complete", complete), Figure::whole(count));
     }
     let profiler = registry.domains.values().map(|sums| sums.unattributed.profiler).sum::<MicroJoules>();
     out.family("joular_recorder_joules", Kind::Counter, "Energy of joular-bpf itself.");
-    out.sample(&none, Micro::from(profiler));
+    out.sample(&none, Figure::from(profiler));
     out.family("joular_recorder_cpu_seconds", Kind::Counter, "CPU time of joular-bpf itself.");
-    out.sample(&none, Nanoseconds::new(registry.profiler_cpu_ns));
+    out.sample(&none, Figure::nano(registry.profiler_cpu_ns));
     if let Some(bytes) = resident_bytes {
         out.family("joular_recorder_resident_memory_bytes", Kind::Gauge, "Memory that joular-bpf occupies.");
-        out.sample(&none, bytes);
+        out.sample(&none, Figure::whole(bytes));
     }
 }
 
-fn shipping(out: &mut Exposition, shipped: Shipped) {
+fn shipping(out: &mut impl Families, shipped: Shipped) {
     let Shipped { runs, files, bytes, failures, missed_runs, waiting_runs } = shipped;
     for (name, kind, help, value) in [
         ("joular_shipped_runs", Kind::Counter, "Runs that have arrived where they are shipped to.", runs),
@@ -179,6 +201,18 @@ fn shipping(out: &mut Exposition, shipped: Shipped) {
         ("joular_ship_waiting_runs", Kind::Gauge, "Runs that have ended and wait to be shipped.", waiting_runs),
     ] {
         out.family(name, kind, help);
-        out.sample(&Labels::default(), value);
+        out.sample(&Labels::default(), Figure::whole(value));
+    }
+}
+
+fn pushing(out: &mut impl Families, pushed: Pushed) {
+    let Pushed { requests, failures, lost_profiles } = pushed;
+    for (name, help, value) in [
+        ("joular_otlp_requests", "Requests that the OTLP collector took.", requests),
+        ("joular_otlp_failures", "Requests that it did not take.", failures),
+        ("joular_otlp_lost_profiles", "Profiles that it refused, or that waited too long.", lost_profiles),
+    ] {
+        out.family(name, Kind::Counter, help);
+        out.sample(&Labels::default(), Figure::whole(value));
     }
 }

@@ -1,0 +1,242 @@
+//! Sums windows as they are made, for who wants profiles while a recording goes on.
+//!
+//! What is known of processes is kept for the whole run. Everything else is of the time since the last profile
+//! was taken, so memory does not grow with the run.
+
+use std::collections::{BTreeSet, HashMap};
+
+use super::{
+    Catalog, Filter, FrameIndex, Overview, PathIndex, Process, ProcessIndex, Profile, Run, Thread, ThreadIndex,
+    ThreadPath, host_times::RunTime, sums::Sums,
+};
+use crate::{
+    attribution::window_report::{BranchRow, ProcessRef, ThreadRow, WindowReport},
+    dataset::tables::shared::Boot,
+    events::{ProcessInfo, RunInfo, Runtime},
+    model::{
+        domain::Label,
+        units::{MicroJoules, Pid, UnixMicros},
+    },
+    stacks::{BranchIndex, FrameId, StackTable},
+};
+
+/// Pid and start.
+type ProcessKey = (Pid, u64);
+
+/// Windows since the last profile was taken.
+#[derive(Debug)]
+pub struct LiveProfile {
+    run: RunInfo,
+    boot: Option<Boot>,
+    /// Of the whole run, those that have not ended.
+    known: HashMap<ProcessKey, Process>,
+    ended: Vec<ProcessKey>,
+    since: Since,
+}
+
+/// What is of the time since then.
+#[derive(Debug, Default)]
+struct Since {
+    catalog: Catalog,
+    sums: Sums,
+    time: RunTime,
+    windows: u64,
+    ambiguous: u64,
+    read_failed: u64,
+    label: Option<Label>,
+    sources: BTreeSet<String>,
+    processes: HashMap<ProcessKey, ProcessIndex>,
+    threads: HashMap<(ProcessIndex, u32, u64), ThreadIndex>,
+    /// Indices of one generation of the table of stacks mean nothing in another.
+    generation: u64,
+    paths: HashMap<BranchIndex, PathIndex>,
+    frames: HashMap<FrameId, FrameIndex>,
+}
+
+impl LiveProfile {
+    pub fn new(run: &RunInfo) -> Self {
+        let since = Since::of(run);
+        Self { run: run.clone(), boot: None, known: HashMap::new(), ended: Vec::new(), since }
+    }
+
+    /// A process was found, or more is known of it.
+    pub fn process(&mut self, info: &ProcessInfo) {
+        if info.is_target {
+            self.known.insert((info.pid, info.start_boottime_ns), described(info));
+        }
+    }
+
+    /// A process ended; its last window was seen.
+    pub fn process_ended(&mut self, key: ProcessKey) {
+        self.ended.push(key);
+    }
+
+    pub fn window(&mut self, report: &WindowReport, stacks: &StackTable) {
+        let offset_ns = self.run.boottime_offset_ns;
+        let boot = *self.boot.get_or_insert(Boot::new(report.start, offset_ns, report.wall_start));
+        self.since.note(report);
+        if self.since.generation != stacks.generation() {
+            self.since.generation = stacks.generation();
+            self.since.paths.clear();
+            self.since.frames.clear();
+        }
+        let threads: Vec<Option<ThreadIndex>> = report
+            .threads
+            .iter()
+            .map(|row| {
+                let process = self.process_index(report.processes.get(row.process)?, boot);
+                Some(self.since.thread(process, row, boot))
+            })
+            .collect();
+        for row in &report.branches {
+            let Some(Some(thread)) = threads.get(row.thread) else { continue };
+            let path = self.since.path(row.branch, stacks);
+            self.since.sums.add_entry(entry(*thread, path, row));
+        }
+    }
+
+    /// What windows brought since the last time; `None` if there were none.
+    pub fn take(&mut self) -> Option<Profile> {
+        let Since { catalog, sums, time, windows, ambiguous, read_failed, label, sources, .. } =
+            std::mem::replace(&mut self.since, Since::of(&self.run));
+        for key in std::mem::take(&mut self.ended) {
+            self.known.remove(&key);
+        }
+        let mut overview = Overview { windows, ambiguous, read_failed, label, ..Overview::default() };
+        (overview.span, overview.duration_ns, overview.run_times) = (time.span, time.length_ns, vec![time]);
+        overview.sources = sources.into_iter().collect();
+        let everything = Filter::default();
+        (windows > 0).then(|| Profile::of_entries(catalog, sums.into_entries(), overview, &everything, None))
+    }
+
+    fn process_index(&mut self, process: &ProcessRef, boot: Boot) -> ProcessIndex {
+        let key = (process.pid, process.start_boottime_ns);
+        if let Some(index) = self.since.processes.get(&key) {
+            return *index;
+        }
+        let mut known = self.known.get(&key).cloned().unwrap_or_else(|| Process {
+            pid: process.pid,
+            comm: process.comm.clone(),
+            ..Process::default()
+        });
+        known.start = wall_time(boot, process.start_boottime_ns);
+        let processes = &mut self.since.catalog.processes;
+        processes.push(known);
+        let index = ProcessIndex::of(processes.len() - 1);
+        self.since.processes.insert(key, index);
+        index
+    }
+}
+
+impl Since {
+    fn of(run: &RunInfo) -> Self {
+        let runs = vec![Run { info: run.clone(), end: None }];
+        Self { catalog: Catalog { runs, ..Catalog::default() }, ..Self::default() }
+    }
+
+    fn note(&mut self, report: &WindowReport) {
+        self.windows += 1;
+        self.time.add(report.wall_start, report.length_ns);
+        self.label = self.label.max(report.label());
+        for audit in report.domains.iter().filter(|audit| audit.is_shared) {
+            self.ambiguous += u64::from(audit.is_ambiguous());
+            self.read_failed += u64::from(audit.read_failed());
+            if !self.sources.contains(&audit.source) {
+                self.sources.insert(audit.source.clone());
+            }
+        }
+    }
+
+    fn thread(&mut self, process: ProcessIndex, row: &ThreadRow, boot: Boot) -> ThreadIndex {
+        let threads = &mut self.catalog.threads;
+        let index = *self.threads.entry((process, row.tid.0, row.start_boottime_ns)).or_insert_with(|| {
+            let start = wall_time(boot, row.start_boottime_ns);
+            let (tid, name, category) = (row.tid, row.name.clone(), row.category);
+            threads.push(Thread { process, tid, start, name, category });
+            ThreadIndex::of(threads.len() - 1)
+        });
+        let latest = &mut threads[index.index()].name;
+        if *latest != row.name {
+            *latest = row.name.clone();
+        }
+        index
+    }
+
+    fn path(&mut self, branch: BranchIndex, stacks: &StackTable) -> PathIndex {
+        let (paths, frames) = (&mut self.catalog.paths, &mut self.frames);
+        *self.paths.entry(branch).or_insert_with(|| {
+            let path: Vec<FrameIndex> = stacks
+                .branch(branch)
+                .iter()
+                .map(|id| *frames.entry(*id).or_insert_with(|| paths.frame_index(stacks.frame(*id).clone())))
+                .collect();
+            paths.push(path)
+        })
+    }
+}
+
+#[allow(clippy::cast_precision_loss, reason = "for an error estimate")]
+fn entry(thread: ThreadIndex, path: PathIndex, row: &BranchRow) -> ThreadPath {
+    let BranchRow { energy, cpu_ns, samples, .. } = *row;
+    let squares = if samples > 0 { (energy.0 as f64).powi(2) / samples as f64 } else { 0.0 };
+    ThreadPath { thread, path, energy, cpu_ns, samples, inferred: MicroJoules(0), squares }
+}
+
+fn wall_time(boot: Boot, since_boot_ns: u64) -> UnixMicros {
+    UnixMicros(boot.wall_time(since_boot_ns).unwrap_or_default())
+}
+
+fn described(info: &ProcessInfo) -> Process {
+    let workload = info.workload.as_deref();
+    let mut process = Process {
+        pid: info.pid,
+        comm: info.comm.clone(),
+        container: info.container.clone(),
+        pod: info.pod.clone(),
+        namespace: workload.map(|known| known.namespace.clone()),
+        pod_name: workload.map(|known| known.pod.clone()),
+        service: info.service.as_ref().map(|service| service.name.clone()),
+        version: info.service.as_ref().and_then(|service| service.version.clone()),
+        ..Process::default()
+    };
+    if let Runtime::Jvm { version, main_class, collector, debug_non_safepoints, .. } = &info.runtime {
+        process.jvm_version = version.clone();
+        process.main_class = main_class.clone();
+        process.collector = collector.clone();
+        process.debug_non_safepoints = *debug_non_safepoints;
+    }
+    process
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{self, SMALL};
+
+    #[test]
+    fn each_profile_has_the_sums_of_its_own_windows() {
+        let (mut live, mut stacks) = (LiveProfile::new(&fixture::run()), StackTable::default());
+        (0..SMALL.processes).for_each(|index| live.process(&fixture::process(index)));
+        assert!(live.take().is_none());
+        for windows in [0..5_u64, 5..7] {
+            let (mut energy, mut samples, count) = (MicroJoules(0), 0, windows.clone().count() as u64);
+            for index in windows {
+                if index == 6 {
+                    stacks = StackTable::succeeding(&stacks);
+                }
+                let report = fixture::window(SMALL, &mut stacks, index);
+                energy = energy.saturating_add(report.branches.iter().map(|row| row.energy).sum());
+                samples += report.branches.iter().map(|row| row.samples).sum::<u64>();
+                live.window(&report, &stacks);
+            }
+            let profile = live.take().unwrap();
+            assert!(energy.0 > 0);
+            assert_eq!(profile.energy(), energy);
+            assert_eq!(profile.entries.iter().map(|entry| entry.samples).sum::<u64>(), samples);
+            assert_eq!((profile.overview.windows, profile.overview.duration_ns), (count, count * fixture::SECOND));
+            assert_eq!(profile.catalog.processes.len(), SMALL.processes as usize);
+            assert!(profile.catalog.processes.iter().all(|process| process.main_class.is_some()));
+        }
+        assert!(live.take().is_none());
+    }
+}

@@ -1,0 +1,60 @@
+//! Resolves which energy sources are read, and with what.
+
+use super::{ConfigError, Places, proc_root};
+use crate::{
+    cli::Flags,
+    energy::{
+        EnergyChoice, EnergyOptions,
+        model::VcpuPower,
+        powercap,
+        tdp::{self, States, TdpOptions},
+    },
+};
+
+/// The energy options of flags, without the rest; for `doctor` and `sources`.
+///
+/// # Errors
+/// [`ConfigError::Invalid`] and [`ConfigError::Conflict`].
+pub fn energy_options(flags: Flags) -> Result<EnergyOptions, ConfigError> {
+    let places = Places::typed(&flags);
+    places.refuse_conflicts(&flags)?;
+    places.energy(&flags)
+}
+
+impl Places {
+    pub(super) fn energy(&self, flags: &Flags) -> Result<EnergyOptions, ConfigError> {
+        let choice = match energy_text(flags) {
+            Some(text) => self.parse("energy", &text)?,
+            None => EnergyChoice::Auto,
+        };
+        let model_watts: Option<VcpuPower> =
+            flags.model_watts.as_deref().map(|text| self.parse("model-watts", text)).transpose()?;
+        Ok(EnergyOptions {
+            powercap_root: flags.powercap_root.clone().unwrap_or_else(|| powercap::DEFAULT_ROOT.into()),
+            file: flags.energy_file.clone().filter(|_| choice.reads_file()),
+            choice,
+            sys_root: flags.sys_root.clone().unwrap_or_else(|| "/sys".into()),
+            proc_root: proc_root(flags),
+            model_watts,
+            tdp: self.tdp(flags)?,
+        })
+    }
+
+    fn tdp(&self, flags: &Flags) -> Result<Option<TdpOptions>, ConfigError> {
+        if flags.tdp.is_none() && flags.tdp_states.is_none() {
+            return Ok(None);
+        }
+        let watts = |text: &str| {
+            tdp::parse_tdp(text).map_err(|cause| self.invalid("tdp", format!("\"{}\": {cause}", text.escape_debug())))
+        };
+        let states: Option<States> =
+            flags.tdp_states.as_deref().map(|text| self.parse("tdp-states", text)).transpose()?;
+        let tdp_uw = flags.tdp.as_deref().map(watts).transpose()?;
+        Ok(Some(TdpOptions { tdp_uw, states: states.unwrap_or_default() }))
+    }
+}
+
+/// Listed or repeated, it is one list.
+pub(super) fn energy_text(flags: &Flags) -> Option<String> {
+    (!flags.energy.is_empty()).then(|| flags.energy.join(","))
+}
