@@ -132,6 +132,27 @@ fn details(browser: &mut Browser) -> String {
 }
 
 #[test]
+fn the_page_shows_emissions_and_cost_if_they_are_asked_for() {
+    let Some(mut browser) = start() else { return };
+    let set = Set::new();
+    let hidden = |browser: &mut Browser| browser.text("String(document.getElementById('emissions').hidden)").unwrap();
+    browser.open(&set.make("html", "page.html", &[])).unwrap();
+    assert_eq!(hidden(&mut browser), "true");
+    browser.open(&set.make("html", "costs.html", &["--carbon", "250g/kWh", "--price", "0.30EUR/kWh"])).unwrap();
+    assert_eq!(hidden(&mut browser), "false");
+    let text = |browser: &mut Browser, id: &str| {
+        browser.text(&format!("document.getElementById('{id}').textContent")).unwrap()
+    };
+    let said = text(&mut browser, "emissions");
+    for part in ["Emissions and cost of the selection", "250 gCO2e/kWh", "0.3 EUR per kWh", "not in it:"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let (tiles, head) = (text(&mut browser, "tiles"), text(&mut browser, "method-table"));
+    assert!(tiles.contains("CO2e") && tiles.contains("EUR"), "{tiles}");
+    assert!(head.contains("Self CO2e") && head.contains("Self cost"), "{head}");
+}
+
+#[test]
 fn the_page_works_in_a_browser() {
     let Some(mut browser) = start() else { return };
     let set = Set::new();

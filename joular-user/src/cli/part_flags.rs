@@ -38,6 +38,10 @@ pub struct PartFlags {
     #[arg(long, value_name = "NAMESPACE,…", value_delimiter = ',')]
     pub namespace: Vec<String>,
 
+    /// Processes in pods with these labels, KEY=VALUE, where VALUE may be a pattern; different keys must all match
+    #[arg(long, value_name = "KEY=VALUE,…", value_delimiter = ',')]
+    pub label: Vec<String>,
+
     /// Threads with this name, or a pattern
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     pub thread: Vec<String>,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::part_flags::PartFlags;
+use super::{footprint_flags::FootprintFlags, part_flags::PartFlags};
 
 /// Flags that choose the levels above the frames.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
@@ -57,7 +57,7 @@ pub struct FlamegraphFlags {
 }
 
 /// Flags of `html`.
-#[derive(Clone, Debug, PartialEq, Eq, Args)]
+#[derive(Clone, Debug, PartialEq, Args)]
 pub struct HtmlFlags {
     /// Directory of the data set
     #[arg(value_name = "DIR")]
@@ -74,6 +74,9 @@ pub struct HtmlFlags {
     /// A method once for each kind of its code: interpreted, c1, c2, inlined
     #[arg(long)]
     pub by_kind: bool,
+
+    #[command(flatten)]
+    pub footprint: FootprintFlags,
 
     #[command(flatten)]
     pub part: PartFlags,

@@ -43,10 +43,7 @@ pub(super) fn show(flags: &ReportFlags) -> anyhow::Result<Exit> {
     };
     let mut out = io::BufWriter::new(out.lock());
     let said = report::ranking::command::run(&flags.data, &request, look, &mut out);
-    let said = said.map_err(|error| match error {
-        FootprintError::Data(error) => anyhow::Error::from(error),
-        error => error.into(),
-    })?;
+    let said = said.map_err(plainly)?;
     unless_closed(said.written).map_err(unwritten("the report"))?;
     said.notices.iter().for_each(|notice| messages::warn(notice));
     Ok(Exit::Success)
@@ -58,8 +55,16 @@ pub(super) fn flamegraph(flags: &FlamegraphFlags) -> anyhow::Result<Exit> {
 }
 
 pub(super) fn html(flags: &HtmlFlags) -> anyhow::Result<Exit> {
-    let (page, headline) = report::html::page(&config::page(flags)?)?;
+    let (page, headline) = report::html::page(&config::page(flags)?).map_err(plainly)?;
     written(&flags.output, &page, &headline.text())
+}
+
+/// An error of the data set as every command has it.
+fn plainly(error: FootprintError) -> anyhow::Error {
+    match error {
+        FootprintError::Data(error) => error.into(),
+        error => error.into(),
+    }
 }
 
 /// Writes what a command made, and says what it is about.

@@ -2,7 +2,7 @@
 
 use joular_data::{
     model::units::Pid,
-    report::profile::{App, Filter, FilterError, Moment, Names, filter},
+    report::profile::{App, Filter, FilterError, Labels, Moment, Names, filter},
 };
 
 use super::{ConfigError, duration::parse_duration};
@@ -31,6 +31,7 @@ pub fn part(flags: &PartFlags) -> Result<(Filter, Option<App>), ConfigError> {
         containers: names("container", &flags.container)?,
         pods: names("pod", &flags.pod)?,
         namespaces: names("namespace", &flags.namespace)?,
+        labels: Labels::parse(&flags.label).map_err(at("label"))?,
         threads: names("thread", &flags.thread)?,
         categories: filter::categories(&flags.category).map_err(at("category"))?,
         methods: names("method", &flags.method)?,

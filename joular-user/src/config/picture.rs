@@ -6,7 +6,7 @@ use joular_data::report::{
     tree::{Kinds, Levels, Shape},
 };
 
-use super::{ConfigError, part};
+use super::{ConfigError, footprint, part};
 use crate::cli::{FlamegraphFlags, HtmlFlags};
 
 /// # Errors
@@ -44,7 +44,8 @@ pub fn page(flags: &HtmlFlags) -> Result<PageChoice, ConfigError> {
     let (filter, app) = part(&flags.part)?;
     let levels = if flags.by_thread { Levels::Threads } else { Levels::Processes };
     let shape = Shape { levels, kinds: kinds(flags.by_kind) };
-    Ok(PageChoice { data: flags.data.clone(), filter, app, shape, view: flags.part.app.join(", ") })
+    let footprint = footprint(&flags.footprint)?;
+    Ok(PageChoice { data: flags.data.clone(), filter, app, shape, footprint, view: flags.part.app.join(", ") })
 }
 
 /// `0.05%`, or the same as a fraction: `0.0005`.

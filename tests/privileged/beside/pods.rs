@@ -1,7 +1,7 @@
 //! Tests what Kubernetes knows of pods: told by a real container runtime, or as a kubelet tells it, it is in the data
 //! set, names services and selects targets, also in pods that start later; and who tells nothing changes nothing.
 
-use std::{fs, time::Duration};
+use std::{fs, process::Command, time::Duration};
 
 use anyhow::{Context as _, Result, ensure};
 use joular_tests::{
@@ -12,12 +12,12 @@ use joular_tests::{
         podman::Podman,
     },
     dataset::{DataSet, text},
-    notes,
+    notes, paths,
     process::{Finished, Running},
     profiler::{Output, Run},
     python,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::containers::jvm_image;
 
@@ -76,7 +76,22 @@ fn pods_have_the_names_and_labels_that_runtime_and_kubelet_know() -> Result<()> 
     let expected = LABELS.map(|(key, value)| format!("{key}={value}")).join(" ");
     ensure!(labels.len() == 1 && text(&labels[0], "labels")? == expected, "{labels:?}");
 
+    reported_by_label(&output)?;
     of_a_kubelet(&first, &other)
+}
+
+fn reported_by_label(output: &Output) -> Result<()> {
+    for (label, has_energy) in [("app.kubernetes.io/name=check*", true), ("app.kubernetes.io/name=orders", false)] {
+        let mut command = Command::new(paths::joular_bpf());
+        command.arg("report").arg(output.dir()).args(["--label", label, "--json"]);
+        let finished = Running::spawn("joular-bpf report", &mut command)?.finish(START)?;
+        let report: Value = serde_json::from_str(&finished.stdout).with_context(|| format!("{finished:?}"))?;
+        ensure!(
+            (report["selection"]["energy_uj"].as_u64().context("an energy")? > 0) == has_energy,
+            "{label}: {report}"
+        );
+    }
+    Ok(())
 }
 
 /// Two pods of which a kubelet tells other things than the runtime does.

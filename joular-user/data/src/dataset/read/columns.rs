@@ -161,7 +161,7 @@ impl Columns<'_> {
         DataSetError::Damaged { path: self.path.into(), problem: problem.into() }
     }
 
-    fn wrong(&self, column: &str, problem: &'static str) -> DataSetError {
+    pub(super) fn wrong(&self, column: &str, problem: &'static str) -> DataSetError {
         DataSetError::Column { path: self.path.into(), column: column.to_owned(), problem }
     }
 
@@ -246,13 +246,6 @@ impl Columns<'_> {
         Ok(Flags(values.clone()))
     }
 
-    /// The texts of a list column, row after row.
-    pub(crate) fn text_lists(&self, column: Column<kind::TextList>) -> Result<StringArray> {
-        let name = column.name();
-        let values = self.list(&name)?.values();
-        values.as_string_opt::<i32>().cloned().ok_or_else(|| self.wrong(&name, "is no list of texts"))
-    }
-
     /// The structs in a list column.
     pub(crate) fn structs(&self, column: Column<kind::Frames>) -> Result<Structs> {
         let name = column.name();
@@ -265,7 +258,7 @@ impl Columns<'_> {
         }
     }
 
-    fn list(&self, name: &str) -> Result<&ListArray> {
+    pub(super) fn list(&self, name: &str) -> Result<&ListArray> {
         self.column(name)?.as_list_opt().ok_or_else(|| self.wrong(name, "is no list"))
     }
 
@@ -329,7 +322,7 @@ impl Numbers<'_> {
 
     /// Apart, so that what millions of rows go through stays small.
     #[cold]
-    fn wrong(&self, problem: &'static str) -> DataSetError {
+    pub(super) fn wrong(&self, problem: &'static str) -> DataSetError {
         self.columns.wrong(&self.name, problem)
     }
 }

@@ -5,6 +5,7 @@ pub(crate) mod columns;
 pub(crate) mod decode_ahead;
 pub(crate) mod files;
 pub(crate) mod footer;
+pub(crate) mod lists;
 pub(crate) mod method_spans;
 pub(crate) mod rollup;
 pub(crate) mod run_row;

@@ -17,7 +17,7 @@ use thiserror::Error;
 
 use self::factors::Factors;
 pub use self::factors::MOST_G_PER_KWH;
-pub use self::of_profile::{Footprints, read};
+pub use self::of_profile::{Account, Footprints, read};
 use crate::{dataset::error::DataSetError, text::escape};
 
 /// As SCI counts years: 8 760 hours.

@@ -15,11 +15,8 @@ use super::{
     factors::{Factors, Origin, Spanned},
 };
 use crate::{
-    dataset::error::Result,
     model::units::{MicroJoules, UnixMicros},
-    report::profile::{
-        App, Catalog, DataSet, Filter, PathIndex, Profile, Row, Summed, ThreadIndex, ThreadPath, WindowSpan,
-    },
+    report::profile::{App, Catalog, DataSet, Filter, PathIndex, Profile, Row, ThreadIndex, ThreadPath, WindowSpan},
     text,
 };
 
@@ -57,11 +54,78 @@ type ByWindow = HashMap<(usize, UnixMicros), f64, RandomState>;
 /// Energy times factor, µJ · g/kWh.
 type Weighted = HashMap<(ThreadIndex, PathIndex), f64, RandomState>;
 
+/// Emissions and cost of a data set that is being read.
+#[derive(Debug)]
+pub struct Account<'a> {
+    choices: &'a Choices,
+    factor: Option<Factor>,
+    work: Option<f64>,
+    /// Energy times factor, if windows have different ones.
+    weighted: Weighted,
+    /// Rows of a window stand together.
+    last: Option<((usize, UnixMicros), f64)>,
+}
+
+impl<'a> Account<'a> {
+    /// # Errors
+    /// If a file cannot be read or is damaged, factors are not of the time of the windows, or work is not counted
+    /// by run.
+    pub fn open(choices: &'a Choices, data: &DataSet, filter: &Filter) -> Result<Self, FootprintError> {
+        let work = work(&choices.work, data.catalog.runs.len())?;
+        let factor = Factor::of(choices, &data.windows(filter))?;
+        Ok(Self { choices, factor, work, weighted: Weighted::default(), last: None })
+    }
+
+    /// Whether rows in the order of time are needed.
+    pub fn is_by_time(&self) -> bool {
+        self.factor.as_ref().is_some_and(|factor| factor.by_window.is_some())
+    }
+
+    /// Takes a row. In the order of time, all of them sum to the profile.
+    pub fn take(&mut self, row: &Row) {
+        let Some(by_window) = self.factor.as_ref().and_then(|factor| factor.by_window.as_ref()) else { return };
+        let key = (row.run, row.window_start);
+        let factor = match self.last {
+            Some((known, factor)) if known == key => factor,
+            // A scan has rows of whole windows only.
+            _ => by_window.get(&key).copied().unwrap_or_default(),
+        };
+        self.last = Some((key, factor));
+        *self.weighted.entry((row.thread, row.path)).or_default() += microjoules(row.energy) * factor;
+    }
+
+    /// Of the profile that the rows sum to.
+    pub fn of(self, profile: &Profile) -> Footprints<'a> {
+        let weighted = self.is_by_time().then_some(self.weighted);
+        let (choices, mut factor) = (self.choices, self.factor);
+        let rates = Rates::of(profile, choices, factor.as_ref(), weighted);
+        let entries: Vec<Footprint> = profile.entries.iter().map(|entry| rates.footprint(profile, entry)).collect();
+        let mut whole = Footprint::default();
+        entries.iter().for_each(|entry| whole.plus(entry));
+        let energy = profile.energy();
+        if let Some(factor) = factor.as_mut().filter(|_| energy.0 > 0) {
+            factor.used.mean_g_per_kwh = factor.used.clamped(whole.operational_g / (kwh(energy) * choices.pue));
+        }
+        let times = &profile.overview.run_times;
+        let cpus_ns = times.iter().fold(0, |sum: u64, time| sum.saturating_add(time.cpu_ns));
+        let cpu_ns = profile.entries.iter().fold(0, |sum: u64, entry| sum.saturating_add(entry.cpu_ns));
+        Footprints {
+            choices,
+            entries,
+            whole,
+            energy,
+            factor: factor.map(|factor| factor.used),
+            cpu_share: text::percent(cpu_ns, cpus_ns) / 100.0,
+            recorded_ns: times.iter().fold(0, |sum, time| sum.saturating_add(time.length_ns)),
+            work: self.work,
+        }
+    }
+}
+
 /// As [`Profile::read_watched`], with emissions and cost.
 ///
 /// # Errors
-/// If there is no run, a file cannot be read or is damaged, factors are not of the time of the windows, or
-/// work is not counted by run.
+/// If there is no run, or as [`Account::open`].
 pub fn read<'a>(
     root: &Path,
     filter: &Filter,
@@ -70,36 +134,14 @@ pub fn read<'a>(
     watch: impl FnMut(&Catalog, &Row),
 ) -> Result<(Profile, Footprints<'a>), FootprintError> {
     let mut data = DataSet::open(root, filter)?;
-    let work = work(&choices.work, data.catalog.runs.len())?;
-    let mut factor = Factor::of(choices, &data.windows(filter))?;
+    let mut account = Account::open(choices, &data, filter)?;
     let overview = data.overview(filter)?;
     let summed = data.sums(filter, watch)?;
-    let weighted = match &factor {
-        Some(Factor { by_window: Some(by_window), .. }) => Some(weighted(&mut data, filter, &summed, by_window)?),
-        _ => None,
-    };
-    let profile = Profile::of(data, summed, overview, filter, app);
-    let rates = Rates::of(&profile, choices, factor.as_ref(), weighted);
-    let entries: Vec<Footprint> = profile.entries.iter().map(|entry| rates.footprint(&profile, entry)).collect();
-    let mut whole = Footprint::default();
-    entries.iter().for_each(|entry| whole.plus(entry));
-    let energy = profile.energy();
-    if let Some(factor) = factor.as_mut().filter(|_| energy.0 > 0) {
-        factor.used.mean_g_per_kwh = factor.used.clamped(whole.operational_g / (kwh(energy) * choices.pue));
+    if account.is_by_time() {
+        data.scan_in_time(filter, &summed, |_, row| account.take(row))?;
     }
-    let times = &profile.overview.run_times;
-    let cpus_ns = times.iter().fold(0, |sum: u64, time| sum.saturating_add(time.cpu_ns));
-    let cpu_ns = profile.entries.iter().fold(0, |sum: u64, entry| sum.saturating_add(entry.cpu_ns));
-    let footprints = Footprints {
-        choices,
-        entries,
-        whole,
-        energy,
-        factor: factor.map(|factor| factor.used),
-        cpu_share: text::percent(cpu_ns, cpus_ns) / 100.0,
-        recorded_ns: times.iter().fold(0, |sum, time| sum.saturating_add(time.length_ns)),
-        work,
-    };
+    let profile = Profile::of(data, summed, overview, filter, app);
+    let footprints = account.of(&profile);
     Ok((profile, footprints))
 }
 
@@ -129,6 +171,7 @@ fn work(counts: &[f64], runs: usize) -> Result<Option<f64>, FootprintError> {
     Ok((!counts.is_empty()).then(|| counts.iter().sum()))
 }
 
+#[derive(Debug)]
 struct Factor {
     used: UsedFactor,
     /// If windows have different ones.
@@ -177,23 +220,6 @@ impl Factor {
 
 fn outside(window: &WindowSpan, (from, until): (UnixMicros, UnixMicros)) -> FootprintError {
     FootprintError::Outside { window: text::time(window.start), from: text::time(from), until: text::time(until) }
-}
-
-fn weighted(data: &mut DataSet, filter: &Filter, summed: &Summed, by_window: &ByWindow) -> Result<Weighted> {
-    let mut sums = Weighted::default();
-    // Rows of a window stand together.
-    let mut last = None;
-    data.scan_in_time(filter, summed, |_, row| {
-        let key = (row.run, row.window_start);
-        let factor = match last {
-            Some((known, factor)) if known == key => factor,
-            // A scan has rows of whole windows only.
-            _ => by_window.get(&key).copied().unwrap_or_default(),
-        };
-        last = Some((key, factor));
-        *sums.entry((row.thread, row.path)).or_default() += microjoules(row.energy) * factor;
-    })?;
-    Ok(sums)
 }
 
 /// What makes emissions and cost of energy and CPU time.

@@ -6,6 +6,7 @@ use serde::Serialize;
 use super::{
     PageChoice,
     activity::{Activity, Diagram},
+    emissions::Emissions,
     facts::{self, Audit, Jvm, Quality},
     methods::{self, Method},
     power::{Power, Series},
@@ -14,6 +15,7 @@ use super::{
 use crate::{
     model::{domain::Label as EnergyLabel, target_text::TargetText},
     report::{
+        footprint::Footprints,
         headline::Headline,
         profile::{Amounts, Profile},
         tree::{Branches, CallTree, Kinds, Mix, NodeKind, palette},
@@ -45,6 +47,7 @@ pub(super) struct Figures {
     methods: Vec<Method>,
     /// What intervals do not cover.
     interval_note: &'static str,
+    emissions: Option<Emissions>,
     audit: Audit,
     jvm_parts: Vec<(&'static str, bool)>,
     jvms: Vec<Jvm>,
@@ -82,7 +85,13 @@ struct Time {
     series: Vec<Series>,
 }
 
-pub(super) fn of(profile: &Profile, choice: &PageChoice, power: &Power<'_>, activity: &Activity) -> Figures {
+pub(super) fn of(
+    profile: &Profile,
+    choice: &PageChoice,
+    footprints: Option<&Footprints<'_>>,
+    power: &Power<'_>,
+    activity: &Activity,
+) -> Figures {
     let mut strings = Strings::default();
     let overview = &profile.overview;
     let mut branches = Branches::new(choice.shape);
@@ -97,7 +106,7 @@ pub(super) fn of(profile: &Profile, choice: &PageChoice, power: &Power<'_>, acti
         series: power.series(&mut strings, kind_of),
     };
     let threads = activity.diagram(&profile.catalog, &mut strings);
-    let methods = methods::of(profile, choice.shape.kinds, &mut strings, kind_of);
+    let methods = methods::of(profile, choice.shape.kinds, footprints, &mut strings, kind_of);
     Figures {
         headline: Headline::of(profile).text(),
         energy_uj: profile.energy().0,
@@ -113,6 +122,7 @@ pub(super) fn of(profile: &Profile, choice: &PageChoice, power: &Power<'_>, acti
         time,
         threads,
         methods,
+        emissions: footprints.map(|footprints| Emissions::of(footprints, profile, &mut strings)),
         audit: Audit::of(overview),
         jvm_parts: facts::jvm_parts(),
         jvms: facts::jvms(profile, &mut strings),

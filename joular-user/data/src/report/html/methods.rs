@@ -5,10 +5,11 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 
-use super::strings::Strings;
+use super::{emissions, strings::Strings};
 use crate::{
     model::{target_text::TargetText, units::MicroJoules},
     report::{
+        footprint::{Footprint, Footprints},
         profile::{Amounts, Profile, ThreadPath},
         tree::{Kinds, Label, Mix, NodeKind, OTHERS},
     },
@@ -67,18 +68,35 @@ pub(super) struct Method {
     self_samples: u64,
     /// Part of `self_uj` that samples of other windows tell.
     self_inferred_uj: u64,
+    /// Emissions and cost of `self_uj`, if they were asked for.
+    #[serde(flatten)]
+    footprint: Option<SelfFootprint>,
+}
+
+#[derive(Debug, Serialize)]
+struct SelfFootprint {
+    self_g: f64,
+    self_cost: f64,
+}
+
+impl From<Footprint> for SelfFootprint {
+    fn from(footprint: Footprint) -> Self {
+        Self { self_g: footprint.grams(), self_cost: footprint.cost }
+    }
 }
 
 /// The methods with most energy, by self and total, and the others together.
 pub(super) fn of(
     profile: &Profile,
     kinds: Kinds,
+    footprints: Option<&Footprints<'_>>,
     strings: &mut Strings,
     kind_of: impl Fn(NodeKind) -> usize,
 ) -> Vec<Method> {
     let (labels, label_of) = labels(profile, kinds);
     let mixes = mixes(profile, &label_of, labels.len());
     let sums = sums(profile, &label_of, labels.len());
+    let footprints = footprints.map(|known| emissions::of_labels(profile, known, &label_of, labels.len()));
     let mut order: Vec<usize> =
         (0..labels.len()).filter(|label| sums[*label].0.total.amounts != Amounts::default()).collect();
     let weight = |label: &usize| {
@@ -89,6 +107,7 @@ pub(super) fn of(
     let rest = order.split_off(order.len().min(ROWS));
     let mut rows: Vec<Method> = Vec::with_capacity(order.len() + 1);
     for label in order {
+        let footprint = footprints.as_ref().map(|sums| sums[label].into());
         let (Sums { own, total }, [own_interval, total_interval]) = &sums[label];
         let (label, mix) = (&labels[label], &mixes[label]);
         let is_mixed = label.kind == NodeKind::Method && mix.by_size().len() > 1;
@@ -104,11 +123,17 @@ pub(super) fn of(
             self_cpu_ns: own.amounts.cpu_ns,
             self_samples: own.amounts.samples,
             self_inferred_uj: own.amounts.inferred.0,
+            footprint,
         });
     }
     if !rest.is_empty() {
         let mut all = Amounts::default();
         rest.iter().for_each(|label| all.plus(&sums[*label].0.own.amounts));
+        let footprint = footprints.as_ref().map(|sums| {
+            let mut all = Footprint::default();
+            rest.iter().for_each(|label| all.plus(&sums[*label]));
+            all.into()
+        });
         rows.push(Method {
             name: strings.place(&format!("{OTHERS} ({} methods)", rest.len())),
             kind: kind_of(NodeKind::Others),
@@ -121,6 +146,7 @@ pub(super) fn of(
             self_cpu_ns: all.cpu_ns,
             self_samples: all.samples,
             self_inferred_uj: all.inferred.0,
+            footprint,
         });
     }
     rows

@@ -9,6 +9,7 @@
 mod activity;
 mod clock;
 mod document;
+mod emissions;
 mod facts;
 mod figures;
 mod methods;
@@ -21,11 +22,11 @@ use std::path::PathBuf;
 
 use self::{activity::Activity, clock::Clock, power::Power};
 use super::{
+    footprint::{Account, Choices, FootprintError},
     headline::Headline,
     profile::{App, DataSet, Filter, Profile},
     tree::Shape,
 };
-use crate::dataset::error::Result;
 
 /// What the page is about.
 #[derive(Clone, Debug)]
@@ -34,6 +35,8 @@ pub struct PageChoice {
     pub filter: Filter,
     pub app: Option<App>,
     pub shape: Shape,
+    /// Emissions and cost, if they are wanted.
+    pub footprint: Option<Choices>,
     /// The application's packages as they were given, for the page to say.
     pub view: String,
 }
@@ -41,10 +44,12 @@ pub struct PageChoice {
 /// Makes the page.
 ///
 /// # Errors
-/// If the data set cannot be read.
-pub fn page(choice: &PageChoice) -> Result<(Vec<u8>, Headline)> {
+/// If the data set cannot be read, or emissions and cost cannot be computed.
+pub fn page(choice: &PageChoice) -> Result<(Vec<u8>, Headline), FootprintError> {
     let filter = &choice.filter;
     let mut data = DataSet::open(&choice.data, filter)?;
+    let account = choice.footprint.as_ref().map(|choices| Account::open(choices, &data, filter));
+    let mut account = account.transpose()?;
     let overview = data.overview(filter)?;
     let clock = Clock::of(&overview);
     let mut activity = Activity::new(clock);
@@ -52,12 +57,16 @@ pub fn page(choice: &PageChoice) -> Result<(Vec<u8>, Headline)> {
     let mut power = Power::new(clock, filter, choice.app.as_ref(), choice.shape.kinds);
     let summed = data.sums(filter, |_, _| {})?;
     data.scan_in_time(filter, &summed, |catalog, row| {
+        if let Some(account) = &mut account {
+            account.take(row);
+        }
         if power.take(catalog, row) {
             activity.take(catalog, row);
         }
     })?;
     let profile = Profile::of(data, summed, overview, filter, choice.app.as_ref());
     let headline = Headline::of(&profile);
-    let figures = figures::of(&profile, choice, &power, &activity);
+    let footprints = account.map(|account| account.of(&profile));
+    let figures = figures::of(&profile, choice, footprints.as_ref(), &power, &activity);
     Ok((document::page(&figures), headline))
 }

@@ -6,6 +6,7 @@ use super::*;
 use crate::{
     model::units::Pid,
     report::{
+        footprint,
         profile::{Moment, Names},
         ranking::{self, By, Ranking, Sort, groups::Groups, rows::Cut},
         tree::Levels,
@@ -18,6 +19,7 @@ fn choice(root: &std::path::Path) -> PageChoice {
         filter: Filter::default(),
         app: None,
         shape: Shape { levels: Levels::Processes, ..Shape::default() },
+        footprint: None,
         view: String::new(),
     }
 }
@@ -116,4 +118,31 @@ fn places_are_told_where_there_are_several() {
         assert_eq!(buckets.len(), of_row.len());
         assert!(of_row.iter().all(|place| (0..places.len() as u64).contains(&place.as_u64().unwrap())), "{row}");
     }
+}
+
+#[test]
+fn emissions_and_cost_are_there_if_asked_for_and_methods_sum_to_them() {
+    let root = tempfile::tempdir().unwrap();
+    crate::dataset::fixture::write(root.path(), crate::model::policy::Policy::default());
+    let plain = figures(&choice(root.path())).0;
+    assert!(plain["emissions"].is_null() && plain["methods"][0]["self_g"].is_null());
+    let price = footprint::Price { per_kwh: 0.3, currency: "EUR".to_owned() };
+    let choices = Choices { carbon: Some(footprint::Carbon::plain(250.0)), price: Some(price), ..Choices::default() };
+    let page = figures(&PageChoice { footprint: Some(choices), ..choice(root.path()) }).0;
+    let energy = page["energy_uj"].as_f64().unwrap();
+    let emissions = &page["emissions"];
+    let near = |figure: f64, expected: f64| (figure - expected).abs() <= expected * 1e-9;
+    for (whole, part, per_kwh) in [("grams", "self_g", 250.0), ("cost", "self_cost", 0.3)] {
+        let expected = energy * per_kwh / 3.6e12;
+        let methods = page["methods"].as_array().unwrap();
+        assert!(expected > 0.0 && near(emissions[whole].as_f64().unwrap(), expected), "{emissions}");
+        assert!(near(methods.iter().map(|method| method[part].as_f64().unwrap()).sum(), expected), "{whole}");
+    }
+    let text = |place: &serde_json::Value| {
+        page["strings"].as_array().unwrap()[usize::try_from(place.as_u64().unwrap()).unwrap()].as_str().unwrap()
+    };
+    assert!(text(&emissions["title"]).starts_with("Emissions and cost of the selection"));
+    let names: Vec<&str> = emissions["lines"].as_array().unwrap().iter().map(|line| text(&line[0])).collect();
+    assert_eq!(names, ["energy", "factor", "operational", "cost", "boundary"]);
+    assert_eq!(text(&emissions["currency"]), "EUR");
 }

@@ -76,6 +76,8 @@ pub struct Process {
     /// Kubernetes' namespace and name of the pod.
     pub namespace: Option<TargetText>,
     pub pod_name: Option<TargetText>,
+    /// Of the pod, each as `KEY=VALUE`.
+    pub labels: Vec<TargetText>,
     pub service: Option<TargetText>,
     /// That of the service.
     pub version: Option<TargetText>,

@@ -7,11 +7,13 @@
 use std::{collections::HashMap, time::Duration};
 
 use foldhash::fast::RandomState;
-use globset::{Glob, GlobSet, GlobSetBuilder};
 use jiff::Timestamp;
 use thiserror::Error;
 
-use super::catalog::{Catalog, Process, Run, Thread, ThreadIndex};
+use super::{
+    catalog::{Catalog, Process, Run, Thread, ThreadIndex},
+    names::{Labels, Names},
+};
 use crate::{
     attribution::window_report::Category,
     dataset::{
@@ -19,7 +21,6 @@ use crate::{
         read::{files::RunFiles, span::Span},
     },
     model::{
-        container,
         frame::Frame,
         target_text::TargetText,
         units::{Pid, UnixMicros},
@@ -31,6 +32,8 @@ use crate::{
 pub enum FilterError {
     #[error("'{text}' is not a pattern: {cause}")]
     Pattern { text: String, cause: String },
+    #[error("'{text}' is not a label: write KEY=VALUE, where VALUE may be a pattern")]
+    Label { text: String },
     #[error("'{text}' is not a time: write 2026-03-01T12:00:00Z, or a time into the run such as 30s or 5m")]
     Time { text: String },
     #[error("'{text}' is not a category: write java, gc, jit, vm, native or kernel")]
@@ -70,60 +73,6 @@ impl Moment {
     }
 }
 
-/// Names, exact or with `*`, `?` and `[…]`. None allows everything.
-#[derive(Clone, Debug, Default)]
-pub struct Names(Option<Patterns>);
-
-#[derive(Clone, Debug)]
-struct Patterns {
-    /// As they were given: `[unresolved]` is a name, too.
-    exact: Vec<String>,
-    set: GlobSet,
-}
-
-impl Names {
-    /// # Errors
-    /// If one is not a pattern.
-    pub fn parse(names: &[String]) -> Result<Self, FilterError> {
-        if names.is_empty() {
-            return Ok(Self(None));
-        }
-        let mut set = GlobSetBuilder::new();
-        for text in names {
-            let failed = |error: globset::Error| FilterError::Pattern { text: text.clone(), cause: error.to_string() };
-            set.add(Glob::new(text).map_err(failed)?);
-        }
-        let failed = |error: globset::Error| FilterError::Pattern { text: names.join(","), cause: error.to_string() };
-        Ok(Self(Some(Patterns { exact: names.to_vec(), set: set.build().map_err(failed)? })))
-    }
-
-    pub const fn allow_all(&self) -> bool {
-        self.0.is_none()
-    }
-
-    pub fn allow(&self, name: &str) -> bool {
-        self.0
-            .as_ref()
-            .is_none_or(|patterns| patterns.exact.iter().any(|exact| exact == name) || patterns.set.is_match(name))
-    }
-}
-
-impl Names {
-    /// What is not known has no name that could be meant.
-    fn allow_known(&self, name: Option<&TargetText>) -> bool {
-        self.allow_all() || name.is_some_and(|name| self.allow(name.raw()))
-    }
-
-    /// A container is also meant by its id's first digits.
-    fn allow_container(&self, id: Option<&TargetText>) -> bool {
-        let is_short = |id: &TargetText| {
-            let patterns = self.0.iter().flat_map(|patterns| &patterns.exact);
-            patterns.into_iter().any(|exact| container::is_short_for(exact, id.raw()))
-        };
-        self.allow_known(id) || id.is_some_and(is_short)
-    }
-}
-
 /// Conditions on rows. The default allows everything.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
@@ -136,6 +85,7 @@ pub struct Filter {
     /// By uid or by name.
     pub pods: Names,
     pub namespaces: Names,
+    pub labels: Labels,
     pub threads: Names,
     pub categories: Vec<Category>,
     pub methods: Names,
@@ -178,6 +128,7 @@ impl Filter {
             && self.containers.allow_container(process.container.as_ref())
             && [&process.pod, &process.pod_name].into_iter().any(|pod| self.pods.allow_known(pod.as_ref()))
             && self.namespaces.allow_known(process.namespace.as_ref())
+            && self.labels.allow(&process.labels)
     }
 
     pub fn allows_thread(&self, thread: &Thread) -> bool {
@@ -284,33 +235,20 @@ mod tests {
     }
 
     #[test]
-    fn names_are_exact_or_patterns_and_may_have_brackets() {
-        for (pattern, name, expected) in [
-            ("java", "java", true),
-            ("java", "javac", false),
-            ("orders-*", "orders-7", true),
-            ("com.acme.*", "com.acme.shop.Cart.add", true),
-            ("[unresolved]", "[unresolved]", true),
-            ("[no sample]", "[no sample]", true),
-            ("worker-[0-9]", "worker-7", true),
-        ] {
-            let names = Names::parse(&[pattern.to_owned()]).unwrap();
-            assert_eq!(names.allow(name), expected, "{pattern} {name}");
-        }
-        assert!(Names::default().allow("anything"));
-    }
-
-    #[test]
     fn processes_are_chosen_by_what_they_are_part_of() {
         let id = "4f2b7c0a9d8e1f3a5b6c7d8e9f0a1b2c3d4e5f60718293a4b5c6d7e8f9a0b1c2";
         let process = Process {
             service: Some("shop".into()),
             container: Some(id.into()),
             pod: Some("1a2b-3c".into()),
+            labels: vec!["app=shop".into(), "tier=front".into()],
             ..Process::default()
         };
         let names = |text: &str| Names::parse(&[text.to_owned()]).unwrap();
+        let labels = |text: &str| Labels::parse(&[text.to_owned()]).unwrap();
         for (filter, expected) in [
+            (Filter { labels: labels("tier=fr*"), ..Filter::default() }, true),
+            (Filter { labels: labels("tier=back"), ..Filter::default() }, false),
             (Filter { services: names("sh*"), ..Filter::default() }, true),
             (Filter { services: names("orders"), ..Filter::default() }, false),
             (Filter { containers: names(&id[..12]), ..Filter::default() }, true),

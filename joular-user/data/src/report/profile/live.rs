@@ -195,6 +195,7 @@ fn described(info: &ProcessInfo) -> Process {
         pod: info.pod.clone(),
         namespace: workload.map(|known| known.namespace.clone()),
         pod_name: workload.map(|known| known.pod.clone()),
+        labels: workload.map_or_else(Vec::new, |known| known.labels.clone()),
         service: info.service.as_ref().map(|service| service.name.clone()),
         version: info.service.as_ref().and_then(|service| service.version.clone()),
         ..Process::default()

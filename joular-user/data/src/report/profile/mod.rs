@@ -22,6 +22,7 @@ pub mod in_time;
 mod inference;
 pub mod live;
 pub mod load;
+mod names;
 pub mod overview;
 pub mod places;
 mod process_columns;
@@ -40,11 +41,12 @@ pub use self::{
     catalog::{
         App, Catalog, FrameIndex, OUTSIDE_APP, PathIndex, Paths, Process, ProcessIndex, Run, Thread, ThreadIndex,
     },
-    filter::{Filter, FilterError, Moment, Names},
+    filter::{Filter, FilterError, Moment},
     host_times::RunTime,
     in_time::Summed,
     live::LiveProfile,
     load::Load,
+    names::{Labels, Names},
     overview::{Amounts, JvmEnergy, Overview, QualityKey},
     places::{PlaceRow, ThreadIdentity},
     reader::DataSet,

@@ -5,10 +5,13 @@ use crate::{
     dataset::{
         column::Named,
         error::Result,
-        read::columns::{Columns, Flags, Texts},
+        read::{
+            columns::{Columns, Flags, Texts},
+            lists::TextLists,
+        },
         tables::{
             processes::{
-                COLLECTOR, CONTAINER, DEBUG_NON_SAFEPOINTS, JVM_VERSION, MAIN_CLASS, NAMESPACE, POD, POD_NAME,
+                COLLECTOR, CONTAINER, DEBUG_NON_SAFEPOINTS, JVM_VERSION, LABELS, MAIN_CLASS, NAMESPACE, POD, POD_NAME,
                 PROCESS_START, SERVICE, VERSION,
             },
             shared::{COMM, PID},
@@ -17,7 +20,7 @@ use crate::{
     model::target_text::TargetText,
 };
 
-pub(super) const PROCESS_COLUMNS: [&dyn Named; 13] = [
+pub(super) const PROCESS_COLUMNS: [&dyn Named; 14] = [
     &PID,
     &PROCESS_START,
     &COMM,
@@ -28,6 +31,7 @@ pub(super) const PROCESS_COLUMNS: [&dyn Named; 13] = [
     &POD,
     &NAMESPACE,
     &POD_NAME,
+    &LABELS,
     &SERVICE,
     &VERSION,
     &DEBUG_NON_SAFEPOINTS,
@@ -42,6 +46,7 @@ pub(super) struct ProcessColumns<'a> {
     pod: Texts<'a>,
     namespace: Texts<'a>,
     pod_name: Texts<'a>,
+    labels: TextLists,
     service: Texts<'a>,
     version: Texts<'a>,
     debug_non_safepoints: Flags,
@@ -58,6 +63,7 @@ impl<'a> ProcessColumns<'a> {
             pod: columns.texts(POD)?,
             namespace: columns.texts_if_any(NAMESPACE)?,
             pod_name: columns.texts_if_any(POD_NAME)?,
+            labels: columns.text_lists_if_any(LABELS)?,
             service: columns.texts_if_any(SERVICE)?,
             version: columns.texts_if_any(VERSION)?,
             debug_non_safepoints: columns.flags(DEBUG_NON_SAFEPOINTS)?,
@@ -79,6 +85,7 @@ impl<'a> ProcessColumns<'a> {
             pod: text(&self.pod),
             namespace: text(&self.namespace),
             pod_name: text(&self.pod_name),
+            labels: self.labels.of(row).into_iter().map(TargetText::from).collect(),
             service: text(&self.service),
             version: text(&self.version),
             debug_non_safepoints: self.debug_non_safepoints.maybe(row),

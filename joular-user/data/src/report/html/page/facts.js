@@ -24,6 +24,9 @@ function tiles(figures) {
     ["joular-bpf itself", joules(profiler), share(profiler, audit.measured_uj)],
     ["Samples", count(figures.methods.reduce((sum, method) => sum + method.self_samples, 0)), ""],
   ];
+  const { emissions } = figures;
+  if (emissions?.grams != null) shown.push(["Emissions", grams(emissions.grams), "CO2e"]);
+  if (emissions?.cost != null) shown.push(["Cost", money(emissions.cost), figures.strings[emissions.currency]]);
   byId("tiles").replaceChildren(...shown.map(([what, value, more]) =>
     element("div", {}, element("dt", {}, what), element("dd", {}, value, " ", element("small", {}, more)))));
   byId("tiles").firstChild.id = "tile-energy";
@@ -94,6 +97,14 @@ function auditBody(figures) {
   ], figures.qualities, 5);
   byId("audit-body").replaceChildren(machine, readings);
   byId("audit-body").after(element("h3", {}, "Quality of stacks"), quality);
+}
+
+function emissionsBody(figures) {
+  const { emissions, strings } = figures;
+  if (emissions === null) return;
+  for (const id of ["emissions", "emissions-link"]) byId(id).hidden = false;
+  const lines = emissions.lines.map(([what, value]) => [strings[what], strings[value]]);
+  byId("emissions-body").replaceChildren(element("p", {}, strings[emissions.title]), factList(lines));
 }
 
 function runFacts(figures) {

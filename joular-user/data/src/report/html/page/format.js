@@ -31,6 +31,22 @@ function seconds(ns) {
   return value >= 10 ? `${value.toFixed(1)} s` : `${value.toFixed(3)} s`;
 }
 
+/** A mass with three figures that count, in the unit that suits it. */
+function grams(value) {
+  const units = [[1e6, "t"], [1e3, "kg"], [1, "g"], [1e-3, "mg"]];
+  const [size, name] = value === 0 ? [1, "g"] : units.find(([size]) => value >= size) ?? [1e-6, "µg"];
+  return `${threeFigures(value / size)} ${name}`;
+}
+
+/** A sum of money, whose currency is told elsewhere. */
+function money(value) {
+  return threeFigures(value);
+}
+
+function threeFigures(value) {
+  return value === 0 ? "0" : Number(value.toPrecision(3)).toLocaleString("en", { maximumSignificantDigits: 3 });
+}
+
 function count(value) {
   return value.toLocaleString("en");
 }

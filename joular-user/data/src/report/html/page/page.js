@@ -52,6 +52,7 @@ tiles(figures);
 legend();
 methodTable(figures, search);
 jvmTable(figures);
+emissionsBody(figures);
 auditBody(figures);
 runFacts(figures);
 graph.zoom(0);

@@ -72,6 +72,8 @@ function methodTable(figures, onPick) {
     { title: "Power", value: (row) => row.self_uj, show: (row) => watts(row.self_uj, figures.duration_ns) },
     { title: "Total, 95 %", value: (row) => row.total_uj ?? -1, show: (row) => (row.total_uj === null ? "–" : [joules(row.total_uj), dim(row.total_uj, row.total_interval_uj)]) },
     { title: "Share", value: (row) => row.total_uj ?? -1, show: (row) => (row.total_uj === null ? "–" : share(row.total_uj, all)) },
+    ...(figures.emissions?.grams != null ? [{ title: "Self CO2e", value: (row) => row.self_g, show: (row) => grams(row.self_g) }] : []),
+    ...(figures.emissions?.cost != null ? [{ title: "Self cost", value: (row) => row.self_cost, show: (row) => money(row.self_cost) }] : []),
     { title: "CPU", value: (row) => row.self_cpu_ns, show: (row) => seconds(row.self_cpu_ns) },
     { title: "Samples", value: (row) => row.self_samples, show: (row) => count(row.self_samples) },
   ];
