@@ -40,7 +40,8 @@ fn server(metrics: &Metrics) -> Result<MetricsServer, Failure> {
         Token::read(path).map_err(|source| Failure::MetricsToken { path: path.clone(), source })
     };
     let token = metrics.token.as_ref().map(read).transpose()?;
-    let tls = metrics.certificate.as_ref().map(|(certificate, key)| Tls::read(certificate, key)).transpose();
+    let tls =
+        metrics.certificate.as_ref().map(|(certificate, key)| Tls::read(certificate, key, messages::warn)).transpose();
     let tls = tls.map_err(Failure::MetricsCertificate)?;
     let scheme = if tls.is_some() { "https" } else { "http" };
     let failed = |source| Failure::Metrics { address: metrics.address, source };

@@ -35,6 +35,9 @@ pub struct Tls {
     key: PathBuf,
     acceptor: TlsAcceptor,
     read: Instant,
+    /// Whether new files cannot be used, which was told.
+    is_old: bool,
+    warn: fn(&str),
 }
 
 impl std::fmt::Debug for Tls {
@@ -44,22 +47,34 @@ impl std::fmt::Debug for Tls {
 }
 
 impl Tls {
-    /// Reads PEM files: a certificate followed by those that sign it, and its private key.
+    /// Reads PEM files: a certificate followed by those that sign it, and its private key. `warn` is told if later
+    /// ones cannot be used.
     ///
     /// # Errors
     /// See [`TlsError`].
-    pub fn read(certificate: &Path, key: &Path) -> Result<Self, TlsError> {
+    pub fn read(certificate: &Path, key: &Path, warn: fn(&str)) -> Result<Self, TlsError> {
         let acceptor = acceptor(certificate, key)?;
-        Ok(Self { certificate: certificate.into(), key: key.into(), acceptor, read: Instant::now() })
+        let (certificate, key) = (certificate.into(), key.into());
+        Ok(Self { certificate, key, acceptor, read: Instant::now(), is_old: false, warn })
     }
 
     /// What takes a connection, with files that are a minute old at most, unless new ones cannot be used.
     pub fn acceptor(&mut self) -> TlsAcceptor {
         if self.read.elapsed() > RELOAD {
-            self.read = Instant::now();
-            self.acceptor = acceptor(&self.certificate, &self.key).unwrap_or_else(|_| self.acceptor.clone());
+            self.reload();
         }
         self.acceptor.clone()
+    }
+
+    fn reload(&mut self) {
+        self.read = Instant::now();
+        match acceptor(&self.certificate, &self.key) {
+            Ok(acceptor) => (self.acceptor, self.is_old) = (acceptor, false),
+            Err(error) if !std::mem::replace(&mut self.is_old, true) => {
+                (self.warn)(&format!("metrics are served with the old certificate: {error}"));
+            }
+            Err(_) => {}
+        }
     }
 }
 
@@ -83,7 +98,46 @@ fn acceptor(certificate: &Path, key: &Path) -> Result<TlsAcceptor, TlsError> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
     use super::*;
+
+    /// Made for this test, by `openssl req -x509`.
+    const CERTIFICATE: &str = "-----BEGIN CERTIFICATE-----\n\
+        MIIBfzCCASWgAwIBAgIUAyMBX4KJ4t+grtY5twqPgzVdB+QwCgYIKoZIzj0EAwIw\n\
+        FDESMBAGA1UEAwwJbG9jYWxob3N0MCAXDTI2MTEyNDExMzc1OFoYDzIxMjYxMDMx\n\
+        MTEzNzU4WjAUMRIwEAYDVQQDDAlsb2NhbGhvc3QwWTATBgcqhkjOPQIBBggqhkjO\n\
+        PQMBBwNCAAQcx17Oo4ywJfkCSpAHQ58678twtx6yX59P0isiz9rMx1tT+3hhk2zt\n\
+        R6qkw97mKgvRUE2d/QjTRA+t+7/75Ez1o1MwUTAdBgNVHQ4EFgQUTKUoSs63ERBB\n\
+        mMT1o0s8/CoB9i0wHwYDVR0jBBgwFoAUTKUoSs63ERBBmMT1o0s8/CoB9i0wDwYD\n\
+        VR0TAQH/BAUwAwEB/zAKBggqhkjOPQQDAgNIADBFAiEAv+AhxblBMjhVVXfu7kd3\n\
+        gXuFukDVnaP3QITpkP9xKlECIGYZF6yqRk3F525jOkSzdBFRyfADoLw89+WlhGm1\n\
+        n9ES\n\
+        -----END CERTIFICATE-----\n";
+    const KEY: &str = "-----BEGIN PRIVATE KEY-----\n\
+        MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgl6ePbABjuR7dkg8h\n\
+        B8dEDvlmmDz5zlZP7CV1WzVbrYOhRANCAAQcx17Oo4ywJfkCSpAHQ58678twtx6y\n\
+        X59P0isiz9rMx1tT+3hhk2ztR6qkw97mKgvRUE2d/QjTRA+t+7/75Ez1\n\
+        -----END PRIVATE KEY-----\n";
+
+    #[test]
+    fn a_new_certificate_that_cannot_be_used_leaves_the_old_one_and_is_told_once() {
+        static TOLD: AtomicU32 = AtomicU32::new(0);
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        fs::write(path("certificate"), CERTIFICATE).unwrap();
+        fs::write(path("key"), KEY).unwrap();
+        let told = |text: &str| {
+            assert!(text.contains("the old certificate"), "{text}");
+            TOLD.fetch_add(1, Ordering::Relaxed);
+        };
+        let mut tls = Tls::read(&path("certificate"), &path("key"), told).unwrap();
+        for (certificate, expected) in [(CERTIFICATE, 0), ("", 1), ("", 1), (CERTIFICATE, 1), ("", 2)] {
+            fs::write(path("certificate"), certificate).unwrap();
+            tls.reload();
+            assert_eq!(TOLD.load(Ordering::Relaxed), expected);
+        }
+    }
 
     #[test]
     fn what_cannot_be_used_is_named() {
@@ -98,7 +152,7 @@ mod tests {
             ("text", "empty", "it must have PEM text"),
             ("other", "empty", "it must have PEM text"),
         ] {
-            let error = Tls::read(&path(certificate), &path(key)).unwrap_err().to_string();
+            let error = Tls::read(&path(certificate), &path(key), |_| {}).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
         }
     }
