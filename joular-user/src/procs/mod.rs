@@ -22,4 +22,5 @@ pub mod proc_files;
 pub mod registry;
 pub mod selection;
 pub mod service;
+pub mod shared_roots;
 pub mod tree;

@@ -102,6 +102,11 @@ impl TargetRoot {
         Ok(Self { root, tmp })
     }
 
+    /// Handle of the root itself.
+    pub fn directory(&self) -> BorrowedFd<'_> {
+        self.root.as_fd()
+    }
+
     /// Handle of the target's `/tmp`, if it has one.
     pub fn tmp(&self) -> Option<BorrowedFd<'_>> {
         self.tmp.as_ref().map(AsFd::as_fd)

@@ -13,6 +13,7 @@ use crate::procs::{
     deadline::{self, Pending, Progress},
     maps::{Mapping, MappingKind, Maps},
     namespaces::{Expect, Links, Owner, TargetRoot, open_mapped},
+    shared_roots,
 };
 
 /// Executables and libraries up to this size are read (their tables only).
@@ -34,7 +35,7 @@ pub struct Survey {
 
 impl Survey {
     fn of(target: &Target, root: Option<Arc<TargetRoot>>) -> Self {
-        let root = root.or_else(|| TargetRoot::open(&target.proc_root, target.pid).ok().map(Arc::new));
+        let root = root.or_else(|| shared_roots::open(&target.proc_root, target.pid));
         let has_map_file = root.as_ref().is_some_and(|root| root.tmp_has(&perf_map_name(target.namespace_pid)));
         Self { maps: Maps::read(&target.proc_root, target.pid), root, has_map_file }
     }

@@ -21,6 +21,7 @@ mod kernels;
 mod labels;
 mod leaf_descriptors;
 mod leaf_truth;
+mod many_processes;
 mod metrics;
 mod native_images;
 mod native_stacks;
