@@ -20,9 +20,10 @@ use crate::output::metrics::Moment;
 const MAX_SHOWN_BYTES: usize = 200;
 
 /// Why something did not arrive.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum PushError {
     /// It may arrive later.
+    #[cfg_attr(not(feature = "otlp"), allow(dead_code, reason = "nothing is sent without the feature"))]
     Later(String),
     /// The collector does not want it.
     Refused(String),
@@ -95,7 +96,7 @@ impl Sender {
     }
 
     fn push_metrics(&self, moment: &Moment) -> Result<(), PushError> {
-        metrics::requests(moment).iter().try_for_each(|request| self.push(&self.metrics, &request.encode_to_vec()))
+        all(metrics::requests(moment), |request| self.push(&self.metrics, &request.encode_to_vec()))
     }
 
     fn push_profile(&self, profile: &Profile) -> Result<(), PushError> {
@@ -131,6 +132,19 @@ impl Sender {
     }
 }
 
+/// Pushes one request after the other. One that is refused holds back no other; one that may arrive later ends it,
+/// because the next push has all of them again.
+fn all<T>(requests: Vec<T>, push: impl Fn(&T) -> Result<(), PushError>) -> Result<(), PushError> {
+    let mut outcome = Ok(());
+    for request in &requests {
+        match push(request) {
+            Err(PushError::Refused(cause)) => outcome = outcome.and(Err(PushError::Refused(cause))),
+            other => other?,
+        }
+    }
+    outcome
+}
+
 /// A collector that takes a request may still refuse a part of it.
 fn rejected(answer: &[u8]) -> Result<(), PushError> {
     let partial = Response::decode(answer).ok().and_then(|response| response.partial_success);
@@ -151,7 +165,34 @@ pub(super) fn said(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::{super::proto::PartialSuccess, *};
+
+    #[test]
+    fn a_refused_request_holds_back_no_other() {
+        let outcomes =
+            [Ok(()), Err(PushError::Refused("a".to_owned())), Err(PushError::Refused("b".to_owned())), Ok(())];
+        let later = Err(PushError::Later("busy".to_owned()));
+        for (last, pushed, expected) in [(Ok(()), 5, "a"), (later, 5, "busy")] {
+            let mut requests = outcomes.to_vec();
+            requests.push(last);
+            let count = Cell::new(0);
+            let outcome = all(requests, |request| {
+                count.set(count.get() + 1);
+                request.clone()
+            });
+            assert!(matches!(outcome, Err(PushError::Later(text) | PushError::Refused(text)) if text == expected));
+            assert_eq!(count.get(), pushed);
+        }
+        let busy_first = vec![Err(PushError::Later(String::new())), Ok(())];
+        let count = Cell::new(0);
+        let _busy = all(busy_first, |request| {
+            count.set(count.get() + 1);
+            request.clone()
+        });
+        assert_eq!(count.get(), 1);
+    }
 
     #[test]
     fn a_part_that_is_rejected_is_told_with_the_collectors_words() {

@@ -6,8 +6,6 @@ use serde::Deserialize;
 
 use super::{Listing, Pod, Trust};
 
-/// Longest answer: a node has some hundred pods of some ten kilobytes.
-const MAX_BYTES: usize = 64 << 20;
 /// Of a static pod, whose control group does not have the uid by which the API server knows it.
 const CONFIG_HASH: &str = "kubernetes.io/config.hash";
 
@@ -115,7 +113,8 @@ mod fetch {
     use joular_data::text::with_causes;
     use reqwest::{Certificate, Client, StatusCode, redirect::Policy};
 
-    use super::MAX_BYTES;
+    /// Longest answer: a node has some hundred pods of some ten kilobytes.
+    const MAX_BYTES: usize = 64 << 20;
 
     pub(super) async fn get(
         url: &str,
