@@ -15,6 +15,7 @@ mod live_text;
 mod metrics;
 mod otlp;
 mod screen;
+mod secret_file;
 #[cfg(test)]
 mod snapshot;
 mod summary;

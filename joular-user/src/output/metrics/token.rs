@@ -1,13 +1,8 @@
 //! Reads the secret that scrapers have to show.
 
-use std::{
-    fmt,
-    fs::OpenOptions,
-    hint::black_box,
-    io::{self, Read as _},
-    os::unix::fs::{MetadataExt as _, OpenOptionsExt as _},
-    path::Path,
-};
+use std::{fmt, hint::black_box, path::Path};
+
+use crate::output::secret_file::{self, SecretFileError};
 
 const MAX_BYTES: usize = 4096;
 
@@ -23,12 +18,8 @@ impl fmt::Debug for Token {
 
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
-    #[error("{0}: check the file")]
-    Io(#[from] io::Error),
-    #[error("it is no regular file: name a file")]
-    NotAFile,
-    #[error("others than its owner may read or write it (mode {0:o}): change that with `chmod 600`")]
-    Mode(u32),
+    #[error(transparent)]
+    File(#[from] SecretFileError),
     #[error(
         "a token is 1 to {MAX_BYTES} visible ASCII characters in one line: write one, e.g. with `openssl rand -hex 32`"
     )]
@@ -41,16 +32,8 @@ impl Token {
     /// # Errors
     /// See [`TokenError`].
     pub fn read(path: &Path) -> Result<Self, TokenError> {
-        let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
-        let metadata = file.metadata()?;
-        if !metadata.is_file() {
-            return Err(TokenError::NotAFile);
-        }
-        if metadata.mode() & 0o077 != 0 {
-            return Err(TokenError::Mode(metadata.mode() & 0o777));
-        }
-        let mut bytes = Vec::new();
-        file.take(MAX_BYTES as u64 + 2).read_to_end(&mut bytes)?;
+        // With a line break of either kind behind it.
+        let bytes = secret_file::read(path, MAX_BYTES + 2)?;
         Self::parse(&bytes).ok_or(TokenError::Content)
     }
 
@@ -69,8 +52,6 @@ impl Token {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, os::unix::fs::PermissionsExt as _};
-
     use super::*;
 
     #[test]
@@ -87,18 +68,5 @@ mod tests {
         for (given, is_it) in [("secret", true), ("secre", false), ("secrets", false), ("Secret", false), ("", false)] {
             assert_eq!(token.is(given.as_bytes()), is_it, "{given:?}");
         }
-    }
-
-    #[test]
-    fn a_file_that_others_may_read_is_refused() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("token");
-        fs::write(&path, "secret\n").unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
-        assert!(matches!(Token::read(&path), Err(TokenError::Mode(0o640))));
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
-        assert!(Token::read(&path).unwrap().is(b"secret"));
-        assert!(matches!(Token::read(dir.path()), Err(TokenError::NotAFile)));
-        assert!(matches!(Token::read(&dir.path().join("none")), Err(TokenError::Io(_))));
     }
 }

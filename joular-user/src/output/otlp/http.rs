@@ -1,16 +1,11 @@
 //! Sends a body by HTTP, with headers of the user's.
 
-use std::{
-    fmt,
-    fs::OpenOptions,
-    io::{self, Read as _},
-    os::unix::fs::{MetadataExt as _, OpenOptionsExt as _},
-    path::Path,
-};
+use std::{fmt, path::Path};
 
 use super::sender::PushError;
+use crate::output::secret_file::{self, SecretFileError};
 
-const MAX_HEADERS_BYTES: u64 = 64 << 10;
+const MAX_HEADERS_BYTES: usize = 64 << 10;
 
 /// Headers of each request: who pushes. They are secrets.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -24,10 +19,8 @@ impl fmt::Debug for Headers {
 
 #[derive(Debug, thiserror::Error)]
 pub enum HeadersError {
-    #[error("{0}: check the file")]
-    Io(#[from] io::Error),
-    #[error("others than its owner may read or write it (mode {0:o}): change that with `chmod 600`")]
-    Mode(u32),
+    #[error(transparent)]
+    File(#[from] SecretFileError),
     #[error("line {0}: a header is NAME: VALUE, in visible ASCII characters")]
     Line(usize),
 }
@@ -38,14 +31,8 @@ impl Headers {
     /// # Errors
     /// See [`HeadersError`].
     pub fn read(path: &Path) -> Result<Self, HeadersError> {
-        let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
-        let mode = file.metadata()?.mode();
-        if mode & 0o077 != 0 {
-            return Err(HeadersError::Mode(mode & 0o777));
-        }
-        let mut text = String::new();
-        file.take(MAX_HEADERS_BYTES).read_to_string(&mut text)?;
-        Self::parse(&text)
+        let bytes = secret_file::read(path, MAX_HEADERS_BYTES)?;
+        Self::parse(&String::from_utf8_lossy(&bytes))
     }
 
     fn parse(text: &str) -> Result<Self, HeadersError> {
@@ -61,10 +48,6 @@ impl Headers {
             pair.map(|(name, value)| (name.to_owned(), value.to_owned())).ok_or(HeadersError::Line(index + 1))
         };
         lines.map(header).collect::<Result<_, _>>().map(Self)
-    }
-
-    pub const fn is_empty(&self) -> bool {
-        self.0.is_empty()
     }
 }
 
@@ -189,8 +172,6 @@ impl Client {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, os::unix::fs::PermissionsExt as _};
-
     use super::*;
 
     #[test]
@@ -203,17 +184,5 @@ mod tests {
             assert!(matches!(Headers::parse(text), Err(HeadersError::Line(at)) if at == line), "{text:?}");
         }
         assert!(!format!("{headers:?}").contains("abc"));
-    }
-
-    #[test]
-    fn a_file_that_others_may_read_is_refused() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("headers");
-        fs::write(&path, "a: b\n").unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
-        assert!(matches!(Headers::read(&path), Err(HeadersError::Mode(0o644))));
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
-        assert!(!Headers::read(&path).unwrap().is_empty());
-        assert!(matches!(Headers::read(&dir.path().join("none")), Err(HeadersError::Io(_))));
     }
 }
