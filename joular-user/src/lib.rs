@@ -11,6 +11,7 @@ pub mod context;
 pub mod doctor;
 pub mod elf;
 pub mod energy;
+pub mod experiment;
 pub mod heap;
 pub mod kernel;
 pub mod messages;

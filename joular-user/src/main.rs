@@ -5,7 +5,7 @@ use std::{env, process::ExitCode};
 use joular_user::{
     calibration::trainer,
     cli::{self, Exit},
-    commands, messages,
+    commands, experiment, messages,
     procs::attach,
 };
 
@@ -17,6 +17,10 @@ fn main() -> ExitCode {
     // And to be the load under which a calibration measures.
     if env::args_os().nth(1).is_some_and(|argument| argument == trainer::TRAINER_ARGUMENT) {
         return trainer::run_trainer(&env::args_os().skip(1).collect::<Vec<_>>());
+    }
+    // And to wait for the recording of a command, which it then becomes.
+    if env::args_os().nth(1).is_some_and(|argument| argument == experiment::LAUNCHER_ARGUMENT) {
+        return experiment::run_launcher(&env::args_os().skip(1).collect::<Vec<_>>());
     }
     let cli = match cli::parse(env::args_os()) {
         Ok(cli) => cli,

@@ -1,7 +1,9 @@
 //! Handles signals: the first one ends the run cleanly, the second one at once.
 
 use std::{
+    future::Future,
     io,
+    pin::Pin,
     sync::{Arc, atomic::AtomicBool},
 };
 
@@ -14,6 +16,8 @@ pub enum StopReason {
     Duration,
     Interrupt,
     Terminate,
+    /// The command that is recorded has ended.
+    Command,
     /// A new configuration is to be used from now on.
     Reload,
     /// The recording being replayed is over.
@@ -29,6 +33,7 @@ impl StopReason {
             Self::Duration => "duration",
             Self::Interrupt => "SIGINT",
             Self::Terminate => "SIGTERM",
+            Self::Command => "end of the command",
             Self::Reload => "SIGHUP",
             Self::EndOfRecording => "end of recording",
             Self::Failure => "failure",
@@ -36,8 +41,16 @@ impl StopReason {
     }
 }
 
-/// Waits for signals that ask to stop.
-pub struct Shutdown {
+/// Waits for what ends a run.
+pub struct Shutdown(Source);
+
+enum Source {
+    Signals(Signals),
+    Other(Pin<Box<dyn Future<Output = StopReason>>>),
+}
+
+/// Signals that ask to stop.
+struct Signals {
     interrupt: Signal,
     terminate: Signal,
     hangup: Option<(Signal, Reload)>,
@@ -56,20 +69,39 @@ impl Shutdown {
             flag::register_conditional_shutdown(signal, second.into(), Arc::clone(&asked))?;
             flag::register(signal, Arc::clone(&asked))?;
         }
-        Ok(Self {
+        Ok(Self(Source::Signals(Signals {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
             hangup: None,
-        })
+        })))
+    }
+
+    /// Ends a run when `end` resolves, and at no signal. It resolves once.
+    pub fn when(end: impl Future<Output = StopReason> + 'static) -> Self {
+        Self(Source::Other(Box::pin(end)))
     }
 
     /// Also ends a run at SIGHUP if `reload` says so. Otherwise that signal ends the program, as usual.
     pub fn reload_by(self, reload: Reload) -> io::Result<Self> {
-        Ok(Self { hangup: Some((signal(SignalKind::hangup())?, reload)), ..self })
+        Ok(match self.0 {
+            Source::Signals(signals) => {
+                Self(Source::Signals(Signals { hangup: Some((signal(SignalKind::hangup())?, reload)), ..signals }))
+            }
+            other @ Source::Other(_) => Self(other),
+        })
     }
 
-    /// Resolves when one arrives.
+    /// Resolves when the run is to end.
     pub async fn requested(&mut self) -> StopReason {
+        match &mut self.0 {
+            Source::Signals(signals) => signals.requested().await,
+            Source::Other(end) => end.await,
+        }
+    }
+}
+
+impl Signals {
+    async fn requested(&mut self) -> StopReason {
         loop {
             let hangup = async {
                 match &mut self.hangup {

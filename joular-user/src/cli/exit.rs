@@ -16,6 +16,8 @@ pub enum Exit {
     Regression,
     Undecided,
     Interrupted,
+    /// That of the command that was run.
+    Command(u8),
 }
 
 impl Exit {
@@ -47,6 +49,7 @@ impl Exit {
             Self::Regression => 8,
             Self::Undecided => 9,
             Self::Interrupted => 130,
+            Self::Command(code) => code,
         }
     }
 
@@ -66,6 +69,7 @@ impl Exit {
                 "diff could not tell whether --fail-above is kept: too few runs, or runs made differently"
             }
             Self::Interrupted => "stopped by a second Ctrl-C; the last window may be missing",
+            Self::Command(_) => "with run: the exit code of the command",
         }
     }
 }

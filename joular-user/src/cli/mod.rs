@@ -14,6 +14,7 @@ mod part_flags;
 pub mod picture_flags;
 pub mod report_flags;
 pub mod rollup_flags;
+pub mod run_flags;
 pub mod service_rule;
 pub mod ship_flags;
 pub mod subcommands;
@@ -37,6 +38,7 @@ pub use self::{
     picture_flags::{FlamegraphFlags, HtmlFlags},
     report_flags::ReportFlags,
     rollup_flags::RollupFlags,
+    run_flags::RunFlags,
     service_rule::ServiceRuleFlags,
     ship_flags::ShipFlags,
     subcommands::{AuditFlags, CalibrateFlags, DoctorFlags, ReattributeFlags},
@@ -67,6 +69,14 @@ pub struct Cli {
 #[derive(Clone, Debug, clap::Subcommand)]
 #[allow(clippy::large_enum_variant, reason = "the program has one value of it")]
 pub enum Command {
+    /// Run a command, and tell what energy it used
+    ///
+    /// The command and all that it starts are recorded from its first instruction to its end. It runs as the user
+    /// who called sudo, with the same terminal, directory and limits. Its output is left alone: totals come on
+    /// standard error at the end. The exit code is the command's, or 128 and the number of the signal that ended it.
+    #[command(after_help = "Example: sudo joular-bpf run -- java -jar shop.jar")]
+    Run(RunFlags),
+
     /// Check privileges, kernel features, energy counters and JVMs before a recording
     ///
     /// Runs every check and says what to do about each one that fails. The exit code is the one

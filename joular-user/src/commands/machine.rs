@@ -9,13 +9,17 @@ use joular_data::text::escape;
 
 use super::{unless_closed, unwritten};
 use crate::{
-    cli::{AgentFlags, CalibrateFlags, DoctorFlags, Exit, Flags, LogFormat},
-    config::{self, Calibrate, Config},
+    cli::{AgentFlags, CalibrateFlags, DoctorFlags, Exit, Flags, LogFormat, RunFlags},
+    config::{self, Calibrate, CommandRun, Config},
     doctor, messages, pipeline, sources,
 };
 
 pub(super) fn record(flags: Flags) -> anyhow::Result<Exit> {
     Ok(pipeline::run(&Config::load(flags)?)?)
+}
+
+pub(super) fn measure(flags: &RunFlags) -> anyhow::Result<Exit> {
+    Ok(pipeline::measure(&CommandRun::resolve(flags)?, &flags.command)?)
 }
 
 pub(super) fn serve(flags: AgentFlags) -> anyhow::Result<Exit> {

@@ -25,6 +25,7 @@ use crate::{
 pub fn run(cli: Cli) -> anyhow::Result<Exit> {
     match cli.command {
         None => machine::record(cli.flags),
+        Some(Command::Run(flags)) => machine::measure(&flags),
         Some(Command::Agent(flags)) => machine::serve(flags),
         Some(Command::Doctor(flags)) => machine::check(flags),
         Some(Command::Sources(flags)) => machine::list(flags),

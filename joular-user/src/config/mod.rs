@@ -5,6 +5,7 @@
 
 mod agent;
 pub mod calibration;
+mod command;
 mod diff;
 pub mod duration;
 mod energy;
@@ -33,6 +34,7 @@ use thiserror::Error;
 
 pub use self::{
     calibration::{Calibrate, CalibrationChoice},
+    command::CommandRun,
     diff::diff_choices,
     energy::energy_options,
     file::ConfigFile,
@@ -76,6 +78,8 @@ pub struct Config {
     pub no_infer: bool,
     /// Rows of the live table, 1 to 1000.
     pub top: usize,
+    /// Whether standard output is that of a command: everything goes to standard error.
+    pub is_beside_command: bool,
     /// Usually `/proc`.
     pub proc_root: PathBuf,
     /// Another place of CPU topology than the kernel's own, for tests.
@@ -126,6 +130,8 @@ pub enum Screen {
     #[default]
     Table,
     Json,
+    /// The summary at the end alone.
+    Summary,
     Quiet,
 }
 
@@ -203,6 +209,7 @@ impl Places {
             screen,
             no_infer: flags.no_infer,
             top: top as usize,
+            is_beside_command: false,
             proc_root: proc_root(&flags),
             cpu_root: flags.cpu_root.clone(),
             input: match &flags.replay {

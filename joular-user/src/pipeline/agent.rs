@@ -5,7 +5,7 @@
 
 use std::{cell::RefCell, rc::Rc};
 
-use super::{Failure, Recorded, record_with, replay};
+use super::{Failure, Recorded, Until, record_with, replay};
 use crate::{
     agent::service,
     cli::Exit,
@@ -28,7 +28,7 @@ pub fn serve(mut config: Config, load: &Load) -> Result<Exit, Failure> {
             Input::Replay(recording) => return replay(&config, recording),
         };
         let next = Rc::new(RefCell::new(None));
-        let Recorded { reason, .. } = record_with(&config, live, Some(reload(load, &next)))?;
+        let Recorded { reason, .. } = record_with(&config, live, Until::Reloaded(reload(load, &next)))?;
         match next.take().filter(|_| reason == StopReason::Reload) {
             Some(reloaded) => config = reloaded,
             None => return Ok(Exit::Success),

@@ -9,6 +9,7 @@ use crate::{
     calibration::{CalibrationError, file::FileError},
     cli::Exit,
     energy::EnergyError,
+    experiment::LaunchError,
     kernel::{KernelError, Remedy},
     output::{HeadersError, TlsError, TokenError},
     procs::selection::Absent,
@@ -46,6 +47,10 @@ pub enum Failure {
     OtlpHeaders { path: PathBuf, source: HeadersError },
     #[error("reading the certificates {path}: {source}: check --otlp-ca")]
     OtlpAuthority { path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Launch(#[from] LaunchError),
+    #[error("running a command: there is none, or it never began")]
+    NoCommand,
     #[error("replaying {path}: {source}")]
     Replay { path: PathBuf, source: ReplayError },
 }

@@ -6,6 +6,7 @@
 
 mod agent;
 mod calibration;
+mod command;
 mod consumer;
 mod core_types;
 mod failure;
@@ -47,6 +48,7 @@ use joular_data::{
 pub use self::{
     agent::{Load, serve},
     calibration::calibrate,
+    command::measure,
     failure::Failure,
     replay::policy_again,
 };
@@ -85,7 +87,7 @@ const LAST_SHIPPING: Duration = Duration::from_secs(10);
 /// Runs what the configuration says.
 pub fn run(config: &Config) -> Result<Exit, Failure> {
     match &config.input {
-        Input::Live(live) => match record_with(config, live, None)? {
+        Input::Live(live) => match record_with(config, live, Until::Stopped)? {
             Recorded { has_matched: true, .. } => Ok(Exit::Success),
             Recorded { has_matched: false, .. } => {
                 let advice = "check with `ps -eo pid,comm`";
@@ -104,22 +106,37 @@ struct Recorded {
     has_matched: bool,
 }
 
-/// Records in an event loop. A service has a way to read its configuration again.
-fn record_with(config: &Config, options: &config::Live, service: Option<Reload>) -> Result<Recorded, Failure> {
+/// What ends a recording, beside its duration.
+enum Until {
+    /// A signal.
+    Stopped,
+    /// A signal, or for a service a new configuration.
+    Reloaded(Reload),
+    /// The end of a command.
+    Command(command::Command),
+}
+
+/// Records in an event loop.
+fn record_with(config: &Config, options: &config::Live, until: Until) -> Result<Recorded, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|source| Failure::Start { what: "the event loop", source })?;
-    runtime.block_on(record(config, options, service))
+    runtime.block_on(record(config, options, until))
 }
 
-async fn record(config: &Config, options: &config::Live, service: Option<Reload>) -> Result<Recorded, Failure> {
+async fn record(config: &Config, options: &config::Live, until: Until) -> Result<Recorded, Failure> {
     let unheard = |source| Failure::Start { what: "signal handling", source };
-    let mut shutdown = Shutdown::listen(Exit::Interrupted.code()).map_err(unheard)?;
-    let is_service = service.is_some();
-    if let Some(reload) = service {
-        shutdown = shutdown.reload_by(reload).map_err(unheard)?;
-    }
+    let listen = || Shutdown::listen(Exit::Interrupted.code());
+    let is_service = matches!(until, Until::Reloaded(_));
+    let (start, mut shutdown) = match until {
+        Until::Stopped => (None, listen().map_err(unheard)?),
+        Until::Reloaded(reload) => (None, listen().and_then(|signals| signals.reload_by(reload)).map_err(unheard)?),
+        Until::Command(command) => {
+            let (start, shutdown) = command.parts().map_err(unheard)?;
+            (Some(start), shutdown)
+        }
+    };
     limits::raise_open_files();
     heap::keep_small();
     // Before the verifier's half a second, which would take many where all CPUs are busy.
@@ -195,7 +212,10 @@ async fn record(config: &Config, options: &config::Live, service: Option<Reload>
     };
     let schedule = Schedule { interval: options.interval, duration: options.duration };
     let ready = |targets: usize| {
-        announce(targets, &options.selection, &selected.reason);
+        match start {
+            Some(start) => start.now(),
+            None => announce(targets, &options.selection, &selected.reason),
+        }
         if is_service {
             service::ready();
         }
@@ -248,6 +268,14 @@ fn outputs(config: &Config) -> Result<Outputs, Failure> {
             let live = (Screen::of(io::stdout(), colours), config.top);
             let screen = ScreenOutput::new(io::stdout(), Some(live), config.output.clone());
             outputs.push(Box::new(if config.no_infer { screen.without_inference() } else { screen }));
+        }
+        config::Screen::Summary => {
+            let screen = ScreenOutput::new(io::stderr(), None, config.output.clone());
+            outputs.push(Box::new(if config.no_infer { screen.without_inference() } else { screen }));
+        }
+        config::Screen::Json if config.is_beside_command => {
+            let json = JsonOutput::new(io::stderr());
+            outputs.push(Box::new(if config.no_infer { json.without_inference() } else { json }));
         }
         config::Screen::Json => {
             let json = JsonOutput::new(io::stdout());

@@ -49,7 +49,7 @@ const USER: &[(&str, &[&str])] = &[
     ("unwind", &["data", "clock", "elf", "procs", "runtimes", "symbols", "kernel"]),
     ("calibration", &["data", "clock", "energy", "context", "kernel"]),
     ("output", &["data", "clock"]),
-    ("config", &["data", "cli", "procs", "energy", "calibration"]),
+    ("config", &["data", "privileges", "cli", "procs", "energy", "calibration", "experiment"]),
     (
         "doctor",
         &["data", "clock", "privileges", "cli", "procs", "symbols", "energy", "kernel", "calibration", "config"],

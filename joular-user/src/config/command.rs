@@ -1,0 +1,93 @@
+//! Resolves how a command is run and recorded.
+
+use super::{Config, ConfigError, ConfigFile, Input, Screen};
+use crate::{
+    cli::{Flags, RunFlags},
+    experiment::User,
+    privileges,
+};
+
+/// A recording of a command.
+#[derive(Clone, Debug)]
+pub struct CommandRun {
+    pub config: Config,
+    /// `None`: the user who runs joular-bpf.
+    pub user: Option<User>,
+}
+
+impl CommandRun {
+    /// Reads the configuration file, if one is named, and resolves.
+    ///
+    /// # Errors
+    /// See [`ConfigError`].
+    pub fn resolve(flags: &RunFlags) -> Result<Self, ConfigError> {
+        let file = flags.flags.config.as_deref().map(ConfigFile::read).transpose()?;
+        let user = match (&flags.user, privileges::invoking_user()) {
+            (Some(name), _) => Some(User::named(name)),
+            (None, Some(invoking)) => Some(User::invoking(invoking)),
+            (None, None) => None,
+        };
+        let user = user.transpose().map_err(|error| invalid("--user", error.to_string()))?;
+        Ok(Self { config: config(flags.flags.clone(), file)?, user })
+    }
+}
+
+fn config(flags: Flags, file: Option<ConfigFile>) -> Result<Config, ConfigError> {
+    let targets = [("--pid", !flags.pid.is_empty()), ("--all", flags.all), ("--replay", flags.replay.is_some())];
+    let conditions = flags.conditions();
+    let conditions = conditions.iter().filter(|(_, texts)| !texts.is_empty()).map(|(name, _)| format!("--{name}"));
+    let given = targets.into_iter().filter(|(_, is_given)| *is_given).map(|(name, _)| name.to_owned());
+    if let Some(place) = given.chain(conditions).next() {
+        return Err(invalid(&place, "the command after -- is what is recorded: leave it out".to_owned()));
+    }
+    let is_silent = flags.quiet || flags.json;
+    // Whoever else is chosen in a file is not meant here.
+    let no_output = flags.no_output || flags.output.is_none();
+    let mut config = Config::resolve(Flags { all: true, no_output, ..flags }, file)?;
+    if !is_silent {
+        config.screen = Screen::Summary;
+    }
+    config.is_beside_command = true;
+    match &config.input {
+        Input::Live(_) => Ok(config),
+        Input::Replay(_) => Err(invalid("--replay", "a command is measured: leave it out".to_owned())),
+    }
+}
+
+fn invalid(place: &str, cause: String) -> ConfigError {
+    ConfigError::Invalid { place: place.to_owned(), cause }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::{self, Command};
+
+    fn resolved(line: &str) -> Result<Config, ConfigError> {
+        let arguments = ["joular-bpf", "run"].into_iter().chain(line.split_whitespace());
+        match cli::parse(arguments.map(Into::into)).unwrap().command {
+            Some(Command::Run(flags)) => CommandRun::resolve(&flags).map(|run| run.config),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_command_is_recorded_without_a_data_set_unless_one_is_named() {
+        let config = resolved("-- sleep 1").unwrap();
+        assert_eq!((config.output, config.screen), (None, Screen::Summary));
+        let config = resolved("--output here --quiet -- sleep 1").unwrap();
+        assert_eq!((config.output, config.screen), (Some("here".into()), Screen::Quiet));
+        assert_eq!(resolved("--json -- sleep --all").unwrap().screen, Screen::Json);
+    }
+
+    #[test]
+    fn nothing_else_can_be_a_target() {
+        for flag in ["--pid 1", "--all", "--comm java", "--service a", "--replay f"] {
+            let error = resolved(&format!("{flag} -- sleep 1")).unwrap_err().to_string();
+            assert!(error.contains("the command after --"), "{flag}: {error}");
+        }
+        assert!(
+            resolved("--user nobody-at-all -- sleep 1").unwrap_err().to_string().contains("--user: there is no user")
+        );
+    }
+}

@@ -1,0 +1,258 @@
+//! Starts a command that waits until the recording has begun.
+//!
+//! The child is this very program (`/proc/self/exe __launch …`). It becomes the user, waits at a pipe, and then
+//! executes the command. So the pid is known and measured before the command's first instruction, and nothing runs
+//! between a fork and an exec. If joular-bpf ends before it opens the pipe's gate, the command never starts.
+
+use std::{
+    ffi::{OsStr, OsString},
+    fmt, io,
+    io::{PipeWriter, Write as _},
+    os::{
+        fd::{AsRawFd as _, FromRawFd as _, OwnedFd, RawFd},
+        unix::process::{CommandExt as _, ExitStatusExt as _},
+    },
+    process::{Child, Command, ExitCode, ExitStatus},
+    thread,
+};
+
+use joular_data::model::units::Pid;
+use rustix::{
+    io::{FdFlags, fcntl_setfd},
+    process::{Resource, Rlimit, getrlimit, setrlimit},
+};
+use tokio::sync::oneshot;
+
+use super::user::User;
+use crate::procs::attach::OWN_BINARY;
+
+pub const LAUNCHER_ARGUMENT: &str = "__launch";
+
+/// As `env` and shells have it: the command is there and cannot be executed, and it is not there.
+const NOT_EXECUTABLE: u8 = 126;
+const NOT_FOUND: u8 = 127;
+
+#[derive(Debug, thiserror::Error)]
+pub enum LaunchError {
+    #[error("starting the command: {0}")]
+    Start(io::Error),
+    #[error("letting the command run: {0}: it has ended before it began")]
+    Gate(io::Error),
+    #[error("waiting for the command: {0}")]
+    Wait(io::Error),
+}
+
+/// Of a process before joular-bpf changes its own.
+#[derive(Clone, Copy, Debug)]
+struct Limits {
+    open_files: Rlimit,
+}
+
+/// A command that has not begun.
+#[derive(Debug)]
+pub struct Held {
+    child: Child,
+    gate: PipeWriter,
+}
+
+/// A command that runs.
+#[derive(Debug)]
+pub struct Launched {
+    pub pid: Pid,
+    ended: oneshot::Receiver<io::Result<ExitStatus>>,
+}
+
+impl Held {
+    /// Starts the child, with the limits that this process has now: it raises its own later.
+    ///
+    /// # Errors
+    /// If it cannot be started.
+    pub fn start(command: &[OsString], user: Option<&User>) -> Result<Self, LaunchError> {
+        let limits = Limits { open_files: getrlimit(Resource::Nofile) };
+        let (reader, gate) = io::pipe().map_err(LaunchError::Start)?;
+        // The child needs it across the exec. No other child is started meanwhile.
+        fcntl_setfd(&reader, FdFlags::empty()).map_err(|error| LaunchError::Start(error.into()))?;
+        let mut own = Command::new(OWN_BINARY);
+        own.arg(LAUNCHER_ARGUMENT).arg(reader.as_raw_fd().to_string());
+        own.arg(user.map_or_else(|| "-".to_owned(), User::to_argument))
+            .arg(limits.to_argument())
+            .arg("--")
+            .args(command);
+        if let Some(user) = user {
+            own.envs(user.environment());
+            own.env_remove("SUDO_USER").env_remove("SUDO_UID").env_remove("SUDO_GID").env_remove("SUDO_COMMAND");
+        }
+        let child = own.spawn().map_err(LaunchError::Start)?;
+        Ok(Self { child, gate })
+    }
+
+    pub fn pid(&self) -> Pid {
+        Pid(self.child.id())
+    }
+
+    /// Opens the gate, and waits for the end on a thread of its own.
+    ///
+    /// # Errors
+    /// If it has ended already, or there can be no thread.
+    pub fn release(self) -> Result<Launched, LaunchError> {
+        let Self { mut child, mut gate } = self;
+        let pid = Pid(child.id());
+        gate.write_all(b"!").map_err(LaunchError::Gate)?;
+        let (tell, ended) = oneshot::channel();
+        let wait = move || {
+            // Nobody may be waiting any more.
+            let _unheard = tell.send(child.wait());
+        };
+        thread::Builder::new().name("joular-command".to_owned()).spawn(wait).map_err(LaunchError::Wait)?;
+        Ok(Launched { pid, ended })
+    }
+}
+
+impl Launched {
+    /// Resolves when the command has ended, once.
+    ///
+    /// # Errors
+    /// If nobody can tell how.
+    pub async fn ended(&mut self) -> Result<ExitStatus, LaunchError> {
+        match (&mut self.ended).await {
+            Ok(status) => status.map_err(LaunchError::Wait),
+            Err(_) => Err(LaunchError::Wait(io::Error::other("the thread that waits has ended"))),
+        }
+    }
+}
+
+/// The code that a shell would end with: its own, or 128 and the signal that ended it.
+pub fn exit_code(status: ExitStatus) -> u8 {
+    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
+    code.and_then(|code| u8::try_from(code & 0xff).ok()).unwrap_or(u8::MAX)
+}
+
+impl Limits {
+    fn to_argument(self) -> String {
+        let shown = |limit: Option<u64>| limit.map_or_else(|| "-".to_owned(), |limit| limit.to_string());
+        format!("{}:{}", shown(self.open_files.current), shown(self.open_files.maximum))
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let limit = |text: &str| if text == "-" { Some(None) } else { text.parse().ok().map(Some) };
+        let (current, maximum) = text.split_once(':')?;
+        Some(Self { open_files: Rlimit { current: limit(current)?, maximum: limit(maximum)? } })
+    }
+}
+
+/// What the child was told.
+struct Orders<'a> {
+    gate: RawFd,
+    user: Option<User>,
+    limits: Limits,
+    command: &'a [OsString],
+}
+
+impl<'a> Orders<'a> {
+    fn parse(arguments: &'a [OsString]) -> Option<Self> {
+        let [own, gate, user, limits, dashes, command @ ..] = arguments else { return None };
+        let is_ours = own == LAUNCHER_ARGUMENT && dashes == "--" && !command.is_empty();
+        let user = user.to_str()?;
+        let user = if user == "-" { None } else { Some(User::parse(user)?) };
+        let orders =
+            Self { gate: gate.to_str()?.parse().ok()?, user, limits: Limits::parse(limits.to_str()?)?, command };
+        is_ours.then_some(orders)
+    }
+}
+
+/// What the child does; `arguments` begin with [`LAUNCHER_ARGUMENT`]. Returns only if the command did not begin.
+pub fn run_launcher(arguments: &[OsString]) -> ExitCode {
+    let Some(orders) = Orders::parse(arguments) else {
+        eprintln!("joular-bpf: {LAUNCHER_ARGUMENT} is for joular-bpf itself: use `joular-bpf run`");
+        return ExitCode::from(2);
+    };
+    match launch(&orders) {
+        // Whoever would have opened the gate has said why not.
+        Ok(()) => ExitCode::from(1),
+        Err(Refusal { what, cause }) => {
+            let shown = joular_data::text::escape(&what.to_string_lossy());
+            eprintln!("joular-bpf: starting {shown}: {cause}");
+            let code = if cause.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { NOT_EXECUTABLE };
+            ExitCode::from(code)
+        }
+    }
+}
+
+struct Refusal<'a> {
+    what: &'a OsStr,
+    cause: io::Error,
+}
+
+impl fmt::Debug for Refusal<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.what.display(), self.cause)
+    }
+}
+
+/// Waits for the gate, and executes the command.
+fn launch<'a>(orders: &Orders<'a>) -> Result<(), Refusal<'a>> {
+    let (program, arguments) =
+        orders.command.split_first().ok_or_else(|| refusal(OsStr::new(""), io::ErrorKind::NotFound))?;
+    let failed = |cause: io::Error| Refusal { what: program, cause };
+    setrlimit(Resource::Nofile, orders.limits.open_files).map_err(|error| failed(error.into()))?;
+    if let Some(user) = &orders.user {
+        user.become_it().map_err(failed)?;
+    }
+    if !gate_opens(orders.gate).map_err(failed)? {
+        return Ok(());
+    }
+    Err(failed(Command::new(program).args(arguments).exec()))
+}
+
+fn refusal(what: &OsStr, kind: io::ErrorKind) -> Refusal<'_> {
+    Refusal { what, cause: kind.into() }
+}
+
+/// Whether it was opened, and not closed for ever.
+fn gate_opens(gate: RawFd) -> io::Result<bool> {
+    // SAFETY: the parent passed this descriptor across the exec for this process alone. Nothing else here has it.
+    let gate = unsafe { OwnedFd::from_raw_fd(gate) };
+    let mut byte = [0; 1];
+    loop {
+        match rustix::io::read(&gate, &mut byte) {
+            Ok(count) => return Ok(count == 1),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arguments(texts: &[&str]) -> Vec<OsString> {
+        texts.iter().map(OsString::from).collect()
+    }
+
+    #[test]
+    fn orders_come_back_as_they_were_given() {
+        let given = arguments(&[LAUNCHER_ARGUMENT, "7", "1000:100:100,27", "1024:-", "--", "java", "--", "-jar"]);
+        let orders = Orders::parse(&given).unwrap();
+        assert_eq!((orders.gate, orders.limits.to_argument().as_str()), (7, "1024:-"));
+        assert_eq!(orders.user.unwrap().to_argument(), "1000:100:100,27");
+        assert_eq!(orders.command, &given[5..]);
+        for wrong in [
+            &[LAUNCHER_ARGUMENT][..],
+            &[LAUNCHER_ARGUMENT, "7", "-", "1:1", "--"],
+            &[LAUNCHER_ARGUMENT, "x", "-", "1:1", "--", "a"],
+            &[LAUNCHER_ARGUMENT, "7", "root", "1:1", "--", "a"],
+            &[LAUNCHER_ARGUMENT, "7", "-", "1", "--", "a"],
+            &[LAUNCHER_ARGUMENT, "7", "-", "1:1", "a", "b"],
+        ] {
+            assert!(Orders::parse(&arguments(wrong)).is_none(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn exit_codes_are_those_of_a_shell() {
+        for (raw, code) in [(0, 0), (3 << 8, 3), (255 << 8, 255), (15, 143), (9, 137), (6 | 0x80, 134)] {
+            assert_eq!(exit_code(ExitStatus::from_raw(raw)), code, "{raw:#x}");
+        }
+    }
+}
