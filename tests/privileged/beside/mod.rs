@@ -34,6 +34,7 @@ mod pods;
 mod privileges;
 mod prometheus;
 mod rare_code;
+mod run_command;
 mod servers;
 mod virtual_threads;
 mod vm_work;

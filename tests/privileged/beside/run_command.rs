@@ -1,0 +1,104 @@
+//! Tests `run`: the command is measured from its first instruction to its last with all that it starts, as its user,
+//! with its own output, exit code and signals.
+
+use std::{fs, os::unix::fs::MetadataExt as _, process::Command, time::Duration};
+
+use anyhow::{Context as _, Result, ensure};
+use joular_tests::{
+    paths,
+    process::{Finished, Running},
+    profiler::Output,
+};
+use rustix::process::Signal;
+
+const LIMIT: Duration = Duration::from_secs(60);
+
+fn spawn(options: &[&str], script: &str) -> Result<Running> {
+    let mut command = Command::new(paths::joular_bpf());
+    command.args(["run", "--energy", "model"]).args(options).args(["--", "sh", "-c", script]);
+    Running::spawn("joular-bpf run", &mut command)
+}
+
+fn run(options: &[&str], script: &str) -> Result<Finished> {
+    spawn(options, script)?.finish(LIMIT)
+}
+
+#[test]
+fn exit_codes_and_signals_are_the_commands() -> Result<()> {
+    for (script, code) in [("exit 0", 0), ("exit 7", 7), ("exit 255", 255), ("kill -TERM $$", 143), ("kill -9 $$", 137)]
+    {
+        let finished = run(&["--quiet"], script)?;
+        ensure!(finished.code() == Some(code), "{script}: {finished:?}");
+    }
+    for (program, code, cause) in [("/nowhere/at-all", 127, "No such file"), ("/etc/passwd", 126, "Permission denied")]
+    {
+        let mut command = Command::new(paths::joular_bpf());
+        let finished =
+            Running::spawn("joular-bpf run", command.args(["run", "--quiet", "--", program]))?.finish(LIMIT)?;
+        ensure!(finished.code() == Some(code) && finished.stderr.contains(cause), "{program}: {finished:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn signals_are_handed_on() -> Result<()> {
+    for (signal, code) in [(Signal::TERM, 41), (Signal::INT, 42), (Signal::USR1, 43), (Signal::HUP, 44)] {
+        let traps = "trap 'exit 41' TERM; trap 'exit 42' INT; trap 'exit 43' USR1; trap 'exit 44' HUP";
+        let mut running = spawn(&["--quiet"], &format!("{traps}; echo ready; while :; do sleep 0.05; done"))?;
+        running.wait_stdout("ready", LIMIT)?;
+        running.signal(signal)?;
+        let finished = running.finish(LIMIT)?;
+        ensure!(finished.code() == Some(code), "{signal:?}: {finished:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn output_is_the_commands_and_totals_are_on_standard_error() -> Result<()> {
+    let finished = run(&[], "echo out; echo err >&2")?;
+    ensure!(finished.stdout == "out\n", "{finished:?}");
+    ensure!(
+        finished.stderr.starts_with("err\n") && finished.stderr.contains("ended by end of the command"),
+        "{finished:?}"
+    );
+    let finished = run(&["--json"], "echo out")?;
+    ensure!(finished.stdout == "out\n" && finished.stderr.contains("\"targets\""), "{finished:?}");
+    Ok(())
+}
+
+#[test]
+fn all_that_the_command_starts_is_recorded_to_the_nanosecond_it_used() -> Result<()> {
+    let output = Output::new()?;
+    let directory = output.dir().to_str().context("a path of text")?;
+    // The shell's own account of itself and of all children that it waited for, in hundredths of a second.
+    let busy = "i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done";
+    let script =
+        format!("sh -c '{busy}'; (exec -a renamed sh -c '{busy}') 2>/dev/null || sh -c '{busy}'; {busy}; times");
+    let finished = run(&["--quiet", "--output", directory], &script)?;
+    ensure!(finished.code() == Some(0), "{finished:?}");
+    let seconds = |text: &str| -> Result<f64> {
+        let (minutes, seconds) = text.trim_end_matches('s').split_once('m').context("minutes and seconds")?;
+        Ok(minutes.parse::<f64>()? * 60.0 + seconds.parse::<f64>()?)
+    };
+    let told: f64 = finished.stdout.split_whitespace().map(seconds).sum::<Result<f64>>()?;
+    let recorded = output.data.number("SELECT sum(cpu_ns) / 1e9 FROM threads")?;
+    // Its four figures are cut to hundredths, and it ends a little later.
+    ensure!(told > 0.5 && recorded > told - 0.005 && recorded < told * 1.03 + 0.06, "{recorded} s, it says {told} s");
+    ensure!(output.data.number("SELECT count(DISTINCT pid) FROM threads")? >= 3.0);
+    Ok(())
+}
+
+#[test]
+fn the_user_behind_sudo_owns_what_the_command_writes() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    std::os::unix::fs::chown(directory.path(), Some(65534), Some(65534))?;
+    let mut command = Command::new(paths::joular_bpf());
+    command.args(["run", "--quiet", "--", "sh", "-c", "id -G; echo $HOME; touch file; ulimit -n"]);
+    command.env("SUDO_UID", "65534").env("SUDO_GID", "65534").current_dir(directory.path());
+    let finished = Running::spawn("joular-bpf run", &mut command)?.finish(LIMIT)?;
+    ensure!(finished.code() == Some(0), "{finished:?}");
+    let owner = fs::metadata(directory.path().join("file"))?;
+    ensure!((owner.uid(), owner.gid()) == (65534, 65534), "{owner:?}");
+    ensure!(finished.stdout.starts_with("65534\n/nonexistent\n"), "{finished:?}");
+    Ok(())
+}
