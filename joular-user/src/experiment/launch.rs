@@ -6,8 +6,7 @@
 
 use std::{
     ffi::{OsStr, OsString},
-    fmt, io,
-    io::{PipeWriter, Write as _},
+    io::{self, PipeWriter, Write as _},
     os::{
         fd::{AsRawFd as _, FromRawFd as _, OwnedFd, RawFd},
         unix::process::{CommandExt as _, ExitStatusExt as _},
@@ -17,10 +16,7 @@ use std::{
 };
 
 use joular_data::model::units::Pid;
-use rustix::{
-    io::{FdFlags, fcntl_setfd},
-    process::{Resource, Rlimit, getrlimit, setrlimit},
-};
+use rustix::io::{FdFlags, fcntl_setfd};
 use tokio::sync::oneshot;
 
 use super::user::User;
@@ -42,12 +38,6 @@ pub enum LaunchError {
     Wait(io::Error),
 }
 
-/// Of a process before joular-bpf changes its own.
-#[derive(Clone, Copy, Debug)]
-struct Limits {
-    open_files: Rlimit,
-}
-
 /// A command that has not begun.
 #[derive(Debug)]
 pub struct Held {
@@ -63,21 +53,17 @@ pub struct Launched {
 }
 
 impl Held {
-    /// Starts the child, with the limits that this process has now: it raises its own later.
+    /// Starts the child. It has the limits that this process has now, which raises its own later.
     ///
     /// # Errors
     /// If it cannot be started.
     pub fn start(command: &[OsString], user: Option<&User>) -> Result<Self, LaunchError> {
-        let limits = Limits { open_files: getrlimit(Resource::Nofile) };
         let (reader, gate) = io::pipe().map_err(LaunchError::Start)?;
         // The child needs it across the exec. No other child is started meanwhile.
         fcntl_setfd(&reader, FdFlags::empty()).map_err(|error| LaunchError::Start(error.into()))?;
         let mut own = Command::new(OWN_BINARY);
         own.arg(LAUNCHER_ARGUMENT).arg(reader.as_raw_fd().to_string());
-        own.arg(user.map_or_else(|| "-".to_owned(), User::to_argument))
-            .arg(limits.to_argument())
-            .arg("--")
-            .args(command);
+        own.arg(user.map_or_else(|| "-".to_owned(), User::to_argument)).arg("--").args(command);
         if let Some(user) = user {
             own.envs(user.environment());
             own.env_remove("SUDO_USER").env_remove("SUDO_UID").env_remove("SUDO_GID").env_remove("SUDO_COMMAND");
@@ -127,36 +113,20 @@ pub fn exit_code(status: ExitStatus) -> u8 {
     code.and_then(|code| u8::try_from(code & 0xff).ok()).unwrap_or(u8::MAX)
 }
 
-impl Limits {
-    fn to_argument(self) -> String {
-        let shown = |limit: Option<u64>| limit.map_or_else(|| "-".to_owned(), |limit| limit.to_string());
-        format!("{}:{}", shown(self.open_files.current), shown(self.open_files.maximum))
-    }
-
-    fn parse(text: &str) -> Option<Self> {
-        let limit = |text: &str| if text == "-" { Some(None) } else { text.parse().ok().map(Some) };
-        let (current, maximum) = text.split_once(':')?;
-        Some(Self { open_files: Rlimit { current: limit(current)?, maximum: limit(maximum)? } })
-    }
-}
-
 /// What the child was told.
 struct Orders<'a> {
     gate: RawFd,
     user: Option<User>,
-    limits: Limits,
-    command: &'a [OsString],
+    command: (&'a OsStr, &'a [OsString]),
 }
 
 impl<'a> Orders<'a> {
     fn parse(arguments: &'a [OsString]) -> Option<Self> {
-        let [own, gate, user, limits, dashes, command @ ..] = arguments else { return None };
-        let is_ours = own == LAUNCHER_ARGUMENT && dashes == "--" && !command.is_empty();
+        let [own, gate, user, dashes, program, rest @ ..] = arguments else { return None };
+        let is_ours = own == LAUNCHER_ARGUMENT && dashes == "--";
         let user = user.to_str()?;
         let user = if user == "-" { None } else { Some(User::parse(user)?) };
-        let orders =
-            Self { gate: gate.to_str()?.parse().ok()?, user, limits: Limits::parse(limits.to_str()?)?, command };
-        is_ours.then_some(orders)
+        is_ours.then_some(Self { gate: gate.to_str()?.parse().ok()?, user, command: (program, rest) })
     }
 }
 
@@ -183,18 +153,10 @@ struct Refusal<'a> {
     cause: io::Error,
 }
 
-impl fmt::Debug for Refusal<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.what.display(), self.cause)
-    }
-}
-
 /// Waits for the gate, and executes the command.
 fn launch<'a>(orders: &Orders<'a>) -> Result<(), Refusal<'a>> {
-    let (program, arguments) =
-        orders.command.split_first().ok_or_else(|| refusal(OsStr::new(""), io::ErrorKind::NotFound))?;
+    let (program, arguments) = orders.command;
     let failed = |cause: io::Error| Refusal { what: program, cause };
-    setrlimit(Resource::Nofile, orders.limits.open_files).map_err(|error| failed(error.into()))?;
     if let Some(user) = &orders.user {
         user.become_it().map_err(failed)?;
     }
@@ -202,10 +164,6 @@ fn launch<'a>(orders: &Orders<'a>) -> Result<(), Refusal<'a>> {
         return Ok(());
     }
     Err(failed(Command::new(program).args(arguments).exec()))
-}
-
-fn refusal(what: &OsStr, kind: io::ErrorKind) -> Refusal<'_> {
-    Refusal { what, cause: kind.into() }
 }
 
 /// Whether it was opened, and not closed for ever.
@@ -232,18 +190,17 @@ mod tests {
 
     #[test]
     fn orders_come_back_as_they_were_given() {
-        let given = arguments(&[LAUNCHER_ARGUMENT, "7", "1000:100:100,27", "1024:-", "--", "java", "--", "-jar"]);
+        let given = arguments(&[LAUNCHER_ARGUMENT, "7", "1000:100:100,27", "--", "java", "--", "-jar"]);
         let orders = Orders::parse(&given).unwrap();
-        assert_eq!((orders.gate, orders.limits.to_argument().as_str()), (7, "1024:-"));
+        assert_eq!(orders.gate, 7);
         assert_eq!(orders.user.unwrap().to_argument(), "1000:100:100,27");
-        assert_eq!(orders.command, &given[5..]);
+        assert_eq!(orders.command, (OsStr::new("java"), &given[5..]));
         for wrong in [
             &[LAUNCHER_ARGUMENT][..],
-            &[LAUNCHER_ARGUMENT, "7", "-", "1:1", "--"],
-            &[LAUNCHER_ARGUMENT, "x", "-", "1:1", "--", "a"],
-            &[LAUNCHER_ARGUMENT, "7", "root", "1:1", "--", "a"],
-            &[LAUNCHER_ARGUMENT, "7", "-", "1", "--", "a"],
-            &[LAUNCHER_ARGUMENT, "7", "-", "1:1", "a", "b"],
+            &[LAUNCHER_ARGUMENT, "7", "-", "--"],
+            &[LAUNCHER_ARGUMENT, "x", "-", "--", "a"],
+            &[LAUNCHER_ARGUMENT, "7", "root", "--", "a"],
+            &[LAUNCHER_ARGUMENT, "7", "-", "a", "b"],
         ] {
             assert!(Orders::parse(&arguments(wrong)).is_none(), "{wrong:?}");
         }

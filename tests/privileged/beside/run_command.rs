@@ -14,7 +14,9 @@ use rustix::process::Signal;
 const LIMIT: Duration = Duration::from_secs(60);
 
 fn spawn(options: &[&str], script: &str) -> Result<Running> {
-    let mut command = Command::new(paths::joular_bpf());
+    // A shell cannot trap signals that were ignored when it began, as they are under `nohup`.
+    let mut command = Command::new("env");
+    command.arg("--default-signal").arg(paths::joular_bpf());
     command.args(["run", "--energy", "model"]).args(options).args(["--", "sh", "-c", script]);
     Running::spawn("joular-bpf run", &mut command)
 }
@@ -56,13 +58,13 @@ fn signals_are_handed_on() -> Result<()> {
 #[test]
 fn output_is_the_commands_and_totals_are_on_standard_error() -> Result<()> {
     let finished = run(&[], "echo out; echo err >&2")?;
-    ensure!(finished.stdout == "out\n", "{finished:?}");
+    ensure!(finished.stdout == "out", "{finished:?}");
     ensure!(
         finished.stderr.starts_with("err\n") && finished.stderr.contains("ended by end of the command"),
         "{finished:?}"
     );
     let finished = run(&["--json"], "echo out")?;
-    ensure!(finished.stdout == "out\n" && finished.stderr.contains("\"targets\""), "{finished:?}");
+    ensure!(finished.stdout == "out" && finished.stderr.contains("\"type\":\"summary\""), "{finished:?}");
     Ok(())
 }
 
@@ -89,16 +91,50 @@ fn all_that_the_command_starts_is_recorded_to_the_nanosecond_it_used() -> Result
 }
 
 #[test]
-fn the_user_behind_sudo_owns_what_the_command_writes() -> Result<()> {
+fn the_command_has_the_user_behind_sudo_with_the_same_directory_and_limits() -> Result<()> {
     let directory = tempfile::tempdir()?;
     std::os::unix::fs::chown(directory.path(), Some(65534), Some(65534))?;
-    let mut command = Command::new(paths::joular_bpf());
-    command.args(["run", "--quiet", "--", "sh", "-c", "id -G; echo $HOME; touch file; ulimit -n"]);
+    let mut command = Command::new("prlimit");
+    command.arg("--nofile=200:300").arg(paths::joular_bpf());
+    command.args(["run", "--quiet", "--", "sh", "-c", "id -G; echo $HOME; touch file; ulimit -n; pwd"]);
     command.env("SUDO_UID", "65534").env("SUDO_GID", "65534").current_dir(directory.path());
     let finished = Running::spawn("joular-bpf run", &mut command)?.finish(LIMIT)?;
     ensure!(finished.code() == Some(0), "{finished:?}");
     let owner = fs::metadata(directory.path().join("file"))?;
     ensure!((owner.uid(), owner.gid()) == (65534, 65534), "{owner:?}");
-    ensure!(finished.stdout.starts_with("65534\n/nonexistent\n"), "{finished:?}");
+    let expected = format!("65534\n/nonexistent\n200\n{}", directory.path().display());
+    ensure!(finished.stdout == expected, "{finished:?}");
+    Ok(())
+}
+
+#[test]
+fn children_that_outlive_their_parents_are_of_the_command() -> Result<()> {
+    let output = Output::new()?;
+    let directory = output.dir().to_str().context("a path of text")?;
+    let busy = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done";
+    // Its parent has ended and its session is another one, as a daemon's, before it works; the command waits for a file.
+    let script = format!(
+        "cd \"$(mktemp -d)\"; (setsid sh -c 'sleep 0.3; {busy}; times > told; touch done' &); \
+         while [ ! -e done ]; do sleep 0.05; done; cat told; rm -r \"$PWD\""
+    );
+    let finished = run(&["--quiet", "--output", directory], &script)?;
+    ensure!(finished.code() == Some(0), "{finished:?}");
+    let told = finished.stdout.split_whitespace().next().context("the daemon's account")?;
+    let (minutes, seconds) = told.trim_end_matches('s').split_once('m').context("minutes and seconds")?;
+    let told = minutes.parse::<f64>()? * 60.0 + seconds.parse::<f64>()?;
+    let most =
+        output.data.number("SELECT max(cpu) / 1e9 FROM (SELECT sum(cpu_ns) AS cpu FROM threads GROUP BY pid)")?;
+    ensure!(told > 0.1 && most > told - 0.01, "{most} s recorded, it says {told} s");
+    Ok(())
+}
+
+#[test]
+fn a_recording_that_cannot_begin_starts_no_command() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let began = directory.path().join("began");
+    let mut command = Command::new(paths::joular_bpf());
+    command.args(["run", "--energy", "file:/nowhere/at-all", "--", "touch"]).arg(&began);
+    let finished = Running::spawn("joular-bpf run", &mut command)?.finish(LIMIT)?;
+    ensure!(finished.code().is_some_and(|code| code != 0) && !began.exists(), "{finished:?}");
     Ok(())
 }

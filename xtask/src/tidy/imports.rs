@@ -49,6 +49,8 @@ const USER: &[(&str, &[&str])] = &[
     ("unwind", &["data", "clock", "elf", "procs", "runtimes", "symbols", "kernel"]),
     ("calibration", &["data", "clock", "energy", "context", "kernel"]),
     ("output", &["data", "clock"]),
+    // Commands that are measured.
+    ("experiment", &["data", "procs"]),
     ("config", &["data", "privileges", "cli", "procs", "energy", "calibration", "experiment"]),
     (
         "doctor",
@@ -77,6 +79,7 @@ const USER: &[(&str, &[&str])] = &[
             "unwind",
             "calibration",
             "output",
+            "experiment",
             "config",
         ],
     ),
