@@ -62,6 +62,11 @@ pub struct PartFlags {
     #[arg(long, value_name = "RUN,…", value_delimiter = ',')]
     pub run: Vec<String>,
 
+    /// Windows in this phase of the program, with the phases within it, or a pattern; load/parse is the phase parse
+    /// within load
+    #[arg(long, value_name = "PHASE,…", value_delimiter = ',')]
+    pub phase: Vec<String>,
+
     /// Application view: energy goes to the frame nearest the leaf that is in these packages or classes
     #[arg(long, value_name = "PREFIX,…", value_delimiter = ',')]
     pub app: Vec<String>,

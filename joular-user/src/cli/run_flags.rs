@@ -17,6 +17,19 @@ pub struct RunFlags {
     #[arg(long, value_name = "USER")]
     pub user: Option<String>,
 
+    /// A phase begins at a line of the command's output that matches this regular expression; a group (?<name>…) names
+    /// it. May be repeated
+    #[arg(long, value_name = "REGEX", help_heading = "Phases")]
+    pub phase_start: Vec<String>,
+
+    /// A phase ends at such a line: the one that a group names, or else the one that began last
+    #[arg(long, value_name = "REGEX", help_heading = "Phases")]
+    pub phase_end: Vec<String>,
+
+    /// Something happens at such a line; a group (?<name>…) names it
+    #[arg(long, value_name = "REGEX", help_heading = "Phases")]
+    pub mark: Vec<String>,
+
     #[command(flatten)]
     pub flags: Flags,
 }

@@ -1,9 +1,11 @@
 //! Resolves how a command is run and recorded.
 
+use joular_data::events::MarkKind;
+
 use super::{Config, ConfigError, ConfigFile, Input, Screen};
 use crate::{
     cli::{Flags, RunFlags},
-    experiment::User,
+    experiment::{Rules, User, marks::RuleError},
     privileges,
 };
 
@@ -13,6 +15,8 @@ pub struct CommandRun {
     pub config: Config,
     /// `None`: the user who runs joular-bpf.
     pub user: Option<User>,
+    /// What lines of its output mean.
+    pub rules: Rules,
 }
 
 impl CommandRun {
@@ -28,8 +32,18 @@ impl CommandRun {
             (None, None) => None,
         };
         let user = user.transpose().map_err(|error| invalid("--user", error.to_string()))?;
-        Ok(Self { config: config(flags.flags.clone(), file)?, user })
+        Ok(Self { config: config(flags.flags.clone(), file)?, user, rules: rules(flags)? })
     }
+}
+
+/// Ends come first: a line may end a phase and begin the next one.
+fn rules(flags: &RunFlags) -> Result<Rules, ConfigError> {
+    let of = |place: &str, kind, patterns: &[String]| {
+        Rules::new(kind, patterns).map_err(|error: RuleError| invalid(place, error.to_string()))
+    };
+    let ends = of("--phase-end", MarkKind::End, &flags.phase_end)?;
+    let begins = of("--phase-start", MarkKind::Begin, &flags.phase_start)?;
+    Ok(ends.and(begins).and(of("--mark", MarkKind::Event, &flags.mark)?))
 }
 
 fn config(flags: Flags, file: Option<ConfigFile>) -> Result<Config, ConfigError> {
@@ -78,6 +92,16 @@ mod tests {
         let config = resolved("--output here --quiet -- sleep 1").unwrap();
         assert_eq!((config.output, config.screen), (Some("here".into()), Screen::Quiet));
         assert_eq!(resolved("--json -- sleep --all").unwrap().screen, Screen::Json);
+    }
+
+    #[test]
+    fn what_is_no_pattern_is_refused_by_the_name_of_its_option() {
+        for flag in ["--phase-start", "--phase-end", "--mark"] {
+            let arguments = ["joular-bpf", "run", flag, "a(", "--", "sleep", "1"].map(Into::into);
+            let Some(Command::Run(flags)) = cli::parse(arguments).unwrap().command else { panic!("no run") };
+            let error = CommandRun::resolve(&flags).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("{flag}: 'a(' is not a pattern: ")), "{error}");
+        }
     }
 
     #[test]

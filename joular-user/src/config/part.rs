@@ -37,6 +37,7 @@ pub fn part(flags: &PartFlags) -> Result<(Filter, Option<App>), ConfigError> {
         methods: names("method", &flags.method)?,
         hosts: names("host", &flags.host)?,
         runs: names("run", &flags.run)?,
+        phases: names("phase", &flags.phase)?,
         no_infer: flags.no_infer,
     };
     Ok((filter, App::of(&flags.app)))

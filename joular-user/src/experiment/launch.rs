@@ -11,7 +11,8 @@ use std::{
         fd::{AsRawFd as _, FromRawFd as _, OwnedFd, RawFd},
         unix::process::{CommandExt as _, ExitStatusExt as _},
     },
-    process::{Child, Command, ExitCode, ExitStatus},
+    path::PathBuf,
+    process::{Child, ChildStdout, Command, ExitCode, ExitStatus, Stdio},
     thread,
 };
 
@@ -34,8 +35,21 @@ pub enum LaunchError {
     Start(io::Error),
     #[error("letting the command run: {0}: it has ended before it began")]
     Gate(io::Error),
+    #[error("listening to the command: {0}")]
+    Hear(io::Error),
     #[error("waiting for the command: {0}")]
     Wait(io::Error),
+}
+
+/// What a command finds around it.
+#[derive(Debug, Default)]
+pub struct Surroundings<'a> {
+    /// Whom it runs as; `None`: the user of this process.
+    pub user: Option<&'a User>,
+    /// Variables of its environment, beside those of this process.
+    pub variables: Vec<(&'static str, PathBuf)>,
+    /// Whether its standard output is read here. Otherwise it has that of this process.
+    pub takes_output: bool,
 }
 
 /// A command that has not begun.
@@ -57,7 +71,8 @@ impl Held {
     ///
     /// # Errors
     /// If it cannot be started.
-    pub fn start(command: &[OsString], user: Option<&User>) -> Result<Self, LaunchError> {
+    pub fn start(command: &[OsString], surroundings: &Surroundings<'_>) -> Result<Self, LaunchError> {
+        let user = surroundings.user;
         let (reader, gate) = io::pipe().map_err(LaunchError::Start)?;
         // The child needs it across the exec. No other child is started meanwhile.
         fcntl_setfd(&reader, FdFlags::empty()).map_err(|error| LaunchError::Start(error.into()))?;
@@ -68,12 +83,21 @@ impl Held {
             own.envs(user.environment());
             own.env_remove("SUDO_USER").env_remove("SUDO_UID").env_remove("SUDO_GID").env_remove("SUDO_COMMAND");
         }
+        own.envs(surroundings.variables.iter().map(|(name, value)| (name, value)));
+        if surroundings.takes_output {
+            own.stdout(Stdio::piped());
+        }
         let child = own.spawn().map_err(LaunchError::Start)?;
         Ok(Self { child, gate })
     }
 
     pub fn pid(&self) -> Pid {
         Pid(self.child.id())
+    }
+
+    /// What it writes to its standard output, once, if that was asked for.
+    pub fn take_output(&mut self) -> Option<ChildStdout> {
+        self.child.stdout.take()
     }
 
     /// Opens the gate, and waits for the end on a thread of its own.

@@ -60,6 +60,11 @@ impl User {
     }
 
     /// Variables that tell who it is.
+    pub const fn ids(&self) -> (u32, u32) {
+        (self.uid, self.gid)
+    }
+
+    /// Variables that tell who it is.
     pub fn environment(&self) -> impl Iterator<Item = (&'static str, &str)> {
         self.environment.iter().map(|(name, value)| (*name, value.as_str()))
     }

@@ -14,6 +14,10 @@ use crate::clock;
 /// see it even if this process is kept waiting, short enough to wait for.
 pub const LEAD_NS: u64 = 4_000_000;
 
+/// The same for a boundary that is wanted at once. Who is kept from running for longer than this is late, which is noticed
+/// and counted.
+const SOON_NS: u64 = 500_000;
+
 /// A boundary that the programs know of.
 #[derive(Clone, Copy, Debug)]
 pub struct Announced {
@@ -27,14 +31,22 @@ impl Announced {
     /// Announces that the next window begins at `wanted`, or as soon as possible if that has passed. The
     /// bank of the window before the running one must have been drained.
     pub fn new(banks: &mut Banks, wanted: MonotonicNs) -> Result<Self, KernelError> {
-        let boundary = not_before(soonest(), wanted);
+        Self::published(banks, not_before(after(LEAD_NS / 2), wanted))
+    }
+
+    /// Announces that the next window begins as soon as possible. The same holds.
+    pub fn soon(banks: &mut Banks) -> Result<Self, KernelError> {
+        Self::published(banks, not_before(after(SOON_NS), MonotonicNs(0)))
+    }
+
+    fn published(banks: &mut Banks, boundary: MonotonicNs) -> Result<Self, KernelError> {
         banks.publish_boundary(boundary)?;
         Ok(Self { boundary, was_late: clock::monotonic_now() >= boundary })
     }
 
     /// Moves it to the soonest moment, unless it is as near.
     pub fn hasten(self, banks: &mut Banks) -> Result<Self, KernelError> {
-        let soonest = not_before(soonest(), MonotonicNs(0));
+        let soonest = not_before(after(SOON_NS), MonotonicNs(0));
         if self.boundary <= soonest {
             return Ok(self);
         }
@@ -43,8 +55,8 @@ impl Announced {
     }
 }
 
-fn soonest() -> MonotonicNs {
-    MonotonicNs(clock::monotonic_now().0 + LEAD_NS / 2)
+fn after(ns: u64) -> MonotonicNs {
+    MonotonicNs(clock::monotonic_now().0 + ns)
 }
 
 /// The lowest bit of a boundary tells its bank.

@@ -21,6 +21,7 @@ use serde::Serialize;
 use super::{
     json_context::Context,
     json_jvms::{self, Jvm, Quality},
+    json_phases,
 };
 
 /// Methods per line; how many were left out is in `methods_omitted`. The
@@ -50,6 +51,8 @@ struct Window<'a> {
     quality: Vec<Quality>,
     methods: Vec<Method<'a>>,
     methods_omitted: usize,
+    /// What programs said. Begins and ends of phases hold from the window's end on.
+    marks: Vec<json_phases::Mark<'a>>,
 }
 
 #[derive(Serialize)]
@@ -144,6 +147,7 @@ struct Summary<'a> {
     interval_note: Option<&'static str>,
     methods: Vec<RunMethod<'a>>,
     methods_omitted: usize,
+    phases: Vec<json_phases::Phase<'a>>,
 }
 
 /// A method over a whole run, all processes together.
@@ -214,6 +218,7 @@ impl<W: Write> Output for JsonOutput<W> {
             quality: json_jvms::quality(report),
             methods: window_methods(report, stacks),
             methods_omitted: report.methods.len().saturating_sub(MAX_METHODS),
+            marks: json_phases::marks(report),
         };
         write(&mut self.out, &Message::Window(message))
     }
@@ -237,6 +242,7 @@ impl<W: Write> Output for JsonOutput<W> {
             interval_note: model_note(totals.sums.label),
             methods: run_methods(totals),
             methods_omitted: totals.methods.ranked().len().saturating_sub(MAX_METHODS),
+            phases: json_phases::of_run(totals),
         };
         write(&mut self.out, &Message::Summary(message))
     }

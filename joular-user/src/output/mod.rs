@@ -10,6 +10,7 @@ mod guests;
 mod json;
 mod json_context;
 mod json_jvms;
+mod json_phases;
 mod live;
 mod live_text;
 mod metrics;

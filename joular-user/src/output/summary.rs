@@ -19,6 +19,7 @@ use joular_data::{
 
 const TOP_METHODS: usize = 10;
 const TOP_PROCESSES: usize = 5;
+const TOP_PHASES: usize = 30;
 
 /// The whole text.
 pub fn summary(run: &RunInfo, end: &RunEnd, totals: &Totals, data: Option<&Path>) -> String {
@@ -35,6 +36,7 @@ pub fn summary(run: &RunInfo, end: &RunEnd, totals: &Totals, data: Option<&Path>
         let _ = writeln!(text, "\nwarning: {warning}");
     }
     text.push_str(&processes(totals));
+    text.push_str(&phases(totals));
     text.push_str(&jvms(totals));
     text.push_str(&methods(totals));
     text.push_str(&quality(totals));
@@ -59,6 +61,36 @@ fn processes(totals: &Totals) -> String {
         // Writing to a String cannot fail.
         let joules = figures::figure(tally.energy.joules(), totals.sums.label);
         let _ = writeln!(text, "  {joules:>14} J  {part:>5.1} %  {name}");
+    }
+    text
+}
+
+/// Empty if no program marked any.
+fn phases(totals: &Totals) -> String {
+    let tallies = totals.phases.tallies();
+    if tallies.is_empty() && totals.phases.ignored == 0 {
+        return String::new();
+    }
+    let mut text = "\nPhases, each with those within it\n".to_owned();
+    for (path, tally) in tallies.iter().take(TOP_PHASES) {
+        let joules = figures::figure(tally.energy.joules(), totals.sums.label);
+        let (part, times) = (share(tally.energy, totals.sums.attributed), tally.times);
+        let (length_s, cpu_s) = (seconds(tally.length_ns), seconds(tally.cpu_ns));
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            text,
+            "  {joules:>14} J  {part:>5.1} %  {length_s:>9.3} s  {cpu_s:>9.3} CPU s  {times:>5} ×  {}",
+            escape(path)
+        );
+    }
+    if tallies.len() > TOP_PHASES {
+        let _ = writeln!(text, "  and {} more", tallies.len() - TOP_PHASES);
+    }
+    let delays = totals.phases.delays;
+    let (mean_ms, longest_ms) = (1e3 * seconds(delays.mean_ns()), 1e3 * seconds(delays.longest_ns));
+    let _ = writeln!(text, "Windows ended {mean_ms:.1} ms after the marks on average, {longest_ms:.1} ms at most");
+    if let ignored @ 1.. = totals.phases.ignored {
+        let _ = writeln!(text, "{ignored} marks did not count: an end without its begin, or too many phases at once");
     }
     text
 }

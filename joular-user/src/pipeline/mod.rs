@@ -55,7 +55,7 @@ pub use self::{
 use self::{
     consumer::Consumer,
     host::Host,
-    live::{Live, Schedule},
+    live::{Live, Marks, Schedule},
 };
 use crate::{
     agent::{Heartbeat, Progress, Shipping, service},
@@ -113,7 +113,7 @@ enum Until {
     /// A signal, or for a service a new configuration.
     Reloaded(Reload),
     /// The end of a command.
-    Command(command::Command),
+    Command(Box<command::Command>),
 }
 
 /// Records in an event loop.
@@ -129,12 +129,14 @@ async fn record(config: &Config, options: &config::Live, until: Until) -> Result
     let unheard = |source| Failure::Start { what: "signal handling", source };
     let listen = || Shutdown::listen(Exit::Interrupted.code());
     let is_service = matches!(until, Until::Reloaded(_));
-    let (start, mut shutdown) = match until {
-        Until::Stopped => (None, listen().map_err(unheard)?),
-        Until::Reloaded(reload) => (None, listen().and_then(|signals| signals.reload_by(reload)).map_err(unheard)?),
+    let (start, marks, mut shutdown) = match until {
+        Until::Stopped => (None, Marks::none(), listen().map_err(unheard)?),
+        Until::Reloaded(reload) => {
+            (None, Marks::none(), listen().and_then(|signals| signals.reload_by(reload)).map_err(unheard)?)
+        }
         Until::Command(command) => {
-            let (start, shutdown) = command.parts().map_err(unheard)?;
-            (Some(start), shutdown)
+            let command::Parts { start, arriving, shutdown } = command.parts().map_err(unheard)?;
+            (Some(start), Marks::of(arriving), shutdown)
         }
     };
     limits::raise_open_files();
@@ -220,7 +222,7 @@ async fn record(config: &Config, options: &config::Live, until: Until) -> Result
             service::ready();
         }
     };
-    let outcome = live.record(&mut consumer, schedule, &mut shutdown, ready).await;
+    let outcome = live.record(&mut consumer, schedule, marks, &mut shutdown, ready).await;
     // Whatever failed, what still works is brought to its end.
     let ended = end(&mut consumer, *outcome.as_ref().unwrap_or(&StopReason::Failure));
     let finished = consumer.finish();

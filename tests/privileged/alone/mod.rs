@@ -12,6 +12,7 @@ mod hotspot_stacks;
 mod intrinsics;
 mod light_jvms;
 mod perf_pmu;
+mod phases;
 mod powercap;
 mod random_samples;
 mod soak;

@@ -22,6 +22,7 @@ mod labels;
 mod leaf_descriptors;
 mod leaf_truth;
 mod many_processes;
+mod marks;
 mod metrics;
 mod native_images;
 mod native_stacks;

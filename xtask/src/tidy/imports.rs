@@ -50,7 +50,7 @@ const USER: &[(&str, &[&str])] = &[
     ("calibration", &["data", "clock", "energy", "context", "kernel"]),
     ("output", &["data", "clock"]),
     // Commands that are measured.
-    ("experiment", &["data", "procs"]),
+    ("experiment", &["data", "clock", "procs"]),
     ("config", &["data", "privileges", "cli", "procs", "energy", "calibration", "experiment"]),
     (
         "doctor",

@@ -68,6 +68,7 @@ impl Attributor {
             domains,
             cpu: work.cpu,
             context: work.context,
+            marks: work.marks,
             processes: work.processes,
             threads: work.threads,
             branches: work.branches,

@@ -15,7 +15,7 @@ use super::{
     work::{Claimant, ClaimedSlice, ProcessKey, WindowWork},
 };
 use crate::{
-    events::{Event, LossCount, ProcessInfo, RawStack, Runtime, ThreadTime, Window, WindowContext},
+    events::{Event, LossCount, Mark, ProcessInfo, RawStack, Runtime, ThreadTime, Window, WindowContext},
     model::units::Pid,
     stacks::StackTable,
 };
@@ -23,12 +23,17 @@ use crate::{
 /// Limit of processes kept. Processes beyond it count as processes that are not targets.
 const MAX_PROCESSES: usize = 1 << 16;
 
+/// Limit of marks in a window. Recorders keep to fewer.
+const MAX_MARKS: usize = 1 << 14;
+
 #[derive(Debug, Default)]
 pub struct Engine {
     profiler_pid: Pid,
     measured: Measured,
     /// Of the coming window.
     context: Option<WindowContext>,
+    /// Of the coming window.
+    marks: Vec<Mark>,
     attributor: Attributor,
     /// Targets, and what the profiler started for itself.
     pub(super) processes: BTreeMap<ProcessKey, ProcessInfo>,
@@ -65,7 +70,8 @@ impl Engine {
             Event::Energy(reading) => self.measured.read(reading),
             Event::Window(window) => return Some(self.report(window)),
             Event::Context(context) => self.context = Some((**context).clone()),
-            Event::RunEnded(_) => {}
+            Event::Mark(mark) if self.marks.len() < MAX_MARKS => self.marks.push((**mark).clone()),
+            Event::Mark(_) | Event::RunEnded(_) => {}
         }
         None
     }
@@ -114,6 +120,7 @@ impl Engine {
             domains: self.measured.window(window, suspended_ns),
             cpu: cpu_audit(window, &slices),
             context,
+            marks: std::mem::take(&mut self.marks),
             slices,
             processes: join.processes,
             threads: join.threads,

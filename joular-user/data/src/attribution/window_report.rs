@@ -5,7 +5,7 @@ pub use super::share::{Share, pools, squares_of};
 use super::work::ClaimedSlice;
 use crate::{
     attribution::counter::Delta,
-    events::{LossCount, SampleKind, WindowContext},
+    events::{LossCount, Mark, SampleKind, WindowContext},
     model::{
         domain::{Domain, FaultCause, Label, Role},
         frame::Marker,
@@ -65,6 +65,8 @@ pub struct WindowReport {
     pub cpu: CpuAudit,
     /// `None` if nothing was noted.
     pub context: Option<WindowContext>,
+    /// What programs said. Begins and ends of phases hold from the window's end on.
+    pub marks: Vec<Mark>,
     /// Processes that rows below refer to by position.
     pub processes: Vec<ProcessRef>,
     pub threads: Vec<ThreadRow>,

@@ -6,7 +6,7 @@
 use super::window_report::{BranchRow, CpuAudit, ProcessRef, ThreadRow};
 use crate::{
     attribution::counter::Delta,
-    events::{LossCount, WindowContext},
+    events::{LossCount, Mark, WindowContext},
     model::units::{MonotonicNs, Pid, UnixMicros},
 };
 
@@ -32,6 +32,7 @@ pub struct WindowWork {
     pub cpu: CpuAudit,
     /// `None` if nothing was noted.
     pub context: Option<WindowContext>,
+    pub marks: Vec<Mark>,
     pub losses: Vec<LossCount>,
 }
 

@@ -41,6 +41,11 @@ pub enum DataSetError {
     Column { path: PathBuf, column: String, problem: &'static str },
     #[error("reading {path}: {problem}")]
     Damaged { path: PathBuf, problem: String },
+    #[error(
+        "selecting a phase of {path}: no run has it; there {}",
+        if known.is_empty() { "are none: record with joular-bpf run, and mark phases".to_owned() } else { format!("are: {known}") }
+    )]
+    NoPhase { path: PathBuf, known: String },
     #[error("attributing {path} again: there is no file of table weights for it: copy that table too")]
     NoWeights { path: PathBuf },
     #[error("rolling up {path}: {problem}")]

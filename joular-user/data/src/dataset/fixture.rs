@@ -9,8 +9,8 @@ use crate::{
     attribution::Engine,
     dataset::{OutputDirectory, ParquetOutput},
     events::{
-        CpuTimes, EnergyReading, Event, LossCount, ProcessInfo, RawStack, RunEnd, RunInfo, Runtime, SampleCount,
-        Symbol, ThreadTime, Window, WindowContext,
+        CpuTimes, EnergyReading, Event, LossCount, Mark, MarkFrom, MarkKind, ProcessInfo, RawStack, RunEnd, RunInfo,
+        Runtime, SampleCount, Symbol, ThreadTime, Window, WindowContext,
     },
     model::{
         domain::{Domain, FaultCause, Label, Meter, Reading, Role},
@@ -108,6 +108,7 @@ pub(crate) fn events(policy: Policy) -> Vec<Event> {
         counters.iter_mut().zip(0..).for_each(|(counter, domain)| *counter += noise(index * 100 + domain, 40_000_000));
         events.push(reading(index + 1, &counters));
         events.push(context(index));
+        events.extend(marks(index));
         events.push(window(index));
     }
     events.push(Event::RunEnded(RunEnd { ended: UnixMicros(STARTED + 30_000_000), reason: "duration".into() }));
@@ -135,6 +136,30 @@ pub(crate) fn reading(second: u64, counters: &[u64]) -> Event {
     };
     let readings = (0..).zip(counters).map(value).collect();
     Event::Energy(EnergyReading { read_at: MonotonicNs(second * SECOND + 50_000), readings })
+}
+
+/// What a program says: `load` is from window 3 to 9, within it `parse` from 5 to 6 and from 8 to 9; `serve` begins in window
+/// 20 and never ends.
+fn marks(index: u64) -> Vec<Event> {
+    let said: &[(MarkKind, Option<&str>)] = match index {
+        2 => &[(MarkKind::Begin, Some("load"))],
+        4 | 7 => &[(MarkKind::Begin, Some("parse"))],
+        6 => &[(MarkKind::End, None)],
+        9 => &[(MarkKind::End, Some("parse")), (MarkKind::Event, Some("loaded")), (MarkKind::End, Some("load"))],
+        19 => &[(MarkKind::End, Some("nothing")), (MarkKind::Begin, Some("serve"))],
+        _ => &[],
+    };
+    let mark = |(kind, name): &(MarkKind, Option<&str>)| {
+        Event::Mark(Box::new(Mark {
+            at: MonotonicNs((index + 1) * SECOND - 2_000_000),
+            kind: *kind,
+            name: name.map(Into::into),
+            attributes: (*kind == MarkKind::Event).then(|| "rows=7".into()),
+            pid: Some(Pid(1)),
+            from: MarkFrom::Socket,
+        }))
+    };
+    said.iter().map(mark).collect()
 }
 
 /// The machine is suspended in one window, and its clock is set back in another one.

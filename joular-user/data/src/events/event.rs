@@ -4,7 +4,7 @@
 use joular_ebpf::abi::{Comm, SampleKind, StackId};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
-use super::{Service, WindowContext, Workload};
+use super::{Mark, Service, WindowContext, Workload};
 use crate::model::{
     domain::{Domain, Reading},
     frame::Frame,
@@ -39,6 +39,8 @@ pub enum Event {
     RunEnded(RunEnd),
     /// What the coming window ran under. Recordings from before it was noted have none.
     Context(Box<WindowContext>),
+    /// Something that a program said in the coming window.
+    Mark(Box<Mark>),
 }
 
 /// What does not change during a run.

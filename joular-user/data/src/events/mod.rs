@@ -9,6 +9,8 @@
 mod context;
 pub mod decode;
 pub mod event;
+mod mark;
+pub mod phases;
 pub mod recording;
 mod service;
 mod workload;
@@ -19,5 +21,6 @@ pub use event::{
     Symbol, ThreadTime, Window,
 };
 pub use joular_ebpf::abi::SampleKind;
+pub use mark::{Mark, MarkFrom, MarkKind};
 pub use service::{Service, ServiceFrom};
 pub use workload::Workload;

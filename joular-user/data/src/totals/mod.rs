@@ -11,6 +11,7 @@ mod inferred;
 mod inferred_tests;
 pub mod jvms;
 mod methods;
+pub mod phases;
 pub mod sampling;
 
 use std::{
@@ -18,9 +19,9 @@ use std::{
     hash::Hash,
 };
 
-use self::inferred::Inferred;
 pub use self::methods::MethodKey;
 use self::sampling::MethodSampling;
+use self::{inferred::Inferred, phases::PhaseTotals};
 use crate::{
     attribution::window_report::{ProcessRef, Share, ThreadRow, Unattributed, WindowReport},
     events::{ProcessInfo, Runtime},
@@ -244,6 +245,7 @@ pub struct Totals {
     /// whichever file it is in.
     pub markers: BTreeMap<String, MicroJoules>,
     pub jvms: JvmTotals,
+    pub phases: PhaseTotals,
     /// What a process calls itself beside its comm.
     titles: HashMap<(Pid, u64), TargetText>,
     /// `None`: what no sample hit stays `[no sample]`.
@@ -267,6 +269,7 @@ impl Totals {
             processes: Ranking::new(limit),
             markers: BTreeMap::new(),
             jvms: JvmTotals::default(),
+            phases: PhaseTotals::default(),
             titles: HashMap::new(),
             inference: Some(Inferred::new(limit)),
             inferred: MicroJoules(0),
@@ -292,6 +295,7 @@ impl Totals {
 
     pub fn window(&mut self, report: &WindowReport, stacks: &StackTable) {
         self.sums.add(report);
+        self.phases.window(report);
         self.processes.start_window();
         for thread in &report.threads {
             let Some(process) = report.processes.get(thread.process) else { continue };

@@ -5,6 +5,7 @@
 //! CPU is made to pass it, and the ended bank is drained. Between boundaries the ring is read for new
 //! stacks and for processes that come and go, whenever the kernel says that it has any.
 
+mod marks;
 mod targets;
 mod waiting;
 mod wall_clock;
@@ -23,6 +24,7 @@ use joular_data::{
 };
 use joular_ebpf::abi::Comm;
 
+pub use self::marks::Marks;
 use self::wall_clock::{WallClock, WindowTimes};
 use super::{
     consumer::{ConsumeError, Consumer},
@@ -112,6 +114,8 @@ struct Run<'a> {
     renamed: HashMap<Tid, Comm>,
     /// Targets found in this window.
     new_targets: HashSet<Pid>,
+    /// What the command said in this window.
+    marks: Marks,
 }
 
 impl Live {
@@ -121,6 +125,7 @@ impl Live {
         &mut self,
         consumer: &mut Consumer,
         schedule: Schedule,
+        marks: Marks,
         shutdown: &mut Shutdown,
         ready: impl FnOnce(usize),
     ) -> Result<StopReason, LiveError> {
@@ -139,6 +144,7 @@ impl Live {
             losses: Vec::new(),
             renamed: HashMap::new(),
             new_targets: HashSet::new(),
+            marks,
         };
         run.begin()?;
         ready(run.live.registry.targets().count());
@@ -232,6 +238,7 @@ impl Run<'_> {
         self.consumer.take(&Event::Energy(reading))?;
         let context = times.note(self.live.context.window(&contents.cpus));
         self.consumer.take(&Event::Context(Box::new(context)))?;
+        self.hand_on_marks(end)?;
         if let Some(notice) = times.notice() {
             (self.live.notify)(&notice);
         }
@@ -253,6 +260,17 @@ impl Run<'_> {
         self.start = end;
         self.window += 1;
         self.after_window()
+    }
+
+    fn hand_on_marks(&mut self, end: MonotonicNs) -> Result<(), LiveError> {
+        let (marks, lost) = self.marks.until(end);
+        for mark in marks {
+            self.consumer.take(&Event::Mark(Box::new(mark)))?;
+        }
+        if lost > 0 {
+            self.lost("mark_dropped", lost);
+        }
+        Ok(())
     }
 
     fn after_window(&mut self) -> Result<(), LiveError> {

@@ -4,6 +4,8 @@
 //! window becomes longer, and its energy is still read at its end. On an idle machine nothing keeps it
 //! from running, but each wake-up costs energy. There the boundary is announced when the window begins,
 //! which takes one wake-up less.
+//!
+//! A window may end before its time: when the recording is to stop, and where a phase of the program begins or ends.
 
 use joular_data::{events::CpuTimes, model::units::MonotonicNs};
 
@@ -18,8 +20,26 @@ use crate::{
 /// Time before a boundary in which nothing is begun that could delay its readings.
 const QUIET_NS: u64 = 4_000_000;
 
+/// Why there is nothing more to wait for.
+enum Waited {
+    /// The time has come.
+    Due,
+    Stopped(StopReason),
+    /// A phase begins or ends.
+    Marked,
+}
+
+impl Waited {
+    const fn reason(&self) -> Option<StopReason> {
+        match self {
+            Self::Stopped(reason) => Some(*reason),
+            Self::Due | Self::Marked => None,
+        }
+    }
+}
+
 impl Run<'_> {
-    /// Waits until the window is to end, at `next` or because of a stop.
+    /// Waits until the window is to end: at `next`, because of a stop, or where a phase has its edge.
     pub(super) async fn wait_for_boundary(
         &mut self,
         next: MonotonicNs,
@@ -27,25 +47,24 @@ impl Run<'_> {
     ) -> Result<(Announced, Option<StopReason>), LiveError> {
         if self.is_idle {
             let announced = Announced::new(&mut self.live.banks, next)?;
-            let stopped = self.wait_until(announced.boundary, shutdown).await?;
-            let announced = match stopped {
-                Some(_) => announced.hasten(&mut self.live.banks)?,
-                None => announced,
+            let waited = self.wait_until(announced.boundary, shutdown).await?;
+            let announced = match waited {
+                Waited::Due => announced,
+                Waited::Stopped(_) | Waited::Marked => announced.hasten(&mut self.live.banks)?,
             };
-            return Ok((announced, stopped));
+            return Ok((announced, waited.reason()));
         }
-        let stopped = self.wait_until(MonotonicNs(next.0.saturating_sub(LEAD_NS)), shutdown).await?;
-        let wanted = if stopped.is_some() { MonotonicNs(0) } else { next };
-        Ok((Announced::new(&mut self.live.banks, wanted)?, stopped))
+        let waited = self.wait_until(MonotonicNs(next.0.saturating_sub(LEAD_NS)), shutdown).await?;
+        let announced = match waited {
+            Waited::Due => Announced::new(&mut self.live.banks, next)?,
+            Waited::Stopped(_) | Waited::Marked => Announced::soon(&mut self.live.banks)?,
+        };
+        Ok((announced, waited.reason()))
     }
 
-    /// Polls the ring until shortly before `moment`, and waits for it, or until told to stop. Signals
+    /// Polls the ring until shortly before `moment`, and waits for it, or until told to stop or to cut. Signals
     /// are looked at even if there is no time to wait.
-    async fn wait_until(
-        &mut self,
-        moment: MonotonicNs,
-        shutdown: &mut Shutdown,
-    ) -> Result<Option<StopReason>, LiveError> {
+    async fn wait_until(&mut self, moment: MonotonicNs, shutdown: &mut Shutdown) -> Result<Waited, LiveError> {
         let quiet = MonotonicNs(moment.0.saturating_sub(QUIET_NS));
         loop {
             tokio::task::yield_now().await;
@@ -54,7 +73,8 @@ impl Run<'_> {
             let next = if look < quiet { look } else { moment };
             tokio::select! {
                 biased;
-                reason = shutdown.requested() => return Ok(Some(reason)),
+                reason = shutdown.requested() => return Ok(Waited::Stopped(reason)),
+                () = self.marks.want_cut() => return Ok(Waited::Marked),
                 woken = self.wake.wait(next) => woken.map_err(LiveError::Wake)?,
             }
             if clock::monotonic_now() < quiet {
@@ -63,10 +83,11 @@ impl Run<'_> {
             }
             tokio::select! {
                 biased;
-                reason = shutdown.requested() => return Ok(Some(reason)),
+                reason = shutdown.requested() => return Ok(Waited::Stopped(reason)),
+                () = self.marks.want_cut() => return Ok(Waited::Marked),
                 woken = self.wake.until(moment) => woken.map_err(LiveError::Wake)?,
             }
-            return Ok(None);
+            return Ok(Waited::Due);
         }
     }
 }

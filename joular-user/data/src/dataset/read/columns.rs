@@ -87,7 +87,7 @@ impl TableFile {
     }
 
     /// The same, without rows that are known to be of windows outside this span.
-    pub(crate) fn open_span(file: &StoredFile, wanted: &[&dyn Named], span: Span) -> Result<Self> {
+    pub(crate) fn open_span(file: &StoredFile, wanted: &[&dyn Named], span: &Span) -> Result<Self> {
         let builder = builder(file)?;
         let may_have = |group: &RowGroupMetaData| {
             footer::windows(group).is_none_or(|(first, last)| span.may_have(UnixMicros(first), UnixMicros(last)))

@@ -6,6 +6,7 @@ pub(crate) mod decode_ahead;
 pub(crate) mod files;
 pub(crate) mod footer;
 pub(crate) mod lists;
+pub mod marks;
 pub(crate) mod method_spans;
 pub(crate) mod rollup;
 pub(crate) mod run_row;

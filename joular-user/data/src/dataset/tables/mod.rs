@@ -6,6 +6,7 @@ pub(crate) mod context;
 pub(crate) mod frames;
 pub(crate) mod jvms;
 pub(crate) mod list;
+pub(crate) mod marks;
 pub(crate) mod methods;
 pub(crate) mod processes;
 pub(crate) mod quality;
@@ -22,6 +23,7 @@ use self::shared::{InWindow, OfProcess, joined, label_columns, process_columns, 
 pub use self::{
     frames::FrameTable,
     jvms::{JvmRecord, Jvms},
+    marks::{MarkRecord, Marks},
     methods::{MethodRecord, Methods},
     processes::{ProcessRecord, Processes},
     quality::{Quality, QualityRecord},

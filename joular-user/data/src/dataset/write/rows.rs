@@ -14,12 +14,12 @@ use crate::{
         column::Table,
         method_sums::{MethodSpan, MethodSums},
         tables::{
-            Boot, BranchRecord, Branches, Buffers, JvmRecord, Jvms, MethodRecord, Methods, ProcessRecord, Processes,
-            Quality, QualityRecord, StackRecord, Stacks, ThreadRecord, Threads, WeightRecord, Weights, WindowKey,
-            WindowRecord, Windows, Work,
+            Boot, BranchRecord, Branches, Buffers, JvmRecord, Jvms, MarkRecord, Marks, MethodRecord, Methods,
+            ProcessRecord, Processes, Quality, QualityRecord, StackRecord, Stacks, ThreadRecord, Threads, WeightRecord,
+            Weights, WindowKey, WindowRecord, Windows, Work,
         },
     },
-    events::{ProcessInfo, RunInfo, Runtime},
+    events::{ProcessInfo, RunInfo, Runtime, phases::OpenPhases},
     model::{
         target_text::TargetText,
         units::{Pid, UnixMicros},
@@ -52,6 +52,7 @@ pub struct Rows {
     news_bytes: usize,
     /// Stacks, by id, whose row exists already.
     known: HashSet<i64>,
+    phases: OpenPhases,
 }
 
 impl Rows {
@@ -85,6 +86,7 @@ impl Rows {
             rows.share_rows(key, report, stacks)?;
             rows.sum_methods(report, stacks)?;
             rows.weight_rows(key, report).map_err(of::<Weights>())?;
+            rows.mark_rows(key, report).map_err(of::<Marks>())?;
             rows.stack_rows(key, report, stacks).map_err(of::<Stacks>())
         })
     }
@@ -252,6 +254,15 @@ impl Rows {
             Some(WeightRecord { key, thread, claimed })
         };
         report.slices.iter().filter_map(weight).try_for_each(|record| self.tables.weights.push(&record))
+    }
+
+    fn mark_rows(&mut self, key: WindowKey<'_>, report: &WindowReport) -> Result<(), ArrowError> {
+        for mark in &report.marks {
+            let step = self.phases.take(mark);
+            let since_start_ns = mark.at.0.cast_signed().saturating_sub(report.start.0.cast_signed());
+            self.tables.marks.push(&MarkRecord { key, mark, step: &step, since_start_ns })?;
+        }
+        Ok(())
     }
 
     fn stack_rows(&mut self, key: WindowKey<'_>, report: &WindowReport, stacks: &StackTable) -> Result<(), ArrowError> {

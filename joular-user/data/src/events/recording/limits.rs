@@ -41,6 +41,7 @@ pub(super) fn check(event: &Event) -> Result<(), String> {
         Event::Energy(reading) => readings(&reading.readings),
         Event::Window(contents) => window(contents),
         Event::RunEnded(end) => text(&end.reason),
+        Event::Mark(mark) => [&mark.name, &mark.attributes].into_iter().flatten().try_for_each(|said| name(said.raw())),
         Event::Context(context) => context.governor.as_deref().map_or(Ok(()), name),
         // Eight bytes each, no more than the event itself.
         Event::ProcessEnded { .. } | Event::StacksForgotten(_) => Ok(()),

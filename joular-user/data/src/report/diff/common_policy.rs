@@ -118,7 +118,11 @@ mod tests {
 
     /// A run on a host.
     fn run(host: &str, policy: Policy) -> Run {
-        Run { info: RunInfo { host: host.into(), sockets: 1, policy, ..RunInfo::default() }, end: None }
+        Run {
+            info: RunInfo { host: host.into(), sockets: 1, policy, ..RunInfo::default() },
+            end: None,
+            phases: Vec::new(),
+        }
     }
 
     fn separate(idle_milliwatts: u64) -> Policy {

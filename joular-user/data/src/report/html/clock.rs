@@ -1,6 +1,9 @@
 //! Cuts time into buckets of whole windows.
 
-use crate::{model::units::UnixMicros, report::profile::Overview};
+use crate::{
+    model::units::UnixMicros,
+    report::profile::{Overview, Run},
+};
 
 /// As many as a screen shows side by side.
 pub(super) const MOST_BUCKETS: u64 = 600;
@@ -16,11 +19,18 @@ pub(super) struct Clock {
 impl Clock {
     /// Buckets hold as many windows of the usual length as needed. Time between runs, without
     /// windows, has buckets too.
-    pub(super) fn of(overview: &Overview) -> Self {
+    pub(super) fn of(runs: &[Run], overview: &Overview) -> Self {
+        // Windows that end at the edges of phases are shorter than others, which no bucket may be.
+        let usual_us = runs.iter().map(|run| run.info.interval_ns / 1000).max().unwrap_or(0);
+        Self::with_windows(usual_us, overview)
+    }
+
+    fn with_windows(usual_us: u64, overview: &Overview) -> Self {
         let (start, end) = overview.span.unwrap_or((UnixMicros(0), UnixMicros(0)));
         let span = u64::try_from(end.0.saturating_sub(start.0)).unwrap_or(0).max(1);
         // Hosts that were recorded side by side make it too short, which a multiple of it does not mind.
-        let window = (overview.duration_ns / 1000 / overview.windows.max(1)).clamp(1, span);
+        let mean_us = overview.duration_ns / 1000 / overview.windows.max(1);
+        let window = mean_us.max(usual_us).clamp(1, span);
         let least = span.div_ceil(MOST_BUCKETS);
         let width_us = least.div_ceil(window).max(1).saturating_mul(window);
         let buckets = span.div_ceil(width_us).clamp(1, MOST_BUCKETS);
@@ -44,7 +54,7 @@ mod tests {
     fn clock(windows: u64, span_us: i64) -> Clock {
         let duration_ns = u64::try_from(span_us).unwrap() * 1000;
         let span = Some((UnixMicros(1_000_000), UnixMicros(1_000_000 + span_us)));
-        Clock::of(&Overview { windows, duration_ns, span, ..Overview::default() })
+        Clock::with_windows(0, &Overview { windows, duration_ns, span, ..Overview::default() })
     }
 
     #[test]
@@ -70,7 +80,7 @@ mod tests {
 
     #[test]
     fn no_windows_at_all_are_one_empty_bucket() {
-        assert_eq!(Clock::of(&Overview::default()).buckets, 1);
+        assert_eq!(Clock::of(&[], &Overview::default()).buckets, 1);
         let clock = clock(1, 1);
         assert_eq!(clock.bucket(UnixMicros(i64::MAX), u64::MAX), 0);
         assert_eq!(clock.bucket(UnixMicros(i64::MIN), 0), 0);

@@ -13,11 +13,12 @@ const TEMPLATE: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/style.css");
 
 /// Each script sees those before it.
-const SCRIPTS: [&str; 9] = [
+const SCRIPTS: [&str; 10] = [
     include_str!("page/format.js"),
     include_str!("page/elements.js"),
     include_str!("page/tree.js"),
     include_str!("page/flame.js"),
+    include_str!("page/timeline.js"),
     include_str!("page/power.js"),
     include_str!("page/threads.js"),
     include_str!("page/tables.js"),

@@ -11,6 +11,7 @@ use super::{
     methods::{self, Method},
     power::{Power, Series},
     strings::Strings,
+    timeline::{Said, Timeline},
 };
 use crate::{
     model::{domain::Label as EnergyLabel, target_text::TargetText},
@@ -83,6 +84,7 @@ struct Time {
     width_us: u64,
     buckets: usize,
     series: Vec<Series>,
+    said: Timeline,
 }
 
 pub(super) fn of(
@@ -91,6 +93,7 @@ pub(super) fn of(
     footprints: Option<&Footprints<'_>>,
     power: &Power<'_>,
     activity: &Activity,
+    said: &Said,
 ) -> Figures {
     let mut strings = Strings::default();
     let overview = &profile.overview;
@@ -104,6 +107,7 @@ pub(super) fn of(
         width_us: clock.width_us,
         buckets: clock.buckets,
         series: power.series(&mut strings, kind_of),
+        said: said.timeline(clock.start_us, &mut strings),
     };
     let threads = activity.diagram(&profile.catalog, &mut strings);
     let methods = methods::of(profile, choice.shape.kinds, footprints, &mut strings, kind_of);

@@ -17,10 +17,11 @@ mod power;
 mod strings;
 #[cfg(test)]
 mod tests;
+mod timeline;
 
 use std::path::PathBuf;
 
-use self::{activity::Activity, clock::Clock, power::Power};
+use self::{activity::Activity, clock::Clock, power::Power, timeline::Said};
 use super::{
     footprint::{Account, Choices, FootprintError},
     headline::Headline,
@@ -51,7 +52,8 @@ pub fn page(choice: &PageChoice) -> Result<(Vec<u8>, Headline), FootprintError> 
     let account = choice.footprint.as_ref().map(|choices| Account::open(choices, &data, filter));
     let mut account = account.transpose()?;
     let overview = data.overview(filter)?;
-    let clock = Clock::of(&overview);
+    let said = Said::read(&data, &overview)?;
+    let clock = Clock::of(&data.catalog.runs, &overview);
     let mut activity = Activity::new(clock);
     data.scan_places(filter, |row| activity.take_place(row))?;
     let mut power = Power::new(clock, filter, choice.app.as_ref(), choice.shape.kinds);
@@ -67,6 +69,6 @@ pub fn page(choice: &PageChoice) -> Result<(Vec<u8>, Headline), FootprintError> 
     let profile = Profile::of(data, summed, overview, filter, choice.app.as_ref());
     let headline = Headline::of(&profile);
     let footprints = account.map(|account| account.of(&profile));
-    let figures = figures::of(&profile, choice, footprints.as_ref(), &power, &activity);
+    let figures = figures::of(&profile, choice, footprints.as_ref(), &power, &activity, &said);
     Ok((document::page(&figures), headline))
 }

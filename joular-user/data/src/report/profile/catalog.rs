@@ -8,6 +8,7 @@ use hashbrown::HashTable;
 
 use crate::{
     attribution::window_report::Category,
+    dataset::read::marks::PhaseWindows,
     events::{RunEnd, RunInfo},
     model::{
         frame::{Frame, FrameKind},
@@ -58,6 +59,8 @@ pub struct Run {
     pub info: RunInfo,
     /// `None`: still running, or it did not end properly.
     pub end: Option<RunEnd>,
+    /// What it was doing, as its programs said.
+    pub phases: Vec<PhaseWindows>,
 }
 
 /// What is known about a process.

@@ -18,7 +18,11 @@ use crate::{
     attribution::window_report::Category,
     dataset::{
         layout::date,
-        read::{files::RunFiles, span::Span},
+        read::{
+            files::RunFiles,
+            marks::PhaseWindows,
+            span::{Span, Stretches},
+        },
     },
     model::{
         frame::Frame,
@@ -91,6 +95,8 @@ pub struct Filter {
     pub methods: Names,
     pub hosts: Names,
     pub runs: Names,
+    /// Of the program's own, by name, or with those that they are within.
+    pub phases: Names,
     /// Whether windows in which no sample hit a thread stay `[no sample]`, as they were recorded.
     pub no_infer: bool,
 }
@@ -112,12 +118,16 @@ impl Filter {
 
     /// The span in which a window of a run must start to count.
     pub fn span(&self, run: &Run) -> Span {
-        Span { since: self.since.map(|since| since.in_run(run)), until: self.until.map(|until| until.in_run(run)) }
+        Span {
+            since: self.since.map(|since| since.in_run(run)),
+            until: self.until.map(|until| until.in_run(run)),
+            within: (!self.phases.allow_all()).then(|| Stretches::of(self.phases_of(run))),
+        }
     }
 
-    /// Whether a window of a run that starts then counts.
-    pub fn allows_window(&self, run: &Run, start: UnixMicros) -> bool {
-        self.span(run).allows(start)
+    /// The phases of a run that are asked for.
+    pub(crate) fn phases_of<'a>(&self, run: &'a Run) -> impl Iterator<Item = &'a PhaseWindows> {
+        run.phases.iter().filter(|phase| [&phase.name, &phase.path].iter().any(|name| self.phases.allow(name.raw())))
     }
 
     pub fn allows_process(&self, process: &Process) -> bool {

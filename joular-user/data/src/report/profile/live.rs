@@ -130,7 +130,7 @@ impl LiveProfile {
 
 impl Since {
     fn of(run: &RunInfo) -> Self {
-        let runs = vec![Run { info: run.clone(), end: None }];
+        let runs = vec![Run { info: run.clone(), end: None, phases: Vec::new() }];
         Self { catalog: Catalog { runs, ..Catalog::default() }, ..Self::default() }
     }
 

@@ -167,7 +167,7 @@ impl Overview {
         let mut wanted = WINDOW_COLUMNS.to_vec();
         wanted.extend(LOAD_COLUMNS);
         wanted.extend(losses.iter().map(|(_, column)| column as &dyn Named));
-        let open = |file: &StoredFile| TableFile::open_span(file, &wanted, span);
+        let open = |file: &StoredFile| TableFile::open_span(file, &wanted, &span);
         decode_ahead::batches(&data.files::<Windows>(run), open, |columns| {
             let rows = WindowColumns::of(columns, &losses)?;
             for row in 0..columns.rows() {
@@ -230,7 +230,7 @@ impl Overview {
         wanted.push(&jvms::ENERGY_UJ);
         wanted.extend(parts.iter().map(|column| column as &dyn Named));
         let span = filter.span(&data.catalog.runs[run]);
-        let open = |file: &StoredFile| TableFile::open_span(file, &wanted, span);
+        let open = |file: &StoredFile| TableFile::open_span(file, &wanted, &span);
         decode_ahead::batches(&data.files::<Jvms>(run), open, |columns| {
             let whole = columns.ints(jvms::ENERGY_UJ)?;
             let parts = parts.iter().map(|column| columns.ints(*column)).collect::<Result<Vec<_>>>()?;
@@ -254,7 +254,7 @@ impl Overview {
         wanted.extend([&ENERGY_UJ, &CPU_NS, &SAMPLES].map(|column| column as &dyn Named));
         wanted.push(&IS_COMPLETE);
         let span = filter.span(&data.catalog.runs[run]);
-        let open = |file: &StoredFile| TableFile::open_span(file, &wanted, span);
+        let open = |file: &StoredFile| TableFile::open_span(file, &wanted, &span);
         decode_ahead::batches(&data.files::<Quality>(run), open, |columns| {
             let (categories, unwinders) = (columns.names(quality::CATEGORY)?, columns.names(UNWINDER)?);
             let (ends, unnamed) = (columns.names(WALK_END)?, columns.names(UNNAMED)?);

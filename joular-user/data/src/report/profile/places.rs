@@ -56,6 +56,7 @@ impl DataSet {
     /// If a file cannot be read or is damaged.
     pub fn scan_places(&self, filter: &Filter, mut take: impl FnMut(&PlaceRow)) -> Result<()> {
         for (run, host) in self.hosts.iter().copied().enumerate() {
+            let span = filter.span(&self.catalog.runs[run]);
             for file in self.files::<Weights>(run) {
                 TableFile::open_columns(&file, &COLUMNS)?.batches(|columns| {
                     let (starts, lengths) = (columns.times(shared::WINDOW_START)?, columns.ints(shared::WINDOW_NS)?);
@@ -66,7 +67,7 @@ impl DataSet {
                     for row in 0..columns.rows() {
                         let window_start = UnixMicros(starts.get(row)?);
                         let is_thread = claimants.get(row)? == "thread";
-                        if !is_thread || !filter.allows_window(&self.catalog.runs[run], window_start) {
+                        if !is_thread || !span.allows(window_start) {
                             continue;
                         }
                         let (pid, tid) = (pids.natural(row)?, tids.natural(row)?);

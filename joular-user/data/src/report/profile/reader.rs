@@ -21,18 +21,22 @@ use crate::{
     attribution::window_report::Category,
     dataset::{
         column::{Column, Named, Table, kind},
-        error::Result,
+        error::{DataSetError, Result},
         read::{
             columns::{Columns, TableFile},
             decode_ahead,
             files::{self, RunFiles},
+            marks::{self, ReadEvent},
             run_row,
         },
         store::{self, Store, StoredFile},
-        tables::{Branches, Processes, Stacks, Windows, frames, processes, rollup, shared, stacks, work},
+        tables::{Branches, Marks, Processes, Stacks, Windows, frames, processes, rollup, shared, stacks, work},
     },
     model::units::{MicroJoules, Pid, Tid, UnixMicros},
 };
+
+/// Phases that a message names.
+const MAX_NAMED: usize = 20;
 
 /// Identity of a process or, with a thread's, of a thread on a host. Runs of a recording know it by the same
 /// start.
@@ -94,7 +98,10 @@ impl DataSet {
         };
         for files in runs {
             let row = run_row::read(&files.row)?;
-            let run = Run { info: row.info, end: row.end.map(|(end, _)| end) };
+            let phases = marks::read(
+                &files.parts.iter().filter_map(|(_, part)| part.file::<Marks>().cloned()).collect::<Vec<_>>(),
+            )?;
+            let run = Run { info: row.info, end: row.end.map(|(end, _)| end), phases };
             if filter.allows_run(&run) {
                 let is_on_it = |other: &Run| other.info.host == run.info.host;
                 data.hosts.push(data.catalog.runs.iter().position(is_on_it).unwrap_or(data.catalog.runs.len()));
@@ -102,12 +109,35 @@ impl DataSet {
                 data.files.push(files);
             }
         }
+        data.must_have_phases(filter)?;
         for run in 0..data.files.len() {
             data.read_processes(run)?;
             data.read_stacks(run)?;
             data.windows.push(windows::read(&data.files::<Windows>(run))?);
         }
         Ok(data)
+    }
+
+    /// What happened in a run, as its programs said: at most so many events.
+    ///
+    /// # Errors
+    /// If a file cannot be read or is damaged.
+    pub(crate) fn events(&self, run: usize, most: usize) -> Result<Vec<ReadEvent>> {
+        marks::read_events(&self.files::<Marks>(run), most)
+    }
+
+    /// Asking for phases that no run has is a mistake; what is shown would be nothing.
+    fn must_have_phases(&self, filter: &Filter) -> Result<()> {
+        let runs = &self.catalog.runs;
+        let Some(first) = self.files.first().filter(|_| !filter.phases.allow_all()) else { return Ok(()) };
+        if runs.iter().any(|run| filter.phases_of(run).next().is_some()) {
+            return Ok(());
+        }
+        let mut known: Vec<_> = runs.iter().flat_map(|run| &run.phases).map(|phase| &phase.path).collect();
+        known.sort_unstable();
+        known.dedup();
+        let known = known.iter().take(MAX_NAMED).map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        Err(DataSetError::NoPhase { path: first.row.path(), known })
     }
 
     /// A run's files of a table, in the order in which they were written.
@@ -127,7 +157,7 @@ impl DataSet {
             let span = filter.span(&self.catalog.runs[run]);
             decode_ahead::batches(
                 &self.files::<Branches>(run),
-                |file| TableFile::open_span(file, &BRANCH_COLUMNS, span),
+                |file| TableFile::open_span(file, &BRANCH_COLUMNS, &span),
                 |columns| self.take_branches(run, columns, filter, &mut allowed, &mut take),
             )?;
         }

@@ -52,7 +52,8 @@ impl DataSet {
     /// All windows that `filter` allows, run by run, each run's by time.
     pub fn windows(&self, filter: &Filter) -> Vec<WindowSpan> {
         let of_run = |(run, (row, windows)): (usize, (&super::Run, &RunWindows))| {
-            let allowed = windows.iter().filter(|(start, _)| filter.allows_window(row, **start));
+            let span = filter.span(row);
+            let allowed = windows.iter().filter(|(start, _)| span.allows(**start));
             allowed
                 .map(|(start, length_ns)| WindowSpan { run, start: *start, length_ns: *length_ns })
                 .collect::<Vec<_>>()

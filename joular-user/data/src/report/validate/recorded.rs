@@ -98,7 +98,7 @@ impl Recorded {
         let mut recorded = Self::default();
         for files in files::find(&store::open(root)?)? {
             let row = run_row::read(&files.row)?;
-            let run = Run { info: row.info, end: row.end.map(|(end, _)| end) };
+            let run = Run { info: row.info, end: row.end.map(|(end, _)| end), phases: Vec::new() };
             if filter.allows_run(&run) {
                 recorded.hosts.insert(run.info.host.clone());
                 recorded.read_run(&run, &files, filter.span(&run), domains)?;
@@ -130,7 +130,7 @@ impl Recorded {
         let mut of_run: BTreeMap<i64, Window> = BTreeMap::new();
         let parts: Vec<StoredFile> =
             files.parts.iter().filter_map(|(_, part)| part.file::<Windows>()).cloned().collect();
-        let open = |file: &StoredFile| TableFile::open_span(file, &WANTED, span);
+        let open = |file: &StoredFile| TableFile::open_span(file, &WANTED, &span);
         decode_ahead::batches(&parts, open, |columns| {
             let (starts, lengths) = (columns.times(shared::WINDOW_START)?, columns.ints(shared::WINDOW_NS)?);
             let (names, sources) = (columns.names(windows::DOMAIN)?, columns.names(windows::SOURCE)?);

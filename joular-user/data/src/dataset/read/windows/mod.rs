@@ -131,6 +131,8 @@ impl RowsOf {
                 branches,
                 cpu: first.cpu,
                 context: first.context.clone(),
+                // They are copied: nothing of theirs is divided.
+                marks: Vec::new(),
                 losses: first.losses.clone(),
             },
         })

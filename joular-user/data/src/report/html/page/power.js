@@ -55,7 +55,7 @@ class PowerChart {
     }
     this.cursor = drawing("line", { class: "cursor", y1: 8, y2: height - bottom, visibility: "hidden" });
     svg.append(this.cursor);
-    this.place.replaceChildren(svg);
+    this.place.replaceChildren(...timelineStrip(this.figures, left, this.frame.width), svg);
     this.x = x;
   }
 

@@ -9,7 +9,8 @@ class ThreadDiagram {
     this.figures = figures;
     this.place = byId("thread-chart");
     this.canvas = element("canvas", { "aria-hidden": "true" });
-    this.place.append(this.canvas);
+    this.strip = element("div");
+    this.place.append(this.strip, this.canvas);
     this.metric = byId("thread-metric");
     this.rows = this.withProcesses(figures.threads.rows);
     this.cursor = { line: this.rows.findIndex((row) => !row.isProcess), bucket: 0 };
@@ -52,6 +53,7 @@ class ThreadDiagram {
     if (width === 0) return;
     const label = Math.min(LABEL, width / 3);
     this.scale = { label, cell: (width - label - 4) / this.figures.time.buckets };
+    this.strip.replaceChildren(...timelineStrip(this.figures, label, this.scale.cell * this.figures.time.buckets));
     const context = sized(this.canvas, width, Math.max(this.rows.length, 1) * LINE + 2);
     context.font = "12px system-ui, sans-serif";
     context.textBaseline = "middle";
