@@ -142,7 +142,9 @@ async fn end_of(told: oneshot::Receiver<Result<Running, LaunchError>>) -> Option
             let status = launched.ended().await;
             // Our output may be slow: windows must not wait for it.
             let heard = spawn_blocking(move || {
-                listening.map(Listening::finish);
+                if let Some(listening) = listening {
+                    listening.finish();
+                }
                 copying.map_or(Ok(()), Copying::finish)
             });
             if let Ok(Err(error)) = heard.await {

@@ -4,8 +4,9 @@ use std::{fs, process::Command, time::Duration};
 
 use anyhow::{Context as _, Result, ensure};
 use joular_tests::{
+    browser::{self, Browser},
     dataset::text,
-    paths,
+    notes, paths,
     process::{Finished, Running},
     profiler::Output,
 };
@@ -16,6 +17,14 @@ fn run(output: &Output, options: &[&str], command: &[&str]) -> Result<Finished> 
     let mut line = Command::new(paths::joular_bpf());
     line.args(["run", "--energy", "model", "--output"]).arg(output.dir()).args(options).arg("--").args(command);
     Running::spawn("joular-bpf run", &mut line)?.finish(LIMIT)
+}
+
+/// What a subcommand says of a data set.
+fn on(output: &Output, arguments: &[&str]) -> Result<Finished> {
+    let mut line = Command::new(paths::joular_bpf());
+    let (subcommand, options) = arguments.split_first().context("a subcommand")?;
+    line.arg(subcommand).arg(output.dir()).args(options);
+    Running::spawn("joular-bpf", &mut line)?.finish(LIMIT)
 }
 
 /// What the table has, each as `kind name phase attributes`.
@@ -49,6 +58,26 @@ fn lines_of_output_begin_and_end_phases_and_stay_as_they_are() -> Result<()> {
     ensure!(found == expected, "{found:?}");
     let shown = finished.stderr.lines().find(|line| line.ends_with("2 ×  load")).context("the phase in the summary")?;
     ensure!(shown.contains(" CPU s"), "{finished:?}");
+    let chosen = on(&output, &["report", "--phase", "parse", "--by", "process"])?;
+    ensure!(chosen.code() == Some(0) && chosen.stdout.starts_with("1 run on "), "{chosen:?}");
+    expect_page(&output)
+}
+
+/// The web page has a bar for each phase and a tick for each event.
+fn expect_page(output: &Output) -> Result<()> {
+    let Some(program) = browser::program() else {
+        notes::skipped("there is no Chromium (`cargo xtask setup` installs it on Debian)");
+        return Ok(());
+    };
+    let page = output.beside("page.html");
+    let made = on(output, &["html", "--output", page.to_str().context("a path of text")?])?;
+    ensure!(made.code() == Some(0), "{made:?}");
+    let mut browser = Browser::start(program)?;
+    browser.open(&page)?;
+    let titles = browser.text(
+        "[...document.querySelectorAll('#power-chart .timeline title')].map((title) => title.textContent.split(':')[0].split(' at ')[0]).join(', ')",
+    )?;
+    ensure!(titles == "load, load/parse, load, GC(1)", "{titles}");
     Ok(())
 }
 

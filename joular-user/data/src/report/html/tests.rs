@@ -146,3 +146,36 @@ fn emissions_and_cost_are_there_if_asked_for_and_methods_sum_to_them() {
     assert_eq!(names, ["energy", "factor", "operational", "cost", "boundary"]);
     assert_eq!(text(&emissions["currency"]), "EUR");
 }
+
+#[test]
+fn phases_and_events_are_where_they_were() {
+    let root = tempfile::tempdir().unwrap();
+    crate::dataset::fixture::write(root.path(), crate::model::policy::Policy::default());
+    let said = |filter: Filter| {
+        let (figures, _) = figures(&PageChoice { filter, ..choice(root.path()) });
+        let strings = figures["strings"].clone();
+        let name = move |at: &serde_json::Value| strings[usize::try_from(at.as_u64().unwrap()).unwrap()].clone();
+        let second = |us: &serde_json::Value| us.as_i64().unwrap() / 1_000_000;
+        let phase = |phase: &serde_json::Value| {
+            json!([name(&phase["path"]), phase["depth"], second(&phase["from_us"]), second(&phase["to_us"])])
+        };
+        let said = &figures["time"]["said"];
+        let phases: Vec<_> = said["phases"].as_array().unwrap().iter().map(phase).collect();
+        let event = |event: &serde_json::Value| json!([name(&event["text"]), second(&event["at_us"])]);
+        let events: Vec<_> = said["events"].as_array().unwrap().iter().map(event).collect();
+        (phases, events)
+    };
+    let (phases, events) = said(Filter::default());
+    let expected = [
+        json!(["load", 0, 3, 10]),
+        json!(["load/parse", 1, 5, 7]),
+        json!(["load/parse", 1, 8, 10]),
+        json!(["serve", 0, 20, 30]),
+    ];
+    assert_eq!(phases, expected);
+    assert_eq!(events, [json!(["loaded rows=7", 9])]);
+    let parse = Names::parse(&["parse".to_owned()]).unwrap();
+    let (phases, events) = said(Filter { phases: parse, ..Filter::default() });
+    assert_eq!(phases[0], json!(["load", 0, 0, 5]), "as far as the page's time goes");
+    assert_eq!(events.len(), 1);
+}
