@@ -3,8 +3,8 @@
 //!
 //! The modules follow the data path. [`events`] are all that is known of a run. [`stacks`] turns
 //! addresses and names into call paths. [`attribution`] decides who gets which joule. [`dataset`]
-//! writes the result as Parquet, and reads and checks it again. [`report`] shows it. [`rollup`] makes its
-//! windows longer, and [`shipping`] brings it to another store.
+//! writes the result as Parquet, and reads and checks it again. [`report`] shows it. [`experiment`] sums up
+//! runs that were repeated. [`rollup`] makes windows longer, and [`shipping`] brings them to another store.
 //!
 //! A program that wants figures starts from a selection of a data set, summed
 //! ([`report::profile::Profile`]). The example `read_profile` is a complete one.
@@ -20,6 +20,7 @@
 pub mod attribution;
 pub mod dataset;
 pub mod events;
+pub mod experiment;
 #[cfg(any(test, feature = "fixture"))]
 pub mod fixture;
 pub mod model;

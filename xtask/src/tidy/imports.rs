@@ -18,6 +18,8 @@ const DATA: &[(&str, &[&str])] = &[
     ("output", &["model", "events", "stacks", "attribution"]),
     ("dataset", &["model", "text", "events", "sampling", "stacks", "attribution", "totals", "output"]),
     ("report", &["model", "text", "events", "sampling", "stacks", "attribution", "totals", "output", "dataset"]),
+    // What repeated runs and sweeps show.
+    ("experiment", &["model", "text", "dataset", "report"]),
     // Shares energy out by what reports say.
     ("rollup", &["model", "text", "events", "stacks", "attribution", "output", "dataset", "report"]),
     // Brings rollups elsewhere.

@@ -1,0 +1,77 @@
+//! Writes cells of tables: names that are harmless in CSV and Markdown, figures that align, units that fit.
+
+use crate::{
+    model::target_text::TargetText,
+    text::{Keep, cut},
+};
+
+/// Columns of a terminal for a name.
+pub const NAME_WIDTH: usize = 60;
+
+/// A line of CSV (RFC 4180).
+pub fn csv_line(cells: impl IntoIterator<Item = String>) -> String {
+    let quoted = cells.into_iter().map(|cell| {
+        let needs_quotes = cell.contains([',', '"', '\r', '\n']);
+        if needs_quotes { format!("\"{}\"", cell.replace('"', "\"\"")) } else { cell }
+    });
+    quoted.collect::<Vec<_>>().join(",") + "\n"
+}
+
+/// A name that no spreadsheet takes for a formula; what controls a terminal is spelled out.
+pub fn csv_name(name: &TargetText) -> String {
+    let safe = name.to_string();
+    let is_formula = safe.trim_start().starts_with(['=', '+', '-', '@', '＝', '＋', '－', '＠']);
+    if is_formula { format!("'{safe}") } else { safe }
+}
+
+/// A figure in CSV; empty if there is none.
+pub fn csv_figure(value: Option<f64>) -> String {
+    value.map_or_else(String::new, |value| value.to_string())
+}
+
+/// A name as a code span of Markdown, in one cell of a table.
+pub fn markdown_name(name: &TargetText) -> String {
+    let safe = cut(&name.to_string(), 200, Keep::End).replace('|', "\\x7c").replace('`', "\\x60");
+    if safe.trim().is_empty() { safe } else { format!("`{safe}`") }
+}
+
+/// A name of a width that leaves room for figures.
+pub fn text_name(name: &TargetText) -> String {
+    cut(&name.to_string(), NAME_WIDTH, Keep::End)
+}
+
+/// A prefix of a unit that makes figures up to `largest` readable, and the factor for it.
+pub fn sized(largest: f64) -> (&'static str, f64) {
+    match largest.abs() {
+        size if size >= 1e6 => ("M", 1e-6),
+        size if size >= 1e4 => ("k", 1e-3),
+        size if size >= 1.0 || size <= 0.0 => ("", 1.0),
+        size if size >= 1e-3 => ("m", 1e3),
+        size if size >= 1e-6 => ("µ", 1e6),
+        _ => ("n", 1e9),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_one_cell_no_formula_and_no_markup() {
+        for (name, csv, markdown) in [
+            ("jdk=17", "jdk=17", "`jdk=17`"),
+            ("=cmd|' /C calc'!A0", "'=cmd|' /C calc'!A0", "`=cmd\\x7c' /C calc'!A0`"),
+            ("a`b\n", "a`b\\x0a", "`a\\x60b\\x0a`"),
+        ] {
+            assert_eq!(csv_name(&name.into()), csv);
+            assert_eq!(markdown_name(&name.into()), markdown);
+        }
+        assert_eq!(csv_line(["a,b", "say \"x\"", ""].map(String::from)), "\"a,b\",\"say \"\"x\"\"\",\n");
+    }
+
+    #[test]
+    fn figures_are_shown_in_a_unit_that_fits_them() {
+        let sizes = [12.0, 0.012, 3e-5, 0.0, 25_000.0, 2e-8].map(sized);
+        assert_eq!(sizes, [("", 1.0), ("m", 1e3), ("µ", 1e6), ("", 1.0), ("k", 1e-3), ("n", 1e9)]);
+    }
+}

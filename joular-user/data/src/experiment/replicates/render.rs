@@ -1,0 +1,187 @@
+//! Writes what an experiment showed: a table for people, JSON, CSV, and Markdown as hyperfine has it.
+
+use std::{
+    fmt::Write as _,
+    io::{self, Write},
+};
+
+use super::{Figure, Ranked, Stats, Summary};
+use crate::{
+    experiment::cells::{csv_figure, csv_line, csv_name, markdown_name, sized, text_name},
+    report::Format,
+    text::harmless_json,
+};
+
+impl Summary {
+    /// Writes it in a format.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn write(&self, format: Format, out: &mut impl Write) -> io::Result<()> {
+        let text = match format {
+            Format::Text => self.text(),
+            Format::Json => harmless_json(&(serde_json::to_string_pretty(self)? + "\n")),
+            Format::Csv => self.csv(),
+            Format::Markdown => self.markdown(),
+        };
+        out.write_all(text.as_bytes())?;
+        out.flush()
+    }
+
+    /// What a variant's comparison with the best one says, in the order of the ranking, and its figures.
+    fn ranked(&self) -> impl Iterator<Item = (&Ranked, &Stats)> {
+        let stats = |row: &Ranked| self.variants.get(row.variant)?.stats(self.ranking.figure);
+        self.ranking.rows.iter().filter_map(move |row| Some((row, stats(row)?)))
+    }
+
+    fn unit(&self) -> (String, f64) {
+        let largest = self.ranking.rows.iter().map(|row| row.mean).fold(0.0, f64::max);
+        let (prefix, factor) = sized(largest);
+        (format!("{prefix}{}", self.ranking.figure.unit()), factor)
+    }
+
+    fn text(&self) -> String {
+        let (unit, factor) = self.unit();
+        let mut said = format!(
+            "{:>5} {:>12} {:>10} {:>23} {:>12} {:>12} {:>10} {:>9} {:>9}  {:>7} {:>13}  {:<15}  variant\n",
+            "runs",
+            format!("mean {unit}"),
+            "± σ",
+            "95 % interval",
+            "min",
+            "max",
+            "W",
+            "s",
+            "CPU s",
+            "ratio",
+            "95 %",
+            "verdict"
+        );
+        for (row, stats) in self.ranked() {
+            let mean = |figure| {
+                let stats = self.variants.get(row.variant).and_then(|variant| variant.stats(figure));
+                stats.map_or_else(|| "-".to_owned(), |stats| format!("{:.3}", stats.mean))
+            };
+            let _ = writeln!(
+                said,
+                "{:>5} {:>12.4} {:>10.4} {:>23} {:>12.4} {:>12.4} {:>10} {:>9} {:>9}  {:>7} {:>13}  {:<15}  {}",
+                stats.n,
+                stats.mean * factor,
+                stats.stddev * factor,
+                interval(stats.interval, factor, 4),
+                stats.min * factor,
+                stats.max * factor,
+                mean(Figure::Watts),
+                mean(Figure::Seconds),
+                mean(Figure::CpuSeconds),
+                row.ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.3}")),
+                if row.ratio_interval.is_some() { interval(row.ratio_interval, 1.0, 3) } else { String::new() },
+                row.standing.name(),
+                text_name(&row.name)
+            );
+        }
+        for line in self.remarks() {
+            let _ = writeln!(said, "{line}");
+        }
+        said
+    }
+
+    /// What is to be known beside the figures, a sentence a line, with names escaped.
+    pub fn remarks(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        for variant in self.variants.iter().filter(|variant| variant.stats(self.ranking.figure).is_none()) {
+            let figure = self.ranking.figure.unit();
+            lines.push(format!(
+                "{}: not ranked: not all of its runs have a figure in {figure}",
+                text_name(&variant.name)
+            ));
+        }
+        for variant in &self.variants {
+            for run in &variant.outliers {
+                let (prefix, factor) = sized(run.median);
+                lines.push(format!(
+                    "outlier: run {} of {} needed {:.4} {prefix}{}, the others {:.4} in the middle: it counts all the same",
+                    run.order + 1,
+                    text_name(&variant.name),
+                    run.value * factor,
+                    run.figure.unit(),
+                    run.median * factor,
+                ));
+            }
+        }
+        lines.extend(self.drifts.iter().map(|drift| format!("warning: {} (p = {:.1e})", drift.sentence, drift.p)));
+        lines
+    }
+
+    fn csv(&self) -> String {
+        const COLUMNS: [&str; 7] = ["mean", "stddev", "median", "min", "max", "low", "high"];
+        let headings =
+            Figure::ALL.iter().flat_map(|figure| COLUMNS.map(|column| format!("{}_{column}", figure.name())));
+        let around = ["outliers", "ranked_by", "ratio", "ratio_low", "ratio_high", "p", "verdict"];
+        let start = ["variant", "runs"].map(String::from).into_iter();
+        let mut said = csv_line(start.chain(headings).chain(around.map(String::from)));
+        for (at, variant) in self.variants.iter().enumerate() {
+            let mut cells = vec![csv_name(&variant.name), variant.runs.to_string()];
+            for stats in Figure::ALL.map(|figure| variant.stats(figure)) {
+                let (low, high) = stats.and_then(|stats| stats.interval).unzip();
+                let plain = |of: fn(&Stats) -> f64| stats.map(of);
+                cells.extend(
+                    [
+                        plain(|stats| stats.mean),
+                        plain(|stats| stats.stddev),
+                        plain(|stats| stats.median),
+                        plain(|stats| stats.min),
+                        plain(|stats| stats.max),
+                        low,
+                        high,
+                    ]
+                    .map(csv_figure),
+                );
+            }
+            let ranked = self.ranking.rows.iter().find(|row| row.variant == at);
+            let (low, high) = ranked.and_then(|row| row.ratio_interval).unzip();
+            cells.extend([variant.outliers.len().to_string(), self.ranking.figure.name().to_owned()]);
+            cells.extend([ranked.and_then(|row| row.ratio), low, high, ranked.and_then(|row| row.p)].map(csv_figure));
+            cells.push(ranked.map_or_else(String::new, |row| row.standing.name().to_owned()));
+            said.push_str(&csv_line(cells));
+        }
+        said
+    }
+
+    fn markdown(&self) -> String {
+        let (unit, factor) = self.unit();
+        let mut said = format!(
+            "| Variant | Mean ± σ [{unit}] | 95 % | Min | Max | Relative | Verdict |\n|:---|---:|---:|---:|---:|---:|:---|\n"
+        );
+        for (row, stats) in self.ranked() {
+            let relative = row.ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.2}"));
+            let around = row.ratio_interval.map(|around| format!(" ({})", interval(Some(around), 1.0, 2)));
+            let _ = writeln!(
+                said,
+                "| {} | {:.3} ± {:.3} | {} | {:.3} | {:.3} | {relative}{} | {} |",
+                markdown_name(&row.name),
+                stats.mean * factor,
+                stats.stddev * factor,
+                interval(stats.interval, factor, 3),
+                stats.min * factor,
+                stats.max * factor,
+                around.unwrap_or_default(),
+                row.standing.name(),
+            );
+        }
+        let remarks = self.remarks();
+        if !remarks.is_empty() {
+            said.push('\n');
+        }
+        for line in remarks {
+            let _ = writeln!(said, "- {}", markdown_name(&line.as_str().into()));
+        }
+        said
+    }
+}
+
+/// `1.23–1.45`; a question mark if nothing tells.
+fn interval(interval: Option<(f64, f64)>, factor: f64, places: usize) -> String {
+    interval
+        .map_or_else(|| "?".to_owned(), |(low, high)| format!("{:.places$} … {:.places$}", low * factor, high * factor))
+}
