@@ -19,6 +19,7 @@ pub mod output;
 pub mod pipeline;
 pub mod privileges;
 pub mod procs;
+pub mod progress;
 pub mod runtimes;
 pub mod shutdown;
 pub mod sources;

@@ -22,6 +22,13 @@ fn main() -> ExitCode {
     if env::args_os().nth(1).is_some_and(|argument| argument == experiment::LAUNCHER_ARGUMENT) {
         return experiment::run_launcher(&env::args_os().skip(1).collect::<Vec<_>>());
     }
+    // And to be one run of an experiment.
+    if env::args_os().nth(1).is_some_and(|argument| argument == experiment::TRIAL_ARGUMENT) {
+        return match commands::run_trial(&env::args_os().skip(1).collect::<Vec<_>>()) {
+            Ok(exit) => exit.into(),
+            Err(failure) => report(&failure),
+        };
+    }
     let cli = match cli::parse(env::args_os()) {
         Ok(cli) => cli,
         Err(error) => {

@@ -5,6 +5,7 @@ pub mod agent_flags;
 pub mod compact_flags;
 pub mod diff_flags;
 pub mod exit;
+mod experiment_flags;
 pub mod export_flags;
 pub mod flags;
 pub mod footprint_flags;
@@ -30,6 +31,7 @@ pub use self::{
     compact_flags::CompactFlags,
     diff_flags::DiffFlags,
     exit::Exit,
+    experiment_flags::ExperimentFlags,
     export_flags::ExportFlags,
     flags::Flags,
     footprint_flags::FootprintFlags,
@@ -74,7 +76,11 @@ pub enum Command {
     /// The command and all that it starts are recorded from its first instruction to its end. It runs as the user
     /// who called sudo, with the same terminal, directory and limits. Its output is left alone: totals come on
     /// standard error at the end. The exit code is the command's, or 128 and the number of the signal that ended it.
-    #[command(after_help = "Example: sudo joular-bpf run -- java -jar shop.jar")]
+    ///
+    /// With --repeat, --variant or --parameter the command is run many times, and what its variants need is compared.
+    /// With --output this can be interrupted: the same command line goes on with it.
+    #[command(after_help = "Examples: sudo joular-bpf run -- java -jar shop.jar\n          \
+                            sudo joular-bpf run --repeat 10 --parameter gc=Serial,G1 --output gc -- java -XX:+Use{gc}GC -jar shop.jar")]
     Run(RunFlags),
 
     /// Check privileges, kernel features, energy counters and JVMs before a recording

@@ -4,13 +4,13 @@ use std::ffi::OsString;
 
 use clap::Args;
 
-use super::flags::Flags;
+use super::{experiment_flags::ExperimentFlags, flags::Flags};
 
 /// Flags of `run`.
 #[derive(Clone, Debug, Args)]
 pub struct RunFlags {
     /// The command and its arguments
-    #[arg(last = true, required = true, num_args = 1.., value_name = "CMD")]
+    #[arg(last = true, required_unless_present = "variant", num_args = 1.., value_name = "CMD")]
     pub command: Vec<OsString>,
 
     /// User that the command runs as, by name or number [default: who called sudo, or else yourself]
@@ -29,6 +29,9 @@ pub struct RunFlags {
     /// Something happens at such a line; a group (?<name>…) names it
     #[arg(long, value_name = "REGEX", help_heading = "Phases")]
     pub mark: Vec<String>,
+
+    #[command(flatten)]
+    pub experiment: ExperimentFlags,
 
     #[command(flatten)]
     pub flags: Flags,

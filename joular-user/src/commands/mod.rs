@@ -1,6 +1,7 @@
 //! Runs each subcommand, and returns the exit code that it ends with.
 
 mod data;
+mod experiment;
 mod machine;
 mod manual;
 
@@ -15,9 +16,11 @@ use joular_data::{
     text::{escape, escape_lines},
 };
 
+pub use self::experiment::run_trial;
 use crate::{
     cli::{Cli, Command, Exit},
     config::ConfigError,
+    experiment::conduct::ConductError,
     pipeline::Failure,
 };
 
@@ -25,6 +28,7 @@ use crate::{
 pub fn run(cli: Cli) -> anyhow::Result<Exit> {
     match cli.command {
         None => machine::record(cli.flags),
+        Some(Command::Run(flags)) if flags.experiment.is_any() => experiment::run(&flags),
         Some(Command::Run(flags)) => machine::measure(&flags),
         Some(Command::Agent(flags)) => machine::serve(flags),
         Some(Command::Doctor(flags)) => machine::check(flags),
@@ -50,6 +54,9 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
 pub fn exit_of(error: &anyhow::Error) -> Exit {
     if let Some(failure) = error.downcast_ref::<Failure>() {
         return failure.exit();
+    }
+    if let Some(failed) = error.downcast_ref::<ConductError>() {
+        return experiment::exit_of(failed);
     }
     match error.downcast_ref::<DataSetError>() {
         Some(DataSetError::Output(_)) => Exit::Output,

@@ -1,11 +1,13 @@
 //! Resolves how a command is run and recorded.
 
+use std::{path::PathBuf, sync::Arc};
+
 use joular_data::events::MarkKind;
 
 use super::{Config, ConfigError, ConfigFile, Input, Screen};
 use crate::{
     cli::{Flags, RunFlags},
-    experiment::{Rules, User, marks::RuleError},
+    experiment::{Rules, User, marks::RuleError, work::WorkRule},
     privileges,
 };
 
@@ -17,6 +19,10 @@ pub struct CommandRun {
     pub user: Option<User>,
     /// What lines of its output mean.
     pub rules: Rules,
+    /// Which of them say how much work was done.
+    pub work: Option<Arc<WorkRule>>,
+    /// Whether its output is seen.
+    pub shows_output: bool,
 }
 
 impl CommandRun {
@@ -32,7 +38,19 @@ impl CommandRun {
             (None, None) => None,
         };
         let user = user.transpose().map_err(|error| invalid("--user", error.to_string()))?;
-        Ok(Self { config: config(flags.flags.clone(), file)?, user, rules: rules(flags)? })
+        let work = flags.experiment.work_regex.as_deref().map(WorkRule::new);
+        let work = work.transpose().map_err(|cause| invalid("--work-regex", cause))?.map(Arc::new);
+        let config = config(flags.flags.clone(), file)?;
+        Ok(Self { config, user, rules: rules(flags)?, work, shows_output: true })
+    }
+
+    /// The same as one run of an experiment, which writes to `output` and says nothing.
+    #[must_use]
+    pub fn as_run(mut self, output: Option<PathBuf>, shows_output: bool) -> Self {
+        self.config.output = output;
+        self.config.screen = Screen::Quiet;
+        self.shows_output = shows_output;
+        self
     }
 }
 

@@ -9,6 +9,7 @@ mod command;
 mod diff;
 pub mod duration;
 mod energy;
+mod experiment;
 pub mod file;
 mod footprint;
 mod kubernetes;
@@ -37,6 +38,7 @@ pub use self::{
     command::CommandRun,
     diff::diff_choices,
     energy::energy_options,
+    experiment::experiment,
     file::ConfigFile,
     footprint::footprint,
     metrics::Metrics,
@@ -148,6 +150,9 @@ pub enum ConfigError {
     Conflict { place: String, other: String, advice: &'static str },
     #[error("nothing to measure: say which processes, e.g. --comm java, --pid 1234 or --all")]
     NoTarget,
+    /// The cause says where.
+    #[error("{cause}")]
+    Plain { cause: String },
 }
 
 impl Config {

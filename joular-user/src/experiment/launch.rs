@@ -48,8 +48,21 @@ pub struct Surroundings<'a> {
     pub user: Option<&'a User>,
     /// Variables of its environment, beside those of this process.
     pub variables: Vec<(&'static str, PathBuf)>,
-    /// Whether its standard output is read here. Otherwise it has that of this process.
-    pub takes_output: bool,
+    pub output: CommandOutput,
+}
+
+/// What becomes of the command's standard output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CommandOutput {
+    /// It is that of this process.
+    #[default]
+    Ours,
+    /// It is read here.
+    Read,
+    /// Nobody sees it, and what goes to standard error neither.
+    Hidden,
+    /// It is read here, and nobody sees it.
+    ReadHidden,
 }
 
 /// A command that has not begun.
@@ -84,8 +97,14 @@ impl Held {
             own.env_remove("SUDO_USER").env_remove("SUDO_UID").env_remove("SUDO_GID").env_remove("SUDO_COMMAND");
         }
         own.envs(surroundings.variables.iter().map(|(name, value)| (name, value)));
-        if surroundings.takes_output {
-            own.stdout(Stdio::piped());
+        use CommandOutput::{Hidden, Ours, Read, ReadHidden};
+        match surroundings.output {
+            Ours => {}
+            Read | ReadHidden => drop(own.stdout(Stdio::piped())),
+            Hidden => drop(own.stdout(Stdio::null())),
+        }
+        if matches!(surroundings.output, Hidden | ReadHidden) {
+            own.stderr(Stdio::null());
         }
         let child = own.spawn().map_err(LaunchError::Start)?;
         Ok(Self { child, gate })

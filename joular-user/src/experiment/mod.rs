@@ -2,14 +2,25 @@
 //!
 //! [`launch`] starts a command, held before its first instruction until the recording has begun. [`user`] knows whose
 //! command it is, and [`signals`] hands signals on to it. [`marks`] takes what it says of its phases.
+//!
+//! An experiment runs commands many times. [`plan`] says which, from variants and [`parameter`]s, and in which order;
+//! [`trial`] runs one of them in a process of its own, [`work`] knows how much it did, [`log`] keeps what is done, and
+//! [`conduct`] goes through it all.
 
+pub mod conduct;
 pub mod launch;
+pub mod log;
 pub mod marks;
+pub mod parameter;
+pub mod plan;
 pub mod signals;
+pub mod trial;
 pub mod user;
+pub mod work;
 
 pub use self::{
     launch::{Held, LAUNCHER_ARGUMENT, LaunchError, Launched, run_launcher},
     marks::Rules,
+    trial::{Outcome, TRIAL_ARGUMENT, Task, own_command_line},
     user::User,
 };

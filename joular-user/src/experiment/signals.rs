@@ -24,7 +24,13 @@ const HANDED_ON: [(Signal, SignalKind); 6] = [
 
 /// Signals on their way to the command.
 #[derive(Debug)]
-pub struct HandedOn(Vec<(Signal, Arriving)>);
+pub struct HandedOn {
+    arriving: Vec<(Signal, Arriving)>,
+    asked_to_end: Option<Signal>,
+}
+
+/// Signals that ask to end.
+const END: [Signal; 4] = [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT];
 
 impl HandedOn {
     /// Takes them over from now on.
@@ -32,7 +38,20 @@ impl HandedOn {
     /// # Errors
     /// If the kernel does not allow it.
     pub fn listen() -> io::Result<Self> {
-        HANDED_ON.into_iter().map(|(name, kind)| Ok((name, signal(kind)?))).collect::<io::Result<_>>().map(Self)
+        let arriving = HANDED_ON.into_iter().map(|(name, kind)| Ok((name, signal(kind)?)));
+        Ok(Self { arriving: arriving.collect::<io::Result<_>>()?, asked_to_end: None })
+    }
+
+    /// The first signal that asked to end.
+    pub const fn asked_to_end(&self) -> Option<Signal> {
+        self.asked_to_end
+    }
+
+    /// Resolves when a signal asks to end.
+    pub async fn end(&mut self) {
+        while self.asked_to_end.is_none() {
+            self.next().await;
+        }
     }
 
     /// Hands on those that arrive, for ever.
@@ -50,15 +69,19 @@ impl HandedOn {
     }
 
     async fn next(&mut self) -> Signal {
-        std::future::poll_fn(|context| {
-            for (name, arriving) in &mut self.0 {
+        let signal = std::future::poll_fn(|context| {
+            for (name, arriving) in &mut self.arriving {
                 if arriving.poll_recv(context).is_ready() {
                     return std::task::Poll::Ready(*name);
                 }
             }
             std::task::Poll::Pending
         })
-        .await
+        .await;
+        if END.contains(&signal) {
+            self.asked_to_end.get_or_insert(signal);
+        }
+        signal
     }
 }
 

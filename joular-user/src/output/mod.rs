@@ -15,6 +15,7 @@ mod live;
 mod live_text;
 mod metrics;
 mod otlp;
+mod run_totals;
 mod screen;
 mod secret_file;
 #[cfg(test)]
@@ -28,5 +29,6 @@ pub use self::{
     live::Screen,
     metrics::{MetricsOutput, ReadShipped, Server as MetricsServer, Shipped, Tls, TlsError, Token, TokenError},
     otlp::{Collector, Headers, HeadersError, Hooks, OtlpOutput, Pushes},
+    run_totals::{RunTotals, RunTotalsOutput},
     screen::ScreenOutput,
 };

@@ -48,7 +48,7 @@ use joular_data::{
 pub use self::{
     agent::{Load, serve},
     calibration::calibrate,
-    command::measure,
+    command::{measure, measure_run},
     failure::Failure,
     replay::policy_again,
 };
@@ -64,7 +64,7 @@ use crate::{
     config::{self, Config, Input, Retention, duration::nanoseconds},
     context::{ContextReader, Roots},
     energy::{self, Selected},
-    heap,
+    experiment, heap,
     kernel::{LoadOptions, Loaded, Programs, cpus::CPU_ROOT},
     messages,
     output::{FaultNotices, GuestPower, JsonOutput, Screen, ScreenOutput},
@@ -129,14 +129,14 @@ async fn record(config: &Config, options: &config::Live, until: Until) -> Result
     let unheard = |source| Failure::Start { what: "signal handling", source };
     let listen = || Shutdown::listen(Exit::Interrupted.code());
     let is_service = matches!(until, Until::Reloaded(_));
-    let (start, marks, mut shutdown) = match until {
-        Until::Stopped => (None, Marks::none(), listen().map_err(unheard)?),
+    let (start, marks, totals, mut shutdown) = match until {
+        Until::Stopped => (None, Marks::none(), None, listen().map_err(unheard)?),
         Until::Reloaded(reload) => {
-            (None, Marks::none(), listen().and_then(|signals| signals.reload_by(reload)).map_err(unheard)?)
+            (None, Marks::none(), None, listen().and_then(|signals| signals.reload_by(reload)).map_err(unheard)?)
         }
         Until::Command(command) => {
-            let command::Parts { start, arriving, shutdown } = command.parts().map_err(unheard)?;
-            (Some(start), Marks::of(arriving), shutdown)
+            let command::Parts { start, arriving, shutdown, totals } = command.parts().map_err(unheard)?;
+            (Some(start), Marks::of(arriving), totals, shutdown)
         }
     };
     limits::raise_open_files();
@@ -153,6 +153,7 @@ async fn record(config: &Config, options: &config::Live, until: Until) -> Result
     let Outputs { mut outputs, shipper } = outputs(config)?;
     let progress = shipper.is_some().then(Progress::default);
     outputs.extend(metrics::outputs(options, progress.clone())?);
+    outputs.extend(totals);
     if let Some(directory) = &options.guest_power {
         outputs.push(Box::new(GuestPower::new(directory.clone(), messages::warn)));
     }
@@ -366,7 +367,7 @@ fn run_info(
         online_cpus: host.online_cpus,
         sockets: host.sockets,
         memory_bytes: host.memory_bytes,
-        command_line: std::env::args().collect(),
+        command_line: experiment::own_command_line(),
         sampling_event: programs.event_name().to_owned(),
         frequency_hz: options.frequency,
         interval_ns: nanoseconds(options.interval),

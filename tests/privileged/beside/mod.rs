@@ -10,6 +10,7 @@ mod debian_package;
 mod endings;
 mod engines;
 mod errors;
+mod experiments;
 mod faults;
 mod guests;
 mod hostile;

@@ -53,6 +53,8 @@ const USER: &[(&str, &[&str])] = &[
     ("output", &["data", "clock"]),
     // Commands that are measured.
     ("experiment", &["data", "clock", "procs"]),
+    // How far a long step is.
+    ("progress", &[]),
     ("config", &["data", "privileges", "cli", "procs", "energy", "calibration", "experiment"]),
     (
         "doctor",
@@ -85,7 +87,22 @@ const USER: &[(&str, &[&str])] = &[
             "config",
         ],
     ),
-    ("commands", &["data", "messages", "privileges", "cli", "output", "config", "doctor", "sources", "pipeline"]),
+    (
+        "commands",
+        &[
+            "data",
+            "messages",
+            "privileges",
+            "cli",
+            "output",
+            "config",
+            "doctor",
+            "sources",
+            "pipeline",
+            "experiment",
+            "progress",
+        ],
+    ),
 ];
 
 /// Crates, and crates whose names begin so, that one part alone knows.

@@ -10,6 +10,7 @@ pub(crate) mod buffer;
 pub mod column;
 pub mod compact;
 pub mod error;
+pub mod forget;
 pub(crate) mod layout;
 pub(crate) mod method_sums;
 pub mod read;

@@ -4,6 +4,7 @@ use std::{
     io::{self, PipeReader, PipeWriter, Read as _, Write},
     os::fd::AsFd as _,
     process::ChildStdout,
+    sync::Arc,
     thread::{self, JoinHandle},
 };
 
@@ -14,7 +15,7 @@ use rustix::{
 };
 
 use super::{feed::Feed, rules::Rules};
-use crate::clock::monotonic_now;
+use crate::{clock::monotonic_now, experiment::work::WorkRule};
 
 /// Of a longer line, only the beginning is looked at.
 const MAX_LINE_BYTES: usize = 64 << 10;
@@ -32,9 +33,14 @@ impl Copying {
     ///
     /// # Errors
     /// If there can be no thread.
-    pub fn start(from: ChildStdout, to: impl Write + Send + 'static, rules: Rules, feed: Feed) -> io::Result<Self> {
+    pub fn start(
+        from: ChildStdout,
+        to: impl Write + Send + 'static,
+        (rules, work): (Rules, Option<Arc<WorkRule>>),
+        feed: Feed,
+    ) -> io::Result<Self> {
         let (watched, running) = io::pipe()?;
-        let lines = Lines { rules, feed, line: Vec::new() };
+        let lines = Lines { rules, work, feed, line: Vec::new() };
         let copy = move || copy(from, to, lines, &watched);
         let thread = thread::Builder::new().name("joular-output".to_owned()).spawn(copy)?;
         Ok(Self { running, thread })
@@ -93,6 +99,7 @@ fn wait(from: &ChildStdout, running: &PipeReader) -> io::Result<bool> {
 /// Cuts output into lines, and looks for marks.
 struct Lines {
     rules: Rules,
+    work: Option<Arc<WorkRule>>,
     feed: Feed,
     /// A line that is not complete.
     line: Vec<u8>,
@@ -108,6 +115,9 @@ impl Lines {
             if is_complete {
                 let line = self.line.strip_suffix(b"\r").unwrap_or(&self.line);
                 self.rules.said(line).for_each(|said| self.feed.put(said.at(now, None, MarkFrom::Output)));
+                if let Some(work) = &self.work {
+                    work.look(line);
+                }
                 self.line.clear();
             }
         }
@@ -118,7 +128,7 @@ impl Lines {
 mod tests {
     use std::{
         process::{Command, Stdio},
-        sync::{Arc, Mutex},
+        sync::Mutex,
     };
 
     use joular_data::events::MarkKind;
@@ -132,7 +142,7 @@ mod tests {
 
     fn names(pieces: &[&[u8]]) -> Vec<String> {
         let (feed, mut arriving) = queue();
-        let mut lines = Lines { rules: rules(), feed, line: Vec::new() };
+        let mut lines = Lines { rules: rules(), work: None, feed, line: Vec::new() };
         pieces.iter().for_each(|piece| lines.take(piece));
         std::iter::from_fn(|| arriving.waiting()).map(|mark| mark.name.unwrap().into_raw()).collect()
     }
@@ -181,7 +191,7 @@ mod tests {
         let mut child = shell.args(["-c", script]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let (feed, mut arriving) = queue();
         let copied = Shared::default();
-        let copying = Copying::start(child.stdout.take().unwrap(), copied.clone(), rules(), feed).unwrap();
+        let copying = Copying::start(child.stdout.take().unwrap(), copied.clone(), (rules(), None), feed).unwrap();
         let mut pid = String::new();
         let mut stderr = io::BufReader::new(child.stderr.take().unwrap());
         io::BufRead::read_line(&mut stderr, &mut pid).unwrap();
@@ -206,7 +216,7 @@ mod tests {
         }
         let mut child = Command::new("yes").stdout(Stdio::piped()).spawn().unwrap();
         let (feed, _arriving) = queue();
-        let copying = Copying::start(child.stdout.take().unwrap(), Gone, rules(), feed).unwrap();
+        let copying = Copying::start(child.stdout.take().unwrap(), Gone, (rules(), None), feed).unwrap();
         assert!(!child.wait().unwrap().success(), "it has no other reason to end");
         copying.finish().unwrap();
     }

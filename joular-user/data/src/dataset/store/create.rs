@@ -16,7 +16,10 @@ pub(super) const DIRECTORY_MODE: u32 = 0o750;
 pub(super) const FILE_MODE: u32 = 0o640;
 
 /// Creates a directory that the user named, and those above it. Links in its path are the user's choice.
-pub(super) fn create_directories(path: &Path, owner: Option<(u32, u32)>) -> Result<()> {
+///
+/// # Errors
+/// If it cannot be made, or is something else.
+pub fn create_directories(path: &Path, owner: Option<(u32, u32)>) -> Result<()> {
     match fs::metadata(path) {
         Ok(metadata) if metadata.is_dir() => return Ok(()),
         Ok(_) => return Err(OutputError::NotADirectory { action: "creating", path: path.to_owned() }),

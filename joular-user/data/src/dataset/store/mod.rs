@@ -24,6 +24,7 @@ use std::{
 
 use self::place::{BucketUrl, Place};
 pub use self::{
+    create::create_directories,
     directory::LocalDirectory,
     object::{Object, ReadAt},
     output_directory::OutputDirectory,

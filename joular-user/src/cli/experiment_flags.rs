@@ -1,0 +1,73 @@
+//! Defines the flags of experiments: commands that are run many times.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+#[derive(Clone, Debug, Default, PartialEq, Args)]
+#[command(next_help_heading = "Experiments")]
+pub struct ExperimentFlags {
+    /// Run the command, or each variant, so many times, in a random order [default: 3 with --variant or --parameter,
+    /// otherwise 1]
+    #[arg(long, value_name = "COUNT")]
+    pub repeat: Option<u32>,
+
+    /// Run each variant so many times before, without counting these runs
+    #[arg(long, value_name = "COUNT")]
+    pub warmup: Option<u32>,
+
+    /// Pause before each run but the first, such as 5s
+    #[arg(long, value_name = "TIME")]
+    pub cool_down: Option<String>,
+
+    /// A command to compare, cut into words as a shell does; may be repeated, instead of a command after --
+    #[arg(long, value_name = "NAME='CMD'")]
+    pub variant: Vec<String>,
+
+    /// Values for {NAME} in the command, each a variant: jdk=17,21 or n=1..8 or n=1000..1000000:log:12; may be repeated
+    #[arg(long, value_name = "NAME=VALUES")]
+    pub parameter: Vec<String>,
+
+    /// Seed of the random order [default: a random one, which is printed]
+    #[arg(long, value_name = "NUMBER")]
+    pub seed: Option<u64>,
+
+    /// Units of work that each run does; shows joules per unit
+    #[arg(long, value_name = "COUNT", conflicts_with = "work_regex")]
+    pub work: Option<f64>,
+
+    /// The number of units that the command prints: the first group of the last line that matches
+    #[arg(long, value_name = "REGEX")]
+    pub work_regex: Option<String>,
+
+    /// Compare methods in the application view: energy goes to the frame nearest the leaf in these packages or classes
+    #[arg(long, value_name = "PREFIX,…", value_delimiter = ',')]
+    pub app: Vec<String>,
+
+    /// Count runs that end with an error, too
+    #[arg(long)]
+    pub ignore_failure: bool,
+
+    /// Show the commands' output
+    #[arg(long)]
+    pub show_output: bool,
+
+    /// Write the results as JSON, with each run; - is standard output
+    #[arg(long, value_name = "FILE")]
+    pub export_json: Option<PathBuf>,
+
+    /// Write a line for each variant as CSV
+    #[arg(long, value_name = "FILE")]
+    pub export_csv: Option<PathBuf>,
+
+    /// Write a Markdown table
+    #[arg(long, value_name = "FILE")]
+    pub export_markdown: Option<PathBuf>,
+}
+
+impl ExperimentFlags {
+    /// Whether there is more than one plain run.
+    pub fn is_any(&self) -> bool {
+        *self != Self::default()
+    }
+}

@@ -1,0 +1,228 @@
+//! Runs experiments: commands that are run many times, and what is said of them.
+
+use std::{env, ffi::OsString, io, path::Path};
+
+use anyhow::{Context as _, bail};
+use joular_data::{
+    experiment::replicates::{self, Replicate, Summary},
+    report::{
+        self, Format, artifact,
+        diff::{Choices, CompareBy, FailOn, Per, View, Work},
+        profile::{App, Filter},
+    },
+    text::escape,
+};
+
+use crate::{
+    cli::{self, Command, Exit, RunFlags},
+    config::{self, CommandRun},
+    experiment::{
+        Task,
+        conduct::{ConductError, Conducted, Experiment, Step, conduct},
+        log::{Log, RunRecord},
+        trial::Told,
+    },
+    messages, pipeline,
+    progress::Progress,
+};
+
+/// Methods that are compared, those that changed most first.
+const ROWS: usize = 10;
+/// A smaller change of a method is none.
+const MARGIN: f64 = 0.05;
+/// Fewer runs of each side prove nothing.
+const MIN_RUNS: usize = 3;
+
+/// Runs the experiment that the flags ask for, and shows what it came to.
+pub(super) fn run(flags: &RunFlags) -> anyhow::Result<Exit> {
+    // What is wrong with the flags of a recording is told before anything runs.
+    CommandRun::resolve(flags)?;
+    let experiment = config::experiment(flags)?;
+    let conducted = conducted(&experiment)?;
+    if let Some(code) = conducted.interrupted {
+        tell_of_interruption(&experiment, &conducted.log);
+        return Ok(Exit::Command(code));
+    }
+    let summary = summary(&conducted.log);
+    said(|mut out| summary.write(Format::Text, &mut out))?;
+    export(flags, &conducted.log, &summary)?;
+    if let Some(directory) = &experiment.directory {
+        let (_, app) =
+            config::part(&cli::PartFlags { app: flags.experiment.app.clone(), ..cli::PartFlags::default() })?;
+        compare(directory, &conducted.log, app.as_ref())?;
+    }
+    Ok(Exit::Success)
+}
+
+/// Goes through the runs, and shows how far it is.
+pub(super) fn conducted(experiment: &Experiment) -> anyhow::Result<Conducted> {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().context("starting the event loop")?;
+    let arguments: Vec<OsString> = env::args_os().collect();
+    let mut shown = Shown { progress: None, repeat: experiment.repeat };
+    runtime.block_on(conduct(experiment, &arguments, &mut |step| shown.take(&step))).map_err(Into::into)
+}
+
+/// The exit code of a failed experiment.
+pub(super) const fn exit_of(error: &ConductError) -> Exit {
+    match error {
+        ConductError::Command { code, .. } | ConductError::Recording { code, .. } => Exit::Command(*code),
+        ConductError::Log(_) | ConductError::Output(_) => Exit::Output,
+        _ => Exit::Failure,
+    }
+}
+
+struct Shown {
+    progress: Option<Progress>,
+    repeat: u32,
+}
+
+impl Shown {
+    fn take(&mut self, step: &Step<'_>) {
+        match step {
+            Step::Begun { runs, done, seed } => {
+                let before = if *done > 0 { format!(", {done} are done already") } else { String::new() };
+                messages::info(&format!("{runs} runs in random order (--seed {seed}){before}"));
+                self.progress = (*runs > 0).then(|| Progress::of_steps("starting", (*runs).into()));
+            }
+            Step::Running { variant, round, is_warmup } => {
+                let which = if *is_warmup { "warming up".to_owned() } else { format!("{}/{}", round + 1, self.repeat) };
+                self.say(&format!("{} {which}", escape(variant)));
+            }
+            Step::Cooling => self.say("pausing"),
+            Step::Ended(_) => {
+                if let Some(progress) = &self.progress {
+                    progress.step();
+                }
+            }
+            Step::Said(line) => {
+                let print = || eprintln!("{}", escape(line));
+                match &self.progress {
+                    Some(progress) => progress.beside(print),
+                    None => print(),
+                }
+            }
+        }
+    }
+
+    fn say(&self, label: &str) {
+        if let Some(progress) = &self.progress {
+            progress.say(label);
+        }
+    }
+}
+
+pub(super) fn tell_of_interruption(experiment: &Experiment, log: &Log) {
+    let done = log.runs.len();
+    messages::warn(&match &experiment.directory {
+        Some(directory) => format!(
+            "interrupted: {done} runs are in {}: the same command line goes on with the others",
+            escape(&directory.display().to_string())
+        ),
+        None => format!("interrupted: {done} runs are lost: with --output an experiment can go on"),
+    });
+}
+
+/// Figures of all runs.
+fn summary(log: &Log) -> Summary {
+    let variants = log.variants.iter().enumerate().map(|(at, variant)| replicates::Variant {
+        name: variant.name.clone(),
+        replicates: log.runs_of(at).map(replicate).collect(),
+    });
+    replicates::summarize(&variants.collect::<Vec<_>>())
+}
+
+#[allow(clippy::cast_precision_loss, reason = "figures for people")]
+fn replicate(run: &RunRecord) -> Replicate {
+    Replicate {
+        order: run.order,
+        joules: run.outcome.energy_uj as f64 / 1e6,
+        seconds: run.outcome.duration_ns as f64 / 1e9,
+        cpu_seconds: run.outcome.cpu_ns as f64 / 1e9,
+        work: run.outcome.work,
+        temperature_celsius: run.outcome.temperature_celsius,
+        frequency_mhz: run.outcome.frequency_mhz,
+    }
+}
+
+/// Prints on standard error, where totals of commands are.
+pub(super) fn said(write: impl FnOnce(&mut dyn io::Write) -> io::Result<()>) -> anyhow::Result<()> {
+    let mut out = io::stderr().lock();
+    super::unless_closed(write(&mut out)).map_err(super::unwritten("the results"))
+}
+
+fn export(flags: &RunFlags, log: &Log, summary: &Summary) -> anyhow::Result<()> {
+    let chosen = &flags.experiment;
+    for (path, format) in [(&chosen.export_csv, Format::Csv), (&chosen.export_markdown, Format::Markdown)] {
+        if let Some(path) = path {
+            let mut bytes = Vec::new();
+            summary.write(format, &mut bytes)?;
+            write_file(path, &bytes)?;
+        }
+    }
+    if let Some(path) = &chosen.export_json {
+        let mut bytes = serde_json::to_vec_pretty(&serde_json::json!({ "experiment": log, "summary": summary }))?;
+        bytes.push(b'\n');
+        write_file(path, &bytes)?;
+    }
+    Ok(())
+}
+
+pub(super) fn write_file(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    Ok(artifact::write(path, bytes, crate::privileges::invoking_user(), &mut io::stdout().lock())?)
+}
+
+/// Compares two variants by method, or says how to.
+fn compare(directory: &Path, log: &Log, app: Option<&App>) -> anyhow::Result<()> {
+    let [a, b, others @ ..] = log.variants.as_slice() else { return Ok(()) };
+    let has_enough = (0..2).all(|variant| log.runs_of(variant).count() >= MIN_RUNS);
+    let path = |folder: &str| directory.join(folder);
+    if !others.is_empty() || !has_enough {
+        let shown = |folder: &str| escape(&path(folder).display().to_string());
+        messages::info(&format!("by method: joular-bpf diff {} {} --per run", shown(&a.folder), shown(&b.folder)));
+        return Ok(());
+    }
+    let work = |variant: usize| {
+        // As `diff` counts them: by their starts.
+        let mut runs: Vec<&RunRecord> = log.runs_of(variant).collect();
+        runs.sort_by_key(|run| run.outcome.started_us);
+        runs.into_iter().map(|run| run.outcome.work).collect::<Option<Vec<f64>>>().map(Work::OfRuns)
+    };
+    let choices = Choices {
+        by: CompareBy::Method,
+        view: View::Itself,
+        per: work(0).zip(work(1)).map_or(Per::Run, |(a, b)| Per::Work { a, b }),
+        margin: MARGIN,
+        fail_above: None,
+        fail_on: FailOn::Total,
+        top: Some(ROWS),
+        format: Format::Text,
+        again_in: Some(env::temp_dir()),
+    };
+    let comparison = report::diff::run(&path(&a.folder), &path(&b.folder), &Filter::default(), app, &choices)?;
+    said(|mut out| {
+        writeln!(out)?;
+        comparison.write(&choices, &mut out)
+    })
+}
+
+/// Is one run of an experiment.
+///
+/// # Errors
+/// As a recording.
+pub fn run_trial(arguments: &[OsString]) -> anyhow::Result<Exit> {
+    let Some(Task { orders, command, arguments }) = Task::parse(arguments) else {
+        bail!("{} is for joular-bpf itself: use `joular-bpf run --repeat`", crate::experiment::TRIAL_ARGUMENT);
+    };
+    // Before the command begins, which would keep it.
+    let told = Told::of(&orders).context("telling what a run came to")?;
+    let flags = match cli::parse(arguments)?.command {
+        Some(Command::Run(flags)) => flags,
+        _ => bail!("only `run` has runs"),
+    };
+    let run = CommandRun::resolve(&flags)?.as_run(orders.output, orders.shows_output);
+    let outcome = pipeline::measure_run(&run, &command)?;
+    let exit = Exit::Command(outcome.exit_code);
+    told.tell(&outcome).context("telling what a run came to")?;
+    Ok(exit)
+}

@@ -1,0 +1,59 @@
+//! Resolves what an experiment runs.
+
+use std::time::Duration;
+
+use super::{ConfigError, duration::parse_duration};
+use crate::{
+    cli::{ExperimentFlags, RunFlags},
+    experiment::{conduct::Experiment, plan, work::is_amount},
+    privileges,
+};
+
+/// Runs of each variant, if there is something to compare and nothing else is said.
+const REPEAT: u32 = 3;
+const MAX_REPEAT: u32 = 100_000;
+
+/// # Errors
+/// If a flag cannot be understood.
+pub fn experiment(flags: &RunFlags) -> Result<Experiment, ConfigError> {
+    let chosen = &flags.experiment;
+    let variants = plan::variants(&flags.command, &chosen.variant, &chosen.parameter)
+        .map_err(|error| ConfigError::Plain { cause: error.to_string() })?;
+    if flags.flags.json {
+        return Err(invalid(
+            "json",
+            "windows of many runs are no one's: use --export-json FILE, or --output".to_owned(),
+        ));
+    }
+    let is_comparison = variants.len() > 1;
+    let repeat = chosen.repeat.unwrap_or(if is_comparison { REPEAT } else { 1 });
+    if repeat == 0 || repeat > MAX_REPEAT {
+        return Err(invalid("repeat", format!("{repeat} is not between 1 and {MAX_REPEAT}")));
+    }
+    if let Some(work) = chosen.work.filter(|work| !is_amount(*work)) {
+        return Err(invalid("work", format!("{work} is not an amount of work: give a number above 0")));
+    }
+    let cool_down = chosen.cool_down.as_deref().map(parse_duration).transpose();
+    Ok(Experiment {
+        variants,
+        repeat,
+        warmup: chosen.warmup.unwrap_or_default(),
+        cool_down: cool_down.map_err(|error| invalid("cool-down", error.to_string()))?.unwrap_or(Duration::ZERO),
+        seed: chosen.seed,
+        directory: flags.flags.output.clone(),
+        shows_output: chosen.show_output,
+        ignores_failure: chosen.ignore_failure,
+        work: chosen.work,
+        work_rule: work_rule(chosen),
+        owner: privileges::invoking_user(),
+    })
+}
+
+fn work_rule(flags: &ExperimentFlags) -> Option<String> {
+    let printed = flags.work_regex.as_ref().map(|pattern| format!("printed: {pattern}"));
+    printed.or_else(|| flags.work.map(|work| format!("{work} a run")))
+}
+
+fn invalid(place: &str, cause: String) -> ConfigError {
+    ConfigError::Invalid { place: format!("--{place}"), cause }
+}

@@ -1,0 +1,232 @@
+//! Goes through the runs of an experiment, one after the other, and keeps what each came to.
+
+use std::{ffi::OsString, io, os::unix::process::ExitStatusExt as _, path::PathBuf, time::Duration};
+
+use joular_data::{dataset::store, output::OutputError};
+
+use super::{
+    launch::exit_code,
+    log::{Log, LogError, RunRecord},
+    plan::{Place, Variant, order},
+    signals::HandedOn,
+    trial::{Ended, Outcome, Trial, TrialError},
+};
+
+/// What is run, how often and how.
+#[derive(Clone, Debug)]
+pub struct Experiment {
+    pub variants: Vec<Variant>,
+    /// Runs of each variant that count.
+    pub repeat: u32,
+    /// Runs of each variant before, that do not.
+    pub warmup: u32,
+    /// Pause before each run but the first.
+    pub cool_down: Duration,
+    pub seed: Option<u64>,
+    /// Holds the log, and a data set for each variant. Without it nothing is kept.
+    pub directory: Option<PathBuf>,
+    pub shows_output: bool,
+    /// Whether runs count that end with an error.
+    pub ignores_failure: bool,
+    /// Units of work of each run.
+    pub work: Option<f64>,
+    /// How work is counted, in words.
+    pub work_rule: Option<String>,
+    /// Whose files are made.
+    pub owner: Option<(u32, u32)>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum ConductError {
+    #[error(transparent)]
+    Log(#[from] LogError),
+    #[error(transparent)]
+    Output(#[from] OutputError),
+    #[error(transparent)]
+    Trial(#[from] TrialError),
+    #[error("listening for signals: {0}")]
+    Signals(io::Error),
+    #[error(
+        "{variant} ended with exit code {code}: see why with --show-output, or count such runs, too, with --ignore-failure"
+    )]
+    Command { variant: String, code: u8 },
+    #[error("a run of {variant} was not recorded: {said}")]
+    Recording { variant: String, code: u8, said: String },
+    #[error("{variant} printed no number that --work-regex finds: check it with --show-output")]
+    NoWork { variant: String },
+}
+
+/// What happens meanwhile.
+#[derive(Debug)]
+pub enum Step<'a> {
+    /// So many runs are to come, and so many are done already.
+    Begun {
+        runs: u32,
+        done: u32,
+        seed: u64,
+    },
+    Running {
+        variant: &'a str,
+        round: u32,
+        is_warmup: bool,
+    },
+    Cooling,
+    /// A run counts.
+    Ended(&'a RunRecord),
+    /// What a run said, once each.
+    Said(&'a str),
+}
+
+/// What an experiment came to.
+#[derive(Debug)]
+pub struct Conducted {
+    pub log: Log,
+    /// The exit code, if it was interrupted. It can go on later.
+    pub interrupted: Option<u8>,
+}
+
+/// Runs what is not done yet. `arguments` are those of this process.
+///
+/// # Errors
+/// See [`ConductError`]. What was done before is kept.
+pub async fn conduct(
+    experiment: &Experiment,
+    arguments: &[OsString],
+    tell: &mut dyn FnMut(Step<'_>),
+) -> Result<Conducted, ConductError> {
+    let signals = HandedOn::listen().map_err(ConductError::Signals)?;
+    let seed = experiment.seed.unwrap_or_else(|| fastrand::u64(..));
+    let mut log = Log::new(seed, &experiment.variants, experiment.work_rule.clone());
+    if let Some(directory) = &experiment.directory {
+        store::create_directories(directory, experiment.owner)?;
+        log = Log::resume(directory, log, experiment.seed)?;
+        for variant in 0..experiment.variants.len() {
+            log.tidy(directory, variant)?;
+        }
+        log.write(directory, experiment.owner)?;
+    }
+    let mut conductor = Conductor { experiment, arguments, tell, signals, log, has_run: false, said: Vec::new() };
+    let interrupted = conductor.all().await?;
+    Ok(Conducted { log: conductor.log, interrupted })
+}
+
+struct Conductor<'a> {
+    experiment: &'a Experiment,
+    arguments: &'a [OsString],
+    tell: &'a mut dyn FnMut(Step<'_>),
+    signals: HandedOn,
+    log: Log,
+    has_run: bool,
+    said: Vec<String>,
+}
+
+/// What becomes of the experiment.
+enum Next {
+    On,
+    Interrupted(u8),
+}
+
+impl Conductor<'_> {
+    async fn all(&mut self) -> Result<Option<u8>, ConductError> {
+        let places = order(self.experiment.variants.len(), self.experiment.repeat, self.log.seed);
+        let todo: Vec<Place> = places.filter(|place| !self.log.has(*place)).collect();
+        let done = u32::try_from(self.log.runs.len()).unwrap_or(u32::MAX);
+        let runs = u32::try_from(todo.len()).unwrap_or(u32::MAX);
+        (self.tell)(Step::Begun { runs, done, seed: self.log.seed });
+        let is_wanted = |variant: &usize| todo.iter().any(|place| place.variant == *variant);
+        let wanted: Vec<usize> = (0..self.experiment.variants.len()).filter(is_wanted).collect();
+        for round in 0..self.experiment.warmup {
+            for variant in &wanted {
+                if let Next::Interrupted(code) = self.one(Place { round, variant: *variant }, true).await? {
+                    return Ok(Some(code));
+                }
+            }
+        }
+        for place in todo {
+            if let Next::Interrupted(code) = self.one(place, false).await? {
+                return Ok(Some(code));
+            }
+        }
+        Ok(None)
+    }
+
+    async fn one(&mut self, place: Place, is_warmup: bool) -> Result<Next, ConductError> {
+        let Some(variant) = self.experiment.variants.get(place.variant) else { return Ok(Next::On) };
+        if self.has_run && !self.experiment.cool_down.is_zero() {
+            (self.tell)(Step::Cooling);
+            tokio::select! {
+                () = tokio::time::sleep(self.experiment.cool_down) => {}
+                () = self.signals.end() => {}
+            }
+        }
+        if let Some(signal) = self.signals.asked_to_end() {
+            return Ok(Next::Interrupted(code_of(signal.as_raw())));
+        }
+        self.has_run = true;
+        (self.tell)(Step::Running { variant: &variant.name, round: place.round, is_warmup });
+        let directory = self.experiment.directory.as_ref().filter(|_| !is_warmup);
+        let output = directory.map(|directory| directory.join(variant.folder()));
+        let trial = Trial::start(output, self.experiment.shows_output, &variant.command, self.arguments)?;
+        let ended = self.ended(trial).await?;
+        let next = self.taken(place, variant, ended, is_warmup);
+        // A run that does not count leaves nothing behind.
+        if let (Some(directory), Err(_) | Ok(Next::Interrupted(_))) = (directory, &next) {
+            self.log.tidy(directory, place.variant)?;
+        }
+        next
+    }
+
+    async fn ended(&mut self, mut trial: Trial) -> Result<Ended, ConductError> {
+        let pid = trial.pid;
+        let ended = tokio::select! {
+            ended = trial.ended() => ended?,
+            // It goes on for ever.
+            () = self.signals.forward(pid) => trial.ended().await?,
+        };
+        for line in &ended.said {
+            if !self.said.contains(line) {
+                (self.tell)(Step::Said(line));
+                self.said.push(line.clone());
+            }
+        }
+        Ok(ended)
+    }
+
+    fn taken(&mut self, place: Place, variant: &Variant, ended: Ended, is_warmup: bool) -> Result<Next, ConductError> {
+        if let Some(signal) = self.signals.asked_to_end() {
+            return Ok(Next::Interrupted(code_of(signal.as_raw())));
+        }
+        let name = variant.name.clone();
+        let Some(outcome) = ended.outcome else {
+            let said = ended.said.last().cloned().unwrap_or_else(|| "it has said why".to_owned());
+            return Err(ConductError::Recording { variant: name, code: exit_code(ended.status), said });
+        };
+        match outcome.exit_code {
+            0 => {}
+            // The terminal has interrupted the command and nobody else, as a debugger may do.
+            code if ended.status.signal().is_some() => return Err(ConductError::Command { variant: name, code }),
+            _ if self.experiment.ignores_failure => {}
+            code => return Err(ConductError::Command { variant: name, code }),
+        }
+        if is_warmup {
+            return Ok(Next::On);
+        }
+        let work = self.experiment.work.or(outcome.work);
+        if self.experiment.work_rule.is_some() && work.is_none() {
+            return Err(ConductError::NoWork { variant: name });
+        }
+        let order = u32::try_from(self.log.runs.len()).unwrap_or(u32::MAX);
+        let record = RunRecord { place, order, outcome: Outcome { work, ..outcome } };
+        self.log.runs.push(record.clone());
+        if let Some(directory) = &self.experiment.directory {
+            self.log.write(directory, self.experiment.owner)?;
+        }
+        (self.tell)(Step::Ended(&record));
+        Ok(Next::On)
+    }
+}
+
+/// As a shell has it.
+fn code_of(signal: i32) -> u8 {
+    u8::try_from(128 + signal).unwrap_or(u8::MAX)
+}

@@ -1,0 +1,193 @@
+//! Keeps what an experiment has done, in `experiment.json` beside its data sets, so that it can go on after an
+//! interruption. Only runs that stand there count; whatever else lies in the data sets is removed before more is recorded.
+
+use std::{
+    collections::BTreeSet,
+    fs::{self, File},
+    io::{self, Read as _},
+    path::{Path, PathBuf},
+};
+
+use joular_data::{
+    dataset::{DataSetError, forget},
+    output::OutputError,
+    report::artifact,
+};
+use serde::{Deserialize, Serialize};
+
+use super::{
+    plan::{Place, Variant},
+    trial::Outcome,
+};
+
+/// Name of the file.
+pub const FILE: &str = "experiment.json";
+const VERSION: u32 = 1;
+const MAX_FILE_BYTES: u64 = 256 << 20;
+
+#[derive(Debug, thiserror::Error)]
+pub enum LogError {
+    #[error("reading {path}: {source}: remove it to begin again, or choose another directory with --output")]
+    Read { path: PathBuf, source: io::Error },
+    #[error("{path} holds another experiment ({what} differs): choose another directory with --output")]
+    Other { path: PathBuf, what: &'static str },
+    #[error("{path} has data and no {FILE}: choose another directory with --output")]
+    Foreign { path: PathBuf },
+    #[error(transparent)]
+    Write(#[from] OutputError),
+    #[error(transparent)]
+    Data(#[from] DataSetError),
+}
+
+/// A variant, as it was run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VariantRecord {
+    pub name: String,
+    /// Its data set, within the experiment's directory.
+    pub folder: String,
+    pub command: Vec<String>,
+    pub values: Vec<(String, String)>,
+}
+
+impl From<&Variant> for VariantRecord {
+    fn from(variant: &Variant) -> Self {
+        Self {
+            name: variant.name.clone(),
+            folder: variant.folder(),
+            command: variant.shown(),
+            values: variant.values.clone(),
+        }
+    }
+}
+
+/// A run that has ended as it should.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunRecord {
+    #[serde(flatten)]
+    pub place: Place,
+    /// When it ran, counted over all runs, from 0.
+    pub order: u32,
+    #[serde(flatten)]
+    pub outcome: Outcome,
+}
+
+/// What an experiment has done.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Log {
+    version: u32,
+    pub seed: u64,
+    pub variants: Vec<VariantRecord>,
+    /// How work is counted, in words.
+    pub work: Option<String>,
+    pub runs: Vec<RunRecord>,
+}
+
+impl Log {
+    pub fn new(seed: u64, variants: &[Variant], work: Option<String>) -> Self {
+        let variants = variants.iter().map(VariantRecord::from).collect();
+        Self { version: VERSION, seed, variants, work, runs: Vec::new() }
+    }
+
+    /// What the directory holds of this experiment. `seed` is what the user asked for.
+    ///
+    /// # Errors
+    /// If it holds anything else, or cannot be read.
+    pub fn resume(directory: &Path, new: Self, seed: Option<u64>) -> Result<Self, LogError> {
+        let path = directory.join(FILE);
+        let failed = |source| LogError::Read { path: path.clone(), source };
+        let file = match File::open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let is_empty = fs::read_dir(directory).map_or(true, |mut entries| entries.next().is_none());
+                return if is_empty { Ok(new) } else { Err(LogError::Foreign { path: directory.to_owned() }) };
+            }
+            Err(error) => return Err(failed(error)),
+        };
+        let mut text = String::new();
+        file.take(MAX_FILE_BYTES).read_to_string(&mut text).map_err(failed)?;
+        let found: Self = serde_json::from_str(&text).map_err(|error| failed(error.into()))?;
+        let what = [
+            ("the version of the file", found.version != VERSION),
+            ("a variant", found.variants != new.variants),
+            ("how work is counted", found.work != new.work),
+            ("the seed", seed.is_some_and(|seed| seed != found.seed)),
+            ("a run", found.runs.iter().any(|run| run.place.variant >= found.variants.len())),
+        ];
+        match what.into_iter().find(|(_, differs)| *differs) {
+            Some((what, _)) => Err(LogError::Other { path, what }),
+            None => Ok(found),
+        }
+    }
+
+    pub fn has(&self, place: Place) -> bool {
+        self.runs.iter().any(|run| run.place == place)
+    }
+
+    /// Of a variant, in the order of their rounds' starts.
+    pub fn runs_of(&self, variant: usize) -> impl Iterator<Item = &RunRecord> {
+        self.runs.iter().filter(move |run| run.place.variant == variant)
+    }
+
+    /// Writes it, whole or not at all.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn write(&self, directory: &Path, owner: Option<(u32, u32)>) -> Result<(), LogError> {
+        let path = directory.join(FILE);
+        let text = serde_json::to_vec_pretty(self)
+            .map_err(|error| OutputError::from_io("writing", &path, io::Error::other(error)))?;
+        Ok(artifact::write(&path, &text, owner, &mut io::sink())?)
+    }
+
+    /// Removes what runs that do not count have left in a variant's data set.
+    ///
+    /// # Errors
+    /// If it cannot be removed.
+    pub fn tidy(&self, directory: &Path, variant: usize) -> Result<(), LogError> {
+        let Some(record) = self.variants.get(variant) else { return Ok(()) };
+        let kept: BTreeSet<String> = self.runs_of(variant).map(|run| run.outcome.run_id.clone()).collect();
+        forget::keep_only(&directory.join(&record.folder), &kept)?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::plan, *};
+
+    fn log(command: &str) -> Log {
+        let words: Vec<_> = command.split_whitespace().map(Into::into).collect();
+        Log::new(7, &plan::variants(&words, &[], &[]).unwrap(), None)
+    }
+
+    #[test]
+    fn an_experiment_goes_on_only_as_it_was() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path();
+        assert_eq!(Log::resume(root, log("sleep 1"), None).unwrap(), log("sleep 1"));
+        log("sleep 1").write(root, None).unwrap();
+        let again = Log { seed: 8, ..log("sleep 1") };
+        assert_eq!(Log::resume(root, again.clone(), None).unwrap().seed, 7, "the seed stays");
+        for (other, seed, what) in [
+            (log("sleep 2"), None, "a variant differs"),
+            (Log { work: Some("3".into()), ..log("sleep 1") }, None, "how work is counted differs"),
+            (again, Some(8), "the seed differs"),
+        ] {
+            let error = Log::resume(root, other, seed).unwrap_err().to_string();
+            assert!(error.contains(what), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_experiment_is_left_alone() {
+        let directory = tempfile::tempdir().unwrap();
+        fs::write(directory.path().join("letter.txt"), "dear").unwrap();
+        let error = Log::resume(directory.path(), log("true"), None).unwrap_err().to_string();
+        assert!(error.contains("has data and no experiment.json"), "{error}");
+        for text in ["", "{}", "[1, 2", "\u{0}"] {
+            fs::write(directory.path().join(FILE), text).unwrap();
+            let error = Log::resume(directory.path(), log("true"), None).unwrap_err().to_string();
+            assert!(error.contains("remove it to begin again"), "{text}: {error}");
+        }
+    }
+}
