@@ -1,0 +1,264 @@
+//! Fits one class to points by weighted least squares, in turns with the noise.
+//!
+//! `f` is divided by its value at the largest `n`, so that `b` is an energy of that place and no power overflows.
+
+use super::{Class, Fit, Interval, Point};
+use crate::report::diff::{student, verdict::LEVEL};
+
+/// Turns until weights stay; in a class that fits, three or four do.
+const TURNS: usize = 25;
+
+/// Energies are whole microjoules, so each is off by up to a half: a uniform error has the variance 1/12.
+const ROUNDING: f64 = 1e-12 / 12.0;
+
+/// Bounds of ρ.
+const NOISE: (f64, f64) = (1e-7, 1e3);
+
+/// Bounds of the power law's exponent, and how finely they are looked through at first.
+const EXPONENTS: (f64, f64, usize) = (0.05, 8.0, 40);
+
+/// Coefficients with the noise for which they were found.
+#[derive(Clone, Copy, Debug)]
+struct Solved {
+    constant: f64,
+    grown: f64,
+    noise: f64,
+    /// −2 × the logarithm of the likelihood.
+    deviance: f64,
+}
+
+/// Fits a class; `None` if there are too few points for its coefficients.
+#[allow(clippy::cast_precision_loss, reason = "numbers of points")]
+pub(super) fn fit(class: Class, points: &[Point], largest: f64) -> Option<Fit> {
+    let (count, fitted) = (points.len() as f64, f64::from(class.parameters()));
+    if count - fitted - 1.0 <= 0.0 {
+        return None;
+    }
+    let (exponent, bounds, solved) = match class {
+        Class::Power => {
+            let (exponent, bounds, solved) = power(points, largest)?;
+            (exponent, Some(bounds), solved)
+        }
+        _ => (1.0, None, solve(class, points, largest, 1.0)),
+    };
+    let correction = 2.0 * fitted + 2.0 * fitted * (fitted + 1.0) / (count - fitted - 1.0);
+    // ρ is a maximum of likelihood, which takes the noise for less than it is.
+    let scale = count / (count - fitted + 1.0);
+    let t = student::quantile(LEVEL, count - fitted + 1.0);
+    let covariance = covariance(class, points, largest, exponent, &solved).map(|row| row.map(|value| value * scale));
+    let interval = |value: f64, at: usize, least: f64| {
+        let error = t * covariance.get(at).and_then(|row| row.get(at)).copied().unwrap_or_default().max(0.0).sqrt();
+        Interval { value, low: (value - error).max(least), high: value + error }
+    };
+    Some(Fit {
+        class,
+        constant: interval(solved.constant, 0, 0.0),
+        grown: if class == Class::Constant { Interval::default() } else { interval(solved.grown, 1, 0.0) },
+        exponent: bounds,
+        noise: solved.noise * scale.sqrt(),
+        r_squared: r_squared(class, points, largest, exponent, &solved),
+        aicc: solved.deviance + correction,
+        covariance,
+        t,
+        largest,
+    })
+}
+
+/// `f(n)` as a part of `f` of the largest value.
+pub(super) fn relative(class: Class, value: f64, largest: f64, exponent: f64) -> f64 {
+    if class == Class::Constant {
+        return 0.0;
+    }
+    (class.log_f(value, exponent) - class.log_f(largest, exponent)).exp()
+}
+
+/// Coefficients and noise, in turns; of all turns the likeliest.
+fn solve(class: Class, points: &[Point], largest: f64, exponent: f64) -> Solved {
+    let shape: Vec<f64> = points.iter().map(|point| relative(class, point.value, largest, exponent)).collect();
+    // As if each point's own energy were the model's. Energies that are 0 have no weight of their own.
+    let mean = points.iter().map(|point| point.joules).sum::<f64>() / shape.len().max(1) as f64;
+    let mut model: Vec<f64> = points.iter().map(|point| point.joules.max(0.01 * mean)).collect();
+    let mut noise = 0.05;
+    let mut best: Option<Solved> = None;
+    for _ in 0..TURNS {
+        let variance = variances(points, &model, noise);
+        let (constant, grown) = coefficients(points, &shape, &variance, class == Class::Constant);
+        model = shape.iter().map(|part| constant + grown * part).collect();
+        let last = noise;
+        noise = noise_of(points, &model);
+        let deviance = deviance(points, &model, noise);
+        if best.is_none_or(|best| deviance < best.deviance) {
+            best = Some(Solved { constant, grown, noise, deviance });
+        } else if (noise / last - 1.0).abs() < 1e-6 {
+            break;
+        }
+    }
+    best.unwrap_or(Solved { constant: mean, grown: 0.0, noise: NOISE.1, deviance: f64::INFINITY })
+}
+
+fn variances(points: &[Point], model: &[f64], noise: f64) -> Vec<f64> {
+    points.iter().zip(model).map(|(point, model)| variance_of(point, *model, noise)).collect()
+}
+
+fn variance_of(point: &Point, model: f64, noise: f64) -> f64 {
+    point.variance + ROUNDING + (noise * model).powi(2)
+}
+
+/// Both coefficients that are not below 0.
+fn coefficients(points: &[Point], shape: &[f64], variance: &[f64], is_constant: bool) -> (f64, f64) {
+    let (mut w, mut wf, mut wff, mut wy, mut wfy) = (0.0, 0.0, 0.0, 0.0, 0.0);
+    for ((point, part), variance) in points.iter().zip(shape).zip(variance) {
+        let weight = 1.0 / variance;
+        w += weight;
+        wf += weight * part;
+        wff += weight * part * part;
+        wy += weight * point.joules;
+        wfy += weight * part * point.joules;
+    }
+    let flat = (wy / w, 0.0);
+    let determinant = w * wff - wf * wf;
+    if is_constant || determinant <= 1e-12 * w * wff {
+        return flat;
+    }
+    let (constant, grown) = ((wff * wy - wf * wfy) / determinant, (w * wfy - wf * wy) / determinant);
+    match (constant >= 0.0, grown >= 0.0) {
+        (true, true) => (constant, grown),
+        (_, false) => flat,
+        (false, true) => (0.0, wfy / wff),
+    }
+}
+
+/// The likeliest ρ: about where the squares of what is left are as large as their variances.
+#[allow(clippy::cast_precision_loss, reason = "numbers of points")]
+fn noise_of(points: &[Point], model: &[f64]) -> f64 {
+    let excess = |noise: f64| {
+        let each = points.iter().zip(model);
+        each.map(|(point, model)| (point.joules - model).powi(2) / variance_of(point, *model, noise)).sum::<f64>()
+    };
+    let (mut low, mut high) = (NOISE.0.ln(), NOISE.1.ln());
+    for _ in 0..40 {
+        let middle = f64::midpoint(low, high);
+        if excess(middle.exp()) > points.len() as f64 {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    high.exp()
+}
+
+fn deviance(points: &[Point], model: &[f64], noise: f64) -> f64 {
+    let each = points.iter().zip(model).zip(variances(points, model, noise));
+    each.map(|((point, model), variance)| {
+        (std::f64::consts::TAU * variance).ln() + (point.joules - model).powi(2) / variance
+    })
+    .sum()
+}
+
+/// The likeliest power law: its exponent, the exponent's interval, coefficients. The interval is that of the
+/// likelihood: all exponents that Student's t does not refuse.
+#[allow(clippy::cast_precision_loss, reason = "numbers of steps and points")]
+fn power(points: &[Point], largest: f64) -> Option<(f64, Interval, Solved)> {
+    let (least, most, steps) = EXPONENTS;
+    let at = |exponent: f64| solve(Class::Power, points, largest, exponent);
+    let width = (most - least) / steps as f64;
+    let tried = (0..=steps).map(|step| least + width * step as f64).map(|exponent| (exponent, at(exponent)));
+    let (coarse, _) = tried.min_by(|a, b| a.1.deviance.total_cmp(&b.1.deviance))?;
+    let (mut low, mut high) = ((coarse - width).max(least), (coarse + width).min(most));
+    for _ in 0..24 {
+        let third = (high - low) / 3.0;
+        if at(low + third).deviance < at(high - third).deviance {
+            high -= third;
+        } else {
+            low += third;
+        }
+    }
+    let exponent = f64::midpoint(low, high);
+    let solved = at(exponent);
+    let freedom = points.len() as f64 - 3.0;
+    let t = student::quantile(LEVEL, freedom);
+    let allowed = solved.deviance + points.len() as f64 * (t * t / freedom).ln_1p();
+    let bound = |mut outside: f64| {
+        if at(outside).deviance <= allowed {
+            return outside;
+        }
+        let mut inside = exponent;
+        for _ in 0..16 {
+            let middle = f64::midpoint(inside, outside);
+            if at(middle).deviance <= allowed {
+                inside = middle;
+            } else {
+                outside = middle;
+            }
+        }
+        inside
+    };
+    Some((exponent, Interval { value: exponent, low: bound(least), high: bound(most) }, solved))
+}
+
+/// Covariance of constant, grown and exponent: the inverse of the information in the points.
+fn covariance(class: Class, points: &[Point], largest: f64, exponent: f64, solved: &Solved) -> [[f64; 3]; 3] {
+    let mut information = [[0.0; 3]; 3];
+    for point in points {
+        let row = gradient(class, point.value, largest, exponent, solved.grown);
+        let part = relative(class, point.value, largest, exponent);
+        let model = solved.constant + solved.grown * part;
+        let variance = variance_of(point, model, solved.noise);
+        for (line, of_line) in information.iter_mut().zip(row) {
+            for (cell, of_cell) in line.iter_mut().zip(row) {
+                *cell += of_line * of_cell / variance;
+            }
+        }
+    }
+    inverse(information)
+}
+
+/// How the model's energy changes with constant, grown and exponent; 0 for what the class does not have.
+pub(super) fn gradient(class: Class, value: f64, largest: f64, exponent: f64, grown: f64) -> [f64; 3] {
+    let part = relative(class, value, largest, exponent);
+    let by_exponent = if class == Class::Power { grown * part * (value / largest).ln() } else { 0.0 };
+    [1.0, part, by_exponent]
+}
+
+/// Inverse of a symmetric matrix; rows and columns of what is not fitted stay 0.
+fn inverse(matrix: [[f64; 3]; 3]) -> [[f64; 3]; 3] {
+    let mut left = matrix;
+    let mut right = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]];
+    for at in 0..3 {
+        let pivot = left[at][at];
+        // Of what other columns explain already, rounding is left.
+        if pivot <= 1e-12 * matrix[at][at] || pivot <= 0.0 {
+            for other in 0..3 {
+                (left[at][other], left[other][at], right[at][other], right[other][at]) = (0.0, 0.0, 0.0, 0.0);
+            }
+            continue;
+        }
+        for other in 0..3 {
+            left[at][other] /= pivot;
+            right[at][other] /= pivot;
+        }
+        for row in (0..3).filter(|row| *row != at) {
+            let factor = left[row][at];
+            for other in 0..3 {
+                left[row][other] -= factor * left[at][other];
+                right[row][other] -= factor * right[at][other];
+            }
+        }
+    }
+    right
+}
+
+fn r_squared(class: Class, points: &[Point], largest: f64, exponent: f64, solved: &Solved) -> f64 {
+    let model = |point: &Point| solved.constant + solved.grown * relative(class, point.value, largest, exponent);
+    let models: Vec<f64> = points.iter().map(model).collect();
+    let weights: Vec<f64> = variances(points, &models, solved.noise).iter().map(|variance| 1.0 / variance).collect();
+    let whole: f64 = weights.iter().sum();
+    let mean = points.iter().zip(&weights).map(|(point, weight)| point.joules * weight).sum::<f64>() / whole;
+    let around = |middle: &dyn Fn(usize) -> f64| {
+        let each = points.iter().zip(&weights).enumerate();
+        each.map(|(at, (point, weight))| weight * (point.joules - middle(at)).powi(2)).sum::<f64>()
+    };
+    let spread = around(&|_| mean);
+    let left = around(&|at| models.get(at).copied().unwrap_or_default());
+    if spread > 0.0 { (1.0 - left / spread).clamp(0.0, 1.0) } else { 0.0 }
+}
