@@ -42,7 +42,8 @@ pub fn text_name(name: &TargetText) -> String {
 
 /// A prefix of a unit that makes figures up to `largest` readable, and the factor for it.
 pub fn sized(largest: f64) -> (&'static str, f64) {
-    match largest.abs() {
+    // What rounds to the next prefix's 1 has it.
+    match largest.abs() * 1.000_000_5 {
         size if size >= 1e6 => ("M", 1e-6),
         size if size >= 1e4 => ("k", 1e-3),
         size if size >= 1.0 || size <= 0.0 => ("", 1.0),
@@ -71,7 +72,7 @@ mod tests {
 
     #[test]
     fn figures_are_shown_in_a_unit_that_fits_them() {
-        let sizes = [12.0, 0.012, 3e-5, 0.0, 25_000.0, 2e-8].map(sized);
-        assert_eq!(sizes, [("", 1.0), ("m", 1e3), ("µ", 1e6), ("", 1.0), ("k", 1e-3), ("n", 1e9)]);
+        let sizes = [12.0, 0.012, 3e-5, 0.0, 25_000.0, 2e-8, 0.999_999_9].map(sized);
+        assert_eq!(sizes, [("", 1.0), ("m", 1e3), ("µ", 1e6), ("", 1.0), ("k", 1e-3), ("n", 1e9), ("", 1.0)]);
     }
 }

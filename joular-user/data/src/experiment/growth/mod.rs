@@ -24,6 +24,7 @@ mod predict;
 #[cfg(test)]
 mod simulation;
 mod solve;
+pub mod sweep;
 #[cfg(test)]
 mod tests;
 
@@ -34,6 +35,7 @@ pub use self::{
     class::Class,
     compare::{ClassChange, ClassVerdict, compare},
     predict::Prediction,
+    sweep::{Curve, Sweep, SweepError},
 };
 
 /// How much better than a simpler class, in AICc: odds of 7 to 1.

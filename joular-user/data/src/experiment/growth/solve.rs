@@ -89,7 +89,8 @@ fn solve(class: Class, points: &[Point], largest: f64, exponent: f64) -> Solved 
         let deviance = deviance(points, &model, noise);
         if best.is_none_or(|best| deviance < best.deviance) {
             best = Some(Solved { constant, grown, noise, deviance });
-        } else if (noise / last - 1.0).abs() < 1e-6 {
+        }
+        if (noise / last - 1.0).abs() < 1e-6 {
             break;
         }
     }
@@ -136,7 +137,7 @@ fn noise_of(points: &[Point], model: &[f64]) -> f64 {
         each.map(|(point, model)| (point.joules - model).powi(2) / variance_of(point, *model, noise)).sum::<f64>()
     };
     let (mut low, mut high) = (NOISE.0.ln(), NOISE.1.ln());
-    for _ in 0..40 {
+    for _ in 0..32 {
         let middle = f64::midpoint(low, high);
         if excess(middle.exp()) > points.len() as f64 {
             low = middle;

@@ -13,6 +13,8 @@ pub mod drift;
 pub mod outliers;
 pub mod ranking;
 mod render;
+#[cfg(test)]
+mod simulation;
 mod stats;
 #[cfg(test)]
 mod tests;

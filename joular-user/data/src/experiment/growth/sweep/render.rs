@@ -1,0 +1,208 @@
+//! Writes a sweep: a table for people, JSON from which it can be read again, CSV and Markdown.
+
+use std::{
+    fmt::Write as _,
+    io::{self, Write},
+};
+
+use super::{Curve, Sweep};
+use crate::{
+    experiment::{
+        cells::{csv_figure, csv_line, csv_name, markdown_name, sized, text_name},
+        growth::{Fit, Interval},
+    },
+    model::target_text::TargetText,
+    report::Format,
+    text::{
+        escape, harmless_json,
+        signature::{Method, told_apart},
+    },
+};
+
+impl Sweep {
+    /// Writes it, of methods at most `top` where it is for people. JSON and CSV have all.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn write(&self, format: Format, top: Option<usize>, out: &mut impl Write) -> io::Result<()> {
+        let text = match format {
+            Format::Text => self.text(top),
+            Format::Json => harmless_json(&(serde_json::to_string_pretty(self)? + "\n")),
+            Format::Csv => self.csv(),
+            Format::Markdown => self.markdown(top),
+        };
+        out.write_all(text.as_bytes())?;
+        out.flush()
+    }
+
+    /// Total and methods with their names, signatures where names are equal.
+    pub(super) fn named(&self, top: Option<usize>) -> Vec<(TargetText, &Curve)> {
+        let keys = self.methods.iter().map(|curve| Method {
+            name: &curve.name,
+            signature: curve.signature.as_ref(),
+            module: curve.module.as_ref(),
+        });
+        let names = told_apart(&keys.collect::<Vec<_>>());
+        let shown = names.into_iter().zip(&self.methods).take(top.unwrap_or(usize::MAX));
+        std::iter::once((self.total.name.clone(), &self.total)).chain(shown).collect()
+    }
+
+    fn text(&self, top: Option<usize>) -> String {
+        let mut said = format!(
+            "{:>14} {:>9}  {:<8} {:>5} {:>6}  {:<44}  {}\n",
+            "J at largest n",
+            "samples",
+            "class",
+            "sure",
+            "R²",
+            "formula",
+            if self.with_callees { "method, with what it calls" } else { "method" }
+        );
+        let mut notes = Vec::new();
+        for (name, curve) in self.named(top) {
+            let name = text_name(&name);
+            let row = row(curve);
+            let _ = writeln!(
+                said,
+                "{:>14} {:>9}  {:<8} {:>5} {:>6}  {:<44}  {name}",
+                row.joules, curve.samples, row.class, row.sure, row.r_squared, row.formula
+            );
+            if let Some(growth) = curve.growth.as_ref().filter(|growth| !growth.is_certain) {
+                notes.push(format!("{name}: {}", growth.described()));
+            }
+        }
+        notes.extend(self.hidden(top));
+        notes.extend(self.cpu_line());
+        for note in notes {
+            let _ = writeln!(said, "{note}");
+        }
+        said
+    }
+
+    fn hidden(&self, top: Option<usize>) -> Option<String> {
+        let hidden = self.methods.len().saturating_sub(top.unwrap_or(usize::MAX));
+        (hidden > 0).then(|| format!("and {hidden} more methods that need less: --top 0 shows all"))
+    }
+
+    /// CPU time in one line, if it was fitted.
+    fn cpu_line(&self) -> Option<String> {
+        let growth = self.cpu.growth.as_ref()?;
+        Some(format!("CPU time of a run: {}, {:.3} s at the largest n", growth.described(), self.cpu.at_largest()))
+    }
+
+    fn markdown(&self, top: Option<usize>) -> String {
+        let mut said = String::from(
+            "| Method | Class | J at largest n | Formula | Sure | R² |\n|:---|:---|---:|:---|---:|---:|\n",
+        );
+        for (name, curve) in self.named(top) {
+            let row = row(curve);
+            let class = curve.growth.as_ref().map_or_else(|| row.class.clone(), super::Growth::described);
+            let _ = writeln!(
+                said,
+                "| {} | {class} | {} | {} | {} | {} |",
+                markdown_name(&name),
+                row.joules,
+                row.formula,
+                row.sure,
+                row.r_squared
+            );
+        }
+        for line in self.hidden(top).into_iter().chain(self.cpu_line()) {
+            let _ = writeln!(said, "\n{line}.");
+        }
+        said
+    }
+
+    fn csv(&self) -> String {
+        let mut said = csv_line(
+            [
+                "row",
+                "name",
+                "signature",
+                "module",
+                "samples",
+                "joules_at_largest",
+                "class",
+                "certain",
+                "weight",
+                "alternatives",
+                "constant_j",
+                "constant_low",
+                "constant_high",
+                "grown_j",
+                "grown_low",
+                "grown_high",
+                "exponent",
+                "exponent_low",
+                "exponent_high",
+                "noise",
+                "r_squared",
+                "formula",
+                "why_not",
+            ]
+            .map(String::from),
+        );
+        let rows = [("total", &self.total), ("cpu", &self.cpu)].into_iter();
+        for (kind, curve) in rows.chain(self.methods.iter().map(|curve| ("method", curve))) {
+            said.push_str(&csv_line(cells(kind, curve)));
+        }
+        said
+    }
+}
+
+fn cells(kind: &str, curve: &Curve) -> Vec<String> {
+    let optional = |text: &Option<TargetText>| text.as_ref().map_or_else(String::new, csv_name);
+    let growth = curve.growth.as_ref();
+    let fit = growth.and_then(super::Growth::fit);
+    let alternatives = growth.map(|growth| growth.alternatives.iter().map(|class| class.name()).collect::<Vec<_>>());
+    let figures = |of: fn(&Fit) -> Option<Interval>| {
+        let found = fit.and_then(of);
+        [found.map(|found| found.value), found.map(|found| found.low), found.map(|found| found.high)].map(csv_figure)
+    };
+    let mut cells = vec![
+        kind.to_owned(),
+        csv_name(&curve.name),
+        optional(&curve.signature),
+        optional(&curve.module),
+        curve.samples.to_string(),
+        curve.at_largest().to_string(),
+        growth.map_or_else(String::new, |growth| growth.class.name().to_owned()),
+        growth.map_or_else(String::new, |growth| growth.is_certain.to_string()),
+        csv_figure(growth.map(|growth| growth.weight)),
+        alternatives.unwrap_or_default().join(" "),
+    ];
+    cells.extend(figures(|fit| Some(fit.constant)));
+    cells.extend(figures(|fit| Some(fit.grown)));
+    cells.extend(figures(|fit| fit.exponent));
+    cells.extend([fit.map(|fit| fit.noise), fit.map(|fit| fit.r_squared)].map(csv_figure));
+    cells.push(fit.map_or_else(String::new, Fit::formula));
+    cells.push(curve.why_not.as_deref().map_or_else(String::new, escape));
+    cells
+}
+
+/// Cells of a table for people.
+struct Row {
+    joules: String,
+    class: String,
+    sure: String,
+    r_squared: String,
+    formula: String,
+}
+
+fn row(curve: &Curve) -> Row {
+    let energy = curve.at_largest();
+    let (prefix, factor) = sized(energy);
+    let joules = format!("{:.3} {prefix}J", energy * factor);
+    let Some((growth, fit)) = curve.growth.as_ref().and_then(|growth| Some((growth, growth.fit()?))) else {
+        let none = || "-".to_owned();
+        let why = curve.why_not.as_deref().map_or_else(none, escape);
+        return Row { joules, class: none(), sure: none(), r_squared: none(), formula: why };
+    };
+    Row {
+        joules,
+        class: fit.class_text(),
+        sure: if growth.is_certain { "yes".to_owned() } else { "no".to_owned() },
+        r_squared: format!("{:.3}", fit.r_squared),
+        formula: fit.formula(),
+    }
+}
