@@ -19,6 +19,7 @@ pub mod run_flags;
 pub mod service_rule;
 pub mod ship_flags;
 pub mod subcommands;
+pub mod sweep_flags;
 pub mod validate_flags;
 mod written;
 
@@ -44,6 +45,7 @@ pub use self::{
     service_rule::ServiceRuleFlags,
     ship_flags::ShipFlags,
     subcommands::{AuditFlags, CalibrateFlags, DoctorFlags, ReattributeFlags},
+    sweep_flags::SweepFlags,
     validate_flags::ValidateFlags,
 };
 
@@ -82,6 +84,15 @@ pub enum Command {
     #[command(after_help = "Examples: sudo joular-bpf run -- java -jar shop.jar\n          \
                             sudo joular-bpf run --repeat 10 --parameter gc=Serial,G1 --output gc -- java -XX:+Use{gc}GC -jar shop.jar")]
     Run(RunFlags),
+
+    /// Run a command with many values of a parameter, and tell how the energy of its methods grows
+    ///
+    /// Fits models of growth (constant, log n, n, n log n, n², n³, 2ⁿ, a power of n) to the joules of each method and of
+    /// the whole command. docs/growth.md explains how one is chosen, and what that cannot know.
+    #[command(
+        after_help = "Example: sudo joular-bpf sweep --parameter n=1000..1000000:log:12 -- java -jar sort.jar {n}"
+    )]
+    Sweep(SweepFlags),
 
     /// Check privileges, kernel features, energy counters and JVMs before a recording
     ///

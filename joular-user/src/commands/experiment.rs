@@ -218,7 +218,8 @@ pub fn run_trial(arguments: &[OsString]) -> anyhow::Result<Exit> {
     let told = Told::of(&orders).context("telling what a run came to")?;
     let flags = match cli::parse(arguments)?.command {
         Some(Command::Run(flags)) => flags,
-        _ => bail!("only `run` has runs"),
+        Some(Command::Sweep(flags)) => flags.run,
+        _ => bail!("only `run` and `sweep` have runs"),
     };
     let run = CommandRun::resolve(&flags)?.as_run(orders.output, orders.shows_output);
     let outcome = pipeline::measure_run(&run, &command)?;

@@ -4,6 +4,7 @@ mod data;
 mod experiment;
 mod machine;
 mod manual;
+mod sweep;
 
 use std::io;
 
@@ -30,6 +31,7 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
         None => machine::record(cli.flags),
         Some(Command::Run(flags)) if flags.experiment.is_any() => experiment::run(&flags),
         Some(Command::Run(flags)) => machine::measure(&flags),
+        Some(Command::Sweep(flags)) => sweep::run(&flags),
         Some(Command::Agent(flags)) => machine::serve(flags),
         Some(Command::Doctor(flags)) => machine::check(flags),
         Some(Command::Sources(flags)) => machine::list(flags),

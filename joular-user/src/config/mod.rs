@@ -25,6 +25,7 @@ mod sampler;
 mod selection;
 mod services;
 mod ship;
+mod sweep;
 mod validate;
 mod weights;
 
@@ -51,6 +52,7 @@ pub use self::{
     rollup::rollup_window_ns,
     sampler::SamplerChoice,
     ship::{Ship, ship_once},
+    sweep::{SweepRun, sweep},
     validate::validation,
     weights::WeightChoice,
 };

@@ -1,0 +1,31 @@
+//! Defines the flags of `sweep`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::RunFlags;
+
+/// Flags of `sweep`: those of an experiment, and of what is fitted.
+#[derive(Clone, Debug, Args)]
+pub struct SweepFlags {
+    /// Energy of a method by itself (self) or with what it calls (total) [default: self]
+    #[arg(long, value_name = "VIEW", help_heading = "Growth")]
+    pub view: Option<String>,
+
+    /// Methods to show and to draw, those with most energy first, 0 for all [default: 10]
+    #[arg(long, value_name = "COUNT", help_heading = "Growth")]
+    pub methods: Option<usize>,
+
+    /// Draw the energies and the fitted models as SVG
+    #[arg(long, value_name = "FILE", help_heading = "Growth")]
+    pub svg: Option<PathBuf>,
+
+    /// Compare the classes with those of an earlier sweep, which --export-json has written; ends with exit code 8 if a
+    /// method grows otherwise, and with 9 if that is not certain
+    #[arg(long, value_name = "FILE", help_heading = "Growth")]
+    pub against: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub run: RunFlags,
+}
