@@ -8,11 +8,12 @@ const LITTLE: f64 = 0.1;
 /// Fits all classes to points whose distinct values these are, and chooses one.
 pub(super) fn choose(points: &[Point], values: &[f64]) -> Growth {
     let range = (values.first().copied().unwrap_or_default(), values.last().copied().unwrap_or_default());
+    let sampled = solve::Sampled::of(points);
     let (mut fits, mut refused) = (Vec::new(), Vec::new());
     for class in Class::ALL {
         let why = match class.refused(values) {
             Some(why) => why,
-            None => match solve::fit(class, points, range.1) {
+            None => match solve::fit(class, &sampled, range.1) {
                 Some(fit) if fit.aicc.is_finite() => {
                     fits.push(fit);
                     continue;

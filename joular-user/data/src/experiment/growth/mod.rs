@@ -2,7 +2,7 @@
 //!
 //! **Fit.** Every class is `a + b·f(n)` with `a ≥ 0` and `b ≥ 0`: a start-up cost and what grows. Energies
 //! span decades, and runs vary by a part of what they need. So a point's variance is what sampling left
-//! open, which is known, and `(ρ · the model's energy)²` with an unknown `ρ`. Coefficients and `ρ` are found in turns
+//! open, which is known and grows with the energy, and `(ρ · the model's energy)²` with an unknown `ρ`. Coefficients and `ρ` are found in turns
 //! until they stay ([`solve`]). Each class has its own `ρ`: a class that does not fit needs much noise.
 //!
 //! **Choice.** The criterion is Akaike's with the correction for few points, AICc (Hurvich and Tsai,
@@ -107,6 +107,8 @@ pub struct Fit {
     pub aicc: f64,
     /// Of constant, grown and exponent, for predictions; 0 for what is not fitted.
     covariance: [[f64; 3]; 3],
+    /// ρ of a further run, for predictions: larger than `noise` where sampling hides it.
+    noise_of_runs: f64,
     /// Student's t for intervals.
     t: f64,
     /// The largest value of the parameter.

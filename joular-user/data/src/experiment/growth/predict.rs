@@ -48,7 +48,7 @@ impl Fit {
                 slope * row.iter().zip(self.slope_parts(value)).map(|(cell, part)| cell * part).sum::<f64>()
             })
             .sum();
-        let error = self.t * (of_coefficients.max(0.0) + (self.noise * joules).powi(2)).sqrt();
+        let error = self.t * (of_coefficients.max(0.0) + (self.noise_of_runs * joules).powi(2)).sqrt();
         let found = Interval { value: joules, low: (joules - error).max(0.0), high: joules + error };
         (joules.is_finite() && error.is_finite()).then_some(found)
     }

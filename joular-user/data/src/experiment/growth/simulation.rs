@@ -88,3 +88,53 @@ fn the_class_is_right_and_a_prediction_holds() {
         }
     }
 }
+
+/// Samples that hit something which expects so many: Poisson's, by waiting times.
+fn hits(noise: &mut Noise, expected: f64) -> f64 {
+    let (mut waited, mut hits) = (0.0, 0.0);
+    loop {
+        waited -= noise.uniform().max(1e-12).ln();
+        if waited > expected {
+            return hits;
+        }
+        hits += 1.0;
+    }
+}
+
+/// A method whose energy samples tell, 20 mJ each: at small values few hit it or none. Runs vary by 2 % besides.
+#[test]
+fn a_method_of_few_samples_has_the_right_class_too() {
+    const SAMPLE: f64 = 0.02;
+    let values: Vec<f64> = (0..10).map(|step| (10_f64).powf(3.0 + f64::from(step) / 3.0).round()).collect();
+    for (class, joules) in [
+        (Class::Constant, (|_| 0.2) as fn(f64) -> f64),
+        (Class::Linear, |n| 20e-6 * n),
+        (Class::Linearithmic, |n| 1.45e-6 * n * n.ln()),
+        (Class::Quadratic, |n| 20e-12 * n * n),
+    ] {
+        let (mut noise, mut right, mut wrong_and_certain, mut held) = (Noise(19), 0, 0, 0);
+        for _ in 0..SWEEPS {
+            let mut points = Vec::new();
+            for value in &values {
+                let runs = [0; 3].map(|_| {
+                    let expected = joules(*value) * noise.around_one(0.02) / SAMPLE;
+                    hits(&mut noise, expected)
+                });
+                // As `sweep` has it: the same for all runs of a value, and that of one sample at least.
+                let variance = (runs.iter().sum::<f64>() / 3.0).max(1.0) * SAMPLE.powi(2);
+                points.extend(runs.map(|hits| Point { value: *value, joules: hits * SAMPLE, variance }));
+            }
+            let found = Growth::of(&points).unwrap();
+            right += u32::from(found.class == class);
+            wrong_and_certain += u32::from(found.is_certain && found.class != class);
+            let run = joules(4e6) * noise.around_one(0.02);
+            held += u32::from(found.predict(4e6).is_some_and(|far| far.joules.contains(run)));
+        }
+        let percent = |count: u32| f64::from(count) * 100.0 / f64::from(SWEEPS);
+        let [right, other, held] = [right, wrong_and_certain, held].map(percent);
+        println!("| {} by samples | {right:.1} | {other:.1} | {held:.1} |", class.name());
+        assert!(right >= 94.0, "{class:?}: {right} % right");
+        assert!(other <= 5.0, "{class:?}: {other} % are certain of another class");
+        assert!(held >= 90.4, "{class:?}: {held} % of predictions hold");
+    }
+}

@@ -17,6 +17,34 @@ const NOISE: (f64, f64) = (1e-7, 1e3);
 /// Bounds of the power law's exponent, and how finely they are looked through at first.
 const EXPONENTS: (f64, f64, usize) = (0.05, 8.0, 40);
 
+/// Where less than this part of a sample is expected, one that comes all the same must not decide.
+const LEAST_OF_GRAIN: f64 = 0.5;
+
+/// A point, with the energy that a sample stands for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sampled {
+    value: f64,
+    joules: f64,
+    /// J; 0 if the energy is exact.
+    grain: f64,
+}
+
+impl Sampled {
+    /// A variance is a sample's energy times the energy that was found, or the square of the former if none was.
+    pub(super) fn of(points: &[Point]) -> Vec<Self> {
+        let sampled = |point: &Point| {
+            let Point { value, joules, variance } = *point;
+            let there: Vec<f64> =
+                points.iter().filter(|other| other.value == value).map(|other| other.joules).collect();
+            #[allow(clippy::cast_precision_loss, reason = "numbers of runs")]
+            let mean = there.iter().sum::<f64>() / there.len().max(1) as f64;
+            let grain = if variance > 0.0 { variance / mean.max(variance.sqrt()) } else { 0.0 };
+            Self { value, joules, grain }
+        };
+        points.iter().map(sampled).collect()
+    }
+}
+
 /// Coefficients with the noise for which they were found.
 #[derive(Clone, Copy, Debug)]
 struct Solved {
@@ -29,7 +57,7 @@ struct Solved {
 
 /// Fits a class; `None` if there are too few points for its coefficients.
 #[allow(clippy::cast_precision_loss, reason = "numbers of points")]
-pub(super) fn fit(class: Class, points: &[Point], largest: f64) -> Option<Fit> {
+pub(super) fn fit(class: Class, points: &[Sampled], largest: f64) -> Option<Fit> {
     let (count, fitted) = (points.len() as f64, f64::from(class.parameters()));
     if count - fitted - 1.0 <= 0.0 {
         return None;
@@ -42,7 +70,7 @@ pub(super) fn fit(class: Class, points: &[Point], largest: f64) -> Option<Fit> {
         _ => (1.0, None, solve(class, points, largest, 1.0)),
     };
     let correction = 2.0 * fitted + 2.0 * fitted * (fitted + 1.0) / (count - fitted - 1.0);
-    // ρ is a maximum of likelihood, which takes the noise for less than it is.
+    // A maximum of likelihood takes the noise for less than it is.
     let scale = count / (count - fitted + 1.0);
     let t = student::quantile(LEVEL, count - fitted + 1.0);
     let covariance = covariance(class, points, largest, exponent, &solved).map(|row| row.map(|value| value * scale));
@@ -56,6 +84,7 @@ pub(super) fn fit(class: Class, points: &[Point], largest: f64) -> Option<Fit> {
         grown: if class == Class::Constant { Interval::default() } else { interval(solved.grown, 1, 0.0) },
         exponent: bounds,
         noise: solved.noise * scale.sqrt(),
+        noise_of_runs: noise_of_runs(class, points, largest, exponent, &solved),
         r_squared: r_squared(class, points, largest, exponent, &solved),
         aicc: solved.deviance + correction,
         covariance,
@@ -72,8 +101,30 @@ pub(super) fn relative(class: Class, value: f64, largest: f64, exponent: f64) ->
     (class.log_f(value, exponent) - class.log_f(largest, exponent)).exp()
 }
 
+/// ρ of a further run. A maximum of likelihood takes the noise for less than it is, by the fitted coefficients. And where
+/// sampling is most of the variance, points do not tell ρ apart from none: then it is the largest that is within a
+/// standard deviation of what they say.
+#[allow(clippy::cast_precision_loss, reason = "numbers of points")]
+fn noise_of_runs(class: Class, points: &[Sampled], largest: f64, exponent: f64, solved: &Solved) -> f64 {
+    let model = |point: &Sampled| solved.constant + solved.grown * relative(class, point.value, largest, exponent);
+    let model: Vec<f64> = points.iter().map(model).collect();
+    let each = points.iter().zip(&model);
+    let sampled = each.map(|(point, model)| variance_of(point, *model, 0.0) / variance_of(point, *model, solved.noise));
+    let count = points.len() as f64;
+    let part = sampled.sum::<f64>() / count;
+    // Where hardly a sample is expected, hardly any deviation is.
+    let each = points.iter().zip(&model);
+    let telling = each.map(|(point, model)| {
+        let least = LEAST_OF_GRAIN * point.grain;
+        if *model < least { model / least } else { 1.0 }
+    });
+    let freedom = (telling.sum::<f64>() - f64::from(class.parameters()) + 1.0).max(1.0);
+    noise_of(points, &model, freedom - part * (2.0 * freedom).sqrt())
+}
+
 /// Coefficients and noise, in turns; of all turns the likeliest.
-fn solve(class: Class, points: &[Point], largest: f64, exponent: f64) -> Solved {
+#[allow(clippy::cast_precision_loss, reason = "numbers of points")]
+fn solve(class: Class, points: &[Sampled], largest: f64, exponent: f64) -> Solved {
     let shape: Vec<f64> = points.iter().map(|point| relative(class, point.value, largest, exponent)).collect();
     // As if each point's own energy were the model's. Energies that are 0 have no weight of their own.
     let mean = points.iter().map(|point| point.joules).sum::<f64>() / shape.len().max(1) as f64;
@@ -85,7 +136,7 @@ fn solve(class: Class, points: &[Point], largest: f64, exponent: f64) -> Solved 
         let (constant, grown) = coefficients(points, &shape, &variance, class == Class::Constant);
         model = shape.iter().map(|part| constant + grown * part).collect();
         let last = noise;
-        noise = noise_of(points, &model);
+        noise = noise_of(points, &model, points.len() as f64);
         let deviance = deviance(points, &model, noise);
         if best.is_none_or(|best| deviance < best.deviance) {
             best = Some(Solved { constant, grown, noise, deviance });
@@ -97,16 +148,18 @@ fn solve(class: Class, points: &[Point], largest: f64, exponent: f64) -> Solved 
     best.unwrap_or(Solved { constant: mean, grown: 0.0, noise: NOISE.1, deviance: f64::INFINITY })
 }
 
-fn variances(points: &[Point], model: &[f64], noise: f64) -> Vec<f64> {
+fn variances(points: &[Sampled], model: &[f64], noise: f64) -> Vec<f64> {
     points.iter().zip(model).map(|(point, model)| variance_of(point, *model, noise)).collect()
 }
 
-fn variance_of(point: &Point, model: f64, noise: f64) -> f64 {
-    point.variance + ROUNDING + (noise * model).powi(2)
+/// What sampling leaves open is in proportion to the energy that there is, so the model's counts. By the energy that was
+/// found, points that came out low by chance would weigh more.
+fn variance_of(point: &Sampled, model: f64, noise: f64) -> f64 {
+    point.grain * model.max(LEAST_OF_GRAIN * point.grain) + ROUNDING + (noise * model).powi(2)
 }
 
 /// Both coefficients that are not below 0.
-fn coefficients(points: &[Point], shape: &[f64], variance: &[f64], is_constant: bool) -> (f64, f64) {
+fn coefficients(points: &[Sampled], shape: &[f64], variance: &[f64], is_constant: bool) -> (f64, f64) {
     let (mut w, mut wf, mut wff, mut wy, mut wfy) = (0.0, 0.0, 0.0, 0.0, 0.0);
     for ((point, part), variance) in points.iter().zip(shape).zip(variance) {
         let weight = 1.0 / variance;
@@ -129,9 +182,9 @@ fn coefficients(points: &[Point], shape: &[f64], variance: &[f64], is_constant: 
     }
 }
 
-/// The likeliest ρ: about where the squares of what is left are as large as their variances.
-#[allow(clippy::cast_precision_loss, reason = "numbers of points")]
-fn noise_of(points: &[Point], model: &[f64]) -> f64 {
+/// ρ at which the squares of what is left, each as a part of its variance, have this sum. With as many as there are
+/// points, it is about the likeliest.
+fn noise_of(points: &[Sampled], model: &[f64], sum: f64) -> f64 {
     let excess = |noise: f64| {
         let each = points.iter().zip(model);
         each.map(|(point, model)| (point.joules - model).powi(2) / variance_of(point, *model, noise)).sum::<f64>()
@@ -139,7 +192,7 @@ fn noise_of(points: &[Point], model: &[f64]) -> f64 {
     let (mut low, mut high) = (NOISE.0.ln(), NOISE.1.ln());
     for _ in 0..32 {
         let middle = f64::midpoint(low, high);
-        if excess(middle.exp()) > points.len() as f64 {
+        if excess(middle.exp()) > sum {
             low = middle;
         } else {
             high = middle;
@@ -148,7 +201,7 @@ fn noise_of(points: &[Point], model: &[f64]) -> f64 {
     high.exp()
 }
 
-fn deviance(points: &[Point], model: &[f64], noise: f64) -> f64 {
+fn deviance(points: &[Sampled], model: &[f64], noise: f64) -> f64 {
     let each = points.iter().zip(model).zip(variances(points, model, noise));
     each.map(|((point, model), variance)| {
         (std::f64::consts::TAU * variance).ln() + (point.joules - model).powi(2) / variance
@@ -159,7 +212,7 @@ fn deviance(points: &[Point], model: &[f64], noise: f64) -> f64 {
 /// The likeliest power law: its exponent, the exponent's interval, coefficients. The interval is that of the
 /// likelihood: all exponents that Student's t does not refuse.
 #[allow(clippy::cast_precision_loss, reason = "numbers of steps and points")]
-fn power(points: &[Point], largest: f64) -> Option<(f64, Interval, Solved)> {
+fn power(points: &[Sampled], largest: f64) -> Option<(f64, Interval, Solved)> {
     let (least, most, steps) = EXPONENTS;
     let at = |exponent: f64| solve(Class::Power, points, largest, exponent);
     let width = (most - least) / steps as f64;
@@ -198,7 +251,7 @@ fn power(points: &[Point], largest: f64) -> Option<(f64, Interval, Solved)> {
 }
 
 /// Covariance of constant, grown and exponent: the inverse of the information in the points.
-fn covariance(class: Class, points: &[Point], largest: f64, exponent: f64, solved: &Solved) -> [[f64; 3]; 3] {
+fn covariance(class: Class, points: &[Sampled], largest: f64, exponent: f64, solved: &Solved) -> [[f64; 3]; 3] {
     let mut information = [[0.0; 3]; 3];
     for point in points {
         let row = gradient(class, point.value, largest, exponent, solved.grown);
@@ -249,8 +302,8 @@ fn inverse(matrix: [[f64; 3]; 3]) -> [[f64; 3]; 3] {
     right
 }
 
-fn r_squared(class: Class, points: &[Point], largest: f64, exponent: f64, solved: &Solved) -> f64 {
-    let model = |point: &Point| solved.constant + solved.grown * relative(class, point.value, largest, exponent);
+fn r_squared(class: Class, points: &[Sampled], largest: f64, exponent: f64, solved: &Solved) -> f64 {
+    let model = |point: &Sampled| solved.constant + solved.grown * relative(class, point.value, largest, exponent);
     let models: Vec<f64> = points.iter().map(model).collect();
     let weights: Vec<f64> = variances(points, &models, solved.noise).iter().map(|variance| 1.0 / variance).collect();
     let whole: f64 = weights.iter().sum();

@@ -149,6 +149,8 @@ fn axes(curve: &Curve) -> Option<(Axis, Axis)> {
     };
     let (least, most) = range(&mut curve.points.iter().map(|point| point.value));
     let (lowest, highest) = range(&mut curve.points.iter().map(|point| point.joules));
+    let reach = curve.points.iter().map(|point| point.joules + ERRORS * point.variance.sqrt());
+    let highest = if highest > 0.0 { reach.fold(highest, f64::max) } else { highest };
     if least >= most || highest <= 0.0 || !(most - least).is_finite() || !highest.is_finite() {
         return None;
     }
