@@ -250,6 +250,47 @@ fn sides_that_divide_energy_differently_are_attributed_alike_unless_told_otherwi
 }
 
 #[test]
+fn a_baseline_stops_what_a_comparison_with_its_data_set_stops() {
+    let parent = tempfile::tempdir().unwrap();
+    let (a, b) = (runs(&parent.path().join("a"), 30), runs(&parent.path().join("b"), 20));
+    let other = runs_of(&parent.path().join("other"), 30, |run| run.cpu_model = "other".to_owned());
+    let file = parent.path().join("baseline.json");
+    let path = |path: &Path| path.to_str().unwrap().to_owned();
+    let saved = joular_bpf(&["baseline", "save", &path(&b), &path(&file), "--work", "10,11,10,9"]);
+    assert_eq!((saved.code(), saved.stdout.as_str()), (Some(0), ""), "{saved:?}");
+    let junit = parent.path().join("energy.xml");
+    let check = |data: &Path, options: &[&str]| {
+        let command = ["baseline", "check", &path(&file), &path(data), "--fail-above", "5%", "--junit", &path(&junit)];
+        joular_bpf(&[&command[..], options].concat())
+    };
+    for (data, options, code, failures) in [
+        (&a, &[][..], REGRESSION, 1),
+        (&b, &[], Some(0), 0),
+        (&b, &["--work", "5,5,5,5"], REGRESSION, 1),
+        (&a, &["--fail-on", "phase"], UNDECIDED, 0),
+        (&other, &[], UNDECIDED, 0),
+    ] {
+        let finished = check(data, &[&["--markdown"], options].concat());
+        assert_eq!(finished.code(), code, "{options:?}: {finished:?}");
+        let first = match code {
+            Some(0) => "**Passed:** ",
+            Some(8) => "**Failed:** ",
+            _ => "**Undecided:** ",
+        };
+        assert!(finished.stdout.starts_with(first), "{finished:?}");
+        let xml = std::fs::read_to_string(&junit).unwrap();
+        assert_eq!(xml.matches("<failure ").count(), failures, "{xml}");
+    }
+    let found: Value = serde_json::from_str(&check(&a, &["--json"]).stdout).unwrap();
+    assert_eq!((&found["is_above"], &found["a"]["runs"]), (&true.into(), &4.into()));
+    let too_few = check(&a, &["--work", "1,2"]);
+    assert!(too_few.code() == Some(1) && too_few.stderr.contains("--work has 2 counts of work"), "{too_few:?}");
+    std::fs::write(&file, "{\"version\": 1}").unwrap();
+    let foreign = check(&a, &[]);
+    assert!(foreign.code() == Some(1) && foreign.stderr.contains("is not a baseline"), "{foreign:?}");
+}
+
+#[test]
 fn flags_that_make_no_sense_are_refused() {
     for (options, word) in [
         (&["--work-a", "1"][..], "--work-b"),

@@ -82,6 +82,21 @@ fn the_configuration_of_the_daemon_set_is_right() {
     assert_eq!(checked.code(), Some(0), "{checked:?}");
 }
 
+#[test]
+fn the_jobs_for_ci_systems_are_yaml_whose_commands_a_shell_understands() {
+    if !python::ENGINES.is_ready() {
+        return notes::skipped("a reader of YAML is missing (`cargo xtask setup` installs it)");
+    }
+    for name in ["github", "gitlab"] {
+        let file = paths::root().join(format!("packaging/ci/{name}.yml"));
+        let said = printed(python::ENGINES.script("ci_jobs.py").unwrap().arg(&file));
+        for command in ["joular-bpf run", "joular-bpf baseline check"] {
+            assert!(said.contains(command), "{name}: {said}");
+        }
+        printed(Command::new("bash").args(["-n", "-c", &said]));
+    }
+}
+
 fn packages() -> Option<Packages> {
     let packages = Packages::find();
     if packages.is_none() {

@@ -200,3 +200,8 @@ pub fn version() -> Result<String> {
     let text = [output.stdout, output.stderr].concat();
     Ok(String::from_utf8_lossy(&text).trim().to_owned())
 }
+
+/// Jars of Debian by which a test of JUnit 4 or 5 runs; their packages bring all that these need.
+pub fn junit_jars() -> [PathBuf; 2] {
+    ["junit4", "junit-platform-console"].map(|name| PathBuf::from(format!("/usr/share/java/{name}.jar")))
+}

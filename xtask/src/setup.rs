@@ -40,6 +40,7 @@ pub fn run() -> Result<()> {
     container_engines();
     prometheus();
     servers();
+    junit();
     musl();
     packaging();
     println!("setup: complete");
@@ -265,6 +266,14 @@ pub fn servers() {
     if !packages.is_empty() && shell::exists("apt-get") {
         shell::step("installing Tomcat, ab and H2, which are profiled under load (30 MB)");
         install_packages(&packages).unwrap_or_else(|error| println!("no servers to profile: {error:#}"));
+    }
+}
+
+/// JUnit 4 and 5, whose tests are marked as phases.
+fn junit() {
+    if !java::junit_jars().iter().all(|jar| jar.exists()) && shell::exists("apt-get") {
+        shell::step("installing JUnit 4 and 5, whose tests have their energy measured (5 MB)");
+        install_packages(&["junit4", "junit5"]).unwrap_or_else(|error| println!("no tests of JUnit: {error:#}"));
     }
 }
 

@@ -47,7 +47,7 @@ pub struct DiffFlags {
     #[arg(long, value_name = "PERCENT")]
     pub fail_above: Option<String>,
 
-    /// Where --fail-above looks for an increase: total, or row for any row of the table [default: total]
+    /// Where --fail-above looks for an increase: total, row for any row, or phase for any phase [default: total]
     #[arg(long, value_name = "WHAT", requires = "fail_above")]
     pub fail_on: Option<String>,
 
@@ -68,9 +68,13 @@ pub struct DiffFlags {
     #[arg(long, conflicts_with = "markdown")]
     pub csv: bool,
 
-    /// Print a Markdown table
+    /// Print Markdown for a pull request
     #[arg(long)]
     pub markdown: bool,
+
+    /// Write JUnit XML to this file, too
+    #[arg(long, value_name = "FILE")]
+    pub junit: Option<PathBuf>,
 
     #[command(flatten)]
     pub part: PartFlags,

@@ -64,10 +64,8 @@ impl Exit {
             Self::NothingMatched => "no process matched the selection during the run",
             Self::Output => "the output could not be written",
             Self::Audit => "the audit found figures that do not add up",
-            Self::Regression => "diff found an increase certainly above --fail-above",
-            Self::Undecided => {
-                "diff could not tell whether --fail-above is kept: too few runs, or runs made differently"
-            }
+            Self::Regression => "diff or baseline check found an increase certainly above --fail-above",
+            Self::Undecided => "it could not tell whether --fail-above is kept: too few runs, or runs made differently",
             Self::Interrupted => "stopped by a second Ctrl-C; the last window may be missing",
             Self::Command(_) => "with run: the exit code of the command",
         }

@@ -2,6 +2,7 @@
 //! flags mean together.
 
 pub mod agent_flags;
+pub mod baseline_flags;
 pub mod compact_flags;
 pub mod diff_flags;
 pub mod exit;
@@ -29,6 +30,7 @@ use clap::Parser;
 
 pub use self::{
     agent_flags::{AgentFlags, LogFormat},
+    baseline_flags::{BaselineCheckFlags, BaselineCommand, BaselineFlags, BaselineSaveFlags},
     compact_flags::CompactFlags,
     diff_flags::DiffFlags,
     exit::Exit,
@@ -152,6 +154,13 @@ pub enum Command {
     /// and a verdict. docs/comparing.md explains the statistics. Needs no privileges.
     #[command(after_help = "Example: joular-bpf diff before after --per run --fail-above 5%")]
     Diff(DiffFlags),
+
+    /// Keep what a comparison needs of a data set in a small file, and compare later data sets with it
+    ///
+    /// A repository can hold the file, and a CI job can check a change against it. docs/ci.md has complete jobs.
+    /// Needs no privileges.
+    #[command(after_help = "Example: joular-bpf baseline check energy-baseline.json shop-run --fail-above 5%")]
+    Baseline(BaselineFlags),
 
     /// Write a data set for another tool: pprof, speedscope, Perfetto, JoularJX and others
     ///

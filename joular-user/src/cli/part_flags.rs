@@ -2,77 +2,97 @@
 //! kind are alternatives; conditions of different kinds must all hold.
 
 use clap::Args;
+use serde::{Deserialize, Serialize};
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Args, Serialize, Deserialize)]
+// A baseline keeps those that were given.
+#[serde(default, deny_unknown_fields)]
 #[command(next_help_heading = "Which part of the data set")]
 pub struct PartFlags {
     /// Windows that start at or after this time: UTC (2026-03-01T12:00:00Z) or time into the run (30s, 5m)
     #[arg(long, value_name = "TIME")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
 
     /// Windows that start before this time
     #[arg(long, value_name = "TIME")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<String>,
 
     /// Processes with these ids
     #[arg(long, value_name = "PID,…", value_delimiter = ',')]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pid: Vec<u32>,
 
     /// Processes with this name, main class or container, or a pattern with * and ?
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub process: Vec<String>,
 
     /// Processes of this service, or a pattern
     #[arg(long, value_name = "SERVICE,…", value_delimiter = ',')]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub service: Vec<String>,
 
     /// Processes in this container: its id, the first 12 or more digits of it, or a pattern
     #[arg(long, value_name = "ID,…", value_delimiter = ',')]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub container: Vec<String>,
 
     /// Processes in the pod with this uid or name, or a pattern
     #[arg(long, value_name = "POD,…", value_delimiter = ',')]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pod: Vec<String>,
 
     /// Processes in pods of this Kubernetes namespace, or a pattern
     #[arg(long, value_name = "NAMESPACE,…", value_delimiter = ',')]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub namespace: Vec<String>,
 
     /// Processes in pods with these labels, KEY=VALUE, where VALUE may be a pattern; different keys must all match
     #[arg(long, value_name = "KEY=VALUE,…", value_delimiter = ',')]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub label: Vec<String>,
 
     /// Threads with this name, or a pattern
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub thread: Vec<String>,
 
     /// Threads of this category: java, gc, jit, vm, native or kernel
     #[arg(long, value_name = "CATEGORY,…", value_delimiter = ',')]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub category: Vec<String>,
 
     /// Call paths that contain this method (package.Class.name), or a pattern
     #[arg(long, value_name = "METHOD,…", value_delimiter = ',')]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub method: Vec<String>,
 
     /// Runs on this host, or a pattern
     #[arg(long, value_name = "HOST,…", value_delimiter = ',')]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub host: Vec<String>,
 
     /// Runs with this id, or a pattern
     #[arg(long, value_name = "RUN,…", value_delimiter = ',')]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub run: Vec<String>,
 
     /// Windows in this phase of the program, with the phases within it, or a pattern; load/parse is the phase parse
     /// within load
     #[arg(long, value_name = "PHASE,…", value_delimiter = ',')]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub phase: Vec<String>,
 
     /// Application view: energy goes to the frame nearest the leaf that is in these packages or classes
     #[arg(long, value_name = "PREFIX,…", value_delimiter = ',')]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub app: Vec<String>,
 
     /// Leave energy of windows in which no sample hit a thread at [no sample]; without this it is shared out by
     /// the thread's samples nearest in time
     #[arg(long)]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub no_infer: bool,
 }

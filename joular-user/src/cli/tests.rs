@@ -130,8 +130,12 @@ fn the_help_of_every_subcommand_is_as_reviewed_and_has_an_example() {
     let mut whole = Cli::command().disable_help_subcommand(true);
     whole.build();
     let mut files = Vec::new();
-    for command in whole.get_subcommands() {
-        let file = format!("{}.txt", command.get_name());
+    let commands =
+        whole.get_subcommands().flat_map(|command| std::iter::once(command).chain(command.get_subcommands()));
+    for command in commands {
+        // `joular-bpf-baseline-save`, without the program.
+        let name = command.get_display_name().unwrap_or_default();
+        let file = format!("{}.txt", name.trim_start_matches("joular-bpf-"));
         check_help(command.clone(), &folder.join(&file));
         let example = command.get_after_help().map(ToString::to_string).unwrap_or_default();
         assert!(example.contains("Example") && example.contains("joular-bpf"), "{file}: {example}");
@@ -142,4 +146,38 @@ fn the_help_of_every_subcommand_is_as_reviewed_and_has_an_example() {
         std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     kept.sort();
     assert_eq!(kept, files, "a help that no subcommand has any more is to be removed");
+}
+
+#[test]
+fn every_command_of_the_jobs_for_ci_systems_is_taken() {
+    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
+    for file in ["packaging/ci/github.yml", "packaging/ci/gitlab.yml"] {
+        let text = std::fs::read_to_string(root.join(file)).unwrap();
+        let commands: Vec<&str> =
+            text.lines().filter_map(|line| line.split_once("joular-bpf ")?.1.split([';', '>', '#']).next()).collect();
+        assert!(commands.len() >= 2, "{file}: {commands:?}");
+        for command in commands {
+            let found = parsed(command).unwrap_or_else(|error| panic!("{file}: joular-bpf {command}: {error}"));
+            assert!(found.command.is_some(), "{file}: {command}");
+        }
+    }
+}
+
+#[test]
+fn baselines_are_saved_of_data_and_data_is_checked_against_them() {
+    let save = parsed("baseline save data file --work 1,2 --phase load --top 5").unwrap().command;
+    let Some(super::Command::Baseline(BaselineFlags { command: BaselineCommand::Save(save) })) = save else {
+        panic!("{save:?}")
+    };
+    assert_eq!((save.data, save.file, save.work, save.top), ("data".into(), "file".into(), vec![1.0, 2.0], Some(5)));
+    let check = parsed("baseline check file data --fail-above 5% --fail-on phase --junit x").unwrap().command;
+    let Some(super::Command::Baseline(BaselineFlags { command: BaselineCommand::Check(check) })) = check else {
+        panic!("{check:?}")
+    };
+    assert_eq!((check.file, check.data, check.junit), ("file".into(), "data".into(), Some("x".into())));
+    for line in
+        ["baseline", "baseline check f", "baseline check f d --per run --work 1", "baseline check f d --phase x"]
+    {
+        assert_eq!(parsed(line).unwrap_err().exit_code(), i32::from(Exit::Usage.code()), "{line}");
+    }
 }

@@ -11,21 +11,20 @@ use joular_data::{
     dataset::{audit, compact, reattribute, store},
     events::RunInfo,
     report::{
-        self, Format, artifact,
-        diff::Gate,
+        self, artifact,
         export::{ExportFormat, Selection},
         footprint::FootprintError,
     },
     rollup,
     shipping::{self, Shipper},
-    text::{escape, exact_joules},
+    text::exact_joules,
 };
 
 use super::{unless_closed, unwritten};
 use crate::{
     cli::{
-        AuditFlags, CompactFlags, DiffFlags, Exit, ExportFlags, FlamegraphFlags, HtmlFlags, ReattributeFlags,
-        ReportFlags, RollupFlags, ShipFlags, ValidateFlags,
+        AuditFlags, CompactFlags, Exit, ExportFlags, FlamegraphFlags, HtmlFlags, ReattributeFlags, ReportFlags,
+        RollupFlags, ShipFlags, ValidateFlags,
     },
     config::{self, CalibrationChoice, ConfigError},
     messages,
@@ -74,34 +73,6 @@ fn written(path: &Path, bytes: &[u8], headline: &str) -> anyhow::Result<Exit> {
         messages::warn(&format!("{}: {headline}", path.display()));
     }
     Ok(Exit::Success)
-}
-
-pub(super) fn compare(flags: &DiffFlags) -> anyhow::Result<Exit> {
-    let (filter, app) = config::part(&flags.part)?;
-    let choices = config::diff_choices(flags)?;
-    let comparison = report::diff::run(&flags.a, &flags.b, &filter, app.as_ref(), &choices)?;
-    let said = comparison.write(&choices, &mut io::stdout().lock());
-    unless_closed(said).map_err(unwritten("the comparison"))?;
-    if choices.format == Format::Csv {
-        // Its rows have no room for what was done.
-        comparison.notices.iter().for_each(|notice| messages::warn(notice));
-    }
-    match comparison.gate(&choices) {
-        Gate::Passed => Ok(Exit::Success),
-        Gate::Exceeded => {
-            let b = escape(&flags.b.display().to_string());
-            messages::warn(&format!("{b} certainly needs more than --fail-above allows"));
-            Ok(Exit::Regression)
-        }
-        Gate::NotEnoughRuns => {
-            messages::warn("not enough runs to tell whether --fail-above is kept: see the warning of the comparison");
-            Ok(Exit::Undecided)
-        }
-        Gate::NotComparable => {
-            messages::warn("--fail-above is not judged, because A and B were made differently: see the warnings");
-            Ok(Exit::Undecided)
-        }
-    }
 }
 
 pub(super) fn export(flags: &ExportFlags) -> anyhow::Result<Exit> {

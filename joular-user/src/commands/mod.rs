@@ -1,5 +1,6 @@
 //! Runs each subcommand, and returns the exit code that it ends with.
 
+mod comparison;
 mod data;
 mod experiment;
 mod machine;
@@ -39,7 +40,8 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
         Some(Command::Report(flags)) => data::show(&flags),
         Some(Command::Flamegraph(flags)) => data::flamegraph(&flags),
         Some(Command::Html(flags)) => data::html(&flags),
-        Some(Command::Diff(flags)) => data::compare(&flags),
+        Some(Command::Diff(flags)) => comparison::diff(&flags),
+        Some(Command::Baseline(flags)) => comparison::baseline(&flags),
         Some(Command::Export(flags)) => data::export(&flags),
         Some(Command::Compact(flags)) => data::compact(&flags),
         Some(Command::Rollup(flags)) => data::roll_up(&flags),

@@ -14,7 +14,8 @@ const ROWS: usize = 20;
 const MARGIN: f64 = 0.05;
 
 /// Values of `--fail-on`. `method` is the older name of `row`.
-const FAIL_ON: [(&str, FailOn); 3] = [("total", FailOn::Total), ("row", FailOn::Row), ("method", FailOn::Row)];
+const FAIL_ON: [(&str, FailOn); 4] =
+    [("total", FailOn::Total), ("row", FailOn::Row), ("phase", FailOn::Phase), ("method", FailOn::Row)];
 
 /// Choices of a comparison, from all flags of `diff` but those that select a part.
 ///
@@ -56,10 +57,17 @@ fn per(flags: &DiffFlags) -> Result<Per, ConfigError> {
     }
 }
 
-fn work(place: &str, counts: &[f64]) -> Result<Option<Work>, ConfigError> {
-    if let Some(count) = counts.iter().find(|count| !(count.is_finite() && **count > 0.0)) {
-        return Err(invalid(place, format!("{count} is not an amount of work: give a number above 0")));
+/// # Errors
+/// If a count of work is none.
+pub(super) fn expect_work(place: &str, counts: &[f64]) -> Result<(), ConfigError> {
+    match counts.iter().find(|count| !(count.is_finite() && **count > 0.0)) {
+        Some(count) => Err(invalid(place, format!("{count} is not an amount of work: give a number above 0"))),
+        None => Ok(()),
     }
+}
+
+fn work(place: &str, counts: &[f64]) -> Result<Option<Work>, ConfigError> {
+    expect_work(place, counts)?;
     Ok(match counts {
         [] => None,
         [count] => Some(Work::Whole(*count)),
@@ -107,7 +115,7 @@ mod tests {
 
     #[test]
     fn a_gate_on_any_row_is_named_row_or_method() {
-        for (name, expected) in [("total", FailOn::Total), ("row", FailOn::Row), ("method", FailOn::Row)] {
+        for (name, expected) in FAIL_ON {
             let flags = DiffFlags { fail_on: Some(name.to_owned()), ..DiffFlags::default() };
             assert_eq!(diff_choices(&flags).unwrap().fail_on, expected, "{name}");
         }

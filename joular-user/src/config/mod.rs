@@ -4,6 +4,7 @@
 //! place: the flag, or file, line and key.
 
 mod agent;
+mod baseline;
 pub mod calibration;
 mod command;
 mod diff;
@@ -35,6 +36,7 @@ use joular_data::{dataset::DEFAULT_FLUSH_NS, model::policy::PolicyChoices};
 use thiserror::Error;
 
 pub use self::{
+    baseline::{Check, baseline_to_check, baseline_to_save},
     calibration::{Calibrate, CalibrationChoice},
     command::CommandRun,
     diff::diff_choices,

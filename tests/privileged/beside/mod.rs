@@ -16,6 +16,7 @@ mod guests;
 mod hostile;
 mod image_files;
 mod inlined_split;
+mod junit;
 mod jvm_images;
 mod jvms;
 mod kernels;

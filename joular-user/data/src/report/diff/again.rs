@@ -37,6 +37,8 @@ pub enum Obstacle {
     Measured,
     #[error("idle power is a machine's own, and they were not recorded on the same machines")]
     Machines,
+    #[error("a baseline keeps sums and cannot be attributed again: record or reattribute B as the baseline was")]
+    Baseline,
     #[error(transparent)]
     Data(#[from] DataSetError),
 }
@@ -89,13 +91,16 @@ fn again(
         if side.runs.iter().all(|run| common.for_run(&run.info) == run.info.policy) {
             return Ok(None);
         }
+        if side.is_baseline {
+            return Err(Obstacle::Baseline);
+        }
         let scratch: Arc<dyn Store> = Arc::new(Scratch::within(folder).map_err(DataSetError::from)?);
         // Runs that were not selected are in the data set too.
         let selected: BTreeSet<_> = side.runs.iter().map(|run| (&run.info.host, &run.info.run_id)).collect();
         reattribute::of_store(&store::open(&side.data)?, &*scratch, |run| {
             Ok::<_, DataSetError>(selected.contains(&(&run.host, &run.run_id)).then(|| common.for_run(run)))
         })?;
-        read(&scratch, &side.data).map(Some)
+        Ok(Some(read(&scratch, &side.data)?))
     };
     Ok([again(a)?, again(b)?])
 }

@@ -66,7 +66,7 @@ pub struct Key {
 }
 
 impl Key {
-    fn named(name: impl Into<TargetText>) -> Self {
+    pub(super) fn named(name: impl Into<TargetText>) -> Self {
         Self { name: name.into(), signature: None, module: None }
     }
 

@@ -6,11 +6,14 @@
 //! docs/comparing.md explains it to users.
 
 mod again;
+pub mod baseline;
 mod circumstances;
 mod common_policy;
 mod comparability;
 pub mod estimate;
+mod gate;
 pub mod identity;
+mod phases;
 mod render;
 pub mod side;
 #[cfg(test)]
@@ -33,6 +36,7 @@ use self::{
     side::Spent,
 };
 pub use self::{
+    gate::{FailOn, Gate},
     identity::{CompareBy, Key, View},
     side::Side,
     verdict::{Change, Verdict},
@@ -41,7 +45,10 @@ use super::{
     Format,
     profile::{App, Filter},
 };
-use crate::dataset::{error::DataSetError, store::Store};
+use crate::{
+    dataset::{error::DataSetError, store::Store},
+    model::target_text::TargetText,
+};
 
 /// Fewer samples than this on both sides together prove nothing.
 const MIN_SAMPLES: u64 = 5;
@@ -82,6 +89,14 @@ impl Per {
         }
     }
 
+    /// What the energy of a phase is divided by: whole runs have phases, and a second has none.
+    pub fn of_phases(&self) -> Self {
+        match self {
+            Self::Work { .. } => self.clone(),
+            _ => Self::Run,
+        }
+    }
+
     /// Whether only whole runs can show how much the figure varies: one run's joules, or its joules
     /// per unit of work, are one number.
     const fn is_of_runs(&self) -> bool {
@@ -96,14 +111,6 @@ pub enum DiffError {
     Data(#[from] DataSetError),
     #[error("{flag} has {counts} counts of work, and {data} has {runs} runs: give one count for each run")]
     Work { flag: &'static str, counts: usize, data: String, runs: usize },
-}
-
-/// Where `--fail-above` looks for an increase.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum FailOn {
-    #[default]
-    Total,
-    Row,
 }
 
 /// How to compare, and what to show of it.
@@ -134,6 +141,8 @@ pub struct Compared {
     pub change: Change,
     /// Chance of exceeding the gate by so much without a real increase beyond it.
     above: Option<f64>,
+    /// Whether B certainly needs more of it than the gate allows, wherever the gate looks.
+    pub exceeds: bool,
 }
 
 /// What a comparison found.
@@ -144,6 +153,8 @@ pub struct Comparison {
     /// Whether runs, not windows, show how much is noise.
     pub of_runs: bool,
     pub total: Compared,
+    /// Phases of programs, by name: joules of a run, or per unit of work.
+    pub phases: Vec<Compared>,
     /// Rows that changed most come first; of equal changes the larger.
     pub rows: Vec<Compared>,
     pub warnings: Vec<String>,
@@ -167,39 +178,24 @@ pub fn run(a: &Path, b: &Path, filter: &Filter, app: Option<&App>, choices: &Cho
     Ok(Comparison::of(again::alike(a, b, choices.again_in.as_deref(), read), choices))
 }
 
-/// What the gate of `--fail-above` says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Gate {
-    /// There is none, or B is not certain to need more than it allows.
-    Passed,
-    Exceeded,
-    /// Nobody can tell: see [`Verdict::NotEnoughRuns`].
-    NotEnoughRuns,
-    /// The runs were made differently, so their difference is not the code's.
-    NotComparable,
-}
-
 impl Comparison {
     fn of(sides: Sides, choices: &Choices) -> Self {
         let Sides { a, b, notices, obstacle } = sides;
-        let of_runs = choices.per.is_of_runs() || (a.has_runs_enough() && b.has_runs_enough());
-        let [of_a, of_b] = match &choices.per {
-            Per::Work { a: work_a, b: work_b } => [a.replicates_by_work(work_a), b.replicates_by_work(work_b)],
-            per => [a.replicates(per, of_runs), b.replicates(per, of_runs)],
-        };
-        let pair = Pair { replicates: [of_a, of_b], of_runs, choices, a: &a, b: &b };
-        let whole = Key { name: "total".into(), signature: None, module: None };
-        let mut total = pair.compare(whole, a.total.clone(), b.total.clone(), true);
-        verdict::judge(std::iter::once(&mut total.change), choices.margin);
+        let has_windows = !a.is_baseline && !b.is_baseline;
+        let of_runs = choices.per.is_of_runs() || !has_windows || (a.has_runs_enough() && b.has_runs_enough());
+        let pair = Pair::of([&a, &b], &choices.per, of_runs, choices);
+        let mut total = pair.compare(Key::named("total"), a.total.clone(), b.total.clone(), true);
+        gate::judge(std::slice::from_mut(&mut total), choices.margin);
+        let phases = phases_of(&a, &b, choices);
         let keys: BTreeSet<&Key> = a.rows.keys().chain(b.rows.keys()).collect();
         let compared = keys.into_iter().map(|key| {
             let (of_a, of_b) = (a.spent(key, choices.by), b.spent(key, choices.by));
             let is_exact = !choices.by.is_sampled() && a.is_whole && b.is_whole;
-            let can_prove = is_exact || of_a.samples.saturating_add(of_b.samples) >= MIN_SAMPLES;
+            let can_prove = is_exact || has_samples(&of_a, &of_b);
             pair.compare(key.clone(), of_a, of_b, can_prove)
         });
         let mut rows: Vec<Compared> = compared.collect();
-        verdict::judge(rows.iter_mut().map(|row| &mut row.change), choices.margin);
+        gate::judge(&mut rows, choices.margin);
         let size = |row: &Compared| (row.change.difference().abs(), row.change.a.max(row.change.b));
         rows.sort_by(|x, y| {
             let (x, y) = (size(x), size(y));
@@ -207,25 +203,30 @@ impl Comparison {
         });
         let found = warnings::of(&a, &b, obstacle.as_ref(), &total, choices);
         let are_comparable = found.are_comparable();
-        Self { a, b, of_runs, total, rows, warnings: found.warnings, notices, are_comparable }
+        Self { a, b, of_runs, total, phases, rows, warnings: found.warnings, notices, are_comparable }
     }
+}
 
-    /// Whether B is certain to need more than `--fail-above` allows.
-    pub fn gate(&self, choices: &Choices) -> Gate {
-        let certain = |chances: &[Option<f64>]| {
-            verdict::discovery_rates(chances).into_iter().flatten().any(|rate| rate <= verdict::LEVEL)
-        };
-        let is_exceeded = match choices.fail_on {
-            FailOn::Total => certain(&[self.total.above]),
-            FailOn::Row => certain(&self.rows.iter().map(|row| row.above).collect::<Vec<_>>()),
-        };
-        match choices.fail_above {
-            Some(_) if !self.are_comparable => Gate::NotComparable,
-            Some(_) if is_exceeded => Gate::Exceeded,
-            Some(_) if self.total.change.verdict == Verdict::NotEnoughRuns => Gate::NotEnoughRuns,
-            _ => Gate::Passed,
-        }
-    }
+/// Compares what phases need of a run, or per unit of work. Their power would say less: a phase that
+/// takes twice as long may draw as many watts.
+fn phases_of(a: &Side, b: &Side, choices: &Choices) -> Vec<Compared> {
+    let per = choices.per.of_phases();
+    let pair = Pair::of([a, b], &per, true, choices);
+    let names: BTreeSet<&TargetText> = a.phases.keys().chain(b.phases.keys()).collect();
+    let mut phases: Vec<Compared> = names
+        .into_iter()
+        .map(|name| {
+            let [of_a, of_b] = [a, b].map(|side| side.phases.get(name).cloned().unwrap_or_default());
+            let can_prove = (a.is_whole && b.is_whole) || has_samples(&of_a, &of_b);
+            pair.compare(Key::named(name.clone()), of_a, of_b, can_prove)
+        })
+        .collect();
+    gate::judge(&mut phases, choices.margin);
+    phases
+}
+
+fn has_samples(a: &Spent, b: &Spent) -> bool {
+    a.samples.saturating_add(b.samples) >= MIN_SAMPLES
 }
 
 /// Both sides, ready for rows to be compared.
@@ -235,9 +236,18 @@ struct Pair<'a> {
     replicates: [Replicates; 2],
     of_runs: bool,
     choices: &'a Choices,
+    per: &'a Per,
 }
 
-impl Pair<'_> {
+impl<'a> Pair<'a> {
+    fn of([a, b]: [&'a Side; 2], per: &'a Per, of_runs: bool, choices: &'a Choices) -> Self {
+        let replicates = match per {
+            Per::Work { a: work_a, b: work_b } => [a.replicates_by_work(work_a), b.replicates_by_work(work_b)],
+            per => [a.replicates(per, of_runs), b.replicates(per, of_runs)],
+        };
+        Self { a, b, replicates, of_runs, choices, per }
+    }
+
     fn compare(&self, key: Key, a: Spent, b: Spent, can_prove: bool) -> Compared {
         let [of_a, of_b] = &self.replicates;
         let (from, to) = (self.estimate(self.a, &a, of_a), self.estimate(self.b, &b, of_b));
@@ -247,12 +257,12 @@ impl Pair<'_> {
         }
         let above = self.choices.fail_above.filter(|_| change.p.is_some());
         let above = above.map(|above| verdict::chance_above(from, to, 1.0 + above));
-        Compared { key, a, b, change, above }
+        Compared { key, a, b, change, above, exceeds: false }
     }
 
     fn estimate(&self, side: &Side, spent: &Spent, replicates: &Replicates) -> Estimate {
         let estimate = replicates.estimate(&side.energies(spent, self.of_runs), spent.sampling / 1e12);
         // Joules of all runs are those of a run, as often as there are runs.
-        if self.choices.per == Per::Nothing { estimate.scaled(replicates.exposure()) } else { estimate }
+        if *self.per == Per::Nothing { estimate.scaled(replicates.exposure()) } else { estimate }
     }
 }

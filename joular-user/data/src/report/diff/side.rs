@@ -10,13 +10,17 @@ use super::{
     Choices, DiffError, Per, Work,
     estimate::{MIN_RUNS, Replicates},
     identity::{CompareBy, Key, Keys},
+    phases::Phases,
 };
 use crate::{
     dataset::{
         error::Result,
         store::{self, Store},
     },
-    model::units::{MicroJoules, UnixMicros},
+    model::{
+        target_text::TargetText,
+        units::{MicroJoules, UnixMicros},
+    },
     report::profile::{App, Catalog, DataSet, Filter, Overview, Row, Run, ThreadIndex, WindowSpan},
     text::escape,
 };
@@ -30,12 +34,20 @@ pub struct Side {
     pub data: PathBuf,
     pub runs: Vec<Run>,
     pub overview: Overview,
+    /// Where energy is known by: windows, or runs if it is from a baseline.
     pub windows: Vec<WindowSpan>,
+    /// Number of windows that were recorded.
+    pub window_count: usize,
     /// CPU time of the selection, without the filter of methods.
     pub cpu_ns: u64,
     pub total: Spent,
+    /// Phases of programs, each with those within it.
+    pub phases: BTreeMap<TargetText, Spent>,
     pub rows: BTreeMap<Key, Spent>,
-    cpu_of_windows: Vec<u64>,
+    /// By entry of `windows`.
+    pub(super) cpu_of_windows: Vec<u64>,
+    /// Whether it is from a baseline, which keeps sums of runs and no windows.
+    pub is_baseline: bool,
 }
 
 /// What a row, or all of the selection, spent.
@@ -79,15 +91,22 @@ impl Side {
             data: root.to_owned(),
             runs: data.catalog.runs,
             overview,
+            window_count: sums.windows.len(),
             windows: sums.windows,
             cpu_ns: sums.cpu.iter().fold(0, |sum, ns| sum.saturating_add(*ns)),
             is_whole: filter.methods.allow_all(),
             total: Spent::default(),
+            phases: BTreeMap::new(),
             rows: BTreeMap::new(),
             cpu_of_windows: sums.cpu,
+            is_baseline: false,
         };
         sums.total.finish(&sums.threads);
         side.total = sums.total.spent;
+        for (name, (mut sum, threads)) in sums.phases.into_names().into_iter().zip(sums.of_phases) {
+            sum.finish(&threads);
+            side.phases.insert(name, sum.spent);
+        }
         let least = if choices.by.is_sampled() { side.one_sample().powi(2) } else { 0.0 };
         for (key, mut sum) in sums.keys.into_keys().into_iter().zip(sums.rows) {
             sum.finish(&sums.threads);
@@ -210,7 +229,7 @@ impl Sum {
 
     /// A row with the share p of a thread's energy has the variance (1 − p) · Σ energy² / samples.
     #[allow(clippy::cast_precision_loss, reason = "for an error estimate")]
-    fn finish(&mut self, threads: &HashMap<ThreadIndex, u64>) {
+    fn finish(&mut self, threads: &Threads) {
         let variance = |(thread, (energy, squares)): (&ThreadIndex, &(u64, f64))| {
             let whole = threads.get(thread).copied().unwrap_or_default().max(1);
             (1.0 - *energy as f64 / whole as f64).max(0.0) * squares
@@ -219,13 +238,19 @@ impl Sum {
     }
 }
 
+/// Energy by thread, µJ.
+type Threads = HashMap<ThreadIndex, u64>;
+
 /// The rows of a data set, as they come.
 struct Sums {
     keys: Keys,
     rows: Vec<Sum>,
     total: Sum,
     /// Energy of threads, without the filter of methods.
-    threads: HashMap<ThreadIndex, u64>,
+    threads: Threads,
+    phases: Phases,
+    /// Energy of a phase, and of threads in it without the filter of methods.
+    of_phases: Vec<(Sum, Threads)>,
     windows: Vec<WindowSpan>,
     /// CPU time of each window.
     cpu: Vec<u64>,
@@ -237,12 +262,15 @@ struct Sums {
 impl Sums {
     fn new(catalog: &Catalog, windows: Vec<WindowSpan>, filter: &Filter, app: Option<&App>, choices: &Choices) -> Self {
         let paths = &catalog.paths;
+        let phases = Phases::of(&catalog.runs, &windows);
         let of_app = app.map(|app| Catalog { paths: paths.of_app(app), ..Catalog::default() });
         Self {
             keys: Keys::new(choices.by, choices.view),
             rows: Vec::new(),
             total: Sum::default(),
             threads: HashMap::new(),
+            of_phases: vec![Default::default(); phases.len()],
+            phases,
             cpu: vec![0; windows.len()],
             places: windows.iter().enumerate().map(|(at, window)| ((window.run, window.start), at)).collect(),
             windows,
@@ -257,9 +285,18 @@ impl Sums {
         if let Some(cpu) = self.cpu.get_mut(window) {
             *cpu = cpu.saturating_add(row.cpu_ns);
         }
+        let is_allowed = self.is_allowed.get(row.path.index()).copied().unwrap_or_default();
         let whole = self.threads.entry(row.thread).or_default();
         *whole = whole.saturating_add(row.energy.0);
-        if !self.is_allowed.get(row.path.index()).copied().unwrap_or_default() {
+        for phase in self.phases.of_window(window) {
+            let Some((sum, threads)) = self.of_phases.get_mut(*phase) else { continue };
+            let whole = threads.entry(row.thread).or_default();
+            *whole = whole.saturating_add(row.energy.0);
+            if is_allowed {
+                sum.add(row, window);
+            }
+        }
+        if !is_allowed {
             return;
         }
         self.total.add(row, window);

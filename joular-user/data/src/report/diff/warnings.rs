@@ -1,7 +1,8 @@
 //! Finds what makes two data sets hard to compare.
 
 use super::{
-    Choices, Compared, Per, Verdict, Work, again::Obstacle, circumstances, comparability::Differences, side::Side,
+    Choices, Compared, FailOn, Per, Verdict, Work, again::Obstacle, circumstances, comparability::Differences,
+    side::Side,
 };
 use crate::text::escape;
 
@@ -31,6 +32,9 @@ pub fn of(a: &Side, b: &Side, obstacle: Option<&Obstacle>, total: &Compared, cho
             let readings = side.overview.ambiguous;
             warnings.push(format!("{name}: {readings} readings of energy counters were uncertain"));
         }
+    }
+    if choices.fail_on == FailOn::Phase && a.phases.is_empty() && b.phases.is_empty() {
+        warnings.push("--fail-on phase looks at phases, and no program named any".to_owned());
     }
     if total.change.verdict == Verdict::NotEnoughRuns {
         warnings.push(not_enough(a, b, &choices.per).to_owned());

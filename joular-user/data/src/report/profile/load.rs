@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use serde::{Deserialize, Serialize};
+
 use crate::dataset::{
     column::Named,
     error::Result,
@@ -10,7 +12,8 @@ use crate::dataset::{
 };
 
 /// Sums over the windows of a selection.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Load {
     window_ns: u64,
     busy_ns: u64,

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::{
     model::{target_text::TargetText, units::MicroJoules},
-    report::diff::{Choices, Compared, Comparison, Side, Verdict},
+    report::diff::{Choices, Compared, Comparison, Gate, Side, Verdict},
     text::harmless_json,
 };
 
@@ -21,6 +21,11 @@ struct Whole<'a> {
     a: OneSide,
     b: OneSide,
     total: Line<'a>,
+    /// In `phase_unit`.
+    phases: Vec<Line<'a>>,
+    phase_unit: &'static str,
+    /// Whether B certainly needs more than `--fail-above` allows; `null` if there is no such gate, or nothing can be said.
+    is_above: Option<bool>,
     rows: Vec<Line<'a>>,
 }
 
@@ -73,6 +78,13 @@ pub fn text(comparison: &Comparison, choices: &Choices) -> io::Result<String> {
         a: side(&comparison.a),
         b: side(&comparison.b),
         total: line(&comparison.total),
+        phases: comparison.phases.iter().map(line).collect(),
+        phase_unit: choices.per.of_phases().unit(),
+        is_above: match comparison.gate(choices) {
+            Gate::Exceeded => Some(true),
+            Gate::Passed => choices.fail_above.map(|_| false),
+            Gate::NotEnoughRuns | Gate::NotComparable | Gate::NoPhases => None,
+        },
         rows: comparison.shown(choices).iter().map(line).collect(),
     };
     let mut text = serde_json::to_string_pretty(&whole)?;
@@ -94,7 +106,7 @@ fn side(side: &Side) -> OneSide {
         sources: overview.sources.clone(),
         hosts,
         runs: side.runs_with_windows(),
-        windows: side.windows.len(),
+        windows: side.window_count,
         duration_ns: overview.duration_ns,
         cpu_ns: side.cpu_ns,
     }

@@ -1,6 +1,8 @@
 //! Writes a comparison for people and programs.
 
 mod json;
+mod junit;
+mod summary;
 mod tables;
 mod text;
 
@@ -23,7 +25,7 @@ impl Comparison {
             Format::Text => text::text(self, choices),
             Format::Json => json::text(self, choices)?,
             Format::Csv => tables::csv(self, choices),
-            Format::Markdown => tables::markdown(self, choices),
+            Format::Markdown => summary::markdown(self, choices),
         };
         out.write_all(text.as_bytes())?;
         out.flush()
@@ -32,6 +34,22 @@ impl Comparison {
     fn shown(&self, choices: &Choices) -> &[Compared] {
         let top = choices.top.unwrap_or(self.rows.len());
         self.rows.get(..top).unwrap_or(&self.rows)
+    }
+
+    /// The comparison as JUnit XML, for the list of tests that a CI system shows.
+    pub fn junit(&self, choices: &Choices) -> String {
+        junit::text(self, choices)
+    }
+
+    fn shown_phases(&self, choices: &Choices) -> &[Compared] {
+        let top = choices.top.unwrap_or(self.phases.len());
+        self.phases.get(..top).unwrap_or(&self.phases)
+    }
+
+    /// The unit of phases, and the factor for it.
+    fn unit_of_phases(&self, choices: &Choices) -> (String, f64) {
+        let largest = self.phases.iter().map(|row| row.change.a.max(row.change.b)).fold(0.0, f64::max);
+        sized(choices.per.of_phases().unit(), largest)
     }
 
     /// Names of the rows, in their order, with signatures where rows have the same name.
@@ -49,7 +67,7 @@ impl Comparison {
             let [a, b] = [&self.a, &self.b].map(Side::runs_with_windows);
             format!("95 % intervals from {a} and {b} runs")
         } else {
-            format!("95 % intervals from {} and {} windows", self.a.windows.len(), self.b.windows.len())
+            format!("95 % intervals from {} and {} windows", self.a.window_count, self.b.window_count)
         }
     }
 }

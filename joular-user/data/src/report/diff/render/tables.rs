@@ -1,12 +1,10 @@
-//! Writes a comparison as CSV and Markdown.
+//! Writes a comparison as CSV.
 
 use std::fmt::Write as _;
 
-use super::{percent, percents, sized};
 use crate::{
     model::target_text::TargetText,
-    report::diff::{Choices, Compared, Comparison, Side},
-    text::{Keep, cut},
+    report::diff::{Choices, Comparison, Side},
 };
 
 /// A row per method, after one for the total. Control characters in names are spelled out, and a
@@ -69,64 +67,6 @@ fn cell(text: &TargetText) -> String {
     }
 }
 
-/// The comparison for an issue or a pull request.
-pub fn markdown(comparison: &Comparison, choices: &Choices) -> String {
-    let total = &comparison.total.change;
-    let (unit, factor) = sized(choices.per.unit(), total.a.max(total.b));
-    let mut said = format!(
-        "| {} | A {unit} | B {unit} | change | % | 95 % interval of % | verdict |\n|---|--:|--:|--:|--:|--:|---|\n",
-        choices.by.name()
-    );
-    let row = |name: String, row: &Compared| {
-        let change = &row.change;
-        format!(
-            "| {name} | {:.4} | {:.4} | {:+.4} | {} | {} | {} |\n",
-            change.a * factor,
-            change.b * factor,
-            change.difference() * factor,
-            percent(change.ratio()),
-            percents(change.relative),
-            change.verdict.name()
-        )
-    };
-    said.push_str(&row("**total**".to_owned(), &comparison.total));
-    for (compared, name) in comparison.shown(choices).iter().zip(comparison.names()) {
-        said.push_str(&row(code(&name), compared));
-    }
-    let label = |side: &Side| {
-        let ambiguous = if side.overview.ambiguous > 0 { ", ambiguous" } else { "" };
-        format!("{}{ambiguous}{}", side.overview.label.map_or("no energy", |label| label.name()), side.inferred())
-    };
-    let (of_a, of_b) = (label(&comparison.a), label(&comparison.b));
-    let _ = writeln!(said, "\nEnergy: {of_a} in A, {of_b} in B. {}.", comparison.basis());
-    for notice in &comparison.notices {
-        let _ = writeln!(said, "\n**Note:** {}", plain(notice));
-    }
-    for warning in &comparison.warnings {
-        let _ = writeln!(said, "\n**Warning:** {}", plain(warning));
-    }
-    said
-}
-
-/// A name of a sensible length in which no Markdown or HTML can hide.
-fn code(name: &TargetText) -> String {
-    format!("<code>{}</code>", plain(&cut(&name.to_string(), 200, Keep::End)))
-}
-
-/// Text in which nothing is markup: every character that could be becomes an HTML entity.
-fn plain(text: &str) -> String {
-    let mut plain = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' | '<' | '>' | '"' | '\'' | '`' | '|' | '*' | '_' | '[' | ']' | '\\' | '~' | '$' | '@' => {
-                let _ = write!(plain, "&#{};", u32::from(c));
-            }
-            c => plain.push(c),
-        }
-    }
-    plain
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -142,11 +82,5 @@ mod tests {
         ] {
             assert_eq!(cell(&name.into()), expected);
         }
-    }
-
-    #[test]
-    fn a_name_is_no_markup() {
-        assert_eq!(code(&"a|b<script>".into()), "<code>a&#124;b&#60;script&#62;</code>");
-        assert_eq!(code(&"[x](http://y)\n".into()), "<code>&#91;x&#93;(http://y)&#92;x0a</code>");
     }
 }

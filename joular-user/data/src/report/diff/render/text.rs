@@ -42,6 +42,10 @@ pub fn text(comparison: &Comparison, choices: &Choices) -> String {
     );
     let _ = writeln!(said, "{}  total", figures(change, factor));
     let shown = comparison.shown(choices);
+    if !comparison.phases.is_empty() {
+        said.push_str(&phases(comparison, choices));
+        let _ = writeln!(said, "\nRows, {unit}");
+    }
     for (row, name) in shown.iter().zip(comparison.names()) {
         let name = cut(&place(&name, row), NAME_WIDTH, Keep::End);
         let _ = writeln!(said, "{}  {name}", figures(&row.change, factor));
@@ -49,6 +53,20 @@ pub fn text(comparison: &Comparison, choices: &Choices) -> String {
     let hidden = comparison.rows.len() - shown.len();
     if hidden > 0 {
         let _ = writeln!(said, "and {hidden} more with smaller changes: --top 0 shows all");
+    }
+    said
+}
+
+/// Phases come first, because there are few.
+fn phases(comparison: &Comparison, choices: &Choices) -> String {
+    let (unit, factor) = comparison.unit_of_phases(choices);
+    let mut said = format!("\nPhases, {unit}\n");
+    for row in comparison.shown_phases(choices) {
+        let _ = writeln!(said, "{}  {}", figures(&row.change, factor), row.key.name);
+    }
+    let hidden = comparison.phases.len() - comparison.shown_phases(choices).len();
+    if hidden > 0 {
+        let _ = writeln!(said, "and {hidden} more phases: --top 0 shows all");
     }
     said
 }
@@ -65,7 +83,7 @@ fn described(side: &Side) -> String {
         sources.join(", "),
         side.inferred(),
         side.runs_with_windows(),
-        side.windows.len(),
+        side.window_count,
         seconds(overview.duration_ns),
         seconds(side.cpu_ns),
     )

@@ -1,0 +1,92 @@
+//! Compares data sets with each other and with baselines, and ends with what the gate says.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+
+use joular_data::{
+    report::{
+        self, Format, artifact,
+        diff::{
+            Choices, Comparison, Gate,
+            baseline::{self, Baseline},
+        },
+    },
+    text::escape,
+};
+
+use super::{unless_closed, unwritten};
+use crate::{
+    cli::{BaselineCheckFlags, BaselineCommand, BaselineFlags, BaselineSaveFlags, DiffFlags, Exit},
+    config, messages, privileges,
+};
+
+pub(super) fn diff(flags: &DiffFlags) -> anyhow::Result<Exit> {
+    let (filter, app) = config::part(&flags.part)?;
+    let choices = config::diff_choices(flags)?;
+    let comparison = report::diff::run(&flags.a, &flags.b, &filter, app.as_ref(), &choices)?;
+    said(&comparison, &choices, flags.junit.as_ref())?;
+    Ok(judged(&comparison, &choices, &flags.b))
+}
+
+pub(super) fn baseline(flags: &BaselineFlags) -> anyhow::Result<Exit> {
+    match &flags.command {
+        BaselineCommand::Save(flags) => save(flags),
+        BaselineCommand::Check(flags) => check(flags),
+    }
+}
+
+fn save(flags: &BaselineSaveFlags) -> anyhow::Result<Exit> {
+    let (filter, app) = config::part(&flags.part)?;
+    let (choices, keep) = config::baseline_to_save(flags)?;
+    let text = baseline::save(&flags.data, &filter, app.as_ref(), &choices, &keep)?;
+    artifact::write(&flags.file, text.as_bytes(), privileges::invoking_user(), &mut io::stdout().lock())?;
+    Ok(Exit::Success)
+}
+
+fn check(flags: &BaselineCheckFlags) -> anyhow::Result<Exit> {
+    let baseline = Baseline::read(&flags.file)?;
+    let config::Check { choices, filter, app } = config::baseline_to_check(flags, &baseline)?;
+    let comparison = baseline.check(&flags.data, &filter, app.as_ref(), &choices)?;
+    said(&comparison, &choices, flags.junit.as_ref())?;
+    Ok(judged(&comparison, &choices, &flags.data))
+}
+
+/// Writes the comparison to standard output, and as JUnit XML to a file.
+fn said(comparison: &Comparison, choices: &Choices, junit: Option<&PathBuf>) -> anyhow::Result<()> {
+    let said = comparison.write(choices, &mut io::stdout().lock());
+    unless_closed(said).map_err(unwritten("the comparison"))?;
+    if choices.format == Format::Csv {
+        // Its rows have no room for what was done.
+        comparison.notices.iter().for_each(|notice| messages::warn(notice));
+    }
+    if let Some(path) = junit {
+        let text = comparison.junit(choices);
+        artifact::write(path, text.as_bytes(), privileges::invoking_user(), &mut io::stdout().lock())?;
+    }
+    Ok(())
+}
+
+fn judged(comparison: &Comparison, choices: &Choices, b: &Path) -> Exit {
+    match comparison.gate(choices) {
+        Gate::Passed => Exit::Success,
+        Gate::Exceeded => {
+            let b = escape(&b.display().to_string());
+            messages::warn(&format!("{b} certainly needs more than --fail-above allows"));
+            Exit::Regression
+        }
+        Gate::NotEnoughRuns => {
+            messages::warn("not enough runs to tell whether --fail-above is kept: see the warning of the comparison");
+            Exit::Undecided
+        }
+        Gate::NotComparable => {
+            messages::warn("--fail-above is not judged, because A and B were made differently: see the warnings");
+            Exit::Undecided
+        }
+        Gate::NoPhases => {
+            messages::warn("--fail-above is not judged, because no program named a phase");
+            Exit::Undecided
+        }
+    }
+}
