@@ -8,7 +8,7 @@ use joular_tests::process::Finished;
 use crate::{bad_sets, documents::subcommands, joular_bpf};
 
 /// Subcommands that read no data set, or more than that: `validate` has tests of its own.
-const OTHERS: &[&str] = &["run", "doctor", "sources", "agent", "calibrate", "completions", "man", "validate"];
+const OTHERS: &[&str] = &["run", "sweep", "doctor", "sources", "agent", "calibrate", "completions", "man", "validate"];
 
 /// Arguments of each subcommand: `DIR` is the data set, `OUT` a place for files. A subcommand that
 /// is not here gets the data set only.
@@ -25,6 +25,7 @@ const ARGUMENTS: &[(&str, &[&str])] = &[
     ("flamegraph", &["DIR", "--output", "OUT"]),
     ("flamegraph", &["DIR", "--output", "OUT", "--by-thread", "--diff", "DIR"]),
     ("html", &["DIR", "--output", "OUT"]),
+    ("baseline", &["save", "DIR", "OUT"]),
     ("rollup", &["DIR", "--output", "OUT"]),
     ("ship", &["DIR", "OUT"]),
     ("export", &["DIR", "--output", "OUT", "--format", "pprof"]),

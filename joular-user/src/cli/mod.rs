@@ -87,7 +87,7 @@ pub enum Command {
                             sudo joular-bpf run --repeat 10 --parameter gc=Serial,G1 --output gc -- java -XX:+Use{gc}GC -jar shop.jar")]
     Run(RunFlags),
 
-    /// Run a command with many values of a parameter, and tell how the energy of its methods grows
+    /// Run a command with many values of a parameter, and tell how its energy grows
     ///
     /// Fits models of growth (constant, log n, n, n log n, n², n³, 2ⁿ, a power of n) to the joules of each method and of
     /// the whole command. docs/growth.md explains how one is chosen, and what that cannot know.
@@ -155,7 +155,7 @@ pub enum Command {
     #[command(after_help = "Example: joular-bpf diff before after --per run --fail-above 5%")]
     Diff(DiffFlags),
 
-    /// Keep what a comparison needs of a data set in a small file, and compare later data sets with it
+    /// Keep what a comparison needs of a data set in a small file, and check later ones by it
     ///
     /// A repository can hold the file, and a CI job can check a change against it. docs/ci.md has complete jobs.
     /// Needs no privileges.

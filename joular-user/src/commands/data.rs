@@ -31,6 +31,7 @@ use crate::{
     output::Screen,
     pipeline::{self, Failure},
     privileges,
+    progress::Progress,
 };
 
 pub(super) fn show(flags: &ReportFlags) -> anyhow::Result<Exit> {
@@ -54,6 +55,7 @@ pub(super) fn flamegraph(flags: &FlamegraphFlags) -> anyhow::Result<Exit> {
 }
 
 pub(super) fn html(flags: &HtmlFlags) -> anyhow::Result<Exit> {
+    let _progress = Progress::waiting("reading the data set");
     let (page, headline) = report::html::page(&config::page(flags)?).map_err(plainly)?;
     written(&flags.output, &page, &headline.text())
 }
@@ -81,6 +83,7 @@ pub(super) fn export(flags: &ExportFlags) -> anyhow::Result<Exit> {
         cause: format!("'{}' is not one of {}", flags.format, ExportFormat::names()),
     })?;
     let (filter, app) = config::part(&flags.part)?;
+    let _progress = flags.output.is_some().then(|| Progress::waiting("exporting"));
     let selection = Selection { data: &flags.data, filter: &filter, app: app.as_ref() };
     match format.export(&selection, flags.output.as_deref(), privileges::invoking_user()) {
         Ok(exported) => {
@@ -94,7 +97,9 @@ pub(super) fn export(flags: &ExportFlags) -> anyhow::Result<Exit> {
 }
 
 pub(super) fn compact(flags: &CompactFlags) -> anyhow::Result<Exit> {
+    let progress = Progress::waiting("merging files");
     let done = compact::run(&flags.data, flags.output.as_deref(), privileges::invoking_user())?;
+    drop(progress);
     let said = done.say(flags.json, &mut io::stdout().lock());
     unless_closed(said).map_err(unwritten("what was done"))?;
     Ok(Exit::Success)
@@ -102,7 +107,9 @@ pub(super) fn compact(flags: &CompactFlags) -> anyhow::Result<Exit> {
 
 pub(super) fn roll_up(flags: &RollupFlags) -> anyhow::Result<Exit> {
     let length_ns = config::rollup_window_ns(&flags.window)?;
+    let progress = Progress::waiting("summing windows");
     let done = rollup::run(&flags.data, &flags.output, length_ns, privileges::invoking_user())?;
+    drop(progress);
     let said = done.say(flags.json, &mut io::stdout().lock());
     unless_closed(said).map_err(unwritten("what was done"))?;
     Ok(Exit::Success)

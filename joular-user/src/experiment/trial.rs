@@ -16,7 +16,10 @@ use std::{
 };
 
 use joular_data::model::units::Pid;
-use rustix::io::{FdFlags, fcntl_setfd};
+use rustix::{
+    io::{FdFlags, fcntl_setfd},
+    process::{Signal, set_parent_process_death_signal},
+};
 use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
@@ -200,7 +203,7 @@ fn lines(mut from: impl io::BufRead) -> Vec<String> {
 pub struct Told(OwnedFd);
 
 impl Told {
-    /// Takes what the process that waits has left open. It may be called once, and the command must not have begun: it
+    /// Takes what the process that waits has left open, and makes this process end with that one. It may be called once, and the command must not have begun: it
     /// would keep it open.
     ///
     /// # Errors
@@ -209,6 +212,8 @@ impl Told {
         // SAFETY: the parent passed this descriptor across the exec for this process alone. Nothing else here has it.
         let pipe = unsafe { OwnedFd::from_raw_fd(orders.outcome) };
         fcntl_setfd(&pipe, FdFlags::CLOEXEC)?;
+        // If the experiment is killed, its run ends as if it were asked to.
+        set_parent_process_death_signal(Some(Signal::TERM))?;
         Ok(Self(pipe))
     }
 

@@ -26,6 +26,7 @@ use crate::{
     energy::{self, EnergySource},
     kernel::{Sampler, cost::Statistics, cpus::CPU_ROOT, programs, sampler::SamplerRoots},
     messages, privileges,
+    progress::Progress,
 };
 
 /// Least time for a CPU of each type of a hybrid processor.
@@ -63,10 +64,12 @@ pub fn calibrate(options: &Calibrate, out: &mut impl Write) -> Result<Exit, Fail
     }
     drop(instrument);
     messages::info(&format!("measuring joular-bpf's own cost for {loaded:?}, under load"));
+    // Not while the machine is measured idle, which a bar would wake.
+    let progress = Progress::waiting("under load");
     let mut instrument =
         Instrument::start(measure::COST_SAMPLER, measure::COST_FREQUENCY_HZ).map_err(CalibrationError::from)?;
     let batches = measure::cost_batches(&mut instrument, loaded)?;
-    drop(statistics);
+    drop((statistics, progress));
     let made = clock::unix_micros_at(clock::monotonic_now());
     let costs = costs::costs(&batches);
     let calibration =

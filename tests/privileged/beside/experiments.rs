@@ -1,8 +1,13 @@
 //! Tests experiments: commands that run many times, in a random order, through interruptions and bad input.
 
-use std::{fs, process::Command, time::Duration};
+use std::{
+    fs,
+    process::Command,
+    thread,
+    time::{Duration, Instant},
+};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use joular_tests::{
     paths,
     process::{Finished, Running},
@@ -50,17 +55,39 @@ fn logged(log: &Value, variant: u64) -> (u64, u64) {
     of.fold((0, 0), |(energy, count), run| (energy + run["energy_uj"].as_u64().unwrap_or_default(), count + 1))
 }
 
+/// Waits until so many runs count.
+fn wait_for_runs(output: &Output, count: usize) -> Result<()> {
+    let until = Instant::now() + LIMIT;
+    while Instant::now() < until {
+        if log(output).is_ok_and(|log| runs(&log).len() >= count) {
+            return Ok(());
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    bail!("no {count} runs within {LIMIT:?}")
+}
+
+/// A run of the experiment that was killed may take a moment to end, and until then the data set is its own.
+fn run_when_free(options: &[&str]) -> Result<Finished> {
+    let until = Instant::now() + LIMIT;
+    loop {
+        let finished = run(options)?;
+        if !finished.stderr.contains("another run is writing there") || Instant::now() > until {
+            return Ok(finished);
+        }
+    }
+}
+
 #[test]
 fn an_experiment_that_was_interrupted_and_killed_goes_on_and_has_every_run_once() -> Result<()> {
     let output = Output::new()?;
     let dir = output.dir().to_str().context("a path of text")?.to_owned();
-    let script = "echo started; for i in $(seq 20000); do :; done; sleep 0.3";
+    let script = "for i in $(seq 20000); do :; done; sleep 0.5";
     let (a, b) = (format!("a=sh -c '{script}'"), format!("b=sh -c '{script}; :'"));
-    let options = ["--repeat", "3", "--seed", "7", "--show-output", "--output", &dir, "--variant", &a, "--variant", &b];
-    // The first is asked to end in its second run, the second is killed in its second run.
-    for signal in [Signal::TERM, Signal::KILL] {
-        let mut running = spawn(&options)?;
-        running.wait_stdout("started\nstarted", LIMIT)?;
+    let options = ["--repeat", "3", "--seed", "7", "--output", &dir, "--variant", &a, "--variant", &b];
+    for (done, signal) in [(1, Signal::TERM), (2, Signal::KILL)] {
+        let running = spawn(&options)?;
+        wait_for_runs(&output, done)?;
         running.signal(signal)?;
         let finished = running.finish(LIMIT)?;
         if signal == Signal::TERM {
@@ -70,7 +97,7 @@ fn an_experiment_that_was_interrupted_and_killed_goes_on_and_has_every_run_once(
             );
         }
     }
-    let finished = run(&options)?;
+    let finished = run_when_free(&options)?;
     ensure!(finished.code() == Some(0) && finished.stderr.contains("are done already"), "{finished:?}");
     let log = log(&output)?;
     let mut places: Vec<String> = runs(&log).iter().map(|run| format!("{}{}", run["variant"], run["round"])).collect();
@@ -130,5 +157,51 @@ fn what_cannot_be_an_experiment_is_told_and_leaves_nothing_behind() -> Result<()
     }
     let counted = run(&["--repeat", "2", "--ignore-failure", "--", "false"])?;
     ensure!(counted.code() == Some(0), "{counted:?}");
+    Ok(())
+}
+
+/// A class file of tests/fixtures/java, compiled.
+fn compiled(name: &str) -> Result<tempfile::TempDir> {
+    let folder = tempfile::tempdir()?;
+    let source = paths::root().join(format!("tests/fixtures/java/{name}.java"));
+    let status = Command::new("javac").arg("-d").arg(folder.path()).arg(source).status()?;
+    ensure!(status.success(), "compiling {name}.java");
+    Ok(folder)
+}
+
+/// Sweeps one of the methods of Growth.java.
+fn sweep(classes: &str, kind: &str, values: &str, options: &[&str]) -> Result<Finished> {
+    let mut line = Command::new(paths::joular_bpf());
+    line.args(["sweep", "--energy", "model", "--frequency", "499", "--repeat", "2", "--parameter", values])
+        .args(options);
+    line.args(["--", "java", "-cp", classes, "Growth", kind, "{n}"]);
+    Running::spawn("joular-bpf sweep", &mut line)?.finish(LIMIT)
+}
+
+#[test]
+fn a_sweep_finds_how_methods_grow_and_fails_when_one_grows_faster() -> Result<()> {
+    let folder = compiled("Growth")?;
+    let classes = folder.path().to_str().context("text")?;
+    let results = folder.path().join("scan.json");
+    let results = results.to_str().context("text")?;
+    let svg = folder.path().join("scan.svg");
+    let finished = sweep(
+        classes,
+        "scan",
+        "n=2000..32000:log:5",
+        &["--export-json", results, "--svg", svg.to_str().context("text")?],
+    )?;
+    ensure!(finished.code() == Some(0), "{finished:?}");
+    ensure!(fs::read_to_string(&svg)?.contains("Growth.scan"), "the picture has the method");
+    let found: Value = serde_json::from_str(&fs::read_to_string(results)?)?;
+    let is_linear = |growth: &Value| {
+        let classes = std::iter::once(&growth["class"]).chain(growth["alternatives"].as_array().into_iter().flatten());
+        classes.into_iter().any(|class| class == "n")
+    };
+    let scan = found["methods"].as_array().into_iter().flatten().find(|method| method["name"] == "Growth.scan");
+    ensure!(is_linear(&found["total"]["growth"]) && is_linear(&scan.context("the method")?["growth"]), "{found}");
+    // The same values mean another amount of work, which grows faster.
+    let other = sweep(classes, "hanoi", "n=18..28:step:2", &["--against", results])?;
+    ensure!(other.code() == Some(8) && other.stderr.contains("total: class changed"), "{other:?}");
     Ok(())
 }

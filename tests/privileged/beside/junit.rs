@@ -36,7 +36,7 @@ fn each_test_of_junit_is_a_phase_as_it_is_documented() -> Result<()> {
     for (name, expected) in
         [("energy", vec!["SumTest.large 1", "SumTest.small 2"]), ("energy-4", vec!["OldSumTest.large 1"])]
     {
-        let data = DataSet::at(&built.path().join(name));
+        let data = DataSet::at(built.path().join(name));
         let rows = data.rows(
             "SELECT phase || ' ' || count(*) AS test FROM marks WHERE kind = 'begin' GROUP BY phase ORDER BY phase",
         )?;
@@ -47,7 +47,7 @@ fn each_test_of_junit_is_a_phase_as_it_is_documented() -> Result<()> {
         ensure!((ended - begun).abs() < 0.5, "{ended} of {begun} tests ended");
     }
     // The large test adds eight times as many numbers as one of the small ones, and four times as many as both.
-    let data = DataSet::at(&built.path().join("energy"));
+    let data = DataSet::at(built.path().join("energy"));
     let joules = |phase: &str| {
         data.number(&format!(
             "WITH spans AS (SELECT phase_number, max(window_start) FILTER (kind = 'begin') AS after, max(window_start) \

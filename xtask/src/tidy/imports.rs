@@ -83,6 +83,7 @@ const USER: &[(&str, &[&str])] = &[
             "unwind",
             "calibration",
             "output",
+            "progress",
             "experiment",
             "config",
         ],
