@@ -6,6 +6,7 @@
 mod agent;
 pub mod calibration;
 mod command;
+mod counters;
 mod diff;
 pub mod duration;
 mod energy;
@@ -29,7 +30,10 @@ mod weights;
 
 use std::{path::PathBuf, time::Duration};
 
-use joular_data::{dataset::DEFAULT_FLUSH_NS, model::policy::PolicyChoices};
+use joular_data::{
+    dataset::DEFAULT_FLUSH_NS,
+    model::{counter::Counter, policy::PolicyChoices},
+};
 use thiserror::Error;
 
 pub use self::{
@@ -106,6 +110,8 @@ pub struct Live {
     pub energy: EnergyOptions,
     pub weights: WeightChoice,
     pub sampler: SamplerChoice,
+    /// What is counted for each thread.
+    pub counters: Vec<Counter>,
     /// Name services.
     pub service_rules: Rules,
     /// Where virtual machines are told what they use.
@@ -239,6 +245,7 @@ impl Places {
             energy: self.energy(&flags)?,
             weights: flags.weights.as_deref().map_or(Ok(WeightChoice::Auto), |text| self.parse("weights", text))?,
             sampler: flags.sampler.as_deref().map_or(Ok(SamplerChoice::Auto), |text| self.parse("sampler", text))?,
+            counters: self.counters(&flags.counters)?,
             metrics: self.metrics(&flags)?,
             metrics_methods: self.metrics_methods(&flags)?,
             otlp: self.otlp(&flags)?,
