@@ -1,7 +1,7 @@
 //! Contains the eBPF programs of joular-bpf.
 //!
 //! Three kinds of probes (`probes`) share one accounting routine (`task`), which asks the other
-//! hyper-thread (`corun`) and the cycle counter (`cycles`) about a slice. They read stacks
+//! hyper-thread (`corun`), the cycle counter (`cycles`) and other counters (`counters`) about a slice. They read stacks
 //! (`unwind`) and send what is new to user space (`emit`). `maps` is all their state.
 #![cfg_attr(target_arch = "bpf", no_std, no_main)]
 // The programs are single-threaded per CPU and talk to the kernel through
@@ -9,6 +9,8 @@
 
 #[cfg(target_arch = "bpf")]
 mod corun;
+#[cfg(target_arch = "bpf")]
+mod counters;
 #[cfg(target_arch = "bpf")]
 mod cycles;
 #[cfg(target_arch = "bpf")]

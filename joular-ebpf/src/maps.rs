@@ -14,9 +14,10 @@ use aya_ebpf::{
 };
 use joular_ebpf::{
     abi::{
-        CodeMapping, CompilerThread, CpuState, JvmUnwind, LOSS_COUNT, Loss, MAX_COMPILER_THREADS, MAX_JVMS,
-        MAX_MAPPINGS, MAX_PROCESSES, MAX_ROWS, MAX_STACK_FRAMES, ProcessUnwind, REMEMBERED_ROWS, RememberedRow,
-        SampleKey, SampleSlot, SamplingClock, StackHeader, TablesEpoch, ThreadSlot, UnwindRow,
+        CodeMapping, CompilerThread, CounterSlot, CounterState, CpuState, JvmUnwind, LOSS_COUNT, Loss,
+        MAX_COMPILER_THREADS, MAX_JVMS, MAX_MAPPINGS, MAX_PROCESSES, MAX_ROWS, MAX_STACK_FRAMES, ProcessUnwind,
+        REMEMBERED_ROWS, RememberedRow, SampleKey, SampleSlot, SamplingClock, StackHeader, TablesEpoch, ThreadSlot,
+        UnwindRow,
     },
     walk::Walk,
 };
@@ -55,6 +56,10 @@ pub static SMT: Global<u32> = Global::new(0);
 /// 1: cycles are counted, by the events in [`CYCLES`].
 #[unsafe(no_mangle)]
 pub static COUNT_CYCLES: Global<u32> = Global::new(0);
+
+/// How many counters there are beside, at most `abi::MAX_COUNTERS`.
+#[unsafe(no_mangle)]
+pub static COUNTER_COUNT: Global<u32> = Global::new(0);
 
 /// Mean time between samples on a busy CPU, in nanoseconds, if the programs set their own timer; 0 if
 /// an event of the kernel takes the samples.
@@ -95,6 +100,35 @@ pub static SAMPLING: btf_maps::Array<SamplingTimer, 1, 0> = btf_maps::Array::new
 #[map]
 pub static CYCLES: PerfEventArray<u64> = PerfEventArray::new(0);
 
+/// The events of `--counters`, by CPU. Each has a map of its own, because such a map has no more entries than
+/// there are CPUs.
+#[map]
+pub static COUNTERS_0: PerfEventArray<u64> = PerfEventArray::new(0);
+
+#[map]
+pub static COUNTERS_1: PerfEventArray<u64> = PerfEventArray::new(0);
+
+#[map]
+pub static COUNTERS_2: PerfEventArray<u64> = PerfEventArray::new(0);
+
+#[map]
+pub static COUNTERS_3: PerfEventArray<u64> = PerfEventArray::new(0);
+
+#[map]
+pub static COUNTERS_4: PerfEventArray<u64> = PerfEventArray::new(0);
+
+#[map]
+pub static COUNTERS_5: PerfEventArray<u64> = PerfEventArray::new(0);
+
+#[map]
+pub static COUNTERS_6: PerfEventArray<u64> = PerfEventArray::new(0);
+
+#[map]
+pub static COUNTERS_7: PerfEventArray<u64> = PerfEventArray::new(0);
+
+#[map]
+pub static COUNTED: PerCpuArray<CounterState> = PerCpuArray::with_max_entries(1, 0);
+
 #[map]
 pub static LOSSES: PerCpuArray<u64> = PerCpuArray::with_max_entries(LOSS_COUNT as u32, 0);
 
@@ -103,6 +137,7 @@ pub static LOSSES: PerCpuArray<u64> = PerCpuArray::with_max_entries(LOSS_COUNT a
 /// as much of the structure of its values.
 pub type Counts<K, const WORDS: usize> = btf_maps::HashMap<K, [u64; WORDS], 1>;
 pub type ThreadMap = Counts<u64, { size_of::<ThreadSlot>() / 8 }>;
+pub type CounterMap = Counts<u64, { size_of::<CounterSlot>() / 8 }>;
 pub type SampleMap = Counts<SampleKey, { size_of::<SampleSlot>() / 8 }>;
 
 /// By bank.
@@ -110,6 +145,10 @@ pub type SampleMap = Counts<SampleKey, { size_of::<SampleSlot>() / 8 }>;
 pub static THREADS: btf_maps::ArrayOfMaps<ThreadMap, 2> = btf_maps::ArrayOfMaps::new();
 #[btf_map]
 pub static SAMPLES: btf_maps::ArrayOfMaps<SampleMap, 2> = btf_maps::ArrayOfMaps::new();
+
+/// By thread, as [`THREADS`]. It has no maps unless something is counted.
+#[btf_map]
+pub static COUNTS: btf_maps::ArrayOfMaps<CounterMap, 2> = btf_maps::ArrayOfMaps::new();
 
 /// Processes whose stacks are wanted, by tgid.
 #[map]

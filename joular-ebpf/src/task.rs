@@ -10,14 +10,14 @@ use core::ptr::{read_volatile, write_volatile};
 
 use aya_ebpf::helpers::{bpf_get_current_comm, bpf_ktime_get_ns, generated::bpf_get_current_task_btf};
 use joular_ebpf::abi::{
-    BankTimes, Boundary, CpuState, Loss, Place, Slice, ThreadKey, ThreadSlot, split_slice, thread_flags,
+    BankTimes, Boundary, CpuState, Fraction, Loss, Place, Slice, ThreadKey, ThreadSlot, split_slice, thread_flags,
 };
 
 use crate::{
-    corun, cycles,
+    corun, counters, cycles,
     maps::{
-        BOUNDARY, COUNT_CYCLES, CPU, SMT, TASK_FLAGS, TASK_PID, TASK_START_BOOTTIME, TASK_TGID, THREADS, ThreadMap,
-        add_slot, count_loss, slot,
+        BOUNDARY, COUNT_CYCLES, COUNTER_COUNT, CPU, SMT, TASK_FLAGS, TASK_PID, TASK_START_BOOTTIME, TASK_TGID, THREADS,
+        ThreadMap, add_slot, count_loss, slot,
     },
 };
 
@@ -160,6 +160,9 @@ fn account_slice(cpu: &mut CpuState, at: At) -> Option<Accounted> {
         if slice_ns > 0 || at != At::Boundary {
             slot = credit(bank_times(cpu, bank), bank, thread, task, slice, at);
         }
+    }
+    if COUNTER_COUNT.load() != 0 {
+        counters::account(thread, bank, Fraction::of(earlier_ns, ns), earlier_ns > 0);
     }
     bank_times(cpu, bank).switches += (at == At::Switch) as u64;
     Some(Accounted { now_ns, task, tid, bank, thread, slot })

@@ -64,6 +64,7 @@ fn exit(checks: &[Check]) -> Exit {
 /// Loads the programs and unloads them again.
 fn programs() -> Check {
     let options = LoadOptions {
+        counters: Vec::new(),
         sampler: Sampler::choose(&SamplerRoots::default()).0,
         frequency_hz: 99,
         interval_ns: 1_000_000_000,

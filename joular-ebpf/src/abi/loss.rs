@@ -1,7 +1,7 @@
 //! Lists every way in which the kernel side can lose something, counted by cause.
 
 /// Number of loss causes.
-pub const LOSS_COUNT: usize = 10;
+pub const LOSS_COUNT: usize = 12;
 
 /// A cause of loss; the index of its counter in the `LOSSES` map.
 #[repr(u32)]
@@ -27,6 +27,10 @@ pub enum Loss {
     CyclesUnread = 8,
     /// The timer for the next sample could not be set: the CPU's next timer interrupt tries again.
     TimerNotSet = 9,
+    /// A counter could not be read: a slice lacks what it counted.
+    CounterUnread = 10,
+    /// The map of counts was full: a slice's counts have no thread.
+    CounterMapFull = 11,
 }
 
 impl Loss {
@@ -41,6 +45,8 @@ impl Loss {
         Self::NestedSample,
         Self::CyclesUnread,
         Self::TimerNotSet,
+        Self::CounterUnread,
+        Self::CounterMapFull,
     ];
 
     /// Stable name, used in every output.
@@ -56,6 +62,8 @@ impl Loss {
             Self::NestedSample => "nested_sample",
             Self::CyclesUnread => "cycles_unread",
             Self::TimerNotSet => "timer_not_set",
+            Self::CounterUnread => "counter_unread",
+            Self::CounterMapFull => "counter_map_full",
         }
     }
 }

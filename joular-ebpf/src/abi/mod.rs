@@ -4,6 +4,7 @@
 //! bit pattern from the kernel must be a valid value), sizes pinned by the tests below.
 
 mod corun;
+mod counters;
 mod event;
 mod frame;
 mod jvm;
@@ -16,12 +17,13 @@ mod walk;
 mod window;
 
 pub use corun::{BusyWord, corun_ns};
+pub use counters::{CounterSlot, CounterState, MAX_COUNTERS, cut_count};
 pub use event::{COMM_LEN, Comm, LifecycleRecord, RecordKind};
 pub use frame::{FrameRef, FrameWord};
 pub use jvm::{AddressRange, BlobLayout, CodeHeap, Field, JvmUnwind, MAX_BLOB_BYTES, MAX_CODE_HEAPS};
 pub use loss::{LOSS_COUNT, Loss};
 pub use sampling::{SamplingClock, gap_ns};
-pub use slice::Slice;
+pub use slice::{Fraction, Slice};
 pub use stack::{MAX_STACK_FRAMES, SampleKey, SampleKind, SampleSlot, StackHeader, StackId, stack_flags};
 pub use thread::{Place, ThreadKey, ThreadSlot, thread_flags};
 pub use walk::{
@@ -35,8 +37,8 @@ pub use window::{BankTimes, Boundary, CpuState, SplitNs, split_slice};
 #[cfg(feature = "user")]
 mod pod {
     use super::{
-        CodeMapping, CompilerThread, CpuState, JvmUnwind, LifecycleRecord, ProcessUnwind, SampleKey, SampleSlot,
-        StackHeader, ThreadSlot, UnwindRow,
+        CodeMapping, CompilerThread, CounterSlot, CpuState, JvmUnwind, LifecycleRecord, ProcessUnwind, SampleKey,
+        SampleSlot, StackHeader, ThreadSlot, UnwindRow,
     };
 
     // SAFETY: all are repr(C), Copy, made of integers and integer arrays only,
@@ -62,6 +64,8 @@ mod pod {
     unsafe impl aya::Pod for JvmUnwind {}
     // SAFETY: as above.
     unsafe impl aya::Pod for CompilerThread {}
+    // SAFETY: as above.
+    unsafe impl aya::Pod for CounterSlot {}
 }
 
 #[cfg(test)]
@@ -80,6 +84,8 @@ mod tests {
         assert_eq!(size_of::<StackHeader>(), 4 * 4 + 8);
         assert_eq!(size_of::<LifecycleRecord>(), 4 * 4 + 2 * 8 + COMM_LEN);
         assert_eq!(size_of::<BankTimes>(), 4 * 8);
+        assert_eq!(size_of::<CounterSlot>(), MAX_COUNTERS * 8);
+        assert_eq!(size_of::<CounterState>(), 3 * MAX_COUNTERS * 8);
         assert_eq!(size_of::<CpuState>(), 16 + 2 * 32 + 8 + 3 * 8);
         assert_eq!(align_of::<LifecycleRecord>(), 8);
     }

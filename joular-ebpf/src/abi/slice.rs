@@ -24,7 +24,7 @@ impl Slice {
         if before_ns >= self.ns || self.ns > LONGEST_NS {
             return (self, Self { ns: 0, corun_ns: 0, cycles: 0 });
         }
-        let fraction = (before_ns << FRACTION_BITS) / self.ns;
+        let fraction = Fraction::of(before_ns, self.ns);
         let before = Self {
             ns: before_ns,
             corun_ns: least(part(self.corun_ns, fraction), before_ns),
@@ -40,10 +40,27 @@ impl Slice {
     }
 }
 
+/// A part of a slice's time, to a millionth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fraction(u64);
+
+impl Fraction {
+    const WHOLE: u64 = 1 << FRACTION_BITS;
+
+    /// `part_ns` of `ns`; all of a slice that is no longer than the part, or too long to be cut.
+    #[inline(always)]
+    pub const fn of(part_ns: u64, ns: u64) -> Self {
+        if part_ns >= ns || ns > LONGEST_NS { Self(Self::WHOLE) } else { Self((part_ns << FRACTION_BITS) / ns) }
+    }
+}
+
 /// Never more than the whole, however large that is.
 #[inline(always)]
-const fn part(whole: u64, fraction: u64) -> u64 {
-    least(whole.wrapping_mul(fraction) >> FRACTION_BITS, whole)
+pub(super) const fn part(whole: u64, fraction: Fraction) -> u64 {
+    if fraction.0 >= Fraction::WHOLE {
+        return whole;
+    }
+    least(whole.wrapping_mul(fraction.0) >> FRACTION_BITS, whole)
 }
 
 #[inline(always)]

@@ -166,6 +166,7 @@ pub fn window(load: Load, stacks: &mut StackTable, index: u64) -> WindowReport {
         cpu: CpuAudit { elapsed_ns: 8 * SECOND, busy_ns: 3 * SECOND, idle_ns: 5 * SECOND, ..CpuAudit::default() },
         context: Some(context(index)),
         marks: Vec::new(),
+        counts: None,
         processes: (0..load.processes).map(process_ref).collect(),
         methods,
         qualities: quality_rows(&threads, &branches, |branch| stacks.facts(branch)),

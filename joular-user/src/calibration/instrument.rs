@@ -39,6 +39,7 @@ impl Instrument {
     /// Loads and attaches the programs and opens the first window.
     pub fn start(sampler: Sampler, frequency_hz: u32) -> Result<Self, KernelError> {
         let options = LoadOptions {
+            counters: Vec::new(),
             sampler,
             frequency_hz,
             interval_ns: INTERVAL_NS,

@@ -110,6 +110,16 @@ pub struct Flags {
     #[arg(long, value_name = "FILE", help_heading = heading::RECORDING)]
     pub kubernetes_ca: Option<PathBuf>,
 
+    /// Count these for each thread, at most 8 at once: page-faults, minor-faults, major-faults, context-switches,
+    /// cpu-migrations, and where the hardware counts them cycles, instructions, cache-references, cache-misses,
+    /// branches, branch-misses, ref-cycles, L1-dcache-load-misses, LLC-load-misses and dTLB-load-misses
+    ///
+    /// The data set has them in table counters. Each makes context switches a little slower. Separate several by
+    /// commas, or repeat the flag.
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',', help_heading = heading::RECORDING)]
+    #[serde(deserialize_with = "one_or_several")]
+    pub counters: Vec<String>,
+
     /// Also write the event stream to a file, for --replay
     #[arg(long, value_name = "FILE", help_heading = heading::RECORDING)]
     pub record: Option<PathBuf>,

@@ -7,6 +7,7 @@ mod agent;
 mod baseline;
 pub mod calibration;
 mod command;
+mod counters;
 mod diff;
 pub mod duration;
 mod energy;
@@ -32,7 +33,10 @@ mod weights;
 
 use std::{path::PathBuf, time::Duration};
 
-use joular_data::{dataset::DEFAULT_FLUSH_NS, model::policy::PolicyChoices};
+use joular_data::{
+    dataset::DEFAULT_FLUSH_NS,
+    model::{counter::Counter, policy::PolicyChoices},
+};
 use thiserror::Error;
 
 pub use self::{
@@ -112,6 +116,8 @@ pub struct Live {
     pub energy: EnergyOptions,
     pub weights: WeightChoice,
     pub sampler: SamplerChoice,
+    /// What is counted for each thread.
+    pub counters: Vec<Counter>,
     /// Name services.
     pub service_rules: Rules,
     /// Where virtual machines are told what they use.
@@ -248,6 +254,7 @@ impl Places {
             energy: self.energy(&flags)?,
             weights: flags.weights.as_deref().map_or(Ok(WeightChoice::Auto), |text| self.parse("weights", text))?,
             sampler: flags.sampler.as_deref().map_or(Ok(SamplerChoice::Auto), |text| self.parse("sampler", text))?,
+            counters: self.counters(&flags.counters)?,
             metrics: self.metrics(&flags)?,
             metrics_methods: self.metrics_methods(&flags)?,
             otlp: self.otlp(&flags)?,

@@ -4,14 +4,15 @@
 //! to account ([`super::Programs::pass_boundary`]), no program writes to the bank of the ended
 //! window any more. That bank is then drained while the other one fills.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap as StdMap};
 
 use aya::{
     Ebpf,
     maps::{Array, HashMap, Map, MapData, MapError, PerCpuArray},
 };
 use joular_data::{
-    events::{CpuTimes, LossCount, SampleCount, ThreadTime},
+    events::{CpuTimes, LossCount, SampleCount, ThreadTime, WindowCounters},
+    model::counter::Counter,
     model::units::{MonotonicNs, Pid, Tid},
 };
 use joular_ebpf::abi::{
@@ -20,6 +21,7 @@ use joular_ebpf::abi::{
 
 use super::{
     bank_maps::{BankMaps, Capacity},
+    counters::Counts,
     cpus::Cpu,
     error::KernelError,
 };
@@ -27,10 +29,15 @@ use super::{
 /// Cause of a loss: samples of a kind that user space does not know.
 const UNKNOWN_SAMPLE_KIND: &str = "unknown_sample_kind";
 
+/// Cause of a loss: counts of threads that found no slot for their time.
+const UNKNOWN_COUNTER_THREAD: &str = "unknown_counter_thread";
+
 /// What a drained bank held.
 #[derive(Debug, Default)]
 pub struct BankContents {
     pub threads: Vec<ThreadTime>,
+    /// `None` if nothing was asked for.
+    pub counters: Option<WindowCounters>,
     pub samples: Vec<SampleCount>,
     pub cpus: Vec<CpuTimes>,
     /// What threads ran on CPUs that are no longer online: it is in `threads`, and not in `cpus`.
@@ -46,6 +53,7 @@ pub struct Banks {
     bank: u32,
     threads: BankMaps<u64, ThreadSlot>,
     samples: BankMaps<SampleKey, SampleSlot>,
+    counts: Option<Counts>,
     cpu: PerCpuArray<MapData, CpuState>,
     losses: PerCpuArray<MapData, u64>,
     targets: HashMap<MapData, u32, u32>,
@@ -58,12 +66,18 @@ pub struct Banks {
 }
 
 impl Banks {
-    pub(super) fn take(ebpf: &mut Ebpf, threads: Capacity, samples: Capacity) -> Result<Self, KernelError> {
+    pub(super) fn take(
+        ebpf: &mut Ebpf,
+        threads: Capacity,
+        samples: Capacity,
+        counters: &[Counter],
+    ) -> Result<Self, KernelError> {
         Ok(Self {
             boundary: take(ebpf, "BOUNDARY")?,
             bank: 0,
             threads: BankMaps::new(ebpf, "THREADS", threads)?,
             samples: BankMaps::new(ebpf, "SAMPLES", samples)?,
+            counts: Counts::take(ebpf, counters, threads)?,
             cpu: take(ebpf, "CPU")?,
             losses: take(ebpf, "LOSSES")?,
             targets: take(ebpf, "TARGETS")?,
@@ -94,7 +108,14 @@ impl Banks {
     pub fn drain_ended(&mut self, online: &[Cpu]) -> Result<BankContents, KernelError> {
         let ended = self.bank ^ 1;
         let mut contents = BankContents::default();
-        self.threads.drain(ended, |key, slot| contents.threads.push(thread_time(key, &slot)))?;
+        let mut by_key = self.counts.is_some().then(StdMap::new);
+        self.threads.drain(ended, |key, slot| {
+            let time = thread_time(key, &slot);
+            if let Some(by_key) = &mut by_key {
+                by_key.insert(key, time.clone());
+            }
+            contents.threads.push(time);
+        })?;
         let mut unknown = 0_u64;
         self.samples.drain(ended, |key, slot| match sample_count(&key, &slot) {
             Some(sample) => contents.samples.push(sample),
@@ -109,6 +130,13 @@ impl Banks {
             .sort_unstable_by_key(|sample| (sample.thread_key, sample.kind, sample.user_stack, sample.kernel_stack));
         (contents.cpus, contents.gone_busy_ns) = self.cpu_times(ended, online)?;
         contents.losses = self.new_losses()?;
+        if let (Some(counts), Some(threads)) = (&mut self.counts, by_key) {
+            let (counters, unknown) = counts.drain(ended, &threads)?;
+            contents.counters = Some(counters);
+            if unknown > 0 {
+                contents.losses.push(LossCount { cause: UNKNOWN_COUNTER_THREAD.to_owned(), count: unknown });
+            }
+        }
         if unknown > 0 {
             contents.losses.push(LossCount { cause: UNKNOWN_SAMPLE_KIND.to_owned(), count: unknown });
         }

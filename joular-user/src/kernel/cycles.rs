@@ -102,13 +102,13 @@ fn open(event: CycleEvent, cpu: u32) -> io::Result<Counter> {
 
 /// Counts what runs on a CPU in user and kernel mode; a hypervisor's own cycles
 /// are nobody's here.
-fn open_event(event: impl Event, cpu: u32) -> io::Result<Counter> {
+pub(super) fn open_event(event: impl Event, cpu: u32) -> io::Result<Counter> {
     let mut builder = Builder::new(event);
     builder.any_pid().one_cpu(cpu as usize).include_kernel().exclude_hv(true).pinned(true).enabled(true);
     builder.build()
 }
 
-fn put(map: BorrowedFd<'_>, index: u32, counter: &Counter) -> io::Result<()> {
+pub(super) fn put(map: BorrowedFd<'_>, index: u32, counter: &Counter) -> io::Result<()> {
     let event = counter.as_raw_fd();
     let mut attr = ElementAttr {
         map_fd: u32::try_from(map.as_raw_fd()).unwrap_or(u32::MAX),

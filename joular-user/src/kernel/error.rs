@@ -38,6 +38,18 @@ pub enum KernelError {
     NoCycles,
     #[error("counting cycles on CPU {cpu}: {source}: use --weights time")]
     CycleCounter { cpu: u32, source: io::Error },
+    #[error(
+        "--counters: {counter}: this machine's CPUs do not count it, as is usual in virtual machines: leave it out, or \
+         use page-faults, minor-faults, major-faults, context-switches or cpu-migrations, which the kernel counts"
+    )]
+    NoCounter { counter: &'static str },
+    #[error(
+        "--counters: {counter}: CPU {cpu} has no room for it beside the counters in use: name fewer, or use \
+         --weights time"
+    )]
+    CounterRoom { counter: &'static str, cpu: u32 },
+    #[error("--counters: {counter}: counting it on CPU {cpu}: {source}: leave it out")]
+    Counter { counter: &'static str, cpu: u32, source: io::Error },
     #[error("sampling by timers: {reason}: use --sampler cpu-clock, or auto")]
     NoTimer { reason: String },
     #[error("writing entries {first}.. of eBPF map `{map}`: {source}: is the host out of memory?")]
@@ -71,7 +83,7 @@ impl KernelError {
             Self::ReadBtf { source, .. } => Some(source),
             Self::Load(source) => Some(source.as_ref()),
             Self::Program { source, .. } => Some(source.as_ref()),
-            Self::CycleCounter { source, .. } => Some(source),
+            Self::CycleCounter { source, .. } | Self::Counter { source, .. } => Some(source),
             _ => None,
         };
         let loads = matches!(self, Self::Program { operation: "loading", .. });

@@ -3,7 +3,7 @@
 //! [`programs`] loads and attaches, [`banks`] keeps the window boundary and reads what was counted,
 //! [`unwind_maps`] writes the tables by which stacks are walked, [`boundary`] passes from one
 //! window to the next, [`sampler`] chooses what takes samples,
-//! [`cycles`] opens the counters of cycles, [`btf`] finds where the running
+//! [`cycles`] opens the counters of cycles, [`mod@counters`] those of `--counters`, [`btf`] finds where the running
 //! kernel keeps the fields the programs read, [`features`] says what this kernel can do and
 //! [`cost`] what the programs themselves cost.
 
@@ -15,6 +15,7 @@ pub mod boundary;
 pub mod btf;
 pub mod core_types;
 pub mod cost;
+pub mod counters;
 pub mod cpus;
 pub mod cycles;
 mod error;

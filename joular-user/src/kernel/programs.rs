@@ -11,6 +11,7 @@ use aya::{
     programs::{BtfTracePoint, ProgramError, RawTracePoint, RawTracePointRunOptions, TestRun as _},
 };
 use aya_log::EbpfLogger;
+use joular_data::model::counter::Counter;
 use joular_ebpf::abi::{MAX_STACK_FRAMES, Place};
 
 use super::{
@@ -18,6 +19,7 @@ use super::{
     banks::Banks,
     btf::{KernelTypes, VMLINUX_BTF},
     cost::{self, ProgramCost},
+    counters::{self, CounterEvents},
     cpus::{self, Cpu, Life},
     cycles::{CycleCounters, CycleEvent},
     error::KernelError,
@@ -69,6 +71,8 @@ pub struct LoadOptions {
     pub per_core: bool,
     /// What to count beside time, if anything.
     pub cycles: Option<CycleEvent>,
+    /// What to count for each thread.
+    pub counters: Vec<Counter>,
 }
 
 /// Identifies a build of the programs, because each build has its own cost.
@@ -95,6 +99,7 @@ pub struct Programs {
     online: Vec<Cpu>,
     sampling: Attached,
     cycles: Option<CycleCounters>,
+    counters: Option<CounterEvents>,
     log: Option<EbpfLogger<LogToStderr>>,
 }
 
@@ -113,6 +118,7 @@ impl Programs {
         let all_targets = u32::from(options.all_targets);
         let smt = u32::from(online.iter().any(|cpu| cpu.sibling.is_some()));
         let count_cycles = u32::from(options.cycles.is_some());
+        let counter_count = u32::try_from(counters::by_event(&options.counters).count()).unwrap_or(0);
         let self_tgid = std::process::id();
         let mean_gap_ns = options.sampler.mean_gap_ns(options.frequency_hz);
         let entries = options.sampler.entries();
@@ -123,6 +129,7 @@ impl Programs {
         loader.override_global("SELF_TGID", &self_tgid, true);
         loader.override_global("SMT", &smt, true);
         loader.override_global("COUNT_CYCLES", &count_cycles, true);
+        loader.override_global("COUNTER_COUNT", &counter_count, true);
         loader.override_global("MEAN_GAP_NS", &mean_gap_ns, true);
         loader.override_global("TIMER_ENTRY", &entries.timer, true);
         loader.override_global("OTHER_TIMER_ENTRY", &entries.any, true);
@@ -140,13 +147,14 @@ impl Programs {
         }
         let mut ebpf = loader.load(OBJECT).map_err(|error| KernelError::Load(Box::new(error)))?;
         load_programs(&mut ebpf, &options.sampler, &tracepoint_types(Path::new(VMLINUX_BTF))?)?;
-        let banks = Banks::take(&mut ebpf, sizes.threads, sizes.samples)?;
+        let banks = Banks::take(&mut ebpf, sizes.threads, sizes.samples, &options.counters)?;
         let unwind_maps = UnwindMaps::take(&mut ebpf)?;
         // Only now: without privileges there would seem to be no counters.
         let cycles = match options.cycles {
             Some(CycleEvent::Cycles) if !features::has_cycles() => return Err(KernelError::NoCycles),
             event => event.map(|event| CycleCounters::new(&mut ebpf, event)).transpose()?,
         };
+        let counters = (counter_count > 0).then(|| CounterEvents::new(&mut ebpf, &options.counters)).transpose()?;
         let log = options.log.then(|| EbpfLogger::init_with_logger(&mut ebpf, LogToStderr)).transpose();
         let log = log.map_err(|_| KernelError::Missing { kind: "map", name: "AYA_LOGS" })?;
         give_memory_back();
@@ -156,7 +164,7 @@ impl Programs {
             map: "EVENTS",
             source: Box::new(source),
         })?;
-        let programs = Self { ebpf, options, lives, online, sampling: Attached::default(), cycles, log };
+        let programs = Self { ebpf, options, lives, online, sampling: Attached::default(), cycles, counters, log };
         Ok(Loaded { programs, banks, ring, unwind_maps })
     }
 
@@ -212,7 +220,8 @@ impl Programs {
     }
 
     fn count_new_cpus(&mut self) -> Result<(), KernelError> {
-        self.cycles.as_mut().map_or(Ok(()), |cycles| cycles.follow(&self.lives))
+        self.cycles.as_mut().map_or(Ok(()), |cycles| cycles.follow(&self.lives))?;
+        self.counters.as_mut().map_or(Ok(()), |counters| counters.follow(&self.lives))
     }
 
     fn sample_new_cpus(&mut self) -> Result<u64, KernelError> {

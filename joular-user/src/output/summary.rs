@@ -10,7 +10,11 @@ use joular_data::{
         domain::{self, Domain, Role},
         frame::Marker,
     },
-    text::{escape, figures, seconds, share},
+    text::{
+        escape,
+        figures::{self, Places},
+        seconds, share,
+    },
     totals::{
         EVICTED, Tally, Totals,
         audit::{audit, model_note, source, warnings},
@@ -37,6 +41,7 @@ pub fn summary(run: &RunInfo, end: &RunEnd, totals: &Totals, data: Option<&Path>
     }
     text.push_str(&processes(totals));
     text.push_str(&phases(totals));
+    text.push_str(&counters(totals));
     text.push_str(&jvms(totals));
     text.push_str(&methods(totals));
     text.push_str(&quality(totals));
@@ -93,6 +98,18 @@ fn phases(totals: &Totals) -> String {
         let _ = writeln!(text, "{ignored} marks did not count: an end without its begin, or too many phases at once");
     }
     text
+}
+
+/// Empty if nothing was counted.
+fn counters(totals: &Totals) -> String {
+    let mut text = String::new();
+    for (counter, count, per_joule) in totals.counters.sums() {
+        let rounded = |value| Places::derived(value, 0.0).write(value);
+        let per_joule = per_joule.map_or_else(|| "-".to_owned(), rounded);
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "  {count:>14}  {per_joule:>14} per J  {}", counter.name());
+    }
+    if text.is_empty() { text } else { format!("\nCounted by the targets' threads\n{text}") }
 }
 
 /// Empty if no JVM ran.
@@ -196,7 +213,16 @@ fn reading(data: &Path) -> String {
 mod tests {
     use std::path::PathBuf;
 
-    use joular_data::fixture::{self, SMALL};
+    use joular_data::{
+        attribution::{
+            counts::{CountRow, Counts},
+            window_report::WindowReport,
+            work::Claimant,
+        },
+        fixture::{self, SMALL},
+        model::counter::Counter,
+        stacks::StackTable,
+    };
 
     use super::{
         super::{ScreenOutput, snapshot::check_snapshot},
@@ -219,6 +245,20 @@ mod tests {
         let text = reading(Path::new("a'b$(c)`d\""));
         assert!(text.contains(r#"duckdb -c "SELECT"#));
         assert!(text.contains(r#"'a''b\$(c)\`d\"/methods"#), "{text}");
+    }
+
+    #[test]
+    fn what_was_counted_is_told_and_nothing_is_said_otherwise() {
+        let mut totals = Totals::default();
+        assert_eq!(counters(&totals), "");
+        let counts = Counts {
+            counters: vec![Counter::PageFaults],
+            rows: vec![CountRow { claimant: Claimant::Thread(0), counts: vec![42] }],
+        };
+        let report = WindowReport { counts: Some(counts), ..WindowReport::default() };
+        totals.window(&report, &StackTable::default());
+        let expected = "\nCounted by the targets' threads\n              42               - per J  page-faults\n";
+        assert_eq!(counters(&totals), expected);
     }
 
     #[test]

@@ -65,7 +65,7 @@ use crate::{
     context::{ContextReader, Roots},
     energy::{self, Selected},
     experiment, heap,
-    kernel::{LoadOptions, Loaded, Programs, cpus::CPU_ROOT},
+    kernel::{LoadOptions, Loaded, Programs, counters, cpus::CPU_ROOT},
     messages,
     output::{FaultNotices, GuestPower, JsonOutput, Screen, ScreenOutput},
     privileges,
@@ -149,6 +149,7 @@ async fn record(config: &Config, options: &config::Live, until: Until) -> Result
         Some(absent) => messages::warn(&format!("{absent}: recording the others")),
         None => {}
     }
+    counters::check(&options.counters)?;
     let selected = energy::select(&options.energy)?;
     let Outputs { mut outputs, shipper } = outputs(config)?;
     let progress = shipper.is_some().then(Progress::default);
@@ -168,6 +169,7 @@ async fn record(config: &Config, options: &config::Live, until: Until) -> Result
         log: options.kernel_log,
         cpu_root: cpu_root.into(),
         cycles: weights::counted(options.weights, cpu_root),
+        counters: options.counters.clone(),
         per_core,
     };
     let Loaded { programs, banks, ring, unwind_maps } = Programs::load(load)?;

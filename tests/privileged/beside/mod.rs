@@ -6,6 +6,7 @@ mod churn;
 mod conservation;
 mod container_image;
 mod containers;
+mod counters;
 mod debian_package;
 mod endings;
 mod engines;

@@ -69,6 +69,7 @@ impl Attributor {
             cpu: work.cpu,
             context: work.context,
             marks: work.marks,
+            counts: work.counts,
             processes: work.processes,
             threads: work.threads,
             branches: work.branches,

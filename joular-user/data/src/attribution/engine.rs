@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use super::{
     attributor::Attributor,
     branches::{self, BranchSamples, branch_rows},
+    counts::Counts,
     measured::Measured,
     paths::Paths,
     threads::ThreadJoin,
@@ -15,7 +16,9 @@ use super::{
     work::{Claimant, ClaimedSlice, ProcessKey, WindowWork},
 };
 use crate::{
-    events::{Event, LossCount, Mark, ProcessInfo, RawStack, Runtime, ThreadTime, Window, WindowContext},
+    events::{
+        Event, LossCount, Mark, ProcessInfo, RawStack, Runtime, ThreadTime, Window, WindowContext, WindowCounters,
+    },
     model::units::Pid,
     stacks::StackTable,
 };
@@ -34,6 +37,8 @@ pub struct Engine {
     context: Option<WindowContext>,
     /// Of the coming window.
     marks: Vec<Mark>,
+    /// Of the coming window.
+    counters: Option<Box<WindowCounters>>,
     attributor: Attributor,
     /// Targets, and what the profiler started for itself.
     pub(super) processes: BTreeMap<ProcessKey, ProcessInfo>,
@@ -71,6 +76,7 @@ impl Engine {
             Event::Window(window) => return Some(self.report(window)),
             Event::Context(context) => self.context = Some((**context).clone()),
             Event::Mark(mark) if self.marks.len() < MAX_MARKS => self.marks.push((**mark).clone()),
+            Event::Counters(counters) => self.counters = Some(counters.clone()),
             Event::Mark(_) | Event::RunEnded(_) => {}
         }
         None
@@ -109,6 +115,7 @@ impl Engine {
         let mut join = ThreadJoin::of(window, &self.processes, self.profiler_pid);
         let branches = self.branches(window, &join);
         self.paths.end_window(branches.len());
+        let counts = self.counters.take().map(|counted| Counts::of(&counted, |thread| join.claimant_of(thread)));
         let slices = std::mem::take(&mut join.slices);
         let slices: Vec<ClaimedSlice> =
             slices.into_iter().map(|((claimant, place), slice)| ClaimedSlice { claimant, place, slice }).collect();
@@ -121,6 +128,7 @@ impl Engine {
             cpu: cpu_audit(window, &slices),
             context,
             marks: std::mem::take(&mut self.marks),
+            counts,
             slices,
             processes: join.processes,
             threads: join.threads,

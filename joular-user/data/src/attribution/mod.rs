@@ -28,6 +28,7 @@ mod conservation_tests;
 #[cfg(test)]
 mod context_tests;
 pub mod counter;
+pub mod counts;
 mod engine;
 #[cfg(test)]
 mod engine_tests;

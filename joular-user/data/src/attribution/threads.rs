@@ -12,8 +12,8 @@ use super::{
     work::{Claimant, Place, Slice},
 };
 use crate::{
-    events::{ProcessInfo, SampleCount, ThreadTime, Window, decode::comm_text},
-    model::units::{MicroJoules, Pid},
+    events::{ProcessInfo, SampleCount, ThreadCounts, ThreadTime, Window, decode::comm_text},
+    model::units::{MicroJoules, Pid, Tid},
 };
 
 /// A window's threads joined with the processes they belong to.
@@ -27,6 +27,7 @@ pub(super) struct ThreadJoin {
     process_positions: HashMap<ProcessKey, usize>,
     kernel_threads: Vec<bool>,
     positions: HashMap<u64, usize>,
+    claimants: HashMap<(Pid, Tid, u64), Claimant>,
 }
 
 /// CPU time by who and where, in order.
@@ -46,6 +47,7 @@ impl ThreadJoin {
                 _ if time.is_kernel => Claimant::Kernel,
                 _ => Claimant::OtherProcesses,
             };
+            join.claimants.insert((time.pid, time.tid, time.start_boottime_ns), claimant);
             let place = Place { socket: time.socket, core: time.core };
             join.slices.entry((claimant, place)).or_default().add(slice(time));
         }
@@ -106,6 +108,13 @@ impl ThreadJoin {
         self.keys.len() - 1
     }
 
+    /// Who the counts of a thread are for: the same as its time.
+    pub(super) fn claimant_of(&self, thread: &ThreadCounts) -> Claimant {
+        let key = (thread.pid, thread.tid, thread.start_boottime_ns);
+        let group = if thread.is_kernel { Claimant::Kernel } else { Claimant::OtherProcesses };
+        self.claimants.get(&key).copied().unwrap_or(group)
+    }
+
     /// Row and process of the thread that a sample hit; `None` if it is not a target's.
     pub(super) fn position_of(&self, sample: &SampleCount) -> Option<(usize, ProcessKey)> {
         let position = *self.positions.get(&ThreadKey(sample.thread_key).identity())?;
@@ -140,7 +149,7 @@ fn process_of<'a>(processes: &'a BTreeMap<ProcessKey, ProcessInfo>, time: &Threa
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{events::CpuTimes, model::units::Tid};
+    use crate::events::CpuTimes;
 
     fn process(pid: u32, start: u64, is_target: bool) -> (ProcessKey, ProcessInfo) {
         let info = ProcessInfo { pid: Pid(pid), start_boottime_ns: start, is_target, ..ProcessInfo::default() };

@@ -4,7 +4,7 @@
 pub use super::share::{Share, pools, squares_of};
 use super::work::ClaimedSlice;
 use crate::{
-    attribution::counter::Delta,
+    attribution::{counter::Delta, counts::Counts},
     events::{LossCount, Mark, SampleKind, WindowContext},
     model::{
         domain::{Domain, FaultCause, Label, Role},
@@ -67,6 +67,8 @@ pub struct WindowReport {
     pub context: Option<WindowContext>,
     /// What programs said. Begins and ends of phases hold from the window's end on.
     pub marks: Vec<Mark>,
+    /// `None` if nothing was counted beside CPU time.
+    pub counts: Option<Counts>,
     /// Processes that rows below refer to by position.
     pub processes: Vec<ProcessRef>,
     pub threads: Vec<ThreadRow>,

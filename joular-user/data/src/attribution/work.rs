@@ -3,7 +3,10 @@
 //! depends on a policy, so the same work can be attributed again under another one. The data set
 //! keeps all of it.
 
-use super::window_report::{BranchRow, CpuAudit, ProcessRef, ThreadRow};
+use super::{
+    counts::Counts,
+    window_report::{BranchRow, CpuAudit, ProcessRef, ThreadRow},
+};
 use crate::{
     attribution::counter::Delta,
     events::{LossCount, Mark, WindowContext},
@@ -33,6 +36,8 @@ pub struct WindowWork {
     /// `None` if nothing was noted.
     pub context: Option<WindowContext>,
     pub marks: Vec<Mark>,
+    /// `None` if nothing was counted beside CPU time.
+    pub counts: Option<Counts>,
     pub losses: Vec<LossCount>,
 }
 

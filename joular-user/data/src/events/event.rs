@@ -4,7 +4,7 @@
 use joular_ebpf::abi::{Comm, SampleKind, StackId};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
-use super::{Mark, Service, WindowContext, Workload};
+use super::{Mark, Service, WindowContext, WindowCounters, Workload};
 use crate::model::{
     domain::{Domain, Reading},
     frame::Frame,
@@ -41,6 +41,8 @@ pub enum Event {
     Context(Box<WindowContext>),
     /// Something that a program said in the coming window.
     Mark(Box<Mark>),
+    /// What was counted in the coming window, if anything was asked for.
+    Counters(Box<WindowCounters>),
 }
 
 /// What does not change during a run.

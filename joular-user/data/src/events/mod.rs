@@ -7,6 +7,7 @@
 //! gave.
 
 mod context;
+mod counters;
 pub mod decode;
 pub mod event;
 mod mark;
@@ -16,6 +17,7 @@ mod service;
 mod workload;
 
 pub use context::WindowContext;
+pub use counters::{ThreadCounts, WindowCounters};
 pub use event::{
     CpuTimes, EnergyReading, Event, JvmNews, LossCount, ProcessInfo, RawStack, RunEnd, RunInfo, Runtime, SampleCount,
     Symbol, ThreadTime, Window,

@@ -3,6 +3,7 @@
 
 pub mod container;
 pub mod cores;
+pub mod counter;
 pub mod domain;
 pub mod frame;
 pub mod policy;

@@ -6,6 +6,7 @@
 //! names are forgotten.
 
 pub mod audit;
+pub mod counters;
 mod inferred;
 #[cfg(test)]
 mod inferred_tests;
@@ -21,7 +22,7 @@ use std::{
 
 pub use self::methods::MethodKey;
 use self::sampling::MethodSampling;
-use self::{inferred::Inferred, phases::PhaseTotals};
+use self::{counters::CounterTotals, inferred::Inferred, phases::PhaseTotals};
 use crate::{
     attribution::window_report::{ProcessRef, Share, ThreadRow, Unattributed, WindowReport},
     events::{ProcessInfo, Runtime},
@@ -246,6 +247,7 @@ pub struct Totals {
     pub markers: BTreeMap<String, MicroJoules>,
     pub jvms: JvmTotals,
     pub phases: PhaseTotals,
+    pub counters: CounterTotals,
     /// What a process calls itself beside its comm.
     titles: HashMap<(Pid, u64), TargetText>,
     /// `None`: what no sample hit stays `[no sample]`.
@@ -270,6 +272,7 @@ impl Totals {
             markers: BTreeMap::new(),
             jvms: JvmTotals::default(),
             phases: PhaseTotals::default(),
+            counters: CounterTotals::default(),
             titles: HashMap::new(),
             inference: Some(Inferred::new(limit)),
             inferred: MicroJoules(0),
@@ -296,6 +299,7 @@ impl Totals {
     pub fn window(&mut self, report: &WindowReport, stacks: &StackTable) {
         self.sums.add(report);
         self.phases.window(report);
+        self.counters.window(report);
         self.processes.start_window();
         for thread in &report.threads {
             let Some(process) = report.processes.get(thread.process) else { continue };

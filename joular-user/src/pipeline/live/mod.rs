@@ -239,6 +239,9 @@ impl Run<'_> {
         let context = times.note(self.live.context.window(&contents.cpus));
         self.consumer.take(&Event::Context(Box::new(context)))?;
         self.hand_on_marks(end)?;
+        if let Some(counters) = contents.counters.take() {
+            self.consumer.take(&Event::Counters(Box::new(counters)))?;
+        }
         if let Some(notice) = times.notice() {
             (self.live.notify)(&notice);
         }

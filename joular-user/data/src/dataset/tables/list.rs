@@ -2,7 +2,9 @@
 //! rows wait, and what is documented. A table's name, its rows and whether they depend on the
 //! policy stand beside its columns ([`Table`]).
 
-use super::{Branches, FrameTable, Jvms, Marks, Methods, Processes, Quality, Runs, Stacks, Threads, Weights, Windows};
+use super::{
+    Branches, Counters, FrameTable, Jvms, Marks, Methods, Processes, Quality, Runs, Stacks, Threads, Weights, Windows,
+};
 use crate::dataset::{buffer::Buffer, column::Table};
 
 /// Something to be done for each table.
@@ -59,6 +61,7 @@ tables! {
     threads: Threads,
     weights: Weights,
     marks: Marks,
+    counters: Counters,
     windows: Windows,
 }
 
@@ -91,6 +94,6 @@ mod tests {
     #[test]
     fn windows_are_written_last_and_the_work_does_not_depend_on_the_policy() {
         assert_eq!(TABLES.last(), Some(&"windows"));
-        assert_eq!(unchanged_by_policy(), ["processes", "stacks", "weights", "marks"]);
+        assert_eq!(unchanged_by_policy(), ["processes", "stacks", "weights", "marks", "counters"]);
     }
 }

@@ -3,6 +3,7 @@
 //! value from a row. Columns that several tables share are in [`shared`].
 
 pub(crate) mod context;
+pub(crate) mod counters;
 pub(crate) mod frames;
 pub(crate) mod jvms;
 pub(crate) mod list;
@@ -21,6 +22,7 @@ pub(crate) mod work;
 pub(crate) use self::list::{Buffers, ForRows, ForTable, TABLES};
 use self::shared::{InWindow, OfProcess, joined, label_columns, process_columns, window_columns};
 pub use self::{
+    counters::{CounterRecord, Counters},
     frames::FrameTable,
     jvms::{JvmRecord, Jvms},
     marks::{MarkRecord, Marks},

@@ -61,7 +61,7 @@ impl Table for Weights {
     }
 }
 
-const GROUP: &str = "a group, not a thread of a target";
+pub(crate) const GROUP: &str = "a group, not a thread of a target";
 
 fn claimant_columns() -> Vec<ColumnOf<Weights>> {
     vec![

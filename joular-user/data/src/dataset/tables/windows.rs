@@ -266,6 +266,8 @@ const fn loss_meaning(cause: Loss) -> &'static str {
         Loss::TimerNotSet => {
             "times that the timer for the next sample could not be set; the next timer interrupt tried again"
         }
+        Loss::CounterUnread => "slices of time for which a counter of --counters could not be read",
+        Loss::CounterMapFull => "slices of time whose counts found no slot",
     }
 }
 

@@ -3,6 +3,7 @@
 mod audit;
 mod compact;
 mod context;
+mod counters;
 mod marks;
 mod reattribute;
 mod ring;

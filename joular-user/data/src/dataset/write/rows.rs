@@ -14,9 +14,9 @@ use crate::{
         column::Table,
         method_sums::{MethodSpan, MethodSums},
         tables::{
-            Boot, BranchRecord, Branches, Buffers, JvmRecord, Jvms, MarkRecord, Marks, MethodRecord, Methods,
-            ProcessRecord, Processes, Quality, QualityRecord, StackRecord, Stacks, ThreadRecord, Threads, WeightRecord,
-            Weights, WindowKey, WindowRecord, Windows, Work,
+            Boot, BranchRecord, Branches, Buffers, CounterRecord, Counters, JvmRecord, Jvms, MarkRecord, Marks,
+            MethodRecord, Methods, ProcessRecord, Processes, Quality, QualityRecord, StackRecord, Stacks, ThreadRecord,
+            Threads, WeightRecord, Weights, WindowKey, WindowRecord, Windows, Work,
         },
     },
     events::{ProcessInfo, RunInfo, Runtime, phases::OpenPhases},
@@ -87,6 +87,7 @@ impl Rows {
             rows.sum_methods(report, stacks)?;
             rows.weight_rows(key, report).map_err(of::<Weights>())?;
             rows.mark_rows(key, report).map_err(of::<Marks>())?;
+            rows.counter_rows(key, report).map_err(of::<Counters>())?;
             rows.stack_rows(key, report, stacks).map_err(of::<Stacks>())
         })
     }
@@ -254,6 +255,14 @@ impl Rows {
             Some(WeightRecord { key, thread, claimed })
         };
         report.slices.iter().filter_map(weight).try_for_each(|record| self.tables.weights.push(&record))
+    }
+
+    /// Threads have rows of what they counted, groups of everything that was asked for.
+    fn counter_rows(&mut self, key: WindowKey<'_>, report: &WindowReport) -> Result<(), ArrowError> {
+        for record in report.counts.iter().flat_map(|counts| CounterRecord::of(key, report, counts)) {
+            self.tables.counters.push(&record)?;
+        }
+        Ok(())
     }
 
     fn mark_rows(&mut self, key: WindowKey<'_>, report: &WindowReport) -> Result<(), ArrowError> {

@@ -4,9 +4,10 @@
 use joular_ebpf::abi::MAX_USER_FRAMES;
 
 use crate::{
-    events::{Event, ProcessInfo, RunInfo, Runtime, Symbol, Window},
+    events::{Event, ProcessInfo, RunInfo, Runtime, Symbol, Window, WindowCounters},
     model::{
         cores::CoreType,
+        counter::Counter,
         domain::{DividedBy, Reading},
         frame::Frame,
         target_text::TargetText,
@@ -43,6 +44,7 @@ pub(super) fn check(event: &Event) -> Result<(), String> {
         Event::RunEnded(end) => text(&end.reason),
         Event::Mark(mark) => [&mark.name, &mark.attributes].into_iter().flatten().try_for_each(|said| name(said.raw())),
         Event::Context(context) => context.governor.as_deref().map_or(Ok(()), name),
+        Event::Counters(counters) => counts(counters),
         // Eight bytes each, no more than the event itself.
         Event::ProcessEnded { .. } | Event::StacksForgotten(_) => Ok(()),
     }
@@ -135,6 +137,12 @@ fn window(window: &Window) -> Result<(), String> {
     at_most(window.samples.len(), MAX_SAMPLES, "samples")?;
     at_most(window.losses.len(), MAX_LOSSES, "losses")?;
     window.losses.iter().try_for_each(|loss| name(&loss.cause))
+}
+
+fn counts(counted: &WindowCounters) -> Result<(), String> {
+    at_most(counted.counters.len(), Counter::ALL.len(), "counters")?;
+    at_most(counted.threads.len(), MAX_THREADS, "threads that counted")?;
+    counted.threads.iter().try_for_each(|thread| at_most(thread.counts.len(), counted.counters.len(), "counts"))
 }
 
 fn arguments<'a>(arguments: impl ExactSizeIterator<Item = &'a str>, most_bytes: usize) -> Result<(), String> {

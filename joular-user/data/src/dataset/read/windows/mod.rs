@@ -133,6 +133,7 @@ impl RowsOf {
                 context: first.context.clone(),
                 // They are copied: nothing of theirs is divided.
                 marks: Vec::new(),
+                counts: None,
                 losses: first.losses.clone(),
             },
         })

@@ -1,0 +1,99 @@
+//! Tests `--counters`: what threads counted is what the kernel says of them, and what a machine cannot count is refused.
+
+use std::{path::Path, process::Command, time::Duration};
+
+use anyhow::{Context as _, Result, ensure};
+use joular_tests::{
+    dataset::integer,
+    paths,
+    process::{Finished, Running},
+    profiler::Output,
+    python,
+};
+
+const LIMIT: Duration = Duration::from_secs(60);
+
+fn run(output: &Output, options: &[&str], command: &mut Command) -> Result<Finished> {
+    let mut line = Command::new(paths::joular_bpf());
+    line.args(["run", "--energy", "model", "--output"]).arg(output.dir()).args(options);
+    line.arg("--").arg(command.get_program()).args(command.get_args());
+    Running::spawn("joular-bpf run", &mut line)?.finish(LIMIT)
+}
+
+/// What the kernel says of a thread, or of several: a line of counted.py.
+struct Told {
+    tid: i64,
+    minor: i64,
+    switches: i64,
+}
+
+fn told(line: &str) -> Result<Told> {
+    let field = |name: &str| -> Result<i64> {
+        let value = line.split(' ').find_map(|field| field.strip_prefix(name)?.strip_prefix('='));
+        value.with_context(|| format!("{name} in {line:?}"))?.parse().with_context(|| line.to_owned())
+    };
+    Ok(Told { tid: field("tid")?, minor: field("minor")?, switches: field("switches")? })
+}
+
+/// What was recorded of these threads.
+fn recorded(output: &Output, counter: &str, tids: &str) -> Result<i64> {
+    let sql = format!(
+        "SELECT cast(coalesce(sum(count), 0) AS BIGINT) AS counted FROM counters WHERE counter = '{counter}' AND tid IN ({tids})"
+    );
+    integer(output.data.rows(&sql)?.first().context("a row")?, "counted")
+}
+
+#[test]
+fn threads_counted_what_the_kernel_says_of_them_over_many_windows() -> Result<()> {
+    let output = Output::new()?;
+    let counters = ["--interval", "100ms", "--counters", "page-faults,minor-faults,context-switches,cpu-migrations"];
+    let finished = run(&output, &counters, &mut python::COMMON.script("counted.py")?)?;
+    ensure!(finished.code() == Some(0), "{finished:?}");
+    let lines: Vec<Told> = finished.stdout.lines().map(told).collect::<Result<_>>()?;
+    let (all, threads) = lines.split_last().context("lines")?;
+    ensure!(threads.len() == 4 && all.tid == 0, "{finished:?}");
+    for thread in threads {
+        let tid = thread.tid.to_string();
+        let (minor, switches) =
+            (recorded(&output, "minor-faults", &tid)?, recorded(&output, "context-switches", &tid)?);
+        // It goes on for a moment after it has asked.
+        ensure!((thread.minor..thread.minor + 50).contains(&minor), "{tid}: {minor}, it says {}", thread.minor);
+        ensure!(switches > thread.switches, "{tid}: {switches}, it says {}", thread.switches);
+    }
+    let tids = threads.iter().map(|thread| thread.tid.to_string()).collect::<Vec<_>>().join(", ");
+    let (minor, page) = (recorded(&output, "minor-faults", &tids)?, recorded(&output, "page-faults", &tids)?);
+    ensure!(minor == all.minor, "{minor} minor faults, the kernel says {}", all.minor);
+    ensure!(page >= minor, "{page} page faults, {minor} of them minor");
+    let switches = recorded(&output, "context-switches", &tids)?;
+    // A thread's last switch comes after the kernel has added up the thread's own; before it there may be another.
+    ensure!((4..=12).contains(&(switches - all.switches)), "{switches} switches, the kernel says {}", all.switches);
+    ensure!(output.data.number("SELECT count(DISTINCT window_start) FROM counters")? >= 3.0);
+    ensure!(finished.stderr.contains("per J  minor-faults"), "{finished:?}");
+    Ok(())
+}
+
+#[test]
+fn nothing_is_counted_unless_it_is_asked_for() -> Result<()> {
+    let output = Output::new()?;
+    let finished = run(&output, &[], &mut Command::new("true"))?;
+    ensure!(finished.code() == Some(0) && !finished.stderr.contains("Counted"), "{finished:?}");
+    ensure!(!output.dir().join("counters").exists());
+    Ok(())
+}
+
+#[test]
+fn what_this_machine_cannot_count_is_refused_by_name() -> Result<()> {
+    let output = Output::new()?;
+    let finished = run(&output, &["--quiet", "--counters", "page-faults,instructions"], &mut Command::new("true"))?;
+    // Hybrid processors have several of other names.
+    if Path::new("/sys/bus/event_source/devices/cpu").exists()
+        || Path::new("/sys/bus/event_source/devices/cpu_core").exists()
+    {
+        ensure!(finished.code() == Some(0), "{finished:?}");
+        return Ok(());
+    }
+    ensure!(finished.code() == Some(4), "{finished:?}");
+    let expected = "--counters: instructions: this machine's CPUs do not count it";
+    ensure!(finished.stderr.contains(expected), "{finished:?}");
+    Ok(())
+}
