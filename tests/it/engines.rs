@@ -90,13 +90,17 @@ fn documented() -> BTreeMap<String, Vec<String>> {
 fn what_engines_are_compared_with_is_the_whole_data_set() {
     let expected = expected();
     let mut documented = documented();
+    // Only commands have marks, and counters have to be asked for: the recording has neither.
+    for table in ["marks", "counters"] {
+        assert!(documented.remove(table).is_some(), "{table}");
+    }
     for (table, columns) in &mut documented {
         if table != "stacks.frames" {
             columns.extend(PARTITIONS.map(str::to_owned));
         }
         columns.sort();
     }
-    assert_eq!(documented.len(), 13, "{:?}", documented.keys());
+    assert_eq!(documented.len(), 11, "{:?}", documented.keys());
     let columns = expected.iter().map(|(table, (_, columns))| (table.clone(), columns.keys().cloned().collect()));
     assert_eq!(columns.collect::<BTreeMap<String, Vec<String>>>(), documented);
 

@@ -155,7 +155,7 @@ pub enum Command {
     #[command(after_help = "Example: joular-bpf diff before after --per run --fail-above 5%")]
     Diff(DiffFlags),
 
-    /// Keep what a comparison needs of a data set in a small file, and check later ones by it
+    /// Keep what a comparison needs of a data set in a small file, as a gate for CI
     ///
     /// A repository can hold the file, and a CI job can check a change against it. docs/ci.md has complete jobs.
     /// Needs no privileges.
