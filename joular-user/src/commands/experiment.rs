@@ -5,6 +5,7 @@ use std::{env, ffi::OsString, io, path::Path};
 use anyhow::{Context as _, bail};
 use joular_data::{
     experiment::replicates::{self, Replicate, Summary},
+    model::domain::Label,
     report::{
         self, Format, artifact,
         diff::{Choices, CompareBy, FailOn, Per, View, Work},
@@ -129,7 +130,9 @@ fn summary(log: &Log) -> Summary {
         name: variant.name.clone(),
         replicates: log.runs_of(at).map(replicate).collect(),
     });
-    replicates::summarize(&variants.collect::<Vec<_>>())
+    let named = |name: &String| Label::ALL.into_iter().find(|label| label.name() == name);
+    let label = log.runs.iter().filter_map(|run| named(run.outcome.label.as_ref()?)).max();
+    replicates::summarize(&variants.collect::<Vec<_>>()).labelled(label)
 }
 
 #[allow(clippy::cast_precision_loss, reason = "figures for people")]

@@ -27,7 +27,7 @@ pub use self::{
     ranking::{Ranked, Ranking, Standing},
     stats::Stats,
 };
-use crate::model::target_text::TargetText;
+use crate::model::{domain::Label, target_text::TargetText};
 
 /// What one measured run needed.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -114,6 +114,16 @@ pub struct Summary {
     pub ranking: Ranking,
     /// Only what is significant: see [`drift`].
     pub drifts: Vec<Drift>,
+    /// How the energy came about, if it is known: the weakest label of all runs.
+    pub energy_label: Option<String>,
+}
+
+impl Summary {
+    /// The same with the label of its energy.
+    #[must_use]
+    pub fn labelled(self, label: Option<Label>) -> Self {
+        Self { energy_label: label.map(|label| label.name().to_owned()), ..self }
+    }
 }
 
 /// What a variant needed. A figure that not each of its runs has is `None`.
@@ -167,5 +177,10 @@ pub fn summarize(variants: &[Variant]) -> Summary {
 /// Sums variants up and ranks them by a figure, of which less is better.
 pub fn summarize_by(variants: &[Variant], figure: Figure) -> Summary {
     let summaries: Vec<VariantSummary> = variants.iter().map(|variant| VariantSummary::of(variant, figure)).collect();
-    Summary { ranking: Ranking::of(&summaries, figure), drifts: drift::of(variants, figure), variants: summaries }
+    Summary {
+        ranking: Ranking::of(&summaries, figure),
+        drifts: drift::of(variants, figure),
+        variants: summaries,
+        energy_label: None,
+    }
 }

@@ -88,7 +88,7 @@ impl Summary {
 
     /// What is to be known beside the figures, a sentence a line, with names escaped.
     pub fn remarks(&self) -> Vec<String> {
-        let mut lines = Vec::new();
+        let mut lines: Vec<String> = self.energy_label.iter().map(|label| format!("energy is {label}")).collect();
         for variant in self.variants.iter().filter(|variant| variant.stats(self.ranking.figure).is_none()) {
             let figure = self.ranking.figure.unit();
             lines.push(format!(
@@ -117,7 +117,7 @@ impl Summary {
         const COLUMNS: [&str; 7] = ["mean", "stddev", "median", "min", "max", "low", "high"];
         let headings =
             Figure::ALL.iter().flat_map(|figure| COLUMNS.map(|column| format!("{}_{column}", figure.name())));
-        let around = ["outliers", "ranked_by", "ratio", "ratio_low", "ratio_high", "p", "verdict"];
+        let around = ["outliers", "ranked_by", "ratio", "ratio_low", "ratio_high", "p", "verdict", "energy_label"];
         let start = ["variant", "runs"].map(String::from).into_iter();
         let mut said = csv_line(start.chain(headings).chain(around.map(String::from)));
         for (at, variant) in self.variants.iter().enumerate() {
@@ -143,6 +143,7 @@ impl Summary {
             cells.extend([variant.outliers.len().to_string(), self.ranking.figure.name().to_owned()]);
             cells.extend([ranked.and_then(|row| row.ratio), low, high, ranked.and_then(|row| row.p)].map(csv_figure));
             cells.push(ranked.map_or_else(String::new, |row| row.standing.name().to_owned()));
+            cells.push(self.energy_label.clone().unwrap_or_default());
             said.push_str(&csv_line(cells));
         }
         said

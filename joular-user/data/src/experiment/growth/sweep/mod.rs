@@ -63,6 +63,8 @@ pub struct Sweep {
     pub cpu: Curve,
     /// Those that need most at the largest value come first.
     pub methods: Vec<Curve>,
+    /// How the energy came about: the weakest label of all runs.
+    pub energy_label: Option<String>,
 }
 
 impl Curve {
@@ -124,7 +126,9 @@ impl Sweep {
         let mut methods: Vec<Curve> = keys.into_iter().map(|key| method(key, sides)).collect();
         methods.sort_by(|a, b| b.at_largest().total_cmp(&a.at_largest()));
         let with_callees = view == View::Total;
-        Ok(Self { with_callees, total, cpu: Curve::of(named("CPU seconds"), cpu, samples), methods })
+        let label = sides.iter().filter_map(|(_, side)| side.overview.label).max();
+        let energy_label = label.map(|label| label.name().to_owned());
+        Ok(Self { with_callees, total, cpu: Curve::of(named("CPU seconds"), cpu, samples), methods, energy_label })
     }
 }
 

@@ -58,7 +58,7 @@ impl Sweep {
             "formula",
             if self.with_callees { "method, with what it calls" } else { "method" }
         );
-        let mut notes = Vec::new();
+        let mut notes: Vec<String> = self.label_line().into_iter().collect();
         for (name, curve) in self.named(top) {
             let name = text_name(&name);
             let row = row(curve);
@@ -84,6 +84,10 @@ impl Sweep {
         (hidden > 0).then(|| format!("and {hidden} more methods that need less: --methods 0 shows all"))
     }
 
+    pub(super) fn label_line(&self) -> Option<String> {
+        self.energy_label.as_ref().map(|label| format!("energy is {}", escape(label)))
+    }
+
     /// CPU time in one line, if it was fitted.
     fn cpu_line(&self) -> Option<String> {
         let growth = self.cpu.growth.as_ref()?;
@@ -107,7 +111,7 @@ impl Sweep {
                 row.r_squared
             );
         }
-        for line in self.hidden(top).into_iter().chain(self.cpu_line()) {
+        for line in self.label_line().into_iter().chain(self.hidden(top)).chain(self.cpu_line()) {
             let _ = writeln!(said, "\n{line}.");
         }
         said
@@ -139,12 +143,15 @@ impl Sweep {
                 "r_squared",
                 "formula",
                 "why_not",
+                "energy_label",
             ]
             .map(String::from),
         );
         let rows = [("total", &self.total), ("cpu", &self.cpu)].into_iter();
         for (kind, curve) in rows.chain(self.methods.iter().map(|curve| ("method", curve))) {
-            said.push_str(&csv_line(cells(kind, curve)));
+            let mut cells = cells(kind, curve);
+            cells.push(self.energy_label.as_deref().map_or_else(String::new, escape));
+            said.push_str(&csv_line(cells));
         }
         said
     }

@@ -23,6 +23,9 @@ const COLUMNS: usize = 2;
 /// Points of a curve.
 const STEPS: u32 = 80;
 
+/// Height of the line that says how the energy came about.
+const LABEL: f64 = 24.0;
+
 /// From so many times the smallest figure on, an axis is logarithmic.
 const DECADES_FROM: f64 = 20.0;
 
@@ -35,7 +38,8 @@ impl Sweep {
     pub fn svg(&self, top: usize) -> String {
         let panels = self.named(Some(top));
         let rows = panels.len().div_ceil(COLUMNS);
-        let (width, height) = (PANEL.0 * COLUMNS as f64, PANEL.1 * rows as f64);
+        let below = PANEL.1 * rows as f64;
+        let (width, height) = (PANEL.0 * COLUMNS as f64, below + LABEL);
         let mut drawn = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" \
              font-family=\"sans-serif\" font-size=\"11\" fill=\"currentColor\" role=\"img\" \
@@ -46,6 +50,9 @@ impl Sweep {
             let _ = writeln!(drawn, "<g transform=\"translate({x} {y})\">");
             panel(&mut drawn, &name.to_string(), curve);
             drawn.push_str("</g>\n");
+        }
+        if let Some(label) = self.label_line() {
+            let _ = writeln!(drawn, "<text x=\"{LEFT}\" y=\"{:.0}\">{}</text>", below + LABEL / 2.0, xml(&label));
         }
         drawn.push_str("</svg>\n");
         drawn

@@ -26,6 +26,7 @@ fn sweep() -> Sweep {
         total: curve("total", |n| 1.0 + 2e-5 * n),
         cpu: curve("CPU seconds", |n| 0.1 + 1e-6 * n),
         methods: vec![curve("a.B.<sort>\u{1b}\"&", |n| 1e-6 * n * n.ln()), rare],
+        energy_label: Some("modelled".to_owned()),
     }
 }
 
@@ -44,7 +45,7 @@ fn every_format_has_class_and_formula_and_no_name_does_harm() {
     }
     let csv = written(Format::Csv);
     assert_eq!(csv.lines().count(), 5);
-    assert!(csv.lines().next().unwrap().split(',').count() == 23, "{csv}");
+    assert!(csv.lines().next().unwrap().split(',').count() == 24, "{csv}");
 }
 
 #[test]
