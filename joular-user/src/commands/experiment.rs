@@ -45,9 +45,12 @@ pub(super) fn run(flags: &RunFlags) -> anyhow::Result<Exit> {
         return Ok(Exit::Command(code));
     }
     let summary = summary(&conducted.log);
-    said(|mut out| summary.write(Format::Text, &mut out))?;
+    let is_quiet = flags.flags.quiet;
+    if !is_quiet {
+        said(|mut out| summary.write(Format::Text, &mut out))?;
+    }
     export(flags, &conducted.log, &summary)?;
-    if let Some(directory) = &experiment.directory {
+    if let Some(directory) = experiment.directory.as_ref().filter(|_| !is_quiet) {
         let (_, app) =
             config::part(&cli::PartFlags { app: flags.experiment.app.clone(), ..cli::PartFlags::default() })?;
         compare(directory, &conducted.log, app.as_ref())?;

@@ -53,7 +53,9 @@ pub(super) fn run(flags: &SweepFlags) -> anyhow::Result<Exit> {
         return Ok(Exit::Command(code));
     }
     let found = Sweep::read(&steps(&sweep), &Filter::default(), app.as_ref(), sweep.view)?;
-    said(|mut out| found.write(Format::Text, sweep.methods, &mut out))?;
+    if !flags.run.flags.quiet {
+        said(|mut out| found.write(Format::Text, sweep.methods, &mut out))?;
+    }
     export(flags, &sweep, &found)?;
     before.map_or(Ok(Exit::Success), |before| judged(&before, &found))
 }

@@ -22,7 +22,8 @@ pub fn experiment(flags: &RunFlags) -> Result<Experiment, ConfigError> {
     if flags.flags.json {
         return Err(invalid(
             "json",
-            "windows of many runs are no one's: use --export-json FILE, or --output".to_owned(),
+            "an experiment prints no windows: use --export-json FILE for its results, or --output DIR for all data"
+                .to_owned(),
         ));
     }
     let is_comparison = variants.len() > 1;

@@ -1,6 +1,6 @@
 //! Goes through the runs of an experiment, one after the other, and keeps what each came to.
 
-use std::{ffi::OsString, io, os::unix::process::ExitStatusExt as _, path::PathBuf, time::Duration};
+use std::{ffi::OsString, io, path::PathBuf, time::Duration};
 
 use joular_data::{dataset::store, output::OutputError};
 
@@ -203,8 +203,6 @@ impl Conductor<'_> {
         };
         match outcome.exit_code {
             0 => {}
-            // The terminal has interrupted the command and nobody else, as a debugger may do.
-            code if ended.status.signal().is_some() => return Err(ConductError::Command { variant: name, code }),
             _ if self.experiment.ignores_failure => {}
             code => return Err(ConductError::Command { variant: name, code }),
         }

@@ -203,8 +203,8 @@ fn lines(mut from: impl io::BufRead) -> Vec<String> {
 pub struct Told(OwnedFd);
 
 impl Told {
-    /// Takes what the process that waits has left open, and makes this process end with that one. It may be called once, and the command must not have begun: it
-    /// would keep it open.
+    /// Takes what the process that waits has left open, and makes this process end with that one. It may be called
+    /// once, and before the command begins, which would keep it open.
     ///
     /// # Errors
     /// If there is no such file.

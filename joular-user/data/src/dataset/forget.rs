@@ -6,12 +6,10 @@ use super::{
     column::Table as _,
     error::Result,
     layout::{FilePlace, path_part},
+    read::files::MAX_FILES,
     store::{self, ClaimKind},
     tables::{Runs, TABLES},
 };
-
-/// Files of one table, as many as in [`super::read::files`].
-const MAX_FILES: usize = 10_000_000;
 
 /// Removes the runs of the data set in the directory `root` whose ids are not among `kept`. Returns how many those are.
 /// A directory that is not there has none.

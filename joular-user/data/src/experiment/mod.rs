@@ -7,5 +7,5 @@
 mod cells;
 pub mod growth;
 #[cfg(test)]
-mod noise;
+pub(crate) mod noise;
 pub mod replicates;

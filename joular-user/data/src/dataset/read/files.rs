@@ -11,7 +11,7 @@ use crate::dataset::{
 };
 
 /// Files of one table, as many as ten hosts write in a year. It bounds a hostile directory.
-const MAX_FILES: usize = 10_000_000;
+pub(crate) const MAX_FILES: usize = 10_000_000;
 
 /// The files of one flush.
 #[derive(Clone, Debug, Default)]

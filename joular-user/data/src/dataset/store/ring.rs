@@ -21,16 +21,13 @@ use crate::{
         column::Table as _,
         error::{DataSetError, Result},
         layout::FilePlace,
-        read::{footer::Footer, run_row},
+        read::{files::MAX_FILES, footer::Footer, run_row},
         tables::{Runs, TABLES, Windows},
     },
     model::units::UnixMicros,
     output::OutputError,
     text::seconds,
 };
-
-/// Files of one table, as many as in [`crate::dataset::read::files`].
-const MAX_FILES: usize = 10_000_000;
 
 /// How much a data set may hold, beside the run that is being written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -37,6 +37,7 @@ pub use self::{
     predict::Prediction,
     sweep::{Curve, Sweep, SweepError},
 };
+pub use crate::report::validate::Interval;
 
 /// How much better than a simpler class, in AICc: odds of 7 to 1.
 pub const CLEARLY: f64 = 4.0;
@@ -73,20 +74,6 @@ pub enum GrowthError {
         "fitting growth: at {value} the energy is {joules} J with the variance {variance} J²: both must be finite and not below 0"
     )]
     Energy { value: f64, joules: f64, variance: f64 },
-}
-
-/// A figure and its 95 % interval.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Interval {
-    pub value: f64,
-    pub low: f64,
-    pub high: f64,
-}
-
-impl Interval {
-    pub const fn contains(self, value: f64) -> bool {
-        self.low <= value && value <= self.high
-    }
 }
 
 /// A class, fitted.

@@ -5,34 +5,13 @@ use super::{
     estimate::{Estimate, Replicates},
     verdict::{self, Change, LEVEL, Verdict},
 };
+use crate::experiment::noise::Noise;
 
 const PAIRS: u32 = 2_000;
 
 /// Of pairs that are equal, the share that may be called changed. Seeds are fixed, so it holds always
 /// or never.
 const MOST_WRONG: f64 = 0.06;
-
-/// Numbers that look random and are always the same (splitmix64).
-struct Noise(u64);
-
-impl Noise {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// 0 to 1.
-    fn uniform(&mut self) -> f64 {
-        f64::from(u32::try_from(self.next() >> 32).unwrap()) / f64::from(u32::MAX)
-    }
-
-    /// Nearly normal: twelve uniforms.
-    fn normal(&mut self) -> f64 {
-        (0..12).map(|_| self.uniform()).sum::<f64>() - 6.0
-    }
-}
 
 /// Power by window: a mean, and waves of which the part `kept` remains from one window to the next.
 fn load(noise: &mut Noise, windows: usize, mean: f64, deviation: f64, kept: f64) -> Vec<f64> {

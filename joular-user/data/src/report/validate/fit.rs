@@ -30,7 +30,7 @@ const FREQUENCIES: (f64, f64) = (2.0, 12.0);
 const FLAT: f64 = 0.5;
 
 /// A figure and its 95 % interval.
-#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Interval {
     pub value: f64,
     pub low: f64,

@@ -24,6 +24,7 @@ use std::{
 
 use thiserror::Error;
 
+pub use self::fit::Interval;
 use self::{
     align::Alignment,
     curve::Curve,
