@@ -4,7 +4,7 @@ use std::{io, io::Write, path::Path};
 
 use joular_data::{
     events::Runtime,
-    model::domain::Label,
+    model::{counter::Counter, domain::Label},
     text::{escape_lines, harmless_json},
 };
 use serde::Serialize;
@@ -14,7 +14,7 @@ use crate::{
     cli::Exit,
     energy::{self, EnergyOptions},
     kernel::{
-        LoadOptions, Programs, Remedy, Sampler, core_types,
+        LoadOptions, Programs, Remedy, Sampler, core_types, counters,
         cpus::CPU_ROOT,
         features::{self, Check, Verdict},
         sampler::SamplerRoots,
@@ -40,6 +40,7 @@ pub fn run(out: &mut impl Write, proc_root: &Path, options: &EnergyOptions, json
     }
     checks.push(energy_source(options));
     checks.extend(cores(options));
+    checks.push(counters());
     checks.push(java_processes(proc_root));
     checks.push(foreign_memory());
     if json {
@@ -110,6 +111,18 @@ fn cores(options: &EnergyOptions) -> Option<Check> {
         let advice = "run `joular-bpf calibrate`; until then a second of each counts the same";
         Check::new("cores", Verdict::Limited, format!("{found}; what each draws is not known"), Some(advice))
     })
+}
+
+/// What `--counters` can count here.
+fn counters() -> Check {
+    let absent: Vec<Counter> = counters::absent(&Counter::ALL).collect();
+    let named = |counters: &mut dyn Iterator<Item = Counter>| counters.map(Counter::name).collect::<Vec<_>>().join(", ");
+    let present = named(&mut Counter::ALL.into_iter().filter(|counter| !absent.contains(counter)));
+    let found = match absent.len() {
+        0 => present,
+        _ => format!("{present}; not on this machine: {}", named(&mut absent.into_iter())),
+    };
+    Check::new("counters", Verdict::Good, found, None)
 }
 
 fn java_processes(proc_root: &Path) -> Check {

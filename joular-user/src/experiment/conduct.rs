@@ -1,8 +1,14 @@
 //! Goes through the runs of an experiment, one after the other, and keeps what each came to.
 
-use std::{ffi::OsString, io, path::PathBuf, time::Duration};
+use std::{
+    ffi::OsString,
+    io,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use joular_data::{dataset::store, output::OutputError};
+use tokio::time::{Instant, sleep};
 
 use super::{
     launch::exit_code,
@@ -11,6 +17,10 @@ use super::{
     signals::HandedOn,
     trial::{Ended, Outcome, Trial, TrialError},
 };
+
+/// For a run of an experiment that was killed to end. A run writes what it has within this time.
+const MOST_WAIT: Duration = Duration::from_secs(10);
+const BETWEEN_TRIES: Duration = Duration::from_millis(50);
 
 /// What is run, how often and how.
 #[derive(Clone, Debug)]
@@ -101,13 +111,24 @@ pub async fn conduct(
         store::create_directories(directory, experiment.owner)?;
         log = Log::resume(directory, log, experiment.seed)?;
         for variant in 0..experiment.variants.len() {
-            log.tidy(directory, variant)?;
+            tidy_when_free(&log, directory, variant).await?;
         }
         log.write(directory, experiment.owner)?;
     }
     let mut conductor = Conductor { experiment, arguments, tell, signals, log, has_run: false, said: Vec::new() };
     let interrupted = conductor.all().await?;
     Ok(Conducted { log: conductor.log, interrupted })
+}
+
+/// A run of an experiment that was killed is asked to end, and until it has ended the data set is its own.
+async fn tidy_when_free(log: &Log, directory: &Path, variant: usize) -> Result<(), LogError> {
+    let until = Instant::now() + MOST_WAIT;
+    loop {
+        match log.tidy(directory, variant) {
+            Err(error) if error.is_in_use() && Instant::now() < until => sleep(BETWEEN_TRIES).await,
+            tidied => return tidied,
+        }
+    }
 }
 
 struct Conductor<'a> {
@@ -155,7 +176,7 @@ impl Conductor<'_> {
         if self.has_run && !self.experiment.cool_down.is_zero() {
             (self.tell)(Step::Cooling);
             tokio::select! {
-                () = tokio::time::sleep(self.experiment.cool_down) => {}
+                () = sleep(self.experiment.cool_down) => {}
                 () = self.signals.end() => {}
             }
         }

@@ -39,6 +39,13 @@ pub enum LogError {
     Data(#[from] DataSetError),
 }
 
+impl LogError {
+    /// Whether a run is still writing to the data set.
+    pub fn is_in_use(&self) -> bool {
+        matches!(self, Self::Data(DataSetError::Output(OutputError::InUse { .. })))
+    }
+}
+
 /// A variant, as it was run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VariantRecord {

@@ -100,11 +100,11 @@ impl CounterEvents {
     }
 }
 
-/// The first of these counters that this machine's CPUs do not count, as far as can be told without privileges.
-pub fn absent(asked: &[Counter]) -> Option<Counter> {
+/// Those of these counters that this machine's CPUs do not count, as far as can be told without privileges.
+pub fn absent(asked: &[Counter]) -> impl Iterator<Item = Counter> {
     let probe = |counter: Counter| with_event(counter, |event| event.observe_self().build().map(drop));
-    let is_missing = |counter: &Counter| probe(*counter).is_err_and(|error| is_absent(&error));
-    asked.iter().copied().filter(|counter| counter.is_of_hardware()).find(is_missing)
+    let is_missing = move |counter: &Counter| probe(*counter).is_err_and(|error| is_absent(&error));
+    asked.iter().copied().filter(|counter| counter.is_of_hardware()).filter(is_missing)
 }
 
 /// Refuses counters that this machine does not have.
@@ -112,7 +112,7 @@ pub fn absent(asked: &[Counter]) -> Option<Counter> {
 /// # Errors
 /// [`KernelError::NoCounter`].
 pub fn check(asked: &[Counter]) -> Result<(), KernelError> {
-    absent(asked).map_or(Ok(()), |counter| Err(KernelError::NoCounter { counter: counter.name() }))
+    absent(asked).next().map_or(Ok(()), |counter| Err(KernelError::NoCounter { counter: counter.name() }))
 }
 
 fn is_absent(error: &io::Error) -> bool {

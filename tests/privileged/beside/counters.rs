@@ -5,11 +5,12 @@ use std::{path::Path, process::Command, time::Duration};
 use anyhow::{Context as _, Result, ensure};
 use joular_tests::{
     dataset::integer,
-    paths,
+    java, paths,
     process::{Finished, Running},
     profiler::Output,
     python,
 };
+use serde_json::Value;
 
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -69,6 +70,42 @@ fn threads_counted_what_the_kernel_says_of_them_over_many_windows() -> Result<()
     ensure!((4..=12).contains(&(switches - all.switches)), "{switches} switches, the kernel says {}", all.switches);
     ensure!(output.data.number("SELECT count(DISTINCT window_start) FROM counters")? >= 3.0);
     ensure!(finished.stderr.contains("per J  minor-faults"), "{finished:?}");
+    Ok(())
+}
+
+/// What the program says of a method: minor faults of the thread that ran it.
+fn faults_of(stdout: &str, method: &str) -> Result<u64> {
+    let line = stdout.lines().find_map(|line| line.strip_prefix(method)?.strip_prefix(' '));
+    line.with_context(|| format!("{method} in {stdout:?}"))?.parse().context("a number of faults")
+}
+
+#[test]
+fn a_methods_page_faults_are_those_of_the_thread_that_ran_it() -> Result<()> {
+    let output = Output::new()?;
+    let mut java = Command::new(java::tool("java"));
+    java.args(["-Xint", "-Xmx64m", "-XX:MaxDirectMemorySize=300m", "-cp"]).arg(java::classes()?).arg("Faults");
+    let options = ["--interval", "200ms", "--frequency", "499", "--counters", "minor-faults"];
+    let finished = run(&output, &options, &mut java)?;
+    ensure!(finished.code() == Some(0), "{finished:?}");
+    let mut report = Command::new(paths::joular_bpf());
+    report.arg("report").arg(output.dir()).args(["--json", "--top", "0", "--by", "method,process"]);
+    let reported = Running::spawn("report", &mut report)?.finish(LIMIT)?;
+    let report: Value = serde_json::from_str(&reported.stdout).with_context(|| format!("{reported:?}"))?;
+    let rows = |table: usize| report["tables"][table]["rows"].as_array().context("rows");
+    let total = |method: &str| -> Result<u64> {
+        let row = rows(0)?.iter().find(|row| row["method"] == format!("Faults.{method}")).context("a row")?;
+        row["total_minor_faults"].as_u64().context("faults")
+    };
+    let (touched, told) = (total("touch")?, faults_of(&finished.stdout, "touch")?);
+    // A thread's first and last windows also hold what it did before and after the method.
+    ensure!(told > 5_000 && touched.abs_diff(told) <= told / 50, "{touched} faults of touch, the kernel says {told}");
+    let (computed, told) = (total("compute")?, faults_of(&finished.stdout, "compute")?);
+    ensure!(computed <= told + 200, "{computed} faults of compute, the kernel says {told}");
+    let all = output.data.number("SELECT sum(count) FROM counters WHERE claimant = 'thread'")?;
+    for table in [0, 1] {
+        let sum: u64 = rows(table)?.iter().filter_map(|row| row["self_minor_faults"].as_u64()).sum();
+        ensure!(sum as f64 == all, "{sum} faults in table {table}, {all} were counted");
+    }
     Ok(())
 }
 

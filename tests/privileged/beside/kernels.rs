@@ -29,7 +29,7 @@ const JVM: &str = "\
     /jdk/bin/java -Xmx64m -XX:TieredStopAtLevel=1 -cp /classes known.Main recurse-10 > /tmp/java 2>&1 &\n\
     until grep -q ready /tmp/java || ! kill -0 $!; do sleep 0.2; done\n\
     cat /tmp/java\n\
-    joular-bpf --comm java --frequency 199 --duration 6s --energy model --model-watts 10:30 --no-output --json\n\
+    joular-bpf --comm java --frequency 199 --duration 10s --energy model --model-watts 10:30 --no-output --json\n\
     echo exit code $?";
 
 /// Said between the two.
@@ -130,11 +130,20 @@ fn sum_of(windows: &[Value], field: &str) -> u64 {
     processes.filter_map(|process| process[field].as_u64()).sum()
 }
 
+/// Whether stacks of Java threads were walked along frame pointers, whose end is not known for a root.
+fn walks_without_tables(window: &Value) -> bool {
+    let quality = window["quality"].as_array().into_iter().flatten();
+    quality.filter(|row| row["category"] == "java").any(|row| row["walk_end"] == "chain")
+}
+
 fn check_jvm(said: &str) -> Result<()> {
     assert!(said.contains("\nexit code 0\n"), "{said}");
-    let windows = windows(said);
+    // An emulated profiler needs a second or two to read the JVM. Until then its stacks are walked without tables, and
+    // it says so.
+    let mut windows = windows(said);
+    windows.retain(|window| !walks_without_tables(window));
     let samples = sum_of(&windows, "samples");
-    assert!(samples >= 100, "{samples} samples of the JVM: {said}");
+    assert!(samples >= 100, "{samples} samples of the JVM when it was known: {said}");
     // The leaf is compiled code; the others are on its stack up to the root, of
     // which the first two may be interpreted. How much time it has depends on
     // what else this machine does, its share does not.

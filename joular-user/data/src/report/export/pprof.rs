@@ -105,14 +105,15 @@ struct Function {
     filename: i64,
 }
 
-/// Type and unit of each value of a sample.
+/// Type and unit of each value of a sample. What `--counters` counted comes after them.
 const SAMPLE_TYPES: [(&str, &str); 3] = [("energy", "microjoules"), ("cpu", "nanoseconds"), ("samples", "count")];
 
 fn write(selection: &Selection<'_>, out: &mut dyn Write) -> Result<Exported> {
     let profile = selection.profile()?;
     let mut out = GzEncoder::new(out, Compression::default());
     let mut dictionary = Dictionary::new();
-    for (kind, unit) in SAMPLE_TYPES {
+    let counted = profile.counted.counters.iter().map(|counter| (counter.name(), "count"));
+    for (kind, unit) in SAMPLE_TYPES.into_iter().chain(counted) {
         let strings = &mut dictionary.strings;
         let value_type = ValueType { kind: strings.number(kind).into(), unit: strings.number(unit).into() };
         protobuf::message(&mut out, field::SAMPLE_TYPE, &value_type)?;
@@ -147,7 +148,10 @@ fn sample(profile: &Profile, entry: &ThreadPath, dictionary: &mut Dictionary) ->
     ];
     let mut number = |key: &str, num: u32| Label { key: strings.number(key).into(), str: 0, num: num.into() };
     label.extend([number("pid", process.pid.0), number("tid", thread.tid.0)]);
-    Sample { location_id, value: vec![signed(entry.energy.0), signed(entry.cpu_ns), signed(entry.samples)], label }
+    let counters = profile.counted.counters.len();
+    let counts = (0..counters).map(|at| profile.counted.of(entry).and_then(|counts| counts.get(at)).copied().unwrap_or(0));
+    let value = [entry.energy.0, entry.cpu_ns, entry.samples].into_iter().chain(counts).map(signed).collect();
+    Sample { location_id, value, label }
 }
 
 fn write_about(profile: &Profile, dictionary: &mut Dictionary, out: &mut dyn Write) -> Result<()> {

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     model::units::{MicroJoules, UnixMicros},
-    report::profile::{App, Catalog, DataSet, Filter, PathIndex, Profile, Row, ThreadIndex, ThreadPath, WindowSpan},
+    report::profile::{App, Catalog, Counting, DataSet, Filter, PathIndex, Profile, Row, ThreadIndex, ThreadPath, WindowSpan},
     text,
 };
 
@@ -137,10 +137,14 @@ pub fn read<'a>(
     let mut account = Account::open(choices, &data, filter)?;
     let overview = data.overview(filter)?;
     let summed = data.sums(filter, watch)?;
-    if account.is_by_time() {
-        data.scan_in_time(filter, &summed, |_, row| account.take(row))?;
+    let mut counting = Counting::open(&data, filter)?;
+    if account.is_by_time() || counting.is_some() {
+        data.scan_in_time(filter, &summed, |_, row| {
+            account.take(row);
+            counting.iter_mut().for_each(|counting| counting.take(row));
+        })?;
     }
-    let profile = Profile::of(data, summed, overview, filter, app);
+    let profile = Profile::of(data, summed, overview, filter, app).with_counts(counting);
     let footprints = account.of(&profile);
     Ok((profile, footprints))
 }

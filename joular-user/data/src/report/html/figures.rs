@@ -46,6 +46,8 @@ pub(super) struct Figures {
     time: Time,
     threads: Diagram,
     methods: Vec<Method>,
+    /// What `--counters` counted.
+    counters: Vec<&'static str>,
     /// What intervals do not cover.
     interval_note: &'static str,
     emissions: Option<Emissions>,
@@ -126,6 +128,7 @@ pub(super) fn of(
         time,
         threads,
         methods,
+        counters: profile.counted.counters.iter().map(|counter| counter.name()).collect(),
         emissions: footprints.map(|footprints| Emissions::of(footprints, profile, &mut strings)),
         audit: Audit::of(overview),
         jvm_parts: facts::jvm_parts(),

@@ -10,7 +10,7 @@ use crate::{
     model::{target_text::TargetText, units::MicroJoules},
     report::{
         footprint::{Footprint, Footprints},
-        profile::{Amounts, Profile, ThreadPath},
+        profile::{Amounts, Profile, ThreadPath, counted::add},
         tree::{Kinds, Label, Mix, NodeKind, OTHERS},
     },
     sampling::{self, Group, Sampled, Threads},
@@ -68,6 +68,9 @@ pub(super) struct Method {
     self_samples: u64,
     /// Part of `self_uj` that samples of other windows tell.
     self_inferred_uj: u64,
+    /// Of the page's counters, in their order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    self_counts: Vec<u64>,
     /// Emissions and cost of `self_uj`, if they were asked for.
     #[serde(flatten)]
     footprint: Option<SelfFootprint>,
@@ -96,6 +99,7 @@ pub(super) fn of(
     let (labels, label_of) = labels(profile, kinds);
     let mixes = mixes(profile, &label_of, labels.len());
     let sums = sums(profile, &label_of, labels.len());
+    let mut counts = counts(profile, &label_of, labels.len());
     let footprints = footprints.map(|known| emissions::of_labels(profile, known, &label_of, labels.len()));
     let mut order: Vec<usize> =
         (0..labels.len()).filter(|label| sums[*label].0.total.amounts != Amounts::default()).collect();
@@ -108,6 +112,7 @@ pub(super) fn of(
     let mut rows: Vec<Method> = Vec::with_capacity(order.len() + 1);
     for label in order {
         let footprint = footprints.as_ref().map(|sums| sums[label].into());
+        let self_counts = std::mem::take(&mut counts[label]);
         let (Sums { own, total }, [own_interval, total_interval]) = &sums[label];
         let (label, mix) = (&labels[label], &mixes[label]);
         let is_mixed = label.kind == NodeKind::Method && mix.by_size().len() > 1;
@@ -123,12 +128,17 @@ pub(super) fn of(
             self_cpu_ns: own.amounts.cpu_ns,
             self_samples: own.amounts.samples,
             self_inferred_uj: own.amounts.inferred.0,
+            self_counts,
             footprint,
         });
     }
     if !rest.is_empty() {
         let mut all = Amounts::default();
-        rest.iter().for_each(|label| all.plus(&sums[*label].0.own.amounts));
+        let mut self_counts = vec![0; profile.counted.counters.len()];
+        for label in &rest {
+            all.plus(&sums[*label].0.own.amounts);
+            add(&mut self_counts, &counts[*label]);
+        }
         let footprint = footprints.as_ref().map(|sums| {
             let mut all = Footprint::default();
             rest.iter().for_each(|label| all.plus(&sums[*label]));
@@ -146,10 +156,24 @@ pub(super) fn of(
             self_cpu_ns: all.cpu_ns,
             self_samples: all.samples,
             self_inferred_uj: all.inferred.0,
+            self_counts,
             footprint,
         });
     }
     rows
+}
+
+/// What the entries counted that have each label as their leaf.
+fn counts(profile: &Profile, label_of: &[usize], labels: usize) -> Vec<Vec<u64>> {
+    let counted = &profile.counted;
+    let mut sums = vec![vec![0; counted.counters.len()]; labels];
+    for entry in &profile.entries {
+        let leaf = profile.catalog.paths.path(entry.path).last();
+        if let (Some(leaf), Some(counts)) = (leaf, counted.of(entry)) {
+            add(&mut sums[label_of[leaf.index()]], counts);
+        }
+    }
+    sums
 }
 
 /// The distinct labels, and which each frame has.

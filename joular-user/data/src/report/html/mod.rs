@@ -25,7 +25,7 @@ use self::{activity::Activity, clock::Clock, power::Power, timeline::Said};
 use super::{
     footprint::{Account, Choices, FootprintError},
     headline::Headline,
-    profile::{App, DataSet, Filter, Profile},
+    profile::{App, Counting, DataSet, Filter, Profile},
     tree::Shape,
 };
 
@@ -58,7 +58,9 @@ pub fn page(choice: &PageChoice) -> Result<(Vec<u8>, Headline), FootprintError> 
     data.scan_places(filter, |row| activity.take_place(row))?;
     let mut power = Power::new(clock, filter, choice.app.as_ref(), choice.shape.kinds);
     let summed = data.sums(filter, |_, _| {})?;
+    let mut counting = Counting::open(&data, filter)?;
     data.scan_in_time(filter, &summed, |catalog, row| {
+        counting.iter_mut().for_each(|counting| counting.take(row));
         if let Some(account) = &mut account {
             account.take(row);
         }
@@ -66,7 +68,7 @@ pub fn page(choice: &PageChoice) -> Result<(Vec<u8>, Headline), FootprintError> 
             activity.take(catalog, row);
         }
     })?;
-    let profile = Profile::of(data, summed, overview, filter, choice.app.as_ref());
+    let profile = Profile::of(data, summed, overview, filter, choice.app.as_ref()).with_counts(counting);
     let headline = Headline::of(&profile);
     let footprints = account.map(|account| account.of(&profile));
     let figures = figures::of(&profile, choice, footprints.as_ref(), &power, &activity, &said);

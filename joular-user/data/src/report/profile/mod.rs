@@ -2,7 +2,7 @@
 //! graphs, comparisons and exports start from it.
 //!
 //! [`reader`] reads files, [`filter`] says which rows count, [`catalog`] holds what rows are about,
-//! and [`overview`] adds up everything beside call paths.
+//! and [`overview`] adds up everything beside call paths. [`counted`] divides what threads counted.
 //!
 //! Energy of windows in which no sample hit a thread is shared out by samples of other windows, unless
 //! [`Filter::no_infer`] says otherwise: [`inference`] does it while rows pass, [`quotas`] with what is
@@ -15,6 +15,7 @@
 //! stand for more energy, and does not make more samples.
 
 pub mod catalog;
+pub mod counted;
 pub mod filter;
 mod frame_columns;
 mod host_times;
@@ -41,6 +42,7 @@ pub use self::{
     catalog::{
         App, Catalog, FrameIndex, OUTSIDE_APP, PathIndex, Paths, Process, ProcessIndex, Run, Thread, ThreadIndex,
     },
+    counted::{Counted, Counting},
     filter::{Filter, FilterError, Moment},
     host_times::RunTime,
     in_time::Summed,
@@ -80,6 +82,8 @@ pub struct Profile {
     /// What samples divide of the same threads.
     pub sampled: Vec<Sampled>,
     pub overview: Overview,
+    /// What `--counters` counted.
+    pub counted: Counted,
 }
 
 impl Profile {
@@ -105,7 +109,17 @@ impl Profile {
         let mut data = DataSet::open(root, filter)?;
         let overview = data.overview(filter)?;
         let summed = data.sums(filter, watch)?;
-        Ok(Self::of(data, summed, overview, filter, app))
+        let mut counting = Counting::open(&data, filter)?;
+        if let Some(counting) = &mut counting {
+            data.scan_in_time(filter, &summed, |_, row| counting.take(row))?;
+        }
+        let profile = Self::of(data, summed, overview, filter, app);
+        Ok(profile.with_counts(counting))
+    }
+
+    /// With what was counted in its windows.
+    pub fn with_counts(self, counting: Option<Counting>) -> Self {
+        Self { counted: counting.map(Counting::finish).unwrap_or_default(), ..self }
     }
 
     /// Of sums of a data set whose overview is known, by the same filter.
@@ -135,7 +149,7 @@ impl Profile {
         if let Some(app) = app {
             catalog.paths = catalog.paths.of_app(app);
         }
-        Self { catalog, entries, threads, sampled, overview }
+        Self { catalog, entries, threads, sampled, overview, counted: Counted::default() }
     }
 
     /// Energy of all entries.

@@ -272,6 +272,18 @@ impl DataSet {
         index
     }
 
+    /// A thread that rows of `branches` are about.
+    pub(super) fn known_thread(
+        &self,
+        run: usize,
+        (pid, process_start): (u32, i64),
+        (tid, start): (Tid, UnixMicros),
+    ) -> Option<ThreadIndex> {
+        let host = self.hosts.get(run).copied().unwrap_or(run);
+        let process = self.processes.get(&(host, pid, process_start))?;
+        self.threads.get(&(*process, tid.0, start.0)).copied()
+    }
+
     /// Later rows of a process are later knowledge.
     fn read_processes(&mut self, run: usize) -> Result<()> {
         for file in self.files::<Processes>(run) {

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{
     command::Report,
-    footprint,
+    counts, footprint,
     rows::{Figures, Ranking, Row},
     text::{activation, precise_percent, rows},
 };
@@ -25,7 +25,8 @@ pub fn table(report: &Report<'_>, table: &Ranking) -> String {
             .chain(["activations", "activation_uj", "energy_label", "ambiguous"].map(ToOwned::to_owned))
             .chain(
                 footprint::figures(report).iter().flat_map(|figure| ["self", "total"].map(|which| figure.name(which))),
-            ),
+            )
+            .chain(counts::names(&report.profile.counted)),
     );
     for row in rows(table) {
         text.push_str(&line(cells(report, table, row)));
@@ -62,6 +63,7 @@ fn cells(report: &Report<'_>, table: &Ranking, row: &Row) -> Vec<String> {
     cells.extend(
         footprints.flat_map(|figure| [&row.own, &row.total].map(|figures| figure.of(&figures.footprint).to_string())),
     );
+    cells.extend(counts::cells(&report.profile.counted, row).map(|(_, count)| count.to_string()));
     cells
 }
 

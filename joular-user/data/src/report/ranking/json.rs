@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     command::Report,
-    context, footprint,
+    context, counts, footprint,
     rows::{Figures, Ranking, Row, Sort},
     text::{activation, note, precise_percent},
 };
@@ -31,6 +31,7 @@ pub fn report(report: &Report<'_>) -> Value {
         "energy_sources": overview.sources,
         "extent": extent(profile),
         "selection": amounts(&context::chosen(profile), ""),
+        "counted": counts::json(profile),
         "is_app_view": report.has_app,
         "interval_note": note(report),
         "tables": report.tables.iter().map(|ranking| table(ranking, report)).collect::<Vec<_>>(),
@@ -107,6 +108,7 @@ fn row_object(ranking: &Ranking, row: &Row, report: &Report<'_>) -> Map<String, 
         object.insert("activations".to_owned(), json!(calls));
         object.insert("activation_uj".to_owned(), json!(energy.0));
     }
+    object.extend(counts::cells(&report.profile.counted, row).map(|(name, count)| (name, json!(count))));
     for figure in footprint::figures(report) {
         for (which, figures) in [("self", &row.own), ("total", &row.total)] {
             object.insert(figure.name(which), json!(figure.of(&figures.footprint)));

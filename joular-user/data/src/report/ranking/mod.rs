@@ -3,13 +3,15 @@
 //! A selection of a data set ([`crate::report::profile`]) is grouped by what the reader asks for
 //! ([`by`], [`groups`]), summed and ranked ([`rows`]). Each figure has its error of sampling
 //! ([`crate::sampling`]) and, if wanted, is set in relation to how often a method was seen to be called
-//! ([`activations`]), or with its emissions and cost ([`footprint`]). A report also says what its tables are part of ([`context`]), and is written
-//! for people or machines ([`text`], [`markdown`], [`csv`], [`json`]).
+//! ([`activations`]), or with its emissions and cost ([`footprint`]); what was counted is beside it ([`counts`]). A report
+//! also says what its tables are part of ([`context`]), and is written for people or machines ([`text`], [`markdown`],
+//! [`csv`], [`json`]).
 
 pub mod activations;
 pub mod by;
 pub mod command;
 pub mod context;
+pub mod counts;
 pub mod csv;
 pub mod footprint;
 pub mod groups;

@@ -4,12 +4,13 @@ use std::{borrow::Cow, cmp::Reverse};
 
 use super::{
     by::By,
+    counts::RowCounts,
     groups::{Group, Groups},
 };
 use crate::{
     report::{
         footprint::Footprint,
-        profile::{Amounts, Profile, ThreadIndex, ThreadPath},
+        profile::{Amounts, Profile, ThreadIndex, ThreadPath, counted::add},
     },
     sampling::{Group as SampledGroup, Interval, Sampled, Threads},
 };
@@ -39,6 +40,8 @@ pub struct Row {
     pub own: Figures,
     /// Each path counts once, however often it contains the row.
     pub total: Figures,
+    /// Empty, unless something was counted.
+    pub counts: RowCounts,
     /// The least number of calls; `None` if that was not asked for, or cannot be told.
     pub activations: Option<u64>,
 }
@@ -89,17 +92,18 @@ impl Ranking {
         if let Some(footprints) = footprints {
             add_footprints(profile, &slots, footprints, &mut figures);
         }
+        let counts = counts(profile, &slots);
         let mut whole = Amounts::default();
         profile.entries.iter().for_each(|entry| whole.plus(&entry.amounts()));
-        let row = |group: Group, figures: Option<&(Figures, Figures)>, activations| {
-            let (own, total) = figures.copied().unwrap_or_default();
-            Row { group, own, total, activations }
+        let row = |group: Group, rank: usize, activations| {
+            let (own, total) = figures.get(rank).copied().unwrap_or_default();
+            Row { group, own, total, counts: counts.get(rank).cloned().unwrap_or_default(), activations }
         };
-        let rows = shown.iter().zip(&figures).filter_map(|(group, figures)| {
+        let rows = shown.iter().enumerate().filter_map(|(rank, group)| {
             let counted = activations.and_then(|counts| counts.get(*group).copied());
             let described = groups.describe(&profile.catalog, *group)?;
             let counted = counted.filter(|count| *count > 0 && !described.is_marker);
-            Some(row(described, Some(figures), counted))
+            Some(row(described, rank, counted))
         });
         let rows = rows.collect();
         let others = Group {
@@ -107,7 +111,7 @@ impl Ranking {
             details: Vec::new(),
             is_marker: false,
         };
-        let rest = (hidden > 0).then(|| (hidden, row(others, figures.get(rest), None)));
+        let rest = (hidden > 0).then(|| (hidden, row(others, rest, None)));
         Self { by: groups.by, sort: cut.sort, whole, rows, rest }
     }
 }
@@ -294,6 +298,22 @@ fn add_footprints(profile: &Profile, slots: &Slots<'_>, footprints: &[Footprint]
             figures[slot].0.footprint.plus(footprint);
         }
     }
+}
+
+/// What each slot counted.
+fn counts(profile: &Profile, slots: &Slots<'_>) -> Vec<RowCounts> {
+    let counted = &profile.counted;
+    let mut sums = vec![RowCounts::zero(counted.counters.len()); slots.count];
+    for entry in &profile.entries {
+        let Some(counts) = counted.of(entry) else { continue };
+        for slot in slots.all(entry) {
+            add(&mut sums[slot].total, counts);
+        }
+        if let Some(slot) = slots.own(entry) {
+            add(&mut sums[slot].own, counts);
+        }
+    }
+    sums
 }
 
 /// Threads that a slot's energy could be in: its own if rows are about threads, else all.

@@ -3,7 +3,7 @@
 use super::{
     by::By,
     command::{Look, Report},
-    context, footprint,
+    context, counts, footprint,
     rows::{Figures, Ranking, Row},
 };
 use crate::{
@@ -107,6 +107,7 @@ pub fn chosen(report: &Report<'_>) -> Vec<String> {
         ));
     }
     lines.extend(context::inferred(report.profile));
+    lines.extend(counts::lines(report.profile));
     if report.has_app {
         lines.push(format!("application view: its own methods, and {OUTSIDE_APP}"));
     }
@@ -191,6 +192,7 @@ pub fn columns(table: &Ranking, report: &Report<'_>) -> Vec<Column> {
         let each = |row: &Row| activation(row).map_or(String::new(), |energy| figures::figure(energy.joules(), label));
         columns.push(column("J EACH ≤", 2, &each));
     }
+    columns.extend(counts::columns(table, &report.profile.counted));
     columns.extend(footprint::columns(table, report));
     columns
 }

@@ -2,6 +2,7 @@
 
 mod alike;
 mod baseline;
+mod counted;
 mod diff;
 mod footprint;
 mod inference;

@@ -3,7 +3,7 @@
 //! of stacks, one type of value per profile).
 //!
 //! A resource is a process. Each has three profiles over the same samples: energy, CPU time, and
-//! the number of samples.
+//! the number of samples; and one for each counter of `--counters`.
 
 mod proto;
 pub mod resource;
@@ -35,14 +35,21 @@ pub(super) const FORMAT: ExportFormat = ExportFormat { name: "otlp", writer: Wri
 const RESOURCE_PROFILES: u32 = 1;
 const DICTIONARY: u32 = 2;
 
-/// Type and unit of a profile's values, and where they are in an entry.
-type Measure = (&'static str, &'static str, fn(&ThreadPath) -> u64);
+/// Type and unit of a profile's values, and what an entry has of them.
+type Measure<'a> = (&'static str, &'static str, Box<dyn Fn(&ThreadPath) -> u64 + 'a>);
 
-const MEASURES: [Measure; 3] = [
-    ("energy", "uJ", |entry| entry.energy.0),
-    ("cpu", "ns", |entry| entry.cpu_ns),
-    ("samples", "count", |entry| entry.samples),
-];
+fn measures(profile: &Profile) -> impl Iterator<Item = Measure<'_>> {
+    let always: [Measure<'_>; 3] = [
+        ("energy", "uJ", Box::new(|entry| entry.energy.0)),
+        ("cpu", "ns", Box::new(|entry| entry.cpu_ns)),
+        ("samples", "count", Box::new(|entry| entry.samples)),
+    ];
+    let counted = profile.counted.counters.iter().enumerate();
+    always.into_iter().chain(counted.map(move |(at, counter)| -> Measure<'_> {
+        let of = move |entry: &ThreadPath| profile.counted.of(entry).and_then(|counts| counts.get(at)).copied();
+        (counter.name(), "count", Box::new(move |entry| of(entry).unwrap_or_default()))
+    }))
+}
 
 /// What samples refer to.
 struct Tables {
@@ -77,7 +84,7 @@ pub fn write_profile(profile: &Profile, out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn resource_profiles(profile: &Profile, entries: &[&ThreadPath], tables: &mut Tables) -> ResourceProfiles {
-    let profiles = MEASURES.iter().map(|measure| one_measure(profile, entries, tables, measure)).collect();
+    let profiles = measures(profile).map(|measure| one_measure(profile, entries, tables, &measure)).collect();
     let scope = InstrumentationScope::own(vec![KeyValue::text("joular.energy.origin", &origin(&profile.overview))]);
     let resource = Resource { attributes: entries.first().map_or_else(Vec::new, |entry| about(profile, entry)) };
     ResourceProfiles { resource: Some(resource), scope_profiles: vec![ScopeProfiles { scope: Some(scope), profiles }] }
@@ -104,7 +111,7 @@ fn about(profile: &Profile, entry: &ThreadPath) -> Vec<KeyValue> {
     attributes
 }
 
-fn one_measure(profile: &Profile, entries: &[&ThreadPath], tables: &mut Tables, measure: &Measure) -> OtlpProfile {
+fn one_measure(profile: &Profile, entries: &[&ThreadPath], tables: &mut Tables, measure: &Measure<'_>) -> OtlpProfile {
     let (kind, unit, value) = measure;
     let (start_ns, overview) = (profile.overview.span.map_or(0, |(start, _)| unix_ns(start)), &profile.overview);
     let samples = entries.iter().map(|entry| Sample {

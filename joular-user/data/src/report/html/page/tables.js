@@ -74,6 +74,7 @@ function methodTable(figures, onPick) {
     { title: "Share", value: (row) => row.total_uj ?? -1, show: (row) => (row.total_uj === null ? "–" : share(row.total_uj, all)) },
     ...(figures.emissions?.grams != null ? [{ title: "Self CO2e", value: (row) => row.self_g, show: (row) => grams(row.self_g) }] : []),
     ...(figures.emissions?.cost != null ? [{ title: "Self cost", value: (row) => row.self_cost, show: (row) => money(row.self_cost) }] : []),
+    ...counterColumns(figures.counters),
     { title: "CPU", value: (row) => row.self_cpu_ns, show: (row) => seconds(row.self_cpu_ns) },
     { title: "Samples", value: (row) => row.self_samples, show: (row) => count(row.self_samples) },
   ];
@@ -87,6 +88,20 @@ function methodTable(figures, onPick) {
     byId("method-count").textContent = part ? `${count(kept)} methods, ${joules(sum)} self (${share(sum, all)})` : "";
   };
   filter.addEventListener("input", said);
+}
+
+/** What each method counted itself, and that per joule. */
+function counterColumns(counters) {
+  const perJoule = (row, at) => (row.self_uj > 0 ? (1e6 * row.self_counts[at]) / row.self_uj : -1);
+  const shown = (value) => (value < 0 ? "–" : value < 100 ? value.toPrecision(3) : count(Math.round(value)));
+  const columns = counters.flatMap((name, at) => [
+    { title: `Self ${name}`, value: (row) => row.self_counts[at], show: (row) => count(row.self_counts[at]) },
+    { title: "Per J", value: (row) => perJoule(row, at), show: (row) => shown(perJoule(row, at)) },
+  ]);
+  const [instructions, cycles] = ["instructions", "cycles"].map((name) => counters.indexOf(name));
+  if (instructions < 0 || cycles < 0) return columns;
+  const ipc = (row) => (row.self_counts[cycles] > 0 ? row.self_counts[instructions] / row.self_counts[cycles] : -1);
+  return [...columns, { title: "IPC", value: ipc, show: (row) => (ipc(row) < 0 ? "–" : ipc(row).toFixed(2)) }];
 }
 
 function methodCell(figures, row, onPick) {

@@ -1,0 +1,213 @@
+//! Divides what threads counted ([`crate::model::counter`]) among their call paths.
+//!
+//! A count is exact for a thread in a window, and samples tell where the thread was. Each path gets its part in
+//! proportion to the CPU time that it has in the window, in whole numbers that sum to the count. Time that samples of
+//! other windows tell takes its part along, so counts and energy are seen in the same places.
+//!
+//! Counts of all windows of the selection are in memory while they are divided: some 8 bytes for each, and 16 for each
+//! thread and window.
+
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+
+use super::{Filter, PathIndex, ThreadIndex, ThreadPath, reader::DataSet, row::Row};
+use crate::{
+    attribution::{inference::apportion, work::Claimant},
+    dataset::{
+        column::Named,
+        error::Result,
+        read::{
+            columns::{Columns, TableFile},
+            span::Span,
+        },
+        tables::{Counters, counters, shared},
+    },
+    model::{
+        counter::Counter,
+        units::{Tid, UnixMicros},
+    },
+};
+
+/// What a selection counted, by thread and path.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Counted {
+    /// All that any run counted. Empty: nothing was counted.
+    pub counters: Vec<Counter>,
+    places: HashMap<(ThreadIndex, PathIndex), usize, RandomState>,
+    /// As many for each place as there are counters.
+    counts: Vec<u64>,
+}
+
+impl Counted {
+    pub const fn is_empty(&self) -> bool {
+        self.counters.is_empty()
+    }
+
+    /// Counts of an entry of the profile, in the order of [`Self::counters`]; `None` if it has none.
+    pub fn of(&self, entry: &ThreadPath) -> Option<&[u64]> {
+        self.places.get(&(entry.thread, entry.path)).and_then(|at| self.counts.get(*at..at + self.counters.len()))
+    }
+
+    /// Sums over entries.
+    pub fn sums<'e>(&self, entries: impl IntoIterator<Item = &'e ThreadPath>) -> Vec<u64> {
+        let mut sums = vec![0; self.counters.len()];
+        entries.into_iter().filter_map(|entry| self.of(entry)).for_each(|counts| add(&mut sums, counts));
+        sums
+    }
+
+    fn plus(&mut self, key: (ThreadIndex, PathIndex), counts: &[u64]) {
+        let width = self.counters.len();
+        let next = self.counts.len();
+        let at = *self.places.entry(key).or_insert(next);
+        if at == next {
+            self.counts.resize(next + width, 0);
+        }
+        add(&mut self.counts[at..at + width], counts);
+    }
+}
+
+/// Adds counts, each to its sum.
+pub(in crate::report) fn add(sums: &mut [u64], counts: &[u64]) {
+    sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum = sum.saturating_add(*count));
+}
+
+/// Places of the counts of a window's threads.
+type OfWindow = HashMap<ThreadIndex, usize, RandomState>;
+
+/// Counts of a data set that is being read.
+#[derive(Debug)]
+pub struct Counting {
+    windows: HashMap<(usize, UnixMicros), OfWindow, RandomState>,
+    /// As many for each place as there are counters.
+    counts: Vec<u64>,
+    divided: Counted,
+    /// The rows of one window.
+    now: Option<(usize, UnixMicros)>,
+    rows: Vec<(ThreadIndex, PathIndex, u64)>,
+}
+
+impl Counting {
+    /// Reads what the threads of a data set counted in the windows that `filter` allows. `None`: nothing was counted.
+    /// [`DataSet::sums`] comes before it, which gets to know the threads.
+    ///
+    /// # Errors
+    /// If a file cannot be read or is damaged.
+    pub fn open(data: &DataSet, filter: &Filter) -> Result<Option<Self>> {
+        let mut counting = Self {
+            windows: HashMap::default(),
+            counts: Vec::new(),
+            divided: Counted { counters: counters_of(data)?, ..Counted::default() },
+            now: None,
+            rows: Vec::new(),
+        };
+        if counting.divided.is_empty() {
+            return Ok(None);
+        }
+        for run in 0..data.catalog.runs.len() {
+            let span = filter.span(&data.catalog.runs[run]);
+            for file in data.files::<Counters>(run) {
+                TableFile::open_span(&file, &COLUMNS, &span)?
+                    .batches(|columns| counting.read(data, run, &span, columns))?;
+            }
+        }
+        Ok(Some(counting))
+    }
+
+    fn read(&mut self, data: &DataSet, run: usize, span: &Span, columns: &Columns<'_>) -> Result<()> {
+        let (starts, claimants) = (columns.times(shared::WINDOW_START)?, columns.names(counters::CLAIMANT)?);
+        let (pids, process_starts) = (columns.ints(counters::PID)?, columns.times(counters::PROCESS_START)?);
+        let (tids, thread_starts) = (columns.ints(counters::TID)?, columns.times(counters::THREAD_START)?);
+        let (names, counts) = (columns.names(counters::COUNTER)?, columns.ints(counters::COUNT)?);
+        let width = self.divided.counters.len();
+        for row in 0..columns.rows() {
+            let start = UnixMicros(starts.get(row)?);
+            if claimants.get(row)? != Claimant::Thread(0).name() || !span.allows(start) {
+                continue;
+            }
+            let process = (pids.natural(row)?, process_starts.get(row)?);
+            let thread = (Tid(tids.natural(row)?), UnixMicros(thread_starts.get(row)?));
+            let Some(thread) = data.known_thread(run, process, thread) else { continue };
+            let place = names.name_of(row, |name| self.divided.counters.iter().position(|one| one.name() == name))?;
+            let next = self.counts.len();
+            let at = *self.windows.entry((run, start)).or_default().entry(thread).or_insert(next);
+            if at == next {
+                self.counts.resize(next + width, 0);
+            }
+            let count = counts.natural::<u64>(row)?;
+            self.counts[at + place] = self.counts[at + place].saturating_add(count);
+        }
+        Ok(())
+    }
+
+    /// Takes a row of [`DataSet::scan_in_time`], in which rows of a window stand together.
+    pub fn take(&mut self, row: &Row) {
+        let window = (row.run, row.window_start);
+        if self.now != Some(window) {
+            self.end_window();
+            self.now = Some(window);
+        }
+        self.rows.push((row.thread, row.path, row.cpu_ns));
+    }
+
+    fn end_window(&mut self) {
+        let counted = self.now.take().and_then(|window| self.windows.remove(&window)).unwrap_or_default();
+        self.rows.sort_unstable();
+        let width = self.divided.counters.len();
+        for rows in self.rows.chunk_by(|a, b| a.0 == b.0) {
+            let Some(counts) = rows
+                .first()
+                .and_then(|(thread, ..)| counted.get(thread))
+                .and_then(|at| self.counts.get(*at..at + width))
+            else {
+                continue;
+            };
+            let times: Vec<u64> = rows.iter().map(|(.., cpu_ns)| *cpu_ns).collect();
+            let weights = if times.iter().all(|ns| *ns == 0) { vec![1; times.len()] } else { times };
+            let parts: Vec<Vec<u64>> = counts.iter().map(|count| apportion(*count, &weights)).collect();
+            for (at, (thread, path, _)) in rows.iter().enumerate() {
+                let of_path: Vec<u64> = parts.iter().map(|parts| parts.get(at).copied().unwrap_or_default()).collect();
+                self.divided.plus((*thread, *path), &of_path);
+            }
+        }
+        self.rows.clear();
+    }
+
+    /// What all rows that were taken have.
+    pub fn finish(mut self) -> Counted {
+        self.end_window();
+        self.divided
+    }
+}
+
+/// What the runs counted, each once.
+fn counters_of(data: &DataSet) -> Result<Vec<Counter>> {
+    let mut found = Vec::new();
+    for run in 0..data.catalog.runs.len() {
+        for file in data.files::<Counters>(run) {
+            TableFile::open_columns(&file, &[&counters::COUNTER])?.batches(|columns| {
+                let names = columns.names(counters::COUNTER)?;
+                for row in 0..columns.rows() {
+                    let counter = names.name_of(row, |name| name.parse::<Counter>().ok())?;
+                    if !found.contains(&counter) {
+                        found.push(counter);
+                    }
+                }
+                Ok(())
+            })?;
+        }
+    }
+    found.sort_unstable();
+    Ok(found)
+}
+
+const COLUMNS: [&dyn Named; 8] = [
+    &shared::WINDOW_START,
+    &counters::CLAIMANT,
+    &counters::PID,
+    &counters::PROCESS_START,
+    &counters::TID,
+    &counters::THREAD_START,
+    &counters::COUNTER,
+    &counters::COUNT,
+];
