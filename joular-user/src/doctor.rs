@@ -116,7 +116,8 @@ fn cores(options: &EnergyOptions) -> Option<Check> {
 /// What `--counters` can count here.
 fn counters() -> Check {
     let absent: Vec<Counter> = counters::absent(&Counter::ALL).collect();
-    let named = |counters: &mut dyn Iterator<Item = Counter>| counters.map(Counter::name).collect::<Vec<_>>().join(", ");
+    let named =
+        |counters: &mut dyn Iterator<Item = Counter>| counters.map(Counter::name).collect::<Vec<_>>().join(", ");
     let present = named(&mut Counter::ALL.into_iter().filter(|counter| !absent.contains(counter)));
     let found = match absent.len() {
         0 => present,

@@ -7,8 +7,9 @@ use joular_tests::process::Finished;
 
 use crate::{bad_sets, documents::subcommands, joular_bpf};
 
-/// Subcommands that read no data set, or more than that: `validate` has tests of its own.
-const OTHERS: &[&str] = &["run", "sweep", "doctor", "sources", "agent", "calibrate", "completions", "man", "validate"];
+/// Subcommands that read no data set, or more than that: `validate` and `jmh` have tests of their own.
+const OTHERS: &[&str] =
+    &["run", "sweep", "doctor", "sources", "agent", "calibrate", "completions", "man", "validate", "jmh"];
 
 /// Arguments of each subcommand: `DIR` is the data set, `OUT` a place for files. A subcommand that
 /// is not here gets the data set only.

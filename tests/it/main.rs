@@ -19,6 +19,7 @@ mod fleet;
 mod footprint;
 mod html;
 mod intervals;
+mod jmh;
 mod one_liners;
 mod packaging;
 mod replay;

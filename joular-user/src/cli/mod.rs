@@ -46,7 +46,7 @@ pub use self::{
     run_flags::RunFlags,
     service_rule::ServiceRuleFlags,
     ship_flags::ShipFlags,
-    subcommands::{AuditFlags, CalibrateFlags, DoctorFlags, ReattributeFlags},
+    subcommands::{AuditFlags, CalibrateFlags, DoctorFlags, JmhFlags, ReattributeFlags},
     sweep_flags::SweepFlags,
     validate_flags::ValidateFlags,
 };
@@ -210,6 +210,16 @@ pub enum Command {
     /// log's format and how to measure. Needs no privileges.
     #[command(after_help = "Example: joular-bpf validate joular-out --reference meter.csv")]
     Validate(ValidateFlags),
+
+    /// Show joules per operation of JMH benchmarks
+    ///
+    /// Takes the file that JMH wrote with -rf json, and a data set of the same run. Each fork is a replicate. No benchmark
+    /// needs to change. docs/jmh.md explains the figures. Needs no privileges.
+    #[command(
+        after_help = "Example: sudo joular-bpf run --interval 100ms --output jmh -- java -jar benchmarks.jar -rf json\n         \
+                            joular-bpf jmh jmh jmh-result.json"
+    )]
+    Jmh(JmhFlags),
 
     /// Write completions for a shell to standard output
     #[command(after_help = "Example: joular-bpf completions bash > /etc/bash_completion.d/joular-bpf")]

@@ -54,6 +54,30 @@ pub struct AuditFlags {
     pub json: bool,
 }
 
+/// Flags of `jmh`.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct JmhFlags {
+    /// Directory of the data set
+    #[arg(value_name = "DIR")]
+    pub data: PathBuf,
+
+    /// What JMH wrote with -rf json
+    #[arg(value_name = "RESULT")]
+    pub result: PathBuf,
+
+    /// Print one JSON object
+    #[arg(long, group = "format")]
+    pub json: bool,
+
+    /// Print a table as comma-separated values
+    #[arg(long, group = "format")]
+    pub csv: bool,
+
+    /// Print a table in Markdown
+    #[arg(long, group = "format")]
+    pub markdown: bool,
+}
+
 /// Energy sources and where they look: shared by the subcommands that open sources.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
 pub struct SourceFlags {

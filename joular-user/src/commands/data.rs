@@ -10,8 +10,9 @@ use std::{
 use joular_data::{
     dataset::{audit, compact, reattribute, store},
     events::RunInfo,
+    experiment::jmh::{Benchmarks, JmhError},
     report::{
-        self, artifact,
+        self, Format, artifact,
         export::{ExportFormat, Selection},
         footprint::FootprintError,
     },
@@ -23,8 +24,8 @@ use joular_data::{
 use super::{unless_closed, unwritten};
 use crate::{
     cli::{
-        AuditFlags, CompactFlags, Exit, ExportFlags, FlamegraphFlags, HtmlFlags, ReattributeFlags, ReportFlags,
-        RollupFlags, ShipFlags, ValidateFlags,
+        AuditFlags, CompactFlags, Exit, ExportFlags, FlamegraphFlags, HtmlFlags, JmhFlags, ReattributeFlags,
+        ReportFlags, RollupFlags, ShipFlags, ValidateFlags,
     },
     config::{self, CalibrationChoice, ConfigError},
     messages,
@@ -47,6 +48,16 @@ pub(super) fn show(flags: &ReportFlags) -> anyhow::Result<Exit> {
     unless_closed(said.written).map_err(unwritten("the report"))?;
     said.notices.iter().for_each(|notice| messages::warn(notice));
     Ok(Exit::Success)
+}
+
+pub(super) fn jmh(flags: &JmhFlags) -> anyhow::Result<Exit> {
+    let found = Benchmarks::read(&flags.result, &flags.data).map_err(|error| match error {
+        JmhError::Data(error) => error.into(),
+        error => anyhow::Error::from(error),
+    })?;
+    let format = Format::of_flags(flags.json, flags.csv, flags.markdown);
+    unless_closed(found.write(format, &mut io::stdout().lock())).map_err(unwritten("joules per operation"))?;
+    Ok(if found.rows.iter().any(|row| row.operation.is_some()) { Exit::Success } else { Exit::Failure })
 }
 
 pub(super) fn flamegraph(flags: &FlamegraphFlags) -> anyhow::Result<Exit> {

@@ -49,6 +49,7 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
         Some(Command::Reattribute(flags)) => data::reattribute(&flags),
         Some(Command::Audit(flags)) => data::audit(&flags),
         Some(Command::Validate(flags)) => data::validate(&flags),
+        Some(Command::Jmh(flags)) => data::jmh(&flags),
         Some(Command::Completions(flags)) => manual::completions(&flags),
         Some(Command::Man(flags)) => manual::man(&flags),
     }

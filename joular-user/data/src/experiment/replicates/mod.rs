@@ -15,7 +15,7 @@ pub mod ranking;
 mod render;
 #[cfg(test)]
 mod simulation;
-mod stats;
+pub(in crate::experiment) mod stats;
 #[cfg(test)]
 mod tests;
 

@@ -149,7 +149,8 @@ fn sample(profile: &Profile, entry: &ThreadPath, dictionary: &mut Dictionary) ->
     let mut number = |key: &str, num: u32| Label { key: strings.number(key).into(), str: 0, num: num.into() };
     label.extend([number("pid", process.pid.0), number("tid", thread.tid.0)]);
     let counters = profile.counted.counters.len();
-    let counts = (0..counters).map(|at| profile.counted.of(entry).and_then(|counts| counts.get(at)).copied().unwrap_or(0));
+    let counts =
+        (0..counters).map(|at| profile.counted.of(entry).and_then(|counts| counts.get(at)).copied().unwrap_or(0));
     let value = [entry.energy.0, entry.cpu_ns, entry.samples].into_iter().chain(counts).map(signed).collect();
     Sample { location_id, value, label }
 }

@@ -16,7 +16,9 @@ use super::{
 };
 use crate::{
     model::units::{MicroJoules, UnixMicros},
-    report::profile::{App, Catalog, Counting, DataSet, Filter, PathIndex, Profile, Row, ThreadIndex, ThreadPath, WindowSpan},
+    report::profile::{
+        App, Catalog, Counting, DataSet, Filter, PathIndex, Profile, Row, ThreadIndex, ThreadPath, WindowSpan,
+    },
     text,
 };
 

@@ -87,7 +87,8 @@ pub fn json(profile: &Profile) -> Map<String, Value> {
 #[allow(clippy::cast_precision_loss, reason = "for people")]
 fn shown(count: u64, figures: &Figures) -> String {
     let (Figures { amounts, interval, .. }, value) = (figures, count as f64);
-    if interval.is_exact() || amounts.energy.0 == 0 {
+    // Below a thousand there are no three digits to round to.
+    if interval.is_exact() || amounts.energy.0 == 0 || count < 1_000 {
         return count.to_string();
     }
     Places::derived(value, value * interval.half().joules() / amounts.energy.joules()).write(value)

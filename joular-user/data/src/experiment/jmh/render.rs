@@ -1,0 +1,164 @@
+//! Writes joules per operation: a table for people, JSON, CSV and Markdown.
+
+use std::{
+    fmt::Write as _,
+    io::{self, Write},
+};
+
+use super::{Benchmarks, Operation, Row};
+use crate::{
+    experiment::{
+        cells::{csv_figure, csv_line, csv_name, markdown_name, sized, text_name},
+        replicates::stats::Stats,
+    },
+    model::target_text::TargetText,
+    report::Format,
+    text::{escape, harmless_json},
+};
+
+/// What is shown of a benchmark.
+struct Cells {
+    joules: String,
+    interval: String,
+    watts: String,
+    rate: String,
+    vm: String,
+}
+
+impl Benchmarks {
+    /// # Errors
+    /// If it cannot be written.
+    pub fn write(&self, format: Format, out: &mut impl Write) -> io::Result<()> {
+        let text = match format {
+            Format::Text => self.text(),
+            Format::Json => harmless_json(&(serde_json::to_string_pretty(self)? + "\n")),
+            Format::Csv => self.csv(),
+            Format::Markdown => self.markdown(),
+        };
+        out.write_all(text.as_bytes())?;
+        out.flush()
+    }
+
+    fn text(&self) -> String {
+        let mut said = format!(
+            "{:>12} {:>20} {:>9} {:>12} {:>6} {:>5}  {:<6}  {}\n",
+            "J/op", "95 % FROM–TO", "W", "ops/s", "VM %", "forks", "mode", "benchmark"
+        );
+        for row in &self.rows {
+            let Cells { joules, interval, watts, rate, vm } = cells(row);
+            let _ = writeln!(
+                said,
+                "{joules:>12} {interval:>20} {watts:>9} {rate:>12} {vm:>6} {:>5}  {:<6}  {}",
+                row.forks,
+                row.mode.to_string(),
+                text_name(&row.name())
+            );
+        }
+        self.notes().iter().for_each(|note| {
+            let _ = writeln!(said, "{note}");
+        });
+        said
+    }
+
+    fn markdown(&self) -> String {
+        let mut said = String::from(
+            "| Benchmark | Mode | Forks | J/op | 95 % | W | ops/s | VM % |\n|:---|:---|---:|---:|---:|---:|---:|---:|\n",
+        );
+        for row in &self.rows {
+            let Cells { joules, interval, watts, rate, vm } = cells(row);
+            let (name, mode) = (markdown_name(&row.name()), markdown_name(&row.mode));
+            let _ =
+                writeln!(said, "| {name} | {mode} | {} | {joules} | {interval} | {watts} | {rate} | {vm} |", row.forks);
+        }
+        for note in self.notes() {
+            let _ = writeln!(said, "\n{}", note.replace('|', "\\|"));
+        }
+        said
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let missing = self.rows.iter().filter_map(|row| Some(format!("{}: {}", row.name(), row.why_not.as_ref()?)));
+        let single = self.rows.iter().any(|row| row.operation.as_ref().is_some_and(|found| found.joules.n == 1));
+        let single = single.then(|| "one fork has no interval: use -f 5 or more".to_owned());
+        let label = self.energy_label.as_ref().map(|label| format!("energy is {}", escape(label)));
+        missing.chain(single).chain(label).collect()
+    }
+
+    fn csv(&self) -> String {
+        let names = [
+            "benchmark",
+            "parameters",
+            "mode",
+            "forks",
+            "joules_per_op",
+            "joules_per_op_low",
+            "joules_per_op_high",
+            "watts",
+            "ops_per_second",
+            "vm_share",
+            "measured_s",
+            "why_not",
+            "energy_label",
+        ];
+        let mut said = csv_line(names.map(String::from));
+        for row in &self.rows {
+            let found = row.operation.as_ref();
+            let interval = found.and_then(|found| found.joules.interval);
+            said.push_str(&csv_line([
+                csv_name(&row.benchmark),
+                csv_name(&row.parameters),
+                csv_name(&row.mode),
+                row.forks.to_string(),
+                csv_figure(found.map(|found| found.joules.mean)),
+                csv_figure(interval.map(|(low, _)| low)),
+                csv_figure(interval.map(|(_, high)| high)),
+                csv_figure(found.map(|found| found.watts.mean)),
+                csv_figure(found.map(|found| found.rate.mean)),
+                csv_figure(found.map(|found| found.vm_share)),
+                csv_figure(found.map(|found| found.measured_s)),
+                row.why_not.clone().unwrap_or_default(),
+                self.energy_label.as_deref().map_or_else(String::new, escape),
+            ]));
+        }
+        said
+    }
+}
+
+impl Row {
+    /// `acme.Sums.sum (n=1000)`
+    fn name(&self) -> TargetText {
+        let (name, parameters) = (self.benchmark.raw(), self.parameters.raw());
+        if parameters.is_empty() { self.benchmark.clone() } else { format!("{name} ({parameters})").into() }
+    }
+}
+
+fn cells(row: &Row) -> Cells {
+    let Some(Operation { joules, watts, rate, vm_share, .. }) = &row.operation else {
+        let none = || "–".to_owned();
+        return Cells { joules: none(), interval: none(), watts: none(), rate: none(), vm: none() };
+    };
+    let (prefix, factor) = sized(joules.mean);
+    Cells {
+        joules: format!("{} {prefix}J", digits(joules.mean * factor)),
+        interval: interval(joules, factor),
+        watts: digits(watts.mean),
+        rate: digits(rate.mean),
+        vm: format!("{:.1}", 100.0 * vm_share),
+    }
+}
+
+/// In the unit of the mean. No figure is below nothing.
+fn interval(stats: &Stats, factor: f64) -> String {
+    let shown = |(low, high): (f64, f64)| format!("{}–{}", digits(low.max(0.0) * factor), digits(high * factor));
+    stats.interval.map_or_else(|| "–".to_owned(), shown)
+}
+
+/// Three significant digits, and no fraction from 100 on.
+fn digits(value: f64) -> String {
+    match value.abs() {
+        size if size >= 100.0 => format!("{value:.0}"),
+        size if size >= 10.0 => format!("{value:.1}"),
+        size if size >= 1.0 || size == 0.0 => format!("{value:.2}"),
+        _ => format!("{value:.3}"),
+    }
+}
