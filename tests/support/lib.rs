@@ -28,6 +28,7 @@ pub mod kernels;
 pub mod known;
 pub mod mount;
 pub mod native;
+pub mod network;
 pub mod node;
 pub mod notes;
 pub mod packages;

@@ -37,6 +37,11 @@ impl S3 {
         ]
     }
 
+    /// On this machine's loopback.
+    pub const fn port(&self) -> u16 {
+        self.port
+    }
+
     /// Tells it how to serve from now on: see `tests/fixtures/python/s3_server.py`.
     pub fn tell(&mut self, line: &str) -> Result<()> {
         self.process.forget_seen();

@@ -16,6 +16,7 @@ use joular_tests::{
     java::Workload,
     jdk::Jdk,
     mount::Tmpfs,
+    network::Network,
     notes, paths,
     process::{Finished, Running},
     profiler::END,
@@ -32,9 +33,10 @@ const BUCKET: &str = "s3://fleet/energy";
 const IMAGE: &str = "localhost/jvm:1";
 const SECOND_NS: i128 = 1_000_000_000;
 
-/// A host: a name of its own, and an agent for its own JVMs.
+/// A host: a name and a network of its own, and an agent for its own JVMs.
 struct Host {
     name: &'static str,
+    network: Network,
     folder: tempfile::TempDir,
     manager: Manager,
     data: PathBuf,
@@ -43,7 +45,7 @@ struct Host {
 
 impl Host {
     /// `more` of its agent's configuration. Its data set is on a disk of its own, or beside that.
-    fn new(name: &'static str, pids: &[u32], more: &str, disk: Option<&Tmpfs>) -> Result<Self> {
+    fn new(name: &'static str, network: Network, pids: &[u32], more: &str, disk: Option<&Tmpfs>) -> Result<Self> {
         let folder = tempfile::tempdir()?;
         let data = disk.map_or(folder.path(), Tmpfs::path).join("data");
         let config = folder.path().join("agent.toml");
@@ -52,14 +54,18 @@ impl Host {
              model-watts = '2:10'\nship = '{BUCKET}'\nship-window = '5s'\nkeep = '1h'\n{more}\n"
         );
         fs::write(&config, text)?;
-        Ok(Self { name, manager: Manager::new(folder.path())?, data, config, folder })
+        Ok(Self { name, network, manager: Manager::new(folder.path())?, data, config, folder })
     }
 
-    /// Starts the agent under the host's name.
+    /// Starts the agent under the host's name, in its network.
     fn start(&mut self, server: &S3) -> Result<Running> {
-        let mut command = Command::new("unshare");
+        let [enter, network] = self.network.launcher();
+        let mut command = Command::new(enter);
         let script = format!("hostname {} && exec \"$@\"", self.name);
-        command.args(["--uts", "sh", "-c", &script, "sh"]).arg(paths::joular_bpf()).envs(server.environment());
+        command
+            .args([&network, "unshare", "--uts", "sh", "-c", &script, "sh"])
+            .arg(paths::joular_bpf())
+            .envs(server.environment());
         self.manager.start(command, &self.config)
     }
 
@@ -143,20 +149,26 @@ fn a_bucket_has_what_each_host_recorded_through_kills_outages_and_steps_of_clock
     let image = Image::of(Jdk::pinned()?.last().context("no pinned JDK")?)?;
     let mut containerd = Containerd::with_image(&podman, &image, IMAGE)?;
     let command = [java_command("Busy"), ["work=2", "rest=20", "seconds=120"].map(str::to_owned).to_vec()].concat();
-    let contained = podman.start(IMAGE, &command)?;
+    let networks = [Network::new()?, Network::new()?, Network::new()?];
+    networks.iter().try_for_each(|network| network.forward(server.port()))?;
+    let contained = podman.start_in_network(&networks[2], IMAGE, &command)?;
     podman.wait_ready(&contained)?;
     let labels = [("app.kubernetes.io/name", "checkout")];
     let pod = containerd.run(&PodConfig::new(1, "shop", &labels), IMAGE, &command)?;
     let kubernetes = format!("kubernetes = '{}'", containerd.socket().display());
     let disk = Tmpfs::mount("size=16m")?;
-    let jvms = (0..4)
-        .map(|_| Workload::new("Busy").argument("work=2").argument("rest=20").start())
-        .collect::<Result<Vec<_>>>()?;
+    let start = |network: &Network| {
+        let [enter, network] = network.launcher();
+        Workload::new("Busy").argument("work=2").argument("rest=20").launched_by(&[&enter, &network]).start()
+    };
+    let jvms = [0, 0, 1, 2].iter().map(|host: &usize| start(&networks[*host])).collect::<Result<Vec<_>>>()?;
     let pid = |index: usize| jvms[index].pid();
+    ensure!(networks[0].has(pid(1))? && networks[2].has(contained.pid)? && !networks[0].has(pid(2))?);
+    let [first, second, third] = networks;
     let mut hosts = [
-        Host::new("node-1", &[pid(0), pid(1)], "", None)?,
-        Host::new("node-2", &[pid(2), pod.pid], &kubernetes, Some(&disk))?,
-        Host::new("node-3", &[pid(3), contained.pid], "", None)?,
+        Host::new("node-1", first, &[pid(0), pid(1)], "", None)?,
+        Host::new("node-2", second, &[pid(2), pod.pid], &kubernetes, Some(&disk))?,
+        Host::new("node-3", third, &[pid(3), contained.pid], "", None)?,
     ];
 
     // The bucket is away, and one agent is killed.

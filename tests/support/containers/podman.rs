@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result, bail};
 use tempfile::TempDir;
 
 use super::{image::Image, pack, run};
-use crate::clock::wait_for;
+use crate::{clock::wait_for, network::Network};
 
 /// A cold JVM on a loaded machine needs seconds; two minutes mean that it hangs.
 const READY: Duration = Duration::from_secs(120);
@@ -80,10 +80,19 @@ impl Podman {
 
     /// Starts a container with more options of `podman run`.
     pub fn start_with(&self, more: &[&str], image: &str, command: &[String]) -> Result<Container> {
-        // The network of the host needs no tools to be set up. Some hosts do not allow root to raise limits,
-        // as podman does by default.
+        // The network of the host needs no tools to be set up.
+        self.start_in("host", more, image, command)
+    }
+
+    /// Starts a container in a network.
+    pub fn start_in_network(&self, network: &Network, image: &str, command: &[String]) -> Result<Container> {
+        self.start_in(&format!("ns:{}", network.path().display()), &[], image, command)
+    }
+
+    fn start_in(&self, network: &str, more: &[&str], image: &str, command: &[String]) -> Result<Container> {
+        // Some hosts do not allow root to raise limits, as podman does by default.
         let limits = ["--ulimit", "nofile=1024:1024", "--ulimit", "nproc=30000:30000"];
-        let options = ["--detach", "--network", "host", "--log-driver", "k8s-file"];
+        let options = ["--detach", "--network", network, "--log-driver", "k8s-file"];
         let id = run(self.command("run").args(options).args(limits).args(more).arg(image).args(command))?;
         let pid = run(self.command("inspect").args(["--format", "{{.State.Pid}}"]).arg(&id))?;
         let pid = pid.parse().with_context(|| format!("podman says pid '{pid}'"))?;
