@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::{
     service_rule::ServiceRuleFlags,
@@ -21,7 +21,7 @@ mod heading {
 }
 
 /// Flags, all optional. The comments are the help texts.
-#[derive(Clone, Debug, Default, PartialEq, Args, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Args, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Flags {
     /// Processes with this name, running now or started later
@@ -310,6 +310,7 @@ pub struct Flags {
 
     /// Rules that name services, of the configuration file only.
     #[arg(skip)]
+    #[serde(skip_serializing)]
     pub service_rule: Vec<ServiceRuleFlags>,
 
     /// Print the log of the eBPF programs, for their developers

@@ -21,6 +21,10 @@ pub struct SweepFlags {
     #[arg(long, value_name = "FILE", help_heading = "Growth")]
     pub svg: Option<PathBuf>,
 
+    /// Write a web page: classes, drawings, and what larger values would need
+    #[arg(long, value_name = "FILE", help_heading = "Growth")]
+    pub html: Option<PathBuf>,
+
     /// Compare the classes with those of an earlier sweep, which --export-json has written; ends with exit code 8 if a
     /// method grows otherwise, and with 9 if that is not certain
     #[arg(long, value_name = "FILE", help_heading = "Growth")]

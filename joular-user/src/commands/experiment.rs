@@ -18,12 +18,14 @@ use crate::{
     cli::{self, Command, Exit, RunFlags},
     config::{self, CommandRun},
     experiment::{
-        Task,
+        Circumstances, Task,
         conduct::{ConductError, Conducted, Experiment, Step, conduct},
         log::{Log, RunRecord},
         trial::Told,
     },
-    messages, pipeline,
+    kernel::cpus::CPU_ROOT,
+    messages,
+    pipeline::{self, host::Host},
     progress::Progress,
 };
 
@@ -37,8 +39,9 @@ const MIN_RUNS: usize = 3;
 /// Runs the experiment that the flags ask for, and shows what it came to.
 pub(super) fn run(flags: &RunFlags) -> anyhow::Result<Exit> {
     // What is wrong with the flags of a recording is told before anything runs.
-    CommandRun::resolve(flags)?;
-    let experiment = config::experiment(flags)?;
+    let resolved = CommandRun::resolve(flags)?;
+    let mut experiment = config::experiment(flags)?;
+    on_this_machine(&mut experiment, &resolved);
     let conducted = conducted(&experiment)?;
     if let Some(code) = conducted.interrupted {
         tell_of_interruption(&experiment, &conducted.log);
@@ -56,6 +59,13 @@ pub(super) fn run(flags: &RunFlags) -> anyhow::Result<Exit> {
         compare(directory, &conducted.log, app.as_ref())?;
     }
     Ok(Exit::Success)
+}
+
+/// Says where the runs are measured.
+pub(super) fn on_this_machine(experiment: &mut Experiment, run: &CommandRun) {
+    let Host { name, cpu_model, online_cpus, kernel, .. } = Host::read(&run.config.proc_root, Path::new(CPU_ROOT));
+    let of_options = std::mem::take(&mut experiment.circumstances);
+    experiment.circumstances = Circumstances { host: name.to_string(), cpu_model, online_cpus, kernel, ..of_options };
 }
 
 /// Goes through the runs, and shows how far it is.

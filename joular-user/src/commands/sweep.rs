@@ -16,7 +16,7 @@ use joular_data::{
     text::escape,
 };
 
-use super::experiment::{conducted, said, tell_of_interruption, write_file};
+use super::experiment::{conducted, on_this_machine, said, tell_of_interruption, write_file};
 use crate::{
     cli::{Exit, PartFlags, SweepFlags},
     config::{self, CommandRun, SweepRun},
@@ -30,8 +30,9 @@ const DRAWN: usize = 10;
 
 pub(super) fn run(flags: &SweepFlags) -> anyhow::Result<Exit> {
     // What is wrong is told before anything runs.
-    CommandRun::resolve(&flags.run)?;
+    let resolved = CommandRun::resolve(&flags.run)?;
     let mut sweep = config::sweep(flags)?;
+    on_this_machine(&mut sweep.experiment, &resolved);
     let before = flags.against.as_deref().map(read).transpose()?;
     let (_, app) = config::part(&PartFlags { app: flags.run.experiment.app.clone(), ..PartFlags::default() })?;
     // Methods are read from data sets: without a directory, from one that goes again.
@@ -80,10 +81,11 @@ fn export(flags: &SweepFlags, sweep: &SweepRun, found: &Sweep) -> anyhow::Result
             write_file(path, &bytes)?;
         }
     }
-    match &flags.svg {
-        Some(path) => write_file(path, found.svg(sweep.methods.unwrap_or(DRAWN)).as_bytes()),
-        None => Ok(()),
+    let drawn = sweep.methods.unwrap_or(DRAWN);
+    if let Some(path) = &flags.svg {
+        write_file(path, found.svg(drawn).as_bytes())?;
     }
+    flags.html.as_ref().map_or(Ok(()), |path| write_file(path, found.page(drawn).as_bytes()))
 }
 
 fn read(path: &Path) -> anyhow::Result<Sweep> {

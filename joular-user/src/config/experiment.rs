@@ -1,17 +1,21 @@
 //! Resolves what an experiment runs.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
+
+use serde_json::{Map, Value, json};
 
 use super::{ConfigError, duration::parse_duration};
 use crate::{
     cli::{ExperimentFlags, RunFlags},
-    experiment::{conduct::Experiment, plan, work::is_amount},
+    experiment::{Circumstances, conduct::Experiment, plan, work::is_amount},
     privileges,
 };
 
 /// Runs of each variant, if there is something to compare and nothing else is said.
 const REPEAT: u32 = 3;
 const MAX_REPEAT: u32 = 100_000;
+/// Options of a recording that may change while an experiment is interrupted.
+const UNCHECKED: [&str; 2] = ["output", "quiet"];
 
 /// # Errors
 /// If a flag cannot be understood.
@@ -46,8 +50,30 @@ pub fn experiment(flags: &RunFlags) -> Result<Experiment, ConfigError> {
         ignores_failure: chosen.ignore_failure,
         work: chosen.work,
         work_rule: work_rule(chosen),
+        circumstances: Circumstances {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            options: options(flags),
+            ..Default::default()
+        },
         owner: privileges::invoking_user(),
     })
+}
+
+/// Options that change what is measured.
+fn options(flags: &RunFlags) -> BTreeMap<String, Value> {
+    let Ok(Value::Object(recording)) = serde_json::to_value(&flags.flags) else { return BTreeMap::new() };
+    let more = json!({
+        "user": flags.user,
+        "phase-start": flags.phase_start,
+        "phase-end": flags.phase_end,
+        "mark": flags.mark,
+        "cool-down": flags.experiment.cool_down,
+        "ignore-failure": flags.experiment.ignore_failure,
+    });
+    let more = if let Value::Object(more) = more { more } else { Map::new() };
+    let is_given = |value: &Value| !matches!(value, Value::Null | Value::Bool(false)) && *value != json!([]);
+    let given = recording.into_iter().chain(more);
+    given.filter(|(name, value)| is_given(value) && !UNCHECKED.contains(&name.as_str())).collect()
 }
 
 fn work_rule(flags: &ExperimentFlags) -> Option<String> {

@@ -11,6 +11,7 @@ use joular_data::{dataset::store, output::OutputError};
 use tokio::time::{Instant, sleep};
 
 use super::{
+    circumstances::Circumstances,
     launch::exit_code,
     log::{Log, LogError, RunRecord},
     plan::{Place, Variant, order},
@@ -42,6 +43,7 @@ pub struct Experiment {
     pub work: Option<f64>,
     /// How work is counted, in words.
     pub work_rule: Option<String>,
+    pub circumstances: Circumstances,
     /// Whose files are made.
     pub owner: Option<(u32, u32)>,
 }
@@ -106,7 +108,8 @@ pub async fn conduct(
 ) -> Result<Conducted, ConductError> {
     let signals = HandedOn::listen().map_err(ConductError::Signals)?;
     let seed = experiment.seed.unwrap_or_else(|| fastrand::u64(..));
-    let mut log = Log::new(seed, &experiment.variants, experiment.work_rule.clone());
+    let circumstances = experiment.circumstances.clone();
+    let mut log = Log::new(seed, &experiment.variants, experiment.work_rule.clone(), circumstances);
     if let Some(directory) = &experiment.directory {
         store::create_directories(directory, experiment.owner)?;
         log = Log::resume(directory, log, experiment.seed)?;

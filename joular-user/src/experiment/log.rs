@@ -16,6 +16,7 @@ use joular_data::{
 use serde::{Deserialize, Serialize};
 
 use super::{
+    circumstances::Circumstances,
     plan::{Place, Variant},
     trial::Outcome,
 };
@@ -30,7 +31,7 @@ pub enum LogError {
     #[error("reading {path}: {source}: remove it to begin again, or choose another directory with --output")]
     Read { path: PathBuf, source: io::Error },
     #[error("{path} holds another experiment ({what} differs): choose another directory with --output")]
-    Other { path: PathBuf, what: &'static str },
+    Other { path: PathBuf, what: String },
     #[error("{path} has data and no {FILE}: choose another directory with --output")]
     Foreign { path: PathBuf },
     #[error(transparent)]
@@ -86,13 +87,16 @@ pub struct Log {
     pub variants: Vec<VariantRecord>,
     /// How work is counted, in words.
     pub work: Option<String>,
+    /// Not known of an experiment that an earlier joular-bpf has begun.
+    #[serde(default)]
+    pub circumstances: Option<Circumstances>,
     pub runs: Vec<RunRecord>,
 }
 
 impl Log {
-    pub fn new(seed: u64, variants: &[Variant], work: Option<String>) -> Self {
+    pub fn new(seed: u64, variants: &[Variant], work: Option<String>, circumstances: Circumstances) -> Self {
         let variants = variants.iter().map(VariantRecord::from).collect();
-        Self { version: VERSION, seed, variants, work, runs: Vec::new() }
+        Self { version: VERSION, seed, variants, work, circumstances: Some(circumstances), runs: Vec::new() }
     }
 
     /// What the directory holds of this experiment. `seed` is what the user asked for.
@@ -120,8 +124,10 @@ impl Log {
             ("the seed", seed.is_some_and(|seed| seed != found.seed)),
             ("a run", found.runs.iter().any(|run| run.place.variant >= found.variants.len())),
         ];
-        match what.into_iter().find(|(_, differs)| *differs) {
-            Some((what, _)) => Err(LogError::Other { path, what }),
+        let what = what.into_iter().find(|(_, differs)| *differs).map(|(what, _)| what.to_owned());
+        let circumstances = || found.circumstances.as_ref()?.difference(new.circumstances.as_ref()?);
+        match what.or_else(circumstances) {
+            Some(what) => Err(LogError::Other { path, what }),
             None => Ok(found),
         }
     }
@@ -164,7 +170,7 @@ mod tests {
 
     fn log(command: &str) -> Log {
         let words: Vec<_> = command.split_whitespace().map(Into::into).collect();
-        Log::new(7, &plan::variants(&words, &[], &[]).unwrap(), None)
+        Log::new(7, &plan::variants(&words, &[], &[]).unwrap(), None, Circumstances::default())
     }
 
     #[test]
@@ -179,6 +185,11 @@ mod tests {
             (log("sleep 2"), None, "a variant differs"),
             (Log { work: Some("3".into()), ..log("sleep 1") }, None, "how work is counted differs"),
             (again, Some(8), "the seed differs"),
+            (
+                Log { circumstances: Some(Circumstances { host: "b".into(), ..Default::default() }), ..log("sleep 1") },
+                None,
+                "the host differs",
+            ),
         ] {
             let error = Log::resume(root, other, seed).unwrap_err().to_string();
             assert!(error.contains(what), "{error}");

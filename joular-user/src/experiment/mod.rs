@@ -4,9 +4,10 @@
 //! command it is, and [`signals`] hands signals on to it. [`marks`] takes what it says of its phases.
 //!
 //! An experiment runs commands many times. [`plan`] says which, from variants and [`parameter`]s, and in which order;
-//! [`trial`] runs one of them in a process of its own, [`work`] knows how much it did, [`log`] keeps what is done, and
-//! [`conduct`] goes through it all.
+//! [`trial`] runs one of them in a process of its own, [`work`] knows how much it did, [`log`] keeps what is done and
+//! under which [`circumstances`], and [`conduct`] goes through it all.
 
+pub mod circumstances;
 pub mod conduct;
 pub mod launch;
 pub mod log;
@@ -19,6 +20,7 @@ pub mod user;
 pub mod work;
 
 pub use self::{
+    circumstances::Circumstances,
     launch::{Held, LAUNCHER_ARGUMENT, LaunchError, Launched, run_launcher},
     marks::Rules,
     trial::{Outcome, TRIAL_ARGUMENT, Task, own_command_line},

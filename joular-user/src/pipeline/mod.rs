@@ -10,7 +10,7 @@ mod command;
 mod consumer;
 mod core_types;
 mod failure;
-mod host;
+pub mod host;
 mod live;
 mod metrics;
 mod replay;

@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    path::Path,
     process::Command,
     thread,
     time::{Duration, Instant},
@@ -9,6 +10,7 @@ use std::{
 
 use anyhow::{Context as _, Result, bail, ensure};
 use joular_tests::{
+    mount::Tmpfs,
     paths,
     process::{Finished, Running},
     profiler::Output,
@@ -28,8 +30,8 @@ fn run(options: &[&str]) -> Result<Finished> {
     spawn(options)?.finish(LIMIT)
 }
 
-fn log(output: &Output) -> Result<Value> {
-    Ok(serde_json::from_str(&fs::read_to_string(output.dir().join("experiment.json"))?)?)
+fn log(dir: &Path) -> Result<Value> {
+    Ok(serde_json::from_str(&fs::read_to_string(dir.join("experiment.json"))?)?)
 }
 
 fn runs(log: &Value) -> &[Value] {
@@ -37,8 +39,8 @@ fn runs(log: &Value) -> &[Value] {
 }
 
 /// Sum of what a variant's data set says that threads used, and of how many runs.
-fn recorded(output: &Output, variant: &str) -> Result<(u64, u64)> {
-    let dir = output.dir().join(variant);
+fn recorded(dir: &Path, variant: &str) -> Result<(u64, u64)> {
+    let dir = dir.join(variant);
     let dir = dir.to_str().context("a path of text")?;
     let finished =
         Running::spawn("audit", Command::new(paths::joular_bpf()).args(["audit", dir, "--json"]))?.finish(LIMIT)?;
@@ -56,10 +58,10 @@ fn logged(log: &Value, variant: u64) -> (u64, u64) {
 }
 
 /// Waits until so many runs count.
-fn wait_for_runs(output: &Output, count: usize) -> Result<()> {
+fn wait_for_runs(dir: &Path, count: usize) -> Result<()> {
     let until = Instant::now() + LIMIT;
     while Instant::now() < until {
-        if log(output).is_ok_and(|log| runs(&log).len() >= count) {
+        if log(dir).is_ok_and(|log| runs(&log).len() >= count) {
             return Ok(());
         }
         thread::sleep(Duration::from_millis(10));
@@ -76,7 +78,7 @@ fn an_experiment_that_was_interrupted_and_killed_goes_on_and_has_every_run_once(
     let options = ["--repeat", "3", "--seed", "7", "--output", &dir, "--variant", &a, "--variant", &b];
     for (done, signal) in [(1, Signal::TERM), (2, Signal::KILL)] {
         let running = spawn(&options)?;
-        wait_for_runs(&output, done)?;
+        wait_for_runs(output.dir(), done)?;
         running.signal(signal)?;
         let finished = running.finish(LIMIT)?;
         if signal == Signal::TERM {
@@ -89,18 +91,43 @@ fn an_experiment_that_was_interrupted_and_killed_goes_on_and_has_every_run_once(
     // A run of the experiment that was killed may take a moment to end: the next one waits for it.
     let finished = run(&options)?;
     ensure!(finished.code() == Some(0) && finished.stderr.contains("are done already"), "{finished:?}");
-    let log = log(&output)?;
+    let log = log(output.dir())?;
     let mut places: Vec<String> = runs(&log).iter().map(|run| format!("{}{}", run["variant"], run["round"])).collect();
     places.sort();
     ensure!(places == ["00", "01", "02", "10", "11", "12"], "{log}");
     for (variant, at) in [("a", 0), ("b", 1)] {
-        ensure!(recorded(&output, variant)? == logged(&log, at), "{variant}: {log}");
+        ensure!(recorded(output.dir(), variant)? == logged(&log, at), "{variant}: {log}");
     }
     // Nothing is left to do, and one more run of each is two more.
     let finished = run(&options)?;
     ensure!(finished.code() == Some(0) && finished.stderr.contains("0 runs in random order"), "{finished:?}");
+    let other = run(&[&options[..], &["--frequency", "199"]].concat())?;
+    ensure!(other.code() == Some(6) && other.stderr.contains("--frequency differs"), "{other:?}");
     let other = run(&["--repeat", "3", "--output", &dir, "--", "true"])?;
     ensure!(other.code() == Some(6) && other.stderr.contains("holds another experiment"), "{other:?}");
+    Ok(())
+}
+
+#[test]
+fn a_full_disk_ends_an_experiment_which_goes_on_when_there_is_room() -> Result<()> {
+    let disk = Tmpfs::mount("size=4m")?;
+    let dir = disk.path().join("out");
+    let options = ["--repeat", "4", "--output", dir.to_str().context("a path of text")?, "--", "sleep", "0.5"];
+    let running = spawn(&options)?;
+    wait_for_runs(&dir, 1)?;
+    disk.fill()?;
+    let finished = running.finish(LIMIT)?;
+    ensure!(finished.code() == Some(6) && finished.stderr.contains("no space left on the device"), "{finished:?}");
+    let before = runs(&log(&dir)?).len();
+    ensure!((1..4).contains(&before), "{before} runs");
+    disk.make_room()?;
+    let finished = run(&options)?;
+    ensure!(
+        finished.code() == Some(0) && finished.stderr.contains(&format!("{before} are done already")),
+        "{finished:?}"
+    );
+    let log = log(&dir)?;
+    ensure!(runs(&log).len() == 4 && recorded(&dir, "base")? == logged(&log, 0), "{log}");
     Ok(())
 }
 

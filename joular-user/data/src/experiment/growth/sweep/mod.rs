@@ -3,6 +3,7 @@
 //! A method is the same in all data sets by its identity ([`crate::report::diff::identity`]). Where a method has no sample,
 //! it needed so little that none hit it: 0 J, with the variance of one sample.
 
+mod page;
 mod render;
 mod svg;
 

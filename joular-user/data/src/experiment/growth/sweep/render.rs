@@ -188,15 +188,15 @@ fn cells(kind: &str, curve: &Curve) -> Vec<String> {
 }
 
 /// Cells of a table for people.
-struct Row {
-    joules: String,
-    class: String,
-    sure: String,
-    r_squared: String,
-    formula: String,
+pub(super) struct Row {
+    pub(super) joules: String,
+    pub(super) class: String,
+    pub(super) sure: String,
+    pub(super) r_squared: String,
+    pub(super) formula: String,
 }
 
-fn row(curve: &Curve) -> Row {
+pub(super) fn row(curve: &Curve) -> Row {
     let energy = curve.at_largest();
     let (prefix, factor) = sized(energy);
     let joules = format!("{:.3} {prefix}J", energy * factor);

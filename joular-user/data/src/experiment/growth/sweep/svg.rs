@@ -244,7 +244,8 @@ fn tick(value: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-fn xml(text: &str) -> String {
+/// Text within XML or HTML.
+pub(super) fn xml(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -69,6 +69,24 @@ fn a_drawing_has_a_panel_for_the_total_and_each_method_and_no_name_is_markup() {
 }
 
 #[test]
+fn a_page_has_classes_drawings_and_what_larger_values_need_and_no_name_is_markup() {
+    let page = sweep().page(9);
+    for expected in
+        ["n log n", "1.000 J + 20.000 µJ · n", "<svg ", "n = 2000000", "21 runs with 7 values", "energy is modelled"]
+    {
+        assert!(page.contains(expected), "{expected}: {page}");
+    }
+    // 1 J + 20 µJ · 10 000 000.
+    assert!(page.contains("<td>201.") || page.contains("<td>200."), "{page}");
+    assert!(page.contains("&lt;sort&gt;") && !page.contains("<sort>") && !page.contains('\u{1b}'), "{page}");
+    // The name of SVG's elements is the only address.
+    assert!(!page.contains("<script") && page.matches("http:").count() == 1, "{page}");
+    assert_eq!(page.matches("<tr>").count(), page.matches("</tr>").count());
+    let one = sweep().page(1);
+    assert!(one.contains("1 more methods need less") && !one.contains("a.B.rare"), "{one}");
+}
+
+#[test]
 fn methods_of_data_sets_are_the_same_ones_and_each_run_is_a_point() {
     let root = tempfile::tempdir().unwrap();
     write(root.path(), Policy::default());
