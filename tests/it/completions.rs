@@ -46,7 +46,12 @@ fn every_subcommand_has_a_man_page_and_no_other_thing_has() {
         let page = fs::read_to_string(pages.join(format!("joular-bpf-{name}.1"))).unwrap();
         assert_eq!(joular_bpf(&["man", name]).stdout.trim_end(), page.trim_end(), "{name}");
     }
-    assert_eq!(fs::read_dir(&pages).unwrap().count(), 1 + subcommands(&help).count());
+    let nested = joular_bpf(&["baseline", "--help"]).stdout;
+    for name in subcommands(&nested) {
+        assert!(pages.join(format!("joular-bpf-baseline-{name}.1")).exists(), "{name}");
+    }
+    let count = 1 + subcommands(&help).count() + subcommands(&nested).count();
+    assert_eq!(fs::read_dir(&pages).unwrap().count(), count);
     let finished = joular_bpf(&["man", "no-such"]);
     assert_eq!(finished.code(), Some(2), "{finished:?}");
 }

@@ -52,7 +52,7 @@ pub struct Page {
     pub roff: Vec<u8>,
 }
 
-/// A page for joular-bpf, the first, and one for each subcommand.
+/// A page for joular-bpf, the first, one for each subcommand, and behind them those for subcommands of subcommands.
 ///
 /// # Errors
 /// If a page cannot be rendered; in memory this does not happen.
@@ -70,9 +70,15 @@ pub fn man_pages() -> io::Result<Vec<Page>> {
             .render(&mut roff)?;
         Ok(Page { name, roff })
     };
-    let subcommands = whole.get_subcommands().filter(|command| !command.is_hide_set()).cloned();
-    let commands: Vec<Command> = subcommands.collect();
-    std::iter::once(whole).chain(commands).map(page).collect()
+    let commands = shown(&whole);
+    let nested: Vec<Command> = commands.iter().flat_map(shown).collect();
+    std::iter::once(whole).chain(commands).chain(nested).map(page).collect()
+}
+
+/// Subcommands that help shows, without clap's own.
+fn shown(command: &Command) -> Vec<Command> {
+    let is_shown = |command: &&Command| !command.is_hide_set() && command.get_name() != "help";
+    command.get_subcommands().filter(is_shown).cloned().collect()
 }
 
 /// The page of a subcommand, or joular-bpf's own; `None` if there is no such subcommand.
@@ -122,7 +128,10 @@ mod tests {
     fn every_subcommand_has_a_page_that_names_its_options() {
         let command = Cli::command();
         let pages = man_pages().unwrap();
-        assert_eq!(pages.len(), 1 + command.get_subcommands().count());
+        let nested = command.get_subcommands().map(|command| command.get_subcommands().count()).sum::<usize>();
+        assert_eq!(pages.len(), 1 + command.get_subcommands().count() + nested);
+        let save = man_page(Some("baseline-save")).unwrap().unwrap();
+        assert!(String::from_utf8(save.roff).unwrap().contains("joular\\-bpf baseline save"));
         for (subcommand, page) in command.get_subcommands().zip(&pages[1..]) {
             let text = String::from_utf8(page.roff.clone()).unwrap();
             assert_eq!(page.name, format!("joular-bpf-{}", subcommand.get_name()));

@@ -23,7 +23,6 @@ use crate::{
         log::{Log, RunRecord},
         trial::Told,
     },
-    kernel::cpus::CPU_ROOT,
     messages,
     pipeline::{self, host::Host},
     progress::Progress,
@@ -63,7 +62,7 @@ pub(super) fn run(flags: &RunFlags) -> anyhow::Result<Exit> {
 
 /// Says where the runs are measured.
 pub(super) fn on_this_machine(experiment: &mut Experiment, run: &CommandRun) {
-    let Host { name, cpu_model, online_cpus, kernel, .. } = Host::read(&run.config.proc_root, Path::new(CPU_ROOT));
+    let Host { name, cpu_model, online_cpus, kernel, .. } = Host::of_this_machine(&run.config.proc_root);
     let of_options = std::mem::take(&mut experiment.circumstances);
     experiment.circumstances = Circumstances { host: name.to_string(), cpu_model, online_cpus, kernel, ..of_options };
 }

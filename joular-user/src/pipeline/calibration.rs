@@ -42,7 +42,7 @@ pub fn calibrate(options: &Calibrate, out: &mut impl Write) -> Result<Exit, Fail
     if let Err(error) = privileges::drop_unneeded() {
         messages::warn(&format!("all privileges are kept, because dropping those not needed failed: {error}"));
     }
-    let host = Host::read(&options.proc_root, Path::new(CPU_ROOT));
+    let host = Host::of_this_machine(&options.proc_root);
     let source = selected.source.as_mut();
     let cpu_root = Path::new(CPU_ROOT);
     let roots = Roots { cpu: cpu_root, sys: &options.energy.sys_root, proc: &options.proc_root };

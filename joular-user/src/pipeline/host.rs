@@ -28,6 +28,11 @@ pub struct Host {
 }
 
 impl Host {
+    /// Reads the facts about the machine that this runs on.
+    pub fn of_this_machine(proc_root: &Path) -> Self {
+        Self::read(proc_root, Path::new(cpus::CPU_ROOT))
+    }
+
     /// Reads the facts; what cannot be read stays empty or 0.
     pub fn read(proc_root: &Path, cpu_root: &Path) -> Self {
         let system = rustix::system::uname();

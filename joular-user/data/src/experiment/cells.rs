@@ -1,4 +1,4 @@
-//! Writes cells of tables: names that are harmless in CSV and Markdown, figures that align, units that fit.
+//! Writes cells of tables: names that are harmless in Markdown, units that fit.
 
 use crate::{
     model::target_text::TargetText,
@@ -7,27 +7,6 @@ use crate::{
 
 /// Columns of a terminal for a name.
 pub const NAME_WIDTH: usize = 60;
-
-/// A line of CSV (RFC 4180).
-pub fn csv_line(cells: impl IntoIterator<Item = String>) -> String {
-    let quoted = cells.into_iter().map(|cell| {
-        let needs_quotes = cell.contains([',', '"', '\r', '\n']);
-        if needs_quotes { format!("\"{}\"", cell.replace('"', "\"\"")) } else { cell }
-    });
-    quoted.collect::<Vec<_>>().join(",") + "\n"
-}
-
-/// A name that no spreadsheet takes for a formula; what controls a terminal is spelled out.
-pub fn csv_name(name: &TargetText) -> String {
-    let safe = name.to_string();
-    let is_formula = safe.trim_start().starts_with(['=', '+', '-', '@', '＝', '＋', '－', '＠']);
-    if is_formula { format!("'{safe}") } else { safe }
-}
-
-/// A figure in CSV; empty if there is none.
-pub fn csv_figure(value: Option<f64>) -> String {
-    value.map_or_else(String::new, |value| value.to_string())
-}
 
 /// A name as a code span of Markdown, in one cell of a table.
 pub fn markdown_name(name: &TargetText) -> String {
@@ -58,16 +37,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_one_cell_no_formula_and_no_markup() {
-        for (name, csv, markdown) in [
-            ("jdk=17", "jdk=17", "`jdk=17`"),
-            ("=cmd|' /C calc'!A0", "'=cmd|' /C calc'!A0", "`=cmd\\x7c' /C calc'!A0`"),
-            ("a`b\n", "a`b\\x0a", "`a\\x60b\\x0a`"),
-        ] {
-            assert_eq!(csv_name(&name.into()), csv);
+    fn a_name_is_one_cell_and_no_markup() {
+        for (name, markdown) in [("jdk=17", "`jdk=17`"), ("a|b", "`a\\x7cb`"), ("a`b\n", "`a\\x60b\\x0a`")] {
             assert_eq!(markdown_name(&name.into()), markdown);
         }
-        assert_eq!(csv_line(["a,b", "say \"x\"", ""].map(String::from)), "\"a,b\",\"say \"\"x\"\"\",\n");
     }
 
     #[test]

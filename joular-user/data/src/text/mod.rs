@@ -1,5 +1,6 @@
 //! Makes text for people: names made harmless and cut to width, figures with units.
 
+pub mod csv;
 pub mod figures;
 pub mod line;
 pub mod signature;

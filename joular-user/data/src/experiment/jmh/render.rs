@@ -8,12 +8,12 @@ use std::{
 use super::{Benchmarks, Operation, Row};
 use crate::{
     experiment::{
-        cells::{csv_figure, csv_line, csv_name, markdown_name, sized, text_name},
+        cells::{markdown_name, sized, text_name},
         replicates::stats::Stats,
     },
     model::target_text::TargetText,
     report::Format,
-    text::{escape, harmless_json},
+    text::{csv, escape, harmless_json},
 };
 
 /// What is shown of a benchmark.
@@ -100,22 +100,22 @@ impl Benchmarks {
             "why_not",
             "energy_label",
         ];
-        let mut said = csv_line(names.map(String::from));
+        let mut said = csv::line(names.map(String::from));
         for row in &self.rows {
             let found = row.operation.as_ref();
             let interval = found.and_then(|found| found.joules.interval);
-            said.push_str(&csv_line([
-                csv_name(&row.benchmark),
-                csv_name(&row.parameters),
-                csv_name(&row.mode),
+            said.push_str(&csv::line([
+                csv::name(row.benchmark.raw()),
+                csv::name(row.parameters.raw()),
+                csv::name(row.mode.raw()),
                 row.forks.to_string(),
-                csv_figure(found.map(|found| found.joules.mean)),
-                csv_figure(interval.map(|(low, _)| low)),
-                csv_figure(interval.map(|(_, high)| high)),
-                csv_figure(found.map(|found| found.watts.mean)),
-                csv_figure(found.map(|found| found.rate.mean)),
-                csv_figure(found.map(|found| found.vm_share)),
-                csv_figure(found.map(|found| found.measured_s)),
+                csv::figure(found.map(|found| found.joules.mean)),
+                csv::figure(interval.map(|(low, _)| low)),
+                csv::figure(interval.map(|(_, high)| high)),
+                csv::figure(found.map(|found| found.watts.mean)),
+                csv::figure(found.map(|found| found.rate.mean)),
+                csv::figure(found.map(|found| found.vm_share)),
+                csv::figure(found.map(|found| found.measured_s)),
                 row.why_not.clone().unwrap_or_default(),
                 self.energy_label.as_deref().map_or_else(String::new, escape),
             ]));

@@ -7,9 +7,9 @@ use std::{
 
 use super::{Figure, Ranked, Stats, Summary};
 use crate::{
-    experiment::cells::{csv_figure, csv_line, csv_name, markdown_name, sized, text_name},
+    experiment::cells::{markdown_name, sized, text_name},
     report::Format,
-    text::harmless_json,
+    text::{csv, harmless_json},
 };
 
 impl Summary {
@@ -119,9 +119,9 @@ impl Summary {
             Figure::ALL.iter().flat_map(|figure| COLUMNS.map(|column| format!("{}_{column}", figure.name())));
         let around = ["outliers", "ranked_by", "ratio", "ratio_low", "ratio_high", "p", "verdict", "energy_label"];
         let start = ["variant", "runs"].map(String::from).into_iter();
-        let mut said = csv_line(start.chain(headings).chain(around.map(String::from)));
+        let mut said = csv::line(start.chain(headings).chain(around.map(String::from)));
         for (at, variant) in self.variants.iter().enumerate() {
-            let mut cells = vec![csv_name(&variant.name), variant.runs.to_string()];
+            let mut cells = vec![csv::name(variant.name.raw()), variant.runs.to_string()];
             for stats in Figure::ALL.map(|figure| variant.stats(figure)) {
                 let (low, high) = stats.and_then(|stats| stats.interval).unzip();
                 let plain = |of: fn(&Stats) -> f64| stats.map(of);
@@ -135,16 +135,16 @@ impl Summary {
                         low,
                         high,
                     ]
-                    .map(csv_figure),
+                    .map(csv::figure),
                 );
             }
             let ranked = self.ranking.rows.iter().find(|row| row.variant == at);
             let (low, high) = ranked.and_then(|row| row.ratio_interval).unzip();
             cells.extend([variant.outliers.len().to_string(), self.ranking.figure.name().to_owned()]);
-            cells.extend([ranked.and_then(|row| row.ratio), low, high, ranked.and_then(|row| row.p)].map(csv_figure));
+            cells.extend([ranked.and_then(|row| row.ratio), low, high, ranked.and_then(|row| row.p)].map(csv::figure));
             cells.push(ranked.map_or_else(String::new, |row| row.standing.name().to_owned()));
             cells.push(self.energy_label.clone().unwrap_or_default());
-            said.push_str(&csv_line(cells));
+            said.push_str(&csv::line(cells));
         }
         said
     }

@@ -1,8 +1,4 @@
-//! Writes one table as comma-separated values (RFC 4180), for spreadsheets and scripts.
-//!
-//! Names come from processes that may be hostile. Characters that control a terminal are spelled
-//! out as everywhere ([`escape`]), and a text that a spreadsheet would take for a formula gets an
-//! apostrophe before it.
+//! Writes one table as comma-separated values.
 
 use serde_json::Value;
 
@@ -12,7 +8,10 @@ use super::{
     rows::{Figures, Ranking, Row},
     text::{activation, precise_percent, rows},
 };
-use crate::text::{escape, watts};
+use crate::text::{
+    csv::{line, name},
+    watts,
+};
 
 /// The table with its heading.
 pub fn table(report: &Report<'_>, table: &Ranking) -> String {
@@ -72,48 +71,5 @@ fn value(value: &Value) -> String {
         Value::Null => String::new(),
         Value::String(text) => name(text),
         other => other.to_string(),
-    }
-}
-
-/// A text that is harmless in a terminal and a spreadsheet.
-fn name(text: &str) -> String {
-    let safe = escape(text);
-    if safe.trim_start().starts_with(['=', '+', '-', '@', '＝', '＋', '－', '＠']) {
-        format!("'{safe}")
-    } else {
-        safe
-    }
-}
-
-fn line(cells: impl IntoIterator<Item = String>) -> String {
-    let quoted = cells.into_iter().map(|cell| {
-        let needs_quotes = cell.contains([',', '"', '\r', '\n']);
-        if needs_quotes { format!("\"{}\"", cell.replace('"', "\"\"")) } else { cell }
-    });
-    quoted.collect::<Vec<_>>().join(",") + "\r\n"
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn nothing_in_a_name_is_a_formula_or_a_control() {
-        for (text, expected) in [
-            ("com.acme.Shop.sell", "com.acme.Shop.sell"),
-            ("=cmd|' /C calc'!A0", "'=cmd|' /C calc'!A0"),
-            (" =1+1", "' =1+1"),
-            ("-1", "'-1"),
-            ("@SUM(A1)", "'@SUM(A1)"),
-            ("\t=1", "\\x09=1"),
-            ("a\x1b[2J\n", "a\\x1b[2J\\x0a"),
-        ] {
-            assert_eq!(name(text), expected);
-        }
-    }
-
-    #[test]
-    fn cells_with_separators_are_quoted() {
-        assert_eq!(line(["a,b", "say \"x\"", "c"].map(String::from)), "\"a,b\",\"say \"\"x\"\"\",c\r\n");
     }
 }

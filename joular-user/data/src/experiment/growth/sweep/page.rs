@@ -20,7 +20,8 @@ const HEAD: &str = "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\
     table { border-collapse: collapse; }\n\
     .scroll { overflow-x: auto; }\n\
     th, td { padding: 0.2rem 0.7rem; text-align: right; border-bottom: 1px solid #8884; white-space: nowrap; }\n\
-    th:first-child, td:first-child { text-align: left; white-space: normal; overflow-wrap: anywhere; }\n\
+    th:first-child, td:first-child { text-align: left; white-space: normal; overflow-wrap: anywhere; min-width: 18rem; }\n\
+    td:nth-child(4), td:last-child { white-space: normal; min-width: 12rem; }\n\
     svg { max-width: 100%; height: auto; }\n\
     </style>\n</head>\n<body>\n";
 

@@ -8,13 +8,13 @@ use std::{
 use super::{Curve, Sweep};
 use crate::{
     experiment::{
-        cells::{csv_figure, csv_line, csv_name, markdown_name, sized, text_name},
+        cells::{markdown_name, sized, text_name},
         growth::{Fit, Interval},
     },
     model::target_text::TargetText,
     report::Format,
     text::{
-        escape, harmless_json,
+        csv, escape, harmless_json,
         signature::{Method, told_apart},
     },
 };
@@ -118,7 +118,7 @@ impl Sweep {
     }
 
     fn csv(&self) -> String {
-        let mut said = csv_line(
+        let mut said = csv::line(
             [
                 "row",
                 "name",
@@ -151,37 +151,37 @@ impl Sweep {
         for (kind, curve) in rows.chain(self.methods.iter().map(|curve| ("method", curve))) {
             let mut cells = cells(kind, curve);
             cells.push(self.energy_label.as_deref().map_or_else(String::new, escape));
-            said.push_str(&csv_line(cells));
+            said.push_str(&csv::line(cells));
         }
         said
     }
 }
 
 fn cells(kind: &str, curve: &Curve) -> Vec<String> {
-    let optional = |text: &Option<TargetText>| text.as_ref().map_or_else(String::new, csv_name);
+    let optional = |text: &Option<TargetText>| text.as_ref().map_or_else(String::new, |text| csv::name(text.raw()));
     let growth = curve.growth.as_ref();
     let fit = growth.and_then(super::Growth::fit);
     let alternatives = growth.map(|growth| growth.alternatives.iter().map(|class| class.name()).collect::<Vec<_>>());
     let figures = |of: fn(&Fit) -> Option<Interval>| {
         let found = fit.and_then(of);
-        [found.map(|found| found.value), found.map(|found| found.low), found.map(|found| found.high)].map(csv_figure)
+        [found.map(|found| found.value), found.map(|found| found.low), found.map(|found| found.high)].map(csv::figure)
     };
     let mut cells = vec![
         kind.to_owned(),
-        csv_name(&curve.name),
+        csv::name(curve.name.raw()),
         optional(&curve.signature),
         optional(&curve.module),
         curve.samples.to_string(),
         curve.at_largest().to_string(),
         growth.map_or_else(String::new, |growth| growth.class.name().to_owned()),
         growth.map_or_else(String::new, |growth| growth.is_certain.to_string()),
-        csv_figure(growth.map(|growth| growth.weight)),
+        csv::figure(growth.map(|growth| growth.weight)),
         alternatives.unwrap_or_default().join(" "),
     ];
     cells.extend(figures(|fit| Some(fit.constant)));
     cells.extend(figures(|fit| Some(fit.grown)));
     cells.extend(figures(|fit| fit.exponent));
-    cells.extend([fit.map(|fit| fit.noise), fit.map(|fit| fit.r_squared)].map(csv_figure));
+    cells.extend([fit.map(|fit| fit.noise), fit.map(|fit| fit.r_squared)].map(csv::figure));
     cells.push(fit.map_or_else(String::new, Fit::formula));
     cells.push(curve.why_not.as_deref().map_or_else(String::new, escape));
     cells

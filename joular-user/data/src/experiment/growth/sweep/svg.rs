@@ -33,10 +33,12 @@ const DECADES_FROM: f64 = 20.0;
 const ERRORS: f64 = 1.96;
 
 impl Sweep {
-    /// The drawing, for a file or to stand within a page. It has the total and at most `top` methods.
+    /// The drawing, for a file or to stand within a page. It has the total and at most `top` methods, of those that have
+    /// enough samples for a shape.
     #[allow(clippy::cast_precision_loss, reason = "places on a drawing")]
     pub fn svg(&self, top: usize) -> String {
-        let panels = self.named(Some(top));
+        let mut panels = self.named(Some(top));
+        panels.retain(|(_, curve)| curve.growth.is_some());
         let rows = panels.len().div_ceil(COLUMNS);
         let below = PANEL.1 * rows as f64;
         let (width, height) = (PANEL.0 * COLUMNS as f64, below + LABEL);
