@@ -179,3 +179,18 @@ fn phases_and_events_are_where_they_were() {
     assert_eq!(phases[0], json!(["load", 0, 0, 5]), "as far as the page's time goes");
     assert_eq!(events.len(), 1);
 }
+
+#[test]
+fn methods_have_what_was_counted_in_their_code() {
+    let root = tempfile::tempdir().unwrap();
+    crate::dataset::fixture::write(root.path(), crate::model::policy::Policy::default());
+    let (figures, _) = figures(&choice(root.path()));
+    assert_eq!(figures["counters"], json!(["page-faults", "major-faults", "context-switches"]));
+    let profile = Profile::read(root.path(), &Filter::default(), None).unwrap();
+    let sums = profile.counted.sums(&profile.entries);
+    assert!(sums[0] > 0 && sums[2] > 0, "{sums:?}");
+    for (at, sum) in sums.iter().enumerate() {
+        let methods = figures["methods"].as_array().unwrap();
+        assert_eq!(methods.iter().map(|method| method["self_counts"][at].as_u64().unwrap()).sum::<u64>(), *sum);
+    }
+}
