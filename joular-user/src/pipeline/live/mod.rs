@@ -37,6 +37,7 @@ use crate::{
     config::duration::nanoseconds,
     context::ContextReader,
     energy::EnergySource,
+    heap::GiveBack,
     kernel::{
         BankContents, Banks, KernelError, Programs, Ring, UnwindMaps,
         boundary::{self, Announced},
@@ -99,6 +100,7 @@ struct Run<'a> {
     consumer: &'a mut Consumer,
     feed: SymbolFeed,
     stack_age: StackAge,
+    heap: GiveBack,
     wake: Wake,
     /// Until the next look.
     pause: Duration,
@@ -135,6 +137,7 @@ impl Live {
             consumer,
             feed: SymbolFeed::default(),
             stack_age: StackAge::default(),
+            heap: GiveBack::default(),
             wake,
             pause: SHORTEST_POLL,
             is_idle: false,
@@ -277,6 +280,7 @@ impl Run<'_> {
     }
 
     fn after_window(&mut self) -> Result<(), LiveError> {
+        self.heap.now_and_then();
         for change in self.live.registry.end_of_window() {
             self.changed(change)?;
         }

@@ -119,11 +119,13 @@ fn a_check_says_what_a_comparison_of_the_two_data_sets_says() {
             (CompareBy::Category, Per::Nothing, &load),
             (CompareBy::Package, work(), &Filter::default()),
         ] {
+            let choices = choices(by, per.clone());
+            let whole = diff::run(a.path(), b.path(), filter, None, &choices).unwrap();
+            let of_file = saved(a.path(), filter, &choices, &keep(None), &kept);
+            let checked = of_file.check(b.path(), filter, None, &choices).unwrap();
+            // What fails is decided on what was compared.
             for fail_on in [FailOn::Total, FailOn::Row, FailOn::Phase] {
-                let choices = Choices { fail_on, ..choices(by, per.clone()) };
-                let whole = diff::run(a.path(), b.path(), filter, None, &choices).unwrap();
-                let of_file = saved(a.path(), filter, &choices, &keep(None), &kept);
-                let checked = of_file.check(b.path(), filter, None, &choices).unwrap();
+                let choices = Choices { fail_on, ..choices.clone() };
                 assert_eq!(checked.gate(&choices), whole.gate(&choices), "{by:?} {per:?} {fail_on:?}");
                 assert!(whole.warnings.iter().any(|warning| warning.contains("kernels differ")));
                 let (mut one, mut other) = (shown(&checked, &choices), shown(&whole, &choices));
