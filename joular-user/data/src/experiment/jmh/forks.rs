@@ -1,10 +1,11 @@
 //! Finds JMH's forks in a data set, and the windows in which each of them measured.
 //!
-//! A fork is a process that runs code which JMH generates for a benchmark. The last window in which such code was
-//! sampled has the end of its measurement. Before that are, without a gap but for what JMH does between iterations, the
-//! iterations that count. Only windows that lie in them as a whole are taken.
+//! A fork is a process that runs code which JMH generates for a benchmark. The threads that such code was sampled on are
+//! the benchmark's own: the last window in which one of them ran has the end of its measurement. Before that are, without a
+//! gap but for what JMH does between iterations, the iterations that count. Only windows that lie in them as a whole are
+//! taken, also those in which the process slept.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::{
     dataset::error::Result,
@@ -12,7 +13,7 @@ use crate::{
         target_text::TargetText,
         units::{MicroJoules, UnixMicros},
     },
-    report::profile::{Catalog, DataSet, Filter, PathIndex, ProcessIndex, Row},
+    report::profile::{Catalog, DataSet, Filter, PathIndex, ProcessIndex, Row, ThreadIndex, WindowSpan},
 };
 
 /// A process of one benchmark.
@@ -21,18 +22,22 @@ pub struct Fork {
     /// As [`super::result::Benchmark::stub`].
     pub stub: String,
     start: UnixMicros,
+    /// Whose windows these are.
+    runs: BTreeSet<usize>,
     windows: BTreeMap<UnixMicros, OfWindow>,
+    /// Threads that run the benchmark.
+    workers: BTreeSet<ThreadIndex>,
 }
 
 /// What a fork had in a window.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct OfWindow {
     length_ns: u64,
     energy: MicroJoules,
     /// Of threads of the JVM itself.
     vm: MicroJoules,
-    /// Whether the benchmark was seen.
-    is_seen: bool,
+    /// Those that ran.
+    threads: Vec<ThreadIndex>,
 }
 
 /// What windows of a measurement have together.
@@ -56,7 +61,8 @@ impl Fork {
     /// The windows of its last `length_ns`, in which the iterations that count were.
     pub fn measured(&self, length_ns: u64) -> Measured {
         let mut measured = Measured::default();
-        let Some((last, of_last)) = self.windows.iter().rev().find(|(_, window)| window.is_seen) else {
+        let has_worker = |window: &OfWindow| window.threads.iter().any(|thread| self.workers.contains(thread));
+        let Some((last, of_last)) = self.windows.iter().rev().find(|(_, window)| has_worker(window)) else {
             return measured;
         };
         // Measuring ended within the last window: at its end it would have begun latest.
@@ -67,6 +73,17 @@ impl Fork {
             }
         }
         measured
+    }
+
+    /// Adds the windows between its first and its last one in which it did not run.
+    fn add_windows_of_sleep(&mut self, windows: &[WindowSpan]) {
+        let ends = self.windows.first_key_value().zip(self.windows.last_key_value());
+        let Some((first, last)) = ends.map(|((first, _), (last, _))| (*first, *last)) else { return };
+        for window in windows.iter().filter(|window| self.runs.contains(&window.run)) {
+            if (first..last).contains(&window.start) {
+                self.windows.entry(window.start).or_default().length_ns = window.length_ns;
+            }
+        }
     }
 }
 
@@ -85,12 +102,15 @@ fn end(start: UnixMicros, length_ns: u64) -> UnixMicros {
 pub fn find(data: &mut DataSet) -> Result<Vec<Fork>> {
     let mut forks: BTreeMap<ProcessIndex, Fork> = BTreeMap::new();
     let mut stubs: HashMap<PathIndex, Option<String>> = HashMap::new();
-    data.scan(&Filter::default(), |catalog, row| {
+    let filter = Filter::default();
+    data.scan(&filter, |catalog, row| {
         let stub = stubs.entry(row.path).or_insert_with(|| stub_of(catalog, row.path));
         take(&mut forks, catalog, row, stub.as_deref());
     })?;
     let mut forks: Vec<Fork> = forks.into_values().filter(|fork| !fork.stub.is_empty()).collect();
     forks.sort_by_key(|fork| fork.start);
+    let windows = data.windows(&filter);
+    forks.iter_mut().for_each(|fork| fork.add_windows_of_sleep(&windows));
     Ok(forks)
 }
 
@@ -102,8 +122,12 @@ fn take(forks: &mut BTreeMap<ProcessIndex, Fork>, catalog: &Catalog, row: &Row, 
         return;
     }
     let fork = forks.entry(thread.process).or_insert_with(|| Fork { start: process.start, ..Fork::default() });
-    if let Some(stub) = stub.filter(|_| fork.stub.is_empty()) {
-        fork.stub = stub.to_owned();
+    fork.runs.insert(row.run);
+    if let Some(stub) = stub {
+        fork.workers.insert(row.thread);
+        if fork.stub.is_empty() {
+            stub.clone_into(&mut fork.stub);
+        }
     }
     let window = fork.windows.entry(row.window_start).or_default();
     window.length_ns = row.window_ns;
@@ -111,7 +135,9 @@ fn take(forks: &mut BTreeMap<ProcessIndex, Fork>, catalog: &Catalog, row: &Row, 
     if thread.category.is_of_jvm() {
         window.vm = window.vm.saturating_add(row.energy);
     }
-    window.is_seen |= stub.is_some();
+    if row.cpu_ns > 0 && window.threads.last() != Some(&row.thread) {
+        window.threads.push(row.thread);
+    }
 }
 
 /// The generated method on a path, without what stands for the mode's stub.
@@ -125,12 +151,40 @@ fn stub_of(catalog: &Catalog, path: PathIndex) -> Option<String> {
 
 #[cfg(test)]
 pub(super) fn made_up(stub: &str, start: i64, windows: &[(u64, u64, bool)]) -> Fork {
+    let (worker, other) = (ThreadIndex(1), ThreadIndex(2));
     let mut at = start;
-    let window = |(length_ns, energy, is_seen): &(u64, u64, bool)| {
+    let window = |(length_ns, energy, has_worker): &(u64, u64, bool)| {
         let start = UnixMicros(at);
         at += micros(*length_ns);
-        let energy = MicroJoules(*energy);
-        (start, OfWindow { length_ns: *length_ns, energy, vm: MicroJoules(energy.0 / 10), is_seen: *is_seen })
+        let (energy, vm) = (MicroJoules(*energy), MicroJoules(*energy / 10));
+        let threads = if *has_worker { vec![worker, other] } else { vec![other] };
+        (start, OfWindow { length_ns: *length_ns, energy, vm, threads })
     };
-    Fork { stub: stub.to_owned(), start: UnixMicros(start), windows: windows.iter().map(window).collect() }
+    let windows = windows.iter().map(window).collect();
+    let workers = [worker].into();
+    Fork { stub: stub.to_owned(), start: UnixMicros(start), windows, workers, ..Fork::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_in_which_a_fork_slept_count_for_its_time() {
+        const MS: u64 = 1_000_000;
+        let mut fork = made_up("a", 0, &[(100 * MS, 30, true), (100 * MS, 50, true), (100 * MS, 70, true)]);
+        fork.runs.insert(3);
+        // It slept from 100 to 200 ms; run 4 is of another host.
+        fork.windows.remove(&UnixMicros(100_000));
+        let span = |run, start| WindowSpan { run, start: UnixMicros(start), length_ns: 100 * MS };
+        fork.add_windows_of_sleep(&[
+            span(3, 0),
+            span(3, 100_000),
+            span(4, 150_000),
+            span(3, 200_000),
+            span(3, 300_000),
+        ]);
+        let measured = fork.measured(300 * MS);
+        assert_eq!((measured.length_ns, measured.energy.0), (200 * MS, 30));
+    }
 }
