@@ -216,8 +216,8 @@ pub enum Command {
     /// Takes the file that JMH wrote with -rf json, and a data set of the same run. Each fork is a replicate. No benchmark
     /// needs to change. docs/jmh.md explains the figures. Needs no privileges.
     #[command(
-        after_help = "Example: sudo joular-bpf run --interval 100ms --output jmh -- java -jar benchmarks.jar -rf json\n         \
-                            joular-bpf jmh jmh jmh-result.json"
+        after_help = "Example: sudo joular-bpf run --interval 100ms --output energy -- java -jar benchmarks.jar -rf json\n         \
+                            joular-bpf jmh energy jmh-result.json"
     )]
     Jmh(JmhFlags),
 
