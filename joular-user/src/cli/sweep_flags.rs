@@ -25,8 +25,8 @@ pub struct SweepFlags {
     #[arg(long, value_name = "FILE", help_heading = "Growth")]
     pub html: Option<PathBuf>,
 
-    /// Compare the classes with those of an earlier sweep, which --export-json has written; ends with exit code 8 if a
-    /// method grows otherwise, and with 9 if that is not certain
+    /// Compare the classes with those of an earlier sweep, which --export-json has written; ends with exit code 8 if
+    /// the total or a method grows faster, and with 9 if the class of the total is not certain
     #[arg(long, value_name = "FILE", help_heading = "Growth")]
     pub against: Option<PathBuf>,
 

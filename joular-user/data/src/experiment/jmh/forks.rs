@@ -101,11 +101,14 @@ fn end(start: UnixMicros, length_ns: u64) -> UnixMicros {
 /// If a file cannot be read or is damaged.
 pub fn find(data: &mut DataSet) -> Result<Vec<Fork>> {
     let mut forks: BTreeMap<ProcessIndex, Fork> = BTreeMap::new();
-    let mut stubs: HashMap<PathIndex, Option<String>> = HashMap::new();
+    let stubs: HashMap<PathIndex, String> =
+        data.catalog.paths.indices().filter_map(|path| Some((path, stub_of(&data.catalog, path)?))).collect();
+    if stubs.is_empty() {
+        return Ok(Vec::new());
+    }
     let filter = Filter::default();
     data.scan(&filter, |catalog, row| {
-        let stub = stubs.entry(row.path).or_insert_with(|| stub_of(catalog, row.path));
-        take(&mut forks, catalog, row, stub.as_deref());
+        take(&mut forks, catalog, row, stubs.get(&row.path).map(String::as_str));
     })?;
     let mut forks: Vec<Fork> = forks.into_values().filter(|fork| !fork.stub.is_empty()).collect();
     forks.sort_by_key(|fork| fork.start);
