@@ -10,14 +10,14 @@ use aya_ebpf::{
     bindings::{BPF_F_MMAPABLE, bpf_timer},
     btf_maps,
     macros::{btf_map, map},
-    maps::{Array, HashMap, PerCpuArray, PerfEventArray, RingBuf},
+    maps::{Array, HashMap, LruHashMap, PerCpuArray, PerfEventArray, RingBuf},
 };
 use joular_ebpf::{
     abi::{
-        CodeMapping, CompilerThread, CounterSlot, CounterState, CpuState, JvmUnwind, LOSS_COUNT, Loss,
-        MAX_COMPILER_THREADS, MAX_JVMS, MAX_MAPPINGS, MAX_PROCESSES, MAX_ROWS, MAX_STACK_FRAMES, ProcessUnwind,
-        REMEMBERED_ROWS, RememberedRow, SampleKey, SampleSlot, SamplingClock, StackHeader, TablesEpoch, ThreadSlot,
-        UnwindRow,
+        AllocationKey, AllocationSlot, BufferState, CodeMapping, CompilerThread, CounterSlot, CounterState, CpuState,
+        JvmAllocation, JvmUnwind, LOSS_COUNT, Loss, MAX_COMPILER_THREADS, MAX_JVMS, MAX_MAPPINGS, MAX_PROCESSES,
+        MAX_ROWS, MAX_STACK_FRAMES, ProcessUnwind, REMEMBERED_ROWS, RememberedRow, SampleKey, SampleSlot,
+        SamplingClock, StackHeader, TablesEpoch, ThreadSlot, UnwindRow,
     },
     walk::Walk,
 };
@@ -60,6 +60,10 @@ pub static COUNT_CYCLES: Global<u32> = Global::new(0);
 /// How many counters there are beside, at most `abi::MAX_COUNTERS`.
 #[unsafe(no_mangle)]
 pub static COUNTER_COUNT: Global<u32> = Global::new(0);
+
+/// 1: allocations are sampled. Their probes can be interrupted by a sample, so each CPU then has a second walk.
+#[unsafe(no_mangle)]
+pub static ALLOCATIONS: Global<u32> = Global::new(0);
 
 /// Mean time between samples on a busy CPU, in nanoseconds, if the programs set their own timer; 0 if
 /// an event of the kernel takes the samples.
@@ -150,6 +154,24 @@ pub static SAMPLES: btf_maps::ArrayOfMaps<SampleMap, 2> = btf_maps::ArrayOfMaps:
 #[btf_map]
 pub static COUNTS: btf_maps::ArrayOfMaps<CounterMap, 2> = btf_maps::ArrayOfMaps::new();
 
+pub type AllocationMap = Counts<AllocationKey, { size_of::<AllocationSlot>() / 8 }>;
+
+/// By bank. It has no maps unless allocations are sampled.
+#[btf_map]
+pub static ALLOCATED: btf_maps::ArrayOfMaps<AllocationMap, 2> = btf_maps::ArrayOfMaps::new();
+
+/// By the identity in a thread's key.
+#[map]
+pub static BUFFERS: LruHashMap<u64, BufferState> = LruHashMap::with_max_entries(1, 0);
+
+/// JVMs whose allocations are sampled, by tgid.
+#[map]
+pub static ALLOCATORS: HashMap<u32, JvmAllocation> = HashMap::with_max_entries(MAX_JVMS, 0);
+
+/// Bytes that a sample of allocation stands for at least; user space raises it when there are too many.
+#[map]
+pub static ALLOCATION_GAP: Array<u32> = Array::with_max_entries(1, 0);
+
 /// Processes whose stacks are wanted, by tgid.
 #[map]
 pub static TARGETS: HashMap<u32, u32> = HashMap::with_max_entries(16_384, 0);
@@ -165,11 +187,19 @@ pub struct StackScratch {
     pub frames: [u64; MAX_STACK_FRAMES],
 }
 
-/// The user's part of a stack, and the kernel's.
+/// The user's part of a stack, and the kernel's. An allocation's walk is the second one, if there is one.
 #[map]
 pub static WALK: PerCpuArray<Walk> = PerCpuArray::with_max_entries(1, 0);
 #[map]
 pub static KERNEL_SCRATCH: PerCpuArray<StackScratch> = PerCpuArray::with_max_entries(1, 0);
+
+/// Which of its walks a CPU goes on with: 0, or 1 for an allocation's.
+#[map]
+pub static WALK_UNDER_WAY: PerCpuArray<u32> = PerCpuArray::with_max_entries(1, 0);
+
+/// CPUs on which the stack of an allocation is being read.
+#[map]
+pub static CALLERS_WALKED: HashMap<u32, u32> = HashMap::with_max_entries(1, 0);
 
 /// Processes whose stacks can be walked by tables, by tgid.
 #[map]

@@ -66,6 +66,7 @@ fn exit(checks: &[Check]) -> Exit {
 fn programs() -> Check {
     let options = LoadOptions {
         counters: Vec::new(),
+        allocations: false,
         sampler: Sampler::choose(&SamplerRoots::default()).0,
         frequency_hz: 99,
         interval_ns: 1_000_000_000,

@@ -52,10 +52,11 @@ pub fn may_read_processes() -> bool {
     capabilities(None).is_ok_and(|held| held.effective.contains(CapabilitySet::SYS_PTRACE))
 }
 
-/// Drops every other capability of this thread; must be called before there are other threads.
-pub fn drop_unneeded() -> io::Result<()> {
+/// Drops every other capability of this thread; must be called before there are other threads. `opens_probes`: the
+/// kernel wants CAP_SYS_ADMIN of who puts probes into programs (`perf_uprobe_event_init` in kernel/events/core.c).
+pub fn drop_unneeded(opens_probes: bool) -> io::Result<()> {
     let mut needed: CapabilitySet = NEEDED.into_iter().collect();
-    if perf_events_need_sys_admin() {
+    if opens_probes || perf_events_need_sys_admin() {
         // Not only to begin with: CPUs may come online.
         needed |= CapabilitySet::SYS_ADMIN;
     }

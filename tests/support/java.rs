@@ -184,6 +184,11 @@ impl Jvm {
         self.process.stdout().lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
     }
 
+    /// Writes a line to its input.
+    pub fn say(&mut self, line: &str) -> Result<()> {
+        self.process.say(line)
+    }
+
     /// Waits until it ends by itself.
     pub fn finish(self, limit: Duration) -> Result<Finished> {
         self.process.finish(limit)

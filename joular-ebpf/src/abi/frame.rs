@@ -22,6 +22,7 @@ mod tag {
     pub const COMPILED_CALL: u64 = 3;
     pub const BLOB: u64 = 4;
     pub const COMPILING: u64 = 5;
+    pub const CLASS: u64 = 6;
     // 7: addresses of the kernel have all top bits set.
 }
 
@@ -47,6 +48,8 @@ pub enum FrameRef {
     Blob { offset: u32 },
     /// A compiler thread's root: what it compiles.
     Compiling { method: u64 },
+    /// The leaf of a stack that allocated: the object's class, by the `Symbol` of its name and that symbol's own hash.
+    Class { symbol: u64, hash: u16 },
 }
 
 impl FrameWord {
@@ -84,6 +87,11 @@ impl FrameWord {
     }
 
     #[inline(always)]
+    pub const fn class(symbol: u64, hash: u16) -> Self {
+        Self(tag::CLASS << TAG_SHIFT | (hash as u64) << METHOD_BITS | (symbol >> 3) & METHOD_MASK)
+    }
+
+    #[inline(always)]
     const fn compiled(tag: u64, compile_id: u32, offset: u32) -> Self {
         let id = compile_id as u64 & COMPILE_ID_MASK;
         Self(tag << TAG_SHIFT | id << OFFSET_BITS | offset as u64 & OFFSET_MASK)
@@ -101,6 +109,7 @@ impl FrameWord {
             tag::COMPILED_CALL => FrameRef::CompiledCall { compile_id, offset },
             tag::BLOB => FrameRef::Blob { offset },
             tag::COMPILING => FrameRef::Compiling { method },
+            tag::CLASS => FrameRef::Class { symbol: method, hash: (self.0 >> METHOD_BITS & 0xffff) as u16 },
             _ => FrameRef::Native { address: self.0 },
         }
     }
@@ -135,6 +144,7 @@ mod tests {
             (FrameWord::compiled_call(1, 2), FrameRef::CompiledCall { compile_id: 1, offset: 2 }),
             (FrameWord::blob(offset), FrameRef::Blob { offset }),
             (FrameWord::compiling(method), FrameRef::Compiling { method }),
+            (FrameWord::class(method, u16::MAX), FrameRef::Class { symbol: method, hash: u16::MAX }),
         ] {
             assert_eq!(word.decode(), expected);
             assert_eq!(word.is_of_a_jvm(), !matches!(expected, FrameRef::Native { .. }));

@@ -1,7 +1,7 @@
 //! Lists every way in which the kernel side can lose something, counted by cause.
 
 /// Number of loss causes.
-pub const LOSS_COUNT: usize = 12;
+pub const LOSS_COUNT: usize = 14;
 
 /// A cause of loss; the index of its counter in the `LOSSES` map.
 #[repr(u32)]
@@ -31,6 +31,10 @@ pub enum Loss {
     CounterUnread = 10,
     /// The map of counts was full: a slice's counts have no thread.
     CounterMapFull = 11,
+    /// The map of allocations was full: a sample of an allocation has no stack.
+    AllocationMapFull = 12,
+    /// The stack of an allocation was not read, because another thread's was being read on the same CPU.
+    NestedAllocation = 13,
 }
 
 impl Loss {
@@ -47,6 +51,8 @@ impl Loss {
         Self::TimerNotSet,
         Self::CounterUnread,
         Self::CounterMapFull,
+        Self::AllocationMapFull,
+        Self::NestedAllocation,
     ];
 
     /// Stable name, used in every output.
@@ -64,6 +70,8 @@ impl Loss {
             Self::TimerNotSet => "timer_not_set",
             Self::CounterUnread => "counter_unread",
             Self::CounterMapFull => "counter_map_full",
+            Self::AllocationMapFull => "allocation_map_full",
+            Self::NestedAllocation => "nested_allocation",
         }
     }
 }

@@ -3,6 +3,7 @@
 //! Layout rules: `#[repr(C)]`, explicit padding, integers only (no `bool`, enum or `Option`: any
 //! bit pattern from the kernel must be a valid value), sizes pinned by the tests below.
 
+mod allocation;
 mod corun;
 mod counters;
 mod event;
@@ -16,6 +17,7 @@ mod thread;
 mod walk;
 mod window;
 
+pub use allocation::{AllocationKey, AllocationSlot, BufferState, JvmAllocation, allocated_bytes, sampled_bytes};
 pub use corun::{BusyWord, corun_ns};
 pub use counters::{CounterSlot, CounterState, MAX_COUNTERS, cut_count};
 pub use event::{COMM_LEN, Comm, LifecycleRecord, RecordKind};
@@ -37,8 +39,8 @@ pub use window::{BankTimes, Boundary, CpuState, SplitNs, split_slice};
 #[cfg(feature = "user")]
 mod pod {
     use super::{
-        CodeMapping, CompilerThread, CounterSlot, CpuState, JvmUnwind, LifecycleRecord, ProcessUnwind, SampleKey,
-        SampleSlot, StackHeader, ThreadSlot, UnwindRow,
+        AllocationKey, AllocationSlot, CodeMapping, CompilerThread, CounterSlot, CpuState, JvmAllocation, JvmUnwind,
+        LifecycleRecord, ProcessUnwind, SampleKey, SampleSlot, StackHeader, ThreadSlot, UnwindRow,
     };
 
     // SAFETY: all are repr(C), Copy, made of integers and integer arrays only,
@@ -66,6 +68,12 @@ mod pod {
     unsafe impl aya::Pod for CompilerThread {}
     // SAFETY: as above.
     unsafe impl aya::Pod for CounterSlot {}
+    // SAFETY: as above.
+    unsafe impl aya::Pod for AllocationKey {}
+    // SAFETY: as above.
+    unsafe impl aya::Pod for AllocationSlot {}
+    // SAFETY: as above.
+    unsafe impl aya::Pod for JvmAllocation {}
 }
 
 #[cfg(test)]
@@ -83,6 +91,9 @@ mod tests {
         assert_eq!(size_of::<SampleSlot>(), 8);
         assert_eq!(size_of::<StackHeader>(), 4 * 4 + 8);
         assert_eq!(size_of::<LifecycleRecord>(), 4 * 4 + 2 * 8 + COMM_LEN);
+        assert_eq!(size_of::<AllocationKey>(), 2 * 8);
+        assert_eq!(size_of::<AllocationSlot>(), 8 + 2 * 4);
+        assert_eq!(size_of::<JvmAllocation>(), 6 * 4);
         assert_eq!(size_of::<BankTimes>(), 4 * 8);
         assert_eq!(size_of::<CounterSlot>(), MAX_COUNTERS * 8);
         assert_eq!(size_of::<CounterState>(), 3 * MAX_COUNTERS * 8);

@@ -102,7 +102,7 @@ pub enum SampleKind {
     /// CPU time: the thread ran when the sampling event fired.
     #[default]
     CpuTime = 0,
-    /// Memory that the thread allocated. No program samples it yet.
+    /// Memory that the thread allocated. The programs count that in a map of its own, see [`super::AllocationKey`].
     Allocation = 1,
 }
 

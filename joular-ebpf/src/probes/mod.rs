@@ -1,5 +1,6 @@
 //! Contains the programs, one file per topic: thin, and named as the loader knows them.
 
+mod allocation;
 mod boundary;
 mod lifecycle;
 mod sample;

@@ -12,14 +12,21 @@ mod kernel_frames;
 #[cfg(bpf_target_arch = "x86_64")]
 mod tables;
 
-use aya_ebpf::bindings::BPF_ANY;
+use aya_ebpf::{
+    bindings::{BPF_ANY, BPF_NOEXIST},
+    helpers::bpf_get_smp_processor_id,
+};
 use joular_ebpf::abi::{
-    Loss, MAX_STACK_FRAMES, MAX_USER_FRAMES, RecordKind, StackHeader, StackId, stack_flags, unwinder, walk_end,
+    FrameWord, Loss, MAX_STACK_FRAMES, MAX_USER_FRAMES, RecordKind, StackHeader, StackId, stack_flags, unwinder,
+    walk_end,
 };
 
 use crate::{
     emit::WAKE_WHEN_READ,
-    maps::{EVENTS, KERNEL_SCRATCH, KNOWN_STACKS, STACK_LIMIT, WALK, count_loss},
+    maps::{
+        ALLOCATIONS, CALLERS_WALKED, EVENTS, KERNEL_SCRATCH, KNOWN_STACKS, STACK_LIMIT, WALK, WALK_UNDER_WAY,
+        count_loss,
+    },
     task::Task,
 };
 
@@ -73,13 +80,70 @@ pub fn kernel(context: &impl Interrupted) -> Unwound {
 /// Stack of the process at the sample, or at its entry to the kernel.
 #[inline(always)]
 pub fn user(context: &impl Interrupted, task: Task, tgid: u32) -> Unwound {
-    let id = match by_tables(task, tgid) {
+    let id = match interrupting(|| by_tables(task, tgid)) {
         Some(id) => id,
         None => by_frame_pointers(context),
     };
     let Some(walk) = WALK.get_ptr_mut(0) else { return Unwound::NONE };
     // SAFETY: a live per-CPU map value, used by one program run at a time.
     Unwound::of(id, unsafe { &raw mut (*walk).header }, MAX_USER_FRAMES)
+}
+
+/// Does something for a sample, which may have interrupted an allocation's walk on this CPU.
+#[inline(always)]
+fn interrupting<T>(walk: impl FnOnce() -> T) -> T {
+    if ALLOCATIONS.load() == 0 {
+        return walk();
+    }
+    let Some(under_way) = WALK_UNDER_WAY.get_ptr_mut(0) else { return walk() };
+    // SAFETY: a live per-CPU map value. Whoever is interrupted does not see the change.
+    let interrupted = unsafe { core::ptr::replace(under_way, SAMPLE) };
+    let result = walk();
+    // SAFETY: as above.
+    unsafe { *under_way = interrupted };
+    result
+}
+
+/// Reads the stack of the caller of the function that was just entered, with a leaf of the caller's choice, and hands
+/// it on. `None`: another thread's is being read on this CPU, which was put off meanwhile.
+#[inline(always)]
+pub fn caller<T>(tgid: u32, leaf: FrameWord, take: impl FnOnce(Unwound) -> T) -> Option<T> {
+    // SAFETY: helper without arguments.
+    let cpu = unsafe { bpf_get_smp_processor_id() };
+    // The programs of two threads may both be here, one put off: only one of them adds the entry.
+    CALLERS_WALKED.insert(cpu, 1, u64::from(BPF_NOEXIST)).ok()?;
+    let result = walk_caller(tgid, leaf).map(take);
+    let _ = CALLERS_WALKED.remove(cpu);
+    result
+}
+
+#[inline(always)]
+fn walk_caller(tgid: u32, leaf: FrameWord) -> Option<Unwound> {
+    let under_way = WALK_UNDER_WAY.get_ptr_mut(0)?;
+    // SAFETY: a live per-CPU map value. A sample that interrupts this one leaves it as it was.
+    unsafe { *under_way = ALLOCATION };
+    let id = caller_by_tables(tgid, leaf);
+    // SAFETY: as above.
+    unsafe { *under_way = SAMPLE };
+    let walk = WALK.get_ptr_mut(ALLOCATION)?;
+    // SAFETY: a live per-CPU map value, used by one program run at a time.
+    Some(Unwound::of(id, unsafe { &raw mut (*walk).header }, MAX_USER_FRAMES))
+}
+
+/// Indices of a CPU's walks.
+const SAMPLE: u32 = 0;
+const ALLOCATION: u32 = 1;
+
+#[cfg(bpf_target_arch = "x86_64")]
+#[inline(always)]
+fn caller_by_tables(tgid: u32, leaf: FrameWord) -> StackId {
+    tables::walk_caller(tgid, leaf)
+}
+
+#[cfg(not(bpf_target_arch = "x86_64"))]
+#[inline(always)]
+fn caller_by_tables(_: u32, _: FrameWord) -> StackId {
+    StackId::NONE
 }
 
 #[cfg(bpf_target_arch = "x86_64")]

@@ -6,7 +6,10 @@
 
 use aya_ebpf::helpers::{bpf_probe_read_user, generated::bpf_probe_read_user as probe_read_user};
 use joular_ebpf::{
-    abi::{CodeMapping, JvmUnwind, Loss, ProcessUnwind, RememberedRow, StackId, UnwindRow, place_of_row},
+    abi::{
+        CodeMapping, FrameWord, JvmUnwind, Loss, ProcessUnwind, REMEMBERED_ROWS, RememberedRow, StackId, UnwindRow,
+        place_of_row,
+    },
     walk::{
         BlockWords, End, FrameWords, Memory, Step, Tables, Walk,
         dispatch::{self, Parts, Walker},
@@ -16,7 +19,10 @@ use joular_ebpf::{
 
 use super::arch;
 use crate::{
-    maps::{CODE_MAPPINGS, COMPILER_THREADS, JVMS, PROCESSES, REMEMBERED, TABLES_EPOCH, UNWIND_ROWS, WALK, count_loss},
+    maps::{
+        ALLOCATIONS, CODE_MAPPINGS, COMPILER_THREADS, JVMS, PROCESSES, REMEMBERED, TABLES_EPOCH, UNWIND_ROWS, WALK,
+        WALK_UNDER_WAY, count_loss,
+    },
     task::Task,
 };
 
@@ -44,6 +50,21 @@ pub fn walk(task: Task, tgid: u32) -> Option<StackId> {
         }
     }
     Some(walk.finish(tgid, end))
+}
+
+/// Walks the stack of the caller of the function that was just entered, with a leaf of the caller's choice.
+/// [`StackId::NONE`]: it cannot be walked by tables. It then stands in the second [`WALK`].
+#[inline(always)]
+pub fn walk_caller(tgid: u32, leaf: FrameWord) -> StackId {
+    let Some(process) = PROCESSES.get_ptr(tgid) else { return StackId::NONE };
+    let Some(walk) = current_walk() else { return StackId::NONE };
+    // SAFETY: a live value of a preallocated map.
+    let process = unsafe { *process };
+    if walk.begin_in_caller(&CurrentProcess, arch::interrupted_registers(), process, leaf).is_err() {
+        return StackId::NONE;
+    }
+    let end = dispatch::to_the_end(&mut Programs);
+    current_walk().map_or(StackId::NONE, |walk| walk.finish(tgid, end))
 }
 
 /// This CPU's walk: each step is behind a global function.
@@ -136,10 +157,23 @@ pub extern "C" fn walk_is_return_address(pc: u64) -> u32 {
 
 #[inline(always)]
 fn current_walk() -> Option<&'static mut Walk> {
-    let walk = WALK.get_ptr_mut(0)?;
+    let walk = WALK.get_ptr_mut(walk_under_way())?;
     // SAFETY: this CPU's own, used by one program run at a time, and by one function
     // at a time: none holds it while it calls another that changes it.
     Some(unsafe { &mut *walk })
+}
+
+/// Which of its walks this CPU goes on with. Unless allocations are sampled there is one, and the verifier removes the
+/// look-up.
+#[inline(always)]
+pub fn walk_under_way() -> u32 {
+    if ALLOCATIONS.load() == 0 { 0 } else { WALK_UNDER_WAY.get(0).map_or(0, |index| *index) }
+}
+
+/// Where this CPU remembers the row of an address: each of its walks has places of its own.
+#[inline(always)]
+fn place(address: u64) -> u32 {
+    walk_under_way() * REMEMBERED_ROWS + place_of_row(address)
 }
 
 /// The memory of the process that runs on this CPU.
@@ -207,7 +241,7 @@ impl Tables for Maps {
 
     #[inline(always)]
     fn remembered(&self, process: &ProcessUnwind, address: u64) -> Option<UnwindRow> {
-        let known = REMEMBERED.get(place_of_row(address))?;
+        let known = REMEMBERED.get(place(address))?;
         let is_it = known.address == address
             && known.first_mapping == process.first_mapping
             && known.epoch == *TABLES_EPOCH.get(0)?;
@@ -216,7 +250,7 @@ impl Tables for Maps {
 
     #[inline(always)]
     fn remember(&self, process: &ProcessUnwind, address: u64, row: UnwindRow) {
-        let (Some(place), Some(epoch)) = (REMEMBERED.get_ptr_mut(place_of_row(address)), TABLES_EPOCH.get(0)) else {
+        let (Some(place), Some(epoch)) = (REMEMBERED.get_ptr_mut(place(address)), TABLES_EPOCH.get(0)) else {
             return;
         };
         let first_mapping = process.first_mapping;

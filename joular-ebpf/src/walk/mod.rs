@@ -162,6 +162,23 @@ impl Walk {
         self.block.end = 0;
     }
 
+    /// Starts in the caller of a function that is just being entered, with what it was entered for as the leaf.
+    #[inline(always)]
+    pub fn begin_in_caller(
+        &mut self,
+        memory: &impl Memory,
+        mut registers: Registers,
+        process: ProcessUnwind,
+        leaf: FrameWord,
+    ) -> Step {
+        let entered = registers.enter_caller(memory);
+        self.begin(registers, process);
+        self.exact = 0;
+        self.words_of_handlers = 1;
+        self.push(leaf)?;
+        entered
+    }
+
     /// Completes the header. The end is part of the identity: a stack that was cut
     /// is not the whole one, even if the words are the same.
     #[inline(always)]

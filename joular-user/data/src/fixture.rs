@@ -167,6 +167,7 @@ pub fn window(load: Load, stacks: &mut StackTable, index: u64) -> WindowReport {
         context: Some(context(index)),
         marks: Vec::new(),
         counts: None,
+        allocations: Vec::new(),
         processes: (0..load.processes).map(process_ref).collect(),
         methods,
         qualities: quality_rows(&threads, &branches, |branch| stacks.facts(branch)),

@@ -40,6 +40,7 @@ impl Instrument {
     pub fn start(sampler: Sampler, frequency_hz: u32) -> Result<Self, KernelError> {
         let options = LoadOptions {
             counters: Vec::new(),
+            allocations: false,
             sampler,
             frequency_hz,
             interval_ns: INTERVAL_NS,

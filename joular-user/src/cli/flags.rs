@@ -120,6 +120,13 @@ pub struct Flags {
     #[serde(deserialize_with = "one_or_several")]
     pub counters: Vec<String>,
 
+    /// Sample what threads of JVMs allocate: bytes by class and call path, in table allocations
+    ///
+    /// Three functions of each JVM get a probe, which the kernel puts into its memory and takes out at the end. The JVM
+    /// calls them about as often as it hands out memory to threads, not for each object.
+    #[arg(long, help_heading = heading::RECORDING)]
+    pub alloc: bool,
+
     /// Also write the event stream to a file, for --replay
     #[arg(long, value_name = "FILE", help_heading = heading::RECORDING)]
     pub record: Option<PathBuf>,

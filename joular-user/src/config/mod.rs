@@ -118,6 +118,8 @@ pub struct Live {
     pub sampler: SamplerChoice,
     /// What is counted for each thread.
     pub counters: Vec<Counter>,
+    /// Whether allocations of JVMs are sampled.
+    pub allocations: bool,
     /// Name services.
     pub service_rules: Rules,
     /// Where virtual machines are told what they use.
@@ -255,6 +257,7 @@ impl Places {
             weights: flags.weights.as_deref().map_or(Ok(WeightChoice::Auto), |text| self.parse("weights", text))?,
             sampler: flags.sampler.as_deref().map_or(Ok(SamplerChoice::Auto), |text| self.parse("sampler", text))?,
             counters: self.counters(&flags.counters)?,
+            allocations: flags.alloc,
             metrics: self.metrics(&flags)?,
             metrics_methods: self.metrics_methods(&flags)?,
             otlp: self.otlp(&flags)?,

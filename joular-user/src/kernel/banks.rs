@@ -16,10 +16,12 @@ use joular_data::{
     model::units::{MonotonicNs, Pid, Tid},
 };
 use joular_ebpf::abi::{
-    BankTimes, Boundary, CpuState, Loss, SampleKey, SampleKind, SampleSlot, ThreadKey, ThreadSlot, thread_flags,
+    BankTimes, Boundary, CpuState, JvmAllocation, Loss, SampleKey, SampleKind, SampleSlot, ThreadKey, ThreadSlot,
+    thread_flags,
 };
 
 use super::{
+    allocations::{Allocations, Drained},
     bank_maps::{BankMaps, Capacity},
     counters::Counts,
     cpus::Cpu,
@@ -38,6 +40,8 @@ pub struct BankContents {
     pub threads: Vec<ThreadTime>,
     /// `None` if nothing was asked for.
     pub counters: Option<WindowCounters>,
+    /// The same.
+    pub allocations: Option<Drained>,
     pub samples: Vec<SampleCount>,
     pub cpus: Vec<CpuTimes>,
     /// What threads ran on CPUs that are no longer online: it is in `threads`, and not in `cpus`.
@@ -54,6 +58,7 @@ pub struct Banks {
     threads: BankMaps<u64, ThreadSlot>,
     samples: BankMaps<SampleKey, SampleSlot>,
     counts: Option<Counts>,
+    allocations: Option<Allocations>,
     cpu: PerCpuArray<MapData, CpuState>,
     losses: PerCpuArray<MapData, u64>,
     targets: HashMap<MapData, u32, u32>,
@@ -71,6 +76,7 @@ impl Banks {
         threads: Capacity,
         samples: Capacity,
         counters: &[Counter],
+        allocations: bool,
     ) -> Result<Self, KernelError> {
         Ok(Self {
             boundary: take(ebpf, "BOUNDARY")?,
@@ -78,6 +84,7 @@ impl Banks {
             threads: BankMaps::new(ebpf, "THREADS", threads)?,
             samples: BankMaps::new(ebpf, "SAMPLES", samples)?,
             counts: Counts::take(ebpf, counters, threads)?,
+            allocations: allocations.then(|| Allocations::take(ebpf)).transpose()?,
             cpu: take(ebpf, "CPU")?,
             losses: take(ebpf, "LOSSES")?,
             targets: take(ebpf, "TARGETS")?,
@@ -137,6 +144,7 @@ impl Banks {
                 contents.losses.push(LossCount { cause: UNKNOWN_COUNTER_THREAD.to_owned(), count: unknown });
             }
         }
+        contents.allocations = self.allocations.as_mut().map(|allocations| allocations.drain(ended)).transpose()?;
         if unknown > 0 {
             contents.losses.push(LossCount { cause: UNKNOWN_SAMPLE_KIND.to_owned(), count: unknown });
         }
@@ -200,6 +208,23 @@ impl Banks {
     /// Ends a process's being a target; a process that is not there is no error.
     pub fn remove_target(&mut self, pid: Pid) {
         let _ = self.targets.remove(&pid.0);
+    }
+
+    /// Has allocations of a JVM sampled, once there are probes.
+    pub fn add_allocator(&mut self, pid: Pid, fields: JvmAllocation) -> Result<(), KernelError> {
+        self.allocations.as_mut().map_or(Ok(()), |allocations| allocations.add_jvm(pid, fields))
+    }
+
+    /// Says for how many bytes a sample of allocation stands at least.
+    pub fn set_allocation_gap(&mut self, bytes: u32) -> Result<(), KernelError> {
+        self.allocations.as_mut().map_or(Ok(()), |allocations| allocations.set_gap(bytes))
+    }
+
+    /// Ends that; a process that is not there is no error.
+    pub fn remove_allocator(&mut self, pid: Pid) {
+        if let Some(allocations) = &mut self.allocations {
+            allocations.remove_jvm(pid);
+        }
     }
 
     /// Makes the kernel send a stack's addresses again when it next occurs.

@@ -7,6 +7,7 @@
 //! kernel keeps the fields the programs read, [`features`] says what this kernel can do and
 //! [`cost`] what the programs themselves cost.
 
+pub mod allocations;
 mod array_write;
 mod bank_maps;
 pub mod banks;
@@ -21,6 +22,7 @@ pub mod cycles;
 mod error;
 pub mod features;
 mod log;
+mod map_sizes;
 pub mod programs;
 pub mod sampler;
 #[cfg(test)]

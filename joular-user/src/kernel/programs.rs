@@ -11,11 +11,11 @@ use aya::{
     programs::{BtfTracePoint, ProgramError, RawTracePoint, RawTracePointRunOptions, TestRun as _},
 };
 use aya_log::EbpfLogger;
-use joular_data::model::counter::Counter;
-use joular_ebpf::abi::{MAX_STACK_FRAMES, Place};
+use joular_data::model::{counter::Counter, units::Pid};
+use joular_ebpf::abi::{MAX_STACK_FRAMES, Place, REMEMBERED_ROWS};
 
 use super::{
-    bank_maps::Capacity,
+    allocations::{self, Probes},
     banks::Banks,
     btf::{KernelTypes, VMLINUX_BTF},
     cost::{self, ProgramCost},
@@ -25,6 +25,7 @@ use super::{
     error::KernelError,
     features,
     log::LogToStderr,
+    map_sizes::MapSizes,
     sampler::{Attached, Sampler},
     unwind_maps::UnwindMaps,
 };
@@ -73,6 +74,8 @@ pub struct LoadOptions {
     pub cycles: Option<CycleEvent>,
     /// What to count for each thread.
     pub counters: Vec<Counter>,
+    /// Whether allocations of JVMs are sampled.
+    pub allocations: bool,
 }
 
 /// Identifies a build of the programs, because each build has its own cost.
@@ -100,6 +103,7 @@ pub struct Programs {
     sampling: Attached,
     cycles: Option<CycleCounters>,
     counters: Option<CounterEvents>,
+    probes: Probes,
     log: Option<EbpfLogger<LogToStderr>>,
 }
 
@@ -130,6 +134,8 @@ impl Programs {
         loader.override_global("SMT", &smt, true);
         loader.override_global("COUNT_CYCLES", &count_cycles, true);
         loader.override_global("COUNTER_COUNT", &counter_count, true);
+        let allocations = u32::from(options.allocations);
+        loader.override_global("ALLOCATIONS", &allocations, true);
         loader.override_global("MEAN_GAP_NS", &mean_gap_ns, true);
         loader.override_global("TIMER_ENTRY", &entries.timer, true);
         loader.override_global("OTHER_TIMER_ENTRY", &entries.any, true);
@@ -142,12 +148,20 @@ impl Programs {
         if mean_gap_ns != 0 {
             loader.map_max_entries("SAMPLING", cpus::possible(&options.cpu_root));
         }
+        if options.allocations {
+            loader.map_max_entries("WALK", 2).map_max_entries("REMEMBERED", 2 * REMEMBERED_ROWS);
+            loader.map_max_entries("BUFFERS", allocations::MOST_THREADS);
+            loader.map_max_entries("CALLERS_WALKED", cpus::possible(&options.cpu_root));
+        }
         if smt != 0 {
             loader.map_max_entries("SIBLING_BUSY", cpus::possible(&options.cpu_root));
         }
         let mut ebpf = loader.load(OBJECT).map_err(|error| KernelError::Load(Box::new(error)))?;
         load_programs(&mut ebpf, &options.sampler, &tracepoint_types(Path::new(VMLINUX_BTF))?)?;
-        let banks = Banks::take(&mut ebpf, sizes.threads, sizes.samples, &options.counters)?;
+        if options.allocations {
+            allocations::load(&mut ebpf)?;
+        }
+        let banks = Banks::take(&mut ebpf, sizes.threads, sizes.samples, &options.counters, options.allocations)?;
         let unwind_maps = UnwindMaps::take(&mut ebpf)?;
         // Only now: without privileges there would seem to be no counters.
         let cycles = match options.cycles {
@@ -164,7 +178,17 @@ impl Programs {
             map: "EVENTS",
             source: Box::new(source),
         })?;
-        let programs = Self { ebpf, options, lives, online, sampling: Attached::default(), cycles, counters, log };
+        let programs = Self {
+            ebpf,
+            options,
+            lives,
+            online,
+            sampling: Attached::default(),
+            cycles,
+            counters,
+            probes: Probes::default(),
+            log,
+        };
         Ok(Loaded { programs, banks, ring, unwind_maps })
     }
 
@@ -192,6 +216,21 @@ impl Programs {
             })?;
         }
         self.sample_new_cpus().map(drop)
+    }
+
+    /// Whether allocations of JVMs are sampled.
+    pub const fn sees_allocations(&self) -> bool {
+        self.options.allocations
+    }
+
+    /// Opens probes of allocations in a process, at offsets in its library's file.
+    pub fn probe_allocations(&mut self, pid: Pid, library: &Path, offsets: [u64; 3]) -> Result<(), KernelError> {
+        self.probes.open(&mut self.ebpf, pid, library, offsets)
+    }
+
+    /// Closes them, if there are any.
+    pub fn close_probes(&mut self, pid: Pid) {
+        self.probes.close(&mut self.ebpf, pid);
     }
 
     /// Prints what the programs logged since the last time.
@@ -278,41 +317,6 @@ pub(super) fn is_offline(error: &ProgramError) -> bool {
         if matches!(error.io_error.raw_os_error(), Some(libc::ENXIO | libc::ENODEV)))
 }
 
-/// Map sizes for what a window can hold at most.
-struct MapSizes {
-    threads: Capacity,
-    samples: Capacity,
-    ring_bytes: u32,
-}
-
-impl MapSizes {
-    fn of(options: &LoadOptions, cpus: usize) -> Self {
-        let per_second = u64::from(options.frequency_hz) * cpus as u64;
-        let per_window = per_second * options.interval_ns.div_ceil(1_000_000_000);
-        let bounded = |wanted: u64, least: u32, most: u32| {
-            u32::try_from(wanted.next_power_of_two()).unwrap_or(most).clamp(least, most)
-        };
-        const LEAST_THREADS: u32 = 16_384;
-        const MOST_THREADS: u32 = 1 << 20;
-        const LEAST_SAMPLES: u32 = 4_096;
-        const MOST_SAMPLES: u32 = 1 << 18;
-        // A thread that moves between cores has a slot for each.
-        let places = if options.per_core { (cpus as u64).clamp(1, 8) } else { 1 };
-        Self {
-            // Twice the threads there are now: they come and go in bursts.
-            threads: Capacity {
-                first: bounded(2 * thread_count() * places, LEAST_THREADS, MOST_THREADS),
-                most: MOST_THREADS,
-            },
-            // Every sample of a window may have a key of its own.
-            samples: Capacity { first: bounded(2 * per_window, LEAST_SAMPLES, MOST_SAMPLES), most: MOST_SAMPLES },
-            // Two seconds of nothing but new stacks of 128 frames: so long it may go
-            // unread on a machine that is busier than it can be.
-            ring_bytes: bounded(2 * per_second * 1024, 1 << 21, 1 << 26),
-        }
-    }
-}
-
 /// Frames of the deepest stack that the kernel hands out.
 fn stack_limit() -> u32 {
     let most = u32::try_from(MAX_STACK_FRAMES).unwrap_or(u32::MAX);
@@ -321,14 +325,6 @@ fn stack_limit() -> u32 {
         .and_then(|text| text.trim().parse().ok())
         .unwrap_or(most)
         .min(most)
-}
-
-/// Threads on the host now, from the fourth field of /proc/loadavg.
-fn thread_count() -> u64 {
-    fs::read_to_string("/proc/loadavg")
-        .ok()
-        .and_then(|text| text.split_whitespace().nth(3)?.split_once('/')?.1.parse().ok())
-        .unwrap_or(4_096)
 }
 
 fn read_types(path: &Path) -> Result<Vec<u8>, KernelError> {

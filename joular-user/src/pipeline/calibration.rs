@@ -39,7 +39,7 @@ pub fn calibrate(options: &Calibrate, out: &mut impl Write) -> Result<Exit, Fail
     let mut instrument = Instrument::start(Sampler::choose(&SamplerRoots::default()).0, measure::IDLE_FREQUENCY_HZ)
         .map_err(CalibrationError::from)?;
     let statistics = Statistics::enable().ok_or(CalibrationError::Statistics)?;
-    if let Err(error) = privileges::drop_unneeded() {
+    if let Err(error) = privileges::drop_unneeded(false) {
         messages::warn(&format!("all privileges are kept, because dropping those not needed failed: {error}"));
     }
     let host = Host::of_this_machine(&options.proc_root);

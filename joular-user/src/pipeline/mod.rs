@@ -170,10 +170,11 @@ async fn record(config: &Config, options: &config::Live, until: Until) -> Result
         cpu_root: cpu_root.into(),
         cycles: weights::counted(options.weights, cpu_root),
         counters: options.counters.clone(),
+        allocations: options.allocations,
         per_core,
     };
     let Loaded { programs, banks, ring, unwind_maps } = Programs::load(load)?;
-    if let Err(error) = privileges::drop_unneeded() {
+    if let Err(error) = privileges::drop_unneeded(options.allocations) {
         messages::warn(&format!("all privileges are kept, because dropping those not needed failed: {error}"));
     }
     // Threads keep what was dropped before they were there.

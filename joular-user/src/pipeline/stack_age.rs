@@ -9,8 +9,6 @@
 
 use std::collections::{HashMap, HashSet};
 
-use joular_data::events::SampleCount;
-
 /// Windows for which an unused stack is kept, at least and at most.
 const LEAST_WINDOWS: u64 = 10;
 const MOST_WINDOWS: u64 = 300;
@@ -54,8 +52,9 @@ impl StackAge {
         self.seen.entry(id).or_insert(Seen { first: window, last: window }).last = window;
     }
 
-    pub(super) fn used(&mut self, samples: &[SampleCount], window: u64) {
-        for id in samples.iter().flat_map(|sample| [sample.user_stack, sample.kernel_stack]) {
+    /// Notes stacks of a window's samples.
+    pub(super) fn used(&mut self, stacks: impl Iterator<Item = u64>, window: u64) {
+        for id in stacks {
             if let Some(seen) = self.seen.get_mut(&id) {
                 seen.last = window;
             }
@@ -85,16 +84,12 @@ mod tests {
         windows.map(|window| (window, age.expired(window).leaving)).filter(|(_, ids)| !ids.is_empty()).collect()
     }
 
-    fn sample(user_stack: u64) -> [SampleCount; 1] {
-        [SampleCount { user_stack, ..SampleCount::default() }]
-    }
-
     #[test]
     fn a_stack_is_kept_for_as_long_again_as_it_was_in_use() {
         let mut age = StackAge::default();
         (1..=3).for_each(|id| age.arrived(id, 0));
-        age.used(&sample(2), 100);
-        age.used(&sample(3), 1000);
+        age.used([2].into_iter(), 100);
+        age.used([3].into_iter(), 1000);
         assert_eq!(leaving(&mut age, 0..2000), [(20, vec![1]), (210, vec![2]), (1310, vec![3])]);
     }
 

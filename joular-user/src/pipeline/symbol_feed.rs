@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use joular_data::{
     attribution::{Engine, ToldNames},
-    events::{Event, ProcessInfo, SampleCount},
+    events::{AllocationSample, Event, ProcessInfo, SampleCount},
     model::units::{Address, Pid},
     stacks::path::lookup_addresses,
 };
@@ -24,14 +24,14 @@ impl SymbolFeed {
         symbolizer: &mut Symbolizer,
         engine: &Engine,
         samples: &[SampleCount],
+        allocated: &[AllocationSample],
         target: impl Fn(Pid) -> Option<&'a ProcessInfo>,
     ) -> Vec<Event> {
         let mut wanted: BTreeMap<Pid, BTreeSet<Address>> = BTreeMap::new();
-        for sample in samples {
-            for (pid, id) in [(sample.pid, sample.user_stack), (Pid(0), sample.kernel_stack)] {
-                if let Some(stack) = engine.stack(id) {
-                    wanted.entry(pid).or_default().extend(lookup_addresses(stack));
-                }
+        let sampled = samples.iter().flat_map(|of| [(of.pid, of.user_stack), (Pid(0), of.kernel_stack)]);
+        for (pid, id) in sampled.chain(allocated.iter().map(|of| (of.pid, of.stack))) {
+            if let Some(stack) = engine.stack(id) {
+                wanted.entry(pid).or_default().extend(lookup_addresses(stack));
             }
         }
         let mut events = Vec::new();

@@ -11,7 +11,7 @@
 //! [`hotspot`] is understood, [`openj9`] only recognised. Another run-time system is a folder beside them
 //! and a line in [`SYSTEMS`].
 
-use std::{error::Error, fmt::Debug, fs::File, path::Path, sync::Arc, time::Instant};
+use std::{collections::HashMap, error::Error, fmt::Debug, fs::File, path::Path, sync::Arc, time::Instant};
 
 use joular_data::{
     events::{JvmNews, RawStack, Runtime},
@@ -20,7 +20,7 @@ use joular_data::{
         units::{Address, Pid, Tid},
     },
 };
-use joular_ebpf::abi::{CompilerThread, FrameWord, JvmUnwind};
+use joular_ebpf::abi::{CompilerThread, FrameWord, JvmAllocation, JvmUnwind};
 
 use crate::procs::maps::Mapping;
 
@@ -94,6 +94,17 @@ pub trait Instance: Debug + Send {
         &[]
     }
 
+    /// Where its allocations can be seen; `None`: nowhere, or it is not known.
+    fn allocation(&self) -> Option<AllocationSites> {
+        None
+    }
+
+    /// What each of its threads has allocated, in bytes, by the thread's number in the process's own namespace. Reads
+    /// memory.
+    fn allocated_bytes(&mut self) -> HashMap<u32, u64> {
+        HashMap::new()
+    }
+
     /// Code that it wrote for itself and that can be read by its [`CodeId`], in the order of its
     /// addresses.
     fn own_code(&self) -> &[OwnRange] {
@@ -159,6 +170,14 @@ pub trait Instance: Debug + Send {
 
     /// Reads again what changes while it runs, memory too. Only one instance at a time is asked.
     fn look_again(&mut self, _proc_root: &Path, _pid: Pid, _now: Instant) {}
+}
+
+/// Where a run-time system's allocations can be seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AllocationSites {
+    /// In its library's file.
+    pub functions: hotspot::allocation::AllocationFunctions,
+    pub fields: JvmAllocation,
 }
 
 /// Stands for code that is the same, byte for byte or nearly so, in all processes that have it: the

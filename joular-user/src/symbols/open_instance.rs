@@ -4,7 +4,7 @@
 //! late, nothing is known of the process until the instance has come back; what was known for good (tables,
 //! threads, code) stays in force meanwhile.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use joular_data::{
     events::{JvmNews, RawStack},
@@ -18,7 +18,7 @@ use joular_ebpf::abi::{CompilerThread, FrameWord, JvmUnwind};
 use super::process::Location;
 use crate::{
     procs::deadline::{self, Pending, Progress},
-    runtimes::{CodeId, Instance, OwnCode, OwnRange},
+    runtimes::{AllocationSites, CodeId, Instance, OwnCode, OwnRange},
 };
 
 /// What an instance said when it was last asked for it.
@@ -27,6 +27,7 @@ pub struct Facts {
     pub news: JvmNews,
     pub kernel_tables: Option<JvmUnwind>,
     pub compiler_threads: Vec<(Tid, CompilerThread)>,
+    pub allocation: Option<AllocationSites>,
     pub own_code: Vec<OwnRange>,
     pub own_code_version: u64,
 }
@@ -37,6 +38,7 @@ impl Facts {
             news: instance.news(),
             kernel_tables: instance.kernel_tables().copied(),
             compiler_threads: instance.compiler_threads().to_vec(),
+            allocation: instance.allocation(),
             own_code: instance.own_code().to_vec(),
             own_code_version: instance.own_code_version(),
         }
@@ -201,6 +203,11 @@ impl OpenInstance {
         {
             self.names_version += u64::from(instance.end_window());
         }
+    }
+
+    /// What each of its threads has allocated, in bytes, by the thread's number in its own namespace.
+    pub fn allocated_bytes(&mut self) -> HashMap<u32, u64> {
+        self.ask(|instance| instance.allocated_bytes()).unwrap_or_default()
     }
 
     /// Reads code that it wrote for itself.

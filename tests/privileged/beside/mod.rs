@@ -2,6 +2,7 @@
 //! own account or the kernel's, or what the profiler says of something.
 
 mod agent;
+mod allocations;
 mod churn;
 mod conservation;
 mod container_image;

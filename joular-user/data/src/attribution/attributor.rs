@@ -73,6 +73,7 @@ impl Attributor {
             processes: work.processes,
             threads: work.threads,
             branches: work.branches,
+            allocations: work.allocations,
             methods,
             qualities,
             jvms,

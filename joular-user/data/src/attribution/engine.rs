@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::{
+    allocated,
     attributor::Attributor,
     branches::{self, BranchSamples, branch_rows},
     counts::Counts,
@@ -17,7 +18,8 @@ use super::{
 };
 use crate::{
     events::{
-        Event, LossCount, Mark, ProcessInfo, RawStack, Runtime, ThreadTime, Window, WindowContext, WindowCounters,
+        Event, LossCount, Mark, ProcessInfo, RawStack, Runtime, ThreadTime, Window, WindowAllocations, WindowContext,
+        WindowCounters,
     },
     model::units::Pid,
     stacks::StackTable,
@@ -39,6 +41,8 @@ pub struct Engine {
     marks: Vec<Mark>,
     /// Of the coming window.
     counters: Option<Box<WindowCounters>>,
+    /// Of the coming window.
+    allocations: Option<Box<WindowAllocations>>,
     attributor: Attributor,
     /// Targets, and what the profiler started for itself.
     pub(super) processes: BTreeMap<ProcessKey, ProcessInfo>,
@@ -77,6 +81,7 @@ impl Engine {
             Event::Context(context) => self.context = Some((**context).clone()),
             Event::Mark(mark) if self.marks.len() < MAX_MARKS => self.marks.push((**mark).clone()),
             Event::Counters(counters) => self.counters = Some(counters.clone()),
+            Event::Allocations(allocations) => self.allocations = Some(allocations.clone()),
             Event::Mark(_) | Event::RunEnded(_) => {}
         }
         None
@@ -114,7 +119,9 @@ impl Engine {
         let suspended_ns = context.as_ref().map_or(0, |context| context.suspended_ns);
         let mut join = ThreadJoin::of(window, &self.processes, self.profiler_pid);
         let branches = self.branches(window, &join);
-        self.paths.end_window(branches.len());
+        let allocations = self.allocations.take();
+        let allocations = allocations.map_or_else(Vec::new, |window| allocated::rows(&window, &join, &mut self.paths));
+        self.paths.end_window(branches.len() + allocations.len());
         let counts = self.counters.take().map(|counted| Counts::of(&counted, |thread| join.claimant_of(thread)));
         let slices = std::mem::take(&mut join.slices);
         let slices: Vec<ClaimedSlice> =
@@ -133,6 +140,7 @@ impl Engine {
             processes: join.processes,
             threads: join.threads,
             branches,
+            allocations,
             losses: window.losses.iter().filter(|loss| !is_of_times(loss)).cloned().collect(),
         }
     }

@@ -18,6 +18,7 @@
 //! Every division is by largest remainder ([`split`]), so every level sums to the one above it
 //! exactly.
 
+pub mod allocated;
 mod attributor;
 mod branches;
 mod category;

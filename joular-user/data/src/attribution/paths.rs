@@ -22,7 +22,7 @@ use crate::{
     },
     stacks::{
         BranchIndex, FrameId, StackTable,
-        path::{StackPart, call_path},
+        path::{StackPart, allocating_path, call_path},
     },
 };
 
@@ -181,6 +181,15 @@ impl Paths {
     /// Records how many paths a window used.
     pub(super) const fn end_window(&mut self, in_use: usize) {
         self.in_use = in_use;
+    }
+
+    /// The path and the class of an object that was sampled.
+    pub(super) fn allocation(&mut self, process: ProcessKey, stack: u64) -> (BranchIndex, Option<FrameId>) {
+        let names = &self.names;
+        let part = self.stacks.get(&stack).map_or(StackPart::Lost, StackPart::Known);
+        let (frames, quality, class) =
+            allocating_path(&mut self.table, part, |address| names.get(process, address).map(AsRef::as_ref));
+        (self.table.branch_index(&frames, quality), class)
     }
 
     pub(super) fn markers(&mut self) -> MarkerBranches {

@@ -117,7 +117,12 @@ impl ThreadJoin {
 
     /// Row and process of the thread that a sample hit; `None` if it is not a target's.
     pub(super) fn position_of(&self, sample: &SampleCount) -> Option<(usize, ProcessKey)> {
-        let position = *self.positions.get(&ThreadKey(sample.thread_key).identity())?;
+        self.position_of_key(sample.thread_key)
+    }
+
+    /// The same by the thread's key.
+    pub(super) fn position_of_key(&self, thread_key: u64) -> Option<(usize, ProcessKey)> {
+        let position = *self.positions.get(&ThreadKey(thread_key).identity())?;
         Some((position, self.keys[self.threads[position].process]))
     }
 

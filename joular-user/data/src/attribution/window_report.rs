@@ -4,7 +4,7 @@
 pub use super::share::{Share, pools, squares_of};
 use super::work::ClaimedSlice;
 use crate::{
-    attribution::{counter::Delta, counts::Counts},
+    attribution::{allocated::AllocationRow, counter::Delta, counts::Counts},
     events::{LossCount, Mark, SampleKind, WindowContext},
     model::{
         domain::{Domain, FaultCause, Label, Role},
@@ -74,6 +74,8 @@ pub struct WindowReport {
     pub threads: Vec<ThreadRow>,
     /// Those of CPU time.
     pub branches: Vec<BranchRow>,
+    /// Those of a thread stand together.
+    pub allocations: Vec<AllocationRow>,
     pub methods: Vec<MethodRow>,
     pub qualities: Vec<QualityRow>,
     pub jvms: Vec<JvmRow>,

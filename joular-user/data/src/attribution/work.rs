@@ -4,6 +4,7 @@
 //! keeps all of it.
 
 use super::{
+    allocated::AllocationRow,
     counts::Counts,
     window_report::{BranchRow, CpuAudit, ProcessRef, ThreadRow},
 };
@@ -32,6 +33,8 @@ pub struct WindowWork {
     pub threads: Vec<ThreadRow>,
     /// Without energy; those of a thread stand together, by kind and stack id.
     pub branches: Vec<BranchRow>,
+    /// Those of a thread stand together.
+    pub allocations: Vec<AllocationRow>,
     pub cpu: CpuAudit,
     /// `None` if nothing was noted.
     pub context: Option<WindowContext>,

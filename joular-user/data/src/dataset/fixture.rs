@@ -9,8 +9,9 @@ use crate::{
     attribution::Engine,
     dataset::{OutputDirectory, ParquetOutput},
     events::{
-        CpuTimes, EnergyReading, Event, LossCount, Mark, MarkFrom, MarkKind, ProcessInfo, RawStack, RunEnd, RunInfo,
-        Runtime, SampleCount, Symbol, ThreadCounts, ThreadTime, Window, WindowContext, WindowCounters,
+        AllocationSample, CpuTimes, EnergyReading, Event, LossCount, Mark, MarkFrom, MarkKind, ProcessInfo, RawStack,
+        RunEnd, RunInfo, Runtime, SampleCount, Symbol, ThreadAllocation, ThreadCounts, ThreadTime, Window,
+        WindowAllocations, WindowContext, WindowCounters,
     },
     model::{
         counter::Counter,
@@ -112,6 +113,7 @@ pub(crate) fn events(policy: Policy) -> Vec<Event> {
         events.extend(marks(index));
         let window = window(index);
         events.extend(counts(&window));
+        events.extend(allocations(&window));
         events.push(window);
     }
     events.push(Event::RunEnded(RunEnd { ended: UnixMicros(STARTED + 30_000_000), reason: "duration".into() }));
@@ -237,6 +239,31 @@ fn counts(window: &Event) -> Option<Event> {
     Some(Event::Counters(Box::new(WindowCounters {
         counters: vec![Counter::PageFaults, Counter::MajorFaults, Counter::ContextSwitches],
         threads: window.threads.iter().map(counted).collect(),
+    })))
+}
+
+/// What threads of the first process allocated; every third allocated without being seen. The leaf of a stack is the
+/// class.
+fn allocations(window: &Event) -> Option<Event> {
+    let Event::Window(window) = window else { return None };
+    let key = |time: &ThreadTime| ThreadKey::new(time.tid.0, time.start_boottime_ns, KeyPlace::new(0, 0)).0;
+    let allocating = || window.threads.iter().filter(|time| time.pid == Pid(1));
+    let thread = |time: &ThreadTime| {
+        let bytes = 1_000_003 * u64::from(time.tid.0);
+        ThreadAllocation { tid: time.tid, pid: time.pid, thread_key: key(time), bytes, objects: 7 }
+    };
+    let sample = |time: &ThreadTime, stack: u64| AllocationSample {
+        tid: time.tid,
+        pid: time.pid,
+        thread_key: key(time),
+        stack,
+        bytes: stack * 1_000,
+        samples: stack,
+    };
+    let is_seen = |time: &&ThreadTime| !time.tid.0.is_multiple_of(3);
+    Some(Event::Allocations(Box::new(WindowAllocations {
+        threads: allocating().map(thread).collect(),
+        samples: allocating().filter(is_seen).flat_map(|time| [2, 3].map(|stack| sample(time, stack))).collect(),
     })))
 }
 

@@ -4,7 +4,7 @@
 use joular_ebpf::abi::{Comm, SampleKind, StackId};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
-use super::{Mark, Service, WindowContext, WindowCounters, Workload};
+use super::{Mark, Service, WindowAllocations, WindowContext, WindowCounters, Workload};
 use crate::model::{
     domain::{Domain, Reading},
     frame::Frame,
@@ -43,6 +43,8 @@ pub enum Event {
     Mark(Box<Mark>),
     /// What was counted in the coming window, if anything was asked for.
     Counters(Box<WindowCounters>),
+    /// What was allocated in the coming window, if that was asked for.
+    Allocations(Box<WindowAllocations>),
 }
 
 /// What does not change during a run.

@@ -6,6 +6,7 @@
 //! that turns events into joules cannot tell the difference, so a replay gives what the live run
 //! gave.
 
+mod allocations;
 mod context;
 mod counters;
 pub mod decode;
@@ -16,6 +17,7 @@ pub mod recording;
 mod service;
 mod workload;
 
+pub use allocations::{AllocationSample, ThreadAllocation, WindowAllocations};
 pub use context::WindowContext;
 pub use counters::{ThreadCounts, WindowCounters};
 pub use event::{

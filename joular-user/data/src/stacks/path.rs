@@ -7,7 +7,7 @@ use super::intern::{FrameId, StackTable};
 use crate::{
     events::RawStack,
     model::{
-        frame::{Frame, Marker},
+        frame::{Frame, FrameKind, Marker},
         quality::{PathQuality, StackQuality, WalkEnd},
         units::Address,
     },
@@ -72,6 +72,28 @@ pub fn call_path<'a>(
     (path, quality(user, kernel))
 }
 
+/// The path of an object that was sampled, and its class: the leaf of its stack. The path ends with the Java method that
+/// allocated the object, because what the JVM does below that is the same for all.
+pub fn allocating_path<'a>(
+    table: &mut StackTable,
+    stack: StackPart<'_>,
+    resolve: impl Fn(Address) -> Option<&'a [FrameId]>,
+) -> (Vec<FrameId>, PathQuality, Option<FrameId>) {
+    let (mut path, quality) = call_path(table, stack, StackPart::Absent, |_, address| resolve(address));
+    let class = match stack {
+        StackPart::Known(_) => path.pop().filter(|leaf| table.frame(*leaf).kind != FrameKind::Marker),
+        _ => None,
+    };
+    if let Some(method) = path.iter().rposition(|frame| table.frame(*frame).kind.is_java()) {
+        path.truncate(method + 1);
+    }
+    if path.is_empty() {
+        push_marker(table, &mut path, Marker::NoStack);
+        return (path, PathQuality::NoStack, class);
+    }
+    (path, quality, class)
+}
+
 /// The user part's quality, unless more is missing of the kernel's.
 fn quality(user: StackPart<'_>, kernel: StackPart<'_>) -> PathQuality {
     let walked = match user {
@@ -123,7 +145,7 @@ fn push_marker(table: &mut StackTable, path: &mut Vec<FrameId>, marker: Marker) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{frame::FrameKind, quality::StackQuality};
+    use crate::model::quality::StackQuality;
 
     fn raw(frames: &[u64], truncated: bool) -> RawStack {
         let quality = if truncated { StackQuality::TRUNCATED } else { StackQuality::default() };
@@ -147,6 +169,38 @@ mod tests {
         });
         let branch = table.branch_index(&path, quality);
         format!("{} ({})", table.folded(branch), quality.end_name())
+    }
+
+    #[test]
+    fn the_path_of_an_allocation_ends_with_the_java_method_and_its_leaf_is_the_class() {
+        let lost: &str = "[lost stack] of none";
+        for (stack, expected) in [
+            // Leaf first: the class, then the JVM's own functions.
+            (Some(&[7, 350, 310, 250, 110][..]), "f1;f2;in of f7"),
+            (Some(&[7, 350, 110]), "f1;f3 of f7"),
+            (Some(&[9_999, 250]), "f2;in of none"),
+            (Some(&[7]), "[no stack] of f7"),
+            (None, lost),
+        ] {
+            let mut table = StackTable::default();
+            let java = table.frame_id(Frame::new(FrameKind::Inlined, "in"));
+            let names: Vec<Vec<FrameId>> = (0..9)
+                .map(|index| {
+                    let own = table.frame_id(Frame::new(FrameKind::Vm, format!("f{index}")));
+                    if index == 2 { vec![own, java] } else { vec![own] }
+                })
+                .collect();
+            let known = stack.map(|frames| raw(frames, false));
+            let part = known.as_ref().map_or(StackPart::Lost, StackPart::Known);
+            let of = |address: Address| match address.0 {
+                7 => names.get(7),
+                other => names.get(usize::try_from(other / 100).unwrap()),
+            };
+            let (path, quality, class) = allocating_path(&mut table, part, |address| of(address).map(Vec::as_slice));
+            let branch = table.branch_index(&path, quality);
+            let class = class.map_or("none", |class| table.frame(class).name.raw());
+            assert_eq!(format!("{} of {class}", table.folded(branch)), expected);
+        }
     }
 
     #[test]

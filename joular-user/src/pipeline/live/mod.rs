@@ -5,6 +5,7 @@
 //! CPU is made to pass it, and the ended bank is drained. Between boundaries the ring is read for new
 //! stacks and for processes that come and go, whenever the kernel says that it has any.
 
+mod allocations;
 mod marks;
 mod targets;
 mod waiting;
@@ -24,6 +25,7 @@ use joular_data::{
 };
 use joular_ebpf::abi::Comm;
 
+use self::allocations::Allocations;
 pub use self::marks::Marks;
 use self::wall_clock::{WallClock, WindowTimes};
 use super::{
@@ -118,6 +120,7 @@ struct Run<'a> {
     new_targets: HashSet<Pid>,
     /// What the command said in this window.
     marks: Marks,
+    allocations: Allocations,
 }
 
 impl Live {
@@ -148,6 +151,7 @@ impl Live {
             renamed: HashMap::new(),
             new_targets: HashSet::new(),
             marks,
+            allocations: Allocations::default(),
         };
         run.begin()?;
         ready(run.live.registry.targets().count());
@@ -228,12 +232,15 @@ impl Run<'_> {
         for change in self.live.registry.seen_running(&contents.threads) {
             self.changed(change)?;
         }
-        self.stack_age.used(&contents.samples, self.window);
+        let (samples, allocated) = (&contents.samples, contents.allocations.as_ref());
+        self.stack_age.used(samples.iter().flat_map(|sample| [sample.user_stack, sample.kernel_stack]), self.window);
+        let allocated = allocated.map_or(&[][..], |drained| &drained.samples);
+        self.stack_age.used(allocated.iter().map(|sample| sample.stack), self.window);
         self.live.symbolizer.begin_window(self.start);
         let registry = &self.live.registry;
         let symbols = self
             .feed
-            .resolve(&mut self.live.symbolizer, self.consumer.engine(), &contents.samples, |pid| registry.target(pid));
+            .resolve(&mut self.live.symbolizer, self.consumer.engine(), samples, allocated, |pid| registry.target(pid));
         for event in &symbols {
             self.consumer.take(event)?;
         }
@@ -242,6 +249,10 @@ impl Run<'_> {
         let context = times.note(self.live.context.window(&contents.cpus));
         self.consumer.take(&Event::Context(Box::new(context)))?;
         self.hand_on_marks(end)?;
+        if let Some(drained) = contents.allocations.take() {
+            let allocations = self.allocated(drained, &contents.threads)?;
+            self.consumer.take(&Event::Allocations(Box::new(allocations)))?;
+        }
         if let Some(counters) = contents.counters.take() {
             self.consumer.take(&Event::Counters(Box::new(counters)))?;
         }

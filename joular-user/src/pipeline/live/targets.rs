@@ -58,6 +58,7 @@ impl Run<'_> {
     fn forget(&mut self, process: &ProcessInfo) {
         self.feed.tell_again((process.pid, process.start_boottime_ns));
         self.live.unwind.ended(process.pid);
+        self.forget_allocator(process.pid);
         self.live.symbolizer.process_ended(process.pid, process.start_boottime_ns);
     }
 
@@ -105,6 +106,7 @@ impl Run<'_> {
             if let Some(process) = news.and_then(|news| registry.learn_jvm(pid, start_boottime_ns, &news)) {
                 self.consumer.take(&Event::Process(Box::new(process.clone())))?;
             }
+            self.see_allocations((pid, start_boottime_ns));
         }
         Ok(())
     }

@@ -136,6 +136,10 @@ impl Registry {
     }
 
     /// The name that /proc has for a thread now.
+    pub fn numbered_threads(&self, pid: Pid) -> Vec<(Tid, u32)> {
+        self.proc_files.threads_named(pid, |_| true)
+    }
+
     pub fn thread_comm(&self, pid: Pid, tid: Tid) -> Option<TargetText> {
         self.proc_files.thread_comm(pid, tid)
     }

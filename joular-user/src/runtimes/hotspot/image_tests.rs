@@ -80,6 +80,20 @@ fn java_threads_go_to_their_root_with_all_their_lines() {
 }
 
 #[test]
+fn every_release_says_where_threads_keep_what_they_allocated() {
+    for image in images() {
+        let jvm = image.attach().unwrap();
+        let layout = jvm.parts().0.layout.allocation.unwrap();
+        let fields = layout.fields;
+        // A buffer is part of its thread, and its fields stand beside each other.
+        assert!(fields.tlab_start < fields.tlab_top && fields.tlab_top - fields.tlab_start <= 64, "{layout:?}");
+        assert!(fields.tlab_desired_size.abs_diff(fields.tlab_start) <= 128, "{layout:?}");
+        assert!(fields.allocated_bytes > 0 && fields.klass_name > 0, "{layout:?}");
+        assert!([2, 4, 6].contains(&(fields.symbol_hash + 2)), "{layout:?}");
+    }
+}
+
+#[test]
 fn a_file_that_is_no_image_is_refused() {
     let whole = fs::read(file(17, "jimg")).unwrap();
     for (bytes, why) in [

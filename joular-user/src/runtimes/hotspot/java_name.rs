@@ -119,6 +119,35 @@ pub fn stable_internal_class(class: &str) -> String {
     }
 }
 
+/// A class as Java writes it, of its name in the JVM: arrays as `int[][]`. `None`: nothing can be called so.
+pub fn java_class(name: &str) -> Option<String> {
+    let element = name.trim_start_matches('[');
+    let dimensions = name.len() - element.len();
+    if dimensions == 0 {
+        return Some(stable_internal_class(name));
+    }
+    let element = match element.strip_prefix('L').and_then(|rest| rest.strip_suffix(';')) {
+        Some(class) => stable_internal_class(class),
+        None => primitive(element)?.to_owned(),
+    };
+    Some(element + &"[]".repeat(dimensions))
+}
+
+/// A primitive type by its letter in signatures (JVM Specification, table 4.3-A).
+fn primitive(letter: &str) -> Option<&'static str> {
+    Some(match letter {
+        "B" => "byte",
+        "C" => "char",
+        "D" => "double",
+        "F" => "float",
+        "I" => "int",
+        "J" => "long",
+        "S" => "short",
+        "Z" => "boolean",
+        _ => return None,
+    })
+}
+
 /// A JVM signature in which classes are named as [`stable_internal_class`] names them.
 pub fn stable_signature(signature: &str) -> String {
     if !signature.contains("0x") && !signature.contains("$$Lambda$") {
@@ -151,6 +180,20 @@ mod tests {
     }
 
     /// Lines of JDK 17.0.15, 21.0.8 and 25.0.2.
+    #[test]
+    fn classes_are_written_as_in_java() {
+        for (name, expected) in [
+            ("java/lang/String", Some("java.lang.String")),
+            ("[B", Some("byte[]")),
+            ("[[J", Some("long[][]")),
+            ("[Ljava/util/HashMap$Node;", Some("java.util.HashMap$Node[]")),
+            ("[X", None),
+            ("[", None),
+        ] {
+            assert_eq!(java_class(name).as_deref(), expected, "{name}");
+        }
+    }
+
     #[test]
     fn java_methods() {
         use FrameKind::{Compiled, NativeWrapper};

@@ -176,7 +176,7 @@ impl Jvm {
             FrameRef::CompiledAt { compile_id, offset } => {
                 self.leaves.known_levels(compile_id, self.cache.low().wrapping_add(u64::from(offset)))
             }
-            FrameRef::CompiledCall { .. } => None,
+            FrameRef::CompiledCall { .. } | FrameRef::Class { .. } => None,
         }
     }
 
@@ -295,6 +295,7 @@ impl Jvm {
                     None => evicted(),
                 }
             }
+            FrameRef::Class { symbol, hash } => reader.class(symbol, hash)?,
             FrameRef::Interpreted { .. } | FrameRef::Compiling { .. } | FrameRef::Native { .. } => evicted(),
         };
         Ok((levels, None))
@@ -355,6 +356,11 @@ impl Jvm {
     pub fn compiler_threads(&self, wanted: &[u32]) -> Vec<(u32, CompilerThread)> {
         let layout = self.build.layout.threads.filter(|_| !wanted.is_empty());
         layout.map_or_else(Vec::new, |layout| layout.compilers(&Pages::new(&*self.memory), self.bias, wanted))
+    }
+
+    /// What it is a process of, its memory, and where its library is in it.
+    pub fn parts(&self) -> (&JvmBuild, &dyn RemoteMemory, u64) {
+        (&self.build, &*self.memory, self.bias)
     }
 
     /// Returns whether numbers of methods were dropped, so that all stacks must be sent again.

@@ -7,6 +7,7 @@
 use joular_ebpf::abi::{BlobLayout, Field, MAX_BLOB_BYTES};
 
 use super::{
+    allocation::AllocationLayout,
     fields::{LayoutError, Names},
     memory::RemoteMemory,
     threads::ThreadLayout,
@@ -133,6 +134,8 @@ pub struct Layout {
     pub flag: FlagLayout,
     /// Nothing else depends on it.
     pub threads: Option<ThreadLayout>,
+    /// Nor on this.
+    pub allocation: Option<AllocationLayout>,
 }
 
 impl Layout {
@@ -157,6 +160,7 @@ impl Layout {
             method: names.method()?,
             flag: names.flag()?,
             threads: ThreadLayout::new(&names).ok(),
+            allocation: AllocationLayout::new(&names).ok(),
         })
     }
 }

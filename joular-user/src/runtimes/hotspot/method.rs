@@ -13,7 +13,7 @@ use super::{
     line_table::LineTable,
     memory::{RemoteMemory, Unreadable, field_in},
 };
-use crate::runtimes::hotspot::java_name::{stable_internal_class, stable_signature};
+use crate::runtimes::hotspot::java_name::{java_class, stable_internal_class, stable_signature};
 
 /// Names that are longer are cut.
 const MAX_NAME_BYTES: u64 = 1024;
@@ -155,6 +155,13 @@ fn symbol(memory: &dyn RemoteMemory, fields: &MethodLayout, address: u64) -> Res
     let body = address.wrapping_add(u64::from(fields.symbol_body));
     let bytes = memory.bytes(body, usize::try_from(length).unwrap_or(0))?;
     Ok(text(&bytes))
+}
+
+/// The name of a class, as Java writes it, by its symbol: `java.lang.String[]`, `int[]`. `None`: it is none.
+pub fn class_name(memory: &dyn RemoteMemory, layout: &Layout, address: u64) -> Result<Option<String>, Unreadable> {
+    let name = symbol(memory, &layout.method, address)?;
+    let is_text = !name.is_empty() && !name.chars().any(|c| c.is_control() || c == char::REPLACEMENT_CHARACTER);
+    Ok(is_text.then(|| java_class(&name)).flatten())
 }
 
 /// Decodes the text. Characters beyond the first 65 536 are stored as two surrogates, which no Rust

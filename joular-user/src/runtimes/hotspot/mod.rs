@@ -11,6 +11,7 @@
 //!
 //! No object of the Java heap is read, so the collector in use does not matter.
 
+pub mod allocation;
 pub mod answers;
 pub mod code_cache;
 pub mod compilers;
@@ -49,6 +50,7 @@ pub mod vm_structs;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use allocation::AllocationFunctions;
 use fields::LayoutError;
 use layout::Layout;
 use libjvm::Libjvm;
@@ -80,6 +82,8 @@ static NEXT_BUILD: AtomicU64 = AtomicU64::new(0);
 pub struct JvmBuild {
     pub libjvm: Libjvm,
     pub layout: Layout,
+    /// `None`: not known; images of JVMs have none.
+    pub allocation: Option<AllocationFunctions>,
     /// Tells builds apart.
     pub number: u64,
 }
@@ -90,6 +94,6 @@ impl JvmBuild {
         let pages = Pages::new(memory);
         let structs = VmStructs::read(&pages, &libjvm.tables, bias)?;
         let layout = Layout::new(&structs, &pages, bias)?;
-        Ok(Self { libjvm, layout, number: NEXT_BUILD.fetch_add(1, Ordering::Relaxed) })
+        Ok(Self { libjvm, layout, allocation: None, number: NEXT_BUILD.fetch_add(1, Ordering::Relaxed) })
     }
 }

@@ -9,7 +9,7 @@ use super::{
     code_cache::{Blob, blob_name, is_compiled},
     layout::Layout,
     memory::{RemoteMemory, Unreadable},
-    method::{Identity, Method, Names},
+    method::{Identity, Method, Names, class_name},
     nmethod::{LookUp, MethodAt, Nmethod},
     stubs::Stubs,
 };
@@ -45,6 +45,16 @@ impl Reader<'_> {
         let method = Arc::new(Method::read(self.memory, self.layout, identity)?);
         self.methods.insert(address, Arc::clone(&method));
         Ok(method)
+    }
+
+    /// The level that stands for a class, by the symbol of its name.
+    pub fn class(&mut self, symbol: u64, hash: u16) -> Result<Vec<Level>, Unreadable> {
+        let is_it = match self.layout.allocation {
+            Some(layout) => self.memory.u16(symbol.wrapping_add(layout.fields.symbol_hash.into()))? == hash,
+            None => false,
+        };
+        let name = if is_it { class_name(self.memory, self.layout, symbol)? } else { None };
+        Ok(name.map_or_else(evicted, |name| vec![Level::stub(&name)]))
     }
 
     /// The levels at an address in a blob, outermost first.

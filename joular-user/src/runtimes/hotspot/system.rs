@@ -1,6 +1,6 @@
 //! Makes HotSpot one of the run-time systems: its library, its builds, its processes.
 
-use std::{fs::File, io, path::Path, sync::Arc, time::Instant};
+use std::{collections::HashMap, fs::File, io, path::Path, sync::Arc, time::Instant};
 
 use joular_data::{
     events::{JvmNews, RawStack, Runtime},
@@ -13,6 +13,7 @@ use joular_ebpf::abi::{CompilerThread, FrameWord, JvmUnwind};
 
 use super::{
     JvmBuild, JvmError,
+    allocation::{self, AllocationFunctions},
     compilers::Compilers,
     flags::JvmFacts,
     java_name::jvm_frame,
@@ -21,7 +22,9 @@ use super::{
     memory::ProcessMemory,
     pinned::ArrivedStack,
 };
-use crate::runtimes::{Build, CodeId, Instance, LoadedLibrary, OpenError, OwnCode, OwnRange, RuntimeSystem};
+use crate::runtimes::{
+    AllocationSites, Build, CodeId, Instance, LoadedLibrary, OpenError, OwnCode, OwnRange, RuntimeSystem,
+};
 
 const NAME: &str = "hotspot";
 const LIBRARY: &str = "libjvm.so";
@@ -54,7 +57,9 @@ impl RuntimeSystem for HotSpot {
         let memory = memory_of(library)?;
         let libjvm = Libjvm::read(file)?;
         let bias = libjvm.bias(library.mapping.start.0, library.mapping.offset);
-        Ok(Arc::new(JvmBuild::read(&memory, libjvm, bias)?))
+        let build = JvmBuild::read(&memory, libjvm, bias)?;
+        let allocation = AllocationFunctions::read(file).ok().flatten();
+        Ok(Arc::new(JvmBuild { allocation, ..build }))
     }
 }
 
@@ -67,7 +72,8 @@ impl Build for JvmBuild {
 
     fn of_copy(&self, library: &LoadedLibrary<'_>) -> Result<Arc<dyn Build>, OpenError> {
         let bias = self.libjvm.bias(library.mapping.start.0, library.mapping.offset);
-        Ok(Arc::new(Self::read(&memory_of(library)?, self.libjvm.clone(), bias)?))
+        let build = Self::read(&memory_of(library)?, self.libjvm.clone(), bias)?;
+        Ok(Arc::new(Self { allocation: self.allocation, ..build }))
     }
 }
 
@@ -90,6 +96,14 @@ impl Instance for JvmInstance {
 
     fn compiler_threads(&self) -> &[(Tid, CompilerThread)] {
         self.compilers.threads()
+    }
+
+    fn allocation(&self) -> Option<AllocationSites> {
+        allocation::sites(self.jvm.parts().0)
+    }
+
+    fn allocated_bytes(&mut self) -> HashMap<u32, u64> {
+        allocation::allocated_bytes(&self.jvm)
     }
 
     fn own_code(&self) -> &[OwnRange] {

@@ -68,9 +68,7 @@ impl ThreadLayout {
         let mut found = Vec::new();
         // A list that changes meanwhile is looked at again some time.
         let _ = self.each(memory, bias, |thread| {
-            let os_thread = memory.field(thread, self.os_thread)?;
-            let number = if os_thread == 0 { 0 } else { memory.field(os_thread, self.thread_id)? };
-            let number = u32::try_from(number).unwrap_or(0);
+            let number = self.number(memory, thread)?;
             if wanted.contains(&number) {
                 let env = thread.wrapping_add(u64::from(self.env));
                 let (task, method) = (self.task.offset, self.method.offset);
@@ -81,8 +79,15 @@ impl ThreadLayout {
         found
     }
 
+    /// The number of a thread in the JVM's own namespace; 0: it has none.
+    pub fn number(&self, memory: &dyn RemoteMemory, thread: u64) -> Result<u32, Unreadable> {
+        let os_thread = memory.field(thread, self.os_thread)?;
+        let number = if os_thread == 0 { 0 } else { memory.field(os_thread, self.thread_id)? };
+        Ok(u32::try_from(number).unwrap_or(0))
+    }
+
     /// Calls with each thread's address until told not to.
-    fn each(
+    pub fn each(
         &self,
         memory: &dyn RemoteMemory,
         bias: u64,

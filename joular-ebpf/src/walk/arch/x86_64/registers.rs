@@ -1,5 +1,7 @@
 //! Defines registers, and what is kept in them.
 
+use crate::walk::{Memory, Step};
+
 /// What is known of the registers of a frame.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,6 +19,14 @@ impl Registers {
     /// All, in the order in which images of processes have them.
     pub const fn of_words([pc, sp, fp, rax, rbx, r13]: [u64; 6]) -> Self {
         Self { pc, sp, fp, rax, rbx, r13 }
+    }
+
+    /// Goes from a function's first instruction to its caller: the return address is on top of the stack.
+    #[inline(always)]
+    pub fn enter_caller(&mut self, memory: &impl Memory) -> Step {
+        self.pc = memory.word(self.sp)?;
+        self.sp = self.sp.wrapping_add(8);
+        Ok(())
     }
 
     /// The `Method*` that the interpreter enters.

@@ -3,7 +3,8 @@
 //! policy stand beside its columns ([`Table`]).
 
 use super::{
-    Branches, Counters, FrameTable, Jvms, Marks, Methods, Processes, Quality, Runs, Stacks, Threads, Weights, Windows,
+    Allocations, Branches, Counters, FrameTable, Jvms, Marks, Methods, Processes, Quality, Runs, Stacks, Threads,
+    Weights, Windows,
 };
 use crate::dataset::{buffer::Buffer, column::Table};
 
@@ -62,6 +63,7 @@ tables! {
     weights: Weights,
     marks: Marks,
     counters: Counters,
+    allocations: Allocations,
     windows: Windows,
 }
 
@@ -94,6 +96,6 @@ mod tests {
     #[test]
     fn windows_are_written_last_and_the_work_does_not_depend_on_the_policy() {
         assert_eq!(TABLES.last(), Some(&"windows"));
-        assert_eq!(unchanged_by_policy(), ["processes", "stacks", "weights", "marks", "counters"]);
+        assert_eq!(unchanged_by_policy(), ["processes", "stacks", "weights", "marks", "counters", "allocations"]);
     }
 }

@@ -2,6 +2,7 @@
 //! ([`crate::dataset::column::Column`]), what its rows are made of, and how each column takes its
 //! value from a row. Columns that several tables share are in [`shared`].
 
+pub(crate) mod allocations;
 pub(crate) mod context;
 pub(crate) mod counters;
 pub(crate) mod frames;
@@ -22,6 +23,7 @@ pub(crate) mod work;
 pub(crate) use self::list::{Buffers, ForRows, ForTable, TABLES};
 use self::shared::{InWindow, OfProcess, joined, label_columns, process_columns, window_columns};
 pub use self::{
+    allocations::{AllocationRecord, Allocations},
     counters::{CounterRecord, Counters},
     frames::FrameTable,
     jvms::{JvmRecord, Jvms},

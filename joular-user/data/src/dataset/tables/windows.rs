@@ -268,6 +268,8 @@ const fn loss_meaning(cause: Loss) -> &'static str {
         }
         Loss::CounterUnread => "slices of time for which a counter of --counters could not be read",
         Loss::CounterMapFull => "slices of time whose counts found no slot",
+        Loss::AllocationMapFull => "samples of allocations, and what threads had allocated, that found no slot",
+        Loss::NestedAllocation => "allocations that were not sampled, because another thread's stack was being read",
     }
 }
 

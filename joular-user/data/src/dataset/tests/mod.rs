@@ -1,5 +1,6 @@
 //! Reads data sets again, attributes them again, merges them, and tampers with them.
 
+mod allocations;
 mod audit;
 mod compact;
 mod context;

@@ -7,6 +7,7 @@ use arrow_schema::ArrowError;
 
 use crate::{
     attribution::{
+        allocated::AllocationRow,
         window_report::{BranchRow, WindowReport},
         work::{Claimant, ClaimedSlice},
     },
@@ -14,9 +15,9 @@ use crate::{
         column::Table,
         method_sums::{MethodSpan, MethodSums},
         tables::{
-            Boot, BranchRecord, Branches, Buffers, CounterRecord, Counters, JvmRecord, Jvms, MarkRecord, Marks,
-            MethodRecord, Methods, ProcessRecord, Processes, Quality, QualityRecord, StackRecord, Stacks, ThreadRecord,
-            Threads, WeightRecord, Weights, WindowKey, WindowRecord, Windows, Work,
+            AllocationRecord, Allocations, Boot, BranchRecord, Branches, Buffers, CounterRecord, Counters, JvmRecord,
+            Jvms, MarkRecord, Marks, MethodRecord, Methods, ProcessRecord, Processes, Quality, QualityRecord,
+            StackRecord, Stacks, ThreadRecord, Threads, WeightRecord, Weights, WindowKey, WindowRecord, Windows, Work,
         },
     },
     events::{ProcessInfo, RunInfo, Runtime, phases::OpenPhases},
@@ -88,6 +89,7 @@ impl Rows {
             rows.weight_rows(key, report).map_err(of::<Weights>())?;
             rows.mark_rows(key, report).map_err(of::<Marks>())?;
             rows.counter_rows(key, report).map_err(of::<Counters>())?;
+            rows.allocation_rows(key, report, stacks).map_err(of::<Allocations>())?;
             rows.stack_rows(key, report, stacks).map_err(of::<Stacks>())
         })
     }
@@ -265,6 +267,29 @@ impl Rows {
         Ok(())
     }
 
+    fn allocation_rows(
+        &mut self,
+        key: WindowKey<'_>,
+        report: &WindowReport,
+        stacks: &StackTable,
+    ) -> Result<(), ArrowError> {
+        let record = |row: &AllocationRow| {
+            Some(AllocationRecord {
+                thread: thread(key, report, row.thread)?,
+                branch_id: stacks.branch_id(row.branch),
+                stack_id: stacks.stack_id(row.branch),
+                class: row.class.map(|class| stacks.frame(class).name.raw()),
+                bytes: row.bytes,
+                samples: row.samples,
+            })
+        };
+        let mut records: Vec<_> = report.allocations.iter().filter_map(record).collect();
+        records.sort_by(|a, b| {
+            (identity(&a.thread), a.stack_id, a.class).cmp(&(identity(&b.thread), b.stack_id, b.class))
+        });
+        records.iter().try_for_each(|record| self.tables.allocations.push(record))
+    }
+
     fn mark_rows(&mut self, key: WindowKey<'_>, report: &WindowReport) -> Result<(), ArrowError> {
         for mark in &report.marks {
             let step = self.phases.take(mark);
@@ -280,6 +305,7 @@ impl Rows {
             .branches
             .iter()
             .map(|row| row.branch)
+            .chain(report.allocations.iter().map(|row| row.branch))
             .filter(|index| !self.known.contains(&stacks.stack_id(*index)))
             .collect();
         for index in fresh {

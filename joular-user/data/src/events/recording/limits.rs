@@ -4,7 +4,7 @@
 use joular_ebpf::abi::MAX_USER_FRAMES;
 
 use crate::{
-    events::{Event, ProcessInfo, RunInfo, Runtime, Symbol, Window, WindowCounters},
+    events::{Event, ProcessInfo, RunInfo, Runtime, Symbol, Window, WindowAllocations, WindowCounters},
     model::{
         cores::CoreType,
         counter::Counter,
@@ -45,6 +45,7 @@ pub(super) fn check(event: &Event) -> Result<(), String> {
         Event::Mark(mark) => [&mark.name, &mark.attributes].into_iter().flatten().try_for_each(|said| name(said.raw())),
         Event::Context(context) => context.governor.as_deref().map_or(Ok(()), name),
         Event::Counters(counters) => counts(counters),
+        Event::Allocations(allocations) => allocated(allocations),
         // Eight bytes each, no more than the event itself.
         Event::ProcessEnded { .. } | Event::StacksForgotten(_) => Ok(()),
     }
@@ -137,6 +138,11 @@ fn window(window: &Window) -> Result<(), String> {
     at_most(window.samples.len(), MAX_SAMPLES, "samples")?;
     at_most(window.losses.len(), MAX_LOSSES, "losses")?;
     window.losses.iter().try_for_each(|loss| name(&loss.cause))
+}
+
+fn allocated(allocations: &WindowAllocations) -> Result<(), String> {
+    at_most(allocations.threads.len(), MAX_THREADS, "threads that allocated")?;
+    at_most(allocations.samples.len(), MAX_SAMPLES, "samples of allocations")
 }
 
 fn counts(counted: &WindowCounters) -> Result<(), String> {

@@ -134,6 +134,7 @@ impl RowsOf {
                 // They are copied: nothing of theirs is divided.
                 marks: Vec::new(),
                 counts: None,
+                allocations: Vec::new(),
                 losses: first.losses.clone(),
             },
         })

@@ -52,7 +52,9 @@ fn old(event: NewEvent) -> Event {
             losses: window.losses,
         })),
         NewEvent::RunEnded(end) => Event::RunEnded(end),
-        NewEvent::Context(_) | NewEvent::Mark(_) | NewEvent::Counters(_) => panic!("version 3 has none"),
+        NewEvent::Context(_) | NewEvent::Mark(_) | NewEvent::Counters(_) | NewEvent::Allocations(_) => {
+            panic!("version 3 has none")
+        }
     }
 }
 

@@ -1,0 +1,172 @@
+//! Samples what a JVM's threads allocate. Probes are on two functions that a JVM calls when a thread took a new
+//! allocation buffer, and when an object was allocated outside of one (`AllocTracer`), and on one that it calls when a
+//! thread ends. See `abi::AllocationKey`.
+//!
+//! These programs run for a thread that goes on afterwards, so it may be put off in the middle. Whoever writes to a
+//! bank that was drained meanwhile is counted with the window after the next.
+
+use aya_ebpf::{
+    helpers::{bpf_get_prandom_u32, bpf_ktime_get_ns, bpf_probe_read_user},
+    macros::uprobe,
+    programs::ProbeContext,
+};
+use joular_ebpf::abi::{
+    AllocationKey, AllocationSlot, Boundary, BufferState, FrameWord, JvmAllocation, Loss, Place, StackId, ThreadKey,
+    allocated_bytes, sampled_bytes,
+};
+
+use crate::{
+    maps::{ALLOCATED, ALLOCATION_GAP, ALLOCATORS, BOUNDARY, BUFFERS, add_slot, count_loss, slot},
+    task::Task,
+    unwind,
+};
+
+/// `AllocTracer::send_allocation_in_new_tlab(Klass*, HeapWord*, size_t tlab_size, size_t alloc_size, Thread*)`.
+#[uprobe]
+pub fn allocation_in_new_tlab(context: ProbeContext) -> u32 {
+    seen(context.arg(0), context.arg(3), context.arg(4), true)
+}
+
+/// `AllocTracer::send_allocation_outside_tlab(Klass*, HeapWord*, size_t alloc_size, Thread*)`.
+#[uprobe]
+pub fn allocation_outside_tlab(context: ProbeContext) -> u32 {
+    seen(context.arg(0), context.arg(2), context.arg(3), false)
+}
+
+/// `ThreadService::remove_thread(JavaThread*, bool)`: what it says of itself is the last.
+#[uprobe]
+pub fn allocating_thread_ended(context: ProbeContext) -> u32 {
+    let task = Task::current();
+    if let (Some(jvm), Some(java_thread)) = (ALLOCATORS.get_ptr(task.tgid()), context.arg::<u64>(0)) {
+        // SAFETY: a live value of a preallocated map.
+        note(task, bank(), allocated(unsafe { &*jvm }, java_thread), 0);
+    }
+    0
+}
+
+#[inline(always)]
+fn seen(klass: Option<u64>, object_bytes: Option<u64>, java_thread: Option<u64>, begins_buffer: bool) -> u32 {
+    let (Some(klass), Some(object_bytes), Some(java_thread)) = (klass, object_bytes, java_thread) else { return 0 };
+    let task = Task::current();
+    let Some(jvm) = ALLOCATORS.get_ptr(task.tgid()) else { return 0 };
+    // SAFETY: a live value of a preallocated map.
+    let jvm = unsafe { &*jvm };
+    let bank = bank();
+    let all = allocated(jvm, java_thread);
+    note(task, bank, all, 1);
+    let buffer_bytes = buffer_bytes(task, jvm, java_thread, (all, object_bytes), begins_buffer);
+    let gap = ALLOCATION_GAP.get(0).map_or(1, |gap| *gap);
+    // SAFETY: helper without arguments.
+    let chance = unsafe { bpf_get_prandom_u32() };
+    if let Some(bytes) = sampled_bytes(object_bytes, buffer_bytes, gap, chance) {
+        sample(task, bank, class(jvm, klass), bytes);
+    }
+    0
+}
+
+/// What the buffer has or had whose end the object crosses.
+#[inline(always)]
+fn buffer_bytes(
+    task: Task,
+    jvm: &JvmAllocation,
+    java_thread: u64,
+    (all, object_bytes): (u64, u64),
+    begins_buffer: bool,
+) -> u64 {
+    let usual = word(java_thread, jvm.tlab_desired_size).wrapping_mul(8);
+    let thread = ThreadKey::new(task.tid(), task.start_boottime_ns(), Place(0)).0;
+    let Some(state) = BUFFERS.get_ptr_mut(thread) else {
+        let began = if begins_buffer { all.wrapping_sub(object_bytes) } else { all };
+        // Without room the next object is treated like this one.
+        let _ = BUFFERS.insert(thread, BufferState { before: began, outside: 0 }, 0);
+        return usual;
+    };
+    // SAFETY: a live map value. If it was given to another thread just now, that one's next sample stands for too much
+    // or too little.
+    let state = unsafe { &mut *state };
+    if begins_buffer {
+        state.begin_buffer(all, object_bytes)
+    } else if word(java_thread, jvm.tlab_start) == 0 {
+        state.end_buffer(all, object_bytes)
+    } else {
+        state.add_outside(object_bytes);
+        usual
+    }
+}
+
+/// What names a class.
+#[inline(always)]
+fn class(jvm: &JvmAllocation, klass: u64) -> FrameWord {
+    let symbol = word(klass, jvm.klass_name);
+    // SAFETY: the helper fails where nothing can be read.
+    let hash: u16 = unsafe { bpf_probe_read_user((symbol + jvm.symbol_hash as u64) as *const u16) }.unwrap_or(0);
+    FrameWord::class(symbol, hash)
+}
+
+#[inline(always)]
+fn sample(task: Task, bank: u32, class: FrameWord, bytes: u64) {
+    let tgid = task.tgid();
+    let introduced = unwind::caller(tgid, class, |stack| {
+        if stack.id == StackId::NONE {
+            count_loss(Loss::UserStackFailed);
+        }
+        (stack.id, stack.introduce(tgid))
+    });
+    match introduced {
+        Some((stack, true)) => add(task, bank, stack, |slot| {
+            slot.bytes = slot.bytes.wrapping_add(bytes);
+            slot.count = slot.count.wrapping_add(1);
+        }),
+        Some(_) => {}
+        None => count_loss(Loss::NestedAllocation),
+    }
+}
+
+/// Notes all that a thread has allocated until now, and how many of its objects were seen.
+#[inline(always)]
+fn note(task: Task, bank: u32, all: u64, objects: u32) {
+    add(task, bank, StackId::NONE, |slot| {
+        slot.bytes = all;
+        slot.count = slot.count.wrapping_add(objects);
+    });
+}
+
+/// All that a thread has allocated until now.
+#[inline(always)]
+fn allocated(jvm: &JvmAllocation, java_thread: u64) -> u64 {
+    let (start, top) = (word(java_thread, jvm.tlab_start), word(java_thread, jvm.tlab_top));
+    allocated_bytes(word(java_thread, jvm.allocated_bytes), start, top)
+}
+
+/// Changes a slot of the running thread, which is its one writer.
+#[inline(always)]
+fn add(task: Task, bank: u32, stack: StackId, change: impl FnOnce(&mut AllocationSlot)) {
+    let thread = ThreadKey::new(task.tid(), task.start_boottime_ns(), Place(0));
+    let key = AllocationKey { thread: thread.0, stack: stack.0 };
+    let Some(map) = ALLOCATED.get(bank) else { return count_loss(Loss::AllocationMapFull) };
+    if let Some(slot) = slot::<_, AllocationSlot, _>(map, &key) {
+        // SAFETY: a live value of a preallocated map; see above for writers.
+        return change(unsafe { &mut *slot });
+    }
+    let mut slot = AllocationSlot { tgid: task.tgid(), ..AllocationSlot::default() };
+    change(&mut slot);
+    if add_slot(map, &key, &slot, 0).is_err() {
+        count_loss(Loss::AllocationMapFull);
+    }
+}
+
+/// Bank of this moment.
+#[inline(always)]
+fn bank() -> u32 {
+    // The clock first, the boundary second: see abi::window.
+    // SAFETY: helper without arguments.
+    let now_ns = unsafe { bpf_ktime_get_ns() };
+    BOUNDARY.get(0).map_or(0, |boundary| Boundary(*boundary).bank_at(now_ns))
+}
+
+/// A word of the process's memory; 0 if it cannot be read.
+#[inline(always)]
+fn word(base: u64, offset: u32) -> u64 {
+    // SAFETY: the helper fails where nothing can be read.
+    unsafe { bpf_probe_read_user(base.wrapping_add(offset as u64) as *const u64) }.unwrap_or(0)
+}

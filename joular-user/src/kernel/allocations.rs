@@ -1,0 +1,150 @@
+//! Puts probes on the functions of JVMs that see allocations, and takes what they counted.
+//!
+//! A probe replaces an instruction of the JVM's code in memory by one that enters the kernel. It is the kernel that does
+//! so, in a copy of that page which is the process's own, and that puts the instruction back when the probe is
+//! closed or whoever opened it ends, however that comes.
+
+use std::{collections::HashMap, num::NonZeroU32, path::Path};
+
+use aya::{
+    Ebpf,
+    maps::{Array, HashMap as BpfMap, MapData},
+    programs::{
+        ProgramError, UProbe,
+        uprobe::{UProbeAttachLocation, UProbeLinkId, UProbeScope},
+    },
+};
+use joular_data::{
+    events::{AllocationSample, ThreadAllocation},
+    model::units::{Pid, Tid},
+};
+use joular_ebpf::abi::{AllocationKey, AllocationSlot, JvmAllocation, ThreadKey};
+
+use super::{
+    bank_maps::{BankMaps, Capacity},
+    banks::{map_error, take},
+    error::KernelError,
+    programs::typed,
+};
+
+/// Programs and what they are attached to.
+const PROGRAMS: [&str; 3] = ["allocation_in_new_tlab", "allocation_outside_tlab", "allocating_thread_ended"];
+/// Bytes that a sample stands for at least, to begin with.
+pub const FIRST_GAP_BYTES: u32 = 512 << 10;
+/// Threads that allocate at about the same time.
+pub(super) const MOST_THREADS: u32 = 1 << 16;
+const CAPACITY: Capacity = Capacity { first: 1 << 13, most: 1 << 18 };
+
+/// Loads the programs.
+pub(super) fn load(ebpf: &mut Ebpf) -> Result<(), KernelError> {
+    for program in PROGRAMS {
+        let failed = |source| KernelError::Program { operation: "loading", program, source: Box::new(source) };
+        typed::<UProbe>(ebpf, program)?.load().map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// Probes of all JVMs.
+#[derive(Debug, Default)]
+pub(super) struct Probes(HashMap<Pid, Vec<(&'static str, UProbeLinkId)>>);
+
+impl Probes {
+    /// Opens the probes of a process, at offsets in its library's file.
+    pub(super) fn open(
+        &mut self,
+        ebpf: &mut Ebpf,
+        pid: Pid,
+        library: &Path,
+        offsets: [u64; 3],
+    ) -> Result<(), KernelError> {
+        self.close(ebpf, pid);
+        let scope = NonZeroU32::new(pid.0).map_or(UProbeScope::CallingProcess, UProbeScope::OneProcess);
+        for (program, offset) in PROGRAMS.into_iter().zip(offsets) {
+            let probe: &mut UProbe = typed(ebpf, program)?;
+            let link = probe.attach(UProbeAttachLocation::AbsoluteOffset(offset), library, scope);
+            match link {
+                Ok(link) => self.0.entry(pid).or_default().push((program, link)),
+                Err(source) => {
+                    self.close(ebpf, pid);
+                    return Err(KernelError::Program { operation: "attaching", program, source: Box::new(source) });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Closes the probes of a process, if it has any.
+    pub(super) fn close(&mut self, ebpf: &mut Ebpf, pid: Pid) {
+        for (program, link) in self.0.remove(&pid).into_iter().flatten() {
+            // It is closed already, or cannot be: there is nothing to do about it.
+            let _: Result<(), ProgramError> = match typed::<UProbe>(ebpf, program) {
+                Ok(probe) => probe.detach(link),
+                Err(_) => Ok(()),
+            };
+        }
+    }
+}
+
+/// The maps of the probes' programs.
+pub(super) struct Allocations {
+    maps: BankMaps<AllocationKey, AllocationSlot>,
+    jvms: BpfMap<MapData, u32, JvmAllocation>,
+    gap: Array<MapData, u32>,
+}
+
+impl Allocations {
+    pub(super) fn take(ebpf: &mut Ebpf) -> Result<Self, KernelError> {
+        let maps = BankMaps::new(ebpf, "ALLOCATED", CAPACITY)?;
+        let mut taken = Self { maps, jvms: take(ebpf, "ALLOCATORS")?, gap: take(ebpf, "ALLOCATION_GAP")? };
+        taken.set_gap(FIRST_GAP_BYTES)?;
+        Ok(taken)
+    }
+
+    pub(super) fn set_gap(&mut self, bytes: u32) -> Result<(), KernelError> {
+        self.gap.set(0, bytes, 0).map_err(|source| map_error("writing", "ALLOCATION_GAP", source))
+    }
+
+    pub(super) fn add_jvm(&mut self, pid: Pid, fields: JvmAllocation) -> Result<(), KernelError> {
+        self.jvms.insert(pid.0, fields, 0).map_err(|source| map_error("writing", "ALLOCATORS", source))
+    }
+
+    pub(super) fn remove_jvm(&mut self, pid: Pid) {
+        let _ = self.jvms.remove(&pid.0);
+    }
+
+    /// Takes what was counted in a bank that no program is meant to write to any more.
+    pub(super) fn drain(&mut self, bank: u32) -> Result<Drained, KernelError> {
+        let mut drained = Drained::default();
+        self.maps.drain(bank, |key, slot| {
+            let (tid, pid) = (Tid(ThreadKey(key.thread).tid()), Pid(slot.tgid));
+            match key.stack {
+                0 => drained.threads.push(ThreadAllocation {
+                    tid,
+                    pid,
+                    thread_key: key.thread,
+                    bytes: slot.bytes,
+                    objects: slot.count.into(),
+                }),
+                stack => drained.samples.push(AllocationSample {
+                    tid,
+                    pid,
+                    thread_key: key.thread,
+                    stack,
+                    bytes: slot.bytes,
+                    samples: slot.count.into(),
+                }),
+            }
+        })?;
+        drained.threads.sort_unstable_by_key(|thread| (thread.pid, thread.tid, thread.thread_key));
+        drained.samples.sort_unstable_by_key(|sample| (sample.pid, sample.thread_key, sample.stack));
+        Ok(drained)
+    }
+}
+
+/// What probes counted in a window.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Drained {
+    /// All that threads had ever allocated when they were last seen.
+    pub threads: Vec<ThreadAllocation>,
+    pub samples: Vec<AllocationSample>,
+}

@@ -1,0 +1,274 @@
+//! Follows what threads of JVMs allocate: puts probes into JVMs as they become known, and finds out at the end of each
+//! window what each thread has allocated since the last one.
+//!
+//! The kernel's programs say what a thread had allocated when it last took a buffer, and the JVM's memory what it has
+//! by now. A thread that has ended is in the former only.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use joular_data::{
+    events::{ThreadAllocation, ThreadTime, WindowAllocations},
+    model::units::{Pid, Tid},
+};
+use joular_ebpf::abi::{Place, ThreadKey};
+
+use super::{LiveError, Run};
+use crate::{
+    clock,
+    kernel::allocations::{Drained, FIRST_GAP_BYTES},
+    symbols::ProcessKey,
+};
+
+/// Samples in a second beyond which each has to stand for more. At 10 µs each they take 1 % of a CPU.
+const MOST_SAMPLES_PER_S: u64 = 1_000;
+const LARGEST_GAP_BYTES: u32 = 1 << 30;
+
+/// JVMs that have probes.
+#[derive(Debug)]
+pub(super) struct Allocations {
+    jvms: HashMap<Pid, Jvm>,
+    /// JVMs that cannot have any.
+    refused: HashSet<ProcessKey>,
+    gap_bytes: u32,
+}
+
+impl Default for Allocations {
+    fn default() -> Self {
+        Self { jvms: HashMap::new(), refused: HashSet::new(), gap_bytes: FIRST_GAP_BYTES }
+    }
+}
+
+#[derive(Debug)]
+struct Jvm {
+    key: ProcessKey,
+    /// When it got its probes, in nanoseconds since boot.
+    opened_boottime_ns: u64,
+    /// What threads had allocated then.
+    before: HashMap<Tid, u64>,
+    /// What was reported of each thread so far, by the identity in its key.
+    reported: HashMap<u64, u64>,
+}
+
+/// What is known of a thread at the end of a window.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    key: ThreadKey,
+    start_boottime_ns: u64,
+    bytes: u64,
+    objects: u64,
+}
+
+impl Jvm {
+    /// What each thread has allocated since it was last reported.
+    fn news(&mut self, seen: impl Iterator<Item = Seen>) -> Vec<ThreadAllocation> {
+        let mut news = Vec::new();
+        for Seen { key, start_boottime_ns, bytes, objects } in seen {
+            let tid = Tid(key.tid());
+            let before = || match start_boottime_ns < self.opened_boottime_ns {
+                // One that was not listed then has nothing to be compared with.
+                true => self.before.get(&tid).copied().unwrap_or(bytes),
+                false => 0,
+            };
+            let reported = self.reported.get(&key.identity()).copied().unwrap_or_else(before);
+            self.reported.insert(key.identity(), bytes.max(reported));
+            let bytes = bytes.saturating_sub(reported);
+            if bytes > 0 {
+                news.push(ThreadAllocation { tid, pid: self.key.0, thread_key: key.0, bytes, objects });
+            }
+        }
+        news
+    }
+}
+
+impl Run<'_> {
+    /// Puts probes into a JVM if that is asked for and it has none.
+    pub(super) fn see_allocations(&mut self, process: ProcessKey) {
+        let pid = process.0;
+        let is_known = self.allocations.jvms.get(&pid).is_some_and(|jvm| jvm.key == process);
+        let Some(info) = self.live.registry.target(pid).cloned() else { return };
+        if !self.live.programs.sees_allocations() || is_known || self.allocations.refused.contains(&process) {
+            return;
+        }
+        if let Err(why) = self.open_probes(process) {
+            self.allocations.refused.insert(process);
+            return (self.live.notify)(&format!("process {pid}: {why}: what it allocates is not known"));
+        }
+        let opened_boottime_ns = clock::monotonic_now().0.saturating_add(clock::boottime_offset_ns());
+        let is_namespaced = info.namespace_pid != pid.0;
+        let before = self.allocated_by_thread(process, is_namespaced).into_iter().collect();
+        self.allocations.jvms.insert(pid, Jvm { key: process, opened_boottime_ns, before, reported: HashMap::new() });
+    }
+
+    fn open_probes(&mut self, process: ProcessKey) -> Result<(), String> {
+        let sites = self.live.symbolizer.allocation_sites(process);
+        let (sites, library) = sites.ok_or("its library has no symbols, or is of a version that is not known")?;
+        let at = sites.functions;
+        let offsets = [at.in_new_buffer, at.outside_buffer, at.thread_ended];
+        let opened = self.live.banks.add_allocator(process.0, sites.fields);
+        opened
+            .and_then(|()| self.live.programs.probe_allocations(process.0, &library, offsets))
+            .map_err(|error| error.to_string())
+    }
+
+    /// A process has ended, or is no target any more.
+    pub(super) fn forget_allocator(&mut self, pid: Pid) {
+        self.live.banks.remove_allocator(pid);
+        self.live.programs.close_probes(pid);
+    }
+
+    /// What threads of a JVM have allocated by now.
+    fn allocated_by_thread(&mut self, process: ProcessKey, is_namespaced: bool) -> BTreeMap<Tid, u64> {
+        let by_number = self.live.symbolizer.allocated_bytes(process);
+        if !is_namespaced {
+            return by_number.into_iter().map(|(number, bytes)| (Tid(number), bytes)).collect();
+        }
+        let threads = self.live.registry.numbered_threads(process.0);
+        threads.into_iter().filter_map(|(tid, number)| Some((tid, *by_number.get(&number)?))).collect()
+    }
+
+    /// What was allocated in the window that has ended, of which these are the threads.
+    pub(super) fn allocated(&mut self, drained: Drained, times: &[ThreadTime]) -> Result<WindowAllocations, LiveError> {
+        let mut by_process: HashMap<Pid, Vec<&ThreadTime>> = HashMap::new();
+        for time in times.iter().filter(|time| self.allocations.jvms.contains_key(&time.pid)) {
+            by_process.entry(time.pid).or_default().push(time);
+        }
+        let noted: HashMap<u64, &ThreadAllocation> =
+            drained.threads.iter().map(|thread| (ThreadKey(thread.thread_key).identity(), thread)).collect();
+        let mut threads = Vec::new();
+        for (pid, times) in by_process {
+            let Some(mut jvm) = self.allocations.jvms.remove(&pid) else { continue };
+            let is_namespaced = self.live.registry.target(pid).is_some_and(|info| info.namespace_pid != pid.0);
+            let now = self.allocated_by_thread(jvm.key, is_namespaced);
+            threads.extend(jvm.news(seen(&times, &noted, &now).into_values()));
+            self.allocations.jvms.insert(pid, jvm);
+        }
+        threads.sort_by_key(|thread| (thread.pid, thread.tid, thread.thread_key));
+        self.adapt_gap(&drained)?;
+        self.allocations.jvms.retain(|pid, _| self.live.registry.target(*pid).is_some());
+        Ok(WindowAllocations { threads, samples: drained.samples })
+    }
+
+    /// Makes samples stand for more when there are many, and for less when there are few.
+    fn adapt_gap(&mut self, drained: &Drained) -> Result<(), LiveError> {
+        let samples: u64 = drained.samples.iter().map(|sample| sample.samples).sum();
+        let gap = adapted(self.allocations.gap_bytes, samples);
+        if gap != self.allocations.gap_bytes {
+            self.allocations.gap_bytes = gap;
+            self.live.banks.set_allocation_gap(gap)?;
+        }
+        Ok(())
+    }
+}
+
+/// The gap for the next second, after one with so many samples.
+fn adapted(gap_bytes: u32, samples_per_s: u64) -> u32 {
+    if samples_per_s > MOST_SAMPLES_PER_S {
+        let factor = u32::try_from(samples_per_s.div_ceil(MOST_SAMPLES_PER_S)).unwrap_or(u32::MAX);
+        gap_bytes.saturating_mul(factor).min(LARGEST_GAP_BYTES)
+    } else if samples_per_s < MOST_SAMPLES_PER_S / 4 {
+        (gap_bytes / 2).max(FIRST_GAP_BYTES)
+    } else {
+        gap_bytes
+    }
+}
+
+/// The threads of a process that ran, and what is known of what they have allocated, by identity.
+fn seen(
+    times: &[&ThreadTime],
+    noted: &HashMap<u64, &ThreadAllocation>,
+    now: &BTreeMap<Tid, u64>,
+) -> BTreeMap<u64, Seen> {
+    let mut latest: HashMap<Tid, u64> = HashMap::new();
+    for time in times {
+        let start = latest.entry(time.tid).or_default();
+        *start = time.start_boottime_ns.max(*start);
+    }
+    let mut seen = BTreeMap::new();
+    for time in times {
+        let key = ThreadKey::new(time.tid.0, time.start_boottime_ns, Place(0));
+        let noted = noted.get(&key.identity());
+        // The memory has the last thread of a number.
+        let is_last = latest.get(&time.tid) == Some(&time.start_boottime_ns);
+        let by_now = now.get(&time.tid).filter(|_| is_last).copied();
+        let Some(bytes) = by_now.max(noted.map(|thread| thread.bytes)) else { continue };
+        let objects = noted.map_or(0, |thread| thread.objects);
+        seen.insert(key.identity(), Seen { key, start_boottime_ns: time.start_boottime_ns, bytes, objects });
+    }
+    seen
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OPENED: u64 = 10_000_000_000;
+
+    fn time(tid: u32, start_boottime_ns: u64) -> ThreadTime {
+        ThreadTime { pid: Pid(7), tid: Tid(tid), start_boottime_ns, ..ThreadTime::default() }
+    }
+
+    fn noted(tid: u32, start_boottime_ns: u64, bytes: u64) -> ThreadAllocation {
+        let thread_key = ThreadKey::new(tid, start_boottime_ns, Place(3)).0;
+        ThreadAllocation { tid: Tid(tid), pid: Pid(7), thread_key, bytes, objects: 1 }
+    }
+
+    fn news(jvm: &mut Jvm, times: &[ThreadTime], noted: &[ThreadAllocation], now: &[(u32, u64)]) -> Vec<(u32, u64)> {
+        let noted = noted.iter().map(|thread| (ThreadKey(thread.thread_key).identity(), thread)).collect();
+        let now = now.iter().map(|(tid, bytes)| (Tid(*tid), *bytes)).collect();
+        let seen = seen(&times.iter().collect::<Vec<_>>(), &noted, &now);
+        jvm.news(seen.into_values()).iter().map(|thread| (thread.tid.0, thread.bytes)).collect()
+    }
+
+    fn jvm(before: &[(u32, u64)]) -> Jvm {
+        let before = before.iter().map(|(tid, bytes)| (Tid(*tid), *bytes)).collect();
+        Jvm { key: (Pid(7), 1), opened_boottime_ns: OPENED, before, reported: HashMap::new() }
+    }
+
+    #[test]
+    fn threads_are_reported_what_they_allocated_since_the_probes_came_and_nothing_twice() {
+        let mut jvm = jvm(&[(1, 1_000)]);
+        let (old, new) = (time(1, OPENED - 1), time(2, OPENED + 1));
+        let times = [old.clone(), new.clone()];
+        assert_eq!(news(&mut jvm, &times, &[], &[(1, 1_500), (2, 300)]), [(1, 500), (2, 300)]);
+        // What was noted is older than what the memory has by now.
+        let seen = [noted(1, OPENED - 1, 1_600)];
+        assert_eq!(news(&mut jvm, &times, &seen, &[(1, 1_700), (2, 300)]), [(1, 200)]);
+        // A thread that has ended is in no list.
+        assert_eq!(news(&mut jvm, &[new], &[noted(2, OPENED + 1, 350)], &[(1, 1_700)]), [(2, 50)]);
+        // One that did not run cannot have allocated.
+        assert_eq!(news(&mut jvm, &[], &[], &[(1, 1_800)]), []);
+    }
+
+    #[test]
+    fn a_thread_that_was_not_listed_when_the_probes_came_has_nothing_to_be_compared_with() {
+        let mut jvm = jvm(&[]);
+        let times = [time(1, OPENED - 1)];
+        assert_eq!(news(&mut jvm, &times, &[], &[(1, 9_000)]), []);
+        assert_eq!(news(&mut jvm, &times, &[], &[(1, 9_100)]), [(1, 100)]);
+    }
+
+    #[test]
+    fn two_threads_that_had_one_number_are_told_apart() {
+        let mut jvm = jvm(&[]);
+        let (first, second) = (OPENED + 1_000_000_000, OPENED + 2_000_000_000);
+        assert_eq!(news(&mut jvm, &[time(1, first)], &[], &[(1, 700)]), [(1, 700)]);
+        let times = [time(1, first), time(1, second)];
+        let mut found = news(&mut jvm, &times, &[noted(1, first, 900)], &[(1, 40)]);
+        found.sort_unstable();
+        assert_eq!(found, [(1, 40), (1, 200)]);
+    }
+
+    #[test]
+    fn many_samples_make_each_stand_for_more_and_few_for_less() {
+        for (gap, samples, expected) in [
+            (FIRST_GAP_BYTES, 1_000, FIRST_GAP_BYTES),
+            (FIRST_GAP_BYTES, 3_500, 4 * FIRST_GAP_BYTES),
+            (4 * FIRST_GAP_BYTES, 600, 4 * FIRST_GAP_BYTES),
+            (4 * FIRST_GAP_BYTES, 100, 2 * FIRST_GAP_BYTES),
+            (FIRST_GAP_BYTES, 0, FIRST_GAP_BYTES),
+            (1 << 29, u64::MAX, LARGEST_GAP_BYTES),
+        ] {
+            assert_eq!(adapted(gap, samples), expected, "{samples} samples with a gap of {gap}");
+        }
+    }
+}

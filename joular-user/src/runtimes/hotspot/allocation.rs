@@ -1,0 +1,134 @@
+//! Finds where a JVM's allocations can be seen, and what its threads have allocated.
+//!
+//! A thread counts the bytes that it has allocated whenever it leaves an allocation buffer, or allocates outside of
+//! one. With what it used of its buffer in use that is exact (`Thread::cooked_allocated_bytes` says the same, and so
+//! does Java's `ThreadMXBean`).
+
+use std::{collections::HashMap, fs::File};
+
+use joular_ebpf::abi::{self, Field, JvmAllocation};
+
+use super::{
+    JvmBuild,
+    fields::{LayoutError, Names},
+    jvm::Jvm,
+    layout::Layout,
+    libjvm::LibjvmError,
+    memory::{Pages, RemoteMemory, Unreadable},
+    threads::ThreadLayout,
+};
+use crate::{
+    elf::{Elf, ElfError},
+    runtimes::AllocationSites,
+};
+
+/// The functions that probes are put on, as C++ writes their names up to JDK 16, and later.
+const IN_NEW_BUFFER: [&[u8]; 2] = [
+    b"_ZN11AllocTracer27send_allocation_in_new_tlabEP5KlassP8HeapWordmmP6Thread",
+    b"_ZN11AllocTracer27send_allocation_in_new_tlabEP5KlassPP12HeapWordImplmmP10JavaThread",
+];
+const OUTSIDE_BUFFER: [&[u8]; 2] = [
+    b"_ZN11AllocTracer28send_allocation_outside_tlabEP5KlassP8HeapWordmP6Thread",
+    b"_ZN11AllocTracer28send_allocation_outside_tlabEP5KlassPP12HeapWordImplmP10JavaThread",
+];
+const THREAD_ENDED: &[u8] = b"_ZN13ThreadService13remove_threadEP10JavaThreadb";
+
+/// Where probes go: offsets in libjvm's file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AllocationFunctions {
+    pub in_new_buffer: u64,
+    pub outside_buffer: u64,
+    pub thread_ended: u64,
+}
+
+impl AllocationFunctions {
+    /// `None`: the symbols were stripped, or this version has others.
+    pub fn read(file: &File) -> Result<Option<Self>, LibjvmError> {
+        let elf = Elf::read(file)?;
+        let code = elf.code().next().ok_or(ElfError::Malformed("it has no code"))?;
+        let Some(symbols) = elf.static_symbols()? else { return Ok(None) };
+        let [new_11, new, outside_11, outside, ended] =
+            symbols.addresses([IN_NEW_BUFFER[0], IN_NEW_BUFFER[1], OUTSIDE_BUFFER[0], OUTSIDE_BUFFER[1], THREAD_ENDED]);
+        let offset = |address: u64| address.wrapping_sub(code.address).wrapping_add(code.offset);
+        Ok(match (new_11.or(new), outside_11.or(outside), ended) {
+            (Some(in_new), Some(outside), Some(ended)) => Some(Self {
+                in_new_buffer: offset(in_new),
+                outside_buffer: offset(outside),
+                thread_ended: offset(ended),
+            }),
+            _ => None,
+        })
+    }
+}
+
+/// Where allocations of a build can be seen.
+pub fn sites(build: &JvmBuild) -> Option<AllocationSites> {
+    let layout = build.layout.allocation.filter(|_| build.layout.threads.is_some())?;
+    Some(AllocationSites { functions: build.allocation?, fields: layout.fields })
+}
+
+/// What each thread of a JVM has allocated, by its number in the JVM's own namespace.
+pub fn allocated_bytes(jvm: &Jvm) -> HashMap<u32, u64> {
+    let (build, memory, bias) = jvm.parts();
+    let Layout { threads, allocation, .. } = &build.layout;
+    let (Some(threads), Some(allocation)) = (threads, allocation) else { return HashMap::new() };
+    allocation.of_threads(threads, &Pages::new(memory), bias)
+}
+
+/// Where threads keep what they have allocated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AllocationLayout {
+    allocated_bytes: Field,
+    buffer_start: Field,
+    buffer_top: Field,
+    /// What the kernel's programs read.
+    pub fields: JvmAllocation,
+}
+
+impl AllocationLayout {
+    pub fn new(names: &Names<'_>) -> Result<Self, LayoutError> {
+        let buffer = names.start("Thread", "_tlab")?;
+        let in_buffer = |name| {
+            let field = names.one(&[("ThreadLocalAllocBuffer", name)])?;
+            Ok::<_, LayoutError>(Field { offset: field.offset.saturating_add(buffer), ..field })
+        };
+        let allocated_bytes = names.one(&[("Thread", "_allocated_bytes")])?;
+        let (buffer_start, buffer_top) = (in_buffer("_start")?, in_buffer("_top")?);
+        // Since JDK 13 the hash stands above the count of references.
+        let symbol_hash = match names.one(&[("Symbol", "_hash_and_refcount")]) {
+            Ok(both) => both.offset.saturating_add(2),
+            Err(_) => names.one(&[("Symbol", "_identity_hash")])?.offset,
+        };
+        let fields = JvmAllocation {
+            allocated_bytes: allocated_bytes.offset.into(),
+            tlab_start: buffer_start.offset.into(),
+            tlab_top: buffer_top.offset.into(),
+            tlab_desired_size: in_buffer("_desired_size")?.offset.into(),
+            klass_name: names.one(&[("Klass", "_name")])?.offset.into(),
+            symbol_hash: symbol_hash.into(),
+        };
+        Ok(Self { allocated_bytes, buffer_start, buffer_top, fields })
+    }
+
+    /// What each thread has allocated, by its number in the JVM's own namespace.
+    fn of_threads(&self, threads: &ThreadLayout, memory: &dyn RemoteMemory, bias: u64) -> HashMap<u32, u64> {
+        let mut found = HashMap::new();
+        // A list that changes meanwhile is looked at again with the next window.
+        let _ = threads.each(memory, bias, |thread| {
+            let number = threads.number(memory, thread)?;
+            found.insert(number, self.of_thread(memory, thread)?);
+            Ok(true)
+        });
+        found.remove(&0);
+        found
+    }
+
+    fn of_thread(&self, memory: &dyn RemoteMemory, thread: u64) -> Result<u64, Unreadable> {
+        let [before, start, top] = [self.allocated_bytes, self.buffer_start, self.buffer_top];
+        Ok(abi::allocated_bytes(
+            memory.field(thread, before)?,
+            memory.field(thread, start)?,
+            memory.field(thread, top)?,
+        ))
+    }
+}

@@ -1,0 +1,153 @@
+//! Tests `--alloc`: what threads allocate is what their JVM counts, by method and class as the program knows, and a
+//! probe is in a JVM's code for as long as it is needed.
+
+use std::{collections::BTreeMap, fs, os::unix::fs::FileExt as _, time::Duration};
+
+use anyhow::{Context as _, Result, ensure};
+use joular_tests::{
+    clock::wait_for,
+    dataset::DataSet,
+    java::{Collector, Jdk, Jvm, Workload},
+    notes,
+    profiler::{END, Output, Run},
+};
+use rustix::process::Signal;
+use serde_json::Value;
+
+const LIMIT: Duration = Duration::from_secs(120);
+/// Methods of the program, and what they allocate.
+const METHODS: [(&str, &str, &str); 3] = [
+    ("nodes", "Allocations.nodes", "Allocations$Node"),
+    ("bytes", "Allocations.bytes", "byte[]"),
+    ("strings", "Allocations.strings", "java.lang.String[]"),
+];
+
+fn recording(output: &Output, jvms: &[&Jvm]) -> Run {
+    let run = Run::modelled().with("--interval", "500ms").argument("--json").output(output.dir());
+    jvms.iter().fold(run, |run, jvm| run.pid(jvm.pid()))
+}
+
+/// What a program says when it has allocated what it was told to.
+fn allocated(jvm: &mut Jvm) -> Result<Value> {
+    let before = jvm.records().len();
+    jvm.say("go")?;
+    wait_for("a program to allocate", LIMIT, || Ok(jvm.records().get(before).cloned()))
+}
+
+/// What the data set says of a process's thread: bytes and samples by the method that allocated, and the class.
+fn recorded(data: &DataSet, pid: u32) -> Result<BTreeMap<(String, String), (f64, f64)>> {
+    let rows = data.rows(&format!(
+        "SELECT coalesce(s.frames[-1].class || '.' || s.frames[-1].method, '') AS method, coalesce(class, '') AS class,
+           sum(allocated_bytes)::DOUBLE AS bytes, sum(samples)::DOUBLE AS samples
+         FROM allocations a JOIN (SELECT DISTINCT ON (stack_id) stack_id, frames FROM stacks) s USING (stack_id)
+         WHERE pid = {pid} AND thread_name = 'allocator' GROUP BY 1, 2"
+    ))?;
+    let row = |row: &Value| {
+        let text = |name: &str| Some(row[name].as_str()?.to_owned());
+        Some(((text("method")?, text("class")?), (row["bytes"].as_f64()?, row["samples"].as_f64()?)))
+    };
+    rows.iter().map(|found| row(found).with_context(|| format!("{found}"))).collect()
+}
+
+/// Compares one program's account with what was recorded of it.
+fn check(data: &DataSet, jvm: &Jvm, told: &Value, of: &str) -> Result<()> {
+    let found = recorded(data, jvm.pid())?;
+    let said = |name: &str| told[name].as_f64().with_context(|| format!("{name} in {told}"));
+    let all: f64 = found.values().map(|(bytes, _)| bytes).sum();
+    let samples: f64 = found.values().map(|(_, samples)| samples).sum();
+    let expected = said("all")?;
+    notes::figure(&format!("{of}: {all} bytes of {expected}, {samples} samples"));
+    // It allocates a little to listen, and to say what it did.
+    ensure!((expected..expected * 1.001).contains(&all), "{of}: {all} bytes, the program says {expected}");
+    ensure!(samples >= 200.0, "{of}: {samples} samples");
+    for (name, method, class) in METHODS {
+        let (bytes, _) = found
+            .get(&(method.to_owned(), class.to_owned()))
+            .with_context(|| format!("{of}: no {method} of {class} in {found:?}"))?;
+        let (share, expected) = (bytes / all, said(name)? / expected);
+        // Samples of about equal weight.
+        let deviation = (expected * (1.0 - expected) / samples).sqrt();
+        ensure!(
+            (share - expected).abs() <= 5.0 * deviation,
+            "{of}: {method} allocated {share:.4} of all bytes, the program says {expected:.4} ± {deviation:.4}: {found:?}"
+        );
+    }
+    Ok(())
+}
+
+#[test]
+fn bytes_and_classes_are_the_programs_on_every_jdk_and_collector() -> Result<()> {
+    for jdk in Jdk::pinned()? {
+        let output = Output::new()?;
+        let start = |collector: Collector| {
+            let workload = Workload::new("Allocations").jdk(jdk).flag(&collector.flag());
+            ["nodes", "bytes", "strings"]
+                .into_iter()
+                .fold(workload, |workload, method| workload.dont_inline(&format!("Allocations.{method}")))
+                .start()
+        };
+        let mut jvms = Vec::new();
+        for collector in &jdk.collectors {
+            jvms.push((*collector, start(*collector)?));
+        }
+        let targets: Vec<&Jvm> = jvms.iter().map(|(_, jvm)| jvm).collect();
+        let mut profiler = recording(&output, &targets).argument("--alloc").start()?;
+        // By then each JVM is known and has its probes.
+        (0..2).try_for_each(|_| profiler.wait_window().map(drop))?;
+        let mut told = Vec::new();
+        for (_, jvm) in &mut jvms {
+            told.push(allocated(jvm)?);
+        }
+        (0..2).try_for_each(|_| profiler.wait_window().map(drop))?;
+        profiler.signal(Signal::INT)?;
+        profiler.finish(END)?;
+        for ((collector, jvm), told) in jvms.iter().zip(&told) {
+            check(&output.data, jvm, told, &format!("{jdk} {collector}"))?;
+        }
+    }
+    Ok(())
+}
+
+/// Bytes in which the code of a JVM's library differs from its file.
+fn changed_bytes(jvm: &Jvm) -> Result<usize> {
+    let maps = fs::read_to_string(format!("/proc/{}/maps", jvm.pid()))?;
+    let code = maps.lines().find(|line| line.contains("r-xp") && line.ends_with("/libjvm.so")).context("its code")?;
+    let mut fields = code.split_whitespace();
+    let (range, offset) = (fields.next().context("a range")?, fields.nth(1).context("an offset")?);
+    let (start, end) = range.split_once('-').context("a range")?;
+    let [start, end, offset] = [start, end, offset].map(|number| u64::from_str_radix(number, 16));
+    let (start, end, offset) = (start?, end?, offset?);
+    let path = code.split_whitespace().next_back().context("a path")?;
+    let read = |path: &str, at| -> Result<Vec<u8>> {
+        let mut bytes = vec![0; usize::try_from(end - start)?];
+        let read = fs::File::open(path)?.read_at(&mut bytes, at)?;
+        bytes.truncate(read);
+        Ok(bytes)
+    };
+    let (file, memory) = (read(path, offset)?, read(&format!("/proc/{}/mem", jvm.pid()), start)?);
+    Ok(file.iter().zip(&memory).filter(|(file, memory)| file != memory).count())
+}
+
+#[test]
+fn probes_are_in_a_jvm_only_while_they_are_asked_for_however_that_ends() -> Result<()> {
+    let mut jvm = Workload::new("Allocations").start()?;
+    let without = Output::new()?;
+    let mut profiler = recording(&without, &[&jvm]).start()?;
+    profiler.wait_window()?;
+    ensure!(changed_bytes(&jvm)? == 0, "it is changed though nothing was asked for");
+    profiler.signal(Signal::INT)?;
+    profiler.finish(END)?;
+    ensure!(!without.dir().join("allocations").exists());
+    for end in [Signal::INT, Signal::KILL] {
+        let output = Output::new()?;
+        let mut profiler = recording(&output, &[&jvm]).argument("--alloc").start()?;
+        (0..2).try_for_each(|_| profiler.wait_window().map(drop))?;
+        ensure!(changed_bytes(&jvm)? == 3, "three probes are three bytes");
+        allocated(&mut jvm)?;
+        profiler.signal(end)?;
+        drop(profiler.finish(END));
+        wait_for("the JVM's code to be as it was", END, || Ok((changed_bytes(&jvm)? == 0).then_some(())))?;
+        allocated(&mut jvm).with_context(|| format!("after {end:?}"))?;
+    }
+    Ok(())
+}
