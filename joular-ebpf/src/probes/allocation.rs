@@ -106,18 +106,20 @@ fn class(jvm: &JvmAllocation, klass: u64) -> FrameWord {
 #[inline(always)]
 fn sample(task: Task, bank: u32, class: FrameWord, bytes: u64) {
     let tgid = task.tgid();
+    // `None`: without a stack a sample says nothing, and the thread's other samples stand for it.
     let introduced = unwind::caller(tgid, class, |stack| {
         if stack.id == StackId::NONE {
             count_loss(Loss::UserStackFailed);
+            return None;
         }
-        (stack.id, stack.introduce(tgid))
+        stack.introduce(tgid).then_some(stack.id)
     });
     match introduced {
-        Some((stack, true)) => add(task, bank, stack, |slot| {
+        Some(Some(stack)) => add(task, bank, stack, |slot| {
             slot.bytes = slot.bytes.wrapping_add(bytes);
             slot.count = slot.count.wrapping_add(1);
         }),
-        Some(_) => {}
+        Some(None) => {}
         None => count_loss(Loss::NestedAllocation),
     }
 }

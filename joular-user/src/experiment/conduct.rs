@@ -16,11 +16,12 @@ use super::{
     log::{Log, LogError, RunRecord},
     plan::{Place, Variant, order},
     signals::HandedOn,
-    trial::{Ended, Outcome, Trial, TrialError},
+    trial::{Ended, Outcome, Trial, TrialError, is_left_behind},
 };
 
-/// For a run of an experiment that was killed to end. A run writes what it has within this time.
-const MOST_WAIT: Duration = Duration::from_secs(10);
+/// For a run of an experiment that was killed to end. It writes what it has, which takes a moment on a busy machine. This
+/// only bounds a hang.
+const MOST_WAIT: Duration = Duration::from_secs(120);
 const BETWEEN_TRIES: Duration = Duration::from_millis(50);
 
 /// What is run, how often and how.
@@ -128,7 +129,7 @@ async fn tidy_when_free(log: &Log, directory: &Path, variant: usize) -> Result<(
     let until = Instant::now() + MOST_WAIT;
     loop {
         match log.tidy(directory, variant) {
-            Err(error) if error.is_in_use() && Instant::now() < until => sleep(BETWEEN_TRIES).await,
+            Err(error) if error.is_in_use_by(is_left_behind) && Instant::now() < until => sleep(BETWEEN_TRIES).await,
             tidied => return tidied,
         }
     }

@@ -10,6 +10,7 @@ use std::{
 
 use joular_data::{
     dataset::{DataSetError, forget},
+    model::units::Pid,
     output::OutputError,
     report::artifact,
 };
@@ -41,9 +42,12 @@ pub enum LogError {
 }
 
 impl LogError {
-    /// Whether a run is still writing to the data set.
-    pub fn is_in_use(&self) -> bool {
-        matches!(self, Self::Data(DataSetError::Output(OutputError::InUse { .. })))
+    /// Whether a run is still writing to the data set that is one of these, or has not said yet who it is.
+    pub fn is_in_use_by(&self, is_it: impl FnOnce(Pid) -> bool) -> bool {
+        match self {
+            Self::Data(DataSetError::Output(OutputError::InUse { pid, .. })) => pid.is_none_or(|pid| is_it(Pid(pid))),
+            _ => false,
+        }
     }
 }
 

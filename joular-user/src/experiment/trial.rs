@@ -15,7 +15,10 @@ use std::{
     thread::{self, JoinHandle},
 };
 
-use joular_data::model::units::Pid;
+use joular_data::{
+    events::ProcessInfo,
+    model::{target_text::TargetText, units::Pid},
+};
 use rustix::{
     io::{FdFlags, fcntl_setfd},
     process::{Signal, set_parent_process_death_signal},
@@ -23,7 +26,7 @@ use rustix::{
 use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
-use crate::procs::attach::OWN_BINARY;
+use crate::procs::{attach::OWN_BINARY, proc_files::ProcFiles};
 
 pub const TRIAL_ARGUMENT: &str = "__trial";
 
@@ -102,6 +105,15 @@ pub fn own_command_line() -> Vec<String> {
     let task = arguments.get(1..).and_then(Task::parse);
     let shown = task.map_or(arguments, |task| task.arguments);
     shown.iter().map(|word| word.to_string_lossy().into_owned()).collect()
+}
+
+/// Whether a process is a run whose experiment has ended without waiting for it, or has just ended itself.
+pub fn is_left_behind(pid: Pid) -> bool {
+    let processes = ProcFiles::new("/proc");
+    let Some(process) = processes.process(pid) else { return true };
+    let is_trial = |arguments: &[TargetText]| arguments.get(1).is_some_and(|first| first.raw() == TRIAL_ARGUMENT);
+    let is_alive = |parent: &ProcessInfo| parent.executable == process.executable;
+    is_trial(&process.command_line) && !processes.process(process.parent).as_ref().is_some_and(is_alive)
 }
 
 /// How a run's process ended, and what came of it.

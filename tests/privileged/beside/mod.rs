@@ -2,7 +2,6 @@
 //! own account or the kernel's, or what the profiler says of something.
 
 mod agent;
-mod allocations;
 mod churn;
 mod conservation;
 mod container_image;

@@ -41,6 +41,8 @@ impl Default for Allocations {
 #[derive(Debug)]
 struct Jvm {
     key: ProcessKey,
+    /// False: it has ended, or runs another program. Its threads are told of until the end of the window.
+    has_probes: bool,
     /// When it got its probes, in nanoseconds since boot.
     opened_boottime_ns: u64,
     /// What threads had allocated then.
@@ -84,7 +86,7 @@ impl Run<'_> {
     /// Puts probes into a JVM if that is asked for and it has none.
     pub(super) fn see_allocations(&mut self, process: ProcessKey) {
         let pid = process.0;
-        let is_known = self.allocations.jvms.get(&pid).is_some_and(|jvm| jvm.key == process);
+        let is_known = self.allocations.jvms.get(&pid).is_some_and(|jvm| jvm.key == process && jvm.has_probes);
         let Some(info) = self.live.registry.target(pid).cloned() else { return };
         if !self.live.programs.sees_allocations() || is_known || self.allocations.refused.contains(&process) {
             return;
@@ -96,7 +98,8 @@ impl Run<'_> {
         let opened_boottime_ns = clock::monotonic_now().0.saturating_add(clock::boottime_offset_ns());
         let is_namespaced = info.namespace_pid != pid.0;
         let before = self.allocated_by_thread(process, is_namespaced).into_iter().collect();
-        self.allocations.jvms.insert(pid, Jvm { key: process, opened_boottime_ns, before, reported: HashMap::new() });
+        let jvm = Jvm { key: process, has_probes: true, opened_boottime_ns, before, reported: HashMap::new() };
+        self.allocations.jvms.insert(pid, jvm);
     }
 
     fn open_probes(&mut self, process: ProcessKey) -> Result<(), String> {
@@ -105,15 +108,20 @@ impl Run<'_> {
         let at = sites.functions;
         let offsets = [at.in_new_buffer, at.outside_buffer, at.thread_ended];
         let opened = self.live.banks.add_allocator(process.0, sites.fields);
-        opened
-            .and_then(|()| self.live.programs.probe_allocations(process.0, &library, offsets))
-            .map_err(|error| error.to_string())
+        let opened = opened.and_then(|()| self.live.programs.probe_allocations(process.0, &library, offsets));
+        opened.map_err(|error| {
+            self.live.banks.remove_allocator(process.0);
+            error.to_string()
+        })
     }
 
-    /// A process has ended, or is no target any more.
+    /// A process has ended, or is no target any more. What it allocated in the running window is told with that.
     pub(super) fn forget_allocator(&mut self, pid: Pid) {
         self.live.banks.remove_allocator(pid);
         self.live.programs.close_probes(pid);
+        if let Some(jvm) = self.allocations.jvms.get_mut(&pid) {
+            jvm.has_probes = false;
+        }
     }
 
     /// What threads of a JVM have allocated by now.
@@ -127,7 +135,12 @@ impl Run<'_> {
     }
 
     /// What was allocated in the window that has ended, of which these are the threads.
-    pub(super) fn allocated(&mut self, drained: Drained, times: &[ThreadTime]) -> Result<WindowAllocations, LiveError> {
+    pub(super) fn allocated(
+        &mut self,
+        drained: Drained,
+        times: &[ThreadTime],
+        window_ns: u64,
+    ) -> Result<WindowAllocations, LiveError> {
         let mut by_process: HashMap<Pid, Vec<&ThreadTime>> = HashMap::new();
         for time in times.iter().filter(|time| self.allocations.jvms.contains_key(&time.pid)) {
             by_process.entry(time.pid).or_default().push(time);
@@ -143,15 +156,16 @@ impl Run<'_> {
             self.allocations.jvms.insert(pid, jvm);
         }
         threads.sort_by_key(|thread| (thread.pid, thread.tid, thread.thread_key));
-        self.adapt_gap(&drained)?;
-        self.allocations.jvms.retain(|pid, _| self.live.registry.target(*pid).is_some());
+        self.adapt_gap(&drained, window_ns)?;
+        self.allocations.jvms.retain(|_, jvm| jvm.has_probes);
         Ok(WindowAllocations { threads, samples: drained.samples })
     }
 
     /// Makes samples stand for more when there are many, and for less when there are few.
-    fn adapt_gap(&mut self, drained: &Drained) -> Result<(), LiveError> {
+    fn adapt_gap(&mut self, drained: &Drained, window_ns: u64) -> Result<(), LiveError> {
         let samples: u64 = drained.samples.iter().map(|sample| sample.samples).sum();
-        let gap = adapted(self.allocations.gap_bytes, samples);
+        let per_s = u128::from(samples) * 1_000_000_000 / u128::from(window_ns.max(1));
+        let gap = adapted(self.allocations.gap_bytes, u64::try_from(per_s).unwrap_or(u64::MAX));
         if gap != self.allocations.gap_bytes {
             self.allocations.gap_bytes = gap;
             self.live.banks.set_allocation_gap(gap)?;
@@ -190,7 +204,8 @@ fn seen(
         // The memory has the last thread of a number.
         let is_last = latest.get(&time.tid) == Some(&time.start_boottime_ns);
         let by_now = now.get(&time.tid).filter(|_| is_last).copied();
-        let Some(bytes) = by_now.max(noted.map(|thread| thread.bytes)) else { continue };
+        // Later than what was noted, and of the program that runs now.
+        let Some(bytes) = by_now.or(noted.map(|thread| thread.bytes)) else { continue };
         let objects = noted.map_or(0, |thread| thread.objects);
         seen.insert(key.identity(), Seen { key, start_boottime_ns: time.start_boottime_ns, bytes, objects });
     }
@@ -221,7 +236,7 @@ mod tests {
 
     fn jvm(before: &[(u32, u64)]) -> Jvm {
         let before = before.iter().map(|(tid, bytes)| (Tid(*tid), *bytes)).collect();
-        Jvm { key: (Pid(7), 1), opened_boottime_ns: OPENED, before, reported: HashMap::new() }
+        Jvm { key: (Pid(7), 1), has_probes: true, opened_boottime_ns: OPENED, before, reported: HashMap::new() }
     }
 
     #[test]

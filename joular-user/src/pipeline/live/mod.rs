@@ -250,7 +250,7 @@ impl Run<'_> {
         self.consumer.take(&Event::Context(Box::new(context)))?;
         self.hand_on_marks(end)?;
         if let Some(drained) = contents.allocations.take() {
-            let allocations = self.allocated(drained, &contents.threads)?;
+            let allocations = self.allocated(drained, &contents.threads, end.since(self.start))?;
             self.consumer.take(&Event::Allocations(Box::new(allocations)))?;
         }
         if let Some(counters) = contents.counters.take() {
