@@ -4,7 +4,7 @@
 //! of one are allocated outside. Only these two cases pass through a function of the JVM, where a probe sees them.
 //! An object that is seen so stands for more than itself: of objects of one size, those are seen that cross the end
 //! of a buffer, which is the more likely the larger they are. If a buffer's end is as likely to be anywhere, each
-//! object seen stands for as many bytes as a buffer has, or for its own if it is larger than that.
+//! object seen stands for as many bytes as were used of the buffer, or for its own if it is larger than that.
 
 /// Key of the map of allocations.
 #[repr(C)]

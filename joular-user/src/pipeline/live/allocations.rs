@@ -87,8 +87,8 @@ impl Run<'_> {
     pub(super) fn see_allocations(&mut self, process: ProcessKey) {
         let pid = process.0;
         let is_known = self.allocations.jvms.get(&pid).is_some_and(|jvm| jvm.key == process && jvm.has_probes);
-        let Some(info) = self.live.registry.target(pid).cloned() else { return };
-        if !self.live.programs.sees_allocations() || is_known || self.allocations.refused.contains(&process) {
+        let is_wanted = self.live.programs.sees_allocations() && self.live.registry.target(pid).is_some();
+        if !is_wanted || is_known || self.allocations.refused.contains(&process) {
             return;
         }
         if let Err(why) = self.open_probes(process) {
@@ -96,8 +96,7 @@ impl Run<'_> {
             return (self.live.notify)(&format!("process {pid}: {why}: what it allocates is not known"));
         }
         let opened_boottime_ns = clock::monotonic_now().0.saturating_add(clock::boottime_offset_ns());
-        let is_namespaced = info.namespace_pid != pid.0;
-        let before = self.allocated_by_thread(process, is_namespaced).into_iter().collect();
+        let before = self.allocated_by_thread(process).into_iter().collect();
         let jvm = Jvm { key: process, has_probes: true, opened_boottime_ns, before, reported: HashMap::new() };
         self.allocations.jvms.insert(pid, jvm);
     }
@@ -119,13 +118,15 @@ impl Run<'_> {
     pub(super) fn forget_allocator(&mut self, pid: Pid) {
         self.live.banks.remove_allocator(pid);
         self.live.programs.close_probes(pid);
+        self.allocations.refused.retain(|(refused, _)| *refused != pid);
         if let Some(jvm) = self.allocations.jvms.get_mut(&pid) {
             jvm.has_probes = false;
         }
     }
 
     /// What threads of a JVM have allocated by now.
-    fn allocated_by_thread(&mut self, process: ProcessKey, is_namespaced: bool) -> BTreeMap<Tid, u64> {
+    fn allocated_by_thread(&mut self, process: ProcessKey) -> BTreeMap<Tid, u64> {
+        let is_namespaced = self.live.registry.target(process.0).is_some_and(|info| info.namespace_pid != process.0.0);
         let by_number = self.live.symbolizer.allocated_bytes(process);
         if !is_namespaced {
             return by_number.into_iter().map(|(number, bytes)| (Tid(number), bytes)).collect();
@@ -150,8 +151,7 @@ impl Run<'_> {
         let mut threads = Vec::new();
         for (pid, times) in by_process {
             let Some(mut jvm) = self.allocations.jvms.remove(&pid) else { continue };
-            let is_namespaced = self.live.registry.target(pid).is_some_and(|info| info.namespace_pid != pid.0);
-            let now = self.allocated_by_thread(jvm.key, is_namespaced);
+            let now = self.allocated_by_thread(jvm.key);
             threads.extend(jvm.news(seen(&times, &noted, &now).into_values()));
             self.allocations.jvms.insert(pid, jvm);
         }
