@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a panic with a trace is how tests fail")]
 
+mod allocations;
 mod analysis;
 mod audit;
 mod bad_data_sets;

@@ -33,11 +33,15 @@ pub struct FlamegraphFlags {
     #[arg(long, value_name = "FILE", default_value = "flamegraph.svg")]
     pub output: PathBuf,
 
+    /// Draw allocated bytes in place of energy: of a recording with --alloc
+    #[arg(long)]
+    pub allocated: bool,
+
     /// Compare with this earlier data set: red has more energy now, blue less
     #[arg(long, value_name = "DIR")]
     pub diff: Option<PathBuf>,
 
-    /// Basis of --diff: share (of the energy), time (power) or none (joules)
+    /// Basis of --diff: share (of the whole), time (power) or none (joules)
     #[arg(long, value_name = "HOW", requires = "diff", value_parser = ["share", "time", "none"], default_value = "share")]
     pub normalise: String,
 
@@ -45,7 +49,7 @@ pub struct FlamegraphFlags {
     #[arg(long)]
     pub icicle: bool,
 
-    /// Merge branches with less than this share of the energy
+    /// Merge branches with less than this share of the whole
     #[arg(long, value_name = "SHARE", default_value = "0.05%")]
     pub min_share: String,
 

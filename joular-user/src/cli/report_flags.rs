@@ -16,14 +16,14 @@ pub struct ReportFlags {
     /// What a row is; several values give several tables
     #[arg(long, value_name = "WHAT,…", value_delimiter = ',', default_value = "method",
           value_parser = ["method", "class", "package", "branch", "thread", "category", "kind", "process", "service",
-                        "container", "pod", "namespace", "host", "line"])]
+                        "container", "pod", "namespace", "host", "line", "class-allocated", "allocating-method"])]
     pub by: Vec<String>,
 
     /// Number of rows of a table, 0 for all; the last row sums up the rest
     #[arg(long, value_name = "ROWS", default_value_t = 20)]
     pub top: usize,
 
-    /// Energy that ranks rows: by itself (self) or with what it called (total)
+    /// Energy or bytes that rank rows: by itself (self) or with what it called (total)
     #[arg(long, value_name = "WHICH", default_value = "self", value_parser = ["self", "total"])]
     pub sort: String,
 

@@ -62,7 +62,7 @@ pub(super) fn jmh(flags: &JmhFlags) -> anyhow::Result<Exit> {
 
 pub(super) fn flamegraph(flags: &FlamegraphFlags) -> anyhow::Result<Exit> {
     let (svg, headline) = report::flamegraph::svg(&config::drawing(flags)?)?;
-    written(&flags.output, &svg, &headline.text())
+    written(&flags.output, &svg, &headline)
 }
 
 pub(super) fn html(flags: &HtmlFlags) -> anyhow::Result<Exit> {

@@ -3,7 +3,7 @@
 use joular_data::report::{
     flamegraph::{Drawing, Normalise},
     html::PageChoice,
-    tree::{Kinds, Levels, Shape},
+    tree::{Kinds, Levels, Measure, Shape},
 };
 
 use super::{ConfigError, footprint, part};
@@ -29,6 +29,7 @@ pub fn drawing(flags: &FlamegraphFlags) -> Result<Drawing, ConfigError> {
         filter,
         app,
         shape: Shape { levels, kinds: kinds(flags.levels.by_kind) },
+        measure: if flags.allocated { Measure::Allocated } else { Measure::Energy },
         is_icicle: flags.icicle,
         min_share: parse_share("--min-share", &flags.min_share)?,
     })

@@ -3,7 +3,7 @@
 use joular_data::report::{
     Format,
     footprint::Choices,
-    ranking::{By, Request, Sort},
+    ranking::{AllocatedBy, By, Request, Sort},
 };
 
 use super::{ConfigError, part::part};
@@ -16,15 +16,18 @@ use crate::cli::ReportFlags;
 pub fn report_request(flags: &ReportFlags, footprint: Option<Choices>) -> Result<Request, ConfigError> {
     let invalid = |place: &str, cause: String| ConfigError::Invalid { place: place.to_owned(), cause };
     let (filter, app) = part(&flags.part)?;
-    let mut by: Vec<By> = Vec::new();
+    let (mut by, mut allocated_by): (Vec<By>, Vec<AllocatedBy>) = (Vec::new(), Vec::new());
     for name in &flags.by {
-        let known = By::ALL.into_iter().find(|by| by.name() == name);
-        let known = known.ok_or_else(|| invalid("--by", format!("'{name}' is not a kind of table")))?;
-        if !by.contains(&known) {
+        if let Some(known) = By::ALL.into_iter().find(|by| by.name() == name) {
             by.push(known);
+        } else if let Some(known) = AllocatedBy::ALL.into_iter().find(|by| by.name() == name) {
+            allocated_by.push(known);
+        } else {
+            return Err(invalid("--by", format!("'{name}' is not a kind of table")));
         }
     }
-    if flags.csv && by.len() != 1 {
+    let (by, allocated_by) = (each_once(by), each_once(allocated_by));
+    if flags.csv && by.len() + allocated_by.len() != 1 {
         return Err(invalid("--csv", "CSV is one table: name one with --by".to_owned()));
     }
     if flags.activations && !filter.methods.allow_all() {
@@ -37,7 +40,18 @@ pub fn report_request(flags: &ReportFlags, footprint: Option<Choices>) -> Result
     }
     let format = Format::of_flags(flags.json, flags.csv, flags.markdown);
     let sort = if flags.sort == "total" { Sort::Total } else { Sort::Own };
-    Ok(Request { filter, app, by, top: flags.top, sort, activations: flags.activations, footprint, format })
+    let (top, activations) = (flags.top, flags.activations);
+    Ok(Request { filter, app, by, allocated_by, top, sort, activations, footprint, format })
+}
+
+/// Without repetitions, in the order of the first ones.
+fn each_once<T: PartialEq>(all: Vec<T>) -> Vec<T> {
+    all.into_iter().fold(Vec::new(), |mut once, one| {
+        if !once.contains(&one) {
+            once.push(one);
+        }
+        once
+    })
 }
 
 #[cfg(test)]
@@ -80,6 +94,6 @@ mod tests {
         let parser = <ReportFlags as clap::Args>::augment_args(clap::Command::new("report"));
         let by = parser.get_arguments().find(|argument| argument.get_id() == "by").unwrap();
         let offered: Vec<String> = by.get_possible_values().iter().map(|value| value.get_name().to_owned()).collect();
-        assert_eq!(offered, By::ALL.map(By::name));
+        assert_eq!(offered, [By::ALL.map(By::name).as_slice(), &AllocatedBy::ALL.map(AllocatedBy::name)].concat());
     }
 }

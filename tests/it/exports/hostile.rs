@@ -66,7 +66,7 @@ fn hostile_names_change_no_figure_in_any_format() {
         assert_eq!(found["sums"], serde_json::json!(sums));
     }
     if let Some(found) = with_node(&exports.export("speedscope", &[]), "speedscope") {
-        assert_eq!(found["sum"], energy);
+        assert_eq!(found["sums"]["none"], energy);
     }
     let collapsed = fs::read_to_string(exports.export("collapsed", &[])).unwrap();
     let values = collapsed.lines().map(|line| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap());

@@ -1,6 +1,7 @@
 //! Tests `export`. Each format is opened by a program or by the definitions of those whose format
 //! it is, and holds what SQL finds in the data set, to the microjoule.
 
+mod allocations;
 mod hostile;
 mod joularjx;
 mod speedscope;

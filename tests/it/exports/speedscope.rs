@@ -11,7 +11,7 @@ use super::{Exports, expect_leaves, texts, with_commas, with_node};
 fn speedscope_keeps_to_its_schema() {
     let exports = Exports::new();
     let Some(found) = with_node(&exports.export("speedscope", &[]), "speedscope") else { return };
-    assert_eq!(found["sum"], exports.sums()[0]);
+    assert_eq!(found["sums"]["none"], exports.sums()[0]);
     assert_eq!(found["name"], "energy in µJ, modelled (model)");
     assert_eq!(texts(&found["units"]), ["none"]);
     assert!(

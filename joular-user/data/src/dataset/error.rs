@@ -70,6 +70,8 @@ pub enum DataSetError {
     NoRoom { path: PathBuf },
     #[error("drawing {path}: the selection has no energy: select more of it, or record with an energy source")]
     NoEnergy { path: PathBuf },
+    #[error("reading allocations of {path}: the selection has none: select more of it, or record with --alloc")]
+    NoAllocations { path: PathBuf },
     #[error("drawing {path}: {cause}: this is a defect, please report it")]
     Draw { path: PathBuf, cause: std::io::Error },
     #[error(transparent)]

@@ -1,4 +1,4 @@
-//! Makes the line that every picture says of itself: how much energy it shows, how that came about,
+//! Makes the line that every picture says of itself: how much energy or how many bytes it shows, how that came about,
 //! and of which runs.
 
 use super::profile::Profile;
@@ -48,15 +48,29 @@ impl Headline {
             _ => text::exact_joules(self.energy),
         };
         let seconds = text::seconds(self.duration_ns);
-        let runs = match &self.runs[..] {
-            [run] => format!("run {}", text::escape(run)),
-            runs => format!("{} runs", runs.len()),
-        };
+        let runs = runs(&self.runs);
         let inferred = match self.inferred.0 {
             0 => String::new(),
             _ => format!(", {:.1} % by samples of other windows", text::share(self.inferred, self.energy)),
         };
         format!("{joules} J ({label}{doubt}) in {seconds:.1} s, {watts:.2} W{inferred} · {runs}")
+    }
+}
+
+/// `12345.678 MB allocated in 60.0 s, 205.76 MB/s, by 8345 samples · run node-1-…`
+#[allow(clippy::cast_precision_loss, reason = "for people")]
+pub fn allocated(profile: &Profile) -> String {
+    let (megabytes, seconds) = (profile.allocated.bytes() as f64 / 1e6, text::seconds(profile.overview.duration_ns));
+    let rate = if seconds > 0.0 { megabytes / seconds } else { 0.0 };
+    let ids: Vec<String> = profile.catalog.runs.iter().map(|run| run.info.run_id.clone()).collect();
+    let samples = profile.allocated.samples();
+    format!("{megabytes:.3} MB allocated in {seconds:.1} s, {rate:.2} MB/s, by {samples} samples · {}", runs(&ids))
+}
+
+fn runs(ids: &[String]) -> String {
+    match ids {
+        [run] => format!("run {}", text::escape(run)),
+        runs => format!("{} runs", runs.len()),
     }
 }
 

@@ -12,7 +12,7 @@ use super::{
     ExportFormat, Exported, Result, Selection, Writer, dictionary::Dictionary, origin, protobuf, signed,
     timeline::unix_ns,
 };
-use crate::report::profile::{Profile, ThreadPath};
+use crate::report::profile::{AllocatedPath, PathIndex, Profile, ThreadIndex, ThreadPath};
 
 pub(super) const FORMAT: ExportFormat = ExportFormat { name: "pprof", writer: Writer::Binary(write) };
 
@@ -105,21 +105,31 @@ struct Function {
     filename: i64,
 }
 
-/// Type and unit of each value of a sample. What `--counters` counted comes after them.
+/// Type and unit of each value of a sample. What `--counters` counted comes after them, and then what was allocated.
 const SAMPLE_TYPES: [(&str, &str); 3] = [("energy", "microjoules"), ("cpu", "nanoseconds"), ("samples", "count")];
+
+/// Bytes that were allocated, by samples that are not those of CPU time. Without allocations these values are left out.
+const ALLOCATED_TYPES: [(&str, &str); 2] = [("alloc_space", "bytes"), ("alloc_samples", "count")];
+
+/// Of these values an entry of one kind has none.
+const NOTHING: [u64; 2] = [0; 2];
 
 fn write(selection: &Selection<'_>, out: &mut dyn Write) -> Result<Exported> {
     let profile = selection.profile()?;
     let mut out = GzEncoder::new(out, Compression::default());
     let mut dictionary = Dictionary::new();
     let counted = profile.counted.counters.iter().map(|counter| (counter.name(), "count"));
-    for (kind, unit) in SAMPLE_TYPES.into_iter().chain(counted) {
+    let allocated = ALLOCATED_TYPES.into_iter().filter(|_| !profile.allocated.is_empty());
+    for (kind, unit) in SAMPLE_TYPES.into_iter().chain(counted).chain(allocated) {
         let strings = &mut dictionary.strings;
         let value_type = ValueType { kind: strings.number(kind).into(), unit: strings.number(unit).into() };
         protobuf::message(&mut out, field::SAMPLE_TYPE, &value_type)?;
     }
     for entry in &profile.entries {
         protobuf::message(&mut out, field::SAMPLE, &sample(&profile, entry, &mut dictionary))?;
+    }
+    for entry in &profile.allocated.entries {
+        protobuf::message(&mut out, field::SAMPLE, &allocation(&profile, entry, &mut dictionary))?;
     }
     write_about(&profile, &mut dictionary, &mut out)?;
     write_tables(&dictionary, &mut out)?;
@@ -133,26 +143,53 @@ fn id(place: u32) -> u64 {
 }
 
 fn sample(profile: &Profile, entry: &ThreadPath, dictionary: &mut Dictionary) -> Sample {
-    let catalog = &profile.catalog;
-    let (thread, process) = (catalog.thread(entry.thread), catalog.process_of(entry.thread));
-    let leaf_first = catalog.paths.path(entry.path).iter().rev();
-    let location_id = leaf_first.map(|frame| id(dictionary.location(&catalog.paths, *frame))).collect();
-    let strings = &mut dictionary.strings;
-    let mut text =
-        |key: &str, text: &str| Label { key: strings.number(key).into(), str: strings.number(text).into(), num: 0 };
-    let mut label = vec![
-        text("thread", thread.name.raw()),
-        text("process", process.title().raw()),
-        text("category", thread.category.name()),
-        text("host", catalog.run_of(process).info.host.raw()),
-    ];
-    let mut number = |key: &str, num: u32| Label { key: strings.number(key).into(), str: 0, num: num.into() };
-    label.extend([number("pid", process.pid.0), number("tid", thread.tid.0)]);
     let counters = profile.counted.counters.len();
     let counts =
         (0..counters).map(|at| profile.counted.of(entry).and_then(|counts| counts.get(at)).copied().unwrap_or(0));
-    let value = [entry.energy.0, entry.cpu_ns, entry.samples].into_iter().chain(counts).map(signed).collect();
-    Sample { location_id, value, label }
+    let allocated = NOTHING.into_iter().filter(|_| !profile.allocated.is_empty());
+    let value = [entry.energy.0, entry.cpu_ns, entry.samples].into_iter().chain(counts).chain(allocated);
+    Sample {
+        location_id: locations(profile, entry.path, dictionary),
+        value: value.map(signed).collect(),
+        label: labels(profile, entry.thread, dictionary),
+    }
+}
+
+/// The class is a label: `pprof -tagleaf=class` makes it the leaf.
+fn allocation(profile: &Profile, entry: &AllocatedPath, dictionary: &mut Dictionary) -> Sample {
+    let others = std::iter::repeat_n(0, SAMPLE_TYPES.len() + profile.counted.counters.len());
+    let mut label = labels(profile, entry.thread, dictionary);
+    label.extend(profile.allocated.class_of(entry).map(|class| text(dictionary, "class", class.raw())));
+    Sample {
+        location_id: locations(profile, entry.path, dictionary),
+        value: others.chain([entry.bytes, entry.samples]).map(signed).collect(),
+        label,
+    }
+}
+
+fn locations(profile: &Profile, path: PathIndex, dictionary: &mut Dictionary) -> Vec<u64> {
+    let paths = &profile.catalog.paths;
+    paths.path(path).iter().rev().map(|frame| id(dictionary.location(paths, *frame))).collect()
+}
+
+fn labels(profile: &Profile, thread: ThreadIndex, dictionary: &mut Dictionary) -> Vec<Label> {
+    let catalog = &profile.catalog;
+    let (thread, process) = (catalog.thread(thread), catalog.process_of(thread));
+    let mut labels = vec![
+        text(dictionary, "thread", thread.name.raw()),
+        text(dictionary, "process", process.title().raw()),
+        text(dictionary, "category", thread.category.name()),
+        text(dictionary, "host", catalog.run_of(process).info.host.raw()),
+    ];
+    let mut number =
+        |key: &str, num: u32| Label { key: dictionary.strings.number(key).into(), str: 0, num: num.into() };
+    labels.extend([number("pid", process.pid.0), number("tid", thread.tid.0)]);
+    labels
+}
+
+fn text(dictionary: &mut Dictionary, key: &str, text: &str) -> Label {
+    let strings = &mut dictionary.strings;
+    Label { key: strings.number(key).into(), str: strings.number(text).into(), num: 0 }
 }
 
 fn write_about(profile: &Profile, dictionary: &mut Dictionary, out: &mut dyn Write) -> Result<()> {

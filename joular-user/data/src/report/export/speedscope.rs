@@ -1,19 +1,22 @@
 //! Writes speedscope's own JSON (`file-format-schema.json` of its package): frames once, and for
-//! each thread a "sampled" profile whose weights are µJ.
+//! each thread a "sampled" profile whose weights are µJ, and one of bytes if it allocated, whose stacks end with classes.
 //!
-//! Its units are times, bytes and none. The unit here is `none`, and names say µJ.
+//! Its units are times, bytes and none. The unit of energy is `none`, and names say µJ.
 
-use std::{collections::HashMap, io::Write};
+use std::{borrow::Cow, collections::HashMap, io::Write};
 
-use serde::{Serialize, Serializer, ser::SerializeSeq};
+use serde::{Serialize, Serializer};
 
 use super::{ExportFormat, Exported, Result, Selection, Writer, origin};
 use crate::{
-    model::{frame::Frame, target_text::TargetText, units::MicroJoules},
-    report::profile::{FrameIndex, Profile, ThreadPath},
+    model::{frame::Frame, target_text::TargetText},
+    report::profile::{AllocatedPath, FrameIndex, PathIndex, Profile, ThreadIndex, ThreadPath},
 };
 
 pub(super) const FORMAT: ExportFormat = ExportFormat { name: "speedscope", writer: Writer::Text(write) };
+
+/// The format's name of a unit.
+const BYTES: &str = "bytes";
 
 const SCHEMA: &str = "https://www.speedscope.app/file-format-schema.json";
 
@@ -31,13 +34,12 @@ struct File<'a> {
 
 #[derive(Serialize)]
 struct Shared<'a> {
-    #[serde(serialize_with = "frames")]
-    frames: Vec<&'a Frame>,
+    frames: Vec<FrameRow<'a>>,
 }
 
 #[derive(Serialize)]
 struct FrameRow<'a> {
-    name: TargetText,
+    name: Cow<'a, TargetText>,
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<&'a TargetText>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -54,19 +56,28 @@ struct Sampled<'a> {
     start_value: u64,
     end_value: u64,
     #[serde(serialize_with = "samples")]
-    samples: (&'a Profile, &'a Numbers, &'a [ThreadPath]),
+    samples: (&'a Profile, &'a Numbers, Entries<'a>),
     #[serde(serialize_with = "weights")]
-    weights: &'a [ThreadPath],
+    weights: Entries<'a>,
+}
+
+/// What a thread has on its paths.
+#[derive(Clone, Copy)]
+enum Entries<'a> {
+    Energy(&'a [ThreadPath]),
+    Allocated(&'a [AllocatedPath]),
 }
 
 fn write(selection: &Selection<'_>, out: &mut dyn Write) -> Result<Exported> {
     let profile = selection.profile()?;
     let origin = origin(&profile.overview);
     let (numbers, used) = used_frames(&profile);
-    let threads = profile.entries.chunk_by(|a, b| a.thread == b.thread);
-    let mut profiles: Vec<Sampled<'_>> = threads.map(|entries| sampled(&profile, &numbers, entries, &origin)).collect();
-    // What opens first is what spent most.
-    profiles.sort_by_key(|profile| std::cmp::Reverse(profile.end_value));
+    let energy = profile.entries.chunk_by(|a, b| a.thread == b.thread).map(Entries::Energy);
+    let allocated = profile.allocated.entries.chunk_by(|a, b| a.thread == b.thread).map(Entries::Allocated);
+    let mut profiles: Vec<Sampled<'_>> =
+        energy.chain(allocated).map(|entries| sampled(&profile, &numbers, entries, &origin)).collect();
+    // What opens first is what spent most; allocations come after all energy.
+    profiles.sort_by_key(|profile| (profile.unit == BYTES, std::cmp::Reverse(profile.end_value)));
     let file = File {
         schema: SCHEMA,
         name: format!("energy in µJ, {origin}"),
@@ -80,63 +91,100 @@ fn write(selection: &Selection<'_>, out: &mut dyn Write) -> Result<Exported> {
     Ok(Exported::of(&profile))
 }
 
-/// Place of a frame in the file.
-type Numbers = HashMap<FrameIndex, u32>;
-
-/// The frames of the selection, in the order in which they are first used.
-fn used_frames(profile: &Profile) -> (Numbers, Vec<&Frame>) {
-    let paths = &profile.catalog.paths;
-    let (mut numbers, mut used) = (Numbers::new(), Vec::new());
-    for index in profile.entries.iter().flat_map(|entry| paths.path(entry.path)) {
-        numbers.entry(*index).or_insert_with(|| {
-            used.push(paths.frame(*index));
-            u32::try_from(used.len() - 1).unwrap_or(u32::MAX)
-        });
-    }
-    (numbers, used)
+/// Places in the file.
+struct Numbers {
+    frames: HashMap<FrameIndex, u32>,
+    /// Of the first class; the others follow in their order.
+    classes: u32,
 }
 
-fn sampled<'a>(profile: &'a Profile, numbers: &'a Numbers, entries: &'a [ThreadPath], origin: &str) -> Sampled<'a> {
+/// The frames of the selection, in the order in which they are first used, and classes of what was allocated.
+fn used_frames(profile: &Profile) -> (Numbers, Vec<FrameRow<'_>>) {
+    let paths = &profile.catalog.paths;
+    let (mut numbers, mut used) = (HashMap::new(), Vec::new());
+    let allocating = profile.allocated.entries.iter().map(|entry| entry.path);
+    for index in profile.entries.iter().map(|entry| entry.path).chain(allocating).flat_map(|path| paths.path(path)) {
+        numbers.entry(*index).or_insert_with(|| {
+            used.push(FrameRow::of(paths.frame(*index)));
+            place(used.len() - 1)
+        });
+    }
+    let classes = place(used.len());
+    let class = |name| FrameRow { name: Cow::Borrowed(name), file: None, line: None };
+    used.extend(profile.allocated.classes.iter().map(class));
+    (Numbers { frames: numbers, classes }, used)
+}
+
+/// 2^32 of anything would need terabytes before this saturates.
+fn place(index: usize) -> u32 {
+    u32::try_from(index).unwrap_or(u32::MAX)
+}
+
+impl<'a> FrameRow<'a> {
+    fn of(frame: &'a Frame) -> Self {
+        Self { name: Cow::Owned(frame.method()), file: frame.file.as_ref().or(frame.module.as_ref()), line: frame.line }
+    }
+}
+
+impl<'a> Entries<'a> {
+    fn thread(self) -> Option<ThreadIndex> {
+        match self {
+            Self::Energy(entries) => entries.first().map(|entry| entry.thread),
+            Self::Allocated(entries) => entries.first().map(|entry| entry.thread),
+        }
+    }
+
+    /// Each path, and the class of what was allocated there.
+    fn stacks(self) -> Vec<(PathIndex, Option<usize>)> {
+        match self {
+            Self::Energy(entries) => entries.iter().map(|entry| (entry.path, None)).collect(),
+            Self::Allocated(entries) => entries.iter().map(|entry| (entry.path, entry.class)).collect(),
+        }
+    }
+
+    fn weights(self) -> Vec<u64> {
+        match self {
+            Self::Energy(entries) => entries.iter().map(|entry| entry.energy.0).collect(),
+            Self::Allocated(entries) => entries.iter().map(|entry| entry.bytes).collect(),
+        }
+    }
+}
+
+fn sampled<'a>(profile: &'a Profile, numbers: &'a Numbers, entries: Entries<'a>, origin: &str) -> Sampled<'a> {
     let catalog = &profile.catalog;
-    let name = entries.first().map_or_else(String::new, |entry| {
-        let (thread, process) = (catalog.thread(entry.thread), catalog.process_of(entry.thread));
+    let (unit, what) = match entries {
+        Entries::Energy(_) => ("none", format!("µJ, {origin}")),
+        Entries::Allocated(_) => (BYTES, "allocated bytes".to_owned()),
+    };
+    let name = entries.thread().map_or_else(String::new, |index| {
+        let (thread, process) = (catalog.thread(index), catalog.process_of(index));
         let host = catalog.run_of(process).info.host.raw();
         let (pid, tid) = (process.pid.0, thread.tid.0);
-        format!("{} ({tid}) of {} ({pid}) on {host}, µJ, {origin}", thread.name.raw(), process.title().raw())
+        format!("{} ({tid}) of {} ({pid}) on {host}, {what}", thread.name.raw(), process.title().raw())
     });
     Sampled {
         kind: "sampled",
         name,
-        unit: "none",
+        unit,
         start_value: 0,
-        end_value: entries.iter().map(|entry| entry.energy).sum::<MicroJoules>().0,
+        end_value: entries.weights().into_iter().fold(0, u64::saturating_add),
         samples: (profile, numbers, entries),
         weights: entries,
     }
 }
 
-fn frames<S: Serializer>(frames: &[&Frame], serializer: S) -> Result<S::Ok, S::Error> {
-    let rows = frames.iter().map(|frame| FrameRow {
-        name: frame.method(),
-        file: frame.file.as_ref().or(frame.module.as_ref()),
-        line: frame.line,
-    });
-    serializer.collect_seq(rows)
-}
-
 fn samples<S: Serializer>(
-    (profile, numbers, entries): &(&Profile, &Numbers, &[ThreadPath]),
+    (profile, numbers, entries): &(&Profile, &Numbers, Entries<'_>),
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
     let paths = &profile.catalog.paths;
-    let mut list = serializer.serialize_seq(Some(entries.len()))?;
-    for entry in *entries {
-        let frames: Vec<u32> = paths.path(entry.path).iter().filter_map(|frame| numbers.get(frame).copied()).collect();
-        list.serialize_element(&frames)?;
-    }
-    list.end()
+    let stack = |(path, class): (PathIndex, Option<usize>)| {
+        let frames = paths.path(path).iter().filter_map(|frame| numbers.frames.get(frame).copied());
+        frames.chain(class.map(|class| numbers.classes.saturating_add(place(class)))).collect::<Vec<u32>>()
+    };
+    serializer.collect_seq(entries.stacks().into_iter().map(stack))
 }
 
-fn weights<S: Serializer>(entries: &[ThreadPath], serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_seq(entries.iter().map(|entry| entry.energy.0))
+fn weights<S: Serializer>(entries: &Entries<'_>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(entries.weights())
 }

@@ -1,7 +1,7 @@
-//! Finishes a drawing: it writes joules where inferno wrote microjoules, still to the microjoule,
-//! and adds colours for readers with a dark screen.
+//! Finishes a drawing: it writes joules where inferno wrote microjoules, still to the microjoule (bytes stay as they
+//! are), and adds colours for readers with a dark screen.
 
-use super::lines::UNIT;
+use super::{Measure, lines::unit};
 use crate::{model::units::MicroJoules, text::exact_joules};
 
 /// Frames keep their colours, on which black text is readable.
@@ -40,7 +40,7 @@ pub(super) fn finish(drawn: &[u8]) -> Vec<u8> {
 /// `name (1,234,567 µJ, 12.00%)` with `1.234567 J`.
 fn in_joules(title: &str) -> Option<String> {
     let (name, figures) = title.rsplit_once(" (")?;
-    let (number, rest) = figures.split_once(&format!(" {UNIT}, "))?;
+    let (number, rest) = figures.split_once(&format!(" {}, ", unit(Measure::Energy)))?;
     let energy: u64 = number.replace(',', "").parse().ok()?;
     Some(format!("{name} ({} J, {rest}", exact_joules(MicroJoules(energy))))
 }

@@ -1,7 +1,7 @@
-//! Writes a call tree as lines of folded stacks: `method;method µJ`, and for a comparison
+//! Writes a call tree as lines of folded stacks: `method;method µJ` or `method;class bytes`, and for a comparison
 //! `method;method µJ-before µJ`.
 
-use super::{CallTree, Mix};
+use super::{CallTree, Measure, Mix};
 use crate::{
     model::{frame::FrameKind, target_text::TargetText},
     report::tree::{NodeKind, short},
@@ -9,17 +9,23 @@ use crate::{
 };
 
 /// Unit of the figures.
-pub(super) const UNIT: &str = "µJ";
+pub(super) const fn unit(measure: Measure) -> &'static str {
+    match measure {
+        Measure::Energy => "µJ",
+        Measure::Allocated => "bytes",
+    }
+}
 
 /// Longer names are cut: a name may have 64 KiB.
 const NAME_COLUMNS: usize = 240;
 
 /// A node's name with the kinds of its code, harmless for the format: nothing in it
 /// separates frames, ends the line or reads as one of its figures.
-pub(super) fn name_of(name: &TargetText, kind: NodeKind, mix: &Mix) -> String {
+pub(super) fn name_of(name: &TargetText, kind: NodeKind, mix: &Mix, measure: Measure) -> String {
     let name = text::cut(&name.to_string().replace(';', ":"), NAME_COLUMNS, Keep::End);
     match kind {
-        NodeKind::Method => format!("{name} [{}]", mix.text()),
+        NodeKind::Method => format!("{name} [{}]", mix.text(measure)),
+        NodeKind::Class => format!("{name} [class]"),
         NodeKind::Frame(kind) if kind != FrameKind::Marker => format!("{name} [{}]", short(kind)),
         _ => without_figure(name),
     }
@@ -33,7 +39,7 @@ fn without_figure(name: String) -> String {
     }
 }
 
-/// A line per node with energy of its own, depth first as the tree is. With a factor, the energy
+/// A line per node with anything of its own, depth first as the tree is. With a factor, what it had
 /// before is multiplied by it and comes first.
 pub(super) fn of(tree: &CallTree, factor: Option<f64>) -> Vec<String> {
     let names = tree.names();
@@ -51,14 +57,14 @@ pub(super) fn of(tree: &CallTree, factor: Option<f64>) -> Vec<String> {
             if !path.is_empty() {
                 path.push(';');
             }
-            path.push_str(&name_of(&names[node.label], tree.label(node).kind, &node.mix));
+            path.push_str(&name_of(&names[node.label], tree.label(node).kind, &node.mix, tree.measure));
         }
         ends.push((index, path.len()));
-        let own = node.own.energy.0;
+        let own = tree.measure.of(&node.own);
         match factor {
             None if own > 0 => lines.push(format!("{path} {own}")),
-            Some(factor) if own > 0 || node.base_own.0 > 0 => {
-                lines.push(format!("{path} {} {own}", scaled(node.base_own.0, factor)));
+            Some(factor) if own > 0 || node.base_own > 0 => {
+                lines.push(format!("{path} {} {own}", scaled(node.base_own, factor)));
             }
             _ => {}
         }
@@ -72,6 +78,6 @@ pub(super) fn of(tree: &CallTree, factor: Option<f64>) -> Vec<String> {
     clippy::cast_sign_loss,
     reason = "for a picture"
 )]
-fn scaled(energy: u64, factor: f64) -> u64 {
-    (energy as f64 * factor).round() as u64
+fn scaled(amount: u64, factor: f64) -> u64 {
+    (amount as f64 * factor).round() as u64
 }

@@ -1,4 +1,4 @@
-//! Draws the call tree of a selection as an SVG with energy as width, for `joular-bpf flamegraph`.
+//! Draws the call tree of a selection as an SVG with energy or allocated bytes as width, for `joular-bpf flamegraph`.
 //!
 //! The inferno library draws it from lines of `method;method µJ`. What inferno does not do is done
 //! before and after. Before, names are made harmless and get their kind of code, and nodes narrower
@@ -18,22 +18,19 @@ use inferno::flamegraph::{
 };
 
 use super::{
-    headline::Headline,
+    headline::{self, Headline},
     profile::{App, Filter, Profile},
-    tree::{Branches, CallTree, Mix, NodeKind, Shape, palette},
+    tree::{Branches, CallTree, Measure, Mix, NodeKind, Shape, palette},
 };
-use crate::{
-    dataset::error::{DataSetError, Result},
-    model::units::MicroJoules,
-};
+use crate::dataset::error::{DataSetError, Result};
 
-/// How energies of two data sets are made comparable.
+/// How amounts of two data sets are made comparable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Normalise {
-    /// As if both had the same energy: shows which code takes a larger part.
+    /// As if both had the same in all: shows which code takes a larger part.
     #[default]
     Share,
-    /// As if both took the same time: shows which code draws more power.
+    /// As if both took the same time: shows which code draws more power, or allocates faster.
     Time,
     /// As they are.
     Nothing,
@@ -48,6 +45,7 @@ pub struct Drawing {
     pub filter: Filter,
     pub app: Option<App>,
     pub shape: Shape,
+    pub measure: Measure,
     /// Whether the root is at the top.
     pub is_icicle: bool,
     /// Part of the whole, 0 to 1, below which a node is merged with its siblings.
@@ -57,36 +55,37 @@ pub struct Drawing {
 /// Draws it.
 ///
 /// # Errors
-/// If a data set cannot be read, or there is no energy to draw.
-pub fn svg(drawing: &Drawing) -> Result<(Vec<u8>, Headline)> {
+/// If a data set cannot be read, or there is nothing to draw.
+pub fn svg(drawing: &Drawing) -> Result<(Vec<u8>, String)> {
     let read = |path: &Path| Profile::read(path, &drawing.filter, drawing.app.as_ref());
     let profile = read(&drawing.data)?;
     let base = match &drawing.base {
         Some((path, normalise)) => Some((read(path)?, *normalise, path)),
         None => None,
     };
-    let headline = Headline::of(&profile);
-    if profile.energy().0 == 0 {
-        return Err(DataSetError::NoEnergy { path: drawing.data.clone() });
-    }
-    let mut branches = Branches::new(drawing.shape);
+    let measure = drawing.measure;
+    let headline = headline_of(&profile, measure);
+    must_have_any(&profile, measure, &drawing.data)?;
+    let mut branches = Branches::new(drawing.shape, measure);
     branches.add(&profile);
-    let mut subtitle = headline.text();
+    let mut subtitle = headline.clone();
     let mut factor = None;
     if let Some((base, normalise, path)) = &base {
         branches.add_base(base);
-        if base.energy().0 == 0 {
-            return Err(DataSetError::NoEnergy { path: (*path).clone() });
-        }
-        factor = Some(factor_of(*normalise, &profile, base));
-        subtitle = format!("{subtitle} · against {}", Headline::of(base).text());
+        must_have_any(base, measure, path)?;
+        factor = Some(factor_of(*normalise, measure, &profile, base));
+        subtitle = format!("{subtitle} · against {}", headline_of(base, measure));
     }
     let whole = branches.tree();
-    let tree = whole.pruned(least_energy(drawing.min_share, whole.total().energy));
+    let tree = whole.pruned(least(drawing.min_share, measure.of(&whole.total())));
     let lines = lines::of(&tree, factor);
+    let what = match measure {
+        Measure::Energy => "Energy",
+        Measure::Allocated => "Allocated bytes",
+    };
     let title = match base {
-        Some((_, normalise, _)) => format!("Energy, compared {}", normalise.meaning()),
-        None => "Energy by call branch".to_owned(),
+        Some((_, normalise, _)) => format!("{what}, compared {}", normalise.meaning(measure)),
+        None => format!("{what} by call branch"),
     };
     let drawn = draw(&lines, &tree, drawing, title, subtitle)
         .map_err(|cause| DataSetError::Draw { path: drawing.data.clone(), cause })?;
@@ -94,29 +93,53 @@ pub fn svg(drawing: &Drawing) -> Result<(Vec<u8>, Headline)> {
 }
 
 impl Normalise {
-    const fn meaning(self) -> &'static str {
-        match self {
-            Self::Share => "by share: red has a larger share than before, blue a smaller one",
-            Self::Time => "by power: red draws more power than before, blue less",
-            Self::Nothing => "by energy: red has more energy than before, blue less",
+    const fn meaning(self, measure: Measure) -> &'static str {
+        match (self, measure) {
+            (Self::Share, _) => "by share: red has a larger share than before, blue a smaller one",
+            (Self::Time, Measure::Energy) => "by power: red draws more power than before, blue less",
+            (Self::Time, Measure::Allocated) => "by rate: red allocates more in the same time than before, blue less",
+            (Self::Nothing, Measure::Energy) => "by energy: red has more energy than before, blue less",
+            (Self::Nothing, Measure::Allocated) => "by bytes: red allocated more than before, blue less",
         }
     }
 }
 
-/// The factor of energies before.
+fn headline_of(profile: &Profile, measure: Measure) -> String {
+    match measure {
+        Measure::Energy => Headline::of(profile).text(),
+        Measure::Allocated => headline::allocated(profile),
+    }
+}
+
+fn whole(profile: &Profile, measure: Measure) -> u64 {
+    match measure {
+        Measure::Energy => profile.energy().0,
+        Measure::Allocated => profile.allocated.bytes(),
+    }
+}
+
+fn must_have_any(profile: &Profile, measure: Measure, path: &Path) -> Result<()> {
+    match (whole(profile, measure), measure) {
+        (0, Measure::Energy) => Err(DataSetError::NoEnergy { path: path.to_owned() }),
+        (0, Measure::Allocated) => Err(DataSetError::NoAllocations { path: path.to_owned() }),
+        _ => Ok(()),
+    }
+}
+
+/// The factor of what was before.
 #[allow(clippy::cast_precision_loss, reason = "for a picture")]
-fn factor_of(normalise: Normalise, now: &Profile, before: &Profile) -> f64 {
+fn factor_of(normalise: Normalise, measure: Measure, now: &Profile, before: &Profile) -> f64 {
     let ratio = |now: u64, before: u64| if before == 0 { 1.0 } else { now as f64 / before as f64 };
     match normalise {
-        Normalise::Share => ratio(now.energy().0, before.energy().0),
+        Normalise::Share => ratio(whole(now, measure), whole(before, measure)),
         Normalise::Time => ratio(now.overview.duration_ns, before.overview.duration_ns),
         Normalise::Nothing => 1.0,
     }
 }
 
 #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a threshold")]
-fn least_energy(share: f64, whole: MicroJoules) -> MicroJoules {
-    MicroJoules((share.clamp(0.0, 1.0) * whole.0 as f64).ceil() as u64)
+fn least(share: f64, whole: u64) -> u64 {
+    (share.clamp(0.0, 1.0) * whole as f64).ceil() as u64
 }
 
 const BACKGROUND: Color = Color { r: 0xfb, g: 0xfb, b: 0xfa };
@@ -133,7 +156,7 @@ fn draw(
     let names = tree.names();
     for node in &tree.nodes {
         let [r, g, b] = palette::color(tree.kind(node));
-        let name = lines::name_of(&names[node.label], tree.label(node).kind, &node.mix);
+        let name = lines::name_of(&names[node.label], tree.label(node).kind, &node.mix, tree.measure);
         colors.insert(name, Color { r, g, b });
     }
     // How inferno knows the root.
@@ -142,7 +165,7 @@ fn draw(
     let mut options = Options::default();
     options.title = title;
     options.subtitle = Some(subtitle);
-    options.count_name = lines::UNIT.into();
+    options.count_name = lines::unit(tree.measure).into();
     options.name_type = String::new();
     options.direction = if drawing.is_icicle { Direction::Inverted } else { Direction::Straight };
     options.bgcolors = Some(BackgroundColor::Flat(BACKGROUND));

@@ -1,6 +1,6 @@
 use super::{lines::of, *};
 use crate::{
-    model::frame::FrameKind,
+    model::{frame::FrameKind, units::MicroJoules},
     report::{
         profile::Amounts,
         tree::{Label, Node, NodeKind},
@@ -15,8 +15,8 @@ fn chain(names: &[&str]) -> CallTree {
         own: Amounts { energy: MicroJoules(u64::from(label > 0)), ..Amounts::default() },
         total: Amounts { energy: MicroJoules(left as u64), ..Amounts::default() },
         mix: Mix::default(),
-        base_own: MicroJoules(2),
-        base_total: MicroJoules(0),
+        base_own: 2,
+        base_total: 0,
     };
     let mut labels = vec![Label::new(NodeKind::All, "all")];
     let mut nodes = vec![node(None, 0, names.len())];
@@ -24,7 +24,7 @@ fn chain(names: &[&str]) -> CallTree {
         labels.push(Label::new(NodeKind::Frame(FrameKind::CompiledC2), *name));
         nodes.push(node(Some(index), index + 1, names.len() - index));
     }
-    CallTree { labels, nodes }
+    CallTree { measure: Measure::Energy, labels, nodes }
 }
 
 fn drawing() -> Drawing {
@@ -34,6 +34,7 @@ fn drawing() -> Drawing {
         filter: Filter::default(),
         app: None,
         shape: Shape::default(),
+        measure: Measure::Energy,
         is_icicle: false,
         min_share: 0.0,
     }

@@ -17,7 +17,8 @@ use super::{
 use crate::{
     model::units::{MicroJoules, UnixMicros},
     report::profile::{
-        App, Catalog, Counting, DataSet, Filter, PathIndex, Profile, Row, ThreadIndex, ThreadPath, WindowSpan,
+        Allocated, App, Catalog, Counting, DataSet, Filter, PathIndex, Profile, Row, ThreadIndex, ThreadPath,
+        WindowSpan,
     },
     text,
 };
@@ -146,7 +147,8 @@ pub fn read<'a>(
             counting.iter_mut().for_each(|counting| counting.take(row));
         })?;
     }
-    let profile = Profile::of(data, summed, overview, filter, app).with_counts(counting);
+    let allocated = Allocated::read(&mut data, filter)?;
+    let profile = Profile::of(data, summed, overview, filter, app).with_counts(counting).with_allocated(allocated);
     let footprints = account.of(&profile);
     Ok((profile, footprints))
 }

@@ -6,6 +6,7 @@ use serde::Serialize;
 use super::{
     PageChoice,
     activity::{Activity, Diagram},
+    allocations::Allocations,
     emissions::Emissions,
     facts::{self, Audit, Jvm, Quality},
     methods::{self, Method},
@@ -19,7 +20,7 @@ use crate::{
         footprint::Footprints,
         headline::Headline,
         profile::{Amounts, Profile},
-        tree::{Branches, CallTree, Kinds, Mix, NodeKind, palette},
+        tree::{Branches, CallTree, Kinds, Measure, Mix, NodeKind, palette},
     },
     text,
     totals::audit::model_note,
@@ -48,6 +49,8 @@ pub(super) struct Figures {
     methods: Vec<Method>,
     /// What `--counters` counted.
     counters: Vec<&'static str>,
+    /// What `--alloc` saw.
+    allocated: Option<Allocations>,
     /// What intervals do not cover.
     interval_note: &'static str,
     emissions: Option<Emissions>,
@@ -76,6 +79,8 @@ struct Tree {
     self_samples: Vec<u64>,
     /// Part of the energy that samples of other windows tell.
     self_inferred_uj: Vec<u64>,
+    /// Nothing, unless something was allocated.
+    self_allocated_bytes: Vec<u64>,
 }
 
 #[derive(Debug, Serialize)]
@@ -99,8 +104,9 @@ pub(super) fn of(
 ) -> Figures {
     let mut strings = Strings::default();
     let overview = &profile.overview;
-    let mut branches = Branches::new(choice.shape);
+    let mut branches = Branches::new(choice.shape, Measure::Energy);
     branches.add(profile);
+    branches.add_allocated(profile);
     let tree = Tree::of(&branches.tree(), &mut strings);
     let clock = power.clock();
     let time = Time {
@@ -129,6 +135,7 @@ pub(super) fn of(
         threads,
         methods,
         counters: profile.counted.counters.iter().map(|counter| counter.name()).collect(),
+        allocated: Allocations::of(profile, &mut strings),
         emissions: footprints.map(|footprints| Emissions::of(footprints, profile, &mut strings)),
         audit: Audit::of(overview),
         jvm_parts: facts::jvm_parts(),
@@ -168,6 +175,7 @@ impl Tree {
             tree.self_cpu_us.push(node.own.cpu_ns / 1000);
             tree.self_samples.push(node.own.samples);
             tree.self_inferred_uj.push(node.own.inferred.0);
+            tree.self_allocated_bytes.push(node.own.allocated_bytes);
         }
         tree
     }

@@ -11,7 +11,7 @@ use crate::{
     report::{
         footprint::{Footprint, Footprints},
         profile::{Amounts, Profile, ThreadPath, counted::add},
-        tree::{Kinds, Label, Mix, NodeKind, OTHERS},
+        tree::{Kinds, Label, Measure, Mix, NodeKind, OTHERS},
     },
     sampling::{self, Group, Sampled, Threads},
 };
@@ -119,7 +119,7 @@ pub(super) fn of(
         rows.push(Method {
             name: strings.place(label.name.raw()),
             kind: kind_of(mix.main().map_or(label.kind, NodeKind::Frame)),
-            mix: strings.maybe(is_mixed.then(|| mix.text()).as_deref()),
+            mix: strings.maybe(is_mixed.then(|| mix.text(Measure::Energy)).as_deref()),
             detail: strings.maybe(label.detail().as_ref().map(TargetText::raw)),
             self_uj: own.amounts.energy.0,
             self_interval_uj: Some(*own_interval),

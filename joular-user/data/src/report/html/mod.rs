@@ -7,6 +7,7 @@
 //! energy.
 
 mod activity;
+mod allocations;
 mod clock;
 mod document;
 mod emissions;
@@ -25,7 +26,7 @@ use self::{activity::Activity, clock::Clock, power::Power, timeline::Said};
 use super::{
     footprint::{Account, Choices, FootprintError},
     headline::Headline,
-    profile::{App, Counting, DataSet, Filter, Profile},
+    profile::{Allocated, App, Counting, DataSet, Filter, Profile},
     tree::Shape,
 };
 
@@ -68,7 +69,9 @@ pub fn page(choice: &PageChoice) -> Result<(Vec<u8>, Headline), FootprintError> 
             activity.take(catalog, row);
         }
     })?;
-    let profile = Profile::of(data, summed, overview, filter, choice.app.as_ref()).with_counts(counting);
+    let allocated = Allocated::read(&mut data, filter)?;
+    let profile = Profile::of(data, summed, overview, filter, choice.app.as_ref());
+    let profile = profile.with_counts(counting).with_allocated(allocated);
     let headline = Headline::of(&profile);
     let footprints = account.map(|account| account.of(&profile));
     let figures = figures::of(&profile, choice, footprints.as_ref(), &power, &activity, &said);

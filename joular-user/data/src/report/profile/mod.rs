@@ -2,7 +2,8 @@
 //! graphs, comparisons and exports start from it.
 //!
 //! [`reader`] reads files, [`filter`] says which rows count, [`catalog`] holds what rows are about,
-//! and [`overview`] adds up everything beside call paths. [`counted`] divides what threads counted.
+//! and [`overview`] adds up everything beside call paths. [`counted`] divides what threads counted, and
+//! [`allocated`] sums what they allocated.
 //!
 //! Energy of windows in which no sample hit a thread is shared out by samples of other windows, unless
 //! [`Filter::no_infer`] says otherwise: [`inference`] does it while rows pass, [`quotas`] with what is
@@ -14,6 +15,7 @@
 //! squares that [`crate::sampling`] makes intervals of. Energy that was shared out makes samples
 //! stand for more energy, and does not make more samples.
 
+pub mod allocated;
 pub mod catalog;
 pub mod counted;
 pub mod filter;
@@ -39,6 +41,7 @@ use std::path::Path;
 #[cfg(test)]
 pub(crate) use self::load::made_up;
 pub use self::{
+    allocated::{Allocated, AllocatedPath},
     catalog::{
         App, Catalog, FrameIndex, OUTSIDE_APP, PathIndex, Paths, Process, ProcessIndex, Run, Thread, ThreadIndex,
     },
@@ -84,6 +87,8 @@ pub struct Profile {
     pub overview: Overview,
     /// What `--counters` counted.
     pub counted: Counted,
+    /// What `--alloc` saw.
+    pub allocated: Allocated,
 }
 
 impl Profile {
@@ -113,13 +118,19 @@ impl Profile {
         if let Some(counting) = &mut counting {
             data.scan_in_time(filter, &summed, |_, row| counting.take(row))?;
         }
+        let allocated = Allocated::read(&mut data, filter)?;
         let profile = Self::of(data, summed, overview, filter, app);
-        Ok(profile.with_counts(counting))
+        Ok(profile.with_counts(counting).with_allocated(allocated))
     }
 
     /// With what was counted in its windows.
     pub fn with_counts(self, counting: Option<Counting>) -> Self {
         Self { counted: counting.map(Counting::finish).unwrap_or_default(), ..self }
+    }
+
+    /// With what was allocated in its windows, which was read before the profile was made of the data set.
+    pub fn with_allocated(self, allocated: Allocated) -> Self {
+        Self { allocated, ..self }
     }
 
     /// Of sums of a data set whose overview is known, by the same filter.
@@ -149,7 +160,7 @@ impl Profile {
         if let Some(app) = app {
             catalog.paths = catalog.paths.of_app(app);
         }
-        Self { catalog, entries, threads, sampled, overview, counted: Counted::default() }
+        Self { catalog, entries, threads, sampled, overview, ..Self::default() }
     }
 
     /// Energy of all entries.
@@ -178,5 +189,6 @@ impl Amounts {
         self.cpu_ns = self.cpu_ns.saturating_add(other.cpu_ns);
         self.samples = self.samples.saturating_add(other.samples);
         self.inferred = self.inferred.saturating_add(other.inferred);
+        self.allocated_bytes = self.allocated_bytes.saturating_add(other.allocated_bytes);
     }
 }

@@ -113,6 +113,8 @@ pub struct Amounts {
     pub samples: u64,
     /// Part of `energy` that samples of other windows tell: see [`crate::attribution::inference`].
     pub inferred: MicroJoules,
+    /// What `--alloc` saw. Only call trees have it: paths that allocated are beside the others.
+    pub allocated_bytes: u64,
 }
 
 impl DataSet {

@@ -203,15 +203,13 @@ impl DataSet {
                 energy: MicroJoules(energies.natural(index)?),
                 cpu_ns: times.natural(index)?,
                 samples: samples.natural(index)?,
-                inferred: MicroJoules(0),
+                ..Amounts::default()
             };
             if !is_whole {
                 self.left_out.plus(&amounts);
                 continue;
             }
-            let stack_id = stacks.get(index)?;
-            let path = self.paths.get(&stack_id).copied();
-            let path = path.ok_or_else(|| columns.damaged(format!("stack {stack_id} is not in table stacks")))?;
+            let path = self.path_of(stacks.get(index)?, columns)?;
             let row = Row {
                 run,
                 window_start,
@@ -227,6 +225,12 @@ impl DataSet {
             take(&self.catalog, &row);
         }
         Ok(())
+    }
+
+    /// The path that rows of `columns` refer to by this id.
+    pub(super) fn path_of(&self, stack_id: i64, columns: &Columns<'_>) -> Result<PathIndex> {
+        let path = self.paths.get(&stack_id).copied();
+        path.ok_or_else(|| columns.damaged(format!("stack {stack_id} is not in table stacks")))
     }
 
     /// The path that stands for time without a sample, if there is any.

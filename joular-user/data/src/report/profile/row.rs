@@ -50,7 +50,7 @@ pub struct Inferred {
 impl Row {
     pub const fn amounts(&self) -> Amounts {
         let inferred = if self.inferred.is_some() { self.energy } else { MicroJoules(0) };
-        Amounts { energy: self.energy, cpu_ns: self.cpu_ns, samples: self.samples, inferred }
+        Amounts { energy: self.energy, cpu_ns: self.cpu_ns, samples: self.samples, inferred, allocated_bytes: 0 }
     }
 
     /// What it adds to Σ energy² / samples, µJ².

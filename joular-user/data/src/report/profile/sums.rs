@@ -54,12 +54,13 @@ fn key(entry: &ThreadPath) -> u64 {
 
 impl ThreadPath {
     pub(super) fn of(row: &Row) -> Self {
-        let Amounts { energy, cpu_ns, samples, inferred } = row.amounts();
+        let Amounts { energy, cpu_ns, samples, inferred, .. } = row.amounts();
         Self { thread: row.thread, path: row.path, energy, cpu_ns, samples, inferred, squares: row.squares() }
     }
 
     pub const fn amounts(&self) -> Amounts {
-        Amounts { energy: self.energy, cpu_ns: self.cpu_ns, samples: self.samples, inferred: self.inferred }
+        let Self { energy, cpu_ns, samples, inferred, .. } = *self;
+        Amounts { energy, cpu_ns, samples, inferred, allocated_bytes: 0 }
     }
 
     /// Adds what another has, of the same thread and path or not.

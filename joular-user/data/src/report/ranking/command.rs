@@ -7,6 +7,7 @@ use std::{
 
 use super::{
     activations::Activations,
+    allocated::{self, AllocatedBy, AllocationTable},
     by::By,
     csv,
     groups::Groups,
@@ -15,6 +16,7 @@ use super::{
     text,
 };
 use crate::{
+    dataset::error::DataSetError,
     report::{
         Format,
         footprint::{self, FootprintError, Footprints, statement},
@@ -30,6 +32,8 @@ pub struct Request {
     pub app: Option<App>,
     /// One table for each; only one for [`Format::Csv`].
     pub by: Vec<By>,
+    /// Tables of allocations, which come after the others.
+    pub allocated_by: Vec<AllocatedBy>,
     /// Rows of each table, 0: all.
     pub top: usize,
     pub sort: Sort,
@@ -53,6 +57,7 @@ pub struct Look {
 pub struct Report<'a> {
     pub profile: &'a Profile,
     pub tables: &'a [Ranking],
+    pub allocations: &'a [AllocationTable],
     pub has_app: bool,
     /// Rows of tables, 0: all.
     pub top: usize,
@@ -70,7 +75,7 @@ pub struct Said {
 /// Reads a data set and writes the report.
 ///
 /// # Errors
-/// If the data set cannot be read, or there are no emission factors for it.
+/// If the data set cannot be read, has no allocations for a table of them, or there are no emission factors for it.
 pub fn run(data: &Path, request: &Request, look: Look, out: &mut impl Write) -> Result<Said, FootprintError> {
     let app = request.app.as_ref();
     let wanted = if request.activations { request.by.as_slice() } else { &[] };
@@ -89,7 +94,9 @@ pub fn run(data: &Path, request: &Request, look: Look, out: &mut impl Write) -> 
     let footprints = footprints.as_ref();
     let counts: Vec<(By, Vec<u64>)> = counters.into_iter().map(|(by, counter)| (by, counter.counts())).collect();
     let tables = tables(&profile, request, &counts, footprints);
-    let report = Report { profile: &profile, tables: &tables, has_app: app.is_some(), top: request.top, footprints };
+    let allocations = allocations(data, &profile, request)?;
+    let (has_app, top) = (app.is_some(), request.top);
+    let report = Report { profile: &profile, tables: &tables, allocations: &allocations, has_app, top, footprints };
     let notices = match footprints.filter(|_| request.format == Format::Csv) {
         Some(footprints) => statement::text(footprints, &profile.overview),
         None => Vec::new(),
@@ -104,12 +111,23 @@ fn tables(
     footprints: Option<&Footprints<'_>>,
 ) -> Vec<Ranking> {
     let footprints = footprints.map(|footprints| footprints.entries.as_slice());
-    let cut = Cut { top: request.top, sort: request.sort, is_partial: !request.filter.methods.allow_all() };
+    let cut = cut(request);
     let table = |by: &By| {
         let counts = counts.iter().find(|(counted, _)| counted == by).map(|(_, counts)| counts.as_slice());
         Ranking::of(profile, Groups::of(*by, &profile.catalog), cut, counts, footprints)
     };
     request.by.iter().map(table).collect()
+}
+
+fn allocations(data: &Path, profile: &Profile, request: &Request) -> Result<Vec<AllocationTable>, DataSetError> {
+    if profile.allocated.is_empty() && !request.allocated_by.is_empty() {
+        return Err(DataSetError::NoAllocations { path: data.to_owned() });
+    }
+    Ok(request.allocated_by.iter().map(|by| AllocationTable::of(profile, *by, cut(request))).collect())
+}
+
+fn cut(request: &Request) -> Cut {
+    Cut { top: request.top, sort: request.sort, is_partial: !request.filter.methods.allow_all() }
 }
 
 /// Writes a report.
@@ -128,7 +146,11 @@ pub fn write(report: &Report<'_>, format: Format, look: Look, out: &mut impl Wri
             let text = serde_json::to_string_pretty(&json::report(report)).map_err(io::Error::from)?;
             writeln!(out, "{}", harmless_json(&text))
         }
-        Format::Csv => report.tables.iter().try_for_each(|table| out.write_all(csv::table(report, table).as_bytes())),
+        Format::Csv => {
+            let tables = report.tables.iter().map(|table| csv::table(report, table));
+            let allocations = report.allocations.iter().map(|table| allocated::csv(table, report.profile));
+            tables.chain(allocations).try_for_each(|table| out.write_all(table.as_bytes()))
+        }
         Format::Markdown => out.write_all(markdown::report(report).as_bytes()),
     }?;
     out.flush()

@@ -66,7 +66,8 @@ fn cells(report: &Report<'_>, table: &Ranking, row: &Row) -> Vec<String> {
     cells
 }
 
-fn value(value: &Value) -> String {
+/// A detail as a cell.
+pub fn value(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
         Value::String(text) => name(text),

@@ -29,6 +29,14 @@ pub struct Group {
     pub is_marker: bool,
 }
 
+impl Group {
+    /// Stands for so many that were cut.
+    pub fn others(hidden: usize) -> Self {
+        let name = format!("{hidden} other{}", if hidden == 1 { "" } else { "s" });
+        Self { name: name.into(), details: Vec::new(), is_marker: false }
+    }
+}
+
 #[derive(Clone, Debug)]
 pub struct Groups {
     pub by: By,

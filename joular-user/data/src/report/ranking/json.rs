@@ -4,6 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{
+    allocated,
     command::Report,
     context, counts, footprint,
     rows::{Figures, Ranking, Row, Sort},
@@ -32,9 +33,10 @@ pub fn report(report: &Report<'_>) -> Value {
         "extent": extent(profile),
         "selection": amounts(&context::chosen(profile), ""),
         "counted": counts::json(profile),
+        "allocated": allocated::totals(profile),
         "is_app_view": report.has_app,
         "interval_note": note(report),
-        "tables": report.tables.iter().map(|ranking| table(ranking, report)).collect::<Vec<_>>(),
+        "tables": tables(report),
         "jvms": jvms(profile),
         "audit": audit(overview),
         "quality": {
@@ -51,6 +53,11 @@ pub fn report(report: &Report<'_>) -> Value {
         object.insert("footprint".to_owned(), statement::json(footprints, overview));
     }
     object
+}
+
+fn tables(report: &Report<'_>) -> Vec<Value> {
+    let tables = report.tables.iter().map(|ranking| table(ranking, report));
+    tables.chain(report.allocations.iter().map(|table| allocated::object(table, report.profile))).collect()
 }
 
 fn unnamed(profile: &Profile) -> Map<String, Value> {

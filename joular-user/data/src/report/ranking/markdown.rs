@@ -6,10 +6,10 @@
 use std::fmt::Write as _;
 
 use super::{
+    allocated,
     command::Report,
     context,
-    rows::Ranking,
-    text::{caption, chosen, columns, names, note},
+    text::{Column, caption, chosen, columns, names, note},
 };
 use crate::{model::target_text::TargetText, report::footprint::statement, text::figures, totals::audit::audit_rows};
 
@@ -22,7 +22,12 @@ pub fn report(report: &Report<'_>) -> String {
     }
     for ranking in report.tables {
         let _ = writeln!(text, "\n### Energy {}\n", caption(ranking.by));
-        text.push_str(&table(ranking, report));
+        text.push_str(&table(&columns(ranking, report), ranking.by.name(), names(ranking)));
+    }
+    for allocations in report.allocations {
+        let _ = writeln!(text, "\n### Allocated bytes {}\n", allocated::caption(allocations.by));
+        let columns = allocated::columns(allocations, profile);
+        text.push_str(&table(&columns, allocations.by.name(), allocated::names(allocations)));
     }
     if let Some(note) = note(report) {
         let _ = writeln!(text, "\n{note}");
@@ -65,16 +70,15 @@ pub fn report(report: &Report<'_>) -> String {
     text
 }
 
-fn table(ranking: &Ranking, report: &Report<'_>) -> String {
-    let columns = columns(ranking, report);
+fn table<'a>(columns: &[Column], by: &str, names: impl Iterator<Item = &'a TargetText>) -> String {
     let mut text = String::from("|");
     columns.iter().for_each(|column| {
         let _ = write!(text, " {} |", column.heading);
     });
-    let _ = writeln!(text, " {} |\n|{}---|", ranking.by.name(), "---:|".repeat(columns.len()));
-    for (number, name) in names(ranking).enumerate() {
+    let _ = writeln!(text, " {by} |\n|{}---|", "---:|".repeat(columns.len()));
+    for (number, name) in names.enumerate() {
         text.push('|');
-        for column in &columns {
+        for column in columns {
             let _ = write!(text, " {} |", column.cells.get(number).map_or("", |cell| cell));
         }
         let _ = writeln!(text, " {} |", code(name));

@@ -3,11 +3,13 @@
 //! A selection of a data set ([`crate::report::profile`]) is grouped by what the reader asks for
 //! ([`by`], [`groups`]), summed and ranked ([`rows`]). Each figure has its error of sampling
 //! ([`crate::sampling`]) and, if wanted, is set in relation to how often a method was seen to be called
-//! ([`activations`]), or with its emissions and cost ([`footprint`]); what was counted is beside it ([`counts`]). A report
+//! ([`activations`]), or with its emissions and cost ([`footprint`]); what was counted is beside it ([`counts`]). What was
+//! allocated has tables of its own ([`allocated`]). A report
 //! also says what its tables are part of ([`context`]), and is written for people or machines ([`text`], [`markdown`],
 //! [`csv`], [`json`]).
 
 pub mod activations;
+pub mod allocated;
 pub mod by;
 pub mod command;
 pub mod context;
@@ -24,6 +26,7 @@ pub mod text;
 mod tests;
 
 pub use self::{
+    allocated::{AllocatedBy, AllocationTable},
     by::By,
     command::{Look, Request},
     rows::{Figures, Ranking, Row, Sort},

@@ -106,12 +106,7 @@ impl Ranking {
             Some(row(described, rank, counted))
         });
         let rows = rows.collect();
-        let others = Group {
-            name: format!("{hidden} other{}", if hidden == 1 { "" } else { "s" }).into(),
-            details: Vec::new(),
-            is_marker: false,
-        };
-        let rest = (hidden > 0).then(|| (hidden, row(others, rest, None)));
+        let rest = (hidden > 0).then(|| (hidden, row(Group::others(hidden), rest, None)));
         Self { by: groups.by, sort: cut.sort, whole, rows, rest }
     }
 }

@@ -1,6 +1,7 @@
 //! Writes a report for people: aligned, and as wide as the terminal.
 
 use super::{
+    allocated,
     by::By,
     command::{Look, Report},
     context, counts, footprint,
@@ -45,7 +46,12 @@ pub fn lines(report: &Report<'_>, look: Look) -> Vec<Line> {
     lines.extend(chosen(report).into_iter().map(plain));
     for table in report.tables {
         lines.push(plain(String::new()));
-        lines.extend(table_lines(table, report, look));
+        lines.extend(table_lines(columns(table, report), table.by.name(), names(table), look));
+    }
+    for table in report.allocations {
+        lines.push(plain(String::new()));
+        let columns = allocated::columns(table, profile);
+        lines.extend(table_lines(columns, table.by.name(), allocated::names(table), look));
     }
     lines.extend(note(report).map(|note| plain(note.to_owned())));
     if let Some(footprints) = report.footprints {
@@ -108,15 +114,21 @@ pub fn chosen(report: &Report<'_>) -> Vec<String> {
     }
     lines.extend(context::inferred(report.profile));
     lines.extend(counts::lines(report.profile));
+    lines.extend(allocated::line(report.profile));
     if report.has_app {
         lines.push(format!("application view: its own methods, and {OUTSIDE_APP}"));
     }
     lines
 }
 
-fn table_lines(table: &Ranking, report: &Report<'_>, look: Look) -> Vec<Line> {
-    let mut columns = columns(table, report);
-    let heading = table.by.name().to_uppercase();
+/// A table whose rows have these figures and names, as wide as there is room for it.
+fn table_lines<'a>(
+    mut columns: Vec<Column>,
+    by: &str,
+    names: impl Iterator<Item = &'a TargetText>,
+    look: Look,
+) -> Vec<Line> {
+    let heading = by.to_uppercase();
     if let Some(width) = look.width {
         while columns.iter().map(|column| column.width() + 2).sum::<usize>() + NAME_ROOM > width && columns.len() > 2 {
             let least = columns.iter().enumerate().max_by_key(|(_, column)| column.expendable).map_or(0, |(at, _)| at);
@@ -128,7 +140,7 @@ fn table_lines(table: &Ranking, report: &Report<'_>, look: Look) -> Vec<Line> {
         columns.iter().zip(&widths).map(|(column, width)| format!("{:>width$}  ", cell(column))).collect()
     };
     let mut lines = vec![Line { text: figures(&|column| column.heading.clone()) + &heading, style: Style::Heading }];
-    for (number, name) in names(table).enumerate() {
+    for (number, name) in names.enumerate() {
         let text = figures(&|column| column.cells.get(number).cloned().unwrap_or_default());
         let room = look.width.map_or(usize::MAX, |width| width.saturating_sub(text.chars().count()));
         lines.push(Line { text: text + &cut(&name.to_string(), room, Keep::End), style: Style::Plain });

@@ -95,6 +95,7 @@ fn tables_have_counts_that_sum_to_those_of_the_selection() {
         by: vec![By::Method],
         top: 3,
         sort: Sort::Own,
+        allocated_by: Vec::new(),
         activations: false,
         footprint: None,
         format,

@@ -196,6 +196,7 @@ fn request(by: &[By], format: Format, top: usize, footprint: Option<Choices>) ->
         by: by.to_vec(),
         top,
         sort: Sort::Own,
+        allocated_by: Vec::new(),
         activations: false,
         footprint,
         format,

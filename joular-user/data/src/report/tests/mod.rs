@@ -1,6 +1,7 @@
 //! Tests selections and comparisons of data sets whose every number is known.
 
 mod alike;
+mod allocated;
 mod baseline;
 mod counted;
 mod diff;

@@ -1,15 +1,16 @@
 //! Builds a tree from branches.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
-use super::{CallTree, Kinds, Label, Levels, Mix, Node, NodeKind, Shape};
+use foldhash::fast::RandomState;
+
+use super::{CallTree, Kinds, Label, Levels, Measure, Mix, Node, NodeKind, Shape};
 use crate::{
     model::{
         frame::{Frame, FrameKind},
         target_text::TargetText,
-        units::MicroJoules,
     },
-    report::profile::{Amounts, Catalog, PathIndex, Process, Profile, ThreadPath},
+    report::profile::{Amounts, Catalog, PathIndex, Process, Profile, ThreadIndex, ThreadPath},
 };
 
 /// A branch: the place of its labels, and its amounts.
@@ -18,7 +19,7 @@ struct Branch {
     start: usize,
     end: usize,
     own: Amounts,
-    base: MicroJoules,
+    base: u64,
 }
 
 /// A frame of a catalog in the tree.
@@ -29,10 +30,34 @@ struct Placed {
     is_of_file: bool,
 }
 
+/// What a thread has on a path, and of which class if it allocated.
+struct Entry<'p> {
+    thread: ThreadIndex,
+    path: PathIndex,
+    class: Option<&'p TargetText>,
+    amounts: Amounts,
+}
+
+fn entries_of(profile: &Profile) -> impl Iterator<Item = Entry<'_>> {
+    let of =
+        |entry: &ThreadPath| Entry { thread: entry.thread, path: entry.path, class: None, amounts: entry.amounts() };
+    profile.entries.iter().map(of)
+}
+
+fn allocations_of(profile: &Profile) -> impl Iterator<Item = Entry<'_>> {
+    profile.allocated.entries.iter().map(|entry| Entry {
+        thread: entry.thread,
+        path: entry.path,
+        class: profile.allocated.class_of(entry),
+        amounts: Amounts { allocated_bytes: entry.bytes, ..Amounts::default() },
+    })
+}
+
 /// Branches of one data set, or of two to compare, that become a tree.
 #[derive(Debug, Default)]
 pub struct Branches {
     shape: Shape,
+    measure: Measure,
     labels: Vec<Label>,
     places: HashMap<Label, u32>,
     /// Labels of all branches, one branch after the other.
@@ -43,21 +68,40 @@ pub struct Branches {
 }
 
 impl Branches {
-    pub fn new(shape: Shape) -> Self {
-        Self { shape, ..Self::default() }
+    pub fn new(shape: Shape, measure: Measure) -> Self {
+        Self { shape, measure, ..Self::default() }
     }
 
-    /// Takes the profile that the tree is about.
+    /// Takes what the profile that the tree is about has of the measure.
     pub fn add(&mut self, profile: &Profile) {
-        self.take(profile, |entry| (entry.amounts(), MicroJoules(0)));
+        match self.measure {
+            Measure::Energy => self.take(profile, entries_of(profile), |own| (own, 0)),
+            Measure::Allocated => self.add_allocated(profile),
+        }
+    }
+
+    /// Takes what the profile that the tree is about allocated, whatever the measure.
+    pub fn add_allocated(&mut self, profile: &Profile) {
+        self.take(profile, allocations_of(profile), |own| (own, 0));
     }
 
     /// Takes the profile that it is compared with.
     pub fn add_base(&mut self, profile: &Profile) {
-        self.take(profile, |entry| (Amounts::default(), entry.energy));
+        let measure = self.measure;
+        let base = |amounts: Amounts| (Amounts::default(), measure.of(&amounts));
+        match measure {
+            Measure::Energy => self.take(profile, entries_of(profile), base),
+            Measure::Allocated => self.take(profile, allocations_of(profile), base),
+        }
     }
 
-    fn take(&mut self, profile: &Profile, figures: impl Fn(&ThreadPath) -> (Amounts, MicroJoules)) {
+    /// Takes entries, of which `figures` makes what they have in this data set and in the one before.
+    fn take<'p>(
+        &mut self,
+        profile: &'p Profile,
+        entries: impl Iterator<Item = Entry<'p>>,
+        figures: impl Fn(Amounts) -> (Amounts, u64),
+    ) {
         let catalog = &profile.catalog;
         let Shape { levels, kinds } = self.shape;
         let known = catalog.paths.frames().iter();
@@ -71,40 +115,36 @@ impl Branches {
         let prefixes: Vec<Vec<u32>> =
             (0..catalog.threads.len()).map(|thread| self.prefix(catalog, thread, levels)).collect();
         // Threads that the tree does not tell apart have one branch for a path together.
-        let mut alike: BTreeMap<&[u32], Vec<&[ThreadPath]>> = BTreeMap::new();
-        for entries in profile.entries.chunk_by(|a, b| a.thread == b.thread) {
-            let prefix = entries.first().map_or(&[][..], |entry| &prefixes[entry.thread.index()]);
-            alike.entry(prefix).or_default().push(entries);
+        type Place<'p> = (&'p [u32], PathIndex, Option<&'p TargetText>);
+        let mut sums: HashMap<Place<'_>, (Amounts, u64), RandomState> = HashMap::default();
+        for entry in entries {
+            let (own, base) = figures(entry.amounts);
+            let (own_sum, base_sum) =
+                sums.entry((prefixes[entry.thread.index()].as_slice(), entry.path, entry.class)).or_default();
+            own_sum.plus(&own);
+            *base_sum = base_sum.saturating_add(base);
         }
-        let mut sums: Vec<Option<(Amounts, MicroJoules)>> = vec![None; catalog.paths.len()];
-        let mut seen: Vec<PathIndex> = Vec::new();
-        for (prefix, of_threads) in alike {
-            for entry in of_threads.into_iter().flatten() {
-                let (own, base) = figures(entry);
-                if let Some((own_sum, base_sum)) = &mut sums[entry.path.index()] {
-                    own_sum.plus(&own);
-                    *base_sum = base_sum.saturating_add(base);
-                } else {
-                    sums[entry.path.index()] = Some((own, base));
-                    seen.push(entry.path);
+        let mut sums: Vec<_> = sums.into_iter().collect();
+        sums.sort_unstable_by_key(|(key, _)| *key);
+        for ((prefix, path, class), (own, base)) in sums {
+            let start = self.arena.len();
+            self.arena.extend(prefix);
+            self.kinds.resize(self.arena.len(), None);
+            for frame in catalog.paths.path(path) {
+                let Placed { label, kind, is_of_file } = frames[frame.index()];
+                // Functions of a file without symbols that call each other are one frame.
+                if is_of_file && self.arena[start..].last() == Some(&label) {
+                    continue;
                 }
+                self.arena.push(label);
+                self.kinds.push(Some(kind));
             }
-            for path in seen.drain(..) {
-                let Some((own, base)) = sums[path.index()].take() else { continue };
-                let start = self.arena.len();
-                self.arena.extend(prefix);
-                self.kinds.resize(self.arena.len(), None);
-                for frame in catalog.paths.path(path) {
-                    let Placed { label, kind, is_of_file } = frames[frame.index()];
-                    // Functions of a file without symbols that call each other are one frame.
-                    if is_of_file && self.arena[start..].last() == Some(&label) {
-                        continue;
-                    }
-                    self.arena.push(label);
-                    self.kinds.push(Some(kind));
-                }
-                self.branches.push(Branch { start, end: self.arena.len(), own, base });
+            if let Some(class) = class {
+                let label = self.place(Label::new(NodeKind::Class, class.clone()));
+                self.arena.push(label);
+                self.kinds.push(None);
             }
+            self.branches.push(Branch { start, end: self.arena.len(), own, base });
         }
     }
 
@@ -136,7 +176,7 @@ impl Branches {
     pub fn tree(mut self) -> CallTree {
         self.place(Label::new(NodeKind::All, "all"));
         self.sort_labels();
-        let Self { labels, arena, kinds, mut branches, .. } = self;
+        let Self { measure, labels, arena, kinds, mut branches, .. } = self;
         branches.sort_by(|a, b| arena[a.start..a.end].cmp(&arena[b.start..b.end]));
         let root = labels.iter().position(|label| label.kind == NodeKind::All).unwrap_or(0);
         let mut nodes = vec![node(None, root)];
@@ -164,7 +204,7 @@ impl Branches {
             last = path;
         }
         sum_up(&mut nodes);
-        CallTree { labels, nodes }
+        CallTree { measure, labels, nodes }
     }
 
     /// Sorts labels, so that siblings, which are sorted by label, are sorted by name.
@@ -183,16 +223,8 @@ impl Branches {
 }
 
 fn node(parent: Option<usize>, label: usize) -> Node {
-    let (nothing, no_energy) = (Amounts::default(), MicroJoules(0));
-    Node {
-        parent,
-        label,
-        own: nothing,
-        total: nothing,
-        mix: Mix::default(),
-        base_own: no_energy,
-        base_total: no_energy,
-    }
+    let nothing = Amounts::default();
+    Node { parent, label, own: nothing, total: nothing, mix: Mix::default(), base_own: 0, base_total: 0 }
 }
 
 /// Sums totals. Children come after their parents, so going backwards all of them are done before.

@@ -5,6 +5,7 @@
 
 use std::cmp::Reverse;
 
+use super::Measure;
 use crate::{model::frame::FrameKind, report::profile::Amounts};
 
 /// The amounts of each kind of code that a method ran as: each kind once, in the order of kinds.
@@ -48,13 +49,13 @@ impl Mix {
         kinds.max_by_key(|(_, amounts)| size(amounts)).map(|(kind, _)| *kind)
     }
 
-    /// `c2`, or `c2 83 %, interpreted 17 %`: parts of the energy, the largest first.
-    pub fn text(&self) -> String {
-        let whole: u64 = self.kinds().map(|(_, amounts)| amounts.energy.0).sum();
+    /// `c2`, or `c2 83 %, interpreted 17 %`: parts by this measure, the largest first.
+    pub fn text(&self, measure: Measure) -> String {
+        let whole: u64 = self.kinds().map(|(_, amounts)| measure.of(amounts)).sum();
         let kinds = self.by_size();
-        let parts = kinds.iter().filter(|(_, amounts)| amounts.energy.0 > 0);
+        let parts = kinds.iter().map(|(kind, amounts)| (*kind, measure.of(amounts))).filter(|(_, part)| *part > 0);
         let parts: Vec<String> =
-            parts.map(|(kind, amounts)| format!("{} {}", short(*kind), percent(amounts.energy.0, whole))).collect();
+            parts.map(|(kind, part)| format!("{} {}", short(kind), percent(part, whole))).collect();
         match parts.len() {
             0 | 1 => self.main().map(|kind| short(kind).to_owned()).unwrap_or_default(),
             _ => parts.join(", "),
@@ -62,8 +63,8 @@ impl Mix {
     }
 }
 
-fn size(amounts: &Amounts) -> (u64, u64, u64) {
-    (amounts.energy.0, amounts.cpu_ns, amounts.samples)
+const fn size(amounts: &Amounts) -> (u64, u64, u64, u64) {
+    (amounts.energy.0, amounts.cpu_ns, amounts.samples, amounts.allocated_bytes)
 }
 
 /// The name for readers: `compiled-c2` is shown as c2.
@@ -107,7 +108,7 @@ mod tests {
             (&[(Interpreted, 0), (CompiledC2, 9)], "c2"),
             (&[(Interpreted, 1), (CompiledC2, 1), (Inlined, 2)], "inlined 50 %, interpreted 25 %, c2 25 %"),
         ] {
-            assert_eq!(mix(parts).text(), expected, "{parts:?}");
+            assert_eq!(mix(parts).text(Measure::Energy), expected, "{parts:?}");
         }
         // Of equal ones the first in the order of kinds.
         assert_eq!(mix(&[(CompiledC2, 1), (Interpreted, 1)]).main(), Some(Interpreted));

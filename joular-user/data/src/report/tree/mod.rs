@@ -22,7 +22,7 @@ pub use self::{
     mix::{Mix, short},
 };
 use crate::{
-    model::{frame::FrameKind, target_text::TargetText, units::MicroJoules},
+    model::{frame::FrameKind, target_text::TargetText},
     report::profile::Amounts,
     text::signature::{Method, readable, told_apart},
 };
@@ -46,6 +46,25 @@ pub enum Kinds {
     Apart,
 }
 
+/// What makes a node large: which of its amounts is drawn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Measure {
+    /// µJ
+    #[default]
+    Energy,
+    /// Bytes. Paths end with the class of what was allocated.
+    Allocated,
+}
+
+impl Measure {
+    pub const fn of(self, amounts: &Amounts) -> u64 {
+        match self {
+            Self::Energy => amounts.energy.0,
+            Self::Allocated => amounts.allocated_bytes,
+        }
+    }
+}
+
 /// How a tree is put together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shape {
@@ -63,14 +82,16 @@ pub enum NodeKind {
     /// A method, however its code ran: its [`Mix`] says.
     Method,
     Frame(FrameKind),
+    /// The class of what the method above it allocated.
+    Class,
     /// Nodes that were too small.
     Others,
 }
 
 impl NodeKind {
     /// All that a node of a tree can be: a method ran in some way.
-    pub const ALL: [Self; 15] = {
-        let mut all = [Self::All; 15];
+    pub const ALL: [Self; 16] = {
+        let mut all = [Self::All; 16];
         all[1] = Self::Process;
         all[2] = Self::Thread;
         let mut index = 0;
@@ -78,7 +99,8 @@ impl NodeKind {
             all[index + 3] = Self::Frame(FrameKind::ALL[index]);
             index += 1;
         }
-        all[14] = Self::Others;
+        all[14] = Self::Class;
+        all[15] = Self::Others;
         all
     };
 
@@ -89,6 +111,7 @@ impl NodeKind {
             Self::Thread => "thread",
             Self::Method => "method",
             Self::Frame(kind) => kind.name(),
+            Self::Class => "allocated-class",
             Self::Others => "others",
         }
     }
@@ -128,14 +151,15 @@ pub struct Node {
     pub total: Amounts,
     /// The total by the kinds of the node's own code; empty for what is not code.
     pub mix: Mix,
-    /// Own energy in the data set that this one is compared with.
-    pub base_own: MicroJoules,
-    pub base_total: MicroJoules,
+    /// What it has itself in the data set that this one is compared with, in the tree's measure.
+    pub base_own: u64,
+    pub base_total: u64,
 }
 
-/// Call paths as a tree, with energy in every node.
+/// Call paths as a tree, with amounts in every node.
 #[derive(Clone, Debug)]
 pub struct CallTree {
+    pub measure: Measure,
     /// By name.
     pub labels: Vec<Label>,
     /// Depth first; the root is the first one.
@@ -170,16 +194,20 @@ impl CallTree {
         self.nodes.first().map(|root| root.total).unwrap_or_default()
     }
 
-    /// The tree of the `most` nodes that have most. The others of one parent become one node,
+    /// The tree of the `most` nodes that have most, of the energy or of the bytes. The others of one parent become one node,
     /// [`OTHERS`], which comes on top.
     #[must_use]
     pub fn largest(&self, most: usize) -> Self {
         let mut order: Vec<usize> = (0..self.nodes.len()).collect();
         // A parent has no less than its children and stands before them, so it stays if one of
         // them does, among equals too.
+        let whole = self.total();
+        let part = |of: u64, whole: u64| (u128::from(of) << 64) / u128::from(whole.max(1));
         let rank = |place: &usize| {
             let total = &self.nodes[*place].total;
-            (Reverse((total.energy, total.cpu_ns, total.samples)), *place)
+            let energy = part(total.energy.0, whole.energy.0);
+            let part = energy.max(part(total.allocated_bytes, whole.allocated_bytes));
+            (Reverse((part, total.energy, total.cpu_ns, total.samples)), *place)
         };
         if most < order.len() {
             order.select_nth_unstable_by_key(most, rank);
@@ -193,8 +221,9 @@ impl CallTree {
     /// The tree without nodes below `least` in both data sets. Those of one parent become one node,
     /// [`OTHERS`].
     #[must_use]
-    pub fn pruned(&self, least: MicroJoules) -> Self {
-        let is_kept = |node: &Node| node.total.energy >= least || (node.base_total >= least && node.base_total.0 > 0);
+    pub fn pruned(&self, least: u64) -> Self {
+        let is_kept =
+            |node: &Node| self.measure.of(&node.total) >= least || (node.base_total >= least && node.base_total > 0);
         Pruning::of(self, self.nodes.iter().map(is_kept).collect()).run()
     }
 }
@@ -212,7 +241,8 @@ impl<'a> Pruning<'a> {
     fn of(from: &'a CallTree, kept: Vec<bool>) -> Self {
         let mut labels = from.labels.clone();
         labels.push(Label::new(NodeKind::Others, OTHERS));
-        Self { from, kept, others: labels.len() - 1, to: CallTree { labels, nodes: Vec::new() } }
+        let to = CallTree { measure: from.measure, labels, nodes: Vec::new() };
+        Self { from, kept, others: to.labels.len() - 1, to }
     }
 
     fn run(mut self) -> CallTree {
@@ -249,8 +279,8 @@ impl<'a> Pruning<'a> {
             own: Amounts::default(),
             total: Amounts::default(),
             mix: Mix::default(),
-            base_own: MicroJoules(0),
-            base_total: MicroJoules(0),
+            base_own: 0,
+            base_total: 0,
         };
         let sum = sum.get_or_insert(nothing);
         sum.total.plus(&node.total);
@@ -282,6 +312,6 @@ impl<'a> Pruning<'a> {
         while let Some(last) = open.pop() {
             close(&mut nodes, &places, last);
         }
-        CallTree { labels: self.to.labels, nodes }
+        CallTree { measure: self.to.measure, labels: self.to.labels, nodes }
     }
 }

@@ -13,6 +13,7 @@ pub const fn color(kind: NodeKind) -> [u8; 3] {
         NodeKind::All | NodeKind::Method => [0xce, 0xd4, 0xda],
         NodeKind::Process => [0xb4, 0xbf, 0xca],
         NodeKind::Thread => [0xc8, 0xd0, 0xd9],
+        NodeKind::Class => [0xc9, 0xb8, 0xf0],
         NodeKind::Others => [0xdd, 0xdd, 0xdd],
         NodeKind::Frame(kind) => of_code(kind),
     }

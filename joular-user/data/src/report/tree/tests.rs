@@ -6,7 +6,7 @@ use crate::{
     events::RunInfo,
     model::{
         frame::Frame,
-        units::{Pid, Tid, UnixMicros},
+        units::{MicroJoules, Pid, Tid, UnixMicros},
     },
     report::profile::{Catalog, PathIndex, Process, ProcessIndex, Profile, Run, Thread, ThreadIndex, ThreadPath},
 };
@@ -49,7 +49,7 @@ fn profile(branches: &[(u32, &str, u64)]) -> Profile {
 }
 
 fn tree(branches: &[(u32, &str, u64)], levels: Levels) -> CallTree {
-    let mut all = Branches::new(Shape { levels, ..Shape::default() });
+    let mut all = Branches::new(Shape { levels, ..Shape::default() }, Measure::Energy);
     all.add(&profile(branches));
     all.tree()
 }
@@ -75,7 +75,7 @@ fn of_kinds(branches: &[(&str, u64)], kinds: Kinds) -> CallTree {
             squares: 0.0,
         });
     }
-    let mut all = Branches::new(Shape { kinds, ..Shape::default() });
+    let mut all = Branches::new(Shape { kinds, ..Shape::default() }, Measure::Energy);
     all.add(&profile);
     all.tree()
 }
@@ -97,7 +97,7 @@ fn a_path_is_one_tower_whatever_compiled_it() {
     assert_eq!(nodes, expected);
     let mix = |line: &str| {
         let node = tree.nodes.iter().zip(drawn(&tree)).find(|(_, drawn)| drawn == line).unwrap().0;
-        (tree.kind(node).name(), node.mix.text())
+        (tree.kind(node).name(), node.mix.text(Measure::Energy))
     };
     assert_eq!(mix("  run 10/85"), ("compiled-c2", "c2 88 %, interpreted 12 %".to_owned()));
     assert_eq!(mix("   hash 75/75"), ("inlined", "inlined 93 %, c1 7 %".to_owned()));
@@ -129,7 +129,7 @@ fn frames_of_which_only_the_file_is_known_are_one_in_a_row() {
         inferred: MicroJoules(0),
         squares: 0.0,
     });
-    let mut all = Branches::new(Shape::default());
+    let mut all = Branches::new(Shape::default(), Measure::Energy);
     all.add(&profile);
     let expected =
         ["all 0/4", " [libc.so.6] 0/4", "  [libjvm.so] 0/4", "   hash 0/4", "    hash 0/4", "     [libc.so.6] 4/4"];
@@ -185,7 +185,7 @@ fn processes_and_threads_can_stand_before_frames() {
 
 #[test]
 fn what_is_too_small_is_one_node_behind_its_siblings() {
-    let pruned = tree(BRANCHES, Levels::Frames).pruned(MicroJoules(8));
+    let pruned = tree(BRANCHES, Levels::Frames).pruned(8);
     assert_eq!(
         drawn(&pruned),
         ["all 0/18", " main 0/17", "  run 3/10", "   [others] 7/7", "  [others] 7/7", " [others] 1/1"]
@@ -212,14 +212,14 @@ fn what_only_the_other_data_set_has_stays() {
     let mut all = Branches::default();
     all.add(&profile(&[(0, "main;new", 10)]));
     all.add_base(&profile(&[(0, "main;old", 20)]));
-    let tree = all.tree().pruned(MicroJoules(5));
-    let bases: Vec<_> = tree.nodes.iter().map(|node| (tree.label(node).name.raw(), node.base_total.0)).collect();
+    let tree = all.tree().pruned(5);
+    let bases: Vec<_> = tree.nodes.iter().map(|node| (tree.label(node).name.raw(), node.base_total)).collect();
     assert_eq!(bases, [("all", 20), ("main", 20), ("new", 0), ("old", 20)]);
 }
 
 #[test]
 fn no_branches_are_a_root_alone() {
-    assert_eq!(drawn(&tree(&[], Levels::Threads).pruned(MicroJoules(1))), ["all 0/0"]);
+    assert_eq!(drawn(&tree(&[], Levels::Threads).pruned(1)), ["all 0/0"]);
 }
 
 proptest! {
@@ -252,7 +252,7 @@ proptest! {
             prop_assert_eq!(kept, most.min(whole.nodes.len()));
             // Each node that is kept may have one more for what it lost.
             prop_assert!(few.nodes.len() <= 2 * most);
-            for tree in [&whole, &whole.pruned(MicroJoules(least)), &few] {
+            for tree in [&whole, &whole.pruned(least), &few] {
                 prop_assert_eq!(tree.total().energy, MicroJoules(sum));
                 prop_assert_eq!(tree.nodes.iter().map(|node| node.own.energy.0).sum::<u64>(), sum);
                 for (index, node) in tree.nodes.iter().enumerate() {

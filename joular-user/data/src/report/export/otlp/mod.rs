@@ -3,13 +3,14 @@
 //! of stacks, one type of value per profile).
 //!
 //! A resource is a process. Each has three profiles over the same samples: energy, CPU time, and
-//! the number of samples; and one for each counter of `--counters`.
+//! the number of samples; and one for each counter of `--counters`. A process that allocated has one more, whose
+//! samples have the class as an attribute.
 
 mod proto;
 pub mod resource;
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     io::{self, Write},
 };
 
@@ -25,8 +26,11 @@ use super::{
     timeline::unix_ns,
 };
 use crate::{
-    model::frame::{Frame, FrameKind},
-    report::profile::{PathIndex, Profile, ThreadIndex, ThreadPath},
+    model::{
+        frame::{Frame, FrameKind},
+        target_text::TargetText,
+    },
+    report::profile::{AllocatedPath, PathIndex, Process, ProcessIndex, Profile, ThreadIndex, ThreadPath},
 };
 
 pub(super) const FORMAT: ExportFormat = ExportFormat { name: "otlp", writer: Writer::Binary(write) };
@@ -59,6 +63,7 @@ struct Tables {
     attributes: Vec<KeyValueAndUnit>,
     thread_attributes: HashMap<ThreadIndex, Vec<i32>>,
     kind_attributes: HashMap<FrameKind, Vec<i32>>,
+    class_attributes: HashMap<usize, i32>,
 }
 
 fn write(selection: &Selection<'_>, out: &mut dyn Write) -> Result<Exported> {
@@ -75,24 +80,47 @@ fn write(selection: &Selection<'_>, out: &mut dyn Write) -> Result<Exported> {
 pub fn write_profile(profile: &Profile, out: &mut dyn Write) -> io::Result<()> {
     let mut tables = Tables::new();
     let catalog = &profile.catalog;
-    let mut entries: Vec<&ThreadPath> = profile.entries.iter().collect();
-    entries.sort_by_key(|entry| (catalog.thread(entry.thread).process, entry.thread, entry.path));
-    for of_process in entries.chunk_by(|a, b| catalog.thread(a.thread).process == catalog.thread(b.thread).process) {
-        protobuf::message(out, RESOURCE_PROFILES, &resource_profiles(profile, of_process, &mut tables))?;
+    let mut processes: BTreeMap<ProcessIndex, OfProcess<'_>> = BTreeMap::new();
+    for entry in &profile.entries {
+        processes.entry(catalog.thread(entry.thread).process).or_default().entries.push(entry);
+    }
+    for entry in &profile.allocated.entries {
+        processes.entry(catalog.thread(entry.thread).process).or_default().allocated.push(entry);
+    }
+    for (process, of_process) in processes {
+        let resource = resource_profiles(profile, catalog.process(process), &of_process, &mut tables);
+        protobuf::message(out, RESOURCE_PROFILES, &resource)?;
     }
     protobuf::message(out, DICTIONARY, &tables.dictionary(profile))
 }
 
-fn resource_profiles(profile: &Profile, entries: &[&ThreadPath], tables: &mut Tables) -> ResourceProfiles {
-    let profiles = measures(profile).map(|measure| one_measure(profile, entries, tables, &measure)).collect();
+/// Entries of a process, by thread and path.
+#[derive(Default)]
+struct OfProcess<'a> {
+    entries: Vec<&'a ThreadPath>,
+    allocated: Vec<&'a AllocatedPath>,
+}
+
+fn resource_profiles(
+    profile: &Profile,
+    process: &Process,
+    of_process: &OfProcess<'_>,
+    tables: &mut Tables,
+) -> ResourceProfiles {
+    let OfProcess { entries, allocated } = of_process;
+    let mut profiles: Vec<OtlpProfile> =
+        measures(profile).map(|measure| one_measure(profile, entries, tables, &measure)).collect();
+    if !allocated.is_empty() {
+        let samples = allocated.iter().map(|entry| allocation(profile, entry, tables)).collect();
+        profiles.push(otlp_profile(profile, tables, ("alloc_space", "By"), samples));
+    }
     let scope = InstrumentationScope::own(vec![KeyValue::text("joular.energy.origin", &origin(&profile.overview))]);
-    let resource = Resource { attributes: entries.first().map_or_else(Vec::new, |entry| about(profile, entry)) };
+    let resource = Resource { attributes: about(profile, process) };
     ResourceProfiles { resource: Some(resource), scope_profiles: vec![ScopeProfiles { scope: Some(scope), profiles }] }
 }
 
-/// Attributes of an entry's process, by OpenTelemetry's semantic conventions where they have a name.
-fn about(profile: &Profile, entry: &ThreadPath) -> Vec<KeyValue> {
-    let process = profile.catalog.process_of(entry.thread);
+/// Attributes of a process, by OpenTelemetry's semantic conventions where they have a name.
+fn about(profile: &Profile, process: &Process) -> Vec<KeyValue> {
     let mut attributes = vec![
         KeyValue::text("service.name", process.service.as_ref().unwrap_or(process.title()).raw()),
         KeyValue::text("host.name", profile.catalog.run_of(process).info.host.raw()),
@@ -113,19 +141,35 @@ fn about(profile: &Profile, entry: &ThreadPath) -> Vec<KeyValue> {
 
 fn one_measure(profile: &Profile, entries: &[&ThreadPath], tables: &mut Tables, measure: &Measure<'_>) -> OtlpProfile {
     let (kind, unit, value) = measure;
-    let (start_ns, overview) = (profile.overview.span.map_or(0, |(start, _)| unix_ns(start)), &profile.overview);
     let samples = entries.iter().map(|entry| Sample {
         stack_index: tables.stack(profile, entry.path),
         attribute_indices: tables.thread(profile, entry.thread),
         values: vec![signed(value(entry))],
     });
     let samples = samples.collect();
+    otlp_profile(profile, tables, (kind, unit), samples)
+}
+
+/// A path on which a thread allocated.
+fn allocation(profile: &Profile, entry: &AllocatedPath, tables: &mut Tables) -> Sample {
+    let mut attribute_indices = tables.thread(profile, entry.thread);
+    let class = entry.class.zip(profile.allocated.class_of(entry));
+    attribute_indices.extend(class.map(|(place, name)| tables.class(place, name)));
+    Sample { stack_index: tables.stack(profile, entry.path), attribute_indices, values: vec![signed(entry.bytes)] }
+}
+
+fn otlp_profile(
+    profile: &Profile,
+    tables: &mut Tables,
+    (kind, unit): (&str, &str),
+    samples: Vec<Sample>,
+) -> OtlpProfile {
     let sample_type = ValueType { type_strindex: tables.text(kind), unit_strindex: tables.text(unit) };
     OtlpProfile {
         sample_type: Some(sample_type),
         samples,
-        time_unix_nano: start_ns,
-        duration_nano: overview.duration_ns,
+        time_unix_nano: profile.overview.span.map_or(0, |(start, _)| unix_ns(start)),
+        duration_nano: profile.overview.duration_ns,
     }
 }
 
@@ -139,6 +183,7 @@ impl Tables {
             attributes: vec![KeyValueAndUnit::default()],
             thread_attributes: HashMap::new(),
             kind_attributes: HashMap::new(),
+            class_attributes: HashMap::new(),
         }
     }
 
@@ -177,6 +222,15 @@ impl Tables {
         ];
         self.thread_attributes.insert(index, attributes.clone());
         attributes
+    }
+
+    fn class(&mut self, place: usize, name: &TargetText) -> i32 {
+        if let Some(attribute) = self.class_attributes.get(&place) {
+            return *attribute;
+        }
+        let attribute = self.attribute("joular.allocated.class", Value::Text(name.raw().to_owned()));
+        self.class_attributes.insert(place, attribute);
+        attribute
     }
 
     fn kind(&mut self, frame: &Frame) -> Vec<i32> {

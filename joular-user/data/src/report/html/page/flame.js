@@ -170,6 +170,7 @@ class FlameGraph {
 
   amount(value) {
     if (this.metric === "energy") return joules(value);
+    if (this.metric === "allocated") return megabytes(value);
     return this.metric === "cpu" ? seconds(value * 1000) : `${count(value)} samples`;
   }
 
@@ -187,6 +188,7 @@ class FlameGraph {
       `CPU ${seconds(tree.total.cpu[node] * 1000)}`,
       `${count(tree.total.samples[node])} samples${interval(energy, tree.total.samples[node], tree.total.energy[0], tree.total.samples[0])}`,
       tree.total.inferred[node] > 0 && `${share(tree.total.inferred[node], energy)} by samples of other windows`,
+      tree.total.allocated[node] > 0 && `allocated ${megabytes(tree.total.allocated[node])} (${share(tree.total.allocated[node], tree.total.allocated[0])})`,
       detail,
     ]);
     byId("details").dataset.uj = energy;

@@ -15,6 +15,13 @@ function joules(uj) {
   return value < 1 ? `${(value * 1000).toPrecision(4)} mJ` : `${value.toPrecision(4)} J`;
 }
 
+/** Bytes in megabytes (10⁶), with four figures that count. */
+function megabytes(bytes) {
+  const value = bytes / 1e6;
+  if (value >= 1000) return `${value.toLocaleString("en", { maximumFractionDigits: 0 })} MB`;
+  return `${value === 0 ? 0 : value.toPrecision(4)} MB`;
+}
+
 function watts(uj, overNs) {
   const value = overNs > 0 ? (uj * 1000) / overNs : 0;
   return value !== 0 && value < 0.01 ? `${(value * 1000).toPrecision(3)} mW` : `${value.toFixed(2)} W`;

@@ -3,7 +3,7 @@
 const figures = JSON.parse(byId("figures").textContent);
 const isLevel = (kind) => ["process", "thread"].includes(figures.kinds[kind][0]);
 const whole = treeOf(figures.tree);
-const isCode = (kind) => !["all", "process", "thread", "marker", "others"].includes(figures.kinds[kind][0]);
+const isCode = (kind) => !["all", "process", "thread", "marker", "allocated-class", "others"].includes(figures.kinds[kind][0]);
 const identity = (kind) => (isCode(kind) && !figures.is_by_kind ? "" : kind);
 const merged = () => mergedTree(whole, isLevel, identity);
 
@@ -17,10 +17,15 @@ const graph = new FlameGraph(figures, whole, {
     }));
   },
   searched(result, total, metric, isWrong) {
-    const said = result && `${share(result.sum, total)}${metric === "energy" ? ` · ${exactJoules(result.sum)} J` : ""} in ${count(result.number)} frames`;
+    const said = result && `${share(result.sum, total)}${amountFound(metric, result.sum)} in ${count(result.number)} frames`;
     byId("matched").textContent = isWrong ? "not a pattern" : said || "";
   },
 });
+
+function amountFound(metric, sum) {
+  if (metric === "energy") return ` · ${exactJoules(sum)} J`;
+  return metric === "allocated" ? ` · ${megabytes(sum)}` : "";
+}
 
 function setTheme(theme) {
   document.documentElement.dataset.theme = theme;
@@ -52,6 +57,7 @@ tiles(figures);
 legend();
 methodTable(figures, search);
 jvmTable(figures);
+allocationTables(figures, search);
 emissionsBody(figures);
 auditBody(figures);
 runFacts(figures);

@@ -90,6 +90,30 @@ function methodTable(figures, onPick) {
   filter.addEventListener("input", said);
 }
 
+/** What was allocated, by class and by method, if anything was. */
+function allocationTables(figures, onPick) {
+  const { allocated, strings } = figures;
+  if (allocated === null) return;
+  for (const id of ["allocations", "allocations-link", "metric-allocated"]) byId(id).hidden = false;
+  byId("metric-allocated").disabled = false;
+  const rate = (bytes) => (figures.duration_ns > 0 ? `${megabytes((bytes * 1e9) / figures.duration_ns)}/s` : "–");
+  byId("allocations-sum").textContent = `${megabytes(allocated.bytes)}, ${rate(allocated.bytes)}, by ${count(allocated.samples)} samples`;
+  const dim = (bytes) => element("span", { class: "dim" }, bytes.low < bytes.high ? ` ${megabytes(bytes.low)}–${megabytes(bytes.high)}` : "");
+  const amount = (title, of) => [
+    { title: `${title}, 95 %`, value: (row) => of(row)?.bytes ?? -1, show: (row) => (of(row) ? [megabytes(of(row).bytes), dim(of(row))] : "–") },
+    { title: "Share", value: (row) => of(row)?.bytes ?? -1, show: (row) => (of(row) ? share(of(row).bytes, allocated.bytes) : "–") },
+  ];
+  const columns = (title, totals) => [
+    { title, isText: true, class: "name", value: (row) => strings[row.name], show: (row) => methodCell(figures, row, onPick) },
+    ...amount("Self", (row) => row.own),
+    { title: "Rate", value: (row) => row.own.bytes, show: (row) => rate(row.own.bytes) },
+    ...(totals ? amount("Total", (row) => row.total) : []),
+    { title: "Samples", value: (row) => row.own.samples, show: (row) => count(row.own.samples) },
+  ];
+  new SortableTable(byId("class-table"), columns("Class", false), allocated.classes, 1);
+  new SortableTable(byId("allocating-table"), columns("Method", true), allocated.methods, 1);
+}
+
 /** What each method counted itself, and that per joule. */
 function counterColumns(counters) {
   const perJoule = (row, at) => (row.self_uj > 0 ? (1e6 * row.self_counts[at]) / row.self_uj : -1);

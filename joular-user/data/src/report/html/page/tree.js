@@ -1,6 +1,6 @@
 // The call tree: nodes depth first in columns, as the page has them.
 
-const METRICS = ["energy", "cpu", "samples", "inferred"];
+const METRICS = ["energy", "cpu", "samples", "inferred", "allocated"];
 
 /** Totals, parents and positions of nodes whose own figures and depths are known. */
 function treeOf(columns) {
@@ -13,7 +13,7 @@ function treeOf(columns) {
     // Of what ran in several ways: kinds, each with its part.
     mix: columns.mix,
     detail: columns.detail,
-    own: { energy: columns.self_uj, cpu: columns.self_cpu_us, samples: columns.self_samples, inferred: columns.self_inferred_uj },
+    own: { energy: columns.self_uj, cpu: columns.self_cpu_us, samples: columns.self_samples, inferred: columns.self_inferred_uj, allocated: columns.self_allocated_bytes },
     total: {},
     parent: new Int32Array(length).fill(-1),
     // The node behind the last one below this one.
@@ -78,7 +78,7 @@ function mergedTree(tree, isLevel, identity) {
     }
     METRICS.forEach((metric, index) => { at.own[index] += tree.own[metric][node]; });
   }
-  const columns = { depth: [], name: [], kind: [], mix: [], detail: [], self_uj: [], self_cpu_us: [], self_samples: [], self_inferred_uj: [] };
+  const columns = { depth: [], name: [], kind: [], mix: [], detail: [], self_uj: [], self_cpu_us: [], self_samples: [], self_inferred_uj: [], self_allocated_bytes: [] };
   const stack = [[root, 0]];
   while (stack.length > 0) {
     const [at, depth] = stack.pop();
@@ -91,6 +91,7 @@ function mergedTree(tree, isLevel, identity) {
     columns.self_cpu_us.push(at.own[1]);
     columns.self_samples.push(at.own[2]);
     columns.self_inferred_uj.push(at.own[3]);
+    columns.self_allocated_bytes.push(at.own[4]);
     for (const child of [...at.children.values()].reverse()) stack.push([child, depth + 1]);
   }
   return treeOf(columns);

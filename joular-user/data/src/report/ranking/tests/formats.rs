@@ -27,8 +27,13 @@ fn hostile() -> Profile {
 fn written(profile: &Profile, by: By, format: Format, look: Look) -> String {
     let tables = [ranking(profile, by, ALL)];
     let mut out = Vec::new();
-    write(&Report { profile, tables: &tables, has_app: false, top: 20, footprints: None }, format, look, &mut out)
-        .unwrap();
+    write(
+        &Report { profile, tables: &tables, allocations: &[], has_app: false, top: 20, footprints: None },
+        format,
+        look,
+        &mut out,
+    )
+    .unwrap();
     String::from_utf8(out).unwrap()
 }
 

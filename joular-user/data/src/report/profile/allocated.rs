@@ -1,0 +1,174 @@
+//! Sums what threads allocated (`--alloc`) by thread, call path and class.
+//!
+//! Paths end with the method that allocated. A thread's bytes are exact, and samples tell which of its paths and classes
+//! they are of, as with energy. So the error of sampling is the same: [`AllocatedPath::squares`] is what
+//! [`crate::sampling`] makes intervals of.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::{Filter, PathIndex, ThreadIndex, filter::Allowed, reader::DataSet, thread_columns::ThreadColumns};
+use crate::{
+    dataset::{
+        column::Named,
+        error::Result,
+        read::{
+            columns::{Columns, TableFile},
+            decode_ahead,
+        },
+        tables::{Allocations, allocations, shared, work},
+    },
+    model::{
+        target_text::TargetText,
+        units::{MicroJoules, UnixMicros},
+    },
+    sampling::Sampled,
+};
+
+/// What a thread allocated of one class on a call path, over all windows of the selection.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AllocatedPath {
+    pub thread: ThreadIndex,
+    pub path: PathIndex,
+    /// Place in [`Allocated::classes`]. `None`: no sample tells, or the class is not known any more.
+    pub class: Option<usize>,
+    pub bytes: u64,
+    /// Objects that were sampled. 0: the thread allocated, and no sample tells where.
+    pub samples: u64,
+    /// As [`Sampled::squares`], of bytes.
+    pub squares: f64,
+}
+
+/// What a selection allocated.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Allocated {
+    /// By name.
+    pub classes: Vec<TargetText>,
+    /// By thread, then path, then class.
+    pub entries: Vec<AllocatedPath>,
+    /// What samples divide of each thread, without the filter of methods.
+    pub threads: BTreeMap<ThreadIndex, Sampled>,
+}
+
+impl AllocatedPath {
+    /// What samples divide of it. [`crate::sampling`] has energy in mind; its error depends on no unit, so bytes take
+    /// the place of microjoules.
+    pub fn sampled(&self) -> Sampled {
+        let Self { bytes, samples, squares, .. } = *self;
+        if samples > 0 { Sampled { energy: MicroJoules(bytes), samples, squares } } else { Sampled::default() }
+    }
+}
+
+impl Allocated {
+    /// Reads what threads of a data set allocated in the windows that `filter` allows, on paths that it allows.
+    ///
+    /// # Errors
+    /// If a file cannot be read or is damaged.
+    pub fn read(data: &mut DataSet, filter: &Filter) -> Result<Self> {
+        let mut sums = Sums::default();
+        for run in 0..data.catalog.runs.len() {
+            let span = filter.span(&data.catalog.runs[run]);
+            decode_ahead::batches(
+                &data.files::<Allocations>(run),
+                |file| TableFile::open_span(file, &COLUMNS, &span),
+                |columns| sums.take(data, run, filter, columns),
+            )?;
+        }
+        let allows = |path: PathIndex| filter.allows_path(data.catalog.paths.frames_of(path));
+        Ok(sums.finish(allows))
+    }
+
+    /// Whether nothing is known to have been allocated.
+    pub const fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Bytes of all entries.
+    pub fn bytes(&self) -> u64 {
+        self.entries.iter().fold(0, |sum, entry| sum.saturating_add(entry.bytes))
+    }
+
+    /// Sampled objects of all entries.
+    pub fn samples(&self) -> u64 {
+        self.entries.iter().fold(0, |sum, entry| sum.saturating_add(entry.samples))
+    }
+
+    /// The name of an entry's class.
+    pub fn class_of(&self, entry: &AllocatedPath) -> Option<&TargetText> {
+        entry.class.and_then(|class| self.classes.get(class))
+    }
+}
+
+/// Entries in the making. Classes have numbers in the order in which they were met.
+#[derive(Default)]
+struct Sums {
+    allowed: Allowed,
+    classes: HashMap<String, usize>,
+    sums: BTreeMap<(ThreadIndex, PathIndex, Option<usize>), (u64, Sampled)>,
+}
+
+impl Sums {
+    fn take(&mut self, data: &mut DataSet, run: usize, filter: &Filter, columns: &Columns<'_>) -> Result<()> {
+        let (starts, stacks) = (columns.times(shared::WINDOW_START)?, columns.ints(work::STACK_ID)?);
+        let (classes, bytes) = (columns.names(allocations::CLASS)?, columns.ints(allocations::ALLOCATED_BYTES)?);
+        let samples = columns.ints(allocations::SAMPLES)?;
+        let mut threads = ThreadColumns::of(columns)?;
+        let span = filter.span(&data.catalog.runs[run]);
+        for row in 0..columns.rows() {
+            let start = UnixMicros(starts.get(row)?);
+            if !span.allows(start) || !data.is_whole(run, start) {
+                continue;
+            }
+            let thread = threads.thread(data, run, row)?;
+            if !self.allowed.thread(&data.catalog, filter, thread) {
+                continue;
+            }
+            let class = classes.maybe(row)?.map(|class| self.class(class));
+            let path = data.path_of(stacks.get(row)?, columns)?;
+            let (bytes, samples) = (bytes.natural(row)?, samples.natural(row)?);
+            let (sum, sampled) = self.sums.entry((thread, path, class)).or_default();
+            *sum = sum.saturating_add(bytes);
+            sampled.plus(&Sampled::of(MicroJoules(bytes), samples));
+        }
+        Ok(())
+    }
+
+    fn class(&mut self, name: &str) -> usize {
+        let next = self.classes.len();
+        match self.classes.get(name) {
+            Some(known) => *known,
+            None => *self.classes.entry(name.to_owned()).or_insert(next),
+        }
+    }
+
+    fn finish(self, allows: impl Fn(PathIndex) -> bool) -> Allocated {
+        let mut by_name: Vec<(String, usize)> = self.classes.into_iter().collect();
+        by_name.sort_unstable();
+        let mut places = vec![0; by_name.len()];
+        by_name.iter().enumerate().for_each(|(place, (_, met))| places[*met] = place);
+        let mut threads: BTreeMap<ThreadIndex, Sampled> = BTreeMap::new();
+        self.sums.iter().for_each(|((thread, ..), (_, sampled))| threads.entry(*thread).or_default().plus(sampled));
+        let of_sum = |((thread, path, class), (bytes, sampled)): ((_, _, Option<usize>), (u64, Sampled))| {
+            let class = class.and_then(|class| places.get(class).copied());
+            AllocatedPath { thread, path, class, bytes, samples: sampled.samples, squares: sampled.squares }
+        };
+        let mut entries: Vec<AllocatedPath> =
+            self.sums.into_iter().filter(|((_, path, _), _)| allows(*path)).map(of_sum).collect();
+        entries.sort_unstable_by_key(|entry| (entry.thread, entry.path, entry.class));
+        Allocated { classes: by_name.into_iter().map(|(name, _)| name.into()).collect(), entries, threads }
+    }
+}
+
+const COLUMNS: [&dyn Named; 12] = [
+    &shared::WINDOW_START,
+    &shared::PID,
+    &shared::PROCESS_START,
+    &shared::COMM,
+    &shared::TID,
+    &work::THREAD_NAME,
+    &work::CATEGORY,
+    &shared::THREAD_START,
+    &work::STACK_ID,
+    &allocations::CLASS,
+    &allocations::ALLOCATED_BYTES,
+    &allocations::SAMPLES,
+];

@@ -1,0 +1,218 @@
+//! What was allocated is in every view, to the byte.
+
+use std::{collections::BTreeMap, path::Path};
+
+use serde_json::Value;
+
+use super::inference::{did, write};
+use crate::{
+    dataset::{DataSetError, fixture},
+    events::Event,
+    model::{policy::Policy, units::MicroJoules},
+    report::{
+        Format,
+        flamegraph::{self, Drawing},
+        footprint::FootprintError,
+        profile::{Filter, Names, Profile},
+        ranking::{AllocatedBy, By, Look, Request, Sort, command},
+        tree::{Branches, Measure, NodeKind, Shape},
+    },
+};
+
+fn data_set() -> tempfile::TempDir {
+    let root = tempfile::tempdir().unwrap();
+    fixture::write(root.path(), Policy::default());
+    root
+}
+
+/// What the fixture's threads allocated.
+fn told() -> BTreeMap<u32, u64> {
+    let mut all = BTreeMap::new();
+    for event in fixture::events(Policy::default()) {
+        let Event::Allocations(allocations) = event else { continue };
+        for thread in &allocations.threads {
+            *all.entry(thread.tid.0).or_default() += thread.bytes;
+        }
+    }
+    all
+}
+
+fn of_profile(profile: &Profile) -> BTreeMap<u32, u64> {
+    let mut all = BTreeMap::new();
+    for entry in &profile.allocated.entries {
+        *all.entry(profile.catalog.thread(entry.thread).tid.0).or_default() += entry.bytes;
+    }
+    all
+}
+
+fn named(methods: &[&str]) -> Filter {
+    let names: Vec<String> = methods.iter().map(ToString::to_string).collect();
+    Filter { methods: Names::parse(&names).unwrap(), ..Filter::default() }
+}
+
+fn written(root: &Path, filter: Filter, by: &[AllocatedBy], format: Format) -> Result<String, FootprintError> {
+    let request = Request {
+        filter,
+        app: None,
+        by: Vec::new(),
+        allocated_by: by.to_vec(),
+        top: 1,
+        sort: Sort::Own,
+        activations: false,
+        footprint: None,
+        format,
+    };
+    let mut out = Vec::new();
+    command::run(root, &request, Look::default(), &mut out)?.written.unwrap();
+    Ok(String::from_utf8(out).unwrap())
+}
+
+#[test]
+fn threads_have_their_bytes_whatever_is_selected() {
+    let root = data_set();
+    let read = |filter: &Filter| Profile::read(root.path(), filter, None).unwrap();
+    let whole = read(&Filter::default());
+    assert_eq!(of_profile(&whole), told());
+    assert!(whole.allocated.samples() > 0 && !whole.allocated.classes.is_empty());
+    let tid = *told().keys().next().unwrap();
+    let name = whole.catalog.threads.iter().find(|thread| thread.tid.0 == tid).unwrap().name.raw().to_owned();
+    let one = read(&Filter { threads: Names::parse(&[name]).unwrap(), ..Filter::default() });
+    assert!(!one.allocated.is_empty() && one.allocated.bytes() <= whole.allocated.bytes());
+    assert!(read(&named(&["no.such.method"])).allocated.is_empty());
+}
+
+#[test]
+fn rows_of_tables_and_what_was_cut_sum_to_all_bytes() {
+    let root = data_set();
+    let all: u64 = told().values().sum();
+    let json: Value =
+        serde_json::from_str(&written(root.path(), Filter::default(), &AllocatedBy::ALL, Format::Json).unwrap())
+            .unwrap();
+    assert_eq!(json["allocated"]["bytes"], all);
+    let tables = json["tables"].as_array().unwrap();
+    assert_eq!(
+        tables.iter().map(|table| table["by"].as_str().unwrap()).collect::<Vec<_>>(),
+        ["class-allocated", "allocating-method"]
+    );
+    for table in tables {
+        let rows: Vec<&Value> = table["rows"].as_array().unwrap().iter().chain([&table["others"]]).collect();
+        assert_eq!(rows.iter().map(|row| row["self_bytes"].as_u64().unwrap()).sum::<u64>(), all, "{table:#}");
+        for row in rows {
+            let [low, bytes, high] =
+                ["self_low_bytes", "self_bytes", "self_high_bytes"].map(|key| row[key].as_u64().unwrap());
+            assert!(low <= bytes && bytes <= high, "{row}");
+            assert!(row["total_bytes"].as_u64().is_none_or(|total| total >= bytes), "{row}");
+        }
+    }
+    for by in AllocatedBy::ALL {
+        let csv = written(root.path(), Filter::default(), &[by], Format::Csv).unwrap();
+        let mut reader = csv.lines();
+        let place = reader.next().unwrap().split(',').position(|name| name == "self_bytes").unwrap();
+        // Names have commas; the figures behind them have none.
+        let from_end = csv.lines().next().unwrap().split(',').count() - place;
+        let sum: u64 = reader.map(|line| line.rsplit(',').nth(from_end - 1).unwrap().parse::<u64>().unwrap()).sum();
+        assert_eq!(sum, all, "{csv}");
+    }
+}
+
+#[test]
+fn people_read_megabytes_with_what_is_not_certain_of_them() {
+    let root = data_set();
+    let text = written(root.path(), Filter::default(), &AllocatedBy::ALL, Format::Text).unwrap();
+    let markdown = written(root.path(), Filter::default(), &AllocatedBy::ALL, Format::Markdown).unwrap();
+    for text in [&text, &markdown] {
+        assert!(text.contains("allocated ") && text.contains(" MB/s, by "), "{text}");
+        assert!(text.contains("SELF MB") && text.contains("TOTAL MB") && text.contains("95 % FROM–TO"), "{text}");
+    }
+    assert!(text.contains("CLASS-ALLOCATED") && text.contains("ALLOCATING-METHOD"), "{text}");
+    assert!(markdown.contains("### Allocated bytes by class"), "{markdown}");
+}
+
+#[test]
+fn without_allocations_a_table_of_them_is_refused_and_the_others_do_not_speak_of_them() {
+    let root = tempfile::tempdir().unwrap();
+    write(root.path(), 4, &[vec![did(100, "main", 300_000, &[(1, 1), (2, 2)])]]);
+    let error = written(root.path(), Filter::default(), &[AllocatedBy::Class], Format::Text).unwrap_err();
+    assert!(matches!(error, FootprintError::Data(DataSetError::NoAllocations { .. })), "{error}");
+    assert!(error.to_string().contains("--alloc"), "{error}");
+    assert!(!written(root.path(), Filter::default(), &[], Format::Text).unwrap().contains("allocated"));
+}
+
+#[test]
+fn a_call_tree_has_bytes_beside_joules_and_classes_below_the_methods_that_allocated() {
+    let root = data_set();
+    let profile = Profile::read(root.path(), &Filter::default(), None).unwrap();
+    let all: u64 = told().values().sum();
+    let tree = |measure| {
+        let mut branches = Branches::new(Shape::default(), measure);
+        branches.add(&profile);
+        branches
+    };
+    let allocated = tree(Measure::Allocated).tree();
+    assert_eq!((allocated.total().allocated_bytes, allocated.total().energy), (all, MicroJoules(0)));
+    let mut classes = 0;
+    for node in &allocated.nodes {
+        if allocated.label(node).kind == NodeKind::Class {
+            classes += node.own.allocated_bytes;
+            let method = &allocated.nodes[node.parent.unwrap()];
+            assert_eq!(allocated.label(method).kind, NodeKind::Method);
+        }
+    }
+    let unseen: u64 = told().iter().filter(|(tid, _)| *tid % 3 == 0).map(|(_, bytes)| bytes).sum();
+    assert_eq!(classes, all - unseen);
+    let mut both = tree(Measure::Energy);
+    both.add_allocated(&profile);
+    let both = both.tree();
+    assert_eq!((both.total().allocated_bytes, both.total().energy), (all, profile.energy()));
+    for few in [both.largest(8), both.pruned(u64::MAX)] {
+        assert_eq!((few.total().allocated_bytes, few.total().energy), (all, profile.energy()));
+    }
+}
+
+#[test]
+fn a_flame_graph_of_allocations_has_classes_bytes_and_a_title_that_says_so() {
+    let root = data_set();
+    let drawing = Drawing {
+        data: root.path().to_owned(),
+        base: None,
+        filter: Filter::default(),
+        app: None,
+        shape: Shape::default(),
+        measure: Measure::Allocated,
+        is_icicle: false,
+        min_share: 0.0,
+    };
+    let (svg, headline) = flamegraph::svg(&drawing).unwrap();
+    let svg = String::from_utf8(svg).unwrap();
+    assert!(svg.contains("Allocated bytes by call branch") && svg.contains(" [class] ("), "{svg}");
+    assert!(!svg.contains("µJ") && !svg.contains(" J, "), "{svg}");
+    assert!(headline.contains(" MB allocated in 30.0 s"), "{headline}");
+    let compared = Drawing { base: Some((root.path().to_owned(), flamegraph::Normalise::Time)), ..drawing.clone() };
+    let svg = String::from_utf8(flamegraph::svg(&compared).unwrap().0).unwrap();
+    assert!(svg.contains("compared by rate") && !svg.contains("%; +0.0"), "{svg}");
+    let nothing = Drawing { filter: named(&["no.such.method"]), ..drawing };
+    assert!(matches!(flamegraph::svg(&nothing), Err(DataSetError::NoAllocations { .. })));
+}
+
+#[test]
+fn energy_tables_are_as_they_would_be_without_allocations() {
+    let root = data_set();
+    let profile = Profile::read(root.path(), &Filter::default(), None).unwrap();
+    let sum: u64 = profile.entries.iter().map(|entry| entry.energy.0).sum();
+    let request = Request {
+        filter: Filter::default(),
+        app: None,
+        by: vec![By::Method],
+        allocated_by: Vec::new(),
+        top: 0,
+        sort: Sort::Own,
+        activations: false,
+        footprint: None,
+        format: Format::Json,
+    };
+    let mut out = Vec::new();
+    command::run(root.path(), &request, Look::default(), &mut out).unwrap().written.unwrap();
+    let json: Value = serde_json::from_slice(&out).unwrap();
+    let rows = json["tables"][0]["rows"].as_array().unwrap();
+    assert_eq!(rows.iter().map(|row| row["self_uj"].as_u64().unwrap()).sum::<u64>(), sum);
+}
