@@ -1,13 +1,13 @@
 //! Tests `--alloc`: what threads allocate is what their JVM counts, by method and class as the program knows, and a
 //! probe is in a JVM's code for as long as it is needed.
 
-use std::{collections::BTreeMap, fs, os::unix::fs::FileExt as _, time::Duration};
+use std::{collections::BTreeMap, fs, os::unix::fs::FileExt as _, path::Path, process::Command, time::Duration};
 
 use anyhow::{Context as _, Result, ensure};
 use joular_tests::{
     clock::wait_for,
     dataset::DataSet,
-    java::{Collector, Jdk, Jvm, Workload},
+    java::{Jdk, Jvm, Workload},
     notes,
     profiler::{END, Output, Run},
 };
@@ -25,6 +25,12 @@ const METHODS: [(&str, &str, &str); 3] = [
 fn recording(output: &Output, jvms: &[&Jvm]) -> Run {
     let run = Run::modelled().with("--interval", "500ms").argument("--json").output(output.dir());
     jvms.iter().fold(run, |run, jvm| run.pid(jvm.pid()))
+}
+
+/// The program, each of whose methods is compiled by itself.
+fn allocating(jdk: &Jdk) -> Workload {
+    let methods = METHODS.iter().map(|(_, method, _)| method);
+    methods.fold(Workload::new("Allocations").jdk(jdk), |workload, method| workload.dont_inline(method))
 }
 
 /// What a program says when it has allocated what it was told to.
@@ -79,16 +85,9 @@ fn check(data: &DataSet, jvm: &Jvm, told: &Value, of: &str) -> Result<()> {
 fn bytes_and_classes_are_the_programs_on_every_jdk_and_collector() -> Result<()> {
     for jdk in Jdk::pinned()? {
         let output = Output::new()?;
-        let start = |collector: Collector| {
-            let workload = Workload::new("Allocations").jdk(jdk).flag(&collector.flag());
-            ["nodes", "bytes", "strings"]
-                .into_iter()
-                .fold(workload, |workload, method| workload.dont_inline(&format!("Allocations.{method}")))
-                .start()
-        };
         let mut jvms = Vec::new();
         for collector in &jdk.collectors {
-            jvms.push((*collector, start(*collector)?));
+            jvms.push((*collector, allocating(jdk).flag(&collector.flag()).start()?));
         }
         let targets: Vec<&Jvm> = jvms.iter().map(|(_, jvm)| jvm).collect();
         let mut profiler = recording(&output, &targets).argument("--alloc").start()?;
@@ -149,5 +148,59 @@ fn probes_are_in_a_jvm_only_while_they_are_asked_for_however_that_ends() -> Resu
         wait_for("the JVM's code to be as it was", END, || Ok((changed_bytes(&jvm)? == 0).then_some(())))?;
         allocated(&mut jvm).with_context(|| format!("after {end:?}"))?;
     }
+    Ok(())
+}
+
+/// A copy of JDK 17 that a test may change.
+fn copied_jdk(directory: &Path) -> Result<Jdk> {
+    let jdk = Jdk::pinned()?.find(|jdk| jdk.release == 17).context("no JDK 17")?;
+    let home = jdk.java.ancestors().nth(2).context("java is in bin")?;
+    ensure!(Command::new("cp").arg("-r").arg(home).arg(directory.join("jdk")).status()?.success());
+    Ok(Jdk { java: directory.join("jdk/bin/java"), ..jdk.clone() })
+}
+
+#[test]
+fn a_jvm_whose_library_is_replaced_while_it_has_probes_goes_on_and_is_recorded_whole() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let jdk = copied_jdk(directory.path())?;
+    let library = directory.path().join("jdk/lib/server/libjvm.so");
+    let mut jvm = allocating(&jdk).start()?;
+    let output = Output::new()?;
+    let mut profiler = recording(&output, &[&jvm]).argument("--alloc").start()?;
+    (0..2).try_for_each(|_| profiler.wait_window().map(drop))?;
+    // As package managers do it: another file gets the name.
+    let new = library.with_extension("new");
+    fs::copy(&library, &new)?;
+    fs::rename(&new, &library)?;
+    let told = allocated(&mut jvm)?;
+    (0..2).try_for_each(|_| profiler.wait_window().map(drop))?;
+    profiler.signal(Signal::INT)?;
+    profiler.finish(END)?;
+    check(&output.data, &jvm, &told, "a JDK that was upgraded")?;
+    allocated(&mut jvm).context("after the recording")?;
+    Ok(())
+}
+
+#[test]
+fn of_a_jvm_without_symbols_each_threads_bytes_are_known_and_it_is_said_what_is_not() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let jdk = copied_jdk(directory.path())?;
+    let library = directory.path().join("jdk/lib/server/libjvm.so");
+    ensure!(Command::new("strip").arg("--strip-all").arg(library).status()?.success());
+    let mut jvm = Workload::new("Allocations").jdk(&jdk).start()?;
+    let output = Output::new()?;
+    let mut profiler = recording(&output, &[&jvm]).argument("--alloc").start()?;
+    (0..2).try_for_each(|_| profiler.wait_window().map(drop))?;
+    ensure!(changed_bytes(&jvm)? == 0, "there is no place for a probe");
+    let told = allocated(&mut jvm)?;
+    (0..2).try_for_each(|_| profiler.wait_window().map(drop))?;
+    profiler.signal(Signal::INT)?;
+    let finished = profiler.finish(END)?;
+    let found = recorded(&output.data, jvm.pid())?;
+    let expected = told["all"].as_f64().context("all")?;
+    ensure!(found.len() == 1, "{found:?}");
+    let (bytes, samples) = found.values().next().context("no row")?;
+    ensure!((expected..expected * 1.001).contains(bytes) && *samples == 0.0, "{bytes} of {expected}: {found:?}");
+    ensure!(finished.stderr.contains("where it allocates, and of which classes, is not known"), "{finished:?}");
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! Contains tests that measure the machine, or have all of it busy: its CPU time, its idle time,
-//! what the profiler costs. Another test beside them would change what they measure.
+//! what the profiler costs. Another test beside them would change what they measure, or leave an emulated machine too
+//! little time.
 
 mod allocations;
 mod calibrate;
@@ -11,6 +12,7 @@ mod hotplug;
 mod hotspot_oracle;
 mod hotspot_stacks;
 mod intrinsics;
+mod kernels;
 mod light_jvms;
 mod perf_pmu;
 mod phases;

@@ -15,7 +15,7 @@ use joular_tests::{
 use serde_json::Value;
 
 /// An emulated machine takes half a minute to start; on a loaded host several.
-const LIMIT: Duration = Duration::from_secs(300);
+const LIMIT: Duration = Duration::from_secs(900);
 const START: Duration = Duration::from_secs(30);
 /// Debian has it beside QEMU.
 const VIRTIOFSD: &str = "/usr/lib/qemu/virtiofsd";

@@ -20,7 +20,6 @@ mod inlined_split;
 mod junit;
 mod jvm_images;
 mod jvms;
-mod kernels;
 mod labels;
 mod leaf_descriptors;
 mod leaf_truth;

@@ -19,6 +19,7 @@ use anyhow::{Context as _, Result};
 use clap::{Args, ValueEnum};
 use joular_tests::paths;
 
+use self::slowdown::Profiling;
 use crate::{build, setup, shell};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -62,8 +63,8 @@ pub fn run(options: &Options) -> Result<()> {
     for part in Part::value_variants().iter().filter(|part| options.only.is_none_or(|only| only == **part)) {
         figures.extend(match part {
             Part::Slowdown => {
-                let at = |frequency| slowdown::measure(frequency, options.pairs, phase);
-                [99, 999].into_iter().map(at).collect::<Result<Vec<_>>>()?
+                let with = |(frequency, alloc)| slowdown::measure(Profiling { frequency, alloc }, options.pairs, phase);
+                [(99, false), (999, false), (99, true)].into_iter().map(with).collect::<Result<Vec<_>>>()?
             }
             Part::Idle => idle::measure()?,
             Part::Resources => resources::measure()?,

@@ -18,8 +18,9 @@ const PERIODS: usize = 6;
 const PERIOD: Duration = Duration::from_secs(3);
 /// What the benchmark of switches needs at least, per second.
 const SWITCH_LOAD: f64 = 50_000.0;
-/// `enum bpf_prog_type`: samples are of the first kind, all else of others.
+/// `enum bpf_prog_type`: samples are of the first kind, probes in JVMs of the second, all else of others.
 const PERF_EVENT: u32 = 7;
+const KPROBE: u32 = 2;
 
 pub fn measure() -> Result<Vec<Figure>> {
     let _stats = BpfStats::enable()?;
@@ -28,6 +29,7 @@ pub fn measure() -> Result<Vec<Figure>> {
         figures.push(sample(frequency, depth)?);
     }
     figures.push(switch()?);
+    figures.push(allocation()?);
     Ok(figures)
 }
 
@@ -37,7 +39,7 @@ fn sample(frequency: u32, depth: u32) -> Result<Figure> {
     // Compiled, each frame on the stack itself, and no flag that would help to walk it.
     let jvm = Workload::new("Busy").dont_inline("Busy::descend").dont_inline("Busy::spin");
     let jvm = jvm.argument(&format!("depth={depth}")).argument(&threads).argument("seconds=120").start()?;
-    let values = observe(jvm.pid(), (frequency, "cpu-clock"), |program| program.kind == PERF_EVENT)?;
+    let values = observe(jvm.pid(), (frequency, &["--sampler", "cpu-clock"]), |program| program.kind == PERF_EVENT)?;
     Ok(Figure {
         name: format!("sample, {depth} frames, at {frequency} Hz"),
         unit: "µs",
@@ -66,7 +68,7 @@ fn switch() -> Result<Figure> {
     let mut load = Running::spawn("switch-load", command.args(["switch-load", "120"]))?;
     load.wait_stdout("ready", Duration::from_secs(10))?;
     let before = (context_switches()?, std::time::Instant::now());
-    let values = observe(load.pid(), (99, "auto"), |program| program.kind != PERF_EVENT)?;
+    let values = observe(load.pid(), (99, &[]), |program| program.kind != PERF_EVENT)?;
     let rate = (context_switches()? - before.0) as f64 / before.1.elapsed().as_secs_f64();
     ensure!(rate >= SWITCH_LOAD, "only {rate:.0} switches per second: too few to measure");
     Ok(Figure {
@@ -79,17 +81,30 @@ fn switch() -> Result<Figure> {
     })
 }
 
+fn allocation() -> Result<Figure> {
+    shell::step("cost of a new allocation buffer with --alloc, in a JVM that allocates on every CPU");
+    let jvm = Workload::new("Throughput").argument("seconds=120").start()?;
+    Ok(Figure {
+        name: "allocation buffer, with --alloc".to_owned(),
+        unit: "µs",
+        target: "none",
+        method: "the same for the program of the probe where a thread took a new allocation buffer; the walk of the \
+                 stack is in it where the object is sampled, the trap that leads to the program is not"
+            .to_owned(),
+        values: observe(jvm.pid(), (99, &["--alloc"]), |program| program.kind == KPROBE)?
+            .iter()
+            .map(|ns| ns / 1000.0)
+            .collect(),
+        digits: 2,
+    })
+}
+
 /// Profiles a process; mean nanoseconds per run, one value per period, of that
 /// program of the wanted kind that ran most often.
-fn observe(pid: u32, (frequency, sampler): (u32, &str), wanted: impl Fn(&Program) -> bool) -> Result<Vec<f64>> {
+fn observe(pid: u32, (frequency, options): (u32, &[&str]), wanted: impl Fn(&Program) -> bool) -> Result<Vec<f64>> {
     let output = Output::new()?;
-    let profiler = Run::new()
-        .pid(pid)
-        .with("--frequency", frequency.to_string())
-        .with("--sampler", sampler)
-        .argument("--quiet")
-        .output(output.dir())
-        .start()?;
+    let run = Run::new().pid(pid).with("--frequency", frequency.to_string()).argument("--quiet").output(output.dir());
+    let profiler = options.iter().fold(run, |run, option| run.argument(option)).start()?;
     // The first samples of new stacks cost more than all later ones.
     thread::sleep(PERIOD);
     let mut values = Vec::new();

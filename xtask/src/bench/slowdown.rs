@@ -44,9 +44,32 @@ impl Phase {
     }
 }
 
-pub fn measure(frequency: u32, pairs: u32, length: Duration) -> Result<Figure> {
+/// How the profiler is started.
+#[derive(Clone, Copy, Debug)]
+pub struct Profiling {
+    pub frequency: u32,
+    /// Whether allocations are sampled.
+    pub alloc: bool,
+}
+
+impl Profiling {
+    fn name(self) -> String {
+        format!("{} Hz{}", self.frequency, if self.alloc { " with --alloc" } else { "" })
+    }
+
+    const fn target(self) -> &'static str {
+        match (self.frequency, self.alloc) {
+            (_, true) => "≤ 2 %",
+            (..=99, false) => "≤ 0.5 %",
+            (_, false) => "≤ 3 %",
+        }
+    }
+}
+
+pub fn measure(profiling: Profiling, pairs: u32, length: Duration) -> Result<Figure> {
+    let (frequency, name) = (profiling.frequency, profiling.name());
     shell::step(&format!(
-        "slowdown of a busy JVM at {frequency} Hz: {pairs} phases of {length:?} with the profiler, as many without"
+        "slowdown of a busy JVM at {name}: {pairs} phases of {length:?} with the profiler, as many without"
     ));
     let limit = f64::from(pairs + 1) * (2.0 * length.as_secs_f64() + 20.0);
     let jvm = Workload::new("Throughput").argument(&format!("seconds={limit}")).start()?;
@@ -55,6 +78,7 @@ pub fn measure(frequency: u32, pairs: u32, length: Duration) -> Result<Figure> {
     for _ in 0..pairs {
         let output = Output::new()?;
         let profiler = Run::new().with("--comm", "java").with("--frequency", frequency.to_string()).argument("--quiet");
+        let profiler = if profiling.alloc { profiler.argument("--alloc") } else { profiler };
         let profiler = profiler.output(output.dir()).start()?;
         on.push(Phase::measure(START, length));
         profiler.stop()?;
@@ -67,9 +91,9 @@ pub fn measure(frequency: u32, pairs: u32, length: Duration) -> Result<Figure> {
         slowdowns.push(100.0 * (1.0 - phase.throughput(&progress)? / around));
     }
     Ok(Figure {
-        name: format!("JVM slowdown, at {frequency} Hz"),
+        name: format!("JVM slowdown, at {name}"),
         unit: "%",
-        target: if frequency <= 99 { "≤ 0.5 %" } else { "≤ 3 %" },
+        target: profiling.target(),
         method: format!(
             "a JVM keeps every CPU busy and counts its transactions; each of {pairs} phases of {} ms with the profiler, \
              {} s after its start, is compared with the mean of the phases without it before and after",

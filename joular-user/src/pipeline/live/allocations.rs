@@ -23,11 +23,11 @@ use crate::{
 const MOST_SAMPLES_PER_S: u64 = 1_000;
 const LARGEST_GAP_BYTES: u32 = 1 << 30;
 
-/// JVMs that have probes.
+/// JVMs whose allocations are followed.
 #[derive(Debug)]
 pub(super) struct Allocations {
     jvms: HashMap<Pid, Jvm>,
-    /// JVMs that cannot have any.
+    /// JVMs of which nothing can be known.
     refused: HashSet<ProcessKey>,
     gap_bytes: u32,
 }
@@ -42,8 +42,8 @@ impl Default for Allocations {
 struct Jvm {
     key: ProcessKey,
     /// False: it has ended, or runs another program. Its threads are told of until the end of the window.
-    has_probes: bool,
-    /// When it got its probes, in nanoseconds since boot.
+    is_followed: bool,
+    /// When it was first looked at, in nanoseconds since boot.
     opened_boottime_ns: u64,
     /// What threads had allocated then.
     before: HashMap<Tid, u64>,
@@ -83,27 +83,34 @@ impl Jvm {
 }
 
 impl Run<'_> {
-    /// Puts probes into a JVM if that is asked for and it has none.
+    /// Puts probes into a JVM if that is asked for and it has none. One that cannot have any is followed without: the
+    /// bytes of its threads are known then, and no path or class.
     pub(super) fn see_allocations(&mut self, process: ProcessKey) {
         let pid = process.0;
-        let is_known = self.allocations.jvms.get(&pid).is_some_and(|jvm| jvm.key == process && jvm.has_probes);
+        let is_known = self.allocations.jvms.get(&pid).is_some_and(|jvm| jvm.key == process && jvm.is_followed);
         let is_wanted = self.live.programs.sees_allocations() && self.live.registry.target(pid).is_some();
         if !is_wanted || is_known || self.allocations.refused.contains(&process) {
             return;
         }
-        if let Err(why) = self.open_probes(process) {
-            self.allocations.refused.insert(process);
-            return (self.live.notify)(&format!("process {pid}: {why}: what it allocates is not known"));
-        }
+        let refusal = self.open_probes(process).err();
         let opened_boottime_ns = clock::monotonic_now().0.saturating_add(clock::boottime_offset_ns());
-        let before = self.allocated_by_thread(process).into_iter().collect();
-        let jvm = Jvm { key: process, has_probes: true, opened_boottime_ns, before, reported: HashMap::new() };
+        let before: HashMap<Tid, u64> = self.allocated_by_thread(process).into_iter().collect();
+        if let Some(why) = refusal {
+            let known =
+                if before.is_empty() { "what it allocates" } else { "where it allocates, and of which classes," };
+            (self.live.notify)(&format!("process {pid}: {why}: {known} is not known"));
+            if before.is_empty() {
+                self.allocations.refused.insert(process);
+                return;
+            }
+        }
+        let jvm = Jvm { key: process, is_followed: true, opened_boottime_ns, before, reported: HashMap::new() };
         self.allocations.jvms.insert(pid, jvm);
     }
 
     fn open_probes(&mut self, process: ProcessKey) -> Result<(), String> {
         let sites = self.live.symbolizer.allocation_sites(process);
-        let (sites, library) = sites.ok_or("its library has no symbols, or is of a version that is not known")?;
+        let (sites, library) = sites.ok_or("its library has no symbols of the functions that allocate")?;
         let at = sites.functions;
         let offsets = [at.in_new_buffer, at.outside_buffer, at.thread_ended];
         let opened = self.live.banks.add_allocator(process.0, sites.fields);
@@ -120,7 +127,7 @@ impl Run<'_> {
         self.live.programs.close_probes(pid);
         self.allocations.refused.retain(|(refused, _)| *refused != pid);
         if let Some(jvm) = self.allocations.jvms.get_mut(&pid) {
-            jvm.has_probes = false;
+            jvm.is_followed = false;
         }
     }
 
@@ -157,7 +164,7 @@ impl Run<'_> {
         }
         threads.sort_by_key(|thread| (thread.pid, thread.tid, thread.thread_key));
         self.adapt_gap(&drained, window_ns)?;
-        self.allocations.jvms.retain(|_, jvm| jvm.has_probes);
+        self.allocations.jvms.retain(|_, jvm| jvm.is_followed);
         Ok(WindowAllocations { threads, samples: drained.samples })
     }
 
@@ -236,7 +243,7 @@ mod tests {
 
     fn jvm(before: &[(u32, u64)]) -> Jvm {
         let before = before.iter().map(|(tid, bytes)| (Tid(*tid), *bytes)).collect();
-        Jvm { key: (Pid(7), 1), has_probes: true, opened_boottime_ns: OPENED, before, reported: HashMap::new() }
+        Jvm { key: (Pid(7), 1), is_followed: true, opened_boottime_ns: OPENED, before, reported: HashMap::new() }
     }
 
     #[test]
