@@ -113,7 +113,8 @@ pub struct Amounts {
     pub samples: u64,
     /// Part of `energy` that samples of other windows tell: see [`crate::attribution::inference`].
     pub inferred: MicroJoules,
-    /// What `--alloc` saw. Only call trees have it: paths that allocated are beside the others.
+    /// What `--alloc` saw. Entries and rows of the data set have none: allocations are beside them, and are added where
+    /// groups are summed.
     pub allocated_bytes: u64,
 }
 

@@ -25,7 +25,8 @@ pub fn table(report: &Report<'_>, table: &Ranking) -> String {
             .chain(
                 footprint::figures(report).iter().flat_map(|figure| ["self", "total"].map(|which| figure.name(which))),
             )
-            .chain(counts::names(&report.profile.counted)),
+            .chain(counts::names(&report.profile.counted))
+            .chain(allocated(report).map(|which| format!("{which}_allocated_bytes"))),
     );
     for row in rows(table) {
         text.push_str(&line(cells(report, table, row)));
@@ -63,7 +64,15 @@ fn cells(report: &Report<'_>, table: &Ranking, row: &Row) -> Vec<String> {
         footprints.flat_map(|figure| [&row.own, &row.total].map(|figures| figure.of(&figures.footprint).to_string())),
     );
     cells.extend(counts::cells(&report.profile.counted, row).map(|(_, count)| count.to_string()));
+    let bytes_of = |which| if which == "self" { &row.own } else { &row.total };
+    cells.extend(allocated(report).map(|which| bytes_of(which).amounts.allocated_bytes.to_string()));
     cells
+}
+
+/// The columns of what was allocated, if anything was.
+fn allocated(report: &Report<'_>) -> impl Iterator<Item = &'static str> {
+    let is_empty = report.profile.allocated.is_empty();
+    ["self", "total"].into_iter().filter(move |_| !is_empty)
 }
 
 /// A detail as a cell.

@@ -14,7 +14,7 @@ use crate::{
         frame::{Frame, FrameKind},
         target_text::TargetText,
     },
-    report::profile::{Catalog, PathIndex, Paths, ProcessIndex, Thread, ThreadPath, catalog::Process},
+    report::profile::{Catalog, PathIndex, Paths, ProcessIndex, Thread, ThreadIndex, catalog::Process},
     stacks::branch_id,
     text::signature::{Method, told_apart},
 };
@@ -133,11 +133,11 @@ impl Groups {
 
     /// The group of a path's own energy. `None`: a path without frames, which no sound data set
     /// has.
-    pub fn own(&self, paths: &Paths, entry: &ThreadPath) -> Option<usize> {
+    pub fn own(&self, paths: &Paths, thread: ThreadIndex, path: PathIndex) -> Option<usize> {
         match &self.places {
-            Places::Frames(places) => places.get(paths.path(entry.path).last()?.index()).copied(),
-            Places::Paths(places) => places.get(entry.path.index()).copied(),
-            Places::Threads(places) => places.get(entry.thread.index()).copied(),
+            Places::Frames(places) => places.get(paths.path(path).last()?.index()).copied(),
+            Places::Paths(places) => places.get(path.index()).copied(),
+            Places::Threads(places) => places.get(thread.index()).copied(),
         }
     }
 

@@ -116,6 +116,10 @@ fn row_object(ranking: &Ranking, row: &Row, report: &Report<'_>) -> Map<String, 
         object.insert("activation_uj".to_owned(), json!(energy.0));
     }
     object.extend(counts::cells(&report.profile.counted, row).map(|(name, count)| (name, json!(count))));
+    if !report.profile.allocated.is_empty() {
+        object.insert("self_allocated_bytes".to_owned(), json!(row.own.amounts.allocated_bytes));
+        object.insert("total_allocated_bytes".to_owned(), json!(row.total.amounts.allocated_bytes));
+    }
     for figure in footprint::figures(report) {
         for (which, figures) in [("self", &row.own), ("total", &row.total)] {
             object.insert(figure.name(which), json!(figure.of(&figures.footprint)));

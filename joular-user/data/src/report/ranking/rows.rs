@@ -10,7 +10,7 @@ use super::{
 use crate::{
     report::{
         footprint::Footprint,
-        profile::{Amounts, Profile, ThreadIndex, ThreadPath, counted::add},
+        profile::{Amounts, PathIndex, Profile, ThreadIndex, ThreadPath, counted::add},
     },
     sampling::{Group as SampledGroup, Interval, Sampled, Threads},
 };
@@ -81,7 +81,9 @@ impl Ranking {
         let identity: Vec<usize> = (0..count).collect();
         let entries = without_threads(profile, groups.by);
         let mut sums = vec![Sums::default(); count];
-        visit(&entries, &Slots::of(profile, &groups, &identity, count), |_, group, part| sums[group].plus(part));
+        let by_group = Slots::of(profile, &groups, &identity, count);
+        visit(&entries, &by_group, |_, group, part| sums[group].plus(part));
+        allocations(profile, &by_group, |group, own, bytes| sums[group].add_allocated(own, bytes));
         let (shown, hidden) = ranked(&groups, &sums, cut);
         // Shown groups by rank, behind them one for all others.
         let rest = shown.len();
@@ -89,12 +91,17 @@ impl Ranking {
         shown.iter().enumerate().for_each(|(rank, group)| slots[*group] = rank);
         let slots = Slots::of(profile, &groups, &slots, rest + 1);
         let mut figures = figures(profile, &entries, &groups, &slots, cut.is_partial);
+        allocations(profile, &slots, |slot, is_own, bytes| {
+            let figures = if is_own { &mut figures[slot].0 } else { &mut figures[slot].1 };
+            figures.amounts.allocated_bytes = figures.amounts.allocated_bytes.saturating_add(bytes);
+        });
         if let Some(footprints) = footprints {
             add_footprints(profile, &slots, footprints, &mut figures);
         }
         let counts = counts(profile, &slots);
         let mut whole = Amounts::default();
         profile.entries.iter().for_each(|entry| whole.plus(&entry.amounts()));
+        whole.allocated_bytes = profile.allocated.bytes();
         let row = |group: Group, rank: usize, activations| {
             let (own, total) = figures.get(rank).copied().unwrap_or_default();
             Row { group, own, total, counts: counts.get(rank).cloned().unwrap_or_default(), activations }
@@ -118,7 +125,8 @@ fn ranked(groups: &Groups, sums: &[Sums], cut: Cut) -> (Vec<usize>, usize) {
     order.sort_by_key(|group| {
         let (own, total) = (sums[*group].own, sums[*group].total);
         let (first, second) = if cut.sort == Sort::Own { (own, total) } else { (total, own) };
-        let key = |amounts: Amounts| Reverse((amounts.energy, amounts.cpu_ns, amounts.samples));
+        let key =
+            |amounts: Amounts| Reverse((amounts.energy, amounts.cpu_ns, amounts.samples, amounts.allocated_bytes));
         (key(first), key(second), groups.name(*group), *group)
     });
     if cut.top > 0 {
@@ -146,6 +154,11 @@ impl Sums {
     fn add_total(&mut self, entry: &ThreadPath) {
         self.total.plus(&entry.amounts());
         self.total_sampled.plus(&entry.sampled());
+    }
+
+    fn add_allocated(&mut self, is_own: bool, bytes: u64) {
+        let amounts = if is_own { &mut self.own } else { &mut self.total };
+        amounts.allocated_bytes = amounts.allocated_bytes.saturating_add(bytes);
     }
 
     fn plus(&mut self, other: &Self) {
@@ -207,17 +220,35 @@ impl<'a> Slots<'a> {
 
     /// The slot that an entry's own energy goes to.
     fn own(&self, entry: &ThreadPath) -> Option<usize> {
-        self.groups.own(&self.profile.catalog.paths, entry).map(|group| self.slots[group])
+        self.own_of(entry.thread, entry.path)
+    }
+
+    fn own_of(&self, thread: ThreadIndex, path: PathIndex) -> Option<usize> {
+        self.groups.own(&self.profile.catalog.paths, thread, path).map(|group| self.slots[group])
     }
 
     /// All slots that an entry counts for, each once.
     fn all(&self, entry: &ThreadPath) -> impl Iterator<Item = usize> {
-        let of_frames = self.ends.get(entry.path.index()).map(|end| {
-            let start = entry.path.index().checked_sub(1).map_or(0, |before| self.ends[before]);
+        self.all_of(entry.thread, entry.path)
+    }
+
+    fn all_of(&self, thread: ThreadIndex, path: PathIndex) -> impl Iterator<Item = usize> {
+        let of_frames = self.ends.get(path.index()).map(|end| {
+            let start = path.index().checked_sub(1).map_or(0, |before| self.ends[before]);
             &self.arena[start..*end]
         });
-        let one = if of_frames.is_none() { self.own(entry) } else { None };
+        let one = if of_frames.is_none() { self.own_of(thread, path) } else { None };
         of_frames.into_iter().flatten().copied().chain(one)
+    }
+}
+
+/// Calls `take` with the slots that allocated, whether as the slot's own, and the bytes.
+fn allocations(profile: &Profile, slots: &Slots<'_>, mut take: impl FnMut(usize, bool, u64)) {
+    for entry in &profile.allocated.entries {
+        slots.all_of(entry.thread, entry.path).for_each(|slot| take(slot, false, entry.bytes));
+        if let Some(slot) = slots.own_of(entry.thread, entry.path) {
+            take(slot, true, entry.bytes);
+        }
     }
 }
 

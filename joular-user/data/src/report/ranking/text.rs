@@ -204,6 +204,12 @@ pub fn columns(table: &Ranking, report: &Report<'_>) -> Vec<Column> {
         let each = |row: &Row| activation(row).map_or(String::new(), |energy| figures::figure(energy.joules(), label));
         columns.push(column("J EACH ≤", 2, &each));
     }
+    if !report.profile.allocated.is_empty() {
+        columns.push(column(&format!("{prefix}ALLOC MB"), 5, &|row| allocated::megabytes(&row.own.amounts)));
+        if has_total {
+            columns.push(column("TOTAL ALLOC MB", 7, &|row| allocated::megabytes(&row.total.amounts)));
+        }
+    }
     columns.extend(counts::columns(table, &report.profile.counted));
     columns.extend(footprint::columns(table, report));
     columns

@@ -195,24 +195,43 @@ fn a_flame_graph_of_allocations_has_classes_bytes_and_a_title_that_says_so() {
 }
 
 #[test]
-fn energy_tables_are_as_they_would_be_without_allocations() {
+fn tables_of_energy_have_what_their_rows_allocated_beside_it() {
     let root = data_set();
     let profile = Profile::read(root.path(), &Filter::default(), None).unwrap();
-    let sum: u64 = profile.entries.iter().map(|entry| entry.energy.0).sum();
-    let request = Request {
+    let (energy, all) = (profile.energy().0, told().values().sum::<u64>());
+    let request = |top, format| Request {
         filter: Filter::default(),
         app: None,
-        by: vec![By::Method],
+        by: By::ALL.to_vec(),
         allocated_by: Vec::new(),
-        top: 0,
+        top,
         sort: Sort::Own,
         activations: false,
         footprint: None,
-        format: Format::Json,
+        format,
     };
-    let mut out = Vec::new();
-    command::run(root.path(), &request, Look::default(), &mut out).unwrap().written.unwrap();
-    let json: Value = serde_json::from_slice(&out).unwrap();
-    let rows = json["tables"][0]["rows"].as_array().unwrap();
-    assert_eq!(rows.iter().map(|row| row["self_uj"].as_u64().unwrap()).sum::<u64>(), sum);
+    let written = |request: &Request| {
+        let mut out = Vec::new();
+        command::run(root.path(), request, Look::default(), &mut out).unwrap().written.unwrap();
+        String::from_utf8(out).unwrap()
+    };
+    for top in [0, 2] {
+        let json: Value = serde_json::from_str(&written(&request(top, Format::Json))).unwrap();
+        for table in json["tables"].as_array().unwrap() {
+            let others = Some(&table["others"]).filter(|others| !others.is_null());
+            let rows: Vec<&Value> = table["rows"].as_array().unwrap().iter().chain(others).collect();
+            let sum = |key: &str| rows.iter().map(|row| row[key].as_u64().unwrap()).sum::<u64>();
+            assert_eq!((sum("self_uj"), sum("self_allocated_bytes")), (energy, all), "{}", table["by"]);
+            assert!(rows.iter().all(|row| {
+                row["total_allocated_bytes"].as_u64() >= row["self_allocated_bytes"].as_u64()
+                    && row["total_allocated_bytes"].as_u64() <= Some(all)
+            }));
+        }
+    }
+    let text = written(&request(2, Format::Text));
+    assert!(text.contains("SELF ALLOC MB") && text.contains("TOTAL ALLOC MB") && text.contains("  ALLOC MB"), "{text}");
+    let csv = written(&Request { by: vec![By::Thread], ..request(0, Format::Csv) });
+    let sum: u64 = csv.lines().skip(1).map(|line| line.rsplit(',').nth(1).unwrap().parse::<u64>().unwrap()).sum();
+    assert!(csv.lines().next().unwrap().ends_with(",self_allocated_bytes,total_allocated_bytes"), "{csv}");
+    assert_eq!(sum, all);
 }

@@ -10,7 +10,7 @@ use std::{cmp::Reverse, collections::BTreeSet};
 use serde::Serialize;
 use serde_json::json;
 
-pub use self::shown::{caption, columns, csv, json as object, line, names, totals};
+pub use self::shown::{caption, columns, csv, line, megabytes, names, object, totals};
 use super::{
     By,
     groups::{Group, Groups},

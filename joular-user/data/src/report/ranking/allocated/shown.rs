@@ -6,10 +6,14 @@ use super::{AllocatedBy, AllocationRow, AllocationTable, Bytes};
 use crate::{
     model::target_text::TargetText,
     report::{
-        profile::Profile,
+        profile::{Amounts, Profile},
         ranking::{csv::value, rows::Sort, text::Column},
     },
-    text::{csv, figures, percent, seconds},
+    text::{
+        csv,
+        figures::{self, Places},
+        percent, seconds,
+    },
 };
 
 /// Bytes of a megabyte, as in MB/s.
@@ -46,23 +50,29 @@ pub fn columns(table: &AllocationTable, profile: &Profile) -> Vec<Column> {
     };
     let prefix = if table.by == AllocatedBy::Method { "SELF " } else { "" };
     let mut columns = vec![
-        column(&format!("{prefix}MB"), 0, &|row| megabytes(&row.own).0),
-        column("95 % FROM–TO", 4, &|row| megabytes(&row.own).1),
+        column(&format!("{prefix}MB"), 0, &|row| with_interval(&row.own).0),
+        column("95 % FROM–TO", 4, &|row| with_interval(&row.own).1),
         column("%", 1, &|row| part(&row.own)),
         column("MB/s", 5, &|row| rate(&row.own)),
     ];
     if table.by == AllocatedBy::Method {
         let total = |shown: &dyn Fn(&Bytes) -> String, row: &AllocationRow| row.total.as_ref().map_or("".into(), shown);
-        columns.push(column("TOTAL MB", 2, &|row| total(&|bytes| megabytes(bytes).0, row)));
-        columns.push(column("95 % FROM–TO", 8, &|row| total(&|bytes| megabytes(bytes).1, row)));
+        columns.push(column("TOTAL MB", 2, &|row| total(&|bytes| with_interval(bytes).0, row)));
+        columns.push(column("95 % FROM–TO", 8, &|row| total(&|bytes| with_interval(bytes).1, row)));
         columns.push(column("%", 3, &|row| total(&part, row)));
     }
     columns.push(column("SAMPLES", 6, &|row| row.own.samples.to_string()));
     columns
 }
 
+/// What a row of another table allocated, with three digits.
+pub fn megabytes(amounts: &Amounts) -> String {
+    let value = real(amounts.allocated_bytes) / MB;
+    if amounts.allocated_bytes == 0 { String::new() } else { Places::derived(value, 0.0).write(value) }
+}
+
 /// The figure and its interval.
-fn megabytes(bytes: &Bytes) -> (String, String) {
+fn with_interval(bytes: &Bytes) -> (String, String) {
     let [value, low, high] = [bytes.bytes, bytes.low, bytes.high].map(|bytes| real(bytes) / MB);
     figures::with_interval(value, (low, high), None)
 }
@@ -91,7 +101,7 @@ pub fn line(profile: &Profile) -> Option<String> {
     })
 }
 
-/// What the selection allocated, with names as in [`json`]; nothing if nothing was seen.
+/// What the selection allocated, with names as in [`object`]; nothing if nothing was seen.
 pub fn totals(profile: &Profile) -> Option<Value> {
     let allocated = &profile.allocated;
     (!allocated.is_empty()).then(|| json!({"bytes": allocated.bytes(), "samples": allocated.samples()}))
@@ -122,21 +132,21 @@ fn cells(row: &AllocationRow, table: &AllocationTable, profile: &Profile) -> Vec
 }
 
 /// The table as a JSON object, in the shape of the tables of energy.
-pub fn json(table: &AllocationTable, profile: &Profile) -> Value {
-    let object = |row: &AllocationRow| {
+pub fn object(table: &AllocationTable, profile: &Profile) -> Value {
+    let of_row = |row: &AllocationRow| {
         let details = table.by.details().iter().map(|name| (*name).to_owned()).zip(row.group.details.iter().cloned());
         let named = [("name".to_owned(), json!(row.group.name))];
         Map::from_iter(named.into_iter().chain(details).chain(cells(row, table, profile)))
     };
     let rest = table.rest.as_ref().map(|(count, row)| {
-        let mut object = object(row);
+        let mut object = of_row(row);
         object.insert("rows".to_owned(), json!(count));
         object
     });
     json!({
         "by": table.by.name(),
         "sort": if table.sort == Sort::Own { "self" } else { "total" },
-        "rows": table.rows.iter().map(object).collect::<Vec<_>>(),
+        "rows": table.rows.iter().map(of_row).collect::<Vec<_>>(),
         "others": rest,
     })
 }
