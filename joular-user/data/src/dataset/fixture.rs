@@ -1,7 +1,7 @@
 //! Makes data sets for tests, with the code that a live run uses, from events whose every number is
 //! chosen here.
 
-use std::{fs, path::Path};
+use std::{collections::BTreeMap, fs, path::Path};
 
 use joular_ebpf::abi::{Place as KeyPlace, ThreadKey};
 
@@ -265,6 +265,18 @@ fn allocations(window: &Event) -> Option<Event> {
         threads: allocating().map(thread).collect(),
         samples: allocating().filter(is_seen).flat_map(|time| [2, 3].map(|stack| sample(time, stack))).collect(),
     })))
+}
+
+/// What each thread allocates in the whole run.
+pub(crate) fn allocated_by_thread() -> BTreeMap<u32, u64> {
+    let mut all = BTreeMap::new();
+    for event in events(Policy::default()) {
+        let Event::Allocations(allocations) = event else { continue };
+        for thread in &allocations.threads {
+            *all.entry(thread.tid.0).or_default() += thread.bytes;
+        }
+    }
+    all
 }
 
 /// The CPUs were busy for as long as the threads ran, in equal parts.

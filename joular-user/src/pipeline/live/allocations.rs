@@ -4,7 +4,7 @@
 //! The kernel's programs say what a thread had allocated when it last took a buffer, and the JVM's memory what it has
 //! by now. A thread that has ended is in the former only.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 
 use joular_data::{
     events::{ThreadAllocation, ThreadTime, WindowAllocations},
@@ -27,14 +27,12 @@ const LARGEST_GAP_BYTES: u32 = 1 << 30;
 #[derive(Debug)]
 pub(super) struct Allocations {
     jvms: HashMap<Pid, Jvm>,
-    /// JVMs of which nothing can be known.
-    refused: HashSet<ProcessKey>,
     gap_bytes: u32,
 }
 
 impl Default for Allocations {
     fn default() -> Self {
-        Self { jvms: HashMap::new(), refused: HashSet::new(), gap_bytes: FIRST_GAP_BYTES }
+        Self { jvms: HashMap::new(), gap_bytes: FIRST_GAP_BYTES }
     }
 }
 
@@ -89,21 +87,16 @@ impl Run<'_> {
         let pid = process.0;
         let is_known = self.allocations.jvms.get(&pid).is_some_and(|jvm| jvm.key == process && jvm.is_followed);
         let is_wanted = self.live.programs.sees_allocations() && self.live.registry.target(pid).is_some();
-        if !is_wanted || is_known || self.allocations.refused.contains(&process) {
+        if !is_wanted || is_known {
             return;
         }
-        let refusal = self.open_probes(process).err();
-        let opened_boottime_ns = clock::monotonic_now().0.saturating_add(clock::boottime_offset_ns());
-        let before: HashMap<Tid, u64> = self.allocated_by_thread(process).into_iter().collect();
-        if let Some(why) = refusal {
-            let known =
-                if before.is_empty() { "what it allocates" } else { "where it allocates, and of which classes," };
-            (self.live.notify)(&format!("process {pid}: {why}: {known} is not known"));
-            if before.is_empty() {
-                self.allocations.refused.insert(process);
-                return;
-            }
+        if let Err(why) = self.open_probes(process) {
+            (self.live.notify)(&format!(
+                "process {pid}: {why}: where it allocates, and of which classes, is not known"
+            ));
         }
+        let opened_boottime_ns = clock::monotonic_now().0.saturating_add(clock::boottime_offset_ns());
+        let before = self.allocated_by_thread(process).into_iter().collect();
         let jvm = Jvm { key: process, is_followed: true, opened_boottime_ns, before, reported: HashMap::new() };
         self.allocations.jvms.insert(pid, jvm);
     }
@@ -125,7 +118,6 @@ impl Run<'_> {
     pub(super) fn forget_allocator(&mut self, pid: Pid) {
         self.live.banks.remove_allocator(pid);
         self.live.programs.close_probes(pid);
-        self.allocations.refused.retain(|(refused, _)| *refused != pid);
         if let Some(jvm) = self.allocations.jvms.get_mut(&pid) {
             jvm.is_followed = false;
         }

@@ -9,12 +9,11 @@ use crate::{
         reattribute, store,
         tables::{Allocations, allocations, shared},
     },
-    events::Event,
     model::policy::Policy,
 };
 
 /// Bytes by thread, and those of them without a class.
-fn sums(root: &Path) -> BTreeMap<i64, (i64, i64)> {
+fn sums(root: &Path) -> BTreeMap<u32, (u64, u64)> {
     let mut sums = BTreeMap::new();
     for run in files::find(&store::open(root).unwrap()).unwrap() {
         for file in run.parts.iter().filter_map(|(_, part)| part.file::<Allocations>()) {
@@ -26,9 +25,10 @@ fn sums(root: &Path) -> BTreeMap<i64, (i64, i64)> {
                     let class = classes.maybe(row).unwrap();
                     assert_eq!(class.is_some(), samples.get(row).unwrap() > 0);
                     assert!(class.is_none_or(|class| ["m100", "m200"].contains(&class)), "{class:?}");
-                    let (all, unseen): &mut (i64, i64) = sums.entry(tids.get(row).unwrap()).or_default();
-                    *all += bytes.get(row).unwrap();
-                    *unseen += if class.is_none() { bytes.get(row).unwrap() } else { 0 };
+                    let (all, unseen): &mut (u64, u64) = sums.entry(tids.natural(row)?).or_default();
+                    let bytes: u64 = bytes.natural(row)?;
+                    *all += bytes;
+                    *unseen += if class.is_none() { bytes } else { 0 };
                 }
                 Ok(())
             });
@@ -36,18 +36,6 @@ fn sums(root: &Path) -> BTreeMap<i64, (i64, i64)> {
         }
     }
     sums
-}
-
-/// What each thread allocated, in the whole run.
-fn told() -> BTreeMap<i64, i64> {
-    let mut all = BTreeMap::new();
-    for event in fixture::events(Policy::default()) {
-        let Event::Allocations(allocations) = event else { continue };
-        for thread in &allocations.threads {
-            *all.entry(thread.tid.0.into()).or_default() += i64::try_from(thread.bytes).unwrap();
-        }
-    }
-    all
 }
 
 #[test]
@@ -60,7 +48,10 @@ fn bytes_of_a_threads_rows_are_what_it_allocated_and_stay_when_a_run_is_compacte
         |run: &crate::events::RunInfo| Ok::<_, DataSetError>(Policy { smt_permille: 1_700, ..run.policy.clone() });
     reattribute::run(&compacted, &divided, None, policy).unwrap();
     let found = sums(&written);
-    assert_eq!(found.iter().map(|(tid, (all, _))| (*tid, *all)).collect::<BTreeMap<_, _>>(), told());
+    assert_eq!(
+        found.iter().map(|(tid, (all, _))| (*tid, *all)).collect::<BTreeMap<_, _>>(),
+        fixture::allocated_by_thread()
+    );
     for (tid, (all, unseen)) in &found {
         assert_eq!(*unseen, if tid % 3 == 0 { *all } else { 0 }, "{tid}");
     }

@@ -26,8 +26,6 @@ pub(super) struct Allocations {
 #[derive(Debug, Serialize)]
 struct Row {
     name: usize,
-    /// The name has all that tells it from others.
-    detail: i64,
     own: Bytes,
     /// `None` for classes, and for several methods: a path may have more than one of them.
     total: Option<Bytes>,
@@ -38,12 +36,8 @@ impl Allocations {
         let allocated = &profile.allocated;
         let mut rows = |by| {
             let table = AllocationTable::of(profile, by, Cut { top: ROWS, sort: Sort::Own, is_partial: false });
-            let mut row = |row: &AllocationRow, total| Row {
-                name: strings.place(row.group.name.raw()),
-                detail: -1,
-                own: row.own,
-                total,
-            };
+            let mut row =
+                |row: &AllocationRow, total| Row { name: strings.place(row.group.name.raw()), own: row.own, total };
             let mut rows: Vec<Row> = table.rows.iter().map(|shown| row(shown, shown.total)).collect();
             rows.extend(table.rest.as_ref().map(|(_, rest)| row(rest, None)));
             rows

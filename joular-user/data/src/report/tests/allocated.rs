@@ -7,7 +7,6 @@ use serde_json::Value;
 use super::inference::{did, write};
 use crate::{
     dataset::{DataSetError, fixture},
-    events::Event,
     model::{policy::Policy, units::MicroJoules},
     report::{
         Format,
@@ -23,18 +22,6 @@ fn data_set() -> tempfile::TempDir {
     let root = tempfile::tempdir().unwrap();
     fixture::write(root.path(), Policy::default());
     root
-}
-
-/// What the fixture's threads allocated.
-fn told() -> BTreeMap<u32, u64> {
-    let mut all = BTreeMap::new();
-    for event in fixture::events(Policy::default()) {
-        let Event::Allocations(allocations) = event else { continue };
-        for thread in &allocations.threads {
-            *all.entry(thread.tid.0).or_default() += thread.bytes;
-        }
-    }
-    all
 }
 
 fn of_profile(profile: &Profile) -> BTreeMap<u32, u64> {
@@ -72,9 +59,9 @@ fn threads_have_their_bytes_whatever_is_selected() {
     let root = data_set();
     let read = |filter: &Filter| Profile::read(root.path(), filter, None).unwrap();
     let whole = read(&Filter::default());
-    assert_eq!(of_profile(&whole), told());
+    assert_eq!(of_profile(&whole), fixture::allocated_by_thread());
     assert!(whole.allocated.samples() > 0 && !whole.allocated.classes.is_empty());
-    let tid = *told().keys().next().unwrap();
+    let tid = *fixture::allocated_by_thread().keys().next().unwrap();
     let name = whole.catalog.threads.iter().find(|thread| thread.tid.0 == tid).unwrap().name.raw().to_owned();
     let one = read(&Filter { threads: Names::parse(&[name]).unwrap(), ..Filter::default() });
     assert!(!one.allocated.is_empty() && one.allocated.bytes() <= whole.allocated.bytes());
@@ -84,7 +71,7 @@ fn threads_have_their_bytes_whatever_is_selected() {
 #[test]
 fn rows_of_tables_and_what_was_cut_sum_to_all_bytes() {
     let root = data_set();
-    let all: u64 = told().values().sum();
+    let all: u64 = fixture::allocated_by_thread().values().sum();
     let json: Value =
         serde_json::from_str(&written(root.path(), Filter::default(), &AllocatedBy::ALL, Format::Json).unwrap())
             .unwrap();
@@ -142,7 +129,7 @@ fn without_allocations_a_table_of_them_is_refused_and_the_others_do_not_speak_of
 fn a_call_tree_has_bytes_beside_joules_and_classes_below_the_methods_that_allocated() {
     let root = data_set();
     let profile = Profile::read(root.path(), &Filter::default(), None).unwrap();
-    let all: u64 = told().values().sum();
+    let all: u64 = fixture::allocated_by_thread().values().sum();
     let tree = |measure| {
         let mut branches = Branches::new(Shape::default(), measure);
         branches.add(&profile);
@@ -158,7 +145,8 @@ fn a_call_tree_has_bytes_beside_joules_and_classes_below_the_methods_that_alloca
             assert_eq!(allocated.label(method).kind, NodeKind::Method);
         }
     }
-    let unseen: u64 = told().iter().filter(|(tid, _)| *tid % 3 == 0).map(|(_, bytes)| bytes).sum();
+    let unseen: u64 =
+        fixture::allocated_by_thread().iter().filter(|(tid, _)| *tid % 3 == 0).map(|(_, bytes)| bytes).sum();
     assert_eq!(classes, all - unseen);
     let mut both = tree(Measure::Energy);
     both.add_allocated(&profile);
@@ -198,7 +186,7 @@ fn a_flame_graph_of_allocations_has_classes_bytes_and_a_title_that_says_so() {
 fn tables_of_energy_have_what_their_rows_allocated_beside_it() {
     let root = data_set();
     let profile = Profile::read(root.path(), &Filter::default(), None).unwrap();
-    let (energy, all) = (profile.energy().0, told().values().sum::<u64>());
+    let (energy, all) = (profile.energy().0, fixture::allocated_by_thread().values().sum::<u64>());
     let request = |top, format| Request {
         filter: Filter::default(),
         app: None,

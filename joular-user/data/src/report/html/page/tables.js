@@ -134,6 +134,7 @@ function methodCell(figures, row, onPick) {
   pick.setAttribute("aria-label", `Search ${name} in the flame graph`);
   pick.addEventListener("click", () => onPick(name));
   const parts = [pick, ` ${name}`];
+  // A name may have all that tells it from others.
   if (row.detail >= 0) parts.push(element("small", {}, figures.strings[row.detail]));
   return parts;
 }
