@@ -5,14 +5,28 @@ use std::{collections::HashMap, path::PathBuf};
 use super::{ProcessKey, Symbolizer};
 use crate::runtimes::AllocationSites;
 
+/// Whether a process's allocations can be seen.
+#[derive(Clone, Debug)]
+pub enum Sites {
+    /// There, in the file of its library. The path leads to it, whatever it is called by now.
+    At(AllocationSites, PathBuf),
+    /// Its library does not say where.
+    Unknown,
+    /// It has ended, or runs another program by now.
+    Gone,
+}
+
 impl Symbolizer {
-    /// Where its allocations can be seen, and a path to the file of its library, whatever that is called by now.
-    pub fn allocation_sites(&self, process: ProcessKey) -> Option<(AllocationSites, PathBuf)> {
-        let known = self.processes.get(&process)?;
-        let sites = known.instance.facts()?.allocation?;
-        let (_, mapping) = known.mapped_system()?;
+    /// Where its allocations can be seen.
+    pub fn allocation_sites(&self, process: ProcessKey) -> Sites {
+        let known = self.processes.get(&process);
+        let Some((facts, known)) = known.and_then(|known| Some((known.instance.facts()?, known))) else {
+            return Sites::Gone;
+        };
+        let Some((_, mapping)) = known.mapped_system() else { return Sites::Gone };
+        let Some(sites) = facts.allocation else { return Sites::Unknown };
         let link = format!("{:x}-{:x}", mapping.start.0, mapping.end.0);
-        Some((sites, known.proc_root().join(process.0.to_string()).join("map_files").join(link)))
+        Sites::At(sites, known.proc_root().join(process.0.to_string()).join("map_files").join(link))
     }
 
     /// What each of its threads has allocated, in bytes, by the thread's number in the process's own namespace. Empty if

@@ -10,7 +10,7 @@
 //! Everything else in the program knows names only through the events made of these answers, so a
 //! replay needs none of this.
 
-mod allocation;
+pub mod allocation;
 mod arrived;
 mod builds;
 mod demangle;

@@ -16,7 +16,7 @@ use super::{LiveError, Run};
 use crate::{
     clock,
     kernel::allocations::{Drained, FIRST_GAP_BYTES},
-    symbols::ProcessKey,
+    symbols::{ProcessKey, allocation::Sites},
 };
 
 /// Samples in a second beyond which each has to stand for more. At 10 µs each they take 1 % of a CPU.
@@ -90,7 +90,11 @@ impl Run<'_> {
         if !is_wanted || is_known {
             return;
         }
-        if let Err(why) = self.open_probes(process) {
+        let sites = self.live.symbolizer.allocation_sites(process);
+        if matches!(sites, Sites::Gone) {
+            return;
+        }
+        if let Err(why) = self.open_probes(process, sites) {
             (self.live.notify)(&format!(
                 "process {pid}: {why}: where it allocates, and of which classes, is not known"
             ));
@@ -101,9 +105,10 @@ impl Run<'_> {
         self.allocations.jvms.insert(pid, jvm);
     }
 
-    fn open_probes(&mut self, process: ProcessKey) -> Result<(), String> {
-        let sites = self.live.symbolizer.allocation_sites(process);
-        let (sites, library) = sites.ok_or("its library has no symbols of the functions that allocate")?;
+    fn open_probes(&mut self, process: ProcessKey, sites: Sites) -> Result<(), String> {
+        let Sites::At(sites, library) = sites else {
+            return Err("its library has no symbols of the functions that allocate".to_owned());
+        };
         let at = sites.functions;
         let offsets = [at.in_new_buffer, at.outside_buffer, at.thread_ended];
         let opened = self.live.banks.add_allocator(process.0, sites.fields);
