@@ -15,9 +15,9 @@ use aya_ebpf::{
 use joular_ebpf::{
     abi::{
         AllocationKey, AllocationSlot, BufferState, CodeMapping, CompilerThread, CounterSlot, CounterState, CpuState,
-        JvmAllocation, JvmUnwind, LOSS_COUNT, Loss, MAX_COMPILER_THREADS, MAX_JVMS, MAX_MAPPINGS, MAX_PROCESSES,
-        MAX_ROWS, MAX_STACK_FRAMES, ProcessUnwind, REMEMBERED_ROWS, RememberedRow, SampleKey, SampleSlot,
-        SamplingClock, StackHeader, TablesEpoch, ThreadSlot, UnwindRow,
+        JvmAllocation, JvmCollections, JvmUnwind, LOSS_COUNT, Loss, MAX_COMPILER_THREADS, MAX_JVMS, MAX_MAPPINGS,
+        MAX_PROCESSES, MAX_ROWS, MAX_STACK_FRAMES, ProcessUnwind, REMEMBERED_ROWS, RememberedRow, SampleKey,
+        SampleSlot, SamplingClock, StackHeader, TablesEpoch, ThreadSlot, UnwindRow,
     },
     walk::Walk,
 };
@@ -167,6 +167,10 @@ pub static BUFFERS: LruHashMap<u64, BufferState> = LruHashMap::with_max_entries(
 /// JVMs whose allocations are sampled, by tgid.
 #[map]
 pub static ALLOCATORS: HashMap<u32, JvmAllocation> = HashMap::with_max_entries(MAX_JVMS, 0);
+
+/// JVMs whose collections are told of, by tgid.
+#[map]
+pub static COLLECTORS: HashMap<u32, JvmCollections> = HashMap::with_max_entries(1, 0);
 
 /// Bytes that a sample of allocation stands for at least; user space raises it when there are too many.
 #[map]

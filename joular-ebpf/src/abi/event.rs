@@ -20,6 +20,8 @@ impl RecordKind {
     pub const EXIT: u32 = 4;
     /// A thread changed its name: of a target, or the first of any process.
     pub const COMM: u32 = 5;
+    /// A memory pool of a JVM as a collection begins or ends.
+    pub const POOL: u32 = 6;
 }
 
 /// A change in the life of a process or thread.

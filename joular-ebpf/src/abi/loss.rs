@@ -1,7 +1,7 @@
 //! Lists every way in which the kernel side can lose something, counted by cause.
 
 /// Number of loss causes.
-pub const LOSS_COUNT: usize = 14;
+pub const LOSS_COUNT: usize = 15;
 
 /// A cause of loss; the index of its counter in the `LOSSES` map.
 #[repr(u32)]
@@ -35,6 +35,8 @@ pub enum Loss {
     AllocationMapFull = 12,
     /// The stack of an allocation was not read, because another thread's was being read on the same CPU.
     NestedAllocation = 13,
+    /// The ring buffer was full: the begin or end of a collection was not told.
+    CollectionRingFull = 14,
 }
 
 impl Loss {
@@ -53,6 +55,7 @@ impl Loss {
         Self::CounterMapFull,
         Self::AllocationMapFull,
         Self::NestedAllocation,
+        Self::CollectionRingFull,
     ];
 
     /// Stable name, used in every output.
@@ -72,6 +75,7 @@ impl Loss {
             Self::CounterMapFull => "counter_map_full",
             Self::AllocationMapFull => "allocation_map_full",
             Self::NestedAllocation => "nested_allocation",
+            Self::CollectionRingFull => "collection_ring_full",
         }
     }
 }

@@ -4,6 +4,7 @@
 //! bit pattern from the kernel must be a valid value), sizes pinned by the tests below.
 
 mod allocation;
+mod collection;
 mod corun;
 mod counters;
 mod event;
@@ -18,6 +19,10 @@ mod walk;
 mod window;
 
 pub use allocation::{AllocationKey, AllocationSlot, BufferState, JvmAllocation, allocated_bytes, sampled_bytes};
+pub use collection::{
+    ArgumentPlace, COLLECTION_NAME_BYTES, CollectionName, JvmCollections, OBJECT_AGES, PoolArguments, PoolRecord,
+    is_beside_heap,
+};
 pub use corun::{BusyWord, corun_ns};
 pub use counters::{CounterSlot, CounterState, MAX_COUNTERS, cut_count};
 pub use event::{COMM_LEN, Comm, LifecycleRecord, RecordKind};
@@ -39,8 +44,9 @@ pub use window::{BankTimes, Boundary, CpuState, SplitNs, split_slice};
 #[cfg(feature = "user")]
 mod pod {
     use super::{
-        AllocationKey, AllocationSlot, CodeMapping, CompilerThread, CounterSlot, CpuState, JvmAllocation, JvmUnwind,
-        LifecycleRecord, ProcessUnwind, SampleKey, SampleSlot, StackHeader, ThreadSlot, UnwindRow,
+        AllocationKey, AllocationSlot, CodeMapping, CompilerThread, CounterSlot, CpuState, JvmAllocation,
+        JvmCollections, JvmUnwind, LifecycleRecord, ProcessUnwind, SampleKey, SampleSlot, StackHeader, ThreadSlot,
+        UnwindRow,
     };
 
     // SAFETY: all are repr(C), Copy, made of integers and integer arrays only,
@@ -74,6 +80,8 @@ mod pod {
     unsafe impl aya::Pod for AllocationSlot {}
     // SAFETY: as above.
     unsafe impl aya::Pod for JvmAllocation {}
+    // SAFETY: as above.
+    unsafe impl aya::Pod for JvmCollections {}
 }
 
 #[cfg(test)]
@@ -94,6 +102,8 @@ mod tests {
         assert_eq!(size_of::<AllocationKey>(), 2 * 8);
         assert_eq!(size_of::<AllocationSlot>(), 8 + 2 * 4);
         assert_eq!(size_of::<JvmAllocation>(), 6 * 4);
+        assert_eq!(size_of::<JvmCollections>(), 6 * 16 + 3 * 8);
+        assert_eq!(size_of::<PoolRecord>(), 4 * 4 + 2 * 8 + 3 * COLLECTION_NAME_BYTES + OBJECT_AGES * 8);
         assert_eq!(size_of::<BankTimes>(), 4 * 8);
         assert_eq!(size_of::<CounterSlot>(), MAX_COUNTERS * 8);
         assert_eq!(size_of::<CounterState>(), 3 * MAX_COUNTERS * 8);

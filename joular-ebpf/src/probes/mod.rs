@@ -2,6 +2,7 @@
 
 mod allocation;
 mod boundary;
+mod collection;
 mod lifecycle;
 mod sample;
 mod sched;

@@ -156,7 +156,7 @@ pub fn window(load: Load, stacks: &mut StackTable, index: u64) -> WindowReport {
         energy: MicroJoules(work(n)),
     };
     let branches: Vec<BranchRow> = (0..).zip(branch_indices).map(branch_row).collect();
-    let methods = method_rows(&threads, &branches, |branch| stacks.methods(branch));
+    let methods = method_rows(&threads, &branches, &[], |branch| stacks.methods(branch));
     WindowReport {
         index,
         start: MonotonicNs(100 * SECOND + index * SECOND),
@@ -168,6 +168,8 @@ pub fn window(load: Load, stacks: &mut StackTable, index: u64) -> WindowReport {
         marks: Vec::new(),
         counts: None,
         allocations: Vec::new(),
+        collections: Vec::new(),
+        charges: Vec::new(),
         processes: (0..load.processes).map(process_ref).collect(),
         methods,
         qualities: quality_rows(&threads, &branches, |branch| stacks.facts(branch)),

@@ -7,6 +7,7 @@
 
 pub mod image;
 pub mod segment;
+pub mod static_probes;
 #[cfg(test)]
 mod tests;
 
@@ -134,11 +135,22 @@ impl<'f> Elf<'f> {
 
     /// Where a section that is loaded is, in memory and in the file.
     fn section_place(&self, name: &str) -> Result<Option<Segment>, ElfError> {
+        self.place_of(name, |section| section.sh_flags(LE) & u64::from(SHF_ALLOC) != 0)
+    }
+
+    /// The bytes of a section that is not loaded.
+    fn unloaded_section(&self, name: &'static str, limit: u64) -> Result<Option<Vec<u8>>, ElfError> {
+        let Some(place) = self.place_of(name, |_| true)? else { return Ok(None) };
+        if place.bytes > limit {
+            return Err(ElfError::TooLarge { part: name, limit });
+        }
+        Ok(Some(self.bytes.part(place.offset, place.bytes)?))
+    }
+
+    fn place_of(&self, name: &str, may_be: impl Fn(&SectionHeader) -> bool) -> Result<Option<Segment>, ElfError> {
         let names = self.section_names()?;
-        let is_wanted = |section: &SectionHeader| {
-            section.sh_flags(LE) & u64::from(SHF_ALLOC) != 0
-                && name_at(&names, section.sh_name(LE)) == Some(name.as_bytes())
-        };
+        let is_wanted =
+            |section: &SectionHeader| may_be(section) && name_at(&names, section.sh_name(LE)) == Some(name.as_bytes());
         let mut wanted = self.sections.iter().filter(|section| is_wanted(section));
         Ok(wanted.find_map(|section| {
             let (offset, bytes) = section.file_range(LE)?;

@@ -1,11 +1,11 @@
 use std::io::Write as _;
 
-use object::{U32, U64};
+use object::{U32, U64, elf::SHT_STRTAB};
 use proptest::prelude::*;
 
 use super::*;
 
-fn file(bytes: &[u8]) -> File {
+pub(super) fn file(bytes: &[u8]) -> File {
     let mut file = tempfile::tempfile().unwrap();
     file.write_all(bytes).unwrap();
     file
@@ -16,7 +16,7 @@ fn own() -> Vec<u8> {
 }
 
 /// A section of this kind, which comes `start` bytes after the headers.
-fn section(kind: u32, start: u64, size: u64, link: u32) -> SectionHeader {
+pub(super) fn section(kind: u32, start: u64, size: u64, link: u32) -> SectionHeader {
     let mut header = *pod::from_bytes::<SectionHeader>(&[0; size_of::<SectionHeader>()]).unwrap().0;
     header.sh_type = U32::new(LE, kind);
     header.sh_offset = U64::new(LE, start);
@@ -42,6 +42,37 @@ fn with_sections(sections: &[SectionHeader], contents: &[u8]) -> Vec<u8> {
     bytes
 }
 
+/// A file of sections with names, and of one segment with code: its address, offset and size.
+pub(super) fn with_section_names(
+    sections: &[(&str, SectionHeader)],
+    contents: &[u8],
+    (address, offset, bytes): (u64, u64, u64),
+) -> Vec<u8> {
+    let (mut names, mut headers) = (vec![0], Vec::new());
+    for (name, header) in sections {
+        let mut header = *header;
+        header.sh_name = U32::new(LE, u32::try_from(names.len()).unwrap());
+        names.extend(name.as_bytes());
+        names.push(0);
+        headers.push(header);
+    }
+    headers.push(section(SHT_STRTAB, contents.len() as u64, names.len() as u64, 0));
+    let mut file = with_sections(&headers, &[contents, &names].concat());
+    let mut segment = *pod::from_bytes::<SegmentHeader>(&[0; size_of::<SegmentHeader>()]).unwrap().0;
+    segment.p_type = U32::new(LE, PT_LOAD);
+    segment.p_flags = U32::new(LE, PF_X);
+    segment.p_vaddr = U64::new(LE, address);
+    segment.p_offset = U64::new(LE, offset);
+    segment.p_filesz = U64::new(LE, bytes);
+    let at = file.len() as u64;
+    file.extend_from_slice(pod::bytes_of(&segment));
+    let (header, _) = pod::from_bytes_mut::<Header>(&mut file).unwrap();
+    header.e_phoff.set(LE, at);
+    header.e_phnum.set(LE, 1);
+    header.e_shstrndx.set(LE, u16::try_from(sections.len()).unwrap());
+    file
+}
+
 /// Asks for everything. What there is, is within the bounds.
 fn ask(file: &File) {
     const LIMIT: u64 = 1 << 16;
@@ -59,6 +90,7 @@ fn ask(file: &File) {
         symbols.addresses([b"", b"main"]);
         symbols.functions().count();
     }
+    let _ = elf.static_probes("hotspot", "gc__begin");
 }
 
 #[test]

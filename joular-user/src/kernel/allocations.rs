@@ -18,7 +18,7 @@ use joular_data::{
     events::{AllocationSample, ThreadAllocation},
     model::units::{Pid, Tid},
 };
-use joular_ebpf::abi::{AllocationKey, AllocationSlot, JvmAllocation, ThreadKey};
+use joular_ebpf::abi::{AllocationKey, AllocationSlot, JvmAllocation, JvmCollections, ThreadKey};
 
 use super::{
     bank_maps::{BankMaps, Capacity},
@@ -27,8 +27,9 @@ use super::{
     programs::typed,
 };
 
-/// Programs and what they are attached to.
-const PROGRAMS: [&str; 3] = ["allocation_in_new_tlab", "allocation_outside_tlab", "allocating_thread_ended"];
+/// Programs of a JVM's probes, by what they see.
+const ALLOCATION_PROGRAMS: [&str; 3] = ["allocation_in_new_tlab", "allocation_outside_tlab", "allocating_thread_ended"];
+const COLLECTION_PROGRAMS: [&str; 2] = ["collection_begins", "collection_ends"];
 /// Bytes that a sample stands for at least, to begin with.
 pub const FIRST_GAP_BYTES: u32 = 512 << 10;
 /// Threads that allocate at about the same time.
@@ -37,11 +38,30 @@ const CAPACITY: Capacity = Capacity { first: 1 << 13, most: 1 << 18 };
 
 /// Loads the programs.
 pub(super) fn load(ebpf: &mut Ebpf) -> Result<(), KernelError> {
-    for program in PROGRAMS {
+    for program in ALLOCATION_PROGRAMS.into_iter().chain(COLLECTION_PROGRAMS) {
         let failed = |source| KernelError::Program { operation: "loading", program, source: Box::new(source) };
         typed::<UProbe>(ebpf, program)?.load().map_err(failed)?;
     }
     Ok(())
+}
+
+/// Where probes go: offsets in a library's file.
+#[derive(Clone, Copy, Debug)]
+pub enum ProbeOffsets {
+    /// In a new buffer, outside of one, the end of a thread.
+    Allocation([u64; 3]),
+    /// Begin and end.
+    Collection([u64; 2]),
+}
+
+impl ProbeOffsets {
+    fn programs(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let (programs, offsets) = match self {
+            Self::Allocation(offsets) => (&ALLOCATION_PROGRAMS[..], &offsets[..]),
+            Self::Collection(offsets) => (&COLLECTION_PROGRAMS[..], &offsets[..]),
+        };
+        programs.iter().copied().zip(offsets.iter().copied())
+    }
 }
 
 /// Probes of all JVMs.
@@ -49,39 +69,44 @@ pub(super) fn load(ebpf: &mut Ebpf) -> Result<(), KernelError> {
 pub(super) struct Probes(HashMap<Pid, Vec<(&'static str, UProbeLinkId)>>);
 
 impl Probes {
-    /// Opens the probes of a process, at offsets in its library's file.
+    /// Opens probes of a process, at offsets in its library's file. If one cannot be opened, it has none of them.
     pub(super) fn open(
         &mut self,
         ebpf: &mut Ebpf,
         pid: Pid,
         library: &Path,
-        offsets: [u64; 3],
+        offsets: ProbeOffsets,
     ) -> Result<(), KernelError> {
-        self.close(ebpf, pid);
         let scope = NonZeroU32::new(pid.0).map_or(UProbeScope::CallingProcess, UProbeScope::OneProcess);
-        for (program, offset) in PROGRAMS.into_iter().zip(offsets) {
+        let mut opened = Vec::new();
+        for (program, offset) in offsets.programs() {
             let probe: &mut UProbe = typed(ebpf, program)?;
             let link = probe.attach(UProbeAttachLocation::AbsoluteOffset(offset), library, scope);
             match link {
-                Ok(link) => self.0.entry(pid).or_default().push((program, link)),
+                Ok(link) => opened.push((program, link)),
                 Err(source) => {
-                    self.close(ebpf, pid);
+                    detach(ebpf, opened);
                     return Err(KernelError::Program { operation: "attaching", program, source: Box::new(source) });
                 }
             }
         }
+        self.0.entry(pid).or_default().append(&mut opened);
         Ok(())
     }
 
     /// Closes the probes of a process, if it has any.
     pub(super) fn close(&mut self, ebpf: &mut Ebpf, pid: Pid) {
-        for (program, link) in self.0.remove(&pid).into_iter().flatten() {
-            // It is closed already, or cannot be: there is nothing to do about it.
-            let _: Result<(), ProgramError> = match typed::<UProbe>(ebpf, program) {
-                Ok(probe) => probe.detach(link),
-                Err(_) => Ok(()),
-            };
-        }
+        detach(ebpf, self.0.remove(&pid).unwrap_or_default());
+    }
+}
+
+fn detach(ebpf: &mut Ebpf, links: Vec<(&'static str, UProbeLinkId)>) {
+    for (program, link) in links {
+        // It is closed already, or cannot be: there is nothing to do about it.
+        let _: Result<(), ProgramError> = match typed::<UProbe>(ebpf, program) {
+            Ok(probe) => probe.detach(link),
+            Err(_) => Ok(()),
+        };
     }
 }
 
@@ -89,13 +114,19 @@ impl Probes {
 pub(super) struct Allocations {
     maps: BankMaps<AllocationKey, AllocationSlot>,
     jvms: BpfMap<MapData, u32, JvmAllocation>,
+    collectors: BpfMap<MapData, u32, JvmCollections>,
     gap: Array<MapData, u32>,
 }
 
 impl Allocations {
     pub(super) fn take(ebpf: &mut Ebpf) -> Result<Self, KernelError> {
         let maps = BankMaps::new(ebpf, "ALLOCATED", CAPACITY)?;
-        let mut taken = Self { maps, jvms: take(ebpf, "ALLOCATORS")?, gap: take(ebpf, "ALLOCATION_GAP")? };
+        let mut taken = Self {
+            maps,
+            jvms: take(ebpf, "ALLOCATORS")?,
+            collectors: take(ebpf, "COLLECTORS")?,
+            gap: take(ebpf, "ALLOCATION_GAP")?,
+        };
         taken.set_gap(FIRST_GAP_BYTES)?;
         Ok(taken)
     }
@@ -108,8 +139,13 @@ impl Allocations {
         self.jvms.insert(pid.0, fields, 0).map_err(|source| map_error("writing", "ALLOCATORS", source))
     }
 
+    pub(super) fn add_collector(&mut self, pid: Pid, jvm: JvmCollections) -> Result<(), KernelError> {
+        self.collectors.insert(pid.0, jvm, 0).map_err(|source| map_error("writing", "COLLECTORS", source))
+    }
+
     pub(super) fn remove_jvm(&mut self, pid: Pid) {
         let _ = self.jvms.remove(&pid.0);
+        let _ = self.collectors.remove(&pid.0);
     }
 
     /// Takes what was counted in a bank that no program is meant to write to any more.

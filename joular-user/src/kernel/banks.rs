@@ -16,8 +16,8 @@ use joular_data::{
     model::units::{MonotonicNs, Pid, Tid},
 };
 use joular_ebpf::abi::{
-    BankTimes, Boundary, CpuState, JvmAllocation, Loss, SampleKey, SampleKind, SampleSlot, ThreadKey, ThreadSlot,
-    thread_flags,
+    BankTimes, Boundary, CpuState, JvmAllocation, JvmCollections, Loss, SampleKey, SampleKind, SampleSlot, ThreadKey,
+    ThreadSlot, thread_flags,
 };
 
 use super::{
@@ -215,12 +215,17 @@ impl Banks {
         self.allocations.as_mut().map_or(Ok(()), |allocations| allocations.add_jvm(pid, fields))
     }
 
+    /// Has collections of a JVM told of, once there are probes.
+    pub fn add_collector(&mut self, pid: Pid, jvm: JvmCollections) -> Result<(), KernelError> {
+        self.allocations.as_mut().map_or(Ok(()), |allocations| allocations.add_collector(pid, jvm))
+    }
+
     /// Says for how many bytes a sample of allocation stands at least.
     pub fn set_allocation_gap(&mut self, bytes: u32) -> Result<(), KernelError> {
         self.allocations.as_mut().map_or(Ok(()), |allocations| allocations.set_gap(bytes))
     }
 
-    /// Ends that; a process that is not there is no error.
+    /// Ends all that; a process that is not there is no error.
     pub fn remove_allocator(&mut self, pid: Pid) {
         if let Some(allocations) = &mut self.allocations {
             allocations.remove_jvm(pid);

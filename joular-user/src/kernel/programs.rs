@@ -12,10 +12,10 @@ use aya::{
 };
 use aya_log::EbpfLogger;
 use joular_data::model::{counter::Counter, units::Pid};
-use joular_ebpf::abi::{MAX_STACK_FRAMES, Place, REMEMBERED_ROWS};
+use joular_ebpf::abi::{MAX_JVMS, MAX_STACK_FRAMES, Place, REMEMBERED_ROWS};
 
 use super::{
-    allocations::{self, Probes},
+    allocations::{self, ProbeOffsets, Probes},
     banks::Banks,
     btf::{KernelTypes, VMLINUX_BTF},
     cost::{self, ProgramCost},
@@ -150,7 +150,7 @@ impl Programs {
         }
         if options.allocations {
             loader.map_max_entries("WALK", 2).map_max_entries("REMEMBERED", 2 * REMEMBERED_ROWS);
-            loader.map_max_entries("BUFFERS", allocations::MOST_THREADS);
+            loader.map_max_entries("BUFFERS", allocations::MOST_THREADS).map_max_entries("COLLECTORS", MAX_JVMS);
             loader.map_max_entries("CALLERS_WALKED", cpus::possible(&options.cpu_root));
         }
         if smt != 0 {
@@ -223,8 +223,8 @@ impl Programs {
         self.options.allocations
     }
 
-    /// Opens probes of allocations in a process, at offsets in its library's file.
-    pub fn probe_allocations(&mut self, pid: Pid, library: &Path, offsets: [u64; 3]) -> Result<(), KernelError> {
+    /// Opens probes in a process, at offsets in its library's file.
+    pub fn open_probes(&mut self, pid: Pid, library: &Path, offsets: ProbeOffsets) -> Result<(), KernelError> {
         self.probes.open(&mut self.ebpf, pid, library, offsets)
     }
 

@@ -20,7 +20,7 @@ use joular_data::{
         units::{Address, Pid, Tid},
     },
 };
-use joular_ebpf::abi::{CompilerThread, FrameWord, JvmAllocation, JvmUnwind};
+use joular_ebpf::abi::{CompilerThread, FrameWord, JvmAllocation, JvmCollections, JvmUnwind};
 
 use crate::procs::maps::Mapping;
 
@@ -96,6 +96,11 @@ pub trait Instance: Debug + Send {
 
     /// Where its allocations can be seen; `None`: nowhere, or it is not known.
     fn allocation(&self) -> Option<AllocationSites> {
+        None
+    }
+
+    /// Where it tells of its collections; `None`: nowhere, or it is not known.
+    fn collections(&self) -> Option<CollectionSites> {
         None
     }
 
@@ -178,6 +183,14 @@ pub struct AllocationSites {
     /// In its library's file.
     pub functions: hotspot::allocation::AllocationFunctions,
     pub fields: JvmAllocation,
+}
+
+/// Where a run-time system tells of its collections: offsets in its library's file, and what is read there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CollectionSites {
+    pub begin_offset: u64,
+    pub end_offset: u64,
+    pub jvm: JvmCollections,
 }
 
 /// Stands for code that is the same, byte for byte or nearly so, in all processes that have it: the

@@ -1,9 +1,12 @@
-//! Says where allocations of a process's run-time system can be seen, and what its threads have allocated.
+//! Says where allocations and collections of a process's run-time system can be seen, and what its threads have
+//! allocated.
 
 use std::{collections::HashMap, path::PathBuf};
 
-use super::{ProcessKey, Symbolizer};
-use crate::runtimes::AllocationSites;
+use joular_data::model::units::Pid;
+
+use super::{ProcessKey, Symbolizer, process::Process};
+use crate::runtimes::{AllocationSites, CollectionSites};
 
 /// Whether a process's allocations can be seen.
 #[derive(Clone, Debug)]
@@ -23,10 +26,14 @@ impl Symbolizer {
         let Some((facts, known)) = known.and_then(|known| Some((known.instance.facts()?, known))) else {
             return Sites::Gone;
         };
-        let Some((_, mapping)) = known.mapped_system() else { return Sites::Gone };
-        let Some(sites) = facts.allocation else { return Sites::Unknown };
-        let link = format!("{:x}-{:x}", mapping.start.0, mapping.end.0);
-        Sites::At(sites, known.proc_root().join(process.0.to_string()).join("map_files").join(link))
+        let Some(library) = library_link(known, process.0) else { return Sites::Gone };
+        facts.allocation.map_or(Sites::Unknown, |sites| Sites::At(sites, library))
+    }
+
+    /// Where it tells of its collections, and the file of its library, as in [`Sites`]. `None`: nowhere, or it has ended.
+    pub fn collection_sites(&self, process: ProcessKey) -> Option<(CollectionSites, PathBuf)> {
+        let known = self.processes.get(&process)?;
+        Some((known.instance.facts()?.collections?, library_link(known, process.0)?))
     }
 
     /// What each of its threads has allocated, in bytes, by the thread's number in the process's own namespace. Empty if
@@ -35,4 +42,11 @@ impl Symbolizer {
         let open = self.processes.get_mut(&process).and_then(|process| process.instance.open_mut());
         open.map_or_else(HashMap::new, |open| open.allocated_bytes())
     }
+}
+
+/// A path to the file of a process's run-time system, whatever it is called by now.
+fn library_link(process: &Process, pid: Pid) -> Option<PathBuf> {
+    let (_, mapping) = process.mapped_system()?;
+    let link = format!("{:x}-{:x}", mapping.start.0, mapping.end.0);
+    Some(process.proc_root().join(pid.to_string()).join("map_files").join(link))
 }

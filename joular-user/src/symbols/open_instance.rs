@@ -18,7 +18,7 @@ use joular_ebpf::abi::{CompilerThread, FrameWord, JvmUnwind};
 use super::process::Location;
 use crate::{
     procs::deadline::{self, Pending, Progress},
-    runtimes::{AllocationSites, CodeId, Instance, OwnCode, OwnRange},
+    runtimes::{AllocationSites, CodeId, CollectionSites, Instance, OwnCode, OwnRange},
 };
 
 /// What an instance said when it was last asked for it.
@@ -28,6 +28,7 @@ pub struct Facts {
     pub kernel_tables: Option<JvmUnwind>,
     pub compiler_threads: Vec<(Tid, CompilerThread)>,
     pub allocation: Option<AllocationSites>,
+    pub collections: Option<CollectionSites>,
     pub own_code: Vec<OwnRange>,
     pub own_code_version: u64,
 }
@@ -39,6 +40,7 @@ impl Facts {
             kernel_tables: instance.kernel_tables().copied(),
             compiler_threads: instance.compiler_threads().to_vec(),
             allocation: instance.allocation(),
+            collections: instance.collections(),
             own_code: instance.own_code().to_vec(),
             own_code_version: instance.own_code_version(),
         }

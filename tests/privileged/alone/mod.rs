@@ -5,6 +5,7 @@
 mod allocations;
 mod calibrate;
 mod closed_loop;
+mod collections;
 mod containers;
 mod crowd;
 mod fleet;

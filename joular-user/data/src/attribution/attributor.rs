@@ -6,6 +6,7 @@
 use super::{
     branches::share_energy,
     claims::Claims,
+    collector::charge,
     conservation::divide,
     idle::{Covered, Machine, static_wish},
     jvms::jvm_rows,
@@ -57,9 +58,10 @@ impl Attributor {
         // All that is reported, methods, qualities and the `branches` of data sets, is of
         // CPU time. Samples of other kinds have nothing to be reported in yet.
         work.branches.retain(|row| row.kind == SampleKind::CpuTime);
-        let methods = method_rows(&work.threads, &work.branches, |branch| table.methods(branch));
         let qualities = quality_rows(&work.threads, &work.branches, |branch| table.facts(branch));
         let jvms = jvm_rows(&work.threads, &work.branches, |branch| table.facts(branch));
+        charge(&jvms, &mut work.collections, &mut work.charges, work.length_ns);
+        let methods = method_rows(&work.threads, &work.branches, &work.charges, |branch| table.methods(branch));
         WindowReport {
             index: work.index,
             start: work.start,
@@ -74,6 +76,8 @@ impl Attributor {
             threads: work.threads,
             branches: work.branches,
             allocations: work.allocations,
+            collections: work.collections,
+            charges: work.charges,
             methods,
             qualities,
             jvms,

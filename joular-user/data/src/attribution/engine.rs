@@ -9,6 +9,7 @@ use super::{
     allocated,
     attributor::Attributor,
     branches::{self, BranchSamples, branch_rows},
+    collector::{self, Ledgers},
     counts::Counts,
     measured::Measured,
     paths::Paths,
@@ -18,8 +19,8 @@ use super::{
 };
 use crate::{
     events::{
-        Event, LossCount, Mark, ProcessInfo, RawStack, Runtime, ThreadTime, Window, WindowAllocations, WindowContext,
-        WindowCounters,
+        Event, LossCount, Mark, ProcessInfo, RawStack, Runtime, ThreadTime, Window, WindowAllocations,
+        WindowCollections, WindowContext, WindowCounters,
     },
     model::units::Pid,
     stacks::StackTable,
@@ -43,6 +44,9 @@ pub struct Engine {
     counters: Option<Box<WindowCounters>>,
     /// Of the coming window.
     allocations: Option<Box<WindowAllocations>>,
+    /// Of the coming window.
+    collections: Option<Box<WindowCollections>>,
+    ledgers: Ledgers,
     attributor: Attributor,
     /// Targets, and what the profiler started for itself.
     pub(super) processes: BTreeMap<ProcessKey, ProcessInfo>,
@@ -82,6 +86,7 @@ impl Engine {
             Event::Mark(mark) if self.marks.len() < MAX_MARKS => self.marks.push((**mark).clone()),
             Event::Counters(counters) => self.counters = Some(counters.clone()),
             Event::Allocations(allocations) => self.allocations = Some(allocations.clone()),
+            Event::Collections(collections) => self.collections = Some(collections.clone()),
             Event::Mark(_) | Event::RunEnded(_) => {}
         }
         None
@@ -104,6 +109,7 @@ impl Engine {
 
     fn forget_process(&mut self, key: ProcessKey) {
         self.processes.remove(&key);
+        self.ledgers.forget(key);
         self.paths.forget_process(key);
     }
 
@@ -121,6 +127,16 @@ impl Engine {
         let branches = self.branches(window, &join);
         let allocations = self.allocations.take();
         let allocations = allocations.map_or_else(Vec::new, |window| allocated::rows(&window, &join, &mut self.paths));
+        let collections = self.collections.take().unwrap_or_default();
+        let collections = collector::rows(&collections, window, &join.processes);
+        let length_ns = window.length_ns();
+        let charges = self.ledgers.window(
+            (&join.processes, &join.threads),
+            &allocations,
+            &collections,
+            length_ns,
+            &mut self.paths,
+        );
         self.paths.end_window(branches.len() + allocations.len());
         let counts = self.counters.take().map(|counted| Counts::of(&counted, |thread| join.claimant_of(thread)));
         let slices = std::mem::take(&mut join.slices);
@@ -130,7 +146,7 @@ impl Engine {
             index: window.index,
             start: window.start,
             wall_start: window.wall_start,
-            length_ns: window.length_ns(),
+            length_ns,
             domains: self.measured.window(window, suspended_ns),
             cpu: cpu_audit(window, &slices),
             context,
@@ -141,6 +157,8 @@ impl Engine {
             threads: join.threads,
             branches,
             allocations,
+            collections,
+            charges,
             losses: window.losses.iter().filter(|loss| !is_of_times(loss)).cloned().collect(),
         }
     }

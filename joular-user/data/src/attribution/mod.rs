@@ -10,7 +10,8 @@
 //!    share of idling ([`idle`]); so does the energy of windows that comes late
 //!    ([`missed`]). A thread's energy goes to its call paths by samples ([`branches`]).
 //!    Paths are summed to methods ([`methods`]), to what JVMs did ([`jvms`]) and
-//!    to how good the stacks are ([`quality`]).
+//!    to how good the stacks are ([`quality`]). What garbage collectors used is charged to paths that
+//!    allocated, beside all that ([`collector`]).
 //!
 //! Windows in which no sample hit a thread keep their energy apart. Whoever sums windows may share it
 //! out by samples of other windows ([`inference`]).
@@ -23,6 +24,7 @@ mod attributor;
 mod branches;
 mod category;
 mod claims;
+pub mod collector;
 mod conservation;
 #[cfg(test)]
 mod conservation_tests;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::window_report::BranchRow;
+use super::{collector::ChargeRow, window_report::BranchRow};
 use crate::{
     model::units::MicroJoules,
     sampling::{Pool, Sampled},
@@ -17,16 +17,23 @@ pub struct Share {
     /// Sum over the samples of the squared energy that each stands for, µJ²: what the error of
     /// sampling is computed from ([`crate::sampling`]). It adds up over paths, threads and windows.
     pub squares: u128,
+    /// What it is charged for its collector: no part of `energy`.
+    pub gc_charged: MicroJoules,
 }
 
 impl Share {
-    pub(super) fn add_branch(&mut self, branch: &BranchRow) {
-        self.plus(&Self {
+    pub(super) fn of_branch(branch: &BranchRow) -> Self {
+        Self {
             energy: branch.energy,
             cpu_ns: branch.cpu_ns,
             samples: branch.samples,
             squares: squares_of(branch.energy, branch.samples),
-        });
+            gc_charged: MicroJoules(0),
+        }
+    }
+
+    pub(super) fn of_charge(charge: &ChargeRow) -> Self {
+        Self { gc_charged: charge.charged, ..Self::default() }
     }
 
     pub const fn plus(&mut self, other: &Self) {
@@ -34,6 +41,7 @@ impl Share {
         self.cpu_ns = self.cpu_ns.saturating_add(other.cpu_ns);
         self.samples = self.samples.saturating_add(other.samples);
         self.squares = self.squares.saturating_add(other.squares);
+        self.gc_charged = self.gc_charged.saturating_add(other.gc_charged);
     }
 
     /// What of it samples divide: nothing of a share without a sample.

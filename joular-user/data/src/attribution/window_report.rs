@@ -4,7 +4,12 @@
 pub use super::share::{Share, pools, squares_of};
 use super::work::ClaimedSlice;
 use crate::{
-    attribution::{allocated::AllocationRow, counter::Delta, counts::Counts},
+    attribution::{
+        allocated::AllocationRow,
+        collector::{ChargeRow, CollectionRow},
+        counter::Delta,
+        counts::Counts,
+    },
     events::{LossCount, Mark, SampleKind, WindowContext},
     model::{
         domain::{Domain, FaultCause, Label, Role},
@@ -76,6 +81,9 @@ pub struct WindowReport {
     pub branches: Vec<BranchRow>,
     /// Those of a thread stand together.
     pub allocations: Vec<AllocationRow>,
+    /// By process, as charges are; empty unless allocations are recorded.
+    pub collections: Vec<CollectionRow>,
+    pub charges: Vec<ChargeRow>,
     pub methods: Vec<MethodRow>,
     pub qualities: Vec<QualityRow>,
     pub jvms: Vec<JvmRow>,

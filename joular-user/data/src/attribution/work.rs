@@ -5,6 +5,7 @@
 
 use super::{
     allocated::AllocationRow,
+    collector::{ChargeRow, CollectionRow},
     counts::Counts,
     window_report::{BranchRow, CpuAudit, ProcessRef, ThreadRow},
 };
@@ -35,6 +36,10 @@ pub struct WindowWork {
     pub branches: Vec<BranchRow>,
     /// Those of a thread stand together.
     pub allocations: Vec<AllocationRow>,
+    /// Without energy, by process.
+    pub collections: Vec<CollectionRow>,
+    /// Without energy, by process.
+    pub charges: Vec<ChargeRow>,
     pub cpu: CpuAudit,
     /// `None` if nothing was noted.
     pub context: Option<WindowContext>,

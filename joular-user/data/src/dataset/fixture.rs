@@ -9,9 +9,9 @@ use crate::{
     attribution::Engine,
     dataset::{OutputDirectory, ParquetOutput},
     events::{
-        AllocationSample, CpuTimes, EnergyReading, Event, LossCount, Mark, MarkFrom, MarkKind, ProcessInfo, RawStack,
-        RunEnd, RunInfo, Runtime, SampleCount, Symbol, ThreadAllocation, ThreadCounts, ThreadTime, Window,
-        WindowAllocations, WindowContext, WindowCounters,
+        AllocationSample, Collection, CpuTimes, EnergyReading, Event, LossCount, Mark, MarkFrom, MarkKind, ProcessInfo,
+        RawStack, RunEnd, RunInfo, Runtime, SampleCount, Symbol, ThreadAllocation, ThreadCounts, ThreadTime, Window,
+        WindowAllocations, WindowCollections, WindowContext, WindowCounters,
     },
     model::{
         counter::Counter,
@@ -114,6 +114,7 @@ pub(crate) fn events(policy: Policy) -> Vec<Event> {
         let window = window(index);
         events.extend(counts(&window));
         events.extend(allocations(&window));
+        events.push(collections(index));
         events.push(window);
     }
     events.push(Event::RunEnded(RunEnd { ended: UnixMicros(STARTED + 30_000_000), reason: "duration".into() }));
@@ -265,6 +266,33 @@ fn allocations(window: &Event) -> Option<Event> {
         threads: allocating().map(thread).collect(),
         samples: allocating().filter(is_seen).flat_map(|time| [2, 3].map(|stack| sample(time, stack))).collect(),
     })))
+}
+
+/// A young collection in every second window, and one of the whole heap from the middle of window 10 into window 12.
+fn collections(index: u64) -> Event {
+    let young = Collection {
+        pid: Pid(1),
+        collector: "G1 Young Generation".into(),
+        cause: Some("G1 Evacuation Pause".into()),
+        start: MonotonicNs(index * SECOND + 200_000_000),
+        end: Some(MonotonicNs(index * SECOND + 210_000_000)),
+        before_bytes: 90_000_000,
+        after_bytes: 30_000_000 + index,
+        ages: vec![1_000_000 - index, 20_000],
+    };
+    let old = Collection {
+        collector: "G1 Old Generation".into(),
+        cause: None,
+        start: MonotonicNs(10 * SECOND + SECOND / 2),
+        end: (index == 12).then_some(MonotonicNs(12 * SECOND + SECOND / 4)),
+        after_bytes: if index == 12 { 10_000_000 } else { 0 },
+        ages: Vec::new(),
+        ..young.clone()
+    };
+    let mut collections = Vec::new();
+    collections.extend((10..=12).contains(&index).then_some(old));
+    collections.extend(index.is_multiple_of(2).then_some(young));
+    Event::Collections(Box::new(WindowCollections { collections }))
 }
 
 /// What each thread allocates in the whole run.

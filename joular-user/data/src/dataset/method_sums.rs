@@ -197,7 +197,13 @@ mod tests {
     fn a_window_with_one_sample_adds_to_the_error() {
         let mut sum = Share::default();
         for _ in 0..50 {
-            sum.plus(&Share { energy: MicroJoules(1_000), cpu_ns: 10, samples: 1, squares: 1_000_000 });
+            sum.plus(&Share {
+                energy: MicroJoules(1_000),
+                cpu_ns: 10,
+                samples: 1,
+                squares: 1_000_000,
+                ..Share::default()
+            });
         }
         assert_eq!((sum.energy.0, sum.squares), (50_000, 50_000_000));
         let mut whole = sum;

@@ -1,7 +1,10 @@
 //! Decodes bytes of the ring buffer. Pure: a damaged record yields an error and nothing worse.
 
 use bytes::Buf as _;
-use joular_ebpf::abi::{Comm, LifecycleRecord, MAX_USER_FRAMES, RecordKind, StackHeader, stack_flags};
+use joular_ebpf::abi::{
+    COLLECTION_NAME_BYTES, Comm, LifecycleRecord, MAX_USER_FRAMES, OBJECT_AGES, PoolRecord, RecordKind, StackHeader,
+    stack_flags,
+};
 use thiserror::Error;
 
 use super::RawStack;
@@ -22,6 +25,22 @@ pub enum Record {
         stack: RawStack,
     },
     Lifecycle(Lifecycle),
+    Pool(Box<Pool>),
+}
+
+/// A memory pool of a JVM as a collection begins or ends.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pool {
+    pub pid: Pid,
+    pub is_end: bool,
+    pub time: MonotonicNs,
+    pub used_bytes: u64,
+    pub collector: TargetText,
+    pub name: TargetText,
+    /// Empty: not known.
+    pub cause: TargetText,
+    /// Bytes by age from age 1 on; all 0 where they are not kept.
+    pub ages: Vec<u64>,
 }
 
 /// A birth, death or renaming.
@@ -66,14 +85,20 @@ pub fn decode(bytes: &[u8]) -> Result<Record, DecodeError> {
         RecordKind::EXEC | RecordKind::FORK | RecordKind::EXIT | RecordKind::COMM => {
             Ok(Record::Lifecycle(lifecycle(kind, bytes).ok_or(too_short(kind))?))
         }
+        RecordKind::POOL => Ok(Record::Pool(Box::new(pool(bytes).ok_or(too_short(kind))?))),
         other => Err(DecodeError::UnknownKind(other)),
     }
 }
 
 /// The name in a kernel `comm` field, up to its terminator.
 pub fn comm_text(comm: &Comm) -> TargetText {
-    let len = comm.iter().position(|byte| *byte == 0).unwrap_or(comm.len());
-    String::from_utf8_lossy(&comm[..len]).into_owned().into()
+    text(comm)
+}
+
+/// What stands before the first zero.
+fn text(bytes: &[u8]) -> TargetText {
+    let text = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
+    String::from_utf8_lossy(text).into_owned().into()
 }
 
 /// A name as the kernel keeps it; the inverse of [`comm_text`].
@@ -125,10 +150,28 @@ fn lifecycle(kind: u32, mut bytes: &[u8]) -> Option<Lifecycle> {
     })
 }
 
+fn pool(mut bytes: &[u8]) -> Option<Pool> {
+    let _kind = bytes.try_get_u32_ne().ok()?;
+    let tgid = bytes.try_get_u32_ne().ok()?;
+    let is_end = bytes.try_get_u32_ne().ok()? != 0;
+    let _padding = bytes.try_get_u32_ne().ok()?;
+    let time_ns = bytes.try_get_u64_ne().ok()?;
+    let used_bytes = bytes.try_get_u64_ne().ok()?;
+    let mut name = || {
+        let mut name = [0; COLLECTION_NAME_BYTES];
+        bytes.try_copy_to_slice(&mut name).ok().map(|()| text(&name))
+    };
+    let (collector, pool, cause) = (name()?, name()?, name()?);
+    let ages = (0..OBJECT_AGES).map(|_| bytes.try_get_u64_ne().ok()).collect::<Option<Vec<_>>>()?;
+    let ages = ages.get(1..).unwrap_or_default().to_vec();
+    Some(Pool { pid: Pid(tgid), is_end, time: MonotonicNs(time_ns), used_bytes, collector, name: pool, cause, ages })
+}
+
 /// Checks the layouts above against the types that the kernel side writes.
 const _: () = {
     assert!(size_of::<StackHeader>() == 24);
     assert!(size_of::<LifecycleRecord>() == 48);
+    assert!(size_of::<PoolRecord>() == 32 + 3 * COLLECTION_NAME_BYTES + 8 * OBJECT_AGES);
 };
 
 #[cfg(test)]
@@ -163,6 +206,35 @@ mod tests {
                 frames: vec![Address(10), Address(20)]
             }
         );
+    }
+
+    #[test]
+    fn a_pool_is_its_figures_and_names() {
+        let mut bytes = Vec::new();
+        for word in [RecordKind::POOL, 42, 1, 0] {
+            bytes.extend(word.to_ne_bytes());
+        }
+        for word in [7_u64, 4096] {
+            bytes.extend(word.to_ne_bytes());
+        }
+        for name in ["Copy", "Eden Space", "Allocation Failure"] {
+            let mut field = [0; COLLECTION_NAME_BYTES];
+            field[..name.len()].copy_from_slice(name.as_bytes());
+            bytes.extend(field);
+        }
+        (0..16_u64).for_each(|age| bytes.extend((age * 100).to_ne_bytes()));
+        let expected = Pool {
+            pid: Pid(42),
+            is_end: true,
+            time: MonotonicNs(7),
+            used_bytes: 4096,
+            collector: "Copy".into(),
+            name: "Eden Space".into(),
+            cause: "Allocation Failure".into(),
+            ages: (1..16).map(|age| age * 100).collect(),
+        };
+        assert_eq!(decode(&bytes), Ok(Record::Pool(Box::new(expected))));
+        assert_eq!(decode(&bytes[..200]), Err(DecodeError::TooShort { kind: 6, len: 200 }));
     }
 
     #[test]

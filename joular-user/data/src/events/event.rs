@@ -4,7 +4,7 @@
 use joular_ebpf::abi::{Comm, SampleKind, StackId};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
-use super::{Mark, Service, WindowAllocations, WindowContext, WindowCounters, Workload};
+use super::{Mark, Service, WindowAllocations, WindowCollections, WindowContext, WindowCounters, Workload};
 use crate::model::{
     domain::{Domain, Reading},
     frame::Frame,
@@ -45,6 +45,8 @@ pub enum Event {
     Counters(Box<WindowCounters>),
     /// What was allocated in the coming window, if that was asked for.
     Allocations(Box<WindowAllocations>),
+    /// Collections in the coming window, if that was asked for.
+    Collections(Box<WindowCollections>),
 }
 
 /// What does not change during a run.

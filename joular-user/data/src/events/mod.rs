@@ -7,6 +7,7 @@
 //! gave.
 
 mod allocations;
+mod collections;
 mod context;
 mod counters;
 pub mod decode;
@@ -18,6 +19,7 @@ mod service;
 mod workload;
 
 pub use allocations::{AllocationSample, ThreadAllocation, WindowAllocations};
+pub use collections::{Collection, WindowCollections};
 pub use context::WindowContext;
 pub use counters::{ThreadCounts, WindowCounters};
 pub use event::{

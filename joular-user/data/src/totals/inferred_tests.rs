@@ -40,7 +40,7 @@ fn run(windows: &[(i64, u64, &[&str])], mut totals: Totals) -> Totals {
             let (cpu_ns, energy) = (energy / count, MicroJoules(energy / count));
             let kind = SampleKind::CpuTime;
             report.branches.push(BranchRow { thread: 0, kind, branch, cpu_ns, samples, energy });
-            let own = MethodShare { energy, cpu_ns, samples, squares: 0 };
+            let own = MethodShare { energy, cpu_ns, samples, ..MethodShare::default() };
             report.methods.push(MethodRow { process: 0, method: frame, own, total: own });
         }
         totals.window(&report, &stacks);
@@ -103,7 +103,7 @@ fn a_jvms_own_thread_goes_by_those_in_jvms_of_its_version() {
         let frame = stacks.frame_id(Frame::new(kind, seen.unwrap_or("[no sample]")));
         let branch = stacks.branch_index(&[frame], PathQuality::default());
         let energy = MicroJoules(energy);
-        let own = MethodShare { energy, cpu_ns: 1, samples, squares: 0 };
+        let own = MethodShare { energy, cpu_ns: 1, samples, ..MethodShare::default() };
         totals.window(
             &WindowReport {
                 wall_start: UnixMicros(i64::from(pid) * 1_000_000),

@@ -56,6 +56,6 @@ mod tests {
     }
 
     fn share(energy: u64) -> Share {
-        Share { energy: MicroJoules(energy), cpu_ns: 1, samples: 1, squares: 0 }
+        Share { energy: MicroJoules(energy), cpu_ns: 1, samples: 1, ..Share::default() }
     }
 }

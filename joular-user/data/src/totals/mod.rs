@@ -304,7 +304,7 @@ impl Totals {
         for thread in &report.threads {
             let Some(process) = report.processes.get(thread.process) else { continue };
             let ThreadRow { energy, cpu_ns, samples, .. } = *thread;
-            self.processes.add(process.clone(), Share { energy, cpu_ns, samples, squares: 0 });
+            self.processes.add(process.clone(), Share { energy, cpu_ns, samples, ..Share::default() });
         }
         self.processes.end_window();
         self.jvms.window(report, self.processes.limit);
@@ -345,7 +345,7 @@ mod tests {
     use super::*;
 
     fn share(energy: u64) -> Share {
-        Share { energy: MicroJoules(energy), cpu_ns: 1, samples: 1, squares: 0 }
+        Share { energy: MicroJoules(energy), cpu_ns: 1, samples: 1, ..Share::default() }
     }
 
     #[test]

@@ -7,15 +7,15 @@
 use std::collections::{BTreeMap, HashMap};
 
 use joular_data::{
-    events::{ThreadAllocation, ThreadTime, WindowAllocations},
-    model::units::{Pid, Tid},
+    events::{Event, ThreadAllocation, ThreadTime, WindowAllocations},
+    model::units::{MonotonicNs, Pid, Tid},
 };
 use joular_ebpf::abi::{Place, ThreadKey};
 
 use super::{LiveError, Run};
 use crate::{
     clock,
-    kernel::allocations::{Drained, FIRST_GAP_BYTES},
+    kernel::allocations::{Drained, FIRST_GAP_BYTES, ProbeOffsets},
     symbols::{ProcessKey, allocation::Sites},
 };
 
@@ -99,6 +99,9 @@ impl Run<'_> {
                 "process {pid}: {why}: where it allocates, and of which classes, is not known"
             ));
         }
+        if let Err(why) = self.open_collection_probes(process) {
+            (self.live.notify)(&format!("process {pid}: {why}: its collections are not known"));
+        }
         let opened_boottime_ns = clock::monotonic_now().0.saturating_add(clock::boottime_offset_ns());
         let before = self.allocated_by_thread(process).into_iter().collect();
         let jvm = Jvm { key: process, is_followed: true, opened_boottime_ns, before, reported: HashMap::new() };
@@ -110,19 +113,30 @@ impl Run<'_> {
             return Err("its library has no symbols of the functions that allocate".to_owned());
         };
         let at = sites.functions;
-        let offsets = [at.in_new_buffer, at.outside_buffer, at.thread_ended];
+        let offsets = ProbeOffsets::Allocation([at.in_new_buffer, at.outside_buffer, at.thread_ended]);
         let opened = self.live.banks.add_allocator(process.0, sites.fields);
-        let opened = opened.and_then(|()| self.live.programs.probe_allocations(process.0, &library, offsets));
+        let opened = opened.and_then(|()| self.live.programs.open_probes(process.0, &library, offsets));
         opened.map_err(|error| {
             self.live.banks.remove_allocator(process.0);
             error.to_string()
         })
     }
 
+    fn open_collection_probes(&mut self, process: ProcessKey) -> Result<(), String> {
+        let Some((sites, library)) = self.live.symbolizer.collection_sites(process) else {
+            return Err("its library has no static probes".to_owned());
+        };
+        let offsets = ProbeOffsets::Collection([sites.begin_offset, sites.end_offset]);
+        let opened = self.live.banks.add_collector(process.0, sites.jvm);
+        let opened = opened.and_then(|()| self.live.programs.open_probes(process.0, &library, offsets));
+        opened.map_err(|error| error.to_string())
+    }
+
     /// A process has ended, or is no target any more. What it allocated in the running window is told with that.
     pub(super) fn forget_allocator(&mut self, pid: Pid) {
         self.live.banks.remove_allocator(pid);
         self.live.programs.close_probes(pid);
+        self.collections.forget(pid);
         if let Some(jvm) = self.allocations.jvms.get_mut(&pid) {
             jvm.is_followed = false;
         }
@@ -139,8 +153,24 @@ impl Run<'_> {
         threads.into_iter().filter_map(|(tid, number)| Some((tid, *by_number.get(&number)?))).collect()
     }
 
+    /// Hands on what was allocated in the window that ends, and its collections.
+    pub(super) fn hand_on_allocations(
+        &mut self,
+        drained: Drained,
+        times: &[ThreadTime],
+        end: MonotonicNs,
+    ) -> Result<(), LiveError> {
+        let allocations = self.allocated(drained, times, end.since(self.start))?;
+        self.consumer.take(&Event::Allocations(Box::new(allocations)))?;
+        let (collections, lost) = self.collections.until(end);
+        if lost > 0 {
+            self.lost("collection_dropped", lost);
+        }
+        Ok(self.consumer.take(&Event::Collections(Box::new(collections)))?)
+    }
+
     /// What was allocated in the window that has ended, of which these are the threads.
-    pub(super) fn allocated(
+    fn allocated(
         &mut self,
         drained: Drained,
         times: &[ThreadTime],

@@ -6,8 +6,12 @@
 
 use std::time::{Duration, Instant};
 
-use joular_data::{events::Mark, model::units::MonotonicNs};
+use joular_data::{
+    events::{Event, Mark},
+    model::units::MonotonicNs,
+};
 
+use super::{LiveError, Run};
 use crate::experiment::marks::Arriving;
 
 /// Cuts that may be made one after the other.
@@ -26,6 +30,19 @@ pub struct Marks {
     wants_cut: bool,
     lost: u64,
     budget: Budget,
+}
+
+impl Run<'_> {
+    pub(super) fn hand_on_marks(&mut self, end: MonotonicNs) -> Result<(), LiveError> {
+        let (marks, lost) = self.marks.until(end);
+        for mark in marks {
+            self.consumer.take(&Event::Mark(Box::new(mark)))?;
+        }
+        if lost > 0 {
+            self.lost("mark_dropped", lost);
+        }
+        Ok(())
+    }
 }
 
 impl Marks {

@@ -6,6 +6,7 @@
 //! stacks and for processes that come and go, whenever the kernel says that it has any.
 
 mod allocations;
+mod collections;
 mod marks;
 mod targets;
 mod waiting;
@@ -25,9 +26,9 @@ use joular_data::{
 };
 use joular_ebpf::abi::Comm;
 
-use self::allocations::Allocations;
 pub use self::marks::Marks;
 use self::wall_clock::{WallClock, WindowTimes};
+use self::{allocations::Allocations, collections::Collections};
 use super::{
     consumer::{ConsumeError, Consumer},
     stack_age::{Expired, StackAge},
@@ -121,6 +122,7 @@ struct Run<'a> {
     /// What the command said in this window.
     marks: Marks,
     allocations: Allocations,
+    collections: Collections,
 }
 
 impl Live {
@@ -152,6 +154,7 @@ impl Live {
             new_targets: HashSet::new(),
             marks,
             allocations: Allocations::default(),
+            collections: Collections::default(),
         };
         run.begin()?;
         ready(run.live.registry.targets().count());
@@ -250,8 +253,7 @@ impl Run<'_> {
         self.consumer.take(&Event::Context(Box::new(context)))?;
         self.hand_on_marks(end)?;
         if let Some(drained) = contents.allocations.take() {
-            let allocations = self.allocated(drained, &contents.threads, end.since(self.start))?;
-            self.consumer.take(&Event::Allocations(Box::new(allocations)))?;
+            self.hand_on_allocations(drained, &contents.threads, end)?;
         }
         if let Some(counters) = contents.counters.take() {
             self.consumer.take(&Event::Counters(Box::new(counters)))?;
@@ -277,17 +279,6 @@ impl Run<'_> {
         self.start = end;
         self.window += 1;
         self.after_window()
-    }
-
-    fn hand_on_marks(&mut self, end: MonotonicNs) -> Result<(), LiveError> {
-        let (marks, lost) = self.marks.until(end);
-        for mark in marks {
-            self.consumer.take(&Event::Mark(Box::new(mark)))?;
-        }
-        if lost > 0 {
-            self.lost("mark_dropped", lost);
-        }
-        Ok(())
     }
 
     fn after_window(&mut self) -> Result<(), LiveError> {
@@ -371,6 +362,7 @@ impl Run<'_> {
                         self.changed(change)?;
                     }
                 }
+                Ok(Record::Pool(pool)) => self.collections.take(*pool),
                 Err(_) => self.lost("undecodable", 1),
             }
         }

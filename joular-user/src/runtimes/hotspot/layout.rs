@@ -10,6 +10,7 @@ use super::{
     allocation::AllocationLayout,
     fields::{LayoutError, Names},
     memory::RemoteMemory,
+    perf_data::PerfDataLayout,
     threads::ThreadLayout,
     vm_structs::VmStructs,
 };
@@ -136,6 +137,8 @@ pub struct Layout {
     pub threads: Option<ThreadLayout>,
     /// Nor on this.
     pub allocation: Option<AllocationLayout>,
+    /// Nor on this.
+    pub perf_data: Option<PerfDataLayout>,
 }
 
 impl Layout {
@@ -161,6 +164,7 @@ impl Layout {
             flag: names.flag()?,
             threads: ThreadLayout::new(&names).ok(),
             allocation: AllocationLayout::new(&names).ok(),
+            perf_data: PerfDataLayout::new(&names).ok(),
         })
     }
 }

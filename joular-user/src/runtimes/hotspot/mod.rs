@@ -14,6 +14,7 @@
 pub mod allocation;
 pub mod answers;
 pub mod code_cache;
+pub mod collections;
 pub mod compilers;
 pub mod fields;
 pub mod flags;
@@ -34,6 +35,7 @@ pub mod memory;
 pub mod memory_recording;
 pub mod method;
 pub mod nmethod;
+pub mod perf_data;
 pub mod pinned;
 pub mod places;
 pub mod reader;
@@ -51,6 +53,7 @@ pub mod vm_structs;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use allocation::AllocationFunctions;
+use collections::CollectionProbes;
 use fields::LayoutError;
 use layout::Layout;
 use libjvm::Libjvm;
@@ -84,6 +87,8 @@ pub struct JvmBuild {
     pub layout: Layout,
     /// `None`: not known; images of JVMs have none.
     pub allocation: Option<AllocationFunctions>,
+    /// `None`: as for allocations.
+    pub collections: Option<CollectionProbes>,
     /// Tells builds apart.
     pub number: u64,
 }
@@ -94,6 +99,12 @@ impl JvmBuild {
         let pages = Pages::new(memory);
         let structs = VmStructs::read(&pages, &libjvm.tables, bias)?;
         let layout = Layout::new(&structs, &pages, bias)?;
-        Ok(Self { libjvm, layout, allocation: None, number: NEXT_BUILD.fetch_add(1, Ordering::Relaxed) })
+        Ok(Self {
+            libjvm,
+            layout,
+            allocation: None,
+            collections: None,
+            number: NEXT_BUILD.fetch_add(1, Ordering::Relaxed),
+        })
     }
 }

@@ -14,6 +14,7 @@ use joular_ebpf::abi::{CompilerThread, FrameWord, JvmUnwind};
 use super::{
     JvmBuild, JvmError,
     allocation::{self, AllocationFunctions},
+    collections::{self, CollectionProbes},
     compilers::Compilers,
     flags::JvmFacts,
     java_name::jvm_frame,
@@ -23,7 +24,8 @@ use super::{
     pinned::ArrivedStack,
 };
 use crate::runtimes::{
-    AllocationSites, Build, CodeId, Instance, LoadedLibrary, OpenError, OwnCode, OwnRange, RuntimeSystem,
+    AllocationSites, Build, CodeId, CollectionSites, Instance, LoadedLibrary, OpenError, OwnCode, OwnRange,
+    RuntimeSystem,
 };
 
 const NAME: &str = "hotspot";
@@ -59,7 +61,8 @@ impl RuntimeSystem for HotSpot {
         let bias = libjvm.bias(library.mapping.start.0, library.mapping.offset);
         let build = JvmBuild::read(&memory, libjvm, bias)?;
         let allocation = AllocationFunctions::read(file).ok().flatten();
-        Ok(Arc::new(JvmBuild { allocation, ..build }))
+        let collections = CollectionProbes::read(file).ok().flatten();
+        Ok(Arc::new(JvmBuild { allocation, collections, ..build }))
     }
 }
 
@@ -67,13 +70,14 @@ impl Build for JvmBuild {
     fn open(self: Arc<Self>, library: &LoadedLibrary<'_>) -> Result<Box<dyn Instance>, OpenError> {
         let bias = self.libjvm.bias(library.mapping.start.0, library.mapping.offset);
         let jvm = Jvm::attach(Box::new(memory_of(library)?), self, bias)?;
-        Ok(Box::new(JvmInstance { jvm, compilers: Compilers::new(Instant::now()) }))
+        let collections = collections::sites(&jvm);
+        Ok(Box::new(JvmInstance { jvm, compilers: Compilers::new(Instant::now()), collections }))
     }
 
     fn of_copy(&self, library: &LoadedLibrary<'_>) -> Result<Arc<dyn Build>, OpenError> {
         let bias = self.libjvm.bias(library.mapping.start.0, library.mapping.offset);
         let build = Self::read(&memory_of(library)?, self.libjvm.clone(), bias)?;
-        Ok(Arc::new(Self { allocation: self.allocation, ..build }))
+        Ok(Arc::new(Self { allocation: self.allocation, collections: self.collections, ..build }))
     }
 }
 
@@ -82,6 +86,7 @@ impl Build for JvmBuild {
 struct JvmInstance {
     jvm: Jvm,
     compilers: Compilers,
+    collections: Option<CollectionSites>,
 }
 
 impl Instance for JvmInstance {
@@ -100,6 +105,10 @@ impl Instance for JvmInstance {
 
     fn allocation(&self) -> Option<AllocationSites> {
         allocation::sites(self.jvm.parts().0)
+    }
+
+    fn collections(&self) -> Option<CollectionSites> {
+        self.collections
     }
 
     fn allocated_bytes(&mut self) -> HashMap<u32, u64> {

@@ -30,7 +30,7 @@ type WrittenMethod = (MethodKey, [u64; FIGURES.len()]);
 /// The same with all digits.
 type DerivedMethod = (MethodKey, [u128; FIGURES.len()]);
 
-const FIGURES: [Column<kind::Int>; 10] = [
+const FIGURES: [Column<kind::Int>; 12] = [
     methods::SELF_UJ,
     methods::TOTAL_UJ,
     methods::SELF_CPU_NS,
@@ -41,12 +41,14 @@ const FIGURES: [Column<kind::Int>; 10] = [
     methods::TOTAL_SIGMA_UJ,
     methods::SELF_SQUARES_UJ2,
     methods::TOTAL_SQUARES_UJ2,
+    methods::GC_CHARGED_UJ,
+    methods::TOTAL_GC_CHARGED_UJ,
 ];
 
 /// Those that are written to two digits.
-const ERRORS: Range<usize> = 6..FIGURES.len();
+const ERRORS: Range<usize> = 6..10;
 /// Of these, those that older data sets lack.
-const SQUARES: Range<usize> = 8..FIGURES.len();
+const SQUARES: Range<usize> = 8..10;
 
 /// The methods of a part of a run, as they were written and as its windows give them.
 #[derive(Default)]
@@ -78,9 +80,12 @@ impl Methods {
         if !columns.has(&methods::SELF_SQUARES_UJ2) {
             self.deviations.get_or_insert_default();
         }
-        let without = if self.deviations.is_some() { SQUARES.start } else { FIGURES.len() };
+        let without = if self.deviations.is_some() { SQUARES.start } else { SQUARES.end };
         let figures =
             FIGURES.into_iter().take(without).map(|column| columns.ints(column)).collect::<Result<Vec<_>>>()?;
+        let charged = [methods::GC_CHARGED_UJ, methods::TOTAL_GC_CHARGED_UJ].map(|column| columns.ints_if_any(column));
+        let [own_charged, total_charged] = charged;
+        let charged = [own_charged?, total_charged?];
         for row in 0..columns.rows() {
             let key = (
                 pids.natural(row)?,
@@ -93,6 +98,10 @@ impl Methods {
             let mut values = [0; FIGURES.len()];
             for (value, figure) in values.iter_mut().zip(&figures) {
                 *value = figure.natural(row)?;
+            }
+            // Data sets from before there were charges have none.
+            for (value, figure) in values.iter_mut().skip(SQUARES.end).zip(&charged) {
+                *value = figure.maybe_natural(row)?.unwrap_or(0);
             }
             let start = starts.get(row)?;
             self.spans.note(start, lengths.natural(row)?);
@@ -162,7 +171,8 @@ fn of_sum(method: &SummedMethod<'_>, deviations: Option<&Deviations>) -> Derived
     let squares = if deviations.is_some() { [0, 0] } else { [own.squares, total.squares] };
     let counted = [own.energy.0, total.energy.0, own.cpu_ns, total.cpu_ns, own.samples, total.samples];
     let mut figures = [0; FIGURES.len()];
-    let values = counted.into_iter().chain(sigmas.map(|sigma| sigma.0)).map(u128::from).chain(squares);
+    let charged = [own.gc_charged, total.gc_charged].map(|charged| u128::from(charged.0));
+    let values = counted.into_iter().chain(sigmas.map(|sigma| sigma.0)).map(u128::from).chain(squares).chain(charged);
     figures.iter_mut().zip(values).for_each(|(figure, value)| *figure = value);
     (key, figures)
 }

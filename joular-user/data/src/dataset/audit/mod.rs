@@ -55,6 +55,9 @@ pub struct RunAudit {
     pub methods: u64,
     pub quality: u64,
     pub jvms: u64,
+    pub collections: u64,
+    /// Paths that were charged for a collector, in all windows.
+    pub charges: u64,
     /// Rows that belong to no window. Only a run that was cut off may have some.
     pub rows_without_window: u64,
     pub has_ended: bool,
@@ -157,7 +160,7 @@ fn audit_window(
     attributor: &mut Attributor,
     table: &StackTable,
 ) -> WindowReport {
-    let ReadWindow { work, shares, thread_energies, branch_shares, rows_agree } = window;
+    let ReadWindow { work, shares, thread_energies, branch_shares, collection_energies, charged, rows_agree } = window;
     audit.expect(work.index, "that all its rows agree on what is the window's", rows_agree, true);
     audit.expect(work.index, "the window's number", work.index, audit.windows);
     identity::check(audit, &work, &shares, &thread_energies, &branch_shares);
@@ -172,6 +175,14 @@ fn audit_window(
         audit.expect(report.index, &format!("energy_uj of {}", name()), energy, row.energy);
         audit.expect(report.index, &format!("cpu_ns of {}", name()), cpu_ns, row.cpu_ns);
     }
+    for (row, energy) in report.collections.iter().zip(collection_energies) {
+        audit.expect(report.index, "energy_uj of a collection", energy, row.energy);
+    }
+    audit.expect(report.index, "the number of paths charged for a collector", charged.len(), report.charges.len());
+    for (row, charged) in report.charges.iter().zip(charged) {
+        let name = || format!("gc_charged_uj of branch {} of thread {}", table.stack_id(row.branch), row.tid);
+        audit.expect(report.index, &name(), charged, row.charged);
+    }
     sums::compare(audit, report.index, &QUALITY, sums::of_qualities(&report), rows.quality);
     sums::compare(audit, report.index, &JVMS, sums::of_jvms(&report), rows.jvms);
     add(audit, &report);
@@ -184,6 +195,8 @@ fn add(audit: &mut RunAudit, report: &WindowReport) {
     audit.branches += report.branches.len() as u64;
     audit.quality += report.qualities.len() as u64;
     audit.jvms += report.jvms.len() as u64;
+    audit.collections += report.collections.len() as u64;
+    audit.charges += report.charges.len() as u64;
     for domain in &report.domains {
         audit.measured_uj = audit.measured_uj.saturating_add(domain.measured.0);
         audit.attributed_uj = audit.attributed_uj.saturating_add(domain.attributed.0);
@@ -248,6 +261,10 @@ pub fn text(audits: &[RunAudit]) -> String {
             "  derived again: {} thread, {} branch, {} method, {} quality and {} JVM rows",
             audit.threads, audit.branches, audit.methods, audit.quality, audit.jvms
         );
+        if audit.collections + audit.charges > 0 {
+            let _ =
+                writeln!(text, "  and {} collection rows with {} charges for them", audit.collections, audit.charges);
+        }
         if !audit.has_ended {
             let rows = audit.rows_without_window;
             let _ = writeln!(text, "  it did not end properly: {rows} rows of its last files belong to no window");

@@ -3,8 +3,8 @@
 //! policy stand beside its columns ([`Table`]).
 
 use super::{
-    Allocations, Branches, Counters, FrameTable, Jvms, Marks, Methods, Processes, Quality, Runs, Stacks, Threads,
-    Weights, Windows,
+    Ages, Allocations, Branches, Collections, Counters, FrameTable, GcCharges, Jvms, Marks, Methods, Processes,
+    Quality, Runs, Stacks, Threads, Weights, Windows,
 };
 use crate::dataset::{buffer::Buffer, column::Table};
 
@@ -64,6 +64,9 @@ tables! {
     marks: Marks,
     counters: Counters,
     allocations: Allocations,
+    collections: Collections,
+    ages: Ages,
+    gc_charges: GcCharges,
     windows: Windows,
 }
 
@@ -96,6 +99,9 @@ mod tests {
     #[test]
     fn windows_are_written_last_and_the_work_does_not_depend_on_the_policy() {
         assert_eq!(TABLES.last(), Some(&"windows"));
-        assert_eq!(unchanged_by_policy(), ["processes", "stacks", "weights", "marks", "counters", "allocations"]);
+        assert_eq!(
+            unchanged_by_policy(),
+            ["processes", "stacks", "weights", "marks", "counters", "allocations", "ages"]
+        );
     }
 }

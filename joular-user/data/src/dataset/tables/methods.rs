@@ -58,6 +58,19 @@ pub(crate) const SELF_SQUARES_UJ2: Column<kind::Int> = Column::quantity(
 pub(crate) const TOTAL_SQUARES_UJ2: Column<kind::Int> =
     Column::quantity("total_squares_uj2", "attribution", "the same for total_samples").unit("µJ²");
 
+pub(crate) const GC_CHARGED_UJ: Column<kind::Int> = Column::quantity(
+    "gc_charged_uj",
+    "attribution",
+    "part of jvms.gc_uj that it is charged for, by bytes that it allocated; no part of self_uj",
+)
+.unit("µJ");
+pub(crate) const TOTAL_GC_CHARGED_UJ: Column<kind::Int> = Column::quantity(
+    "total_gc_charged_uj",
+    "attribution",
+    "the same by bytes allocated while it stood anywhere in the path; no part of total_uj",
+)
+.unit("µJ");
+
 pub struct Methods;
 
 pub struct MethodRecord<'a> {
@@ -97,7 +110,11 @@ impl Table for Methods {
     type Row<'a> = MethodRecord<'a>;
 
     fn columns() -> Vec<ColumnOf<Self>> {
-        joined([span_columns(), process_columns(), name_columns(), share_columns(), label_columns()])
+        let charged = vec![
+            GC_CHARGED_UJ.of::<Self>(|r| int(r.method.own.gc_charged.0)),
+            TOTAL_GC_CHARGED_UJ.of::<Self>(|r| int(r.method.total.gc_charged.0)),
+        ];
+        joined([span_columns(), process_columns(), name_columns(), share_columns(), charged, label_columns()])
     }
 }
 

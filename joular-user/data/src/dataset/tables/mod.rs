@@ -3,6 +3,7 @@
 //! value from a row. Columns that several tables share are in [`shared`].
 
 pub(crate) mod allocations;
+pub(crate) mod collections;
 pub(crate) mod context;
 pub(crate) mod counters;
 pub(crate) mod frames;
@@ -24,6 +25,7 @@ pub(crate) use self::list::{Buffers, ForRows, ForTable, TABLES};
 use self::shared::{InWindow, OfProcess, joined, label_columns, process_columns, window_columns};
 pub use self::{
     allocations::{AllocationRecord, Allocations},
+    collections::{AgeRecord, Ages, ChargeRecord, CollectionRecord, Collections, GcCharges},
     counters::{CounterRecord, Counters},
     frames::FrameTable,
     jvms::{JvmRecord, Jvms},

@@ -270,6 +270,7 @@ const fn loss_meaning(cause: Loss) -> &'static str {
         Loss::CounterMapFull => "slices of time whose counts found no slot",
         Loss::AllocationMapFull => "samples of allocations, and what threads had allocated, that found no slot",
         Loss::NestedAllocation => "allocations that were not sampled, because another thread's stack was being read",
+        Loss::CollectionRingFull => "memory pools whose state before or after a collection was not told: ring full",
     }
 }
 

@@ -1,5 +1,6 @@
 //! Turns windows into rows, and rows into files.
 
+mod collector_rows;
 pub(crate) mod encode;
 mod flush;
 mod merge;

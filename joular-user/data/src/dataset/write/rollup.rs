@@ -208,7 +208,8 @@ pub(crate) fn method_rows(report: &WindowReport, pooled: &[Pooled], stacks: &Sta
     for (branch, Pooled { squares, .. }) in report.branches.iter().zip(pooled) {
         let Some(thread) = report.threads.get(branch.thread) else { continue };
         let BranchRow { energy, cpu_ns, samples, branch: path, .. } = *branch;
-        let (share, path) = (Share { energy, cpu_ns, samples, squares: *squares }, stacks.methods(path));
+        let (share, path) =
+            (Share { energy, cpu_ns, samples, squares: *squares, ..Share::default() }, stacks.methods(path));
         if let Some(leaf) = path.last() {
             shares.entry((thread.process, *leaf)).or_default().0.plus(&share);
         }

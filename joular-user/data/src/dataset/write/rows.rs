@@ -15,9 +15,10 @@ use crate::{
         column::Table,
         method_sums::{MethodSpan, MethodSums},
         tables::{
-            AllocationRecord, Allocations, Boot, BranchRecord, Branches, Buffers, CounterRecord, Counters, JvmRecord,
-            Jvms, MarkRecord, Marks, MethodRecord, Methods, ProcessRecord, Processes, Quality, QualityRecord,
-            StackRecord, Stacks, ThreadRecord, Threads, WeightRecord, Weights, WindowKey, WindowRecord, Windows, Work,
+            Ages, AllocationRecord, Allocations, Boot, BranchRecord, Branches, Buffers, Collections, CounterRecord,
+            Counters, GcCharges, JvmRecord, Jvms, MarkRecord, Marks, MethodRecord, Methods, ProcessRecord, Processes,
+            Quality, QualityRecord, StackRecord, Stacks, ThreadRecord, Threads, WeightRecord, Weights, WindowKey,
+            WindowRecord, Windows, Work,
         },
     },
     events::{ProcessInfo, RunInfo, Runtime, phases::OpenPhases},
@@ -90,6 +91,7 @@ impl Rows {
             rows.mark_rows(key, report).map_err(of::<Marks>())?;
             rows.counter_rows(key, report).map_err(of::<Counters>())?;
             rows.allocation_rows(key, report, stacks).map_err(of::<Allocations>())?;
+            rows.age_rows(key, report).map_err(of::<Ages>())?;
             rows.stack_rows(key, report, stacks).map_err(of::<Stacks>())
         })
     }
@@ -133,6 +135,8 @@ impl Rows {
     fn share_rows(&mut self, key: WindowKey<'_>, report: &WindowReport, stacks: &StackTable) -> Result<()> {
         self.process_sums(key, report)?;
         self.thread_rows(key, report).map_err(of::<Threads>())?;
+        self.collection_rows(key, report).map_err(of::<Collections>())?;
+        self.charge_rows(key, report, stacks).map_err(of::<GcCharges>())?;
         self.branch_rows(key, report, stacks).map_err(of::<Branches>())
     }
 
@@ -306,6 +310,7 @@ impl Rows {
             .iter()
             .map(|row| row.branch)
             .chain(report.allocations.iter().map(|row| row.branch))
+            .chain(report.charges.iter().map(|row| row.branch))
             .filter(|index| !self.known.contains(&stacks.stack_id(*index)))
             .collect();
         for index in fresh {

@@ -1,10 +1,10 @@
 //! Limits the size of a recorded event. A run never comes near these bounds. Without them a small
 //! file could make its reader keep gigabytes, and make every path as long as the file likes.
 
-use joular_ebpf::abi::MAX_USER_FRAMES;
+use joular_ebpf::abi::{MAX_USER_FRAMES, OBJECT_AGES};
 
 use crate::{
-    events::{Event, ProcessInfo, RunInfo, Runtime, Symbol, Window, WindowAllocations, WindowCounters},
+    events::{Collection, Event, ProcessInfo, RunInfo, Runtime, Symbol, Window, WindowAllocations, WindowCounters},
     model::{
         cores::CoreType,
         counter::Counter,
@@ -29,6 +29,8 @@ const MAX_SAMPLES: usize = 1 << 21;
 const MAX_LOSSES: usize = 1024;
 /// Frames of one address: the inlined functions there.
 const MAX_INLINED: usize = 64;
+/// In a window.
+const MAX_COLLECTIONS: usize = 1 << 16;
 const MAX_SYMBOLS: usize = 1 << 20;
 const MAX_SYMBOL_FRAMES: usize = 1 << 20;
 
@@ -46,6 +48,7 @@ pub(super) fn check(event: &Event) -> Result<(), String> {
         Event::Context(context) => context.governor.as_deref().map_or(Ok(()), name),
         Event::Counters(counters) => counts(counters),
         Event::Allocations(allocations) => allocated(allocations),
+        Event::Collections(window) => collected(&window.collections),
         // Eight bytes each, no more than the event itself.
         Event::ProcessEnded { .. } | Event::StacksForgotten(_) => Ok(()),
     }
@@ -143,6 +146,16 @@ fn window(window: &Window) -> Result<(), String> {
 fn allocated(allocations: &WindowAllocations) -> Result<(), String> {
     at_most(allocations.threads.len(), MAX_THREADS, "threads that allocated")?;
     at_most(allocations.samples.len(), MAX_SAMPLES, "samples of allocations")
+}
+
+fn collected(collections: &[Collection]) -> Result<(), String> {
+    at_most(collections.len(), MAX_COLLECTIONS, "collections")?;
+    for collection in collections {
+        name(collection.collector.raw())?;
+        collection.cause.as_ref().map_or(Ok(()), |cause| name(cause.raw()))?;
+        at_most(collection.ages.len(), OBJECT_AGES, "ages of objects")?;
+    }
+    Ok(())
 }
 
 fn counts(counted: &WindowCounters) -> Result<(), String> {

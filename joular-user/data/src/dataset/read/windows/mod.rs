@@ -5,6 +5,7 @@
 //! belong to none of them are left from a crash.
 
 pub(super) mod audit_rows;
+mod collector_rows;
 pub(super) mod work_rows;
 
 use std::collections::HashMap;
@@ -12,11 +13,13 @@ use std::collections::HashMap;
 pub(crate) use self::audit_rows::{Shares, UnattributedColumns, loss_columns};
 use self::{
     audit_rows::AuditRow,
+    collector_rows::{ChargeRead, CollectionRead},
     work_rows::{BranchRead, ThreadRead, WeightRead},
 };
 use super::{files::FlushFiles, stacks::ReadStacks};
 use crate::{
     attribution::{
+        collector::{ChargeRow, CollectionRow},
         counter::Delta,
         shown_parts::{self, Beside},
         window_report::{BranchRow, ProcessRef, ThreadRow},
@@ -26,7 +29,7 @@ use crate::{
         column::Table as _,
         error::{DataSetError, Result},
         store::StoredFile,
-        tables::{Branches, Threads, Weights, Windows},
+        tables::{Branches, Collections, GcCharges, Threads, Weights, Windows},
     },
     events::SampleKind,
     model::{
@@ -45,6 +48,9 @@ pub(crate) struct ReadWindow {
     pub(crate) thread_energies: Vec<MicroJoules>,
     /// Parallel to the work's branches: energy and time.
     pub(crate) branch_shares: Vec<(MicroJoules, u64)>,
+    /// What its collections and charges say, in the order of the work's.
+    pub(crate) collection_energies: Vec<MicroJoules>,
+    pub(crate) charged: Vec<MicroJoules>,
     /// Whether the columns that are the window's, repeated on each row, agree.
     pub(crate) rows_agree: bool,
 }
@@ -62,6 +68,8 @@ pub(crate) fn read(part: &FlushFiles, domains: &[Domain], stacks: &ReadStacks) -
     let mut threads = grouped(part.file::<Threads>(), work_rows::threads)?;
     let mut branches = grouped(part.file::<Branches>(), work_rows::branches)?;
     let mut weights = grouped(part.file::<Weights>(), work_rows::weights)?;
+    let mut collections = grouped(part.file::<Collections>(), collector_rows::collections)?;
+    let mut charges = grouped(part.file::<GcCharges>(), collector_rows::charges)?;
     let mut windows = Vec::new();
     for rows in audits.chunk_by(|a, b| a.start == b.start) {
         let Some(first) = rows.first() else { continue };
@@ -69,6 +77,8 @@ pub(crate) fn read(part: &FlushFiles, domains: &[Domain], stacks: &ReadStacks) -
             threads: threads.remove(&first.start).unwrap_or_default(),
             branches: branches.remove(&first.start).unwrap_or_default(),
             weights: weights.remove(&first.start).unwrap_or_default(),
+            collections: collections.remove(&first.start).unwrap_or_default(),
+            charges: charges.remove(&first.start).unwrap_or_default(),
         };
         let damaged = |problem| DataSetError::Damaged {
             path: part.file::<Windows>().map_or_else(|| Windows::NAME.into(), StoredFile::path),
@@ -76,8 +86,13 @@ pub(crate) fn read(part: &FlushFiles, domains: &[Domain], stacks: &ReadStacks) -
         };
         windows.push(rows_of.window(rows, domains, stacks).map_err(damaged)?);
     }
-    let left = threads.values().map(Vec::len).sum::<usize>() + branches.values().map(Vec::len).sum::<usize>();
-    Ok((windows, left + weights.values().map(Vec::len).sum::<usize>()))
+    let left = left(&threads) + left(&branches) + left(&weights) + left(&collections) + left(&charges);
+    Ok((windows, left))
+}
+
+/// Rows of no window.
+fn left<T>(rows: &Grouped<T>) -> usize {
+    rows.values().map(Vec::len).sum()
 }
 
 type Grouped<T> = HashMap<Start, Vec<T>>;
@@ -98,6 +113,8 @@ struct RowsOf {
     threads: Vec<ThreadRead>,
     branches: Vec<BranchRead>,
     weights: Vec<WeightRead>,
+    collections: Vec<CollectionRead>,
+    charges: Vec<ChargeRead>,
 }
 
 impl RowsOf {
@@ -107,12 +124,16 @@ impl RowsOf {
         self.threads.sort_by_key(|thread| (thread.id.0, thread.id.2, thread.id.3));
         let positions: HashMap<ThreadId, usize> =
             self.threads.iter().enumerate().map(|(position, thread)| (thread.id, position)).collect();
-        let (processes, threads) = self.threads_and_processes();
+        let (mut processes, threads) = self.threads_and_processes();
+        let (collections, collection_energies) = self.collection_rows(&mut processes);
+        let (charges, charged) = self.charge_rows(&mut processes, stacks)?;
         let (branches, branch_shares) = self.branch_rows(&positions, stacks)?;
         Ok(ReadWindow {
             shares: rows.iter().filter_map(|row| row.shares.clone()).collect(),
             thread_energies: self.threads.iter().map(|thread| thread.energy).collect(),
             branch_shares,
+            collection_energies,
+            charged,
             rows_agree: rows.iter().all(|row| {
                 (row.length_ns, row.index, row.cpu) == (first.length_ns, first.index, first.cpu)
                     && row.losses == first.losses
@@ -135,6 +156,8 @@ impl RowsOf {
                 marks: Vec::new(),
                 counts: None,
                 allocations: Vec::new(),
+                collections,
+                charges,
                 losses: first.losses.clone(),
             },
         })
@@ -180,6 +203,35 @@ impl RowsOf {
         Ok(rows.into_iter().map(|(_, _, row, written)| (row, written)).unzip())
     }
 
+    /// In the order of attribution: processes, and of one the order in which they began.
+    fn collection_rows(&self, processes: &mut Vec<ProcessRef>) -> (Vec<CollectionRow>, Vec<MicroJoules>) {
+        let row = |read: &CollectionRead| {
+            let process = position(processes, &read.process);
+            (CollectionRow { process, ..read.row.clone() }, read.written)
+        };
+        let mut rows: Vec<_> = self.collections.iter().map(row).collect();
+        rows.sort_by(|(a, _), (b, _)| {
+            (a.process, a.since_start_ns, &a.collector).cmp(&(b.process, b.since_start_ns, &b.collector))
+        });
+        rows.into_iter().unzip()
+    }
+
+    /// In the order of attribution: processes, threads, stacks.
+    fn charge_rows(
+        &self,
+        processes: &mut Vec<ProcessRef>,
+        stacks: &ReadStacks,
+    ) -> Result<(Vec<ChargeRow>, Vec<MicroJoules>), String> {
+        let mut rows = Vec::with_capacity(self.charges.len());
+        for read in &self.charges {
+            let branch = stacks.get(read.stack_id).ok_or_else(|| format!("stack {} has no row", read.stack_id))?;
+            let row = read.row(position(processes, &read.process()), branch);
+            rows.push(((row.process, row.start_boottime_ns, row.tid, read.stack_id), row, read.written));
+        }
+        rows.sort_by_key(|(order, ..)| *order);
+        Ok(rows.into_iter().map(|(_, row, written)| (row, written)).unzip())
+    }
+
     fn slices(&self, positions: &HashMap<ThreadId, usize>) -> Result<Vec<ClaimedSlice>, String> {
         let claimed = |read: &WeightRead| {
             let claimant = match read.claimant {
@@ -195,6 +247,15 @@ impl RowsOf {
         slices.sort_by_key(|claimed| (claimed.claimant, claimed.place));
         Ok(slices)
     }
+}
+
+/// Where a process is in the list. One that has no thread in the window is added.
+fn position(processes: &mut Vec<ProcessRef>, process: &ProcessRef) -> usize {
+    let is_it = |known: &ProcessRef| (known.pid, known.start_boottime_ns) == (process.pid, process.start_boottime_ns);
+    processes.iter().position(is_it).unwrap_or_else(|| {
+        processes.push(process.clone());
+        processes.len() - 1
+    })
 }
 
 /// The rows of a window are those of the domains that count, in their order; the other domains are

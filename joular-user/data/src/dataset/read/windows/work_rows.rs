@@ -47,7 +47,7 @@ impl ThreadRead {
 }
 
 /// Start times are wall-clock times in a data set: see `WindowWork::start`.
-fn since_1970_ns(micros: i64) -> u64 {
+pub(super) fn since_1970_ns(micros: i64) -> u64 {
     u64::try_from(micros).unwrap_or(0).saturating_mul(1000)
 }
 
@@ -137,7 +137,7 @@ pub(crate) fn weights(columns: &Columns<'_>, rows: &mut Grouped<WeightRead>) -> 
     Ok(())
 }
 
-fn thread_ids<'a>(columns: &'a Columns<'a>) -> Result<impl Fn(usize) -> Result<ThreadId> + use<'a>> {
+pub(super) fn thread_ids<'a>(columns: &'a Columns<'a>) -> Result<impl Fn(usize) -> Result<ThreadId> + use<'a>> {
     let (pids, tids) = (columns.ints(shared::PID)?, columns.ints(shared::TID)?);
     let (process_starts, thread_starts) = (columns.times(shared::PROCESS_START)?, columns.times(shared::THREAD_START)?);
     Ok(move |row| Ok((pids.natural(row)?, process_starts.get(row)?, tids.natural(row)?, thread_starts.get(row)?)))

@@ -52,7 +52,11 @@ fn old(event: NewEvent) -> Event {
             losses: window.losses,
         })),
         NewEvent::RunEnded(end) => Event::RunEnded(end),
-        NewEvent::Context(_) | NewEvent::Mark(_) | NewEvent::Counters(_) | NewEvent::Allocations(_) => {
+        NewEvent::Context(_)
+        | NewEvent::Mark(_)
+        | NewEvent::Counters(_)
+        | NewEvent::Allocations(_)
+        | NewEvent::Collections(_) => {
             panic!("version 3 has none")
         }
     }

@@ -1,0 +1,100 @@
+//! Defines what the kernel side sends of a JVM's garbage collections.
+//!
+//! HotSpot has static probes (USDT) where a collection begins and ends, one call for each memory pool
+//! (`mem__pool__gc__begin`, `mem__pool__gc__end`). A note in its file says where they are, and in which register or
+//! where on the stack each argument is.
+
+/// Longest name of a collector, a pool or a cause that is kept, with its zero.
+pub const COLLECTION_NAME_BYTES: usize = 40;
+
+pub type CollectionName = [u8; COLLECTION_NAME_BYTES];
+
+/// Ages that objects in the young generation can have: 1 to 15. Age 0 is not used.
+pub const OBJECT_AGES: usize = 16;
+
+/// Where a probe has an argument of 8 bytes.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ArgumentPlace {
+    /// Offset of a register in the kernel's `pt_regs`.
+    pub register: u32,
+    /// 0: the register has the argument. 1: it is in memory, at the register's address plus `displacement`.
+    pub in_memory: u32,
+    pub displacement: i64,
+}
+
+/// Where a probe has what is read of it.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PoolArguments {
+    /// Text: the memory manager, which is what Java calls a `GarbageCollectorMXBean`.
+    pub collector: ArgumentPlace,
+    /// Text: the memory pool.
+    pub pool: ArgumentPlace,
+    pub used_bytes: ArgumentPlace,
+}
+
+/// What the probes of one JVM need. Value of the map by tgid.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct JvmCollections {
+    pub begin: PoolArguments,
+    pub end: PoolArguments,
+    /// Address of the text that says why a collection takes place; 0: it is not known.
+    pub cause: u64,
+    /// Address of the bytes of age 0, and how far those of the next age are from it; 0: they are not kept.
+    pub ages: u64,
+    pub age_stride: u64,
+}
+
+/// A pool of the heap as a collection begins or ends.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PoolRecord {
+    /// `RecordKind::POOL`.
+    pub kind: u32,
+    pub tgid: u32,
+    /// 0: the collection begins; 1: it ends.
+    pub is_end: u32,
+    pub padding: u32,
+    /// Monotonic nanoseconds.
+    pub time_ns: u64,
+    pub used_bytes: u64,
+    pub collector: CollectionName,
+    pub pool: CollectionName,
+    pub cause: CollectionName,
+    /// Bytes of objects by age; all 0 where they are not kept.
+    pub ages: [u64; OBJECT_AGES],
+}
+
+/// Whether a pool is not of the Java heap: code, and what the JVM keeps of classes. The names are those of JDK 11 to 25.
+#[inline(always)]
+pub fn is_beside_heap(pool: &CollectionName) -> bool {
+    matches!(&pool[..4], b"Code" | b"Meta" | b"Comp")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pools_of_code_and_classes_are_not_of_the_heap() {
+        for (pool, expected) in [
+            ("CodeHeap 'non-nmethods'", true),
+            ("Code Cache", true),
+            ("CodeCache", true),
+            ("Metaspace", true),
+            ("Compressed Class Space", true),
+            ("G1 Eden Space", false),
+            ("Eden Space", false),
+            ("PS Old Gen", false),
+            ("Tenured Gen", false),
+            ("ZHeap", false),
+            ("Shenandoah", false),
+        ] {
+            let mut name = [0; COLLECTION_NAME_BYTES];
+            name[..pool.len()].copy_from_slice(pool.as_bytes());
+            assert_eq!(is_beside_heap(&name), expected, "{pool}");
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Finds where a JVM tells of its collections: static probes, and counters that say why a collection takes place and
+//! what its survivors' ages are.
+//!
+//! The ages are those of the collector's age table, as it last computed them. Serial does so as a collection ends. G1 does
+//! so too, before it chooses what to collect next. Parallel, ZGC and Shenandoah keep no such table.
+
+use std::fs::File;
+
+use joular_ebpf::abi::{ArgumentPlace, JvmCollections, PoolArguments};
+
+use super::{jvm::Jvm, libjvm::LibjvmError, memory::Pages};
+use crate::{
+    elf::{Elf, static_probes::StaticProbe},
+    runtimes::CollectionSites,
+};
+
+const PROVIDER: &str = "hotspot";
+const BEGIN: &str = "mem__pool__gc__begin";
+const END: &str = "mem__pool__gc__end";
+const CAUSE: &str = "sun.gc.cause";
+const AGE_0: &str = "sun.gc.generation.0.agetable.bytes.00";
+const AGE_1: &str = "sun.gc.generation.0.agetable.bytes.01";
+/// Farther from each other than two counters that were made one after the other are.
+const MAX_STRIDE: u64 = 256;
+
+/// Where the probes are in libjvm's file, and where they have what is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CollectionProbes {
+    pub begin_offset: u64,
+    pub end_offset: u64,
+    begin: PoolArguments,
+    end: PoolArguments,
+}
+
+impl CollectionProbes {
+    /// `None`: it was built without static probes, or has them otherwise.
+    pub fn read(file: &File) -> Result<Option<Self>, LibjvmError> {
+        let elf = Elf::read(file)?;
+        let [begin, end] = [elf.static_probes(PROVIDER, BEGIN)?, elf.static_probes(PROVIDER, END)?];
+        // The compiler may have made several copies; not all would be seen then.
+        let ([begin], [end]) = (&begin[..], &end[..]) else { return Ok(None) };
+        Ok(pool_arguments(begin).zip(pool_arguments(end)).map(|(begin_arguments, end_arguments)| Self {
+            begin_offset: begin.offset,
+            end_offset: end.offset,
+            begin: begin_arguments,
+            end: end_arguments,
+        }))
+    }
+}
+
+/// Of the probe's arguments the manager's name, the pool's name, and the pool's used bytes. (The others are the names'
+/// lengths, and what the pool had at first, has from the system and may have.)
+fn pool_arguments(probe: &StaticProbe) -> Option<PoolArguments> {
+    let places: Vec<_> = probe.arguments.split_whitespace().map(argument_place).collect();
+    let [collector, _, pool, _, _, used_bytes, ..] = places[..] else { return None };
+    Some(PoolArguments { collector: collector?, pool: pool?, used_bytes: used_bytes? })
+}
+
+/// Where an argument of 8 bytes is: `8@%rax` in a register, `8@-16(%rbp)` on the stack.
+fn argument_place(text: &str) -> Option<ArgumentPlace> {
+    let (size, operand) = text.split_once('@')?;
+    if !matches!(size, "8" | "-8") {
+        return None;
+    }
+    if let Some(name) = operand.strip_prefix('%') {
+        return Some(ArgumentPlace { register: register(name)?, in_memory: 0, displacement: 0 });
+    }
+    let (displacement, base) = operand.strip_suffix(')')?.split_once("(%")?;
+    let displacement = if displacement.is_empty() { 0 } else { displacement.parse().ok()? };
+    Some(ArgumentPlace { register: register(base)?, in_memory: 1, displacement })
+}
+
+/// Offset of a register in `struct pt_regs` of x86-64 (`arch/x86/include/asm/ptrace.h`).
+fn register(name: &str) -> Option<u32> {
+    const IN_ORDER: [&str; 15] =
+        ["r15", "r14", "r13", "r12", "rbp", "rbx", "r11", "r10", "r9", "r8", "rax", "rcx", "rdx", "rsi", "rdi"];
+    if name == "rsp" {
+        return Some(152);
+    }
+    let position = IN_ORDER.iter().position(|known| *known == name)?;
+    u32::try_from(8 * position).ok()
+}
+
+/// Where a JVM tells of its collections.
+pub fn sites(jvm: &Jvm) -> Option<CollectionSites> {
+    let (build, memory, bias) = jvm.parts();
+    let probes = build.collections?;
+    let counters = build.layout.perf_data;
+    let found = counters.and_then(|layout| layout.addresses(&Pages::new(memory), bias, [CAUSE, AGE_0, AGE_1]).ok());
+    let [cause, age_0, age_1] = found.unwrap_or_default();
+    let stride = age_0.zip(age_1).and_then(|(first, second)| second.checked_sub(first));
+    let (ages, age_stride) = age_0.zip(stride.filter(|stride| *stride <= MAX_STRIDE)).unwrap_or_default();
+    let jvm =
+        JvmCollections { begin: probes.begin, end: probes.end, cause: cause.unwrap_or_default(), ages, age_stride };
+    Some(CollectionSites { begin_offset: probes.begin_offset, end_offset: probes.end_offset, jvm })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(register: u32, in_memory: u32, displacement: i64) -> Option<ArgumentPlace> {
+        Some(ArgumentPlace { register, in_memory, displacement })
+    }
+
+    #[test]
+    fn an_argument_is_in_a_register_or_on_the_stack() {
+        for (text, expected) in [
+            ("8@%r15", place(0, 0, 0)),
+            ("8@%rdi", place(112, 0, 0)),
+            ("-8@%rax", place(80, 0, 0)),
+            ("8@-88(%rbp)", place(32, 1, -88)),
+            ("8@16(%rsp)", place(152, 1, 16)),
+            ("8@(%rbx)", place(40, 1, 0)),
+            ("4@%eax", None),
+            ("8@$1", None),
+            ("8@8(%rax,%rbx,8)", None),
+            ("8@symbol(%rip)", None),
+            ("8", None),
+            ("", None),
+        ] {
+            assert_eq!(argument_place(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_pools_name_collector_and_bytes_are_the_first_third_and_sixth_argument() {
+        let probe = |arguments: &str| StaticProbe { offset: 0, arguments: arguments.to_owned() };
+        let found = pool_arguments(&probe("8@%r13 4@$1 8@%r15 8@%rax 8@%rsi 8@-8(%rbp) 8@%r9 8@%r10")).unwrap();
+        let [collector, pool, used_bytes] = [place(16, 0, 0), place(0, 0, 0), place(32, 1, -8)].map(Option::unwrap);
+        assert_eq!(found, PoolArguments { collector, pool, used_bytes });
+        assert_eq!(pool_arguments(&probe("8@%r13 8@%r13 8@%r15")), None);
+    }
+}
