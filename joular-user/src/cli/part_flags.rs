@@ -95,4 +95,10 @@ pub struct PartFlags {
     #[arg(long)]
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub no_infer: bool,
+
+    /// Move the energy of garbage collectors to the call paths that allocated, as recorded with --alloc; without this it
+    /// stays at the collectors' threads
+    #[arg(long)]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub charge_gc: bool,
 }

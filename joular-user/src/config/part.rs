@@ -39,6 +39,7 @@ pub fn part(flags: &PartFlags) -> Result<(Filter, Option<App>), ConfigError> {
         runs: names("run", &flags.run)?,
         phases: names("phase", &flags.phase)?,
         no_infer: flags.no_infer,
+        charge_gc: flags.charge_gc,
     };
     Ok((filter, App::of(&flags.app)))
 }

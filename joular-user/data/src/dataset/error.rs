@@ -72,6 +72,10 @@ pub enum DataSetError {
     NoEnergy { path: PathBuf },
     #[error("reading allocations of {path}: the selection has none: select more of it, or record with --alloc")]
     NoAllocations { path: PathBuf },
+    #[error(
+        "charging garbage collectors' energy to who allocated, in {path}: nothing is known of that: record with --alloc"
+    )]
+    NoCharges { path: PathBuf },
     #[error("drawing {path}: {cause}: this is a defect, please report it")]
     Draw { path: PathBuf, cause: std::io::Error },
     #[error(transparent)]

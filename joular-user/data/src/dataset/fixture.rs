@@ -243,12 +243,13 @@ fn counts(window: &Event) -> Option<Event> {
     })))
 }
 
-/// What threads of the first process allocated; every third allocated without being seen. The leaf of a stack is the
+/// What threads of the first process allocated, its collector apart; every third allocated without being seen. The leaf of a stack is the
 /// class.
 fn allocations(window: &Event) -> Option<Event> {
     let Event::Window(window) = window else { return None };
     let key = |time: &ThreadTime| ThreadKey::new(time.tid.0, time.start_boottime_ns, KeyPlace::new(0, 0)).0;
-    let allocating = || window.threads.iter().filter(|time| time.pid == Pid(1));
+    let is_collector = |time: &&ThreadTime| time.comm.starts_with(b"GC");
+    let allocating = || window.threads.iter().filter(|time| time.pid == Pid(1) && !is_collector(time));
     let thread = |time: &ThreadTime| {
         let bytes = 1_000_003 * u64::from(time.tid.0);
         ThreadAllocation { tid: time.tid, pid: time.pid, thread_key: key(time), bytes, objects: 7 }

@@ -14,6 +14,8 @@ pub struct Headline {
     pub duration_ns: u64,
     /// Part of it that samples of other windows tell.
     pub inferred: MicroJoules,
+    /// Part of it that is garbage collectors', at the paths that allocated.
+    pub gc_charged: MicroJoules,
     pub label: Option<Label>,
     /// Readings of energy counters that were not certain.
     pub ambiguous: u64,
@@ -27,6 +29,7 @@ impl Headline {
             energy: profile.energy(),
             duration_ns: profile.overview.duration_ns,
             inferred: profile.overview.inferred,
+            gc_charged: profile.overview.gc_charged,
             label: profile.overview.label,
             ambiguous: profile.overview.ambiguous,
             runs: profile.catalog.runs.iter().map(|run| run.info.run_id.clone()).collect(),
@@ -53,7 +56,11 @@ impl Headline {
             0 => String::new(),
             _ => format!(", {:.1} % by samples of other windows", text::share(self.inferred, self.energy)),
         };
-        format!("{joules} J ({label}{doubt}) in {seconds:.1} s, {watts:.2} W{inferred} · {runs}")
+        let charged = match self.gc_charged.0 {
+            0 => String::new(),
+            _ => format!(", {:.1} % of garbage collectors", text::share(self.gc_charged, self.energy)),
+        };
+        format!("{joules} J ({label}{doubt}) in {seconds:.1} s, {watts:.2} W{inferred}{charged} · {runs}")
     }
 }
 
@@ -88,6 +95,7 @@ mod tests {
                 label,
                 ambiguous: 0,
                 inferred: MicroJoules(0),
+                gc_charged: MicroJoules(0),
                 runs: Vec::new(),
             }
             .text()

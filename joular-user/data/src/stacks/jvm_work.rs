@@ -82,7 +82,7 @@ impl JvmWork {
 
     /// What a thread of the VM with this path does. Serial's collections, and parts of other
     /// collectors', are operations of the VM thread.
-    pub(super) fn of_vm_path<'a>(mut frames: impl Iterator<Item = &'a Frame>) -> Self {
+    pub(crate) fn of_vm_path<'a>(mut frames: impl Iterator<Item = &'a Frame>) -> Self {
         let collects = |frame: &Frame| {
             frame.kind == FrameKind::Vm && COLLECTIONS.iter().any(|prefix| frame.name.raw().starts_with(prefix))
         };

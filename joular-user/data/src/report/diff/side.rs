@@ -83,10 +83,11 @@ impl Side {
     ) -> Result<Self> {
         let mut data = DataSet::of_store(store, filter)?;
         let windows = data.windows(filter);
-        let overview = data.overview(filter)?;
+        let mut overview = data.overview(filter)?;
         let mut sums = Sums::new(&data.catalog, windows, filter, app, choices);
         let summed = data.sums(filter, |_, _| {})?;
         data.scan_in_time(filter, &summed, |catalog, row| sums.take(catalog, row))?;
+        overview.gc_charged = data.gc_charged;
         let mut side = Self {
             data: root.to_owned(),
             runs: data.catalog.runs,

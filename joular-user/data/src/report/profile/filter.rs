@@ -99,6 +99,8 @@ pub struct Filter {
     pub phases: Names,
     /// Whether windows in which no sample hit a thread stay `[no sample]`, as they were recorded.
     pub no_infer: bool,
+    /// Whether the energy of garbage collectors stands at the paths that are charged for it.
+    pub charge_gc: bool,
 }
 
 impl Filter {

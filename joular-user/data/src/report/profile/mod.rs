@@ -17,6 +17,7 @@
 
 pub mod allocated;
 pub mod catalog;
+mod charges;
 pub mod counted;
 pub mod filter;
 mod frame_columns;
@@ -135,7 +136,7 @@ impl Profile {
 
     /// Of sums of a data set whose overview is known, by the same filter.
     pub fn of(data: DataSet, summed: Summed, mut overview: Overview, filter: &Filter, app: Option<&App>) -> Self {
-        overview.left_out = data.left_out;
+        (overview.left_out, overview.gc_charged) = (data.left_out, data.gc_charged);
         Self::of_entries(data.catalog, summed.entries, overview, filter, app)
     }
 

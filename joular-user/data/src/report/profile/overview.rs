@@ -61,6 +61,8 @@ pub struct Overview {
     pub left_out: Amounts,
     /// Energy of the selection that samples of other windows tell: see [`crate::attribution::inference`].
     pub inferred: MicroJoules,
+    /// Energy of collectors that stands at paths of the selection: see [`Filter::charge_gc`].
+    pub gc_charged: MicroJoules,
     /// Samples of targets, whole machine.
     pub samples: u64,
     pub losses: BTreeMap<String, u64>,

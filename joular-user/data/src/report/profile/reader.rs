@@ -2,12 +2,17 @@
 //! themselves, as often as they are wanted ([`DataSet::scan`]). Memory holds what rows are about,
 //! and one batch of rows.
 
-use std::{collections::HashMap, path::Path, sync::Arc};
+use std::{
+    collections::HashMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use foldhash::fast::RandomState;
 
 use super::{
     catalog::{Catalog, PathIndex, Process, ProcessIndex, Run, Thread, ThreadIndex},
+    charges::Charges,
     filter::{Allowed, Filter},
     frame_columns::FrameColumns,
     inference,
@@ -61,6 +66,8 @@ pub struct DataSet {
     /// Energy, time and samples of rows that [`Self::scan`] left out because they belong
     /// to no window: a crash took it.
     pub left_out: Amounts,
+    /// Energy of collectors that [`Self::scan`] gave to paths that are charged for it.
+    pub gc_charged: MicroJoules,
 }
 
 impl DataSet {
@@ -95,6 +102,7 @@ impl DataSet {
             stack_ids: Vec::new(),
             windows: Vec::new(),
             left_out: Amounts::default(),
+            gc_charged: MicroJoules(0),
         };
         for files in runs {
             let row = run_row::read(&files.row)?;
@@ -126,6 +134,11 @@ impl DataSet {
         marks::read_events(&self.files::<Marks>(run), most)
     }
 
+    /// The file of the first run's row.
+    pub(super) fn first_row(&self) -> Option<PathBuf> {
+        self.files.first().map(|files| files.row.path())
+    }
+
     /// Asking for phases that no run has is a mistake; what is shown would be nothing.
     fn must_have_phases(&self, filter: &Filter) -> Result<()> {
         let runs = &self.catalog.runs;
@@ -146,20 +159,30 @@ impl DataSet {
     }
 
     /// Calls `take` for every row of the windows, processes and threads that `filter` allows, as it was
-    /// recorded. Conditions on methods are ignored.
+    /// recorded, or with the energy of collectors where [`Filter::charge_gc`] wants it. Conditions on methods are ignored.
     ///
     /// # Errors
     /// If a file cannot be read or is damaged.
     pub fn scan(&mut self, filter: &Filter, mut take: impl FnMut(&Catalog, &Row)) -> Result<()> {
         let mut allowed = Allowed::default();
-        self.left_out = Amounts::default();
+        (self.left_out, self.gc_charged) = (Amounts::default(), MicroJoules(0));
+        self.must_have_charges(filter)?;
         for run in 0..self.files.len() {
             let span = filter.span(&self.catalog.runs[run]);
+            let mut charges = filter.charge_gc.then(|| Charges::read(self, run, filter)).transpose()?;
+            let mut take_row = |catalog: &Catalog, row: &Row| match &mut charges {
+                Some(charges) => charges.pass(catalog, row, &mut take),
+                None => take(catalog, row),
+            };
             decode_ahead::batches(
                 &self.files::<Branches>(run),
                 |file| TableFile::open_span(file, &BRANCH_COLUMNS, &span),
-                |columns| self.take_branches(run, columns, filter, &mut allowed, &mut take),
+                |columns| self.take_branches(run, columns, filter, &mut allowed, &mut take_row),
             )?;
+            if let Some(charges) = charges {
+                self.gc_charged = self.gc_charged.saturating_add(charges.to_selected);
+                charges.finish(&self.catalog, &mut take);
+            }
         }
         Ok(())
     }

@@ -24,7 +24,7 @@ pub struct Row {
     pub samples: u64,
     /// `None`: samples in this window tell it.
     pub inferred: Option<Inferred>,
-    /// Of a row of a rollup.
+    /// Of a row of a rollup, and of one that is charged for a collector.
     pub pooled: Option<Pooled>,
 }
 
@@ -38,6 +38,11 @@ pub struct Pooled {
     pub inferred_uj: i64,
     pub inferred_cpu_ns: i64,
     pub inferred_squares: f64,
+}
+
+impl Pooled {
+    /// Of a row of which samples of other windows tell nothing.
+    pub(super) const COMPLETE: Self = Self { squares: 0.0, inferred_uj: 0, inferred_cpu_ns: 0, inferred_squares: 0.0 };
 }
 
 /// What samples of other windows say of a window: see [`crate::attribution::inference`].

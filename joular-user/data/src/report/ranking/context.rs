@@ -134,6 +134,13 @@ pub fn inferred(profile: &Profile) -> Option<String> {
     })
 }
 
+/// How much of the selection was moved from garbage collectors to paths that allocated; `None` if nothing.
+pub fn gc_charged(profile: &Profile) -> Option<String> {
+    let (overview, charged) = (&profile.overview, profile.overview.gc_charged);
+    let joules = figures::figure(charged.joules(), overview.label);
+    (charged.0 > 0).then(|| format!("with {joules} J of garbage collectors, at the call paths that allocated"))
+}
+
 /// Energy of paths whose leaf has no name, by marker. Code without symbols is unresolved whichever
 /// file it is in.
 pub fn unnamed(profile: &Profile) -> BTreeMap<&str, MicroJoules> {

@@ -32,6 +32,7 @@ pub fn report(report: &Report<'_>) -> Value {
         "energy_sources": overview.sources,
         "extent": extent(profile),
         "selection": amounts(&context::chosen(profile), ""),
+        "gc_charged_uj": overview.gc_charged.0,
         "counted": counts::json(profile),
         "allocated": allocated::totals(profile),
         "is_app_view": report.has_app,

@@ -113,6 +113,7 @@ pub fn chosen(report: &Report<'_>) -> Vec<String> {
         ));
     }
     lines.extend(context::inferred(report.profile));
+    lines.extend(context::gc_charged(report.profile));
     lines.extend(counts::lines(report.profile));
     lines.extend(allocated::line(report.profile));
     if report.has_app {

@@ -3,6 +3,7 @@
 mod alike;
 mod allocated;
 mod baseline;
+mod charges;
 mod counted;
 mod diff;
 mod footprint;

@@ -73,12 +73,14 @@ impl Comparison {
 }
 
 impl Side {
-    /// `, 40.1 % by samples of other windows`, if there is such energy.
-    fn inferred(&self) -> String {
-        match self.total.inferred.0 {
-            0 => String::new(),
-            _ => format!(", {:.1} % by samples of other windows", share(self.total.inferred, self.total.energy)),
-        }
+    /// `, 40.1 % by samples of other windows, 3.0 % of garbage collectors`, if there is such energy.
+    fn moved(&self) -> String {
+        let parts = [
+            (self.total.inferred, "by samples of other windows"),
+            (self.overview.gc_charged, "of garbage collectors, at paths that allocated"),
+        ];
+        let said = parts.iter().filter(|(energy, _)| energy.0 > 0);
+        said.map(|(energy, what)| format!(", {:.1} % {what}", share(*energy, self.total.energy))).collect()
     }
 }
 

@@ -122,7 +122,7 @@ fn compared(comparison: &Comparison, choices: &Choices) -> String {
             figures::figure(side.total.energy.joules(), overview.label),
             overview.label.map_or("no energy", |label| label.name()),
             plain(&sources.join(", ")),
-            side.inferred(),
+            side.moved(),
             side.runs_with_windows(),
             seconds(overview.duration_ns),
             seconds(side.cpu_ns),

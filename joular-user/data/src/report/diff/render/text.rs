@@ -81,7 +81,7 @@ fn described(side: &Side) -> String {
         figures::figure(side.total.energy.joules(), overview.label),
         overview.label.map_or("no energy", |label| label.name()),
         sources.join(", "),
-        side.inferred(),
+        side.moved(),
         side.runs_with_windows(),
         side.window_count,
         seconds(overview.duration_ns),
