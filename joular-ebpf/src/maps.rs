@@ -17,7 +17,7 @@ use joular_ebpf::{
         AllocationKey, AllocationSlot, BufferState, CodeMapping, CompilerThread, CounterSlot, CounterState, CpuState,
         JvmAllocation, JvmCollections, JvmUnwind, LOSS_COUNT, Loss, MAX_COMPILER_THREADS, MAX_JVMS, MAX_MAPPINGS,
         MAX_PROCESSES, MAX_ROWS, MAX_STACK_FRAMES, ProcessUnwind, REMEMBERED_ROWS, RememberedRow, SampleKey,
-        SampleSlot, SamplingClock, StackHeader, TablesEpoch, ThreadSlot, UnwindRow,
+        SampleSlot, SampledObject, SamplingClock, StackHeader, TablesEpoch, ThreadSlot, UnwindRow,
     },
     walk::Walk,
 };
@@ -167,6 +167,14 @@ pub static BUFFERS: LruHashMap<u64, BufferState> = LruHashMap::with_max_entries(
 /// JVMs whose allocations are sampled, by tgid.
 #[map]
 pub static ALLOCATORS: HashMap<u32, JvmAllocation> = HashMap::with_max_entries(MAX_JVMS, 0);
+
+/// Sampled objects since a JVM's last collection, by [`object_key`], and how many there are, by tgid.
+///
+/// [`object_key`]: joular_ebpf::abi::object_key
+#[map]
+pub static OBJECTS: HashMap<u64, SampledObject> = HashMap::with_max_entries(1, 0);
+#[map]
+pub static OBJECT_COUNTS: HashMap<u32, u32> = HashMap::with_max_entries(1, 0);
 
 /// JVMs whose collections are told of, by tgid.
 #[map]

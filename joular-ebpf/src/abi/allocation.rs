@@ -26,6 +26,39 @@ pub struct AllocationSlot {
     /// Samples. In a thread's own record the objects that were seen, whether or not they were sampled.
     pub count: u32,
     pub tgid: u32,
+    /// Of samples whose fate a collection showed: what they stand for, and how much of that survived.
+    pub judged_bytes: u64,
+    pub survived_bytes: u64,
+}
+
+/// A sampled object whose fate the next collection shows. Value of the map by process and number: see [`object_key`].
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SampledObject {
+    pub address: u64,
+    /// What it stands for.
+    pub bytes: u64,
+    /// As in [`AllocationKey`].
+    pub thread: u64,
+    pub stack: u64,
+}
+
+/// Objects of one JVM that are remembered between two collections. Later ones take the places of earlier ones.
+pub const MAX_REMEMBERED_OBJECTS: u32 = 512;
+
+/// Objects that are larger may be allocated elsewhere than in the young generation.
+pub const MAX_REMEMBERED_BYTES: u64 = 128 << 10;
+
+#[inline(always)]
+pub const fn object_key(tgid: u32, number: u32) -> u64 {
+    (tgid as u64) << 32 | (number % MAX_REMEMBERED_OBJECTS) as u64
+}
+
+/// Whether a collector has moved an object, by the first word of the place where it was. Serial, Parallel and G1 write
+/// the new place there, with both lowest bits set (HotSpot's `markWord::is_forwarded`).
+#[inline(always)]
+pub const fn is_forwarded(mark: u64) -> bool {
+    mark & 3 == 3
 }
 
 /// Where one JVM keeps what a probe reads: offsets of fields. Value of the map by tgid.

@@ -73,6 +73,13 @@ pub fn is_beside_heap(pool: &CollectionName) -> bool {
     matches!(&pool[..4], b"Code" | b"Meta" | b"Comp")
 }
 
+/// Whether a collector moves all that survives of the young generation, and leaves a note of that at each object's old
+/// place.
+#[inline(always)]
+pub fn forwards_survivors(collector: &CollectionName) -> bool {
+    matches!(&collector[..4], b"Copy" | b"PS S" | b"G1 Y")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -95,6 +102,24 @@ mod tests {
             let mut name = [0; COLLECTION_NAME_BYTES];
             name[..pool.len()].copy_from_slice(pool.as_bytes());
             assert_eq!(is_beside_heap(&name), expected, "{pool}");
+        }
+    }
+
+    #[test]
+    fn collectors_of_a_young_generation_forward_what_they_move() {
+        for (collector, expected) in [
+            ("Copy", true),
+            ("PS Scavenge", true),
+            ("G1 Young Generation", true),
+            ("MarkSweepCompact", false),
+            ("PS MarkSweep", false),
+            ("G1 Old Generation", false),
+            ("G1 Concurrent GC", false),
+            ("ZGC Minor Cycles", false),
+        ] {
+            let mut name = [0; COLLECTION_NAME_BYTES];
+            name[..collector.len()].copy_from_slice(collector.as_bytes());
+            assert_eq!(forwards_survivors(&name), expected, "{collector}");
         }
     }
 }

@@ -18,10 +18,13 @@ mod thread;
 mod walk;
 mod window;
 
-pub use allocation::{AllocationKey, AllocationSlot, BufferState, JvmAllocation, allocated_bytes, sampled_bytes};
+pub use allocation::{
+    AllocationKey, AllocationSlot, BufferState, JvmAllocation, MAX_REMEMBERED_BYTES, MAX_REMEMBERED_OBJECTS,
+    SampledObject, allocated_bytes, is_forwarded, object_key, sampled_bytes,
+};
 pub use collection::{
     ArgumentPlace, COLLECTION_NAME_BYTES, CollectionName, JvmCollections, OBJECT_AGES, PoolArguments, PoolRecord,
-    is_beside_heap,
+    forwards_survivors, is_beside_heap,
 };
 pub use corun::{BusyWord, corun_ns};
 pub use counters::{CounterSlot, CounterState, MAX_COUNTERS, cut_count};
@@ -100,7 +103,7 @@ mod tests {
         assert_eq!(size_of::<StackHeader>(), 4 * 4 + 8);
         assert_eq!(size_of::<LifecycleRecord>(), 4 * 4 + 2 * 8 + COMM_LEN);
         assert_eq!(size_of::<AllocationKey>(), 2 * 8);
-        assert_eq!(size_of::<AllocationSlot>(), 8 + 2 * 4);
+        assert_eq!(size_of::<AllocationSlot>(), 3 * 8 + 2 * 4);
         assert_eq!(size_of::<JvmAllocation>(), 6 * 4);
         assert_eq!(size_of::<JvmCollections>(), 6 * 16 + 3 * 8);
         assert_eq!(size_of::<PoolRecord>(), 4 * 4 + 2 * 8 + 3 * COLLECTION_NAME_BYTES + OBJECT_AGES * 8);

@@ -11,12 +11,15 @@ use aya_ebpf::{
     programs::ProbeContext,
 };
 use joular_ebpf::abi::{
-    AllocationKey, AllocationSlot, Boundary, BufferState, FrameWord, JvmAllocation, Loss, Place, StackId, ThreadKey,
-    allocated_bytes, sampled_bytes,
+    AllocationKey, AllocationSlot, Boundary, BufferState, FrameWord, JvmAllocation, Loss, MAX_REMEMBERED_BYTES, Place,
+    SampledObject, StackId, ThreadKey, allocated_bytes, object_key, sampled_bytes,
 };
 
 use crate::{
-    maps::{ALLOCATED, ALLOCATION_GAP, ALLOCATORS, BOUNDARY, BUFFERS, add_slot, count_loss, slot},
+    maps::{
+        ALLOCATED, ALLOCATION_GAP, ALLOCATORS, BOUNDARY, BUFFERS, COLLECTORS, OBJECT_COUNTS, OBJECTS, add_slot,
+        count_loss, slot,
+    },
     task::Task,
     unwind,
 };
@@ -24,13 +27,13 @@ use crate::{
 /// `AllocTracer::send_allocation_in_new_tlab(Klass*, HeapWord*, size_t tlab_size, size_t alloc_size, Thread*)`.
 #[uprobe]
 pub fn allocation_in_new_tlab(context: ProbeContext) -> u32 {
-    seen(context.arg(0), context.arg(3), context.arg(4), true)
+    seen(context.arg(0), context.arg(1), (context.arg(3), context.arg(4)), true)
 }
 
 /// `AllocTracer::send_allocation_outside_tlab(Klass*, HeapWord*, size_t alloc_size, Thread*)`.
 #[uprobe]
 pub fn allocation_outside_tlab(context: ProbeContext) -> u32 {
-    seen(context.arg(0), context.arg(2), context.arg(3), false)
+    seen(context.arg(0), context.arg(1), (context.arg(2), context.arg(3)), false)
 }
 
 /// `ThreadService::remove_thread(JavaThread*, bool)`: what it says of itself is the last.
@@ -45,8 +48,14 @@ pub fn allocating_thread_ended(context: ProbeContext) -> u32 {
 }
 
 #[inline(always)]
-fn seen(klass: Option<u64>, object_bytes: Option<u64>, java_thread: Option<u64>, begins_buffer: bool) -> u32 {
-    let (Some(klass), Some(object_bytes), Some(java_thread)) = (klass, object_bytes, java_thread) else { return 0 };
+fn seen(
+    klass: Option<u64>,
+    object: Option<u64>,
+    (object_bytes, java_thread): (Option<u64>, Option<u64>),
+    begins_buffer: bool,
+) -> u32 {
+    let (Some(klass), Some(object)) = (klass, object) else { return 0 };
+    let (Some(object_bytes), Some(java_thread)) = (object_bytes, java_thread) else { return 0 };
     let task = Task::current();
     let Some(jvm) = ALLOCATORS.get_ptr(task.tgid()) else { return 0 };
     // SAFETY: a live value of a preallocated map.
@@ -59,7 +68,8 @@ fn seen(klass: Option<u64>, object_bytes: Option<u64>, java_thread: Option<u64>,
     // SAFETY: helper without arguments.
     let chance = unsafe { bpf_get_prandom_u32() };
     if let Some(bytes) = sampled_bytes(object_bytes, buffer_bytes, gap, chance) {
-        sample(task, bank, class(jvm, klass), bytes);
+        let object = if object_bytes <= MAX_REMEMBERED_BYTES { object } else { 0 };
+        sample(task, bank, class(jvm, klass), (object, bytes));
     }
     0
 }
@@ -104,7 +114,7 @@ fn class(jvm: &JvmAllocation, klass: u64) -> FrameWord {
 }
 
 #[inline(always)]
-fn sample(task: Task, bank: u32, class: FrameWord, bytes: u64) {
+fn sample(task: Task, bank: u32, class: FrameWord, (object, bytes): (u64, u64)) {
     let tgid = task.tgid();
     // `None`: without a stack a sample says nothing, and the thread's other samples stand for it.
     let introduced = unwind::caller(tgid, class, |stack| {
@@ -115,13 +125,41 @@ fn sample(task: Task, bank: u32, class: FrameWord, bytes: u64) {
         stack.introduce(tgid).then_some(stack.id)
     });
     match introduced {
-        Some(Some(stack)) => add(task, bank, stack, |slot| {
-            slot.bytes = slot.bytes.wrapping_add(bytes);
-            slot.count = slot.count.wrapping_add(1);
-        }),
+        Some(Some(stack)) => {
+            add(task, bank, stack, |slot| {
+                slot.bytes = slot.bytes.wrapping_add(bytes);
+                slot.count = slot.count.wrapping_add(1);
+            });
+            remember(task, object, stack, bytes);
+        }
         Some(None) => {}
         None => count_loss(Loss::NestedAllocation),
     }
+}
+
+/// Remembers an object until a collection shows its fate. Two threads that do so at once may take one place: one of the
+/// objects is forgotten then, whichever.
+#[inline(always)]
+fn remember(task: Task, address: u64, stack: StackId, bytes: u64) {
+    let tgid = task.tgid();
+    if address == 0 || COLLECTORS.get_ptr(tgid).is_none() {
+        return;
+    }
+    let number = match OBJECT_COUNTS.get_ptr_mut(tgid) {
+        // SAFETY: a live value of a preallocated map.
+        Some(count) => unsafe {
+            let number = *count;
+            *count = number.wrapping_add(1);
+            number
+        },
+        None => {
+            // Without room its objects' fates are not known.
+            let _ = OBJECT_COUNTS.insert(tgid, 1, 0);
+            0
+        }
+    };
+    let thread = ThreadKey::new(task.tid(), task.start_boottime_ns(), Place(0)).0;
+    let _ = OBJECTS.insert(object_key(tgid, number), SampledObject { address, bytes, thread, stack: stack.0 }, 0);
 }
 
 /// Notes all that a thread has allocated until now, and how many of its objects were seen.
@@ -159,7 +197,7 @@ fn add(task: Task, bank: u32, stack: StackId, change: impl FnOnce(&mut Allocatio
 
 /// Bank of this moment.
 #[inline(always)]
-fn bank() -> u32 {
+pub fn bank() -> u32 {
     // The clock first, the boundary second: see abi::window.
     // SAFETY: helper without arguments.
     let now_ns = unsafe { bpf_ktime_get_ns() };

@@ -1,5 +1,8 @@
 //! Tells of garbage collections: the probes that a JVM has where a collection begins and ends, one call for each
 //! memory pool. Pools beside the Java heap are left out. See `abi::PoolRecord`.
+//!
+//! At the end of a young collection the program still stands still, and nothing has been allocated since. So the objects that
+//! were sampled before it are looked at: whether one has survived is to be seen at its old place.
 
 use aya_ebpf::{
     EbpfContext as _,
@@ -9,13 +12,15 @@ use aya_ebpf::{
     programs::ProbeContext,
 };
 use joular_ebpf::abi::{
-    ArgumentPlace, COLLECTION_NAME_BYTES, CollectionName, JvmCollections, Loss, OBJECT_AGES, PoolArguments, PoolRecord,
-    RecordKind, is_beside_heap,
+    AllocationKey, AllocationSlot, ArgumentPlace, COLLECTION_NAME_BYTES, CollectionName, JvmCollections, Loss,
+    MAX_REMEMBERED_OBJECTS, OBJECT_AGES, PoolArguments, PoolRecord, RecordKind, forwards_survivors, is_beside_heap,
+    is_forwarded, object_key,
 };
 
 use crate::{
     emit::WAKE_WHEN_READ,
-    maps::{COLLECTORS, EVENTS, count_loss},
+    maps::{ALLOCATED, COLLECTORS, EVENTS, OBJECT_COUNTS, OBJECTS, add_slot, count_loss, slot},
+    probes::allocation::bank,
     task::Task,
 };
 
@@ -41,17 +46,21 @@ fn tell(context: &ProbeContext, is_end: bool) -> u32 {
         count_loss(Loss::CollectionRingFull);
         return 0;
     };
-    fill(context, jvm, (tgid, is_end), entry);
+    if fill(context, jvm, (tgid, is_end), entry) {
+        judge(tgid);
+    }
     0
 }
 
+/// Returns whether what has survived is to be seen at the objects' old places: the collector has moved it, and the
+/// program has not gone on yet.
 #[inline(always)]
 fn fill(
     context: &ProbeContext,
     jvm: &JvmCollections,
     (tgid, is_end): (u32, bool),
     mut entry: RingBufEntry<PoolRecord>,
-) {
+) -> bool {
     let record = entry.as_mut_ptr();
     let arguments: &PoolArguments = if is_end { &jvm.end } else { &jvm.begin };
     // SAFETY: memory of the ring that is this program's until the record is sent; all of it is written.
@@ -61,7 +70,8 @@ fn fill(
     };
     read_text(argument(context, &arguments.pool), &mut record.pool);
     if is_beside_heap(&record.pool) {
-        return entry.discard(0);
+        entry.discard(0);
+        return false;
     }
     read_text(argument(context, &arguments.collector), &mut record.collector);
     read_text(jvm.cause, &mut record.cause);
@@ -78,7 +88,61 @@ fn fill(
             record.ages[age] = unsafe { bpf_probe_read_user(address as *const u64) }.unwrap_or(0);
         }
     }
+    let has_moved = is_end && forwards_survivors(&record.collector);
     entry.submit(WAKE_WHEN_READ);
+    if is_end && !has_moved {
+        // They are elsewhere by now, or will be, and nothing shows where.
+        forget_objects(tgid);
+    }
+    has_moved
+}
+
+/// Looks which of the objects that were sampled since the last collection have survived this one.
+#[inline(always)]
+fn judge(tgid: u32) {
+    let count = forget_objects(tgid);
+    let bank = bank();
+    for number in 0..MAX_REMEMBERED_OBJECTS {
+        if number >= count {
+            break;
+        }
+        judge_object(tgid, number, bank);
+    }
+}
+
+/// How many there were.
+#[inline(always)]
+fn forget_objects(tgid: u32) -> u32 {
+    // SAFETY: a live value of a preallocated map. The JVM's threads stand still.
+    OBJECT_COUNTS.get_ptr_mut(tgid).map_or(0, |count| unsafe { core::ptr::replace(count, 0) })
+}
+
+/// A global function: the verifier looks at it once, and not for each turn of the loop.
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub extern "C" fn judge_object(tgid: u32, number: u32, bank: u32) -> u32 {
+    let Some(object) = OBJECTS.get_ptr(object_key(tgid, number)) else { return 0 };
+    // SAFETY: a live value of a preallocated map.
+    let object = unsafe { *object };
+    // SAFETY: the helper fails where nothing can be read.
+    let Ok(mark) = (unsafe { bpf_probe_read_user(object.address as *const u64) }) else { return 0 };
+    let survived = if is_forwarded(mark) { object.bytes } else { 0 };
+    let key = AllocationKey { thread: object.thread, stack: object.stack };
+    let Some(map) = ALLOCATED.get(bank) else { return 0 };
+    if let Some(slot) = slot::<_, AllocationSlot, _>(map, &key) {
+        // SAFETY: a live value of a preallocated map. The thread that it is of stands still, and one thread at a time ends a
+        // collection.
+        let slot = unsafe { &mut *slot };
+        slot.judged_bytes = slot.judged_bytes.wrapping_add(object.bytes);
+        slot.survived_bytes = slot.survived_bytes.wrapping_add(survived);
+        return 1;
+    }
+    let slot =
+        AllocationSlot { tgid, judged_bytes: object.bytes, survived_bytes: survived, ..AllocationSlot::default() };
+    if add_slot(map, &key, &slot, 0).is_err() {
+        count_loss(Loss::AllocationMapFull);
+    }
+    1
 }
 
 /// An argument of the probe; 0 if it cannot be read.

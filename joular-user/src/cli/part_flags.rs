@@ -96,9 +96,9 @@ pub struct PartFlags {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub no_infer: bool,
 
-    /// Move the energy of garbage collectors to the call paths that allocated, as recorded with --alloc; without this it
-    /// stays at the collectors' threads
-    #[arg(long)]
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub charge_gc: bool,
+    /// Move the energy of garbage collectors to the call paths that allocated, as recorded with --alloc: by what they
+    /// allocated, or with survived by what outlived a collection; without this it stays at the collectors' threads
+    #[arg(long, value_name = "BY", num_args = 0..=1, require_equals = true, default_missing_value = "allocated")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub charge_gc: Option<String>,
 }

@@ -2,7 +2,7 @@
 
 use joular_data::{
     model::units::Pid,
-    report::profile::{App, Filter, FilterError, Labels, Moment, Names, filter},
+    report::profile::{App, ChargeBy, Filter, FilterError, Labels, Moment, Names, filter},
 };
 
 use super::{ConfigError, duration::parse_duration};
@@ -39,7 +39,7 @@ pub fn part(flags: &PartFlags) -> Result<(Filter, Option<App>), ConfigError> {
         runs: names("run", &flags.run)?,
         phases: names("phase", &flags.phase)?,
         no_infer: flags.no_infer,
-        charge_gc: flags.charge_gc,
+        charge_gc: flags.charge_gc.as_deref().map(ChargeBy::parse).transpose().map_err(at("charge-gc"))?,
     };
     Ok((filter, App::of(&flags.app)))
 }
@@ -51,6 +51,18 @@ mod tests {
     use joular_data::model::units::UnixMicros;
 
     use super::*;
+
+    #[test]
+    fn collectors_are_charged_by_what_was_allocated_or_by_what_survived() {
+        let charge_gc = |by: Option<&str>| {
+            let flags = PartFlags { charge_gc: by.map(ToOwned::to_owned), ..PartFlags::default() };
+            part(&flags).map(|(filter, _)| filter.charge_gc).map_err(|error| error.to_string())
+        };
+        assert_eq!(charge_gc(None), Ok(None));
+        assert_eq!(charge_gc(Some("allocated")), Ok(Some(ChargeBy::Allocated)));
+        assert_eq!(charge_gc(Some("survived")), Ok(Some(ChargeBy::Survived)));
+        assert!(charge_gc(Some("size")).unwrap_err().contains("--charge-gc"));
+    }
 
     #[test]
     fn times_are_of_the_world_or_of_the_run() {

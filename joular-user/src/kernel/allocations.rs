@@ -15,7 +15,7 @@ use aya::{
     },
 };
 use joular_data::{
-    events::{AllocationSample, ThreadAllocation},
+    events::{AllocationSample, Fate, ThreadAllocation},
     model::units::{Pid, Tid},
 };
 use joular_ebpf::abi::{AllocationKey, AllocationSlot, JvmAllocation, JvmCollections, ThreadKey};
@@ -34,6 +34,8 @@ const COLLECTION_PROGRAMS: [&str; 2] = ["collection_begins", "collection_ends"];
 pub const FIRST_GAP_BYTES: u32 = 512 << 10;
 /// Threads that allocate at about the same time.
 pub(super) const MOST_THREADS: u32 = 1 << 16;
+/// Objects whose fate is waited for, in all JVMs: what samples of a second are at most, ten times over.
+pub(super) const MOST_OBJECTS: u32 = 1 << 14;
 const CAPACITY: Capacity = Capacity { first: 1 << 13, most: 1 << 18 };
 
 /// Loads the programs.
@@ -161,18 +163,12 @@ impl Allocations {
                     bytes: slot.bytes,
                     objects: slot.count.into(),
                 }),
-                stack => drained.samples.push(AllocationSample {
-                    tid,
-                    pid,
-                    thread_key: key.thread,
-                    stack,
-                    bytes: slot.bytes,
-                    samples: slot.count.into(),
-                }),
+                stack => drained.take_samples((tid, pid), stack, key.thread, slot),
             }
         })?;
         drained.threads.sort_unstable_by_key(|thread| (thread.pid, thread.tid, thread.thread_key));
         drained.samples.sort_unstable_by_key(|sample| (sample.pid, sample.thread_key, sample.stack));
+        drained.fates.sort_unstable_by_key(|fate| (fate.pid, fate.thread_key, fate.stack));
         Ok(drained)
     }
 }
@@ -183,4 +179,18 @@ pub struct Drained {
     /// All that threads had ever allocated when they were last seen.
     pub threads: Vec<ThreadAllocation>,
     pub samples: Vec<AllocationSample>,
+    /// What collections showed of samples of this window and of earlier ones.
+    pub fates: Vec<Fate>,
+}
+
+impl Drained {
+    fn take_samples(&mut self, (tid, pid): (Tid, Pid), stack: u64, thread_key: u64, slot: AllocationSlot) {
+        let AllocationSlot { bytes, count, judged_bytes, survived_bytes, .. } = slot;
+        if count > 0 {
+            self.samples.push(AllocationSample { tid, pid, thread_key, stack, bytes, samples: count.into() });
+        }
+        if judged_bytes > 0 {
+            self.fates.push(Fate { tid, pid, thread_key, stack, judged_bytes, survived_bytes });
+        }
+    }
 }

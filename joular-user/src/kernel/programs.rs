@@ -151,6 +151,7 @@ impl Programs {
         if options.allocations {
             loader.map_max_entries("WALK", 2).map_max_entries("REMEMBERED", 2 * REMEMBERED_ROWS);
             loader.map_max_entries("BUFFERS", allocations::MOST_THREADS).map_max_entries("COLLECTORS", MAX_JVMS);
+            loader.map_max_entries("OBJECTS", allocations::MOST_OBJECTS).map_max_entries("OBJECT_COUNTS", MAX_JVMS);
             loader.map_max_entries("CALLERS_WALKED", cpus::possible(&options.cpu_root));
         }
         if smt != 0 {

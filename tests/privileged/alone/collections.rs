@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use anyhow::{Context as _, Result, ensure};
 use joular_tests::{
     clock::wait_for,
-    dataset::{DataSet, float},
+    dataset::{DataSet, float, text},
     java::{Collector, Jdk, Jvm, Workload},
     notes,
     profiler::{END, Output, Run},
@@ -116,6 +116,78 @@ fn collections_are_those_that_java_counts_and_all_their_energy_is_charged_on_eve
         let told = record(&output, &mut jvms, "ratio")?;
         for ((collector, jvm), told) in jvms.iter().zip(&told) {
             check(&output.data, jvm, told, &format!("{jdk} {collector}"))?;
+        }
+    }
+    Ok(())
+}
+
+/// What each method is charged, in microjoules, by what was allocated and by what survived, and samples that tell it.
+fn charged(data: &DataSet) -> Result<BTreeMap<String, [f64; 3]>> {
+    let rows = data.rows(
+        "WITH named AS (SELECT DISTINCT ON (stack_id) stack_id, frames[-1].class || '.' || frames[-1].method AS method FROM stacks),
+           charged AS (SELECT method, sum(gc_charged_uj)::DOUBLE AS allocated,
+               sum(gc_charged_by_survival_uj)::DOUBLE AS survived
+             FROM gc_charges JOIN named USING (stack_id) GROUP BY 1),
+           sampled AS (SELECT method, sum(samples)::DOUBLE AS samples FROM allocations JOIN named USING (stack_id) GROUP BY 1)
+         SELECT * FROM charged JOIN sampled USING (method)",
+    )?;
+    let row = |row: &Value| {
+        Ok((
+            text(row, "method")?.to_owned(),
+            [float(row, "allocated")?, float(row, "survived")?, float(row, "samples")?],
+        ))
+    };
+    rows.iter().map(row).collect()
+}
+
+/// The share of the first method in what both are charged, and the samples of both.
+fn share(charged: &BTreeMap<String, [f64; 3]>, figure: usize) -> Result<(f64, f64)> {
+    let of = |method: &str| charged.get(method).copied().with_context(|| format!("no {method} in {charged:?}"));
+    let [first, second] = [of(METHODS[0])?, of(METHODS[1])?];
+    Ok((first[figure] / (first[figure] + second[figure]), first[2] + second[2]))
+}
+
+/// Serial, Parallel and G1, which show what survives.
+fn moving(jdk: &Jdk) -> impl Iterator<Item = Collector> {
+    jdk.collectors.iter().copied().filter(|collector| !matches!(collector, Collector::Z | Collector::Shenandoah))
+}
+
+#[test]
+fn methods_that_allocate_three_to_one_are_charged_three_to_one_where_all_lives_equally_long() -> Result<()> {
+    let jdk = Jdk::pinned()?.find(|jdk| jdk.release == 21).context("no JDK 21")?;
+    for collector in jdk.collectors.iter().copied() {
+        let output = Output::new()?;
+        let mut jvms = [(collector, collecting(jdk).flag(&collector.flag()).start()?)];
+        record(&output, &mut jvms, "ratio")?;
+        let charged = charged(&output.data)?;
+        let figures: &[usize] = if moving(jdk).any(|moving| moving == collector) { &[0, 1] } else { &[0] };
+        for figure in figures {
+            let (share, samples) = share(&charged, *figure)?;
+            notes::figure(&format!("{collector}: {share:.3} by figure {figure}, {samples} samples"));
+            // Energy differs from window to window, so that some samples count more than others.
+            let deviation = 2.0 * (0.75 * 0.25 / samples).sqrt();
+            ensure!((share - 0.75).abs() <= 5.0 * deviation, "{collector}: {share} ± {deviation}: {charged:?}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn of_methods_that_allocate_alike_the_one_whose_objects_live_is_charged_for_survivors() -> Result<()> {
+    for jdk in Jdk::pinned()? {
+        for collector in moving(jdk) {
+            let output = Output::new()?;
+            let mut jvms = [(collector, collecting(jdk).flag(&collector.flag()).start()?)];
+            record(&output, &mut jvms, "lifetimes")?;
+            let charged = charged(&output.data)?;
+            let ((allocated, samples), (survived, _)) = (share(&charged, 0)?, share(&charged, 1)?);
+            notes::figure(&format!("{jdk} {collector}: {allocated:.3} by allocation, {survived:.3} by survival"));
+            let deviation = 2.0 * (0.5 * 0.5 / samples).sqrt();
+            ensure!(
+                (allocated - 0.5).abs() <= 5.0 * deviation,
+                "{jdk} {collector}: {allocated} ± {deviation}: {charged:?}"
+            );
+            ensure!(survived > 0.95, "{jdk} {collector}: {survived}: {charged:?}");
         }
     }
     Ok(())

@@ -127,13 +127,13 @@ impl Engine {
         let branches = self.branches(window, &join);
         let allocations = self.allocations.take();
         let allocations = allocations.map_or_else(Vec::new, |window| allocated::rows(&window, &join, &mut self.paths));
-        let collections = self.collections.take().unwrap_or_default();
-        let collections = collector::rows(&collections, window, &join.processes);
+        let collected = self.collections.take().unwrap_or_default();
+        let collections = collector::rows(&collected, window, &join.processes);
         let length_ns = window.length_ns();
         let charges = self.ledgers.window(
             (&join.processes, &join.threads),
             &allocations,
-            &collections,
+            (&collections, &collected.fates),
             length_ns,
             &mut self.paths,
         );

@@ -9,9 +9,9 @@ use crate::{
     attribution::Engine,
     dataset::{OutputDirectory, ParquetOutput},
     events::{
-        AllocationSample, Collection, CpuTimes, EnergyReading, Event, LossCount, Mark, MarkFrom, MarkKind, ProcessInfo,
-        RawStack, RunEnd, RunInfo, Runtime, SampleCount, Symbol, ThreadAllocation, ThreadCounts, ThreadTime, Window,
-        WindowAllocations, WindowCollections, WindowContext, WindowCounters,
+        AllocationSample, Collection, CpuTimes, EnergyReading, Event, Fate, LossCount, Mark, MarkFrom, MarkKind,
+        ProcessInfo, RawStack, RunEnd, RunInfo, Runtime, SampleCount, Symbol, ThreadAllocation, ThreadCounts,
+        ThreadTime, Window, WindowAllocations, WindowCollections, WindowContext, WindowCounters,
     },
     model::{
         counter::Counter,
@@ -114,7 +114,7 @@ pub(crate) fn events(policy: Policy) -> Vec<Event> {
         let window = window(index);
         events.extend(counts(&window));
         events.extend(allocations(&window));
-        events.push(collections(index));
+        events.push(collections(&window));
         events.push(window);
     }
     events.push(Event::RunEnded(RunEnd { ended: UnixMicros(STARTED + 30_000_000), reason: "duration".into() }));
@@ -270,7 +270,10 @@ fn allocations(window: &Event) -> Option<Event> {
 }
 
 /// A young collection in every second window, and one of the whole heap from the middle of window 10 into window 12.
-fn collections(index: u64) -> Event {
+/// Of objects on one path it is seen that half survive.
+fn collections(window: &Event) -> Event {
+    let Event::Window(window) = window else { panic!("{window:?}") };
+    let (index, threads) = (window.index, &window.threads);
     let young = Collection {
         pid: Pid(1),
         collector: "G1 Young Generation".into(),
@@ -293,7 +296,16 @@ fn collections(index: u64) -> Event {
     let mut collections = Vec::new();
     collections.extend((10..=12).contains(&index).then_some(old));
     collections.extend(index.is_multiple_of(2).then_some(young));
-    Event::Collections(Box::new(WindowCollections { collections }))
+    let fate = |time: &ThreadTime| Fate {
+        tid: time.tid,
+        pid: time.pid,
+        thread_key: ThreadKey::new(time.tid.0, time.start_boottime_ns, KeyPlace::new(0, 0)).0,
+        stack: 3,
+        judged_bytes: 3_000,
+        survived_bytes: 1_500,
+    };
+    let judged = threads.iter().filter(|time| time.pid == Pid(1) && index.is_multiple_of(2));
+    Event::Collections(Box::new(WindowCollections { collections, fates: judged.map(fate).collect() }))
 }
 
 /// What each thread allocates in the whole run.

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::{
     target_text::TargetText,
-    units::{MonotonicNs, Pid},
+    units::{MonotonicNs, Pid, Tid},
 };
 
 /// Collections that took place, or were under way, in the coming window.
@@ -12,6 +12,21 @@ use crate::model::{
 pub struct WindowCollections {
     /// By process, start and collector.
     pub collections: Vec<Collection>,
+    /// What they showed of objects that had been sampled, by process, thread key and stack.
+    pub fates: Vec<Fate>,
+}
+
+/// What young collections showed of sampled objects of one class that one thread had allocated on one path.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fate {
+    pub tid: Tid,
+    pub pid: Pid,
+    /// As in an [`AllocationSample`](super::AllocationSample), and the stack too.
+    pub thread_key: u64,
+    pub stack: u64,
+    /// What the samples stand for, and how much of that was there after the first collection.
+    pub judged_bytes: u64,
+    pub survived_bytes: u64,
 }
 
 /// One collection. One that is under way when its window ends comes again in the next window.

@@ -19,7 +19,7 @@ mod service;
 mod workload;
 
 pub use allocations::{AllocationSample, ThreadAllocation, WindowAllocations};
-pub use collections::{Collection, WindowCollections};
+pub use collections::{Collection, Fate, WindowCollections};
 pub use context::WindowContext;
 pub use counters::{ThreadCounts, WindowCounters};
 pub use event::{

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use joular_data::{
-    events::{Event, ThreadAllocation, ThreadTime, WindowAllocations},
+    events::{Event, ThreadAllocation, ThreadTime, WindowAllocations, WindowCollections},
     model::units::{MonotonicNs, Pid, Tid},
 };
 use joular_ebpf::abi::{Place, ThreadKey};
@@ -160,9 +160,11 @@ impl Run<'_> {
         times: &[ThreadTime],
         end: MonotonicNs,
     ) -> Result<(), LiveError> {
+        let fates = drained.fates.clone();
         let allocations = self.allocated(drained, times, end.since(self.start))?;
         self.consumer.take(&Event::Allocations(Box::new(allocations)))?;
         let (collections, lost) = self.collections.until(end);
+        let collections = WindowCollections { collections, fates };
         if lost > 0 {
             self.lost("collection_dropped", lost);
         }

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use joular_data::{
-    events::{Collection, WindowCollections, decode::Pool},
+    events::{Collection, decode::Pool},
     model::{
         target_text::TargetText,
         units::{MonotonicNs, Pid},
@@ -70,7 +70,7 @@ impl Collections {
 
     /// Those of the window that ends now, and how many were not kept. What the kernel told of the next window already
     /// stays.
-    pub(super) fn until(&mut self, window_end: MonotonicNs) -> (WindowCollections, u64) {
+    pub(super) fn until(&mut self, window_end: MonotonicNs) -> (Vec<Collection>, u64) {
         let (now, later): (Vec<_>, Vec<_>) = std::mem::take(&mut self.ended)
             .into_iter()
             .partition(|known| known.end.is_some_and(|end| end < window_end));
@@ -80,7 +80,7 @@ impl Collections {
         let mut collections: Vec<_> = goes_on.chain(now).collect();
         self.ended = later;
         collections.sort_by(|a, b| (a.pid, a.start, &a.collector).cmp(&(b.pid, b.start, &b.collector)));
-        (WindowCollections { collections }, std::mem::take(&mut self.lost))
+        (collections, std::mem::take(&mut self.lost))
     }
 }
 
@@ -136,7 +136,7 @@ mod tests {
         let (found, lost) = collections.until(MonotonicNs(end));
         assert_eq!(lost, 0);
         let figures = |c: &Collection| (c.start.0, c.end.map(|end| end.0), c.before_bytes, c.after_bytes);
-        found.collections.iter().map(figures).collect()
+        found.iter().map(figures).collect()
     }
 
     #[test]
@@ -176,9 +176,9 @@ mod tests {
         take_all(&mut collections, [first, second, third]);
         take_all(&mut collections, whole(2_000));
         let (found, lost) = collections.until(MonotonicNs(5_000));
-        assert_eq!((found.collections.len(), lost), (1, 1));
+        assert_eq!((found.len(), lost), (1, 1));
         collections.take(pool(false, 6_000, "Eden Space", 1));
         collections.forget(Pid(7));
-        assert_eq!(collections.until(MonotonicNs(7_000)), (WindowCollections::default(), 0));
+        assert_eq!(collections.until(MonotonicNs(7_000)), (Vec::new(), 0));
     }
 }

@@ -236,6 +236,8 @@ impl Run<'_> {
             self.changed(change)?;
         }
         let (samples, allocated) = (&contents.samples, contents.allocations.as_ref());
+        let judged = allocated.map_or(&[][..], |drained| &drained.fates);
+        self.stack_age.used(judged.iter().map(|fate| fate.stack), self.window);
         self.stack_age.used(samples.iter().flat_map(|sample| [sample.user_stack, sample.kernel_stack]), self.window);
         let allocated = allocated.map_or(&[][..], |drained| &drained.samples);
         self.stack_age.used(allocated.iter().map(|sample| sample.stack), self.window);

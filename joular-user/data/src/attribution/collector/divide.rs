@@ -44,25 +44,30 @@ fn of_process<T>(rows: &mut [T], process: usize, process_of: impl Fn(&T) -> usiz
 
 fn charge_process(energy: MicroJoules, collections: &[CollectionRow], charges: &mut [ChargeRow]) {
     if collections.is_empty() {
-        return divide(energy.0, charges, |row| row.window_bytes);
+        return divide(energy.0, charges, |row| (row.window_bytes, 0));
     }
     for kind in CollectionKind::ALL {
         let of_kind = collections.iter().filter(|row| row.kind() == kind).map(|row| row.energy);
         let of_kind: MicroJoules = of_kind.sum();
         divide(of_kind.0, charges, |row| match kind {
-            CollectionKind::Young => row.since_young_bytes,
-            CollectionKind::Old => row.since_old_bytes,
+            CollectionKind::Young => (row.since_young_bytes, row.young_survived_bytes),
+            CollectionKind::Old => (row.since_old_bytes, row.old_survived_bytes),
         });
     }
 }
 
-fn divide(energy_uj: u64, charges: &mut [ChargeRow], bytes: impl Fn(&ChargeRow) -> u64) {
-    let weights: Vec<u64> = charges.iter().map(bytes).collect();
-    if weights.iter().all(|weight| *weight == 0) {
+/// Divides energy twice: by bytes allocated, and by bytes that survived if any are known to have.
+fn divide(energy_uj: u64, charges: &mut [ChargeRow], bytes: impl Fn(&ChargeRow) -> (u64, u64)) {
+    let (allocated, survived): (Vec<u64>, Vec<u64>) = charges.iter().map(bytes).unzip();
+    let is_nothing = |weights: &[u64]| weights.iter().all(|weight| *weight == 0);
+    if is_nothing(&allocated) {
         return;
     }
-    for (row, part) in charges.iter_mut().zip(apportion(energy_uj, &weights)) {
-        row.charged = row.charged.saturating_add(MicroJoules(part));
+    let by_allocation = apportion(energy_uj, &allocated);
+    let by_survival = if is_nothing(&survived) { by_allocation.clone() } else { apportion(energy_uj, &survived) };
+    for (row, (allocated, survived)) in charges.iter_mut().zip(by_allocation.into_iter().zip(by_survival)) {
+        row.charged = row.charged.saturating_add(MicroJoules(allocated));
+        row.charged_by_survival = row.charged_by_survival.saturating_add(MicroJoules(survived));
     }
 }
 
@@ -110,7 +115,10 @@ mod tests {
             since_young_bytes,
             since_old_bytes,
             window_bytes,
+            young_survived_bytes: 0,
+            old_survived_bytes: 0,
             charged: MicroJoules(0),
+            charged_by_survival: MicroJoules(0),
         }
     }
 
@@ -125,6 +133,21 @@ mod tests {
         let mut collections = [collection(0, "Copy", 10, Some(20))];
         assert_eq!(charged(&[jvm(0, 1_000)], &mut collections, &mut charges), [750, 250]);
         assert_eq!(collections[0].energy.0, 1_000);
+    }
+
+    #[test]
+    fn what_survived_counts_in_the_second_division_and_what_was_allocated_where_nothing_is_known_to_have() {
+        let mut rows = vec![row(0, [300, 500, 0]), row(0, [100, 500, 0])];
+        (rows[0].young_survived_bytes, rows[1].young_survived_bytes) = (10, 30);
+        let by_survival = |rows: &[ChargeRow]| rows.iter().map(|row| row.charged_by_survival.0).collect::<Vec<_>>();
+        let young = collection(0, "Copy", 0, Some(20));
+        assert_eq!(charged(&[jvm(0, 1_000)], &mut [young.clone()], &mut rows), [750, 250]);
+        assert_eq!(by_survival(&rows), [250, 750]);
+        let old = collection(0, "MarkSweepCompact", 0, Some(20));
+        let mut rows = vec![row(0, [300, 500, 0]), row(0, [100, 500, 0])];
+        (rows[0].young_survived_bytes, rows[1].young_survived_bytes) = (10, 30);
+        assert_eq!(charged(&[jvm(0, 1_000)], &mut [young, old], &mut rows), [375 + 250, 125 + 250]);
+        assert_eq!(by_survival(&rows), [125 + 250, 375 + 250]);
     }
 
     #[test]
@@ -199,6 +222,8 @@ mod tests {
                 false => (if any(0) { of(CollectionKind::Young) } else { 0 }) + of(CollectionKind::Old),
             };
             prop_assert_eq!(charged, expected);
+            let by_survival: u64 = charges.iter().map(|row| row.charged_by_survival.0).sum();
+            prop_assert_eq!(by_survival, expected);
         }
     }
 }

@@ -4,7 +4,9 @@
 //! evenly over it: of a window whose last collection ended when a quarter of it was left, a quarter counts for the next
 //! collection.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use joular_ebpf::abi::{Place, ThreadKey};
 
 use super::{Category, ChargeRow, CollectionKind, CollectionRow, Paths, ProcessKey, Tid};
 use crate::{
@@ -12,6 +14,7 @@ use crate::{
         allocated::AllocationRow,
         window_report::{ProcessRef, ThreadRow},
     },
+    events::Fate,
     model::{target_text::TargetText, units::MicroJoules},
     stacks::BranchIndex,
 };
@@ -46,6 +49,19 @@ struct Since {
     young_bytes: u64,
     old_bytes: u64,
     window_bytes: u64,
+    /// In this window, and since the last collection of everything.
+    young_survived_bytes: u64,
+    old_survived_bytes: u64,
+}
+
+impl Since {
+    const fn nothing(branch: BranchIndex) -> Self {
+        Self { branch, young_bytes: 0, old_bytes: 0, window_bytes: 0, young_survived_bytes: 0, old_survived_bytes: 0 }
+    }
+
+    const fn counts(&self) -> bool {
+        self.young_bytes > 0 || self.old_bytes > 0 || self.old_survived_bytes > 0
+    }
 }
 
 impl Ledgers {
@@ -58,7 +74,7 @@ impl Ledgers {
         &mut self,
         (processes, threads): (&[ProcessRef], &[ThreadRow]),
         allocations: &[AllocationRow],
-        collections: &[CollectionRow],
+        (collections, fates): (&[CollectionRow], &[Fate]),
         window_ns: u64,
         paths: &mut Paths,
     ) -> Vec<ChargeRow> {
@@ -69,6 +85,7 @@ impl Ledgers {
             let ledger = self.0.entry((process.pid, process.start_boottime_ns)).or_default();
             ledger.add(thread, row, paths.table().stack_id(row.branch));
         }
+        self.judge(processes, fates, paths);
         let mut rows = Vec::new();
         for (position, process) in processes.iter().enumerate() {
             let Some(ledger) = self.0.get_mut(&(process.pid, process.start_boottime_ns)) else { continue };
@@ -79,6 +96,26 @@ impl Ledgers {
         self.0.retain(|_, ledger| !ledger.paths.is_empty());
         paths.keep(self.0.values().flat_map(|ledger| ledger.paths.values().map(|since| since.branch)));
         rows
+    }
+
+    /// Takes what collections showed of sampled objects. Threads that have ended are known by what they allocated.
+    fn judge(&mut self, processes: &[ProcessRef], fates: &[Fate], paths: &mut Paths) {
+        for of_process in fates.chunk_by(|a, b| a.pid == b.pid) {
+            let Some(pid) = of_process.first().map(|fate| fate.pid) else { continue };
+            let Some(process) = processes.iter().rev().find(|process| process.pid == pid) else { continue };
+            let key = (process.pid, process.start_boottime_ns);
+            let Some(ledger) = self.0.get_mut(&key) else { continue };
+            let ids: HashMap<u64, ThreadId> = ledger.threads.keys().map(|id| (identity(*id), *id)).collect();
+            for fate in of_process {
+                let Some(id) = ids.get(&ThreadKey(fate.thread_key).identity()) else { continue };
+                let (branch, _) = paths.allocation(key, fate.stack);
+                let since = ledger.paths.entry((*id, paths.table().stack_id(branch)));
+                let since = since.or_insert_with(|| Since::nothing(branch));
+                for bytes in [&mut since.young_survived_bytes, &mut since.old_survived_bytes] {
+                    *bytes = bytes.saturating_add(fate.survived_bytes);
+                }
+            }
+        }
     }
 
     /// Takes over the new indices of paths, if the table was built anew.
@@ -96,8 +133,7 @@ impl Ledger {
     fn add(&mut self, thread: &ThreadRow, row: &AllocationRow, stack_id: i64) {
         let id = (thread.start_boottime_ns, thread.tid);
         self.threads.insert(id, Thread { name: thread.name.clone(), category: thread.category });
-        let none = Since { branch: row.branch, young_bytes: 0, old_bytes: 0, window_bytes: 0 };
-        let since = self.paths.entry((id, stack_id)).or_insert(none);
+        let since = self.paths.entry((id, stack_id)).or_insert_with(|| Since::nothing(row.branch));
         for bytes in [&mut since.young_bytes, &mut since.old_bytes, &mut since.window_bytes] {
             *bytes = bytes.saturating_add(row.bytes);
         }
@@ -120,9 +156,13 @@ impl Ledger {
                 since_young_bytes: if_so(young, since.young_bytes),
                 since_old_bytes: if_so(old, since.old_bytes),
                 window_bytes: if_so(!young && !old, since.window_bytes),
+                young_survived_bytes: if_so(young, since.young_survived_bytes),
+                old_survived_bytes: if_so(old, since.old_survived_bytes),
                 charged: MicroJoules(0),
+                charged_by_survival: MicroJoules(0),
             };
-            (row.since_young_bytes.max(row.since_old_bytes).max(row.window_bytes) > 0).then_some(row)
+            let bytes = [row.since_young_bytes, row.since_old_bytes, row.window_bytes, row.old_survived_bytes];
+            (bytes.iter().any(|bytes| *bytes > 0) || row.young_survived_bytes > 0).then_some(row)
         })
     }
 
@@ -134,16 +174,18 @@ impl Ledger {
         let (any, old) = (last_end(|_| true), last_end(|kind| kind == CollectionKind::Old));
         for since in self.paths.values_mut() {
             let window_bytes = std::mem::take(&mut since.window_bytes);
+            since.young_survived_bytes = 0;
             if let Some(end_ns) = any {
                 since.young_bytes = after(window_bytes, end_ns, window_ns);
             }
             if let Some(end_ns) = old {
                 since.old_bytes = after(window_bytes, end_ns, window_ns);
+                since.old_survived_bytes = 0;
             }
         }
-        self.paths.retain(|_, since| since.young_bytes > 0 || since.old_bytes > 0);
+        self.paths.retain(|_, since| since.counts());
         self.make_room();
-        let of_threads: std::collections::BTreeSet<ThreadId> = self.paths.keys().map(|(id, _)| *id).collect();
+        let of_threads: BTreeSet<ThreadId> = self.paths.keys().map(|(id, _)| *id).collect();
         self.threads.retain(|id, _| of_threads.contains(id));
     }
 
@@ -157,6 +199,11 @@ impl Ledger {
             self.paths.remove(&key);
         }
     }
+}
+
+/// What a thread's key keeps of it.
+fn identity((start_boottime_ns, tid): ThreadId) -> u64 {
+    ThreadKey::new(tid.0, start_boottime_ns, Place::default()).identity()
 }
 
 /// How many of a window's bytes came after a moment in it.
@@ -241,7 +288,7 @@ mod tests {
             collections: &[CollectionRow],
         ) -> Vec<ChargeRow> {
             let of_processes = (&[process()][..], threads);
-            self.ledgers.window(of_processes, allocations, collections, WINDOW_NS, &mut self.paths)
+            self.ledgers.window(of_processes, allocations, (collections, &[]), WINDOW_NS, &mut self.paths)
         }
 
         /// Bytes of both paths in a window, by what they count for: young, old, window.

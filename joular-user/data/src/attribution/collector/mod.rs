@@ -7,6 +7,9 @@
 //! - a collection of everything (a full one, or a cycle of a concurrent collector): since the last one of those;
 //! - none, as where a collector works beside the program: what was allocated in the window.
 //!
+//! What survives makes a collector work more than what does not. Where collections show what has survived of sampled objects
+//! ([`Fate`](crate::events::Fate)), a second division is by that. Where they do not, it is the same as the first.
+//!
 //! A window with several collections has its energy divided among them first, by how long each took of the window. The
 //! bytes that count are part of a window's work ([`ledger`]), and are kept in data sets. So the division ([`divide`]) can
 //! be made again.
@@ -132,7 +135,13 @@ pub struct ChargeRow {
     pub since_old_bytes: u64,
     /// In the window; 0 if there is a collection in it.
     pub window_bytes: u64,
+    /// About how much of what it allocated survived its first young collection: in this window.
+    pub young_survived_bytes: u64,
+    /// The same since the last collection of everything; 0 unless there is one in the window.
+    pub old_survived_bytes: u64,
     pub charged: MicroJoules,
+    /// What it is charged if what survived counts, and not what was allocated.
+    pub charged_by_survival: MicroJoules,
 }
 
 /// The rows of a window's collections. Those of processes that did not run in it are nobody's.

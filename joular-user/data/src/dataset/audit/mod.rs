@@ -180,8 +180,10 @@ fn audit_window(
     }
     audit.expect(report.index, "the number of paths charged for a collector", charged.len(), report.charges.len());
     for (row, charged) in report.charges.iter().zip(charged) {
-        let name = || format!("gc_charged_uj of branch {} of thread {}", table.stack_id(row.branch), row.tid);
-        audit.expect(report.index, &name(), charged, row.charged);
+        let name = |column| format!("{column} of branch {} of thread {}", table.stack_id(row.branch), row.tid);
+        let [allocated, survived] = charged;
+        audit.expect(report.index, &name("gc_charged_uj"), allocated, row.charged);
+        audit.expect(report.index, &name("gc_charged_by_survival_uj"), survived, row.charged_by_survival);
     }
     sums::compare(audit, report.index, &QUALITY, sums::of_qualities(&report), rows.quality);
     sums::compare(audit, report.index, &JVMS, sums::of_jvms(&report), rows.jvms);

@@ -62,6 +62,24 @@ pub(crate) const SINCE_OLD_BYTES: Column<kind::Int> = Column::quantity(
 pub(crate) const WINDOW_BYTES: Column<kind::Int> =
     Column::quantity("window_bytes", "attribution", "allocated in the window, if there is no collection in it; else 0")
         .unit("bytes");
+pub(crate) const YOUNG_SURVIVED_BYTES: Column<kind::Int> = Column::quantity(
+    "young_survived_bytes",
+    "JVM",
+    "about how much of what it allocated survived its first young collection, in the window",
+)
+.unit("bytes");
+pub(crate) const OLD_SURVIVED_BYTES: Column<kind::Int> = Column::quantity(
+    "old_survived_bytes",
+    "JVM",
+    "the same since the last collection of the whole heap, if there is such a one in the window; else 0",
+)
+.unit("bytes");
+pub(crate) const GC_CHARGED_BY_SURVIVAL_UJ: Column<kind::Int> = Column::quantity(
+    "gc_charged_by_survival_uj",
+    "attribution",
+    "the same if what survived counts, and not what was allocated",
+)
+.unit("µJ");
 pub(crate) const GC_CHARGED_UJ: Column<kind::Int> = Column::quantity(
     "gc_charged_uj",
     "attribution",
@@ -197,7 +215,10 @@ impl Table for GcCharges {
             SINCE_YOUNG_BYTES.of::<Self>(|r| int(r.row.since_young_bytes)),
             SINCE_OLD_BYTES.of::<Self>(|r| int(r.row.since_old_bytes)),
             WINDOW_BYTES.of::<Self>(|r| int(r.row.window_bytes)),
+            YOUNG_SURVIVED_BYTES.of::<Self>(|r| int(r.row.young_survived_bytes)),
+            OLD_SURVIVED_BYTES.of::<Self>(|r| int(r.row.old_survived_bytes)),
             GC_CHARGED_UJ.of::<Self>(|r| int(r.row.charged.0)),
+            GC_CHARGED_BY_SURVIVAL_UJ.of::<Self>(|r| int(r.row.charged_by_survival.0)),
         ];
         joined([window_columns(), process_columns(), own, label_columns()])
     }

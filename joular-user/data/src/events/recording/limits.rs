@@ -4,7 +4,9 @@
 use joular_ebpf::abi::{MAX_USER_FRAMES, OBJECT_AGES};
 
 use crate::{
-    events::{Collection, Event, ProcessInfo, RunInfo, Runtime, Symbol, Window, WindowAllocations, WindowCounters},
+    events::{
+        Event, ProcessInfo, RunInfo, Runtime, Symbol, Window, WindowAllocations, WindowCollections, WindowCounters,
+    },
     model::{
         cores::CoreType,
         counter::Counter,
@@ -48,7 +50,7 @@ pub(super) fn check(event: &Event) -> Result<(), String> {
         Event::Context(context) => context.governor.as_deref().map_or(Ok(()), name),
         Event::Counters(counters) => counts(counters),
         Event::Allocations(allocations) => allocated(allocations),
-        Event::Collections(window) => collected(&window.collections),
+        Event::Collections(window) => collected(window),
         // Eight bytes each, no more than the event itself.
         Event::ProcessEnded { .. } | Event::StacksForgotten(_) => Ok(()),
     }
@@ -148,9 +150,10 @@ fn allocated(allocations: &WindowAllocations) -> Result<(), String> {
     at_most(allocations.samples.len(), MAX_SAMPLES, "samples of allocations")
 }
 
-fn collected(collections: &[Collection]) -> Result<(), String> {
-    at_most(collections.len(), MAX_COLLECTIONS, "collections")?;
-    for collection in collections {
+fn collected(window: &WindowCollections) -> Result<(), String> {
+    at_most(window.collections.len(), MAX_COLLECTIONS, "collections")?;
+    at_most(window.fates.len(), MAX_SAMPLES, "fates of sampled objects")?;
+    for collection in &window.collections {
         name(collection.collector.raw())?;
         collection.cause.as_ref().map_or(Ok(()), |cause| name(cause.raw()))?;
         at_most(collection.ages.len(), OBJECT_AGES, "ages of objects")?;

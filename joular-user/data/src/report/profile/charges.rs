@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::{
-    Catalog, Filter, PathIndex, ProcessIndex,
+    Catalog, ChargeBy, Filter, PathIndex, ProcessIndex,
     filter::Allowed,
     reader::DataSet,
     row::{Pooled, Row},
@@ -97,7 +97,11 @@ impl Charges {
         columns: &Columns<'_>,
     ) -> Result<()> {
         let (starts, lengths) = (columns.times(shared::WINDOW_START)?, columns.ints(shared::WINDOW_NS)?);
-        let (stacks, charged) = (columns.ints(work::STACK_ID)?, columns.ints(collections::GC_CHARGED_UJ)?);
+        let stacks = columns.ints(work::STACK_ID)?;
+        let charged = columns.ints(match filter.charge_gc {
+            Some(ChargeBy::Survived) => collections::GC_CHARGED_BY_SURVIVAL_UJ,
+            _ => collections::GC_CHARGED_UJ,
+        })?;
         let mut threads = ThreadColumns::of(columns)?;
         let span = filter.span(&data.catalog.runs[self.run]);
         for row in 0..columns.rows() {
@@ -179,7 +183,9 @@ impl DataSet {
         let has_charges = |run: usize| !self.files::<GcCharges>(run).is_empty();
         let runs = self.catalog.runs.len();
         match self.first_row() {
-            Some(path) if filter.charge_gc && !(0..runs).any(has_charges) => Err(DataSetError::NoCharges { path }),
+            Some(path) if filter.charge_gc.is_some() && !(0..runs).any(has_charges) => {
+                Err(DataSetError::NoCharges { path })
+            }
             _ => Ok(()),
         }
     }
@@ -188,7 +194,7 @@ impl DataSet {
 const GC_UJ: Column<kind::Int> = jvms::part_uj(JvmWork::Gc);
 const JVM_COLUMNS: [&dyn Named; 5] =
     [&shared::WINDOW_START, &shared::PID, &shared::PROCESS_START, &shared::COMM, &GC_UJ];
-const CHARGE_COLUMNS: [&dyn Named; 11] = [
+const CHARGE_COLUMNS: [&dyn Named; 12] = [
     &shared::WINDOW_START,
     &shared::WINDOW_NS,
     &shared::PID,
@@ -200,4 +206,5 @@ const CHARGE_COLUMNS: [&dyn Named; 11] = [
     &shared::THREAD_START,
     &work::STACK_ID,
     &collections::GC_CHARGED_UJ,
+    &collections::GC_CHARGED_BY_SURVIVAL_UJ,
 ];

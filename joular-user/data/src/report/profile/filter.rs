@@ -42,6 +42,8 @@ pub enum FilterError {
     Time { text: String },
     #[error("'{text}' is not a category: write java, gc, jit, vm, native or kernel")]
     Category { text: String },
+    #[error("'{text}' is nothing to charge collectors' energy by: write allocated or survived")]
+    ChargeBy { text: String },
 }
 
 /// Microseconds.
@@ -99,8 +101,29 @@ pub struct Filter {
     pub phases: Names,
     /// Whether windows in which no sample hit a thread stay `[no sample]`, as they were recorded.
     pub no_infer: bool,
-    /// Whether the energy of garbage collectors stands at the paths that are charged for it.
-    pub charge_gc: bool,
+    /// Whether the energy of garbage collectors stands at the paths that are charged for it, and by what.
+    pub charge_gc: Option<ChargeBy>,
+}
+
+/// What the energy of a collector is charged by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChargeBy {
+    /// Bytes allocated.
+    Allocated,
+    /// Bytes that survived, as far as collections showed that.
+    Survived,
+}
+
+impl ChargeBy {
+    /// # Errors
+    /// If the text is neither name.
+    pub fn parse(text: &str) -> Result<Self, FilterError> {
+        match text {
+            "allocated" => Ok(Self::Allocated),
+            "survived" => Ok(Self::Survived),
+            _ => Err(FilterError::ChargeBy { text: text.to_owned() }),
+        }
+    }
 }
 
 impl Filter {

@@ -47,7 +47,7 @@ pub use self::{
         App, Catalog, FrameIndex, OUTSIDE_APP, PathIndex, Paths, Process, ProcessIndex, Run, Thread, ThreadIndex,
     },
     counted::{Counted, Counting},
-    filter::{Filter, FilterError, Moment},
+    filter::{ChargeBy, Filter, FilterError, Moment},
     host_times::RunTime,
     in_time::Summed,
     live::LiveProfile,

@@ -169,7 +169,7 @@ impl DataSet {
         self.must_have_charges(filter)?;
         for run in 0..self.files.len() {
             let span = filter.span(&self.catalog.runs[run]);
-            let mut charges = filter.charge_gc.then(|| Charges::read(self, run, filter)).transpose()?;
+            let mut charges = filter.charge_gc.map(|_| Charges::read(self, run, filter)).transpose()?;
             let mut take_row = |catalog: &Catalog, row: &Row| match &mut charges {
                 Some(charges) => charges.pass(catalog, row, &mut take),
                 None => take(catalog, row),

@@ -7,7 +7,7 @@ use crate::{
     attribution::window_report::Category,
     dataset::{DataSetError, fixture},
     model::{policy::Policy, units::MicroJoules},
-    report::profile::{DataSet, Filter, Names, Profile},
+    report::profile::{ChargeBy, DataSet, Filter, Names, Profile},
 };
 
 fn data_set() -> tempfile::TempDir {
@@ -17,7 +17,7 @@ fn data_set() -> tempfile::TempDir {
 }
 
 fn charging() -> Filter {
-    Filter { charge_gc: true, ..Filter::default() }
+    Filter { charge_gc: Some(ChargeBy::Allocated), ..Filter::default() }
 }
 
 fn of_category(profile: &Profile, category: Category) -> u64 {
@@ -52,11 +52,23 @@ fn the_collectors_energy_moves_to_paths_that_allocated_and_the_sum_stays() {
 }
 
 #[test]
+fn charged_by_what_survived_the_sum_is_the_same_and_paths_have_other_parts() {
+    let root = data_set();
+    let read = |by| Profile::read(root.path(), &Filter { charge_gc: Some(by), ..Filter::default() }, None).unwrap();
+    let [allocated, survived] = [ChargeBy::Allocated, ChargeBy::Survived].map(read);
+    assert_eq!(allocated.energy(), survived.energy());
+    assert_eq!(allocated.overview.gc_charged, survived.overview.gc_charged);
+    let energies = |profile: &Profile| -> Vec<u64> { profile.entries.iter().map(|entry| entry.energy.0).collect() };
+    assert_ne!(energies(&allocated), energies(&survived));
+}
+
+#[test]
 fn views_in_time_and_sums_have_the_same_energy_whatever_is_selected() {
     let root = data_set();
     let threads = |names: &[&str]| Names::parse(&names.iter().map(ToString::to_string).collect::<Vec<_>>()).unwrap();
     for filter in [
         charging(),
+        Filter { charge_gc: Some(ChargeBy::Survived), ..Filter::default() },
         Filter { no_infer: true, ..charging() },
         Filter { threads: threads(&["a thread"]), ..charging() },
         Filter { categories: vec![Category::Gc], ..charging() },

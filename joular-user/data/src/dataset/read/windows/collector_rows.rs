@@ -34,7 +34,10 @@ pub(crate) struct ChargeRead {
     since_young_bytes: u64,
     since_old_bytes: u64,
     window_bytes: u64,
-    pub(crate) written: MicroJoules,
+    young_survived_bytes: u64,
+    old_survived_bytes: u64,
+    /// By allocation, by survival.
+    pub(crate) written: [MicroJoules; 2],
 }
 
 impl ChargeRead {
@@ -53,7 +56,10 @@ impl ChargeRead {
             since_young_bytes: self.since_young_bytes,
             since_old_bytes: self.since_old_bytes,
             window_bytes: self.window_bytes,
+            young_survived_bytes: self.young_survived_bytes,
+            old_survived_bytes: self.old_survived_bytes,
             charged: MicroJoules(0),
+            charged_by_survival: MicroJoules(0),
         }
     }
 }
@@ -96,14 +102,14 @@ pub(crate) fn charges(columns: &Columns<'_>, rows: &mut Grouped<ChargeRead>) -> 
     let (starts, ids) = (columns.times(shared::WINDOW_START)?, thread_ids(columns)?);
     let (comms, names) = (columns.texts(shared::COMM)?, columns.texts(work::THREAD_NAME)?);
     let (categories, stack_ids) = (columns.texts(work::CATEGORY)?, columns.ints(work::STACK_ID)?);
-    let [young, old, window, charged] = [
-        collections::SINCE_YOUNG_BYTES,
-        collections::SINCE_OLD_BYTES,
-        collections::WINDOW_BYTES,
-        collections::GC_CHARGED_UJ,
-    ]
-    .map(|column| columns.ints(column));
-    let (young, old, window, charged) = (young?, old?, window?, charged?);
+    let [young, old, window] =
+        [collections::SINCE_YOUNG_BYTES, collections::SINCE_OLD_BYTES, collections::WINDOW_BYTES]
+            .map(|column| columns.ints(column));
+    let (young, old, window) = (young?, old?, window?);
+    let young_survived = columns.ints(collections::YOUNG_SURVIVED_BYTES)?;
+    let old_survived = columns.ints(collections::OLD_SURVIVED_BYTES)?;
+    let charged = columns.ints(collections::GC_CHARGED_UJ)?;
+    let by_survival = columns.ints(collections::GC_CHARGED_BY_SURVIVAL_UJ)?;
     for row in 0..columns.rows() {
         rows.entry(starts.get(row)?).or_default().push(ChargeRead {
             thread: ids(row)?,
@@ -114,7 +120,9 @@ pub(crate) fn charges(columns: &Columns<'_>, rows: &mut Grouped<ChargeRead>) -> 
             since_young_bytes: young.natural(row)?,
             since_old_bytes: old.natural(row)?,
             window_bytes: window.natural(row)?,
-            written: MicroJoules(charged.natural(row)?),
+            young_survived_bytes: young_survived.natural(row)?,
+            old_survived_bytes: old_survived.natural(row)?,
+            written: [MicroJoules(charged.natural(row)?), MicroJoules(by_survival.natural(row)?)],
         });
     }
     Ok(())

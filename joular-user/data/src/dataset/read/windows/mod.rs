@@ -50,7 +50,7 @@ pub(crate) struct ReadWindow {
     pub(crate) branch_shares: Vec<(MicroJoules, u64)>,
     /// What its collections and charges say, in the order of the work's.
     pub(crate) collection_energies: Vec<MicroJoules>,
-    pub(crate) charged: Vec<MicroJoules>,
+    pub(crate) charged: Vec<[MicroJoules; 2]>,
     /// Whether the columns that are the window's, repeated on each row, agree.
     pub(crate) rows_agree: bool,
 }
@@ -221,7 +221,7 @@ impl RowsOf {
         &self,
         processes: &mut Vec<ProcessRef>,
         stacks: &ReadStacks,
-    ) -> Result<(Vec<ChargeRow>, Vec<MicroJoules>), String> {
+    ) -> Result<(Vec<ChargeRow>, Vec<[MicroJoules; 2]>), String> {
         let mut rows = Vec::with_capacity(self.charges.len());
         for read in &self.charges {
             let branch = stacks.get(read.stack_id).ok_or_else(|| format!("stack {} has no row", read.stack_id))?;
