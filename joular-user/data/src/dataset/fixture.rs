@@ -273,7 +273,7 @@ fn allocations(window: &Event) -> Option<Event> {
 /// Of objects on one path it is seen that half survive.
 fn collections(window: &Event) -> Event {
     let Event::Window(window) = window else { panic!("{window:?}") };
-    let (index, threads) = (window.index, &window.threads);
+    let index = window.index;
     let young = Collection {
         pid: Pid(1),
         collector: "G1 Young Generation".into(),
@@ -293,9 +293,8 @@ fn collections(window: &Event) -> Event {
         ages: Vec::new(),
         ..young.clone()
     };
-    let mut collections = Vec::new();
-    collections.extend((10..=12).contains(&index).then_some(old));
-    collections.extend(index.is_multiple_of(2).then_some(young));
+    let of_window = [(10..=12).contains(&index).then_some(old), index.is_multiple_of(2).then_some(young)];
+    let collections = of_window.into_iter().flatten().collect();
     let fate = |time: &ThreadTime| Fate {
         tid: time.tid,
         pid: time.pid,
@@ -304,7 +303,7 @@ fn collections(window: &Event) -> Event {
         judged_bytes: 3_000,
         survived_bytes: 1_500,
     };
-    let judged = threads.iter().filter(|time| time.pid == Pid(1) && index.is_multiple_of(2));
+    let judged = window.threads.iter().filter(|time| time.pid == Pid(1) && index.is_multiple_of(2));
     Event::Collections(Box::new(WindowCollections { collections, fates: judged.map(fate).collect() }))
 }
 

@@ -16,6 +16,10 @@ use joular_data::{
 /// Collections in a window. A JVM with more per second than a thousand has no time for anything else.
 const MAX_COLLECTIONS: usize = 1 << 14;
 
+/// What stands for no cause: a JVM without counters, and pauses of G1's marking, of which the JVM says that nothing is
+/// collected.
+const NO_CAUSES: [&str; 2] = ["", "No GC"];
+
 /// Collections that are under way, and those that ended in the running window.
 #[derive(Debug, Default)]
 pub(super) struct Collections {
@@ -89,7 +93,7 @@ impl UnderWay {
         let collection = Collection {
             pid: pool.pid,
             collector: pool.collector.clone(),
-            cause: (!pool.cause.raw().is_empty()).then(|| pool.cause.clone()),
+            cause: (!NO_CAUSES.contains(&pool.cause.raw())).then(|| pool.cause.clone()),
             start: pool.time,
             ..Collection::default()
         };
@@ -146,6 +150,16 @@ mod tests {
         let expected = [(1_000, Some(1_021), 110, 30), (2_000, Some(2_021), 110, 30)];
         assert_eq!(found(&mut collections, 10_000), expected);
         assert_eq!(found(&mut collections, 20_000), []);
+    }
+
+    #[test]
+    fn a_cause_that_is_none_is_not_told() {
+        for (cause, expected) in [("System.gc()", Some("System.gc()")), ("No GC", None), ("", None)] {
+            let mut collections = Collections::default();
+            take_all(&mut collections, whole(1_000).map(|pool| Pool { cause: cause.into(), ..pool }));
+            let (found, _) = collections.until(MonotonicNs(5_000));
+            assert_eq!(found[0].cause.as_ref().map(TargetText::raw), expected);
+        }
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Finds where a JVM tells of its collections: static probes, and counters that say why a collection takes place and
 //! what its survivors' ages are.
 //!
-//! The ages are those of the collector's age table, as it last computed them. Serial does so as a collection ends. G1 does
-//! so too, before it chooses what to collect next. Parallel, ZGC and Shenandoah keep no such table.
+//! The ages are those that the collector's age table has at the end of a young collection: what `-Xlog:gc+age=trace`
+//! prints. Serial and G1 keep such a table.
 
 use std::fs::File;
 

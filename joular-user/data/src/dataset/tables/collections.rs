@@ -20,7 +20,7 @@ pub(crate) const KIND: Column<kind::Name> = Column::new(
 );
 pub(crate) const CAUSE: Column<kind::Name> =
     Column::new("cause", "JVM", "why: G1 Evacuation Pause, Allocation Failure, System.gc()")
-        .null("the JVM keeps no counters (-XX:-UsePerfData)");
+        .null("a pause of G1's marking, or a JVM without counters (-XX:-UsePerfData)");
 pub(crate) const STARTED: Column<kind::Time> =
     Column::new("start", "wall clock", "when it began; with process and collector its key");
 pub(crate) const SINCE_START_NS: Column<kind::Int> = Column::quantity(

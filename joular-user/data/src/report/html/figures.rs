@@ -7,6 +7,7 @@ use super::{
     PageChoice,
     activity::{Activity, Diagram},
     allocations::Allocations,
+    collections::{AllocatedOverTime, Collections},
     emissions::Emissions,
     facts::{self, Audit, Jvm, Quality},
     methods::{self, Method},
@@ -19,7 +20,7 @@ use crate::{
     report::{
         footprint::Footprints,
         headline::Headline,
-        profile::{Amounts, Profile},
+        profile::{Amounts, Collected, Profile},
         tree::{Branches, CallTree, Kinds, Measure, Mix, NodeKind, palette},
     },
     text,
@@ -51,6 +52,7 @@ pub(super) struct Figures {
     counters: Vec<&'static str>,
     /// What `--alloc` saw.
     allocated: Option<Allocations>,
+    collected: Option<Collections>,
     /// What intervals do not cover.
     interval_note: &'static str,
     emissions: Option<Emissions>,
@@ -101,6 +103,7 @@ pub(super) fn of(
     power: &Power<'_>,
     activity: &Activity,
     said: &Said,
+    (collected, over_time): (&Collected, &AllocatedOverTime),
 ) -> Figures {
     let mut strings = Strings::default();
     let overview = &profile.overview;
@@ -136,6 +139,7 @@ pub(super) fn of(
         methods,
         counters: profile.counted.counters.iter().map(|counter| counter.name()).collect(),
         allocated: Allocations::of(profile, &mut strings),
+        collected: Collections::of(collected, over_time, clock, &mut strings),
         emissions: footprints.map(|footprints| Emissions::of(footprints, profile, &mut strings)),
         audit: Audit::of(overview),
         jvm_parts: facts::jvm_parts(),

@@ -9,6 +9,7 @@
 mod activity;
 mod allocations;
 mod clock;
+mod collections;
 mod document;
 mod emissions;
 mod facts;
@@ -22,11 +23,11 @@ mod timeline;
 
 use std::path::PathBuf;
 
-use self::{activity::Activity, clock::Clock, power::Power, timeline::Said};
+use self::{activity::Activity, clock::Clock, collections::AllocatedOverTime, power::Power, timeline::Said};
 use super::{
     footprint::{Account, Choices, FootprintError},
     headline::Headline,
-    profile::{Allocated, App, Counting, DataSet, Filter, Profile},
+    profile::{Allocated, App, Collected, Counting, DataSet, Filter, Profile},
     tree::Shape,
 };
 
@@ -69,11 +70,16 @@ pub fn page(choice: &PageChoice) -> Result<(Vec<u8>, Headline), FootprintError> 
             activity.take(catalog, row);
         }
     })?;
-    let allocated = Allocated::read(&mut data, filter)?;
+    let mut over_time = AllocatedOverTime::default();
+    let allocated = Allocated::read_watched(&mut data, filter, |start, window_ns, class, bytes| {
+        over_time.take(clock, start, window_ns, class, bytes);
+    })?;
+    let collected = Collected::read(&mut data, filter)?;
     let profile = Profile::of(data, summed, overview, filter, choice.app.as_ref());
     let profile = profile.with_counts(counting).with_allocated(allocated);
     let headline = Headline::of(&profile);
     let footprints = account.map(|account| account.of(&profile));
-    let figures = figures::of(&profile, choice, footprints.as_ref(), &power, &activity, &said);
+    let figures =
+        figures::of(&profile, choice, footprints.as_ref(), &power, &activity, &said, (&collected, &over_time));
     Ok((document::page(&figures), headline))
 }

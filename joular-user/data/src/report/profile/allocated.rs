@@ -64,13 +64,25 @@ impl Allocated {
     /// # Errors
     /// If a file cannot be read or is damaged.
     pub fn read(data: &mut DataSet, filter: &Filter) -> Result<Self> {
+        Self::read_watched(data, filter, |_, _, _, _| {})
+    }
+
+    /// The same, and shows start and length of the window, class and bytes of each row that counts.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn read_watched(
+        data: &mut DataSet,
+        filter: &Filter,
+        mut watch: impl FnMut(UnixMicros, u64, Option<&str>, u64),
+    ) -> Result<Self> {
         let mut sums = Sums::default();
         for run in 0..data.catalog.runs.len() {
             let span = filter.span(&data.catalog.runs[run]);
             decode_ahead::batches(
                 &data.files::<Allocations>(run),
                 |file| TableFile::open_span(file, &COLUMNS, &span),
-                |columns| sums.take(data, run, filter, columns),
+                |columns| sums.take(data, run, filter, columns, &mut watch),
             )?;
         }
         let allows = |path: PathIndex| filter.allows_path(data.catalog.paths.frames_of(path));
@@ -107,7 +119,15 @@ struct Sums {
 }
 
 impl Sums {
-    fn take(&mut self, data: &mut DataSet, run: usize, filter: &Filter, columns: &Columns<'_>) -> Result<()> {
+    fn take(
+        &mut self,
+        data: &mut DataSet,
+        run: usize,
+        filter: &Filter,
+        columns: &Columns<'_>,
+        watch: &mut impl FnMut(UnixMicros, u64, Option<&str>, u64),
+    ) -> Result<()> {
+        let lengths = columns.ints(shared::WINDOW_NS)?;
         let (starts, stacks) = (columns.times(shared::WINDOW_START)?, columns.ints(work::STACK_ID)?);
         let (classes, bytes) = (columns.names(allocations::CLASS)?, columns.ints(allocations::ALLOCATED_BYTES)?);
         let samples = columns.ints(allocations::SAMPLES)?;
@@ -122,9 +142,13 @@ impl Sums {
             if !self.allowed.thread(&data.catalog, filter, thread) {
                 continue;
             }
-            let class = classes.maybe(row)?.map(|class| self.class(class));
+            let name = classes.maybe(row)?;
+            let class = name.map(|class| self.class(class));
             let path = data.path_of(stacks.get(row)?, columns)?;
             let (bytes, samples) = (bytes.natural(row)?, samples.natural(row)?);
+            if filter.allows_path(data.catalog.paths.frames_of(path)) {
+                watch(start, lengths.natural(row)?, name, bytes);
+            }
             let (sum, sampled) = self.sums.entry((thread, path, class)).or_default();
             *sum = sum.saturating_add(bytes);
             sampled.plus(&Sampled::of(MicroJoules(bytes), samples));
@@ -158,8 +182,9 @@ impl Sums {
     }
 }
 
-const COLUMNS: [&dyn Named; 12] = [
+const COLUMNS: [&dyn Named; 13] = [
     &shared::WINDOW_START,
+    &shared::WINDOW_NS,
     &shared::PID,
     &shared::PROCESS_START,
     &shared::COMM,

@@ -18,6 +18,7 @@
 pub mod allocated;
 pub mod catalog;
 mod charges;
+pub mod collected;
 pub mod counted;
 pub mod filter;
 mod frame_columns;
@@ -46,6 +47,7 @@ pub use self::{
     catalog::{
         App, Catalog, FrameIndex, OUTSIDE_APP, PathIndex, Paths, Process, ProcessIndex, Run, Thread, ThreadIndex,
     },
+    collected::{Collected, CollectionKey, SeenCollection},
     counted::{Counted, Counting},
     filter::{ChargeBy, Filter, FilterError, Moment},
     host_times::RunTime,

@@ -29,7 +29,7 @@ function amountFound(metric, sum) {
 
 function setTheme(theme) {
   document.documentElement.dataset.theme = theme;
-  for (const part of [graph, power, threads]) part.draw();
+  for (const part of [graph, power, threads, collections]) part.draw();
 }
 
 function legend() {
@@ -58,6 +58,7 @@ legend();
 methodTable(figures, search);
 jvmTable(figures);
 allocationTables(figures, search);
+const collections = new CollectionCharts(figures);
 emissionsBody(figures);
 auditBody(figures);
 runFacts(figures);

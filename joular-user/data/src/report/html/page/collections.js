@@ -1,0 +1,94 @@
+// Garbage collections over time: the heap, the ages of what outlived them, and what was allocated.
+
+/** Room for the labels of bytes per second. */
+const LEFT = 76;
+
+class CollectionCharts {
+  constructor(figures) {
+    const { collected } = figures;
+    this.isShown = collected !== null;
+    if (!this.isShown) return;
+    Object.assign(this, { figures, collected });
+    for (const id of ["collections", "collections-link"]) byId(id).hidden = false;
+    const note = collected.left_out > 0 ? `${count(collected.left_out)} shorter collections are not drawn. ` : "";
+    byId("collection-note").textContent = `${note}The energy of collections is their part of what collectors used.`;
+    byId("age-part").hidden = collected.ages.length === 0;
+    this.table();
+    new ResizeObserver(() => this.draw()).observe(byId("heap-chart"));
+  }
+
+  draw() {
+    if (!this.isShown) return;
+    this.heap();
+    this.stack("age-chart", this.collected.ages.map((bytes, index) => ({ name: `age ${index + 1}`, at: (bucket) => bytes[bucket] ?? 0 })), megabytes);
+    const { time, strings } = { ...this.figures };
+    const perSecond = (bytes, bucket) => (bytes[bucket] * 1e6) / Math.max(Math.min(time.width_us, time.end_us - time.start_us - bucket * time.width_us), 1);
+    const series = this.collected.allocated.map(({ class: name, bytes }) => ({ name: name < 0 ? "not sampled" : strings[name], at: (bucket) => perSecond(bytes, bucket) }));
+    this.stack("allocation-chart", series, (value) => `${megabytes(value)}/s`);
+  }
+
+  nameOf(place) {
+    return place < 0 ? "cause not known" : this.figures.strings[place];
+  }
+
+  /** A bar for each collection: as long as it took, from what the heap had before to what it had after. */
+  heap() {
+    const { collected, figures } = this;
+    const { time } = figures;
+    const place = byId("heap-chart");
+    const top = niceAbove(Math.max(...collected.before_bytes, 1));
+    const chart = timeChart(place, time, [200, LEFT], top, megabytes);
+    const collectors = [...new Set(collected.collector)];
+    const xOf = (us) => chart.x(us / time.width_us);
+    collected.at_us.forEach((at, index) => {
+      const [before, after] = [collected.before_bytes[index], Math.max(collected.after_bytes[index], 0)];
+      const [from, to] = [xOf(Math.max(at, 0)), xOf(at + collected.duration_us[index])];
+      const [high, low] = [chart.y(Math.max(before, after)), chart.y(Math.min(before, after))];
+      const color = SERIES_COLORS[collectors.indexOf(collected.collector[index]) % SERIES_COLORS.length];
+      chart.svg.append(drawing("rect", { x: from, y: high, width: Math.max(to - from, 1.5), height: Math.max(low - high, 1.5), fill: color },
+        drawing("title", {}, this.said(index))));
+    });
+    place.replaceChildren(...timelineStrip(figures, LEFT, chart.inner), chart.svg);
+    this.legend("heap-chart", collectors.map((collector) => figures.strings[collector]));
+  }
+
+  legend(chart, names) {
+    byId(`${chart}-legend`).replaceChildren(...names.map((name, index) =>
+      element("li", {}, swatch(SERIES_COLORS[index % SERIES_COLORS.length]), name)));
+  }
+
+  said(index) {
+    const { collected } = this;
+    const after = collected.after_bytes[index];
+    const size = after < 0 ? `${megabytes(collected.before_bytes[index])}, under way` : `${megabytes(collected.before_bytes[index])} → ${megabytes(after)}`;
+    return `${this.nameOf(collected.collector[index])}, ${this.nameOf(collected.cause[index])}: ${size} in ${seconds(collected.duration_us[index] * 1000)}, ${joules(collected.energy_uj[index])}, at ${seconds(collected.at_us[index] * 1000)}`;
+  }
+
+  stack(id, series, label) {
+    const { time } = this.figures;
+    const place = byId(id);
+    const sums = Array.from({ length: time.buckets }, (_, bucket) => series.reduce((sum, each) => sum + each.at(bucket), 0));
+    const chart = timeChart(place, time, [160, LEFT], niceAbove(Math.max(...sums, 1)), label);
+    const below = new Array(time.buckets).fill(0);
+    series.forEach((each, index) => {
+      const fill = SERIES_COLORS[index % SERIES_COLORS.length];
+      chart.svg.append(drawing("path", { d: stackedArea(each.at, below, chart.x, chart.y), fill }, drawing("title", {}, each.name)));
+    });
+    place.replaceChildren(chart.svg);
+    this.legend(id, series.map((each) => each.name));
+  }
+
+  table() {
+    const name = (row) => this.nameOf(row.collector);
+    const columns = [
+      { title: "Collector", isText: true, class: "name", value: name, show: name },
+      { title: "Cause", isText: true, class: "left", value: (row) => this.nameOf(row.cause), show: (row) => this.nameOf(row.cause) },
+      { title: "Collections", value: (row) => row.count, show: (row) => count(row.count) },
+      { title: "Time", value: (row) => row.duration_ns, show: (row) => seconds(row.duration_ns) },
+      { title: "Longest", value: (row) => row.longest_ns, show: (row) => seconds(row.longest_ns) },
+      { title: "Freed", value: (row) => row.freed_bytes, show: (row) => megabytes(row.freed_bytes) },
+      { title: "Energy", value: (row) => row.energy_uj, show: (row) => joules(row.energy_uj) },
+    ];
+    new SortableTable(byId("collection-table"), columns, this.collected.sums, 6);
+  }
+}
