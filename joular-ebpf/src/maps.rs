@@ -168,11 +168,13 @@ pub static BUFFERS: LruHashMap<u64, BufferState> = LruHashMap::with_max_entries(
 #[map]
 pub static ALLOCATORS: HashMap<u32, JvmAllocation> = HashMap::with_max_entries(MAX_JVMS, 0);
 
-/// Sampled objects since a JVM's last collection, by [`object_key`], and how many there are, by tgid.
+/// Sampled objects since a JVM's last collection, by [`object_key`]. Those that were used least recently give way.
 ///
 /// [`object_key`]: joular_ebpf::abi::object_key
 #[map]
-pub static OBJECTS: HashMap<u64, SampledObject> = HashMap::with_max_entries(1, 0);
+pub static OBJECTS: LruHashMap<u64, SampledObject> = LruHashMap::with_max_entries(1, 0);
+
+/// How many there are, by tgid.
 #[map]
 pub static OBJECT_COUNTS: HashMap<u32, u32> = HashMap::with_max_entries(1, 0);
 

@@ -141,6 +141,10 @@ fn the_page_draws_collections_ages_and_allocation_if_there_are_any() {
     let collections = set.rows("SELECT count(*)::BIGINT AS n FROM (SELECT DISTINCT collector, start FROM collections)");
     let bars = browser.text("String(document.querySelectorAll('#heap-chart rect').length)").unwrap();
     assert_eq!(bars, collections[0]["n"].to_string());
+    for strip in ["#power-chart", "#thread-chart"] {
+        let bars = browser.text(&format!("String(document.querySelectorAll('{strip} .collection').length)")).unwrap();
+        assert_eq!(bars, collections[0]["n"].to_string(), "{strip}");
+    }
     let said = browser.text("document.querySelector('#heap-chart rect title').textContent").unwrap();
     assert!(said.contains("G1 ") && said.contains(" MB → ") && said.contains("J, at "), "{said}");
     // A row for each collector and cause, with the number that SQL counts.

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use joular_tests::{browser, browser::Browser, notes, process::Finished, python};
+use joular_tests::{browser, browser::Browser, dataset::DataSet, notes, process::Finished, python};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -233,4 +233,50 @@ fn hostile_names_are_shown_as_text_and_run_nothing() {
         "{:?}",
         browser.complaints
     );
+}
+
+#[test]
+fn callers_and_callees_have_what_sql_finds_on_their_paths() {
+    let Some(program) = browser::program() else {
+        return notes::skipped("there is no Chromium (`cargo xtask setup` installs it on Debian)");
+    };
+    let set = Set::new();
+    let mut browser = Browser::start(program).unwrap();
+    browser.open(set.make("html", "page.html", &["--no-infer"]).as_ref()).unwrap();
+    let data = DataSet::at(set.data());
+    // By pairs of methods that stand next to each other, whichever frames are below.
+    let of = |pair: &str| {
+        let rows = data.rows(&format!(
+            "WITH s AS (SELECT DISTINCT ON (stack_id) stack_id, list_transform(frames, f -> coalesce(f.class || '.', '') || f.method) AS path
+               FROM stacks)
+             SELECT sum(energy_uj)::BIGINT AS uj, sum(samples)::BIGINT AS samples FROM branches JOIN s USING (stack_id) WHERE {pair}"
+        ));
+        let row = rows.unwrap().swap_remove(0);
+        (row["uj"].as_u64().unwrap(), row["samples"].as_u64().unwrap())
+    };
+    let choose = "const choice = document.getElementById('caller-method');
+        choice.value = [...choice.options].find((option) => option.textContent.startsWith('Hot.main')).value;
+        choice.dispatchEvent(new Event('change'))";
+    browser.eval(choose).unwrap();
+    for callee in ["Hot.heavy", "Hot.light"] {
+        let (uj, samples) = of(&format!(
+            "len(list_filter(range(1, len(path)), i -> path[i] = 'Hot.main' AND path[i + 1] = '{callee}')) > 0"
+        ));
+        assert!(samples > 50, "{callee}: {samples}");
+        let row = format!(
+            "[...document.querySelectorAll('#callee-table tbody tr')].find((row) => row.textContent.includes('{callee}')).textContent"
+        );
+        let shown = browser.text(&row).unwrap();
+        let joules = browser.text(&format!("String(Number(({uj} / 1e6).toPrecision(4)))")).unwrap();
+        assert!(shown.contains(&joules) && shown.ends_with(&samples.to_string()), "{shown}: no {joules} J, {samples}");
+    }
+    // A name leads to the method's own callers.
+    browser
+        .eval("[...document.querySelectorAll('#callee-table .pick')].find((pick) => pick.textContent.includes('Hot.heavy')).click()")
+        .unwrap();
+    let callers = browser.text("document.getElementById('caller-table').textContent").unwrap();
+    assert!(callers.contains("Hot.main"), "{callers}");
+    let (_, samples) = of("list_contains(path, 'Hot.heavy')");
+    let total = browser.text("document.getElementById('caller-sum').textContent").unwrap();
+    assert!(total.contains(&format!(", {samples} samples")), "{total}: {samples}");
 }

@@ -34,7 +34,7 @@ const COLLECTION_PROGRAMS: [&str; 2] = ["collection_begins", "collection_ends"];
 pub const FIRST_GAP_BYTES: u32 = 512 << 10;
 /// Threads that allocate at about the same time.
 pub(super) const MOST_THREADS: u32 = 1 << 16;
-/// Objects whose fate is waited for, in all JVMs: what samples of a second are at most, ten times over.
+/// Objects whose fate is waited for, in all JVMs: those of the last seconds.
 pub(super) const MOST_OBJECTS: u32 = 1 << 14;
 const CAPACITY: Capacity = Capacity { first: 1 << 13, most: 1 << 18 };
 
@@ -117,6 +117,7 @@ pub(super) struct Allocations {
     maps: BankMaps<AllocationKey, AllocationSlot>,
     jvms: BpfMap<MapData, u32, JvmAllocation>,
     collectors: BpfMap<MapData, u32, JvmCollections>,
+    object_counts: BpfMap<MapData, u32, u32>,
     gap: Array<MapData, u32>,
 }
 
@@ -127,6 +128,7 @@ impl Allocations {
             maps,
             jvms: take(ebpf, "ALLOCATORS")?,
             collectors: take(ebpf, "COLLECTORS")?,
+            object_counts: take(ebpf, "OBJECT_COUNTS")?,
             gap: take(ebpf, "ALLOCATION_GAP")?,
         };
         taken.set_gap(FIRST_GAP_BYTES)?;
@@ -148,6 +150,7 @@ impl Allocations {
     pub(super) fn remove_jvm(&mut self, pid: Pid) {
         let _ = self.jvms.remove(&pid.0);
         let _ = self.collectors.remove(&pid.0);
+        let _ = self.object_counts.remove(&pid.0);
     }
 
     /// Takes what was counted in a bank that no program is meant to write to any more.

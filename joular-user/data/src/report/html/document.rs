@@ -13,7 +13,7 @@ const TEMPLATE: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/style.css");
 
 /// Each script sees those before it.
-const SCRIPTS: [&str; 12] = [
+const SCRIPTS: [&str; 13] = [
     include_str!("page/format.js"),
     include_str!("page/elements.js"),
     include_str!("page/tree.js"),
@@ -23,6 +23,7 @@ const SCRIPTS: [&str; 12] = [
     include_str!("page/power.js"),
     include_str!("page/threads.js"),
     include_str!("page/tables.js"),
+    include_str!("page/callers.js"),
     include_str!("page/collections.js"),
     include_str!("page/facts.js"),
     include_str!("page/page.js"),

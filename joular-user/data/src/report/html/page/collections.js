@@ -28,7 +28,7 @@ class CollectionCharts {
   }
 
   nameOf(place) {
-    return place < 0 ? "cause not known" : this.figures.strings[place];
+    return place < 0 ? "–" : this.figures.strings[place];
   }
 
   /** A bar for each collection: as long as it took, from what the heap had before to what it had after. */
@@ -44,24 +44,16 @@ class CollectionCharts {
       const [before, after] = [collected.before_bytes[index], Math.max(collected.after_bytes[index], 0)];
       const [from, to] = [xOf(Math.max(at, 0)), xOf(at + collected.duration_us[index])];
       const [high, low] = [chart.y(Math.max(before, after)), chart.y(Math.min(before, after))];
-      const color = SERIES_COLORS[collectors.indexOf(collected.collector[index]) % SERIES_COLORS.length];
-      chart.svg.append(drawing("rect", { x: from, y: high, width: Math.max(to - from, 1.5), height: Math.max(low - high, 1.5), fill: color },
-        drawing("title", {}, this.said(index))));
+      chart.svg.append(drawing("rect", { x: from, y: high, width: Math.max(to - from, 1.5), height: Math.max(low - high, 1.5), fill: collectorColor(figures, index) },
+        drawing("title", {}, collectionText(figures, index))));
     });
-    place.replaceChildren(...timelineStrip(figures, LEFT, chart.inner), chart.svg);
+    place.replaceChildren(chart.svg);
     this.legend("heap-chart", collectors.map((collector) => figures.strings[collector]));
   }
 
   legend(chart, names) {
     byId(`${chart}-legend`).replaceChildren(...names.map((name, index) =>
       element("li", {}, swatch(SERIES_COLORS[index % SERIES_COLORS.length]), name)));
-  }
-
-  said(index) {
-    const { collected } = this;
-    const after = collected.after_bytes[index];
-    const size = after < 0 ? `${megabytes(collected.before_bytes[index])}, under way` : `${megabytes(collected.before_bytes[index])} → ${megabytes(after)}`;
-    return `${this.nameOf(collected.collector[index])}, ${this.nameOf(collected.cause[index])}: ${size} in ${seconds(collected.duration_us[index] * 1000)}, ${joules(collected.energy_uj[index])}, at ${seconds(collected.at_us[index] * 1000)}`;
   }
 
   stack(id, series, label) {

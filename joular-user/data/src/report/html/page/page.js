@@ -57,6 +57,7 @@ tiles(figures);
 legend();
 methodTable(figures, search);
 jvmTable(figures);
+new Callers(figures, whole, isCode);
 allocationTables(figures, search);
 const collections = new CollectionCharts(figures);
 emissionsBody(figures);

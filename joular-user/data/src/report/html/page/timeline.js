@@ -1,17 +1,20 @@
-// What programs said over time: a bar for each phase, a tick for each event.
+// What programs said over time: a bar for each phase, a tick for each event. Below them, when garbage was collected.
 
 const BAR = 15;
+const COLLECTED = 9;
 const BAR_COLORS = ["#c9d8ea", "#f3dcb4", "#c6e5d9", "#efcdb8", "#e9d3e1", "#d4ebf7"];
 
 /** A drawing as wide as the buckets of a chart, or nothing if nothing was said. */
 function timelineStrip(figures, left, width) {
   const { time } = figures;
   const { phases, events, left_out } = time.said;
-  if (phases.length === 0 && events.length === 0) return [];
+  const collections = figures.collected?.at_us.length ?? 0;
+  if (phases.length === 0 && events.length === 0 && collections === 0) return [];
   const lanes = lanesOf(phases);
-  const height = lanes.count * BAR + (events.length > 0 ? BAR : 0) + 4;
+  const collected = lanes.count * BAR + (events.length > 0 ? BAR : 0);
+  const height = collected + (collections > 0 ? COLLECTED : 0) + 4;
   const x = (us) => left + (width * us) / (time.width_us * time.buckets);
-  const label = `${phases.length} phases and ${events.length} events of the program`;
+  const label = `${phases.length} phases and ${events.length} events of the program, ${collections} garbage collections`;
   const svg = drawing("svg", { class: "timeline", viewBox: `0 0 ${left + width} ${height}`, width: left + width, height, role: "img", "aria-label": label });
   phases.forEach((phase, index) => {
     const [from, to] = [x(phase.from_us), x(phase.to_us)];
@@ -32,8 +35,29 @@ function timelineStrip(figures, left, width) {
       drawing("title", {}, `${figures.strings[event.text]} at ${seconds(event.at_us * 1000)}`),
       drawing("path", { d: `M${at - 4} ${base + 3}L${at + 4} ${base + 3}L${at} ${base + BAR - 2}Z` })));
   }
+  for (let index = 0; index < collections; index++) svg.append(collectionBar(figures, index, x, collected));
   if (left_out === 0) return [svg];
   return [svg, element("div", { class: "note" }, `${left_out} shorter phases are not shown`)];
+}
+
+/** When a collection was under way. */
+function collectionBar(figures, index, x, y) {
+  const { at_us, duration_us } = figures.collected;
+  const [from, to] = [x(Math.max(at_us[index], 0)), x(at_us[index] + duration_us[index])];
+  return drawing("rect", { class: "collection", x: from, y: y + 2, width: Math.max(to - from, 1), height: COLLECTED - 3, fill: collectorColor(figures, index) },
+    drawing("title", {}, collectionText(figures, index)));
+}
+
+function collectorColor(figures, index) {
+  const collectors = [...new Set(figures.collected.collector)];
+  return SERIES_COLORS[collectors.indexOf(figures.collected.collector[index]) % SERIES_COLORS.length];
+}
+
+function collectionText(figures, index) {
+  const { at_us, duration_us, before_bytes, after_bytes, collector, cause, energy_uj } = figures.collected;
+  const why = cause[index] < 0 ? "" : `, ${figures.strings[cause[index]]}`;
+  const after = after_bytes[index] < 0 ? ", under way" : ` → ${megabytes(after_bytes[index])}`;
+  return `${figures.strings[collector[index]]}${why}: ${megabytes(before_bytes[index])}${after} in ${seconds(duration_us[index] * 1000)}, ${joules(energy_uj[index])}, at ${seconds(at_us[index] * 1000)}`;
 }
 
 /** Phases that are open at the same time are below each other. */
