@@ -1,8 +1,9 @@
 //! Contains the eBPF programs of joular-bpf.
 //!
 //! Three kinds of probes (`probes`) share one accounting routine (`task`), which asks the other
-//! hyper-thread (`corun`), the cycle counter (`cycles`) and other counters (`counters`) about a slice. They read stacks
-//! (`unwind`) and send what is new to user space (`emit`). `maps` is all their state.
+//! hyper-thread (`corun`), the cycle counter (`cycles`) and other counters (`counters`) about a slice. They count bytes
+//! that threads move (`io`), read stacks (`unwind`) and send what is new to user space (`emit`). `maps` is all their
+//! state.
 #![cfg_attr(target_arch = "bpf", no_std, no_main)]
 // The programs are single-threaded per CPU and talk to the kernel through
 // helpers; each unsafe block says what it relies on.
@@ -15,6 +16,8 @@ mod counters;
 mod cycles;
 #[cfg(target_arch = "bpf")]
 mod emit;
+#[cfg(target_arch = "bpf")]
+mod io;
 #[cfg(target_arch = "bpf")]
 mod maps;
 #[cfg(target_arch = "bpf")]

@@ -15,9 +15,10 @@ use aya_ebpf::{
 use joular_ebpf::{
     abi::{
         AllocationKey, AllocationSlot, BufferState, CodeMapping, CompilerThread, CounterSlot, CounterState, CpuState,
-        JvmAllocation, JvmCollections, JvmUnwind, LOSS_COUNT, Loss, MAX_COMPILER_THREADS, MAX_JVMS, MAX_MAPPINGS,
-        MAX_PROCESSES, MAX_ROWS, MAX_STACK_FRAMES, ProcessUnwind, REMEMBERED_ROWS, RememberedRow, SampleKey,
-        SampleSlot, SampledObject, SamplingClock, StackHeader, TablesEpoch, ThreadSlot, UnwindRow,
+        DeviceBytes, IoKey, IoSlot, JvmAllocation, JvmCollections, JvmUnwind, LOSS_COUNT, Loss, MAX_COMPILER_THREADS,
+        MAX_JVMS, MAX_MAPPINGS, MAX_PROCESSES, MAX_ROWS, MAX_STACK_FRAMES, ProcessUnwind, REMEMBERED_ROWS,
+        RememberedRow, SampleKey, SampleSlot, SampledObject, SamplingClock, StackHeader, TablesEpoch, ThreadSlot,
+        UnwindRow,
     },
     walk::Walk,
 };
@@ -61,9 +62,52 @@ pub static COUNT_CYCLES: Global<u32> = Global::new(0);
 #[unsafe(no_mangle)]
 pub static COUNTER_COUNT: Global<u32> = Global::new(0);
 
-/// 1: allocations are sampled. Their probes can be interrupted by a sample, so each CPU then has a second walk.
+/// 1: stacks are read by programs that a sample can interrupt, those of allocations and of moved bytes. So each CPU has
+/// a second walk.
 #[unsafe(no_mangle)]
-pub static ALLOCATIONS: Global<u32> = Global::new(0);
+pub static SECOND_WALK: Global<u32> = Global::new(0);
+
+/// 1: bytes that threads move are counted.
+#[unsafe(no_mangle)]
+pub static COUNT_IO: Global<u32> = Global::new(0);
+/// Offsets of what the kernel counts of a thread's devices, in `task_struct`. 0: it does not.
+#[unsafe(no_mangle)]
+pub static TASK_DEVICE_READ: Global<u32> = Global::new(0);
+#[unsafe(no_mangle)]
+pub static TASK_DEVICE_WRITTEN: Global<u32> = Global::new(0);
+/// When bytes began to be counted, in nanoseconds since boot.
+#[unsafe(no_mangle)]
+pub static IO_SINCE_BOOTTIME: Global<u64> = Global::new(0);
+/// Offsets in `sock`, `msghdr`, `file` and `inode`.
+#[unsafe(no_mangle)]
+pub static SOCK_FAMILY: Global<u32> = Global::new(0);
+#[unsafe(no_mangle)]
+pub static SOCK_PROTOCOL: Global<u32> = Global::new(0);
+#[unsafe(no_mangle)]
+pub static SOCK_PEER: Global<u32> = Global::new(0);
+#[unsafe(no_mangle)]
+pub static SOCK_OWN: Global<u32> = Global::new(0);
+#[unsafe(no_mangle)]
+pub static SOCK_PEER_V6: Global<u32> = Global::new(0);
+#[unsafe(no_mangle)]
+pub static SOCK_OWN_V6: Global<u32> = Global::new(0);
+#[unsafe(no_mangle)]
+pub static MESSAGE_NAME: Global<u32> = Global::new(0);
+#[unsafe(no_mangle)]
+pub static FILE_INODE: Global<u32> = Global::new(0);
+#[unsafe(no_mangle)]
+pub static INODE_MODE: Global<u32> = Global::new(0);
+/// Offsets of what leads from a thread to its open files, and says how it entered the kernel.
+#[unsafe(no_mangle)]
+pub static TASK_FILES: Global<u32> = Global::new(0);
+#[unsafe(no_mangle)]
+pub static TASK_STATUS: Global<u32> = Global::new(0);
+#[unsafe(no_mangle)]
+pub static FILES_FDTABLE: Global<u32> = Global::new(0);
+#[unsafe(no_mangle)]
+pub static FDTABLE_MAX: Global<u32> = Global::new(0);
+#[unsafe(no_mangle)]
+pub static FDTABLE_FD: Global<u32> = Global::new(0);
 
 /// Mean time between samples on a busy CPU, in nanoseconds, if the programs set their own timer; 0 if
 /// an event of the kernel takes the samples.
@@ -186,6 +230,20 @@ pub static COLLECTORS: HashMap<u32, JvmCollections> = HashMap::with_max_entries(
 #[map]
 pub static ALLOCATION_GAP: Array<u32> = Array::with_max_entries(1, 0);
 
+pub type IoMap = Counts<IoKey, { size_of::<IoSlot>() / 8 }>;
+
+/// By bank. It has no maps unless bytes are counted.
+#[btf_map]
+pub static IO: btf_maps::ArrayOfMaps<IoMap, 2> = btf_maps::ArrayOfMaps::new();
+
+/// What threads had moved from and to devices when they were last looked at, by the identity in a thread's key.
+#[map]
+pub static DEVICE_BYTES: HashMap<u64, DeviceBytes> = HashMap::with_max_entries(1, 0);
+
+/// Bytes that a sample of moved bytes stands for at least; user space raises it when there are too many.
+#[map]
+pub static IO_GAP: Array<u32> = Array::with_max_entries(1, 0);
+
 /// Processes whose stacks are wanted, by tgid.
 #[map]
 pub static TARGETS: HashMap<u32, u32> = HashMap::with_max_entries(16_384, 0);
@@ -201,17 +259,18 @@ pub struct StackScratch {
     pub frames: [u64; MAX_STACK_FRAMES],
 }
 
-/// The user's part of a stack, and the kernel's. An allocation's walk is the second one, if there is one.
+/// The user's part of a stack, and the kernel's. The second walk, if there is one, is for programs that can be
+/// interrupted.
 #[map]
 pub static WALK: PerCpuArray<Walk> = PerCpuArray::with_max_entries(1, 0);
 #[map]
 pub static KERNEL_SCRATCH: PerCpuArray<StackScratch> = PerCpuArray::with_max_entries(1, 0);
 
-/// Which of its walks a CPU goes on with: 0, or 1 for an allocation's.
+/// Which of its walks a CPU goes on with: 0, or 1 for that of a program that can be interrupted.
 #[map]
 pub static WALK_UNDER_WAY: PerCpuArray<u32> = PerCpuArray::with_max_entries(1, 0);
 
-/// CPUs on which the stack of an allocation is being read.
+/// CPUs whose second walk is under way.
 #[map]
 pub static CALLERS_WALKED: HashMap<u32, u32> = HashMap::with_max_entries(1, 0);
 

@@ -84,6 +84,15 @@ pub struct Accounted {
     pub slot: Option<*mut ThreadSlot>,
 }
 
+/// Bank of this moment, for what is counted at once and has no slice.
+#[inline(always)]
+pub fn bank_now() -> u32 {
+    // The clock first, the boundary second: see abi::window.
+    // SAFETY: helper without arguments.
+    let now_ns = unsafe { bpf_ktime_get_ns() };
+    BOUNDARY.get(0).map_or(0, |boundary| Boundary(*boundary).bank_at(now_ns))
+}
+
 /// Says what this CPU runs from its last accounting on; for its sibling only.
 #[inline(always)]
 pub fn follows(next: Task) {

@@ -1,6 +1,9 @@
 //! Checks everything a recording needs beforehand, for `joular-bpf doctor`.
 
-use std::{io, io::Write, path::Path};
+use std::{
+    io::{Result, Write},
+    path::Path,
+};
 
 use joular_data::{
     events::Runtime,
@@ -17,6 +20,7 @@ use crate::{
         LoadOptions, Programs, Remedy, Sampler, core_types, counters,
         cpus::CPU_ROOT,
         features::{self, Check, Verdict},
+        io,
         sampler::SamplerRoots,
     },
     privileges,
@@ -33,10 +37,11 @@ struct Row<'a> {
 
 /// Runs every check and writes what it found; the exit code is the one a
 /// recording would end with.
-pub fn run(out: &mut impl Write, proc_root: &Path, options: &EnergyOptions, json: bool) -> io::Result<Exit> {
+pub fn run(out: &mut impl Write, proc_root: &Path, options: &EnergyOptions, json: bool) -> Result<Exit> {
     let mut checks = features::checks();
     if checks.iter().all(|check| matches!(check.verdict, Verdict::Good | Verdict::Limited)) {
         checks.push(programs());
+        checks.push(moved_bytes());
     }
     checks.push(energy_source(options));
     checks.extend(cores(options));
@@ -64,9 +69,41 @@ fn exit(checks: &[Check]) -> Exit {
 
 /// Loads the programs and unloads them again.
 fn programs() -> Check {
-    let options = LoadOptions {
+    match Programs::load(options(false)) {
+        Ok(_) => Check::new("eBPF programs", Verdict::Good, "they load and pass the verifier", None),
+        Err(error) => {
+            let verdict =
+                if error.remedy() == Remedy::Privileges { Verdict::MissingPrivilege } else { Verdict::MissingFeature };
+            Check::new("eBPF programs", verdict, error.to_string(), None)
+        }
+    }
+}
+
+/// What `--io` can count here.
+fn moved_bytes() -> Check {
+    let name = "moved bytes (--io)";
+    match Programs::load(options(true)) {
+        Ok(loaded) => {
+            let missing = loaded.programs.io().map(io::Programs::missing).unwrap_or_default();
+            if !missing.is_empty() {
+                let found = format!("without those of {}", missing.join(", "));
+                Check::new(name, Verdict::Limited, found, Some("--io counts the others"))
+            } else if loaded.programs.io().is_some_and(io::Programs::is_at_tracepoints) {
+                let found = "at tracepoints, because this kernel lets no program be put on its functions";
+                Check::new(name, Verdict::Limited, found, Some("docs/io.md says what that changes"))
+            } else {
+                Check::new(name, Verdict::Good, "of sockets, files and devices", None)
+            }
+        }
+        Err(error) => Check::new(name, Verdict::Limited, error.to_string(), Some("record without --io")),
+    }
+}
+
+fn options(io: bool) -> LoadOptions {
+    LoadOptions {
         counters: Vec::new(),
         allocations: false,
+        io,
         sampler: Sampler::choose(&SamplerRoots::default()).0,
         frequency_hz: 99,
         interval_ns: 1_000_000_000,
@@ -75,14 +112,6 @@ fn programs() -> Check {
         cpu_root: CPU_ROOT.into(),
         per_core: false,
         cycles: None,
-    };
-    match Programs::load(options) {
-        Ok(_) => Check::new("eBPF programs", Verdict::Good, "they load and pass the verifier", None),
-        Err(error) => {
-            let verdict =
-                if error.remedy() == Remedy::Privileges { Verdict::MissingPrivilege } else { Verdict::MissingFeature };
-            Check::new("eBPF programs", verdict, error.to_string(), None)
-        }
     }
 }
 
@@ -160,7 +189,7 @@ const fn verdict_name(verdict: Verdict) -> &'static str {
     }
 }
 
-fn write_text(out: &mut impl Write, checks: &[Check]) -> io::Result<()> {
+fn write_text(out: &mut impl Write, checks: &[Check]) -> Result<()> {
     for check in checks {
         let found = escape_lines(&check.found);
         writeln!(out, "{:<8} {:<20} {found}", verdict_name(check.verdict), check.name)?;
@@ -171,7 +200,7 @@ fn write_text(out: &mut impl Write, checks: &[Check]) -> io::Result<()> {
     Ok(())
 }
 
-fn write_json(out: &mut impl Write, checks: &[Check]) -> io::Result<()> {
+fn write_json(out: &mut impl Write, checks: &[Check]) -> Result<()> {
     let rows: Vec<Row<'_>> = checks
         .iter()
         .map(|check| Row {

@@ -1,7 +1,7 @@
 //! Lists every way in which the kernel side can lose something, counted by cause.
 
 /// Number of loss causes.
-pub const LOSS_COUNT: usize = 15;
+pub const LOSS_COUNT: usize = 18;
 
 /// A cause of loss; the index of its counter in the `LOSSES` map.
 #[repr(u32)]
@@ -37,6 +37,12 @@ pub enum Loss {
     NestedAllocation = 13,
     /// The ring buffer was full: the begin or end of a collection was not told.
     CollectionRingFull = 14,
+    /// The map of bytes was full: what a call moved, or its sample, is not counted.
+    IoMapFull = 15,
+    /// The stack of a call that moved bytes was not read, because another thread's was being read on the same CPU.
+    NestedIo = 16,
+    /// The map of what threads had moved from and to devices was full: such bytes of a thread are not counted.
+    DeviceMapFull = 17,
 }
 
 impl Loss {
@@ -56,6 +62,9 @@ impl Loss {
         Self::AllocationMapFull,
         Self::NestedAllocation,
         Self::CollectionRingFull,
+        Self::IoMapFull,
+        Self::NestedIo,
+        Self::DeviceMapFull,
     ];
 
     /// Stable name, used in every output.
@@ -76,6 +85,9 @@ impl Loss {
             Self::AllocationMapFull => "allocation_map_full",
             Self::NestedAllocation => "nested_allocation",
             Self::CollectionRingFull => "collection_ring_full",
+            Self::IoMapFull => "io_map_full",
+            Self::NestedIo => "nested_io",
+            Self::DeviceMapFull => "device_map_full",
         }
     }
 }

@@ -9,6 +9,7 @@ mod corun;
 mod counters;
 mod event;
 mod frame;
+mod io;
 mod jvm;
 mod loss;
 mod sampling;
@@ -30,6 +31,7 @@ pub use corun::{BusyWord, corun_ns};
 pub use counters::{CounterSlot, CounterState, MAX_COUNTERS, cut_count};
 pub use event::{COMM_LEN, Comm, LifecycleRecord, RecordKind};
 pub use frame::{FrameRef, FrameWord};
+pub use io::{DeviceBytes, IoKey, IoKind, IoSlot, IpAddress};
 pub use jvm::{AddressRange, BlobLayout, CodeHeap, Field, JvmUnwind, MAX_BLOB_BYTES, MAX_CODE_HEAPS};
 pub use loss::{LOSS_COUNT, Loss};
 pub use sampling::{SamplingClock, gap_ns};
@@ -47,9 +49,9 @@ pub use window::{BankTimes, Boundary, CpuState, SplitNs, split_slice};
 #[cfg(feature = "user")]
 mod pod {
     use super::{
-        AllocationKey, AllocationSlot, CodeMapping, CompilerThread, CounterSlot, CpuState, JvmAllocation,
-        JvmCollections, JvmUnwind, LifecycleRecord, ProcessUnwind, SampleKey, SampleSlot, StackHeader, ThreadSlot,
-        UnwindRow,
+        AllocationKey, AllocationSlot, CodeMapping, CompilerThread, CounterSlot, CpuState, IoKey, IoSlot,
+        JvmAllocation, JvmCollections, JvmUnwind, LifecycleRecord, ProcessUnwind, SampleKey, SampleSlot, StackHeader,
+        ThreadSlot, UnwindRow,
     };
 
     // SAFETY: all are repr(C), Copy, made of integers and integer arrays only,
@@ -85,6 +87,10 @@ mod pod {
     unsafe impl aya::Pod for JvmAllocation {}
     // SAFETY: as above.
     unsafe impl aya::Pod for JvmCollections {}
+    // SAFETY: as above.
+    unsafe impl aya::Pod for IoKey {}
+    // SAFETY: as above.
+    unsafe impl aya::Pod for IoSlot {}
 }
 
 #[cfg(test)]
@@ -107,6 +113,8 @@ mod tests {
         assert_eq!(size_of::<JvmAllocation>(), 6 * 4);
         assert_eq!(size_of::<JvmCollections>(), 6 * 16 + 3 * 8);
         assert_eq!(size_of::<PoolRecord>(), 4 * 4 + 2 * 8 + 3 * COLLECTION_NAME_BYTES + OBJECT_AGES * 8);
+        assert_eq!(size_of::<IoKey>(), 2 * 8 + 2 * 4);
+        assert_eq!(size_of::<IoSlot>(), 8 + 2 * 4);
         assert_eq!(size_of::<BankTimes>(), 4 * 8);
         assert_eq!(size_of::<CounterSlot>(), MAX_COUNTERS * 8);
         assert_eq!(size_of::<CounterState>(), 3 * MAX_COUNTERS * 8);

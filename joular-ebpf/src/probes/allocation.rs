@@ -6,22 +6,21 @@
 //! bank that was drained meanwhile is counted with the window after the next.
 
 use aya_ebpf::{
-    helpers::{bpf_get_prandom_u32, bpf_ktime_get_ns, bpf_probe_read_user},
+    helpers::{bpf_get_prandom_u32, bpf_probe_read_user},
     macros::uprobe,
     programs::ProbeContext,
 };
 use joular_ebpf::abi::{
-    AllocationKey, AllocationSlot, Boundary, BufferState, FrameWord, JvmAllocation, Loss, MAX_REMEMBERED_BYTES, Place,
+    AllocationKey, AllocationSlot, BufferState, FrameWord, JvmAllocation, Loss, MAX_REMEMBERED_BYTES, Place,
     SampledObject, StackId, ThreadKey, allocated_bytes, object_key, sampled_bytes,
 };
 
 use crate::{
     maps::{
-        ALLOCATED, ALLOCATION_GAP, ALLOCATORS, BOUNDARY, BUFFERS, COLLECTORS, OBJECT_COUNTS, OBJECTS, add_slot,
-        count_loss, slot,
+        ALLOCATED, ALLOCATION_GAP, ALLOCATORS, BUFFERS, COLLECTORS, OBJECT_COUNTS, OBJECTS, add_slot, count_loss, slot,
     },
-    task::Task,
-    unwind,
+    task::{Task, bank_now},
+    unwind::{self, From},
 };
 
 /// `AllocTracer::send_allocation_in_new_tlab(Klass*, HeapWord*, size_t tlab_size, size_t alloc_size, Thread*)`.
@@ -42,7 +41,7 @@ pub fn allocating_thread_ended(context: ProbeContext) -> u32 {
     let task = Task::current();
     if let (Some(jvm), Some(java_thread)) = (ALLOCATORS.get_ptr(task.tgid()), context.arg::<u64>(0)) {
         // SAFETY: a live value of a preallocated map.
-        note(task, bank(), allocated(unsafe { &*jvm }, java_thread), 0);
+        note(task, bank_now(), allocated(unsafe { &*jvm }, java_thread), 0);
     }
     0
 }
@@ -60,7 +59,7 @@ fn seen(
     let Some(jvm) = ALLOCATORS.get_ptr(task.tgid()) else { return 0 };
     // SAFETY: a live value of a preallocated map.
     let jvm = unsafe { &*jvm };
-    let bank = bank();
+    let bank = bank_now();
     let all = allocated(jvm, java_thread);
     note(task, bank, all, 1);
     let buffer_bytes = buffer_bytes(task, jvm, java_thread, (all, object_bytes), begins_buffer);
@@ -117,7 +116,7 @@ fn class(jvm: &JvmAllocation, klass: u64) -> FrameWord {
 fn sample(task: Task, bank: u32, class: FrameWord, (object, bytes): (u64, u64)) {
     let tgid = task.tgid();
     // `None`: without a stack a sample says nothing, and the thread's other samples stand for it.
-    let introduced = unwind::caller(tgid, class, |stack| {
+    let introduced = unwind::interruptible(tgid, From::CallerWithLeaf(class), |stack| {
         if stack.id == StackId::NONE {
             count_loss(Loss::UserStackFailed);
             return None;
@@ -193,15 +192,6 @@ fn add(task: Task, bank: u32, stack: StackId, change: impl FnOnce(&mut Allocatio
     if add_slot(map, &key, &slot, 0).is_err() {
         count_loss(Loss::AllocationMapFull);
     }
-}
-
-/// Bank of this moment.
-#[inline(always)]
-pub fn bank() -> u32 {
-    // The clock first, the boundary second: see abi::window.
-    // SAFETY: helper without arguments.
-    let now_ns = unsafe { bpf_ktime_get_ns() };
-    BOUNDARY.get(0).map_or(0, |boundary| Boundary(*boundary).bank_at(now_ns))
 }
 
 /// A word of the process's memory; 0 if it cannot be read.

@@ -20,8 +20,7 @@ use joular_ebpf::abi::{
 use crate::{
     emit::WAKE_WHEN_READ,
     maps::{ALLOCATED, COLLECTORS, EVENTS, OBJECT_COUNTS, OBJECTS, add_slot, count_loss, slot},
-    probes::allocation::bank,
-    task::Task,
+    task::{Task, bank_now},
 };
 
 /// `hotspot:mem__pool__gc__begin`.
@@ -101,7 +100,7 @@ fn fill(
 #[inline(always)]
 fn judge(tgid: u32) {
     let count = forget_objects(tgid);
-    let bank = bank();
+    let bank = bank_now();
     for number in 0..MAX_REMEMBERED_OBJECTS {
         if number >= count {
             break;

@@ -6,7 +6,8 @@ use joular_ebpf::abi::{Comm, RecordKind};
 
 use crate::{
     emit::{self, Lifecycle},
-    maps::{ALL_TARGETS, PROCESSES, SIGNAL_LIVE, TARGETS, TASK_SIGNAL},
+    io,
+    maps::{ALL_TARGETS, COUNT_IO, PROCESSES, SIGNAL_LIVE, TARGETS, TASK_SIGNAL},
     task::Task,
 };
 
@@ -35,6 +36,9 @@ pub fn process_fork(context: BtfTracePointContext) -> i32 {
 #[btf_tracepoint(function = "sched_process_exit")]
 pub fn process_exit(context: BtfTracePointContext) -> i32 {
     let task = Task::from_argument(context.arg(0));
+    if COUNT_IO.load() != 0 {
+        io::forget_thread(task);
+    }
     // `signal->live` has already been decremented for this thread.
     let signal: *const u8 = task.read(TASK_SIGNAL.load());
     let live: i32 = Task::from_argument(signal).read(SIGNAL_LIVE.load());

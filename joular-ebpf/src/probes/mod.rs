@@ -3,6 +3,8 @@
 mod allocation;
 mod boundary;
 mod collection;
+mod io;
+mod io_tracepoints;
 mod lifecycle;
 mod sample;
 mod sched;

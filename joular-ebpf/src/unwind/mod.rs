@@ -24,7 +24,7 @@ use joular_ebpf::abi::{
 use crate::{
     emit::WAKE_WHEN_READ,
     maps::{
-        ALLOCATIONS, CALLERS_WALKED, EVENTS, KERNEL_SCRATCH, KNOWN_STACKS, STACK_LIMIT, WALK, WALK_UNDER_WAY,
+        CALLERS_WALKED, EVENTS, KERNEL_SCRATCH, KNOWN_STACKS, SECOND_WALK, STACK_LIMIT, WALK, WALK_UNDER_WAY,
         count_loss,
     },
     task::Task,
@@ -89,10 +89,10 @@ pub fn user(context: &impl Interrupted, task: Task, tgid: u32) -> Unwound {
     Unwound::of(id, unsafe { &raw mut (*walk).header }, MAX_USER_FRAMES)
 }
 
-/// Does something for a sample, which may have interrupted an allocation's walk on this CPU.
+/// Does something for a sample, which may have interrupted a second walk on this CPU.
 #[inline(always)]
 fn interrupting<T>(walk: impl FnOnce() -> T) -> T {
-    if ALLOCATIONS.load() == 0 {
+    if SECOND_WALK.load() == 0 {
         return walk();
     }
     let Some(under_way) = WALK_UNDER_WAY.get_ptr_mut(0) else { return walk() };
@@ -104,45 +104,54 @@ fn interrupting<T>(walk: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Reads the stack of the caller of the function that was just entered, with a leaf of the caller's choice, and hands
-/// it on. `None`: another thread's is being read on this CPU, which was put off meanwhile.
+/// Where a second walk begins.
+#[derive(Clone, Copy)]
+pub enum From {
+    /// In the caller of the user's function that was just entered, with a leaf of the program's choice.
+    CallerWithLeaf(FrameWord),
+    /// Where the thread entered the kernel.
+    KernelEntry,
+}
+
+/// Reads a stack of the running thread for a program that may be put off in the middle, and hands it on. `None`: another
+/// thread's is being read on this CPU, which was put off meanwhile.
 #[inline(always)]
-pub fn caller<T>(tgid: u32, leaf: FrameWord, take: impl FnOnce(Unwound) -> T) -> Option<T> {
+pub fn interruptible<T>(tgid: u32, from: From, take: impl FnOnce(Unwound) -> T) -> Option<T> {
     // SAFETY: helper without arguments.
     let cpu = unsafe { bpf_get_smp_processor_id() };
     // The programs of two threads may both be here, one put off: only one of them adds the entry.
     CALLERS_WALKED.insert(cpu, 1, u64::from(BPF_NOEXIST)).ok()?;
-    let result = walk_caller(tgid, leaf).map(take);
+    let result = second_walk(tgid, from).map(take);
     let _ = CALLERS_WALKED.remove(cpu);
     result
 }
 
 #[inline(always)]
-fn walk_caller(tgid: u32, leaf: FrameWord) -> Option<Unwound> {
+fn second_walk(tgid: u32, from: From) -> Option<Unwound> {
     let under_way = WALK_UNDER_WAY.get_ptr_mut(0)?;
     // SAFETY: a live per-CPU map value. A sample that interrupts this one leaves it as it was.
-    unsafe { *under_way = ALLOCATION };
-    let id = caller_by_tables(tgid, leaf);
+    unsafe { *under_way = INTERRUPTIBLE };
+    let id = from_by_tables(tgid, from);
     // SAFETY: as above.
     unsafe { *under_way = SAMPLE };
-    let walk = WALK.get_ptr_mut(ALLOCATION)?;
+    let walk = WALK.get_ptr_mut(INTERRUPTIBLE)?;
     // SAFETY: a live per-CPU map value, used by one program run at a time.
     Some(Unwound::of(id, unsafe { &raw mut (*walk).header }, MAX_USER_FRAMES))
 }
 
 /// Indices of a CPU's walks.
 const SAMPLE: u32 = 0;
-const ALLOCATION: u32 = 1;
+const INTERRUPTIBLE: u32 = 1;
 
 #[cfg(bpf_target_arch = "x86_64")]
 #[inline(always)]
-fn caller_by_tables(tgid: u32, leaf: FrameWord) -> StackId {
-    tables::walk_caller(tgid, leaf)
+fn from_by_tables(tgid: u32, from: From) -> StackId {
+    tables::walk_from(tgid, from)
 }
 
 #[cfg(not(bpf_target_arch = "x86_64"))]
 #[inline(always)]
-fn caller_by_tables(_: u32, _: FrameWord) -> StackId {
+fn from_by_tables(_: u32, _: From) -> StackId {
     StackId::NONE
 }
 

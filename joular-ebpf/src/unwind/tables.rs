@@ -17,10 +17,10 @@ use joular_ebpf::{
     },
 };
 
-use super::arch;
+use super::{From, arch};
 use crate::{
     maps::{
-        ALLOCATIONS, CODE_MAPPINGS, COMPILER_THREADS, JVMS, PROCESSES, REMEMBERED, TABLES_EPOCH, UNWIND_ROWS, WALK,
+        CODE_MAPPINGS, COMPILER_THREADS, JVMS, PROCESSES, REMEMBERED, SECOND_WALK, TABLES_EPOCH, UNWIND_ROWS, WALK,
         WALK_UNDER_WAY, count_loss,
     },
     task::Task,
@@ -52,19 +52,26 @@ pub fn walk(task: Task, tgid: u32) -> Option<StackId> {
     Some(walk.finish(tgid, end))
 }
 
-/// Walks the stack of the caller of the function that was just entered, with a leaf of the caller's choice.
-/// [`StackId::NONE`]: it cannot be walked by tables. It then stands in the second [`WALK`].
+/// Walks a stack of the running thread from where it is said. [`StackId::NONE`]: it cannot be walked by tables. It then
+/// stands in the second [`WALK`].
 #[inline(always)]
-pub fn walk_caller(tgid: u32, leaf: FrameWord) -> StackId {
+pub fn walk_from(tgid: u32, from: From) -> StackId {
     let Some(process) = PROCESSES.get_ptr(tgid) else { return StackId::NONE };
     let Some(walk) = current_walk() else { return StackId::NONE };
     // SAFETY: a live value of a preallocated map.
     let process = unsafe { *process };
-    if walk.begin_in_caller(&CurrentProcess, arch::interrupted_registers(), process, leaf).is_err() {
-        return StackId::NONE;
+    let registers = arch::interrupted_registers();
+    match from {
+        From::KernelEntry => walk.begin(registers, process),
+        From::CallerWithLeaf(leaf) => {
+            if walk.begin_in_caller(&CurrentProcess, registers, process, leaf).is_err() {
+                return StackId::NONE;
+            }
+        }
     }
     let end = dispatch::to_the_end(&mut Programs);
-    current_walk().map_or(StackId::NONE, |walk| walk.finish(tgid, end))
+    current_walk()
+        .map_or(StackId::NONE, |walk| if walk.header.len == 0 { StackId::NONE } else { walk.finish(tgid, end) })
 }
 
 /// This CPU's walk: each step is behind a global function.
@@ -163,11 +170,11 @@ fn current_walk() -> Option<&'static mut Walk> {
     Some(unsafe { &mut *walk })
 }
 
-/// Which of its walks this CPU goes on with. Unless allocations are sampled there is one, and the verifier removes the
-/// look-up.
+/// Which of its walks this CPU goes on with. Unless a program can be interrupted there is one, and the verifier removes
+/// the look-up.
 #[inline(always)]
 pub fn walk_under_way() -> u32 {
-    if ALLOCATIONS.load() == 0 { 0 } else { WALK_UNDER_WAY.get(0).map_or(0, |index| *index) }
+    if SECOND_WALK.load() == 0 { 0 } else { WALK_UNDER_WAY.get(0).map_or(0, |index| *index) }
 }
 
 /// Where this CPU remembers the row of an address: each of its walks has places of its own.

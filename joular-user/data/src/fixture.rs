@@ -170,6 +170,7 @@ pub fn window(load: Load, stacks: &mut StackTable, index: u64) -> WindowReport {
         allocations: Vec::new(),
         collections: Vec::new(),
         charges: Vec::new(),
+        moved: None,
         processes: (0..load.processes).map(process_ref).collect(),
         methods,
         qualities: quality_rows(&threads, &branches, |branch| stacks.facts(branch)),

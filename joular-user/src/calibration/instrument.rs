@@ -41,6 +41,7 @@ impl Instrument {
         let options = LoadOptions {
             counters: Vec::new(),
             allocations: false,
+            io: false,
             sampler,
             frequency_hz,
             interval_ns: INTERVAL_NS,

@@ -127,6 +127,12 @@ pub struct Flags {
     #[arg(long, help_heading = heading::RECORDING)]
     pub alloc: bool,
 
+    /// Count bytes that are sent, received, read and written, by thread and call path, in table io
+    ///
+    /// Functions of the kernel that move bytes through sockets of TCP and UDP and through regular files get a program each.
+    #[arg(long, help_heading = heading::RECORDING)]
+    pub io: bool,
+
     /// Also write the event stream to a file, for --replay
     #[arg(long, value_name = "FILE", help_heading = heading::RECORDING)]
     pub record: Option<PathBuf>,

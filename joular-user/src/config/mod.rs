@@ -120,6 +120,8 @@ pub struct Live {
     pub counters: Vec<Counter>,
     /// Whether allocations of JVMs are sampled.
     pub allocations: bool,
+    /// Whether bytes are counted that threads move through sockets and files.
+    pub io: bool,
     /// Name services.
     pub service_rules: Rules,
     /// Where virtual machines are told what they use.
@@ -258,6 +260,7 @@ impl Places {
             sampler: flags.sampler.as_deref().map_or(Ok(SamplerChoice::Auto), |text| self.parse("sampler", text))?,
             counters: self.counters(&flags.counters)?,
             allocations: flags.alloc,
+            io: flags.io,
             metrics: self.metrics(&flags)?,
             metrics_methods: self.metrics_methods(&flags)?,
             otlp: self.otlp(&flags)?,

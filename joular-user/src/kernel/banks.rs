@@ -12,7 +12,6 @@ use aya::{
 };
 use joular_data::{
     events::{CpuTimes, LossCount, SampleCount, ThreadTime, WindowCounters},
-    model::counter::Counter,
     model::units::{MonotonicNs, Pid, Tid},
 };
 use joular_ebpf::abi::{
@@ -26,6 +25,8 @@ use super::{
     counters::Counts,
     cpus::Cpu,
     error::KernelError,
+    io::{self, Io},
+    programs::LoadOptions,
 };
 
 /// Cause of a loss: samples of a kind that user space does not know.
@@ -42,11 +43,23 @@ pub struct BankContents {
     pub counters: Option<WindowCounters>,
     /// The same.
     pub allocations: Option<Drained>,
+    /// The same.
+    pub io: Option<io::Drained>,
     pub samples: Vec<SampleCount>,
     pub cpus: Vec<CpuTimes>,
     /// What threads ran on CPUs that are no longer online: it is in `threads`, and not in `cpus`.
     pub gone_busy_ns: u64,
     pub losses: Vec<LossCount>,
+}
+
+impl BankContents {
+    /// Processes and stacks of samples that stand for bytes.
+    pub fn sampled_bytes(&self) -> Vec<(Pid, u64)> {
+        let allocated = self.allocations.iter().flat_map(|drained| &drained.samples).map(|of| (of.pid, of.stack));
+        let judged = self.allocations.iter().flat_map(|drained| &drained.fates).map(|of| (of.pid, of.stack));
+        let moved = self.io.iter().flat_map(|drained| &drained.samples).map(|of| (of.pid, of.stack));
+        allocated.chain(judged).chain(moved).collect()
+    }
 }
 
 /// Handles to the maps that user space reads and writes during a run.
@@ -59,6 +72,7 @@ pub struct Banks {
     samples: BankMaps<SampleKey, SampleSlot>,
     counts: Option<Counts>,
     allocations: Option<Allocations>,
+    io: Option<Io>,
     cpu: PerCpuArray<MapData, CpuState>,
     losses: PerCpuArray<MapData, u64>,
     targets: HashMap<MapData, u32, u32>,
@@ -75,16 +89,16 @@ impl Banks {
         ebpf: &mut Ebpf,
         threads: Capacity,
         samples: Capacity,
-        counters: &[Counter],
-        allocations: bool,
+        options: &LoadOptions,
     ) -> Result<Self, KernelError> {
         Ok(Self {
             boundary: take(ebpf, "BOUNDARY")?,
             bank: 0,
             threads: BankMaps::new(ebpf, "THREADS", threads)?,
             samples: BankMaps::new(ebpf, "SAMPLES", samples)?,
-            counts: Counts::take(ebpf, counters, threads)?,
-            allocations: allocations.then(|| Allocations::take(ebpf)).transpose()?,
+            counts: Counts::take(ebpf, &options.counters, threads)?,
+            allocations: options.allocations.then(|| Allocations::take(ebpf)).transpose()?,
+            io: options.io.then(|| Io::take(ebpf)).transpose()?,
             cpu: take(ebpf, "CPU")?,
             losses: take(ebpf, "LOSSES")?,
             targets: take(ebpf, "TARGETS")?,
@@ -145,6 +159,7 @@ impl Banks {
             }
         }
         contents.allocations = self.allocations.as_mut().map(|allocations| allocations.drain(ended)).transpose()?;
+        contents.io = self.io.as_mut().map(|io| io.drain(ended)).transpose()?;
         if unknown > 0 {
             contents.losses.push(LossCount { cause: UNKNOWN_SAMPLE_KIND.to_owned(), count: unknown });
         }
@@ -223,6 +238,11 @@ impl Banks {
     /// Says for how many bytes a sample of allocation stands at least.
     pub fn set_allocation_gap(&mut self, bytes: u32) -> Result<(), KernelError> {
         self.allocations.as_mut().map_or(Ok(()), |allocations| allocations.set_gap(bytes))
+    }
+
+    /// Says for how many bytes a sample of moved bytes stands at least.
+    pub fn set_io_gap(&mut self, bytes: u32) -> Result<(), KernelError> {
+        self.io.as_mut().map_or(Ok(()), |io| io.set_gap(bytes))
     }
 
     /// Ends all that; a process that is not there is no error.

@@ -4,10 +4,12 @@
 //! the byte offset of a member of a struct. It scans the type section once without building a
 //! table, so it needs no memory beyond the file. Format: kernel documentation, `bpf/btf.rst`.
 //!
-//! aya needs BTF too, to find the ids of tracepoints, and builds a table of every type for it. With
+//! aya needs BTF too, to find the ids of tracepoints and functions, and builds a table of every type for it. With
 //! that table beside the loaded object the peak of memory was 40 MB, without it 26 MB.
-//! [`KernelTypes::tracepoints_only`] gives aya a copy in which all other types are empty
+//! [`KernelTypes::attachable_only`] gives aya a copy in which all other types are empty
 //! placeholders, so that the ids stay what they are.
+
+use std::collections::BTreeMap;
 
 use thiserror::Error;
 
@@ -29,10 +31,14 @@ const KIND_STRUCT: u32 = 4;
 const KIND_UNION: u32 = 5;
 const KIND_FWD: u32 = 7;
 const KIND_TYPEDEF: u32 = 8;
+const KIND_FUNC: u32 = 12;
+const KIND_FUNC_PROTO: u32 = 13;
 /// The kernel's prefix of a tracepoint's typedef.
 const TRACEPOINT_PREFIX: &str = "btf_trace_";
 /// Anonymous members nest; the kernel itself stays below 10 levels.
 const MAX_NESTING: u32 = 16;
+/// Of a parameter of a function's prototype.
+const PARAMETER_BYTES: usize = 8;
 
 /// A parsed header over the raw bytes.
 #[derive(Debug, Clone, Copy)]
@@ -46,6 +52,8 @@ struct Type<'a> {
     name: u32,
     kind: u32,
     kind_flag: bool,
+    /// The type that this one is made of, or a size.
+    refers_to: u32,
     /// Kind-specific bytes after the common 12.
     tail: &'a [u8],
 }
@@ -78,18 +86,39 @@ impl<'a> KernelTypes<'a> {
             .ok_or_else(|| BtfError::NoMember { structure: structure.to_owned(), member: member.to_owned() })
     }
 
-    /// BTF with the same ids in which only the typedefs of tracepoints have
+    /// How many arguments functions have that the kernel has.
+    pub fn argument_counts<'n>(&self, functions: &[&'n str]) -> BTreeMap<&'n str, usize> {
+        let mut prototypes: BTreeMap<usize, Vec<&'n str>> = BTreeMap::new();
+        for found in self.types().filter_map(Result::ok).filter(|found| found.kind == KIND_FUNC) {
+            let name = functions.iter().find(|function| self.name_is(found.name, function));
+            if let (Some(name), Some(index)) = (name, (found.refers_to as usize).checked_sub(1)) {
+                prototypes.entry(index).or_default().push(name);
+            }
+        }
+        let mut counts = BTreeMap::new();
+        for (index, found) in self.types().enumerate() {
+            if let (Ok(Type { kind: KIND_FUNC_PROTO, tail, .. }), Some(names)) = (found, prototypes.get(&index)) {
+                counts.extend(names.iter().map(|name| (*name, tail.len() / PARAMETER_BYTES)));
+            }
+        }
+        counts
+    }
+
+    /// BTF with the same ids in which only the typedefs of tracepoints and these functions have
     /// names, and no type has members.
-    pub fn tracepoints_only(&self) -> Vec<u8> {
+    pub fn attachable_only(&self, functions: &[&str]) -> Vec<u8> {
         let mut types = Vec::new();
         let mut strings = vec![0_u8];
         for found in self.types().filter_map(Result::ok) {
             let mut words = [0, KIND_FWD << 24, 0];
-            if found.kind == KIND_TYPEDEF
-                && let Some(name) = self.name(found.name).filter(|name| name.starts_with(TRACEPOINT_PREFIX.as_bytes()))
-            {
+            let is_wanted = |name: &&[u8]| match found.kind {
+                KIND_TYPEDEF => name.starts_with(TRACEPOINT_PREFIX.as_bytes()),
+                KIND_FUNC => functions.iter().any(|function| function.as_bytes() == *name),
+                _ => false,
+            };
+            if let Some(name) = self.name(found.name).filter(is_wanted) {
                 words[0] = u32::try_from(strings.len()).unwrap_or(0);
-                words[1] = KIND_TYPEDEF << 24;
+                words[1] = found.kind << 24;
                 strings.extend_from_slice(name);
                 strings.push(0);
             }
@@ -169,7 +198,8 @@ fn parse_type(types: &[u8], at: usize) -> Result<(Type<'_>, usize), BtfError> {
     };
     let start = at + 12;
     let tail = types.get(start..start + tail_len).ok_or(BtfError::Malformed(at))?;
-    Ok((Type { name: word(types, at)?, kind, kind_flag: info >> 31 == 1, tail }, start + tail_len))
+    let (name, refers_to) = (word(types, at)?, word(types, at + 8)?);
+    Ok((Type { name, kind, kind_flag: info >> 31 == 1, refers_to, tail }, start + tail_len))
 }
 
 fn word(bytes: &[u8], at: usize) -> Result<u32, BtfError> {
@@ -184,7 +214,7 @@ mod tests {
 
     use super::*;
 
-    /// `struct outer { u32 a @0; union { u32 inner @0 } @64 bits; b @128 bits }`.
+    /// `struct outer { u32 a @0; union { u32 inner @0 } @64 bits; b @128 bits }`, and `int inner(int, int)`.
     fn image() -> Vec<u8> {
         let strings = b"\0outer\0a\0inner\0b\0";
         let mut types = Vec::new();
@@ -192,6 +222,8 @@ mod tests {
         push(&[0, 1 << 24, 4, 32]); // 1: int
         push(&[0, (KIND_UNION << 24) | 1, 4, 9, 1, 0]); // 2: anonymous union
         push(&[1, (KIND_STRUCT << 24) | 3, 24, 7, 1, 0, 0, 2, 64, 15, 1, 128]); // 3: outer
+        push(&[9, KIND_FUNC << 24, 5]); // 4: inner
+        push(&[0, (KIND_FUNC_PROTO << 24) | 2, 1, 0, 1, 0, 1]); // 5: its prototype
         let mut bytes = Vec::new();
         bytes.extend(MAGIC.to_ne_bytes());
         bytes.extend([1, 0]);
@@ -218,20 +250,32 @@ mod tests {
     #[test]
     fn pruned_types_keep_their_ids() {
         let image = image();
-        let pruned = KernelTypes::parse(&image).unwrap().tracepoints_only();
-        let pruned = KernelTypes::parse(&pruned).unwrap();
-        assert_eq!(pruned.types().count(), 3);
-        assert!(pruned.member_offset("outer", "a").is_err());
+        for (wanted, names) in [(&["outer", "other"][..], vec![]), (&["inner"], vec![(3, &b"inner"[..])])] {
+            let pruned = KernelTypes::parse(&image).unwrap().attachable_only(wanted);
+            let pruned = KernelTypes::parse(&pruned).unwrap();
+            assert_eq!(pruned.types().count(), 5);
+            assert!(pruned.member_offset("outer", "a").is_err());
+            let named = pruned.types().map(|found| pruned.name(found.unwrap().name).unwrap()).enumerate();
+            assert_eq!(named.filter(|(_, name)| !name.is_empty()).collect::<Vec<_>>(), names);
+        }
+    }
+
+    #[test]
+    fn functions_have_as_many_arguments_as_their_prototypes() {
+        let image = image();
+        let counts = KernelTypes::parse(&image).unwrap().argument_counts(&["outer", "inner", "a"]);
+        assert_eq!(counts, BTreeMap::from([("inner", 2)]));
     }
 
     proptest! {
         #[test]
-        fn damaged_images_are_errors(cut in 0_usize..130, at in 0_usize..130, byte: u8) {
+        fn damaged_images_are_errors(cut in 0_usize..170, at in 0_usize..170, byte: u8) {
             let mut image = image();
             image.truncate(cut);
             if let Some(target) = image.get_mut(at) { *target = byte; }
             if let Ok(types) = KernelTypes::parse(&image) {
                 let _ = types.member_offset("outer", "b");
+                let _ = types.argument_counts(&["inner"]);
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use std::{fs, path::Path};
 
+use joular_ebpf::abi::MAX_STACK_FRAMES;
 use perf_event::{Builder, events::Hardware};
 
 use super::{
@@ -41,6 +42,16 @@ impl Check {
 /// Whether hardware cycles can be counted: bare metal yes, most VMs no.
 pub fn has_cycles() -> bool {
     Builder::new(Hardware::CPU_CYCLES).any_pid().one_cpu(0).build().is_ok()
+}
+
+/// Frames of the deepest stack that the kernel hands out.
+pub(super) fn stack_limit() -> u32 {
+    let most = u32::try_from(MAX_STACK_FRAMES).unwrap_or(u32::MAX);
+    fs::read_to_string("/proc/sys/kernel/perf_event_max_stack")
+        .ok()
+        .and_then(|text| text.trim().parse().ok())
+        .unwrap_or(most)
+        .min(most)
 }
 
 /// Whether process ids here are those of the kernel. The initial PID namespace

@@ -21,6 +21,7 @@ pub mod cpus;
 pub mod cycles;
 mod error;
 pub mod features;
+pub mod io;
 mod log;
 mod map_sizes;
 pub mod programs;

@@ -1,7 +1,7 @@
 //! Loads and attaches the eBPF programs.
 
 use std::{
-    fs, io,
+    fs,
     path::{Path, PathBuf},
 };
 
@@ -12,7 +12,7 @@ use aya::{
 };
 use aya_log::EbpfLogger;
 use joular_data::model::{counter::Counter, units::Pid};
-use joular_ebpf::abi::{MAX_JVMS, MAX_STACK_FRAMES, Place, REMEMBERED_ROWS};
+use joular_ebpf::abi::{MAX_JVMS, Place, REMEMBERED_ROWS};
 
 use super::{
     allocations::{self, ProbeOffsets, Probes},
@@ -23,12 +23,13 @@ use super::{
     cpus::{self, Cpu, Life},
     cycles::{CycleCounters, CycleEvent},
     error::KernelError,
-    features,
+    features, io,
     log::LogToStderr,
     map_sizes::MapSizes,
     sampler::{Attached, Sampler},
     unwind_maps::UnwindMaps,
 };
+use crate::clock;
 
 /// The ring buffer of new stacks and lifecycle events.
 pub type Ring = RingBuf<MapData>;
@@ -76,6 +77,8 @@ pub struct LoadOptions {
     pub counters: Vec<Counter>,
     /// Whether allocations of JVMs are sampled.
     pub allocations: bool,
+    /// Whether bytes are counted that threads move through sockets and files.
+    pub io: bool,
 }
 
 /// Identifies a build of the programs, because each build has its own cost.
@@ -104,6 +107,7 @@ pub struct Programs {
     cycles: Option<CycleCounters>,
     counters: Option<CounterEvents>,
     probes: Probes,
+    io: Option<io::Programs>,
     log: Option<EbpfLogger<LogToStderr>>,
 }
 
@@ -113,11 +117,14 @@ impl Programs {
         if !features::in_host_pid_namespace() {
             return Err(KernelError::PidNamespace);
         }
-        let offsets = member_offsets(Path::new(VMLINUX_BTF))?;
+        let types = read_types(Path::new(VMLINUX_BTF))?;
+        let types = KernelTypes::parse(&types)?;
+        let offsets = member_offsets(&types)?;
+        let io = options.io.then(|| io::Layout::of(&types)).transpose()?;
         let lives = cpus::lives(&options.cpu_root);
         let online = cpus::placed(&options.cpu_root, options.per_core);
         let sizes = MapSizes::of(&options, online.len());
-        let stack_limit = stack_limit();
+        let stack_limit = features::stack_limit();
         let log_level: u8 = if options.log { LOG_EVERYTHING } else { 0 };
         let all_targets = u32::from(options.all_targets);
         let smt = u32::from(online.iter().any(|cpu| cpu.sibling.is_some()));
@@ -134,35 +141,46 @@ impl Programs {
         loader.override_global("SMT", &smt, true);
         loader.override_global("COUNT_CYCLES", &count_cycles, true);
         loader.override_global("COUNTER_COUNT", &counter_count, true);
-        let allocations = u32::from(options.allocations);
-        loader.override_global("ALLOCATIONS", &allocations, true);
+        let second_walk = u32::from(options.allocations || options.io);
+        loader.override_global("SECOND_WALK", &second_walk, true);
+        let (count_io, now_ns) = (u32::from(options.io), clock::monotonic_now().0 + clock::boottime_offset_ns());
+        loader.override_global("COUNT_IO", &count_io, true);
+        loader.override_global("IO_SINCE_BOOTTIME", &now_ns, true);
         loader.override_global("MEAN_GAP_NS", &mean_gap_ns, true);
         loader.override_global("TIMER_ENTRY", &entries.timer, true);
         loader.override_global("OTHER_TIMER_ENTRY", &entries.any, true);
         loader.override_global("STACK_LIMIT", &stack_limit, true);
         loader.override_global("AYA_LOG_LEVEL", &log_level, true);
-        for (name, offset) in &offsets {
+        for (name, offset) in offsets.iter().chain(io.iter().flat_map(|io| &io.offsets)) {
             loader.override_global(name, offset, true);
         }
         loader.map_max_entries("EVENTS", sizes.ring_bytes);
         if mean_gap_ns != 0 {
             loader.map_max_entries("SAMPLING", cpus::possible(&options.cpu_root));
         }
-        if options.allocations {
+        if second_walk != 0 {
             loader.map_max_entries("WALK", 2).map_max_entries("REMEMBERED", 2 * REMEMBERED_ROWS);
+            loader.map_max_entries("CALLERS_WALKED", cpus::possible(&options.cpu_root));
+        }
+        if options.allocations {
             loader.map_max_entries("BUFFERS", allocations::MOST_THREADS).map_max_entries("COLLECTORS", MAX_JVMS);
             loader.map_max_entries("OBJECTS", allocations::MOST_OBJECTS).map_max_entries("OBJECT_COUNTS", MAX_JVMS);
-            loader.map_max_entries("CALLERS_WALKED", cpus::possible(&options.cpu_root));
+        }
+        if options.io {
+            loader.map_max_entries("DEVICE_BYTES", io::MOST_THREADS);
         }
         if smt != 0 {
             loader.map_max_entries("SIBLING_BUSY", cpus::possible(&options.cpu_root));
         }
         let mut ebpf = loader.load(OBJECT).map_err(|error| KernelError::Load(Box::new(error)))?;
-        load_programs(&mut ebpf, &options.sampler, &tracepoint_types(Path::new(VMLINUX_BTF))?)?;
+        let btf = types_to_attach(Path::new(VMLINUX_BTF))?;
+        load_programs(&mut ebpf, &options.sampler, &btf)?;
         if options.allocations {
             allocations::load(&mut ebpf)?;
         }
-        let banks = Banks::take(&mut ebpf, sizes.threads, sizes.samples, &options.counters, options.allocations)?;
+        let io = io.map(|layout| io::Programs::load(&mut ebpf, &layout, &btf)).transpose()?;
+        drop(btf);
+        let banks = Banks::take(&mut ebpf, sizes.threads, sizes.samples, &options)?;
         let unwind_maps = UnwindMaps::take(&mut ebpf)?;
         // Only now: without privileges there would seem to be no counters.
         let cycles = match options.cycles {
@@ -188,6 +206,7 @@ impl Programs {
             cycles,
             counters,
             probes: Probes::default(),
+            io,
             log,
         };
         Ok(Loaded { programs, banks, ring, unwind_maps })
@@ -216,6 +235,7 @@ impl Programs {
                 source: Box::new(source),
             })?;
         }
+        self.io.as_ref().map_or(Ok(()), |io| io.attach(&mut self.ebpf))?;
         self.sample_new_cpus().map(drop)
     }
 
@@ -232,6 +252,11 @@ impl Programs {
     /// Closes them, if there are any.
     pub fn close_probes(&mut self, pid: Pid) {
         self.probes.close(&mut self.ebpf, pid);
+    }
+
+    /// What counts bytes that are moved, if that was asked for.
+    pub const fn io(&self) -> Option<&io::Programs> {
+        self.io.as_ref()
     }
 
     /// Prints what the programs logged since the last time.
@@ -318,34 +343,22 @@ pub(super) fn is_offline(error: &ProgramError) -> bool {
         if matches!(error.io_error.raw_os_error(), Some(libc::ENXIO | libc::ENODEV)))
 }
 
-/// Frames of the deepest stack that the kernel hands out.
-fn stack_limit() -> u32 {
-    let most = u32::try_from(MAX_STACK_FRAMES).unwrap_or(u32::MAX);
-    fs::read_to_string("/proc/sys/kernel/perf_event_max_stack")
-        .ok()
-        .and_then(|text| text.trim().parse().ok())
-        .unwrap_or(most)
-        .min(most)
-}
-
 fn read_types(path: &Path) -> Result<Vec<u8>, KernelError> {
     fs::read(path).map_err(|source| KernelError::ReadBtf { path: path.into(), source })
 }
 
-fn member_offsets(path: &Path) -> Result<Vec<(&'static str, u32)>, KernelError> {
-    let bytes = read_types(path)?;
-    let types = KernelTypes::parse(&bytes)?;
+fn member_offsets(types: &KernelTypes<'_>) -> Result<Vec<(&'static str, u32)>, KernelError> {
     let offset_of = |(global, structure, member): &(&'static str, &str, &str)| {
         Ok((*global, types.member_offset(structure, member)?))
     };
     OFFSETS.iter().map(offset_of).collect()
 }
 
-/// What aya needs to find tracepoints.
-fn tracepoint_types(path: &Path) -> Result<Btf, KernelError> {
-    let pruned = KernelTypes::parse(&read_types(path)?)?.tracepoints_only();
+/// What aya needs to find tracepoints and functions.
+fn types_to_attach(path: &Path) -> Result<Btf, KernelError> {
+    let pruned = KernelTypes::parse(&read_types(path)?)?.attachable_only(&io::functions().collect::<Vec<_>>());
     Btf::parse(&pruned, Endianness::default())
-        .map_err(|error| KernelError::ReadBtf { path: path.into(), source: io::Error::other(error) })
+        .map_err(|error| KernelError::ReadBtf { path: path.into(), source: std::io::Error::other(error) })
 }
 
 fn load_programs(ebpf: &mut Ebpf, sampler: &Sampler, btf: &Btf) -> Result<(), KernelError> {

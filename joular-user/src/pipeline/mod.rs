@@ -171,6 +171,7 @@ async fn record(config: &Config, options: &config::Live, until: Until) -> Result
         cycles: weights::counted(options.weights, cpu_root),
         counters: options.counters.clone(),
         allocations: options.allocations,
+        io: options.io,
         per_core,
     };
     let Loaded { programs, banks, ring, unwind_maps } = Programs::load(load)?;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use joular_data::{
     attribution::{Engine, ToldNames},
-    events::{AllocationSample, Event, ProcessInfo, SampleCount},
+    events::{Event, ProcessInfo, SampleCount},
     model::units::{Address, Pid},
     stacks::path::lookup_addresses,
 };
@@ -18,18 +18,18 @@ pub(super) struct SymbolFeed {
 }
 
 impl SymbolFeed {
-    /// Resolves every address that a window's samples need.
+    /// Resolves every address that a window's samples need: those of CPU time, and the stacks of bytes.
     pub(super) fn resolve<'a>(
         &mut self,
         symbolizer: &mut Symbolizer,
         engine: &Engine,
         samples: &[SampleCount],
-        allocated: &[AllocationSample],
+        of_bytes: &[(Pid, u64)],
         target: impl Fn(Pid) -> Option<&'a ProcessInfo>,
     ) -> Vec<Event> {
         let mut wanted: BTreeMap<Pid, BTreeSet<Address>> = BTreeMap::new();
         let sampled = samples.iter().flat_map(|of| [(of.pid, of.user_stack), (Pid(0), of.kernel_stack)]);
-        for (pid, id) in sampled.chain(allocated.iter().map(|of| (of.pid, of.stack))) {
+        for (pid, id) in sampled.chain(of_bytes.iter().copied()) {
             if let Some(stack) = engine.stack(id) {
                 wanted.entry(pid).or_default().extend(lookup_addresses(stack));
             }

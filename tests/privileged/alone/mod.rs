@@ -13,6 +13,7 @@ mod hotplug;
 mod hotspot_oracle;
 mod hotspot_stacks;
 mod intrinsics;
+mod io;
 mod kernels;
 mod light_jvms;
 mod perf_pmu;

@@ -5,7 +5,11 @@
 
 use std::collections::BTreeMap;
 
-use super::{paths::Paths, split::apportion, threads::ThreadJoin};
+use super::{
+    by_samples::{Seen, divided},
+    paths::Paths,
+    threads::ThreadJoin,
+};
 use crate::{
     events::WindowAllocations,
     stacks::{BranchIndex, FrameId},
@@ -37,23 +41,17 @@ pub(super) fn rows(window: &WindowAllocations, join: &ThreadJoin, paths: &mut Pa
             *sum = sum.saturating_add(thread.bytes);
         }
     }
-    let mut samples: BTreeMap<usize, BTreeMap<Place, (u64, u64)>> = BTreeMap::new();
+    let mut samples: BTreeMap<usize, BTreeMap<Place, Seen>> = BTreeMap::new();
     for sample in &window.samples {
         if let Some((position, process)) = join.position_of_key(sample.thread_key) {
             let place = paths.allocation(process, sample.stack);
-            let (stands_for, count) = samples.entry(position).or_default().entry(place).or_default();
-            *stands_for = stands_for.saturating_add(sample.bytes);
-            *count = count.saturating_add(sample.samples);
+            samples.entry(position).or_default().entry(place).or_default().add(sample.bytes, sample.samples);
         }
     }
     let unseen = paths.markers().no_sample;
     let of_thread = |(thread, bytes): (usize, u64)| {
-        let of_thread = samples.remove(&thread).unwrap_or_else(|| BTreeMap::from([((unseen, None), (1, 0))]));
-        let weights: Vec<u64> = of_thread.values().map(|(stands_for, _)| *stands_for).collect();
-        let parts = apportion(bytes, &weights);
-        let row =
-            move |(((branch, class), (_, samples)), bytes)| AllocationRow { thread, branch, class, bytes, samples };
-        of_thread.into_iter().zip(parts).map(row).filter(|row| row.bytes > 0)
+        let row = move |((branch, class), bytes, samples)| AllocationRow { thread, branch, class, bytes, samples };
+        divided(bytes, samples.remove(&thread), (unseen, None)).map(row)
     };
     bytes.into_iter().flat_map(of_thread).collect()
 }

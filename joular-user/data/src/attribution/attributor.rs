@@ -78,6 +78,7 @@ impl Attributor {
             allocations: work.allocations,
             collections: work.collections,
             charges: work.charges,
+            moved: work.moved,
             methods,
             qualities,
             jvms,

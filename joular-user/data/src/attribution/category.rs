@@ -3,8 +3,38 @@
 //! HotSpot names its own threads. The kernel keeps the first 15 bytes of each name, so prefixes are
 //! compared. Names are those of JDK 11 to 25.
 
-use super::window_report::Category;
 use crate::events::Runtime;
+
+/// What kind of work a thread does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Category {
+    Java,
+    Gc,
+    Jit,
+    Vm,
+    Native,
+    Kernel,
+}
+
+impl Category {
+    pub const ALL: [Self; 6] = [Self::Java, Self::Gc, Self::Jit, Self::Vm, Self::Native, Self::Kernel];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Java => "java",
+            Self::Gc => "gc",
+            Self::Jit => "jit",
+            Self::Vm => "vm",
+            Self::Native => "native",
+            Self::Kernel => "kernel",
+        }
+    }
+
+    /// Whether it is work that a JVM has threads of its own for.
+    pub const fn is_of_jvm(self) -> bool {
+        matches!(self, Self::Gc | Self::Jit | Self::Vm)
+    }
+}
 
 const GC: [&str; 20] = [
     "GC Thread#",

@@ -12,6 +12,7 @@ use super::{
     collector::{self, Ledgers},
     counts::Counts,
     measured::Measured,
+    moved::Moved,
     paths::Paths,
     threads::ThreadJoin,
     window_report::{BranchRow, CpuAudit, WindowReport},
@@ -20,7 +21,7 @@ use super::{
 use crate::{
     events::{
         Event, LossCount, Mark, ProcessInfo, RawStack, Runtime, ThreadTime, Window, WindowAllocations,
-        WindowCollections, WindowContext, WindowCounters,
+        WindowCollections, WindowContext, WindowCounters, WindowIo,
     },
     model::units::Pid,
     stacks::StackTable,
@@ -46,6 +47,8 @@ pub struct Engine {
     allocations: Option<Box<WindowAllocations>>,
     /// Of the coming window.
     collections: Option<Box<WindowCollections>>,
+    /// Of the coming window.
+    io: Option<Box<WindowIo>>,
     ledgers: Ledgers,
     attributor: Attributor,
     /// Targets, and what the profiler started for itself.
@@ -87,6 +90,7 @@ impl Engine {
             Event::Counters(counters) => self.counters = Some(counters.clone()),
             Event::Allocations(allocations) => self.allocations = Some(allocations.clone()),
             Event::Collections(collections) => self.collections = Some(collections.clone()),
+            Event::Io(io) => self.io = Some(io.clone()),
             Event::Mark(_) | Event::RunEnded(_) => {}
         }
         None
@@ -137,7 +141,9 @@ impl Engine {
             length_ns,
             &mut self.paths,
         );
-        self.paths.end_window(branches.len() + allocations.len());
+        let moved = self.io.take().map(|window| Moved::of(&window, &join, &mut self.paths));
+        let moved_paths = moved.as_ref().map_or(0, |moved| moved.rows.len());
+        self.paths.end_window(branches.len() + allocations.len() + moved_paths);
         let counts = self.counters.take().map(|counted| Counts::of(&counted, |thread| join.claimant_of(thread)));
         let slices = std::mem::take(&mut join.slices);
         let slices: Vec<ClaimedSlice> =
@@ -159,6 +165,7 @@ impl Engine {
             allocations,
             collections,
             charges,
+            moved,
             losses: window.losses.iter().filter(|loss| !is_of_times(loss)).cloned().collect(),
         }
     }

@@ -22,6 +22,7 @@
 pub mod allocated;
 mod attributor;
 mod branches;
+mod by_samples;
 mod category;
 mod claims;
 pub mod collector;
@@ -46,6 +47,7 @@ pub(crate) mod methods;
 mod missed;
 #[cfg(test)]
 mod model_tests;
+pub mod moved;
 mod names;
 mod paths;
 pub mod quality;

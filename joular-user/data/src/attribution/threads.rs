@@ -28,6 +28,8 @@ pub(super) struct ThreadJoin {
     kernel_threads: Vec<bool>,
     positions: HashMap<u64, usize>,
     claimants: HashMap<(Pid, Tid, u64), Claimant>,
+    /// Groups of threads that are no target's, by the identity in their keys.
+    groups: HashMap<u64, Claimant>,
 }
 
 /// CPU time by who and where, in order.
@@ -48,6 +50,9 @@ impl ThreadJoin {
                 _ => Claimant::OtherProcesses,
             };
             join.claimants.insert((time.pid, time.tid, time.start_boottime_ns), claimant);
+            if !matches!(claimant, Claimant::Thread(_)) {
+                join.groups.insert(identity(time), claimant);
+            }
             let place = Place { socket: time.socket, core: time.core };
             join.slices.entry((claimant, place)).or_default().add(slice(time));
         }
@@ -68,7 +73,7 @@ impl ThreadJoin {
     }
 
     fn add(&mut self, process: &ProcessInfo, time: &ThreadTime) -> usize {
-        let identity = ThreadKey::new(time.tid.0, time.start_boottime_ns, KeyPlace::default()).identity();
+        let identity = identity(time);
         if let Some(position) = self.positions.get(&identity) {
             let row = &mut self.threads[*position];
             row.cpu_ns = row.cpu_ns.saturating_add(time.cpu_ns);
@@ -126,9 +131,23 @@ impl ThreadJoin {
         Some((position, self.keys[self.threads[position].process]))
     }
 
+    /// Who a thread counts for, by its key. One that had no time in the window is no target's.
+    pub(super) fn claimant_of_key(&self, thread_key: u64) -> Claimant {
+        let identity = ThreadKey(thread_key).identity();
+        match self.positions.get(&identity) {
+            Some(position) => Claimant::Thread(*position),
+            None => self.groups.get(&identity).copied().unwrap_or(Claimant::OtherProcesses),
+        }
+    }
+
     pub(super) fn is_kernel_thread(&self, position: usize) -> bool {
         self.kernel_threads[position]
     }
+}
+
+/// Identity in the key of a thread.
+fn identity(time: &ThreadTime) -> u64 {
+    ThreadKey::new(time.tid.0, time.start_boottime_ns, KeyPlace::default()).identity()
 }
 
 fn slice(time: &ThreadTime) -> Slice {

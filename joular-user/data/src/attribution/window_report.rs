@@ -1,14 +1,18 @@
 //! Holds what attribution says about one window: every row of every table, as integers, before
 //! anything is formatted or written.
 
-pub use super::share::{Share, pools, squares_of};
 use super::work::ClaimedSlice;
+pub use super::{
+    category::Category,
+    share::{Share, pools, squares_of},
+};
 use crate::{
     attribution::{
         allocated::AllocationRow,
         collector::{ChargeRow, CollectionRow},
         counter::Delta,
         counts::Counts,
+        moved::Moved,
     },
     events::{LossCount, Mark, SampleKind, WindowContext},
     model::{
@@ -20,37 +24,6 @@ use crate::{
     },
     stacks::{BranchIndex, FrameId, JvmWork},
 };
-
-/// What kind of work a thread does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Category {
-    Java,
-    Gc,
-    Jit,
-    Vm,
-    Native,
-    Kernel,
-}
-
-impl Category {
-    pub const ALL: [Self; 6] = [Self::Java, Self::Gc, Self::Jit, Self::Vm, Self::Native, Self::Kernel];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Java => "java",
-            Self::Gc => "gc",
-            Self::Jit => "jit",
-            Self::Vm => "vm",
-            Self::Native => "native",
-            Self::Kernel => "kernel",
-        }
-    }
-
-    /// Whether it is work that a JVM has threads of its own for.
-    pub const fn is_of_jvm(self) -> bool {
-        matches!(self, Self::Gc | Self::Jit | Self::Vm)
-    }
-}
 
 /// A process as rows refer to it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -84,6 +57,8 @@ pub struct WindowReport {
     /// By process, as charges are; empty unless allocations are recorded.
     pub collections: Vec<CollectionRow>,
     pub charges: Vec<ChargeRow>,
+    /// `None` if nothing was counted.
+    pub moved: Option<Moved>,
     pub methods: Vec<MethodRow>,
     pub qualities: Vec<QualityRow>,
     pub jvms: Vec<JvmRow>,

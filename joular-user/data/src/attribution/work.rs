@@ -7,6 +7,7 @@ use super::{
     allocated::AllocationRow,
     collector::{ChargeRow, CollectionRow},
     counts::Counts,
+    moved::Moved,
     window_report::{BranchRow, CpuAudit, ProcessRef, ThreadRow},
 };
 use crate::{
@@ -40,6 +41,8 @@ pub struct WindowWork {
     pub collections: Vec<CollectionRow>,
     /// Without energy, by process.
     pub charges: Vec<ChargeRow>,
+    /// `None` if nothing was counted.
+    pub moved: Option<Moved>,
     pub cpu: CpuAudit,
     /// `None` if nothing was noted.
     pub context: Option<WindowContext>,

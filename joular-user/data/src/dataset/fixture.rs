@@ -7,11 +7,11 @@ use joular_ebpf::abi::{Place as KeyPlace, ThreadKey};
 
 use crate::{
     attribution::Engine,
-    dataset::{OutputDirectory, ParquetOutput},
+    dataset::{OutputDirectory, ParquetOutput, fixture_collections, fixture_io},
     events::{
-        AllocationSample, Collection, CpuTimes, EnergyReading, Event, Fate, LossCount, Mark, MarkFrom, MarkKind,
-        ProcessInfo, RawStack, RunEnd, RunInfo, Runtime, SampleCount, Symbol, ThreadAllocation, ThreadCounts,
-        ThreadTime, Window, WindowAllocations, WindowCollections, WindowContext, WindowCounters,
+        AllocationSample, CpuTimes, EnergyReading, Event, LossCount, Mark, MarkFrom, MarkKind, ProcessInfo, RawStack,
+        RunEnd, RunInfo, Runtime, SampleCount, Symbol, ThreadAllocation, ThreadCounts, ThreadTime, Window,
+        WindowAllocations, WindowContext, WindowCounters,
     },
     model::{
         counter::Counter,
@@ -114,7 +114,8 @@ pub(crate) fn events(policy: Policy) -> Vec<Event> {
         let window = window(index);
         events.extend(counts(&window));
         events.extend(allocations(&window));
-        events.push(collections(&window));
+        events.push(fixture_collections::collections(&window));
+        events.extend(fixture_io::moved(&window));
         events.push(window);
     }
     events.push(Event::RunEnded(RunEnd { ended: UnixMicros(STARTED + 30_000_000), reason: "duration".into() }));
@@ -267,44 +268,6 @@ fn allocations(window: &Event) -> Option<Event> {
         threads: allocating().map(thread).collect(),
         samples: allocating().filter(is_seen).flat_map(|time| [2, 3].map(|stack| sample(time, stack))).collect(),
     })))
-}
-
-/// A young collection in every second window, and one of the whole heap from the middle of window 10 into window 12.
-/// Of objects on one path it is seen that half survive.
-fn collections(window: &Event) -> Event {
-    let Event::Window(window) = window else { panic!("{window:?}") };
-    let index = window.index;
-    let young = Collection {
-        pid: Pid(1),
-        collector: "G1 Young Generation".into(),
-        cause: Some("G1 Evacuation Pause".into()),
-        start: MonotonicNs(index * SECOND + 200_000_000),
-        end: Some(MonotonicNs(index * SECOND + 210_000_000)),
-        before_bytes: 90_000_000,
-        after_bytes: 30_000_000 + index,
-        ages: vec![1_000_000 - index, 20_000],
-    };
-    let old = Collection {
-        collector: "G1 Old Generation".into(),
-        cause: None,
-        start: MonotonicNs(10 * SECOND + SECOND / 2),
-        end: (index == 12).then_some(MonotonicNs(12 * SECOND + SECOND / 4)),
-        after_bytes: if index == 12 { 10_000_000 } else { 0 },
-        ages: Vec::new(),
-        ..young.clone()
-    };
-    let of_window = [(10..=12).contains(&index).then_some(old), index.is_multiple_of(2).then_some(young)];
-    let collections = of_window.into_iter().flatten().collect();
-    let fate = |time: &ThreadTime| Fate {
-        tid: time.tid,
-        pid: time.pid,
-        thread_key: ThreadKey::new(time.tid.0, time.start_boottime_ns, KeyPlace::new(0, 0)).0,
-        stack: 3,
-        judged_bytes: 3_000,
-        survived_bytes: 1_500,
-    };
-    let judged = window.threads.iter().filter(|time| time.pid == Pid(1) && index.is_multiple_of(2));
-    Event::Collections(Box::new(WindowCollections { collections, fates: judged.map(fate).collect() }))
 }
 
 /// What each thread allocates in the whole run.

@@ -29,6 +29,10 @@ pub use self::{
 #[cfg(test)]
 pub(crate) mod fixture;
 #[cfg(test)]
+mod fixture_collections;
+#[cfg(test)]
+mod fixture_io;
+#[cfg(test)]
 pub(crate) mod tampering;
 #[cfg(test)]
 mod tests;

@@ -4,7 +4,7 @@
 use joular_ebpf::abi::{Comm, SampleKind, StackId};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
-use super::{Mark, Service, WindowAllocations, WindowCollections, WindowContext, WindowCounters, Workload};
+use super::{Mark, Service, WindowAllocations, WindowCollections, WindowContext, WindowCounters, WindowIo, Workload};
 use crate::model::{
     domain::{Domain, Reading},
     frame::Frame,
@@ -47,6 +47,8 @@ pub enum Event {
     Allocations(Box<WindowAllocations>),
     /// Collections in the coming window, if that was asked for.
     Collections(Box<WindowCollections>),
+    /// What was moved through sockets and files in the coming window, if that was asked for.
+    Io(Box<WindowIo>),
 }
 
 /// What does not change during a run.

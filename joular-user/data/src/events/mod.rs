@@ -12,6 +12,7 @@ mod context;
 mod counters;
 pub mod decode;
 pub mod event;
+mod io;
 mod mark;
 pub mod phases;
 pub mod recording;
@@ -26,7 +27,8 @@ pub use event::{
     CpuTimes, EnergyReading, Event, JvmNews, LossCount, ProcessInfo, RawStack, RunEnd, RunInfo, Runtime, SampleCount,
     Symbol, ThreadTime, Window,
 };
-pub use joular_ebpf::abi::SampleKind;
+pub use io::{IoSample, ThreadIo, WindowIo};
+pub use joular_ebpf::abi::{IoKind, SampleKind};
 pub use mark::{Mark, MarkFrom, MarkKind};
 pub use service::{Service, ServiceFrom};
 pub use workload::Workload;

@@ -12,27 +12,23 @@ use joular_data::{
 };
 use joular_ebpf::abi::{Place, ThreadKey};
 
-use super::{LiveError, Run};
+use super::{LiveError, Run, gap::Gap};
 use crate::{
     clock,
     kernel::allocations::{Drained, FIRST_GAP_BYTES, ProbeOffsets},
     symbols::{ProcessKey, allocation::Sites},
 };
 
-/// Samples in a second beyond which each has to stand for more. At 10 µs each they take 1 % of a CPU.
-const MOST_SAMPLES_PER_S: u64 = 1_000;
-const LARGEST_GAP_BYTES: u32 = 1 << 30;
-
 /// JVMs whose allocations are followed.
 #[derive(Debug)]
 pub(super) struct Allocations {
     jvms: HashMap<Pid, Jvm>,
-    gap_bytes: u32,
+    gap: Gap,
 }
 
 impl Default for Allocations {
     fn default() -> Self {
-        Self { jvms: HashMap::new(), gap_bytes: FIRST_GAP_BYTES }
+        Self { jvms: HashMap::new(), gap: Gap::new(FIRST_GAP_BYTES) }
     }
 }
 
@@ -199,26 +195,11 @@ impl Run<'_> {
 
     /// Makes samples stand for more when there are many, and for less when there are few.
     fn adapt_gap(&mut self, drained: &Drained, window_ns: u64) -> Result<(), LiveError> {
-        let samples: u64 = drained.samples.iter().map(|sample| sample.samples).sum();
-        let per_s = u128::from(samples) * 1_000_000_000 / u128::from(window_ns.max(1));
-        let gap = adapted(self.allocations.gap_bytes, u64::try_from(per_s).unwrap_or(u64::MAX));
-        if gap != self.allocations.gap_bytes {
-            self.allocations.gap_bytes = gap;
-            self.live.banks.set_allocation_gap(gap)?;
+        let samples = drained.samples.iter().map(|sample| sample.samples).sum();
+        if let Some(bytes) = self.allocations.gap.after(samples, window_ns) {
+            self.live.banks.set_allocation_gap(bytes)?;
         }
         Ok(())
-    }
-}
-
-/// The gap for the next second, after one with so many samples.
-fn adapted(gap_bytes: u32, samples_per_s: u64) -> u32 {
-    if samples_per_s > MOST_SAMPLES_PER_S {
-        let factor = u32::try_from(samples_per_s.div_ceil(MOST_SAMPLES_PER_S)).unwrap_or(u32::MAX);
-        gap_bytes.saturating_mul(factor).min(LARGEST_GAP_BYTES)
-    } else if samples_per_s < MOST_SAMPLES_PER_S / 4 {
-        (gap_bytes / 2).max(FIRST_GAP_BYTES)
-    } else {
-        gap_bytes
     }
 }
 
@@ -307,19 +288,5 @@ mod tests {
         let mut found = news(&mut jvm, &times, &[noted(1, first, 900)], &[(1, 40)]);
         found.sort_unstable();
         assert_eq!(found, [(1, 40), (1, 200)]);
-    }
-
-    #[test]
-    fn many_samples_make_each_stand_for_more_and_few_for_less() {
-        for (gap, samples, expected) in [
-            (FIRST_GAP_BYTES, 1_000, FIRST_GAP_BYTES),
-            (FIRST_GAP_BYTES, 3_500, 4 * FIRST_GAP_BYTES),
-            (4 * FIRST_GAP_BYTES, 600, 4 * FIRST_GAP_BYTES),
-            (4 * FIRST_GAP_BYTES, 100, 2 * FIRST_GAP_BYTES),
-            (FIRST_GAP_BYTES, 0, FIRST_GAP_BYTES),
-            (1 << 29, u64::MAX, LARGEST_GAP_BYTES),
-        ] {
-            assert_eq!(adapted(gap, samples), expected, "{samples} samples with a gap of {gap}");
-        }
     }
 }

@@ -33,6 +33,7 @@ pub struct Marks {
 }
 
 impl Run<'_> {
+    /// Hands on what was said until the window's end.
     pub(super) fn hand_on_marks(&mut self, end: MonotonicNs) -> Result<(), LiveError> {
         let (marks, lost) = self.marks.until(end);
         for mark in marks {

@@ -7,6 +7,8 @@
 
 mod allocations;
 mod collections;
+mod gap;
+mod io;
 mod marks;
 mod targets;
 mod waiting;
@@ -28,7 +30,7 @@ use joular_ebpf::abi::Comm;
 
 pub use self::marks::Marks;
 use self::wall_clock::{WallClock, WindowTimes};
-use self::{allocations::Allocations, collections::Collections};
+use self::{allocations::Allocations, collections::Collections, io::Io};
 use super::{
     consumer::{ConsumeError, Consumer},
     stack_age::{Expired, StackAge},
@@ -123,6 +125,7 @@ struct Run<'a> {
     marks: Marks,
     allocations: Allocations,
     collections: Collections,
+    io: Io,
 }
 
 impl Live {
@@ -155,6 +158,7 @@ impl Live {
             marks,
             allocations: Allocations::default(),
             collections: Collections::default(),
+            io: Io::default(),
         };
         run.begin()?;
         ready(run.live.registry.targets().count());
@@ -173,6 +177,7 @@ impl Run<'_> {
         self.live.symbolizer.settle(SETTLE);
         self.live.unwind.settle(&mut self.live.symbolizer, SETTLE);
         self.live.programs.attach()?;
+        self.say_what_is_not_seen();
         // Whoever started between the scan and the attachment.
         for change in self.live.registry.scan() {
             self.changed(change)?;
@@ -235,17 +240,14 @@ impl Run<'_> {
         for change in self.live.registry.seen_running(&contents.threads) {
             self.changed(change)?;
         }
-        let (samples, allocated) = (&contents.samples, contents.allocations.as_ref());
-        let judged = allocated.map_or(&[][..], |drained| &drained.fates);
-        self.stack_age.used(judged.iter().map(|fate| fate.stack), self.window);
+        let (samples, of_bytes) = (&contents.samples, contents.sampled_bytes());
         self.stack_age.used(samples.iter().flat_map(|sample| [sample.user_stack, sample.kernel_stack]), self.window);
-        let allocated = allocated.map_or(&[][..], |drained| &drained.samples);
-        self.stack_age.used(allocated.iter().map(|sample| sample.stack), self.window);
+        self.stack_age.used(of_bytes.iter().map(|(_, stack)| *stack), self.window);
         self.live.symbolizer.begin_window(self.start);
         let registry = &self.live.registry;
         let symbols = self
             .feed
-            .resolve(&mut self.live.symbolizer, self.consumer.engine(), samples, allocated, |pid| registry.target(pid));
+            .resolve(&mut self.live.symbolizer, self.consumer.engine(), samples, &of_bytes, |pid| registry.target(pid));
         for event in &symbols {
             self.consumer.take(event)?;
         }
@@ -256,6 +258,10 @@ impl Run<'_> {
         self.hand_on_marks(end)?;
         if let Some(drained) = contents.allocations.take() {
             self.hand_on_allocations(drained, &contents.threads, end)?;
+        }
+        if let Some(drained) = contents.io.take() {
+            let io = self.moved(drained, end.since(self.start))?;
+            self.consumer.take(&Event::Io(Box::new(io)))?;
         }
         if let Some(counters) = contents.counters.take() {
             self.consumer.take(&Event::Counters(Box::new(counters)))?;

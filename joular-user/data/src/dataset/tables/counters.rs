@@ -36,11 +36,7 @@ impl<'a> CounterRecord<'a> {
     /// Threads have rows of what they counted, groups of everything that was asked for.
     pub(crate) fn of(key: WindowKey<'a>, report: &'a WindowReport, counts: &'a Counts) -> impl Iterator<Item = Self> {
         counts.rows.iter().flat_map(move |row| {
-            let thread = match row.claimant {
-                Claimant::Thread(index) => report.threads.get(index),
-                _ => None,
-            };
-            let thread = thread.and_then(|thread| Some((report.processes.get(thread.process)?, thread)));
+            let thread = weights::thread_of(report, row.claimant);
             let is_thread = matches!(row.claimant, Claimant::Thread(_));
             let counted = counts.counters.iter().zip(&row.counts);
             counted.filter(move |(_, count)| !is_thread || thread.is_some() && **count > 0).map(

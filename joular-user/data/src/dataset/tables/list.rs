@@ -3,7 +3,7 @@
 //! policy stand beside its columns ([`Table`]).
 
 use super::{
-    Ages, Allocations, Branches, Collections, Counters, FrameTable, GcCharges, Jvms, Marks, Methods, Processes,
+    Ages, Allocations, Branches, Collections, Counters, FrameTable, GcCharges, Io, Jvms, Marks, Methods, Processes,
     Quality, Runs, Stacks, Threads, Weights, Windows,
 };
 use crate::dataset::{buffer::Buffer, column::Table};
@@ -67,6 +67,7 @@ tables! {
     collections: Collections,
     ages: Ages,
     gc_charges: GcCharges,
+    io: Io,
     windows: Windows,
 }
 
@@ -101,7 +102,7 @@ mod tests {
         assert_eq!(TABLES.last(), Some(&"windows"));
         assert_eq!(
             unchanged_by_policy(),
-            ["processes", "stacks", "weights", "marks", "counters", "allocations", "ages"]
+            ["processes", "stacks", "weights", "marks", "counters", "allocations", "ages", "io"]
         );
     }
 }

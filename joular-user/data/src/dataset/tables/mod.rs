@@ -7,6 +7,7 @@ pub(crate) mod collections;
 pub(crate) mod context;
 pub(crate) mod counters;
 pub(crate) mod frames;
+pub(crate) mod io;
 pub(crate) mod jvms;
 pub(crate) mod list;
 pub(crate) mod marks;
@@ -28,6 +29,7 @@ pub use self::{
     collections::{AgeRecord, Ages, ChargeRecord, CollectionRecord, Collections, GcCharges},
     counters::{CounterRecord, Counters},
     frames::FrameTable,
+    io::{Io, IoRecord},
     jvms::{JvmRecord, Jvms},
     marks::{MarkRecord, Marks},
     methods::{MethodRecord, Methods},

@@ -2,8 +2,8 @@
 
 use super::{Column, ColumnOf, InWindow, Table, WindowKey, int, joined, kind, shared, window_columns};
 use crate::attribution::{
-    window_report::{ProcessRef, ThreadRow},
-    work::ClaimedSlice,
+    window_report::{ProcessRef, ThreadRow, WindowReport},
+    work::{Claimant, ClaimedSlice},
 };
 
 pub(crate) const CLAIMANT: Column<kind::Name> = Column::new(
@@ -41,6 +41,13 @@ pub struct WeightRecord<'a> {
     /// Of a target's thread.
     pub thread: Option<(&'a ProcessRef, &'a ThreadRow)>,
     pub claimed: &'a ClaimedSlice,
+}
+
+/// The thread that a claimant is; `None` for a group, and for an index that leads nowhere.
+pub(crate) fn thread_of(report: &WindowReport, claimant: Claimant) -> Option<(&ProcessRef, &ThreadRow)> {
+    let Claimant::Thread(index) = claimant else { return None };
+    let thread = report.threads.get(index)?;
+    Some((report.processes.get(thread.process)?, thread))
 }
 
 impl InWindow for Weights {

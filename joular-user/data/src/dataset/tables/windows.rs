@@ -271,6 +271,9 @@ const fn loss_meaning(cause: Loss) -> &'static str {
         Loss::AllocationMapFull => "samples of allocations, and what threads had allocated, that found no slot",
         Loss::NestedAllocation => "allocations that were not sampled, because another thread's stack was being read",
         Loss::CollectionRingFull => "memory pools whose state before or after a collection was not told: ring full",
+        Loss::IoMapFull => "calls that moved bytes, or samples of them, that found no slot",
+        Loss::NestedIo => "calls that moved bytes and were not sampled, because another thread's stack was being read",
+        Loss::DeviceMapFull => "looks at threads whose bytes of devices found no slot",
     }
 }
 

@@ -5,6 +5,7 @@ mod audit;
 mod compact;
 mod context;
 mod counters;
+mod io;
 mod marks;
 mod reattribute;
 mod ring;

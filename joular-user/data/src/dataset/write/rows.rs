@@ -16,9 +16,9 @@ use crate::{
         method_sums::{MethodSpan, MethodSums},
         tables::{
             Ages, AllocationRecord, Allocations, Boot, BranchRecord, Branches, Buffers, Collections, CounterRecord,
-            Counters, GcCharges, JvmRecord, Jvms, MarkRecord, Marks, MethodRecord, Methods, ProcessRecord, Processes,
-            Quality, QualityRecord, StackRecord, Stacks, ThreadRecord, Threads, WeightRecord, Weights, WindowKey,
-            WindowRecord, Windows, Work,
+            Counters, GcCharges, Io, IoRecord, JvmRecord, Jvms, MarkRecord, Marks, MethodRecord, Methods,
+            ProcessRecord, Processes, Quality, QualityRecord, StackRecord, Stacks, ThreadRecord, Threads, WeightRecord,
+            Weights, WindowKey, WindowRecord, Windows, Work, weights,
         },
     },
     events::{ProcessInfo, RunInfo, Runtime, phases::OpenPhases},
@@ -92,6 +92,7 @@ impl Rows {
             rows.counter_rows(key, report).map_err(of::<Counters>())?;
             rows.allocation_rows(key, report, stacks).map_err(of::<Allocations>())?;
             rows.age_rows(key, report).map_err(of::<Ages>())?;
+            rows.io_rows(key, report, stacks).map_err(of::<Io>())?;
             rows.stack_rows(key, report, stacks).map_err(of::<Stacks>())
         })
     }
@@ -251,14 +252,9 @@ impl Rows {
     /// Threads first, in the order of their rows.
     fn weight_rows<'r>(&mut self, key: WindowKey<'r>, report: &'r WindowReport) -> Result<(), ArrowError> {
         let weight = |claimed: &'r ClaimedSlice| {
-            let thread = match claimed.claimant {
-                Claimant::Thread(index) => {
-                    let thread = report.threads.get(index)?;
-                    Some((report.processes.get(thread.process)?, thread))
-                }
-                _ => None,
-            };
-            Some(WeightRecord { key, thread, claimed })
+            let thread = weights::thread_of(report, claimed.claimant);
+            let is_thread = matches!(claimed.claimant, Claimant::Thread(_));
+            (thread.is_some() || !is_thread).then_some(WeightRecord { key, thread, claimed })
         };
         report.slices.iter().filter_map(weight).try_for_each(|record| self.tables.weights.push(&record))
     }
@@ -294,6 +290,11 @@ impl Rows {
         records.iter().try_for_each(|record| self.tables.allocations.push(record))
     }
 
+    fn io_rows(&mut self, key: WindowKey<'_>, report: &WindowReport, stacks: &StackTable) -> Result<(), ArrowError> {
+        let records = report.moved.iter().flat_map(|moved| IoRecord::of(key, report, moved, stacks));
+        records.into_iter().try_for_each(|record| self.tables.io.push(&record))
+    }
+
     fn mark_rows(&mut self, key: WindowKey<'_>, report: &WindowReport) -> Result<(), ArrowError> {
         for mark in &report.marks {
             let step = self.phases.take(mark);
@@ -311,6 +312,7 @@ impl Rows {
             .map(|row| row.branch)
             .chain(report.allocations.iter().map(|row| row.branch))
             .chain(report.charges.iter().map(|row| row.branch))
+            .chain(report.moved.iter().flat_map(|moved| &moved.rows).filter_map(|row| row.branch))
             .filter(|index| !self.known.contains(&stacks.stack_id(*index)))
             .collect();
         for index in fresh {

@@ -1,11 +1,12 @@
 //! Limits the size of a recorded event. A run never comes near these bounds. Without them a small
 //! file could make its reader keep gigabytes, and make every path as long as the file likes.
 
-use joular_ebpf::abi::{MAX_USER_FRAMES, OBJECT_AGES};
+use joular_ebpf::abi::{IoKind, MAX_USER_FRAMES, OBJECT_AGES};
 
 use crate::{
     events::{
         Event, ProcessInfo, RunInfo, Runtime, Symbol, Window, WindowAllocations, WindowCollections, WindowCounters,
+        WindowIo,
     },
     model::{
         cores::CoreType,
@@ -51,6 +52,7 @@ pub(super) fn check(event: &Event) -> Result<(), String> {
         Event::Counters(counters) => counts(counters),
         Event::Allocations(allocations) => allocated(allocations),
         Event::Collections(window) => collected(window),
+        Event::Io(io) => moved(io),
         // Eight bytes each, no more than the event itself.
         Event::ProcessEnded { .. } | Event::StacksForgotten(_) => Ok(()),
     }
@@ -159,6 +161,11 @@ fn collected(window: &WindowCollections) -> Result<(), String> {
         at_most(collection.ages.len(), OBJECT_AGES, "ages of objects")?;
     }
     Ok(())
+}
+
+fn moved(io: &WindowIo) -> Result<(), String> {
+    at_most(io.threads.len(), IoKind::ALL.len() * MAX_THREADS, "threads that moved bytes")?;
+    at_most(io.samples.len(), MAX_SAMPLES, "samples of moved bytes")
 }
 
 fn counts(counted: &WindowCounters) -> Result<(), String> {

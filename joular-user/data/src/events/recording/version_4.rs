@@ -109,7 +109,11 @@ pub(super) mod tests {
             NewEvent::Window(window) => Event::Window(window),
             NewEvent::RunEnded(end) => Event::RunEnded(end),
             NewEvent::Context(context) => Event::Context(context),
-            NewEvent::Mark(_) | NewEvent::Counters(_) | NewEvent::Allocations(_) | NewEvent::Collections(_) => {
+            NewEvent::Mark(_)
+            | NewEvent::Counters(_)
+            | NewEvent::Allocations(_)
+            | NewEvent::Collections(_)
+            | NewEvent::Io(_) => {
                 panic!("version 4 has none")
             }
         }

@@ -158,6 +158,7 @@ impl RowsOf {
                 allocations: Vec::new(),
                 collections,
                 charges,
+                moved: None,
                 losses: first.losses.clone(),
             },
         })

@@ -56,7 +56,8 @@ fn old(event: NewEvent) -> Event {
         | NewEvent::Mark(_)
         | NewEvent::Counters(_)
         | NewEvent::Allocations(_)
-        | NewEvent::Collections(_) => {
+        | NewEvent::Collections(_)
+        | NewEvent::Io(_) => {
             panic!("version 3 has none")
         }
     }

@@ -1,0 +1,259 @@
+//! Tests `--io`: bytes of sockets, files and devices are those that programs moved, by thread exactly and by method as far
+//! as samples can tell; each way by which bytes go is counted once.
+
+use std::{
+    collections::BTreeMap,
+    fs::{self, File},
+    io::{IoSlice, IoSliceMut, Read as _, Seek as _, SeekFrom, Write as _},
+    net::{TcpListener, TcpStream, UdpSocket},
+    os::unix::{fs::FileExt as _, net::UnixStream},
+    path::Path,
+    thread,
+    time::Duration,
+};
+
+use anyhow::{Context as _, Result, ensure};
+use joular_tests::{
+    clock::wait_for,
+    dataset::DataSet,
+    java::{Jdk, Jvm, Workload},
+    notes, paths,
+    profiler::{Output, Run},
+};
+use rustix::{fs::Advice, pipe::SpliceFlags};
+use serde_json::Value;
+
+/// What the program is told.
+const COMMANDS: [&str; 2] = ["write", "read"];
+const LIMIT: Duration = Duration::from_secs(60);
+/// Methods that move bytes of one kind, so that samples can tell them apart, and the column of that.
+const METHODS: [(&str, &str); 4] = [
+    ("sendSmall", "local_sent_bytes"),
+    ("sendLarge", "local_sent_bytes"),
+    ("writeStream", "written_bytes"),
+    ("writeGathered", "written_bytes"),
+];
+
+fn recording(output: &Output, pid: u32) -> Run {
+    Run::modelled().with("--interval", "500ms").argument("--json").argument("--io").output(output.dir()).pid(pid)
+}
+
+/// What the kernel says of a thread: bytes that it read in any way, and bytes that devices read and wrote for it.
+fn counted(pid: u32, tid: u64) -> Result<[u64; 3]> {
+    let text = fs::read_to_string(format!("/proc/{pid}/task/{tid}/io"))?;
+    let field = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+        line.with_context(|| format!("{name} in {text}"))?.parse::<u64>().context("a number")
+    };
+    Ok([field("rchar")?, field("read_bytes")?, field("write_bytes")?])
+}
+
+/// The thread of a process that has this name.
+fn thread_of(pid: u32, name: &str) -> Result<u64> {
+    for entry in fs::read_dir(format!("/proc/{pid}/task"))? {
+        let path = entry?.path();
+        if fs::read_to_string(path.join("comm"))?.trim() == name {
+            return path.file_name().and_then(|name| name.to_str()?.parse().ok()).context("a number");
+        }
+    }
+    anyhow::bail!("process {pid} has no thread {name}")
+}
+
+/// Lets a program do something, and returns what it says of that.
+fn told(jvm: &mut Jvm, what: &str) -> Result<BTreeMap<String, u64>> {
+    let before = jvm.records().len();
+    jvm.say(what)?;
+    let said = wait_for("a program to move bytes", LIMIT, || Ok(jvm.records().get(before).cloned()))?;
+    serde_json::from_value(said).context("what the program says")
+}
+
+/// Sums of the columns of bytes, of a process's thread of this name.
+fn recorded(data: &DataSet, pid: u32, thread: &str) -> Result<BTreeMap<String, u64>> {
+    let rows = data.rows(&format!(
+        "SELECT sum(sent_bytes)::BIGINT AS sent, sum(received_bytes)::BIGINT AS received,
+           sum(local_sent_bytes)::BIGINT AS local_sent, sum(local_received_bytes)::BIGINT AS local_received,
+           sum(read_bytes)::BIGINT AS read, sum(written_bytes)::BIGINT AS written,
+           sum(device_read_bytes)::BIGINT AS device_read, sum(device_written_bytes)::BIGINT AS device_written
+         FROM io WHERE pid = {pid} AND thread_name = '{thread}'"
+    ))?;
+    let row = rows.into_iter().next().context("a row")?;
+    serde_json::from_value(row).with_context(|| format!("sums of {thread}"))
+}
+
+/// Bytes of a method that stands anywhere in a path, and samples of them.
+fn by_method(data: &DataSet, pid: u32, method: &str, column: &str) -> Result<(f64, f64)> {
+    let rows = data.rows(&format!(
+        "SELECT coalesce(sum({column}), 0)::DOUBLE AS bytes, coalesce(sum(samples), 0)::DOUBLE AS samples
+         FROM io JOIN (SELECT DISTINCT ON (stack_id) stack_id, frames FROM stacks) s USING (stack_id)
+         WHERE pid = {pid} AND thread_name = 'mover' AND {column} > 0
+           AND len(list_filter(s.frames, frame -> frame.class = 'Io' AND frame.method = '{method}')) > 0"
+    ))?;
+    let figure = |name: &str| rows.first().and_then(|row: &Value| row[name].as_f64()).context("a figure");
+    Ok((figure("bytes")?, figure("samples")?))
+}
+
+/// Compares one program's account, and the kernel's of its devices, with what was recorded.
+fn check(data: &DataSet, pid: u32, told: &BTreeMap<String, u64>, devices: [u64; 2], of: &str) -> Result<()> {
+    let mover = recorded(data, pid, "mover")?;
+    let expected = [
+        ("sent", 0),
+        ("received", 0),
+        ("local_sent", told["sent"]),
+        ("local_received", 0),
+        ("read", told["read"]),
+        ("written", told["written"]),
+        ("device_read", devices[0]),
+        ("device_written", devices[1]),
+    ];
+    let expected: BTreeMap<String, u64> = expected.map(|(name, bytes)| (name.to_owned(), bytes)).into();
+    ensure!(mover == expected, "{of}: the mover moved {mover:?}, the program and the kernel say {expected:?}");
+    let peer = recorded(data, pid, "peer")?;
+    let only_received =
+        peer.iter().all(|(name, bytes)| *bytes == if name == "local_received" { told["sent"] } else { 0 });
+    ensure!(only_received, "{of}: the peer moved {peer:?}, the program says {} received", told["sent"]);
+    for (method, column) in METHODS {
+        let (bytes, samples) = by_method(data, pid, method, column)?;
+        let all = if column == "written_bytes" { told["written"] } else { told["sendSmall"] + told["sendLarge"] };
+        let (found, expected) = (bytes / all as f64, told[method] as f64 / all as f64);
+        // Each window has samples enough; together as many as there are of the smaller part.
+        let deviation = (expected * (1.0 - expected) / samples).sqrt();
+        notes::figure(&format!(
+            "{of}: {method} {found:.4} of bytes, the program says {expected:.4}; {samples} samples"
+        ));
+        ensure!(
+            (found - expected).abs() <= 5.0 * deviation,
+            "{of}: {method} {found:.4}, not {expected:.4} ± {deviation:.4}"
+        );
+    }
+    Ok(())
+}
+
+#[test]
+fn bytes_are_the_programs_and_the_devices_the_kernels_on_every_jdk() -> Result<()> {
+    for jdk in Jdk::pinned()? {
+        // On a disk: a temporary directory may be in memory.
+        let directory = tempfile::tempdir_in(paths::target())?;
+        let path = directory.path().join("bytes");
+        let methods = METHODS.iter().map(|(method, _)| format!("Io.{method}"));
+        let workload = Workload::new("Io").jdk(jdk).argument(path.to_str().context("a path")?);
+        let mut jvm = methods.fold(workload, |workload, method| workload.dont_inline(&method)).start()?;
+        // All code is there before anybody looks: classes come from files, too.
+        for what in COMMANDS {
+            told(&mut jvm, what)?;
+        }
+        let mover = thread_of(jvm.pid(), "mover")?;
+        let output = Output::new()?;
+        let mut profiler = recording(&output, jvm.pid()).start()?;
+        profiler.wait_window()?;
+        let before = counted(jvm.pid(), mover)?;
+        let mut all = told(&mut jvm, "write")?;
+        // What is read now comes from the disk.
+        rustix::fs::fadvise(File::open(&path)?, 0, None, Advice::DontNeed)?;
+        for (name, bytes) in told(&mut jvm, "read")? {
+            *all.entry(name).or_default() += bytes;
+        }
+        let after = counted(jvm.pid(), mover)?;
+        let [read, device_read, device_written] = [0, 1, 2].map(|index| after[index] - before[index]);
+        ensure!(device_read > 0 && device_written > 0, "no device was needed: {device_read}, {device_written}");
+        // The JVM may still load a class, which nobody but the kernel knows. Commands do not come from a file.
+        let read = read - COMMANDS.iter().map(|command| command.len() as u64 + 1).sum::<u64>();
+        ensure!((all["read"]..all["read"] + (1 << 20)).contains(&read), "{read}, the program says {}", all["read"]);
+        all.insert("read".to_owned(), read);
+        (0..2).try_for_each(|_| profiler.wait_window().map(drop))?;
+        profiler.stop()?;
+        check(&output.data, jvm.pid(), &all, [device_read, device_written], &jdk.to_string())?;
+        losses(&output.data)?;
+    }
+    Ok(())
+}
+
+/// Nothing was lost.
+fn losses(data: &DataSet) -> Result<()> {
+    data.expect_none(
+        "losses",
+        "SELECT lost_io_map_full, lost_nested_io, lost_device_map_full, lost_other FROM windows
+         WHERE lost_io_map_full + lost_device_map_full + lost_other > 0",
+    )
+}
+
+/// Moves bytes in each way that is counted, and in some that are not, and returns what that comes to.
+fn move_in_each_way(path: &Path) -> Result<BTreeMap<String, u64>> {
+    let (mut socket, mut read, mut written) = (0, 0, 0);
+    for host in ["127.0.0.1:0", "[::1]:0"] {
+        let listener = TcpListener::bind(host)?;
+        let mut sender = TcpStream::connect(listener.local_addr()?)?;
+        let (mut receiver, _) = listener.accept()?;
+        sender.write_all(&[7; 1_001])?;
+        let gathered = sender.write_vectored(&[IoSlice::new(&[7; 100]), IoSlice::new(&[7; 23])])?;
+        ensure!(gathered == 123);
+        let mut buffer = [0; 1_124];
+        // What is only looked at is received once all the same.
+        wait_for("what was sent", LIMIT, || Ok((receiver.peek(&mut buffer)? == buffer.len()).then_some(())))?;
+        receiver.read_exact(&mut buffer)?;
+        let [first, second] = [UdpSocket::bind(host)?, UdpSocket::bind(host)?];
+        first.connect(second.local_addr()?)?;
+        second.connect(first.local_addr()?)?;
+        first.send(&[7; 501])?;
+        second.peek(&mut buffer)?;
+        second.recv(&mut buffer)?;
+        socket += 1_124 + 501;
+        let [mut one, mut other] = <[UnixStream; 2]>::from(UnixStream::pair()?);
+        one.write_all(&[7; 77])?;
+        other.read_exact(&mut buffer[..77])?;
+    }
+    let file = File::options().create(true).read(true).write(true).truncate(true).open(path)?;
+    (&file).write_all(&[7; 5_003])?;
+    file.write_all_at(&[7; 207], 5_003)?;
+    written += rustix::io::pwritev(&file, &[IoSlice::new(&[7; 11]), IoSlice::new(&[7; 12])], 5_210)? as u64 + 5_210;
+    let mut buffer = [0; 900];
+    (&file).seek(SeekFrom::Start(0))?;
+    (&file).read_exact(&mut buffer)?;
+    file.read_exact_at(&mut buffer[..333], 8)?;
+    read += rustix::io::preadv(&file, &mut [IoSliceMut::new(&mut buffer[..99])], 0)? as u64 + 1_233;
+    // What the kernel moves alone is read and written.
+    let copy = File::options().create(true).write(true).truncate(true).open(path.with_extension("copy"))?;
+    let copied = rustix::fs::copy_file_range(&file, Some(&mut 0), &copy, None, 4_001)? as u64;
+    let sent = rustix::fs::sendfile(&copy, &file, Some(&mut 0), 1_009)? as u64;
+    let (from_pipe, to_pipe) = std::io::pipe()?;
+    let piped = rustix::pipe::splice(&file, Some(&mut 0), &to_pipe, None, 703, SpliceFlags::empty())? as u64;
+    let unpiped = rustix::pipe::splice(&from_pipe, None, &copy, None, 703, SpliceFlags::empty())? as u64;
+    read += copied + sent + piped;
+    written += copied + sent + unpiped;
+    let told = [
+        ("sent", 0),
+        ("received", 0),
+        ("local_sent", socket),
+        ("local_received", socket),
+        ("read", read),
+        ("written", written),
+    ];
+    Ok(told.map(|(name, bytes)| (name.to_owned(), bytes)).into())
+}
+
+#[test]
+fn each_way_by_which_bytes_go_is_counted_once() -> Result<()> {
+    const NAME: &str = "moves-bytes";
+    let directory = tempfile::tempdir_in(paths::target())?;
+    let path = directory.path().join("bytes");
+    let output = Output::new()?;
+    let mut profiler = recording(&output, std::process::id()).start()?;
+    profiler.wait_window()?;
+    let mover = thread::Builder::new().name(NAME.to_owned()).spawn(move || move_in_each_way(&path))?;
+    let expected = mover.join().ok().context("the thread ends")??;
+    (0..2).try_for_each(|_| profiler.wait_window().map(drop))?;
+    profiler.stop()?;
+    let mut found = recorded(&output.data, std::process::id(), NAME)?;
+    found.retain(|name, _| !name.starts_with("device"));
+    ensure!(found == expected, "{found:?}, not {expected:?}");
+    losses(&output.data)
+}
+
+#[test]
+fn without_the_flag_nothing_is_counted() -> Result<()> {
+    let output = Output::new()?;
+    let mut profiler = Run::modelled().argument("--json").output(output.dir()).pid(std::process::id()).start()?;
+    profiler.wait_window()?;
+    profiler.stop()?;
+    ensure!(!Path::new(output.dir()).join("io").exists());
+    Ok(())
+}
