@@ -121,7 +121,7 @@ impl IpAddress {
 
 #[cfg(test)]
 mod tests {
-    use std::net::{IpAddr, Ipv6Addr};
+    use core::net::{IpAddr, Ipv6Addr};
 
     use super::*;
 
