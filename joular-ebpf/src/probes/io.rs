@@ -23,6 +23,12 @@ pub fn io_tcp_sendmsg(context: FExitContext) -> i32 {
     sent(Socket(context.arg(0)), 0, context.arg(3))
 }
 
+/// `tcp_sendpage(struct sock *, struct page *, int, size_t, int)`: what sendfile(2) sends before Linux 6.5.
+#[fexit]
+pub fn io_tcp_sendpage(context: FExitContext) -> i32 {
+    sent(Socket(context.arg(0)), 0, context.arg(5))
+}
+
 /// `udp_sendmsg(struct sock *, struct msghdr *, size_t)`. For a socket of version 6, `udpv6_sendmsg` called it.
 #[fexit]
 pub fn io_udp_sendmsg(context: FExitContext) -> i32 {

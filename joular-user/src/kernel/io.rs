@@ -30,8 +30,9 @@ use super::{
 };
 
 /// Programs: name in the object, function of the kernel, and how many arguments that has where the program fits.
-const PROGRAMS: [(&str, &str, usize); 17] = [
+const PROGRAMS: [(&str, &str, usize); 18] = [
     ("io_tcp_sendmsg", "tcp_sendmsg", 3),
+    ("io_tcp_sendpage", SENDPAGE, 5),
     ("io_udp_sendmsg", "udp_sendmsg", 3),
     ("io_udpv6_sendmsg", "udpv6_sendmsg", 3),
     ("io_tcp_recvmsg", "tcp_recvmsg", 5),
@@ -49,6 +50,9 @@ const PROGRAMS: [(&str, &str, usize); 17] = [
     ("io_iter_file_splice_write", "iter_file_splice_write", 5),
     ("io_filemap_fault", "filemap_fault", 1),
 ];
+
+/// A function that later kernels have no need of: they send pages as they send anything else.
+const SENDPAGE: &str = "tcp_sendpage";
 
 /// What the kernel says where it has no way to put programs on functions; not for users, so it has no name in libc.
 const ENOTSUPP: i32 = 524;
@@ -172,7 +176,7 @@ impl Programs {
         let mut wanted: Vec<&'static str> = if self.is_at_tracepoints {
             TRACEPOINTS.map(|(_, tracepoint)| tracepoint).to_vec()
         } else {
-            functions().collect()
+            functions().filter(|function| *function != SENDPAGE).collect()
         };
         wanted.dedup();
         wanted.retain(|wanted| self.on.iter().all(|(_, seen)| seen != wanted));

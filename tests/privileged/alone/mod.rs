@@ -14,6 +14,7 @@ mod hotspot_oracle;
 mod hotspot_stacks;
 mod intrinsics;
 mod io;
+mod io_kernels;
 mod kernels;
 mod light_jvms;
 mod perf_pmu;
