@@ -1,5 +1,5 @@
 //! Tests `--io` on other kernels than the one that runs here, started in virtual machines: the programs load there and are
-//! put on the kernel's functions, and bytes of files and sockets are exact.
+//! put on the kernel's functions, and bytes of files and sockets are exact. The programs of `--alloc` are loaded beside them.
 
 use std::{fs, path::Path, process::Command, thread, time::Duration};
 
@@ -18,7 +18,7 @@ const LIMIT: Duration = Duration::from_secs(900);
 const SCRIPT: &str = "\
     joular-bpf doctor\n\
     ifconfig lo 127.0.0.1 up\n\
-    joular-bpf --all --io --energy model --model-watts 10:30 --output /tmp/out --quiet > /tmp/said 2>&1 &\n\
+    joular-bpf --all --io --alloc --energy model --model-watts 10:30 --output /tmp/out --quiet > /tmp/said 2>&1 &\n\
     profiler=$!\n\
     until grep -q ': recording' /tmp/said || ! kill -0 $profiler; do sleep 0.2; done\n\
     dd if=/dev/zero of=/tmp/made bs=1000 count=5000\n\
