@@ -181,7 +181,9 @@ impl Kernel {
         fs::write(&initramfs, root.finish()).context("writing the initramfs")?;
         let mut qemu = Command::new(QEMU);
         // Emulated even where /dev/kvm is: not every machine that has it can use it.
-        qemu.args(["-accel", "tcg", "-cpu", "max", "-smp", "2", "-m", &memory_mib.to_string()]);
+        // One thread emulates both CPUs. With one for each, a CPU may run code that the other one has patched long since,
+        // which a kernel that patches itself takes for a breakpoint of nobody's.
+        qemu.args(["-accel", "tcg,thread=single", "-cpu", "max", "-smp", "2", "-m", &memory_mib.to_string()]);
         qemu.args(["-nographic", "-no-reboot", "-nic", "none"]);
         qemu.args(["-append", "console=ttyS0 quiet panic=-1"]);
         qemu.args(more.iter().map(|argument| argument.replace("MEMORY", &format!("{memory_mib}M"))));
