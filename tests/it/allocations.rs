@@ -2,54 +2,33 @@
 
 use std::{collections::BTreeMap, fs};
 
-use joular_tests::{browser, browser::Browser, dataset::DataSet, notes, paths, process::Finished};
+use joular_tests::{browser, browser::Browser, notes};
 use serde_json::Value;
-use tempfile::TempDir;
 
-use crate::{joular_bpf, replay::recording};
+use crate::{
+    replay::recording,
+    replayed::{Set, expect_success},
+};
 
-/// A data set, and room beside it.
-struct Set(TempDir);
-
-impl Set {
-    fn of(recording: &str) -> Self {
-        let set = Self(tempfile::tempdir().unwrap());
-        expect_success(&joular_bpf(&["--replay", recording, "--quiet", "--output", &set.path("out")]));
-        set
-    }
-
-    fn new() -> Self {
-        Self::of(paths::root().join("tests/fixtures/recordings/allocations.jrec").to_str().unwrap())
-    }
-
-    fn path(&self, name: &str) -> String {
-        self.0.path().join(name).to_str().unwrap().to_owned()
-    }
-
-    /// Runs a command about the data set.
-    fn run(&self, command: &str, options: &[&str]) -> Finished {
-        joular_bpf(&[&[command, &self.path("out")], options].concat())
-    }
-
-    /// Bytes by a column or expression of SQL.
-    fn bytes_by(&self, what: &str) -> BTreeMap<String, u64> {
-        let rows = DataSet::at(self.0.path().join("out")).rows(&format!(
-            "SELECT {what} AS name, sum(allocated_bytes)::BIGINT AS bytes
-             FROM allocations a JOIN (SELECT DISTINCT ON (stack_id) stack_id, frames FROM stacks) s USING (stack_id)
-             GROUP BY 1"
-        ));
-        let row = |row: &Value| (row["name"].as_str().unwrap().to_owned(), row["bytes"].as_u64().unwrap());
-        rows.unwrap().iter().map(row).collect()
-    }
+/// The data set of a recording with allocations.
+fn recorded() -> Set {
+    Set::fixture("allocations.jrec")
 }
 
-fn expect_success(finished: &Finished) {
-    assert_eq!(finished.code(), Some(0), "{finished:?}");
+/// Bytes by a column or expression of SQL.
+fn bytes_by(set: &Set, what: &str) -> BTreeMap<String, u64> {
+    let rows = set.rows(&format!(
+        "SELECT {what} AS name, sum(allocated_bytes)::BIGINT AS bytes
+         FROM allocations a JOIN (SELECT DISTINCT ON (stack_id) stack_id, frames FROM stacks) s USING (stack_id)
+         GROUP BY 1"
+    ));
+    let row = |row: &Value| (row["name"].as_str().unwrap().to_owned(), row["bytes"].as_u64().unwrap());
+    rows.iter().map(row).collect()
 }
 
 #[test]
 fn tables_have_each_class_and_each_method_that_allocated() {
-    let set = Set::new();
+    let set = recorded();
     let finished = set.run("report", &["--by", "class-allocated,allocating-method", "--top", "0", "--json"]);
     expect_success(&finished);
     let report: Value = serde_json::from_str(&finished.stdout).unwrap();
@@ -62,19 +41,19 @@ fn tables_have_each_class_and_each_method_that_allocated() {
             let name = if table == 1 { &row["method"] } else { &row["name"] };
             *found.entry(name.as_str().unwrap().to_owned()).or_default() += row["self_bytes"].as_u64().unwrap();
         }
-        assert_eq!(found, set.bytes_by(by).into_iter().filter(|(_, bytes)| *bytes > 0).collect(), "{by}");
+        assert_eq!(found, bytes_by(&set, by).into_iter().filter(|(_, bytes)| *bytes > 0).collect(), "{by}");
     }
-    let all: u64 = set.bytes_by("class").values().sum();
+    let all: u64 = bytes_by(&set, "class").values().sum();
     assert!(all > 6_000_000_000 && report["allocated"]["bytes"] == all, "{all}");
 }
 
 #[test]
 fn a_flame_graph_of_bytes_has_them_all() {
-    let set = Set::new();
+    let set = recorded();
     let graph = set.path("graph.svg");
     expect_success(&set.run("flamegraph", &["--allocated", "--output", &graph]));
     let svg = fs::read_to_string(graph).unwrap();
-    let all: u64 = set.bytes_by("class").values().sum();
+    let all: u64 = bytes_by(&set, "class").values().sum();
     let digits = all.to_string();
     let groups: Vec<&str> =
         digits.as_bytes().rchunks(3).rev().map(|group| std::str::from_utf8(group).unwrap()).collect();
@@ -112,13 +91,13 @@ fn the_page_shows_them_if_there_are_any() {
     browser.open(page(&without).as_ref()).unwrap();
     assert_eq!(text(&mut browser, "String(document.getElementById('allocations').hidden)"), "true");
 
-    let set = Set::new();
+    let set = recorded();
     browser.open(page(&set).as_ref()).unwrap();
     assert_eq!(text(&mut browser, "String(document.getElementById('allocations').hidden)"), "false");
     let row = |browser: &mut Browser, table: &str| {
         text(browser, &format!("document.querySelector('#{table} tbody tr').textContent"))
     };
-    let bytes = set.bytes_by("class")["byte[]"];
+    let bytes = bytes_by(&set, "class")["byte[]"];
     let shown = format!("{},{:03} MB", bytes / 1_000_000_000, (bytes % 1_000_000_000 + 500_000) / 1_000_000);
     let first = row(&mut browser, "class-table");
     assert!(first.contains("byte[]") && first.contains(&shown), "{first}: no {shown}");
@@ -133,7 +112,7 @@ fn the_page_shows_them_if_there_are_any() {
     browser.write("byte[]").unwrap();
     let matched = text(&mut browser, "document.getElementById('matched').textContent");
     assert!(matched.contains(&shown), "{matched}: no {shown}");
-    let all: u64 = set.bytes_by("class").values().sum();
+    let all: u64 = bytes_by(&set, "class").values().sum();
     let details = text(&mut browser, "document.getElementById('details').textContent");
     assert!(details.contains(&format!("allocated {},", all / 1_000_000_000)), "{details}");
 }

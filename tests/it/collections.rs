@@ -3,62 +3,37 @@
 
 use std::{collections::BTreeMap, fs};
 
-use joular_tests::{browser, browser::Browser, dataset::DataSet, notes, paths, process::Finished};
+use joular_tests::{browser, browser::Browser, notes};
 use serde_json::Value;
-use tempfile::TempDir;
 
-use crate::{joular_bpf, replay::recording};
+use crate::{
+    replay::recording,
+    replayed::{Set, expect_success},
+};
 
-/// A data set, and room beside it.
-struct Set(TempDir);
-
-impl Set {
-    fn of(recording: &str) -> Self {
-        let set = Self(tempfile::tempdir().unwrap());
-        expect_success(&joular_bpf(&["--replay", recording, "--quiet", "--output", &set.path("out")]));
-        set
-    }
-
-    fn new() -> Self {
-        Self::of(paths::root().join("tests/fixtures/recordings/collections.jrec").to_str().unwrap())
-    }
-
-    fn path(&self, name: &str) -> String {
-        self.0.path().join(name).to_str().unwrap().to_owned()
-    }
-
-    fn run(&self, command: &str, options: &[&str]) -> Finished {
-        joular_bpf(&[&[command, &self.path("out")], options].concat())
-    }
-
-    fn rows(&self, sql: &str) -> Vec<Value> {
-        DataSet::at(self.0.path().join("out")).rows(sql).unwrap()
-    }
-
-    /// Self energy by method, as the report has it.
-    fn report(&self, options: &[&str]) -> (Value, BTreeMap<String, u64>) {
-        let finished = self.run("report", &[&["--json", "--top", "0"], options].concat());
-        expect_success(&finished);
-        let report: Value = serde_json::from_str(&finished.stdout).unwrap();
-        let mut by_method = BTreeMap::new();
-        for row in report["tables"][0]["rows"].as_array().unwrap() {
-            *by_method.entry(row["method"].as_str().unwrap().to_owned()).or_default() +=
-                row["self_uj"].as_u64().unwrap();
-        }
-        (report, by_method)
-    }
+/// The data set of a recording with collections.
+fn recorded() -> Set {
+    Set::fixture("collections.jrec")
 }
 
-fn expect_success(finished: &Finished) {
-    assert_eq!(finished.code(), Some(0), "{finished:?}");
+/// The report, and self energy by method as it has it.
+fn report(set: &Set, options: &[&str]) -> (Value, BTreeMap<String, u64>) {
+    let finished = set.run("report", &[&["--json", "--top", "0"], options].concat());
+    expect_success(&finished);
+    let report: Value = serde_json::from_str(&finished.stdout).unwrap();
+    let mut by_method = BTreeMap::new();
+    for row in report["tables"][0]["rows"].as_array().unwrap() {
+        *by_method.entry(row["method"].as_str().unwrap().to_owned()).or_default() += row["self_uj"].as_u64().unwrap();
+    }
+    (report, by_method)
 }
 
 #[test]
 fn the_collectors_energy_is_at_the_methods_that_sql_finds_charged() {
-    let set = Set::new();
-    let (own, own_energy) = set.report(&["--no-infer"]);
+    let set = recorded();
+    let (own, own_energy) = report(&set, &["--no-infer"]);
     for (option, column) in [("--charge-gc", "gc_charged_uj"), ("--charge-gc=survived", "gc_charged_by_survival_uj")] {
-        let (charged, energy) = set.report(&["--no-infer", option]);
+        let (charged, energy) = report(&set, &["--no-infer", option]);
         assert_eq!(charged["selection"]["energy_uj"], own["selection"]["energy_uj"], "{option}");
         let rows = set.rows(&format!(
             "SELECT coalesce(s.frames[-1].class || '.', '') || s.frames[-1].method AS method, sum({column})::BIGINT AS uj
@@ -82,7 +57,7 @@ fn the_collectors_energy_is_at_the_methods_that_sql_finds_charged() {
 
 #[test]
 fn what_lives_is_charged_for_survivors_and_what_dies_is_not() {
-    let set = Set::new();
+    let set = recorded();
     let rows = set.rows(
         "SELECT s.frames[-1].method AS method, sum(gc_charged_uj)::BIGINT AS allocated,
            sum(gc_charged_by_survival_uj)::BIGINT AS survived
@@ -99,7 +74,7 @@ fn what_lives_is_charged_for_survivors_and_what_dies_is_not() {
 
 #[test]
 fn audit_derives_every_charge_again() {
-    let set = Set::new();
+    let set = recorded();
     let finished = set.run("audit", &[]);
     expect_success(&finished);
     assert!(finished.stdout.contains(" collection rows with "), "{finished:?}");
@@ -134,7 +109,7 @@ fn the_page_draws_collections_ages_and_allocation_if_there_are_any() {
     browser.open(page(&without).as_ref()).unwrap();
     assert_eq!(browser.text("String(document.getElementById('collections').hidden)").unwrap(), "true");
 
-    let set = Set::new();
+    let set = recorded();
     browser.open(page(&set).as_ref()).unwrap();
     assert_eq!(browser.text("String(document.getElementById('collections').hidden)").unwrap(), "false");
     // A bar for each collection, with what it did.

@@ -25,6 +25,7 @@ mod jmh;
 mod one_liners;
 mod packaging;
 mod replay;
+mod replayed;
 mod report;
 mod rollup;
 mod schema;

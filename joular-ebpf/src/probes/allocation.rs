@@ -177,7 +177,8 @@ fn allocated(jvm: &JvmAllocation, java_thread: u64) -> u64 {
     allocated_bytes(word(java_thread, jvm.allocated_bytes), start, top)
 }
 
-/// Changes a slot of the running thread, which is its one writer.
+/// Changes a slot of the running thread. Beside it only the end of a collection writes to the slot, when the thread stands
+/// still.
 #[inline(always)]
 fn add(task: Task, bank: u32, stack: StackId, change: impl FnOnce(&mut AllocationSlot)) {
     let thread = ThreadKey::new(task.tid(), task.start_boottime_ns(), Place(0));

@@ -12,9 +12,8 @@ use aya_ebpf::{
     programs::ProbeContext,
 };
 use joular_ebpf::abi::{
-    AllocationKey, AllocationSlot, ArgumentPlace, COLLECTION_NAME_BYTES, CollectionName, JvmCollections, Loss,
-    MAX_REMEMBERED_OBJECTS, OBJECT_AGES, PoolArguments, PoolRecord, RecordKind, forwards_survivors, is_beside_heap,
-    is_forwarded, object_key,
+    AllocationKey, AllocationSlot, ArgumentPlace, CollectionName, JvmCollections, Loss, MAX_REMEMBERED_OBJECTS,
+    OBJECT_AGES, PoolArguments, PoolRecord, RecordKind, forwards_survivors, is_beside_heap, is_forwarded, object_key,
 };
 
 use crate::{
@@ -169,7 +168,6 @@ fn argument(context: &ProbeContext, place: &ArgumentPlace) -> u64 {
 /// Text of the process that ends with a zero; empty if it cannot be read.
 #[inline(always)]
 fn read_text(address: u64, text: &mut CollectionName) {
-    const _: () = assert!(COLLECTION_NAME_BYTES > 0);
     if address != 0 {
         // SAFETY: the helper bounds the copy, and fails where nothing can be read.
         let _ = unsafe { bpf_probe_read_user_str_bytes(address as *const u8, text) };

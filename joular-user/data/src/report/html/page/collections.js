@@ -21,7 +21,7 @@ class CollectionCharts {
     if (!this.isShown) return;
     this.heap();
     this.stack("age-chart", this.collected.ages.map((bytes, index) => ({ name: `age ${index + 1}`, at: (bucket) => bytes[bucket] ?? 0 })), megabytes);
-    const { time, strings } = { ...this.figures };
+    const { time, strings } = this.figures;
     const perSecond = (bytes, bucket) => (bytes[bucket] * 1e6) / Math.max(Math.min(time.width_us, time.end_us - time.start_us - bucket * time.width_us), 1);
     const series = this.collected.allocated.map(({ class: name, bytes }) => ({ name: name < 0 ? "not sampled" : strings[name], at: (bucket) => perSecond(bytes, bucket) }));
     this.stack("allocation-chart", series, (value) => `${megabytes(value)}/s`);
@@ -38,7 +38,6 @@ class CollectionCharts {
     const place = byId("heap-chart");
     const top = niceAbove(Math.max(...collected.before_bytes, 1));
     const chart = timeChart(place, time, [200, LEFT], top, megabytes);
-    const collectors = [...new Set(collected.collector)];
     const xOf = (us) => chart.x(us / time.width_us);
     collected.at_us.forEach((at, index) => {
       const [before, after] = [collected.before_bytes[index], Math.max(collected.after_bytes[index], 0)];
@@ -48,7 +47,7 @@ class CollectionCharts {
         drawing("title", {}, collectionText(figures, index))));
     });
     place.replaceChildren(chart.svg);
-    this.legend("heap-chart", collectors.map((collector) => figures.strings[collector]));
+    this.legend("heap-chart", collectorsOf(collected).map((collector) => figures.strings[collector]));
   }
 
   legend(chart, names) {

@@ -48,9 +48,14 @@ function collectionBar(figures, index, x, y) {
     drawing("title", {}, collectionText(figures, index)));
 }
 
-function collectorColor(figures, index) {
-  const collectors = [...new Set(figures.collected.collector)];
-  return SERIES_COLORS[collectors.indexOf(figures.collected.collector[index]) % SERIES_COLORS.length];
+/** The collectors, in the order of their colours. */
+function collectorsOf(collected) {
+  collected.collectors ??= [...new Set(collected.collector)];
+  return collected.collectors;
+}
+
+function collectorColor({ collected }, index) {
+  return SERIES_COLORS[collectorsOf(collected).indexOf(collected.collector[index]) % SERIES_COLORS.length];
 }
 
 function collectionText(figures, index) {
