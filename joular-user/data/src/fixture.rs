@@ -154,6 +154,7 @@ pub fn window(load: Load, stacks: &mut StackTable, index: u64) -> WindowReport {
         cpu_ns: work(n) * 1000,
         samples: work(n) / 9000,
         energy: MicroJoules(work(n)),
+        by_bytes: MicroJoules(0),
     };
     let branches: Vec<BranchRow> = (0..).zip(branch_indices).map(branch_row).collect();
     let methods = method_rows(&threads, &branches, &[], |branch| stacks.methods(branch));
@@ -221,6 +222,7 @@ fn thread(load: Load, window: u64, n: u32) -> ThreadRow {
         cpu_ns: cpu_us * 1000,
         samples: cpu_us / 10_000,
         energy: MicroJoules(cpu_us * 11),
+        by_bytes: MicroJoules(0),
     }
 }
 

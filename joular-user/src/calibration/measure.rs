@@ -2,7 +2,11 @@
 
 use std::{thread, time::Duration};
 
-use joular_data::{attribution::counter::Meters, events::CpuTimes, model::units::MonotonicNs};
+use joular_data::{
+    attribution::counter::{Meters, Usage},
+    events::CpuTimes,
+    model::units::MonotonicNs,
+};
 
 use super::{
     CalibrationError,
@@ -92,8 +96,8 @@ pub fn idle_windows(
         let (passed, contents) = instrument.window(IDLE_WINDOW, &mut read)?;
         meters.suspended(passed.readings.1.suspended_since(before.readings.1.suspended_ns));
         let window_ns = passed.boundary.since(before.boundary);
-        // No load: only models are computed from it, and they have no baseline.
-        let deltas = meters.advance(passed.read_at, &passed.readings.0, window_ns, &[]);
+        // Nothing was used: only models are computed from it, and they have no baseline.
+        let deltas = meters.advance(passed.read_at, &passed.readings.0, window_ns, &Usage::default());
         let certain = deltas.iter().map(|delta| {
             let is_certain = delta.fault.is_none() && delta.merged == 0;
             is_certain.then_some(delta.measured)

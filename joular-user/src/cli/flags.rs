@@ -143,7 +143,7 @@ pub struct Flags {
     pub config: Option<PathBuf>,
 
     /// Energy sources: auto, or one or several of perf, powercap, hwmon, scmi, microjoules,
-    /// powerjoular, watts, model, tdp, hwmon-gpu, nvml and replay [default: auto]
+    /// powerjoular, watts, model, tdp, hwmon-gpu, nvml, network, disk and replay [default: auto]
     ///
     /// auto takes the first source of this list that works. It adds sources of devices that the first
     /// does not measure, and compares perf with powercap where both work. Separate several sources by
@@ -172,6 +172,24 @@ pub struct Flags {
     /// 800:0.7,2400:1.1 [default: one voltage]
     #[arg(long, value_name = "MHZ:VOLTS,...", help_heading = heading::ENERGY)]
     pub tdp_states: Option<String>,
+
+    /// Model the energy of network cards, by bytes that --io counts, with published figures or those given here
+    ///
+    /// FIGURES are idle-watts=, sent-nj= and received-nj=, with commas between them: power of a card that moves nothing,
+    /// and energy of a byte. What is not given is as published. --nic brings --io with it. The whole run is labelled
+    /// modelled then.
+    #[arg(long, value_name = "FIGURES", num_args = 0..=1, require_equals = true, default_missing_value = "published",
+        help_heading = heading::ENERGY)]
+    pub nic: Option<String>,
+
+    /// Model the energy of disks, by bytes that --io counts, with published figures or those given here
+    ///
+    /// FIGURES are idle-watts=, read-uj= and write-uj= (energy of a request), byte-read-nj= and byte-written-nj=, with commas
+    /// between them. What is not given is as published for disks of that kind. --disk brings --io with it. The whole run
+    /// is labelled modelled then.
+    #[arg(long, value_name = "FIGURES", num_args = 0..=1, require_equals = true, default_missing_value = "published",
+        help_heading = heading::ENERGY)]
+    pub disk: Option<String>,
 
     /// Directory of the powercap zones [default: /sys/class/powercap]
     #[arg(long, value_name = "DIR", help_heading = heading::ENERGY)]

@@ -101,6 +101,14 @@ pub struct SourceFlags {
     #[arg(long, value_name = "MHZ:VOLTS,…")]
     pub tdp_states: Option<String>,
 
+    /// Figures of network cards for the source network
+    #[arg(long, value_name = "FIGURES", num_args = 0..=1, require_equals = true, default_missing_value = "published")]
+    pub nic: Option<String>,
+
+    /// Figures of disks for the source disk
+    #[arg(long, value_name = "FIGURES", num_args = 0..=1, require_equals = true, default_missing_value = "published")]
+    pub disk: Option<String>,
+
     /// Where powercap zones are [default: /sys/class/powercap]
     #[arg(long, value_name = "DIR")]
     pub powercap_root: Option<PathBuf>,
@@ -116,14 +124,26 @@ pub struct SourceFlags {
 
 impl From<SourceFlags> for Flags {
     fn from(source: SourceFlags) -> Self {
-        let SourceFlags { energy, energy_file, model_watts, tdp, tdp_states, powercap_root, proc_root, sys_root } =
-            source;
+        let SourceFlags {
+            energy,
+            energy_file,
+            model_watts,
+            tdp,
+            tdp_states,
+            nic,
+            disk,
+            powercap_root,
+            proc_root,
+            sys_root,
+        } = source;
         Self {
             energy,
             energy_file,
             model_watts,
             tdp,
             tdp_states,
+            nic,
+            disk,
             powercap_root,
             proc_root,
             sys_root,

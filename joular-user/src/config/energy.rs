@@ -1,10 +1,13 @@
 //! Resolves which energy sources are read, and with what.
 
+use std::str::FromStr;
+
 use super::{ConfigError, Places, proc_root};
 use crate::{
     cli::Flags,
     energy::{
         EnergyChoice, EnergyOptions,
+        devices::FiguresError,
         model::VcpuPower,
         powercap,
         tdp::{self, States, TdpOptions},
@@ -37,7 +40,13 @@ impl Places {
             proc_root: proc_root(flags),
             model_watts,
             tdp: self.tdp(flags)?,
+            nic: flags.nic.as_deref().map(|text| self.figures("nic", text)).transpose()?,
+            disk: flags.disk.as_deref().map(|text| self.figures("disk", text)).transpose()?,
         })
+    }
+
+    fn figures<T: FromStr<Err = FiguresError>>(&self, flag: &'static str, text: &str) -> Result<T, ConfigError> {
+        text.parse().map_err(|cause: FiguresError| self.invalid(flag, cause.to_string()))
     }
 
     fn tdp(&self, flags: &Flags) -> Result<Option<TdpOptions>, ConfigError> {

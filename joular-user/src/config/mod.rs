@@ -260,7 +260,8 @@ impl Places {
             sampler: flags.sampler.as_deref().map_or(Ok(SamplerChoice::Auto), |text| self.parse("sampler", text))?,
             counters: self.counters(&flags.counters)?,
             allocations: flags.alloc,
-            io: flags.io,
+            // Energy by bytes needs the bytes.
+            io: flags.io || flags.nic.is_some() || flags.disk.is_some(),
             metrics: self.metrics(&flags)?,
             metrics_methods: self.metrics_methods(&flags)?,
             otlp: self.otlp(&flags)?,

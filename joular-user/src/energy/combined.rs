@@ -55,8 +55,8 @@ enum Relation {
 enum Realm {
     Processor,
     Memory,
-    /// One of possibly several devices: different names are different devices.
-    Graphics,
+    /// A GPU, the network or the disks: different names are different devices.
+    Device,
     /// The machine, or an unknown part of it.
     Everything,
 }
@@ -66,7 +66,8 @@ impl Realm {
         match domain.name.as_str() {
             "package" | "core" | "uncore" | "cpu" => Self::Processor,
             "dram" => Self::Memory,
-            name if name.starts_with("gpu") => Self::Graphics,
+            "network" | "disk" => Self::Device,
+            name if name.starts_with("gpu") => Self::Device,
             _ => Self::Everything,
         }
     }
@@ -139,7 +140,7 @@ impl CombinedSource {
             |earlier: &Domain| earlier.socket.is_none() || domain.socket.is_none() || earlier.socket == domain.socket;
         let overlaps = |earlier: &Domain| match (Realm::of(earlier), realm) {
             (_, Realm::Everything) => true,
-            (Realm::Graphics, _) | (_, Realm::Graphics) => false,
+            (Realm::Device, _) | (_, Realm::Device) => false,
             (theirs, own) => theirs == own && is_near(earlier),
         };
         if let Some((earlier, _)) = counted().find(|(_, earlier)| overlaps(earlier)) {

@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 
 use joular_data::model::domain::{Domain, Label, Meter, Role};
 
-use super::{EnergyOptions, Opened, SourceKind, Unusable, UnusableKind, cpuinfo, meter_files::MeterFiles, sysfs};
+use super::{Adds, EnergyOptions, Opened, SourceKind, Unusable, UnusableKind, cpuinfo, meter_files::MeterFiles, sysfs};
 
 /// Names of the two kinds in `--energy` and in data sets.
 const NAME: &str = "hwmon";
@@ -33,7 +33,7 @@ pub const KIND: SourceKind = SourceKind {
     name: NAME,
     measures: "packages and the machine, by the hwmon chips amd_energy, fam15h_power and power_meter",
     permission: "root or CAP_DAC_READ_SEARCH for amd_energy",
-    adds: false,
+    adds: Adds::Never,
     open: |options| open(options, NAME),
 };
 
@@ -43,7 +43,7 @@ pub const GPU_KIND: SourceKind = SourceKind {
     name: GPU_NAME,
     measures: "discrete GPUs, by the hwmon chips amdgpu, i915 and xe",
     permission: "none",
-    adds: true,
+    adds: Adds::ToAuto,
     open: |options| open(options, GPU_NAME),
 };
 

@@ -1,5 +1,5 @@
 use joular_data::{
-    attribution::counter::Meters,
+    attribution::counter::{Meters, Usage},
     model::{
         domain::{FaultCause, ReadFault, Reading},
         units::{MicroJoules, MonotonicNs},
@@ -18,6 +18,8 @@ fn options(tree: &FakeTree) -> EnergyOptions {
         file: None,
         model_watts: None,
         tdp: None,
+        nic: None,
+        disk: None,
     }
 }
 
@@ -102,7 +104,7 @@ fn a_gpu_that_sleeps_leaves_the_machine_its_energy() {
     let mut meters = Meters::new(source.domains());
     meters.start(MonotonicNs(0), &source.read());
     tree.break_file("class/hwmon/hwmon2/power1_average");
-    let deltas = meters.advance(MonotonicNs(1_000_000_000), &source.read(), 1_000_000_000, &[]);
+    let deltas = meters.advance(MonotonicNs(1_000_000_000), &source.read(), 1_000_000_000, &Usage::default());
     let [gpu, platform] = deltas[..] else { panic!("{deltas:?}") };
     assert_eq!(gpu.fault, Some(FaultCause::Unreadable));
     assert_eq!((platform.fault, platform.measured), (None, MicroJoules(250_000_000)));

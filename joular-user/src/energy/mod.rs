@@ -8,6 +8,7 @@
 pub mod choice;
 pub mod combined;
 pub mod cpuinfo;
+pub mod devices;
 pub mod hwmon;
 mod meter_files;
 pub mod model;
@@ -33,7 +34,11 @@ pub use self::{
     choice::EnergyChoice,
     select::{EnergyError, Selected, select},
 };
-use self::{model::VcpuPower, tdp::TdpOptions};
+use self::{
+    devices::{DiskFigures, NicFigures},
+    model::VcpuPower,
+    tdp::TdpOptions,
+};
 
 /// A source that can be asked for the energy or power of this machine. It is a trait because
 /// sources differ in origin yet are read in the same way.
@@ -57,10 +62,20 @@ pub struct SourceKind {
     pub measures: &'static str,
     /// The permission it needs.
     pub permission: &'static str,
-    /// Whether `auto` adds it to the source that it chose, if nothing there measures the same yet:
-    /// for devices beside the processor.
-    pub adds: bool,
+    /// Whether it is added to the sources that are chosen, if nothing there measures the same yet: for
+    /// devices beside the processor.
+    pub adds: Adds,
     open: fn(&EnergyOptions) -> Result<Opened, Unusable>,
+}
+
+/// When a source is added to those that are chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Adds {
+    Never,
+    /// To what `auto` chose.
+    ToAuto,
+    /// To whatever is chosen, if its own flag is given.
+    IfAsked,
 }
 
 impl SourceKind {
@@ -87,6 +102,8 @@ pub const SOURCES: &[SourceKind] = &[
     tdp::KIND,
     hwmon::GPU_KIND,
     nvml::KIND,
+    devices::NIC_KIND,
+    devices::DISK_KIND,
     replay::KIND,
 ];
 
@@ -127,7 +144,7 @@ impl Unusable {
 }
 
 /// Which source, and where to look for it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EnergyOptions {
     pub choice: EnergyChoice,
     /// Usually `/sys`.
@@ -142,6 +159,10 @@ pub struct EnergyOptions {
     pub model_watts: Option<VcpuPower>,
     /// For `tdp`, what the user knows of the processor.
     pub tdp: Option<TdpOptions>,
+    /// For `network`, if its energy is asked for: what the user knows of a card.
+    pub nic: Option<NicFigures>,
+    /// For `disk`, the same.
+    pub disk: Option<DiskFigures>,
 }
 
 impl Opened {

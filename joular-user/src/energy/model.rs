@@ -13,7 +13,7 @@ use joular_data::model::domain::{Domain, Meter, Reading};
 use thiserror::Error;
 
 use super::{
-    EnergyOptions, EnergySource, Opened, SourceKind, Unusable, UnusableKind,
+    Adds, EnergyOptions, EnergySource, Opened, SourceKind, Unusable, UnusableKind,
     cpuinfo::{self, CpuIdentity},
     watts::parse_microwatts,
 };
@@ -26,7 +26,7 @@ pub const KIND: SourceKind = SourceKind {
     name: NAME,
     measures: "nothing: an estimate from CPU time and published watts per vCPU",
     permission: "none",
-    adds: false,
+    adds: Adds::Never,
     open,
 };
 

@@ -2,7 +2,7 @@
 //! tool and its mistake, and shows that it is not made here.
 
 use joular_data::{
-    attribution::counter::{Delta, Meters},
+    attribution::counter::{Delta, Meters, Usage},
     model::{
         domain::{FaultCause, Label, Meter, Reading, Role},
         units::{MicroJoules, MonotonicNs},
@@ -33,7 +33,7 @@ fn run(tree: &FakeTree, is_intel: bool, windows: &[&[(&str, u64)]]) -> Vec<Vec<D
         for (zone, energy_uj) in *window {
             tree.set(zone, "energy_uj", &energy_uj.to_string());
         }
-        deltas.push(meters.advance(MonotonicNs(second * SECOND), &source.read(), SECOND, &[]));
+        deltas.push(meters.advance(MonotonicNs(second * SECOND), &source.read(), SECOND, &Usage::default()));
     }
     deltas
 }
@@ -69,7 +69,7 @@ fn difference(meter: Meter, before: u64, after: u64) -> Delta {
     let mut meters =
         Meters::new(&[joular_data::model::domain::Domain::new("package", Some(0), "test", Label::Measured, meter)]);
     meters.start(MonotonicNs(0), &[Reading::CounterUj(before)]);
-    meters.advance(MonotonicNs(SECOND), &[Reading::CounterUj(after)], SECOND, &[])[0]
+    meters.advance(MonotonicNs(SECOND), &[Reading::CounterUj(after)], SECOND, &Usage::default())[0]
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn joularjx_initialises_twice_and_reports_double_the_energy() {
     let mut meters = Meters::new(twice.domains());
     meters.start(MonotonicNs(0), &twice.read());
     tree.set("intel-rapl:0", "energy_uj", "5000000");
-    let deltas = meters.advance(MonotonicNs(SECOND), &twice.read(), SECOND, &[]);
+    let deltas = meters.advance(MonotonicNs(SECOND), &twice.read(), SECOND, &Usage::default());
     assert_eq!(measured(&deltas), [5 * JOULE, 5 * JOULE]);
     assert_eq!(counted(&*twice, &deltas), 5 * JOULE);
 }
@@ -115,7 +115,7 @@ fn joularjx_adds_watts_as_joules_per_cycle() {
     let machine = joular_data::model::domain::Domain::new("machine", None, "watts", Label::Reported, Meter::Power);
     let mut meters = Meters::new(&[machine]);
     meters.start(MonotonicNs(0), &[Reading::PowerUw(10 * JOULE)]);
-    let deltas = meters.advance(MonotonicNs(1_320_000_000), &[Reading::PowerUw(10 * JOULE)], SECOND, &[]);
+    let deltas = meters.advance(MonotonicNs(1_320_000_000), &[Reading::PowerUw(10 * JOULE)], SECOND, &Usage::default());
     assert_eq!(measured(&deltas), [13_200_000]);
 }
 
@@ -224,6 +224,7 @@ fn any_tool_that_trusts_a_gap_longer_than_a_wrap() {
     );
     let mut meters = Meters::new(&[package]);
     meters.start(MonotonicNs(0), &[Reading::CounterUj(0)]);
-    let delta = meters.advance(MonotonicNs(70 * SECOND), &[Reading::CounterUj(JOULE)], 70 * SECOND, &[])[0];
+    let delta =
+        meters.advance(MonotonicNs(70 * SECOND), &[Reading::CounterUj(JOULE)], 70 * SECOND, &Usage::default())[0];
     assert_eq!(delta.fault, Some(FaultCause::MayHaveWrapped));
 }

@@ -28,7 +28,7 @@ use joular_data::{
 };
 use thiserror::Error;
 
-use super::{EnergyOptions, EnergySource, Opened, SourceKind, Unusable, UnusableKind};
+use super::{Adds, EnergyOptions, EnergySource, Opened, SourceKind, Unusable, UnusableKind};
 
 /// Name of this source in `--energy` and in data sets.
 pub const NAME: &str = "replay";
@@ -38,7 +38,7 @@ pub const KIND: SourceKind = SourceKind {
     name: NAME,
     measures: "nothing: plays back the readings of the recording that --energy-file names",
     permission: "to read the file",
-    adds: false,
+    adds: Adds::Never,
     open,
 };
 
@@ -177,7 +177,7 @@ impl EnergySource for Replay {
 #[cfg(test)]
 mod tests {
     use joular_data::{
-        attribution::counter::{Meters, SocketLoad},
+        attribution::counter::{Meters, SocketLoad, Usage},
         events::{EnergyReading, recording::RecordingWriter},
         model::{domain::Meter, units::MonotonicNs},
     };
@@ -272,7 +272,12 @@ mod tests {
         // The second window's counter wraps, as it did in the recorded run.
         for (window, expected) in [(1, [3, 3_500_000]), (2, [7, 4_000_000]), (3, [0, 0])] {
             let load = [SocketLoad { socket: 0, cpus: 2, busy_ns: 500_000_000 }];
-            let deltas = meters.advance(MonotonicNs(window * 1_000_000), &replay.read(), 1_000_000, &load);
+            let deltas = meters.advance(
+                MonotonicNs(window * 1_000_000),
+                &replay.read(),
+                1_000_000,
+                &Usage { sockets: &load, ..Usage::default() },
+            );
             assert_eq!(deltas.iter().map(|delta| delta.measured.0).collect::<Vec<_>>(), expected, "window {window}");
             assert_eq!(deltas[0].fault, (window == 3).then_some(FaultCause::Gone));
         }
@@ -321,6 +326,8 @@ mod tests {
                 file: file.map(Into::into),
                 model_watts: None,
                 tdp: None,
+                nic: None,
+                disk: None,
             })
         };
         assert!(opened(Some(&path)).unwrap().basis.starts_with("1 readings recorded on "));

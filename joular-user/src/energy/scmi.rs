@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use joular_data::model::domain::{Domain, Label, Meter, plain_name};
 
-use super::{EnergyOptions, Opened, SourceKind, Unusable, UnusableKind, meter_files::MeterFiles, sysfs};
+use super::{Adds, EnergyOptions, Opened, SourceKind, Unusable, UnusableKind, meter_files::MeterFiles, sysfs};
 
 /// Name of this source in `--energy` and in data sets.
 const NAME: &str = "scmi";
@@ -24,7 +24,7 @@ pub const KIND: SourceKind = SourceKind {
     name: NAME,
     measures: "Arm SCMI powercap zones: power that the firmware reports",
     permission: "to read power_uw of the zones",
-    adds: false,
+    adds: Adds::Never,
     open,
 };
 
@@ -84,6 +84,8 @@ mod tests {
             file: None,
             model_watts: None,
             tdp: None,
+            nic: None,
+            disk: None,
         })
     }
 

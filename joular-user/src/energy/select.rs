@@ -4,7 +4,7 @@ use joular_data::model::domain::Role;
 use thiserror::Error;
 
 use super::{
-    EnergyOptions, EnergySource, Opened, SOURCES, SourceKind, Unusable, UnusableKind,
+    Adds, EnergyOptions, EnergySource, Opened, SOURCES, SourceKind, Unusable, UnusableKind,
     choice::EnergyChoice,
     combined::{CombinedSource, Overlap, Take},
 };
@@ -58,10 +58,12 @@ pub fn select(options: &EnergyOptions) -> Result<Selected, EnergyError> {
 
 /// [`select`] among other kinds than [`SOURCES`].
 pub fn select_from(kinds: &[SourceKind], options: &EnergyOptions) -> Result<Selected, EnergyError> {
-    match &options.choice {
-        EnergyChoice::Auto => automatic(kinds, options),
-        EnergyChoice::These(names) => named(kinds, names, options),
-    }
+    let mut selection = match &options.choice {
+        EnergyChoice::Auto => automatic(kinds, options)?,
+        EnergyChoice::These(names) => named(kinds, names, options)?,
+    };
+    selection.add_asked(kinds, options)?;
+    Ok(selection.selected())
 }
 
 /// What is selected so far.
@@ -95,6 +97,22 @@ impl Selection {
         Ok(())
     }
 
+    /// Adds sources whose own flag is given.
+    fn add_asked(&mut self, kinds: &[SourceKind], options: &EnergyOptions) -> Result<(), EnergyError> {
+        for kind in kinds.iter().filter(|kind| kind.adds == Adds::IfAsked) {
+            if self.uses.iter().any(|(name, _)| *name == kind.name) {
+                continue;
+            }
+            match kind.open(options) {
+                // Only taking all can overlap.
+                Ok(opened) => self.add(kind, opened, Take::New).unwrap_or_default(),
+                Err(why) if why.kind == UnusableKind::NotAsked => {}
+                Err(why) => return Err(EnergyError::Chosen { name: kind.name, why }),
+            }
+        }
+        Ok(())
+    }
+
     fn reads_file(&self) -> bool {
         EnergyChoice::These(self.uses.iter().map(|(name, _)| *name).collect()).reads_file()
     }
@@ -104,7 +122,7 @@ impl Selection {
     }
 }
 
-fn named(kinds: &[SourceKind], names: &[&'static str], options: &EnergyOptions) -> Result<Selected, EnergyError> {
+fn named(kinds: &[SourceKind], names: &[&'static str], options: &EnergyOptions) -> Result<Selection, EnergyError> {
     let mut selection: Option<Selection> = None;
     for kind in names.iter().filter_map(|name| kinds.iter().find(|kind| kind.name == *name)) {
         let name = kind.name;
@@ -117,14 +135,15 @@ fn named(kinds: &[SourceKind], names: &[&'static str], options: &EnergyOptions) 
             })?,
         }
     }
-    selection.map(Selection::selected).ok_or_else(|| EnergyError::None("none was named".to_owned()))
+    selection.ok_or_else(|| EnergyError::None("none was named".to_owned()))
 }
 
 /// The first source that measures what threads draw, then what adds to it,
 /// then what it can be checked against.
-fn automatic(kinds: &[SourceKind], options: &EnergyOptions) -> Result<Selected, EnergyError> {
+fn automatic(kinds: &[SourceKind], options: &EnergyOptions) -> Result<Selection, EnergyError> {
     let mut refused = Refused::default();
-    let first = kinds.iter().find_map(|kind| match kind.open(options) {
+    let mut tried = kinds.iter().filter(|kind| kind.adds != Adds::IfAsked);
+    let first = tried.find_map(|kind| match kind.open(options) {
         Ok(opened) if has_shared(&*opened.source) => Some((kind, opened)),
         // It may still be an addition.
         Ok(_) => None,
@@ -137,7 +156,7 @@ fn automatic(kinds: &[SourceKind], options: &EnergyOptions) -> Result<Selected, 
     let mut selection = Selection::new(chosen, opened, &refused.in_short());
     let is_check = |kind: &SourceKind| CROSS_CHECKS.contains(&(chosen.name, kind.name));
     let others = || kinds.iter().filter(|kind| kind.name != chosen.name);
-    let additions = others().filter(|kind| kind.adds).map(|kind| (kind, Take::New));
+    let additions = others().filter(|kind| kind.adds == Adds::ToAuto).map(|kind| (kind, Take::New));
     for (kind, take) in additions.chain(others().filter(|kind| is_check(kind)).map(|kind| (kind, Take::Checks))) {
         match kind.open(options) {
             // Only taking all can overlap.
@@ -151,7 +170,7 @@ fn automatic(kinds: &[SourceKind], options: &EnergyOptions) -> Result<Selected, 
     if let Some(path) = options.file.as_ref().filter(|_| !selection.reads_file()) {
         selection.reasons.push(format!("{} is not used", path.display()));
     }
-    Ok(selection.selected())
+    Ok(selection)
 }
 
 /// Sources that `auto` passed over. Those that a machine does not have get no reason here:

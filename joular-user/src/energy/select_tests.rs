@@ -43,6 +43,8 @@ impl Machine {
             file,
             model_watts: None,
             tdp: None,
+            nic: None,
+            disk: None,
         }
     }
 }
@@ -137,20 +139,20 @@ fn opened(source: &'static str, domains: &[(&str, Role)]) -> Result<Opened, Unus
     Ok(Opened::new(Fixed(source, domains.iter().map(domain).collect()), "a fake", "1 µJ"))
 }
 
-const fn kind(name: &'static str, adds: bool, open: fn(&EnergyOptions) -> Result<Opened, Unusable>) -> SourceKind {
+const fn kind(name: &'static str, adds: Adds, open: fn(&EnergyOptions) -> Result<Opened, Unusable>) -> SourceKind {
     SourceKind { name, measures: "", permission: "", adds, open }
 }
 
 const KINDS: &[SourceKind] = &[
     // Measures nothing that threads draw: never the choice.
-    kind("fans", true, |_| opened("fans", &[("gpu", Role::Unshared)])),
-    kind("perf", false, |_| opened("perf", &[("package", Role::Shared), ("dram", Role::Shared)])),
-    kind("powercap", false, |_| {
+    kind("fans", Adds::ToAuto, |_| opened("fans", &[("gpu", Role::Unshared)])),
+    kind("perf", Adds::Never, |_| opened("perf", &[("package", Role::Shared), ("dram", Role::Shared)])),
+    kind("powercap", Adds::Never, |_| {
         opened("powercap", &[("package", Role::Shared), ("core", Role::Part { of: 0 }), ("dram", Role::Shared)])
     }),
-    kind("cards", true, |_| opened("cards", &[("gpu0", Role::Unshared), ("package", Role::Shared)])),
-    kind("absent", true, |_| Err(Unusable::new(UnusableKind::Absent, "no card"))),
-    kind("broken", true, |_| Err(Unusable::new(UnusableKind::Broken, "a card on fire"))),
+    kind("cards", Adds::ToAuto, |_| opened("cards", &[("gpu0", Role::Unshared), ("package", Role::Shared)])),
+    kind("absent", Adds::ToAuto, |_| Err(Unusable::new(UnusableKind::Absent, "no card"))),
+    kind("broken", Adds::ToAuto, |_| Err(Unusable::new(UnusableKind::Broken, "a card on fire"))),
 ];
 
 #[test]
@@ -176,11 +178,38 @@ fn auto_adds_devices_and_checks_one_way_of_reading_against_another() {
     assert_eq!(selected.reason, reason);
 }
 
+/// Whatever is chosen, and as a part where a meter counts the whole machine.
+#[test]
+fn network_and_disk_are_added_if_they_are_asked_for() {
+    let asked = |_: &EnergyOptions| opened("disk", &[("disk", Role::Shared)]);
+    let kinds = |whole: fn(&EnergyOptions) -> Result<Opened, Unusable>| {
+        let not_asked = |_: &EnergyOptions| Err(Unusable::new(UnusableKind::NotAsked, "give --nic"));
+        [kind("disk", Adds::IfAsked, asked), kind("whole", Adds::Never, whole), kind("nic", Adds::IfAsked, not_asked)]
+    };
+    let machine = Machine::new(false, false);
+    // Names of choices are those of real sources.
+    let named = EnergyOptions { choice: EnergyChoice::These(vec!["whole"]), ..machine.options("auto", None) };
+    for options in [machine.options("auto", None), named] {
+        for (whole, role) in [
+            ((|_| opened("whole", &[("package", Role::Shared)])) as fn(&_) -> _, Role::Shared),
+            (|_| opened("whole", &[("machine", Role::Shared)]), Role::Part { of: 0 }),
+        ] {
+            let selected = select_from(&kinds(whole), &options).unwrap();
+            assert_eq!(selected.uses, [("whole", Use::Chosen), ("disk", Use::Added)]);
+            assert_eq!(selected.source.domains()[1].role, role);
+        }
+    }
+    let broken = |_: &EnergyOptions| Err(Unusable::new(UnusableKind::Absent, "there is none"));
+    let kinds = [kind("whole", Adds::Never, |_| opened("whole", &[("cpu", Role::Shared)])), kind("nic", Adds::IfAsked, broken)];
+    let Err(error) = select_from(&kinds, &machine.options("auto", None)) else { panic!("what was asked for is not there") };
+    assert_eq!(error.to_string(), "energy source nic cannot be used: there is none");
+}
+
 #[test]
 fn sources_that_share_energy_in_part_are_not_used_together() {
     let kinds = [
-        kind("perf", false, |_| opened("perf", &[("package", Role::Shared)])),
-        kind("model", false, |_| opened("model", &[("cpu", Role::Shared)])),
+        kind("perf", Adds::Never, |_| opened("perf", &[("package", Role::Shared)])),
+        kind("model", Adds::Never, |_| opened("model", &[("cpu", Role::Shared)])),
     ];
     let options = Machine::new(false, false).options("perf,model", None);
     let Err(error) = select_from(&kinds, &options) else { panic!("energy counted twice") };

@@ -22,7 +22,7 @@ use joular_data::model::domain::{Domain, FaultCause, Label, Meter, Reading};
 use thiserror::Error;
 
 use super::{
-    EnergyChoice, EnergyOptions, EnergySource, Opened, SourceKind, Unusable, UnusableKind,
+    Adds, EnergyChoice, EnergyOptions, EnergySource, Opened, SourceKind, Unusable, UnusableKind,
     watts::{MOST_WATTS, WattsError, parse_microwatts},
 };
 
@@ -31,7 +31,7 @@ pub const MICROJOULES: SourceKind = SourceKind {
     name: FileFormat::MicroJoules.name(),
     measures: "the machine's energy, a running total in µJ in the file that --energy-file names",
     permission: PERMISSION,
-    adds: false,
+    adds: Adds::Never,
     // A number that is small yet could be either.
     open: |options| match options.choice {
         EnergyChoice::Auto => Err(Unusable::new(
@@ -45,14 +45,14 @@ pub const WATTS: SourceKind = SourceKind {
     name: FileFormat::Watts.name(),
     measures: "the machine's power, one number in the file that --energy-file names",
     permission: PERMISSION,
-    adds: false,
+    adds: Adds::Never,
     open: |options| open(options, FileFormat::Watts),
 };
 pub const POWERJOULAR: SourceKind = SourceKind {
     name: FileFormat::PowerJoular.name(),
     measures: "the machine's power, PowerJoular's CSV in the file that --energy-file names",
     permission: PERMISSION,
-    adds: false,
+    adds: Adds::Never,
     open: |options| open(options, FileFormat::PowerJoular),
 };
 

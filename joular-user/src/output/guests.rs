@@ -228,6 +228,7 @@ mod tests {
             cpu_ns: 1,
             samples: 0,
             energy: MicroJoules(energy),
+            by_bytes: MicroJoules(0),
         });
         let (processes, threads) = (processes.collect(), threads.collect());
         WindowReport { length_ns: 500_000_000, processes, threads, ..WindowReport::default() }

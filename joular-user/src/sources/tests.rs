@@ -50,6 +50,8 @@ impl Machine {
             file: None,
             model_watts: None,
             tdp: None,
+            nic: None,
+            disk: None,
         }
     }
 

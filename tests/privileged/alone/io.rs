@@ -23,6 +23,8 @@ use joular_tests::{
 use rustix::{fs::Advice, pipe::SpliceFlags};
 use serde_json::Value;
 
+use crate::readings;
+
 /// What the program is told.
 const COMMANDS: [&str; 2] = ["write", "read"];
 const LIMIT: Duration = Duration::from_secs(60);
@@ -33,6 +35,11 @@ const METHODS: [(&str, &str); 4] = [
     ("writeStream", "written_bytes"),
     ("writeGathered", "written_bytes"),
 ];
+
+/// Costs of bytes that are easily told apart, and 1 W always.
+const DISK: &str = "--disk=idle-watts=1,read-uj=0,write-uj=0,byte-read-nj=3000,byte-written-nj=7000";
+const READ_NJ: u64 = 3_000;
+const WRITTEN_NJ: u64 = 7_000;
 
 fn recording(output: &Output, pid: u32) -> Run {
     Run::modelled().with("--interval", "500ms").argument("--json").argument("--io").output(output.dir()).pid(pid)
@@ -143,7 +150,8 @@ fn bytes_are_the_programs_and_the_devices_the_kernels_on_every_jdk() -> Result<(
         }
         let mover = thread_of(jvm.pid(), "mover")?;
         let output = Output::new()?;
-        let mut profiler = recording(&output, jvm.pid()).start()?;
+        // What leaves the host costs nothing here: nothing does.
+        let mut profiler = recording(&output, jvm.pid()).argument("--nic").argument(DISK).start()?;
         profiler.wait_window()?;
         let before = counted(jvm.pid(), mover)?;
         let mut all = told(&mut jvm, "write")?;
@@ -162,9 +170,44 @@ fn bytes_are_the_programs_and_the_devices_the_kernels_on_every_jdk() -> Result<(
         (0..2).try_for_each(|_| profiler.wait_window().map(drop))?;
         profiler.stop()?;
         check(&output.data, jvm.pid(), &all, [device_read, device_written], &jdk.to_string())?;
+        check_energy(&output.data, jvm.pid(), [device_read, device_written], &jdk.to_string())?;
         losses(&output.data)?;
     }
     Ok(())
+}
+
+/// Compares what the disk is said to have used for the mover with what its bytes cost.
+fn check_energy(data: &DataSet, pid: u32, [read, written]: [u64; 2], of: &str) -> Result<()> {
+    let figure = |sql: &str| {
+        let rows = data.rows(sql)?;
+        rows.first().and_then(|row: &Value| row["figure"].as_f64()).with_context(|| format!("{of}: {sql}"))
+    };
+    let thread = format!("pid = {pid} AND thread_name = 'mover'");
+    let windows = figure("SELECT count(DISTINCT window_start)::DOUBLE AS figure FROM windows")?;
+    let expected_uj = (read * READ_NJ + written * WRITTEN_NJ) as f64 / 1_000.0;
+    for table in ["threads", "branches"] {
+        let found_uj = figure(&format!("SELECT sum(io_uj)::DOUBLE AS figure FROM {table} WHERE {thread}"))?;
+        notes::figure(&format!("{of}: the disk used {found_uj} µJ for the mover by {table}, its bytes cost {expected_uj}"));
+        // A window is off by less than a microjoule.
+        ensure!((found_uj - expected_uj).abs() <= windows, "{of}: {table} have {found_uj} µJ, not {expected_uj}");
+    }
+    // Paths have it as they have the bytes.
+    let costs = format!("{READ_NJ} * device_read_bytes + {WRITTEN_NJ} * device_written_bytes");
+    data.expect_none(
+        "paths whose energy is not that of their bytes",
+        &format!(
+            "SELECT * FROM (SELECT window_start, stack_id, sum({costs}) / 1000 AS cost_uj FROM io WHERE {thread} GROUP BY ALL)
+             FULL JOIN (SELECT window_start, stack_id, sum(io_uj) AS io_uj FROM branches WHERE {thread} GROUP BY ALL)
+             USING (window_start, stack_id)
+             WHERE abs(coalesce(cost_uj, 0) - coalesce(io_uj, 0)) > 2"
+        ),
+    )?;
+    data.expect_none(
+        "windows in which a domain is not what its model says",
+        "SELECT * FROM windows WHERE domain = 'disk' AND abs(static_uj - window_ns / 1000) > 1
+           OR domain = 'network' AND (static_uj > 0 OR label <> 'modelled')",
+    )?;
+    readings::expect_audited(data)
 }
 
 /// Nothing was lost.

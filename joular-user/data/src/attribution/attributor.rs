@@ -5,6 +5,7 @@
 
 use super::{
     branches::share_energy,
+    by_bytes::ByBytes,
     claims::Claims,
     collector::charge,
     conservation::divide,
@@ -53,11 +54,12 @@ impl Attributor {
     /// Divides each domain's energy among the threads that ran in its place, a
     /// thread's among its call paths, and sums paths to methods.
     pub fn attribute(&mut self, mut work: WindowWork, table: &StackTable) -> WindowReport {
-        let domains = self.divide(&mut work);
+        let (domains, by_bytes) = self.divide(&mut work, table);
         share_energy(&work.threads, &mut work.branches);
         // All that is reported, methods, qualities and the `branches` of data sets, is of
         // CPU time. Samples of other kinds have nothing to be reported in yet.
         work.branches.retain(|row| row.kind == SampleKind::CpuTime);
+        by_bytes.add_to(&mut work.branches, table);
         let qualities = quality_rows(&work.threads, &work.branches, |branch| table.facts(branch));
         let jvms = jvm_rows(&work.threads, &work.branches, |branch| table.facts(branch));
         charge(&jvms, &mut work.collections, &mut work.charges, work.length_ns);
@@ -87,11 +89,12 @@ impl Attributor {
         }
     }
 
-    /// The audits of the domains that count, in order.
-    fn divide(&mut self, work: &mut WindowWork) -> Vec<DomainAudit> {
+    /// The audits of the domains that count, in order, and what paths have by bytes.
+    fn divide(&mut self, work: &mut WindowWork, table: &StackTable) -> (Vec<DomainAudit>, ByBytes) {
         let identities = identities(work);
         let none = DomainWork::default();
         let mut audits = Vec::with_capacity(self.domains.len());
+        let mut by_bytes = ByBytes::default();
         for index in 0..self.domains.len() {
             let measured = work.domains.get(index).unwrap_or(&none);
             let mut audit = DomainAudit::new(&self.domains[index], &measured.delta);
@@ -100,6 +103,9 @@ impl Attributor {
             match self.domains[index].role {
                 Role::Shared => {
                     let parts = self.share(index, &mut audit, work, &identities);
+                    if let Some(costs) = self.domains[index].byte_costs() {
+                        by_bytes.share(costs, &parts, work.moved.as_ref(), table, &mut work.threads);
+                    }
                     for (thread, part) in work.threads.iter_mut().zip(parts) {
                         thread.energy = thread.energy.saturating_add(part);
                     }
@@ -110,7 +116,7 @@ impl Attributor {
             shown_parts::show(&mut audit, index, &self.places, &work.domains);
             audits.push(audit);
         }
-        audits
+        (audits, by_bytes)
     }
 
     /// What each thread gets of a domain. It gets nothing yet if the read failed; after a good read
@@ -124,7 +130,7 @@ impl Attributor {
         identities: &[ThreadIdentity],
     ) -> Vec<MicroJoules> {
         let domain = &self.domains[index];
-        let mut claims = Claims::on(domain, &work.slices, work.threads.len(), &self.policy);
+        let mut claims = Claims::on(domain, work, &self.policy);
         if audit.fault.is_some_and(FaultCause::is_failed_read) {
             self.missed[index].keep(&claims, identities.iter().copied(), work.length_ns);
             return Vec::new();

@@ -48,6 +48,7 @@ pub(super) fn branch_rows(
         cpu_ns: 0,
         samples,
         energy: MicroJoules(0),
+        by_bytes: MicroJoules(0),
     };
     let mut rows: Vec<BranchRow> = samples.into_iter().map(row).collect();
     rows.sort_by_key(|row| (row.kind, stack_id(row.branch)));
@@ -64,11 +65,12 @@ fn of_kind(rows: &mut [BranchRow], kind: SampleKind) -> &mut [BranchRow] {
     rows.get_mut(start..end).unwrap_or_default()
 }
 
-/// Divides each thread's energy among its branches of CPU time. A thread's rows stand together.
+/// Divides each thread's energy, but for what goes by bytes, among its branches of CPU time. A thread's rows stand
+/// together.
 pub(super) fn share_energy(threads: &[ThreadRow], branches: &mut [BranchRow]) {
     for rows in branches.chunk_by_mut(|a, b| a.thread == b.thread) {
         let thread = rows.first().and_then(|row| threads.get(row.thread));
-        let energy = thread.map_or(0, |thread| thread.energy.0);
+        let energy = thread.map_or(0, |thread| thread.energy.0.saturating_sub(thread.by_bytes.0));
         let rows = of_kind(rows, SampleKind::CpuTime);
         let energies = apportion(energy, &weights(rows));
         rows.iter_mut().zip(energies).for_each(|(row, energy)| row.energy = MicroJoules(energy));
@@ -106,6 +108,7 @@ mod tests {
             cpu_ns,
             samples,
             energy: MicroJoules(energy),
+            by_bytes: MicroJoules(0),
         }
     }
 

@@ -1,10 +1,11 @@
-//! Collects the claims on a domain's energy: the weights of what ran in its place.
+//! Collects the claims on a domain's energy: the weights of what ran in its place, or of the bytes that were moved.
 
 use super::{
     weights::{Weighing, Weight},
-    work::{Claimant, ClaimedSlice},
+    work::{Claimant, ClaimedSlice, WindowWork},
 };
 use crate::model::{
+    byte_costs::ByteCosts,
     domain::{DividedBy, Domain},
     policy::Policy,
 };
@@ -39,17 +40,24 @@ impl CpuShare {
 }
 
 impl Claims {
-    /// Claims on `domain` of a window with `threads` target threads.
-    pub(super) fn on(domain: &Domain, slices: &[ClaimedSlice], threads: usize, policy: &Policy) -> Self {
-        let none = Self { threads: vec![0; threads], ..Self::default() };
+    /// Claims on `domain` of a window's work.
+    pub(super) fn on(domain: &Domain, work: &WindowWork, policy: &Policy) -> Self {
+        let none = Self { threads: vec![0; work.threads.len()], ..Self::default() };
         match &domain.divided_by {
             DividedBy::CpuWeights | DividedBy::CpuTime | DividedBy::CpuWeightsByCoreType(_) => {
-                none.by_cpu_weights(domain, slices, policy)
+                none.by_cpu_weights(domain, &work.slices, policy)
             }
-            // Who moved how many is not counted yet: nobody has a claim, least of all
-            // whoever had the CPU.
-            DividedBy::Bytes => none,
+            DividedBy::Bytes(costs) => none.by_bytes(costs, work),
         }
+    }
+
+    /// A claim is what one's bytes cost, pJ. Without bytes nobody has a claim, least of all whoever had the CPU.
+    fn by_bytes(mut self, costs: &ByteCosts, work: &WindowWork) -> Self {
+        for row in work.moved.iter().flat_map(|moved| &moved.rows) {
+            let own = u64::try_from(costs.of(&row.bytes)).unwrap_or(u64::MAX);
+            self.claim(row.claimant, Weight { own, instrument: 0 });
+        }
+        self
     }
 
     fn by_cpu_weights(mut self, domain: &Domain, slices: &[ClaimedSlice], policy: &Policy) -> Self {
@@ -90,10 +98,15 @@ fn is_in(domain: &Domain, claimed: &ClaimedSlice) -> bool {
 mod tests {
     use super::*;
     use crate::{
-        attribution::work::{Place, Slice},
+        attribution::{
+            moved::{Moved, MovedRow},
+            window_report::{Category, ThreadRow},
+            work::{Place, Slice},
+        },
         model::{
             domain::{Label, Meter},
             policy::WeightUnit,
+            units::{MicroJoules, Tid},
         },
     };
 
@@ -110,21 +123,51 @@ mod tests {
         }
     }
 
+    fn work(threads: u32, slices: Vec<ClaimedSlice>) -> WindowWork {
+        let thread = |tid| ThreadRow {
+            process: 0,
+            tid: Tid(tid),
+            start_boottime_ns: 0,
+            name: "".into(),
+            category: Category::Java,
+            cpu_ns: 0,
+            samples: 0,
+            energy: MicroJoules(0),
+            by_bytes: MicroJoules(0),
+        };
+        WindowWork { threads: (0..threads).map(thread).collect(), slices, ..WindowWork::default() }
+    }
+
     #[test]
     fn claims_are_chosen_by_what_a_domain_is_divided_by() {
-        let slices = [slice(Claimant::Thread(0), 0, 0, 10), slice(Claimant::Kernel, 0, 0, 20)];
+        let row = |claimant, sent, local, written| MovedRow {
+            claimant,
+            branch: None,
+            bytes: [sent, 0, local, 0, 0, 0, 0, written],
+            samples: 0,
+        };
+        let rows = vec![
+            row(Claimant::OtherProcesses, 1, 7, 0),
+            row(Claimant::Thread(0), 2, 9, 0),
+            row(Claimant::Thread(0), 0, 0, 100),
+        ];
+        let slices = vec![slice(Claimant::Thread(0), 0, 0, 10), slice(Claimant::Kernel, 0, 0, 20)];
+        let work = WindowWork { moved: Some(Moved { rows, ..Moved::default() }), ..work(1, slices) };
         let claims = |divided_by| {
             let domain = Domain { divided_by, ..Domain::new("x", None, "test", Label::Measured, Meter::Power) };
-            Claims::on(&domain, &slices, 1, &Policy::default())
+            Claims::on(&domain, &work, &Policy::default())
         };
         let by_cpu = claims(DividedBy::CpuWeights);
         assert_eq!((by_cpu.threads, by_cpu.kernel), (vec![10 * 2_000], 20 * 2_000));
-        assert_eq!(claims(DividedBy::Bytes), Claims { threads: vec![0], ..Claims::default() });
+        let costs = ByteCosts { sent_pj: 3, device_written_pj: 5, ..ByteCosts::default() };
+        let by_bytes = Claims { threads: vec![2 * 3 + 100 * 5], other_processes: 3, ..Claims::default() };
+        assert_eq!(claims(DividedBy::Bytes(costs)), by_bytes);
+        assert_eq!(claims(DividedBy::Bytes(ByteCosts::default())), Claims { threads: vec![0], ..Claims::default() });
     }
 
     #[test]
     fn a_domain_is_claimed_by_what_ran_in_its_place() {
-        let slices = [
+        let slices = vec![
             slice(Claimant::Thread(0), 0, 1, 10),
             slice(Claimant::Thread(0), 1, 1, 20),
             slice(Claimant::Thread(1), 1, 2, 40),
@@ -132,6 +175,7 @@ mod tests {
             slice(Claimant::Unslotted, 1, 2, 160),
             slice(Claimant::Idle, 1, 2, 320),
         ];
+        let work = work(2, slices);
         for (socket, core, threads, kernel, idle_ns, elapsed_ns) in [
             (None, None, [30, 40], 80, 320, 630),
             (Some(0), None, [10, 0], 0, 0, 10),
@@ -139,11 +183,11 @@ mod tests {
             (Some(1), Some(2), [0, 40], 80, 320, 600),
         ] {
             let domain = Domain { core, ..Domain::new("x", socket, "test", Label::Measured, Meter::Power) };
-            let claims = Claims::on(&domain, &slices, 2, &Policy::default());
+            let claims = Claims::on(&domain, &work, &Policy::default());
             assert_eq!(claims.threads, threads.map(|ns| ns * 2_000), "{socket:?} {core:?}");
             assert_eq!((claims.kernel, claims.cpus), (kernel * 2_000, CpuShare { idle_ns, elapsed_ns }));
             let cycles = Policy { weight_unit: WeightUnit::Cycles, ..Policy::default() };
-            let in_cycles = Claims::on(&domain, &slices, 2, &cycles);
+            let in_cycles = Claims::on(&domain, &work, &cycles);
             assert_eq!((in_cycles.kernel, in_cycles.unslotted), (3 * claims.kernel, 3 * claims.unslotted));
         }
     }

@@ -153,7 +153,7 @@ impl Engine {
             start: window.start,
             wall_start: window.wall_start,
             length_ns,
-            domains: self.measured.window(window, suspended_ns),
+            domains: self.measured.window(window, suspended_ns, moved.as_ref().map(Moved::total).unwrap_or_default()),
             cpu: cpu_audit(window, &slices),
             context,
             marks: std::mem::take(&mut self.marks),

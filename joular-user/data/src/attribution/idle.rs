@@ -27,6 +27,9 @@ pub(super) fn static_wish(
 ) -> MicroJoules {
     match policy.idle {
         IdlePolicy::Spread => MicroJoules(0),
+        // What a card or a disk draws while nothing is moved is its own: it has nothing to do with the processor's idle
+        // time, nor with the idle power that the user gave for it.
+        _ if domain.byte_costs().is_some() => delta.static_floor.unwrap_or_default(),
         IdlePolicy::Active => idle_time_share(delta, covered.cpus),
         IdlePolicy::Separate if policy.idle_milliwatts > 0 => machine.given(domain, policy).over(covered.window_ns),
         IdlePolicy::Separate => {
@@ -89,7 +92,8 @@ impl Machine<'_> {
     }
 
     fn shared(&self, is_alike: impl Fn(&Domain) -> bool) -> u128 {
-        self.domains.iter().filter(|other| other.role == Role::Shared && is_alike(other)).count() as u128
+        let of_cpus = |other: &&Domain| other.role == Role::Shared && other.byte_costs().is_none();
+        self.domains.iter().filter(of_cpus).filter(|other| is_alike(other)).count() as u128
     }
 }
 
@@ -97,6 +101,7 @@ impl Machine<'_> {
 mod tests {
     use super::*;
     use crate::model::{
+        byte_costs::ByteCosts,
         domain::{Label, Meter},
         policy::{Baseline, Calibrated},
     };
@@ -138,6 +143,21 @@ mod tests {
         check(&zones, 1, &policy, 10_000_000);
         check(&[domain("cpu", Some(0)), domain("cpu", Some(1))], 1, &policy, 10_000_000);
         check(&[domain("core", Some(0)), domain("uncore", Some(0))], 0, &policy, 0);
+    }
+
+    #[test]
+    fn network_and_disk_have_an_idle_power_of_their_own_and_no_part_of_the_processors() {
+        let network = Domain::per_byte("network", "test", 4, ByteCosts::default());
+        let domains = [domain("machine", None), network];
+        let floor = Delta { measured: MicroJoules(9), static_floor: Some(MicroJoules(4)), ..Delta::default() };
+        let machine = Machine { domains: &domains, sockets: 2 };
+        let cpus = CpuShare { idle_ns: SECOND, elapsed_ns: SECOND };
+        let covered = Covered { window_ns: SECOND, cpus };
+        for (idle, expected) in [(IdlePolicy::Separate, 4), (IdlePolicy::Active, 4), (IdlePolicy::Spread, 0)] {
+            let policy = Policy { idle, idle_milliwatts: 10_000, ..Policy::default() };
+            assert_eq!(static_wish(&domains[1], &floor, covered, &policy, machine), MicroJoules(expected));
+        }
+        check(&domains, 0, &Policy { idle_milliwatts: 10_000, ..Policy::default() }, 20_000_000);
     }
 
     #[test]

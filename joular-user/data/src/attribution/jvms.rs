@@ -56,6 +56,7 @@ mod tests {
             cpu_ns: 0,
             samples: 0,
             energy: MicroJoules(0),
+            by_bytes: MicroJoules(0),
         }
     }
 
@@ -69,6 +70,7 @@ mod tests {
             cpu_ns: energy * 10,
             samples: 1,
             energy: MicroJoules(energy),
+            by_bytes: MicroJoules(0),
         }
     }
 

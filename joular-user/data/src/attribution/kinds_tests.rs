@@ -10,6 +10,7 @@ use crate::{
         Window,
     },
     model::{
+        byte_costs::ByteCosts,
         domain::{DividedBy, Domain, Label, Meter, Reading},
         frame::{Frame, FrameKind},
         quality::StackQuality,
@@ -92,10 +93,10 @@ fn samples_of_another_kind_do_not_stand_for_lost_ones() {
     assert_eq!(rows, [(SampleKind::CpuTime, 4, ENERGY_UJ)], "the four samples of CPU time have lost their stacks");
 }
 
-/// Nobody has a claim yet on what goes by bytes: it is not given to whoever ran.
+/// Where no bytes were counted, nobody has a claim on what goes by bytes: it is not given to whoever ran.
 #[test]
-fn a_domain_that_is_not_divided_by_cpu_weights_goes_to_nobody_for_its_cpu_time() {
-    let report = report(&CPU_TIME, DividedBy::Bytes);
+fn a_domain_that_is_divided_by_bytes_goes_to_nobody_for_its_cpu_time() {
+    let report = report(&CPU_TIME, DividedBy::Bytes(ByteCosts { sent_pj: 1, ..ByteCosts::default() }));
     let [audit] = report.domains.as_slice() else { panic!("{:?}", report.domains) };
     assert_eq!((audit.measured, audit.attributed), (MicroJoules(ENERGY_UJ), MicroJoules(0)));
     assert_eq!(audit.unattributed.total(), MicroJoules(ENERGY_UJ));

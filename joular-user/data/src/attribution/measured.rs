@@ -4,9 +4,12 @@ use std::collections::BTreeMap;
 
 use super::work::DomainWork;
 use crate::{
-    attribution::counter::{Meters, SocketLoad},
+    attribution::counter::{Meters, SocketLoad, Usage},
     events::{EnergyReading, Window},
-    model::domain::{Domain, Reading},
+    model::{
+        byte_costs::BytesByKind,
+        domain::{Domain, Reading},
+    },
 };
 
 /// A run's meters, from one window to the next.
@@ -31,13 +34,14 @@ impl Measured {
     }
 
     /// What the domains measured in a window, in their order. `suspended_ns` is how long the machine
-    /// was suspended since the last reading.
-    pub(super) fn window(&mut self, window: &Window, suspended_ns: u64) -> Vec<DomainWork> {
+    /// was suspended since the last reading, `moved` what anybody moved in the window.
+    pub(super) fn window(&mut self, window: &Window, suspended_ns: u64, moved: BytesByKind) -> Vec<DomainWork> {
         self.meters.suspended(suspended_ns);
         let nothing = EnergyReading { read_at: window.end, readings: Vec::new() };
         let reading = self.reading.as_ref().unwrap_or(&nothing);
         let read_delay_ns = signed_difference(reading.read_at.0, window.end.0);
-        let deltas = self.meters.advance(reading.read_at, &reading.readings, window.length_ns(), &socket_loads(window));
+        let usage = Usage { sockets: &socket_loads(window), moved };
+        let deltas = self.meters.advance(reading.read_at, &reading.readings, window.length_ns(), &usage);
         let detail = |index: usize| match reading.readings.get(index) {
             Some(Reading::Failed(fault)) => Some(fault.text.clone()),
             _ => None,

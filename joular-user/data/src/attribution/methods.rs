@@ -66,6 +66,7 @@ mod tests {
             cpu_ns: 0,
             samples: 0,
             energy: MicroJoules(0),
+            by_bytes: MicroJoules(0),
         }
     }
 
@@ -77,6 +78,7 @@ mod tests {
             cpu_ns: energy * 10,
             samples,
             energy: MicroJoules(energy),
+            by_bytes: MicroJoules(0),
         }
     }
 

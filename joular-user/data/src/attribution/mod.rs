@@ -8,7 +8,8 @@
 //! 2. [`Attributor`] divides that work. Each domain's energy ([`conservation`]) goes to
 //!    those with a claim on it ([`claims`]) by their [`weights`], after the
 //!    share of idling ([`idle`]); so does the energy of windows that comes late
-//!    ([`missed`]). A thread's energy goes to its call paths by samples ([`branches`]).
+//!    ([`missed`]). A thread's energy goes to its call paths by samples ([`branches`]), and that of network and disk by
+//!    what the paths moved ([`by_bytes`]).
 //!    Paths are summed to methods ([`methods`]), to what JVMs did ([`jvms`]) and
 //!    to how good the stacks are ([`quality`]). What garbage collectors used is charged to paths that
 //!    allocated, beside all that ([`collector`]).
@@ -22,6 +23,7 @@
 pub mod allocated;
 mod attributor;
 mod branches;
+mod by_bytes;
 mod by_samples;
 mod category;
 mod claims;

@@ -13,6 +13,7 @@ use super::{
 };
 use crate::{
     events::{IoSample, SampleCount, WindowIo},
+    model::byte_costs::BytesByKind,
     stacks::BranchIndex,
 };
 
@@ -31,8 +32,7 @@ pub struct MovedRow {
     pub claimant: Claimant,
     /// Of a thread.
     pub branch: Option<BranchIndex>,
-    /// By [`IoKind`].
-    pub bytes: [u64; IoKind::ALL.len()],
+    pub bytes: BytesByKind,
     /// Calls that were sampled.
     pub samples: u64,
 }
@@ -61,13 +61,23 @@ impl Sums {
 }
 
 impl Moved {
+    /// What anybody moved.
+    pub(crate) fn total(&self) -> BytesByKind {
+        let mut total = BytesByKind::default();
+        for row in &self.rows {
+            total.iter_mut().zip(row.bytes).for_each(|(sum, bytes)| *sum = sum.saturating_add(bytes));
+        }
+        total
+    }
+
     pub(super) fn of(window: &WindowIo, join: &ThreadJoin, paths: &mut Paths) -> Self {
         let mut sums = Sums::default();
         for group in GROUPS {
             sums.row((group, None));
         }
         let mut threads: BTreeMap<(usize, IoKind), u64> = BTreeMap::new();
-        for thread in &window.threads {
+        let is_counted = |kind| window.counts_devices || !matches!(kind, IoKind::DeviceRead | IoKind::DeviceWritten);
+        for thread in window.threads.iter().filter(|thread| is_counted(thread.kind)) {
             match join.claimant_of_key(thread.thread_key) {
                 Claimant::Thread(position) => {
                     let sum = threads.entry((position, thread.kind)).or_default();

@@ -48,6 +48,7 @@ mod tests {
             cpu_ns: 0,
             samples: 0,
             energy: MicroJoules(0),
+            by_bytes: MicroJoules(0),
         };
         let threads = [thread(0, Category::Java), thread(0, Category::Java), thread(0, Category::Gc)];
         let branch = |thread, branch, samples| BranchRow {
@@ -57,6 +58,7 @@ mod tests {
             cpu_ns: samples * 100,
             samples,
             energy: MicroJoules(samples * 7),
+            by_bytes: MicroJoules(0),
         };
         let walked = |end| PathQuality::Walked(StackQuality { unwinder: Unwinder::Tables, end });
         let facts = [

@@ -19,6 +19,8 @@ pub struct Share {
     pub squares: u128,
     /// What it is charged for its collector: no part of `energy`.
     pub gc_charged: MicroJoules,
+    /// Of `energy`: of domains that are divided by bytes, in which samples have no part.
+    pub by_bytes: MicroJoules,
 }
 
 impl Share {
@@ -27,8 +29,9 @@ impl Share {
             energy: branch.energy,
             cpu_ns: branch.cpu_ns,
             samples: branch.samples,
-            squares: squares_of(branch.energy, branch.samples),
+            squares: squares_of(branch.by_samples(), branch.samples),
             gc_charged: MicroJoules(0),
+            by_bytes: branch.by_bytes,
         }
     }
 
@@ -42,16 +45,17 @@ impl Share {
         self.samples = self.samples.saturating_add(other.samples);
         self.squares = self.squares.saturating_add(other.squares);
         self.gc_charged = self.gc_charged.saturating_add(other.gc_charged);
+        self.by_bytes = self.by_bytes.saturating_add(other.by_bytes);
     }
 
     /// What of it samples divide: nothing of a share without a sample.
     #[allow(clippy::cast_precision_loss, reason = "for an error estimate")]
     pub const fn sampled(&self) -> Sampled {
-        let Self { energy, samples, squares, .. } = *self;
+        let Self { energy, samples, squares, by_bytes, .. } = *self;
         if samples == 0 {
             return Sampled { energy: MicroJoules(0), samples: 0, squares: 0.0 };
         }
-        Sampled { energy, samples, squares: squares as f64 }
+        Sampled { energy: MicroJoules(energy.0.saturating_sub(by_bytes.0)), samples, squares: squares as f64 }
     }
 }
 

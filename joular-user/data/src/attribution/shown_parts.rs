@@ -107,10 +107,12 @@ mod tests {
             part("gpu0", 0),
             part("gpu-nvidia0", 0),
             part("soc", 0),
+            part("network", 0),
+            part("disk", 0),
         ];
-        let audit = shown(&domains, &[90, 50, 10, 20, 3, 4, 5].map(work));
+        let audit = shown(&domains, &[90, 50, 10, 20, 3, 4, 5, 6, 7].map(work));
         let figures = Part::ALL.map(|part| audit.parts.get(part).map(|energy| energy.0));
-        assert_eq!(figures, [Some(50), Some(30), None, None, Some(7)]);
+        assert_eq!(figures, [Some(50), Some(30), None, None, Some(7), Some(6), Some(7)]);
     }
 
     #[test]

@@ -91,6 +91,7 @@ impl ThreadJoin {
             cpu_ns: time.cpu_ns,
             samples: u64::from(time.samples),
             energy: MicroJoules(0),
+            by_bytes: MicroJoules(0),
         });
         self.kernel_threads.push(time.is_kernel);
         let position = self.threads.len() - 1;

@@ -127,10 +127,13 @@ pub enum Part {
     Uncore,
     Dram,
     Gpu,
+    Network,
+    Disk,
 }
 
 impl Part {
-    pub const ALL: [Self; 5] = [Self::Package, Self::Core, Self::Uncore, Self::Dram, Self::Gpu];
+    pub const ALL: [Self; 7] =
+        [Self::Package, Self::Core, Self::Uncore, Self::Dram, Self::Gpu, Self::Network, Self::Disk];
 
     /// The part that a domain of this name is.
     pub fn of(name: &str) -> Option<Self> {
@@ -139,6 +142,8 @@ impl Part {
             "core" => Self::Core,
             "uncore" => Self::Uncore,
             "dram" => Self::Dram,
+            "network" => Self::Network,
+            "disk" => Self::Disk,
             name if name.starts_with("gpu") => Self::Gpu,
             _ => return None,
         })
@@ -292,6 +297,8 @@ pub struct ThreadRow {
     pub cpu_ns: u64,
     pub samples: u64,
     pub energy: MicroJoules,
+    /// Of `energy`: of domains that are divided by bytes.
+    pub by_bytes: MicroJoules,
 }
 
 /// A call path of one thread. The rows of CPU time of a thread sum to its row, exactly, in energy
@@ -306,6 +313,15 @@ pub struct BranchRow {
     pub cpu_ns: u64,
     pub samples: u64,
     pub energy: MicroJoules,
+    /// Of `energy`: by what the path moved, whatever samples say.
+    pub by_bytes: MicroJoules,
+}
+
+impl BranchRow {
+    /// What samples divide of its energy.
+    pub const fn by_samples(&self) -> MicroJoules {
+        MicroJoules(self.energy.0.saturating_sub(self.by_bytes.0))
+    }
 }
 
 /// A method of one process. The self figures of a process sum to its threads'.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::cores::CoreType;
+use super::{byte_costs::ByteCosts, cores::CoreType};
 
 /// How a figure came about. Every output carries it. Ordered from the strongest to the weakest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -87,6 +87,9 @@ pub enum Meter {
     /// Power computed from CPU use and frequency: a reading is what one busy
     /// CPU drew on average since the last one.
     BusyPower,
+    /// Energy computed from bytes that were moved: `idle_uw` always, and beside it what each byte costs
+    /// by [`DividedBy::Bytes`].
+    PerByte { idle_uw: u64 },
 }
 
 /// What a domain's energy is used for.
@@ -113,8 +116,8 @@ pub enum DividedBy {
     /// The weights of CPU time in its place: see `attribution::weights`.
     #[default]
     CpuWeights,
-    /// Bytes that were moved or allocated. Nothing counts any yet.
-    Bytes,
+    /// Bytes that were moved, by what each costs.
+    Bytes(ByteCosts),
     /// CPU time in its place and nothing else. A model that is linear in CPU time says this of a
     /// thread alone; weights of hyper-threads, cycles or core types would contradict it. Data sets
     /// from before there was this choice have their models divided by [`Self::CpuWeights`].
@@ -167,6 +170,22 @@ impl Domain {
     /// A shared domain whose energy is computed from CPU time, and divided by it.
     pub fn modelled(name: &str, socket: Option<u32>, source: &str, meter: Meter) -> Self {
         Self { divided_by: DividedBy::CpuTime, ..Self::new(name, socket, source, Label::Modelled, meter) }
+    }
+
+    /// A shared domain of the machine whose energy is computed from bytes that were moved, and divided by them.
+    pub fn per_byte(name: &str, source: &str, idle_uw: u64, costs: ByteCosts) -> Self {
+        Self {
+            divided_by: DividedBy::Bytes(costs),
+            ..Self::new(name, None, source, Label::Modelled, Meter::PerByte { idle_uw })
+        }
+    }
+
+    /// What a byte costs, if it is divided by bytes.
+    pub const fn byte_costs(&self) -> Option<&ByteCosts> {
+        match &self.divided_by {
+            DividedBy::Bytes(costs) => Some(costs),
+            _ => None,
+        }
     }
 
     /// Divides it by core types if it is divided by CPU weights and cores are of several types. A core
@@ -235,7 +254,7 @@ pub enum Reading {
     PowerUw(u64),
     /// Power of one busy CPU since the last reading, for [`Meter::BusyPower`].
     BusyPowerUw(u64),
-    /// A model needs no reading.
+    /// [`Meter::Model`] and [`Meter::PerByte`] need no reading.
     Modelled,
     /// The read failed.
     Failed(ReadFault),
@@ -343,7 +362,8 @@ mod tests {
         let package = Domain::new("package", Some(0), "powercap", Label::Measured, Meter::Power);
         let by_type =
             DividedBy::CpuWeightsByCoreType(vec![CoreType { name: "efficiency".into(), ..CoreType::default() }]);
-        for divided_by in [DividedBy::CpuWeights, DividedBy::Bytes, DividedBy::CpuTime, by_type] {
+        let bytes = DividedBy::Bytes(ByteCosts { sent_pj: 7, ..ByteCosts::default() });
+        for divided_by in [DividedBy::CpuWeights, bytes, DividedBy::CpuTime, by_type] {
             let domain = Domain { divided_by, ..package.clone() };
             let text = serde_json::to_string(&domain).unwrap();
             assert_eq!(serde_json::from_str::<Domain>(&text).unwrap(), domain, "{text}");

@@ -1,6 +1,7 @@
 //! Defines the terms that everything else uses: units, domains of energy, policies of dividing it,
 //! levels of stacks, how good stacks are, texts of targets. It holds types and their names, and no machinery.
 
+pub mod byte_costs;
 pub mod container;
 pub mod cores;
 pub mod counter;

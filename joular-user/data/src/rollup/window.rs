@@ -41,18 +41,20 @@ struct Branch {
     energy: MicroJoules,
     cpu_ns: u64,
     samples: u64,
+    by_bytes: MicroJoules,
     pooled: Pooled,
 }
 
 impl Branch {
     const fn empty(path: BranchIndex) -> Self {
-        Self { path, energy: MicroJoules(0), cpu_ns: 0, samples: 0, pooled: Pooled::NONE }
+        Self { path, energy: MicroJoules(0), cpu_ns: 0, samples: 0, by_bytes: MicroJoules(0), pooled: Pooled::NONE }
     }
 
     fn plus(&mut self, other: &Self) {
         self.energy = self.energy.saturating_add(other.energy);
         self.cpu_ns = self.cpu_ns.saturating_add(other.cpu_ns);
         self.samples = self.samples.saturating_add(other.samples);
+        self.by_bytes = self.by_bytes.saturating_add(other.by_bytes);
         self.pooled.squares = self.pooled.squares.saturating_add(other.pooled.squares);
         self.pooled.inferred.plus(other.pooled.inferred);
     }
@@ -83,11 +85,11 @@ impl Sum {
             report.threads.iter().map(|thread| self.add_thread(report, thread)).collect();
         for row in &report.branches {
             let Some(Some(thread)) = keys.get(row.thread) else { continue };
-            let squares = squares_of(row.energy, row.samples);
-            let BranchRow { branch: path, energy, cpu_ns, samples, .. } = *row;
+            let squares = squares_of(row.by_samples(), row.samples);
+            let BranchRow { branch: path, energy, cpu_ns, samples, by_bytes, .. } = *row;
             let key = (*thread, stacks.stack_id(path));
             let pooled = Pooled { squares, ..Pooled::default() };
-            let next = Branch { path, energy, cpu_ns, samples, pooled };
+            let next = Branch { path, energy, cpu_ns, samples, by_bytes, pooled };
             self.branches.entry(key).or_insert(Branch::empty(path)).plus(&next);
         }
     }
@@ -97,7 +99,8 @@ impl Sum {
         let process = report.processes.get(thread.process)?;
         let key = (process.pid, process.start_boottime_ns, thread.tid, thread.start_boottime_ns);
         self.processes.insert((key.0, key.1), process.clone());
-        let new = || ThreadRow { energy: MicroJoules(0), cpu_ns: 0, samples: 0, ..thread.clone() };
+        let new =
+            || ThreadRow { cpu_ns: 0, samples: 0, energy: MicroJoules(0), by_bytes: MicroJoules(0), ..thread.clone() };
         let sum = self.threads.entry(key).or_insert_with(new);
         sum.name.clone_from(&thread.name);
         sum.category = thread.category;
@@ -121,8 +124,8 @@ impl Sum {
         let mut rows = Vec::with_capacity(branches.len());
         for ((process, category, _), branch) in &branches {
             let thread = places.get(&(*process, *category)).copied().unwrap_or_default();
-            let Branch { path: branch, energy, cpu_ns, samples, pooled: beside } = *branch;
-            rows.push(BranchRow { thread, kind: SampleKind::CpuTime, branch, cpu_ns, samples, energy });
+            let Branch { path: branch, energy, cpu_ns, samples, by_bytes, pooled: beside } = *branch;
+            rows.push(BranchRow { thread, kind: SampleKind::CpuTime, branch, cpu_ns, samples, energy, by_bytes });
             pooled.push(beside.rounded());
         }
         let own = std::mem::take(&mut self.threads).into_iter();
@@ -173,4 +176,5 @@ fn add_work(sum: &mut ThreadRow, next: &ThreadRow) {
     sum.energy = sum.energy.saturating_add(next.energy);
     sum.cpu_ns = sum.cpu_ns.saturating_add(next.cpu_ns);
     sum.samples = sum.samples.saturating_add(next.samples);
+    sum.by_bytes = sum.by_bytes.saturating_add(next.by_bytes);
 }

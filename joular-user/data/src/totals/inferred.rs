@@ -143,7 +143,7 @@ impl Inferred {
             let Some(leaf) = stacks.methods(row.branch).last().copied() else { continue };
             if row.samples > 0 {
                 let method = self.method(leaf, stacks);
-                seen.extend(method.map(|path| Seen { path, samples: row.samples, energy: row.energy }));
+                seen.extend(method.map(|path| Seen { path, samples: row.samples, energy: row.by_samples() }));
             } else if is_unsampled(stacks.frame(leaf)) {
                 unsampled = Some(row);
             }
@@ -163,7 +163,7 @@ impl Inferred {
         known.name = name;
         if let Some(row) = unsampled {
             let (start, length_ns) = (report.wall_start, report.length_ns);
-            known.nearest.unsampled(Unsampled { start, length_ns, energy: row.energy, cpu_ns: row.cpu_ns });
+            known.nearest.unsampled(Unsampled { start, length_ns, energy: row.by_samples(), cpu_ns: row.cpu_ns });
         } else if !seen.is_empty() {
             pool.add(&seen);
             if let [Seen { path, samples: 1, energy }] = seen[..] {

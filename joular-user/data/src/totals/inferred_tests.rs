@@ -30,6 +30,7 @@ fn run(windows: &[(i64, u64, &[&str])], mut totals: Totals) -> Totals {
                 cpu_ns: *energy,
                 samples: samples * count,
                 energy: MicroJoules(*energy),
+                by_bytes: MicroJoules(0),
             }],
             ..WindowReport::default()
         };
@@ -39,7 +40,15 @@ fn run(windows: &[(i64, u64, &[&str])], mut totals: Totals) -> Totals {
             let branch = stacks.branch_index(&[frame], PathQuality::default());
             let (cpu_ns, energy) = (energy / count, MicroJoules(energy / count));
             let kind = SampleKind::CpuTime;
-            report.branches.push(BranchRow { thread: 0, kind, branch, cpu_ns, samples, energy });
+            report.branches.push(BranchRow {
+                thread: 0,
+                kind,
+                branch,
+                cpu_ns,
+                samples,
+                energy,
+                by_bytes: MicroJoules(0),
+            });
             let own = MethodShare { energy, cpu_ns, samples, ..MethodShare::default() };
             report.methods.push(MethodRow { process: 0, method: frame, own, total: own });
         }
@@ -118,8 +127,17 @@ fn a_jvms_own_thread_goes_by_those_in_jvms_of_its_version() {
                     cpu_ns: 1,
                     samples,
                     energy,
+                    by_bytes: MicroJoules(0),
                 }],
-                branches: vec![BranchRow { thread: 0, kind: SampleKind::CpuTime, branch, cpu_ns: 1, samples, energy }],
+                branches: vec![BranchRow {
+                    thread: 0,
+                    kind: SampleKind::CpuTime,
+                    branch,
+                    cpu_ns: 1,
+                    samples,
+                    energy,
+                    by_bytes: MicroJoules(0),
+                }],
                 methods: vec![MethodRow { process: 0, method: frame, own, total: own }],
                 ..WindowReport::default()
             },

@@ -74,7 +74,7 @@ impl MethodSampling {
                 continue;
             };
             let id = *ids.entry(*leaf).or_insert_with(|| id_of(&MethodKey::of(stacks.frame(*leaf))));
-            let sampled = Sampled::of(branch.energy, branch.samples);
+            let sampled = Sampled::of(branch.by_samples(), branch.samples);
             self.parts.entry((id, number)).or_default().plus(&sampled);
             if let Some(thread) = self.threads.get_mut(number as usize) {
                 thread.plus(&sampled);

@@ -11,7 +11,7 @@ mod library;
 use joular_data::model::domain::{Domain, FaultCause, Label, Meter, Reading, Role};
 
 use self::library::Library;
-use super::{EnergyOptions, EnergySource, Opened, SourceKind, Unusable, UnusableKind};
+use super::{Adds, EnergyOptions, EnergySource, Opened, SourceKind, Unusable, UnusableKind};
 
 /// Name of this source in `--energy` and in data sets.
 const NAME: &str = "nvml";
@@ -21,7 +21,7 @@ pub const KIND: SourceKind = SourceKind {
     name: NAME,
     measures: "energy counters of NVIDIA GPUs",
     permission: "to use /dev/nvidiactl",
-    adds: true,
+    adds: Adds::ToAuto,
     open: |_: &EnergyOptions| open(Library::load(library::NAME).map_err(unusable)?),
 };
 

@@ -26,7 +26,7 @@ use self::{
     scale::Scale,
 };
 use super::{
-    EnergyOptions, EnergySource, Opened, SourceKind, Unusable, UnusableKind, cpuinfo,
+    Adds, EnergyOptions, EnergySource, Opened, SourceKind, Unusable, UnusableKind, cpuinfo,
     rapl::{self, RaplKind, Register},
     topology::{CpuPlace, place_of},
 };
@@ -39,7 +39,7 @@ pub const KIND: SourceKind = SourceKind {
     name: NAME,
     measures: "RAPL energy counters of packages, memory and, on AMD, of single cores, as perf counts them",
     permission: "root or CAP_PERFMON",
-    adds: false,
+    adds: Adds::Never,
     open: |options| open(options, &KernelEvents),
 };
 

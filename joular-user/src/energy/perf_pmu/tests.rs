@@ -1,5 +1,5 @@
 use joular_data::{
-    attribution::counter::{Delta, Meters},
+    attribution::counter::{Delta, Meters, Usage},
     model::{
         domain::{Meter, Role},
         units::{MicroJoules, MonotonicNs},
@@ -190,7 +190,8 @@ fn counts_become_energy_and_failed_reads_merge() {
     ] {
         events.set(POWER, 2, 0, package);
         events.set(POWER_CORE, 1, 0, core);
-        let deltas = meters.advance(MonotonicNs(second * 1_000_000_000), &source.read(), 1_000_000_000, &[]);
+        let deltas =
+            meters.advance(MonotonicNs(second * 1_000_000_000), &source.read(), 1_000_000_000, &Usage::default());
         assert_eq!(deltas, expected, "second {second}");
     }
 }

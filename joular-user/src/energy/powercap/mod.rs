@@ -15,7 +15,7 @@ use thiserror::Error;
 
 use self::{counter_file::CounterFile, zones::Zone};
 use super::{
-    EnergyOptions, EnergySource, Opened, SourceKind, Unusable, UnusableKind, cpuinfo,
+    Adds, EnergyOptions, EnergySource, Opened, SourceKind, Unusable, UnusableKind, cpuinfo,
     rapl::{self, Register},
 };
 
@@ -30,7 +30,7 @@ pub const KIND: SourceKind = SourceKind {
     name: NAME,
     measures: "RAPL energy counters of packages, memory and platform, as powercap shows them",
     permission: "root or CAP_DAC_READ_SEARCH",
-    adds: false,
+    adds: Adds::Never,
     open,
 };
 

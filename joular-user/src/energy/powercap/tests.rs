@@ -1,5 +1,5 @@
 use joular_data::{
-    attribution::counter::{Delta, Meters},
+    attribution::counter::{Delta, Meters, Usage},
     model::{
         domain::{Meter, Role},
         units::{MicroJoules, MonotonicNs},
@@ -221,7 +221,12 @@ fn check_run(start: u64, steps: &[Step], expected: &[Delta]) {
                 tree.set(entry, "energy_uj", text);
             }
         }
-        found.extend(meters.advance(MonotonicNs(second * 1_000_000_000), &source.read(), 1_000_000_000, &[]));
+        found.extend(meters.advance(
+            MonotonicNs(second * 1_000_000_000),
+            &source.read(),
+            1_000_000_000,
+            &Usage::default(),
+        ));
     }
     assert_eq!(found, expected);
 }

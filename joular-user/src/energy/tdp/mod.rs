@@ -26,7 +26,7 @@ use self::{
     cpufreq::Knowledge,
     processor::{Processor, processors},
 };
-use super::{EnergyOptions, EnergySource, Opened, SourceKind, Unusable, UnusableKind};
+use super::{Adds, EnergyOptions, EnergySource, Opened, SourceKind, Unusable, UnusableKind};
 
 /// Name of this source in `--energy` and in data sets.
 const NAME: &str = "tdp";
@@ -36,7 +36,7 @@ pub const KIND: SourceKind = SourceKind {
     name: NAME,
     measures: "nothing: an estimate from CPU time, frequencies and the processor's TDP",
     permission: "none",
-    adds: false,
+    adds: Adds::Never,
     open,
 };
 

@@ -1,5 +1,5 @@
 use joular_data::{
-    attribution::counter::{Meters, SocketLoad},
+    attribution::counter::{Meters, SocketLoad, Usage},
     model::{
         domain::{DividedBy, FaultCause, Label},
         units::{MicroJoules, MonotonicNs},
@@ -20,6 +20,8 @@ fn opened(tree: &FakeTree, tdp: &str, states: &str) -> Result<Opened, Unusable> 
         file: None,
         model_watts: None,
         tdp: Some(TdpOptions { tdp_uw, states }),
+        nic: None,
+        disk: None,
     })
 }
 
@@ -84,7 +86,12 @@ fn a_machine_that_is_busy_throughout_draws_seven_tenths_of_its_tdp() {
     meters.start(MonotonicNs(0), &source.read());
     for (busy_ns, expected) in [(4_000_000_000, 70_000_000), (1_000_000_000, 17_500_000), (0, 0)] {
         let load = [SocketLoad { socket: 0, cpus: 4, busy_ns }];
-        let deltas = meters.advance(MonotonicNs(1), &source.read(), 1_000_000_000, &load);
+        let deltas = meters.advance(
+            MonotonicNs(1),
+            &source.read(),
+            1_000_000_000,
+            &Usage { sockets: &load, ..Usage::default() },
+        );
         assert_eq!(deltas[0].measured, MicroJoules(expected));
     }
 }

@@ -178,6 +178,7 @@ fn of_too_many_ended_processes_those_with_the_most_energy_stay() {
             cpu_ns: 1,
             samples: 0,
             energy: MicroJoules(energy),
+            by_bytes: MicroJoules(0),
         });
         report.processes.push(process);
     }

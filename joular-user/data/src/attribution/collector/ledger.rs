@@ -243,6 +243,7 @@ mod tests {
             cpu_ns: 1,
             samples: 0,
             energy: MicroJoules(0),
+            by_bytes: MicroJoules(0),
         }
     }
 

@@ -27,6 +27,7 @@ mod rest;
 
 use self::rest::Rest;
 use crate::model::{
+    byte_costs::{ByteCosts, BytesByKind},
     domain::{Domain, FaultCause, Meter, Reading},
     units::{MicroJoules, MonotonicNs},
 };
@@ -50,6 +51,8 @@ const LONGEST_GAP_NS: u64 = 10_000_000_000;
 /// Power (µW) × time (ns) is in 10⁻¹⁵ J: this many are a µJ.
 const UW_NS_PER_UJ: u128 = 1_000_000_000;
 
+const PJ_PER_UJ: u128 = 1_000_000;
+
 /// Energy of one domain in one window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Delta {
@@ -65,6 +68,14 @@ pub struct Delta {
     /// The part of `measured` that does not depend on load, if the meter knows it: the idle term of
     /// a model. It is never more than `measured`.
     pub static_floor: Option<MicroJoules>,
+}
+
+/// What was done in a window. Models are computed from it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Usage<'a> {
+    pub sockets: &'a [SocketLoad],
+    /// Bytes that anybody moved.
+    pub moved: BytesByKind,
 }
 
 /// What the CPUs of one socket did in a window, all cores together. Models are computed from it;
@@ -89,6 +100,8 @@ pub struct Meters {
 struct State {
     meter: Meter,
     socket: Option<u32>,
+    /// Of a domain that is divided by bytes.
+    costs: Option<ByteCosts>,
     /// Whether standing still is a fault.
     always_moves: bool,
     /// Last good reading. For a counter that always moves: the reading after which it stood still.
@@ -110,6 +123,7 @@ impl Meters {
         let state = |domain: &Domain| State {
             meter: domain.meter,
             socket: domain.socket,
+            costs: domain.byte_costs().copied(),
             always_moves: domain.always_moves(),
             base: None,
             missed: 0,
@@ -142,17 +156,18 @@ impl Meters {
     /// A reading that is absent or of another meter's kind counts as failed.
     ///
     /// `read_at` is when the readings were really taken, `window_ns` the
-    /// window's length and `load` its CPU time per socket.
+    /// window's length and `usage` what was done in it.
     pub fn advance(
         &mut self,
         read_at: MonotonicNs,
         readings: &[Reading],
         window_ns: u64,
-        load: &[SocketLoad],
+        usage: &Usage<'_>,
     ) -> Vec<Delta> {
         let step = |(index, state): (usize, &mut State)| match state.meter {
-            Meter::Model { idle_uw, full_uw } => state.model(idle_uw, full_uw, window_ns, load),
-            Meter::BusyPower => state.busy_power(readings.get(index), load),
+            Meter::Model { idle_uw, full_uw } => state.model(idle_uw, full_uw, window_ns, usage.sockets),
+            Meter::BusyPower => state.busy_power(readings.get(index), usage.sockets),
+            Meter::PerByte { idle_uw } => state.per_byte(idle_uw, window_ns, &usage.moved),
             Meter::Counter { .. } | Meter::Power => state.read(read_at, readings.get(index)),
         };
         let mut deltas: Vec<Delta> = self.states.iter_mut().enumerate().map(step).collect();
@@ -198,7 +213,9 @@ impl State {
                 counter_difference(base, value, range_uj, unit_uj, max_watts, elapsed_ns)
             }
             _ if self.missed > 0 && elapsed_ns > LONGEST_GAP_NS => (MicroJoules(0), Some(FaultCause::NoStart)),
-            Meter::Power | Meter::Model { .. } | Meter::BusyPower => (self.integrate(base, value, elapsed_ns), None),
+            Meter::Power | Meter::Model { .. } | Meter::BusyPower | Meter::PerByte { .. } => {
+                (self.integrate(base, value, elapsed_ns), None)
+            }
         };
         Delta { measured, merged: self.merge(), fault, ..Delta::default() }
     }
@@ -254,6 +271,15 @@ impl State {
         let dynamic = u128::from(full_uw.saturating_sub(idle_uw)).saturating_mul(u128::from(busy_ns));
         let floor = whole_microjoules(idle, UW_NS_PER_UJ, &mut self.static_carry);
         let above = whole_microjoules(dynamic, UW_NS_PER_UJ, &mut self.carry);
+        Delta { measured: floor.saturating_add(above), static_floor: Some(floor), ..Delta::default() }
+    }
+
+    /// `idle × window + Σ bytes × cost of a byte`.
+    fn per_byte(&mut self, idle_uw: u64, window_ns: u64, moved: &BytesByKind) -> Delta {
+        let idle = u128::from(idle_uw).saturating_mul(u128::from(window_ns));
+        let dynamic = self.costs.map_or(0, |costs| costs.of(moved));
+        let floor = whole_microjoules(idle, UW_NS_PER_UJ, &mut self.static_carry);
+        let above = whole_microjoules(dynamic, PJ_PER_UJ, &mut self.carry);
         Delta { measured: floor.saturating_add(above), static_floor: Some(floor), ..Delta::default() }
     }
 }

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::{
-    attribution::counter::Meters,
+    attribution::counter::{Meters, Usage},
     model::{
         domain::{Label, Meter, Reading},
         units::MonotonicNs,
@@ -44,7 +44,7 @@ fn check(readings: &[(Reading, Reading)], expected: &[Delta]) {
         let (at, now) = (MonotonicNs(second as u64 * SECOND), [whole.clone(), part.clone()]);
         match second {
             0 => meters.start(at, &now),
-            _ => rests.push(meters.advance(at, &now, SECOND, &[])[0]),
+            _ => rests.push(meters.advance(at, &now, SECOND, &Usage::default())[0]),
         }
     }
     assert_eq!(rests, expected);
@@ -100,7 +100,7 @@ fn an_index_that_names_no_part_takes_nothing_off() {
         domains[0].less.clone_from(&less);
         let mut meters = Meters::new(&domains);
         meters.start(MonotonicNs(0), &[uj(0), uj(0), uj(0)]);
-        let rest = meters.advance(MonotonicNs(SECOND), &[uj(100), uj(30), uj(200)], SECOND, &[])[0];
+        let rest = meters.advance(MonotonicNs(SECOND), &[uj(100), uj(30), uj(200)], SECOND, &Usage::default())[0];
         assert_eq!(rest, good(if less == [1, 1] { 70 } else { 100 }), "{less:?}");
     }
 }
@@ -124,7 +124,7 @@ proptest! {
             // The whole always moves: the skew is less than what was used.
             let late = if index == windows.len() { 0 } else { (*skew).min(own + first + second - 1) };
             let readings = [reads(1, total - late), reads(2, parts[0]), reads(4, parts[1])];
-            let deltas = meters.advance(MonotonicNs((index as u64 + 1) * SECOND), &readings, SECOND, &[]);
+            let deltas = meters.advance(MonotonicNs((index as u64 + 1) * SECOND), &readings, SECOND, &Usage::default());
             prop_assert!(!deltas[0].fault.is_some_and(FaultCause::is_ambiguous));
             seen += deltas[0].measured.0;
         }

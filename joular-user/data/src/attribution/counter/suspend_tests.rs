@@ -25,7 +25,7 @@ fn deltas(domains: &[Domain], steps: &[Step<'_>]) -> Vec<Vec<(u64, Option<FaultC
     meters.start(MonotonicNs(0), &readings(steps[0].0));
     let windows = (1..).zip(&steps[1..]).map(|(second, (counters, suspended_ns))| {
         meters.suspended(*suspended_ns);
-        let deltas = meters.advance(MonotonicNs(second * SECOND), &readings(counters), SECOND, &[]);
+        let deltas = meters.advance(MonotonicNs(second * SECOND), &readings(counters), SECOND, &Usage::default());
         deltas.into_iter().map(|delta| (delta.measured.0, delta.fault)).collect()
     });
     windows.collect()
@@ -64,10 +64,15 @@ fn a_suspend_while_a_counter_could_not_be_read_is_remembered() {
     let reading = |counter| [Reading::CounterUj(counter)];
     meters.start(MonotonicNs(0), &reading(1));
     meters.suspended(HOUR);
-    let failed = meters.advance(MonotonicNs(SECOND), &[Reading::failed(FaultCause::Unreadable, "EIO")], SECOND, &[]);
+    let failed = meters.advance(
+        MonotonicNs(SECOND),
+        &[Reading::failed(FaultCause::Unreadable, "EIO")],
+        SECOND,
+        &Usage::default(),
+    );
     assert_eq!(failed[0].fault, Some(FaultCause::Unreadable));
     meters.suspended(0);
-    let late = meters.advance(MonotonicNs(2 * SECOND), &reading(9_000_000_001), SECOND, &[]);
+    let late = meters.advance(MonotonicNs(2 * SECOND), &reading(9_000_000_001), SECOND, &Usage::default());
     assert_eq!((late[0].measured.0, late[0].fault, late[0].merged), (9_000_000_000, SUSPENDED, 2));
 }
 
@@ -84,7 +89,7 @@ fn powers_and_models_know_of_no_suspend() {
     let mut meters = Meters::new(&[power]);
     meters.start(MonotonicNs(0), &[Reading::PowerUw(10_000_000)]);
     meters.suspended(HOUR);
-    let delta = meters.advance(MonotonicNs(SECOND), &[Reading::PowerUw(10_000_000)], SECOND, &[])[0];
+    let delta = meters.advance(MonotonicNs(SECOND), &[Reading::PowerUw(10_000_000)], SECOND, &Usage::default())[0];
     assert_eq!(delta, Delta { measured: MicroJoules(10_000_000), ..Delta::default() }, "10 W in the second awake");
 }
 

@@ -16,6 +16,10 @@ fn counter(range_uj: u64, max_watts: u32) -> Meter {
     Meter::Counter { range_uj, unit_uj: UNIT, max_watts }
 }
 
+const fn on(sockets: &[SocketLoad]) -> Usage<'_> {
+    Usage { sockets, moved: [0; 8] }
+}
+
 fn good(measured: u64) -> Delta {
     Delta { measured: MicroJoules(measured), ..Delta::default() }
 }
@@ -36,7 +40,9 @@ fn check(meter: Meter, reads: &[(u64, Reading)], expected: &[Delta]) {
     meters.start(MonotonicNs(first.0 * SECOND), std::slice::from_ref(&first.1));
     let deltas: Vec<Delta> = rest
         .iter()
-        .flat_map(|(at, reading)| meters.advance(MonotonicNs(at * SECOND), std::slice::from_ref(reading), SECOND, &[]))
+        .flat_map(|(at, reading)| {
+            meters.advance(MonotonicNs(at * SECOND), std::slice::from_ref(reading), SECOND, &Usage::default())
+        })
         .collect();
     assert_eq!(deltas, expected);
 }
@@ -68,7 +74,7 @@ fn a_counter_that_stands_still_is_stuck_where_it_always_moves() {
         let mut meters = Meters::new(&[meter]);
         meters.start(MonotonicNs(0), &still[..1]);
         let deltas = (1..).zip(&still[1..]).map(|(second, reading)| {
-            meters.advance(MonotonicNs(second * SECOND), std::slice::from_ref(reading), SECOND, &[])[0]
+            meters.advance(MonotonicNs(second * SECOND), std::slice::from_ref(reading), SECOND, &Usage::default())[0]
         });
         assert_eq!(deltas.collect::<Vec<_>>(), expected, "{name}");
     }
@@ -80,7 +86,11 @@ fn a_counter_may_rest_between_two_updates() {
     for (elapsed_ns, fault) in [(1_000_000, None), (49_999_999, None), (50_000_000, Some(FaultCause::Stuck))] {
         let mut meters = Meters::new(std::slice::from_ref(&package));
         meters.start(MonotonicNs(0), &[uj(7)]);
-        assert_eq!(meters.advance(MonotonicNs(elapsed_ns), &[uj(7)], elapsed_ns, &[])[0].fault, fault, "{elapsed_ns}");
+        assert_eq!(
+            meters.advance(MonotonicNs(elapsed_ns), &[uj(7)], elapsed_ns, &Usage::default())[0].fault,
+            fault,
+            "{elapsed_ns}"
+        );
     }
 }
 
@@ -92,7 +102,7 @@ fn check_halves(meter: Meter, readings: &[Reading], expected: &[Delta]) {
     meters.start(MonotonicNs(0), &[uj(0)]);
     let half = SECOND / 2;
     let deltas = (1..).zip(readings).flat_map(|(window, reading)| {
-        meters.advance(MonotonicNs(window * half), std::slice::from_ref(reading), half, &[])
+        meters.advance(MonotonicNs(window * half), std::slice::from_ref(reading), half, &Usage::default())
     });
     assert_eq!(deltas.collect::<Vec<_>>(), expected);
 }
@@ -125,7 +135,11 @@ fn who_missed_a_window_waits_until_the_counter_moves_however_soon_it_is_read_aga
     let lost = failed(FaultCause::Unreadable);
     let merged = Delta { merged: 3, ..good(2) };
     for (at, reading, expected) in [(1, failure(), lost), (2, uj(7), failed(FaultCause::Stuck)), (3, uj(9), merged)] {
-        assert_eq!(meters.advance(MonotonicNs(at * 1_000_000), &[reading], 1_000_000, &[]), [expected], "{at} ms");
+        assert_eq!(
+            meters.advance(MonotonicNs(at * 1_000_000), &[reading], 1_000_000, &Usage::default()),
+            [expected],
+            "{at} ms"
+        );
     }
 }
 
@@ -134,9 +148,12 @@ fn a_counter_that_moves_after_it_stood_still_for_a_wrap_is_ambiguous() {
     let package = Domain { name: "package".into(), ..domain(counter(RANGE, 500), None) };
     let mut meters = Meters::new(&[package]);
     meters.start(MonotonicNs(0), &[uj(0)]);
-    assert_eq!(meters.advance(MonotonicNs(599 * SECOND), &[uj(0)], SECOND, &[]), [failed(FaultCause::Stuck)]);
+    assert_eq!(
+        meters.advance(MonotonicNs(599 * SECOND), &[uj(0)], SECOND, &Usage::default()),
+        [failed(FaultCause::Stuck)]
+    );
     let expected = Delta { merged: 2, ..uncertain(FaultCause::MayHaveWrapped, 9) };
-    assert_eq!(meters.advance(MonotonicNs(600 * SECOND), &[uj(9)], SECOND, &[]), [expected]);
+    assert_eq!(meters.advance(MonotonicNs(600 * SECOND), &[uj(9)], SECOND, &Usage::default()), [expected]);
 }
 
 #[test]
@@ -160,7 +177,7 @@ fn a_failed_read_merges_windows() {
 fn a_reading_of_another_kind_or_none_is_a_failed_read() {
     check(counter(RANGE, 500), &[(0, uj(0)), (1, Reading::PowerUw(5))], &[failed(FaultCause::Malformed)]);
     let mut meters = Meters::new(&[domain(counter(RANGE, 500), None)]);
-    assert_eq!(meters.advance(MonotonicNs(0), &[], SECOND, &[]), [failed(FaultCause::Malformed)]);
+    assert_eq!(meters.advance(MonotonicNs(0), &[], SECOND, &Usage::default()), [failed(FaultCause::Malformed)]);
 }
 
 #[test]
@@ -267,7 +284,11 @@ fn busy_time_whose_power_is_not_known_waits_for_the_next_that_is() {
         (SECOND, reading(4), good(4_000_000)),
     ]) {
         let load = [SocketLoad { socket: 0, cpus: 2, busy_ns }];
-        assert_eq!(meters.advance(MonotonicNs(window * SECOND), &[reading], SECOND, &load), [expected], "{window}");
+        assert_eq!(
+            meters.advance(MonotonicNs(window * SECOND), &[reading], SECOND, &on(&load)),
+            [expected],
+            "{window}"
+        );
     }
 }
 
@@ -281,7 +302,7 @@ fn half_microjoules_of_power_are_not_lost() {
 fn absurd_power_saturates() {
     let mut meters = Meters::new(&[domain(Meter::Power, None)]);
     meters.start(MonotonicNs(0), &[uw(u64::MAX)]);
-    let deltas = meters.advance(MonotonicNs(u64::MAX), &[uw(u64::MAX)], SECOND, &[]);
+    let deltas = meters.advance(MonotonicNs(u64::MAX), &[uw(u64::MAX)], SECOND, &Usage::default());
     assert_eq!(deltas, [good(u64::MAX)]);
 }
 
@@ -297,7 +318,26 @@ fn a_model_is_linear_between_idle_and_full() {
         (Some(7), expected(0, 0)),
     ] {
         let mut meters = Meters::new(&[domain(model, socket)]);
-        assert_eq!(meters.advance(MonotonicNs(0), &[Reading::Modelled], SECOND, &load), [delta], "{socket:?}");
+        assert_eq!(meters.advance(MonotonicNs(0), &[Reading::Modelled], SECOND, &on(&load)), [delta], "{socket:?}");
+    }
+}
+
+/// 1.5 pJ and more a byte, and 2 W: nothing of a µJ is lost over windows.
+#[test]
+fn bytes_have_what_they_cost_beside_what_is_always_drawn() {
+    let costs = ByteCosts { sent_pj: 1_500, device_read_pj: 250_000, ..ByteCosts::default() };
+    let mut meters = Meters::new(&[Domain::per_byte("network", "test", 2_000_000, costs)]);
+    let delta = |measured, floor| Delta { static_floor: Some(MicroJoules(floor)), ..good(measured) };
+    for (window_ns, sent, read, expected) in [
+        (SECOND, 1_000_000, 0, delta(2_000_000 + 1_500, 2_000_000)),
+        (SECOND / 2, 1, 0, delta(1_000_000, 1_000_000)),
+        (0, 0, 3, delta(0, 0)),
+        (0, 333, 0, delta(1, 0)),
+        (0, 0, 1_000_000, delta(250_000, 0)),
+    ] {
+        let moved = [sent, 9, 9, 9, 9, 9, read, 9];
+        let usage = Usage { sockets: &[], moved };
+        assert_eq!(meters.advance(MonotonicNs(0), &[Reading::Modelled], window_ns, &usage), [expected], "{sent}");
     }
 }
 
@@ -305,7 +345,7 @@ fn a_model_is_linear_between_idle_and_full() {
 fn a_model_whose_full_is_below_idle_never_goes_negative() {
     let mut meters = Meters::new(&[domain(Meter::Model { idle_uw: u64::MAX, full_uw: 1 }, None)]);
     let load = [SocketLoad { socket: 0, cpus: u32::MAX, busy_ns: u64::MAX }];
-    let delta = meters.advance(MonotonicNs(0), &[], u64::MAX, &load)[0];
+    let delta = meters.advance(MonotonicNs(0), &[], u64::MAX, &on(&load))[0];
     assert_eq!(delta.static_floor, Some(delta.measured));
 }
 
@@ -331,7 +371,7 @@ proptest! {
             let reading = if fails { failure() } else { uj((start + used) % modulus) };
             // 0.25 s per window: up to 0.8 W.
             let at = MonotonicNs((index as u64 + 1) * SECOND / 4);
-            let delta = meters.advance(at, &[reading], SECOND / 4, &[])[0];
+            let delta = meters.advance(at, &[reading], SECOND / 4, &Usage::default())[0];
             prop_assert!(!delta.fault.is_some_and(FaultCause::is_ambiguous));
             prop_assert_eq!(delta.fault.is_some_and(FaultCause::is_failed_read), fails);
             seen += delta.measured.0;
@@ -349,7 +389,7 @@ proptest! {
         for (power, elapsed) in &powers[1..] {
             at += elapsed;
             doubled += u128::from(before + power) * u128::from(*elapsed);
-            seen += u128::from(meters.advance(MonotonicNs(at), &[uw(*power)], SECOND, &[])[0].measured.0);
+            seen += u128::from(meters.advance(MonotonicNs(at), &[uw(*power)], SECOND, &Usage::default())[0].measured.0);
             before = *power;
         }
         prop_assert_eq!(seen, doubled / (2 * UW_NS_PER_UJ));
@@ -360,7 +400,7 @@ proptest! {
         let meter = Meter::Counter { range_uj: range, unit_uj: unit, max_watts: watts };
         let mut meters = Meters::new(&[domain(meter, None), domain(Meter::Power, Some(1))]);
         for (at, value) in values {
-            meters.advance(MonotonicNs(at), &[uj(value), uw(value)], at, &[]);
+            meters.advance(MonotonicNs(at), &[uj(value), uw(value)], at, &Usage::default());
         }
     }
 }

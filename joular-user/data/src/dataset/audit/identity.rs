@@ -3,11 +3,15 @@
 use super::{RunAudit, sum};
 use crate::{
     attribution::{
-        window_report::{BranchRow, CpuAudit, WindowReport},
-        work::{Claimant, WindowWork},
+        moved::Moved,
+        window_report::{CpuAudit, WindowReport},
+        work::{Claimant, DomainWork, WindowWork},
     },
-    dataset::read::windows::Shares,
-    model::units::MicroJoules,
+    dataset::read::windows::{Shares, WrittenBranch},
+    model::{
+        domain::{Domain, Meter, Role},
+        units::MicroJoules,
+    },
 };
 
 /// Checks what each level must sum to, by the figures as written.
@@ -15,22 +19,21 @@ pub(crate) fn check(
     audit: &mut RunAudit,
     work: &WindowWork,
     shares: &[Shares],
-    threads: &[MicroJoules],
-    branches: &[(MicroJoules, u64)],
+    threads: &[[MicroJoules; 2]],
+    branches: &[WrittenBranch],
 ) {
     let window = work.index;
     check_shares(audit, window, shares);
     let attributed = sum(shares.iter().map(|share| share.attributed));
-    audit.expect(window, "energy of all threads", sum(threads.iter().copied()), attributed);
-    let rows = work.branches.iter().zip(branches);
+    audit.expect(window, "energy of all threads", sum(threads.iter().map(|[energy, _]| *energy)), attributed);
     let mut of_threads = vec![(MicroJoules(0), 0_u64); threads.len()];
-    for (BranchRow { thread, .. }, (energy, cpu_ns)) in rows {
+    for WrittenBranch { thread, energy, cpu_ns, .. } in branches {
         if let Some((all_energy, all_ns)) = of_threads.get_mut(*thread) {
             *all_energy = all_energy.saturating_add(*energy);
             *all_ns = all_ns.saturating_add(*cpu_ns);
         }
     }
-    for ((thread, energy), (branch_energy, branch_ns)) in work.threads.iter().zip(threads).zip(of_threads) {
+    for ((thread, [energy, _]), (branch_energy, branch_ns)) in work.threads.iter().zip(threads).zip(of_threads) {
         audit.expect(window, &format!("branches' energy of thread {}", thread.tid), branch_energy, *energy);
         audit.expect(window, &format!("branches' time of thread {}", thread.tid), branch_ns, thread.cpu_ns);
     }
@@ -45,6 +48,23 @@ pub(crate) fn check_shares(audit: &mut RunAudit, window: u64, shares: &[Shares])
         audit.expect(window, &format!("{}: attributed + static + unattributed", name()), whole, share.measured);
         let items = share.items.total();
         audit.expect(window, &format!("{}: sum of the unattributed items", name()), items, share.unattributed);
+    }
+}
+
+/// Checks that the energy of network and disk is what their bytes cost, but for what is below a microjoule, which windows
+/// hand on.
+pub(crate) fn check_models(audit: &mut RunAudit, work: &WindowWork, domains: &[Domain]) {
+    let moved = work.moved.as_ref().map(Moved::total).unwrap_or_default();
+    for (domain, DomainWork { delta, .. }) in domains.iter().zip(&work.domains) {
+        let (Meter::PerByte { .. }, Role::Shared, Some(costs)) = (domain.meter, domain.role, domain.byte_costs())
+        else {
+            continue;
+        };
+        let cost_uj = u64::try_from(costs.of(&moved) / 1_000_000).unwrap_or(u64::MAX);
+        let found_uj = delta.measured.0.saturating_sub(delta.static_floor.unwrap_or_default().0);
+        if !(cost_uj..=cost_uj.saturating_add(1)).contains(&found_uj) {
+            audit.expect(work.index, &format!("{}: energy of its bytes", domain.name), found_uj, cost_uj);
+        }
     }
 }
 

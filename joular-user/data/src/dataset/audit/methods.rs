@@ -30,7 +30,7 @@ type WrittenMethod = (MethodKey, [u64; FIGURES.len()]);
 /// The same with all digits.
 type DerivedMethod = (MethodKey, [u128; FIGURES.len()]);
 
-const FIGURES: [Column<kind::Int>; 12] = [
+const FIGURES: [Column<kind::Int>; 14] = [
     methods::SELF_UJ,
     methods::TOTAL_UJ,
     methods::SELF_CPU_NS,
@@ -41,6 +41,8 @@ const FIGURES: [Column<kind::Int>; 12] = [
     methods::TOTAL_SIGMA_UJ,
     methods::SELF_SQUARES_UJ2,
     methods::TOTAL_SQUARES_UJ2,
+    methods::SELF_IO_UJ,
+    methods::TOTAL_IO_UJ,
     methods::GC_CHARGED_UJ,
     methods::TOTAL_GC_CHARGED_UJ,
 ];
@@ -83,9 +85,8 @@ impl Methods {
         let without = if self.deviations.is_some() { SQUARES.start } else { SQUARES.end };
         let figures =
             FIGURES.into_iter().take(without).map(|column| columns.ints(column)).collect::<Result<Vec<_>>>()?;
-        let charged = [methods::GC_CHARGED_UJ, methods::TOTAL_GC_CHARGED_UJ].map(|column| columns.ints_if_any(column));
-        let [own_charged, total_charged] = charged;
-        let charged = [own_charged?, total_charged?];
+        let later = FIGURES.into_iter().skip(SQUARES.end).map(|column| columns.ints_if_any(column));
+        let later = later.collect::<Result<Vec<_>>>()?;
         for row in 0..columns.rows() {
             let key = (
                 pids.natural(row)?,
@@ -99,8 +100,8 @@ impl Methods {
             for (value, figure) in values.iter_mut().zip(&figures) {
                 *value = figure.natural(row)?;
             }
-            // Data sets from before there were charges have none.
-            for (value, figure) in values.iter_mut().skip(SQUARES.end).zip(&charged) {
+            // Older data sets have none of them.
+            for (value, figure) in values.iter_mut().skip(SQUARES.end).zip(&later) {
                 *value = figure.maybe_natural(row)?.unwrap_or(0);
             }
             let start = starts.get(row)?;
@@ -171,8 +172,8 @@ fn of_sum(method: &SummedMethod<'_>, deviations: Option<&Deviations>) -> Derived
     let squares = if deviations.is_some() { [0, 0] } else { [own.squares, total.squares] };
     let counted = [own.energy.0, total.energy.0, own.cpu_ns, total.cpu_ns, own.samples, total.samples];
     let mut figures = [0; FIGURES.len()];
-    let charged = [own.gc_charged, total.gc_charged].map(|charged| u128::from(charged.0));
-    let values = counted.into_iter().chain(sigmas.map(|sigma| sigma.0)).map(u128::from).chain(squares).chain(charged);
+    let later = [own.by_bytes, total.by_bytes, own.gc_charged, total.gc_charged].map(|energy| u128::from(energy.0));
+    let values = counted.into_iter().chain(sigmas.map(|sigma| sigma.0)).map(u128::from).chain(squares).chain(later);
     figures.iter_mut().zip(values).for_each(|(figure, value)| *figure = value);
     (key, figures)
 }

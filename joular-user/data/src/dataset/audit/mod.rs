@@ -4,7 +4,8 @@
 //! 1. Measured energy is attributed, static or an item, exactly ([`identity`]).
 //! 2. Threads sum to what was attributed, branches to threads, methods to all;
 //!    parts of JVMs and qualities of stacks sum to their processes.
-//! 3. All of it follows from the weights and samples that stand beside it: the audit
+//! 3. The energy of network and disk is what the bytes in table `io` cost by the run's model.
+//! 4. All of it follows from the weights and samples that stand beside it: the audit
 //!    attributes the window again, and every figure must be the same.
 
 mod deviations;
@@ -129,6 +130,7 @@ fn audit_run(files: &RunFiles) -> Result<RunAudit> {
                 quality: quality.remove(&start).unwrap_or_default(),
                 jvms: jvms.remove(&start).unwrap_or_default(),
             };
+            identity::check_models(&mut audit, &window.work, &row.info.domains);
             let report = audit_window(&mut audit, window, rows, &mut attributor, &stacks.table);
             methods.window(&mut audit, &report, &stacks.table);
         }
@@ -166,14 +168,17 @@ fn audit_window(
     identity::check(audit, &work, &shares, &thread_energies, &branch_shares);
     let report = attributor.attribute(work, table);
     identity::compare_domains(audit, &report, &shares);
-    let threads = report.threads.iter().map(|thread| thread.energy).zip(thread_energies);
-    for (thread, (derived, written)) in report.threads.iter().zip(threads) {
-        audit.expect(report.index, &format!("energy_uj of thread {}", thread.tid), written, derived);
+    for (thread, [energy, by_bytes]) in report.threads.iter().zip(thread_energies) {
+        audit.expect(report.index, &format!("energy_uj of thread {}", thread.tid), energy, thread.energy);
+        audit.expect(report.index, &format!("io_uj of thread {}", thread.tid), by_bytes, thread.by_bytes);
     }
-    for (row, (energy, cpu_ns)) in report.branches.iter().zip(branch_shares) {
-        let name = || format!("branch {} of a thread", table.stack_id(row.branch));
-        audit.expect(report.index, &format!("energy_uj of {}", name()), energy, row.energy);
-        audit.expect(report.index, &format!("cpu_ns of {}", name()), cpu_ns, row.cpu_ns);
+    audit.expect(report.index, "the number of branches", branch_shares.len(), report.branches.len());
+    for (row, written) in report.branches.iter().zip(branch_shares) {
+        let name = |column| format!("{column} of branch {} of a thread", table.stack_id(row.branch));
+        audit.expect(report.index, &name("stack_id"), written.stack_id, table.stack_id(row.branch));
+        audit.expect(report.index, &name("energy_uj"), written.energy, row.energy);
+        audit.expect(report.index, &name("io_uj"), written.by_bytes, row.by_bytes);
+        audit.expect(report.index, &name("cpu_ns"), written.cpu_ns, row.cpu_ns);
     }
     for (row, energy) in report.collections.iter().zip(collection_energies) {
         audit.expect(report.index, "energy_uj of a collection", energy, row.energy);

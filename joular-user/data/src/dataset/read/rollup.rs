@@ -48,6 +48,7 @@ struct BranchRead {
     category: Category,
     stack_id: i64,
     energy: MicroJoules,
+    by_bytes: MicroJoules,
     cpu_ns: u64,
     samples: u64,
     pooled: Pooled,
@@ -95,6 +96,8 @@ fn take(columns: &Columns<'_>, rows: &mut HashMap<Start, Vec<BranchRead>>) -> Re
     .map(|column| columns.ints(column));
     let (energies, times, samples, squares) = (energies?, times?, samples?, squares?);
     let (inferred, inferred_times, inferred_squares) = (inferred?, inferred_times?, inferred_squares?);
+    // Older data sets have none.
+    let by_bytes = columns.ints_if_any(shared::IO_UJ)?;
     for row in 0..columns.rows() {
         let category = |name: &str| Category::ALL.into_iter().find(|category| category.name() == name);
         rows.entry(starts.get(row)?).or_default().push(BranchRead {
@@ -103,6 +106,7 @@ fn take(columns: &Columns<'_>, rows: &mut HashMap<Start, Vec<BranchRead>>) -> Re
             category: categories.name_of(row, category)?,
             stack_id: stack_ids.get(row)?,
             energy: MicroJoules(energies.natural(row)?),
+            by_bytes: MicroJoules(by_bytes.maybe_natural(row)?.unwrap_or(0)),
             cpu_ns: times.natural(row)?,
             samples: samples.natural(row)?,
             pooled: Pooled {
@@ -141,7 +145,9 @@ fn window(
     report.methods = method_rows(&report, &pooled, table);
     report.qualities = quality_rows(&report.threads, &report.branches, |branch| table.facts(branch));
     report.jvms = jvm_rows(&report.threads, &report.branches, |branch| table.facts(branch));
-    let own = |thread: &ThreadRead| (thread.process(), ThreadRow { energy: thread.energy, ..thread.row(0) });
+    let own = |thread: &ThreadRead| {
+        (thread.process(), ThreadRow { energy: thread.energy, by_bytes: thread.by_bytes, ..thread.row(0) })
+    };
     Ok(ReadRollupWindow {
         shares: rows.iter().filter_map(|row| row.shares.clone()).collect(),
         rows_agree: rows.iter().all(|row| {
@@ -171,9 +177,11 @@ fn add_branches(report: &mut WindowReport, branches: &[BranchRead], stacks: &Rea
         sum.energy = sum.energy.saturating_add(row.energy);
         sum.cpu_ns = sum.cpu_ns.saturating_add(row.cpu_ns);
         sum.samples = sum.samples.saturating_add(row.samples);
+        sum.by_bytes = sum.by_bytes.saturating_add(row.by_bytes);
         let branch = stacks.get(row.stack_id).ok_or_else(|| format!("stack {} has no row", row.stack_id))?;
-        let BranchRead { energy, cpu_ns, samples, .. } = *row;
-        report.branches.push(BranchRow { thread, kind: SampleKind::CpuTime, branch, cpu_ns, samples, energy });
+        let BranchRead { energy, cpu_ns, samples, by_bytes, .. } = *row;
+        let kind = SampleKind::CpuTime;
+        report.branches.push(BranchRow { thread, kind, branch, cpu_ns, samples, energy, by_bytes });
     }
     Ok(())
 }
@@ -189,5 +197,6 @@ pub(crate) fn all_threads(process: usize, category: Category) -> ThreadRow {
         cpu_ns: 0,
         samples: 0,
         energy: MicroJoules(0),
+        by_bytes: MicroJoules(0),
     }
 }

@@ -26,6 +26,12 @@ pub(crate) const TID: Column<kind::Int> = Column::new("tid", "kernel", "thread, 
 pub(crate) const THREAD_START: Column<kind::Time> =
     Column::new("thread_start", "kernel", "start of the thread; tid and start identify it");
 pub(crate) const ENERGY_UJ: Column<kind::Int> = Column::quantity("energy_uj", "attribution", "energy").unit("µJ");
+pub(crate) const IO_UJ: Column<kind::Int> = Column::quantity(
+    "io_uj",
+    "attribution",
+    "part of energy_uj that goes by bytes that were moved, whatever samples say: network and disk",
+)
+.unit("µJ");
 pub(crate) const CPU_NS: Column<kind::Int> = Column::quantity("cpu_ns", "kernel", "on-CPU time").unit("ns");
 pub(crate) const SAMPLES: Column<kind::Int> = Column::new("samples", "kernel", "samples taken").unit("samples");
 pub(crate) const ENERGY_LABEL: Column<kind::Name> = Column::new(

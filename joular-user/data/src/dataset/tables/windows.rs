@@ -16,9 +16,12 @@ pub(crate) const WINDOW_INDEX: Column<kind::Int> = Column::new(
     "run",
     "number of the window in the run: 0, 1, 2, …; orders a run's windows whatever the clock does",
 );
-pub(crate) const DOMAIN: Column<kind::Name> =
-    Column::new("domain", "energy source", "package, core, dram, platform, gpu, cpu, …; rows of a window are disjoint")
-        .null(NO_DOMAIN);
+pub(crate) const DOMAIN: Column<kind::Name> = Column::new(
+    "domain",
+    "energy source",
+    "package, core, dram, platform, gpu, cpu, network, disk, …; rows of a window are disjoint",
+)
+.null(NO_DOMAIN);
 pub(crate) const SOCKET: Column<kind::Int> =
     Column::new("socket", "energy source", "physical package").null("the whole machine");
 pub(crate) const CORE: Column<kind::Int> =
@@ -90,6 +93,12 @@ pub(crate) const DRAM_UJ: Column<kind::Int> =
     Column::quantity("dram_uj", "energy source", "of measured: memory").unit("µJ").null(NO_COUNTER);
 pub(crate) const GPU_UJ: Column<kind::Int> =
     Column::quantity("gpu_uj", "energy source", "of measured: GPUs").unit("µJ").null(NO_COUNTER);
+pub(crate) const NETWORK_UJ: Column<kind::Int> =
+    Column::quantity("network_uj", "energy source", "of measured: network cards, by their model")
+        .unit("µJ")
+        .null(NO_COUNTER);
+pub(crate) const DISK_UJ: Column<kind::Int> =
+    Column::quantity("disk_uj", "energy source", "of measured: disks, by their model").unit("µJ").null(NO_COUNTER);
 pub(crate) const CHECK_UJ: Column<kind::Int> =
     Column::quantity("check_uj", "energy source", "the same energy by another counter, for comparison")
         .unit("µJ")
@@ -223,6 +232,8 @@ fn beside_columns() -> Vec<ColumnOf<Windows>> {
         DRAM_UJ.of::<Windows>(|r| part(r, Part::Dram)),
         GPU_UJ.of::<Windows>(|r| part(r, Part::Gpu)),
         CHECK_UJ.of::<Windows>(|r| int(r.audit?.check?.0)),
+        NETWORK_UJ.of::<Windows>(|r| part(r, Part::Network)),
+        DISK_UJ.of::<Windows>(|r| part(r, Part::Disk)),
     ]
 }
 

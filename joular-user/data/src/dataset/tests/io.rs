@@ -6,12 +6,19 @@ use joular_ebpf::abi::IoKind;
 
 use crate::{
     dataset::{
-        DataSetError, audit, compact, fixture, fixture_io,
+        DataSetError, OutputDirectory, ParquetOutput, audit,
+        column::{Column, Named as _, Table, kind},
+        compact, fixture, fixture_io,
         read::{columns::TableFile, files},
         reattribute, store,
-        tables::{Io, counters, io},
+        tables::{Branches, Io, Methods, Threads, Windows, counters, io, methods, shared, windows},
+        tampering,
     },
-    model::policy::Policy,
+    model::{
+        byte_costs::ByteCosts,
+        domain::Domain,
+        policy::{IdlePolicy, Policy},
+    },
 };
 
 type Sums = BTreeMap<(String, u32), [u64; IoKind::ALL.len()]>;
@@ -68,4 +75,100 @@ fn bytes_of_a_claimants_rows_are_what_it_moved_and_stay_when_a_run_is_compacted_
     assert_eq!(found, sums(&compacted).0);
     assert_eq!(found, sums(&divided).0);
     assert!(audit::is_well(&audit::run(&divided).unwrap()));
+}
+
+/// The run of the fixture with a network card and a disk, whose energy goes by bytes.
+fn write_with_devices(root: &Path, policy: Policy) {
+    let network = ByteCosts { sent_pj: 2_070, received_pj: 1_300, ..ByteCosts::default() };
+    let disk = ByteCosts { device_read_pj: 9_000, device_written_pj: 9_200, ..ByteCosts::default() };
+    let directory = OutputDirectory::create(root, None).unwrap();
+    fixture::play_run(ParquetOutput::new(directory, fixture::FLUSH_NS), policy, |run| {
+        run.domains.push(Domain::per_byte("network", "network", 1_000_000, network));
+        run.domains.push(Domain::per_byte("disk", "disk", 2_000_000, disk));
+    });
+}
+
+/// A column's sum over the rows of a table that another column, if any, has this text in.
+fn sum<T: Table>(root: &Path, column: Column<kind::Int>, only: Option<(Column<kind::Name>, &str)>) -> u64 {
+    let mut sum = 0;
+    for run in files::find(&store::open(root).unwrap()).unwrap() {
+        for file in run.parts.iter().filter_map(|(_, part)| part.file::<T>()) {
+            let batches = TableFile::open(file).unwrap().batches(|columns| {
+                let values = columns.ints(column)?;
+                let texts = only.map(|(column, _)| columns.names(column)).transpose()?;
+                for row in 0..columns.rows() {
+                    let found = texts.as_ref().map(|texts| texts.maybe(row)).transpose()?.flatten();
+                    if only.is_none_or(|(_, text)| found == Some(text)) {
+                        sum += values.natural::<u64>(row)?;
+                    }
+                }
+                Ok(())
+            });
+            batches.unwrap();
+        }
+    }
+    sum
+}
+
+#[test]
+fn energy_of_network_and_disk_goes_to_threads_and_paths_by_what_they_moved() {
+    let root = tempfile::tempdir().unwrap();
+    let [without, with] = ["a", "b"].map(|name| root.path().join(name));
+    fixture::write(&without, Policy::default());
+    write_with_devices(&with, Policy::default());
+    let of_domain = |name, column| sum::<Windows>(&with, column, Some((windows::DOMAIN, name)));
+    let measured = ["network", "disk"].map(|name| of_domain(name, windows::MEASURED_UJ));
+    let attributed = ["network", "disk"].map(|name| of_domain(name, windows::ATTRIBUTED_UJ)).iter().sum::<u64>();
+    // 30 windows of a second, in one of which the machine is suspended: no clock of windows goes on then.
+    let idle = ["network", "disk"].map(|name| of_domain(name, windows::STATIC_UJ));
+    assert_eq!(idle, [30_000_000, 60_000_000]);
+    let moved = sums(&with).0;
+    let costs_pj = [2_070, 1_300, 0, 0, 0, 0, 9_000, 9_200_u64];
+    let cost_uj = |kinds: std::ops::Range<usize>| {
+        let of = |bytes: &[u64; 8]| kinds.clone().map(|kind| costs_pj[kind] * bytes[kind]).sum::<u64>();
+        moved.values().map(of).sum::<u64>() / 1_000_000
+    };
+    assert_eq!(measured, [idle[0] + cost_uj(0..2), idle[1] + cost_uj(6..8)]);
+    assert!(attributed > 0);
+    for (table, found) in [
+        ("threads", sum::<Threads>(&with, shared::IO_UJ, None)),
+        ("branches", sum::<Branches>(&with, shared::IO_UJ, None)),
+        ("methods", sum::<Methods>(&with, methods::SELF_IO_UJ, None)),
+    ] {
+        assert_eq!(found, attributed, "{table}");
+    }
+    // What the other domains gave is as it was.
+    let others = sum::<Threads>(&without, shared::ENERGY_UJ, None);
+    assert_eq!(sum::<Threads>(&with, shared::ENERGY_UJ, None), others + attributed);
+    let audits = audit::run(&with).unwrap();
+    assert!(audit::is_well(&audits), "{:?}", audits[0].told);
+}
+
+/// Under another policy paths get other energies, and back again.
+#[test]
+fn energy_by_bytes_is_divided_again_as_a_recording_would_have_divided_it() {
+    let root = tempfile::tempdir().unwrap();
+    let [recorded, spread, again, expected] = ["a", "b", "c", "d"].map(|name| root.path().join(name));
+    let policies = [IdlePolicy::Separate, IdlePolicy::Spread].map(|idle| Policy { idle, ..Policy::default() });
+    write_with_devices(&recorded, policies[0].clone());
+    write_with_devices(&expected, policies[1].clone());
+    for (from, to, policy) in [(&recorded, &spread, &policies[1]), (&spread, &again, &policies[0])] {
+        reattribute::run(from, to, None, |_| Ok::<_, DataSetError>(policy.clone())).unwrap();
+    }
+    for (found, expected) in [(&spread, &expected), (&again, &recorded)] {
+        assert!(fixture::files(found) == fixture::files(expected));
+    }
+}
+
+#[test]
+fn a_byte_that_is_not_in_the_data_set_is_missed_by_the_audit() {
+    let root = tempfile::tempdir().unwrap();
+    write_with_devices(root.path(), Policy::default());
+    let file = tampering::file(root.path(), "io", 0);
+    tampering::tamper(&file, &io::bytes_of(IoKind::Sent).name(), |values| {
+        values.iter_mut().step_by(2).flatten().for_each(|bytes| *bytes /= 2);
+    });
+    let audits = audit::run(root.path()).unwrap();
+    let told = audits[0].told.join("\n");
+    assert!(told.contains("network: energy of its bytes") && told.contains("io_uj of thread"), "{told}");
 }

@@ -104,7 +104,7 @@ impl<'a> RollupWriter<'a> {
         self.rows.with_key(&window.report, |rows, key| {
             rows.process_sums(key, &window.report)?;
             for (process, thread) in &window.threads {
-                let work = Work { energy_uj: thread.energy.0, cpu_ns: thread.cpu_ns, samples: thread.samples };
+                let work = Work::of_thread(thread);
                 rows.tables.threads.push(&ThreadRecord { key, process, thread, work }).map_err(of::<Threads>())?;
             }
             branch_rows(key, window, stacks, branches)
@@ -169,7 +169,7 @@ fn branch_rows(
             process,
             category: thread.category,
             stack_id: stacks.stack_id(branch.branch),
-            work: Work { energy_uj: branch.energy.0, cpu_ns: branch.cpu_ns, samples: branch.samples },
+            work: Work::of_branch(branch),
             squares_uj2: u64::try_from(pooled.squares).unwrap_or(u64::MAX),
             inferred: pooled.inferred,
         };
@@ -207,9 +207,9 @@ pub(crate) fn method_rows(report: &WindowReport, pooled: &[Pooled], stacks: &Sta
     let mut shares: BTreeMap<(usize, FrameId), (Share, Share)> = BTreeMap::new();
     for (branch, Pooled { squares, .. }) in report.branches.iter().zip(pooled) {
         let Some(thread) = report.threads.get(branch.thread) else { continue };
-        let BranchRow { energy, cpu_ns, samples, branch: path, .. } = *branch;
+        let BranchRow { energy, cpu_ns, samples, by_bytes, branch: path, .. } = *branch;
         let (share, path) =
-            (Share { energy, cpu_ns, samples, squares: *squares, ..Share::default() }, stacks.methods(path));
+            (Share { energy, cpu_ns, samples, by_bytes, squares: *squares, ..Share::default() }, stacks.methods(path));
         if let Some(leaf) = path.last() {
             shares.entry((thread.process, *leaf)).or_default().0.plus(&share);
         }

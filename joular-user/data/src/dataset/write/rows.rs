@@ -216,7 +216,7 @@ impl Rows {
         stacks: &StackTable,
     ) -> Result<(), ArrowError> {
         let record = |row: &BranchRow| {
-            let work = Work { energy_uj: row.energy.0, cpu_ns: row.cpu_ns, samples: row.samples };
+            let work = Work::of_branch(row);
             let thread = ThreadRecord { work, ..thread(key, report, row.thread)? };
             Some(BranchRecord {
                 thread,
@@ -351,8 +351,7 @@ pub(super) fn of<T: Table>() -> impl Fn(ArrowError) -> OutputError {
 fn thread<'a>(key: WindowKey<'a>, report: &'a WindowReport, index: usize) -> Option<ThreadRecord<'a>> {
     let thread = report.threads.get(index)?;
     let process = report.processes.get(thread.process)?;
-    let work = Work { energy_uj: thread.energy.0, cpu_ns: thread.cpu_ns, samples: thread.samples };
-    Some(ThreadRecord { key, process, thread, work })
+    Some(ThreadRecord { key, process, thread, work: Work::of_thread(thread) })
 }
 
 /// Sort key of threads within a window.

@@ -126,6 +126,7 @@ impl Charges {
                     samples: 0,
                     inferred: None,
                     pooled: Some(Pooled::COMPLETE),
+                    is_by_bytes: false,
                 });
             }
         }

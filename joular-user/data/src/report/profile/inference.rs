@@ -196,6 +196,7 @@ fn giving(
             samples: 0,
             inferred: None,
             pooled: None,
+            is_by_bytes: false,
         };
         if shares.is_empty() {
             sink.left(&whole);

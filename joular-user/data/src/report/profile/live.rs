@@ -178,8 +178,9 @@ impl Since {
 #[allow(clippy::cast_precision_loss, reason = "for an error estimate")]
 fn entry(thread: ThreadIndex, path: PathIndex, row: &BranchRow) -> ThreadPath {
     let BranchRow { energy, cpu_ns, samples, .. } = *row;
-    let squares = if samples > 0 { (energy.0 as f64).powi(2) / samples as f64 } else { 0.0 };
-    ThreadPath { thread, path, energy, cpu_ns, samples, inferred: MicroJoules(0), squares }
+    let squares = if samples > 0 { (row.by_samples().0 as f64).powi(2) / samples as f64 } else { 0.0 };
+    let by_bytes = row.by_bytes;
+    ThreadPath { thread, path, energy, cpu_ns, samples, inferred: MicroJoules(0), squares, by_bytes }
 }
 
 fn wall_time(boot: Boot, since_boot_ns: u64) -> UnixMicros {

@@ -75,6 +75,8 @@ pub struct ThreadPath {
     pub inferred: MicroJoules,
     /// As [`Sampled::squares`], µJ².
     pub squares: f64,
+    /// Part of `energy` that goes by bytes that were moved: samples have no part in it.
+    pub by_bytes: MicroJoules,
 }
 
 /// A selection of a data set, summed by thread and call path.
@@ -180,7 +182,8 @@ impl ThreadPath {
 
     /// What of it samples divide, of its window or of others. The rest is exact.
     pub fn sampled(&self) -> Sampled {
-        let Self { energy, samples, squares, .. } = *self;
+        let Self { energy, samples, squares, by_bytes, .. } = *self;
+        let energy = MicroJoules(energy.0.saturating_sub(by_bytes.0));
         if self.is_sampled() { Sampled { energy, samples, squares } } else { Sampled::default() }
     }
 }

@@ -126,7 +126,7 @@ impl<'a> Witnesses<'a> {
             found.singles.entry(*thread).or_default().push(seen);
         }
         for entry in summing.sums.entries().iter().filter(|entry| entry.samples > 0 && wanted.contains(&entry.thread)) {
-            let seen = Seen { path: entry.path, samples: entry.samples, energy: entry.energy };
+            let seen = Seen { path: entry.path, samples: entry.samples, energy: entry.sampled().energy };
             found.samples.entry(entry.thread).or_default().push(seen);
         }
         found

@@ -200,6 +200,8 @@ impl DataSet {
         let (times, samples) = (columns.ints(shared::CPU_NS)?, columns.ints(shared::SAMPLES)?);
         let mut threads = ThreadColumns::of(columns)?;
         let pooled = PooledColumns::of(columns)?;
+        // Older data sets have none.
+        let by_bytes = columns.ints_if_any(shared::IO_UJ)?;
         let span = filter.span(&self.catalog.runs[run]);
         // Rows of a window stand together, and those of a thread, so the last answers are kept.
         let (mut last, mut last_allowed) = (None, None);
@@ -244,8 +246,10 @@ impl DataSet {
                 samples: amounts.samples,
                 inferred: None,
                 pooled: pooled.as_ref().map(|pooled| pooled.of_row(index)).transpose()?,
+                is_by_bytes: false,
             };
-            take(&self.catalog, &row);
+            let by_bytes = MicroJoules(by_bytes.maybe_natural(index)?.unwrap_or(0));
+            row.apart(by_bytes).for_each(|row| take(&self.catalog, &row));
         }
         Ok(())
     }
@@ -357,7 +361,7 @@ impl DataSet {
     }
 }
 
-const BRANCH_COLUMNS: [&dyn Named; 17] = [
+const BRANCH_COLUMNS: [&dyn Named; 18] = [
     &shared::WINDOW_START,
     &shared::WINDOW_NS,
     &shared::PID,
@@ -371,6 +375,7 @@ const BRANCH_COLUMNS: [&dyn Named; 17] = [
     &shared::ENERGY_UJ,
     &shared::CPU_NS,
     &shared::SAMPLES,
+    &shared::IO_UJ,
     &rollup::SQUARES_UJ2,
     &rollup::INFERRED_UJ,
     &rollup::INFERRED_CPU_NS,

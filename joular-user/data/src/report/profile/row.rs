@@ -24,8 +24,10 @@ pub struct Row {
     pub samples: u64,
     /// `None`: samples in this window tell it.
     pub inferred: Option<Inferred>,
-    /// Of a row of a rollup, and of one that is charged for a collector.
+    /// Of a row of a rollup, of one that is charged for a collector, and of one that goes by bytes.
     pub pooled: Option<Pooled>,
+    /// Whether its energy goes by bytes that were moved, and samples have no part in it.
+    pub is_by_bytes: bool,
 }
 
 /// What a row of a rollup knows of the windows and threads that it is a sum of.
@@ -67,6 +69,16 @@ impl Row {
             (None, None) if self.samples > 0 => (self.energy.0 as f64).powi(2) / self.samples as f64,
             (None, None) => 0.0,
         }
+    }
+
+    /// What samples divide of a row of table `branches`, and the part of its energy that goes by bytes, which is a row
+    /// for itself.
+    pub(super) fn apart(self, by_bytes: MicroJoules) -> impl Iterator<Item = Self> {
+        let rest = Self { energy: MicroJoules(self.energy.0.saturating_sub(by_bytes.0)), ..self };
+        let is_nothing = rest.energy.0 == 0 && rest.cpu_ns == 0 && rest.samples == 0 && by_bytes.0 > 0;
+        let of_bytes =
+            Self { energy: by_bytes, cpu_ns: 0, samples: 0, pooled: Some(Pooled::COMPLETE), is_by_bytes: true, ..self };
+        (!is_nothing).then_some(rest).into_iter().chain((by_bytes.0 > 0).then_some(of_bytes))
     }
 
     /// A row of a rollup with what samples of other windows tell: what is left of it, and what it gets.

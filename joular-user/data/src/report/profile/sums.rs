@@ -6,6 +6,7 @@ use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 
 use super::{Amounts, ThreadPath, row::Row};
+use crate::model::units::MicroJoules;
 
 /// Sums by thread and path.
 #[derive(Debug, Default)]
@@ -55,7 +56,9 @@ fn key(entry: &ThreadPath) -> u64 {
 impl ThreadPath {
     pub(super) fn of(row: &Row) -> Self {
         let Amounts { energy, cpu_ns, samples, inferred, .. } = row.amounts();
-        Self { thread: row.thread, path: row.path, energy, cpu_ns, samples, inferred, squares: row.squares() }
+        let by_bytes = if row.is_by_bytes { energy } else { MicroJoules(0) };
+        let squares = row.squares();
+        Self { thread: row.thread, path: row.path, energy, cpu_ns, samples, inferred, squares, by_bytes }
     }
 
     pub const fn amounts(&self) -> Amounts {
@@ -70,6 +73,7 @@ impl ThreadPath {
         self.samples = self.samples.saturating_add(other.samples);
         self.inferred = self.inferred.saturating_add(other.inferred);
         self.squares += other.squares;
+        self.by_bytes = self.by_bytes.saturating_add(other.by_bytes);
     }
 }
 
@@ -79,7 +83,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        model::units::{MicroJoules, UnixMicros},
+        model::units::UnixMicros,
         report::profile::{PathIndex, ThreadIndex},
     };
 
@@ -102,6 +106,7 @@ mod tests {
                 samples,
                 inferred: None,
                 pooled: None,
+                is_by_bytes: false,
             });
             let sum = expected.entry((thread, path)).or_default();
             *sum = (sum.0 + energy, sum.1 + cpu_ns, sum.2 + samples);

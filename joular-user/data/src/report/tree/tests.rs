@@ -43,6 +43,7 @@ fn profile(branches: &[(u32, &str, u64)]) -> Profile {
             samples,
             inferred: MicroJoules(0),
             squares: 0.0,
+            by_bytes: MicroJoules(0),
         });
     }
     Profile { catalog, entries, ..Profile::default() }
@@ -73,6 +74,7 @@ fn of_kinds(branches: &[(&str, u64)], kinds: Kinds) -> CallTree {
             samples: 1,
             inferred: MicroJoules(0),
             squares: 0.0,
+            by_bytes: MicroJoules(0),
         });
     }
     let mut all = Branches::new(Shape { kinds, ..Shape::default() }, Measure::Energy);
@@ -128,6 +130,7 @@ fn frames_of_which_only_the_file_is_known_are_one_in_a_row() {
         samples: 1,
         inferred: MicroJoules(0),
         squares: 0.0,
+        by_bytes: MicroJoules(0),
     });
     let mut all = Branches::new(Shape::default(), Measure::Energy);
     all.add(&profile);

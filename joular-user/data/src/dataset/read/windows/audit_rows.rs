@@ -90,8 +90,11 @@ fn parts(columns: &Columns<'_>, row: usize) -> Result<Parts> {
             Part::Uncore => windows::UNCORE_UJ,
             Part::Dram => windows::DRAM_UJ,
             Part::Gpu => windows::GPU_UJ,
+            Part::Network => windows::NETWORK_UJ,
+            Part::Disk => windows::DISK_UJ,
         };
-        let energy: Option<u64> = columns.ints(column)?.maybe_natural(row)?;
+        // Those of before there was a model of network and disk lack these.
+        let energy: Option<u64> = columns.ints_if_any(column)?.maybe_natural(row)?;
         parts.set(part, energy.map(MicroJoules));
     }
     Ok(parts)

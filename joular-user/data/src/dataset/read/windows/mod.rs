@@ -6,6 +6,7 @@
 
 pub(super) mod audit_rows;
 mod collector_rows;
+mod io_rows;
 pub(super) mod work_rows;
 
 use std::collections::HashMap;
@@ -14,6 +15,7 @@ pub(crate) use self::audit_rows::{Shares, UnattributedColumns, loss_columns};
 use self::{
     audit_rows::AuditRow,
     collector_rows::{ChargeRead, CollectionRead},
+    io_rows::MovedRead,
     work_rows::{BranchRead, ThreadRead, WeightRead},
 };
 use super::{files::FlushFiles, stacks::ReadStacks};
@@ -21,6 +23,7 @@ use crate::{
     attribution::{
         collector::{ChargeRow, CollectionRow},
         counter::Delta,
+        moved::{Moved, MovedRow},
         shown_parts::{self, Beside},
         window_report::{BranchRow, ProcessRef, ThreadRow},
         work::{Claimant, ClaimedSlice, DomainWork, WindowWork},
@@ -29,7 +32,7 @@ use crate::{
         column::Table as _,
         error::{DataSetError, Result},
         store::StoredFile,
-        tables::{Branches, Collections, GcCharges, Threads, Weights, Windows},
+        tables::{Branches, Collections, GcCharges, Io, Threads, Weights, Windows},
     },
     events::SampleKind,
     model::{
@@ -44,15 +47,28 @@ pub(crate) struct ReadWindow {
     pub(crate) work: WindowWork,
     /// What each domain's row says, in the order of rows.
     pub(crate) shares: Vec<Shares>,
-    /// Parallel to the work's threads.
-    pub(crate) thread_energies: Vec<MicroJoules>,
-    /// Parallel to the work's branches: energy and time.
-    pub(crate) branch_shares: Vec<(MicroJoules, u64)>,
+    /// Parallel to the work's threads: energy, and the part that goes by bytes.
+    pub(crate) thread_energies: Vec<[MicroJoules; 2]>,
+    /// In the order of attribution, which may be more than the work's branches: paths that only have energy by bytes
+    /// follow from it.
+    pub(crate) branch_shares: Vec<WrittenBranch>,
     /// What its collections and charges say, in the order of the work's.
     pub(crate) collection_energies: Vec<MicroJoules>,
     pub(crate) charged: Vec<[MicroJoules; 2]>,
     /// Whether the columns that are the window's, repeated on each row, agree.
     pub(crate) rows_agree: bool,
+}
+
+/// What a row of `branches` says.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WrittenBranch {
+    /// Index into the work's threads.
+    pub(crate) thread: usize,
+    pub(crate) stack_id: i64,
+    pub(crate) energy: MicroJoules,
+    /// Of `energy`.
+    pub(crate) by_bytes: MicroJoules,
+    pub(crate) cpu_ns: u64,
 }
 
 /// Start of a window, which is its key in every table.
@@ -70,6 +86,7 @@ pub(crate) fn read(part: &FlushFiles, domains: &[Domain], stacks: &ReadStacks) -
     let mut weights = grouped(part.file::<Weights>(), work_rows::weights)?;
     let mut collections = grouped(part.file::<Collections>(), collector_rows::collections)?;
     let mut charges = grouped(part.file::<GcCharges>(), collector_rows::charges)?;
+    let mut moved = grouped(part.file::<Io>(), io_rows::moved)?;
     let mut windows = Vec::new();
     for rows in audits.chunk_by(|a, b| a.start == b.start) {
         let Some(first) = rows.first() else { continue };
@@ -79,6 +96,7 @@ pub(crate) fn read(part: &FlushFiles, domains: &[Domain], stacks: &ReadStacks) -
             weights: weights.remove(&first.start).unwrap_or_default(),
             collections: collections.remove(&first.start).unwrap_or_default(),
             charges: charges.remove(&first.start).unwrap_or_default(),
+            moved: moved.remove(&first.start).unwrap_or_default(),
         };
         let damaged = |problem| DataSetError::Damaged {
             path: part.file::<Windows>().map_or_else(|| Windows::NAME.into(), StoredFile::path),
@@ -86,7 +104,7 @@ pub(crate) fn read(part: &FlushFiles, domains: &[Domain], stacks: &ReadStacks) -
         };
         windows.push(rows_of.window(rows, domains, stacks).map_err(damaged)?);
     }
-    let left = left(&threads) + left(&branches) + left(&weights) + left(&collections) + left(&charges);
+    let left = left(&threads) + left(&branches) + left(&weights) + left(&collections) + left(&charges) + left(&moved);
     Ok((windows, left))
 }
 
@@ -115,6 +133,7 @@ struct RowsOf {
     weights: Vec<WeightRead>,
     collections: Vec<CollectionRead>,
     charges: Vec<ChargeRead>,
+    moved: Vec<MovedRead>,
 }
 
 impl RowsOf {
@@ -130,7 +149,7 @@ impl RowsOf {
         let (branches, branch_shares) = self.branch_rows(&positions, stacks)?;
         Ok(ReadWindow {
             shares: rows.iter().filter_map(|row| row.shares.clone()).collect(),
-            thread_energies: self.threads.iter().map(|thread| thread.energy).collect(),
+            thread_energies: self.threads.iter().map(|thread| [thread.energy, thread.by_bytes]).collect(),
             branch_shares,
             collection_energies,
             charged,
@@ -158,7 +177,7 @@ impl RowsOf {
                 allocations: Vec::new(),
                 collections,
                 charges,
-                moved: None,
+                moved: self.moved(&positions, stacks)?,
                 losses: first.losses.clone(),
             },
         })
@@ -179,13 +198,13 @@ impl RowsOf {
     }
 
     /// Rows without energy, in the order of attribution, and the figures that were written.
-    #[allow(clippy::type_complexity, reason = "two parallel lists")]
     fn branch_rows(
         &self,
         positions: &HashMap<ThreadId, usize>,
         stacks: &ReadStacks,
-    ) -> Result<(Vec<BranchRow>, Vec<(MicroJoules, u64)>), String> {
+    ) -> Result<(Vec<BranchRow>, Vec<WrittenBranch>), String> {
         let mut rows = Vec::with_capacity(self.branches.len());
+        let mut written = Vec::with_capacity(self.branches.len());
         for read in &self.branches {
             let thread = *positions.get(&read.thread).ok_or_else(|| format!("thread {} has no row", read.thread.2))?;
             let branch = stacks.get(read.stack_id).ok_or_else(|| format!("stack {} has no row", read.stack_id))?;
@@ -197,11 +216,35 @@ impl RowsOf {
                 cpu_ns: read.cpu_ns,
                 samples: read.samples,
                 energy: MicroJoules(0),
+                by_bytes: MicroJoules(0),
             };
-            rows.push((thread, read.stack_id, row, (read.energy, read.cpu_ns)));
+            let BranchRead { stack_id, energy, by_bytes, cpu_ns, .. } = *read;
+            written.push(WrittenBranch { thread, stack_id, energy, by_bytes, cpu_ns });
+            if !read.is_by_bytes() {
+                rows.push((thread, stack_id, row));
+            }
         }
-        rows.sort_by_key(|(thread, stack_id, ..)| (*thread, *stack_id));
-        Ok(rows.into_iter().map(|(_, _, row, written)| (row, written)).unzip())
+        rows.sort_by_key(|(thread, stack_id, _)| (*thread, *stack_id));
+        written.sort_by_key(|written| (written.thread, written.stack_id));
+        Ok((rows.into_iter().map(|(.., row)| row).collect(), written))
+    }
+
+    /// `None` if nothing was counted.
+    fn moved(&self, positions: &HashMap<ThreadId, usize>, stacks: &ReadStacks) -> Result<Option<Moved>, String> {
+        let row = |read: &MovedRead| {
+            let (claimant, branch) = match &read.claimant {
+                Ok(group) => (*group, None),
+                Err((thread, stack_id)) => {
+                    let position = positions.get(thread).ok_or_else(|| format!("thread {} has no row", thread.2))?;
+                    let branch = stacks.get(*stack_id).ok_or_else(|| format!("stack {stack_id} has no row"))?;
+                    (Claimant::Thread(*position), Some(branch))
+                }
+            };
+            Ok(MovedRow { claimant, branch, bytes: read.bytes, samples: read.samples })
+        };
+        let Some(first) = self.moved.first() else { return Ok(None) };
+        let rows = self.moved.iter().map(row).collect::<Result<Vec<_>, String>>()?;
+        Ok(Some(Moved { counts_devices: first.counts_devices, rows }))
     }
 
     /// In the order of attribution: processes, and of one the order in which they began.

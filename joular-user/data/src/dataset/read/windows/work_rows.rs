@@ -25,6 +25,7 @@ pub(crate) struct ThreadRead {
     cpu_ns: u64,
     samples: u64,
     pub(crate) energy: MicroJoules,
+    pub(crate) by_bytes: MicroJoules,
 }
 
 impl ThreadRead {
@@ -42,6 +43,7 @@ impl ThreadRead {
             cpu_ns: self.cpu_ns,
             samples: self.samples,
             energy: MicroJoules(0),
+            by_bytes: MicroJoules(0),
         }
     }
 }
@@ -57,6 +59,14 @@ pub(crate) struct BranchRead {
     pub(crate) cpu_ns: u64,
     pub(crate) samples: u64,
     pub(crate) energy: MicroJoules,
+    pub(crate) by_bytes: MicroJoules,
+}
+
+impl BranchRead {
+    /// Whether the row is there for what the path moved, and for nothing else.
+    pub(crate) const fn is_by_bytes(&self) -> bool {
+        self.samples == 0 && self.cpu_ns == 0 && self.by_bytes.0 > 0
+    }
 }
 
 pub(crate) struct WeightRead {
@@ -73,6 +83,8 @@ pub(crate) fn threads(columns: &Columns<'_>, rows: &mut Grouped<ThreadRead>) -> 
         (columns.texts(shared::COMM)?, columns.texts(work::THREAD_NAME)?, columns.texts(work::CATEGORY)?);
     let (energies, times, samples) =
         (columns.ints(shared::ENERGY_UJ)?, columns.ints(shared::CPU_NS)?, columns.ints(shared::SAMPLES)?);
+    // Older data sets have none.
+    let by_bytes = columns.ints_if_any(shared::IO_UJ)?;
     for row in 0..columns.rows() {
         let category = |name: &str| Category::ALL.into_iter().find(|category| category.name() == name);
         rows.entry(starts.get(row)?).or_default().push(ThreadRead {
@@ -83,6 +95,7 @@ pub(crate) fn threads(columns: &Columns<'_>, rows: &mut Grouped<ThreadRead>) -> 
             cpu_ns: times.natural(row)?,
             samples: samples.natural(row)?,
             energy: MicroJoules(energies.natural(row)?),
+            by_bytes: MicroJoules(by_bytes.maybe_natural(row)?.unwrap_or(0)),
         });
     }
     Ok(())
@@ -94,6 +107,8 @@ pub(crate) fn branches(columns: &Columns<'_>, rows: &mut Grouped<BranchRead>) ->
     let stack_ids = columns.ints(work::STACK_ID)?;
     let (energies, times, samples) =
         (columns.ints(shared::ENERGY_UJ)?, columns.ints(shared::CPU_NS)?, columns.ints(shared::SAMPLES)?);
+    // Older data sets have none.
+    let by_bytes = columns.ints_if_any(shared::IO_UJ)?;
     for row in 0..columns.rows() {
         rows.entry(starts.get(row)?).or_default().push(BranchRead {
             thread: ids(row)?,
@@ -101,6 +116,7 @@ pub(crate) fn branches(columns: &Columns<'_>, rows: &mut Grouped<BranchRead>) ->
             cpu_ns: times.natural(row)?,
             samples: samples.natural(row)?,
             energy: MicroJoules(energies.natural(row)?),
+            by_bytes: MicroJoules(by_bytes.maybe_natural(row)?.unwrap_or(0)),
         });
     }
     Ok(())

@@ -68,6 +68,7 @@ fn add(profile: &mut Profile, thread: u32, path: PathIndex, energy: u64, samples
         samples,
         inferred: MicroJoules(0),
         squares,
+        by_bytes: MicroJoules(0),
     };
     profile.entries.push(entry);
     profile.entries.sort_by_key(|entry| (entry.thread, entry.path));
@@ -323,6 +324,7 @@ fn calls_are_counted_as_windows_show_them() {
             samples: 1,
             inferred: None,
             pooled: None,
+            is_by_bytes: false,
         };
         calls.see(&profile.catalog, &row);
     }

@@ -1,0 +1,51 @@
+//! Reads table `io`, by window, as attribution wants it.
+
+use joular_ebpf::abi::IoKind;
+
+use super::{Grouped, ThreadId, work_rows::thread_ids};
+use crate::{
+    attribution::work::Claimant,
+    dataset::{
+        error::Result,
+        read::columns::Columns,
+        tables::{counters, io, shared, work},
+    },
+    model::byte_costs::BytesByKind,
+};
+
+/// A row, without the positions of its thread and of its path.
+pub(crate) struct MovedRead {
+    /// A group, or a thread and its path.
+    pub(crate) claimant: Result<Claimant, (ThreadId, i64)>,
+    pub(crate) bytes: BytesByKind,
+    pub(crate) samples: u64,
+    /// Whether the kernel says what was read from devices and written to them.
+    pub(crate) counts_devices: bool,
+}
+
+pub(crate) fn moved(columns: &Columns<'_>, rows: &mut Grouped<MovedRead>) -> Result<()> {
+    let starts = columns.times(shared::WINDOW_START)?;
+    let claimants = columns.texts(counters::CLAIMANT)?;
+    let (ids, stack_ids) = (thread_ids(columns)?, columns.ints(work::STACK_ID)?);
+    let kinds = IoKind::ALL.into_iter().map(|kind| columns.ints(io::bytes_of(kind))).collect::<Result<Vec<_>>>()?;
+    let samples = columns.ints(io::SAMPLES)?;
+    for row in 0..columns.rows() {
+        let group = |name: &str| Claimant::GROUPS.into_iter().find(|group| group.name() == name);
+        let claimant = match claimants.get(row)? {
+            "thread" => Err((ids(row)?, stack_ids.get(row)?)),
+            _ => Ok(claimants.name_of(row, group)?),
+        };
+        let mut bytes = BytesByKind::default();
+        for (sum, of_kind) in bytes.iter_mut().zip(&kinds) {
+            *sum = of_kind.maybe_natural(row)?.unwrap_or(0);
+        }
+        let counts_devices = kinds[IoKind::DeviceRead as usize].maybe(row).is_some();
+        rows.entry(starts.get(row)?).or_default().push(MovedRead {
+            claimant,
+            bytes,
+            samples: samples.natural(row)?,
+            counts_devices,
+        });
+    }
+    Ok(())
+}
