@@ -200,8 +200,11 @@ fn network_and_disk_are_added_if_they_are_asked_for() {
         }
     }
     let broken = |_: &EnergyOptions| Err(Unusable::new(UnusableKind::Absent, "there is none"));
-    let kinds = [kind("whole", Adds::Never, |_| opened("whole", &[("cpu", Role::Shared)])), kind("nic", Adds::IfAsked, broken)];
-    let Err(error) = select_from(&kinds, &machine.options("auto", None)) else { panic!("what was asked for is not there") };
+    let kinds =
+        [kind("whole", Adds::Never, |_| opened("whole", &[("cpu", Role::Shared)])), kind("nic", Adds::IfAsked, broken)];
+    let Err(error) = select_from(&kinds, &machine.options("auto", None)) else {
+        panic!("what was asked for is not there")
+    };
     assert_eq!(error.to_string(), "energy source nic cannot be used: there is none");
 }
 

@@ -187,7 +187,9 @@ fn check_energy(data: &DataSet, pid: u32, [read, written]: [u64; 2], of: &str) -
     let expected_uj = (read * READ_NJ + written * WRITTEN_NJ) as f64 / 1_000.0;
     for table in ["threads", "branches"] {
         let found_uj = figure(&format!("SELECT sum(io_uj)::DOUBLE AS figure FROM {table} WHERE {thread}"))?;
-        notes::figure(&format!("{of}: the disk used {found_uj} µJ for the mover by {table}, its bytes cost {expected_uj}"));
+        notes::figure(&format!(
+            "{of}: the disk used {found_uj} µJ for the mover by {table}, its bytes cost {expected_uj}"
+        ));
         // A window is off by less than a microjoule.
         ensure!((found_uj - expected_uj).abs() <= windows, "{of}: {table} have {found_uj} µJ, not {expected_uj}");
     }

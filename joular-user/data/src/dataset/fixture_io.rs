@@ -1,13 +1,16 @@
 //! What the threads of the made-up run move through sockets and files.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, path::Path};
 
 use joular_ebpf::abi::{IoKind, Place, ThreadKey};
 
-use super::fixture::events;
+use super::{
+    OutputDirectory, ParquetOutput,
+    fixture::{FLUSH_NS, events, play_run},
+};
 use crate::{
     events::{Event, IoSample, ThreadIo, ThreadTime, WindowIo},
-    model::policy::Policy,
+    model::{byte_costs::ByteCosts, domain::Domain, policy::Policy},
 };
 
 /// Every thread moves bytes of every kind, those of targets by two paths or, every third, by none that was seen.
@@ -61,4 +64,15 @@ pub(super) fn moved_in_all() -> BTreeMap<(&'static str, u32), [u64; IoKind::ALL.
         }
     }
     all
+}
+
+/// The run with a network card and a disk, whose energy goes by bytes.
+pub(crate) fn write_with_devices(root: &Path, policy: Policy) {
+    let network = ByteCosts { sent_pj: 2_070, received_pj: 1_300, ..ByteCosts::default() };
+    let disk = ByteCosts { device_read_pj: 9_000, device_written_pj: 9_200, ..ByteCosts::default() };
+    let directory = OutputDirectory::create(root, None).unwrap();
+    play_run(ParquetOutput::new(directory, FLUSH_NS), policy, |run| {
+        run.domains.push(Domain::per_byte("network", "network", 1_000_000, network));
+        run.domains.push(Domain::per_byte("disk", "disk", 2_000_000, disk));
+    });
 }

@@ -31,7 +31,7 @@ pub(crate) mod fixture;
 #[cfg(test)]
 mod fixture_collections;
 #[cfg(test)]
-mod fixture_io;
+pub(crate) mod fixture_io;
 #[cfg(test)]
 pub(crate) mod tampering;
 #[cfg(test)]

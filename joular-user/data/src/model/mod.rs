@@ -7,6 +7,7 @@ pub mod cores;
 pub mod counter;
 pub mod domain;
 pub mod frame;
+mod label;
 pub mod policy;
 pub mod quality;
 pub mod target_text;

@@ -40,7 +40,7 @@ impl Devices {
 
 impl EnergySource for Devices {
     fn name(&self) -> &str {
-        &self.domains[0].source
+        &self.domains[0].name
     }
 
     fn domains(&self) -> &[Domain] {

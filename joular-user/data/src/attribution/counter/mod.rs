@@ -346,6 +346,8 @@ fn whole_microjoules(amount: u128, per_uj: u128, carry: &mut u128) -> MicroJoule
 }
 
 #[cfg(test)]
+mod model_tests;
+#[cfg(test)]
 mod suspend_tests;
 #[cfg(test)]
 mod tests;

@@ -6,19 +6,16 @@ use joular_ebpf::abi::IoKind;
 
 use crate::{
     dataset::{
-        DataSetError, OutputDirectory, ParquetOutput, audit,
+        DataSetError, audit,
         column::{Column, Named as _, Table, kind},
-        compact, fixture, fixture_io,
+        compact, fixture,
+        fixture_io::{self, write_with_devices},
         read::{columns::TableFile, files},
         reattribute, store,
         tables::{Branches, Io, Methods, Threads, Windows, counters, io, methods, shared, windows},
         tampering,
     },
-    model::{
-        byte_costs::ByteCosts,
-        domain::Domain,
-        policy::{IdlePolicy, Policy},
-    },
+    model::policy::{IdlePolicy, Policy},
 };
 
 type Sums = BTreeMap<(String, u32), [u64; IoKind::ALL.len()]>;
@@ -75,17 +72,6 @@ fn bytes_of_a_claimants_rows_are_what_it_moved_and_stay_when_a_run_is_compacted_
     assert_eq!(found, sums(&compacted).0);
     assert_eq!(found, sums(&divided).0);
     assert!(audit::is_well(&audit::run(&divided).unwrap()));
-}
-
-/// The run of the fixture with a network card and a disk, whose energy goes by bytes.
-fn write_with_devices(root: &Path, policy: Policy) {
-    let network = ByteCosts { sent_pj: 2_070, received_pj: 1_300, ..ByteCosts::default() };
-    let disk = ByteCosts { device_read_pj: 9_000, device_written_pj: 9_200, ..ByteCosts::default() };
-    let directory = OutputDirectory::create(root, None).unwrap();
-    fixture::play_run(ParquetOutput::new(directory, fixture::FLUSH_NS), policy, |run| {
-        run.domains.push(Domain::per_byte("network", "network", 1_000_000, network));
-        run.domains.push(Domain::per_byte("disk", "disk", 2_000_000, disk));
-    });
 }
 
 /// A column's sum over the rows of a table that another column, if any, has this text in.

@@ -195,6 +195,7 @@ impl Amounts {
         self.cpu_ns = self.cpu_ns.saturating_add(other.cpu_ns);
         self.samples = self.samples.saturating_add(other.samples);
         self.inferred = self.inferred.saturating_add(other.inferred);
+        self.by_bytes = self.by_bytes.saturating_add(other.by_bytes);
         self.allocated_bytes = self.allocated_bytes.saturating_add(other.allocated_bytes);
     }
 }

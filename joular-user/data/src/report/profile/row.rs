@@ -57,7 +57,9 @@ pub struct Inferred {
 impl Row {
     pub const fn amounts(&self) -> Amounts {
         let inferred = if self.inferred.is_some() { self.energy } else { MicroJoules(0) };
-        Amounts { energy: self.energy, cpu_ns: self.cpu_ns, samples: self.samples, inferred, allocated_bytes: 0 }
+        let by_bytes = if self.is_by_bytes { self.energy } else { MicroJoules(0) };
+        let Self { energy, cpu_ns, samples, .. } = *self;
+        Amounts { energy, cpu_ns, samples, inferred, by_bytes, allocated_bytes: 0 }
     }
 
     /// What it adds to Σ energy² / samples, µJ².

@@ -6,7 +6,6 @@ use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 
 use super::{Amounts, ThreadPath, row::Row};
-use crate::model::units::MicroJoules;
 
 /// Sums by thread and path.
 #[derive(Debug, Default)]
@@ -55,15 +54,14 @@ fn key(entry: &ThreadPath) -> u64 {
 
 impl ThreadPath {
     pub(super) fn of(row: &Row) -> Self {
-        let Amounts { energy, cpu_ns, samples, inferred, .. } = row.amounts();
-        let by_bytes = if row.is_by_bytes { energy } else { MicroJoules(0) };
+        let Amounts { energy, cpu_ns, samples, inferred, by_bytes, .. } = row.amounts();
         let squares = row.squares();
         Self { thread: row.thread, path: row.path, energy, cpu_ns, samples, inferred, squares, by_bytes }
     }
 
     pub const fn amounts(&self) -> Amounts {
-        let Self { energy, cpu_ns, samples, inferred, .. } = *self;
-        Amounts { energy, cpu_ns, samples, inferred, allocated_bytes: 0 }
+        let Self { energy, cpu_ns, samples, inferred, by_bytes, .. } = *self;
+        Amounts { energy, cpu_ns, samples, inferred, by_bytes, allocated_bytes: 0 }
     }
 
     /// Adds what another has, of the same thread and path or not.
@@ -83,7 +81,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        model::units::UnixMicros,
+        model::units::{MicroJoules, UnixMicros},
         report::profile::{PathIndex, ThreadIndex},
     };
 

@@ -26,7 +26,8 @@ pub fn table(report: &Report<'_>, table: &Ranking) -> String {
                 footprint::figures(report).iter().flat_map(|figure| ["self", "total"].map(|which| figure.name(which))),
             )
             .chain(counts::names(&report.profile.counted))
-            .chain(allocated(report).map(|which| format!("{which}_allocated_bytes"))),
+            .chain(allocated(report).map(|which| format!("{which}_allocated_bytes")))
+            .chain(by_bytes(table).map(|which| format!("{which}_io_uj"))),
     );
     for row in rows(table) {
         text.push_str(&line(cells(report, table, row)));
@@ -64,8 +65,9 @@ fn cells(report: &Report<'_>, table: &Ranking, row: &Row) -> Vec<String> {
         footprints.flat_map(|figure| [&row.own, &row.total].map(|figures| figure.of(&figures.footprint).to_string())),
     );
     cells.extend(counts::cells(&report.profile.counted, row).map(|(_, count)| count.to_string()));
-    let bytes_of = |which| if which == "self" { &row.own } else { &row.total };
-    cells.extend(allocated(report).map(|which| bytes_of(which).amounts.allocated_bytes.to_string()));
+    let of = |which| if which == "self" { &row.own } else { &row.total };
+    cells.extend(allocated(report).map(|which| of(which).amounts.allocated_bytes.to_string()));
+    cells.extend(by_bytes(table).map(|which| of(which).amounts.by_bytes.0.to_string()));
     cells
 }
 
@@ -73,6 +75,12 @@ fn cells(report: &Report<'_>, table: &Ranking, row: &Row) -> Vec<String> {
 fn allocated(report: &Report<'_>) -> impl Iterator<Item = &'static str> {
     let is_empty = report.profile.allocated.is_empty();
     ["self", "total"].into_iter().filter(move |_| !is_empty)
+}
+
+/// The columns of energy that goes by bytes that were moved, if there is any.
+fn by_bytes(table: &Ranking) -> impl Iterator<Item = &'static str> {
+    let is_none = table.whole.by_bytes.0 == 0;
+    ["self", "total"].into_iter().filter(move |_| !is_none)
 }
 
 /// A detail as a cell.

@@ -117,6 +117,10 @@ fn row_object(ranking: &Ranking, row: &Row, report: &Report<'_>) -> Map<String, 
         object.insert("activation_uj".to_owned(), json!(energy.0));
     }
     object.extend(counts::cells(&report.profile.counted, row).map(|(name, count)| (name, json!(count))));
+    if ranking.whole.by_bytes.0 > 0 {
+        object.insert("self_io_uj".to_owned(), json!(row.own.amounts.by_bytes.0));
+        object.insert("total_io_uj".to_owned(), json!(row.total.amounts.by_bytes.0));
+    }
     if !report.profile.allocated.is_empty() {
         object.insert("self_allocated_bytes".to_owned(), json!(row.own.amounts.allocated_bytes));
         object.insert("total_allocated_bytes".to_owned(), json!(row.total.amounts.allocated_bytes));

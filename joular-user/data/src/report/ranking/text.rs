@@ -9,7 +9,10 @@ use super::{
 };
 use crate::{
     model::{domain::Label, target_text::TargetText, units::MicroJoules},
-    report::{footprint::statement, profile::OUTSIDE_APP},
+    report::{
+        footprint::statement,
+        profile::{Amounts, OUTSIDE_APP},
+    },
     text::{
         Keep, cut, figures,
         figures::Places,
@@ -191,6 +194,16 @@ pub fn columns(table: &Ranking, report: &Report<'_>) -> Vec<Column> {
             places.write(row.own.amounts.inferred.joules())
         };
         columns.push(column("INFERRED J", 6, &inferred));
+    }
+    if table.whole.by_bytes.0 > 0 {
+        let io = |amounts: &Amounts| match amounts.by_bytes {
+            MicroJoules(0) => String::new(),
+            energy => figures::figure(energy.joules(), label),
+        };
+        columns.push(column(&format!("{prefix}IO J"), 5, &|row| io(&row.own.amounts)));
+        if has_total {
+            columns.push(column("TOTAL IO J", 7, &|row| io(&row.total.amounts)));
+        }
     }
     if has_total {
         columns.push(column("TOTAL J", 2, &total(joules)));

@@ -8,5 +8,6 @@ mod counted;
 mod diff;
 mod footprint;
 mod inference;
+mod io;
 mod light_load;
 mod profile;
