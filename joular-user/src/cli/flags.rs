@@ -195,6 +195,13 @@ pub struct Flags {
     #[arg(long, value_name = "DIR", help_heading = heading::ENERGY)]
     pub powercap_root: Option<PathBuf>,
 
+    /// What measured energy of memory is divided by: time, allocation or cache-misses [default: time]
+    ///
+    /// It holds for the domain dram, where there is one. allocation brings --alloc with it: threads of targets share by
+    /// the bytes that they allocated what they have together by time. cache-misses brings --counters cache-misses with it.
+    #[arg(long, value_name = "WHAT", help_heading = heading::ENERGY)]
+    pub dram_by: Option<String>,
+
     /// Policy for idle power: separate, spread or active [default: separate]
     ///
     /// separate sets the idle power apart. spread divides all energy among busy threads, as JoularJX

@@ -26,7 +26,7 @@ fn targets_may_be_listed_and_repeated() {
 #[test]
 fn every_flag_is_taken_as_typed() {
     let line = "--comm java --container a --pod b --namespace n --label k=v --kubernetes kubelet --kubernetes-token t --kubernetes-ca none --cgroup /c --service d e --duration 10s --interval 1s --frequency 99 --output o --flush 5s --energy watts \
-                --energy-file p --powercap-root r --idle spread --idle-watts 12.5 --smt-ratio 1.2 --calibration m --weights time --sampler timer --model-watts 1:2 --tdp 65 --tdp-states 1:2 --nic --disk=idle-watts=1 --record f \
+                --energy-file p --powercap-root r --idle spread --idle-watts 12.5 --smt-ratio 1.2 --calibration m --weights time --sampler timer --model-watts 1:2 --tdp 65 --tdp-states 1:2 --nic --disk=idle-watts=1 --dram-by allocation --record f \
                 --config c --quiet --top 5 --proc-root /p --cpu-root /c --sys-root /s --guest-power g --metrics-cert c --metrics-key k --energy perf,nvml";
     let flags = Flags {
         comm: vec!["java".into()],
@@ -58,6 +58,7 @@ fn every_flag_is_taken_as_typed() {
         tdp_states: Some("1:2".into()),
         nic: Some("published".into()),
         disk: Some("idle-watts=1".into()),
+        dram_by: Some("allocation".into()),
         record: Some("f".into()),
         config: Some("c".into()),
         quiet: true,

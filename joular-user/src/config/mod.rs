@@ -15,6 +15,7 @@ mod experiment;
 pub mod file;
 mod footprint;
 mod kubernetes;
+mod memory;
 mod metrics;
 mod otlp;
 mod part;
@@ -48,6 +49,7 @@ pub use self::{
     experiment::experiment,
     file::ConfigFile,
     footprint::footprint,
+    memory::MemoryBy,
     metrics::Metrics,
     otlp::Otlp,
     part::part,
@@ -114,6 +116,7 @@ pub struct Live {
     /// Samples per second and CPU, 1 to 10 000.
     pub frequency: u32,
     pub energy: EnergyOptions,
+    pub memory_by: MemoryBy,
     pub weights: WeightChoice,
     pub sampler: SamplerChoice,
     /// What is counted for each thread.
@@ -249,6 +252,7 @@ impl Places {
                 self.invalid("guest-power", format!("virtual machines need news every {most:?}: shorten --interval"))
             );
         }
+        let memory_by = flags.dram_by.as_deref().map_or(Ok(MemoryBy::Time), |text| self.parse("dram-by", text))?;
         Ok(Live {
             selection: self.selection(&flags)?,
             duration: self.time("duration", flags.duration.as_deref(), limits)?,
@@ -256,11 +260,12 @@ impl Places {
             guest_power: flags.guest_power.clone(),
             frequency: self.number("frequency", flags.frequency, 1..=10_000)?.unwrap_or(99),
             energy: self.energy(&flags)?,
+            memory_by,
             weights: flags.weights.as_deref().map_or(Ok(WeightChoice::Auto), |text| self.parse("weights", text))?,
             sampler: flags.sampler.as_deref().map_or(Ok(SamplerChoice::Auto), |text| self.parse("sampler", text))?,
-            counters: self.counters(&flags.counters)?,
-            allocations: flags.alloc,
-            // Energy by bytes needs the bytes.
+            counters: self.counters(&flags.counters, memory_by)?,
+            // What energy is divided by must be there.
+            allocations: flags.alloc || memory_by == MemoryBy::Allocation,
             io: flags.io || flags.nic.is_some() || flags.disk.is_some(),
             metrics: self.metrics(&flags)?,
             metrics_methods: self.metrics_methods(&flags)?,

@@ -186,7 +186,7 @@ fn check_energy(data: &DataSet, pid: u32, [read, written]: [u64; 2], of: &str) -
     let windows = figure("SELECT count(DISTINCT window_start)::DOUBLE AS figure FROM windows")?;
     let expected_uj = (read * READ_NJ + written * WRITTEN_NJ) as f64 / 1_000.0;
     for table in ["threads", "branches"] {
-        let found_uj = figure(&format!("SELECT sum(io_uj)::DOUBLE AS figure FROM {table} WHERE {thread}"))?;
+        let found_uj = figure(&format!("SELECT sum(by_bytes_uj)::DOUBLE AS figure FROM {table} WHERE {thread}"))?;
         notes::figure(&format!(
             "{of}: the disk used {found_uj} µJ for the mover by {table}, its bytes cost {expected_uj}"
         ));
@@ -199,9 +199,9 @@ fn check_energy(data: &DataSet, pid: u32, [read, written]: [u64; 2], of: &str) -
         "paths whose energy is not that of their bytes",
         &format!(
             "SELECT * FROM (SELECT window_start, stack_id, sum({costs}) / 1000 AS cost_uj FROM io WHERE {thread} GROUP BY ALL)
-             FULL JOIN (SELECT window_start, stack_id, sum(io_uj) AS io_uj FROM branches WHERE {thread} GROUP BY ALL)
+             FULL JOIN (SELECT window_start, stack_id, sum(by_bytes_uj) AS by_bytes_uj FROM branches WHERE {thread} GROUP BY ALL)
              USING (window_start, stack_id)
-             WHERE abs(coalesce(cost_uj, 0) - coalesce(io_uj, 0)) > 2"
+             WHERE abs(coalesce(cost_uj, 0) - coalesce(by_bytes_uj, 0)) > 2"
         ),
     )?;
     data.expect_none(

@@ -17,6 +17,7 @@ mod io;
 mod io_kernels;
 mod kernels;
 mod light_jvms;
+mod memory_by;
 mod perf_pmu;
 mod phases;
 mod powercap;

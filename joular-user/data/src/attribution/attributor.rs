@@ -103,9 +103,7 @@ impl Attributor {
             match self.domains[index].role {
                 Role::Shared => {
                     let parts = self.share(index, &mut audit, work, &identities);
-                    if let Some(costs) = self.domains[index].byte_costs() {
-                        by_bytes.share(costs, &parts, work.moved.as_ref(), table, &mut work.threads);
-                    }
+                    by_bytes.share(&self.domains[index], &parts, work, table);
                     for (thread, part) in work.threads.iter_mut().zip(parts) {
                         thread.energy = thread.energy.saturating_add(part);
                     }

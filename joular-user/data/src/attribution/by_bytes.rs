@@ -1,19 +1,21 @@
-//! Divides what threads have of domains that go by bytes among the call paths that moved the bytes.
+//! Divides what threads have of domains that go by bytes among the call paths that moved or allocated them.
 //!
 //! Samples of CPU time say nothing of such energy: a thread may send all its bytes on a path on which no sample hit it.
-//! So a path gets it by what its bytes cost, beside what it gets by samples.
+//! So a path gets it by its bytes, beside what it gets by samples.
 
 use std::collections::BTreeMap;
 
 use super::{
-    moved::Moved,
     split::apportion,
-    window_report::{BranchRow, ThreadRow},
-    work::Claimant,
+    window_report::BranchRow,
+    work::{Claimant, WindowWork},
 };
 use crate::{
     events::SampleKind,
-    model::{byte_costs::ByteCosts, units::MicroJoules},
+    model::{
+        domain::{DividedBy, Domain},
+        units::MicroJoules,
+    },
     stacks::{BranchIndex, StackTable},
 };
 
@@ -22,29 +24,15 @@ use crate::{
 pub(super) struct ByBytes(BTreeMap<(usize, BranchIndex), MicroJoules>);
 
 impl ByBytes {
-    /// Divides `parts`, one for each thread, of a domain whose bytes cost this. What a thread has without bytes of the
-    /// domain in this window (its energy came late) is left to samples.
-    pub(super) fn share(
-        &mut self,
-        costs: &ByteCosts,
-        parts: &[MicroJoules],
-        moved: Option<&Moved>,
-        table: &StackTable,
-        threads: &mut [ThreadRow],
-    ) {
-        let mut paths: BTreeMap<usize, Vec<(i64, BranchIndex, u64)>> = BTreeMap::new();
-        for row in moved.iter().flat_map(|moved| &moved.rows) {
-            if let (Claimant::Thread(thread), Some(branch)) = (row.claimant, row.branch) {
-                let cost_pj = u64::try_from(costs.of(&row.bytes)).unwrap_or(u64::MAX);
-                paths.entry(thread).or_default().push((table.stack_id(branch), branch, cost_pj));
-            }
-        }
-        for (thread, mut paths) in paths {
-            let (Some(part), Some(row)) = (parts.get(thread), threads.get_mut(thread)) else { continue };
+    /// Divides `parts`, one for each thread, of a domain. What a thread has without bytes of the domain in this window (its
+    /// energy came late), and all of a domain that does not go by bytes, is left to samples.
+    pub(super) fn share(&mut self, domain: &Domain, parts: &[MicroJoules], work: &mut WindowWork, table: &StackTable) {
+        for (thread, mut paths) in paths(domain, work) {
+            let (Some(part), Some(row)) = (parts.get(thread), work.threads.get_mut(thread)) else { continue };
             // What does not divide goes by stack id, and not by the order in which paths were seen.
-            paths.sort_unstable_by_key(|(stack_id, ..)| *stack_id);
-            let weights: Vec<u64> = paths.iter().map(|(.., cost_pj)| *cost_pj).collect();
-            for ((_, branch, _), energy) in paths.iter().zip(apportion(part.0, &weights)) {
+            paths.sort_unstable_by_key(|(branch, _)| table.stack_id(*branch));
+            let weights: Vec<u64> = paths.iter().map(|(_, weight)| *weight).collect();
+            for ((branch, _), energy) in paths.iter().zip(apportion(part.0, &weights)) {
                 let energy = MicroJoules(energy);
                 row.by_bytes = row.by_bytes.saturating_add(energy);
                 let sum = self.0.entry((thread, *branch)).or_default();
@@ -77,4 +65,29 @@ impl ByBytes {
         }));
         branches.sort_by_key(|row| (row.thread, table.stack_id(row.branch)));
     }
+}
+
+/// By thread: paths, and what their bytes weigh.
+fn paths(domain: &Domain, work: &WindowWork) -> BTreeMap<usize, Vec<(BranchIndex, u64)>> {
+    let mut sums: BTreeMap<(usize, BranchIndex), u64> = BTreeMap::new();
+    let mut add = |thread, branch, weight: u64| {
+        let sum = sums.entry((thread, branch)).or_default();
+        *sum = sum.saturating_add(weight);
+    };
+    match &domain.divided_by {
+        DividedBy::Bytes(costs) => {
+            for row in work.moved.iter().flat_map(|moved| &moved.rows) {
+                if let (Claimant::Thread(thread), Some(branch)) = (row.claimant, row.branch) {
+                    add(thread, branch, u64::try_from(costs.of(&row.bytes)).unwrap_or(u64::MAX));
+                }
+            }
+        }
+        DividedBy::Allocation => work.allocations.iter().for_each(|row| add(row.thread, row.branch, row.bytes)),
+        _ => {}
+    }
+    let mut by_thread: BTreeMap<usize, Vec<(BranchIndex, u64)>> = BTreeMap::new();
+    for ((thread, branch), weight) in sums {
+        by_thread.entry(thread).or_default().push((branch, weight));
+    }
+    by_thread
 }

@@ -1,7 +1,8 @@
 //! Collects the claims on a domain's energy: the weights of what ran in its place, or of the bytes that were moved.
 
 use super::{
-    weights::{Weighing, Weight},
+    traffic,
+    weights::Weighing,
     work::{Claimant, ClaimedSlice, WindowWork},
 };
 use crate::model::{
@@ -48,6 +49,12 @@ impl Claims {
                 none.by_cpu_weights(domain, &work.slices, policy)
             }
             DividedBy::Bytes(costs) => none.by_bytes(costs, work),
+            DividedBy::Allocation => {
+                traffic::by_allocation(none.by_cpu_weights(domain, &work.slices, policy), domain, work)
+            }
+            DividedBy::CacheMisses => {
+                traffic::by_cache_misses(none.by_cpu_weights(domain, &work.slices, policy), domain, work)
+            }
         }
     }
 
@@ -55,7 +62,7 @@ impl Claims {
     fn by_bytes(mut self, costs: &ByteCosts, work: &WindowWork) -> Self {
         for row in work.moved.iter().flat_map(|moved| &moved.rows) {
             let own = u64::try_from(costs.of(&row.bytes)).unwrap_or(u64::MAX);
-            self.claim(row.claimant, Weight { own, instrument: 0 });
+            self.claim(row.claimant, own);
         }
         self
     }
@@ -68,13 +75,17 @@ impl Claims {
             self.cpus.elapsed_ns = self.cpus.elapsed_ns.saturating_add(slice.cpu_ns);
             match claimed.claimant {
                 Claimant::Idle => self.cpus.idle_ns = self.cpus.idle_ns.saturating_add(slice.cpu_ns),
-                claimant => self.claim(claimant, weighing.weigh(claimed)),
+                claimant => {
+                    let weight = weighing.weigh(claimed);
+                    self.claim(claimant, weight.own);
+                    self.profiler = self.profiler.saturating_add(weight.instrument);
+                }
             }
         }
         self
     }
 
-    fn claim(&mut self, claimant: Claimant, weight: Weight) {
+    pub(super) fn claim(&mut self, claimant: Claimant, weight: u64) {
         let own = match claimant {
             Claimant::Thread(position) => self.threads.get_mut(position),
             Claimant::Kernel => Some(&mut self.kernel),
@@ -83,13 +94,12 @@ impl Claims {
             Claimant::OtherProcesses | Claimant::Idle => Some(&mut self.other_processes),
         };
         if let Some(own) = own {
-            *own = own.saturating_add(weight.own);
+            *own = own.saturating_add(weight);
         }
-        self.profiler = self.profiler.saturating_add(weight.instrument);
     }
 }
 
-fn is_in(domain: &Domain, claimed: &ClaimedSlice) -> bool {
+pub(super) fn is_in(domain: &Domain, claimed: &ClaimedSlice) -> bool {
     domain.socket.is_none_or(|socket| socket == claimed.place.socket)
         && domain.core.is_none_or(|core| core == claimed.place.core)
 }

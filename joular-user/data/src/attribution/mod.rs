@@ -6,7 +6,7 @@
 //!    window's [`work`]: it joins threads with processes ([`threads`]), samples
 //!    with call paths ([`paths`]), readings with meters ([`measured`]).
 //! 2. [`Attributor`] divides that work. Each domain's energy ([`conservation`]) goes to
-//!    those with a claim on it ([`claims`]) by their [`weights`], after the
+//!    those with a claim on it ([`claims`]) by their [`weights`] or its [`traffic`], after the
 //!    share of idling ([`idle`]); so does the energy of windows that comes late
 //!    ([`missed`]). A thread's energy goes to its call paths by samples ([`branches`]), and that of network and disk by
 //!    what the paths moved ([`by_bytes`]).
@@ -59,6 +59,7 @@ mod share;
 pub mod shown_parts;
 mod split;
 mod threads;
+mod traffic;
 mod weights;
 pub mod window_report;
 pub mod work;

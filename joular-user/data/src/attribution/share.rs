@@ -19,7 +19,7 @@ pub struct Share {
     pub squares: u128,
     /// What it is charged for its collector: no part of `energy`.
     pub gc_charged: MicroJoules,
-    /// Of `energy`: of domains that are divided by bytes, in which samples have no part.
+    /// Of `energy`: what goes by bytes that were moved or allocated, in which samples have no part.
     pub by_bytes: MicroJoules,
 }
 

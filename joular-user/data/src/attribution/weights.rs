@@ -52,7 +52,7 @@ impl<'a> Weighing<'a> {
         let ((smt_permille, unit), types) = match divided_by {
             DividedBy::CpuTime => ((EACH_IN_FULL, WeightUnit::Time), &[][..]),
             DividedBy::CpuWeightsByCoreType(types) => (by_policy, &types[..]),
-            DividedBy::CpuWeights | DividedBy::Bytes(_) => (by_policy, &[][..]),
+            _ => (by_policy, &[][..]),
         };
         let mut weighing = Self { smt_permille, unit, costs, types, rates: vec![MeanRate::default(); types.len() + 1] };
         for claimed in slices {

@@ -92,6 +92,8 @@ pub struct DomainAudit {
     pub core: Option<u32>,
     pub source: String,
     pub label: Label,
+    /// As [`crate::model::domain::DividedBy::name`] has it.
+    pub divided_by: &'static str,
     /// Whether anybody gets a share of it; see [`Role::Unshared`].
     pub is_shared: bool,
     /// ΔE of the window.
@@ -174,6 +176,7 @@ impl DomainAudit {
             core: domain.core,
             source: domain.source.clone(),
             label: domain.label,
+            divided_by: domain.divided_by.name(),
             is_shared: domain.role == Role::Shared,
             measured: delta.measured,
             attributed: MicroJoules(0),
@@ -297,7 +300,7 @@ pub struct ThreadRow {
     pub cpu_ns: u64,
     pub samples: u64,
     pub energy: MicroJoules,
-    /// Of `energy`: of domains that are divided by bytes.
+    /// Of `energy`: what goes by bytes that were moved or allocated.
     pub by_bytes: MicroJoules,
 }
 
@@ -313,7 +316,7 @@ pub struct BranchRow {
     pub cpu_ns: u64,
     pub samples: u64,
     pub energy: MicroJoules,
-    /// Of `energy`: by what the path moved, whatever samples say.
+    /// Of `energy`: by what the path moved or allocated, whatever samples say.
     pub by_bytes: MicroJoules,
 }
 

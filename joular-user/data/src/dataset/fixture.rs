@@ -239,7 +239,7 @@ fn counts(window: &Event) -> Option<Event> {
         },
     };
     Some(Event::Counters(Box::new(WindowCounters {
-        counters: vec![Counter::PageFaults, Counter::MajorFaults, Counter::ContextSwitches],
+        counters: vec![Counter::CacheMisses, Counter::MajorFaults, Counter::ContextSwitches],
         threads: window.threads.iter().map(counted).collect(),
     })))
 }

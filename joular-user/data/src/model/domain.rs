@@ -57,6 +57,23 @@ pub enum DividedBy {
     CpuTime,
     /// As [`Self::CpuWeights`] on a hybrid processor, whose cores are of these types.
     CpuWeightsByCoreType(Vec<CoreType>),
+    /// What targets' threads have by [`Self::CpuWeights`] together, by the bytes that each allocated.
+    Allocation,
+    /// Cache misses.
+    CacheMisses,
+}
+
+impl DividedBy {
+    /// As in data sets.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::CpuWeights | Self::CpuWeightsByCoreType(_) => "cpu_weights",
+            Self::CpuTime => "cpu_time",
+            Self::Bytes(_) => "bytes",
+            Self::Allocation => "allocation",
+            Self::CacheMisses => "cache_misses",
+        }
+    }
 }
 
 /// A part of the machine whose energy is known. What is neither [`Role::Part`]
@@ -111,6 +128,11 @@ impl Domain {
             divided_by: DividedBy::Bytes(costs),
             ..Self::new(name, None, source, Label::Modelled, Meter::PerByte { idle_uw })
         }
+    }
+
+    /// Whether it is memory that threads have a share of.
+    pub fn is_shared_memory(&self) -> bool {
+        self.name == "dram" && self.role == Role::Shared
     }
 
     /// What a byte costs, if it is divided by bytes.
@@ -296,7 +318,8 @@ mod tests {
         let by_type =
             DividedBy::CpuWeightsByCoreType(vec![CoreType { name: "efficiency".into(), ..CoreType::default() }]);
         let bytes = DividedBy::Bytes(ByteCosts { sent_pj: 7, ..ByteCosts::default() });
-        for divided_by in [DividedBy::CpuWeights, bytes, DividedBy::CpuTime, by_type] {
+        let traffic = [DividedBy::Allocation, DividedBy::CacheMisses];
+        for divided_by in [DividedBy::CpuWeights, bytes, DividedBy::CpuTime, by_type].into_iter().chain(traffic) {
             let domain = Domain { divided_by, ..package.clone() };
             let text = serde_json::to_string(&domain).unwrap();
             assert_eq!(serde_json::from_str::<Domain>(&text).unwrap(), domain, "{text}");

@@ -41,8 +41,8 @@ const FIGURES: [Column<kind::Int>; 14] = [
     methods::TOTAL_SIGMA_UJ,
     methods::SELF_SQUARES_UJ2,
     methods::TOTAL_SQUARES_UJ2,
-    methods::SELF_IO_UJ,
-    methods::TOTAL_IO_UJ,
+    methods::SELF_BY_BYTES_UJ,
+    methods::TOTAL_BY_BYTES_UJ,
     methods::GC_CHARGED_UJ,
     methods::TOTAL_GC_CHARGED_UJ,
 ];

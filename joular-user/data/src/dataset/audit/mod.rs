@@ -170,14 +170,14 @@ fn audit_window(
     identity::compare_domains(audit, &report, &shares);
     for (thread, [energy, by_bytes]) in report.threads.iter().zip(thread_energies) {
         audit.expect(report.index, &format!("energy_uj of thread {}", thread.tid), energy, thread.energy);
-        audit.expect(report.index, &format!("io_uj of thread {}", thread.tid), by_bytes, thread.by_bytes);
+        audit.expect(report.index, &format!("by_bytes_uj of thread {}", thread.tid), by_bytes, thread.by_bytes);
     }
     audit.expect(report.index, "the number of branches", branch_shares.len(), report.branches.len());
     for (row, written) in report.branches.iter().zip(branch_shares) {
         let name = |column| format!("{column} of branch {} of a thread", table.stack_id(row.branch));
         audit.expect(report.index, &name("stack_id"), written.stack_id, table.stack_id(row.branch));
         audit.expect(report.index, &name("energy_uj"), written.energy, row.energy);
-        audit.expect(report.index, &name("io_uj"), written.by_bytes, row.by_bytes);
+        audit.expect(report.index, &name("by_bytes_uj"), written.by_bytes, row.by_bytes);
         audit.expect(report.index, &name("cpu_ns"), written.cpu_ns, row.cpu_ns);
     }
     for (row, energy) in report.collections.iter().zip(collection_energies) {

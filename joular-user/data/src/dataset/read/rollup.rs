@@ -97,7 +97,7 @@ fn take(columns: &Columns<'_>, rows: &mut HashMap<Start, Vec<BranchRead>>) -> Re
     let (energies, times, samples, squares) = (energies?, times?, samples?, squares?);
     let (inferred, inferred_times, inferred_squares) = (inferred?, inferred_times?, inferred_squares?);
     // Older data sets have none.
-    let by_bytes = columns.ints_if_any(shared::IO_UJ)?;
+    let by_bytes = columns.ints_if_any(shared::BY_BYTES_UJ)?;
     for row in 0..columns.rows() {
         let category = |name: &str| Category::ALL.into_iter().find(|category| category.name() == name);
         rows.entry(starts.get(row)?).or_default().push(BranchRead {

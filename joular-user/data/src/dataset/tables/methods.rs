@@ -58,14 +58,14 @@ pub(crate) const SELF_SQUARES_UJ2: Column<kind::Int> = Column::quantity(
 pub(crate) const TOTAL_SQUARES_UJ2: Column<kind::Int> =
     Column::quantity("total_squares_uj2", "attribution", "the same for total_samples").unit("µJ²");
 
-pub(crate) const SELF_IO_UJ: Column<kind::Int> = Column::quantity(
-    "self_io_uj",
+pub(crate) const SELF_BY_BYTES_UJ: Column<kind::Int> = Column::quantity(
+    "self_by_bytes_uj",
     "attribution",
-    "part of self_uj that goes by bytes that were moved, whatever samples say: network and disk",
+    "part of self_uj that goes by bytes, whatever samples say: network, disk, and memory with --dram-by allocation",
 )
 .unit("µJ");
-pub(crate) const TOTAL_IO_UJ: Column<kind::Int> =
-    Column::quantity("total_io_uj", "attribution", "the same part of total_uj").unit("µJ");
+pub(crate) const TOTAL_BY_BYTES_UJ: Column<kind::Int> =
+    Column::quantity("total_by_bytes_uj", "attribution", "the same part of total_uj").unit("µJ");
 pub(crate) const GC_CHARGED_UJ: Column<kind::Int> = Column::quantity(
     "gc_charged_uj",
     "attribution",
@@ -155,7 +155,7 @@ pub(super) fn share_columns<T: OfMethod>() -> Vec<ColumnOf<T>> {
         TOTAL_SIGMA_UJ.of::<T>(|r| int(two_digits(T::method(r).method.sigmas[1].0.into()))),
         SELF_SQUARES_UJ2.of::<T>(|r| int(two_digits(T::method(r).method.own.squares))),
         TOTAL_SQUARES_UJ2.of::<T>(|r| int(two_digits(T::method(r).method.total.squares))),
-        SELF_IO_UJ.of::<T>(|r| int(T::method(r).method.own.by_bytes.0)),
-        TOTAL_IO_UJ.of::<T>(|r| int(T::method(r).method.total.by_bytes.0)),
+        SELF_BY_BYTES_UJ.of::<T>(|r| int(T::method(r).method.own.by_bytes.0)),
+        TOTAL_BY_BYTES_UJ.of::<T>(|r| int(T::method(r).method.total.by_bytes.0)),
     ]
 }

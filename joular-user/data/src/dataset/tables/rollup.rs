@@ -5,7 +5,7 @@ use super::{
     Column, ColumnOf, InWindow, MethodRecord, OfProcess, Table, WindowKey, Work, int, joined, kind, label_columns,
     methods::{self, OfMethod},
     process_columns,
-    shared::{CPU_NS, ENERGY_UJ, IO_UJ, SAMPLES},
+    shared::{BY_BYTES_UJ, CPU_NS, ENERGY_UJ, SAMPLES},
     window_columns,
     work::{CATEGORY, STACK_ID},
 };
@@ -118,7 +118,7 @@ impl Table for RollupBranches {
             ENERGY_UJ.of::<Self>(|r| int(r.work.energy_uj)),
             CPU_NS.of::<Self>(|r| int(r.work.cpu_ns)),
             SAMPLES.of::<Self>(|r| int(r.work.samples)),
-            IO_UJ.of::<Self>(|r| int(r.work.io_uj)),
+            BY_BYTES_UJ.of::<Self>(|r| int(r.work.by_bytes_uj)),
             SQUARES_UJ2.of::<Self>(|r| int(r.squares_uj2)),
             INFERRED_UJ.of::<Self>(|r| Some(r.inferred.energy_uj)),
             INFERRED_CPU_NS.of::<Self>(|r| Some(r.inferred.cpu_ns)),

@@ -26,10 +26,10 @@ pub(crate) const TID: Column<kind::Int> = Column::new("tid", "kernel", "thread, 
 pub(crate) const THREAD_START: Column<kind::Time> =
     Column::new("thread_start", "kernel", "start of the thread; tid and start identify it");
 pub(crate) const ENERGY_UJ: Column<kind::Int> = Column::quantity("energy_uj", "attribution", "energy").unit("µJ");
-pub(crate) const IO_UJ: Column<kind::Int> = Column::quantity(
-    "io_uj",
+pub(crate) const BY_BYTES_UJ: Column<kind::Int> = Column::quantity(
+    "by_bytes_uj",
     "attribution",
-    "part of energy_uj that goes by bytes that were moved, whatever samples say: network and disk",
+    "part of energy_uj that goes by bytes, whatever samples say: network, disk, and memory with --dram-by allocation",
 )
 .unit("µJ");
 pub(crate) const CPU_NS: Column<kind::Int> = Column::quantity("cpu_ns", "kernel", "on-CPU time").unit("ns");

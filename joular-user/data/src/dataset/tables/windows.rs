@@ -31,6 +31,12 @@ pub(crate) const SOURCE: Column<kind::Name> =
 pub(crate) const LABEL: Column<kind::Name> =
     Column::new("label", "energy source", "measured, reported, modelled_by_processor, modelled or replayed")
         .null(NO_DOMAIN);
+pub(crate) const DIVIDED_BY: Column<kind::Name> = Column::new(
+    "divided_by",
+    "attribution",
+    "what threads have it by: cpu_weights, cpu_time, bytes, allocation or cache_misses",
+)
+.null(NO_DOMAIN);
 pub(crate) const MEASURED_UJ: Column<kind::Int> =
     Column::quantity("measured_uj", "energy source", "energy of the window").unit("µJ").null(NO_DOMAIN);
 pub(crate) const ATTRIBUTED_UJ: Column<kind::Int> =
@@ -203,6 +209,7 @@ fn domain_columns() -> Vec<ColumnOf<Windows>> {
         CORE.of::<Windows>(|r| r.audit?.core.map(Into::into)),
         SOURCE.of::<Windows>(|r| r.audit.map(|audit| audit.source.as_str().into())),
         LABEL.of::<Windows>(|r| r.audit.map(|audit| audit.label.name().into())),
+        DIVIDED_BY.of::<Windows>(|r| r.audit.map(|audit| audit.divided_by.into())),
         MEASURED_UJ.of::<Windows>(|r| int(r.audit?.measured.0)),
         ATTRIBUTED_UJ.of::<Windows>(|r| int(r.audit?.attributed.0)),
         STATIC_UJ.of::<Windows>(|r| int(r.audit?.static_share.0)),

@@ -2,7 +2,7 @@
 
 use super::{
     Column, ColumnOf, InWindow, OfProcess, Table, WindowKey, int, joined, kind, label_columns, process_columns,
-    shared::{CPU_NS, ENERGY_UJ, IO_UJ, SAMPLES, THREAD_START, TID},
+    shared::{BY_BYTES_UJ, CPU_NS, ENERGY_UJ, SAMPLES, THREAD_START, TID},
     window_columns,
 };
 use crate::attribution::window_report::{BranchRow, ProcessRef, ThreadRow};
@@ -39,18 +39,18 @@ pub struct Work {
     pub cpu_ns: u64,
     pub samples: u64,
     /// Of `energy_uj`.
-    pub io_uj: u64,
+    pub by_bytes_uj: u64,
 }
 
 impl Work {
     pub(crate) const fn of_thread(thread: &ThreadRow) -> Self {
         let ThreadRow { energy, cpu_ns, samples, by_bytes, .. } = *thread;
-        Self { energy_uj: energy.0, cpu_ns, samples, io_uj: by_bytes.0 }
+        Self { energy_uj: energy.0, cpu_ns, samples, by_bytes_uj: by_bytes.0 }
     }
 
     pub(crate) const fn of_branch(branch: &BranchRow) -> Self {
         let BranchRow { energy, cpu_ns, samples, by_bytes, .. } = *branch;
-        Self { energy_uj: energy.0, cpu_ns, samples, io_uj: by_bytes.0 }
+        Self { energy_uj: energy.0, cpu_ns, samples, by_bytes_uj: by_bytes.0 }
     }
 }
 
@@ -108,7 +108,7 @@ fn work_columns<T: OfThread>() -> Vec<ColumnOf<T>> {
         ENERGY_UJ.of::<T>(|r| int(T::thread(r).work.energy_uj)),
         CPU_NS.of::<T>(|r| int(T::thread(r).work.cpu_ns)),
         SAMPLES.of::<T>(|r| int(T::thread(r).work.samples)),
-        IO_UJ.of::<T>(|r| int(T::thread(r).work.io_uj)),
+        BY_BYTES_UJ.of::<T>(|r| int(T::thread(r).work.by_bytes_uj)),
     ]
 }
 

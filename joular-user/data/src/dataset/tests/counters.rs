@@ -59,7 +59,7 @@ fn every_count_has_its_claimant_and_stays_when_a_run_is_compacted_and_divided_ag
         |run: &crate::events::RunInfo| Ok::<_, DataSetError>(Policy { smt_permille: 1_700, ..run.policy.clone() });
     reattribute::run(&compacted, &divided, None, policy).unwrap();
     let found = sums(&written);
-    for (counter, told) in ["page-faults", "major-faults", "context-switches"].into_iter().zip(told()) {
+    for (counter, told) in ["cache-misses", "major-faults", "context-switches"].into_iter().zip(told()) {
         let of = |claimant: &str| found.get(&(claimant.to_owned(), counter.to_owned())).copied().unwrap_or_default();
         let all: i64 = ["thread", "other_processes", "kernel", "profiler"].map(|claimant| of(claimant).1).iter().sum();
         assert_eq!(u64::try_from(all).unwrap(), told, "{counter}");

@@ -117,9 +117,9 @@ fn energy_of_network_and_disk_goes_to_threads_and_paths_by_what_they_moved() {
     assert_eq!(measured, [idle[0] + cost_uj(0..2), idle[1] + cost_uj(6..8)]);
     assert!(attributed > 0);
     for (table, found) in [
-        ("threads", sum::<Threads>(&with, shared::IO_UJ, None)),
-        ("branches", sum::<Branches>(&with, shared::IO_UJ, None)),
-        ("methods", sum::<Methods>(&with, methods::SELF_IO_UJ, None)),
+        ("threads", sum::<Threads>(&with, shared::BY_BYTES_UJ, None)),
+        ("branches", sum::<Branches>(&with, shared::BY_BYTES_UJ, None)),
+        ("methods", sum::<Methods>(&with, methods::SELF_BY_BYTES_UJ, None)),
     ] {
         assert_eq!(found, attributed, "{table}");
     }
@@ -156,5 +156,5 @@ fn a_byte_that_is_not_in_the_data_set_is_missed_by_the_audit() {
     });
     let audits = audit::run(root.path()).unwrap();
     let told = audits[0].told.join("\n");
-    assert!(told.contains("network: energy of its bytes") && told.contains("io_uj of thread"), "{told}");
+    assert!(told.contains("network: energy of its bytes") && told.contains("by_bytes_uj of thread"), "{told}");
 }

@@ -89,6 +89,37 @@ fn what_domains_are_divided_by_is_kept_audited_and_attributed_again() {
     }
 }
 
+/// Memory goes by what was allocated, and by cache misses.
+#[test]
+fn traffic_of_memory_is_kept_audited_and_attributed_again() {
+    let root = tempfile::tempdir().unwrap();
+    let by_time = root.path().join("time");
+    write(&by_time, Policy::default());
+    let spread = PolicyChoices { idle: Some(IdlePolicy::Spread), ..PolicyChoices::default() };
+    for divided_by in [DividedBy::Allocation, DividedBy::CacheMisses] {
+        let [by_traffic, again, other, back] =
+            ["traffic", "again", "other", "back"].map(|name| root.path().join(divided_by.name()).join(name));
+        let directory = OutputDirectory::create(&by_traffic, None).unwrap();
+        play_run(ParquetOutput::new(directory, FLUSH_NS), Policy::default(), |run| {
+            assert_eq!(run.domains[4].name, "dram");
+            run.domains[4].divided_by = divided_by.clone();
+        });
+        let audits = audit::run(&by_traffic).unwrap();
+        assert!(audit::is_well(&audits), "{divided_by:?}: {:?}", audits[0].told);
+        // Targets' threads share by allocation what they have together; misses of all processes are known.
+        let of_profiler = |root: &Path| audit::run(root).unwrap()[0].profiler_uj;
+        let is_as_by_time = of_profiler(&by_traffic) == of_profiler(&by_time);
+        assert_eq!(is_as_by_time, divided_by == DividedBy::Allocation);
+        assert!(files(&by_traffic) != files(&by_time));
+        again_as(&by_traffic, &again, &PolicyChoices::default()).unwrap();
+        assert!(files(&again) == files(&by_traffic), "{divided_by:?}");
+        again_as(&by_traffic, &other, &spread).unwrap();
+        let separate = PolicyChoices { idle: Some(IdlePolicy::Separate), ..PolicyChoices::default() };
+        again_as(&other, &back, &separate).unwrap();
+        assert!(files(&back) == files(&by_traffic), "{divided_by:?}, by another policy and back");
+    }
+}
+
 #[test]
 fn policies_really_differ() {
     let roots = [IdlePolicy::Separate, IdlePolicy::Active].map(|idle| {

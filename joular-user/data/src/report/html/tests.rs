@@ -185,7 +185,7 @@ fn methods_have_what_was_counted_in_their_code() {
     let root = tempfile::tempdir().unwrap();
     crate::dataset::fixture::write(root.path(), crate::model::policy::Policy::default());
     let (figures, _) = figures(&choice(root.path()));
-    assert_eq!(figures["counters"], json!(["page-faults", "major-faults", "context-switches"]));
+    assert_eq!(figures["counters"], json!(["cache-misses", "major-faults", "context-switches"]));
     let profile = Profile::read(root.path(), &Filter::default(), None).unwrap();
     let sums = profile.counted.sums(&profile.entries);
     assert!(sums[0] > 0 && sums[2] > 0, "{sums:?}");

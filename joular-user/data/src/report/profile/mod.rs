@@ -75,7 +75,7 @@ pub struct ThreadPath {
     pub inferred: MicroJoules,
     /// As [`Sampled::squares`], µJ².
     pub squares: f64,
-    /// Part of `energy` that goes by bytes that were moved: samples have no part in it.
+    /// Part of `energy` that goes by bytes that were moved or allocated: samples have no part in it.
     pub by_bytes: MicroJoules,
 }
 

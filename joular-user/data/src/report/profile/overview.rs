@@ -115,7 +115,7 @@ pub struct Amounts {
     pub samples: u64,
     /// Part of `energy` that samples of other windows tell: see [`crate::attribution::inference`].
     pub inferred: MicroJoules,
-    /// Part of `energy` that goes by bytes that were moved: network and disk. Samples have no part in it.
+    /// Part of `energy` that goes by bytes that were moved or allocated. Samples have no part in it.
     pub by_bytes: MicroJoules,
     /// What `--alloc` saw. Entries and rows of the data set have none: allocations are beside them, and are added where
     /// groups are summed.

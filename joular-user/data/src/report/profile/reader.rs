@@ -201,7 +201,7 @@ impl DataSet {
         let mut threads = ThreadColumns::of(columns)?;
         let pooled = PooledColumns::of(columns)?;
         // Older data sets have none.
-        let by_bytes = columns.ints_if_any(shared::IO_UJ)?;
+        let by_bytes = columns.ints_if_any(shared::BY_BYTES_UJ)?;
         let span = filter.span(&self.catalog.runs[run]);
         // Rows of a window stand together, and those of a thread, so the last answers are kept.
         let (mut last, mut last_allowed) = (None, None);
@@ -375,7 +375,7 @@ const BRANCH_COLUMNS: [&dyn Named; 18] = [
     &shared::ENERGY_UJ,
     &shared::CPU_NS,
     &shared::SAMPLES,
-    &shared::IO_UJ,
+    &shared::BY_BYTES_UJ,
     &rollup::SQUARES_UJ2,
     &rollup::INFERRED_UJ,
     &rollup::INFERRED_CPU_NS,

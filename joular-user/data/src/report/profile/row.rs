@@ -26,7 +26,7 @@ pub struct Row {
     pub inferred: Option<Inferred>,
     /// Of a row of a rollup, of one that is charged for a collector, and of one that goes by bytes.
     pub pooled: Option<Pooled>,
-    /// Whether its energy goes by bytes that were moved, and samples have no part in it.
+    /// Whether its energy goes by bytes that were moved or allocated, and samples have no part in it.
     pub is_by_bytes: bool,
 }
 

@@ -27,7 +27,7 @@ pub fn table(report: &Report<'_>, table: &Ranking) -> String {
             )
             .chain(counts::names(&report.profile.counted))
             .chain(allocated(report).map(|which| format!("{which}_allocated_bytes")))
-            .chain(by_bytes(table).map(|which| format!("{which}_io_uj"))),
+            .chain(by_bytes(table).map(|which| format!("{which}_by_bytes_uj"))),
     );
     for row in rows(table) {
         text.push_str(&line(cells(report, table, row)));
@@ -77,7 +77,7 @@ fn allocated(report: &Report<'_>) -> impl Iterator<Item = &'static str> {
     ["self", "total"].into_iter().filter(move |_| !is_empty)
 }
 
-/// The columns of energy that goes by bytes that were moved, if there is any.
+/// The columns of energy that goes by bytes, if there is any.
 fn by_bytes(table: &Ranking) -> impl Iterator<Item = &'static str> {
     let is_none = table.whole.by_bytes.0 == 0;
     ["self", "total"].into_iter().filter(move |_| !is_none)

@@ -118,8 +118,8 @@ fn row_object(ranking: &Ranking, row: &Row, report: &Report<'_>) -> Map<String, 
     }
     object.extend(counts::cells(&report.profile.counted, row).map(|(name, count)| (name, json!(count))));
     if ranking.whole.by_bytes.0 > 0 {
-        object.insert("self_io_uj".to_owned(), json!(row.own.amounts.by_bytes.0));
-        object.insert("total_io_uj".to_owned(), json!(row.total.amounts.by_bytes.0));
+        object.insert("self_by_bytes_uj".to_owned(), json!(row.own.amounts.by_bytes.0));
+        object.insert("total_by_bytes_uj".to_owned(), json!(row.total.amounts.by_bytes.0));
     }
     if !report.profile.allocated.is_empty() {
         object.insert("self_allocated_bytes".to_owned(), json!(row.own.amounts.allocated_bytes));

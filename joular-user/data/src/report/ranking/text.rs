@@ -200,9 +200,9 @@ pub fn columns(table: &Ranking, report: &Report<'_>) -> Vec<Column> {
             MicroJoules(0) => String::new(),
             energy => figures::figure(energy.joules(), label),
         };
-        columns.push(column(&format!("{prefix}IO J"), 5, &|row| io(&row.own.amounts)));
+        columns.push(column(&format!("{prefix}BYTES J"), 5, &|row| io(&row.own.amounts)));
         if has_total {
-            columns.push(column("TOTAL IO J", 7, &|row| io(&row.total.amounts)));
+            columns.push(column("TOTAL BYTES J", 7, &|row| io(&row.total.amounts)));
         }
     }
     if has_total {

@@ -40,7 +40,7 @@ fn of_threads(root: &Path) -> BTreeMap<u32, [u64; 3]> {
     sums
 }
 
-const WANTED: [Counter; 3] = [Counter::PageFaults, Counter::MajorFaults, Counter::ContextSwitches];
+const WANTED: [Counter; 3] = [Counter::CacheMisses, Counter::MajorFaults, Counter::ContextSwitches];
 
 fn of_profile(profile: &Profile) -> BTreeMap<u32, [u64; 3]> {
     let mut sums = BTreeMap::new();
@@ -107,7 +107,7 @@ fn tables_have_counts_that_sum_to_those_of_the_selection() {
     };
     let all: u64 = of_threads(root.path()).values().map(|counts| counts[0]).sum();
     let json: Value = serde_json::from_str(&written(Format::Json)).unwrap();
-    assert_eq!(json["counted"]["page-faults"], all);
+    assert_eq!(json["counted"]["cache-misses"], all);
     let table = &json["tables"][0];
     let rows = table["rows"].as_array().unwrap().iter().chain([&table["others"]]);
     assert_eq!(rows.map(|row| row["self_page_faults"].as_u64().unwrap()).sum::<u64>(), all);
@@ -119,7 +119,7 @@ fn tables_have_counts_that_sum_to_those_of_the_selection() {
     let sum = lines.map(|line| line.rsplit(',').nth(from_end - 1).unwrap().parse::<u64>().unwrap()).sum::<u64>();
     assert_eq!(sum, all);
     let text = written(Format::Text);
-    assert!(text.contains(&format!("counted {all} page-faults, ")), "{text}");
+    assert!(text.contains(&format!("counted {all} cache-misses, ")), "{text}");
     assert!(text.contains("SELF PAGE-FAULTS"), "{text}");
     assert!(written(Format::Markdown).contains("SELF CONTEXT-SWITCHES"));
 }

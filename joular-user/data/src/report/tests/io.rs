@@ -54,13 +54,13 @@ fn rows_of_tables_and_what_was_cut_sum_to_all_energy_of_network_and_disk() {
     let json: Value = serde_json::from_str(&written(root.path(), Format::Json)).unwrap();
     for table in json["tables"].as_array().unwrap() {
         let rows = table["rows"].as_array().unwrap().iter().chain([&table["others"]]);
-        let own: u64 = rows.map(|row| row["self_io_uj"].as_u64().unwrap()).sum();
+        let own: u64 = rows.map(|row| row["self_by_bytes_uj"].as_u64().unwrap()).sum();
         assert_eq!(own, all, "{}", table["by"]);
     }
     let csv = written(root.path(), Format::Csv);
-    assert!(csv.lines().next().unwrap().ends_with(",self_io_uj,total_io_uj"), "{csv}");
+    assert!(csv.lines().next().unwrap().ends_with(",self_by_bytes_uj,total_by_bytes_uj"), "{csv}");
     let text = written(root.path(), Format::Text);
-    assert!(text.contains("SELF IO J") && text.contains("TOTAL IO J"), "{text}");
+    assert!(text.contains("SELF BYTES J") && text.contains("TOTAL BYTES J"), "{text}");
 }
 
 #[test]

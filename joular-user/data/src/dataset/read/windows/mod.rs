@@ -7,6 +7,7 @@
 pub(super) mod audit_rows;
 mod collector_rows;
 mod io_rows;
+mod traffic_rows;
 pub(super) mod work_rows;
 
 use std::collections::HashMap;
@@ -16,13 +17,16 @@ use self::{
     audit_rows::AuditRow,
     collector_rows::{ChargeRead, CollectionRead},
     io_rows::MovedRead,
+    traffic_rows::{AllocatedRead, MissesRead},
     work_rows::{BranchRead, ThreadRead, WeightRead},
 };
 use super::{files::FlushFiles, stacks::ReadStacks};
 use crate::{
     attribution::{
+        allocated::AllocationRow,
         collector::{ChargeRow, CollectionRow},
         counter::Delta,
+        counts::{CountRow, Counts},
         moved::{Moved, MovedRow},
         shown_parts::{self, Beside},
         window_report::{BranchRow, ProcessRef, ThreadRow},
@@ -32,11 +36,12 @@ use crate::{
         column::Table as _,
         error::{DataSetError, Result},
         store::StoredFile,
-        tables::{Branches, Collections, GcCharges, Io, Threads, Weights, Windows},
+        tables::{Allocations, Branches, Collections, Counters, GcCharges, Io, Threads, Weights, Windows},
     },
     events::SampleKind,
     model::{
-        domain::{Domain, FaultCause, Role},
+        counter::Counter,
+        domain::{DividedBy, Domain, FaultCause, Role},
         units::{MicroJoules, MonotonicNs, UnixMicros},
     },
 };
@@ -86,7 +91,14 @@ pub(crate) fn read(part: &FlushFiles, domains: &[Domain], stacks: &ReadStacks) -
     let mut weights = grouped(part.file::<Weights>(), work_rows::weights)?;
     let mut collections = grouped(part.file::<Collections>(), collector_rows::collections)?;
     let mut charges = grouped(part.file::<GcCharges>(), collector_rows::charges)?;
-    let mut moved = grouped(part.file::<Io>(), io_rows::moved)?;
+    // Most data sets are divided by nothing of these.
+    let goes = |by: fn(&DividedBy) -> bool| domains.iter().any(|domain| by(&domain.divided_by));
+    let file = part.file::<Io>().filter(|_| goes(|by| matches!(by, DividedBy::Bytes(_))));
+    let mut moved = grouped(file, io_rows::moved)?;
+    let file = part.file::<Allocations>().filter(|_| goes(|by| *by == DividedBy::Allocation));
+    let mut allocated = grouped(file, traffic_rows::allocated)?;
+    let file = part.file::<Counters>().filter(|_| goes(|by| *by == DividedBy::CacheMisses));
+    let mut misses = grouped(file, traffic_rows::misses)?;
     let mut windows = Vec::new();
     for rows in audits.chunk_by(|a, b| a.start == b.start) {
         let Some(first) = rows.first() else { continue };
@@ -97,6 +109,8 @@ pub(crate) fn read(part: &FlushFiles, domains: &[Domain], stacks: &ReadStacks) -
             collections: collections.remove(&first.start).unwrap_or_default(),
             charges: charges.remove(&first.start).unwrap_or_default(),
             moved: moved.remove(&first.start).unwrap_or_default(),
+            allocated: allocated.remove(&first.start).unwrap_or_default(),
+            misses: misses.remove(&first.start).unwrap_or_default(),
         };
         let damaged = |problem| DataSetError::Damaged {
             path: part.file::<Windows>().map_or_else(|| Windows::NAME.into(), StoredFile::path),
@@ -104,12 +118,17 @@ pub(crate) fn read(part: &FlushFiles, domains: &[Domain], stacks: &ReadStacks) -
         };
         windows.push(rows_of.window(rows, domains, stacks).map_err(damaged)?);
     }
-    let left = left(&threads) + left(&branches) + left(&weights) + left(&collections) + left(&charges) + left(&moved);
+    let left = rows_left(&threads)
+        + rows_left(&branches)
+        + rows_left(&weights)
+        + rows_left(&collections)
+        + rows_left(&charges);
+    let left = left + rows_left(&moved) + rows_left(&allocated) + rows_left(&misses);
     Ok((windows, left))
 }
 
 /// Rows of no window.
-fn left<T>(rows: &Grouped<T>) -> usize {
+fn rows_left<T>(rows: &Grouped<T>) -> usize {
     rows.values().map(Vec::len).sum()
 }
 
@@ -134,6 +153,8 @@ struct RowsOf {
     collections: Vec<CollectionRead>,
     charges: Vec<ChargeRead>,
     moved: Vec<MovedRead>,
+    allocated: Vec<AllocatedRead>,
+    misses: Vec<MissesRead>,
 }
 
 impl RowsOf {
@@ -171,10 +192,10 @@ impl RowsOf {
                 branches,
                 cpu: first.cpu,
                 context: first.context.clone(),
-                // They are copied: nothing of theirs is divided.
+                // They are copied.
                 marks: Vec::new(),
-                counts: None,
-                allocations: Vec::new(),
+                counts: self.counts(&positions)?,
+                allocations: self.allocations(&positions, stacks)?,
                 collections,
                 charges,
                 moved: self.moved(&positions, stacks)?,
@@ -206,7 +227,7 @@ impl RowsOf {
         let mut rows = Vec::with_capacity(self.branches.len());
         let mut written = Vec::with_capacity(self.branches.len());
         for read in &self.branches {
-            let thread = *positions.get(&read.thread).ok_or_else(|| format!("thread {} has no row", read.thread.2))?;
+            let thread = place(positions, &read.thread)?;
             let branch = stacks.get(read.stack_id).ok_or_else(|| format!("stack {} has no row", read.stack_id))?;
             let row = BranchRow {
                 thread,
@@ -235,9 +256,9 @@ impl RowsOf {
             let (claimant, branch) = match &read.claimant {
                 Ok(group) => (*group, None),
                 Err((thread, stack_id)) => {
-                    let position = positions.get(thread).ok_or_else(|| format!("thread {} has no row", thread.2))?;
+                    let position = place(positions, thread)?;
                     let branch = stacks.get(*stack_id).ok_or_else(|| format!("stack {stack_id} has no row"))?;
-                    (Claimant::Thread(*position), Some(branch))
+                    (Claimant::Thread(position), Some(branch))
                 }
             };
             Ok(MovedRow { claimant, branch, bytes: read.bytes, samples: read.samples })
@@ -276,14 +297,38 @@ impl RowsOf {
         Ok(rows.into_iter().map(|(_, row, written)| (row, written)).unzip())
     }
 
+    /// Without classes, which nothing is divided by.
+    fn allocations(
+        &self,
+        positions: &HashMap<ThreadId, usize>,
+        stacks: &ReadStacks,
+    ) -> Result<Vec<AllocationRow>, String> {
+        let row = |read: &AllocatedRead| {
+            let branch = stacks.get(read.stack_id).ok_or_else(|| format!("stack {} has no row", read.stack_id))?;
+            let AllocatedRead { thread, bytes, samples, .. } = *read;
+            Ok(AllocationRow { thread: place(positions, &thread)?, branch, class: None, bytes, samples })
+        };
+        self.allocated.iter().map(row).collect()
+    }
+
+    /// Cache misses only; `None` if none were counted.
+    fn counts(&self, positions: &HashMap<ThreadId, usize>) -> Result<Option<Counts>, String> {
+        let row = |read: &MissesRead| {
+            let claimant = match &read.claimant {
+                Ok(group) => *group,
+                Err(thread) => Claimant::Thread(place(positions, thread)?),
+            };
+            Ok(CountRow { claimant, counts: vec![read.misses] })
+        };
+        let rows = self.misses.iter().map(row).collect::<Result<Vec<_>, String>>()?;
+        Ok((!rows.is_empty()).then(|| Counts { counters: vec![Counter::CacheMisses], rows }))
+    }
+
     fn slices(&self, positions: &HashMap<ThreadId, usize>) -> Result<Vec<ClaimedSlice>, String> {
         let claimed = |read: &WeightRead| {
             let claimant = match read.claimant {
                 Ok(group) => group,
-                Err(id) => {
-                    let position = positions.get(&id).ok_or_else(|| format!("thread {} has no row", id.2))?;
-                    Claimant::Thread(*position)
-                }
+                Err(id) => Claimant::Thread(place(positions, &id)?),
             };
             Ok(ClaimedSlice { claimant, place: read.place, slice: read.slice })
         };
@@ -291,6 +336,10 @@ impl RowsOf {
         slices.sort_by_key(|claimed| (claimed.claimant, claimed.place));
         Ok(slices)
     }
+}
+
+fn place(positions: &HashMap<ThreadId, usize>, thread: &ThreadId) -> Result<usize, String> {
+    positions.get(thread).copied().ok_or_else(|| format!("thread {} has no row", thread.2))
 }
 
 /// Where a process is in the list. One that has no thread in the window is added.

@@ -84,7 +84,7 @@ pub(crate) fn threads(columns: &Columns<'_>, rows: &mut Grouped<ThreadRead>) -> 
     let (energies, times, samples) =
         (columns.ints(shared::ENERGY_UJ)?, columns.ints(shared::CPU_NS)?, columns.ints(shared::SAMPLES)?);
     // Older data sets have none.
-    let by_bytes = columns.ints_if_any(shared::IO_UJ)?;
+    let by_bytes = columns.ints_if_any(shared::BY_BYTES_UJ)?;
     for row in 0..columns.rows() {
         let category = |name: &str| Category::ALL.into_iter().find(|category| category.name() == name);
         rows.entry(starts.get(row)?).or_default().push(ThreadRead {
@@ -108,7 +108,7 @@ pub(crate) fn branches(columns: &Columns<'_>, rows: &mut Grouped<BranchRead>) ->
     let (energies, times, samples) =
         (columns.ints(shared::ENERGY_UJ)?, columns.ints(shared::CPU_NS)?, columns.ints(shared::SAMPLES)?);
     // Older data sets have none.
-    let by_bytes = columns.ints_if_any(shared::IO_UJ)?;
+    let by_bytes = columns.ints_if_any(shared::BY_BYTES_UJ)?;
     for row in 0..columns.rows() {
         rows.entry(starts.get(row)?).or_default().push(BranchRead {
             thread: ids(row)?,

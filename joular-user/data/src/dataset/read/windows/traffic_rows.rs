@@ -1,0 +1,59 @@
+//! Reads what memory's energy may be divided by, by window: bytes allocated, and cache misses.
+
+use super::{Grouped, ThreadId, work_rows::thread_ids};
+use crate::{
+    attribution::work::Claimant,
+    dataset::{
+        error::Result,
+        read::columns::Columns,
+        tables::{allocations, counters, shared, work},
+    },
+    model::counter::Counter,
+};
+
+/// What a thread allocated on one path.
+pub(crate) struct AllocatedRead {
+    pub(crate) thread: ThreadId,
+    pub(crate) stack_id: i64,
+    pub(crate) bytes: u64,
+    pub(crate) samples: u64,
+}
+
+/// Cache misses of a group or a thread.
+pub(crate) struct MissesRead {
+    pub(crate) claimant: Result<Claimant, ThreadId>,
+    pub(crate) misses: u64,
+}
+
+pub(crate) fn allocated(columns: &Columns<'_>, rows: &mut Grouped<AllocatedRead>) -> Result<()> {
+    let (starts, ids) = (columns.times(shared::WINDOW_START)?, thread_ids(columns)?);
+    let (stack_ids, bytes) = (columns.ints(work::STACK_ID)?, columns.ints(allocations::ALLOCATED_BYTES)?);
+    let samples = columns.ints(allocations::SAMPLES)?;
+    for row in 0..columns.rows() {
+        rows.entry(starts.get(row)?).or_default().push(AllocatedRead {
+            thread: ids(row)?,
+            stack_id: stack_ids.get(row)?,
+            bytes: bytes.natural(row)?,
+            samples: samples.natural(row)?,
+        });
+    }
+    Ok(())
+}
+
+pub(crate) fn misses(columns: &Columns<'_>, rows: &mut Grouped<MissesRead>) -> Result<()> {
+    let (starts, ids) = (columns.times(shared::WINDOW_START)?, thread_ids(columns)?);
+    let (claimants, names) = (columns.texts(counters::CLAIMANT)?, columns.texts(counters::COUNTER)?);
+    let counts = columns.ints(counters::COUNT)?;
+    for row in 0..columns.rows() {
+        if names.get(row)? != Counter::CacheMisses.name() {
+            continue;
+        }
+        let group = |name: &str| Claimant::GROUPS.into_iter().find(|group| group.name() == name);
+        let claimant = match claimants.get(row)? {
+            "thread" => Err(ids(row)?),
+            _ => Ok(claimants.name_of(row, group)?),
+        };
+        rows.entry(starts.get(row)?).or_default().push(MissesRead { claimant, misses: counts.natural(row)? });
+    }
+    Ok(())
+}
