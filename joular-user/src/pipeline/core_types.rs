@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path, time::Duration};
 
-use joular_data::model::{cores::CoreType, domain::Domain};
+use joular_data::{events::RunInfo, model::cores::CoreType};
 
 use crate::{
     calibration::{
@@ -15,7 +15,7 @@ use crate::{
         measure,
         trainer::{Load, Trainer},
     },
-    config::CalibrationChoice,
+    config::{CalibrationChoice, MemoryBy},
     energy::EnergySource,
     kernel::core_types::{self, CoreKind},
     messages,
@@ -39,11 +39,13 @@ pub fn for_run(cpu_root: &Path, per_core: bool, choice: &CalibrationChoice, now:
     types
 }
 
-/// Domains that are divided by these types.
-pub fn divided(domains: &[Domain], types: &[CoreType]) -> Vec<Domain> {
-    let mut domains = domains.to_vec();
-    domains.iter_mut().for_each(|domain| domain.of_core_types(types));
-    domains
+/// Divides the domains of a run by these types, and those of memory as is asked.
+pub fn divide(run: &mut RunInfo, types: &[CoreType], memory_by: MemoryBy) {
+    run.domains.iter_mut().for_each(|domain| domain.of_core_types(types));
+    if let Some(said) = memory_by.apply(&mut run.domains) {
+        messages::warn(&said);
+        run.energy_reason = format!("{}; {said}", run.energy_reason);
+    }
 }
 
 /// What one busy CPU of each type draws above idle; empty unless the processor is hybrid and all types
@@ -88,7 +90,7 @@ fn frequency_khz(cpu_root: &Path, cpu: u32) -> u64 {
 mod tests {
     use joular_data::model::{
         cores::CoreBasis,
-        domain::{self, Label, Meter},
+        domain::{self, Domain, Label, Meter},
     };
 
     use super::*;
@@ -139,6 +141,11 @@ mod tests {
         let package = Domain::new("package", Some(0), "perf", Label::Measured, Meter::Power);
         let core = Domain { core: Some(0), ..package.clone() };
         let model = Domain::modelled("cpu", None, "model", Meter::BusyPower);
+        let divided = |domains: &[Domain], types: &[CoreType]| {
+            let mut run = RunInfo { domains: domains.to_vec(), ..RunInfo::default() };
+            divide(&mut run, types, MemoryBy::Time);
+            run.domains
+        };
         let found = divided(&[package.clone(), core.clone(), model.clone()], &types);
         assert_eq!(domain::core_types(&found[..1]), types);
         assert_eq!(found[1..], [core, model]);

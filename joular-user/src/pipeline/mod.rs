@@ -203,11 +203,7 @@ async fn record(config: &Config, options: &config::Live, until: Until) -> Result
         messages::warn(&warning);
     }
     let mut info = run_info(config, options, &selected, &programs, host, calibrated);
-    info.domains = core_types::divided(&info.domains, &types);
-    if let Some(said) = options.memory_by.apply(&mut info.domains) {
-        messages::warn(&said);
-        info.energy_reason = format!("{}; {said}", info.energy_reason);
-    }
+    core_types::divide(&mut info, &types, options.memory_by);
     let mut consumer = Consumer::new(outputs, recorder);
     consumer.take(&Event::RunStarted(Box::new(info)))?;
     let mut live = Live {
