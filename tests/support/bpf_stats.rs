@@ -3,7 +3,10 @@
 use std::{collections::BTreeMap, fs, os::fd::OwnedFd};
 
 use anyhow::{Context as _, Result};
-use aya::sys::{Stats, enable_stats};
+use aya::{
+    programs::loaded_programs,
+    sys::{Stats, enable_stats},
+};
 
 use crate::profiler::Profiler;
 
@@ -21,8 +24,10 @@ impl BpfStats {
 }
 
 /// What `/proc/PID/fdinfo` says about one program.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Default)]
 pub struct Program {
+    /// At most 15 bytes of it, which the kernel keeps.
+    pub name: String,
     /// Of `enum bpf_prog_type`.
     pub kind: u32,
     pub runs: u64,
@@ -31,6 +36,10 @@ pub struct Program {
 
 /// The programs that the profiler holds, by their ids.
 pub fn programs(profiler: &Profiler) -> Result<BTreeMap<u64, Program>> {
+    let names: BTreeMap<u64, String> = loaded_programs()
+        .flatten()
+        .map(|program| (program.id().into(), program.name_as_str().unwrap_or_default().to_owned()))
+        .collect();
     let dir = format!("/proc/{}/fdinfo", profiler.pid());
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(&dir).with_context(|| format!("listing {dir}"))? {
@@ -43,7 +52,8 @@ pub fn programs(profiler: &Profiler) -> Result<BTreeMap<u64, Program>> {
         if let (Some(id), Some(kind), Some(runs), Some(run_time_ns)) =
             (field("prog_id"), field("prog_type"), field("run_cnt"), field("run_time_ns"))
         {
-            found.insert(id, Program { kind: u32::try_from(kind)?, runs, run_time_ns });
+            let name = names.get(&id).cloned().unwrap_or_default();
+            found.insert(id, Program { name, kind: u32::try_from(kind)?, runs, run_time_ns });
         }
     }
     Ok(found)

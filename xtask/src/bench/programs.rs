@@ -30,6 +30,8 @@ pub fn measure() -> Result<Vec<Figure>> {
     }
     figures.push(switch()?);
     figures.push(allocation()?);
+    figures.push(collection()?);
+    figures.push(io()?);
     Ok(figures)
 }
 
@@ -99,6 +101,48 @@ fn allocation() -> Result<Figure> {
     })
 }
 
+fn collection() -> Result<Figure> {
+    shell::step("cost of the end of a collection with --alloc, in a JVM that collects often");
+    let jvm = Workload::new("Throughput").flag("-Xmn16m").argument("seconds=120").start()?;
+    Ok(Figure {
+        name: "end of a collection of a memory pool, with --alloc".to_owned(),
+        unit: "µs",
+        target: "none",
+        method:
+            "the same for the program of the probe at the end of a collection, which runs once for each pool that was \
+                 collected and looks at the objects that were sampled since the last one"
+                .to_owned(),
+        values: observe(jvm.pid(), (99, &["--alloc"]), |program| program.name == "collection_ends")?
+            .iter()
+            .map(|ns| ns / 1000.0)
+            .collect(),
+        digits: 2,
+    })
+}
+
+/// Bytes of a read.
+const BLOCK: u32 = 4096;
+
+fn io() -> Result<Figure> {
+    shell::step("cost of a call that moves bytes with --io, of a process that reads a file from memory");
+    let file = tempfile::NamedTempFile::new()?;
+    file.as_file().set_len(64 << 20)?;
+    let read = format!("while :; do dd if='{}' of=/dev/null bs={BLOCK} 2> /dev/null; done", file.path().display());
+    let mut command = Command::new("sh");
+    let load = Running::spawn("reads", command.args(["-c", &read]))?;
+    Ok(Figure {
+        name: format!("call that moves bytes, {BLOCK} at once, with --io"),
+        unit: "ns",
+        target: "none",
+        method: "the same for the program that counts bytes and runs most often, where half of the calls are reads from a \
+                 file and half are writes to /dev/null; at functions of the kernel it runs for reads only, at tracepoints \
+                 for every system call"
+            .to_owned(),
+        values: observe(load.pid(), (99, &["--io"]), |program| program.name.starts_with("io_"))?,
+        digits: 0,
+    })
+}
+
 /// Profiles a process; mean nanoseconds per run, one value per period, of that
 /// program of the wanted kind that ran most often.
 fn observe(pid: u32, (frequency, options): (u32, &[&str]), wanted: impl Fn(&Program) -> bool) -> Result<Vec<f64>> {
@@ -112,7 +156,7 @@ fn observe(pid: u32, (frequency, options): (u32, &[&str]), wanted: impl Fn(&Prog
         let before = programs(&profiler)?;
         thread::sleep(PERIOD);
         let period = programs(&profiler)?.into_iter().filter(|(_, program)| wanted(program)).map(|(id, after)| {
-            let start = before.get(&id).copied().unwrap_or_default();
+            let start = before.get(&id).cloned().unwrap_or_default();
             (after.runs - start.runs, after.run_time_ns - start.run_time_ns)
         });
         let (runs, nanoseconds) = period.max().context("joular-bpf holds no such program")?;
