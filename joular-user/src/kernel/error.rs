@@ -76,9 +76,21 @@ impl KernelError {
         }
     }
 
+    /// Whether it failed because the process that it was for has ended.
+    pub fn is_of_ended_process(&self) -> bool {
+        self.code() == Some(libc::ESRCH)
+    }
+
     /// `EPERM`, or `EACCES` from anything but the verifier, which rejects
     /// programs with it.
     fn is_permission(&self) -> bool {
+        let loads = matches!(self, Self::Program { operation: "loading", .. });
+        let code = self.code();
+        code == Some(libc::EPERM) || (code == Some(libc::EACCES) && !loads)
+    }
+
+    /// What the system said, if it said anything.
+    fn code(&self) -> Option<i32> {
         let mut source: Option<&(dyn std::error::Error + 'static)> = match self {
             Self::ReadBtf { source, .. } => Some(source),
             Self::Load(source) => Some(source.as_ref()),
@@ -86,15 +98,13 @@ impl KernelError {
             Self::CycleCounter { source, .. } | Self::Counter { source, .. } => Some(source),
             _ => None,
         };
-        let loads = matches!(self, Self::Program { operation: "loading", .. });
         while let Some(error) = source {
             if let Some(io) = error.downcast_ref::<io::Error>() {
-                let code = io.raw_os_error();
-                return code == Some(libc::EPERM) || (code == Some(libc::EACCES) && !loads);
+                return io.raw_os_error();
             }
             source = error.source();
         }
-        false
+        None
     }
 }
 
@@ -149,5 +159,7 @@ mod tests {
         assert_eq!(error("loading", libc::EACCES).remedy(), Remedy::AnotherKernel);
         assert_eq!(error("loading", libc::EPERM).remedy(), Remedy::Privileges);
         assert_eq!(error("attaching", libc::EACCES).remedy(), Remedy::Privileges);
+        let ended = [libc::ESRCH, libc::EPERM].map(|code| error("attaching", code).is_of_ended_process());
+        assert_eq!(ended, [true, false]);
     }
 }

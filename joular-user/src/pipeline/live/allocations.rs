@@ -15,7 +15,10 @@ use joular_ebpf::abi::{Place, ThreadKey};
 use super::{LiveError, Run, gap::Gap};
 use crate::{
     clock,
-    kernel::allocations::{Drained, FIRST_GAP_BYTES, ProbeOffsets},
+    kernel::{
+        KernelError,
+        allocations::{Drained, FIRST_GAP_BYTES, ProbeOffsets},
+    },
     symbols::{ProcessKey, allocation::Sites},
 };
 
@@ -76,6 +79,11 @@ impl Jvm {
     }
 }
 
+/// Why probes could not be opened. Of a process that has ended meanwhile nothing is said.
+fn unless_ended(error: &KernelError) -> Result<(), String> {
+    if error.is_of_ended_process() { Ok(()) } else { Err(error.to_string()) }
+}
+
 impl Run<'_> {
     /// Puts probes into a JVM if that is asked for and it has none. One that cannot have any is followed without: the
     /// bytes of its threads are known then, and no path or class.
@@ -112,9 +120,9 @@ impl Run<'_> {
         let offsets = ProbeOffsets::Allocation([at.in_new_buffer, at.outside_buffer, at.thread_ended]);
         let opened = self.live.banks.add_allocator(process.0, sites.fields);
         let opened = opened.and_then(|()| self.live.programs.open_probes(process.0, &library, offsets));
-        opened.map_err(|error| {
+        opened.or_else(|error| {
             self.live.banks.remove_allocator(process.0);
-            error.to_string()
+            unless_ended(&error)
         })
     }
 
@@ -125,7 +133,7 @@ impl Run<'_> {
         let offsets = ProbeOffsets::Collection([sites.begin_offset, sites.end_offset]);
         let opened = self.live.banks.add_collector(process.0, sites.jvm);
         let opened = opened.and_then(|()| self.live.programs.open_probes(process.0, &library, offsets));
-        opened.map_err(|error| error.to_string())
+        opened.or_else(|error| unless_ended(&error))
     }
 
     /// A process has ended, or is no target any more. What it allocated in the running window is told with that.
