@@ -24,6 +24,7 @@ pub mod features;
 pub mod io;
 mod log;
 mod map_sizes;
+pub mod probes;
 pub mod programs;
 pub mod sampler;
 #[cfg(test)]

@@ -15,7 +15,7 @@ use joular_data::model::{counter::Counter, units::Pid};
 use joular_ebpf::abi::{MAX_JVMS, Place, REMEMBERED_ROWS};
 
 use super::{
-    allocations::{self, ProbeOffsets, Probes},
+    allocations,
     banks::Banks,
     btf::{KernelTypes, VMLINUX_BTF},
     cost::{self, ProgramCost},
@@ -26,6 +26,7 @@ use super::{
     features, io,
     log::LogToStderr,
     map_sizes::MapSizes,
+    probes::{self, ProbeOffsets, Probes},
     sampler::{Attached, Sampler},
     unwind_maps::UnwindMaps,
 };
@@ -176,7 +177,7 @@ impl Programs {
         let btf = types_to_attach(Path::new(VMLINUX_BTF))?;
         load_programs(&mut ebpf, &options.sampler, &btf)?;
         if options.allocations {
-            allocations::load(&mut ebpf)?;
+            probes::load(&mut ebpf)?;
         }
         let io = io.map(|layout| io::Programs::load(&mut ebpf, &layout, &btf)).transpose()?;
         drop(btf);
@@ -251,7 +252,7 @@ impl Programs {
 
     /// Closes them, if there are any.
     pub fn close_probes(&mut self, pid: Pid) {
-        self.probes.close(&mut self.ebpf, pid);
+        self.probes.close(pid);
     }
 
     /// What counts bytes that are moved, if that was asked for.

@@ -204,3 +204,28 @@ fn of_a_jvm_without_symbols_each_threads_bytes_are_known_and_it_is_said_what_is_
     ensure!(finished.stderr.contains("where it allocates, and of which classes, is not known"), "{finished:?}");
     Ok(())
 }
+
+/// JVMs that end at the same time.
+const ENDING: usize = 16;
+const WINDOW: Duration = Duration::from_millis(500);
+
+/// Closing the probes of one takes the kernel about half a second.
+#[test]
+fn jvms_that_end_together_hold_up_no_window() -> Result<()> {
+    let workload = || Workload::new("Busy").flag("-Xmx16m").flag("-XX:+UseSerialGC").argument("rest=200");
+    let jvms = (0..ENDING).map(|_| workload().start()).collect::<Result<Vec<_>>>()?;
+    let staying = workload().start()?;
+    let output = Output::new()?;
+    let all: Vec<&Jvm> = jvms.iter().chain([&staying]).collect();
+    let mut profiler = recording(&output, &all).argument("--alloc").start()?;
+    (0..2).try_for_each(|_| profiler.wait_window().map(drop))?;
+    jvms.iter().try_for_each(|jvm| jvm.signal(Signal::KILL))?;
+    drop(jvms);
+    (0..6).try_for_each(|_| profiler.wait_window().map(drop))?;
+    profiler.signal(Signal::INT)?;
+    profiler.finish(END)?;
+    let longest_ns = output.data.number("SELECT max(window_ns) FROM windows")?;
+    notes::figure(&format!("{ENDING} JVMs with probes ended at once: no window was longer than {longest_ns} ns"));
+    ensure!(longest_ns < 3.0 * WINDOW.as_nanos() as f64, "a window took {longest_ns} ns");
+    Ok(())
+}

@@ -17,7 +17,8 @@ use crate::{
     clock,
     kernel::{
         KernelError,
-        allocations::{Drained, FIRST_GAP_BYTES, ProbeOffsets},
+        allocations::{Drained, FIRST_GAP_BYTES},
+        probes::ProbeOffsets,
     },
     symbols::{ProcessKey, allocation::Sites},
 };
