@@ -144,7 +144,7 @@ impl Inferred {
             if row.samples > 0 {
                 let method = self.method(leaf, stacks);
                 seen.extend(method.map(|path| Seen { path, samples: row.samples, energy: row.by_samples() }));
-            } else if is_unsampled(stacks.frame(leaf)) {
+            } else if is_unsampled(stacks.frame(leaf)) && (row.cpu_ns > 0 || row.by_samples().0 > 0) {
                 unsampled = Some(row);
             }
         }

@@ -1,5 +1,7 @@
 //! Tests what a run's sums tell of windows in which no sample hit a thread.
 
+use std::collections::BTreeMap;
+
 use super::*;
 use crate::{
     attribution::window_report::{BranchRow, Category, MethodRow, Share as MethodShare},
@@ -11,7 +13,12 @@ use crate::{
 };
 
 /// A run of one thread: of each window µJ, and the methods of its samples.
-fn run(windows: &[(i64, u64, &[&str])], mut totals: Totals) -> Totals {
+fn run(windows: &[(i64, u64, &[&str])], totals: Totals) -> Totals {
+    run_moving(windows, 0, totals)
+}
+
+/// The same, whose thread moves bytes in each window, by calls that no sample hit: they cost `moved_uj`.
+fn run_moving(windows: &[(i64, u64, &[&str])], moved_uj: u64, mut totals: Totals) -> Totals {
     let mut stacks = StackTable::default();
     for (second, energy, seen) in windows {
         let names = if seen.is_empty() { &["[no sample]"][..] } else { *seen };
@@ -52,6 +59,22 @@ fn run(windows: &[(i64, u64, &[&str])], mut totals: Totals) -> Totals {
             let own = MethodShare { energy, cpu_ns, samples, ..MethodShare::default() };
             report.methods.push(MethodRow { process: 0, method: frame, own, total: own });
         }
+        if moved_uj > 0 {
+            let frame = stacks.frame_id(Frame::new(FrameKind::Marker, "[no sample]"));
+            let energy = MicroJoules(moved_uj);
+            match report.branches.iter_mut().find(|row| row.samples == 0) {
+                Some(row) => (row.energy, row.by_bytes) = (row.energy.saturating_add(energy), energy),
+                None => report.branches.push(BranchRow {
+                    thread: 0,
+                    kind: SampleKind::CpuTime,
+                    branch: stacks.branch_index(&[frame], PathQuality::default()),
+                    cpu_ns: 0,
+                    samples: 0,
+                    energy,
+                    by_bytes: energy,
+                }),
+            }
+        }
         totals.window(&report, &stacks);
     }
     totals
@@ -76,6 +99,17 @@ fn the_sums_of_a_run_have_names_when_it_ends() {
     let expected = [("b", 70, 50), ("a", 60, 50), ("c", 30, 0), ("[no sample]", 0, 0)];
     assert_eq!(methods(&totals), expected.map(|(name, energy, inferred)| (name.to_owned(), energy, inferred)));
     assert_eq!((totals.marker(Marker::NoSample).0, totals.inferred.0), (0, 100));
+}
+
+/// What goes by bytes is no time without a sample.
+#[test]
+fn bytes_that_no_sample_saw_do_not_hide_the_samples_of_their_window() {
+    let inferred = |mut totals: Totals| {
+        totals.finish();
+        methods(&totals).into_iter().map(|(name, _, inferred)| (name, inferred)).collect::<BTreeMap<_, _>>()
+    };
+    let found = inferred(run_moving(&WINDOWS, 7, Totals::default()));
+    assert_eq!(found, inferred(run(&WINDOWS, Totals::default())));
 }
 
 #[test]
