@@ -2,6 +2,7 @@
 
 use std::{env, process::ExitCode};
 
+use joular_data::caught;
 use joular_user::{
     calibration::trainer,
     cli::{self, Exit},
@@ -10,6 +11,7 @@ use joular_user::{
 };
 
 fn main() -> ExitCode {
+    caught::hush();
     // Re-executed by itself to enter a target's namespaces; see procs::attach.
     if env::args_os().nth(1).is_some_and(|argument| argument == attach::HELPER_ARGUMENT) {
         return attach::run_helper(&env::args_os().skip(1).collect::<Vec<_>>());

@@ -18,6 +18,7 @@
 //! ```
 
 pub mod attribution;
+pub mod caught;
 pub mod dataset;
 pub mod events;
 pub mod experiment;

@@ -9,16 +9,18 @@ use std::{
     fs::File,
     io,
     os::unix::fs::FileExt as _,
-    panic::{AssertUnwindSafe, catch_unwind},
     path::Path,
     sync::Arc,
     time::Instant,
 };
 
 use blazesym::symbolize::{Input, Symbolizer, source::Elf, source::Source};
-use joular_data::model::{
-    frame::{Frame, FrameKind},
-    units::Pid,
+use joular_data::{
+    caught::caught,
+    model::{
+        frame::{Frame, FrameKind},
+        units::Pid,
+    },
 };
 
 use super::{
@@ -260,8 +262,7 @@ impl ElfFile {
         }
         // A parser of hostile bytes that is not ours: should it panic, this file
         // has no names. Everything it touched is dropped with it.
-        let names = catch_unwind(AssertUnwindSafe(|| parsed.ask(offsets)))
-            .map_err(|_| ElfError::Malformed("its symbols cannot be parsed"))??;
+        let names = caught(|| parsed.ask(offsets)).ok_or(ElfError::Malformed("its symbols cannot be parsed"))??;
         self.parsed = Some(parsed);
         Ok(Some(names))
     }

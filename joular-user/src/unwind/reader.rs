@@ -6,12 +6,12 @@
 
 use std::{
     collections::{HashSet, VecDeque},
-    panic::{AssertUnwindSafe, catch_unwind},
     sync::mpsc::{Receiver, Sender, channel},
     thread,
     time::{Duration, Instant},
 };
 
+use joular_data::caught::caught;
 use joular_ebpf::abi::UnwindRow;
 
 use super::{
@@ -37,7 +37,7 @@ pub struct FileTable {
 impl FileTable {
     pub fn read(code: &Code) -> Self {
         // Parsers of hostile bytes that are not all ours: should one panic, the code has no table.
-        catch_unwind(AssertUnwindSafe(|| Self::of(code).unwrap_or_default())).unwrap_or_default()
+        caught(|| Self::of(code).unwrap_or_default()).unwrap_or_default()
     }
 
     fn of(code: &Code) -> Result<Self, ElfError> {

@@ -8,6 +8,8 @@ use super::Source;
 /// The parts of `joular-data`, from what knows nothing to what knows all.
 const DATA: &[(&str, &[&str])] = &[
     ("model", &[]),
+    // Libraries that may panic.
+    ("caught", &[]),
     ("text", &["model"]),
     ("events", &["model"]),
     // What samples leave open: arithmetic.
@@ -16,7 +18,7 @@ const DATA: &[(&str, &[&str])] = &[
     ("attribution", &["model", "events", "sampling", "stacks"]),
     ("totals", &["model", "text", "events", "sampling", "stacks", "attribution"]),
     ("output", &["model", "events", "stacks", "attribution"]),
-    ("dataset", &["model", "text", "events", "sampling", "stacks", "attribution", "totals", "output"]),
+    ("dataset", &["model", "caught", "text", "events", "sampling", "stacks", "attribution", "totals", "output"]),
     ("report", &["model", "text", "events", "sampling", "stacks", "attribution", "totals", "output", "dataset"]),
     // What repeated runs and sweeps show.
     ("experiment", &["model", "text", "dataset", "report"]),

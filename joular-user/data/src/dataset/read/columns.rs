@@ -27,6 +27,7 @@ use parquet::{
 
 use super::{builder::builder, footer, span::Span};
 use crate::{
+    caught::caught,
     dataset::{
         column::{Column, Named, kind},
         error::{DataSetError, Result},
@@ -116,8 +117,12 @@ impl TableFile {
 
     /// The next batch of rows, for [`Columns::of`].
     pub(crate) fn next_batch(&mut self) -> Option<Result<RecordBatch>> {
+        let Some(next) = caught(|| self.reader.next()) else {
+            let problem = "a length in it is wrong".to_owned();
+            return Some(Err(DataSetError::Damaged { path: self.path.clone(), problem }));
+        };
         let failed = |cause| DataSetError::Arrow { path: self.path.clone(), cause };
-        self.reader.next().map(|batch| batch.map_err(failed))
+        next.map(|batch| batch.map_err(failed))
     }
 
     /// Calls `take` for every batch of rows.

@@ -110,16 +110,16 @@ fn tables_have_counts_that_sum_to_those_of_the_selection() {
     assert_eq!(json["counted"]["cache-misses"], all);
     let table = &json["tables"][0];
     let rows = table["rows"].as_array().unwrap().iter().chain([&table["others"]]);
-    assert_eq!(rows.map(|row| row["self_page_faults"].as_u64().unwrap()).sum::<u64>(), all);
+    assert_eq!(rows.map(|row| row["self_cache_misses"].as_u64().unwrap()).sum::<u64>(), all);
     let csv = written(Format::Csv);
     let mut lines = csv.lines();
-    let place = lines.next().unwrap().split(',').position(|name| name == "self_page_faults").unwrap();
+    let place = lines.next().unwrap().split(',').position(|name| name == "self_cache_misses").unwrap();
     // Names have commas; the figures behind them have none.
     let from_end = csv.lines().next().unwrap().split(',').count() - place;
     let sum = lines.map(|line| line.rsplit(',').nth(from_end - 1).unwrap().parse::<u64>().unwrap()).sum::<u64>();
     assert_eq!(sum, all);
     let text = written(Format::Text);
     assert!(text.contains(&format!("counted {all} cache-misses, ")), "{text}");
-    assert!(text.contains("SELF PAGE-FAULTS"), "{text}");
+    assert!(text.contains("SELF CACHE-MISSES"), "{text}");
     assert!(written(Format::Markdown).contains("SELF CONTEXT-SWITCHES"));
 }
