@@ -17,13 +17,15 @@ use rustix::process::Signal;
 
 const LIMIT: Duration = Duration::from_secs(60);
 
+/// Of whole windows: a recorder that is killed while it writes files leaves rows that belong to none.
 fn sums(data: &Path) -> Result<Vec<serde_json::Value>> {
     DataSet::at(data).rows(
-        "SELECT (SELECT sum(energy_uj)::BIGINT FROM threads) AS threads,
-           (SELECT sum(energy_uj)::BIGINT FROM branches) AS branches,
-           (SELECT sum(self_uj)::BIGINT FROM methods) AS methods,
+        "WITH whole AS (SELECT DISTINCT run_id, window_start FROM windows)
+         SELECT (SELECT sum(energy_uj)::BIGINT FROM threads SEMI JOIN whole USING (run_id, window_start)) AS threads,
+           (SELECT sum(energy_uj)::BIGINT FROM branches SEMI JOIN whole USING (run_id, window_start)) AS branches,
+           (SELECT sum(self_uj)::BIGINT FROM methods SEMI JOIN whole USING (run_id, window_start)) AS methods,
            (SELECT sum(measured_uj)::BIGINT FROM windows) AS measured,
-           (SELECT sum(cpu_ns)::BIGINT FROM threads) AS cpu_ns,
+           (SELECT sum(cpu_ns)::BIGINT FROM threads SEMI JOIN whole USING (run_id, window_start)) AS cpu_ns,
            (SELECT count(DISTINCT run_id) FROM runs) AS runs",
     )
 }
