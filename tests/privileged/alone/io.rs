@@ -115,8 +115,12 @@ fn check(data: &DataSet, pid: u32, told: &BTreeMap<String, u64>, devices: [u64; 
     let expected: BTreeMap<String, u64> = expected.map(|(name, bytes)| (name.to_owned(), bytes)).into();
     ensure!(mover == expected, "{of}: the mover moved {mover:?}, the program and the kernel say {expected:?}");
     let peer = recorded(data, pid, "peer")?;
-    let only_received =
-        peer.iter().all(|(name, bytes)| *bytes == if name == "local_received" { told["sent"] } else { 0 });
+    let only_received = peer.iter().all(|(name, bytes)| match name.as_str() {
+        "local_received" => *bytes == told["sent"],
+        // The JVM may still load a class on it.
+        "read" | "device_read" => *bytes < 1 << 20,
+        _ => *bytes == 0,
+    });
     ensure!(only_received, "{of}: the peer moved {peer:?}, the program says {} received", told["sent"]);
     for (method, column) in METHODS {
         let (bytes, samples) = by_method(data, pid, method, column)?;
