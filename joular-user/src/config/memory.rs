@@ -22,6 +22,11 @@ pub enum MemoryBy {
 #[error("memory is not divided by that: use time, allocation or cache-misses")]
 pub struct UnknownMemoryBy;
 
+/// There is no energy of memory to divide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("--dram-by changes nothing: no source here measures memory by itself")]
+pub struct NoMemory;
+
 impl FromStr for MemoryBy {
     type Err = UnknownMemoryBy;
 
@@ -37,19 +42,18 @@ impl FromStr for MemoryBy {
 
 impl MemoryBy {
     /// Divides domains of memory so. Says what was done, for people; `None` if nothing was asked.
-    pub fn apply(self, domains: &mut [Domain]) -> Option<String> {
+    ///
+    /// # Errors
+    /// If no domain is of memory.
+    pub fn apply(self, domains: &mut [Domain]) -> Result<Option<String>, NoMemory> {
         let (divided_by, words) = match self {
-            Self::Time => return None,
+            Self::Time => return Ok(None),
             Self::Allocation => (DividedBy::Allocation, "bytes allocated"),
             Self::CacheMisses => (DividedBy::CacheMisses, "cache misses"),
         };
         let mut memory: Vec<&mut Domain> = domains.iter_mut().filter(|domain| domain.is_shared_memory()).collect();
         memory.iter_mut().for_each(|domain| domain.divided_by = divided_by.clone());
-        Some(if memory.is_empty() {
-            "--dram-by changes nothing: no source here measures memory by itself".to_owned()
-        } else {
-            format!("memory (dram) is divided by {words}")
-        })
+        if memory.is_empty() { Err(NoMemory) } else { Ok(Some(format!("memory (dram) is divided by {words}"))) }
     }
 }
 
@@ -71,14 +75,13 @@ mod tests {
             ("cache-misses", DividedBy::CacheMisses, Some("divided by cache misses")),
         ] {
             let mut found = domains.clone();
-            let said = text.parse::<MemoryBy>().unwrap().apply(&mut found);
+            let said = text.parse::<MemoryBy>().unwrap().apply(&mut found).unwrap();
             assert_eq!(said.is_some(), part.is_some(), "{text}");
             assert!(part.is_none_or(|part| said.unwrap().ends_with(part)));
             let expected = [DividedBy::CpuWeights, divided_by, DividedBy::CpuWeights];
             assert_eq!(found.map(|domain| domain.divided_by), expected, "{text}");
         }
-        let said = MemoryBy::Allocation.apply(&mut domains[..1].to_vec()).unwrap();
-        assert!(said.starts_with("--dram-by changes nothing"), "{said}");
+        assert_eq!(MemoryBy::Allocation.apply(&mut domains[..1].to_vec()), Err(NoMemory));
         assert_eq!("moonlight".parse::<MemoryBy>(), Err(UnknownMemoryBy));
     }
 }

@@ -42,9 +42,13 @@ pub fn for_run(cpu_root: &Path, per_core: bool, choice: &CalibrationChoice, now:
 /// Divides the domains of a run by these types, and those of memory as is asked.
 pub fn divide(run: &mut RunInfo, types: &[CoreType], memory_by: MemoryBy) {
     run.domains.iter_mut().for_each(|domain| domain.of_core_types(types));
-    if let Some(said) = memory_by.apply(&mut run.domains) {
-        messages::warn(&said);
-        run.energy_reason = format!("{}; {said}", run.energy_reason);
+    match memory_by.apply(&mut run.domains) {
+        Ok(None) => {}
+        Ok(Some(said)) => {
+            messages::info(&said);
+            run.energy_reason = format!("{}; {said}", run.energy_reason);
+        }
+        Err(none) => messages::warn(&none.to_string()),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use joular_ebpf::abi::IoKind;
 
-use super::{Grouped, ThreadId, work_rows::thread_ids};
+use super::{Grouped, ThreadId, work_rows::claimants};
 use crate::{
     attribution::work::Claimant,
     dataset::{
@@ -25,15 +25,13 @@ pub(crate) struct MovedRead {
 
 pub(crate) fn moved(columns: &Columns<'_>, rows: &mut Grouped<MovedRead>) -> Result<()> {
     let starts = columns.times(shared::WINDOW_START)?;
-    let claimants = columns.texts(counters::CLAIMANT)?;
-    let (ids, stack_ids) = (thread_ids(columns)?, columns.ints(work::STACK_ID)?);
+    let (claimants, stack_ids) = (claimants(columns, counters::CLAIMANT)?, columns.ints(work::STACK_ID)?);
     let kinds = IoKind::ALL.into_iter().map(|kind| columns.ints(io::bytes_of(kind))).collect::<Result<Vec<_>>>()?;
     let samples = columns.ints(io::SAMPLES)?;
     for row in 0..columns.rows() {
-        let group = |name: &str| Claimant::GROUPS.into_iter().find(|group| group.name() == name);
-        let claimant = match claimants.get(row)? {
-            "thread" => Err((ids(row)?, stack_ids.get(row)?)),
-            _ => Ok(claimants.name_of(row, group)?),
+        let claimant = match claimants(row)? {
+            Ok(group) => Ok(group),
+            Err(thread) => Err((thread, stack_ids.get(row)?)),
         };
         let mut bytes = BytesByKind::default();
         for (sum, of_kind) in bytes.iter_mut().zip(&kinds) {

@@ -118,13 +118,17 @@ pub(crate) fn read(part: &FlushFiles, domains: &[Domain], stacks: &ReadStacks) -
         };
         windows.push(rows_of.window(rows, domains, stacks).map_err(damaged)?);
     }
-    let left = rows_left(&threads)
-        + rows_left(&branches)
-        + rows_left(&weights)
-        + rows_left(&collections)
-        + rows_left(&charges);
-    let left = left + rows_left(&moved) + rows_left(&allocated) + rows_left(&misses);
-    Ok((windows, left))
+    let left = [
+        rows_left(&threads),
+        rows_left(&branches),
+        rows_left(&weights),
+        rows_left(&collections),
+        rows_left(&charges),
+        rows_left(&moved),
+        rows_left(&allocated),
+        rows_left(&misses),
+    ];
+    Ok((windows, left.into_iter().sum()))
 }
 
 /// Rows of no window.
@@ -192,7 +196,7 @@ impl RowsOf {
                 branches,
                 cpu: first.cpu,
                 context: first.context.clone(),
-                // They are copied.
+                // Nothing is divided by marks, and table `marks` is copied as it is.
                 marks: Vec::new(),
                 counts: self.counts(&positions)?,
                 allocations: self.allocations(&positions, stacks)?,

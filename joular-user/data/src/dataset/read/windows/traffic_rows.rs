@@ -1,8 +1,10 @@
 //! Reads what memory's energy may be divided by, by window: bytes allocated, and cache misses.
 
-use super::{Grouped, ThreadId, work_rows::thread_ids};
+use super::{
+    Grouped, ThreadId,
+    work_rows::{ReadClaimant, claimants, thread_ids},
+};
 use crate::{
-    attribution::work::Claimant,
     dataset::{
         error::Result,
         read::columns::Columns,
@@ -21,7 +23,7 @@ pub(crate) struct AllocatedRead {
 
 /// Cache misses of a group or a thread.
 pub(crate) struct MissesRead {
-    pub(crate) claimant: Result<Claimant, ThreadId>,
+    pub(crate) claimant: ReadClaimant,
     pub(crate) misses: u64,
 }
 
@@ -41,19 +43,16 @@ pub(crate) fn allocated(columns: &Columns<'_>, rows: &mut Grouped<AllocatedRead>
 }
 
 pub(crate) fn misses(columns: &Columns<'_>, rows: &mut Grouped<MissesRead>) -> Result<()> {
-    let (starts, ids) = (columns.times(shared::WINDOW_START)?, thread_ids(columns)?);
-    let (claimants, names) = (columns.texts(counters::CLAIMANT)?, columns.texts(counters::COUNTER)?);
+    let (starts, claimants) = (columns.times(shared::WINDOW_START)?, claimants(columns, counters::CLAIMANT)?);
+    let names = columns.texts(counters::COUNTER)?;
     let counts = columns.ints(counters::COUNT)?;
     for row in 0..columns.rows() {
         if names.get(row)? != Counter::CacheMisses.name() {
             continue;
         }
-        let group = |name: &str| Claimant::GROUPS.into_iter().find(|group| group.name() == name);
-        let claimant = match claimants.get(row)? {
-            "thread" => Err(ids(row)?),
-            _ => Ok(claimants.name_of(row, group)?),
-        };
-        rows.entry(starts.get(row)?).or_default().push(MissesRead { claimant, misses: counts.natural(row)? });
+        rows.entry(starts.get(row)?)
+            .or_default()
+            .push(MissesRead { claimant: claimants(row)?, misses: counts.natural(row)? });
     }
     Ok(())
 }

@@ -7,6 +7,7 @@ use crate::{
         work::{Claimant, Place, Slice},
     },
     dataset::{
+        column::{Column, kind},
         error::Result,
         read::columns::Columns,
         tables::{shared, weights, work},
@@ -70,8 +71,7 @@ impl BranchRead {
 }
 
 pub(crate) struct WeightRead {
-    /// A group, or a thread by its identity.
-    pub(crate) claimant: Result<Claimant, ThreadId>,
+    pub(crate) claimant: ReadClaimant,
     pub(crate) place: Place,
     pub(crate) slice: Slice,
 }
@@ -124,21 +124,15 @@ pub(crate) fn branches(columns: &Columns<'_>, rows: &mut Grouped<BranchRead>) ->
 
 pub(crate) fn weights(columns: &Columns<'_>, rows: &mut Grouped<WeightRead>) -> Result<()> {
     let starts = columns.times(shared::WINDOW_START)?;
-    let claimants = columns.texts(weights::CLAIMANT)?;
-    let ids = thread_ids(columns)?;
+    let claimants = claimants(columns, weights::CLAIMANT)?;
     let (sockets, cores) = (columns.ints(weights::SOCKET)?, columns.ints(weights::CORE)?);
     let [times, coruns, cycles, corun_cycles] =
         [weights::CPU_NS, weights::CORUN_NS, weights::CYCLES, weights::CORUN_CYCLES].map(|column| columns.ints(column));
     let (times, coruns, cycles, corun_cycles) = (times?, coruns?, cycles?, corun_cycles?);
     let (samples, switches) = (columns.ints(weights::SAMPLES)?, columns.ints(weights::SWITCHES)?);
     for row in 0..columns.rows() {
-        let group = |name: &str| Claimant::GROUPS.into_iter().find(|group| group.name() == name);
-        let claimant = match claimants.get(row)? {
-            "thread" => Err(ids(row)?),
-            _ => Ok(claimants.name_of(row, group)?),
-        };
         rows.entry(starts.get(row)?).or_default().push(WeightRead {
-            claimant,
+            claimant: claimants(row)?,
             place: Place { socket: sockets.natural(row)?, core: cores.natural(row)? },
             slice: Slice {
                 cpu_ns: times.natural(row)?,
@@ -157,4 +151,20 @@ pub(super) fn thread_ids<'a>(columns: &'a Columns<'a>) -> Result<impl Fn(usize) 
     let (pids, tids) = (columns.ints(shared::PID)?, columns.ints(shared::TID)?);
     let (process_starts, thread_starts) = (columns.times(shared::PROCESS_START)?, columns.times(shared::THREAD_START)?);
     Ok(move |row| Ok((pids.natural(row)?, process_starts.get(row)?, tids.natural(row)?, thread_starts.get(row)?)))
+}
+
+/// A group, or a thread by its identity.
+pub(crate) type ReadClaimant = Result<Claimant, ThreadId>;
+
+/// What each row is about, by the table's column that tells threads from groups.
+pub(super) fn claimants<'a>(
+    columns: &'a Columns<'a>,
+    column: Column<kind::Name>,
+) -> Result<impl Fn(usize) -> Result<ReadClaimant> + use<'a>> {
+    let (names, ids) = (columns.texts(column)?, thread_ids(columns)?);
+    let group = |name: &str| Claimant::GROUPS.into_iter().find(|group| group.name() == name);
+    Ok(move |row| match names.get(row)? {
+        "thread" => Ok(Err(ids(row)?)),
+        _ => Ok(Ok(names.name_of(row, group)?)),
+    })
 }
