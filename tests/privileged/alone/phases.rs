@@ -13,6 +13,8 @@ use joular_tests::{
 use serde_json::Value;
 
 const REPETITIONS: u32 = 100;
+/// Of the repetitions.
+const ENOUGH: f64 = 80.0;
 /// Of the time and energy between the cuts of a phase.
 const BOUND: f64 = 0.001;
 /// Of a mark's time, from the time in which it was sent: two clocks are compared, and microseconds are cut off.
@@ -36,7 +38,8 @@ fn phases_have_the_time_and_energy_that_they_took() -> Result<()> {
     let finished = Running::spawn("joular-bpf run", &mut command)?.finish(Duration::from_secs(120))?;
     ensure!(finished.code() == Some(0), "{finished:?}");
     let said = Said::read(&finished.stdout)?;
-    // The windows of a phase go from cut to cut. The program was on a CPU all that time, but for its waits.
+    // The windows of a phase go from cut to cut. The program was on a CPU all that time, but for its waits. Where the
+    // machine was so busy that a boundary was late, time is in the wrong window, as the recording says.
     let phases = output.data.rows(&format!(
         "WITH said AS ({said}), waits AS ({waits}), \
          cuts AS (SELECT phase, kind, window_start, cut_delay_ns, 1000 * epoch_us(said_at) AS said_ns, \
@@ -52,9 +55,11 @@ fn phases_have_the_time_and_energy_that_they_took() -> Result<()> {
            any_value(last_cut_ns - cut_ns) - \
              coalesce(sum(least(wait_to, last_cut_ns) - greatest(wait_from, cut_ns)) FILTER (wait_to > 0), 0) AS ran_ns \
            FROM phases LEFT JOIN waits ON wait_from < last_cut_ns AND wait_to > cut_ns GROUP BY ALL), \
-         windows AS (SELECT window_start, sum(cpu_ns) AS cpu_ns, sum(energy_uj) AS energy_uj FROM threads GROUP BY ALL), \
+         sums AS (SELECT window_start, sum(cpu_ns) AS cpu_ns, sum(energy_uj) AS energy_uj FROM threads GROUP BY ALL), \
          spent AS (SELECT phase, time, sum(cpu_ns) AS cpu_ns, sum(energy_uj) AS energy_uj \
-           FROM phases JOIN windows ON window_start > after AND window_start <= last GROUP BY ALL) \
+           FROM phases JOIN sums ON window_start > after AND window_start <= last \
+           WHERE NOT EXISTS (FROM windows AS late WHERE lost_other > 0 AND late.window_start BETWEEN after AND last) \
+           GROUP BY ALL) \
          SELECT phase, count(*) AS times, sum(cpu_ns) AS cpu_ns, sum(ran_ns) AS ran_ns, sum(energy_uj) AS energy_uj, \
            max(abs(cpu_ns / ran_ns - 1)) AS most_off, median(astray_ns) AS astray_ns, median(delay_ns) AS delay_ns, \
            (SELECT sum(energy_uj) / sum(cpu_ns) FROM threads) AS uj_per_ns \
@@ -66,10 +71,11 @@ fn phases_have_the_time_and_energy_that_they_took() -> Result<()> {
     for row in &phases {
         let phase = text(row, "phase")?;
         let (cpu_ns, delay_ns, astray_ns) = (float(row, "cpu_ns")?, float(row, "delay_ns")?, float(row, "astray_ns")?);
-        ensure!(row["times"] == REPETITIONS, "{row}");
+        ensure!(float(row, "times")? >= ENOUGH, "{row}");
         let off = cpu_ns / float(row, "ran_ns")? - 1.0;
         println!(
-            "measured: phase {phase}: CPU time {:+.4} % of what it took, one time {:.3} %; cuts after {:.3} ms",
+            "measured: phase {phase}, {} times: CPU time {:+.4} % of what it took, once {:.3} %; cuts after {:.3} ms",
+            row["times"],
             100.0 * off,
             100.0 * float(row, "most_off")?,
             delay_ns / 1e6
