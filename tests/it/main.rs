@@ -21,6 +21,7 @@ mod fleet;
 mod footprint;
 mod html;
 mod intervals;
+mod io;
 mod jmh;
 mod one_liners;
 mod packaging;

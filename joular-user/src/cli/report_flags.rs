@@ -23,8 +23,10 @@ pub struct ReportFlags {
     #[arg(long, value_name = "ROWS", default_value_t = 20)]
     pub top: usize,
 
-    /// Energy or bytes that rank rows: by itself (self) or with what it called (total)
-    #[arg(long, value_name = "WHICH", default_value = "self", value_parser = ["self", "total"])]
+    /// Figure that ranks rows: energy of itself (self) or with what it called (total), or bytes, with what it called
+    #[arg(long, value_name = "WHICH", default_value = "self",
+          value_parser = ["self", "total", "allocated", "sent", "received", "read", "written", "device-read",
+                        "device-written"])]
     pub sort: String,
 
     /// Show the least number of calls of methods, classes, packages and lines, and so the most energy of a

@@ -39,7 +39,7 @@ pub fn report_request(flags: &ReportFlags, footprint: Option<Choices>) -> Result
         });
     }
     let format = Format::of_flags(flags.json, flags.csv, flags.markdown);
-    let sort = if flags.sort == "total" { Sort::Total } else { Sort::Own };
+    let sort = Sort::all().find(|sort| sort.name() == flags.sort).unwrap_or_default();
     let (top, activations) = (flags.top, flags.activations);
     Ok(Request { filter, app, by, allocated_by, top, sort, activations, footprint, format })
 }
@@ -56,7 +56,10 @@ fn each_once<T: PartialEq>(all: Vec<T>) -> Vec<T> {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser as _;
+
     use super::*;
+    use crate::cli::{Cli, Command};
 
     fn flags(by: &[&str]) -> ReportFlags {
         ReportFlags { by: by.iter().map(ToString::to_string).collect(), ..ReportFlags::default() }
@@ -66,6 +69,17 @@ mod tests {
     fn tables_are_made_once_and_in_the_order_asked_for() {
         let request = report_request(&flags(&["thread", "method", "thread"]), None).unwrap();
         assert_eq!(request.by, [By::Thread, By::Method]);
+    }
+
+    #[test]
+    fn every_order_that_there_is_can_be_asked_for() {
+        let asked = |sort: Sort| {
+            let arguments = ["joular-bpf", "report", "out", "--sort", sort.name()];
+            let Command::Report(flags) = Cli::try_parse_from(arguments).unwrap().command.unwrap() else { panic!() };
+            report_request(&flags, None).unwrap().sort
+        };
+        assert!(Sort::all().all(|sort| asked(sort) == sort));
+        assert_eq!(report_request(&ReportFlags::default(), None).unwrap().sort, Sort::Own);
     }
 
     #[test]

@@ -72,6 +72,8 @@ pub enum DataSetError {
     NoEnergy { path: PathBuf },
     #[error("reading allocations of {path}: the selection has none: select more of it, or record with --alloc")]
     NoAllocations { path: PathBuf },
+    #[error("ranking by bytes moved, in {path}: the selection has none: select more of it, or record with --io")]
+    NothingMoved { path: PathBuf },
     #[error(
         "charging garbage collectors' energy to who allocated, in {path}: nothing is known of that: record with --alloc"
     )]

@@ -46,7 +46,7 @@ pub(super) fn moved(window: &Event) -> Option<Event> {
 
 /// What each target's thread and each group moves in the whole run, by the claimant's name and thread, and by kind. What
 /// is not counted of devices is none.
-pub(super) fn moved_in_all() -> BTreeMap<(&'static str, u32), [u64; IoKind::ALL.len()]> {
+pub(crate) fn moved_in_all() -> BTreeMap<(&'static str, u32), [u64; IoKind::ALL.len()]> {
     let mut all = BTreeMap::new();
     for event in events(Policy::default()) {
         let Event::Io(io) = event else { continue };

@@ -17,7 +17,7 @@ use super::{
 use crate::{
     model::units::{MicroJoules, UnixMicros},
     report::profile::{
-        Allocated, App, Catalog, Counting, DataSet, Filter, PathIndex, Profile, Row, ThreadIndex, ThreadPath,
+        Allocated, App, Catalog, Counting, DataSet, Filter, Moved, PathIndex, Profile, Row, ThreadIndex, ThreadPath,
         WindowSpan,
     },
     text,
@@ -147,8 +147,8 @@ pub fn read<'a>(
             counting.iter_mut().for_each(|counting| counting.take(row));
         })?;
     }
-    let allocated = Allocated::read(&mut data, filter)?;
-    let profile = Profile::of(data, summed, overview, filter, app).with_counts(counting).with_allocated(allocated);
+    let (allocated, moved) = (Allocated::read(&mut data, filter)?, Moved::read(&mut data, filter)?);
+    let profile = Profile::of(data, summed, overview, filter, app).with_counts(counting).with_bytes(allocated, moved);
     let footprints = account.of(&profile);
     Ok((profile, footprints))
 }

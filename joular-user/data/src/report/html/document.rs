@@ -13,7 +13,7 @@ const TEMPLATE: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/style.css");
 
 /// Each script sees those before it.
-const SCRIPTS: [&str; 13] = [
+const SCRIPTS: [&str; 14] = [
     include_str!("page/format.js"),
     include_str!("page/elements.js"),
     include_str!("page/tree.js"),
@@ -25,6 +25,7 @@ const SCRIPTS: [&str; 13] = [
     include_str!("page/tables.js"),
     include_str!("page/callers.js"),
     include_str!("page/collections.js"),
+    include_str!("page/moved.js"),
     include_str!("page/facts.js"),
     include_str!("page/page.js"),
 ];

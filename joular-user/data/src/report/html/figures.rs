@@ -11,6 +11,7 @@ use super::{
     emissions::Emissions,
     facts::{self, Audit, Jvm, Quality},
     methods::{self, Method},
+    moved::{Moved, MovedOverTime},
     power::{Power, Series},
     strings::Strings,
     timeline::{Said, Timeline},
@@ -53,6 +54,8 @@ pub(super) struct Figures {
     /// What `--alloc` saw.
     allocated: Option<Allocations>,
     collected: Option<Collections>,
+    /// What `--io` counted.
+    moved: Option<Moved>,
     /// What intervals do not cover.
     interval_note: &'static str,
     emissions: Option<Emissions>,
@@ -96,14 +99,21 @@ struct Time {
     said: Timeline,
 }
 
+/// What there is beside the energy of threads and paths.
+pub(super) struct Beside {
+    pub(super) said: Said,
+    pub(super) collected: Collected,
+    pub(super) allocated_over_time: AllocatedOverTime,
+    pub(super) moved_over_time: MovedOverTime,
+}
+
 pub(super) fn of(
     profile: &Profile,
     choice: &PageChoice,
     footprints: Option<&Footprints<'_>>,
     power: &Power<'_>,
     activity: &Activity,
-    said: &Said,
-    (collected, over_time): (&Collected, &AllocatedOverTime),
+    beside: &Beside,
 ) -> Figures {
     let mut strings = Strings::default();
     let overview = &profile.overview;
@@ -118,7 +128,7 @@ pub(super) fn of(
         width_us: clock.width_us,
         buckets: clock.buckets,
         series: power.series(&mut strings, kind_of),
-        said: said.timeline(clock.start_us, &mut strings),
+        said: beside.said.timeline(clock.start_us, &mut strings),
     };
     let threads = activity.diagram(&profile.catalog, &mut strings);
     let methods = methods::of(profile, choice.shape.kinds, footprints, &mut strings, kind_of);
@@ -139,7 +149,8 @@ pub(super) fn of(
         methods,
         counters: profile.counted.counters.iter().map(|counter| counter.name()).collect(),
         allocated: Allocations::of(profile, &mut strings),
-        collected: Collections::of(collected, over_time, clock, &mut strings),
+        collected: Collections::of(&beside.collected, &beside.allocated_over_time, clock, &mut strings),
+        moved: Moved::of(profile, &beside.moved_over_time, clock, &mut strings),
         emissions: footprints.map(|footprints| Emissions::of(footprints, profile, &mut strings)),
         audit: Audit::of(overview),
         jvm_parts: facts::jvm_parts(),

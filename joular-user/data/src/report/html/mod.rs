@@ -15,6 +15,7 @@ mod emissions;
 mod facts;
 mod figures;
 mod methods;
+mod moved;
 mod power;
 mod strings;
 #[cfg(test)]
@@ -23,11 +24,14 @@ mod timeline;
 
 use std::path::PathBuf;
 
-use self::{activity::Activity, clock::Clock, collections::AllocatedOverTime, power::Power, timeline::Said};
+use self::{
+    activity::Activity, clock::Clock, collections::AllocatedOverTime, figures::Beside, moved::MovedOverTime,
+    power::Power, timeline::Said,
+};
 use super::{
     footprint::{Account, Choices, FootprintError},
     headline::Headline,
-    profile::{Allocated, App, Collected, Counting, DataSet, Filter, Profile},
+    profile::{Allocated, App, Collected, Counting, DataSet, Filter, Moved, Profile},
     tree::Shape,
 };
 
@@ -70,16 +74,20 @@ pub fn page(choice: &PageChoice) -> Result<(Vec<u8>, Headline), FootprintError> 
             activity.take(catalog, row);
         }
     })?;
-    let mut over_time = AllocatedOverTime::default();
+    let mut allocated_over_time = AllocatedOverTime::default();
     let allocated = Allocated::read_watched(&mut data, filter, |start, window_ns, class, bytes| {
-        over_time.take(clock, start, window_ns, class, bytes);
+        allocated_over_time.take(clock, start, window_ns, class, bytes);
+    })?;
+    let mut moved_over_time = MovedOverTime::default();
+    let moved = Moved::read_watched(&mut data, filter, |start, window_ns, bytes| {
+        moved_over_time.take(clock, start, window_ns, bytes);
     })?;
     let collected = Collected::read(&mut data, filter)?;
     let profile = Profile::of(data, summed, overview, filter, choice.app.as_ref());
-    let profile = profile.with_counts(counting).with_allocated(allocated);
+    let profile = profile.with_counts(counting).with_bytes(allocated, moved);
     let headline = Headline::of(&profile);
     let footprints = account.map(|account| account.of(&profile));
-    let figures =
-        figures::of(&profile, choice, footprints.as_ref(), &power, &activity, &said, (&collected, &over_time));
+    let beside = Beside { said, collected, allocated_over_time, moved_over_time };
+    let figures = figures::of(&profile, choice, footprints.as_ref(), &power, &activity, &beside);
     Ok((document::page(&figures), headline))
 }

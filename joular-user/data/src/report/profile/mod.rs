@@ -3,7 +3,7 @@
 //!
 //! [`reader`] reads files, [`filter`] says which rows count, [`catalog`] holds what rows are about,
 //! and [`overview`] adds up everything beside call paths. [`counted`] divides what threads counted, and
-//! [`allocated`] sums what they allocated.
+//! [`allocated`] and [`moved`] sum what they allocated and moved.
 //!
 //! Energy of windows in which no sample hit a thread is shared out by samples of other windows, unless
 //! [`Filter::no_infer`] says otherwise: [`inference`] does it while rows pass, [`quotas`] with what is
@@ -27,6 +27,7 @@ pub mod in_time;
 mod inference;
 pub mod live;
 pub mod load;
+pub mod moved;
 mod names;
 pub mod overview;
 pub mod places;
@@ -54,6 +55,7 @@ pub use self::{
     in_time::Summed,
     live::LiveProfile,
     load::Load,
+    moved::{Moved, MovedPath},
     names::{Labels, Names},
     overview::{Amounts, JvmEnergy, Overview, QualityKey},
     places::{PlaceRow, ThreadIdentity},
@@ -94,6 +96,8 @@ pub struct Profile {
     pub counted: Counted,
     /// What `--alloc` saw.
     pub allocated: Allocated,
+    /// What `--io` counted.
+    pub moved: Moved,
 }
 
 impl Profile {
@@ -123,9 +127,9 @@ impl Profile {
         if let Some(counting) = &mut counting {
             data.scan_in_time(filter, &summed, |_, row| counting.take(row))?;
         }
-        let allocated = Allocated::read(&mut data, filter)?;
+        let (allocated, moved) = (Allocated::read(&mut data, filter)?, Moved::read(&mut data, filter)?);
         let profile = Self::of(data, summed, overview, filter, app);
-        Ok(profile.with_counts(counting).with_allocated(allocated))
+        Ok(profile.with_counts(counting).with_bytes(allocated, moved))
     }
 
     /// With what was counted in its windows.
@@ -133,9 +137,9 @@ impl Profile {
         Self { counted: counting.map(Counting::finish).unwrap_or_default(), ..self }
     }
 
-    /// With what was allocated in its windows, which was read before the profile was made of the data set.
-    pub fn with_allocated(self, allocated: Allocated) -> Self {
-        Self { allocated, ..self }
+    /// With what was allocated and moved in its windows, which was read before the profile was made of the data set.
+    pub fn with_bytes(self, allocated: Allocated, moved: Moved) -> Self {
+        Self { allocated, moved, ..self }
     }
 
     /// Of sums of a data set whose overview is known, by the same filter.

@@ -75,7 +75,7 @@ pub struct Said {
 /// Reads a data set and writes the report.
 ///
 /// # Errors
-/// If the data set cannot be read, has no allocations for a table of them, or there are no emission factors for it.
+/// If the data set cannot be read, has none of the bytes that are asked for, or there are no emission factors for it.
 pub fn run(data: &Path, request: &Request, look: Look, out: &mut impl Write) -> Result<Said, FootprintError> {
     let app = request.app.as_ref();
     let wanted = if request.activations { request.by.as_slice() } else { &[] };
@@ -94,7 +94,9 @@ pub fn run(data: &Path, request: &Request, look: Look, out: &mut impl Write) -> 
     let footprints = footprints.as_ref();
     let counts: Vec<(By, Vec<u64>)> = counters.into_iter().map(|(by, counter)| (by, counter.counts())).collect();
     let tables = tables(&profile, request, &counts, footprints);
-    let allocations = allocations(data, &profile, request)?;
+    check_that_bytes_are_there(data, &profile, request)?;
+    let allocated = |by: &AllocatedBy| AllocationTable::of(&profile, *by, cut(request));
+    let allocations: Vec<AllocationTable> = request.allocated_by.iter().map(allocated).collect();
     let (has_app, top) = (app.is_some(), request.top);
     let report = Report { profile: &profile, tables: &tables, allocations: &allocations, has_app, top, footprints };
     let notices = match footprints.filter(|_| request.format == Format::Csv) {
@@ -119,11 +121,16 @@ fn tables(
     request.by.iter().map(table).collect()
 }
 
-fn allocations(data: &Path, profile: &Profile, request: &Request) -> Result<Vec<AllocationTable>, DataSetError> {
-    if profile.allocated.is_empty() && !request.allocated_by.is_empty() {
+/// Rows are not shown by bytes of which there are none.
+fn check_that_bytes_are_there(data: &Path, profile: &Profile, request: &Request) -> Result<(), DataSetError> {
+    let is_of_allocations = request.sort == Sort::Allocated || !request.allocated_by.is_empty();
+    if is_of_allocations && profile.allocated.is_empty() {
         return Err(DataSetError::NoAllocations { path: data.to_owned() });
     }
-    Ok(request.allocated_by.iter().map(|by| AllocationTable::of(profile, *by, cut(request))).collect())
+    if matches!(request.sort, Sort::Moved(_)) && profile.moved.is_empty() {
+        return Err(DataSetError::NothingMoved { path: data.to_owned() });
+    }
+    Ok(())
 }
 
 fn cut(request: &Request) -> Cut {

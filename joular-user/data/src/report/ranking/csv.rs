@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{
     command::Report,
-    counts, footprint,
+    counts, footprint, moved,
     rows::{Figures, Ranking, Row},
     text::{activation, precise_percent, rows},
 };
@@ -27,7 +27,8 @@ pub fn table(report: &Report<'_>, table: &Ranking) -> String {
             )
             .chain(counts::names(&report.profile.counted))
             .chain(allocated(report).map(|which| format!("{which}_allocated_bytes")))
-            .chain(by_bytes(table).map(|which| format!("{which}_by_bytes_uj"))),
+            .chain(by_bytes(table).map(|which| format!("{which}_by_bytes_uj")))
+            .chain(moved::names(report.profile)),
     );
     for row in rows(table) {
         text.push_str(&line(cells(report, table, row)));
@@ -68,6 +69,7 @@ fn cells(report: &Report<'_>, table: &Ranking, row: &Row) -> Vec<String> {
     let of = |which| if which == "self" { &row.own } else { &row.total };
     cells.extend(allocated(report).map(|which| of(which).amounts.allocated_bytes.to_string()));
     cells.extend(by_bytes(table).map(|which| of(which).amounts.by_bytes.0.to_string()));
+    cells.extend(moved::cells(report.profile, row).map(|bytes| bytes.to_string()));
     cells
 }
 

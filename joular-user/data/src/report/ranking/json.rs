@@ -6,8 +6,8 @@ use serde_json::{Map, Value, json};
 use super::{
     allocated,
     command::Report,
-    context, counts, footprint,
-    rows::{Figures, Ranking, Row, Sort},
+    context, counts, footprint, moved,
+    rows::{Figures, Ranking, Row},
     text::{activation, note, precise_percent},
 };
 use crate::{
@@ -35,6 +35,7 @@ pub fn report(report: &Report<'_>) -> Value {
         "gc_charged_uj": overview.gc_charged.0,
         "counted": counts::json(profile),
         "allocated": allocated::totals(profile),
+        "moved": moved::totals(profile),
         "is_app_view": report.has_app,
         "interval_note": note(report),
         "tables": tables(report),
@@ -96,7 +97,7 @@ fn table(ranking: &Ranking, report: &Report<'_>) -> Value {
     });
     json!({
         "by": ranking.by.name(),
-        "sort": if ranking.sort == Sort::Own { "self" } else { "total" },
+        "sort": ranking.sort.name(),
         "rows": ranking.rows.iter().map(row).collect::<Vec<_>>(),
         "others": rest,
     })
@@ -125,6 +126,7 @@ fn row_object(ranking: &Ranking, row: &Row, report: &Report<'_>) -> Map<String, 
         object.insert("self_allocated_bytes".to_owned(), json!(row.own.amounts.allocated_bytes));
         object.insert("total_allocated_bytes".to_owned(), json!(row.total.amounts.allocated_bytes));
     }
+    object.extend(moved::names(report.profile).zip(moved::cells(report.profile, row).map(Value::from)));
     for figure in footprint::figures(report) {
         for (which, figures) in [("self", &row.own), ("total", &row.total)] {
             object.insert(figure.name(which), json!(figure.of(&figures.footprint)));

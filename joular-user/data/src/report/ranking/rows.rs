@@ -6,11 +6,13 @@ use super::{
     by::By,
     counts::RowCounts,
     groups::{Group, Groups},
+    moved::{self, RowMoved, Way},
+    slots::Slots,
 };
 use crate::{
     report::{
         footprint::Footprint,
-        profile::{Amounts, PathIndex, Profile, ThreadIndex, ThreadPath, counted::add},
+        profile::{Amounts, Profile, ThreadIndex, ThreadPath, counted::add},
     },
     sampling::{Group as SampledGroup, Interval, Sampled, Threads},
 };
@@ -23,6 +25,27 @@ pub enum Sort {
     Own,
     /// Energy of paths with the row anywhere on them.
     Total,
+    /// Bytes that such paths allocated.
+    Allocated,
+    /// Bytes that such paths moved.
+    Moved(Way),
+}
+
+impl Sort {
+    /// All there are.
+    pub fn all() -> impl Iterator<Item = Self> {
+        [Self::Own, Self::Total, Self::Allocated].into_iter().chain(Way::ALL.map(Self::Moved))
+    }
+
+    /// The name on the command line, and in output for machines.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Own => "self",
+            Self::Total => "total",
+            Self::Allocated => "allocated",
+            Self::Moved(way) => way.name(),
+        }
+    }
 }
 
 /// What a row has, and how far its energy may be off.
@@ -42,6 +65,8 @@ pub struct Row {
     pub total: Figures,
     /// Empty, unless something was counted.
     pub counts: RowCounts,
+    /// Nothing, unless bytes were counted.
+    pub moved: RowMoved,
     /// The least number of calls; `None` if that was not asked for, or cannot be told.
     pub activations: Option<u64>,
 }
@@ -84,7 +109,7 @@ impl Ranking {
         let by_group = Slots::of(profile, &groups, &identity, count);
         visit(&entries, &by_group, |_, group, part| sums[group].plus(part));
         allocations(profile, &by_group, |group, own, bytes| sums[group].add_allocated(own, bytes));
-        let (shown, hidden) = ranked(&groups, &sums, cut);
+        let (shown, hidden) = ranked(&groups, &sums, &moved::sums(profile, &by_group), cut);
         // Shown groups by rank, behind them one for all others.
         let rest = shown.len();
         let mut slots = vec![rest; count];
@@ -98,13 +123,14 @@ impl Ranking {
         if let Some(footprints) = footprints {
             add_footprints(profile, &slots, footprints, &mut figures);
         }
-        let counts = counts(profile, &slots);
+        let (counts, moved) = (counts(profile, &slots), moved::sums(profile, &slots));
         let mut whole = Amounts::default();
         profile.entries.iter().for_each(|entry| whole.plus(&entry.amounts()));
         whole.allocated_bytes = profile.allocated.bytes();
         let row = |group: Group, rank: usize, activations| {
             let (own, total) = figures.get(rank).copied().unwrap_or_default();
-            Row { group, own, total, counts: counts.get(rank).cloned().unwrap_or_default(), activations }
+            let counts = counts.get(rank).cloned().unwrap_or_default();
+            Row { group, own, total, counts, moved: moved.get(rank).copied().unwrap_or_default(), activations }
         };
         let rows = shown.iter().enumerate().filter_map(|(rank, group)| {
             let counted = activations.and_then(|counts| counts.get(*group).copied());
@@ -119,15 +145,22 @@ impl Ranking {
 }
 
 /// Groups in order of rank, as many as wanted, and how many are left.
-fn ranked(groups: &Groups, sums: &[Sums], cut: Cut) -> (Vec<usize>, usize) {
-    let mut order: Vec<usize> = (0..sums.len()).filter(|group| sums[*group].total != Amounts::default()).collect();
+fn ranked(groups: &Groups, sums: &[Sums], moved: &[RowMoved], cut: Cut) -> (Vec<usize>, usize) {
+    let moved = |group: usize| moved.get(group).copied().unwrap_or_default();
+    let has_any = |group: &usize| sums[*group].total != Amounts::default() || moved(*group) != RowMoved::default();
+    let mut order: Vec<usize> = (0..sums.len()).filter(has_any).collect();
     let all = order.len();
     order.sort_by_key(|group| {
         let (own, total) = (sums[*group].own, sums[*group].total);
+        let bytes = match cut.sort {
+            Sort::Own | Sort::Total => 0,
+            Sort::Allocated => total.allocated_bytes,
+            Sort::Moved(way) => way.of(&moved(*group).total),
+        };
         let (first, second) = if cut.sort == Sort::Own { (own, total) } else { (total, own) };
         let key =
             |amounts: Amounts| Reverse((amounts.energy, amounts.cpu_ns, amounts.samples, amounts.allocated_bytes));
-        (key(first), key(second), groups.name(*group), *group)
+        (Reverse(bytes), key(first), key(second), groups.name(*group), *group)
     });
     if cut.top > 0 {
         order.truncate(cut.top);
@@ -183,63 +216,6 @@ fn without_threads(profile: &Profile, by: By) -> Cow<'_, [ThreadPath]> {
         }
     }
     Cow::Owned(sums.into_iter().flatten().flatten().collect())
-}
-
-/// Where entries count: groups, mapped to slots.
-struct Slots<'a> {
-    profile: &'a Profile,
-    groups: &'a Groups,
-    slots: &'a [usize],
-    count: usize,
-    /// If rows are about frames: each path's slots, each once, path after path, with the end of
-    /// each path. A path is on many entries.
-    arena: Vec<usize>,
-    ends: Vec<usize>,
-}
-
-impl<'a> Slots<'a> {
-    /// `slots` has the slot of each group, of which there are `count`.
-    fn of(profile: &'a Profile, groups: &'a Groups, slots: &'a [usize], count: usize) -> Self {
-        let (mut arena, mut ends) = (Vec::new(), Vec::new());
-        if let Some(of_frames) = groups.of_frames() {
-            let paths = &profile.catalog.paths;
-            // Which path had a slot last.
-            let mut last = vec![None; count];
-            for path in paths.indices() {
-                for frame in paths.path(path) {
-                    let slot = slots[of_frames[frame.index()]];
-                    if last[slot].replace(path) != Some(path) {
-                        arena.push(slot);
-                    }
-                }
-                ends.push(arena.len());
-            }
-        }
-        Self { profile, groups, slots, count, arena, ends }
-    }
-
-    /// The slot that an entry's own energy goes to.
-    fn own(&self, entry: &ThreadPath) -> Option<usize> {
-        self.own_of(entry.thread, entry.path)
-    }
-
-    fn own_of(&self, thread: ThreadIndex, path: PathIndex) -> Option<usize> {
-        self.groups.own(&self.profile.catalog.paths, thread, path).map(|group| self.slots[group])
-    }
-
-    /// All slots that an entry counts for, each once.
-    fn all(&self, entry: &ThreadPath) -> impl Iterator<Item = usize> {
-        self.all_of(entry.thread, entry.path)
-    }
-
-    fn all_of(&self, thread: ThreadIndex, path: PathIndex) -> impl Iterator<Item = usize> {
-        let of_frames = self.ends.get(path.index()).map(|end| {
-            let start = path.index().checked_sub(1).map_or(0, |before| self.ends[before]);
-            &self.arena[start..*end]
-        });
-        let one = if of_frames.is_none() { self.own_of(thread, path) } else { None };
-        of_frames.into_iter().flatten().copied().chain(one)
-    }
 }
 
 /// Calls `take` with the slots that allocated, whether as the slot's own, and the bytes.

@@ -4,7 +4,7 @@ use super::{
     allocated,
     by::By,
     command::{Look, Report},
-    context, counts, footprint,
+    context, counts, footprint, moved,
     rows::{Figures, Ranking, Row},
 };
 use crate::{
@@ -119,6 +119,7 @@ pub fn chosen(report: &Report<'_>) -> Vec<String> {
     lines.extend(context::gc_charged(report.profile));
     lines.extend(counts::lines(report.profile));
     lines.extend(allocated::line(report.profile));
+    lines.extend(moved::line(report.profile));
     if report.has_app {
         lines.push(format!("application view: its own methods, and {OUTSIDE_APP}"));
     }
@@ -224,6 +225,7 @@ pub fn columns(table: &Ranking, report: &Report<'_>) -> Vec<Column> {
             columns.push(column("TOTAL ALLOC MB", 7, &|row| allocated::megabytes(&row.total.amounts)));
         }
     }
+    columns.extend(moved::columns(table, report.profile));
     columns.extend(counts::columns(table, &report.profile.counted));
     columns.extend(footprint::columns(table, report));
     columns

@@ -10,4 +10,5 @@ mod footprint;
 mod inference;
 mod io;
 mod light_load;
+mod moved;
 mod profile;

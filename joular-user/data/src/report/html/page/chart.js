@@ -1,5 +1,8 @@
 // Charts over the time of the page.
 
+/** Room for the labels of bytes per second. */
+const LEFT = 76;
+
 const SERIES_COLORS = [
   "#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9",
   "#b3a100", "#6a4c93", "#8c564b", "#3cb4ac", "#e377a8", "#9aa0a6",
@@ -43,4 +46,47 @@ function stackedArea(valueAt, below, x, y) {
 function niceAbove(value) {
   const power = 10 ** Math.floor(Math.log10(value));
   return [1, 1.2, 1.6, 2, 2.4, 3.2, 4, 5, 6, 8, 10].map((step) => step * power).find((step) => step >= value) || value;
+}
+
+/** Series on top of each other, each with a name and a value `at` a bucket, and their names below. */
+function stackChart(time, id, series, label) {
+  const sums = buckets(time).map((bucket) => series.reduce((sum, each) => sum + each.at(bucket), 0));
+  const below = new Array(time.buckets).fill(0);
+  seriesChart(time, id, series, Math.max(...sums, 1), label, (each, { x, y }, color) =>
+    ({ d: stackedArea(each.at, below, x, y), fill: color }));
+}
+
+/** The same with a line for each, where a sum would mean nothing. */
+function lineChart(time, id, series, label) {
+  const top = Math.max(...series.flatMap((each) => buckets(time).map(each.at)), 1);
+  const steps = (each, { x, y }) => buckets(time).map((bucket) => {
+    const level = y(each.at(bucket)).toFixed(1);
+    return `${x(bucket).toFixed(1)} ${level}L${x(bucket + 1).toFixed(1)} ${level}`;
+  });
+  seriesChart(time, id, series, top, label, (each, chart, color) =>
+    ({ d: `M${steps(each, chart).join("L")}`, fill: "none", stroke: color, "stroke-width": 1.5 }));
+}
+
+function seriesChart(time, id, series, top, label, shapeOf) {
+  const chart = timeChart(byId(id), time, [160, LEFT], niceAbove(top), label);
+  series.forEach((each, index) => {
+    const shape = shapeOf(each, chart, SERIES_COLORS[index % SERIES_COLORS.length]);
+    chart.svg.append(drawing("path", shape, drawing("title", {}, each.name)));
+  });
+  byId(id).replaceChildren(chart.svg);
+  chartLegend(id, series.map((each) => each.name));
+}
+
+function buckets(time) {
+  return Array.from({ length: time.buckets }, (_, bucket) => bucket);
+}
+
+function chartLegend(id, names) {
+  byId(`${id}-legend`).replaceChildren(...names.map((name, index) =>
+    element("li", {}, swatch(SERIES_COLORS[index % SERIES_COLORS.length]), name)));
+}
+
+/** Of bytes in a bucket, which may be shorter than others if it is the last one. */
+function bytesPerSecond(time, bytes, bucket) {
+  return (bytes * 1e6) / Math.max(Math.min(time.width_us, time.end_us - time.start_us - bucket * time.width_us), 1);
 }

@@ -1,8 +1,5 @@
 // Garbage collections over time: the heap, the ages of what outlived them, and what was allocated.
 
-/** Room for the labels of bytes per second. */
-const LEFT = 76;
-
 class CollectionCharts {
   constructor(figures) {
     const { collected } = figures;
@@ -20,11 +17,11 @@ class CollectionCharts {
   draw() {
     if (!this.isShown) return;
     this.heap();
-    this.stack("age-chart", this.collected.ages.map((bytes, index) => ({ name: `age ${index + 1}`, at: (bucket) => bytes[bucket] ?? 0 })), megabytes);
     const { time, strings } = this.figures;
-    const perSecond = (bytes, bucket) => (bytes[bucket] * 1e6) / Math.max(Math.min(time.width_us, time.end_us - time.start_us - bucket * time.width_us), 1);
-    const series = this.collected.allocated.map(({ class: name, bytes }) => ({ name: name < 0 ? "not sampled" : strings[name], at: (bucket) => perSecond(bytes, bucket) }));
-    this.stack("allocation-chart", series, (value) => `${megabytes(value)}/s`);
+    const ages = this.collected.ages.map((bytes, index) => ({ name: `age ${index + 1}`, at: (bucket) => bytes[bucket] ?? 0 }));
+    stackChart(time, "age-chart", ages, megabytes);
+    const series = this.collected.allocated.map(({ class: name, bytes }) => ({ name: name < 0 ? "not sampled" : strings[name], at: (bucket) => bytesPerSecond(time, bytes[bucket], bucket) }));
+    stackChart(time, "allocation-chart", series, (value) => `${megabytes(value)}/s`);
   }
 
   nameOf(place) {
@@ -47,26 +44,7 @@ class CollectionCharts {
         drawing("title", {}, collectionText(figures, index))));
     });
     place.replaceChildren(chart.svg);
-    this.legend("heap-chart", collectorsOf(collected).map((collector) => figures.strings[collector]));
-  }
-
-  legend(chart, names) {
-    byId(`${chart}-legend`).replaceChildren(...names.map((name, index) =>
-      element("li", {}, swatch(SERIES_COLORS[index % SERIES_COLORS.length]), name)));
-  }
-
-  stack(id, series, label) {
-    const { time } = this.figures;
-    const place = byId(id);
-    const sums = Array.from({ length: time.buckets }, (_, bucket) => series.reduce((sum, each) => sum + each.at(bucket), 0));
-    const chart = timeChart(place, time, [160, LEFT], niceAbove(Math.max(...sums, 1)), label);
-    const below = new Array(time.buckets).fill(0);
-    series.forEach((each, index) => {
-      const fill = SERIES_COLORS[index % SERIES_COLORS.length];
-      chart.svg.append(drawing("path", { d: stackedArea(each.at, below, chart.x, chart.y), fill }, drawing("title", {}, each.name)));
-    });
-    place.replaceChildren(chart.svg);
-    this.legend(id, series.map((each) => each.name));
+    chartLegend("heap-chart", collectorsOf(collected).map((collector) => figures.strings[collector]));
   }
 
   table() {

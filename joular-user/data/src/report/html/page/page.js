@@ -29,7 +29,7 @@ function amountFound(metric, sum) {
 
 function setTheme(theme) {
   document.documentElement.dataset.theme = theme;
-  for (const part of [graph, power, threads, collections]) part.draw();
+  for (const part of [graph, power, threads, collections, moved]) part.draw();
 }
 
 function legend() {
@@ -60,6 +60,7 @@ jvmTable(figures);
 new Callers(figures, whole, isCode);
 allocationTables(figures, search);
 const collections = new CollectionCharts(figures);
+const moved = new MovedCharts(figures, search);
 emissionsBody(figures);
 auditBody(figures);
 runFacts(figures);

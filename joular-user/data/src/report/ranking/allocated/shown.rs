@@ -145,7 +145,8 @@ pub fn object(table: &AllocationTable, profile: &Profile) -> Value {
     });
     json!({
         "by": table.by.name(),
-        "sort": if table.sort == Sort::Own { "self" } else { "total" },
+        // Tables of bytes know of no other order.
+        "sort": if table.sort == Sort::Own { Sort::Own } else { Sort::Total }.name(),
         "rows": table.rows.iter().map(of_row).collect::<Vec<_>>(),
         "others": rest,
     })

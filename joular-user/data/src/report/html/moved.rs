@@ -1,0 +1,90 @@
+//! Makes the tables and the diagram of what was moved through sockets and files, if anything was.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::{clock::Clock, strings::Strings};
+use crate::{
+    model::{byte_costs::BytesByKind, units::UnixMicros},
+    report::{
+        profile::{Profile, moved::add},
+        ranking::{By, Ranking, Row as Ranked, Sort, Way, groups::Groups, rows::Cut},
+    },
+};
+
+/// Methods and threads with a row of their own: more than anyone looks through.
+const ROWS: usize = 1_000;
+
+/// Lists of bytes have an item for each of `ways`.
+#[derive(Debug, Serialize)]
+pub(super) struct Moved {
+    ways: Vec<&'static str>,
+    bytes: Vec<u64>,
+    samples: u64,
+    methods: Vec<Row>,
+    threads: Vec<Row>,
+    /// By way, then bucket.
+    over_time: Vec<Vec<u64>>,
+}
+
+#[derive(Debug, Serialize)]
+struct Row {
+    name: usize,
+    own: Vec<u64>,
+    /// `None` for threads, and for several methods: a path may have more than one of them.
+    total: Option<Vec<u64>>,
+}
+
+/// Bytes by bucket.
+#[derive(Debug, Default)]
+pub(super) struct MovedOverTime(BTreeMap<usize, BytesByKind>);
+
+impl MovedOverTime {
+    pub(super) fn take(&mut self, clock: Clock, start: UnixMicros, window_ns: u64, bytes: &BytesByKind) {
+        add(self.0.entry(clock.bucket(start, window_ns)).or_default(), bytes);
+    }
+
+    fn series(&self, way: Way, buckets: usize) -> Vec<u64> {
+        let mut series = vec![0_u64; buckets];
+        self.0.iter().for_each(|(bucket, bytes)| series[*bucket] = way.of(bytes));
+        series
+    }
+}
+
+impl Moved {
+    pub(super) fn of(
+        profile: &Profile,
+        over_time: &MovedOverTime,
+        clock: Clock,
+        strings: &mut Strings,
+    ) -> Option<Self> {
+        let whole = profile.moved.bytes();
+        let ways: Vec<Way> = Way::ALL.into_iter().filter(|way| way.of(&whole) > 0).collect();
+        let most = ways.iter().copied().max_by_key(|way| way.of(&whole))?;
+        let by_way = |bytes: &BytesByKind| ways.iter().map(|way| way.of(bytes)).collect::<Vec<_>>();
+        let mut rows = |by: By| {
+            let cut = Cut { top: ROWS, sort: Sort::Moved(most), is_partial: false };
+            let table = Ranking::of(profile, Groups::of(by, &profile.catalog), cut, None, None);
+            let mut row = |row: &Ranked, has_total: bool| Row {
+                name: strings.place(row.group.name.raw()),
+                own: by_way(&row.moved.own),
+                total: has_total.then(|| by_way(&row.moved.total)),
+            };
+            let mut rows: Vec<Row> = table.rows.iter().map(|shown| row(shown, by.has_total())).collect();
+            rows.extend(table.rest.as_ref().map(|(_, rest)| row(rest, false)));
+            let is_empty = |row: &Row| row.own.iter().chain(row.total.iter().flatten()).all(|bytes| *bytes == 0);
+            rows.retain(|row| !is_empty(row));
+            rows
+        };
+        let (methods, threads) = (rows(By::Method), rows(By::Thread));
+        Some(Self {
+            bytes: by_way(&whole),
+            samples: profile.moved.samples(),
+            methods,
+            threads,
+            over_time: ways.iter().map(|way| over_time.series(*way, clock.buckets)).collect(),
+            ways: ways.iter().map(|way| way.name()).collect(),
+        })
+    }
+}

@@ -1,0 +1,178 @@
+//! Sums what threads moved through sockets and files (`--io`) by thread and call path.
+//!
+//! A thread's bytes are exact, and samples tell which of its paths they are of. Bytes of other processes, of the kernel and
+//! of joular-bpf are on no path, and are not in here.
+
+use std::collections::BTreeMap;
+
+use joular_ebpf::abi::IoKind;
+
+use super::{Filter, PathIndex, ThreadIndex, filter::Allowed, reader::DataSet, thread_columns::ThreadColumns};
+use crate::{
+    attribution::work::Claimant,
+    dataset::{
+        column::Named,
+        error::Result,
+        read::{
+            columns::{Columns, TableFile},
+            decode_ahead,
+        },
+        tables::{Io, counters, io, shared, work},
+    },
+    model::{byte_costs::BytesByKind, units::UnixMicros},
+};
+
+/// What a thread moved on a call path, over all windows of the selection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MovedPath {
+    pub thread: ThreadIndex,
+    pub path: PathIndex,
+    pub bytes: BytesByKind,
+    /// Calls that were sampled, once for each kind of bytes. 0: no sample tells where.
+    pub samples: u64,
+}
+
+/// What a selection moved.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Moved {
+    /// By thread, then path.
+    pub entries: Vec<MovedPath>,
+}
+
+impl Moved {
+    /// Reads what threads of a data set moved in the windows that `filter` allows, on paths that it allows.
+    ///
+    /// # Errors
+    /// If a file cannot be read or is damaged.
+    pub fn read(data: &mut DataSet, filter: &Filter) -> Result<Self> {
+        Self::read_watched(data, filter, |_, _, _| {})
+    }
+
+    /// The same, and shows start and length of the window, and the bytes of each row that counts.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn read_watched(
+        data: &mut DataSet,
+        filter: &Filter,
+        mut watch: impl FnMut(UnixMicros, u64, &BytesByKind),
+    ) -> Result<Self> {
+        let mut sums = Sums::default();
+        for run in 0..data.catalog.runs.len() {
+            let span = filter.span(&data.catalog.runs[run]);
+            decode_ahead::batches(
+                &data.files::<Io>(run),
+                |file| TableFile::open_span(file, &columns(), &span),
+                |columns| sums.take(data, run, filter, columns, &mut watch),
+            )?;
+        }
+        let allowed = sums.sums.into_iter().filter(|((_, path), _)| {
+            let frames = data.catalog.paths.frames_of(*path);
+            filter.allows_path(frames)
+        });
+        let entry = |((thread, path), (bytes, samples))| MovedPath { thread, path, bytes, samples };
+        Ok(Self { entries: allowed.map(entry).collect() })
+    }
+
+    /// Whether nothing is known to have been moved.
+    pub const fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Bytes of all entries.
+    pub fn bytes(&self) -> BytesByKind {
+        let mut sums = BytesByKind::default();
+        self.entries.iter().for_each(|entry| add(&mut sums, &entry.bytes));
+        sums
+    }
+
+    /// Sampled calls of all entries.
+    pub fn samples(&self) -> u64 {
+        self.entries.iter().fold(0, |sum, entry| sum.saturating_add(entry.samples))
+    }
+}
+
+/// Adds bytes of each kind.
+pub fn add(sums: &mut BytesByKind, bytes: &BytesByKind) {
+    sums.iter_mut().zip(bytes).for_each(|(sum, bytes)| *sum = sum.saturating_add(*bytes));
+}
+
+/// Entries in the making.
+#[derive(Default)]
+struct Sums {
+    allowed: Allowed,
+    sums: BTreeMap<(ThreadIndex, PathIndex), (BytesByKind, u64)>,
+}
+
+impl Sums {
+    fn take(
+        &mut self,
+        data: &mut DataSet,
+        run: usize,
+        filter: &Filter,
+        columns: &Columns<'_>,
+        watch: &mut impl FnMut(UnixMicros, u64, &BytesByKind),
+    ) -> Result<()> {
+        let (starts, lengths) = (columns.times(shared::WINDOW_START)?, columns.ints(shared::WINDOW_NS)?);
+        let (claimants, stacks) = (columns.names(counters::CLAIMANT)?, columns.ints(work::STACK_ID)?);
+        let kinds = IoKind::ALL.map(|kind| columns.ints(io::bytes_of(kind)));
+        let kinds = kinds.into_iter().collect::<Result<Vec<_>>>()?;
+        let samples = columns.ints(io::SAMPLES)?;
+        let mut threads = ThreadColumns::of(columns)?;
+        let span = filter.span(&data.catalog.runs[run]);
+        for row in 0..columns.rows() {
+            let start = UnixMicros(starts.get(row)?);
+            let is_group = claimants.get(row)? != Claimant::Thread(0).name();
+            if is_group || !span.allows(start) || !data.is_whole(run, start) {
+                continue;
+            }
+            let thread = threads.thread(data, run, row)?;
+            if !self.allowed.thread(&data.catalog, filter, thread) {
+                continue;
+            }
+            let path = data.path_of(stacks.get(row)?, columns)?;
+            let mut bytes = BytesByKind::default();
+            for (sum, of_kind) in bytes.iter_mut().zip(&kinds) {
+                // Not every kernel knows of devices.
+                *sum = of_kind.maybe_natural(row)?.unwrap_or(0);
+            }
+            if filter.allows_path(data.catalog.paths.frames_of(path)) {
+                watch(start, lengths.natural(row)?, &bytes);
+            }
+            let sum = self.sums.entry((thread, path)).or_default();
+            add(&mut sum.0, &bytes);
+            sum.1 = sum.1.saturating_add(samples.natural(row)?);
+        }
+        Ok(())
+    }
+}
+
+const OF_ROW: [&dyn Named; 12] = [
+    &shared::WINDOW_START,
+    &shared::WINDOW_NS,
+    &counters::CLAIMANT,
+    &shared::PID,
+    &shared::PROCESS_START,
+    &shared::COMM,
+    &shared::TID,
+    &work::THREAD_NAME,
+    &work::CATEGORY,
+    &shared::THREAD_START,
+    &work::STACK_ID,
+    &io::SAMPLES,
+];
+
+const OF_BYTES: [&dyn Named; IoKind::ALL.len()] = [
+    &io::bytes_of(IoKind::Sent),
+    &io::bytes_of(IoKind::Received),
+    &io::bytes_of(IoKind::LocalSent),
+    &io::bytes_of(IoKind::LocalReceived),
+    &io::bytes_of(IoKind::Read),
+    &io::bytes_of(IoKind::Written),
+    &io::bytes_of(IoKind::DeviceRead),
+    &io::bytes_of(IoKind::DeviceWritten),
+];
+
+fn columns() -> Vec<&'static dyn Named> {
+    [OF_ROW.as_slice(), &OF_BYTES].concat()
+}

@@ -1,0 +1,165 @@
+//! What was moved through sockets and files is in every view, to the byte.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::inference::{did, write};
+use crate::{
+    dataset::{DataSetError, fixture, fixture_io::moved_in_all},
+    model::policy::Policy,
+    report::{
+        Format,
+        footprint::FootprintError,
+        profile::{Filter, MovedPath, Names, Profile},
+        ranking::{By, Look, Request, Sort, Way, command},
+    },
+};
+
+const NAMES: [&str; 8] = [
+    "sent_bytes",
+    "received_bytes",
+    "local_sent_bytes",
+    "local_received_bytes",
+    "read_bytes",
+    "written_bytes",
+    "device_read_bytes",
+    "device_written_bytes",
+];
+
+fn data_set() -> tempfile::TempDir {
+    let root = tempfile::tempdir().unwrap();
+    fixture::write(root.path(), Policy::default());
+    root
+}
+
+fn written(root: &Path, by: &[By], sort: Sort, top: usize, format: Format) -> String {
+    tried(root, by, sort, top, format).unwrap()
+}
+
+fn tried(root: &Path, by: &[By], sort: Sort, top: usize, format: Format) -> Result<String, FootprintError> {
+    let request = Request {
+        filter: Filter::default(),
+        app: None,
+        by: by.to_vec(),
+        allocated_by: Vec::new(),
+        top,
+        sort,
+        activations: false,
+        footprint: None,
+        format,
+    };
+    let mut out = Vec::new();
+    command::run(root, &request, Look::default(), &mut out)?.written.unwrap();
+    Ok(String::from_utf8(out).unwrap())
+}
+
+/// What targets' threads moved, by kind.
+fn expected() -> [u64; 8] {
+    let mut all = [0; 8];
+    for ((claimant, _), bytes) in moved_in_all() {
+        if claimant == "thread" {
+            all.iter_mut().zip(bytes).for_each(|(sum, bytes)| *sum += bytes);
+        }
+    }
+    all
+}
+
+#[test]
+fn every_table_sums_to_what_threads_moved() {
+    let root = data_set();
+    let all = expected();
+    for top in [0, 2] {
+        let json: Value = serde_json::from_str(&written(root.path(), &By::ALL, Sort::Own, top, Format::Json)).unwrap();
+        assert!(NAMES.iter().zip(all).all(|(name, bytes)| json["moved"][name] == bytes), "{}", json["moved"]);
+        for table in json["tables"].as_array().unwrap() {
+            let rows: Vec<&Value> = table["rows"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .chain([&table["others"]])
+                .filter(|row| row.is_object())
+                .collect();
+            for (name, bytes) in NAMES.iter().zip(all) {
+                let own: u64 = rows.iter().map(|row| row[format!("self_{name}")].as_u64().unwrap()).sum();
+                assert_eq!(own, bytes, "{name} of {}", table["by"]);
+                let is_whole = |row: &&Value| {
+                    let of = |which: &str| row[format!("{which}_{name}")].as_u64();
+                    of("total") >= of("self") && of("total") <= Some(bytes)
+                };
+                assert!(rows.iter().all(is_whole), "{name} of {}", table["by"]);
+            }
+        }
+    }
+}
+
+#[test]
+fn threads_have_the_bytes_that_they_moved() {
+    let root = data_set();
+    let json: Value = serde_json::from_str(&written(root.path(), &[By::Thread], Sort::Own, 0, Format::Json)).unwrap();
+    for ((_, tid), bytes) in moved_in_all().into_iter().filter(|((claimant, _), _)| *claimant == "thread") {
+        let row = json["tables"][0]["rows"].as_array().unwrap().iter().find(|row| row["tid"] == tid).unwrap();
+        assert!(NAMES.iter().zip(bytes).all(|(name, bytes)| row[format!("self_{name}")] == bytes), "{row}");
+    }
+}
+
+#[test]
+fn rows_are_ranked_by_the_bytes_that_are_asked_for() {
+    let root = data_set();
+    for (sort, name) in [
+        (Sort::Moved(Way::Read), "total_read_bytes"),
+        (Sort::Moved(Way::DeviceWritten), "total_device_written_bytes"),
+        (Sort::Allocated, "total_allocated_bytes"),
+    ] {
+        let json: Value =
+            serde_json::from_str(&written(root.path(), &[By::Method, By::Thread], sort, 0, Format::Json)).unwrap();
+        for table in json["tables"].as_array().unwrap() {
+            assert_eq!(table["sort"], sort.name());
+            let bytes: Vec<u64> =
+                table["rows"].as_array().unwrap().iter().map(|row| row[name].as_u64().unwrap()).collect();
+            assert!(bytes[0] > 0 && bytes.is_sorted_by(|a, b| a >= b), "{name}: {bytes:?}");
+        }
+    }
+}
+
+#[test]
+fn without_bytes_nothing_is_ranked_by_them_and_nobody_speaks_of_them() {
+    let root = tempfile::tempdir().unwrap();
+    write(root.path(), 4, &[vec![did(100, "main", 300_000, &[(1, 1), (2, 2)])]]);
+    let error = tried(root.path(), &[By::Method], Sort::Moved(Way::Sent), 0, Format::Text).unwrap_err();
+    assert!(matches!(error, FootprintError::Data(DataSetError::NothingMoved { .. })), "{error}");
+    let json: Value = serde_json::from_str(&written(root.path(), &[By::Method], Sort::Own, 0, Format::Json)).unwrap();
+    assert!(json["moved"].is_null() && json["tables"][0]["rows"][0].get("self_sent_bytes").is_none(), "{json}");
+    assert!(!written(root.path(), &[By::Method], Sort::Own, 0, Format::Text).contains("moved "));
+}
+
+#[test]
+fn people_and_spreadsheets_have_a_column_for_each_way() {
+    let root = data_set();
+    let text = written(root.path(), &[By::Thread, By::Method], Sort::Own, 3, Format::Text);
+    for part in ["moved ", " MB sent on this host, ", " MB read from devices, ", "DEVICE WRITTEN MB", "TOTAL SENT MB"] {
+        assert!(text.contains(part), "{part} in {text}");
+    }
+    let csv = written(root.path(), &[By::Method], Sort::Own, 3, Format::Csv);
+    let last = ",self_device_written_bytes,total_device_written_bytes";
+    assert!(csv.lines().next().unwrap().ends_with(last), "{csv}");
+    let columns = csv.lines().next().unwrap().split(',').count();
+    assert!(csv.lines().all(|line| line.contains('"') || line.split(',').count() == columns), "{csv}");
+}
+
+#[test]
+fn a_selection_has_what_its_threads_and_paths_moved() {
+    let root = data_set();
+    let read = |filter: &Filter| Profile::read(root.path(), filter, None).unwrap();
+    let names = |texts: &[String]| Names::parse(texts).unwrap();
+    let whole = read(&Filter::default());
+    assert_eq!(whole.moved.bytes(), expected());
+    assert!(whole.moved.entries.iter().any(|entry| entry.samples == 0), "every third thread is not seen");
+    let thread = whole.catalog.thread(whole.moved.entries[0].thread);
+    let filter = Filter { threads: names(&[thread.name.raw().to_owned()]), ..Filter::default() };
+    let one = read(&filter);
+    assert!(!one.moved.is_empty() && one.moved.entries.len() < whole.moved.entries.len());
+    let of_thread = |entry: &&MovedPath| one.catalog.thread(entry.thread).name == thread.name;
+    assert_eq!(one.moved.entries.iter().filter(of_thread).count(), one.moved.entries.len());
+    assert!(read(&Filter { methods: names(&["no.such.method".to_owned()]), ..Filter::default() }).moved.is_empty());
+}
