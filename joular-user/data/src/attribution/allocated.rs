@@ -2,6 +2,9 @@
 //!
 //! What a thread allocated is exact, and samples say in which proportion its paths and classes did. So the parts sum to
 //! the thread's bytes. No energy is involved.
+//!
+//! Of some JVMs allocations cannot be sampled. There samples of CPU time take their place: a path gets as much of what the
+//! thread allocated as it has of the thread's time. That tells no class, and is a guess of where.
 
 use std::collections::BTreeMap;
 
@@ -9,9 +12,11 @@ use super::{
     by_samples::{Seen, divided},
     paths::Paths,
     threads::ThreadJoin,
+    window_report::BranchRow,
+    work::ProcessKey,
 };
 use crate::{
-    events::WindowAllocations,
+    events::{SampleKind, WindowAllocations},
     stacks::{BranchIndex, FrameId},
 };
 
@@ -25,19 +30,51 @@ pub struct AllocationRow {
     /// A frame whose name is the class; `None`: no sample tells.
     pub class: Option<FrameId>,
     pub bytes: u64,
-    /// Objects that were sampled.
+    /// Objects that were sampled, or samples of CPU time.
     pub samples: u64,
+    /// Which of the two.
+    pub by: SampledBy,
+}
+
+/// What tells where a thread allocated.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SampledBy {
+    /// Objects that were sampled.
+    #[default]
+    Allocation,
+    /// Samples of CPU time.
+    CpuTime,
+}
+
+impl SampledBy {
+    pub const ALL: [Self; 2] = [Self::Allocation, Self::CpuTime];
+
+    /// The name in a data set.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Allocation => "allocation",
+            Self::CpuTime => "cpu-time",
+        }
+    }
 }
 
 /// A path and a class.
 type Place = (BranchIndex, Option<FrameId>);
 
-/// Rows by thread. Allocations of threads that are no target's, or had no time in the window, are nobody's.
-pub(super) fn rows(window: &WindowAllocations, join: &ThreadJoin, paths: &mut Paths) -> Vec<AllocationRow> {
-    let mut bytes: BTreeMap<usize, u64> = BTreeMap::new();
+/// Rows by thread. Allocations of threads that are no target's, or had no time in the window, are nobody's. `branches`
+/// are the window's, by thread.
+pub(super) fn rows(
+    window: &WindowAllocations,
+    join: &ThreadJoin,
+    branches: &[BranchRow],
+    is_unsampled: impl Fn(ProcessKey) -> bool,
+    paths: &mut Paths,
+) -> Vec<AllocationRow> {
+    let mut threads: BTreeMap<usize, (u64, SampledBy)> = BTreeMap::new();
     for thread in &window.threads {
-        if let Some((position, _)) = join.position_of_key(thread.thread_key) {
-            let sum = bytes.entry(position).or_default();
+        if let Some((position, process)) = join.position_of_key(thread.thread_key) {
+            let by = if is_unsampled(process) { SampledBy::CpuTime } else { SampledBy::Allocation };
+            let (sum, _) = threads.entry(position).or_insert((0, by));
             *sum = sum.saturating_add(thread.bytes);
         }
     }
@@ -49,9 +86,90 @@ pub(super) fn rows(window: &WindowAllocations, join: &ThreadJoin, paths: &mut Pa
         }
     }
     let unseen = paths.markers().no_sample;
-    let of_thread = |(thread, bytes): (usize, u64)| {
-        let row = move |((branch, class), bytes, samples)| AllocationRow { thread, branch, class, bytes, samples };
-        divided(bytes, samples.remove(&thread), (unseen, None)).map(row)
+    let mut rows = Vec::new();
+    for (thread, (bytes, by)) in threads {
+        let places = match by {
+            SampledBy::Allocation => samples.remove(&thread),
+            SampledBy::CpuTime => by_cpu_time(thread, branches, paths),
+        };
+        rows.extend(divided(bytes, places, (unseen, None)).map(|((branch, class), bytes, samples)| AllocationRow {
+            thread,
+            branch,
+            class,
+            bytes,
+            samples,
+            by,
+        }));
+    }
+    rows
+}
+
+/// Where a thread was in Java, and by how many samples; `None` if it was seen nowhere there.
+fn by_cpu_time(thread: usize, branches: &[BranchRow], paths: &mut Paths) -> Option<BTreeMap<Place, Seen>> {
+    let start = branches.partition_point(|row| row.thread < thread);
+    let of_thread = branches.get(start..)?.iter().take_while(|row| row.thread == thread);
+    let mut places: BTreeMap<Place, Seen> = BTreeMap::new();
+    for row in of_thread.filter(|row| row.kind == SampleKind::CpuTime && row.samples > 0) {
+        if let Some(path) = paths.in_java(row.branch) {
+            places.entry((path, None)).or_default().add(row.samples, row.samples);
+        }
+    }
+    (!places.is_empty()).then_some(places)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        attribution::{Engine, window_report::WindowReport},
+        dataset::fixture,
+        events::Event,
+        model::{policy::Policy, units::Pid},
+        stacks::StackTable,
     };
-    bytes.into_iter().flat_map(of_thread).collect()
+
+    /// Of a window's thread, samples by path up to the last method of Java.
+    fn in_java(report: &WindowReport, table: &StackTable, thread: usize) -> BTreeMap<Vec<FrameId>, u64> {
+        let mut paths = BTreeMap::new();
+        for row in report.branches.iter().filter(|row| row.thread == thread && row.samples > 0) {
+            let path = table.branch(row.branch);
+            if let Some(last) = path.iter().rposition(|frame| table.frame(*frame).kind.is_java()) {
+                *paths.entry(path[..=last].to_vec()).or_default() += row.samples;
+            }
+        }
+        paths
+    }
+
+    #[test]
+    fn where_allocations_cannot_be_sampled_bytes_go_by_samples_of_cpu_time_in_java() {
+        let mut engine = Engine::default();
+        let (mut by_thread, mut divided) = (BTreeMap::new(), 0);
+        for event in fixture::events(Policy::default()) {
+            let report = engine.apply(&event);
+            if matches!(&event, Event::Process(process) if process.pid == Pid(1)) {
+                engine.apply(&Event::AllocationsUnsampled { pid: Pid(1), start_boottime_ns: 0 });
+            }
+            let Some(report) = report else { continue };
+            for rows in report.allocations.chunk_by(|a, b| a.thread == b.thread) {
+                let thread = rows[0].thread;
+                let bytes: u64 = rows.iter().map(|row| row.bytes).sum();
+                *by_thread.entry(report.threads[thread].tid.0).or_default() += bytes;
+                assert!(rows.iter().all(|row| row.class.is_none() && row.by == SampledBy::CpuTime), "{rows:?}");
+                let expected = in_java(&report, engine.table(), thread);
+                let all: u64 = expected.values().sum();
+                if all == 0 {
+                    assert_eq!((rows.len(), rows[0].samples), (1, 0), "no sample tells");
+                    continue;
+                }
+                divided += 1;
+                let found: BTreeMap<_, _> =
+                    rows.iter().map(|row| (engine.table().branch(row.branch).to_vec(), row.samples)).collect();
+                assert_eq!(found, expected);
+                let is_in_proportion = |row: &AllocationRow| (row.bytes * all).abs_diff(bytes * row.samples) <= all;
+                assert!(rows.iter().all(is_in_proportion), "{rows:?}");
+            }
+        }
+        assert_eq!(by_thread, fixture::allocated_by_thread());
+        assert!(divided > 50, "{divided}");
+    }
 }

@@ -3,7 +3,7 @@
 //! The engine is a pure function of the event stream: it reads no clock, no file and no counter, so
 //! a recording gives exactly what the live run gave.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use super::{
     allocated,
@@ -49,6 +49,8 @@ pub struct Engine {
     collections: Option<Box<WindowCollections>>,
     /// Of the coming window.
     io: Option<Box<WindowIo>>,
+    /// JVMs whose allocations cannot be sampled.
+    unsampled: HashSet<ProcessKey>,
     ledgers: Ledgers,
     attributor: Attributor,
     /// Targets, and what the profiler started for itself.
@@ -91,6 +93,12 @@ impl Engine {
             Event::Allocations(allocations) => self.allocations = Some(allocations.clone()),
             Event::Collections(collections) => self.collections = Some(collections.clone()),
             Event::Io(io) => self.io = Some(io.clone()),
+            Event::AllocationsUnsampled { pid, start_boottime_ns } => {
+                let key = (*pid, *start_boottime_ns);
+                if self.processes.contains_key(&key) {
+                    self.unsampled.insert(key);
+                }
+            }
             Event::Mark(_) | Event::RunEnded(_) => {}
         }
         None
@@ -113,6 +121,7 @@ impl Engine {
 
     fn forget_process(&mut self, key: ProcessKey) {
         self.processes.remove(&key);
+        self.unsampled.remove(&key);
         self.ledgers.forget(key);
         self.paths.forget_process(key);
     }
@@ -130,7 +139,9 @@ impl Engine {
         let mut join = ThreadJoin::of(window, &self.processes, self.profiler_pid);
         let branches = self.branches(window, &join);
         let allocations = self.allocations.take();
-        let allocations = allocations.map_or_else(Vec::new, |window| allocated::rows(&window, &join, &mut self.paths));
+        let is_unsampled = |process: ProcessKey| self.unsampled.contains(&process);
+        let allocations = allocations
+            .map_or_else(Vec::new, |window| allocated::rows(&window, &join, &branches, is_unsampled, &mut self.paths));
         let collected = self.collections.take().unwrap_or_default();
         let collections = collector::rows(&collected, window, &join.processes);
         let length_ns = window.length_ns();

@@ -49,6 +49,8 @@ pub enum Event {
     Collections(Box<WindowCollections>),
     /// What was moved through sockets and files in the coming window, if that was asked for.
     Io(Box<WindowIo>),
+    /// Allocations of this JVM cannot be sampled: what its threads allocate is divided by samples of CPU time.
+    AllocationsUnsampled { pid: Pid, start_boottime_ns: u64 },
 }
 
 /// What does not change during a run.

@@ -87,22 +87,24 @@ fn unless_ended(error: &KernelError) -> Result<(), String> {
 
 impl Run<'_> {
     /// Puts probes into a JVM if that is asked for and it has none. One that cannot have any is followed without: the
-    /// bytes of its threads are known then, and no path or class.
-    pub(super) fn see_allocations(&mut self, process: ProcessKey) {
+    /// bytes of its threads are known then, samples of CPU time tell paths, and nothing tells a class.
+    pub(super) fn see_allocations(&mut self, process: ProcessKey) -> Result<(), LiveError> {
         let pid = process.0;
         let is_known = self.allocations.jvms.get(&pid).is_some_and(|jvm| jvm.key == process && jvm.is_followed);
         let is_wanted = self.live.programs.sees_allocations() && self.live.registry.target(pid).is_some();
         if !is_wanted || is_known {
-            return;
+            return Ok(());
         }
         let sites = self.live.symbolizer.allocation_sites(process);
         if matches!(sites, Sites::Gone) {
-            return;
+            return Ok(());
         }
         if let Err(why) = self.open_probes(process, sites) {
             (self.live.notify)(&format!(
-                "process {pid}: {why}: where it allocates, and of which classes, is not known"
+                "process {pid}: {why}: samples of CPU time tell where it allocates, and nothing tells of which classes"
             ));
+            let (pid, start_boottime_ns) = process;
+            self.consumer.take(&Event::AllocationsUnsampled { pid, start_boottime_ns })?;
         }
         if let Err(why) = self.open_collection_probes(process) {
             (self.live.notify)(&format!("process {pid}: {why}: its collections are not known"));
@@ -111,6 +113,7 @@ impl Run<'_> {
         let before = self.allocated_by_thread(process).into_iter().collect();
         let jvm = Jvm { key: process, is_followed: true, opened_boottime_ns, before, reported: HashMap::new() };
         self.allocations.jvms.insert(pid, jvm);
+        Ok(())
     }
 
     fn open_probes(&mut self, process: ProcessKey, sites: Sites) -> Result<(), String> {

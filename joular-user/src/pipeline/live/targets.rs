@@ -106,7 +106,7 @@ impl Run<'_> {
             if let Some(process) = news.and_then(|news| registry.learn_jvm(pid, start_boottime_ns, &news)) {
                 self.consumer.take(&Event::Process(Box::new(process.clone())))?;
             }
-            self.see_allocations((pid, start_boottime_ns));
+            self.see_allocations((pid, start_boottime_ns))?;
         }
         Ok(())
     }

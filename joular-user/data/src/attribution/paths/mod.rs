@@ -222,6 +222,14 @@ impl Paths {
         (self.table.branch_index(&frames, quality), class)
     }
 
+    /// The path up to the last method of Java, which is where a thread on this path allocates; `None` if there is none.
+    pub(super) fn in_java(&mut self, branch: BranchIndex) -> Option<BranchIndex> {
+        let path = self.table.branch(branch);
+        let method = path.iter().rposition(|frame| self.table.frame(*frame).kind.is_java())?;
+        let (path, quality) = (path[..=method].to_vec(), self.table.facts(branch).quality);
+        Some(self.table.branch_index(&path, quality))
+    }
+
     pub(super) fn markers(&mut self) -> MarkerBranches {
         MarkerBranches {
             no_sample: self.marker_branch(Marker::NoSample, PathQuality::NoSample),

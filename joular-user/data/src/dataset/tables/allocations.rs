@@ -6,7 +6,7 @@ use super::{
     window_columns,
     work::{BRANCH_ID, CATEGORY, STACK_ID, THREAD_NAME},
 };
-use crate::attribution::window_report::ProcessRef;
+use crate::attribution::{allocated::SampledBy, window_report::ProcessRef};
 
 pub(crate) const CLASS: Column<kind::Name> =
     Column::new("class", "JVM", "class of the objects, as Java writes it: java.lang.String, byte[]")
@@ -18,7 +18,13 @@ pub(crate) const ALLOCATED_BYTES: Column<kind::Int> = Column::quantity(
 )
 .unit("bytes");
 pub(crate) const SAMPLES: Column<kind::Int> =
-    Column::new("samples", "kernel", "objects that were sampled").unit("samples");
+    Column::new("samples", "kernel", "objects that were sampled, or samples of CPU time").unit("samples");
+pub(crate) const SAMPLED_BY: Column<kind::Name> = Column::new(
+    "sampled_by",
+    "joular-bpf",
+    "samples are objects (allocation), or of CPU time (cpu-time) in a JVM where allocations cannot be sampled",
+)
+.null("no sample tells");
 
 pub struct Allocations;
 
@@ -29,6 +35,7 @@ pub struct AllocationRecord<'a> {
     pub class: Option<&'a str>,
     pub bytes: u64,
     pub samples: u64,
+    pub by: SampledBy,
 }
 
 impl InWindow for Allocations {
@@ -65,5 +72,6 @@ fn allocation_columns() -> Vec<ColumnOf<Allocations>> {
         CLASS.of::<Allocations>(|r| r.class.map(Into::into)),
         ALLOCATED_BYTES.of::<Allocations>(|r| int(r.bytes)),
         SAMPLES.of::<Allocations>(|r| int(r.samples)),
+        SAMPLED_BY.of::<Allocations>(|r| (r.samples > 0).then(|| r.by.name().into())),
     ]
 }

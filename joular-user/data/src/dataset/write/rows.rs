@@ -281,6 +281,7 @@ impl Rows {
                 class: row.class.map(|class| stacks.frame(class).name.raw()),
                 bytes: row.bytes,
                 samples: row.samples,
+                by: row.by,
             })
         };
         let mut records: Vec<_> = report.allocations.iter().filter_map(record).collect();

@@ -54,7 +54,7 @@ pub(super) fn check(event: &Event) -> Result<(), String> {
         Event::Collections(window) => collected(window),
         Event::Io(io) => moved(io),
         // Eight bytes each, no more than the event itself.
-        Event::ProcessEnded { .. } | Event::StacksForgotten(_) => Ok(()),
+        Event::ProcessEnded { .. } | Event::StacksForgotten(_) | Event::AllocationsUnsampled { .. } => Ok(()),
     }
 }
 

@@ -113,7 +113,8 @@ pub(super) mod tests {
             | NewEvent::Counters(_)
             | NewEvent::Allocations(_)
             | NewEvent::Collections(_)
-            | NewEvent::Io(_) => {
+            | NewEvent::Io(_)
+            | NewEvent::AllocationsUnsampled { .. } => {
                 panic!("version 4 has none")
             }
         }

@@ -19,6 +19,7 @@ const ROWS: usize = 1_000;
 pub(super) struct Allocations {
     bytes: u64,
     samples: u64,
+    by_cpu_time_bytes: u64,
     classes: Vec<Row>,
     methods: Vec<Row>,
 }
@@ -45,6 +46,7 @@ impl Allocations {
         (!allocated.is_empty()).then(|| Self {
             bytes: allocated.bytes(),
             samples: allocated.samples(),
+            by_cpu_time_bytes: allocated.bytes_by_cpu_time(),
             classes: rows(AllocatedBy::Class),
             methods: rows(AllocatedBy::Method),
         })

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::{Filter, PathIndex, ThreadIndex, filter::Allowed, reader::DataSet, thread_columns::ThreadColumns};
 use crate::{
+    attribution::allocated::SampledBy,
     dataset::{
         column::Named,
         error::Result,
@@ -32,8 +33,10 @@ pub struct AllocatedPath {
     /// Place in [`Allocated::classes`]. `None`: no sample tells, or the class is not known any more.
     pub class: Option<usize>,
     pub bytes: u64,
-    /// Objects that were sampled. 0: the thread allocated, and no sample tells where.
+    /// Objects that were sampled, or samples of CPU time. 0: the thread allocated, and no sample tells where.
     pub samples: u64,
+    /// Whether they are samples of CPU time, because allocations of the JVM could not be sampled.
+    pub by_cpu_time: bool,
     /// As [`Sampled::squares`], of bytes.
     pub squares: f64,
 }
@@ -99,7 +102,13 @@ impl Allocated {
         self.entries.iter().fold(0, |sum, entry| sum.saturating_add(entry.bytes))
     }
 
-    /// Sampled objects of all entries.
+    /// Bytes of the entries that samples of CPU time tell.
+    pub fn bytes_by_cpu_time(&self) -> u64 {
+        let entries = self.entries.iter().filter(|entry| entry.by_cpu_time);
+        entries.fold(0, |sum, entry| sum.saturating_add(entry.bytes))
+    }
+
+    /// Samples of all entries.
     pub fn samples(&self) -> u64 {
         self.entries.iter().fold(0, |sum, entry| sum.saturating_add(entry.samples))
     }
@@ -115,8 +124,11 @@ impl Allocated {
 struct Sums {
     allowed: Allowed,
     classes: HashMap<String, usize>,
-    sums: BTreeMap<(ThreadIndex, PathIndex, Option<usize>), (u64, Sampled)>,
+    sums: BTreeMap<Key, (u64, Sampled)>,
 }
+
+/// Thread, path, class, and whether samples of CPU time tell.
+type Key = (ThreadIndex, PathIndex, Option<usize>, bool);
 
 impl Sums {
     fn take(
@@ -131,6 +143,8 @@ impl Sums {
         let (starts, stacks) = (columns.times(shared::WINDOW_START)?, columns.ints(work::STACK_ID)?);
         let (classes, bytes) = (columns.names(allocations::CLASS)?, columns.ints(allocations::ALLOCATED_BYTES)?);
         let samples = columns.ints(allocations::SAMPLES)?;
+        // Older data sets have none.
+        let sampled_by = columns.names_if_any(allocations::SAMPLED_BY)?;
         let mut threads = ThreadColumns::of(columns)?;
         let span = filter.span(&data.catalog.runs[run]);
         for row in 0..columns.rows() {
@@ -149,7 +163,8 @@ impl Sums {
             if filter.allows_path(data.catalog.paths.frames_of(path)) {
                 watch(start, lengths.natural(row)?, name, bytes);
             }
-            let (sum, sampled) = self.sums.entry((thread, path, class)).or_default();
+            let by_cpu_time = sampled_by.maybe(row)? == Some(SampledBy::CpuTime.name());
+            let (sum, sampled) = self.sums.entry((thread, path, class, by_cpu_time)).or_default();
             *sum = sum.saturating_add(bytes);
             sampled.plus(&Sampled::of(MicroJoules(bytes), samples));
         }
@@ -171,18 +186,19 @@ impl Sums {
         by_name.iter().enumerate().for_each(|(place, (_, met))| places[*met] = place);
         let mut threads: BTreeMap<ThreadIndex, Sampled> = BTreeMap::new();
         self.sums.iter().for_each(|((thread, ..), (_, sampled))| threads.entry(*thread).or_default().plus(sampled));
-        let of_sum = |((thread, path, class), (bytes, sampled)): ((_, _, Option<usize>), (u64, Sampled))| {
+        let of_sum = |((thread, path, class, by_cpu_time), (bytes, sampled)): (Key, (u64, Sampled))| {
             let class = class.and_then(|class| places.get(class).copied());
-            AllocatedPath { thread, path, class, bytes, samples: sampled.samples, squares: sampled.squares }
+            let Sampled { samples, squares, .. } = sampled;
+            AllocatedPath { thread, path, class, bytes, samples, by_cpu_time, squares }
         };
         let mut entries: Vec<AllocatedPath> =
-            self.sums.into_iter().filter(|((_, path, _), _)| allows(*path)).map(of_sum).collect();
-        entries.sort_unstable_by_key(|entry| (entry.thread, entry.path, entry.class));
+            self.sums.into_iter().filter(|((_, path, ..), _)| allows(*path)).map(of_sum).collect();
+        entries.sort_unstable_by_key(|entry| (entry.thread, entry.path, entry.class, entry.by_cpu_time));
         Allocated { classes: by_name.into_iter().map(|(name, _)| name.into()).collect(), entries, threads }
     }
 }
 
-const COLUMNS: [&dyn Named; 13] = [
+const COLUMNS: [&dyn Named; 14] = [
     &shared::WINDOW_START,
     &shared::WINDOW_NS,
     &shared::PID,
@@ -196,4 +212,5 @@ const COLUMNS: [&dyn Named; 13] = [
     &allocations::CLASS,
     &allocations::ALLOCATED_BYTES,
     &allocations::SAMPLES,
+    &allocations::SAMPLED_BY,
 ];

@@ -1,13 +1,18 @@
 //! Reads table `io`, by window, as attribution wants it.
 
+use std::collections::HashMap;
+
 use joular_ebpf::abi::IoKind;
 
-use super::{Grouped, ThreadId, work_rows::claimants};
+use super::{Grouped, RowsOf, ThreadId, place, work_rows::claimants};
 use crate::{
-    attribution::work::Claimant,
+    attribution::{
+        moved::{Moved, MovedRow},
+        work::Claimant,
+    },
     dataset::{
         error::Result,
-        read::columns::Columns,
+        read::{columns::Columns, stacks::ReadStacks},
         tables::{counters, io, shared, work},
     },
     model::byte_costs::BytesByKind,
@@ -46,4 +51,28 @@ pub(crate) fn moved(columns: &Columns<'_>, rows: &mut Grouped<MovedRead>) -> Res
         });
     }
     Ok(())
+}
+
+impl RowsOf {
+    /// `None` if nothing was counted.
+    pub(super) fn moved(
+        &self,
+        positions: &HashMap<ThreadId, usize>,
+        stacks: &ReadStacks,
+    ) -> Result<Option<Moved>, String> {
+        let row = |read: &MovedRead| {
+            let (claimant, branch) = match &read.claimant {
+                Ok(group) => (*group, None),
+                Err((thread, stack_id)) => {
+                    let position = place(positions, thread)?;
+                    let branch = stacks.get(*stack_id).ok_or_else(|| format!("stack {stack_id} has no row"))?;
+                    (Claimant::Thread(position), Some(branch))
+                }
+            };
+            Ok(MovedRow { claimant, branch, bytes: read.bytes, samples: read.samples })
+        };
+        let Some(first) = self.moved.first() else { return Ok(None) };
+        let rows = self.moved.iter().map(row).collect::<Result<Vec<_>, String>>()?;
+        Ok(Some(Moved { counts_devices: first.counts_devices, rows }))
+    }
 }

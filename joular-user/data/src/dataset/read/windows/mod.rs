@@ -23,11 +23,8 @@ use self::{
 use super::{files::FlushFiles, stacks::ReadStacks};
 use crate::{
     attribution::{
-        allocated::AllocationRow,
         collector::{ChargeRow, CollectionRow},
         counter::Delta,
-        counts::{CountRow, Counts},
-        moved::{Moved, MovedRow},
         shown_parts::{self, Beside},
         window_report::{BranchRow, ProcessRef, ThreadRow},
         work::{Claimant, ClaimedSlice, DomainWork, WindowWork},
@@ -40,7 +37,6 @@ use crate::{
     },
     events::SampleKind,
     model::{
-        counter::Counter,
         domain::{DividedBy, Domain, FaultCause, Role},
         units::{MicroJoules, MonotonicNs, UnixMicros},
     },
@@ -254,24 +250,6 @@ impl RowsOf {
         Ok((rows.into_iter().map(|(.., row)| row).collect(), written))
     }
 
-    /// `None` if nothing was counted.
-    fn moved(&self, positions: &HashMap<ThreadId, usize>, stacks: &ReadStacks) -> Result<Option<Moved>, String> {
-        let row = |read: &MovedRead| {
-            let (claimant, branch) = match &read.claimant {
-                Ok(group) => (*group, None),
-                Err((thread, stack_id)) => {
-                    let position = place(positions, thread)?;
-                    let branch = stacks.get(*stack_id).ok_or_else(|| format!("stack {stack_id} has no row"))?;
-                    (Claimant::Thread(position), Some(branch))
-                }
-            };
-            Ok(MovedRow { claimant, branch, bytes: read.bytes, samples: read.samples })
-        };
-        let Some(first) = self.moved.first() else { return Ok(None) };
-        let rows = self.moved.iter().map(row).collect::<Result<Vec<_>, String>>()?;
-        Ok(Some(Moved { counts_devices: first.counts_devices, rows }))
-    }
-
     /// In the order of attribution: processes, and of one the order in which they began.
     fn collection_rows(&self, processes: &mut Vec<ProcessRef>) -> (Vec<CollectionRow>, Vec<MicroJoules>) {
         let row = |read: &CollectionRead| {
@@ -299,33 +277,6 @@ impl RowsOf {
         }
         rows.sort_by_key(|(order, ..)| *order);
         Ok(rows.into_iter().map(|(_, row, written)| (row, written)).unzip())
-    }
-
-    /// Without classes, which nothing is divided by.
-    fn allocations(
-        &self,
-        positions: &HashMap<ThreadId, usize>,
-        stacks: &ReadStacks,
-    ) -> Result<Vec<AllocationRow>, String> {
-        let row = |read: &AllocatedRead| {
-            let branch = stacks.get(read.stack_id).ok_or_else(|| format!("stack {} has no row", read.stack_id))?;
-            let AllocatedRead { thread, bytes, samples, .. } = *read;
-            Ok(AllocationRow { thread: place(positions, &thread)?, branch, class: None, bytes, samples })
-        };
-        self.allocated.iter().map(row).collect()
-    }
-
-    /// Cache misses only; `None` if none were counted.
-    fn counts(&self, positions: &HashMap<ThreadId, usize>) -> Result<Option<Counts>, String> {
-        let row = |read: &MissesRead| {
-            let claimant = match &read.claimant {
-                Ok(group) => *group,
-                Err(thread) => Claimant::Thread(place(positions, thread)?),
-            };
-            Ok(CountRow { claimant, counts: vec![read.misses] })
-        };
-        let rows = self.misses.iter().map(row).collect::<Result<Vec<_>, String>>()?;
-        Ok((!rows.is_empty()).then(|| Counts { counters: vec![Counter::CacheMisses], rows }))
     }
 
     fn slices(&self, positions: &HashMap<ThreadId, usize>) -> Result<Vec<ClaimedSlice>, String> {

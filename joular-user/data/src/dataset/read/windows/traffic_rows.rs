@@ -1,13 +1,20 @@
 //! Reads what memory's energy may be divided by, by window: bytes allocated, and cache misses.
 
+use std::collections::HashMap;
+
 use super::{
-    Grouped, ThreadId,
+    Grouped, RowsOf, ThreadId, place,
     work_rows::{ReadClaimant, claimants, thread_ids},
 };
 use crate::{
+    attribution::{
+        allocated::{AllocationRow, SampledBy},
+        counts::{CountRow, Counts},
+        work::Claimant,
+    },
     dataset::{
         error::Result,
-        read::columns::Columns,
+        read::{columns::Columns, stacks::ReadStacks},
         tables::{allocations, counters, shared, work},
     },
     model::counter::Counter,
@@ -55,4 +62,35 @@ pub(crate) fn misses(columns: &Columns<'_>, rows: &mut Grouped<MissesRead>) -> R
             .push(MissesRead { claimant: claimants(row)?, misses: counts.natural(row)? });
     }
     Ok(())
+}
+
+impl RowsOf {
+    /// Without classes, by which nothing is divided.
+    pub(super) fn allocations(
+        &self,
+        positions: &HashMap<ThreadId, usize>,
+        stacks: &ReadStacks,
+    ) -> Result<Vec<AllocationRow>, String> {
+        let row = |read: &AllocatedRead| {
+            let branch = stacks.get(read.stack_id).ok_or_else(|| format!("stack {} has no row", read.stack_id))?;
+            let AllocatedRead { thread, bytes, samples, .. } = *read;
+            // Nor what told where.
+            let by = SampledBy::default();
+            Ok(AllocationRow { thread: place(positions, &thread)?, branch, class: None, bytes, samples, by })
+        };
+        self.allocated.iter().map(row).collect()
+    }
+
+    /// Cache misses only; `None` if none were counted.
+    pub(super) fn counts(&self, positions: &HashMap<ThreadId, usize>) -> Result<Option<Counts>, String> {
+        let row = |read: &MissesRead| {
+            let claimant = match &read.claimant {
+                Ok(group) => *group,
+                Err(thread) => Claimant::Thread(place(positions, thread)?),
+            };
+            Ok(CountRow { claimant, counts: vec![read.misses] })
+        };
+        let rows = self.misses.iter().map(row).collect::<Result<Vec<_>, String>>()?;
+        Ok((!rows.is_empty()).then(|| Counts { counters: vec![Counter::CacheMisses], rows }))
+    }
 }

@@ -57,7 +57,8 @@ fn old(event: NewEvent) -> Event {
         | NewEvent::Counters(_)
         | NewEvent::Allocations(_)
         | NewEvent::Collections(_)
-        | NewEvent::Io(_) => {
+        | NewEvent::Io(_)
+        | NewEvent::AllocationsUnsampled { .. } => {
             panic!("version 3 has none")
         }
     }

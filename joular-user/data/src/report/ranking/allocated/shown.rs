@@ -91,9 +91,13 @@ fn per_second(bytes: u64, profile: &Profile) -> f64 {
 pub fn line(profile: &Profile) -> Option<String> {
     let allocated = &profile.allocated;
     let bytes = allocated.bytes();
+    let by_cpu_time = match allocated.bytes_by_cpu_time() {
+        0 => String::new(),
+        bytes => format!("; of {:.3} MB samples of CPU time tell where, and nothing tells a class", real(bytes) / MB),
+    };
     (!allocated.is_empty()).then(|| {
         format!(
-            "allocated {:.3} MB, {:.3} MB/s, by {} samples",
+            "allocated {:.3} MB, {:.3} MB/s, by {} samples{by_cpu_time}",
             real(bytes) / MB,
             per_second(bytes, profile) / MB,
             allocated.samples()
@@ -104,7 +108,13 @@ pub fn line(profile: &Profile) -> Option<String> {
 /// What the selection allocated, with names as in [`object`]; nothing if nothing was seen.
 pub fn totals(profile: &Profile) -> Option<Value> {
     let allocated = &profile.allocated;
-    (!allocated.is_empty()).then(|| json!({"bytes": allocated.bytes(), "samples": allocated.samples()}))
+    (!allocated.is_empty()).then(|| {
+        json!({
+            "bytes": allocated.bytes(),
+            "samples": allocated.samples(),
+            "by_cpu_time_bytes": allocated.bytes_by_cpu_time(),
+        })
+    })
 }
 
 const FIGURES: [&str; 6] = ["bytes", "low_bytes", "high_bytes", "bytes_per_s", "percent", "samples"];
