@@ -37,6 +37,8 @@ pub struct MovedPath {
 pub struct Moved {
     /// By thread, then path.
     pub entries: Vec<MovedPath>,
+    /// Of all entries.
+    bytes: BytesByKind,
 }
 
 impl Moved {
@@ -71,7 +73,10 @@ impl Moved {
             filter.allows_path(frames)
         });
         let entry = |((thread, path), (bytes, samples))| MovedPath { thread, path, bytes, samples };
-        Ok(Self { entries: allowed.map(entry).collect() })
+        let entries: Vec<MovedPath> = allowed.map(entry).collect();
+        let mut bytes = BytesByKind::default();
+        entries.iter().for_each(|entry| add(&mut bytes, &entry.bytes));
+        Ok(Self { entries, bytes })
     }
 
     /// Whether nothing is known to have been moved.
@@ -80,10 +85,8 @@ impl Moved {
     }
 
     /// Bytes of all entries.
-    pub fn bytes(&self) -> BytesByKind {
-        let mut sums = BytesByKind::default();
-        self.entries.iter().for_each(|entry| add(&mut sums, &entry.bytes));
-        sums
+    pub const fn bytes(&self) -> BytesByKind {
+        self.bytes
     }
 
     /// Sampled calls of all entries.

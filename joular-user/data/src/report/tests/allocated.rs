@@ -1,13 +1,17 @@
 //! What was allocated is in every view, to the byte.
 
-use std::{collections::BTreeMap, path::Path};
+use std::{cell::Cell, collections::BTreeMap, path::Path};
 
 use serde_json::Value;
 
 use super::inference::{did, write};
 use crate::{
-    dataset::{DataSetError, fixture},
-    model::{policy::Policy, units::MicroJoules},
+    dataset::{DataSetError, OutputDirectory, ParquetOutput, fixture},
+    events::Event,
+    model::{
+        policy::Policy,
+        units::{MicroJoules, Pid},
+    },
     report::{
         Format,
         flamegraph::{self, Drawing},
@@ -223,4 +227,31 @@ fn tables_of_energy_have_what_their_rows_allocated_beside_it() {
     let of_row = |line: &str| line.split(',').nth(place).unwrap().parse::<u64>().unwrap();
     let sum: u64 = csv.lines().skip(1).map(of_row).sum();
     assert_eq!(sum, all);
+}
+
+/// A JVM whose allocations could not be sampled; an event of the run makes room for that.
+#[test]
+fn where_samples_of_cpu_time_tell_of_allocations_it_is_said_and_has_their_error() {
+    let root = tempfile::tempdir().unwrap();
+    let is_known = Cell::new(false);
+    let output = ParquetOutput::new(OutputDirectory::create(root.path(), None).unwrap(), fixture::FLUSH_NS);
+    fixture::play_changed(output, Policy::default(), |event| {
+        if matches!(event, Event::Context(_)) && !is_known.replace(true) {
+            *event = Event::AllocationsUnsampled { pid: Pid(1), start_boottime_ns: 0 };
+        }
+    });
+    let profile = Profile::read(root.path(), &Filter::default(), None).unwrap();
+    assert_eq!(of_profile(&profile), fixture::allocated_by_thread());
+    assert!(profile.allocated.classes.is_empty());
+    let told: u64 = profile.allocated.entries.iter().filter(|entry| entry.samples > 0).map(|entry| entry.bytes).sum();
+    assert_eq!(profile.allocated.bytes_by_cpu_time(), told);
+    let by_method = [AllocatedBy::Method];
+    let json: Value =
+        serde_json::from_str(&written(root.path(), Filter::default(), &by_method, Format::Json).unwrap()).unwrap();
+    assert!(told > 0 && json["allocated"]["by_cpu_time_bytes"] == told, "{}", json["allocated"]);
+    let rows = json["tables"].as_array().unwrap().last().unwrap()["rows"].as_array().unwrap();
+    let method = rows.iter().find(|row| row["self_samples"].as_u64() > Some(0)).unwrap();
+    assert!(method["self_low_bytes"].as_u64() < method["self_high_bytes"].as_u64(), "{method}");
+    let text = written(root.path(), Filter::default(), &by_method, Format::Text).unwrap();
+    assert!(text.contains(" MB samples of CPU time tell where, and nothing tells a class"), "{text}");
 }
