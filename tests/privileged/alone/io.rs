@@ -16,9 +16,10 @@ use anyhow::{Context as _, Result, ensure};
 use joular_tests::{
     clock::wait_for,
     dataset::DataSet,
-    java::{Jdk, Jvm, Workload},
+    java::{self, Jdk, Jvm, Workload},
     notes, paths,
     profiler::{Output, Run},
+    servers::{Program, Site},
 };
 use rustix::{fs::Advice, pipe::SpliceFlags};
 use serde_json::Value;
@@ -28,6 +29,8 @@ use crate::readings;
 /// What the program is told.
 const COMMANDS: [&str; 2] = ["write", "read"];
 const LIMIT: Duration = Duration::from_secs(60);
+/// Requests to a web server.
+const REQUESTS: u32 = 20_000;
 /// Methods that move bytes of one kind, so that samples can tell them apart, and the column of that.
 const METHODS: [(&str, &str); 4] = [
     ("sendSmall", "local_sent_bytes"),
@@ -294,6 +297,41 @@ fn each_way_by_which_bytes_go_is_counted_once() -> Result<()> {
     let mut found = recorded(&output.data, std::process::id(), NAME)?;
     found.retain(|name, _| !name.starts_with("device"));
     ensure!(found == expected, "{found:?}, not {expected:?}");
+    losses(&output.data)
+}
+
+/// The client counts what it received, and asks the same each time.
+#[test]
+fn a_web_server_sent_what_its_client_received() -> Result<()> {
+    if !Program::Tomcat.is_installed() {
+        notes::skipped("Tomcat or ab is not installed (`cargo xtask setup` does it on Debian)");
+        return Ok(());
+    }
+    let site = Site::start(&java::tool("java"), &[])?;
+    // The page's code is there before anybody looks.
+    site.ask(1_000)?;
+    let output = Output::new()?;
+    let mut profiler = recording(&output, site.pid).start()?;
+    (0..2).try_for_each(|_| profiler.wait_window().map(drop))?;
+    let answers = site.ask(REQUESTS)?;
+    (0..2).try_for_each(|_| profiler.wait_window().map(drop))?;
+    profiler.stop()?;
+    let rows = output.data.rows(&format!(
+        "SELECT sum(local_sent_bytes)::BIGINT AS sent, sum(local_received_bytes)::BIGINT AS received,
+           sum(sent_bytes + received_bytes)::BIGINT AS others,
+           sum(local_sent_bytes) FILTER (len(list_filter(s.frames, frame -> frame.class LIKE 'org.apache.%')) > 0)::DOUBLE
+             / sum(local_sent_bytes) AS by_tomcat
+         FROM io JOIN (SELECT DISTINCT ON (stack_id) stack_id, frames FROM stacks) s USING (stack_id)
+         WHERE pid = {}",
+        site.pid
+    ))?;
+    let row = rows.first().context("a row")?;
+    let requests = row["received"].as_u64().context("received")?;
+    ensure!(row["sent"] == answers && row["others"] == 0, "the client received {answers}: {row}");
+    ensure!(requests > 0 && requests.is_multiple_of(REQUESTS.into()), "{REQUESTS} requests: {row}");
+    let by_tomcat = row["by_tomcat"].as_f64().context("by_tomcat")?;
+    notes::figure(&format!("Tomcat under ab: {answers} bytes sent, {by_tomcat:.4} of them on paths of Tomcat's code"));
+    ensure!(by_tomcat > 0.9, "{row}");
     losses(&output.data)
 }
 

@@ -11,6 +11,7 @@ use std::{fmt, path::Path};
 use anyhow::Result;
 use tempfile::TempDir;
 
+pub use self::tomcat::Site;
 use crate::{java, process::Running, python};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,6 +10,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
+use tempfile::TempDir;
 
 use super::Server;
 use crate::{clock::wait_for, paths, process::Running};
@@ -29,21 +30,53 @@ pub fn is_installed() -> bool {
 }
 
 pub fn start(java: &Path, flags: &[&str]) -> Result<Server> {
-    let base = tempfile::tempdir()?;
-    // Whoever takes it in between lets the start fail.
-    let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
-    prepare(base.path(), port)?;
-    let mut command = Command::new(java);
-    command.args(flags).args(["-Xmx256m", &format!("-Dcatalina.home={HOME}")]);
-    command.arg(format!("-Dcatalina.base={}", base.path().display()));
-    command.arg(format!("-Djava.io.tmpdir={}", base.path().join("temp").display()));
-    command.args(["-cp", &format!("{HOME}/bin/bootstrap.jar:{HOME}/bin/tomcat-juli.jar")]);
-    let tomcat = Running::spawn("Tomcat", command.args(["org.apache.catalina.startup.Bootstrap", "start"]))?;
-    wait_for("Tomcat to give its page", STARTED, || Ok(page(port).ok().filter(|page| page.contains("200")).map(drop)))?;
+    let Site { pid, port, tomcat, files } = Site::start(java, flags)?;
     let mut load = Command::new(LOAD);
-    load.args(["-q", "-k", "-c", CONNECTIONS, "-t", LOAD_SECONDS, "-n", MANY, &format!("http://127.0.0.1:{port}/")]);
+    load.args(["-q", "-k", "-c", CONNECTIONS, "-t", LOAD_SECONDS, "-n", MANY, &address(port)]);
     let load = Running::spawn(LOAD, &mut load)?;
-    Ok(Server { pid: tomcat.pid(), _processes: vec![load, tomcat], _files: Some(base) })
+    Ok(Server { pid, _processes: vec![load, tomcat], _files: Some(files) })
+}
+
+/// Tomcat that nobody asks yet.
+pub struct Site {
+    /// Of its JVM.
+    pub pid: u32,
+    port: u16,
+    tomcat: Running,
+    files: TempDir,
+}
+
+impl Site {
+    pub fn start(java: &Path, flags: &[&str]) -> Result<Self> {
+        let files = tempfile::tempdir()?;
+        let base = files.path();
+        // Whoever takes it in between lets the start fail.
+        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
+        prepare(base, port)?;
+        let mut command = Command::new(java);
+        command.args(flags).args(["-Xmx256m", &format!("-Dcatalina.home={HOME}")]);
+        command.arg(format!("-Dcatalina.base={}", base.display()));
+        command.arg(format!("-Djava.io.tmpdir={}", base.join("temp").display()));
+        command.args(["-cp", &format!("{HOME}/bin/bootstrap.jar:{HOME}/bin/tomcat-juli.jar")]);
+        let tomcat = Running::spawn("Tomcat", command.args(["org.apache.catalina.startup.Bootstrap", "start"]))?;
+        let is_there = || Ok(page(port).ok().filter(|page| page.contains("200")).map(drop));
+        wait_for("Tomcat to give its page", STARTED, is_there)?;
+        Ok(Self { pid: tomcat.pid(), port, tomcat, files })
+    }
+
+    /// Asks for the page so many times. Returns the bytes of all answers.
+    pub fn ask(&self, times: u32) -> Result<u64> {
+        let mut load = Command::new(LOAD);
+        load.args(["-q", "-k", "-c", CONNECTIONS, "-n", &times.to_string(), &address(self.port)]);
+        let said = Running::spawn(LOAD, &mut load)?.finish(STARTED)?;
+        let bytes = said.stdout.lines().find_map(|line| line.strip_prefix("Total transferred:"));
+        let bytes = bytes.and_then(|text| text.trim().trim_end_matches(" bytes").parse().ok());
+        bytes.with_context(|| format!("what {LOAD} says: {said:?}"))
+    }
+}
+
+fn address(port: u16) -> String {
+    format!("http://127.0.0.1:{port}/")
 }
 
 /// A directory with settings, and with one page as the only application.
