@@ -132,11 +132,20 @@ fn megabytes(bytes: u64) -> String {
     if bytes == 0 { String::new() } else { Places::derived(value, 0.0).write(value) }
 }
 
+/// In the unit that it fills, so that little is not nothing.
+#[allow(clippy::cast_precision_loss, reason = "for people")]
+fn amount(bytes: u64) -> String {
+    match bytes {
+        0..1_000 => format!("{bytes} B"),
+        1_000..1_000_000 => format!("{:.3} kB", bytes as f64 / 1e3),
+        _ => format!("{:.3} MB", bytes as f64 / MB),
+    }
+}
+
 /// What the selection moved, as a line; `None` if nothing.
 pub fn line(profile: &Profile) -> Option<String> {
     let (moved, whole) = (&profile.moved, profile.moved.bytes());
-    #[allow(clippy::cast_precision_loss, reason = "for people")]
-    let part = |kind: IoKind| format!("{:.3} MB {}", whole[kind as usize] as f64 / MB, words(kind));
+    let part = |kind: IoKind| format!("{} {}", amount(whole[kind as usize]), words(kind));
     let parts: Vec<String> = moved_kinds(profile).map(part).collect();
     (!parts.is_empty()).then(|| format!("moved {}, by {} samples", parts.join(", "), moved.samples()))
 }
@@ -160,4 +169,21 @@ pub fn totals(profile: &Profile) -> Option<Value> {
     let bytes = moved_kinds(profile).map(|kind| (bytes_of(kind).name().into_owned(), json!(whole[kind as usize])));
     let samples = [("samples".to_owned(), json!(profile.moved.samples()))];
     (!profile.moved.is_empty()).then(|| Value::Object(Map::from_iter(bytes.chain(samples))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_have_the_unit_that_they_fill() {
+        let shown = [0, 999, 1_000, 63_217, 999_999, 1_000_000, 12_345_678_900].map(amount);
+        assert_eq!(shown, ["0 B", "999 B", "1.000 kB", "63.217 kB", "999.999 kB", "1.000 MB", "12345.679 MB"]);
+    }
+
+    #[test]
+    fn each_kind_of_bytes_goes_one_way() {
+        let all: Vec<IoKind> = Way::ALL.into_iter().flat_map(|way| way.kinds().iter().copied()).collect();
+        assert!(IoKind::ALL.into_iter().all(|kind| all.contains(&kind)) && all.len() == IoKind::ALL.len(), "{all:?}");
+    }
 }
