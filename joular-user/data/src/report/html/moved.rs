@@ -8,7 +8,7 @@ use super::{clock::Clock, strings::Strings};
 use crate::{
     model::{byte_costs::BytesByKind, units::UnixMicros},
     report::{
-        profile::{Profile, moved::add},
+        profile::{Profile, counted::add},
         ranking::{By, Ranking, Row as Ranked, Sort, Way, groups::Groups, rows::Cut},
     },
 };

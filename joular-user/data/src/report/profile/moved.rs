@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 
 use joular_ebpf::abi::IoKind;
 
-use super::{Filter, PathIndex, ThreadIndex, filter::Allowed, reader::DataSet, thread_columns::ThreadColumns};
+use super::{
+    Filter, PathIndex, ThreadIndex, counted::add, filter::Allowed, reader::DataSet, thread_columns::ThreadColumns,
+};
 use crate::{
     attribution::work::Claimant,
     dataset::{
@@ -93,11 +95,6 @@ impl Moved {
     pub fn samples(&self) -> u64 {
         self.entries.iter().fold(0, |sum, entry| sum.saturating_add(entry.samples))
     }
-}
-
-/// Adds bytes of each kind.
-pub fn add(sums: &mut BytesByKind, bytes: &BytesByKind) {
-    sums.iter_mut().zip(bytes).for_each(|(sum, bytes)| *sum = sum.saturating_add(*bytes));
 }
 
 /// Entries in the making.

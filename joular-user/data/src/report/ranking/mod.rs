@@ -4,8 +4,8 @@
 //! ([`by`], [`groups`]), summed and ranked ([`rows`]). Each figure has its error of sampling
 //! ([`crate::sampling`]) and, if wanted, is set in relation to how often a method was seen to be called
 //! ([`activations`]), or with its emissions and cost ([`footprint`]); what was counted ([`counts`]) and moved ([`moved`]) is
-//! beside it. What was allocated has tables of its own ([`allocated`]). A report also says what its tables are part of ([`context`]), and is written for people or machines ([`text`], [`markdown`],
-//! [`csv`], [`json`]).
+//! beside it. What was allocated has tables of its own ([`allocated`]). A report also says what its tables are part of
+//! ([`context`]), and is written for people or machines ([`text`], [`markdown`], [`csv`], [`json`]).
 
 pub mod activations;
 pub mod allocated;

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     dataset::{column::Named as _, tables::io::bytes_of},
     model::byte_costs::BytesByKind,
-    report::profile::{Profile, moved::add},
+    report::profile::{Profile, counted::add},
     text::figures::Places,
 };
 
