@@ -5,6 +5,7 @@
 //! read. Nothing is trusted: every size is checked against the file's and against a bound before
 //! memory is taken for it.
 
+pub mod function_starts;
 pub mod image;
 pub mod segment;
 pub mod static_probes;

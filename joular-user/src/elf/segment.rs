@@ -13,6 +13,11 @@ pub struct Segment {
 }
 
 impl Segment {
+    /// Where in the file an address of its code stands.
+    pub const fn offset_of(&self, address: u64) -> u64 {
+        address.wrapping_sub(self.address).wrapping_add(self.offset)
+    }
+
     /// What a mapping at `start`, which shows the file from `offset` on, adds to all addresses;
     /// `None` if it shows something else.
     fn bias(&self, start: u64, offset: u64) -> Option<u64> {

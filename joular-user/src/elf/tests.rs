@@ -91,6 +91,7 @@ fn ask(file: &File) {
         symbols.functions().count();
     }
     let _ = elf.static_probes("hotspot", "gc__begin");
+    let _ = elf.function_starts();
 }
 
 #[test]
@@ -102,6 +103,25 @@ fn a_program_has_code_and_a_table() {
     assert!(eh_frame.bytes.len() > 100 && eh_frame.address > 0);
     assert!(elf.section(".eh_fram", 1 << 20).unwrap().is_none());
     assert!(matches!(elf.section(".eh_frame", 100), Err(ElfError::TooLarge { part: ".eh_frame", limit: 100 })));
+}
+
+#[test]
+fn a_program_says_where_its_functions_begin() {
+    let own = File::open("/proc/self/exe").unwrap();
+    let elf = Elf::read(&own).unwrap();
+    let starts = elf.function_starts().unwrap();
+    assert!(starts.is_sorted());
+    let functions = functions_of(&elf);
+    let listed = functions.iter().filter(|function| starts.binary_search(function).is_ok()).count();
+    // A few are of assembly without such information.
+    assert!(listed * 100 > functions.len() * 95 && functions.len() > 1000, "{listed} of {}", functions.len());
+    let without = file(&with_sections(&[section(SHT_STRTAB, 0, 1, 0)], &[0]));
+    assert!(Elf::read(&without).unwrap().function_starts().unwrap().is_empty());
+}
+
+fn functions_of(elf: &Elf<'_>) -> Vec<u64> {
+    let code = elf.section_range(".text").unwrap();
+    elf.static_symbols().unwrap().unwrap().functions().filter(|function| code.contains(function)).collect()
 }
 
 #[test]

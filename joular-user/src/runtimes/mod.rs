@@ -94,8 +94,9 @@ pub trait Instance: Debug + Send {
         &[]
     }
 
-    /// Where its allocations can be seen; `None`: nowhere, or it is not known.
-    fn allocation(&self) -> Option<AllocationSites> {
+    /// Where its allocations can be seen; `None`: nowhere, or it is not known. `library` is the file that it runs. Reads
+    /// that, and memory.
+    fn allocation(&self, _library: &File) -> Option<AllocationSites> {
         None
     }
 

@@ -15,19 +15,23 @@ pub enum Sites {
     At(AllocationSites, PathBuf),
     /// Its library does not say where.
     Unknown,
+    /// It does not answer in time. Asking again will help.
+    Late,
     /// It has ended, or runs another program by now.
     Gone,
 }
 
 impl Symbolizer {
     /// Where its allocations can be seen.
-    pub fn allocation_sites(&self, process: ProcessKey) -> Sites {
-        let known = self.processes.get(&process);
-        let Some((facts, known)) = known.and_then(|known| Some((known.instance.facts()?, known))) else {
-            return Sites::Gone;
-        };
+    pub fn allocation_sites(&mut self, process: ProcessKey) -> Sites {
+        let Some(known) = self.processes.get_mut(&process) else { return Sites::Gone };
         let Some(library) = library_link(known, process.0) else { return Sites::Gone };
-        facts.allocation.map_or(Sites::Unknown, |sites| Sites::At(sites, library))
+        let Some(open) = known.instance.open_mut() else { return Sites::Gone };
+        match open.allocation_sites(library.clone()) {
+            Some(Some(sites)) => Sites::At(sites, library),
+            Some(None) => Sites::Unknown,
+            None => Sites::Late,
+        }
     }
 
     /// Where it tells of its collections, and the file of its library, as in [`Sites`]. `None`: nowhere, or it has ended.

@@ -4,7 +4,11 @@
 //! late, nothing is known of the process until the instance has come back; what was known for good (tables,
 //! threads, code) stays in force meanwhile.
 
-use std::collections::{BTreeSet, HashMap};
+use std::{
+    collections::{BTreeSet, HashMap},
+    fs::File,
+    path::PathBuf,
+};
 
 use joular_data::{
     events::{JvmNews, RawStack},
@@ -27,7 +31,6 @@ pub struct Facts {
     pub news: JvmNews,
     pub kernel_tables: Option<JvmUnwind>,
     pub compiler_threads: Vec<(Tid, CompilerThread)>,
-    pub allocation: Option<AllocationSites>,
     pub collections: Option<CollectionSites>,
     pub own_code: Vec<OwnRange>,
     pub own_code_version: u64,
@@ -39,7 +42,6 @@ impl Facts {
             news: instance.news(),
             kernel_tables: instance.kernel_tables().copied(),
             compiler_threads: instance.compiler_threads().to_vec(),
-            allocation: instance.allocation(),
             collections: instance.collections(),
             own_code: instance.own_code().to_vec(),
             own_code_version: instance.own_code_version(),
@@ -205,6 +207,11 @@ impl OpenInstance {
         {
             self.names_version += u64::from(instance.end_window());
         }
+    }
+
+    /// Where its allocations can be seen; `None` inside: nowhere. `None`: it does not answer in time.
+    pub fn allocation_sites(&mut self, library: PathBuf) -> Option<Option<AllocationSites>> {
+        self.ask(move |instance| instance.allocation(&File::open(library).ok()?))
     }
 
     /// What each of its threads has allocated, in bytes, by the thread's number in its own namespace.

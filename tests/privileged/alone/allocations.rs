@@ -1,7 +1,14 @@
 //! Tests `--alloc`: what threads allocate is what their JVM counts, by method and class as the program knows, and a
 //! probe is in a JVM's code for as long as it is needed.
 
-use std::{collections::BTreeMap, fs, os::unix::fs::FileExt as _, path::Path, process::Command, time::Duration};
+use std::{
+    collections::BTreeMap,
+    fs,
+    os::unix::fs::FileExt as _,
+    path::{Path, PathBuf},
+    process::Command,
+    time::Duration,
+};
 
 use anyhow::{Context as _, Result, ensure};
 use joular_tests::{
@@ -13,6 +20,7 @@ use joular_tests::{
 };
 use rustix::process::Signal;
 use serde_json::Value;
+use tempfile::TempDir;
 
 const LIMIT: Duration = Duration::from_secs(120);
 /// Methods of the program, and what they allocate.
@@ -35,8 +43,12 @@ fn allocating(jdk: &Jdk) -> Workload {
 
 /// What a program says when it has allocated what it was told to.
 fn allocated(jvm: &mut Jvm) -> Result<Value> {
+    told(jvm, "go")
+}
+
+fn told(jvm: &mut Jvm, how: &str) -> Result<Value> {
     let before = jvm.records().len();
-    jvm.say("go")?;
+    jvm.say(how)?;
     wait_for("a program to allocate", LIMIT, || Ok(jvm.records().get(before).cloned()))
 }
 
@@ -151,19 +163,36 @@ fn probes_are_in_a_jvm_only_while_they_are_asked_for_however_that_ends() -> Resu
     Ok(())
 }
 
-/// A copy of JDK 17 that a test may change.
-fn copied_jdk(directory: &Path) -> Result<Jdk> {
-    let jdk = Jdk::pinned()?.find(|jdk| jdk.release == 17).context("no JDK 17")?;
+fn jdk_17() -> Result<&'static Jdk> {
+    Jdk::pinned()?.find(|jdk| jdk.release == 17).context("no JDK 17")
+}
+
+/// Where copies of JDKs can share files with them.
+fn copies() -> Result<TempDir> {
+    Ok(tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"))?)
+}
+
+/// A copy of a JDK whose files are the original's, but for its libjvm, which a test may change.
+fn copied_jdk(jdk: &Jdk, directory: &Path) -> Result<(Jdk, PathBuf)> {
     let home = jdk.java.ancestors().nth(2).context("java is in bin")?;
-    ensure!(Command::new("cp").arg("-r").arg(home).arg(directory.join("jdk")).status()?.success());
-    Ok(Jdk { java: directory.join("jdk/bin/java"), ..jdk.clone() })
+    let copy = directory.join(jdk.release.to_string());
+    ensure!(Command::new("cp").arg("-rl").arg(home).arg(&copy).status()?.success());
+    let library = copy.join("lib/server/libjvm.so");
+    let own = library.with_extension("own");
+    fs::copy(&library, &own)?;
+    fs::rename(&own, &library)?;
+    Ok((Jdk { java: copy.join("bin/java"), ..jdk.clone() }, library))
+}
+
+fn strip(library: &Path) -> Result<()> {
+    ensure!(Command::new("strip").arg("--strip-all").arg(library).status()?.success());
+    Ok(())
 }
 
 #[test]
 fn a_jvm_whose_library_is_replaced_while_it_has_probes_goes_on_and_is_recorded_whole() -> Result<()> {
-    let directory = tempfile::tempdir()?;
-    let jdk = copied_jdk(directory.path())?;
-    let library = directory.path().join("jdk/lib/server/libjvm.so");
+    let directory = copies()?;
+    let (jdk, library) = copied_jdk(jdk_17()?, directory.path())?;
     let mut jvm = allocating(&jdk).start()?;
     let output = Output::new()?;
     let mut profiler = recording(&output, &[&jvm]).argument("--alloc").start()?;
@@ -182,11 +211,50 @@ fn a_jvm_whose_library_is_replaced_while_it_has_probes_goes_on_and_is_recorded_w
 }
 
 #[test]
-fn of_a_jvm_without_symbols_bytes_are_known_and_samples_of_cpu_time_tell_where() -> Result<()> {
-    let directory = tempfile::tempdir()?;
-    let jdk = copied_jdk(directory.path())?;
-    let library = directory.path().join("jdk/lib/server/libjvm.so");
-    ensure!(Command::new("strip").arg("--strip-all").arg(library).status()?.success());
+fn functions_of_stripped_jvms_are_found_by_what_their_code_does() -> Result<()> {
+    let directory = copies()?;
+    for jdk in Jdk::pinned()? {
+        let (stripped, library) = copied_jdk(jdk, directory.path())?;
+        strip(&library)?;
+        let mut jvm = allocating(&stripped).start()?;
+        let output = Output::new()?;
+        let mut profiler = recording(&output, &[&jvm]).argument("--alloc").start()?;
+        (0..2).try_for_each(|_| profiler.wait_window().map(drop))?;
+        ensure!(changed_bytes(&jvm)? == 5, "{jdk}: it has the probes that others have");
+        let allocator = allocated(&mut jvm)?;
+        let short = told(&mut jvm, "threads")?;
+        (0..2).try_for_each(|_| profiler.wait_window().map(drop))?;
+        profiler.signal(Signal::INT)?;
+        profiler.finish(END)?;
+        check(&output.data, &jvm, &allocator, &format!("stripped {jdk}"))?;
+        let found = output.data.number(
+            "SELECT sum(allocated_bytes)::DOUBLE FROM allocations WHERE thread_name = 'short' AND sampled_by IS DISTINCT FROM 'cpu-time'",
+        )?;
+        let expected = short["all"].as_f64().context("all")?;
+        notes::figure(&format!("stripped {jdk}: threads that ended: {found} bytes of {expected}"));
+        ensure!(
+            (expected..expected * 1.01).contains(&found),
+            "{jdk}: {found} of {expected} bytes of threads that ended"
+        );
+    }
+    Ok(())
+}
+
+/// Changes the name of the flag by which functions are found without symbols, so that they are not.
+fn hide_functions(library: &Path) -> Result<()> {
+    strip(library)?;
+    let mut bytes = fs::read(library)?;
+    let name = b"\0DTraceAllocProbes\0";
+    let at = bytes.windows(name.len()).position(|window| window == name).context("the flag's name")?;
+    bytes[at + 1] = b'd';
+    Ok(fs::write(library, bytes)?)
+}
+
+#[test]
+fn of_a_jvm_whose_functions_are_not_found_bytes_are_known_and_samples_of_cpu_time_tell_where() -> Result<()> {
+    let directory = copies()?;
+    let (jdk, library) = copied_jdk(jdk_17()?, directory.path())?;
+    hide_functions(&library)?;
     let mut jvm = allocating(&jdk).start()?;
     let output = Output::new()?;
     let mut profiler = recording(&output, &[&jvm]).argument("--alloc").start()?;
@@ -204,7 +272,7 @@ fn of_a_jvm_without_symbols_bytes_are_known_and_samples_of_cpu_time_tell_where()
     // Time is no measure of bytes, so no share is expected; but the thread does hardly anything but allocate there.
     let in_methods = METHODS.iter().filter_map(|(_, method, _)| found.get(&((*method).to_owned(), String::new())));
     let share = in_methods.map(|(bytes, _)| bytes).sum::<f64>() / all;
-    notes::figure(&format!("without symbols: {share:.3} of all bytes are at the methods that allocate"));
+    notes::figure(&format!("functions that are not found: {share:.3} of all bytes are at the methods that allocate"));
     ensure!(share > 0.5, "{share}: {found:?}");
     output.data.expect_none(
         "rows that say of what their samples are",

@@ -27,12 +27,14 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct Allocations {
     jvms: HashMap<Pid, Jvm>,
+    /// Those that did not say in time where their allocations can be seen.
+    late: Vec<ProcessKey>,
     gap: Gap,
 }
 
 impl Default for Allocations {
     fn default() -> Self {
-        Self { jvms: HashMap::new(), gap: Gap::new(FIRST_GAP_BYTES) }
+        Self { jvms: HashMap::new(), late: Vec::new(), gap: Gap::new(FIRST_GAP_BYTES) }
     }
 }
 
@@ -96,8 +98,13 @@ impl Run<'_> {
             return Ok(());
         }
         let sites = self.live.symbolizer.allocation_sites(process);
-        if matches!(sites, Sites::Gone) {
-            return Ok(());
+        match sites {
+            Sites::Gone => return Ok(()),
+            Sites::Late => {
+                self.allocations.late.push(process);
+                return Ok(());
+            }
+            Sites::At(..) | Sites::Unknown => {}
         }
         if let Err(why) = self.open_probes(process, sites) {
             (self.live.notify)(&format!(
@@ -118,7 +125,7 @@ impl Run<'_> {
 
     fn open_probes(&mut self, process: ProcessKey, sites: Sites) -> Result<(), String> {
         let Sites::At(sites, library) = sites else {
-            return Err("its library has no symbols of the functions that allocate".to_owned());
+            return Err("the functions that tell of allocations are not found in its library".to_owned());
         };
         let at = sites.functions;
         let offsets = ProbeOffsets::Allocation([at.in_new_buffer, at.outside_buffer, at.thread_ended]);
@@ -168,6 +175,9 @@ impl Run<'_> {
         times: &[ThreadTime],
         end: MonotonicNs,
     ) -> Result<(), LiveError> {
+        for process in std::mem::take(&mut self.allocations.late) {
+            self.see_allocations(process)?;
+        }
         let fates = drained.fates.clone();
         let allocations = self.allocated(drained, times, end.since(self.start))?;
         self.consumer.take(&Event::Allocations(Box::new(allocations)))?;

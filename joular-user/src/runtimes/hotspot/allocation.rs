@@ -4,16 +4,21 @@
 //! one. With what it used of its buffer in use that is exact (`Thread::cooked_allocated_bytes` says the same, and so
 //! does Java's `ThreadMXBean`).
 
-use std::{collections::HashMap, fs::File};
+use std::{
+    collections::HashMap,
+    fs::File,
+    sync::{Arc, OnceLock},
+};
 
 use joular_ebpf::abi::{self, Field, JvmAllocation};
+use thiserror::Error;
 
 use super::{
-    JvmBuild,
+    allocation_search::{self, Anchors, VIRTUAL_FUNCTIONS},
     fields::{LayoutError, Names},
+    flags,
     jvm::Jvm,
     layout::Layout,
-    libjvm::LibjvmError,
     memory::{Pages, RemoteMemory, Unreadable},
     threads::ThreadLayout,
 };
@@ -33,6 +38,9 @@ const OUTSIDE_BUFFER: [&[u8]; 2] = [
 ];
 const THREAD_ENDED: &[u8] = b"_ZN13ThreadService13remove_threadEP10JavaThreadb";
 
+/// The flag that is asked where objects are told of, and nowhere else beside that: an anchor where symbols are missing.
+const FLAG_BESIDE: &str = "DTraceAllocProbes";
+
 /// Where probes go: offsets in libjvm's file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AllocationFunctions {
@@ -41,30 +49,78 @@ pub struct AllocationFunctions {
     pub thread_ended: u64,
 }
 
-impl AllocationFunctions {
-    /// `None`: the symbols were stripped, or this version has others.
-    pub fn read(file: &File) -> Result<Option<Self>, LibjvmError> {
-        let elf = Elf::read(file)?;
-        let code = elf.code().next().ok_or(ElfError::Malformed("it has no code"))?;
-        let Some(symbols) = elf.static_symbols()? else { return Ok(None) };
-        let [new_11, new, outside_11, outside, ended] =
-            symbols.addresses([IN_NEW_BUFFER[0], IN_NEW_BUFFER[1], OUTSIDE_BUFFER[0], OUTSIDE_BUFFER[1], THREAD_ENDED]);
-        let offset = |address: u64| address.wrapping_sub(code.address).wrapping_add(code.offset);
-        Ok(match (new_11.or(new), outside_11.or(outside), ended) {
-            (Some(in_new), Some(outside), Some(ended)) => Some(Self {
-                in_new_buffer: offset(in_new),
-                outside_buffer: offset(outside),
-                thread_ended: offset(ended),
-            }),
-            _ => None,
-        })
+/// Those of one file: `None` inside if it has been searched in vain.
+pub type KnownFunctions = Arc<OnceLock<Option<AllocationFunctions>>>;
+
+#[derive(Debug, Error)]
+enum SearchError {
+    #[error(transparent)]
+    File(#[from] ElfError),
+    #[error(transparent)]
+    Memory(#[from] Unreadable),
+}
+
+/// Where a JVM's allocations can be seen. `library` is its file.
+pub fn sites(jvm: &Jvm, library: &File) -> Option<AllocationSites> {
+    let (build, ..) = jvm.parts();
+    let layout = build.layout.allocation.filter(|_| build.layout.threads.is_some())?;
+    let functions = match build.allocation.get() {
+        Some(known) => *known,
+        // What fails may succeed with the next process: this one's memory may be going away.
+        None => {
+            let found = functions(jvm, library).ok()?;
+            *build.allocation.get_or_init(|| found)
+        }
+    };
+    Some(AllocationSites { functions: functions?, fields: layout.fields })
+}
+
+fn functions(jvm: &Jvm, library: &File) -> Result<Option<AllocationFunctions>, SearchError> {
+    let elf = Elf::read(library)?;
+    match named(&elf)? {
+        Some(named) => Ok(Some(named)),
+        None => match anchors(jvm)? {
+            Some(anchors) => Ok(allocation_search::find(&elf, anchors)?),
+            None => Ok(None),
+        },
     }
 }
 
-/// Where allocations of a build can be seen.
-pub fn sites(build: &JvmBuild) -> Option<AllocationSites> {
-    let layout = build.layout.allocation.filter(|_| build.layout.threads.is_some())?;
-    Some(AllocationSites { functions: build.allocation?, fields: layout.fields })
+/// `None`: the symbols were stripped, or this version has others.
+fn named(elf: &Elf<'_>) -> Result<Option<AllocationFunctions>, ElfError> {
+    let code = elf.code().next().ok_or(ElfError::Malformed("it has no code"))?;
+    let Some(symbols) = elf.static_symbols()? else { return Ok(None) };
+    let [new_11, new, outside_11, outside, ended] =
+        symbols.addresses([IN_NEW_BUFFER[0], IN_NEW_BUFFER[1], OUTSIDE_BUFFER[0], OUTSIDE_BUFFER[1], THREAD_ENDED]);
+    Ok(match (new_11.or(new), outside_11.or(outside), ended) {
+        (Some(in_new), Some(outside), Some(ended)) => Some(AllocationFunctions {
+            in_new_buffer: code.offset_of(in_new),
+            outside_buffer: code.offset_of(outside),
+            thread_ended: code.offset_of(ended),
+        }),
+        _ => None,
+    })
+}
+
+/// What a search begins at; `None`: this JVM has no such flag, or no thread yet.
+fn anchors(jvm: &Jvm) -> Result<Option<Anchors>, Unreadable> {
+    let (build, memory, bias) = jvm.parts();
+    let memory = Pages::new(memory);
+    let Some(threads) = &build.layout.threads else { return Ok(None) };
+    let Some(flag) = flags::value_address(&memory, &build.layout, bias, FLAG_BESIDE)? else { return Ok(None) };
+    let mut first = None;
+    threads.each(&memory, bias, |thread| {
+        first = Some(thread);
+        Ok(false)
+    })?;
+    let Some(first) = first else { return Ok(None) };
+    let table = memory.u64(first)?;
+    let mut functions = [0; VIRTUAL_FUNCTIONS];
+    for (index, function) in functions.iter_mut().enumerate() {
+        *function = memory.u64(table.wrapping_add(8 * index as u64))?.wrapping_sub(bias);
+    }
+    let in_file = |address: u64| address.wrapping_sub(bias);
+    Ok(Some(Anchors { flag: in_file(flag), thread_table: in_file(table), thread_functions: functions }))
 }
 
 /// What each thread of a JVM has allocated, by its number in the JVM's own namespace.

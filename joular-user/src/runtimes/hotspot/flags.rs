@@ -54,14 +54,10 @@ impl JvmFacts {
     }
 
     fn read_flags(&mut self, memory: &dyn RemoteMemory, layout: &Layout, bias: u64) -> Result<(), Unreadable> {
-        let first = memory.u64(bias.wrapping_add(layout.statics.flags))?;
-        let count = memory.u64(bias.wrapping_add(layout.statics.flag_count))?.min(MAX_FLAGS);
-        for index in 0..count {
-            let flag = first.wrapping_add(index * u64::from(layout.flag.size));
-            let Ok(name) = memory.c_string(memory.field(flag, layout.flag.name)?, MAX_NAME_BYTES) else { continue };
+        each_flag(memory, layout, bias, |flag, name| {
             let collector = COLLECTORS.iter().find(|(wanted, _)| wanted.as_bytes() == name);
             if collector.is_none() && name != DEBUG_NON_SAFEPOINTS.as_bytes() {
-                continue;
+                return Ok(true);
             }
             let is_set = memory.u8(memory.field(flag, layout.flag.address)?)? != 0;
             match collector {
@@ -73,9 +69,45 @@ impl JvmFacts {
                     self.is_all_described = is_set && origin != BY_DEFAULT;
                 }
             }
-        }
-        Ok(())
+            Ok(true)
+        })
     }
+}
+
+/// Where the value of a flag stands.
+pub fn value_address(
+    memory: &dyn RemoteMemory,
+    layout: &Layout,
+    bias: u64,
+    wanted: &str,
+) -> Result<Option<u64>, Unreadable> {
+    let mut found = None;
+    each_flag(memory, layout, bias, |flag, name| {
+        if name == wanted.as_bytes() {
+            found = Some(memory.field(flag, layout.flag.address)?);
+        }
+        Ok(found.is_none())
+    })?;
+    Ok(found)
+}
+
+/// Calls with each flag's address and name until told not to.
+fn each_flag(
+    memory: &dyn RemoteMemory,
+    layout: &Layout,
+    bias: u64,
+    mut visit: impl FnMut(u64, &[u8]) -> Result<bool, Unreadable>,
+) -> Result<(), Unreadable> {
+    let first = memory.u64(bias.wrapping_add(layout.statics.flags))?;
+    let count = memory.u64(bias.wrapping_add(layout.statics.flag_count))?.min(MAX_FLAGS);
+    for index in 0..count {
+        let flag = first.wrapping_add(index * u64::from(layout.flag.size));
+        let Ok(name) = memory.c_string(memory.field(flag, layout.flag.name)?, MAX_NAME_BYTES) else { continue };
+        if !visit(flag, &name)? {
+            break;
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

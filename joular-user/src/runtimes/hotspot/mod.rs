@@ -12,7 +12,9 @@
 //! No object of the Java heap is read, so the collector in use does not matter.
 
 pub mod allocation;
+pub mod allocation_search;
 pub mod answers;
+pub mod arguments;
 pub mod code_cache;
 pub mod collections;
 pub mod compilers;
@@ -52,7 +54,7 @@ pub mod vm_structs;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use allocation::AllocationFunctions;
+use allocation::KnownFunctions;
 use collections::CollectionProbes;
 use fields::LayoutError;
 use layout::Layout;
@@ -85,9 +87,9 @@ static NEXT_BUILD: AtomicU64 = AtomicU64::new(0);
 pub struct JvmBuild {
     pub libjvm: Libjvm,
     pub layout: Layout,
+    /// Found when somebody asks for them.
+    pub allocation: KnownFunctions,
     /// `None`: not known; images of JVMs have none.
-    pub allocation: Option<AllocationFunctions>,
-    /// `None`: as for allocations.
     pub collections: Option<CollectionProbes>,
     /// Tells builds apart.
     pub number: u64,
@@ -102,7 +104,7 @@ impl JvmBuild {
         Ok(Self {
             libjvm,
             layout,
-            allocation: None,
+            allocation: KnownFunctions::default(),
             collections: None,
             number: NEXT_BUILD.fetch_add(1, Ordering::Relaxed),
         })

@@ -12,8 +12,7 @@ use joular_data::{
 use joular_ebpf::abi::{CompilerThread, FrameWord, JvmUnwind};
 
 use super::{
-    JvmBuild, JvmError,
-    allocation::{self, AllocationFunctions},
+    JvmBuild, JvmError, allocation,
     collections::{self, CollectionProbes},
     compilers::Compilers,
     flags::JvmFacts,
@@ -60,9 +59,8 @@ impl RuntimeSystem for HotSpot {
         let libjvm = Libjvm::read(file)?;
         let bias = libjvm.bias(library.mapping.start.0, library.mapping.offset);
         let build = JvmBuild::read(&memory, libjvm, bias)?;
-        let allocation = AllocationFunctions::read(file).ok().flatten();
         let collections = CollectionProbes::read(file).ok().flatten();
-        Ok(Arc::new(JvmBuild { allocation, collections, ..build }))
+        Ok(Arc::new(JvmBuild { collections, ..build }))
     }
 }
 
@@ -77,7 +75,7 @@ impl Build for JvmBuild {
     fn of_copy(&self, library: &LoadedLibrary<'_>) -> Result<Arc<dyn Build>, OpenError> {
         let bias = self.libjvm.bias(library.mapping.start.0, library.mapping.offset);
         let build = Self::read(&memory_of(library)?, self.libjvm.clone(), bias)?;
-        Ok(Arc::new(Self { allocation: self.allocation, collections: self.collections, ..build }))
+        Ok(Arc::new(Self { allocation: Arc::clone(&self.allocation), collections: self.collections, ..build }))
     }
 }
 
@@ -103,8 +101,8 @@ impl Instance for JvmInstance {
         self.compilers.threads()
     }
 
-    fn allocation(&self) -> Option<AllocationSites> {
-        allocation::sites(self.jvm.parts().0)
+    fn allocation(&self, library: &File) -> Option<AllocationSites> {
+        allocation::sites(&self.jvm, library)
     }
 
     fn collections(&self) -> Option<CollectionSites> {
