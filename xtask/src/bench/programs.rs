@@ -29,7 +29,8 @@ pub fn measure() -> Result<Vec<Figure>> {
         figures.push(sample(frequency, depth)?);
     }
     figures.push(switch()?);
-    figures.push(allocation()?);
+    figures.push(allocation(&[])?);
+    figures.push(allocation(&SMALL_BUFFERS)?);
     figures.push(collection()?);
     figures.push(io()?);
     Ok(figures)
@@ -83,16 +84,27 @@ fn switch() -> Result<Figure> {
     })
 }
 
-fn allocation() -> Result<Figure> {
+/// Flags for buffers so small that hardly any of them is sampled: few samples are taken in a second, however many there
+/// are.
+const SMALL_BUFFERS: [&str; 3] = ["-XX:MinTLABSize=2k", "-XX:TLABSize=4k", "-XX:-ResizeTLAB"];
+
+fn allocation(flags: &[&str]) -> Result<Figure> {
     shell::step("cost of a new allocation buffer with --alloc, in a JVM that allocates on every CPU");
-    let jvm = Workload::new("Throughput").argument("seconds=120").start()?;
+    let jvm = flags.iter().fold(Workload::new("Throughput").argument("seconds=120"), |jvm, flag| jvm.flag(flag));
+    let (name, target, walks) = if flags.is_empty() {
+        ("allocation buffer, with --alloc", "none", "the walk of the stack is in it where the object is sampled")
+    } else {
+        ("allocation buffer that is not sampled, with --alloc", "≤ 1 µs", "buffers are so small that few are sampled")
+    };
+    let jvm = jvm.start()?;
     Ok(Figure {
-        name: "allocation buffer, with --alloc".to_owned(),
+        name: name.to_owned(),
         unit: "µs",
-        target: "none",
-        method: "the same for the program of the probe where a thread took a new allocation buffer; the walk of the \
-                 stack is in it where the object is sampled, the trap that leads to the program is not"
-            .to_owned(),
+        target,
+        method: format!(
+            "the same for the program of the probe where a thread took a new allocation buffer; {walks}, and the trap \
+             that leads to the program is not in it"
+        ),
         values: observe(jvm.pid(), (99, &["--alloc"]), |program| program.kind == KPROBE)?
             .iter()
             .map(|ns| ns / 1000.0)
