@@ -175,9 +175,9 @@ pub struct Flags {
 
     /// Model the energy of network cards, by bytes that --io counts, with published figures or those given here
     ///
-    /// FIGURES are idle-watts=, sent-nj= and received-nj=, with commas between them: power of a card that moves nothing,
-    /// and energy of a byte. What is not given is as published. --nic brings --io with it. The whole run is labelled
-    /// modelled then.
+    /// FIGURES are idle-watts=, down-watts= and active-watts= (power of a card that moves nothing, that has no link, that
+    /// sends as fast as its link can), sent-nj= and received-nj= (energy of a byte), with commas between them. What is not
+    /// given is as published. --nic brings --io with it. The whole run is labelled modelled then.
     #[arg(long, value_name = "FIGURES", num_args = 0..=1, require_equals = true, default_missing_value = "published",
         help_heading = heading::ENERGY)]
     pub nic: Option<String>,

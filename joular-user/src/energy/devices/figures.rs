@@ -16,6 +16,10 @@ const MOST_UJ: f64 = 1e9;
 pub struct NicFigures {
     /// Power of one card whose link is up and that moves nothing.
     pub idle_uw: Option<u64>,
+    /// The same without a link.
+    pub down_uw: Option<u64>,
+    /// The same while it moves as much as its link can, one way.
+    pub active_uw: Option<u64>,
     pub sent_pj: Option<u64>,
     pub received_pj: Option<u64>,
 }
@@ -66,10 +70,12 @@ impl std::str::FromStr for NicFigures {
         let mut figures = Self::default();
         let places = [
             ("idle-watts", Unit::Watts, &mut figures.idle_uw),
+            ("down-watts", Unit::Watts, &mut figures.down_uw),
+            ("active-watts", Unit::Watts, &mut figures.active_uw),
             ("sent-nj", Unit::Nanojoules, &mut figures.sent_pj),
             ("received-nj", Unit::Nanojoules, &mut figures.received_pj),
         ];
-        parse(text, places, "idle-watts, sent-nj and received-nj").map(|()| figures)
+        parse(text, places, "idle-watts, down-watts, active-watts, sent-nj and received-nj").map(|()| figures)
     }
 }
 
@@ -130,13 +136,17 @@ mod tests {
 
     #[test]
     fn figures_are_named_and_the_rest_is_as_published() {
-        let nic = |idle_uw, sent_pj, received_pj| Ok(NicFigures { idle_uw, sent_pj, received_pj });
+        let none = NicFigures::default();
         for (text, expected) in [
-            ("published", nic(None, None, None)),
-            ("idle-watts=3.5", nic(Some(3_500_000), None, None)),
-            ("sent-nj=2.07, received-nj=0", nic(None, Some(2_070), Some(0))),
+            ("published", none),
+            ("idle-watts=3.5", NicFigures { idle_uw: Some(3_500_000), ..none }),
+            (
+                "down-watts=1,active-watts=4",
+                NicFigures { down_uw: Some(1_000_000), active_uw: Some(4_000_000), ..none },
+            ),
+            ("sent-nj=2.07, received-nj=0", NicFigures { sent_pj: Some(2_070), received_pj: Some(0), ..none }),
         ] {
-            assert_eq!(text.parse::<NicFigures>(), expected, "{text}");
+            assert_eq!(text.parse::<NicFigures>(), Ok(expected), "{text}");
         }
         let disk: DiskFigures = "read-uj=49000.5,byte-written-nj=9.2,idle-watts=0".parse().unwrap();
         let expected = DiskFigures {
@@ -153,7 +163,7 @@ mod tests {
         for (text, part) in [
             ("", "not NAME=NUMBER"),
             ("3.5", "not NAME=NUMBER"),
-            ("watts=1", "no figure watts: use some of idle-watts, sent-nj and received-nj"),
+            ("watts=1", "no figure watts: use some of idle-watts, down-watts, active-watts"),
             ("sent-nj=1,sent-nj=2", "sent-nj is given twice"),
             ("sent-nj=-1", "sent-nj is \"-1\", which is no number from 0 to 1000000000"),
             ("sent-nj=1e10", "no number"),
