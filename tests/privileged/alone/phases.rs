@@ -17,6 +17,10 @@ const REPETITIONS: u32 = 100;
 const ENOUGH: f64 = 80.0;
 /// Of the time and energy between the cuts of a phase.
 const BOUND: f64 = 0.001;
+/// Repetitions whose time is further off than [`FAR`]. Some kernels of virtual machines report no switch away from
+/// threads of their first process, so that what these take counts for the thread that they put off: up to 4 ms at once.
+const MOST_FAR_OFF: f64 = 5.0;
+const FAR: f64 = 0.01;
 /// Of a mark's time, from the time in which it was sent: two clocks are compared, and microseconds are cut off.
 const MOST_ASTRAY_NS: f64 = 20_000.0;
 /// Cuts take 0.6 ms. Some are late where a machine is busy.
@@ -61,7 +65,8 @@ fn phases_have_the_time_and_energy_that_they_took() -> Result<()> {
            WHERE NOT EXISTS (FROM windows AS late WHERE lost_other > 0 AND late.window_start BETWEEN after AND last) \
            GROUP BY ALL) \
          SELECT phase, count(*) AS times, sum(cpu_ns) AS cpu_ns, sum(ran_ns) AS ran_ns, sum(energy_uj) AS energy_uj, \
-           max(abs(cpu_ns / ran_ns - 1)) AS most_off, median(astray_ns) AS astray_ns, median(delay_ns) AS delay_ns, \
+           median(cpu_ns / ran_ns - 1) AS off, max(abs(cpu_ns / ran_ns - 1)) AS most_off, \
+           count(*) FILTER (abs(cpu_ns / ran_ns - 1) > {FAR}) AS far_off, median(astray_ns) AS astray_ns, median(delay_ns) AS delay_ns, \
            (SELECT sum(energy_uj) / sum(cpu_ns) FROM threads) AS uj_per_ns \
          FROM ran JOIN spent USING (phase, time) GROUP BY ALL ORDER BY phase",
         said = said.phase_rows(),
@@ -72,15 +77,18 @@ fn phases_have_the_time_and_energy_that_they_took() -> Result<()> {
         let phase = text(row, "phase")?;
         let (cpu_ns, delay_ns, astray_ns) = (float(row, "cpu_ns")?, float(row, "delay_ns")?, float(row, "astray_ns")?);
         ensure!(float(row, "times")? >= ENOUGH, "{row}");
-        let off = cpu_ns / float(row, "ran_ns")? - 1.0;
+        let (off, far_off) = (float(row, "off")?, float(row, "far_off")?);
         println!(
-            "measured: phase {phase}, {} times: CPU time {:+.4} % of what it took, once {:.3} %; cuts after {:.3} ms",
+            "measured: phase {phase}, {} times: CPU time {:+.4} % of what it took (median), {:+.4} % in all, once {:.3} %, \
+             {far_off} far off; cuts after {:.3} ms",
             row["times"],
             100.0 * off,
+            100.0 * (cpu_ns / float(row, "ran_ns")? - 1.0),
             100.0 * float(row, "most_off")?,
             delay_ns / 1e6
         );
         ensure!(off.abs() < BOUND, "phase {phase}: {off:+.5}: {row}");
+        ensure!(far_off <= MOST_FAR_OFF, "phase {phase}: {far_off} repetitions are far off: {row}");
         ensure!(delay_ns < MOST_DELAY_NS, "phase {phase}: {row}");
         ensure!(astray_ns < MOST_ASTRAY_NS, "phase {phase}: {row}");
         // By the model, energy goes by time.
