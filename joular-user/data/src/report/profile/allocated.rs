@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::{Filter, PathIndex, ThreadIndex, filter::Allowed, reader::DataSet, thread_columns::ThreadColumns};
+use super::{Filter, PathIndex, ThreadIndex, filter::Allowed, reader::DataSet, thread_rows};
 use crate::{
     attribution::allocated::SampledBy,
     dataset::{
@@ -16,7 +16,7 @@ use crate::{
             columns::{Columns, TableFile},
             decode_ahead,
         },
-        tables::{Allocations, allocations, shared, work},
+        tables::{Allocations, allocations},
     },
     model::{
         target_text::TargetText,
@@ -84,7 +84,7 @@ impl Allocated {
             let span = filter.span(&data.catalog.runs[run]);
             decode_ahead::batches(
                 &data.files::<Allocations>(run),
-                |file| TableFile::open_span(file, &COLUMNS, &span),
+                |file| TableFile::open_span(file, &thread_rows::with(&COLUMNS), &span),
                 |columns| sums.take(data, run, filter, columns, &mut watch),
             )?;
         }
@@ -139,44 +139,30 @@ impl Sums {
         columns: &Columns<'_>,
         watch: &mut impl FnMut(UnixMicros, u64, Option<&str>, u64),
     ) -> Result<()> {
-        let lengths = columns.ints(shared::WINDOW_NS)?;
-        let (starts, stacks) = (columns.times(shared::WINDOW_START)?, columns.ints(work::STACK_ID)?);
-        let (classes, bytes) = (columns.names(allocations::CLASS)?, columns.ints(allocations::ALLOCATED_BYTES)?);
+        let (names, bytes) = (columns.names(allocations::CLASS)?, columns.ints(allocations::ALLOCATED_BYTES)?);
         let samples = columns.ints(allocations::SAMPLES)?;
         // Older data sets have none.
         let sampled_by = columns.names_if_any(allocations::SAMPLED_BY)?;
-        let mut threads = ThreadColumns::of(columns)?;
-        let span = filter.span(&data.catalog.runs[run]);
-        for row in 0..columns.rows() {
-            let start = UnixMicros(starts.get(row)?);
-            if !span.allows(start) || !data.is_whole(run, start) {
-                continue;
-            }
-            let thread = threads.thread(data, run, row)?;
-            if !self.allowed.thread(&data.catalog, filter, thread) {
-                continue;
-            }
-            let name = classes.maybe(row)?;
-            let class = name.map(|class| self.class(class));
-            let path = data.path_of(stacks.get(row)?, columns)?;
-            let (bytes, samples) = (bytes.natural(row)?, samples.natural(row)?);
-            if filter.allows_path(data.catalog.paths.frames_of(path)) {
-                watch(start, lengths.natural(row)?, name, bytes);
-            }
-            let by_cpu_time = sampled_by.maybe(row)? == Some(SampledBy::CpuTime.name());
-            let (sum, sampled) = self.sums.entry((thread, path, class, by_cpu_time)).or_default();
-            *sum = sum.saturating_add(bytes);
-            sampled.plus(&Sampled::of(MicroJoules(bytes), samples));
-        }
-        Ok(())
-    }
-
-    fn class(&mut self, name: &str) -> usize {
-        let next = self.classes.len();
-        match self.classes.get(name) {
-            Some(known) => *known,
-            None => *self.classes.entry(name.to_owned()).or_insert(next),
-        }
+        let Self { allowed, classes, sums } = self;
+        thread_rows::each(
+            (data, run),
+            (filter, allowed),
+            columns,
+            |_| Ok(true),
+            |row| {
+                let name = names.maybe(row.index)?;
+                let class = name.map(|name| number(classes, name));
+                let (bytes, samples) = (bytes.natural(row.index)?, samples.natural(row.index)?);
+                if row.is_path_allowed {
+                    watch(row.window_start, row.window_ns, name, bytes);
+                }
+                let by_cpu_time = sampled_by.maybe(row.index)? == Some(SampledBy::CpuTime.name());
+                let (sum, sampled) = sums.entry((row.thread, row.path, class, by_cpu_time)).or_default();
+                *sum = sum.saturating_add(bytes);
+                sampled.plus(&Sampled::of(MicroJoules(bytes), samples));
+                Ok(())
+            },
+        )
     }
 
     fn finish(self, allows: impl Fn(PathIndex) -> bool) -> Allocated {
@@ -198,19 +184,14 @@ impl Sums {
     }
 }
 
-const COLUMNS: [&dyn Named; 14] = [
-    &shared::WINDOW_START,
-    &shared::WINDOW_NS,
-    &shared::PID,
-    &shared::PROCESS_START,
-    &shared::COMM,
-    &shared::TID,
-    &work::THREAD_NAME,
-    &work::CATEGORY,
-    &shared::THREAD_START,
-    &work::STACK_ID,
-    &allocations::CLASS,
-    &allocations::ALLOCATED_BYTES,
-    &allocations::SAMPLES,
-    &allocations::SAMPLED_BY,
-];
+/// The number of a class, which is the next one if it was not met before.
+fn number(classes: &mut HashMap<String, usize>, name: &str) -> usize {
+    let next = classes.len();
+    match classes.get(name) {
+        Some(known) => *known,
+        None => *classes.entry(name.to_owned()).or_insert(next),
+    }
+}
+
+const COLUMNS: [&dyn Named; 4] =
+    [&allocations::CLASS, &allocations::ALLOCATED_BYTES, &allocations::SAMPLES, &allocations::SAMPLED_BY];

@@ -13,6 +13,7 @@ use super::{
     reader::DataSet,
     row::{Pooled, Row},
     thread_columns::ThreadColumns,
+    thread_rows,
 };
 use crate::{
     attribution::window_report::Category,
@@ -78,7 +79,7 @@ impl Charges {
         let mut allowed = Allowed::default();
         decode_ahead::batches(
             &files,
-            |file| TableFile::open_span(file, &CHARGE_COLUMNS, &span),
+            |file| TableFile::open_span(file, &thread_rows::with(&CHARGE_COLUMNS), &span),
             |columns| charges.take_charges(data, filter, &mut allowed, columns),
         )?;
         decode_ahead::batches(
@@ -195,17 +196,4 @@ impl DataSet {
 const GC_UJ: Column<kind::Int> = jvms::part_uj(JvmWork::Gc);
 const JVM_COLUMNS: [&dyn Named; 5] =
     [&shared::WINDOW_START, &shared::PID, &shared::PROCESS_START, &shared::COMM, &GC_UJ];
-const CHARGE_COLUMNS: [&dyn Named; 12] = [
-    &shared::WINDOW_START,
-    &shared::WINDOW_NS,
-    &shared::PID,
-    &shared::PROCESS_START,
-    &shared::COMM,
-    &shared::TID,
-    &work::THREAD_NAME,
-    &work::CATEGORY,
-    &shared::THREAD_START,
-    &work::STACK_ID,
-    &collections::GC_CHARGED_UJ,
-    &collections::GC_CHARGED_BY_SURVIVAL_UJ,
-];
+const CHARGE_COLUMNS: [&dyn Named; 2] = [&collections::GC_CHARGED_UJ, &collections::GC_CHARGED_BY_SURVIVAL_UJ];

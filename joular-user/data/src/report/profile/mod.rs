@@ -37,6 +37,7 @@ pub mod reader;
 pub mod row;
 mod sums;
 mod thread_columns;
+mod thread_rows;
 pub mod windows;
 
 use std::path::Path;

@@ -7,9 +7,7 @@ use std::collections::BTreeMap;
 
 use joular_ebpf::abi::IoKind;
 
-use super::{
-    Filter, PathIndex, ThreadIndex, counted::add, filter::Allowed, reader::DataSet, thread_columns::ThreadColumns,
-};
+use super::{Filter, PathIndex, ThreadIndex, counted::add, filter::Allowed, reader::DataSet, thread_rows};
 use crate::{
     attribution::work::Claimant,
     dataset::{
@@ -19,7 +17,7 @@ use crate::{
             columns::{Columns, TableFile},
             decode_ahead,
         },
-        tables::{Io, counters, io, shared, work},
+        tables::{Io, counters, io},
     },
     model::{byte_costs::BytesByKind, units::UnixMicros},
 };
@@ -66,7 +64,7 @@ impl Moved {
             let span = filter.span(&data.catalog.runs[run]);
             decode_ahead::batches(
                 &data.files::<Io>(run),
-                |file| TableFile::open_span(file, &columns(), &span),
+                |file| TableFile::open_span(file, &thread_rows::with(&COLUMNS), &span),
                 |columns| sums.take(data, run, filter, columns, &mut watch),
             )?;
         }
@@ -113,56 +111,32 @@ impl Sums {
         columns: &Columns<'_>,
         watch: &mut impl FnMut(UnixMicros, u64, &BytesByKind),
     ) -> Result<()> {
-        let (starts, lengths) = (columns.times(shared::WINDOW_START)?, columns.ints(shared::WINDOW_NS)?);
-        let (claimants, stacks) = (columns.names(counters::CLAIMANT)?, columns.ints(work::STACK_ID)?);
+        let claimants = columns.names(counters::CLAIMANT)?;
         let kinds = IoKind::ALL.map(|kind| columns.ints(io::bytes_of(kind)));
         let kinds = kinds.into_iter().collect::<Result<Vec<_>>>()?;
         let samples = columns.ints(io::SAMPLES)?;
-        let mut threads = ThreadColumns::of(columns)?;
-        let span = filter.span(&data.catalog.runs[run]);
-        for row in 0..columns.rows() {
-            let start = UnixMicros(starts.get(row)?);
-            let is_group = claimants.get(row)? != Claimant::Thread(0).name();
-            if is_group || !span.allows(start) || !data.is_whole(run, start) {
-                continue;
-            }
-            let thread = threads.thread(data, run, row)?;
-            if !self.allowed.thread(&data.catalog, filter, thread) {
-                continue;
-            }
-            let path = data.path_of(stacks.get(row)?, columns)?;
+        let Self { allowed, sums } = self;
+        let is_of_thread = |row: usize| Ok(claimants.get(row)? == Claimant::Thread(0).name());
+        thread_rows::each((data, run), (filter, allowed), columns, is_of_thread, |row| {
             let mut bytes = BytesByKind::default();
             for (sum, of_kind) in bytes.iter_mut().zip(&kinds) {
                 // Not every kernel knows of devices.
-                *sum = of_kind.maybe_natural(row)?.unwrap_or(0);
+                *sum = of_kind.maybe_natural(row.index)?.unwrap_or(0);
             }
-            if filter.allows_path(data.catalog.paths.frames_of(path)) {
-                watch(start, lengths.natural(row)?, &bytes);
+            if row.is_path_allowed {
+                watch(row.window_start, row.window_ns, &bytes);
             }
-            let sum = self.sums.entry((thread, path)).or_default();
+            let sum = sums.entry((row.thread, row.path)).or_default();
             add(&mut sum.0, &bytes);
-            sum.1 = sum.1.saturating_add(samples.natural(row)?);
-        }
-        Ok(())
+            sum.1 = sum.1.saturating_add(samples.natural(row.index)?);
+            Ok(())
+        })
     }
 }
 
-const OF_ROW: [&dyn Named; 12] = [
-    &shared::WINDOW_START,
-    &shared::WINDOW_NS,
+const COLUMNS: [&dyn Named; 2 + IoKind::ALL.len()] = [
     &counters::CLAIMANT,
-    &shared::PID,
-    &shared::PROCESS_START,
-    &shared::COMM,
-    &shared::TID,
-    &work::THREAD_NAME,
-    &work::CATEGORY,
-    &shared::THREAD_START,
-    &work::STACK_ID,
     &io::SAMPLES,
-];
-
-const OF_BYTES: [&dyn Named; IoKind::ALL.len()] = [
     &io::bytes_of(IoKind::Sent),
     &io::bytes_of(IoKind::Received),
     &io::bytes_of(IoKind::LocalSent),
@@ -172,7 +146,3 @@ const OF_BYTES: [&dyn Named; IoKind::ALL.len()] = [
     &io::bytes_of(IoKind::DeviceRead),
     &io::bytes_of(IoKind::DeviceWritten),
 ];
-
-fn columns() -> Vec<&'static dyn Named> {
-    [OF_ROW.as_slice(), &OF_BYTES].concat()
-}

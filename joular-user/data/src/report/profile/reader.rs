@@ -20,6 +20,7 @@ use super::{
     process_columns::{PROCESS_COLUMNS, ProcessColumns},
     row::{PooledColumns, Row},
     thread_columns::ThreadColumns,
+    thread_rows,
     windows::{self, RunWindows},
 };
 use crate::{
@@ -176,7 +177,7 @@ impl DataSet {
             };
             decode_ahead::batches(
                 &self.files::<Branches>(run),
-                |file| TableFile::open_span(file, &BRANCH_COLUMNS, &span),
+                |file| TableFile::open_span(file, &thread_rows::with(&BRANCH_COLUMNS), &span),
                 |columns| self.take_branches(run, columns, filter, &mut allowed, &mut take_row),
             )?;
             if let Some(charges) = charges {
@@ -361,17 +362,7 @@ impl DataSet {
     }
 }
 
-const BRANCH_COLUMNS: [&dyn Named; 18] = [
-    &shared::WINDOW_START,
-    &shared::WINDOW_NS,
-    &shared::PID,
-    &shared::PROCESS_START,
-    &shared::COMM,
-    &shared::TID,
-    &work::THREAD_NAME,
-    &work::CATEGORY,
-    &shared::THREAD_START,
-    &work::STACK_ID,
+const BRANCH_COLUMNS: [&dyn Named; 8] = [
     &shared::ENERGY_UJ,
     &shared::CPU_NS,
     &shared::SAMPLES,
