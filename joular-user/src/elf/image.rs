@@ -96,7 +96,7 @@ impl Copy<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write as _;
+    use std::io::{Read as _, Write as _};
 
     use proptest::prelude::*;
 
@@ -110,7 +110,9 @@ mod tests {
     }
 
     fn own_header() -> Vec<u8> {
-        std::fs::read("/proc/self/exe").unwrap()[..size_of::<Header>()].to_vec()
+        let mut header = vec![0; size_of::<Header>()];
+        File::open("/proc/self/exe").unwrap().read_exact(&mut header).unwrap();
+        header
     }
 
     #[test]
