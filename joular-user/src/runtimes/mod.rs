@@ -94,10 +94,9 @@ pub trait Instance: Debug + Send {
         &[]
     }
 
-    /// Where its allocations can be seen; `None`: nowhere, or it is not known. `library` is the file that it runs. Reads
-    /// that, and memory.
-    fn allocation(&self, _library: &File) -> Option<AllocationSites> {
-        None
+    /// Where its allocations can be seen; `None`: nowhere. `library` is the file that it runs. Reads that, and memory.
+    fn allocation(&self, _library: &File) -> Result<Option<AllocationSites>, NotNow> {
+        Ok(None)
     }
 
     /// Where it tells of its collections; `None`: nowhere, or it is not known.
@@ -177,6 +176,10 @@ pub trait Instance: Debug + Send {
     /// Reads again what changes while it runs, memory too. Only one instance at a time is asked.
     fn look_again(&mut self, _proc_root: &Path, _pid: Pid, _now: Instant) {}
 }
+
+/// The answer is not known now: what it depends on has just changed. Asking again will help.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotNow;
 
 /// Where a run-time system's allocations can be seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

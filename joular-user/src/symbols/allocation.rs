@@ -6,7 +6,7 @@ use std::{collections::HashMap, path::PathBuf};
 use joular_data::model::units::Pid;
 
 use super::{ProcessKey, Symbolizer, process::Process};
-use crate::runtimes::{AllocationSites, CollectionSites};
+use crate::runtimes::{AllocationSites, CollectionSites, NotNow};
 
 /// Whether a process's allocations can be seen.
 #[derive(Clone, Debug)]
@@ -15,7 +15,7 @@ pub enum Sites {
     At(AllocationSites, PathBuf),
     /// Its library does not say where.
     Unknown,
-    /// It does not answer in time. Asking again will help.
+    /// It does not answer in time, or cannot tell now. Asking again will help.
     Late,
     /// It has ended, or runs another program by now.
     Gone,
@@ -28,9 +28,9 @@ impl Symbolizer {
         let Some(library) = library_link(known, process.0) else { return Sites::Gone };
         let Some(open) = known.instance.open_mut() else { return Sites::Gone };
         match open.allocation_sites(library.clone()) {
-            Some(Some(sites)) => Sites::At(sites, library),
-            Some(None) => Sites::Unknown,
-            None => Sites::Late,
+            Ok(Some(sites)) => Sites::At(sites, library),
+            Ok(None) => Sites::Unknown,
+            Err(NotNow) => Sites::Late,
         }
     }
 

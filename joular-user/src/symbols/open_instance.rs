@@ -22,7 +22,7 @@ use joular_ebpf::abi::{CompilerThread, FrameWord, JvmUnwind};
 use super::process::Location;
 use crate::{
     procs::deadline::{self, Pending, Progress},
-    runtimes::{AllocationSites, CodeId, CollectionSites, Instance, OwnCode, OwnRange},
+    runtimes::{AllocationSites, CodeId, CollectionSites, Instance, NotNow, OwnCode, OwnRange},
 };
 
 /// What an instance said when it was last asked for it.
@@ -209,9 +209,16 @@ impl OpenInstance {
         }
     }
 
-    /// Where its allocations can be seen; `None` inside: nowhere. `None`: it does not answer in time.
-    pub fn allocation_sites(&mut self, library: PathBuf) -> Option<Option<AllocationSites>> {
-        self.ask(move |instance| instance.allocation(&File::open(library).ok()?))
+    /// Where its allocations can be seen; `None`: nowhere. `library` leads to the file that it runs.
+    ///
+    /// # Errors
+    /// If it does not answer in time, or cannot tell now.
+    pub fn allocation_sites(&mut self, library: PathBuf) -> Result<Option<AllocationSites>, NotNow> {
+        let question = move |instance: &mut dyn Instance| match File::open(library) {
+            Ok(library) => instance.allocation(&library),
+            Err(_) => Ok(None),
+        };
+        self.ask(question).unwrap_or(Err(NotNow))
     }
 
     /// What each of its threads has allocated, in bytes, by the thread's number in its own namespace.

@@ -27,7 +27,7 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct Allocations {
     jvms: HashMap<Pid, Jvm>,
-    /// Those that did not say in time where their allocations can be seen.
+    /// Those that have not said yet where their allocations can be seen.
     late: Vec<ProcessKey>,
     gap: Gap,
 }

@@ -11,7 +11,6 @@ use std::{
 };
 
 use joular_ebpf::abi::{self, Field, JvmAllocation};
-use thiserror::Error;
 
 use super::{
     allocation_search::{self, Anchors, VIRTUAL_FUNCTIONS},
@@ -24,7 +23,7 @@ use super::{
 };
 use crate::{
     elf::{Elf, ElfError},
-    runtimes::AllocationSites,
+    runtimes::{AllocationSites, NotNow},
 };
 
 /// The functions that probes are put on, as C++ writes their names up to JDK 16, and later.
@@ -52,38 +51,35 @@ pub struct AllocationFunctions {
 /// Those of one file: `None` inside if it has been searched in vain.
 pub type KnownFunctions = Arc<OnceLock<Option<AllocationFunctions>>>;
 
-#[derive(Debug, Error)]
-enum SearchError {
-    #[error(transparent)]
-    File(#[from] ElfError),
-    #[error(transparent)]
-    Memory(#[from] Unreadable),
-}
-
 /// Where a JVM's allocations can be seen. `library` is its file.
-pub fn sites(jvm: &Jvm, library: &File) -> Option<AllocationSites> {
+///
+/// # Errors
+/// If the JVM's memory changes while it is read.
+pub fn sites(jvm: &Jvm, library: &File) -> Result<Option<AllocationSites>, NotNow> {
     let (build, ..) = jvm.parts();
-    let layout = build.layout.allocation.filter(|_| build.layout.threads.is_some())?;
+    let Some(layout) = build.layout.allocation.filter(|_| build.layout.threads.is_some()) else { return Ok(None) };
     let functions = match build.allocation.get() {
         Some(known) => *known,
-        // What fails may succeed with the next process: this one's memory may be going away.
         None => {
-            let found = functions(jvm, library).ok()?;
+            let found = functions(jvm, library)?;
             *build.allocation.get_or_init(|| found)
         }
     };
-    Some(AllocationSites { functions: functions?, fields: layout.fields })
+    Ok(functions.map(|functions| AllocationSites { functions, fields: layout.fields }))
 }
 
-fn functions(jvm: &Jvm, library: &File) -> Result<Option<AllocationFunctions>, SearchError> {
-    let elf = Elf::read(library)?;
-    match named(&elf)? {
-        Some(named) => Ok(Some(named)),
-        None => match anchors(jvm)? {
-            Some(anchors) => Ok(allocation_search::find(&elf, anchors)?),
-            None => Ok(None),
-        },
+/// A file that cannot be read has none.
+fn functions(jvm: &Jvm, library: &File) -> Result<Option<AllocationFunctions>, NotNow> {
+    let Ok(elf) = Elf::read(library) else { return Ok(None) };
+    if let Some(named) = named(&elf).ok().flatten() {
+        return Ok(Some(named));
     }
+    let (Some(anchors), Ok(code)) = (anchors(jvm)?, elf.section_range(".text")) else { return Ok(None) };
+    // Else it was no thread that was read: the list is replaced when a thread begins or ends.
+    if !anchors.thread_functions.iter().all(|function| code.contains(function)) {
+        return Err(NotNow);
+    }
+    Ok(allocation_search::find(&elf, anchors).ok().flatten())
 }
 
 /// `None`: the symbols were stripped, or this version has others.
@@ -102,25 +98,34 @@ fn named(elf: &Elf<'_>) -> Result<Option<AllocationFunctions>, ElfError> {
     })
 }
 
-/// What a search begins at; `None`: this JVM has no such flag, or no thread yet.
-fn anchors(jvm: &Jvm) -> Result<Option<Anchors>, Unreadable> {
+/// What a search begins at; `None`: this JVM has no such flag.
+fn anchors(jvm: &Jvm) -> Result<Option<Anchors>, NotNow> {
     let (build, memory, bias) = jvm.parts();
     let memory = Pages::new(memory);
     let Some(threads) = &build.layout.threads else { return Ok(None) };
-    let Some(flag) = flags::value_address(&memory, &build.layout, bias, FLAG_BESIDE)? else { return Ok(None) };
+    let flag = flags::value_address(&memory, &build.layout, bias, FLAG_BESIDE).map_err(|_| NotNow)?;
+    let Some(flag) = flag else { return Ok(None) };
     let mut first = None;
-    threads.each(&memory, bias, |thread| {
+    let listed = threads.each(&memory, bias, |thread| {
         first = Some(thread);
         Ok(false)
-    })?;
-    let Some(first) = first else { return Ok(None) };
-    let table = memory.u64(first)?;
+    });
+    let (table, functions) = match (listed, first) {
+        (Ok(()), Some(first)) => virtual_functions(&memory, first).map_err(|_| NotNow)?,
+        _ => return Err(NotNow),
+    };
+    let in_file = |address: u64| address.wrapping_sub(bias);
+    Ok(Some(Anchors { flag: in_file(flag), thread_table: in_file(table), thread_functions: functions.map(in_file) }))
+}
+
+/// The table of virtual functions that an object begins with, and the first of them.
+fn virtual_functions(memory: &dyn RemoteMemory, object: u64) -> Result<(u64, [u64; VIRTUAL_FUNCTIONS]), Unreadable> {
+    let table = memory.u64(object)?;
     let mut functions = [0; VIRTUAL_FUNCTIONS];
     for (index, function) in functions.iter_mut().enumerate() {
-        *function = memory.u64(table.wrapping_add(8 * index as u64))?.wrapping_sub(bias);
+        *function = memory.u64(table.wrapping_add(8 * index as u64))?;
     }
-    let in_file = |address: u64| address.wrapping_sub(bias);
-    Ok(Some(Anchors { flag: in_file(flag), thread_table: in_file(table), thread_functions: functions }))
+    Ok((table, functions))
 }
 
 /// What each thread of a JVM has allocated, by its number in the JVM's own namespace.

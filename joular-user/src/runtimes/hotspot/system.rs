@@ -23,7 +23,7 @@ use super::{
     pinned::ArrivedStack,
 };
 use crate::runtimes::{
-    AllocationSites, Build, CodeId, CollectionSites, Instance, LoadedLibrary, OpenError, OwnCode, OwnRange,
+    AllocationSites, Build, CodeId, CollectionSites, Instance, LoadedLibrary, NotNow, OpenError, OwnCode, OwnRange,
     RuntimeSystem,
 };
 
@@ -101,7 +101,7 @@ impl Instance for JvmInstance {
         self.compilers.threads()
     }
 
-    fn allocation(&self, library: &File) -> Option<AllocationSites> {
+    fn allocation(&self, library: &File) -> Result<Option<AllocationSites>, NotNow> {
         allocation::sites(&self.jvm, library)
     }
 
