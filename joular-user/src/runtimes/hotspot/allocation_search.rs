@@ -21,6 +21,8 @@ use crate::elf::{Elf, ElfError};
 const MAX_CODE_BYTES: u64 = 64 << 20;
 /// Larger functions do other things.
 const MAX_FUNCTION_BYTES: usize = 16 << 10;
+/// Functions that are looked at in one step, however many a file has.
+const MAX_FUNCTIONS: usize = 4096;
 /// First entries of a table of virtual functions. The destructors are the second and the third.
 pub const VIRTUAL_FUNCTIONS: usize = 4;
 
@@ -105,35 +107,28 @@ impl Code {
 
     /// Functions in which an operand is at an address, relative to the instruction.
     fn functions_that_name(&self, address: u64) -> BTreeSet<u64> {
-        let mut found = BTreeSet::new();
-        for (at, operand) in self.bytes.windows(4).enumerate() {
-            let [a, b, c, d] = *operand else { continue };
+        let named = self.bytes.windows(4).enumerate().filter_map(|(at, operand)| {
             let end = self.start.wrapping_add(at as u64 + 4);
-            let named = displaced(end, [a, b, c, d]);
+            let named = displaced(end, operand.try_into().ok()?);
             // A byte that it is compared with may come after it.
-            if named == address || named.wrapping_add(1) == address {
-                found.extend(self.function_at(end));
-            }
-        }
-        found
+            (named == address || named.wrapping_add(1) == address).then(|| self.function_at(end)).flatten()
+        });
+        bounded(named)
     }
 
     /// Functions that call or jump to the beginning of one of these.
     fn callers(&self, functions: &BTreeSet<u64>) -> BTreeSet<u64> {
-        let mut found = BTreeSet::new();
-        for (at, instruction) in self.bytes.windows(5).enumerate() {
-            let [0xe8 | 0xe9, a, b, c, d] = *instruction else { continue };
+        let callers = self.bytes.windows(5).enumerate().filter_map(|(at, instruction)| {
+            let [0xe8 | 0xe9, a, b, c, d] = *instruction else { return None };
             let end = self.start.wrapping_add(at as u64 + 5);
-            if functions.contains(&displaced(end, [a, b, c, d])) {
-                found.extend(self.function_at(end));
-            }
-        }
-        found
+            functions.contains(&displaced(end, [a, b, c, d])).then(|| self.function_at(end)).flatten()
+        });
+        bounded(callers)
     }
 
     fn callees(&self, functions: &BTreeSet<u64>) -> BTreeSet<u64> {
         let called = functions.iter().flat_map(|function| self.calls(*function)).map(|call| call.callee);
-        called.filter(|callee| self.is_start(*callee)).collect()
+        bounded(called.filter(|callee| self.is_start(*callee)))
     }
 
     /// What a function calls; nothing if it is too large.
@@ -166,7 +161,18 @@ impl Code {
     }
 }
 
-/// What an operand behind an instruction's end names.
+fn bounded(functions: impl Iterator<Item = u64>) -> BTreeSet<u64> {
+    let mut found = BTreeSet::new();
+    for function in functions {
+        if found.len() >= MAX_FUNCTIONS {
+            break;
+        }
+        found.insert(function);
+    }
+    found
+}
+
+/// What an operand before an instruction's end names.
 fn displaced(end: u64, operand: [u8; 4]) -> u64 {
     end.wrapping_add_signed(i32::from_le_bytes(operand).into())
 }
