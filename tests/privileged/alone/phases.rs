@@ -17,10 +17,6 @@ const REPETITIONS: u32 = 100;
 const ENOUGH: f64 = 80.0;
 /// Of the time and energy between the cuts of a phase.
 const BOUND: f64 = 0.001;
-/// Repetitions whose time is further off than [`FAR`]. Some kernels of virtual machines report no switch away from
-/// threads of their first process, so that what these take counts for the thread that they put off: up to 4 ms at once.
-const MOST_FAR_OFF: f64 = 5.0;
-const FAR: f64 = 0.01;
 /// Of a mark's time, from the time in which it was sent: two clocks are compared, and microseconds are cut off.
 const MOST_ASTRAY_NS: f64 = 20_000.0;
 /// Cuts take 0.6 ms. Some are late where a machine is busy.
@@ -30,7 +26,8 @@ const MOST_DELAY_NS: f64 = 3_000_000.0;
 struct Said {
     /// Name, repetition, and between which moments its begin and its end were sent.
     phases: Vec<(String, u64, u64, u64, u64, u64)>,
-    waits: Vec<(u64, u64)>,
+    /// From when to when, and for how long threads of the system's first process ran meanwhile.
+    waits: Vec<(u64, u64, u64)>,
 }
 
 #[test]
@@ -43,7 +40,9 @@ fn phases_have_the_time_and_energy_that_they_took() -> Result<()> {
     ensure!(finished.code() == Some(0), "{finished:?}");
     let said = Said::read(&finished.stdout)?;
     // The windows of a phase go from cut to cut. The program was on a CPU all that time, but for its waits. Where the
-    // machine was so busy that a boundary was late, time is in the wrong window, as the recording says.
+    // machine was so busy that a boundary was late, time is in the wrong window, as the recording says. A repetition in
+    // which the first process put the program off is left out: some virtual machines' kernels report no switch away from
+    // its threads, so that the recorder cannot tell their time from the program's.
     let phases = output.data.rows(&format!(
         "WITH said AS ({said}), waits AS ({waits}), \
          cuts AS (SELECT phase, kind, window_start, cut_delay_ns, 1000 * epoch_us(said_at) AS said_ns, \
@@ -58,15 +57,15 @@ fn phases_have_the_time_and_energy_that_they_took() -> Result<()> {
          ran AS (SELECT phase, time, any_value(astray_ns) AS astray_ns, any_value(delay_ns) AS delay_ns, \
            any_value(last_cut_ns - cut_ns) - \
              coalesce(sum(least(wait_to, last_cut_ns) - greatest(wait_from, cut_ns)) FILTER (wait_to > 0), 0) AS ran_ns \
-           FROM phases LEFT JOIN waits ON wait_from < last_cut_ns AND wait_to > cut_ns GROUP BY ALL), \
+           FROM phases LEFT JOIN waits ON wait_from < last_cut_ns AND wait_to > cut_ns GROUP BY phase, time \
+           HAVING coalesce(max(first_ran_ns), 0) = 0), \
          sums AS (SELECT window_start, sum(cpu_ns) AS cpu_ns, sum(energy_uj) AS energy_uj FROM threads GROUP BY ALL), \
          spent AS (SELECT phase, time, sum(cpu_ns) AS cpu_ns, sum(energy_uj) AS energy_uj \
            FROM phases JOIN sums ON window_start > after AND window_start <= last \
            WHERE NOT EXISTS (FROM windows AS late WHERE lost_other > 0 AND late.window_start BETWEEN after AND last) \
            GROUP BY ALL) \
          SELECT phase, count(*) AS times, sum(cpu_ns) AS cpu_ns, sum(ran_ns) AS ran_ns, sum(energy_uj) AS energy_uj, \
-           median(cpu_ns / ran_ns - 1) AS off, max(abs(cpu_ns / ran_ns - 1)) AS most_off, \
-           count(*) FILTER (abs(cpu_ns / ran_ns - 1) > {FAR}) AS far_off, median(astray_ns) AS astray_ns, median(delay_ns) AS delay_ns, \
+           max(abs(cpu_ns / ran_ns - 1)) AS most_off, median(astray_ns) AS astray_ns, median(delay_ns) AS delay_ns, \
            (SELECT sum(energy_uj) / sum(cpu_ns) FROM threads) AS uj_per_ns \
          FROM ran JOIN spent USING (phase, time) GROUP BY ALL ORDER BY phase",
         said = said.phase_rows(),
@@ -77,18 +76,15 @@ fn phases_have_the_time_and_energy_that_they_took() -> Result<()> {
         let phase = text(row, "phase")?;
         let (cpu_ns, delay_ns, astray_ns) = (float(row, "cpu_ns")?, float(row, "delay_ns")?, float(row, "astray_ns")?);
         ensure!(float(row, "times")? >= ENOUGH, "{row}");
-        let (off, far_off) = (float(row, "off")?, float(row, "far_off")?);
+        let off = cpu_ns / float(row, "ran_ns")? - 1.0;
         println!(
-            "measured: phase {phase}, {} times: CPU time {:+.4} % of what it took (median), {:+.4} % in all, once {:.3} %, \
-             {far_off} far off; cuts after {:.3} ms",
+            "measured: phase {phase}, {} times: CPU time {:+.4} % of what it took, once {:.3} %; cuts after {:.3} ms",
             row["times"],
             100.0 * off,
-            100.0 * (cpu_ns / float(row, "ran_ns")? - 1.0),
             100.0 * float(row, "most_off")?,
             delay_ns / 1e6
         );
         ensure!(off.abs() < BOUND, "phase {phase}: {off:+.5}: {row}");
-        ensure!(far_off <= MOST_FAR_OFF, "phase {phase}: {far_off} repetitions are far off: {row}");
         ensure!(delay_ns < MOST_DELAY_NS, "phase {phase}: {row}");
         ensure!(astray_ns < MOST_ASTRAY_NS, "phase {phase}: {row}");
         // By the model, energy goes by time.
@@ -117,7 +113,7 @@ impl Said {
 
     fn wait_rows(&self) -> String {
         // One that is over before anything begins: there must be a row.
-        let rows: Vec<String> = [(0, 0)].iter().chain(&self.waits).map(|wait| format!("{wait:?}")).collect();
-        format!("SELECT * FROM (VALUES {}) AS rows(wait_from, wait_to)", rows.join(", "))
+        let rows: Vec<String> = [(0, 0, 0)].iter().chain(&self.waits).map(|wait| format!("{wait:?}")).collect();
+        format!("SELECT * FROM (VALUES {}) AS rows(wait_from, wait_to, first_ran_ns)", rows.join(", "))
     }
 }
