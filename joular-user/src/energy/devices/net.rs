@@ -71,7 +71,7 @@ fn costs(cards: &[Card], given: &NicFigures) -> Result<ByteCosts, Unusable> {
 }
 
 /// A network card.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Card {
     name: String,
     /// Whether its link is: a card without one draws less.

@@ -37,7 +37,7 @@ const OUTSIDE_BUFFER: [&[u8]; 2] = [
 ];
 const THREAD_ENDED: &[u8] = b"_ZN13ThreadService13remove_threadEP10JavaThreadb";
 
-/// The flag that is asked where objects are told of, and nowhere else beside that: an anchor where symbols are missing.
+/// A flag that the JVM asks where it tells of an object. Without symbols the search begins there.
 const FLAG_BESIDE: &str = "DTraceAllocProbes";
 
 /// Where probes go: offsets in libjvm's file.

@@ -5,9 +5,9 @@
 //! as fourth argument a thread (`AllocTracer::send_allocation_outside_tlab`), and another one with the same object and
 //! the thread as fifth argument (`…_in_new_tlab`). It has both from the record that it is given: the thread stands in
 //! there, and the object where a pointer in there leads. Whatever compiler wrote the code, these arguments must be
-//! passed so. Where no function or more than one does that, nothing is found.
+//! passed so. If not exactly one pair of functions is called like that, nothing is found.
 //!
-//! A thread ends where its destructor runs, which is in the table of virtual functions that each thread begins with.
+//! The end of a thread is seen at its destructor, which is in the table of virtual functions that each thread begins with.
 
 use std::{collections::BTreeSet, ops::Range};
 
