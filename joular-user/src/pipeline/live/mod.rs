@@ -11,11 +11,12 @@ mod gap;
 mod io;
 mod marks;
 mod targets;
+mod thread_names;
 mod waiting;
 mod wall_clock;
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::BTreeMap,
     time::{Duration, Instant},
 };
 
@@ -24,13 +25,12 @@ use joular_data::{
         EnergyReading, Event, LossCount, RawStack, Window,
         decode::{self, LifecycleKind, Record},
     },
-    model::units::{MonotonicNs, Pid, Tid},
+    model::units::{MonotonicNs, Pid},
 };
-use joular_ebpf::abi::Comm;
 
 pub use self::marks::Marks;
 use self::wall_clock::{WallClock, WindowTimes};
-use self::{allocations::Allocations, collections::Collections, io::Io};
+use self::{allocations::Allocations, collections::Collections, io::Io, thread_names::ThreadNames};
 use super::{
     consumer::{ConsumeError, Consumer},
     stack_age::{Expired, StackAge},
@@ -116,11 +116,7 @@ struct Run<'a> {
     wall_clock: WallClock,
     /// Losses of this window, besides those that the kernel side counts.
     losses: Vec<LossCount>,
-    /// Threads that took a name in this window. Most do so right after their start, when the kernel
-    /// side has seen them under their parent's name.
-    renamed: HashMap<Tid, Comm>,
-    /// Targets found in this window.
-    new_targets: HashSet<Pid>,
+    thread_names: ThreadNames,
     /// What the command said in this window.
     marks: Marks,
     allocations: Allocations,
@@ -153,8 +149,7 @@ impl Live {
             start: MonotonicNs(0),
             wall_clock: WallClock::default(),
             losses: Vec::new(),
-            renamed: HashMap::new(),
-            new_targets: HashSet::new(),
+            thread_names: ThreadNames::default(),
             marks,
             allocations: Allocations::default(),
             collections: Collections::default(),
@@ -236,7 +231,7 @@ impl Run<'_> {
         let (end, reading, times) = self.pass_boundary(announced)?;
         self.poll()?;
         let mut contents = self.drain_bank()?;
-        self.name_threads(&mut contents.threads);
+        self.name_threads(&mut contents.threads, end);
         for change in self.live.registry.seen_running(&contents.threads) {
             self.changed(change)?;
         }

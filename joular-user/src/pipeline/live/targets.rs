@@ -8,11 +8,11 @@ use joular_data::{
         Event, ProcessInfo, Runtime, SampleCount, ThreadTime,
         decode::{self, Lifecycle},
     },
-    model::units::Pid,
+    model::units::{MonotonicNs, Pid},
 };
 
 use super::{Live, LiveError, Run};
-use crate::{procs::registry::Change, symbols::ProcessKey};
+use crate::{clock, procs::registry::Change, symbols::ProcessKey};
 
 impl Run<'_> {
     pub(super) fn changed(&mut self, change: Change) -> Result<(), LiveError> {
@@ -35,7 +35,7 @@ impl Run<'_> {
 
     fn found(&mut self, process: &ProcessInfo) -> Result<(), LiveError> {
         if process.is_target {
-            if self.new_targets.insert(process.pid) {
+            if self.thread_names.target_found(process.pid, clock::monotonic_now()) {
                 self.wake.target_found();
             }
             if let Err(error) = self.live.banks.add_target(process.pid) {
@@ -75,27 +75,18 @@ impl Run<'_> {
 
     /// Notes the name that a thread has taken.
     pub(super) fn renamed(&mut self, event: &Lifecycle) {
-        self.renamed.insert(event.tid, decode::comm_bytes(event.comm.raw()));
+        self.thread_names.taken(event);
         if let Some(process) = self.live.registry.target(event.pid) {
             let key = (process.pid, process.start_boottime_ns);
             self.live.symbolizer.thread_named(key, event.tid, event.comm.raw());
         }
     }
 
-    /// Names threads. They start with their parent's name and take their own soon after. The kernel
-    /// tells of that, except in the first moments of a new target.
-    pub(super) fn name_threads(&mut self, threads: &mut [ThreadTime]) {
-        for thread in threads {
-            let told = self.renamed.get(&thread.tid).copied();
-            let is_new = self.new_targets.contains(&thread.pid);
-            let read =
-                || self.live.registry.thread_comm(thread.pid, thread.tid).map(|name| decode::comm_bytes(name.raw()));
-            if let Some(name) = told.or_else(|| is_new.then(read).flatten()) {
-                thread.comm = name;
-            }
-        }
-        self.renamed.clear();
-        self.new_targets.clear();
+    /// Names the threads of the window that has ended.
+    pub(super) fn name_threads(&mut self, threads: &mut [ThreadTime], end: MonotonicNs) {
+        let registry = &self.live.registry;
+        let read = |pid, tid| registry.thread_comm(pid, tid).map(|name| decode::comm_bytes(name.raw()));
+        self.thread_names.name(threads, end, read);
     }
 
     /// Learns what JVMs say of themselves, when it is new.
