@@ -90,6 +90,7 @@ fn jvms_in_pods_of_containerd_are_understood() -> Result<()> {
     let mut containerd = Containerd::with_image(&podman, &jvm_image()?, JVM)?;
     let pods = (0..2).map(|number| containerd.run(&PodConfig::new(number, "default", &[]), JVM, &java_command("Busy")));
     let pods = pods.collect::<Result<Vec<_>>>()?;
+    pods.iter().try_for_each(|pod| containerd.wait_ready(pod))?;
     let pids: Vec<u32> = pods.iter().map(|pod| pod.pid).collect();
     record(&output, &pids, || Ok(()))?;
     pods.iter().try_for_each(|pod| expect_understood(&output, pod.pid, &pod.container, Some(&pod.uid)))

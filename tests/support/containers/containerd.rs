@@ -102,7 +102,8 @@ impl Containerd {
 
     pub fn run(&mut self, config: &PodConfig, image: &str, command: &[String]) -> Result<Pod> {
         let PodConfig { uid, namespace, name, labels } = config;
-        let pod = json!({"uid": uid, "namespace": namespace, "name": name, "labels": labels}).to_string();
+        let logs = self.logs(uid);
+        let pod = json!({"uid": uid, "namespace": namespace, "name": name, "labels": labels, "logs": logs}).to_string();
         let text = run(self.cri("run")?.args([&pod, image]).args(command))?;
         let started: Value = serde_json::from_str(&text).with_context(|| format!("cri.py: {text}"))?;
         let name = |key: &str| started[key].as_str().map(str::to_owned).with_context(|| format!("no {key} in {text}"));
@@ -113,6 +114,22 @@ impl Containerd {
             container: name("container")?,
             pid: pid.with_context(|| format!("no pid in {text}"))?,
         })
+    }
+
+    /// Waits until a pod's container has printed `ready`.
+    pub fn wait_ready(&self, pod: &Pod) -> Result<()> {
+        let log = self.logs(&pod.uid).join("main.log");
+        super::wait_ready(pod.pid, || {
+            let log = fs::read_to_string(&log).with_context(|| format!("reading {}", log.display()))?;
+            // Each line has a time, a stream, and whether it is whole, before what was printed.
+            let printed = log.lines().filter_map(|line| line.splitn(4, ' ').nth(3));
+            Ok(printed.collect::<Vec<_>>().join("\n"))
+        })
+    }
+
+    /// Where the logs of a pod's containers are.
+    fn logs(&self, pod_uid: &str) -> PathBuf {
+        self.home.path().join("logs").join(pod_uid)
     }
 
     pub fn socket(&self) -> PathBuf {

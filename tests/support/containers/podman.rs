@@ -4,17 +4,13 @@ use std::{
     ffi::OsStr,
     path::Path,
     process::{Command, Stdio},
-    time::Duration,
 };
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use tempfile::TempDir;
 
 use super::{image::Image, pack, run};
-use crate::{clock::wait_for, network::Network};
-
-/// A cold JVM on a loaded machine needs seconds; two minutes mean that it hangs.
-const READY: Duration = Duration::from_secs(120);
+use crate::network::Network;
 
 /// A podman that shares nothing with that of the system; its containers end when it is dropped.
 pub struct Podman {
@@ -101,14 +97,7 @@ impl Podman {
 
     /// Waits until a container has printed `ready`.
     pub fn wait_ready(&self, container: &Container) -> Result<()> {
-        wait_for("a container to be ready", READY, || {
-            let output = self.command("logs").arg(&container.id).output().context("starting podman")?;
-            let said = String::from_utf8_lossy(&output.stdout);
-            if !Path::new("/proc").join(container.pid.to_string()).exists() {
-                bail!("the container ended: {said}{}", String::from_utf8_lossy(&output.stderr));
-            }
-            Ok(said.lines().any(|line| line == "ready").then_some(()))
-        })
+        super::wait_ready(container.pid, || self.logs(container))
     }
 
     /// Ends containers, and removes their files: that fails while somebody uses them.
