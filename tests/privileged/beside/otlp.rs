@@ -22,6 +22,8 @@ use serde_json::{Value, json};
 
 const TOKEN: &str = "collectors-token";
 const START: Duration = Duration::from_secs(60);
+/// So often the program allocates 1.5 GB: for longer than a recording takes.
+const ALLOCATING: usize = 100;
 
 struct Collector {
     process: Running,
@@ -59,7 +61,7 @@ fn headers(directory: &Path, token: &str) -> Result<PathBuf> {
 fn record(output: &Output, jvm: u32, url: &str, token: &str) -> Result<Finished> {
     let directory = tempfile::tempdir()?;
     let run = Run::modelled().pid(jvm).with("--duration", "6s").with("--interval", "500ms");
-    let run = run.with("--otlp", url).with("--otlp-interval", "1s").argument("--otlp-profiles");
+    let run = run.with("--otlp", url).with("--otlp-interval", "1s").argument("--otlp-profiles").argument("--alloc");
     let run = run.with("--otlp-headers", headers(directory.path(), token)?).argument("--quiet");
     let finished = run.output(output.dir()).finish(START)?;
     ensure!(finished.code() == Some(0), "{finished:?}");
@@ -73,7 +75,8 @@ fn told<'a>(finished: &'a Finished, words: &str) -> Vec<&'a str> {
 #[test]
 fn a_collector_that_was_busy_has_what_the_data_set_has() -> Result<()> {
     let (output, collector) = (Output::new()?, Collector::start()?);
-    let jvm = Workload::new("Busy").start()?;
+    let mut jvm = Workload::new("Allocations").start()?;
+    (0..ALLOCATING).try_for_each(|_| jvm.say("go"))?;
     let finished = record(&output, jvm.pid(), &collector.url(), TOKEN)?;
     for (words, times) in [("pushing profiles to", 2), ("busy", 2), ("works again", 2), ("503", 2)] {
         ensure!(told(&finished, words).len() == times, "{words} {times} times: {finished:?}");
@@ -83,9 +86,14 @@ fn a_collector_that_was_busy_has_what_the_data_set_has() -> Result<()> {
 
     let profiles = taken("/tenant/v1development/profiles");
     let sum = |kind: &str| profiles.iter().filter_map(|request| request["sums"][kind].as_f64()).sum::<f64>();
-    let data = |of: &str| output.data.number(&format!("SELECT sum({of})::DOUBLE FROM branches"));
-    for (kind, column) in [("energy", "energy_uj"), ("cpu", "cpu_ns"), ("samples", "samples")] {
-        let (pushed, recorded) = (sum(kind), data(column)?);
+    for (kind, table, column) in [
+        ("energy", "branches", "energy_uj"),
+        ("cpu", "branches", "cpu_ns"),
+        ("samples", "branches", "samples"),
+        ("alloc_space", "allocations", "allocated_bytes"),
+    ] {
+        let pushed = sum(kind);
+        let recorded = output.data.number(&format!("SELECT sum({column})::DOUBLE FROM {table}"))?;
         ensure!(recorded > 0.0 && pushed == recorded, "{kind}: {pushed} were pushed, {recorded} recorded");
     }
     ensure!(profiles.iter().all(|request| request["pids"] == json!([jvm.pid()])), "{profiles:?}");

@@ -120,8 +120,8 @@ impl Allocated {
 }
 
 /// Entries in the making. Classes have numbers in the order in which they were met.
-#[derive(Default)]
-struct Sums {
+#[derive(Debug, Default)]
+pub(super) struct Sums {
     allowed: Allowed,
     classes: HashMap<String, usize>,
     sums: BTreeMap<Key, (u64, Sampled)>,
@@ -143,29 +143,43 @@ impl Sums {
         let samples = columns.ints(allocations::SAMPLES)?;
         // Older data sets have none.
         let sampled_by = columns.names_if_any(allocations::SAMPLED_BY)?;
-        let Self { allowed, classes, sums } = self;
+        let mut allowed = std::mem::take(&mut self.allowed);
         thread_rows::each(
             (data, run),
-            (filter, allowed),
+            (filter, &mut allowed),
             columns,
             |_| Ok(true),
             |row| {
                 let name = names.maybe(row.index)?;
-                let class = name.map(|name| number(classes, name));
                 let (bytes, samples) = (bytes.natural(row.index)?, samples.natural(row.index)?);
                 if row.is_path_allowed {
                     watch(row.window_start, row.window_ns, name, bytes);
                 }
                 let by_cpu_time = sampled_by.maybe(row.index)? == Some(SampledBy::CpuTime.name());
-                let (sum, sampled) = sums.entry((row.thread, row.path, class, by_cpu_time)).or_default();
-                *sum = sum.saturating_add(bytes);
-                sampled.plus(&Sampled::of(MicroJoules(bytes), samples));
+                self.add((row.thread, row.path), name, by_cpu_time, (bytes, samples));
                 Ok(())
             },
-        )
+        )?;
+        self.allowed = allowed;
+        Ok(())
     }
 
-    fn finish(self, allows: impl Fn(PathIndex) -> bool) -> Allocated {
+    /// Adds bytes of a class, and the samples that tell of them.
+    pub(super) fn add(
+        &mut self,
+        (thread, path): (ThreadIndex, PathIndex),
+        class: Option<&str>,
+        by_cpu_time: bool,
+        (bytes, samples): (u64, u64),
+    ) {
+        let class = class.map(|name| number(&mut self.classes, name));
+        let (sum, sampled) = self.sums.entry((thread, path, class, by_cpu_time)).or_default();
+        *sum = sum.saturating_add(bytes);
+        sampled.plus(&Sampled::of(MicroJoules(bytes), samples));
+    }
+
+    /// The entries on paths that `allows` has.
+    pub(super) fn finish(self, allows: impl Fn(PathIndex) -> bool) -> Allocated {
         let mut by_name: Vec<(String, usize)> = self.classes.into_iter().collect();
         by_name.sort_unstable();
         let mut places = vec![0; by_name.len()];

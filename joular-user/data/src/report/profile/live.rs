@@ -7,10 +7,13 @@ use std::collections::{BTreeSet, HashMap};
 
 use super::{
     Catalog, Filter, FrameIndex, Overview, PathIndex, Process, ProcessIndex, Profile, Run, Thread, ThreadIndex,
-    ThreadPath, host_times::RunTime, sums::Sums,
+    ThreadPath, allocated, host_times::RunTime, sums::Sums,
 };
 use crate::{
-    attribution::window_report::{BranchRow, ProcessRef, ThreadRow, WindowReport},
+    attribution::{
+        allocated::SampledBy,
+        window_report::{BranchRow, ProcessRef, ThreadRow, WindowReport},
+    },
     dataset::tables::shared::Boot,
     events::{ProcessInfo, RunInfo, Runtime},
     model::{
@@ -39,6 +42,7 @@ pub struct LiveProfile {
 struct Since {
     catalog: Catalog,
     sums: Sums,
+    allocated: allocated::Sums,
     time: RunTime,
     windows: u64,
     ambiguous: u64,
@@ -93,11 +97,18 @@ impl LiveProfile {
             let path = self.since.path(row.branch, stacks);
             self.since.sums.add_entry(entry(*thread, path, row));
         }
+        for row in &report.allocations {
+            let Some(Some(thread)) = threads.get(row.thread) else { continue };
+            let path = self.since.path(row.branch, stacks);
+            let class = row.class.map(|class| stacks.frame(class).name.raw());
+            let by_cpu_time = row.by == SampledBy::CpuTime;
+            self.since.allocated.add((*thread, path), class, by_cpu_time, (row.bytes, row.samples));
+        }
     }
 
     /// What windows brought since the last time; `None` if there were none.
     pub fn take(&mut self) -> Option<Profile> {
-        let Since { catalog, sums, time, windows, ambiguous, read_failed, label, sources, .. } =
+        let Since { catalog, sums, allocated, time, windows, ambiguous, read_failed, label, sources, .. } =
             std::mem::replace(&mut self.since, Since::of(&self.run));
         for key in std::mem::take(&mut self.ended) {
             self.known.remove(&key);
@@ -106,7 +117,10 @@ impl LiveProfile {
         (overview.span, overview.duration_ns, overview.run_times) = (time.span, time.length_ns, vec![time]);
         overview.sources = sources.into_iter().collect();
         let everything = Filter::default();
-        (windows > 0).then(|| Profile::of_entries(catalog, sums.into_entries(), overview, &everything, None))
+        (windows > 0).then(|| Profile {
+            allocated: allocated.finish(|_| true),
+            ..Profile::of_entries(catalog, sums.into_entries(), overview, &everything, None)
+        })
     }
 
     fn process_index(&mut self, process: &ProcessRef, boot: Boot) -> ProcessIndex {
@@ -213,7 +227,12 @@ fn described(info: &ProcessInfo) -> Process {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::{self, SMALL};
+    use crate::{
+        attribution::allocated::AllocationRow,
+        fixture::{self, SMALL},
+        model::frame::{Frame, FrameKind},
+        report::profile::AllocatedPath,
+    };
 
     #[test]
     fn each_profile_has_the_sums_of_its_own_windows() {
@@ -240,5 +259,28 @@ mod tests {
             assert!(profile.catalog.processes.iter().all(|process| process.main_class.is_some()));
         }
         assert!(live.take().is_none());
+    }
+
+    #[test]
+    fn what_was_allocated_is_in_the_profile_of_its_time_by_path_and_class() {
+        let (mut live, mut stacks) = (LiveProfile::new(&fixture::run()), StackTable::default());
+        let node = stacks.frame_id(Frame::new(FrameKind::Compiled, "Node"));
+        for (bytes, by) in [([70, 30], SampledBy::Allocation), ([5, 0], SampledBy::CpuTime)] {
+            let mut report = fixture::window(SMALL, &mut stacks, 0);
+            let branch = report.branches[0].branch;
+            let row = |class, bytes| AllocationRow { thread: 1, branch, class, bytes, samples: 2, by };
+            report.allocations = vec![row(Some(node), bytes[0]), row(None, bytes[1])];
+            (0..2).for_each(|_| live.window(&report, &stacks));
+            let profile = live.take().unwrap();
+            let of = |entry: &AllocatedPath| {
+                let class = profile.allocated.class_of(entry).map(|class| class.raw().to_owned());
+                let frames = profile.catalog.paths.frames_of(entry.path).len();
+                (class, entry.bytes, entry.samples, entry.by_cpu_time, frames == stacks.branch(branch).len())
+            };
+            let found: Vec<_> = profile.allocated.entries.iter().map(of).collect();
+            let by_cpu_time = by == SampledBy::CpuTime;
+            let expected = [(None, 2 * bytes[1]), (Some("Node".to_owned()), 2 * bytes[0])];
+            assert_eq!(found, expected.map(|(class, bytes)| (class, bytes, 4, by_cpu_time, true)));
+        }
     }
 }
