@@ -160,6 +160,26 @@ pub fn root(script: &str) -> Result<Initramfs> {
     Ok(root)
 }
 
+/// Script that prints a table of the data set in /tmp/out as text.
+pub fn print_table(table: &str) -> String {
+    format!("for file in /tmp/out/{table}/*/*/*; do echo BEGIN {table}; base64 $file; echo END; done")
+}
+
+/// Puts files that were printed so where a data set has them.
+pub fn unpack_table(said: &str, table: &str, directory: &Path) -> Result<()> {
+    let folder = directory.join(table).join("date=2026-01-01/host=emulated");
+    fs::create_dir_all(&folder)?;
+    for (number, printed) in said.split(&format!("BEGIN {table}\n")).skip(1).enumerate() {
+        let text = folder.join("text");
+        fs::write(&text, printed.split("END").next().context("an end")?)?;
+        let output = Command::new("base64").args(["--decode", "--ignore-garbage"]).arg(&text).output()?;
+        ensure!(output.status.success(), "{output:?}");
+        fs::write(folder.join(format!("{number}.parquet")), output.stdout)?;
+        fs::remove_file(text)?;
+    }
+    Ok(())
+}
+
 impl Kernel {
     /// Whether it was built with this line in its configuration.
     pub fn has(&self, line: &str) -> bool {

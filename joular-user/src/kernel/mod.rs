@@ -30,6 +30,7 @@ pub mod sampler;
 #[cfg(test)]
 mod sampler_simulation;
 pub mod unwind_maps;
+mod uprobe_multi;
 
 pub use banks::{BankContents, Banks};
 pub use cycles::CycleEvent;

@@ -4,12 +4,13 @@
 //! so, in a copy of that page which is the process's own, and that puts the instruction back when the probe is
 //! closed or whoever opened it ends, however that comes.
 //!
-//! Closing a probe waits until no CPU can be in it, several times over, which takes a tenth of a second. So threads do
-//! that beside the recording, and many at once: they can wait for the same moment.
+//! Closing a probe waits until no CPU can be in it, several times over, which takes up to a tenth of a second. So threads
+//! do that beside the recording, and many at once: links that are no perf events wait for the same moment.
 
 use std::{
     collections::HashMap,
     num::NonZeroU32,
+    os::fd::OwnedFd,
     path::Path,
     sync::{
         Arc, Mutex, PoisonError,
@@ -21,28 +22,20 @@ use std::{
 use aya::{
     Ebpf,
     programs::{
-        UProbe,
+        ProgramError, UProbe,
         uprobe::{UProbeAttachLocation, UProbeLink, UProbeScope},
     },
+    sys::SyscallError,
 };
 use joular_data::model::units::Pid;
 
-use super::{error::KernelError, programs::typed};
+use super::{error::KernelError, programs::typed, uprobe_multi::MultiPrograms};
 
 /// Programs of a JVM's probes, by what they see.
 const ALLOCATION_PROGRAMS: [&str; 3] = ["allocation_in_new_tlab", "allocation_outside_tlab", "allocating_thread_ended"];
 const COLLECTION_PROGRAMS: [&str; 2] = ["collection_begins", "collection_ends"];
 /// Threads that close probes.
 const CLOSERS: usize = 32;
-
-/// Loads the programs.
-pub(super) fn load(ebpf: &mut Ebpf) -> Result<(), KernelError> {
-    for program in ALLOCATION_PROGRAMS.into_iter().chain(COLLECTION_PROGRAMS) {
-        let failed = |source| KernelError::Program { operation: "loading", program, source: Box::new(source) };
-        typed::<UProbe>(ebpf, program)?.load().map_err(failed)?;
-    }
-    Ok(())
-}
 
 /// Where probes go: offsets in a library's file.
 #[derive(Clone, Copy, Debug)]
@@ -63,14 +56,37 @@ impl ProbeOffsets {
     }
 }
 
+/// An open probe. It is closed when this is dropped.
+#[derive(Debug)]
+#[allow(dead_code, reason = "held for its lifetime")]
+enum Link {
+    Multi(OwnedFd),
+    PerfEvent(UProbeLink),
+}
+
 /// Probes of all JVMs. All are closed when it goes.
 #[derive(Debug, Default)]
 pub(super) struct Probes {
-    links: HashMap<Pid, Vec<UProbeLink>>,
+    /// The programs, where the kernel has such links. Otherwise aya has them.
+    multi: Option<MultiPrograms>,
+    links: HashMap<Pid, Vec<Link>>,
     closers: Closers,
 }
 
 impl Probes {
+    /// Loads the programs, which are in the object that `ebpf` was made of.
+    pub(super) fn load(ebpf: &mut Ebpf, object: &[u8]) -> Result<Self, KernelError> {
+        let programs = || ALLOCATION_PROGRAMS.into_iter().chain(COLLECTION_PROGRAMS);
+        let multi = MultiPrograms::load(ebpf, object, programs());
+        if multi.is_none() {
+            for program in programs() {
+                let failed = |source| KernelError::Program { operation: "loading", program, source: Box::new(source) };
+                typed::<UProbe>(ebpf, program)?.load().map_err(failed)?;
+            }
+        }
+        Ok(Self { multi, links: HashMap::new(), closers: Closers::default() })
+    }
+
     /// Opens probes of a process, at offsets in its library's file. If one cannot be opened, it has none of them.
     pub(super) fn open(
         &mut self,
@@ -79,12 +95,16 @@ impl Probes {
         library: &Path,
         offsets: ProbeOffsets,
     ) -> Result<(), KernelError> {
-        let scope = NonZeroU32::new(pid.0).map_or(UProbeScope::CallingProcess, UProbeScope::OneProcess);
         let mut opened = Vec::new();
         for (program, offset) in offsets.programs() {
-            let probe: &mut UProbe = typed(ebpf, program)?;
-            let link = probe.attach(UProbeAttachLocation::AbsoluteOffset(offset), library, scope);
-            match link.and_then(|link| probe.take_link(link)) {
+            let link = match &self.multi {
+                Some(multi) => multi
+                    .attach(program, pid, library, offset)
+                    .map(Link::Multi)
+                    .map_err(|io_error| ProgramError::SyscallError(SyscallError { call: "bpf_link_create", io_error })),
+                None => open_perf_event(typed(ebpf, program)?, pid, library, offset).map(Link::PerfEvent),
+            };
+            match link {
                 Ok(link) => opened.push(link),
                 Err(source) => {
                     opened.into_iter().for_each(|link| self.closers.close(link));
@@ -102,6 +122,12 @@ impl Probes {
     }
 }
 
+fn open_perf_event(probe: &mut UProbe, pid: Pid, library: &Path, offset: u64) -> Result<UProbeLink, ProgramError> {
+    let scope = NonZeroU32::new(pid.0).map_or(UProbeScope::CallingProcess, UProbeScope::OneProcess);
+    let link = probe.attach(UProbeAttachLocation::AbsoluteOffset(offset), library, scope)?;
+    probe.take_link(link)
+}
+
 impl Drop for Probes {
     fn drop(&mut self) {
         self.links.drain().flat_map(|(_, links)| links).for_each(|link| self.closers.close(link));
@@ -111,12 +137,12 @@ impl Drop for Probes {
 /// Threads that close probes, once there is one to close. Whoever drops it waits for them.
 #[derive(Debug, Default)]
 struct Closers {
-    queue: Option<Sender<UProbeLink>>,
+    queue: Option<Sender<Link>>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl Closers {
-    fn close(&mut self, link: UProbeLink) {
+    fn close(&mut self, link: Link) {
         let queue = self.queue.get_or_insert_with(|| {
             let (queue, links) = channel();
             let links = Arc::new(Mutex::new(links));
@@ -142,7 +168,7 @@ impl Drop for Closers {
     }
 }
 
-fn close_all(links: &Mutex<Receiver<UProbeLink>>) {
+fn close_all(links: &Mutex<Receiver<Link>>) {
     loop {
         let next = links.lock().unwrap_or_else(PoisonError::into_inner).recv();
         match next {

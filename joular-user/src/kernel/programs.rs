@@ -26,7 +26,7 @@ use super::{
     features, io,
     log::LogToStderr,
     map_sizes::MapSizes,
-    probes::{self, ProbeOffsets, Probes},
+    probes::{ProbeOffsets, Probes},
     sampler::{Attached, Sampler},
     unwind_maps::UnwindMaps,
 };
@@ -176,9 +176,7 @@ impl Programs {
         let mut ebpf = loader.load(OBJECT).map_err(|error| KernelError::Load(Box::new(error)))?;
         let btf = types_to_attach(Path::new(VMLINUX_BTF))?;
         load_programs(&mut ebpf, &options.sampler, &btf)?;
-        if options.allocations {
-            probes::load(&mut ebpf)?;
-        }
+        let probes = if options.allocations { Probes::load(&mut ebpf, OBJECT)? } else { Probes::default() };
         let io = io.map(|layout| io::Programs::load(&mut ebpf, &layout, &btf)).transpose()?;
         drop(btf);
         let banks = Banks::take(&mut ebpf, sizes.threads, sizes.samples, &options)?;
@@ -198,18 +196,8 @@ impl Programs {
             map: "EVENTS",
             source: Box::new(source),
         })?;
-        let programs = Self {
-            ebpf,
-            options,
-            lives,
-            online,
-            sampling: Attached::default(),
-            cycles,
-            counters,
-            probes: Probes::default(),
-            io,
-            log,
-        };
+        let programs =
+            Self { ebpf, options, lives, online, sampling: Attached::default(), cycles, counters, probes, io, log };
         Ok(Loaded { programs, banks, ring, unwind_maps })
     }
 

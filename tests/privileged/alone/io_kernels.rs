@@ -1,7 +1,7 @@
 //! Tests `--io` on other kernels than the one that runs here, started in virtual machines: the programs load there and are
 //! put on the kernel's functions, and bytes of files and sockets are exact. The programs of `--alloc` are loaded beside them.
 
-use std::{fs, path::Path, process::Command, thread, time::Duration};
+use std::{thread, time::Duration};
 
 use anyhow::{Context as _, Result, ensure};
 use joular_tests::{
@@ -28,29 +28,13 @@ const SCRIPT: &str = "\
     until wget -q -O /tmp/received http://127.0.0.1:7777/made || ! kill -0 $profiler; do sleep 0.2; done\n\
     wc -c < /tmp/received; kill $server\n\
     kill -INT $profiler; wait $profiler; echo exit code $?\n\
-    cat /tmp/said\n\
-    for file in /tmp/out/io/*/*/*; do echo BEGIN; base64 $file; echo END; done";
+    cat /tmp/said";
 
 fn record(kernel: &Kernel) -> Result<String> {
-    let mut root = kernels::root(SCRIPT)?;
+    let mut root = kernels::root(&format!("{SCRIPT}\n{}", kernels::print_table("io")))?;
     root.program("/bin/joular-bpf", &paths::joular_bpf())?;
     // A serial console ends its lines as teletypes do.
     Ok(kernel.boot(root, LIMIT)?.stdout.replace('\r', ""))
-}
-
-/// Puts the files that were printed where a data set has them.
-fn unpack(said: &str, directory: &Path) -> Result<()> {
-    let folder = directory.join("io/date=2026-01-01/host=emulated");
-    fs::create_dir_all(&folder)?;
-    for (number, printed) in said.split("BEGIN\n").skip(1).enumerate() {
-        let text = folder.join("text");
-        fs::write(&text, printed.split("END").next().context("an end")?)?;
-        let output = Command::new("base64").args(["--decode", "--ignore-garbage"]).arg(&text).output()?;
-        ensure!(output.status.success(), "{output:?}");
-        fs::write(folder.join(format!("{number}.parquet")), output.stdout)?;
-        fs::remove_file(text)?;
-    }
-    Ok(())
 }
 
 fn check(said: &str) -> Result<()> {
@@ -59,7 +43,7 @@ fn check(said: &str) -> Result<()> {
         said.lines().any(|line| line.starts_with("ok ") && line.ends_with("of sockets, files and devices"));
     ensure!(at_functions, "doctor does not say that all is seen: {said}");
     let directory = tempfile::tempdir()?;
-    unpack(said, directory.path())?;
+    kernels::unpack_table(said, "io", directory.path())?;
     let rows = DataSet::at(directory.path()).rows(
         "SELECT comm, sum(local_sent_bytes)::BIGINT AS sent, sum(local_received_bytes)::BIGINT AS received,
            sum(read_bytes)::BIGINT AS read, sum(written_bytes)::BIGINT AS written

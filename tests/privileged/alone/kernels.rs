@@ -1,10 +1,11 @@
 //! Tests other kernels than the one that runs here, started in virtual machines: the programs load
-//! there, attach, and see what runs, by name and for how long.
+//! there, attach, and see what runs, by name and for how long, and what it allocates.
 
 use std::{path::Path, sync::Arc, thread, time::Duration};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, anyhow, ensure};
 use joular_tests::{
+    dataset::DataSet,
     java::{self, Jdk},
     kernels::{self, Kernel},
     notes, paths,
@@ -32,14 +33,35 @@ const JVM: &str = "\
     joular-bpf --comm java --frequency 199 --duration 10s --energy model --model-watts 10:30 --no-output --json\n\
     echo exit code $?";
 
-/// Said between the two.
-const BETWEEN: &str = "now a JVM";
+/// A JVM whose threads allocate what is known, one after the other, and end. Says which links open probes in it.
+const ALLOCATING: &str = "\
+    kill $(pidof java); mkfifo /tmp/lines\n\
+    /jdk/bin/java -Xmx64m -XX:TieredStopAtLevel=1 -cp /classes Allocations < /tmp/lines > /tmp/allocating 2>&1 &\n\
+    jvm=$!; exec 3> /tmp/lines\n\
+    until grep -q ready /tmp/allocating || ! kill -0 $jvm; do sleep 0.2; done\n\
+    joular-bpf --pid $jvm --alloc --energy model --model-watts 10:30 --output /tmp/out --json > /tmp/windows &\n\
+    profiler=$!\n\
+    probes() { cat /proc/$profiler/fdinfo/* | grep -E 'link_type:.*(perf|uprobe_multi)'; }\n\
+    more_windows() {\n\
+        last=$(($(grep -c window /tmp/windows) + $1))\n\
+        until test $(grep -c window /tmp/windows) -ge $last || ! kill -0 $profiler; do sleep 0.2; done\n\
+    }\n\
+    until test $(probes | wc -l) -ge 5 || ! kill -0 $profiler; do sleep 0.2; done\n\
+    more_windows 1\n\
+    probes; echo threads >&3\n\
+    until grep all /tmp/allocating || ! kill -0 $jvm; do sleep 0.2; done\n\
+    more_windows 2\n\
+    kill -INT $profiler; wait $profiler; echo exit code $?";
 
-/// What was said on a kernel, which is started once for both.
+/// Said between them.
+const BETWEEN: &str = "now another one";
+
+/// What was said on a kernel, which is started once for all.
 struct Said {
     release: String,
     native: String,
     jvm: String,
+    allocating: String,
 }
 
 /// What was said on each of them.
@@ -56,7 +78,9 @@ fn said() -> Result<Arc<Vec<Said>>> {
 }
 
 fn record(kernel: &Kernel) -> Result<Said> {
-    let mut root = kernels::root(&format!("{NATIVE}\necho {BETWEEN}\n{JVM}"))?;
+    let print = kernels::print_table("allocations");
+    let scripts = [NATIVE, JVM, &format!("{ALLOCATING}\n{print}")].join(&format!("\necho {BETWEEN}\n"));
+    let mut root = kernels::root(&scripts)?;
     root.program("/bin/joular-bpf", &paths::joular_bpf())?;
     root.program("/bin/burner", Path::new(env!("CARGO_BIN_EXE_burner")))?;
     let jdk = Jdk::pinned()?.find(|jdk| jdk.release == 17).context("no JDK 17")?;
@@ -69,8 +93,10 @@ fn record(kernel: &Kernel) -> Result<Said> {
     let finished = kernel.boot(root, LIMIT)?;
     // A serial console ends its lines as teletypes do.
     let said = finished.stdout.replace('\r', "");
-    let (native, jvm) = said.split_once(BETWEEN).with_context(|| format!("{finished:?}"))?;
-    Ok(Said { release: kernel.release.clone(), native: native.to_owned(), jvm: jvm.to_owned() })
+    let said: Vec<&str> = said.split(BETWEEN).collect();
+    let [native, jvm, allocating] =
+        <[&str; 3]>::try_from(said).map_err(|_| anyhow!("{finished:?}"))?.map(str::to_owned);
+    Ok(Said { release: kernel.release.clone(), native, jvm, allocating })
 }
 
 fn windows(said: &str) -> Vec<Value> {
@@ -165,6 +191,47 @@ fn debians_kernels_walk_the_stacks_of_a_jvm() -> Result<()> {
     for kernel in said()?.iter() {
         println!("Linux {}", kernel.release);
         check_jvm(&kernel.jvm)?;
+    }
+    Ok(())
+}
+
+/// Kinds of the links that open probes.
+fn probes(said: &str) -> Vec<&str> {
+    said.lines().filter_map(|line| line.strip_prefix("link_type:")).map(str::trim).collect()
+}
+
+fn check_allocating(release: &str, said: &str) -> Result<()> {
+    ensure!(said.contains("exit code 0"), "{said}");
+    // Since Linux 6.10 a link of the other kind can be for one process.
+    let kind = if release.starts_with("6.1.") { "perf" } else { "uprobe_multi" };
+    ensure!(probes(said) == [kind; 5], "{said}");
+    let told = said.lines().find_map(|line| serde_json::from_str::<Value>(line).ok()?["all"].as_f64());
+    let expected = told.with_context(|| format!("the program gives no account: {said}"))?;
+    let directory = tempfile::tempdir()?;
+    kernels::unpack_table(said, "allocations", directory.path())?;
+    let data = DataSet::at(directory.path());
+    let of = |what: &str| {
+        data.number(&format!("SELECT coalesce(sum({what}), 0)::DOUBLE FROM allocations WHERE thread_name = 'short'"))
+    };
+    let (found, samples) = (of("allocated_bytes")?, of("samples")?);
+    ensure!((expected..expected * 1.01).contains(&found), "{found} of {expected} bytes of threads that ended: {said}");
+    ensure!(samples > 10.0, "{samples} samples: {said}");
+    let elsewhere = data.number(
+        "SELECT coalesce(sum(allocated_bytes), 0)::DOUBLE FROM allocations WHERE thread_name = 'short' AND class <> 'byte[]'",
+    )?;
+    ensure!(elsewhere < 0.2 * found, "{elsewhere} of {found} bytes are of other classes");
+    Ok(())
+}
+
+#[test]
+fn debians_kernels_tell_what_a_jvm_allocates() -> Result<()> {
+    if let Some(reason) = kernels::missing() {
+        notes::skipped(reason);
+        return Ok(());
+    }
+    for kernel in said()?.iter() {
+        println!("Linux {}", kernel.release);
+        check_allocating(&kernel.release, &kernel.allocating)?;
     }
     Ok(())
 }
