@@ -52,11 +52,11 @@ pub fn may_read_processes() -> bool {
     capabilities(None).is_ok_and(|held| held.effective.contains(CapabilitySet::SYS_PTRACE))
 }
 
-/// Drops every other capability of this thread; must be called before there are other threads. `opens_probes`: the
-/// kernel wants CAP_SYS_ADMIN of who puts probes into programs (`perf_uprobe_event_init` in kernel/events/core.c).
-pub fn drop_unneeded(opens_probes: bool) -> io::Result<()> {
+/// Drops every other capability of this thread; must be called before there are other threads. `keep_sys_admin`: the
+/// recording needs CAP_SYS_ADMIN for more than perf events.
+pub fn drop_unneeded(keep_sys_admin: bool) -> io::Result<()> {
     let mut needed: CapabilitySet = NEEDED.into_iter().collect();
-    if opens_probes || perf_events_need_sys_admin() {
+    if keep_sys_admin || perf_events_need_sys_admin() {
         // Not only to begin with: CPUs may come online.
         needed |= CapabilitySet::SYS_ADMIN;
     }

@@ -34,6 +34,14 @@ pub struct Kernel {
     image: PathBuf,
 }
 
+/// Whether probes in a process are links of their own kind on the kernel that runs here, and no perf events.
+pub fn probes_are_links() -> Result<bool> {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease")?;
+    let mut numbers = release.split(['.', '-']).map_while(|part| part.parse::<u32>().ok());
+    let version = numbers.next().zip(numbers.next()).with_context(|| format!("'{release}' has no version"))?;
+    Ok(version >= (6, 10))
+}
+
 fn dir() -> PathBuf {
     paths::target().join("kernels")
 }

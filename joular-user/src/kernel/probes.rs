@@ -87,6 +87,11 @@ impl Probes {
         Ok(Self { multi, links: HashMap::new(), closers: Closers::default() })
     }
 
+    /// Whether probes are perf events.
+    pub(super) const fn are_perf_events(&self) -> bool {
+        self.multi.is_none()
+    }
+
     /// Opens probes of a process, at offsets in its library's file. If one cannot be opened, it has none of them.
     pub(super) fn open(
         &mut self,

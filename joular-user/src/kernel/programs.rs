@@ -233,6 +233,12 @@ impl Programs {
         self.options.allocations
     }
 
+    /// Whether probes will be opened for which the kernel wants CAP_SYS_ADMIN (`perf_uprobe_event_init` in
+    /// kernel/events/core.c).
+    pub const fn probes_need_sys_admin(&self) -> bool {
+        self.options.allocations && self.probes.are_perf_events()
+    }
+
     /// Opens probes in a process, at offsets in its library's file.
     pub fn open_probes(&mut self, pid: Pid, library: &Path, offsets: ProbeOffsets) -> Result<(), KernelError> {
         self.probes.open(&mut self.ebpf, pid, library, offsets)

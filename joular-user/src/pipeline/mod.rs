@@ -175,7 +175,7 @@ async fn record(config: &Config, options: &config::Live, until: Until) -> Result
         per_core,
     };
     let Loaded { programs, banks, ring, unwind_maps } = Programs::load(load)?;
-    if let Err(error) = privileges::drop_unneeded(options.allocations) {
+    if let Err(error) = privileges::drop_unneeded(programs.probes_need_sys_admin()) {
         messages::warn(&format!("all privileges are kept, because dropping those not needed failed: {error}"));
     }
     // Threads keep what was dropped before they were there.

@@ -9,7 +9,7 @@ use joular_tests::{
     containers::{self, podman::Podman},
     dataset::DataSet,
     java::Workload,
-    notes,
+    kernels, notes,
     packages::Packages,
     paths,
 };
@@ -53,8 +53,10 @@ fn the_container_image_records_with_exactly_the_capabilities_and_calls_of_its_ma
     let (podman, folder) = (Podman::new()?, tempfile::tempdir()?);
     let image = podman.load(&packages.image()?)?;
     let jvm = Workload::new("Busy").start()?;
+    // Perf events would need another capability.
+    let alloc = kernels::probes_are_links()?;
     let config = format!(
-        "pid = [{}]\nrotate = '10s'\nflush = '1s'\nenergy = 'model'\nship = '/var/lib/joular-bpf/place'\nmetrics = '127.0.0.1:0'\n",
+        "pid = [{}]\nrotate = '10s'\nflush = '1s'\nenergy = 'model'\nship = '/var/lib/joular-bpf/place'\nmetrics = '127.0.0.1:0'\nalloc = {alloc}\n",
         jvm.pid()
     );
     fs::write(folder.path().join("agent.toml"), config)?;

@@ -1,8 +1,15 @@
 //! Tests what the profiler may do while it records.
 
-use std::fs;
+use std::{fs, path::Path};
 
-use joular_tests::profiler::{Output, Run};
+use anyhow::{Context as _, Result, ensure};
+use joular_tests::{
+    java::Workload,
+    kernels, notes,
+    paths::joular_bpf,
+    profiler::{END, Output, Profiler, Run},
+};
+use rustix::process::Signal;
 
 use crate::burner::Burner;
 
@@ -12,22 +19,53 @@ const CAP_SYS_ADMIN: u32 = 21;
 const CAP_BPF: u32 = 39;
 const CAP_CHECKPOINT_RESTORE: u32 = 40;
 
+/// Whether the profiler could have each of these capabilities at most: what it holds or may regain.
+fn held(profiler: &Profiler, capabilities: [u32; 4]) -> Result<Vec<[bool; 4]>> {
+    let status = fs::read_to_string(format!("/proc/{}/status", profiler.pid()))?;
+    let sets = ["CapPrm:", "CapEff:", "CapBnd:"].map(|set| status.lines().find_map(|line| line.strip_prefix(set)));
+    let bits = |line: Option<&str>| Ok(u64::from_str_radix(line.context("a set of capabilities")?.trim(), 16)?);
+    sets.into_iter().map(|line| bits(line).map(|bits| capabilities.map(|number| bits >> number & 1 == 1))).collect()
+}
+
+/// Debian's kernels: above 2 CAP_SYS_ADMIN is needed for perf events.
+fn perf_events_need_sys_admin() -> Result<bool> {
+    Ok(fs::read_to_string("/proc/sys/kernel/perf_event_paranoid")?.trim().parse::<i32>()? > 2)
+}
+
 #[test]
-fn what_a_recording_does_not_need_is_given_up() {
-    let burner = Burner::start(&[100]).unwrap();
-    let output = Output::new().unwrap();
-    let profiler = Run::new().pid(burner.pid()).output(output.dir()).start().unwrap();
-    let status = fs::read_to_string(format!("/proc/{}/status", profiler.pid())).unwrap();
-    // Debian's kernels: above 2 it is needed for perf events.
-    let level: i32 = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap().trim().parse().unwrap();
-    for set in ["CapPrm:", "CapEff:", "CapBnd:"] {
-        let line = status.lines().find_map(|line| line.strip_prefix(set)).unwrap();
-        let held = u64::from_str_radix(line.trim(), 16).unwrap();
-        assert_eq!(held >> CAP_SYS_ADMIN & 1, u64::from(level > 2), "{set} {line}");
-        assert_eq!(held >> CAP_SYS_MODULE & 1, 0, "{set} {line}");
-        assert_eq!(held >> CAP_BPF & 1, 1, "{set} {line}");
-        assert_eq!(held >> CAP_CHECKPOINT_RESTORE & 1, 1, "{set} {line}");
+fn what_a_recording_does_not_need_is_given_up() -> Result<()> {
+    let burner = Burner::start(&[100])?;
+    let output = Output::new()?;
+    let profiler = Run::new().pid(burner.pid()).output(output.dir()).start()?;
+    let of_interest = [CAP_SYS_ADMIN, CAP_SYS_MODULE, CAP_BPF, CAP_CHECKPOINT_RESTORE];
+    let expected = [perf_events_need_sys_admin()?, false, true, true];
+    let held = held(&profiler, of_interest)?;
+    ensure!(held == [expected; 3], "{held:?}");
+    let finished = profiler.stop()?;
+    ensure!(finished.code() == Some(0), "{finished:?}");
+    Ok(())
+}
+
+/// A service has it in none of its units.
+#[test]
+fn allocations_are_sampled_without_sys_admin_where_probes_are_no_perf_events() -> Result<()> {
+    if !kernels::probes_are_links()? {
+        notes::skipped("probes are perf events on this kernel, for which it wants CAP_SYS_ADMIN");
+        return Ok(());
     }
-    let finished = profiler.stop().unwrap();
-    assert_eq!(finished.code(), Some(0), "{}", finished.stderr);
+    let mut jvm = Workload::new("Allocations").start()?;
+    let output = Output::new()?;
+    let launched =
+        Run::new().program(Path::new("setpriv")).argument("--bounding-set=-sys_admin").argument(joular_bpf());
+    let run = launched.with("--energy", "model").with("--model-watts", "10:30").pid(jvm.pid());
+    let mut profiler = run.argument("--alloc").argument("--json").output(output.dir()).start()?;
+    (0..2).try_for_each(|_| profiler.wait_window().map(drop))?;
+    jvm.say("go")?;
+    (0..3).try_for_each(|_| profiler.wait_window().map(drop))?;
+    profiler.signal(Signal::INT)?;
+    let finished = profiler.finish(END)?;
+    ensure!(finished.code() == Some(0), "{finished:?}");
+    let samples = output.data.number("SELECT sum(samples)::DOUBLE FROM allocations WHERE sampled_by = 'allocation'")?;
+    ensure!(samples >= 100.0, "{samples} samples: {finished:?}");
+    Ok(())
 }
