@@ -99,4 +99,7 @@ document.addEventListener("keydown", (event) => {
 });
 // Long stacks are taller than the stage: the root is what is looked at first.
 byId("stage").scrollTop = byId("stage").scrollHeight;
-document.documentElement.dataset.ready = "true";
+// Charts are drawn when their width is known, which is after the next frame has begun.
+requestAnimationFrame(() => requestAnimationFrame(() => {
+  document.documentElement.dataset.ready = "true";
+}));
