@@ -2,7 +2,7 @@
 //!
 //! [`programs`] loads and attaches, [`banks`] keeps the window boundary and reads what was counted,
 //! [`unwind_maps`] writes the tables by which stacks are walked, [`boundary`] passes from one
-//! window to the next, [`sampler`] chooses what takes samples,
+//! window to the next, [`sampler`] chooses what takes samples, [`probes`] opens probes in JVMs,
 //! [`cycles`] opens the counters of cycles, [`mod@counters`] those of `--counters`, [`btf`] finds where the running
 //! kernel keeps the fields the programs read, [`features`] says what this kernel can do and
 //! [`cost`] what the programs themselves cost.

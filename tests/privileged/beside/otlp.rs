@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 
 const TOKEN: &str = "collectors-token";
 const START: Duration = Duration::from_secs(60);
-/// So often the program allocates 1.5 GB: for longer than a recording takes.
+/// How often the program is told to allocate 1.5 GB, which takes longer than a recording.
 const ALLOCATING: usize = 100;
 
 struct Collector {

@@ -19,7 +19,7 @@ const CAP_SYS_ADMIN: u32 = 21;
 const CAP_BPF: u32 = 39;
 const CAP_CHECKPOINT_RESTORE: u32 = 40;
 
-/// Whether the profiler could have each of these capabilities at most: what it holds or may regain.
+/// Which of these capabilities the profiler is permitted, uses, and may regain.
 fn held(profiler: &Profiler, capabilities: [u32; 4]) -> Result<Vec<[bool; 4]>> {
     let status = fs::read_to_string(format!("/proc/{}/status", profiler.pid()))?;
     let sets = ["CapPrm:", "CapEff:", "CapBnd:"].map(|set| status.lines().find_map(|line| line.strip_prefix(set)));
@@ -46,7 +46,7 @@ fn what_a_recording_does_not_need_is_given_up() -> Result<()> {
     Ok(())
 }
 
-/// A service has it in none of its units.
+/// The unit of the service does not have that capability.
 #[test]
 fn allocations_are_sampled_without_sys_admin_where_probes_are_no_perf_events() -> Result<()> {
     if !kernels::probes_are_links()? {
