@@ -24,6 +24,7 @@ mod intervals;
 mod io;
 mod jmh;
 mod one_liners;
+mod packages;
 mod packaging;
 mod replay;
 mod replayed;

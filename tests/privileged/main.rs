@@ -1,6 +1,6 @@
 //! Runs live tests: the real kernel, real JVMs, data sets read by real engines. They need root:
 //! `cargo xtask test` builds them as the developer and runs them as root, those of `alone` one at a
-//! time, and two of `beside` at once.
+//! time, and three of `beside` at once. Those of `slow` run with `cargo xtask test --slow` only.
 
 #![allow(clippy::print_stdout, reason = "tables of a failed test")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a panic with a trace is how tests fail")]
@@ -11,3 +11,4 @@ mod beside;
 mod burner;
 mod readings;
 mod recordings;
+mod slow;

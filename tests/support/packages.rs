@@ -1,4 +1,4 @@
-//! Finds the packages under test, which `cargo xtask test` makes.
+//! Finds the packages under test, which `cargo xtask test --slow` makes.
 
 use std::{
     env, fs,

@@ -25,7 +25,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Gets everything a build and the tests need; does nothing twice.
+    /// Gets everything a build and the quick tests need; does nothing twice.
     Setup,
     /// Builds joular-bpf, eBPF programs included.
     Build {
@@ -39,12 +39,8 @@ enum Task {
     },
     /// Profiles a bundled Java program for ten seconds and reads the data set.
     Demo,
-    /// Runs every check there is.
-    Test {
-        /// Leaves out what needs root and a live kernel.
-        #[arg(long)]
-        no_live: bool,
-    },
+    /// Runs the checks that must pass before a merge.
+    Test(test::Options),
     /// Measures what profiling costs; writes docs/benchmarks.md.
     Bench(bench::Options),
     /// Checks sizes of files, and that imports follow the data path.
@@ -70,7 +66,7 @@ fn run(task: Task) -> anyhow::Result<()> {
         Task::Build { release } => build::build(release.into()).map(drop),
         Task::Run { arguments } => build::run(&arguments),
         Task::Demo => demo::run(),
-        Task::Test { no_live } => test::run(!no_live),
+        Task::Test(options) => test::run(options),
         Task::Bench(options) => bench::run(&options),
         Task::Tidy => tidy::run(),
         Task::Pictures => pictures::run(),

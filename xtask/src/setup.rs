@@ -1,4 +1,4 @@
-//! Installs everything that a build and the tests need, on a bare machine that has rustup, gcc and
+//! Installs what a build and the tests need, on a bare machine that has rustup, gcc and
 //! Python. It says what it does, and is quick when nothing is left to do.
 
 use std::{fs, path::Path, process::Command, thread};
@@ -34,7 +34,6 @@ pub fn run() -> Result<()> {
     engines();
     cargo_deny()?;
     node_packages()?;
-    kernels();
     browser();
     go();
     container_engines();
@@ -42,8 +41,15 @@ pub fn run() -> Result<()> {
     servers();
     junit();
     musl();
-    packaging();
     println!("setup: complete");
+    Ok(())
+}
+
+/// What only the slow set of tests needs.
+pub fn slow() -> Result<()> {
+    kernels();
+    packaging();
+    println!("setup: complete for slow tests");
     Ok(())
 }
 

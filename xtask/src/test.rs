@@ -1,8 +1,9 @@
-//! Runs every check there is, each with its time; all run even if one fails.
+//! Runs the checks, each with its time; all run even if one fails.
 //!
-//! What waits runs beside what computes: downloads beside clippy and the build of the tests. Live
-//! tests that need no idle machine run beside one another. One profile builds all: unit tests, the
-//! program, and the tests that run it.
+//! There are two sets. The quick one is for each merge. The slow one has what is emulated, packages, and the soak, and is
+//! run before an issue is closed. What waits runs beside what computes: downloads beside clippy and the build of the
+//! tests. Live tests that need no idle machine run beside one another. One profile builds all: unit tests, the program,
+//! and the tests that run it.
 
 use std::{
     collections::BTreeSet,
@@ -23,6 +24,22 @@ const FUZZ: &str = "joular-fuzz";
 
 /// Live tests of this module measure the machine. They run one at a time.
 const ALONE: &str = "alone::";
+
+/// Live tests of this module are of the slow set. They run one at a time, too.
+const SLOW: &str = "slow::";
+
+/// Tests without privileges of this module are of the slow set: they need the packages.
+const PACKAGES: &str = "packages::";
+
+#[derive(clap::Args)]
+pub struct Options {
+    /// Leaves out what needs root and a live kernel.
+    #[arg(long)]
+    no_live: bool,
+    /// Runs the slow set instead: emulated machines, packages, and the soak.
+    #[arg(long, conflicts_with = "no_live")]
+    slow: bool,
+}
 
 #[derive(Default)]
 struct Checks {
@@ -104,12 +121,21 @@ fn new_notes() -> Result<PathBuf> {
     Ok(file)
 }
 
-pub fn run(live: bool) -> Result<()> {
+pub fn run(options: Options) -> Result<()> {
     let start = Instant::now();
     // Compilers need these; everything else is fetched while they work.
     setup::toolchain()?;
     let notes_file = new_notes()?;
     let mut checks = Checks::default();
+    if options.slow {
+        slow(&mut checks, &notes_file);
+    } else {
+        quick(&mut checks, &notes_file, !options.no_live);
+    }
+    checks.conclude(&notes_file, start.elapsed())
+}
+
+fn quick(checks: &mut Checks, notes_file: &Path, live: bool) {
     let built = thread::scope(|scope| {
         let rest = scope.spawn(|| timed(setup::run));
         checks.check("format", || shell::run(shell::cargo().args(["fmt", "--all", "--check"])));
@@ -125,7 +151,7 @@ pub fn run(live: bool) -> Result<()> {
             checks.check("unit tests", || {
                 // Of the others, `joular-tests`, most need the profiler.
                 let mut cargo = shell::cargo();
-                cargo.env(notes::FILE, &notes_file);
+                cargo.env(notes::FILE, notes_file);
                 cargo.args(["test", "--quiet", "--workspace", "--exclude", FUZZ, "--exclude", "joular-tests"]);
                 shell::run(&mut cargo)
             });
@@ -138,11 +164,33 @@ pub fn run(live: bool) -> Result<()> {
         }
         built.filter(|_| is_set_up)
     });
-    match built {
-        Some(built) => with_profiler(&mut checks, &built, &notes_file, live),
-        None => checks.skip("tests of the binary", "something that they need is missing"),
+    let Some(built) = built else {
+        return checks.skip("tests of the binary", "something that they need is missing");
+    };
+    let tests = Tests { built: &built, notes_file, packages: None };
+    checks.check("tests without privileges", || {
+        tests.run(&built.support, &[])?;
+        tests.run(&built.unprivileged, &["--skip", PACKAGES])
+    });
+    if !live {
+        return checks.skip("live tests", "--no-live");
     }
-    checks.conclude(&notes_file, start.elapsed())
+    // Three at once: two CPUs are busy then, though each waits for its windows now and then.
+    tests.live(checks, "live tests, side by side", &["--skip", ALONE, "--skip", SLOW, "--test-threads=3"]);
+    tests.live(checks, "live tests, one at a time", &[ALONE, "--test-threads=1"]);
+}
+
+fn slow(checks: &mut Checks, notes_file: &Path) {
+    let is_set_up = checks.check("setup", || setup::run().and_then(|()| setup::slow())).is_some();
+    let Some(built) = checks.check("build", Built::build).filter(|_| is_set_up) else {
+        return checks.skip("tests of the binary", "something that they need is missing");
+    };
+    let Some(made) = checks.check("packages, twice the same", || dist::for_tests(&built.program)) else {
+        return checks.skip("tests of the binary", "there are no packages to test");
+    };
+    let tests = Tests { built: &built, notes_file, packages: Some(&made) };
+    checks.check("tests of packages", || tests.run(&built.unprivileged, &[PACKAGES]));
+    tests.live(checks, "slow live tests, one at a time", &[SLOW, "--test-threads=1"]);
 }
 
 /// Links between items are right, those of private items too.
@@ -152,46 +200,45 @@ fn rustdoc() -> Result<()> {
     shell::run(cargo.args(["doc", "--quiet", "--workspace", "--no-deps", "--document-private-items"]))
 }
 
-fn with_profiler(checks: &mut Checks, built: &Built, notes_file: &Path, live: bool) {
-    let Some(made) = checks.check("packages, twice the same", || dist::for_tests(&built.program)) else {
-        return checks.skip("tests of the binary", "there are no packages to test");
-    };
-    checks.check("tests without privileges", || {
-        [&built.support, &built.unprivileged].into_iter().try_for_each(|program| {
-            let mut command = Command::new(program);
-            command.env("JOULAR_BPF", &built.program).env(notes::FILE, notes_file).env(packages::DIRECTORY, &made);
-            shell::run(command.arg("--quiet"))
-        })
-    });
-    if !live {
-        return checks.skip("live tests", "--no-live");
+/// Programs with tests, and what they are told.
+struct Tests<'a> {
+    built: &'a Built,
+    notes_file: &'a Path,
+    /// The directory of the packages under test; `None` if none were made.
+    packages: Option<&'a Path>,
+}
+
+impl Tests<'_> {
+    fn environment(&self) -> impl Iterator<Item = (&'static str, &Path)> {
+        let always = [("JOULAR_BPF", self.built.program.as_path()), (notes::FILE, self.notes_file)];
+        always.into_iter().chain(self.packages.map(|directory| (packages::DIRECTORY, directory)))
     }
-    if !shell::is_root() && !sudo_works() {
-        let reason = "they load eBPF programs, we are not root, and `sudo -n` asks for a password";
-        if env::var_os("CI").is_some() {
-            checks.check::<()>("live tests", || bail!(reason));
-        } else {
-            checks.skip("live tests", reason);
+
+    /// Runs tests that need no privileges.
+    fn run(&self, program: &Path, arguments: &[&str]) -> Result<()> {
+        shell::run(Command::new(program).envs(self.environment()).arg("--quiet").args(arguments))
+    }
+
+    /// Runs live tests, as root.
+    fn live(&self, checks: &mut Checks, name: &str, arguments: &[&str]) {
+        if !shell::is_root() && !sudo_works() {
+            let reason = "they load eBPF programs, we are not root, and `sudo -n` asks for a password";
+            if env::var_os("CI").is_some() {
+                checks.check::<()>(name, || bail!(reason));
+            } else {
+                checks.skip(name, reason);
+            }
+            return;
         }
-        return;
-    }
-    let live = |arguments: &[&str]| {
         let mut command = shell::as_root("env", &["-n"]);
-        for (name, path) in
-            [("JOULAR_BPF", built.program.as_path()), (notes::FILE, notes_file), (packages::DIRECTORY, made.as_path())]
-        {
-            command.arg(format!("{name}={}", path.display()));
-        }
+        command.args(self.environment().map(|(name, value)| format!("{name}={}", value.display())));
         if let Some(ci) = env::var_os("CI") {
             command.arg(format!("CI={}", ci.display()));
         }
         // Of a hundred tests' output it is the messages that matter, at its end.
-        command.arg("RUST_BACKTRACE=0").arg(&built.live).args(arguments);
-        shell::run(&mut command)
-    };
-    // Three at once: two CPUs are busy then, though each waits for its windows now and then.
-    checks.check("live tests, side by side", || live(&["--skip", ALONE, "--test-threads=3"]));
-    checks.check("live tests, one at a time", || live(&[ALONE, "--test-threads=1"]));
+        command.arg("RUST_BACKTRACE=0").arg(&self.built.live).args(arguments);
+        checks.check(name, || shell::run(&mut command));
+    }
 }
 
 fn sudo_works() -> bool {

@@ -14,7 +14,7 @@ use joular_tests::{
 use crate::{burner::Burner, recordings};
 
 /// The last one of two; the first cannot go.
-pub(super) const SWITCH: &str = "/sys/devices/system/cpu/cpu1/online";
+pub(crate) const SWITCH: &str = "/sys/devices/system/cpu/cpu1/online";
 /// As many threads as keep all CPUs busy, and one more.
 const THREADS: u32 = 3;
 const FREQUENCY_HZ: f64 = 199.0;
@@ -29,10 +29,10 @@ const AUDITED: Duration = Duration::from_secs(30);
 const SLACK: f64 = 1.001;
 
 /// A CPU that is put back whatever happens.
-pub(super) struct Cpu;
+pub(crate) struct Cpu;
 
 impl Cpu {
-    pub(super) fn turn(is_on: bool) -> Result<()> {
+    pub(crate) fn turn(is_on: bool) -> Result<()> {
         fs::write(SWITCH, if is_on { "1" } else { "0" }).with_context(|| format!("writing {SWITCH}"))
     }
 }

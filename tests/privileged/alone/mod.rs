@@ -1,6 +1,5 @@
 //! Contains tests that measure the machine, or have all of it busy: its CPU time, its idle time,
-//! what the profiler costs. Another test beside them would change what they measure, or leave an emulated machine too
-//! little time.
+//! what the profiler costs. Another test beside them would change what they measure.
 
 mod allocations;
 mod calibrate;
@@ -9,20 +8,17 @@ mod collections;
 mod containers;
 mod crowd;
 mod fleet;
-mod hotplug;
+pub(crate) mod hotplug;
 mod hotspot_oracle;
 mod hotspot_stacks;
 mod intrinsics;
 mod io;
-mod io_kernels;
-mod kernels;
 mod light_jvms;
 mod memory_by;
 mod perf_pmu;
 mod phases;
 mod powercap;
 mod random_samples;
-mod soak;
 mod split_70_30;
 mod time;
 mod topology;

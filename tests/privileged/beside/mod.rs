@@ -4,16 +4,13 @@
 mod agent;
 mod churn;
 mod conservation;
-mod container_image;
 mod containers;
 mod counters;
-mod debian_package;
 mod endings;
 mod engines;
 mod errors;
 mod experiments;
 mod faults;
-mod guests;
 mod hostile;
 mod image_files;
 mod inlined_split;

@@ -43,7 +43,7 @@ fn strict_seccomp(folder: &Path) -> Result<String> {
 #[test]
 fn the_container_image_records_with_exactly_the_capabilities_and_calls_of_its_manifests() -> Result<()> {
     let Some(packages) = Packages::find() else {
-        notes::skipped("there are no packages to test: `cargo xtask test` makes them");
+        notes::skipped("there are no packages to test: `cargo xtask test --slow` makes them");
         return Ok(());
     };
     if !containers::are_installed() {

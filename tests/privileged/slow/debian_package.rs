@@ -81,7 +81,7 @@ fn said<'a>(console: &'a str, name: &str) -> Result<&'a str> {
 #[test]
 fn the_debian_package_installs_a_service_that_records_and_leaves_nothing() -> Result<()> {
     let Some(packages) = Packages::find() else {
-        notes::skipped("there are no packages to test: `cargo xtask test` makes them");
+        notes::skipped("there are no packages to test: `cargo xtask test --slow` makes them");
         return Ok(());
     };
     if let Some(reason) = kernels::missing() {

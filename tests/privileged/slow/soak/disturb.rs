@@ -6,10 +6,10 @@ use anyhow::Result;
 use joular_tests::{notes, wall_clock::WallClock};
 
 use super::{
-    super::hotplug::{Cpu, SWITCH},
     churn::Came,
     stop::{Random, Stop},
 };
+use crate::alone::hotplug::{Cpu, SWITCH};
 
 /// A CPU that goes about every minute, for less than three seconds.
 pub fn cpus(seed: u64, stop: &Stop) -> Result<Came> {

@@ -189,7 +189,6 @@ fn expect_whole(data: &DataSet, came: &Came, length_ns: u64) -> Result<()> {
 
 /// It takes as long as it says: half an hour, or `SOAK_MINUTES`.
 #[test]
-#[ignore = "a measurement for docs/operating.md"]
 fn a_long_run_among_what_comes_and_goes_stays_exact_and_does_not_grow() -> Result<()> {
     let length = Duration::from_secs(60 * number(MINUTES, 30)?);
     let seed = number(SEED, monotonic_ns())?;

@@ -1,0 +1,9 @@
+//! Contains tests of emulated machines, of packages and of a long run: `cargo xtask test --slow` runs them, one at a time,
+//! and `cargo xtask test` does not.
+
+mod container_image;
+mod debian_package;
+mod guests;
+mod io_kernels;
+mod kernels;
+mod soak;
