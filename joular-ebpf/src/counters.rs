@@ -12,16 +12,29 @@ use crate::maps::{
     COUNTERS_7, COUNTS, add_slot, count_loss, slot,
 };
 
-/// Credits what was counted since the last accounting on this CPU to the thread, or to nobody if that is the
-/// idle task's. `earlier` is the part of the time that belongs to the other bank.
+/// Who a slice's counts are from.
+#[derive(Clone, Copy)]
+pub enum Counted {
+    /// A thread; the idle task's key is 0.
+    By(ThreadKey),
+    /// Several threads, because the kernel did not report a switch.
+    Unknown,
+}
+
+/// Credits what was counted since the last accounting on this CPU to the thread. Counts of the idle task are dropped.
+/// `earlier` is the part of the time that belongs to the other bank.
 #[inline(always)]
-pub fn account(thread: ThreadKey, bank: u32, earlier: Fraction, has_earlier: bool) {
+pub fn account(counted: Counted, bank: u32, earlier: Fraction, has_earlier: bool) {
     let Some(state) = COUNTED.get_ptr_mut(0) else { return };
     // SAFETY: a live per-CPU map value, guarded by the mark of the accounting.
     let state = unsafe { &mut *state };
     let any = read(state, earlier, has_earlier);
-    // The idle task has no key.
-    if thread.0 == 0 || any == 0 {
+    let thread = match counted {
+        Counted::By(ThreadKey(0)) => return,
+        Counted::By(thread) => thread,
+        Counted::Unknown => ThreadKey::UNKNOWN,
+    };
+    if any == 0 {
         return;
     }
     if has_earlier {

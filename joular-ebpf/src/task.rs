@@ -14,7 +14,9 @@ use joular_ebpf::abi::{
 };
 
 use crate::{
-    corun, counters, cycles,
+    corun,
+    counters::{self, Counted},
+    cycles,
     maps::{
         BOUNDARY, COUNT_CYCLES, COUNTER_COUNT, CPU, SMT, TASK_FLAGS, TASK_PID, TASK_START_BOOTTIME, TASK_TGID, THREADS,
         ThreadMap, add_slot, count_loss, slot,
@@ -93,13 +95,17 @@ pub fn bank_now() -> u32 {
     BOUNDARY.get(0).map_or(0, |boundary| Boundary(*boundary).bank_at(now_ns))
 }
 
-/// Says what this CPU runs from its last accounting on; for its sibling only.
+/// Says what this CPU runs from its last accounting on.
 #[inline(always)]
 pub fn follows(next: Task) {
     if let Some(cpu) = CPU.get_ptr_mut(0) {
         // SAFETY: a live per-CPU map value; switches come one at a time.
         let cpu = unsafe { &mut *cpu };
-        corun::set_busy(cpu, cpu.last_ns, next.tid() != 0);
+        let tid = next.tid();
+        cpu.runs(tid);
+        if SMT.load() != 0 {
+            corun::set_busy(cpu, cpu.last_ns, tid != 0);
+        }
     }
 }
 
@@ -146,6 +152,11 @@ fn account_slice(cpu: &mut CpuState, at: At) -> Option<Accounted> {
 
     let task = Task::current();
     let tid = task.tid();
+    let is_hidden = cpu.has_hidden_switch(tid);
+    if is_hidden {
+        count_loss(Loss::HiddenSwitch);
+        cpu.runs(tid);
+    }
     let split = split_slice(last_ns, now_ns, boundary);
     let bank = boundary.bank_at(now_ns);
     // The part of the slice in the bank of this moment, and an earlier part
@@ -171,7 +182,8 @@ fn account_slice(cpu: &mut CpuState, at: At) -> Option<Accounted> {
         }
     }
     if COUNTER_COUNT.load() != 0 {
-        counters::account(thread, bank, Fraction::of(earlier_ns, ns), earlier_ns > 0);
+        let counted = if is_hidden { Counted::Unknown } else { Counted::By(thread) };
+        counters::account(counted, bank, Fraction::of(earlier_ns, ns), earlier_ns > 0);
     }
     bank_times(cpu, bank).switches += (at == At::Switch) as u64;
     Some(Accounted { now_ns, task, tid, bank, thread, slot })

@@ -1,7 +1,7 @@
 //! Lists every way in which the kernel side can lose something, counted by cause.
 
 /// Number of loss causes.
-pub const LOSS_COUNT: usize = 18;
+pub const LOSS_COUNT: usize = 19;
 
 /// A cause of loss; the index of its counter in the `LOSSES` map.
 #[repr(u32)]
@@ -43,6 +43,9 @@ pub enum Loss {
     NestedIo = 16,
     /// The map of what threads had moved from and to devices was full: such bytes of a thread are not counted.
     DeviceMapFull = 17,
+    /// The kernel did not report a switch: the time since the last accounting went to the thread that was found, what it
+    /// counted to nobody.
+    HiddenSwitch = 18,
 }
 
 impl Loss {
@@ -65,6 +68,7 @@ impl Loss {
         Self::IoMapFull,
         Self::NestedIo,
         Self::DeviceMapFull,
+        Self::HiddenSwitch,
     ];
 
     /// Stable name, used in every output.
@@ -88,6 +92,7 @@ impl Loss {
             Self::IoMapFull => "io_map_full",
             Self::NestedIo => "nested_io",
             Self::DeviceMapFull => "device_map_full",
+            Self::HiddenSwitch => "hidden_switch",
         }
     }
 }

@@ -39,6 +39,9 @@ impl Place {
 pub struct ThreadKey(pub u64);
 
 impl ThreadKey {
+    /// Of counts whose thread is not known. The idle task, whose thread id this is, has no slots.
+    pub const UNKNOWN: Self = Self(0);
+
     #[inline(always)]
     pub const fn new(tid: u32, start_boottime_ns: u64, place: Place) -> Self {
         // 2^20 ns ≈ 1.05 ms: a shift is cheaper than a division in the kernel.

@@ -93,13 +93,29 @@ pub struct CpuState {
     /// The CPU that is the core's other hyper-thread, plus 1; 0 if there is
     /// none. Told with every boundary.
     pub sibling: u32,
-    pub reserved: u32,
+    /// The thread that the last reported switch went to, plus 1; 0 before the first.
+    pub running: u32,
     /// [`super::BusyWord`] of this CPU, as its sibling sees it.
     pub busy: u64,
     /// Busy time of the sibling at the last accounting on this CPU.
     pub sibling_busy_ns: u64,
     /// The cycle counter at the last accounting, 0 if it could not be read.
     pub cycles: u64,
+}
+
+impl CpuState {
+    /// Whether the kernel did not report a switch: the thread that runs is not the one that the last reported switch went
+    /// to.
+    #[inline(always)]
+    pub const fn has_hidden_switch(&self, tid: u32) -> bool {
+        self.running != 0 && self.running != tid.wrapping_add(1)
+    }
+
+    /// Notes which thread runs on this CPU from now on.
+    #[inline(always)]
+    pub const fn runs(&mut self, tid: u32) {
+        self.running = tid.wrapping_add(1);
+    }
 }
 
 #[cfg(test)]
@@ -131,6 +147,17 @@ mod tests {
             let now = last + ((x >> 20) & 0xffff);
             let split = split_slice(last, now, Boundary::new((x & 0xff_ffff) + last / 2, 0));
             assert_eq!(split.before + split.after, now - last);
+        }
+    }
+
+    #[test]
+    fn a_switch_is_hidden_when_another_thread_runs_than_the_last_switch_went_to() {
+        let mut cpu = CpuState::default();
+        assert!(!cpu.has_hidden_switch(7), "nothing was reported yet");
+        for tid in [0, 7, u32::MAX - 1] {
+            cpu.runs(tid);
+            assert!(!cpu.has_hidden_switch(tid));
+            assert!(cpu.has_hidden_switch(tid ^ 1));
         }
     }
 

@@ -4,7 +4,7 @@
 use aya_ebpf::{macros::btf_tracepoint, programs::BtfTracePointContext};
 
 use crate::{
-    maps::{MEAN_GAP_NS, SMT},
+    maps::MEAN_GAP_NS,
     sampling,
     task::{At, Task, account, follows},
 };
@@ -14,9 +14,7 @@ use crate::{
 pub fn sched_switch(context: BtfTracePointContext) -> i32 {
     let accounted = account(At::Switch);
     let next = Task::from_argument(context.arg(2));
-    if SMT.load() != 0 {
-        follows(next);
-    }
+    follows(next);
     if MEAN_GAP_NS.load() != 0
         && let Some(accounted) = accounted
     {

@@ -21,7 +21,7 @@ use joular_data::{
         units::{Pid, Tid},
     },
 };
-use joular_ebpf::abi::{CounterSlot, MAX_COUNTERS};
+use joular_ebpf::abi::{CounterSlot, MAX_COUNTERS, ThreadKey};
 use perf_event::{
     Builder,
     events::{Cache, CacheId, CacheOp, CacheResult, Event, Hardware, Software},
@@ -219,8 +219,10 @@ fn tally(
         }
     };
     let mut unknown = 0;
+    let nobody = ThreadTime::default();
     for (key, slot) in slots {
-        let Some(time) = threads.get(&key) else {
+        let found = if key == ThreadKey::UNKNOWN.0 { Some(&nobody) } else { threads.get(&key) };
+        let Some(time) = found else {
             unknown += 1;
             continue;
         };
@@ -252,9 +254,9 @@ mod tests {
             slot
         };
         let asked = [Counter::PageFaults, Counter::ContextSwitches, Counter::CpuMigrations];
-        let slots = vec![(1, slot(10, 1)), (2, slot(20, 0)), (99, slot(5, 5))];
+        let slots = vec![(1, slot(10, 1)), (2, slot(20, 0)), (99, slot(5, 5)), (ThreadKey::UNKNOWN.0, slot(7, 0))];
         let (counted, unknown) = tally(&asked, slots, &threads);
         let rows: Vec<_> = counted.threads.iter().map(|row| (row.tid.0, row.counts.clone())).collect();
-        assert_eq!((rows, unknown), (vec![(8, vec![30, 5, 1])], 1));
+        assert_eq!((rows, unknown), (vec![(0, vec![7, 0, 0]), (8, vec![30, 5, 1])], 1), "0: of nobody that is known");
     }
 }

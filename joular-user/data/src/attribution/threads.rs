@@ -114,8 +114,11 @@ impl ThreadJoin {
         self.keys.len() - 1
     }
 
-    /// Who the counts of a thread are for: the same as its time.
+    /// Who the counts of a thread are for: the same as its time. Counts of thread 0 are of nobody that is known.
     pub(super) fn claimant_of(&self, thread: &ThreadCounts) -> Claimant {
+        if thread.tid == Tid(0) {
+            return Claimant::Unslotted;
+        }
         let key = (thread.pid, thread.tid, thread.start_boottime_ns);
         let group = if thread.is_kernel { Claimant::Kernel } else { Claimant::OtherProcesses };
         self.claimants.get(&key).copied().unwrap_or(group)

@@ -12,7 +12,8 @@ use crate::model::{
 pub struct WindowCounters {
     /// What was asked for.
     pub counters: Vec<Counter>,
-    /// Threads that counted anything, by process, thread id and start. What the idle task counted is in none.
+    /// Threads that counted anything, by process, thread id and start. What the idle task counted is in none. Process 0
+    /// and thread 0 have what was counted around switches that the kernel did not report.
     pub threads: Vec<ThreadCounts>,
 }
 

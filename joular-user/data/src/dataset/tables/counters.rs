@@ -10,8 +10,11 @@ use crate::{
     model::counter::Counter,
 };
 
-pub(crate) const CLAIMANT: Column<kind::Name> =
-    Column::new("claimant", "attribution", "thread (of a target), other_processes, kernel or profiler");
+pub(crate) const CLAIMANT: Column<kind::Name> = Column::new(
+    "claimant",
+    "attribution",
+    "thread (of a target), other_processes, kernel, profiler, or unslotted (around switches that the kernel did not report)",
+);
 pub(crate) const PID: Column<kind::Int> = shared::PID.null(weights::GROUP);
 pub(crate) const PROCESS_START: Column<kind::Time> = shared::PROCESS_START.null(weights::GROUP);
 pub(crate) const TID: Column<kind::Int> = shared::TID.null(weights::GROUP);
