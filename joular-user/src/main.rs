@@ -7,11 +7,17 @@ use joular_user::{
     calibration::trainer,
     cli::{self, Exit},
     commands, experiment, messages,
+    privileges::lent,
     procs::attach,
 };
 
 fn main() -> ExitCode {
     caught::hush();
+    // Before anything is looked at that may be anyone's.
+    if let Err(error) = lent::lay_aside() {
+        messages::error(&format!("giving up rights that are not the user's: {error}"));
+        return Exit::Failure.into();
+    }
     // Re-executed by itself to enter a target's namespaces; see procs::attach.
     if env::args_os().nth(1).is_some_and(|argument| argument == attach::HELPER_ARGUMENT) {
         return attach::run_helper(&env::args_os().skip(1).collect::<Vec<_>>());

@@ -15,6 +15,7 @@ use joular_data::model::units::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use super::CalibrationError;
+use crate::privileges::lent;
 
 /// First argument of the trainer.
 pub const TRAINER_ARGUMENT: &str = "--calibration-load-internal";
@@ -99,9 +100,16 @@ impl Drop for Trainer {
 
 /// Entry point for `main`: the arguments behind the program's name.
 pub fn run_trainer(arguments: &[OsString]) -> ExitCode {
-    let load = arguments.get(1).and_then(|text| text.to_str()).and_then(Load::parse);
-    let Some(load) = load else { return ExitCode::FAILURE };
-    match work(load) {
+    let load = match arguments {
+        [_, load] => load.to_str().and_then(Load::parse),
+        _ => None,
+    };
+    let Some(load) = load else {
+        let _ = writeln!(io::stderr(), "joular-bpf: {TRAINER_ARGUMENT} is for joular-bpf itself");
+        return ExitCode::from(2);
+    };
+    // A load needs none.
+    match lent::give_up().map_err(io::Error::from).and_then(|()| work(load)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let _ = writeln!(io::stderr(), "joular-bpf: the calibration's load: {error}");
@@ -249,7 +257,8 @@ mod tests {
         for load in [Load::Switch, Load::Spin { frames: 1 }, Load::Spin { frames: 127 }, Load::SpinOn { cpu: 17 }] {
             assert_eq!(Load::parse(&load.argument()), Some(load));
         }
-        for text in ["", "0", "128", "-1", "spin", "cpu", "cpu-1"] {
+        let huge = "9".repeat(128 << 10);
+        for text in ["", "0", "128", "-1", "spin", "cpu", "cpu-1", "cpu4294967296", "1 1", "switch ", &huge] {
             assert_eq!(Load::parse(text), None, "{text}");
         }
     }

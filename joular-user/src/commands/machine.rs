@@ -5,13 +5,16 @@ use std::{
     rc::Rc,
 };
 
+use anyhow::anyhow;
 use joular_data::text::escape;
 
 use super::{unless_closed, unwritten};
 use crate::{
     cli::{AgentFlags, CalibrateFlags, DoctorFlags, Exit, Flags, LogFormat, RunFlags},
     config::{self, Calibrate, CommandRun, Config},
-    doctor, messages, pipeline, sources,
+    doctor, messages, pipeline,
+    privileges::lent,
+    sources,
 };
 
 pub(super) fn record(flags: Flags) -> anyhow::Result<Exit> {
@@ -41,6 +44,7 @@ pub(super) fn check(flags: DoctorFlags) -> anyhow::Result<Exit> {
     let json = flags.json;
     let proc_root = flags.source.proc_root.clone().unwrap_or_else(|| "/proc".into());
     let options = config::energy_options(flags.into())?;
+    lent::take_up().map_err(untaken)?;
     let mut text = Vec::new();
     let exit = doctor::run(&mut text, &proc_root, &options, json).map_err(unwritten("the checks"))?;
     printed(&text, exit, "the checks")
@@ -49,13 +53,20 @@ pub(super) fn check(flags: DoctorFlags) -> anyhow::Result<Exit> {
 pub(super) fn list(flags: DoctorFlags) -> anyhow::Result<Exit> {
     let json = flags.json;
     let options = config::energy_options(flags.into())?;
+    lent::take_up().map_err(untaken)?;
     let mut text = Vec::new();
     let exit = sources::run(&mut text, &options, json).map_err(unwritten("the sources"))?;
     printed(&text, exit, "the sources")
 }
 
 pub(super) fn calibrate(flags: CalibrateFlags) -> anyhow::Result<Exit> {
-    Ok(pipeline::calibrate(&Calibrate::resolve(flags)?, &mut io::stdout().lock())?)
+    let options = Calibrate::resolve(flags)?;
+    lent::take_up().map_err(untaken)?;
+    Ok(pipeline::calibrate(&options, &mut io::stdout().lock())?)
+}
+
+fn untaken(cause: io::Error) -> anyhow::Error {
+    anyhow!("using the rights of this copy of joular-bpf: {cause}")
 }
 
 /// The exit code is the same whether or not the text is read to its end.

@@ -7,8 +7,8 @@ use joular_data::events::MarkKind;
 use super::{Config, ConfigError, ConfigFile, Input, Screen};
 use crate::{
     cli::{Flags, RunFlags},
-    experiment::{Rules, User, marks::RuleError, work::WorkRule},
-    privileges,
+    experiment::{Rules, User, marks::RuleError, user::ONLY_ROOT, work::WorkRule},
+    privileges::{self, lent},
 };
 
 /// A recording of a command.
@@ -38,6 +38,9 @@ impl CommandRun {
             (None, None) => None,
         };
         let user = user.transpose().map_err(|error| invalid("--user", error.to_string()))?;
+        if user.as_ref().is_some_and(|user| !lent::may_act_for(user.ids().0)) {
+            return Err(invalid("--user", ONLY_ROOT.to_owned()));
+        }
         let work = flags.experiment.work_regex.as_deref().map(WorkRule::new);
         let work = work.transpose().map_err(|cause| invalid("--work-regex", cause))?.map(Arc::new);
         let config = config(flags.flags.clone(), file)?;

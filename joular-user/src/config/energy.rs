@@ -12,6 +12,7 @@ use crate::{
         powercap,
         tdp::{self, States, TdpOptions},
     },
+    privileges::lent,
 };
 
 /// The energy options of flags, without the rest; for `doctor` and `sources`.
@@ -26,6 +27,9 @@ pub fn energy_options(flags: Flags) -> Result<EnergyOptions, ConfigError> {
 
 impl Places {
     pub(super) fn energy(&self, flags: &Flags) -> Result<EnergyOptions, ConfigError> {
+        if lent::are_lent() {
+            self.refuse_roots(flags)?;
+        }
         let choice = match energy_text(flags) {
             Some(text) => self.parse("energy", &text)?,
             None => EnergyChoice::Auto,
@@ -43,6 +47,23 @@ impl Places {
             nic: flags.nic.as_deref().map(|text| self.figures("nic", text)).transpose()?,
             disk: flags.disk.as_deref().map(|text| self.figures("disk", text)).transpose()?,
         })
+    }
+
+    /// What is read below a root is read with rights that its user may not have.
+    fn refuse_roots(&self, flags: &Flags) -> Result<(), ConfigError> {
+        let roots = [
+            ("powercap-root", &flags.powercap_root),
+            ("proc-root", &flags.proc_root),
+            ("cpu-root", &flags.cpu_root),
+            ("sys-root", &flags.sys_root),
+        ];
+        match roots.into_iter().find(|(_, root)| root.is_some()) {
+            Some((name, _)) => {
+                let cause = "this copy of joular-bpf has rights that you do not have: leave it out, or run as root";
+                Err(self.invalid(name, cause))
+            }
+            None => Ok(()),
+        }
     }
 
     fn figures<T: FromStr<Err = FiguresError>>(&self, flag: &'static str, text: &str) -> Result<T, ConfigError> {
@@ -66,4 +87,27 @@ impl Places {
 /// Listed or repeated, it is one list.
 pub(super) fn energy_text(flags: &Flags) -> Option<String> {
     (!flags.energy.is_empty()).then(|| flags.energy.join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_root_is_refused_where_rights_are_lent() {
+        type Set = fn(&mut Flags);
+        let roots: [(&str, Set); 4] = [
+            ("--powercap-root", |flags| flags.powercap_root = Some("/x".into())),
+            ("--proc-root", |flags| flags.proc_root = Some("/x".into())),
+            ("--cpu-root", |flags| flags.cpu_root = Some("/x".into())),
+            ("--sys-root", |flags| flags.sys_root = Some("/x".into())),
+        ];
+        for (name, set) in roots {
+            let mut flags = Flags::default();
+            assert!(Places::typed(&flags).refuse_roots(&flags).is_ok());
+            set(&mut flags);
+            let error = Places::typed(&flags).refuse_roots(&flags).unwrap_err().to_string();
+            assert!(error.starts_with(name) && error.contains("run as root"), "{error}");
+        }
+    }
 }

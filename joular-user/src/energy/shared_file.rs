@@ -25,6 +25,7 @@ use super::{
     Adds, EnergyChoice, EnergyOptions, EnergySource, Opened, SourceKind, Unusable, UnusableKind,
     watts::{MOST_WATTS, WattsError, parse_microwatts},
 };
+use crate::privileges::lent::as_the_user;
 
 /// What [`super::SOURCES`] has of the formats.
 pub const MICROJOULES: SourceKind = SourceKind {
@@ -182,7 +183,9 @@ fn read_report(path: &Path, format: FileFormat) -> Result<Reading, SharedFileErr
     let shown = || path.display().to_string();
     let io = |cause| SharedFileError::Io { path: shown(), cause };
     // Opening a pipe would wait for its writer.
-    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path).map_err(io)?;
+    let open = || OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path);
+    // What is wrong with it is shown to the user who named it.
+    let file = as_the_user(open).and_then(|opened| opened).map_err(io)?;
     let metadata = file.metadata().map_err(io)?;
     if !metadata.is_file() {
         return Err(SharedFileError::NotAFile { path: shown() });

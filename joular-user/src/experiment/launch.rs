@@ -8,7 +8,7 @@ use std::{
     ffi::{OsStr, OsString},
     io::{self, PipeWriter, Write as _},
     os::{
-        fd::{AsRawFd as _, FromRawFd as _, OwnedFd, RawFd},
+        fd::{AsRawFd as _, RawFd},
         unix::process::{CommandExt as _, ExitStatusExt as _},
     },
     path::PathBuf,
@@ -20,8 +20,8 @@ use joular_data::model::units::Pid;
 use rustix::io::{FdFlags, fcntl_setfd};
 use tokio::sync::oneshot;
 
-use super::user::User;
-use crate::procs::attach::OWN_BINARY;
+use super::{inherited, user::User};
+use crate::{privileges::lent, procs::attach::OWN_BINARY};
 
 pub const LAUNCHER_ARGUMENT: &str = "__launch";
 
@@ -200,6 +200,8 @@ struct Refusal<'a> {
 fn launch<'a>(orders: &Orders<'a>) -> Result<(), Refusal<'a>> {
     let (program, arguments) = orders.command;
     let failed = |cause: io::Error| Refusal { what: program, cause };
+    // The command has no right that its user does not have.
+    lent::give_up().map_err(|error| failed(error.into()))?;
     if let Some(user) = &orders.user {
         user.become_it().map_err(failed)?;
     }
@@ -211,8 +213,7 @@ fn launch<'a>(orders: &Orders<'a>) -> Result<(), Refusal<'a>> {
 
 /// Whether it was opened, and not closed for ever.
 fn gate_opens(gate: RawFd) -> io::Result<bool> {
-    // SAFETY: the parent passed this descriptor across the exec for this process alone. Nothing else here has it.
-    let gate = unsafe { OwnedFd::from_raw_fd(gate) };
+    let gate = inherited::pipe(gate)?;
     let mut byte = [0; 1];
     loop {
         match rustix::io::read(&gate, &mut byte) {
@@ -244,6 +245,11 @@ mod tests {
             &[LAUNCHER_ARGUMENT, "x", "-", "--", "a"],
             &[LAUNCHER_ARGUMENT, "7", "root", "--", "a"],
             &[LAUNCHER_ARGUMENT, "7", "-", "a", "b"],
+            &[LAUNCHER_ARGUMENT, "7", "7", "-", "--", "a"],
+            &[LAUNCHER_ARGUMENT, LAUNCHER_ARGUMENT, "7", "-", "--", "a"],
+            &[LAUNCHER_ARGUMENT, "7", "4294967295:0:0", "--", "a"],
+            &[LAUNCHER_ARGUMENT, "99999999999", "-", "--", "a"],
+            &["7", "-", "--", "a"],
         ] {
             assert!(Orders::parse(&arguments(wrong)).is_none(), "{wrong:?}");
         }

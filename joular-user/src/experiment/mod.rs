@@ -1,7 +1,8 @@
 //! Starts commands whose energy is measured.
 //!
 //! [`launch`] starts a command, held before its first instruction until the recording has begun. [`user`] knows whose
-//! command it is, and [`signals`] hands signals on to it. [`marks`] takes what it says of its phases.
+//! command it is, and [`signals`] hands signals on to it. [`marks`] takes what it says of its phases. Processes that are
+//! this program again take pipes that were left open for them ([`inherited`]).
 //!
 //! An experiment runs commands many times. [`plan`] says which, from variants and [`parameter`]s, and in which order;
 //! [`trial`] runs one of them in a process of its own, [`work`] knows how much it did, [`log`] keeps what is done and
@@ -9,6 +10,7 @@
 
 pub mod circumstances;
 pub mod conduct;
+mod inherited;
 pub mod launch;
 pub mod log;
 pub mod marks;

@@ -9,7 +9,7 @@ use std::{
     ffi::OsString,
     fs::File,
     io::{self, BufRead as _, BufReader, PipeReader, Read as _, Write as _},
-    os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd, RawFd},
+    os::fd::{AsRawFd as _, OwnedFd, RawFd},
     path::PathBuf,
     process::{Child, Command, ExitStatus, Stdio},
     thread::{self, JoinHandle},
@@ -26,6 +26,7 @@ use rustix::{
 use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
+use super::inherited;
 use crate::procs::{attach::OWN_BINARY, proc_files::ProcFiles};
 
 pub const TRIAL_ARGUMENT: &str = "__trial";
@@ -221,8 +222,7 @@ impl Told {
     /// # Errors
     /// If there is no such file.
     pub fn of(orders: &Orders) -> io::Result<Self> {
-        // SAFETY: the parent passed this descriptor across the exec for this process alone. Nothing else here has it.
-        let pipe = unsafe { OwnedFd::from_raw_fd(orders.outcome) };
+        let pipe = inherited::pipe(orders.outcome)?;
         fcntl_setfd(&pipe, FdFlags::CLOEXEC)?;
         // If the experiment is killed, its run ends as if it were asked to.
         set_parent_process_death_signal(Some(Signal::TERM))?;
@@ -250,6 +250,17 @@ mod tests {
         assert_eq!((task.orders, &task.command[..], &task.arguments[..]), (orders, &given[3..5], &given[5..]));
         for wrong in [&given[..3], &given[..5], &given[..0]] {
             assert!(Task::parse(wrong).is_none(), "{wrong:?}");
+        }
+        let huge = "9".repeat(128 << 10);
+        for count in ["0", "-1", "6", "18446744073709551615", "18446744073709551616", "two", &huge] {
+            let given = [TRIAL_ARGUMENT, &text, count, "java", "-version", "joular-bpf", "run", "--repeat", "3"];
+            assert!(Task::parse(&given.map(OsString::from)).is_none(), "{count}");
+        }
+        for orders in ["", "{}", "[]", "{\"output\":1,\"shows_output\":true,\"outcome\":7}", &huge] {
+            assert!(
+                Task::parse(&[TRIAL_ARGUMENT, orders, "1", "true", "run"].map(OsString::from)).is_none(),
+                "{orders}"
+            );
         }
     }
 

@@ -5,6 +5,11 @@ use std::{ffi::CString, io};
 use nix::unistd::{self, getgrouplist};
 use rustix::thread::{Gid, Uid, set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 
+use crate::privileges::lent;
+
+/// Why a command is not started as somebody else.
+pub const ONLY_ROOT: &str = "only root may start a command as another user";
+
 /// A user, with all groups.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
@@ -59,7 +64,7 @@ impl User {
         Ok(Self { uid: entry.uid.as_raw(), gid: entry.gid.as_raw(), groups, environment })
     }
 
-    /// Variables that tell who it is.
+    /// User and group.
     pub const fn ids(&self) -> (u32, u32) {
         (self.uid, self.gid)
     }
@@ -80,7 +85,9 @@ impl User {
         let (uid, gid, groups) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?, parts.next()?);
         let groups = groups.split(',').filter(|group| !group.is_empty()).map(|group| group.parse().ok());
         let user = Self { uid, gid, groups: groups.collect::<Option<_>>()?, environment: Vec::new() };
-        parts.next().is_none().then_some(user)
+        // The kernel leaves an id as it is that is to become the last number.
+        let is_someone = ![uid, gid].contains(&u32::MAX) && !user.groups.contains(&u32::MAX);
+        (is_someone && parts.next().is_none()).then_some(user)
     }
 
     /// Gives up this process's user and groups for these. It must have one thread.
@@ -88,11 +95,16 @@ impl User {
     /// # Errors
     /// If it may not.
     pub fn become_it(&self) -> io::Result<()> {
+        if !lent::may_act_for(self.uid) {
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, ONLY_ROOT));
+        }
         let groups: Vec<Gid> = self.groups.iter().map(|group| Gid::from_raw(*group)).collect();
         let (uid, gid) = (Uid::from_raw(self.uid), Gid::from_raw(self.gid));
         set_thread_groups(&groups)?;
         set_thread_res_gid(gid, gid, gid)?;
-        Ok(set_thread_res_uid(uid, uid, uid)?)
+        set_thread_res_uid(uid, uid, uid)?;
+        // The kernel does so too, unless root's process was told to keep them.
+        if self.uid != 0 { Ok(lent::give_up_all()?) } else { Ok(()) }
     }
 }
 
@@ -113,5 +125,37 @@ mod tests {
     fn one_that_no_database_knows_has_its_own_group() {
         let user = User::invoking((4_000_000_001, 4_000_000_002)).unwrap();
         assert_eq!(user.to_argument(), "4000000001:4000000002:4000000002");
+    }
+
+    #[test]
+    fn what_names_no_user_is_refused() {
+        let as_many = format!("1:1:{}", "7,".repeat(60_000));
+        for text in ["1000:100:100,27", "0:0:0", "1:1:", "1:1:5,5,5", "4294967294:1:1", &as_many] {
+            assert!(User::parse(text).is_some(), "{text}");
+        }
+        let huge = "1".repeat(128 << 10);
+        for text in [
+            "",
+            ":",
+            "::",
+            "1",
+            "1:1",
+            "1:1:1:1",
+            "-1:1:1",
+            "1:-1:1",
+            "1:1:-1",
+            "root:root:root",
+            "1:1:1,x",
+            " 1:1:1",
+            "4294967295:1:1",
+            "1:4294967295:1",
+            "1:1:4294967295",
+            "1:1:1,4294967295",
+            "4294967296:1:1",
+            &huge,
+            "1\0:1:1",
+        ] {
+            assert!(User::parse(text).is_none(), "{text}");
+        }
     }
 }

@@ -3,7 +3,7 @@
 //! A new configuration ends the recording and begins another one, with a gap of about a second between their
 //! windows. A configuration that is wrong changes nothing.
 
-use std::{cell::RefCell, rc::Rc};
+use std::{cell::RefCell, io, rc::Rc};
 
 use super::{Failure, Recorded, Until, record_with, replay};
 use crate::{
@@ -11,6 +11,7 @@ use crate::{
     cli::Exit,
     config::{Config, ConfigError, Input},
     messages,
+    privileges::lent::as_the_user,
     shutdown::{Reload, StopReason},
 };
 
@@ -41,7 +42,8 @@ fn reload(load: &Load, next: &Rc<RefCell<Option<Config>>>) -> Reload {
     let (load, next) = (Rc::clone(load), Rc::clone(next));
     Box::new(move || {
         service::reloading();
-        match load() {
+        let unread = |error: io::Error| ConfigError::Plain { cause: format!("reading it as its user: {error}") };
+        match as_the_user(|| load()).map_err(unread).and_then(|loaded| loaded) {
             Ok(config) => {
                 messages::info("recording again, with the new configuration");
                 *next.borrow_mut() = Some(config);

@@ -13,6 +13,7 @@ mod failure;
 pub mod host;
 mod live;
 mod metrics;
+mod recording_file;
 mod replay;
 mod sampler;
 mod stack_age;
@@ -21,9 +22,8 @@ mod wake;
 mod weights;
 
 use std::{
-    fs::{File, OpenOptions},
-    io::{self, IsTerminal as _, Write},
-    os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, fchown},
+    fs::File,
+    io::{self, IsTerminal as _},
     path::Path,
     sync::Arc,
     time::Duration,
@@ -35,7 +35,7 @@ use joular_data::{
         store::{self, Claim, LocalDirectory, Ring, Store},
         write::Rotated,
     },
-    events::{Event, RunEnd, RunInfo, recording::RecordingWriter},
+    events::{Event, RunEnd, RunInfo},
     model::{
         cores,
         policy::{Calibrated, Policy, PolicyChoices},
@@ -68,7 +68,10 @@ use crate::{
     kernel::{LoadOptions, Loaded, Programs, counters, cpus::CPU_ROOT},
     messages,
     output::{FaultNotices, GuestPower, JsonOutput, Screen, ScreenOutput},
-    privileges,
+    privileges::{
+        self,
+        lent::{self, as_the_user},
+    },
     procs::{
         kubernetes::{Pods, Say},
         limits,
@@ -125,6 +128,10 @@ fn record_with(config: &Config, options: &config::Live, until: Until) -> Result<
     runtime.block_on(record(config, options, until))
 }
 
+fn unprivileged(source: io::Error) -> Failure {
+    Failure::Start { what: "the use of its rights", source }
+}
+
 async fn record(config: &Config, options: &config::Live, until: Until) -> Result<Recorded, Failure> {
     let unheard = |source| Failure::Start { what: "signal handling", source };
     let listen = || Shutdown::listen(Exit::Interrupted.code());
@@ -139,6 +146,7 @@ async fn record(config: &Config, options: &config::Live, until: Until) -> Result
             (Some(start), Marks::of(arriving), totals, shutdown)
         }
     };
+    lent::take_up().map_err(unprivileged)?;
     limits::raise_open_files();
     heap::keep_small();
     // Before the verifier's half a second, which would take many where all CPUs are busy.
@@ -151,14 +159,15 @@ async fn record(config: &Config, options: &config::Live, until: Until) -> Result
     }
     counters::check(&options.counters)?;
     let selected = energy::select(&options.energy)?;
-    let Outputs { mut outputs, shipper } = outputs(config)?;
+    let Outputs { mut outputs, shipper } = as_the_user(|| outputs(config)).map_err(unprivileged)??;
     let progress = shipper.is_some().then(Progress::default);
-    outputs.extend(metrics::outputs(options, progress.clone())?);
+    outputs.extend(as_the_user(|| metrics::outputs(options, progress.clone())).map_err(unprivileged)??);
     outputs.extend(totals);
     if let Some(directory) = &options.guest_power {
         outputs.push(Box::new(GuestPower::new(directory.clone(), messages::warn)));
     }
-    let recorder = options.record.as_deref().map(open_recording).transpose()?;
+    let recorder =
+        as_the_user(|| options.record.as_deref().map(recording_file::open).transpose()).map_err(unprivileged)??;
     let cpu_root = config.cpu_root.as_deref().unwrap_or(Path::new(CPU_ROOT));
     let per_core = selected.source.domains().iter().any(|domain| domain.core.is_some());
     let load = LoadOptions {
@@ -180,7 +189,8 @@ async fn record(config: &Config, options: &config::Live, until: Until) -> Result
     }
     // Threads keep what was dropped before they were there.
     let shipping = shipper.zip(progress.clone());
-    let shipping = shipping.map(|((shipper, to), progress)| Shipping::start(shipper, to, progress)).transpose();
+    let start_shipping = |((shipper, to), progress)| Shipping::start(shipper, to, progress);
+    let shipping = as_the_user(|| shipping.map(start_shipping).transpose()).map_err(unprivileged)?;
     let shipping = shipping.map_err(|source| Failure::Start { what: "the thread that ships", source })?;
     if is_service {
         outputs.push(Box::new(Heartbeat::new(progress)));
@@ -188,7 +198,7 @@ async fn record(config: &Config, options: &config::Live, until: Until) -> Result
     let proc_files = match &options.kubernetes {
         Some(source) => {
             let say = Say { info: messages::info, warn: messages::warn };
-            let pods = Pods::watch(source.clone(), say);
+            let pods = as_the_user(|| Pods::watch(source.clone(), say)).map_err(unprivileged)?;
             proc_files
                 .with_pods(pods.map_err(|source| Failure::Start { what: "the thread that asks for pods", source })?)
         }
@@ -197,7 +207,7 @@ async fn record(config: &Config, options: &config::Live, until: Until) -> Result
     let host = Host::read(&config.proc_root, cpu_root);
     let roots = Roots { cpu: cpu_root, sys: &options.energy.sys_root, proc: &config.proc_root };
     let now = calibration::fingerprint_of(roots, &host, selected.source.as_ref(), programs.event_name());
-    let calibrated = calibration::for_run(&config.calibration, &now)?;
+    let calibrated = as_the_user(|| calibration::for_run(&config.calibration, &now)).map_err(unprivileged)??;
     let types = core_types::for_run(cpu_root, per_core, &config.calibration, &now);
     if let Some(warning) = cores::warning(&types) {
         messages::warn(&warning);
@@ -317,36 +327,6 @@ fn shipper_of(directory: &LocalDirectory, ship: &config::Ship) -> Result<Shipper
     };
     let to = store::open_shared(ship.to.as_ref(), privileges::invoking_user())?;
     Ok(Shipper::before_recording(Arc::new(directory.clone()), to, options)?)
-}
-
-/// Creates the recording, or empties a file of the user's own. Root could easily be led to someone
-/// else's file. So no link is followed, and only what is created here changes its owner.
-fn open_recording(path: &Path) -> Result<RecordingWriter<Box<dyn Write>>, Failure> {
-    let failed = |source| Failure::CreateRecording { path: path.into(), source };
-    let mut options = OpenOptions::new();
-    options.write(true).mode(0o640).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
-    let user = privileges::invoking_user();
-    let file = match options.clone().create_new(true).open(path) {
-        Ok(file) => {
-            if let Some((uid, gid)) = user {
-                fchown(&file, Some(uid), Some(gid)).map_err(failed)?;
-            }
-            file
-        }
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            let file = options.open(path).map_err(failed)?;
-            let metadata = file.metadata().map_err(failed)?;
-            if metadata.is_file() && user.is_some_and(|(uid, _)| uid != metadata.uid()) {
-                return Err(failed(io::Error::other("it is another user's file")));
-            }
-            if metadata.is_file() {
-                file.set_len(0).map_err(failed)?;
-            }
-            file
-        }
-        Err(error) => return Err(failed(error)),
-    };
-    Ok(RecordingWriter::new(Box::new(file) as Box<dyn Write>)?)
 }
 
 fn run_info(

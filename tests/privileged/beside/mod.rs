@@ -20,6 +20,7 @@ mod jvms;
 mod labels;
 mod leaf_descriptors;
 mod leaf_truth;
+mod lent_privileges;
 mod many_processes;
 mod marks;
 mod metrics;

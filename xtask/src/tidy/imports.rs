@@ -41,20 +41,20 @@ const USER: &[(&str, &[&str])] = &[
     ("elf", &[]),
     // Flags as typed and exit codes: words, no machinery.
     ("cli", &[]),
-    ("procs", &["data", "clock"]),
+    ("procs", &["data", "clock", "privileges"]),
     // Run-time systems that make code: what is known of each, behind one seam.
     ("runtimes", &["data", "clock", "elf", "procs"]),
     ("symbols", &["data", "clock", "elf", "procs", "runtimes"]),
-    ("energy", &["data", "clock"]),
+    ("energy", &["data", "clock", "privileges"]),
     // What windows run under, beside energy.
     ("context", &["data", "energy"]),
     ("kernel", &["data", "clock", "privileges"]),
     // Tables for the programs that walk stacks: of files, of processes, of JVMs.
     ("unwind", &["data", "clock", "elf", "procs", "runtimes", "symbols", "kernel"]),
-    ("calibration", &["data", "clock", "energy", "context", "kernel"]),
+    ("calibration", &["data", "clock", "privileges", "energy", "context", "kernel"]),
     ("output", &["data", "clock"]),
     // Commands that are measured.
-    ("experiment", &["data", "clock", "procs"]),
+    ("experiment", &["data", "clock", "privileges", "procs"]),
     // How far a long step is.
     ("progress", &[]),
     ("config", &["data", "privileges", "cli", "procs", "energy", "calibration", "experiment"]),

@@ -28,10 +28,7 @@ use rustix::{
     fs::{Mode, OFlags, open},
     io::Errno,
     process::{Pid as OsPid, PidfdFlags, Signal, fchdir, pidfd_open, pidfd_send_signal},
-    thread::{
-        CapabilitySet, CapabilitySets, Gid, Uid, set_capabilities, set_no_new_privs, set_thread_groups,
-        set_thread_res_gid, set_thread_res_uid,
-    },
+    thread::{Gid, Uid, set_no_new_privs, set_thread_groups, set_thread_res_gid, set_thread_res_uid},
 };
 
 use super::{
@@ -40,7 +37,10 @@ use super::{
     state::{Status, check_identity, forbids_signal, read},
     tmp_files::{MapPlace, Trigger, socket_is_there},
 };
-use crate::procs::{maps::Maps, namespaces::TargetRoot};
+use crate::{
+    privileges::lent,
+    procs::{maps::Maps, namespaces::TargetRoot},
+};
 
 /// How long a JVM may take to open its socket.
 const SOCKET_TIMEOUT: Duration = Duration::from_secs(5);
@@ -63,6 +63,8 @@ pub fn run_helper(arguments: &[OsString]) -> ExitCode {
 fn ask(target: &Target, command: &str) -> Result<Reply, Reply> {
     let request =
         protocol::request(command).ok_or_else(|| Reply::Failed { what: "the command has a zero byte in it".into() })?;
+    // Who calls a copy with more rights than their own has these alone.
+    lent::give_up().map_err(|error| because("giving up rights that are not the user's", error))?;
     let process = OpenTarget::open(target)?;
     become_user(target.uid, target.gid)?;
     let mut map = match command {
@@ -220,12 +222,10 @@ fn become_user(uid: u32, gid: u32) -> Result<(), Reply> {
         set_thread_groups(&[]).map_err(|error| because("dropping our groups", error))?;
         set_thread_res_gid(group, group, group).map_err(|error| because("taking its group", error))?;
         set_thread_res_uid(user, user, user).map_err(|error| because("taking its user", error))?;
-        let none = CapabilitySet::empty();
-        set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })
-            .map_err(|error| because("dropping our capabilities", error))?;
     } else if own != user {
         return Err(Reply::Permission { what: format!("becoming user {uid}") });
     }
+    lent::give_up_all().map_err(|error| because("dropping our capabilities", error))?;
     set_no_new_privs(true).map_err(|error| because("giving up privileges", error))
 }
 

@@ -4,7 +4,7 @@
 //! HotSpot reads `version\0command\0arg1\0arg2\0arg3\0` from its socket and answers a decimal
 //! status line and text, then closes.
 
-use std::{ffi::OsString, path::PathBuf};
+use std::{collections::HashMap, ffi::OsString, path::PathBuf};
 
 use joular_data::model::units::Pid;
 use serde::{Deserialize, Serialize};
@@ -89,37 +89,36 @@ pub fn encode(target: &Target, command: &str) -> Vec<OsString> {
     arguments
 }
 
-/// Reverses [`encode`]; the first argument may be missing.
+/// Names of the arguments.
+const NAMES: [&str; 7] = ["--pid", "--ns-pid", "--uid", "--gid", "--start-ticks", "--proc-root", "--command"];
+
+/// Reverses [`encode`]; the first argument may be missing. Each of the others may be there once.
 pub fn decode(arguments: &[OsString]) -> Option<(Target, String)> {
     let arguments = match arguments.first() {
         Some(first) if first == HELPER_ARGUMENT => &arguments[1..],
         _ => arguments,
     };
-    let (mut pid, mut namespace_pid, mut uid, mut gid, mut start_ticks, mut proc_root, mut command) =
-        (None, None, None, None, None, None, None);
+    let mut values = HashMap::new();
     for pair in arguments.chunks(2) {
         let [name, value] = pair else { return None };
-        let number = || value.to_str()?.parse::<u32>().ok();
-        match name.to_str()? {
-            "--pid" => pid = Some(Pid(number()?)),
-            "--ns-pid" => namespace_pid = Some(number()?),
-            "--uid" => uid = Some(number()?),
-            "--gid" => gid = Some(number()?),
-            "--start-ticks" => start_ticks = Some(value.to_str()?.parse().ok()?),
-            "--proc-root" => proc_root = Some(PathBuf::from(value)),
-            "--command" => command = Some(value.to_str()?.to_owned()),
-            _ => return None,
+        let name = name.to_str().filter(|name| NAMES.contains(name))?;
+        if values.insert(name, value).is_some() {
+            return None;
         }
     }
+    let text = |name| values.get(name).and_then(|value| value.to_str());
+    let number = |name| text(name)?.parse::<u32>().ok();
+    // The kernel leaves an id as it is that is to become the last number.
+    let id = |name| number(name).filter(|id| *id != u32::MAX);
     let target = Target {
-        pid: pid?,
-        namespace_pid: namespace_pid?,
-        uid: uid?,
-        gid: gid?,
-        start_ticks: start_ticks?,
-        proc_root: proc_root.unwrap_or_else(|| "/proc".into()),
+        pid: Pid(number("--pid")?),
+        namespace_pid: number("--ns-pid")?,
+        uid: id("--uid")?,
+        gid: id("--gid")?,
+        start_ticks: text("--start-ticks")?.parse().ok()?,
+        proc_root: values.get("--proc-root").map_or_else(|| "/proc".into(), PathBuf::from),
     };
-    Some((target, command?))
+    Some((target, text("--command")?.to_owned()))
 }
 
 /// The bytes that ask HotSpot for a diagnostic command. `None` if a zero byte
@@ -157,6 +156,8 @@ pub fn attach_disabled(parts: &[&[u8]]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::ffi::OsStringExt as _;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -170,6 +171,38 @@ mod tests {
         assert_eq!(decode(&arguments[1..]), Some((target, "VM.version".to_owned())));
         assert_eq!(decode(&arguments[..4]), None);
         assert_eq!(decode(&[]), None);
+    }
+
+    #[test]
+    fn arguments_that_nobody_wrote_are_refused() {
+        let target = Target { pid: Pid(1), namespace_pid: 1, uid: 0, gid: 0, start_ticks: 1, proc_root: "/p".into() };
+        let good = encode(&target, "VM.version");
+        let changed = |name: &str, value: &[u8]| {
+            let mut arguments = good.clone();
+            let at = arguments.iter().position(|argument| argument == name).unwrap();
+            arguments[at + 1] = OsString::from_vec(value.to_owned());
+            decode(&arguments)
+        };
+        let huge = [b'1'; 128 << 10];
+        for name in ["--pid", "--ns-pid", "--uid", "--gid", "--start-ticks"] {
+            for value in [b"".as_slice(), b"-1", b"x", b"1 ", b"18446744073709551616", b"\xff", &huge] {
+                assert_eq!(changed(name, value), None, "{name} {}", value.escape_ascii());
+            }
+        }
+        for name in ["--uid", "--gid"] {
+            assert_eq!(changed(name, b"4294967295"), None, "{name}: the kernel leaves such an id as it is");
+        }
+        assert_eq!(changed("--command", b"\xff"), None);
+        for at in (1..good.len()).step_by(2) {
+            // The root is that of this system if there is none.
+            let is_optional = good[at] == "--proc-root";
+            let without = [&good[..at], &good[at + 2..]].concat();
+            assert_eq!(decode(&without).is_some(), is_optional, "without {:?}", good[at]);
+            let twice = [&good[..], &good[at..at + 2]].concat();
+            assert_eq!(decode(&twice), None, "twice {:?}", good[at]);
+            assert_eq!(decode(&good[..=at]), None, "{:?} without a value", good[at]);
+        }
+        assert_eq!(decode(&[&good[..], &["--more".into(), "1".into()]].concat()), None);
     }
 
     #[test]

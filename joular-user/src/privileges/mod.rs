@@ -2,7 +2,9 @@
 //!
 //! joular-bpf runs as root beside processes that may be hostile. What remains is listed here with
 //! its reason; the rest leaves the effective, permitted and bounding sets, so that the attach
-//! helper cannot regain it either.
+//! helper cannot regain it either. [`lent`] is about copies of the program that have more rights than their users.
+
+pub mod lent;
 
 use rustix::{
     io,
@@ -101,8 +103,10 @@ pub fn lower_priority() {
     let _lowered = rustix::process::setpriority_process(None, LOWEST);
 }
 
-/// User and group behind `sudo`: files belong to who ran the command.
+/// User and group behind `sudo`: files belong to who ran the command. Only root was called by `sudo`: of anyone else the
+/// variables are their own.
 pub fn invoking_user() -> Option<(u32, u32)> {
-    let number = |name: &str| std::env::var(name).ok()?.parse().ok();
-    rustix::process::geteuid().is_root().then(|| number("SUDO_UID").zip(number("SUDO_GID"))).flatten()
+    // The last number means nobody to the kernel: who becomes it stays as before.
+    let number = |name: &str| std::env::var(name).ok()?.parse().ok().filter(|id| *id != u32::MAX);
+    rustix::process::getuid().is_root().then(|| number("SUDO_UID").zip(number("SUDO_GID"))).flatten()
 }
