@@ -1,15 +1,19 @@
 //! Hands signals on to the command.
 //!
-//! A terminal sends Ctrl-C to its whole foreground group, so the command has it already. What only joular-bpf was sent
-//! is meant for the command.
+//! A terminal sends Ctrl-C to its whole foreground group, so the command has it already. What a program sent to joular-bpf
+//! is meant for the command. The kernel tells one from the other.
 
-use std::{io, os::fd::AsFd};
+use std::{
+    io,
+    sync::{
+        OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use joular_data::model::units::Pid;
-use rustix::{
-    process::{Pid as OsPid, Signal, getpgrp, kill_process},
-    termios::tcgetpgrp,
-};
+use rustix::process::{Pid as OsPid, Signal, kill_process};
+use signal_hook_registry::register_sigaction;
 use tokio::signal::unix::{Signal as Arriving, SignalKind, signal};
 
 /// Signals that are handed on.
@@ -21,6 +25,12 @@ const HANDED_ON: [(Signal, SignalKind); 6] = [
     (Signal::USR1, SignalKind::user_defined1()),
     (Signal::USR2, SignalKind::user_defined2()),
 ];
+
+/// Signals that a terminal sends when keys are pressed.
+const KEYS: [Signal; 2] = [Signal::INT, Signal::QUIT];
+
+/// Which of [`KEYS`] programs have sent since that was looked at.
+static SENT_BY_PROGRAMS: [AtomicBool; KEYS.len()] = [const { AtomicBool::new(false) }; KEYS.len()];
 
 /// Signals on their way to the command.
 #[derive(Debug)]
@@ -38,6 +48,8 @@ impl HandedOn {
     /// # Errors
     /// If the kernel does not allow it.
     pub fn listen() -> io::Result<Self> {
+        // First, so that it is known who sent a signal when it is taken.
+        note_senders()?;
         let arriving = HANDED_ON.into_iter().map(|(name, kind)| Ok((name, signal(kind)?)));
         Ok(Self { arriving: arriving.collect::<io::Result<_>>()?, asked_to_end: None })
     }
@@ -85,13 +97,45 @@ impl HandedOn {
     }
 }
 
-/// Whether a terminal has sent it to the command, too.
-fn is_from_terminal(signal: Signal) -> bool {
-    let is_key = [Signal::INT, Signal::QUIT].contains(&signal);
-    is_key && (is_foreground(io::stdin()) || is_foreground(io::stderr()))
+/// Lets handlers note who sends [`KEYS`], from now on.
+fn note_senders() -> io::Result<()> {
+    static NOTED: OnceLock<Result<(), io::ErrorKind>> = OnceLock::new();
+    let note = || {
+        KEYS.iter().zip(&SENT_BY_PROGRAMS).try_for_each(|(key, is_sent)| {
+            let note = |about: &libc::siginfo_t| {
+                if is_of_program(about.si_code) {
+                    is_sent.store(true, Ordering::SeqCst);
+                }
+            };
+            // SAFETY: the action only stores to an atomic variable that lives for ever, which a signal handler may do.
+            unsafe { register_sigaction(key.as_raw(), note) }.map(drop)
+        })
+    };
+    NOTED.get_or_init(|| note().map_err(|error| error.kind())).map_err(io::Error::from)
 }
 
-/// Whether it is a terminal of which this process is in the foreground.
-fn is_foreground(terminal: impl AsFd) -> bool {
-    tcgetpgrp(terminal).is_ok_and(|foreground| foreground == getpgrp())
+/// Whether a signal with this `si_code` comes from a program: the kernel's own are above 0.
+const fn is_of_program(code: i32) -> bool {
+    code <= 0
+}
+
+/// Whether a terminal has sent it to the command, too.
+fn is_from_terminal(signal: Signal) -> bool {
+    let key = KEYS.iter().position(|key| *key == signal);
+    let is_sent = key.and_then(|key| SENT_BY_PROGRAMS.get(key));
+    is_sent.is_some_and(|is_sent| !is_sent.swap(false, Ordering::SeqCst))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_are_told_from_the_kernel() {
+        for (code, expected) in
+            [(libc::SI_USER, true), (libc::SI_TKILL, true), (libc::SI_QUEUE, true), (libc::SI_KERNEL, false)]
+        {
+            assert_eq!(is_of_program(code), expected, "{code}");
+        }
+    }
 }

@@ -9,7 +9,7 @@ use joular_tests::{
     process::{Finished, Running},
     profiler::Output,
 };
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
 
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -52,6 +52,39 @@ fn signals_are_handed_on() -> Result<()> {
         let finished = running.finish(LIMIT)?;
         ensure!(finished.code() == Some(code), "{signal:?}: {finished:?}");
     }
+    Ok(())
+}
+
+/// A terminal sends what a key asks for to the command, too. What a program sends reaches joular-bpf alone.
+#[test]
+fn in_a_terminal_a_signal_of_a_program_is_handed_on_and_one_of_a_key_reaches_the_command_once() -> Result<()> {
+    const INTERRUPT: &str = "\u{3}";
+    const QUIT: &str = "\u{1c}";
+    let traps = "trap 'i=$((i+1)); echo int $i' INT; trap 'q=$((q+1)); echo quit $q' QUIT; \
+                 trap 'echo so far $i $q' USR1; trap 'exit 41' TERM";
+    let script = format!("stty -echo; i=0; q=0; {traps}; echo parent $PPID; while :; do sleep 0.05; done");
+    let line = format!(
+        "exec env --default-signal {} run --quiet --energy model -- sh -c \"$SCRIPT\"",
+        paths::joular_bpf().display()
+    );
+    let mut command = Command::new("script");
+    command.args(["--quiet", "--return", "--flush", "--command", &line, "/dev/null"]).env("SCRIPT", script);
+    let mut terminal = Running::spawn("script", &mut command)?;
+    let parent = terminal.wait_stdout("parent ", LIMIT)?;
+    let pid = parent.trim().trim_start_matches("parent ").parse().ok().and_then(Pid::from_raw).context("a pid")?;
+    for (sent, key, signal, name) in [(1, INTERRUPT, Signal::INT, "int"), (1, QUIT, Signal::QUIT, "quit")] {
+        kill_process(pid, signal)?;
+        terminal.wait_stdout(&format!("{name} {sent}"), LIMIT)?;
+        terminal.say(key)?;
+        terminal.wait_stdout(&format!("{name} {}", sent + 1), LIMIT)?;
+    }
+    // Signals are handed on in their order: a key's would have come before this one.
+    kill_process(pid, Signal::USR1)?;
+    let so_far = terminal.wait_stdout("so far ", LIMIT)?;
+    ensure!(so_far.trim() == "so far 2 2", "{so_far}");
+    kill_process(pid, Signal::TERM)?;
+    let finished = terminal.finish(LIMIT)?;
+    ensure!(finished.code() == Some(41), "{finished:?}");
     Ok(())
 }
 
