@@ -2,7 +2,7 @@
 
 use std::{env, ffi::OsString, io, path::Path};
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use joular_data::{
     experiment::replicates::{self, Replicate, Summary},
     model::domain::Label,
@@ -102,6 +102,10 @@ impl Shown {
                 let which = if *is_warmup { "warming up".to_owned() } else { format!("{}/{}", round + 1, self.repeat) };
                 self.say(&format!("{} {which}", escape(variant)));
             }
+            Step::Waiting { pid } => messages::info(&format!(
+                "waiting for process {}, a run of this experiment whose joular-bpf was killed: its command was asked to end",
+                pid.0
+            )),
             Step::Cooling => self.say("pausing"),
             Step::Ended(_) => {
                 if let Some(progress) = &self.progress {
@@ -230,7 +234,7 @@ pub fn run_trial(arguments: &[OsString]) -> anyhow::Result<Exit> {
         bail!("{} is for joular-bpf itself: use `joular-bpf run --repeat`", crate::experiment::TRIAL_ARGUMENT);
     };
     // Before the command begins, which would keep it.
-    let told = Told::of(&orders).context("telling what a run came to")?;
+    let told = Told::of(&orders).map_err(untold)?;
     let flags = match cli::parse(arguments)?.command {
         Some(Command::Run(flags)) => flags,
         Some(Command::Sweep(flags)) => flags.run,
@@ -239,6 +243,10 @@ pub fn run_trial(arguments: &[OsString]) -> anyhow::Result<Exit> {
     let run = CommandRun::resolve(&flags)?.as_run(orders.output, orders.shows_output);
     let outcome = pipeline::measure_run(&run, &command)?;
     let exit = Exit::Command(outcome.exit_code);
-    told.tell(&outcome).context("telling what a run came to")?;
+    told.tell(&outcome).map_err(untold)?;
     Ok(exit)
+}
+
+fn untold(cause: io::Error) -> anyhow::Error {
+    anyhow!("telling what a run came to: {cause}")
 }

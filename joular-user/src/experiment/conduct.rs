@@ -7,7 +7,8 @@ use std::{
     time::Duration,
 };
 
-use joular_data::{dataset::store, output::OutputError};
+use joular_data::{dataset::store, model::units::Pid, output::OutputError};
+use rustix::process::Signal;
 use tokio::time::{Instant, sleep};
 
 use super::{
@@ -83,6 +84,10 @@ pub enum Step<'a> {
         round: u32,
         is_warmup: bool,
     },
+    /// Until this run has ended, whose experiment was killed.
+    Waiting {
+        pid: Pid,
+    },
     Cooling,
     /// A run counts.
     Ended(&'a RunRecord),
@@ -107,7 +112,7 @@ pub async fn conduct(
     arguments: &[OsString],
     tell: &mut dyn FnMut(Step<'_>),
 ) -> Result<Conducted, ConductError> {
-    let signals = HandedOn::listen().map_err(ConductError::Signals)?;
+    let mut signals = HandedOn::listen().map_err(ConductError::Signals)?;
     let seed = experiment.seed.unwrap_or_else(|| fastrand::u64(..));
     let circumstances = experiment.circumstances.clone();
     let mut log = Log::new(seed, &experiment.variants, experiment.work_rule.clone(), circumstances);
@@ -115,7 +120,10 @@ pub async fn conduct(
         store::create_directories(directory, experiment.owner)?;
         log = Log::resume(directory, log, experiment.seed)?;
         for variant in 0..experiment.variants.len() {
-            tidy_when_free(&log, directory, variant).await?;
+            tokio::select! {
+                tidied = tidy_when_free(&log, directory, variant, tell) => tidied?,
+                () = signals.end() => return Ok(Conducted { log, interrupted: signals.asked_to_end().map(code_of) }),
+            }
         }
         log.write(directory, experiment.owner)?;
     }
@@ -125,13 +133,25 @@ pub async fn conduct(
 }
 
 /// A run of an experiment that was killed is asked to end, and until it has ended the data set is its own.
-async fn tidy_when_free(log: &Log, directory: &Path, variant: usize) -> Result<(), LogError> {
+async fn tidy_when_free(
+    log: &Log,
+    directory: &Path,
+    variant: usize,
+    tell: &mut dyn FnMut(Step<'_>),
+) -> Result<(), LogError> {
     let until = Instant::now() + MOST_WAIT;
+    let mut is_told = false;
     loop {
-        match log.tidy(directory, variant) {
-            Err(error) if error.is_in_use_by(is_left_behind) && Instant::now() < until => sleep(BETWEEN_TRIES).await,
-            tidied => return tidied,
+        let tidied = log.tidy(directory, variant);
+        let Some(pid) = tidied.as_ref().err().and_then(LogError::in_use_by) else { return tidied };
+        if pid.is_some_and(|pid| !is_left_behind(pid)) || Instant::now() >= until {
+            return tidied;
         }
+        if let Some(pid) = pid.filter(|_| !is_told) {
+            tell(Step::Waiting { pid });
+            is_told = true;
+        }
+        sleep(BETWEEN_TRIES).await;
     }
 }
 
@@ -185,7 +205,7 @@ impl Conductor<'_> {
             }
         }
         if let Some(signal) = self.signals.asked_to_end() {
-            return Ok(Next::Interrupted(code_of(signal.as_raw())));
+            return Ok(Next::Interrupted(code_of(signal)));
         }
         self.has_run = true;
         (self.tell)(Step::Running { variant: &variant.name, round: place.round, is_warmup });
@@ -219,7 +239,7 @@ impl Conductor<'_> {
 
     fn taken(&mut self, place: Place, variant: &Variant, ended: Ended, is_warmup: bool) -> Result<Next, ConductError> {
         if let Some(signal) = self.signals.asked_to_end() {
-            return Ok(Next::Interrupted(code_of(signal.as_raw())));
+            return Ok(Next::Interrupted(code_of(signal)));
         }
         let name = variant.name.clone();
         let Some(outcome) = ended.outcome else {
@@ -250,6 +270,6 @@ impl Conductor<'_> {
 }
 
 /// As a shell has it.
-fn code_of(signal: i32) -> u8 {
-    u8::try_from(128 + signal).unwrap_or(u8::MAX)
+fn code_of(signal: Signal) -> u8 {
+    u8::try_from(128 + signal.as_raw()).unwrap_or(u8::MAX)
 }

@@ -42,11 +42,11 @@ pub enum LogError {
 }
 
 impl LogError {
-    /// Whether a run is still writing to the data set that is one of these, or has not said yet who it is.
-    pub fn is_in_use_by(&self, is_it: impl FnOnce(Pid) -> bool) -> bool {
+    /// The run that is still writing to the data set, if that is why. It may not have said yet who it is.
+    pub fn in_use_by(&self) -> Option<Option<Pid>> {
         match self {
-            Self::Data(DataSetError::Output(OutputError::InUse { pid, .. })) => pid.is_none_or(|pid| is_it(Pid(pid))),
-            _ => false,
+            Self::Data(DataSetError::Output(OutputError::InUse { pid, .. })) => Some(pid.map(Pid)),
+            _ => None,
         }
     }
 }

@@ -15,11 +15,9 @@ use std::{
     thread::{self, JoinHandle},
 };
 
-use joular_data::{
-    events::ProcessInfo,
-    model::{target_text::TargetText, units::Pid},
-};
+use joular_data::{events::ProcessInfo, model::units::Pid};
 use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
     io::{FdFlags, fcntl_setfd},
     process::{Signal, set_parent_process_death_signal},
 };
@@ -108,13 +106,17 @@ pub fn own_command_line() -> Vec<String> {
     shown.iter().map(|word| word.to_string_lossy().into_owned()).collect()
 }
 
-/// Whether a process is a run whose experiment has ended without waiting for it, or has just ended itself.
+/// Whether a process is a run whose experiment has ended without waiting for it, or is about to end.
 pub fn is_left_behind(pid: Pid) -> bool {
     let processes = ProcFiles::new("/proc");
     let Some(process) = processes.process(pid) else { return true };
-    let is_trial = |arguments: &[TargetText]| arguments.get(1).is_some_and(|first| first.raw() == TRIAL_ARGUMENT);
-    let is_alive = |parent: &ProcessInfo| parent.executable == process.executable;
-    is_trial(&process.command_line) && !processes.process(process.parent).as_ref().is_some_and(is_alive)
+    let words = &process.command_line;
+    // Memory goes before files do, and its words with it: such a process has no command line and still holds its locks.
+    let is_ending = words.is_empty();
+    let is_trial = words.get(1).is_some_and(|first| first.raw() == TRIAL_ARGUMENT);
+    // A run was given all the words of its experiment.
+    let is_experiment = |parent: &ProcessInfo| !parent.command_line.is_empty() && words.ends_with(&parent.command_line);
+    is_ending || (is_trial && !processes.process(process.parent).as_ref().is_some_and(is_experiment))
 }
 
 /// How a run's process ended, and what came of it.
@@ -226,6 +228,10 @@ impl Told {
         fcntl_setfd(&pipe, FdFlags::CLOEXEC)?;
         // If the experiment is killed, its run ends as if it were asked to.
         set_parent_process_death_signal(Some(Signal::TERM))?;
+        // It may have been killed before. Then nobody reads the pipe, because files are closed before children are told.
+        if has_no_reader(&pipe)? {
+            return Err(io::Error::new(io::ErrorKind::BrokenPipe, "the experiment has ended"));
+        }
         Ok(Self(pipe))
     }
 
@@ -236,9 +242,39 @@ impl Told {
     }
 }
 
+fn has_no_reader(pipe: &OwnedFd) -> io::Result<bool> {
+    let mut polled = [PollFd::new(pipe, PollFlags::empty())];
+    poll(&mut polled, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))?;
+    Ok(polled[0].revents().contains(PollFlags::ERR))
+}
+
 #[cfg(test)]
 mod tests {
+    use rustix::process::{Pid as OsPid, WaitId, WaitIdOptions, waitid};
+
     use super::*;
+
+    #[test]
+    fn a_run_that_is_ending_is_left_behind_and_other_processes_are_not() {
+        let mut child = Command::new("true").spawn().unwrap();
+        let pid = Pid(child.id());
+        // It has ended, and nobody has taken note: it has a number, and no memory.
+        let ended = WaitId::Pid(OsPid::from_child(&child));
+        waitid(ended, WaitIdOptions::EXITED | WaitIdOptions::NOWAIT).unwrap();
+        assert!(ProcFiles::new("/proc").process(pid).is_some());
+        assert!(is_left_behind(pid));
+        child.wait().unwrap();
+        assert!(!is_left_behind(Pid(std::process::id())));
+    }
+
+    #[test]
+    fn a_run_whose_experiment_was_killed_before_it_began_does_not_begin() {
+        let (reader, writer) = io::pipe().unwrap();
+        let writer = OwnedFd::from(writer);
+        assert!(!has_no_reader(&writer).unwrap());
+        drop(reader);
+        assert!(has_no_reader(&writer).unwrap());
+    }
 
     #[test]
     fn orders_come_back_as_they_were_given() {

@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    os::fd::AsRawFd as _,
     path::Path,
     process::Command,
     thread,
@@ -15,7 +16,10 @@ use joular_tests::{
     process::{Finished, Running},
     profiler::Output,
 };
-use rustix::process::Signal;
+use rustix::{
+    io::{FdFlags, fcntl_setfd},
+    process::{Pid, Signal, kill_process},
+};
 use serde_json::Value;
 
 const LIMIT: Duration = Duration::from_secs(120);
@@ -105,6 +109,96 @@ fn an_experiment_that_was_interrupted_and_killed_goes_on_and_has_every_run_once(
     ensure!(other.code() == Some(6) && other.stderr.contains("--frequency differs"), "{other:?}");
     let other = run(&["--repeat", "3", "--output", &dir, "--", "true"])?;
     ensure!(other.code() == Some(6) && other.stderr.contains("holds another experiment"), "{other:?}");
+    Ok(())
+}
+
+/// Children of a process.
+fn children(pid: u32) -> Result<Vec<u32>> {
+    let text = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"))?;
+    text.split_whitespace().map(|pid| Ok(pid.parse()?)).collect()
+}
+
+/// The run is stopped when its experiment is killed, so that it certainly has the data set when the same command line is
+/// given again.
+#[test]
+fn an_experiment_that_goes_on_waits_for_the_run_of_one_that_was_killed_and_says_so() -> Result<()> {
+    let output = Output::new()?;
+    let dir = output.dir().to_str().context("a path of text")?.to_owned();
+    let began = output.beside("began");
+    // The first run is stopped while it works, others end soon.
+    let script = format!("if mkdir '{}' 2>/dev/null; then exec sleep 100; fi", began.display());
+    let options = ["--repeat", "2", "--seed", "7", "--output", &dir, "--", "sh", "-c", &script];
+    let killed = spawn(&options)?;
+    let until = Instant::now() + LIMIT;
+    while !began.exists() {
+        ensure!(Instant::now() < until, "the command did not begin");
+        thread::sleep(Duration::from_millis(10));
+    }
+    let trial = *children(killed.pid())?.first().context("a run")?;
+    let command = *children(trial)?.first().context("a command")?;
+    let trial_pid = Pid::from_raw(trial.try_into()?).context("a pid")?;
+    kill_process(trial_pid, Signal::STOP)?;
+    killed.signal(Signal::KILL)?;
+    killed.finish(LIMIT)?;
+    let mut again = spawn(&options)?;
+    let said = again.wait_stderr_with("waiting for process", LIMIT);
+    kill_process(trial_pid, Signal::CONT)?;
+    let said = said?;
+    ensure!(said.contains(&trial.to_string()) && said.contains("asked to end"), "{said}");
+    let finished = again.finish(LIMIT)?;
+    ensure!(finished.code() == Some(0), "{finished:?}");
+    let log = log(output.dir())?;
+    ensure!(runs(&log).len() == 2 && recorded(output.dir(), "base")? == logged(&log, 0), "{log}");
+    // Nobody measures the command of the killed one any more, and it does not go on.
+    ensure!(!Path::new(&format!("/proc/{command}")).exists(), "the command goes on");
+    Ok(())
+}
+
+/// Whoever waits for an experiment's run may give up, and leaves everything as it was.
+#[test]
+fn waiting_for_a_run_of_a_killed_experiment_can_be_interrupted() -> Result<()> {
+    let output = Output::new()?;
+    let dir = output.dir().to_str().context("a path of text")?.to_owned();
+    let began = output.beside("began");
+    let script = format!("touch '{}'; exec sleep 100", began.display());
+    let options = ["--repeat", "2", "--output", &dir, "--", "sh", "-c", &script];
+    let killed = spawn(&options)?;
+    let until = Instant::now() + LIMIT;
+    while !began.exists() {
+        ensure!(Instant::now() < until, "the command did not begin");
+        thread::sleep(Duration::from_millis(10));
+    }
+    let trial = *children(killed.pid())?.first().context("a run")?;
+    let trial = Pid::from_raw(trial.try_into()?).context("a pid")?;
+    kill_process(trial, Signal::STOP)?;
+    killed.signal(Signal::KILL)?;
+    killed.finish(LIMIT)?;
+    let mut again = spawn(&options)?;
+    let said = again.wait_stderr_with("waiting for process", LIMIT);
+    again.signal(Signal::INT)?;
+    let finished = again.finish(Duration::from_secs(20));
+    kill_process(trial, Signal::CONT)?;
+    said?;
+    let finished = finished?;
+    ensure!(finished.code() == Some(130) && finished.stderr.contains("interrupted"), "{finished:?}");
+    Ok(())
+}
+
+/// A run that is told to begin when its experiment is gone already: nobody reads what it came to.
+#[test]
+fn a_run_whose_experiment_was_killed_before_it_began_starts_no_command() -> Result<()> {
+    let output = Output::new()?;
+    let (began, dir) = (output.beside("began"), output.dir().to_str().context("a path of text")?.to_owned());
+    let (reader, writer) = std::io::pipe()?;
+    fcntl_setfd(&writer, FdFlags::empty())?;
+    drop(reader);
+    let orders = serde_json::json!({ "output": dir, "shows_output": true, "outcome": writer.as_raw_fd() }).to_string();
+    let mut line = Command::new(paths::joular_bpf());
+    line.args(["__trial", &orders, "2", "touch"]).arg(&began);
+    line.args(["joular-bpf", "run", "--energy", "model", "--repeat", "2", "--", "touch"]).arg(&began);
+    let finished = Running::spawn("a run of an experiment", &mut line)?.finish(LIMIT)?;
+    ensure!(finished.code() == Some(1) && !began.exists() && !output.dir().exists(), "{finished:?}");
+    ensure!(finished.stderr.contains("the experiment has ended"), "{finished:?}");
     Ok(())
 }
 
