@@ -62,6 +62,8 @@ pub enum MarkFrom {
 }
 
 impl MarkFrom {
+    pub const ALL: [Self; 3] = [Self::Output, Self::Socket, Self::Pipe];
+
     /// As in data sets.
     pub const fn name(self) -> &'static str {
         match self {

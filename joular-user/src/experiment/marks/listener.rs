@@ -105,7 +105,8 @@ impl Listener {
     pub fn listen(self, feed: Feed) -> io::Result<Listening> {
         let (stopped, stop) = io::pipe()?;
         let Self { socket, pipe, folder } = self;
-        let mut ears = Ears { socket, pipe, line: Vec::new(), feed };
+        let mut ears =
+            Ears { datagrams: Datagrams { socket, feed: feed.clone() }, lines: Lines { pipe, line: Vec::new(), feed } };
         let listen = move || ears.listen(&stopped);
         let thread = thread::Builder::new().name("joular-marks".to_owned()).spawn(listen)?;
         Ok(Listening { stop: Some(stop), thread: Some(thread), _folder: folder })
@@ -143,9 +144,18 @@ impl Drop for Listening {
 
 /// What the thread has.
 struct Ears {
+    datagrams: Datagrams,
+    lines: Lines,
+}
+
+struct Datagrams {
     socket: UnixDatagram,
+    feed: Feed,
+}
+
+struct Lines {
     pipe: std::fs::File,
-    /// What came by the pipe and is no whole line.
+    /// What came and is no whole line.
     line: Vec<u8>,
     feed: Feed,
 }
@@ -154,8 +164,8 @@ impl Ears {
     fn listen(&mut self, stopped: &PipeReader) {
         loop {
             let mut all = [
-                PollFd::new(&self.socket, PollFlags::IN),
-                PollFd::new(&self.pipe, PollFlags::IN),
+                PollFd::new(&self.datagrams.socket, PollFlags::IN),
+                PollFd::new(&self.lines.pipe, PollFlags::IN),
                 PollFd::new(stopped, PollFlags::IN),
             ];
             // Only if the process is out of memory. Then it hears no more.
@@ -163,21 +173,33 @@ impl Ears {
                 return;
             }
             let is_last = !all[2].revents().is_empty();
-            let (begun, mut heard) = (Instant::now(), 0);
-            while heard < MOST && (self.hear_datagram() || self.hear_pipe()) {
-                heard += 1;
-            }
+            let begun = Instant::now();
+            let heard = in_turns(|| self.datagrams.hear(), || self.lines.hear());
             if is_last {
                 return;
             }
-            if heard == MOST {
+            if heard >= MOST {
                 thread::sleep(PERIOD.saturating_sub(begun.elapsed()));
             }
         }
     }
+}
 
+/// Hears what is there, by turns, so that neither way keeps the other one waiting. Returns how much it was.
+fn in_turns(mut one: impl FnMut() -> bool, mut other: impl FnMut() -> bool) -> u32 {
+    let mut heard = 0;
+    while heard < MOST {
+        match u32::from(one()) + u32::from(other()) {
+            0 => break,
+            more => heard += more,
+        }
+    }
+    heard
+}
+
+impl Datagrams {
     /// Returns whether there was one.
-    fn hear_datagram(&mut self) -> bool {
+    fn hear(&self) -> bool {
         // One more than is read, to tell what is too long.
         let mut bytes = [0; MAX_LINE_BYTES + 1];
         let Ok(datagram) = Datagram::receive(&self.socket, &mut bytes) else { return false };
@@ -195,9 +217,11 @@ impl Ears {
         }
         true
     }
+}
 
+impl Lines {
     /// Returns whether there was anything.
-    fn hear_pipe(&mut self) -> bool {
+    fn hear(&mut self) -> bool {
         let mut bytes = [0; MAX_LINE_BYTES];
         let Ok(count @ 1..) = self.pipe.read(&mut bytes) else { return false };
         let now = monotonic_now();
@@ -333,6 +357,27 @@ mod tests {
         assert_eq!(names, ["a", "a", "b"]);
         let notice = notice.unwrap();
         assert!(notice.starts_with("4 lines") && notice.contains("'\\x1b[2J'"), "{notice}");
+    }
+
+    #[test]
+    fn a_flood_one_way_does_not_keep_the_other_way_waiting() {
+        for (one, other, expected) in [
+            (0, 0, (0, 0)),
+            (3, 5, (3, 5)),
+            // Of a flood as much is taken as leaves the other way its turns.
+            (u32::MAX, 7, (MOST - 7, 7)),
+            (7, u32::MAX, (7, MOST - 7)),
+            (u32::MAX, u32::MAX, (MOST / 2, MOST / 2)),
+        ] {
+            let (mut of_one, mut of_other) = (0, 0);
+            let take = |taken: &mut u32, there: u32| {
+                let is_there = *taken < there;
+                *taken += u32::from(is_there);
+                is_there
+            };
+            let heard = in_turns(|| take(&mut of_one, one), || take(&mut of_other, other));
+            assert_eq!((of_one, of_other, heard), (expected.0, expected.1, expected.0 + expected.1), "{one} {other}");
+        }
     }
 
     #[test]

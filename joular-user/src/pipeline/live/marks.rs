@@ -7,7 +7,7 @@
 use std::time::{Duration, Instant};
 
 use joular_data::{
-    events::{Event, Mark},
+    events::{Event, Mark, MarkFrom},
     model::units::MonotonicNs,
 };
 
@@ -18,7 +18,7 @@ use crate::experiment::marks::Arriving;
 const MOST_AT_ONCE: u32 = 50;
 /// Time after which one more may be made.
 const REFILL: Duration = Duration::from_millis(10);
-/// Marks kept for a window. Others are lost, and counted.
+/// Marks kept for a window that came the same way. Others are lost, and counted.
 const MOST_IN_WINDOW: usize = 4096;
 
 /// Marks of the running window.
@@ -26,6 +26,8 @@ pub struct Marks {
     /// `None`: nobody says anything, or not any more.
     arriving: Option<Arriving>,
     waiting: Vec<Mark>,
+    /// How many of them there are, by the way they came: what comes by one without end keeps none of the others out.
+    kept: [usize; MarkFrom::ALL.len()],
     /// Whether one of them asks for a cut.
     wants_cut: bool,
     lost: u64,
@@ -48,7 +50,14 @@ impl Run<'_> {
 
 impl Marks {
     pub const fn none() -> Self {
-        Self { arriving: None, waiting: Vec::new(), wants_cut: false, lost: 0, budget: Budget::FULL }
+        Self {
+            arriving: None,
+            waiting: Vec::new(),
+            kept: [0; MarkFrom::ALL.len()],
+            wants_cut: false,
+            lost: 0,
+            budget: Budget::FULL,
+        }
     }
 
     pub fn of(arriving: Arriving) -> Self {
@@ -85,15 +94,19 @@ impl Marks {
         if has_edge(&marks) {
             self.budget.spend(Instant::now());
         }
+        self.kept = MarkFrom::ALL.map(|from| later.iter().filter(|mark| mark.from == from).count());
         (self.wants_cut, self.waiting) = (has_edge(&later), later);
         let dropped = self.arriving.as_mut().map_or(0, Arriving::dropped);
         (marks, std::mem::take(&mut self.lost) + dropped)
     }
 
     fn keep(&mut self, mark: Mark) {
-        if self.waiting.len() >= MOST_IN_WINDOW {
-            self.lost += 1;
-            return;
+        match self.kept.get_mut(mark.from as usize) {
+            Some(kept) if *kept < MOST_IN_WINDOW => *kept += 1,
+            _ => {
+                self.lost += 1;
+                return;
+            }
         }
         self.wants_cut |= mark.kind.is_edge();
         self.waiting.push(mark);
@@ -140,7 +153,7 @@ impl Budget {
 
 #[cfg(test)]
 mod tests {
-    use joular_data::events::{MarkFrom, MarkKind};
+    use joular_data::events::MarkKind;
 
     use super::*;
 
@@ -159,16 +172,29 @@ mod tests {
         assert_eq!(budget.wait(now + Duration::from_secs(5)), Duration::ZERO, "after a pause");
     }
 
+    fn mark(at_ns: u64, kind: MarkKind) -> Mark {
+        let (at, name) = (MonotonicNs(at_ns), Some("a".into()));
+        Mark { at, kind, name, attributes: None, pid: None, from: MarkFrom::Pipe }
+    }
+
+    #[test]
+    fn marks_that_come_one_way_leave_the_other_ways_their_room() {
+        let mut marks = Marks::none();
+        for from in MarkFrom::ALL {
+            (0..MOST_IN_WINDOW + 5).for_each(|_| marks.keep(Mark { from, ..mark(7, MarkKind::Event) }));
+        }
+        let (taken, lost) = marks.until(MonotonicNs(7));
+        assert_eq!((taken.len(), lost), (3 * MOST_IN_WINDOW, 15));
+        // Those of the next window count for that one.
+        (0..5).for_each(|_| marks.keep(mark(9, MarkKind::Event)));
+        assert!(marks.until(MonotonicNs(8)).0.is_empty());
+        (0..MOST_IN_WINDOW).for_each(|_| marks.keep(mark(9, MarkKind::Event)));
+        let (taken, lost) = marks.until(MonotonicNs(9));
+        assert_eq!((taken.len(), lost), (MOST_IN_WINDOW, 5));
+    }
+
     #[test]
     fn marks_of_a_window_are_bounded_and_only_edges_end_it() {
-        let mark = |at_ns, kind| Mark {
-            at: MonotonicNs(at_ns),
-            kind,
-            name: Some("a".into()),
-            attributes: None,
-            pid: None,
-            from: MarkFrom::Pipe,
-        };
         let mut marks = Marks::none();
         (0..MOST_IN_WINDOW + 5).for_each(|_| marks.keep(mark(7, MarkKind::Event)));
         assert!(!marks.wants_cut);
