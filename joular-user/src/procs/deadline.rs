@@ -4,7 +4,7 @@
 //! a file system that a program serves, and whoever reads it waits until it comes, if ever. No flag of
 //! the kernel limits that wait. So a thread of its own does what may wait, and nobody waits for that
 //! thread longer than the deadline. One that is late is left alone: its result counts no more, and the next
-//! piece of work gets another thread.
+//! piece of work gets another thread. Nobody's targets get all threads ([`quota`](super::quota)).
 
 use std::{
     sync::{
@@ -15,6 +15,8 @@ use std::{
     thread,
     time::{Duration, Instant},
 };
+
+use super::quota::{MOST_OF_ONE, Owner, Quota};
 
 /// Longest wait for one piece of work. Disks are slow at times, and memory may have to be read from one.
 const LONGEST: Duration = Duration::from_secs(1);
@@ -27,19 +29,47 @@ const MAX_THREADS: usize = 256;
 /// Enough for the deepest of our own work: reading the tables of ELF files.
 const STACK_BYTES: usize = 512 << 10;
 
+/// Until so many wait, it need not be known for whom.
+const MANY_THREADS: usize = 32;
+
 static POOL: Pool = Pool::new();
 
-/// Does work, and waits for it no longer than the deadline.
+/// Does work on a target of this owner, and waits for it no longer than the deadline.
 ///
 /// # Errors
 /// The work, if it is late.
-pub fn within_deadline<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Pending<T>> {
-    POOL.within_deadline(work)
+pub fn within_deadline<T: Send + 'static>(
+    owner: Option<&Owner>,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Pending<T>> {
+    POOL.within_deadline(owner, work)
 }
 
 /// Begins work that is waited for later, if at all.
-pub fn begin<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Pending<T> {
-    POOL.begin(work)
+pub fn begin<T: Send + 'static>(owner: Option<&Owner>, work: impl FnOnce() -> T + Send + 'static) -> Pending<T> {
+    POOL.begin(owner, work)
+}
+
+/// Whether work for this owner would begin.
+pub fn has_room(owner: Option<&Owner>) -> bool {
+    POOL.has_room(owner)
+}
+
+/// Whether so many threads wait that it must be known for whom.
+pub fn are_many() -> bool {
+    POOL.under_way.load(Ordering::Relaxed) >= MANY_THREADS
+}
+
+/// What the user should know: who has as many threads as anybody gets, each said once.
+pub fn notices() -> Vec<String> {
+    let refused = POOL.quota().take_refused();
+    let said = |owner| {
+        format!(
+            "{MOST_OF_ONE} reads of memory or files of processes of {owner} do not come to an end: other processes of this \
+             owner have no names until they do"
+        )
+    };
+    refused.into_iter().map(said).collect()
 }
 
 /// Work under way. Dropped, it goes on, and its result counts no more.
@@ -105,6 +135,10 @@ struct Pool {
     idle: Mutex<Vec<Worker>>,
     /// That have not ended.
     threads: AtomicUsize,
+    /// Work that has begun and has not ended.
+    under_way: AtomicUsize,
+    /// Of those, for whom it is.
+    quota: Mutex<Quota>,
     patience: Mutex<Patience>,
 }
 
@@ -113,15 +147,18 @@ impl Pool {
         Self {
             idle: Mutex::new(Vec::new()),
             threads: AtomicUsize::new(0),
+            under_way: AtomicUsize::new(0),
+            quota: Mutex::new(Quota::new()),
             patience: Mutex::new(Patience { spent: Duration::ZERO, since: None }),
         }
     }
 
     fn within_deadline<T: Send + 'static>(
         &'static self,
+        owner: Option<&Owner>,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Pending<T>> {
-        let mut pending = self.begin(work);
+        let mut pending = self.begin(owner, work);
         let deadline = self.patience().deadline(pending.begun);
         match pending.wait(deadline) {
             Progress::Done(answer) => return Ok(answer),
@@ -131,15 +168,31 @@ impl Pool {
         Err(pending)
     }
 
-    fn begin<T: Send + 'static>(&'static self, work: impl FnOnce() -> T + Send + 'static) -> Pending<T> {
+    fn begin<T: Send + 'static>(
+        &'static self,
+        owner: Option<&Owner>,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Pending<T> {
         let (sender, answer) = channel();
-        let job = Box::new(move || {
-            // Nobody listens any more if it was late.
-            let _ = sender.send(work());
+        // A job that does not begin is dropped, and its sender with it.
+        let worker = Charge::take(self, owner).and_then(|charge| {
+            let job = Box::new(move || {
+                let done = work();
+                drop(charge);
+                // Nobody listens any more if it was late.
+                let _ = sender.send(done);
+            });
+            self.worker().filter(|worker| worker.jobs.send(job).is_ok())
         });
-        // A job that finds no worker is dropped, and its sender with it.
-        let worker = self.worker().filter(|worker| worker.jobs.send(job).is_ok());
         Pending { answer, begun: Instant::now(), pool: self, worker }
+    }
+
+    fn has_room(&self, owner: Option<&Owner>) -> bool {
+        self.under_way.load(Ordering::Relaxed) < MAX_THREADS && owner.is_none_or(|owner| self.quota().has_room(owner))
+    }
+
+    fn quota(&self) -> MutexGuard<'_, Quota> {
+        self.quota.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn idle(&self) -> MutexGuard<'_, Vec<Worker>> {
@@ -166,6 +219,33 @@ impl Pool {
         };
         let started = thread::Builder::new().name("target-reader".into()).stack_size(STACK_BYTES).spawn(work);
         started.ok().map(|_| Worker { jobs })
+    }
+}
+
+/// Work that counts, until it ends in whatever way.
+#[derive(Debug)]
+struct Charge {
+    pool: &'static Pool,
+    owner: Option<Owner>,
+}
+
+impl Charge {
+    /// `None` if the owner has as many threads as anybody gets.
+    fn take(pool: &'static Pool, owner: Option<&Owner>) -> Option<Self> {
+        let has_room = owner.is_none_or(|owner| pool.quota().take(owner));
+        has_room.then(|| {
+            pool.under_way.fetch_add(1, Ordering::Relaxed);
+            Self { pool, owner: owner.cloned() }
+        })
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        self.pool.under_way.fetch_sub(1, Ordering::Relaxed);
+        if let Some(owner) = &self.owner {
+            self.pool.quota().give_back(owner);
+        }
     }
 }
 
@@ -216,8 +296,8 @@ mod tests {
     #[test]
     fn work_in_time_gives_its_result() {
         let pool = pool();
-        assert_eq!(pool.within_deadline(|| 7).ok(), Some(7));
-        let mut pending = pool.begin(|| "text".to_owned());
+        assert_eq!(pool.within_deadline(None, || 7).ok(), Some(7));
+        let mut pending = pool.begin(None, || "text".to_owned());
         assert_eq!(pending.wait(LIMIT), Progress::Done("text".to_owned()));
         assert_eq!((pool.threads.load(Ordering::Relaxed), pool.idle().len()), (1, 1), "one thread did both");
     }
@@ -226,10 +306,10 @@ mod tests {
     fn nobody_waits_for_late_work() {
         let pool = pool();
         let (release, held) = mpsc::channel::<()>();
-        let mut late = pool.within_deadline(move || held.recv().is_err()).unwrap_err();
+        let mut late = pool.within_deadline(None, move || held.recv().is_err()).unwrap_err();
         assert!(late.age() >= LONGEST);
         // Others are not held up by it; the pool would be impatient now, which is another test's matter.
-        assert_eq!(pool.begin(|| 1).wait(LIMIT), Progress::Done(1));
+        assert_eq!(pool.begin(None, || 1).wait(LIMIT), Progress::Done(1));
         assert_eq!(late.take(), Progress::UnderWay);
         drop(release);
         assert_eq!(late.wait(LIMIT), Progress::Done(true));
@@ -239,8 +319,11 @@ mod tests {
     #[test]
     fn work_that_panics_has_no_result() {
         let pool = pool();
-        assert_eq!(pool.within_deadline(|| -> u8 { panic!("as intended") }).unwrap_err().take(), Progress::Failed);
-        assert_eq!(pool.within_deadline(|| 2).ok(), Some(2));
+        assert_eq!(
+            pool.within_deadline(None, || -> u8 { panic!("as intended") }).unwrap_err().take(),
+            Progress::Failed
+        );
+        assert_eq!(pool.within_deadline(None, || 2).ok(), Some(2));
     }
 
     #[test]
@@ -251,15 +334,43 @@ mod tests {
         let stuck: Vec<_> = (0..MAX_THREADS)
             .map(|_| {
                 let held = std::sync::Arc::clone(&held);
-                pool.begin(move || drop(held.lock().map(|held| held.recv())))
+                pool.begin(None, move || drop(held.lock().map(|held| held.recv())))
             })
             .collect();
-        assert_eq!(pool.begin(|| 3).take(), Progress::Failed);
+        assert_eq!(pool.begin(None, || 3).take(), Progress::Failed);
         drop(release);
         for mut pending in stuck {
             assert_eq!(pending.wait(LIMIT), Progress::Done(()));
         }
-        assert_eq!(pool.begin(|| 3).wait(LIMIT), Progress::Done(3));
+        assert_eq!(pool.begin(None, || 3).wait(LIMIT), Progress::Done(3));
+    }
+
+    /// One user has a hundred processes whose memory never comes.
+    #[test]
+    fn targets_of_one_owner_that_hang_leave_threads_for_those_of_others() {
+        let pool = pool();
+        let (hostile, other) = (Owner::new(1000, None), Owner::new(1001, None));
+        let (release, held) = mpsc::channel::<()>();
+        let held = std::sync::Arc::new(Mutex::new(held));
+        let hang = |owner: &Owner| {
+            let held = std::sync::Arc::clone(&held);
+            pool.begin(Some(owner), move || drop(held.lock().map(|held| held.recv())))
+        };
+        let mut stuck: Vec<_> = (0..100).map(|_| hang(&hostile)).collect();
+        let under_way = stuck.iter_mut().map(Pending::take).filter(|progress| *progress == Progress::UnderWay).count();
+        assert_eq!((under_way, pool.under_way.load(Ordering::Relaxed)), (MOST_OF_ONE, MOST_OF_ONE));
+        assert!(!pool.has_room(Some(&hostile)) && pool.has_room(Some(&other)) && pool.has_room(None));
+        assert_eq!(pool.begin(Some(&other), || 5).wait(LIMIT), Progress::Done(5));
+        assert_eq!(pool.begin(Some(&hostile), || 5).take(), Progress::Failed);
+        assert_eq!(pool.quota().take_refused(), [hostile.clone()], "it is named, once");
+        // What others hold counts for them.
+        stuck.push(hang(&other));
+        drop(release);
+        for pending in &mut stuck {
+            pending.wait(LIMIT);
+        }
+        assert_eq!(pool.under_way.load(Ordering::Relaxed), 0);
+        assert_eq!(pool.begin(Some(&hostile), || 6).wait(LIMIT), Progress::Done(6));
     }
 
     #[test]

@@ -19,7 +19,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::procs::deadline;
+use crate::procs::{deadline, quota::Owner};
 
 /// How long a file stays open that no process uses.
 const KEEP_OPEN: Duration = Duration::from_secs(5);
@@ -72,12 +72,23 @@ impl FileKey {
 pub struct NewFile {
     file: File,
     own: FileKey,
+    /// Who uses it, if that is not this program.
+    owner: Option<Owner>,
 }
 
 impl NewFile {
     /// Asks the file system.
     pub fn of(file: File) -> io::Result<Self> {
-        Ok(Self { own: FileKey::of(&file)?, file })
+        Ok(Self { own: FileKey::of(&file)?, file, owner: None })
+    }
+
+    /// Found in a process of this owner.
+    pub fn used_by(self, owner: Owner) -> Self {
+        Self { owner: Some(owner), ..self }
+    }
+
+    pub const fn owner(&self) -> Option<&Owner> {
+        self.owner.as_ref()
     }
 }
 
@@ -124,6 +135,8 @@ pub struct FileUse {
 struct OpenFile {
     file: Arc<File>,
     key: FileKey,
+    /// Who uses it; `None`: not one owner alone.
+    owner: Option<Owner>,
     users: usize,
     unused_since: Option<Instant>,
 }
@@ -147,13 +160,16 @@ pub struct OpenFiles {
 impl OpenFiles {
     /// One more process uses the file, which has this name.
     pub fn acquire(&mut self, new: NewFile, module: &str) -> Option<FileUse> {
-        let own = new.own;
+        let (own, owner) = (new.own, new.owner.clone());
         if !self.files.contains_key(&own) {
             let file = Arc::new(new.file);
-            let key = self.original_of(own, &file, module);
-            self.files.insert(own, OpenFile { file, key, users: 0, unused_since: None });
+            let key = self.original_of(own, &file, module, new.owner.as_ref());
+            self.files.insert(own, OpenFile { file, key, owner: new.owner, users: 0, unused_since: None });
         }
         let known = self.files.get_mut(&own)?;
+        if known.owner != owner {
+            known.owner = None;
+        }
         known.users += 1;
         known.unused_since = None;
         Some(FileUse { key: known.key, own })
@@ -171,13 +187,20 @@ impl OpenFiles {
 
     /// Closes files that were not used for long. Their keys are no longer given to copies.
     pub fn close_unused(&mut self, now: Instant) {
-        let is_kept = |file: &OpenFile| file.unused_since.is_none_or(|since| now.duration_since(since) < KEEP_OPEN);
+        // The file system is told, and may hang. What has no thread to wait for that stays open.
+        let is_kept = |file: &OpenFile| {
+            file.unused_since.is_none_or(|since| now.duration_since(since) < KEEP_OPEN)
+                || !deadline::has_room(file.owner.as_ref())
+        };
         if self.files.values().all(is_kept) {
             return;
         }
-        let closed: Vec<OpenFile> = self.files.extract_if(|_, file| !is_kept(file)).map(|(_, file)| file).collect();
-        // The file system is told.
-        let _closing = deadline::begin(move || drop(closed));
+        let mut closed: Vec<OpenFile> = self.files.extract_if(|_, file| !is_kept(file)).map(|(_, file)| file).collect();
+        closed.sort_by(|a, b| a.owner.cmp(&b.owner));
+        while let Some(owner) = closed.last().map(|file| file.owner.clone()) {
+            let of_one = closed.split_off(closed.partition_point(|file| file.owner < owner));
+            let _closing = deadline::begin(owner.as_ref(), move || drop(of_one));
+        }
         let files = &self.files;
         self.alike.retain(|_, keys| {
             keys.retain(|key| files.values().any(|file| file.key == *key));
@@ -199,7 +222,7 @@ impl OpenFiles {
 
     /// The key of the file that this one is a copy of; its own if there is none, or if it cannot be told
     /// in time.
-    fn original_of(&mut self, own: FileKey, file: &Arc<File>, module: &str) -> FileKey {
+    fn original_of(&mut self, own: FileKey, file: &Arc<File>, module: &str, owner: Option<&Owner>) -> FileKey {
         if own.size > MAX_COMPARED_BYTES {
             return own;
         }
@@ -212,7 +235,7 @@ impl OpenFiles {
                 copies.unchanged().is_some_and(|known| are_equal(known, &file, own.size).unwrap_or(false))
             };
             let find = move || known.iter().find(|(_, copies)| is_copy(copies)).map(|(key, _)| *key);
-            if let Ok(Some(original)) = deadline::within_deadline(find) {
+            if let Ok(Some(original)) = deadline::within_deadline(owner, find) {
                 return original;
             }
         }

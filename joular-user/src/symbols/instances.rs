@@ -296,7 +296,8 @@ impl Symbolizer {
             Progress::UnderWay => return,
             Progress::Done(Trial { result: Ok(opened), .. }) => {
                 self.pace.looks.extend(opened.instance.next_look(now).map(|next| (key, next)));
-                process.instance = InstanceState::Open(Box::new(OpenInstance::new(opened.instance)));
+                process.instance =
+                    InstanceState::Open(Box::new(OpenInstance::new(opened.instance, process.owner().clone())));
                 self.builds.insert(opened.library, opened.build);
                 self.news.refreshed.push(key);
                 return;
@@ -369,7 +370,7 @@ fn begin_opening(process: &mut Process, native: &mut NativeSymbols, builds: &Bui
         let instance = Arc::clone(&build).open(&library)?;
         Ok(Opened { instance, build, library: of_process.ok_or_else(no_file)? })
     };
-    deadline::begin(move || {
+    deadline::begin(Some(process.owner()), move || {
         let begun = Instant::now();
         Trial { result: open(), took: begun.elapsed() }
     })

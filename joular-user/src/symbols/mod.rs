@@ -281,7 +281,7 @@ impl Symbolizer {
         let now = Instant::now();
         self.open_instances(now);
         self.start_requests(now);
-        self.news.notices.append(&mut self.native.notices);
+        self.news.notices.extend(self.native.take_notices());
         std::mem::take(&mut self.news)
     }
 

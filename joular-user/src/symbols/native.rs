@@ -33,6 +33,7 @@ use crate::{
     procs::{
         deadline::{self, Pending, Progress},
         maps::{MappingKind, Maps},
+        quota::Owner,
     },
     runtimes::is_library,
 };
@@ -63,6 +64,8 @@ struct Parsed {
 
 #[derive(Debug)]
 struct ElfFile {
+    /// Who uses it; `None`: not one owner alone.
+    owner: Option<Owner>,
     /// Its symbols, which are late.
     reading: Option<Pending<Result<ElfImage, ElfError>>>,
     parsed: Option<Parsed>,
@@ -92,8 +95,10 @@ pub struct NativeSymbols {
 impl NativeSymbols {
     /// Takes a file into use for one more process.
     pub fn acquire(&mut self, file: NewFile, module: &str) -> Option<FileUse> {
+        let owner = file.owner().cloned();
         let used = self.open.acquire(file, module)?;
-        self.files.entry(used.key).or_insert_with(|| ElfFile {
+        let file = self.files.entry(used.key).or_insert_with(|| ElfFile {
+            owner: owner.clone(),
             reading: None,
             parsed: None,
             is_unreadable: false,
@@ -102,7 +107,16 @@ impl NativeSymbols {
             answers: HashMap::new(),
             names: HashSet::new(),
         });
+        if file.owner != owner {
+            file.owner = None;
+        }
         Some(used)
+    }
+
+    /// What is to be said of files and of who keeps them from being read.
+    pub fn take_notices(&mut self) -> Vec<Notice> {
+        let of_owners = deadline::notices().into_iter().map(|text| Notice { pid: None, text });
+        std::mem::take(&mut self.notices).into_iter().chain(of_owners).collect()
     }
 
     /// One process less uses it.
@@ -275,7 +289,8 @@ impl ElfFile {
         };
         let mut late = match self.reading.take() {
             Some(late) => late,
-            None => match deadline::within_deadline(copy) {
+            None if !deadline::has_room(self.owner.as_ref()) => return None,
+            None => match deadline::within_deadline(self.owner.as_ref(), copy) {
                 Ok(image) => return Some(image),
                 Err(late) => late,
             },

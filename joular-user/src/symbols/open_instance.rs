@@ -21,7 +21,10 @@ use joular_ebpf::abi::{CompilerThread, FrameWord, JvmUnwind};
 
 use super::process::Location;
 use crate::{
-    procs::deadline::{self, Pending, Progress},
+    procs::{
+        deadline::{self, Pending, Progress},
+        quota::Owner,
+    },
     runtimes::{AllocationSites, CodeId, CollectionSites, Instance, NotNow, OwnCode, OwnRange},
 };
 
@@ -65,6 +68,8 @@ enum Whereabouts {
 /// A run-time system that is understood.
 #[derive(Debug)]
 pub struct OpenInstance {
+    /// Whose process it is in.
+    owner: Owner,
     whereabouts: Whereabouts,
     pub facts: Facts,
     /// Counts how often words that it had pinned were dropped.
@@ -75,9 +80,16 @@ pub struct OpenInstance {
 }
 
 impl OpenInstance {
-    pub fn new(instance: Box<dyn Instance>) -> Self {
+    pub fn new(instance: Box<dyn Instance>, owner: Owner) -> Self {
         let facts = Facts::of(&*instance);
-        Self { whereabouts: Whereabouts::Here(instance), facts, names_version: 0, is_asked: false, is_away_told: false }
+        Self {
+            owner,
+            whereabouts: Whereabouts::Here(instance),
+            facts,
+            names_version: 0,
+            is_asked: false,
+            is_away_told: false,
+        }
     }
 
     /// The instance, unless it is away.
@@ -120,7 +132,7 @@ impl OpenInstance {
             let _ = sender.send(question(&mut *instance));
             instance
         };
-        match deadline::within_deadline(work) {
+        match deadline::within_deadline(Some(&self.owner), work) {
             Ok(instance) => self.whereabouts = Whereabouts::Here(instance),
             Err(late) => self.whereabouts = Whereabouts::Away(late),
         }

@@ -33,6 +33,7 @@ use crate::{
         maps::{Mapping, MappingKind, Maps},
         namespaces::TargetRoot,
         proc_files::{ProcFiles, TICK_NS},
+        quota::Owner,
     },
     runtimes::{RuntimeSystem, Systems},
 };
@@ -112,7 +113,7 @@ impl Process {
             maps_read: None,
             pause: MIN_PAUSE,
             files: HashMap::new(),
-            questions: Questions::default(),
+            questions: Questions::to(Owner::of(info)),
             code: None,
             instance: InstanceState::default(),
         };
@@ -287,6 +288,11 @@ impl Process {
         used
     }
 
+    /// Whose it is.
+    pub const fn owner(&self) -> &Owner {
+        self.questions.owner()
+    }
+
     /// A request to start now, if one is due or `force`d.
     pub fn request(&self, key: ProcessKey, helper: Option<&PathBuf>, force: bool, now: Instant) -> Option<Request> {
         let code = self.code.as_ref()?;
@@ -315,7 +321,7 @@ impl Process {
         {
             let (root, name, uid) = (Arc::clone(root), self.map_file(), self.target.uid);
             // Gone already, or put there by someone else: neither is ours.
-            let _late = deadline::within_deadline(move || drop(root.remove_tmp_file(&name, uid)));
+            let _late = deadline::within_deadline(Some(self.owner()), move || drop(root.remove_tmp_file(&name, uid)));
         }
     }
 }

@@ -12,7 +12,8 @@ use crate::procs::{
     attach::{Target, protocol::perf_map_name},
     deadline::{self, Pending, Progress},
     maps::{Mapping, MappingKind, Maps},
-    namespaces::{Expect, Links, Owner, TargetRoot, open_mapped},
+    namespaces::{self, Expect, Links, TargetRoot, open_mapped},
+    quota::Owner,
     shared_roots,
 };
 
@@ -42,20 +43,31 @@ impl Survey {
 }
 
 /// The questions to one process that have no answer yet.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Questions {
+    owner: Owner,
     survey: Option<Pending<Survey>>,
     file: Option<(FileIdentity, Pending<Option<NewFile>>)>,
 }
 
 impl Questions {
+    /// To a process of this owner.
+    pub const fn to(owner: Owner) -> Self {
+        Self { owner, survey: None, file: None }
+    }
+
+    /// Who the process belongs to.
+    pub const fn owner(&self) -> &Owner {
+        &self.owner
+    }
+
     /// Looks at the process again; `None` if that is late.
     pub fn survey(&mut self, target: &Target, root: Option<&Arc<TargetRoot>>) -> Option<Survey> {
         let mut late = match self.survey.take() {
             Some(late) => late,
             None => {
                 let (target, root) = (target.clone(), root.cloned());
-                match deadline::within_deadline(move || Survey::of(&target, root)) {
+                match deadline::within_deadline(Some(&self.owner), move || Survey::of(&target, root)) {
                     Ok(survey) => return Some(survey),
                     Err(late) => late,
                 }
@@ -83,9 +95,12 @@ impl Questions {
             Some(late) => late,
             None => {
                 let (root, proc_root, pid) = (root.cloned(), target.proc_root.clone(), target.pid);
-                let mapping = mapping.clone();
-                let open = move || NewFile::of(open_mapped_file(root.as_deref(), &proc_root, pid, &mapping)?).ok();
-                match deadline::within_deadline(open) {
+                let (mapping, owner) = (mapping.clone(), self.owner.clone());
+                let open = move || {
+                    let file = NewFile::of(open_mapped_file(root.as_deref(), &proc_root, pid, &mapping)?).ok()?;
+                    Some(file.used_by(owner))
+                };
+                match deadline::within_deadline(Some(&self.owner), open) {
                     Ok(file) => return Some(file),
                     Err(late) => (identity, late),
                 }
@@ -108,7 +123,7 @@ fn open_mapped_file(root: Option<&TargetRoot>, proc_root: &Path, pid: Pid, mappi
     if NO_FILES.iter().any(|prefix| path.starts_with(prefix)) {
         return None;
     }
-    let expect = Expect { links: Links::WithinRoot, owner: Owner::Anyone, max_bytes: MAX_ELF_BYTES };
+    let expect = Expect { links: Links::WithinRoot, owner: namespaces::Owner::Anyone, max_bytes: MAX_ELF_BYTES };
     let by_name = match mapping.kind {
         MappingKind::File => root.and_then(|root| root.open_file(path, &expect).ok()),
         _ => None,

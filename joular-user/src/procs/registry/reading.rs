@@ -7,6 +7,7 @@ use joular_data::{events::ProcessInfo, model::units::Pid};
 use crate::procs::{
     deadline::{self, Pending, Progress},
     proc_files::ProcFiles,
+    quota::Owner,
 };
 
 /// What could not be read in time.
@@ -21,8 +22,8 @@ impl Reading {
         let mut late = match self.late.remove(&pid) {
             Some(late) => late,
             None => {
-                let files = files.clone();
-                match deadline::within_deadline(move || files.process(pid)) {
+                let (owner, files) = (owner(files, pid), files.clone());
+                match deadline::within_deadline(owner.as_ref(), move || files.process(pid)) {
                     Ok(read) => return read,
                     Err(late) => late,
                 }
@@ -39,6 +40,11 @@ impl Reading {
 
 /// Whether HotSpot is in a process's memory, as far as that can be told in time.
 pub(super) fn maps_libjvm(files: &ProcFiles, pid: Pid) -> bool {
-    let files = files.clone();
-    deadline::within_deadline(move || files.maps_libjvm(pid)).unwrap_or(false)
+    let (owner, files) = (owner(files, pid), files.clone());
+    deadline::within_deadline(owner.as_ref(), move || files.maps_libjvm(pid)).unwrap_or(false)
+}
+
+/// Who a process belongs to, if that matters: asking costs something for each process of the host.
+fn owner(files: &ProcFiles, pid: Pid) -> Option<Owner> {
+    deadline::are_many().then(|| files.outline(pid).as_ref().map(Owner::of)).flatten()
 }

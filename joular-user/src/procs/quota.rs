@@ -1,0 +1,137 @@
+//! Shares out the threads that wait for targets, so that targets of one owner which do not answer leave threads for those
+//! of others.
+//!
+//! The owner is the user that a process runs as. Root's processes are told apart by container: what runs as root in one of
+//! them need not be trusted outside of it. A user can name control groups, and so containers, at will; those of one user
+//! count together.
+
+use std::{collections::BTreeMap, fmt, sync::Arc};
+
+use joular_data::events::ProcessInfo;
+
+/// Threads that may wait for targets of one owner at the same time.
+pub const MOST_OF_ONE: usize = 32;
+/// Owners that are told of between two looks.
+const MOST_REFUSED: usize = 8;
+
+/// Whose memory or files are waited for.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Owner {
+    user: u32,
+    container: Option<Arc<str>>,
+}
+
+impl Owner {
+    pub fn new(user: u32, container: Option<&str>) -> Self {
+        Self { user, container: container.filter(|_| user == 0).map(Into::into) }
+    }
+
+    pub fn of(process: &ProcessInfo) -> Self {
+        Self::new(process.uid, process.container.as_ref().map(|id| id.raw()))
+    }
+}
+
+/// As a notice names it.
+impl fmt::Display for Owner {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.container, self.user) {
+            (Some(id), _) => write!(out, "root in container {}", id.get(..12).unwrap_or(id).escape_debug()),
+            (None, 0) => out.write_str("root"),
+            (None, user) => write!(out, "user {user}"),
+        }
+    }
+}
+
+/// Who has how many threads.
+#[derive(Debug)]
+pub struct Quota {
+    shares: BTreeMap<Owner, Share>,
+    /// Who was refused one and was not told of yet.
+    refused: Vec<Owner>,
+}
+
+#[derive(Debug, Default)]
+struct Share {
+    threads: usize,
+    /// Whether it was refused one since it had none.
+    is_refused: bool,
+}
+
+impl Quota {
+    pub const fn new() -> Self {
+        Self { shares: BTreeMap::new(), refused: Vec::new() }
+    }
+
+    /// Whether the owner may have one more thread.
+    pub fn has_room(&self, owner: &Owner) -> bool {
+        self.shares.get(owner).is_none_or(|share| share.threads < MOST_OF_ONE)
+    }
+
+    /// Takes one thread more for the owner, if that is possible.
+    pub fn take(&mut self, owner: &Owner) -> bool {
+        let share = self.shares.entry(owner.clone()).or_default();
+        if share.threads < MOST_OF_ONE {
+            share.threads += 1;
+            return true;
+        }
+        if !std::mem::replace(&mut share.is_refused, true) && self.refused.len() < MOST_REFUSED {
+            self.refused.push(owner.clone());
+        }
+        false
+    }
+
+    /// Gives one back.
+    pub fn give_back(&mut self, owner: &Owner) {
+        if let Some(share) = self.shares.get_mut(owner) {
+            share.threads = share.threads.saturating_sub(1);
+            if share.threads == 0 {
+                self.shares.remove(owner);
+            }
+        }
+    }
+
+    /// Who was refused one since the last call, each once until none of theirs is left.
+    pub fn take_refused(&mut self) -> Vec<Owner> {
+        std::mem::take(&mut self.refused)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn users_and_containers_of_root_are_told_apart() {
+        let of = Owner::new;
+        for (a, b, are_one) in [
+            (of(1000, None), of(1000, None), true),
+            (of(1000, None), of(1001, None), false),
+            (of(1000, Some("made up")), of(1000, Some("another")), true),
+            (of(0, Some("a")), of(0, Some("b")), false),
+            (of(0, Some("a")), of(0, None), false),
+            (of(0, None), of(0, None), true),
+        ] {
+            assert_eq!(a == b, are_one, "{a} {b}");
+        }
+        assert_eq!(of(1000, Some("x")).to_string(), "user 1000");
+        assert_eq!(of(0, Some("0123456789abcdef")).to_string(), "root in container 0123456789ab");
+        assert_eq!(of(0, Some("\u{1b}[2J")).to_string(), "root in container \\u{1b}[2J");
+    }
+
+    #[test]
+    fn each_owner_has_as_many_as_every_other() {
+        let mut quota = Quota::new();
+        let hostile = Owner::new(1000, None);
+        let taken = (0..256).filter(|_| quota.take(&hostile)).count();
+        assert_eq!(taken, MOST_OF_ONE);
+        assert_eq!((quota.take_refused(), quota.take_refused()), (vec![hostile.clone()], vec![]));
+        for user in 1001..1010 {
+            assert_eq!((0..256).filter(|_| quota.take(&Owner::new(user, None))).count(), MOST_OF_ONE, "{user}");
+        }
+        assert_eq!(quota.take_refused().len(), MOST_REFUSED, "only some are named");
+        quota.give_back(&hostile);
+        assert!(quota.has_room(&hostile) && quota.take(&hostile) && !quota.take(&hostile));
+        (0..MOST_OF_ONE * 2).for_each(|_| quota.give_back(&hostile));
+        assert!(!quota.shares.contains_key(&hostile), "nothing is kept of who has none");
+    }
+}
