@@ -20,6 +20,7 @@
 
 pub mod arch;
 pub mod compiled;
+mod continuation;
 pub mod dispatch;
 pub mod hotspot;
 pub mod identity;

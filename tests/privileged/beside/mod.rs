@@ -35,6 +35,7 @@ mod pods;
 mod privileges;
 mod prometheus;
 mod rare_code;
+mod resumed_threads;
 mod run_command;
 mod servers;
 mod virtual_threads;

@@ -12,7 +12,7 @@ pub(super) const INTERPRETER: u64 = HEAP + 0x8_0000;
 pub(super) const ENTRIES: u64 = INTERPRETER + 0x1000;
 const CALL_STUB: u64 = HEAP + 0xa_0000;
 pub(super) const CALL_STUB_RETURN: u64 = CALL_STUB + 0x50;
-const CONTINUATION: u64 = HEAP + 0xb_0000;
+pub(super) const CONTINUATION: u64 = HEAP + 0xb_0000;
 const NMETHOD: u64 = 0x5000;
 pub(super) const NATIVE: u64 = 0x5010;
 const VTABLE: u64 = 0x5020;
@@ -20,7 +20,7 @@ const OTHER: u64 = 0x5030;
 /// Code in a blob, behind block header and fields.
 const CODE: u64 = 16 + 80;
 /// In the file whose function nobody called; what C++ returns to stands behind a call.
-const LIBJVM: u64 = 0x5555_0000;
+pub(super) const LIBJVM: u64 = 0x5555_0000;
 pub(super) const IN_LIBJVM: u64 = LIBJVM + 0x10;
 pub(super) const METHOD: u64 = 0x6100_0000;
 pub(super) const CONST_METHOD: u64 = 0x6200_0000;
@@ -343,38 +343,4 @@ fn code_that_is_gone_is_said_to_be() {
         let frames = vec![FrameRef::Blob { offset: (pc - HEAP) as u32 }];
         assert_eq!(process.walk(leaf(pc)), (frames, walk_end::DEAD_CODE), "{pc:#x}");
     }
-}
-
-/// What there is of a virtual thread, and then its carrier; with the gap, that is not
-/// a whole stack. Above are arguments, which are anything, and then what the JVM keeps.
-#[test]
-fn a_virtual_threads_stack_goes_on_in_the_heap() {
-    let frozen = FrameRef::Blob { offset: (CONTINUATION + 0x20 - HEAP) as u32 };
-    let frames = vec![VTABLE_STUB.stub(0), frozen, CALLER.call(BODY), native(IN_LIBJVM)];
-    for arguments in [&[][..], &[RETURN], &[7, INTERPRETER + 8], &[0; 8], &[0, 7, 0, 1, 0]] {
-        let mut process = process();
-        let entry = [0xdead, 0, 0x6000, 0, 1 | (arguments.len() as u64) << 32, STACK, 0, 0];
-        let stack = [&[CONTINUATION + 0x20], arguments, &entry, &[0, RETURN]].concat();
-        process.words(STACK, &stack);
-        caller_frame(&mut process, STACK + 8 * stack.len() as u64);
-        assert_eq!(process.walk(leaf(VTABLE_STUB.begin())), (frames.clone(), walk_end::FROZEN), "{arguments:?}");
-        // Nothing that could be the carrier's.
-        process.words(STACK + 8, &[0; 30]);
-        assert_eq!(process.walk(leaf(VTABLE_STUB.begin())), (frames[..2].to_vec(), walk_end::FROZEN));
-    }
-}
-
-/// C++ copies frames to where the stack will be: only the frame pointer tells.
-#[test]
-fn a_virtual_thread_is_brought_from_the_heap() {
-    let mut process = process();
-    let cpp = LIBJVM + 0x800;
-    process.rows.push(UnwindRow { address: 0x800, cfa_words: 1, rule: rule::SP, ..UnwindRow::default() });
-    process.mappings[0].row_count = 2;
-    process.words(STACK, &[CONTINUATION + 0x20, RETURN + 1, RETURN, 0, 0, 0, 0, 0, 0, RETURN]);
-    caller_frame(&mut process, STACK + 80);
-    let frozen = FrameRef::Blob { offset: (CONTINUATION + 0x20 - HEAP) as u32 };
-    let frames = vec![native(cpp), frozen, CALLER.call(BODY), native(IN_LIBJVM)];
-    let registers = Registers { fp: STACK + 64, ..leaf(cpp) };
-    assert_eq!(process.walk(registers), (frames, walk_end::FROZEN));
 }

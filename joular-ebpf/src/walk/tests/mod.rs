@@ -2,6 +2,7 @@
 
 extern crate std;
 
+mod continuation;
 mod dispatch;
 mod half_frames;
 mod hotspot;

@@ -12,6 +12,7 @@ use crate::{
     walk::{
         End, Memory, Step, Tables, Walk,
         compiled::{Kind, frame_words, has_frame_size},
+        continuation::is_entered,
         hotspot::Blob,
     },
 };
@@ -56,13 +57,13 @@ pub(in crate::walk) fn caller(
             walk.return_to(pc, end, fp)
         }
         FrameState::Whole | FrameState::Unknown => {
+            let frame_end = sp.wrapping_add(bytes);
             // A wrapper aligns its stack for some calls, a stub does or pushes what it
             // saves; both have a frame pointer where they do.
             let is_close = fp.wrapping_sub(sp) <= bytes + SLACK_BYTES;
-            if is_close && has_frame_pointer(memory, tables, jvm, walk, kind) {
+            if is_close && has_frame_pointer(memory, tables, jvm, walk, kind, bytes) {
                 return stub::by_frame_pointer(memory, walk);
             }
-            let frame_end = sp.wrapping_add(bytes);
             let end = match kept_bytes(memory, tables, jvm, walk, kind, frame_end)
                 .or_else(|| pushed_bytes(memory, tables, jvm, walk, bytes))
             {
@@ -78,11 +79,20 @@ pub(in crate::walk) fn caller(
     }
 }
 
+/// Whether code with a frame of this size has a frame pointer. A wrapper's callees keep it, but for those that a
+/// virtual thread brings from the heap.
 #[inline(always)]
-fn has_frame_pointer(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk: &Walk, kind: Kind) -> bool {
+fn has_frame_pointer(
+    memory: &impl Memory,
+    tables: &impl Tables,
+    jvm: &JvmUnwind,
+    walk: &Walk,
+    kind: Kind,
+    bytes: u64,
+) -> bool {
     match kind {
         Kind::Method => false,
-        Kind::NativeWrapper => true,
+        Kind::NativeWrapper => !is_entered(memory, tables, jvm, walk, bytes),
         Kind::Stub => stub::has_frame_pointer(memory, tables, jvm, walk),
     }
 }

@@ -1,0 +1,92 @@
+//! Steps from a virtual thread to its carrier.
+//!
+//! A carrier enters a virtual thread through `Continuation.enterSpecial`. In that method's frame lies a
+//! `ContinuationEntry`, and behind it the carrier's frame pointer and a return address. The thread's own frames
+//! stand below. Those that the JVM has brought back from the heap were copied as they were: the frame pointer
+//! that the lowest of them saved is that of an earlier entry, on any carrier. What such a frame returns to is
+//! right: `enterSpecial`, or, where older frames are still in the heap, a stub that brings them.
+
+use super::{
+    End, Memory, Registers, Step, Tables, Walk, arch::stub::by_frame_pointer, is_in_code_cache, stub::MAX_FRAME_BYTES,
+};
+use crate::abi::{FrameWord, JvmUnwind, walk_end};
+
+/// Most words of arguments on the stack: methods have up to 255, some of them in registers.
+const MAX_ARGUMENT_WORDS: u64 = 256;
+/// Of a `ContinuationEntry`: its size on the stack, `_parent` and `_cont`, `_flags` and `_argsize`. They
+/// are the same in JDK 21 to 25, which do not tell them.
+const ENTRY_BYTES: u64 = 64;
+const ENTRY_PARENT: u64 = 8;
+const ENTRY_FLAGS: u64 = 32;
+/// Of the frame with the entry: what `enterSpecial` pushed first, and its return address.
+const FRAME_BYTES: u64 = ENTRY_BYTES + 16;
+
+/// Whether the frame to be walked, of this size, is that of `enterSpecial`, with its stack pointer where it should
+/// be. The frame pointer proves nothing.
+#[inline(always)]
+pub(super) fn is_entered(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk: &Walk, bytes: u64) -> bool {
+    let sp = walk.registers.sp;
+    bytes == FRAME_BYTES
+        && argument_words(memory, sp).is_some()
+        && kept_of_carrier(memory, tables, jvm, walk, sp).is_some()
+}
+
+/// Goes on when the rest of a virtual thread's stack is in the heap. Above are arguments of the frame
+/// that is the last one here, and then the frame in which the carrier entered the thread. But if C++ is just
+/// bringing more of the stack from the heap, anything may lie there, and only the frame pointer tells.
+#[inline(always)]
+pub(super) fn to_carrier(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk: &mut Walk) -> Step {
+    walk.is_frozen = 1;
+    let Registers { sp, fp, .. } = walk.registers;
+    let callee = walk.words.get((walk.header.len as usize).wrapping_sub(2)).copied();
+    if !callee.is_some_and(|word| FrameWord(word).is_of_a_jvm()) {
+        return match memory.pair(fp) {
+            Ok([_, pc]) if is_carrier(memory, tables, jvm, walk, pc) && fp.wrapping_sub(sp) < MAX_FRAME_BYTES => {
+                by_frame_pointer(memory, walk)
+            }
+            _ => Err(End(walk_end::FROZEN)),
+        };
+    }
+    for index in 0..=MAX_ARGUMENT_WORDS {
+        let entry = sp.wrapping_add(index * 8);
+        // Entry and frames are aligned to two words, so one may lie behind the arguments.
+        let is_it = |arguments: u64| index == arguments + arguments % 2;
+        if !argument_words(memory, entry).is_some_and(is_it) {
+            continue;
+        }
+        if let Some([fp, pc]) = kept_of_carrier(memory, tables, jvm, walk, entry) {
+            return walk.return_to(pc, entry.wrapping_add(FRAME_BYTES), fp);
+        }
+    }
+    Err(End(walk_end::FROZEN))
+}
+
+/// How many words of arguments the lowest frame of a virtual thread has, if the thread's `ContinuationEntry` may
+/// begin there: it has no parent, is of a continuation, and says that this is a virtual thread.
+#[inline(always)]
+fn argument_words(memory: &impl Memory, entry: u64) -> Option<u64> {
+    let [parent, continuation] = memory.pair(entry.wrapping_add(ENTRY_PARENT)).ok()?;
+    if parent != 0 || continuation == 0 {
+        return None;
+    }
+    let word = memory.word(entry.wrapping_add(ENTRY_FLAGS)).ok()?;
+    (word as u32 == 1 && word >> 32 <= MAX_ARGUMENT_WORDS).then_some(word >> 32)
+}
+
+/// The carrier's frame pointer and program counter, behind an entry.
+#[inline(always)]
+fn kept_of_carrier(
+    memory: &impl Memory,
+    tables: &impl Tables,
+    jvm: &JvmUnwind,
+    walk: &Walk,
+    entry: u64,
+) -> Option<[u64; 2]> {
+    let [fp, pc] = memory.pair(entry.wrapping_add(ENTRY_BYTES)).ok()?;
+    is_carrier(memory, tables, jvm, walk, pc).then_some([fp, pc])
+}
+
+#[inline(always)]
+fn is_carrier(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk: &Walk, pc: u64) -> bool {
+    is_in_code_cache(jvm, pc) && tables.is_return_address(memory, jvm, &walk.process, pc)
+}
