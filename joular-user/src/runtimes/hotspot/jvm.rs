@@ -188,10 +188,12 @@ impl Jvm {
     /// The same for several words.
     pub fn resolve_all(&mut self, words: &[FrameWord]) -> Vec<Vec<Frame>> {
         self.learn(words);
-        words.iter().map(|&word| self.known(word).unwrap_or_default()).collect()
+        let unread = || evicted().iter().map(Level::frame).collect();
+        words.iter().map(|&word| self.known(word).unwrap_or_else(unread)).collect()
     }
 
-    /// Reads what words stand for that are not known yet. What they have in common is read once.
+    /// Reads what words stand for that are not known yet, as far as it can be read. What they have in common is
+    /// read once.
     pub fn learn(&mut self, words: &[FrameWord]) {
         if self.methods.len() > MAX_METHODS {
             self.methods.clear();
@@ -199,35 +201,32 @@ impl Jvm {
         let (mut methods, mut leaves) = (std::mem::take(&mut self.methods), std::mem::take(&mut self.leaves));
         let (mut stubs, mut answers) = (std::mem::take(&mut self.stubs), std::mem::take(&mut self.answers));
         let pages = Pages::new(&*self.memory);
-        let mut compiled = Vec::new();
+        let mut read = Vec::new();
         for &word in words {
             if !word.is_of_a_jvm() || answers.get(word).is_some() {
                 continue;
             }
             let mut reader = Reader { memory: &pages, layout: &self.build.layout, methods: &mut methods };
-            let looked_up = self.look_up(&mut reader, &mut leaves, &mut stubs, word);
-            let (levels, nmethod) = looked_up.unwrap_or_else(|_| (evicted(), None));
-            answers.put(word, levels);
-            compiled.extend(nmethod.map(|nmethod| (word, nmethod)));
+            // What could not be read is read when it is asked for again.
+            if let Ok((levels, nmethod)) = self.look_up(&mut reader, &mut leaves, &mut stubs, word) {
+                read.push((word, levels, nmethod));
+            }
         }
         drop(pages);
         // One may have gone while its parts were read; then they are not its own. What pages were kept
         // from before would not show it.
         let now = Pages::new(&*self.memory);
-        for (word, nmethod) in compiled {
-            if !self.is_there(&now, &nmethod) {
+        for (word, levels, nmethod) in read {
+            let is_there = nmethod.map_or(Ok(true), |nmethod| nmethod.is_there(&now, &self.build.layout, &self.cache));
+            if let (Some(nmethod), Ok(false) | Err(_)) = (nmethod, is_there) {
                 drop(leaves.forget(nmethod.compile_id));
-                answers.put(word, evicted());
+            }
+            if let Ok(is_there) = is_there {
+                answers.put(word, if is_there { levels } else { evicted() });
             }
         }
         drop(now);
         (self.methods, self.leaves, self.stubs, self.answers) = (methods, leaves, stubs, answers);
-    }
-
-    fn is_there(&self, memory: &dyn RemoteMemory, nmethod: &Nmethod) -> bool {
-        let (layout, blob) = (&self.build.layout, nmethod.blob);
-        let found = self.cache.find_blob(memory, layout, blob.code_begin);
-        found == Ok(Some(blob)) && Nmethod::read(memory, layout, blob).as_ref() == Ok(nmethod)
     }
 
     /// Does what [`Self::pin`] does, if that needs no memory; returns whether it has.
@@ -325,7 +324,7 @@ impl Jvm {
             LookUp::Around => leaves.methods_at(reader.memory, layout, &self.cache, &nmethod, pc)?,
             other => at(other)?,
         };
-        let kind = reader.kind(&nmethod);
+        let kind = reader.kind(&nmethod)?;
         let named: Vec<u64> = places.iter().map(|place| place.method).chain([nmethod.method]).collect();
         let levels = levels(&nmethod, kind, places, |method| reader.method(method))?;
         let known = |method| Some((method, Arc::clone(reader.methods.get(&method)?)));

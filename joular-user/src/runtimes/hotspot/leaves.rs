@@ -84,11 +84,17 @@ impl Leaves {
         let mut known = match self.forget(nmethod.compile_id).filter(|known| known.nmethod == *nmethod) {
             Some(known) => known,
             None => {
-                let mut callees = HashMap::new();
+                let (mut callees, mut failed) = (HashMap::new(), None);
                 let descriptors = nmethod.descriptors(memory, layout)?;
                 let places = nmethod.places(memory, &descriptors, |callee| {
-                    *callees.entry(callee).or_insert_with(|| is_trap(memory, layout, cache, callee))
-                });
+                    *callees.entry(callee).or_insert_with(|| {
+                        let is_trap = is_trap(memory, layout, cache, callee);
+                        is_trap.map_err(|error| failed = Some(error)).unwrap_or_default()
+                    })
+                })?;
+                if let Some(failed) = failed {
+                    return Err(failed);
+                }
                 Known { nmethod: *nmethod, places, chains: HashMap::new(), kind: None, methods: HashMap::new() }
             }
         };
@@ -135,9 +141,10 @@ impl Leaves {
 }
 
 /// Whether an address is where compiled code goes when what it was compiled for turns out wrong.
-pub fn is_trap(memory: &dyn RemoteMemory, layout: &Layout, cache: &CodeCache, callee: u64) -> bool {
-    let blob = cache.find_blob(memory, layout, callee).ok().flatten();
-    blob.and_then(|blob| blob_name(memory, &blob)).is_some_and(|name| name == TRAP)
+pub fn is_trap(memory: &dyn RemoteMemory, layout: &Layout, cache: &CodeCache, callee: u64) -> Result<bool, Unreadable> {
+    let Some(blob) = cache.find_blob(memory, layout, callee)? else { return Ok(false) };
+    let name = blob_name(memory, &blob).ok_or(Unreadable { address: blob.name, length: 1 })?;
+    Ok(name == TRAP)
 }
 
 /// What the places around an offset tell of it, innermost first; `chain` gives a scope's methods.

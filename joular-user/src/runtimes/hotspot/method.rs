@@ -106,10 +106,11 @@ impl Method {
             signature: Some(stable_signature(&signature).into()),
             file: match source_file_index(memory, fields, &identity)? {
                 0 => None,
-                index => entry(index).ok().map(Into::into),
+                index if index >= pool_length => None,
+                index => Some(entry(index)?.into()),
             },
         };
-        let lines = line_table(memory, layout, &identity).unwrap_or_default();
+        let lines = line_table(memory, layout, &identity)?;
         Ok(Self { identity, names: Arc::new(names), lines })
     }
 }

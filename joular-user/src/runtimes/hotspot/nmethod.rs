@@ -7,7 +7,7 @@
 //! [`PcDesc`]: NmethodLayout::pc_offset
 
 use super::{
-    code_cache::Blob,
+    code_cache::{Blob, CodeCache},
     layout::{Layout, NmethodLayout},
     machine_code::MachineCode,
     memory::{RemoteMemory, Unreadable, field_in},
@@ -99,29 +99,42 @@ impl Nmethod {
         scope.map_or_else(|| Ok(Vec::new()), |scope| self.chain(memory, layout, scope))
     }
 
+    /// Whether it is still there, as it was read.
+    pub fn is_there(&self, memory: &dyn RemoteMemory, layout: &Layout, cache: &CodeCache) -> Result<bool, Unreadable> {
+        let found = cache.find_blob(memory, layout, self.blob.code_begin)?;
+        Ok(found == Some(self.blob) && Self::read(memory, layout, self.blob)? == *self)
+    }
+
     /// The methods of a scope, innermost first.
     pub fn chain(&self, memory: &dyn RemoteMemory, layout: &Layout, scope: u32) -> Result<Vec<MethodAt>, Unreadable> {
         let fields = &layout.nmethod;
-        let read = |offset: u32| {
+        let place = |offset: u32| {
             let at = self.scopes.start.checked_add(u64::from(offset))?;
-            let left = usize::try_from(self.scopes.end.checked_sub(at)?).ok()?;
-            let bytes = memory.bytes(at, left.min(SCOPE_BYTES)).ok()?;
-            Scope::decode(&bytes, fields.excludes_zero)
+            Some((at, usize::try_from(self.scopes.end.checked_sub(at)?).ok()?))
         };
-        chain(scope, read)
+        let read = |offset: u32| {
+            let Some((at, left)) = place(offset) else { return Ok(None) };
+            Ok(Scope::decode(&memory.bytes(at, left.min(SCOPE_BYTES))?, fields.excludes_zero))
+        };
+        chain(scope, read)?
             .into_iter()
             .map(|scope| Ok(MethodAt { method: self.metadata_at(memory, scope.method_index)?, bci: scope.bci }))
             .collect()
     }
 
     /// What is known of its code by some of its descriptors. `is_trap` says whether an address is that of the uncommon trap.
-    pub fn places(&self, memory: &dyn RemoteMemory, descriptors: &[Place], is_trap: impl FnMut(u64) -> bool) -> Places {
+    pub fn places(
+        &self,
+        memory: &dyn RemoteMemory,
+        descriptors: &[Place],
+        is_trap: impl FnMut(u64) -> bool,
+    ) -> Result<Places, Unreadable> {
         let length = self.code_end.saturating_sub(self.blob.code_begin);
         // Descriptors are worth something without it.
-        let code = usize::try_from(length).ok().filter(|&length| length <= MAX_CODE_BYTES);
-        let code = code.and_then(|length| memory.bytes(self.blob.code_begin, length).ok()).unwrap_or_default();
+        let length = usize::try_from(length).ok().filter(|&length| length <= MAX_CODE_BYTES);
+        let code = memory.bytes(self.blob.code_begin, length.unwrap_or(0))?;
         let null_checks = self.null_checks(memory);
-        Places::new(descriptors, &null_checks, MachineCode::new(&code, self.blob.code_begin), is_trap)
+        Ok(Places::new(descriptors, &null_checks, MachineCode::new(&code, self.blob.code_begin), is_trap))
     }
 
     /// All descriptors, by place; none if there are more than anyone writes.

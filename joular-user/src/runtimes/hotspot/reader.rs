@@ -74,21 +74,22 @@ impl Reader<'_> {
 
     /// Levels of methods in compiled code, which are given innermost first; outermost first.
     pub fn nmethod(&mut self, nmethod: &Nmethod, places: Vec<MethodAt>) -> Result<Vec<Level>, Unreadable> {
-        levels(nmethod, self.kind(nmethod), places, |method| self.method(method))
+        levels(nmethod, self.kind(nmethod)?, places, |method| self.method(method))
     }
 
     /// How a method was compiled.
-    pub fn kind(&self, nmethod: &Nmethod) -> FrameKind {
-        match nmethod.compile_level {
+    pub fn kind(&self, nmethod: &Nmethod) -> Result<FrameKind, Unreadable> {
+        Ok(match nmethod.compile_level {
             1..=3 => FrameKind::CompiledC1,
             4 => FrameKind::CompiledC2,
-            _ if self.is_native_wrapper(&nmethod.blob) => FrameKind::NativeWrapper,
+            _ if self.is_native_wrapper(&nmethod.blob)? => FrameKind::NativeWrapper,
             _ => FrameKind::Compiled,
-        }
+        })
     }
 
-    fn is_native_wrapper(&self, blob: &Blob) -> bool {
-        blob_name(self.memory, blob).as_deref() == Some("native nmethod")
+    fn is_native_wrapper(&self, blob: &Blob) -> Result<bool, Unreadable> {
+        let name = blob_name(self.memory, blob).ok_or(Unreadable { address: blob.name, length: 1 })?;
+        Ok(name == "native nmethod")
     }
 }
 

@@ -34,18 +34,21 @@ impl Scope {
 
 /// The scope at `start` and its senders, innermost first, as far as they make sense:
 /// a sender was written before those that it calls.
-pub fn chain(start: u32, read: impl Fn(u32) -> Option<Scope>) -> Vec<Scope> {
+///
+/// # Errors
+/// If one cannot be read: what is missing would be callers.
+pub fn chain<E>(start: u32, read: impl Fn(u32) -> Result<Option<Scope>, E>) -> Result<Vec<Scope>, E> {
     let mut scopes = Vec::new();
     let mut at = start;
     while at != 0 && scopes.len() < MAX_SCOPES {
-        let Some(scope) = read(at) else { break };
+        let Some(scope) = read(at)? else { break };
         scopes.push(scope);
         if scope.sender >= at {
             break;
         }
         at = scope.sender;
     }
-    scopes
+    Ok(scopes)
 }
 
 #[cfg(test)]
@@ -57,7 +60,8 @@ mod tests {
     const DATA: [u8; 12] = [9, 9, 9, 0, 1, 1, 3, 2, 6, 9, 1, 0];
 
     fn chain_in(data: &[u8], start: u32) -> Vec<Scope> {
-        chain(start, |at| Scope::decode(data.get(at as usize..)?, false))
+        let scope = |at: u32| Scope::decode(data.get(at as usize..)?, false);
+        chain(start, |at| Ok::<_, ()>(scope(at))).unwrap()
     }
 
     #[test]
