@@ -54,11 +54,38 @@ pub const fn object_key(tgid: u32, number: u32) -> u64 {
     (tgid as u64) << 32 | (number % MAX_REMEMBERED_OBJECTS) as u64
 }
 
-/// Whether a collector has moved an object, by the first word of the place where it was. Serial, Parallel and G1 write
-/// the new place there, with both lowest bits set (HotSpot's `markWord::is_forwarded`).
-#[inline(always)]
-pub const fn is_forwarded(mark: u64) -> bool {
-    mark & 3 == 3
+/// How it is seen in one JVM which objects have survived a young collection.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Survival {
+    /// G1's table of regions: the address where that of address 0 would have its entry. 0: another collector.
+    pub regions: u64,
+    /// Where a region has its kind.
+    pub region_kind: u32,
+    /// Of an address: what it is shifted by to give the region's number.
+    pub region_shift: u32,
+    /// 1: bit 2 of an object's first word says that it survived where it is. Before JDK 24 it says something else.
+    pub has_in_place_bit: u32,
+    /// 0: it is not seen.
+    pub is_known: u32,
+}
+
+/// `HeapRegionType::FreeTag`: a collection has moved all that survived of the region. Any other kind has kept it.
+pub const FREE_REGION: u32 = 0;
+
+impl Survival {
+    /// Whether a collector has left a note that an object survives, by the first word of the place where it was.
+    /// Serial, Parallel and G1 write the new place there, with both lowest bits set (HotSpot's `markWord::is_forwarded`).
+    #[inline(always)]
+    pub const fn is_forwarded(&self, mark: u64) -> bool {
+        mark & 3 == 3 || self.has_in_place_bit != 0 && mark & 4 != 0
+    }
+
+    /// Where G1 has the address of an object's region.
+    #[inline(always)]
+    pub const fn region_entry(&self, object: u64) -> u64 {
+        self.regions.wrapping_add((object >> (self.region_shift & 63)).wrapping_mul(8))
+    }
 }
 
 /// Where one JVM keeps what a probe reads: offsets of fields. Value of the map by tgid.
@@ -177,6 +204,37 @@ mod tests {
             // Five standard deviations of a binomial sum.
             let deviation = 5.0 * (expected as f64 * f64::from(gap)).sqrt();
             assert!((stood as f64 - expected as f64).abs() <= deviation, "{stood} of {expected}");
+        }
+    }
+
+    /// The first words of objects: by `markWord.hpp` of each version.
+    #[test]
+    fn a_forwarded_object_has_survived_in_every_jdk() {
+        for (what, mark, until_23, since_24) in [
+            ("unlocked, of age 3", 0b0001_1001, false, false),
+            ("unlocked, with a hash", 0x0000_0042_4242_4201, false, false),
+            ("locked by its thread", 0x7fff_0000_1000, false, false),
+            ("locked by a monitor", 0x7fff_0000_1002, false, false),
+            ("moved", 0x0000_0000_f000_0003, true, true),
+            // Of bit 2: up to JDK 17 a lock is biased, then it is free, and since JDK 24 the object stays in place.
+            ("biased, or in place", 0x7fff_0000_1005, false, true),
+            ("in place, and locked", 0x7fff_0000_1004, false, true),
+            ("in place, with a monitor", 0x7fff_0000_1006, false, true),
+        ] {
+            for (has_in_place_bit, expected) in [(0, until_23), (1, since_24)] {
+                let survival = Survival { has_in_place_bit, ..Survival::default() };
+                assert_eq!(survival.is_forwarded(mark), expected, "{what}: {has_in_place_bit}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_region_is_found_by_the_address_of_an_object() {
+        // As `G1BiasedMappedArray` does: a heap from 0xf000_0000 on, regions of 1 MiB, the table at 0x5000.
+        let survival =
+            Survival { regions: 0x5000_u64.wrapping_sub(0xf00 * 8), region_shift: 20, ..Survival::default() };
+        for (object, entry) in [(0xf000_0000, 0x5000), (0xf00f_fff8, 0x5000), (0xf030_0010, 0x5018)] {
+            assert_eq!(survival.region_entry(object), entry);
         }
     }
 

@@ -4,6 +4,8 @@
 //! (`mem__pool__gc__begin`, `mem__pool__gc__end`). A note in its file says where they are, and in which register or
 //! where on the stack each argument is.
 
+use super::Survival;
+
 /// Longest name of a collector, a pool or a cause that is kept, with its zero.
 pub const COLLECTION_NAME_BYTES: usize = 40;
 
@@ -45,6 +47,7 @@ pub struct JvmCollections {
     /// Address of the bytes of age 0, and how far those of the next age are from it; 0: they are not kept.
     pub ages: u64,
     pub age_stride: u64,
+    pub survival: Survival,
 }
 
 /// A pool of the heap as a collection begins or ends.
@@ -80,6 +83,13 @@ pub fn forwards_survivors(collector: &CollectionName) -> bool {
     matches!(&collector[..4], b"Copy" | b"PS S" | b"G1 Y")
 }
 
+/// Whether what a pool has as a young collection ends shows that the collector found no room to move all that
+/// survived: then the eden of Serial or Parallel is not empty. G1 makes such regions old ones.
+#[inline(always)]
+pub fn keeps_survivors(pool: &CollectionName, used_bytes: u64) -> bool {
+    used_bytes != 0 && matches!(&pool[..4], b"Eden" | b"PS E")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -102,6 +112,22 @@ mod tests {
             let mut name = [0; COLLECTION_NAME_BYTES];
             name[..pool.len()].copy_from_slice(pool.as_bytes());
             assert_eq!(is_beside_heap(&name), expected, "{pool}");
+        }
+    }
+
+    #[test]
+    fn an_eden_that_is_not_empty_keeps_survivors() {
+        for (pool, used_bytes, expected) in [
+            ("Eden Space", 0, false),
+            ("Eden Space", 1, true),
+            ("PS Eden Space", 1, true),
+            ("PS Survivor Space", 1, false),
+            ("Survivor Space", 1, false),
+            ("G1 Eden Space", 1, false),
+        ] {
+            let mut name = [0; COLLECTION_NAME_BYTES];
+            name[..pool.len()].copy_from_slice(pool.as_bytes());
+            assert_eq!(keeps_survivors(&name, used_bytes), expected, "{pool}");
         }
     }
 

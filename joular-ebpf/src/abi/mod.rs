@@ -20,12 +20,12 @@ mod walk;
 mod window;
 
 pub use allocation::{
-    AllocationKey, AllocationSlot, BufferState, JvmAllocation, MAX_REMEMBERED_BYTES, MAX_REMEMBERED_OBJECTS,
-    SampledObject, allocated_bytes, is_forwarded, object_key, sampled_bytes,
+    AllocationKey, AllocationSlot, BufferState, FREE_REGION, JvmAllocation, MAX_REMEMBERED_BYTES,
+    MAX_REMEMBERED_OBJECTS, SampledObject, Survival, allocated_bytes, object_key, sampled_bytes,
 };
 pub use collection::{
     ArgumentPlace, COLLECTION_NAME_BYTES, CollectionName, JvmCollections, OBJECT_AGES, PoolArguments, PoolRecord,
-    forwards_survivors, is_beside_heap,
+    forwards_survivors, is_beside_heap, keeps_survivors,
 };
 pub use corun::{BusyWord, corun_ns};
 pub use counters::{CounterSlot, CounterState, MAX_COUNTERS, cut_count};
@@ -111,7 +111,7 @@ mod tests {
         assert_eq!(size_of::<AllocationKey>(), 2 * 8);
         assert_eq!(size_of::<AllocationSlot>(), 3 * 8 + 2 * 4);
         assert_eq!(size_of::<JvmAllocation>(), 6 * 4);
-        assert_eq!(size_of::<JvmCollections>(), 6 * 16 + 3 * 8);
+        assert_eq!(size_of::<JvmCollections>(), 6 * 16 + 3 * 8 + 24);
         assert_eq!(size_of::<PoolRecord>(), 4 * 4 + 2 * 8 + 3 * COLLECTION_NAME_BYTES + OBJECT_AGES * 8);
         assert_eq!(size_of::<IoKey>(), 2 * 8 + 2 * 4);
         assert_eq!(size_of::<IoSlot>(), 8 + 2 * 4);

@@ -12,8 +12,9 @@ use aya_ebpf::{
     programs::ProbeContext,
 };
 use joular_ebpf::abi::{
-    AllocationKey, AllocationSlot, ArgumentPlace, CollectionName, JvmCollections, Loss, MAX_REMEMBERED_OBJECTS,
-    OBJECT_AGES, PoolArguments, PoolRecord, RecordKind, forwards_survivors, is_beside_heap, is_forwarded, object_key,
+    AllocationKey, AllocationSlot, ArgumentPlace, CollectionName, FREE_REGION, JvmCollections, Loss,
+    MAX_REMEMBERED_OBJECTS, OBJECT_AGES, PoolArguments, PoolRecord, RecordKind, Survival, forwards_survivors,
+    is_beside_heap, keeps_survivors, object_key,
 };
 
 use crate::{
@@ -86,7 +87,10 @@ fn fill(
             record.ages[age] = unsafe { bpf_probe_read_user(address as *const u64) }.unwrap_or(0);
         }
     }
-    let has_moved = is_end && forwards_survivors(&record.collector);
+    let has_moved = is_end
+        && jvm.survival.is_known != 0
+        && forwards_survivors(&record.collector)
+        && !keeps_survivors(&record.pool, record.used_bytes);
     entry.submit(WAKE_WHEN_READ);
     if is_end && !has_moved {
         // They are elsewhere by now, or will be, and nothing shows where.
@@ -124,7 +128,13 @@ pub extern "C" fn judge_object(tgid: u32, number: u32, bank: u32) -> u32 {
     let object = unsafe { *object };
     // SAFETY: the helper fails where nothing can be read.
     let Ok(mark) = (unsafe { bpf_probe_read_user(object.address as *const u64) }) else { return 0 };
-    let survived = if is_forwarded(mark) { object.bytes } else { 0 };
+    let Some(jvm) = COLLECTORS.get_ptr(tgid) else { return 0 };
+    // SAFETY: a live value of a preallocated map.
+    let survived = match has_survived(unsafe { &(*jvm).survival }, object.address, mark) {
+        Some(true) => object.bytes,
+        Some(false) => 0,
+        None => return 0,
+    };
     let key = AllocationKey { thread: object.thread, stack: object.stack };
     let Some(map) = ALLOCATED.get(bank) else { return 0 };
     if let Some(slot) = slot::<_, AllocationSlot, _>(map, &key) {
@@ -141,6 +151,24 @@ pub extern "C" fn judge_object(tgid: u32, number: u32, bank: u32) -> u32 {
         count_loss(Loss::AllocationMapFull);
     }
     1
+}
+
+/// Whether an object has survived. In a region of G1 that was kept because something in it could not be moved, what is
+/// alive and what is not look alike: `None`.
+#[inline(always)]
+fn has_survived(survival: &Survival, address: u64, mark: u64) -> Option<bool> {
+    if survival.is_forwarded(mark) {
+        return Some(true);
+    }
+    if survival.regions == 0 {
+        return Some(false);
+    }
+    // SAFETY: the helper fails where nothing can be read.
+    let region = unsafe { bpf_probe_read_user(survival.region_entry(address) as *const u64) }.ok()?;
+    let kind = region.wrapping_add(u64::from(survival.region_kind));
+    // SAFETY: as above.
+    let kind = unsafe { bpf_probe_read_user(kind as *const u32) }.ok()?;
+    (kind == FREE_REGION).then_some(false)
 }
 
 /// An argument of the probe; 0 if it cannot be read.

@@ -6,7 +6,8 @@
 
 use std::fs::File;
 
-use joular_ebpf::abi::{ArgumentPlace, JvmCollections, PoolArguments};
+use joular_data::model::target_text::TargetText;
+use joular_ebpf::abi::{ArgumentPlace, JvmCollections, PoolArguments, Survival};
 
 use super::{jvm::Jvm, libjvm::LibjvmError, memory::Pages};
 use crate::{
@@ -14,6 +15,8 @@ use crate::{
     runtimes::CollectionSites,
 };
 
+/// The first JDK that marks objects which a collection leaves in place by bit 2 of their first word (JDK-8305898).
+const IN_PLACE_BIT: u32 = 24;
 const PROVIDER: &str = "hotspot";
 const BEGIN: &str = "mem__pool__gc__begin";
 const END: &str = "mem__pool__gc__end";
@@ -90,9 +93,28 @@ pub fn sites(jvm: &Jvm) -> Option<CollectionSites> {
     let [cause, age_0, age_1] = found.unwrap_or_default();
     let stride = age_0.zip(age_1).and_then(|(first, second)| second.checked_sub(first));
     let (ages, age_stride) = age_0.zip(stride.filter(|stride| *stride <= MAX_STRIDE)).unwrap_or_default();
-    let jvm =
-        JvmCollections { begin: probes.begin, end: probes.end, cause: cause.unwrap_or_default(), ages, age_stride };
+    let jvm = JvmCollections {
+        begin: probes.begin,
+        end: probes.end,
+        cause: cause.unwrap_or_default(),
+        ages,
+        age_stride,
+        survival: survival(jvm),
+    };
     Some(CollectionSites { begin_offset: probes.begin_offset, end_offset: probes.end_offset, jvm })
+}
+
+/// How it is seen which objects survive; that it is not, where the collector is not known.
+pub fn survival(jvm: &Jvm) -> Survival {
+    let (build, memory, bias) = jvm.parts();
+    let facts = jvm.facts();
+    let found = match facts.collector.as_ref().map(TargetText::raw) {
+        Some("G1") => build.layout.regions.and_then(|layout| layout.read(&Pages::new(memory), bias).ok().flatten()),
+        Some(_) => Some(Survival::default()),
+        None => None,
+    };
+    let has_in_place_bit = u32::from(facts.feature >= IN_PLACE_BIT);
+    found.map_or_else(Survival::default, |found| Survival { has_in_place_bit, is_known: 1, ..found })
 }
 
 #[cfg(test)]

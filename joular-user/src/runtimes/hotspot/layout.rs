@@ -11,6 +11,7 @@ use super::{
     fields::{LayoutError, Names},
     memory::RemoteMemory,
     perf_data::PerfDataLayout,
+    regions::RegionLayout,
     threads::ThreadLayout,
     vm_structs::VmStructs,
 };
@@ -139,6 +140,8 @@ pub struct Layout {
     pub allocation: Option<AllocationLayout>,
     /// Nor on this.
     pub perf_data: Option<PerfDataLayout>,
+    /// Nor on this.
+    pub regions: Option<RegionLayout>,
 }
 
 impl Layout {
@@ -165,6 +168,7 @@ impl Layout {
             threads: ThreadLayout::new(&names).ok(),
             allocation: AllocationLayout::new(&names).ok(),
             perf_data: PerfDataLayout::new(&names).ok(),
+            regions: RegionLayout::new(&names).ok(),
         })
     }
 }

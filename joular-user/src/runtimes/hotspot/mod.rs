@@ -41,6 +41,7 @@ pub mod perf_data;
 pub mod pinned;
 pub mod places;
 pub mod reader;
+pub mod regions;
 pub mod scopes;
 pub mod stub_code;
 pub mod stubs;

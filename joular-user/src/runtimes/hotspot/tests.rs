@@ -21,6 +21,7 @@ use joular_ebpf::{
 use proptest::prelude::*;
 
 use super::{
+    collections::survival,
     jvm::Jvm,
     live::{LiveJvm, each_jvm},
     memory::MemoryImage,
@@ -68,6 +69,35 @@ fn facts_of_a_jvm() {
             assert!(facts.version.as_ref().unwrap().raw().starts_with(&facts.feature.to_string()), "{facts:?}");
         });
     }
+}
+
+/// A thread's buffer is in a young region.
+#[test]
+fn regions_of_g1_are_found_by_addresses() {
+    const EDEN: u32 = 2;
+    each_jvm(&["-XX:+UseG1GC"], |jvm| {
+        let (attached, memory) = (jvm.attach(), jvm.memory());
+        let survival = survival(&attached);
+        let has_in_place_bit = u32::from(attached.facts().feature >= 24);
+        assert_eq!((survival.is_known, survival.has_in_place_bit), (1, has_in_place_bit), "{}", jvm.name);
+        let (build, _, bias) = attached.parts();
+        let (threads, fields) = (build.layout.threads.unwrap(), build.layout.allocation.unwrap().fields);
+        let mut kinds = Vec::new();
+        let each = threads.each(&memory, bias, |thread| {
+            let buffer = memory.u64(thread + u64::from(fields.tlab_start))?;
+            if buffer != 0 {
+                let region = memory.u64(survival.region_entry(buffer))?;
+                kinds.push(memory.u32(region + u64::from(survival.region_kind))?);
+            }
+            Ok(true)
+        });
+        each.unwrap();
+        assert!(!kinds.is_empty() && kinds.iter().all(|kind| *kind == EDEN), "{}: {kinds:?}", jvm.name);
+    });
+    each_jvm(&["-XX:+UseSerialGC"], |jvm| {
+        let survival = survival(&jvm.attach());
+        assert_eq!((survival.is_known, survival.regions), (1, 0), "{}", jvm.name);
+    });
 }
 
 /// Where a deoptimised frame's return address leads, as the kernel side compares it.
