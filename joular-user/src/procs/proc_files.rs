@@ -20,6 +20,7 @@ use rustix::io::Errno;
 use super::{
     containers, java,
     kubernetes::Pods,
+    maps::Maps,
     namespaces::{Expect, Links, Owner, TargetRoot},
     service::{
         self,
@@ -33,8 +34,6 @@ use super::{
 const MAX_COMMAND_LINE: u64 = 16 * 1024;
 /// Longest text of the other files.
 const MAX_FILE: u64 = 64 * 1024;
-/// Longest memory map of a process whose runtime is not known.
-const MAX_MAPS: u64 = 4 << 20;
 /// Threads of one process that are looked at.
 const MAX_THREADS: usize = 1 << 14;
 /// Clock ticks of `/proc/PID/stat`: 100 per second on every Linux port (USER_HZ).
@@ -252,11 +251,7 @@ impl ProcFiles {
 
     /// Whether HotSpot is in its memory, even one whose file was replaced.
     pub fn maps_libjvm(&self, pid: Pid) -> bool {
-        let is_libjvm = |line: &[u8]| {
-            let path = line.strip_suffix(java::DELETED.as_bytes()).unwrap_or(line);
-            path.ends_with(b"/libjvm.so")
-        };
-        self.read(pid, "maps", MAX_MAPS).is_some_and(|maps| maps.split(|&byte| byte == b'\n').any(is_libjvm))
+        Maps::read(&self.root, pid).is_ok_and(|maps| maps.has_libjvm())
     }
 
     fn path(&self, pid: Pid, file: &str) -> PathBuf {

@@ -63,7 +63,7 @@ pub trait RuntimeSystem: Debug + Sync {
     fn read_build(&self, file: &File, library: &LoadedLibrary<'_>) -> Result<Arc<dyn Build>, OpenError>;
 
     fn is_mapped_by(&self, mapping: &Mapping) -> bool {
-        mapping.executable && mapping.file_name().is_some_and(|name| self.is_library(name))
+        mapping.file_name().is_some_and(|name| self.is_library(name))
     }
 }
 

@@ -251,6 +251,7 @@ impl Symbolizer {
                     Answer::Unknown => None,
                 }
             }
+            Location::NotKept => Some(Frame::marker(Marker::NotKept)),
             Location::Word | Location::Nowhere => None,
         }
     }

@@ -45,6 +45,8 @@ const MIN_PAUSE_YOUNG: Duration = Duration::from_millis(500);
 /// not help, because some addresses are garbage.
 const MIN_PAUSE: Duration = Duration::from_millis(100);
 const MAX_PAUSE: Duration = Duration::from_secs(30);
+/// The pause is at least so many times as long as a reading takes: there may be a million mappings.
+const PAUSE_FACTOR: u32 = 50;
 /// Files kept open for one process; the rest have the names of their modules.
 const MAX_FILES: usize = 512;
 /// Tells one program in a process from the next.
@@ -60,6 +62,8 @@ pub enum Location {
     Generated,
     /// Not an address, but a word that only the process's run-time system can tell.
     Word,
+    /// In no mapping that is kept, of a process some of whose are not.
+    NotKept,
     Nowhere,
 }
 
@@ -82,6 +86,8 @@ pub struct Process {
     maps_read: Option<Instant>,
     /// Until the mappings may be read again for an address that is in none.
     pause: Duration,
+    /// Of the last reading.
+    cost: Duration,
     /// By device and inode as the mappings have them; `None` if unreadable.
     files: HashMap<FileIdentity, Option<FileUse>>,
     questions: Questions,
@@ -112,6 +118,7 @@ impl Process {
             first_seen: now,
             maps_read: None,
             pause: MIN_PAUSE,
+            cost: Duration::ZERO,
             files: HashMap::new(),
             questions: Questions::to(Owner::of(info)),
             code: None,
@@ -127,7 +134,7 @@ impl Process {
     /// Takes over what was read anew; the files and snapshots remain.
     pub fn succeed_by(&mut self, fresh: Self) {
         self.target = fresh.target;
-        self.maps_read = fresh.maps_read;
+        (self.maps_read, self.cost) = (fresh.maps_read, fresh.cost);
         self.system = self.system.or(fresh.system);
         if !fresh.maps.is_empty() {
             self.set_maps(fresh.maps);
@@ -173,10 +180,11 @@ impl Process {
     /// Reads the mappings again if what we have may be out of date.
     pub fn freshen(&mut self, addresses: &[Address], now: Instant) {
         let pause = self.maps_read.map_or(Duration::MAX, |at| now.saturating_duration_since(at));
+        let least = self.cost.saturating_mul(PAUSE_FACTOR).min(MAX_PAUSE);
         let is_young = now.saturating_duration_since(self.first_seen) < YOUNG;
-        if is_young && pause >= MIN_PAUSE_YOUNG {
+        if is_young && pause >= MIN_PAUSE_YOUNG.max(least) {
             self.read_maps(now);
-        } else if pause >= self.pause {
+        } else if pause >= self.pause.max(least) {
             let missing = |process: &Self| {
                 let addresses = addresses.iter().filter(|at| !FrameWord(at.0).is_of_a_jvm());
                 addresses.filter(|at| process.maps.find(**at).is_none()).count()
@@ -197,6 +205,7 @@ impl Process {
             self.root = survey.root;
         }
         self.has_map_file = survey.has_map_file;
+        self.cost = survey.cost;
         // When it has ended, what we had last is what counts.
         let Ok(maps) = survey.maps else { return };
         if maps.is_empty() {
@@ -211,7 +220,7 @@ impl Process {
                 code.source = perf_map_source(system);
             }
         }
-        self.set_maps(maps.keep_executable());
+        self.set_maps(maps);
     }
 
     fn set_maps(&mut self, maps: Maps) {
@@ -253,7 +262,9 @@ impl Process {
         if FrameWord(address.0).is_of_a_jvm() {
             return Location::Word;
         }
-        let Some(mapping) = self.maps.find(address) else { return Location::Nowhere };
+        let Some(mapping) = self.maps.find(address) else {
+            return if self.maps.left_out.mappings > 0 { Location::NotKept } else { Location::Nowhere };
+        };
         if mapping.is_generated_code() {
             return Location::Generated;
         }

@@ -3,7 +3,14 @@
 //! Each question has a deadline ([`deadline`]). While an answer is late, nothing else of its kind is asked
 //! of that process: it takes one thread at most, and no more time.
 
-use std::{fs::File, io, os::unix::fs::MetadataExt as _, path::Path, sync::Arc};
+use std::{
+    fs::File,
+    io,
+    os::unix::fs::MetadataExt as _,
+    path::Path,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use joular_data::model::units::Pid;
 
@@ -29,6 +36,8 @@ pub type FileIdentity = ((u32, u32), u64);
 #[derive(Debug)]
 pub struct Survey {
     pub maps: io::Result<Maps>,
+    /// How long reading them took.
+    pub cost: Duration,
     pub root: Option<Arc<TargetRoot>>,
     /// Whether it has a perf map.
     pub has_map_file: bool,
@@ -38,7 +47,9 @@ impl Survey {
     fn of(target: &Target, root: Option<Arc<TargetRoot>>) -> Self {
         let root = root.or_else(|| shared_roots::open(&target.proc_root, target.pid));
         let has_map_file = root.as_ref().is_some_and(|root| root.tmp_has(&perf_map_name(target.namespace_pid)));
-        Self { maps: Maps::read(&target.proc_root, target.pid), root, has_map_file }
+        let begun = Instant::now();
+        let maps = Maps::read(&target.proc_root, target.pid);
+        Self { maps, cost: begun.elapsed(), root, has_map_file }
     }
 }
 

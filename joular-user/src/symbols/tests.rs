@@ -207,7 +207,7 @@ impl Drop for Sleeper {
 fn libraries_are_named_after_the_process_has_ended() {
     let sleeper = Sleeper::start();
     let pid = sleeper.0.id();
-    let maps = Maps::read(Path::new("/proc"), Pid(pid)).unwrap().keep_executable();
+    let maps = Maps::read(Path::new("/proc"), Pid(pid)).unwrap();
     let libc = maps.iter().find(|mapping| mapping.file_name().is_some_and(|name| name.starts_with("libc"))).unwrap();
     let addresses: Vec<Address> = (libc.start.0..libc.end.0).step_by(4096).map(Address).collect();
     let mut symbolizer = symbolizer(Path::new("/proc"), None);

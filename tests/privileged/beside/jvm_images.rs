@@ -84,7 +84,7 @@ impl Tables for Noted {
 fn tables(pid: u32, maps: &Maps, files: &mut BTreeMap<String, FileTable>) -> Result<(ProcessTables, Vec<String>)> {
     let (mut tables, mut names) = (ProcessTables::default(), Vec::new());
     let mut placed: BTreeMap<String, (u32, u32)> = BTreeMap::new();
-    for mapping in maps.iter().filter(|mapping| mapping.executable && !mapping.is_generated_code()) {
+    for mapping in maps.iter().filter(|mapping| !mapping.is_generated_code()) {
         let name = mapping.file_name().unwrap_or_default().to_owned();
         let file = match mapping.kind {
             MappingKind::Vdso => own_vdso(Path::new(PROC)).ok(),
@@ -130,7 +130,7 @@ fn image_thread(thread: &Thread) -> ImageThread {
 
 /// Of a process, and its load bias.
 pub fn libjvm(maps: &Maps) -> Result<(Libjvm, u64)> {
-    let is_libjvm = |of: &&Mapping| of.executable && of.file_name() == Some("libjvm.so");
+    let is_libjvm = |of: &&Mapping| of.file_name() == Some("libjvm.so");
     let code = maps.iter().find(is_libjvm).context("no libjvm")?;
     let libjvm = Libjvm::read(&File::open(code.path.as_deref().context("libjvm's path")?)?)?;
     let bias = libjvm.bias(code.start.0, code.offset);

@@ -21,6 +21,7 @@ mod labels;
 mod leaf_descriptors;
 mod leaf_truth;
 mod lent_privileges;
+mod many_mappings;
 mod many_processes;
 mod marks;
 mod metrics;

@@ -37,20 +37,22 @@ const USER: &[(&str, &[&str])] = &[
     ("shutdown", &[]),
     ("privileges", &[]),
     ("heap", &[]),
+    // What is kept at most, and what was cut.
+    ("bounds", &["data"]),
     // Files of targets: what all that read them share.
-    ("elf", &[]),
+    ("elf", &["bounds"]),
     // Flags as typed and exit codes: words, no machinery.
     ("cli", &[]),
-    ("procs", &["data", "clock", "privileges"]),
+    ("procs", &["data", "bounds", "clock", "privileges"]),
     // Run-time systems that make code: what is known of each, behind one seam.
-    ("runtimes", &["data", "clock", "elf", "procs"]),
-    ("symbols", &["data", "clock", "elf", "procs", "runtimes"]),
+    ("runtimes", &["data", "bounds", "clock", "elf", "procs"]),
+    ("symbols", &["data", "bounds", "clock", "elf", "procs", "runtimes"]),
     ("energy", &["data", "clock", "privileges"]),
     // What windows run under, beside energy.
     ("context", &["data", "energy"]),
     ("kernel", &["data", "clock", "privileges"]),
     // Tables for the programs that walk stacks: of files, of processes, of JVMs.
-    ("unwind", &["data", "clock", "elf", "procs", "runtimes", "symbols", "kernel"]),
+    ("unwind", &["data", "bounds", "clock", "elf", "procs", "runtimes", "symbols", "kernel"]),
     ("calibration", &["data", "clock", "privileges", "energy", "context", "kernel"]),
     ("output", &["data", "clock"]),
     // Commands that are measured.
@@ -70,6 +72,7 @@ const USER: &[(&str, &[&str])] = &[
         &[
             "data",
             "agent",
+            "bounds",
             "clock",
             "messages",
             "shutdown",

@@ -169,10 +169,12 @@ pub enum Marker {
     NoStack,
     /// Code whose name changed within the window: it could be either.
     Stale,
+    /// Code in a mapping beyond those that are kept of a process.
+    NotKept,
 }
 
 impl Marker {
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Unresolved,
         Self::Truncated,
         Self::Broken,
@@ -182,10 +184,11 @@ impl Marker {
         Self::LostStack,
         Self::NoStack,
         Self::Stale,
+        Self::NotKept,
     ];
 
     /// Markers of code whose name is not known; those that say most come first.
-    pub const UNNAMED: [Self; 3] = [Self::Evicted, Self::Stale, Self::Unresolved];
+    pub const UNNAMED: [Self; 4] = [Self::Evicted, Self::Stale, Self::NotKept, Self::Unresolved];
 
     pub const fn name(self) -> &'static str {
         match self {
@@ -198,6 +201,7 @@ impl Marker {
             Self::LostStack => "[lost stack]",
             Self::NoStack => "[no stack]",
             Self::Stale => "[stale]",
+            Self::NotKept => "[mapping not kept]",
         }
     }
 }

@@ -124,6 +124,7 @@ fn meaning(cause: &str) -> &'static str {
         "lost-stack" => "were lost between the kernel and joular-bpf",
         "[evicted]" => "with code that was discarded before it was named",
         "[stale]" => "with code whose name changed before it was looked up",
+        "[mapping not kept]" => "with code in more mappings than are kept of a process",
         "[unresolved]" => "with code that has no symbol",
         _ => "",
     }

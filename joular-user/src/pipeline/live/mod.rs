@@ -6,6 +6,7 @@
 //! stacks and for processes that come and go, whenever the kernel says that it has any.
 
 mod allocations;
+mod bounds;
 mod collections;
 mod gap;
 mod io;
@@ -30,7 +31,7 @@ use joular_data::{
 
 pub use self::marks::Marks;
 use self::wall_clock::{WallClock, WindowTimes};
-use self::{allocations::Allocations, collections::Collections, io::Io, thread_names::ThreadNames};
+use self::{allocations::Allocations, bounds::Cuts, collections::Collections, io::Io, thread_names::ThreadNames};
 use super::{
     consumer::{ConsumeError, Consumer},
     stack_age::{Expired, StackAge},
@@ -116,6 +117,7 @@ struct Run<'a> {
     wall_clock: WallClock,
     /// Losses of this window, besides those that the kernel side counts.
     losses: Vec<LossCount>,
+    cuts: Cuts,
     thread_names: ThreadNames,
     /// What the command said in this window.
     marks: Marks,
@@ -149,6 +151,7 @@ impl Live {
             start: MonotonicNs(0),
             wall_clock: WallClock::default(),
             losses: Vec::new(),
+            cuts: Cuts::new(),
             thread_names: ThreadNames::default(),
             marks,
             allocations: Allocations::default(),
@@ -266,6 +269,7 @@ impl Run<'_> {
         }
         self.check_cpu_times(&contents, end.since(self.start));
         self.is_idle = waiting::is_idle(&contents.cpus);
+        self.count_cuts();
         let mut losses = contents.losses;
         losses.append(&mut self.losses);
         let window = Window {

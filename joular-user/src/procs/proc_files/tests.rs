@@ -79,6 +79,16 @@ fn a_jvm_stays_one_when_its_installation_is_replaced() {
     }
 }
 
+#[test]
+fn a_jvm_with_another_launcher_may_have_mapped_many_files() {
+    let directory = tree("/usr/share/search/bin/search-server");
+    let file = format!("r--s 00000000 fe:00 7    /data/{}\n", "x".repeat(60));
+    let mut maps: String = (1..=100_000).map(|at| format!("{at:x}000-{:x}000 {file}", at + 1)).collect();
+    maps.push_str("7ff80fce2000-7ff810ce2000 r-xp 002e2000 fe:00 1 /jdk/lib/server/libjvm.so\n");
+    fs::write(directory.path().join("7/maps"), maps).unwrap();
+    assert_eq!(version(&directory), Some(None));
+}
+
 /// What is said of the service, unit and version of process 7.
 fn service(directory: &tempfile::TempDir) -> (Option<String>, String, Option<String>) {
     let info = ProcFiles::new(directory.path()).process(Pid(7)).unwrap();

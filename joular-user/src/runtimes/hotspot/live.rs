@@ -92,7 +92,7 @@ impl LiveJvm {
 
     pub fn build(&self) -> (JvmBuild, u64) {
         let maps = self.maps();
-        let code = maps.iter().find(|mapping| mapping.executable && mapping.file_name() == Some("libjvm.so")).unwrap();
+        let code = maps.iter().find(|mapping| mapping.file_name() == Some("libjvm.so")).unwrap();
         let file = File::open(code.path.as_deref().unwrap()).unwrap();
         let libjvm = Libjvm::read(&file).unwrap();
         let bias = libjvm.bias(code.start.0, code.offset);

@@ -35,7 +35,7 @@ pub(crate) const IS_COMPLETE: Column<kind::Flag> =
 pub(crate) const UNNAMED: Column<kind::Name> = Column::new(
     "unnamed",
     "symbols",
-    "marker of frames without a name; of several, the first in [evicted], [stale], [unresolved]",
+    "marker of frames without a name; of several, the first in [evicted], [stale], [mapping not kept], [unresolved]",
 )
 .null("all frames have names");
 

@@ -1,0 +1,49 @@
+//! Tests a JVM that has mapped tens of thousands of files, most of them below the JVM's library.
+
+use std::{fs, time::Duration};
+
+use anyhow::{Context as _, Result, ensure};
+use joular_tests::{
+    java::Workload,
+    notes,
+    profiler::{END, Output, Run},
+};
+
+/// Nearly as many as the kernel allows by default.
+const MAPPINGS: usize = 60_000;
+/// Their list is longer than what once was read of one.
+const LONG: usize = 8 << 20;
+const LIMIT: Duration = Duration::from_secs(20);
+const WHOLE: f64 = 0.995;
+
+/// How many lines of a process's list are before the code of libjvm, and how many bytes.
+fn below_libjvm(pid: u32) -> Result<(usize, usize)> {
+    let maps = fs::read_to_string(format!("/proc/{pid}/maps"))?;
+    let is_code = |line: &str| line.contains(" r-xp ") && line.ends_with("/libjvm.so");
+    let below: Vec<&str> = maps.lines().take_while(|line| !is_code(line)).collect();
+    Ok((below.len(), below.iter().map(|line| line.len() + 1).sum()))
+}
+
+#[test]
+fn a_jvm_with_many_mappings_has_whole_stacks() -> Result<()> {
+    let output = Output::new()?;
+    let jvm = Workload::new("ManyMappings").argument(&format!("mappings={MAPPINGS}")).start()?;
+    let (lines, bytes) = below_libjvm(jvm.pid())?;
+    ensure!(lines > MAPPINGS && bytes > LONG, "{lines} mappings, {bytes} bytes are below libjvm.so");
+    let run = Run::modelled().pid(jvm.pid()).with("--duration", "3s").with("--frequency", "999");
+    let finished = run.output(output.dir()).finish(LIMIT + END)?;
+    ensure!(finished.code() == Some(0), "{finished:?}");
+    drop(jvm);
+    let quality = output.data.rows(
+        "SELECT sum(samples)::DOUBLE AS samples,
+           coalesce(sum(samples) FILTER (is_complete AND unnamed IS NULL), 0)::DOUBLE / sum(samples) AS whole
+         FROM quality WHERE category = 'java'",
+    )?;
+    let row = quality.first().context("sums")?;
+    let number = |name: &str| row[name].as_f64().with_context(|| format!("no {name}: {row:?}"));
+    let text = format!("{lines} mappings, {bytes} bytes below libjvm.so: {} of {}", number("whole")?, number("samples")?);
+    notes::figure(&text);
+    ensure!(number("samples")? > 1_000.0 && number("whole")? >= WHOLE, "{text}: {finished:?}");
+    ensure!(!format!("{finished:?}").contains("not_kept"), "nothing of it is left out: {finished:?}");
+    Ok(())
+}
