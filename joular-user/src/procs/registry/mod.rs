@@ -165,6 +165,7 @@ impl Registry {
             LifecycleKind::Fork { parent } => changes.extend(self.forked(event, parent)),
             LifecycleKind::ProcessEnd => {
                 self.candidates.remove(event.pid);
+                self.reading.forget(event.pid);
                 if let Some(tree) = &mut self.tree {
                     tree.ended(event.pid);
                 }
@@ -234,6 +235,7 @@ impl Registry {
 
     fn executed(&mut self, event: &Lifecycle) -> Vec<Change> {
         self.candidates.remove(event.pid);
+        self.reading.forget(event.pid);
         if !self.is_running(event.pid) {
             return self.consider(event.pid, Some(&event.comm));
         }

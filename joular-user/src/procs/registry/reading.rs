@@ -10,18 +10,21 @@ use crate::procs::{
     quota::Owner,
 };
 
-/// What could not be read in time.
+/// What could not be read in time, and when the process had started that was asked: its number may be another's by
+/// the time that the answer comes.
 #[derive(Debug, Default)]
 pub(super) struct Reading {
-    late: BTreeMap<Pid, Pending<Option<ProcessInfo>>>,
+    late: BTreeMap<Pid, (u64, Pending<Option<ProcessInfo>>)>,
 }
 
 impl Reading {
     /// Everything to know about a process; what the kernel alone knows of it if the rest is late.
     pub(super) fn read(&mut self, files: &ProcFiles, pid: Pid) -> Option<ProcessInfo> {
-        let mut late = match self.late.remove(&pid) {
-            Some(late) => late,
-            None => {
+        let asked = self.late.remove(&pid);
+        let start = files.descent(pid)?.start_boottime_ns;
+        let mut late = match asked {
+            Some((of, late)) if of == start => late,
+            _ => {
                 let (owner, files) = (owner(files, pid), files.clone());
                 match deadline::within_deadline(owner.as_ref(), move || files.process(pid)) {
                     Ok(read) => return read,
@@ -31,10 +34,15 @@ impl Reading {
         };
         match late.take() {
             Progress::Done(read) => return read,
-            Progress::UnderWay => drop(self.late.insert(pid, late)),
+            Progress::UnderWay => drop(self.late.insert(pid, (start, late))),
             Progress::Failed => {}
         }
         files.outline(pid)
+    }
+
+    /// The process has ended or runs another program: an answer that is late is of the one before.
+    pub(super) fn forget(&mut self, pid: Pid) {
+        self.late.remove(&pid);
     }
 }
 

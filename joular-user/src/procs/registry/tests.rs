@@ -8,6 +8,7 @@ use joular_data::{
 use super::*;
 use crate::procs::selection::NamePattern;
 
+mod late_answers;
 mod part_of;
 
 const PROFILER: Pid = Pid(99_999_999);
