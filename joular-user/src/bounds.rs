@@ -40,6 +40,13 @@ impl Bound {
         }
     }
 
+    /// The part of a number that is within the bound. A number that others claim may be anything, so that the rest
+    /// counts as one.
+    pub fn within(&self, count: u64) -> u64 {
+        self.cut(u64::from(count > self.limit));
+        count.min(self.limit)
+    }
+
     /// All that was left out since this program began.
     pub fn count(&self) -> u64 {
         self.cut.load(Ordering::Relaxed)

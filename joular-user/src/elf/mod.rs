@@ -29,9 +29,17 @@ use object::{
 use segment::Segment;
 use thiserror::Error;
 
+use crate::bounds::Bound;
+
 const MAX_SECTIONS: u16 = 4096;
 const MAX_SEGMENTS: u16 = 1024;
 const MAX_SECTION_NAMES_BYTES: u64 = 1 << 20;
+pub static SECTION_NAMES: Bound = Bound::new(
+    "section_names_not_read",
+    MAX_SECTION_NAMES_BYTES,
+    "bytes of the names of a file's sections",
+    "sections named behind them are not found: the file may have no symbols or unwind tables",
+);
 /// libjvm has a thousand dynamic symbols with 9 KiB of names.
 const MAX_DYNAMIC_BYTES: u64 = 4 << 20;
 /// libjvm has 60 000 symbols of its own with 5 MiB of names.
@@ -177,7 +185,7 @@ impl<'f> Elf<'f> {
     fn section_names(&self) -> Result<Vec<u8>, ElfError> {
         let names = self.sections.get(usize::from(self.header.e_shstrndx(LE)));
         let (start, size) = names.and_then(|names| names.file_range(LE)).unwrap_or_default();
-        self.bytes.part(start, size.min(MAX_SECTION_NAMES_BYTES))
+        self.bytes.part(start, SECTION_NAMES.within(size))
     }
 
     /// What it exports and imports by name.

@@ -30,12 +30,26 @@ use super::{
     },
 };
 
+use crate::bounds::Bound;
+
 /// Longest command line kept.
 const MAX_COMMAND_LINE: u64 = 16 * 1024;
 /// Longest text of the other files.
 const MAX_FILE: u64 = 64 * 1024;
 /// Threads of one process that are looked at.
 const MAX_THREADS: usize = 1 << 14;
+pub static COMMAND_LINES: Bound = Bound::new(
+    "command_line_cut",
+    MAX_COMMAND_LINE,
+    "bytes of a command line",
+    "the rest is not recorded, and the main class of a JVM may be in it",
+);
+pub static THREADS: Bound = Bound::new(
+    "threads_not_listed",
+    MAX_THREADS as u64,
+    "threads of a process that are looked for by name or by their numbers in its namespace",
+    "allocation of the rest is not known",
+);
 /// Clock ticks of `/proc/PID/stat`: 100 per second on every Linux port (USER_HZ).
 pub const TICK_NS: u64 = 10_000_000;
 
@@ -131,20 +145,28 @@ impl ProcFiles {
     pub fn threads_named(&self, pid: Pid, wanted: impl Fn(&str) -> bool) -> Vec<(Tid, u32)> {
         let directory = self.root.join(pid.to_string()).join("task");
         let Ok(entries) = fs::read_dir(&directory) else { return Vec::new() };
-        let tids = entries.flatten().take(MAX_THREADS).filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        let mut entries = entries.flatten().peekable();
+        let tids = entries.by_ref().take(MAX_THREADS).filter_map(|entry| entry.file_name().to_str()?.parse().ok());
         let named = tids.map(Tid).filter(|&tid| self.thread_comm(pid, tid).is_some_and(|name| wanted(name.raw())));
-        named
+        let numbered = named
             .filter_map(|tid| {
                 let status = self.read(pid, &format!("task/{tid}/status"), MAX_FILE)?;
                 Some((tid, namespace_pid(&String::from_utf8_lossy(&status)).unwrap_or(tid.0)))
             })
-            .collect()
+            .collect();
+        THREADS.cut_of(pid, entries.count() as u64);
+        numbered
     }
 
     /// Everything to know about a process. It may make us wait.
     pub fn process(&self, pid: Pid) -> Option<ProcessInfo> {
         let outline = self.outline(pid)?;
-        let command_line = split_command_line(&self.read(pid, "cmdline", MAX_COMMAND_LINE).unwrap_or_default());
+        let mut command_line = self.read(pid, "cmdline", MAX_COMMAND_LINE + 1).unwrap_or_default();
+        if command_line.len() as u64 > MAX_COMMAND_LINE {
+            COMMAND_LINES.cut_of(pid, 1);
+            command_line.pop();
+        }
+        let command_line = split_command_line(&command_line);
         let runtime = self.runtime(pid, outline.executable.as_ref().map(TargetText::raw), &command_line);
         let info = ProcessInfo { command_line, runtime, ..outline };
         let service = Some(service::of(&info, self.jar(&info), &self.rules));
@@ -246,7 +268,12 @@ impl ProcFiles {
         let expect = Expect { links: Links::WithinRoot, owner: Owner::Anyone, max_bytes: u64::MAX };
         let root = TargetRoot::open(&self.root, pid).ok()?;
         let file = root.open_file(directory.join(path).to_str()?, &expect).ok()?;
-        jar::manifest(&mut BufReader::new(file.take(jar::MAX_READ)))
+        let mut jar = BufReader::new(file.take(jar::MAX_READ));
+        let manifest = jar::manifest(&mut jar);
+        if manifest.is_none() && jar.into_inner().limit() == 0 {
+            jar::BYTES.cut_of(pid, 1);
+        }
+        manifest
     }
 
     /// Whether HotSpot is in its memory, even one whose file was replaced.

@@ -16,8 +16,17 @@ use rustix::{
 
 use super::namespaces::TargetRoot;
 
+use crate::bounds::Bound;
+
 /// Open files that are left for everything else: without them no program could be attached.
 const RESERVED: u64 = 512;
+
+pub static OPEN_ROOTS: Bound = Bound::new(
+    "roots_not_kept_open",
+    RESERVED,
+    "open files must be left to this program (`prlimit --nofile`)",
+    "the root of a process is not kept open beyond that: code is named while it is mapped, and no perf map is read",
+);
 
 /// A directory: its mount, device and inode. Mounts of all namespaces have different ids.
 type Directory = (u64, u32, u32, u64);
@@ -45,7 +54,9 @@ pub fn open(proc_root: &Path, pid: Pid) -> Option<Arc<TargetRoot>> {
 fn kept(root: TargetRoot) -> Option<Arc<TargetRoot>> {
     let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     let number = u64::try_from(root.directory().as_raw_fd()).unwrap_or(0);
-    (number < limit.saturating_sub(RESERVED.min(limit / 2))).then(|| Arc::new(root))
+    let has_room = number < limit.saturating_sub(RESERVED.min(limit / 2));
+    OPEN_ROOTS.cut(u64::from(!has_room));
+    has_room.then(|| Arc::new(root))
 }
 
 /// `None` if the kernel does not tell mounts (before Linux 5.8).

@@ -5,9 +5,18 @@
 
 use std::fmt::{self, Write as _};
 
+use crate::bounds::Bound;
+
 /// Longest readable name. Mangled names refer back to their own parts, so a short one of a hostile file
 /// can stand for a very long one.
 const MAX_BYTES: usize = 4096;
+
+pub static NAMES: Bound = Bound::new(
+    "name_not_demangled",
+    MAX_BYTES as u64,
+    "bytes of the readable name of a native function",
+    "it keeps its mangled name",
+);
 
 /// The readable form of a symbol's name; the name itself if it is not mangled, or too long.
 pub fn demangled(name: &str) -> String {
@@ -58,6 +67,7 @@ struct Bounded(String);
 impl fmt::Write for Bounded {
     fn write_str(&mut self, part: &str) -> fmt::Result {
         if self.0.len() + part.len() > MAX_BYTES {
+            NAMES.cut(1);
             return Err(fmt::Error);
         }
         self.0.push_str(part);

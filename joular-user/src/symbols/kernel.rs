@@ -18,10 +18,18 @@ use joular_data::model::{
 };
 use thiserror::Error;
 
+use crate::bounds::Bound;
+
 /// Symbols kept; a distribution's kernel with all its modules has 200 000.
 const MAX_SYMBOLS: usize = 1 << 20;
 const MAX_NAMES_BYTES: usize = 48 << 20;
 const MAX_LINE_BYTES: u64 = 1024;
+pub static SYMBOLS: Bound = Bound::new(
+    "kernel_symbols_not_kept",
+    MAX_SYMBOLS as u64,
+    "functions of the kernel, and 48 MiB of their names",
+    "the rest is named by the function before it",
+);
 /// Code behind a symbol that still counts as its own: kallsyms has no sizes.
 const MAX_DISTANCE: u64 = 1 << 20;
 
@@ -143,6 +151,7 @@ impl Builder {
             return None;
         }
         if self.entries.len() >= MAX_SYMBOLS || self.names.len() + name.len() >= MAX_NAMES_BYTES {
+            SYMBOLS.cut(1);
             return None;
         }
         let module = fields.next().map_or("", |module| module.trim_matches(['[', ']']));

@@ -13,7 +13,7 @@
 pub mod allocation;
 mod arrived;
 mod builds;
-mod demangle;
+pub mod demangle;
 pub mod files;
 pub mod instances;
 pub mod kernel;
@@ -164,8 +164,7 @@ impl Symbolizer {
         }
     }
 
-    /// Names addresses of a process, in their order. An address that nothing can name (yet) has no
-    /// frames.
+    /// Names addresses of a process, in their order. One that nothing can name (yet) has no frames.
     pub fn resolve(&mut self, info: &ProcessInfo, addresses: &[Address]) -> Vec<Symbol> {
         let key = (info.pid, info.start_boottime_ns);
         if !self.processes.contains_key(&key) {

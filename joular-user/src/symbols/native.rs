@@ -29,6 +29,7 @@ use super::{
     files::{Copies, FileKey, FileUse, NewFile, OpenFiles},
 };
 use crate::{
+    bounds::Bound,
     elf::{ElfError, image::ElfImage},
     procs::{
         deadline::{self, Pending, Progress},
@@ -48,8 +49,16 @@ const KEEP_PARSED_WINDOWS: u32 = 10;
 const MAX_PARSED: usize = 4;
 /// Bytes kept of one name; templates can exceed any bound.
 const MAX_NAME_BYTES: usize = 1024;
+pub static NAMES: Bound =
+    Bound::new("function_name_cut", MAX_NAME_BYTES as u64, "bytes of the name of a native function", "it is cut");
 /// Files of which it is said what they lack: targets choose how many there are.
 const MAX_NOTICES: usize = 16;
+pub static NOTICES: Bound = Bound::new(
+    "file_notices_not_given",
+    MAX_NOTICES as u64,
+    "lines about files that lack symbols or cannot be read",
+    "the rest is not told",
+);
 const MAX_VDSO_BYTES: u64 = 1 << 20;
 
 /// A file as blazesym has parsed it.
@@ -159,11 +168,13 @@ impl NativeSymbols {
                 }
             }
         };
-        if self.noticed < MAX_NOTICES
-            && let Some(text) = file.take_notice()
-        {
-            self.noticed += 1;
-            self.notices.push(Notice { pid: None, text });
+        if let Some(text) = file.take_notice() {
+            if self.noticed < MAX_NOTICES {
+                self.noticed += 1;
+                self.notices.push(Notice { pid: None, text });
+            } else {
+                NOTICES.cut(1);
+            }
         }
         for (offset, name) in missing.into_iter().zip(names) {
             let name = name.map(|name| match file.names.get(&*name) {
@@ -325,6 +336,7 @@ impl Parsed {
 }
 
 fn cut(name: &str) -> String {
+    NAMES.cut(u64::from(name.len() > MAX_NAME_BYTES));
     let mut end = name.len().min(MAX_NAME_BYTES);
     while !name.is_char_boundary(end) {
         end -= 1;

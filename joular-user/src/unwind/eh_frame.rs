@@ -21,7 +21,10 @@ use joular_ebpf::{
 };
 
 use super::rows::{Rows, Rule};
-use crate::elf::{Elf, ElfError, Section};
+use crate::{
+    bounds::Bound,
+    elf::{Elf, ElfError, Section},
+};
 
 /// libjvm has 2 MiB of it, a compiler or browser 10.
 const MAX_SECTION_BYTES: u64 = 12 << 20;
@@ -31,6 +34,18 @@ const MAX_ENTRIES: usize = 1 << 19;
 /// Bytes of entries that are run in all. Many entries may share one long preamble, so the section's
 /// size is no bound.
 const MAX_WORK_BYTES: usize = 64 << 20;
+pub static ROWS: Bound = Bound::new(
+    "unwind_rows_not_kept",
+    MAX_ROWS as u64,
+    "unwind rows of a file, 524288 functions and 64 MiB of instructions for them",
+    "stacks that pass through the rest end there",
+);
+pub static SECTIONS: Bound = Bound::new(
+    "unwind_tables_not_read",
+    MAX_SECTION_BYTES,
+    "bytes of a file's unwind table",
+    "a file with more is walked by frame pointers",
+);
 /// The share of that work that a row counts for, pushed or not.
 const ROW_WORK_BYTES: usize = 8;
 /// Kept; a linker merges equal ones, so few are usual.
@@ -71,7 +86,9 @@ pub fn section(elf: &Elf<'_>) -> Result<Section, ElfError> {
     if !elf.is_of_this_machine() {
         return Err(ElfError::Malformed("it is not of this machine's architecture"));
     }
-    Ok(elf.section(".eh_frame", MAX_SECTION_BYTES)?.unwrap_or_default())
+    let section = elf.section(".eh_frame", MAX_SECTION_BYTES);
+    SECTIONS.cut(u64::from(matches!(section, Err(ElfError::TooLarge { .. }))));
+    Ok(section?.unwrap_or_default())
 }
 
 /// The rows of a section, sorted by address. What cannot be understood is left
@@ -83,6 +100,7 @@ pub fn rows(section: &Section) -> Vec<UnwindRow> {
     for entry in entries {
         // Overlapping ones contradict each other: the first is as good as any.
         if u64::from(entry.start) >= table.rows.end && !table.run(entry, &mut context) {
+            ROWS.cut(1);
             break;
         }
     }
@@ -123,10 +141,11 @@ impl<'a> EhFrameTable<'a> {
         while let Ok(Some(entry)) = all.next() {
             let CieOrFde::Fde(partial) = entry else { continue };
             let Ok(fde) = partial.parse(|_, _, offset| self.cie(offset)) else { continue };
-            if let Some(entry) = CodeRange::of(&fde)
-                && entries.len() < MAX_ENTRIES
-            {
+            let Some(entry) = CodeRange::of(&fde) else { continue };
+            if entries.len() < MAX_ENTRIES {
                 entries.push(entry);
+            } else {
+                ROWS.cut(1);
             }
         }
         entries.shrink_to_fit();

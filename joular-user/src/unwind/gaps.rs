@@ -14,6 +14,7 @@ use joular_ebpf::abi::{UnwindRow, rule};
 
 use super::{code_rows, native_image};
 use crate::{
+    bounds::Bound,
     elf::{Elf, ElfError, Symbols},
     runtimes::OwnCode,
 };
@@ -23,6 +24,13 @@ const MAX_BYTES: u64 = 1 << 20;
 /// Shorter ones are padding.
 const MIN_GAP_BYTES: u32 = 16;
 const MAX_GAPS: usize = 4096;
+
+pub static CODE: Bound = Bound::new(
+    "code_without_table_not_read",
+    MAX_BYTES,
+    "bytes of a file's code that its unwind table leaves out, in 4096 pieces",
+    "stacks that pass through the rest end there",
+);
 
 /// Bytes up to a system call that starts a thread.
 const MAX_BEFORE_CLONE_BYTES: u32 = 4096;
@@ -84,7 +92,10 @@ fn of_functions(elf: &Elf<'_>, rows: &[UnwindRow], mut begins: BTreeSet<u32>) ->
             left = less;
             true
         }
-        None => false,
+        None => {
+            CODE.cut(if rows.is_empty() { 0 } else { u64::from(gap.end - gap.start) });
+            false
+        }
     });
     if gaps.is_empty() {
         return Ok(added);
@@ -203,7 +214,10 @@ fn gaps(rows: &[UnwindRow], text: Range<u32>) -> Vec<Range<u32>> {
     let before = 0..rows.first().map_or(u32::MAX, |row| row.address);
     let within = |gap: Range<u32>| gap.start.max(text.start)..gap.end.min(text.end);
     let gaps = [before].into_iter().chain(without).map(within);
-    gaps.filter(|gap| gap.end >= gap.start.saturating_add(MIN_GAP_BYTES)).take(MAX_GAPS).collect()
+    let mut gaps = gaps.filter(|gap| gap.end >= gap.start.saturating_add(MIN_GAP_BYTES));
+    let kept = gaps.by_ref().take(MAX_GAPS).collect();
+    CODE.cut(gaps.map(|gap| u64::from(gap.end - gap.start)).sum());
+    kept
 }
 
 /// Where functions begin, with those that others call directly or take the address of.
@@ -268,129 +282,5 @@ fn ends_function(code: &[u8], end: u32, gaps: &[Gap]) -> bool {
 
 #[cfg(test)]
 #[allow(clippy::single_range_in_vec_init, reason = "a list of ranges may have one")]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    const fn row(address: u32, rule: u8) -> UnwindRow {
-        UnwindRow { address, cfa_words: 1, fp_words: 0, rule }
-    }
-
-    #[test]
-    fn code_without_a_rule_is_a_gap() {
-        let rows =
-            [row(100, rule::SP), row(200, rule::NONE), row(210, rule::SP), row(300, rule::NONE), row(400, rule::SP)];
-        assert_eq!(gaps(&rows, 0..1000), [0..100, 300..400], "what is between 200 and 210 is padding");
-        assert_eq!(gaps(&rows, 120..350), [300..350]);
-        assert_eq!(gaps(&rows[..4], 90..1000), [300..1000]);
-        assert_eq!(gaps(&[], 90..1000), [90..1000]);
-    }
-
-    fn functions_of(code: &[u8], begin: u32) -> Vec<Range<u32>> {
-        let gaps = [gap(0, code)];
-        gaps[0].functions(&all_begins(&gaps, BTreeSet::from([begin]), false))
-    }
-
-    fn gap(start: u32, code: &[u8]) -> Gap {
-        Gap { range: start..start + u32::try_from(code.len()).unwrap(), bytes: code.to_vec() }
-    }
-
-    #[test]
-    fn functions_are_found_from_one_gap_to_another() {
-        // call 0x101; ret, and far away: nop; ret
-        let gaps = [gap(0, &[0xe8, 0xfc, 0, 0, 0, 0xc3]), gap(0x100, &[0x90, 0xc3])];
-        assert_eq!(all_begins(&gaps, BTreeSet::from([0]), true), BTreeSet::from([0, 0x101]));
-    }
-
-    #[test]
-    fn where_handlers_of_signals_return_to_has_a_rule_from_the_byte_before_on() {
-        // ret; mov rax, 15; syscall
-        let gap = gap(0x100, &[0xc3, 0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 0x05]);
-        let rows: Vec<_> = gap.rows(&BTreeSet::from([0x100, 0x101]), None).collect();
-        for address in [0x100, 0x101] {
-            assert!(rows.contains(&UnwindRow { address, rule: rule::SIGNAL, ..UnwindRow::default() }), "{rows:?}");
-        }
-    }
-
-    #[test]
-    fn functions_end_where_the_next_one_begins_and_are_found_by_calls() {
-        // call 7; ret; nop; push rbx; call 14; ret; ret
-        let code = [0xe8, 2, 0, 0, 0, 0xc3, 0x90, 0x53, 0xe8, 1, 0, 0, 0, 0xc3, 0xc3];
-        assert_eq!(functions_of(&code, 0), [0..7, 7..14, 14..15]);
-        assert_eq!(functions_of(&code, 7), [7..14, 14..15]);
-        // lea rax, [rip + 1]; ret; and what it takes the address of: ret
-        let code = [0x48, 0x8d, 0x05, 1, 0, 0, 0, 0xc3, 0xc3];
-        assert_eq!(functions_of(&code, 0), [0..8, 8..9]);
-        // mov edi, 11; call 10; what is called last; and what 11 is the address of: ret
-        let code = [0xbf, 11, 0, 0, 0, 0xe8, 0, 0, 0, 0, 0xf4, 0xc3];
-        assert_eq!(functions_of(&code, 0), [0..10, 10..11, 11..12]);
-        // Into a function: lea rax, [rip - 6]
-        let code = [0x48, 0x8d, 0x05, 0xfa, 0xff, 0xff, 0xff, 0xc3, 0xc3];
-        assert_eq!(functions_of(&code, 0), [0..9]);
-    }
-
-    /// The C library of every JVM, which starts threads.
-    #[test]
-    fn a_thread_that_starts_another_is_described_all_along() {
-        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
-        let libc =
-            maps.lines().filter_map(|line| line.split_whitespace().nth(5)).find(|path| path.contains("/libc.so"));
-        let Some(path) = libc else { return };
-        let file = std::fs::File::open(path).unwrap();
-        let elf = Elf::read(&file).unwrap();
-        let described = crate::unwind::eh_frame::rows(&crate::unwind::eh_frame::section(&elf).unwrap());
-        let found: Vec<Clone> = clones(&described).collect();
-        assert!(!found.is_empty(), "glibc has clone, and since 2.34 clone3");
-        let filled = fill(&elf, described);
-        for Clone { gap, .. } in found {
-            let row = filled[filled.partition_point(|row| row.address < gap.end) - 1];
-            assert_eq!((row.rule, row.cfa_words), (rule::SP, 1), "{gap:x?} in {path}");
-        }
-    }
-
-    #[test]
-    fn a_description_that_stops_before_a_thread_alone_runs_is_one_of_a_clone() {
-        let clone = [row(100, rule::SP), row(120, rule::NONE), row(130, rule::ROOT)];
-        assert_eq!(clones(&clone).collect::<Vec<_>>(), [Clone { before: 100..120, gap: 120..130 }]);
-        let deeper = UnwindRow { cfa_words: 2, ..clone[0] };
-        for other in [[deeper, clone[1], clone[2]], [clone[0], clone[1], clone[0]], [clone[0], clone[2], clone[1]]] {
-            assert_eq!(clones(&other).count(), 0, "{other:?}");
-        }
-    }
-
-    #[test]
-    fn what_returns_or_jumps_does_not_go_on() {
-        assert!(goes_on(&[0xb8, 0, 0, 0, 0, 0x0f, 0x05]), "mov eax, 0; syscall");
-        for code in [&[0x90, 0xc3][..], &[0x0f, 0x0b], &[0xeb, 0], &[]] {
-            assert!(!goes_on(code), "{code:x?}");
-        }
-    }
-
-    /// libjvm's copies of arrays are in assembly, and `_start` of many programs has no description.
-    #[test]
-    fn what_assembly_leaves_out_is_told_by_its_code() {
-        let file = std::fs::File::open("/bin/true").unwrap();
-        let elf = Elf::read(&file).unwrap();
-        let entry = u32::try_from(elf.entry()).unwrap();
-        let described = crate::unwind::eh_frame::rows(&crate::unwind::eh_frame::section(&elf).unwrap());
-        let rule_at =
-            |rows: &[UnwindRow], address: u32| rows[rows.partition_point(|row| row.address <= address) - 1].rule;
-        assert_eq!(rule_at(&fill(&elf, described.clone()), entry), rule::ROOT);
-        // Without any description.
-        let filled = fill(&elf, Vec::new());
-        assert!(filled.is_sorted_by(|one, other| one.address < other.address), "{filled:?}");
-    }
-
-    proptest! {
-        #[test]
-        fn any_code_is_survived(bytes: Vec<u8>, begins: BTreeSet<u32>, rows in proptest::collection::vec((any::<u32>(), 0u8..7), 0..9)) {
-            let code = [gap(7, &bytes)];
-            let functions = code[0].functions(&all_begins(&code, begins, false));
-            prop_assert!(functions.is_sorted_by_key(|function| function.start));
-            let mut rows: Vec<_> = rows.into_iter().map(|(address, rule)| row(address, rule)).collect();
-            rows.sort();
-            prop_assert!(gaps(&rows, 7..u32::MAX).iter().all(|gap| gap.start < gap.end));
-        }
-    }
-}
+#[path = "gaps_tests.rs"]
+mod tests;

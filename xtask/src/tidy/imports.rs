@@ -79,6 +79,7 @@ const USER: &[(&str, &[&str])] = &[
             "privileges",
             "heap",
             "cli",
+            "elf",
             "procs",
             "runtimes",
             "symbols",

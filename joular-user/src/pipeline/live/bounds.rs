@@ -5,13 +5,50 @@ use std::collections::HashSet;
 use joular_data::model::units::Pid;
 
 use super::Run;
-use crate::{
-    bounds::Bound,
-    procs::maps,
-};
+use crate::{bounds::Bound, elf, procs, runtimes::hotspot, symbols, unwind};
 
 /// All of them, in the order of the data path.
-static ALL: &[&Bound] = &[&maps::MAPPINGS, &maps::NAMES, &maps::LINES];
+static ALL: &[&Bound] = &[
+    &procs::maps::MAPPINGS,
+    &procs::maps::NAMES,
+    &procs::maps::LINES,
+    &procs::proc_files::COMMAND_LINES,
+    &procs::proc_files::THREADS,
+    &procs::shared_roots::OPEN_ROOTS,
+    &procs::service::NAMES,
+    &procs::service::jar::BYTES,
+    &procs::service::jar::FILES,
+    &procs::kubernetes::LABELS,
+    &procs::kubernetes::NAMES,
+    &elf::SECTION_NAMES,
+    &hotspot::method::NAMES,
+    &hotspot::line_table::LINES,
+    &hotspot::scopes::INLINED,
+    &hotspot::pinned::METHODS,
+    &hotspot::nmethod::PLACES,
+    &hotspot::leaves::COMPARED,
+    &hotspot::code_cache::HEAPS,
+    &hotspot::code_cache::BLOCKS,
+    &hotspot::unwind_info::CODELETS,
+    &hotspot::stubs::STUBS,
+    &hotspot::stub_code::BYTES,
+    &hotspot::threads::THREADS,
+    &hotspot::flags::FLAGS,
+    &hotspot::perf_data::ENTRIES,
+    &symbols::process::FILES,
+    &symbols::native::NAMES,
+    &symbols::native::NOTICES,
+    &symbols::demangle::NAMES,
+    &symbols::perf_map::snapshot::ENTRIES,
+    &symbols::perf_map::snapshot::NAMES,
+    &symbols::kernel::SYMBOLS,
+    &unwind::publisher::MAPPINGS,
+    &unwind::publisher::COMPILERS,
+    &unwind::eh_frame::SECTIONS,
+    &unwind::eh_frame::ROWS,
+    &unwind::gaps::CODE,
+    &unwind::native_image::CODE,
+];
 
 /// Processes named for one bound in a run.
 const MAX_NAMED: usize = 16;
@@ -72,6 +109,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+    use crate::procs::maps;
 
     const BEGIN: &str = "<!-- generated from the code: UPDATE_DOCS=1 cargo test -p joular-user bounds -->\n";
     const END: &str = "<!-- end of the generated part -->\n";

@@ -20,6 +20,8 @@ use std::{
 
 use joular_data::{events::Workload, model::target_text::TargetText};
 
+use crate::bounds::Bound;
+
 pub use self::watch::Say;
 
 /// Longest label, as `key=value`: Kubernetes allows 317 bytes for a key and 63 for a value.
@@ -28,6 +30,18 @@ const MAX_LABEL_BYTES: usize = 384;
 const MAX_LABELS: usize = 64;
 /// Longest name: that of an image.
 const MAX_NAME_BYTES: usize = 1024;
+pub static LABELS: Bound = Bound::new(
+    "pod_labels_not_kept",
+    MAX_LABELS as u64,
+    "labels of a pod, and 384 bytes of one",
+    "the rest is not recorded",
+);
+pub static NAMES: Bound = Bound::new(
+    "pod_name_too_long",
+    MAX_NAME_BYTES as u64,
+    "bytes of the name of a pod, a namespace, a container or an image",
+    "it is not recorded",
+);
 /// Ids that were asked for in vain and are remembered.
 const MAX_UNKNOWN: usize = 4096;
 
@@ -130,12 +144,15 @@ impl Pod<'_> {
         let mut labels = self.labels.clone();
         labels.sort_unstable();
         let texts = labels.into_iter().map(|(key, value)| format!("{key}={value}"));
-        let labels = texts.filter(|text| text.len() <= MAX_LABEL_BYTES).take(MAX_LABELS).map(Into::into).collect();
+        let kept = texts.filter(|text| text.len() <= MAX_LABEL_BYTES).take(MAX_LABELS);
+        let labels: Vec<TargetText> = kept.map(Into::into).collect();
+        LABELS.cut((self.labels.len() - labels.len()) as u64);
         Some(Workload { namespace: name(self.namespace)?, pod: name(self.name)?, labels, ..Workload::default() })
     }
 }
 
 fn name(text: &str) -> Option<TargetText> {
+    NAMES.cut(u64::from(text.len() > MAX_NAME_BYTES));
     (!text.is_empty() && text.len() <= MAX_NAME_BYTES).then(|| text.into())
 }
 

@@ -37,7 +37,7 @@ pub static NAMES: Bound = Bound::new(
     "mapping_names_not_kept",
     MAX_NAMES_BYTES as u64,
     "bytes of names of the files with code that a process has mapped, and 4095 of one name",
-    "code of the rest is not named, and walked by frame pointers",
+    "code of the rest is `[unresolved]`, and walked by frame pointers",
 );
 pub static LINES: Bound =
     Bound::new("mapping_lines_not_understood", 0, "lines of `/proc/PID/maps` that make no sense", "they are left out");

@@ -13,6 +13,8 @@ use joular_data::model::target_text::TargetText;
 
 use super::usable;
 
+use crate::bounds::Bound;
+
 /// What a jar is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JarIdentity {
@@ -26,6 +28,18 @@ pub const MAX_READ: u64 = 256 * 1024;
 const MAX_MANIFEST: u64 = 64 * 1024;
 /// Files that are looked at.
 const MAX_FILES: usize = 8;
+pub static BYTES: Bound = Bound::new(
+    "jar_not_read",
+    MAX_READ,
+    "bytes of a jar before the end of its manifest",
+    "the name of its file names the service",
+);
+pub static FILES: Bound = Bound::new(
+    "jar_files_not_read",
+    MAX_FILES as u64,
+    "files in a jar up to its manifest",
+    "the name of its file names the service",
+);
 const MANIFEST: &str = "META-INF/MANIFEST.MF";
 
 /// What the manifest says; what it does not say, the file name tells.
@@ -93,6 +107,7 @@ pub fn manifest(jar: &mut impl BufRead) -> Option<String> {
         }
         header.skip_contents(jar)?;
     }
+    FILES.cut(1);
     None
 }
 

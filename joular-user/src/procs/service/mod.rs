@@ -17,6 +17,8 @@ use joular_data::{
 use self::{image::ImageIdentity, jar::JarIdentity, rules::Rules};
 use super::java;
 
+use crate::bounds::Bound;
+
 /// Labels that Kubernetes recommends: <https://kubernetes.io/docs/concepts/overview/working-with-objects/common-labels/>.
 const NAME_LABEL: &str = "app.kubernetes.io/name";
 const VERSION_LABEL: &str = "app.kubernetes.io/version";
@@ -76,10 +78,17 @@ pub fn placed(info: &ProcessInfo, rules: &Rules) -> Service {
 
 /// Longest text that names a service or a version.
 const MAX_BYTES: usize = 256;
+pub static NAMES: Bound = Bound::new(
+    "service_name_too_long",
+    MAX_BYTES as u64,
+    "bytes of a text that names a service or a version",
+    "what comes next names it ([identity.md](identity.md))",
+);
 
 /// A text that may name something: neither empty nor longer than people read.
 fn usable(text: &str) -> Option<TargetText> {
     let text = text.trim();
+    NAMES.cut(u64::from(text.len() > MAX_BYTES));
     (!text.is_empty() && text.len() <= MAX_BYTES).then(|| text.into())
 }
 

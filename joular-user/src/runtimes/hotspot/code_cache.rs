@@ -10,12 +10,26 @@ use super::{
     memory::{RemoteMemory, Unreadable, field_in},
 };
 
+use crate::bounds::Bound;
+
 /// HotSpot's own limit for all heaps together is 2 GiB.
 const MAX_HEAP_BYTES: u64 = 1 << 31;
 /// Steps towards a block's beginning; each covers up to 254 segments.
 const MAX_HOPS: usize = 64;
 /// Blocks of a heap that a walk visits.
 const MAX_BLOCKS: usize = 1 << 18;
+pub static HEAPS: Bound = Bound::new(
+    "code_heaps_not_read",
+    MAX_CODE_HEAPS as u64,
+    "code heaps of a JVM",
+    "compiled code in the rest is not walked",
+);
+pub static BLOCKS: Bound = Bound::new(
+    "code_blocks_not_visited",
+    MAX_BLOCKS as u64,
+    "blocks of a JVM's code heap that are visited to learn the kinds of its code",
+    "kinds that are found only behind them are not known, and their code is not walked",
+);
 const FREE: u8 = 0xff;
 const MAX_NAME_BYTES: usize = 128;
 
@@ -45,7 +59,7 @@ fn heaps(memory: &dyn RemoteMemory, layout: &Layout, bias: u64) -> Result<Vec<(C
     if array == 0 {
         return Ok(Vec::new());
     }
-    let count = memory.field(array, layout.heap.array_length)?.min(MAX_CODE_HEAPS as u64);
+    let count = HEAPS.within(memory.field(array, layout.heap.array_length)?);
     let elements = memory.field(array, layout.heap.array_data)?;
     let mut heaps = Vec::new();
     for index in 0..count {
@@ -144,6 +158,7 @@ fn walk_heap(
         for (index, _) in map.iter().enumerate().filter(|&(_, &byte)| byte == 0) {
             visited += 1;
             if visited > MAX_BLOCKS {
+                BLOCKS.cut(1);
                 return true;
             }
             let block = heap.memory.start + ((first + index as u64) << heap.log2_segment_size);

@@ -6,9 +6,13 @@ use super::{
 };
 use joular_data::model::target_text::TargetText;
 
+use crate::bounds::Bound;
+
 /// JDK 11 has 1300 flags.
 const MAX_FLAGS: u64 = 10_000;
 const MAX_NAME_BYTES: usize = 128;
+pub static FLAGS: Bound =
+    Bound::new("jvm_flags_not_read", MAX_FLAGS, "flags of a JVM", "what the rest says of the collector is not known");
 
 /// Flags that choose a collector, with its name as in the data set.
 const COLLECTORS: [(&str, &str); 7] = [
@@ -99,7 +103,7 @@ fn each_flag(
     mut visit: impl FnMut(u64, &[u8]) -> Result<bool, Unreadable>,
 ) -> Result<(), Unreadable> {
     let first = memory.u64(bias.wrapping_add(layout.statics.flags))?;
-    let count = memory.u64(bias.wrapping_add(layout.statics.flag_count))?.min(MAX_FLAGS);
+    let count = FLAGS.within(memory.u64(bias.wrapping_add(layout.statics.flag_count))?);
     for index in 0..count {
         let flag = first.wrapping_add(index * u64::from(layout.flag.size));
         let Ok(name) = memory.c_string(memory.field(flag, layout.flag.name)?, MAX_NAME_BYTES) else { continue };

@@ -19,10 +19,18 @@ use super::{
     reader::levels,
 };
 
+use crate::bounds::Bound;
+
 /// Descriptions, loops and chains kept for a JVM: a few megabytes.
 const MAX_SIZE: usize = 1 << 18;
 /// Descriptions of a loop that are compared.
 const MAX_COMPARED: usize = 256;
+pub static COMPARED: Bound = Bound::new(
+    "loop_places_not_compared",
+    MAX_COMPARED as u64,
+    "described places of a loop in compiled code",
+    "a leaf in a longer loop is named only as far as the places around it agree",
+);
 /// Its name in JDK 11 to 25.
 const TRAP: &str = "UncommonTrapBlob";
 /// Frame words have so many bits of a compile id.
@@ -168,6 +176,7 @@ pub fn around<E>(
 
 /// The methods of all these descriptions, if they are the same.
 fn agreed<E>(places: &[Place], chain: impl Fn(u32) -> Result<Vec<MethodAt>, E>) -> Result<Option<Vec<MethodAt>>, E> {
+    COMPARED.cut(u64::from(places.len() > MAX_COMPARED));
     let Some((first, others)) = places.split_first().filter(|_| places.len() <= MAX_COMPARED) else { return Ok(None) };
     let methods = chain(first.scope)?;
     let mut last = first.scope;

@@ -2,9 +2,17 @@
 
 use super::unsigned5::Unsigned5;
 
+use crate::bounds::Bound;
+
 /// Limit of places kept. A method of 64 KiB of bytecodes, the largest possible, has about one in
 /// eight of them. A hostile JVM must not fill our memory.
 const MAX_LINES: usize = 1 << 13;
+pub static LINES: Bound = Bound::new(
+    "lines_not_read",
+    MAX_LINES as u64,
+    "entries of a method's line table, and 65536 bytes",
+    "code behind them has the last line that was read",
+);
 /// First byte of a pair whose steps do not fit into one byte.
 const WIDE: u8 = 0xff;
 
@@ -37,6 +45,7 @@ impl LineTable {
                 lines.push((bci, line));
             }
         }
+        LINES.cut(u64::from(lines.len() >= MAX_LINES));
         // Compilers may write them in any order.
         lines.sort_by_key(|&(bci, _)| bci);
         lines.shrink_to_fit();

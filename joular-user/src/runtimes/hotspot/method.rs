@@ -10,13 +10,22 @@ use joular_data::model::target_text::TargetText;
 
 use super::{
     layout::{Layout, MethodLayout},
-    line_table::LineTable,
+    line_table::{LINES, LineTable},
     memory::{RemoteMemory, Unreadable, field_in},
 };
-use crate::runtimes::hotspot::java_name::{java_class, stable_internal_class, stable_signature};
+use crate::{
+    bounds::Bound,
+    runtimes::hotspot::java_name::{java_class, stable_internal_class, stable_signature},
+};
 
 /// Names that are longer are cut.
 const MAX_NAME_BYTES: u64 = 1024;
+pub static NAMES: Bound = Bound::new(
+    "java_name_cut",
+    MAX_NAME_BYTES,
+    "bytes of a class's name, a method's name or a signature",
+    "it is cut: methods that differ only behind them are one",
+);
 /// Bytes of a `ConstMethod` behind its bytecodes: a line takes one to three bytes.
 const MAX_LINE_TABLE_BYTES: u64 = 1 << 16;
 const MAX_POOL_LENGTH: u64 = 1 << 16;
@@ -152,7 +161,7 @@ fn pool_symbol(
 
 /// Text of a `Symbol`: Java's own kind of UTF-8.
 fn symbol(memory: &dyn RemoteMemory, fields: &MethodLayout, address: u64) -> Result<String, Unreadable> {
-    let length = memory.field(address, fields.symbol_length)?.min(MAX_NAME_BYTES);
+    let length = NAMES.within(memory.field(address, fields.symbol_length)?);
     let body = address.wrapping_add(u64::from(fields.symbol_body));
     let bytes = memory.bytes(body, usize::try_from(length).unwrap_or(0))?;
     Ok(text(&bytes))
@@ -190,7 +199,9 @@ fn line_table(memory: &dyn RemoteMemory, layout: &Layout, identity: &Identity) -
     }
     let bytes = field_in(&head, fields.const_method_words).saturating_mul(8);
     let start = head_bytes.saturating_add(field_in(&head, fields.code_size));
-    let length = usize::try_from(bytes.saturating_sub(start).min(MAX_LINE_TABLE_BYTES)).unwrap_or(0);
+    let bytes = bytes.saturating_sub(start);
+    LINES.cut(u64::from(bytes > MAX_LINE_TABLE_BYTES));
+    let length = usize::try_from(bytes.min(MAX_LINE_TABLE_BYTES)).unwrap_or(0);
     let table = memory.bytes(identity.const_method.wrapping_add(start), length)?;
     Ok(LineTable::decode(&table, layout.nmethod.excludes_zero))
 }

@@ -15,6 +15,8 @@ use super::{
     scopes::{SCOPE_BYTES, Scope, chain},
 };
 
+use crate::bounds::Bound;
+
 /// C2 gives up on methods long before they have this many.
 const MAX_PC_DESCS: u64 = 1 << 20;
 const MAX_METADATA: u64 = 1 << 20;
@@ -22,6 +24,13 @@ const MAX_METADATA: u64 = 1 << 20;
 const MAX_CODE_BYTES: usize = 1 << 20;
 const MAX_PLACES: usize = 1 << 16;
 const MAX_NULL_CHECKS: usize = 1 << 14;
+
+pub static PLACES: Bound = Bound::new(
+    "code_places_not_sought",
+    MAX_CODE_BYTES as u64,
+    "bytes of a compiled method, 65536 places that are described in it and 16384 checks for null",
+    "a leaf in a longer one is named by the described places around it",
+);
 
 /// A range of the JVM's memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -131,6 +140,7 @@ impl Nmethod {
     ) -> Result<Places, Unreadable> {
         let length = self.code_end.saturating_sub(self.blob.code_begin);
         // Descriptors are worth something without it.
+        PLACES.cut(u64::from(length > MAX_CODE_BYTES as u64));
         let length = usize::try_from(length).ok().filter(|&length| length <= MAX_CODE_BYTES);
         let code = memory.bytes(self.blob.code_begin, length.unwrap_or(0))?;
         let null_checks = self.null_checks(memory);
@@ -143,6 +153,7 @@ impl Nmethod {
         let stride = usize::try_from(fields.pc_desc_size.max(1)).unwrap_or(1);
         let bytes = usize::try_from(self.pc_descs.end.saturating_sub(self.pc_descs.start)).unwrap_or(usize::MAX);
         if bytes / stride > MAX_PLACES {
+            PLACES.cut(1);
             return Ok(Vec::new());
         }
         let bytes = memory.bytes(self.pc_descs.start, bytes)?;

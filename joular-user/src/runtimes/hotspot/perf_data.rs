@@ -10,12 +10,21 @@ use super::{
     memory::{RemoteMemory, Unreadable},
 };
 
+use crate::bounds::Bound;
+
 const MAGIC: u32 = 0xcafe_c0c0;
 const PROLOGUE_BYTES: usize = 32;
 const ENTRY_BYTES: usize = 20;
 /// A JVM makes some hundred.
 const MAX_ENTRIES: u32 = 4096;
 const MAX_NAME_BYTES: usize = 256;
+
+pub static ENTRIES: Bound = Bound::new(
+    "jvm_counters_not_read",
+    MAX_ENTRIES as u64,
+    "performance counters of a JVM",
+    "what the rest says of its collections is not known",
+);
 
 /// Where the block is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -47,7 +56,7 @@ impl PerfDataLayout {
             return Ok(found);
         }
         let mut at = block.wrapping_add(u64::from(word(&prologue, 24)));
-        for _ in 0..word(&prologue, 28).min(MAX_ENTRIES) {
+        for _ in 0..ENTRIES.within(word(&prologue, 28).into()) {
             let entry = memory.bytes(at, ENTRY_BYTES)?;
             let (length, name_at, data_at) = (word(&entry, 0), word(&entry, 4), word(&entry, 16));
             if length == 0 {

@@ -16,8 +16,17 @@ use joular_ebpf::{
 
 use super::method::Method;
 
+use crate::bounds::Bound;
+
 /// Limit of methods held: with their names and lines some megabytes.
 const MAX_METHODS: usize = 1 << 14;
+
+pub static METHODS: Bound = Bound::new(
+    "interpreted_methods_not_held",
+    MAX_METHODS as u64,
+    "interpreted methods of a JVM in a window",
+    "frames of the rest are `[evicted]`",
+);
 
 /// Methods whose names were read while they certainly existed.
 #[derive(Debug, Default)]
@@ -44,6 +53,7 @@ impl Pinned {
             return Some(known);
         }
         if self.methods.len() >= MAX_METHODS {
+            METHODS.cut(1);
             return None;
         }
         let method = read()?;

@@ -5,11 +5,20 @@
 
 use super::unsigned5::Unsigned5;
 
+use crate::bounds::Bound;
+
 /// Longest form of the three numbers of a scope that are needed.
 pub const SCOPE_BYTES: usize = 15;
 /// Chains are as long as inlining is deep: HotSpot stops at 15 but for recursion
 /// and method handles.
 const MAX_SCOPES: usize = 64;
+
+pub static INLINED: Bound = Bound::new(
+    "inlined_callers_not_read",
+    MAX_SCOPES as u64,
+    "methods that are inlined into each other at one place of compiled code",
+    "the outer ones, and the compiled method itself, are missing in the stack",
+);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scope {
@@ -40,7 +49,11 @@ impl Scope {
 pub fn chain<E>(start: u32, read: impl Fn(u32) -> Result<Option<Scope>, E>) -> Result<Vec<Scope>, E> {
     let mut scopes = Vec::new();
     let mut at = start;
-    while at != 0 && scopes.len() < MAX_SCOPES {
+    while at != 0 {
+        if scopes.len() >= MAX_SCOPES {
+            INLINED.cut(1);
+            break;
+        }
         let Some(scope) = read(at)? else { break };
         scopes.push(scope);
         if scope.sender >= at {

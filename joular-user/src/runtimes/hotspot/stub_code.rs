@@ -16,12 +16,21 @@ use super::{
     memory::RemoteMemory,
     stubs::Stub,
 };
-use crate::runtimes::{CodeId, OwnCode, OwnRange};
+use crate::{
+    bounds::Bound,
+    runtimes::{CodeId, OwnCode, OwnRange},
+};
 
 /// In all blobs.
 const MAX_BYTES: u64 = 1 << 20;
 /// A JVM has six blobs of stubs.
 const MAX_BLOBS: usize = 64;
+pub static BYTES: Bound = Bound::new(
+    "stub_code_not_read",
+    MAX_BYTES,
+    "bytes of a JVM's stubs that have no frame size, and 64 blobs of them",
+    "stacks that end in the rest are cut there",
+);
 /// Stubs that are not entered by a call: returns and jumps lead there.
 const NOT_CALLED: [&str; 2] = ["catch_exception", "forward exception"];
 
@@ -64,11 +73,14 @@ impl StubCode {
                 continue;
             }
             if blobs.len() >= MAX_BLOBS {
+                BYTES.cut(1);
                 break;
             }
             let found = cache.find_blob(memory, layout, stub.begin).ok().flatten();
             // With a frame size, it is walked by that.
-            let found = found.filter(|blob| blob.frame_size == 0 && blob.size <= left);
+            let found = found.filter(|blob| blob.frame_size == 0);
+            BYTES.cut(found.filter(|blob| blob.size > left).map_or(0, |blob| blob.size));
+            let found = found.filter(|blob| blob.size <= left);
             left -= found.map_or(0, |blob| blob.size);
             blobs.extend(found.map(|blob| (blob, vec![stub])));
         }

@@ -14,6 +14,8 @@ use super::{
     memory::{RemoteMemory, Unreadable},
 };
 
+use crate::bounds::Bound;
+
 /// JDK 25 has 250.
 const MAX_STUBS: usize = 4096;
 const MAX_NAME_BYTES: usize = 128;
@@ -32,6 +34,13 @@ const VTABLE_STUB_HEADER: u64 = 16;
 const MAX_VTABLE_STUB_BYTES: u64 = 1024;
 /// Answers kept: a JVM has some hundred of these stubs, of some instructions each.
 const MAX_VTABLE_ANSWERS: usize = 4096;
+
+pub static STUBS: Bound = Bound::new(
+    "stubs_not_read",
+    MAX_STUBS as u64,
+    "stubs of a JVM, and as many that call virtual methods",
+    "the rest has the names of the blobs that it is in",
+);
 
 /// Fields of `StubCodeDesc`, in words: the same in JDK 11 to 25.
 mod desc {
@@ -169,6 +178,7 @@ impl Stubs {
                 }
                 stub = memory.u64(stub)?;
             }
+            STUBS.cut(u64::from(stub != 0));
         }
         Ok(last)
     }
@@ -193,6 +203,7 @@ fn list(memory: &dyn RemoteMemory, head: u64) -> Result<(Vec<Stub>, bool), Unrea
         }
         entry = words[desc::NEXT];
     }
+    STUBS.cut(u64::from(entry != 0));
     stubs.sort_by_key(|stub| stub.begin);
     Ok((stubs, is_complete))
 }

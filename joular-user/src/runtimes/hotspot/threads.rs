@@ -10,8 +10,17 @@ use super::{
     memory::{RemoteMemory, Unreadable},
 };
 
+use crate::bounds::Bound;
+
 /// Limit of Java threads of one process that are searched.
 const MAX_THREADS: u64 = 1 << 16;
+
+pub static THREADS: Bound = Bound::new(
+    "jvm_threads_not_visited",
+    MAX_THREADS,
+    "Java threads of a JVM",
+    "what the rest allocates or compiles is not known",
+);
 
 /// Place of the list of threads, without the load bias.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,8 +105,11 @@ impl ThreadLayout {
         match self.list {
             ThreadList::Chain { first, next } => {
                 let mut thread = memory.u64(bias.wrapping_add(first))?;
-                for _ in 0..MAX_THREADS {
-                    if thread == 0 || !visit(thread)? {
+                let mut visited = 0;
+                while thread != 0 && visit(thread)? {
+                    visited += 1;
+                    if visited >= MAX_THREADS {
+                        THREADS.cut(1);
                         break;
                     }
                     thread = memory.field(thread, next)?;
@@ -105,7 +117,7 @@ impl ThreadLayout {
             }
             ThreadList::Array { list, length, threads } => {
                 let list = memory.u64(bias.wrapping_add(list))?;
-                let count = memory.field(list, length)?.min(MAX_THREADS);
+                let count = THREADS.within(memory.field(list, length)?);
                 let threads = memory.field(list, threads)?;
                 for index in 0..count {
                     if !visit(memory.u64(threads.wrapping_add(index * 8))?)? {

@@ -12,12 +12,21 @@ use super::{
     memory::{RemoteMemory, Unreadable},
 };
 
+use crate::bounds::Bound;
+
 /// Limit of the interpreter's codelets: one per bytecode and some more.
 const MAX_CODELETS: u64 = 4096;
 const MAX_INTERPRETER_BYTES: u64 = 16 << 20;
 const MAX_DESCRIPTION_BYTES: usize = 256;
 /// Names of blobs that are looked at; a JVM has some dozens.
 const MAX_BLOB_NAMES: usize = 1 << 12;
+
+pub static CODELETS: Bound = Bound::new(
+    "interpreter_not_read",
+    MAX_CODELETS,
+    "pieces of a JVM's interpreter, and 16 MiB of its code",
+    "interpreted methods in the rest are not walked",
+);
 
 const METHOD_ENTRY: &[u8] = b"method entry point";
 
@@ -147,6 +156,7 @@ impl Interpreter {
         let layout = &layout.interpreter;
         let start = memory.field(queue, layout.buffer)?;
         let size = memory.field(queue, layout.buffer_limit)?;
+        CODELETS.cut(u64::from(size > MAX_INTERPRETER_BYTES));
         if start == 0 || size == 0 || size > MAX_INTERPRETER_BYTES {
             return Ok(Self::default());
         }
@@ -154,10 +164,13 @@ impl Interpreter {
         let mut interpreter = Self { code: AddressRange { start, end }, ..Self::default() };
         let queue_end = start.saturating_add(memory.field(queue, layout.queue_end)?).min(end);
         let mut codelet = start.saturating_add(memory.field(queue, layout.queue_begin)?);
-        for _ in 0..MAX_CODELETS {
-            if codelet >= queue_end {
+        let mut read = 0;
+        while codelet < queue_end {
+            if read >= MAX_CODELETS {
+                CODELETS.cut(1);
                 break;
             }
+            read += 1;
             let size = memory.field(codelet, layout.codelet_size)?;
             let description = memory.field(codelet, layout.codelet_description)?;
             let next = codelet.saturating_add(size);

@@ -14,12 +14,20 @@ use std::{
 
 use joular_data::model::units::Address;
 
-use crate::runtimes::MAX_NAME_BYTES;
+use crate::{bounds::Bound, runtimes::MAX_NAME_BYTES};
 
 /// Entries kept: a large application server has some 50 000.
 pub const MAX_ENTRIES: usize = 1 << 18;
 /// Bytes kept of all names.
 const MAX_NAMES_BYTES: usize = 24 << 20;
+pub static ENTRIES: Bound = Bound::new(
+    "perf_map_entries_not_kept",
+    MAX_ENTRIES as u64,
+    "entries of a perf map, and 24 MiB of their names",
+    "code of the rest is `[unresolved]`",
+);
+pub static NAMES: Bound =
+    Bound::new("perf_map_name_cut", MAX_NAME_BYTES as u64, "bytes of a name in a perf map", "it is cut");
 /// Bytes looked at of one line; the rest of it is passed over.
 const MAX_LINE_BYTES: usize = MAX_NAME_BYTES + 64;
 
@@ -172,6 +180,7 @@ impl Builder {
         if sorted.windows(2).any(|pair| pair[0].end() > pair[1].start) {
             sorted = flatten(&self.entries);
         }
+        ENTRIES.cut(self.dropped_entries);
         PerfMap {
             entries: sorted.into_boxed_slice(),
             names: self.names.into_boxed_slice(),
@@ -236,6 +245,7 @@ fn hex(text: &[u8]) -> Option<u64> {
 
 /// At most [`MAX_NAME_BYTES`], cut between characters.
 fn cut(name: &str) -> String {
+    NAMES.cut(u64::from(name.len() > MAX_NAME_BYTES));
     let mut end = name.len().min(MAX_NAME_BYTES);
     while !name.is_char_boundary(end) {
         end -= 1;

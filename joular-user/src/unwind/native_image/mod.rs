@@ -25,13 +25,22 @@ use super::{
     eh_frame::MAX_ROWS,
     rows::{Rows, Rule},
 };
-use crate::elf::{Elf, ElfError};
+use crate::{
+    bounds::Bound,
+    elf::{Elf, ElfError},
+};
 
 /// A database with its geometry library has 75 MB of methods.
 const MAX_BYTES: u64 = 256 << 20;
 /// C code with a table whose calls are looked at.
 const MAX_DESCRIBED_BYTES: u64 = 4 << 20;
 const MAX_DATA_BYTES: u64 = 1 << 20;
+pub static CODE: Bound = Bound::new(
+    "native_image_code_not_read",
+    MAX_BYTES,
+    "bytes of a GraalVM native image's methods, 4 MiB of its C code and 1 MiB of its data",
+    "stacks that pass through the rest may end there",
+);
 /// Read at once.
 const PART_BYTES: u64 = 4 << 20;
 /// The first check in a method is behind its frame's making, and some arguments.
@@ -48,7 +57,8 @@ pub struct Methods {
 /// The methods in code that has no table.
 pub fn methods(elf: &Elf<'_>, gap: &Range<u32>) -> Result<Methods, ElfError> {
     let read = |range: Range<u64>| elf.code_at(&range);
-    let gap = u64::from(gap.start)..u64::from(gap.end).min(u64::from(gap.start).saturating_add(MAX_BYTES));
+    let start = u64::from(gap.start);
+    let gap = start..start.saturating_add(CODE.within(u64::from(gap.end).saturating_sub(start)));
     let Some(begins) = begins(&gap, read)? else { return Ok(Methods::default()) };
     let mut found = Found { rows: Rows::default(), called: BTreeSet::new(), at: *begins.start() };
     found.follow(&begins, gap.end, read)?;
@@ -61,7 +71,10 @@ pub fn called_by(elf: &Elf<'_>, rows: &[UnwindRow], text: &Range<u32>) -> Result
     let mut left = MAX_DESCRIBED_BYTES;
     for [row, next] in rows.array_windows().filter(|[row, _]| row.rule != rule::NONE && text.contains(&row.address)) {
         let range = u64::from(row.address)..u64::from(next.address.min(text.end));
-        let Some(less) = left.checked_sub(range.end - range.start) else { break };
+        let Some(less) = left.checked_sub(range.end - range.start) else {
+            CODE.cut(u64::from(text.end).saturating_sub(range.start));
+            break;
+        };
         left = less;
         let code = elf.code_at(&range)?;
         let calls = Decoder::with_ip(64, &code, range.start, DecoderOptions::NONE).into_iter();
@@ -73,7 +86,9 @@ pub fn called_by(elf: &Elf<'_>, rows: &[UnwindRow], text: &Range<u32>) -> Result
 
 /// The places in code that methods call through words of data: functions of C libraries.
 pub fn pointed_at(elf: &Elf<'_>) -> Result<Vec<u32>, ElfError> {
-    let data = elf.section(".data", MAX_DATA_BYTES)?.unwrap_or_default();
+    let data = elf.section(".data", MAX_DATA_BYTES);
+    CODE.cut(u64::from(matches!(data, Err(ElfError::TooLarge { .. }))));
+    let data = data?.unwrap_or_default();
     let words = data.bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
     Ok(words.filter_map(|word| u32::try_from(word).ok()).collect())
 }

@@ -28,10 +28,28 @@ use super::{
     interfaces::{ProcessSource, WalkTables},
     tables::Ranges,
 };
-use crate::symbols::{ProcessKey, mapped_code::MappedCode};
+use crate::{
+    bounds::Bound,
+    symbols::{
+        ProcessKey,
+        mapped_code::{CodeOwner, MappedCode},
+    },
+};
 
 /// Mappings of code of one process: a few dozen are usual.
 const MAX_MAPPINGS_OF_PROCESS: usize = 4096;
+pub static MAPPINGS: Bound = Bound::new(
+    "code_mappings_not_walked",
+    MAX_MAPPINGS_OF_PROCESS as u64,
+    "mappings of code of a process by which stacks are walked",
+    "stacks end in the rest; what a process has generated is left out first",
+);
+pub static COMPILERS: Bound = Bound::new(
+    "compiler_threads_not_watched",
+    MAX_COMPILER_THREADS_OF_JVM as u64,
+    "compiler threads of a JVM",
+    "what the rest compiles is not known",
+);
 /// While nothing else is to be done than to wait.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
 /// Processes looked at in one poll: a window must be able to end.
@@ -271,7 +289,10 @@ impl<T: WalkTables> Publisher<T> {
     }
 
     fn take_code(&mut self, known: &mut Published, mut code: Vec<MappedCode>) {
-        code.truncate(MAX_MAPPINGS_OF_PROCESS);
+        if code.len() > MAX_MAPPINGS_OF_PROCESS {
+            MAPPINGS.cut_of(known.key.0, (code.len() - MAX_MAPPINGS_OF_PROCESS) as u64);
+            keep_files_first(&mut code);
+        }
         let files: HashSet<TableKey> = code.iter().filter_map(table_of).collect();
         files.difference(&known.files).for_each(|file| self.files.acquire(*file));
         // Those that are gone are let go of when the kernel no longer has them.
@@ -298,6 +319,8 @@ impl<T: WalkTables> Publisher<T> {
         if threads == known.compiler_threads {
             return;
         }
+        let all = source.compiler_threads(known.key).len();
+        COMPILERS.cut_of(known.key.0, all.saturating_sub(threads.len()) as u64);
         for (tid, _) in known.compiler_threads.drain(..) {
             if !threads.iter().any(|(other, _)| *other == tid) {
                 self.tables.remove_compiler_thread(tid);
@@ -310,6 +333,19 @@ impl<T: WalkTables> Publisher<T> {
             }
         }
     }
+}
+
+/// Leaves out what is too much: of generated code nothing is known anyway.
+fn keep_files_first(code: &mut Vec<MappedCode>) {
+    let is_generated = |code: &MappedCode| code.owner == CodeOwner::Generated;
+    let known = code.iter().filter(|code| !is_generated(code)).count();
+    let mut room = MAX_MAPPINGS_OF_PROCESS.saturating_sub(known);
+    code.retain(|code| {
+        let is_kept = !is_generated(code) || room > 0;
+        room -= usize::from(is_generated(code) && is_kept);
+        is_kept
+    });
+    code.truncate(MAX_MAPPINGS_OF_PROCESS);
 }
 
 fn compiler_threads(source: &impl ProcessSource, process: ProcessKey) -> &[(Tid, CompilerThread)] {

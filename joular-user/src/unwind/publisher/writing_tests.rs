@@ -119,3 +119,18 @@ fn code_of_a_run_time_system_has_rows_once_the_kernel_knows_its_jvm() {
     let rows = |process: ProcessKey| publisher.tables.mappings_of(process.0).unwrap()[0].first_row;
     assert_eq!(rows(FIRST), rows(SECOND), "the same code has its rows once");
 }
+
+#[test]
+fn code_of_files_goes_before_what_a_process_generates() {
+    let (mut publisher, mut source) = publisher();
+    let file = source.code(A, 0x1_0000_0000);
+    let count = MAX_MAPPINGS_OF_PROCESS as u64 + 9;
+    let code: Vec<MappedCode> = (1..=count).map(|at| generated(at << 13, (at << 13) + 0x1000)).chain([file]).collect();
+    let before = MAPPINGS.count();
+    source.map(FIRST, &code);
+    publisher.sampled(FIRST, &mut source);
+    settle(&mut publisher, &mut source);
+    let mappings = publisher.tables.mappings_of(FIRST.0).unwrap();
+    assert_eq!((mappings.len(), mappings.last().unwrap().start), (MAX_MAPPINGS_OF_PROCESS, 0x1_0000_0000));
+    assert!(MAPPINGS.count() >= before + 10);
+}
