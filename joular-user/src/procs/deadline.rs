@@ -148,7 +148,7 @@ impl Pool {
             idle: Mutex::new(Vec::new()),
             threads: AtomicUsize::new(0),
             under_way: AtomicUsize::new(0),
-            quota: Mutex::new(Quota::new()),
+            quota: Mutex::new(Quota::EMPTY),
             patience: Mutex::new(Patience { spent: Duration::ZERO, since: None }),
         }
     }
@@ -320,7 +320,7 @@ mod tests {
     fn work_that_panics_has_no_result() {
         let pool = pool();
         assert_eq!(
-            pool.within_deadline(None, || -> u8 { panic!("as intended") }).unwrap_err().take(),
+            pool.within_deadline(None, || -> u8 { panic!("as intended") }).unwrap_err().wait(LIMIT),
             Progress::Failed
         );
         assert_eq!(pool.within_deadline(None, || 2).ok(), Some(2));
@@ -362,7 +362,7 @@ mod tests {
         assert!(!pool.has_room(Some(&hostile)) && pool.has_room(Some(&other)) && pool.has_room(None));
         assert_eq!(pool.begin(Some(&other), || 5).wait(LIMIT), Progress::Done(5));
         assert_eq!(pool.begin(Some(&hostile), || 5).take(), Progress::Failed);
-        assert_eq!(pool.quota().take_refused(), [hostile.clone()], "it is named, once");
+        assert_eq!(pool.quota().take_refused(), std::slice::from_ref(&hostile), "it is named, once");
         // What others hold counts for them.
         stuck.push(hang(&other));
         drop(release);

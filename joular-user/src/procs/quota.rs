@@ -58,9 +58,8 @@ struct Share {
 }
 
 impl Quota {
-    pub const fn new() -> Self {
-        Self { shares: BTreeMap::new(), refused: Vec::new() }
-    }
+    /// Nobody has any.
+    pub const EMPTY: Self = Self { shares: BTreeMap::new(), refused: Vec::new() };
 
     /// Whether the owner may have one more thread.
     pub fn has_room(&self, owner: &Owner) -> bool {
@@ -120,7 +119,7 @@ mod tests {
 
     #[test]
     fn each_owner_has_as_many_as_every_other() {
-        let mut quota = Quota::new();
+        let mut quota = Quota::EMPTY;
         let hostile = Owner::new(1000, None);
         let taken = (0..256).filter(|_| quota.take(&hostile)).count();
         assert_eq!(taken, MOST_OF_ONE);
