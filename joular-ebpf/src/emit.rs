@@ -5,10 +5,10 @@ use aya_ebpf::{
     programs::BtfTracePointContext,
 };
 use aya_log_ebpf::debug;
-use joular_ebpf::abi::{Comm, LifecycleRecord, Loss, RecordKind};
+use joular_ebpf::abi::{Comm, LifecycleRecord, Loss, RingShare};
 
 use crate::{
-    maps::{EVENTS, count_loss},
+    maps::{EVENTS, RING_SHARE, RING_SHARES, count_loss},
     task::Task,
 };
 
@@ -17,8 +17,8 @@ use crate::{
 /// sent behind it, and so would keep that from waking it as well. So no record is sent without.
 pub const WAKE_WHEN_READ: u64 = 0;
 
-/// Wakes user space in any case: a process that may be a new target should be looked at while it exists.
-const WAKE: u64 = BPF_RB_FORCE_WAKEUP as u64;
+/// Wakes user space in any case: what is or may become a target should be looked at while it exists.
+pub const WAKE: u64 = BPF_RB_FORCE_WAKEUP as u64;
 
 /// The facts of a lifecycle event that the kernel knows at the tracepoint.
 pub struct Lifecycle {
@@ -32,7 +32,7 @@ pub struct Lifecycle {
 /// asked for (`--kernel-log`): its level is a constant to the verifier, which
 /// removes the call.
 #[inline(always)]
-pub fn lifecycle(context: &BtfTracePointContext, event: Lifecycle) {
+pub fn lifecycle(context: &BtfTracePointContext, event: Lifecycle, wake: u64) {
     debug!(context, "lifecycle event {} of process {}, thread {}", event.kind, event.task.tgid(), event.task.tid());
     let Some(mut entry): Option<RingBufEntry<LifecycleRecord>> = EVENTS.reserve(0) else {
         count_loss(Loss::LifecycleRingFull);
@@ -48,10 +48,35 @@ pub fn lifecycle(context: &BtfTracePointContext, event: Lifecycle) {
         start_boottime_ns: event.task.start_boottime_ns(),
         comm: event.comm,
     });
-    let may_be_new = match event.kind {
-        RecordKind::EXEC | RecordKind::FORK => true,
-        RecordKind::COMM => event.task.tid() == event.task.tgid(),
-        _ => false,
+    entry.submit(wake);
+}
+
+/// Whether a process may send so many bytes, or has used up its share of the ring. Counts what it may not. For what a
+/// process can make as fast as it likes: a program that is executed, or a process that is started, takes its time.
+#[inline(always)]
+pub fn admits(tgid: u32, bytes: u32) -> bool {
+    admits_record(tgid, bytes) != 0
+}
+
+/// A global function, which the verifier checks by itself, and whose stack is none of its callers'.
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub extern "C" fn admits_record(tgid: u32, bytes: u32) -> u32 {
+    // SAFETY: helper without arguments.
+    let now_ns = unsafe { bpf_ktime_get_ns() };
+    let is_admitted = match RING_SHARES.get_ptr_mut(tgid) {
+        // SAFETY: a live map value. If it was given to another process just now, that one's share is a little off.
+        Some(share) => unsafe { (*share).admits(now_ns, bytes, RING_SHARE.load()) },
+        None => {
+            let mut share = RingShare::default();
+            let is_admitted = share.admits(now_ns, bytes, RING_SHARE.load());
+            // Without room its next record is treated like this one.
+            let _ = RING_SHARES.insert(tgid, share, 0);
+            is_admitted
+        }
     };
-    entry.submit(if may_be_new { WAKE } else { WAKE_WHEN_READ });
+    if !is_admitted {
+        count_loss(Loss::RingShareUsed);
+    }
+    u32::from(is_admitted)
 }

@@ -14,11 +14,11 @@ use aya_ebpf::{
 };
 use joular_ebpf::{
     abi::{
-        AllocationKey, AllocationSlot, BufferState, CodeMapping, CompilerThread, CounterSlot, CounterState, CpuState,
-        DeviceBytes, IoKey, IoSlot, JvmAllocation, JvmCollections, JvmUnwind, LOSS_COUNT, Loss, MAX_COMPILER_THREADS,
-        MAX_JVMS, MAX_MAPPINGS, MAX_PROCESSES, MAX_ROWS, MAX_STACK_FRAMES, ProcessUnwind, REMEMBERED_ROWS,
-        RememberedRow, SampleKey, SampleSlot, SampledObject, SamplingClock, StackHeader, TablesEpoch, ThreadSlot,
-        UnwindRow,
+        AllocationKey, AllocationSlot, BufferState, CodeMapping, CommPattern, CompilerThread, CounterSlot,
+        CounterState, CpuState, DeviceBytes, IoKey, IoSlot, JvmAllocation, JvmCollections, JvmUnwind, LOSS_COUNT, Loss,
+        MAX_COMM_PATTERNS, MAX_COMPILER_THREADS, MAX_JVMS, MAX_MAPPINGS, MAX_PROCESSES, MAX_ROWS, MAX_STACK_FRAMES,
+        ProcessUnwind, REMEMBERED_ROWS, RememberedRow, RingShare, SampleKey, SampleSlot, SampledObject, SamplingClock,
+        StackHeader, TablesEpoch, ThreadSlot, UnwindRow,
     },
     walk::Walk,
 };
@@ -50,6 +50,16 @@ pub static ALL_TARGETS: Global<u32> = Global::new(0);
 /// The profiler itself: accounted, never a target.
 #[unsafe(no_mangle)]
 pub static SELF_TGID: Global<u32> = Global::new(0);
+
+/// 1: what becomes of every process is told. 0: only of those that may be or become targets.
+#[unsafe(no_mangle)]
+pub static TELL_ALL: Global<u32> = Global::new(0);
+/// How many names there are in [`NAMES`] by which a process can become a target.
+#[unsafe(no_mangle)]
+pub static NAME_COUNT: Global<u32> = Global::new(0);
+/// Bytes of the ring that one process may use in `abi::SHARE_NS`.
+#[unsafe(no_mangle)]
+pub static RING_SHARE: Global<u32> = Global::new(0);
 
 /// 1: cores have hyper-threads, and the time in which two are busy at once counts.
 #[unsafe(no_mangle)]
@@ -247,6 +257,18 @@ pub static IO_GAP: Array<u32> = Array::with_max_entries(1, 0);
 /// Processes whose stacks are wanted, by tgid.
 #[map]
 pub static TARGETS: HashMap<u32, u32> = HashMap::with_max_entries(16_384, 0);
+
+/// Names by which a process can become a target.
+#[map]
+pub static NAMES: Array<CommPattern> = Array::with_max_entries(MAX_COMM_PATTERNS as u32, 0);
+
+/// Processes that may be no targets yet and are told of all the same, by tgid; see `abi::followed`.
+#[map]
+pub static FOLLOWED: HashMap<u32, u32> = HashMap::with_max_entries(1_024, 0);
+
+/// What processes have put into the ring lately, by tgid.
+#[map]
+pub static RING_SHARES: LruHashMap<u32, RingShare> = LruHashMap::with_max_entries(4_096, 0);
 
 /// Stacks whose addresses user space already has.
 #[map]

@@ -17,7 +17,7 @@ use crate::{
     cli::Exit,
     energy::{self, EnergyOptions},
     kernel::{
-        LoadOptions, Programs, Remedy, Sampler, core_types, counters,
+        LoadOptions, Programs, Remedy, Sampler, Told, core_types, counters,
         cpus::CPU_ROOT,
         features::{self, Check, Verdict},
         io,
@@ -108,6 +108,7 @@ fn options(io: bool) -> LoadOptions {
         frequency_hz: 99,
         interval_ns: 1_000_000_000,
         all_targets: false,
+        told: Told::default(),
         log: false,
         cpu_root: CPU_ROOT.into(),
         per_core: false,

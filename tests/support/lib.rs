@@ -45,5 +45,6 @@ pub mod service;
 pub mod shared;
 pub mod statistics;
 pub mod stolen;
+pub mod switches;
 pub mod topology;
 pub mod wall_clock;

@@ -39,3 +39,11 @@ pub struct LifecycleRecord {
     pub start_boottime_ns: u64,
     pub comm: Comm,
 }
+
+/// Why a process is told of that may be no target: bits of the map's values.
+pub mod followed {
+    /// The profiler started it.
+    pub const CHILD: u32 = 0;
+    /// It belongs to the selected tree, and so do its children.
+    pub const TREE: u32 = 1;
+}

@@ -1,7 +1,7 @@
 //! Lists every way in which the kernel side can lose something, counted by cause.
 
 /// Number of loss causes.
-pub const LOSS_COUNT: usize = 19;
+pub const LOSS_COUNT: usize = 21;
 
 /// A cause of loss; the index of its counter in the `LOSSES` map.
 #[repr(u32)]
@@ -43,9 +43,13 @@ pub enum Loss {
     NestedIo = 16,
     /// The map of what threads had moved from and to devices was full: such bytes of a thread are not counted.
     DeviceMapFull = 17,
+    /// A process had used up its share of the ring buffer: a stack, a name or a collection of it was not told.
+    RingShareUsed = 18,
+    /// The map of processes that descend from the selected one was full: what becomes of one is not told.
+    FollowedMapFull = 19,
     /// The kernel did not report a switch: the time since the last accounting went to the thread that was found, what it
     /// counted to nobody.
-    HiddenSwitch = 18,
+    HiddenSwitch = 20,
 }
 
 impl Loss {
@@ -68,6 +72,8 @@ impl Loss {
         Self::IoMapFull,
         Self::NestedIo,
         Self::DeviceMapFull,
+        Self::RingShareUsed,
+        Self::FollowedMapFull,
         Self::HiddenSwitch,
     ];
 
@@ -92,6 +98,8 @@ impl Loss {
             Self::IoMapFull => "io_map_full",
             Self::NestedIo => "nested_io",
             Self::DeviceMapFull => "device_map_full",
+            Self::RingShareUsed => "ring_share_used",
+            Self::FollowedMapFull => "followed_map_full",
             Self::HiddenSwitch => "hidden_switch",
         }
     }

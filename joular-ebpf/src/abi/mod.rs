@@ -5,6 +5,7 @@
 
 mod allocation;
 mod collection;
+mod comm_pattern;
 mod corun;
 mod counters;
 mod event;
@@ -12,6 +13,7 @@ mod frame;
 mod io;
 mod jvm;
 mod loss;
+mod ring_share;
 mod sampling;
 mod slice;
 mod stack;
@@ -27,13 +29,15 @@ pub use collection::{
     ArgumentPlace, COLLECTION_NAME_BYTES, CollectionName, JvmCollections, OBJECT_AGES, PoolArguments, PoolRecord,
     forwards_survivors, is_beside_heap, keeps_survivors,
 };
+pub use comm_pattern::{CommPattern, MAX_COMM_PATTERNS};
 pub use corun::{BusyWord, corun_ns};
 pub use counters::{CounterSlot, CounterState, MAX_COUNTERS, cut_count};
-pub use event::{COMM_LEN, Comm, LifecycleRecord, RecordKind};
+pub use event::{COMM_LEN, Comm, LifecycleRecord, RecordKind, followed};
 pub use frame::{FrameRef, FrameWord};
 pub use io::{DeviceBytes, IoKey, IoKind, IoSlot, IpAddress};
 pub use jvm::{AddressRange, BlobLayout, CodeHeap, Field, JvmUnwind, MAX_BLOB_BYTES, MAX_CODE_HEAPS};
 pub use loss::{LOSS_COUNT, Loss};
+pub use ring_share::{CHEAP_RECORD_BYTES, RingShare, SHARE_NS};
 pub use sampling::{SamplingClock, gap_ns};
 pub use slice::{Fraction, Slice};
 pub use stack::{MAX_STACK_FRAMES, SampleKey, SampleKind, SampleSlot, StackHeader, StackId, stack_flags};
@@ -49,9 +53,9 @@ pub use window::{BankTimes, Boundary, CpuState, SplitNs, split_slice};
 #[cfg(feature = "user")]
 mod pod {
     use super::{
-        AllocationKey, AllocationSlot, CodeMapping, CompilerThread, CounterSlot, CpuState, IoKey, IoSlot,
-        JvmAllocation, JvmCollections, JvmUnwind, LifecycleRecord, ProcessUnwind, SampleKey, SampleSlot, StackHeader,
-        ThreadSlot, UnwindRow,
+        AllocationKey, AllocationSlot, CodeMapping, CommPattern, CompilerThread, CounterSlot, CpuState, IoKey, IoSlot,
+        JvmAllocation, JvmCollections, JvmUnwind, LifecycleRecord, ProcessUnwind, RingShare, SampleKey, SampleSlot,
+        StackHeader, ThreadSlot, UnwindRow,
     };
 
     // SAFETY: all are repr(C), Copy, made of integers and integer arrays only,
@@ -91,6 +95,10 @@ mod pod {
     unsafe impl aya::Pod for IoKey {}
     // SAFETY: as above.
     unsafe impl aya::Pod for IoSlot {}
+    // SAFETY: as above.
+    unsafe impl aya::Pod for CommPattern {}
+    // SAFETY: as above.
+    unsafe impl aya::Pod for RingShare {}
 }
 
 #[cfg(test)]
@@ -115,6 +123,8 @@ mod tests {
         assert_eq!(size_of::<PoolRecord>(), 4 * 4 + 2 * 8 + 3 * COLLECTION_NAME_BYTES + OBJECT_AGES * 8);
         assert_eq!(size_of::<IoKey>(), 2 * 8 + 2 * 4);
         assert_eq!(size_of::<IoSlot>(), 8 + 2 * 4);
+        assert_eq!(size_of::<CommPattern>(), 4 * 8);
+        assert_eq!(size_of::<RingShare>(), 8 + 2 * 4);
         assert_eq!(size_of::<BankTimes>(), 4 * 8);
         assert_eq!(size_of::<CounterSlot>(), MAX_COUNTERS * 8);
         assert_eq!(size_of::<CounterState>(), 3 * MAX_COUNTERS * 8);

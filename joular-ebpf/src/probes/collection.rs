@@ -12,13 +12,13 @@ use aya_ebpf::{
     programs::ProbeContext,
 };
 use joular_ebpf::abi::{
-    AllocationKey, AllocationSlot, ArgumentPlace, CollectionName, FREE_REGION, JvmCollections, Loss,
+    AllocationKey, AllocationSlot, ArgumentPlace, CHEAP_RECORD_BYTES, CollectionName, FREE_REGION, JvmCollections, Loss,
     MAX_REMEMBERED_OBJECTS, OBJECT_AGES, PoolArguments, PoolRecord, RecordKind, Survival, forwards_survivors,
     is_beside_heap, keeps_survivors, object_key,
 };
 
 use crate::{
-    emit::WAKE_WHEN_READ,
+    emit::{self, WAKE_WHEN_READ},
     maps::{ALLOCATED, COLLECTORS, EVENTS, OBJECT_COUNTS, OBJECTS, add_slot, count_loss, slot},
     task::{Task, bank_now},
 };
@@ -41,6 +41,9 @@ fn tell(context: &ProbeContext, is_end: bool) -> u32 {
     let Some(jvm) = COLLECTORS.get_ptr(tgid) else { return 0 };
     // SAFETY: a live value of a preallocated map.
     let jvm = unsafe { &*jvm };
+    if !emit::admits(tgid, CHEAP_RECORD_BYTES) {
+        return 0;
+    }
     let Some(entry): Option<RingBufEntry<PoolRecord>> = EVENTS.reserve(0) else {
         count_loss(Loss::CollectionRingFull);
         return 0;

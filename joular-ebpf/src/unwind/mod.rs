@@ -17,12 +17,12 @@ use aya_ebpf::{
     helpers::bpf_get_smp_processor_id,
 };
 use joular_ebpf::abi::{
-    FrameWord, Loss, MAX_STACK_FRAMES, MAX_USER_FRAMES, RecordKind, StackHeader, StackId, stack_flags, unwinder,
-    walk_end,
+    CHEAP_RECORD_BYTES, FrameWord, Loss, MAX_STACK_FRAMES, MAX_USER_FRAMES, RecordKind, StackHeader, StackId,
+    stack_flags, unwinder, walk_end,
 };
 
 use crate::{
-    emit::WAKE_WHEN_READ,
+    emit::{self, WAKE_WHEN_READ},
     maps::{
         CALLERS_WALKED, EVENTS, KERNEL_SCRATCH, KNOWN_STACKS, SECOND_WALK, STACK_LIMIT, WALK, WALK_UNDER_WAY,
         count_loss,
@@ -237,11 +237,15 @@ fn identify(
 #[inline(always)]
 fn send(header: *mut StackHeader, capacity: usize) -> bool {
     // SAFETY: a live per-CPU map value, used by one program run at a time.
-    let (len, id) = unsafe { ((*header).len, (*header).id) };
+    let (len, id, tgid) = unsafe { ((*header).len, (*header).id, (*header).tgid) };
     let bytes = size_of::<StackHeader>() + (len as usize).min(capacity) * size_of::<u64>();
     // SAFETY: header and words are contiguous (repr(C)) and `bytes` stays within
     // them.
     let record = unsafe { core::slice::from_raw_parts(header.cast::<u8>().cast_const(), bytes) };
+    // A program can make short stacks as fast as it allocates or reads.
+    if !emit::admits(tgid, (bytes as u32).max(CHEAP_RECORD_BYTES)) {
+        return false;
+    }
     if EVENTS.output::<[u8]>(record, WAKE_WHEN_READ).is_err() {
         count_loss(Loss::StackRingFull);
         return false;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use joular_data::model::units::{MonotonicNs, Pid};
 
 use crate::kernel::{
-    BankContents, Banks, KernelError, LoadOptions, Loaded, Programs, Ring, Sampler,
+    BankContents, Banks, KernelError, LoadOptions, Loaded, Programs, Ring, Sampler, Told,
     boundary::{self, Announced, Passed},
     cpus::CPU_ROOT,
 };
@@ -46,6 +46,7 @@ impl Instrument {
             frequency_hz,
             interval_ns: INTERVAL_NS,
             all_targets: false,
+            told: Told::default(),
             per_core: false,
             cycles: None,
             log: false,

@@ -15,8 +15,8 @@ use joular_data::{
     model::units::{MonotonicNs, Pid, Tid},
 };
 use joular_ebpf::abi::{
-    BankTimes, Boundary, CpuState, JvmAllocation, JvmCollections, Loss, SampleKey, SampleKind, SampleSlot, ThreadKey,
-    ThreadSlot, thread_flags,
+    BankTimes, Boundary, CpuState, JvmAllocation, JvmCollections, Loss, RingShare, SampleKey, SampleKind, SampleSlot,
+    ThreadKey, ThreadSlot, thread_flags,
 };
 
 use super::{
@@ -77,6 +77,7 @@ pub struct Banks {
     losses: PerCpuArray<MapData, u64>,
     targets: HashMap<MapData, u32, u32>,
     known_stacks: HashMap<MapData, u64, u8>,
+    ring_shares: HashMap<MapData, u32, RingShare>,
     /// The kernel's counters only grow: their values when last read.
     earlier_times: [Vec<BankTimes>; 2],
     earlier_losses: BTreeMap<&'static str, u64>,
@@ -103,6 +104,7 @@ impl Banks {
             losses: take(ebpf, "LOSSES")?,
             targets: take(ebpf, "TARGETS")?,
             known_stacks: take(ebpf, "KNOWN_STACKS")?,
+            ring_shares: take(ebpf, "RING_SHARES")?,
             earlier_times: [Vec::new(), Vec::new()],
             earlier_losses: BTreeMap::new(),
             counted: Vec::new(),
@@ -250,6 +252,13 @@ impl Banks {
         if let Some(allocations) = &mut self.allocations {
             allocations.remove_jvm(pid);
         }
+    }
+
+    /// Processes that have used up their shares of the ring, as far as the kernel remembers them, and how many records
+    /// of each were not sent.
+    pub fn refused_records(&self) -> Vec<(Pid, u32)> {
+        let shares = self.ring_shares.iter().flatten();
+        shares.filter(|(_, share)| share.refused > 0).map(|(tgid, share)| (Pid(tgid), share.refused)).collect()
     }
 
     /// Makes the kernel send a stack's addresses again when it next occurs.

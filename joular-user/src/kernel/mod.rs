@@ -2,7 +2,7 @@
 //!
 //! [`programs`] loads and attaches, [`banks`] keeps the window boundary and reads what was counted,
 //! [`unwind_maps`] writes the tables by which stacks are walked, [`boundary`] passes from one
-//! window to the next, [`sampler`] chooses what takes samples, [`probes`] opens probes in JVMs,
+//! window to the next, [`sampler`] chooses what takes samples, [`told`] of which processes the programs tell, [`probes`] opens probes in JVMs,
 //! [`cycles`] opens the counters of cycles, [`mod@counters`] those of `--counters`, [`btf`] finds where the running
 //! kernel keeps the fields the programs read, [`features`] says what this kernel can do and
 //! [`cost`] what the programs themselves cost.
@@ -29,6 +29,7 @@ pub mod programs;
 pub mod sampler;
 #[cfg(test)]
 mod sampler_simulation;
+pub mod told;
 pub mod unwind_maps;
 mod uprobe_multi;
 
@@ -37,4 +38,5 @@ pub use cycles::CycleEvent;
 pub use error::{KernelError, Remedy};
 pub use programs::{LoadOptions, Loaded, Programs, Ring};
 pub use sampler::Sampler;
+pub use told::Told;
 pub use unwind_maps::UnwindMaps;

@@ -28,6 +28,7 @@ use super::{
     map_sizes::MapSizes,
     probes::{ProbeOffsets, Probes},
     sampler::{Attached, Sampler},
+    told::Told,
     unwind_maps::UnwindMaps,
 };
 use crate::clock;
@@ -39,6 +40,9 @@ const OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/jou
 
 /// `aya_log_common::Level::Trace`.
 const LOG_EVERYTHING: u8 = 5;
+
+/// One process may fill so small a part of the ring until it is read again.
+const RING_SHARES: u32 = 8;
 
 /// BTF tracepoint programs: name in the object, tracepoint.
 const TRACEPOINTS: [(&str, &str); 5] = [
@@ -67,6 +71,8 @@ pub struct LoadOptions {
     pub interval_ns: u64,
     /// Stacks of every process, not only of targets.
     pub all_targets: bool,
+    /// Of whom the programs tell, beside the targets.
+    pub told: Told,
     /// Whether the programs log what they do, for their developers.
     pub log: bool,
     pub cpu_root: PathBuf,
@@ -155,6 +161,13 @@ impl Programs {
         for (name, offset) in offsets.iter().chain(io.iter().flat_map(|io| &io.offsets)) {
             loader.override_global(name, offset, true);
         }
+        let told = options.told.globals();
+        for (name, value) in &told {
+            loader.override_global(name, value, true);
+        }
+        options.told.size(&mut loader);
+        let ring_share = sizes.ring_bytes / RING_SHARES;
+        loader.override_global("RING_SHARE", &ring_share, true);
         loader.map_max_entries("EVENTS", sizes.ring_bytes);
         if mean_gap_ns != 0 {
             loader.map_max_entries("SAMPLING", cpus::possible(&options.cpu_root));
@@ -180,6 +193,7 @@ impl Programs {
         let io = io.map(|layout| io::Programs::load(&mut ebpf, &layout, &btf)).transpose()?;
         drop(btf);
         let banks = Banks::take(&mut ebpf, sizes.threads, sizes.samples, &options)?;
+        options.told.write(&mut ebpf)?;
         let unwind_maps = UnwindMaps::take(&mut ebpf)?;
         // Only now: without privileges there would seem to be no counters.
         let cycles = match options.cycles {

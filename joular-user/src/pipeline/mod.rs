@@ -18,6 +18,7 @@ mod replay;
 mod sampler;
 mod stack_age;
 mod symbol_feed;
+mod told;
 mod wake;
 mod weights;
 
@@ -175,6 +176,7 @@ async fn record(config: &Config, options: &config::Live, until: Until) -> Result
         frequency_hz: options.frequency,
         interval_ns: nanoseconds(options.interval),
         all_targets: options.selection.is_all(),
+        told: told::by(&options.selection),
         log: options.kernel_log,
         cpu_root: cpu_root.into(),
         cycles: weights::counted(options.weights, cpu_root),

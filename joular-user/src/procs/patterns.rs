@@ -4,6 +4,7 @@ use std::fmt;
 
 use globset::{Glob, GlobMatcher};
 use joular_data::events::Workload;
+use joular_ebpf::abi::CommPattern;
 
 /// Longest process name the kernel keeps, without its terminator.
 const COMM_BYTES: usize = joular_ebpf::abi::COMM_LEN - 1;
@@ -50,6 +51,16 @@ impl NamePattern {
         }
     }
 
+    /// What the kernel's programs can tell of it: the names of processes that match it, and others that begin alike.
+    pub fn in_kernel(&self) -> CommPattern {
+        match self {
+            Self::Exact(name) if name.is_ascii() => CommPattern::exact(name),
+            // Bytes of a process that are no text look like others here.
+            Self::Exact(name) => CommPattern::beginning(literal(name, &[])),
+            Self::Glob(glob) => CommPattern::beginning(literal(glob.glob().glob().as_bytes(), b"*?[{\\")),
+        }
+    }
+
     /// The name, if it is one name.
     pub fn exact(&self) -> Option<&str> {
         match self {
@@ -66,6 +77,12 @@ impl fmt::Display for NamePattern {
             Self::Glob(glob) => fmt::Display::fmt(&glob.glob().glob().escape_debug(), f),
         }
     }
+}
+
+/// What stands before the first of these bytes, or the first that is not ASCII.
+fn literal<'a>(text: &'a [u8], special: &[u8]) -> &'a [u8] {
+    let end = text.iter().position(|byte| special.contains(byte) || !byte.is_ascii()).unwrap_or(text.len());
+    text.get(..end).unwrap_or_default()
 }
 
 /// A label of a pod, by its key and a pattern of its value.
@@ -102,6 +119,23 @@ impl fmt::Display for LabelPattern {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_kernel_leaves_no_name_out_that_matches() {
+        let patterns =
+            ["java", "ja*", "*a", "j?va", "j[ae]va", "{java,node}", "j\\*", "fifteen-letters-and", "jä*", "ä", "x{,y}"];
+        let names = ["java", "javac", "jeva", "node", "j*", "fifteen-letters", "jäx", "ä", "x", "xy", "", "\u{fffd}"];
+        let mut left_out = 0;
+        for text in patterns {
+            let pattern = NamePattern::of_comm(text).unwrap();
+            for name in names {
+                let in_kernel = pattern.in_kernel().matches(&joular_data::events::decode::comm_bytes(name));
+                assert!(in_kernel || !pattern.matches(name), "{text} and {name}");
+                left_out += u32::from(!in_kernel);
+            }
+        }
+        assert!(left_out > 60, "only {left_out} names are left out");
+    }
 
     #[test]
     fn names_match_whole_and_patterns_match_as_globs() {

@@ -6,6 +6,7 @@ use joular_data::{
     events::ProcessInfo,
     model::{target_text::TargetText, units::Pid},
 };
+use joular_ebpf::abi::{CommPattern, MAX_COMM_PATTERNS};
 
 pub use super::patterns::{LabelPattern, NamePattern};
 use super::{
@@ -41,6 +42,27 @@ impl Selection {
             Self::PartOf(names, _) => names.is_empty() || names.iter().any(|pattern| pattern.matches(comm)),
             Self::Pids(pids) => pids.contains(&pid),
             Self::Tree(root) => *root == pid,
+        }
+    }
+
+    /// Names by which a process can become a target that is none yet; `None`: by any, or by too many patterns for the
+    /// kernel's programs. In a tree children become targets, whatever their names.
+    pub fn names_in_kernel(&self) -> Option<Vec<CommPattern>> {
+        let patterns = match self {
+            Self::All => return None,
+            Self::Names(names) => names.as_slice(),
+            Self::PartOf(names, _) if names.is_empty() => return None,
+            Self::PartOf(names, _) => names.as_slice(),
+            Self::Pids(_) | Self::Tree(_) => &[],
+        };
+        (patterns.len() <= MAX_COMM_PATTERNS).then(|| patterns.iter().map(NamePattern::in_kernel).collect())
+    }
+
+    /// The root, if a tree is selected.
+    pub const fn root(&self) -> Option<Pid> {
+        match self {
+            Self::Tree(root) => Some(*root),
+            _ => None,
         }
     }
 
@@ -222,6 +244,23 @@ mod tests {
         assert_eq!(none.to_string(), "--pid: there is no process 8, 120");
         let names = Selection::Names(vec![NamePattern::new("java").unwrap()]);
         assert_eq!([names, Selection::All].map(|selection| selection.absent(&files)), [None, None]);
+    }
+
+    #[test]
+    fn the_kernel_knows_the_names_of_who_may_become_a_target() {
+        let names = |count: usize| vec![NamePattern::new("java").unwrap(); count];
+        let belonging = || Box::new(Belonging::default());
+        for (selection, expected) in [
+            (Selection::All, None),
+            (Selection::Names(names(2)), Some(2)),
+            (Selection::Names(names(MAX_COMM_PATTERNS + 1)), None),
+            (Selection::PartOf(names(1), belonging()), Some(1)),
+            (Selection::PartOf(Vec::new(), belonging()), None),
+            (Selection::Pids(vec![Pid(7)]), Some(0)),
+            (Selection::Tree(Pid(7)), Some(0)),
+        ] {
+            assert_eq!(selection.names_in_kernel().map(|names| names.len()), expected, "{selection}");
+        }
     }
 
     #[test]

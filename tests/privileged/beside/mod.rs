@@ -39,5 +39,6 @@ mod rare_code;
 mod resumed_threads;
 mod run_command;
 mod servers;
+mod strangers;
 mod virtual_threads;
 mod vm_work;

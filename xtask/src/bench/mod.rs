@@ -2,6 +2,7 @@
 //! number of measurements and their spread; docs/benchmarks.md gets all.
 
 mod figure;
+mod forks;
 mod idle;
 mod machine;
 mod own_time;
@@ -26,6 +27,7 @@ use crate::{build, setup, shell};
 enum Part {
     Slowdown,
     Idle,
+    Forks,
     Resources,
     Servers,
     Programs,
@@ -67,6 +69,7 @@ pub fn run(options: &Options) -> Result<()> {
                 [(99, false), (999, false), (99, true)].into_iter().map(with).collect::<Result<Vec<_>>>()?
             }
             Part::Idle => idle::measure()?,
+            Part::Forks => forks::measure()?,
             Part::Resources => resources::measure()?,
             Part::Servers => servers::measure()?,
             Part::Programs => programs::measure()?,

@@ -11,6 +11,7 @@ mod collections;
 mod gap;
 mod io;
 mod marks;
+mod shares;
 mod targets;
 mod thread_names;
 mod waiting;
@@ -24,14 +25,16 @@ use std::{
 use joular_data::{
     events::{
         EnergyReading, Event, LossCount, RawStack, Window,
-        decode::{self, LifecycleKind, Record},
+        decode::{self, Record},
     },
     model::units::{MonotonicNs, Pid},
 };
 
 pub use self::marks::Marks;
 use self::wall_clock::{WallClock, WindowTimes};
-use self::{allocations::Allocations, bounds::Cuts, collections::Collections, io::Io, thread_names::ThreadNames};
+use self::{
+    allocations::Allocations, bounds::Cuts, collections::Collections, io::Io, shares::Named, thread_names::ThreadNames,
+};
 use super::{
     consumer::{ConsumeError, Consumer},
     stack_age::{Expired, StackAge},
@@ -119,6 +122,8 @@ struct Run<'a> {
     losses: Vec<LossCount>,
     cuts: Cuts,
     thread_names: ThreadNames,
+    /// Processes that have told too much.
+    refused: Named,
     /// What the command said in this window.
     marks: Marks,
     allocations: Allocations,
@@ -153,6 +158,7 @@ impl Live {
             losses: Vec::new(),
             cuts: Cuts::new(),
             thread_names: ThreadNames::default(),
+            refused: Named::default(),
             marks,
             allocations: Allocations::default(),
             collections: Collections::default(),
@@ -270,6 +276,7 @@ impl Run<'_> {
         self.check_cpu_times(&contents, end.since(self.start));
         self.is_idle = waiting::is_idle(&contents.cpus);
         self.count_cuts();
+        self.name_refused(&contents.losses);
         let mut losses = contents.losses;
         losses.append(&mut self.losses);
         let window = Window {
@@ -349,7 +356,7 @@ impl Run<'_> {
     /// Takes what is in the ring; returns how many records that were.
     fn drain_ring(&mut self) -> Result<usize, LiveError> {
         let begin = Instant::now();
-        let (mut taken, mut stacks) = (0, Vec::new());
+        let (mut taken, mut stacks, mut strangers) = (0, Vec::new(), 0);
         while taken < MAX_RECORDS && begin.elapsed() < MAX_DRAIN {
             let Some(decoded) = self.live.ring.next().map(|record| decode::decode(&record)) else { break };
             taken += 1;
@@ -362,18 +369,14 @@ impl Run<'_> {
                 }
                 Ok(Record::Lifecycle(event)) => {
                     self.stacks_arrived(std::mem::take(&mut stacks))?;
-                    if event.kind == LifecycleKind::Rename {
-                        self.renamed(&event);
-                    }
-                    for change in self.live.registry.lifecycle(&event) {
-                        self.changed(change)?;
-                    }
+                    strangers += u64::from(self.lifecycle(&event)?);
                 }
                 Ok(Record::Pool(pool)) => self.collections.take(*pool),
                 Err(_) => self.lost("undecodable", 1),
             }
         }
         self.stacks_arrived(stacks)?;
+        self.wake.strangers_came(strangers);
         Ok(taken)
     }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use joular_data::{
     events::{
         Event, ProcessInfo, Runtime, SampleCount, ThreadTime,
-        decode::{self, Lifecycle},
+        decode::{self, Lifecycle, LifecycleKind},
     },
     model::units::{MonotonicNs, Pid},
 };
@@ -73,8 +73,23 @@ impl Run<'_> {
         unwind.pass_window();
     }
 
+    /// Takes what became of a process. True: it might have been a new target, and is none.
+    pub(super) fn lifecycle(&mut self, event: &Lifecycle) -> Result<bool, LiveError> {
+        if event.kind == LifecycleKind::Rename {
+            self.renamed(event);
+        }
+        let changes = self.live.registry.lifecycle(event);
+        let is_stranger = changes.is_empty()
+            && matches!(event.kind, LifecycleKind::Exec | LifecycleKind::Rename)
+            && self.live.registry.target(event.pid).is_none();
+        for change in changes {
+            self.changed(change)?;
+        }
+        Ok(is_stranger)
+    }
+
     /// Notes the name that a thread has taken.
-    pub(super) fn renamed(&mut self, event: &Lifecycle) {
+    fn renamed(&mut self, event: &Lifecycle) {
         self.thread_names.taken(event);
         if let Some(process) = self.live.registry.target(event.pid) {
             let key = (process.pid, process.start_boottime_ns);

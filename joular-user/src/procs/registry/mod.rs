@@ -140,6 +140,15 @@ impl Registry {
         self.proc_files.threads_named(pid, |_| true)
     }
 
+    /// A process as people are told of it.
+    pub fn named(&self, pid: Pid) -> String {
+        let known = self.entries.get(&pid).map(|entry| entry.info.comm.clone());
+        match known.or_else(|| self.proc_files.comm(pid)) {
+            Some(comm) => format!("process {pid} ({comm})"),
+            None => format!("process {pid}"),
+        }
+    }
+
     pub fn thread_comm(&self, pid: Pid, tid: Tid) -> Option<TargetText> {
         self.proc_files.thread_comm(pid, tid)
     }

@@ -292,6 +292,10 @@ const fn loss_meaning(cause: Loss) -> &'static str {
         Loss::IoMapFull => "calls that moved bytes, or samples of them, that found no slot",
         Loss::NestedIo => "calls that moved bytes and were not sampled, because another thread's stack was being read",
         Loss::DeviceMapFull => "looks at threads whose bytes of devices found no slot",
+        Loss::RingShareUsed => {
+            "stacks, names and collections that were not told, because their process had told too much just before"
+        }
+        Loss::FollowedMapFull => "processes of a command that found no slot to be followed in",
         Loss::HiddenSwitch => {
             "context switches that the kernel did not report; the time around one may be another thread's"
         }

@@ -1,0 +1,148 @@
+//! Tests processes that are no targets and of which the kernel has much to tell: they wake the profiler hardly ever and
+//! cost it next to nothing, and a target among them is found as soon as it is one. A target that tells too much of
+//! itself is bounded, and named.
+
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, ensure};
+use joular_tests::{
+    native, notes,
+    process::Running,
+    profiler::{END, Output, Profiler, Run},
+    schedstat, switches,
+};
+use tempfile::TempDir;
+
+const STARTED: Duration = Duration::from_secs(20);
+/// More than a machine can do of either, so as much as it can.
+const PER_SECOND: u32 = 1_500;
+const RENAMES_PER_SECOND: u32 = 100_000;
+const SECONDS: u64 = 4;
+/// Windows, and looks at what may be a target where names do not decide.
+const MOST_SWITCHES_PER_S: f64 = 50.0;
+const MOST_CPU: f64 = 0.03;
+
+struct Strangers {
+    directory: TempDir,
+}
+
+impl Strangers {
+    fn new() -> Result<Self> {
+        let directory = tempfile::tempdir()?;
+        native::compile("stranger.c", &directory.path().join("stranger"))?;
+        Ok(Self { directory })
+    }
+
+    fn program(&self) -> PathBuf {
+        self.directory.path().join("stranger")
+    }
+
+    /// A program that does such things for some seconds.
+    fn start(&self, what: &str, per_second: u32, seconds: u64) -> Result<Running> {
+        let mut command = Command::new(self.program());
+        command.args([what.to_owned(), per_second.to_string(), seconds.to_string()]);
+        let mut stranger = Running::spawn("strangers", &mut command)?;
+        stranger.wait_stdout("ready", STARTED)?;
+        Ok(stranger)
+    }
+
+    /// The same program by another name.
+    fn named(&self, name: &str) -> Result<PathBuf> {
+        let path = self.directory.path().join(name);
+        std::fs::copy(self.program(), &path)?;
+        Ok(path)
+    }
+}
+
+fn expect_quiet(profiler: &Profiler, strangers: &Strangers, what: &str, per_second: u32) -> Result<()> {
+    let stranger = strangers.start(what, per_second, SECONDS + 3)?;
+    // The first of a crowd are looked at.
+    std::thread::sleep(Duration::from_secs(1));
+    let used = || Ok::<_, anyhow::Error>((switches::voluntary(profiler.pid())?, schedstat::process(profiler.pid())?));
+    let (begin, before) = (Instant::now(), used()?);
+    std::thread::sleep(Duration::from_secs(SECONDS));
+    let (after, seconds) = (used()?, begin.elapsed().as_secs_f64());
+    drop(stranger);
+    let switches = (after.0 - before.0) as f64 / seconds;
+    let cpu = (after.1 - before.1) as f64 / 1e9 / seconds;
+    notes::figure(&format!("{what}: {switches:.0} switches a second, {:.2} % of a core", 100.0 * cpu));
+    ensure!(switches <= MOST_SWITCHES_PER_S, "{what}: {switches:.0} switches a second");
+    ensure!(cpu <= MOST_CPU, "{what}: {:.1} % of a core", 100.0 * cpu);
+    Ok(())
+}
+
+#[test]
+fn processes_that_are_no_targets_wake_nobody_and_cost_nothing() -> Result<()> {
+    let strangers = Strangers::new()?;
+    // The kernel can tell by the first name, and not by the second, who is none.
+    for name in ["nosuch", "*nosuch"] {
+        let profiler = Run::modelled().with("--comm", name).argument("--no-output").start()?;
+        expect_quiet(&profiler, &strangers, "fork", PER_SECOND)?;
+        expect_quiet(&profiler, &strangers, "rename", RENAMES_PER_SECOND)?;
+    }
+    Ok(())
+}
+
+/// Starts programs that live for a moment while strangers come and go, and counts those that were targets.
+fn found(strangers: &Strangers, selected: &str, commands: impl Fn() -> Vec<Command>) -> Result<f64> {
+    let output = Output::new()?;
+    let profiler = Run::modelled().with("--comm", selected).output(output.dir()).argument("--quiet").start()?;
+    let crowd = strangers.start("fork", PER_SECOND, 60)?;
+    std::thread::sleep(Duration::from_secs(2));
+    for mut command in commands() {
+        ensure!(command.status()?.success(), "{command:?}");
+    }
+    drop(crowd);
+    let finished = profiler.stop()?;
+    ensure!(finished.code() == Some(0), "{finished:?}");
+    output.data.number("SELECT count(DISTINCT pid)::DOUBLE FROM processes WHERE executable IS NOT NULL")
+}
+
+#[test]
+fn targets_are_found_among_strangers_while_they_live() -> Result<()> {
+    const COUNT: usize = 10;
+    const LIFE_MS: &str = "150";
+    let strangers = Strangers::new()?;
+    let wanted = strangers.named("wanted")?;
+    let run = |program: &Path, name: &str| {
+        let mut command = Command::new(program);
+        command.args(["become", name, LIFE_MS]);
+        command
+    };
+    // By the program that is executed, and by the name that a process takes.
+    let executed = found(&strangers, "wanted", || (0..COUNT).map(|_| run(&wanted, "wanted")).collect())?;
+    let renamed = found(&strangers, "wanted", || (0..COUNT).map(|_| run(&strangers.program(), "wanted")).collect())?;
+    // Where names do not decide for the kernel, they are looked for less often.
+    let by_end = found(&strangers, "*anted", || (0..COUNT).map(|_| run(&wanted, "wanted")).collect())?;
+    notes::figure(&format!("of {COUNT} that live for {LIFE_MS} ms: {executed}, {renamed} and {by_end} were targets"));
+    for found in [executed, renamed, by_end] {
+        ensure!((found - COUNT as f64).abs() < 0.5, "{executed}, {renamed} and {by_end} of {COUNT} were targets");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_target_that_tells_too_much_is_bounded_and_named() -> Result<()> {
+    let (strangers, output) = (Strangers::new()?, Output::new()?);
+    let noisy = strangers.start("rename", RENAMES_PER_SECOND, 60)?;
+    let run = Run::modelled().with("--pid", noisy.pid().to_string()).output(output.dir()).argument("--json");
+    let mut profiler = run.start()?;
+    for _ in 0..3 {
+        profiler.wait_window()?;
+    }
+    profiler.signal(rustix::process::Signal::INT)?;
+    let finished = profiler.finish(END)?;
+    ensure!(finished.code() == Some(0), "{finished:?}");
+    let lost = output.data.number("SELECT sum(lost_ring_share_used)::DOUBLE FROM windows")?;
+    let full =
+        output.data.number("SELECT sum(lost_lifecycle_ring_full + lost_stack_ring_full)::DOUBLE FROM windows")?;
+    ensure!(lost > 0.0 && full == 0.0, "{lost} lost by the share, {full} because the ring was full");
+    let notice = format!("process {} (", noisy.pid());
+    let line = finished.stderr.lines().find(|line| line.contains("share of the ring buffer"));
+    ensure!(line.context("no notice")?.contains(&notice), "{finished:?}");
+    Ok(())
+}
