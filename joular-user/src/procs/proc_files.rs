@@ -148,14 +148,20 @@ impl ProcFiles {
         let mut entries = entries.flatten().peekable();
         let tids = entries.by_ref().take(MAX_THREADS).filter_map(|entry| entry.file_name().to_str()?.parse().ok());
         let named = tids.map(Tid).filter(|&tid| self.thread_comm(pid, tid).is_some_and(|name| wanted(name.raw())));
-        let numbered = named
-            .filter_map(|tid| {
-                let status = self.read(pid, &format!("task/{tid}/status"), MAX_FILE)?;
-                Some((tid, namespace_pid(&String::from_utf8_lossy(&status)).unwrap_or(tid.0)))
-            })
-            .collect();
+        let numbered = named.filter_map(|tid| Some((tid, self.thread_number(pid, tid)?))).collect();
         THREADS.cut_of(pid, entries.count() as u64);
         numbered
+    }
+
+    /// The number of one of its threads in the thread's own namespace.
+    pub fn thread_number(&self, pid: Pid, tid: Tid) -> Option<u32> {
+        let status = self.read(pid, &format!("task/{tid}/status"), MAX_FILE)?;
+        Some(namespace_pid(&String::from_utf8_lossy(&status)).unwrap_or(tid.0))
+    }
+
+    /// Whether it has such a thread; true if that cannot be told.
+    pub fn has_thread(&self, pid: Pid, tid: Tid) -> bool {
+        self.path(pid, &format!("task/{tid}")).try_exists().unwrap_or(true)
     }
 
     /// Everything to know about a process. It may make us wait.

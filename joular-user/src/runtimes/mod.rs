@@ -105,9 +105,10 @@ pub trait Instance: Debug + Send {
     }
 
     /// What each of its threads has allocated, in bytes, by the thread's number in the process's own namespace. Reads
-    /// memory.
-    fn allocated_bytes(&mut self) -> HashMap<u32, u64> {
-        HashMap::new()
+    /// memory. If no new thread `ran` since the last time, what the others have may be as of then. `None`: some could
+    /// not be read.
+    fn allocated_bytes(&mut self, _ran: Option<&[u32]>) -> Option<HashMap<u32, u64>> {
+        None
     }
 
     /// Code that it wrote for itself and that can be read by its [`CodeId`], in the order of its

@@ -40,11 +40,11 @@ impl Symbolizer {
         Some((known.instance.facts()?.collections?, library_link(known, process.0)?))
     }
 
-    /// What each of its threads has allocated, in bytes, by the thread's number in the process's own namespace. Empty if
-    /// its memory does not answer in time.
-    pub fn allocated_bytes(&mut self, process: ProcessKey) -> HashMap<u32, u64> {
-        let open = self.processes.get_mut(&process).and_then(|process| process.instance.open_mut());
-        open.map_or_else(HashMap::new, |open| open.allocated_bytes())
+    /// What each of its threads has allocated, in bytes, by the thread's number in the process's own namespace. `None` if
+    /// its memory does not answer in time, or not for all of them. If no new thread `ran` since the last time, what others
+    /// have may be as of then.
+    pub fn allocated_bytes(&mut self, process: ProcessKey, ran: Option<Vec<u32>>) -> Option<HashMap<u32, u64>> {
+        self.processes.get_mut(&process)?.instance.open_mut()?.allocated_bytes(ran)
     }
 }
 

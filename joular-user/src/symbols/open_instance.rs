@@ -233,9 +233,10 @@ impl OpenInstance {
         self.ask(question).unwrap_or(Err(NotNow))
     }
 
-    /// What each of its threads has allocated, in bytes, by the thread's number in its own namespace.
-    pub fn allocated_bytes(&mut self) -> HashMap<u32, u64> {
-        self.ask(|instance| instance.allocated_bytes()).unwrap_or_default()
+    /// What each of its threads has allocated, in bytes, by the thread's number in its own namespace. `None`: it does
+    /// not answer in time, or not for all.
+    pub fn allocated_bytes(&mut self, ran: Option<Vec<u32>>) -> Option<HashMap<u32, u64>> {
+        self.ask(move |instance| instance.allocated_bytes(ran.as_deref()))?
     }
 
     /// Reads code that it wrote for itself.

@@ -4,7 +4,7 @@
 //! The kernel's programs say what a thread had allocated when it last took a buffer, and the JVM's memory what it has
 //! by now. A thread that has ended is in the former only.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use joular_data::{
     events::{Event, ThreadAllocation, ThreadTime, WindowAllocations, WindowCollections},
@@ -12,7 +12,11 @@ use joular_data::{
 };
 use joular_ebpf::abi::{Place, ThreadKey};
 
-use super::{LiveError, Run, gap::Gap};
+use super::{
+    LiveError, Run,
+    allocating::{Jvm, Known, seen},
+    gap::Gap,
+};
 use crate::{
     clock,
     kernel::{
@@ -35,50 +39,6 @@ pub(super) struct Allocations {
 impl Default for Allocations {
     fn default() -> Self {
         Self { jvms: HashMap::new(), late: Vec::new(), gap: Gap::new(FIRST_GAP_BYTES) }
-    }
-}
-
-#[derive(Debug)]
-struct Jvm {
-    key: ProcessKey,
-    /// False: it has ended, or runs another program. Its threads are told of until the end of the window.
-    is_followed: bool,
-    /// When it was first looked at, in nanoseconds since boot.
-    opened_boottime_ns: u64,
-    /// What threads had allocated then.
-    before: HashMap<Tid, u64>,
-    /// What was reported of each thread so far, by the identity in its key.
-    reported: HashMap<u64, u64>,
-}
-
-/// What is known of a thread at the end of a window.
-#[derive(Clone, Copy, Debug)]
-struct Seen {
-    key: ThreadKey,
-    start_boottime_ns: u64,
-    bytes: u64,
-    objects: u64,
-}
-
-impl Jvm {
-    /// What each thread has allocated since it was last reported.
-    fn news(&mut self, seen: impl Iterator<Item = Seen>) -> Vec<ThreadAllocation> {
-        let mut news = Vec::new();
-        for Seen { key, start_boottime_ns, bytes, objects } in seen {
-            let tid = Tid(key.tid());
-            let before = || match start_boottime_ns < self.opened_boottime_ns {
-                // One that was not listed then has nothing to be compared with.
-                true => self.before.get(&tid).copied().unwrap_or(bytes),
-                false => 0,
-            };
-            let reported = self.reported.get(&key.identity()).copied().unwrap_or_else(before);
-            self.reported.insert(key.identity(), bytes.max(reported));
-            let bytes = bytes.saturating_sub(reported);
-            if bytes > 0 {
-                news.push(ThreadAllocation { tid, pid: self.key.0, thread_key: key.0, bytes, objects });
-            }
-        }
-        news
     }
 }
 
@@ -117,8 +77,9 @@ impl Run<'_> {
             (self.live.notify)(&format!("process {pid}: {why}: its collections are not known"));
         }
         let opened_boottime_ns = clock::monotonic_now().0.saturating_add(clock::boottime_offset_ns());
-        let before = self.allocated_by_thread(process).into_iter().collect();
-        let jvm = Jvm { key: process, is_followed: true, opened_boottime_ns, before, reported: HashMap::new() };
+        let is_namespaced = self.live.registry.target(pid).is_some_and(|info| info.namespace_pid != pid.0);
+        let threads = self.threads_now(process, is_namespaced);
+        let jvm = Jvm { key: process, is_followed: true, is_namespaced, is_read: false, opened_boottime_ns, threads };
         self.allocations.jvms.insert(pid, jvm);
         Ok(())
     }
@@ -157,15 +118,41 @@ impl Run<'_> {
         }
     }
 
-    /// What threads of a JVM have allocated by now.
-    fn allocated_by_thread(&mut self, process: ProcessKey) -> BTreeMap<Tid, u64> {
-        let is_namespaced = self.live.registry.target(process.0).is_some_and(|info| info.namespace_pid != process.0.0);
-        let by_number = self.live.symbolizer.allocated_bytes(process);
-        if !is_namespaced {
-            return by_number.into_iter().map(|(number, bytes)| (Tid(number), bytes)).collect();
+    /// The threads of a JVM, and what they have allocated by now.
+    fn threads_now(&mut self, process: ProcessKey, is_namespaced: bool) -> HashMap<Tid, Known> {
+        let by_number = self.live.symbolizer.allocated_bytes(process, None).unwrap_or_default();
+        let numbers = match is_namespaced {
+            true => self.live.registry.numbered_threads(process.0),
+            false => by_number.keys().map(|number| (Tid(*number), *number)).collect(),
+        };
+        let known = |(tid, number)| {
+            let bytes = Some(*by_number.get(&number)?);
+            Some((tid, Known { identity: None, number, bytes }))
+        };
+        numbers.into_iter().filter_map(known).collect()
+    }
+
+    /// Sees to it that the numbers of threads that ran are known, each of which is asked for once, and returns them.
+    /// `None`: there are new threads.
+    fn number_threads(&self, jvm: &mut Jvm, times: &[&ThreadTime]) -> Option<Vec<u32>> {
+        let (mut numbers, mut is_any_new) = (Vec::with_capacity(times.len()), false);
+        for time in times {
+            if let Some(known) = jvm.known(time) {
+                numbers.push(known.number);
+                continue;
+            }
+            is_any_new = true;
+            let number = match jvm.is_namespaced {
+                // One that has ended is in no list.
+                true => self.live.registry.thread_number(time.pid, time.tid),
+                false => Some(time.tid.0),
+            };
+            if let Some(number) = number {
+                let identity = ThreadKey::new(time.tid.0, time.start_boottime_ns, Place(0)).identity();
+                jvm.threads.insert(time.tid, Known { identity: Some(identity), number, bytes: None });
+            }
         }
-        let threads = self.live.registry.numbered_threads(process.0);
-        threads.into_iter().filter_map(|(tid, number)| Some((tid, *by_number.get(&number)?))).collect()
+        (!is_any_new).then_some(numbers)
     }
 
     /// Hands on what was allocated in the window that ends, and its collections.
@@ -205,8 +192,14 @@ impl Run<'_> {
         let mut threads = Vec::new();
         for (pid, times) in by_process {
             let Some(mut jvm) = self.allocations.jvms.remove(&pid) else { continue };
-            let now = self.allocated_by_thread(jvm.key);
+            let ran = self.number_threads(&mut jvm, &times).filter(|_| jvm.is_read);
+            let by_number = self.live.symbolizer.allocated_bytes(jvm.key, ran);
+            jvm.is_read = by_number.is_some();
+            let now = by_number.as_ref().map(|by_number| jvm.of_threads(&times, by_number)).unwrap_or_default();
             threads.extend(jvm.news(seen(&times, &noted, &now).into_values()));
+            if let Some(by_number) = by_number {
+                jvm.forget_ended(&times, &by_number, |tid| self.live.registry.has_thread(pid, tid));
+            }
             self.allocations.jvms.insert(pid, jvm);
         }
         threads.sort_by_key(|thread| (thread.pid, thread.tid, thread.thread_key));
@@ -222,93 +215,5 @@ impl Run<'_> {
             self.live.banks.set_allocation_gap(bytes)?;
         }
         Ok(())
-    }
-}
-
-/// The threads of a process that ran, and what is known of what they have allocated, by identity.
-fn seen(
-    times: &[&ThreadTime],
-    noted: &HashMap<u64, &ThreadAllocation>,
-    now: &BTreeMap<Tid, u64>,
-) -> BTreeMap<u64, Seen> {
-    let mut latest: HashMap<Tid, u64> = HashMap::new();
-    for time in times {
-        let start = latest.entry(time.tid).or_default();
-        *start = time.start_boottime_ns.max(*start);
-    }
-    let mut seen = BTreeMap::new();
-    for time in times {
-        let key = ThreadKey::new(time.tid.0, time.start_boottime_ns, Place(0));
-        let noted = noted.get(&key.identity());
-        // The memory has the last thread of a number.
-        let is_last = latest.get(&time.tid) == Some(&time.start_boottime_ns);
-        let by_now = now.get(&time.tid).filter(|_| is_last).copied();
-        // Later than what was noted, and of the program that runs now.
-        let Some(bytes) = by_now.or(noted.map(|thread| thread.bytes)) else { continue };
-        let objects = noted.map_or(0, |thread| thread.objects);
-        seen.insert(key.identity(), Seen { key, start_boottime_ns: time.start_boottime_ns, bytes, objects });
-    }
-    seen
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const OPENED: u64 = 10_000_000_000;
-
-    fn time(tid: u32, start_boottime_ns: u64) -> ThreadTime {
-        ThreadTime { pid: Pid(7), tid: Tid(tid), start_boottime_ns, ..ThreadTime::default() }
-    }
-
-    fn noted(tid: u32, start_boottime_ns: u64, bytes: u64) -> ThreadAllocation {
-        let thread_key = ThreadKey::new(tid, start_boottime_ns, Place(3)).0;
-        ThreadAllocation { tid: Tid(tid), pid: Pid(7), thread_key, bytes, objects: 1 }
-    }
-
-    fn news(jvm: &mut Jvm, times: &[ThreadTime], noted: &[ThreadAllocation], now: &[(u32, u64)]) -> Vec<(u32, u64)> {
-        let noted = noted.iter().map(|thread| (ThreadKey(thread.thread_key).identity(), thread)).collect();
-        let now = now.iter().map(|(tid, bytes)| (Tid(*tid), *bytes)).collect();
-        let seen = seen(&times.iter().collect::<Vec<_>>(), &noted, &now);
-        jvm.news(seen.into_values()).iter().map(|thread| (thread.tid.0, thread.bytes)).collect()
-    }
-
-    fn jvm(before: &[(u32, u64)]) -> Jvm {
-        let before = before.iter().map(|(tid, bytes)| (Tid(*tid), *bytes)).collect();
-        Jvm { key: (Pid(7), 1), is_followed: true, opened_boottime_ns: OPENED, before, reported: HashMap::new() }
-    }
-
-    #[test]
-    fn threads_are_reported_what_they_allocated_since_the_probes_came_and_nothing_twice() {
-        let mut jvm = jvm(&[(1, 1_000)]);
-        let (old, new) = (time(1, OPENED - 1), time(2, OPENED + 1));
-        let times = [old.clone(), new.clone()];
-        assert_eq!(news(&mut jvm, &times, &[], &[(1, 1_500), (2, 300)]), [(1, 500), (2, 300)]);
-        // What was noted is older than what the memory has by now.
-        let seen = [noted(1, OPENED - 1, 1_600)];
-        assert_eq!(news(&mut jvm, &times, &seen, &[(1, 1_700), (2, 300)]), [(1, 200)]);
-        // A thread that has ended is in no list.
-        assert_eq!(news(&mut jvm, &[new], &[noted(2, OPENED + 1, 350)], &[(1, 1_700)]), [(2, 50)]);
-        // One that did not run cannot have allocated.
-        assert_eq!(news(&mut jvm, &[], &[], &[(1, 1_800)]), []);
-    }
-
-    #[test]
-    fn a_thread_that_was_not_listed_when_the_probes_came_has_nothing_to_be_compared_with() {
-        let mut jvm = jvm(&[]);
-        let times = [time(1, OPENED - 1)];
-        assert_eq!(news(&mut jvm, &times, &[], &[(1, 9_000)]), []);
-        assert_eq!(news(&mut jvm, &times, &[], &[(1, 9_100)]), [(1, 100)]);
-    }
-
-    #[test]
-    fn two_threads_that_had_one_number_are_told_apart() {
-        let mut jvm = jvm(&[]);
-        let (first, second) = (OPENED + 1_000_000_000, OPENED + 2_000_000_000);
-        assert_eq!(news(&mut jvm, &[time(1, first)], &[], &[(1, 700)]), [(1, 700)]);
-        let times = [time(1, first), time(1, second)];
-        let mut found = news(&mut jvm, &times, &[noted(1, first, 900)], &[(1, 40)]);
-        found.sort_unstable();
-        assert_eq!(found, [(1, 40), (1, 200)]);
     }
 }

@@ -5,6 +5,7 @@
 //! CPU is made to pass it, and the ended bank is drained. Between boundaries the ring is read for new
 //! stacks and for processes that come and go, whenever the kernel says that it has any.
 
+mod allocating;
 mod allocations;
 mod bounds;
 mod collections;

@@ -14,6 +14,7 @@ mod late;
 mod reading;
 #[cfg(test)]
 mod tests;
+mod threads;
 
 use std::collections::BTreeMap;
 
@@ -22,10 +23,7 @@ use joular_data::{
         JvmNews, ProcessInfo, ThreadTime,
         decode::{Lifecycle, LifecycleKind, comm_text},
     },
-    model::{
-        target_text::TargetText,
-        units::{Pid, Tid},
-    },
+    model::{target_text::TargetText, units::Pid},
 };
 
 use self::{candidates::Candidates, reading::Reading};
@@ -133,24 +131,6 @@ impl Registry {
         let entry = self.entries.get_mut(&pid).filter(|entry| entry.role == Role::Target)?;
         let is_new = entry.info.start_boottime_ns == start_boottime_ns && entry.info.runtime.learn(news);
         is_new.then_some(&entry.info)
-    }
-
-    /// The name that /proc has for a thread now.
-    pub fn numbered_threads(&self, pid: Pid) -> Vec<(Tid, u32)> {
-        self.proc_files.threads_named(pid, |_| true)
-    }
-
-    /// A process as people are told of it.
-    pub fn named(&self, pid: Pid) -> String {
-        let known = self.entries.get(&pid).map(|entry| entry.info.comm.clone());
-        match known.or_else(|| self.proc_files.comm(pid)) {
-            Some(comm) => format!("process {pid} ({comm})"),
-            None => format!("process {pid}"),
-        }
-    }
-
-    pub fn thread_comm(&self, pid: Pid, tid: Tid) -> Option<TargetText> {
-        self.proc_files.thread_comm(pid, tid)
     }
 
     /// Finds the targets that are already running.

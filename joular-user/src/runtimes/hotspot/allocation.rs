@@ -18,7 +18,7 @@ use super::{
     flags,
     jvm::Jvm,
     layout::Layout,
-    memory::{Pages, RemoteMemory, Unreadable},
+    memory::{Pages, RemoteMemory, Unreadable, field_in, visit_each},
     threads::ThreadLayout,
 };
 use crate::{
@@ -128,13 +128,53 @@ fn virtual_functions(memory: &dyn RemoteMemory, object: u64) -> Result<(u64, [u6
     Ok((table, functions))
 }
 
-/// What each thread of a JVM has allocated, by its number in the JVM's own namespace.
-pub fn allocated_bytes(jvm: &Jvm) -> HashMap<u32, u64> {
-    let (build, memory, bias) = jvm.parts();
-    let Layout { threads, allocation, .. } = &build.layout;
-    let (Some(threads), Some(allocation)) = (threads, allocation) else { return HashMap::new() };
-    allocation.of_threads(threads, &Pages::new(memory), bias)
+/// Threads of a JVM when they were last looked at.
+#[derive(Debug, Default)]
+pub struct KnownThreads {
+    addresses: Vec<u64>,
+    /// Address and what was allocated, by the thread's number in the JVM's own namespace.
+    by_number: HashMap<u32, (u64, u64)>,
 }
+
+impl KnownThreads {
+    /// What each thread of a JVM has allocated, by its number. Where no thread has come or gone, only those that `ran`
+    /// are read; `None`: all are. Returns `None` if not all could be read.
+    pub fn allocated_bytes(&mut self, jvm: &Jvm, ran: Option<&[u32]>) -> Option<HashMap<u32, u64>> {
+        let (build, memory, bias) = jvm.parts();
+        let Layout { threads, allocation, .. } = &build.layout;
+        let (threads, allocation) = (threads.as_ref()?, allocation.as_ref()?);
+        let addresses = threads.addresses(memory, bias, &self.addresses).ok()?;
+        let read = |of: &[u64]| allocation.of_threads(threads, memory, of);
+        let is_read = match ran {
+            Some(ran) if addresses == self.addresses => self.read_again(ran, &read),
+            _ => false,
+        };
+        if !is_read {
+            self.by_number.clear();
+            self.addresses.clear();
+            self.by_number.extend(read(&addresses)?);
+            self.addresses = addresses;
+        }
+        Some(self.by_number.iter().map(|(number, (_, bytes))| (*number, *bytes)).collect())
+    }
+
+    /// Returns whether each has the number that it had.
+    fn read_again(&mut self, ran: &[u32], read: impl Fn(&[u64]) -> Option<ByNumber>) -> bool {
+        let known: Vec<u64> = ran.iter().filter_map(|number| Some(self.by_number.get(number)?.0)).collect();
+        let Some(found) = read(&known) else { return false };
+        let is_alike = found.len() == known.len()
+            && found
+                .iter()
+                .all(|(number, (address, _))| self.by_number.get(number).is_some_and(|(known, _)| known == address));
+        if is_alike {
+            self.by_number.extend(found);
+        }
+        is_alike
+    }
+}
+
+/// Threads with their numbers, addresses, and what they have allocated.
+type ByNumber = Vec<(u32, (u64, u64))>;
 
 /// Where threads keep what they have allocated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -171,25 +211,59 @@ impl AllocationLayout {
         Ok(Self { allocated_bytes, buffer_start, buffer_top, fields })
     }
 
-    /// What each thread has allocated, by its number in the JVM's own namespace.
-    fn of_threads(&self, threads: &ThreadLayout, memory: &dyn RemoteMemory, bias: u64) -> HashMap<u32, u64> {
-        let mut found = HashMap::new();
-        // A list that changes meanwhile is looked at again with the next window.
-        let _ = threads.each(memory, bias, |thread| {
-            let number = threads.number(memory, thread)?;
-            found.insert(number, self.of_thread(memory, thread)?);
-            Ok(true)
+    /// What each of these threads has allocated. They are read together, because each call of the kernel's costs more
+    /// than what it reads. `None`: not all could be.
+    fn of_threads(&self, threads: &ThreadLayout, memory: &dyn RemoteMemory, all: &[u64]) -> Option<ByNumber> {
+        let [before, start, top] = [self.allocated_bytes, self.buffer_start, self.buffer_top];
+        let os_thread = threads.os_thread();
+        let fields = Span::of(&[before, start, top, os_thread])?;
+        // Where the system's part of a thread is; its own address, and what it has allocated.
+        let mut found: Vec<(u64, (u64, u64))> = Vec::with_capacity(all.len());
+        let is_whole = fields.visit(memory, all, |thread, bytes| {
+            let field = |field| fields.field(bytes, field);
+            let allocated = abi::allocated_bytes(field(before), field(start), field(top));
+            found.push((field(os_thread), (thread, allocated)));
         });
-        found.remove(&0);
-        found
+        // One that has none yet, or none any more, does not run.
+        found.retain(|(of_system, _)| *of_system != 0);
+        let of_system: Vec<u64> = found.iter().map(|(of_system, _)| *of_system).collect();
+        let (id, mut numbers) = (Span::of(&[threads.thread_id()])?, Vec::with_capacity(found.len()));
+        let is_numbered = id.visit(memory, &of_system, |_, bytes| {
+            numbers.push(u32::try_from(id.field(bytes, threads.thread_id())).unwrap_or(0));
+        });
+        let numbered = numbers.into_iter().zip(found).map(|(number, (_, thread))| (number, thread));
+        (is_whole && is_numbered).then(|| numbered.filter(|(number, _)| *number != 0).collect())
+    }
+}
+
+/// The part of a structure that some of its fields are in.
+struct Span {
+    start: u16,
+    length: usize,
+}
+
+impl Span {
+    /// Longest that is read of each thread.
+    const LONGEST: usize = 4096;
+
+    fn of(fields: &[Field]) -> Option<Self> {
+        let start = fields.iter().map(|field| field.offset).min()?;
+        let end = fields.iter().map(|field| usize::from(field.offset) + usize::from(field.width)).max()?;
+        let length = end.checked_sub(start.into()).filter(|length| (1..=Self::LONGEST).contains(length))?;
+        Some(Self { start, length })
     }
 
-    fn of_thread(&self, memory: &dyn RemoteMemory, thread: u64) -> Result<u64, Unreadable> {
-        let [before, start, top] = [self.allocated_bytes, self.buffer_start, self.buffer_top];
-        Ok(abi::allocated_bytes(
-            memory.field(thread, before)?,
-            memory.field(thread, start)?,
-            memory.field(thread, top)?,
-        ))
+    /// Calls with each structure's address and part. Returns whether all could be read.
+    fn visit(&self, memory: &dyn RemoteMemory, structures: &[u64], mut visit: impl FnMut(u64, &[u8])) -> bool {
+        let start = u64::from(self.start);
+        let at: Vec<u64> = structures.iter().map(|address| address.wrapping_add(start)).collect();
+        visit_each(memory, &at, self.length, |index, bytes| {
+            visit(structures.get(index).copied().unwrap_or(0), bytes);
+        })
+    }
+
+    /// A field of a structure in this part of it.
+    fn field(&self, bytes: &[u8], field: Field) -> u64 {
+        field_in(bytes, Field { offset: field.offset.saturating_sub(self.start), ..field })
     }
 }

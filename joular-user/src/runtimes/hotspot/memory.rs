@@ -26,6 +26,10 @@ pub(super) const PAGE_BYTES: u64 = 4096;
 pub(super) const PAGE: usize = 4096;
 /// Pages kept by one [`Pages`].
 const MAX_PAGES: usize = 1024;
+/// Addresses that are read at once: less than the kernel allows (`UIO_MAXIOV`).
+const MAX_SPANS: usize = 512;
+/// Addresses that cannot be read before the rest is left out too.
+const MAX_UNREADABLE: usize = 16;
 /// Pages kept by a thread for the next [`Pages`]: more than most questions need.
 const MAX_SPARE: usize = 64;
 
@@ -48,6 +52,14 @@ pub trait RemoteMemory: Debug {
 
     /// Says that these bytes of what was read ahead were asked for.
     fn asked(&self, _address: u64, _length: usize) {}
+
+    /// Reads `length` bytes at each address into `buffer`, one after the other, until they cannot be read. Returns at
+    /// how many addresses they could.
+    fn read_each(&self, addresses: &[u64], length: usize, buffer: &mut [u8]) -> usize {
+        let mut parts = buffer.chunks_exact_mut(length.max(1));
+        let mut read = |address: &&u64| parts.next().is_some_and(|part| self.read(**address, part).is_ok());
+        addresses.iter().take_while(|address| read(address)).count()
+    }
 
     fn u8(&self, address: u64) -> Result<u8, Unreadable> {
         let mut bytes = [0; 1];
@@ -166,6 +178,47 @@ impl RemoteMemory for ProcessMemory {
         let is_whole = usize::try_from(read) == Ok(length) && self.is_there();
         if is_whole { Ok(()) } else { Err(failed) }
     }
+
+    /// Asks the kernel once for many of them: each call costs more than what it reads.
+    fn read_each(&self, addresses: &[u64], length: usize, buffer: &mut [u8]) -> usize {
+        let at = |address: &u64| usize::try_from(*address).ok().map(std::ptr::without_provenance_mut);
+        let remote: Vec<libc::iovec> = addresses
+            .iter()
+            .zip(buffer.chunks_exact(length.max(1)))
+            .map_while(|(address, _)| Some(libc::iovec { iov_base: at(address)?, iov_len: length }))
+            .take(MAX_SPANS)
+            .collect();
+        let local = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: remote.len() * length };
+        let count = libc::c_ulong::try_from(remote.len()).unwrap_or(0);
+        // SAFETY: `local` lies in the buffer, which has a piece for each of `remote`, and the kernel writes at most its
+        // length. It checks the addresses of the other process itself.
+        let read = unsafe { libc::process_vm_readv(self.pid, &raw const local, 1, remote.as_ptr(), count, 0) };
+        let whole = usize::try_from(read).unwrap_or(0) / length.max(1);
+        if self.is_there() { whole } else { 0 }
+    }
+}
+
+/// Calls `visit` with what is at each address, by its index. Returns whether all could be read; a few that could not are
+/// left out.
+pub fn visit_each(
+    memory: &dyn RemoteMemory,
+    addresses: &[u64],
+    length: usize,
+    mut visit: impl FnMut(usize, &[u8]),
+) -> bool {
+    let mut buffer = vec![0; length.saturating_mul(MAX_SPANS.min(addresses.len()))];
+    let (mut at, mut unreadable) = (0, 0);
+    while at < addresses.len() && unreadable < MAX_UNREADABLE {
+        let wanted = addresses.get(at..addresses.len().min(at + MAX_SPANS)).unwrap_or_default();
+        let read = memory.read_each(wanted, length, buffer.get_mut(..wanted.len() * length).unwrap_or_default());
+        for (index, bytes) in buffer.chunks_exact(length.max(1)).take(read).enumerate() {
+            visit(at + index, bytes);
+        }
+        let is_cut = read < wanted.len();
+        unreadable += usize::from(is_cut);
+        at += read + usize::from(is_cut);
+    }
+    unreadable == 0
 }
 
 type Page = Box<[u8; PAGE]>;
@@ -260,6 +313,10 @@ impl<M: RemoteMemory> RemoteMemory for Arc<M> {
         (**self).read_ahead(address, buffer)
     }
 
+    fn read_each(&self, addresses: &[u64], length: usize, buffer: &mut [u8]) -> usize {
+        (**self).read_each(addresses, length, buffer)
+    }
+
     fn asked(&self, address: u64, length: usize) {
         (**self).asked(address, length);
     }
@@ -298,6 +355,29 @@ mod tests {
         for absent in [0, u64::MAX - 3, 1 << 63] {
             assert_eq!(memory.u64(absent), Err(Unreadable { address: absent, length: 8 }));
         }
+    }
+
+    #[test]
+    fn many_addresses_are_read_at_once_and_one_that_is_not_there_is_left_out() {
+        let memory = ProcessMemory::open(Path::new("/proc"), Pid(std::process::id())).unwrap();
+        let values: Vec<u64> = (0..3 * MAX_SPANS as u64).collect();
+        let mut addresses: Vec<u64> = values.iter().rev().map(|value| std::ptr::from_ref(value) as u64).collect();
+        let read = |addresses: &[u64]| {
+            let mut found = Vec::new();
+            let is_whole = visit_each(&memory, addresses, 8, |index, bytes| {
+                found.push((index as u64, u64::from_ne_bytes(bytes.try_into().unwrap())));
+            });
+            (is_whole, found)
+        };
+        let expected: Vec<_> = values.iter().zip(values.iter().rev()).map(|(index, value)| (*index, *value)).collect();
+        assert_eq!(read(&addresses), (true, expected.clone()));
+        for absent in [700, 701, 1_023] {
+            addresses[absent] = 8;
+        }
+        let there = expected.into_iter().filter(|(index, _)| ![700, 701, 1_023].contains(index)).collect();
+        assert_eq!(read(&addresses), (false, there));
+        assert_eq!(read(&[]), (true, Vec::new()));
+        assert_eq!(read(&[8; 10_000]), (false, Vec::new()));
     }
 
     #[test]

@@ -12,7 +12,8 @@ use joular_data::{
 use joular_ebpf::abi::{CompilerThread, FrameWord, JvmUnwind};
 
 use super::{
-    JvmBuild, JvmError, allocation,
+    JvmBuild, JvmError,
+    allocation::{self, KnownThreads},
     collections::{self, CollectionProbes},
     compilers::Compilers,
     flags::JvmFacts,
@@ -69,7 +70,12 @@ impl Build for JvmBuild {
         let bias = self.libjvm.bias(library.mapping.start.0, library.mapping.offset);
         let jvm = Jvm::attach(Box::new(memory_of(library)?), self, bias)?;
         let collections = collections::sites(&jvm);
-        Ok(Box::new(JvmInstance { jvm, compilers: Compilers::new(Instant::now()), collections }))
+        Ok(Box::new(JvmInstance {
+            jvm,
+            compilers: Compilers::new(Instant::now()),
+            collections,
+            threads: KnownThreads::default(),
+        }))
     }
 
     fn of_copy(&self, library: &LoadedLibrary<'_>) -> Result<Arc<dyn Build>, OpenError> {
@@ -85,6 +91,7 @@ struct JvmInstance {
     jvm: Jvm,
     compilers: Compilers,
     collections: Option<CollectionSites>,
+    threads: KnownThreads,
 }
 
 impl Instance for JvmInstance {
@@ -109,8 +116,8 @@ impl Instance for JvmInstance {
         self.collections
     }
 
-    fn allocated_bytes(&mut self) -> HashMap<u32, u64> {
-        allocation::allocated_bytes(&self.jvm)
+    fn allocated_bytes(&mut self, ran: Option<&[u32]>) -> Option<HashMap<u32, u64>> {
+        self.threads.allocated_bytes(&self.jvm, ran)
     }
 
     fn own_code(&self) -> &[OwnRange] {

@@ -3,11 +3,13 @@
 //! The JVM lists its threads, but not their kinds. Their names tell, which the kernel has too. So
 //! the caller names the threads that it takes for compilers, and gets those that the JVM has.
 
+use std::collections::HashMap;
+
 use joular_ebpf::abi::{CompilerThread, Field};
 
 use super::{
     fields::{LayoutError, Names},
-    memory::{RemoteMemory, Unreadable},
+    memory::{RemoteMemory, Unreadable, field_in, visit_each},
 };
 
 use crate::bounds::Bound;
@@ -93,6 +95,44 @@ impl ThreadLayout {
         let os_thread = memory.field(thread, self.os_thread)?;
         let number = if os_thread == 0 { 0 } else { memory.field(os_thread, self.thread_id)? };
         Ok(u32::try_from(number).unwrap_or(0))
+    }
+
+    /// Where a thread has its part of the system's, and that its number.
+    pub const fn os_thread(&self) -> Field {
+        self.os_thread
+    }
+
+    pub const fn thread_id(&self) -> Field {
+        self.thread_id
+    }
+
+    /// The addresses of all threads. Those of a chain that are `known` are read together, and only others one by one.
+    pub fn addresses(&self, memory: &dyn RemoteMemory, bias: u64, known: &[u64]) -> Result<Vec<u64>, Unreadable> {
+        let mut found = Vec::with_capacity(known.len());
+        match self.list {
+            ThreadList::Chain { first, next } => {
+                let at: Vec<u64> = known.iter().map(|thread| thread.wrapping_add(next.offset.into())).collect();
+                let mut behind = HashMap::with_capacity(known.len());
+                visit_each(memory, &at, 8, |index, bytes| {
+                    let thread = known.get(index).copied().unwrap_or(0);
+                    behind.insert(thread, field_in(bytes, Field { offset: 0, width: 8 }));
+                });
+                let mut thread = memory.u64(bias.wrapping_add(first))?;
+                while thread != 0 && (found.len() as u64) < MAX_THREADS {
+                    found.push(thread);
+                    thread = behind.get(&thread).map_or_else(|| memory.field(thread, next), |next| Ok(*next))?;
+                }
+            }
+            ThreadList::Array { list, length, threads } => {
+                let list = memory.u64(bias.wrapping_add(list))?;
+                let count = memory.field(list, length)?.min(MAX_THREADS);
+                let threads = memory.field(list, threads)?;
+                let bytes = memory.bytes(threads, usize::try_from(count * 8).unwrap_or(0))?;
+                let address = |bytes| field_in(bytes, Field { offset: 0, width: 8 });
+                found.extend(bytes.chunks_exact(8).map(address).filter(|thread| *thread != 0));
+            }
+        }
+        Ok(found)
     }
 
     /// Calls with each thread's address until told not to.
