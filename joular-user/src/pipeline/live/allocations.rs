@@ -15,6 +15,7 @@ use joular_ebpf::abi::{Place, ThreadKey};
 use super::{
     LiveError, Run,
     allocating::{Jvm, Known, seen},
+    collections::Told,
     gap::Gap,
 };
 use crate::{
@@ -168,11 +169,12 @@ impl Run<'_> {
         let fates = drained.fates.clone();
         let allocations = self.allocated(drained, times, end.since(self.start))?;
         self.consumer.take(&Event::Allocations(Box::new(allocations)))?;
-        let (collections, lost) = self.collections.until(end);
+        let Told { collections, lost, greedy } = self.collections.until(end);
         let collections = WindowCollections { collections, fates };
         if lost > 0 {
             self.lost("collection_dropped", lost);
         }
+        self.name_greedy(greedy);
         Ok(self.consumer.take(&Event::Collections(Box::new(collections)))?)
     }
 

@@ -3,7 +3,7 @@
 //! A JVM names its pools one after the other as a collection begins, and again as it ends. So a collection has ended when as
 //! many pools were told of at its end as at its begin.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use joular_data::{
     events::{Collection, decode::Pool},
@@ -16,6 +16,13 @@ use joular_data::{
 /// Collections in a window. A JVM with more per second than a thousand has no time for anything else.
 const MAX_COLLECTIONS: usize = 1 << 14;
 
+/// Collectors of one JVM that may be at work at once. A JVM has three or four; what names them is in its memory, where it
+/// may write what it likes.
+const MAX_UNDER_WAY: usize = 16;
+
+/// Collections of one JVM in a window, so that there is room for others'.
+const MAX_OF_JVM: usize = 1 << 12;
+
 /// What stands for no cause: a JVM without counters, and pauses of G1's marking, of which the JVM says that nothing is
 /// collected.
 const NO_CAUSES: [&str; 2] = ["", "No GC"];
@@ -25,8 +32,21 @@ const NO_CAUSES: [&str; 2] = ["", "No GC"];
 pub(super) struct Collections {
     under_way: BTreeMap<(Pid, TargetText), UnderWay>,
     ended: Vec<Collection>,
-    /// Collections that were not kept.
+    /// How many of `ended` each JVM has.
+    of_jvm: BTreeMap<Pid, usize>,
+    /// Collections that were not kept, and the JVMs that had more than their share.
     lost: u64,
+    greedy: BTreeSet<Pid>,
+}
+
+/// What was known at the end of a window.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Told {
+    pub(super) collections: Vec<Collection>,
+    /// How many were not kept.
+    pub(super) lost: u64,
+    /// JVMs that told of more than is kept of one.
+    pub(super) greedy: BTreeSet<Pid>,
 }
 
 #[derive(Debug)]
@@ -46,6 +66,10 @@ impl Collections {
                 self.under_way.remove(&key);
                 self.lost = self.lost.saturating_add(1);
             }
+            if !self.under_way.contains_key(&key) && self.count_under_way(pool.pid) >= MAX_UNDER_WAY {
+                self.refuse(pool.pid);
+                return;
+            }
             let known = self.under_way.entry(key).or_insert_with(|| UnderWay::begin(&pool));
             known.pools_before = known.pools_before.saturating_add(1);
             known.collection.before_bytes = known.collection.before_bytes.saturating_add(pool.used_bytes);
@@ -59,7 +83,11 @@ impl Collections {
         known.collection.ages = if pool.ages.iter().any(|bytes| *bytes > 0) { pool.ages } else { Vec::new() };
         if known.pools_after >= known.pools_before {
             let ended = self.under_way.remove(&key).map(|known| known.collection);
-            if self.ended.len() < MAX_COLLECTIONS {
+            let of_jvm = self.of_jvm.entry(pool.pid).or_default();
+            if *of_jvm >= MAX_OF_JVM {
+                self.refuse(pool.pid);
+            } else if self.ended.len() < MAX_COLLECTIONS {
+                *of_jvm += 1;
                 self.ended.extend(ended);
             } else {
                 self.lost = self.lost.saturating_add(1);
@@ -67,14 +95,22 @@ impl Collections {
         }
     }
 
+    fn count_under_way(&self, pid: Pid) -> usize {
+        self.under_way.range((pid, TargetText::default())..).take_while(|((of, _), _)| *of == pid).count()
+    }
+
+    fn refuse(&mut self, pid: Pid) {
+        self.lost = self.lost.saturating_add(1);
+        self.greedy.insert(pid);
+    }
+
     /// A process has ended, or runs another program.
     pub(super) fn forget(&mut self, pid: Pid) {
         self.under_way.retain(|(of, _), _| *of != pid);
     }
 
-    /// Those of the window that ends now, and how many were not kept. What the kernel told of the next window already
-    /// stays.
-    pub(super) fn until(&mut self, window_end: MonotonicNs) -> (Vec<Collection>, u64) {
+    /// Those of the window that ends now. What the kernel told of the next window already stays.
+    pub(super) fn until(&mut self, window_end: MonotonicNs) -> Told {
         let (now, later): (Vec<_>, Vec<_>) = std::mem::take(&mut self.ended)
             .into_iter()
             .partition(|known| known.end.is_some_and(|end| end < window_end));
@@ -83,8 +119,12 @@ impl Collections {
         let goes_on = under_way.chain(&later).filter(is_begun).map(going_on);
         let mut collections: Vec<_> = goes_on.chain(now).collect();
         self.ended = later;
+        self.of_jvm.clear();
+        for collection in &self.ended {
+            *self.of_jvm.entry(collection.pid).or_default() += 1;
+        }
         collections.sort_by(|a, b| (a.pid, a.start, &a.collector).cmp(&(b.pid, b.start, &b.collector)));
-        (collections, std::mem::take(&mut self.lost))
+        Told { collections, lost: std::mem::take(&mut self.lost), greedy: std::mem::take(&mut self.greedy) }
     }
 }
 
@@ -137,7 +177,7 @@ mod tests {
     }
 
     fn found(collections: &mut Collections, end: u64) -> Vec<(u64, Option<u64>, u64, u64)> {
-        let (found, lost) = collections.until(MonotonicNs(end));
+        let Told { collections: found, lost, .. } = collections.until(MonotonicNs(end));
         assert_eq!(lost, 0);
         let figures = |c: &Collection| (c.start.0, c.end.map(|end| end.0), c.before_bytes, c.after_bytes);
         found.iter().map(figures).collect()
@@ -157,7 +197,7 @@ mod tests {
         for (cause, expected) in [("System.gc()", Some("System.gc()")), ("No GC", None), ("", None)] {
             let mut collections = Collections::default();
             take_all(&mut collections, whole(1_000).map(|pool| Pool { cause: cause.into(), ..pool }));
-            let (found, _) = collections.until(MonotonicNs(5_000));
+            let found = collections.until(MonotonicNs(5_000)).collections;
             assert_eq!(found[0].cause.as_ref().map(TargetText::raw), expected);
         }
     }
@@ -189,10 +229,38 @@ mod tests {
         assert_eq!(found(&mut collections, 5_000), []);
         take_all(&mut collections, [first, second, third]);
         take_all(&mut collections, whole(2_000));
-        let (found, lost) = collections.until(MonotonicNs(5_000));
-        assert_eq!((found.len(), lost), (1, 1));
+        let told = collections.until(MonotonicNs(5_000));
+        assert_eq!((told.collections.len(), told.lost), (1, 1));
         collections.take(pool(false, 6_000, "Eden Space", 1));
         collections.forget(Pid(7));
-        assert_eq!(collections.until(MonotonicNs(7_000)), (Vec::new(), 0));
+        assert_eq!(collections.until(MonotonicNs(7_000)), Told::default());
+    }
+
+    #[test]
+    fn a_jvm_that_makes_names_up_has_few_under_way_and_is_named() {
+        let mut collections = Collections::default();
+        collections.take(Pool { pid: Pid(8), ..pool(false, 900, "Eden Space", 100) });
+        for number in 0..100_000 {
+            collections.take(Pool { collector: format!("{number}").into(), ..pool(false, 1_000, "Eden Space", 1) });
+        }
+        assert_eq!(collections.under_way.len(), 1 + MAX_UNDER_WAY);
+        let told = collections.until(MonotonicNs(5_000));
+        assert_eq!((told.collections.len(), told.lost), (1 + MAX_UNDER_WAY, 100_000 - MAX_UNDER_WAY as u64));
+        assert_eq!(told.greedy, BTreeSet::from([Pid(7)]));
+    }
+
+    #[test]
+    fn a_jvm_that_collects_without_end_leaves_room_for_others() {
+        let mut collections = Collections::default();
+        for _ in 0..2 * MAX_COLLECTIONS {
+            take_all(&mut collections, whole(1_000));
+        }
+        take_all(&mut collections, whole(1_000).map(|pool| Pool { pid: Pid(8), ..pool }));
+        let told = collections.until(MonotonicNs(5_000));
+        let of = |pid| told.collections.iter().filter(|collection| collection.pid == pid).count();
+        assert_eq!((of(Pid(7)), of(Pid(8))), (MAX_OF_JVM, 1));
+        assert_eq!((told.lost, told.greedy), ((2 * MAX_COLLECTIONS - MAX_OF_JVM) as u64, BTreeSet::from([Pid(7)])));
+        take_all(&mut collections, whole(6_000));
+        assert_eq!(collections.until(MonotonicNs(7_000)).collections.len(), 1, "the next window has its own share");
     }
 }

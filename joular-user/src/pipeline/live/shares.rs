@@ -22,6 +22,15 @@ impl Named {
 }
 
 impl Run<'_> {
+    /// Says which JVMs tell of more collections than are kept of one.
+    pub(super) fn name_greedy(&mut self, greedy: BTreeSet<Pid>) {
+        let Live { registry, notify, .. } = &mut *self.live;
+        for pid in greedy.into_iter().filter(|pid| self.refused.is_new(*pid)) {
+            let process = registry.named(pid);
+            notify(&format!("{process} tells of more collections than a JVM can have: not all of them are recorded"));
+        }
+    }
+
     /// Says which processes have used up their shares of the ring, if any has in the window of these losses.
     pub(super) fn name_refused(&mut self, losses: &[LossCount]) {
         if losses.iter().all(|loss| loss.cause != Loss::RingShareUsed.name()) {
