@@ -2,10 +2,11 @@
 //! allocation buffer, and when an object was allocated outside of one (`AllocTracer`), and on one that it calls when a
 //! thread ends. See `abi::AllocationKey`.
 //!
-//! These programs run for a thread that goes on afterwards, so it may be put off in the middle. Whoever writes to a
-//! bank that was drained meanwhile is counted with the window after the next.
+//! These programs run for a thread that goes on afterwards, so it may be put off in the middle, while user space drains
+//! the bank that was chosen.
 
 use aya_ebpf::{
+    bindings::{BPF_EXIST, BPF_NOEXIST},
     helpers::{bpf_get_prandom_u32, bpf_probe_read_user},
     macros::uprobe,
     programs::ProbeContext,
@@ -17,7 +18,8 @@ use joular_ebpf::abi::{
 
 use crate::{
     maps::{
-        ALLOCATED, ALLOCATION_GAP, ALLOCATORS, BUFFERS, COLLECTORS, OBJECT_COUNTS, OBJECTS, add_slot, count_loss, slot,
+        ALLOCATED, ALLOCATION_GAP, ALLOCATORS, BUFFERS, COLLECTORS, OBJECT_COUNTS,
+        OBJECTS, add_slot, count_loss, slot,
     },
     task::{Task, bank_now},
     unwind::{self, From},
@@ -41,7 +43,7 @@ pub fn allocating_thread_ended(context: ProbeContext) -> u32 {
     let task = Task::current();
     if let (Some(jvm), Some(java_thread)) = (ALLOCATORS.get_ptr(task.tgid()), context.arg::<u64>(0)) {
         // SAFETY: a live value of a preallocated map.
-        note(task, bank_now(), allocated(unsafe { &*jvm }, java_thread), 0);
+        note(task, allocated(unsafe { &*jvm }, java_thread), 0);
     }
     0
 }
@@ -59,16 +61,15 @@ fn seen(
     let Some(jvm) = ALLOCATORS.get_ptr(task.tgid()) else { return 0 };
     // SAFETY: a live value of a preallocated map.
     let jvm = unsafe { &*jvm };
-    let bank = bank_now();
     let all = allocated(jvm, java_thread);
-    note(task, bank, all, 1);
+    note(task, all, 1);
     let buffer_bytes = buffer_bytes(task, jvm, java_thread, (all, object_bytes), begins_buffer);
     let gap = ALLOCATION_GAP.get(0).map_or(1, |gap| *gap);
     // SAFETY: helper without arguments.
     let chance = unsafe { bpf_get_prandom_u32() };
     if let Some(bytes) = sampled_bytes(object_bytes, buffer_bytes, gap, chance) {
         let object = if object_bytes <= MAX_REMEMBERED_BYTES { object } else { 0 };
-        sample(task, bank, class(jvm, klass), (object, bytes));
+        sample(task, class(jvm, klass), (object, bytes));
     }
     0
 }
@@ -113,7 +114,7 @@ fn class(jvm: &JvmAllocation, klass: u64) -> FrameWord {
 }
 
 #[inline(always)]
-fn sample(task: Task, bank: u32, class: FrameWord, (object, bytes): (u64, u64)) {
+fn sample(task: Task, class: FrameWord, (object, bytes): (u64, u64)) {
     let tgid = task.tgid();
     // `None`: without a stack a sample says nothing, and the thread's other samples stand for it.
     let introduced = unwind::interruptible(tgid, From::CallerWithLeaf(class), |stack| {
@@ -125,7 +126,7 @@ fn sample(task: Task, bank: u32, class: FrameWord, (object, bytes): (u64, u64)) 
     });
     match introduced {
         Some(Some(stack)) => {
-            add(task, bank, stack, |slot| {
+            add(task, stack, |slot| {
                 slot.bytes = slot.bytes.wrapping_add(bytes);
                 slot.count = slot.count.wrapping_add(1);
             });
@@ -163,8 +164,8 @@ fn remember(task: Task, address: u64, stack: StackId, bytes: u64) {
 
 /// Notes all that a thread has allocated until now, and how many of its objects were seen.
 #[inline(always)]
-fn note(task: Task, bank: u32, all: u64, objects: u32) {
-    add(task, bank, StackId::NONE, |slot| {
+fn note(task: Task, all: u64, objects: u32) {
+    add(task, StackId::NONE, |slot| {
         slot.bytes = all;
         slot.count = slot.count.wrapping_add(objects);
     });
@@ -177,20 +178,28 @@ fn allocated(jvm: &JvmAllocation, java_thread: u64) -> u64 {
     allocated_bytes(word(java_thread, jvm.allocated_bytes), start, top)
 }
 
-/// Changes a slot of the running thread. Beside it only the end of a collection writes to the slot, when the thread stands
-/// still.
+/// Changes a record of the running thread. It is replaced whole, and only if it is still there: this program may be put
+/// off while user space drains the bank, and then the place may be another thread's. Who finds the record gone begins a
+/// new one in the bank of that moment. Beside the thread only the end of a collection writes to it, when the thread
+/// stands still.
 #[inline(always)]
-fn add(task: Task, bank: u32, stack: StackId, change: impl FnOnce(&mut AllocationSlot)) {
+fn add(task: Task, stack: StackId, change: impl Fn(&mut AllocationSlot)) {
     let thread = ThreadKey::new(task.tid(), task.start_boottime_ns(), Place(0));
     let key = AllocationKey { thread: thread.0, stack: stack.0 };
-    let Some(map) = ALLOCATED.get(bank) else { return count_loss(Loss::AllocationMapFull) };
-    if let Some(slot) = slot::<_, AllocationSlot, _>(map, &key) {
-        // SAFETY: a live value of a preallocated map; see above for writers.
-        return change(unsafe { &mut *slot });
+    if let Some(map) = ALLOCATED.get(bank_now())
+        && let Some(known) = slot::<_, AllocationSlot, _>(map, &key)
+    {
+        // SAFETY: a live value of a preallocated map. If it is another's by now, it is not replaced.
+        let mut sum = unsafe { *known };
+        change(&mut sum);
+        if add_slot(map, &key, &sum, u64::from(BPF_EXIST)).is_ok() {
+            return;
+        }
     }
-    let mut slot = AllocationSlot { tgid: task.tgid(), ..AllocationSlot::default() };
-    change(&mut slot);
-    if add_slot(map, &key, &slot, 0).is_err() {
+    let mut first = AllocationSlot { tgid: task.tgid(), ..AllocationSlot::default() };
+    change(&mut first);
+    let is_added = ALLOCATED.get(bank_now()).is_some_and(|map| add_slot(map, &key, &first, u64::from(BPF_NOEXIST)).is_ok());
+    if !is_added {
         count_loss(Loss::AllocationMapFull);
     }
 }

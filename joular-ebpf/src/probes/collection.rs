@@ -6,6 +6,7 @@
 
 use aya_ebpf::{
     EbpfContext as _,
+    bindings::{BPF_EXIST, BPF_NOEXIST},
     helpers::{bpf_ktime_get_ns, bpf_probe_read_user, bpf_probe_read_user_str_bytes, generated::bpf_probe_read_kernel},
     macros::uprobe,
     maps::ring_buf::RingBufEntry,
@@ -106,12 +107,11 @@ fn fill(
 #[inline(always)]
 fn judge(tgid: u32) {
     let count = forget_objects(tgid);
-    let bank = bank_now();
     for number in 0..MAX_REMEMBERED_OBJECTS {
         if number >= count {
             break;
         }
-        judge_object(tgid, number, bank);
+        judge_object(tgid, number);
     }
 }
 
@@ -125,7 +125,7 @@ fn forget_objects(tgid: u32) -> u32 {
 /// A global function: the verifier looks at it once, and not for each turn of the loop.
 #[unsafe(no_mangle)]
 #[inline(never)]
-pub extern "C" fn judge_object(tgid: u32, number: u32, bank: u32) -> u32 {
+pub extern "C" fn judge_object(tgid: u32, number: u32) -> u32 {
     let Some(object) = OBJECTS.get_ptr(object_key(tgid, number)) else { return 0 };
     // SAFETY: a live value of a preallocated map.
     let object = unsafe { *object };
@@ -139,18 +139,23 @@ pub extern "C" fn judge_object(tgid: u32, number: u32, bank: u32) -> u32 {
         None => return 0,
     };
     let key = AllocationKey { thread: object.thread, stack: object.stack };
-    let Some(map) = ALLOCATED.get(bank) else { return 0 };
-    if let Some(slot) = slot::<_, AllocationSlot, _>(map, &key) {
-        // SAFETY: a live value of a preallocated map. The thread that it is of stands still, and one thread at a time ends a
-        // collection.
-        let slot = unsafe { &mut *slot };
-        slot.judged_bytes = slot.judged_bytes.wrapping_add(object.bytes);
-        slot.survived_bytes = slot.survived_bytes.wrapping_add(survived);
-        return 1;
+    if let Some(map) = ALLOCATED.get(bank_now())
+        && let Some(known) = slot::<_, AllocationSlot, _>(map, &key)
+    {
+        // SAFETY: a live value of a preallocated map. If it is another's by now, it is not replaced. The thread that it is
+        // of stands still, and one thread at a time ends a collection.
+        let mut sum = unsafe { *known };
+        sum.judged_bytes = sum.judged_bytes.wrapping_add(object.bytes);
+        sum.survived_bytes = sum.survived_bytes.wrapping_add(survived);
+        if add_slot(map, &key, &sum, u64::from(BPF_EXIST)).is_ok() {
+            return 1;
+        }
     }
-    let slot =
+    let first =
         AllocationSlot { tgid, judged_bytes: object.bytes, survived_bytes: survived, ..AllocationSlot::default() };
-    if add_slot(map, &key, &slot, 0).is_err() {
+    let is_added =
+        ALLOCATED.get(bank_now()).is_some_and(|map| add_slot(map, &key, &first, u64::from(BPF_NOEXIST)).is_ok());
+    if !is_added {
         count_loss(Loss::AllocationMapFull);
     }
     1
