@@ -23,6 +23,7 @@ use crate::{
     },
 };
 
+const PF_EXITING: u32 = 0x0000_0004;
 const PF_KTHREAD: u32 = 0x0020_0000;
 
 /// A `task_struct` the kernel vouches for (tracepoint argument or `current`).
@@ -65,6 +66,12 @@ impl Task {
     #[inline(always)]
     pub fn start_boottime_ns(self) -> u64 {
         self.read(TASK_START_BOOTTIME.load())
+    }
+
+    /// Whether it ends, and gives back what it has.
+    #[inline(always)]
+    pub fn is_exiting(self) -> bool {
+        self.read::<u32>(TASK_FLAGS.load()) & PF_EXITING != 0
     }
 
     #[inline(always)]

@@ -15,7 +15,8 @@ use joular_ebpf::abi::{DeviceBytes, IoKey, IoKind, IoSlot, Loss, Place, StackId,
 use self::kernel::Socket;
 use crate::{
     maps::{
-        DEVICE_BYTES, IO, IO_GAP, IO_SINCE_BOOTTIME, TASK_DEVICE_READ, TASK_DEVICE_WRITTEN, add_slot, count_loss, slot,
+        DEVICE_BYTES, IO, IO_GAP, IO_SINCE_BOOTTIME, TASK_DEVICE_READ, TASK_DEVICE_WRITTEN,
+        add_slot, count_loss, slot,
     },
     sampling,
     task::{Task, bank_now},
@@ -101,9 +102,14 @@ pub fn received(socket: Socket, message: u64, flags: i32, returned: i32) -> i32 
 #[inline(always)]
 pub fn forget_thread(task: Task) {
     let (thread, tgid) = (key_of(task), task.tgid());
-    let device = device_news(task, thread);
-    count(thread, tgid, IoKind::DeviceRead as u32, device.read);
-    count(thread, tgid, IoKind::DeviceWritten as u32, device.written);
+    let now = device_bytes(task);
+    let last = match DEVICE_BYTES.get_ptr(thread) {
+        // SAFETY: a live value of a preallocated map, which its thread alone writes and removes.
+        Some(known) => now.since(unsafe { *known }),
+        None => since_start(task, now),
+    };
+    count(thread, tgid, IoKind::DeviceRead as u32, last.read);
+    count(thread, tgid, IoKind::DeviceWritten as u32, last.written);
     let _ = DEVICE_BYTES.remove(thread);
 }
 
@@ -116,18 +122,35 @@ fn key_of(task: Task) -> u64 {
 /// only the first look is known: it begins there.
 #[inline(always)]
 fn device_news(task: Task, thread: u64) -> DeviceBytes {
-    if TASK_DEVICE_READ.load() == 0 {
-        return DeviceBytes::default();
-    }
-    let now = DeviceBytes { read: task.read(TASK_DEVICE_READ.load()), written: task.read(TASK_DEVICE_WRITTEN.load()) };
+    let now = device_bytes(task);
     if let Some(known) = DEVICE_BYTES.get_ptr_mut(thread) {
         // SAFETY: a live value of a preallocated map, which its thread alone writes, and removes when it ends.
         return now.since(unsafe { core::ptr::replace(known, now) });
+    }
+    // Of a thread that ends the last is counted elsewhere. Since Linux 6.16 that may have been before it gave its memory
+    // back, which can move bytes too: nobody would take away what is kept of it now.
+    if TASK_DEVICE_READ.load() == 0 || task.is_exiting() {
+        return DeviceBytes::default();
     }
     if DEVICE_BYTES.insert(thread, now, u64::from(BPF_NOEXIST)).is_err() {
         count_loss(Loss::DeviceMapFull);
         return DeviceBytes::default();
     }
+    since_start(task, now)
+}
+
+/// What the kernel says that a thread has moved from and to devices.
+#[inline(always)]
+fn device_bytes(task: Task) -> DeviceBytes {
+    if TASK_DEVICE_READ.load() == 0 {
+        return DeviceBytes::default();
+    }
+    DeviceBytes { read: task.read(TASK_DEVICE_READ.load()), written: task.read(TASK_DEVICE_WRITTEN.load()) }
+}
+
+/// All of it, if the thread was started since bytes are counted.
+#[inline(always)]
+fn since_start(task: Task, now: DeviceBytes) -> DeviceBytes {
     if task.start_boottime_ns() >= IO_SINCE_BOOTTIME.load() { now } else { DeviceBytes::default() }
 }
 

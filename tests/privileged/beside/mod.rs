@@ -14,6 +14,7 @@ mod faults;
 mod hostile;
 mod image_files;
 mod inlined_split;
+mod io_endings;
 mod junit;
 mod jvm_images;
 mod jvms;
