@@ -210,7 +210,10 @@ pub static COUNTS: btf_maps::ArrayOfMaps<CounterMap, 2> = btf_maps::ArrayOfMaps:
 
 pub type AllocationMap = Counts<AllocationKey, { size_of::<AllocationSlot>() / 8 }>;
 
-/// By bank. It has no maps unless allocations are sampled.
+/// By bank. It has no maps unless allocations are sampled. Threads' own records are apart, so that each has its place,
+/// however many samples there are.
+#[btf_map]
+pub static ALLOCATING_THREADS: btf_maps::ArrayOfMaps<AllocationMap, 2> = btf_maps::ArrayOfMaps::new();
 #[btf_map]
 pub static ALLOCATED: btf_maps::ArrayOfMaps<AllocationMap, 2> = btf_maps::ArrayOfMaps::new();
 
@@ -242,7 +245,9 @@ pub static ALLOCATION_GAP: Array<u32> = Array::with_max_entries(1, 0);
 
 pub type IoMap = Counts<IoKey, { size_of::<IoSlot>() / 8 }>;
 
-/// By bank. It has no maps unless bytes are counted.
+/// By bank. It has no maps unless bytes are counted. Threads' own records are apart.
+#[btf_map]
+pub static IO_THREADS: btf_maps::ArrayOfMaps<IoMap, 2> = btf_maps::ArrayOfMaps::new();
 #[btf_map]
 pub static IO: btf_maps::ArrayOfMaps<IoMap, 2> = btf_maps::ArrayOfMaps::new();
 

@@ -15,7 +15,7 @@ use joular_ebpf::abi::{DeviceBytes, IoKey, IoKind, IoSlot, Loss, Place, StackId,
 use self::kernel::Socket;
 use crate::{
     maps::{
-        DEVICE_BYTES, IO, IO_GAP, IO_SINCE_BOOTTIME, TASK_DEVICE_READ, TASK_DEVICE_WRITTEN,
+        DEVICE_BYTES, IO, IO_GAP, IO_SINCE_BOOTTIME, IO_THREADS, IoMap, TASK_DEVICE_READ, TASK_DEVICE_WRITTEN,
         add_slot, count_loss, slot,
     },
     sampling,
@@ -161,7 +161,7 @@ fn since_start(task: Task, now: DeviceBytes) -> DeviceBytes {
 pub extern "C" fn add_io(thread: u64, stack: u64, kind: u32, tgid: u32, bytes: u64) -> u32 {
     let key = IoKey { thread, stack, kind, _reserved: 0 };
     let mut sum = IoSlot { bytes, count: 1, tgid };
-    let Some(map) = IO.get(bank_now()) else {
+    let Some(map) = bank_of(stack) else {
         count_loss(Loss::IoMapFull);
         return 0;
     };
@@ -177,11 +177,17 @@ pub extern "C" fn add_io(thread: u64, stack: u64, kind: u32, tgid: u32, bytes: u
         sum.bytes = bytes;
         sum.count = 1;
     }
-    let is_added = IO.get(bank_now()).is_some_and(|map| add_slot(map, &key, &sum, u64::from(BPF_NOEXIST)).is_ok());
+    let is_added = bank_of(stack).is_some_and(|map| add_slot(map, &key, &sum, u64::from(BPF_NOEXIST)).is_ok());
     if !is_added {
         count_loss(Loss::IoMapFull);
     }
     0
+}
+
+/// The map of this moment for a thread's own records, or for its samples.
+#[inline(always)]
+fn bank_of(stack: u64) -> Option<&'static IoMap> {
+    if stack == StackId::NONE.0 { IO_THREADS.get(bank_now()) } else { IO.get(bank_now()) }
 }
 
 /// Reads the stack once for all that was chosen of a call.

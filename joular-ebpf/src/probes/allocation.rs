@@ -18,7 +18,7 @@ use joular_ebpf::abi::{
 
 use crate::{
     maps::{
-        ALLOCATED, ALLOCATION_GAP, ALLOCATORS, BUFFERS, COLLECTORS, OBJECT_COUNTS,
+        ALLOCATED, ALLOCATING_THREADS, ALLOCATION_GAP, ALLOCATORS, AllocationMap, BUFFERS, COLLECTORS, OBJECT_COUNTS,
         OBJECTS, add_slot, count_loss, slot,
     },
     task::{Task, bank_now},
@@ -186,7 +186,7 @@ fn allocated(jvm: &JvmAllocation, java_thread: u64) -> u64 {
 fn add(task: Task, stack: StackId, change: impl Fn(&mut AllocationSlot)) {
     let thread = ThreadKey::new(task.tid(), task.start_boottime_ns(), Place(0));
     let key = AllocationKey { thread: thread.0, stack: stack.0 };
-    if let Some(map) = ALLOCATED.get(bank_now())
+    if let Some(map) = bank_of(stack)
         && let Some(known) = slot::<_, AllocationSlot, _>(map, &key)
     {
         // SAFETY: a live value of a preallocated map. If it is another's by now, it is not replaced.
@@ -198,10 +198,16 @@ fn add(task: Task, stack: StackId, change: impl Fn(&mut AllocationSlot)) {
     }
     let mut first = AllocationSlot { tgid: task.tgid(), ..AllocationSlot::default() };
     change(&mut first);
-    let is_added = ALLOCATED.get(bank_now()).is_some_and(|map| add_slot(map, &key, &first, u64::from(BPF_NOEXIST)).is_ok());
+    let is_added = bank_of(stack).is_some_and(|map| add_slot(map, &key, &first, u64::from(BPF_NOEXIST)).is_ok());
     if !is_added {
         count_loss(Loss::AllocationMapFull);
     }
+}
+
+/// The map of this moment for a thread's own record, or for its samples.
+#[inline(always)]
+fn bank_of(stack: StackId) -> Option<&'static AllocationMap> {
+    if stack == StackId::NONE { ALLOCATING_THREADS.get(bank_now()) } else { ALLOCATED.get(bank_now()) }
 }
 
 /// A word of the process's memory; 0 if it cannot be read.

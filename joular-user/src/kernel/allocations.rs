@@ -18,15 +18,16 @@ use super::{
 
 /// Bytes that a sample stands for at least, to begin with.
 pub const FIRST_GAP_BYTES: u32 = 512 << 10;
-/// Threads that allocate at about the same time.
-pub(super) const MOST_THREADS: u32 = 1 << 16;
 /// Objects whose fate is waited for, in all JVMs: those of the last seconds.
 pub(super) const MOST_OBJECTS: u32 = 1 << 14;
+/// Of samples.
 const CAPACITY: Capacity = Capacity { first: 1 << 13, most: 1 << 18 };
 
 /// The maps of the probes' programs.
 pub(super) struct Allocations {
-    maps: BankMaps<AllocationKey, AllocationSlot>,
+    /// What threads allocated: they have their places, however many samples there are.
+    threads: BankMaps<AllocationKey, AllocationSlot>,
+    samples: BankMaps<AllocationKey, AllocationSlot>,
     jvms: BpfMap<MapData, u32, JvmAllocation>,
     collectors: BpfMap<MapData, u32, JvmCollections>,
     object_counts: BpfMap<MapData, u32, u32>,
@@ -34,10 +35,10 @@ pub(super) struct Allocations {
 }
 
 impl Allocations {
-    pub(super) fn take(ebpf: &mut Ebpf) -> Result<Self, KernelError> {
-        let maps = BankMaps::new(ebpf, "ALLOCATED", CAPACITY)?;
+    pub(super) fn take(ebpf: &mut Ebpf, threads: Capacity) -> Result<Self, KernelError> {
         let mut taken = Self {
-            maps,
+            threads: BankMaps::new(ebpf, "ALLOCATING_THREADS", threads)?,
+            samples: BankMaps::new(ebpf, "ALLOCATED", CAPACITY)?,
             jvms: take(ebpf, "ALLOCATORS")?,
             collectors: take(ebpf, "COLLECTORS")?,
             object_counts: take(ebpf, "OBJECT_COUNTS")?,
@@ -68,19 +69,8 @@ impl Allocations {
     /// Takes what was counted in a bank that no program is meant to write to any more.
     pub(super) fn drain(&mut self, bank: u32) -> Result<Drained, KernelError> {
         let mut drained = Drained::default();
-        self.maps.drain(bank, |key, slot| {
-            let (tid, pid) = (Tid(ThreadKey(key.thread).tid()), Pid(slot.tgid));
-            match key.stack {
-                0 => drained.threads.push(ThreadAllocation {
-                    tid,
-                    pid,
-                    thread_key: key.thread,
-                    bytes: slot.bytes,
-                    objects: slot.count.into(),
-                }),
-                stack => drained.take_samples((tid, pid), stack, key.thread, slot),
-            }
-        })?;
+        self.threads.drain(bank, |key, slot| drained.take(key, slot))?;
+        self.samples.drain(bank, |key, slot| drained.take(key, slot))?;
         drained.threads.sort_unstable_by_key(|thread| (thread.pid, thread.tid, thread.thread_key));
         drained.samples.sort_unstable_by_key(|sample| (sample.pid, sample.thread_key, sample.stack));
         drained.fates.sort_unstable_by_key(|fate| (fate.pid, fate.thread_key, fate.stack));
@@ -99,6 +89,20 @@ pub struct Drained {
 }
 
 impl Drained {
+    fn take(&mut self, key: AllocationKey, slot: AllocationSlot) {
+        let (tid, pid) = (Tid(ThreadKey(key.thread).tid()), Pid(slot.tgid));
+        match key.stack {
+            0 => self.threads.push(ThreadAllocation {
+                tid,
+                pid,
+                thread_key: key.thread,
+                bytes: slot.bytes,
+                objects: slot.count.into(),
+            }),
+            stack => self.take_samples((tid, pid), stack, key.thread, slot),
+        }
+    }
+
     fn take_samples(&mut self, (tid, pid): (Tid, Pid), stack: u64, thread_key: u64, slot: AllocationSlot) {
         let AllocationSlot { bytes, count, judged_bytes, survived_bytes, .. } = slot;
         if count > 0 {

@@ -21,11 +21,12 @@ use joular_ebpf::abi::{
 
 use super::{
     allocations::{Allocations, Drained},
-    bank_maps::{BankMaps, Capacity},
+    bank_maps::BankMaps,
     counters::Counts,
     cpus::Cpu,
     error::KernelError,
     io::{self, Io},
+    map_sizes::MapSizes,
     programs::LoadOptions,
 };
 
@@ -86,20 +87,16 @@ pub struct Banks {
 }
 
 impl Banks {
-    pub(super) fn take(
-        ebpf: &mut Ebpf,
-        threads: Capacity,
-        samples: Capacity,
-        options: &LoadOptions,
-    ) -> Result<Self, KernelError> {
+    pub(super) fn take(ebpf: &mut Ebpf, sizes: &MapSizes, options: &LoadOptions) -> Result<Self, KernelError> {
+        let (threads, samples) = (sizes.threads, sizes.samples);
         Ok(Self {
             boundary: take(ebpf, "BOUNDARY")?,
             bank: 0,
             threads: BankMaps::new(ebpf, "THREADS", threads)?,
             samples: BankMaps::new(ebpf, "SAMPLES", samples)?,
             counts: Counts::take(ebpf, &options.counters, threads)?,
-            allocations: options.allocations.then(|| Allocations::take(ebpf)).transpose()?,
-            io: options.io.then(|| Io::take(ebpf)).transpose()?,
+            allocations: options.allocations.then(|| Allocations::take(ebpf, sizes.allocating_threads)).transpose()?,
+            io: options.io.then(|| Io::take(ebpf, sizes.io_threads)).transpose()?,
             cpu: take(ebpf, "CPU")?,
             losses: take(ebpf, "LOSSES")?,
             targets: take(ebpf, "TARGETS")?,

@@ -83,8 +83,7 @@ const OFFSETS: [(&str, &str, &str); 13] = [
 
 /// Bytes that a sample stands for at least, to begin with.
 pub const FIRST_GAP_BYTES: u32 = 64 << 10;
-/// Threads that moved anything and have not ended.
-pub(super) const MOST_THREADS: u32 = 1 << 16;
+/// Of samples.
 const CAPACITY: Capacity = Capacity { first: 1 << 13, most: 1 << 18 };
 
 /// What has to be known of a kernel.
@@ -245,13 +244,19 @@ fn system_error(error: &ProgramError) -> Option<i32> {
 
 /// The maps of the programs.
 pub(super) struct Io {
-    maps: BankMaps<IoKey, IoSlot>,
+    /// What threads moved: they have their places, however many samples there are.
+    threads: BankMaps<IoKey, IoSlot>,
+    samples: BankMaps<IoKey, IoSlot>,
     gap: Array<MapData, u32>,
 }
 
 impl Io {
-    pub(super) fn take(ebpf: &mut Ebpf) -> Result<Self, KernelError> {
-        let mut taken = Self { maps: BankMaps::new(ebpf, "IO", CAPACITY)?, gap: take(ebpf, "IO_GAP")? };
+    pub(super) fn take(ebpf: &mut Ebpf, threads: Capacity) -> Result<Self, KernelError> {
+        let mut taken = Self {
+            threads: BankMaps::new(ebpf, "IO_THREADS", threads)?,
+            samples: BankMaps::new(ebpf, "IO", CAPACITY)?,
+            gap: take(ebpf, "IO_GAP")?,
+        };
         taken.set_gap(FIRST_GAP_BYTES)?;
         Ok(taken)
     }
@@ -263,15 +268,8 @@ impl Io {
     /// Takes what was counted in a bank that no program is meant to write to any more.
     pub(super) fn drain(&mut self, bank: u32) -> Result<Drained, KernelError> {
         let mut drained = Drained::default();
-        self.maps.drain(bank, |key, slot| {
-            let Some(kind) = IoKind::decode(key.kind) else { return };
-            let (tid, pid, thread_key) = (Tid(ThreadKey(key.thread).tid()), Pid(slot.tgid), key.thread);
-            let (bytes, count) = (slot.bytes, u64::from(slot.count));
-            match key.stack {
-                0 => drained.threads.push(ThreadIo { tid, pid, thread_key, kind, bytes, calls: count }),
-                stack => drained.samples.push(IoSample { tid, pid, thread_key, kind, stack, bytes, samples: count }),
-            }
-        })?;
+        self.threads.drain(bank, |key, slot| drained.take(key, slot))?;
+        self.samples.drain(bank, |key, slot| drained.take(key, slot))?;
         drained.threads.sort_unstable_by_key(|thread| (thread.pid, thread.thread_key, thread.kind));
         drained.samples.sort_unstable_by_key(|sample| (sample.pid, sample.thread_key, sample.kind, sample.stack));
         Ok(drained)
@@ -283,4 +281,16 @@ impl Io {
 pub struct Drained {
     pub threads: Vec<ThreadIo>,
     pub samples: Vec<IoSample>,
+}
+
+impl Drained {
+    fn take(&mut self, key: IoKey, slot: IoSlot) {
+        let Some(kind) = IoKind::decode(key.kind) else { return };
+        let (tid, pid, thread_key) = (Tid(ThreadKey(key.thread).tid()), Pid(slot.tgid), key.thread);
+        let (bytes, count) = (slot.bytes, u64::from(slot.count));
+        match key.stack {
+            0 => self.threads.push(ThreadIo { tid, pid, thread_key, kind, bytes, calls: count }),
+            stack => self.samples.push(IoSample { tid, pid, thread_key, kind, stack, bytes, samples: count }),
+        }
+    }
 }

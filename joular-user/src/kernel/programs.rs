@@ -168,7 +168,7 @@ impl Programs {
         options.told.size(&mut loader);
         let ring_share = sizes.ring_bytes / RING_SHARES;
         loader.override_global("RING_SHARE", &ring_share, true);
-        loader.map_max_entries("EVENTS", sizes.ring_bytes);
+        loader.map_max_entries("EVENTS", sizes.ring_bytes).map_max_entries("KNOWN_STACKS", sizes.stacks);
         if mean_gap_ns != 0 {
             loader.map_max_entries("SAMPLING", cpus::possible(&options.cpu_root));
         }
@@ -177,11 +177,11 @@ impl Programs {
             loader.map_max_entries("CALLERS_WALKED", cpus::possible(&options.cpu_root));
         }
         if options.allocations {
-            loader.map_max_entries("BUFFERS", allocations::MOST_THREADS).map_max_entries("COLLECTORS", MAX_JVMS);
+            loader.map_max_entries("BUFFERS", sizes.kept_threads).map_max_entries("COLLECTORS", MAX_JVMS);
             loader.map_max_entries("OBJECTS", allocations::MOST_OBJECTS).map_max_entries("OBJECT_COUNTS", MAX_JVMS);
         }
         if options.io {
-            loader.map_max_entries("DEVICE_BYTES", io::MOST_THREADS);
+            loader.map_max_entries("DEVICE_BYTES", sizes.kept_threads);
         }
         if smt != 0 {
             loader.map_max_entries("SIBLING_BUSY", cpus::possible(&options.cpu_root));
@@ -192,7 +192,7 @@ impl Programs {
         let probes = if options.allocations { Probes::load(&mut ebpf, OBJECT)? } else { Probes::default() };
         let io = io.map(|layout| io::Programs::load(&mut ebpf, &layout, &btf)).transpose()?;
         drop(btf);
-        let banks = Banks::take(&mut ebpf, sizes.threads, sizes.samples, &options)?;
+        let banks = Banks::take(&mut ebpf, &sizes, &options)?;
         options.told.write(&mut ebpf)?;
         let unwind_maps = UnwindMaps::take(&mut ebpf)?;
         // Only now: without privileges there would seem to be no counters.
