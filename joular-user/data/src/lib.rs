@@ -26,6 +26,7 @@ pub mod experiment;
 pub mod fixture;
 pub mod model;
 pub mod output;
+pub mod redact;
 pub mod report;
 pub mod rollup;
 pub mod sampling;

@@ -18,6 +18,11 @@ pub trait Output {
     /// Comes first, once.
     fn run_started(&mut self, run: &RunInfo) -> Result<()>;
 
+    /// Whether it needs command lines as they are. It writes none of them.
+    fn needs_command_lines(&self) -> bool {
+        false
+    }
+
     /// A process was found, or what is known about it changed.
     fn process(&mut self, process: &ProcessInfo);
 

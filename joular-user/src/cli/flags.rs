@@ -8,6 +8,7 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 
 use super::{
+    redact_rule::RedactRuleFlags,
     service_rule::ServiceRuleFlags,
     written::{number_as_text, one_or_several},
 };
@@ -269,6 +270,14 @@ pub struct Flags {
     #[arg(long, value_name = "SIZE", help_heading = heading::OUTPUT)]
     pub ship_rate: Option<String>,
 
+    /// What is shown of command lines: none, redacted (without the values of options, properties and variables whose names
+    /// tell of a secret, and without users and passwords in URLs) or full [default: redacted]
+    ///
+    /// It holds for all that is written: recording, data set, metrics and messages. The configuration file may have rules of
+    /// what else is secret. docs/operating.md says what is found and what is not.
+    #[arg(long, value_name = "WHAT", help_heading = heading::OUTPUT)]
+    pub command_line: Option<String>,
+
     /// Rows of the live table, 1 to 1000 [default: 20]
     #[arg(long, value_name = "N", help_heading = heading::OUTPUT)]
     pub top: Option<u32>,
@@ -350,6 +359,11 @@ pub struct Flags {
     #[arg(skip)]
     #[serde(skip_serializing)]
     pub service_rule: Vec<ServiceRuleFlags>,
+
+    /// Rules of what is secret, of the configuration file only.
+    #[arg(skip)]
+    #[serde(skip_serializing)]
+    pub redact: Vec<RedactRuleFlags>,
 
     /// Print the log of the eBPF programs, for their developers
     #[arg(long, hide_short_help = true, help_heading = heading::RECORDING)]

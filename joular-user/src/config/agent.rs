@@ -43,6 +43,7 @@ fn completed(file: Flags) -> Flags {
         keep: (!is_kept).then(|| KEEP.to_owned()),
         quiet: true,
         service_rule: file.service_rule.clone(),
+        redact: file.redact.clone(),
         ..Flags::default()
     };
     file.or_else_from(defaults)

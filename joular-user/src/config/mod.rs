@@ -21,6 +21,7 @@ mod otlp;
 mod part;
 mod picture;
 mod policy;
+mod redaction;
 mod report;
 mod retention;
 mod rollup;
@@ -37,6 +38,7 @@ use std::{path::PathBuf, time::Duration};
 use joular_data::{
     dataset::DEFAULT_FLUSH_NS,
     model::{counter::Counter, policy::PolicyChoices},
+    redact::Redaction,
 };
 use thiserror::Error;
 
@@ -85,6 +87,8 @@ pub struct Config {
     /// Choices that differ from the default or, in a replay, from the recording.
     pub policy: PolicyChoices,
     pub calibration: CalibrationChoice,
+    /// What is shown of command lines.
+    pub redaction: Redaction,
     pub screen: Screen,
     /// Whether sums over the run leave what no sample hit at `[no sample]`.
     pub no_infer: bool,
@@ -228,6 +232,7 @@ impl Places {
             ship: self.ship(&flags)?,
             policy: self.policy(&flags)?,
             calibration: CalibrationChoice::of(flags.calibration.as_deref()),
+            redaction: self.redaction(&flags)?,
             screen,
             no_infer: flags.no_infer,
             top: top as usize,
@@ -373,6 +378,7 @@ fn is_given(flags: &Flags, key: &str) -> bool {
         "keep" => flags.keep.is_some(),
         "keep-size" => flags.keep_size.is_some(),
         "top" => flags.top.is_some(),
+        "command-line" => flags.command_line.is_some(),
         "idle" => flags.idle.is_some(),
         "idle-watts" => flags.idle_watts.is_some(),
         "smt-ratio" => flags.smt_ratio.is_some(),

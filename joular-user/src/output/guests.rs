@@ -106,6 +106,11 @@ impl<F: FnMut(&str)> Output for GuestPower<F> {
         Ok(())
     }
 
+    /// A virtual machine's name stands there.
+    fn needs_command_lines(&self) -> bool {
+        true
+    }
+
     fn process(&mut self, process: &ProcessInfo) {
         let key = (process.pid, process.start_boottime_ns);
         // A name that cannot be read in time comes later.

@@ -1,5 +1,5 @@
 //! Passes events on: into the recording, through the engine, out to the user. Live and replay share
-//! it, so they cannot differ.
+//! it, so they cannot differ. Secrets in command lines end here: whatever writes gets them redacted.
 
 use std::io::Write;
 
@@ -10,6 +10,7 @@ use joular_data::{
         recording::{RecordingError, RecordingWriter},
     },
     output::{Output, OutputError},
+    redact::Redaction,
     stacks::StackTable,
 };
 
@@ -25,13 +26,18 @@ pub struct Consumer {
     engine: Engine,
     outputs: Vec<Box<dyn Output>>,
     recorder: Option<RecordingWriter<Box<dyn Write>>>,
+    redaction: Redaction,
     /// Events that were too large for the recording.
     left_out: u64,
 }
 
 impl Consumer {
-    pub fn new(outputs: Vec<Box<dyn Output>>, recorder: Option<RecordingWriter<Box<dyn Write>>>) -> Self {
-        Self { engine: Engine::default(), outputs, recorder, left_out: 0 }
+    pub fn new(
+        outputs: Vec<Box<dyn Output>>,
+        recorder: Option<RecordingWriter<Box<dyn Write>>>,
+        redaction: Redaction,
+    ) -> Self {
+        Self { engine: Engine::default(), outputs, recorder, redaction, left_out: 0 }
     }
 
     pub const fn engine(&self) -> &Engine {
@@ -46,9 +52,11 @@ impl Consumer {
     /// goes on with the next event. That the reader of an output has gone
     /// (`joular-bpf … | head`) is no error.
     pub fn take(&mut self, event: &Event) -> Result<(), ConsumeError> {
-        let recorded = self.record(event);
-        let report = self.engine.apply(event);
-        let shown = self.show(event, report.as_ref());
+        let redacted = event.redacted(&self.redaction);
+        let may_be_written = redacted.as_ref().unwrap_or(event);
+        let recorded = self.record(may_be_written);
+        let report = self.engine.apply(may_be_written);
+        let shown = self.show(event, may_be_written, report.as_ref());
         recorded?;
         Ok(shown?)
     }
@@ -70,16 +78,24 @@ impl Consumer {
         Ok(())
     }
 
-    fn show(&mut self, event: &Event, report: Option<&WindowReport>) -> Result<(), OutputError> {
+    fn show(
+        &mut self,
+        event: &Event,
+        may_be_written: &Event,
+        report: Option<&WindowReport>,
+    ) -> Result<(), OutputError> {
         let mut failed = None;
         let table = self.engine.table();
-        self.outputs.retain_mut(|output| match show(output.as_mut(), event, report, table) {
-            Ok(()) => true,
-            Err(error) => {
-                if !error.is_broken_pipe() {
-                    failed.get_or_insert(error);
+        self.outputs.retain_mut(|output| {
+            let event = if output.needs_command_lines() { event } else { may_be_written };
+            match show(output.as_mut(), event, report, table) {
+                Ok(()) => true,
+                Err(error) => {
+                    if !error.is_broken_pipe() {
+                        failed.get_or_insert(error);
+                    }
+                    false
                 }
-                false
             }
         });
         failed.map_or(Ok(()), Err)
@@ -121,7 +137,7 @@ mod tests {
     use std::{cell::RefCell, io, rc::Rc};
 
     use joular_data::{
-        events::{ProcessInfo, RawStack, RunEnd, RunInfo, Window},
+        events::{ProcessInfo, RawStack, RunEnd, RunInfo, Window, recording::RecordingReader},
         model::{
             quality::StackQuality,
             units::{Address, UnixMicros},
@@ -203,10 +219,62 @@ mod tests {
         (vec![output(0, Some((1, kind))), output(1, None)], seen)
     }
 
+    /// Notes command lines of processes.
+    struct Lines {
+        seen: Seen,
+        needs_them: bool,
+    }
+
+    impl Output for Lines {
+        fn run_started(&mut self, run: &RunInfo) -> Result<(), OutputError> {
+            self.seen.borrow_mut().push(run.command_line.join(" "));
+            Ok(())
+        }
+
+        fn needs_command_lines(&self) -> bool {
+            self.needs_them
+        }
+
+        fn process(&mut self, process: &ProcessInfo) {
+            self.seen.borrow_mut().extend(process.command_line.iter().map(|word| word.raw().to_owned()));
+        }
+
+        fn window(&mut self, _: &WindowReport, _: &StackTable) -> Result<(), OutputError> {
+            Ok(())
+        }
+
+        fn run_ended(&mut self, _: &RunEnd) -> Result<(), OutputError> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn secrets_reach_neither_the_recording_nor_an_output_that_writes() {
+        let [shown, whole] = [false, true].map(|needs_them| (Seen::default(), needs_them));
+        let output = |(seen, needs_them): &(Seen, bool)| {
+            Box::new(Lines { seen: seen.clone(), needs_them: *needs_them }) as Box<dyn Output>
+        };
+        let disk = Disk::default();
+        let recorder = RecordingWriter::new(Box::new(disk.clone()) as Box<dyn Write>).unwrap();
+        let outputs = vec![output(&shown), output(&whole)];
+        let mut consumer = Consumer::new(outputs, Some(recorder), Redaction::default());
+        let command_line = vec!["joular-bpf".into(), "--token=hunter2".into()];
+        consumer.take(&Event::RunStarted(Box::new(RunInfo { command_line, ..RunInfo::default() }))).unwrap();
+        let command_line = vec!["java".into(), "-Dpassword=hunter2".into()];
+        consumer.take(&Event::Process(Box::new(ProcessInfo { command_line, ..ProcessInfo::default() }))).unwrap();
+        consumer.finish().unwrap();
+        assert_eq!(*shown.0.borrow(), ["joular-bpf --token=[redacted]", "java", "-Dpassword=[redacted]"]);
+        assert_eq!(*whole.0.borrow(), ["joular-bpf --token=hunter2", "java", "-Dpassword=hunter2"]);
+        let recording = disk.bytes.borrow().clone();
+        let events: Vec<Event> = RecordingReader::new(&*recording).unwrap().collect::<Result<_, _>>().unwrap();
+        let text = format!("{events:?}");
+        assert!(text.contains("-Dpassword=[redacted]") && !text.contains("hunter2"), "{text}");
+    }
+
     #[test]
     fn an_output_that_failed_is_let_go_and_the_others_see_the_end() {
         let (outputs, seen) = two(io::ErrorKind::StorageFull);
-        let mut consumer = Consumer::new(outputs, None);
+        let mut consumer = Consumer::new(outputs, None, Redaction::default());
         let outcomes = [window(0), window(1), window(2), end()].map(|event| consumer.take(&event).is_err());
         assert_eq!(outcomes, [false, true, false, false]);
         assert_eq!(*seen[0].borrow(), ["0", "1"]);
@@ -216,7 +284,7 @@ mod tests {
     #[test]
     fn a_reader_that_went_away_is_no_failure() {
         let (outputs, seen) = two(io::ErrorKind::BrokenPipe);
-        let mut consumer = Consumer::new(outputs, None);
+        let mut consumer = Consumer::new(outputs, None, Redaction::default());
         for index in 0..3 {
             consumer.take(&window(index)).unwrap();
         }
@@ -228,7 +296,7 @@ mod tests {
         let (outputs, seen) = two(io::ErrorKind::BrokenPipe);
         let disk = Disk::default();
         let recorder = RecordingWriter::new(Box::new(disk.clone()) as Box<dyn Write>).unwrap();
-        let mut consumer = Consumer::new(outputs, Some(recorder));
+        let mut consumer = Consumer::new(outputs, Some(recorder), Redaction::default());
         consumer.take(&window(0)).unwrap();
         *disk.is_full.borrow_mut() = true;
         assert!(matches!(consumer.take(&window(1)), Err(ConsumeError::Recording(RecordingError::Write(_)))));
@@ -240,7 +308,7 @@ mod tests {
     #[test]
     fn an_event_too_large_for_the_recording_is_taken_and_counted() {
         let recorder = RecordingWriter::new(Box::new(Disk::default()) as Box<dyn Write>).unwrap();
-        let mut consumer = Consumer::new(Vec::new(), Some(recorder));
+        let mut consumer = Consumer::new(Vec::new(), Some(recorder), Redaction::default());
         let frames = vec![Address(u64::MAX); 2_000_000];
         consumer
             .take(&Event::Stack(RawStack { id: 1, is_kernel: false, quality: StackQuality::default(), frames }))

@@ -216,7 +216,7 @@ async fn record(config: &Config, options: &config::Live, until: Until) -> Result
     }
     let mut info = run_info(config, options, &selected, &programs, host, calibrated);
     core_types::divide(&mut info, &types, options.memory_by);
-    let mut consumer = Consumer::new(outputs, recorder);
+    let mut consumer = Consumer::new(outputs, recorder, config.redaction.clone());
     consumer.take(&Event::RunStarted(Box::new(info)))?;
     let mut live = Live {
         programs,
@@ -256,7 +256,7 @@ async fn record(config: &Config, options: &config::Live, until: Until) -> Result
 
 fn replay(config: &Config, recording: &Path) -> Result<Exit, Failure> {
     let file = File::open(recording).map_err(|source| Failure::OpenRecording { path: recording.into(), source })?;
-    let mut consumer = Consumer::new(outputs(config)?.outputs, None);
+    let mut consumer = Consumer::new(outputs(config)?.outputs, None, config.redaction.clone());
     let outcome = replay::replay(file, config, &mut consumer);
     consumer.finish()?;
     outcome.map_err(|source| Failure::Replay { path: recording.into(), source })?;

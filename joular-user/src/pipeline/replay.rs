@@ -134,7 +134,7 @@ mod tests {
         ];
         let flags = Flags { replay: Some("some.jrec".into()), ..Flags::default() };
         let config = Config::load(flags).unwrap();
-        let outcome = replay(bytes, &config, &mut Consumer::new(outputs, None));
+        let outcome = replay(bytes, &config, &mut Consumer::new(outputs, None, config.redaction.clone()));
         (outcome, std::fs::read_to_string(summary).unwrap())
     }
 

@@ -331,11 +331,28 @@ fn namespace_pid(status: &str) -> Option<u32> {
 }
 
 fn split_command_line(bytes: &[u8]) -> Vec<TargetText> {
+    let is_cut = bytes.len() as u64 >= MAX_COMMAND_LINE;
     let bytes = bytes.strip_suffix(b"\0").unwrap_or(bytes);
     if bytes.is_empty() {
         return Vec::new();
     }
-    bytes.split(|byte| *byte == 0).map(|part| String::from_utf8_lossy(part).into_owned().into()).collect()
+    let text = |part: &[u8]| String::from_utf8_lossy(part).into_owned();
+    let mut words: Vec<String> = bytes.split(|byte| *byte == 0).map(text).collect();
+    if let Some(last) = words.last_mut().filter(|_| is_cut) {
+        *last = cut_short(last);
+    }
+    words.into_iter().map(Into::into).collect()
+}
+
+/// What is kept of a word of which the end is not known: its name. Of its value nobody could tell whether it is secret, as
+/// `//user:pass` is no user information without what comes after it.
+fn cut_short(word: &str) -> String {
+    let kept = match word.find(['=', ':']) {
+        Some(at) => word.get(..=at).unwrap_or_default(),
+        None if word.starts_with('-') => "-",
+        None => "",
+    };
+    format!("{kept}…")
 }
 
 #[cfg(test)]

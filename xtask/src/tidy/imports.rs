@@ -10,8 +10,10 @@ const DATA: &[(&str, &[&str])] = &[
     ("model", &[]),
     // Libraries that may panic.
     ("caught", &[]),
+    // Secrets in command lines.
+    ("redact", &[]),
     ("text", &["model"]),
-    ("events", &["model"]),
+    ("events", &["model", "redact"]),
     // What samples leave open: arithmetic.
     ("sampling", &["model"]),
     ("stacks", &["model", "events"]),

@@ -16,6 +16,7 @@ mod io;
 mod mark;
 pub mod phases;
 pub mod recording;
+mod redacted;
 mod service;
 mod workload;
 

@@ -19,6 +19,13 @@ fn the_innermost_namespace_names_the_pid() {
 fn command_lines_are_split_at_terminators() {
     assert_eq!(split_command_line(b"java\0-cp\0\0Main\0"), ["java", "-cp", "", "Main"]);
     assert!(split_command_line(b"").is_empty());
+    for (last, expected) in [("-Durl=http://u:pa", "-Durl=…"), ("http://u:pa", "http:…"), ("-xyz", "-…"), ("word", "…")]
+    {
+        let mut line = format!("java\0{last}");
+        let missing = usize::try_from(MAX_COMMAND_LINE).unwrap() - line.len();
+        line.push_str(&"x".repeat(missing));
+        assert_eq!(split_command_line(line.as_bytes()), ["java", expected], "nothing of a value that is cut");
+    }
 }
 
 /// A fake /proc with process 7, which runs `executable`.
