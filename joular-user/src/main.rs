@@ -42,7 +42,12 @@ fn main() -> ExitCode {
         Err(error) => {
             // Help and version are "errors" that succeed.
             let code = if error.use_stderr() { Exit::Usage } else { Exit::Success };
-            let _ = error.print();
+            // It quotes what was typed.
+            let text = error.render().to_string();
+            match messages::without_secrets(&text) {
+                shown if error.use_stderr() && shown != text => eprint!("{shown}"),
+                _ => drop(error.print()),
+            }
             return code.into();
         }
     };

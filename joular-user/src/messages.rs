@@ -1,16 +1,24 @@
 //! Writes to standard error what the user should know and what is no result, a line each.
 //!
 //! People get text. A service's lines go to the journal, with their priority (sd-daemon(3)), or to a log
-//! collector, as JSON. There may be texts of targets in a message, so nothing in it acts on a terminal.
+//! collector, as JSON. There may be texts of targets in a message, so nothing in it acts on a terminal. It may quote a URL or
+//! what the user typed, so secrets in these are taken out.
 
 use std::{
+    borrow::Cow,
     env,
     io::{self, Write as _},
-    sync::atomic::{AtomicU8, Ordering},
+    sync::{
+        LazyLock, Mutex, PoisonError,
+        atomic::{AtomicU8, Ordering},
+    },
 };
 
 use jiff::Timestamp;
-use joular_data::text::escape;
+use joular_data::{
+    redact::{CommandLines, Redacted, Redaction},
+    text::escape,
+};
 use serde::Serialize;
 
 /// How a message is written.
@@ -41,6 +49,46 @@ impl Level {
             Self::Info => 6,
         }
     }
+}
+
+/// Options of our own that name a file with a secret in it, which messages have to name.
+const FILES: [&str; 3] = ["--metrics-token", "--metrics-key", "--kubernetes-token"];
+
+/// How messages are redacted, and what is secret in our own command line.
+static SECRETS: LazyLock<Mutex<(Redaction, Redacted)>> = LazyLock::new(|| Mutex::new(own(Redaction::default())));
+
+fn own(redaction: Redaction) -> (Redaction, Redacted) {
+    of(redaction, env::args_os().map(|word| word.to_string_lossy().into_owned()))
+}
+
+fn of(redaction: Redaction, words: impl Iterator<Item = String>) -> (Redaction, Redacted) {
+    let mut of_file = false;
+    let words: Vec<String> = words
+        .filter(|word| {
+            let is_file = std::mem::replace(&mut of_file, FILES.contains(&word.as_str()));
+            let has_file =
+                FILES.iter().any(|option| word.strip_prefix(option).is_some_and(|rest| rest.starts_with('=')));
+            !is_file && !has_file && !of_file
+        })
+        .collect();
+    let redacted = redaction.words(&words);
+    (redaction, redacted)
+}
+
+/// Takes secrets out of all further messages as it says.
+pub fn redact_by(redaction: &Redaction) {
+    *SECRETS.lock().unwrap_or_else(PoisonError::into_inner) = own(redaction.clone());
+}
+
+/// A text without user information of URLs, and without secrets of our own command line.
+pub fn without_secrets(text: &str) -> Cow<'_, str> {
+    let secrets = SECRETS.lock().unwrap_or_else(PoisonError::into_inner);
+    let (redaction, own) = &*secrets;
+    if redaction.shown == CommandLines::Full {
+        return Cow::Borrowed(text);
+    }
+    let shown = redaction.urls(text);
+    Cow::Owned(own.message(&shown).into_owned())
 }
 
 static FORMAT: AtomicU8 = AtomicU8::new(Format::Text as u8);
@@ -75,7 +123,7 @@ pub fn error(harmless: &str) {
 fn write(level: Level, harmless: &str) {
     let format = FORMAT.load(Ordering::Relaxed);
     let format = [Format::Journal, Format::Json].into_iter().find(|known| *known as u8 == format);
-    let line = line(format.unwrap_or(Format::Text), level, harmless, Timestamp::now());
+    let line = line(format.unwrap_or(Format::Text), level, &without_secrets(harmless), Timestamp::now());
     // Nobody may be listening any more, which is no reason to end.
     let _ = io::stderr().lock().write_all(line.as_bytes());
 }
@@ -103,6 +151,19 @@ fn line(format: Format, level: Level, harmless: &str, now: Timestamp) -> String 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn urls_in_messages_have_no_user_information_unless_all_is_shown() {
+        let text = "pushing to https://u:hunter2@h/: refused: see token: /etc/token";
+        assert_eq!(without_secrets(text), "pushing to https://[redacted]@h/: refused: see token: /etc/token");
+        let words =
+            ["joular-bpf", "--otlp", "http://u:hunter2@h", "--metrics-token", "/etc/joular/token", "--token=swordfish"];
+        let (_, own) = of(Redaction::default(), words.into_iter().map(ToOwned::to_owned));
+        assert_eq!(
+            own.message("reading /etc/joular/token: swordfish, hunter2"),
+            "reading /etc/joular/token: [redacted], [redacted]"
+        );
+    }
 
     #[test]
     fn each_format_has_the_message_in_lines_of_its_own() {

@@ -60,9 +60,11 @@ pub(super) fn run(flags: &RunFlags) -> anyhow::Result<Exit> {
     Ok(Exit::Success)
 }
 
-/// Says where the runs are measured.
+/// Says where the runs are measured, and what is shown of their commands.
 pub(super) fn on_this_machine(experiment: &mut Experiment, run: &CommandRun) {
     let Host { name, cpu_model, online_cpus, kernel, .. } = Host::of_this_machine(&run.config.proc_root);
+    messages::redact_by(&run.config.redaction);
+    experiment.redaction = run.config.redaction.clone();
     let of_options = std::mem::take(&mut experiment.circumstances);
     experiment.circumstances = Circumstances { host: name.to_string(), cpu_model, online_cpus, kernel, ..of_options };
 }
@@ -241,6 +243,7 @@ pub fn run_trial(arguments: &[OsString]) -> anyhow::Result<Exit> {
         _ => bail!("only `run` and `sweep` have runs"),
     };
     let run = CommandRun::resolve(&flags)?.as_run(orders.output, orders.shows_output);
+    messages::redact_by(&run.config.redaction);
     let outcome = pipeline::measure_run(&run, &command)?;
     let exit = Exit::Command(outcome.exit_code);
     told.tell(&outcome).map_err(untold)?;

@@ -18,11 +18,15 @@ use crate::{
 };
 
 pub(super) fn record(flags: Flags) -> anyhow::Result<Exit> {
-    Ok(pipeline::run(&Config::load(flags)?)?)
+    let config = Config::load(flags)?;
+    messages::redact_by(&config.redaction);
+    Ok(pipeline::run(&config)?)
 }
 
 pub(super) fn measure(flags: &RunFlags) -> anyhow::Result<Exit> {
-    Ok(pipeline::measure(&CommandRun::resolve(flags)?, &flags.command)?)
+    let run = CommandRun::resolve(flags)?;
+    messages::redact_by(&run.config.redaction);
+    Ok(pipeline::measure(&run, &flags.command)?)
 }
 
 pub(super) fn serve(flags: AgentFlags) -> anyhow::Result<Exit> {
@@ -36,6 +40,7 @@ pub(super) fn serve(flags: AgentFlags) -> anyhow::Result<Exit> {
         let text = format!("{}: no mistakes\n", escape(&flags.config.display().to_string()));
         return printed(text.as_bytes(), Exit::Success, "the result");
     }
+    messages::redact_by(&config.redaction);
     let load: pipeline::Load = Rc::new(move || Config::of_agent(&flags));
     Ok(pipeline::serve(config, &load)?)
 }

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
+use joular_data::redact::Redaction;
 use serde_json::{Map, Value, json};
 
 use super::{ConfigError, duration::parse_duration};
@@ -55,6 +56,7 @@ pub fn experiment(flags: &RunFlags) -> Result<Experiment, ConfigError> {
             options: options(flags),
             ..Default::default()
         },
+        redaction: Redaction::default(),
         owner: privileges::invoking_user(),
     })
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use joular_data::redact::{CommandLines, Redaction};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -20,6 +21,27 @@ pub struct Circumstances {
 }
 
 impl Circumstances {
+    /// The same, with options as they are to be shown.
+    #[must_use]
+    pub fn redacted(mut self, redaction: &Redaction) -> Self {
+        if redaction.shown == CommandLines::Full {
+            return self;
+        }
+        for (name, value) in &mut self.options {
+            let texts: Vec<&mut String> = match value {
+                Value::String(text) => vec![text],
+                Value::Array(values) => values.iter_mut().filter_map(text_of).collect(),
+                _ => Vec::new(),
+            };
+            for text in texts {
+                // As it is typed, in two words.
+                let shown = redaction.showing(CommandLines::Redacted).words(&[format!("--{name}"), text.clone()]).words;
+                *text = shown.into_iter().nth(1).unwrap_or_default();
+            }
+        }
+        self
+    }
+
     /// The first thing that differs, in words for people.
     pub fn difference(&self, other: &Self) -> Option<String> {
         let facts = [
@@ -35,9 +57,25 @@ impl Circumstances {
     }
 }
 
+const fn text_of(value: &mut Value) -> Option<&mut String> {
+    if let Value::String(text) = value { Some(text) } else { None }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn secrets_in_options_are_not_kept() {
+        let options =
+            [("otlp", "http://u:pw@h".into()), ("mark", serde_json::json!(["token=x"])), ("user", "me".into())];
+        let options = options.map(|(name, value): (&str, Value)| (name.to_owned(), value));
+        let one = Circumstances { options: options.into(), ..Default::default() };
+        let shown = one.clone().redacted(&Redaction::default());
+        let text = serde_json::to_string(&shown.options).unwrap();
+        assert_eq!(text, r#"{"mark":["token=[redacted]"],"otlp":"http://[redacted]@h","user":"me"}"#);
+        assert_eq!(one.clone().redacted(&Redaction::default().showing(CommandLines::Full)), one);
+    }
 
     #[test]
     fn what_differs_first_is_named() {

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use joular_data::{dataset::store, model::units::Pid, output::OutputError};
+use joular_data::{dataset::store, model::units::Pid, output::OutputError, redact::Redaction};
 use rustix::process::Signal;
 use tokio::time::{Instant, sleep};
 
@@ -46,6 +46,8 @@ pub struct Experiment {
     /// How work is counted, in words.
     pub work_rule: Option<String>,
     pub circumstances: Circumstances,
+    /// What is shown of commands.
+    pub redaction: Redaction,
     /// Whose files are made.
     pub owner: Option<(u32, u32)>,
 }
@@ -115,10 +117,11 @@ pub async fn conduct(
     let mut signals = HandedOn::listen().map_err(ConductError::Signals)?;
     let seed = experiment.seed.unwrap_or_else(|| fastrand::u64(..));
     let circumstances = experiment.circumstances.clone();
-    let mut log = Log::new(seed, &experiment.variants, experiment.work_rule.clone(), circumstances);
+    let log = Log::new(seed, &experiment.variants, experiment.work_rule.clone(), circumstances);
+    let mut log = log.redacted(&experiment.redaction);
     if let Some(directory) = &experiment.directory {
         store::create_directories(directory, experiment.owner)?;
-        log = Log::resume(directory, log, experiment.seed)?;
+        log = Log::resume(directory, log, experiment.seed, &experiment.redaction)?;
         for variant in 0..experiment.variants.len() {
             tokio::select! {
                 tidied = tidy_when_free(&log, directory, variant, tell) => tidied?,

@@ -12,6 +12,7 @@ use joular_data::{
     dataset::{DataSetError, forget},
     model::units::Pid,
     output::OutputError,
+    redact::Redaction,
     report::artifact,
 };
 use serde::{Deserialize, Serialize};
@@ -107,7 +108,7 @@ impl Log {
     ///
     /// # Errors
     /// If it holds anything else, or cannot be read.
-    pub fn resume(directory: &Path, new: Self, seed: Option<u64>) -> Result<Self, LogError> {
+    pub fn resume(directory: &Path, new: Self, seed: Option<u64>, redaction: &Redaction) -> Result<Self, LogError> {
         let path = directory.join(FILE);
         let failed = |source| LogError::Read { path: path.clone(), source };
         let file = match File::open(&path) {
@@ -121,6 +122,8 @@ impl Log {
         let mut text = String::new();
         file.take(MAX_FILE_BYTES).read_to_string(&mut text).map_err(failed)?;
         let found: Self = serde_json::from_str(&text).map_err(|error| failed(error.into()))?;
+        // An earlier joular-bpf has left secrets in it.
+        let found = found.redacted(redaction);
         let what = [
             ("the version of the file", found.version != VERSION),
             ("a variant", found.variants != new.variants),
@@ -134,6 +137,16 @@ impl Log {
             Some(what) => Err(LogError::Other { path, what }),
             None => Ok(found),
         }
+    }
+
+    /// Takes secrets out of the commands and the options.
+    #[must_use]
+    pub fn redacted(mut self, redaction: &Redaction) -> Self {
+        for variant in &mut self.variants {
+            variant.command = redaction.words(&variant.command).words;
+        }
+        self.circumstances = self.circumstances.map(|circumstances| circumstances.redacted(redaction));
+        self
     }
 
     pub fn has(&self, place: Place) -> bool {
@@ -181,10 +194,10 @@ mod tests {
     fn an_experiment_goes_on_only_as_it_was() {
         let directory = tempfile::tempdir().unwrap();
         let root = directory.path();
-        assert_eq!(Log::resume(root, log("sleep 1"), None).unwrap(), log("sleep 1"));
+        assert_eq!(Log::resume(root, log("sleep 1"), None, &Redaction::default()).unwrap(), log("sleep 1"));
         log("sleep 1").write(root, None).unwrap();
         let again = Log { seed: 8, ..log("sleep 1") };
-        assert_eq!(Log::resume(root, again.clone(), None).unwrap().seed, 7, "the seed stays");
+        assert_eq!(Log::resume(root, again.clone(), None, &Redaction::default()).unwrap().seed, 7, "the seed stays");
         for (other, seed, what) in [
             (log("sleep 2"), None, "a variant differs"),
             (Log { work: Some("3".into()), ..log("sleep 1") }, None, "how work is counted differs"),
@@ -195,20 +208,32 @@ mod tests {
                 "the host differs",
             ),
         ] {
-            let error = Log::resume(root, other, seed).unwrap_err().to_string();
+            let error = Log::resume(root, other, seed, &Redaction::default()).unwrap_err().to_string();
             assert!(error.contains(what), "{error}");
         }
+    }
+
+    #[test]
+    fn secrets_in_commands_are_not_kept_and_an_earlier_log_that_has_them_goes_on() {
+        let directory = tempfile::tempdir().unwrap();
+        let redaction = Redaction::default();
+        let full = log("java -Dpassword=hunter2 --token x Main");
+        full.write(directory.path(), None).unwrap();
+        let new = full.clone().redacted(&redaction);
+        assert_eq!(new.variants[0].command, ["java", "-Dpassword=[redacted]", "--token", "[redacted]", "Main"]);
+        assert_eq!(Log::resume(directory.path(), new.clone(), None, &redaction).unwrap(), new);
     }
 
     #[test]
     fn what_is_no_experiment_is_left_alone() {
         let directory = tempfile::tempdir().unwrap();
         fs::write(directory.path().join("letter.txt"), "dear").unwrap();
-        let error = Log::resume(directory.path(), log("true"), None).unwrap_err().to_string();
+        let error = Log::resume(directory.path(), log("true"), None, &Redaction::default()).unwrap_err().to_string();
         assert!(error.contains("has data and no experiment.json"), "{error}");
         for text in ["", "{}", "[1, 2", "\u{0}"] {
             fs::write(directory.path().join(FILE), text).unwrap();
-            let error = Log::resume(directory.path(), log("true"), None).unwrap_err().to_string();
+            let error =
+                Log::resume(directory.path(), log("true"), None, &Redaction::default()).unwrap_err().to_string();
             assert!(error.contains("remove it to begin again"), "{text}: {error}");
         }
     }

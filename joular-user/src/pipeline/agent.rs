@@ -45,6 +45,7 @@ fn reload(load: &Load, next: &Rc<RefCell<Option<Config>>>) -> Reload {
         let unread = |error: io::Error| ConfigError::Plain { cause: format!("reading it as its user: {error}") };
         match as_the_user(|| load()).map_err(unread).and_then(|loaded| loaded) {
             Ok(config) => {
+                messages::redact_by(&config.redaction);
                 messages::info("recording again, with the new configuration");
                 *next.borrow_mut() = Some(config);
                 true
