@@ -14,6 +14,10 @@ pub struct CompactFlags {
     #[arg(long, value_name = "DIR")]
     pub output: Option<PathBuf>,
 
+    /// Take secrets out of command lines, where a recording left them in
+    #[arg(long)]
+    pub redact: bool,
+
     /// Print what was done as one JSON object
     #[arg(long)]
     pub json: bool,

@@ -63,7 +63,7 @@ impl Exit {
             Self::KernelFeature => "the kernel lacks a feature",
             Self::NothingMatched => "no process matched the selection during the run",
             Self::Output => "the output could not be written",
-            Self::Audit => "the audit found figures that do not add up",
+            Self::Audit => "the audit found figures that do not add up, or secrets",
             Self::Regression => "diff or baseline check found an increase certainly above --fail-above",
             Self::Undecided => "it could not tell whether --fail-above is kept: too few runs, or runs made differently",
             Self::Interrupted => "stopped by a second Ctrl-C; the last window may be missing",

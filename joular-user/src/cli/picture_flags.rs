@@ -79,6 +79,10 @@ pub struct HtmlFlags {
     #[arg(long)]
     pub by_kind: bool,
 
+    /// What is shown of command lines: none, redacted or full [default: redacted]
+    #[arg(long, value_name = "WHAT")]
+    pub command_line: Option<String>,
+
     #[command(flatten)]
     pub footprint: FootprintFlags,
 

@@ -18,6 +18,10 @@ pub struct RollupFlags {
     #[arg(long, value_name = "TIME", default_value = "60s")]
     pub window: String,
 
+    /// What is shown of command lines: none, redacted or full [default: redacted]
+    #[arg(long, value_name = "WHAT")]
+    pub command_line: Option<String>,
+
     /// Print what was done as one JSON object
     #[arg(long)]
     pub json: bool,

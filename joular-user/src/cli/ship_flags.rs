@@ -22,6 +22,10 @@ pub struct ShipFlags {
     #[arg(long, value_name = "SIZE")]
     pub rate: Option<String>,
 
+    /// What is shown of command lines: none, redacted or full [default: redacted]
+    #[arg(long, value_name = "WHAT")]
+    pub command_line: Option<String>,
+
     /// Print what was done as one JSON object
     #[arg(long)]
     pub json: bool,

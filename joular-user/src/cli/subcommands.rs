@@ -30,6 +30,10 @@ pub struct ReattributeFlags {
     #[arg(long, value_name = "RATIO")]
     pub smt_ratio: Option<f64>,
 
+    /// Take secrets out of command lines, where a recording left them in
+    #[arg(long)]
+    pub redact: bool,
+
     /// Calibration of the machine that was recorded, from `joular-bpf calibrate`, or none [default: as recorded]
     #[arg(long, value_name = "FILE")]
     pub calibration: Option<PathBuf>,
@@ -49,7 +53,14 @@ pub struct AuditFlags {
     #[arg(value_name = "DIR")]
     pub data: PathBuf,
 
-    /// Print a JSON array with an object per run
+    /// Look for secrets in command lines instead, and say where they are
+    ///
+    /// DIR may be a data set, a recording (.jrec), the directory of an experiment, or a folder of these. What is found is
+    /// what a recording takes out by default.
+    #[arg(long)]
+    pub secrets: bool,
+
+    /// Print a JSON array with an object per run; with --secrets one object
     #[arg(long)]
     pub json: bool,
 }

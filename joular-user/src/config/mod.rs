@@ -57,6 +57,7 @@ pub use self::{
     part::part,
     picture::{drawing, page},
     policy::policy_choices,
+    redaction::redaction,
     report::report_request,
     retention::Retention,
     rollup::rollup_window_ns,

@@ -6,7 +6,7 @@ use joular_data::report::{
     tree::{Kinds, Levels, Measure, Shape},
 };
 
-use super::{ConfigError, footprint, part};
+use super::{ConfigError, footprint, part, redaction};
 use crate::cli::{FlamegraphFlags, HtmlFlags};
 
 /// # Errors
@@ -46,7 +46,16 @@ pub fn page(flags: &HtmlFlags) -> Result<PageChoice, ConfigError> {
     let levels = if flags.by_thread { Levels::Threads } else { Levels::Processes };
     let shape = Shape { levels, kinds: kinds(flags.by_kind) };
     let footprint = footprint(&flags.footprint)?;
-    Ok(PageChoice { data: flags.data.clone(), filter, app, shape, footprint, view: flags.part.app.join(", ") })
+    let redaction = redaction(flags.command_line.as_deref())?;
+    Ok(PageChoice {
+        data: flags.data.clone(),
+        filter,
+        app,
+        shape,
+        footprint,
+        redaction,
+        view: flags.part.app.join(", "),
+    })
 }
 
 /// `0.05%`, or the same as a fraction: `0.0005`.

@@ -13,6 +13,15 @@ impl Places {
     }
 }
 
+/// What a command about a data set shows of command lines.
+///
+/// # Errors
+/// If it is none of the choices.
+pub fn redaction(shown: Option<&str>) -> Result<Redaction, ConfigError> {
+    let flags = Flags { command_line: shown.map(ToOwned::to_owned), ..Flags::default() };
+    Places::typed(&flags).redaction(&flags)
+}
+
 fn rules(written: &[RedactRuleFlags]) -> Result<Vec<Rule>, String> {
     let numbered = written.iter().enumerate();
     numbered.map(|(index, written)| rule(written).map_err(|cause| format!("rule {}: {cause}", index + 1))).collect()

@@ -1,6 +1,11 @@
 //! Resolves from flags where runs go that have ended, and how.
 
-use std::{path::Path, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use joular_data::{redact::Redaction, shipping::Options};
 
 use super::{ConfigError, Places, duration::nanoseconds, rollup::rollup_window_ns};
 use crate::cli::{Flags, ShipFlags};
@@ -17,6 +22,14 @@ pub struct Ship {
     pub window_ns: Option<u64>,
     /// Bytes per second, on average.
     pub most_bytes_per_s: Option<u64>,
+}
+
+impl Ship {
+    /// For the code that ships, which puts what it makes in this folder.
+    pub fn options(&self, scratch: PathBuf, redaction: Redaction) -> Options {
+        let Self { window_ns, most_bytes_per_s, .. } = *self;
+        Options { window_ns, redaction, most_bytes_per_s, scratch }
+    }
 }
 
 impl Places {

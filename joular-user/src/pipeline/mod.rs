@@ -43,7 +43,8 @@ use joular_data::{
         units::Pid,
     },
     output::Output,
-    shipping::{self, Shipper},
+    redact::Redaction,
+    shipping::Shipper,
 };
 
 pub use self::{
@@ -276,7 +277,7 @@ fn outputs(config: &Config) -> Result<Outputs, Failure> {
     if let Some(path) = &config.output {
         let (directory, claim) = OutputDirectory::create(path, privileges::invoking_user())?.into_parts();
         if let Some(ship) = &config.ship {
-            shipper = Some((shipper_of(&directory, ship)?, ship.to.clone()));
+            shipper = Some((shipper_of(&directory, ship, &config.redaction)?, ship.to.clone()));
         }
         outputs.push(data_set(directory, claim, config));
     }
@@ -321,12 +322,8 @@ fn data_set(directory: LocalDirectory, claim: Claim, config: &Config) -> Box<dyn
 }
 
 /// What ships the runs of this data set, whose first run has not begun.
-fn shipper_of(directory: &LocalDirectory, ship: &config::Ship) -> Result<Shipper, Failure> {
-    let options = shipping::Options {
-        window_ns: ship.window_ns,
-        most_bytes_per_s: ship.most_bytes_per_s,
-        scratch: directory.path().to_owned(),
-    };
+fn shipper_of(directory: &LocalDirectory, ship: &config::Ship, redaction: &Redaction) -> Result<Shipper, Failure> {
+    let options = ship.options(directory.path().to_owned(), redaction.clone());
     let to = store::open_shared(ship.to.as_ref(), privileges::invoking_user())?;
     Ok(Shipper::before_recording(Arc::new(directory.clone()), to, options)?)
 }

@@ -20,14 +20,20 @@ const DATA: &[(&str, &[&str])] = &[
     ("attribution", &["model", "events", "sampling", "stacks"]),
     ("totals", &["model", "text", "events", "sampling", "stacks", "attribution"]),
     ("output", &["model", "events", "stacks", "attribution"]),
-    ("dataset", &["model", "caught", "text", "events", "sampling", "stacks", "attribution", "totals", "output"]),
-    ("report", &["model", "text", "events", "sampling", "stacks", "attribution", "totals", "output", "dataset"]),
+    (
+        "dataset",
+        &["model", "redact", "caught", "text", "events", "sampling", "stacks", "attribution", "totals", "output"],
+    ),
+    (
+        "report",
+        &["model", "redact", "text", "events", "sampling", "stacks", "attribution", "totals", "output", "dataset"],
+    ),
     // What repeated runs and sweeps show.
     ("experiment", &["model", "text", "dataset", "report"]),
     // Shares energy out by what reports say.
-    ("rollup", &["model", "text", "events", "stacks", "attribution", "output", "dataset", "report"]),
+    ("rollup", &["model", "redact", "text", "events", "stacks", "attribution", "output", "dataset", "report"]),
     // Brings rollups elsewhere.
-    ("shipping", &["output", "dataset", "rollup"]),
+    ("shipping", &["redact", "output", "dataset", "rollup"]),
 ];
 
 /// The parts of `joular-user`, in the same order. Where a row names `data`, the

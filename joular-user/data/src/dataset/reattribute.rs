@@ -19,12 +19,14 @@ use crate::{
             stacks::ReadStacks,
             windows,
         },
+        redacting,
         store::{self, Store, StoredFile},
         tables::{Branches, Methods, Stacks, Threads, Weights, list},
         write::{RunRewriter, encode},
     },
     events::RunInfo,
     model::policy::Policy,
+    redact::{CommandLines, Redaction},
 };
 
 /// Bound on a file of a table: rows are at most half a million, most of them small.
@@ -48,8 +50,22 @@ pub fn run<E: From<DataSetError>>(
     owner: Option<(u32, u32)>,
     policy_of: impl Fn(&RunInfo) -> Result<Policy, E>,
 ) -> Result<Rewritten, E> {
+    run_redacted(from, to, owner, &Redaction::default().showing(CommandLines::Full), policy_of)
+}
+
+/// The same, with command lines as they are to be shown.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_redacted<E: From<DataSetError>>(
+    from: &Path,
+    to: &Path,
+    owner: Option<(u32, u32)>,
+    redaction: &Redaction,
+    policy_of: impl Fn(&RunInfo) -> Result<Policy, E>,
+) -> Result<Rewritten, E> {
     let to = OutputDirectory::create(to, owner).map_err(DataSetError::from)?;
-    of_store(&store::open(from)?, to.store(), |run| policy_of(run).map(Some))
+    shown(&store::open(from)?, to.store(), redaction, |run| policy_of(run).map(Some))
 }
 
 /// The same from store to store. Runs for which `policy_of` gives no policy are left out.
@@ -61,18 +77,27 @@ pub fn of_store<E: From<DataSetError>>(
     to: &dyn Store,
     policy_of: impl Fn(&RunInfo) -> Result<Option<Policy>, E>,
 ) -> Result<Rewritten, E> {
+    shown(from, to, &Redaction::default().showing(CommandLines::Full), policy_of)
+}
+
+fn shown<E: From<DataSetError>>(
+    from: &Arc<dyn Store>,
+    to: &dyn Store,
+    redaction: &Redaction,
+    policy_of: impl Fn(&RunInfo) -> Result<Option<Policy>, E>,
+) -> Result<Rewritten, E> {
     let mut rewritten = Rewritten::default();
     for files in files::find(from)? {
         let mut row = run_row::read(&files.row)?;
         let Some(policy) = policy_of(&row.info)? else { continue };
-        row.info.policy = policy;
-        rewritten.windows += rewrite(&files, row, to)?;
+        row.info = RunInfo { policy, ..row.info.redacted(redaction) };
+        rewritten.windows += rewrite(&files, row, to, redaction)?;
         rewritten.runs += 1;
     }
     Ok(rewritten)
 }
 
-fn rewrite(files: &RunFiles, row: RunRow, to: &dyn Store) -> Result<u64> {
+fn rewrite(files: &RunFiles, row: RunRow, to: &dyn Store, redaction: &Redaction) -> Result<u64> {
     let info = row.info;
     let mut attributor = Attributor::new(&info);
     let mut stacks = ReadStacks::default();
@@ -81,7 +106,7 @@ fn rewrite(files: &RunFiles, row: RunRow, to: &dyn Store) -> Result<u64> {
     let mut writer = RunRewriter::start(to, info)?;
     for (place, part) in &files.parts {
         expect_weights(part)?;
-        copy_unchanged(place, part, &writer)?;
+        copy_unchanged(place, part, &writer, redaction)?;
         if let Some(file) = part.file::<Stacks>() {
             stacks.read(file)?;
         }
@@ -106,12 +131,12 @@ fn expect_weights(part: &FlushFiles) -> Result<()> {
 }
 
 /// Turns files of an older version into files of this one, so that a run has one version.
-fn copy_unchanged(place: &FilePlace, part: &FlushFiles, writer: &RunRewriter<'_>) -> Result<()> {
+fn copy_unchanged(place: &FilePlace, part: &FlushFiles, writer: &RunRewriter<'_>, redaction: &Redaction) -> Result<()> {
     for table in list::unchanged_by_policy() {
         if let Some(file) = part.named(table) {
             let bytes = match Footer::read(file)? {
-                footer if footer.is_current() => file.read_whole(MAX_COPIED_BYTES)?,
-                footer => renewed(table, file, footer)?,
+                footer if footer.is_current() => redacting::file(table, file, MAX_COPIED_BYTES, redaction)?,
+                footer => renewed(table, file, footer, redaction)?,
             };
             writer.copy(table, place, &bytes)?;
         }
@@ -119,10 +144,11 @@ fn copy_unchanged(place: &FilePlace, part: &FlushFiles, writer: &RunRewriter<'_>
     Ok(())
 }
 
-fn renewed(table: &'static str, file: &StoredFile, footer: Footer) -> Result<Vec<u8>> {
+fn renewed(table: &'static str, file: &StoredFile, footer: Footer, redaction: &Redaction) -> Result<Vec<u8>> {
     let mut batches = Vec::new();
     TableFile::open(file)?.batches(|columns| {
-        batches.push(columns.batch().clone());
+        let redacted = redacting::batch(table, columns, &file.path(), redaction)?;
+        batches.push(redacted.unwrap_or_else(|| columns.batch().clone()));
         Ok(())
     })?;
     Ok(encode::renewed(table, footer.schema, &batches, footer.metadata)?)

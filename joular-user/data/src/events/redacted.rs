@@ -1,7 +1,5 @@
 //! Takes secrets out of what is known of a run and of its processes, before any of it is written.
 
-use std::borrow::Cow;
-
 use super::{Event, ProcessInfo, RunInfo, Runtime};
 use crate::{
     model::target_text::TargetText,
@@ -37,11 +35,8 @@ impl ProcessInfo {
         let redacted = redaction.words(&words);
         let mut info = self.clone();
         let named = |text: &mut TargetText| {
-            let shown = redacted.text(text.raw());
-            if let Cow::Owned(shown) = redaction.word(&shown) {
+            if let Some(shown) = redaction.named(&redacted, text.raw()) {
                 *text = shown.into();
-            } else if shown != text.raw() {
-                *text = shown.into_owned().into();
             }
         };
         if let Runtime::Jvm { main_class: Some(main_class), .. } = &mut info.runtime {

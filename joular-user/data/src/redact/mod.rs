@@ -174,6 +174,13 @@ impl Redaction {
         self.settled(word, true)
     }
 
+    /// Another text of the process that has this command line, such as what it runs: without secrets, if it has any.
+    pub fn named(&self, redacted: &Redacted, text: &str) -> Option<String> {
+        let shown = redacted.text(text);
+        let shown = self.word(&shown);
+        (shown != text).then(|| shown.into_owned())
+    }
+
     fn settled<'a>(&self, text: &'a str, is_argument: bool) -> Cow<'a, str> {
         let mut settled = Cow::Borrowed(text);
         for _ in 0..=MAX_ROUNDS {

@@ -237,7 +237,8 @@ fn planted() -> impl Strategy<Value = (Vec<String>, String)> {
             14 => vec![format!("-D{name}=a {value}")],
             _ => vec![format!("--{name}"), format!("-{value}")],
         };
-        (before.into_iter().chain(planted).chain(after).collect(), value.replace('/', "%2F"))
+        let value = if matches!(shape, 5 | 13) { value.replace('/', "%2F") } else { value };
+        (before.into_iter().chain(planted).chain(after).collect(), value)
     })
 }
 
@@ -245,7 +246,8 @@ proptest! {
     #[test]
     fn no_planted_value_gets_through((words, value) in planted()) {
         let others: String = words.iter().filter(|word| !word.contains(&value)).cloned().collect();
-        prop_assume!(!others.contains(&value) && words.iter().any(|word| word.contains(&value)));
+        prop_assert!(words.iter().any(|word| word.contains(&value)));
+        prop_assume!(!others.contains(&value));
         let shown = Redaction::default().words(&words).words;
         prop_assert_eq!(shown.len(), words.len());
         prop_assert!(!shown.join(" ").contains(&value), "{:?} of {:?}", shown, words);

@@ -38,6 +38,7 @@ use crate::{
         write::RollupWriter,
     },
     events::RunInfo,
+    redact::Redaction,
     text::seconds,
 };
 
@@ -56,24 +57,31 @@ pub struct RolledUp {
     pub windows_after: u64,
 }
 
-/// Rolls a data set up into a new directory that belongs to `owner`. Windows become `length_ns` long.
+/// Rolls a data set up into a new directory that belongs to `owner`. Windows become `length_ns` long, and command lines are
+/// as `redaction` shows them.
 ///
 /// # Errors
 /// If a run is a rollup already, `length_ns` is no multiple of its windows' length, or a file cannot be
 /// read or written.
-pub fn run(from: &Path, to: &Path, length_ns: u64, owner: Option<(u32, u32)>) -> Result<RolledUp> {
+pub fn run(
+    from: &Path,
+    to: &Path,
+    length_ns: u64,
+    owner: Option<(u32, u32)>,
+    redaction: &Redaction,
+) -> Result<RolledUp> {
     let to = OutputDirectory::create(to, owner)?;
-    of_store(&store::open(from)?, to.store(), length_ns)
+    of_store(&store::open(from)?, to.store(), length_ns, redaction)
 }
 
 /// The same from store to store.
 ///
 /// # Errors
 /// As [`run`].
-pub fn of_store(from: &Arc<dyn Store>, to: &dyn Store, length_ns: u64) -> Result<RolledUp> {
+pub fn of_store(from: &Arc<dyn Store>, to: &dyn Store, length_ns: u64, redaction: &Redaction) -> Result<RolledUp> {
     let mut rolled_up = RolledUp::default();
     for files in files::find(from)? {
-        let done = of_run(&files, to, length_ns)?;
+        let done = of_run(&files, to, length_ns, redaction)?;
         rolled_up.runs += done.runs;
         rolled_up.windows_before += done.windows_before;
         rolled_up.windows_after += done.windows_after;
@@ -99,7 +107,7 @@ impl RolledUp {
 ///
 /// # Errors
 /// As [`run`].
-pub(crate) fn of_run(files: &RunFiles, to: &dyn Store, length_ns: u64) -> Result<RolledUp> {
+pub(crate) fn of_run(files: &RunFiles, to: &dyn Store, length_ns: u64, redaction: &Redaction) -> Result<RolledUp> {
     let row = run_row::read(&files.row)?;
     let refused = |problem: String| DataSetError::RollUp { path: files.row.path(), problem };
     let from_ns = row.info.interval_ns;
@@ -112,9 +120,10 @@ pub(crate) fn of_run(files: &RunFiles, to: &dyn Store, length_ns: u64) -> Result
     }
     let length_us = i64::try_from(length_ns / 1000).unwrap_or(i64::MAX);
     let inferred = OfRun::read(files, length_us)?;
-    let info = RunInfo { interval_ns: length_ns, ..row.info.clone() };
+    let info = RunInfo { interval_ns: length_ns, ..row.info.redacted(redaction) };
     let mut run = Run {
         to,
+        redaction,
         writer: RollupWriter::start(to, info, from_ns)?,
         length_us,
         inferred,
@@ -148,6 +157,7 @@ pub(crate) fn of_run(files: &RunFiles, to: &dyn Store, length_ns: u64) -> Result
 /// A run that is being rolled up.
 struct Run<'a> {
     to: &'a dyn Store,
+    redaction: &'a Redaction,
     writer: RollupWriter<'a>,
     length_us: i64,
     inferred: OfRun,
@@ -207,7 +217,7 @@ impl Run<'_> {
             return Ok(());
         }
         for (table, files) in [(Processes::NAME, processes), (Stacks::NAME, stacks)] {
-            copy(table, &std::mem::take(files), self.to, &place)?;
+            copy(table, &std::mem::take(files), self.to, &place, self.redaction)?;
         }
         self.writer.publish(&place)?;
         self.waiting = 0;
@@ -216,7 +226,13 @@ impl Run<'_> {
     }
 }
 
-fn copy(table: &'static str, files: &[StoredFile], to: &dyn Store, place: &FilePlace) -> Result<()> {
+fn copy(
+    table: &'static str,
+    files: &[StoredFile],
+    to: &dyn Store,
+    place: &FilePlace,
+    redaction: &Redaction,
+) -> Result<()> {
     let Some(first) = files.first() else { return Ok(()) };
     let footer = Footer::read(first)?;
     for file in files {
@@ -226,6 +242,7 @@ fn copy(table: &'static str, files: &[StoredFile], to: &dyn Store, place: &FileP
             return Err(DataSetError::RollUp { path: file.path(), problem });
         }
     }
-    merge_files(table, files, &footer, &mut HashSet::new(), to, &(place.folder(table), place.name.clone()))?;
+    let into = (place.folder(table), place.name.clone());
+    merge_files(table, files, &footer, (&mut HashSet::new(), redaction), to, &into)?;
     Ok(())
 }

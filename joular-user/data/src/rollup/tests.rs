@@ -11,6 +11,7 @@ use crate::{
         tampering::{file, tamper},
     },
     model::policy::Policy,
+    redact::Redaction,
     report::profile::{DataSet, Filter, Profile},
 };
 
@@ -28,7 +29,7 @@ fn recorded_in_files_of(flush_ns: u64) -> TempDir {
 
 fn rolled_up(from: &Path, seconds: u64) -> (TempDir, RolledUp) {
     let to = tempfile::tempdir().unwrap();
-    let done = run(from, to.path(), seconds * SECOND, None).unwrap();
+    let done = run(from, to.path(), seconds * SECOND, None, &Redaction::default()).unwrap();
     (to, done)
 }
 
@@ -165,7 +166,8 @@ fn an_audit_of_a_rollup_finds_what_was_changed() {
 fn what_cannot_be_rolled_up_is_refused() {
     let recorded = recorded();
     let to = tempfile::tempdir().unwrap();
-    let refused = |from: &Path, length_ns| run(from, to.path(), length_ns, None).unwrap_err().to_string();
+    let refused =
+        |from: &Path, length_ns| run(from, to.path(), length_ns, None, &Redaction::default()).unwrap_err().to_string();
     for length_ns in [0, SECOND / 2, SECOND, SECOND * 3 / 2] {
         let message = refused(recorded.path(), length_ns);
         assert!(message.contains("its windows are 1 s long: name a multiple of that"), "{message}");
@@ -173,7 +175,8 @@ fn what_cannot_be_rolled_up_is_refused() {
     let (rollup, _) = rolled_up(recorded.path(), 10);
     let message = refused(rollup.path(), 60 * SECOND);
     assert!(message.contains("it is a rollup already"), "{message}");
-    let message = run(recorded.path(), rollup.path(), 10 * SECOND, None).unwrap_err().to_string();
+    let message =
+        run(recorded.path(), rollup.path(), 10 * SECOND, None, &Redaction::default()).unwrap_err().to_string();
     assert!(message.contains(fixture::RUN_ID), "{message}");
     let again = reattribute::run(rollup.path(), to.path(), None, |run| Ok::<_, DataSetError>(run.policy.clone()));
     assert!(matches!(again, Err(DataSetError::NoWeights { .. })), "{again:?}");

@@ -34,10 +34,12 @@ use crate::{
             footer::Footer,
             run_row,
         },
+        redacting,
         store::{ClaimKind, Published, Scratch, Store, StoredFile},
         tables::{Runs, TABLES},
     },
     output::OutputError,
+    redact::Redaction,
     rollup,
 };
 
@@ -52,6 +54,8 @@ const MAX_FILES: usize = 100_000;
 pub struct Options {
     /// Length of the windows that arrive; `None`: as recorded.
     pub window_ns: Option<u64>,
+    /// What is shown there of command lines.
+    pub redaction: Redaction,
     /// Bytes per second, on average.
     pub most_bytes_per_s: Option<u64>,
     /// Where the file of a run that is under way lies. It has no name there.
@@ -239,7 +243,7 @@ impl Shipper {
         let listed = match self.options.window_ns {
             Some(window_ns) => {
                 let scratch: Arc<dyn Store> = Arc::new(Scratch::within(&self.options.scratch)?);
-                rollup::of_run(files, scratch.as_ref(), window_ns)?;
+                rollup::of_run(files, scratch.as_ref(), window_ns, &self.options.redaction)?;
                 rolled_up(&scratch)?
             }
             None => {
@@ -250,8 +254,12 @@ impl Shipper {
             }
         };
         for file in listed {
-            let bytes = file.read_whole(MAX_FILE_BYTES)?;
             let Some((folder, name)) = file.place() else { continue };
+            let table = [Runs::NAME].into_iter().chain(TABLES).find(|table| folder.starts_with(table));
+            let bytes = match table {
+                Some(table) => redacting::file(table, &file, MAX_FILE_BYTES, &self.options.redaction)?,
+                None => file.read_whole(MAX_FILE_BYTES)?,
+            };
             if self.to.publish_new(folder, name, &bytes)? == Published::Created {
                 passed.files += 1;
                 passed.bytes += bytes.len() as u64;

@@ -21,6 +21,7 @@ use crate::{
     events::Event,
     model::policy::Policy,
     output::{Output as _, OutputError},
+    redact::Redaction,
     rollup,
 };
 
@@ -56,7 +57,7 @@ fn local(root: &Path) -> Arc<dyn Store> {
 }
 
 fn options(window_ns: Option<u64>) -> Options {
-    Options { window_ns, most_bytes_per_s: None, scratch: std::env::temp_dir() }
+    Options { window_ns, redaction: Redaction::default(), most_bytes_per_s: None, scratch: std::env::temp_dir() }
 }
 
 fn shipper(from: &Path, to: Arc<dyn Store>, window_ns: Option<u64>) -> Shipper {
@@ -76,7 +77,7 @@ fn files(root: &Path) -> Vec<(String, Vec<u8>)> {
 
 fn rolled_up(from: &Path) -> Vec<(String, Vec<u8>)> {
     let to = tempfile::tempdir().unwrap();
-    rollup::run(from, to.path(), 60 * SECOND, None).unwrap();
+    rollup::run(from, to.path(), 60 * SECOND, None, &Redaction::default()).unwrap();
     files(to.path())
 }
 

@@ -31,11 +31,13 @@ use crate::{
             footer::Footer,
             run_row,
         },
+        redacting,
         store::{self, ClaimKind, LocalDirectory, Store, StoredFile},
         tables::{Runs, Stacks, stacks},
         write::MergedFile,
     },
     output::OutputError,
+    redact::{CommandLines, Redaction},
 };
 
 /// Bound on a run's own row.
@@ -55,15 +57,22 @@ pub struct Compacted {
     pub is_unchanged: bool,
 }
 
-/// Merges a data set's small files, in place or into a new directory that belongs to `owner`.
+/// Merges a data set's small files, in place or into a new directory that belongs to `owner`. Command lines are as
+/// `redaction` shows them.
 ///
 /// # Errors
 /// As [`in_place`] and [`beside`].
-pub fn run(data: &Path, output: Option<&Path>, owner: Option<(u32, u32)>) -> Result<Compacted> {
-    match output {
-        Some(output) => beside(data, output, owner),
-        None => in_place(data),
-    }
+pub fn run(data: &Path, output: Option<&Path>, owner: Option<(u32, u32)>, redaction: &Redaction) -> Result<Compacted> {
+    let done = match output {
+        Some(output) => copied(data, output, owner, redaction),
+        None => replaced(data, redaction),
+    };
+    done.map_err(about_room)
+}
+
+/// Command lines stay as they are.
+fn as_they_are() -> Redaction {
+    Redaction::default().showing(CommandLines::Full)
 }
 
 /// Puts the compacted data set in place of `data`.
@@ -72,10 +81,10 @@ pub fn run(data: &Path, output: Option<&Path>, owner: Option<(u32, u32)>) -> Res
 /// If a run is writing there, if it holds what is no part of a data set, or a
 /// file cannot be read or written; nothing is changed then.
 pub fn in_place(data: &Path) -> Result<Compacted> {
-    replaced(data).map_err(about_room)
+    replaced(data, &as_they_are()).map_err(about_room)
 }
 
-fn replaced(data: &Path) -> Result<Compacted> {
+fn replaced(data: &Path, redaction: &Redaction) -> Result<Compacted> {
     let root = root_of(data)?;
     let owner = replace::owner(&root)?;
     let _lock = OutputDirectory::create(&root, owner)?;
@@ -83,13 +92,14 @@ fn replaced(data: &Path) -> Result<Compacted> {
     replace::refuse_foreign(&root, &plan.paths())?;
     // Free of what an interrupted run left, even if that one was all but done.
     replace::remove_leftover(&root, Some(&root))?;
-    if plan.runs.iter().all(|(_, merges)| merges.iter().all(Merge::is_one_part)) {
+    let is_merged = plan.runs.iter().all(|(_, merges)| merges.iter().all(Merge::is_one_part));
+    if is_merged && redaction.shown == CommandLines::Full {
         return Ok(Compacted { files_after: plan.done.files_before, is_unchanged: true, ..plan.done.unchanged() });
     }
     replace::refuse_mounted(&root)?;
     let staging = Staging::make(&root, owner)?;
     staging.try_exchange(&root)?;
-    plan.write(staging.directory.store())?;
+    plan.write(staging.directory.store(), redaction)?;
     staging.exchange(&root, &plan.paths())?;
     Ok(plan.done)
 }
@@ -99,17 +109,17 @@ fn replaced(data: &Path) -> Result<Compacted> {
 /// # Errors
 /// As [`in_place`], and if `output` holds anything.
 pub fn beside(data: &Path, output: &Path, owner: Option<(u32, u32)>) -> Result<Compacted> {
-    copied(data, output, owner).map_err(about_room)
+    copied(data, output, owner, &as_they_are()).map_err(about_room)
 }
 
-fn copied(data: &Path, output: &Path, owner: Option<(u32, u32)>) -> Result<Compacted> {
+fn copied(data: &Path, output: &Path, owner: Option<(u32, u32)>, redaction: &Redaction) -> Result<Compacted> {
     let root = root_of(data)?;
     let _lock = LocalDirectory::new(&root, None).claim(ClaimKind::Read)?;
     let mut plan = Plan::of(&root)?;
     replace::refuse_taken(output)?;
     replace::remove_leftover(output, None)?;
     let staging = Staging::make(output, owner)?;
-    plan.write(staging.directory.store())?;
+    plan.write(staging.directory.store(), redaction)?;
     staging.rename(output)?;
     Ok(plan.done)
 }
@@ -164,13 +174,13 @@ impl Plan {
         self.files().iter().map(StoredFile::path).collect()
     }
 
-    fn write(&mut self, to: &LocalDirectory) -> Result<()> {
+    fn write(&mut self, to: &LocalDirectory, redaction: &Redaction) -> Result<()> {
         for (files, merges) in &self.runs {
             let mut stacks = HashSet::new();
             for (number, merge) in merges.iter().enumerate() {
-                self.done.stacks_left_out += write_merge(merge, number, &mut stacks, to)?;
+                self.done.stacks_left_out += write_merge(merge, number, &mut stacks, to, redaction)?;
             }
-            copy_row(files, to)?;
+            copy_row(files, to, redaction)?;
         }
         self.check(to)
     }
@@ -237,22 +247,29 @@ impl Compacted {
 }
 
 /// Returns how many stacks were described already.
-fn write_merge(merge: &Merge, number: usize, stacks: &mut HashSet<i64>, to: &LocalDirectory) -> Result<u64> {
+fn write_merge(
+    merge: &Merge,
+    number: usize,
+    stacks: &mut HashSet<i64>,
+    to: &LocalDirectory,
+    redaction: &Redaction,
+) -> Result<u64> {
     let mut left_out = 0;
     for (table, merged) in &merge.tables {
         let place = (merge.place.folder(table), merge.place.numbered(number));
-        left_out += merge_files(table, &merged.files, &merged.footer, stacks, to, &place)?;
+        left_out += merge_files(table, &merged.files, &merged.footer, (stacks, redaction), to, &place)?;
     }
     Ok(left_out)
 }
 
 /// Merges files of a table, all with this footer's columns and metadata, into the file of this folder and
-/// name. Of stacks only those are kept that are not in `stacks` yet. Returns how many were left out.
+/// name. Of stacks only those are kept that are not in `stacks` yet, and command lines are as they are to be shown. Returns
+/// how many stacks were left out.
 pub(crate) fn merge_files(
     table: &'static str,
     files: &[StoredFile],
     footer: &Footer,
-    stacks: &mut HashSet<i64>,
+    (stacks, redaction): (&mut HashSet<i64>, &Redaction),
     to: &dyn Store,
     (folder, name): &(PathBuf, String),
 ) -> Result<u64> {
@@ -261,7 +278,8 @@ pub(crate) fn merge_files(
     for stored in files {
         TableFile::open(stored)?.batches(|columns| {
             if table != Stacks::NAME {
-                return Ok(file.write(columns.batch())?);
+                let redacted = redacting::batch(table, columns, &stored.path(), redaction)?;
+                return Ok(file.write(redacted.as_ref().unwrap_or_else(|| columns.batch()))?);
             }
             let is_new = new_stacks(columns, stacks)?;
             left_out += is_new.false_count() as u64;
@@ -279,9 +297,9 @@ fn new_stacks(columns: &Columns<'_>, known: &mut HashSet<i64>) -> Result<Boolean
     Ok(BooleanArray::from(is_new))
 }
 
-/// Copies the row's file as it is, if it is whole.
-fn copy_row(files: &RunFiles, to: &LocalDirectory) -> Result<()> {
+/// Copies the row's file, if it is whole.
+fn copy_row(files: &RunFiles, to: &LocalDirectory, redaction: &Redaction) -> Result<()> {
     run_row::read(&files.row)?;
-    let bytes = files.row.read_whole(MAX_ROW_BYTES)?;
+    let bytes = redacting::file(Runs::NAME, &files.row, MAX_ROW_BYTES, redaction)?;
     Ok(to.publish(&files.place.folder(Runs::NAME), &files.place.name, &bytes)?)
 }

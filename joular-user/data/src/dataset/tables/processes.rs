@@ -17,7 +17,11 @@ pub(crate) const START_BOOTTIME_NS: Column<kind::Int> =
     Column::quantity("start_boottime_ns", "kernel", "start of the process since boot, rounded down to 10 ms")
         .unit("ns");
 pub(crate) const PARENT_PID: Column<kind::Int> = Column::new("parent_pid", "/proc", "parent process");
-pub(crate) const COMMAND_LINE: Column<kind::TextList> = Column::new("command_line", "/proc", "program and arguments");
+pub(crate) const COMMAND_LINE: Column<kind::TextList> = Column::new(
+    "command_line",
+    "/proc",
+    "program and arguments, without secrets unless --command-line full is given; empty with none",
+);
 pub(crate) const EXECUTABLE: Column<kind::Name> =
     Column::new("executable", "/proc", "program file").null("could not be read");
 pub(crate) const IS_TARGET: Column<kind::Flag> =

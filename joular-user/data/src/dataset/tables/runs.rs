@@ -20,7 +20,8 @@ pub(crate) const ARCH: Column<kind::Text> = Column::new("arch", "kernel", "archi
 pub(crate) const ONLINE_CPUS: Column<kind::Int> = Column::new("online_cpus", "/sys", "online CPUs").unit("CPUs");
 pub(crate) const SOCKETS: Column<kind::Int> = Column::new("sockets", "/sys", "physical packages");
 pub(crate) const MEMORY_BYTES: Column<kind::Int> = Column::new("memory_bytes", "/proc", "memory").unit("bytes");
-pub(crate) const COMMAND_LINE: Column<kind::TextList> = Column::new("command_line", "run", "arguments of joular-bpf");
+pub(crate) const COMMAND_LINE: Column<kind::TextList> =
+    Column::new("command_line", "run", "arguments of joular-bpf, without secrets as in processes");
 pub(crate) const SAMPLING_EVENT: Column<kind::Text> = Column::new(
     "sampling_event",
     "kernel",

@@ -42,12 +42,19 @@ impl MergedFile {
         self.writer.write(batch).map_err(OutputError::encode(self.table))
     }
 
+    /// Its content, when it is whole.
+    ///
+    /// # Errors
+    /// If it cannot be encoded.
+    pub fn into_bytes(self) -> Result<Vec<u8>> {
+        self.writer.into_inner().map_err(OutputError::encode(self.table))
+    }
+
     /// Makes it a file of the data set.
     ///
     /// # Errors
     /// If it cannot be written.
     pub fn publish(self, store: &dyn Store, folder: &Path, name: &str) -> Result<()> {
-        let bytes = self.writer.into_inner().map_err(OutputError::encode(self.table))?;
-        store.publish(folder, name, &bytes)
+        store.publish(folder, name, &self.into_bytes()?)
     }
 }

@@ -6,6 +6,7 @@ use serde::Serialize;
 use super::strings::Strings;
 use crate::{
     model::{domain, target_text::TargetText},
+    redact::Redaction,
     report::{
         profile::{Overview, Profile, Run},
         tree::process_title,
@@ -114,7 +115,7 @@ pub(super) fn qualities(overview: &Overview, strings: &mut Strings) -> Vec<Quali
 }
 
 /// A run as pairs of what and value.
-pub(super) fn run(run: &Run, strings: &mut Strings) -> Vec<(&'static str, usize)> {
+pub(super) fn run(run: &Run, redaction: &Redaction, strings: &mut Strings) -> Vec<(&'static str, usize)> {
     let info = &run.info;
     let end = run.end.as_ref().map_or("still running, or it did not end properly", |end| &end.reason);
     let costs = info.policy.calibration.as_ref().map(|calibrated| calibrated.costs);
@@ -122,6 +123,10 @@ pub(super) fn run(run: &Run, strings: &mut Strings) -> Vec<(&'static str, usize)
         || "not calibrated".to_owned(),
         |costs| format!("{} ns a sample and {} ns a switch were taken off weights", costs.sample_ns, costs.switch_ns),
     );
+    let command_line = match redaction.words(&info.command_line).words {
+        words if words.is_empty() => "not shown".to_owned(),
+        words => words.join(" "),
+    };
     let domains = match domain::names(&info.domains) {
         names if names.is_empty() => "none".to_owned(),
         names => names,
@@ -131,7 +136,7 @@ pub(super) fn run(run: &Run, strings: &mut Strings) -> Vec<(&'static str, usize)
         ("host", info.host.raw().to_owned()),
         ("started", timestamp(info.started.0)),
         ("ended because of", end.to_owned()),
-        ("command line", info.command_line.join(" ")),
+        ("command line", command_line),
         ("joular-bpf", info.version.clone()),
         ("kernel", info.kernel.clone()),
         ("CPU", format!("{} ({} CPUs, {} sockets, {})", info.cpu_model, info.online_cpus, info.sockets, info.arch)),

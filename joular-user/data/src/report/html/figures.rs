@@ -156,7 +156,7 @@ pub(super) fn of(
         jvm_parts: facts::jvm_parts(),
         jvms: facts::jvms(profile, &mut strings),
         qualities: facts::qualities(overview, &mut strings),
-        runs: profile.catalog.runs.iter().map(|run| facts::run(run, &mut strings)).collect(),
+        runs: profile.catalog.runs.iter().map(|run| facts::run(run, &choice.redaction, &mut strings)).collect(),
         strings: strings.into_texts(),
     }
 }

@@ -34,6 +34,7 @@ use super::{
     profile::{Allocated, App, Collected, Counting, DataSet, Filter, Moved, Profile},
     tree::Shape,
 };
+use crate::redact::Redaction;
 
 /// What the page is about.
 #[derive(Clone, Debug)]
@@ -44,6 +45,8 @@ pub struct PageChoice {
     pub shape: Shape,
     /// Emissions and cost, if they are wanted.
     pub footprint: Option<Choices>,
+    /// What is shown of command lines.
+    pub redaction: Redaction,
     /// The application's packages as they were given, for the page to say.
     pub view: String,
 }

@@ -20,6 +20,7 @@ fn choice(root: &std::path::Path) -> PageChoice {
         app: None,
         shape: Shape { levels: Levels::Processes, ..Shape::default() },
         footprint: None,
+        redaction: crate::redact::Redaction::default(),
         view: String::new(),
     }
 }

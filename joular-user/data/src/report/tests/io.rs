@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::{
     dataset::fixture_io::write_with_devices,
     model::{policy::Policy, units::MicroJoules},
+    redact::Redaction,
     report::{
         Format,
         profile::{Filter, Profile},
@@ -66,7 +67,7 @@ fn rows_of_tables_and_what_was_cut_sum_to_all_energy_of_network_and_disk() {
 #[test]
 fn windows_of_a_minute_have_the_same() {
     let (recorded, rolled_up) = (data_set(), tempfile::tempdir().unwrap());
-    rollup::run(recorded.path(), rolled_up.path(), 10_000_000_000, None).unwrap();
+    rollup::run(recorded.path(), rolled_up.path(), 10_000_000_000, None, &Redaction::default()).unwrap();
     assert_eq!(attributed(rolled_up.path()), attributed(recorded.path()));
     let audits = crate::dataset::audit::run(rolled_up.path()).unwrap();
     assert!(crate::dataset::audit::is_well(&audits), "{:?}", audits[0].told);

@@ -12,3 +12,4 @@ mod io;
 mod light_load;
 mod moved;
 mod profile;
+mod secrets;
