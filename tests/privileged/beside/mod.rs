@@ -39,6 +39,7 @@ mod prometheus;
 mod rare_code;
 mod resumed_threads;
 mod run_command;
+mod secrets;
 mod servers;
 mod strangers;
 mod virtual_threads;
