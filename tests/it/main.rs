@@ -32,6 +32,7 @@ mod replayed;
 mod report;
 mod rollup;
 mod schema;
+mod secrets;
 mod shipping;
 mod validate;
 
