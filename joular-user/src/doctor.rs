@@ -21,7 +21,7 @@ use crate::{
         cpus::CPU_ROOT,
         features::{self, Check, Verdict},
         io,
-        sampler::SamplerRoots,
+        sampler::{SamplerRoots, TIMERS_REFUSED},
     },
     privileges,
     procs::proc_files::ProcFiles,
@@ -69,7 +69,13 @@ fn exit(checks: &[Check]) -> Exit {
 
 /// Loads the programs and unloads them again.
 fn programs() -> Check {
-    match Programs::load(options(false)) {
+    let options = options(false);
+    let chosen = options.sampler.name();
+    match Programs::load(options) {
+        Ok(loaded) if loaded.programs.event_name() != chosen => {
+            let found = format!("they load and pass the verifier, but {TIMERS_REFUSED}");
+            Check::new("eBPF programs", Verdict::Limited, found, Some("samples are taken by the event cpu-clock"))
+        }
         Ok(_) => Check::new("eBPF programs", Verdict::Good, "they load and pass the verifier", None),
         Err(error) => {
             let verdict =

@@ -81,6 +81,19 @@ impl KernelError {
         self.code() == Some(libc::ESRCH)
     }
 
+    /// Whether the kernel refused a program for setting timers. It says so with `EOPNOTSUPP`, older kernels with
+    /// `EACCES`, which means much (`process_timer_func` and its caller in kernel/bpf/verifier.c).
+    pub(super) fn refuses_timers(&self) -> bool {
+        let Self::Program { operation: "loading", source, .. } = self else { return false };
+        match source.as_ref() {
+            ProgramError::LoadError { io_error, verifier_log } => {
+                io_error.raw_os_error() == Some(libc::EOPNOTSUPP)
+                    || verifier_log.to_string().contains("bpf_timer cannot be used")
+            }
+            _ => false,
+        }
+    }
+
     /// `EPERM`, or `EACCES` from anything but the verifier, which rejects
     /// programs with it.
     fn is_permission(&self) -> bool {
@@ -135,6 +148,7 @@ fn causes(error: &(dyn std::error::Error + 'static)) -> String {
 #[cfg(test)]
 mod tests {
     use aya::sys::SyscallError;
+    use aya_obj::VerifierLog;
 
     use super::*;
 
@@ -144,6 +158,23 @@ mod tests {
         let text = causes(&io::Error::other(format!("BPF_PROG_LOAD failed. {log}BPF program is too large")));
         assert!(text.starts_with("BPF_PROG_LOAD failed.") && text.ends_with("BPF program is too large"), "{text}");
         assert!(text.len() < 300, "{text}");
+    }
+
+    #[test]
+    fn a_program_is_refused_for_its_timers_by_code_or_by_word() {
+        let error = |operation, code, log: &str| KernelError::Program {
+            operation,
+            program: "sched_switch",
+            source: Box::new(ProgramError::LoadError {
+                io_error: io::Error::from_raw_os_error(code),
+                verifier_log: VerifierLog::new(format!("0: R1=ctx()\n{log}\nprocessed 177 insns")),
+            }),
+        };
+        let said = "call bpf_timer_start#171\nbpf_timer cannot be used for PREEMPT_RT.";
+        assert!(error("loading", libc::EOPNOTSUPP, "").refuses_timers());
+        assert!(error("loading", libc::EACCES, said).refuses_timers());
+        assert!(!error("loading", libc::EACCES, "call bpf_timer_start#171").refuses_timers());
+        assert!(!error("attaching", libc::EOPNOTSUPP, said).refuses_timers());
     }
 
     #[test]

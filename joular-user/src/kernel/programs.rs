@@ -119,8 +119,17 @@ pub struct Programs {
 }
 
 impl Programs {
-    /// Loads everything; nothing runs yet.
+    /// Loads everything; nothing runs yet. Where the kernel lets no program set timers, the event takes the samples.
     pub fn load(options: LoadOptions) -> Result<Loaded, KernelError> {
+        match Self::load_as_chosen(options.clone()) {
+            Err(error) if error.refuses_timers() && options.sampler != Sampler::Event => {
+                Self::load_as_chosen(LoadOptions { sampler: Sampler::Event, ..options })
+            }
+            loaded => loaded,
+        }
+    }
+
+    fn load_as_chosen(options: LoadOptions) -> Result<Loaded, KernelError> {
         if !features::in_host_pid_namespace() {
             return Err(KernelError::PidNamespace);
         }

@@ -5,7 +5,7 @@
 //! interrupts through a tracepoint of the local APIC, and have to know where in a kernel stack the
 //! interrupt begins. Where either is missing, as on machines whose hypervisor gives them another
 //! timer (Hyper-V, Xen), cpu-clock takes the samples ([`Sampler::Event`]): one event per CPU, with a
-//! fixed period, idle or not.
+//! fixed period, idle or not. It does so on PREEMPT_RT too, where Linux lets no program set a timer.
 //!
 //! Hardware cycles are not sampled. In frequency mode the kernel changes the period at every tick, so
 //! that a sample stands for more cycles in busy times than in quiet ones. With a fixed period of
@@ -38,6 +38,12 @@ const MAX_LINE_BYTES: u64 = 1024;
 /// Where timer interrupts of the local APIC begin.
 const TIMER_TRACEPOINT: &str = "local_timer_entry";
 
+/// Newer kernels refuse such a program; in an older one it would sleep in an interrupt.
+const NO_TIMERS_ON_REALTIME: &str = "programs cannot set timers on a kernel with PREEMPT_RT";
+
+/// Said where the kernel refuses the programs for what they do with timers.
+pub const TIMERS_REFUSED: &str = "this kernel lets no program set a timer";
+
 /// What takes samples. The programs differ, what a sample contains does not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sampler {
@@ -62,11 +68,13 @@ pub struct SamplerRoots {
     pub proc: PathBuf,
     /// `/sys/devices/system`
     pub system: PathBuf,
+    /// `/sys/kernel`
+    pub kernel: PathBuf,
 }
 
 impl Default for SamplerRoots {
     fn default() -> Self {
-        Self { proc: "/proc".into(), system: "/sys/devices/system".into() }
+        Self { proc: "/proc".into(), system: "/sys/devices/system".into(), kernel: "/sys/kernel".into() }
     }
 }
 
@@ -177,6 +185,9 @@ impl Attached {
 
 /// The entries, or why timers cannot be used.
 fn timer_entries(roots: &SamplerRoots) -> Result<InterruptEntries, String> {
+    if is_realtime(roots) {
+        return Err(NO_TIMERS_ON_REALTIME.to_owned());
+    }
     let device = roots.system.join("clockevents/clockevent0/current_device");
     let device = fs::read_to_string(device).unwrap_or_default();
     // Each CPU has the same kind. `lapic-deadline` is the same timer in another mode.
@@ -192,6 +203,15 @@ fn timer_entries(roots: &SamplerRoots) -> Result<InterruptEntries, String> {
     let file = File::open(&path).map_err(|error| format!("reading {}: {error}", path.display()))?;
     let entries = entries_in(BufReader::new(file)).map_err(|error| format!("reading {}: {error}", path.display()))?;
     entries.ok_or_else(|| format!("{} does not say where the kernel enters timer interrupts", path.display()))
+}
+
+/// Whether the kernel is built with PREEMPT_RT. It says so in a file of its own, or else in its version.
+fn is_realtime(roots: &SamplerRoots) -> bool {
+    let text = |path: PathBuf| fs::read_to_string(path).unwrap_or_default();
+    let version = text(roots.proc.join("sys/kernel/version"));
+    text(roots.kernel.join("realtime")).trim() == "1"
+        || version.contains("PREEMPT_RT")
+        || version.contains("PREEMPT RT")
 }
 
 /// Whether `bpf_timer_start` can keep a timer on its CPU: from Linux 6.7 on.
@@ -284,6 +304,40 @@ ffffffffc0000000 t in_a_module\t[module]
         assert_eq!(entries(""), None);
     }
 
+    fn fake_roots(root: &Path) -> SamplerRoots {
+        SamplerRoots { proc: root.join("proc"), system: root.join("system"), kernel: root.join("kernel") }
+    }
+
+    #[test]
+    fn realtime_kernels_take_samples_by_the_event() {
+        for (realtime, version, name) in [
+            (None, "#1 SMP PREEMPT_DYNAMIC Debian 6.1.192-2 (2026-11-16)\n", "timer"),
+            (None, "", "timer"),
+            (Some("0\n"), "#1 SMP PREEMPT_DYNAMIC\n", "timer"),
+            (Some("1\n"), "#1 SMP PREEMPT_DYNAMIC\n", "cpu-clock"),
+            (Some("1\n"), "#1 SMP PREEMPT_RT Debian 6.1.192-2 (2026-11-16)\n", "cpu-clock"),
+            (None, "#1 SMP PREEMPT_RT Debian 6.12.117-1~deb12u1\n", "cpu-clock"),
+            (None, "#1 SMP PREEMPT RT\n", "cpu-clock"),
+        ] {
+            let root = tempfile::tempdir().unwrap();
+            let roots = fake_roots(root.path());
+            let write = |path: &str, text: &str| {
+                let path = root.path().join(path);
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(path, text).unwrap();
+            };
+            write("proc/kallsyms", SYMBOLS);
+            write("system/clockevents/clockevent0/current_device", "lapic-deadline\n");
+            write("proc/sys/kernel/version", version);
+            if let Some(text) = realtime {
+                write("kernel/realtime", text);
+            }
+            let (sampler, reason) = Sampler::choose(&roots);
+            assert_eq!(sampler.name(), name, "{realtime:?} {version}");
+            assert_eq!(reason.is_some_and(|reason| reason.contains("PREEMPT_RT")), name == "cpu-clock");
+        }
+    }
+
     #[test]
     fn other_timers_and_isolated_cpus_on_old_kernels_take_samples_by_the_event() {
         let root = tempfile::tempdir().unwrap();
@@ -292,7 +346,7 @@ ffffffffc0000000 t in_a_module\t[module]
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         };
-        let roots = SamplerRoots { proc: root.path().join("proc"), system: root.path().join("system") };
+        let roots = fake_roots(root.path());
         let reason = || Sampler::choose(&roots).1.unwrap_or_default();
         write("proc/kallsyms", SYMBOLS);
         write("proc/sys/kernel/osrelease", "6.6.12-generic\n");

@@ -186,7 +186,7 @@ async fn record(config: &Config, options: &config::Live, until: Until) -> Result
         io: options.io,
         per_core,
     };
-    let Loaded { programs, banks, ring, unwind_maps } = Programs::load(load)?;
+    let Loaded { programs, banks, ring, unwind_maps } = sampler::load(options.sampler, load, messages::warn)?;
     if let Err(error) = privileges::drop_unneeded(programs.probes_need_sys_admin()) {
         messages::warn(&format!("all privileges are kept, because dropping those not needed failed: {error}"));
     }

@@ -2,7 +2,10 @@
 
 use crate::{
     config::SamplerChoice,
-    kernel::{KernelError, Sampler, sampler::SamplerRoots},
+    kernel::{
+        KernelError, LoadOptions, Loaded, Programs, Sampler,
+        sampler::{SamplerRoots, TIMERS_REFUSED},
+    },
 };
 
 /// What a choice comes to on this machine. Samples by timers are better, so `warn` is told why they
@@ -15,10 +18,27 @@ pub fn chosen(choice: SamplerChoice, warn: impl Fn(&str)) -> Result<Sampler, Ker
         return Ok(Sampler::Event);
     }
     let (sampler, reason) = Sampler::choose(&SamplerRoots::default());
-    match reason {
-        Some(reason) if choice == SamplerChoice::Timer => return Err(KernelError::NoTimer { reason }),
-        Some(reason) => warn(&format!("samples are taken at a fixed rate, also on idle CPUs: {reason}")),
-        None => {}
-    }
+    reason.map_or(Ok(()), |reason| without_timers(choice, reason, warn))?;
     Ok(sampler)
+}
+
+/// Loads the programs, and says so if the kernel refuses the timers that were chosen.
+///
+/// # Errors
+/// If the programs cannot be loaded, or timers were asked for and the kernel refuses them.
+pub fn load(choice: SamplerChoice, options: LoadOptions, warn: impl Fn(&str)) -> Result<Loaded, KernelError> {
+    let chosen = options.sampler.name();
+    let loaded = Programs::load(options)?;
+    if loaded.programs.event_name() != chosen {
+        without_timers(choice, TIMERS_REFUSED.to_owned(), warn)?;
+    }
+    Ok(loaded)
+}
+
+fn without_timers(choice: SamplerChoice, reason: String, warn: impl Fn(&str)) -> Result<(), KernelError> {
+    if choice == SamplerChoice::Timer {
+        return Err(KernelError::NoTimer { reason });
+    }
+    warn(&format!("samples are taken at a fixed rate, also on idle CPUs: {reason}"));
+    Ok(())
 }
