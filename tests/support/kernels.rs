@@ -21,6 +21,9 @@ use crate::{
 /// Packages that depend on the newest kernel of their line.
 const LINES: [&str; 2] = ["linux-image-cloud-amd64", "linux-image-6.12-cloud-amd64"];
 
+/// The same for a kernel with PREEMPT_RT, which only tests of such kernels start.
+const REALTIME_LINE: &str = "linux-image-rt-amd64";
+
 const QEMU: &str = "qemu-system-x86_64";
 
 /// The shell and tools of the virtual machine.
@@ -46,9 +49,23 @@ fn dir() -> PathBuf {
     paths::target().join("kernels")
 }
 
-/// The kernels that were unpacked.
+/// Where the kernel with PREEMPT_RT is unpacked, apart from those that every test of kernels starts.
+fn realtime_dir() -> PathBuf {
+    dir().join("realtime")
+}
+
+/// The kernel with PREEMPT_RT, if it was unpacked.
+pub fn realtime() -> Option<Kernel> {
+    all_in(&realtime_dir()).pop()
+}
+
+/// The kernels that were unpacked, but for that with PREEMPT_RT.
 pub fn all() -> Vec<Kernel> {
-    let entries = fs::read_dir(dir()).into_iter().flatten().flatten();
+    all_in(&dir())
+}
+
+fn all_in(dir: &Path) -> Vec<Kernel> {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     let mut found: Vec<Kernel> = entries
         // What an interrupted download left.
         .filter(|entry| !entry.file_name().as_encoded_bytes().starts_with(b"."))
@@ -89,11 +106,11 @@ fn busybox() -> PathBuf {
 
 /// Downloads what is missing; needs a Debian package manager, and no privileges.
 pub fn fetch() -> Result<()> {
-    unpack(BUSYBOX)?;
-    for line in LINES {
-        // Which of them there are depends on the release of Debian.
+    unpack(&dir(), BUSYBOX)?;
+    // Which of them there are depends on the release of Debian.
+    for (dir, line) in lines() {
         if let Some(package) = newest(line)? {
-            unpack(&package)?;
+            unpack(&dir, &package)?;
         }
     }
     ensure!(!all().is_empty(), "none of {LINES:?} is known to apt-get");
@@ -102,10 +119,15 @@ pub fn fetch() -> Result<()> {
 
 /// Whether there is nothing to download: the newest kernel of every line is there.
 pub fn is_complete() -> bool {
-    let is_there = |package: &str| dir().join(package).exists();
-    let newest_is_there =
-        |line: &&str| newest(line).is_ok_and(|package| package.is_none_or(|package| is_there(&package)));
-    missing().is_none() && LINES.iter().all(newest_is_there)
+    let newest_is_there = |(dir, line): (PathBuf, &str)| {
+        newest(line).is_ok_and(|package| package.is_none_or(|package| dir.join(package).exists()))
+    };
+    missing().is_none() && lines().all(newest_is_there)
+}
+
+/// Each line, and where its kernel is unpacked.
+fn lines() -> impl Iterator<Item = (PathBuf, &'static str)> {
+    LINES.map(|line| (dir(), line)).into_iter().chain([(realtime_dir(), REALTIME_LINE)])
 }
 
 fn newest(line: &str) -> Result<Option<String>> {
@@ -115,13 +137,13 @@ fn newest(line: &str) -> Result<Option<String>> {
     Ok(package.map(|release| format!("linux-image-{release}")))
 }
 
-fn unpack(package: &str) -> Result<()> {
-    let target = dir().join(package);
+fn unpack(dir: &Path, package: &str) -> Result<()> {
+    let target = dir.join(package);
     if target.exists() {
         return Ok(());
     }
     // Aside first: what an interrupted download left is not taken for whole.
-    let partial = dir().join(format!(".{package}"));
+    let partial = dir.join(format!(".{package}"));
     if partial.exists() {
         fs::remove_dir_all(&partial)?;
     }

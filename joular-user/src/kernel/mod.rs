@@ -22,6 +22,7 @@ pub mod cycles;
 mod error;
 pub mod features;
 pub mod io;
+mod isolated;
 mod log;
 mod map_sizes;
 pub mod probes;

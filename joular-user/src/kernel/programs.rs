@@ -24,6 +24,7 @@ use super::{
     cycles::{CycleCounters, CycleEvent},
     error::KernelError,
     features, io,
+    isolated::Isolated,
     log::LogToStderr,
     map_sizes::MapSizes,
     probes::{ProbeOffsets, Probes},
@@ -111,6 +112,7 @@ pub struct Programs {
     lives: Vec<Life>,
     online: Vec<Cpu>,
     sampling: Attached,
+    isolated: Isolated,
     cycles: Option<CycleCounters>,
     counters: Option<CounterEvents>,
     probes: Probes,
@@ -219,8 +221,8 @@ impl Programs {
             map: "EVENTS",
             source: Box::new(source),
         })?;
-        let programs =
-            Self { ebpf, options, lives, online, sampling: Attached::default(), cycles, counters, probes, io, log };
+        let (sampling, isolated) = (Attached::default(), Isolated::new(&options.cpu_root));
+        let programs = Self { ebpf, options, lives, online, sampling, isolated, cycles, counters, probes, io, log };
         Ok(Loaded { programs, banks, ring, unwind_maps })
     }
 
@@ -249,6 +251,16 @@ impl Programs {
         }
         self.io.as_ref().map_or(Ok(()), |io| io.attach(&mut self.ebpf))?;
         self.sample_new_cpus().map(drop)
+    }
+
+    /// A thread that runs already is to be sampled from now on.
+    pub fn target_found(&mut self) {
+        self.isolated.want();
+    }
+
+    /// Begins to sample such threads on CPUs without timer interrupts.
+    pub fn interrupt_isolated(&mut self) -> std::io::Result<()> {
+        if self.options.sampler == Sampler::Event { Ok(()) } else { self.isolated.interrupt(&self.lives) }
     }
 
     /// Whether allocations of JVMs are sampled.

@@ -4,6 +4,7 @@
 mod container_image;
 mod debian_package;
 mod guests;
+mod hosts;
 mod io_kernels;
 mod kernels;
 mod soak;

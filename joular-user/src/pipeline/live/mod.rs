@@ -187,6 +187,7 @@ impl Run<'_> {
         for change in self.live.registry.scan() {
             self.changed(change)?;
         }
+        self.sample_running();
         let announced = Announced::new(&mut self.live.banks, MonotonicNs(0))?;
         let (boundary, reading, _) = self.pass_boundary(announced)?;
         self.drain_ring()?;
@@ -301,6 +302,7 @@ impl Run<'_> {
         for change in self.live.registry.end_of_window() {
             self.changed(change)?;
         }
+        self.sample_running();
         let Expired { leaving, gone } = self.stack_age.expired(self.window);
         leaving.iter().for_each(|id| self.live.banks.forget_stack(*id));
         if !gone.is_empty() {

@@ -41,6 +41,7 @@ impl Run<'_> {
             if let Err(error) = self.live.banks.add_target(process.pid) {
                 (self.live.notify)(&format!("process {}: {error}: its stacks are not recorded", process.pid));
             }
+            self.live.programs.target_found();
             self.feed.tell_again((process.pid, process.start_boottime_ns));
             self.live.symbolizer.process_started(process);
             // Others when they are first sampled.
@@ -53,6 +54,16 @@ impl Run<'_> {
             self.feed.forget((process.pid, process.start_boottime_ns));
         }
         Ok(self.consumer.take(&Event::Process(Box::new(process.clone())))?)
+    }
+
+    /// Begins to sample threads that have run without a stop since before their process was a target.
+    pub(super) fn sample_running(&mut self) {
+        if let Err(error) = self.live.programs.interrupt_isolated() {
+            (self.live.notify)(&format!(
+                "threads that have isolated CPUs (nohz_full) to themselves may not be sampled: opening an event there: \
+                 {error}: grant CAP_SYS_ADMIN, or set the sysctl kernel.perf_event_paranoid to 2"
+            ));
+        }
     }
 
     fn forget(&mut self, process: &ProcessInfo) {
