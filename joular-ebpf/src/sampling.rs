@@ -6,7 +6,7 @@
 //!
 //! `bpf_timer` expires in a softirq, but the sample is taken before, in the timer's interrupt itself
 //! (`probes/sample.rs`), where nothing can delay it. Setting the timer there moves it before it
-//! expires, so its callback has nothing to do.
+//! expires, so its callback has nothing to do, unless the timer expires before its interrupt has ended.
 //!
 //! Timers are set under the lock of a run queue, which is safe: the kernel starts timers there as
 //! well (`hrtick_start`), and starting one wakes nobody. *Making* a timer allocates memory, and could
@@ -17,7 +17,7 @@ use core::ffi::c_void;
 use aya_ebpf::{
     bindings::bpf_timer,
     helpers::{
-        bpf_get_prandom_u32, bpf_get_smp_processor_id,
+        bpf_get_prandom_u32, bpf_get_smp_processor_id, bpf_ktime_get_ns,
         generated::{bpf_timer_init, bpf_timer_set_callback, bpf_timer_start},
     },
 };
@@ -113,7 +113,21 @@ pub fn make(SamplingTimer { timer, clock }: &mut SamplingTimer) {
     clock.is_ready = 1;
 }
 
-/// The sample was taken in the interrupt, or there was none to take.
-extern "C" fn expired(_: *mut c_void, _: *mut u32, _: *mut SamplingTimer) -> i64 {
+/// The sample was taken in the interrupt, or there was none to take. But a timer that expires before the interrupt that
+/// set it has ended has no interrupt of its own. A CPU without a tick would then have no sample any more.
+extern "C" fn expired(_: *mut c_void, cpu: *mut u32, sampling: *mut SamplingTimer) -> i64 {
+    // SAFETY: the kernel hands over the key and a live value of the map.
+    let (cpu, SamplingTimer { timer, clock }) = unsafe { (*cpu, &mut *sampling) };
+    if clock.is_armed == 0 {
+        return 0;
+    }
+    // SAFETY: helper without arguments.
+    if cpu != unsafe { bpf_get_smp_processor_id() } {
+        // It is another CPU's, which went offline.
+        clock.is_armed = 0;
+        return 0;
+    }
+    // SAFETY: helper without arguments.
+    start(timer, clock, clock.left_ns(unsafe { bpf_ktime_get_ns() }));
     0
 }

@@ -17,7 +17,7 @@ const LONG_IDLE_NS: u64 = 1_000_000;
 const SHORT_DELAY_NS: u64 = 100_000;
 
 /// Shortest time for which a timer is set. One that expires before its interrupt has ended is handled
-/// without another interrupt, which the sample would have to wait for.
+/// without another interrupt, so its sample is late: the timer is then set again.
 const SHORTEST_START_NS: u64 = 5_000;
 
 /// Longest mean gap: 17 s, so that the product below fits 64 bits.
@@ -96,6 +96,13 @@ impl SamplingClock {
         self.due_ns = now_ns + if gap_ns > SHORTEST_START_NS { gap_ns } else { SHORTEST_START_NS };
         self.late_ns = 0;
         self.is_armed = 1;
+    }
+
+    /// For how long the timer is to be set for the sample that is due next.
+    #[inline(always)]
+    pub const fn left_ns(&self, now_ns: u64) -> u64 {
+        let left_ns = self.due_ns.saturating_sub(now_ns);
+        if left_ns > SHORTEST_START_NS { left_ns } else { SHORTEST_START_NS }
     }
 
     /// The CPU becomes idle. Returns whether its timer should be put off, because it would probably
@@ -202,6 +209,16 @@ mod tests {
         // The shortest gaps of all.
         assert_eq!(next(0, 200_000, u32::MAX), 200_000 + SHORTEST_START_NS);
         assert_eq!(next(20_000, 200_000, u32::MAX), 220_000 + SHORTEST_START_NS);
+    }
+
+    #[test]
+    fn a_timer_that_expired_unseen_is_set_again_for_what_is_left_of_its_gap() {
+        let clock = SamplingClock { due_ns: 1_000_000, is_armed: 1, ..SamplingClock::default() };
+        for (now_ns, left_ns) in
+            [(0, 1_000_000), (900_000, 100_000), (999_999, SHORTEST_START_NS), (9_000_000, SHORTEST_START_NS)]
+        {
+            assert_eq!(clock.left_ns(now_ns), left_ns, "at {now_ns}");
+        }
     }
 
     #[test]
