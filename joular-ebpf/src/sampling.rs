@@ -11,6 +11,13 @@
 //! Timers are set under the lock of a run queue, which is safe: the kernel starts timers there as
 //! well (`hrtick_start`), and starting one wakes nobody. *Making* a timer allocates memory, and could
 //! wake the kernel's page reclaim: that is done in the interrupt, which never comes under that lock.
+//!
+//! From Linux 7.0 on (1bfbc267ec91, "bpf: Enable bpf_timer and bpf_wq in any context") the kernel does not set a timer
+//! at once in these two places, where interrupts are off. It notes what is to be done and interrupts its own CPU for it
+//! as soon as they are on (`bpf_async_schedule_op`). So each setting costs one more interrupt. The timer may
+//! expire once before it is moved, and comes later than it is due by what the detour takes. Neither changes a sample: the
+//! callback sets it for the same moment, and a gap begins when the last sample was due (`abi::sampling`). The note
+//! takes memory; without any the timer is not set, which is counted.
 
 use core::ffi::c_void;
 
