@@ -166,7 +166,7 @@ impl Judge<'_> {
         let stops = self.oop_maps.places(memory, &nmethod.blob)?;
         let mut by_default: Vec<Place> = nmethod.descriptors(memory, layout)?;
         by_default.retain(|place| stops.contains(&place.at));
-        let is_trap = |callee| leaves::is_trap(memory, layout, &self.cache, callee);
+        let is_trap = |callee| leaves::is_trap(memory, layout, &self.cache, callee).unwrap_or_default();
         let mut named = HashSet::from([vec![nmethod.method]]);
         for place in &by_default {
             let chain = methods(&nmethod, nmethod.chain(memory, layout, place.scope)?);
@@ -175,7 +175,7 @@ impl Judge<'_> {
         Ok(Code {
             nmethod,
             next: Places::new(&by_default, &[], MachineCode::new(&[], 0), |_| false),
-            around: nmethod.places(memory, &by_default, is_trap),
+            around: nmethod.places(memory, &by_default, is_trap)?,
             named,
         })
     }
