@@ -5,7 +5,7 @@ pub const SHARE_NS: u64 = 100_000_000;
 
 /// What records of a kind count for at least that a process can send without doing much: new names of its threads, and
 /// its collections.
-pub const CHEAP_RECORD_BYTES: u32 = 512;
+pub const CHEAP_RECORD_BYTES: u32 = 256;
 
 /// What a process has sent lately. Value of the map by tgid; several CPUs may change it at once, which makes a share a
 /// little larger.

@@ -83,8 +83,9 @@ fn ask(maps: &File, from: u64, name: &mut [u8]) -> Result<Query, Errno> {
         vma_name_addr: if name.is_empty() { 0 } else { name.as_mut_ptr().cast::<c_void>() as u64 },
         ..Query::default()
     };
-    // SAFETY: the number belongs to this structure, whose size it has; the kernel writes to it and to `name`, which
-    // both live until it returns.
-    unsafe { ioctl::ioctl(maps, Updater::<PROCMAP_QUERY, Query>::new(&mut query)) }?;
+    // SAFETY: the number belongs to this structure, whose size it has.
+    let updater = unsafe { Updater::<PROCMAP_QUERY, Query>::new(&mut query) };
+    // SAFETY: the kernel writes to the structure and to `name`, which both live until it returns.
+    unsafe { ioctl::ioctl(maps, updater) }?;
     Ok(query)
 }
