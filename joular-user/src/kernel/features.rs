@@ -7,6 +7,7 @@ use perf_event::{Builder, events::Hardware};
 
 use super::{
     btf::{KernelTypes, VMLINUX_BTF},
+    cpus,
     sampler::{Sampler, SamplerRoots},
 };
 use crate::privileges;
@@ -63,7 +64,23 @@ pub fn in_host_pid_namespace() -> bool {
 
 /// All checks of the kernel side.
 pub fn checks() -> Vec<Check> {
-    vec![privileges(), pid_namespace(), kernel_version(), kernel_types(), sampling_event()]
+    let mut checks = vec![privileges(), pid_namespace(), kernel_version(), kernel_types(), sampling_event()];
+    let balancing = fs::read_to_string("/proc/sys/kernel/numa_balancing").unwrap_or_default();
+    let nodes = cpus::cpu_list(Path::new("/sys/devices/system/node/has_memory")).len();
+    checks.extend(numa_balancing(&balancing, nodes));
+    checks
+}
+
+/// Where the kernel moves memory between nodes, a page that waits for its next access cannot be read by a program. Of a
+/// JVM's code cache these are many, for long: it seldom looks into what says where code begins. The setting's first bit is
+/// for nodes of CPUs, the second one for slower memory; each marks pages so.
+fn numa_balancing(setting: &str, nodes: usize) -> Option<Check> {
+    let is_on = setting.trim().parse::<u32>().is_ok_and(|bits| bits != 0);
+    (is_on && nodes > 1).then(|| {
+        let found = format!("on, over {nodes} nodes: many stacks of JVMs may be cut (`unreadable`)");
+        let advice = "record with the sysctl kernel.numa_balancing at 0";
+        Check::new("NUMA balancing", Verdict::Limited, found, Some(advice))
+    })
 }
 
 fn pid_namespace() -> Check {
@@ -145,6 +162,15 @@ fn sampling_event() -> Check {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn balancing_matters_only_where_there_are_nodes_to_balance() {
+        for (setting, nodes, is_limited) in
+            [("1\n", 2, true), ("2\n", 2, true), ("1\n", 1, false), ("0\n", 8, false), ("", 2, false)]
+        {
+            assert_eq!(numa_balancing(setting, nodes).is_some(), is_limited, "{setting:?} {nodes}");
+        }
+    }
 
     #[test]
     fn an_old_kernel_is_no_reason_not_to_try() {

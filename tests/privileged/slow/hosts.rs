@@ -46,7 +46,7 @@ const ISOLATED: &str = "\
 
 /// Records a process on each CPU. They begin when the recording has begun: emulated CPUs share one that is real.
 const SIXTEEN: &str = "\
-    joular-bpf --comm burner --frequency 49 --interval 2s --duration 12s --energy model --model-watts 10:30 --top 100 \
+    joular-bpf --all --frequency 49 --interval 2s --duration 12s --energy model --model-watts 10:30 --top 100 \
         --no-output --json > /tmp/windows 2> /tmp/said &\n\
     profiler=$!\n\
     until grep -q recording /tmp/said || ! kill -0 $profiler; do sleep 0.2; done\n\
@@ -91,16 +91,16 @@ fn burners(said: &str) -> Vec<(u64, u64, u64)> {
     sums
 }
 
-/// Whether the burner has a good part of the samples that are due to it. An emulated machine takes few: an interrupt costs
-/// it much.
-fn check_samples(said: &str, frequency_hz: u64) -> Result<()> {
+/// Whether each burner has a part of the samples that are due to it. An emulated machine takes few: an interrupt costs it
+/// much, and no sample hits the time that one takes.
+fn check_samples(said: &str, frequency_hz: u64, least: f64) -> Result<()> {
     let burners = burners(said);
     ensure!(!burners.is_empty(), "no burner: {said}");
     for (pid, cpu_ns, samples) in burners {
         let due = cpu_ns as f64 / 1e9 * frequency_hz as f64;
         println!("burner {pid}: {:.2} s, {samples} samples of {due:.0}", cpu_ns as f64 / 1e9);
         ensure!(cpu_ns > 100_000_000, "burner {pid} ran for {cpu_ns} ns: {said}");
-        ensure!(samples as f64 > 0.3 * due, "{samples} samples of {due} of burner {pid}: {said}");
+        ensure!(samples as f64 > least * due, "{samples} samples of {due} of burner {pid}: {said}");
     }
     Ok(())
 }
@@ -131,7 +131,7 @@ fn a_realtime_kernel_is_sampled_by_the_event_even_if_it_does_not_say_what_it_is(
         ensure!(part.contains("joular-bpf: samples are taken at a fixed rate"), "{part}");
         let run = records(part, "run").next().with_context(|| format!("no run: {part}"))?;
         ensure!(run["sampling_event"] == "cpu-clock", "{run}");
-        check_samples(part, 199)?;
+        check_samples(part, 199, 0.3)?;
     }
     // Nothing slept in an interrupt.
     ensure!(!hidden.contains("BUG:") && !hidden.contains("invalid context"), "{hidden}");
@@ -161,7 +161,7 @@ fn a_thread_alone_on_a_cpu_without_timer_interrupts_is_sampled_from_the_start() 
     for run in runs {
         let info = records(run, "run").next().with_context(|| format!("no run: {run}"))?;
         ensure!(info["sampling_event"] == "timer", "{info}");
-        check_samples(run, 99)?;
+        check_samples(run, 99, 0.3)?;
     }
     Ok(())
 }
@@ -178,7 +178,7 @@ fn all_of_sixteen_cpus_are_sampled_and_their_times_add_up() -> Result<()> {
     ensure!(run["online_cpus"] == CPUS, "{run}");
     let burners = burners(&said).len();
     ensure!(burners == CPUS, "{burners} of {CPUS} burners: {said}");
-    check_samples(&said, 49)?;
+    check_samples(&said, 49, 0.1)?;
     for window in records(&said, "window") {
         // Busy, idle and unslotted time of a CPU that are not the window, nanosecond for nanosecond, are a loss.
         let lost = &window["audit"]["lost"];
