@@ -13,8 +13,8 @@ use aya_ebpf::{
     programs::ProbeContext,
 };
 use joular_ebpf::abi::{
-    AllocationKey, AllocationSlot, ArgumentPlace, CHEAP_RECORD_BYTES, CollectionName, FREE_REGION, JvmCollections, Loss,
-    MAX_REMEMBERED_OBJECTS, OBJECT_AGES, PoolArguments, PoolRecord, RecordKind, Survival, forwards_survivors,
+    AllocationKey, AllocationSlot, ArgumentPlace, CHEAP_RECORD_BYTES, CollectionName, FREE_REGION, JvmCollections,
+    Loss, MAX_REMEMBERED_OBJECTS, OBJECT_AGES, PoolArguments, PoolRecord, RecordKind, Survival, forwards_survivors,
     is_beside_heap, keeps_survivors, object_key,
 };
 

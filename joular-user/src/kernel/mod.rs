@@ -31,6 +31,7 @@ pub mod sampler;
 #[cfg(test)]
 mod sampler_simulation;
 pub mod told;
+mod type_info;
 pub mod unwind_maps;
 mod uprobe_multi;
 

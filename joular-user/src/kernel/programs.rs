@@ -1,12 +1,9 @@
 //! Loads and attaches the eBPF programs.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use aya::{
-    Btf, Ebpf, EbpfLoader, Endianness,
+    Btf, Ebpf, EbpfLoader,
     maps::{MapData, RingBuf},
     programs::{BtfTracePoint, ProgramError, RawTracePoint, RawTracePointRunOptions, TestRun as _},
 };
@@ -30,6 +27,7 @@ use super::{
     probes::{ProbeOffsets, Probes},
     sampler::{Attached, Sampler},
     told::Told,
+    type_info,
     unwind_maps::UnwindMaps,
 };
 use crate::clock;
@@ -52,16 +50,6 @@ const TRACEPOINTS: [(&str, &str); 5] = [
     ("process_fork", "sched_process_fork"),
     ("process_exit", "sched_process_exit"),
     ("task_rename", "task_rename"),
-];
-
-/// `task_struct` and `signal_struct` members: global in the object, struct, member.
-const OFFSETS: [(&str, &str, &str); 6] = [
-    ("TASK_TGID", "task_struct", "tgid"),
-    ("TASK_PID", "task_struct", "pid"),
-    ("TASK_FLAGS", "task_struct", "flags"),
-    ("TASK_START_BOOTTIME", "task_struct", "start_boottime"),
-    ("TASK_SIGNAL", "task_struct", "signal"),
-    ("SIGNAL_LIVE", "signal_struct", "live"),
 ];
 
 /// What the programs are loaded with.
@@ -135,9 +123,9 @@ impl Programs {
         if !features::in_host_pid_namespace() {
             return Err(KernelError::PidNamespace);
         }
-        let types = read_types(Path::new(VMLINUX_BTF))?;
+        let types = type_info::read(Path::new(VMLINUX_BTF))?;
         let types = KernelTypes::parse(&types)?;
-        let offsets = member_offsets(&types)?;
+        let offsets = type_info::member_offsets(&types)?;
         let io = options.io.then(|| io::Layout::of(&types)).transpose()?;
         let lives = cpus::lives(&options.cpu_root);
         let online = cpus::placed(&options.cpu_root, options.per_core);
@@ -198,7 +186,7 @@ impl Programs {
             loader.map_max_entries("SIBLING_BUSY", cpus::possible(&options.cpu_root));
         }
         let mut ebpf = loader.load(OBJECT).map_err(|error| KernelError::Load(Box::new(error)))?;
-        let btf = types_to_attach(Path::new(VMLINUX_BTF))?;
+        let btf = type_info::to_attach(Path::new(VMLINUX_BTF))?;
         load_programs(&mut ebpf, &options.sampler, &btf)?;
         let probes = if options.allocations { Probes::load(&mut ebpf, OBJECT)? } else { Probes::default() };
         let io = io.map(|layout| io::Programs::load(&mut ebpf, &layout, &btf)).transpose()?;
@@ -371,24 +359,6 @@ fn give_memory_back() {
 pub(super) fn is_offline(error: &ProgramError) -> bool {
     matches!(error, ProgramError::SyscallError(error)
         if matches!(error.io_error.raw_os_error(), Some(libc::ENXIO | libc::ENODEV)))
-}
-
-fn read_types(path: &Path) -> Result<Vec<u8>, KernelError> {
-    fs::read(path).map_err(|source| KernelError::ReadBtf { path: path.into(), source })
-}
-
-fn member_offsets(types: &KernelTypes<'_>) -> Result<Vec<(&'static str, u32)>, KernelError> {
-    let offset_of = |(global, structure, member): &(&'static str, &str, &str)| {
-        Ok((*global, types.member_offset(structure, member)?))
-    };
-    OFFSETS.iter().map(offset_of).collect()
-}
-
-/// What aya needs to find tracepoints and functions.
-fn types_to_attach(path: &Path) -> Result<Btf, KernelError> {
-    let pruned = KernelTypes::parse(&read_types(path)?)?.attachable_only(&io::functions().collect::<Vec<_>>());
-    Btf::parse(&pruned, Endianness::default())
-        .map_err(|error| KernelError::ReadBtf { path: path.into(), source: std::io::Error::other(error) })
 }
 
 fn load_programs(ebpf: &mut Ebpf, sampler: &Sampler, btf: &Btf) -> Result<(), KernelError> {

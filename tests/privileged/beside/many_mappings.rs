@@ -41,7 +41,8 @@ fn a_jvm_with_many_mappings_has_whole_stacks() -> Result<()> {
     )?;
     let row = quality.first().context("sums")?;
     let number = |name: &str| row[name].as_f64().with_context(|| format!("no {name}: {row:?}"));
-    let text = format!("{lines} mappings, {bytes} bytes below libjvm.so: {} of {}", number("whole")?, number("samples")?);
+    let text =
+        format!("{lines} mappings, {bytes} bytes below libjvm.so: {} of {}", number("whole")?, number("samples")?);
     notes::figure(&text);
     ensure!(number("samples")? > 100.0 && number("whole")? >= WHOLE, "{text}: {finished:?}");
     ensure!(!format!("{finished:?}").contains("not_kept"), "nothing of it is left out: {finished:?}");

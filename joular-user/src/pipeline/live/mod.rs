@@ -12,23 +12,18 @@ mod collections;
 mod gap;
 mod io;
 mod marks;
+mod ring;
 mod shares;
 mod targets;
 mod thread_names;
 mod waiting;
 mod wall_clock;
 
-use std::{
-    collections::BTreeMap,
-    time::{Duration, Instant},
-};
+use std::time::Duration;
 
 use joular_data::{
-    events::{
-        EnergyReading, Event, LossCount, RawStack, Window,
-        decode::{self, Record},
-    },
-    model::units::{MonotonicNs, Pid},
+    events::{EnergyReading, Event, LossCount, Window},
+    model::units::MonotonicNs,
 };
 
 pub use self::marks::Marks;
@@ -65,13 +60,6 @@ const LONGEST_POLL: Duration = Duration::from_secs(1);
 
 /// How long the run may wait at its start for the tables by which stacks are walked.
 const SETTLE: Duration = Duration::from_secs(1);
-
-/// Records taken from the ring at once, and time spent on them. A process that makes them faster
-/// than they are read must not keep a window from ending; the rest is taken at the next poll.
-const MAX_RECORDS: usize = 100_000;
-/// Stacks taken in together.
-const MAX_STACKS: usize = 256;
-const MAX_DRAIN: Duration = Duration::from_millis(200);
 
 #[derive(Debug, thiserror::Error)]
 pub enum LiveError {
@@ -354,52 +342,5 @@ impl Run<'_> {
                 self.lost(LossCount::INEXACT_CPU_NS, counted.abs_diff(length_ns));
             }
         }
-    }
-
-    /// Takes what is in the ring; returns how many records that were.
-    fn drain_ring(&mut self) -> Result<usize, LiveError> {
-        let begin = Instant::now();
-        let (mut taken, mut stacks, mut strangers) = (0, Vec::new(), 0);
-        while taken < MAX_RECORDS && begin.elapsed() < MAX_DRAIN {
-            let Some(decoded) = self.live.ring.next().map(|record| decode::decode(&record)) else { break };
-            taken += 1;
-            match decoded {
-                Ok(Record::Stack { pid, generation, stack }) => {
-                    stacks.push((pid, generation, stack));
-                    if stacks.len() >= MAX_STACKS {
-                        self.stacks_arrived(std::mem::take(&mut stacks))?;
-                    }
-                }
-                Ok(Record::Lifecycle(event)) => {
-                    self.stacks_arrived(std::mem::take(&mut stacks))?;
-                    strangers += u64::from(self.lifecycle(&event)?);
-                }
-                Ok(Record::Pool(pool)) => self.collections.take(*pool),
-                Err(_) => self.lost("undecodable", 1),
-            }
-        }
-        self.stacks_arrived(stacks)?;
-        self.wake.strangers_came(strangers);
-        Ok(taken)
-    }
-
-    /// Takes in stacks, those of one process together: asking a process costs more than what is asked.
-    fn stacks_arrived(&mut self, stacks: Vec<(Pid, u8, RawStack)>) -> Result<(), LiveError> {
-        let mut by_process: BTreeMap<Pid, Vec<(u8, RawStack)>> = BTreeMap::new();
-        for (pid, generation, stack) in stacks {
-            let pid = if stack.is_kernel { Pid(0) } else { pid };
-            by_process.entry(pid).or_default().push((generation, stack));
-        }
-        for (pid, mut stacks) in by_process {
-            if let Some(process) = self.live.registry.target(pid) {
-                self.live.symbolizer.take_in_stacks(process, &mut stacks);
-                self.live.unwind.sampled((process.pid, process.start_boottime_ns), &mut self.live.symbolizer);
-            }
-            for (_, stack) in stacks {
-                self.stack_age.arrived(stack.id, self.window);
-                self.consumer.take(&Event::Stack(stack))?;
-            }
-        }
-        Ok(())
     }
 }

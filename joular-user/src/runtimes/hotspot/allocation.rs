@@ -146,7 +146,7 @@ impl KnownThreads {
         let addresses = threads.addresses(memory, bias, &self.addresses).ok()?;
         let read = |of: &[u64]| allocation.of_threads(threads, memory, of);
         let is_read = match ran {
-            Some(ran) if addresses == self.addresses => self.read_again(ran, &read),
+            Some(ran) if addresses == self.addresses => self.read_again(ran, read),
             _ => false,
         };
         if !is_read {
