@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::strings::Strings;
 use crate::{
-    dataset::error::Result,
+    dataset::{error::Result, read::marks::PhaseWindows},
     model::units::UnixMicros,
     report::profile::{DataSet, Overview},
 };
@@ -56,8 +56,7 @@ impl Said {
         let mut said = Self::default();
         for (run, row) in data.catalog.runs.iter().enumerate() {
             for phase in &row.phases {
-                let (from, to) = (phase.begun.max(start), phase.ended.unwrap_or(end).min(end));
-                if from < to {
+                if let Some((from, to)) = within(phase, (start, end)) {
                     let path = phase.path.to_string();
                     said.phases.push((path.clone(), path.matches('/').count(), from, to));
                 }
@@ -89,5 +88,44 @@ impl Said {
         let event = |(text, at): &(String, UnixMicros)| Event { text: strings.place(text), at_us: at.0 - start_us };
         let events = self.events.iter().map(event).collect();
         Timeline { phases, events, left_out: self.left_out }
+    }
+}
+
+/// The part of a phase that is in a span. A phase that began and ended in one window has no time of its own: it is shown
+/// where it was, as long as nothing.
+fn within(phase: &PhaseWindows, (start, end): (UnixMicros, UnixMicros)) -> Option<(UnixMicros, UnixMicros)> {
+    let (from, to) = (phase.begun.max(start), phase.ended.unwrap_or(end).min(end));
+    let is_moment = phase.ended == Some(phase.begun) && (start..=end).contains(&phase.begun);
+    (from < to || is_moment).then_some((from, to))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_phase_is_shown_where_it_is_in_the_span_even_if_it_took_no_window() {
+        let span = (UnixMicros(100), UnixMicros(200));
+        for (begun, ended, expected) in [
+            (120, Some(150), Some((120, 150))),
+            (50, Some(150), Some((100, 150))),
+            (150, None, Some((150, 200))),
+            (150, Some(150), Some((150, 150))),
+            (200, Some(200), Some((200, 200))),
+            (50, Some(100), None),
+            (50, Some(50), None),
+            (200, Some(250), None),
+        ] {
+            let phase = PhaseWindows {
+                name: "load".into(),
+                path: "load".into(),
+                after: UnixMicros(begun - 1),
+                last: None,
+                begun: UnixMicros(begun),
+                ended: ended.map(UnixMicros),
+            };
+            let expected = expected.map(|(from, to)| (UnixMicros(from), UnixMicros(to)));
+            assert_eq!(within(&phase, span), expected, "{begun} to {ended:?}");
+        }
     }
 }
