@@ -159,11 +159,6 @@ fn account_slice(cpu: &mut CpuState, at: At) -> Option<Accounted> {
 
     let task = Task::current();
     let tid = task.tid();
-    let is_hidden = cpu.has_hidden_switch(tid);
-    if is_hidden {
-        count_loss(Loss::HiddenSwitch);
-        cpu.runs(tid);
-    }
     let split = split_slice(last_ns, now_ns, boundary);
     let bank = boundary.bank_at(now_ns);
     // The part of the slice in the bank of this moment, and an earlier part
@@ -189,10 +184,15 @@ fn account_slice(cpu: &mut CpuState, at: At) -> Option<Accounted> {
         }
     }
     if COUNTER_COUNT.load() != 0 {
-        let counted = if is_hidden { Counted::Unknown } else { Counted::By(thread) };
+        // Asked twice: older kernels allow little stack to keep the answer on.
+        let counted = if cpu.has_hidden_switch(tid) { Counted::Unknown } else { Counted::By(thread) };
         counters::account(counted, bank, Fraction::of(earlier_ns, ns), earlier_ns > 0);
     }
     bank_times(cpu, bank).switches += (at == At::Switch) as u64;
+    if cpu.has_hidden_switch(tid) {
+        cpu.runs(tid);
+        count_loss(Loss::HiddenSwitch);
+    }
     Some(Accounted { now_ns, task, tid, bank, thread, slot })
 }
 
