@@ -33,9 +33,10 @@ const REALTIME: &str = "\
     dmesg";
 
 /// Records a thread that has run without a stop since long before, alone on a CPU without timer interrupts. The kernel
-/// gives it one now and then, about once a second, so it is recorded for less than that, and often.
+/// gives it one now and then, about once a second, so it is recorded for less than that, and often. What the machine's
+/// firmware says ends without a line's end.
 const ISOLATED: &str = "\
-    (echo burn 600000; sleep 600) | taskset 2 burner 100 > /dev/null &\n\
+    echo; (echo burn 600000; sleep 600) | taskset 2 burner 100 > /dev/null &\n\
     sleep 3\n\
     for run in 1 2 3 4 5; do\n\
         joular-bpf --comm burner --frequency 99 --interval 500ms --duration 500ms --energy model --model-watts 10:30 \
