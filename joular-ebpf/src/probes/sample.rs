@@ -56,7 +56,7 @@ pub fn sample_at_event(context: PerfEventContext) -> u32 {
 
 #[inline(always)]
 fn take(context: &impl Interrupted) {
-    let Some(accounted) = account(At::Sample) else { return };
+    let Some(accounted) = accounted() else { return };
     if accounted.tid == 0 {
         return;
     }
@@ -64,6 +64,13 @@ fn take(context: &impl Interrupted) {
     if is_of_target(&accounted, tgid) {
         count_stack(context, &accounted, tgid);
     }
+}
+
+/// A function of its own gives its stack back before the walk, which needs a lot: older kernels allow 512 bytes to all
+/// functions that call each other together.
+#[inline(never)]
+fn accounted() -> Option<Accounted> {
+    account(At::Sample)
 }
 
 /// [`sampling::is_target`], which a thread's slot remembers.
@@ -93,8 +100,7 @@ fn count_stack(context: &impl Interrupted, accounted: &Accounted, tgid: u32) {
         if accounted.task.is_kernel_thread() { Unwound::NONE } else { unwind::user(context, accounted.task, tgid) };
     let key = SampleKey::new(SampleKind::CpuTime, accounted.thread, user.id, kernel.id);
     let Some(map) = SAMPLES.get(accounted.bank) else { return };
-    // By reference: each copy of a key is stack, of which older kernels allow 512 bytes to
-    // all functions that call each other together.
+    // By reference: each copy of a key is stack.
     if let Some(slot) = slot::<_, SampleSlot, _>(map, &key) {
         // SAFETY: a live value of a preallocated map; the key holds the
         // thread, which runs on one CPU at a time: one writer.

@@ -30,6 +30,8 @@ pub mod programs;
 pub mod sampler;
 #[cfg(test)]
 mod sampler_simulation;
+#[cfg(test)]
+mod stack_depth;
 pub mod told;
 mod type_info;
 pub mod unwind_maps;

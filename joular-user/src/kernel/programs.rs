@@ -35,7 +35,7 @@ use crate::clock;
 /// The ring buffer of new stacks and lifecycle events.
 pub type Ring = RingBuf<MapData>;
 
-const OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/joular"));
+pub(super) const OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/joular"));
 
 /// `aya_log_common::Level::Trace`.
 const LOG_EVERYTHING: u8 = 5;
