@@ -20,7 +20,7 @@ use joular_ebpf::{
         ProcessUnwind, REMEMBERED_ROWS, RememberedRow, RingShare, SampleKey, SampleSlot, SampledObject, SamplingClock,
         StackHeader, TablesEpoch, ThreadSlot, UnwindRow,
     },
-    walk::Walk,
+    walk::{BlockWords, Walk},
 };
 
 /// Byte offsets of `task_struct` members, read from the running kernel's BTF.
@@ -36,6 +36,19 @@ pub static TASK_FLAGS: Global<u32> = Global::new(0);
 pub static TASK_START_BOOTTIME: Global<u32> = Global::new(0);
 #[unsafe(no_mangle)]
 pub static TASK_SIGNAL: Global<u32> = Global::new(0);
+/// Offsets of what leads to a process's page tables: `task_struct::mm`, `mm_struct::pgd`.
+#[unsafe(no_mangle)]
+pub static TASK_MM: Global<u32> = Global::new(0);
+#[unsafe(no_mangle)]
+pub static MM_PGD: Global<u32> = Global::new(0);
+/// How many levels they have, where the kernel takes the access to pages away to see who uses them; else 0.
+#[unsafe(no_mangle)]
+pub static PAGE_LEVELS: Global<u32> = Global::new(0);
+/// Addresses of the kernel's variables of these names; 0: it has none.
+#[unsafe(no_mangle)]
+pub static PAGE_OFFSET_BASE: Global<u64> = Global::new(0);
+#[unsafe(no_mangle)]
+pub static PHYSICAL_MASK: Global<u64> = Global::new(0);
 /// Offset of `signal_struct::live`, the count of threads not yet ended.
 #[unsafe(no_mangle)]
 pub static SIGNAL_LIVE: Global<u32> = Global::new(0);
@@ -296,6 +309,11 @@ pub static KERNEL_SCRATCH: PerCpuArray<StackScratch> = PerCpuArray::with_max_ent
 /// Which of its walks a CPU goes on with: 0, or 1 for that of a program that can be interrupted.
 #[map]
 pub static WALK_UNDER_WAY: PerCpuArray<u32> = PerCpuArray::with_max_entries(1, 0);
+
+/// What was read last of pages that cannot be read at their address, for each walk. Twice what is read at most, as the
+/// verifier has it that a second part begins anywhere.
+#[map]
+pub static HINTED: PerCpuArray<[BlockWords; 2]> = PerCpuArray::with_max_entries(1, 0);
 
 /// CPUs whose second walk is under way.
 #[map]

@@ -6,7 +6,7 @@
 //! windows are exact, and the sum of busy, idle and unslotted time of a CPU is exactly what
 //! elapsed.
 
-use core::ptr::{read_volatile, write_volatile};
+use core::ptr::{NonNull, read_volatile, write_volatile};
 
 use aya_ebpf::helpers::{bpf_get_current_comm, bpf_ktime_get_ns, generated::bpf_get_current_task_btf};
 use joular_ebpf::abi::{
@@ -90,7 +90,7 @@ pub struct Accounted {
     pub bank: u32,
     pub thread: ThreadKey,
     /// The thread's slot in this bank, unless it is new or there is no room.
-    pub slot: Option<*mut ThreadSlot>,
+    pub slot: Option<NonNull<ThreadSlot>>,
 }
 
 /// Bank of this moment, for what is counted at once and has no slice.
@@ -193,7 +193,7 @@ fn account_slice(cpu: &mut CpuState, at: At) -> Option<Accounted> {
         cpu.runs(tid);
         count_loss(Loss::HiddenSwitch);
     }
-    Some(Accounted { now_ns, task, tid, bank, thread, slot })
+    Some(Accounted { now_ns, task, tid, bank, thread, slot: slot.and_then(NonNull::new) })
 }
 
 /// Branches on constants, because the verifier wants no variable index.

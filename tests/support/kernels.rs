@@ -14,6 +14,7 @@ use tempfile::TempDir;
 
 use crate::{
     initramfs::Initramfs,
+    java::{self, Jdk},
     paths,
     process::{Finished, Running},
 };
@@ -190,6 +191,18 @@ pub fn root(script: &str) -> Result<Initramfs> {
     Ok(root)
 }
 
+/// Puts the JVM that is in `/jdk/bin/java` there, and the tests' classes in `/classes`.
+pub fn put_jvm(root: &mut Initramfs, release: u32) -> Result<()> {
+    let jdk = Jdk::pinned()?.find(|jdk| jdk.release == release).with_context(|| format!("no JDK {release}"))?;
+    let home = jdk.java.ancestors().nth(2).context("java is in bin")?;
+    root.tree(Path::new("/jdk"), home)?;
+    root.tree(Path::new("/classes"), &java::classes()?)?;
+    for program in ["bin/java", "lib/server/libjvm.so", "lib/libjava.so", "lib/libzip.so"] {
+        root.libraries(&home.join(program))?;
+    }
+    Ok(())
+}
+
 /// Script that prints a table of the data set in /tmp/out as text.
 pub fn print_table(table: &str) -> String {
     format!("for file in /tmp/out/{table}/*/*/*; do echo BEGIN {table}; base64 $file; echo END; done")
@@ -222,10 +235,12 @@ impl Kernel {
         self.start(root, &[])?.finish(limit)
     }
 
-    /// Starts it with two CPUs, and with more arguments for QEMU, in which `MEMORY` is the size of its memory.
+    /// Starts it with two CPUs, and with more arguments for QEMU, in which `MEMORY` is the size of its memory, and
+    /// `HALF` is half of that.
     pub fn start(&self, root: Initramfs, more: &[&str]) -> Result<Booted> {
         // The file system is there twice until it is unpacked, and may fill half of the memory.
-        let memory_mib = 1280 + 3 * (root.len() >> 20);
+        let half_mib = 640 + 3 * (root.len() >> 20).div_ceil(2);
+        let memory_mib = 2 * half_mib;
         let dir = tempfile::tempdir()?;
         let initramfs = dir.path().join("initramfs");
         fs::write(&initramfs, root.finish()).context("writing the initramfs")?;
@@ -236,7 +251,10 @@ impl Kernel {
         qemu.args(["-accel", "tcg,thread=single", "-cpu", "max", "-smp", "2", "-m", &memory_mib.to_string()]);
         qemu.args(["-nographic", "-no-reboot", "-nic", "none"]);
         qemu.args(["-append", "console=ttyS0 quiet panic=-1"]);
-        qemu.args(more.iter().map(|argument| argument.replace("MEMORY", &format!("{memory_mib}M"))));
+        let sized = |argument: &&str| {
+            argument.replace("MEMORY", &format!("{memory_mib}M")).replace("HALF", &format!("{half_mib}M"))
+        };
+        qemu.args(more.iter().map(sized));
         qemu.arg("-kernel").arg(&self.image).arg("-initrd").arg(&initramfs);
         let machine = Running::spawn(&format!("Linux {}", self.release), &mut qemu)?;
         Ok(Booted { machine, _initramfs: dir })

@@ -4,6 +4,8 @@
 //! takes a sample if one is due (`sampling.rs`). `sample_at_event` runs at the kernel's event
 //! cpu-clock, where timer interrupts cannot be seen.
 
+use core::mem::MaybeUninit;
+
 use aya_ebpf::{
     bindings::BPF_NOEXIST,
     helpers::bpf_ktime_get_ns,
@@ -56,28 +58,36 @@ pub fn sample_at_event(context: PerfEventContext) -> u32 {
 
 #[inline(always)]
 fn take(context: &impl Interrupted) {
-    let Some(accounted) = accounted() else { return };
+    let mut accounted = MaybeUninit::uninit();
+    if !account_sample(&mut accounted) {
+        return;
+    }
+    // SAFETY: it was written.
+    let accounted = unsafe { accounted.assume_init_ref() };
     if accounted.tid == 0 {
         return;
     }
     let tgid = accounted.task.tgid();
-    if is_of_target(&accounted, tgid) {
-        count_stack(context, &accounted, tgid);
+    if is_of_target(accounted, tgid) {
+        count_stack(context, accounted, tgid);
     }
 }
 
 /// A function of its own gives its stack back before the walk, which needs a lot: older kernels allow 512 bytes to all
-/// functions that call each other together.
+/// functions that call each other together. It returns a number, since the verifier lets no function leave a pointer to
+/// the stack behind as its result.
 #[inline(never)]
-fn accounted() -> Option<Accounted> {
-    account(At::Sample)
+fn account_sample(to: &mut MaybeUninit<Accounted>) -> bool {
+    let Some(accounted) = account(At::Sample) else { return false };
+    to.write(accounted);
+    true
 }
 
 /// [`sampling::is_target`], which a thread's slot remembers.
 #[inline(always)]
 fn is_of_target(accounted: &Accounted, tgid: u32) -> bool {
     let slot = match accounted.slot {
-        Some(slot) if ALL_TARGETS.load() == 0 => slot,
+        Some(slot) if ALL_TARGETS.load() == 0 => slot.as_ptr(),
         _ => return sampling::is_target(tgid),
     };
     // SAFETY: a live value of a preallocated map; this CPU runs the thread and

@@ -8,6 +8,8 @@
 
 mod arch;
 mod frame_pointer;
+#[cfg(bpf_target_arch = "x86_64")]
+mod hinted;
 mod kernel_frames;
 #[cfg(bpf_target_arch = "x86_64")]
 mod tables;
@@ -80,7 +82,10 @@ pub fn kernel(context: &impl Interrupted) -> Unwound {
 /// Stack of the process at the sample, or at its entry to the kernel.
 #[inline(always)]
 pub fn user(context: &impl Interrupted, task: Task, tgid: u32) -> Unwound {
-    let id = match interrupting(|| by_tables(task, tgid)) {
+    let interrupted = begin_walk_of_sample();
+    let id = by_tables(task, tgid);
+    end_walk_of_sample(interrupted);
+    let id = match id {
         Some(id) => id,
         None => by_frame_pointers(context),
     };
@@ -89,19 +94,20 @@ pub fn user(context: &impl Interrupted, task: Task, tgid: u32) -> Unwound {
     Unwound::of(id, unsafe { &raw mut (*walk).header }, MAX_USER_FRAMES)
 }
 
-/// Does something for a sample, which may have interrupted a second walk on this CPU.
+/// Goes on with the walk of samples; which one the sample has interrupted, if this CPU has two.
 #[inline(always)]
-fn interrupting<T>(walk: impl FnOnce() -> T) -> T {
-    if SECOND_WALK.load() == 0 {
-        return walk();
-    }
-    let Some(under_way) = WALK_UNDER_WAY.get_ptr_mut(0) else { return walk() };
+fn begin_walk_of_sample() -> Option<u32> {
+    let under_way = if SECOND_WALK.load() == 0 { return None } else { WALK_UNDER_WAY.get_ptr_mut(0)? };
     // SAFETY: a live per-CPU map value. Whoever is interrupted does not see the change.
-    let interrupted = unsafe { core::ptr::replace(under_way, SAMPLE) };
-    let result = walk();
-    // SAFETY: as above.
-    unsafe { *under_way = interrupted };
-    result
+    Some(unsafe { core::ptr::replace(under_way, SAMPLE) })
+}
+
+#[inline(always)]
+fn end_walk_of_sample(interrupted: Option<u32>) {
+    if let (Some(interrupted), Some(under_way)) = (interrupted, WALK_UNDER_WAY.get_ptr_mut(0)) {
+        // SAFETY: as above.
+        unsafe { *under_way = interrupted };
+    }
 }
 
 /// Where a second walk begins.

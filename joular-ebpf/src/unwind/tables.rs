@@ -4,7 +4,10 @@
 //! A step is a global function, which the verifier checks once, by itself, instead of once for each
 //! turn of the loop. Therefore the walk under way is kept in a map.
 
-use aya_ebpf::helpers::{bpf_probe_read_user, generated::bpf_probe_read_user as probe_read_user};
+use aya_ebpf::helpers::{
+    bpf_probe_read_user,
+    generated::{bpf_probe_read_kernel as probe_read_kernel, bpf_probe_read_user as probe_read_user},
+};
 use joular_ebpf::{
     abi::{
         CodeMapping, FrameWord, JvmUnwind, Loss, ProcessUnwind, REMEMBERED_ROWS, RememberedRow, StackId, UnwindRow,
@@ -17,7 +20,7 @@ use joular_ebpf::{
     },
 };
 
-use super::{From, arch};
+use super::{From, arch, hinted};
 use crate::{
     maps::{
         CODE_MAPPINGS, COMPILER_THREADS, JVMS, PROCESSES, REMEMBERED, SECOND_WALK, TABLES_EPOCH, UNWIND_ROWS, WALK,
@@ -33,14 +36,20 @@ const BLOCK_BYTES: u32 = size_of::<BlockWords>() as u32;
 /// stands in [`WALK`].
 #[inline(always)]
 pub fn walk(task: Task, tgid: u32) -> Option<StackId> {
-    let process = PROCESSES.get_ptr(tgid)?;
+    Some(walk_sample(task, tgid, PROCESSES.get_ptr(tgid)?))
+}
+
+/// A function of its own: see `probes::sample`.
+#[inline(never)]
+fn walk_sample(task: Task, tgid: u32, process: *const ProcessUnwind) -> StackId {
+    let Some(walk) = current_walk() else { return StackId::NONE };
     // SAFETY: a live value of a preallocated map.
-    current_walk()?.begin(arch::interrupted_registers(), unsafe { *process });
+    walk.begin(arch::interrupted_registers(), unsafe { *process });
     let end = dispatch::to_the_end(&mut Programs);
-    let walk = current_walk()?;
+    let Some(walk) = current_walk() else { return StackId::NONE };
     if walk.header.len == 0 {
         count_loss(Loss::UserStackFailed);
-        return Some(StackId::NONE);
+        return StackId::NONE;
     }
     if let (Some(jvm), Some(thread)) = (Maps.jvm(&walk.process), COMPILER_THREADS.get_ptr(task.tid())) {
         // SAFETY: a live map value.
@@ -49,7 +58,7 @@ pub fn walk(task: Task, tgid: u32) -> Option<StackId> {
             push_compiled_method(&CurrentProcess, jvm, thread, walk);
         }
     }
-    Some(walk.finish(tgid, end))
+    walk.finish(tgid, end)
 }
 
 /// Walks a stack of the running thread from where it is said. [`StackId::NONE`]: it cannot be walked by tables. It then
@@ -188,9 +197,22 @@ struct CurrentProcess;
 
 impl CurrentProcess {
     #[inline(always)]
-    fn read<T>(address: u64) -> Result<T, End> {
+    fn read<T: Copy>(address: u64) -> Result<T, End> {
         // SAFETY: the helper fails where nothing can be read, and `T` is made of integers.
-        unsafe { bpf_probe_read_user(address as *const T) }.map_err(|_| End::UNREADABLE)
+        unsafe { bpf_probe_read_user(address as *const T) }.or_else(|_| hinted::read(address))
+    }
+
+    /// Reads that many bytes to where there is room for them.
+    #[inline(always)]
+    fn read_to(to: *mut u64, bytes: u32, address: u64) -> Step {
+        // SAFETY: the caller's; the helper fails where nothing can be read.
+        if unsafe { probe_read_user(to.cast(), bytes, address as *const _) } == 0 {
+            return Ok(());
+        }
+        let found = hinted::find(address, bytes)?;
+        // SAFETY: as above; as many bytes are there.
+        let failed = unsafe { probe_read_kernel(to.cast(), bytes, found.cast()) };
+        if failed == 0 { Ok(()) } else { Err(End::UNREADABLE) }
     }
 }
 
@@ -212,18 +234,12 @@ impl Memory for CurrentProcess {
 
     #[inline(always)]
     fn ten(&self, address: u64, words: &mut FrameWords) -> Step {
-        let bytes = size_of::<FrameWords>() as u32;
-        // SAFETY: the buffer has that size.
-        let failed = unsafe { probe_read_user(words.as_mut_ptr().cast(), bytes, address as *const _) };
-        if failed == 0 { Ok(()) } else { Err(End::UNREADABLE) }
+        Self::read_to(words.as_mut_ptr(), size_of::<FrameWords>() as u32, address)
     }
 
     #[inline(always)]
     fn block(&self, address: u64, bytes: u32, words: &mut BlockWords) -> Step {
-        let bytes = if bytes > BLOCK_BYTES { BLOCK_BYTES } else { bytes };
-        // SAFETY: the buffer is at least as large as said.
-        let failed = unsafe { probe_read_user(words.as_mut_ptr().cast(), bytes, address as *const _) };
-        if failed == 0 { Ok(()) } else { Err(End::UNREADABLE) }
+        Self::read_to(words.as_mut_ptr(), if bytes > BLOCK_BYTES { BLOCK_BYTES } else { bytes }, address)
     }
 }
 

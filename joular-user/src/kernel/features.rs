@@ -7,8 +7,9 @@ use perf_event::{Builder, events::Hardware};
 
 use super::{
     btf::{KernelTypes, VMLINUX_BTF},
-    cpus,
-    sampler::{Sampler, SamplerRoots},
+    hinted_pages::{PageTables, balanced_nodes},
+    roots::KernelRoots,
+    sampler::Sampler,
 };
 use crate::privileges;
 
@@ -65,22 +66,25 @@ pub fn in_host_pid_namespace() -> bool {
 /// All checks of the kernel side.
 pub fn checks() -> Vec<Check> {
     let mut checks = vec![privileges(), pid_namespace(), kernel_version(), kernel_types(), sampling_event()];
-    let balancing = fs::read_to_string("/proc/sys/kernel/numa_balancing").unwrap_or_default();
-    let nodes = cpus::cpu_list(Path::new("/sys/devices/system/node/has_memory")).len();
-    checks.extend(numa_balancing(&balancing, nodes));
+    checks.extend(numa_balancing(&KernelRoots::default()));
     checks
 }
 
-/// Where the kernel moves memory between nodes, a page that waits for its next access cannot be read by a program. Of a
-/// JVM's code cache these are many, for long: it seldom looks into what says where code begins. The setting's first bit is
-/// for nodes of CPUs, the second one for slower memory; each marks pages so.
-fn numa_balancing(setting: &str, nodes: usize) -> Option<Check> {
-    let is_on = setting.trim().parse::<u32>().is_ok_and(|bits| bits != 0);
-    (is_on && nodes > 1).then(|| {
-        let found = format!("on, over {nodes} nodes: many stacks of JVMs may be cut (`unreadable`)");
-        let advice = "record with the sysctl kernel.numa_balancing at 0";
-        Check::new("NUMA balancing", Verdict::Limited, found, Some(advice))
-    })
+/// Where the kernel moves memory between nodes, it takes the access to pages away, and the programs read such a page by the
+/// kernel's page tables. The setting's first bit is for nodes of CPUs, the second one for slower memory; each marks
+/// pages so.
+fn numa_balancing(roots: &KernelRoots) -> Option<Check> {
+    let setting = fs::read_to_string(roots.proc.join("sys/kernel/numa_balancing")).unwrap_or_default();
+    let nodes = balanced_nodes(roots)?;
+    if setting.trim().parse::<u32>().is_ok_and(|bits| bits == 0) {
+        return None;
+    }
+    if PageTables::of(roots) != PageTables::default() {
+        return Some(Check::new("NUMA balancing", Verdict::Good, format!("on, over {nodes} nodes"), None));
+    }
+    let found = format!("on, over {nodes} nodes: many stacks of JVMs may be cut (`unreadable`)");
+    let advice = "let /proc/kallsyms show addresses (kernel.kptr_restrict), or record with the sysctl kernel.numa_balancing at 0";
+    Some(Check::new("NUMA balancing", Verdict::Limited, found, Some(advice)))
 }
 
 fn pid_namespace() -> Check {
@@ -147,7 +151,7 @@ fn kernel_types() -> Check {
 }
 
 fn sampling_event() -> Check {
-    match Sampler::choose(&SamplerRoots::default()) {
+    match Sampler::choose(&KernelRoots::default()) {
         (Sampler::Timer(_), _) => {
             Check::new("sampling", Verdict::Good, "timers at random moments, while targets run", None)
         }
@@ -165,10 +169,25 @@ mod tests {
 
     #[test]
     fn balancing_matters_only_where_there_are_nodes_to_balance() {
-        for (setting, nodes, is_limited) in
-            [("1\n", 2, true), ("2\n", 2, true), ("1\n", 1, false), ("0\n", 8, false), ("", 2, false)]
-        {
-            assert_eq!(numa_balancing(setting, nodes).is_some(), is_limited, "{setting:?} {nodes}");
+        let limited = Some(Verdict::Limited);
+        for (setting, nodes, symbols, verdict) in [
+            ("1\n", "0-1\n", "", limited),
+            ("2\n", "0,2\n", "", limited),
+            ("1\n", "0-1\n", "ffffffff82a00010 D page_offset_base\n", Some(Verdict::Good)),
+            ("1\n", "0\n", "", None),
+            ("0\n", "0-7\n", "", None),
+        ] {
+            let root = tempfile::tempdir().unwrap();
+            let write = |path: &str, text: &str| {
+                let path = root.path().join(path);
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(path, text).unwrap();
+            };
+            write("proc/sys/kernel/numa_balancing", setting);
+            write("proc/kallsyms", symbols);
+            write("system/node/has_memory", nodes);
+            let check = numa_balancing(&KernelRoots::below(root.path()));
+            assert_eq!(check.map(|check| check.verdict), verdict, "{setting:?} {nodes:?}");
         }
     }
 

@@ -4,8 +4,9 @@
 //! [`unwind_maps`] writes the tables by which stacks are walked, [`boundary`] passes from one
 //! window to the next, [`sampler`] chooses what takes samples, [`told`] of which processes the programs tell, [`probes`] opens probes in JVMs,
 //! [`cycles`] opens the counters of cycles, [`mod@counters`] those of `--counters`, [`btf`] finds where the running
-//! kernel keeps the fields the programs read, [`features`] says what this kernel can do and
-//! [`cost`] what the programs themselves cost.
+//! kernel keeps the fields the programs read, [`features`] says what this kernel can do,
+//! [`cost`] what the programs themselves cost, and `hinted_pages` where the kernel has pages that cannot be read at their
+//! address.
 
 pub mod allocations;
 mod array_write;
@@ -21,12 +22,15 @@ pub mod cpus;
 pub mod cycles;
 mod error;
 pub mod features;
+mod hinted_pages;
 pub mod io;
 mod isolated;
+mod kallsyms;
 mod log;
 mod map_sizes;
 pub mod probes;
 pub mod programs;
+pub mod roots;
 pub mod sampler;
 #[cfg(test)]
 mod sampler_simulation;

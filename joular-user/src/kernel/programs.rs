@@ -20,11 +20,14 @@ use super::{
     cpus::{self, Cpu, Life},
     cycles::{CycleCounters, CycleEvent},
     error::KernelError,
-    features, io,
+    features,
+    hinted_pages::PageTables,
+    io,
     isolated::Isolated,
     log::LogToStderr,
     map_sizes::MapSizes,
     probes::{ProbeOffsets, Probes},
+    roots::KernelRoots,
     sampler::{Attached, Sampler},
     told::Told,
     type_info,
@@ -139,6 +142,7 @@ impl Programs {
         let self_tgid = std::process::id();
         let mean_gap_ns = options.sampler.mean_gap_ns(options.frequency_hz);
         let entries = options.sampler.entries();
+        let pages = PageTables::of(&KernelRoots::default());
         let mut loader = EbpfLoader::new();
         // The programs need no relocation: their offsets are the globals. The
         // types that `new` has read are let go before ours are.
@@ -156,6 +160,9 @@ impl Programs {
         loader.override_global("TIMER_ENTRY", &entries.timer, true);
         loader.override_global("OTHER_TIMER_ENTRY", &entries.any, true);
         loader.override_global("STACK_LIMIT", &stack_limit, true);
+        loader.override_global("PAGE_LEVELS", &pages.levels, true);
+        loader.override_global("PAGE_OFFSET_BASE", &pages.page_offset_base, true);
+        loader.override_global("PHYSICAL_MASK", &pages.physical_mask, true);
         loader.override_global("AYA_LOG_LEVEL", &log_level, true);
         for (name, offset) in offsets.iter().chain(io.iter().flat_map(|io| &io.offsets)) {
             loader.override_global(name, offset, true);
@@ -173,6 +180,7 @@ impl Programs {
         }
         if second_walk != 0 {
             loader.map_max_entries("WALK", 2).map_max_entries("REMEMBERED", 2 * REMEMBERED_ROWS);
+            loader.map_max_entries("HINTED", 2);
             loader.map_max_entries("CALLERS_WALKED", cpus::possible(&options.cpu_root));
         }
         if options.allocations {

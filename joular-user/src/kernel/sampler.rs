@@ -14,7 +14,8 @@
 
 use std::{
     fs::{self, File},
-    io::{self, BufRead, BufReader, Read as _},
+    io::{self, BufRead, BufReader},
+    ops::ControlFlow,
     path::{Path, PathBuf},
 };
 
@@ -29,11 +30,10 @@ use aya::{
 use super::{
     cpus::{self, Life},
     error::KernelError,
+    kallsyms::{self, Symbol},
     programs::{is_offline, typed},
+    roots::KernelRoots,
 };
-
-/// Most bytes of a line in `/proc/kallsyms`.
-const MAX_LINE_BYTES: u64 = 1024;
 
 /// Where timer interrupts of the local APIC begin.
 const TIMER_TRACEPOINT: &str = "local_timer_entry";
@@ -61,26 +61,9 @@ pub struct InterruptEntries {
     pub(super) any: [u64; 2],
 }
 
-/// Where the kernel says what it has.
-#[derive(Clone, Debug)]
-pub struct SamplerRoots {
-    /// `/proc`
-    pub proc: PathBuf,
-    /// `/sys/devices/system`
-    pub system: PathBuf,
-    /// `/sys/kernel`
-    pub kernel: PathBuf,
-}
-
-impl Default for SamplerRoots {
-    fn default() -> Self {
-        Self { proc: "/proc".into(), system: "/sys/devices/system".into(), kernel: "/sys/kernel".into() }
-    }
-}
-
 impl Sampler {
     /// The best that works here; if that is not the timer, why.
-    pub fn choose(roots: &SamplerRoots) -> (Self, Option<String>) {
+    pub fn choose(roots: &KernelRoots) -> (Self, Option<String>) {
         match timer_entries(roots) {
             Ok(entries) => (Self::Timer(entries), None),
             Err(reason) => (Self::Event, Some(reason)),
@@ -184,7 +167,7 @@ impl Attached {
 }
 
 /// The entries, or why timers cannot be used.
-fn timer_entries(roots: &SamplerRoots) -> Result<InterruptEntries, String> {
+fn timer_entries(roots: &KernelRoots) -> Result<InterruptEntries, String> {
     if is_realtime(roots) {
         return Err(NO_TIMERS_ON_REALTIME.to_owned());
     }
@@ -206,7 +189,7 @@ fn timer_entries(roots: &SamplerRoots) -> Result<InterruptEntries, String> {
 }
 
 /// Whether the kernel is built with PREEMPT_RT. It says so in a file of its own, or else in its version.
-fn is_realtime(roots: &SamplerRoots) -> bool {
+fn is_realtime(roots: &KernelRoots) -> bool {
     let text = |path: PathBuf| fs::read_to_string(path).unwrap_or_default();
     let version = text(roots.proc.join("sys/kernel/version"));
     text(roots.kernel.join("realtime")).trim() == "1"
@@ -224,7 +207,7 @@ fn pins_timers(proc_root: &Path) -> bool {
 /// Finds the entries among the kernel's symbols; none if addresses are hidden or there is no such
 /// entry. A symbol ends where the next one in memory begins. All entries are in one section, whose end has
 /// a name; what follows it takes the kernel long to list.
-fn entries_in(mut lines: impl BufRead) -> io::Result<Option<InterruptEntries>> {
+fn entries_in(lines: impl BufRead) -> io::Result<Option<InterruptEntries>> {
     const TIMER: usize = 0;
     const FROM_USER: usize = 1;
     const FROM_KERNEL: usize = 2;
@@ -233,22 +216,18 @@ fn entries_in(mut lines: impl BufRead) -> io::Result<Option<InterruptEntries>> {
     const SECTION_END: &[u8] = b"__entry_text_end";
     let mut starts = [0_u64; 3];
     let mut code = Vec::new();
-    let mut line = Vec::new();
-    while lines.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut line)? > 0 {
-        let mut words = line.split(|byte| byte.is_ascii_whitespace());
-        if let (Some(address), Some(b"t" | b"T"), Some(name)) = (words.next(), words.next(), words.next())
-            && let Some(address) = std::str::from_utf8(address).ok().and_then(|text| u64::from_str_radix(text, 16).ok())
-        {
+    kallsyms::each(lines, |Symbol { address, kind, name }| {
+        if matches!(kind, b't' | b'T') {
             code.push(address);
             if name == SECTION_END && starts[TIMER] != 0 && starts[TIMER] < address {
-                break;
+                return ControlFlow::Break(());
             }
             if let Some(index) = NAMES.iter().position(|known| *known == name) {
                 starts[index] = address;
             }
         }
-        line.clear();
-    }
+        ControlFlow::Continue(())
+    })?;
     let last_of = |start: u64| code.iter().filter(|next| **next > start).min().map_or(start, |next| next - 1);
     if starts[TIMER] == 0 {
         return Ok(None);
@@ -304,10 +283,6 @@ ffffffffc0000000 t in_a_module\t[module]
         assert_eq!(entries(""), None);
     }
 
-    fn fake_roots(root: &Path) -> SamplerRoots {
-        SamplerRoots { proc: root.join("proc"), system: root.join("system"), kernel: root.join("kernel") }
-    }
-
     #[test]
     fn realtime_kernels_take_samples_by_the_event() {
         for (realtime, version, name) in [
@@ -320,7 +295,7 @@ ffffffffc0000000 t in_a_module\t[module]
             (None, "#1 SMP PREEMPT RT\n", "cpu-clock"),
         ] {
             let root = tempfile::tempdir().unwrap();
-            let roots = fake_roots(root.path());
+            let roots = KernelRoots::below(root.path());
             let write = |path: &str, text: &str| {
                 let path = root.path().join(path);
                 fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -346,7 +321,7 @@ ffffffffc0000000 t in_a_module\t[module]
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         };
-        let roots = fake_roots(root.path());
+        let roots = KernelRoots::below(root.path());
         let reason = || Sampler::choose(&roots).1.unwrap_or_default();
         write("proc/kallsyms", SYMBOLS);
         write("proc/sys/kernel/osrelease", "6.6.12-generic\n");

@@ -6,12 +6,14 @@ use aya::{Btf, Endianness};
 
 use super::{btf::KernelTypes, error::KernelError, io};
 
-/// `task_struct` and `signal_struct` members: global in the object, struct, member.
-const OFFSETS: [(&str, &str, &str); 6] = [
+/// Members of `task_struct`, `mm_struct` and `signal_struct`: global in the object, struct, member.
+const OFFSETS: [(&str, &str, &str); 8] = [
     ("TASK_TGID", "task_struct", "tgid"),
     ("TASK_PID", "task_struct", "pid"),
     ("TASK_FLAGS", "task_struct", "flags"),
     ("TASK_START_BOOTTIME", "task_struct", "start_boottime"),
+    ("TASK_MM", "task_struct", "mm"),
+    ("MM_PGD", "mm_struct", "pgd"),
     ("TASK_SIGNAL", "task_struct", "signal"),
     ("SIGNAL_LIVE", "signal_struct", "live"),
 ];

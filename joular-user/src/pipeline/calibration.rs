@@ -24,7 +24,7 @@ use crate::{
     config::{Calibrate, CalibrationChoice},
     context::{Roots, settings::PowerSettings},
     energy::{self, EnergySource},
-    kernel::{Sampler, cost::Statistics, cpus::CPU_ROOT, programs, sampler::SamplerRoots},
+    kernel::{Sampler, cost::Statistics, cpus::CPU_ROOT, programs, roots::KernelRoots},
     messages, privileges,
     progress::Progress,
 };
@@ -36,7 +36,7 @@ const LEAST_CORE_TIME: Duration = Duration::from_secs(4);
 pub fn calibrate(options: &Calibrate, out: &mut impl Write) -> Result<Exit, Failure> {
     let mut selected = energy::select(&options.energy)?;
     let has_baselines = selected.source.domains().iter().any(is_measurable);
-    let mut instrument = Instrument::start(Sampler::choose(&SamplerRoots::default()).0, measure::IDLE_FREQUENCY_HZ)
+    let mut instrument = Instrument::start(Sampler::choose(&KernelRoots::default()).0, measure::IDLE_FREQUENCY_HZ)
         .map_err(CalibrationError::from)?;
     let statistics = Statistics::enable().ok_or(CalibrationError::Statistics)?;
     if let Err(error) = privileges::drop_unneeded(false) {

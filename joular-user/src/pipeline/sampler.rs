@@ -2,10 +2,7 @@
 
 use crate::{
     config::SamplerChoice,
-    kernel::{
-        KernelError, LoadOptions, Loaded, Programs, Sampler,
-        sampler::{SamplerRoots, TIMERS_REFUSED},
-    },
+    kernel::{KernelError, LoadOptions, Loaded, Programs, Sampler, roots::KernelRoots, sampler::TIMERS_REFUSED},
 };
 
 /// What a choice comes to on this machine. Samples by timers are better, so `warn` is told why they
@@ -17,7 +14,7 @@ pub fn chosen(choice: SamplerChoice, warn: impl Fn(&str)) -> Result<Sampler, Ker
     if choice == SamplerChoice::CpuClock {
         return Ok(Sampler::Event);
     }
-    let (sampler, reason) = Sampler::choose(&SamplerRoots::default());
+    let (sampler, reason) = Sampler::choose(&KernelRoots::default());
     reason.map_or(Ok(()), |reason| without_timers(choice, reason, warn))?;
     Ok(sampler)
 }

@@ -6,7 +6,6 @@ use std::{path::Path, sync::Arc, thread, time::Duration};
 use anyhow::{Context as _, Result, anyhow, ensure};
 use joular_tests::{
     dataset::DataSet,
-    java::{self, Jdk},
     kernels::{self, Kernel},
     notes, paths,
     shared::Shared,
@@ -83,13 +82,7 @@ fn record(kernel: &Kernel) -> Result<Said> {
     let mut root = kernels::root(&scripts)?;
     root.program("/bin/joular-bpf", &paths::joular_bpf())?;
     root.program("/bin/burner", Path::new(env!("CARGO_BIN_EXE_burner")))?;
-    let jdk = Jdk::pinned()?.find(|jdk| jdk.release == 17).context("no JDK 17")?;
-    let home = jdk.java.ancestors().nth(2).context("java is in bin")?;
-    root.tree(Path::new("/jdk"), home)?;
-    root.tree(Path::new("/classes"), &java::classes()?)?;
-    for program in ["bin/java", "lib/server/libjvm.so", "lib/libjava.so", "lib/libzip.so"] {
-        root.libraries(&home.join(program))?;
-    }
+    kernels::put_jvm(&mut root, 17)?;
     let finished = kernel.boot(root, LIMIT)?;
     // A serial console ends its lines as teletypes do.
     let said = finished.stdout.replace('\r', "");

@@ -7,4 +7,5 @@ mod guests;
 mod hosts;
 mod io_kernels;
 mod kernels;
+mod numa;
 mod soak;

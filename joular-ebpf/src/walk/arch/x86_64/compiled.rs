@@ -148,11 +148,15 @@ fn pushed_bytes(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, wal
     } else if is_return(8) {
         // First: an adapter that aligns the stack leaves the same address a word farther up, too.
         Some(8)
-    } else if is_return(16) {
-        Some(16)
     } else {
-        // Before what the stack pointer was is pushed as well.
-        (3..=MAX_PUSHED_WORDS).map(|words| words * 8).find(|pushed| is_return(*pushed))
+        // From the third word on, what the stack pointer was before is pushed as well. A loop, and no iterator's method,
+        // which would be a function of its own with pointers to this one's stack.
+        for words in 2..=MAX_PUSHED_WORDS {
+            if is_return(words * 8) {
+                return Some(words * 8);
+            }
+        }
+        None
     }
 }
 
