@@ -70,43 +70,20 @@ fn a_run_of_no_experiment_is_refused() {
     }
 }
 
+/// The line of a helper that attaches to a process which began long ago.
+fn attach(pid: &str) -> Vec<&str> {
+    let process = [HELPER, "--pid", pid, "--ns-pid", pid, "--uid", "0", "--gid", "0"];
+    [&process[..], &["--start-ticks", "1", "--command", "VM.version"]].concat()
+}
+
 #[test]
 fn an_attach_helper_without_its_target_is_refused() {
     let own = std::process::id().to_string();
     for pid in ["0", "1", &own, "4194305", "4294967295"] {
-        let line = [
-            HELPER,
-            "--pid",
-            pid,
-            "--ns-pid",
-            pid,
-            "--uid",
-            "0",
-            "--gid",
-            "0",
-            "--start-ticks",
-            "1",
-            "--command",
-            "VM.version",
-        ];
-        check_refused(&line.map(OsString::from));
+        let line: Vec<OsString> = attach(pid).into_iter().map(OsString::from).collect();
+        check_refused(&line);
     }
-    let line = [
-        HELPER,
-        "--pid",
-        "1",
-        "--ns-pid",
-        "1",
-        "--uid",
-        "0",
-        "--gid",
-        "0",
-        "--start-ticks",
-        "1",
-        "--command",
-        "VM.version",
-    ];
-    for arguments in variations(&line) {
+    for arguments in variations(&attach("1")) {
         check_refused(&arguments);
     }
 }

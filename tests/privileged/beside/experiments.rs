@@ -1,16 +1,10 @@
 //! Tests experiments: commands that run many times, in a random order, through interruptions and bad input.
 
-use std::{
-    fs,
-    os::fd::AsRawFd as _,
-    path::Path,
-    process::Command,
-    thread,
-    time::{Duration, Instant},
-};
+use std::{fs, os::fd::AsRawFd as _, path::Path, process::Command, time::Duration};
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, ensure};
 use joular_tests::{
+    clock::wait_for,
     mount::Tmpfs,
     paths,
     process::{Finished, Running},
@@ -63,14 +57,7 @@ fn logged(log: &Value, variant: u64) -> (u64, u64) {
 
 /// Waits until so many runs count.
 fn wait_for_runs(dir: &Path, count: usize) -> Result<()> {
-    let until = Instant::now() + LIMIT;
-    while Instant::now() < until {
-        if log(dir).is_ok_and(|log| runs(&log).len() >= count) {
-            return Ok(());
-        }
-        thread::sleep(Duration::from_millis(10));
-    }
-    bail!("no {count} runs within {LIMIT:?}")
+    wait_for(&format!("{count} runs"), LIMIT, || Ok(log(dir).is_ok_and(|log| runs(&log).len() >= count).then_some(())))
 }
 
 #[test]
@@ -118,6 +105,25 @@ fn children(pid: u32) -> Result<Vec<u32>> {
     text.split_whitespace().map(|pid| Ok(pid.parse()?)).collect()
 }
 
+/// What an experiment leaves behind that was killed: its run, which stands still and so has the data set, and the command.
+struct Killed {
+    trial: Pid,
+    command: u32,
+}
+
+/// Starts an experiment, and kills it when its command has said that it began.
+fn killed_while_its_run_stands_still(options: &[&str], began: &Path) -> Result<Killed> {
+    let killed = spawn(options)?;
+    wait_for("the command to begin", LIMIT, || Ok(began.exists().then_some(())))?;
+    let trial = *children(killed.pid())?.first().context("a run")?;
+    let command = *children(trial)?.first().context("a command")?;
+    let trial = Pid::from_raw(trial.try_into()?).context("a pid")?;
+    kill_process(trial, Signal::STOP)?;
+    killed.signal(Signal::KILL)?;
+    killed.finish(LIMIT)?;
+    Ok(Killed { trial, command })
+}
+
 /// The run is stopped when its experiment is killed, so that it certainly has the data set when the same command line is
 /// given again.
 #[test]
@@ -128,23 +134,12 @@ fn an_experiment_that_goes_on_waits_for_the_run_of_one_that_was_killed_and_says_
     // The first run is stopped while it works, others end soon.
     let script = format!("if mkdir '{}' 2>/dev/null; then exec sleep 100; fi", began.display());
     let options = ["--repeat", "2", "--seed", "7", "--output", &dir, "--", "sh", "-c", &script];
-    let killed = spawn(&options)?;
-    let until = Instant::now() + LIMIT;
-    while !began.exists() {
-        ensure!(Instant::now() < until, "the command did not begin");
-        thread::sleep(Duration::from_millis(10));
-    }
-    let trial = *children(killed.pid())?.first().context("a run")?;
-    let command = *children(trial)?.first().context("a command")?;
-    let trial_pid = Pid::from_raw(trial.try_into()?).context("a pid")?;
-    kill_process(trial_pid, Signal::STOP)?;
-    killed.signal(Signal::KILL)?;
-    killed.finish(LIMIT)?;
+    let Killed { trial, command } = killed_while_its_run_stands_still(&options, &began)?;
     let mut again = spawn(&options)?;
     let said = again.wait_stderr_with("waiting for process", LIMIT);
-    kill_process(trial_pid, Signal::CONT)?;
+    kill_process(trial, Signal::CONT)?;
     let said = said?;
-    ensure!(said.contains(&trial.to_string()) && said.contains("asked to end"), "{said}");
+    ensure!(said.contains(&trial.as_raw_nonzero().to_string()) && said.contains("asked to end"), "{said}");
     let finished = again.finish(LIMIT)?;
     ensure!(finished.code() == Some(0), "{finished:?}");
     let log = log(output.dir())?;
@@ -162,17 +157,7 @@ fn waiting_for_a_run_of_a_killed_experiment_can_be_interrupted() -> Result<()> {
     let began = output.beside("began");
     let script = format!("touch '{}'; exec sleep 100", began.display());
     let options = ["--repeat", "2", "--output", &dir, "--", "sh", "-c", &script];
-    let killed = spawn(&options)?;
-    let until = Instant::now() + LIMIT;
-    while !began.exists() {
-        ensure!(Instant::now() < until, "the command did not begin");
-        thread::sleep(Duration::from_millis(10));
-    }
-    let trial = *children(killed.pid())?.first().context("a run")?;
-    let trial = Pid::from_raw(trial.try_into()?).context("a pid")?;
-    kill_process(trial, Signal::STOP)?;
-    killed.signal(Signal::KILL)?;
-    killed.finish(LIMIT)?;
+    let Killed { trial, .. } = killed_while_its_run_stands_still(&options, &began)?;
     let mut again = spawn(&options)?;
     let said = again.wait_stderr_with("waiting for process", LIMIT);
     again.signal(Signal::INT)?;
