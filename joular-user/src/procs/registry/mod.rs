@@ -37,6 +37,8 @@ use crate::clock;
 
 /// After so many windows everything is compared with /proc.
 const WINDOWS_BETWEEN_SCANS: u64 = 30;
+/// Windows for which a process is new: one that has ended may be there until its parent asks for its exit code.
+const NEW: u32 = 2;
 
 /// What changed about a target.
 #[derive(Clone, Debug, PartialEq)]
@@ -341,6 +343,7 @@ impl Registry {
         self.windows += 1;
         let settled = self.candidates.take_settled(clock::monotonic_now());
         let mut changes: Vec<Change> = settled.into_iter().flat_map(|pid| self.consider(pid, None)).collect();
+        self.find_early_ends();
         changes.extend(self.become_jvms());
         changes.extend(self.learn_pods());
         if self.windows.is_multiple_of(WINDOWS_BETWEEN_SCANS) {
@@ -359,10 +362,25 @@ impl Registry {
         changes
     }
 
-    /// Finds ends that were missed, because events can be lost: a process that is gone has ended.
+    /// Finds ends that the kernel did not tell of, because the process was no target yet: one that ends while it is
+    /// looked at.
+    fn find_early_ends(&mut self) {
+        // In a whole-system run the kernel tells of all.
+        if !self.selection.is_all() {
+            self.find_ends(|entry| entry.windows < NEW);
+        }
+    }
+
+    /// Finds ends that were missed, because events can be lost.
     fn find_lost_ends(&mut self) {
+        self.find_ends(|_| true);
+    }
+
+    /// A process that is gone has ended.
+    fn find_ends(&mut self, may_have_ended: impl Fn(&KnownProcess) -> bool) {
         for (pid, entry) in &mut self.entries {
-            if entry.ended.is_none() && !self.proc_files.is_there(*pid, entry.info.start_boottime_ns) {
+            let may_have_ended = entry.ended.is_none() && may_have_ended(entry);
+            if may_have_ended && !self.proc_files.is_there(*pid, entry.info.start_boottime_ns) {
                 entry.ended = Some(0);
             }
         }

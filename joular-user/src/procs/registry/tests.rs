@@ -101,6 +101,23 @@ fn an_ended_target_is_finished_after_its_last_window() {
     assert!(registry.target(Pid(7)).is_none());
 }
 
+/// It was no target yet when it ended, so that the kernel told nobody.
+#[test]
+fn a_target_that_ended_while_it_was_looked_at_is_finished_soon() {
+    let tree = Tree::new();
+    tree.process(7, "wanted", 1);
+    tree.process(8, "wanted", 1);
+    let mut registry = tree.registry(wanted());
+    assert_eq!(told(&registry.scan()).len(), 2);
+    tree.remove(7);
+    assert_eq!(registry.end_of_window(), [], "its last window is still to come");
+    assert_eq!(told(&registry.end_of_window()), ["ended wanted@1 true"]);
+    // Later the kernel tells, and nobody asks in each window.
+    tree.remove(8);
+    assert_eq!((0..4).flat_map(|_| registry.end_of_window()).count(), 0);
+    assert!(registry.target(Pid(7)).is_none() && registry.target(Pid(8)).is_some());
+}
+
 #[test]
 fn the_profiler_is_never_a_target() {
     let mut registry = Registry::new(ProcFiles::new("/proc"), Selection::All);
@@ -231,6 +248,8 @@ fn lost_events_are_made_up_for() {
     tree.process(8, "wanted", 2);
     let mut registry = tree.registry(wanted());
     registry.scan();
+    // None of them is new any more.
+    (0..NEW).for_each(|_| drop(registry.end_of_window()));
     tree.remove(7);
     tree.process(8, "wanted", 3);
     tree.process(9, "wanted", 4);
