@@ -2,20 +2,19 @@
 //! no end to what they show. They hold up nobody: windows end in time, other targets have their names, and
 //! the run ends when it is told to.
 
-use std::{fs, path::Path, process::Command, time::Duration};
+use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
 use joular_tests::{
+    fakes::{Fakes, PAGE},
     fuse::Mirror,
     java::{Jvm, Workload},
     jdk::Jdk,
-    native,
     process::Running,
     profiler::{Output, Profiler, Run},
     schedstat,
 };
 use serde_json::Value;
-use tempfile::TempDir;
 
 const WINDOWS: usize = 6;
 /// Of one second each: nothing is waited for longer than that.
@@ -23,7 +22,6 @@ const LONGEST_NS: u64 = 2_500_000_000;
 const FAKES: usize = 10;
 /// They keep the CPUs busy, so that the profiler may be late.
 const LONGEST_WITH_FAKES_NS: u64 = 1_500_000_000;
-const STARTED: Duration = Duration::from_secs(20);
 
 fn busy(jdk: &Jdk) -> Workload {
     Workload::new("Busy").dont_inline("Busy::spin").jdk(jdk)
@@ -56,35 +54,11 @@ fn expect_named(output: &Output, jvm: &Jvm) -> Result<()> {
     Ok(())
 }
 
-/// Programs that look like JVMs.
-struct Fakes {
-    directory: TempDir,
-}
-
-impl Fakes {
-    fn new() -> Result<Self> {
-        let directory = tempfile::tempdir()?;
-        native::compile("hostile_jvm.c", &directory.path().join("program"))?;
-        native::compile_library("hostile_jvm.c", "LIBJVM", &directory.path().join("libjvm.so"))?;
-        Ok(Self { directory })
-    }
-
-    /// Starts one that shows a file's contents, which may not come, or what never ends (`-`).
-    fn start(&self, shown: &Path) -> Result<Running> {
-        let mut command = Command::new(self.directory.path().join("program"));
-        command.arg(shown).arg(self.directory.path().join("libjvm.so")).arg("x".repeat(20_000));
-        let mut fake = Running::spawn("a hostile program", &mut command)?;
-        fake.wait_stdout("ready", STARTED)?;
-        Ok(fake)
-    }
-}
-
 #[test]
 fn memory_that_never_comes_holds_up_nobody() -> Result<()> {
     let (fakes, output) = (Fakes::new()?, Output::new()?);
-    fs::write(fakes.directory.path().join("page"), [0; 4096])?;
-    let mirror = Mirror::mount(fakes.directory.path())?;
-    let hostile = fakes.start(&mirror.path().join("page"))?;
+    let mirror = fakes.mirror()?;
+    let hostile = fakes.start(&mirror.path().join(PAGE))?;
     mirror.die();
     let jvm = busy(pinned()?).start()?;
     let mut profiler = record(&output, &[hostile.pid(), jvm.pid()])?;

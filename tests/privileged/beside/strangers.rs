@@ -3,21 +3,21 @@
 //! itself is bounded, and named.
 
 use std::{
-    path::{Path, PathBuf},
+    fs,
+    path::Path,
     process::Command,
     time::{Duration, Instant},
 };
 
 use anyhow::{Context as _, Result, ensure};
 use joular_tests::{
-    native, notes,
-    process::Running,
+    notes,
     profiler::{END, Output, Profiler, Run},
-    schedstat, switches,
+    schedstat,
+    strangers::Strangers,
+    switches,
 };
-use tempfile::TempDir;
 
-const STARTED: Duration = Duration::from_secs(20);
 /// More than a machine can do of either, so as much as it can.
 const PER_SECOND: u32 = 1_500;
 const RENAMES_PER_SECOND: u32 = 100_000;
@@ -26,35 +26,25 @@ const SECONDS: u64 = 4;
 const MOST_SWITCHES_PER_S: f64 = 50.0;
 const MOST_CPU: f64 = 0.03;
 
-struct Strangers {
-    directory: TempDir,
+/// Processes that this machine has started.
+fn started() -> Result<u64> {
+    let text = fs::read_to_string("/proc/stat")?;
+    let count = text.lines().find_map(|line| line.strip_prefix("processes "));
+    Ok(count.context("no count of processes")?.trim().parse()?)
 }
 
-impl Strangers {
-    fn new() -> Result<Self> {
-        let directory = tempfile::tempdir()?;
-        native::compile("stranger.c", &directory.path().join("stranger"))?;
-        Ok(Self { directory })
-    }
+/// What a recorder has used, and what there was to tell of.
+struct Used {
+    at: Instant,
+    switches: u64,
+    cpu_ns: u64,
+    started: u64,
+}
 
-    fn program(&self) -> PathBuf {
-        self.directory.path().join("stranger")
-    }
-
-    /// A program that does such things for some seconds.
-    fn start(&self, what: &str, per_second: u32, seconds: u64) -> Result<Running> {
-        let mut command = Command::new(self.program());
-        command.args([what.to_owned(), per_second.to_string(), seconds.to_string()]);
-        let mut stranger = Running::spawn("strangers", &mut command)?;
-        stranger.wait_stdout("ready", STARTED)?;
-        Ok(stranger)
-    }
-
-    /// The same program by another name.
-    fn named(&self, name: &str) -> Result<PathBuf> {
-        let path = self.directory.path().join(name);
-        std::fs::copy(self.program(), &path)?;
-        Ok(path)
+impl Used {
+    fn now(profiler: &Profiler) -> Result<Self> {
+        let (switches, cpu_ns) = (switches::voluntary(profiler.pid())?, schedstat::process(profiler.pid())?);
+        Ok(Self { at: Instant::now(), switches, cpu_ns, started: started()? })
     }
 }
 
@@ -62,14 +52,18 @@ fn expect_quiet(profiler: &Profiler, strangers: &Strangers, what: &str, per_seco
     let stranger = strangers.start(what, per_second, SECONDS + 3)?;
     // The first of a crowd are looked at.
     std::thread::sleep(Duration::from_secs(1));
-    let used = || Ok::<_, anyhow::Error>((switches::voluntary(profiler.pid())?, schedstat::process(profiler.pid())?));
-    let (begin, before) = (Instant::now(), used()?);
+    let before = Used::now(profiler)?;
     std::thread::sleep(Duration::from_secs(SECONDS));
-    let (after, seconds) = (used()?, begin.elapsed().as_secs_f64());
+    let after = Used::now(profiler)?;
     drop(stranger);
-    let switches = (after.0 - before.0) as f64 / seconds;
-    let cpu = (after.1 - before.1) as f64 / 1e9 / seconds;
-    notes::figure(&format!("{what}: {switches:.0} switches a second, {:.2} % of a core", 100.0 * cpu));
+    let seconds = after.at.duration_since(before.at).as_secs_f64();
+    let switches = (after.switches - before.switches) as f64 / seconds;
+    let cpu = (after.cpu_ns - before.cpu_ns) as f64 / 1e9 / seconds;
+    let started = (after.started - before.started) as f64 / seconds;
+    notes::figure(&format!(
+        "{what}: {switches:.0} switches a second, {:.2} % of a core, while {started:.0} processes a second start",
+        100.0 * cpu
+    ));
     ensure!(switches <= MOST_SWITCHES_PER_S, "{what}: {switches:.0} switches a second");
     ensure!(cpu <= MOST_CPU, "{what}: {:.1} % of a core", 100.0 * cpu);
     Ok(())
