@@ -1,6 +1,6 @@
 //! Starts and ends JVMs, programs, threads and containers, over and over.
 
-use std::{process::Command, time::Duration};
+use std::{collections::BTreeSet, process::Command, time::Duration};
 
 use anyhow::{Context as _, Result, ensure};
 use joular_tests::{
@@ -30,10 +30,13 @@ pub struct Came {
     /// Of JVMs, those in containers too.
     pub pids: Vec<u32>,
     pub counts: Vec<(&'static str, u64)>,
+    /// Of hostile targets, and of those among them that certainly told of more than they may.
+    pub hostile: BTreeSet<u32>,
+    pub floods: BTreeSet<u32>,
 }
 
 impl Came {
-    fn count(&mut self, what: &'static str, more: u64) {
+    pub fn count(&mut self, what: &'static str, more: u64) {
         match self.counts.iter_mut().find(|(name, _)| *name == what) {
             Some((_, count)) => *count += more,
             None => self.counts.push((what, more)),
@@ -45,8 +48,15 @@ impl Came {
         self.count(what, 1);
     }
 
+    pub fn hostile(&mut self, what: &'static str, pid: u32) {
+        self.hostile.insert(pid);
+        self.count(what, 1);
+    }
+
     pub fn join(mut self, other: Self) -> Self {
         self.pids.extend(other.pids);
+        self.hostile.extend(other.hostile);
+        self.floods.extend(other.floods);
         other.counts.into_iter().for_each(|(what, count)| self.count(what, count));
         self
     }
@@ -152,6 +162,6 @@ pub fn containers(seed: u64, stop: &Stop) -> Result<Came> {
 
 impl From<(&'static str, u64)> for Came {
     fn from(count: (&'static str, u64)) -> Self {
-        Self { pids: Vec::new(), counts: vec![count] }
+        Self { counts: vec![count], ..Self::default() }
     }
 }

@@ -35,7 +35,7 @@ impl Look {
         Ok(Self {
             at,
             resident_kib: status(pid, "VmRSS:")?,
-            threads: status(pid, "Threads:")?,
+            threads: threads(pid)?,
             cpu: Duration::from_nanos(schedstat::process(pid)?),
             descriptors,
             programs: of_kind("program"),
@@ -77,6 +77,17 @@ fn kind(target: &Path) -> String {
     } else {
         text.split(":[").next().unwrap_or_default().to_owned()
     }
+}
+
+/// But for those that close probes: the first probe starts as many as there ever are.
+fn threads(pid: u32) -> Result<u64> {
+    let mut count = 0;
+    for entry in fs::read_dir(format!("/proc/{pid}/task")).with_context(|| format!("listing threads of {pid}"))? {
+        // A thread may end between listing and reading.
+        let Ok(name) = fs::read_to_string(entry?.path().join("comm")) else { continue };
+        count += u64::from(name.trim_end() != "probe-closer");
+    }
+    Ok(count)
 }
 
 fn status(pid: u32, name: &str) -> Result<u64> {
