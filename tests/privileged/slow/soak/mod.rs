@@ -92,7 +92,7 @@ fn churn(profiler: &Profiler, length: Duration, seed: u64) -> Result<(Vec<Look>,
 /// JVMs that live from before the beginning to the end.
 struct Steady {
     mapped: Jvm,
-    _others: [Jvm; 2],
+    others: [Jvm; 2],
 }
 
 impl Steady {
@@ -101,7 +101,7 @@ impl Steady {
         let waker = Workload::new("Waker").argument("sleep-20-40").argument("park-50-100").start()?;
         let renamed = Workload::new("Renamed").argument("per-second=100").argument(&seconds).start()?;
         let mapped = Workload::new("ManyMappings").argument(&format!("mappings={MAPPINGS}")).argument("rest=20");
-        Ok(Self { mapped: mapped.argument(&seconds).start()?, _others: [waker, renamed] })
+        Ok(Self { mapped: mapped.argument(&seconds).start()?, others: [waker, renamed] })
     }
 }
 
@@ -124,7 +124,7 @@ fn a_long_run_among_what_comes_and_goes_stays_exact_and_does_not_grow() -> Resul
     let (looks, came) = churn(&profiler, length, seed)?;
     let length_ns = monotonic_ns() - began_ns;
     notes::figure(&format!("soak: came and went: {:?}", came.counts));
-    let mapped = steady.mapped.pid();
+    let (mapped, others) = (steady.mapped.pid(), steady.others.each_ref().map(Jvm::pid));
     let released = expect::released(&profiler, &first, &files, length);
     drop(steady);
     let objects = bpf_objects::of(profiler.pid())?;
@@ -140,7 +140,7 @@ fn a_long_run_among_what_comes_and_goes_stays_exact_and_does_not_grow() -> Resul
         expect::flat(&looks),
         expect::nothing_lost(data),
         expect::whole(data, &came, length_ns),
-        expect::whole_stacks(data, &came, mapped),
+        expect::whole_stacks(data, &came, &others, mapped),
         expect::named(data, &finished, &came),
     ];
     let complaints: Vec<_> = found.into_iter().filter_map(Result::err).map(|error| format!("{error:#}")).collect();
