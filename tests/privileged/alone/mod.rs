@@ -18,6 +18,7 @@ mod light_jvms;
 mod memory_by;
 mod perf_pmu;
 mod phases;
+mod pinned_objects;
 mod powercap;
 mod random_samples;
 mod split_70_30;
