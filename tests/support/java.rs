@@ -4,6 +4,7 @@
 use std::{
     collections::BTreeMap,
     env, fs,
+    os::unix::fs::symlink,
     path::{Path, PathBuf},
     process::Command,
     sync::OnceLock,
@@ -12,6 +13,7 @@ use std::{
 
 use anyhow::{Context as _, Result, bail, ensure};
 use rustix::process::Signal;
+use tempfile::TempDir;
 
 pub use crate::jdk::{Collector, Jdk};
 use crate::{
@@ -83,6 +85,8 @@ pub struct Workload {
     arguments: Vec<String>,
     /// A program that becomes the JVM, with its arguments before those of the JVM.
     launcher: Vec<String>,
+    /// The name of its process instead of `java`.
+    name: Option<String>,
 }
 
 impl Workload {
@@ -95,6 +99,7 @@ impl Workload {
             flags,
             arguments: Vec::new(),
             launcher: Vec::new(),
+            name: None,
         }
     }
 
@@ -132,8 +137,17 @@ impl Workload {
         Self { launcher: launcher.iter().map(|&argument| argument.to_owned()).collect(), ..self }
     }
 
+    /// Gives its process another name than `java`, so that who records those has it not.
+    pub fn named(self, name: &str) -> Self {
+        Self { name: Some(name.to_owned()), ..self }
+    }
+
     /// Starts it and waits for its `ready`.
-    pub fn start(self) -> Result<Jvm> {
+    pub fn start(mut self) -> Result<Jvm> {
+        let link = self.name.take().map(|name| Link::new(&self.java, &name)).transpose()?;
+        if let Some(link) = &link {
+            self.java.clone_from(&link.java);
+        }
         let mut command = match self.launcher.split_first() {
             Some((launcher, arguments)) => {
                 let mut command = Command::new(launcher);
@@ -145,13 +159,32 @@ impl Workload {
         command.args(&self.flags).arg("-cp").arg(classes()?).arg(&self.main_class).args(&self.arguments);
         let mut process = Running::spawn(&self.main_class, &mut command)?;
         process.wait_stdout("ready", READY)?;
-        Ok(Jvm { process })
+        Ok(Jvm { process, _link: link })
+    }
+}
+
+/// A link by which a JVM is started: its process has the link's name.
+struct Link {
+    java: PathBuf,
+    _directory: TempDir,
+}
+
+impl Link {
+    fn new(java: &Path, name: &str) -> Result<Self> {
+        let search = env::var_os("PATH").unwrap_or_default();
+        let mut places = env::split_paths(&search).map(|directory| directory.join(java));
+        let java = places.find(|path| path.is_file()).with_context(|| format!("no {} in PATH", java.display()))?;
+        let directory = tempfile::tempdir()?;
+        let link = directory.path().join(name);
+        symlink(java, &link).with_context(|| format!("linking {}", link.display()))?;
+        Ok(Self { java: link, _directory: directory })
     }
 }
 
 /// A running JVM; killed when dropped.
 pub struct Jvm {
     process: Running,
+    _link: Option<Link>,
 }
 
 impl Jvm {

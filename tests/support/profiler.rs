@@ -110,6 +110,11 @@ impl Profiler {
         self.process.wait_stderr(RECORDING, START).context("joular-bpf did not begin to record")
     }
 
+    /// Waits until it has told this, in the middle of a line.
+    pub fn wait_told(&mut self, text: &str, limit: Duration) -> Result<String> {
+        self.process.wait_stderr_with(text, limit)
+    }
+
     /// With `--json`: waits for the next window's line.
     pub fn wait_window(&mut self) -> Result<String> {
         self.process.wait_stdout(WINDOW, START).context("there was no next window")
