@@ -9,4 +9,5 @@ mod hung_users;
 mod io_kernels;
 mod kernels;
 mod numa;
+mod side_by_side;
 mod soak;
