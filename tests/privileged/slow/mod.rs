@@ -9,5 +9,6 @@ mod hung_users;
 mod io_kernels;
 mod kernels;
 mod numa;
+mod short_threads;
 mod side_by_side;
 mod soak;
