@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeSet,
     fs,
+    os::unix::fs::symlink,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -44,6 +45,12 @@ impl Image {
         Ok(image)
     }
 
+    /// Gives its `java` another name as well.
+    pub fn link_java(&self, name: &str) -> Result<()> {
+        symlink("java", self.inside(&format!("{JDK}/bin/{name}")))
+            .with_context(|| format!("linking {name} in an image"))
+    }
+
     pub fn root(&self) -> &Path {
         self.root.path()
     }
@@ -70,7 +77,12 @@ impl Image {
 
 /// What runs a workload's class in a container.
 pub fn java_command(class: &str) -> Vec<String> {
-    let java = format!("{JDK}/bin/java");
+    named_java_command("java", class)
+}
+
+/// The same where its `java` has another name.
+pub fn named_java_command(name: &str, class: &str) -> Vec<String> {
+    let java = format!("{JDK}/bin/{name}");
     let flags = ["-Xmx32m", "-XX:+UseSerialGC", "-XX:CompileCommand=quiet"];
     let dont_inline = format!("-XX:CompileCommand=dontinline,{class}::*");
     let command = [&[java.as_str()][..], &flags, &[&dont_inline, "-cp", CLASSES, class]].concat();

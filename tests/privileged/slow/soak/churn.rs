@@ -7,14 +7,17 @@ use joular_tests::{
     clock::wait_for,
     containers::{
         self,
-        image::{Image, java_command},
+        image::{Image, named_java_command},
         podman::Podman,
     },
     java::{Collector, Jdk, Jvm, Workload},
     notes,
 };
 
-use super::stop::{Random, Stop};
+use super::{
+    TARGET,
+    stop::{Random, Stop},
+};
 
 const IMAGE: &str = "localhost/jvm:1";
 /// A run lets the files of processes go that ended so long ago.
@@ -70,7 +73,7 @@ fn jdks() -> Result<Vec<&'static Jdk>> {
 
 /// A JVM of any of these JDKs and collectors; half of them are executed by a shell that they replace.
 fn workload(class: &str, jdks: &[&Jdk], random: &mut Random) -> Workload {
-    let workload = Workload::new(class).jdk(random.one_of(jdks)).flag(&random.one_of(&COLLECTORS).flag());
+    let workload = Workload::new(class).named(TARGET).jdk(random.one_of(jdks)).flag(&random.one_of(&COLLECTORS).flag());
     match random.number(0, 1) {
         0 => workload,
         _ => workload.launched_by(&["sh", "-c", "exec \"$0\" \"$@\""]),
@@ -146,10 +149,12 @@ pub fn containers(seed: u64, stop: &Stop) -> Result<Came> {
         return Ok(came);
     }
     let podman = Podman::new()?;
-    podman.import(&Image::of(jdks()?[0])?, IMAGE)?;
+    let image = Image::of(jdks()?[0])?;
+    image.link_java(TARGET)?;
+    podman.import(&image, IMAGE)?;
     while !stop.is_over() {
         let work = random.one_of(&["work=2", "work=5", "work=9"]);
-        let command = [java_command("Busy"), vec![work.to_owned(), "rest=40".to_owned()]].concat();
+        let command = [named_java_command(TARGET, "Busy"), vec![work.to_owned(), "rest=40".to_owned()]].concat();
         let container = podman.start(IMAGE, &command)?;
         podman.wait_ready(&container)?;
         came.jvm("containers", container.pid);

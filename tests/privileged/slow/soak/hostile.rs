@@ -19,6 +19,7 @@ use joular_tests::{
 use tempfile::TempDir;
 
 use super::{
+    TARGET,
     churn::Came,
     stop::{Random, Stop},
 };
@@ -29,8 +30,6 @@ const PER_SECOND: u32 = 1_000_000;
 const RENAMES_PER_SECOND: u32 = 10_000;
 const ENDS: Duration = Duration::from_secs(60);
 const STARTED: Duration = Duration::from_secs(60);
-/// The name by which targets are found.
-const TARGET: &str = "java";
 
 /// How many forks or names a program says there were.
 fn done(finished: &Finished) -> Result<u64> {
@@ -118,7 +117,8 @@ impl Drop for Fifo {
 /// A JVM that does nothing but collect.
 fn collections(life: Duration, stop: &Stop) -> Result<u32> {
     let seconds = format!("seconds={}", (life + ENDS).as_secs());
-    let workload = Workload::new("CollectionFlood").flag("-Xmx8m").flag("-XX:+UseSerialGC").argument(&seconds);
+    let workload =
+        Workload::new("CollectionFlood").named(TARGET).flag("-Xmx8m").flag("-XX:+UseSerialGC").argument(&seconds);
     let jvm = workload.start()?;
     stop.wait(life);
     Ok(jvm.pid())

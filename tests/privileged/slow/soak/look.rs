@@ -15,6 +15,8 @@ use joular_tests::{bpf_objects, schedstat};
 pub struct Look {
     pub at: Duration,
     pub resident_kib: u64,
+    /// Without files that are mapped, whose pages the kernel may take away: the program itself is most of them.
+    pub own_kib: u64,
     pub threads: u64,
     pub cpu: Duration,
     /// By kind; files are one kind.
@@ -35,6 +37,7 @@ impl Look {
         Ok(Self {
             at,
             resident_kib: status(pid, "VmRSS:")?,
+            own_kib: status(pid, "RssAnon:")? + status(pid, "RssShmem:")?,
             threads: threads(pid)?,
             cpu: Duration::from_nanos(schedstat::process(pid)?),
             descriptors,
@@ -53,9 +56,9 @@ impl Look {
 
 impl fmt::Display for Look {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { at, resident_kib, threads, cpu, descriptors, programs, maps, links } = self;
+        let Self { at, resident_kib, own_kib, threads, cpu, descriptors, programs, maps, links } = self;
         let (at, cpu, open) = (at.as_secs(), cpu.as_secs_f64(), descriptors.values().sum::<usize>());
-        write!(f, "{at} s | {resident_kib} KiB | {threads} threads | {cpu:.2} s CPU | ")?;
+        write!(f, "{at} s | {resident_kib} KiB, {own_kib} of its own | {threads} threads | {cpu:.2} s CPU | ")?;
         write!(f, "{programs} programs, {maps} maps, {links} links | {open} descriptors: {descriptors:?}")
     }
 }

@@ -39,6 +39,8 @@ const CLOCK_IS_SET: u32 = 8;
 const FREED: Duration = Duration::from_secs(10);
 /// Starting and ending take some of it.
 const SLACK: Duration = Duration::from_secs(600);
+/// The name by which targets are found: nobody else's JVM has it.
+const TARGET: &str = "soaked-java";
 /// Nearly as many as the kernel allows by default.
 const MAPPINGS: usize = 60_000;
 
@@ -98,9 +100,10 @@ struct Steady {
 impl Steady {
     fn start(length: Duration) -> Result<Self> {
         let seconds = format!("seconds={}", (length + SLACK).as_secs());
-        let waker = Workload::new("Waker").argument("sleep-20-40").argument("park-50-100").start()?;
-        let renamed = Workload::new("Renamed").argument("per-second=100").argument(&seconds).start()?;
-        let mapped = Workload::new("ManyMappings").argument(&format!("mappings={MAPPINGS}")).argument("rest=20");
+        let new = |class| Workload::new(class).named(TARGET);
+        let waker = new("Waker").argument("sleep-20-40").argument("park-50-100").start()?;
+        let renamed = new("Renamed").argument("per-second=100").argument(&seconds).start()?;
+        let mapped = new("ManyMappings").argument(&format!("mappings={MAPPINGS}")).argument("rest=20");
         Ok(Self { mapped: mapped.argument(&seconds).start()?, others: [waker, renamed] })
     }
 }
@@ -113,7 +116,7 @@ fn a_long_run_among_what_comes_and_goes_stays_exact_and_does_not_grow() -> Resul
     notes::figure(&format!("soak: {SEED}={seed}"));
     let output = Output::new()?;
     let steady = Steady::start(length)?;
-    let run = Run::modelled().with("--comm", "java").with("--frequency", "199").with("--flush", "10s");
+    let run = Run::modelled().with("--comm", TARGET).with("--frequency", "199").with("--flush", "10s");
     let mut profiler = run.argument("--alloc").argument("--json").output(output.dir()).start()?;
     // By then the steady ones have their probes.
     (0..6).try_for_each(|_| profiler.wait_window().map(drop))?;
