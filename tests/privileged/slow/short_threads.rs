@@ -40,7 +40,8 @@ struct Recorder {
 impl Recorder {
     fn start(name: &'static str, jvm: &Jvm, options: &[&str]) -> Result<Self> {
         let output = Output::new()?;
-        let run = Run::modelled().pid(jvm.pid()).argument("--quiet").output(output.dir());
+        // Rows wait in memory until they are written, which is soon compared with a part.
+        let run = Run::modelled().pid(jvm.pid()).with("--flush", "2s").argument("--quiet").output(output.dir());
         let profiler = options.iter().fold(run, |run, option| run.argument(*option)).start()?;
         Ok(Self { name, output, profiler, kib: vec![Vec::new(); PARTS as usize] })
     }
