@@ -74,6 +74,40 @@ pub struct BlobLayout {
     pub has_offsets: u32,
 }
 
+/// How a reference stands in a field of an object. Codes of [`ContinuationLayout::references`].
+pub mod references {
+    /// Objects of this JVM are not read.
+    pub const NONE: u16 = 0;
+    /// As an address.
+    pub const PLAIN: u16 = 1;
+    /// In four bytes: counted from a base, in units of a power of two (`CompressedOops`).
+    pub const NARROW: u16 = 2;
+    /// With colours, as generational ZGC has them (`ZPointer`).
+    pub const COLOURED: u16 = 3;
+}
+
+/// Fields of `jdk.internal.vm.Continuation` and `jdk.internal.vm.StackChunk`, by their offsets: where the frames of a
+/// virtual thread are while they are in the heap.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ContinuationLayout {
+    /// `Continuation.tail`: the chunk with the newest frames.
+    pub tail: u16,
+    /// `StackChunk.parent`: the chunk with older ones.
+    pub parent: u16,
+    /// `StackChunk.size`, `sp` and `bottom`: words of the copied stack, where its newest frame begins, and the end of
+    /// the oldest one.
+    pub size: u16,
+    pub sp: u16,
+    pub bottom: u16,
+    /// Where those words begin.
+    pub words: u16,
+    /// One of [`references`]'s.
+    pub references: u16,
+    pub narrow_shift: u16,
+    pub narrow_base: u64,
+}
+
 /// Everything of one JVM.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -119,6 +153,10 @@ pub struct JvmUnwind {
     /// Where an interpreter frame keeps its bytecode pointer, in words from fp.
     pub bcp_words: i32,
     pub padding_2: u32,
+    pub continuation: ContinuationLayout,
+    /// The return address within `Continuation.enterSpecial`, which is the root of all virtual threads. The kernel side
+    /// writes it when a walk has come there; 0 before.
+    pub enter_special: u64,
 }
 
 #[cfg(test)]
@@ -131,8 +169,10 @@ mod tests {
     fn layouts_have_no_implicit_padding() {
         assert_eq!(size_of::<CodeHeap>(), 4 * 8);
         assert_eq!(size_of::<BlobLayout>(), 10 * 4 + 2 * 4);
-        let words = MAX_CODE_HEAPS * 4 + 1 + 2 + 2 + 1 + 2 + 6;
-        assert_eq!(size_of::<JvmUnwind>(), words * 8 + size_of::<BlobLayout>() + 12 * 4);
+        assert_eq!(size_of::<ContinuationLayout>(), 8 * 2 + 8);
+        let words = MAX_CODE_HEAPS * 4 + 1 + 2 + 2 + 1 + 2 + 6 + 1;
+        let structs = size_of::<BlobLayout>() + size_of::<ContinuationLayout>();
+        assert_eq!(size_of::<JvmUnwind>(), words * 8 + structs + 12 * 4);
         assert_eq!(align_of::<JvmUnwind>(), 8);
     }
 }

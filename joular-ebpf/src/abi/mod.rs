@@ -35,7 +35,10 @@ pub use counters::{CounterSlot, CounterState, MAX_COUNTERS, cut_count};
 pub use event::{COMM_LEN, Comm, LifecycleRecord, RecordKind, followed};
 pub use frame::{FrameRef, FrameWord};
 pub use io::{DeviceBytes, IoKey, IoKind, IoSlot, IpAddress};
-pub use jvm::{AddressRange, BlobLayout, CodeHeap, Field, JvmUnwind, MAX_BLOB_BYTES, MAX_CODE_HEAPS};
+pub use jvm::{
+    AddressRange, BlobLayout, CodeHeap, ContinuationLayout, Field, JvmUnwind, MAX_BLOB_BYTES, MAX_CODE_HEAPS,
+    references,
+};
 pub use loss::{LOSS_COUNT, Loss};
 pub use ring_share::{CHEAP_RECORD_BYTES, RingShare, SHARE_NS};
 pub use sampling::{SamplingClock, gap_ns};

@@ -281,6 +281,14 @@ impl Tables for Maps {
         unsafe { *place = RememberedRow { address, first_mapping, epoch: *epoch, row } };
     }
 
+    #[inline(always)]
+    fn enters(&self, process: &ProcessUnwind, pc: u64) {
+        if let Some(jvm) = process.jvm.checked_sub(1).and_then(|index| JVMS.get_ptr_mut(index)) {
+            // SAFETY: a live map value, of which other CPUs write the same into this word.
+            unsafe { (*jvm).enter_special = pc };
+        }
+    }
+
     /// By a function of its own: there are many callers.
     #[inline(always)]
     fn is_return_address(&self, _: &impl Memory, _: &JvmUnwind, _: &ProcessUnwind, pc: u64) -> bool {

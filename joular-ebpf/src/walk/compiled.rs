@@ -8,6 +8,7 @@
 use super::{
     Memory, Step, Tables, Walk,
     arch::compiled::caller,
+    continuation::is_entered,
     hotspot::{Blob, blob_word},
 };
 use crate::abi::{FrameWord, JvmUnwind};
@@ -30,6 +31,9 @@ pub fn step(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk: &
         walk.push(blob_word(jvm, walk.registers.pc))?;
         return caller(memory, tables, jvm, walk, kind);
     }
+    if kind == Kind::NativeWrapper {
+        note_wrapper(memory, tables, jvm, walk);
+    }
     let blob = Blob::of(jvm, walk);
     let compile_id = blob.word(jvm.blob.compile_id) as u32;
     let place = place(memory, jvm, walk).wrapping_sub(jvm.code_low) as u32;
@@ -39,6 +43,19 @@ pub fn step(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk: &
         FrameWord::compiled_call(compile_id, place)
     })?;
     caller(memory, tables, jvm, walk, kind)
+}
+
+/// Notes what virtual threads need to know of wrappers: whether one was interrupted, and where the one goes on that
+/// enters them.
+#[inline(always)]
+fn note_wrapper(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk: &mut Walk) {
+    let bytes = frame_words(&Blob::of(jvm, walk), jvm) * 8;
+    let pc = walk.registers.pc;
+    if walk.is_exact() {
+        walk.is_in_wrapper = 1;
+    } else if pc != jvm.enter_special && !walk.is_in_chunk() && is_entered(memory, tables, jvm, walk, bytes) {
+        tables.enters(&walk.process, pc);
+    }
 }
 
 /// One frame of a method that called another, which is most of them: nothing about it needs to be
@@ -51,8 +68,9 @@ pub fn step_in_the_middle(memory: &impl Memory, jvm: &JvmUnwind, walk: &mut Walk
     let end = walk.registers.sp.wrapping_add(words * 8);
     let place = walk.registers.pc.wrapping_sub(jvm.code_low) as u32;
     walk.push(FrameWord::compiled_call(compile_id, place))?;
-    let [fp, pc] = memory.pair(end.wrapping_sub(16))?;
-    walk.return_to(pc, end, fp)
+    let slot = end.wrapping_sub(16);
+    let [fp, pc] = memory.pair(slot)?;
+    walk.return_to(pc, end, walk.in_frame(slot, fp))
 }
 
 /// Whether [`step_in_the_middle`] will do.

@@ -109,6 +109,12 @@ pub fn to_the_end(walker: &mut impl Walker) -> End {
 pub fn steps(walker: &mut (impl Walker + ?Sized)) -> u32 {
     for _ in 0..STEPS {
         let code = step(walker);
+        if code == GO_ON {
+            continue;
+        }
+        let is_in_chunk = walker.parts().is_some_and(|parts| parts.walk.is_in_chunk());
+        // The stack of the carrier is there all the same.
+        let code = if is_in_chunk && code != DEPTH { walker.stub(KIND_CONTINUATION) } else { code };
         if code != GO_ON {
             return code;
         }
@@ -207,6 +213,7 @@ pub fn stub_frame(walker: &mut (impl Walker + ?Sized), kind: u32) -> u32 {
 }
 
 const NO_WALK: u32 = walk_end::BUDGET as u32;
+const DEPTH: u32 = walk_end::DEPTH as u32;
 const NO_JVM: u32 = walk_end::NO_MAPPING as u32;
 /// Which function takes a frame, with the kind that it is given.
 const OF_KIND: u32 = 0xf00;

@@ -71,9 +71,10 @@ fn whole_frame(memory: &impl Memory, jvm: &JvmUnwind, walk: &mut Walk) -> Step {
     let bci = bci(jvm, walk, identity.const_method, saved);
     walk.push_method(FrameWord::interpreted(method, bci), identity)?;
     let least_sp = fp.wrapping_add(16);
-    let sender_sp = walk.frame[frame::SENDER_SP];
+    let sender_sp = walk.in_frame(fp, walk.frame[frame::SENDER_SP]);
     let sender_sp = if sender_sp.wrapping_sub(least_sp) < MAX_FRAME_BYTES { sender_sp } else { least_sp };
-    walk.return_to(walk.frame[frame::RETURN], sender_sp, walk.frame[frame::CALLER_FP])
+    let caller_fp = walk.in_frame(fp, walk.frame[frame::CALLER_FP]);
+    walk.return_to(walk.frame[frame::RETURN], sender_sp, caller_fp)
 }
 
 #[inline(always)]

@@ -19,6 +19,7 @@
 )]
 
 pub mod arch;
+mod chunk;
 pub mod compiled;
 mod continuation;
 pub mod dispatch;
@@ -31,6 +32,7 @@ pub mod stub;
 mod tests;
 
 pub use arch::Registers;
+use chunk::Chunk;
 use identity::{MethodIdentity, mixed_generation};
 
 use crate::abi::{
@@ -85,6 +87,9 @@ pub trait Tables {
     }
     #[inline(always)]
     fn remember(&self, _: &ProcessUnwind, _: u64, _: UnwindRow) {}
+    /// Notes that virtual threads are entered by code that goes on there ([`JvmUnwind::enter_special`]).
+    #[inline(always)]
+    fn enters(&self, _: &ProcessUnwind, _: u64) {}
     /// Whether that is an address behind a call, or one that the interpreter has
     /// methods return to: data on a stack rarely is.
     fn is_return_address(&self, memory: &impl Memory, jvm: &JvmUnwind, process: &ProcessUnwind, pc: u64) -> bool
@@ -125,6 +130,9 @@ pub struct Walk {
     is_frozen: u64,
     /// 1: a caller was found by a frame pointer where no table says that there is one.
     is_guessed: u64,
+    /// 1: a wrapper of a native method was interrupted.
+    is_in_wrapper: u64,
+    chunk: Chunk,
     block: Block,
     /// Of the interpreter's frame that was read last. Here, since older kernels allow
     /// the programs' functions 512 bytes of stack, all that call each other together.
@@ -142,6 +150,8 @@ impl Walk {
         words_of_handlers: 0,
         is_frozen: 0,
         is_guessed: 0,
+        is_in_wrapper: 0,
+        chunk: Chunk::NONE,
         block: Block { start: 0, end: 0, blob: 0, words: [0; BLOCK_WORDS] },
         frame: [0; 10],
     };
@@ -159,6 +169,8 @@ impl Walk {
         self.words_of_handlers = 0;
         self.is_frozen = 0;
         self.is_guessed = 0;
+        self.is_in_wrapper = 0;
+        self.chunk = Chunk::NONE;
         self.block.start = 0;
         self.block.end = 0;
     }
@@ -241,12 +253,19 @@ impl Walk {
     /// frame has its word already.
     #[inline(always)]
     const fn is_near_leaf(&self) -> bool {
-        (self.header.len as u64).wrapping_sub(self.words_of_handlers) <= 2
+        !self.chunk.is_walked() && (self.header.len as u64).wrapping_sub(self.words_of_handlers) <= 2
     }
 
     #[inline(always)]
     const fn is_exact(&self) -> bool {
         self.exact != 0
+    }
+
+    /// An address in a frame: on a stack it stands there as it is, in a chunk counted in words from `base`. So do those
+    /// of the interpreter; of others nothing depends on it.
+    #[inline(always)]
+    const fn in_frame(&self, base: u64, word: u64) -> u64 {
+        if self.chunk.is_walked() { base.wrapping_add(word.wrapping_mul(8)) } else { word }
     }
 
     /// Goes on in the caller, which will be returned to at `pc`.
@@ -261,6 +280,7 @@ impl Walk {
     /// The same for interrupted code whose stack pointer is the caller's already.
     #[inline(always)]
     fn go_on(&mut self, pc: u64, sp: u64, fp: u64) -> Step {
+        let pc = if self.chunk.is_walked() { self.chunk.return_address(pc, sp)? } else { pc };
         if sp >= USER_END || pc >= USER_END {
             return Err(End::IMPLAUSIBLE);
         }

@@ -5,7 +5,7 @@
 use super::{
     End, Memory, Step, Tables, Walk,
     arch::stub::{by_frame_pointer, by_what_the_stack_holds, without_frame},
-    continuation::to_carrier,
+    continuation,
     hotspot::blob_word,
     native,
 };
@@ -29,12 +29,14 @@ pub enum Kind {
 /// One frame of such code.
 #[inline(always)]
 pub fn step(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk: &mut Walk, kind: Kind) -> Step {
+    if kind == Kind::Continuation {
+        return continuation::step(memory, tables, jvm, walk);
+    }
     walk.push(blob_word(jvm, walk.registers.pc))?;
     match kind {
         Kind::Entry => by_frame_pointer(memory, walk),
         Kind::Frameless => without_frame(memory, walk),
-        Kind::Continuation => to_carrier(memory, tables, jvm, walk),
-        Kind::Unknown => by_what_the_stack_holds(memory, tables, jvm, walk),
+        Kind::Continuation | Kind::Unknown => by_what_the_stack_holds(memory, tables, jvm, walk),
     }
 }
 

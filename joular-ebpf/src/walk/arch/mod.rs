@@ -6,6 +6,7 @@
 //! - `signal_frame`: what the kernel leaves on a stack that a signal interrupted;
 //! - what a return address looks like (`ends_with_call`, `is_deopt_handler`), and how compiled code makes
 //!   and removes its frame (`compiled`);
+//! - how a collector colours references (`uncoloured`);
 //! - the layouts of the interpreter's frame (`interpreter`) and of stubs (`stub`).
 //!
 //! A second architecture is a folder beside, and this file chooses one. What depends on the
@@ -14,4 +15,4 @@
 mod x86_64;
 
 pub use x86_64::{Registers, dwarf, interpreter, plt};
-pub(super) use x86_64::{compiled, ends_with_call, is_deopt_handler, signal_frame, stub};
+pub(super) use x86_64::{compiled, ends_with_call, is_deopt_handler, signal_frame, stub, uncoloured};

@@ -13,11 +13,14 @@ use crate::abi::rule;
 
 /// The method through which a carrier enters a virtual thread: its frame is a `ContinuationEntry`, the carrier's
 /// frame pointer and a return address.
-const ENTER_SPECIAL: Code = Code { segment: 112, name: NATIVE, compile_id: 10, frame_words: 10 };
+pub(super) const ENTER_SPECIAL: Code = Code { segment: 112, name: NATIVE, compile_id: 10, frame_words: 10 };
+
+/// A `Continuation`, of which nothing is known but here.
+pub(super) const OBJECT: u64 = 0x6000;
 
 /// A `ContinuationEntry` of a virtual thread whose lowest frame has so many words of arguments.
-fn entry(arguments: u64) -> [u64; 8] {
-    [0xdead, 0, 0x6000, 0, 1 | arguments << 32, STACK, 0, 0]
+pub(super) fn entry(arguments: u64) -> [u64; 8] {
+    [0xdead, 0, OBJECT, 0, 1 | arguments << 32, STACK, 0, 0]
 }
 
 /// The JVM copies frames from the heap as they were. The lowest one's frame pointer is that of an earlier entry: on
@@ -35,6 +38,7 @@ fn a_resumed_virtual_thread_was_entered_where_its_entry_is() {
         let frames = vec![VTABLE_STUB.stub(0), ENTER_SPECIAL.call(BODY), CALLER.call(BODY), native(IN_LIBJVM)];
         let walked = process.walk(Registers { fp: stale, ..leaf(VTABLE_STUB.begin()) });
         assert_eq!(walked, (frames, walk_end::ROOT), "{stale:#x}");
+        assert_eq!(process.enters.get(), ENTER_SPECIAL.begin() + BODY);
     }
 }
 
@@ -51,8 +55,8 @@ fn a_wrapper_that_aligned_its_stack_enters_no_virtual_thread() {
     assert_eq!(walked, (frames, walk_end::ROOT));
 }
 
-/// What there is of a virtual thread, and then its carrier; with the gap, that is not
-/// a whole stack. Above are arguments, which are anything, and then what the JVM keeps.
+/// What there is of a virtual thread, and then its carrier, where nothing in the heap can be read; with the gap, that
+/// is not a whole stack. Above are arguments, which are anything, and then what the JVM keeps.
 #[test]
 fn a_virtual_threads_stack_goes_on_in_the_heap() {
     let frozen = FrameRef::Blob { offset: (CONTINUATION + 0x20 - HEAP) as u32 };

@@ -3,7 +3,7 @@
 use std::vec;
 
 use super::*;
-use crate::abi::{AddressRange, BlobLayout, CodeHeap, Field, rule};
+use crate::abi::{AddressRange, BlobLayout, CodeHeap, ContinuationLayout, Field, references, rule};
 
 pub(super) const HEAP: u64 = 0x7000_0000;
 const SEGMENT_MAP: u64 = 0x6000_0000;
@@ -58,6 +58,16 @@ pub(super) fn jvm() -> JvmUnwind {
     jvm.const_method = field(8, 8);
     jvm.const_method_size = 0x30;
     jvm.bcp_words = -8;
+    jvm.continuation = ContinuationLayout {
+        tail: 32,
+        parent: 40,
+        size: 12,
+        sp: 24,
+        bottom: 28,
+        words: 48,
+        references: references::PLAIN,
+        ..ContinuationLayout::default()
+    };
     jvm
 }
 

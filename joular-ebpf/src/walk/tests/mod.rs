@@ -2,6 +2,7 @@
 
 extern crate std;
 
+mod chunk;
 mod continuation;
 mod dispatch;
 mod half_frames;
@@ -10,7 +11,7 @@ mod interpreted;
 mod native;
 mod random;
 
-use std::{boxed::Box, collections::HashMap, vec::Vec};
+use std::{boxed::Box, cell::Cell, collections::HashMap, vec::Vec};
 
 use super::{
     BlockWords, End, FrameWords, Memory, Registers, Step, Tables, Walk,
@@ -27,6 +28,8 @@ pub(super) struct MadeUpProcess {
     pub(super) mappings: Vec<CodeMapping>,
     pub(super) rows: Vec<UnwindRow>,
     pub(super) jvm: Option<JvmUnwind>,
+    /// What a walk has noted.
+    pub(super) enters: Cell<u64>,
 }
 
 impl MadeUpProcess {
@@ -105,6 +108,10 @@ impl Tables for MadeUpProcess {
 
     fn jvm(&self, _: &ProcessUnwind) -> Option<&JvmUnwind> {
         self.jvm.as_ref()
+    }
+
+    fn enters(&self, _: &ProcessUnwind, pc: u64) {
+        self.enters.set(pc);
     }
 }
 

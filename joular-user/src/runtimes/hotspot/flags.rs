@@ -95,6 +95,23 @@ pub fn value_address(
     Ok(found)
 }
 
+/// Whether each of these flags is set; `None`: this version has no such flag.
+pub fn are_set<const N: usize>(
+    memory: &dyn RemoteMemory,
+    layout: &Layout,
+    bias: u64,
+    wanted: [&str; N],
+) -> Result<[Option<bool>; N], Unreadable> {
+    let mut found = [None; N];
+    each_flag(memory, layout, bias, |flag, name| {
+        if let Some(place) = wanted.iter().position(|wanted| wanted.as_bytes() == name) {
+            found[place] = Some(memory.u8(memory.field(flag, layout.flag.address)?)? != 0);
+        }
+        Ok(found.iter().any(Option::is_none))
+    })?;
+    Ok(found)
+}
+
 /// Calls with each flag's address and name until told not to.
 fn each_flag(
     memory: &dyn RemoteMemory,

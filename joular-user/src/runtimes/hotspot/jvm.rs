@@ -16,6 +16,7 @@ use super::{
     JvmBuild, JvmError,
     answers::{Answers, Level},
     code_cache::{Blob, CodeCache, is_compiled},
+    continuations::continuation_layout,
     flags::JvmFacts,
     host_walk::Remote,
     leaves::{Leaves, is_same_id},
@@ -70,7 +71,8 @@ impl Jvm {
             return Err(JvmError::Starting);
         }
         let survey = BlobSurvey::take(&pages, layout, &cache, BlobNames::of_file(&build.libjvm, bias));
-        let unwind = jvm_unwind(layout, &cache, &interpreter, &survey, call_stub_return);
+        let continuation = continuation_layout(&pages, layout, bias);
+        let unwind = jvm_unwind(layout, &cache, &interpreter, &survey, call_stub_return, continuation);
         let facts = JvmFacts::read(&pages, layout, bias);
         drop(pages);
         let stubs = Stubs::new(StubPlaces::new(&build.libjvm, bias));
@@ -381,8 +383,11 @@ impl Jvm {
         }
         let layout = &self.build.layout;
         let expected = BlobNames::of_file(&self.build.libjvm, self.bias);
-        self.survey = BlobSurvey::take(&Pages::new(&*self.memory), layout, &self.cache, expected);
-        self.unwind = jvm_unwind(layout, &self.cache, &self.interpreter, &self.survey, self.call_stub_return);
+        let pages = Pages::new(&*self.memory);
+        self.survey = BlobSurvey::take(&pages, layout, &self.cache, expected);
+        let continuation = continuation_layout(&pages, layout, self.bias);
+        let (cache, interpreter) = (&self.cache, &self.interpreter);
+        self.unwind = jvm_unwind(layout, cache, interpreter, &self.survey, self.call_stub_return, continuation);
     }
 }
 

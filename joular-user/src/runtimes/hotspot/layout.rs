@@ -8,6 +8,7 @@ use joular_ebpf::abi::{BlobLayout, Field, MAX_BLOB_BYTES};
 
 use super::{
     allocation::AllocationLayout,
+    continuations::ClassLayout,
     fields::{LayoutError, Names},
     memory::RemoteMemory,
     perf_data::PerfDataLayout,
@@ -142,6 +143,8 @@ pub struct Layout {
     pub perf_data: Option<PerfDataLayout>,
     /// Nor on this.
     pub regions: Option<RegionLayout>,
+    /// Nor on this.
+    pub classes: Option<ClassLayout>,
 }
 
 impl Layout {
@@ -169,6 +172,7 @@ impl Layout {
             allocation: AllocationLayout::new(&names).ok(),
             perf_data: PerfDataLayout::new(&names).ok(),
             regions: RegionLayout::new(&names).ok(),
+            classes: ClassLayout::new(&names).ok(),
         })
     }
 }

@@ -144,7 +144,8 @@ fn source_file_index(memory: &dyn RemoteMemory, fields: &MethodLayout, identity:
     }
 }
 
-fn pool_symbol(
+/// Text of the symbol with this index in a constant pool of so many entries.
+pub fn pool_symbol(
     memory: &dyn RemoteMemory,
     fields: &MethodLayout,
     pool: u64,
@@ -160,7 +161,7 @@ fn pool_symbol(
 }
 
 /// Text of a `Symbol`: Java's own kind of UTF-8.
-fn symbol(memory: &dyn RemoteMemory, fields: &MethodLayout, address: u64) -> Result<String, Unreadable> {
+pub fn symbol(memory: &dyn RemoteMemory, fields: &MethodLayout, address: u64) -> Result<String, Unreadable> {
     let length = NAMES.within(memory.field(address, fields.symbol_length)?);
     let body = address.wrapping_add(u64::from(fields.symbol_body));
     let bytes = memory.bytes(body, usize::try_from(length).unwrap_or(0))?;

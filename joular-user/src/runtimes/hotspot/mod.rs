@@ -9,7 +9,8 @@
 //! Where the JVM describes too little of its code, the code itself tells more ([`places`],
 //! [`leaves`]). Where a library has no symbols, its code shows where allocations are told of ([`allocation_search`]).
 //!
-//! No object of the Java heap is read, so the collector in use does not matter.
+//! No object of the Java heap is read here. A walk in the kernel reads one kind of them, which the older frames of virtual
+//! threads are in ([`continuations`]).
 
 pub mod allocation;
 pub mod allocation_search;
@@ -18,6 +19,7 @@ pub mod arguments;
 pub mod code_cache;
 pub mod collections;
 pub mod compilers;
+pub mod continuations;
 pub mod fields;
 pub mod flags;
 pub mod host_walk;

@@ -73,8 +73,9 @@ pub(in crate::walk) fn caller(
                 }
                 None => frame_end,
             };
-            let [fp, pc] = memory.pair(end.wrapping_sub(16))?;
-            walk.return_to(pc, end, fp)
+            let slot = end.wrapping_sub(16);
+            let [fp, pc] = memory.pair(slot)?;
+            walk.return_to(pc, end, walk.in_frame(slot, fp))
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Supports x86-64, by the System V ABI and as HotSpot uses it.
 
+mod colours;
 pub(in crate::walk) mod compiled;
 mod instructions;
 pub mod interpreter;
@@ -9,5 +10,6 @@ pub(in crate::walk) mod signal_frame;
 mod spills;
 pub(in crate::walk) mod stub;
 
+pub(in crate::walk) use colours::uncoloured;
 pub(in crate::walk) use instructions::{ends_with_call, is_deopt_handler};
 pub use registers::{Registers, dwarf};
