@@ -11,4 +11,5 @@ mod beside;
 mod burner;
 mod readings;
 mod recordings;
+mod resumed;
 mod slow;

@@ -1,0 +1,223 @@
+//! Records virtual threads that share carriers and are resumed at other depths of their stacks than they began at, so
+//! that older frames stay in the heap (`ResumedThreads.java`), and judges their stacks: they are whole, and what the
+//! threads did before and after they blocked has its share.
+
+use std::{collections::BTreeMap, fmt, time::Duration};
+
+use anyhow::{Context as _, Result, ensure};
+use joular_tests::{
+    dataset::{float, text},
+    java::Workload,
+    jdk::Jdk,
+    notes,
+    profiler::{END, Output, Run},
+};
+
+const LIMIT: Duration = Duration::from_secs(60);
+/// Of the samples of a case that are not too deep to be kept.
+const WHOLE: f64 = 0.995;
+/// Of the samples of one way to block, of which there are fewer.
+const WHOLE_OF_WAY: f64 = 0.98;
+const WAYS: [&str; 6] = ["sleeps", "parks", "locks", "monitors", "semaphores", "sockets"];
+/// What is computed after a thread was resumed, of all.
+const AFTER: f64 = 0.75;
+/// More threads than these have less than a round in a second.
+const MANY: u32 = 1_000;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compiler {
+    C1,
+    C2,
+    None,
+}
+
+impl Compiler {
+    const fn flag(self) -> &'static str {
+        match self {
+            Self::C1 => "-XX:TieredStopAtLevel=1",
+            Self::C2 => "-XX:+TieredCompilation",
+            Self::None => "-Xint",
+        }
+    }
+
+    /// About as much time in all cases: some tens of microseconds.
+    const fn iterations(self) -> u32 {
+        match self {
+            Self::C1 | Self::C2 => 20_000,
+            Self::None => 1_000,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Case {
+    pub release: u32,
+    pub compiler: Compiler,
+    pub carriers: u32,
+    pub threads: u32,
+    pub depth: u32,
+    /// Of the JVM, e.g. for a collector.
+    pub flags: &'static [&'static str],
+}
+
+impl Case {
+    pub const fn new(release: u32, compiler: Compiler, carriers: u32, threads: u32, depth: u32) -> Self {
+        Self { release, compiler, carriers, threads, depth, flags: &[] }
+    }
+
+    /// Long enough for several rounds.
+    const fn seconds(self) -> u32 {
+        if self.threads > MANY { 20 } else { 3 }
+    }
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { release, compiler, carriers, threads, depth, flags } = self;
+        write!(
+            f,
+            "JDK {release}, {compiler:?}, {carriers} carriers, {threads} threads, {depth} deep {}",
+            flags.join(" ")
+        )
+    }
+}
+
+/// Samples below a method that blocks, from when the JVM's layout was known; on a busy machine that takes a while.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Samples {
+    pub all: f64,
+    pub whole: f64,
+    /// Those with more frames than are kept: the interpreter's are copied by a recursion, so deep stacks double.
+    pub too_deep: f64,
+    /// Those within what is computed, and of them those after the thread was resumed.
+    computed: f64,
+    after: f64,
+}
+
+impl Samples {
+    fn add(self, other: Self) -> Self {
+        Self {
+            all: self.all + other.all,
+            whole: self.whole + other.whole,
+            too_deep: self.too_deep + other.too_deep,
+            computed: self.computed + other.computed,
+            after: self.after + other.after,
+        }
+    }
+
+    /// Those that can be whole.
+    fn kept(self) -> f64 {
+        self.all - self.too_deep
+    }
+
+    /// Whether this part of those that can be whole is, but for one of a few.
+    fn is_whole(self, part: f64) -> bool {
+        self.kept() - self.whole <= ((1.0 - part) * self.kept()).max(1.0)
+    }
+
+    /// How many standard deviations the share of what is computed after blocking is off.
+    fn deviations(self) -> f64 {
+        (self.after / self.computed - AFTER) / (AFTER * (1.0 - AFTER) / self.computed).sqrt()
+    }
+}
+
+fn samples(output: &Output) -> Result<BTreeMap<String, Samples>> {
+    let rows = output.data.rows(
+        "SELECT regexp_extract(folded, 'ResumedThreads[.](sleeps|parks|locks|monitors|semaphores|sockets);', 1) AS way,
+           sum(samples)::DOUBLE AS all_samples,
+           coalesce(sum(samples) FILTER (is_complete), 0)::DOUBLE AS whole,
+           coalesce(sum(samples) FILTER (walk_end = 'depth'), 0)::DOUBLE AS too_deep,
+           coalesce(sum(samples) FILTER (regexp_matches(folded, 'ResumedThreads[.](before|after)')), 0)::DOUBLE AS computed,
+           coalesce(sum(samples) FILTER (contains(folded, 'ResumedThreads.after')), 0)::DOUBLE AS after
+         FROM branches JOIN (SELECT DISTINCT ON (stack_id) * FROM stacks) USING (stack_id)
+         WHERE category = 'java' AND unwinder = 'tables' GROUP BY 1 HAVING way <> ''",
+    )?;
+    let row = |row: &serde_json::Value| {
+        let [all, whole, too_deep, computed, after] =
+            ["all_samples", "whole", "too_deep", "computed", "after"].map(|name| float(row, name));
+        let samples = Samples { all: all?, whole: whole?, too_deep: too_deep?, computed: computed?, after: after? };
+        Ok((text(row, "way")?.to_owned(), samples))
+    };
+    rows.iter().map(row).collect()
+}
+
+/// Records a case; its samples by the way in which threads block.
+fn record(case: Case) -> Result<(Output, BTreeMap<String, Samples>)> {
+    let Case { release, compiler, carriers, threads, depth, flags } = case;
+    let jdk = Jdk::pinned()?.find(|jdk| jdk.release == release).with_context(|| format!("no JDK {release}"))?;
+    let output = Output::new()?;
+    let workload = Workload::new("ResumedThreads").jdk(jdk).flag("--enable-preview").flag(compiler.flag());
+    let workload = workload.flag(&format!("-Djdk.virtualThreadScheduler.parallelism={carriers}"));
+    let workload = flags.iter().fold(workload, |workload, flag| workload.flag(flag));
+    let workload = if threads > MANY { workload.flag("-Xmx1g") } else { workload };
+    // Else the leaf may be named by its caller.
+    let workload = ["before", "after"]
+        .iter()
+        .fold(workload, |workload, method| workload.dont_inline(&format!("ResumedThreads::{method}")));
+    let arguments = [threads, depth, compiler.iterations(), threads.max(5_000)];
+    let workload = arguments.iter().fold(workload, |workload, argument| workload.argument(&argument.to_string()));
+    let jvm = workload.start()?;
+    let run = Run::modelled().pid(jvm.pid()).with("--duration", format!("{}s", case.seconds()));
+    let finished = run.with("--frequency", "999").output(output.dir()).finish(LIMIT + END)?;
+    ensure!(finished.code() == Some(0), "{case}: {finished:?}");
+    drop(jvm);
+    let samples = samples(&output)?;
+    Ok((output, samples))
+}
+
+fn figures(samples: Samples) -> String {
+    let Samples { all, too_deep, .. } = samples;
+    format!(
+        "n = {all}, {too_deep} too deep, {:.2} % whole, share {:+.1} σ",
+        100.0 * samples.whole / samples.kept(),
+        samples.deviations()
+    )
+}
+
+fn figures_of_way(samples: Samples) -> String {
+    format!("{}: {:.1} %", samples.all, 100.0 * samples.whole / samples.kept())
+}
+
+/// Records a case, says what it saw, and judges it. `deviations` is how far the share may be off.
+pub fn expect_whole(case: Case, deviations: f64) -> Result<()> {
+    let (output, ways) = record(case)?;
+    let sum = ways.values().fold(Samples::default(), |sum, samples| sum.add(*samples));
+    let mut said = format!("{case}: {}", figures(sum));
+    for (way, samples) in &ways {
+        said.push_str(&format!("; {way} {}", figures_of_way(*samples)));
+    }
+    notes::figure(&said);
+    // A machine that others keep busy gives few.
+    ensure!(sum.kept() >= 50.0 && sum.is_whole(WHOLE), "{said}: {WHOLE} of them should be whole");
+    ensure!(sum.deviations().abs() <= deviations, "{said}: {sum:?}");
+    for way in WAYS {
+        let samples = ways.get(way).copied().unwrap_or_default();
+        // Of very many threads few have a connection.
+        let is_rare = way == "sockets" && case.threads > MANY;
+        ensure!(is_rare || samples.all >= 1.0, "{said}: {way} is missing");
+        ensure!(samples.is_whole(WHOLE_OF_WAY), "{said}: {way}");
+    }
+    expect_callers(&output, case)
+}
+
+/// Whole stacks have all calls of the thread, and those by which its carrier runs it. The method in between is known
+/// from the first stack of which nothing is in the heap.
+fn expect_callers(output: &Output, case: Case) -> Result<()> {
+    let depth = case.depth + 1;
+    output.data.expect_none(
+        "threads that did not call themselves so often, or were not entered by their carriers",
+        &format!(
+            "SELECT folded FROM stacks
+             WHERE is_complete AND regexp_matches(folded, 'ResumedThreads.descend;.*ResumedThreads[.](before|after)') AND
+               (len(string_split(folded, 'ResumedThreads.descend')) - 1 <> {depth}
+                OR NOT regexp_matches(folded, 'VirtualThread.runContinuation;.*Continuation.run;.*Continuation.enter;'))"
+        ),
+    )?;
+    let entered = output.data.number(
+        "SELECT sum(samples) FILTER (contains(folded, 'Continuation.enterSpecial;'))::DOUBLE / sum(samples)
+         FROM branches JOIN (SELECT DISTINCT ON (stack_id) * FROM stacks) USING (stack_id)
+         WHERE is_complete AND regexp_matches(folded, 'ResumedThreads.descend;.*ResumedThreads[.](before|after)')",
+    )?;
+    ensure!(entered >= 0.9, "{case}: {entered} of the whole stacks have the method that enters the thread");
+    Ok(())
+}
