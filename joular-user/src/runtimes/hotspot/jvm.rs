@@ -71,8 +71,8 @@ impl Jvm {
             return Err(JvmError::Starting);
         }
         let survey = BlobSurvey::take(&pages, layout, &cache, BlobNames::of_file(&build.libjvm, bias));
-        let continuation = continuation_layout(&pages, layout, bias);
-        let unwind = jvm_unwind(layout, &cache, &interpreter, &survey, call_stub_return, continuation);
+        let mut unwind = jvm_unwind(layout, &cache, &interpreter, &survey, call_stub_return);
+        unwind.continuation = continuation_layout(&pages, layout, bias);
         let facts = JvmFacts::read(&pages, layout, bias);
         drop(pages);
         let stubs = Stubs::new(StubPlaces::new(&build.libjvm, bias));
@@ -383,11 +383,9 @@ impl Jvm {
         }
         let layout = &self.build.layout;
         let expected = BlobNames::of_file(&self.build.libjvm, self.bias);
-        let pages = Pages::new(&*self.memory);
-        self.survey = BlobSurvey::take(&pages, layout, &self.cache, expected);
-        let continuation = continuation_layout(&pages, layout, self.bias);
-        let (cache, interpreter) = (&self.cache, &self.interpreter);
-        self.unwind = jvm_unwind(layout, cache, interpreter, &self.survey, self.call_stub_return, continuation);
+        self.survey = BlobSurvey::take(&Pages::new(&*self.memory), layout, &self.cache, expected);
+        self.unwind = jvm_unwind(layout, &self.cache, &self.interpreter, &self.survey, self.call_stub_return);
+        self.unwind.continuation = continuation_layout(&Pages::new(&*self.memory), layout, self.bias);
     }
 }
 

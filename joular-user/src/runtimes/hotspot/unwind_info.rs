@@ -1,7 +1,7 @@
 //! Puts together what the kernel side needs to walk through one JVM's code.
 
 use joular_ebpf::{
-    abi::{AddressRange, ContinuationLayout, JvmUnwind, MAX_CODE_HEAPS},
+    abi::{AddressRange, JvmUnwind, MAX_CODE_HEAPS},
     walk::arch::interpreter,
 };
 
@@ -195,14 +195,13 @@ impl Interpreter {
     }
 }
 
-/// Puts everything together.
+/// Puts together all but where frames of virtual threads are in the heap ([`super::continuations`]).
 pub fn jvm_unwind(
     layout: &Layout,
     cache: &CodeCache,
     interpreter: &Interpreter,
     survey: &BlobSurvey,
     call_stub_return: u64,
-    continuation: ContinuationLayout,
 ) -> JvmUnwind {
     let mut unwind = JvmUnwind {
         code_low: cache.low(),
@@ -224,7 +223,6 @@ pub fn jvm_unwind(
         pool_holder: layout.method.pool_holder,
         klass_name: layout.method.klass_name,
         bcp_words: interpreter::BCP_WORDS,
-        continuation,
         ..JvmUnwind::default()
     };
     for (slot, heap) in unwind.code_heaps.iter_mut().zip(cache.heaps.iter().take(MAX_CODE_HEAPS)) {
