@@ -1,7 +1,5 @@
-//! Contains tests of emulated machines, of packages, of long runs and of what takes minutes to measure: `cargo xtask test
-//! --slow` runs them, one at a time, and `cargo xtask test` does not.
-//! Contains tests of emulated machines, of packages, of many virtual threads and of a long run: `cargo xtask test --slow` runs them, one at a time,
-//! and `cargo xtask test` does not.
+//! Contains tests of emulated machines, of packages, of many threads, of long runs and of what takes minutes to measure:
+//! `cargo xtask test --slow` runs them, one at a time, and `cargo xtask test` does not.
 
 mod container_image;
 mod debian_package;
