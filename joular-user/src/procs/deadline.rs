@@ -16,7 +16,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::quota::{MOST_OF_ONE, Owner, Quota};
+use super::quota::{MAX_THREADS, Owner, Quota};
 
 /// Longest wait for one piece of work. Disks are slow at times, and memory may have to be read from one.
 const LONGEST: Duration = Duration::from_secs(1);
@@ -24,8 +24,6 @@ const LONGEST: Duration = Duration::from_secs(1);
 const SHORTEST: Duration = Duration::from_millis(20);
 /// Waits that were in vain may take this share of the time on the whole, or a window would not end.
 const SHARE_IN_VAIN: u32 = 20;
-/// Threads at the same time, most of which must be stuck then.
-const MAX_THREADS: usize = 256;
 /// Enough for the deepest of our own work: reading the tables of ELF files.
 const STACK_BYTES: usize = 512 << 10;
 
@@ -63,9 +61,9 @@ pub fn are_many() -> bool {
 /// What the user should know: who has as many threads as anybody gets, each said once.
 pub fn notices() -> Vec<String> {
     let refused = POOL.quota().take_refused();
-    let said = |owner| {
+    let said = |(owner, threads)| {
         format!(
-            "{MOST_OF_ONE} reads of memory or files of processes of {owner} do not come to an end: other processes of this \
+            "{threads} reads of memory or files of processes of {owner} do not come to an end: other processes of this \
              owner have no names until they do"
         )
     };
@@ -284,7 +282,7 @@ impl Patience {
 mod tests {
     use std::sync::mpsc;
 
-    use super::*;
+    use super::{super::quota::MOST_OF_ONE, *};
 
     const LIMIT: Duration = Duration::from_secs(30);
 
@@ -362,7 +360,7 @@ mod tests {
         assert!(!pool.has_room(Some(&hostile)) && pool.has_room(Some(&other)) && pool.has_room(None));
         assert_eq!(pool.begin(Some(&other), || 5).wait(LIMIT), Progress::Done(5));
         assert_eq!(pool.begin(Some(&hostile), || 5).take(), Progress::Failed);
-        assert_eq!(pool.quota().take_refused(), std::slice::from_ref(&hostile), "it is named, once");
+        assert_eq!(pool.quota().take_refused(), [(hostile.clone(), MOST_OF_ONE)], "it is named, once");
         // What others hold counts for them.
         stuck.push(hang(&other));
         drop(release);

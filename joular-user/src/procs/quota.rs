@@ -9,8 +9,13 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use joular_data::events::ProcessInfo;
 
-/// Threads that may wait for targets of one owner at the same time.
+/// Threads at the same time, most of which must be stuck then.
+pub const MAX_THREADS: usize = 256;
+/// Threads that may wait for targets of one owner at the same time, where nobody else has any.
 pub const MOST_OF_ONE: usize = 32;
+/// An owner has at most this part of what others have left. So those of many owners that do not answer leave some, too:
+/// eight owners take 165 threads together, twenty 235.
+const PART_OF_FREE: usize = MAX_THREADS / MOST_OF_ONE;
 /// Owners that are told of between two looks.
 const MOST_REFUSED: usize = 8;
 
@@ -46,8 +51,10 @@ impl fmt::Display for Owner {
 #[derive(Debug)]
 pub struct Quota {
     shares: BTreeMap<Owner, Share>,
-    /// Who was refused one and was not told of yet.
-    refused: Vec<Owner>,
+    /// Sum of all shares.
+    taken: usize,
+    /// Who was refused one and was not told of yet, and how many they had.
+    refused: Vec<(Owner, usize)>,
 }
 
 #[derive(Debug, Default)]
@@ -59,29 +66,36 @@ struct Share {
 
 impl Quota {
     /// Nobody has any.
-    pub const EMPTY: Self = Self { shares: BTreeMap::new(), refused: Vec::new() };
+    pub const EMPTY: Self = Self { shares: BTreeMap::new(), taken: 0, refused: Vec::new() };
 
     /// Whether the owner may have one more thread.
     pub fn has_room(&self, owner: &Owner) -> bool {
-        self.shares.get(owner).is_none_or(|share| share.threads < MOST_OF_ONE)
+        self.has_room_beside(self.shares.get(owner).map_or(0, |share| share.threads))
+    }
+
+    /// Whether somebody who has so many may have one more: each may have one.
+    fn has_room_beside(&self, own: usize) -> bool {
+        let left = MAX_THREADS.saturating_sub(self.taken.saturating_sub(own));
+        own < (left / PART_OF_FREE).max(1)
     }
 
     /// Takes one thread more for the owner, if that is possible.
     pub fn take(&mut self, owner: &Owner) -> bool {
+        let has_room = self.has_room(owner);
         let share = self.shares.entry(owner.clone()).or_default();
-        if share.threads < MOST_OF_ONE {
+        if has_room {
             share.threads += 1;
-            return true;
+            self.taken += 1;
+        } else if !std::mem::replace(&mut share.is_refused, true) && self.refused.len() < MOST_REFUSED {
+            self.refused.push((owner.clone(), share.threads));
         }
-        if !std::mem::replace(&mut share.is_refused, true) && self.refused.len() < MOST_REFUSED {
-            self.refused.push(owner.clone());
-        }
-        false
+        has_room
     }
 
     /// Gives one back.
     pub fn give_back(&mut self, owner: &Owner) {
         if let Some(share) = self.shares.get_mut(owner) {
+            self.taken = self.taken.saturating_sub(share.threads.min(1));
             share.threads = share.threads.saturating_sub(1);
             if share.threads == 0 {
                 self.shares.remove(owner);
@@ -90,7 +104,7 @@ impl Quota {
     }
 
     /// Who was refused one since the last call, each once until none of theirs is left.
-    pub fn take_refused(&mut self) -> Vec<Owner> {
+    pub fn take_refused(&mut self) -> Vec<(Owner, usize)> {
         std::mem::take(&mut self.refused)
     }
 }
@@ -118,19 +132,29 @@ mod tests {
     }
 
     #[test]
-    fn each_owner_has_as_many_as_every_other() {
+    fn one_owner_gets_no_more_than_a_part() {
         let mut quota = Quota::EMPTY;
         let hostile = Owner::new(1000, None);
         let taken = (0..256).filter(|_| quota.take(&hostile)).count();
         assert_eq!(taken, MOST_OF_ONE);
-        assert_eq!((quota.take_refused(), quota.take_refused()), (vec![hostile.clone()], vec![]));
-        for user in 1001..1010 {
-            assert_eq!((0..256).filter(|_| quota.take(&Owner::new(user, None))).count(), MOST_OF_ONE, "{user}");
-        }
-        assert_eq!(quota.take_refused().len(), MOST_REFUSED, "only some are named");
+        assert_eq!((quota.take_refused(), quota.take_refused()), (vec![(hostile.clone(), MOST_OF_ONE)], vec![]));
         quota.give_back(&hostile);
         assert!(quota.has_room(&hostile) && quota.take(&hostile) && !quota.take(&hostile));
         (0..MOST_OF_ONE * 2).for_each(|_| quota.give_back(&hostile));
-        assert!(!quota.shares.contains_key(&hostile), "nothing is kept of who has none");
+        assert!(quota.shares.is_empty() && quota.taken == 0, "nothing is kept of who has none");
+    }
+
+    #[test]
+    fn many_owners_leave_threads_for_one_more() {
+        let mut quota = Quota::EMPTY;
+        let mut take = |user| (0..256).filter(|_| quota.take(&Owner::new(user, None))).count();
+        let taken: Vec<usize> = (1000..1020).map(&mut take).collect();
+        assert_eq!(taken[..4], [32, 28, 24, 21]);
+        assert_eq!((taken[..8].iter().sum(), taken.iter().sum()), (165, 235));
+        assert!(take(1020) >= 1);
+        assert_eq!(quota.take_refused().len(), MOST_REFUSED, "only some are named");
+        // The first one has more than it would get now.
+        quota.give_back(&Owner::new(1000, None));
+        assert!(!quota.has_room(&Owner::new(1000, None)));
     }
 }
