@@ -22,7 +22,7 @@ pub mod native;
 mod open_instance;
 pub mod perf_map;
 pub mod process;
-mod questions;
+pub mod questions;
 #[cfg(test)]
 mod tests;
 

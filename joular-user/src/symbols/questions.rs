@@ -15,17 +15,26 @@ use std::{
 use joular_data::model::units::Pid;
 
 use super::files::NewFile;
-use crate::procs::{
-    attach::{Target, protocol::perf_map_name},
-    deadline::{self, Pending, Progress},
-    maps::{Mapping, MappingKind, Maps},
-    namespaces::{self, Expect, Links, TargetRoot, open_mapped},
-    quota::Owner,
-    shared_roots,
+use crate::{
+    bounds::Bound,
+    procs::{
+        attach::{Target, protocol::perf_map_name},
+        deadline::{self, Pending, Progress},
+        maps::{Mapping, MappingKind, Maps},
+        namespaces::{self, Expect, Links, TargetFileError, TargetRoot, open_mapped},
+        quota::Owner,
+        shared_roots,
+    },
 };
 
 /// Executables and libraries up to this size are read (their tables only).
 const MAX_ELF_BYTES: u64 = 4 << 30;
+pub static FILES: Bound = Bound::new(
+    "file_too_large",
+    MAX_ELF_BYTES,
+    "bytes of a file with code",
+    "code of a larger file has the file's name only, and is walked by frame pointers",
+);
 /// Files that are never opened: that could do harm and gives no symbols.
 const NO_FILES: [&str; 2] = ["/dev/", "/proc/"];
 
@@ -145,5 +154,8 @@ fn open_mapped_file(root: Option<&TargetRoot>, proc_root: &Path, pid: Pid, mappi
     }
     // On some file systems the two inode numbers differ by nature: then
     // the name is all there is once the process has ended.
-    open_mapped(proc_root, pid, mapping, MAX_ELF_BYTES).ok().or(by_name)
+    let told = |error: &TargetFileError| {
+        FILES.cut_of(pid, u64::from(matches!(error, TargetFileError::TooLarge { .. })));
+    };
+    open_mapped(proc_root, pid, mapping, MAX_ELF_BYTES).inspect_err(told).ok().or(by_name)
 }

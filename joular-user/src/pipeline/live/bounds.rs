@@ -36,6 +36,7 @@ static ALL: &[&Bound] = &[
     &hotspot::flags::FLAGS,
     &hotspot::perf_data::ENTRIES,
     &symbols::process::FILES,
+    &symbols::questions::FILES,
     &symbols::native::NAMES,
     &symbols::native::NOTICES,
     &symbols::demangle::NAMES,
@@ -47,6 +48,7 @@ static ALL: &[&Bound] = &[
     &unwind::eh_frame::SECTIONS,
     &unwind::eh_frame::ROWS,
     &unwind::gaps::CODE,
+    &unwind::code_rows::flow::STEPS,
     &unwind::native_image::CODE,
 ];
 

@@ -9,9 +9,16 @@ use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Mnemonic};
 
 use super::{super::rows::Rule, state::State};
+use crate::bounds::Bound;
 
 /// Instructions that are followed, for each byte of the code: a state changes a few times only.
 const STEPS_PER_BYTE: usize = 4;
+pub static STEPS: Bound = Bound::new(
+    "code_not_followed",
+    STEPS_PER_BYTE as u64,
+    "instructions are followed for each byte of code that no table describes",
+    "stacks that pass through such a piece end there",
+);
 
 /// Instructions in a row with the same rule. Places are offsets in the code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +35,7 @@ pub fn lines(code: &[u8]) -> Vec<Line> {
     let mut steps = code.0.len().saturating_mul(STEPS_PER_BYTE);
     let starts = code.starts(&mut steps);
     let states = starts.and_then(|starts| code.states(&starts, &mut steps));
+    STEPS.cut(u64::from(states.is_none() && steps == 0));
     states.map_or_else(Vec::new, |states| code.lines(&states))
 }
 

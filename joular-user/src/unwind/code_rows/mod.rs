@@ -9,7 +9,7 @@
 //!
 //! The code is a target's: the work is bounded whatever it says.
 
-mod flow;
+pub mod flow;
 mod state;
 #[cfg(test)]
 mod tests;
