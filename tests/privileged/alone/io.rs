@@ -219,12 +219,12 @@ fn check_energy(data: &DataSet, pid: u32, [read, written]: [u64; 2], of: &str) -
     readings::expect_audited(data)
 }
 
-/// Nothing was lost.
+/// Nothing was lost of what is counted. A server's names and code may be cut at a bound.
 fn losses(data: &DataSet) -> Result<()> {
     data.expect_none(
         "losses",
-        "SELECT lost_io_map_full, lost_nested_io, lost_device_map_full, lost_other FROM windows
-         WHERE lost_io_map_full + lost_device_map_full + lost_other > 0",
+        "SELECT lost_io_map_full, lost_nested_io, lost_device_map_full FROM windows
+         WHERE lost_io_map_full + lost_device_map_full > 0",
     )
 }
 

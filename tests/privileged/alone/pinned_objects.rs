@@ -18,6 +18,8 @@ const LIMIT: Duration = Duration::from_secs(120);
 /// Releases that pin regions; an earlier one does not collect while an array is held.
 const SINCE: u32 = 22;
 const METHODS: [&str; 2] = ["Pinned.kept", "Pinned.dropped"];
+/// Of which half is kept, less than the program keeps at a time: so all of it outlives its first collection.
+const YOUNG: &str = "-Xmn32m";
 /// Some of what is held has survived as well, though nobody keeps it.
 const LEAST_SHARE: f64 = 0.95;
 
@@ -52,7 +54,7 @@ fn record(jdk: &Jdk, library: &str, how: &str) -> Result<(Value, [Method; 2])> {
     let output = Output::new()?;
     let workload =
         METHODS.iter().fold(Workload::new("Pinned").jdk(jdk), |workload, method| workload.dont_inline(method));
-    let mut jvm = workload.flag("-Xmx160m").flag("-XX:+UseG1GC").argument(library).start()?;
+    let mut jvm = workload.flag("-Xmx192m").flag(YOUNG).flag("-XX:+UseG1GC").argument(library).start()?;
     let run = Run::modelled().pid(jvm.pid()).with("--interval", "500ms").argument("--json").argument("--alloc");
     let mut profiler = run.output(output.dir()).start()?;
     (0..2).try_for_each(|_| profiler.wait_window().map(drop))?;
@@ -84,8 +86,9 @@ fn what_survives_is_known_where_native_code_holds_objects_in_place() -> Result<(
                 dropped.survived / 1e6
             ));
             let held = told["held"].as_u64().context("held")?;
-            ensure!((held > 100) == (how == "pinned") && told["collections"].as_u64() > Some(5), "{told}");
-            // All that is kept outlives its first collection, but for what a region in place hides.
+            ensure!((held > 0) == (how == "pinned") && told["collections"].as_u64() > Some(5), "{told}");
+            // All that is kept outlives its first collection. The figure is an estimate from below: what a region in place
+            // hides does not count, nor does what is not remembered.
             ensure!(kept.survived > 0.5 * kept.allocated, "{how}: {kept:?}");
             ensure!(kept.survived < 1.1 * kept.allocated, "{how}: {kept:?}");
             ensure!(share > LEAST_SHARE, "{how}: {kept:?} {dropped:?}");
