@@ -11,6 +11,7 @@ use joular_tests::{
     jdk::Jdk,
     notes,
     profiler::{END, Output, Run},
+    statistics::RARE_SIGMAS,
 };
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -110,9 +111,10 @@ impl Samples {
         self.all - self.too_deep
     }
 
-    /// Whether this part of those that can be whole is, but for one of a few.
+    /// Whether this part of those that can be whole may be: of few samples more are cut by chance.
     fn is_whole(self, part: f64) -> bool {
-        self.kept() - self.whole <= ((1.0 - part) * self.kept()).max(1.0)
+        let expected = (1.0 - part) * self.kept();
+        self.kept() - self.whole <= expected + RARE_SIGMAS * expected.sqrt()
     }
 
     /// How many standard deviations the share of what is computed after blocking is off.
