@@ -202,10 +202,13 @@ impl CurrentProcess {
         unsafe { bpf_probe_read_user(address as *const T) }.or_else(|_| hinted::read(address))
     }
 
-    /// Reads that many bytes to where there is room for them.
+    /// Reads that many bytes.
+    ///
+    /// # Safety
+    /// There is room for them at `to`.
     #[inline(always)]
-    fn read_to(to: *mut u64, bytes: u32, address: u64) -> Step {
-        // SAFETY: the caller's; the helper fails where nothing can be read.
+    unsafe fn read_to(to: *mut u64, bytes: u32, address: u64) -> Step {
+        // SAFETY: the caller's. The helper fails where nothing can be read.
         if unsafe { probe_read_user(to.cast(), bytes, address as *const _) } == 0 {
             return Ok(());
         }
@@ -234,12 +237,15 @@ impl Memory for CurrentProcess {
 
     #[inline(always)]
     fn ten(&self, address: u64, words: &mut FrameWords) -> Step {
-        Self::read_to(words.as_mut_ptr(), size_of::<FrameWords>() as u32, address)
+        // SAFETY: the buffer has that size.
+        unsafe { Self::read_to(words.as_mut_ptr(), size_of::<FrameWords>() as u32, address) }
     }
 
     #[inline(always)]
     fn block(&self, address: u64, bytes: u32, words: &mut BlockWords) -> Step {
-        Self::read_to(words.as_mut_ptr(), if bytes > BLOCK_BYTES { BLOCK_BYTES } else { bytes }, address)
+        let bytes = if bytes > BLOCK_BYTES { BLOCK_BYTES } else { bytes };
+        // SAFETY: the buffer is at least as large.
+        unsafe { Self::read_to(words.as_mut_ptr(), bytes, address) }
     }
 }
 
