@@ -41,7 +41,7 @@ enum Task {
     Demo,
     /// Runs the checks that must pass before a merge.
     Test(test::Options),
-    /// Measures what profiling costs; writes docs/benchmarks.md.
+    /// Measures what profiling costs; writes docs/measured/costs.md.
     Bench(bench::Options),
     /// Checks sizes of files, and that imports follow the data path.
     Tidy,

@@ -62,14 +62,14 @@ impl fmt::Display for Figure {
     }
 }
 
-/// docs/benchmarks.md.
+/// docs/measured/costs.md.
 pub fn document(machine: &[(&str, String)], figures: &[Figure]) -> String {
     let mut text = String::from(
-        "# Benchmarks\n\n\
-         This page says what profiling costs, at 99 Hz and with windows of one second unless said otherwise.\n\
-         `cargo xtask bench` writes it. Each figure is a median with its 95 % confidence interval by order statistics;\n\
-         of fewer than six values it has their range instead. A target is met if the median meets it. Figures of shared\n\
-         or virtual machines vary: compare ratios, not nanoseconds.\n\n\
+        "# What profiling costs\n\n\
+         `cargo xtask bench` writes this page. Figures are at 99 Hz and with windows of one second unless said\n\
+         otherwise. Each is a median with its 95 % confidence interval by order statistics. With fewer than six values\n\
+         it has their range instead. A target is met if the median meets it. Figures of shared or virtual machines\n\
+         vary: compare ratios, not nanoseconds.\n\n\
          ## Machine\n\n",
     );
     for (name, value) in machine {

@@ -1,5 +1,5 @@
 //! Measures what profiling costs, as figures that another machine can repeat. Each comes with its
-//! number of measurements and their spread; docs/benchmarks.md gets all.
+//! number of measurements and their spread; docs/measured/costs.md gets all.
 
 mod figure;
 mod forks;
@@ -51,7 +51,7 @@ pub struct Options {
 pub fn run(options: &Options) -> Result<()> {
     setup::jdk()?;
     setup::jdks()?;
-    let document = paths::root().join("docs/benchmarks.md");
+    let document = paths::root().join("docs/measured/costs.md");
     if !shell::is_root() {
         return as_root(options, &document);
     }
@@ -88,7 +88,7 @@ pub fn run(options: &Options) -> Result<()> {
     }
     fs::write(&document, figure::document(&machine::describe()?, &figures))
         .with_context(|| format!("writing {}", document.display()))?;
-    println!("\nwritten to docs/benchmarks.md");
+    println!("\nwritten to docs/measured/costs.md");
     Ok(())
 }
 
