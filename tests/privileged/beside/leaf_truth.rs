@@ -134,7 +134,7 @@ impl Judged {
     }
 }
 
-/// A row of the table in docs/jvm.md.
+/// A row of the table in docs/measured/stacks.md.
 impl fmt::Display for Judged {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let three = |tally: &Tally| [tally.right, tally.caller, tally.wrong].map(|part| self.share(part));
@@ -273,9 +273,9 @@ fn what_stands_around_a_place_names_it_better_than_what_comes_next() -> Result<(
     Ok(())
 }
 
-/// The table of docs/jvm.md. It takes ten minutes, and has no bounds.
+/// The table of docs/measured/stacks.md. It takes ten minutes, and has no bounds.
 #[test]
-#[ignore = "a measurement for docs/jvm.md"]
+#[ignore = "a measurement for docs/measured/stacks.md"]
 fn leaves_of_all_programs_on_every_jdk() -> Result<()> {
     for program in ["known", "InlinedSplit", "Transform"] {
         for jdk in Jdk::pinned()? {

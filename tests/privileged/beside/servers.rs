@@ -118,9 +118,9 @@ fn stacks_of_spark_sql_are_whole() -> Result<()> {
     expect_whole(Program::SparkSql)
 }
 
-/// The table of docs/jvm.md. It takes ten minutes, and has no bounds.
+/// The table of docs/measured/stacks.md. It takes ten minutes, and has no bounds.
 #[test]
-#[ignore = "a measurement for docs/jvm.md"]
+#[ignore = "a measurement for docs/measured/stacks.md"]
 fn stacks_of_servers_on_every_jdk() -> Result<()> {
     for program in [Program::Tomcat, Program::H2] {
         for jdk in Jdk::pinned()? {
