@@ -63,7 +63,7 @@ fn count(truth: &Truth, noise_of_runs: f64) -> Counted {
     counted
 }
 
-/// Is printed for docs/growth.md: `cargo test -p joular-data growth::simulation -- --nocapture`.
+/// Is printed for docs/measured/growth.md: `cargo test -p joular-data growth::simulation -- --nocapture`.
 #[test]
 fn the_class_is_right_and_a_prediction_holds() {
     println!(

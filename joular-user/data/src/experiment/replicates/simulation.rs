@@ -1,6 +1,6 @@
 //! Counts how often intervals hold and warnings are false, on simulated experiments whose truth is known.
 //!
-//! The figures are printed for docs/growth.md: `cargo test -p joular-data replicates::simulation -- --nocapture`.
+//! Figures are printed for docs/measured/growth.md: `cargo test -p joular-data replicates::simulation -- --nocapture`.
 
 use super::*;
 use crate::experiment::noise::Noise;
