@@ -65,7 +65,7 @@ fn judged(mut side: impl FnMut(&mut Noise) -> Estimate) -> (f64, f64) {
     (f64::from(changed) / f64::from(PAIRS), f64::from(unknown) / f64::from(PAIRS))
 }
 
-/// Is printed for docs/comparing.md: `cargo test -p joular-data simulation -- --nocapture`.
+/// Is printed for docs/measured/comparing.md: `cargo test -p joular-data simulation -- --nocapture`.
 #[test]
 fn two_runs_of_the_same_workload_seldom_differ() {
     for windows in [20, 60, 300, 1000] {
