@@ -10,6 +10,7 @@ use joular_data::{
         domain::{FaultCause, Label},
         frame::Marker,
         target_text::TargetText,
+        units::Pid,
     },
     output::{Output, OutputError, Result},
     stacks::StackTable,
@@ -201,6 +202,10 @@ impl<W: Write> Output for JsonOutput<W> {
 
     fn process(&mut self, process: &ProcessInfo) {
         self.totals.process(process);
+    }
+
+    fn process_ended(&mut self, pid: Pid, start_boottime_ns: u64) {
+        self.totals.process_ended(pid, start_boottime_ns);
     }
 
     fn window(&mut self, report: &WindowReport, stacks: &StackTable) -> Result<()> {

@@ -9,6 +9,7 @@ use std::{
 use joular_data::{
     attribution::window_report::WindowReport,
     events::{ProcessInfo, RunEnd, RunInfo},
+    model::units::Pid,
     output::{Output, OutputError, Result},
     stacks::StackTable,
     totals::Totals,
@@ -61,6 +62,10 @@ impl<W: Write> Output for ScreenOutput<W> {
 
     fn process(&mut self, process: &ProcessInfo) {
         self.totals.process(process);
+    }
+
+    fn process_ended(&mut self, pid: Pid, start_boottime_ns: u64) {
+        self.totals.process_ended(pid, start_boottime_ns);
     }
 
     fn window(&mut self, report: &WindowReport, stacks: &StackTable) -> Result<()> {

@@ -1,17 +1,18 @@
 //! Shares out, in a run's sums, what threads spent in windows in which no sample hit them
 //! ([`crate::attribution::inference`]): at once where samples within the horizon tell, the rest at the
-//! run's end by all samples of threads of that name in the process, or of a JVM's own threads by those
-//! of that name in JVMs of the same version and collector.
+//! process's or the run's end by all samples of threads of that name in the process, or of a JVM's own
+//! threads at the run's end by those of that name in JVMs of the same version and collector. A process that has
+//! ended leaves nothing but what its JVM's own threads say of other JVMs.
 //!
 //! Memory is bounded: methods, threads and names beyond a limit get nothing of others' energy and
 //! give nothing, so their energy stays `[no sample]`.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, HashSet},
     hash::Hash,
 };
 
-use super::{MethodKey, Ranking, Tally, Totals, bounded_entry};
+use super::{MethodKey, Ranking, Tally, Totals, bounded_entry, pool::Pool};
 use crate::{
     attribution::{
         inference::{Nearest, Seen, Share, Unsampled, divide},
@@ -26,9 +27,6 @@ use crate::{
     sampling::Sampled,
     stacks::{FrameId, StackTable},
 };
-
-/// Methods of a name that are told apart.
-const MAX_METHODS: usize = 256;
 
 type ThreadKey = (ProcessRef, Tid, u64);
 type Name = (ProcessRef, TargetText);
@@ -52,16 +50,6 @@ pub(super) struct Method {
     pub(super) marker: Option<String>,
 }
 
-/// Samples of threads of one name in a process, by method, and what no near one tells.
-#[derive(Clone, Debug, Default)]
-struct Pool {
-    seen: BTreeMap<u32, (u64, MicroJoules)>,
-    singles: BTreeMap<u32, (u64, MicroJoules)>,
-    left: (MicroJoules, u64),
-    /// Whether these are threads that the JVM has for itself.
-    is_of_jvm: bool,
-}
-
 #[derive(Debug)]
 struct Thread {
     name: Name,
@@ -79,6 +67,16 @@ pub(super) struct Inferred {
     threads: HashMap<ThreadKey, Thread>,
     pools: BTreeMap<Name, Pool>,
     kinds: HashMap<(Pid, u64), Kind>,
+    /// Of own threads of JVMs that have ended.
+    ended: BTreeMap<(Kind, TargetText), Ended>,
+}
+
+/// Samples of threads of one name in JVMs of one kind that have ended, and what is left of those without any.
+#[derive(Debug)]
+struct Ended {
+    pool: Pool,
+    /// One of them, for all.
+    process: ProcessRef,
 }
 
 impl Inferred {
@@ -92,6 +90,7 @@ impl Inferred {
             threads: HashMap::new(),
             pools: BTreeMap::new(),
             kinds: HashMap::new(),
+            ended: BTreeMap::new(),
         }
     }
 
@@ -193,6 +192,56 @@ impl Inferred {
         place
     }
 
+    /// Shares out what is left of processes that have ended: all their samples are known.
+    pub(super) fn processes_ended(&mut self, processes: &HashSet<(Pid, u64)>, mut give: impl FnMut(Moved<'_>)) {
+        let has_ended = |process: &ProcessRef| processes.contains(&(process.pid, process.start_boottime_ns));
+        let (methods, pools) = (&self.methods, &mut self.pools);
+        self.threads.retain(|key, thread| {
+            let ends = has_ended(&key.0);
+            if ends {
+                thread.settle(key, None, methods, pools, &mut give);
+            }
+            !ends
+        });
+        let names: Vec<Name> = self.pools.keys().filter(|(process, _)| has_ended(process)).cloned().collect();
+        for (process, name) in names {
+            let Some(mut pool) = self.pools.remove(&(process.clone(), name.clone())) else { continue };
+            if !pool.seen.is_empty() {
+                self.give_left(&process, std::mem::take(&mut pool.left), &pool, &mut give);
+            }
+            if let Some(kind) = self.kind(&process, &pool).cloned() {
+                self.keep(kind, name, process, &pool);
+            }
+        }
+        self.kinds.retain(|process, _| !processes.contains(process));
+    }
+
+    /// Keeps what own threads of a JVM that has ended say of others.
+    fn keep(&mut self, kind: Kind, name: TargetText, process: ProcessRef, pool: &Pool) {
+        let key = (kind, name);
+        if self.ended.len() < self.limit || self.ended.contains_key(&key) {
+            let ended = self.ended.entry(key).or_insert_with(|| Ended { pool: Pool::default(), process });
+            ended.pool.join(pool);
+            ended.pool.left.0 = ended.pool.left.0.saturating_add(pool.left.0);
+            ended.pool.left.1 = ended.pool.left.1.saturating_add(pool.left.1);
+        }
+    }
+
+    /// Shares out what threads of one name in a process, which thread 0 stands for, have left.
+    fn give_left(
+        &self,
+        process: &ProcessRef,
+        (energy, cpu_ns): (MicroJoules, u64),
+        witness: &Pool,
+        give: &mut impl FnMut(Moved<'_>),
+    ) {
+        let thread = (process.clone(), Tid(0), 0);
+        for share in divide(energy, cpu_ns, &witness.witnesses()) {
+            let to = self.methods.get(share.path as usize);
+            to.into_iter().for_each(|to| give(Moved { thread: &thread, to, share }));
+        }
+    }
+
     /// Tells what the whole run says of all that is left.
     pub(super) fn finish(&mut self, mut give: impl FnMut(Moved<'_>)) {
         let (methods, pools) = (&self.methods, &mut self.pools);
@@ -203,14 +252,13 @@ impl Inferred {
         let pools = std::mem::take(&mut self.pools);
         let kin = self.kin(&pools);
         for ((process, name), pool) in &pools {
-            let thread = (process.clone(), Tid(0), 0);
-            let (energy, cpu_ns) = pool.left;
             let other = || kin.get(&(self.kind(process, pool)?, name));
             let witness = if pool.seen.is_empty() { other() } else { Some(pool) };
-            for share in witness.map(|witness| divide(energy, cpu_ns, &witness.witnesses())).unwrap_or_default() {
-                let to = self.methods.get(share.path as usize);
-                to.into_iter().for_each(|to| give(Moved { thread: &thread, to, share }));
-            }
+            witness.into_iter().for_each(|witness| self.give_left(process, pool.left, witness, &mut give));
+        }
+        for ((kind, name), Ended { pool, process }) in &self.ended {
+            let witness = kin.get(&(kind, name));
+            witness.into_iter().for_each(|witness| self.give_left(process, pool.left, witness, &mut give));
         }
     }
 
@@ -226,6 +274,9 @@ impl Inferred {
             if let Some(kind) = self.kind(process, pool) {
                 kin.entry((kind, name)).or_default().join(pool);
             }
+        }
+        for ((kind, name), ended) in &self.ended {
+            kin.entry((kind, name)).or_default().join(&ended.pool);
         }
         kin
     }
@@ -254,44 +305,6 @@ impl Thread {
             }
         });
     }
-}
-
-impl Pool {
-    /// Samples that speak for what is left.
-    fn witnesses(&self) -> Vec<Seen<u32>> {
-        list(if self.singles.is_empty() { &self.seen } else { &self.singles })
-    }
-
-    fn join(&mut self, other: &Self) {
-        add(&mut self.seen, &list(&other.seen));
-        add(&mut self.singles, &list(&other.singles));
-    }
-
-    fn add(&mut self, seen: &[Seen<u32>]) {
-        let is_single = matches!(seen, [only] if only.samples == 1);
-        add(&mut self.seen, seen);
-        if is_single {
-            add(&mut self.singles, seen);
-        }
-    }
-}
-
-fn add(sums: &mut BTreeMap<u32, (u64, MicroJoules)>, seen: &[Seen<u32>]) {
-    for seen in seen {
-        if sums.len() < MAX_METHODS || sums.contains_key(&seen.path) {
-            let sum = sums.entry(seen.path).or_default();
-            *sum = (sum.0.saturating_add(seen.samples), sum.1.saturating_add(seen.energy));
-        }
-    }
-}
-
-fn list(sums: &BTreeMap<u32, (u64, MicroJoules)>) -> Vec<Seen<u32>> {
-    let seen = |(path, (samples, energy)): (&u32, &(u64, MicroJoules))| Seen {
-        path: *path,
-        samples: *samples,
-        energy: *energy,
-    };
-    sums.iter().map(seen).collect()
 }
 
 fn is_unsampled(frame: &Frame) -> bool {

@@ -182,3 +182,20 @@ fn a_jvms_own_thread_goes_by_those_in_jvms_of_its_version() {
     let expected = [("a", 18, 8), ("[no sample]", 6, 0)];
     assert_eq!(methods(&totals), expected.map(|(name, energy, inferred)| (name.to_owned(), energy, inferred)));
 }
+
+#[test]
+fn a_process_that_has_ended_has_the_sums_that_it_would_have_at_the_runs_end() {
+    let far: [(i64, u64, &[&str]); 5] =
+        [(0, 10, &["a"]), (1, 100, &[]), (2, 20, &["b"]), (90, 200, &[]), (200, 30, &["c", "c"])];
+    let of = |ends: bool| {
+        let mut totals = run(&far, Totals::default());
+        if ends {
+            totals.process_ended(Pid(1), 0);
+            totals.window(&WindowReport::default(), &StackTable::default());
+            assert_eq!(totals.marker(Marker::NoSample).0, 0, "what is left is shared out before the run ends");
+        }
+        totals.finish();
+        (methods(&totals), totals.inferred, totals.marker(Marker::NoSample))
+    };
+    assert_eq!(of(true), of(false));
+}

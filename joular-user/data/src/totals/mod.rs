@@ -13,16 +13,16 @@ mod inferred_tests;
 pub mod jvms;
 mod methods;
 pub mod phases;
+mod pool;
 pub mod sampling;
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, HashSet},
     hash::Hash,
 };
 
 pub use self::methods::MethodKey;
-use self::sampling::MethodSampling;
-use self::{counters::CounterTotals, inferred::Inferred, phases::PhaseTotals};
+use self::{counters::CounterTotals, inferred::Inferred, phases::PhaseTotals, sampling::MethodSampling};
 use crate::{
     attribution::window_report::{ProcessRef, Share, ThreadRow, Unattributed, WindowReport},
     events::{ProcessInfo, Runtime},
@@ -254,6 +254,8 @@ pub struct Totals {
     inference: Option<Inferred>,
     /// Energy that samples of other windows tell.
     pub inferred: MicroJoules,
+    /// Processes that have ended since the last window.
+    ended: HashSet<(Pid, u64)>,
 }
 
 impl Default for Totals {
@@ -276,6 +278,7 @@ impl Totals {
             titles: HashMap::new(),
             inference: Some(Inferred::new(limit)),
             inferred: MicroJoules(0),
+            ended: HashSet::new(),
         }
     }
 
@@ -296,7 +299,25 @@ impl Totals {
         self.titles.get(&(process.pid, process.start_boottime_ns)).unwrap_or(&process.comm)
     }
 
+    /// Nothing more comes of a process: what is kept by thread becomes sums.
+    pub fn process_ended(&mut self, pid: Pid, start_boottime_ns: u64) {
+        self.ended.insert((pid, start_boottime_ns));
+    }
+
+    fn forget_ended(&mut self) {
+        if self.ended.is_empty() {
+            return;
+        }
+        let ended = std::mem::take(&mut self.ended);
+        if let Some(mut inference) = self.inference.take() {
+            inference.processes_ended(&ended, |moved| self.take_inferred(&moved));
+            self.inference = Some(inference);
+        }
+        self.sampling.processes_ended(&ended);
+    }
+
     pub fn window(&mut self, report: &WindowReport, stacks: &StackTable) {
+        self.forget_ended();
         self.sums.add(report);
         self.phases.window(report);
         self.counters.window(report);

@@ -1,8 +1,9 @@
 //! Keeps what the error of sampling of a run's methods needs, by thread, so that the terminal shows
 //! the intervals that a report of the data set shows.
 //!
-//! Memory is bounded: where there are too many threads or methods of threads, all threads so far are
-//! closed, and what follows counts as of other threads. That changes nothing but the few samples
+//! Memory is bounded. Threads of a process that has ended are closed: of their methods, sums over all such threads are kept.
+//! Where there are too many threads or methods of threads, all threads so far are closed, and what follows counts as of
+//! other threads. That changes nothing but the few samples
 //! that are added to each thread ([`crate::sampling`]), once more for each time.
 
 use std::{
@@ -22,6 +23,8 @@ use crate::{
 const MAX_PARTS: usize = 131_072;
 /// The same for threads.
 const MAX_THREADS: usize = 65_536;
+/// Methods of closed threads before those are forgotten whose figures are not known any more.
+const MAX_CLOSED: usize = 2 * super::MAX_ENTRIES;
 
 /// A process and a thread, each with its start.
 type ThreadKey = (Pid, u64, Tid, u64);
@@ -34,6 +37,8 @@ type MethodId = u64;
 pub struct MethodSampling {
     numbers: HashMap<ThreadKey, u32>,
     threads: Vec<Sampled>,
+    /// Numbers that threads had which are closed.
+    free: Vec<u32>,
     parts: BTreeMap<(MethodId, u32), Sampled>,
     closed_threads: Threads,
     closed: HashMap<MethodId, (Group, MicroJoules)>,
@@ -51,6 +56,7 @@ impl MethodSampling {
         Self {
             numbers: HashMap::new(),
             threads: Vec::new(),
+            free: Vec::new(),
             parts: BTreeMap::new(),
             closed_threads: Threads::default(),
             closed: HashMap::new(),
@@ -80,10 +86,39 @@ impl MethodSampling {
                 thread.plus(&sampled);
             }
         }
-        if self.is_full() {
+        let is_full = self.is_full();
+        if is_full {
             self.close();
+        }
+        if is_full || self.closed.len() > MAX_CLOSED {
             let kept = kept();
             self.closed.retain(|id, _| kept.contains(id));
+        }
+    }
+
+    /// Closes the threads of processes that have ended.
+    pub(super) fn processes_ended(&mut self, processes: &HashSet<(Pid, u64)>) {
+        let mut ended = HashSet::new();
+        self.numbers.retain(|(pid, start, ..), number| {
+            let has_ended = processes.contains(&(*pid, *start));
+            if has_ended {
+                ended.insert(*number);
+            }
+            !has_ended
+        });
+        let (threads, closed) = (&self.threads, &mut self.closed);
+        self.parts.retain(|(id, number), part| {
+            let ends = ended.contains(number);
+            if ends && let Some(thread) = threads.get(*number as usize) {
+                see(closed, *id, thread, part);
+            }
+            !ends
+        });
+        for number in ended {
+            if let Some(thread) = self.threads.get_mut(number as usize) {
+                self.closed_threads.add(&std::mem::take(thread));
+                self.free.push(number);
+            }
         }
     }
 
@@ -97,7 +132,7 @@ impl MethodSampling {
     }
 
     fn is_full(&self) -> bool {
-        self.threads.len() > self.limits.0 || self.parts.len() > self.limits.1
+        self.threads.len() - self.free.len() > self.limits.0 || self.parts.len() > self.limits.1
     }
 
     /// The number of a branch's thread, which `known` has if the window had it before.
@@ -112,24 +147,30 @@ impl MethodSampling {
     }
 
     fn number_of(&mut self, key: ThreadKey) -> Option<u32> {
-        let next = u32::try_from(self.threads.len()).ok()?;
-        let number = *self.numbers.entry(key).or_insert(next);
-        if number == next {
-            self.threads.push(Sampled::default());
+        if let Some(known) = self.numbers.get(&key) {
+            return Some(*known);
         }
+        let number = match self.free.pop() {
+            Some(free) => free,
+            None => {
+                let next = u32::try_from(self.threads.len()).ok()?;
+                self.threads.push(Sampled::default());
+                next
+            }
+        };
+        self.numbers.insert(key, number);
         Some(number)
     }
 
     fn close(&mut self) {
         for ((id, number), part) in std::mem::take(&mut self.parts) {
             if let Some(thread) = self.threads.get(number as usize) {
-                let (group, energy) = self.closed.entry(id).or_default();
-                group.see(thread, &part);
-                *energy = energy.saturating_add(part.energy);
+                see(&mut self.closed, id, thread, &part);
             }
         }
         self.threads.drain(..).for_each(|thread| self.closed_threads.add(&thread));
         self.numbers.clear();
+        self.free.clear();
     }
 
     /// Intervals of the run so far.
@@ -138,6 +179,13 @@ impl MethodSampling {
         self.threads.iter().for_each(|thread| threads.add(thread));
         MethodIntervals { sampling: self, threads }
     }
+}
+
+/// Adds what a method has of a thread that is closed.
+fn see(closed: &mut HashMap<MethodId, (Group, MicroJoules)>, id: MethodId, thread: &Sampled, part: &Sampled) {
+    let (group, energy) = closed.entry(id).or_default();
+    group.see(thread, part);
+    *energy = energy.saturating_add(part.energy);
 }
 
 /// The 95 % intervals of methods.
@@ -199,6 +247,33 @@ mod tests {
             let ratio = closed.deviation() / whole.deviation();
             assert!((0.9..1.1).contains(&ratio), "{energy:?}: {whole:?} {closed:?}");
         }
+    }
+
+    #[test]
+    fn threads_of_a_process_that_has_ended_count_as_before_and_take_no_room() {
+        let (mut whole, mut ended) = (MethodSampling::default(), MethodSampling::default());
+        let mut stacks = StackTable::default();
+        let mut methods: Vec<MethodKey> = Vec::new();
+        let mut processes: HashSet<(Pid, u64)> = HashSet::new();
+        for index in 0..20 {
+            let report = fixture::window(SMALL, &mut stacks, index);
+            whole.window(&report, &stacks, HashSet::new);
+            ended.window(&report, &stacks, HashSet::new);
+            methods.extend(report.methods.iter().map(|row| MethodKey::of(stacks.frame(row.method))));
+            processes.extend(report.processes.iter().map(|process| (process.pid, process.start_boottime_ns)));
+        }
+        ended.processes_ended(&processes);
+        assert!(ended.parts.is_empty() && ended.numbers.is_empty() && ended.free.len() == whole.threads.len());
+        let (whole_run, ended_run) = (whole.intervals(), ended.intervals());
+        for method in &methods {
+            let energy = MicroJoules(1_000_000);
+            let [one, other] = [&whole_run, &ended_run].map(|run| run.of(method, energy));
+            assert!(one.low.0.abs_diff(other.low.0) <= 1 && one.high.0.abs_diff(other.high.0) <= 1, "{method:?}");
+        }
+        // Its numbers are used again.
+        let report = fixture::window(SMALL, &mut stacks, 20);
+        ended.window(&report, &stacks, HashSet::new);
+        assert!(ended.threads.len() == whole.threads.len() && ended.free.len() < whole.threads.len());
     }
 
     #[test]

@@ -1,0 +1,56 @@
+//! Sums samples of threads of one name, which speak for what no near sample of these threads tells.
+
+use std::collections::BTreeMap;
+
+use crate::{attribution::inference::Seen, model::units::MicroJoules};
+
+/// Methods of a name that are told apart.
+const MAX_METHODS: usize = 256;
+
+/// Samples of threads of one name in a process, by method, and what no near one tells.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Pool {
+    pub(super) seen: BTreeMap<u32, (u64, MicroJoules)>,
+    singles: BTreeMap<u32, (u64, MicroJoules)>,
+    pub(super) left: (MicroJoules, u64),
+    /// Whether these are threads that the JVM has for itself.
+    pub(super) is_of_jvm: bool,
+}
+
+impl Pool {
+    /// Samples that speak for what is left.
+    pub(super) fn witnesses(&self) -> Vec<Seen<u32>> {
+        list(if self.singles.is_empty() { &self.seen } else { &self.singles })
+    }
+
+    pub(super) fn join(&mut self, other: &Self) {
+        add(&mut self.seen, &list(&other.seen));
+        add(&mut self.singles, &list(&other.singles));
+    }
+
+    pub(super) fn add(&mut self, seen: &[Seen<u32>]) {
+        let is_single = matches!(seen, [only] if only.samples == 1);
+        add(&mut self.seen, seen);
+        if is_single {
+            add(&mut self.singles, seen);
+        }
+    }
+}
+
+fn add(sums: &mut BTreeMap<u32, (u64, MicroJoules)>, seen: &[Seen<u32>]) {
+    for seen in seen {
+        if sums.len() < MAX_METHODS || sums.contains_key(&seen.path) {
+            let sum = sums.entry(seen.path).or_default();
+            *sum = (sum.0.saturating_add(seen.samples), sum.1.saturating_add(seen.energy));
+        }
+    }
+}
+
+fn list(sums: &BTreeMap<u32, (u64, MicroJoules)>) -> Vec<Seen<u32>> {
+    let seen = |(path, (samples, energy)): (&u32, &(u64, MicroJoules))| Seen {
+        path: *path,
+        samples: *samples,
+        energy: *energy,
+    };
+    sums.iter().map(seen).collect()
+}
