@@ -8,13 +8,11 @@ use crate::resumed::{Case, Compiler, expect_whole};
 /// One would be off by more in a run of thousands.
 const DEVIATIONS: f64 = 4.5;
 
-const CASES: [Case; 6] = [
+const CASES: [Case; 4] = [
     Case::new(25, Compiler::C2, 4, 200, 500),
-    Case::new(25, Compiler::C1, 1, 200, 50),
     Case::new(25, Compiler::None, 2, 200, 5),
+    Case::new(21, Compiler::C1, 1, 200, 50),
     Case::new(21, Compiler::C2, 2, 1_000, 5),
-    Case::new(21, Compiler::C1, 2, 200, 500),
-    Case::new(21, Compiler::None, 2, 200, 50),
 ];
 
 #[test]

@@ -132,7 +132,7 @@ pub fn whole(data: &DataSet, came: &Came, length_ns: u64) -> Result<()> {
 /// whole. Frames may lack names: those of a JVM that was killed before they were asked for.
 fn stacks(data: &DataSet, processes: &str) -> Result<Vec<Value>> {
     data.rows(&format!(
-        "WITH aged AS (SELECT *, least(window_index - min(window_index) OVER (PARTITION BY pid), {GROWN}) AS age
+        "WITH aged AS (SELECT *, least(window_index - min(window_index) OVER (PARTITION BY pid, process_start), {GROWN}) AS age
            FROM quality JOIN (SELECT DISTINCT window_start, window_index FROM windows) USING (window_start)
            WHERE pid {processes})
          SELECT age::DOUBLE AS age, coalesce(walk_end, '') || ' ' || coalesce(unnamed, '') AS ending,
