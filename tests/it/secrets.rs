@@ -14,12 +14,17 @@ const SECRET: &str = "Planted7hunter2";
 
 /// A recording as an earlier joular-bpf made it: with passwords in command lines.
 fn with_secrets(path: &Path) {
+    with_words(path, &format!("--token={SECRET}"));
+}
+
+/// A recording in whose command lines this stands.
+fn with_words(path: &Path, word: &str) {
     let mut writer = RecordingWriter::new(Vec::new()).unwrap();
     for event in RecordingReader::new(fs::File::open(recording()).unwrap()).unwrap() {
         let mut event = event.unwrap();
         match &mut event {
-            Event::RunStarted(run) => run.command_line.push(format!("--token={SECRET}")),
-            Event::Process(process) => process.command_line.push(format!("-Dpassword={SECRET}").into()),
+            Event::RunStarted(run) => run.command_line.push(word.to_owned()),
+            Event::Process(process) => process.command_line.push(word.into()),
             _ => {}
         }
         writer.write(&event).unwrap();
@@ -35,10 +40,14 @@ fn run(arguments: &[&str], code: i32) -> Finished {
 }
 
 fn has_secret(dir: &str) -> bool {
+    has(dir, SECRET)
+}
+
+fn has(dir: &str, word: &str) -> bool {
     let of = |table: &str| DataSet::at(dir).rows(&format!("SELECT command_line FROM {table}")).unwrap();
     let rows = serde_json::to_string(&(of("processes"), of("runs"))).unwrap();
     let files = DataSet::at(dir).files().unwrap().into_values().flatten().collect::<Vec<u8>>();
-    rows.contains(SECRET) || files.windows(SECRET.len()).any(|window| window == SECRET.as_bytes())
+    rows.contains(word) || files.windows(word.len()).any(|window| window == word.as_bytes())
 }
 
 #[test]
@@ -48,7 +57,7 @@ fn secrets_of_earlier_recordings_are_found_and_taken_out() {
     let (old, full, again) = (path("old.jrec"), path("full"), path("again"));
     with_secrets(Path::new(&old));
     let found = run(&["audit", "--secrets", &old], 7).stdout;
-    assert!(found.contains("old.jrec: process.command_line of pid ") && found.contains(": -Dpassword ("), "{found}");
+    assert!(found.contains("old.jrec: process.command_line of pid ") && found.contains(": --token ("), "{found}");
 
     run(&["--replay", &old, "--quiet", "--output", &path("replayed")], 0);
     assert!(!has_secret(&path("replayed")), "a replay writes none");
@@ -74,4 +83,37 @@ fn secrets_of_earlier_recordings_are_found_and_taken_out() {
         run(&["audit", clean], 0);
     }
     run(&["html", &full, "--command-line", "some", "--output", &path("page.html")], 2);
+}
+
+/// Secrets that only rules of the configuration file know of.
+#[test]
+fn rules_of_a_configuration_file_hold_for_what_was_recorded() {
+    const WORD: &str = "AKIA0planted";
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (old, full, rules) = (path("old.jrec"), path("full"), path("rules.toml"));
+    with_words(Path::new(&old), &format!("--user={WORD}"));
+    fs::write(&rules, "[[redact]]\npattern = 'AKIA0[a-z]+'\n").unwrap();
+    run(&["--replay", &old, "--quiet", "--output", &full], 0);
+    assert!(has(&full, WORD), "no rule, no secret");
+
+    for place in [&old, &full] {
+        run(&["audit", "--secrets", place], 0);
+        let found = run(&["audit", "--secrets", "--config", &rules, place], 7).stdout;
+        assert!(found.contains("[[redact]] rule 1"), "{found}");
+    }
+    let (rollup, shipped, again, page) = (path("rollup"), path("shipped"), path("again"), path("page.html"));
+    run(&["rollup", &full, "--config", &rules, "--output", &rollup], 0);
+    run(&["ship", &full, &shipped, "--window", "recorded", "--config", &rules], 0);
+    run(&["reattribute", &full, "--redact", "--config", &rules, "--output", &again], 0);
+    run(&["html", &full, "--config", &rules, "--output", &page], 0);
+    run(&["compact", &full, "--redact", "--config", &rules], 0);
+    for clean in [&rollup, &shipped, &again, &full] {
+        assert!(!has(clean, WORD), "{clean}");
+    }
+    assert!(!fs::read_to_string(&page).unwrap().contains(WORD));
+
+    run(&["compact", &full, "--config", &rules], 2);
+    run(&["audit", &full, "--config", &rules], 2);
+    run(&["html", &full, "--config", &path("none.toml"), "--output", &page], 2);
 }

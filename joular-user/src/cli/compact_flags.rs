@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::redaction_flags::RedactFlags;
+
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct CompactFlags {
     /// Directory of the data set; no run may be writing to it
@@ -14,9 +16,8 @@ pub struct CompactFlags {
     #[arg(long, value_name = "DIR")]
     pub output: Option<PathBuf>,
 
-    /// Take secrets out of command lines, where a recording left them in
-    #[arg(long)]
-    pub redact: bool,
+    #[command(flatten)]
+    pub redaction: RedactFlags,
 
     /// Print what was done as one JSON object
     #[arg(long)]

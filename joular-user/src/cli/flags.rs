@@ -8,7 +8,7 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    redact_rule::RedactRuleFlags,
+    redaction_flags::RedactRuleFlags,
     service_rule::ServiceRuleFlags,
     written::{number_as_text, one_or_several},
 };

@@ -14,7 +14,7 @@ pub mod merge;
 pub mod pages;
 mod part_flags;
 pub mod picture_flags;
-pub mod redact_rule;
+pub mod redaction_flags;
 pub mod report_flags;
 pub mod rollup_flags;
 pub mod run_flags;
@@ -42,7 +42,7 @@ pub use self::{
     pages::{CompletionsFlags, ManFlags},
     part_flags::PartFlags,
     picture_flags::{FlamegraphFlags, HtmlFlags},
-    redact_rule::RedactRuleFlags,
+    redaction_flags::{CommandLineFlags, RedactFlags, RedactRuleFlags},
     report_flags::ReportFlags,
     rollup_flags::RollupFlags,
     run_flags::RunFlags,

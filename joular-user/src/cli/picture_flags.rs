@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{footprint_flags::FootprintFlags, part_flags::PartFlags};
+use super::{footprint_flags::FootprintFlags, part_flags::PartFlags, redaction_flags::CommandLineFlags};
 
 /// Flags that choose the levels above the frames.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
@@ -79,9 +79,8 @@ pub struct HtmlFlags {
     #[arg(long)]
     pub by_kind: bool,
 
-    /// What is shown of command lines: none, redacted or full [default: redacted]
-    #[arg(long, value_name = "WHAT")]
-    pub command_line: Option<String>,
+    #[command(flatten)]
+    pub command_line: CommandLineFlags,
 
     #[command(flatten)]
     pub footprint: FootprintFlags,

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::redaction_flags::CommandLineFlags;
+
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct RollupFlags {
     /// Directory of the data set to read
@@ -18,9 +20,8 @@ pub struct RollupFlags {
     #[arg(long, value_name = "TIME", default_value = "60s")]
     pub window: String,
 
-    /// What is shown of command lines: none, redacted or full [default: redacted]
-    #[arg(long, value_name = "WHAT")]
-    pub command_line: Option<String>,
+    #[command(flatten)]
+    pub command_line: CommandLineFlags,
 
     /// Print what was done as one JSON object
     #[arg(long)]

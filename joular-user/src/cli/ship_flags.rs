@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::redaction_flags::CommandLineFlags;
+
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct ShipFlags {
     /// Directory of the data set; a recording may be writing to it
@@ -22,9 +24,8 @@ pub struct ShipFlags {
     #[arg(long, value_name = "SIZE")]
     pub rate: Option<String>,
 
-    /// What is shown of command lines: none, redacted or full [default: redacted]
-    #[arg(long, value_name = "WHAT")]
-    pub command_line: Option<String>,
+    #[command(flatten)]
+    pub command_line: CommandLineFlags,
 
     /// Print what was done as one JSON object
     #[arg(long)]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::flags::Flags;
+use super::{flags::Flags, redaction_flags::RedactFlags};
 
 /// Flags of `reattribute`.
 #[derive(Clone, Debug, PartialEq, Args)]
@@ -30,9 +30,8 @@ pub struct ReattributeFlags {
     #[arg(long, value_name = "RATIO")]
     pub smt_ratio: Option<f64>,
 
-    /// Take secrets out of command lines, where a recording left them in
-    #[arg(long)]
-    pub redact: bool,
+    #[command(flatten)]
+    pub redaction: RedactFlags,
 
     /// Calibration of the machine that was recorded, from `joular-bpf calibrate`, or none [default: as recorded]
     #[arg(long, value_name = "FILE")]
@@ -59,6 +58,10 @@ pub struct AuditFlags {
     /// what a recording takes out by default.
     #[arg(long)]
     pub secrets: bool,
+
+    /// Configuration file whose [[redact]] rules apply, too
+    #[arg(long, value_name = "FILE", requires = "secrets")]
+    pub config: Option<PathBuf>,
 
     /// Print a JSON array with an object per run; with --secrets one object
     #[arg(long)]

@@ -11,7 +11,6 @@ use joular_data::{
     dataset::{audit, compact, reattribute, secrets, store},
     events::RunInfo,
     experiment::jmh::{Benchmarks, JmhError},
-    redact::{CommandLines, Redaction},
     report::{
         self, Format, artifact,
         export::{ExportFormat, Selection},
@@ -109,9 +108,9 @@ pub(super) fn export(flags: &ExportFlags) -> anyhow::Result<Exit> {
 }
 
 pub(super) fn compact(flags: &CompactFlags) -> anyhow::Result<Exit> {
+    let redaction = config::redaction_if_asked(&flags.redaction)?;
     let progress = Progress::waiting("merging files");
-    let done =
-        compact::run(&flags.data, flags.output.as_deref(), privileges::invoking_user(), &redacted_if(flags.redact))?;
+    let done = compact::run(&flags.data, flags.output.as_deref(), privileges::invoking_user(), &redaction)?;
     drop(progress);
     let said = done.say(flags.json, &mut io::stdout().lock());
     unless_closed(said).map_err(unwritten("what was done"))?;
@@ -120,7 +119,7 @@ pub(super) fn compact(flags: &CompactFlags) -> anyhow::Result<Exit> {
 
 pub(super) fn roll_up(flags: &RollupFlags) -> anyhow::Result<Exit> {
     let length_ns = config::rollup_window_ns(&flags.window)?;
-    let redaction = config::redaction(flags.command_line.as_deref())?;
+    let redaction = config::redaction(&flags.command_line)?;
     let progress = Progress::waiting("summing windows");
     let done = rollup::run(&flags.data, &flags.output, length_ns, privileges::invoking_user(), &redaction)?;
     drop(progress);
@@ -134,7 +133,7 @@ pub(super) fn ship(flags: &ShipFlags) -> anyhow::Result<Exit> {
     // Of a run in a bucket nobody knows whether it is still arriving.
     store::refuse_bucket("shipping", &flags.data)?;
     let to = store::open_shared(ship.to.as_ref(), privileges::invoking_user())?;
-    let options = ship.options(env::temp_dir(), config::redaction(flags.command_line.as_deref())?);
+    let options = ship.options(env::temp_dir(), config::redaction(&flags.command_line)?);
     let (passed, result) = Shipper::of_recorded(store::open(&flags.data)?, to, options)?.pass(&mut |wait| {
         thread::sleep(wait);
         false
@@ -153,7 +152,8 @@ pub(super) fn reattribute(flags: &ReattributeFlags) -> anyhow::Result<Exit> {
     let policy_of = |run: &RunInfo| -> anyhow::Result<_> {
         Ok(pipeline::policy_again(&choices, &calibration, run).map_err(Failure::from)?)
     };
-    let written = reattribute::run_redacted(&flags.data, &flags.output, owner, &redacted_if(flags.redact), policy_of)?;
+    let redaction = config::redaction_if_asked(&flags.redaction)?;
+    let written = reattribute::run_redacted(&flags.data, &flags.output, owner, &redaction, policy_of)?;
     messages::info(&format!(
         "attributed {} runs with {} windows again: {}",
         written.runs,
@@ -163,14 +163,8 @@ pub(super) fn reattribute(flags: &ReattributeFlags) -> anyhow::Result<Exit> {
     Ok(Exit::Success)
 }
 
-/// Of commands that keep what was recorded, unless they are told.
-fn redacted_if(is_redacted: bool) -> Redaction {
-    let shown = if is_redacted { CommandLines::Redacted } else { CommandLines::Full };
-    Redaction::default().showing(shown)
-}
-
 fn find_secrets(flags: &AuditFlags) -> anyhow::Result<Exit> {
-    let found = secrets::find(&flags.data, &Redaction::default())?;
+    let found = secrets::find(&flags.data, &config::secrets(flags.config.as_deref())?)?;
     let mut out = io::stdout().lock();
     let said = if flags.json {
         serde_json::to_writer_pretty(&mut out, &found).map_err(io::Error::from).and_then(|()| writeln!(out))

@@ -7,6 +7,7 @@ mod agent;
 mod baseline;
 pub mod calibration;
 mod command;
+mod conflicts;
 mod counters;
 mod diff;
 pub mod duration;
@@ -57,7 +58,7 @@ pub use self::{
     part::part,
     picture::{drawing, page},
     policy::policy_choices,
-    redaction::redaction,
+    redaction::{redaction, redaction_if_asked, secrets},
     report::report_request,
     retention::Retention,
     rollup::rollup_window_ns,
@@ -67,10 +68,10 @@ pub use self::{
     validate::validation,
     weights::WeightChoice,
 };
-use self::{duration::parse_duration, energy::energy_text};
+use self::{conflicts::is_given, duration::parse_duration};
 use crate::{
     cli::Flags,
-    energy::{EnergyChoice, EnergyOptions, shared_file::STALE_AFTER},
+    energy::{EnergyOptions, shared_file::STALE_AFTER},
     procs::{kubernetes::Source, selection::Selection, service::rules::Rules},
 };
 
@@ -192,16 +193,7 @@ impl Config {
     /// # Errors
     /// See [`ConfigError`].
     pub fn resolve(flags: Flags, file: Option<ConfigFile>) -> Result<Self, ConfigError> {
-        let typed = Places::typed(&flags);
-        typed.refuse_conflicts(&flags)?;
-        let mut places = typed;
-        let mut merged = flags;
-        if let Some(file) = file {
-            let in_file = Places { file: Some(file.clone()), typed: Flags::default() };
-            in_file.refuse_conflicts(&file.flags)?;
-            merged = merged.or_else_from(file.flags.clone());
-            places.file = Some(file);
-        }
+        let (places, merged) = Places::merged(flags, file)?;
         places.config(merged)
     }
 }
@@ -215,6 +207,20 @@ struct Places {
 impl Places {
     fn typed(flags: &Flags) -> Self {
         Self { file: None, typed: flags.clone() }
+    }
+
+    /// Completes flags from a file.
+    fn merged(flags: Flags, file: Option<ConfigFile>) -> Result<(Self, Flags), ConfigError> {
+        let mut places = Self::typed(&flags);
+        places.refuse_conflicts(&flags)?;
+        let mut merged = flags;
+        if let Some(file) = file {
+            let in_file = Self { file: Some(file.clone()), typed: Flags::default() };
+            in_file.refuse_conflicts(&file.flags)?;
+            merged = merged.or_else_from(file.flags.clone());
+            places.file = Some(file);
+        }
+        Ok((places, merged))
     }
 
     fn config(&self, flags: Flags) -> Result<Config, ConfigError> {
@@ -331,61 +337,6 @@ impl Places {
         match &self.file {
             Some(file) if !is_given(&self.typed, key) => file.place_of(key),
             _ => format!("--{key}"),
-        }
-    }
-
-    /// Refuses flags that exclude each other in one place. Between flags and file, the flag
-    /// overrides.
-    fn refuse_conflicts(&self, flags: &Flags) -> Result<(), ConfigError> {
-        self.refuse_several_targets(flags)?;
-        for (first, second, advice) in [("output", "no-output", "choose one"), ("json", "quiet", "choose one")] {
-            if is_given(flags, first) && is_given(flags, second) {
-                return Err(self.conflict(second, first, advice));
-            }
-        }
-        if flags.replay.is_some()
-            && let Some(key) = flags.live_only().next()
-        {
-            return Err(self.conflict(key, "replay", "a recording fixes it"));
-        }
-        let choice = energy_text(flags).and_then(|text| text.parse::<EnergyChoice>().ok());
-        if flags.energy_file.is_some() && choice.is_some_and(|choice| !choice.reads_file()) {
-            return Err(self.conflict(
-                "energy-file",
-                "energy",
-                "only auto, microjoules, powerjoular, watts and replay read a file",
-            ));
-        }
-        Ok(())
-    }
-
-    fn conflict(&self, key: &str, other: &str, advice: &'static str) -> ConfigError {
-        ConfigError::Conflict { place: self.place(key), other: self.place(other), advice }
-    }
-}
-
-/// Whether a flag was given at all.
-fn is_given(flags: &Flags, key: &str) -> bool {
-    match key {
-        "pid" => !flags.pid.is_empty(),
-        "all" => flags.all,
-        "replay" => flags.replay.is_some(),
-        "output" => flags.output.is_some(),
-        "no-output" => flags.no_output,
-        "json" => flags.json,
-        "quiet" => flags.quiet,
-        "flush" => flags.flush.is_some(),
-        "rotate" => flags.rotate.is_some(),
-        "keep" => flags.keep.is_some(),
-        "keep-size" => flags.keep_size.is_some(),
-        "top" => flags.top.is_some(),
-        "command-line" => flags.command_line.is_some(),
-        "idle" => flags.idle.is_some(),
-        "idle-watts" => flags.idle_watts.is_some(),
-        "smt-ratio" => flags.smt_ratio.is_some(),
-        _ => {
-            let given = flags.conditions().into_iter().filter(|(_, texts)| !texts.is_empty());
-            given.map(|(name, _)| name).chain(flags.live_only()).any(|name| name == key)
         }
     }
 }

@@ -46,7 +46,7 @@ pub fn page(flags: &HtmlFlags) -> Result<PageChoice, ConfigError> {
     let levels = if flags.by_thread { Levels::Threads } else { Levels::Processes };
     let shape = Shape { levels, kinds: kinds(flags.by_kind) };
     let footprint = footprint(&flags.footprint)?;
-    let redaction = redaction(flags.command_line.as_deref())?;
+    let redaction = redaction(&flags.command_line)?;
     Ok(PageChoice {
         data: flags.data.clone(),
         filter,

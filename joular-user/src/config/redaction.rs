@@ -1,9 +1,11 @@
 //! Resolves what is shown of command lines, and checks the rules of what is secret.
 
+use std::path::Path;
+
 use joular_data::redact::{CommandLines, Redaction, Rule};
 
-use super::{ConfigError, Places};
-use crate::cli::{Flags, RedactRuleFlags};
+use super::{ConfigError, ConfigFile, Places};
+use crate::cli::{CommandLineFlags, Flags, RedactFlags, RedactRuleFlags};
 
 impl Places {
     pub(super) fn redaction(&self, flags: &Flags) -> Result<Redaction, ConfigError> {
@@ -13,13 +15,35 @@ impl Places {
     }
 }
 
-/// What a command about a data set shows of command lines.
+/// What a command shows of command lines that redacts unless it is told otherwise.
 ///
 /// # Errors
-/// If it is none of the choices.
-pub fn redaction(shown: Option<&str>) -> Result<Redaction, ConfigError> {
-    let flags = Flags { command_line: shown.map(ToOwned::to_owned), ..Flags::default() };
-    Places::typed(&flags).redaction(&flags)
+/// If it is none of the choices, or if there is something wrong with the configuration file.
+pub fn redaction(flags: &CommandLineFlags) -> Result<Redaction, ConfigError> {
+    let file = flags.config.as_deref().map(ConfigFile::read).transpose()?;
+    let typed = Flags { command_line: flags.command_line.clone(), ..Flags::default() };
+    let (places, merged) = Places::merged(typed, file)?;
+    places.redaction(&merged)
+}
+
+/// What a command shows of command lines that keeps what was recorded unless it is told otherwise.
+///
+/// # Errors
+/// As [`secrets`].
+pub fn redaction_if_asked(flags: &RedactFlags) -> Result<Redaction, ConfigError> {
+    match flags.redact {
+        true => secrets(flags.config.as_deref()),
+        false => Ok(Redaction::default().showing(CommandLines::Full)),
+    }
+}
+
+/// What is secret, by what is built in and by the rules of a configuration file.
+///
+/// # Errors
+/// If there is something wrong with the configuration file.
+pub fn secrets(config: Option<&Path>) -> Result<Redaction, ConfigError> {
+    let flags = CommandLineFlags { config: config.map(Path::to_path_buf), ..CommandLineFlags::default() };
+    Ok(redaction(&flags)?.showing(CommandLines::Redacted))
 }
 
 fn rules(written: &[RedactRuleFlags]) -> Result<Vec<Rule>, String> {

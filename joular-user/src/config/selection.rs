@@ -2,7 +2,7 @@
 
 use joular_data::model::units::Pid;
 
-use super::{ConfigError, Places, is_given};
+use super::{ConfigError, Places, conflicts::is_given};
 use crate::{
     cli::Flags,
     procs::selection::{Belonging, LabelPattern, NamePattern, Selection},

@@ -3,7 +3,7 @@ use joular_data::model::{policy::IdlePolicy, units::Pid};
 
 use super::*;
 use crate::cli::{self, Cli};
-use crate::energy::model::VcpuPower;
+use crate::energy::{EnergyChoice, model::VcpuPower};
 
 fn flags(line: &str) -> Flags {
     let arguments = std::iter::once("joular-bpf").chain(line.split_whitespace());

@@ -1,5 +1,5 @@
 //! Says where secrets stand in what was written: in data sets, in recordings and in logs of experiments, for
-//! `joular-bpf audit --secrets`. It looks for what is redacted by default, and never says a secret's value.
+//! `joular-bpf audit --secrets`. It looks for what a redaction takes out, and never says a secret's value.
 
 use std::{
     collections::BTreeMap,
