@@ -16,6 +16,11 @@ pub struct ExportFlags {
     #[arg(long, value_name = "FORMAT")]
     pub format: String,
 
+    /// What collapsed stacks are of: energy, allocated, sent or another measure of report; other formats hold all that they
+    /// have room for [default: energy]
+    #[arg(long, value_name = "NAME")]
+    pub measure: Option<String>,
+
     /// File to write, - for standard output; for joularjx the directory to create joularjx-result in
     /// [default: -, for joularjx .]
     #[arg(long, value_name = "FILE")]

@@ -33,11 +33,16 @@ pub struct FlamegraphFlags {
     #[arg(long, value_name = "FILE", default_value = "flamegraph.svg")]
     pub output: PathBuf,
 
-    /// Draw allocated bytes in place of energy: of a recording with --alloc
-    #[arg(long)]
+    /// What is drawn: energy, allocated, sent, received, read, written, device-read, device-written, remote-sent,
+    /// remote-received, local-sent, local-received, or a counter, e.g. page-faults [default: energy]
+    #[arg(long, value_name = "NAME")]
+    pub measure: Option<String>,
+
+    /// The same as --measure allocated
+    #[arg(long, conflicts_with = "measure")]
     pub allocated: bool,
 
-    /// Compare with this earlier data set: red has more energy now, blue less
+    /// Compare with this earlier data set: red has more now, blue less
     #[arg(long, value_name = "DIR")]
     pub diff: Option<PathBuf>,
 

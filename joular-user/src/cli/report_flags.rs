@@ -19,14 +19,17 @@ pub struct ReportFlags {
                         "container", "pod", "namespace", "host", "line", "class-allocated", "allocating-method"])]
     pub by: Vec<String>,
 
+    /// What tables are of: energy, allocated, sent, received, read, written, device-read, device-written, remote-sent,
+    /// remote-received, local-sent, local-received, or a counter, e.g. page-faults [default: energy]
+    #[arg(long, value_name = "NAME")]
+    pub measure: Option<String>,
+
     /// Number of rows of a table, 0 for all; the last row sums up the rest
     #[arg(long, value_name = "ROWS", default_value_t = 20)]
     pub top: usize,
 
-    /// Figure that ranks rows: energy of itself (self) or with what it called (total), or bytes, with what it called
-    #[arg(long, value_name = "WHICH", default_value = "self",
-          value_parser = ["self", "total", "allocated", "sent", "received", "read", "written", "device-read",
-                        "device-written"])]
+    /// Figure that ranks rows: of itself (self) or with what it called (total); or another measure, with what it called
+    #[arg(long, value_name = "WHICH", default_value = "self")]
     pub sort: String,
 
     /// Show the least number of calls of methods, classes, packages and lines, and so the most energy of a

@@ -15,6 +15,7 @@ use joular_data::{
         self, Format, artifact,
         export::{ExportFormat, Selection},
         footprint::FootprintError,
+        measure::Measure,
     },
     rollup,
     shipping::Shipper,
@@ -93,13 +94,17 @@ pub(super) fn export(flags: &ExportFlags) -> anyhow::Result<Exit> {
         place: "--format".to_owned(),
         cause: format!("'{}' is not one of {}", flags.format, ExportFormat::names()),
     })?;
+    let measure = config::exported_measure(flags, format.is_of_one_measure())?;
     let (filter, app) = config::part(&flags.part)?;
     let _progress = flags.output.is_some().then(|| Progress::waiting("exporting"));
-    let selection = Selection { data: &flags.data, filter: &filter, app: app.as_ref() };
+    let selection = Selection { data: &flags.data, filter: &filter, app: app.as_ref(), measure };
     match format.export(&selection, flags.output.as_deref(), privileges::invoking_user()) {
         Ok(exported) => {
-            let joules = exact_joules(exported.energy);
-            messages::info(&format!("exported {joules} J, {}, as {}", exported.origin, format.name));
+            let what = match measure {
+                Measure::Energy => format!("{} J, {}", exact_joules(exported.energy), exported.origin),
+                measure => measure.title().to_lowercase(),
+            };
+            messages::info(&format!("exported {what}, as {}", format.name));
             Ok(Exit::Success)
         }
         Err(error) if error.is_broken_pipe() => Ok(Exit::Success),

@@ -3,10 +3,11 @@
 use joular_data::report::{
     flamegraph::{Drawing, Normalise},
     html::PageChoice,
-    tree::{Kinds, Levels, Measure, Shape},
+    measure::Measure,
+    tree::{Kinds, Levels, Shape},
 };
 
-use super::{ConfigError, footprint, part, redaction};
+use super::{ConfigError, footprint, part, redaction, report::measure};
 use crate::cli::{FlamegraphFlags, HtmlFlags};
 
 /// # Errors
@@ -29,7 +30,7 @@ pub fn drawing(flags: &FlamegraphFlags) -> Result<Drawing, ConfigError> {
         filter,
         app,
         shape: Shape { levels, kinds: kinds(flags.levels.by_kind) },
-        measure: if flags.allocated { Measure::Allocated } else { Measure::Energy },
+        measure: if flags.allocated { Measure::Allocated } else { measure(flags.measure.as_deref())? },
         is_icicle: flags.icicle,
         min_share: parse_share("--min-share", &flags.min_share)?,
     })

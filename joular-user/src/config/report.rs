@@ -3,11 +3,12 @@
 use joular_data::report::{
     Format,
     footprint::Choices,
-    ranking::{AllocatedBy, By, Request, Sort},
+    measure::Measure,
+    ranking::{Request, Sort, TableOf},
 };
 
 use super::{ConfigError, part::part};
-use crate::cli::ReportFlags;
+use crate::cli::{ExportFlags, ReportFlags};
 
 /// `footprint` is what [`super::footprint()`] made of the same flags.
 ///
@@ -16,20 +17,16 @@ use crate::cli::ReportFlags;
 pub fn report_request(flags: &ReportFlags, footprint: Option<Choices>) -> Result<Request, ConfigError> {
     let invalid = |place: &str, cause: String| ConfigError::Invalid { place: place.to_owned(), cause };
     let (filter, app) = part(&flags.part)?;
-    let (mut by, mut allocated_by): (Vec<By>, Vec<AllocatedBy>) = (Vec::new(), Vec::new());
-    for name in &flags.by {
-        if let Some(known) = By::ALL.into_iter().find(|by| by.name() == name) {
-            by.push(known);
-        } else if let Some(known) = AllocatedBy::ALL.into_iter().find(|by| by.name() == name) {
-            allocated_by.push(known);
-        } else {
-            return Err(invalid("--by", format!("'{name}' is not a kind of table")));
-        }
-    }
-    let (by, allocated_by) = (each_once(by), each_once(allocated_by));
-    if flags.csv && by.len() + allocated_by.len() != 1 {
+    let measure = measure(flags.measure.as_deref())?;
+    let named = |name: &String| {
+        TableOf::named(name, measure).ok_or_else(|| invalid("--by", format!("'{name}' is not a kind of table")))
+    };
+    let tables = each_once(flags.by.iter().map(named).collect::<Result<_, _>>()?);
+    if flags.csv && tables.len() != 1 {
         return Err(invalid("--csv", "CSV is one table: name one with --by".to_owned()));
     }
+    let sort = sort(&flags.sort)?;
+    tables.iter().try_for_each(|table| refuse_unfit(*table, measure, sort, flags.activations))?;
     if flags.activations && !filter.methods.allow_all() {
         // Calls are of all paths, energy would be of some: their quotient bounds nothing.
         return Err(ConfigError::Conflict {
@@ -39,9 +36,61 @@ pub fn report_request(flags: &ReportFlags, footprint: Option<Choices>) -> Result
         });
     }
     let format = Format::of_flags(flags.json, flags.csv, flags.markdown);
-    let sort = Sort::all().find(|sort| sort.name() == flags.sort).unwrap_or_default();
     let (top, activations) = (flags.top, flags.activations);
-    Ok(Request { filter, app, by, allocated_by, top, sort, activations, footprint, format })
+    Ok(Request { filter, app, tables, top, sort, activations, footprint, format })
+}
+
+/// What is ranked or drawn.
+pub(super) fn measure(name: Option<&str>) -> Result<Measure, ConfigError> {
+    let parsed = name.map(str::parse).transpose();
+    parsed.map(Option::unwrap_or_default).map_err(|cause| ConfigError::Invalid { place: "--measure".to_owned(), cause })
+}
+
+/// What an export holds, of a format that holds one measure.
+///
+/// # Errors
+/// If there is no such measure, or the format holds all of them.
+pub fn exported_measure(flags: &ExportFlags, is_of_one_measure: bool) -> Result<Measure, ConfigError> {
+    match &flags.measure {
+        Some(name) if !is_of_one_measure => Err(ConfigError::Conflict {
+            place: format!("--measure {name}"),
+            other: format!("--format {}", flags.format),
+            advice: "this format holds energy and what else it has room for: leave --measure out",
+        }),
+        name => measure(name.as_deref()),
+    }
+}
+
+fn sort(name: &str) -> Result<Sort, ConfigError> {
+    Sort::all().find(|sort| sort.name() == name).ok_or_else(|| ConfigError::Invalid {
+        place: "--sort".to_owned(),
+        cause: format!(
+            "'{}' is not one of {}",
+            name.escape_debug(),
+            Sort::all().map(Sort::name).collect::<Vec<_>>().join(", ")
+        ),
+    })
+}
+
+/// Refuses what would be ignored without a word.
+fn refuse_unfit(table: TableOf, measure: Measure, sort: Sort, activations: bool) -> Result<(), ConfigError> {
+    let by = format!("--by {}", table.name());
+    let conflict = |place: String, other: String, advice| Err(ConfigError::Conflict { place, other, advice });
+    if ![Measure::Energy, table.measure].contains(&measure) {
+        let advice = "this table is of allocated bytes: leave --measure out";
+        return conflict(format!("--measure {}", measure.name()), by, advice);
+    }
+    let is_of_energy = table.measure == Measure::Energy;
+    match sort {
+        Sort::By(by_measure) if !is_of_energy && by_measure != table.measure => {
+            let advice = "a table of one measure is ranked by self or total";
+            conflict(format!("--sort {}", sort.name()), format!("{by}, which is of {}", table.measure.name()), advice)
+        }
+        _ if activations && !is_of_energy => {
+            conflict("--activations".to_owned(), by, "calls are set in relation to energy: leave one out")
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Without repetitions, in the order of the first ones.
@@ -58,17 +107,21 @@ fn each_once<T: PartialEq>(all: Vec<T>) -> Vec<T> {
 mod tests {
     use clap::Parser as _;
 
+    use joular_data::report::ranking::By;
+
     use super::*;
     use crate::cli::{Cli, Command};
 
     fn flags(by: &[&str]) -> ReportFlags {
-        ReportFlags { by: by.iter().map(ToString::to_string).collect(), ..ReportFlags::default() }
+        let by = by.iter().map(ToString::to_string).collect();
+        ReportFlags { by, sort: Sort::Own.name().to_owned(), ..ReportFlags::default() }
     }
 
     #[test]
     fn tables_are_made_once_and_in_the_order_asked_for() {
         let request = report_request(&flags(&["thread", "method", "thread"]), None).unwrap();
-        assert_eq!(request.by, [By::Thread, By::Method]);
+        let by: Vec<By> = request.of_energy().collect();
+        assert_eq!(by, [By::Thread, By::Method]);
     }
 
     #[test]
@@ -79,7 +132,6 @@ mod tests {
             report_request(&flags, None).unwrap().sort
         };
         assert!(Sort::all().all(|sort| asked(sort) == sort));
-        assert_eq!(report_request(&ReportFlags::default(), None).unwrap().sort, Sort::Own);
     }
 
     #[test]
@@ -108,6 +160,41 @@ mod tests {
         let parser = <ReportFlags as clap::Args>::augment_args(clap::Command::new("report"));
         let by = parser.get_arguments().find(|argument| argument.get_id() == "by").unwrap();
         let offered: Vec<String> = by.get_possible_values().iter().map(|value| value.get_name().to_owned()).collect();
-        assert_eq!(offered, [By::ALL.map(By::name).as_slice(), &AllocatedBy::ALL.map(AllocatedBy::name)].concat());
+        assert_eq!(
+            offered,
+            [By::ALL.map(By::name).as_slice(), &[By::ClassAllocated.name(), TableOf::ALLOCATING_METHOD]].concat()
+        );
+        assert!(offered.iter().all(|name| TableOf::named(name, Measure::Energy).is_some()));
+    }
+
+    #[test]
+    fn tables_are_of_the_measure_that_is_asked_for_and_classes_of_what_was_allocated() {
+        let of = |by: &str, measure: Option<&str>, sort: &str| {
+            let flags = ReportFlags { measure: measure.map(Into::into), sort: sort.to_owned(), ..flags(&[by]) };
+            report_request(&flags, None).map(|request| request.tables[0].measure).map_err(|error| error.to_string())
+        };
+        assert_eq!(of("thread", None, "sent"), Ok(Measure::Energy));
+        assert_eq!(of("thread", Some("sent"), "self"), Ok("sent".parse().unwrap()));
+        assert_eq!(of("thread", Some("sent"), "sent"), Ok("sent".parse().unwrap()));
+        for (by, measure) in
+            [("class-allocated", None), ("allocating-method", None), ("class-allocated", Some("allocated"))]
+        {
+            assert_eq!(of(by, measure, "total"), Ok(Measure::Allocated));
+        }
+        for (by, measure, sort, expected) in [
+            (
+                "class-allocated",
+                None,
+                "sent",
+                "--sort sent cannot be used with --by class-allocated, which is of allocated",
+            ),
+            ("thread", Some("read"), "sent", "--sort sent cannot be used with --by thread, which is of read"),
+            ("class-allocated", Some("sent"), "self", "--measure sent cannot be used with --by class-allocated"),
+            ("thread", Some("joules"), "self", "--measure: 'joules' is not a measure: use one of energy, allocated"),
+            ("thread", None, "most", "--sort: 'most' is not one of self, total, allocated, sent"),
+        ] {
+            let error = of(by, measure, sort).unwrap_err();
+            assert!(error.starts_with(expected), "{error}");
+        }
     }
 }

@@ -70,10 +70,8 @@ pub enum DataSetError {
     NoRoom { path: PathBuf },
     #[error("drawing {path}: the selection has no energy: select more of it, or record with an energy source")]
     NoEnergy { path: PathBuf },
-    #[error("reading allocations of {path}: the selection has none: select more of it, or record with --alloc")]
-    NoAllocations { path: PathBuf },
-    #[error("ranking by bytes moved, in {path}: the selection has none: select more of it, or record with --io")]
-    NothingMoved { path: PathBuf },
+    #[error("reading {measure} of {path}: the selection has none: select more of it, or record with {flag}")]
+    NothingMeasured { path: PathBuf, measure: String, flag: String },
     #[error(
         "charging garbage collectors' energy to who allocated, in {path}: nothing is known of that: record with --alloc"
     )]

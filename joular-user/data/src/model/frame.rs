@@ -141,6 +141,11 @@ impl Frame {
         self.name.raw().len() + parts.into_iter().flatten().map(|part| part.raw().len()).sum::<usize>()
     }
 
+    /// What tables of classes and packages call code without a class: its kind, or the marker itself.
+    pub fn stand_in(&self) -> TargetText {
+        if self.kind == FrameKind::Marker { self.name.clone() } else { format!("[{}]", self.kind.name()).into() }
+    }
+
     /// Package of a Java class (`java.util`), empty for the unnamed package, as
     /// [`TargetText::raw`] gives it.
     pub fn raw_package(&self) -> Option<&str> {
@@ -204,6 +209,11 @@ impl Marker {
             Self::NotKept => "[mapping not kept]",
         }
     }
+}
+
+/// What tables call a package.
+pub fn package_title(package: &str) -> TargetText {
+    if package.is_empty() { "(unnamed package)".into() } else { package.into() }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Makes the line that every picture says of itself: how much energy or how many bytes it shows, how that came about,
 //! and of which runs.
 
-use super::profile::Profile;
+use super::{measure::Measure, profile::Profile};
 use crate::{
     model::{domain::Label, units::MicroJoules},
     text::{self, figures},
@@ -64,14 +64,24 @@ impl Headline {
     }
 }
 
-/// `12345.678 MB allocated in 60.0 s, 205.76 MB/s, by 8345 samples · run node-1-…`
+/// Of a measure that is not energy: `12345.678 MB allocated in 60.0 s, 205.76 MB/s, by 8345 samples · run node-1-…`
 #[allow(clippy::cast_precision_loss, reason = "for people")]
-pub fn allocated(profile: &Profile) -> String {
-    let (megabytes, seconds) = (profile.allocated.bytes() as f64 / 1e6, text::seconds(profile.overview.duration_ns));
-    let rate = if seconds > 0.0 { megabytes / seconds } else { 0.0 };
+pub fn of_measure(profile: &Profile, measure: Measure) -> String {
+    let (mut amount, mut samples) = (0_u64, 0_u64);
+    for fact in profile.facts(measure) {
+        amount = amount.saturating_add(fact.amount);
+        samples = samples.saturating_add(fact.sampled.samples);
+    }
+    let seconds = text::seconds(profile.overview.duration_ns);
+    let rate = |amount: f64| if seconds > 0.0 { amount / seconds } else { 0.0 };
+    let megabytes = amount as f64 / 1e6;
+    let (what, rate) = match measure {
+        Measure::Allocated => (format!("{megabytes:.3} MB allocated"), format!("{:.2} MB/s", rate(megabytes))),
+        Measure::Moved(way) => (format!("{megabytes:.3} MB {}", way.words()), format!("{:.2} MB/s", rate(megabytes))),
+        measure => (format!("{amount} {}", measure.name()), format!("{:.2}/s", rate(amount as f64))),
+    };
     let ids: Vec<String> = profile.catalog.runs.iter().map(|run| run.info.run_id.clone()).collect();
-    let samples = profile.allocated.samples();
-    format!("{megabytes:.3} MB allocated in {seconds:.1} s, {rate:.2} MB/s, by {samples} samples · {}", runs(&ids))
+    format!("{what} in {seconds:.1} s, {rate}, by {samples} samples · {}", runs(&ids))
 }
 
 fn runs(ids: &[String]) -> String {

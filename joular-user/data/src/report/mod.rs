@@ -11,6 +11,7 @@ pub mod footprint;
 mod format;
 pub mod headline;
 pub mod html;
+pub mod measure;
 pub mod profile;
 pub mod ranking;
 pub mod tree;

@@ -8,7 +8,10 @@
 use std::collections::HashMap;
 
 use crate::{
-    model::{frame::Frame, target_text::TargetText},
+    model::{
+        frame::{Frame, package_title},
+        target_text::TargetText,
+    },
     report::profile::{Catalog, PathIndex, ThreadIndex},
 };
 
@@ -71,11 +74,10 @@ impl Key {
     }
 
     fn of_frame(frame: &Frame, by: CompareBy) -> Self {
-        let outside_java = || Self { module: frame.module.clone(), ..Self::named("[not Java]") };
         match (by, &frame.class) {
             (CompareBy::Class, Some(class)) => Self::named(stable_class(class.raw())),
-            (CompareBy::Package, Some(_)) => Self::named(frame.raw_package().unwrap_or_default()),
-            (CompareBy::Class | CompareBy::Package, None) => outside_java(),
+            (CompareBy::Package, Some(_)) => Self::named(package_title(frame.raw_package().unwrap_or_default())),
+            (CompareBy::Class | CompareBy::Package, None) => Self::named(frame.stand_in()),
             (CompareBy::Kind, _) => Self::named(frame.kind.name()),
             (_, Some(class)) => Self {
                 signature: frame.signature.clone(),
@@ -238,6 +240,22 @@ mod tests {
         ] {
             assert_eq!(stable_class(class), expected, "{class}");
         }
+    }
+
+    #[test]
+    fn code_without_a_class_is_named_as_in_reports() {
+        let name = |frame: &Frame, by| Key::of_frame(frame, by).name.to_string();
+        let native = Frame { module: Some("libc.so.6".into()), ..Frame::new(FrameKind::Native, "read") };
+        let (kernel, marker) =
+            (Frame::new(FrameKind::Kernel, "vfs_read"), Frame::new(FrameKind::Marker, "[no sample]"));
+        for by in [CompareBy::Class, CompareBy::Package] {
+            assert_eq!(
+                [&native, &kernel, &marker].map(|frame| name(frame, by)),
+                ["[native]", "[kernel]", "[no sample]"]
+            );
+        }
+        let unnamed = Frame { class: Some("Main".into()), ..Frame::new(FrameKind::Compiled, "run") };
+        assert_eq!(name(&unnamed, CompareBy::Package), "(unnamed package)");
     }
 
     #[test]

@@ -1,12 +1,11 @@
 //! Writes collapsed stacks, one line each: frames root → leaf joined by `;`, a space, the energy in
-//! µJ. inferno, flamegraph.pl and speedscope read them.
+//! µJ, or the amount of another measure in its unit. inferno, flamegraph.pl and speedscope read them.
 //!
 //! The format has no place for anything else: no threads, no lines, no comments.
 
 use std::{borrow::Cow, collections::BTreeMap, io::Write};
 
 use super::{ExportFormat, Exported, Result, Selection, Writer};
-use crate::model::units::MicroJoules;
 
 pub(super) const FORMAT: ExportFormat = ExportFormat { name: "collapsed", writer: Writer::Text(write) };
 
@@ -14,14 +13,19 @@ fn write(selection: &Selection<'_>, out: &mut dyn Write) -> Result<Exported> {
     let profile = selection.profile()?;
     let paths = &profile.catalog.paths;
     let names: Vec<String> = paths.frames().iter().map(|frame| name(frame.method().raw()).into_owned()).collect();
-    let mut sums: BTreeMap<String, MicroJoules> = BTreeMap::new();
-    for entry in &profile.entries {
-        let frames: Vec<&str> = paths.path(entry.path).iter().map(|frame| names[frame.index()].as_str()).collect();
-        let sum = sums.entry(frames.join(";")).or_default();
-        *sum = sum.saturating_add(entry.energy);
+    if !profile.has(selection.measure) {
+        return Err(selection.measure.nothing(selection.data).into());
     }
-    for (stack, energy) in &sums {
-        writeln!(out, "{stack} {}", energy.0)?;
+    let mut sums: BTreeMap<String, u64> = BTreeMap::new();
+    for fact in profile.facts(selection.measure) {
+        let mut frames: Vec<&str> = paths.path(fact.path).iter().map(|frame| names[frame.index()].as_str()).collect();
+        let class = profile.class_of(&fact).map(|class| name(class.raw()));
+        frames.extend(class.as_deref());
+        let sum = sums.entry(frames.join(";")).or_default();
+        *sum = sum.saturating_add(fact.amount);
+    }
+    for (stack, amount) in &sums {
+        writeln!(out, "{stack} {amount}")?;
     }
     Ok(Exported::of(&profile))
 }

@@ -29,7 +29,10 @@ use std::{
 use thiserror::Error;
 
 use self::{files::Files, timeline::Timeline};
-use super::profile::{App, Filter, Overview, Profile};
+use super::{
+    measure::Measure,
+    profile::{App, Filter, Overview, Profile},
+};
 use crate::{
     dataset::error::DataSetError,
     model::{
@@ -77,6 +80,8 @@ pub struct Selection<'a> {
     pub data: &'a Path,
     pub filter: &'a Filter,
     pub app: Option<&'a App>,
+    /// For a format that holds one only.
+    pub measure: Measure,
 }
 
 /// What an export holds.
@@ -128,6 +133,11 @@ impl ExportFormat {
     /// The format of this name.
     pub fn of(name: &str) -> Option<&'static Self> {
         FORMATS.iter().find(|format| format.name == name)
+    }
+
+    /// Whether it holds one measure, which may be any. The others hold energy, and all else that they have room for.
+    pub fn is_of_one_measure(&self) -> bool {
+        self.name == collapsed::FORMAT.name
     }
 
     /// All names, for a message.

@@ -12,7 +12,10 @@ use super::{
     ExportFormat, Exported, Result, Selection, Writer, dictionary::Dictionary, origin, protobuf, signed,
     timeline::unix_ns,
 };
-use crate::report::profile::{AllocatedPath, PathIndex, Profile, ThreadIndex, ThreadPath};
+use crate::report::{
+    measure::{Fact, Measure},
+    profile::{PathIndex, Profile, ThreadIndex, ThreadPath},
+};
 
 pub(super) const FORMAT: ExportFormat = ExportFormat { name: "pprof", writer: Writer::Binary(write) };
 
@@ -105,31 +108,59 @@ struct Function {
     filename: i64,
 }
 
-/// Type and unit of each value of a sample. What `--counters` counted comes after them, and then what was allocated.
+/// Type and unit of each value of a sample. What `--counters` counted comes after them, and then what was allocated and
+/// moved.
 const SAMPLE_TYPES: [(&str, &str); 3] = [("energy", "microjoules"), ("cpu", "nanoseconds"), ("samples", "count")];
 
 /// Bytes that were allocated, by samples that are not those of CPU time. Without allocations these values are left out.
 const ALLOCATED_TYPES: [(&str, &str); 2] = [("alloc_space", "bytes"), ("alloc_samples", "count")];
 
-/// Of these values an entry of one kind has none.
-const NOTHING: [u64; 2] = [0; 2];
+/// What each value of a sample is.
+struct Values {
+    /// Type and unit.
+    types: Vec<(&'static str, &'static str)>,
+    /// Measures of bytes, and where their values are.
+    places: Vec<(Measure, usize)>,
+}
+
+impl Values {
+    fn of(profile: &Profile) -> Self {
+        let counted = profile.counted.counters.iter().map(|counter| (counter.name(), "count"));
+        let mut types: Vec<_> = SAMPLE_TYPES.into_iter().chain(counted).collect();
+        let mut places = Vec::new();
+        for measure in profile.measures_of_bytes() {
+            places.push((measure, types.len()));
+            match measure {
+                Measure::Allocated => types.extend(ALLOCATED_TYPES),
+                measure => types.push((measure.name(), "bytes")),
+            }
+        }
+        Self { types, places }
+    }
+}
 
 fn write(selection: &Selection<'_>, out: &mut dyn Write) -> Result<Exported> {
     let profile = selection.profile()?;
     let mut out = GzEncoder::new(out, Compression::default());
     let mut dictionary = Dictionary::new();
-    let counted = profile.counted.counters.iter().map(|counter| (counter.name(), "count"));
-    let allocated = ALLOCATED_TYPES.into_iter().filter(|_| !profile.allocated.is_empty());
-    for (kind, unit) in SAMPLE_TYPES.into_iter().chain(counted).chain(allocated) {
+    let values = Values::of(&profile);
+    for (kind, unit) in &values.types {
         let strings = &mut dictionary.strings;
         let value_type = ValueType { kind: strings.number(kind).into(), unit: strings.number(unit).into() };
         protobuf::message(&mut out, field::SAMPLE_TYPE, &value_type)?;
     }
     for entry in &profile.entries {
-        protobuf::message(&mut out, field::SAMPLE, &sample(&profile, entry, &mut dictionary))?;
+        protobuf::message(&mut out, field::SAMPLE, &sample(&profile, entry, &values, &mut dictionary))?;
     }
-    for entry in &profile.allocated.entries {
-        protobuf::message(&mut out, field::SAMPLE, &allocation(&profile, entry, &mut dictionary))?;
+    for (measure, place) in &values.places {
+        for fact in profile.facts(*measure) {
+            let mut value = vec![0; values.types.len()];
+            value[*place] = signed(fact.amount);
+            if *measure == Measure::Allocated {
+                value[place + 1] = signed(fact.sampled.samples);
+            }
+            protobuf::message(&mut out, field::SAMPLE, &of_bytes(&profile, &fact, value, &mut dictionary))?;
+        }
     }
     write_about(&profile, &mut dictionary, &mut out)?;
     write_tables(&dictionary, &mut out)?;
@@ -142,29 +173,23 @@ fn id(place: u32) -> u64 {
     u64::from(place) + 1
 }
 
-fn sample(profile: &Profile, entry: &ThreadPath, dictionary: &mut Dictionary) -> Sample {
-    let counters = profile.counted.counters.len();
-    let counts =
-        (0..counters).map(|at| profile.counted.of(entry).and_then(|counts| counts.get(at)).copied().unwrap_or(0));
-    let allocated = NOTHING.into_iter().filter(|_| !profile.allocated.is_empty());
-    let value = [entry.energy.0, entry.cpu_ns, entry.samples].into_iter().chain(counts).chain(allocated);
+fn sample(profile: &Profile, entry: &ThreadPath, values: &Values, dictionary: &mut Dictionary) -> Sample {
+    let counts = profile.counted.of(entry).unwrap_or_default().iter().copied();
+    let mut value: Vec<i64> =
+        [entry.energy.0, entry.cpu_ns, entry.samples].into_iter().chain(counts).map(signed).collect();
+    value.resize(values.types.len(), 0);
     Sample {
         location_id: locations(profile, entry.path, dictionary),
-        value: value.map(signed).collect(),
+        value,
         label: labels(profile, entry.thread, dictionary),
     }
 }
 
 /// The class is a label: `pprof -tagleaf=class` makes it the leaf.
-fn allocation(profile: &Profile, entry: &AllocatedPath, dictionary: &mut Dictionary) -> Sample {
-    let others = std::iter::repeat_n(0, SAMPLE_TYPES.len() + profile.counted.counters.len());
-    let mut label = labels(profile, entry.thread, dictionary);
-    label.extend(profile.allocated.class_of(entry).map(|class| text(dictionary, "class", class.raw())));
-    Sample {
-        location_id: locations(profile, entry.path, dictionary),
-        value: others.chain([entry.bytes, entry.samples]).map(signed).collect(),
-        label,
-    }
+fn of_bytes(profile: &Profile, fact: &Fact, value: Vec<i64>, dictionary: &mut Dictionary) -> Sample {
+    let mut label = labels(profile, fact.thread, dictionary);
+    label.extend(profile.class_of(fact).map(|class| text(dictionary, "class", class.raw())));
+    Sample { location_id: locations(profile, fact.path, dictionary), value, label }
 }
 
 fn locations(profile: &Profile, path: PathIndex, dictionary: &mut Dictionary) -> Vec<u64> {

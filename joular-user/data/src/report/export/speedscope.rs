@@ -1,5 +1,6 @@
 //! Writes speedscope's own JSON (`file-format-schema.json` of its package): frames once, and for
-//! each thread a "sampled" profile whose weights are µJ, and one of bytes if it allocated, whose stacks end with classes.
+//! each thread a "sampled" profile whose weights are µJ, and one of bytes for each way in which it allocated or moved
+//! some. Stacks of allocations end with classes.
 //!
 //! Its units are times, bytes and none. The unit of energy is `none`, and names say µJ.
 
@@ -10,7 +11,10 @@ use serde::{Serialize, Serializer};
 use super::{ExportFormat, Exported, Result, Selection, Writer, origin};
 use crate::{
     model::{frame::Frame, target_text::TargetText},
-    report::profile::{AllocatedPath, FrameIndex, PathIndex, Profile, ThreadIndex, ThreadPath},
+    report::{
+        measure::{Fact, Measure},
+        profile::{FrameIndex, PathIndex, Profile, ThreadIndex, ThreadPath},
+    },
 };
 
 pub(super) const FORMAT: ExportFormat = ExportFormat { name: "speedscope", writer: Writer::Text(write) };
@@ -56,28 +60,30 @@ struct Sampled<'a> {
     start_value: u64,
     end_value: u64,
     #[serde(serialize_with = "samples")]
-    samples: (&'a Profile, &'a Numbers, Entries<'a>),
+    samples: (&'a Profile, &'a Numbers, &'a Entries<'a>),
     #[serde(serialize_with = "weights")]
-    weights: Entries<'a>,
+    weights: &'a Entries<'a>,
 }
 
 /// What a thread has on its paths.
-#[derive(Clone, Copy)]
 enum Entries<'a> {
     Energy(&'a [ThreadPath]),
-    Allocated(&'a [AllocatedPath]),
+    Bytes(Measure, Vec<Fact>),
 }
 
 fn write(selection: &Selection<'_>, out: &mut dyn Write) -> Result<Exported> {
     let profile = selection.profile()?;
     let origin = origin(&profile.overview);
     let (numbers, used) = used_frames(&profile);
-    let energy = profile.entries.chunk_by(|a, b| a.thread == b.thread).map(Entries::Energy);
-    let allocated = profile.allocated.entries.chunk_by(|a, b| a.thread == b.thread).map(Entries::Allocated);
-    let mut profiles: Vec<Sampled<'_>> =
-        energy.chain(allocated).map(|entries| sampled(&profile, &numbers, entries, &origin)).collect();
-    // What opens first is what spent most; allocations come after all energy.
-    profiles.sort_by_key(|profile| (profile.unit == BYTES, std::cmp::Reverse(profile.end_value)));
+    let mut all: Vec<Entries<'_>> =
+        profile.entries.chunk_by(|a, b| a.thread == b.thread).map(Entries::Energy).collect();
+    for measure in profile.measures_of_bytes() {
+        let facts: Vec<Fact> = profile.facts(measure).collect();
+        all.extend(facts.chunk_by(|a, b| a.thread == b.thread).map(|facts| Entries::Bytes(measure, facts.to_vec())));
+    }
+    // What opens first is what spent most; bytes come after all energy, one measure after the other.
+    all.sort_by_cached_key(|entries| (entries.measure(), std::cmp::Reverse(entries.sum())));
+    let profiles = all.iter().map(|entries| sampled(&profile, &numbers, entries, &origin)).collect();
     let file = File {
         schema: SCHEMA,
         name: format!("energy in µJ, {origin}"),
@@ -102,8 +108,8 @@ struct Numbers {
 fn used_frames(profile: &Profile) -> (Numbers, Vec<FrameRow<'_>>) {
     let paths = &profile.catalog.paths;
     let (mut numbers, mut used) = (HashMap::new(), Vec::new());
-    let allocating = profile.allocated.entries.iter().map(|entry| entry.path);
-    for index in profile.entries.iter().map(|entry| entry.path).chain(allocating).flat_map(|path| paths.path(path)) {
+    let of_bytes = profile.measures_of_bytes().flat_map(|measure| profile.facts(measure).map(|fact| fact.path));
+    for index in profile.entries.iter().map(|entry| entry.path).chain(of_bytes).flat_map(|path| paths.path(path)) {
         numbers.entry(*index).or_insert_with(|| {
             used.push(FrameRow::of(paths.frame(*index)));
             place(used.len() - 1)
@@ -126,35 +132,46 @@ impl<'a> FrameRow<'a> {
     }
 }
 
-impl<'a> Entries<'a> {
-    fn thread(self) -> Option<ThreadIndex> {
+impl Entries<'_> {
+    const fn measure(&self) -> Measure {
+        match self {
+            Self::Energy(_) => Measure::Energy,
+            Self::Bytes(measure, _) => *measure,
+        }
+    }
+
+    fn sum(&self) -> u64 {
+        self.weights().into_iter().fold(0, u64::saturating_add)
+    }
+
+    fn thread(&self) -> Option<ThreadIndex> {
         match self {
             Self::Energy(entries) => entries.first().map(|entry| entry.thread),
-            Self::Allocated(entries) => entries.first().map(|entry| entry.thread),
+            Self::Bytes(_, facts) => facts.first().map(|fact| fact.thread),
         }
     }
 
     /// Each path, and the class of what was allocated there.
-    fn stacks(self) -> Vec<(PathIndex, Option<usize>)> {
+    fn stacks(&self) -> Vec<(PathIndex, Option<usize>)> {
         match self {
             Self::Energy(entries) => entries.iter().map(|entry| (entry.path, None)).collect(),
-            Self::Allocated(entries) => entries.iter().map(|entry| (entry.path, entry.class)).collect(),
+            Self::Bytes(_, facts) => facts.iter().map(|fact| (fact.path, fact.class)).collect(),
         }
     }
 
-    fn weights(self) -> Vec<u64> {
+    fn weights(&self) -> Vec<u64> {
         match self {
             Self::Energy(entries) => entries.iter().map(|entry| entry.energy.0).collect(),
-            Self::Allocated(entries) => entries.iter().map(|entry| entry.bytes).collect(),
+            Self::Bytes(_, facts) => facts.iter().map(|fact| fact.amount).collect(),
         }
     }
 }
 
-fn sampled<'a>(profile: &'a Profile, numbers: &'a Numbers, entries: Entries<'a>, origin: &str) -> Sampled<'a> {
+fn sampled<'a>(profile: &'a Profile, numbers: &'a Numbers, entries: &'a Entries<'a>, origin: &str) -> Sampled<'a> {
     let catalog = &profile.catalog;
-    let (unit, what) = match entries {
-        Entries::Energy(_) => ("none", format!("µJ, {origin}")),
-        Entries::Allocated(_) => (BYTES, "allocated bytes".to_owned()),
+    let (unit, what) = match entries.measure() {
+        Measure::Energy => ("none", format!("µJ, {origin}")),
+        measure => (BYTES, measure.title().to_lowercase()),
     };
     let name = entries.thread().map_or_else(String::new, |index| {
         let (thread, process) = (catalog.thread(index), catalog.process_of(index));
@@ -167,24 +184,25 @@ fn sampled<'a>(profile: &'a Profile, numbers: &'a Numbers, entries: Entries<'a>,
         name,
         unit,
         start_value: 0,
-        end_value: entries.weights().into_iter().fold(0, u64::saturating_add),
+        end_value: entries.sum(),
         samples: (profile, numbers, entries),
         weights: entries,
     }
 }
 
 fn samples<S: Serializer>(
-    (profile, numbers, entries): &(&Profile, &Numbers, Entries<'_>),
+    (profile, numbers, entries): &(&Profile, &Numbers, &Entries<'_>),
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
     let paths = &profile.catalog.paths;
     let stack = |(path, class): (PathIndex, Option<usize>)| {
         let frames = paths.path(path).iter().filter_map(|frame| numbers.frames.get(frame).copied());
+        let class = class.filter(|class| *class < profile.allocated.classes.len());
         frames.chain(class.map(|class| numbers.classes.saturating_add(place(class)))).collect::<Vec<u32>>()
     };
     serializer.collect_seq(entries.stacks().into_iter().map(stack))
 }
 
-fn weights<S: Serializer>(entries: &Entries<'_>, serializer: S) -> Result<S::Ok, S::Error> {
+fn weights<S: Serializer>(entries: &&Entries<'_>, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_seq(entries.weights())
 }

@@ -16,7 +16,7 @@ fn written() -> tempfile::TempDir {
 
 /// Exports with every format, each into a place of its own.
 fn export_all(root: &tempfile::TempDir, filter: &Filter, app: Option<&App>) -> BTreeMap<&'static str, Exported> {
-    let selection = Selection { data: root.path(), filter, app };
+    let selection = Selection { data: root.path(), filter, app, measure: Measure::Energy };
     let out = tempfile::tempdir().unwrap();
     let export = |format: &ExportFormat| format.export(&selection, Some(&out.path().join(format.name)), None).unwrap();
     FORMATS.iter().map(|format| (format.name, export(format))).collect()
@@ -52,7 +52,7 @@ fn a_selection_of_nothing_is_exported_as_nothing() {
 fn what_is_exported_twice_is_the_same() {
     let root = written();
     let (filter, out) = (Filter::default(), tempfile::tempdir().unwrap());
-    let selection = Selection { data: root.path(), filter: &filter, app: None };
+    let selection = Selection { data: root.path(), filter: &filter, app: None, measure: Measure::Energy };
     for format in FORMATS.iter().filter(|format| !matches!(format.writer, Writer::Files(_))) {
         let files = ["a", "b"].map(|name| out.path().join(name));
         for file in &files {
@@ -75,7 +75,7 @@ fn formats_are_found_by_their_names() {
 fn what_cannot_be_written_is_an_error_that_names_it() {
     let root = written();
     let filter = Filter::default();
-    let selection = Selection { data: root.path(), filter: &filter, app: None };
+    let selection = Selection { data: root.path(), filter: &filter, app: None, measure: Measure::Energy };
     let export = |name: &str, output: Option<&str>| {
         let format = ExportFormat::of(name).unwrap();
         format.export(&selection, output.map(Path::new), None).unwrap_err()
@@ -92,7 +92,7 @@ fn what_cannot_be_written_is_an_error_that_names_it() {
 fn joularjx_does_not_add_to_what_is_there() {
     let root = written();
     let (filter, out) = (Filter::default(), tempfile::tempdir().unwrap());
-    let selection = Selection { data: root.path(), filter: &filter, app: None };
+    let selection = Selection { data: root.path(), filter: &filter, app: None, measure: Measure::Energy };
     let format = ExportFormat::of("joularjx").unwrap();
     format.export(&selection, Some(out.path()), None).unwrap();
     let error = format.export(&selection, Some(out.path()), None).unwrap_err();
@@ -118,7 +118,7 @@ fn joularjx_files_sum_to_the_energy_within_half_of_the_last_decimal_per_row() {
     let root = written();
     let (filter, out) = (Filter::default(), tempfile::tempdir().unwrap());
     let app = App::of(&["com.example".to_owned()]);
-    let selection = Selection { data: root.path(), filter: &filter, app: app.as_ref() };
+    let selection = Selection { data: root.path(), filter: &filter, app: app.as_ref(), measure: Measure::Energy };
     let exported = ExportFormat::of("joularjx").unwrap().export(&selection, Some(out.path()), None).unwrap();
     let mut files = Vec::new();
     files_below(out.path(), &mut files);
@@ -152,7 +152,7 @@ fn hostile_names_end_no_line_and_no_frame_of_collapsed_stacks() {
 fn joularjx_says_in_each_process_s_folder_how_the_energy_came_about() {
     let root = written();
     let (filter, out) = (Filter::default(), tempfile::tempdir().unwrap());
-    let selection = Selection { data: root.path(), filter: &filter, app: None };
+    let selection = Selection { data: root.path(), filter: &filter, app: None, measure: Measure::Energy };
     let exported = ExportFormat::of("joularjx").unwrap().export(&selection, Some(out.path()), None).unwrap();
     let mut sum = 0;
     for folder in fs::read_dir(out.path().join("joularjx-result")).unwrap() {
@@ -168,7 +168,7 @@ fn joularjx_says_in_each_process_s_folder_how_the_energy_came_about() {
 fn joularjx_writes_through_no_link() {
     let root = written();
     let filter = Filter::default();
-    let selection = Selection { data: root.path(), filter: &filter, app: None };
+    let selection = Selection { data: root.path(), filter: &filter, app: None, measure: Measure::Energy };
     let export = |out: &Path| ExportFormat::of("joularjx").unwrap().export(&selection, Some(out), None);
     let (first, second, elsewhere) =
         (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
@@ -229,4 +229,26 @@ fn frames_without_a_module_are_filed_by_their_kind() {
         assert_eq!(module(&Frame::new(kind, "f")), expected, "{kind:?}");
         assert_eq!(module(&Frame::of_file(kind, "lib.so")), "lib.so");
     }
+}
+
+#[test]
+fn collapsed_stacks_of_each_measure_sum_to_what_the_selection_has_of_it() {
+    let (root, filter) = (written(), Filter::default());
+    let profile = Profile::read(root.path(), &filter, None).unwrap();
+    let collapsed = |measure| {
+        let mut out = Vec::new();
+        let selection = Selection { data: root.path(), filter: &filter, app: None, measure };
+        let Writer::Text(write) = ExportFormat::of("collapsed").unwrap().writer else { panic!("it is text") };
+        write(&selection, &mut out).map(|_| String::from_utf8(out).unwrap())
+    };
+    let measures: Vec<Measure> = profile.measures_beside_energy().chain([Measure::Energy]).collect();
+    assert!(measures.len() > 3, "{measures:?}");
+    for measure in measures {
+        let all: u64 = profile.facts(measure).map(|fact| fact.amount).sum();
+        let text = collapsed(measure).unwrap();
+        let sum: u64 = text.lines().map(|line| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap()).sum();
+        assert_eq!(sum, all, "{}", measure.name());
+    }
+    let missing = Measure::all().find(|measure| !profile.has(*measure)).unwrap();
+    assert!(matches!(collapsed(missing), Err(ExportError::Data(DataSetError::NothingMeasured { .. }))));
 }

@@ -1,18 +1,22 @@
 //! Writes a call tree as lines of folded stacks: `method;method µJ` or `method;class bytes`, and for a comparison
 //! `method;method µJ-before µJ`.
 
-use super::{CallTree, Measure, Mix};
+use super::{CallTree, Mix};
 use crate::{
     model::{frame::FrameKind, target_text::TargetText},
-    report::tree::{NodeKind, short},
+    report::{
+        measure::{Measure, Unit},
+        tree::{NodeKind, short},
+    },
     text::{self, Keep},
 };
 
 /// Unit of the figures.
 pub(super) const fn unit(measure: Measure) -> &'static str {
-    match measure {
-        Measure::Energy => "µJ",
-        Measure::Allocated => "bytes",
+    match measure.unit() {
+        Unit::MicroJoules => "µJ",
+        Unit::Bytes => "bytes",
+        Unit::Count => measure.name(),
     }
 }
 
@@ -60,7 +64,7 @@ pub(super) fn of(tree: &CallTree, factor: Option<f64>) -> Vec<String> {
             path.push_str(&name_of(&names[node.label], tree.label(node).kind, &node.mix, tree.measure));
         }
         ends.push((index, path.len()));
-        let own = tree.measure.of(&node.own);
+        let own = node.own.of(tree.measure);
         match factor {
             None if own > 0 => lines.push(format!("{path} {own}")),
             Some(factor) if own > 0 || node.base_own > 0 => {

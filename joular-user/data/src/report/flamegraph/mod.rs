@@ -1,4 +1,4 @@
-//! Draws the call tree of a selection as an SVG with energy or allocated bytes as width, for `joular-bpf flamegraph`.
+//! Draws the call tree of a selection as an SVG with energy, bytes or counts as width, for `joular-bpf flamegraph`.
 //!
 //! The inferno library draws it from lines of `method;method µJ`. What inferno does not do is done
 //! before and after. Before, names are made harmless and get their kind of code, and nodes narrower
@@ -19,8 +19,9 @@ use inferno::flamegraph::{
 
 use super::{
     headline::{self, Headline},
+    measure::Measure,
     profile::{App, Filter, Profile},
-    tree::{Branches, CallTree, Measure, Mix, NodeKind, Shape, palette},
+    tree::{Branches, CallTree, Mix, NodeKind, Shape, palette},
 };
 use crate::dataset::error::{DataSetError, Result};
 
@@ -77,12 +78,9 @@ pub fn svg(drawing: &Drawing) -> Result<(Vec<u8>, String)> {
         subtitle = format!("{subtitle} · against {}", headline_of(base, measure));
     }
     let whole = branches.tree();
-    let tree = whole.pruned(least(drawing.min_share, measure.of(&whole.total())));
+    let tree = whole.pruned(least(drawing.min_share, whole.total().of(measure)));
     let lines = lines::of(&tree, factor);
-    let what = match measure {
-        Measure::Energy => "Energy",
-        Measure::Allocated => "Allocated bytes",
-    };
+    let what = measure.title();
     let title = match base {
         Some((_, normalise, _)) => format!("{what}, compared {}", normalise.meaning(measure)),
         None => format!("{what} by call branch"),
@@ -99,7 +97,9 @@ impl Normalise {
             (Self::Time, Measure::Energy) => "by power: red draws more power than before, blue less",
             (Self::Time, Measure::Allocated) => "by rate: red allocates more in the same time than before, blue less",
             (Self::Nothing, Measure::Energy) => "by energy: red has more energy than before, blue less",
+            (Self::Time, _) => "by rate: red has more in the same time than before, blue less",
             (Self::Nothing, Measure::Allocated) => "by bytes: red allocated more than before, blue less",
+            (Self::Nothing, _) => "by amount: red has more than before, blue less",
         }
     }
 }
@@ -107,23 +107,16 @@ impl Normalise {
 fn headline_of(profile: &Profile, measure: Measure) -> String {
     match measure {
         Measure::Energy => Headline::of(profile).text(),
-        Measure::Allocated => headline::allocated(profile),
+        measure => headline::of_measure(profile, measure),
     }
 }
 
 fn whole(profile: &Profile, measure: Measure) -> u64 {
-    match measure {
-        Measure::Energy => profile.energy().0,
-        Measure::Allocated => profile.allocated.bytes(),
-    }
+    profile.facts(measure).fold(0_u64, |sum, fact| sum.saturating_add(fact.amount))
 }
 
 fn must_have_any(profile: &Profile, measure: Measure, path: &Path) -> Result<()> {
-    match (whole(profile, measure), measure) {
-        (0, Measure::Energy) => Err(DataSetError::NoEnergy { path: path.to_owned() }),
-        (0, Measure::Allocated) => Err(DataSetError::NoAllocations { path: path.to_owned() }),
-        _ => Ok(()),
-    }
+    if whole(profile, measure) == 0 { Err(measure.nothing(path)) } else { Ok(()) }
 }
 
 /// The factor of what was before.

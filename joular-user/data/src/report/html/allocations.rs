@@ -4,12 +4,9 @@ use serde::Serialize;
 
 use super::strings::Strings;
 use crate::report::{
+    measure::Measure,
     profile::Profile,
-    ranking::{
-        AllocatedBy, AllocationTable, Sort,
-        allocated::{AllocationRow, Bytes},
-        rows::Cut,
-    },
+    ranking::{By, Figure, MeasureTable, Sort, TableOf, by_measure::MeasureRow, rows::Cut},
 };
 
 /// Classes and methods with a row of their own: more than anyone looks through.
@@ -32,13 +29,32 @@ struct Row {
     total: Option<Bytes>,
 }
 
+/// With the ends of the 95 % interval.
+#[derive(Debug, Serialize)]
+struct Bytes {
+    bytes: u64,
+    low: u64,
+    high: u64,
+    samples: u64,
+}
+
+impl From<Figure> for Bytes {
+    fn from(Figure { amount, low, high, samples }: Figure) -> Self {
+        Self { bytes: amount, low, high, samples }
+    }
+}
+
 impl Allocations {
     pub(super) fn of(profile: &Profile, strings: &mut Strings) -> Option<Self> {
         let allocated = &profile.allocated;
         let mut rows = |by| {
-            let table = AllocationTable::of(profile, by, Cut { top: ROWS, sort: Sort::Own, is_partial: false });
-            let mut row =
-                |row: &AllocationRow, total| Row { name: strings.place(row.group.name.raw()), own: row.own, total };
+            let of = TableOf { by, measure: Measure::Allocated };
+            let table = MeasureTable::of(profile, of, Cut { top: ROWS, sort: Sort::Own, is_partial: false });
+            let mut row = |row: &MeasureRow, total: Option<Figure>| Row {
+                name: strings.place(row.group.name.raw()),
+                own: row.own.into(),
+                total: total.map(Into::into),
+            };
             let mut rows: Vec<Row> = table.rows.iter().map(|shown| row(shown, shown.total)).collect();
             rows.extend(table.rest.as_ref().map(|(_, rest)| row(rest, None)));
             rows
@@ -47,8 +63,8 @@ impl Allocations {
             bytes: allocated.bytes(),
             samples: allocated.samples(),
             by_cpu_time_bytes: allocated.bytes_by_cpu_time(),
-            classes: rows(AllocatedBy::Class),
-            methods: rows(AllocatedBy::Method),
+            classes: rows(By::ClassAllocated),
+            methods: rows(By::Method),
         })
     }
 }

@@ -21,8 +21,9 @@ use crate::{
     report::{
         footprint::Footprints,
         headline::Headline,
+        measure::Measure,
         profile::{Amounts, Collected, Profile},
-        tree::{Branches, CallTree, Kinds, Measure, Mix, NodeKind, palette},
+        tree::{Branches, CallTree, Kinds, Mix, NodeKind, palette},
     },
     text,
     totals::audit::model_note,
@@ -119,7 +120,7 @@ pub(super) fn of(
     let overview = &profile.overview;
     let mut branches = Branches::new(choice.shape, Measure::Energy);
     branches.add(profile);
-    branches.add_allocated(profile);
+    branches.add_beside(profile, Measure::Allocated);
     let tree = Tree::of(&branches.tree(), &mut strings);
     let clock = power.clock();
     let time = Time {
@@ -190,7 +191,7 @@ impl Tree {
             tree.self_cpu_us.push(node.own.cpu_ns / 1000);
             tree.self_samples.push(node.own.samples);
             tree.self_inferred_uj.push(node.own.inferred.0);
-            tree.self_allocated_bytes.push(node.own.allocated_bytes);
+            tree.self_allocated_bytes.push(node.own.beside);
         }
         tree
     }

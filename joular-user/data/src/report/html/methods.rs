@@ -10,40 +10,15 @@ use crate::{
     model::{target_text::TargetText, units::MicroJoules},
     report::{
         footprint::{Footprint, Footprints},
-        profile::{Amounts, Profile, ThreadPath, counted::add},
-        tree::{Kinds, Label, Measure, Mix, NodeKind, OTHERS},
+        measure::Measure,
+        profile::{Amounts, Profile, counted::add},
+        ranking::{groups::Groups, rows::amounts, slots::Slots, sums},
+        tree::{Kinds, Label, Mix, NodeKind, OTHERS},
     },
-    sampling::{self, Group, Sampled, Threads},
 };
 
 /// Methods with a row of their own: more than anyone looks through.
 const ROWS: usize = 2_000;
-
-/// What a label has, of one thread or of all.
-#[derive(Clone, Copy, Debug, Default)]
-struct LabelSums {
-    amounts: Amounts,
-    sampled: Sampled,
-}
-
-impl LabelSums {
-    fn add(&mut self, entry: &ThreadPath) {
-        self.amounts.plus(&entry.amounts());
-        self.sampled.plus(&entry.sampled());
-    }
-
-    fn plus(&mut self, other: &Self) {
-        self.amounts.plus(&other.amounts);
-        self.sampled.energy = self.sampled.energy.saturating_add(other.sampled.energy);
-    }
-}
-
-/// As the leaf, and anywhere on a branch.
-#[derive(Clone, Copy, Debug, Default)]
-struct Sums {
-    own: LabelSums,
-    total: LabelSums,
-}
 
 /// Lower and upper end, µJ.
 type Interval = [u64; 2];
@@ -98,13 +73,16 @@ pub(super) fn of(
 ) -> Vec<Method> {
     let (labels, label_of) = labels(profile, kinds);
     let mixes = mixes(profile, &label_of, labels.len());
-    let sums = sums(profile, &label_of, labels.len());
-    let mut counts = counts(profile, &label_of, labels.len());
     let footprints = footprints.map(|known| emissions::of_labels(profile, known, &label_of, labels.len()));
-    let mut order: Vec<usize> =
-        (0..labels.len()).filter(|label| sums[*label].0.total.amounts != Amounts::default()).collect();
+    let groups = Groups::numbered(label_of, labels.len());
+    let slots = Slots::each(profile, &groups);
+    let (amounts, cells) = (amounts(profile, &slots), sums::cells(profile, Measure::Energy, &slots, true));
+    let counters = profile.counted.counters.iter();
+    let counted: Vec<_> = counters.map(|one| sums::amounts(profile, Measure::Counted(*one), &slots)).collect();
+    let counts = |label: usize| counted.iter().map(|sums| sums[label][0]).collect::<Vec<u64>>();
+    let mut order: Vec<usize> = (0..labels.len()).filter(|label| amounts[*label][1] != Amounts::default()).collect();
     let weight = |label: &usize| {
-        let (own, total) = (&sums[*label].0.own.amounts, &sums[*label].0.total.amounts);
+        let [own, total] = &amounts[*label];
         (own.energy.max(MicroJoules(total.energy.0 / 4)), total.cpu_ns)
     };
     order.sort_by(|a, b| weight(b).cmp(&weight(a)).then_with(|| labels[*a].cmp(&labels[*b])));
@@ -112,8 +90,8 @@ pub(super) fn of(
     let mut rows: Vec<Method> = Vec::with_capacity(order.len() + 1);
     for label in order {
         let footprint = footprints.as_ref().map(|sums| sums[label].into());
-        let self_counts = std::mem::take(&mut counts[label]);
-        let (Sums { own, total }, [own_interval, total_interval]) = &sums[label];
+        let self_counts = counts(label);
+        let ([own, total], cell) = (&amounts[label], &cells[label]);
         let (label, mix) = (&labels[label], &mixes[label]);
         let is_mixed = label.kind == NodeKind::Method && mix.by_size().len() > 1;
         rows.push(Method {
@@ -121,13 +99,13 @@ pub(super) fn of(
             kind: kind_of(mix.main().map_or(label.kind, NodeKind::Frame)),
             mix: strings.maybe(is_mixed.then(|| mix.text(Measure::Energy)).as_deref()),
             detail: strings.maybe(label.detail().as_ref().map(TargetText::raw)),
-            self_uj: own.amounts.energy.0,
-            self_interval_uj: Some(*own_interval),
-            total_uj: Some(total.amounts.energy.0),
-            total_interval_uj: Some(*total_interval),
-            self_cpu_ns: own.amounts.cpu_ns,
-            self_samples: own.amounts.samples,
-            self_inferred_uj: own.amounts.inferred.0,
+            self_uj: own.energy.0,
+            self_interval_uj: Some([cell.own.low, cell.own.high]),
+            total_uj: Some(total.energy.0),
+            total_interval_uj: Some([cell.total.low, cell.total.high]),
+            self_cpu_ns: own.cpu_ns,
+            self_samples: own.samples,
+            self_inferred_uj: own.inferred.0,
             self_counts,
             footprint,
         });
@@ -136,8 +114,8 @@ pub(super) fn of(
         let mut all = Amounts::default();
         let mut self_counts = vec![0; profile.counted.counters.len()];
         for label in &rest {
-            all.plus(&sums[*label].0.own.amounts);
-            add(&mut self_counts, &counts[*label]);
+            all.plus(&amounts[*label][0]);
+            add(&mut self_counts, &counts(*label));
         }
         let footprint = footprints.as_ref().map(|sums| {
             let mut all = Footprint::default();
@@ -161,19 +139,6 @@ pub(super) fn of(
         });
     }
     rows
-}
-
-/// What the entries counted that have each label as their leaf.
-fn counts(profile: &Profile, label_of: &[usize], labels: usize) -> Vec<Vec<u64>> {
-    let counted = &profile.counted;
-    let mut sums = vec![vec![0; counted.counters.len()]; labels];
-    for entry in &profile.entries {
-        let leaf = profile.catalog.paths.path(entry.path).last();
-        if let (Some(leaf), Some(counts)) = (leaf, counted.of(entry)) {
-            add(&mut sums[label_of[leaf.index()]], counts);
-        }
-    }
-    sums
 }
 
 /// The distinct labels, and which each frame has.
@@ -205,61 +170,4 @@ fn mixes(profile: &Profile, label_of: &[usize], labels: usize) -> Vec<Mix> {
         }
     }
     own.into_iter().zip(anywhere).map(|(own, anywhere)| if own == Mix::default() { anywhere } else { own }).collect()
-}
-
-/// Calls `take` with what each label has of each thread. Entries are ordered by thread.
-fn visit(profile: &Profile, label_of: &[usize], labels: usize, mut take: impl FnMut(usize, usize, &Sums)) {
-    let mut parts = vec![Sums::default(); labels];
-    // ThreadPath, from 1, that last counted for a total, so that recursion counts once.
-    let mut counted = vec![0_usize; labels];
-    let mut touched: Vec<usize> = Vec::new();
-    let mut number = 0;
-    for entries in profile.entries.chunk_by(|a, b| a.thread == b.thread) {
-        let before = number;
-        for entry in entries {
-            number += 1;
-            let path = profile.catalog.paths.path(entry.path);
-            for label in path.iter().map(|frame| label_of[frame.index()]) {
-                if counted[label] <= before {
-                    touched.push(label);
-                }
-                if counted[label] != number {
-                    counted[label] = number;
-                    parts[label].total.add(entry);
-                }
-            }
-            if let Some(leaf) = path.last() {
-                parts[label_of[leaf.index()]].own.add(entry);
-            }
-        }
-        let thread = entries.first().map_or(0, |entry| entry.thread.index());
-        touched.drain(..).for_each(|label| take(thread, label, &std::mem::take(&mut parts[label])));
-    }
-}
-
-/// Self and total of each label, with their intervals.
-fn sums(profile: &Profile, label_of: &[usize], labels: usize) -> Vec<(Sums, [Interval; 2])> {
-    let mut sums = vec![Sums::default(); labels];
-    visit(profile, label_of, labels, |_, label, part| {
-        sums[label].own.plus(&part.own);
-        sums[label].total.plus(&part.total);
-    });
-    // With all that was sampled, also what conditions on methods left out.
-    let mut threads = Threads::default();
-    profile.sampled.iter().for_each(|thread| threads.add(thread));
-    let mut seen = vec![[Group::default(); 2]; labels];
-    visit(profile, label_of, labels, |thread, label, part| {
-        let whole = profile.sampled.get(thread).copied().unwrap_or_default();
-        let [own, total] = &mut seen[label];
-        own.see(&whole, &part.own.sampled);
-        total.see(&whole, &part.total.sampled);
-    });
-    let interval = |group: &Group, part: &LabelSums| {
-        let sampling::Interval { low, high } = threads.interval(group, part.amounts.energy, part.sampled.energy);
-        [low.0, high.0]
-    };
-    sums.iter()
-        .zip(&seen)
-        .map(|(sums, [own, total])| (*sums, [interval(own, &sums.own), interval(total, &sums.total)]))
-        .collect()
 }

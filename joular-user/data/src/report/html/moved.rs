@@ -8,8 +8,9 @@ use super::{clock::Clock, strings::Strings};
 use crate::{
     model::{byte_costs::BytesByKind, units::UnixMicros},
     report::{
+        measure::{Measure, Way},
         profile::{Profile, counted::add},
-        ranking::{By, Ranking, Row as Ranked, Sort, Way, groups::Groups, rows::Cut},
+        ranking::{By, Cell, Figure, Ranking, Row as Ranked, Sort, groups::Groups, rows::Cut},
     },
 };
 
@@ -60,16 +61,19 @@ impl Moved {
         strings: &mut Strings,
     ) -> Option<Self> {
         let whole = profile.moved.bytes();
-        let ways: Vec<Way> = Way::ALL.into_iter().filter(|way| way.of(&whole) > 0).collect();
+        let ways: Vec<Way> = Way::APART.into_iter().filter(|way| way.of(&whole) > 0).collect();
         let most = ways.iter().copied().max_by_key(|way| way.of(&whole))?;
         let by_way = |bytes: &BytesByKind| ways.iter().map(|way| way.of(bytes)).collect::<Vec<_>>();
         let mut rows = |by: By| {
-            let cut = Cut { top: ROWS, sort: Sort::Moved(most), is_partial: false };
-            let table = Ranking::of(profile, Groups::of(by, &profile.catalog), cut, None, None);
+            let cut = Cut { top: ROWS, sort: Sort::By(Measure::Moved(most)), is_partial: false };
+            let table = Ranking::of(profile, &Groups::of(by, profile), cut, None, None);
+            let of_row = |row: &Ranked, which: fn(Cell) -> Figure| {
+                ways.iter().map(|way| which(table.cell(row, Measure::Moved(*way))).amount).collect::<Vec<_>>()
+            };
             let mut row = |row: &Ranked, has_total: bool| Row {
                 name: strings.place(row.group.name.raw()),
-                own: by_way(&row.moved.own),
-                total: has_total.then(|| by_way(&row.moved.total)),
+                own: of_row(row, |cell| cell.own),
+                total: has_total.then(|| of_row(row, |cell| cell.total)),
             };
             let mut rows: Vec<Row> = table.rows.iter().map(|shown| row(shown, by.has_total())).collect();
             rows.extend(table.rest.as_ref().map(|(_, rest)| row(rest, false)));

@@ -86,7 +86,7 @@ fn intervals_of_methods_are_those_of_reports() {
         let (figures, _) = figures(&choice);
         let profile = Profile::read(root.path(), &filter, None).unwrap();
         let cut = Cut { top: 0, sort: Sort::Own, is_partial: !filter.methods.allow_all() };
-        let ranking = Ranking::of(&profile, Groups::of(By::Method, &profile.catalog), cut, None, None);
+        let ranking = Ranking::of(&profile, &Groups::of(By::Method, &profile), cut, None, None);
         let interval = |figures: &ranking::Figures| json!([figures.interval.low.0, figures.interval.high.0]);
         let mut open = 0;
         for row in &ranking.rows {

@@ -25,8 +25,9 @@ use crate::{
     },
     model::{
         counter::Counter,
-        units::{Tid, UnixMicros},
+        units::{MicroJoules, Tid, UnixMicros},
     },
+    sampling::Sampled,
 };
 
 /// What a selection counted, by thread and path.
@@ -37,6 +38,10 @@ pub struct Counted {
     places: HashMap<(ThreadIndex, PathIndex), usize, RandomState>,
     /// As many for each place as there are counters.
     counts: Vec<u64>,
+    /// As [`Sampled::squares`], of each of `counts`.
+    squares: Vec<f64>,
+    /// Of each place, all counters together: samples of CPU time.
+    samples: Vec<u64>,
 }
 
 impl Counted {
@@ -56,14 +61,75 @@ impl Counted {
         sums
     }
 
-    fn plus(&mut self, key: (ThreadIndex, PathIndex), counts: &[u64]) {
+    /// The place of a counter in [`Self::counters`].
+    pub fn place_of(&self, counter: Counter) -> Option<usize> {
+        self.counters.iter().position(|one| *one == counter)
+    }
+
+    /// Counts of an entry of the profile by the counter at a place, and what of them samples divide.
+    pub fn sampled(&self, entry: &ThreadPath, counter: usize) -> Option<(u64, Sampled)> {
+        let at = self.places.get(&(entry.thread, entry.path))?;
+        Some((*self.counts.get(at + counter)?, self.sampled_at(*at, counter)))
+    }
+
+    /// What samples divide of the counts of each thread and path, whatever methods are selected.
+    pub fn sampled_threads(&self, counter: usize) -> impl Iterator<Item = (ThreadIndex, Sampled)> + '_ {
+        self.places.iter().map(move |((thread, _), at)| (*thread, self.sampled_at(*at, counter)))
+    }
+
+    fn sampled_at(&self, at: usize, counter: usize) -> Sampled {
+        let squares = self.squares[at + counter];
+        if squares <= 0.0 {
+            return Sampled::default();
+        }
+        // As in facts of other measures, counts take the place of microjoules.
+        let energy = MicroJoules(self.counts[at + counter]);
+        Sampled { energy, samples: self.samples[at / self.counters.len()], squares }
+    }
+
+    fn plus(&mut self, row: &CountRow, counts: &[u64]) {
         let width = self.counters.len();
         let next = self.counts.len();
-        let at = *self.places.entry(key).or_insert(next);
+        let at = *self.places.entry((row.thread, row.path)).or_insert(next);
         if at == next {
             self.counts.resize(next + width, 0);
+            self.squares.resize(next + width, 0.0);
+            self.samples.push(0);
         }
         add(&mut self.counts[at..at + width], counts);
+        let squares = self.squares[at..at + width].iter_mut();
+        squares.zip(counts).for_each(|(sum, count)| *sum += row.squares_of(*count));
+        let samples = &mut self.samples[at / width];
+        *samples = samples.saturating_add(row.samples);
+    }
+}
+
+/// A row of energy in whose proportion counts are divided.
+#[derive(Clone, Copy, Debug)]
+struct CountRow {
+    thread: ThreadIndex,
+    path: PathIndex,
+    cpu_ns: u64,
+    energy: MicroJoules,
+    samples: u64,
+    /// As [`Sampled::squares`], of `energy`.
+    squares: f64,
+}
+
+impl CountRow {
+    fn of(row: &Row) -> Self {
+        let Row { thread, path, cpu_ns, energy, samples, .. } = *row;
+        Self { thread, path, cpu_ns, energy, samples, squares: row.squares() }
+    }
+
+    /// What a count of this row adds to [`Sampled::squares`]: samples divide it as they divide energy.
+    #[allow(clippy::cast_precision_loss, reason = "for an error estimate")]
+    fn squares_of(&self, count: u64) -> f64 {
+        if self.energy.0 > 0 {
+            self.squares * (count as f64 / self.energy.0 as f64).powi(2)
+        } else {
+            Sampled::of(MicroJoules(count), self.samples).squares
+        }
     }
 }
 
@@ -84,7 +150,7 @@ pub struct Counting {
     divided: Counted,
     /// The rows of one window.
     now: Option<(usize, UnixMicros)>,
-    rows: Vec<(ThreadIndex, PathIndex, u64)>,
+    rows: Vec<CountRow>,
 }
 
 impl Counting {
@@ -147,27 +213,25 @@ impl Counting {
             self.end_window();
             self.now = Some(window);
         }
-        self.rows.push((row.thread, row.path, row.cpu_ns));
+        self.rows.push(CountRow::of(row));
     }
 
     fn end_window(&mut self) {
         let counted = self.now.take().and_then(|window| self.windows.remove(&window)).unwrap_or_default();
-        self.rows.sort_unstable();
+        self.rows.sort_unstable_by_key(|row| (row.thread, row.path, row.cpu_ns));
         let width = self.divided.counters.len();
-        for rows in self.rows.chunk_by(|a, b| a.0 == b.0) {
-            let Some(counts) = rows
-                .first()
-                .and_then(|(thread, ..)| counted.get(thread))
-                .and_then(|at| self.counts.get(*at..at + width))
+        for rows in self.rows.chunk_by(|a, b| a.thread == b.thread) {
+            let Some(counts) =
+                rows.first().and_then(|row| counted.get(&row.thread)).and_then(|at| self.counts.get(*at..at + width))
             else {
                 continue;
             };
-            let times: Vec<u64> = rows.iter().map(|(.., cpu_ns)| *cpu_ns).collect();
+            let times: Vec<u64> = rows.iter().map(|row| row.cpu_ns).collect();
             let weights = if times.iter().all(|ns| *ns == 0) { vec![1; times.len()] } else { times };
             let parts: Vec<Vec<u64>> = counts.iter().map(|count| apportion(*count, &weights)).collect();
-            for (at, (thread, path, _)) in rows.iter().enumerate() {
+            for (at, row) in rows.iter().enumerate() {
                 let of_path: Vec<u64> = parts.iter().map(|parts| parts.get(at).copied().unwrap_or_default()).collect();
-                self.divided.plus((*thread, *path), &of_path);
+                self.divided.plus(row, &of_path);
             }
         }
         self.rows.clear();

@@ -64,7 +64,7 @@ pub use self::{
     row::{Inferred, Pooled, Row},
     windows::WindowSpan,
 };
-use crate::{dataset::error::Result, model::units::MicroJoules, sampling::Sampled};
+use crate::{dataset::error::Result, model::units::MicroJoules, report::measure::Measure, sampling::Sampled};
 
 /// What a thread spent on a call path, over all windows of the selection.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -194,6 +194,13 @@ impl ThreadPath {
 }
 
 impl Amounts {
+    pub const fn of(&self, measure: Measure) -> u64 {
+        match measure {
+            Measure::Energy => self.energy.0,
+            _ => self.beside,
+        }
+    }
+
     /// Adds what others have.
     pub fn plus(&mut self, other: &Self) {
         self.energy = self.energy.saturating_add(other.energy);
@@ -201,6 +208,6 @@ impl Amounts {
         self.samples = self.samples.saturating_add(other.samples);
         self.inferred = self.inferred.saturating_add(other.inferred);
         self.by_bytes = self.by_bytes.saturating_add(other.by_bytes);
-        self.allocated_bytes = self.allocated_bytes.saturating_add(other.allocated_bytes);
+        self.beside = self.beside.saturating_add(other.beside);
     }
 }

@@ -19,24 +19,32 @@ use crate::{
         },
         tables::{Io, counters, io},
     },
-    model::{byte_costs::BytesByKind, units::UnixMicros},
+    model::{
+        byte_costs::BytesByKind,
+        units::{MicroJoules, UnixMicros},
+    },
+    sampling::Sampled,
 };
 
 /// What a thread moved on a call path, over all windows of the selection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MovedPath {
     pub thread: ThreadIndex,
     pub path: PathIndex,
     pub bytes: BytesByKind,
     /// Calls that were sampled, once for each kind of bytes. 0: no sample tells where.
     pub samples: u64,
+    /// As [`Sampled::squares`], of each kind of bytes.
+    pub squares: [f64; KINDS],
 }
 
 /// What a selection moved.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Moved {
     /// By thread, then path.
     pub entries: Vec<MovedPath>,
+    /// What samples divide of each thread, by kind of bytes, without the filter of methods.
+    pub threads: BTreeMap<ThreadIndex, [Sampled; KINDS]>,
     /// Of all entries.
     bytes: BytesByKind,
 }
@@ -68,15 +76,16 @@ impl Moved {
                 |columns| sums.take(data, run, filter, columns, &mut watch),
             )?;
         }
-        let allowed = sums.sums.into_iter().filter(|((_, path), _)| {
-            let frames = data.catalog.paths.frames_of(*path);
-            filter.allows_path(frames)
-        });
-        let entry = |((thread, path), (bytes, samples))| MovedPath { thread, path, bytes, samples };
-        let entries: Vec<MovedPath> = allowed.map(entry).collect();
+        let mut entries: Vec<MovedPath> = sums.sums.into_values().collect();
+        let mut threads: BTreeMap<ThreadIndex, [Sampled; KINDS]> = BTreeMap::new();
+        for entry in &entries {
+            let wholes = threads.entry(entry.thread).or_default();
+            IoKind::ALL.into_iter().for_each(|kind| wholes[kind as usize].plus(&entry.sampled(kind)));
+        }
+        entries.retain(|entry| filter.allows_path(data.catalog.paths.frames_of(entry.path)));
         let mut bytes = BytesByKind::default();
         entries.iter().for_each(|entry| add(&mut bytes, &entry.bytes));
-        Ok(Self { entries, bytes })
+        Ok(Self { entries, threads, bytes })
     }
 
     /// Whether nothing is known to have been moved.
@@ -95,11 +104,37 @@ impl Moved {
     }
 }
 
+impl MovedPath {
+    /// Adds a window's bytes and the samples that saw where they went. A sample stands for about as many bytes whatever
+    /// their kind, so each kind has its part of the samples.
+    #[allow(clippy::cast_precision_loss, reason = "for an error estimate")]
+    fn plus(&mut self, bytes: &BytesByKind, samples: u64) {
+        add(&mut self.bytes, bytes);
+        self.samples = self.samples.saturating_add(samples);
+        let all: f64 = bytes.iter().map(|bytes| *bytes as f64).sum();
+        for (sum, bytes) in self.squares.iter_mut().zip(bytes).filter(|_| samples > 0) {
+            *sum += *bytes as f64 * all / samples as f64;
+        }
+    }
+
+    /// What samples divide of the bytes of a kind.
+    pub fn sampled(&self, kind: IoKind) -> Sampled {
+        let (bytes, squares) = (self.bytes[kind as usize], self.squares[kind as usize]);
+        if self.samples == 0 || bytes == 0 {
+            return Sampled::default();
+        }
+        let all: u128 = self.bytes.iter().map(|bytes| u128::from(*bytes)).sum();
+        let part = (u128::from(self.samples) * u128::from(bytes)).checked_div(all).unwrap_or(0);
+        // Bytes take the place of microjoules.
+        Sampled { energy: MicroJoules(bytes), samples: u64::try_from(part).unwrap_or(u64::MAX).max(1), squares }
+    }
+}
+
 /// Entries in the making.
 #[derive(Default)]
 struct Sums {
     allowed: Allowed,
-    sums: BTreeMap<(ThreadIndex, PathIndex), (BytesByKind, u64)>,
+    sums: BTreeMap<(ThreadIndex, PathIndex), MovedPath>,
 }
 
 impl Sums {
@@ -126,15 +161,17 @@ impl Sums {
             if row.is_path_allowed {
                 watch(row.window_start, row.window_ns, &bytes);
             }
-            let sum = sums.entry((row.thread, row.path)).or_default();
-            add(&mut sum.0, &bytes);
-            sum.1 = sum.1.saturating_add(samples.natural(row.index)?);
+            let (thread, path) = (row.thread, row.path);
+            let none = || MovedPath { thread, path, bytes: [0; KINDS], samples: 0, squares: [0.0; KINDS] };
+            sums.entry((thread, path)).or_insert_with(none).plus(&bytes, samples.natural(row.index)?);
             Ok(())
         })
     }
 }
 
-const COLUMNS: [&dyn Named; 2 + IoKind::ALL.len()] = [
+const KINDS: usize = IoKind::ALL.len();
+
+const COLUMNS: [&dyn Named; 2 + KINDS] = [
     &counters::CLAIMANT,
     &io::SAMPLES,
     &io::bytes_of(IoKind::Sent),

@@ -117,9 +117,8 @@ pub struct Amounts {
     pub inferred: MicroJoules,
     /// Part of `energy` that goes by bytes that were moved or allocated. Samples have no part in it.
     pub by_bytes: MicroJoules,
-    /// What `--alloc` saw. Entries and rows of the data set have none: allocations are beside them, and are added where
-    /// groups are summed.
-    pub allocated_bytes: u64,
+    /// Of the measure that a call tree has beside energy, in its unit. Entries and rows of the data set have none.
+    pub beside: u64,
 }
 
 impl DataSet {

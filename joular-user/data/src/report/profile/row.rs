@@ -59,7 +59,7 @@ impl Row {
         let inferred = if self.inferred.is_some() { self.energy } else { MicroJoules(0) };
         let by_bytes = if self.is_by_bytes { self.energy } else { MicroJoules(0) };
         let Self { energy, cpu_ns, samples, .. } = *self;
-        Amounts { energy, cpu_ns, samples, inferred, by_bytes, allocated_bytes: 0 }
+        Amounts { energy, cpu_ns, samples, inferred, by_bytes, beside: 0 }
     }
 
     /// What it adds to Σ energy² / samples, µJ².

@@ -61,7 +61,7 @@ impl ThreadPath {
 
     pub const fn amounts(&self) -> Amounts {
         let Self { energy, cpu_ns, samples, inferred, by_bytes, .. } = *self;
-        Amounts { energy, cpu_ns, samples, inferred, by_bytes, allocated_bytes: 0 }
+        Amounts { energy, cpu_ns, samples, inferred, by_bytes, beside: 0 }
     }
 
     /// Adds what another has, of the same thread and path or not.

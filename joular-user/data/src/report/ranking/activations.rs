@@ -156,7 +156,7 @@ impl KnownPaths {
     fn of(by: By, app: Option<&App>, catalog: &Catalog) -> Self {
         let of_app = app.map(|app| Catalog { paths: catalog.paths.of_app(app), ..Catalog::default() });
         let seen = of_app.as_ref().unwrap_or(catalog);
-        let groups = Groups::of(by, seen);
+        let groups = Groups::of_catalog(by, seen);
         let of_frames = groups.of_frames().unwrap_or_default();
         let distinct = |path| {
             let mut once = HashSet::new();

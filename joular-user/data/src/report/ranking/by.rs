@@ -17,9 +17,12 @@ pub enum By {
     Namespace,
     Host,
     Line,
+    /// Classes of what was allocated: of no other measure.
+    ClassAllocated,
 }
 
 impl By {
+    /// Those of every measure.
     pub const ALL: [Self; 14] = [
         Self::Method,
         Self::Class,
@@ -54,6 +57,7 @@ impl By {
             Self::Namespace => "namespace",
             Self::Host => "host",
             Self::Line => "line",
+            Self::ClassAllocated => "class-allocated",
         }
     }
 
@@ -99,6 +103,7 @@ impl By {
             Self::Namespace => &["namespace"],
             Self::Host => &["host"],
             Self::Line => &["method", "class", "module", "file", "line"],
+            Self::ClassAllocated => &["class"],
         }
     }
 }

@@ -7,8 +7,8 @@ use std::{
 
 use super::{
     activations::Activations,
-    allocated::{self, AllocatedBy, AllocationTable},
     by::By,
+    by_measure::{self, MeasureTable, TableOf},
     csv,
     groups::Groups,
     json, markdown,
@@ -20,6 +20,7 @@ use crate::{
     report::{
         Format,
         footprint::{self, FootprintError, Footprints, statement},
+        measure::Measure,
         profile::{App, Catalog, Filter, Profile, Row},
     },
     text::harmless_json,
@@ -30,10 +31,8 @@ use crate::{
 pub struct Request {
     pub filter: Filter,
     pub app: Option<App>,
-    /// One table for each; only one for [`Format::Csv`].
-    pub by: Vec<By>,
-    /// Tables of allocations, which come after the others.
-    pub allocated_by: Vec<AllocatedBy>,
+    /// Only one for [`Format::Csv`]. Those of energy come first.
+    pub tables: Vec<TableOf>,
     /// Rows of each table, 0: all.
     pub top: usize,
     pub sort: Sort,
@@ -57,7 +56,7 @@ pub struct Look {
 pub struct Report<'a> {
     pub profile: &'a Profile,
     pub tables: &'a [Ranking],
-    pub allocations: &'a [AllocationTable],
+    pub of_measures: &'a [MeasureTable],
     pub has_app: bool,
     /// Rows of tables, 0: all.
     pub top: usize,
@@ -78,9 +77,8 @@ pub struct Said {
 /// If the data set cannot be read, has none of the bytes that are asked for, or there are no emission factors for it.
 pub fn run(data: &Path, request: &Request, look: Look, out: &mut impl Write) -> Result<Said, FootprintError> {
     let app = request.app.as_ref();
-    let wanted = if request.activations { request.by.as_slice() } else { &[] };
-    let mut counters: Vec<(By, Activations)> =
-        wanted.iter().filter_map(|by| Some((*by, Activations::of(*by, app)?))).collect();
+    let wanted = request.of_energy().filter(|_| request.activations);
+    let mut counters: Vec<(By, Activations)> = wanted.filter_map(|by| Some((by, Activations::of(by, app)?))).collect();
     let watch = |catalog: &Catalog, row: &Row| {
         counters.iter_mut().for_each(|(_, counter)| counter.see(catalog, row));
     };
@@ -94,11 +92,11 @@ pub fn run(data: &Path, request: &Request, look: Look, out: &mut impl Write) -> 
     let footprints = footprints.as_ref();
     let counts: Vec<(By, Vec<u64>)> = counters.into_iter().map(|(by, counter)| (by, counter.counts())).collect();
     let tables = tables(&profile, request, &counts, footprints);
-    check_that_bytes_are_there(data, &profile, request)?;
-    let allocated = |by: &AllocatedBy| AllocationTable::of(&profile, *by, cut(request));
-    let allocations: Vec<AllocationTable> = request.allocated_by.iter().map(allocated).collect();
+    check_that_measures_are_there(data, &profile, request)?;
+    let of_measures: Vec<MeasureTable> =
+        request.of_measures().map(|of| MeasureTable::of(&profile, of, cut(request))).collect();
     let (has_app, top) = (app.is_some(), request.top);
-    let report = Report { profile: &profile, tables: &tables, allocations: &allocations, has_app, top, footprints };
+    let report = Report { profile: &profile, tables: &tables, of_measures: &of_measures, has_app, top, footprints };
     let notices = match footprints.filter(|_| request.format == Format::Csv) {
         Some(footprints) => statement::text(footprints, &profile.overview),
         None => Vec::new(),
@@ -114,23 +112,33 @@ fn tables(
 ) -> Vec<Ranking> {
     let footprints = footprints.map(|footprints| footprints.entries.as_slice());
     let cut = cut(request);
-    let table = |by: &By| {
-        let counts = counts.iter().find(|(counted, _)| counted == by).map(|(_, counts)| counts.as_slice());
-        Ranking::of(profile, Groups::of(*by, &profile.catalog), cut, counts, footprints)
+    let table = |by: By| {
+        let counts = counts.iter().find(|(counted, _)| *counted == by).map(|(_, counts)| counts.as_slice());
+        Ranking::of(profile, &Groups::of(by, profile), cut, counts, footprints)
     };
-    request.by.iter().map(table).collect()
+    request.of_energy().map(table).collect()
 }
 
-/// Rows are not shown by bytes of which there are none.
-fn check_that_bytes_are_there(data: &Path, profile: &Profile, request: &Request) -> Result<(), DataSetError> {
-    let is_of_allocations = request.sort == Sort::Allocated || !request.allocated_by.is_empty();
-    if is_of_allocations && profile.allocated.is_empty() {
-        return Err(DataSetError::NoAllocations { path: data.to_owned() });
+impl Request {
+    /// What rows of tables of energy are about.
+    pub fn of_energy(&self) -> impl Iterator<Item = By> + '_ {
+        self.tables.iter().filter(|table| table.measure == Measure::Energy).map(|table| table.by)
     }
-    if matches!(request.sort, Sort::Moved(_)) && profile.moved.is_empty() {
-        return Err(DataSetError::NothingMoved { path: data.to_owned() });
+
+    /// All other tables.
+    pub fn of_measures(&self) -> impl Iterator<Item = TableOf> + '_ {
+        self.tables.iter().copied().filter(|table| table.measure != Measure::Energy)
     }
-    Ok(())
+}
+
+/// Rows are not shown by a measure of which there is nothing.
+fn check_that_measures_are_there(data: &Path, profile: &Profile, request: &Request) -> Result<(), DataSetError> {
+    let sorted = match request.sort {
+        Sort::By(measure) => Some(measure),
+        Sort::Own | Sort::Total => None,
+    };
+    let mut wanted = request.of_measures().map(|table| table.measure).chain(sorted);
+    wanted.find(|measure| !profile.has(*measure)).map_or(Ok(()), |measure| Err(measure.nothing(data)))
 }
 
 fn cut(request: &Request) -> Cut {
@@ -155,8 +163,8 @@ pub fn write(report: &Report<'_>, format: Format, look: Look, out: &mut impl Wri
         }
         Format::Csv => {
             let tables = report.tables.iter().map(|table| csv::table(report, table));
-            let allocations = report.allocations.iter().map(|table| allocated::csv(table, report.profile));
-            tables.chain(allocations).try_for_each(|table| out.write_all(table.as_bytes()))
+            let of_measures = report.of_measures.iter().map(|table| by_measure::csv(table, report.profile));
+            tables.chain(of_measures).try_for_each(|table| out.write_all(table.as_bytes()))
         }
         Format::Markdown => out.write_all(markdown::report(report).as_bytes()),
     }?;

@@ -3,15 +3,13 @@
 use serde_json::Value;
 
 use super::{
+    beside::{self, InFile},
     command::Report,
-    counts, footprint, moved,
+    footprint,
     rows::{Figures, Ranking, Row},
-    text::{activation, precise_percent, rows},
+    text::{activation, precise_percent},
 };
-use crate::text::{
-    csv::{line, name},
-    watts,
-};
+use crate::text::{csv, csv::line, watts};
 
 /// The table with its heading.
 pub fn table(report: &Report<'_>, table: &Ranking) -> String {
@@ -25,12 +23,13 @@ pub fn table(report: &Report<'_>, table: &Ranking) -> String {
             .chain(
                 footprint::figures(report).iter().flat_map(|figure| ["self", "total"].map(|which| figure.name(which))),
             )
-            .chain(counts::names(&report.profile.counted))
-            .chain(allocated(report).map(|which| format!("{which}_allocated_bytes")))
+            .chain(names(beside::counted(table)))
+            .chain(names(beside::allocated(table)))
             .chain(by_bytes(table).map(|which| format!("{which}_by_bytes_uj")))
-            .chain(moved::names(report.profile)),
+            .chain(names(beside::moved(table)))
+            .chain(names(beside::intervals(table))),
     );
-    for row in rows(table) {
+    for row in table.all_rows() {
         text.push_str(&line(cells(report, table, row)));
     }
     text
@@ -53,7 +52,7 @@ fn cells(report: &Report<'_>, table: &Ranking, row: &Row) -> Vec<String> {
             amounts.inferred.0.to_string(),
         ]
     };
-    let mut cells = vec![name(row.group.name.raw())];
+    let mut cells = vec![csv::name(row.group.name.raw())];
     // The row of all others has no details.
     cells.extend((0..table.by.details().len()).map(|at| row.group.details.get(at).map_or(String::new(), value)));
     cells.extend(figures(&row.own).into_iter().zip(figures(&row.total)).flat_map(|(own, total)| [own, total]));
@@ -65,18 +64,18 @@ fn cells(report: &Report<'_>, table: &Ranking, row: &Row) -> Vec<String> {
     cells.extend(
         footprints.flat_map(|figure| [&row.own, &row.total].map(|figures| figure.of(&figures.footprint).to_string())),
     );
-    cells.extend(counts::cells(&report.profile.counted, row).map(|(_, count)| count.to_string()));
+    let values = |figures: Vec<InFile>| figures.into_iter().map(|figure| figure.of(table, row).to_string());
+    cells.extend(values(beside::counted(table)));
+    cells.extend(values(beside::allocated(table)));
     let of = |which| if which == "self" { &row.own } else { &row.total };
-    cells.extend(allocated(report).map(|which| of(which).amounts.allocated_bytes.to_string()));
     cells.extend(by_bytes(table).map(|which| of(which).amounts.by_bytes.0.to_string()));
-    cells.extend(moved::cells(report.profile, row).map(|bytes| bytes.to_string()));
+    cells.extend(values(beside::moved(table)));
+    cells.extend(values(beside::intervals(table)));
     cells
 }
 
-/// The columns of what was allocated, if anything was.
-fn allocated(report: &Report<'_>) -> impl Iterator<Item = &'static str> {
-    let is_empty = report.profile.allocated.is_empty();
-    ["self", "total"].into_iter().filter(move |_| !is_empty)
+fn names(figures: Vec<InFile>) -> impl Iterator<Item = String> {
+    figures.into_iter().map(|figure| figure.name())
 }
 
 /// The columns of energy that goes by bytes, if there is any.
@@ -89,7 +88,7 @@ fn by_bytes(table: &Ranking) -> impl Iterator<Item = &'static str> {
 pub fn value(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
-        Value::String(text) => name(text),
+        Value::String(text) => csv::name(text),
         other => other.to_string(),
     }
 }

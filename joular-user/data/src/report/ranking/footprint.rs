@@ -3,7 +3,7 @@
 use super::{
     command::Report,
     rows::{Figures, Ranking, Row},
-    text::{Column, rows},
+    text::Column,
 };
 use crate::{
     report::footprint::{Footprint, statement::MassUnit},
@@ -72,7 +72,7 @@ pub fn columns(table: &Ranking, report: &Report<'_>) -> Vec<Column> {
 }
 
 fn column(table: &Ranking, heading: String, expendable: u8, cell: &dyn Fn(&Row) -> String) -> Column {
-    Column { heading, cells: rows(table).map(cell).collect(), expendable }
+    Column { heading, cells: table.all_rows().map(cell).collect(), expendable }
 }
 
 /// A figure as fine as the energy that it was made of is known.

@@ -4,10 +4,11 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    allocated,
+    beside, by_measure,
     command::Report,
-    context, counts, footprint, moved,
+    context, footprint,
     rows::{Figures, Ranking, Row},
+    selected,
     text::{activation, note, precise_percent},
 };
 use crate::{
@@ -33,9 +34,9 @@ pub fn report(report: &Report<'_>) -> Value {
         "extent": extent(profile),
         "selection": amounts(&context::chosen(profile), ""),
         "gc_charged_uj": overview.gc_charged.0,
-        "counted": counts::json(profile),
-        "allocated": allocated::totals(profile),
-        "moved": moved::totals(profile),
+        "counted": selected::counted_json(profile),
+        "allocated": selected::allocated_json(profile),
+        "moved": selected::moved_json(profile),
         "is_app_view": report.has_app,
         "interval_note": note(report),
         "tables": tables(report),
@@ -59,7 +60,7 @@ pub fn report(report: &Report<'_>) -> Value {
 
 fn tables(report: &Report<'_>) -> Vec<Value> {
     let tables = report.tables.iter().map(|ranking| table(ranking, report));
-    tables.chain(report.allocations.iter().map(|table| allocated::object(table, report.profile))).collect()
+    tables.chain(report.of_measures.iter().map(|table| by_measure::object(table, report.profile))).collect()
 }
 
 fn unnamed(profile: &Profile) -> Map<String, Value> {
@@ -117,16 +118,17 @@ fn row_object(ranking: &Ranking, row: &Row, report: &Report<'_>) -> Map<String, 
         object.insert("activations".to_owned(), json!(calls));
         object.insert("activation_uj".to_owned(), json!(energy.0));
     }
-    object.extend(counts::cells(&report.profile.counted, row).map(|(name, count)| (name, json!(count))));
+    let mut add = |figures: Vec<beside::InFile>| {
+        object.extend(figures.iter().map(|figure| (figure.name(), json!(figure.of(ranking, row)))));
+    };
+    add(beside::counted(ranking));
+    add(beside::allocated(ranking));
+    add(beside::moved(ranking));
+    add(beside::intervals(ranking));
     if ranking.whole.by_bytes.0 > 0 {
         object.insert("self_by_bytes_uj".to_owned(), json!(row.own.amounts.by_bytes.0));
         object.insert("total_by_bytes_uj".to_owned(), json!(row.total.amounts.by_bytes.0));
     }
-    if !report.profile.allocated.is_empty() {
-        object.insert("self_allocated_bytes".to_owned(), json!(row.own.amounts.allocated_bytes));
-        object.insert("total_allocated_bytes".to_owned(), json!(row.total.amounts.allocated_bytes));
-    }
-    object.extend(moved::names(report.profile).zip(moved::cells(report.profile, row).map(Value::from)));
     for figure in footprint::figures(report) {
         for (which, figures) in [("self", &row.own), ("total", &row.total)] {
             object.insert(figure.name(which), json!(figure.of(&figures.footprint)));

@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 
 use super::{
-    allocated,
+    by_measure,
     command::Report,
     context,
     text::{Column, caption, chosen, columns, names, note},
@@ -24,10 +24,10 @@ pub fn report(report: &Report<'_>) -> String {
         let _ = writeln!(text, "\n### Energy {}\n", caption(ranking.by));
         text.push_str(&table(&columns(ranking, report), ranking.by.name(), names(ranking)));
     }
-    for allocations in report.allocations {
-        let _ = writeln!(text, "\n### Allocated bytes {}\n", allocated::caption(allocations.by));
-        let columns = allocated::columns(allocations, profile);
-        text.push_str(&table(&columns, allocations.by.name(), allocated::names(allocations)));
+    for of_measure in report.of_measures {
+        let _ = writeln!(text, "\n### {}\n", by_measure::caption(of_measure));
+        let columns = by_measure::columns(of_measure, profile);
+        text.push_str(&table(&columns, of_measure.of.name(), by_measure::names(of_measure)));
     }
     if let Some(note) = note(report) {
         let _ = writeln!(text, "\n{note}");

@@ -4,37 +4,36 @@ use std::{borrow::Cow, cmp::Reverse};
 
 use super::{
     by::By,
-    counts::RowCounts,
     groups::{Group, Groups},
-    moved::{self, RowMoved, Way},
     slots::Slots,
+    sums::{self, Cell},
 };
 use crate::{
     report::{
         footprint::Footprint,
-        profile::{Amounts, Profile, ThreadIndex, ThreadPath, counted::add},
+        measure::{Fact, Measure, Way},
+        profile::{Amounts, Profile, ThreadIndex, ThreadPath},
     },
-    sampling::{Group as SampledGroup, Interval, Sampled, Threads},
+    sampling::Interval,
 };
 
 /// Which figure ranks rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sort {
-    /// Energy of paths that end in the row.
+    /// What paths have that end in the row.
     #[default]
     Own,
-    /// Energy of paths with the row anywhere on them.
+    /// What paths have with the row anywhere on them.
     Total,
-    /// Bytes that such paths allocated.
-    Allocated,
-    /// Bytes that such paths moved.
-    Moved(Way),
+    /// What such paths have of another measure.
+    By(Measure),
 }
 
 impl Sort {
     /// All there are.
     pub fn all() -> impl Iterator<Item = Self> {
-        [Self::Own, Self::Total, Self::Allocated].into_iter().chain(Way::ALL.map(Self::Moved))
+        let beside = Measure::all().filter(|measure| *measure != Measure::Energy);
+        [Self::Own, Self::Total].into_iter().chain(beside.map(Self::By))
     }
 
     /// The name on the command line, and in output for machines.
@@ -42,8 +41,7 @@ impl Sort {
         match self {
             Self::Own => "self",
             Self::Total => "total",
-            Self::Allocated => "allocated",
-            Self::Moved(way) => way.name(),
+            Self::By(measure) => measure.name(),
         }
     }
 }
@@ -63,21 +61,21 @@ pub struct Row {
     pub own: Figures,
     /// Each path counts once, however often it contains the row.
     pub total: Figures,
-    /// Empty, unless something was counted.
-    pub counts: RowCounts,
-    /// Nothing, unless bytes were counted.
-    pub moved: RowMoved,
+    /// Of each of [`Ranking::beside`].
+    pub beside: Vec<Cell>,
     /// The least number of calls; `None` if that was not asked for, or cannot be told.
     pub activations: Option<u64>,
 }
 
-/// A table.
+/// A table of energy, with what there is beside it.
 #[derive(Clone, Debug)]
 pub struct Ranking {
     pub by: By,
     pub sort: Sort,
     /// The sum of all rows: `own` of rows and rest sums to it exactly.
     pub whole: Amounts,
+    /// Bytes and counts that the selection has.
+    pub beside: Vec<Measure>,
     pub rows: Vec<Row>,
     /// How many rows were cut, and their sum as one row.
     pub rest: Option<(usize, Row)>,
@@ -97,40 +95,24 @@ impl Ranking {
     /// `activations` of each group and `footprints` of each entry, if they are wanted.
     pub fn of(
         profile: &Profile,
-        groups: Groups,
+        groups: &Groups,
         cut: Cut,
         activations: Option<&[u64]>,
         footprints: Option<&[Footprint]>,
     ) -> Self {
-        let count = groups.len();
-        let identity: Vec<usize> = (0..count).collect();
-        let entries = without_threads(profile, groups.by);
-        let mut sums = vec![Sums::default(); count];
-        let by_group = Slots::of(profile, &groups, &identity, count);
-        visit(&entries, &by_group, |_, group, part| sums[group].plus(part));
-        allocations(profile, &by_group, |group, own, bytes| sums[group].add_allocated(own, bytes));
-        let (shown, hidden) = ranked(&groups, &sums, &moved::sums(profile, &by_group), cut);
-        // Shown groups by rank, behind them one for all others.
-        let rest = shown.len();
-        let mut slots = vec![rest; count];
-        shown.iter().enumerate().for_each(|(rank, group)| slots[*group] = rank);
-        let slots = Slots::of(profile, &groups, &slots, rest + 1);
-        let mut figures = figures(profile, &entries, &groups, &slots, cut.is_partial);
-        allocations(profile, &slots, |slot, is_own, bytes| {
-            let figures = if is_own { &mut figures[slot].0 } else { &mut figures[slot].1 };
-            figures.amounts.allocated_bytes = figures.amounts.allocated_bytes.saturating_add(bytes);
-        });
+        let beside: Vec<Measure> = profile.measures_beside_energy().collect();
+        let (shown, hidden) = ranked(groups, &Sums::of(profile, groups, &beside), cut);
+        let slots = Slots::shown(profile, groups, &shown);
+        let mut figures = figures(profile, &slots, cut.is_partial);
         if let Some(footprints) = footprints {
             add_footprints(profile, &slots, footprints, &mut figures);
         }
-        let (counts, moved) = (counts(profile, &slots), moved::sums(profile, &slots));
-        let mut whole = Amounts::default();
-        profile.entries.iter().for_each(|entry| whole.plus(&entry.amounts()));
-        whole.allocated_bytes = profile.allocated.bytes();
+        let of_beside: Vec<Vec<Cell>> =
+            beside.iter().map(|measure| sums::cells(profile, *measure, &slots, cut.is_partial)).collect();
         let row = |group: Group, rank: usize, activations| {
-            let (own, total) = figures.get(rank).copied().unwrap_or_default();
-            let counts = counts.get(rank).cloned().unwrap_or_default();
-            Row { group, own, total, counts, moved: moved.get(rank).copied().unwrap_or_default(), activations }
+            let [own, total] = figures.get(rank).copied().unwrap_or_default();
+            let beside = of_beside.iter().map(|cells| cells.get(rank).copied().unwrap_or_default()).collect();
+            Row { group, own, total, beside, activations }
         };
         let rows = shown.iter().enumerate().filter_map(|(rank, group)| {
             let counted = activations.and_then(|counts| counts.get(*group).copied());
@@ -139,71 +121,94 @@ impl Ranking {
             Some(row(described, rank, counted))
         });
         let rows = rows.collect();
-        let rest = (hidden > 0).then(|| (hidden, row(Group::others(hidden), rest, None)));
-        Self { by: groups.by, sort: cut.sort, whole, rows, rest }
+        let rest = (hidden > 0).then(|| (hidden, row(Group::others(hidden), shown.len(), None)));
+        let mut whole = Amounts::default();
+        profile.entries.iter().for_each(|entry| whole.plus(&entry.amounts()));
+        Self { by: groups.by, sort: cut.sort, whole, beside, rows, rest }
+    }
+
+    /// What a row has of a measure beside energy; nothing if the selection has nothing of it.
+    pub fn cell(&self, row: &Row, measure: Measure) -> Cell {
+        let at = self.beside.iter().position(|one| *one == measure);
+        at.and_then(|at| row.beside.get(at)).copied().unwrap_or_default()
+    }
+
+    /// Shown rows and what was cut.
+    pub fn all_rows(&self) -> impl Iterator<Item = &Row> {
+        self.rows.iter().chain(self.rest.iter().map(|(_, row)| row))
+    }
+
+    /// The ways of [`Way::APART`] in which the selection moved something.
+    pub fn ways(&self) -> impl Iterator<Item = Way> + '_ {
+        Way::APART.into_iter().filter(|way| self.beside.contains(&Measure::Moved(*way)))
+    }
+}
+
+/// What ranks groups: own and total of each.
+struct Sums {
+    energy: Vec<[Amounts; 2]>,
+    beside: Vec<(Measure, Vec<[u64; 2]>)>,
+}
+
+impl Sums {
+    fn of(profile: &Profile, groups: &Groups, beside: &[Measure]) -> Self {
+        let slots = Slots::each(profile, groups);
+        let beside = beside.iter().map(|measure| (*measure, sums::amounts(profile, *measure, &slots))).collect();
+        Self { energy: amounts(profile, &slots), beside }
+    }
+
+    fn of_measure(&self, measure: Measure, group: usize) -> [u64; 2] {
+        let of_measure = self.beside.iter().find(|(one, _)| *one == measure);
+        of_measure.and_then(|(_, sums)| sums.get(group)).copied().unwrap_or_default()
+    }
+
+    fn has_any(&self, group: usize) -> bool {
+        self.energy[group][1] != Amounts::default() || self.beside.iter().any(|(_, sums)| sums[group][1] > 0)
     }
 }
 
 /// Groups in order of rank, as many as wanted, and how many are left.
-fn ranked(groups: &Groups, sums: &[Sums], moved: &[RowMoved], cut: Cut) -> (Vec<usize>, usize) {
-    let moved = |group: usize| moved.get(group).copied().unwrap_or_default();
-    let has_any = |group: &usize| sums[*group].total != Amounts::default() || moved(*group) != RowMoved::default();
-    let mut order: Vec<usize> = (0..sums.len()).filter(has_any).collect();
+fn ranked(groups: &Groups, sums: &Sums, cut: Cut) -> (Vec<usize>, usize) {
+    in_order(
+        groups,
+        cut.top,
+        |group| sums.has_any(group),
+        |group| {
+            let [own, total] = [0, 1].map(|which| {
+                let Amounts { energy, cpu_ns, samples, .. } = sums.energy[group][which];
+                Reverse((energy, cpu_ns, samples, sums.of_measure(Measure::Allocated, group)[which]))
+            });
+            match cut.sort {
+                Sort::Own => (Reverse(0), own, total),
+                Sort::Total => (Reverse(0), total, own),
+                Sort::By(measure) => (Reverse(sums.of_measure(measure, group)[1]), total, own),
+            }
+        },
+    )
+}
+
+/// Groups that have anything, in the order of a key, then of their names, as many as wanted; and how many are left.
+pub(super) fn in_order<K: Ord>(
+    groups: &Groups,
+    top: usize,
+    has_any: impl Fn(usize) -> bool,
+    key: impl Fn(usize) -> K,
+) -> (Vec<usize>, usize) {
+    let mut order: Vec<(K, usize)> =
+        (0..groups.len()).filter(|group| has_any(*group)).map(|group| (key(group), group)).collect();
     let all = order.len();
-    order.sort_by_key(|group| {
-        let (own, total) = (sums[*group].own, sums[*group].total);
-        let bytes = match cut.sort {
-            Sort::Own | Sort::Total => 0,
-            Sort::Allocated => total.allocated_bytes,
-            Sort::Moved(way) => way.of(&moved(*group).total),
-        };
-        let (first, second) = if cut.sort == Sort::Own { (own, total) } else { (total, own) };
-        let key =
-            |amounts: Amounts| Reverse((amounts.energy, amounts.cpu_ns, amounts.samples, amounts.allocated_bytes));
-        (Reverse(bytes), key(first), key(second), groups.name(*group), *group)
+    order.sort_by(|(a, one), (b, other)| {
+        a.cmp(b).then_with(|| groups.name(*one).cmp(&groups.name(*other))).then_with(|| one.cmp(other))
     });
-    if cut.top > 0 {
-        order.truncate(cut.top);
+    if top > 0 {
+        order.truncate(top);
     }
     let hidden = all - order.len();
-    (order, hidden)
-}
-
-/// What a slot has, of one thread or of all.
-#[derive(Clone, Copy, Debug, Default)]
-struct Sums {
-    own: Amounts,
-    own_sampled: Sampled,
-    total: Amounts,
-    total_sampled: Sampled,
-}
-
-impl Sums {
-    fn add_own(&mut self, entry: &ThreadPath) {
-        self.own.plus(&entry.amounts());
-        self.own_sampled.plus(&entry.sampled());
-    }
-
-    fn add_total(&mut self, entry: &ThreadPath) {
-        self.total.plus(&entry.amounts());
-        self.total_sampled.plus(&entry.sampled());
-    }
-
-    fn add_allocated(&mut self, is_own: bool, bytes: u64) {
-        let amounts = if is_own { &mut self.own } else { &mut self.total };
-        amounts.allocated_bytes = amounts.allocated_bytes.saturating_add(bytes);
-    }
-
-    fn plus(&mut self, other: &Self) {
-        self.own.plus(&other.own);
-        self.total.plus(&other.total);
-        self.own_sampled.energy = self.own_sampled.energy.saturating_add(other.own_sampled.energy);
-        self.total_sampled.energy = self.total_sampled.energy.saturating_add(other.total_sampled.energy);
-    }
+    (order.into_iter().map(|(_, group)| group).collect(), hidden)
 }
 
 /// Entries for sums that do not depend on threads: one for each path, and one for energy that no
-/// sample divided ([`Sampled`]). They are much fewer. If rows are about threads, all are needed.
+/// sample divided ([`crate::sampling::Sampled`]). They are much fewer. If rows are about threads, all are needed.
 fn without_threads(profile: &Profile, by: By) -> Cow<'_, [ThreadPath]> {
     if by.is_of_threads() {
         return Cow::Borrowed(&profile.entries);
@@ -218,120 +223,41 @@ fn without_threads(profile: &Profile, by: By) -> Cow<'_, [ThreadPath]> {
     Cow::Owned(sums.into_iter().flatten().flatten().collect())
 }
 
-/// Calls `take` with the slots that allocated, whether as the slot's own, and the bytes.
-fn allocations(profile: &Profile, slots: &Slots<'_>, mut take: impl FnMut(usize, bool, u64)) {
-    for entry in &profile.allocated.entries {
-        slots.all_of(entry.thread, entry.path).for_each(|slot| take(slot, false, entry.bytes));
-        if let Some(slot) = slots.own_of(entry.thread, entry.path) {
-            take(slot, true, entry.bytes);
-        }
-    }
-}
-
-/// Calls `take` with what each slot has of each thread.
-fn visit(entries: &[ThreadPath], slots: &Slots<'_>, mut take: impl FnMut(usize, usize, &Sums)) {
-    let mut parts = vec![Sums::default(); slots.count];
-    let mut touched: Vec<usize> = Vec::new();
-    // Which thread counted for a slot last.
-    let mut by_thread = vec![usize::MAX; slots.count];
-    for of_thread in entries.chunk_by(|a, b| a.thread == b.thread) {
-        let thread = of_thread.first().map_or(0, |entry| entry.thread.index());
-        for entry in of_thread {
-            for slot in slots.all(entry) {
-                if by_thread[slot] != thread {
-                    by_thread[slot] = thread;
-                    parts[slot] = Sums::default();
-                    touched.push(slot);
-                }
-                parts[slot].add_total(entry);
-            }
-            if let Some(slot) = slots.own(entry) {
-                parts[slot].add_own(entry);
-            }
-        }
-        touched.drain(..).for_each(|slot| take(thread, slot, &parts[slot]));
-    }
-}
-
-/// Own and total of each slot, with their intervals.
-fn figures(
-    profile: &Profile,
-    without_threads: &[ThreadPath],
-    groups: &Groups,
-    slots: &Slots<'_>,
-    is_partial: bool,
-) -> Vec<(Figures, Figures)> {
-    let mut sums = vec![Sums::default(); slots.count];
-    visit(without_threads, slots, |_, slot, part| sums[slot].plus(part));
-    if groups.by.is_of_threads() && !is_partial {
-        let exact = |amounts: Amounts| Figures {
-            amounts,
-            interval: Interval::exact(amounts.energy),
-            footprint: Footprint::default(),
-        };
-        return sums.iter().map(|sums| (exact(sums.own), exact(sums.total))).collect();
-    }
-    let threads = threads_of(profile, groups, slots.slots, slots.count);
-    let mut seen = vec![(SampledGroup::default(), SampledGroup::default()); slots.count];
-    visit(&profile.entries, slots, |thread, slot, part| {
-        let whole = sampled_thread(profile, thread);
-        let (own, total) = &mut seen[slot];
-        own.see(&whole, &part.own_sampled);
-        total.see(&whole, &part.total_sampled);
-    });
-    let figures = |sums: &Sums, (own, total): &(SampledGroup, SampledGroup), threads: &Threads| {
-        let interval = |group, amounts: Amounts, sampled: Sampled| Figures {
-            amounts,
-            interval: threads.interval(group, amounts.energy, sampled.energy),
-            footprint: Footprint::default(),
-        };
-        (interval(own, sums.own, sums.own_sampled), interval(total, sums.total, sums.total_sampled))
-    };
-    sums.iter().zip(&seen).zip(&threads).map(|((sums, seen), threads)| figures(sums, seen, threads)).collect()
-}
-
-/// Adds each entry's emissions and cost where its energy is.
-fn add_footprints(profile: &Profile, slots: &Slots<'_>, footprints: &[Footprint], figures: &mut [(Figures, Figures)]) {
-    for (entry, footprint) in profile.entries.iter().zip(footprints) {
-        for slot in slots.all(entry) {
-            figures[slot].1.footprint.plus(footprint);
-        }
-        if let Some(slot) = slots.own(entry) {
-            figures[slot].0.footprint.plus(footprint);
-        }
-    }
-}
-
-/// What each slot counted.
-fn counts(profile: &Profile, slots: &Slots<'_>) -> Vec<RowCounts> {
-    let counted = &profile.counted;
-    let mut sums = vec![RowCounts::zero(counted.counters.len()); slots.count];
-    for entry in &profile.entries {
-        let Some(counts) = counted.of(entry) else { continue };
-        for slot in slots.all(entry) {
-            add(&mut sums[slot].total, counts);
-        }
-        if let Some(slot) = slots.own(entry) {
-            add(&mut sums[slot].own, counts);
+/// Own and total energy of each slot, and what goes with it.
+pub(in crate::report) fn amounts(profile: &Profile, slots: &Slots<'_>) -> Vec<[Amounts; 2]> {
+    let mut sums = vec![[Amounts::default(); 2]; slots.count];
+    for entry in without_threads(profile, slots.groups.by).iter() {
+        let (fact, amounts) = (Fact::of_energy(entry), entry.amounts());
+        slots.all(&fact).for_each(|slot| sums[slot][1].plus(&amounts));
+        if let Some(slot) = slots.own(&fact) {
+            sums[slot][0].plus(&amounts);
         }
     }
     sums
 }
 
-/// Threads that a slot's energy could be in: its own if rows are about threads, else all.
-fn threads_of(profile: &Profile, groups: &Groups, slots: &[usize], count: usize) -> Vec<Threads> {
-    let mut all = Threads::default();
-    let mut by_slot = vec![Threads::default(); count];
-    for thread in 0..profile.threads.len() {
-        let sampled = sampled_thread(profile, thread);
-        all.add(&sampled);
-        if let Some(slot) = groups.of_thread(thread).and_then(|group| slots.get(group).copied()) {
-            by_slot[slot].add(&sampled);
-        }
-    }
-    if groups.by.is_of_threads() { by_slot } else { vec![all; count] }
+/// Own and total of each slot, with their intervals.
+fn figures(profile: &Profile, slots: &Slots<'_>, is_partial: bool) -> Vec<[Figures; 2]> {
+    let cells = sums::cells(profile, Measure::Energy, slots, is_partial);
+    let figures = |([own, total], cell): ([Amounts; 2], &Cell)| {
+        [(own, &cell.own), (total, &cell.total)].map(|(amounts, figure)| Figures {
+            amounts,
+            interval: figure.interval(),
+            footprint: Footprint::default(),
+        })
+    };
+    amounts(profile, slots).into_iter().zip(&cells).map(figures).collect()
 }
 
-fn sampled_thread(profile: &Profile, thread: usize) -> Sampled {
-    profile.sampled.get(thread).copied().unwrap_or_default()
+/// Adds each entry's emissions and cost where its energy is.
+fn add_footprints(profile: &Profile, slots: &Slots<'_>, footprints: &[Footprint], figures: &mut [[Figures; 2]]) {
+    for (entry, footprint) in profile.entries.iter().zip(footprints) {
+        let fact = Fact::of_energy(entry);
+        for slot in slots.all(&fact) {
+            figures[slot][1].footprint.plus(footprint);
+        }
+        if let Some(slot) = slots.own(&fact) {
+            figures[slot][0].footprint.plus(footprint);
+        }
+    }
 }

@@ -1,23 +1,38 @@
-//! Finds the places of a table that a thread's path counts for.
+//! Finds the places of a table that a fact counts for.
 
 use super::groups::Groups;
-use crate::report::profile::{PathIndex, Profile, ThreadIndex, ThreadPath};
+use crate::report::{
+    measure::Fact,
+    profile::{PathIndex, Profile},
+};
 
-/// Where entries count: groups, mapped to slots.
-pub(super) struct Slots<'a> {
+/// Where facts count: groups, mapped to slots.
+pub(in crate::report) struct Slots<'a> {
     profile: &'a Profile,
-    groups: &'a Groups,
-    pub(super) slots: &'a [usize],
-    pub(super) count: usize,
+    pub(in crate::report) groups: &'a Groups,
+    /// The slot of each group.
+    slots: Vec<usize>,
+    pub(in crate::report) count: usize,
     /// If rows are about frames: each path's slots, each once, path after path, with the end of
-    /// each path. A path is on many entries.
+    /// each path. A path is on many facts.
     arena: Vec<usize>,
     ends: Vec<usize>,
 }
 
 impl<'a> Slots<'a> {
-    /// `slots` has the slot of each group, of which there are `count`.
-    pub(super) fn of(profile: &'a Profile, groups: &'a Groups, slots: &'a [usize], count: usize) -> Self {
+    /// A slot for each group.
+    pub(in crate::report) fn each(profile: &'a Profile, groups: &'a Groups) -> Self {
+        Self::of(profile, groups, (0..groups.len()).collect(), groups.len())
+    }
+
+    /// A slot for each group that is shown, in their order, behind them one for all others.
+    pub(in crate::report) fn shown(profile: &'a Profile, groups: &'a Groups, shown: &[usize]) -> Self {
+        let mut slots = vec![shown.len(); groups.len()];
+        shown.iter().enumerate().for_each(|(rank, group)| slots[*group] = rank);
+        Self::of(profile, groups, slots, shown.len() + 1)
+    }
+
+    fn of(profile: &'a Profile, groups: &'a Groups, slots: Vec<usize>, count: usize) -> Self {
         let (mut arena, mut ends) = (Vec::new(), Vec::new());
         if let Some(of_frames) = groups.of_frames() {
             let paths = &profile.catalog.paths;
@@ -36,26 +51,27 @@ impl<'a> Slots<'a> {
         Self { profile, groups, slots, count, arena, ends }
     }
 
-    /// The slot that an entry's own energy goes to.
-    pub(super) fn own(&self, entry: &ThreadPath) -> Option<usize> {
-        self.own_of(entry.thread, entry.path)
+    /// The slot of which a fact is part as its own.
+    pub(in crate::report) fn own(&self, fact: &Fact) -> Option<usize> {
+        self.groups.own(&self.profile.catalog.paths, fact).map(|group| self.slots[group])
     }
 
-    pub(super) fn own_of(&self, thread: ThreadIndex, path: PathIndex) -> Option<usize> {
-        self.groups.own(&self.profile.catalog.paths, thread, path).map(|group| self.slots[group])
+    /// All slots of which a fact is part, each once.
+    pub(in crate::report) fn all(&self, fact: &Fact) -> impl Iterator<Item = usize> + use<'_> {
+        let of_frames = self.of_path(fact.path);
+        let one = if of_frames.is_none() { self.own(fact) } else { None };
+        of_frames.into_iter().flatten().copied().chain(one)
     }
 
-    /// All slots that an entry counts for, each once.
-    pub(super) fn all(&self, entry: &ThreadPath) -> impl Iterator<Item = usize> {
-        self.all_of(entry.thread, entry.path)
-    }
-
-    pub(super) fn all_of(&self, thread: ThreadIndex, path: PathIndex) -> impl Iterator<Item = usize> {
-        let of_frames = self.ends.get(path.index()).map(|end| {
+    fn of_path(&self, path: PathIndex) -> Option<&[usize]> {
+        self.ends.get(path.index()).map(|end| {
             let start = path.index().checked_sub(1).map_or(0, |before| self.ends[before]);
             &self.arena[start..*end]
-        });
-        let one = if of_frames.is_none() { self.own_of(thread, path) } else { None };
-        of_frames.into_iter().flatten().copied().chain(one)
+        })
+    }
+
+    /// The slot of a thread, if rows are about threads.
+    pub(in crate::report) fn of_thread(&self, thread: usize) -> Option<usize> {
+        self.groups.of_thread(thread).map(|group| self.slots[group])
     }
 }

@@ -1,11 +1,13 @@
 //! Writes a report for people: aligned, and as wide as the terminal.
 
 use super::{
-    allocated,
+    beside,
     by::By,
+    by_measure,
     command::{Look, Report},
-    context, counts, footprint, moved,
+    context, footprint,
     rows::{Figures, Ranking, Row},
+    selected,
 };
 use crate::{
     model::{domain::Label, target_text::TargetText, units::MicroJoules},
@@ -51,10 +53,10 @@ pub fn lines(report: &Report<'_>, look: Look) -> Vec<Line> {
         lines.push(plain(String::new()));
         lines.extend(table_lines(columns(table, report), table.by.name(), names(table), look));
     }
-    for table in report.allocations {
+    for table in report.of_measures {
         lines.push(plain(String::new()));
-        let columns = allocated::columns(table, profile);
-        lines.extend(table_lines(columns, table.by.name(), allocated::names(table), look));
+        let columns = by_measure::columns(table, profile);
+        lines.extend(table_lines(columns, table.of.name(), by_measure::names(table), look));
     }
     lines.extend(note(report).map(|note| plain(note.to_owned())));
     if let Some(footprints) = report.footprints {
@@ -117,9 +119,7 @@ pub fn chosen(report: &Report<'_>) -> Vec<String> {
     }
     lines.extend(context::inferred(report.profile));
     lines.extend(context::gc_charged(report.profile));
-    lines.extend(counts::lines(report.profile));
-    lines.extend(allocated::line(report.profile));
-    lines.extend(moved::line(report.profile));
+    lines.extend(selected::lines(report.profile));
     if report.has_app {
         lines.push(format!("application view: its own methods, and {OUTSIDE_APP}"));
     }
@@ -155,12 +155,7 @@ fn table_lines<'a>(
 
 /// Names of all rows, the rest's included.
 pub fn names(table: &Ranking) -> impl Iterator<Item = &TargetText> {
-    rows(table).map(|row| &row.group.name)
-}
-
-/// Shown rows and what was cut.
-pub fn rows(table: &Ranking) -> impl Iterator<Item = &Row> {
-    table.rows.iter().chain(table.rest.iter().map(|(_, row)| row))
+    table.all_rows().map(|row| &row.group.name)
 }
 
 /// Figures of all rows for people, so with the digits that they deserve.
@@ -173,7 +168,7 @@ pub fn columns(table: &Ranking, report: &Report<'_>) -> Vec<Column> {
     };
     let column = |heading: &str, expendable: u8, cell: &dyn Fn(&Row) -> String| Column {
         heading: heading.to_owned(),
-        cells: rows(table).map(cell).collect(),
+        cells: table.all_rows().map(cell).collect(),
         expendable,
     };
     type Cell = fn(&Figures, Option<Label>) -> String;
@@ -189,7 +184,7 @@ pub fn columns(table: &Ranking, report: &Report<'_>) -> Vec<Column> {
     }
     columns.push(column("%", 1, &|row| part(&row.own)));
     columns.push(column("W", 5, &|row| power(&row.own)));
-    if rows(table).any(|row| row.own.amounts.inferred.0 > 0) {
+    if table.all_rows().any(|row| row.own.amounts.inferred.0 > 0) {
         let inferred = |row: &Row| {
             let places = Places::with_error(row.own.amounts.energy.joules(), row.own.interval.half().joules(), label);
             places.write(row.own.amounts.inferred.joules())
@@ -219,20 +214,13 @@ pub fn columns(table: &Ranking, report: &Report<'_>) -> Vec<Column> {
         let each = |row: &Row| activation(row).map_or(String::new(), |energy| figures::figure(energy.joules(), label));
         columns.push(column("J EACH ≤", 2, &each));
     }
-    if !report.profile.allocated.is_empty() {
-        columns.push(column(&format!("{prefix}ALLOC MB"), 5, &|row| allocated::megabytes(&row.own.amounts)));
-        if has_total {
-            columns.push(column("TOTAL ALLOC MB", 7, &|row| allocated::megabytes(&row.total.amounts)));
-        }
-    }
-    columns.extend(moved::columns(table, report.profile));
-    columns.extend(counts::columns(table, &report.profile.counted));
+    columns.extend(beside::columns(table));
     columns.extend(footprint::columns(table, report));
     columns
 }
 
 fn all_exact(table: &Ranking) -> bool {
-    rows(table).all(|row| row.own.interval.is_exact() && row.total.interval.is_exact())
+    table.all_rows().all(|row| row.own.interval.is_exact() && row.total.interval.is_exact())
 }
 
 /// What a reader must know of the intervals of these tables.

@@ -16,9 +16,10 @@ use crate::{
         Format,
         flamegraph::{self, Drawing},
         footprint::FootprintError,
+        measure::Measure,
         profile::{Filter, Names, Profile},
-        ranking::{AllocatedBy, By, Look, Request, Sort, command},
-        tree::{Branches, Measure, NodeKind, Shape},
+        ranking::{By, Look, Request, Sort, TableOf, command},
+        tree::{Branches, NodeKind, Shape},
     },
 };
 
@@ -41,12 +42,15 @@ fn named(methods: &[&str]) -> Filter {
     Filter { methods: Names::parse(&names).unwrap(), ..Filter::default() }
 }
 
-fn written(root: &Path, filter: Filter, by: &[AllocatedBy], format: Format) -> Result<String, FootprintError> {
+const BY_CLASS: TableOf = TableOf { by: By::ClassAllocated, measure: Measure::Allocated };
+const BY_METHOD: TableOf = TableOf { by: By::Method, measure: Measure::Allocated };
+const BOTH: [TableOf; 2] = [BY_CLASS, BY_METHOD];
+
+fn written(root: &Path, filter: Filter, tables: &[TableOf], format: Format) -> Result<String, FootprintError> {
     let request = Request {
         filter,
         app: None,
-        by: Vec::new(),
-        allocated_by: by.to_vec(),
+        tables: tables.to_vec(),
         top: 1,
         sort: Sort::Own,
         activations: false,
@@ -77,8 +81,7 @@ fn rows_of_tables_and_what_was_cut_sum_to_all_bytes() {
     let root = data_set();
     let all: u64 = fixture::allocated_by_thread().values().sum();
     let json: Value =
-        serde_json::from_str(&written(root.path(), Filter::default(), &AllocatedBy::ALL, Format::Json).unwrap())
-            .unwrap();
+        serde_json::from_str(&written(root.path(), Filter::default(), &BOTH, Format::Json).unwrap()).unwrap();
     assert_eq!(json["allocated"]["bytes"], all);
     let tables = json["tables"].as_array().unwrap();
     assert_eq!(
@@ -95,7 +98,7 @@ fn rows_of_tables_and_what_was_cut_sum_to_all_bytes() {
             assert!(row["total_bytes"].as_u64().is_none_or(|total| total >= bytes), "{row}");
         }
     }
-    for by in AllocatedBy::ALL {
+    for by in BOTH {
         let csv = written(root.path(), Filter::default(), &[by], Format::Csv).unwrap();
         let mut reader = csv.lines();
         let place = reader.next().unwrap().split(',').position(|name| name == "self_bytes").unwrap();
@@ -109,8 +112,8 @@ fn rows_of_tables_and_what_was_cut_sum_to_all_bytes() {
 #[test]
 fn people_read_megabytes_with_what_is_not_certain_of_them() {
     let root = data_set();
-    let text = written(root.path(), Filter::default(), &AllocatedBy::ALL, Format::Text).unwrap();
-    let markdown = written(root.path(), Filter::default(), &AllocatedBy::ALL, Format::Markdown).unwrap();
+    let text = written(root.path(), Filter::default(), &BOTH, Format::Text).unwrap();
+    let markdown = written(root.path(), Filter::default(), &BOTH, Format::Markdown).unwrap();
     for text in [&text, &markdown] {
         assert!(text.contains("allocated ") && text.contains(" MB/s, by "), "{text}");
         assert!(text.contains("SELF MB") && text.contains("TOTAL MB") && text.contains("95 % FROM–TO"), "{text}");
@@ -123,8 +126,8 @@ fn people_read_megabytes_with_what_is_not_certain_of_them() {
 fn without_allocations_a_table_of_them_is_refused_and_the_others_do_not_speak_of_them() {
     let root = tempfile::tempdir().unwrap();
     write(root.path(), 4, &[vec![did(100, "main", 300_000, &[(1, 1), (2, 2)])]]);
-    let error = written(root.path(), Filter::default(), &[AllocatedBy::Class], Format::Text).unwrap_err();
-    assert!(matches!(error, FootprintError::Data(DataSetError::NoAllocations { .. })), "{error}");
+    let error = written(root.path(), Filter::default(), &[BY_CLASS], Format::Text).unwrap_err();
+    assert!(matches!(error, FootprintError::Data(DataSetError::NothingMeasured { .. })), "{error}");
     assert!(error.to_string().contains("--alloc"), "{error}");
     assert!(!written(root.path(), Filter::default(), &[], Format::Text).unwrap().contains("allocated"));
 }
@@ -140,11 +143,11 @@ fn a_call_tree_has_bytes_beside_joules_and_classes_below_the_methods_that_alloca
         branches
     };
     let allocated = tree(Measure::Allocated).tree();
-    assert_eq!((allocated.total().allocated_bytes, allocated.total().energy), (all, MicroJoules(0)));
+    assert_eq!((allocated.total().beside, allocated.total().energy), (all, MicroJoules(0)));
     let mut classes = 0;
     for node in &allocated.nodes {
         if allocated.label(node).kind == NodeKind::Class {
-            classes += node.own.allocated_bytes;
+            classes += node.own.beside;
             let method = &allocated.nodes[node.parent.unwrap()];
             assert_eq!(allocated.label(method).kind, NodeKind::Method);
         }
@@ -153,11 +156,11 @@ fn a_call_tree_has_bytes_beside_joules_and_classes_below_the_methods_that_alloca
         fixture::allocated_by_thread().iter().filter(|(tid, _)| *tid % 3 == 0).map(|(_, bytes)| bytes).sum();
     assert_eq!(classes, all - unseen);
     let mut both = tree(Measure::Energy);
-    both.add_allocated(&profile);
+    both.add_beside(&profile, Measure::Allocated);
     let both = both.tree();
-    assert_eq!((both.total().allocated_bytes, both.total().energy), (all, profile.energy()));
+    assert_eq!((both.total().beside, both.total().energy), (all, profile.energy()));
     for few in [both.largest(8), both.pruned(u64::MAX)] {
-        assert_eq!((few.total().allocated_bytes, few.total().energy), (all, profile.energy()));
+        assert_eq!((few.total().beside, few.total().energy), (all, profile.energy()));
     }
 }
 
@@ -183,7 +186,7 @@ fn a_flame_graph_of_allocations_has_classes_bytes_and_a_title_that_says_so() {
     let svg = String::from_utf8(flamegraph::svg(&compared).unwrap().0).unwrap();
     assert!(svg.contains("compared by rate") && !svg.contains("%; +0.0"), "{svg}");
     let nothing = Drawing { filter: named(&["no.such.method"]), ..drawing };
-    assert!(matches!(flamegraph::svg(&nothing), Err(DataSetError::NoAllocations { .. })));
+    assert!(matches!(flamegraph::svg(&nothing), Err(DataSetError::NothingMeasured { .. })));
 }
 
 #[test]
@@ -194,8 +197,7 @@ fn tables_of_energy_have_what_their_rows_allocated_beside_it() {
     let request = |top, format| Request {
         filter: Filter::default(),
         app: None,
-        by: By::ALL.to_vec(),
-        allocated_by: Vec::new(),
+        tables: By::ALL.map(TableOf::of_energy).to_vec(),
         top,
         sort: Sort::Own,
         activations: false,
@@ -222,7 +224,7 @@ fn tables_of_energy_have_what_their_rows_allocated_beside_it() {
     }
     let text = written(&request(2, Format::Text));
     assert!(text.contains("SELF ALLOC MB") && text.contains("TOTAL ALLOC MB") && text.contains("  ALLOC MB"), "{text}");
-    let csv = written(&Request { by: vec![By::Thread], ..request(0, Format::Csv) });
+    let csv = written(&Request { tables: vec![TableOf::of_energy(By::Thread)], ..request(0, Format::Csv) });
     let place = csv.lines().next().unwrap().split(',').position(|name| name == "self_allocated_bytes").unwrap();
     let of_row = |line: &str| line.split(',').nth(place).unwrap().parse::<u64>().unwrap();
     let sum: u64 = csv.lines().skip(1).map(of_row).sum();
@@ -245,7 +247,7 @@ fn where_samples_of_cpu_time_tell_of_allocations_it_is_said_and_has_their_error(
     assert!(profile.allocated.classes.is_empty());
     let told: u64 = profile.allocated.entries.iter().filter(|entry| entry.samples > 0).map(|entry| entry.bytes).sum();
     assert_eq!(profile.allocated.bytes_by_cpu_time(), told);
-    let by_method = [AllocatedBy::Method];
+    let by_method = [BY_METHOD];
     let json: Value =
         serde_json::from_str(&written(root.path(), Filter::default(), &by_method, Format::Json).unwrap()).unwrap();
     assert!(told > 0 && json["allocated"]["by_cpu_time_bytes"] == told, "{}", json["allocated"]);

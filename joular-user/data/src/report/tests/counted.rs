@@ -15,7 +15,7 @@ use crate::{
     report::{
         Format,
         profile::{Filter, Profile},
-        ranking::{By, Look, Request, Sort, command},
+        ranking::{By, Look, Request, Sort, TableOf, command},
     },
 };
 
@@ -92,10 +92,9 @@ fn tables_have_counts_that_sum_to_those_of_the_selection() {
     let request = |format| Request {
         filter: Filter::default(),
         app: None,
-        by: vec![By::Method],
+        tables: vec![TableOf::of_energy(By::Method)],
         top: 3,
         sort: Sort::Own,
-        allocated_by: Vec::new(),
         activations: false,
         footprint: None,
         format,

@@ -7,7 +7,7 @@ use crate::report::{
     Format,
     footprint::{Carbon, Choices, Embodied, Footprint, Footprints, Intensity, Price, YEAR_NS, factors::Factors, read},
     profile::{App, Filter, Names, Profile},
-    ranking::{By, Look, Request, Sort, command},
+    ranking::{By, Look, Request, Sort, TableOf, command},
 };
 
 /// Two factors, one for the first second and one for the second.
@@ -193,10 +193,9 @@ fn request(by: &[By], format: Format, top: usize, footprint: Option<Choices>) ->
     Request {
         filter: Filter::default(),
         app: None,
-        by: by.to_vec(),
+        tables: by.iter().copied().map(TableOf::of_energy).collect(),
         top,
         sort: Sort::Own,
-        allocated_by: Vec::new(),
         activations: false,
         footprint,
         format,

@@ -11,7 +11,7 @@ use crate::{
     report::{
         Format,
         profile::{Filter, Profile},
-        ranking::{By, Look, Request, Sort, command},
+        ranking::{By, Look, Request, Sort, TableOf, command},
     },
     rollup,
 };
@@ -26,8 +26,7 @@ fn written(root: &Path, format: Format) -> String {
     let request = Request {
         filter: Filter::default(),
         app: None,
-        by: vec![By::Method, By::Thread],
-        allocated_by: Vec::new(),
+        tables: [By::Method, By::Thread].map(TableOf::of_energy).to_vec(),
         top: 3,
         sort: Sort::Own,
         activations: false,

@@ -10,6 +10,7 @@ mod footprint;
 mod inference;
 mod io;
 mod light_load;
+mod measures;
 mod moved;
 mod profile;
 mod secrets;

@@ -11,8 +11,9 @@ use crate::{
     report::{
         Format,
         footprint::FootprintError,
+        measure::{Measure, Way},
         profile::{Filter, MovedPath, Names, Profile},
-        ranking::{By, Look, Request, Sort, Way, command},
+        ranking::{By, Look, Request, Sort, TableOf, command},
     },
 };
 
@@ -41,8 +42,7 @@ fn tried(root: &Path, by: &[By], sort: Sort, top: usize, format: Format) -> Resu
     let request = Request {
         filter: Filter::default(),
         app: None,
-        by: by.to_vec(),
-        allocated_by: Vec::new(),
+        tables: by.iter().copied().map(TableOf::of_energy).collect(),
         top,
         sort,
         activations: false,
@@ -107,9 +107,9 @@ fn threads_have_the_bytes_that_they_moved() {
 fn rows_are_ranked_by_the_bytes_that_are_asked_for() {
     let root = data_set();
     for (sort, name) in [
-        (Sort::Moved(Way::Read), "total_read_bytes"),
-        (Sort::Moved(Way::DeviceWritten), "total_device_written_bytes"),
-        (Sort::Allocated, "total_allocated_bytes"),
+        (Sort::By(Measure::Moved(Way::Read)), "total_read_bytes"),
+        (Sort::By(Measure::Moved(Way::DeviceWritten)), "total_device_written_bytes"),
+        (Sort::By(Measure::Allocated), "total_allocated_bytes"),
     ] {
         let json: Value =
             serde_json::from_str(&written(root.path(), &[By::Method, By::Thread], sort, 0, Format::Json)).unwrap();
@@ -126,8 +126,8 @@ fn rows_are_ranked_by_the_bytes_that_are_asked_for() {
 fn without_bytes_nothing_is_ranked_by_them_and_nobody_speaks_of_them() {
     let root = tempfile::tempdir().unwrap();
     write(root.path(), 4, &[vec![did(100, "main", 300_000, &[(1, 1), (2, 2)])]]);
-    let error = tried(root.path(), &[By::Method], Sort::Moved(Way::Sent), 0, Format::Text).unwrap_err();
-    assert!(matches!(error, FootprintError::Data(DataSetError::NothingMoved { .. })), "{error}");
+    let error = tried(root.path(), &[By::Method], Sort::By(Measure::Moved(Way::Sent)), 0, Format::Text).unwrap_err();
+    assert!(matches!(error, FootprintError::Data(DataSetError::NothingMeasured { .. })), "{error}");
     let json: Value = serde_json::from_str(&written(root.path(), &[By::Method], Sort::Own, 0, Format::Json)).unwrap();
     assert!(json["moved"].is_null() && json["tables"][0]["rows"][0].get("self_sent_bytes").is_none(), "{json}");
     assert!(!written(root.path(), &[By::Method], Sort::Own, 0, Format::Text).contains("moved "));
@@ -141,8 +141,9 @@ fn people_and_spreadsheets_have_a_column_for_each_way() {
         assert!(text.contains(part), "{part} in {text}");
     }
     let csv = written(root.path(), &[By::Method], Sort::Own, 3, Format::Csv);
-    let last = ",self_device_written_bytes,total_device_written_bytes";
-    assert!(csv.lines().next().unwrap().ends_with(last), "{csv}");
+    let heading = csv.lines().next().unwrap();
+    assert!(heading.contains(",self_device_written_bytes,total_device_written_bytes,"), "{csv}");
+    assert!(heading.ends_with(",total_device_written_low_bytes,total_device_written_high_bytes"), "{csv}");
     let columns = csv.lines().next().unwrap().split(',').count();
     assert!(csv.lines().all(|line| line.contains('"') || line.split(',').count() == columns), "{csv}");
 }

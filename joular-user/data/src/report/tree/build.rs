@@ -4,13 +4,16 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 
-use super::{CallTree, Kinds, Label, Levels, Measure, Mix, Node, NodeKind, Shape};
+use super::{CallTree, Kinds, Label, Levels, Mix, Node, NodeKind, Shape};
 use crate::{
     model::{
         frame::{Frame, FrameKind},
         target_text::TargetText,
     },
-    report::profile::{Amounts, Catalog, PathIndex, Process, Profile, ThreadIndex, ThreadPath},
+    report::{
+        measure::Measure,
+        profile::{Amounts, Catalog, PathIndex, Process, Profile, ThreadIndex, ThreadPath},
+    },
 };
 
 /// A branch: the place of its labels, and its amounts.
@@ -44,12 +47,13 @@ fn entries_of(profile: &Profile) -> impl Iterator<Item = Entry<'_>> {
     profile.entries.iter().map(of)
 }
 
-fn allocations_of(profile: &Profile) -> impl Iterator<Item = Entry<'_>> {
-    profile.allocated.entries.iter().map(|entry| Entry {
-        thread: entry.thread,
-        path: entry.path,
-        class: profile.allocated.class_of(entry),
-        amounts: Amounts { allocated_bytes: entry.bytes, ..Amounts::default() },
+/// Of a measure that is not energy.
+fn facts_of(profile: &Profile, measure: Measure) -> impl Iterator<Item = Entry<'_>> {
+    profile.facts(measure).map(|fact| Entry {
+        thread: fact.thread,
+        path: fact.path,
+        class: profile.class_of(&fact),
+        amounts: Amounts { beside: fact.amount, ..Amounts::default() },
     })
 }
 
@@ -76,22 +80,22 @@ impl Branches {
     pub fn add(&mut self, profile: &Profile) {
         match self.measure {
             Measure::Energy => self.take(profile, entries_of(profile), |own| (own, 0)),
-            Measure::Allocated => self.add_allocated(profile),
+            measure => self.add_beside(profile, measure),
         }
     }
 
-    /// Takes what the profile that the tree is about allocated, whatever the measure.
-    pub fn add_allocated(&mut self, profile: &Profile) {
-        self.take(profile, allocations_of(profile), |own| (own, 0));
+    /// Takes what the profile that the tree is about has of another measure than energy, whatever is drawn.
+    pub fn add_beside(&mut self, profile: &Profile, measure: Measure) {
+        self.take(profile, facts_of(profile, measure), |own| (own, 0));
     }
 
     /// Takes the profile that it is compared with.
     pub fn add_base(&mut self, profile: &Profile) {
         let measure = self.measure;
-        let base = |amounts: Amounts| (Amounts::default(), measure.of(&amounts));
+        let base = |amounts: Amounts| (Amounts::default(), amounts.of(measure));
         match measure {
             Measure::Energy => self.take(profile, entries_of(profile), base),
-            Measure::Allocated => self.take(profile, allocations_of(profile), base),
+            measure => self.take(profile, facts_of(profile, measure), base),
         }
     }
 

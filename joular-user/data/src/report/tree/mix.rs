@@ -5,8 +5,10 @@
 
 use std::cmp::Reverse;
 
-use super::Measure;
-use crate::{model::frame::FrameKind, report::profile::Amounts};
+use crate::{
+    model::frame::FrameKind,
+    report::{measure::Measure, profile::Amounts},
+};
 
 /// The amounts of each kind of code that a method ran as: each kind once, in the order of kinds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -51,9 +53,9 @@ impl Mix {
 
     /// `c2`, or `c2 83 %, interpreted 17 %`: parts by this measure, the largest first.
     pub fn text(&self, measure: Measure) -> String {
-        let whole: u64 = self.kinds().map(|(_, amounts)| measure.of(amounts)).sum();
+        let whole: u64 = self.kinds().map(|(_, amounts)| amounts.of(measure)).sum();
         let kinds = self.by_size();
-        let parts = kinds.iter().map(|(kind, amounts)| (*kind, measure.of(amounts))).filter(|(_, part)| *part > 0);
+        let parts = kinds.iter().map(|(kind, amounts)| (*kind, amounts.of(measure))).filter(|(_, part)| *part > 0);
         let parts: Vec<String> =
             parts.map(|(kind, part)| format!("{} {}", short(kind), percent(part, whole))).collect();
         match parts.len() {
@@ -64,7 +66,7 @@ impl Mix {
 }
 
 const fn size(amounts: &Amounts) -> (u64, u64, u64, u64) {
-    (amounts.energy.0, amounts.cpu_ns, amounts.samples, amounts.allocated_bytes)
+    (amounts.energy.0, amounts.cpu_ns, amounts.samples, amounts.beside)
 }
 
 /// The name for readers: `compiled-c2` is shown as c2.

@@ -23,7 +23,7 @@ pub use self::{
 };
 use crate::{
     model::{frame::FrameKind, target_text::TargetText},
-    report::profile::Amounts,
+    report::{measure::Measure, profile::Amounts},
     text::signature::{Method, readable, told_apart},
 };
 
@@ -44,25 +44,6 @@ pub enum Kinds {
     #[default]
     Merged,
     Apart,
-}
-
-/// What makes a node large: which of its amounts is drawn.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Measure {
-    /// µJ
-    #[default]
-    Energy,
-    /// Bytes. Paths end with the class of what was allocated.
-    Allocated,
-}
-
-impl Measure {
-    pub const fn of(self, amounts: &Amounts) -> u64 {
-        match self {
-            Self::Energy => amounts.energy.0,
-            Self::Allocated => amounts.allocated_bytes,
-        }
-    }
 }
 
 /// How a tree is put together.
@@ -90,8 +71,8 @@ pub enum NodeKind {
 
 impl NodeKind {
     /// All that a node of a tree can be: a method ran in some way.
-    pub const ALL: [Self; 16] = {
-        let mut all = [Self::All; 16];
+    pub const ALL: [Self; FrameKind::ALL.len() + 5] = {
+        let mut all = [Self::All; FrameKind::ALL.len() + 5];
         all[1] = Self::Process;
         all[2] = Self::Thread;
         let mut index = 0;
@@ -99,8 +80,8 @@ impl NodeKind {
             all[index + 3] = Self::Frame(FrameKind::ALL[index]);
             index += 1;
         }
-        all[14] = Self::Class;
-        all[15] = Self::Others;
+        all[index + 3] = Self::Class;
+        all[index + 4] = Self::Others;
         all
     };
 
@@ -159,6 +140,7 @@ pub struct Node {
 /// Call paths as a tree, with amounts in every node.
 #[derive(Clone, Debug)]
 pub struct CallTree {
+    /// What is drawn: which of a node's amounts makes it large. Where bytes were allocated, paths end with a class.
     pub measure: Measure,
     /// By name.
     pub labels: Vec<Label>,
@@ -206,7 +188,7 @@ impl CallTree {
         let rank = |place: &usize| {
             let total = &self.nodes[*place].total;
             let energy = part(total.energy.0, whole.energy.0);
-            let part = energy.max(part(total.allocated_bytes, whole.allocated_bytes));
+            let part = energy.max(part(total.beside, whole.beside));
             (Reverse((part, total.energy, total.cpu_ns, total.samples)), *place)
         };
         if most < order.len() {
@@ -223,7 +205,7 @@ impl CallTree {
     #[must_use]
     pub fn pruned(&self, least: u64) -> Self {
         let is_kept =
-            |node: &Node| self.measure.of(&node.total) >= least || (node.base_total >= least && node.base_total > 0);
+            |node: &Node| node.total.of(self.measure) >= least || (node.base_total >= least && node.base_total > 0);
         Pruning::of(self, self.nodes.iter().map(is_kept).collect()).run()
     }
 }

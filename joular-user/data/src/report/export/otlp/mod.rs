@@ -3,8 +3,8 @@
 //! of stacks, one type of value per profile).
 //!
 //! A resource is a process. Each has three profiles over the same samples: energy, CPU time, and
-//! the number of samples; and one for each counter of `--counters`. A process that allocated has one more, whose
-//! samples have the class as an attribute.
+//! the number of samples; and one for each counter of `--counters`. A process that allocated or moved bytes has one more
+//! for each such measure. Samples of allocations have the class as an attribute.
 
 mod proto;
 pub mod resource;
@@ -30,7 +30,10 @@ use crate::{
         frame::{Frame, FrameKind},
         target_text::TargetText,
     },
-    report::profile::{AllocatedPath, PathIndex, Process, ProcessIndex, Profile, ThreadIndex, ThreadPath},
+    report::{
+        measure::{Fact, Measure},
+        profile::{PathIndex, Process, ProcessIndex, Profile, ThreadIndex, ThreadPath},
+    },
 };
 
 pub(super) const FORMAT: ExportFormat = ExportFormat { name: "otlp", writer: Writer::Binary(write) };
@@ -40,16 +43,17 @@ const RESOURCE_PROFILES: u32 = 1;
 const DICTIONARY: u32 = 2;
 
 /// Type and unit of a profile's values, and what an entry has of them.
-type Measure<'a> = (&'static str, &'static str, Box<dyn Fn(&ThreadPath) -> u64 + 'a>);
+type OfEntry<'a> = (&'static str, &'static str, Box<dyn Fn(&ThreadPath) -> u64 + 'a>);
 
-fn measures(profile: &Profile) -> impl Iterator<Item = Measure<'_>> {
-    let always: [Measure<'_>; 3] = [
+/// What entries have: energy, and what is divided as it is.
+fn of_entries(profile: &Profile) -> impl Iterator<Item = OfEntry<'_>> {
+    let always: [OfEntry<'_>; 3] = [
         ("energy", "uJ", Box::new(|entry| entry.energy.0)),
         ("cpu", "ns", Box::new(|entry| entry.cpu_ns)),
         ("samples", "count", Box::new(|entry| entry.samples)),
     ];
     let counted = profile.counted.counters.iter().enumerate();
-    always.into_iter().chain(counted.map(move |(at, counter)| -> Measure<'_> {
+    always.into_iter().chain(counted.map(move |(at, counter)| -> OfEntry<'_> {
         let of = move |entry: &ThreadPath| profile.counted.of(entry).and_then(|counts| counts.get(at)).copied();
         (counter.name(), "count", Box::new(move |entry| of(entry).unwrap_or_default()))
     }))
@@ -84,8 +88,11 @@ pub fn write_profile(profile: &Profile, out: &mut dyn Write) -> io::Result<()> {
     for entry in &profile.entries {
         processes.entry(catalog.thread(entry.thread).process).or_default().entries.push(entry);
     }
-    for entry in &profile.allocated.entries {
-        processes.entry(catalog.thread(entry.thread).process).or_default().allocated.push(entry);
+    for measure in profile.measures_of_bytes() {
+        for fact in profile.facts(measure) {
+            let of_process = processes.entry(catalog.thread(fact.thread).process).or_default();
+            of_process.bytes.entry(measure).or_default().push(fact);
+        }
     }
     for (process, of_process) in processes {
         let resource = resource_profiles(profile, catalog.process(process), &of_process, &mut tables);
@@ -98,7 +105,7 @@ pub fn write_profile(profile: &Profile, out: &mut dyn Write) -> io::Result<()> {
 #[derive(Default)]
 struct OfProcess<'a> {
     entries: Vec<&'a ThreadPath>,
-    allocated: Vec<&'a AllocatedPath>,
+    bytes: BTreeMap<Measure, Vec<Fact>>,
 }
 
 fn resource_profiles(
@@ -107,12 +114,13 @@ fn resource_profiles(
     of_process: &OfProcess<'_>,
     tables: &mut Tables,
 ) -> ResourceProfiles {
-    let OfProcess { entries, allocated } = of_process;
+    let OfProcess { entries, bytes } = of_process;
     let mut profiles: Vec<OtlpProfile> =
-        measures(profile).map(|measure| one_measure(profile, entries, tables, &measure)).collect();
-    if !allocated.is_empty() {
-        let samples = allocated.iter().map(|entry| allocation(profile, entry, tables)).collect();
-        profiles.push(otlp_profile(profile, tables, ("alloc_space", "By"), samples));
+        of_entries(profile).map(|value| one_of_entries(profile, entries, tables, &value)).collect();
+    for (measure, facts) in bytes {
+        let samples = facts.iter().map(|fact| of_bytes(profile, fact, tables)).collect();
+        let name = if *measure == Measure::Allocated { "alloc_space" } else { measure.name() };
+        profiles.push(otlp_profile(profile, tables, (name, "By"), samples));
     }
     let scope = InstrumentationScope::own(vec![KeyValue::text("joular.energy.origin", &origin(&profile.overview))]);
     let resource = Resource { attributes: about(profile, process) };
@@ -139,8 +147,12 @@ fn about(profile: &Profile, process: &Process) -> Vec<KeyValue> {
     attributes
 }
 
-fn one_measure(profile: &Profile, entries: &[&ThreadPath], tables: &mut Tables, measure: &Measure<'_>) -> OtlpProfile {
-    let (kind, unit, value) = measure;
+fn one_of_entries(
+    profile: &Profile,
+    entries: &[&ThreadPath],
+    tables: &mut Tables,
+    (kind, unit, value): &OfEntry<'_>,
+) -> OtlpProfile {
     let samples = entries.iter().map(|entry| Sample {
         stack_index: tables.stack(profile, entry.path),
         attribute_indices: tables.thread(profile, entry.thread),
@@ -150,12 +162,12 @@ fn one_measure(profile: &Profile, entries: &[&ThreadPath], tables: &mut Tables, 
     otlp_profile(profile, tables, (kind, unit), samples)
 }
 
-/// A path on which a thread allocated.
-fn allocation(profile: &Profile, entry: &AllocatedPath, tables: &mut Tables) -> Sample {
-    let mut attribute_indices = tables.thread(profile, entry.thread);
-    let class = entry.class.zip(profile.allocated.class_of(entry));
+/// A path on which a thread allocated or moved bytes.
+fn of_bytes(profile: &Profile, fact: &Fact, tables: &mut Tables) -> Sample {
+    let mut attribute_indices = tables.thread(profile, fact.thread);
+    let class = fact.class.zip(profile.class_of(fact));
     attribute_indices.extend(class.map(|(place, name)| tables.class(place, name)));
-    Sample { stack_index: tables.stack(profile, entry.path), attribute_indices, values: vec![signed(entry.bytes)] }
+    Sample { stack_index: tables.stack(profile, fact.path), attribute_indices, values: vec![signed(fact.amount)] }
 }
 
 fn otlp_profile(

@@ -7,7 +7,7 @@ use super::{
     command::{Report, write},
     groups::Groups,
     rows::Cut,
-    text::{activation, rows},
+    text::activation,
     *,
 };
 use crate::{
@@ -83,12 +83,13 @@ fn add(profile: &mut Profile, thread: u32, path: PathIndex, energy: u64, samples
 const ALL: Cut = Cut { top: 0, sort: Sort::Own, is_partial: false };
 
 fn ranking(profile: &Profile, by: By, cut: Cut) -> Ranking {
-    Ranking::of(profile, Groups::of(by, &profile.catalog), cut, None, None)
+    Ranking::of(profile, &Groups::of(by, profile), cut, None, None)
 }
 
 /// Name, self and total energy of all rows.
 fn figures(ranking: &Ranking) -> Vec<(String, u64, u64)> {
-    rows(ranking)
+    ranking
+        .all_rows()
         .map(|row| (row.group.name.to_string(), row.own.amounts.energy.0, row.total.amounts.energy.0))
         .collect()
 }
@@ -297,8 +298,8 @@ proptest! {
         let profile = profile(parts.len(), &entries);
         for by in By::ALL {
             let ranking = ranking(&profile, by, Cut { top: 1, is_partial: true, ..ALL });
-            prop_assert_eq!(rows(&ranking).map(|row| row.own.amounts.energy).sum::<MicroJoules>(), profile.energy());
-            for figures in rows(&ranking).flat_map(|row| [row.own, row.total]) {
+            prop_assert_eq!(ranking.all_rows().map(|row| row.own.amounts.energy).sum::<MicroJoules>(), profile.energy());
+            for figures in ranking.all_rows().flat_map(|row| [row.own, row.total]) {
                 let Interval { low, high } = figures.interval;
                 prop_assert!(low <= figures.amounts.energy && figures.amounts.energy <= high);
                 prop_assert!(high.0 <= profile.energy().0 + 1);
@@ -329,7 +330,7 @@ fn calls_are_counted_as_windows_show_them() {
         calls.see(&profile.catalog, &row);
     }
     let counts = calls.counts();
-    let ranking = Ranking::of(&profile, Groups::of(By::Method, &profile.catalog), ALL, Some(&counts), None);
+    let ranking = Ranking::of(&profile, &Groups::of(By::Method, &profile), ALL, Some(&counts), None);
     let row = |name: &str| ranking.rows.iter().find(|row| row.group.name == name).unwrap();
     assert_eq!(row("a.Main.main").activations, Some(1));
     assert_eq!(row("a.Io.read").activations, Some(3));
