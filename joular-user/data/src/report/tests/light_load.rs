@@ -93,7 +93,7 @@ fn bursting(dice: &mut Dice, second: u32, thread: u32) -> Part {
 /// What a report says of a method: its energy, and the interval.
 fn figures(profile: &Profile) -> [(f64, f64, f64); 4] {
     let cut = Cut { top: 0, sort: Sort::Own, is_partial: false };
-    let ranking = Ranking::of(profile, &Groups::of(By::Method, &profile), cut, None, None);
+    let ranking = Ranking::of(profile, &Groups::of(By::Method, profile), cut, None, None);
     [1, 2, 3, 4].map(|method| {
         let row = ranking.rows.iter().find(|row| row.group.name == format!("A.m{method}"));
         row.map_or((0.0, 0.0, 0.0), |row| {
