@@ -175,14 +175,16 @@ fn files_that_are_missing_are_noticed_or_of_no_consequence() {
 }
 
 #[test]
-fn a_schema_of_the_future_is_refused_by_name() {
-    let parent = tempfile::tempdir().unwrap();
-    let data = parent.path().join("future");
-    bad_sets::good(&data);
-    bad_sets::of_the_future(&data);
-    for line in command_lines() {
-        let finished = run(&line, &data);
-        expect_error(&line, &finished, &[data.to_str().unwrap(), "schema version 9", "a newer joular-bpf"]);
+fn another_schema_version_is_refused_with_what_to_use_instead() {
+    for (version, advice) in [(3, "the joular-bpf that wrote it"), (9, "a newer joular-bpf")] {
+        let parent = tempfile::tempdir().unwrap();
+        let data = parent.path().join("other");
+        bad_sets::good(&data);
+        bad_sets::of_version(&data, b'0' + version);
+        let said = format!("it has schema version {version}, this joular-bpf reads version 4: use {advice}");
+        for line in command_lines() {
+            expect_error(&line, &run(&line, &data), &[data.to_str().unwrap(), &said]);
+        }
     }
 }
 

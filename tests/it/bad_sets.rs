@@ -1,4 +1,4 @@
-//! Makes bad data sets: empty, cut off, of the future, hostile. joular-bpf itself makes each from
+//! Makes bad data sets: empty, cut off, of another version, hostile. joular-bpf itself makes each from
 //! the recording that other tests replay.
 
 use std::{
@@ -133,14 +133,14 @@ pub fn cut(dir: &Path, table: &str) -> PathBuf {
     file
 }
 
-/// Gives all files the schema version 9, with a name that is easy to see.
-pub fn of_the_future(dir: &Path) {
+/// Gives all files another schema version, of one digit.
+pub fn of_version(dir: &Path, digit: u8) {
     // The value is a string of one character behind its key, as Thrift writes it.
-    let (key, known, newer) = (&b"joular_bpf.schema_version"[..], b"\x18\x01", b'9');
+    let (key, known) = (&b"joular_bpf.schema_version"[..], b"\x18\x01");
     for (name, mut bytes) in DataSet::at(dir).files().unwrap() {
         let at = bytes.windows(key.len()).rposition(|window| window == key).unwrap() + key.len();
         assert_eq!(&bytes[at..at + 2], known, "{}", name.display());
-        bytes[at + 2] = newer;
+        bytes[at + 2] = digit;
         fs::write(dir.join(name), bytes).unwrap();
     }
 }

@@ -125,6 +125,18 @@ fn a_file_of_something_else_is_refused() {
 }
 
 #[test]
+fn another_version_is_refused_with_what_to_use_instead() {
+    let whole = fs::read(recording()).unwrap();
+    for (version, advice) in [(3_u16, "the joular-bpf that made it"), (99, "a newer joular-bpf")] {
+        let mut bytes = whole.clone();
+        bytes["JOULARBPF\0".len()..][..2].copy_from_slice(&version.to_le_bytes());
+        let said = replay_of(&bytes);
+        let expected = format!("it has format version {version}, this joular-bpf reads version 6: use {advice}");
+        assert!(said.contains(&expected), "{said}");
+    }
+}
+
+#[test]
 fn a_recording_that_was_cut_off_says_so() {
     let whole = fs::read(recording()).unwrap();
     let said = replay_of(&whole[..whole.len() / 2]);

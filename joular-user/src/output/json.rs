@@ -43,7 +43,7 @@ struct Window<'a> {
     /// Microseconds since 1970 UTC.
     start_us: i64,
     length_ns: u64,
-    /// `null` in the replay of a recording from before it was noted.
+    /// `null` where a recording does not say.
     context: Option<Context<'a>>,
     domains: Vec<Domain<'a>>,
     audit: Audit<'a>,

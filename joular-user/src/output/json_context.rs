@@ -12,7 +12,7 @@ pub(super) struct Context<'a> {
 }
 
 impl<'a> Context<'a> {
-    /// `None` in the replay of a recording from before it was noted.
+    /// `None` where a recording does not say.
     pub(super) fn of(report: &'a WindowReport) -> Option<Self> {
         let busy_cpus_milli = report.cpu.busy_cpus_milli(report.length_ns);
         report.context.as_ref().map(|noted| Self { busy_cpus_milli, noted })

@@ -90,7 +90,7 @@ fn threads_of_a_core_and_one_alone_get_the_same_of_a_model_that_knows_only_time(
 }
 
 #[test]
-fn a_run_from_before_models_had_their_own_division_is_divided_as_it_was() {
+fn a_models_domain_that_says_cpu_weights_is_divided_by_them() {
     let domain = Domain { divided_by: DividedBy::CpuWeights, ..modelled(MODEL) };
     let report = report(domain, &Policy::default(), &ONE_ALONE_AND_TWO_ON_A_CORE);
     // 9 J by 1 : 0.5625 : 0.5625.

@@ -35,7 +35,7 @@ pub enum DataSetError {
     Parquet { path: PathBuf, cause: ParquetError },
     #[error("reading {path}: {cause}: the file is damaged: copy it anew from where it was recorded")]
     Arrow { path: PathBuf, cause: ArrowError },
-    #[error("reading {path}: it has schema version {found}, this joular-bpf knows {known}: use {advice}")]
+    #[error("reading {path}: it has schema version {found}, this joular-bpf reads version {known}: use {advice}")]
     Version { path: PathBuf, found: String, known: i64, advice: &'static str },
     #[error("reading {path}: column {column} {problem}: the file is not of this schema, or damaged")]
     Column { path: PathBuf, column: String, problem: &'static str },

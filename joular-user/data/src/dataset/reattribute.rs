@@ -11,7 +11,6 @@ use crate::{
         OutputDirectory,
         layout::FilePlace,
         read::{
-            columns::TableFile,
             files::{self, FlushFiles, RunFiles},
             footer::Footer,
             method_spans,
@@ -20,9 +19,9 @@ use crate::{
             windows,
         },
         redacting,
-        store::{self, Store, StoredFile},
+        store::{self, Store},
         tables::{Branches, Methods, Stacks, Threads, Weights, list},
-        write::{RunRewriter, encode},
+        write::RunRewriter,
     },
     events::RunInfo,
     model::policy::Policy,
@@ -130,26 +129,13 @@ fn expect_weights(part: &FlushFiles) -> Result<()> {
     }
 }
 
-/// Turns files of an older version into files of this one, so that a run has one version.
 fn copy_unchanged(place: &FilePlace, part: &FlushFiles, writer: &RunRewriter<'_>, redaction: &Redaction) -> Result<()> {
     for table in list::unchanged_by_policy() {
         if let Some(file) = part.named(table) {
-            let bytes = match Footer::read(file)? {
-                footer if footer.is_current() => redacting::file(table, file, MAX_COPIED_BYTES, redaction)?,
-                footer => renewed(table, file, footer, redaction)?,
-            };
-            writer.copy(table, place, &bytes)?;
+            // Its version is checked, which nothing else does of a file that is only copied.
+            Footer::read(file)?;
+            writer.copy(table, place, &redacting::file(table, file, MAX_COPIED_BYTES, redaction)?)?;
         }
     }
     Ok(())
-}
-
-fn renewed(table: &'static str, file: &StoredFile, footer: Footer, redaction: &Redaction) -> Result<Vec<u8>> {
-    let mut batches = Vec::new();
-    TableFile::open(file)?.batches(|columns| {
-        let redacted = redacting::batch(table, columns, &file.path(), redaction)?;
-        batches.push(redacted.unwrap_or_else(|| columns.batch().clone()));
-        Ok(())
-    })?;
-    Ok(encode::renewed(table, footer.schema, &batches, footer.metadata)?)
 }

@@ -1,6 +1,5 @@
-//! Takes secrets out of files that hold command lines, for data sets from before they were taken out, and for those that
-//! were recorded as they are. What a reader could find anywhere in such a file is written anew: rows, dictionaries, and
-//! minima and maxima.
+//! Takes secrets out of files that hold command lines, for data sets that were recorded with them as they are. What a
+//! reader could find anywhere in such a file is written anew: rows, dictionaries, and minima and maxima.
 
 use std::{path::Path, sync::Arc};
 
@@ -68,7 +67,7 @@ pub(crate) fn batch(
     let Some(command_line) = command_line_of(table).filter(|_| redaction.shown != CommandLines::Full) else {
         return Ok(None);
     };
-    let lines = columns.text_lists_if_any(command_line)?;
+    let lines = columns.text_lists(command_line)?;
     let all: Vec<Vec<&str>> = (0..columns.rows()).map(|row| lines.of(row)).collect();
     let redacted: Vec<Redacted> = all.iter().map(|words| redaction.words(words)).collect();
     let mut has_changed = redacted.iter().zip(&all).any(|(redacted, words)| redacted.words != *words);
@@ -135,7 +134,7 @@ pub(crate) fn find(
 ) -> Result<()> {
     let Some(command_line) = command_line_of(table) else { return Ok(()) };
     TableFile::open(stored)?.batches(|columns| {
-        let lines = columns.text_lists_if_any(command_line)?;
+        let lines = columns.text_lists(command_line)?;
         for row in 0..columns.rows() {
             let pid = if table == Processes::NAME { columns.ints(shared::PID)?.maybe(row) } else { None };
             let redacted = redaction.words(&lines.of(row));
@@ -143,7 +142,7 @@ pub(crate) fn find(
                 let column = command_line.name().into_owned();
                 found(InRow { column, pid, why: secret.why.clone() });
             }
-            for column in NAMES.into_iter().filter(|column| table == Processes::NAME && columns.has(column)) {
+            for column in NAMES.into_iter().filter(|_| table == Processes::NAME) {
                 if let Some(text) = columns.texts(column)?.maybe(row)
                     && redaction.named(&redacted, text).is_some()
                 {

@@ -6,13 +6,9 @@ use super::{
     tables::{ForTable, RollupBranches, RollupMethods, list},
 };
 
-/// The version rises when a column changes its name, its type or its meaning, or is removed. A new
-/// column does not raise it: readers select columns by name.
+/// The version that is written, and the only one that is read. It rises when a column is added or removed, or changes its
+/// name, its type or its meaning: readers expect every column.
 pub const SCHEMA_VERSION: i64 = 4;
-
-/// The oldest version that can be read. Version 3 has every column that is read of version 4, and
-/// keeps the Arrow schema in its files.
-pub const OLDEST_VERSION: i64 = 3;
 
 /// Keys of the files' own metadata.
 pub mod key {

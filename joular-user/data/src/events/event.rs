@@ -37,7 +37,7 @@ pub enum Event {
     Window(Box<Window>),
     /// Always the last event of a run that ended properly.
     RunEnded(RunEnd),
-    /// What the coming window ran under. Recordings from before it was noted have none.
+    /// What the coming window ran under.
     Context(Box<WindowContext>),
     /// Something that a program said in the coming window.
     Mark(Box<Mark>),
@@ -71,7 +71,7 @@ pub struct RunInfo {
     pub sockets: u32,
     pub memory_bytes: u64,
     pub command_line: Vec<String>,
-    /// What took the samples: `timer` or `cpu-clock`; in older recordings also `cycles`.
+    /// What took the samples: `timer` or `cpu-clock`.
     pub sampling_event: String,
     pub frequency_hz: u32,
     pub interval_ns: u64,
@@ -166,7 +166,7 @@ pub struct ProcessInfo {
     pub unit: Option<TargetText>,
     /// What Kubernetes says of its container; `None`: in none of Kubernetes, or nobody was asked.
     pub workload: Option<Box<Workload>>,
-    /// `None`: not known, as in recordings from before it was noted.
+    /// `None`: not known.
     pub service: Option<Service>,
     pub runtime: Runtime,
     /// Whether the selection matches it.

@@ -43,17 +43,15 @@ pub enum Role {
 
 /// What a domain's energy is divided by: the allocation base, as cost accounting
 /// calls it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DividedBy {
     /// The weights of CPU time in its place: see `attribution::weights`.
-    #[default]
     CpuWeights,
     /// Bytes that were moved, by what each costs.
     Bytes(ByteCosts),
     /// CPU time in its place and nothing else. A model that is linear in CPU time says this of a
-    /// thread alone; weights of hyper-threads, cycles or core types would contradict it. Data sets
-    /// from before there was this choice have their models divided by [`Self::CpuWeights`].
+    /// thread alone; weights of hyper-threads, cycles or core types would contradict it.
     CpuTime,
     /// As [`Self::CpuWeights`] on a hybrid processor, whose cores are of these types.
     CpuWeightsByCoreType(Vec<CoreType>),
@@ -96,8 +94,6 @@ pub struct Domain {
     /// energy is taken off, and this domain is what is left. A domain named here takes nothing off
     /// itself.
     pub less: Vec<usize>,
-    /// Data sets from before there was a choice do not have it.
-    #[serde(default)]
     pub divided_by: DividedBy,
 }
 
@@ -324,12 +320,10 @@ mod tests {
             let text = serde_json::to_string(&domain).unwrap();
             assert_eq!(serde_json::from_str::<Domain>(&text).unwrap(), domain, "{text}");
         }
-        // As data sets had it before.
-        let old = r#"{"name":"package","socket":0,"core":null,"source":"powercap","label":"measured",
-            "meter":"Power","role":"Shared","less":[]}"#;
-        assert_eq!(serde_json::from_str::<Domain>(old).unwrap(), package);
-        let unknown = old.replace("[]}", r#"[],"divided_by":"moonlight"}"#);
-        assert!(serde_json::from_str::<Domain>(&unknown).is_err(), "{unknown}");
+        let known = serde_json::to_string(&package).unwrap();
+        for other in [known.replace("cpu_weights", "moonlight"), known.replace(r#","divided_by":"cpu_weights""#, "")] {
+            assert!(other != known && serde_json::from_str::<Domain>(&other).is_err(), "{other}");
+        }
     }
 
     #[test]

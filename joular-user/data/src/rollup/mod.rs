@@ -237,8 +237,9 @@ fn copy(
     let footer = Footer::read(first)?;
     for file in files {
         let other = Footer::read(file)?;
-        if (&other.schema, &other.metadata) != (&footer.schema, &footer.metadata) || !other.is_current() {
-            let problem = "it is of an older joular-bpf: write it anew with reattribute first".to_owned();
+        if (&other.schema, &other.metadata) != (&footer.schema, &footer.metadata) {
+            let problem = "its columns are not those of the run's other files: copy it anew from where it was recorded"
+                .to_owned();
             return Err(DataSetError::RollUp { path: file.path(), problem });
         }
     }

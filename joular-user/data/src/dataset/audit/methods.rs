@@ -3,7 +3,7 @@
 
 use std::{collections::HashMap, ops::Range};
 
-use super::{RunAudit, deviations::Deviations};
+use super::RunAudit;
 use crate::{
     attribution::window_report::WindowReport,
     dataset::{
@@ -24,11 +24,8 @@ use crate::{
 /// What tells a row of a window from any other.
 type MethodKey = (u32, i64, TargetText, TargetText, String, TargetText);
 
-/// A row as it was written: key, self and total figures.
-type WrittenMethod = (MethodKey, [u64; FIGURES.len()]);
-
-/// The same with all digits.
-type DerivedMethod = (MethodKey, [u128; FIGURES.len()]);
+/// A row: key, self and total figures.
+type Method = (MethodKey, [u64; FIGURES.len()]);
 
 const FIGURES: [Column<kind::Int>; 14] = [
     methods::SELF_UJ,
@@ -47,19 +44,15 @@ const FIGURES: [Column<kind::Int>; 14] = [
     methods::TOTAL_GC_CHARGED_UJ,
 ];
 
-/// Those that are written to two digits.
-const ERRORS: Range<usize> = 6..10;
-/// Of these, those that older data sets lack.
-const SQUARES: Range<usize> = 8..10;
+/// Those that the table of a rollup lacks.
+const CHARGED: Range<usize> = 12..14;
 
 /// The methods of a part of a run, as they were written and as its windows give them.
 #[derive(Default)]
 pub(crate) struct Methods {
-    written: HashMap<i64, Vec<WrittenMethod>>,
+    written: HashMap<i64, Vec<Method>>,
     spans: MethodSpans,
     derived: MethodSums,
-    /// If rows are of a joular-bpf that wrote no squares.
-    deviations: Option<Deviations>,
     /// Number of the span's first window.
     first: u64,
 }
@@ -79,14 +72,11 @@ impl Methods {
         let [methods, signatures, kinds, modules] =
             [methods::METHOD, methods::SIGNATURE, methods::KIND, methods::MODULE].map(|column| columns.texts(column));
         let (methods, signatures, kinds, modules) = (methods?, signatures?, kinds?, modules?);
-        if !columns.has(&methods::SELF_SQUARES_UJ2) {
-            self.deviations.get_or_insert_default();
-        }
-        let without = if self.deviations.is_some() { SQUARES.start } else { SQUARES.end };
-        let figures =
-            FIGURES.into_iter().take(without).map(|column| columns.ints(column)).collect::<Result<Vec<_>>>()?;
-        let later = FIGURES.into_iter().skip(SQUARES.end).map(|column| columns.ints_if_any(column));
-        let later = later.collect::<Result<Vec<_>>>()?;
+        let figures = FIGURES
+            .into_iter()
+            .enumerate()
+            .map(|(at, column)| if CHARGED.contains(&at) { columns.ints_if_any(column) } else { columns.ints(column) });
+        let figures = figures.collect::<Result<Vec<_>>>()?;
         for row in 0..columns.rows() {
             let key = (
                 pids.natural(row)?,
@@ -97,12 +87,12 @@ impl Methods {
                 modules.maybe(row).unwrap_or_default().into(),
             );
             let mut values = [0; FIGURES.len()];
-            for (value, figure) in values.iter_mut().zip(&figures) {
-                *value = figure.natural(row)?;
-            }
-            // Older data sets have none of them.
-            for (value, figure) in values.iter_mut().skip(SQUARES.end).zip(&later) {
-                *value = figure.maybe_natural(row)?.unwrap_or(0);
+            for (at, (value, figure)) in values.iter_mut().zip(&figures).enumerate() {
+                *value = if CHARGED.contains(&at) {
+                    figure.maybe_natural(row)?.unwrap_or(0)
+                } else {
+                    figure.natural(row)?
+                };
             }
             let start = starts.get(row)?;
             self.spans.note(start, lengths.natural(row)?);
@@ -118,9 +108,6 @@ impl Methods {
             self.first = report.index;
         }
         self.derived.add(report, table);
-        if let Some(deviations) = &mut self.deviations {
-            deviations.add(report);
-        }
     }
 
     /// Compares the last span, and returns how many rows belong to none.
@@ -135,30 +122,23 @@ impl Methods {
         let sums = std::mem::take(&mut self.derived);
         let Some(span) = sums.span else { return };
         let mut written = self.written.remove(&span.start.0).unwrap_or_default();
-        let deviations = self.deviations.as_mut().map(std::mem::take);
-        let of_sum = |method: &SummedMethod<'_>| of_sum(method, deviations.as_ref());
-        let mut derived: Vec<DerivedMethod> = sums.methods().iter().map(of_sum).collect();
+        let mut derived: Vec<Method> = sums.methods().iter().map(of_sum).collect();
         derived.sort();
         written.sort();
         audit.methods += derived.len() as u64;
         audit.expect(self.first, "the number of methods from it on", written.len(), derived.len());
         for ((key, derived), (written_key, written)) in derived.iter().zip(&written) {
             audit.expect(self.first, "a method", &written_key.2, &key.2);
-            for (at, column) in FIGURES.iter().enumerate() {
-                let (derived, written) = (derived[at], u128::from(written[at]));
-                // Schema version 3 has all digits.
-                if ERRORS.contains(&at) && written == two_digits(derived).into() {
-                    continue;
-                }
-                audit.expect(self.first, &format!("{} of {}", column.name(), key.2), &written, &derived);
+            for (column, (written, derived)) in FIGURES.iter().zip(written.iter().zip(derived)) {
+                audit.expect(self.first, &format!("{} of {}", column.name(), key.2), written, derived);
             }
         }
     }
 }
 
-/// `deviations`: as they were before there were squares, and no squares.
-fn of_sum(method: &SummedMethod<'_>, deviations: Option<&Deviations>) -> DerivedMethod {
-    let SummedMethod { process, frame, own, total, .. } = method;
+/// As the table has it: errors to two digits.
+fn of_sum(method: &SummedMethod<'_>) -> Method {
+    let SummedMethod { process, frame, own, total, sigmas, .. } = method;
     let text = |text: &Option<TargetText>| text.clone().unwrap_or_default();
     let key = (
         process.pid.0,
@@ -168,12 +148,22 @@ fn of_sum(method: &SummedMethod<'_>, deviations: Option<&Deviations>) -> Derived
         frame.kind.name().to_owned(),
         text(&frame.module),
     );
-    let sigmas = deviations.map_or(method.sigmas, |deviations| deviations.of(method));
-    let squares = if deviations.is_some() { [0, 0] } else { [own.squares, total.squares] };
-    let counted = [own.energy.0, total.energy.0, own.cpu_ns, total.cpu_ns, own.samples, total.samples];
-    let mut figures = [0; FIGURES.len()];
-    let later = [own.by_bytes, total.by_bytes, own.gc_charged, total.gc_charged].map(|energy| u128::from(energy.0));
-    let values = counted.into_iter().chain(sigmas.map(|sigma| sigma.0)).map(u128::from).chain(squares).chain(later);
-    figures.iter_mut().zip(values).for_each(|(figure, value)| *figure = value);
+    let [own_sigma, total_sigma] = sigmas.map(|sigma| two_digits(sigma.0.into()));
+    let figures = [
+        own.energy.0,
+        total.energy.0,
+        own.cpu_ns,
+        total.cpu_ns,
+        own.samples,
+        total.samples,
+        own_sigma,
+        total_sigma,
+        two_digits(own.squares),
+        two_digits(total.squares),
+        own.by_bytes.0,
+        total.by_bytes.0,
+        own.gc_charged.0,
+        total.gc_charged.0,
+    ];
     (key, figures)
 }

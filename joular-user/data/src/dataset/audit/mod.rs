@@ -8,7 +8,6 @@
 //! 4. All of it follows from the weights and samples that stand beside it: the audit
 //!    attributes the window again, and every figure must be the same.
 
-mod deviations;
 mod identity;
 mod methods;
 mod rollup;

@@ -11,7 +11,7 @@ use parquet::{
 use crate::dataset::{
     column::Table as _,
     error::{DataSetError, Result},
-    schema::{Kinds, OLDEST_VERSION, SCHEMA_VERSION, key},
+    schema::{Kinds, SCHEMA_VERSION, key},
     store::{Object, StoredFile},
     tables::{FrameTable, Stacks},
 };
@@ -20,7 +20,7 @@ use crate::dataset::{
 /// has half a million.
 const MAX_ROWS: i64 = 4_000_000;
 
-/// Opens a file of a schema version that this program knows, and reads its footer.
+/// Opens a file of this program's schema version, and reads its footer.
 pub(crate) fn builder(stored: &StoredFile) -> Result<ParquetRecordBatchReaderBuilder<Object>> {
     let failed = |cause| DataSetError::Parquet { path: stored.path(), cause };
     let file = stored.open()?;
@@ -33,7 +33,7 @@ pub(crate) fn builder(stored: &StoredFile) -> Result<ParquetRecordBatchReaderBui
 }
 
 /// The file's schema, with names as dictionaries, as they lie in the file: a text is then made
-/// once, not once per row. Files of version 3 declare them so themselves.
+/// once, not once per row.
 fn as_dictionaries(metadata: &ArrowReaderMetadata) -> SchemaRef {
     let table = value(metadata.metadata(), key::TABLE).unwrap_or_default();
     let names = Kinds::of_table(&table).names;
@@ -82,7 +82,7 @@ fn check(file: &StoredFile, metadata: &ParquetMetaData) -> Result<()> {
     }
     let found = value(metadata, key::SCHEMA_VERSION).unwrap_or_else(|| "none".to_owned());
     let version: Option<i64> = found.parse().ok();
-    if version.is_some_and(|version| (OLDEST_VERSION..=SCHEMA_VERSION).contains(&version)) {
+    if version == Some(SCHEMA_VERSION) {
         return Ok(());
     }
     let is_newer = version.is_some_and(|version| version > SCHEMA_VERSION);

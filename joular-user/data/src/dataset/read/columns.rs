@@ -46,7 +46,7 @@ pub(crate) struct TableFile {
 }
 
 impl TableFile {
-    /// Opens a file of a schema version that this program knows.
+    /// Opens a file of this program's schema version.
     pub(crate) fn open(file: &StoredFile) -> Result<Self> {
         Self::open_masked(file, |_| ProjectionMask::all())
     }
@@ -170,7 +170,7 @@ impl Columns<'_> {
         DataSetError::Column { path: self.path.into(), column: column.to_owned(), problem }
     }
 
-    /// Whether the file has this column: those of an older joular-bpf lack newer ones.
+    /// Whether the rows have this column: a table of a rollup has others than that of a recording.
     pub(crate) fn has(&self, column: &dyn Named) -> bool {
         self.batch.column_by_name(&column.name()).is_some()
     }
@@ -187,7 +187,7 @@ impl Columns<'_> {
         Ok(Numbers { columns: self, name, values: values.clone() })
     }
 
-    /// Numbers of a column that files from before it lack: null there.
+    /// Numbers of a column that a rollup lacks: null there.
     pub(crate) fn ints_if_any(&self, column: Column<kind::Int>) -> Result<Numbers<'_>> {
         if self.has(&column) {
             return self.ints(column);
@@ -212,14 +212,6 @@ impl Columns<'_> {
         };
         let values = values.as_deref().and_then(|values| values.as_string_opt::<i32>()).cloned();
         Ok(Texts { columns: self, values: values.ok_or_else(|| self.wrong(&name, "is no text"))?, name })
-    }
-
-    /// Texts of a column that files from before it lack: null there.
-    pub(crate) fn texts_if_any<K: kind::Textual>(&self, column: Column<K>) -> Result<Texts<'_>> {
-        if self.has(&column) {
-            return self.texts(column);
-        }
-        Ok(Texts { columns: self, name: column.name(), values: StringArray::new_null(self.rows()) })
     }
 
     /// Text that repeats: see [`Names`].

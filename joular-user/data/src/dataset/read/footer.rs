@@ -11,13 +11,7 @@ use parquet::{
 };
 
 use super::builder::builder;
-use crate::dataset::{
-    column::Named as _,
-    error::Result,
-    schema::{SCHEMA_VERSION, key},
-    store::StoredFile,
-    tables::shared::WINDOW_START,
-};
+use crate::dataset::{column::Named as _, error::Result, store::StoredFile, tables::shared::WINDOW_START};
 
 /// A file's footer, as far as merging and copying need it.
 pub(crate) struct Footer {
@@ -32,11 +26,6 @@ pub(crate) struct Footer {
 }
 
 impl Footer {
-    /// Whether the file is of the version that this program writes.
-    pub(crate) fn is_current(&self) -> bool {
-        self.metadata.contains(&(key::SCHEMA_VERSION.to_owned(), SCHEMA_VERSION.to_string()))
-    }
-
     pub(crate) fn read(file: &StoredFile) -> Result<Self> {
         let builder = builder(file)?;
         let file = builder.metadata().file_metadata();

@@ -1,8 +1,7 @@
 //! Finds the windows that a file's rows of methods are sums of.
 //!
 //! A row says where its span starts and how long it is, and windows follow each other. So the
-//! windows of a span are those from its start on, until its length is reached. Rows of schema
-//! version 3 are of one window each.
+//! windows of a span are those from its start on, until its length is reached.
 
 use std::collections::BTreeMap;
 

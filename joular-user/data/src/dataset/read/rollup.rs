@@ -96,8 +96,7 @@ fn take(columns: &Columns<'_>, rows: &mut HashMap<Start, Vec<BranchRead>>) -> Re
     .map(|column| columns.ints(column));
     let (energies, times, samples, squares) = (energies?, times?, samples?, squares?);
     let (inferred, inferred_times, inferred_squares) = (inferred?, inferred_times?, inferred_squares?);
-    // Older data sets have none.
-    let by_bytes = columns.ints_if_any(shared::BY_BYTES_UJ)?;
+    let by_bytes = columns.ints(shared::BY_BYTES_UJ)?;
     for row in 0..columns.rows() {
         let category = |name: &str| Category::ALL.into_iter().find(|category| category.name() == name);
         rows.entry(starts.get(row)?).or_default().push(BranchRead {
@@ -106,7 +105,7 @@ fn take(columns: &Columns<'_>, rows: &mut HashMap<Start, Vec<BranchRead>>) -> Re
             category: categories.name_of(row, category)?,
             stack_id: stack_ids.get(row)?,
             energy: MicroJoules(energies.natural(row)?),
-            by_bytes: MicroJoules(by_bytes.maybe_natural(row)?.unwrap_or(0)),
+            by_bytes: MicroJoules(by_bytes.natural(row)?),
             cpu_ns: times.natural(row)?,
             samples: samples.natural(row)?,
             pooled: Pooled {

@@ -42,7 +42,7 @@ pub(crate) fn read(file: &StoredFile) -> Result<RunRow> {
     let mut row = None;
     TableFile::open(file)?.batches(|columns| {
         if columns.rows() > 0 {
-            let rolled_up_from_ns = columns.ints_if_any(runs::ROLLED_UP_FROM_NS)?.maybe_natural(0)?;
+            let rolled_up_from_ns = columns.ints(runs::ROLLED_UP_FROM_NS)?.maybe_natural(0)?;
             row = Some(RunRow { info: info(columns)?, end: end(columns)?, rolled_up_from_ns });
         }
         Ok(())
@@ -55,7 +55,7 @@ fn info(columns: &Columns<'_>) -> Result<RunInfo> {
     let number = |column| columns.ints(column)?.natural::<u64>(0);
     let small = |column| columns.ints(column)?.natural::<u32>(0);
     let domains = text(runs::DOMAINS)?;
-    let texts = columns.text_lists(runs::COMMAND_LINE)?;
+    let command_lines = columns.text_lists(runs::COMMAND_LINE)?;
     Ok(RunInfo {
         run_id: text(runs::RUN_ID)?,
         host: text(runs::HOSTNAME)?.into(),
@@ -68,7 +68,7 @@ fn info(columns: &Columns<'_>) -> Result<RunInfo> {
         online_cpus: small(runs::ONLINE_CPUS)?,
         sockets: small(runs::SOCKETS)?,
         memory_bytes: number(runs::MEMORY_BYTES)?,
-        command_line: texts.iter().map(|text| text.unwrap_or_default().to_owned()).collect(),
+        command_line: command_lines.of(0).into_iter().map(ToOwned::to_owned).collect(),
         sampling_event: text(runs::SAMPLING_EVENT)?,
         frequency_hz: small(runs::FREQUENCY_HZ)?,
         interval_ns: number(runs::INTERVAL_NS)?,

@@ -103,7 +103,7 @@ fn debug_non_safepoints(info: &ProcessInfo) -> Option<bool> {
 
 const NOT_KNOWN_JVM: &str = "not a JVM, or not known";
 const NO_WORKLOAD: &str = "not in a pod, or neither kubelet nor CRI was asked";
-const NO_SERVICE: &str = "recorded before it was noted";
+const NO_SERVICE: &str = "not known";
 
 impl Table for Processes {
     const NAME: &'static str = "processes";

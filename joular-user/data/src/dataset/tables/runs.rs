@@ -22,11 +22,8 @@ pub(crate) const SOCKETS: Column<kind::Int> = Column::new("sockets", "/sys", "ph
 pub(crate) const MEMORY_BYTES: Column<kind::Int> = Column::new("memory_bytes", "/proc", "memory").unit("bytes");
 pub(crate) const COMMAND_LINE: Column<kind::TextList> =
     Column::new("command_line", "run", "arguments of joular-bpf, without secrets as in processes");
-pub(crate) const SAMPLING_EVENT: Column<kind::Text> = Column::new(
-    "sampling_event",
-    "kernel",
-    "what takes the samples: timer or cpu-clock (docs/sampling.md); cycles in runs before that",
-);
+pub(crate) const SAMPLING_EVENT: Column<kind::Text> =
+    Column::new("sampling_event", "kernel", "what takes the samples: timer or cpu-clock (docs/sampling.md)");
 pub(crate) const FREQUENCY_HZ: Column<kind::Int> =
     Column::new("frequency_hz", "run", "samples per second of CPU time, on average").unit("Hz");
 pub(crate) const INTERVAL_NS: Column<kind::Int> = Column::new("interval_ns", "run", "nominal window length").unit("ns");

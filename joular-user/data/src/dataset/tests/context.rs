@@ -1,4 +1,4 @@
-//! What a window ran under stays with it, and data sets from before it was noted are still read.
+//! What a window ran under stays with it.
 
 use std::{collections::BTreeSet, path::Path};
 
@@ -65,19 +65,4 @@ fn rewriting_keeps_what_windows_ran_under() {
     assert_eq!(facts(&compacted), facts_written);
     assert_eq!(facts(&divided), facts_written);
     assert!(audit::is_well(&audit::run(&divided).unwrap()));
-}
-
-/// The one that is kept in the repository.
-#[test]
-fn a_data_set_without_these_columns_is_read_as_one_that_does_not_know() {
-    let old = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/schema-3/two_jvms");
-    assert!(audit::is_well(&audit::run(&old).unwrap()));
-    let root = tempfile::tempdir().unwrap();
-    let divided = root.path().join("divided");
-    again(&old, &divided);
-    assert!(audit::is_well(&audit::run(&divided).unwrap()));
-    for (index, suspended_ns, step_us, khz, governor, suspended_uj) in facts(&divided) {
-        assert_eq!((suspended_ns, step_us, khz, governor), (None, None, None, None), "window {index}");
-        assert_eq!(suspended_uj, Some(0));
-    }
 }

@@ -5,7 +5,6 @@
 //! quarter smaller.
 
 use arrow_array::RecordBatch;
-use arrow_schema::SchemaRef;
 use parquet::{
     arrow::{ArrowWriter, arrow_writer::ArrowWriterOptions},
     basic::{Compression, Encoding, ZstdLevel},
@@ -44,47 +43,25 @@ const MERGED_DICTIONARY_BYTES: usize = 4 << 20;
 
 /// One whole file.
 pub fn file<T: Table>(batch: &RecordBatch, run: &RunInfo) -> Result<Vec<u8>> {
-    let encoded = properties(metadata::<T>(run), &Kinds::of::<T>())
-        .and_then(|properties| encode(batch.schema(), std::slice::from_ref(batch), properties));
+    let encoded = short_options(metadata::<T>(run), &Kinds::of::<T>()).and_then(|options| encode(batch, options));
     encoded.map_err(OutputError::encode(T::NAME))
 }
 
 /// A whole file that holds quarters of hours.
 pub(crate) fn long_file<T: Table>(batch: &RecordBatch, run: &RunInfo) -> Result<Vec<u8>> {
-    let encoded = merged_kinds(&Kinds::of::<T>(), metadata::<T>(run), usize::MAX).and_then(|options| {
-        let mut writer = ArrowWriter::try_new_with_options(Vec::new(), batch.schema(), options)?;
-        writer.write(batch)?;
-        writer.into_inner()
-    });
+    let encoded =
+        merged_kinds(&Kinds::of::<T>(), metadata::<T>(run), usize::MAX).and_then(|options| encode(batch, options));
     encoded.map_err(OutputError::encode(T::NAME))
 }
 
-/// A file of an older version as this version writes it.
-pub(crate) fn renewed(
-    table: &'static str,
-    schema: SchemaRef,
-    batches: &[RecordBatch],
-    mut metadata: Metadata,
-) -> Result<Vec<u8>> {
-    for (key, value) in &mut metadata {
-        if key == key::SCHEMA_VERSION {
-            *value = SCHEMA_VERSION.to_string();
-        }
-    }
-    let encoded =
-        properties(metadata, &Kinds::of_table(table)).and_then(|properties| encode(schema, batches, properties));
-    encoded.map_err(OutputError::encode(table))
-}
-
-fn encode(schema: SchemaRef, batches: &[RecordBatch], properties: WriterProperties) -> Result<Vec<u8>, ParquetError> {
-    let mut writer = ArrowWriter::try_new_with_options(Vec::new(), schema, options(properties, SCHEMA_VERSION))?;
-    batches.iter().try_for_each(|batch| writer.write(batch))?;
+fn encode(batch: &RecordBatch, options: ArrowWriterOptions) -> Result<Vec<u8>, ParquetError> {
+    let mut writer = ArrowWriter::try_new_with_options(Vec::new(), batch.schema(), options)?;
+    writer.write(batch)?;
     writer.into_inner()
 }
 
-/// Files of version 3 contain Arrow's schema, and lists as Arrow names them.
-fn options(properties: WriterProperties, version: i64) -> ArrowWriterOptions {
-    ArrowWriterOptions::new().with_properties(properties).with_skip_arrow_metadata(version >= 4)
+fn options(properties: WriterProperties) -> ArrowWriterOptions {
+    ArrowWriterOptions::new().with_properties(properties).with_skip_arrow_metadata(true)
 }
 
 fn metadata<T: Table>(run: &RunInfo) -> Metadata {
@@ -101,36 +78,33 @@ fn metadata<T: Table>(run: &RunInfo) -> Metadata {
     metadata
 }
 
-fn properties(metadata: Metadata, kinds: &Kinds) -> Result<WriterProperties, ParquetError> {
+fn short_options(metadata: Metadata, kinds: &Kinds) -> Result<ArrowWriterOptions, ParquetError> {
     // Files hold seconds: one row group, whose own minima and maxima are
     // enough to skip it.
-    let builder = common(metadata, SCHEMA_VERSION, ZSTD_LEVEL)?.set_max_row_group_row_count(Some(usize::MAX));
-    Ok(kinds.quantities.iter().fold(builder, |builder, name| quantity(builder, name)).build())
+    let builder = common(metadata, ZSTD_LEVEL)?.set_max_row_group_row_count(Some(usize::MAX));
+    Ok(options(kinds.quantities.iter().fold(builder, |builder, name| quantity(builder, name)).build()))
 }
 
-/// Properties of files that hold more than seconds, and with it every stack many times. They keep
-/// the version of the files that they are made of.
+/// Properties of files that hold more than seconds, and with it every stack many times.
 pub fn merged(table: &str, metadata: Metadata, row_group_rows: usize) -> Result<ArrowWriterOptions, ParquetError> {
     merged_kinds(&Kinds::of_table(table), metadata, row_group_rows)
 }
 
 fn merged_kinds(kinds: &Kinds, metadata: Metadata, row_group_rows: usize) -> Result<ArrowWriterOptions, ParquetError> {
-    let version = metadata.iter().find(|(key, _)| key == key::SCHEMA_VERSION);
-    let version = version.and_then(|(_, version)| version.parse().ok()).unwrap_or(SCHEMA_VERSION);
-    let builder = common(metadata, version, MERGED_ZSTD_LEVEL)?
+    let builder = common(metadata, MERGED_ZSTD_LEVEL)?
         .set_max_row_group_row_count(Some(row_group_rows))
         .set_dictionary_page_size_limit(MERGED_DICTIONARY_BYTES);
     let names = kinds.quantities.iter().filter(|name| !REPEATED_IDS.iter().any(|id| id.name() == **name));
-    Ok(options(names.fold(builder, |builder, name| quantity(builder, name)).build(), version))
+    Ok(options(names.fold(builder, |builder, name| quantity(builder, name)).build()))
 }
 
-fn common(metadata: Metadata, version: i64, level: i32) -> Result<WriterPropertiesBuilder, ParquetError> {
+fn common(metadata: Metadata, level: i32) -> Result<WriterPropertiesBuilder, ParquetError> {
     let pairs = metadata.into_iter().map(|(key, value)| KeyValue::new(key, value)).collect();
     Ok(WriterProperties::builder()
         .set_created_by(CREATED_BY.to_owned())
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(level)?))
         // Lists as the Parquet format names them: PyIceberg takes no others.
-        .set_coerce_types(version >= 4)
+        .set_coerce_types(true)
         // Page indexes would only make a file larger.
         .set_statistics_enabled(EnabledStatistics::Chunk)
         .set_offset_index_disabled(true)

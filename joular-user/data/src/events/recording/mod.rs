@@ -14,13 +14,9 @@
 //! is an error with its place, never a panic.
 
 mod limits;
-mod version_3;
-mod version_4;
-mod version_5;
 
 use std::io::{self, BufReader, Read, Write};
 
-use serde::de::DeserializeOwned;
 use thiserror::Error;
 
 use super::Event;
@@ -28,14 +24,10 @@ use super::Event;
 /// First bytes of a recording.
 const MAGIC: &[u8; 10] = b"JOULARBPF\0";
 
-/// Version that is written, and the newest that is read. Any change to what [`Event`] contains
+/// The version that is written, and the only one that is read. Any change to what [`Event`] contains
 /// needs a new version, because postcard does not describe itself. Only a new kind of event at the
-/// end of [`Event`] does not: what was written before has none. The version before then gets a module
-/// that has its events as they were, like [`version_4`].
+/// end of [`Event`] does not: what was written before has none.
 const VERSION: u16 = 6;
-
-/// The oldest version that is read.
-const OLDEST_VERSION: u16 = 3;
 
 /// Largest event. A window of a very large host (100 000 threads) has 10 MB.
 const MAX_EVENT_BYTES: u32 = 16 * 1024 * 1024;
@@ -68,11 +60,11 @@ pub enum RecordingError {
     #[error("reading the recording: this is not a joular-bpf recording: use a file made with --record")]
     NotARecording,
     #[error(
-        "reading the recording: it has format version {found}, this joular-bpf knows up to {VERSION}: use a newer joular-bpf"
+        "reading the recording: it has format version {found}, this joular-bpf reads version {VERSION}: use a newer joular-bpf"
     )]
     NewerVersion { found: u16 },
     #[error(
-        "reading the recording: it has format version {found}, this joular-bpf reads {OLDEST_VERSION} to {VERSION}: use the joular-bpf that made it"
+        "reading the recording: it has format version {found}, this joular-bpf reads version {VERSION}: use the joular-bpf that made it"
     )]
     OlderVersion { found: u16 },
     /// It ends in the middle, as a crash leaves it. What came before is whole.
@@ -145,37 +137,15 @@ impl<W: Write> RecordingWriter<W> {
     }
 }
 
-/// How events are encoded.
-enum RecordingFormat {
-    Current,
-    Version5,
-    Version4,
-    Version3(version_3::Upgrade),
-}
-
-impl RecordingFormat {
-    fn of(version: u16) -> Result<Self, RecordingError> {
-        match version {
-            VERSION => Ok(Self::Current),
-            5 => Ok(Self::Version5),
-            4 => Ok(Self::Version4),
-            OLDEST_VERSION => Ok(Self::Version3(version_3::Upgrade::default())),
-            found if found > VERSION => Err(RecordingError::NewerVersion { found }),
-            found => Err(RecordingError::OlderVersion { found }),
-        }
-    }
-
-    fn decode(&mut self, bytes: &[u8]) -> Result<Event, String> {
-        match self {
-            Self::Current => whole(bytes),
-            Self::Version5 => whole::<version_5::Event<version_5::ProcessInfo>>(bytes).map(Into::into),
-            Self::Version4 => whole::<version_4::Event<version_4::ProcessInfo>>(bytes).map(Into::into),
-            Self::Version3(upgrade) => whole(bytes).map(|event| upgrade.event(event)),
-        }
+fn check_version(found: u16) -> Result<(), RecordingError> {
+    match found {
+        VERSION => Ok(()),
+        found if found > VERSION => Err(RecordingError::NewerVersion { found }),
+        found => Err(RecordingError::OlderVersion { found }),
     }
 }
 
-fn whole<E: DeserializeOwned>(bytes: &[u8]) -> Result<E, String> {
+fn decode(bytes: &[u8]) -> Result<Event, String> {
     match postcard::take_from_bytes(bytes) {
         Ok((event, [])) => Ok(event),
         Ok((_, rest)) => Err(format!("{} bytes too many in an event", rest.len())),
@@ -185,7 +155,6 @@ fn whole<E: DeserializeOwned>(bytes: &[u8]) -> Result<E, String> {
 
 /// The events of a recording, in order. The first error ends it.
 pub struct RecordingReader<R: Read> {
-    format: RecordingFormat,
     decoder: zstd::stream::read::Decoder<'static, BufReader<R>>,
     events_read: u64,
     offset: u64,
@@ -203,17 +172,17 @@ impl<R: Read> RecordingReader<R> {
         let mut header = Vec::new();
         let header_bytes = (MAGIC.len() + size_of::<u16>()) as u64;
         input.by_ref().take(header_bytes).read_to_end(&mut header).map_err(RecordingError::Read)?;
-        let format = match header.strip_prefix(MAGIC) {
-            Some([low, high]) => RecordingFormat::of(u16::from_le_bytes([*low, *high]))?,
+        match header.strip_prefix(MAGIC) {
+            Some([low, high]) => check_version(u16::from_le_bytes([*low, *high]))?,
             Some(_) => return Err(RecordingError::Truncated { events_read: 0 }),
             None if !header.is_empty() && MAGIC.starts_with(&header) => {
                 return Err(RecordingError::Truncated { events_read: 0 });
             }
             None => return Err(RecordingError::NotARecording),
-        };
+        }
         let mut decoder = zstd::stream::read::Decoder::with_buffer(input).map_err(RecordingError::Read)?;
         decoder.window_log_max(MAX_WINDOW_LOG).map_err(RecordingError::Read)?;
-        Ok(Self { format, decoder, events_read: 0, offset: 0, has_ended: false })
+        Ok(Self { decoder, events_read: 0, offset: 0, has_ended: false })
     }
 
     /// The next event, `None` at an orderly end.
@@ -232,7 +201,7 @@ impl<R: Read> RecordingReader<R> {
         if bytes.len() as u64 != u64::from(length) {
             return Err(RecordingError::Truncated { events_read: self.events_read });
         }
-        let event = self.format.decode(&bytes).map_err(|cause| self.corrupt(cause))?;
+        let event = decode(&bytes).map_err(|cause| self.corrupt(cause))?;
         limits::check(&event).map_err(|cause| self.corrupt(cause))?;
         self.events_read += 1;
         self.offset += 4 + u64::from(length);

@@ -1,3 +1,5 @@
+use std::{fs, path::Path};
+
 use joular_ebpf::abi::MAX_USER_FRAMES;
 use proptest::prelude::*;
 
@@ -54,8 +56,8 @@ fn window(index: u64) -> Event {
     Event::Window(Box::new(Window { index, threads, samples, ..Default::default() }))
 }
 
-/// One event of each kind that every version has, two windows.
-pub(super) fn small_run() -> Vec<Event> {
+/// An event of each kind that every run has, and two windows.
+fn small_run() -> Vec<Event> {
     let frame = Frame { class: Some("a.B".into()), ..Frame::new(FrameKind::Compiled, "c") };
     let readings = vec![Reading::CounterUj(u64::MAX), Reading::failed(FaultCause::Gone, "EIO")];
     vec![
@@ -89,7 +91,7 @@ fn recorded(events: &[Event]) -> Vec<u8> {
 }
 
 /// All events before the error, if there is one.
-pub(super) fn read(bytes: &[u8]) -> (Vec<Event>, Option<RecordingError>) {
+fn read(bytes: &[u8]) -> (Vec<Event>, Option<RecordingError>) {
     let mut events = Vec::new();
     match RecordingReader::new(bytes) {
         Err(error) => return (events, Some(error)),
@@ -107,17 +109,13 @@ pub(super) fn read(bytes: &[u8]) -> (Vec<Event>, Option<RecordingError>) {
 
 /// A recording whose decompressed stream is `stream`.
 fn with_stream(stream: &[u8]) -> Vec<u8> {
-    with_stream_of(VERSION, stream)
-}
-
-pub(super) fn with_stream_of(version: u16, stream: &[u8]) -> Vec<u8> {
-    let mut bytes = [&MAGIC[..], &version.to_le_bytes()].concat();
+    let mut bytes = [&MAGIC[..], &VERSION.to_le_bytes()].concat();
     bytes.extend(zstd::stream::encode_all(stream, COMPRESSION_LEVEL).unwrap());
     bytes
 }
 
 /// Bytes as a frame of the stream.
-pub(super) fn framed(bytes: &[u8]) -> Vec<u8> {
+fn framed(bytes: &[u8]) -> Vec<u8> {
     [&u32::try_from(bytes.len()).unwrap().to_le_bytes()[..], bytes].concat()
 }
 
@@ -170,14 +168,39 @@ fn after_a_window_everything_so_far_is_readable() {
 }
 
 #[test]
-fn other_files_and_other_versions_are_told_apart() {
+fn a_file_that_is_not_a_recording_is_refused() {
     assert!(matches!(read(b"PAR1 and more bytes").1, Some(RecordingError::NotARecording)));
-    let error = read(b"JOULARBPF\0\x01\x00").1.unwrap();
-    assert!(matches!(error, RecordingError::OlderVersion { found: 1 }));
-    assert!(error.to_string().ends_with("use the joular-bpf that made it"));
-    let error = read(b"JOULARBPF\0\x07\x00").1.unwrap();
-    assert!(matches!(error, RecordingError::NewerVersion { found: 7 }));
-    assert!(error.to_string().ends_with("use a newer joular-bpf"));
+}
+
+#[test]
+fn another_version_is_refused_with_what_to_use_instead() {
+    let whole = recorded(&small_run());
+    for version in (0..VERSION).chain([VERSION + 1, u16::MAX]) {
+        let mut bytes = whole.clone();
+        bytes[MAGIC.len()..MAGIC.len() + 2].copy_from_slice(&version.to_le_bytes());
+        let advice = if version < VERSION { "the joular-bpf that made it" } else { "a newer joular-bpf" };
+        let said = format!(
+            "reading the recording: it has format version {version}, this joular-bpf reads version {VERSION}: use {advice}"
+        );
+        let (events, error) = read(&bytes);
+        assert_eq!((events, error.unwrap().to_string()), (Vec::new(), said));
+    }
+}
+
+/// Those that are kept in the repository.
+#[test]
+fn the_committed_recordings_are_read_to_their_ends() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/recordings");
+    let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let recordings: Vec<_> = files.filter(|path| path.extension().is_some_and(|is| is == "jrec")).collect();
+    assert_eq!(recordings.len(), 5, "{recordings:?}");
+    for recording in recordings {
+        let (events, error) = read(&fs::read(&recording).unwrap());
+        assert!(error.is_none(), "{}: {error:?}", recording.display());
+        assert!(matches!(events.last(), Some(Event::RunEnded(_))), "{}", recording.display());
+        let windows = events.iter().filter(|event| matches!(event, Event::Window(_))).count();
+        assert!(windows > 3, "{}: {windows} windows", recording.display());
+    }
 }
 
 #[test]

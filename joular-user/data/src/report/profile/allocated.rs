@@ -141,8 +141,7 @@ impl Sums {
     ) -> Result<()> {
         let (names, bytes) = (columns.names(allocations::CLASS)?, columns.ints(allocations::ALLOCATED_BYTES)?);
         let samples = columns.ints(allocations::SAMPLES)?;
-        // Older data sets have none.
-        let sampled_by = columns.names_if_any(allocations::SAMPLED_BY)?;
+        let sampled_by = columns.names(allocations::SAMPLED_BY)?;
         let mut allowed = std::mem::take(&mut self.allowed);
         thread_rows::each(
             (data, run),

@@ -98,10 +98,10 @@ impl<'a> LoadColumns<'a> {
             busy: columns.ints(windows::CPU_BUSY_NS)?,
             unslotted: columns.ints(windows::CPU_UNSLOTTED_NS)?,
             elapsed: columns.ints(windows::CPU_ELAPSED_NS)?,
-            frequencies: columns.ints_if_any(context::MEAN_FREQUENCY_KHZ)?,
-            governors: columns.names_if_any(context::GOVERNOR)?,
-            steals: columns.ints_if_any(context::STEAL_NS)?,
-            suspends: columns.ints_if_any(context::SUSPENDED_NS)?,
+            frequencies: columns.ints(context::MEAN_FREQUENCY_KHZ)?,
+            governors: columns.names(context::GOVERNOR)?,
+            steals: columns.ints(context::STEAL_NS)?,
+            suspends: columns.ints(context::SUSPENDED_NS)?,
         })
     }
 

@@ -218,10 +218,10 @@ impl Overview {
     fn take_window(&mut self, rows: &WindowColumns<'_>, row: usize) -> Result<()> {
         self.windows += 1;
         self.samples = self.samples.saturating_add(rows.samples.natural(row)?);
-        let inexact_ns = rows.inexact.maybe_natural(row)?.unwrap_or(0);
+        let inexact_ns = rows.inexact.natural(row)?;
         self.inexact_cpu_ns = self.inexact_cpu_ns.saturating_add(inexact_ns);
         for (cause, counts) in &rows.losses {
-            let count: u64 = counts.maybe_natural(row)?.unwrap_or(0);
+            let count: u64 = counts.natural(row)?;
             if count > 0 {
                 let sum = self.losses.entry((*cause).to_owned()).or_default();
                 *sum = sum.saturating_add(count);
@@ -352,11 +352,8 @@ impl<'a> WindowColumns<'a> {
             read_failed: columns.flags(windows::READ_FAILED)?,
             samples: columns.ints(windows::SAMPLES)?,
             load: LoadColumns::of(columns)?,
-            inexact: columns.ints_if_any(windows::CPU_INEXACT_NS)?,
-            losses: losses
-                .iter()
-                .map(|(cause, column)| Ok((*cause, columns.ints_if_any(*column)?)))
-                .collect::<Result<_>>()?,
+            inexact: columns.ints(windows::CPU_INEXACT_NS)?,
+            losses: losses.iter().map(|(cause, column)| Ok((*cause, columns.ints(*column)?))).collect::<Result<_>>()?,
         })
     }
 }

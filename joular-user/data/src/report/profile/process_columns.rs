@@ -61,11 +61,11 @@ impl<'a> ProcessColumns<'a> {
             collector: columns.texts(COLLECTOR)?,
             container: columns.texts(CONTAINER)?,
             pod: columns.texts(POD)?,
-            namespace: columns.texts_if_any(NAMESPACE)?,
-            pod_name: columns.texts_if_any(POD_NAME)?,
-            labels: columns.text_lists_if_any(LABELS)?,
-            service: columns.texts_if_any(SERVICE)?,
-            version: columns.texts_if_any(VERSION)?,
+            namespace: columns.texts(NAMESPACE)?,
+            pod_name: columns.texts(POD_NAME)?,
+            labels: columns.text_lists(LABELS)?,
+            service: columns.texts(SERVICE)?,
+            version: columns.texts(VERSION)?,
             debug_non_safepoints: columns.flags(DEBUG_NON_SAFEPOINTS)?,
         })
     }

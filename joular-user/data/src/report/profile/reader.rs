@@ -201,8 +201,7 @@ impl DataSet {
         let (times, samples) = (columns.ints(shared::CPU_NS)?, columns.ints(shared::SAMPLES)?);
         let mut threads = ThreadColumns::of(columns)?;
         let pooled = PooledColumns::of(columns)?;
-        // Older data sets have none.
-        let by_bytes = columns.ints_if_any(shared::BY_BYTES_UJ)?;
+        let by_bytes = columns.ints(shared::BY_BYTES_UJ)?;
         let span = filter.span(&self.catalog.runs[run]);
         // Rows of a window stand together, and those of a thread, so the last answers are kept.
         let (mut last, mut last_allowed) = (None, None);
@@ -249,7 +248,7 @@ impl DataSet {
                 pooled: pooled.as_ref().map(|pooled| pooled.of_row(index)).transpose()?,
                 is_by_bytes: false,
             };
-            let by_bytes = MicroJoules(by_bytes.maybe_natural(index)?.unwrap_or(0));
+            let by_bytes = MicroJoules(by_bytes.natural(index)?);
             row.apart(by_bytes).for_each(|row| take(&self.catalog, &row));
         }
         Ok(())

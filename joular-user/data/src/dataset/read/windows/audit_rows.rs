@@ -93,8 +93,7 @@ fn parts(columns: &Columns<'_>, row: usize) -> Result<Parts> {
             Part::Network => windows::NETWORK_UJ,
             Part::Disk => windows::DISK_UJ,
         };
-        // Those of before there was a model of network and disk lack these.
-        let energy: Option<u64> = columns.ints_if_any(column)?.maybe_natural(row)?;
+        let energy: Option<u64> = columns.ints(column)?.maybe_natural(row)?;
         parts.set(part, energy.map(MicroJoules));
     }
     Ok(parts)
@@ -154,7 +153,7 @@ impl<'a> UnattributedColumns<'a> {
             failed_reads: columns.ints(windows::FAILED_READS_UJ)?,
             idle: columns.ints(windows::IDLE_UJ)?,
             unshared: columns.ints(windows::UNSHARED_UJ)?,
-            suspended: columns.ints_if_any(windows::SUSPENDED_UJ)?,
+            suspended: columns.ints(windows::SUSPENDED_UJ)?,
         })
     }
 
@@ -168,8 +167,7 @@ impl<'a> UnattributedColumns<'a> {
             failed_reads: energy(&self.failed_reads)?,
             idle: energy(&self.idle)?,
             unshared: energy(&self.unshared)?,
-            // Data sets from before there was the item have none of it.
-            suspended: MicroJoules(self.suspended.maybe_natural(row)?.unwrap_or(0)),
+            suspended: energy(&self.suspended)?,
         })
     }
 }
@@ -187,27 +185,18 @@ fn cpu_audit(columns: &Columns<'_>, row: usize) -> Result<CpuAudit> {
         kernel_ns: number(windows::CPU_KERNEL_NS)?,
         profiler_ns: number(windows::CPU_PROFILER_NS)?,
         samples: number(windows::SAMPLES)?,
-        inexact_ns: inexact_ns(columns, row)?,
+        inexact_ns: number(windows::CPU_INEXACT_NS)?,
     })
 }
 
-/// Data sets from before it had a column of its own counted it among other losses.
-fn inexact_ns(columns: &Columns<'_>, row: usize) -> Result<u64> {
-    let number = |column| columns.ints_if_any(column)?.maybe_natural::<u64>(row);
-    Ok(match number(windows::CPU_INEXACT_NS)? {
-        Some(inexact_ns) => inexact_ns,
-        None => number(windows::LOST_OTHER)?.unwrap_or(0),
-    })
-}
-
-/// `None` where the data set is from before it was noted.
+/// `None` where the recording does not say.
 fn context(columns: &Columns<'_>, row: usize) -> Result<Option<WindowContext>> {
-    let number = |column| columns.ints_if_any(column)?.maybe_natural::<u64>(row);
-    let signed = |column| Ok::<_, DataSetError>(columns.ints_if_any(column)?.maybe(row));
+    let number = |column| columns.ints(column)?.maybe_natural::<u64>(row);
+    let signed = |column| Ok::<_, DataSetError>(columns.ints(column)?.maybe(row));
     let Some(suspended_ns) = number(context::SUSPENDED_NS)? else { return Ok(None) };
     Ok(Some(WindowContext {
         mean_frequency_khz: number(context::MEAN_FREQUENCY_KHZ)?,
-        governor: columns.texts_if_any(context::GOVERNOR)?.maybe(row).map(ToOwned::to_owned),
+        governor: columns.texts(context::GOVERNOR)?.maybe(row).map(ToOwned::to_owned),
         steal_ns: number(context::STEAL_NS)?,
         temperature_millicelsius: signed(context::TEMPERATURE_MILLICELSIUS)?,
         suspended_ns,
@@ -228,8 +217,7 @@ pub(crate) fn loss_columns() -> impl Iterator<Item = (&'static str, Column<kind:
 fn losses(columns: &Columns<'_>, row: usize) -> Result<Vec<LossCount>> {
     let mut losses = Vec::new();
     for (cause, column) in loss_columns() {
-        // Data sets from before a cause was known have no column of it.
-        let count: u64 = columns.ints_if_any(column)?.maybe_natural(row)?.unwrap_or(0);
+        let count: u64 = columns.ints(column)?.natural(row)?;
         if count > 0 {
             losses.push(LossCount { cause: cause.to_owned(), count });
         }

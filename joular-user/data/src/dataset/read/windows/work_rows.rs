@@ -83,8 +83,7 @@ pub(crate) fn threads(columns: &Columns<'_>, rows: &mut Grouped<ThreadRead>) -> 
         (columns.texts(shared::COMM)?, columns.texts(work::THREAD_NAME)?, columns.texts(work::CATEGORY)?);
     let (energies, times, samples) =
         (columns.ints(shared::ENERGY_UJ)?, columns.ints(shared::CPU_NS)?, columns.ints(shared::SAMPLES)?);
-    // Older data sets have none.
-    let by_bytes = columns.ints_if_any(shared::BY_BYTES_UJ)?;
+    let by_bytes = columns.ints(shared::BY_BYTES_UJ)?;
     for row in 0..columns.rows() {
         let category = |name: &str| Category::ALL.into_iter().find(|category| category.name() == name);
         rows.entry(starts.get(row)?).or_default().push(ThreadRead {
@@ -95,7 +94,7 @@ pub(crate) fn threads(columns: &Columns<'_>, rows: &mut Grouped<ThreadRead>) -> 
             cpu_ns: times.natural(row)?,
             samples: samples.natural(row)?,
             energy: MicroJoules(energies.natural(row)?),
-            by_bytes: MicroJoules(by_bytes.maybe_natural(row)?.unwrap_or(0)),
+            by_bytes: MicroJoules(by_bytes.natural(row)?),
         });
     }
     Ok(())
@@ -107,8 +106,7 @@ pub(crate) fn branches(columns: &Columns<'_>, rows: &mut Grouped<BranchRead>) ->
     let stack_ids = columns.ints(work::STACK_ID)?;
     let (energies, times, samples) =
         (columns.ints(shared::ENERGY_UJ)?, columns.ints(shared::CPU_NS)?, columns.ints(shared::SAMPLES)?);
-    // Older data sets have none.
-    let by_bytes = columns.ints_if_any(shared::BY_BYTES_UJ)?;
+    let by_bytes = columns.ints(shared::BY_BYTES_UJ)?;
     for row in 0..columns.rows() {
         rows.entry(starts.get(row)?).or_default().push(BranchRead {
             thread: ids(row)?,
@@ -116,7 +114,7 @@ pub(crate) fn branches(columns: &Columns<'_>, rows: &mut Grouped<BranchRead>) ->
             cpu_ns: times.natural(row)?,
             samples: samples.natural(row)?,
             energy: MicroJoules(energies.natural(row)?),
-            by_bytes: MicroJoules(by_bytes.maybe_natural(row)?.unwrap_or(0)),
+            by_bytes: MicroJoules(by_bytes.natural(row)?),
         });
     }
     Ok(())
