@@ -8,6 +8,7 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 
 use super::{
+    merge::define_flags,
     redaction_flags::RedactRuleFlags,
     service_rule::ServiceRuleFlags,
     written::{number_as_text, one_or_several},
@@ -21,6 +22,7 @@ mod heading {
     pub const OUTPUT: &str = "Output";
 }
 
+define_flags! {
 /// Flags, all optional. The comments are the help texts.
 #[derive(Clone, Debug, Default, PartialEq, Args, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
@@ -380,4 +382,5 @@ pub struct Flags {
     /// Directory of sysfs for energy sources, for tests
     #[arg(long, value_name = "DIR", hide = true)]
     pub sys_root: Option<PathBuf>,
+}
 }

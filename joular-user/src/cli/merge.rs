@@ -1,94 +1,148 @@
-//! Merges flags of the command line with those of the configuration file.
+//! Merges flags of the command line with those of the configuration file, and says which flags are given. A new flag needs
+//! nothing here: [`define_flags`] goes through the fields of [`Flags`].
 
 use super::flags::Flags;
+
+/// Flags that say which processes are measured, or that none is.
+pub const TARGETS: &[&str] =
+    &["comm", "pid", "container", "pod", "namespace", "label", "cgroup", "service", "all", "replay"];
+
+/// Flags that exclude each other: those of the command line replace those of the file.
+const GROUPS: [&[&str]; 3] = [TARGETS, &["output", "no-output"], &["json", "quiet"]];
+
+/// Flags that a replay takes. What the others say is fixed by the recording.
+const OF_A_REPLAY: &[&str] = &[
+    "replay",
+    "config",
+    "idle",
+    "idle-watts",
+    "smt-ratio",
+    "calibration",
+    "output",
+    "no-output",
+    "flush",
+    "rotate",
+    "keep",
+    "keep-size",
+    "command-line",
+    "redact",
+    "top",
+    "no-infer",
+    "json",
+    "quiet",
+    "kernel-log",
+    "proc-root",
+    "sys-root",
+];
+
+/// The value of a flag.
+pub trait Value {
+    fn is_given(&self) -> bool;
+}
+
+impl Value for bool {
+    fn is_given(&self) -> bool {
+        *self
+    }
+}
+
+impl<T> Value for Option<T> {
+    fn is_given(&self) -> bool {
+        self.is_some()
+    }
+}
+
+impl<T> Value for Vec<T> {
+    fn is_given(&self) -> bool {
+        !self.is_empty()
+    }
+}
+
+/// Defines a struct of flags, and what is done with each of them. Tables of serde would do, too, but a path that is not
+/// UTF-8 does not pass through them.
+macro_rules! define_flags {
+    (
+        $(#[$of_all:meta])*
+        pub struct $name:ident {
+            $($(#[$of_flag:meta])* pub $flag:ident: $value:ty,)*
+        }
+    ) => {
+        $(#[$of_all])*
+        pub struct $name {
+            $($(#[$of_flag])* pub $flag: $value,)*
+        }
+
+        impl $name {
+            /// Fields, and whether their flags are given.
+            pub(super) fn fields(&self) -> impl Iterator<Item = (&'static str, bool)> + use<> {
+                [$((stringify!($flag), $crate::cli::merge::Value::is_given(&self.$flag)),)*].into_iter()
+            }
+
+            /// These flags. One that is not given is as in `other`, unless its field is one of `but`.
+            pub(super) fn completed(self, other: Self, but: &[&str]) -> Self {
+                let takes = |field, is_given: bool| !is_given && !but.contains(&field);
+                Self {
+                    $($flag: if takes(stringify!($flag), $crate::cli::merge::Value::is_given(&self.$flag)) {
+                        other.$flag
+                    } else {
+                        self.$flag
+                    },)*
+                }
+            }
+        }
+    };
+}
+pub(super) use define_flags;
+
+/// Defines flags of a subcommand that are flags of a recording, too, but for their help.
+macro_rules! define_shared_flags {
+    (
+        $(#[$of_all:meta])*
+        pub struct $name:ident {
+            $($(#[$of_flag:meta])* pub $flag:ident: $value:ty,)*
+        }
+    ) => {
+        $(#[$of_all])*
+        pub struct $name {
+            $($(#[$of_flag])* pub $flag: $value,)*
+        }
+
+        impl From<$name> for $crate::cli::Flags {
+            fn from(shared: $name) -> Self {
+                Self { $($flag: shared.$flag,)* ..Self::default() }
+            }
+        }
+    };
+}
+pub(super) use define_shared_flags;
 
 impl Flags {
     /// These flags, completed from `file`. Flags that exclude each other are a
     /// group: `--pid 1` replaces the `comm` of the file.
     pub fn or_else_from(self, file: Self) -> Self {
-        let target = if self.has_target() { &self } else { &file };
-        let (comm, pid, all, replay) = (target.comm.clone(), target.pid.clone(), target.all, target.replay.clone());
-        let (container, pod) = (target.container.clone(), target.pod.clone());
-        let (namespace, label) = (target.namespace.clone(), target.label.clone());
-        let (cgroup, service) = (target.cgroup.clone(), target.service.clone());
-        let place = if self.output.is_some() || self.no_output { &self } else { &file };
-        let (output, no_output) = (place.output.clone(), place.no_output);
-        let screen = if self.json || self.quiet { &self } else { &file };
-        let (json, quiet) = (screen.json, screen.quiet);
-        Self {
-            comm,
-            pid,
-            container,
-            pod,
-            namespace,
-            label,
-            cgroup,
-            service,
-            all,
-            replay,
-            duration: self.duration.or(file.duration),
-            interval: self.interval.or(file.interval),
-            frequency: self.frequency.or(file.frequency),
-            kubernetes: self.kubernetes.or(file.kubernetes),
-            kubernetes_token: self.kubernetes_token.or(file.kubernetes_token),
-            kubernetes_ca: self.kubernetes_ca.or(file.kubernetes_ca),
-            counters: if self.counters.is_empty() { file.counters } else { self.counters },
-            alloc: self.alloc || file.alloc,
-            io: self.io || file.io,
-            record: self.record.or(file.record),
-            config: self.config,
-            energy: if self.energy.is_empty() { file.energy } else { self.energy },
-            energy_file: self.energy_file.or(file.energy_file),
-            model_watts: self.model_watts.or(file.model_watts),
-            tdp: self.tdp.or(file.tdp),
-            tdp_states: self.tdp_states.or(file.tdp_states),
-            nic: self.nic.or(file.nic),
-            disk: self.disk.or(file.disk),
-            powercap_root: self.powercap_root.or(file.powercap_root),
-            dram_by: self.dram_by.or(file.dram_by),
-            idle: self.idle.or(file.idle),
-            idle_watts: self.idle_watts.or(file.idle_watts),
-            smt_ratio: self.smt_ratio.or(file.smt_ratio),
-            calibration: self.calibration.or(file.calibration),
-            weights: self.weights.or(file.weights),
-            sampler: self.sampler.or(file.sampler),
-            output,
-            no_output,
-            flush: self.flush.or(file.flush),
-            rotate: self.rotate.or(file.rotate),
-            keep: self.keep.or(file.keep),
-            keep_size: self.keep_size.or(file.keep_size),
-            ship: self.ship.or(file.ship),
-            ship_window: self.ship_window.or(file.ship_window),
-            ship_rate: self.ship_rate.or(file.ship_rate),
-            command_line: self.command_line.or(file.command_line),
-            top: self.top.or(file.top),
-            no_infer: self.no_infer || file.no_infer,
-            json,
-            quiet,
-            metrics: self.metrics.or(file.metrics),
-            metrics_token: self.metrics_token.or(file.metrics_token),
-            metrics_cert: self.metrics_cert.or(file.metrics_cert),
-            metrics_key: self.metrics_key.or(file.metrics_key),
-            metrics_methods: self.metrics_methods.or(file.metrics_methods),
-            otlp: self.otlp.or(file.otlp),
-            otlp_interval: self.otlp_interval.or(file.otlp_interval),
-            otlp_profiles: self.otlp_profiles || file.otlp_profiles,
-            otlp_headers: self.otlp_headers.or(file.otlp_headers),
-            otlp_ca: self.otlp_ca.or(file.otlp_ca),
-            guest_power: self.guest_power.or(file.guest_power),
-            service_rule: file.service_rule,
-            redact: file.redact,
-            kernel_log: self.kernel_log || file.kernel_log,
-            proc_root: self.proc_root.or(file.proc_root),
-            cpu_root: self.cpu_root.or(file.cpu_root),
-            sys_root: self.sys_root.or(file.sys_root),
-        }
+        let decided = GROUPS.into_iter().filter(|group| self.first_of(group).is_some());
+        let decided: Vec<String> = decided.flatten().map(|name| name.replace('-', "_")).collect();
+        self.completed(file, &decided.iter().map(String::as_str).collect::<Vec<_>>())
     }
 
-    fn has_target(&self) -> bool {
-        let has_condition = self.conditions().iter().any(|(_, texts)| !texts.is_empty());
-        has_condition || !self.pid.is_empty() || self.all || self.replay.is_some()
+    /// Names of the given flags, in the order in which they are defined.
+    pub fn given(&self) -> impl Iterator<Item = String> + use<> {
+        self.fields().filter_map(|(field, is_given)| is_given.then(|| field.replace('_', "-")))
+    }
+
+    /// Whether a flag is given.
+    pub fn has(&self, name: &str) -> bool {
+        self.given().any(|given| given == name)
+    }
+
+    /// The first of these flags that is given.
+    pub fn first_of(&self, names: &[&'static str]) -> Option<&'static str> {
+        names.iter().copied().find(|name| self.has(name))
+    }
+
+    /// The first given flag that applies to a measurement only.
+    pub fn live_only(&self) -> Option<String> {
+        self.given().find(|name| !OF_A_REPLAY.contains(&name.as_str()))
     }
 
     /// Conditions on targets that may be given together, by the names of their flags.
@@ -103,49 +157,90 @@ impl Flags {
             ("service", &self.service),
         ]
     }
+}
 
-    /// Names of the given flags that apply to a measurement only.
-    pub fn live_only(&self) -> impl Iterator<Item = &'static str> {
-        [
-            ("duration", self.duration.is_some()),
-            ("interval", self.interval.is_some()),
-            ("frequency", self.frequency.is_some()),
-            ("kubernetes", self.kubernetes.is_some()),
-            ("kubernetes-token", self.kubernetes_token.is_some()),
-            ("kubernetes-ca", self.kubernetes_ca.is_some()),
-            ("counters", !self.counters.is_empty()),
-            ("alloc", self.alloc),
-            ("io", self.io),
-            ("record", self.record.is_some()),
-            ("energy", !self.energy.is_empty()),
-            ("energy-file", self.energy_file.is_some()),
-            ("model-watts", self.model_watts.is_some()),
-            ("tdp", self.tdp.is_some()),
-            ("tdp-states", self.tdp_states.is_some()),
-            ("nic", self.nic.is_some()),
-            ("disk", self.disk.is_some()),
-            ("powercap-root", self.powercap_root.is_some()),
-            ("dram-by", self.dram_by.is_some()),
-            ("weights", self.weights.is_some()),
-            ("sampler", self.sampler.is_some()),
-            ("metrics", self.metrics.is_some()),
-            ("metrics-token", self.metrics_token.is_some()),
-            ("metrics-cert", self.metrics_cert.is_some()),
-            ("metrics-key", self.metrics_key.is_some()),
-            ("metrics-methods", self.metrics_methods.is_some()),
-            ("otlp", self.otlp.is_some()),
-            ("otlp-interval", self.otlp_interval.is_some()),
-            ("otlp-profiles", self.otlp_profiles),
-            ("otlp-headers", self.otlp_headers.is_some()),
-            ("otlp-ca", self.otlp_ca.is_some()),
-            ("ship", self.ship.is_some()),
-            ("ship-window", self.ship_window.is_some()),
-            ("ship-rate", self.ship_rate.is_some()),
-            ("guest-power", self.guest_power.is_some()),
-            ("service-rule", !self.service_rule.is_empty()),
-            ("cpu-root", self.cpu_root.is_some()),
-        ]
-        .into_iter()
-        .filter_map(|(name, is_given)| is_given.then_some(name))
+#[cfg(test)]
+mod tests {
+    use std::{ffi::OsStr, os::unix::ffi::OsStrExt as _};
+
+    use clap::CommandFactory as _;
+
+    use super::*;
+    use crate::cli::Cli;
+
+    fn of(text: &str) -> Flags {
+        toml::from_str(text).unwrap_or_else(|error| panic!("{text}: {error}"))
+    }
+
+    /// A flag as a line of the file.
+    struct Line {
+        name: String,
+        /// What only one of can hold.
+        group: String,
+        text: String,
+    }
+
+    /// Every flag that the file may have, each with this number as its value if it takes one.
+    fn lines(number: u32) -> Vec<Line> {
+        let line = |argument: &clap::Arg| {
+            let name = argument.get_long().unwrap().to_owned();
+            let values = ["true", "N", "'N'", "[N]", "['N']"].map(|value| value.replace('N', &number.to_string()));
+            let mut texts = values.iter().map(|value| format!("{name} = {value}"));
+            let text = texts.find(|text| toml::from_str::<Flags>(text).is_ok()).unwrap();
+            let is_target = argument.get_help_heading().is_some_and(|heading| heading.starts_with("Targets"));
+            let group = match name.as_str() {
+                _ if is_target => "targets",
+                "output" | "no-output" => "output",
+                "json" | "quiet" => "screen",
+                other => other,
+            };
+            Line { group: group.to_owned(), name, text }
+        };
+        let command = Cli::command();
+        let lines: Vec<Line> =
+            command.get_arguments().filter(|argument| argument.get_id() != "config").map(line).collect();
+        assert!(lines.len() > 60, "{}", lines.len());
+        lines
+    }
+
+    #[test]
+    fn a_flag_is_given_where_it_has_a_value() {
+        assert_eq!(Flags::default().given().next(), None);
+        for line in lines(7) {
+            let flags = of(&line.text);
+            assert_eq!(flags.given().collect::<Vec<_>>(), [line.name.as_str()]);
+            assert!(flags.has(&line.name) && flags.first_of(&["config"]).is_none());
+        }
+    }
+
+    #[test]
+    fn every_flag_of_the_file_completes_those_that_are_typed_and_is_overridden_by_its_own_group() {
+        let (typed, file) = (lines(7), lines(8));
+        for line in &file {
+            assert_eq!(Flags::default().or_else_from(of(&line.text)), of(&line.text));
+        }
+        for typed in &typed {
+            assert_eq!(of(&typed.text).or_else_from(Flags::default()), of(&typed.text));
+            for line in &file {
+                let merged = of(&typed.text).or_else_from(of(&line.text));
+                let both = format!("{}\n{}", typed.text, line.text);
+                let expected = of(if typed.group == line.group { &typed.text } else { &both });
+                assert_eq!(merged, expected, "{} over {}", typed.text, line.text);
+            }
+        }
+    }
+
+    #[test]
+    fn rules_of_the_file_stay() {
+        let rules = "[[service-rule]]\nname = 'shop'\n[[redact]]\nname = 'pin'\n";
+        let merged = of("all = true").or_else_from(of(rules));
+        assert_eq!((merged.service_rule.len(), merged.redact.len(), merged.all), (1, 1, true));
+    }
+
+    #[test]
+    fn a_path_that_is_not_utf_8_stays_as_it_was_typed() {
+        let path = Some(OsStr::from_bytes(b"/tmp/\xff").into());
+        let typed = Flags { output: path.clone(), ..Flags::default() };
+        assert_eq!(typed.or_else_from(of("all = true\noutput = 'x'")).output, path);
     }
 }

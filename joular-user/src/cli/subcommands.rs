@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{flags::Flags, redaction_flags::RedactFlags};
+use super::{flags::Flags, merge::define_shared_flags, redaction_flags::RedactFlags};
 
 /// Flags of `reattribute`.
 #[derive(Clone, Debug, PartialEq, Args)]
@@ -92,6 +92,7 @@ pub struct JmhFlags {
     pub markdown: bool,
 }
 
+define_shared_flags! {
 /// Energy sources and where they look: shared by the subcommands that open sources.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
 pub struct SourceFlags {
@@ -135,35 +136,6 @@ pub struct SourceFlags {
     #[arg(long, value_name = "DIR", hide = true)]
     pub sys_root: Option<PathBuf>,
 }
-
-impl From<SourceFlags> for Flags {
-    fn from(source: SourceFlags) -> Self {
-        let SourceFlags {
-            energy,
-            energy_file,
-            model_watts,
-            tdp,
-            tdp_states,
-            nic,
-            disk,
-            powercap_root,
-            proc_root,
-            sys_root,
-        } = source;
-        Self {
-            energy,
-            energy_file,
-            model_watts,
-            tdp,
-            tdp_states,
-            nic,
-            disk,
-            powercap_root,
-            proc_root,
-            sys_root,
-            ..Self::default()
-        }
-    }
 }
 
 /// Flags of `doctor` and `sources`.

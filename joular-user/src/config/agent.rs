@@ -42,8 +42,6 @@ fn completed(file: Flags) -> Flags {
         output: Some(OUTPUT.into()),
         keep: (!is_kept).then(|| KEEP.to_owned()),
         quiet: true,
-        service_rule: file.service_rule.clone(),
-        redact: file.redact.clone(),
         ..Flags::default()
     };
     file.or_else_from(defaults)

@@ -6,7 +6,7 @@ use joular_data::events::MarkKind;
 
 use super::{Config, ConfigError, ConfigFile, Input, Screen};
 use crate::{
-    cli::{Flags, RunFlags},
+    cli::{Flags, RunFlags, merge::TARGETS},
     experiment::{Rules, User, marks::RuleError, user::ONLY_ROOT, work::WorkRule},
     privileges::{self, lent},
 };
@@ -68,12 +68,8 @@ fn rules(flags: &RunFlags) -> Result<Rules, ConfigError> {
 }
 
 fn config(flags: Flags, file: Option<ConfigFile>) -> Result<Config, ConfigError> {
-    let targets = [("--pid", !flags.pid.is_empty()), ("--all", flags.all), ("--replay", flags.replay.is_some())];
-    let conditions = flags.conditions();
-    let conditions = conditions.iter().filter(|(_, texts)| !texts.is_empty()).map(|(name, _)| format!("--{name}"));
-    let given = targets.into_iter().filter(|(_, is_given)| *is_given).map(|(name, _)| name.to_owned());
-    if let Some(place) = given.chain(conditions).next() {
-        return Err(invalid(&place, "the command after -- is what is recorded: leave it out".to_owned()));
+    if let Some(name) = flags.first_of(TARGETS) {
+        return Err(invalid(&format!("--{name}"), "the command after -- is what is recorded: leave it out".to_owned()));
     }
     let is_silent = flags.quiet || flags.json;
     // Whoever else is chosen in a file is not meant here.

@@ -51,14 +51,8 @@ impl Places {
 
     /// What is read below a root is read with rights that its user may not have.
     fn refuse_roots(&self, flags: &Flags) -> Result<(), ConfigError> {
-        let roots = [
-            ("powercap-root", &flags.powercap_root),
-            ("proc-root", &flags.proc_root),
-            ("cpu-root", &flags.cpu_root),
-            ("sys-root", &flags.sys_root),
-        ];
-        match roots.into_iter().find(|(_, root)| root.is_some()) {
-            Some((name, _)) => {
+        match flags.first_of(&["powercap-root", "proc-root", "cpu-root", "sys-root"]) {
+            Some(name) => {
                 let cause = "this copy of joular-bpf has rights that you do not have: leave it out, or run as root";
                 Err(self.invalid(name, cause))
             }

@@ -25,19 +25,17 @@ impl Places {
         node_ip: Option<&str>,
         service_account: &Path,
     ) -> Result<Option<Source>, ConfigError> {
-        let of_kubelet =
-            [("kubernetes-token", flags.kubernetes_token.is_some()), ("kubernetes-ca", flags.kubernetes_ca.is_some())];
-        let of_kubelet = of_kubelet.into_iter().find(|(_, is_given)| *is_given);
+        let of_kubelet = flags.first_of(&["kubernetes-token", "kubernetes-ca"]);
         let Some(text) = &flags.kubernetes else {
             return match of_kubelet {
-                Some((key, _)) => Err(self.invalid(key, "nobody is asked for pods: give --kubernetes too")),
+                Some(key) => Err(self.invalid(key, "nobody is asked for pods: give --kubernetes too")),
                 None => Ok(None),
             };
         };
         let invalid = |cause: &str| self.invalid("kubernetes", format!("\"{}\" {cause}", text.escape_debug()));
         if let Some(socket) = text.strip_prefix("unix://").or_else(|| text.starts_with('/').then_some(text)) {
             return match of_kubelet {
-                Some((key, _)) => Err(self.conflict(key, "kubernetes", "container runtimes ask for nothing")),
+                Some(key) => Err(self.conflict(key, "kubernetes", "container runtimes ask for nothing")),
                 None => Ok(Some(Source::Cri(socket.into()))),
             };
         }

@@ -18,13 +18,8 @@ pub struct Metrics {
 impl Places {
     pub(super) fn metrics(&self, flags: &Flags) -> Result<Option<Metrics>, ConfigError> {
         let Some(text) = &flags.metrics else {
-            let idle = [
-                ("metrics-token", flags.metrics_token.is_some()),
-                ("metrics-cert", flags.metrics_cert.is_some()),
-                ("metrics-key", flags.metrics_key.is_some()),
-            ];
-            return match idle.into_iter().find(|(_, is_given)| *is_given) {
-                Some((key, _)) => Err(self.invalid(key, "no metrics are served: give --metrics too")),
+            return match flags.first_of(&["metrics-token", "metrics-cert", "metrics-key"]) {
+                Some(key) => Err(self.invalid(key, "no metrics are served: give --metrics too")),
                 None => Ok(None),
             };
         };

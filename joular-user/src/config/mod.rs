@@ -43,6 +43,7 @@ use joular_data::{
 };
 use thiserror::Error;
 
+use self::duration::parse_duration;
 pub use self::{
     baseline::{Check, baseline_to_check, baseline_to_save},
     calibration::{Calibrate, CalibrationChoice},
@@ -68,7 +69,6 @@ pub use self::{
     validate::validation,
     weights::WeightChoice,
 };
-use self::{conflicts::is_given, duration::parse_duration};
 use crate::{
     cli::Flags,
     energy::{EnergyOptions, shared_file::STALE_AFTER},
@@ -265,7 +265,7 @@ impl Places {
             );
         }
         let memory_by = flags.dram_by.as_deref().map_or(Ok(MemoryBy::Time), |text| self.parse("dram-by", text))?;
-        Ok(Live {
+        let live = Live {
             selection: self.selection(&flags)?,
             duration: self.time("duration", flags.duration.as_deref(), limits)?,
             interval,
@@ -276,9 +276,8 @@ impl Places {
             weights: flags.weights.as_deref().map_or(Ok(WeightChoice::Auto), |text| self.parse("weights", text))?,
             sampler: flags.sampler.as_deref().map_or(Ok(SamplerChoice::Auto), |text| self.parse("sampler", text))?,
             counters: self.counters(&flags.counters, memory_by)?,
-            // What energy is divided by must be there.
             allocations: flags.alloc || memory_by == MemoryBy::Allocation,
-            io: flags.io || flags.nic.is_some() || flags.disk.is_some(),
+            io: flags.io,
             metrics: self.metrics(&flags)?,
             metrics_methods: self.metrics_methods(&flags)?,
             otlp: self.otlp(&flags)?,
@@ -287,7 +286,9 @@ impl Places {
             kubernetes: self.kubernetes(&flags)?,
             record: flags.record,
             kernel_log: flags.kernel_log,
-        })
+        };
+        // What energy is divided by must be there.
+        Ok(Live { io: live.io || live.energy.needs_bytes(), ..live })
     }
 
     fn time(
@@ -335,7 +336,7 @@ impl Places {
     /// `--key`, or its place in the file if the value in effect is from there.
     fn place(&self, key: &str) -> String {
         match &self.file {
-            Some(file) if !is_given(&self.typed, key) => file.place_of(key),
+            Some(file) if !self.typed.has(key) => file.place_of(key),
             _ => format!("--{key}"),
         }
     }

@@ -20,14 +20,8 @@ pub struct Otlp {
 impl Places {
     pub(super) fn otlp(&self, flags: &Flags) -> Result<Option<Otlp>, ConfigError> {
         let Some(text) = &flags.otlp else {
-            let idle = [
-                ("otlp-interval", flags.otlp_interval.is_some()),
-                ("otlp-profiles", flags.otlp_profiles),
-                ("otlp-headers", flags.otlp_headers.is_some()),
-                ("otlp-ca", flags.otlp_ca.is_some()),
-            ];
-            return match idle.into_iter().find(|(_, is_given)| *is_given) {
-                Some((key, _)) => Err(self.invalid(key, "nothing is pushed: give --otlp too")),
+            return match flags.first_of(&["otlp-interval", "otlp-profiles", "otlp-headers", "otlp-ca"]) {
+                Some(key) => Err(self.invalid(key, "nothing is pushed: give --otlp too")),
                 None => Ok(None),
             };
         };

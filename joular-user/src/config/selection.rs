@@ -2,7 +2,7 @@
 
 use joular_data::model::units::Pid;
 
-use super::{ConfigError, Places, conflicts::is_given};
+use super::{ConfigError, Places};
 use crate::{
     cli::Flags,
     procs::selection::{Belonging, LabelPattern, NamePattern, Selection},
@@ -56,7 +56,7 @@ impl Places {
         let alone = ["pid", "all", "replay"];
         for (at, first) in flags.conditions().map(|(key, _)| key).into_iter().chain(alone).enumerate() {
             for second in alone.into_iter().skip((at + 1).saturating_sub(flags.conditions().len())) {
-                if is_given(flags, first) && is_given(flags, second) {
+                if flags.has(first) && flags.has(second) {
                     return Err(self.conflict(second, first, choose));
                 }
             }

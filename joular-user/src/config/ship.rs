@@ -35,9 +35,8 @@ impl Ship {
 impl Places {
     pub(super) fn ship(&self, flags: &Flags) -> Result<Option<Ship>, ConfigError> {
         let Some(to) = flags.ship.clone() else {
-            let given = [("ship-window", flags.ship_window.is_some()), ("ship-rate", flags.ship_rate.is_some())];
-            return match given.into_iter().find(|(_, is_given)| *is_given) {
-                Some((key, _)) => Err(self.invalid(key, "it needs --ship, which says where runs go")),
+            return match flags.first_of(&["ship-window", "ship-rate"]) {
+                Some(key) => Err(self.invalid(key, "it needs --ship, which says where runs go")),
                 None => Ok(None),
             };
         };

@@ -121,6 +121,7 @@ fn mistakes_on_the_command_line_name_the_flag() {
         ("--replay f --frequency 9", "--frequency cannot be used with --replay: a recording fixes it"),
         ("--all --output a --no-output", "--no-output cannot be used with --output: choose one"),
         ("--replay f --weights time", "--weights cannot be used with --replay: a recording fixes it"),
+        ("--replay f --nic", "--nic cannot be used with --replay: a recording fixes it"),
         ("--all --weights joules", "--weights: \"joules\": no such weights: use auto, time or cycles"),
         ("--all --sampler fast", "--sampler: \"fast\": no such sampler: use auto, timer or cpu-clock"),
         ("--all --json --quiet", "--quiet cannot be used with --json: choose one"),

@@ -165,6 +165,13 @@ pub struct EnergyOptions {
     pub disk: Option<DiskFigures>,
 }
 
+impl EnergyOptions {
+    /// Whether energy is asked for that a model makes of bytes which threads move.
+    pub const fn needs_bytes(&self) -> bool {
+        self.nic.is_some() || self.disk.is_some()
+    }
+}
+
 impl Opened {
     pub fn new(source: impl EnergySource + 'static, basis: impl Into<String>, resolution: impl Into<String>) -> Self {
         Self { source: Box::new(source), basis: basis.into(), resolution: resolution.into() }
