@@ -19,8 +19,8 @@ pub(super) struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            branches: 1 << 14,
-            frames: 1 << 16,
+            branches: 1 << 13,
+            frames: 1 << 15,
             text_bytes: 32 << 20,
             stacks: 1 << 20,
             stack_frames: 1 << 25,
