@@ -127,7 +127,7 @@ impl Flags {
 
     /// Names of the given flags, in the order in which they are defined.
     pub fn given(&self) -> impl Iterator<Item = String> + use<> {
-        self.fields().filter_map(|(field, is_given)| is_given.then(|| field.replace('_', "-")))
+        self.fields().filter(|(_, is_given)| *is_given).map(|(field, _)| field.replace('_', "-"))
     }
 
     /// Whether a flag is given.
