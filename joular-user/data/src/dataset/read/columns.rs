@@ -183,7 +183,7 @@ impl Columns<'_> {
     pub(crate) fn ints(&self, column: Column<kind::Int>) -> Result<Numbers<'_>> {
         let name = column.name();
         let values = self.column(&name)?.as_primitive_opt::<Int64Type>();
-        let values = values.ok_or_else(|| self.wrong(&name, "is no integer"))?;
+        let values = values.ok_or_else(|| self.wrong(&name, "is not an integer"))?;
         Ok(Numbers { columns: self, name, values: values.clone() })
     }
 
@@ -199,7 +199,7 @@ impl Columns<'_> {
     pub(crate) fn times(&self, column: Column<kind::Time>) -> Result<Numbers<'_>> {
         let name = column.name();
         let values = self.column(&name)?.as_primitive_opt::<TimestampMicrosecondType>();
-        let values = values.ok_or_else(|| self.wrong(&name, "is no timestamp"))?;
+        let values = values.ok_or_else(|| self.wrong(&name, "is not a timestamp"))?;
         Ok(Numbers { columns: self, name, values: values.reinterpret_cast::<Int64Type>() })
     }
 
@@ -211,7 +211,7 @@ impl Columns<'_> {
             None => Some(found.slice(0, found.len())),
         };
         let values = values.as_deref().and_then(|values| values.as_string_opt::<i32>()).cloned();
-        Ok(Texts { columns: self, values: values.ok_or_else(|| self.wrong(&name, "is no text"))?, name })
+        Ok(Texts { columns: self, values: values.ok_or_else(|| self.wrong(&name, "is not text"))?, name })
     }
 
     /// Text that repeats: see [`Names`].
@@ -222,8 +222,8 @@ impl Columns<'_> {
             Some(names) => Some(names.clone()),
             None => found.as_string_opt::<i32>().map(|texts| DictionaryArray::from_iter(texts.iter())),
         };
-        let values = values.ok_or_else(|| self.wrong(&name, "is no text"))?;
-        let texts = values.values().as_string_opt::<i32>().ok_or_else(|| self.wrong(&name, "is no text"))?.clone();
+        let values = values.ok_or_else(|| self.wrong(&name, "is not text"))?;
+        let texts = values.values().as_string_opt::<i32>().ok_or_else(|| self.wrong(&name, "is not text"))?.clone();
         Ok(Names { columns: self, name, values, texts })
     }
 
@@ -239,7 +239,7 @@ impl Columns<'_> {
 
     pub(crate) fn flags(&self, column: Column<kind::Flag>) -> Result<Flags> {
         let name = column.name();
-        let values = self.column(&name)?.as_boolean_opt().ok_or_else(|| self.wrong(&name, "is no boolean"))?;
+        let values = self.column(&name)?.as_boolean_opt().ok_or_else(|| self.wrong(&name, "is not a boolean"))?;
         Ok(Flags(values.clone()))
     }
 
@@ -251,12 +251,12 @@ impl Columns<'_> {
             Some(values) if values.null_count() == 0 => {
                 Ok(Structs { offsets: list.offsets().clone(), values: RecordBatch::from(values) })
             }
-            _ => Err(self.wrong(&name, "is no list of structs")),
+            _ => Err(self.wrong(&name, "is not a list of structs")),
         }
     }
 
     pub(super) fn list(&self, name: &str) -> Result<&ListArray> {
-        self.column(name)?.as_list_opt().ok_or_else(|| self.wrong(name, "is no list"))
+        self.column(name)?.as_list_opt().ok_or_else(|| self.wrong(name, "is not a list"))
     }
 
     /// Rows of another batch that belong to the same file.

@@ -13,7 +13,7 @@ impl Columns<'_> {
         let name = column.name();
         let lists = self.list(&name)?.clone();
         let values = lists.values().as_string_opt::<i32>().cloned();
-        let values = values.ok_or_else(|| self.wrong(&name, "is no list of texts"))?;
+        let values = values.ok_or_else(|| self.wrong(&name, "is not a list of texts"))?;
         Ok(TextLists { lists, values })
     }
 }
