@@ -23,7 +23,7 @@ pub struct CommandLineFlags {
     #[arg(long, value_name = "WHAT")]
     pub command_line: Option<String>,
 
-    /// Configuration file whose command-line and [[redact]] rules apply
+    /// Configuration file whose command-line and redact rules apply
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
 }
@@ -35,7 +35,7 @@ pub struct RedactFlags {
     #[arg(long)]
     pub redact: bool,
 
-    /// Configuration file whose [[redact]] rules apply, too
+    /// Configuration file whose redact rules apply, too
     #[arg(long, value_name = "FILE", requires = "redact")]
     pub config: Option<PathBuf>,
 }

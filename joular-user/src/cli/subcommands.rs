@@ -59,7 +59,7 @@ pub struct AuditFlags {
     #[arg(long)]
     pub secrets: bool,
 
-    /// Configuration file whose [[redact]] rules apply, too
+    /// Configuration file whose redact rules apply, too
     #[arg(long, value_name = "FILE", requires = "secrets")]
     pub config: Option<PathBuf>,
 
