@@ -53,7 +53,7 @@ pub(super) fn measure(name: Option<&str>) -> Result<Measure, ConfigError> {
 pub fn exported_measure(flags: &ExportFlags, is_of_one_measure: bool) -> Result<Measure, ConfigError> {
     match &flags.measure {
         Some(name) if !is_of_one_measure => Err(ConfigError::Conflict {
-            place: format!("--measure {name}"),
+            place: format!("--measure {}", name.escape_debug()),
             other: format!("--format {}", flags.format),
             advice: "this format holds energy and what else it has room for: leave --measure out",
         }),

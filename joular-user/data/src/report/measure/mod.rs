@@ -1,4 +1,4 @@
-//! Says what can be ranked: energy, and bytes and counts beside it.
+//! Says what can be ranked, drawn and exported: energy, bytes and counts.
 //!
 //! A [`Measure`] is a name with a unit. A [`Fact`] is what a thread has of a measure on a call path. Tables sum facts by
 //! their rows, all measures alike. A new measure is a variant of [`Measure`] and an iterator of facts in [`facts`].

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     report::{
         footprint::Footprint,
-        measure::{Fact, Measure, Way},
+        measure::{Fact, Measure},
         profile::{Amounts, Profile, ThreadIndex, ThreadPath},
     },
     sampling::Interval,
@@ -136,11 +136,6 @@ impl Ranking {
     /// Shown rows and what was cut.
     pub fn all_rows(&self) -> impl Iterator<Item = &Row> {
         self.rows.iter().chain(self.rest.iter().map(|(_, row)| row))
-    }
-
-    /// The ways of [`Way::APART`] in which the selection moved something.
-    pub fn ways(&self) -> impl Iterator<Item = Way> + '_ {
-        Way::APART.into_iter().filter(|way| self.beside.contains(&Measure::Moved(*way)))
     }
 }
 

@@ -54,8 +54,8 @@ pub struct Groups {
 enum Named {
     All(Vec<Group>),
     ByPath(Vec<PathIndex>),
-    /// Somebody else knows the names.
-    Nobody(usize),
+    /// So many without names: their caller has them.
+    Unnamed(usize),
 }
 
 /// Numbers of groups.
@@ -79,9 +79,9 @@ impl Groups {
         }
     }
 
-    /// Groups of frames that somebody else has numbered: each frame's number, of so many.
+    /// Groups without names: `places` has the number of each frame's group, of which there are `count`.
     pub const fn numbered(places: Vec<usize>, count: usize) -> Self {
-        Self { by: By::Method, named: Named::Nobody(count), places: Places::Frames(places) }
+        Self { by: By::Method, named: Named::Unnamed(count), places: Places::Frames(places) }
     }
 
     /// The groups of what paths and threads are about.
@@ -133,7 +133,7 @@ impl Groups {
         match &self.named {
             Named::All(groups) => groups.len(),
             Named::ByPath(paths) => paths.len(),
-            Named::Nobody(count) => *count,
+            Named::Unnamed(count) => *count,
         }
     }
 
@@ -145,7 +145,7 @@ impl Groups {
     pub fn name(&self, group: usize) -> Option<&TargetText> {
         match &self.named {
             Named::All(groups) => groups.get(group).map(|group| &group.name),
-            Named::ByPath(_) | Named::Nobody(_) => None,
+            Named::ByPath(_) | Named::Unnamed(_) => None,
         }
     }
 
@@ -154,7 +154,7 @@ impl Groups {
         match &self.named {
             Named::All(groups) => groups.get(group).cloned(),
             Named::ByPath(paths) => paths.get(group).map(|path| branch_group(&catalog.paths, *path)),
-            Named::Nobody(_) => None,
+            Named::Unnamed(_) => None,
         }
     }
 
