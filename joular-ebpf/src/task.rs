@@ -18,8 +18,8 @@ use crate::{
     counters::{self, Counted},
     cycles,
     maps::{
-        BOUNDARY, COUNT_CYCLES, COUNTER_COUNT, CPU, SMT, TASK_FLAGS, TASK_PID, TASK_START_BOOTTIME, TASK_TGID, THREADS,
-        ThreadMap, add_slot, count_loss, slot,
+        BOUNDARY, COUNT_CYCLES, COUNTER_COUNT, CPU, SMT, TASK_FLAGS, TASK_MM, TASK_PID, TASK_START_BOOTTIME, TASK_TGID,
+        THREADS, ThreadMap, add_slot, count_loss, slot,
     },
 };
 
@@ -72,6 +72,12 @@ impl Task {
     #[inline(always)]
     pub fn is_exiting(self) -> bool {
         self.read::<u32>(TASK_FLAGS.load()) & PF_EXITING != 0
+    }
+
+    /// Of a thread of a process: whether it ends, and the kernel has taken its memory already (`exit_mm`).
+    #[inline(always)]
+    pub fn has_no_memory(self) -> bool {
+        self.read::<u64>(TASK_MM.load()) == 0
     }
 
     #[inline(always)]

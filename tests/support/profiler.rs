@@ -1,6 +1,7 @@
 //! Runs joular-bpf as its users do: a command line, two output streams, an exit code, a data set.
 
 use std::{
+    env,
     ffi::OsString,
     path::{Path, PathBuf},
     process::Command,
@@ -12,7 +13,7 @@ use rustix::process::Signal;
 
 use crate::{
     dataset::DataSet,
-    paths,
+    notes, paths,
     process::{Finished, Running},
 };
 
@@ -142,6 +143,9 @@ impl Profiler {
     }
 }
 
+/// Where it is set, what tests recorded stays, for somebody who wants to know why one failed.
+const KEEP: &str = "KEEP_OUTPUT";
+
 /// A new empty directory for a data set, removed when dropped, and the set.
 pub struct Output {
     parent: tempfile::TempDir,
@@ -150,8 +154,12 @@ pub struct Output {
 
 impl Output {
     pub fn new() -> Result<Self> {
-        let parent = tempfile::tempdir()?;
+        let mut parent = tempfile::tempdir()?;
         let data = DataSet::at(parent.path().join("out"));
+        if env::var_os(KEEP).is_some() {
+            parent.disable_cleanup(true);
+            notes::figure(&format!("{KEEP}: {}", data.dir().display()));
+        }
         Ok(Self { parent, data })
     }
 

@@ -8,13 +8,16 @@
 /// `kernel.perf_event_max_stack`.
 pub const MAX_STACK_FRAMES: usize = 127;
 
-/// Hash of a stack's addresses; 0 means "no stack".
+/// Hash of a stack's addresses, or why there is none.
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StackId(pub u64);
 
 impl StackId {
+    /// No stack: there is none here, or it could not be read.
     pub const NONE: Self = Self(0);
+    /// A user stack that is no more: its thread ends, and the kernel has taken the thread's memory.
+    pub const ENDED: Self = Self(u64::MAX);
 
     /// Start of a hash; `kind` keeps user and kernel stacks apart.
     #[inline(always)]
@@ -29,13 +32,12 @@ impl StackId {
         x ^ (x >> 32)
     }
 
-    /// Closes a hash with the last step of splitmix64; never yields
-    /// [`StackId::NONE`].
+    /// Closes a hash with the last step of splitmix64; never yields [`StackId::NONE`] or [`StackId::ENDED`].
     #[inline(always)]
     pub const fn finish(hash: u64) -> Self {
         let x = hash.wrapping_mul(0x94d0_49bb_1331_11eb);
         let x = x ^ (x >> 31);
-        Self(if x == 0 { 1 } else { x })
+        Self(if x == Self::NONE.0 || x == Self::ENDED.0 { 1 } else { x })
     }
 }
 
@@ -201,7 +203,14 @@ mod tests {
     }
 
     #[test]
-    fn no_stack_hashes_to_none() {
+    fn no_stack_hashes_to_what_stands_for_none() {
         assert_ne!(StackId::finish(0), StackId::NONE);
+        // The last step can be undone: multiplication by an odd number, and a shift by half the bits.
+        let before_last = (0..6).fold(1_u64, |inverse, _| {
+            inverse.wrapping_mul(2_u64.wrapping_sub(inverse.wrapping_mul(0x94d0_49bb_1331_11eb)))
+        });
+        let all_ones = u64::MAX;
+        let mixed = all_ones ^ (all_ones >> 31) ^ (all_ones >> 62);
+        assert_eq!(StackId::finish(mixed.wrapping_mul(before_last)), StackId(1));
     }
 }

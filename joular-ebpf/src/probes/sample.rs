@@ -106,8 +106,7 @@ fn is_of_target(accounted: &Accounted, tgid: u32) -> bool {
 #[inline(always)]
 fn count_stack(context: &impl Interrupted, accounted: &Accounted, tgid: u32) {
     let kernel = unwind::kernel(context);
-    let user =
-        if accounted.task.is_kernel_thread() { Unwound::NONE } else { unwind::user(context, accounted.task, tgid) };
+    let user = unwind::user(context, accounted.task, tgid);
     let key = SampleKey::new(SampleKind::CpuTime, accounted.thread, user.id, kernel.id);
     let Some(map) = SAMPLES.get(accounted.bank) else { return };
     // By reference: each copy of a key is stack.

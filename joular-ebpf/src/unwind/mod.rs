@@ -46,6 +46,9 @@ impl Unwound {
     /// No stack: user code was interrupted, or it could not be read.
     pub const NONE: Self = Self { id: StackId::NONE, header: None, capacity: 0 };
 
+    /// What stands for the stack of a thread whose memory is gone.
+    pub const ENDED: Self = Self { id: StackId::ENDED, header: None, capacity: 0 };
+
     #[inline(always)]
     fn of(id: StackId, header: *mut StackHeader, capacity: usize) -> Self {
         if id == StackId::NONE { Self::NONE } else { Self { id, header: Some(header), capacity } }
@@ -82,6 +85,12 @@ pub fn kernel(context: &impl Interrupted) -> Unwound {
 /// Stack of the process at the sample, or at its entry to the kernel.
 #[inline(always)]
 pub fn user(context: &impl Interrupted, task: Task, tgid: u32) -> Unwound {
+    if task.is_kernel_thread() {
+        return Unwound::NONE;
+    }
+    if task.has_no_memory() {
+        return Unwound::ENDED;
+    }
     let interrupted = begin_walk_of_sample();
     let id = by_tables(task, tgid);
     end_walk_of_sample(interrupted);

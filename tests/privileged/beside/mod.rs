@@ -6,6 +6,7 @@ mod churn;
 mod conservation;
 mod containers;
 mod counters;
+mod ending_threads;
 mod endings;
 mod engines;
 mod errors;

@@ -172,6 +172,8 @@ pub enum Marker {
     LostStack,
     /// A sample whose stack could not be read.
     NoStack,
+    /// A thread that ends, whose memory the kernel has taken: only the kernel's part of its stack is left.
+    EndingThread,
     /// Code whose name changed within the window: it could be either.
     Stale,
     /// Code in a mapping beyond those that are kept of a process.
@@ -179,7 +181,7 @@ pub enum Marker {
 }
 
 impl Marker {
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Unresolved,
         Self::Truncated,
         Self::Broken,
@@ -188,6 +190,7 @@ impl Marker {
         Self::NoSample,
         Self::LostStack,
         Self::NoStack,
+        Self::EndingThread,
         Self::Stale,
         Self::NotKept,
     ];
@@ -205,6 +208,7 @@ impl Marker {
             Self::NoSample => "[no sample]",
             Self::LostStack => "[lost stack]",
             Self::NoStack => "[no stack]",
+            Self::EndingThread => "[ending thread]",
             Self::Stale => "[stale]",
             Self::NotKept => "[mapping not kept]",
         }

@@ -155,6 +155,8 @@ pub enum PathQuality {
     Walked(StackQuality),
     /// A kernel thread's, which has no user stack.
     Kernel,
+    /// A thread's that ends: the kernel has taken its memory, so that it has no user stack any more.
+    Ended,
     /// A part of the stack could not be read at all.
     NoStack,
     /// A part of the stack was read, but did not reach user space.
@@ -170,6 +172,9 @@ impl Default for PathQuality {
 }
 
 impl PathQuality {
+    /// Those of which nothing was walked.
+    pub const NOT_WALKED: [Self; 5] = [Self::Kernel, Self::Ended, Self::NoStack, Self::LostStack, Self::NoSample];
+
     /// `None` where nothing was walked.
     pub const fn unwinder(self) -> Option<Unwinder> {
         match self {
@@ -183,6 +188,7 @@ impl PathQuality {
         match self {
             Self::Walked(quality) => quality.end.name(),
             Self::Kernel => "kernel",
+            Self::Ended => "ended",
             Self::NoStack => "no-stack",
             Self::LostStack => "lost-stack",
             Self::NoSample => "no-sample",
@@ -192,8 +198,7 @@ impl PathQuality {
     /// The quality with these names.
     pub fn of_names(unwinder: Option<&str>, end: &str) -> Option<Self> {
         let Some(unwinder) = unwinder else {
-            let missing = [Self::Kernel, Self::NoStack, Self::LostStack, Self::NoSample];
-            return missing.into_iter().find(|quality| quality.end_name() == end);
+            return Self::NOT_WALKED.into_iter().find(|quality| quality.end_name() == end);
         };
         Some(Self::Walked(StackQuality {
             unwinder: Unwinder::ALL.into_iter().find(|known| known.name() == unwinder)?,
@@ -205,7 +210,7 @@ impl PathQuality {
     pub const fn is_complete(self) -> Option<bool> {
         match self {
             Self::Walked(quality) => quality.end.is_complete(),
-            Self::Kernel => Some(true),
+            Self::Kernel | Self::Ended => Some(true),
             Self::NoStack | Self::LostStack | Self::NoSample => Some(false),
         }
     }
@@ -220,8 +225,7 @@ mod tests {
         let walked = Unwinder::ALL.into_iter().flat_map(|unwinder| {
             WalkEnd::ALL.into_iter().map(move |end| PathQuality::Walked(StackQuality { unwinder, end }))
         });
-        let missing = [PathQuality::Kernel, PathQuality::NoStack, PathQuality::LostStack, PathQuality::NoSample];
-        for quality in walked.chain(missing) {
+        for quality in walked.chain(PathQuality::NOT_WALKED) {
             let unwinder = quality.unwinder().map(Unwinder::name);
             assert_eq!(PathQuality::of_names(unwinder, quality.end_name()), Some(quality));
         }

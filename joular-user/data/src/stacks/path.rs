@@ -30,6 +30,8 @@ pub fn lookup_addresses(stack: &RawStack) -> impl Iterator<Item = Address> + '_ 
 pub enum StackPart<'a> {
     /// There is none: user code was interrupted, or a kernel thread runs.
     Absent,
+    /// There is none any more: its thread ends, and the kernel has taken the thread's memory.
+    Ended,
     /// There should be one, but it could not be read.
     Unreadable,
     /// It was read, but did not reach user space.
@@ -49,6 +51,7 @@ pub fn call_path<'a>(
     for (is_kernel, part) in [(false, user), (true, kernel)] {
         match part {
             StackPart::Absent => {}
+            StackPart::Ended => push_marker(table, &mut path, Marker::EndingThread),
             StackPart::Unreadable => push_marker(table, &mut path, Marker::NoStack),
             StackPart::Lost => push_marker(table, &mut path, Marker::LostStack),
             StackPart::Known(stack) => {
@@ -100,20 +103,26 @@ fn quality(user: StackPart<'_>, kernel: StackPart<'_>) -> PathQuality {
         StackPart::Known(stack) => stack.quality,
         StackPart::Unreadable => return PathQuality::NoStack,
         StackPart::Lost => return PathQuality::LostStack,
-        StackPart::Absent => match kernel {
-            StackPart::Known(stack) if stack.quality.end == WalkEnd::Depth => stack.quality,
-            StackPart::Known(_) | StackPart::Absent => return PathQuality::Kernel,
-            StackPart::Unreadable => return PathQuality::NoStack,
-            StackPart::Lost => return PathQuality::LostStack,
-        },
+        StackPart::Absent => return without_user_part(PathQuality::Kernel, kernel),
+        StackPart::Ended => return without_user_part(PathQuality::Ended, kernel),
     };
     match kernel {
         StackPart::Lost => PathQuality::LostStack,
-        StackPart::Unreadable => PathQuality::NoStack,
+        StackPart::Unreadable | StackPart::Ended => PathQuality::NoStack,
         StackPart::Known(stack) if stack.quality.end == WalkEnd::Depth && walked.end.is_complete() != Some(false) => {
             PathQuality::Walked(StackQuality { end: WalkEnd::Depth, ..walked })
         }
         StackPart::Known(_) | StackPart::Absent => PathQuality::Walked(walked),
+    }
+}
+
+/// The quality of a path that has nothing but its kernel part, unless more is missing of that.
+fn without_user_part(whole: PathQuality, kernel: StackPart<'_>) -> PathQuality {
+    match kernel {
+        StackPart::Known(stack) if stack.quality.end == WalkEnd::Depth => PathQuality::Walked(stack.quality),
+        StackPart::Known(_) | StackPart::Absent => whole,
+        StackPart::Unreadable | StackPart::Ended => PathQuality::NoStack,
+        StackPart::Lost => PathQuality::LostStack,
     }
 }
 
@@ -216,6 +225,9 @@ mod tests {
             (StackPart::Known(&raw(&[110], false)), StackPart::Lost, "f1;[lost stack] (lost-stack)"),
             (StackPart::Absent, StackPart::Known(&raw(&[5], false)), "f5 (kernel)"),
             (StackPart::Absent, StackPart::Known(&truncated_kernel), "[truncated];f5 (depth)"),
+            (StackPart::Ended, StackPart::Known(&raw(&[5], false)), "[ending thread];f5 (ended)"),
+            (StackPart::Ended, StackPart::Known(&truncated_kernel), "[ending thread];[truncated];f5 (depth)"),
+            (StackPart::Ended, StackPart::Lost, "[ending thread];[lost stack] (lost-stack)"),
             (StackPart::Unreadable, StackPart::Known(&raw(&[5], false)), "[no stack];f5 (no-stack)"),
             (StackPart::Lost, StackPart::Absent, "[lost stack] (lost-stack)"),
             (StackPart::Absent, StackPart::Absent, "[no stack] (no-stack)"),

@@ -10,6 +10,8 @@ mod tests;
 
 use std::collections::HashMap;
 
+use joular_ebpf::abi::StackId;
+
 use super::{
     branches::MarkerBranches,
     limits::Limits,
@@ -249,7 +251,8 @@ impl Paths {
             return *branch;
         }
         let part = |id: u64, absent| match id {
-            0 => absent,
+            id if id == StackId::NONE.0 => absent,
+            id if id == StackId::ENDED.0 => StackPart::Ended,
             id => self.stacks.get(&id).map_or(StackPart::Lost, StackPart::Known),
         };
         let user = part(sample.user_stack, if is_kernel_thread { StackPart::Absent } else { StackPart::Unreadable });
