@@ -22,7 +22,7 @@ TABLES = ["methods", "processes", "jvms", "windows"]
 # Each may use those before it.
 VIEWS = ["names", "minutes", "hourly"]
 QUESTIONS = ["services", "methods", "hosts", "vm_tax", "regressions", "cost"]
-# Settings that are no texts.
+# Settings that are not texts.
 FIGURES = ["work_before", "work_after", "price", "grams", "pue"]
 # Minima and maxima of these then tell which files and row groups a question needs.
 ORDERS = {

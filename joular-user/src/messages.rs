@@ -1,4 +1,4 @@
-//! Writes to standard error what the user should know and what is no result, a line each.
+//! Writes to standard error what the user should know and what is not a result, a line each.
 //!
 //! People get text. A service's lines go to the journal, with their priority (sd-daemon(3)), or to a log
 //! collector, as JSON. There may be texts of targets in a message, so nothing in it acts on a terminal. It may quote a URL or
@@ -124,7 +124,7 @@ fn write(level: Level, harmless: &str) {
     let format = FORMAT.load(Ordering::Relaxed);
     let format = [Format::Journal, Format::Json].into_iter().find(|known| *known as u8 == format);
     let line = line(format.unwrap_or(Format::Text), level, &without_secrets(harmless), Timestamp::now());
-    // Nobody may be listening any more, which is no reason to end.
+    // Nobody may be listening any more, which is not a reason to end.
     let _ = io::stderr().lock().write_all(line.as_bytes());
 }
 

@@ -124,7 +124,7 @@ fn several_runs_tell_a_change_and_a_gate_stops_it() {
     let parent = tempfile::tempdir().unwrap();
     let (a, b) = (runs(&parent.path().join("a"), 30), runs(&parent.path().join("b"), 20));
     let gate = ["--per", "none", "--fail-above", "5%"];
-    // Fewer joules are no regression, more of them are.
+    // Fewer joules are not a regression, more of them are.
     let found = json(&a, &b, &["--per", "none"]);
     assert_eq!((&found["intervals_from"], &found["a"]["runs"]), (&"runs".into(), &4.into()));
     assert_eq!(found["total"]["verdict"], "less", "{}", found["total"]);

@@ -1,6 +1,6 @@
 //! Tests that README and documents name commands, options and columns that exist.
 
-use std::{fs, path::PathBuf, process::Command};
+use std::{collections::BTreeSet, fs, path::PathBuf, process::Command};
 
 use joular_tests::paths;
 
@@ -61,6 +61,41 @@ fn the_index_of_documents_is_complete() {
     for (path, _) in documents() {
         let name = path.file_name().unwrap().to_str().unwrap();
         assert!(name == "README.md" || index.contains(&format!("{name})")), "docs/README.md does not list {name}");
+    }
+}
+
+/// Nobody reads a page that only grows.
+#[test]
+fn the_pages_that_people_read_first_stay_short() {
+    for (name, most) in [("README.md", 1_800), ("ARCHITECTURE.md", 4_500)] {
+        let text = fs::read_to_string(paths::root().join(name)).unwrap();
+        let words = text.split_whitespace().count();
+        assert!(words <= most, "{name}: {words} words, at most {most}");
+    }
+}
+
+/// Files and folders that a text names in code, with one of several last parts: `a/{b,c}.rs`.
+fn named_files(text: &str) -> BTreeSet<&str> {
+    let quoted = text.split('`').skip(1).step_by(2);
+    quoted.filter(|name| name.contains(".rs") && !name.contains(char::is_whitespace)).collect()
+}
+
+#[test]
+fn every_file_that_the_architecture_names_exists() {
+    let files = Command::new("git").args(["ls-files"]).current_dir(paths::root()).output().unwrap();
+    let files = String::from_utf8(files.stdout).unwrap();
+    let text = fs::read_to_string(paths::root().join("ARCHITECTURE.md")).unwrap();
+    let named = named_files(&text);
+    assert!(named.len() > 30, "{named:?}");
+    for name in named {
+        let each = match name.split_once('{').and_then(|(before, rest)| Some((before, rest.split_once('}')?))) {
+            Some((before, (parts, after))) => parts.split(',').map(|part| format!("{before}{part}{after}")).collect(),
+            None => vec![name.to_owned()],
+        };
+        for name in each {
+            let is_it = |file: &str| file == name || file.ends_with(&format!("/{name}"));
+            assert!(files.lines().any(is_it), "ARCHITECTURE.md: there is no {name}");
+        }
     }
 }
 

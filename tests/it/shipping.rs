@@ -109,7 +109,7 @@ fn a_bucket_that_cannot_be_read_says_what_to_do() {
         (changed("AWS_ENDPOINT_URL", "http://127.0.0.1:9"), "s3://fleet", "check the network"),
         (changed("AWS_ALLOW_HTTP", "false"), "s3://fleet", "check the network, and AWS_ENDPOINT_URL"),
         (right.clone(), "s3://key:secret@fleet", "credentials belong in the environment"),
-        (right.clone(), "ftp://fleet", "is no place for a data set"),
+        (right.clone(), "ftp://fleet", "is not a place for a data set"),
     ] {
         let finished = with(&environment, &["report", place]);
         assert_eq!(finished.code(), Some(1), "{finished:?}");
@@ -156,7 +156,7 @@ fn the_configuration_of_a_service_is_checked_without_privileges() {
     assert_eq!((right.code(), right.stdout.ends_with("agent.toml: no mistakes")), (Some(0), true), "{right:?}");
     for (text, message) in [
         ("comm = ['java']\nshipp = 's3://fleet'", "agent.toml:2: unknown field `shipp`"),
-        ("interval = '7s'\nship = 's3://fleet'", "ship-window: it is no multiple of --interval"),
+        ("interval = '7s'\nship = 's3://fleet'", "ship-window: it is not a multiple of --interval"),
         ("metrics = '0.0.0.0:9897'", "agent.toml:1: metrics"),
     ] {
         let wrong = check(text);

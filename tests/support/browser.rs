@@ -132,7 +132,7 @@ impl Browser {
     /// The text of an expression.
     pub fn text(&mut self, expression: &str) -> Result<String> {
         let value = self.eval(expression)?;
-        value.as_str().map(ToOwned::to_owned).with_context(|| format!("{expression} is no text but {value}"))
+        value.as_str().map(ToOwned::to_owned).with_context(|| format!("{expression} is not text but {value}"))
     }
 
     /// Presses and releases a key; of a printable one its text goes where the focus is.

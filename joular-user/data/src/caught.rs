@@ -10,7 +10,7 @@ thread_local! {
     static IS_CAUGHT: Cell<bool> = const { Cell::new(false) };
 }
 
-/// What `run` gives; `None` if it panics. What it had in hand then must not be used any more.
+/// What `run` gives; `None` if it panics. Do not use values that `run` was changing when it panicked.
 pub fn caught<T>(run: impl FnOnce() -> T) -> Option<T> {
     let before = IS_CAUGHT.replace(true);
     let result = catch_unwind(AssertUnwindSafe(run));

@@ -1,4 +1,5 @@
-//! Ships runs on a thread of its own, at the lowest priority, while a recording goes on.
+//! Ships runs on threads of its own while a recording goes on: at the lowest priority, but for the last pass, which has little
+//! time.
 //!
 //! What fails is tried again, after a pause that grows. The recording never waits for it.
 
@@ -99,7 +100,6 @@ impl Shipping {
         let shipping = Self { shared: Arc::default(), progress };
         let (shared, progress) = (Arc::clone(&shipping.shared), shipping.progress.clone());
         thread::Builder::new().name("joular-ship".to_owned()).spawn(move || {
-            privileges::lower_priority();
             ship(&mut shipper, &shared, &progress, &to);
             *locked(&shared.asked) = Asked::Ended;
             shared.changed.notify_all();
@@ -121,12 +121,19 @@ impl Shipping {
         let asked = locked(&self.shared.asked);
         let waiting = |asked: &mut Asked| !matches!(asked, Asked::Ended);
         // A request under way may take longer; nobody waits for it.
-        drop(self.shared.changed.wait_timeout_while(asked, limit, waiting));
-        match self.progress.now() {
-            Sums { waiting_runs: 0, is_failing: false, .. } => {}
-            sums => messages::warn(&format!("{sums}: what waits is shipped after the next start")),
+        let asked = self.shared.changed.wait_timeout_while(asked, limit, waiting);
+        let has_ended = matches!(*asked.unwrap_or_else(PoisonError::into_inner).0, Asked::Ended);
+        if let Some(text) = left_over(&self.progress.now(), has_ended) {
+            messages::warn(&text);
         }
     }
+}
+
+/// Says what is not shipped when shipping must end. Until a pass has ended, the sums do not know what waits.
+fn left_over(sums: &Sums, has_ended: bool) -> Option<String> {
+    let under_way = if has_ended { "" } else { ", the last pass did not end in time" };
+    let is_done = has_ended && sums.waiting_runs == 0 && !sums.is_failing;
+    (!is_done).then(|| format!("{sums}{under_way}: what waits is shipped after the next start"))
 }
 
 impl Shared {
@@ -163,12 +170,16 @@ impl Shared {
     }
 }
 
-/// Ships pass by pass. The last one begins once all runs have ended.
+/// Ships pass by pass. The last one begins once all runs have ended; the one before is broken off for it.
 fn ship(shipper: &mut Shipper, shared: &Shared, progress: &Progress, to: &str) {
     let (mut backoff, mut told) = (Backoff::default(), false);
     loop {
         let is_last = shared.is_ending();
-        let (passed, result) = shipper.pass(&mut |wait| shared.wait(wait));
+        let (passed, result) = if is_last {
+            shipper.pass(&mut |wait| shared.wait(wait))
+        } else {
+            at_lowest_priority(&mut || shipper.pass(&mut |wait| shared.wait(wait) || shared.is_ending()))
+        };
         progress.add(&passed, result.is_err());
         tell(&passed, &result, &mut told, to);
         let pause = match result {
@@ -182,6 +193,23 @@ fn ship(shipper: &mut Shipper, shared: &Shared, progress: &Progress, to: &str) {
             return;
         }
         shared.wait_unless_ending(pause);
+    }
+}
+
+/// On a thread that ends with it: no thread may raise its priority again.
+fn at_lowest_priority<T: Send>(work: &mut (impl FnMut() -> T + Send)) -> T {
+    let done = thread::scope(|scope| {
+        let lowered = || {
+            privileges::lower_priority();
+            work()
+        };
+        let thread = thread::Builder::new().name("joular-ship".to_owned()).spawn_scoped(scope, lowered);
+        thread.ok().map(thread::ScopedJoinHandle::join)
+    });
+    match done {
+        Some(done) => done.unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+        // There can be no other thread.
+        None => work(),
     }
 }
 
@@ -208,4 +236,23 @@ fn tell(passed: &Passed, result: &Result<(), ShipError>, told: &mut bool, to: &s
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_over_is_said_even_if_nobody_knows_how_much_it_is() {
+        let sums = |waiting_runs, is_failing| Sums { runs: 3, waiting_runs, is_failing, ..Sums::default() };
+        let told = ": what waits is shipped after the next start";
+        for (sums, has_ended, expected) in [
+            (sums(0, false), true, None),
+            (sums(0, false), false, Some("3 runs shipped, the last pass did not end in time")),
+            (sums(2, false), true, Some("3 runs shipped, 2 wait")),
+            (sums(2, true), true, Some("3 runs shipped, 2 wait, shipping fails")),
+        ] {
+            assert_eq!(left_over(&sums, has_ended), expected.map(|text| format!("{text}{told}")));
+        }
+    }
 }

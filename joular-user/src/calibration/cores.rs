@@ -19,7 +19,7 @@ use super::{
 /// A busy CPU that draws less above idle than this, in µW, is lost in the noise of the idle power.
 const LEAST_UW: u64 = 100_000;
 
-/// Coefficients outside of these, in thousandths, are no processor's.
+/// No processor has coefficients outside of these, in thousandths.
 const PLAUSIBLE_PERMILLE: std::ops::RangeInclusive<u64> = 10..=100_000;
 
 /// Power of one busy CPU of a type.

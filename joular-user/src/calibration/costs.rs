@@ -47,7 +47,7 @@ impl Category {
     pub const fn meaning(self) -> &'static str {
         match self {
             Self::SampleIdle => "sample of an idle CPU",
-            Self::SampleOther => "sample of a thread that is no target",
+            Self::SampleOther => "sample of another thread",
             Self::SampleShallow => "sample of a target, few frames",
             Self::SampleDeep => "sample of a target, many frames",
             Self::SwitchQuiet => "context switch, few of them",

@@ -65,7 +65,7 @@ struct Versioned {
 
 /// A calibration, or what is wrong with the text.
 pub fn parse(text: &str) -> Result<Calibration, String> {
-    let not_one = |error: serde_json::Error| format!("it is no calibration: {error}");
+    let not_one = |error: serde_json::Error| format!("it is not a calibration: {error}");
     let Versioned { format_version } = serde_json::from_str(text).map_err(not_one)?;
     if format_version != FORMAT_VERSION {
         return Err(format!("its format is version {format_version}, this joular-bpf reads version {FORMAT_VERSION}"));
@@ -151,9 +151,9 @@ mod tests {
         for (bytes, cause) in [
             (&whole.as_bytes()[..whole.len() / 2], "EOF"),
             (b"".as_slice(), "EOF"),
-            (b"garbage".as_slice(), "it is no calibration"),
+            (b"garbage".as_slice(), "it is not a calibration"),
             (b"\xff\xfe".as_slice(), "it is not text"),
-            (b"[]".as_slice(), "it is no calibration"),
+            (b"[]".as_slice(), "it is not a calibration"),
             (
                 br#"{"format_version": 2, "new": 1}"#.as_slice(),
                 "its format is version 2, this joular-bpf reads version 1",

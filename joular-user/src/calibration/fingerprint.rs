@@ -257,7 +257,7 @@ mod tests {
         assert_eq!((unknown.mismatches(&stored), unknown.doubts(&stored)), (vec![], vec![]));
     }
 
-    /// What idle states cost is no cost of the programs.
+    /// What idle states cost is not a cost of the programs.
     #[test]
     fn costs_without_baselines_hold_under_any_limit_of_idle_states() {
         let stored = Fingerprint { energy: None, ..fixture::calibration().fingerprint };

@@ -66,7 +66,7 @@ idle power                                 n        least      typical       spr
   package of socket 0                     18     20.000 W     20.000 W      0.001 W  measured
   dram of socket 0                        18      2.000 W      2.000 W      0.001 W  measured
 cost of one                                n        least      typical       spread  runs
-  sample of a thread that is no target    20       800 ns       890 ns        12 ns  2000
+  sample of another thread                20       800 ns       890 ns        12 ns  2000
   sample of a target, many frames         20      4000 ns      4090 ns        12 ns  2000
   context switch, very many               20       200 ns       290 ns        12 ns  2000
   reading the clock                       20        30 ns       120 ns        12 ns  2000

@@ -273,7 +273,7 @@ pub struct Flags {
     pub ship_rate: Option<String>,
 
     /// What is shown of command lines: none, redacted (without the values of options, properties and variables whose names
-    /// tell of a secret, and without users and passwords in URLs) or full [default: redacted]
+    /// suggest a secret, and without users and passwords in URLs) or full [default: redacted]
     ///
     /// It holds for all that is written: recording, data set, metrics and messages. The configuration file may have rules of
     /// what else is secret. docs/operating.md says what is found and what is not.

@@ -77,7 +77,7 @@ pub struct Cli {
 #[derive(Clone, Debug, clap::Subcommand)]
 #[allow(clippy::large_enum_variant, reason = "the program has one value of it")]
 pub enum Command {
-    /// Run a command, and tell what energy it used
+    /// Run a command and report the energy it used
     ///
     /// The command and all that it starts are recorded from its first instruction to its end. It runs as the user
     /// who called sudo, with the same terminal, directory and limits. Its output is left alone: totals come on
@@ -89,7 +89,7 @@ pub enum Command {
                             sudo joular-bpf run --repeat 10 --parameter gc=Serial,G1 --output gc -- java -XX:+Use{gc}GC -jar shop.jar")]
     Run(RunFlags),
 
-    /// Run a command with many values of a parameter, and tell how its energy grows
+    /// Run a command with many values of a parameter and report how its energy grows
     ///
     /// Fits models of growth (constant, log n, n, n log n, n², n³, 2ⁿ, a power of n) to the joules of each method and of
     /// the whole command. docs/growth.md explains how one is chosen, and what that cannot know.

@@ -77,7 +77,7 @@ fn judged(comparison: &Comparison, choices: &Choices, b: &Path) -> Exit {
             Exit::Regression
         }
         Gate::NotEnoughRuns => {
-            messages::warn("not enough runs to tell whether --fail-above is kept: see the warning of the comparison");
+            messages::warn("not enough runs to decide whether --fail-above is kept: see the warning of the comparison");
             Exit::Undecided
         }
         Gate::NotComparable => {

@@ -84,7 +84,7 @@ pub fn message_of(error: &anyhow::Error) -> String {
     escape_lines(&text)
 }
 
-/// A reader that has seen enough and closes the pipe is no error.
+/// A reader that has seen enough and closes the pipe is not an error.
 fn unless_closed(written: io::Result<()>) -> io::Result<()> {
     match written {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),

@@ -100,7 +100,7 @@ fn read(path: &Path) -> anyhow::Result<Sweep> {
     })
 }
 
-/// Tells what grows otherwise than before. A slower growth is no reason to fail.
+/// Tells what grows otherwise than before. A slower growth is not a reason to fail.
 fn judged(before: &Sweep, after: &Sweep) -> anyhow::Result<Exit> {
     let mut exit = Exit::Success;
     let pairs = after.methods.iter().filter_map(|curve| Some((before_of(before, curve)?, curve)));

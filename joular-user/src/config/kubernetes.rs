@@ -46,7 +46,9 @@ impl Places {
                 Ok(IpAddr::V6(address)) => format!("https://[{address}]:{PORT}"),
                 Err(_) => {
                     let shown = address.escape_debug();
-                    return Err(self.invalid("kubernetes", format!("NODE_IP is \"{shown}\", which is no IP address")));
+                    return Err(
+                        self.invalid("kubernetes", format!("NODE_IP is \"{shown}\", which is not an IP address"))
+                    );
                 }
             }
         } else {
@@ -147,7 +149,7 @@ mod tests {
         for (line, node_ip, expected) in [
             ("--kubernetes-token /t", None, "--kubernetes-token: nobody is asked for pods"),
             ("--kubernetes ftp://x", None, "--kubernetes: \"ftp://x\" is not kubelet, an address such as"),
-            ("--kubernetes", Some("node 1"), "--kubernetes: NODE_IP is \"node 1\", which is no IP address"),
+            ("--kubernetes", Some("node 1"), "--kubernetes: NODE_IP is \"node 1\", which is not an IP address"),
             (
                 "--kubernetes /s --kubernetes-ca none",
                 None,

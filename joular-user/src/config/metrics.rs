@@ -25,9 +25,8 @@ impl Places {
         };
         let shown = text.escape_debug();
         let Ok(address) = text.parse::<SocketAddr>() else {
-            return Err(
-                self.invalid("metrics", format!("\"{shown}\" is no IP address with a port, such as 127.0.0.1:9897"))
-            );
+            return Err(self
+                .invalid("metrics", format!("\"{shown}\" is not an IP address with a port, such as 127.0.0.1:9897")));
         };
         if !address.ip().to_canonical().is_loopback() && flags.metrics_token.is_none() {
             let cause = format!(
@@ -111,8 +110,8 @@ mod tests {
     #[test]
     fn what_serves_nothing_is_refused() {
         for (line, words) in [
-            ("--metrics here", "no IP address with a port"),
-            ("--metrics 127.0.0.1", "no IP address with a port"),
+            ("--metrics here", "not an IP address with a port"),
+            ("--metrics 127.0.0.1", "not an IP address with a port"),
             ("--metrics-token t", "give --metrics too"),
             ("--metrics-methods 3", "give --metrics or --otlp too"),
             ("--metrics-cert c", "give --metrics too"),

@@ -34,7 +34,7 @@ impl Places {
         };
         let is_url = !host.is_empty() && host.bytes().all(|byte| byte.is_ascii_graphic() && !b"?#@".contains(&byte));
         if !is_url {
-            return Err(self.invalid("otlp", format!("\"{shown}\" is no address such as http://127.0.0.1:4318")));
+            return Err(self.invalid("otlp", format!("\"{shown}\" is not an address such as http://127.0.0.1:4318")));
         }
         if flags.otlp_headers.is_some() && !is_tls && !is_loopback(host) {
             let cause = "others could read the headers on the way: give an address that begins with https://";
@@ -116,9 +116,9 @@ mod tests {
     #[test]
     fn what_pushes_nothing_is_refused() {
         for (line, words) in [
-            ("--otlp collector:4318", "no address such as"),
-            ("--otlp http://", "no address such as"),
-            ("--otlp http://user@host", "no address such as"),
+            ("--otlp collector:4318", "not an address such as"),
+            ("--otlp http://", "not an address such as"),
+            ("--otlp http://user@host", "not an address such as"),
             ("--otlp --otlp-interval 10ms", "between 1s and 3600s"),
             ("--otlp-interval 5s", "give --otlp too"),
             ("--otlp-profiles", "give --otlp too"),

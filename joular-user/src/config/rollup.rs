@@ -8,7 +8,7 @@ use super::{
 /// Nanoseconds.
 ///
 /// # Errors
-/// If it is no time, or longer than a day.
+/// If it is not a time, or longer than a day.
 pub fn rollup_window_ns(window: &str) -> Result<u64, ConfigError> {
     let invalid = |cause: String| ConfigError::Invalid { place: "--window".to_owned(), cause };
     let length = parse_duration(window).map_err(|error| invalid(error.to_string()))?;

@@ -14,7 +14,7 @@ pub enum SamplerChoice {
     CpuClock,
 }
 
-/// A text that is no choice.
+/// A text that is not a choice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("no such sampler: use auto, timer or cpu-clock")]
 pub struct UnknownSampler;

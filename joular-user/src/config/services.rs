@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// # Errors
-/// If a rule names nothing, has no condition, or has one that is no pattern; says which and why.
+/// If a rule names nothing, has no condition, or has one that is not a pattern; says which and why.
 pub fn rules(written: &[ServiceRuleFlags]) -> Result<Rules, String> {
     let numbered = written.iter().enumerate();
     let rules = numbered.map(|(index, written)| {

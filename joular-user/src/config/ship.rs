@@ -59,7 +59,7 @@ impl Places {
         let interval = self.time("interval", interval, Duration::ZERO..=*limits.end())?;
         let interval_ns = nanoseconds(interval.unwrap_or(Duration::from_secs(1)));
         if window_ns <= interval_ns || !window_ns.is_multiple_of(interval_ns) {
-            let cause = "it is no multiple of --interval: name one, or recorded";
+            let cause = "it is not a multiple of --interval: name one, or recorded";
             return Err(self.invalid("ship-window", cause));
         }
         Ok(window_ns)
@@ -115,9 +115,9 @@ mod tests {
             (Flags { output: Some("s3://fleet/energy".into()), ..to_bucket() }, "--ship: it is where the data set"),
             (
                 Flags { ship_window: text("90s"), interval: text("60s"), ..to_bucket() },
-                "--ship-window: it is no multiple",
+                "--ship-window: it is not a multiple",
             ),
-            (Flags { interval: text("60s"), ..to_bucket() }, "--ship-window: it is no multiple"),
+            (Flags { interval: text("60s"), ..to_bucket() }, "--ship-window: it is not a multiple"),
             (Flags { ship_rate: text("fast"), ..to_bucket() }, "--ship-rate: \"fast\" is not a size"),
         ] {
             let error = of(flags).unwrap_err();

@@ -15,7 +15,7 @@ pub enum WeightChoice {
     Clock,
 }
 
-/// A text that is no choice.
+/// A text that is not a choice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("no such weights: use auto, time or cycles")]
 pub struct UnknownWeights;

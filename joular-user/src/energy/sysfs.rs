@@ -13,7 +13,7 @@ const MAX_ENTRIES: usize = 16_384;
 /// Any one value of sysfs: the kernel gives at most a page.
 const VALUE_BYTES: u64 = 4096;
 
-/// At most the first `limit` bytes of a file; what is no UTF-8 is replaced.
+/// At most the first `limit` bytes of a file; what is not UTF-8 is replaced.
 ///
 /// # Errors
 /// As the system says.

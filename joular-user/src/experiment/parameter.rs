@@ -17,10 +17,10 @@ pub struct Parameter {
 pub enum ParameterError {
     #[error("'{0}' is not NAME=VALUES: write e.g. jdk=17,21 or n=1000..1000000:log:12")]
     Shape(String),
-    #[error("'{0}' is no name: use letters, digits, _ and -")]
+    #[error("'{0}' is not a name: use letters, digits, _ and -")]
     Name(String),
     #[error(
-        "'{0}' is no range: write FROM..TO for whole numbers, FROM..TO:step:S, FROM..TO:lin:COUNT or FROM..TO:log:COUNT"
+        "'{0}' is not a range: write FROM..TO for whole numbers, FROM..TO:step:S, FROM..TO:lin:COUNT or FROM..TO:log:COUNT"
     )]
     Range(String),
     #[error("{name} has no value, or one of them is empty")]
@@ -142,17 +142,17 @@ mod tests {
     fn what_is_no_parameter_is_told() {
         for (text, expected) in [
             ("n", "'n' is not NAME=VALUES"),
-            ("=1", "'' is no name"),
-            ("a b=1", "'a b' is no name"),
+            ("=1", "'' is not a name"),
+            ("a b=1", "'a b' is not a name"),
             ("n=", "n has no value"),
             ("n=1,,2", "n has no value, or one"),
             ("n=1,2,1", "n has the value 1 twice"),
-            ("n=5..1", "'5..1' is no range"),
-            ("n=0..10:log:3", "'0..10:log:3' is no range"),
-            ("n=1..10:log:1", "'1..10:log:1' is no range"),
-            ("n=1..10:half:2", "'1..10:half:2' is no range"),
-            ("n=0.5..2", "'0.5..2' is no range"),
-            ("n=1..inf", "'1..inf' is no range"),
+            ("n=5..1", "'5..1' is not a range"),
+            ("n=0..10:log:3", "'0..10:log:3' is not a range"),
+            ("n=1..10:log:1", "'1..10:log:1' is not a range"),
+            ("n=1..10:half:2", "'1..10:half:2' is not a range"),
+            ("n=0.5..2", "'0.5..2' is not a range"),
+            ("n=1..inf", "'1..inf' is not a range"),
             ("n=1..1000000", "n has more than 1000 values"),
             ("n=1..9:log:1e9", "n has more than 1000 values"),
         ] {

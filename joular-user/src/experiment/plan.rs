@@ -138,7 +138,7 @@ impl Variant {
         if name.starts_with('.') { format!("_{name}") } else { name }
     }
 
-    /// For people and for comparing: no command that differs looks the same, but for bytes that are no text.
+    /// For people and for comparing: no command that differs looks the same, but for bytes that are not text.
     pub fn shown(&self) -> Vec<String> {
         self.command.iter().map(|word| word.to_string_lossy().into_owned()).collect()
     }

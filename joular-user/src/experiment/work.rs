@@ -13,7 +13,7 @@ pub struct WorkRule {
 
 impl WorkRule {
     /// # Errors
-    /// If it is no pattern, or has no group for the number.
+    /// If it is not a pattern, or has no group for the number.
     pub fn new(pattern: &str) -> Result<Self, String> {
         let found = Regex::new(pattern).map_err(|error| {
             let text = error.to_string();

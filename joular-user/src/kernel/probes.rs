@@ -5,7 +5,7 @@
 //! closed or whoever opened it ends, however that comes.
 //!
 //! Closing a probe waits until no CPU can be in it, several times over, which takes up to a tenth of a second. So threads
-//! do that beside the recording, and many at once: links that are no perf events wait for the same moment.
+//! do that beside the recording, and many at once: links that are not perf events wait for the same moment.
 
 use std::{
     collections::HashMap,

@@ -15,7 +15,12 @@ use joular_data::{
     output::{Output, OutputError, Result},
     stacks::StackTable,
     text::harmless_json,
-    totals::{Sums, Tally, Totals, audit::model_note, by_process},
+    totals::{
+        Sums, Tally, Totals,
+        audit::model_note,
+        by_process,
+        measured::{self, Amounts},
+    },
 };
 use serde::Serialize;
 
@@ -105,6 +110,16 @@ struct ProcessFigures<'a> {
     energy_uj: u64,
     cpu_ns: u64,
     samples: u64,
+    /// Bytes and counts by measure, of a window.
+    #[serde(skip_serializing_if = "Measured::is_empty")]
+    measured: Measured,
+}
+
+/// Bytes and counts by the names that `--measure` takes.
+type Measured = BTreeMap<&'static str, u64>;
+
+fn by_name(amounts: &Amounts) -> Measured {
+    amounts.iter().map(|(measure, amount)| (measure.name(), *amount)).collect()
 }
 
 #[derive(Serialize)]
@@ -139,6 +154,8 @@ struct Summary<'a> {
     /// Energy of methods that samples of other windows tell.
     inferred_uj: u64,
     processes: Vec<ProcessFigures<'a>>,
+    /// Bytes and counts of all targets, by measure.
+    measured: Measured,
     /// What JVMs did; processes that found no room share an entry without a pid.
     jvms: Vec<Jvm>,
     /// Samples of JVMs, and how many of them by what is wrong with their stacks.
@@ -241,6 +258,7 @@ impl<W: Write> Output for JsonOutput<W> {
             no_sample_uj: totals.marker(Marker::NoSample).0,
             inferred_uj: totals.inferred.0,
             processes: run_processes(totals),
+            measured: by_name(&totals.measured.amounts),
             jvms: json_jvms::of_run(&totals.jvms),
             jvm_samples: totals.jvms.samples,
             jvm_samples_by_cause: totals.jvms.causes(),
@@ -296,8 +314,11 @@ fn audit(sums: &Sums) -> Audit<'_> {
 }
 
 fn window_processes<'a>(report: &'a WindowReport, totals: &'a Totals) -> Vec<ProcessFigures<'a>> {
-    let figures = |(process, share): (&'a _, _)| process_of(process, totals, &Tally::from(share));
-    by_process(report).map(figures).collect()
+    let figures = |((process, share), amounts): ((&'a _, _), Amounts)| {
+        let of_process = process_of(process, totals, &Tally::from(share));
+        ProcessFigures { measured: by_name(&amounts), ..of_process }
+    };
+    by_process(report).zip(measured::by_process(report)).map(figures).collect()
 }
 
 fn run_processes(totals: &Totals) -> Vec<ProcessFigures<'_>> {
@@ -316,6 +337,7 @@ fn process_of<'a>(
         energy_uj: tally.energy.0,
         cpu_ns: tally.cpu_ns,
         samples: tally.samples,
+        measured: Measured::new(),
     }
 }
 

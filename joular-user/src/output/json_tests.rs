@@ -1,6 +1,9 @@
 //! Tests of `--json`.
 
-use joular_data::fixture::{self, BUSY, Load, SMALL};
+use joular_data::{
+    attribution::allocated::{AllocationRow, SampledBy},
+    fixture::{self, BUSY, Load, SMALL},
+};
 use serde_json::Value;
 
 use super::*;
@@ -26,6 +29,27 @@ fn windows_sum_to_the_summary() {
     let messages = messages(SMALL, 3);
     let figure = |message: &Value| message["audit"]["measured_uj"].as_u64().unwrap();
     assert_eq!(messages[1..4].iter().map(figure).sum::<u64>(), figure(&messages[4]));
+}
+
+#[test]
+fn bytes_of_windows_and_their_processes_sum_to_the_summary() {
+    let mut output = JsonOutput::new(Vec::new());
+    let mut stacks = StackTable::default();
+    for index in 0..3 {
+        let mut report = fixture::window(SMALL, &mut stacks, index);
+        let (branch, bytes, by) = (report.branches[0].branch, 1000 + index, SampledBy::Allocation);
+        let allocated = |thread| AllocationRow { thread, branch, class: None, bytes, samples: 1, by };
+        report.allocations = (0..report.threads.len()).map(allocated).collect();
+        output.window(&report, &stacks).unwrap();
+    }
+    output.run_ended(&fixture::end()).unwrap();
+    let text = String::from_utf8(output.out).unwrap();
+    let messages: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let processes = |message: &Value| message["processes"].as_array().unwrap().clone();
+    let of_process = |process: &Value| process["measured"]["allocated"].as_u64().unwrap();
+    let of_windows: u64 = messages[..3].iter().flat_map(processes).map(|process| of_process(&process)).sum();
+    assert_eq!(messages[3]["measured"]["allocated"].as_u64().unwrap(), of_windows);
+    assert!(of_windows > 0);
 }
 
 #[test]

@@ -11,7 +11,7 @@ use std::{
 pub enum SecretFileError {
     #[error("{0}: check the file")]
     Io(#[from] io::Error),
-    #[error("it is no regular file: name a file")]
+    #[error("it is not a regular file: name a file")]
     NotAFile,
     #[error("others than its owner may read or write it (mode {0:o}): change that with `chmod 600`")]
     Mode(u32),

@@ -9,6 +9,7 @@ use joular_data::{
         cores,
         domain::{self, Domain, Role},
         frame::Marker,
+        measure::Unit,
     },
     text::{
         escape,
@@ -41,7 +42,7 @@ pub fn summary(run: &RunInfo, end: &RunEnd, totals: &Totals, data: Option<&Path>
     }
     text.push_str(&processes(totals));
     text.push_str(&phases(totals));
-    text.push_str(&counters(totals));
+    text.push_str(&measured(totals));
     text.push_str(&jvms(totals));
     text.push_str(&methods(totals));
     text.push_str(&quality(totals));
@@ -100,16 +101,19 @@ fn phases(totals: &Totals) -> String {
     text
 }
 
-/// Empty if nothing was counted.
-fn counters(totals: &Totals) -> String {
+/// Empty if nothing was measured beside energy and time.
+fn measured(totals: &Totals) -> String {
     let mut text = String::new();
-    for (counter, count, per_joule) in totals.counters.sums() {
-        let rounded = |value| Places::derived(value, 0.0).write(value);
+    for (measure, amount, per_joule) in totals.measured.sums() {
+        let (unit, scale) = if measure.unit() == Unit::Bytes { (" MB", 1e-6) } else { ("", 1.0) };
+        let rounded = |value: f64| Places::derived(value * scale, 0.0).write(value * scale) + unit;
         let per_joule = per_joule.map_or_else(|| "-".to_owned(), rounded);
+        #[allow(clippy::cast_precision_loss, reason = "for display")]
+        let amount = if unit.is_empty() { amount.to_string() } else { format!("{:.3}{unit}", amount as f64 * scale) };
         // Writing to a String cannot fail.
-        let _ = writeln!(text, "  {count:>14}  {per_joule:>14} per J  {}", counter.name());
+        let _ = writeln!(text, "  {amount:>14}  {per_joule:>14} per J  {}", measure.name());
     }
-    if text.is_empty() { text } else { format!("\nCounted by the targets' threads\n{text}") }
+    if text.is_empty() { text } else { format!("\nBytes and counts of the targets' threads\n{text}") }
 }
 
 /// Empty if no JVM ran.
@@ -215,8 +219,8 @@ mod tests {
 
     use joular_data::{
         attribution::{
+            allocated::{AllocationRow, SampledBy},
             counts::{CountRow, Counts},
-            window_report::WindowReport,
             work::Claimant,
         },
         fixture::{self, SMALL},
@@ -250,15 +254,25 @@ mod tests {
     #[test]
     fn what_was_counted_is_told_and_nothing_is_said_otherwise() {
         let mut totals = Totals::default();
-        assert_eq!(counters(&totals), "");
+        assert_eq!(measured(&totals), "");
         let counts = Counts {
             counters: vec![Counter::PageFaults],
             rows: vec![CountRow { claimant: Claimant::Thread(0), counts: vec![42] }],
         };
-        let report = WindowReport { counts: Some(counts), ..WindowReport::default() };
-        totals.window(&report, &StackTable::default());
-        let expected = "\nCounted by the targets' threads\n              42               - per J  page-faults\n";
-        assert_eq!(counters(&totals), expected);
+        let mut stacks = StackTable::default();
+        let mut report = fixture::window(SMALL, &mut stacks, 0);
+        report.domains.clear();
+        report.counts = Some(counts);
+        let branch = report.branches[0].branch;
+        let (bytes, by) = (2_500_000, SampledBy::Allocation);
+        report.allocations = vec![AllocationRow { thread: 0, branch, class: None, bytes, samples: 0, by }];
+        totals.window(&report, &stacks);
+        let expected = [
+            "\nBytes and counts of the targets' threads\n",
+            "        2.500 MB               - per J  allocated\n",
+            "              42               - per J  page-faults\n",
+        ];
+        assert_eq!(measured(&totals), expected.concat());
     }
 
     #[test]

@@ -50,7 +50,7 @@ impl Consumer {
     /// The first thing that failed, after everything else has seen the event.
     /// What failed is let go, and what it wrote before stays whole; the rest
     /// goes on with the next event. That the reader of an output has gone
-    /// (`joular-bpf … | head`) is no error.
+    /// (`joular-bpf … | head`) is not an error.
     pub fn take(&mut self, event: &Event) -> Result<(), ConsumeError> {
         let redacted = event.redacted(&self.redaction);
         let may_be_written = redacted.as_ref().unwrap_or(event);

@@ -56,7 +56,7 @@ impl SymbolFeed {
         self.told.tell_again(process);
     }
 
-    /// Forgets a process that ended or is no target any more.
+    /// Forgets a process that ended or is not a target any more.
     pub(super) fn forget(&mut self, process: ProcessKey) {
         self.told.forget(process);
     }

@@ -28,7 +28,7 @@ use crate::{clock::monotonic_now, kernel::Ring};
 const SHORTEST_PAUSE_NS: u64 = 5_000_000;
 /// Far less than the ring has room for: two seconds' samples.
 const LONGEST_PAUSE_NS: u64 = 100_000_000;
-/// Longest while many programs are executed that are no targets: one of them may be.
+/// Longest while many programs are executed that are not targets: one of them may be.
 const LONGEST_PAUSE_IN_CROWD_NS: u64 = 40_000_000;
 /// How many pauses a target has been known for at least, but for the shortest.
 const PAUSES_OF_LIFE: u64 = 100;
@@ -122,7 +122,7 @@ struct Strangers {
 }
 
 impl Strangers {
-    /// So many a second are no crowd.
+    /// So many a second are not a crowd.
     const PER_S: u64 = 20;
     /// So many at once are none.
     const AT_ONCE: u64 = 40;

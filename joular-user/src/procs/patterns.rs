@@ -55,7 +55,7 @@ impl NamePattern {
     pub fn in_kernel(&self) -> CommPattern {
         match self {
             Self::Exact(name) if name.is_ascii() => CommPattern::exact(name),
-            // Bytes of a process that are no text look like others here.
+            // Bytes of a process that are not text look like others here.
             Self::Exact(name) => CommPattern::beginning(literal(name, &[])),
             Self::Glob(glob) => CommPattern::beginning(literal(glob.glob().glob().as_bytes(), b"*?[{\\")),
         }

@@ -345,7 +345,7 @@ fn split_command_line(bytes: &[u8]) -> Vec<TargetText> {
 }
 
 /// What is kept of a word of which the end is not known: its name. Of its value nobody could tell whether it is secret, as
-/// `//user:pass` is no user information without what comes after it.
+/// `//user:pass` is not user information without what comes after it.
 fn cut_short(word: &str) -> String {
     let kept = match word.find(['=', ':']) {
         Some(at) => word.get(..=at).unwrap_or_default(),

@@ -160,7 +160,7 @@ mod tests {
         assert!(!tree.contains(Pid(11), 9) && !tree.forked(Pid(11), Pid(12), 10));
         let mut tree = tree_of(&[(10, 1, 6), (11, 10, 7)]);
         let (_root, proc_files) = proc(&[(10, 1, 6), (11, 1, 9), (12, 11, 10)]);
-        assert!(!tree.has(Pid(12), &proc_files), "its parent is no member, but has a member's pid");
+        assert!(!tree.has(Pid(12), &proc_files), "its parent is not a member, but has a member's pid");
         tree.scan(&proc_files);
         assert_eq!(members(&tree), [(10, 6)]);
     }

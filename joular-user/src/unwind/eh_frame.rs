@@ -32,7 +32,7 @@ const MAX_SECTION_BYTES: u64 = 12 << 20;
 pub const MAX_ROWS: usize = 1 << 20;
 const MAX_ENTRIES: usize = 1 << 19;
 /// Bytes of entries that are run in all. Many entries may share one long preamble, so the section's
-/// size is no bound.
+/// size is not a bound.
 const MAX_WORK_BYTES: usize = 64 << 20;
 pub static ROWS: Bound = Bound::new(
     "unwind_rows_not_kept",

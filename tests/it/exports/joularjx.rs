@@ -84,7 +84,7 @@ fn files_are_where_and_what_joularjx_calls_them() {
                 assert_eq!(rest, format!("all-{kind}-power.csv"));
             }
             ["all", "evolution"] => assert!(name.ends_with("-evolution.csv"), "{path:?}"),
-            _ => panic!("{path:?} is no file of JoularJX"),
+            _ => panic!("{path:?} is not a file of JoularJX"),
         }
     }
     assert_eq!(tree.part("all/total").count(), 4, "two files for each of two processes");

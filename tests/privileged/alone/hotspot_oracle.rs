@@ -55,8 +55,8 @@ fn expect_agreement(jdk: &Jdk, mode: &str) -> Result<()> {
 }
 
 #[test]
-fn thread_dumps_of_every_jdk_are_on_the_expected_paths() -> Result<()> {
-    for jdk in Jdk::all()? {
+fn thread_dumps_are_on_the_expected_paths_across_jdks() -> Result<()> {
+    for jdk in Jdk::tried()? {
         for mode in ["-XX:+TieredCompilation", "-Xint"] {
             expect_agreement(jdk, mode)?;
         }

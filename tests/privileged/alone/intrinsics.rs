@@ -95,6 +95,6 @@ fn expect_whole(jdk: &Jdk) -> Result<()> {
 }
 
 #[test]
-fn stacks_through_stubs_are_whole_and_stubs_have_their_names() -> Result<()> {
-    Jdk::all()?.iter().try_for_each(expect_whole)
+fn stacks_through_stubs_are_whole_and_stubs_have_their_names_across_jdks() -> Result<()> {
+    Jdk::tried()?.into_iter().try_for_each(expect_whole)
 }

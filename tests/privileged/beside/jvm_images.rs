@@ -179,7 +179,7 @@ impl Capture {
         Ok(Self { image, walked, named })
     }
 
-    /// What makes it a bad example, if anything. A thread on its way is no error, but no example of
+    /// What makes it a bad example, if anything. A thread on its way is not an error, but not an example of
     /// its whole path.
     fn complaint(&self, lines: &CallLines) -> Result<Option<String>> {
         for name in THREADS {

@@ -26,7 +26,7 @@ const TOKEN: &str = "kubelets-token";
 const START: Duration = Duration::from_secs(60);
 const LABELS: [(&str, &str); 2] = [("app.kubernetes.io/name", "checkout"), ("app.kubernetes.io/version", "1.4.2")];
 
-/// What is known last of a process, or nothing if it was no target.
+/// What is known last of a process, or nothing if it was not a target.
 fn known(data: &DataSet, pid: u32) -> Result<Option<Vec<String>>> {
     let columns = ["namespace", "pod_name", "container_name", "image", "service", "version", "service_from"];
     let shown = columns.map(|column| format!("coalesce({column}, '-') AS {column}")).join(", ");
@@ -69,7 +69,7 @@ fn pods_have_the_names_and_labels_that_runtime_and_kubelet_know() -> Result<()> 
     for (pod, name) in [(&first, "pod-0"), (&second, "pod-2")] {
         expect_known(&output.data, pod.pid, &["shop", name, "main", JVM, "checkout", "1.4.2", "label"])?;
     }
-    ensure!(known(&output.data, other.pid)?.is_none(), "a pod of another namespace is no target");
+    ensure!(known(&output.data, other.pid)?.is_none(), "a pod of another namespace is not a target");
     let labels = output
         .data
         .rows("SELECT DISTINCT array_to_string(labels, ' ') AS labels FROM processes WHERE pod IS NOT NULL")?;

@@ -14,7 +14,7 @@ use joular_tests::{
 
 /// The largest part of a server's samples whose stacks may not be whole, or not named.
 const LOST: f64 = 0.005;
-/// So many that one bad stack is no verdict.
+/// So many that one bad stack is not a verdict.
 const ENOUGH_SAMPLES: f64 = 200.0;
 const LIMIT: Duration = Duration::from_secs(60);
 

@@ -1,4 +1,4 @@
-//! Tests processes that are no targets and of which the kernel has much to tell: they wake the profiler hardly ever and
+//! Tests processes that are not targets and of which the kernel has much to tell: they wake the profiler hardly ever and
 //! cost it next to nothing, and a target among them is found as soon as it is one. A target that tells too much of
 //! itself is bounded, and named.
 

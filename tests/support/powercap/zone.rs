@@ -22,7 +22,7 @@ pub enum Fault {
     Gone,
     /// Reading its counter fails, for root too: a directory is in its place.
     Unreadable,
-    /// Its counter says something that is no number.
+    /// Its counter says something that is not a number.
     Garbage,
     /// Its counter says the same all the time.
     Still,
@@ -124,7 +124,7 @@ impl Zone {
         self.counter.write_all_at(format!("{text}\n").as_bytes(), 0).context("writing a counter")
     }
 
-    /// Beside the tree's entries, under a name that is no zone's.
+    /// Beside the tree's entries, under a name that no zone has.
     fn away(&self) -> PathBuf {
         let name = self.directory.file_name().unwrap_or_default();
         self.directory.with_file_name(format!("away-{}", name.display()))

@@ -1,4 +1,4 @@
-//! Measures how often the profiler is woken while programs come and go that are no targets.
+//! Measures how often the profiler is woken while programs come and go that are not targets.
 
 use std::{process::Command, thread, time::Duration};
 
@@ -37,7 +37,7 @@ pub fn measure() -> Result<Vec<Figure>> {
         cpu.push(100.0 * (after.2 - before.2) as f64 / 1e9 / seconds);
     }
     let method = format!(
-        "of all the profiler's threads, in {RUNS} runs of {} s in which a program that is no target starts up to \
+        "of all the profiler's threads, in {RUNS} runs of {} s in which a program that is not a target starts up to \
          {PER_SECOND} others a second, one after the other",
         MEASURED.as_secs()
     );

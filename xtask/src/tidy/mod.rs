@@ -4,6 +4,7 @@ mod imports;
 mod layout;
 
 use std::{
+    collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
 };
@@ -89,8 +90,22 @@ pub fn run() -> Result<()> {
     if !complaints.is_empty() {
         bail!("{} complaints:\n{}", complaints.len(), complaints.join("\n"));
     }
-    println!("tidy: {} files", sources.len());
+    let mut rooms: BTreeMap<PathBuf, usize> = BTreeMap::new();
+    for source in sources.iter().filter(|source| source.is_rust()) {
+        *rooms.entry(room(&source.path)).or_default() += source.text.lines().count();
+    }
+    for (room, lines) in rooms {
+        println!("{lines:>7} {}", room.display());
+    }
+    println!("tidy: {} files; above, lines of Rust by folder, tests included", sources.len());
     Ok(())
+}
+
+/// A top folder of a crate, or the crate where it has only files.
+fn room(path: &Path) -> PathBuf {
+    let folders: Vec<_> = path.parent().into_iter().flatten().collect();
+    let below_src = folders.iter().position(|folder| *folder == "src").map_or(2, |src| src + 2);
+    folders.into_iter().take(below_src).collect()
 }
 
 fn sources() -> Result<Vec<Source>> {
@@ -112,4 +127,21 @@ fn collect(dir: &Path, found: &mut Vec<Source>) -> Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_counted_by_the_top_folders_of_crates() {
+        for (path, expected) in [
+            ("joular-user/data/src/report/html/mod.rs", "joular-user/data/src/report"),
+            ("joular-user/src/lib.rs", "joular-user/src"),
+            ("joular-ebpf/src/walk/arch/x86_64.rs", "joular-ebpf/src/walk"),
+            ("tests/privileged/beside/agent.rs", "tests/privileged"),
+        ] {
+            assert_eq!(room(Path::new(path)), Path::new(expected));
+        }
+    }
 }

@@ -202,7 +202,7 @@ fn a_chunk_that_makes_no_sense_is_left_out() {
     for (what, place, word) in [
         ("its parent cannot be read", NEWEST + 40, 0x5000),
         ("its parent is nowhere", NEWEST + 40, u64::MAX - 0xfff),
-        ("the newest frame is no code", at(1), 5),
+        ("the newest frame is not code", at(1), 5),
         ("it is one to be brought", at(1), BARRIER),
         ("no call is there", at(1), RETURN + 3),
         ("a frame returns to no code", at(5), 5),

@@ -61,7 +61,7 @@ impl SampledBy {
 /// A path and a class.
 type Place = (BranchIndex, Option<FrameId>);
 
-/// Rows by thread. Allocations of threads that are no target's, or had no time in the window, are nobody's. `branches`
+/// Rows by thread. Allocations of threads that belong to no target, or had no time in the window, are nobody's. `branches`
 /// are the window's, by thread.
 pub(super) fn rows(
     window: &WindowAllocations,

@@ -58,7 +58,7 @@ impl Claims {
         }
     }
 
-    /// A claim is what one's bytes cost, pJ. Without bytes nobody has a claim, least of all whoever had the CPU.
+    /// A claim is what one's bytes cost, pJ. Without bytes there are no claims; CPU time is not used instead.
     fn by_bytes(mut self, costs: &ByteCosts, work: &WindowWork) -> Self {
         for row in work.moved.iter().flat_map(|moved| &moved.rows) {
             let own = u64::try_from(costs.of(&row.bytes)).unwrap_or(u64::MAX);

@@ -28,7 +28,7 @@ pub(super) struct ThreadJoin {
     kernel_threads: Vec<bool>,
     positions: HashMap<u64, usize>,
     claimants: HashMap<(Pid, Tid, u64), Claimant>,
-    /// Groups of threads that are no target's, by the identity in their keys.
+    /// Groups of threads that belong to no target, by the identity in their keys.
     groups: HashMap<u64, Claimant>,
 }
 
@@ -60,7 +60,7 @@ impl ThreadJoin {
         join
     }
 
-    /// Adds the CPUs' time that is no thread's.
+    /// Adds the CPUs' time that belongs to no thread.
     fn add_cpus(&mut self, window: &Window) {
         for cpu in &window.cpus {
             let place = Place { socket: cpu.socket, core: cpu.core };
@@ -135,7 +135,7 @@ impl ThreadJoin {
         Some((position, self.keys[self.threads[position].process]))
     }
 
-    /// Who a thread counts for, by its key. One that had no time in the window is no target's.
+    /// Who a thread counts for, by its key. One that had no time in the window belongs to no target.
     pub(super) fn claimant_of_key(&self, thread_key: u64) -> Claimant {
         let identity = ThreadKey(thread_key).identity();
         match self.positions.get(&identity) {

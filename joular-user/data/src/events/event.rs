@@ -302,7 +302,7 @@ pub struct LossCount {
 
 impl LossCount {
     /// The name under which a window's event says by how many nanoseconds the times of its CPUs may be
-    /// off. It is no loss of events, and tables have it apart.
+    /// off. It is not a loss of events, and tables have it apart.
     pub const INEXACT_CPU_NS: &str = "inexact_cpu_ns";
 }
 

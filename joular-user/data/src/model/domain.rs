@@ -228,7 +228,7 @@ pub enum FaultCause {
     Denied,
     /// It could not be read for any other reason.
     Unreadable,
-    /// What it says is no figure.
+    /// What it says is not a figure.
     Malformed,
     /// It is no longer written.
     Stale,

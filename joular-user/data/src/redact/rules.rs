@@ -17,7 +17,7 @@ pub enum Rule {
     Pattern(Regex),
 }
 
-/// Why a text is no rule.
+/// Why a text is not a rule.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RuleError {
     #[error("a name cannot be empty")]

@@ -97,7 +97,7 @@ impl<'a> Text<'a> {
         (1..=MAX_PORT_DIGITS).contains(&(end - begin)) && is_end
     }
 
-    /// Where a value ends in a list: where the next pair begins. What is between two separators and is no pair belongs to
+    /// Where a value ends in a list: where the next pair begins. What is between two separators and is not a pair belongs to
     /// the value before it.
     fn end_in_list(&self, mut at: usize, separators: &[u8]) -> usize {
         let is_end = |byte: u8| separators.contains(&byte) || (is_space(byte) && !self.is_argument);

@@ -22,7 +22,7 @@ const FILE_MODE: u32 = 0o640;
 pub const STDOUT: &str = "-";
 
 /// Writes `bytes` to `path` for `owner` (user, group), or to `out` if it is `-`. A reader of `out`
-/// that closes it early is no error.
+/// that closes it early is not an error.
 ///
 /// # Errors
 /// If it cannot be written; what was at `path` before stays.

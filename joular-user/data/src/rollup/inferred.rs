@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::{
-    dataset::{error::Result, read::files::RunFiles, tables::rollup::Inferred},
+    dataset::tables::rollup::Inferred,
     model::units::{Pid, Tid},
-    report::profile::{Catalog, DataSet, Filter, PathIndex, Row, ThreadIndex},
+    report::profile::{Catalog, DataSet, PathIndex, Row, ThreadIndex},
 };
 
 /// Identity of a thread: process, its start, thread, its start; starts in ns of the wall clock.
@@ -16,38 +16,35 @@ pub(super) type ThreadKey = (Pid, u64, Tid, u64);
 pub(super) type OfWindow = BTreeMap<(ThreadKey, i64), Inferred>;
 
 /// By the number of the window of the rollup.
-#[derive(Debug, Default)]
-pub(super) struct OfRun(HashMap<i64, OfWindow>);
+#[derive(Debug)]
+pub(super) struct OfRun {
+    length_us: i64,
+    /// The path that energy is taken from; without it there is none that no sample hit.
+    source: Option<PathIndex>,
+    windows: HashMap<i64, OfWindow>,
+}
 
 impl OfRun {
-    /// Reads a run twice: what is left at its end goes back to windows before.
-    ///
-    /// # Errors
-    /// If a file cannot be read or is damaged.
-    pub(super) fn read(files: &RunFiles, length_us: i64) -> Result<Self> {
-        let filter = Filter::default();
-        let mut data = DataSet::of_files(vec![files.clone()], &filter)?;
-        let mut found = Self::default();
-        let Some(source) = data.no_sample() else { return Ok(found) };
-        let stack_ids = data.stack_ids.clone();
-        let summed = data.sums(&filter, |_, _| {})?;
-        data.scan_in_time(&filter, &summed, |catalog, row| {
-            let Some(inferred) = row.inferred else { return };
-            let (thread, window) = (key_of(catalog, row.thread), row.window_start.0.div_euclid(length_us));
-            let rows = found.0.entry(window).or_default();
-            let id = |path: PathIndex| stack_ids.get(path.index()).copied().unwrap_or_default();
-            let (energy_uj, cpu_ns) = signed(row);
-            let to = rows.entry((thread, id(row.path))).or_default();
-            *to = plus(*to, energy_uj, cpu_ns, inferred.squares);
-            let from = rows.entry((thread, id(source))).or_default();
-            *from = plus(*from, -energy_uj, -cpu_ns, 0.0);
-        })?;
-        Ok(found)
+    pub(super) fn new(data: &DataSet, length_us: i64) -> Self {
+        Self { length_us, source: data.no_sample(), windows: HashMap::new() }
+    }
+
+    /// Takes the rows of a run in the order of time.
+    pub(super) fn take_row(&mut self, catalog: &Catalog, stack_ids: &[i64], row: &Row) {
+        let (Some(inferred), Some(source)) = (row.inferred, self.source) else { return };
+        let (thread, window) = (key_of(catalog, row.thread), row.window_start.0.div_euclid(self.length_us));
+        let rows = self.windows.entry(window).or_default();
+        let id = |path: PathIndex| stack_ids.get(path.index()).copied().unwrap_or_default();
+        let (energy_uj, cpu_ns) = signed(row);
+        let to = rows.entry((thread, id(row.path))).or_default();
+        *to = plus(*to, energy_uj, cpu_ns, inferred.squares);
+        let from = rows.entry((thread, id(source))).or_default();
+        *from = plus(*from, -energy_uj, -cpu_ns, 0.0);
     }
 
     /// What is known of a window, once.
     pub(super) fn take(&mut self, window: i64) -> OfWindow {
-        self.0.remove(&window).unwrap_or_default()
+        self.windows.remove(&window).unwrap_or_default()
     }
 }
 

@@ -4,9 +4,10 @@
 //! A window of a rollup holds the windows that start in its stretch of the wall clock, so windows of all
 //! hosts are alike. All sums are exact. What is given up: which thread a call path was of (it is of a
 //! category of a process), and what energy is divided by (`weights`), so that a rollup cannot be attributed
-//! again. Energy that no sample hit is shared out before, by the code that reports use ([`inferred`]), and
+//! again. Bytes and counts stay, by call path ([`amounts`]). Energy that no sample hit is shared out before, by the code that reports use ([`inferred`]), and
 //! stands beside what was recorded. So a report of the rollup says what one of the recorded run says.
 
+mod amounts;
 mod beside;
 mod inferred;
 #[cfg(test)]
@@ -17,7 +18,7 @@ use std::{collections::HashSet, io, path::Path, sync::Arc};
 
 use serde::Serialize;
 
-use self::{inferred::OfRun, window::Sum};
+use self::window::Sum;
 use crate::{
     attribution::{Attributor, window_report::WindowReport},
     dataset::{
@@ -39,6 +40,7 @@ use crate::{
     },
     events::RunInfo,
     redact::Redaction,
+    report::profile::{DataSet, Filter},
     text::seconds,
 };
 
@@ -61,7 +63,7 @@ pub struct RolledUp {
 /// as `redaction` shows them.
 ///
 /// # Errors
-/// If a run is a rollup already, `length_ns` is no multiple of its windows' length, or a file cannot be
+/// If a run is a rollup already, `length_ns` is not a multiple of its windows' length, or a file cannot be
 /// read or written.
 pub fn run(
     from: &Path,
@@ -119,7 +121,7 @@ pub(crate) fn of_run(files: &RunFiles, to: &dyn Store, length_ns: u64, redaction
         return Err(refused(format!("its windows are {interval} s long: name a multiple of that")));
     }
     let length_us = i64::try_from(length_ns / 1000).unwrap_or(i64::MAX);
-    let inferred = OfRun::read(files, length_us)?;
+    let (inferred, amounts) = over_time(files, length_us)?;
     let info = RunInfo { interval_ns: length_ns, ..row.info.redacted(redaction) };
     let mut run = Run {
         to,
@@ -127,6 +129,7 @@ pub(crate) fn of_run(files: &RunFiles, to: &dyn Store, length_ns: u64, redaction
         writer: RollupWriter::start(to, info, from_ns)?,
         length_us,
         inferred,
+        amounts,
         sum: None,
         copied: Copied::default(),
         waiting: 0,
@@ -154,13 +157,30 @@ pub(crate) fn of_run(files: &RunFiles, to: &dyn Store, length_ns: u64, redaction
     Ok(run.done)
 }
 
+/// Reads a run twice in the order of time: what is left at its end goes back to windows before.
+fn over_time(files: &RunFiles, length_us: i64) -> Result<(inferred::OfRun, amounts::OfRun)> {
+    let filter = Filter::default();
+    let mut data = DataSet::of_files(vec![files.clone()], &filter)?;
+    let stack_ids = data.stack_ids.clone();
+    let summed = data.sums(&filter, |_, _| {})?;
+    let mut inferred = inferred::OfRun::new(&data, length_us);
+    let mut amounts = amounts::Reading::open(&mut data, &filter, length_us)?;
+    data.scan_in_time(&filter, &summed, |catalog, row| {
+        inferred.take_row(catalog, &stack_ids, row);
+        amounts.take(catalog, &stack_ids, row);
+    })?;
+    let amounts = amounts.finish(&mut data, &filter, &stack_ids)?;
+    Ok((inferred, amounts))
+}
+
 /// A run that is being rolled up.
 struct Run<'a> {
     to: &'a dyn Store,
     redaction: &'a Redaction,
     writer: RollupWriter<'a>,
     length_us: i64,
-    inferred: OfRun,
+    inferred: inferred::OfRun,
+    amounts: amounts::OfRun,
     /// The window that is being summed, and its number on the wall clock.
     sum: Option<(i64, Sum)>,
     copied: Copied,
@@ -202,7 +222,8 @@ impl Run<'_> {
 
     fn end_window(&mut self, stacks: &ReadStacks) -> Result<()> {
         let Some((number, sum)) = self.sum.take() else { return Ok(()) };
-        let window = sum.finish(&self.inferred.take(number), stacks);
+        let mut window = sum.finish(&self.inferred.take(number), stacks);
+        window.amounts = self.amounts.take(number);
         self.writer.window(&window, &stacks.table)?;
         self.done.windows_after += 1;
         self.waiting += 1;

@@ -114,6 +114,46 @@ fn a_report_of_a_rollup_says_what_one_of_the_run_says() {
     }
 }
 
+/// What a report has of bytes and counts, by process, category of thread, call path and class, and what of each measure is squares.
+#[allow(clippy::type_complexity, reason = "keys that say what they are")]
+fn amounts(
+    root: &Path,
+) -> (BTreeMap<(&'static str, u32, &'static str, String, String), u64>, BTreeMap<&'static str, f64>) {
+    let profile = Profile::read(root, &Filter::default(), None).unwrap();
+    let (mut amounts, mut squares) = (BTreeMap::new(), BTreeMap::new());
+    for measure in profile.measures_beside_energy() {
+        for fact in profile.facts(measure) {
+            let thread = profile.catalog.thread(fact.thread);
+            let path: Vec<String> =
+                profile.catalog.paths.frames_of(fact.path).map(|frame| frame.method().raw().to_owned()).collect();
+            let class = profile.class_of(&fact).map(|class| class.raw().to_owned()).unwrap_or_default();
+            let process = profile.catalog.process(thread.process).pid.0;
+            let key = (measure.name(), process, thread.category.name(), path.join(";"), class);
+            *amounts.entry(key).or_default() += fact.amount;
+            *squares.entry(measure.name()).or_default() += fact.sampled.squares;
+        }
+    }
+    amounts.retain(|_, amount| *amount > 0);
+    (amounts, squares)
+}
+
+#[test]
+fn bytes_and_counts_of_a_rollup_are_those_of_the_run() {
+    let recorded = recorded();
+    let (expected, expected_squares) = amounts(recorded.path());
+    assert!(expected_squares.len() > 8, "{expected_squares:?}");
+    for seconds in [10, 60] {
+        let (rollup, _) = rolled_up(recorded.path(), seconds);
+        let (found, squares) = amounts(rollup.path());
+        assert_eq!(found, expected, "{seconds} s");
+        for (measure, expected) in &expected_squares {
+            // A counter that stayed 0 has no rows.
+            let found = squares.get(measure).copied().unwrap_or_default();
+            assert!((found - expected).abs() <= 0.02 * expected, "{measure}: {found} {expected}");
+        }
+    }
+}
+
 /// In files of a second, samples that tell of a window are of stacks that later files describe.
 #[test]
 fn a_rollup_is_the_same_however_the_run_was_cut_into_files() {

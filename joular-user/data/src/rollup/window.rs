@@ -141,7 +141,8 @@ impl Sum {
             ..self.whole
         };
         let methods = method_rows(&report, &pooled, table);
-        RollupWindow { report: WindowReport { methods, ..report }, pooled, threads: own.collect() }
+        let report = WindowReport { methods, ..report };
+        RollupWindow { report, pooled, threads: own.collect(), ..RollupWindow::default() }
     }
 
     fn infer(&mut self, inferred: &OfWindow, stacks: &ReadStacks) {

@@ -40,7 +40,7 @@ impl Form {
 }
 
 impl<'a> Signature<'a> {
-    /// `None` if it is no method's descriptor.
+    /// `None` if it is not the descriptor of a method.
     pub fn parse(descriptor: &'a str) -> Option<Self> {
         let mut rest = descriptor.strip_prefix('(')?;
         let mut parameters = Vec::new();
@@ -103,7 +103,7 @@ impl<'a> Type<'a> {
     }
 }
 
-/// `(long, Long[], int)`; what is no descriptor stays as it is.
+/// `(long, Long[], int)`; what is not a descriptor stays as it is.
 pub fn readable(descriptor: &TargetText) -> TargetText {
     written(descriptor, Form::Short).into()
 }

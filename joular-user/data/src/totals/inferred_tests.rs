@@ -101,7 +101,7 @@ fn the_sums_of_a_run_have_names_when_it_ends() {
     assert_eq!((totals.marker(Marker::NoSample).0, totals.inferred.0), (0, 100));
 }
 
-/// What goes by bytes is no time without a sample.
+/// What goes by bytes is not a time without a sample.
 #[test]
 fn bytes_that_no_sample_saw_do_not_hide_the_samples_of_their_window() {
     let inferred = |mut totals: Totals| {

@@ -143,7 +143,7 @@ impl JvmTotals {
         }
         let is_of_a_jvm = |row: &&QualityRow| report.jvms.iter().any(|jvm| jvm.process == row.process);
         for row in report.qualities.iter().filter(is_of_a_jvm) {
-            // Time without a sample is no stack that failed.
+            // Time without a sample is not a stack that failed.
             if row.quality != PathQuality::NoSample {
                 let count = self.causes.entry(cause(row)).or_default();
                 *count = count.saturating_add(row.amount.samples);

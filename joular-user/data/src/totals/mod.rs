@@ -6,11 +6,11 @@
 //! names are forgotten.
 
 pub mod audit;
-pub mod counters;
 mod inferred;
 #[cfg(test)]
 mod inferred_tests;
 pub mod jvms;
+pub mod measured;
 mod methods;
 pub mod phases;
 mod pool;
@@ -22,7 +22,7 @@ use std::{
 };
 
 pub use self::methods::MethodKey;
-use self::{counters::CounterTotals, inferred::Inferred, phases::PhaseTotals, sampling::MethodSampling};
+use self::{inferred::Inferred, measured::MeasureTotals, phases::PhaseTotals, sampling::MethodSampling};
 use crate::{
     attribution::window_report::{ProcessRef, Share, ThreadRow, Unattributed, WindowReport},
     events::{ProcessInfo, Runtime},
@@ -247,7 +247,7 @@ pub struct Totals {
     pub markers: BTreeMap<String, MicroJoules>,
     pub jvms: JvmTotals,
     pub phases: PhaseTotals,
-    pub counters: CounterTotals,
+    pub measured: MeasureTotals,
     /// What a process calls itself beside its comm.
     titles: HashMap<(Pid, u64), TargetText>,
     /// `None`: what no sample hit stays `[no sample]`.
@@ -274,7 +274,7 @@ impl Totals {
             markers: BTreeMap::new(),
             jvms: JvmTotals::default(),
             phases: PhaseTotals::default(),
-            counters: CounterTotals::default(),
+            measured: MeasureTotals::default(),
             titles: HashMap::new(),
             inference: Some(Inferred::new(limit)),
             inferred: MicroJoules(0),
@@ -320,7 +320,7 @@ impl Totals {
         self.forget_ended();
         self.sums.add(report);
         self.phases.window(report);
-        self.counters.window(report);
+        self.measured.window(report);
         self.processes.start_window();
         for thread in &report.threads {
             let Some(process) = report.processes.get(thread.process) else { continue };

@@ -137,7 +137,7 @@ fn costs(disks: &[Disk], given: &DiskFigures) -> ByteCosts {
     }
 }
 
-/// Block devices that are devices; partitions, loops, RAIDs and volumes of others are none. By name.
+/// Whole physical disks, by name: no partitions, loop devices, RAIDs or logical volumes.
 fn disks(directory: &Path) -> Vec<Disk> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten().take(MAX_DISKS);
     let disk = |entry: fs::DirEntry| {

@@ -46,7 +46,7 @@ pub enum FiguresError {
     Name(String, &'static str),
     #[error("{0} is given twice")]
     Twice(&'static str),
-    #[error("{0} is \"{1}\", which is no number from 0 to {2}")]
+    #[error("{0} is \"{1}\", which is not a number from 0 to {2}")]
     Number(&'static str, String, &'static str),
 }
 
@@ -165,9 +165,9 @@ mod tests {
             ("3.5", "not NAME=NUMBER"),
             ("watts=1", "no figure watts: use some of idle-watts, down-watts, active-watts"),
             ("sent-nj=1,sent-nj=2", "sent-nj is given twice"),
-            ("sent-nj=-1", "sent-nj is \"-1\", which is no number from 0 to 1000000000"),
-            ("sent-nj=1e10", "no number"),
-            ("idle-watts=NaN", "idle-watts is \"NaN\", which is no number from 0 to 100000"),
+            ("sent-nj=-1", "sent-nj is \"-1\", which is not a number from 0 to 1000000000"),
+            ("sent-nj=1e10", "not a number"),
+            ("idle-watts=NaN", "idle-watts is \"NaN\", which is not a number from 0 to 100000"),
             ("sent-nj=1,", "not NAME=NUMBER"),
         ] {
             let error = text.parse::<NicFigures>().unwrap_err().to_string();

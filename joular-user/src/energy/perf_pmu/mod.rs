@@ -67,7 +67,7 @@ pub enum PerfPmuError {
     #[error("opening event {name} on CPU {cpu}: {cause}: use --energy powercap")]
     Open { name: &'static str, cpu: u32, cause: io::Error },
     #[error(
-        "reading core_id of CPU {cpu}: there is none, so its energy cannot be told from other cores': use --energy powercap"
+        "reading core_id of CPU {cpu}: there is none, so its energy cannot be separated from that of other cores: use --energy powercap"
     )]
     NoCore { cpu: u32 },
 }

@@ -22,7 +22,7 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// From joules per count as sysfs has it; `None` if the text is no positive
+    /// From joules per count as sysfs has it; `None` if the text is not a positive
     /// decimal number or cannot be kept exactly.
     pub fn parse(text: &str) -> Option<Self> {
         let text = Some(text.trim()).filter(|text| text.len() <= MAX_TEXT_BYTES)?;

@@ -106,7 +106,7 @@ fn a_cpu_that_goes_offline_does_not_count_and_all_of_them_fail() {
     assert_eq!(source.read(), [Reading::BusyPowerUw(35_000_000)]);
     for (text, cause) in [("", FaultCause::Malformed), ("0", FaultCause::Malformed), ("fast", FaultCause::Malformed)] {
         tree.set(&cpufreq_file(1, "scaling_cur_freq"), text);
-        let [Reading::Failed(fault)] = &source.read()[..] else { panic!("{text:?} is no frequency") };
+        let [Reading::Failed(fault)] = &source.read()[..] else { panic!("{text:?} is not a frequency") };
         assert!(fault.cause == cause && fault.text.contains("cpu1/cpufreq"), "{fault:?}");
     }
     tree.break_file(&cpufreq_file(1, "scaling_cur_freq"));
@@ -125,7 +125,7 @@ fn the_tdp_may_come_from_powercap() {
         assert_eq!(refused(&tree), Some(UnusableKind::NotAsked), "no long-term limit of {name}");
         tree.set(&format!("powercap/{zone}/constraint_1_name"), "long_term");
         tree.set(&format!("powercap/{zone}/constraint_1_max_power_uw"), "0");
-        assert_eq!(refused(&tree), Some(UnusableKind::NotAsked), "0 is no limit");
+        assert_eq!(refused(&tree), Some(UnusableKind::NotAsked), "0 is not a limit");
         tree.set(&format!("powercap/{zone}/constraint_1_max_power_uw"), &format!("{watts}000000"));
     }
     let mut by_powercap = opened(&tree, "", "").unwrap();

@@ -155,7 +155,7 @@ struct Datagrams {
 
 struct Lines {
     pipe: std::fs::File,
-    /// What came and is no whole line.
+    /// What came and is not a whole line.
     line: Vec<u8>,
     feed: Feed,
 }

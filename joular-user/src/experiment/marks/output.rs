@@ -50,7 +50,7 @@ impl Copying {
     /// for ever.
     ///
     /// # Errors
-    /// If our output could not be written. That its reader has gone is no error.
+    /// If our output could not be written. That its reader has gone is not an error.
     pub fn finish(self) -> io::Result<()> {
         drop(self.running);
         match self.thread.join() {

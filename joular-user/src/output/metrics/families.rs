@@ -2,10 +2,16 @@
 
 use std::sync::atomic::Ordering;
 
-use joular_data::{model::units::MicroJoules, stacks::JvmWork};
+use joular_data::{
+    model::{
+        measure::{Measure, Unit},
+        units::MicroJoules,
+    },
+    stacks::JvmWork,
+};
 
 use super::{
-    registry::{DomainSums, LastWindow, Process, Registry},
+    registry::{DomainSums, LastWindow, Process, Registry, Sum},
     sample::{Families, Figure, Kind, Labels, power},
 };
 use crate::output::otlp::Pushes;
@@ -113,6 +119,46 @@ fn processes(out: &mut impl Families, registry: &Registry) {
     out.sample(&none, Figure::from(registry.other.energy));
     out.family("joular_process_other_cpu_seconds", Kind::Counter, "CPU time of target processes that have no series.");
     out.sample(&none, Figure::nano(registry.other.cpu_ns));
+    measured(out, registry, &BYTES, |measure| measure.unit() == Unit::Bytes);
+    measured(out, registry, &EVENTS, |measure| measure.unit() == Unit::Count);
+}
+
+/// Names of families and their help: of all targets, of a process, and of those without a series.
+type Measured = [(&'static str, &'static str); 3];
+
+const BYTES: Measured = [
+    ("joular_targets_bytes", "Bytes that all target processes allocated and moved, ended ones included."),
+    (
+        "joular_process_bytes",
+        "Bytes that a target process allocated on the Java heap, or moved through sockets and files.",
+    ),
+    ("joular_process_other_bytes", "Bytes of target processes that have no series."),
+];
+const EVENTS: Measured = [
+    ("joular_targets_events", "What --counters counts of all target processes, ended ones included."),
+    ("joular_process_events", "What --counters counts of a target process."),
+    ("joular_process_other_events", "The same of target processes that have no series."),
+];
+
+/// Nothing where nothing was asked for.
+fn measured(out: &mut impl Families, registry: &Registry, families: &Measured, is_of: impl Fn(Measure) -> bool) {
+    let [targets, process, other] = *families;
+    if !registry.targets.measured.keys().any(|measure| is_of(*measure)) {
+        return;
+    }
+    let mut family = |(name, help), sums: &mut dyn Iterator<Item = (&Labels, &Sum)>| {
+        out.family(name, Kind::Counter, help);
+        for (labels, sum) in sums {
+            for (measure, amount) in sum.measured.iter().filter(|(measure, _)| is_of(**measure)) {
+                out.sample(&labels.clone().with("measure", measure.name()), Figure::whole(*amount));
+            }
+        }
+    };
+    let none = Labels::default();
+    family(targets, &mut std::iter::once((&none, &registry.targets)));
+    let processes = registry.processes.values().filter(|process| process.labels != none);
+    family(process, &mut processes.map(|process| (&process.labels, &process.sum)));
+    family(other, &mut std::iter::once((&none, &registry.other)));
 }
 
 fn jvms(out: &mut impl Families, registry: &Registry) {

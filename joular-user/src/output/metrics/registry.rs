@@ -13,6 +13,7 @@ use joular_data::{
         units::{MicroJoules, MonotonicNs, Pid},
     },
     stacks::{JvmWork, StackTable},
+    totals::measured::{self, Amounts},
 };
 
 use super::{
@@ -44,16 +45,19 @@ impl Limits {
     }
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sum {
     pub energy: MicroJoules,
     pub cpu_ns: u64,
+    /// Bytes and counts.
+    pub measured: Amounts,
 }
 
 impl Sum {
-    fn add(&mut self, other: Self) {
+    fn add(&mut self, other: &Self) {
         self.energy = self.energy.saturating_add(other.energy);
         self.cpu_ns = self.cpu_ns.saturating_add(other.cpu_ns);
+        measured::add(&mut self.measured, &other.measured);
     }
 }
 
@@ -73,7 +77,7 @@ pub struct Process {
     pub sum: Sum,
     /// In the latest window.
     pub now: MicroJoules,
-    /// By [`JvmWork`]; `None` if it is no JVM.
+    /// By [`JvmWork`]; `None` if it is not a JVM.
     pub jvm: Option<[MicroJoules; JvmWork::ALL.len()]>,
     pub methods: Methods,
     /// The start of its first window with a named method.
@@ -228,15 +232,23 @@ impl Registry {
 
     fn threads(&mut self, report: &WindowReport) {
         for thread in &report.threads {
-            let used = Sum { energy: thread.energy, cpu_ns: thread.cpu_ns };
-            self.targets.add(used);
+            let used = Sum { energy: thread.energy, cpu_ns: thread.cpu_ns, ..Sum::default() };
+            self.targets.add(&used);
             let process = report.processes.get(thread.process);
             match process.and_then(|process| self.of(process)) {
                 Some(process) => {
-                    process.sum.add(used);
+                    process.sum.add(&used);
                     process.now = process.now.saturating_add(used.energy);
                 }
-                None => self.other.add(used),
+                None => self.other.add(&used),
+            }
+        }
+        for (process, measured) in report.processes.iter().zip(measured::by_process(report)) {
+            let used = Sum { measured, ..Sum::default() };
+            self.targets.add(&used);
+            match self.of(process) {
+                Some(process) => process.sum.add(&used),
+                None => self.other.add(&used),
             }
         }
     }
@@ -325,7 +337,7 @@ impl Registry {
 
     fn forget(&mut self, key: ProcessKey) {
         if let Some(process) = self.processes.remove(&key) {
-            self.other.add(process.sum);
+            self.other.add(&process.sum);
         }
     }
 }

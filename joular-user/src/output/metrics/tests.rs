@@ -1,7 +1,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use joular_data::{
-    attribution::window_report::{Category, ProcessRef, ThreadRow},
+    attribution::{
+        allocated::{AllocationRow, SampledBy},
+        window_report::{Category, ProcessRef, ThreadRow, WindowReport},
+    },
     events::Runtime,
     fixture::{self, BUSY, SMALL},
     model::units::MicroJoules,
@@ -68,6 +71,21 @@ fn sum(series: &BTreeMap<String, u128>, name: &str) -> u128 {
     series.iter().filter(|(key, _)| is_of(key)).map(|(_, value)| value).sum()
 }
 
+/// With bytes that each thread allocated.
+fn allocating(mut report: WindowReport) -> WindowReport {
+    let branch = report.branches[0].branch;
+    let allocated = |thread: usize| AllocationRow {
+        thread,
+        branch,
+        class: None,
+        bytes: 1000 + thread as u64,
+        samples: 1,
+        by: SampledBy::Allocation,
+    };
+    report.allocations = (0..report.threads.len()).map(allocated).collect();
+    report
+}
+
 fn registry(limits: Limits) -> Registry {
     Registry::new(limits, &fixture::run())
 }
@@ -90,8 +108,10 @@ fn the_text_is_open_metrics_and_its_sums_are_the_windows() {
     let (mut registry, mut stacks) = (registry(Limits::new(3)), StackTable::default());
     (0..SMALL.processes).for_each(|index| registry.process(&fixture::process(index)));
     let (mut measured, mut targets, mut methods, mut before) = (0, 0, 0, BTreeMap::new());
+    let mut bytes = 0;
     for index in 0..20 {
-        let report = fixture::window(SMALL, &mut stacks, index);
+        let report = allocating(fixture::window(SMALL, &mut stacks, index));
+        bytes += report.allocations.iter().map(|row| u128::from(row.bytes)).sum::<u128>();
         measured += report.domains.iter().map(|audit| u128::from(audit.measured.0)).sum::<u128>();
         targets += report.threads.iter().map(|thread| u128::from(thread.energy.0)).sum::<u128>();
         methods += report.methods.iter().map(|row| u128::from(row.own.energy.0)).sum::<u128>();
@@ -102,6 +122,8 @@ fn the_text_is_open_metrics_and_its_sums_are_the_windows() {
         assert_eq!(sum(&series, "joular_domain_part_joules_total"), measured);
         assert_eq!(sum(&series, "joular_targets_joules_total"), targets);
         assert_eq!(sum(&series, "joular_process_joules_total"), targets);
+        assert_eq!(sum(&series, "joular_targets_bytes_total"), bytes);
+        assert_eq!(sum(&series, "joular_process_bytes_total"), bytes);
         assert_eq!(sum(&series, "joular_method_joules_total"), methods);
         assert_eq!(sum(&series, "joular_process_other_joules_total"), 0);
         assert_eq!(sum(&series, "joular_windows_total"), u128::from(index) + 1);
@@ -125,7 +147,7 @@ fn series_are_bounded_and_nothing_is_missing_from_their_sum() {
     let limits = Limits { processes: 2, ended: 1, methods: 5, top_methods: 4 };
     let (mut registry, mut stacks, mut targets) = (registry(limits), StackTable::default(), 0);
     for index in 0..5 {
-        let report = fixture::window(BUSY, &mut stacks, index);
+        let report = allocating(fixture::window(BUSY, &mut stacks, index));
         targets += report.threads.iter().map(|thread| u128::from(thread.energy.0)).sum::<u128>();
         registry.window(&report, &stacks);
     }
@@ -137,6 +159,10 @@ fn series_are_bounded_and_nothing_is_missing_from_their_sum() {
     let other = sum(&series, "joular_process_other_joules_total");
     assert!(other > 0);
     assert_eq!(sum(&series, "joular_process_joules_total") + other, targets);
+    let of = |name: &str| sum(&series, name);
+    let with_series = of("joular_process_bytes_total");
+    assert!(with_series > 0);
+    assert_eq!(with_series + of("joular_process_other_bytes_total"), of("joular_targets_bytes_total"));
 }
 
 #[test]

@@ -69,7 +69,7 @@ impl Run<'_> {
         }
         if let Err(why) = self.open_probes(process, sites) {
             (self.live.notify)(&format!(
-                "process {pid}: {why}: samples of CPU time tell where it allocates, and nothing tells of which classes"
+                "process {pid}: {why}: where it allocates is inferred from samples of CPU time, and classes are unknown"
             ));
             let (pid, start_boottime_ns) = process;
             self.consumer.take(&Event::AllocationsUnsampled { pid, start_boottime_ns })?;
@@ -87,7 +87,7 @@ impl Run<'_> {
 
     fn open_probes(&mut self, process: ProcessKey, sites: Sites) -> Result<(), String> {
         let Sites::At(sites, library) = sites else {
-            return Err("the functions that tell of allocations are not found in its library".to_owned());
+            return Err("the functions that report allocations were not found in its library".to_owned());
         };
         let at = sites.functions;
         let offsets = ProbeOffsets::Allocation([at.in_new_buffer, at.outside_buffer, at.thread_ended]);
@@ -109,7 +109,7 @@ impl Run<'_> {
         opened.or_else(|error| unless_ended(&error))
     }
 
-    /// A process has ended, or is no target any more. What it allocated in the running window is told with that.
+    /// A process has ended, or is not a target any more. What it allocated in the running window is told with that.
     pub(super) fn forget_allocator(&mut self, pid: Pid) {
         self.live.banks.remove_allocator(pid);
         self.live.programs.close_probes(pid);

@@ -27,7 +27,7 @@ impl Run<'_> {
         let Live { registry, notify, .. } = &mut *self.live;
         for pid in greedy.into_iter().filter(|pid| self.refused.is_new(*pid)) {
             let process = registry.named(pid);
-            notify(&format!("{process} tells of more collections than a JVM can have: not all of them are recorded"));
+            notify(&format!("{process} reports more collections than a JVM can have: not all of them are recorded"));
         }
     }
 

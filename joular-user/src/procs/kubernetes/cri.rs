@@ -146,7 +146,7 @@ fn message<M: Message + Default>(answer: &[u8]) -> Result<M, String> {
     let message = match answer.split_first_chunk::<PREFIX_BYTES>() {
         Some(([0, length @ ..], message)) if u32::from_be_bytes(*length) as usize == message.len() => message,
         Some(([1, ..], _)) => return Err("the answer is compressed, which was not asked for".to_owned()),
-        _ => return Err(format!("{} bytes are no answer", answer.len())),
+        _ => return Err(format!("{} bytes are not an answer", answer.len())),
     };
     M::decode(message).map_err(|error| format!("no message: {error}"))
 }

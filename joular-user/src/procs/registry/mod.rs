@@ -362,7 +362,7 @@ impl Registry {
         changes
     }
 
-    /// Finds ends that the kernel did not tell of, because the process was no target yet: one that ends while it is
+    /// Finds ends that the kernel did not tell of, because the process was not a target yet: one that ends while it is
     /// looked at.
     fn find_early_ends(&mut self) {
         // In a whole-system run the kernel tells of all.

@@ -101,7 +101,7 @@ fn an_ended_target_is_finished_after_its_last_window() {
     assert!(registry.target(Pid(7)).is_none());
 }
 
-/// It was no target yet when it ended, so that the kernel told nobody.
+/// It was not a target yet when it ended, so that the kernel told nobody.
 #[test]
 fn a_target_that_ended_while_it_was_looked_at_is_finished_soon() {
     let tree = Tree::new();

@@ -18,7 +18,7 @@ pub fn identity(reference: &str) -> Option<ImageIdentity> {
     let last = named.rsplit_once('/').map_or(named, |(_, last)| last);
     let (name, tag) = last.split_once(':').map_or((last, None), |(name, tag)| (name, Some(tag)));
     let is_digest = named.starts_with("sha256:") || (tag.is_none() && is_id(name));
-    // A tag that moves is no version.
+    // A tag that moves is not a version.
     let tag = tag.filter(|&tag| tag != "latest").and_then(usable);
     Some(ImageIdentity { name: usable(name).filter(|_| !is_digest)?, tag })
 }

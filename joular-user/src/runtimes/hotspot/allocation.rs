@@ -75,7 +75,7 @@ fn functions(jvm: &Jvm, library: &File) -> Result<Option<AllocationFunctions>, N
         return Ok(Some(named));
     }
     let (Some(anchors), Ok(code)) = (anchors(jvm)?, elf.section_range(".text")) else { return Ok(None) };
-    // Else it was no thread that was read: the list is replaced when a thread begins or ends.
+    // Else it was not a thread that was read: the list is replaced when a thread begins or ends.
     if !anchors.thread_functions.iter().all(|function| code.contains(function)) {
         return Err(NotNow);
     }

@@ -32,7 +32,7 @@ impl Table {
         self.start.checked_add(self.entries?.checked_mul(self.form.bytes())?)
     }
 
-    /// Where its entries lead, as far as that is plain; `None` if it is no table. `work` is what may be read yet.
+    /// Where its entries lead, as far as that is plain; `None` if it is not a table. `work` is what may be read yet.
     pub fn targets(&self, code: &[u8], work: &mut usize) -> Option<Vec<usize>> {
         let Some(end) = self.end() else { return Some(Vec::new()) };
         let bytes = code.get(self.start..end).filter(|_| self.entries <= Some(MAX_ENTRIES))?;

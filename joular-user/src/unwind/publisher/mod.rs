@@ -175,7 +175,7 @@ impl<T: WalkTables> Publisher<T> {
         dropped.is_some()
     }
 
-    /// The process has ended, runs another program, or is no target any more.
+    /// The process has ended, runs another program, or is not a target any more.
     pub fn ended(&mut self, pid: Pid) {
         self.outdated.remove(&pid);
         self.unfinished.remove(&pid);

@@ -313,7 +313,7 @@ fn a_jvm_is_told_when_its_layout_is_known() {
     settle(&mut publisher, &mut source);
     let index = publisher.tables.processes[&FIRST.0].jvm;
     assert_eq!(publisher.tables.jvms[&(index - 1)], jvm(0x2000_0000));
-    assert_eq!(publisher.tables.mappings_of(FIRST.0).unwrap().len(), 1, "the code cache is no mapping");
+    assert_eq!(publisher.tables.mappings_of(FIRST.0).unwrap().len(), 1, "the code cache is not a mapping");
     publisher.ended(FIRST.0);
     source.map(SECOND, &code);
     source.jvms.insert(SECOND, Some(jvm(0x3000_0000)));

@@ -37,7 +37,7 @@ fn done(finished: &Finished) -> Result<u64> {
     Ok(count.with_context(|| format!("{finished:?}"))?.parse()?)
 }
 
-/// Programs that are no targets: one forks and executes, one takes names.
+/// Programs that are not targets: one forks and executes, one takes names.
 pub fn strangers(length: Duration, stop: &Stop) -> Result<Came> {
     let (strangers, mut came) = (Strangers::new()?, Came::default());
     let kinds =

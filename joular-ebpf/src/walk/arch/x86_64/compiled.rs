@@ -98,7 +98,7 @@ fn has_frame_pointer(
     }
 }
 
-/// What a method keeps beside its frame while code that is no method works for it, if the return address
+/// What a method keeps beside its frame while code that is not a method works for it, if the return address
 /// proves that. C1 may have pushed a register first.
 #[inline(always)]
 fn kept_bytes(

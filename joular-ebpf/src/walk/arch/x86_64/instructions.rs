@@ -254,7 +254,7 @@ const fn is_behind_exception_pop(next: Bytes, last: u64) -> bool {
         || starts(word, JUMP_R8, 3)
 }
 
-/// State of a frame being removed; `Whole` if this is no epilogue.
+/// State of a frame being removed; `Whole` if this is not an epilogue.
 #[inline(always)]
 pub(super) const fn in_epilogue(next: Bytes) -> FrameState {
     if starts(next[0], POP, 1) {

@@ -89,7 +89,7 @@ pub(in crate::walk) fn by_what_the_stack_holds(
 fn frame_state(memory: &impl Memory, pc: u64) -> FrameState {
     let Ok(next) = memory.pair(pc) else { return FrameState::Unknown };
     match in_prologue(next, 0) {
-        // Without `push rbp` in front it is no prologue that is known.
+        // Without `push rbp` in front it is not a prologue that is known.
         FrameState::Unknown | FrameState::Reserved => in_epilogue(next),
         state => state,
     }

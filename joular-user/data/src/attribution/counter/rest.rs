@@ -68,7 +68,7 @@ impl Rest {
 
     fn settle(&mut self, whole: &Delta, fault: Option<FaultCause>) -> Delta {
         // A whole of which energy is missing is not behind its parts: that
-        // difference is no skew to be made up for.
+        // difference is not a skew to be made up for.
         if whole.fault.is_some() {
             self.pending = self.pending.max(0);
         }

@@ -261,7 +261,7 @@ fn the_power_of_a_long_gap_is_not_known_and_the_next_reading_is_a_start() {
             vec![lost, unknown(2), good(10_000_000)],
         ),
         (vec![(0, ten_watts()), (7, failure()), (14, failure()), (21, ten_watts())], vec![lost, lost, unknown(3)]),
-        // A long window is no gap.
+        // A long window is not a gap.
         (vec![(0, ten_watts()), (60, ten_watts())], vec![good(600_000_000)]),
     ] {
         check(Meter::Power, &reads, &expected);

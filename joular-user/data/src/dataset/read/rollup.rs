@@ -1,6 +1,6 @@
 //! Reads the windows of a rollup, as they were written.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::{
     columns::{Columns, TableFile},
@@ -22,7 +22,7 @@ use crate::{
         error::{DataSetError, Result},
         read::windows::Shares,
         store::StoredFile,
-        tables::{Branches, Threads, Windows, rollup, rollup::Inferred, shared, work},
+        tables::{Amounts, Branches, Threads, Windows, rollup, rollup::Inferred, shared, work},
         write::{Pooled, RollupWindow, method_rows},
     },
     events::SampleKind,
@@ -77,7 +77,22 @@ pub(crate) fn read(part: &FlushFiles, stacks: &ReadStacks) -> Result<(Vec<ReadRo
         windows.push(read);
     }
     let left = threads.values().map(Vec::len).sum::<usize>() + branches.values().map(Vec::len).sum::<usize>();
-    Ok((windows, left))
+    let starts: HashSet<Start> = audits.iter().map(|row| row.start).collect();
+    let without = part.file::<Amounts>().map(|file| amounts_without(file, &starts)).transpose()?;
+    Ok((windows, left + without.unwrap_or_default()))
+}
+
+/// Rows of bytes and counts that belong to none of these windows.
+fn amounts_without(file: &StoredFile, windows: &HashSet<Start>) -> Result<usize> {
+    let mut without = 0;
+    TableFile::open_columns(file, &[&shared::WINDOW_START])?.batches(|columns| {
+        let starts = columns.times(shared::WINDOW_START)?;
+        for row in 0..columns.rows() {
+            without += usize::from(!windows.contains(&starts.get(row)?));
+        }
+        Ok(())
+    })?;
+    Ok(without)
 }
 
 fn take(columns: &Columns<'_>, rows: &mut HashMap<Start, Vec<BranchRead>>) -> Result<()> {
@@ -154,7 +169,7 @@ fn window(
                 && row.losses == first.losses
                 && row.context == first.context
         }),
-        window: RollupWindow { report, pooled, threads: threads.iter().map(own).collect() },
+        window: RollupWindow { report, pooled, threads: threads.iter().map(own).collect(), ..RollupWindow::default() },
     })
 }
 

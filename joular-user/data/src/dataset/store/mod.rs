@@ -55,7 +55,7 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// nothing.
     ///
     /// # Errors
-    /// If it is not there, is no regular file, or may not be read.
+    /// If it is not there, is not a regular file, or may not be read.
     fn open(&self, file: &Path) -> Result<Object>;
 
     /// Makes `bytes` the content of `name` within `folder`, whole and at once: a reader sees all of
@@ -94,7 +94,7 @@ pub trait Store: fmt::Debug + Send + Sync {
 /// The data set in a directory or a bucket, to be read.
 ///
 /// # Errors
-/// If there is no such directory, or `root` is no place. A bucket is not asked yet.
+/// If there is no such directory, or `root` is not a place. A bucket is not asked yet.
 pub fn open(root: &Path) -> Result<Arc<dyn Store>> {
     let failed = |cause| DataSetError::Open { path: root.into(), cause };
     match Place::of(root)? {
@@ -134,7 +134,7 @@ fn bucket(_root: &Path, _url: &BucketUrl) -> io::Result<Arc<dyn Store>> {
 /// there, whose files will belong to `owner`.
 ///
 /// # Errors
-/// If there can be no such directory, or it is no place. A bucket is not asked yet.
+/// If there can be no such directory, or it is not a place. A bucket is not asked yet.
 pub fn open_shared(place: &Path, owner: Option<(u32, u32)>) -> Result<Arc<dyn Store>, OutputError> {
     match Place::of(place)? {
         Place::Directory(root) => {

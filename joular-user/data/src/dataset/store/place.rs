@@ -30,9 +30,9 @@ pub(crate) enum Cloud {
     Azure,
 }
 
-/// Why a text is no place.
+/// Why a text is not a place.
 #[derive(Debug, PartialEq, Eq, Error)]
-#[error("'{}' is no place for a data set: {problem}", .text.escape_debug())]
+#[error("'{}' is not a place for a data set: {problem}", .text.escape_debug())]
 pub struct PlaceError {
     text: String,
     problem: &'static str,

@@ -10,7 +10,7 @@ use crate::attribution::{allocated::SampledBy, window_report::ProcessRef};
 
 pub(crate) const CLASS: Column<kind::Name> =
     Column::new("class", "JVM", "class of the objects, as Java writes it: java.lang.String, byte[]")
-        .null("no sample tells, or the class is not known any more");
+        .null("there is no sample, or the class is not known any more");
 pub(crate) const ALLOCATED_BYTES: Column<kind::Int> = Column::quantity(
     "allocated_bytes",
     "JVM",
@@ -24,7 +24,7 @@ pub(crate) const SAMPLED_BY: Column<kind::Name> = Column::new(
     "joular-bpf",
     "samples are objects (allocation), or of CPU time (cpu-time) in a JVM where allocations cannot be sampled",
 )
-.null("no sample tells");
+.null("there is no sample");
 
 pub struct Allocations;
 

@@ -17,7 +17,7 @@ pub(crate) const MEAN_FREQUENCY_KHZ: Column<kind::Int> = Column::quantity(
     "mean frequency of busy CPUs, by cycles or APERF/MPERF, else by cpufreq at the window's end",
 )
 .unit("kHz")
-.null("nothing tells");
+.null("no source");
 pub(crate) const GOVERNOR: Column<kind::Name> =
     Column::new("governor", "cpufreq", "frequency governor of all CPUs, or mixed").null("the machine has no cpufreq");
 pub(crate) const STEAL_NS: Column<kind::Int> =

@@ -3,8 +3,8 @@
 //! policy stand beside its columns ([`Table`]).
 
 use super::{
-    Ages, Allocations, Branches, Collections, Counters, FrameTable, GcCharges, Io, Jvms, Marks, Methods, Processes,
-    Quality, Runs, Stacks, Threads, Weights, Windows,
+    Ages, Allocations, Amounts, Branches, Collections, Counters, FrameTable, GcCharges, Io, Jvms, Marks, Methods,
+    Processes, Quality, Runs, Stacks, Threads, Weights, Windows,
 };
 use crate::dataset::{buffer::Buffer, column::Table};
 
@@ -68,6 +68,7 @@ tables! {
     ages: Ages,
     gc_charges: GcCharges,
     io: Io,
+    amounts: Amounts,
     windows: Windows,
 }
 
@@ -102,7 +103,7 @@ mod tests {
         assert_eq!(TABLES.last(), Some(&"windows"));
         assert_eq!(
             unchanged_by_policy(),
-            ["processes", "stacks", "weights", "marks", "counters", "allocations", "ages", "io"]
+            ["processes", "stacks", "weights", "marks", "counters", "allocations", "ages", "io", "amounts"]
         );
     }
 }

@@ -17,7 +17,7 @@ pub(crate) const METHOD: Column<kind::Name> = Column::new(
     "package.Class.name; plain name outside Java; a [marker] where the name is not known",
 );
 pub(crate) const SIGNATURE: Column<kind::Name> =
-    Column::new("signature", "symbols", "JVM signature, tells overloads apart").null("not Java, or not known");
+    Column::new("signature", "symbols", "JVM signature; it distinguishes overloads").null("not Java, or not known");
 pub(crate) const KIND: Column<kind::Name> = Column::new(
     "kind",
     "symbols",

@@ -3,6 +3,7 @@
 //! value from a row. Columns that several tables share are in [`shared`].
 
 pub(crate) mod allocations;
+pub(crate) mod amounts;
 pub(crate) mod collections;
 pub(crate) mod context;
 pub(crate) mod counters;
@@ -26,6 +27,7 @@ pub(crate) use self::list::{Buffers, ForRows, ForTable, TABLES};
 use self::shared::{InWindow, OfProcess, joined, label_columns, process_columns, window_columns};
 pub use self::{
     allocations::{AllocationRecord, Allocations},
+    amounts::{AmountRecord, Amounts},
     collections::{AgeRecord, Ages, ChargeRecord, CollectionRecord, Collections, GcCharges},
     counters::{CounterRecord, Counters},
     frames::FrameTable,

@@ -20,7 +20,7 @@ pub(crate) const SQUARES_UJ2: Column<kind::Int> = Column::quantity(
 pub(crate) const INFERRED_UJ: Column<kind::Int> = Column::quantity(
     "inferred_uj",
     "attribution",
-    "energy beside energy_uj that samples of other windows tell; negative where it is taken from",
+    "energy in addition to energy_uj, inferred from samples in other windows; negative where it is taken from",
 )
 .unit("µJ");
 pub(crate) const INFERRED_CPU_NS: Column<kind::Int> =
@@ -31,7 +31,7 @@ pub(crate) const INFERRED_SQUARES_UJ2: Column<kind::Int> =
 pub(crate) const INFERRED_SELF_UJ: Column<kind::Int> = Column::quantity(
     "inferred_self_uj",
     "attribution",
-    "energy beside self_uj that samples of other windows tell; negative for [no sample]",
+    "energy in addition to self_uj, inferred from samples in other windows; negative for [no sample]",
 )
 .unit("µJ");
 pub(crate) const INFERRED_TOTAL_UJ: Column<kind::Int> =

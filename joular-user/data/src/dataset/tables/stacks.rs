@@ -31,7 +31,7 @@ pub(crate) const WALK_END: Column<kind::Name> =
     Column::new("walk_end", "kernel", "why it ends on the root's side; docs/jvm.md explains the names");
 pub(crate) const IS_COMPLETE: Column<kind::Flag> =
     Column::new("is_complete", "kernel", "whether it reaches the thread's first function")
-        .null("cannot be told: frame pointers");
+        .null("unknown: frame pointers do not show it");
 pub(crate) const UNNAMED: Column<kind::Name> = Column::new(
     "unnamed",
     "symbols",

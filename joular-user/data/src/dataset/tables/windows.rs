@@ -88,7 +88,7 @@ pub(crate) const SUSPENDED_UJ: Column<kind::Int> = Column::quantity(
 pub(crate) const FLOOR_UJ: Column<kind::Int> =
     Column::quantity("floor_uj", "energy source", "of measured: the part that does not depend on load, by the model")
         .unit("µJ")
-        .null("the meter does not tell");
+        .null("the meter does not report it");
 pub(crate) const PACKAGE_UJ: Column<kind::Int> =
     Column::quantity("package_uj", "energy source", "of measured: packages").unit("µJ").null(NO_COUNTER);
 pub(crate) const CORE_UJ: Column<kind::Int> =
@@ -288,12 +288,12 @@ const fn loss_meaning(cause: Loss) -> &'static str {
         Loss::CounterMapFull => "slices of time whose counts found no slot",
         Loss::AllocationMapFull => "samples of allocations, and what threads had allocated, that found no slot",
         Loss::NestedAllocation => "allocations that were not sampled, because another thread's stack was being read",
-        Loss::CollectionRingFull => "memory pools whose state before or after a collection was not told: ring full",
+        Loss::CollectionRingFull => "memory pools whose state before or after a collection was lost: ring full",
         Loss::IoMapFull => "calls that moved bytes, or samples of them, that found no slot",
         Loss::NestedIo => "calls that moved bytes and were not sampled, because another thread's stack was being read",
         Loss::DeviceMapFull => "looks at threads whose bytes of devices found no slot",
         Loss::RingShareUsed => {
-            "stacks, names and collections that were not told, because their process had told too much just before"
+            "stacks, names and collections that were dropped, because their process had sent too many just before"
         }
         Loss::FollowedMapFull => "processes of a command that found no slot to be followed in",
         Loss::HiddenSwitch => {

@@ -134,7 +134,7 @@ fn times_may_be_inexact_where_the_run_says_so_and_no_loss_of_events_excuses_them
     assert_eq!((audits[0].differences, audits[0].inexact_times), (0, 1), "{:?}", audits[0].told);
     let exact = audit::run(data_set().path()).unwrap();
     // The second window of the other data set lost one stack.
-    assert_eq!(audits[0].lost + 1, exact[0].lost, "nanoseconds are no events");
+    assert_eq!(audits[0].lost + 1, exact[0].lost, "nanoseconds are not events");
 
     let root = with_inexact_time("late_boundary");
     let audits = audit::run(root.path()).unwrap();

@@ -8,7 +8,9 @@ use parquet::file::reader::{FileReader as _, SerializedFileReader};
 
 use crate::{
     dataset::{
-        DataSetError, OutputDirectory, audit, compact,
+        DataSetError, OutputDirectory, audit,
+        column::Table as _,
+        compact,
         fixture::*,
         read::{
             columns::{Columns, TableFile},
@@ -16,7 +18,7 @@ use crate::{
         },
         reattribute,
         store::{self, StoredFile},
-        tables::{Stacks, TABLES, stacks},
+        tables::{Amounts, Stacks, TABLES, stacks},
     },
     events::RunInfo,
     model::policy::Policy,
@@ -73,6 +75,8 @@ fn all_rows_are_there_in_their_order_in_fewer_files() {
     let done = compact::beside(&from, &to, None).unwrap();
     let (mut before, mut after) = (all_rows(&from), all_rows(&to));
     let (of_stacks, stacks_after) = (before.remove("stacks").unwrap(), after.remove("stacks").unwrap());
+    // Only rollups have it.
+    assert!(before.remove(Amounts::NAME).unwrap().is_empty() && after.remove(Amounts::NAME).unwrap().is_empty());
     assert!(before.values().all(|rows| !rows.is_empty()));
     assert!(before == after);
     assert!(stacks_after.iter().all(|row| of_stacks.contains(row)));

@@ -11,7 +11,9 @@ mod rotated;
 mod rows;
 mod run_row;
 
-pub(crate) use self::rollup::{InferredMethods, Pooled, RollupWindow, RollupWriter, add_inferred, method_rows};
+pub(crate) use self::rollup::{
+    Amount, AmountKey, InferredMethods, Pooled, RollupWindow, RollupWriter, add_inferred, method_rows,
+};
 pub use self::{
     merge::MergedFile,
     parquet::{DEFAULT_FLUSH_NS, ParquetOutput},

@@ -8,20 +8,24 @@ use super::{
     run_row,
 };
 use crate::{
-    attribution::window_report::{BranchRow, MethodRow, ProcessRef, Share, ThreadRow, WindowReport},
+    attribution::{
+        allocated::SampledBy,
+        window_report::{BranchRow, Category, MethodRow, ProcessRef, Share, ThreadRow, WindowReport},
+    },
     dataset::{
         buffer::Buffer,
         layout::FilePlace,
         method_sums::{MethodSums, two_digits},
         store::Store,
         tables::{
-            MethodRecord, RollupBranchRecord, RollupBranches, RollupMethodRecord, RollupMethods, RunRecord,
-            ThreadRecord, Threads, WindowKey, Work, rollup::Inferred,
+            AmountRecord, Amounts, MethodRecord, RollupBranchRecord, RollupBranches, RollupMethodRecord, RollupMethods,
+            RunRecord, ThreadRecord, Threads, WindowKey, Work, amounts, rollup::Inferred,
         },
     },
     events::{RunEnd, RunInfo},
-    model::units::Pid,
+    model::{measure::Measure, units::Pid},
     output::Result,
+    sampling::Sampled,
     stacks::{FrameId, StackTable},
     totals::Sums,
 };
@@ -35,6 +39,33 @@ pub(crate) struct RollupWindow {
     pub(crate) pooled: Vec<Pooled>,
     /// The threads themselves.
     pub(crate) threads: Vec<(ProcessRef, ThreadRow)>,
+    /// Bytes and counts; empty where a window was read.
+    pub(crate) amounts: BTreeMap<AmountKey, Amount>,
+}
+
+/// What an amount of a measure is of.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct AmountKey {
+    pub(crate) process: ProcessRef,
+    pub(crate) category: Category,
+    pub(crate) stack_id: i64,
+    pub(crate) measure: Measure,
+    /// Of allocated bytes.
+    pub(crate) class: Option<String>,
+    pub(crate) sampled_by: Option<SampledBy>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Amount {
+    pub(crate) amount: u64,
+    pub(crate) sampled: Sampled,
+}
+
+impl Amount {
+    pub(crate) fn add(&mut self, amount: u64, sampled: &Sampled) {
+        self.amount = self.amount.saturating_add(amount);
+        self.sampled.plus(sampled);
+    }
 }
 
 /// What a branch of several windows and threads has beside its sums.
@@ -107,6 +138,9 @@ impl<'a> RollupWriter<'a> {
                 let work = Work::of_thread(thread);
                 rows.tables.threads.push(&ThreadRecord { key, process, thread, work }).map_err(of::<Threads>())?;
             }
+            for (of_what, amount) in &window.amounts {
+                rows.tables.amounts.push(&amount_record(key, of_what, amount)).map_err(of::<Amounts>())?;
+            }
             branch_rows(key, window, stacks, branches)
         })
     }
@@ -152,6 +186,22 @@ impl<'a> RollupWriter<'a> {
     fn publish_row(&self, end: Option<&RunEnd>) -> Result<()> {
         let end = end.map(|end| (end, &self.sums));
         run_row::publish_record(self.store, &RunRecord { run: &self.info, end, rolled_up_from_ns: Some(self.from_ns) })
+    }
+}
+
+fn amount_record<'a>(key: WindowKey<'a>, of_what: &'a AmountKey, amount: &Amount) -> AmountRecord<'a> {
+    let AmountKey { process, category, stack_id, measure, class, sampled_by } = of_what;
+    AmountRecord {
+        key,
+        process,
+        category: *category,
+        stack_id: *stack_id,
+        measure: *measure,
+        class: class.as_deref(),
+        sampled_by: *sampled_by,
+        amount: amount.amount,
+        samples: amount.sampled.samples,
+        milli_per_sample: amounts::milli_per_sample(amount.amount, &amount.sampled),
     }
 }
 

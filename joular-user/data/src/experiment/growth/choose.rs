@@ -18,7 +18,7 @@ pub(super) fn choose(points: &[Point], values: &[f64]) -> Growth {
                     fits.push(fit);
                     continue;
                 }
-                Some(_) => "its likelihood is no number",
+                Some(_) => "its likelihood is not a number",
                 None => "there are too few points for its coefficients",
             },
         };

@@ -68,7 +68,7 @@ pub enum GrowthError {
     TooFewValues { found: usize },
     #[error("fitting growth: there are {found} runs: measure {LEAST_POINTS} or more, by more values or repetitions")]
     TooFewPoints { found: usize },
-    #[error("fitting growth: {value} is no value of a parameter: give finite ones that are not below 0")]
+    #[error("fitting growth: {value} is not a value of a parameter: give finite ones that are not below 0")]
     Value { value: f64 },
     #[error(
         "fitting growth: at {value} the energy is {joules} J with the variance {variance} J²: both must be finite and not below 0"

@@ -56,7 +56,7 @@ struct Metric {
 }
 
 /// # Errors
-/// If it cannot be read, or is no result of JMH.
+/// If it cannot be read, or is not a result of JMH.
 pub fn read(path: &Path) -> Result<Vec<Benchmark>, ResultError> {
     let mut text = String::new();
     let read = File::open(path).and_then(|file| file.take(MAX_BYTES).read_to_string(&mut text));
@@ -84,7 +84,7 @@ impl Benchmark {
     /// Operations per second of each fork, all threads together.
     ///
     /// # Errors
-    /// If its score is no rate and no time of an operation.
+    /// If its score is neither a rate nor a time of an operation.
     #[allow(clippy::cast_precision_loss, reason = "numbers of iterations")]
     pub fn rates(&self) -> Result<Vec<f64>, String> {
         let metric = &self.primary_metric;
@@ -118,13 +118,13 @@ impl Benchmark {
     /// Length of what a fork measured, without warmup.
     ///
     /// # Errors
-    /// If the length of an iteration is no time.
+    /// If the length of an iteration is not a time.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "times of benchmarks")]
     pub fn measured_ns(&self) -> Result<u64, String> {
         let text = &self.measurement_time;
         let length = text.split_once(' ').and_then(|(count, unit)| Some(count.parse::<f64>().ok()? * seconds(unit)?));
         let length = length.filter(|length| length.is_finite() && *length > 0.0);
-        let length = length.ok_or_else(|| format!("its iterations last {text}, which is no time"))?;
+        let length = length.ok_or_else(|| format!("its iterations last {text}, which is not a time"))?;
         Ok((length * 1e9 * f64::from(self.measurement_iterations)) as u64)
     }
 }
@@ -205,6 +205,6 @@ mod tests {
     fn a_measurement_lasts_as_long_as_its_iterations() {
         assert_eq!(made_up("a.B.c", "avgt", "s/op", &[]).measured_ns(), Ok(1_500_000_000));
         let wrong = Benchmark { measurement_time: "single-shot".into(), ..made_up("a.B.c", "ss", "s/op", &[]) };
-        assert!(wrong.measured_ns().unwrap_err().contains("no time"));
+        assert!(wrong.measured_ns().unwrap_err().contains("not a time"));
     }
 }

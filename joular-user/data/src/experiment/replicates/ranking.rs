@@ -14,7 +14,7 @@ use crate::{
     report::diff::verdict::{Change, LEVEL, chance},
 };
 
-/// A ratio whose interval is so close to 1 is no difference that matters: the margin of `diff`.
+/// A ratio whose interval is so close to 1 is not a difference that matters: the margin of `diff`.
 const MARGIN: f64 = 0.05;
 
 /// Variants, the best one first.

@@ -151,7 +151,7 @@ impl Side {
         if !of_runs {
             return Replicates::of_windows(ns.into_iter().map(seconds).collect());
         }
-        // Runs without windows are no replicates.
+        // Runs without windows are not replicates.
         let mut runs: BTreeMap<usize, f64> = BTreeMap::new();
         for (window, ns) in self.windows.iter().zip(ns) {
             *runs.entry(window.run).or_default() += seconds(ns);

@@ -49,10 +49,10 @@ fn not_enough(a: &Side, b: &Side, per: &Per) -> &'static str {
         Per::Work { a: of_a, b: of_b }
             if a.has_runs_enough() && b.has_runs_enough() && (is_whole(of_a) || is_whole(of_b)) =>
         {
-            "nothing tells how work varies from run to run: give the count of each run, such as --work-a 100,98,101"
+            "it is not known how work varies from run to run: give the count of each run, such as --work-a 100,98,101"
         }
         per if per.is_of_runs() => {
-            "nothing tells how the joules of runs vary: record at least 3 runs on each side, or compare watts"
+            "it is not known how the joules of runs vary: record at least 3 runs on each side, or compare watts"
         }
         _ => "there are too few windows, or they are all of one wave: record longer, or at least 3 runs on each side",
     }

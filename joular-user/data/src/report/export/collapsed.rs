@@ -6,6 +6,7 @@
 use std::{borrow::Cow, collections::BTreeMap, io::Write};
 
 use super::{ExportFormat, Exported, Result, Selection, Writer};
+use crate::report::measure;
 
 pub(super) const FORMAT: ExportFormat = ExportFormat { name: "collapsed", writer: Writer::Text(write) };
 
@@ -14,7 +15,7 @@ fn write(selection: &Selection<'_>, out: &mut dyn Write) -> Result<Exported> {
     let paths = &profile.catalog.paths;
     let names: Vec<String> = paths.frames().iter().map(|frame| name(frame.method().raw()).into_owned()).collect();
     if !profile.has(selection.measure) {
-        return Err(selection.measure.nothing(selection.data).into());
+        return Err(measure::nothing(selection.measure, selection.data).into());
     }
     let mut sums: BTreeMap<String, u64> = BTreeMap::new();
     for fact in profile.facts(selection.measure) {

@@ -19,7 +19,7 @@ use inferno::flamegraph::{
 
 use super::{
     headline::{self, Headline},
-    measure::Measure,
+    measure::{self, Measure},
     profile::{App, Filter, Profile},
     tree::{Branches, CallTree, Mix, NodeKind, Shape, palette},
 };
@@ -116,7 +116,7 @@ fn whole(profile: &Profile, measure: Measure) -> u64 {
 }
 
 fn must_have_any(profile: &Profile, measure: Measure, path: &Path) -> Result<()> {
-    if whole(profile, measure) == 0 { Err(measure.nothing(path)) } else { Ok(()) }
+    if whole(profile, measure) == 0 { Err(measure::nothing(measure, path)) } else { Ok(()) }
 }
 
 /// The factor of what was before.

@@ -140,7 +140,7 @@ pub fn read<'a>(
     let mut account = Account::open(choices, &data, filter)?;
     let overview = data.overview(filter)?;
     let summed = data.sums(filter, watch)?;
-    let mut counting = Counting::open(&data, filter)?;
+    let mut counting = Counting::open(&mut data, filter)?;
     if account.is_by_time() || counting.is_some() {
         data.scan_in_time(filter, &summed, |_, row| {
             account.take(row);

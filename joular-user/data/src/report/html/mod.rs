@@ -67,7 +67,7 @@ pub fn page(choice: &PageChoice) -> Result<(Vec<u8>, Headline), FootprintError> 
     data.scan_places(filter, |row| activity.take_place(row))?;
     let mut power = Power::new(clock, filter, choice.app.as_ref(), choice.shape.kinds);
     let summed = data.sums(filter, |_, _| {})?;
-    let mut counting = Counting::open(&data, filter)?;
+    let mut counting = Counting::open(&mut data, filter)?;
     data.scan_in_time(filter, &summed, |catalog, row| {
         counting.iter_mut().for_each(|counting| counting.take(row));
         if let Some(account) = &mut account {
@@ -78,12 +78,16 @@ pub fn page(choice: &PageChoice) -> Result<(Vec<u8>, Headline), FootprintError> 
         }
     })?;
     let mut allocated_over_time = AllocatedOverTime::default();
-    let allocated = Allocated::read_watched(&mut data, filter, |start, window_ns, class, bytes| {
-        allocated_over_time.take(clock, start, window_ns, class, bytes);
+    let allocated = Allocated::read_watched(&mut data, filter, |seen| {
+        if seen.is_path_allowed {
+            allocated_over_time.take(clock, seen.window_start, seen.window_ns, seen.class, seen.bytes);
+        }
     })?;
     let mut moved_over_time = MovedOverTime::default();
-    let moved = Moved::read_watched(&mut data, filter, |start, window_ns, bytes| {
-        moved_over_time.take(clock, start, window_ns, bytes);
+    let moved = Moved::read_watched(&mut data, filter, |seen| {
+        if seen.is_path_allowed {
+            moved_over_time.take(clock, seen.window_start, seen.window_ns, &seen.of_row.bytes);
+        }
     })?;
     let collected = Collected::read(&mut data, filter)?;
     let profile = Profile::of(data, summed, overview, filter, choice.app.as_ref());

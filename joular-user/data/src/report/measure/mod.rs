@@ -4,11 +4,21 @@
 //! their rows, all measures alike. A new measure is a variant of [`Measure`] and an iterator of facts in [`facts`].
 
 pub mod facts;
-mod list;
-mod way;
 
-pub use self::{
-    facts::Fact,
-    list::{Measure, Unit},
+use std::path::Path;
+
+pub use self::facts::Fact;
+use crate::dataset::error::DataSetError;
+pub use crate::model::{
+    measure::{Measure, Unit},
     way::Way,
 };
+
+/// Why nothing of a measure can be shown.
+pub fn nothing(measure: Measure, path: &Path) -> DataSetError {
+    let path = path.to_owned();
+    match measure.flag() {
+        Some(flag) => DataSetError::NothingMeasured { path, measure: measure.title().to_lowercase(), flag },
+        None => DataSetError::NoEnergy { path },
+    }
+}

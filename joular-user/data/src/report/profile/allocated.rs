@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::{Filter, PathIndex, ThreadIndex, filter::Allowed, reader::DataSet, thread_rows};
+use super::{Filter, PathIndex, ThreadIndex, amounts, filter::Allowed, reader::DataSet, thread_rows};
 use crate::{
     attribution::allocated::SampledBy,
     dataset::{
@@ -19,6 +19,7 @@ use crate::{
         tables::{Allocations, allocations},
     },
     model::{
+        measure::Measure,
         target_text::TargetText,
         units::{MicroJoules, UnixMicros},
     },
@@ -30,7 +31,7 @@ use crate::{
 pub struct AllocatedPath {
     pub thread: ThreadIndex,
     pub path: PathIndex,
-    /// Place in [`Allocated::classes`]. `None`: no sample tells, or the class is not known any more.
+    /// Place in [`Allocated::classes`]. `None`: there is no sample, or the class is not known any more.
     pub class: Option<usize>,
     pub bytes: u64,
     /// Objects that were sampled, or samples of CPU time. 0: the thread allocated, and no sample tells where.
@@ -39,6 +40,21 @@ pub struct AllocatedPath {
     pub by_cpu_time: bool,
     /// As [`Sampled::squares`], of bytes.
     pub squares: f64,
+}
+
+/// A row: what a thread allocated of one class on a call path in a window.
+#[derive(Clone, Copy, Debug)]
+pub struct SeenAllocated<'a> {
+    pub window_start: UnixMicros,
+    pub window_ns: u64,
+    pub thread: ThreadIndex,
+    pub path: PathIndex,
+    /// Whether the filter allows the path.
+    pub is_path_allowed: bool,
+    pub class: Option<&'a str>,
+    pub by_cpu_time: bool,
+    pub bytes: u64,
+    pub sampled: Sampled,
 }
 
 /// What a selection allocated.
@@ -67,17 +83,17 @@ impl Allocated {
     /// # Errors
     /// If a file cannot be read or is damaged.
     pub fn read(data: &mut DataSet, filter: &Filter) -> Result<Self> {
-        Self::read_watched(data, filter, |_, _, _, _| {})
+        Self::read_watched(data, filter, |_| {})
     }
 
-    /// The same, and shows start and length of the window, class and bytes of each row that counts.
+    /// The same, and shows each row.
     ///
     /// # Errors
     /// As [`Self::read`].
     pub fn read_watched(
         data: &mut DataSet,
         filter: &Filter,
-        mut watch: impl FnMut(UnixMicros, u64, Option<&str>, u64),
+        mut watch: impl FnMut(&SeenAllocated<'_>),
     ) -> Result<Self> {
         let mut sums = Sums::default();
         for run in 0..data.catalog.runs.len() {
@@ -88,6 +104,24 @@ impl Allocated {
                 |columns| sums.take(data, run, filter, columns, &mut watch),
             )?;
         }
+        amounts::each(data, filter, |row| {
+            if row.measure == Measure::Allocated {
+                let amounts::AmountRow { window_start, window_ns, thread, path, is_path_allowed, class, .. } = *row;
+                let (by_cpu_time, bytes, sampled) = (row.by_cpu_time, row.amount, row.sampled);
+                let seen = SeenAllocated {
+                    window_start,
+                    window_ns,
+                    thread,
+                    path,
+                    is_path_allowed,
+                    class,
+                    by_cpu_time,
+                    bytes,
+                    sampled,
+                };
+                sums.take_seen(&seen, &mut watch);
+            }
+        })?;
         let allows = |path: PathIndex| filter.allows_path(data.catalog.paths.frames_of(path));
         Ok(sums.finish(allows))
     }
@@ -137,7 +171,7 @@ impl Sums {
         run: usize,
         filter: &Filter,
         columns: &Columns<'_>,
-        watch: &mut impl FnMut(UnixMicros, u64, Option<&str>, u64),
+        watch: &mut impl FnMut(&SeenAllocated<'_>),
     ) -> Result<()> {
         let (names, bytes) = (columns.names(allocations::CLASS)?, columns.ints(allocations::ALLOCATED_BYTES)?);
         let samples = columns.ints(allocations::SAMPLES)?;
@@ -149,13 +183,22 @@ impl Sums {
             columns,
             |_| Ok(true),
             |row| {
-                let name = names.maybe(row.index)?;
-                let (bytes, samples) = (bytes.natural(row.index)?, samples.natural(row.index)?);
-                if row.is_path_allowed {
-                    watch(row.window_start, row.window_ns, name, bytes);
-                }
-                let by_cpu_time = sampled_by.maybe(row.index)? == Some(SampledBy::CpuTime.name());
-                self.add((row.thread, row.path), name, by_cpu_time, (bytes, samples));
+                let thread_rows::ThreadRow { index, window_start, window_ns, thread, path, is_path_allowed } = row;
+                let (bytes, class) = (bytes.natural(index)?, names.maybe(index)?);
+                let sampled = Sampled::of(MicroJoules(bytes), samples.natural(index)?);
+                let by_cpu_time = sampled_by.maybe(index)? == Some(SampledBy::CpuTime.name());
+                let seen = SeenAllocated {
+                    window_start,
+                    window_ns,
+                    thread,
+                    path,
+                    is_path_allowed,
+                    class,
+                    by_cpu_time,
+                    bytes,
+                    sampled,
+                };
+                self.take_seen(&seen, watch);
                 Ok(())
             },
         )?;
@@ -163,18 +206,24 @@ impl Sums {
         Ok(())
     }
 
-    /// Adds bytes of a class, and the samples that tell of them.
+    fn take_seen(&mut self, seen: &SeenAllocated<'_>, watch: &mut impl FnMut(&SeenAllocated<'_>)) {
+        watch(seen);
+        self.add((seen.thread, seen.path), seen.class, seen.by_cpu_time, seen.bytes, &seen.sampled);
+    }
+
+    /// Adds bytes of a class, and what samples divide of them.
     pub(super) fn add(
         &mut self,
         (thread, path): (ThreadIndex, PathIndex),
         class: Option<&str>,
         by_cpu_time: bool,
-        (bytes, samples): (u64, u64),
+        bytes: u64,
+        of_samples: &Sampled,
     ) {
         let class = class.map(|name| number(&mut self.classes, name));
         let (sum, sampled) = self.sums.entry((thread, path, class, by_cpu_time)).or_default();
         *sum = sum.saturating_add(bytes);
-        sampled.plus(&Sampled::of(MicroJoules(bytes), samples));
+        sampled.plus(of_samples);
     }
 
     /// The entries on paths that `allows` has.

@@ -177,7 +177,7 @@ impl Charges {
 }
 
 impl DataSet {
-    /// A view that has nothing to move is no view: nobody asked for what is shown.
+    /// Fails if no run has charges: the report would silently ignore `--charge-gc`.
     ///
     /// # Errors
     /// If charges are asked for and no run has any.

@@ -7,24 +7,25 @@
 //! Counts of all windows of the selection are in memory while they are divided: some 8 bytes for each, and 16 for each
 //! thread and window.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use foldhash::fast::RandomState;
 
-use super::{Filter, PathIndex, ThreadIndex, ThreadPath, reader::DataSet, row::Row};
+use super::{Filter, PathIndex, ThreadIndex, ThreadPath, amounts, reader::DataSet, row::Row};
 use crate::{
     attribution::{inference::apportion, work::Claimant},
     dataset::{
-        column::Named,
+        column::{Column, Named, Table, kind},
         error::Result,
         read::{
             columns::{Columns, TableFile},
             span::Span,
         },
-        tables::{Counters, counters, shared},
+        tables::{Amounts, Counters, amounts as of_amounts, counters, shared},
     },
     model::{
         counter::Counter,
+        measure::Measure,
         units::{MicroJoules, Tid, UnixMicros},
     },
     sampling::Sampled,
@@ -40,7 +41,7 @@ pub struct Counted {
     counts: Vec<u64>,
     /// As [`Sampled::squares`], of each of `counts`.
     squares: Vec<f64>,
-    /// Of each place, all counters together: samples of CPU time.
+    /// Samples of CPU time, of each of `counts`.
     samples: Vec<u64>,
 }
 
@@ -84,23 +85,45 @@ impl Counted {
         }
         // As in facts of other measures, counts take the place of microjoules.
         let energy = MicroJoules(self.counts[at + counter]);
-        Sampled { energy, samples: self.samples[at / self.counters.len()], squares }
+        Sampled { energy, samples: self.samples[at + counter], squares }
+    }
+
+    /// Counts of all threads and paths by the counter at a place, and what of them samples divide.
+    pub(crate) fn each(&self, counter: usize) -> impl Iterator<Item = (ThreadIndex, PathIndex, u64, Sampled)> + '_ {
+        let at = move |((thread, path), at): (&(ThreadIndex, PathIndex), &usize)| {
+            (*thread, *path, self.counts[at + counter], self.sampled_at(*at, counter))
+        };
+        self.places.iter().map(at)
+    }
+
+    /// Where the counts of a thread and path begin, which get a place if they had none.
+    fn place(&mut self, thread: ThreadIndex, path: PathIndex) -> usize {
+        let width = self.counters.len();
+        let next = self.counts.len();
+        let at = *self.places.entry((thread, path)).or_insert(next);
+        if at == next {
+            self.counts.resize(next + width, 0);
+            self.squares.resize(next + width, 0.0);
+            self.samples.resize(next + width, 0);
+        }
+        at
+    }
+
+    /// Adds a row of a rollup.
+    fn plus_amount(&mut self, row: &amounts::AmountRow<'_>, counter: usize) {
+        let at = self.place(row.thread, row.path) + counter;
+        self.counts[at] = self.counts[at].saturating_add(row.amount);
+        self.squares[at] += row.sampled.squares;
+        self.samples[at] = self.samples[at].saturating_add(row.sampled.samples);
     }
 
     fn plus(&mut self, row: &CountRow, counts: &[u64]) {
         let width = self.counters.len();
-        let next = self.counts.len();
-        let at = *self.places.entry((row.thread, row.path)).or_insert(next);
-        if at == next {
-            self.counts.resize(next + width, 0);
-            self.squares.resize(next + width, 0.0);
-            self.samples.push(0);
-        }
+        let at = self.place(row.thread, row.path);
         add(&mut self.counts[at..at + width], counts);
         let squares = self.squares[at..at + width].iter_mut();
         squares.zip(counts).for_each(|(sum, count)| *sum += row.squares_of(*count));
-        let samples = &mut self.samples[at / width];
-        *samples = samples.saturating_add(row.samples);
+        self.samples[at..at + width].iter_mut().for_each(|sum| *sum = sum.saturating_add(row.samples));
     }
 }
 
@@ -159,7 +182,7 @@ impl Counting {
     ///
     /// # Errors
     /// If a file cannot be read or is damaged.
-    pub fn open(data: &DataSet, filter: &Filter) -> Result<Option<Self>> {
+    pub fn open(data: &mut DataSet, filter: &Filter) -> Result<Option<Self>> {
         let mut counting = Self {
             windows: HashMap::default(),
             counts: Vec::new(),
@@ -177,7 +200,22 @@ impl Counting {
                     .batches(|columns| counting.read(data, run, &span, columns))?;
             }
         }
+        let divided = &mut counting.divided;
+        amounts::each(data, filter, |row| {
+            if let Measure::Counted(counter) = row.measure
+                && let Some(place) = divided.place_of(counter)
+            {
+                divided.plus_amount(row, place);
+            }
+        })?;
         Ok(Some(counting))
+    }
+
+    /// What the rows that were taken until now have; what comes is counted anew.
+    pub(crate) fn cut(&mut self) -> Counted {
+        self.end_window();
+        let counters = self.divided.counters.clone();
+        std::mem::replace(&mut self.divided, Counted { counters, ..Counted::default() })
     }
 
     fn read(&mut self, data: &DataSet, run: usize, span: &Span, columns: &Columns<'_>) -> Result<()> {
@@ -246,23 +284,36 @@ impl Counting {
 
 /// What the runs counted, each once.
 fn counters_of(data: &DataSet) -> Result<Vec<Counter>> {
-    let mut found = Vec::new();
+    let mut found = BTreeSet::new();
+    add_counters::<Counters>(data, &counters::COUNTER, |name| name.parse().ok().map(Some), &mut found)?;
+    let of_measure = |name: &str| match name.parse() {
+        Ok(Measure::Counted(counter)) => Some(Some(counter)),
+        Ok(_) => Some(None),
+        Err(_) => None,
+    };
+    add_counters::<Amounts>(data, &of_amounts::MEASURE, of_measure, &mut found)?;
+    Ok(found.into_iter().collect())
+}
+
+/// Adds those that a column of a table names.
+fn add_counters<T: Table>(
+    data: &DataSet,
+    column: &'static Column<kind::Name>,
+    of_name: impl Fn(&str) -> Option<Option<Counter>>,
+    found: &mut BTreeSet<Counter>,
+) -> Result<()> {
     for run in 0..data.catalog.runs.len() {
-        for file in data.files::<Counters>(run) {
-            TableFile::open_columns(&file, &[&counters::COUNTER])?.batches(|columns| {
-                let names = columns.names(counters::COUNTER)?;
+        for file in data.files::<T>(run) {
+            TableFile::open_columns(&file, &[column])?.batches(|columns| {
+                let names = columns.names(*column)?;
                 for row in 0..columns.rows() {
-                    let counter = names.name_of(row, |name| name.parse::<Counter>().ok())?;
-                    if !found.contains(&counter) {
-                        found.push(counter);
-                    }
+                    found.extend(names.name_of(row, &of_name)?);
                 }
                 Ok(())
             })?;
         }
     }
-    found.sort_unstable();
-    Ok(found)
+    Ok(())
 }
 
 const COLUMNS: [&dyn Named; 8] = [

@@ -20,6 +20,7 @@ use crate::{
         domain::Label,
         units::{MicroJoules, Pid, UnixMicros},
     },
+    sampling::Sampled,
     stacks::{BranchIndex, FrameId, StackTable},
 };
 
@@ -102,7 +103,8 @@ impl LiveProfile {
             let path = self.since.path(row.branch, stacks);
             let class = row.class.map(|class| stacks.frame(class).name.raw());
             let by_cpu_time = row.by == SampledBy::CpuTime;
-            self.since.allocated.add((*thread, path), class, by_cpu_time, (row.bytes, row.samples));
+            let sampled = Sampled::of(MicroJoules(row.bytes), row.samples);
+            self.since.allocated.add((*thread, path), class, by_cpu_time, row.bytes, &sampled);
         }
     }
 

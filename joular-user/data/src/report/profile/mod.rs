@@ -16,6 +16,7 @@
 //! stand for more energy, and does not make more samples.
 
 pub mod allocated;
+pub(crate) mod amounts;
 pub mod catalog;
 mod charges;
 pub mod collected;
@@ -45,7 +46,7 @@ use std::path::Path;
 #[cfg(test)]
 pub(crate) use self::load::made_up;
 pub use self::{
-    allocated::{Allocated, AllocatedPath},
+    allocated::{Allocated, AllocatedPath, SeenAllocated},
     catalog::{
         App, Catalog, FrameIndex, OUTSIDE_APP, PathIndex, Paths, Process, ProcessIndex, Run, Thread, ThreadIndex,
     },
@@ -56,7 +57,7 @@ pub use self::{
     in_time::Summed,
     live::LiveProfile,
     load::Load,
-    moved::{Moved, MovedPath},
+    moved::{Moved, MovedPath, SeenMoved},
     names::{Labels, Names},
     overview::{Amounts, JvmEnergy, Overview, QualityKey},
     places::{PlaceRow, ThreadIdentity},
@@ -64,7 +65,11 @@ pub use self::{
     row::{Inferred, Pooled, Row},
     windows::WindowSpan,
 };
-use crate::{dataset::error::Result, model::units::MicroJoules, report::measure::Measure, sampling::Sampled};
+use crate::{
+    dataset::error::Result,
+    model::{measure::Measure, units::MicroJoules},
+    sampling::Sampled,
+};
 
 /// What a thread spent on a call path, over all windows of the selection.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -124,7 +129,7 @@ impl Profile {
         let mut data = DataSet::open(root, filter)?;
         let overview = data.overview(filter)?;
         let summed = data.sums(filter, watch)?;
-        let mut counting = Counting::open(&data, filter)?;
+        let mut counting = Counting::open(&mut data, filter)?;
         if let Some(counting) = &mut counting {
             data.scan_in_time(filter, &summed, |_, row| counting.take(row))?;
         }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use joular_ebpf::abi::IoKind;
 
-use super::{Filter, PathIndex, ThreadIndex, counted::add, filter::Allowed, reader::DataSet, thread_rows};
+use super::{Filter, PathIndex, ThreadIndex, amounts, counted::add, filter::Allowed, reader::DataSet, thread_rows};
 use crate::{
     attribution::work::Claimant,
     dataset::{
@@ -21,7 +21,9 @@ use crate::{
     },
     model::{
         byte_costs::BytesByKind,
+        measure::Measure,
         units::{MicroJoules, UnixMicros},
+        way::Way,
     },
     sampling::Sampled,
 };
@@ -36,6 +38,16 @@ pub struct MovedPath {
     pub samples: u64,
     /// As [`Sampled::squares`], of each kind of bytes.
     pub squares: [f64; KINDS],
+}
+
+/// A row: what a thread moved on a call path in a window.
+#[derive(Clone, Copy, Debug)]
+pub struct SeenMoved {
+    pub window_start: UnixMicros,
+    pub window_ns: u64,
+    /// Whether the filter allows the path.
+    pub is_path_allowed: bool,
+    pub of_row: MovedPath,
 }
 
 /// What a selection moved.
@@ -55,18 +67,14 @@ impl Moved {
     /// # Errors
     /// If a file cannot be read or is damaged.
     pub fn read(data: &mut DataSet, filter: &Filter) -> Result<Self> {
-        Self::read_watched(data, filter, |_, _, _| {})
+        Self::read_watched(data, filter, |_| {})
     }
 
-    /// The same, and shows start and length of the window, and the bytes of each row that counts.
+    /// The same, and shows each row.
     ///
     /// # Errors
     /// As [`Self::read`].
-    pub fn read_watched(
-        data: &mut DataSet,
-        filter: &Filter,
-        mut watch: impl FnMut(UnixMicros, u64, &BytesByKind),
-    ) -> Result<Self> {
+    pub fn read_watched(data: &mut DataSet, filter: &Filter, mut watch: impl FnMut(&SeenMoved)) -> Result<Self> {
         let mut sums = Sums::default();
         for run in 0..data.catalog.runs.len() {
             let span = filter.span(&data.catalog.runs[run]);
@@ -76,6 +84,16 @@ impl Moved {
                 |columns| sums.take(data, run, filter, columns, &mut watch),
             )?;
         }
+        amounts::each(data, filter, |row| {
+            if let Some(kind) = kind_of(row.measure) {
+                let mut of_row = MovedPath::none(row.thread, row.path);
+                of_row.bytes[kind as usize] = row.amount;
+                of_row.squares[kind as usize] = row.sampled.squares;
+                of_row.samples = row.sampled.samples;
+                let amounts::AmountRow { window_start, window_ns, is_path_allowed, .. } = *row;
+                sums.take_seen(&SeenMoved { window_start, window_ns, is_path_allowed, of_row }, &mut watch);
+            }
+        })?;
         let mut entries: Vec<MovedPath> = sums.sums.into_values().collect();
         let mut threads: BTreeMap<ThreadIndex, [Sampled; KINDS]> = BTreeMap::new();
         for entry in &entries {
@@ -105,16 +123,26 @@ impl Moved {
 }
 
 impl MovedPath {
-    /// Adds a window's bytes and the samples that saw where they went. A sample stands for about as many bytes whatever
-    /// their kind, so each kind has its part of the samples.
+    pub(crate) const fn none(thread: ThreadIndex, path: PathIndex) -> Self {
+        Self { thread, path, bytes: [0; KINDS], samples: 0, squares: [0.0; KINDS] }
+    }
+
+    /// A window's bytes and the samples that saw where they went. A sample stands for about as many bytes whatever their
+    /// kind, so each kind has its part of the samples.
     #[allow(clippy::cast_precision_loss, reason = "for an error estimate")]
-    fn plus(&mut self, bytes: &BytesByKind, samples: u64) {
-        add(&mut self.bytes, bytes);
-        self.samples = self.samples.saturating_add(samples);
+    fn of_window(thread: ThreadIndex, path: PathIndex, bytes: BytesByKind, samples: u64) -> Self {
+        let mut of_window = Self { bytes, samples, ..Self::none(thread, path) };
         let all: f64 = bytes.iter().map(|bytes| *bytes as f64).sum();
-        for (sum, bytes) in self.squares.iter_mut().zip(bytes).filter(|_| samples > 0) {
-            *sum += *bytes as f64 * all / samples as f64;
+        for (square, bytes) in of_window.squares.iter_mut().zip(&bytes).filter(|_| samples > 0) {
+            *square = *bytes as f64 * all / samples as f64;
         }
+        of_window
+    }
+
+    pub(crate) fn plus(&mut self, other: &Self) {
+        add(&mut self.bytes, &other.bytes);
+        self.samples = self.samples.saturating_add(other.samples);
+        self.squares.iter_mut().zip(&other.squares).for_each(|(sum, square)| *sum += square);
     }
 
     /// What samples divide of the bytes of a kind.
@@ -144,29 +172,40 @@ impl Sums {
         run: usize,
         filter: &Filter,
         columns: &Columns<'_>,
-        watch: &mut impl FnMut(UnixMicros, u64, &BytesByKind),
+        watch: &mut impl FnMut(&SeenMoved),
     ) -> Result<()> {
         let claimants = columns.names(counters::CLAIMANT)?;
         let kinds = IoKind::ALL.map(|kind| columns.ints(io::bytes_of(kind)));
         let kinds = kinds.into_iter().collect::<Result<Vec<_>>>()?;
         let samples = columns.ints(io::SAMPLES)?;
-        let Self { allowed, sums } = self;
         let is_of_thread = |row: usize| Ok(claimants.get(row)? == Claimant::Thread(0).name());
-        thread_rows::each((data, run), (filter, allowed), columns, is_of_thread, |row| {
+        let mut allowed = std::mem::take(&mut self.allowed);
+        thread_rows::each((data, run), (filter, &mut allowed), columns, is_of_thread, |row| {
             let mut bytes = BytesByKind::default();
             for (sum, of_kind) in bytes.iter_mut().zip(&kinds) {
                 // Not every kernel knows of devices.
                 *sum = of_kind.maybe_natural(row.index)?.unwrap_or(0);
             }
-            if row.is_path_allowed {
-                watch(row.window_start, row.window_ns, &bytes);
-            }
-            let (thread, path) = (row.thread, row.path);
-            let none = || MovedPath { thread, path, bytes: [0; KINDS], samples: 0, squares: [0.0; KINDS] };
-            sums.entry((thread, path)).or_insert_with(none).plus(&bytes, samples.natural(row.index)?);
+            let of_row = MovedPath::of_window(row.thread, row.path, bytes, samples.natural(row.index)?);
+            let thread_rows::ThreadRow { window_start, window_ns, is_path_allowed, .. } = row;
+            self.take_seen(&SeenMoved { window_start, window_ns, is_path_allowed, of_row }, watch);
             Ok(())
-        })
+        })?;
+        self.allowed = allowed;
+        Ok(())
     }
+
+    fn take_seen(&mut self, seen: &SeenMoved, watch: &mut impl FnMut(&SeenMoved)) {
+        watch(seen);
+        let SeenMoved { of_row, .. } = seen;
+        let none = MovedPath::none(of_row.thread, of_row.path);
+        self.sums.entry((of_row.thread, of_row.path)).or_insert(none).plus(of_row);
+    }
+}
+
+/// The one kind of bytes that a measure is of.
+fn kind_of(measure: Measure) -> Option<IoKind> {
+    IoKind::ALL.into_iter().find(|kind| measure == Measure::Moved(Way::of_kind(*kind)))
 }
 
 const KINDS: usize = IoKind::ALL.len();

@@ -20,7 +20,7 @@ use crate::{
     report::{
         Format,
         footprint::{self, FootprintError, Footprints, statement},
-        measure::Measure,
+        measure::{self, Measure},
         profile::{App, Catalog, Filter, Profile, Row},
     },
     text::harmless_json,
@@ -138,7 +138,7 @@ fn check_that_measures_are_there(data: &Path, profile: &Profile, request: &Reque
         Sort::Own | Sort::Total => None,
     };
     let mut wanted = request.of_measures().map(|table| table.measure).chain(sorted);
-    wanted.find(|measure| !profile.has(*measure)).map_or(Ok(()), |measure| Err(measure.nothing(data)))
+    wanted.find(|measure| !profile.has(*measure)).map_or(Ok(()), |measure| Err(measure::nothing(measure, data)))
 }
 
 fn cut(request: &Request) -> Cut {

@@ -34,7 +34,10 @@ fn allocated(profile: &Profile) -> Option<String> {
     let rate = if time > 0.0 { megabytes(allocated.bytes()) / time } else { 0.0 };
     let by_cpu_time = match allocated.bytes_by_cpu_time() {
         0 => String::new(),
-        bytes => format!("; of {:.3} MB samples of CPU time tell where, and nothing tells a class", megabytes(bytes)),
+        bytes => format!(
+            "; of {:.3} MB the place is inferred from samples of CPU time, and the class is unknown",
+            megabytes(bytes)
+        ),
     };
     (!allocated.is_empty()).then(|| {
         format!(

@@ -255,5 +255,5 @@ fn where_samples_of_cpu_time_tell_of_allocations_it_is_said_and_has_their_error(
     let method = rows.iter().find(|row| row["self_samples"].as_u64() > Some(0)).unwrap();
     assert!(method["self_low_bytes"].as_u64() < method["self_high_bytes"].as_u64(), "{method}");
     let text = written(root.path(), Filter::default(), &by_method, Format::Text).unwrap();
-    assert!(text.contains(" MB samples of CPU time tell where, and nothing tells a class"), "{text}");
+    assert!(text.contains(" MB the place is inferred from samples of CPU time, and the class is unknown"), "{text}");
 }

@@ -85,7 +85,7 @@ fn shown(comparison: &Comparison, choices: &Choices) -> Value {
     serde_json::from_slice(&out).unwrap()
 }
 
-/// Whether two values are the same but for the last digits of numbers that are no integers.
+/// Whether two values are the same but for the last digits of numbers that are not integers.
 fn expect_same(at: &str, one: &Value, other: &Value) {
     match (one, other) {
         (Value::Array(one), Value::Array(other)) => {
@@ -147,7 +147,7 @@ fn gates_tell_apart_what_is_more_and_where() {
     };
     for fail_on in [FailOn::Total, FailOn::Row, FailOn::Phase] {
         assert_eq!(gate(&a, &b, fail_on), Gate::Exceeded, "{fail_on:?}");
-        assert_eq!(gate(&b, &a, fail_on), Gate::Passed, "{fail_on:?}: less is no failure");
+        assert_eq!(gate(&b, &a, fail_on), Gate::Passed, "{fail_on:?}: less is not a failure");
         assert_eq!(gate(&a, &runs(&[120, 121], |_| {}), fail_on), Gate::NotEnoughRuns, "{fail_on:?}");
         let other = runs(&[120, 121, 119], |run| run.cpu_model = "other".to_owned());
         assert_eq!(gate(&a, &other, fail_on), Gate::NotComparable, "{fail_on:?}");

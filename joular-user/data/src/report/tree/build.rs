@@ -66,7 +66,7 @@ pub struct Branches {
     places: HashMap<Label, u32>,
     /// Labels of all branches, one branch after the other.
     arena: Vec<u32>,
-    /// Beside each label, the kind of code; `None` for what is no code.
+    /// Beside each label, the kind of code; `None` for what is not code.
     kinds: Vec<Option<FrameKind>>,
     branches: Vec<Branch>,
 }

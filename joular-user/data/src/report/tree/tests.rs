@@ -92,7 +92,7 @@ const WAYS: &[(&str, u64)] = &[
 #[test]
 fn a_path_is_one_tower_whatever_compiled_it() {
     let tree = of_kinds(WAYS, Kinds::Merged);
-    // What is no code is not the same, however it is called.
+    // What is not code is not the same, however it is called.
     let expected = ["all 0/100", " main 0/100", "  run 10/85", "   hash 75/75", "  run 15/15"];
     let mut nodes = drawn(&tree);
     nodes.sort_by_key(|node| expected.iter().position(|line| line == node));

@@ -219,7 +219,7 @@ fn split(line: &str, separator: char) -> impl Iterator<Item = &str> {
     line.split(separator).map(|field| field.trim().trim_matches('"').trim())
 }
 
-/// A time in seconds since 1970, or in ms, µs or ns if it is that large; `None` if it is no number.
+/// A time in seconds since 1970, or in ms, µs or ns if it is that large; `None` if it is not a number.
 fn unix_us(text: &str) -> Option<Result<i64, String>> {
     let number: f64 = text.parse().ok()?;
     let seconds = match number {

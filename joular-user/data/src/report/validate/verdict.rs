@@ -48,7 +48,7 @@ impl Validation {
     pub(super) fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         if matches!(self.label, Some(Label::Modelled)) {
-            warnings.push("the energy is modelled: this tells how well the model describes this machine".to_owned());
+            warnings.push("the energy is modelled: this shows how well the model describes this machine".to_owned());
         }
         if self.label == Some(Label::Replayed) {
             warnings.push("the energy is of another run (replayed): it says nothing of this meter".to_owned());

@@ -58,7 +58,7 @@ fn verdict(comparison: &Comparison, choices: &Choices) -> String {
     let reason = match comparison.gate(choices) {
         Gate::Passed => format!("**Passed:** nothing is certainly more than {allowed}"),
         Gate::Exceeded => format!("**Failed:** {} certainly more than {allowed}", exceeding(comparison, choices)),
-        Gate::NotEnoughRuns => "**Undecided:** there are not enough runs to tell".to_owned(),
+        Gate::NotEnoughRuns => "**Undecided:** there are not enough runs".to_owned(),
         Gate::NotComparable => "**Undecided:** A and B were made differently".to_owned(),
         Gate::NoPhases => "**Undecided:** no program named a phase".to_owned(),
     };

@@ -5,7 +5,7 @@ function byId(id) {
   return document.getElementById(id);
 }
 
-/** An element with attributes and children; a child that is no node is text. */
+/** An element with attributes and children; a child that is not a node is text. */
 function element(tag, attributes = {}, ...children) {
   return filled(document.createElement(tag), attributes, children);
 }

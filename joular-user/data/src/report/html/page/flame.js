@@ -31,7 +31,7 @@ class FlameGraph {
     this.search(this.searchText || "", this.isLiteral);
   }
 
-  /** Sets what is looked for, and says how much it has. What is literal is no pattern. */
+  /** Sets what is looked for, and says how much it has. What is literal is not a pattern. */
   search(text, isLiteral = false) {
     this.searchText = text;
     this.isLiteral = isLiteral;

@@ -41,7 +41,7 @@ function legend() {
     : "";
 }
 
-/** Looks for a name as it is: one that starts with `/` is no pattern. */
+/** Looks for a name as it is: one that starts with `/` is not a pattern. */
 function search(text) {
   byId("search").value = text;
   graph.search(text, true);

@@ -98,7 +98,7 @@ function allocationTables(figures, onPick) {
   byId("metric-allocated").disabled = false;
   const rate = (bytes) => (figures.duration_ns > 0 ? `${megabytes((bytes * 1e9) / figures.duration_ns)}/s` : "–");
   byId("allocations-sum").textContent = `${megabytes(allocated.bytes)}, ${rate(allocated.bytes)}, by ${count(allocated.samples)} samples`
-    + (allocated.by_cpu_time_bytes > 0 ? `; of ${megabytes(allocated.by_cpu_time_bytes)} samples of CPU time tell where, and nothing tells a class` : "");
+    + (allocated.by_cpu_time_bytes > 0 ? `; of ${megabytes(allocated.by_cpu_time_bytes)} the place is inferred from samples of CPU time, and the class is unknown` : "");
   const dim = (bytes) => element("span", { class: "dim" }, bytes.low < bytes.high ? ` ${megabytes(bytes.low)}–${megabytes(bytes.high)}` : "");
   const amount = (title, of) => [
     { title: `${title}, 95 %`, value: (row) => of(row)?.bytes ?? -1, show: (row) => (of(row) ? [megabytes(of(row).bytes), dim(of(row))] : "–") },

@@ -2,7 +2,7 @@
 
 use joular_ebpf::abi::IoKind;
 
-use crate::model::byte_costs::BytesByKind;
+use super::byte_costs::BytesByKind;
 
 /// Which way bytes went, as people ask for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,9 +1,8 @@
-//! Lists the measures.
+//! Lists what is measured beside CPU time: energy, bytes and counts.
 
-use std::{path::Path, str::FromStr};
+use std::str::FromStr;
 
-use super::Way;
-use crate::{dataset::error::DataSetError, model::counter::Counter};
+use super::{counter::Counter, way::Way};
 
 /// What is measured of threads and divided among their call paths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -71,16 +70,14 @@ impl Measure {
         }
     }
 
-    /// Why nothing of it can be shown.
-    pub fn nothing(self, path: &Path) -> DataSetError {
-        let path = path.to_owned();
-        let flag = match self {
-            Self::Energy => return DataSetError::NoEnergy { path },
-            Self::Allocated => "--alloc".to_owned(),
-            Self::Moved(_) => "--io".to_owned(),
-            Self::Counted(counter) => format!("--counters {}", counter.name()),
-        };
-        DataSetError::NothingMeasured { path, measure: self.title().to_lowercase(), flag }
+    /// What makes a recording have it; `None`: all have.
+    pub fn flag(self) -> Option<String> {
+        match self {
+            Self::Energy => None,
+            Self::Allocated => Some("--alloc".to_owned()),
+            Self::Moved(_) => Some("--io".to_owned()),
+            Self::Counted(counter) => Some(format!("--counters {}", counter.name())),
+        }
     }
 }
 
