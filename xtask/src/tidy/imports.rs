@@ -31,7 +31,10 @@ const DATA: &[(&str, &[&str])] = &[
     // What repeated runs and sweeps show.
     ("experiment", &["model", "text", "dataset", "report"]),
     // Shares energy out by what reports say.
-    ("rollup", &["model", "redact", "text", "events", "sampling", "stacks", "attribution", "output", "dataset", "report"]),
+    (
+        "rollup",
+        &["model", "redact", "text", "events", "sampling", "stacks", "attribution", "output", "dataset", "report"],
+    ),
     // Brings rollups elsewhere.
     ("shipping", &["redact", "output", "dataset", "rollup"]),
 ];
