@@ -18,7 +18,7 @@ use super::cpus::{self, Life};
 const PERIOD_NS: u64 = 100_000;
 
 /// `PERF_EVENT_IOC_REFRESH`: lets this many periods pass, then the event ends itself (include/uapi/linux/perf_event.h).
-const REFRESH: libc::c_ulong = 0x2402;
+const REFRESH: libc::Ioctl = 0x2402;
 
 /// Events on isolated CPUs, by their CPU.
 pub(super) struct Isolated {
