@@ -48,6 +48,12 @@ pub fn io_tcp_recvmsg(context: FExitContext) -> i32 {
     received(Socket(context.arg(0)), 0, context.arg(3), context.arg(5))
 }
 
+/// `tcp_recvmsg(struct sock *, struct msghdr *, size_t, int flags)`, of Linux 7.2.
+#[fexit]
+pub fn io_tcp_recvmsg_4(context: FExitContext) -> i32 {
+    received(Socket(context.arg(0)), 0, context.arg(3), context.arg(4))
+}
+
 /// `tcp_recvmsg(struct sock *, struct msghdr *, size_t, int nonblock, int flags, int *)`, before Linux 5.19.
 #[fexit]
 pub fn io_tcp_recvmsg_6(context: FExitContext) -> i32 {
@@ -61,6 +67,11 @@ pub fn io_udp_recvmsg(context: FExitContext) -> i32 {
 }
 
 #[fexit]
+pub fn io_udp_recvmsg_4(context: FExitContext) -> i32 {
+    received(Socket(context.arg(0)), context.arg(1), context.arg(3), context.arg(4))
+}
+
+#[fexit]
 pub fn io_udp_recvmsg_6(context: FExitContext) -> i32 {
     received(Socket(context.arg(0)), context.arg(1), context.arg(4), context.arg(6))
 }
@@ -68,6 +79,11 @@ pub fn io_udp_recvmsg_6(context: FExitContext) -> i32 {
 #[fexit]
 pub fn io_udpv6_recvmsg(context: FExitContext) -> i32 {
     received(Socket(context.arg(0)), context.arg(1), context.arg(3), context.arg(5))
+}
+
+#[fexit]
+pub fn io_udpv6_recvmsg_4(context: FExitContext) -> i32 {
+    received(Socket(context.arg(0)), context.arg(1), context.arg(3), context.arg(4))
 }
 
 #[fexit]

@@ -30,16 +30,19 @@ use super::{
 };
 
 /// Programs: name in the object, function of the kernel, and how many arguments that has where the program fits.
-const PROGRAMS: [(&str, &str, usize); 18] = [
+const PROGRAMS: [(&str, &str, usize); 21] = [
     ("io_tcp_sendmsg", "tcp_sendmsg", 3),
     ("io_tcp_sendpage", SENDPAGE, 5),
     ("io_udp_sendmsg", "udp_sendmsg", 3),
     ("io_udpv6_sendmsg", "udpv6_sendmsg", 3),
     ("io_tcp_recvmsg", "tcp_recvmsg", 5),
+    ("io_tcp_recvmsg_4", "tcp_recvmsg", 4),
     ("io_tcp_recvmsg_6", "tcp_recvmsg", 6),
     ("io_udp_recvmsg", "udp_recvmsg", 5),
+    ("io_udp_recvmsg_4", "udp_recvmsg", 4),
     ("io_udp_recvmsg_6", "udp_recvmsg", 6),
     ("io_udpv6_recvmsg", "udpv6_recvmsg", 5),
+    ("io_udpv6_recvmsg_4", "udpv6_recvmsg", 4),
     ("io_udpv6_recvmsg_6", "udpv6_recvmsg", 6),
     ("io_vfs_read", "vfs_read", 4),
     ("io_vfs_write", "vfs_write", 4),

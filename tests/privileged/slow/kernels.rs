@@ -15,9 +15,9 @@ use serde_json::Value;
 /// An emulated machine takes half a minute, and several on a machine that others keep busy. It bounds a hang.
 const LIMIT: Duration = Duration::from_secs(900);
 
-/// A process that is busy all the time, of which everything must be found out.
+/// A process that is busy all the time, of which everything must be found out. An emulated machine may need minutes.
 const NATIVE: &str = "\
-    (sleep 1; echo burn 60000; sleep 60) | burner 100 &\n\
+    (sleep 1; echo burn 600000; sleep 600) | burner 100 &\n\
     joular-bpf doctor\n\
     grep IWI: /proc/interrupts\n\
     joular-bpf --all --frequency 199 --duration 4s --energy model --model-watts 10:30 --no-output --json\n\
