@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use joular_tests::{
     java::Workload,
     jdk::Jdk,
@@ -29,11 +29,12 @@ fn look(output: &Output, contains: &str, caller: &str) -> Result<[f64; 3]> {
     Ok([number("n")?, number("whole")?, number("called")?])
 }
 
-fn expect(jdk: &Jdk) -> Result<()> {
+/// Records a JVM for so many seconds; `None` if there are too few samples to say anything.
+fn judge(jdk: &Jdk, seconds: u32) -> Result<Option<()>> {
     let output = Output::new()?;
     let workload = Workload::new("RareCode").jdk(jdk).flag("-XX:TieredStopAtLevel=1");
     let jvm = workload.dont_inline("RareCode::checks").dont_inline("RareCode::starts").start()?;
-    let run = Run::modelled().pid(jvm.pid()).with("--duration", "2s").with("--frequency", "1999");
+    let run = Run::modelled().pid(jvm.pid()).with("--duration", format!("{seconds}s")).with("--frequency", "1999");
     let finished = run.output(output.dir()).finish(LIMIT + END)?;
     ensure!(finished.code() == Some(0), "{finished:?}");
     drop(jvm);
@@ -43,9 +44,22 @@ fn expect(jdk: &Jdk) -> Result<()> {
         let [samples, whole, called] = look(&output, what, caller)?;
         let text = format!("{jdk}: {what}: {samples} samples, {whole:.4} whole, {called:.4} called by {caller}");
         notes::figure(&text);
-        ensure!(samples >= least && whole >= WHOLE && called >= WHOLE, "{text}");
+        if samples < least {
+            return Ok(None);
+        }
+        ensure!(whole >= WHOLE && called >= WHOLE, "{text}");
     }
-    Ok(())
+    Ok(Some(()))
+}
+
+/// Others may have most of the CPUs' time: then it takes longer.
+fn expect(jdk: &Jdk) -> Result<()> {
+    for seconds in [2, 6, 15] {
+        if judge(jdk, seconds)?.is_some() {
+            return Ok(());
+        }
+    }
+    bail!("{jdk}: too few samples in 15 s")
 }
 
 #[test]
