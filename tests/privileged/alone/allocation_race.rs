@@ -1,5 +1,6 @@
 //! Tests that what one thread allocates never counts for another one, however often threads are put off while they note
-//! it: many of them share a CPU with a program that comes first, while the recorder takes the notes on another CPU.
+//! it: many of them share a CPU with a program that comes first, while the recorder takes the notes on another CPU. Only a
+//! kernel that preempts itself puts them off in the middle of a note; without that (`preempt=none`) this cannot fail.
 
 use std::{collections::BTreeMap, process::Command, time::Duration};
 

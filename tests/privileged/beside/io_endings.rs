@@ -1,4 +1,5 @@
-//! Tests `--io` with threads that move bytes while they end: the kernel keeps nothing of them.
+//! Tests `--io` with threads that move bytes while they end: the kernel keeps nothing of them. Only Linux 6.16 and later
+//! tell of the end before that, and only where programs can be put on `filemap_fault` does anybody look at such a thread.
 
 use std::{collections::BTreeSet, process::Command, time::Duration};
 
