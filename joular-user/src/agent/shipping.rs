@@ -100,6 +100,7 @@ impl Shipping {
         let shipping = Self { shared: Arc::default(), progress };
         let (shared, progress) = (Arc::clone(&shipping.shared), shipping.progress.clone());
         thread::Builder::new().name("joular-ship".to_owned()).spawn(move || {
+            privileges::ordinary_priority();
             ship(&mut shipper, &shared, &progress, &to);
             *locked(&shared.asked) = Asked::Ended;
             shared.changed.notify_all();

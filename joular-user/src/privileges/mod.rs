@@ -95,6 +95,11 @@ pub fn raise_priority() {
     let _allowed = rustix::process::setpriority_process(None, NICE);
 }
 
+/// Gives this thread, and those that it starts, the priority of other programs: only reading the ring buffer is urgent.
+pub fn ordinary_priority() {
+    let _lowered = rustix::process::setpriority_process(None, 0);
+}
+
 /// The other end: what runs only when nothing else wants to.
 const LOWEST: i32 = 19;
 
