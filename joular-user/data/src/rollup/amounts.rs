@@ -12,7 +12,7 @@ use crate::{
     },
     model::{measure::Measure, units::MicroJoules, way::Way},
     report::profile::{
-        Allocated, Catalog, Counting, DataSet, Filter, Moved, MovedPath, PathIndex, Row, SeenAllocated, ThreadIndex,
+        Allocated, AmountRow, Catalog, Counting, DataSet, Filter, Moved, MovedPath, PathIndex, Row, ThreadIndex,
     },
     sampling::Sampled,
 };
@@ -90,11 +90,11 @@ impl Reading {
                     classes.len() - 1
                 })
             });
-            let SeenAllocated { window_start, thread, path, by_cpu_time, bytes, sampled, .. } = *seen;
+            let AmountRow { window_start, thread, path, by_cpu_time, amount, sampled, .. } = *seen;
             let by = if by_cpu_time { SampledBy::CpuTime } else { SampledBy::Allocation };
             let sampled_by = (sampled.samples > 0).then_some(by);
             let number = window_start.0.div_euclid(length_us);
-            allocated.entry((number, (thread, path), class, sampled_by)).or_default().add(bytes, &sampled);
+            allocated.entry((number, (thread, path), class, sampled_by)).or_default().add(amount, &sampled);
         })?;
         for ((number, place, class, sampled_by), sum) in allocated {
             let class = class.and_then(|class| classes.get(class).cloned());

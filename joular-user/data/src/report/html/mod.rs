@@ -80,7 +80,7 @@ pub fn page(choice: &PageChoice) -> Result<(Vec<u8>, Headline), FootprintError> 
     let mut allocated_over_time = AllocatedOverTime::default();
     let allocated = Allocated::read_watched(&mut data, filter, |seen| {
         if seen.is_path_allowed {
-            allocated_over_time.take(clock, seen.window_start, seen.window_ns, seen.class, seen.bytes);
+            allocated_over_time.take(clock, seen.window_start, seen.window_ns, seen.class, seen.amount);
         }
     })?;
     let mut moved_over_time = MovedOverTime::default();

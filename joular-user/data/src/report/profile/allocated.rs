@@ -6,7 +6,13 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::{Filter, PathIndex, ThreadIndex, amounts, filter::Allowed, reader::DataSet, thread_rows};
+use super::{
+    Filter, PathIndex, ThreadIndex,
+    amounts::{self, AmountRow},
+    filter::Allowed,
+    reader::DataSet,
+    thread_rows,
+};
 use crate::{
     attribution::allocated::SampledBy,
     dataset::{
@@ -18,11 +24,7 @@ use crate::{
         },
         tables::{Allocations, allocations},
     },
-    model::{
-        measure::Measure,
-        target_text::TargetText,
-        units::{MicroJoules, UnixMicros},
-    },
+    model::{measure::Measure, target_text::TargetText, units::MicroJoules},
     sampling::Sampled,
 };
 
@@ -40,21 +42,6 @@ pub struct AllocatedPath {
     pub by_cpu_time: bool,
     /// As [`Sampled::squares`], of bytes.
     pub squares: f64,
-}
-
-/// A row: what a thread allocated of one class on a call path in a window.
-#[derive(Clone, Copy, Debug)]
-pub struct SeenAllocated<'a> {
-    pub window_start: UnixMicros,
-    pub window_ns: u64,
-    pub thread: ThreadIndex,
-    pub path: PathIndex,
-    /// Whether the filter allows the path.
-    pub is_path_allowed: bool,
-    pub class: Option<&'a str>,
-    pub by_cpu_time: bool,
-    pub bytes: u64,
-    pub sampled: Sampled,
 }
 
 /// What a selection allocated.
@@ -90,11 +77,7 @@ impl Allocated {
     ///
     /// # Errors
     /// As [`Self::read`].
-    pub fn read_watched(
-        data: &mut DataSet,
-        filter: &Filter,
-        mut watch: impl FnMut(&SeenAllocated<'_>),
-    ) -> Result<Self> {
+    pub fn read_watched(data: &mut DataSet, filter: &Filter, mut watch: impl FnMut(&AmountRow<'_>)) -> Result<Self> {
         let mut sums = Sums::default();
         for run in 0..data.catalog.runs.len() {
             let span = filter.span(&data.catalog.runs[run]);
@@ -106,20 +89,7 @@ impl Allocated {
         }
         amounts::each(data, filter, |row| {
             if row.measure == Measure::Allocated {
-                let amounts::AmountRow { window_start, window_ns, thread, path, is_path_allowed, class, .. } = *row;
-                let (by_cpu_time, bytes, sampled) = (row.by_cpu_time, row.amount, row.sampled);
-                let seen = SeenAllocated {
-                    window_start,
-                    window_ns,
-                    thread,
-                    path,
-                    is_path_allowed,
-                    class,
-                    by_cpu_time,
-                    bytes,
-                    sampled,
-                };
-                sums.take_seen(&seen, &mut watch);
+                sums.take_seen(row, &mut watch);
             }
         })?;
         let allows = |path: PathIndex| filter.allows_path(data.catalog.paths.frames_of(path));
@@ -171,7 +141,7 @@ impl Sums {
         run: usize,
         filter: &Filter,
         columns: &Columns<'_>,
-        watch: &mut impl FnMut(&SeenAllocated<'_>),
+        watch: &mut impl FnMut(&AmountRow<'_>),
     ) -> Result<()> {
         let (names, bytes) = (columns.names(allocations::CLASS)?, columns.ints(allocations::ALLOCATED_BYTES)?);
         let samples = columns.ints(allocations::SAMPLES)?;
@@ -187,15 +157,17 @@ impl Sums {
                 let (bytes, class) = (bytes.natural(index)?, names.maybe(index)?);
                 let sampled = Sampled::of(MicroJoules(bytes), samples.natural(index)?);
                 let by_cpu_time = sampled_by.maybe(index)? == Some(SampledBy::CpuTime.name());
-                let seen = SeenAllocated {
+                let (measure, amount) = (Measure::Allocated, bytes);
+                let seen = AmountRow {
                     window_start,
                     window_ns,
                     thread,
                     path,
                     is_path_allowed,
+                    measure,
                     class,
                     by_cpu_time,
-                    bytes,
+                    amount,
                     sampled,
                 };
                 self.take_seen(&seen, watch);
@@ -206,9 +178,9 @@ impl Sums {
         Ok(())
     }
 
-    fn take_seen(&mut self, seen: &SeenAllocated<'_>, watch: &mut impl FnMut(&SeenAllocated<'_>)) {
+    fn take_seen(&mut self, seen: &AmountRow<'_>, watch: &mut impl FnMut(&AmountRow<'_>)) {
         watch(seen);
-        self.add((seen.thread, seen.path), seen.class, seen.by_cpu_time, seen.bytes, &seen.sampled);
+        self.add((seen.thread, seen.path), seen.class, seen.by_cpu_time, seen.amount, &seen.sampled);
     }
 
     /// Adds bytes of a class, and what samples divide of them.

@@ -1,4 +1,4 @@
-//! Reads what a rollup keeps of bytes and counts: a row for each measure, and no threads.
+//! Reads amounts of measures, a row each, as a rollup keeps bytes and counts. Reports take what was allocated in the same form.
 
 use super::{Filter, PathIndex, ThreadIndex, filter::Allowed, reader::DataSet, thread_rows};
 use crate::{
@@ -16,20 +16,23 @@ use crate::{
     sampling::Sampled,
 };
 
-/// What all threads of a category of a process have of a measure on a path, in a window of a rollup.
+/// What a thread has of a measure on a path in a window; in a rollup, all threads of a category of a process.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct AmountRow<'a> {
-    pub(super) window_start: UnixMicros,
-    pub(super) window_ns: u64,
-    pub(super) thread: ThreadIndex,
-    pub(super) path: PathIndex,
+pub struct AmountRow<'a> {
+    pub window_start: UnixMicros,
+    pub window_ns: u64,
+    pub thread: ThreadIndex,
+    pub path: PathIndex,
     /// Whether the filter allows the path.
-    pub(super) is_path_allowed: bool,
-    pub(super) measure: Measure,
-    pub(super) class: Option<&'a str>,
-    pub(super) by_cpu_time: bool,
-    pub(super) amount: u64,
-    pub(super) sampled: Sampled,
+    pub is_path_allowed: bool,
+    pub measure: Measure,
+    /// Of allocated bytes, if a sample says which.
+    pub class: Option<&'a str>,
+    /// Whether samples of CPU time say where bytes were allocated.
+    pub by_cpu_time: bool,
+    pub amount: u64,
+    /// What of it samples divide.
+    pub sampled: Sampled,
 }
 
 /// Calls with each row of the windows, processes and threads that `filter` allows. What was recorded has none.

@@ -16,7 +16,7 @@
 //! stand for more energy, and does not make more samples.
 
 pub mod allocated;
-pub(crate) mod amounts;
+pub mod amounts;
 pub mod catalog;
 mod charges;
 pub mod collected;
@@ -46,7 +46,8 @@ use std::path::Path;
 #[cfg(test)]
 pub(crate) use self::load::made_up;
 pub use self::{
-    allocated::{Allocated, AllocatedPath, SeenAllocated},
+    allocated::{Allocated, AllocatedPath},
+    amounts::AmountRow,
     catalog::{
         App, Catalog, FrameIndex, OUTSIDE_APP, PathIndex, Paths, Process, ProcessIndex, Run, Thread, ThreadIndex,
     },
