@@ -18,12 +18,15 @@ use joular_tests::{
 
 const THREADS: &str = "SHORT_THREADS";
 const USUAL: u64 = 2_000_000;
+/// Rows wait in memory until they are written, so the memory that a recorder needs goes with how many threads a second has.
+/// This many each machine starts; as many as one can are by 10 % more or fewer a minute later.
+const A_SECOND: u64 = 4_000;
 /// More do not start more of them: the JVM starts one after the other.
 const STARTERS: u32 = 4;
 /// Of its own, so that nobody else records it.
 const NAME: &str = "short-java";
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// A thousand a second take half an hour.
+/// A thousand a second take half an hour, where a machine starts no more.
 const LIMIT: Duration = Duration::from_secs(40 * 60);
 /// Of all threads. In the first tenth tables grow to the size that they need.
 const PARTS: u64 = 10;
@@ -40,7 +43,7 @@ struct Recorder {
 impl Recorder {
     fn start(name: &'static str, jvm: &Jvm, options: &[&str]) -> Result<Self> {
         let output = Output::new()?;
-        // Rows wait in memory until they are written, which is soon compared with a part.
+        // Soon compared with a part.
         let run = Run::modelled().pid(jvm.pid()).with("--flush", "2s").argument("--quiet").output(output.dir());
         let profiler = options.iter().fold(run, |run, option| run.argument(*option)).start()?;
         Ok(Self { name, output, profiler, kib: vec![Vec::new(); PARTS as usize] })
@@ -84,6 +87,7 @@ fn started(jvm: &Jvm) -> u64 {
 fn two_million_short_threads_leave_nothing_behind() -> Result<()> {
     let threads = env::var(THREADS).map_or(Ok(USUAL), |text| text.parse().context(text))?;
     let workload = Workload::new("ShortThreads").named(NAME).argument(&format!("starters={STARTERS}"));
+    let workload = workload.argument(&format!("a_second={A_SECOND}"));
     let mut jvm = workload.argument(&format!("threads={threads}")).flag("-Xss256k").start()?;
     let mut recorders =
         [Recorder::start("without --alloc", &jvm, &[])?, Recorder::start("with --alloc", &jvm, &["--alloc"])?];

@@ -63,7 +63,7 @@ impl Attributor {
         let qualities = quality_rows(&work.threads, &work.branches, |branch| table.facts(branch));
         let jvms = jvm_rows(&work.threads, &work.branches, |branch| table.facts(branch));
         charge(&jvms, &mut work.collections, &mut work.charges, work.length_ns);
-        let methods = method_rows(&work.threads, &work.branches, &work.charges, |branch| table.methods(branch));
+        let methods = method_rows(&work.threads, &work.branches, &work.charges, table);
         WindowReport {
             index: work.index,
             start: work.start,

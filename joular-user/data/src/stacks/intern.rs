@@ -1,7 +1,7 @@
 //! Interns frames and call paths: equal ones exist once and are referred to by a small number,
 //! which keeps windows cheap and comparisons exact.
 
-use std::{collections::HashMap, hash::Hash};
+use indexmap::IndexSet;
 
 use super::{ids, jvm_work::JvmWork};
 use crate::model::{
@@ -16,32 +16,6 @@ pub struct FrameId(pub u32);
 /// Index of a call path in a [`StackTable`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BranchIndex(pub u32);
-
-/// Values numbered in order of first appearance.
-#[derive(Debug)]
-struct Interner<T> {
-    values: Vec<T>,
-    indices: HashMap<T, u32>,
-}
-
-impl<T> Default for Interner<T> {
-    fn default() -> Self {
-        Self { values: Vec::new(), indices: HashMap::new() }
-    }
-}
-
-impl<T: Clone + Eq + Hash> Interner<T> {
-    fn intern(&mut self, value: T) -> u32 {
-        if let Some(index) = self.indices.get(&value) {
-            return *index;
-        }
-        // 2^32 distinct frames would need terabytes before this saturates.
-        let index = u32::try_from(self.values.len()).unwrap_or(u32::MAX);
-        self.values.push(value.clone());
-        self.indices.insert(value, index);
-        index
-    }
-}
 
 /// What follows from a call path alone, computed once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,10 +32,10 @@ pub struct PathFacts {
 /// Frames and call paths of a run, or of a part of it: see [`Self::generation`].
 #[derive(Debug, Default)]
 pub struct StackTable {
-    frames: Interner<Frame>,
-    branches: Interner<(Box<[FrameId]>, PathQuality)>,
-    /// Per branch, its frames without lines: equal ids are equal methods.
-    methods: Vec<Box<[FrameId]>>,
+    frames: IndexSet<Frame>,
+    /// Per frame, the one without its line: equal ids are equal methods.
+    methods: Vec<FrameId>,
+    branches: IndexSet<(Box<[FrameId]>, PathQuality)>,
     /// Per branch.
     branch_ids: Vec<i64>,
     stack_ids: Vec<i64>,
@@ -83,20 +57,20 @@ impl StackTable {
     }
 
     pub fn frame_id(&mut self, frame: Frame) -> FrameId {
-        let (count, bytes) = (self.frames.values.len(), frame.text_bytes());
-        let id = FrameId(self.frames.intern(frame));
-        if self.frames.values.len() > count {
-            self.text_bytes = self.text_bytes.saturating_add(bytes);
+        if let Some(index) = self.frames.get_index_of(&frame) {
+            return FrameId(number(index));
         }
+        let method = frame.line.map(|_| self.frame_id(Frame { line: None, ..frame.clone() }));
+        self.text_bytes = self.text_bytes.saturating_add(frame.text_bytes());
+        let id = FrameId(number(self.frames.insert_full(frame).0));
+        self.methods.push(method.unwrap_or(id));
         id
     }
 
     /// `frames` stand root → leaf.
     pub fn branch_index(&mut self, frames: &[FrameId], quality: PathQuality) -> BranchIndex {
-        let index = self.branches.intern((frames.into(), quality));
-        if index as usize == self.methods.len() {
-            let methods = frames.iter().map(|frame| self.method_id(*frame)).collect();
-            self.methods.push(methods);
+        let (index, is_new) = self.branches.insert_full((frames.into(), quality));
+        if is_new {
             self.branch_ids.push(ids::branch_id(frames.iter().map(|id| self.frame(*id))));
             self.stack_ids.push(ids::stack_id(frames.iter().map(|id| self.frame(*id)), quality));
             self.facts.push(PathFacts {
@@ -106,23 +80,17 @@ impl StackTable {
                 java_work: JvmWork::of_java_path(|| frames.iter().rev().map(|id| self.frame(*id))),
             });
         }
-        BranchIndex(index)
-    }
-
-    /// The frame without its line, which is what makes it a method.
-    pub fn method_id(&mut self, frame: FrameId) -> FrameId {
-        let known = self.frame(frame);
-        if known.line.is_none() { frame } else { self.frame_id(Frame { line: None, ..known.clone() }) }
+        BranchIndex(number(index))
     }
 
     /// The frame behind an id of this table.
     pub fn frame(&self, id: FrameId) -> &Frame {
-        &self.frames.values[id.0 as usize]
+        &self.frames[id.0 as usize]
     }
 
     /// The frames of a branch, root → leaf.
     pub fn branch(&self, index: BranchIndex) -> &[FrameId] {
-        &self.branches.values[index.0 as usize].0
+        &self.branches[index.0 as usize].0
     }
 
     /// What follows from the path alone.
@@ -130,9 +98,22 @@ impl StackTable {
         self.facts[index.0 as usize]
     }
 
-    /// The methods of a branch, root → leaf.
-    pub fn methods(&self, index: BranchIndex) -> &[FrameId] {
-        &self.methods[index.0 as usize]
+    /// The methods of a branch, root → leaf: its frames without their lines.
+    pub fn methods(&self, index: BranchIndex) -> impl DoubleEndedIterator<Item = FrameId> {
+        self.branch(index).iter().map(|frame| self.methods[frame.0 as usize])
+    }
+
+    /// The method that a branch ends in.
+    pub fn leaf_method(&self, index: BranchIndex) -> Option<FrameId> {
+        self.methods(index).next_back()
+    }
+
+    /// The methods of a branch, each once however often it recurs.
+    pub fn distinct_methods(&self, index: BranchIndex) -> Vec<FrameId> {
+        let mut methods: Vec<FrameId> = self.methods(index).collect();
+        methods.sort_unstable();
+        methods.dedup();
+        methods
     }
 
     /// The id that paths of the same methods share everywhere.
@@ -146,11 +127,11 @@ impl StackTable {
     }
 
     pub fn branch_count(&self) -> usize {
-        self.branches.values.len()
+        self.branches.len()
     }
 
     pub fn frame_count(&self) -> usize {
-        self.frames.values.len()
+        self.frames.len()
     }
 
     /// Bytes of all frames' names, signatures and files.
@@ -165,6 +146,11 @@ impl StackTable {
             self.branch(index).iter().map(|id| self.frame(*id).method().raw().replace(';', ":")).collect();
         methods.join(";")
     }
+}
+
+/// 2^32 distinct frames would need terabytes before this saturates.
+fn number(index: usize) -> u32 {
+    u32::try_from(index).unwrap_or(u32::MAX)
 }
 
 /// The marker among a path's frames that says most about why a name is missing.
@@ -192,6 +178,17 @@ mod tests {
         assert_eq!(table.branch_index(&[a, b], quality), path);
         assert_ne!(table.branch_index(&[b, a], quality), path);
         assert_eq!(table.folded(path), "a;b:c");
+    }
+
+    #[test]
+    fn lines_of_one_method_are_one_method_that_recurs() {
+        let mut table = StackTable::default();
+        let at_line = |line| Frame { line, ..Frame::new(FrameKind::Interpreted, "run") };
+        let [one, other, none] = [Some(1), Some(2), None].map(|line| table.frame_id(at_line(line)));
+        let path = table.branch_index(&[one, other, none], PathQuality::default());
+        assert_eq!(table.branch(path), [one, other, none]);
+        assert_eq!(table.methods(path).collect::<Vec<_>>(), [none; 3]);
+        assert_eq!((table.leaf_method(path), table.distinct_methods(path)), (Some(none), vec![none]));
     }
 
     #[test]

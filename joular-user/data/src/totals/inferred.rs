@@ -139,7 +139,7 @@ impl Inferred {
         let mut seen: Vec<Seen<u32>> = Vec::new();
         let mut unsampled = None;
         for row in rows.iter().filter(|row| row.kind == SampleKind::CpuTime) {
-            let Some(leaf) = stacks.methods(row.branch).last().copied() else { continue };
+            let Some(leaf) = stacks.leaf_method(row.branch) else { continue };
             if row.samples > 0 {
                 let method = self.method(leaf, stacks);
                 seen.extend(method.map(|path| Seen { path, samples: row.samples, energy: row.by_samples() }));

@@ -75,11 +75,11 @@ impl MethodSampling {
         let mut numbers: Vec<Option<u32>> = vec![None; report.threads.len()];
         for branch in report.branches.iter().filter(|branch| branch.samples > 0) {
             let (Some(leaf), Some(number)) =
-                (stacks.methods(branch.branch).last(), self.number(report, branch, &mut numbers))
+                (stacks.leaf_method(branch.branch), self.number(report, branch, &mut numbers))
             else {
                 continue;
             };
-            let id = *ids.entry(*leaf).or_insert_with(|| id_of(&MethodKey::of(stacks.frame(*leaf))));
+            let id = *ids.entry(leaf).or_insert_with(|| id_of(&MethodKey::of(stacks.frame(leaf))));
             let sampled = Sampled::of(branch.by_samples(), branch.samples);
             self.parts.entry((id, number)).or_default().plus(&sampled);
             if let Some(thread) = self.threads.get_mut(number as usize) {

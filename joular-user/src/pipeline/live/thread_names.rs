@@ -51,6 +51,8 @@ impl ThreadNames {
         }
         // What came after the boundary is needed at the next one.
         self.taken.retain(|_, (_, at)| *at >= end);
+        // A window of many new threads would leave the room that they needed.
+        self.taken.shrink_to_fit();
         self.new_targets.retain(|_, at| *at >= end);
     }
 }

@@ -246,9 +246,8 @@ pub(crate) fn add_inferred(
             let sum = &mut sums.entry((process, method)).or_default()[place];
             *sum = sum.saturating_add(energy_uj);
         };
-        let path = stacks.methods(branch.branch);
-        path.last().into_iter().for_each(|leaf| add(*leaf, 0));
-        distinct(path).into_iter().for_each(|method| add(method, 1));
+        stacks.leaf_method(branch.branch).into_iter().for_each(|leaf| add(leaf, 0));
+        stacks.distinct_methods(branch.branch).into_iter().for_each(|method| add(method, 1));
     }
 }
 
@@ -258,23 +257,14 @@ pub(crate) fn method_rows(report: &WindowReport, pooled: &[Pooled], stacks: &Sta
     for (branch, Pooled { squares, .. }) in report.branches.iter().zip(pooled) {
         let Some(thread) = report.threads.get(branch.thread) else { continue };
         let BranchRow { energy, cpu_ns, samples, by_bytes, branch: path, .. } = *branch;
-        let (share, path) =
-            (Share { energy, cpu_ns, samples, by_bytes, squares: *squares, ..Share::default() }, stacks.methods(path));
-        if let Some(leaf) = path.last() {
-            shares.entry((thread.process, *leaf)).or_default().0.plus(&share);
+        let share = Share { energy, cpu_ns, samples, by_bytes, squares: *squares, ..Share::default() };
+        if let Some(leaf) = stacks.leaf_method(path) {
+            shares.entry((thread.process, leaf)).or_default().0.plus(&share);
         }
-        for method in distinct(path) {
+        for method in stacks.distinct_methods(path) {
             shares.entry((thread.process, method)).or_default().1.plus(&share);
         }
     }
     let row = |((process, method), (own, total))| MethodRow { process, method, own, total };
     shares.into_iter().map(row).collect()
-}
-
-/// Each method on a path once.
-fn distinct(path: &[FrameId]) -> Vec<FrameId> {
-    let mut each = path.to_vec();
-    each.sort_unstable();
-    each.dedup();
-    each
 }
