@@ -5,7 +5,10 @@
 //! same time: most read a target and wait. It also keeps what was freed, up to twice the largest
 //! block so far, which for a table of many stacks is tens of megabytes. [`GiveBack`] returns what lies free between blocks.
 
-use std::time::{Duration, Instant};
+use std::{
+    fs,
+    time::{Duration, Instant},
+};
 
 /// Larger blocks come from the kernel, and go back to it when they are freed.
 #[cfg(target_env = "gnu")]
@@ -31,32 +34,50 @@ pub fn keep_small() {
 
 /// How often free memory between blocks is given back.
 const EVERY: Duration = Duration::from_secs(60);
+/// It is given back earlier if the process has grown by this part since the last time: a window of thousands of new
+/// threads needs megabytes that no other one needs, and the few blocks of it that stay are scattered over all of them.
+const GROWTH: u64 = 8;
 
 /// Gives back what is free between blocks that are used. The heap gives back its end by itself, but after a large target
 /// has gone, blocks that stay are scattered over all that it needed.
 #[derive(Debug)]
 pub struct GiveBack {
     last: Instant,
+    /// What the process had after that.
+    pages: u64,
 }
 
 impl Default for GiveBack {
     fn default() -> Self {
-        Self { last: Instant::now() }
+        Self { last: Instant::now(), pages: 0 }
     }
 }
 
 impl GiveBack {
-    /// Does it if it is time to.
-    pub fn now_and_then(&mut self) {
-        if self.last.elapsed() >= EVERY {
-            self.last = Instant::now();
+    /// Does it if it is time to. Must be called when what a window needed is free.
+    pub fn after_window(&mut self) {
+        if self.last.elapsed() >= EVERY || is_grown(anonymous_pages(), self.pages) {
             give_back();
+            *self = Self { last: Instant::now(), pages: anonymous_pages() };
         }
     }
 }
 
-/// Other C libraries have nothing like it.
-fn give_back() {
+const fn is_grown(now: u64, after_last: u64) -> bool {
+    now > after_last.saturating_add(after_last / GROWTH)
+}
+
+/// Pages of the process that no file backs; 0 if the kernel does not say.
+fn anonymous_pages() -> u64 {
+    let statm = fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    // proc_pid_statm(5): the second number is resident pages, the third those of files among them.
+    let mut pages = statm.split_ascii_whitespace().skip(1).filter_map(|text| text.parse::<u64>().ok());
+    let (resident, of_files) = (pages.next().unwrap_or(0), pages.next().unwrap_or(0));
+    resident.saturating_sub(of_files)
+}
+
+/// Returns free memory to the system. Other C libraries have nothing like it.
+pub fn give_back() {
     // SAFETY: malloc_trim(3) may be called at any time, and takes how many bytes to keep at the heap's end.
     #[cfg(target_env = "gnu")]
     unsafe {
@@ -75,6 +96,13 @@ mod tests {
         let status = fs::read_to_string("/proc/self/status").unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
         line.trim().trim_end_matches(" kB").parse().unwrap()
+    }
+
+    #[test]
+    fn a_process_has_grown_that_has_an_eighth_more() {
+        assert!(is_grown(901, 800) && !is_grown(900, 800));
+        assert!(!is_grown(0, 0), "the kernel does not say");
+        assert!(anonymous_pages() > 0);
     }
 
     /// Other tests of the process would be measured, too.

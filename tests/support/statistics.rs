@@ -14,6 +14,11 @@ pub fn rare_chi_square(degrees: f64) -> f64 {
     degrees * (1.0 - variance + NORMAL * variance.sqrt()).powi(3)
 }
 
+/// NaN for nothing.
+pub fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
 /// Middle value; mean of the two middle ones. NaN for nothing.
 pub fn median(values: &[f64]) -> f64 {
     let sorted = sorted(values);

@@ -243,7 +243,10 @@ impl Tests<'_> {
             command.arg(format!("CI={}", ci.display()));
         }
         // Of a hundred tests' output it is the messages that matter, at its end.
-        command.arg("RUST_BACKTRACE=0").arg(&self.built.live).args(arguments);
+        command.arg("RUST_BACKTRACE=0");
+        // Each test's time is printed, which the test harness of a stable compiler does only if it is told so.
+        command.arg("RUSTC_BOOTSTRAP=1").arg(&self.built.live).args(["-Zunstable-options", "--report-time"]);
+        command.args(arguments);
         checks.check(name, || shell::run(&mut command));
     }
 }
@@ -266,7 +269,8 @@ impl Built {
     /// without the tests, crates may have fewer features, and would be built again.
     fn build() -> Result<Self> {
         let mut cargo = shell::cargo();
-        cargo.args(["build", "--workspace", "--exclude", FUZZ, "--all-targets"]);
+        // The report of what took how long lies in `target/cargo-timings`.
+        cargo.args(["build", "--timings", "--workspace", "--exclude", FUZZ, "--all-targets"]);
         cargo.arg("--message-format=json-render-diagnostics");
         let messages = shell::capture(&mut cargo)?;
         let artifacts: Vec<serde_json::Value> =

@@ -33,7 +33,7 @@ use super::{
     type_info,
     unwind_maps::UnwindMaps,
 };
-use crate::clock;
+use crate::{clock, heap};
 
 /// The ring buffer of new stacks and lifecycle events.
 pub type Ring = RingBuf<MapData>;
@@ -210,7 +210,8 @@ impl Programs {
         let counters = (counter_count > 0).then(|| CounterEvents::new(&mut ebpf, &options.counters)).transpose()?;
         let log = options.log.then(|| EbpfLogger::init_with_logger(&mut ebpf, LogToStderr)).transpose();
         let log = log.map_err(|_| KernelError::Missing { kind: "map", name: "AYA_LOGS" })?;
-        give_memory_back();
+        // Loading leaves more than 10 MiB of freed memory.
+        heap::give_back();
         let ring = ebpf.take_map("EVENTS").ok_or(KernelError::Missing { kind: "map", name: "EVENTS" })?;
         let ring = RingBuf::try_from(ring).map_err(|source| KernelError::Map {
             operation: "mapping",
@@ -350,16 +351,6 @@ impl Programs {
     /// Runs and run time of each program, if statistics are enabled.
     pub fn costs(&self) -> Vec<ProgramCost> {
         self.ebpf.programs().filter_map(|(_, program)| program.info().ok()).map(|info| cost::of(&info)).collect()
-    }
-}
-
-/// Returns memory to the system: loading leaves more than 10 MiB of freed memory with the
-/// allocator.
-fn give_memory_back() {
-    #[cfg(target_env = "gnu")]
-    // SAFETY: takes no pointers and may be called at any time.
-    unsafe {
-        libc::malloc_trim(0);
     }
 }
 

@@ -286,7 +286,7 @@ impl Run<'_> {
     }
 
     fn after_window(&mut self) -> Result<(), LiveError> {
-        self.heap.now_and_then();
+        self.heap.after_window();
         for change in self.live.registry.end_of_window() {
             self.changed(change)?;
         }
