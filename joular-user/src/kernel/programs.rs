@@ -33,7 +33,7 @@ use super::{
     type_info,
     unwind_maps::UnwindMaps,
 };
-use crate::{clock, heap};
+use crate::clock;
 
 /// The ring buffer of new stacks and lifecycle events.
 pub type Ring = RingBuf<MapData>;
@@ -210,8 +210,6 @@ impl Programs {
         let counters = (counter_count > 0).then(|| CounterEvents::new(&mut ebpf, &options.counters)).transpose()?;
         let log = options.log.then(|| EbpfLogger::init_with_logger(&mut ebpf, LogToStderr)).transpose();
         let log = log.map_err(|_| KernelError::Missing { kind: "map", name: "AYA_LOGS" })?;
-        // Loading leaves more than 10 MiB of freed memory.
-        heap::give_back();
         let ring = ebpf.take_map("EVENTS").ok_or(KernelError::Missing { kind: "map", name: "EVENTS" })?;
         let ring = RingBuf::try_from(ring).map_err(|source| KernelError::Map {
             operation: "mapping",
