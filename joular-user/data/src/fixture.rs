@@ -157,7 +157,7 @@ pub fn window(load: Load, stacks: &mut StackTable, index: u64) -> WindowReport {
         by_bytes: MicroJoules(0),
     };
     let branches: Vec<BranchRow> = (0..).zip(branch_indices).map(branch_row).collect();
-    let methods = method_rows(&threads, &branches, &[], &stacks);
+    let methods = method_rows(&threads, &branches, &[], stacks);
     WindowReport {
         index,
         start: MonotonicNs(100 * SECOND + index * SECOND),
