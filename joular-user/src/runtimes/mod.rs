@@ -80,12 +80,14 @@ pub trait Build: Debug + Send + Sync {
 /// The run-time system in one process. What reads the process's memory says so: it may take as long as the
 /// process likes.
 pub trait Instance: Debug + Send {
-    /// What the run-time system says of itself.
-    fn news(&self) -> JvmNews;
+    /// What the run-time system says of itself; `None`: nothing.
+    fn news(&self) -> Option<JvmNews> {
+        None
+    }
 
-    /// What the kernel's programs need to walk through its code. They know one layout so far; code
-    /// of an instance without tables is walked by frame pointers.
-    fn kernel_tables(&self) -> Option<&JvmUnwind> {
+    /// What the kernel's programs need to walk through its code. Code of an instance without tables is walked by frame
+    /// pointers.
+    fn kernel_tables(&self) -> Option<KernelTables> {
         None
     }
 
@@ -182,12 +184,25 @@ pub trait Instance: Debug + Send {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotNow;
 
+/// What the kernel's programs know how to walk through.
+#[derive(Clone, Copy, Debug)]
+pub enum KernelTables {
+    Jvm(JvmUnwind),
+}
+
 /// Where a run-time system's allocations can be seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AllocationSites {
-    /// In its library's file.
-    pub functions: hotspot::allocation::AllocationFunctions,
+    pub functions: AllocationFunctions,
     pub fields: JvmAllocation,
+}
+
+/// Functions that a run-time system calls when it allocates, and when a thread ends: offsets in its library's file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AllocationFunctions {
+    pub in_new_buffer: u64,
+    pub outside_buffer: u64,
+    pub thread_ended: u64,
 }
 
 /// Where a run-time system tells of its collections: offsets in its library's file, and what is read there.

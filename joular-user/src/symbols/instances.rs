@@ -32,7 +32,7 @@ use super::{
 };
 use crate::{
     procs::deadline::{self, Pending, Progress},
-    runtimes::{Build, Instance, LoadedLibrary, OpenError},
+    runtimes::{Build, Instance, KernelTables, LoadedLibrary, OpenError},
 };
 
 const MIN_PAUSE: Duration = Duration::from_millis(20);
@@ -173,13 +173,14 @@ pub enum InstanceError {
 impl Symbolizer {
     /// What walking a process's stacks needs, once its run-time system is understood.
     pub fn jvm_unwind(&self, process: ProcessKey) -> Option<&JvmUnwind> {
-        self.facts(process)?.kernel_tables.as_ref()
+        let KernelTables::Jvm(jvm) = self.facts(process)?.kernel_tables.as_ref()?;
+        Some(jvm)
     }
 
     /// What is known of its run-time system since it was opened, or could not be.
     pub fn jvm_news(&self, process: ProcessKey) -> Option<JvmNews> {
         match &self.processes.get(&process)?.instance {
-            InstanceState::Open(open) => Some(open.facts.news.clone()),
+            InstanceState::Open(open) => open.facts.news.clone(),
             InstanceState::Failed(why) => Some(JvmNews { unwinding: Some(why.as_str().into()), ..JvmNews::default() }),
             InstanceState::Unknown | InstanceState::Starting { .. } | InstanceState::Opening { .. } => None,
         }

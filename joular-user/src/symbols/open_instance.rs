@@ -17,7 +17,7 @@ use joular_data::{
         units::{Address, Tid},
     },
 };
-use joular_ebpf::abi::{CompilerThread, FrameWord, JvmUnwind};
+use joular_ebpf::abi::{CompilerThread, FrameWord};
 
 use super::process::Location;
 use crate::{
@@ -25,14 +25,14 @@ use crate::{
         deadline::{self, Pending, Progress},
         quota::Owner,
     },
-    runtimes::{AllocationSites, CodeId, CollectionSites, Instance, NotNow, OwnCode, OwnRange},
+    runtimes::{AllocationSites, CodeId, CollectionSites, Instance, KernelTables, NotNow, OwnCode, OwnRange},
 };
 
 /// What an instance said when it was last asked for it.
 #[derive(Clone, Debug)]
 pub struct Facts {
-    pub news: JvmNews,
-    pub kernel_tables: Option<JvmUnwind>,
+    pub news: Option<JvmNews>,
+    pub kernel_tables: Option<KernelTables>,
     pub compiler_threads: Vec<(Tid, CompilerThread)>,
     pub collections: Option<CollectionSites>,
     pub own_code: Vec<OwnRange>,
@@ -43,7 +43,7 @@ impl Facts {
     fn of(instance: &dyn Instance) -> Self {
         Self {
             news: instance.news(),
-            kernel_tables: instance.kernel_tables().copied(),
+            kernel_tables: instance.kernel_tables(),
             compiler_threads: instance.compiler_threads().to_vec(),
             collections: instance.collections(),
             own_code: instance.own_code().to_vec(),

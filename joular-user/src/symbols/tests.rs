@@ -278,8 +278,9 @@ impl Build for TinyBuild {
 }
 
 impl Instance for TinyInstance {
-    fn news(&self) -> JvmNews {
-        JvmNews { version: Some(self.0.0.as_str().into()), unwinding: Some(Tiny.name().into()), ..JvmNews::default() }
+    fn news(&self) -> Option<JvmNews> {
+        let version = Some(self.0.0.as_str().into());
+        Some(JvmNews { version, unwinding: Some(Tiny.name().into()), ..JvmNews::default() })
     }
 
     fn has_code(&self, address: Address) -> bool {

@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     elf::{Elf, ElfError},
-    runtimes::{AllocationSites, NotNow},
+    runtimes::{AllocationFunctions, AllocationSites, NotNow},
 };
 
 /// The functions that probes are put on, as C++ writes their names up to JDK 16, and later.
@@ -39,14 +39,6 @@ const THREAD_ENDED: &[u8] = b"_ZN13ThreadService13remove_threadEP10JavaThreadb";
 
 /// A flag that the JVM asks where it tells of an object. Without symbols the search begins there.
 const FLAG_BESIDE: &str = "DTraceAllocProbes";
-
-/// Where probes go: offsets in libjvm's file.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct AllocationFunctions {
-    pub in_new_buffer: u64,
-    pub outside_buffer: u64,
-    pub thread_ended: u64,
-}
 
 /// Those of one file: `None` inside if it has been searched in vain.
 pub type KnownFunctions = Arc<OnceLock<Option<AllocationFunctions>>>;

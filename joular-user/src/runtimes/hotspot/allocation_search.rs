@@ -11,11 +11,11 @@
 
 use std::{collections::BTreeSet, ops::Range};
 
-use super::{
-    allocation::AllocationFunctions,
-    arguments::{self, Path},
+use super::arguments::{self, Path};
+use crate::{
+    elf::{Elf, ElfError},
+    runtimes::AllocationFunctions,
 };
-use crate::elf::{Elf, ElfError};
 
 /// libjvm has 14 MiB of code.
 const MAX_CODE_BYTES: u64 = 64 << 20;

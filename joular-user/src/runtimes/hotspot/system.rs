@@ -9,7 +9,7 @@ use joular_data::{
         units::{Address, Pid, Tid},
     },
 };
-use joular_ebpf::abi::{CompilerThread, FrameWord, JvmUnwind};
+use joular_ebpf::abi::{CompilerThread, FrameWord};
 
 use super::{
     JvmBuild, JvmError,
@@ -24,8 +24,8 @@ use super::{
     pinned::ArrivedStack,
 };
 use crate::runtimes::{
-    AllocationSites, Build, CodeId, CollectionSites, Instance, LoadedLibrary, NotNow, OpenError, OwnCode, OwnRange,
-    RuntimeSystem,
+    AllocationSites, Build, CodeId, CollectionSites, Instance, KernelTables, LoadedLibrary, NotNow, OpenError, OwnCode,
+    OwnRange, RuntimeSystem,
 };
 
 const NAME: &str = "hotspot";
@@ -95,13 +95,13 @@ struct JvmInstance {
 }
 
 impl Instance for JvmInstance {
-    fn news(&self) -> JvmNews {
+    fn news(&self) -> Option<JvmNews> {
         let JvmFacts { version, collector, debug_non_safepoints, .. } = self.jvm.facts().clone();
-        JvmNews { version, collector, debug_non_safepoints, unwinding: Some(NAME.into()) }
+        Some(JvmNews { version, collector, debug_non_safepoints, unwinding: Some(NAME.into()) })
     }
 
-    fn kernel_tables(&self) -> Option<&JvmUnwind> {
-        Some(self.jvm.unwind_info())
+    fn kernel_tables(&self) -> Option<KernelTables> {
+        Some(KernelTables::Jvm(*self.jvm.unwind_info()))
     }
 
     fn compiler_threads(&self) -> &[(Tid, CompilerThread)] {
