@@ -1,17 +1,13 @@
 //! Collects what tables are part of: how much of the machine's energy was selected, what JVMs did
-//! for themselves, how good stacks are, what was lost.
+//! for themselves, how good stacks are, what was lost. What has no name is in [`super::unnamed`].
 //!
 //! Items and words are those of the summary at a run's end.
 
 use std::collections::BTreeMap;
 
 use crate::{
-    model::{
-        frame::{FrameKind, Marker},
-        target_text::TargetText,
-        units::MicroJoules,
-    },
-    report::profile::{Amounts, OUTSIDE_APP, Overview, Process, Profile},
+    model::target_text::TargetText,
+    report::profile::{Amounts, Overview, Process, Profile},
     text::{escape, figures, seconds, share, time},
     totals::{
         Sums, audit,
@@ -140,37 +136,3 @@ pub fn gc_charged(profile: &Profile) -> Option<String> {
     let joules = figures::figure(charged.joules(), overview.label);
     (charged.0 > 0).then(|| format!("with {joules} J of garbage collectors, at the call paths that allocated"))
 }
-
-/// Energy of paths whose leaf has no name, by marker. Code without symbols is unresolved whichever
-/// file it is in.
-pub fn unnamed(profile: &Profile) -> BTreeMap<&str, MicroJoules> {
-    let mut markers: BTreeMap<&str, MicroJoules> = BTreeMap::new();
-    for entry in &profile.entries {
-        let leaf = profile.catalog.paths.frames_of(entry.path).next_back();
-        let marker = leaf.filter(|leaf| leaf.kind == FrameKind::Marker || leaf.is_unresolved());
-        if let Some(leaf) = marker.filter(|leaf| leaf.name != OUTSIDE_APP) {
-            let name = if leaf.is_unresolved() { Marker::Unresolved.name() } else { leaf.name.raw() };
-            let energy = markers.entry(name).or_default();
-            *energy = energy.saturating_add(entry.energy);
-        }
-    }
-    markers
-}
-
-/// How much of the selection has no name. As the application sees it, all of it has one.
-pub fn unnamed_line(profile: &Profile) -> String {
-    let (markers, whole) = (unnamed(profile), profile.energy());
-    let mut ranked: Vec<_> = markers.iter().collect();
-    ranked.sort_by_key(|(name, energy)| (std::cmp::Reverse(**energy), **name));
-    let part = |energy: MicroJoules| share(energy, whole);
-    let parts: Vec<String> = ranked
-        .iter()
-        .take(MOST_MARKERS)
-        .map(|(name, energy)| format!("{} {:.1} %", escape(name), part(**energy)))
-        .collect();
-    let parts = if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) };
-    format!("Of the selection's energy {:.1} % has no name{parts}", part(markers.values().copied().sum()))
-}
-
-/// Markers that are shown one by one; there are a dozen.
-const MOST_MARKERS: usize = 4;

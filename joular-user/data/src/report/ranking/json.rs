@@ -10,6 +10,7 @@ use super::{
     rows::{Figures, Ranking, Row},
     selected,
     text::{activation, note, precise_percent},
+    unnamed,
 };
 use crate::{
     report::{
@@ -46,7 +47,8 @@ pub fn report(report: &Report<'_>) -> Value {
             "samples": context::causes(overview).values().fold(0_u64, |sum, count| sum.saturating_add(*count)),
             "samples_by_cause": context::causes(overview),
         },
-        "unnamed_uj": unnamed(profile),
+        "unnamed_uj": unnamed_uj(profile),
+        "hints": unnamed::hints(profile),
         "losses": overview.losses,
         "ambiguous_readings": overview.ambiguous,
         "failed_readings": overview.read_failed,
@@ -63,8 +65,8 @@ fn tables(report: &Report<'_>) -> Vec<Value> {
     tables.chain(report.of_measures.iter().map(|table| by_measure::object(table, report.profile))).collect()
 }
 
-fn unnamed(profile: &Profile) -> Map<String, Value> {
-    let markers = context::unnamed(profile);
+fn unnamed_uj(profile: &Profile) -> Map<String, Value> {
+    let markers = unnamed::by_marker(profile);
     markers.into_iter().map(|(name, energy)| (name.to_owned(), json!(energy.0))).collect()
 }
 

@@ -10,6 +10,7 @@ use super::{
     command::Report,
     context,
     text::{Column, caption, chosen, columns, names, note},
+    unnamed,
 };
 use crate::{model::target_text::TargetText, report::footprint::statement, text::figures, totals::audit::audit_rows};
 
@@ -53,7 +54,10 @@ pub fn report(report: &Report<'_>) -> String {
     }
     text.push('\n');
     if !report.has_app {
-        let _ = writeln!(text, "- {}", plain(&context::unnamed_line(profile)));
+        let lines = std::iter::once(unnamed::line(profile)).chain(unnamed::hints(profile));
+        lines.for_each(|line| {
+            let _ = writeln!(text, "- {}", plain(&line));
+        });
     }
     let quality = context::quality(overview);
     for (number, line) in quality.iter().enumerate() {

@@ -5,7 +5,7 @@
 //! ([`crate::sampling`]) and, if wanted, is set in relation to how often a method was seen to be called
 //! ([`activations`]), or with its emissions and cost ([`footprint`]); bytes and counts are beside it ([`beside`]). A measure
 //! that is not energy also has tables of its own ([`by_measure`]). All of them are summed by [`sums`]. A report also says
-//! what its tables are part of ([`context`], [`selected`]), and is written for people or machines ([`text`], [`markdown`],
+//! what its tables are part of ([`context`], [`unnamed`], [`selected`]), and is written for people or machines ([`text`], [`markdown`],
 //! [`csv`], [`json`]).
 
 pub mod activations;
@@ -24,6 +24,7 @@ pub mod selected;
 pub(super) mod slots;
 pub mod sums;
 pub mod text;
+pub mod unnamed;
 
 #[cfg(test)]
 mod tests;

@@ -7,7 +7,7 @@ use super::{
     command::{Look, Report},
     context, footprint,
     rows::{Figures, Ranking, Row},
-    selected,
+    selected, unnamed,
 };
 use crate::{
     model::{domain::Label, target_text::TargetText, units::MicroJoules},
@@ -84,7 +84,8 @@ pub fn lines(report: &Report<'_>, look: Look) -> Vec<Line> {
     lines.extend(context::audit(overview).lines().map(|line| plain(line.to_owned())));
     lines.push(plain(String::new()));
     if !report.has_app {
-        lines.push(plain(context::unnamed_line(profile)));
+        lines.push(plain(unnamed::line(profile)));
+        lines.extend(unnamed::hints(profile).into_iter().map(|hint| plain(format!("  {hint}"))));
     }
     let mut quality = context::quality(overview).into_iter();
     lines.extend(quality.next().map(|complete| plain(format!("Of the JVMs' stacks {complete}"))));

@@ -4,6 +4,7 @@
 use super::inference::{Did, did, write};
 use crate::report::{
     Format, diff,
+    measure::Measure,
     profile::{Filter, Names, Profile},
     ranking::{By, Ranking, Sort, groups::Groups, rows::Cut},
 };
@@ -106,7 +107,7 @@ fn figures(profile: &Profile) -> [(f64, f64, f64); 4] {
 }
 
 fn nameless_percent(profile: &Profile) -> f64 {
-    let markers = crate::report::ranking::context::unnamed(profile);
+    let markers = crate::report::ranking::unnamed::by_marker(profile);
     let nameless = markers.values().map(|energy| energy.joules()).sum::<f64>();
     100.0 * nameless / profile.energy().joules()
 }
@@ -199,6 +200,7 @@ fn two_hosts_that_idle_alike_do_not_differ() {
             root
         });
         let choices = diff::Choices {
+            measure: Measure::Energy,
             by: diff::CompareBy::Method,
             view: diff::View::Itself,
             per: diff::Per::Time,

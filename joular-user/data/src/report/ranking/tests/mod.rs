@@ -1,4 +1,5 @@
 mod formats;
+mod names;
 
 use proptest::prelude::*;
 
@@ -350,19 +351,4 @@ fn having_been_seen_once_makes_nothing_more_certain_than_never() {
     };
     let never = profile(1, &[(0, &[java("a.B", "caller"), busy], 1_000_000, 1_000)]);
     assert!(high(&seen, "a.B.rare") >= high(&never, "a.B.caller"), "{} µJ", high(&seen, "a.B.rare"));
-}
-
-#[test]
-fn what_has_no_name_is_told_by_marker() {
-    let unresolved = Frame::of_file(FrameKind::Native, "libc.so.6");
-    let marker = |name: &str| Frame::new(FrameKind::Marker, name);
-    let entries = [
-        (0, &[java("a.B", "c")][..], 50, 5),
-        (0, &[unresolved], 25, 3),
-        (0, &[marker("[unresolved]")], 15, 2),
-        (0, &[marker("[no sample]")], 10, 0),
-    ];
-    let profile = profile(1, &entries);
-    let expected = "Of the selection's energy 50.0 % has no name ([unresolved] 40.0 %, [no sample] 10.0 %)";
-    assert_eq!(context::unnamed_line(&profile), expected);
 }
