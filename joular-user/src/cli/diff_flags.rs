@@ -16,6 +16,10 @@ pub struct DiffFlags {
     #[arg(value_name = "B")]
     pub b: PathBuf,
 
+    /// What is compared: energy, allocated, sent or another measure of report [default: energy]
+    #[arg(long, value_name = "NAME")]
+    pub measure: Option<String>,
+
     /// What a row is: method, class, package, process, thread, category or kind [default: method]
     #[arg(long, value_name = "WHAT")]
     pub by: Option<String>,
@@ -24,8 +28,8 @@ pub struct DiffFlags {
     #[arg(long, value_name = "VIEW")]
     pub view: Option<String>,
 
-    /// Figure to compare: time (watts), cpu (joules per CPU second), run (joules of a run) or none (joules)
-    /// [default: time]
+    /// Figure to compare: time (watts), cpu (joules per CPU second), run (joules of a run) or none (joules); the
+    /// same of another measure [default: time]
     #[arg(long, value_name = "WHAT")]
     pub per: Option<String>,
 

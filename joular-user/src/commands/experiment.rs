@@ -9,6 +9,7 @@ use joular_data::{
     report::{
         self, Format, artifact,
         diff::{Choices, CompareBy, FailOn, Per, View, Work},
+        measure::Measure,
         profile::{App, Filter},
     },
     text::escape,
@@ -210,6 +211,7 @@ fn compare(directory: &Path, log: &Log, app: Option<&App>) -> anyhow::Result<()>
         runs.into_iter().map(|run| run.outcome.work).collect::<Option<Vec<f64>>>().map(Work::OfRuns)
     };
     let choices = Choices {
+        measure: Measure::Energy,
         by: CompareBy::Method,
         view: View::Itself,
         per: work(0).zip(work(1)).map_or(Per::Run, |(a, b)| Per::Work { a, b }),

@@ -5,7 +5,7 @@ use joular_data::report::{
     diff::{Choices, CompareBy, FailOn, Per, View, Work},
 };
 
-use super::ConfigError;
+use super::{ConfigError, report::measure};
 use crate::cli::DiffFlags;
 
 /// Rows that people see unless they say how many.
@@ -24,6 +24,7 @@ const FAIL_ON: [(&str, FailOn); 4] =
 pub fn diff_choices(flags: &DiffFlags) -> Result<Choices, ConfigError> {
     let format = Format::of_flags(flags.json, flags.csv, flags.markdown);
     let choices = Choices {
+        measure: measure(flags.measure.as_deref())?,
         by: one_of("by", flags.by.as_deref(), &CompareBy::ALL.map(|by| (by.name(), by)))?,
         view: one_of("view", flags.view.as_deref(), &[("self", View::Itself), ("total", View::Total)])?,
         per: per(flags)?,
@@ -135,6 +136,10 @@ mod tests {
         for (flags, expected) in [
             (DiffFlags { by: some("line"), ..none() }, "--by: 'line' is not one of method, class"),
             (DiffFlags { per: some("day"), ..none() }, "--per: 'day' is not one of time, cpu, run, none"),
+            (
+                DiffFlags { measure: some("watts"), ..none() },
+                "--measure: 'watts' is not a measure: use one of energy, ",
+            ),
             (DiffFlags { fail_above: some("-1%"), ..none() }, "--fail-above: '-1%' is not a percentage"),
             (DiffFlags { margin: some("inf"), ..none() }, "--margin: 'inf' is not a percentage"),
             (DiffFlags { work_a: vec![3.0, 0.0], work_b: vec![1.0], ..none() }, "--work-a: 0 is not an amount of work"),

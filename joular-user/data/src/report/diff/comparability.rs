@@ -57,6 +57,15 @@ pub struct Differences {
 }
 
 impl Differences {
+    /// What matters to a measure that is not energy.
+    pub fn beside_energy(a: &[Run], b: &[Run]) -> Self {
+        let mut found = Self::default();
+        for (_, what, of_run) in FACTS.into_iter().filter(|(kind, ..)| *kind == Kind::Circumstance) {
+            found.compare(what, &all(a, of_run), &all(b, of_run));
+        }
+        found
+    }
+
     pub fn of(a: &[Run], b: &[Run]) -> Self {
         let mut found = Self::default();
         for (kind, what, of_run) in FACTS {

@@ -43,11 +43,13 @@ pub use self::{
 };
 use super::{
     Format,
+    measure::{Measure, Unit},
     profile::{App, Filter},
 };
 use crate::{
     dataset::{error::DataSetError, store::Store},
     model::target_text::TargetText,
+    text::escape,
 };
 
 /// Fewer samples than this on both sides together prove nothing.
@@ -79,13 +81,19 @@ pub enum Work {
 }
 
 impl Per {
-    pub const fn unit(&self) -> &'static str {
+    /// The unit of a measure's figures.
+    pub fn unit(&self, measure: Measure) -> String {
+        let (plain, by_time) = match measure.unit() {
+            Unit::MicroJoules => ("J", "W"),
+            Unit::Bytes => ("B", "B/s"),
+            Unit::Count => ("events", "events/s"),
+        };
         match self {
-            Self::Time => "W",
-            Self::Cpu => "J/CPU-s",
-            Self::Nothing => "J",
-            Self::Run => "J/run",
-            Self::Work { .. } => "J/unit",
+            Self::Time => by_time.to_owned(),
+            Self::Cpu => format!("{plain}/CPU-s"),
+            Self::Nothing => plain.to_owned(),
+            Self::Run => format!("{plain}/run"),
+            Self::Work { .. } => format!("{plain}/unit"),
         }
     }
 
@@ -109,6 +117,8 @@ impl Per {
 pub enum DiffError {
     #[error(transparent)]
     Data(#[from] DataSetError),
+    #[error("{a} and {b} have nothing of {measure} in this part of them: record with {flag}")]
+    Nothing { a: String, b: String, measure: String, flag: String },
     #[error("{flag} has {counts} counts of work, and {data} has {runs} runs: give one count for each run")]
     Work { flag: &'static str, counts: usize, data: String, runs: usize },
 }
@@ -116,6 +126,7 @@ pub enum DiffError {
 /// How to compare, and what to show of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Choices {
+    pub measure: Measure,
     pub by: CompareBy,
     pub view: View,
     pub per: Per,
@@ -130,6 +141,17 @@ pub struct Choices {
     /// Folder for temporary files, in which sides that were divided differently are attributed alike.
     /// `None`: they are compared as they were attributed.
     pub again_in: Option<PathBuf>,
+}
+
+impl Choices {
+    /// The unit of all figures but those of phases.
+    fn unit(&self) -> String {
+        self.per.unit(self.measure)
+    }
+
+    fn unit_of_phases(&self) -> String {
+        self.per.of_phases().unit(self.measure)
+    }
 }
 
 /// A row of both sides.
@@ -173,6 +195,15 @@ pub fn run(a: &Path, b: &Path, filter: &Filter, app: Option<&App>, choices: &Cho
     if let Per::Work { a: work_a, b: work_b } = &choices.per {
         a.expect_work_of_each_run("--work-a", work_a)?;
         b.expect_work_of_each_run("--work-b", work_b)?;
+    }
+    if let Some(flag) = choices.measure.flag() {
+        if [&a, &b].iter().all(|side| side.total.energy.0 == 0) {
+            let [a, b] = [a, b].map(|side| escape(&side.data.display().to_string()));
+            return Err(DiffError::Nothing { a, b, measure: choices.measure.title().to_lowercase(), flag });
+        }
+        // How energy is divided does not matter to it.
+        let sides = Sides { a, b, notices: Vec::new(), obstacle: None };
+        return Ok(Comparison::of(sides, choices));
     }
     let read = |store: &Arc<dyn Store>, root: &Path| Side::of_store(store, root, filter, app, choices);
     Ok(Comparison::of(again::alike(a, b, choices.again_in.as_deref(), read), choices))
@@ -262,7 +293,9 @@ impl<'a> Pair<'a> {
 
     fn estimate(&self, side: &Side, spent: &Spent, replicates: &Replicates) -> Estimate {
         let estimate = replicates.estimate(&side.energies(spent, self.of_runs), spent.sampling / 1e12);
+        // Joules are millions of what was summed; other measures have units without a prefix.
+        let scale = if self.choices.measure == Measure::Energy { 1.0 } else { 1e6 };
         // Joules of all runs are those of a run, as often as there are runs.
-        if *self.per == Per::Nothing { estimate.scaled(replicates.exposure()) } else { estimate }
+        estimate.scaled(if *self.per == Per::Nothing { scale * replicates.exposure() } else { scale })
     }
 }

@@ -21,7 +21,10 @@ use crate::{
         target_text::TargetText,
         units::{MicroJoules, UnixMicros},
     },
-    report::profile::{App, Catalog, DataSet, Filter, Overview, Row, Run, ThreadIndex, WindowSpan},
+    report::{
+        measure::Measure,
+        profile::{App, Catalog, DataSet, Filter, InWindow, Overview, Row, Run, ThreadIndex, WindowSpan},
+    },
     text::escape,
 };
 
@@ -50,7 +53,7 @@ pub struct Side {
     pub is_baseline: bool,
 }
 
-/// What a row, or all of the selection, spent.
+/// What a row, or all of the selection, spent. If another measure is compared, its amounts take the place of microjoules.
 #[derive(Clone, Debug, Default)]
 pub struct Spent {
     pub energy: MicroJoules,
@@ -86,7 +89,16 @@ impl Side {
         let mut overview = data.overview(filter)?;
         let mut sums = Sums::new(&data.catalog, windows, filter, app, choices);
         let summed = data.sums(filter, |_, _| {})?;
-        data.scan_in_time(filter, &summed, |catalog, row| sums.take(catalog, row))?;
+        if choices.measure == Measure::Energy {
+            data.scan_in_time(filter, &summed, |catalog, row| {
+                sums.take_time(row);
+                sums.take(catalog, &InWindow::of_energy(row));
+            })?;
+        } else {
+            data.scan_in_time(filter, &summed, |_, row| sums.take_time(row))?;
+            let rows = data.in_windows(choices.measure, filter, &summed)?;
+            rows.iter().for_each(|row| sums.take(&data.catalog, row));
+        }
         overview.gc_charged = data.gc_charged;
         let mut side = Self {
             data: root.to_owned(),
@@ -214,18 +226,18 @@ struct Sum {
 }
 
 impl Sum {
-    fn add(&mut self, row: &Row, window: usize) {
-        let spent = &mut self.spent;
-        spent.energy = spent.energy.saturating_add(row.energy);
+    fn add(&mut self, row: &InWindow, window: usize) {
+        let (spent, amount) = (&mut self.spent, MicroJoules(row.amount));
+        spent.energy = spent.energy.saturating_add(amount);
         spent.samples = spent.samples.saturating_add(row.samples);
-        spent.inferred = spent.inferred.saturating_add(row.amounts().inferred);
+        spent.inferred = spent.inferred.saturating_add(MicroJoules(row.inferred));
         match spent.by_window.last_mut() {
-            Some((last, energy)) if *last == window => *energy = energy.saturating_add(row.energy),
-            _ => spent.by_window.push((window, row.energy)),
+            Some((last, energy)) if *last == window => *energy = energy.saturating_add(amount),
+            _ => spent.by_window.push((window, amount)),
         }
         let (energy, squares) = self.of_threads.entry(row.thread).or_default();
-        *energy = energy.saturating_add(row.energy.0);
-        *squares += row.squares();
+        *energy = energy.saturating_add(row.amount);
+        *squares += row.squares;
     }
 
     /// A row with the share p of a thread's energy has the variance (1 − p) · Σ energy² / samples.
@@ -280,19 +292,23 @@ impl Sums {
         }
     }
 
-    fn take(&mut self, catalog: &Catalog, row: &Row) {
-        // A scan has rows of whole windows only.
-        let Some(window) = self.places.get(&(row.run, row.window_start)).copied() else { return };
-        if let Some(cpu) = self.cpu.get_mut(window) {
+    fn take_time(&mut self, row: &Row) {
+        let window = self.places.get(&(row.run, row.window_start));
+        if let Some(cpu) = window.and_then(|window| self.cpu.get_mut(*window)) {
             *cpu = cpu.saturating_add(row.cpu_ns);
         }
+    }
+
+    fn take(&mut self, catalog: &Catalog, row: &InWindow) {
+        // A scan has rows of whole windows only.
+        let Some(window) = self.places.get(&(row.run, row.window_start)).copied() else { return };
         let is_allowed = self.is_allowed.get(row.path.index()).copied().unwrap_or_default();
         let whole = self.threads.entry(row.thread).or_default();
-        *whole = whole.saturating_add(row.energy.0);
+        *whole = whole.saturating_add(row.amount);
         for phase in self.phases.of_window(window) {
             let Some((sum, threads)) = self.of_phases.get_mut(*phase) else { continue };
             let whole = threads.entry(row.thread).or_default();
-            *whole = whole.saturating_add(row.energy.0);
+            *whole = whole.saturating_add(row.amount);
             if is_allowed {
                 sum.add(row, window);
             }

@@ -4,7 +4,7 @@ use super::{
     Choices, Compared, FailOn, Per, Verdict, Work, again::Obstacle, circumstances, comparability::Differences,
     side::Side,
 };
-use crate::text::escape;
+use crate::{report::measure::Measure, text::escape};
 
 /// How the runs of the two were made differently.
 pub fn differences(a: &Side, b: &Side) -> Differences {
@@ -16,7 +16,8 @@ pub fn differences(a: &Side, b: &Side) -> Differences {
 
 /// What the two differ in, and what is missing to judge them.
 pub fn of(a: &Side, b: &Side, obstacle: Option<&Obstacle>, total: &Compared, choices: &Choices) -> Differences {
-    let mut found = differences(a, b);
+    let is_of_energy = choices.measure == Measure::Energy;
+    let mut found = if is_of_energy { differences(a, b) } else { Differences::beside_energy(&a.runs, &b.runs) };
     if let Some(obstacle) = obstacle {
         found.warnings.push(format!("A and B are not attributed alike: {}", escape(&obstacle.to_string())));
     }
@@ -26,9 +27,10 @@ pub fn of(a: &Side, b: &Side, obstacle: Option<&Obstacle>, total: &Compared, cho
         if side.windows.is_empty() {
             warnings.push(format!("{name} has no window in this part of it"));
         } else if side.total.energy.0 == 0 {
-            warnings.push(format!("{name} has no energy in this part of it"));
+            let nothing = if is_of_energy { "no energy".to_owned() } else { format!("no {}", choices.measure.name()) };
+            warnings.push(format!("{name} has {nothing} in this part of it"));
         }
-        if side.overview.ambiguous > 0 {
+        if is_of_energy && side.overview.ambiguous > 0 {
             let readings = side.overview.ambiguous;
             warnings.push(format!("{name}: {readings} readings of energy counters were uncertain"));
         }
@@ -52,7 +54,7 @@ fn not_enough(a: &Side, b: &Side, per: &Per) -> &'static str {
             "it is not known how work varies from run to run: give the count of each run, such as --work-a 100,98,101"
         }
         per if per.is_of_runs() => {
-            "it is not known how the joules of runs vary: record at least 3 runs on each side, or compare watts"
+            "it is not known how the figures of runs vary: record at least 3 runs on each side, or compare rates: --per time"
         }
         _ => "there are too few windows, or they are all of one wave: record longer, or at least 3 runs on each side",
     }

@@ -1,5 +1,5 @@
 //! Writes Firefox Profiler's processed profile (by the crate that samply uses): threads with
-//! samples in time, whose weights are µJ, and frames by kind.
+//! samples in time, whose weights are µJ, and frames by kind; processes with counters of bytes and events.
 //!
 //! A window does not know in which order its call paths ran. They are placed one after the other
 //! from the window's start, each as long as its CPU time.
@@ -16,14 +16,20 @@ use fxprof_processed_profile::{
     ReferenceTimestamp, SamplingInterval, StackHandle, StringHandle, ThreadHandle, Timestamp, WeightType,
 };
 
-use super::{ExportError, ExportFormat, Exported, Result, Selection, Writer, origin, timeline::Timeline};
+use super::{
+    ExportError, ExportFormat, Exported, Result, Selection, Writer, origin,
+    timeline::{OfProcess, Timeline},
+};
 use crate::{
     dataset::error::DataSetError,
     model::{
         frame::FrameKind,
         units::{MicroJoules, UnixMicros},
     },
-    report::profile::{Catalog, FrameIndex, PathIndex, ProcessIndex, ThreadIndex, row::Row},
+    report::{
+        measure::Unit,
+        profile::{Catalog, FrameIndex, PathIndex, ProcessIndex, ThreadIndex, row::Row},
+    },
     text::exact_joules,
 };
 
@@ -38,6 +44,10 @@ fn write(selection: &Selection<'_>, out: &mut dyn Write) -> Result<Exported> {
         Ok(())
     })?;
     builder.name_threads(timeline.catalog());
+    let beside_energy = timeline.beside_energy()?;
+    for counted in beside_energy.chunk_by(|a, b| (a.measure, a.process) == (b.measure, b.process)) {
+        builder.beside_energy(timeline.catalog(), counted);
+    }
     serde_json::to_writer(&mut *out, &builder.profile).map_err(io::Error::from)?;
     writeln!(out)?;
     Ok(Exported { energy: builder.energy, origin: origin(&timeline.overview) })
@@ -133,17 +143,36 @@ impl Builder {
         }
         let thread = catalog.thread(index);
         let process = catalog.process(thread.process);
-        let process_start = self.since_start(process.start);
-        let profile = &mut self.profile;
-        let host = catalog.run_of(process).info.host.raw();
-        let process_handle = *self.processes.entry(thread.process).or_insert_with(|| {
-            profile.add_process(&format!("{} on {host}", process.title().raw()), process.pid.0, process_start)
-        });
+        let process_handle = self.process(catalog, thread.process);
         let is_main = thread.tid.0 == process.pid.0;
         let start = self.since_start(thread.start);
         let handle = self.profile.add_thread(process_handle, thread.tid.0, start, is_main);
         self.profile.set_thread_samples_weight_type(handle, WeightType::Samples);
         self.threads.insert(index, ThreadState { handle, window: UnixMicros(i64::MIN), used_ns: 0 });
+    }
+
+    fn process(&mut self, catalog: &Catalog, index: ProcessIndex) -> ProcessHandle {
+        let process = catalog.process(index);
+        let start = self.since_start(process.start);
+        let host = catalog.run_of(process).info.host.raw();
+        let profile = &mut self.profile;
+        *self.processes.entry(index).or_insert_with(|| {
+            profile.add_process(&format!("{} on {host}", process.title().raw()), process.pid.0, start)
+        })
+    }
+
+    /// What one process has of one measure in windows, which are in the order of time. Each counts at its window's end.
+    #[allow(clippy::cast_precision_loss, reason = "a graph; exact amounts are in reports")]
+    fn beside_energy(&mut self, catalog: &Catalog, windows: &[OfProcess]) {
+        let Some(OfProcess { measure, process, .. }) = windows.first().copied() else { return };
+        let process = self.process(catalog, process);
+        // The graph of such a counter shows a rate, that of others a sum.
+        let category = if measure.unit() == Unit::Bytes { "Bandwidth" } else { "Events" };
+        let counter = self.profile.add_counter(process, measure.name(), category, &measure.title());
+        for window in windows {
+            let end = UnixMicros(window.window_start.0.saturating_add_unsigned(window.window_ns / 1000));
+            self.profile.add_counter_sample(counter, self.since_start(end), window.amount as f64, 0);
+        }
     }
 
     fn stack(&mut self, catalog: &Catalog, row: &Row, thread: ThreadHandle) -> Option<StackHandle> {

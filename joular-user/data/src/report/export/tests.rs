@@ -6,7 +6,7 @@ use super::{
     super::profile::{App, Filter, Names, Profile},
     *,
 };
-use crate::{dataset::fixture::write, model::policy::Policy};
+use crate::{dataset::fixture::write, model::policy::Policy, report::measure::Unit};
 
 fn written() -> tempfile::TempDir {
     let root = tempfile::tempdir().unwrap();
@@ -37,6 +37,47 @@ fn every_format_holds_the_energy_of_the_selection_whatever_is_selected() {
         energies.push(profile.energy());
     }
     assert!(energies[1] < energies[0] && energies[2] == energies[0], "{energies:?}");
+}
+
+/// Bytes are in it once: those of a process, by where they went.
+#[test]
+fn counters_of_processes_sum_to_what_the_selection_has_of_each_measure() {
+    let root = written();
+    let methods = Filter { methods: Names::parse(&["*.m1*".to_owned()]).unwrap(), ..Filter::default() };
+    for filter in [Filter::default(), methods] {
+        let profile = Profile::read(root.path(), &filter, None).unwrap();
+        let counted = profile.measures_beside_energy().filter(|measure| measure.unit() == Unit::Count);
+        let expected: BTreeMap<String, u64> = profile
+            .measures_of_bytes()
+            .chain(counted)
+            .map(|measure| (measure.name().to_owned(), profile.facts(measure).map(|fact| fact.amount).sum()))
+            .filter(|(_, sum)| *sum > 0)
+            .collect();
+        assert!(expected.len() > 2, "{expected:?}");
+        let selection = Selection { data: root.path(), filter: &filter, app: None, measure: Measure::Energy };
+        let out = tempfile::tempdir().unwrap();
+        let [firefox, perfetto] = ["firefox", "perfetto"].map(|name| {
+            let file = out.path().join(name);
+            ExportFormat::of(name).unwrap().export(&selection, Some(&file), None).unwrap();
+            fs::read(file).unwrap()
+        });
+        let firefox: serde_json::Value = serde_json::from_slice(&firefox).unwrap();
+        let mut found: BTreeMap<String, u64> = BTreeMap::new();
+        for counter in firefox["counters"].as_array().unwrap() {
+            let counts = counter["samples"]["count"].as_array().unwrap();
+            let sum: f64 = counts.iter().map(|count| count.as_f64().unwrap()).sum();
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole numbers")]
+            let sum = sum as u64;
+            *found.entry(counter["name"].as_str().unwrap().to_owned()).or_default() += sum;
+        }
+        found.retain(|_, sum| *sum > 0);
+        assert_eq!(found, expected);
+        for name in expected.keys() {
+            let title = name.parse::<Measure>().unwrap().title();
+            let has = perfetto.windows(title.len()).any(|bytes| bytes == title.as_bytes());
+            assert!(has, "{title}");
+        }
+    }
 }
 
 #[test]

@@ -1,12 +1,29 @@
 //! Reads the rows of a selection one by one, with the methods' filter applied.
 
-use std::path::Path;
+use std::{
+    collections::{BTreeMap, HashMap},
+    path::Path,
+};
 
 use super::Result;
 use crate::{
-    model::units::UnixMicros,
-    report::profile::{App, Catalog, DataSet, Filter, Overview, Summed, ThreadPath, row::Row},
+    model::{counter::Counter, units::UnixMicros, way::Way},
+    report::{
+        measure::Measure,
+        profile::{App, Catalog, DataSet, Filter, Overview, ProcessIndex, Summed, ThreadPath, row::Row},
+    },
 };
+
+/// What a process has of a measure in a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct OfProcess {
+    pub(super) measure: Measure,
+    pub(super) process: ProcessIndex,
+    pub(super) window_start: UnixMicros,
+    pub(super) window_ns: u64,
+    /// In the measure's unit.
+    pub(super) amount: u64,
+}
 
 pub(super) struct Timeline<'a> {
     data: DataSet,
@@ -52,6 +69,30 @@ impl<'a> Timeline<'a> {
             }
         })?;
         result
+    }
+
+    /// What processes have of bytes and counts, by measure, process and time. Bytes are in each once.
+    pub(super) fn beside_energy(&mut self) -> Result<Vec<OfProcess>> {
+        let windows = self.data.windows(self.filter);
+        let lengths: HashMap<_, u64> =
+            windows.into_iter().map(|window| ((window.run, window.start), window.length_ns)).collect();
+        let mut found = Vec::new();
+        let moved = Way::APART.into_iter().map(Measure::Moved);
+        for measure in [Measure::Allocated].into_iter().chain(moved).chain(Counter::ALL.map(Measure::Counted)) {
+            let mut sums: BTreeMap<(ProcessIndex, usize, UnixMicros), u64> = BTreeMap::new();
+            for row in self.data.in_windows(measure, self.filter, &self.summed)? {
+                if self.allowed.get(row.path.index()).copied().unwrap_or(false) {
+                    let process = self.data.catalog.thread(row.thread).process;
+                    let sum = sums.entry((process, row.run, row.window_start)).or_default();
+                    *sum = sum.saturating_add(row.amount);
+                }
+            }
+            found.extend(sums.into_iter().map(|((process, run, window_start), amount)| {
+                let window_ns = lengths.get(&(run, window_start)).copied().unwrap_or(0);
+                OfProcess { measure, process, window_start, window_ns, amount }
+            }));
+        }
+        Ok(found)
     }
 }
 

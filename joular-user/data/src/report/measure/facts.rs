@@ -118,7 +118,5 @@ fn allocated(entry: &AllocatedPath, classes: usize) -> Fact {
 }
 
 fn moved(entry: &MovedPath, way: Way) -> Fact {
-    let mut sampled = Sampled::default();
-    way.kinds().iter().for_each(|kind| sampled.plus(&entry.sampled(*kind)));
-    Fact::of(entry.thread, entry.path, way.of(&entry.bytes), sampled)
+    Fact::of(entry.thread, entry.path, way.of(&entry.bytes), entry.sampled_of(way))
 }

@@ -159,6 +159,7 @@ impl Sums {
                 let by_cpu_time = sampled_by.maybe(index)? == Some(SampledBy::CpuTime.name());
                 let (measure, amount) = (Measure::Allocated, bytes);
                 let seen = AmountRow {
+                    run,
                     window_start,
                     window_ns,
                     thread,

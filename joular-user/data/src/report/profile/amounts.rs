@@ -19,6 +19,8 @@ use crate::{
 /// What a thread has of a measure on a path in a window; in a rollup, all threads of a category of a process.
 #[derive(Clone, Copy, Debug)]
 pub struct AmountRow<'a> {
+    /// Place in [`super::Catalog::runs`].
+    pub run: usize,
     pub window_start: UnixMicros,
     pub window_ns: u64,
     pub thread: ThreadIndex,
@@ -58,6 +60,7 @@ fn rows(
     columns: &Columns<'_>,
     take: &mut impl FnMut(&AmountRow<'_>),
 ) -> Result<()> {
+    let run = data.1;
     let (measures, classes) = (columns.names(amounts::MEASURE)?, columns.names(allocations::CLASS)?);
     let (all, samples) = (columns.ints(amounts::AMOUNT)?, columns.ints(amounts::SAMPLES)?);
     let (per_sample, sampled_by) = (columns.ints(amounts::MILLI_PER_SAMPLE)?, columns.names(allocations::SAMPLED_BY)?);
@@ -70,6 +73,7 @@ fn rows(
             let amount = all.natural(row.index)?;
             let per_sample = per_sample.maybe_natural::<u64>(row.index)?;
             take(&AmountRow {
+                run,
                 window_start: row.window_start,
                 window_ns: row.window_ns,
                 thread: row.thread,

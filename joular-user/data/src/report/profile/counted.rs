@@ -11,7 +11,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use foldhash::fast::RandomState;
 
-use super::{Filter, PathIndex, ThreadIndex, ThreadPath, amounts, reader::DataSet, row::Row};
+use super::{Filter, PathIndex, ThreadIndex, ThreadPath, amounts, in_windows::InWindow, reader::DataSet, row::Row};
 use crate::{
     attribution::{inference::apportion, work::Claimant},
     dataset::{
@@ -145,6 +145,11 @@ impl CountRow {
         Self { thread, path, cpu_ns, energy, samples, squares: row.squares() }
     }
 
+    fn in_window(&self, (run, window_start): (usize, UnixMicros), amount: u64) -> InWindow {
+        let Self { thread, path, samples, .. } = *self;
+        InWindow { run, window_start, thread, path, amount, samples, inferred: 0, squares: self.squares_of(amount) }
+    }
+
     /// What a count of this row adds to [`Sampled::squares`]: samples divide it as they divide energy.
     #[allow(clippy::cast_precision_loss, reason = "for an error estimate")]
     fn squares_of(&self, count: u64) -> f64 {
@@ -174,6 +179,14 @@ pub struct Counting {
     /// The rows of one window.
     now: Option<(usize, UnixMicros)>,
     rows: Vec<CountRow>,
+    watched: Option<Watched>,
+}
+
+/// A counter of which every row is kept.
+#[derive(Debug)]
+struct Watched {
+    counter: Counter,
+    rows: Vec<InWindow>,
 }
 
 impl Counting {
@@ -183,12 +196,21 @@ impl Counting {
     /// # Errors
     /// If a file cannot be read or is damaged.
     pub fn open(data: &mut DataSet, filter: &Filter) -> Result<Option<Self>> {
+        Self::watching(data, filter, None)
+    }
+
+    /// [`Self::open`], which also keeps every row of a counter for [`Self::watched`].
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn watching(data: &mut DataSet, filter: &Filter, counter: Option<Counter>) -> Result<Option<Self>> {
         let mut counting = Self {
             windows: HashMap::default(),
             counts: Vec::new(),
             divided: Counted { counters: counters_of(data)?, ..Counted::default() },
             now: None,
             rows: Vec::new(),
+            watched: counter.map(|counter| Watched { counter, rows: Vec::new() }),
         };
         if counting.divided.is_empty() {
             return Ok(None);
@@ -200,12 +222,14 @@ impl Counting {
                     .batches(|columns| counting.read(data, run, &span, columns))?;
             }
         }
-        let divided = &mut counting.divided;
+        let Self { divided, watched, .. } = &mut counting;
         amounts::each(data, filter, |row| {
             if let Measure::Counted(counter) = row.measure
                 && let Some(place) = divided.place_of(counter)
             {
                 divided.plus_amount(row, place);
+                let watched = watched.as_mut().filter(|watched| watched.counter == counter);
+                watched.into_iter().for_each(|watched| watched.rows.push(InWindow::of_amount(row)));
             }
         })?;
         Ok(Some(counting))
@@ -255,7 +279,9 @@ impl Counting {
     }
 
     fn end_window(&mut self) {
-        let counted = self.now.take().and_then(|window| self.windows.remove(&window)).unwrap_or_default();
+        let Some(window) = self.now.take() else { return };
+        let counted = self.windows.remove(&window).unwrap_or_default();
+        let place = self.watched.as_ref().and_then(|watched| self.divided.place_of(watched.counter));
         self.rows.sort_unstable_by_key(|row| (row.thread, row.path, row.cpu_ns));
         let width = self.divided.counters.len();
         for rows in self.rows.chunk_by(|a, b| a.thread == b.thread) {
@@ -270,9 +296,18 @@ impl Counting {
             for (at, row) in rows.iter().enumerate() {
                 let of_path: Vec<u64> = parts.iter().map(|parts| parts.get(at).copied().unwrap_or_default()).collect();
                 self.divided.plus(row, &of_path);
+                if let (Some(watched), Some(count)) = (&mut self.watched, place.and_then(|place| of_path.get(place))) {
+                    watched.rows.push(row.in_window(window, *count));
+                }
             }
         }
         self.rows.clear();
+    }
+
+    /// The rows of the counter that was to be watched.
+    pub fn watched(mut self) -> Vec<InWindow> {
+        self.end_window();
+        self.watched.map(|watched| watched.rows).unwrap_or_default()
     }
 
     /// What all rows that were taken have.

@@ -25,6 +25,7 @@ pub mod filter;
 mod frame_columns;
 mod host_times;
 pub mod in_time;
+pub mod in_windows;
 mod inference;
 pub mod live;
 pub mod load;
@@ -56,6 +57,7 @@ pub use self::{
     filter::{ChargeBy, Filter, FilterError, Moment},
     host_times::RunTime,
     in_time::Summed,
+    in_windows::InWindow,
     live::LiveProfile,
     load::Load,
     moved::{Moved, MovedPath, SeenMoved},

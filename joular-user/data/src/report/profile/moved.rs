@@ -43,6 +43,8 @@ pub struct MovedPath {
 /// A row: what a thread moved on a call path in a window.
 #[derive(Clone, Copy, Debug)]
 pub struct SeenMoved {
+    /// Place in [`super::Catalog::runs`].
+    pub run: usize,
     pub window_start: UnixMicros,
     pub window_ns: u64,
     /// Whether the filter allows the path.
@@ -90,8 +92,8 @@ impl Moved {
                 of_row.bytes[kind as usize] = row.amount;
                 of_row.squares[kind as usize] = row.sampled.squares;
                 of_row.samples = row.sampled.samples;
-                let amounts::AmountRow { window_start, window_ns, is_path_allowed, .. } = *row;
-                sums.take_seen(&SeenMoved { window_start, window_ns, is_path_allowed, of_row }, &mut watch);
+                let amounts::AmountRow { run, window_start, window_ns, is_path_allowed, .. } = *row;
+                sums.take_seen(&SeenMoved { run, window_start, window_ns, is_path_allowed, of_row }, &mut watch);
             }
         })?;
         let mut entries: Vec<MovedPath> = sums.sums.into_values().collect();
@@ -145,6 +147,13 @@ impl MovedPath {
         self.squares.iter_mut().zip(&other.squares).for_each(|(sum, square)| *sum += square);
     }
 
+    /// What samples divide of the bytes that went a way.
+    pub fn sampled_of(&self, way: Way) -> Sampled {
+        let mut sampled = Sampled::default();
+        way.kinds().iter().for_each(|kind| sampled.plus(&self.sampled(*kind)));
+        sampled
+    }
+
     /// What samples divide of the bytes of a kind.
     pub fn sampled(&self, kind: IoKind) -> Sampled {
         let (bytes, squares) = (self.bytes[kind as usize], self.squares[kind as usize]);
@@ -188,7 +197,7 @@ impl Sums {
             }
             let of_row = MovedPath::of_window(row.thread, row.path, bytes, samples.natural(row.index)?);
             let thread_rows::ThreadRow { window_start, window_ns, is_path_allowed, .. } = row;
-            self.take_seen(&SeenMoved { window_start, window_ns, is_path_allowed, of_row }, watch);
+            self.take_seen(&SeenMoved { run, window_start, window_ns, is_path_allowed, of_row }, watch);
             Ok(())
         })?;
         self.allowed = allowed;

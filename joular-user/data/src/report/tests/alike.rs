@@ -7,6 +7,7 @@ use tempfile::TempDir;
 use super::super::{
     Format,
     diff::{self, Choices, CompareBy, Comparison, FailOn, Gate, Per, View},
+    measure::Measure,
     profile::{Filter, Names},
 };
 use crate::{
@@ -18,6 +19,7 @@ use crate::{
 /// Sides that differ are attributed alike in `again_in`, if it is given.
 fn choices(again_in: Option<&Path>) -> Choices {
     Choices {
+        measure: Measure::Energy,
         by: CompareBy::Method,
         view: View::Itself,
         per: Per::Time,

@@ -13,6 +13,7 @@ use super::super::{
         self, Choices, CompareBy, Comparison, FailOn, Gate, Per, View, Work,
         baseline::{self, Baseline, BaselineError, Keep},
     },
+    measure::Measure,
     profile::{Filter, Names},
 };
 use crate::{
@@ -28,6 +29,7 @@ const DAY_US: i64 = 86_400_000_000;
 
 fn choices(by: CompareBy, per: Per) -> Choices {
     Choices {
+        measure: Measure::Energy,
         by,
         view: View::Itself,
         per,

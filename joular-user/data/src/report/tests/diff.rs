@@ -3,12 +3,14 @@ use std::path::Path;
 use super::super::{
     Format,
     diff::{self, Choices, CompareBy, Comparison, FailOn, Per, View},
+    measure::{Measure, Unit},
     profile::{App, Filter, Names, Profile},
 };
 use crate::{dataset::fixture::*, model::policy::Policy, model::units::*};
 
 fn choices(by: CompareBy) -> Choices {
     Choices {
+        measure: Measure::Energy,
         by,
         view: View::Itself,
         per: Per::Time,
@@ -48,6 +50,67 @@ fn rows_sum_to_the_selection_whatever_they_are() {
             }
         }
     }
+}
+
+/// Measures beside energy of which there is anything.
+fn counted_or_moved(profile: &Profile) -> Vec<Measure> {
+    let is_any = |measure: &Measure| profile.facts(*measure).any(|fact| fact.amount > 0);
+    let measures: Vec<Measure> = profile.measures_beside_energy().filter(is_any).collect();
+    assert!(measures.len() > 4, "{measures:?}");
+    measures
+}
+
+#[test]
+fn rows_of_every_measure_sum_to_what_the_selection_has_of_it() {
+    let root = written();
+    let profile = Profile::read(root.path(), &Filter::default(), None).unwrap();
+    for measure in counted_or_moved(&profile) {
+        let expected = MicroJoules(profile.facts(measure).map(|fact| fact.amount).sum());
+        for by in [CompareBy::Method, CompareBy::Thread] {
+            let found = compare(root.path(), &Filter::default(), None, &Choices { measure, ..choices(by) });
+            assert_eq!(found.a.total.energy, expected, "{}", measure.name());
+            assert_eq!(found.rows.iter().map(|row| row.b.energy).sum::<MicroJoules>(), expected, "{}", measure.name());
+            let of_windows = |spent: &diff::side::Spent| spent.by_window.iter().map(|(_, energy)| *energy).sum();
+            assert_eq!(found.rows.iter().map(|row| of_windows(&row.a)).sum::<MicroJoules>(), expected);
+            #[allow(clippy::cast_precision_loss, reason = "small numbers")]
+            let rate = expected.0 as f64 / 30.0;
+            assert!((found.total.change.a / rate - 1.0).abs() < 1e-9, "{} {rate}", found.total.change.a);
+            let is_exact = found.rows.iter().all(|row| row.a.sampling == 0.0);
+            assert!(is_exact || by == CompareBy::Method, "{}: what a thread has is exact", measure.name());
+        }
+    }
+}
+
+/// Bytes that are called joules would be believed.
+#[test]
+fn a_comparison_of_bytes_says_bytes_in_every_format() {
+    let root = written();
+    let profile = Profile::read(root.path(), &Filter::default(), None).unwrap();
+    for measure in counted_or_moved(&profile) {
+        let unit = if measure.unit() == Unit::Bytes { "B/s" } else { "events/s" };
+        for format in [Format::Text, Format::Json, Format::Csv, Format::Markdown] {
+            let choices = Choices { measure, format, ..choices(CompareBy::Method) };
+            let found = compare(root.path(), &Filter::default(), None, &choices);
+            let mut said = Vec::new();
+            found.write(&choices, &mut said).unwrap();
+            let said = String::from_utf8(said).unwrap() + &found.junit(&choices);
+            assert!(said.contains(unit) && said.contains(measure.name()), "{} {format:?}: {said:.300}", measure.name());
+            assert!(
+                !said.contains("a_joules") && !said.contains(" J ") && !said.contains(" W "),
+                "{format:?}: {said:.300}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_measure_that_neither_side_has_is_refused_with_the_flag_that_records_it() {
+    let root = written();
+    let profile = Profile::read(root.path(), &Filter::default(), None).unwrap();
+    let missing = Measure::all().find(|measure| !profile.has(*measure)).unwrap();
+    let choices = Choices { measure: missing, ..choices(CompareBy::Method) };
+    let refused = diff::run(root.path(), root.path(), &Filter::default(), None, &choices).unwrap_err().to_string();
+    assert!(refused.contains(&missing.flag().unwrap()), "{refused}");
 }
 
 #[test]

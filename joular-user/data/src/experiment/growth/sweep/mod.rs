@@ -22,6 +22,7 @@ use crate::{
     report::{
         Format,
         diff::{Choices, CompareBy, FailOn, Key, Per, Side, View, side::Spent},
+        measure::Measure,
         profile::{App, Filter},
     },
 };
@@ -96,6 +97,7 @@ impl Sweep {
     /// If a data set cannot be read, or there are too few values or runs for the total.
     pub fn read(steps: &[(f64, PathBuf)], filter: &Filter, app: Option<&App>, view: View) -> Result<Self, SweepError> {
         let choices = Choices {
+            measure: Measure::Energy,
             by: CompareBy::Method,
             view,
             per: Per::Run,

@@ -111,6 +111,7 @@ fn a_method_without_a_sample_has_nothing_with_the_variance_of_one_sample() {
     let root = tempfile::tempdir().unwrap();
     write(root.path(), Policy::default());
     let choices = Choices {
+        measure: Measure::Energy,
         by: CompareBy::Method,
         view: View::Itself,
         per: Per::Run,

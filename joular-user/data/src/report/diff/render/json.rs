@@ -6,13 +6,14 @@ use serde::Serialize;
 
 use crate::{
     model::{target_text::TargetText, units::MicroJoules},
-    report::diff::{Choices, Compared, Comparison, Gate, Side, Verdict},
+    report::diff::{Choices, Compared, Comparison, Gate, Measure, Side, Verdict},
     text::harmless_json,
 };
 
 #[derive(Serialize)]
 struct Whole<'a> {
-    unit: &'static str,
+    measure: &'static str,
+    unit: String,
     by: &'static str,
     intervals_from: &'static str,
     warnings: &'a [String],
@@ -23,7 +24,7 @@ struct Whole<'a> {
     total: Line<'a>,
     /// In `phase_unit`.
     phases: Vec<Line<'a>>,
-    phase_unit: &'static str,
+    phase_unit: String,
     /// Whether B certainly needs more than `--fail-above` allows; `null` if there is no such gate, or nothing can be said.
     is_above: Option<bool>,
     rows: Vec<Line<'a>>,
@@ -32,8 +33,11 @@ struct Whole<'a> {
 #[derive(Serialize)]
 struct OneSide {
     data: String,
-    energy_uj: MicroJoules,
-    inferred_uj: MicroJoules,
+    /// In the unit of the measure without a prefix; of energy, microjoules.
+    amount: u64,
+    /// `null`: another measure is compared, here and in `inferred_uj`.
+    energy_uj: Option<MicroJoules>,
+    inferred_uj: Option<MicroJoules>,
     label: Option<&'static str>,
     ambiguous_readings: u64,
     sources: Vec<String>,
@@ -49,12 +53,16 @@ struct Line<'a> {
     name: &'a TargetText,
     signature: Option<&'a TargetText>,
     module: Option<&'a TargetText>,
-    a_uj: MicroJoules,
-    b_uj: MicroJoules,
+    /// As the amounts of the sides.
+    a_amount: u64,
+    b_amount: u64,
+    /// `null`: another measure is compared, here and in what is inferred.
+    a_uj: Option<MicroJoules>,
+    b_uj: Option<MicroJoules>,
     a_samples: u64,
     b_samples: u64,
-    a_inferred_uj: MicroJoules,
-    b_inferred_uj: MicroJoules,
+    a_inferred_uj: Option<MicroJoules>,
+    b_inferred_uj: Option<MicroJoules>,
     a: f64,
     b: f64,
     change: f64,
@@ -68,18 +76,20 @@ struct Line<'a> {
 }
 
 pub fn text(comparison: &Comparison, choices: &Choices) -> io::Result<String> {
+    let line = |row| line(row, choices.measure);
     let whole = Whole {
-        unit: choices.per.unit(),
+        measure: choices.measure.name(),
+        unit: choices.unit(),
         by: choices.by.name(),
         intervals_from: if comparison.of_runs { "runs" } else { "windows" },
         warnings: &comparison.warnings,
         notices: &comparison.notices,
         are_comparable: comparison.are_comparable,
-        a: side(&comparison.a),
-        b: side(&comparison.b),
+        a: side(&comparison.a, choices.measure),
+        b: side(&comparison.b, choices.measure),
         total: line(&comparison.total),
         phases: comparison.phases.iter().map(line).collect(),
-        phase_unit: choices.per.of_phases().unit(),
+        phase_unit: choices.unit_of_phases(),
         is_above: match comparison.gate(choices) {
             Gate::Exceeded => Some(true),
             Gate::Passed => choices.fail_above.map(|_| false),
@@ -92,15 +102,16 @@ pub fn text(comparison: &Comparison, choices: &Choices) -> io::Result<String> {
     Ok(harmless_json(&text))
 }
 
-fn side(side: &Side) -> OneSide {
+fn side(side: &Side, measure: Measure) -> OneSide {
     let overview = &side.overview;
     let mut hosts: Vec<TargetText> = side.runs.iter().map(|run| run.info.host.clone()).collect();
     hosts.sort();
     hosts.dedup();
     OneSide {
         data: side.data.display().to_string(),
-        energy_uj: side.total.energy,
-        inferred_uj: side.total.inferred,
+        amount: side.total.energy.0,
+        energy_uj: energy(side.total.energy, measure),
+        inferred_uj: energy(side.total.inferred, measure),
         label: overview.label.map(|label| label.name()),
         ambiguous_readings: overview.ambiguous,
         sources: overview.sources.clone(),
@@ -112,18 +123,25 @@ fn side(side: &Side) -> OneSide {
     }
 }
 
-fn line(row: &Compared) -> Line<'_> {
+/// `None`: it is of another measure.
+fn energy(energy: MicroJoules, measure: Measure) -> Option<MicroJoules> {
+    (measure == Measure::Energy).then_some(energy)
+}
+
+fn line(row: &Compared, measure: Measure) -> Line<'_> {
     let change = &row.change;
     Line {
         name: &row.key.name,
         signature: row.key.signature.as_ref(),
         module: row.key.module.as_ref(),
-        a_uj: row.a.energy,
-        b_uj: row.b.energy,
+        a_amount: row.a.energy.0,
+        b_amount: row.b.energy.0,
+        a_uj: energy(row.a.energy, measure),
+        b_uj: energy(row.b.energy, measure),
         a_samples: row.a.samples,
         b_samples: row.b.samples,
-        a_inferred_uj: row.a.inferred,
-        b_inferred_uj: row.b.inferred,
+        a_inferred_uj: energy(row.a.inferred, measure),
+        b_inferred_uj: energy(row.b.inferred, measure),
         a: change.a,
         b: change.b,
         change: change.difference(),

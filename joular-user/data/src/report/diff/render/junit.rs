@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use super::percents;
 use crate::{
     model::target_text::TargetText,
-    report::diff::{Choices, Compared, Comparison, FailOn, Side, Verdict},
+    report::diff::{Choices, Compared, Comparison, FailOn, Measure, Side, Verdict},
     text::{escape, seconds},
 };
 
@@ -21,7 +21,7 @@ const LONGEST_NAME: usize = 500;
 struct Case<'a> {
     class: &'static str,
     name: String,
-    unit: &'static str,
+    unit: String,
     row: &'a Compared,
     fails_on: FailOn,
     /// Time that a run of B took, s.
@@ -41,8 +41,9 @@ pub fn text(comparison: &Comparison, choices: &Choices) -> String {
     );
     let _ = writeln!(
         said,
-        "  <testsuite name=\"energy\" tests=\"{tests}\" failures=\"{failed}\" errors=\"0\" skipped=\"{skipped}\" \
-         time=\"{time:.3}\">"
+        "  <testsuite name=\"{}\" tests=\"{tests}\" failures=\"{failed}\" errors=\"0\" skipped=\"{skipped}\" \
+         time=\"{time:.3}\">",
+        choices.measure.name()
     );
     said.push_str(&properties("    ", &of_suite(comparison, choices)));
     for case in &cases {
@@ -57,14 +58,14 @@ pub fn text(comparison: &Comparison, choices: &Choices) -> String {
 }
 
 fn cases<'a>(comparison: &'a Comparison, choices: &Choices) -> Vec<Case<'a>> {
-    let unit = choices.per.unit();
+    let unit = choices.unit();
     #[allow(clippy::cast_precision_loss, reason = "a number of runs")]
     let runs = comparison.b.runs_with_windows().max(1) as f64;
     let time: u64 = comparison.b.windows.iter().map(|window| window.length_ns).sum();
     let mut cases = vec![Case {
         class: "joular-bpf.total",
         name: "total".to_owned(),
-        unit,
+        unit: unit.clone(),
         row: &comparison.total,
         fails_on: FailOn::Total,
         seconds: seconds(time) / runs,
@@ -72,7 +73,7 @@ fn cases<'a>(comparison: &'a Comparison, choices: &Choices) -> Vec<Case<'a>> {
     cases.extend(comparison.shown_phases(choices).iter().map(|row| Case {
         class: "joular-bpf.phase",
         name: name(&row.key.name),
-        unit: choices.per.of_phases().unit(),
+        unit: choices.unit_of_phases(),
         row,
         fails_on: FailOn::Phase,
         seconds: 0.0,
@@ -84,7 +85,7 @@ fn cases<'a>(comparison: &'a Comparison, choices: &Choices) -> Vec<Case<'a>> {
     cases.extend(rows.map(|(_, (row, shown))| Case {
         class: "joular-bpf.row",
         name: name(&shown),
-        unit,
+        unit: unit.clone(),
         row,
         fails_on: FailOn::Row,
         seconds: 0.0,
@@ -115,13 +116,20 @@ impl Case<'_> {
             xml(&self.name),
             self.seconds
         );
-        let unit = self.unit;
+        let unit = self.unit.as_str();
+        let amounts = match choices.measure {
+            Measure::Energy => [("a_joules", self.row.a.energy.joules()), ("b_joules", self.row.b.energy.joules())]
+                .map(|(name, joules)| (name, joules.to_string())),
+            _ => [("a_amount", self.row.a.energy.0), ("b_amount", self.row.b.energy.0)]
+                .map(|(name, amount)| (name, amount.to_string())),
+        };
+        let [of_a, of_b] = amounts;
         let facts = [
             ("unit", unit.to_owned()),
             ("a", change.a.to_string()),
             ("b", change.b.to_string()),
-            ("a_joules", self.row.a.energy.joules().to_string()),
-            ("b_joules", self.row.b.energy.joules().to_string()),
+            of_a,
+            of_b,
             ("percent", change.ratio().map_or_else(String::new, |ratio| (ratio * 100.0).to_string())),
             ("percent_interval", change.relative.map_or_else(String::new, |interval| percents(Some(interval)))),
             ("verdict", change.verdict.name().to_owned()),
@@ -134,8 +142,9 @@ impl Case<'_> {
             let allowed = choices.fail_above.unwrap_or_default() * 100.0;
             let _ = writeln!(
                 said,
-                "      <failure type=\"energy\" message=\"{percent}, certainly more than {allowed} % above A\">A {} {unit}, \
+                "      <failure type=\"{}\" message=\"{percent}, certainly more than {allowed} % above A\">A {} {unit}, \
                  B {} {unit}, 95 % interval of the change {} %</failure>",
+                choices.measure.name(),
                 change.a,
                 change.b,
                 percents(change.relative)

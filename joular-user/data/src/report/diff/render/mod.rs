@@ -8,11 +8,11 @@ mod text;
 
 use std::{io, io::Write};
 
-use super::{Choices, Compared, Comparison, Format, Side};
+use super::{Choices, Compared, Comparison, Format, Measure, Side, Unit};
 use crate::{
     model::target_text::TargetText,
     text::{
-        share,
+        figures, share,
         signature::{Method, told_apart},
     },
 };
@@ -49,7 +49,7 @@ impl Comparison {
     /// The unit of phases, and the factor for it.
     fn unit_of_phases(&self, choices: &Choices) -> (String, f64) {
         let largest = self.phases.iter().map(|row| row.change.a.max(row.change.b)).fold(0.0, f64::max);
-        sized(choices.per.of_phases().unit(), largest)
+        sized(&choices.unit_of_phases(), choices.measure, largest)
     }
 
     /// Names of the rows, in their order, with signatures where rows have the same name.
@@ -73,6 +73,17 @@ impl Comparison {
 }
 
 impl Side {
+    /// What it has of the measure.
+    fn amount(&self, measure: Measure) -> String {
+        let amount = self.total.energy;
+        let title = || measure.title().to_lowercase();
+        match measure.unit() {
+            Unit::MicroJoules => format!("{} J", figures::figure(amount.joules(), self.overview.label)),
+            Unit::Bytes => format!("{:.1} MB of {}", amount.joules(), title()),
+            Unit::Count => format!("{}, {}", title(), amount.0),
+        }
+    }
+
     /// `, 40.1 % by samples of other windows, 3.0 % of garbage collectors`, if there is such energy.
     fn moved(&self) -> String {
         let parts = [
@@ -85,11 +96,15 @@ impl Side {
 }
 
 /// A unit that makes the figures of a table readable, and the factor for it.
-fn sized(unit: &str, largest: f64) -> (String, f64) {
-    let (prefix, factor) = match largest {
-        size if size >= 1.0 || size <= 0.0 => ("", 1.0),
-        size if size >= 1e-3 => ("m", 1e3),
-        _ => ("µ", 1e6),
+fn sized(unit: &str, measure: Measure, largest: f64) -> (String, f64) {
+    let (prefix, factor) = match (measure.unit(), largest) {
+        (Unit::MicroJoules, size) if size >= 1.0 || size <= 0.0 => ("", 1.0),
+        (Unit::MicroJoules, size) if size >= 1e-3 => ("m", 1e3),
+        (Unit::MicroJoules, _) => ("µ", 1e6),
+        (Unit::Bytes, size) if size >= 1e9 => ("G", 1e-9),
+        (Unit::Bytes, size) if size >= 1e6 => ("M", 1e-6),
+        (Unit::Bytes, size) if size >= 1e3 => ("k", 1e-3),
+        (Unit::Bytes | Unit::Count, _) => ("", 1.0),
     };
     (format!("{prefix}{unit}"), factor)
 }
@@ -110,10 +125,13 @@ mod tests {
 
     #[test]
     fn figures_are_shown_in_a_unit_that_fits_them() {
-        assert_eq!(sized("W", 12.0), ("W".to_owned(), 1.0));
-        assert_eq!(sized("J/unit", 0.012), ("mJ/unit".to_owned(), 1e3));
-        assert_eq!(sized("J/unit", 3e-5), ("µJ/unit".to_owned(), 1e6));
-        assert_eq!(sized("W", 0.0).0, "W");
+        let energy = |unit, size| sized(unit, Measure::Energy, size);
+        assert_eq!(energy("W", 12.0), ("W".to_owned(), 1.0));
+        assert_eq!(energy("J/unit", 0.012), ("mJ/unit".to_owned(), 1e3));
+        assert_eq!(energy("J/unit", 3e-5), ("µJ/unit".to_owned(), 1e6));
+        assert_eq!(energy("W", 0.0).0, "W");
+        assert_eq!(sized("B/s", Measure::Allocated, 2.5e7), ("MB/s".to_owned(), 1e-6));
+        assert_eq!(sized("B/s", Measure::Allocated, 0.0), ("B/s".to_owned(), 1.0));
         assert_eq!((percent(Some(0.051)), percent(None)), ("+5.1".to_owned(), "new".to_owned()));
         assert_eq!((percents(Some((-0.01, 0.1))), percents(None)), ("-1.0 … +10.0".to_owned(), "?".to_owned()));
     }

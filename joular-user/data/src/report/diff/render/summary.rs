@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use super::{percent, percents, sized};
 use crate::{
     model::target_text::TargetText,
-    report::diff::{Choices, Compared, Comparison, Gate, View},
-    text::{Keep, cut, escape, figures, seconds},
+    report::diff::{Choices, Compared, Comparison, Gate, Measure, View},
+    text::{Keep, cut, escape, seconds},
 };
 
 /// So many names of what exceeds the gate stand in the first line.
@@ -16,7 +16,7 @@ const NAMED: usize = 3;
 pub fn markdown(comparison: &Comparison, choices: &Choices) -> String {
     let mut said = format!("{}\n\n", verdict(comparison, choices));
     let total = &comparison.total.change;
-    let (unit, factor) = sized(choices.per.unit(), total.a.max(total.b));
+    let (unit, factor) = sized(&choices.unit(), choices.measure, total.a.max(total.b));
     said.push_str(&heading(choices.by.name(), &unit));
     said.push_str(&row("**total**", &comparison.total, factor));
     let shown = comparison.shown(choices);
@@ -43,7 +43,7 @@ pub fn markdown(comparison: &Comparison, choices: &Choices) -> String {
 /// What the gate says, or the verdict on the total if there is none.
 fn verdict(comparison: &Comparison, choices: &Choices) -> String {
     let change = &comparison.total.change;
-    let (unit, factor) = sized(choices.per.unit(), change.a.max(change.b));
+    let (unit, factor) = sized(&choices.unit(), choices.measure, change.a.max(change.b));
     let interval =
         change.relative.map_or_else(String::new, |interval| format!(" (95 % interval {} %)", percents(Some(interval))));
     let total = format!(
@@ -53,7 +53,7 @@ fn verdict(comparison: &Comparison, choices: &Choices) -> String {
         percent(change.ratio()),
         change.verdict.name()
     );
-    let Some(above) = choices.fail_above else { return format!("**Energy:** {total}") };
+    let Some(above) = choices.fail_above else { return format!("**{}:** {total}", choices.measure.title()) };
     let allowed = format!("{:.4} % above A", above * 100.0).replace(".0000", "");
     let reason = match comparison.gate(choices) {
         Gate::Passed => format!("**Passed:** nothing is certainly more than {allowed}"),
@@ -115,21 +115,21 @@ fn compared(comparison: &Comparison, choices: &Choices) -> String {
         let ambiguous = if overview.ambiguous > 0 { ", ambiguous" } else { "" };
         let sources: Vec<String> = overview.sources.iter().map(|source| escape(source)).collect();
         let kept = if side.is_baseline { "baseline " } else { "" };
+        let label = overview.label.map_or("no energy", |label| label.name());
+        let energy = format!(", {label}{ambiguous} ({}){}", plain(&sources.join(", ")), side.moved());
         let _ = writeln!(
             said,
-            "- {name}: {kept}<code>{}</code>: {} J, {}{ambiguous} ({}){}; {} runs, {:.1} s, {:.1} CPU s",
+            "- {name}: {kept}<code>{}</code>: {}{}; {} runs, {:.1} s, {:.1} CPU s",
             plain(&escape(&side.data.display().to_string())),
-            figures::figure(side.total.energy.joules(), overview.label),
-            overview.label.map_or("no energy", |label| label.name()),
-            plain(&sources.join(", ")),
-            side.moved(),
+            side.amount(choices.measure),
+            if choices.measure == Measure::Energy { energy } else { String::new() },
             side.runs_with_windows(),
             seconds(overview.duration_ns),
             seconds(side.cpu_ns),
         );
     }
     let view = if choices.view == View::Total { ", each with what it calls" } else { "" };
-    let _ = writeln!(said, "- Rows: {} by {}{view}. {}.", choices.per.unit(), choices.by.name(), comparison.basis());
+    let _ = writeln!(said, "- Rows: {} by {}{view}. {}.", choices.unit(), choices.by.name(), comparison.basis());
     said
 }
 

@@ -1,12 +1,12 @@
 //! Writes a comparison as CSV.
 
 use crate::{
-    model::target_text::TargetText,
-    report::diff::{Choices, Comparison, Side},
+    model::{target_text::TargetText, units::MicroJoules},
+    report::diff::{Choices, Comparison, Measure, Side},
     text::csv,
 };
 
-const COLUMNS: [&str; 26] = [
+const COLUMNS: [&str; 29] = [
     "row",
     "name",
     "signature",
@@ -33,6 +33,9 @@ const COLUMNS: [&str; 26] = [
     "b_ambiguous",
     "a_inferred_uj",
     "b_inferred_uj",
+    "measure",
+    "a_amount",
+    "b_amount",
 ];
 
 /// A row per method, after one for the total.
@@ -40,6 +43,11 @@ pub fn csv(comparison: &Comparison, choices: &Choices) -> String {
     let mut said = csv::line(COLUMNS.map(String::from));
     let label = |side: &Side| side.overview.label.map_or("", |label| label.name());
     let (a, b) = (&comparison.a, &comparison.b);
+    // Columns of energy are empty if another measure is compared.
+    let energy = |energy: MicroJoules| match choices.measure {
+        Measure::Energy => energy.to_string(),
+        _ => String::new(),
+    };
     let rows = std::iter::once(("total", &comparison.total));
     for (kind, row) in rows.chain(comparison.shown(choices).iter().map(|row| (choices.by.name(), row))) {
         let change = &row.change;
@@ -55,9 +63,9 @@ pub fn csv(comparison: &Comparison, choices: &Choices) -> String {
             csv::name(row.key.name.raw()),
             optional(&row.key.signature),
             optional(&row.key.module),
-            choices.per.unit().to_owned(),
-            row.a.energy.to_string(),
-            row.b.energy.to_string(),
+            choices.unit(),
+            energy(row.a.energy),
+            energy(row.b.energy),
             row.a.samples.to_string(),
             row.b.samples.to_string(),
             change.a.to_string(),
@@ -75,8 +83,11 @@ pub fn csv(comparison: &Comparison, choices: &Choices) -> String {
             label(b).to_owned(),
             (a.overview.ambiguous > 0).to_string(),
             (b.overview.ambiguous > 0).to_string(),
-            row.a.inferred.to_string(),
-            row.b.inferred.to_string(),
+            energy(row.a.inferred),
+            energy(row.b.inferred),
+            choices.measure.name().to_owned(),
+            row.a.energy.0.to_string(),
+            row.b.energy.0.to_string(),
         ];
         said.push_str(&csv::line(cells));
     }

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use super::{percent, percents, sized};
 use crate::{
     model::target_text::TargetText,
-    report::diff::{Change, Choices, Compared, Comparison, Side, identity::View},
-    text::{Keep, cut, escape, figures, seconds},
+    report::diff::{Change, Choices, Compared, Comparison, Measure, Side, identity::View},
+    text::{Keep, cut, escape, seconds},
 };
 
 /// Columns for the name of a row.
@@ -16,10 +16,10 @@ const NAME_WIDTH: usize = 80;
 pub fn text(comparison: &Comparison, choices: &Choices) -> String {
     let mut said = String::new();
     for (name, side) in [("A", &comparison.a), ("B", &comparison.b)] {
-        let _ = writeln!(said, "{name}  {}", described(side));
+        let _ = writeln!(said, "{name}  {}", described(side, choices.measure));
     }
     let change = &comparison.total.change;
-    let (unit, factor) = sized(choices.per.unit(), change.a.max(change.b));
+    let (unit, factor) = sized(&choices.unit(), choices.measure, change.a.max(change.b));
     let view = if choices.view == View::Total { ", each with what it calls" } else { "" };
     let _ = writeln!(said, "{unit} by {}{view}; {}.", choices.by.name(), comparison.basis());
     let _ = writeln!(said, "Of rows called more or less at most 5 % are not, on average (Benjamini-Hochberg).");
@@ -71,17 +71,17 @@ fn phases(comparison: &Comparison, choices: &Choices) -> String {
     said
 }
 
-fn described(side: &Side) -> String {
+fn described(side: &Side, measure: Measure) -> String {
     let overview = &side.overview;
     let sources: Vec<String> = overview.sources.iter().map(|source| escape(source)).collect();
     let ambiguous = if overview.ambiguous > 0 { ", AMBIGUOUS" } else { "" };
+    let label = overview.label.map_or("no energy", |label| label.name());
+    let energy = format!(" ({label}{ambiguous}: {}{})", sources.join(", "), side.moved());
     format!(
-        "{}: {} J ({}{ambiguous}: {}{}), {} runs, {} windows, {:.1} s, {:.1} CPU s",
+        "{}: {}{}, {} runs, {} windows, {:.1} s, {:.1} CPU s",
         escape(&side.data.display().to_string()),
-        figures::figure(side.total.energy.joules(), overview.label),
-        overview.label.map_or("no energy", |label| label.name()),
-        sources.join(", "),
-        side.moved(),
+        side.amount(measure),
+        if measure == Measure::Energy { energy } else { String::new() },
         side.runs_with_windows(),
         side.window_count,
         seconds(overview.duration_ns),

@@ -1,5 +1,5 @@
-//! Writes a Perfetto trace: processes and threads, a counter of watts per thread, and for each row
-//! of the data set a stack sample whose weight is µJ.
+//! Writes a Perfetto trace: processes and threads, a counter of watts per thread, counters of bytes and events per
+//! process, and for each row of the data set a stack sample whose weight is µJ.
 //!
 //! Times are the real time of the windows' starts. Names, frames and call stacks are interned when
 //! they are first used, so the trace is written as rows are read.
@@ -16,10 +16,16 @@ use self::proto::{
     Mapping, Packet, ProcessDescriptor, StackSample, StackSampleDefaults, TaskContext, ThreadDescriptor,
     TraceAttributes, TrackDescriptor, TrackEvent,
 };
-use super::{ExportFormat, Exported, Result, Selection, Writer, origin, protobuf, timeline::unix_ns};
+use super::{
+    ExportFormat, Exported, Result, Selection, Writer, origin, protobuf,
+    timeline::{OfProcess, unix_ns},
+};
 use crate::{
     model::units::{MicroJoules, UnixMicros},
-    report::profile::{Catalog, FrameIndex, Overview, PathIndex, ProcessIndex, ThreadIndex, row::Row},
+    report::{
+        measure::Unit,
+        profile::{Catalog, FrameIndex, Overview, PathIndex, ProcessIndex, ThreadIndex, row::Row},
+    },
 };
 
 pub(super) const FORMAT: ExportFormat = ExportFormat { name: "perfetto", writer: Writer::Binary(write) };
@@ -38,6 +44,10 @@ fn write(selection: &Selection<'_>, out: &mut dyn Write) -> Result<Exported> {
     trace.begin(&timeline.overview, unix_ns(timeline.start()))?;
     timeline.scan(|catalog, row| trace.take(catalog, row))?;
     trace.finish()?;
+    let beside_energy = timeline.beside_energy()?;
+    for counted in beside_energy.chunk_by(|a, b| (a.measure, a.process) == (b.measure, b.process)) {
+        trace.beside_energy(timeline.catalog(), counted)?;
+    }
     Ok(Exported { energy: trace.energy, origin })
 }
 
@@ -51,6 +61,8 @@ struct Trace<'a> {
     window: Option<Window>,
     /// Threads whose counter is not 0, and until when its value holds.
     running: BTreeMap<ThreadIndex, u64>,
+    /// Counters of measures so far.
+    measures: u64,
 }
 
 /// The window whose rows are being read.
@@ -72,6 +84,7 @@ impl<'a> Trace<'a> {
             interned: Interned::default(),
             window: None,
             running: BTreeMap::new(),
+            measures: 0,
         }
     }
 
@@ -143,18 +156,7 @@ impl<'a> Trace<'a> {
             return Ok(());
         }
         let thread = catalog.thread(index);
-        let process = catalog.process(thread.process);
-        let pid = i32::try_from(process.pid.0).unwrap_or(i32::MAX);
-        if self.processes.insert(thread.process) {
-            let host = catalog.run_of(process).info.host.raw();
-            let process_name = format!("{} on {host}", process.title().raw());
-            let track = TrackDescriptor {
-                uuid: process_track(thread.process),
-                process: Some(ProcessDescriptor { pid, process_name }),
-                ..TrackDescriptor::default()
-            };
-            self.put(Packet { track_descriptor: Some(track), ..Packet::default() })?;
-        }
+        let pid = self.describe_process(catalog, thread.process)?;
         let descriptor = ThreadDescriptor { pid, tid: thread.tid.0.into(), thread_name: thread.name.raw().to_owned() };
         let track =
             TrackDescriptor { uuid: thread_track(index), thread: Some(descriptor), ..TrackDescriptor::default() };
@@ -167,6 +169,51 @@ impl<'a> Trace<'a> {
             ..TrackDescriptor::default()
         };
         self.put(Packet { track_descriptor: Some(track), ..Packet::default() })
+    }
+
+    /// Writes the track of a process, the first time. Returns its number.
+    fn describe_process(&mut self, catalog: &Catalog, index: ProcessIndex) -> Result<i32> {
+        let process = catalog.process(index);
+        let pid = i32::try_from(process.pid.0).unwrap_or(i32::MAX);
+        if self.processes.insert(index) {
+            let host = catalog.run_of(process).info.host.raw();
+            let process_name = format!("{} on {host}", process.title().raw());
+            let track = TrackDescriptor {
+                uuid: process_track(index),
+                process: Some(ProcessDescriptor { pid, process_name }),
+                ..TrackDescriptor::default()
+            };
+            self.put(Packet { track_descriptor: Some(track), ..Packet::default() })?;
+        }
+        Ok(pid)
+    }
+
+    /// Writes what one process has of one measure in windows, which are in the order of time: a rate, and 0 where the next
+    /// window is missing.
+    fn beside_energy(&mut self, catalog: &Catalog, windows: &[OfProcess]) -> Result<()> {
+        let Some(OfProcess { measure, process, .. }) = windows.first().copied() else { return Ok(()) };
+        self.describe_process(catalog, process)?;
+        self.measures += 1;
+        let uuid = COUNTERS_OF_MEASURES | self.measures;
+        let unit = if measure.unit() == Unit::Bytes { "B/s" } else { "events/s" };
+        let track = TrackDescriptor {
+            uuid,
+            parent_uuid: process_track(process),
+            name: measure.title(),
+            counter: Some(CounterTrack { unit_name: unit.to_owned() }),
+            ..TrackDescriptor::default()
+        };
+        self.put(Packet { track_descriptor: Some(track), ..Packet::default() })?;
+        for (at, window) in windows.iter().enumerate() {
+            let start_ns = unix_ns(window.window_start);
+            self.count(uuid, start_ns, per_second(window.amount, window.window_ns))?;
+            let end_ns = start_ns.saturating_add(window.window_ns);
+            let next = windows.get(at + 1).map(|next| unix_ns(next.window_start));
+            if next.is_none_or(|next| end_ns.saturating_add(GAP_NS) < next) {
+                self.count(uuid, end_ns, 0.0)?;
+            }
+        }
+        Ok(())
     }
 
     /// Writes the watts of the window's threads, and 0 for threads that had some in the window
@@ -192,11 +239,11 @@ impl<'a> Trace<'a> {
     }
 
     fn watts(&mut self, thread: ThreadIndex, timestamp: u64, watts: f64) -> Result<()> {
-        let event = TrackEvent {
-            kind: proto::TYPE_COUNTER,
-            track_uuid: counter_track(thread),
-            double_counter_value: Some(watts),
-        };
+        self.count(counter_track(thread), timestamp, watts)
+    }
+
+    fn count(&mut self, track_uuid: u64, timestamp: u64, value: f64) -> Result<()> {
+        let event = TrackEvent { kind: proto::TYPE_COUNTER, track_uuid, double_counter_value: Some(value) };
         self.put(Packet { timestamp, track_event: Some(event), ..Packet::default() })
     }
 
@@ -217,6 +264,7 @@ fn iid(place: u32) -> u64 {
 const TRACKS_OF_PROCESSES: u64 = 1 << 32;
 const TRACKS_OF_THREADS: u64 = 2 << 32;
 const COUNTERS_OF_THREADS: u64 = 3 << 32;
+const COUNTERS_OF_MEASURES: u64 = 4 << 32;
 
 fn process_track(index: ProcessIndex) -> u64 {
     TRACKS_OF_PROCESSES | u64::from(index.0)
@@ -233,6 +281,11 @@ fn counter_track(index: ThreadIndex) -> u64 {
 #[allow(clippy::cast_precision_loss, reason = "a graph; exact energies are in the samples")]
 fn watts(energy: MicroJoules, over_ns: u64) -> f64 {
     if over_ns == 0 { 0.0 } else { energy.0 as f64 * 1e3 / over_ns as f64 }
+}
+
+#[allow(clippy::cast_precision_loss, reason = "a graph; exact amounts are in reports")]
+fn per_second(amount: u64, over_ns: u64) -> f64 {
+    if over_ns == 0 { 0.0 } else { amount as f64 * 1e9 / over_ns as f64 }
 }
 
 /// What was interned so far. Frames and call stacks keep their places in the
