@@ -117,7 +117,7 @@ impl Per {
 pub enum DiffError {
     #[error(transparent)]
     Data(#[from] DataSetError),
-    #[error("{a} and {b} have nothing of {measure} in this part of them: record with {flag}")]
+    #[error("{a} and {b} have nothing of {measure} in this part of them: it is recorded with {flag}")]
     Nothing { a: String, b: String, measure: String, flag: String },
     #[error("{flag} has {counts} counts of work, and {data} has {runs} runs: give one count for each run")]
     Work { flag: &'static str, counts: usize, data: String, runs: usize },

@@ -66,7 +66,7 @@ impl InWindow {
 
 impl DataSet {
     /// What threads have of a measure in windows that `filter` allows; conditions on methods are ignored. `summed` is of
-    /// the same filter. All rows are in memory at once, 64 bytes for each.
+    /// the same filter. All rows are in memory at once, 56 bytes for each.
     ///
     /// # Errors
     /// If a file cannot be read or is damaged.
