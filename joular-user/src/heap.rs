@@ -32,7 +32,8 @@ pub fn keep_small() {
     }
 }
 
-/// How often free memory between blocks is given back.
+/// How often free memory between blocks is given back if windows are written nowhere. A data set has them in memory until
+/// they are written, and what they needed is given back then.
 const EVERY: Duration = Duration::from_secs(60);
 /// It is given back earlier if the process has grown by this part since the last time: a window of thousands of new
 /// threads needs megabytes that no other one needs, and the few blocks of it that stay are scattered over all of them.
@@ -54,9 +55,9 @@ impl Default for GiveBack {
 }
 
 impl GiveBack {
-    /// Does it if it is time to. Must be called when what a window needed is free.
-    pub fn after_window(&mut self) {
-        if self.last.elapsed() >= EVERY || is_grown(anonymous_pages(), self.pages) {
+    /// Does it if windows have been written, or it is time to. Must be called when what a window needed is free.
+    pub fn after_window(&mut self, are_written: bool) {
+        if are_written || self.last.elapsed() >= EVERY || is_grown(anonymous_pages(), self.pages) {
             give_back();
             *self = Self { last: Instant::now(), pages: anonymous_pages() };
         }

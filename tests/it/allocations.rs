@@ -114,5 +114,5 @@ fn the_page_shows_them_if_there_are_any() {
     assert!(matched.contains(&shown), "{matched}: no {shown}");
     let all: u64 = bytes_by(&set, "class").values().sum();
     let details = text(&mut browser, "document.getElementById('details').textContent");
-    assert!(details.contains(&format!("allocated {},", all / 1_000_000_000)), "{details}");
+    assert!(details.contains(&format!("allocated bytes {},", all / 1_000_000_000)), "{details}");
 }

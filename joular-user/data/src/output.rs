@@ -32,6 +32,11 @@ pub trait Output {
     /// A window is complete; windows come in order of time.
     fn window(&mut self, report: &WindowReport, stacks: &StackTable) -> Result<()>;
 
+    /// Whether it has written, since this was last asked, what it had kept of windows: there is free memory then.
+    fn has_let_go(&mut self) -> bool {
+        false
+    }
+
     /// Comes last, once, if the run ended properly.
     fn run_ended(&mut self, end: &RunEnd) -> Result<()>;
 }

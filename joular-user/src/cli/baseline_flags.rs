@@ -21,7 +21,7 @@ pub enum BaselineCommand {
 
     /// Compare a data set with a baseline, as diff compares two data sets
     ///
-    /// Rows and the selected part are those of the baseline. Runs are the replicates: at least 3 on each side.
+    /// Rows, the measure and the selected part are those of the baseline. Runs are the replicates: at least 3 on each side.
     #[command(after_help = "Example: joular-bpf baseline check energy-baseline.json shop-run --fail-above 5%")]
     Check(BaselineCheckFlags),
 }
@@ -40,15 +40,19 @@ pub struct BaselineSaveFlags {
     #[arg(long, value_name = "WHAT")]
     pub by: Option<String>,
 
-    /// Energy of a method by itself (self) or with what it calls (total) [default: self]
+    /// Amounts of a method by itself (self) or with what it calls (total) [default: self]
     #[arg(long, value_name = "VIEW")]
     pub view: Option<String>,
+
+    /// What is kept: energy, allocated, sent or another measure of report [default: energy]
+    #[arg(long, value_name = "NAME")]
+    pub measure: Option<String>,
 
     /// Units of work of each run, in the order of their starts: 100,98,101
     #[arg(long, value_name = "COUNT,…", value_delimiter = ',')]
     pub work: Vec<f64>,
 
-    /// Number of rows to keep, those with most energy, 0 for all [default: 100]
+    /// Number of rows to keep, the largest ones, 0 for all [default: 100]
     #[arg(long, value_name = "COUNT")]
     pub top: Option<usize>,
 
@@ -66,13 +70,13 @@ pub struct BaselineCheckFlags {
     #[arg(value_name = "DATA")]
     pub data: PathBuf,
 
-    /// Figure to compare: run (joules of a run), time (watts), cpu (joules per CPU second) or none (joules)
-    /// [default: run]
+    /// Figure to compare: run (joules of a run), time (watts), cpu (joules per CPU second) or none (joules), or the
+    /// same of another measure [default: run]
     #[arg(long, value_name = "WHAT")]
     pub per: Option<String>,
 
-    /// Units of work of each run of DATA, in the order of their starts; compares joules per unit of work, if the
-    /// baseline has counts, too
+    /// Units of work of each run of DATA, in the order of their starts; compares joules, or amounts of another
+    /// measure, per unit of work, if the baseline has counts, too
     #[arg(long, value_name = "COUNT,…", value_delimiter = ',', conflicts_with = "per")]
     pub work: Vec<f64>,
 

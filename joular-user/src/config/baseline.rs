@@ -27,7 +27,8 @@ pub struct Check {
 /// # Errors
 /// If a flag cannot be understood.
 pub fn baseline_to_save(flags: &BaselineSaveFlags) -> Result<(Choices, Keep), ConfigError> {
-    let choices = diff_choices(&DiffFlags { by: flags.by.clone(), view: flags.view.clone(), ..DiffFlags::default() })?;
+    let (by, view, measure) = (flags.by.clone(), flags.view.clone(), flags.measure.clone());
+    let choices = diff_choices(&DiffFlags { by, view, measure, ..DiffFlags::default() })?;
     expect_work("work", &flags.work)?;
     let part = serde_json::to_value(&flags.part).map_err(|error| unknown_part(&error))?;
     let top = match flags.top {
@@ -43,6 +44,7 @@ pub fn baseline_to_check(flags: &BaselineCheckFlags, baseline: &Baseline) -> any
     let compared = DiffFlags {
         by: Some(baseline.by().to_owned()),
         view: Some(baseline.view().to_owned()),
+        measure: Some(baseline.measure().to_owned()),
         per: Some(flags.per.clone().unwrap_or_else(|| "run".to_owned())),
         margin: flags.margin.clone(),
         fail_above: flags.fail_above.clone(),

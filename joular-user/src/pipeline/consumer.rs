@@ -101,6 +101,11 @@ impl Consumer {
         failed.map_or(Ok(()), Err)
     }
 
+    /// Whether an output has written, since this was last asked, what it had kept of windows.
+    pub fn has_let_go(&mut self) -> bool {
+        self.outputs.iter_mut().fold(false, |any, output| output.has_let_go() | any)
+    }
+
     /// Closes the recording, also after [`Self::take`] failed.
     ///
     /// # Errors

@@ -37,7 +37,7 @@ pub struct AllocationRow {
 }
 
 /// What tells where a thread allocated.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SampledBy {
     /// Objects that were sampled.
     #[default]

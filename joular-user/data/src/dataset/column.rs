@@ -56,6 +56,10 @@ impl<K> Column<K> {
         Self { about: About { name, unit: "", source, meaning, null: None, hardly_repeats: false }, kind: PhantomData }
     }
 
+    pub(crate) fn name(&self) -> Cow<'static, str> {
+        self.about.name()
+    }
+
     /// Sets the unit. Without it, values have no unit.
     pub(crate) const fn unit(mut self, unit: &'static str) -> Self {
         self.about.unit = unit;
@@ -97,17 +101,6 @@ impl<K: kind::Kind> Column<K> {
     /// The column in table `T`, with how it takes its value from a row.
     pub(crate) fn of<T: Table>(self, take: K::Take<T>) -> ColumnOf<T> {
         ColumnOf { about: self.about, get: K::get(take) }
-    }
-}
-
-/// A definition of any kind: what selects columns of a file.
-pub(crate) trait Named: Sync {
-    fn name(&self) -> Cow<'static, str>;
-}
-
-impl<K> Named for Column<K> {
-    fn name(&self) -> Cow<'static, str> {
-        self.about.name()
     }
 }
 

@@ -11,7 +11,7 @@ use arrow_array::{
 use arrow_schema::{DataType, Field};
 
 use super::{
-    column::{Column, Named as _, Table as _, kind},
+    column::{Column, Table as _, kind},
     error::{DataSetError, Result},
     read::{
         columns::{Columns, TableFile},
@@ -49,18 +49,19 @@ pub(crate) fn file(
     let footer = Footer::read(stored)?;
     let mut made = MergedFile::start(table, footer.schema, footer.metadata)?;
     let mut has_changed = false;
-    TableFile::open(stored)?.batches(|columns| {
-        let redacted = batch(table, columns, &stored.path(), redaction)?;
+    let mut rows = TableFile::open(stored)?;
+    while let Some(read) = rows.next_batch().transpose()? {
+        let redacted = batch(table, (&rows.columns(&read), &read), &stored.path(), redaction)?;
         has_changed |= redacted.is_some();
-        Ok(made.write(redacted.as_ref().unwrap_or_else(|| columns.batch()))?)
-    })?;
+        made.write(redacted.as_ref().unwrap_or(&read))?;
+    }
     if has_changed { Ok(made.into_bytes()?) } else { Ok(own) }
 }
 
 /// Rows of a table as they are to be shown; `None`: as they are.
 pub(crate) fn batch(
     table: &str,
-    columns: &Columns<'_>,
+    (columns, batch): (&Columns<'_>, &RecordBatch),
     path: &Path,
     redaction: &Redaction,
 ) -> Result<Option<RecordBatch>> {
@@ -71,7 +72,6 @@ pub(crate) fn batch(
     let all: Vec<Vec<&str>> = (0..columns.rows()).map(|row| lines.of(row)).collect();
     let redacted: Vec<Redacted> = all.iter().map(|words| redaction.words(words)).collect();
     let mut has_changed = redacted.iter().zip(&all).any(|(redacted, words)| redacted.words != *words);
-    let batch = columns.batch();
     let mut arrays: Vec<ArrayRef> = batch.columns().to_vec();
     for (array, field) in arrays.iter_mut().zip(batch.schema_ref().fields()) {
         if *field.name() == command_line.name() {

@@ -1,4 +1,4 @@
-//! Writes cells of tables: names that are harmless in Markdown, units that fit.
+//! Writes cells of tables: names that leave room, units that fit.
 
 use crate::{
     model::target_text::TargetText,
@@ -7,12 +7,6 @@ use crate::{
 
 /// Columns of a terminal for a name.
 pub const NAME_WIDTH: usize = 60;
-
-/// A name as a code span of Markdown, in one cell of a table.
-pub fn markdown_name(name: &TargetText) -> String {
-    let safe = cut(&name.to_string(), 200, Keep::End).replace('|', "\\x7c").replace('`', "\\x60");
-    if safe.trim().is_empty() { safe } else { format!("`{safe}`") }
-}
 
 /// A name of a width that leaves room for figures.
 pub fn text_name(name: &TargetText) -> String {
@@ -35,13 +29,6 @@ pub fn sized(largest: f64) -> (&'static str, f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_name_is_one_cell_and_no_markup() {
-        for (name, markdown) in [("jdk=17", "`jdk=17`"), ("a|b", "`a\\x7cb`"), ("a`b\n", "`a\\x60b\\x0a`")] {
-            assert_eq!(markdown_name(&name.into()), markdown);
-        }
-    }
 
     #[test]
     fn figures_are_shown_in_a_unit_that_fits_them() {

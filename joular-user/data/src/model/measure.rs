@@ -70,6 +70,14 @@ impl Measure {
         }
     }
 
+    /// Whether amounts of `part` are amounts of this measure: bytes sent to other hosts are bytes sent.
+    pub fn includes(self, part: Self) -> bool {
+        match (self, part) {
+            (Self::Moved(way), Self::Moved(part)) => part.kinds().iter().all(|kind| way.kinds().contains(kind)),
+            _ => self == part,
+        }
+    }
+
     /// What makes a recording have it; `None`: all have.
     pub fn flag(self) -> Option<String> {
         match self {
@@ -103,6 +111,8 @@ mod tests {
         let names: BTreeSet<&str> = Measure::all().map(Measure::name).collect();
         assert_eq!(names.len(), Measure::all().count());
         assert!(Measure::all().all(|measure| measure.name().parse() == Ok(measure)));
+        let of_sent = Measure::all().filter(|part| Measure::Moved(Way::Sent).includes(*part)).map(Measure::name);
+        assert_eq!(of_sent.collect::<BTreeSet<_>>(), BTreeSet::from(["sent", "remote-sent", "local-sent"]));
         assert!("joules".parse::<Measure>().unwrap_err().starts_with("'joules' is not a measure: use one of energy, "));
     }
 }

@@ -40,7 +40,7 @@ use crate::{
     },
     events::RunInfo,
     redact::Redaction,
-    report::profile::{DataSet, Filter},
+    report::profile::{AmountRow, Catalog, DataSet, Filter, Row, Watch},
     text::seconds,
 };
 
@@ -163,14 +163,32 @@ fn over_time(files: &RunFiles, length_us: i64) -> Result<(inferred::OfRun, amoun
     let mut data = DataSet::of_files(vec![files.clone()], &filter)?;
     let stack_ids = data.stack_ids.clone();
     let summed = data.sums(&filter, |_, _| {})?;
-    let mut inferred = inferred::OfRun::new(&data, length_us);
-    let mut amounts = amounts::Reading::open(&mut data, &filter, length_us)?;
-    data.scan_in_time(&filter, &summed, |catalog, row| {
-        inferred.take_row(catalog, &stack_ids, row);
-        amounts.take(catalog, &stack_ids, row);
-    })?;
-    let amounts = amounts.finish(&mut data, &filter, &stack_ids)?;
-    Ok((inferred, amounts))
+    let inferred = inferred::OfRun::new(&data, length_us);
+    let mut over_time = OverTime { stack_ids: &stack_ids, inferred, amounts: amounts::Reading::new(length_us) };
+    data.measured(&filter, &summed, &mut over_time)?;
+    let OverTime { inferred, amounts, .. } = over_time;
+    Ok((inferred, amounts.finish(&data.catalog, &stack_ids)))
+}
+
+/// What is read of a run.
+struct OverTime<'a> {
+    stack_ids: &'a [i64],
+    inferred: inferred::OfRun,
+    amounts: amounts::Reading,
+}
+
+impl Watch for OverTime<'_> {
+    fn wants_time(&self) -> bool {
+        true
+    }
+
+    fn in_time(&mut self, catalog: &Catalog, row: &Row) {
+        self.inferred.take_row(catalog, self.stack_ids, row);
+    }
+
+    fn amount(&mut self, _: &Catalog, row: &AmountRow<'_>) {
+        self.amounts.take(row);
+    }
 }
 
 /// A run that is being rolled up.

@@ -4,6 +4,7 @@ pub mod csv;
 pub mod figures;
 pub mod line;
 pub mod signature;
+pub mod table;
 
 use std::{error::Error, fmt::Write};
 

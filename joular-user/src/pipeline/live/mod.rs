@@ -286,7 +286,7 @@ impl Run<'_> {
     }
 
     fn after_window(&mut self) -> Result<(), LiveError> {
-        self.heap.after_window();
+        self.heap.after_window(self.consumer.has_let_go());
         for change in self.live.registry.end_of_window() {
             self.changed(change)?;
         }

@@ -7,7 +7,7 @@ use super::RunAudit;
 use crate::{
     attribution::window_report::WindowReport,
     dataset::{
-        column::{Column, Named as _, kind},
+        column::{Column, kind},
         error::Result,
         method_sums::{MethodSums, SummedMethod, two_digits},
         read::{

@@ -6,7 +6,7 @@ use super::RunAudit;
 use crate::{
     attribution::window_report::WindowReport,
     dataset::{
-        column::{Column, Named as _, Table as _, kind},
+        column::{Column, Table as _, kind},
         error::Result,
         read::columns::{Columns, TableFile},
         store::StoredFile,

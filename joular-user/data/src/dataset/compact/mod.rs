@@ -276,16 +276,19 @@ pub(crate) fn merge_files(
     let mut left_out = 0;
     let mut file = MergedFile::start(table, footer.schema.clone(), footer.metadata.clone())?;
     for stored in files {
-        TableFile::open(stored)?.batches(|columns| {
-            if table != Stacks::NAME {
-                let redacted = redacting::batch(table, columns, &stored.path(), redaction)?;
-                return Ok(file.write(redacted.as_ref().unwrap_or_else(|| columns.batch()))?);
-            }
-            let is_new = new_stacks(columns, stacks)?;
-            left_out += is_new.false_count() as u64;
-            let failed = |cause| DataSetError::Arrow { path: stored.path(), cause };
-            Ok(file.write(&filter_record_batch(columns.batch(), &is_new).map_err(failed)?)?)
-        })?;
+        let mut rows = TableFile::open(stored)?;
+        while let Some(batch) = rows.next_batch().transpose()? {
+            let columns = rows.columns(&batch);
+            let copied = if table == Stacks::NAME {
+                let is_new = new_stacks(&columns, stacks)?;
+                left_out += is_new.false_count() as u64;
+                let failed = |cause| DataSetError::Arrow { path: stored.path(), cause };
+                Some(filter_record_batch(&batch, &is_new).map_err(failed)?)
+            } else {
+                redacting::batch(table, (&columns, &batch), &stored.path(), redaction)?
+            };
+            file.write(copied.as_ref().unwrap_or(&batch))?;
+        }
     }
     file.publish(to, folder, name)?;
     Ok(left_out)

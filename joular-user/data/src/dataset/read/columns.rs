@@ -1,35 +1,36 @@
 //! Reads one Parquet file as rows with named values. A reader asks for every value by its column's
-//! definition ([`crate::dataset::tables`]). A file is not trusted. A column that is absent, of
+//! definition ([`crate::dataset::tables`]), before it looks at rows: what it asks for without any is what is read of a
+//! file ([`Asked`]). A file is not trusted. A column that is absent, of
 //! another type, null where it must not be, or negative where it cannot be, is an error that names
 //! its place.
 
 use std::{
-    borrow::Cow,
-    ops::Range,
+    cell::RefCell,
     path::{Path, PathBuf},
 };
 
 use arrow_array::{
-    Array, BooleanArray, DictionaryArray, Int64Array, ListArray, RecordBatch, StringArray,
+    Array, BooleanArray, DictionaryArray, Int64Array, RecordBatch, StringArray,
     cast::AsArray,
     types::{Int32Type, Int64Type, TimestampMicrosecondType},
 };
 use arrow_buffer::OffsetBuffer;
+use arrow_schema::Schema;
 use arrow_select::take::{TakeOptions, take};
 use parquet::{
     arrow::{
         ProjectionMask,
         arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder},
     },
-    file::metadata::{ParquetMetaData, RowGroupMetaData},
-    schema::types::SchemaDescriptor,
+    file::metadata::RowGroupMetaData,
 };
 
-use super::{builder::builder, footer, span::Span};
+pub(crate) use super::values::{Flags, Names, Numbers, Structs, Texts};
+use super::{asked::Asked, builder::builder, footer, lists::TextLists, span::Span, values};
 use crate::{
     caught::caught,
     dataset::{
-        column::{Column, Named, kind},
+        column::{Column, kind},
         error::{DataSetError, Result},
         store::{Object, StoredFile},
     },
@@ -48,61 +49,19 @@ pub(crate) struct TableFile {
 impl TableFile {
     /// Opens a file of this program's schema version.
     pub(crate) fn open(file: &StoredFile) -> Result<Self> {
-        Self::open_masked(file, |_| ProjectionMask::all())
+        Self::built(file, builder(file)?, ProjectionMask::all())
     }
 
-    /// The same, but reads only these columns, as far as the file has them.
-    pub(crate) fn open_columns(file: &StoredFile, wanted: &[&dyn Named]) -> Result<Self> {
-        Self::open_masked(file, |metadata| selected(metadata.file_metadata().schema_descr(), wanted))
-    }
-
-    /// The same, without those of a list's columns `texts` that hold no text, see
-    /// [`Columns::names_if_any`]. A file must have all columns.
-    pub(crate) fn open_lists(file: &StoredFile, wanted: &[&dyn Named], texts: &[Column<kind::Name>]) -> Result<Self> {
-        let builder = builder(file)?;
-        let schema = builder.parquet_schema();
-        let leaf_of = |text: &str| {
-            let is_it = |leaf: &usize| {
-                schema.column(*leaf).path().parts().get(1..).and_then(<[_]>::last).is_some_and(|name| name == text)
-            };
-            (0..schema.num_columns()).find(is_it)
-        };
-        let mut empty = Vec::new();
-        for text in texts {
-            let name = text.name();
-            let missing =
-                || DataSetError::Column { path: file.path(), column: name.to_string(), problem: "is missing" };
-            let leaf = leaf_of(&name).ok_or_else(missing)?;
-            if footer::has_no_text(builder.metadata(), leaf) {
-                empty.push(leaf);
-            }
-        }
-        let names: Vec<_> = wanted.iter().map(|column| column.name()).collect();
-        let is_wanted = |leaf: &usize| {
-            let column = schema.column(*leaf);
-            column.path().parts().first().is_some_and(|name| names.iter().any(|wanted| wanted == name))
-                && !empty.contains(leaf)
-        };
-        let mask = ProjectionMask::leaves(schema, (0..schema.num_columns()).filter(is_wanted));
-        Self::built(file, builder, mask)
-    }
-
-    /// The same, without rows that are known to be of windows outside this span.
-    pub(crate) fn open_span(file: &StoredFile, wanted: &[&dyn Named], span: &Span) -> Result<Self> {
+    /// The same, but reads only what was asked for, and no rows that are known to be of windows outside this span.
+    pub(super) fn open_asked(file: &StoredFile, asked: &Asked, span: &Span) -> Result<Self> {
         let builder = builder(file)?;
         let may_have = |group: &RowGroupMetaData| {
             footer::windows(group).is_none_or(|(first, last)| span.may_have(UnixMicros(first), UnixMicros(last)))
         };
         let groups = builder.metadata().row_groups().iter().enumerate();
         let kept = groups.filter(|(_, group)| may_have(group)).map(|(index, _)| index).collect();
-        let mask = selected(builder.parquet_schema(), wanted);
+        let mask = asked.mask(file, &builder)?;
         Self::built(file, builder.with_row_groups(kept), mask)
-    }
-
-    fn open_masked(file: &StoredFile, mask: impl FnOnce(&ParquetMetaData) -> ProjectionMask) -> Result<Self> {
-        let builder = builder(file)?;
-        let mask = mask(builder.metadata());
-        Self::built(file, builder, mask)
     }
 
     fn built(
@@ -115,7 +74,7 @@ impl TableFile {
         Ok(Self { path: file.path(), reader })
     }
 
-    /// The next batch of rows, for [`Columns::of`].
+    /// The next batch of rows, for [`Self::columns`].
     pub(crate) fn next_batch(&mut self) -> Option<Result<RecordBatch>> {
         let Some(next) = caught(|| self.reader.next()) else {
             let problem = "a length in it is wrong".to_owned();
@@ -125,265 +84,205 @@ impl TableFile {
         next.map(|batch| batch.map_err(failed))
     }
 
+    /// A batch of the file's rows by their columns.
+    pub(crate) fn columns<'a>(&'a self, batch: &'a RecordBatch) -> Columns<'a> {
+        Columns::of(&self.path, batch, None)
+    }
+
     /// Calls `take` for every batch of rows.
     pub(crate) fn batches(mut self, mut take: impl FnMut(&Columns<'_>) -> Result<()>) -> Result<()> {
         while let Some(batch) = self.next_batch() {
-            take(&Columns::of(&self.path, &batch?))?;
+            take(&Columns::of(&self.path, &batch?, None))?;
         }
         Ok(())
     }
 }
 
-/// These columns of a file, as far as it has them.
-fn selected(schema: &SchemaDescriptor, wanted: &[&dyn Named]) -> ProjectionMask {
-    let names: Vec<_> = wanted.iter().map(|column| column.name()).collect();
-    ProjectionMask::columns(schema, names.iter().map(AsRef::as_ref))
-}
-
 /// Some rows of a table.
 pub(crate) struct Columns<'a> {
     path: &'a Path,
-    batch: &'a RecordBatch,
+    source: Source<'a>,
+}
+
+/// Where columns come from.
+#[derive(Clone, Copy)]
+enum Source<'a> {
+    /// Rows that were read. `None`: all of their columns were.
+    Rows(&'a RecordBatch, Option<&'a Asked>),
+    /// Nowhere: what is asked for is noted.
+    Asking(&'a RefCell<Asked>),
+    /// The same of structs in a list.
+    AskingInList(&'a RefCell<Asked>),
 }
 
 impl<'a> Columns<'a> {
-    pub(crate) const fn of(path: &'a Path, batch: &'a RecordBatch) -> Self {
-        Self { path, batch }
+    pub(super) const fn of(path: &'a Path, batch: &'a RecordBatch, asked: Option<&'a Asked>) -> Self {
+        Self { path, source: Source::Rows(batch, asked) }
+    }
+
+    /// No rows, of which any column may be asked for.
+    pub(super) fn asking(asked: &'a RefCell<Asked>) -> Self {
+        Self { path: Path::new(""), source: Source::Asking(asked) }
     }
 }
 
 impl Columns<'_> {
     pub(crate) fn rows(&self) -> usize {
-        self.batch.num_rows()
-    }
-
-    /// The rows as they are.
-    pub(crate) const fn batch(&self) -> &RecordBatch {
-        self.batch
+        match self.source {
+            Source::Rows(batch, _) => batch.num_rows(),
+            Source::Asking(_) | Source::AskingInList(_) => 0,
+        }
     }
 
     pub(crate) fn damaged(&self, problem: impl Into<String>) -> DataSetError {
         DataSetError::Damaged { path: self.path.into(), problem: problem.into() }
     }
 
-    pub(super) fn wrong(&self, column: &str, problem: &'static str) -> DataSetError {
-        DataSetError::Column { path: self.path.into(), column: column.to_owned(), problem }
+    fn wrong(&self, column: &str, problem: &'static str) -> DataSetError {
+        values::wrong(self.path, column, problem)
     }
 
     /// Whether the rows have this column: a table of a rollup has others than that of a recording.
-    pub(crate) fn has(&self, column: &dyn Named) -> bool {
-        self.batch.column_by_name(&column.name()).is_some()
+    pub(crate) fn has<K>(&self, column: &Column<K>) -> Result<bool> {
+        let name = column.name();
+        Ok(matches!(self.source, Source::Asking(_) | Source::AskingInList(_)) | self.find_if_any(&name)?.is_some())
     }
 
-    fn column(&self, name: &str) -> Result<&dyn Array> {
-        let column = self.batch.column_by_name(name).ok_or_else(|| self.wrong(name, "is missing"))?;
-        Ok(column.as_ref())
+    /// A column that rows must have; `None` if there are no rows.
+    pub(super) fn find(&self, name: &str) -> Result<Option<&dyn Array>> {
+        match (self.find_if_any(name)?, self.source) {
+            (None, Source::Rows(..)) => Err(self.wrong(name, "is missing")),
+            (found, _) => Ok(found),
+        }
+    }
+
+    /// A column that rows may lack.
+    fn find_if_any(&self, name: &str) -> Result<Option<&dyn Array>> {
+        match self.source {
+            Source::Rows(_, Some(asked)) if !asked.has(name) => Err(self.wrong(name, "was not asked for in time")),
+            Source::Rows(batch, _) => Ok(batch.column_by_name(name).map(AsRef::as_ref)),
+            Source::Asking(asked) => {
+                asked.borrow_mut().add(name);
+                Ok(None)
+            }
+            Source::AskingInList(_) => Ok(None),
+        }
+    }
+
+    /// What `view` makes of a column, or `empty` if there are no rows.
+    fn values<V>(
+        &self,
+        name: &str,
+        problem: &'static str,
+        empty: V,
+        view: impl FnOnce(&dyn Array) -> Option<V>,
+    ) -> Result<V> {
+        match self.find(name)? {
+            Some(found) => view(found).ok_or_else(|| self.wrong(name, problem)),
+            None => Ok(empty),
+        }
     }
 
     pub(crate) fn ints(&self, column: Column<kind::Int>) -> Result<Numbers<'_>> {
         let name = column.name();
-        let values = self.column(&name)?.as_primitive_opt::<Int64Type>();
-        let values = values.ok_or_else(|| self.wrong(&name, "is not an integer"))?;
-        Ok(Numbers { columns: self, name, values: values.clone() })
+        let view = |found: &dyn Array| found.as_primitive_opt::<Int64Type>().cloned();
+        let values = self.values(&name, "is not an integer", Int64Array::new_null(0), view)?;
+        Ok(Numbers { path: self.path, name, values })
     }
 
     /// Numbers of a column that a rollup lacks: null there.
     pub(crate) fn ints_if_any(&self, column: Column<kind::Int>) -> Result<Numbers<'_>> {
-        if self.has(&column) {
+        if self.has(&column)? {
             return self.ints(column);
         }
-        Ok(Numbers { columns: self, name: column.name(), values: Int64Array::new_null(self.rows()) })
+        Ok(Numbers { path: self.path, name: column.name(), values: Int64Array::new_null(self.rows()) })
     }
 
     /// Microseconds since 1970.
     pub(crate) fn times(&self, column: Column<kind::Time>) -> Result<Numbers<'_>> {
         let name = column.name();
-        let values = self.column(&name)?.as_primitive_opt::<TimestampMicrosecondType>();
-        let values = values.ok_or_else(|| self.wrong(&name, "is not a timestamp"))?;
-        Ok(Numbers { columns: self, name, values: values.reinterpret_cast::<Int64Type>() })
+        let view = |found: &dyn Array| {
+            let times = found.as_primitive_opt::<TimestampMicrosecondType>();
+            times.map(|times| times.reinterpret_cast::<Int64Type>())
+        };
+        let values = self.values(&name, "is not a timestamp", Int64Array::new_null(0), view)?;
+        Ok(Numbers { path: self.path, name, values })
     }
 
     pub(crate) fn texts<K: kind::Textual>(&self, column: Column<K>) -> Result<Texts<'_>> {
         let name = column.name();
-        let found = self.column(&name)?;
-        let values = match found.as_dictionary_opt::<Int32Type>() {
-            Some(names) => take(names.values(), names.keys(), Some(TakeOptions { check_bounds: true })).ok(),
-            None => Some(found.slice(0, found.len())),
+        let view = |found: &dyn Array| {
+            let values = match found.as_dictionary_opt::<Int32Type>() {
+                Some(names) => take(names.values(), names.keys(), Some(TakeOptions { check_bounds: true })).ok(),
+                None => Some(found.slice(0, found.len())),
+            };
+            values.as_deref().and_then(|values| values.as_string_opt::<i32>()).cloned()
         };
-        let values = values.as_deref().and_then(|values| values.as_string_opt::<i32>()).cloned();
-        Ok(Texts { columns: self, values: values.ok_or_else(|| self.wrong(&name, "is not text"))?, name })
+        let values = self.values(&name, "is not text", StringArray::new_null(0), view)?;
+        Ok(Texts { path: self.path, values, name })
     }
 
     /// Text that repeats: see [`Names`].
     pub(crate) fn names(&self, column: Column<kind::Name>) -> Result<Names<'_>> {
         let name = column.name();
-        let found = self.column(&name)?;
-        let values = match found.as_dictionary_opt::<Int32Type>() {
-            Some(names) => Some(names.clone()),
-            None => found.as_string_opt::<i32>().map(|texts| DictionaryArray::from_iter(texts.iter())),
+        let view = |found: &dyn Array| {
+            let values = match found.as_dictionary_opt::<Int32Type>() {
+                Some(names) => names.clone(),
+                None => found.as_string_opt::<i32>().map(|texts| DictionaryArray::from_iter(texts.iter()))?,
+            };
+            let texts = values.values().as_string_opt::<i32>()?.clone();
+            Some((values, texts))
         };
-        let values = values.ok_or_else(|| self.wrong(&name, "is not text"))?;
-        let texts = values.values().as_string_opt::<i32>().ok_or_else(|| self.wrong(&name, "is not text"))?.clone();
-        Ok(Names { columns: self, name, values, texts })
+        let (values, texts) = self.values(&name, "is not text", nulls(0), view)?;
+        Ok(Names { path: self.path, name, values, texts })
     }
 
-    /// Text that may be null in every row, in which case the column was not read.
+    /// Text that may be null in every row, in which case the column is not read.
     pub(crate) fn names_if_any(&self, column: Column<kind::Name>) -> Result<Names<'_>> {
         let name = column.name();
-        if self.batch.column_by_name(&name).is_some() {
+        if let Source::AskingInList(asked) = self.source {
+            asked.borrow_mut().add_text(&name);
+        }
+        if self.has(&column)? {
             return self.names(column);
         }
-        let values = DictionaryArray::from_iter(std::iter::repeat_n(None::<&str>, self.rows()));
-        Ok(Names { columns: self, name, values, texts: StringArray::new_null(0) })
+        let (values, texts) = nulls(self.rows());
+        Ok(Names { path: self.path, name, values, texts })
     }
 
     pub(crate) fn flags(&self, column: Column<kind::Flag>) -> Result<Flags> {
-        let name = column.name();
-        let values = self.column(&name)?.as_boolean_opt().ok_or_else(|| self.wrong(&name, "is not a boolean"))?;
-        Ok(Flags(values.clone()))
+        let view = |found: &dyn Array| found.as_boolean_opt().cloned();
+        Ok(Flags(self.values(&column.name(), "is not a boolean", BooleanArray::new_null(0), view)?))
     }
 
     /// The structs in a list column.
     pub(crate) fn structs(&self, column: Column<kind::Frames>) -> Result<Structs> {
-        let name = column.name();
-        let list = self.list(&name)?;
-        match list.values().as_struct_opt() {
-            Some(values) if values.null_count() == 0 => {
-                Ok(Structs { offsets: list.offsets().clone(), values: RecordBatch::from(values) })
-            }
-            _ => Err(self.wrong(&name, "is not a list of structs")),
-        }
+        let empty =
+            Structs { offsets: OffsetBuffer::new_empty(), values: RecordBatch::new_empty(Schema::empty().into()) };
+        let view = |found: &dyn Array| {
+            let list = found.as_list_opt()?;
+            let values = list.values().as_struct_opt().filter(|values| values.null_count() == 0)?;
+            Some(Structs { offsets: list.offsets().clone(), values: RecordBatch::from(values) })
+        };
+        self.values(&column.name(), "is not a list of structs", empty, view)
     }
 
-    pub(super) fn list(&self, name: &str) -> Result<&ListArray> {
-        self.column(name)?.as_list_opt().ok_or_else(|| self.wrong(name, "is not a list"))
+    /// The lists of texts in a column.
+    pub(crate) fn text_lists(&self, column: Column<kind::TextList>) -> Result<TextLists> {
+        self.values(&column.name(), "is not a list of texts", TextLists::default(), TextLists::of_column)
     }
 
     /// Rows of another batch that belong to the same file.
     pub(crate) const fn nested<'b>(&'b self, batch: &'b RecordBatch) -> Columns<'b> {
-        Columns { path: self.path, batch }
+        let source = match self.source {
+            Source::Rows(..) => Source::Rows(batch, None),
+            Source::Asking(asked) | Source::AskingInList(asked) => Source::AskingInList(asked),
+        };
+        Columns { path: self.path, source }
     }
 }
 
-/// A column of lists of structs.
-pub(crate) struct Structs {
-    offsets: OffsetBuffer<i32>,
-    /// Those of all rows, one after the other.
-    pub(crate) values: RecordBatch,
-}
-
-impl Structs {
-    /// Which of the values are a row's, if they are in the file.
-    pub(crate) fn range(&self, row: usize) -> Option<Range<usize>> {
-        let place = |index: usize| usize::try_from(*self.offsets.get(index)?).ok();
-        let (start, end) = (place(row)?, place(row + 1)?);
-        (start <= end && end <= self.values.num_rows()).then_some(start..end)
-    }
-}
-
-/// A column of integers.
-pub(crate) struct Numbers<'a> {
-    columns: &'a Columns<'a>,
-    name: Cow<'static, str>,
-    values: Int64Array,
-}
-
-impl Numbers<'_> {
-    #[inline]
-    pub(crate) fn maybe(&self, row: usize) -> Option<i64> {
-        (row < self.values.len() && self.values.is_valid(row)).then(|| self.values.value(row))
-    }
-
-    #[inline]
-    pub(crate) fn get(&self, row: usize) -> Result<i64> {
-        match self.maybe(row) {
-            Some(value) => Ok(value),
-            None => Err(self.wrong("is null where it must not be")),
-        }
-    }
-
-    /// A count, an id, an energy: never negative.
-    #[inline]
-    pub(crate) fn natural<T: TryFrom<i64>>(&self, row: usize) -> Result<T> {
-        self.as_natural(self.get(row)?)
-    }
-
-    pub(crate) fn maybe_natural<T: TryFrom<i64>>(&self, row: usize) -> Result<Option<T>> {
-        self.maybe(row).map(|value| self.as_natural(value)).transpose()
-    }
-
-    #[inline]
-    fn as_natural<T: TryFrom<i64>>(&self, value: i64) -> Result<T> {
-        T::try_from(value).map_err(|_| self.wrong("is out of range"))
-    }
-
-    /// Apart, so that what millions of rows go through stays small.
-    #[cold]
-    pub(super) fn wrong(&self, problem: &'static str) -> DataSetError {
-        self.columns.wrong(&self.name, problem)
-    }
-}
-
-/// A column of text.
-pub(crate) struct Texts<'a> {
-    columns: &'a Columns<'a>,
-    name: Cow<'static, str>,
-    values: StringArray,
-}
-
-impl Texts<'_> {
-    pub(crate) fn maybe(&self, row: usize) -> Option<&str> {
-        (row < self.values.len() && self.values.is_valid(row)).then(|| self.values.value(row))
-    }
-
-    pub(crate) fn get(&self, row: usize) -> Result<&str> {
-        self.maybe(row).ok_or_else(|| self.columns.wrong(&self.name, "is null where it must not be"))
-    }
-
-    /// One of a closed set of names.
-    pub(crate) fn name_of<T>(&self, row: usize, find: impl Fn(&str) -> Option<T>) -> Result<T> {
-        find(self.get(row)?).ok_or_else(|| self.columns.wrong(&self.name, "has an unknown name"))
-    }
-}
-
-/// A column of texts that repeat. Rows with one key have one text. The reverse usually holds, but
-/// only for rows of one batch.
-pub(crate) struct Names<'a> {
-    columns: &'a Columns<'a>,
-    name: Cow<'static, str>,
-    values: DictionaryArray<Int32Type>,
-    texts: StringArray,
-}
-
-impl Names<'_> {
-    /// `None` for null.
-    pub(crate) fn key(&self, row: usize) -> Option<usize> {
-        self.values.key(row)
-    }
-
-    pub(crate) fn maybe(&self, row: usize) -> Result<Option<&str>> {
-        match self.key(row) {
-            None => Ok(None),
-            Some(key) if key < self.texts.len() => Ok(Some(self.texts.value(key))),
-            Some(_) => Err(self.columns.wrong(&self.name, "has a text that is not in its dictionary")),
-        }
-    }
-
-    pub(crate) fn get(&self, row: usize) -> Result<&str> {
-        self.maybe(row)?.ok_or_else(|| self.columns.wrong(&self.name, "is null where it must not be"))
-    }
-
-    /// One of a closed set of names.
-    pub(crate) fn name_of<T>(&self, row: usize, find: impl Fn(&str) -> Option<T>) -> Result<T> {
-        find(self.get(row)?).ok_or_else(|| self.columns.wrong(&self.name, "has an unknown name"))
-    }
-}
-
-/// A column of yes and no.
-pub(crate) struct Flags(BooleanArray);
-
-impl Flags {
-    pub(crate) fn maybe(&self, row: usize) -> Option<bool> {
-        (row < self.0.len() && self.0.is_valid(row)).then(|| self.0.value(row))
-    }
+/// A column of names without any, and its dictionary.
+fn nulls(rows: usize) -> (DictionaryArray<Int32Type>, StringArray) {
+    (DictionaryArray::from_iter(std::iter::repeat_n(None::<&str>, rows)), StringArray::new_null(0))
 }

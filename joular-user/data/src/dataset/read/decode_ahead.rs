@@ -5,6 +5,7 @@
 //! a table's rows.
 
 use std::{
+    cell::RefCell,
     sync::{
         Mutex, PoisonError,
         mpsc::{Receiver, SyncSender, channel, sync_channel},
@@ -14,7 +15,11 @@ use std::{
 
 use arrow_array::RecordBatch;
 
-use super::columns::{Columns, TableFile};
+use super::{
+    asked::Asked,
+    columns::{Columns, TableFile},
+    span::Span,
+};
 use crate::dataset::{error::Result, store::StoredFile};
 
 /// More threads do not help, because one thread takes all rows.
@@ -24,15 +29,20 @@ const BATCHES_AHEAD: usize = 4;
 /// Files that are worked on at a time; the next one starts when the first of them is taken.
 const FILES_AHEAD: usize = 16;
 
-/// Calls `take` for every batch of rows of files that `open` opens.
+/// Calls `take` once without rows, which says what is read of files, and then for every batch of rows of the files, but for rows that
+/// are known to be of windows outside this span.
 ///
 /// # Errors
 /// The first that opening, reading or `take` has, in the order of files.
 pub(crate) fn batches(
     files: &[StoredFile],
-    open: impl Fn(&StoredFile) -> Result<TableFile> + Sync,
+    span: &Span,
     mut take: impl FnMut(&Columns<'_>) -> Result<()>,
 ) -> Result<()> {
+    let asked = RefCell::default();
+    take(&Columns::asking(&asked))?;
+    let asked: Asked = asked.into_inner();
+    let open = |file: &StoredFile| TableFile::open_asked(file, &asked, span);
     let threads = thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
     let (senders, receivers): (Vec<_>, Vec<_>) =
         files.iter().map(|file| (file, sync_channel(BATCHES_AHEAD))).map(ends).unzip();
@@ -60,7 +70,7 @@ pub(crate) fn batches(
         // On an error the receivers go, and with them whoever wants to send.
         receivers.into_iter().try_for_each(|(file, receiver): (&StoredFile, Batches)| {
             let path = file.path();
-            receiver.into_iter().try_for_each(|batch| take(&Columns::of(&path, &batch?)))?;
+            receiver.into_iter().try_for_each(|batch| take(&Columns::of(&path, &batch?, Some(&asked))))?;
             allow_one();
             Ok(())
         })
@@ -111,20 +121,19 @@ mod tests {
         vec![file.clone(); 3 * FILES_AHEAD]
     }
 
-    fn open(file: &StoredFile) -> Result<TableFile> {
-        TableFile::open_columns(file, &[&shared::WINDOW_START])
-    }
-
     #[test]
     fn all_files_are_taken_in_their_order() {
         let root = tempfile::tempdir().unwrap();
         let files = many(root.path());
         let mut rows = Vec::new();
-        batches(&files, open, |columns| {
+        batches(&files, &Span::default(), |columns| {
+            let starts = columns.times(shared::WINDOW_START)?;
+            assert!((0..columns.rows()).all(|row| starts.get(row).is_ok()));
             rows.push(columns.rows());
             Ok(())
         })
         .unwrap();
+        assert_eq!(rows.remove(0), 0, "what is asked for");
         assert_eq!(rows.len() % files.len(), 0);
         let of_one = rows.len() / files.len();
         assert!(rows.chunks(of_one).all(|of_file| of_file == &rows[..of_one]), "{rows:?}");
@@ -135,13 +144,14 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let mut files = many(root.path());
         let mut left = 2;
-        let failed = batches(&files, open, |columns| {
-            left -= 1;
+        let failed = batches(&files, &Span::default(), |columns| {
+            columns.times(shared::WINDOW_START)?;
+            left -= usize::from(columns.rows() > 0);
             if left == 0 { Err(columns.damaged("enough")) } else { Ok(()) }
         });
         assert!(failed.unwrap_err().to_string().contains("enough"));
         std::fs::remove_dir_all(root.path()).unwrap();
         files.truncate(1);
-        assert!(batches(&files, open, |_| Ok(())).is_err(), "it is gone");
+        assert!(batches(&files, &Span::default(), |_| Ok(())).is_err(), "it is gone");
     }
 }

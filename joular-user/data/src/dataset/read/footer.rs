@@ -11,7 +11,7 @@ use parquet::{
 };
 
 use super::builder::builder;
-use crate::dataset::{column::Named as _, error::Result, store::StoredFile, tables::shared::WINDOW_START};
+use crate::dataset::{error::Result, store::StoredFile, tables::shared::WINDOW_START};
 
 /// A file's footer, as far as merging and copying need it.
 pub(crate) struct Footer {

@@ -1,22 +1,10 @@
 //! Reads columns of lists of texts.
 
-use arrow_array::{Array as _, ListArray, StringArray, cast::AsArray};
-
-use super::columns::Columns;
-use crate::dataset::{
-    column::{Column, Named as _, kind},
-    error::Result,
+use arrow_array::{
+    Array, ListArray, StringArray,
+    builder::{ListBuilder, StringBuilder},
+    cast::AsArray as _,
 };
-
-impl Columns<'_> {
-    pub(crate) fn text_lists(&self, column: Column<kind::TextList>) -> Result<TextLists> {
-        let name = column.name();
-        let lists = self.list(&name)?.clone();
-        let values = lists.values().as_string_opt::<i32>().cloned();
-        let values = values.ok_or_else(|| self.wrong(&name, "is not a list of texts"))?;
-        Ok(TextLists { lists, values })
-    }
-}
 
 /// A column of lists of texts.
 pub(crate) struct TextLists {
@@ -24,7 +12,20 @@ pub(crate) struct TextLists {
     values: StringArray,
 }
 
+impl Default for TextLists {
+    fn default() -> Self {
+        Self { lists: ListBuilder::new(StringBuilder::new()).finish(), values: StringArray::new_null(0) }
+    }
+}
+
 impl TextLists {
+    /// `None`: it is not one.
+    pub(super) fn of_column(column: &dyn Array) -> Option<Self> {
+        let lists: ListArray = column.as_list_opt()?.clone();
+        let values = lists.values().as_string_opt::<i32>()?.clone();
+        Some(Self { lists, values })
+    }
+
     /// The list of a row; a null is an empty one.
     pub(crate) fn of(&self, row: usize) -> Vec<&str> {
         if self.lists.is_null(row) {

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::columns::TableFile;
+use super::{decode_ahead, span::Span};
 use crate::dataset::{error::Result, store::StoredFile, tables::shared};
 
 /// The spans of a file.
@@ -18,7 +18,7 @@ pub(crate) struct MethodSpans {
 pub(crate) fn read(file: Option<&StoredFile>) -> Result<MethodSpans> {
     let mut spans = MethodSpans::default();
     let Some(file) = file else { return Ok(spans) };
-    TableFile::open_columns(file, &[&shared::WINDOW_START, &shared::WINDOW_NS])?.batches(|columns| {
+    decode_ahead::batches(std::slice::from_ref(file), &Span::default(), |columns| {
         let (starts, lengths) = (columns.times(shared::WINDOW_START)?, columns.ints(shared::WINDOW_NS)?);
         for row in 0..columns.rows() {
             spans.note(starts.get(row)?, lengths.natural(row)?);

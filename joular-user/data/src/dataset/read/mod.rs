@@ -1,5 +1,6 @@
 //! Turns files into rows with named values again, and rows into the work of windows.
 
+pub(crate) mod asked;
 mod builder;
 pub(crate) mod columns;
 pub(crate) mod decode_ahead;
@@ -12,4 +13,5 @@ pub(crate) mod rollup;
 pub(crate) mod run_row;
 pub mod span;
 pub(crate) mod stacks;
+mod values;
 pub(crate) mod windows;

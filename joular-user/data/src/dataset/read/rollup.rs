@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::{
     columns::{Columns, TableFile},
+    decode_ahead,
     files::FlushFiles,
+    span::Span,
     stacks::ReadStacks,
     windows::{
         Start,
@@ -85,7 +87,7 @@ pub(crate) fn read(part: &FlushFiles, stacks: &ReadStacks) -> Result<(Vec<ReadRo
 /// Rows of bytes and counts that belong to none of these windows.
 fn amounts_without(file: &StoredFile, windows: &HashSet<Start>) -> Result<usize> {
     let mut without = 0;
-    TableFile::open_columns(file, &[&shared::WINDOW_START])?.batches(|columns| {
+    decode_ahead::batches(std::slice::from_ref(file), &Span::default(), |columns| {
         let starts = columns.times(shared::WINDOW_START)?;
         for row in 0..columns.rows() {
             without += usize::from(!windows.contains(&starts.get(row)?));

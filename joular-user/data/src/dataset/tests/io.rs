@@ -7,7 +7,7 @@ use joular_ebpf::abi::IoKind;
 use crate::{
     dataset::{
         DataSetError, audit,
-        column::{Column, Named as _, Table, kind},
+        column::{Column, Table, kind},
         compact, fixture,
         fixture_io::{self, write_with_devices},
         read::{columns::TableFile, files},

@@ -18,7 +18,7 @@ use parquet::{
 
 use crate::{
     dataset::{
-        column::{Column, Named as _, Table, kind},
+        column::{Column, Table, kind},
         schema::{self, Kinds, SCHEMA_VERSION, key},
         tables::{Runs, stacks},
     },

@@ -33,6 +33,7 @@ pub struct ParquetOutput {
     /// When the machine started, as the last run has it.
     boot: Option<Boot>,
     state: State,
+    has_let_go: bool,
 }
 
 enum State {
@@ -64,7 +65,7 @@ impl ParquetOutput {
 
     /// Writes into a store, for as long as `claim` on it is held.
     pub fn into_store(store: Box<dyn Store>, claim: Claim, flush_ns: u64) -> Self {
-        Self { store, _claim: claim, flush_ns, boot: None, state: State::Idle }
+        Self { store, _claim: claim, flush_ns, boot: None, state: State::Idle, has_let_go: false }
     }
 
     /// Begins a run. `first_index` is the number of its first window in the recording: in the data set it
@@ -104,10 +105,15 @@ impl Output for ParquetOutput {
             State::Failed => return Err(OutputError::AfterFailure),
         };
         let result = run.window(&*self.store, self.flush_ns, report, stacks);
+        self.has_let_go |= run.buffered_ns == 0;
         if result.is_err() {
             self.state = State::Failed;
         }
         result
+    }
+
+    fn has_let_go(&mut self) -> bool {
+        std::mem::take(&mut self.has_let_go)
     }
 
     fn run_ended(&mut self, end: &RunEnd) -> Result<()> {

@@ -246,3 +246,19 @@ fn names_cannot_leave_their_folder() {
         assert_eq!(path_part(name), expected);
     }
 }
+
+#[test]
+fn it_says_once_that_it_has_let_go_of_what_it_wrote() {
+    let root = tempfile::tempdir().unwrap();
+    let mut output = ParquetOutput::new(OutputDirectory::create(root.path(), None).unwrap(), 3 * SECOND);
+    let mut stacks = StackTable::default();
+    output.run_started(&fixture::run()).unwrap();
+    let mut has_let_go = Vec::new();
+    for index in 0..7 {
+        let report = fixture::window(SMALL, &mut stacks, index);
+        output.window(&report, &stacks).unwrap();
+        has_let_go.push((output.has_let_go(), output.has_let_go()));
+    }
+    let written = [false, false, true, false, false, true, false].map(|has| (has, false));
+    assert_eq!(has_let_go, written);
+}

@@ -141,6 +141,10 @@ impl Output for Rotated {
         self.output.window(report, stacks)
     }
 
+    fn has_let_go(&mut self) -> bool {
+        self.output.has_let_go()
+    }
+
     fn run_ended(&mut self, end: &RunEnd) -> Result<()> {
         self.run = None;
         self.output.run_ended(end)

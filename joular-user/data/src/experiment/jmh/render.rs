@@ -1,19 +1,19 @@
 //! Writes joules per operation: a table for people, JSON, CSV and Markdown.
 
-use std::{
-    fmt::Write as _,
-    io::{self, Write},
-};
+use std::io::{self, Write};
 
 use super::{Benchmarks, Operation, Row};
 use crate::{
     experiment::{
-        cells::{markdown_name, sized, text_name},
+        cells::{NAME_WIDTH, sized},
         replicates::stats::Stats,
     },
     model::target_text::TargetText,
     report::Format,
-    text::{csv, escape, harmless_json},
+    text::{
+        csv, escape, harmless_json,
+        table::{Column, Table},
+    },
 };
 
 /// What is shown of a benchmark.
@@ -40,40 +40,32 @@ impl Benchmarks {
     }
 
     fn text(&self) -> String {
-        let mut said = format!(
-            "{:>12} {:>20} {:>9} {:>12} {:>6} {:>5}  {:<6}  {}\n",
-            "J/op", "95 % FROM–TO", "W", "ops/s", "VM %", "forks", "mode", "benchmark"
-        );
-        for row in &self.rows {
-            let Cells { joules, interval, watts, rate, vm } = cells(row);
-            let _ = writeln!(
-                said,
-                "{joules:>12} {interval:>20} {watts:>9} {rate:>12} {vm:>6} {:>5}  {:<6}  {}",
-                row.forks,
-                row.mode.to_string(),
-                text_name(&row.name())
-            );
-        }
-        self.notes().iter().for_each(|note| {
-            let _ = writeln!(said, "{note}");
-        });
-        said
+        self.notes().into_iter().fold(self.table().text(), |said, note| said + &note + "\n")
     }
 
     fn markdown(&self) -> String {
-        let mut said = String::from(
-            "| Benchmark | Mode | Forks | J/op | 95 % | W | ops/s | VM % |\n|:---|:---|---:|---:|---:|---:|---:|---:|\n",
-        );
-        for row in &self.rows {
-            let Cells { joules, interval, watts, rate, vm } = cells(row);
-            let (name, mode) = (markdown_name(&row.name()), markdown_name(&row.mode));
-            let _ =
-                writeln!(said, "| {name} | {mode} | {} | {joules} | {interval} | {watts} | {rate} | {vm} |", row.forks);
+        let notes = self.notes().into_iter().map(|note| format!("\n{}\n", note.replace('|', "\\|")));
+        self.table().markdown(true) + &notes.collect::<String>()
+    }
+
+    fn table(&self) -> Table {
+        let rows = || self.rows.iter();
+        let cells: Vec<Cells> = rows().map(cells).collect();
+        let figures = |heading, cell: fn(&Cells) -> &String| Column::figures(heading, &cells, |row| cell(row).clone());
+        Table {
+            columns: vec![
+                figures("J/op", |cells| &cells.joules),
+                figures("95 % FROM–TO", |cells| &cells.interval),
+                figures("W", |cells| &cells.watts),
+                figures("ops/s", |cells| &cells.rate),
+                figures("VM %", |cells| &cells.vm),
+                Column::figures("forks", rows(), |row| row.forks.to_string()),
+                Column::words("mode", rows(), |row| row.mode.to_string().replace('|', "\\x7c")),
+            ],
+            heading: "benchmark".to_owned(),
+            names: rows().map(Row::name).collect(),
+            longest: Some(NAME_WIDTH),
         }
-        for note in self.notes() {
-            let _ = writeln!(said, "\n{}", note.replace('|', "\\|"));
-        }
-        said
     }
 
     fn notes(&self) -> Vec<String> {

@@ -1,15 +1,15 @@
 //! Writes what an experiment showed: a table for people, JSON, CSV, and Markdown as hyperfine has it.
 
-use std::{
-    fmt::Write as _,
-    io::{self, Write},
-};
+use std::io::{self, Write};
 
 use super::{Figure, Ranked, Stats, Summary};
 use crate::{
-    experiment::cells::{markdown_name, sized, text_name},
+    experiment::cells::{NAME_WIDTH, sized, text_name},
     report::Format,
-    text::{csv, harmless_json},
+    text::{
+        csv, harmless_json,
+        table::{Column, Table, code},
+    },
 };
 
 impl Summary {
@@ -42,48 +42,38 @@ impl Summary {
 
     fn text(&self) -> String {
         let (unit, factor) = self.unit();
-        let mut said = format!(
-            "{:>5} {:>12} {:>10} {:>23} {:>12} {:>12} {:>10} {:>9} {:>9}  {:>7} {:>13}  {:<15}  variant\n",
-            "runs",
-            format!("mean {unit}"),
-            "± σ",
-            "95 % interval",
-            "min",
-            "max",
-            "W",
-            "s",
-            "CPU s",
-            "ratio",
-            "95 %",
-            "verdict"
-        );
-        for (row, stats) in self.ranked() {
-            let mean = |figure| {
+        let rows: Vec<(&Ranked, &Stats)> = self.ranked().collect();
+        let figures = |heading: &str, cell: &dyn Fn(&Ranked, &Stats) -> String| {
+            Column::figures(heading, &rows, |row| cell(row.0, row.1))
+        };
+        let sized = |value: f64| format!("{:.4}", value * factor);
+        let mean = |figure| {
+            move |row: &Ranked, _: &Stats| {
                 let stats = self.variants.get(row.variant).and_then(|variant| variant.stats(figure));
                 stats.map_or_else(|| "-".to_owned(), |stats| format!("{:.3}", stats.mean))
-            };
-            let _ = writeln!(
-                said,
-                "{:>5} {:>12.4} {:>10.4} {:>23} {:>12.4} {:>12.4} {:>10} {:>9} {:>9}  {:>7} {:>13}  {:<15}  {}",
-                stats.n,
-                stats.mean * factor,
-                stats.stddev * factor,
-                interval(stats.interval, factor, 4),
-                stats.min * factor,
-                stats.max * factor,
-                mean(Figure::Watts),
-                mean(Figure::Seconds),
-                mean(Figure::CpuSeconds),
-                row.ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.3}")),
-                if row.ratio_interval.is_some() { interval(row.ratio_interval, 1.0, 3) } else { String::new() },
-                row.standing.name(),
-                text_name(&row.name)
-            );
-        }
-        for line in self.remarks() {
-            let _ = writeln!(said, "{line}");
-        }
-        said
+            }
+        };
+        let columns = vec![
+            figures("runs", &|_, stats| stats.n.to_string()),
+            figures(&format!("mean {unit}"), &|_, stats| sized(stats.mean)),
+            figures("± σ", &|_, stats| sized(stats.stddev)),
+            figures("95 % interval", &|_, stats| interval(stats.interval, factor, 4)),
+            figures("min", &|_, stats| sized(stats.min)),
+            figures("max", &|_, stats| sized(stats.max)),
+            figures("W", &mean(Figure::Watts)),
+            figures("s", &mean(Figure::Seconds)),
+            figures("CPU s", &mean(Figure::CpuSeconds)),
+            figures("ratio", &|row, _| ratio(row, 3)),
+            figures("95 %", &|row, _| row.ratio_interval.map_or_else(String::new, |of| interval(Some(of), 1.0, 3))),
+            verdicts(&rows),
+        ];
+        let said = self.table(columns).text();
+        self.remarks().into_iter().fold(said, |said, line| said + &line + "\n")
+    }
+
+    fn table(&self, columns: Vec<Column>) -> Table {
+        let names = self.ranked().map(|(row, _)| row.name.clone()).collect();
+        Table { columns, heading: "variant".to_owned(), names, longest: Some(NAME_WIDTH) }
     }
 
     /// What is to be known beside the figures, a sentence a line, with names escaped.
@@ -151,34 +141,38 @@ impl Summary {
 
     fn markdown(&self) -> String {
         let (unit, factor) = self.unit();
-        let mut said = format!(
-            "| Variant | Mean ± σ [{unit}] | 95 % | Min | Max | Relative | Verdict |\n|:---|---:|---:|---:|---:|---:|:---|\n"
-        );
-        for (row, stats) in self.ranked() {
-            let relative = row.ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.2}"));
+        let rows: Vec<(&Ranked, &Stats)> = self.ranked().collect();
+        let figures = |heading: &str, cell: &dyn Fn(&Ranked, &Stats) -> String| {
+            Column::figures(heading, &rows, |row| cell(row.0, row.1))
+        };
+        let sized = |value: f64| format!("{:.3}", value * factor);
+        let relative = |row: &Ranked| {
             let around = row.ratio_interval.map(|around| format!(" ({})", interval(Some(around), 1.0, 2)));
-            let _ = writeln!(
-                said,
-                "| {} | {:.3} ± {:.3} | {} | {:.3} | {:.3} | {relative}{} | {} |",
-                markdown_name(&row.name),
-                stats.mean * factor,
-                stats.stddev * factor,
-                interval(stats.interval, factor, 3),
-                stats.min * factor,
-                stats.max * factor,
-                around.unwrap_or_default(),
-                row.standing.name(),
-            );
-        }
-        let remarks = self.remarks();
-        if !remarks.is_empty() {
-            said.push('\n');
-        }
-        for line in remarks {
-            let _ = writeln!(said, "- {}", markdown_name(&line.as_str().into()));
-        }
-        said
+            ratio(row, 2) + &around.unwrap_or_default()
+        };
+        let columns = vec![
+            figures(&format!("mean ± σ [{unit}]"), &|_, stats| {
+                format!("{} ± {}", sized(stats.mean), sized(stats.stddev))
+            }),
+            figures("95 %", &|_, stats| interval(stats.interval, factor, 3)),
+            figures("min", &|_, stats| sized(stats.min)),
+            figures("max", &|_, stats| sized(stats.max)),
+            figures("relative", &|row, _| relative(row)),
+            verdicts(&rows),
+        ];
+        let said = self.table(columns).markdown(true);
+        let remarks = self.remarks().into_iter().map(|line| format!("- {}\n", code(&line.as_str().into())));
+        let remarks: String = remarks.collect();
+        if remarks.is_empty() { said } else { said + "\n" + &remarks }
     }
+}
+
+fn verdicts(rows: &[(&Ranked, &Stats)]) -> Column {
+    Column::words("verdict", rows, |(row, _)| row.standing.name().to_owned())
+}
+
+fn ratio(row: &Ranked, places: usize) -> String {
+    row.ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.places$}"))
 }
 
 /// `1.23–1.45`; a question mark if nothing tells.

@@ -28,6 +28,12 @@ pub struct Sides {
     pub obstacle: Option<Obstacle>,
 }
 
+impl Sides {
+    pub const fn as_they_are(a: Side, b: Side) -> Self {
+        Self { a, b, notices: Vec::new(), obstacle: None }
+    }
+}
+
 /// Why sides are not attributed alike.
 #[derive(Debug, Error)]
 pub enum Obstacle {
@@ -52,10 +58,10 @@ pub fn alike(
 ) -> Sides {
     let differences = warnings::differences(&a, &b);
     if differences.divided.is_empty() {
-        return Sides { a, b, notices: Vec::new(), obstacle: None };
+        return Sides::as_they_are(a, b);
     }
     match again([&a, &b], &differences, folder, read) {
-        Err(obstacle) => Sides { a, b, notices: Vec::new(), obstacle: Some(obstacle) },
+        Err(obstacle) => Sides { obstacle: Some(obstacle), ..Sides::as_they_are(a, b) },
         Ok([again_a, again_b]) => {
             let names = match (&again_a, &again_b) {
                 (Some(_), None) => "A was",

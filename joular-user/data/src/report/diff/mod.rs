@@ -13,6 +13,7 @@ mod comparability;
 pub mod estimate;
 mod gate;
 pub mod identity;
+mod in_window;
 mod phases;
 mod render;
 pub mod side;
@@ -197,13 +198,12 @@ pub fn run(a: &Path, b: &Path, filter: &Filter, app: Option<&App>, choices: &Cho
         b.expect_work_of_each_run("--work-b", work_b)?;
     }
     if let Some(flag) = choices.measure.flag() {
-        if [&a, &b].iter().all(|side| side.total.energy.0 == 0) {
+        if !a.has_measure && !b.has_measure {
             let [a, b] = [a, b].map(|side| escape(&side.data.display().to_string()));
             return Err(DiffError::Nothing { a, b, measure: choices.measure.title().to_lowercase(), flag });
         }
         // How energy is divided does not matter to it.
-        let sides = Sides { a, b, notices: Vec::new(), obstacle: None };
-        return Ok(Comparison::of(sides, choices));
+        return Ok(Comparison::of(Sides::as_they_are(a, b), choices));
     }
     let read = |store: &Arc<dyn Store>, root: &Path| Side::of_store(store, root, filter, app, choices);
     Ok(Comparison::of(again::alike(a, b, choices.again_in.as_deref(), read), choices))

@@ -10,6 +10,7 @@ use super::{
     Choices, DiffError, Per, Work,
     estimate::{MIN_RUNS, Replicates},
     identity::{CompareBy, Key, Keys},
+    in_window::InWindow,
     phases::Phases,
 };
 use crate::{
@@ -23,7 +24,7 @@ use crate::{
     },
     report::{
         measure::Measure,
-        profile::{App, Catalog, DataSet, Filter, InWindow, Overview, Row, Run, ThreadIndex, WindowSpan},
+        profile::{AmountRow, App, Catalog, DataSet, Filter, Overview, Row, Run, ThreadIndex, Watch, WindowSpan},
     },
     text::escape,
 };
@@ -51,6 +52,8 @@ pub struct Side {
     pub(super) cpu_of_windows: Vec<u64>,
     /// Whether it is from a baseline, which keeps sums of runs and no windows.
     pub is_baseline: bool,
+    /// Whether anything of the measure was recorded, though a count may have come to nothing.
+    pub has_measure: bool,
 }
 
 /// What a row, or all of the selection, spent. If another measure is compared, its amounts take the place of microjoules.
@@ -87,18 +90,9 @@ impl Side {
         let mut data = DataSet::of_store(store, filter)?;
         let windows = data.windows(filter);
         let mut overview = data.overview(filter)?;
-        let mut sums = Sums::new(&data.catalog, windows, filter, app, choices);
+        let mut sums = Sums::new(&data, windows, filter, app, choices);
         let summed = data.sums(filter, |_, _| {})?;
-        if choices.measure == Measure::Energy {
-            data.scan_in_time(filter, &summed, |catalog, row| {
-                sums.take_time(row);
-                sums.take(catalog, &InWindow::of_energy(row));
-            })?;
-        } else {
-            data.scan_in_time(filter, &summed, |_, row| sums.take_time(row))?;
-            let rows = data.in_windows(choices.measure, filter, &summed)?;
-            rows.iter().for_each(|row| sums.take(&data.catalog, row));
-        }
+        let measured = data.measured(filter, &summed, &mut sums)?;
         overview.gc_charged = data.gc_charged;
         let mut side = Self {
             data: root.to_owned(),
@@ -113,6 +107,7 @@ impl Side {
             rows: BTreeMap::new(),
             cpu_of_windows: sums.cpu,
             is_baseline: false,
+            has_measure: choices.measure == Measure::Energy || measured.has(choices.measure),
         };
         sums.total.finish(&sums.threads);
         side.total = sums.total.spent;
@@ -256,6 +251,7 @@ type Threads = HashMap<ThreadIndex, u64>;
 
 /// The rows of a data set, as they come.
 struct Sums {
+    measure: Measure,
     keys: Keys,
     rows: Vec<Sum>,
     total: Sum,
@@ -272,12 +268,35 @@ struct Sums {
     of_app: Option<Catalog>,
 }
 
+impl Watch for Sums {
+    fn wants_time(&self) -> bool {
+        true
+    }
+
+    fn in_time(&mut self, catalog: &Catalog, row: &Row) {
+        let window = self.places.get(&(row.run, row.window_start));
+        if let Some(cpu) = window.and_then(|window| self.cpu.get_mut(*window)) {
+            *cpu = cpu.saturating_add(row.cpu_ns);
+        }
+        if self.measure == Measure::Energy {
+            self.take(catalog, &InWindow::of_energy(row));
+        }
+    }
+
+    fn amount(&mut self, catalog: &Catalog, row: &AmountRow<'_>) {
+        if self.measure.includes(row.part.measure) {
+            self.take(catalog, &InWindow::of_amount(row));
+        }
+    }
+}
+
 impl Sums {
-    fn new(catalog: &Catalog, windows: Vec<WindowSpan>, filter: &Filter, app: Option<&App>, choices: &Choices) -> Self {
-        let paths = &catalog.paths;
+    fn new(data: &DataSet, windows: Vec<WindowSpan>, filter: &Filter, app: Option<&App>, choices: &Choices) -> Self {
+        let (catalog, paths) = (&data.catalog, &data.catalog.paths);
         let phases = Phases::of(&catalog.runs, &windows);
         let of_app = app.map(|app| Catalog { paths: paths.of_app(app), ..Catalog::default() });
         Self {
+            measure: choices.measure,
             keys: Keys::new(choices.by, choices.view),
             rows: Vec::new(),
             total: Sum::default(),
@@ -287,15 +306,8 @@ impl Sums {
             cpu: vec![0; windows.len()],
             places: windows.iter().enumerate().map(|(at, window)| ((window.run, window.start), at)).collect(),
             windows,
-            is_allowed: paths.indices().map(|path| filter.allows_path(paths.frames_of(path))).collect(),
+            is_allowed: data.allowed_paths(filter),
             of_app,
-        }
-    }
-
-    fn take_time(&mut self, row: &Row) {
-        let window = self.places.get(&(row.run, row.window_start));
-        if let Some(cpu) = window.and_then(|window| self.cpu.get_mut(*window)) {
-            *cpu = cpu.saturating_add(row.cpu_ns);
         }
     }
 

@@ -44,7 +44,7 @@ fn write(selection: &Selection<'_>, out: &mut dyn Write) -> Result<Exported> {
         Ok(())
     })?;
     builder.name_threads(timeline.catalog());
-    let beside_energy = timeline.beside_energy()?;
+    let beside_energy = timeline.beside_energy();
     for counted in beside_energy.chunk_by(|a, b| (a.measure, a.process) == (b.measure, b.process)) {
         builder.beside_energy(timeline.catalog(), counted);
     }

@@ -13,8 +13,8 @@ use super::{
     timeline::unix_ns,
 };
 use crate::report::{
-    measure::{Fact, Measure},
-    profile::{PathIndex, Profile, ThreadIndex, ThreadPath},
+    measure::Measure,
+    profile::{Fact, PathIndex, Profile, ThreadIndex, ThreadPath},
 };
 
 pub(super) const FORMAT: ExportFormat = ExportFormat { name: "pprof", writer: Writer::Binary(write) };
@@ -125,7 +125,7 @@ struct Values {
 
 impl Values {
     fn of(profile: &Profile) -> Self {
-        let counted = profile.counted.counters.iter().map(|counter| (counter.name(), "count"));
+        let counted = profile.measured.counters().map(|counter| (counter.name(), "count"));
         let mut types: Vec<_> = SAMPLE_TYPES.into_iter().chain(counted).collect();
         let mut places = Vec::new();
         for measure in profile.measures_of_bytes() {
@@ -174,7 +174,8 @@ fn id(place: u32) -> u64 {
 }
 
 fn sample(profile: &Profile, entry: &ThreadPath, values: &Values, dictionary: &mut Dictionary) -> Sample {
-    let counts = profile.counted.of(entry).unwrap_or_default().iter().copied();
+    let measured = &profile.measured;
+    let counts = measured.counters().map(|counter| measured.of_entry(Measure::Counted(counter), entry));
     let mut value: Vec<i64> =
         [entry.energy.0, entry.cpu_ns, entry.samples].into_iter().chain(counts).map(signed).collect();
     value.resize(values.types.len(), 0);

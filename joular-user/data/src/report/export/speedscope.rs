@@ -1,6 +1,6 @@
 //! Writes speedscope's own JSON (`file-format-schema.json` of its package): frames once, and for
-//! each thread a "sampled" profile whose weights are µJ, and one of bytes for each way in which it allocated or moved
-//! some. Stacks of allocations end with classes.
+//! each thread a "sampled" profile whose weights are µJ, and one for each measure of bytes and counts that it has some of.
+//! Stacks of allocations end with classes.
 //!
 //! Its units are times, bytes and none. The unit of energy is `none`, and names say µJ.
 
@@ -12,15 +12,16 @@ use super::{ExportFormat, Exported, Result, Selection, Writer, origin};
 use crate::{
     model::{frame::Frame, target_text::TargetText},
     report::{
-        measure::{Fact, Measure},
-        profile::{FrameIndex, PathIndex, Profile, ThreadIndex, ThreadPath},
+        measure::{Measure, Unit},
+        profile::{Fact, FrameIndex, PathIndex, Profile, ThreadIndex, ThreadPath},
     },
 };
 
 pub(super) const FORMAT: ExportFormat = ExportFormat { name: "speedscope", writer: Writer::Text(write) };
 
-/// The format's name of a unit.
+/// The format's names of units.
 const BYTES: &str = "bytes";
+const NONE: &str = "none";
 
 const SCHEMA: &str = "https://www.speedscope.app/file-format-schema.json";
 
@@ -68,7 +69,7 @@ struct Sampled<'a> {
 /// What a thread has on its paths.
 enum Entries<'a> {
     Energy(&'a [ThreadPath]),
-    Bytes(Measure, Vec<Fact>),
+    Facts(Measure, Vec<Fact>),
 }
 
 fn write(selection: &Selection<'_>, out: &mut dyn Write) -> Result<Exported> {
@@ -77,11 +78,11 @@ fn write(selection: &Selection<'_>, out: &mut dyn Write) -> Result<Exported> {
     let (numbers, used) = used_frames(&profile);
     let mut all: Vec<Entries<'_>> =
         profile.entries.chunk_by(|a, b| a.thread == b.thread).map(Entries::Energy).collect();
-    for measure in profile.measures_of_bytes() {
+    for measure in profile.measures_apart() {
         let facts: Vec<Fact> = profile.facts(measure).collect();
-        all.extend(facts.chunk_by(|a, b| a.thread == b.thread).map(|facts| Entries::Bytes(measure, facts.to_vec())));
+        all.extend(facts.chunk_by(|a, b| a.thread == b.thread).map(|facts| Entries::Facts(measure, facts.to_vec())));
     }
-    // What opens first is what spent most; bytes come after all energy, one measure after the other.
+    // What opens first is what spent most; other measures come after all energy, one after the other.
     all.sort_by_cached_key(|entries| (entries.measure(), std::cmp::Reverse(entries.sum())));
     let profiles = all.iter().map(|entries| sampled(&profile, &numbers, entries, &origin)).collect();
     let file = File {
@@ -108,8 +109,8 @@ struct Numbers {
 fn used_frames(profile: &Profile) -> (Numbers, Vec<FrameRow<'_>>) {
     let paths = &profile.catalog.paths;
     let (mut numbers, mut used) = (HashMap::new(), Vec::new());
-    let of_bytes = profile.measures_of_bytes().flat_map(|measure| profile.facts(measure).map(|fact| fact.path));
-    for index in profile.entries.iter().map(|entry| entry.path).chain(of_bytes).flat_map(|path| paths.path(path)) {
+    let of_others = profile.measures_apart().flat_map(|measure| profile.facts(measure).map(|fact| fact.path));
+    for index in profile.entries.iter().map(|entry| entry.path).chain(of_others).flat_map(|path| paths.path(path)) {
         numbers.entry(*index).or_insert_with(|| {
             used.push(FrameRow::of(paths.frame(*index)));
             place(used.len() - 1)
@@ -117,7 +118,7 @@ fn used_frames(profile: &Profile) -> (Numbers, Vec<FrameRow<'_>>) {
     }
     let classes = place(used.len());
     let class = |name| FrameRow { name: Cow::Borrowed(name), file: None, line: None };
-    used.extend(profile.allocated.classes.iter().map(class));
+    used.extend(profile.measured.classes.iter().map(class));
     (Numbers { frames: numbers, classes }, used)
 }
 
@@ -136,7 +137,7 @@ impl Entries<'_> {
     const fn measure(&self) -> Measure {
         match self {
             Self::Energy(_) => Measure::Energy,
-            Self::Bytes(measure, _) => *measure,
+            Self::Facts(measure, _) => *measure,
         }
     }
 
@@ -147,7 +148,7 @@ impl Entries<'_> {
     fn thread(&self) -> Option<ThreadIndex> {
         match self {
             Self::Energy(entries) => entries.first().map(|entry| entry.thread),
-            Self::Bytes(_, facts) => facts.first().map(|fact| fact.thread),
+            Self::Facts(_, facts) => facts.first().map(|fact| fact.thread),
         }
     }
 
@@ -155,14 +156,14 @@ impl Entries<'_> {
     fn stacks(&self) -> Vec<(PathIndex, Option<usize>)> {
         match self {
             Self::Energy(entries) => entries.iter().map(|entry| (entry.path, None)).collect(),
-            Self::Bytes(_, facts) => facts.iter().map(|fact| (fact.path, fact.class)).collect(),
+            Self::Facts(_, facts) => facts.iter().map(|fact| (fact.path, fact.class)).collect(),
         }
     }
 
     fn weights(&self) -> Vec<u64> {
         match self {
             Self::Energy(entries) => entries.iter().map(|entry| entry.energy.0).collect(),
-            Self::Bytes(_, facts) => facts.iter().map(|fact| fact.amount).collect(),
+            Self::Facts(_, facts) => facts.iter().map(|fact| fact.amount).collect(),
         }
     }
 }
@@ -170,8 +171,9 @@ impl Entries<'_> {
 fn sampled<'a>(profile: &'a Profile, numbers: &'a Numbers, entries: &'a Entries<'a>, origin: &str) -> Sampled<'a> {
     let catalog = &profile.catalog;
     let (unit, what) = match entries.measure() {
-        Measure::Energy => ("none", format!("µJ, {origin}")),
-        measure => (BYTES, measure.title().to_lowercase()),
+        Measure::Energy => (NONE, format!("µJ, {origin}")),
+        measure if measure.unit() == Unit::Bytes => (BYTES, measure.title().to_lowercase()),
+        measure => (NONE, measure.title().to_lowercase()),
     };
     let name = entries.thread().map_or_else(String::new, |index| {
         let (thread, process) = (catalog.thread(index), catalog.process_of(index));
@@ -197,7 +199,7 @@ fn samples<S: Serializer>(
     let paths = &profile.catalog.paths;
     let stack = |(path, class): (PathIndex, Option<usize>)| {
         let frames = paths.path(path).iter().filter_map(|frame| numbers.frames.get(frame).copied());
-        let class = class.filter(|class| *class < profile.allocated.classes.len());
+        let class = class.filter(|class| *class < profile.measured.classes.len());
         frames.chain(class.map(|class| numbers.classes.saturating_add(place(class)))).collect::<Vec<u32>>()
     };
     serializer.collect_seq(entries.stacks().into_iter().map(stack))

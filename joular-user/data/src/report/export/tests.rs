@@ -273,6 +273,27 @@ fn frames_without_a_module_are_filed_by_their_kind() {
 }
 
 #[test]
+fn speedscope_has_a_profile_of_each_thread_and_measure() {
+    let (root, filter) = (written(), Filter::default());
+    let profile = Profile::read(root.path(), &filter, None).unwrap();
+    let mut out = Vec::new();
+    let selection = Selection { data: root.path(), filter: &filter, app: None, measure: Measure::Energy };
+    let Writer::Text(write) = ExportFormat::of("speedscope").unwrap().writer else { panic!("it is text") };
+    write(&selection, &mut out).unwrap();
+    let file: serde_json::Value = serde_json::from_slice(&out).unwrap();
+    let profiles = file["profiles"].as_array().unwrap();
+    let measures: Vec<Measure> = profile.measures_apart().collect();
+    assert!(measures.iter().any(|measure| measure.unit() == Unit::Count), "{measures:?}");
+    for measure in measures {
+        let of_measure = format!(", {}", measure.title().to_lowercase());
+        let found = profiles.iter().filter(|profile| profile["name"].as_str().unwrap().ends_with(&of_measure));
+        let weights = found.flat_map(|profile| profile["weights"].as_array().unwrap());
+        let sum: u64 = weights.map(|weight| weight.as_u64().unwrap()).sum();
+        assert_eq!(sum, profile.measured.amount(measure), "{}", measure.name());
+    }
+}
+
+#[test]
 fn collapsed_stacks_of_each_measure_sum_to_what_the_selection_has_of_it() {
     let (root, filter) = (written(), Filter::default());
     let profile = Profile::read(root.path(), &filter, None).unwrap();

@@ -1,16 +1,15 @@
 //! Reads the rows of a selection one by one, with the methods' filter applied.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    path::Path,
-};
+use std::{collections::BTreeMap, path::Path};
 
 use super::Result;
 use crate::{
-    model::{counter::Counter, units::UnixMicros, way::Way},
+    model::{units::UnixMicros, way::Way},
     report::{
         measure::Measure,
-        profile::{App, Catalog, DataSet, Filter, Overview, ProcessIndex, Summed, ThreadPath, row::Row},
+        profile::{
+            AmountRow, App, Catalog, DataSet, Filter, Overview, ProcessIndex, Summed, ThreadPath, Watch, row::Row,
+        },
     },
 };
 
@@ -31,6 +30,7 @@ pub(super) struct Timeline<'a> {
     filter: &'a Filter,
     /// By path: whether the filter allows it.
     allowed: Vec<bool>,
+    beside_energy: BTreeMap<Place, OfProcess>,
     pub(super) overview: Overview,
 }
 
@@ -39,14 +39,13 @@ impl<'a> Timeline<'a> {
         let mut data = DataSet::open(root, filter)?;
         let mut overview = data.overview(filter)?;
         let summed = data.sums(filter, |_, _| {})?;
-        let paths = &data.catalog.paths;
-        let allowed: Vec<bool> = paths.indices().map(|path| filter.allows_path(paths.frames_of(path))).collect();
+        let allowed = data.allowed_paths(filter);
         let is_allowed = |entry: &&ThreadPath| allowed.get(entry.path.index()).copied().unwrap_or(false);
         overview.inferred = summed.entries.iter().filter(is_allowed).map(|entry| entry.inferred).sum();
         if let Some(app) = app {
             data.catalog.paths = data.catalog.paths.of_app(app);
         }
-        Ok(Self { data, summed, filter, allowed, overview })
+        Ok(Self { data, summed, filter, allowed, beside_energy: BTreeMap::new(), overview })
     }
 
     pub(super) fn catalog(&self) -> &Catalog {
@@ -60,39 +59,52 @@ impl<'a> Timeline<'a> {
 
     /// Calls `take` for every row, in the order in which they were written: windows of a run one
     /// after the other. It stops at the first error of `take`.
-    pub(super) fn scan(&mut self, mut take: impl FnMut(&Catalog, &Row) -> Result<()>) -> Result<()> {
-        let mut result = Ok(());
-        let allowed = &self.allowed;
-        self.data.scan_in_time(self.filter, &self.summed, |catalog, row| {
-            if result.is_ok() && allowed.get(row.path.index()).copied().unwrap_or(false) {
-                result = take(catalog, row);
-            }
-        })?;
-        result
+    pub(super) fn scan(&mut self, take: impl FnMut(&Catalog, &Row) -> Result<()>) -> Result<()> {
+        let (result, beside_energy) = (Ok(()), BTreeMap::new());
+        let mut scan = Scan { allowed: &self.allowed, take, result, beside_energy };
+        self.data.measured(self.filter, &self.summed, &mut scan)?;
+        self.beside_energy = scan.beside_energy;
+        scan.result
     }
 
-    /// What processes have of bytes and counts, by measure, process and time. Bytes are in each once.
-    pub(super) fn beside_energy(&mut self) -> Result<Vec<OfProcess>> {
-        let windows = self.data.windows(self.filter);
-        let lengths: HashMap<_, u64> =
-            windows.into_iter().map(|window| ((window.run, window.start), window.length_ns)).collect();
-        let mut found = Vec::new();
-        let moved = Way::APART.into_iter().map(Measure::Moved);
-        for measure in [Measure::Allocated].into_iter().chain(moved).chain(Counter::ALL.map(Measure::Counted)) {
-            let mut sums: BTreeMap<(ProcessIndex, usize, UnixMicros), u64> = BTreeMap::new();
-            for row in self.data.in_windows(measure, self.filter, &self.summed)? {
-                if self.allowed.get(row.path.index()).copied().unwrap_or(false) {
-                    let process = self.data.catalog.thread(row.thread).process;
-                    let sum = sums.entry((process, row.run, row.window_start)).or_default();
-                    *sum = sum.saturating_add(row.amount);
-                }
-            }
-            found.extend(sums.into_iter().map(|((process, run, window_start), amount)| {
-                let window_ns = lengths.get(&(run, window_start)).copied().unwrap_or(0);
-                OfProcess { measure, process, window_start, window_ns, amount }
-            }));
+    /// What processes have of bytes and counts, by measure, process and time, in the rows that were scanned. Bytes are in
+    /// each once.
+    pub(super) fn beside_energy(&self) -> Vec<OfProcess> {
+        self.beside_energy.values().copied().collect()
+    }
+}
+
+/// Measure, process, run and window.
+type Place = (Measure, ProcessIndex, usize, UnixMicros);
+
+/// Gives on rows of paths that are allowed, and sums what there is beside them.
+struct Scan<'a, T> {
+    allowed: &'a [bool],
+    take: T,
+    result: Result<()>,
+    beside_energy: BTreeMap<Place, OfProcess>,
+}
+
+impl<T: FnMut(&Catalog, &Row) -> Result<()>> Watch for Scan<'_, T> {
+    fn wants_time(&self) -> bool {
+        true
+    }
+
+    fn in_time(&mut self, catalog: &Catalog, row: &Row) {
+        if self.result.is_ok() && self.allowed.get(row.path.index()).copied().unwrap_or(false) {
+            self.result = (self.take)(catalog, row);
         }
-        Ok(found)
+    }
+
+    fn amount(&mut self, catalog: &Catalog, row: &AmountRow<'_>) {
+        let is_apart = |measure: &Measure| !matches!(measure, Measure::Moved(way) if !Way::APART.contains(way));
+        let whole = Measure::all().filter(is_apart).find(|measure| measure.includes(row.part.measure));
+        let Some(measure) = whole.filter(|_| row.is_path_allowed) else { return };
+        let AmountRow { run, window_start, window_ns, thread, .. } = *row;
+        let process = catalog.thread(thread).process;
+        let none = OfProcess { measure, process, window_start, window_ns, amount: 0 };
+        let sum = self.beside_energy.entry((measure, process, run, window_start)).or_insert(none);
+        sum.amount = sum.amount.saturating_add(row.part.amount);
     }
 }
 

@@ -24,7 +24,7 @@ fn chain(names: &[&str]) -> CallTree {
         labels.push(Label::new(NodeKind::Frame(FrameKind::CompiledC2), *name));
         nodes.push(node(Some(index), index + 1, names.len() - index));
     }
-    CallTree { measure: Measure::Energy, labels, nodes }
+    CallTree { measure: Measure::Energy, labels, nodes, beside: Vec::new() }
 }
 
 fn drawing() -> Drawing {

@@ -17,8 +17,7 @@ use super::{
 use crate::{
     model::units::{MicroJoules, UnixMicros},
     report::profile::{
-        Allocated, App, Catalog, Counting, DataSet, Filter, Moved, PathIndex, Profile, Row, ThreadIndex, ThreadPath,
-        WindowSpan,
+        App, Catalog, DataSet, Filter, PathIndex, Profile, Row, ThreadIndex, ThreadPath, Watch, WindowSpan,
     },
     text,
 };
@@ -79,27 +78,9 @@ impl<'a> Account<'a> {
         Ok(Self { choices, factor, work, weighted: Weighted::default(), last: None })
     }
 
-    /// Whether rows in the order of time are needed.
-    pub fn is_by_time(&self) -> bool {
-        self.factor.as_ref().is_some_and(|factor| factor.by_window.is_some())
-    }
-
-    /// Takes a row. In the order of time, all of them sum to the profile.
-    pub fn take(&mut self, row: &Row) {
-        let Some(by_window) = self.factor.as_ref().and_then(|factor| factor.by_window.as_ref()) else { return };
-        let key = (row.run, row.window_start);
-        let factor = match self.last {
-            Some((known, factor)) if known == key => factor,
-            // A scan has rows of whole windows only.
-            _ => by_window.get(&key).copied().unwrap_or_default(),
-        };
-        self.last = Some((key, factor));
-        *self.weighted.entry((row.thread, row.path)).or_default() += microjoules(row.energy) * factor;
-    }
-
     /// Of the profile that the rows sum to.
     pub fn of(self, profile: &Profile) -> Footprints<'a> {
-        let weighted = self.is_by_time().then_some(self.weighted);
+        let weighted = self.wants_time().then_some(self.weighted);
         let (choices, mut factor) = (self.choices, self.factor);
         let rates = Rates::of(profile, choices, factor.as_ref(), weighted);
         let entries: Vec<Footprint> = profile.entries.iter().map(|entry| rates.footprint(profile, entry)).collect();
@@ -125,6 +106,25 @@ impl<'a> Account<'a> {
     }
 }
 
+/// Only windows with different factors need rows. In the order of time, all of them sum to the profile.
+impl Watch for Account<'_> {
+    fn wants_time(&self) -> bool {
+        self.factor.as_ref().is_some_and(|factor| factor.by_window.is_some())
+    }
+
+    fn in_time(&mut self, _: &Catalog, row: &Row) {
+        let Some(by_window) = self.factor.as_ref().and_then(|factor| factor.by_window.as_ref()) else { return };
+        let key = (row.run, row.window_start);
+        let factor = match self.last {
+            Some((known, factor)) if known == key => factor,
+            // A scan has rows of whole windows only.
+            _ => by_window.get(&key).copied().unwrap_or_default(),
+        };
+        self.last = Some((key, factor));
+        *self.weighted.entry((row.thread, row.path)).or_default() += microjoules(row.energy) * factor;
+    }
+}
+
 /// As [`Profile::read_watched`], with emissions and cost.
 ///
 /// # Errors
@@ -134,21 +134,13 @@ pub fn read<'a>(
     filter: &Filter,
     app: Option<&App>,
     choices: &'a Choices,
-    watch: impl FnMut(&Catalog, &Row),
+    as_recorded: impl FnMut(&Catalog, &Row),
 ) -> Result<(Profile, Footprints<'a>), FootprintError> {
     let mut data = DataSet::open(root, filter)?;
     let mut account = Account::open(choices, &data, filter)?;
     let overview = data.overview(filter)?;
-    let summed = data.sums(filter, watch)?;
-    let mut counting = Counting::open(&mut data, filter)?;
-    if account.is_by_time() || counting.is_some() {
-        data.scan_in_time(filter, &summed, |_, row| {
-            account.take(row);
-            counting.iter_mut().for_each(|counting| counting.take(row));
-        })?;
-    }
-    let (allocated, moved) = (Allocated::read(&mut data, filter)?, Moved::read(&mut data, filter)?);
-    let profile = Profile::of(data, summed, overview, filter, app).with_counts(counting).with_bytes(allocated, moved);
+    let summed = data.sums(filter, as_recorded)?;
+    let profile = Profile::of(data, summed, overview, filter, app, &mut account)?;
     let footprints = account.of(&profile);
     Ok((profile, footprints))
 }

@@ -6,7 +6,7 @@ use super::strings::Strings;
 use crate::report::{
     measure::Measure,
     profile::Profile,
-    ranking::{By, Figure, MeasureTable, Sort, TableOf, by_measure::MeasureRow, rows::Cut},
+    ranking::{By, Figure, MeasureTable, Sort, TableOf, by_measure::MeasureRow, rows::Cut, selected::by_cpu_time},
 };
 
 /// Classes and methods with a row of their own: more than anyone looks through.
@@ -46,7 +46,7 @@ impl From<Figure> for Bytes {
 
 impl Allocations {
     pub(super) fn of(profile: &Profile, strings: &mut Strings) -> Option<Self> {
-        let allocated = &profile.allocated;
+        let (measured, of) = (&profile.measured, Measure::Allocated);
         let mut rows = |by| {
             let of = TableOf { by, measure: Measure::Allocated };
             let table = MeasureTable::of(profile, of, Cut { top: ROWS, sort: Sort::Own, is_partial: false });
@@ -59,10 +59,10 @@ impl Allocations {
             rows.extend(table.rest.as_ref().map(|(_, rest)| row(rest, None)));
             rows
         };
-        (!allocated.is_empty()).then(|| Self {
-            bytes: allocated.bytes(),
-            samples: allocated.samples(),
-            by_cpu_time_bytes: allocated.bytes_by_cpu_time(),
+        measured.has(of).then(|| Self {
+            bytes: measured.amount(of),
+            samples: measured.samples(of),
+            by_cpu_time_bytes: by_cpu_time(profile),
             classes: rows(By::ClassAllocated),
             methods: rows(By::Method),
         })

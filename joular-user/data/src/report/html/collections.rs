@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{clock::Clock, strings::Strings};
 use crate::{
-    model::{target_text::TargetText, units::UnixMicros},
+    model::target_text::TargetText,
     report::{
         profile::{Collected, SeenCollection},
         tree::OTHERS,
@@ -65,9 +65,8 @@ struct Series {
 pub(super) struct AllocatedOverTime(HashMap<Option<String>, BTreeMap<usize, u64>>);
 
 impl AllocatedOverTime {
-    pub(super) fn take(&mut self, clock: Clock, start: UnixMicros, window_ns: u64, class: Option<&str>, bytes: u64) {
-        let sum =
-            self.0.entry(class.map(ToOwned::to_owned)).or_default().entry(clock.bucket(start, window_ns)).or_default();
+    pub(super) fn take(&mut self, bucket: usize, class: Option<&str>, bytes: u64) {
+        let sum = self.0.entry(class.map(ToOwned::to_owned)).or_default().entry(bucket).or_default();
         *sum = sum.saturating_add(bytes);
     }
 

@@ -5,23 +5,24 @@ use serde::Serialize;
 
 use super::{
     PageChoice,
-    activity::{Activity, Diagram},
+    activity::Diagram,
     allocations::Allocations,
-    collections::{AllocatedOverTime, Collections},
+    collections::Collections,
     emissions::Emissions,
     facts::{self, Audit, Jvm, Quality},
     methods::{self, Method},
-    moved::{Moved, MovedOverTime},
-    power::{Power, Series},
+    moved::Moved,
+    over_time::OverTime,
+    power::Series,
     strings::Strings,
     timeline::{Said, Timeline},
 };
 use crate::{
-    model::{domain::Label as EnergyLabel, target_text::TargetText},
+    model::{counter::Counter, domain::Label as EnergyLabel, target_text::TargetText},
     report::{
         footprint::Footprints,
         headline::Headline,
-        measure::Measure,
+        measure::{Measure, Unit},
         profile::{Amounts, Collected, Profile},
         tree::{Branches, CallTree, Kinds, Mix, NodeKind, palette},
     },
@@ -50,6 +51,8 @@ pub(super) struct Figures {
     time: Time,
     threads: Diagram,
     methods: Vec<Method>,
+    /// Bytes and counts of the selection, in the order of the tree's columns.
+    measures: Vec<PageMeasure>,
     /// What `--counters` counted.
     counters: Vec<&'static str>,
     /// What `--alloc` saw.
@@ -85,8 +88,22 @@ struct Tree {
     self_samples: Vec<u64>,
     /// Part of the energy that samples of other windows tell.
     self_inferred_uj: Vec<u64>,
-    /// Nothing, unless something was allocated.
-    self_allocated_bytes: Vec<u64>,
+    /// By measure, then node.
+    self_beside: Vec<Vec<u64>>,
+}
+
+/// A measure that the flame graph can be drawn of.
+#[derive(Debug, Serialize)]
+struct PageMeasure {
+    name: &'static str,
+    title: String,
+    is_bytes: bool,
+}
+
+impl PageMeasure {
+    fn of(measure: Measure) -> Self {
+        Self { name: measure.name(), title: measure.title().to_lowercase(), is_bytes: measure.unit() == Unit::Bytes }
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -100,29 +117,26 @@ struct Time {
     said: Timeline,
 }
 
-/// What there is beside the energy of threads and paths.
+/// What there is beside what threads and paths have.
 pub(super) struct Beside {
     pub(super) said: Said,
     pub(super) collected: Collected,
-    pub(super) allocated_over_time: AllocatedOverTime,
-    pub(super) moved_over_time: MovedOverTime,
 }
 
 pub(super) fn of(
     profile: &Profile,
     choice: &PageChoice,
     footprints: Option<&Footprints<'_>>,
-    power: &Power<'_>,
-    activity: &Activity,
+    over_time: &OverTime<'_>,
     beside: &Beside,
 ) -> Figures {
     let mut strings = Strings::default();
     let overview = &profile.overview;
     let mut branches = Branches::new(choice.shape, Measure::Energy);
     branches.add(profile);
-    branches.add_beside(profile, Measure::Allocated);
+    profile.measures_apart().for_each(|measure| branches.add_beside(profile, measure));
     let tree = Tree::of(&branches.tree(), &mut strings);
-    let clock = power.clock();
+    let OverTime { clock, power, activity, allocated, moved, .. } = over_time;
     let time = Time {
         start_us: clock.start_us,
         end_us: overview.span.map_or(clock.start_us, |(_, end)| end.0),
@@ -148,10 +162,11 @@ pub(super) fn of(
         time,
         threads,
         methods,
-        counters: profile.counted.counters.iter().map(|counter| counter.name()).collect(),
+        measures: profile.measures_apart().map(PageMeasure::of).collect(),
+        counters: profile.measured.counters().map(Counter::name).collect(),
         allocated: Allocations::of(profile, &mut strings),
-        collected: Collections::of(&beside.collected, &beside.allocated_over_time, clock, &mut strings),
-        moved: Moved::of(profile, &beside.moved_over_time, clock, &mut strings),
+        collected: Collections::of(&beside.collected, allocated, *clock, &mut strings),
+        moved: Moved::of(profile, moved, *clock, &mut strings),
         emissions: footprints.map(|footprints| Emissions::of(footprints, profile, &mut strings)),
         audit: Audit::of(overview),
         jvm_parts: facts::jvm_parts(),
@@ -191,8 +206,8 @@ impl Tree {
             tree.self_cpu_us.push(node.own.cpu_ns / 1000);
             tree.self_samples.push(node.own.samples);
             tree.self_inferred_uj.push(node.own.inferred.0);
-            tree.self_allocated_bytes.push(node.own.beside);
         }
+        tree.self_beside = pruned.beside.into_iter().map(|beside| beside.own).collect();
         tree
     }
 }

@@ -11,7 +11,7 @@ use crate::{
     report::{
         footprint::{Footprint, Footprints},
         measure::Measure,
-        profile::{Amounts, Profile, counted::add},
+        profile::{Amounts, Profile},
         ranking::{groups::Groups, rows::amounts, slots::Slots, sums},
         tree::{Kinds, Label, Mix, NodeKind, OTHERS},
     },
@@ -77,8 +77,8 @@ pub(super) fn of(
     let groups = Groups::numbered(label_of, labels.len());
     let slots = Slots::each(profile, &groups);
     let (amounts, cells) = (amounts(profile, &slots), sums::cells(profile, Measure::Energy, &slots, true));
-    let counters = profile.counted.counters.iter();
-    let counted: Vec<_> = counters.map(|one| sums::amounts(profile, Measure::Counted(*one), &slots)).collect();
+    let counters = profile.measured.counters();
+    let counted: Vec<_> = counters.map(|one| sums::amounts(profile, Measure::Counted(one), &slots)).collect();
     let counts = |label: usize| counted.iter().map(|sums| sums[label][0]).collect::<Vec<u64>>();
     let mut order: Vec<usize> = (0..labels.len()).filter(|label| amounts[*label][1] != Amounts::default()).collect();
     let weight = |label: &usize| {
@@ -112,10 +112,10 @@ pub(super) fn of(
     }
     if !rest.is_empty() {
         let mut all = Amounts::default();
-        let mut self_counts = vec![0; profile.counted.counters.len()];
+        let mut self_counts = vec![0_u64; counted.len()];
         for label in &rest {
             all.plus(&amounts[*label][0]);
-            add(&mut self_counts, &counts(*label));
+            self_counts.iter_mut().zip(counts(*label)).for_each(|(sum, count)| *sum = sum.saturating_add(count));
         }
         let footprint = footprints.as_ref().map(|sums| {
             let mut all = Footprint::default();

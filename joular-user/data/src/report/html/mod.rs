@@ -16,6 +16,7 @@ mod facts;
 mod figures;
 mod methods;
 mod moved;
+mod over_time;
 mod power;
 mod strings;
 #[cfg(test)]
@@ -26,12 +27,12 @@ use std::path::PathBuf;
 
 use self::{
     activity::Activity, clock::Clock, collections::AllocatedOverTime, figures::Beside, moved::MovedOverTime,
-    power::Power, timeline::Said,
+    over_time::OverTime, power::Power, timeline::Said,
 };
 use super::{
     footprint::{Account, Choices, FootprintError},
     headline::Headline,
-    profile::{Allocated, App, Collected, Counting, DataSet, Filter, Moved, Profile},
+    profile::{App, Collected, DataSet, Filter, Profile},
     tree::Shape,
 };
 use crate::redact::Redaction;
@@ -58,43 +59,21 @@ pub struct PageChoice {
 pub fn page(choice: &PageChoice) -> Result<(Vec<u8>, Headline), FootprintError> {
     let filter = &choice.filter;
     let mut data = DataSet::open(&choice.data, filter)?;
-    let account = choice.footprint.as_ref().map(|choices| Account::open(choices, &data, filter));
-    let mut account = account.transpose()?;
+    let account = choice.footprint.as_ref().map(|choices| Account::open(choices, &data, filter)).transpose()?;
     let overview = data.overview(filter)?;
     let said = Said::read(&data, &overview)?;
     let clock = Clock::of(&data.catalog.runs, &overview);
     let mut activity = Activity::new(clock);
     data.scan_places(filter, |row| activity.take_place(row))?;
-    let mut power = Power::new(clock, filter, choice.app.as_ref(), choice.shape.kinds);
+    let power = Power::new(clock, filter, choice.app.as_ref(), choice.shape.kinds);
     let summed = data.sums(filter, |_, _| {})?;
-    let mut counting = Counting::open(&mut data, filter)?;
-    data.scan_in_time(filter, &summed, |catalog, row| {
-        counting.iter_mut().for_each(|counting| counting.take(row));
-        if let Some(account) = &mut account {
-            account.take(row);
-        }
-        if power.take(catalog, row) {
-            activity.take(catalog, row);
-        }
-    })?;
-    let mut allocated_over_time = AllocatedOverTime::default();
-    let allocated = Allocated::read_watched(&mut data, filter, |seen| {
-        if seen.is_path_allowed {
-            allocated_over_time.take(clock, seen.window_start, seen.window_ns, seen.class, seen.amount);
-        }
-    })?;
-    let mut moved_over_time = MovedOverTime::default();
-    let moved = Moved::read_watched(&mut data, filter, |seen| {
-        if seen.is_path_allowed {
-            moved_over_time.take(clock, seen.window_start, seen.window_ns, &seen.of_row.bytes);
-        }
-    })?;
     let collected = Collected::read(&mut data, filter)?;
-    let profile = Profile::of(data, summed, overview, filter, choice.app.as_ref());
-    let profile = profile.with_counts(counting).with_bytes(allocated, moved);
+    let (allocated, moved) = (AllocatedOverTime::default(), MovedOverTime::default());
+    let mut over_time = OverTime { clock, account, power, activity, allocated, moved };
+    let profile = Profile::of(data, summed, overview, filter, choice.app.as_ref(), &mut over_time)?;
     let headline = Headline::of(&profile);
-    let footprints = account.map(|account| account.of(&profile));
-    let beside = Beside { said, collected, allocated_over_time, moved_over_time };
-    let figures = figures::of(&profile, choice, footprints.as_ref(), &power, &activity, &beside);
+    let footprints = over_time.account.take().map(|account| account.of(&profile));
+    let beside = Beside { said, collected };
+    let figures = figures::of(&profile, choice, footprints.as_ref(), &over_time, &beside);
     Ok((document::page(&figures), headline))
 }

@@ -5,13 +5,10 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::{clock::Clock, strings::Strings};
-use crate::{
-    model::{byte_costs::BytesByKind, units::UnixMicros},
-    report::{
-        measure::{Measure, Way},
-        profile::{Profile, counted::add},
-        ranking::{By, Cell, Figure, Ranking, Row as Ranked, Sort, groups::Groups, rows::Cut},
-    },
+use crate::report::{
+    measure::{Measure, Way},
+    profile::Profile,
+    ranking::{By, Cell, Figure, Ranking, Row as Ranked, Sort, groups::Groups, rows::Cut, selected::moved_samples},
 };
 
 /// Methods and threads with a row of their own: more than anyone looks through.
@@ -37,18 +34,23 @@ struct Row {
     total: Option<Vec<u64>>,
 }
 
-/// Bytes by bucket.
+/// Bytes by way and bucket.
 #[derive(Debug, Default)]
-pub(super) struct MovedOverTime(BTreeMap<usize, BytesByKind>);
+pub(super) struct MovedOverTime(BTreeMap<(Way, usize), u64>);
 
 impl MovedOverTime {
-    pub(super) fn take(&mut self, clock: Clock, start: UnixMicros, window_ns: u64, bytes: &BytesByKind) {
-        add(self.0.entry(clock.bucket(start, window_ns)).or_default(), bytes);
+    pub(super) fn take(&mut self, bucket: usize, way: Way, bytes: u64) {
+        let sum = self.0.entry((way, bucket)).or_default();
+        *sum = sum.saturating_add(bytes);
     }
 
     fn series(&self, way: Way, buckets: usize) -> Vec<u64> {
         let mut series = vec![0_u64; buckets];
-        self.0.iter().for_each(|(bucket, bytes)| series[*bucket] = way.of(bytes));
+        for ((part, bucket), bytes) in &self.0 {
+            if Measure::Moved(way).includes(Measure::Moved(*part)) {
+                series[*bucket] = series[*bucket].saturating_add(*bytes);
+            }
+        }
         series
     }
 }
@@ -60,10 +62,10 @@ impl Moved {
         clock: Clock,
         strings: &mut Strings,
     ) -> Option<Self> {
-        let whole = profile.moved.bytes();
-        let ways: Vec<Way> = Way::APART.into_iter().filter(|way| way.of(&whole) > 0).collect();
-        let most = ways.iter().copied().max_by_key(|way| way.of(&whole))?;
-        let by_way = |bytes: &BytesByKind| ways.iter().map(|way| way.of(bytes)).collect::<Vec<_>>();
+        let measured = &profile.measured;
+        let ways: Vec<Way> = Way::APART.into_iter().filter(|way| measured.has(Measure::Moved(*way))).collect();
+        let whole = |way: &Way| measured.amount(Measure::Moved(*way));
+        let most = ways.iter().copied().max_by_key(whole)?;
         let mut rows = |by: By| {
             let cut = Cut { top: ROWS, sort: Sort::By(Measure::Moved(most)), is_partial: false };
             let table = Ranking::of(profile, &Groups::of(by, profile), cut, None, None);
@@ -83,8 +85,8 @@ impl Moved {
         };
         let (methods, threads) = (rows(By::Method), rows(By::Thread));
         Some(Self {
-            bytes: by_way(&whole),
-            samples: profile.moved.samples(),
+            bytes: ways.iter().map(whole).collect(),
+            samples: moved_samples(profile),
             methods,
             threads,
             over_time: ways.iter().map(|way| over_time.series(*way, clock.buckets)).collect(),

@@ -32,10 +32,6 @@ pub(super) struct Power<'a> {
 }
 
 impl<'a> Power<'a> {
-    pub(super) const fn clock(&self) -> Clock {
-        self.clock
-    }
-
     pub(super) fn new(clock: Clock, filter: &'a Filter, app: Option<&'a App>, kinds: Kinds) -> Self {
         let (labels, mixes, leaves) = (Vec::new(), Vec::new(), Vec::new());
         let (places, sums) = (HashMap::new(), HashMap::new());

@@ -7,6 +7,7 @@ use crate::{
     model::units::Pid,
     report::{
         footprint,
+        measure::Measure,
         profile::{Moment, Names},
         ranking::{self, By, Ranking, Sort, groups::Groups, rows::Cut},
         tree::Levels,
@@ -182,13 +183,37 @@ fn phases_and_events_are_where_they_were() {
 }
 
 #[test]
+fn the_flame_graph_has_every_measure_of_the_selection() {
+    let root = tempfile::tempdir().unwrap();
+    crate::dataset::fixture::write(root.path(), crate::model::policy::Policy::default());
+    let (figures, _) = figures(&choice(root.path()));
+    let profile = Profile::read(root.path(), &Filter::default(), None).unwrap();
+    let measures: Vec<Measure> = profile.measures_apart().collect();
+    let shown = figures["measures"].as_array().unwrap();
+    assert_eq!(shown.iter().map(|one| one["name"].as_str().unwrap()).collect::<Vec<_>>(), {
+        measures.iter().map(|measure| measure.name()).collect::<Vec<_>>()
+    });
+    let nodes = figures["tree"]["depth"].as_array().unwrap().len();
+    for (measure, own) in measures.iter().zip(figures["tree"]["self_beside"].as_array().unwrap()) {
+        let own: Vec<u64> = own.as_array().unwrap().iter().map(|amount| amount.as_u64().unwrap()).collect();
+        assert_eq!(
+            (own.len(), own.iter().sum::<u64>()),
+            (nodes, profile.measured.amount(*measure)),
+            "{}",
+            measure.name()
+        );
+    }
+}
+
+#[test]
 fn methods_have_what_was_counted_in_their_code() {
     let root = tempfile::tempdir().unwrap();
     crate::dataset::fixture::write(root.path(), crate::model::policy::Policy::default());
     let (figures, _) = figures(&choice(root.path()));
     assert_eq!(figures["counters"], json!(["cache-misses", "major-faults", "context-switches"]));
     let profile = Profile::read(root.path(), &Filter::default(), None).unwrap();
-    let sums = profile.counted.sums(&profile.entries);
+    let measured = &profile.measured;
+    let sums: Vec<u64> = measured.counters().map(|counter| measured.amount(Measure::Counted(counter))).collect();
     assert!(sums[0] > 0 && sums[2] > 0, "{sums:?}");
     for (at, sum) in sums.iter().enumerate() {
         let methods = figures["methods"].as_array().unwrap();

@@ -13,17 +13,13 @@ use super::{
     reader::DataSet,
     row::{Pooled, Row},
     thread_columns::ThreadColumns,
-    thread_rows,
 };
 use crate::{
     attribution::window_report::Category,
     dataset::{
-        column::{Column, Named, kind},
+        column::{Column, kind},
         error::{DataSetError, Result},
-        read::{
-            columns::{Columns, TableFile},
-            decode_ahead,
-        },
+        read::{columns::Columns, decode_ahead},
         tables::{GcCharges, Jvms, collections, jvms, shared, work},
     },
     model::units::{MicroJoules, UnixMicros},
@@ -77,16 +73,8 @@ impl Charges {
             return Ok(charges);
         }
         let mut allowed = Allowed::default();
-        decode_ahead::batches(
-            &files,
-            |file| TableFile::open_span(file, &thread_rows::with(&CHARGE_COLUMNS), &span),
-            |columns| charges.take_charges(data, filter, &mut allowed, columns),
-        )?;
-        decode_ahead::batches(
-            &data.files::<Jvms>(run),
-            |file| TableFile::open_span(file, &JVM_COLUMNS, &span),
-            |columns| charges.take_jvms(data, columns),
-        )?;
+        decode_ahead::batches(&files, &span, |columns| charges.take_charges(data, filter, &mut allowed, columns))?;
+        decode_ahead::batches(&data.files::<Jvms>(run), &span, |columns| charges.take_jvms(data, columns))?;
         Ok(charges)
     }
 
@@ -194,6 +182,3 @@ impl DataSet {
 }
 
 const GC_UJ: Column<kind::Int> = jvms::part_uj(JvmWork::Gc);
-const JVM_COLUMNS: [&dyn Named; 5] =
-    [&shared::WINDOW_START, &shared::PID, &shared::PROCESS_START, &shared::COMM, &GC_UJ];
-const CHARGE_COLUMNS: [&dyn Named; 2] = [&collections::GC_CHARGED_UJ, &collections::GC_CHARGED_BY_SURVIVAL_UJ];

@@ -5,12 +5,8 @@ use std::collections::BTreeMap;
 use super::{Filter, ProcessIndex, reader::DataSet};
 use crate::{
     dataset::{
-        column::Named,
         error::Result,
-        read::{
-            columns::{Columns, TableFile},
-            decode_ahead,
-        },
+        read::{columns::Columns, decode_ahead},
         tables::{Ages, Collections, collections, shared},
     },
     model::units::{MicroJoules, UnixMicros},
@@ -48,16 +44,12 @@ impl Collected {
         let mut collected = Self::default();
         for run in 0..data.catalog.runs.len() {
             let span = filter.span(&data.catalog.runs[run]);
-            decode_ahead::batches(
-                &data.files::<Collections>(run),
-                |file| TableFile::open_span(file, &COLLECTION_COLUMNS, &span),
-                |columns| collected.take_collections(data, run, filter, columns),
-            )?;
-            decode_ahead::batches(
-                &data.files::<Ages>(run),
-                |file| TableFile::open_span(file, &AGE_COLUMNS, &span),
-                |columns| collected.take_ages(data, run, filter, columns),
-            )?;
+            decode_ahead::batches(&data.files::<Collections>(run), &span, |columns| {
+                collected.take_collections(data, run, filter, columns)
+            })?;
+            decode_ahead::batches(&data.files::<Ages>(run), &span, |columns| {
+                collected.take_ages(data, run, filter, columns)
+            })?;
         }
         Ok(collected)
     }
@@ -123,27 +115,3 @@ fn keys(data: &mut DataSet, run: usize, filter: &Filter, columns: &Columns<'_>) 
     }
     Ok(keys)
 }
-
-const COLLECTION_COLUMNS: [&dyn Named; 11] = [
-    &shared::WINDOW_START,
-    &shared::PID,
-    &shared::PROCESS_START,
-    &shared::COMM,
-    &collections::COLLECTOR,
-    &collections::CAUSE,
-    &collections::STARTED,
-    &collections::DURATION_NS,
-    &collections::BEFORE_BYTES,
-    &collections::AFTER_BYTES,
-    &collections::ENERGY_UJ,
-];
-const AGE_COLUMNS: [&dyn Named; 8] = [
-    &shared::WINDOW_START,
-    &shared::PID,
-    &shared::PROCESS_START,
-    &shared::COMM,
-    &collections::COLLECTOR,
-    &collections::STARTED,
-    &collections::AGE,
-    &collections::OBJECT_BYTES,
-];

@@ -7,17 +7,24 @@ use std::collections::{BTreeSet, HashMap};
 
 use super::{
     Catalog, Filter, FrameIndex, Overview, PathIndex, Process, ProcessIndex, Profile, Run, Thread, ThreadIndex,
-    ThreadPath, allocated, host_times::RunTime, sums::Sums,
+    ThreadPath,
+    host_times::RunTime,
+    measured::{Part, counted, source, sums as measured},
+    row::Row,
+    sums::Sums,
 };
 use crate::{
     attribution::{
         allocated::SampledBy,
+        counts::Counts,
         window_report::{BranchRow, ProcessRef, ThreadRow, WindowReport},
+        work::Claimant,
     },
     dataset::tables::shared::Boot,
     events::{ProcessInfo, RunInfo, Runtime},
     model::{
         domain::Label,
+        measure::Measure,
         units::{MicroJoules, Pid, UnixMicros},
     },
     sampling::Sampled,
@@ -43,7 +50,7 @@ pub struct LiveProfile {
 struct Since {
     catalog: Catalog,
     sums: Sums,
-    allocated: allocated::Sums,
+    measured: measured::Sums,
     time: RunTime,
     windows: u64,
     ambiguous: u64,
@@ -104,13 +111,23 @@ impl LiveProfile {
             let class = row.class.map(|class| stacks.frame(class).name.raw());
             let by_cpu_time = row.by == SampledBy::CpuTime;
             let sampled = Sampled::of(MicroJoules(row.bytes), row.samples);
-            self.since.allocated.add((*thread, path), class, by_cpu_time, row.bytes, &sampled);
+            let part = Part { measure: Measure::Allocated, class, by_cpu_time, amount: row.bytes, sampled };
+            self.since.measured.add((*thread, path), &part);
+        }
+        for row in report.moved.iter().flat_map(|moved| &moved.rows) {
+            let (Claimant::Thread(thread), Some(branch)) = (row.claimant, row.branch) else { continue };
+            let Some(Some(thread)) = threads.get(thread) else { continue };
+            let path = self.since.path(branch, stacks);
+            source::moved(&row.bytes, row.samples).for_each(|part| self.since.measured.add((*thread, path), &part));
+        }
+        if let Some(counts) = &report.counts {
+            self.since.count(report, counts, &threads, stacks);
         }
     }
 
     /// What windows brought since the last time; `None` if there were none.
     pub fn take(&mut self) -> Option<Profile> {
-        let Since { catalog, sums, allocated, time, windows, ambiguous, read_failed, label, sources, .. } =
+        let Since { catalog, sums, measured, time, windows, ambiguous, read_failed, label, sources, .. } =
             std::mem::replace(&mut self.since, Since::of(&self.run));
         for key in std::mem::take(&mut self.ended) {
             self.known.remove(&key);
@@ -119,8 +136,9 @@ impl LiveProfile {
         (overview.span, overview.duration_ns, overview.run_times) = (time.span, time.length_ns, vec![time]);
         overview.sources = sources.into_iter().collect();
         let everything = Filter::default();
+        let all = vec![true; catalog.paths.indices().count()];
         (windows > 0).then(|| Profile {
-            allocated: allocated.finish(|_| true),
+            measured: measured.finish(&all),
             ..Profile::of_entries(catalog, sums.into_entries(), overview, &everything, None)
         })
     }
@@ -160,6 +178,35 @@ impl Since {
             if !self.sources.contains(&audit.source) {
                 self.sources.insert(audit.source.clone());
             }
+        }
+    }
+
+    /// Divides what threads counted among their paths.
+    fn count(&mut self, report: &WindowReport, counts: &Counts, threads: &[Option<ThreadIndex>], stacks: &StackTable) {
+        self.measured.record(counts.counters.iter().copied().map(Measure::Counted));
+        let mut by_thread: HashMap<usize, Vec<Row>> = HashMap::new();
+        for row in &report.branches {
+            let Some(Some(thread)) = threads.get(row.thread) else { continue };
+            by_thread.entry(row.thread).or_default().push(Row {
+                run: 0,
+                window_start: report.wall_start,
+                window_ns: report.length_ns,
+                thread: *thread,
+                path: self.path(row.branch, stacks),
+                energy: row.by_samples(),
+                cpu_ns: row.cpu_ns,
+                samples: row.samples,
+                inferred: None,
+                pooled: None,
+                is_by_bytes: false,
+            });
+        }
+        for of_thread in &counts.rows {
+            let Claimant::Thread(thread) = of_thread.claimant else { continue };
+            let Some(rows) = by_thread.get(&thread) else { continue };
+            counted::divided(&counts.counters, &of_thread.counts, rows, |row, part| {
+                self.measured.add((row.thread, row.path), &part);
+            });
         }
     }
 
@@ -228,12 +275,23 @@ fn described(info: &ProcessInfo) -> Process {
 
 #[cfg(test)]
 mod tests {
+    use joular_ebpf::abi::IoKind;
+
     use super::*;
     use crate::{
-        attribution::allocated::AllocationRow,
+        attribution::{
+            allocated::AllocationRow,
+            counts::CountRow,
+            moved::{Moved, MovedRow},
+        },
         fixture::{self, SMALL},
-        model::frame::{Frame, FrameKind},
-        report::profile::AllocatedPath,
+        model::{
+            byte_costs::BytesByKind,
+            counter::Counter,
+            frame::{Frame, FrameKind},
+            way::Way,
+        },
+        report::profile::Fact,
     };
 
     #[test]
@@ -267,22 +325,59 @@ mod tests {
     fn what_was_allocated_is_in_the_profile_of_its_time_by_path_and_class() {
         let (mut live, mut stacks) = (LiveProfile::new(&fixture::run()), StackTable::default());
         let node = stacks.frame_id(Frame::new(FrameKind::Compiled, "Node"));
-        for (bytes, by) in [([70, 30], SampledBy::Allocation), ([5, 0], SampledBy::CpuTime)] {
+        for (bytes, by) in [([70, 30], SampledBy::Allocation), ([5, 6], SampledBy::CpuTime)] {
             let mut report = fixture::window(SMALL, &mut stacks, 0);
             let branch = report.branches[0].branch;
             let row = |class, bytes| AllocationRow { thread: 1, branch, class, bytes, samples: 2, by };
             report.allocations = vec![row(Some(node), bytes[0]), row(None, bytes[1])];
             (0..2).for_each(|_| live.window(&report, &stacks));
             let profile = live.take().unwrap();
-            let of = |entry: &AllocatedPath| {
-                let class = profile.allocated.class_of(entry).map(|class| class.raw().to_owned());
-                let frames = profile.catalog.paths.frames_of(entry.path).len();
-                (class, entry.bytes, entry.samples, entry.by_cpu_time, frames == stacks.branch(branch).len())
+            let of = |fact: &Fact| {
+                let class = profile.class_of(fact).map(|class| class.raw().to_owned());
+                let frames = profile.catalog.paths.frames_of(fact.path).len();
+                (class, fact.amount, fact.sampled.samples, fact.by_cpu_time, frames == stacks.branch(branch).len())
             };
-            let found: Vec<_> = profile.allocated.entries.iter().map(of).collect();
+            let found: Vec<_> = profile.measured.facts(Measure::Allocated).iter().map(of).collect();
             let by_cpu_time = by == SampledBy::CpuTime;
             let expected = [(None, 2 * bytes[1]), (Some("Node".to_owned()), 2 * bytes[0])];
             assert_eq!(found, expected.map(|(class, bytes)| (class, bytes, 4, by_cpu_time, true)));
         }
+    }
+
+    #[test]
+    fn what_was_counted_is_in_the_profile_of_its_time() {
+        let (mut live, mut stacks) = (LiveProfile::new(&fixture::run()), StackTable::default());
+        let mut report = fixture::window(SMALL, &mut stacks, 0);
+        let counters = vec![Counter::PageFaults, Counter::CpuMigrations];
+        let row = |claimant, counts: [u64; 2]| CountRow { claimant, counts: counts.to_vec() };
+        let rows = vec![row(Claimant::Thread(1), [1_001, 0]), row(Claimant::Kernel, [7, 7])];
+        report.counts = Some(Counts { counters, rows });
+        live.window(&report, &stacks);
+        let profile = live.take().unwrap();
+        let paths = report.branches.iter().filter(|row| row.thread == 1).count();
+        let of = |counter| profile.measured.amount(Measure::Counted(counter));
+        assert_eq!([Counter::PageFaults, Counter::CpuMigrations].map(of), [1_001, 0]);
+        assert!(profile.has(Measure::Counted(Counter::CpuMigrations)), "it was recorded");
+        let faults = profile.measured.facts(Measure::Counted(Counter::PageFaults));
+        assert!(
+            paths > 0 && faults.len() == paths && faults.iter().any(|fact| fact.sampled.squares > 0.0),
+            "{faults:?}"
+        );
+    }
+
+    #[test]
+    fn what_was_moved_is_in_the_profile_of_its_time() {
+        let (mut live, mut stacks) = (LiveProfile::new(&fixture::run()), StackTable::default());
+        let mut report = fixture::window(SMALL, &mut stacks, 0);
+        let mut bytes = BytesByKind::default();
+        (bytes[IoKind::Sent as usize], bytes[IoKind::Read as usize]) = (40, 2);
+        let row = |claimant, branch| MovedRow { claimant, branch, bytes, samples: 3 };
+        let rows = [(Claimant::Thread(1), Some(report.branches[0].branch)), (Claimant::Kernel, None)];
+        report.moved = Some(Moved { counts_devices: false, rows: rows.map(|(of, at)| row(of, at)).into() });
+        (0..2).for_each(|_| live.window(&report, &stacks));
+        let measured = live.take().unwrap().measured;
+        let found = [Way::Sent, Way::RemoteSent, Way::LocalSent, Way::Read]
+            .map(|way| (measured.amount(Measure::Moved(way)), measured.samples(Measure::Moved(way))));
+        assert_eq!(found, [(80, 6), (80, 6), (0, 0), (4, 0)], "a sample is of the kind with most bytes");
     }
 }

@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use crate::dataset::{
-    column::Named,
     error::Result,
     read::columns::{Columns, Names, Numbers},
     tables::{context, windows},
@@ -70,16 +69,6 @@ impl Load {
         Ok(())
     }
 }
-
-pub(super) const LOAD_COLUMNS: [&dyn Named; 7] = [
-    &windows::CPU_BUSY_NS,
-    &windows::CPU_UNSLOTTED_NS,
-    &windows::CPU_ELAPSED_NS,
-    &context::MEAN_FREQUENCY_KHZ,
-    &context::GOVERNOR,
-    &context::STEAL_NS,
-    &context::SUSPENDED_NS,
-];
 
 /// The columns that [`Load`] is made of.
 pub(super) struct LoadColumns<'a> {

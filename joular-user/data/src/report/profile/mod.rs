@@ -2,8 +2,7 @@
 //! graphs, comparisons and exports start from it.
 //!
 //! [`reader`] reads files, [`filter`] says which rows count, [`catalog`] holds what rows are about,
-//! and [`overview`] adds up everything beside call paths. [`counted`] divides what threads counted, and
-//! [`allocated`] and [`moved`] sum what they allocated and moved.
+//! and [`overview`] adds up everything beside call paths. [`measured`] sums bytes and counts.
 //!
 //! Energy of windows in which no sample hit a thread is shared out by samples of other windows, unless
 //! [`Filter::no_infer`] says otherwise: [`inference`] does it while rows pass, [`quotas`] with what is
@@ -15,21 +14,18 @@
 //! squares that [`crate::sampling`] makes intervals of. Energy that was shared out makes samples
 //! stand for more energy, and does not make more samples.
 
-pub mod allocated;
-pub mod amounts;
 pub mod catalog;
 mod charges;
 pub mod collected;
-pub mod counted;
+mod facts;
 pub mod filter;
 mod frame_columns;
 mod host_times;
 pub mod in_time;
-pub mod in_windows;
 mod inference;
 pub mod live;
 pub mod load;
-pub mod moved;
+pub mod measured;
 mod names;
 pub mod overview;
 pub mod places;
@@ -39,7 +35,6 @@ pub mod reader;
 pub mod row;
 mod sums;
 mod thread_columns;
-mod thread_rows;
 pub mod windows;
 
 use std::path::Path;
@@ -47,20 +42,16 @@ use std::path::Path;
 #[cfg(test)]
 pub(crate) use self::load::made_up;
 pub use self::{
-    allocated::{Allocated, AllocatedPath},
-    amounts::AmountRow,
     catalog::{
         App, Catalog, FrameIndex, OUTSIDE_APP, PathIndex, Paths, Process, ProcessIndex, Run, Thread, ThreadIndex,
     },
     collected::{Collected, CollectionKey, SeenCollection},
-    counted::{Counted, Counting},
     filter::{ChargeBy, Filter, FilterError, Moment},
     host_times::RunTime,
     in_time::Summed,
-    in_windows::InWindow,
     live::LiveProfile,
     load::Load,
-    moved::{Moved, MovedPath, SeenMoved},
+    measured::{AmountRow, Fact, Measured, Part, Watch},
     names::{Labels, Names},
     overview::{Amounts, JvmEnergy, Overview, QualityKey},
     places::{PlaceRow, ThreadIdentity},
@@ -101,12 +92,8 @@ pub struct Profile {
     /// What samples divide of the same threads.
     pub sampled: Vec<Sampled>,
     pub overview: Overview,
-    /// What `--counters` counted.
-    pub counted: Counted,
-    /// What `--alloc` saw.
-    pub allocated: Allocated,
-    /// What `--io` counted.
-    pub moved: Moved,
+    /// Bytes and counts.
+    pub measured: Measured,
 }
 
 impl Profile {
@@ -127,34 +114,29 @@ impl Profile {
         root: &Path,
         filter: &Filter,
         app: Option<&App>,
-        watch: impl FnMut(&Catalog, &Row),
+        as_recorded: impl FnMut(&Catalog, &Row),
     ) -> Result<Self> {
         let mut data = DataSet::open(root, filter)?;
         let overview = data.overview(filter)?;
-        let summed = data.sums(filter, watch)?;
-        let mut counting = Counting::open(&mut data, filter)?;
-        if let Some(counting) = &mut counting {
-            data.scan_in_time(filter, &summed, |_, row| counting.take(row))?;
-        }
-        let (allocated, moved) = (Allocated::read(&mut data, filter)?, Moved::read(&mut data, filter)?);
-        let profile = Self::of(data, summed, overview, filter, app);
-        Ok(profile.with_counts(counting).with_bytes(allocated, moved))
+        let summed = data.sums(filter, as_recorded)?;
+        Self::of(data, summed, overview, filter, app, &mut ())
     }
 
-    /// With what was counted in its windows.
-    pub fn with_counts(self, counting: Option<Counting>) -> Self {
-        Self { counted: counting.map(Counting::finish).unwrap_or_default(), ..self }
-    }
-
-    /// With what was allocated and moved in its windows, which was read before the profile was made of the data set.
-    pub fn with_bytes(self, allocated: Allocated, moved: Moved) -> Self {
-        Self { allocated, moved, ..self }
-    }
-
-    /// Of sums of a data set whose overview is known, by the same filter.
-    pub fn of(data: DataSet, summed: Summed, mut overview: Overview, filter: &Filter, app: Option<&App>) -> Self {
+    /// Of sums of a data set whose overview is known, by the same filter. `watch` sees what is read beside them.
+    ///
+    /// # Errors
+    /// If a file cannot be read or is damaged.
+    pub fn of(
+        mut data: DataSet,
+        summed: Summed,
+        mut overview: Overview,
+        filter: &Filter,
+        app: Option<&App>,
+        watch: &mut impl Watch,
+    ) -> Result<Self> {
+        let measured = data.measured(filter, &summed, watch)?;
         (overview.left_out, overview.gc_charged) = (data.left_out, data.gc_charged);
-        Self::of_entries(data.catalog, summed.entries, overview, filter, app)
+        Ok(Self { measured, ..Self::of_entries(data.catalog, summed.entries, overview, filter, app) })
     }
 
     /// Of entries in the order of thread and path.

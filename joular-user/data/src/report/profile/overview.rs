@@ -12,20 +12,19 @@ use super::{
     catalog::{ProcessIndex, Run},
     filter::Filter,
     host_times::{HostTimes, RunTime},
-    load::{LOAD_COLUMNS, Load, LoadColumns},
+    load::{Load, LoadColumns},
     reader::DataSet,
 };
 use crate::{
     attribution::window_report::{Category, Unattributed},
     dataset::{
-        column::{Column, Named, kind},
+        column::{Column, kind},
         error::{DataSetError, Result},
         read::{
-            columns::{Columns, Flags, Names, Numbers, TableFile},
+            columns::{Columns, Flags, Names, Numbers},
             decode_ahead,
             windows::{UnattributedColumns, loss_columns},
         },
-        store::StoredFile,
         tables::{Jvms, Quality, Windows, jvms, quality, shared, stacks, windows},
     },
     model::{
@@ -170,11 +169,7 @@ impl Overview {
         let mut time = RunTime::default();
         let span = filter.span(&data.catalog.runs[run]);
         let losses: Vec<_> = loss_columns().collect();
-        let mut wanted = WINDOW_COLUMNS.to_vec();
-        wanted.extend(LOAD_COLUMNS);
-        wanted.extend(losses.iter().map(|(_, column)| column as &dyn Named));
-        let open = |file: &StoredFile| TableFile::open_span(file, &wanted, &span);
-        decode_ahead::batches(&data.files::<Windows>(run), open, |columns| {
+        decode_ahead::batches(&data.files::<Windows>(run), &span, |columns| {
             let rows = WindowColumns::of(columns, &losses)?;
             for row in 0..columns.rows() {
                 let start = UnixMicros(rows.starts.get(row)?);
@@ -232,12 +227,8 @@ impl Overview {
 
     fn read_jvms(&mut self, data: &mut DataSet, run: usize, filter: &Filter) -> Result<()> {
         let parts = JvmWork::ALL.map(jvms::part_uj);
-        let mut wanted = PROCESS_KEY.to_vec();
-        wanted.push(&jvms::ENERGY_UJ);
-        wanted.extend(parts.iter().map(|column| column as &dyn Named));
         let span = filter.span(&data.catalog.runs[run]);
-        let open = |file: &StoredFile| TableFile::open_span(file, &wanted, &span);
-        decode_ahead::batches(&data.files::<Jvms>(run), open, |columns| {
+        decode_ahead::batches(&data.files::<Jvms>(run), &span, |columns| {
             let whole = columns.ints(jvms::ENERGY_UJ)?;
             let parts = parts.iter().map(|column| columns.ints(*column)).collect::<Result<Vec<_>>>()?;
             rows_of_processes(data, run, filter, columns, |row, process| {
@@ -255,13 +246,8 @@ impl Overview {
         use shared::{CPU_NS, ENERGY_UJ, SAMPLES};
         use stacks::{IS_COMPLETE, UNNAMED, UNWINDER, WALK_END};
 
-        let mut wanted = PROCESS_KEY.to_vec();
-        wanted.extend([&quality::CATEGORY, &UNWINDER, &WALK_END, &UNNAMED].map(|column| column as &dyn Named));
-        wanted.extend([&ENERGY_UJ, &CPU_NS, &SAMPLES].map(|column| column as &dyn Named));
-        wanted.push(&IS_COMPLETE);
         let span = filter.span(&data.catalog.runs[run]);
-        let open = |file: &StoredFile| TableFile::open_span(file, &wanted, &span);
-        decode_ahead::batches(&data.files::<Quality>(run), open, |columns| {
+        decode_ahead::batches(&data.files::<Quality>(run), &span, |columns| {
             let (categories, unwinders) = (columns.names(quality::CATEGORY)?, columns.names(UNWINDER)?);
             let (ends, unnamed) = (columns.names(WALK_END)?, columns.names(UNNAMED)?);
             let complete = columns.flags(IS_COMPLETE)?;
@@ -289,30 +275,6 @@ impl Overview {
         })
     }
 }
-
-const WINDOW_COLUMNS: [&dyn Named; 21] = [
-    &shared::WINDOW_START,
-    &shared::WINDOW_NS,
-    &windows::DOMAIN,
-    &windows::MEASURED_UJ,
-    &windows::ATTRIBUTED_UJ,
-    &windows::STATIC_UJ,
-    &windows::OTHER_PROCESSES_UJ,
-    &windows::KERNEL_UJ,
-    &windows::PROFILER_UJ,
-    &windows::UNSLOTTED_UJ,
-    &windows::FAILED_READS_UJ,
-    &windows::IDLE_UJ,
-    &windows::UNSHARED_UJ,
-    &windows::SUSPENDED_UJ,
-    &windows::CHECK_UJ,
-    &windows::CPU_INEXACT_NS,
-    &windows::MERGED,
-    &windows::FAULT,
-    &windows::AMBIGUOUS,
-    &windows::READ_FAILED,
-    &windows::SAMPLES,
-];
 
 /// Columns of table `windows`.
 struct WindowColumns<'a> {
@@ -357,9 +319,6 @@ impl<'a> WindowColumns<'a> {
         })
     }
 }
-
-/// Columns that say which process and window a row is about.
-const PROCESS_KEY: [&dyn Named; 4] = [&shared::WINDOW_START, &shared::PID, &shared::PROCESS_START, &shared::COMM];
 
 /// Calls `take` for the rows of windows and processes that `filter` allows.
 fn rows_of_processes(

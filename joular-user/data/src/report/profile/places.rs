@@ -5,9 +5,8 @@ use super::{Catalog, Filter, reader::DataSet};
 use crate::{
     attribution::work::Place,
     dataset::{
-        column::Named,
         error::Result,
-        read::columns::TableFile,
+        read::decode_ahead,
         tables::{Weights, shared, weights},
     },
     model::units::UnixMicros,
@@ -25,19 +24,6 @@ pub struct PlaceRow {
     pub place: Place,
     pub cpu_ns: u64,
 }
-
-const COLUMNS: [&dyn Named; 10] = [
-    &shared::WINDOW_START,
-    &shared::WINDOW_NS,
-    &weights::CLAIMANT,
-    &shared::PID,
-    &shared::PROCESS_START,
-    &shared::TID,
-    &shared::THREAD_START,
-    &weights::SOCKET,
-    &weights::CORE,
-    &weights::CPU_NS,
-];
 
 impl Catalog {
     /// What [`PlaceRow`]s know a thread by.
@@ -57,31 +43,29 @@ impl DataSet {
     pub fn scan_places(&self, filter: &Filter, mut take: impl FnMut(&PlaceRow)) -> Result<()> {
         for (run, host) in self.hosts.iter().copied().enumerate() {
             let span = filter.span(&self.catalog.runs[run]);
-            for file in self.files::<Weights>(run) {
-                TableFile::open_columns(&file, &COLUMNS)?.batches(|columns| {
-                    let (starts, lengths) = (columns.times(shared::WINDOW_START)?, columns.ints(shared::WINDOW_NS)?);
-                    let (claimants, times) = (columns.names(weights::CLAIMANT)?, columns.ints(weights::CPU_NS)?);
-                    let (pids, process_starts) = (columns.ints(shared::PID)?, columns.times(shared::PROCESS_START)?);
-                    let (tids, thread_starts) = (columns.ints(shared::TID)?, columns.times(shared::THREAD_START)?);
-                    let (sockets, cores) = (columns.ints(weights::SOCKET)?, columns.ints(weights::CORE)?);
-                    for row in 0..columns.rows() {
-                        let window_start = UnixMicros(starts.get(row)?);
-                        let is_thread = claimants.get(row)? == "thread";
-                        if !is_thread || !span.allows(window_start) {
-                            continue;
-                        }
-                        let (pid, tid) = (pids.natural(row)?, tids.natural(row)?);
-                        take(&PlaceRow {
-                            thread: (host, pid, process_starts.get(row)?, tid, thread_starts.get(row)?),
-                            window_start,
-                            window_ns: lengths.natural(row)?,
-                            place: Place { socket: sockets.natural(row)?, core: cores.natural(row)? },
-                            cpu_ns: times.natural(row)?,
-                        });
+            decode_ahead::batches(&self.files::<Weights>(run), &span, |columns| {
+                let (starts, lengths) = (columns.times(shared::WINDOW_START)?, columns.ints(shared::WINDOW_NS)?);
+                let (claimants, times) = (columns.names(weights::CLAIMANT)?, columns.ints(weights::CPU_NS)?);
+                let (pids, process_starts) = (columns.ints(shared::PID)?, columns.times(shared::PROCESS_START)?);
+                let (tids, thread_starts) = (columns.ints(shared::TID)?, columns.times(shared::THREAD_START)?);
+                let (sockets, cores) = (columns.ints(weights::SOCKET)?, columns.ints(weights::CORE)?);
+                for row in 0..columns.rows() {
+                    let window_start = UnixMicros(starts.get(row)?);
+                    let is_thread = claimants.get(row)? == "thread";
+                    if !is_thread || !span.allows(window_start) {
+                        continue;
                     }
-                    Ok(())
-                })?;
-            }
+                    let (pid, tid) = (pids.natural(row)?, tids.natural(row)?);
+                    take(&PlaceRow {
+                        thread: (host, pid, process_starts.get(row)?, tid, thread_starts.get(row)?),
+                        window_start,
+                        window_ns: lengths.natural(row)?,
+                        place: Place { socket: sockets.natural(row)?, core: cores.natural(row)? },
+                        cpu_ns: times.natural(row)?,
+                    });
+                }
+                Ok(())
+            })?;
         }
         Ok(())
     }

@@ -3,7 +3,6 @@
 use super::catalog::Process;
 use crate::{
     dataset::{
-        column::Named,
         error::Result,
         read::{
             columns::{Columns, Flags, Texts},
@@ -12,30 +11,13 @@ use crate::{
         tables::{
             processes::{
                 COLLECTOR, CONTAINER, DEBUG_NON_SAFEPOINTS, JVM_VERSION, LABELS, MAIN_CLASS, NAMESPACE, POD, POD_NAME,
-                PROCESS_START, SERVICE, VERSION,
+                SERVICE, VERSION,
             },
-            shared::{COMM, PID},
+            shared::COMM,
         },
     },
     model::target_text::TargetText,
 };
-
-pub(super) const PROCESS_COLUMNS: [&dyn Named; 14] = [
-    &PID,
-    &PROCESS_START,
-    &COMM,
-    &MAIN_CLASS,
-    &JVM_VERSION,
-    &COLLECTOR,
-    &CONTAINER,
-    &POD,
-    &NAMESPACE,
-    &POD_NAME,
-    &LABELS,
-    &SERVICE,
-    &VERSION,
-    &DEBUG_NON_SAFEPOINTS,
-];
 
 pub(super) struct ProcessColumns<'a> {
     pub(super) comm: Texts<'a>,

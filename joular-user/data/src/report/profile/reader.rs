@@ -17,26 +17,26 @@ use super::{
     frame_columns::FrameColumns,
     inference,
     overview::Amounts,
-    process_columns::{PROCESS_COLUMNS, ProcessColumns},
+    process_columns::ProcessColumns,
     row::{PooledColumns, Row},
     thread_columns::ThreadColumns,
-    thread_rows,
     windows::{self, RunWindows},
 };
 use crate::{
     attribution::window_report::Category,
     dataset::{
-        column::{Column, Named, Table, kind},
+        column::Table,
         error::{DataSetError, Result},
         read::{
-            columns::{Columns, TableFile},
+            columns::Columns,
             decode_ahead,
             files::{self, RunFiles},
             marks::{self, ReadEvent},
             run_row,
+            span::Span,
         },
         store::{self, Store, StoredFile},
-        tables::{Branches, Marks, Processes, Stacks, Windows, frames, processes, rollup, shared, stacks, work},
+        tables::{Branches, Marks, Processes, Stacks, Windows, processes, shared, stacks, work},
     },
     model::units::{MicroJoules, Pid, Tid, UnixMicros},
 };
@@ -175,11 +175,9 @@ impl DataSet {
                 Some(charges) => charges.pass(catalog, row, &mut take),
                 None => take(catalog, row),
             };
-            decode_ahead::batches(
-                &self.files::<Branches>(run),
-                |file| TableFile::open_span(file, &thread_rows::with(&BRANCH_COLUMNS), &span),
-                |columns| self.take_branches(run, columns, filter, &mut allowed, &mut take_row),
-            )?;
+            decode_ahead::batches(&self.files::<Branches>(run), &span, |columns| {
+                self.take_branches(run, columns, filter, &mut allowed, &mut take_row)
+            })?;
             if let Some(charges) = charges {
                 self.gc_charged = self.gc_charged.saturating_add(charges.to_selected);
                 charges.finish(&self.catalog, &mut take);
@@ -317,10 +315,8 @@ impl DataSet {
 
     /// Later rows of a process are later knowledge.
     fn read_processes(&mut self, run: usize) -> Result<()> {
-        for file in self.files::<Processes>(run) {
-            TableFile::open_columns(&file, &PROCESS_COLUMNS)?.batches(|columns| self.take_processes(run, columns))?;
-        }
-        Ok(())
+        let files = self.files::<Processes>(run);
+        decode_ahead::batches(&files, &Span::default(), |columns| self.take_processes(run, columns))
     }
 
     fn take_processes(&mut self, run: usize, columns: &Columns<'_>) -> Result<()> {
@@ -337,8 +333,7 @@ impl DataSet {
     }
 
     fn read_stacks(&mut self, run: usize) -> Result<()> {
-        let open = |file: &StoredFile| TableFile::open_lists(file, &[&stacks::STACK_ID, &stacks::FRAMES], &FRAME_TEXTS);
-        decode_ahead::batches(&self.files::<Stacks>(run), open, |columns| self.take_stacks(columns))
+        decode_ahead::batches(&self.files::<Stacks>(run), &Span::default(), |columns| self.take_stacks(columns))
     }
 
     /// Of a stack that is described again the first description counts.
@@ -360,17 +355,3 @@ impl DataSet {
         Ok(())
     }
 }
-
-const BRANCH_COLUMNS: [&dyn Named; 8] = [
-    &shared::ENERGY_UJ,
-    &shared::CPU_NS,
-    &shared::SAMPLES,
-    &shared::BY_BYTES_UJ,
-    &rollup::SQUARES_UJ2,
-    &rollup::INFERRED_UJ,
-    &rollup::INFERRED_CPU_NS,
-    &rollup::INFERRED_SQUARES_UJ2,
-];
-
-/// Texts that a frame need not have.
-const FRAME_TEXTS: [Column<kind::Name>; 4] = [frames::CLASS, frames::SIGNATURE, frames::MODULE, frames::FILE];

@@ -107,7 +107,7 @@ pub(super) struct PooledColumns<'a> {
 impl<'a> PooledColumns<'a> {
     /// `None` if the rows are not of a rollup.
     pub(super) fn of(columns: &'a Columns<'a>) -> Result<Option<Self>> {
-        if !columns.has(&rollup::SQUARES_UJ2) {
+        if !columns.has(&rollup::SQUARES_UJ2)? {
             return Ok(None);
         }
         Ok(Some(Self {

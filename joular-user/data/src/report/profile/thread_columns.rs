@@ -40,7 +40,7 @@ struct OwnColumns<'a> {
 
 impl<'a> OwnColumns<'a> {
     fn of(columns: &'a Columns<'a>) -> Result<Option<Self>> {
-        if !columns.has(&shared::TID) {
+        if !columns.has(&shared::TID)? {
             return Ok(None);
         }
         let (tids, starts) = (columns.ints(shared::TID)?, columns.times(shared::THREAD_START)?);

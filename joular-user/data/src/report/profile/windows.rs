@@ -10,7 +10,7 @@ use super::{filter::Filter, reader::DataSet};
 use crate::{
     dataset::{
         error::Result,
-        read::{columns::TableFile, decode_ahead},
+        read::{decode_ahead, span::Span},
         store::StoredFile,
         tables::shared,
     },
@@ -37,8 +37,7 @@ pub(super) type RunWindows = BTreeMap<UnixMicros, u64>;
 
 pub(super) fn read(files: &[StoredFile]) -> Result<RunWindows> {
     let mut windows = RunWindows::new();
-    let open = |file: &StoredFile| TableFile::open_columns(file, &[&shared::WINDOW_START, &shared::WINDOW_NS]);
-    decode_ahead::batches(files, open, |columns| {
+    decode_ahead::batches(files, &Span::default(), |columns| {
         let (starts, lengths) = (columns.times(shared::WINDOW_START)?, columns.ints(shared::WINDOW_NS)?);
         for row in 0..columns.rows() {
             windows.insert(UnixMicros(starts.get(row)?), lengths.natural(row)?);

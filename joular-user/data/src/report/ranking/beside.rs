@@ -5,13 +5,12 @@ use joular_ebpf::abi::IoKind;
 use super::{
     rows::{Ranking, Row},
     sums::{Cell, Figure},
-    text::Column,
 };
 use crate::{
-    dataset::{column::Named as _, tables::io::bytes_of},
+    dataset::tables::io::bytes_of,
     model::{counter::Counter, units::MicroJoules},
     report::measure::{Measure, Unit, Way},
-    text::figures::Places,
+    text::{figures::Places, table::Column},
 };
 
 /// Bytes of a megabyte, microjoules of a joule.
@@ -44,10 +43,9 @@ pub(super) const fn scaled(amount: u64, unit: Unit) -> f64 {
 pub fn columns(table: &Ranking) -> Vec<Column> {
     let (has_total, mut columns) = (table.by.has_total(), Vec::new());
     let (own_prefix, total_prefix) = if has_total { ("SELF ", "TOTAL ") } else { ("", "") };
-    let column = |measure: Measure, prefix: &str, expendable: u8, which: fn(Cell) -> Figure| Column {
-        heading: format!("{prefix}{}", measure.heading()),
-        cells: table.all_rows().map(|row| shown(which(table.cell(row, measure)), measure.unit())).collect(),
-        expendable,
+    let column = |measure: Measure, prefix: &str, expendable: u8, which: fn(Cell) -> Figure| {
+        let cell = |row: &Row| shown(which(table.cell(row, measure)), measure.unit());
+        Column { expendable, ..Column::figures(&format!("{prefix}{}", measure.heading()), table.all_rows(), cell) }
     };
     for measure in table.beside.iter().copied() {
         match measure {
@@ -74,7 +72,7 @@ pub fn columns(table: &Ranking) -> Vec<Column> {
 
 fn per_joule_column(table: &Ranking, measure: Measure) -> Column {
     let cell = |row: &Row| per_joule(table.cell(row, measure).own.amount, row.own.amounts.energy);
-    Column { heading: "PER J".to_owned(), cells: table.all_rows().map(cell).collect(), expendable: 7 }
+    Column { expendable: 7, ..Column::figures("PER J", table.all_rows(), cell) }
 }
 
 /// How many for each joule; nothing where there is no energy.
@@ -92,7 +90,7 @@ fn instructions_per_cycle(table: &Ranking) -> Option<Column> {
         ratio(instructions, cycles)
     };
     let are_both = [instructions, cycles].iter().all(|measure| table.beside.contains(measure));
-    are_both.then(|| Column { heading: "IPC".to_owned(), cells: table.all_rows().map(cell).collect(), expendable: 3 })
+    are_both.then(|| Column { expendable: 3, ..Column::figures("IPC", table.all_rows(), cell) })
 }
 
 #[allow(clippy::cast_precision_loss, reason = "for people")]

@@ -3,11 +3,10 @@
 use super::{
     command::Report,
     rows::{Figures, Ranking, Row},
-    text::Column,
 };
 use crate::{
     report::footprint::{Footprint, statement::MassUnit},
-    text::{escape, figures::Places},
+    text::{escape, figures::Places, table::Column},
 };
 
 /// A figure of rows, as files have it.
@@ -72,7 +71,7 @@ pub fn columns(table: &Ranking, report: &Report<'_>) -> Vec<Column> {
 }
 
 fn column(table: &Ranking, heading: String, expendable: u8, cell: &dyn Fn(&Row) -> String) -> Column {
-    Column { heading, cells: table.all_rows().map(cell).collect(), expendable }
+    Column { expendable, ..Column::figures(&heading, table.all_rows(), cell) }
 }
 
 /// A figure as fine as the energy that it was made of is known.

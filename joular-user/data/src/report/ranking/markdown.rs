@@ -9,10 +9,14 @@ use super::{
     by_measure,
     command::Report,
     context,
-    text::{Column, caption, chosen, columns, names, note},
+    text::{caption, chosen, note},
     unnamed,
 };
-use crate::{model::target_text::TargetText, report::footprint::statement, text::figures, totals::audit::audit_rows};
+use crate::{
+    report::footprint::statement,
+    text::{figures, table::code},
+    totals::audit::audit_rows,
+};
 
 pub fn report(report: &Report<'_>) -> String {
     let profile = report.profile;
@@ -23,12 +27,11 @@ pub fn report(report: &Report<'_>) -> String {
     }
     for ranking in report.tables {
         let _ = writeln!(text, "\n### Energy {}\n", caption(ranking.by));
-        text.push_str(&table(&columns(ranking, report), ranking.by.name(), names(ranking)));
+        text.push_str(&super::text::markdown(ranking, report));
     }
     for of_measure in report.of_measures {
         let _ = writeln!(text, "\n### {}\n", by_measure::caption(of_measure));
-        let columns = by_measure::columns(of_measure, profile);
-        text.push_str(&table(&columns, of_measure.of.name(), by_measure::names(of_measure)));
+        text.push_str(&by_measure::markdown(of_measure, profile));
     }
     if let Some(note) = note(report) {
         let _ = writeln!(text, "\n{note}");
@@ -74,28 +77,6 @@ pub fn report(report: &Report<'_>) -> String {
     text
 }
 
-fn table<'a>(columns: &[Column], by: &str, names: impl Iterator<Item = &'a TargetText>) -> String {
-    let mut text = String::from("|");
-    columns.iter().for_each(|column| {
-        let _ = write!(text, " {} |", column.heading);
-    });
-    let _ = writeln!(text, " {by} |\n|{}---|", "---:|".repeat(columns.len()));
-    for (number, name) in names.enumerate() {
-        text.push('|');
-        for column in columns {
-            let _ = write!(text, " {} |", column.cells.get(number).map_or("", |cell| cell));
-        }
-        let _ = writeln!(text, " {} |", code(name));
-    }
-    text
-}
-
-/// A name as a code span.
-fn code(name: &TargetText) -> String {
-    let safe = name.to_string().replace('|', "\\x7c").replace('`', "\\x60");
-    if safe.trim().is_empty() { safe } else { format!("`{safe}`") }
-}
-
 /// Text with names in it that may not be harmless.
 fn plain(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
@@ -120,15 +101,6 @@ mod tests {
 
     #[test]
     fn nothing_in_a_name_is_markup() {
-        for (name, expected) in [
-            ("com.acme.Shop.<init>", "`com.acme.Shop.<init>`"),
-            ("a|b`c", "`a\\x7cb\\x60c`"),
-            ("a\\|b", "`a\\\\x7cb`"),
-            ("line\n| break", "`line\\x0a\\x7c break`"),
-            ("", ""),
-        ] {
-            assert_eq!(code(&name.into()), expected);
-        }
         assert_eq!(plain("<img src=x> [a](b) | c"), "&lt;img src=x&gt; \\[a\\](b) \\| c");
     }
 }

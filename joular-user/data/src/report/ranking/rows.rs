@@ -11,8 +11,8 @@ use super::{
 use crate::{
     report::{
         footprint::Footprint,
-        measure::{Fact, Measure},
-        profile::{Amounts, Profile, ThreadIndex, ThreadPath},
+        measure::Measure,
+        profile::{Amounts, Fact, Profile, ThreadIndex, ThreadPath},
     },
     sampling::Interval,
 };

@@ -5,9 +5,12 @@ use serde_json::{Map, Value, json};
 
 use super::beside::{per_joule, scaled};
 use crate::{
-    dataset::{column::Named as _, tables::io::bytes_of},
+    dataset::tables::io::bytes_of,
     model::counter::Counter,
-    report::{measure::Unit, profile::Profile},
+    report::{
+        measure::{Measure, Unit, Way},
+        profile::Profile,
+    },
     text::seconds,
 };
 
@@ -17,48 +20,54 @@ pub fn lines(profile: &Profile) -> Vec<String> {
 }
 
 fn counted(profile: &Profile) -> Vec<String> {
-    let sums = profile.counted.sums(&profile.entries);
     let energy = profile.energy();
-    let line = |(counter, sum): (&Counter, &u64)| {
-        let per_joule = Some(per_joule(*sum, energy)).filter(|text| !text.is_empty());
+    let line = |counter: Counter| {
+        let sum = profile.measured.amount(Measure::Counted(counter));
+        let per_joule = Some(per_joule(sum, energy)).filter(|text| !text.is_empty());
         let per_joule = per_joule.map_or(String::new(), |text| format!(", {text} per J"));
         format!("counted {sum} {}{per_joule}", counter.name())
     };
-    profile.counted.counters.iter().zip(&sums).map(line).collect()
+    profile.measured.counters().map(line).collect()
 }
 
 fn allocated(profile: &Profile) -> Option<String> {
-    let allocated = &profile.allocated;
+    let (measured, of) = (&profile.measured, Measure::Allocated);
     let megabytes = |bytes: u64| scaled(bytes, Unit::Bytes);
-    let time = seconds(profile.overview.duration_ns);
-    let rate = if time > 0.0 { megabytes(allocated.bytes()) / time } else { 0.0 };
-    let by_cpu_time = match allocated.bytes_by_cpu_time() {
+    let (time, all) = (seconds(profile.overview.duration_ns), megabytes(measured.amount(of)));
+    let rate = if time > 0.0 { all / time } else { 0.0 };
+    let by_cpu_time = match by_cpu_time(profile) {
         0 => String::new(),
         bytes => format!(
             "; of {:.3} MB the place is inferred from samples of CPU time, and the class is unknown",
             megabytes(bytes)
         ),
     };
-    (!allocated.is_empty()).then(|| {
-        format!(
-            "allocated {:.3} MB, {rate:.3} MB/s, by {} samples{by_cpu_time}",
-            megabytes(allocated.bytes()),
-            allocated.samples()
-        )
-    })
+    let samples = measured.samples(of);
+    measured.has(of).then(|| format!("allocated {all:.3} MB, {rate:.3} MB/s, by {samples} samples{by_cpu_time}"))
+}
+
+/// Allocated bytes whose place samples of CPU time tell.
+pub(in crate::report) fn by_cpu_time(profile: &Profile) -> u64 {
+    let facts = profile.measured.facts(Measure::Allocated).iter().filter(|fact| fact.by_cpu_time);
+    facts.fold(0, |sum, fact| sum.saturating_add(fact.amount))
 }
 
 fn moved(profile: &Profile) -> Option<String> {
-    let (moved, whole) = (&profile.moved, profile.moved.bytes());
-    let part = |kind: IoKind| format!("{} {}", amount(whole[kind as usize]), words(kind));
+    let part = |(kind, bytes)| format!("{} {}", amount(bytes), words(kind));
     let parts: Vec<String> = moved_kinds(profile).map(part).collect();
-    (!parts.is_empty()).then(|| format!("moved {}, by {} samples", parts.join(", "), moved.samples()))
+    (!parts.is_empty()).then(|| format!("moved {}, by {} samples", parts.join(", "), moved_samples(profile)))
 }
 
 /// Kinds of bytes that there are in the selection.
-fn moved_kinds(profile: &Profile) -> impl Iterator<Item = IoKind> {
-    let whole = profile.moved.bytes();
-    IoKind::ALL.into_iter().filter(move |kind| whole[*kind as usize] > 0)
+fn moved_kinds(profile: &Profile) -> impl Iterator<Item = (IoKind, u64)> {
+    let bytes = |kind: IoKind| (kind, profile.measured.amount(Measure::Moved(Way::of_kind(kind))));
+    IoKind::ALL.into_iter().map(bytes).filter(|(_, bytes)| *bytes > 0)
+}
+
+/// Calls that were sampled.
+pub(in crate::report) fn moved_samples(profile: &Profile) -> u64 {
+    let samples = Way::APART.map(|way| profile.measured.samples(Measure::Moved(way)));
+    samples.into_iter().fold(0, u64::saturating_add)
 }
 
 /// In the unit that it fills, so that little is not nothing.
@@ -86,28 +95,31 @@ const fn words(kind: IoKind) -> &'static str {
 
 /// By the counters' names.
 pub fn counted_json(profile: &Profile) -> Map<String, Value> {
-    let sums = profile.counted.sums(&profile.entries);
-    profile.counted.counters.iter().zip(sums).map(|(counter, sum)| (counter.name().to_owned(), json!(sum))).collect()
+    let sum = |counter| (Counter::name(counter).to_owned(), json!(profile.measured.amount(Measure::Counted(counter))));
+    profile.measured.counters().map(sum).collect()
 }
 
 /// Nothing if nothing was allocated.
 pub fn allocated_json(profile: &Profile) -> Option<Value> {
-    let allocated = &profile.allocated;
-    (!allocated.is_empty()).then(|| {
+    let (measured, of) = (&profile.measured, Measure::Allocated);
+    measured.has(of).then(|| {
         json!({
-            "bytes": allocated.bytes(),
-            "samples": allocated.samples(),
-            "by_cpu_time_bytes": allocated.bytes_by_cpu_time(),
+            "bytes": measured.amount(of),
+            "samples": measured.samples(of),
+            "by_cpu_time_bytes": by_cpu_time(profile),
         })
     })
 }
 
 /// By the names of table `io`; nothing if nothing was moved.
 pub fn moved_json(profile: &Profile) -> Option<Value> {
-    let whole = profile.moved.bytes();
-    let bytes = moved_kinds(profile).map(|kind| (bytes_of(kind).name().into_owned(), json!(whole[kind as usize])));
-    let samples = [("samples".to_owned(), json!(profile.moved.samples()))];
-    (!profile.moved.is_empty()).then(|| Value::Object(Map::from_iter(bytes.chain(samples))))
+    let bytes = moved_kinds(profile).map(|(kind, bytes)| (bytes_of(kind).name().into_owned(), json!(bytes)));
+    let mut moved: Map<String, Value> = bytes.collect();
+    if moved.is_empty() {
+        return None;
+    }
+    moved.insert("samples".to_owned(), json!(moved_samples(profile)));
+    Some(Value::Object(moved))
 }
 
 #[cfg(test)]

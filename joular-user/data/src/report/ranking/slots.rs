@@ -1,10 +1,7 @@
 //! Finds the places of a table that a fact counts for.
 
 use super::groups::Groups;
-use crate::report::{
-    measure::Fact,
-    profile::{PathIndex, Profile},
-};
+use crate::report::profile::{Fact, PathIndex, Profile};
 
 /// Where facts count: groups, mapped to slots.
 pub(in crate::report) struct Slots<'a> {

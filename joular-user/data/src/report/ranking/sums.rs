@@ -5,8 +5,8 @@ use super::slots::Slots;
 use crate::{
     model::units::MicroJoules,
     report::{
-        measure::{Fact, Measure},
-        profile::Profile,
+        measure::Measure,
+        profile::{Fact, Profile},
     },
     sampling::{Group as SampledGroup, Interval, Sampled, Threads},
 };

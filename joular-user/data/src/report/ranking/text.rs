@@ -10,7 +10,7 @@ use super::{
     selected, unnamed,
 };
 use crate::{
-    model::{domain::Label, target_text::TargetText, units::MicroJoules},
+    model::{domain::Label, units::MicroJoules},
     report::{
         footprint::statement,
         profile::{Amounts, OUTSIDE_APP},
@@ -19,27 +19,12 @@ use crate::{
         Keep, cut, figures,
         figures::Places,
         line::{Line, Style},
-        percent, seconds, share, watts,
+        percent, seconds, share,
+        table::{Column, Table},
+        watts,
     },
     totals::audit::model_note,
 };
-
-/// A name gets this much room even if figures are left out for it.
-const NAME_ROOM: usize = 32;
-
-/// A column of figures. Where room is scarce, those with the greatest number are left out first.
-#[derive(Clone, Debug)]
-pub struct Column {
-    pub heading: String,
-    pub cells: Vec<String>,
-    pub(super) expendable: u8,
-}
-
-impl Column {
-    fn width(&self) -> usize {
-        self.cells.iter().chain([&self.heading]).map(|cell| cell.chars().count()).max().unwrap_or(0)
-    }
-}
 
 /// The report's lines.
 pub fn lines(report: &Report<'_>, look: Look) -> Vec<Line> {
@@ -51,12 +36,11 @@ pub fn lines(report: &Report<'_>, look: Look) -> Vec<Line> {
     lines.extend(chosen(report).into_iter().map(plain));
     for table in report.tables {
         lines.push(plain(String::new()));
-        lines.extend(table_lines(columns(table, report), table.by.name(), names(table), look));
+        lines.extend(laid_out(table, report).lines(look.width));
     }
     for table in report.of_measures {
         lines.push(plain(String::new()));
-        let columns = by_measure::columns(table, profile);
-        lines.extend(table_lines(columns, table.of.name(), by_measure::names(table), look));
+        lines.extend(by_measure::laid_out(table, profile).lines(look.width));
     }
     lines.extend(note(report).map(|note| plain(note.to_owned())));
     if let Some(footprints) = report.footprints {
@@ -127,40 +111,19 @@ pub fn chosen(report: &Report<'_>) -> Vec<String> {
     lines
 }
 
-/// A table whose rows have these figures and names, as wide as there is room for it.
-fn table_lines<'a>(
-    mut columns: Vec<Column>,
-    by: &str,
-    names: impl Iterator<Item = &'a TargetText>,
-    look: Look,
-) -> Vec<Line> {
-    let heading = by.to_uppercase();
-    if let Some(width) = look.width {
-        while columns.iter().map(|column| column.width() + 2).sum::<usize>() + NAME_ROOM > width && columns.len() > 2 {
-            let least = columns.iter().enumerate().max_by_key(|(_, column)| column.expendable).map_or(0, |(at, _)| at);
-            columns.remove(least);
-        }
-    }
-    let widths: Vec<usize> = columns.iter().map(Column::width).collect();
-    let figures = |cell: &dyn Fn(&Column) -> String| -> String {
-        columns.iter().zip(&widths).map(|(column, width)| format!("{:>width$}  ", cell(column))).collect()
-    };
-    let mut lines = vec![Line { text: figures(&|column| column.heading.clone()) + &heading, style: Style::Heading }];
-    for (number, name) in names.enumerate() {
-        let text = figures(&|column| column.cells.get(number).cloned().unwrap_or_default());
-        let room = look.width.map_or(usize::MAX, |width| width.saturating_sub(text.chars().count()));
-        lines.push(Line { text: text + &cut(&name.to_string(), room, Keep::End), style: Style::Plain });
-    }
-    lines
+/// The table for people, names of all rows included.
+fn laid_out(table: &Ranking, report: &Report<'_>) -> Table {
+    let names = table.all_rows().map(|row| row.group.name.clone()).collect();
+    Table { columns: columns(table, report), heading: table.by.name().to_uppercase(), names, longest: None }
 }
 
-/// Names of all rows, the rest's included.
-pub fn names(table: &Ranking) -> impl Iterator<Item = &TargetText> {
-    table.all_rows().map(|row| &row.group.name)
+/// The same as Markdown.
+pub fn markdown(table: &Ranking, report: &Report<'_>) -> String {
+    Table { heading: table.by.name().to_owned(), ..laid_out(table, report) }.markdown(false)
 }
 
 /// Figures of all rows for people, so with the digits that they deserve.
-pub fn columns(table: &Ranking, report: &Report<'_>) -> Vec<Column> {
+fn columns(table: &Ranking, report: &Report<'_>) -> Vec<Column> {
     let overview = &report.profile.overview;
     let label = overview.label;
     let power = |figures: &Figures| {
@@ -168,9 +131,8 @@ pub fn columns(table: &Ranking, report: &Report<'_>) -> Vec<Column> {
         Places::with_error(power, watts(figures.interval.half(), overview.duration_ns), label).write(power)
     };
     let column = |heading: &str, expendable: u8, cell: &dyn Fn(&Row) -> String| Column {
-        heading: heading.to_owned(),
-        cells: table.all_rows().map(cell).collect(),
         expendable,
+        ..Column::figures(heading, table.all_rows(), cell)
     };
     type Cell = fn(&Figures, Option<Label>) -> String;
     let own = |figures: Cell| move |row: &Row| figures(&row.own, label);

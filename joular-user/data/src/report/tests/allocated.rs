@@ -31,8 +31,8 @@ fn data_set() -> tempfile::TempDir {
 
 fn of_profile(profile: &Profile) -> BTreeMap<u32, u64> {
     let mut all = BTreeMap::new();
-    for entry in &profile.allocated.entries {
-        *all.entry(profile.catalog.thread(entry.thread).tid.0).or_default() += entry.bytes;
+    for fact in profile.measured.facts(Measure::Allocated) {
+        *all.entry(profile.catalog.thread(fact.thread).tid.0).or_default() += fact.amount;
     }
     all
 }
@@ -68,12 +68,13 @@ fn threads_have_their_bytes_whatever_is_selected() {
     let read = |filter: &Filter| Profile::read(root.path(), filter, None).unwrap();
     let whole = read(&Filter::default());
     assert_eq!(of_profile(&whole), fixture::allocated_by_thread());
-    assert!(whole.allocated.samples() > 0 && !whole.allocated.classes.is_empty());
+    assert!(whole.measured.samples(Measure::Allocated) > 0 && !whole.measured.classes.is_empty());
     let tid = *fixture::allocated_by_thread().keys().next().unwrap();
     let name = whole.catalog.threads.iter().find(|thread| thread.tid.0 == tid).unwrap().name.raw().to_owned();
     let one = read(&Filter { threads: Names::parse(&[name]).unwrap(), ..Filter::default() });
-    assert!(!one.allocated.is_empty() && one.allocated.bytes() <= whole.allocated.bytes());
-    assert!(read(&named(&["no.such.method"])).allocated.is_empty());
+    let [of_one, of_all] = [&one, &whole].map(|profile| profile.measured.amount(Measure::Allocated));
+    assert!(of_one > 0 && of_one <= of_all);
+    assert!(!read(&named(&["no.such.method"])).has(Measure::Allocated));
 }
 
 #[test]
@@ -155,12 +156,19 @@ fn a_call_tree_has_bytes_beside_joules_and_classes_below_the_methods_that_alloca
     let unseen: u64 =
         fixture::allocated_by_thread().iter().filter(|(tid, _)| *tid % 3 == 0).map(|(_, bytes)| bytes).sum();
     assert_eq!(classes, all - unseen);
-    let mut both = tree(Measure::Energy);
-    both.add_beside(&profile, Measure::Allocated);
-    let both = both.tree();
-    assert_eq!((both.total().beside, both.total().energy), (all, profile.energy()));
-    for few in [both.largest(8), both.pruned(u64::MAX)] {
-        assert_eq!((few.total().beside, few.total().energy), (all, profile.energy()));
+    // The tree of energy, with all other measures beside it.
+    let mut whole = tree(Measure::Energy);
+    let measures: Vec<Measure> = profile.measures_apart().collect();
+    measures.iter().for_each(|measure| whole.add_beside(&profile, *measure));
+    let whole = whole.tree();
+    for few in [whole.largest(8), whole.pruned(u64::MAX), whole] {
+        assert_eq!(few.total().energy, profile.energy());
+        assert_eq!(few.beside.iter().map(|beside| beside.measure).collect::<Vec<_>>(), measures);
+        for beside in &few.beside {
+            assert_eq!(beside.own.len(), few.nodes.len());
+            let sum: u64 = beside.own.iter().sum();
+            assert_eq!(sum, profile.measured.amount(beside.measure), "{}", beside.measure.name());
+        }
     }
 }
 
@@ -244,9 +252,10 @@ fn where_samples_of_cpu_time_tell_of_allocations_it_is_said_and_has_their_error(
     });
     let profile = Profile::read(root.path(), &Filter::default(), None).unwrap();
     assert_eq!(of_profile(&profile), fixture::allocated_by_thread());
-    assert!(profile.allocated.classes.is_empty());
-    let told: u64 = profile.allocated.entries.iter().filter(|entry| entry.samples > 0).map(|entry| entry.bytes).sum();
-    assert_eq!(profile.allocated.bytes_by_cpu_time(), told);
+    assert!(profile.measured.classes.is_empty());
+    let facts = profile.measured.facts(Measure::Allocated);
+    let told: u64 = facts.iter().filter(|fact| fact.sampled.samples > 0).map(|fact| fact.amount).sum();
+    assert!(facts.iter().all(|fact| fact.by_cpu_time == (fact.sampled.samples > 0)));
     let by_method = [BY_METHOD];
     let json: Value =
         serde_json::from_str(&written(root.path(), Filter::default(), &by_method, Format::Json).unwrap()).unwrap();

@@ -14,12 +14,13 @@ use super::super::{
         baseline::{self, Baseline, BaselineError, Keep},
     },
     measure::Measure,
-    profile::{Filter, Names},
+    profile::{Filter, Names, Profile},
 };
 use crate::{
     dataset::{OutputDirectory, ParquetOutput, fixture::*},
     events::{Event, RunInfo},
     model::{
+        counter::Counter,
         domain::Reading,
         policy::{IdlePolicy, Policy},
     },
@@ -191,7 +192,7 @@ fn rows_that_a_baseline_does_not_keep_are_one_row_of_both() {
     let found = of_file.check(b.path(), &Filter::default(), None, &choices).unwrap();
     assert_eq!(found.rows.len(), 2);
     assert!(found.rows.iter().any(|row| row.key.name == *"[other rows]"));
-    assert!(found.notices.join("\n").contains("keeps the 1 rows with most energy"), "{:?}", found.notices);
+    assert!(found.notices.join("\n").contains("keeps the 1 largest rows"), "{:?}", found.notices);
     for (of_file, of_data) in [(true, found.a.total.energy), (false, found.b.total.energy)] {
         let sum: u64 = found.rows.iter().map(|row| if of_file { row.a.energy.0 } else { row.b.energy.0 }).sum();
         assert_eq!(sum, of_data.0, "rows sum to the total");
@@ -243,11 +244,11 @@ fn what_is_no_baseline_is_refused_in_words() {
         ("[".repeat(1_000_000), "is not a baseline"),
         ("{\"dependencies\":{}}".to_owned(), "is not a baseline: missing field"),
         (changed(|value| value["format"] = json!("other")), "does not say that it is one"),
-        (changed(|value| value["version"] = json!(2)), "of version 2, and this joular-bpf reads version 1"),
+        (changed(|value| value["version"] = json!(1)), "of version 1, and this joular-bpf reads version 2"),
         (changed(|value| value["later"] = json!(1)), "is damaged: unknown field"),
         (changed(|value| value["runs"] = json!([])), "is damaged: it has no run"),
         (changed(|value| value["runs"][0]["context"] = json!(7)), "context that is not there"),
-        (changed(|value| value["total"]["energy_uj"] = json!([1])), "has 1 energies of 3 runs"),
+        (changed(|value| value["total"]["amounts"] = json!([1])), "has 1 amounts of 3 runs"),
         (changed(|value| value["runs"][0]["work"] = json!(0)), "not above 0"),
         (changed(|value| value["rows"][0]["samples"] = json!(-1)), "is damaged: invalid value"),
         (changed(|value| value["rows"][1] = value["rows"][0].clone()), "is there twice"),
@@ -262,6 +263,29 @@ fn what_is_no_baseline_is_refused_in_words() {
 }
 
 #[test]
+fn a_baseline_keeps_any_measure() {
+    let (a, kept) = (runs(&[100, 101, 99], |_| {}), tempfile::tempdir().unwrap());
+    let profile = Profile::read(a.path(), &Filter::default(), None).unwrap();
+    let measures: Vec<Measure> = profile.measures_beside_energy().collect();
+    assert!(measures.len() > 3, "{measures:?}");
+    for measure in measures {
+        let choices = Choices { measure, ..choices(CompareBy::Method, Per::Run) };
+        let text = baseline::save(a.path(), &Filter::default(), None, &choices, &keep(Some(3))).unwrap();
+        let path = kept.path().join("baseline.json");
+        fs::write(&path, &text).unwrap();
+        let baseline = Baseline::read(&path).unwrap();
+        assert_eq!(baseline.measure(), measure.name());
+        let found = baseline.check(a.path(), &Filter::default(), None, &choices).unwrap();
+        let all: u64 = profile.facts(measure).map(|fact| fact.amount).sum();
+        assert_eq!((found.a.total.energy.0, found.b.total.energy.0), (all, all), "{}", measure.name());
+        assert!(found.rows.iter().all(|row| row.a.energy == row.b.energy), "{}", measure.name());
+    }
+    let nothing = Choices { measure: Measure::Counted(Counter::Instructions), ..choices(CompareBy::Method, Per::Run) };
+    let error = baseline::save(a.path(), &Filter::default(), None, &nothing, &keep(None)).unwrap_err().to_string();
+    assert!(error.contains("--counters instructions"), "{error}");
+}
+
+#[test]
 fn figures_that_no_machine_has_are_taken_without_a_panic() {
     let (a, kept) = (runs(&[100, 101, 99], |_| {}), tempfile::tempdir().unwrap());
     let choices = choices(CompareBy::Method, Per::Time);
@@ -272,8 +296,8 @@ fn figures_that_no_machine_has_are_taken_without_a_panic() {
             run[column] = json!(u64::MAX);
         }
     }
-    value["total"]["energy_uj"] = json!([u64::MAX, 0, u64::MAX]);
-    value["total"]["sampling_variance_uj2"] = json!(f64::MAX);
+    value["total"]["amounts"] = json!([u64::MAX, 0, u64::MAX]);
+    value["total"]["sampling_variance"] = json!(f64::MAX);
     let path = kept.path().join("baseline.json");
     fs::write(&path, value.to_string()).unwrap();
     let found = Baseline::read(&path).unwrap().check(a.path(), &Filter::default(), None, &choices).unwrap();

@@ -14,6 +14,7 @@ use crate::{
     model::{counter::Counter, policy::Policy},
     report::{
         Format,
+        measure::Measure,
         profile::{Filter, Profile},
         ranking::{By, Look, Request, Sort, TableOf, command},
     },
@@ -37,6 +38,7 @@ fn of_threads(root: &Path) -> BTreeMap<u32, [u64; 3]> {
             batches.unwrap();
         }
     }
+    sums.retain(|_, counts| *counts != [0; 3]);
     sums
 }
 
@@ -45,12 +47,11 @@ const WANTED: [Counter; 3] = [Counter::CacheMisses, Counter::MajorFaults, Counte
 fn of_profile(profile: &Profile) -> BTreeMap<u32, [u64; 3]> {
     let mut sums = BTreeMap::new();
     for entry in &profile.entries {
-        let tid = profile.catalog.thread(entry.thread).tid.0;
-        if let Some(counts) = profile.counted.of(entry) {
-            let sum: &mut [u64; 3] = sums.entry(tid).or_default();
-            sum.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
-        }
+        let sum: &mut [u64; 3] = sums.entry(profile.catalog.thread(entry.thread).tid.0).or_default();
+        let counts = WANTED.map(|counter| profile.measured.of_entry(Measure::Counted(counter), entry));
+        sum.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
     }
+    sums.retain(|_, counts| *counts != [0; 3]);
     sums
 }
 
@@ -62,7 +63,7 @@ fn each_threads_counts_are_all_among_its_paths() {
     assert!(expected.len() > 3 && expected.values().any(|counts| counts[0] > 0), "{expected:?}");
     for no_infer in [false, true] {
         let profile = Profile::read(root.path(), &Filter { no_infer, ..Filter::default() }, None).unwrap();
-        assert_eq!(profile.counted.counters, WANTED);
+        assert_eq!(profile.measured.counters().collect::<Vec<_>>(), WANTED);
         assert_eq!(of_profile(&profile), expected, "no_infer: {no_infer}");
     }
 }
@@ -75,7 +76,7 @@ fn a_path_has_counts_in_proportion_to_its_time() {
     // Page faults are a thousandth of the nanoseconds here, in each window and so on each path, but for rounding.
     let mut checked = 0;
     for entry in &profile.entries {
-        let faults = profile.counted.of(entry).map_or(0, |counts| counts[0]);
+        let faults = profile.measured.of_entry(Measure::Counted(WANTED[0]), entry);
         if faults > 0 {
             let expected = entry.cpu_ns / 1_000;
             assert!(faults.abs_diff(expected) <= fixture::WINDOWS, "{faults} {expected}");

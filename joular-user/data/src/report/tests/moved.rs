@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use joular_ebpf::abi::IoKind;
 use serde_json::Value;
 
 use super::inference::{did, write};
@@ -12,7 +13,7 @@ use crate::{
         Format,
         footprint::FootprintError,
         measure::{Measure, Way},
-        profile::{Filter, MovedPath, Names, Profile},
+        profile::{Filter, Names, Profile},
         ranking::{By, Look, Request, Sort, TableOf, command},
     },
 };
@@ -154,13 +155,17 @@ fn a_selection_has_what_its_threads_and_paths_moved() {
     let read = |filter: &Filter| Profile::read(root.path(), filter, None).unwrap();
     let names = |texts: &[String]| Names::parse(texts).unwrap();
     let whole = read(&Filter::default());
-    assert_eq!(whole.moved.bytes(), expected());
-    assert!(whole.moved.entries.iter().any(|entry| entry.samples == 0), "every third thread is not seen");
-    let thread = whole.catalog.thread(whole.moved.entries[0].thread);
+    let moved = |profile: &Profile| Way::APART.map(|way| profile.measured.facts(Measure::Moved(way)).to_vec()).concat();
+    let bytes = IoKind::ALL.map(|kind| whole.measured.amount(Measure::Moved(Way::of_kind(kind))));
+    assert_eq!(bytes, expected());
+    let all = moved(&whole);
+    assert!(all.iter().any(|fact| fact.sampled.samples == 0), "every third thread is not seen");
+    let thread = whole.catalog.thread(all[0].thread);
     let filter = Filter { threads: names(&[thread.name.raw().to_owned()]), ..Filter::default() };
     let one = read(&filter);
-    assert!(!one.moved.is_empty() && one.moved.entries.len() < whole.moved.entries.len());
-    let of_thread = |entry: &&MovedPath| one.catalog.thread(entry.thread).name == thread.name;
-    assert_eq!(one.moved.entries.iter().filter(of_thread).count(), one.moved.entries.len());
-    assert!(read(&Filter { methods: names(&["no.such.method".to_owned()]), ..Filter::default() }).moved.is_empty());
+    let selected = moved(&one);
+    assert!(!selected.is_empty() && selected.len() < all.len());
+    assert!(selected.iter().all(|fact| one.catalog.thread(fact.thread).name == thread.name));
+    let nothing = read(&Filter { methods: names(&["no.such.method".to_owned()]), ..Filter::default() });
+    assert!(moved(&nothing).is_empty() && Way::ALL.iter().all(|way| !nothing.has(Measure::Moved(*way))));
 }

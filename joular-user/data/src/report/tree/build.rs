@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 
-use super::{CallTree, Kinds, Label, Levels, Mix, Node, NodeKind, Shape};
+use super::{Beside, CallTree, Kinds, Label, Levels, Mix, Node, NodeKind, Shape};
 use crate::{
     model::{
         frame::{Frame, FrameKind},
@@ -23,6 +23,8 @@ struct Branch {
     end: usize,
     own: Amounts,
     base: u64,
+    /// Of a measure beside what is drawn: its place in [`Branches::beside`], and the amount.
+    beside: Option<(usize, u64)>,
 }
 
 /// A frame of a catalog in the tree.
@@ -69,6 +71,8 @@ pub struct Branches {
     /// Beside each label, the kind of code; `None` for what is not code.
     kinds: Vec<Option<FrameKind>>,
     branches: Vec<Branch>,
+    /// Measures beside what is drawn.
+    beside: Vec<Measure>,
 }
 
 impl Branches {
@@ -80,13 +84,19 @@ impl Branches {
     pub fn add(&mut self, profile: &Profile) {
         match self.measure {
             Measure::Energy => self.take(profile, entries_of(profile), |own| (own, 0)),
-            measure => self.add_beside(profile, measure),
+            measure => self.take(profile, facts_of(profile, measure), |own| (own, 0)),
         }
     }
 
-    /// Takes what the profile that the tree is about has of another measure than energy, whatever is drawn.
+    /// Takes what the profile that the tree is about has of a measure beside what is drawn.
     pub fn add_beside(&mut self, profile: &Profile, measure: Measure) {
+        let (column, first) = (self.beside.len(), self.branches.len());
+        self.beside.push(measure);
         self.take(profile, facts_of(profile, measure), |own| (own, 0));
+        for branch in &mut self.branches[first..] {
+            branch.beside = Some((column, branch.own.beside));
+            branch.own = Amounts::default();
+        }
     }
 
     /// Takes the profile that it is compared with.
@@ -148,7 +158,7 @@ impl Branches {
                 self.arena.push(label);
                 self.kinds.push(None);
             }
-            self.branches.push(Branch { start, end: self.arena.len(), own, base });
+            self.branches.push(Branch { start, end: self.arena.len(), own, base, beside: None });
         }
     }
 
@@ -180,13 +190,15 @@ impl Branches {
     pub fn tree(mut self) -> CallTree {
         self.place(Label::new(NodeKind::All, "all"));
         self.sort_labels();
-        let Self { measure, labels, arena, kinds, mut branches, .. } = self;
+        let Self { measure, labels, arena, kinds, mut branches, beside, .. } = self;
         branches.sort_by(|a, b| arena[a.start..a.end].cmp(&arena[b.start..b.end]));
         let root = labels.iter().position(|label| label.kind == NodeKind::All).unwrap_or(0);
         let mut nodes = vec![node(None, root)];
         // Nodes from the root to where the last branch ended.
         let mut open = vec![0];
         let mut last: &[u32] = &[];
+        // What was met of measures beside: the node, the place of the measure, and the amount.
+        let mut found: Vec<(usize, usize, u64)> = Vec::new();
         for branch in &branches {
             let path = &arena[branch.start..branch.end];
             let common = path.iter().zip(last).take_while(|(one, other)| one == other).count();
@@ -196,19 +208,29 @@ impl Branches {
                 open.push(nodes.len());
                 nodes.push(node(parent, *label as usize));
             }
+            // A method that only allocated has a kind, too.
+            let of_kind = branch.beside.map_or(branch.own, |(_, beside)| Amounts { beside, ..Amounts::default() });
             for (node, kind) in open.iter().skip(1).zip(&kinds[branch.start..branch.end]) {
                 if let (Some(node), Some(kind)) = (nodes.get_mut(*node), kind) {
-                    node.mix.add(*kind, &branch.own);
+                    node.mix.add(*kind, &of_kind);
                 }
             }
-            if let Some(leaf) = open.last().and_then(|leaf| nodes.get_mut(*leaf)) {
+            let place = open.last().copied().unwrap_or(0);
+            found.extend(branch.beside.map(|(column, amount)| (place, column, amount)));
+            if let Some(leaf) = nodes.get_mut(place) {
                 leaf.own.plus(&branch.own);
                 leaf.base_own = leaf.base_own.saturating_add(branch.base);
             }
             last = path;
         }
         sum_up(&mut nodes);
-        CallTree { measure, labels, nodes }
+        let mut beside: Vec<Beside> =
+            beside.into_iter().map(|measure| Beside { measure, own: vec![0; nodes.len()] }).collect();
+        for (place, column, amount) in found {
+            let own = &mut beside[column].own[place];
+            *own = own.saturating_add(amount);
+        }
+        CallTree { measure, labels, nodes, beside }
     }
 
     /// Sorts labels, so that siblings, which are sorted by label, are sorted by name.

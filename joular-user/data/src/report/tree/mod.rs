@@ -12,11 +12,13 @@
 mod build;
 mod mix;
 pub mod palette;
+mod pruning;
 #[cfg(test)]
 mod tests;
 
 use std::cmp::Reverse;
 
+use self::pruning::Pruning;
 pub use self::{
     build::{Branches, process_title},
     mix::{Mix, short},
@@ -146,6 +148,29 @@ pub struct CallTree {
     pub labels: Vec<Label>,
     /// Depth first; the root is the first one.
     pub nodes: Vec<Node>,
+    /// What nodes have themselves of measures beside what is drawn.
+    pub beside: Vec<Beside>,
+}
+
+/// What nodes of a tree have themselves of a measure.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Beside {
+    pub measure: Measure,
+    /// In the order of [`CallTree::nodes`].
+    pub own: Vec<u64>,
+}
+
+impl Beside {
+    /// What each node has with everything below it. A parent stands before its children.
+    fn totals(&self, nodes: &[Node]) -> Vec<u64> {
+        let mut totals = self.own.clone();
+        for place in (0..nodes.len()).rev() {
+            if let Some(parent) = nodes[place].parent {
+                totals[parent] = totals[parent].saturating_add(totals[place]);
+            }
+        }
+        totals
+    }
 }
 
 impl CallTree {
@@ -176,8 +201,8 @@ impl CallTree {
         self.nodes.first().map(|root| root.total).unwrap_or_default()
     }
 
-    /// The tree of the `most` nodes that have most, of the energy or of the bytes. The others of one parent become one node,
-    /// [`OTHERS`], which comes on top.
+    /// The tree of the `most` nodes that have most, of the energy or of any other measure. The others of one parent become
+    /// one node, [`OTHERS`], which comes on top.
     #[must_use]
     pub fn largest(&self, most: usize) -> Self {
         let mut order: Vec<usize> = (0..self.nodes.len()).collect();
@@ -185,11 +210,13 @@ impl CallTree {
         // them does, among equals too.
         let whole = self.total();
         let part = |of: u64, whole: u64| (u128::from(of) << 64) / u128::from(whole.max(1));
+        let beside: Vec<Vec<u64>> = self.beside.iter().map(|beside| beside.totals(&self.nodes)).collect();
         let rank = |place: &usize| {
             let total = &self.nodes[*place].total;
-            let energy = part(total.energy.0, whole.energy.0);
-            let part = energy.max(part(total.beside, whole.beside));
-            (Reverse((part, total.energy, total.cpu_ns, total.samples)), *place)
+            let parts = beside.iter().map(|totals| part(totals[*place], totals[0]));
+            let most = parts.fold(part(total.energy.0, whole.energy.0), u128::max);
+            let most = most.max(part(total.beside, whole.beside));
+            (Reverse((most, total.energy, total.cpu_ns, total.samples)), *place)
         };
         if most < order.len() {
             order.select_nth_unstable_by_key(most, rank);
@@ -207,93 +234,5 @@ impl CallTree {
         let is_kept =
             |node: &Node| node.total.of(self.measure) >= least || (node.base_total >= least && node.base_total > 0);
         Pruning::of(self, self.nodes.iter().map(is_kept).collect()).run()
-    }
-}
-
-/// A tree being copied without its smallest nodes.
-struct Pruning<'a> {
-    from: &'a CallTree,
-    /// Which nodes stay, with their parents; the root always stays.
-    kept: Vec<bool>,
-    to: CallTree,
-    others: usize,
-}
-
-impl<'a> Pruning<'a> {
-    fn of(from: &'a CallTree, kept: Vec<bool>) -> Self {
-        let mut labels = from.labels.clone();
-        labels.push(Label::new(NodeKind::Others, OTHERS));
-        let to = CallTree { measure: from.measure, labels, nodes: Vec::new() };
-        Self { from, kept, others: to.labels.len() - 1, to }
-    }
-
-    fn run(mut self) -> CallTree {
-        // Where each node of the old tree is in the new one; and what was cut off each new one.
-        let mut places: Vec<Option<usize>> = Vec::with_capacity(self.from.nodes.len());
-        let mut cut: Vec<Option<Node>> = Vec::new();
-        for (node, is_kept) in self.from.nodes.iter().zip(std::mem::take(&mut self.kept)) {
-            let parent = node.parent.map(|parent| places[parent]);
-            let place = match parent {
-                // The root stays, whatever it has.
-                None => Some(self.copy(node, None, &mut cut)),
-                Some(Some(parent)) if is_kept => Some(self.copy(node, Some(parent), &mut cut)),
-                Some(Some(parent)) => {
-                    self.cut_off(&mut cut[parent], node, parent);
-                    None
-                }
-                Some(None) => None,
-            };
-            places.push(place);
-        }
-        self.in_order(cut)
-    }
-
-    fn copy(&mut self, node: &Node, parent: Option<usize>, cut: &mut Vec<Option<Node>>) -> usize {
-        self.to.nodes.push(Node { parent, ..node.clone() });
-        cut.push(None);
-        self.to.nodes.len() - 1
-    }
-
-    fn cut_off(&self, sum: &mut Option<Node>, node: &Node, parent: usize) {
-        let nothing = Node {
-            parent: Some(parent),
-            label: self.others,
-            own: Amounts::default(),
-            total: Amounts::default(),
-            mix: Mix::default(),
-            base_own: 0,
-            base_total: 0,
-        };
-        let sum = sum.get_or_insert(nothing);
-        sum.total.plus(&node.total);
-        sum.base_total = sum.base_total.saturating_add(node.base_total);
-        sum.own = sum.total;
-        sum.base_own = sum.base_total;
-    }
-
-    /// Puts nodes for what was cut off behind their siblings, which are depth first.
-    fn in_order(self, cut: Vec<Option<Node>>) -> CallTree {
-        let old = self.to.nodes;
-        let mut nodes: Vec<Node> = Vec::with_capacity(old.len() + cut.iter().flatten().count());
-        let mut places = vec![0; old.len()];
-        let mut open: Vec<usize> = Vec::new();
-        let close = |nodes: &mut Vec<Node>, places: &[usize], place: usize| {
-            nodes.extend(
-                cut[place].clone().map(|node| Node { parent: node.parent.map(|parent| places[parent]), ..node }),
-            );
-        };
-        for (place, node) in old.iter().enumerate() {
-            while let Some(last) = open.last().copied().filter(|last| Some(*last) != node.parent) {
-                close(&mut nodes, &places, last);
-                open.pop();
-            }
-            places[place] = nodes.len();
-            nodes.push(Node { parent: node.parent.map(|parent| places[parent]), ..node.clone() });
-            open.push(place);
-        }
-        while let Some(last) = open.pop() {
-            close(&mut nodes, &places, last);
-        }
-        CallTree { measure: self.to.measure, labels: self.to.labels, nodes }
     }
 }

@@ -11,10 +11,8 @@ use std::{
 use super::ValidateError;
 use crate::{
     dataset::{
-        column::Named,
         error::Result as DataResult,
         read::{
-            columns::TableFile,
             decode_ahead,
             files::{self, RunFiles},
             run_row,
@@ -117,21 +115,10 @@ impl Recorded {
     }
 
     fn read_run(&mut self, run: &Run, files: &RunFiles, span: TimeSpan, domains: &[String]) -> DataResult<()> {
-        const WANTED: [&dyn Named; 8] = [
-            &shared::WINDOW_START,
-            &shared::WINDOW_NS,
-            &windows::DOMAIN,
-            &windows::SOURCE,
-            &windows::MEASURED_UJ,
-            &windows::READ_FAILED,
-            &windows::AMBIGUOUS,
-            &windows::SOCKET,
-        ];
         let mut of_run: BTreeMap<i64, Window> = BTreeMap::new();
         let parts: Vec<StoredFile> =
             files.parts.iter().filter_map(|(_, part)| part.file::<Windows>()).cloned().collect();
-        let open = |file: &StoredFile| TableFile::open_span(file, &WANTED, &span);
-        decode_ahead::batches(&parts, open, |columns| {
+        decode_ahead::batches(&parts, &span, |columns| {
             let (starts, lengths) = (columns.times(shared::WINDOW_START)?, columns.ints(shared::WINDOW_NS)?);
             let (names, sources) = (columns.names(windows::DOMAIN)?, columns.names(windows::SOURCE)?);
             let energies = columns.ints(windows::MEASURED_UJ)?;

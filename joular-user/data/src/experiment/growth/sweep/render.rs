@@ -1,14 +1,11 @@
 //! Writes a sweep: a table for people, JSON from which it can be read again, CSV and Markdown.
 
-use std::{
-    fmt::Write as _,
-    io::{self, Write},
-};
+use std::io::{self, Write};
 
 use super::{Curve, Sweep};
 use crate::{
     experiment::{
-        cells::{markdown_name, sized, text_name},
+        cells::{NAME_WIDTH, sized, text_name},
         growth::{Fit, Interval},
     },
     model::target_text::TargetText,
@@ -16,6 +13,7 @@ use crate::{
     text::{
         csv, escape, harmless_json,
         signature::{Method, told_apart},
+        table::{Column, Table},
     },
 };
 
@@ -48,35 +46,37 @@ impl Sweep {
     }
 
     fn text(&self, top: Option<usize>) -> String {
-        let mut said = format!(
-            "{:>14} {:>9}  {:<8} {:>5} {:>6}  {:<44}  {}\n",
-            "J at largest n",
-            "samples",
-            "class",
-            "sure",
-            "R²",
-            "formula",
-            if self.with_callees { "method, with what it calls" } else { "method" }
-        );
         let mut notes: Vec<String> = self.label_line().into_iter().collect();
         for (name, curve) in self.named(top) {
-            let name = text_name(&name);
-            let row = row(curve);
-            let _ = writeln!(
-                said,
-                "{:>14} {:>9}  {:<8} {:>5} {:>6}  {:<44}  {name}",
-                row.joules, curve.samples, row.class, row.sure, row.r_squared, row.formula
-            );
             if let Some(growth) = curve.growth.as_ref().filter(|growth| !growth.is_certain) {
-                notes.push(format!("{name}: {}", growth.described()));
+                notes.push(format!("{}: {}", text_name(&name), growth.described()));
             }
         }
         notes.extend(self.hidden(top));
         notes.extend(self.cpu_line());
-        for note in notes {
-            let _ = writeln!(said, "{note}");
+        let said = self.table(top, |_, row| row.class.clone()).text();
+        notes.into_iter().fold(said, |said, note| said + &note + "\n")
+    }
+
+    /// What grows how; classes are said by `class`.
+    fn table(&self, top: Option<usize>, class: impl Fn(&Curve, &Row) -> String) -> Table {
+        let named = self.named(top);
+        let rows: Vec<(&Curve, Row)> = named.iter().map(|(_, curve)| (*curve, row(curve))).collect();
+        let figures =
+            |heading, cell: fn(&Row) -> &String| Column::figures(heading, &rows, |(_, row)| cell(row).clone());
+        Table {
+            columns: vec![
+                figures("J at largest n", |row| &row.joules),
+                Column::figures("samples", &rows, |(curve, _)| curve.samples.to_string()),
+                Column::words("class", &rows, |(curve, row)| class(curve, row)),
+                figures("sure", |row| &row.sure),
+                figures("R²", |row| &row.r_squared),
+                Column::words("formula", &rows, |(_, row)| row.formula.clone()),
+            ],
+            heading: if self.with_callees { "method, with what it calls" } else { "method" }.to_owned(),
+            names: named.iter().map(|(name, _)| name.clone()).collect(),
+            longest: Some(NAME_WIDTH),
         }
-        said
     }
 
     fn hidden(&self, top: Option<usize>) -> Option<String> {
@@ -95,26 +95,11 @@ impl Sweep {
     }
 
     fn markdown(&self, top: Option<usize>) -> String {
-        let mut said = String::from(
-            "| Method | Class | J at largest n | Formula | Sure | R² |\n|:---|:---|---:|:---|---:|---:|\n",
-        );
-        for (name, curve) in self.named(top) {
-            let row = row(curve);
-            let class = curve.growth.as_ref().map_or_else(|| row.class.clone(), super::Growth::described);
-            let _ = writeln!(
-                said,
-                "| {} | {class} | {} | {} | {} | {} |",
-                markdown_name(&name),
-                row.joules,
-                row.formula,
-                row.sure,
-                row.r_squared
-            );
-        }
-        for line in self.label_line().into_iter().chain(self.hidden(top)).chain(self.cpu_line()) {
-            let _ = writeln!(said, "\n{line}.");
-        }
-        said
+        let described = |curve: &Curve, row: &Row| {
+            curve.growth.as_ref().map_or_else(|| row.class.clone(), super::Growth::described)
+        };
+        let notes = self.label_line().into_iter().chain(self.hidden(top)).chain(self.cpu_line());
+        self.table(top, described).markdown(true) + &notes.map(|line| format!("\n{line}.\n")).collect::<String>()
     }
 
     fn csv(&self) -> String {

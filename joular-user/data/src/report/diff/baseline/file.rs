@@ -33,6 +33,8 @@ pub struct File {
     version: u32,
     pub by: String,
     pub view: String,
+    /// What amounts are of, by the name that `--measure` takes.
+    pub measure: String,
     /// Options that selected the part, by their names.
     pub part: serde_json::Value,
     is_whole: bool,
@@ -82,7 +84,7 @@ struct OneRun {
     work: Option<f64>,
 }
 
-/// What the total, a phase or a row spent.
+/// What the total, a phase or a row has, in the unit of the measure.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Row {
@@ -92,10 +94,10 @@ struct Row {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     module: Option<TargetText>,
     /// By run.
-    energy_uj: Vec<MicroJoules>,
-    inferred_uj: MicroJoules,
+    amounts: Vec<u64>,
+    inferred: u64,
     samples: u64,
-    sampling_variance_uj2: f64,
+    sampling_variance: f64,
 }
 
 impl Context {
@@ -176,21 +178,21 @@ impl File {
             }
         }
         let row = |key: &Key, spent: &Spent| {
-            let mut energy_uj = vec![MicroJoules(0); side.runs.len()];
-            for (window, energy) in &spent.by_window {
+            let mut amounts = vec![0_u64; side.runs.len()];
+            for (window, amount) in &spent.by_window {
                 let run = side.windows.get(*window).and_then(|window| place.get(&window.run));
-                if let Some(sum) = run.and_then(|place| energy_uj.get_mut(*place)) {
-                    *sum = sum.saturating_add(*energy);
+                if let Some(sum) = run.and_then(|place| amounts.get_mut(*place)) {
+                    *sum = sum.saturating_add(amount.0);
                 }
             }
             Row {
                 name: key.name.clone(),
                 signature: key.signature.clone(),
                 module: key.module.clone(),
-                energy_uj,
-                inferred_uj: spent.inferred,
+                amounts,
+                inferred: spent.inferred.0,
                 samples: spent.samples,
-                sampling_variance_uj2: spent.sampling,
+                sampling_variance: spent.sampling,
             }
         };
         let overview = &side.overview;
@@ -199,6 +201,7 @@ impl File {
             version: VERSION,
             by: choices.by.name().to_owned(),
             view: if choices.view == View::Total { "total" } else { "self" }.to_owned(),
+            measure: choices.measure.name().to_owned(),
             part: keep.part.clone(),
             is_whole: side.is_whole,
             label: overview.label,
@@ -263,26 +266,27 @@ impl File {
             rows,
             cpu_of_windows: with_windows().map(|(_, run)| run.cpu_ns).collect(),
             is_baseline: true,
+            has_measure: true,
         })
     }
 
-    /// Energy by run, of runs with windows.
+    /// Amounts by run, of runs with windows.
     fn spent(&self, row: &Row) -> Result<Spent, String> {
-        if row.energy_uj.len() != self.runs.len() {
-            let (values, runs) = (row.energy_uj.len(), self.runs.len());
-            return Err(format!("{} has {values} energies of {runs} runs", row.name));
+        if row.amounts.len() != self.runs.len() {
+            let (values, runs) = (row.amounts.len(), self.runs.len());
+            return Err(format!("{} has {values} amounts of {runs} runs", row.name));
         }
-        if !(row.sampling_variance_uj2.is_finite() && row.sampling_variance_uj2 >= 0.0) {
-            return Err(format!("{} has a variance that is none", row.name));
+        if !(row.sampling_variance.is_finite() && row.sampling_variance >= 0.0) {
+            return Err(format!("{} has a variance that is negative or not finite", row.name));
         }
-        let with_windows = self.runs.iter().zip(&row.energy_uj).filter(|(run, _)| run.windows > 0);
-        let energies = || with_windows.clone().map(|(_, energy)| *energy);
+        let with_windows = self.runs.iter().zip(&row.amounts).filter(|(run, _)| run.windows > 0);
+        let amounts = || with_windows.clone().map(|(_, amount)| MicroJoules(*amount));
         Ok(Spent {
-            energy: energies().fold(MicroJoules(0), MicroJoules::saturating_add),
+            energy: amounts().fold(MicroJoules(0), MicroJoules::saturating_add),
             samples: row.samples,
-            inferred: row.inferred_uj,
-            by_window: energies().enumerate().collect(),
-            sampling: row.sampling_variance_uj2,
+            inferred: MicroJoules(row.inferred),
+            by_window: amounts().enumerate().collect(),
+            sampling: row.sampling_variance,
         })
     }
 }

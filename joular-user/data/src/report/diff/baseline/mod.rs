@@ -1,6 +1,6 @@
 //! Keeps what a comparison needs of a data set in a small file, and compares a later data set with it.
 //!
-//! A baseline is a side of a comparison ([`Side`]) whose energy is known by run and not by window. So
+//! A baseline is a side of a comparison ([`Side`]) whose amounts are known by run and not by window. So
 //! a check is a comparison whose side A comes from the file: the same estimates, verdicts, warnings
 //! and gates. docs/ci.md has the format.
 
@@ -17,18 +17,25 @@ use std::{
 use thiserror::Error;
 
 use self::file::{File, Head};
-use super::{Choices, Comparison, DiffError, Key, Per, Side, View, Work, again, side::Spent};
+use super::{
+    Choices, Comparison, DiffError, Key, Per, Side, View, Work,
+    again::{self, Sides},
+    side::Spent,
+};
 use crate::{
     dataset::store::Store,
     model::units::MicroJoules,
-    report::profile::{App, Filter},
+    report::{
+        measure::{Measure, nothing},
+        profile::{App, Filter},
+    },
     text::{escape, harmless_json},
 };
 
 /// What `format` of a baseline says.
 const FORMAT: &str = "joular-bpf baseline";
 /// A change of meaning makes a new version.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Neither larger files are read nor are they written.
 const MOST_BYTES: u64 = 16 << 20;
 /// Stands for the rows that a baseline has no room for.
@@ -62,7 +69,7 @@ pub struct Keep {
     pub part: serde_json::Value,
     /// Units of work of each run, in the order of their starts; empty if not counted.
     pub work: Vec<f64>,
-    /// Rows with most energy to keep; `None`: all.
+    /// Largest rows to keep; `None`: all.
     pub top: Option<usize>,
 }
 
@@ -89,9 +96,10 @@ pub fn save(
     if !keep.work.is_empty() {
         side.expect_work_of_each_run("--work", &Work::OfRuns(keep.work.clone()))?;
     }
-    let mut by_energy: Vec<(MicroJoules, Key)> = side.rows.iter().map(|(key, row)| (row.energy, key.clone())).collect();
-    by_energy.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
-    let kept = by_energy.into_iter().take(keep.top.unwrap_or(usize::MAX)).map(|(_, key)| key).collect();
+    must_have(&side, choices.measure)?;
+    let mut by_amount: Vec<(MicroJoules, Key)> = side.rows.iter().map(|(key, row)| (row.energy, key.clone())).collect();
+    by_amount.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+    let kept = by_amount.into_iter().take(keep.top.unwrap_or(usize::MAX)).map(|(_, key)| key).collect();
     let left_out = side.keep_rows(&kept, choices.view);
     let file = File::of(&side, choices, keep, left_out);
     let mut text = serde_json::to_string(&file).map_err(|_| BaselineError::TooManyRows)?;
@@ -138,6 +146,11 @@ impl Baseline {
         &self.file.view
     }
 
+    /// What is compared, by the name that `--measure` takes.
+    pub fn measure(&self) -> &str {
+        &self.file.measure
+    }
+
     /// The options that selected the part.
     pub const fn part(&self) -> &serde_json::Value {
         &self.file.part
@@ -169,13 +182,18 @@ impl Baseline {
         if let Per::Work { b: work, .. } = &choices.per {
             b.expect_work_of_each_run("--work", work)?;
         }
-        let read = |store: &Arc<dyn Store>, root: &Path| Side::of_store(store, root, filter, app, choices);
-        let mut sides = again::alike(self.side, b, choices.again_in.as_deref(), read);
+        let mut sides = if choices.measure == Measure::Energy {
+            let read = |store: &Arc<dyn Store>, root: &Path| Side::of_store(store, root, filter, app, choices);
+            again::alike(self.side, b, choices.again_in.as_deref(), read)
+        } else {
+            must_have(&b, choices.measure)?;
+            Sides::as_they_are(self.side, b)
+        };
         if self.file.rows_left_out > 0 {
             let kept = sides.a.rows.keys().cloned().collect();
             let folded = sides.b.keep_rows(&kept, choices.view);
             sides.notices.push(format!(
-                "the baseline keeps the {} rows with most energy: {} of its other rows and {folded} of B are \
+                "the baseline keeps the {} largest rows: {} of its other rows and {folded} of B are \
                  {OTHERS}",
                 kept.iter().filter(|key| key.name != *OTHERS).count(),
                 self.file.rows_left_out
@@ -183,6 +201,11 @@ impl Baseline {
         }
         Ok(Comparison::of(sides, choices))
     }
+}
+
+/// What was not recorded would be a decrease of what was.
+fn must_have(side: &Side, measure: Measure) -> Result<(), DiffError> {
+    if side.has_measure { Ok(()) } else { Err(nothing(measure, &side.data).into()) }
 }
 
 impl Side {

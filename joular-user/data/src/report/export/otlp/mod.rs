@@ -31,8 +31,8 @@ use crate::{
         target_text::TargetText,
     },
     report::{
-        measure::{Fact, Measure},
-        profile::{PathIndex, Process, ProcessIndex, Profile, ThreadIndex, ThreadPath},
+        measure::Measure,
+        profile::{Fact, PathIndex, Process, ProcessIndex, Profile, ThreadIndex, ThreadPath},
     },
 };
 
@@ -52,10 +52,10 @@ fn of_entries(profile: &Profile) -> impl Iterator<Item = OfEntry<'_>> {
         ("cpu", "ns", Box::new(|entry| entry.cpu_ns)),
         ("samples", "count", Box::new(|entry| entry.samples)),
     ];
-    let counted = profile.counted.counters.iter().enumerate();
-    always.into_iter().chain(counted.map(move |(at, counter)| -> OfEntry<'_> {
-        let of = move |entry: &ThreadPath| profile.counted.of(entry).and_then(|counts| counts.get(at)).copied();
-        (counter.name(), "count", Box::new(move |entry| of(entry).unwrap_or_default()))
+    let measured = &profile.measured;
+    always.into_iter().chain(measured.counters().map(move |counter| -> OfEntry<'_> {
+        let of = move |entry: &ThreadPath| measured.of_entry(Measure::Counted(counter), entry);
+        (counter.name(), "count", Box::new(of))
     }))
 }
 

@@ -44,7 +44,7 @@ fn write(selection: &Selection<'_>, out: &mut dyn Write) -> Result<Exported> {
     trace.begin(&timeline.overview, unix_ns(timeline.start()))?;
     timeline.scan(|catalog, row| trace.take(catalog, row))?;
     trace.finish()?;
-    let beside_energy = timeline.beside_energy()?;
+    let beside_energy = timeline.beside_energy();
     for counted in beside_energy.chunk_by(|a, b| (a.measure, a.process) == (b.measure, b.process)) {
         trace.beside_energy(timeline.catalog(), counted)?;
     }

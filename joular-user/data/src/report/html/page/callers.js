@@ -2,13 +2,21 @@
 
 /** Methods to choose from: those with most energy on their paths. */
 const CHOICES = 500;
-const RELATED = ["energy", "samples", "allocated"];
 
 /** Of each method what its callers and callees used on paths through both. A path counts once, however often it recurs. */
 function relationsOf(tree, isMethod) {
   const methods = new Map();
   const keys = new Array(tree.length);
   const open = { nodes: [], methods: new Map(), pairs: new Map() };
+  const metrics = relatedOf(tree);
+  const zeros = () => Object.fromEntries(metrics.map((metric) => [metric, 0]));
+  const add = (sums, node) => {
+    for (const metric of metrics) sums[metric] += tree.total[metric][node];
+  };
+  const related = (relations, key, node) => {
+    if (!relations.has(key)) relations.set(key, { key, node, ...zeros() });
+    return relations.get(key);
+  };
   const raise = (counts, key, by) => counts.set(key, (counts.get(key) ?? 0) + by);
   const leave = (node) => {
     raise(open.methods, keys[node], -1);
@@ -20,12 +28,12 @@ function relationsOf(tree, isMethod) {
     const [key, caller] = [keys[node], node === 0 ? "" : keys[tree.parent[node]]];
     const method = methods.get(key) ?? { node, all: zeros(), own: zeros(), callers: new Map(), callees: new Map() };
     methods.set(key, method);
-    for (const metric of RELATED) method.own[metric] += tree.own[metric][node];
-    if (!open.methods.get(key)) add(method.all, tree, node);
+    for (const metric of metrics) method.own[metric] += tree.own[metric][node];
+    if (!open.methods.get(key)) add(method.all, node);
     const pair = pairOf(keys, tree.parent[node], node);
     if (node > 0 && !open.pairs.get(pair)) {
-      add(related(method.callers, caller, tree.parent[node]), tree, node);
-      add(related(methods.get(caller).callees, key, node), tree, node);
+      add(related(method.callers, caller, tree.parent[node]), node);
+      add(related(methods.get(caller).callees, key, node), node);
     }
     raise(open.methods, key, 1);
     raise(open.pairs, pair, 1);
@@ -39,17 +47,8 @@ function pairOf(keys, caller, node) {
   return caller < 0 ? "" : `${keys[caller]}|${keys[node]}`;
 }
 
-function zeros() {
-  return Object.fromEntries(RELATED.map((metric) => [metric, 0]));
-}
-
-function add(sums, tree, node) {
-  for (const metric of RELATED) sums[metric] += tree.total[metric][node];
-}
-
-function related(relations, key, node) {
-  if (!relations.has(key)) relations.set(key, { key, node, ...zeros() });
-  return relations.get(key);
+function relatedOf(tree) {
+  return ["energy", "samples", ...tree.measures.map((measure) => measure.name)];
 }
 
 class Callers {
@@ -98,7 +97,8 @@ class Callers {
       { title: "Energy", value: (row) => row.energy, show: (row) => joules(row.energy) },
       { title: "Share", value: (row) => row.energy, show: (row) => share(row.energy, all.energy) },
       { title: "Samples", value: (row) => row.samples, show: (row) => count(row.samples) },
-      ...(this.figures.allocated === null ? [] : [{ title: "Allocated", value: (row) => row.allocated, show: (row) => megabytes(row.allocated) }]),
+      ...this.figures.measures.map((measure) => (
+        { title: capital(measure.title), value: (row) => row[measure.name], show: (row) => amountOf(measure, row[measure.name]) })),
     ];
     new SortableTable(byId(id), columns, rows, 1);
   }

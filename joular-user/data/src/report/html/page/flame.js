@@ -170,7 +170,8 @@ class FlameGraph {
 
   amount(value) {
     if (this.metric === "energy") return joules(value);
-    if (this.metric === "allocated") return megabytes(value);
+    const measure = this.figures.measures.find((one) => one.name === this.metric);
+    if (measure) return amountOf(measure, value);
     return this.metric === "cpu" ? seconds(value * 1000) : `${count(value)} samples`;
   }
 
@@ -188,7 +189,10 @@ class FlameGraph {
       `CPU ${seconds(tree.total.cpu[node] * 1000)}`,
       `${count(tree.total.samples[node])} samples${interval(energy, tree.total.samples[node], tree.total.energy[0], tree.total.samples[0])}`,
       tree.total.inferred[node] > 0 && `${share(tree.total.inferred[node], energy)} by samples of other windows`,
-      tree.total.allocated[node] > 0 && `allocated ${megabytes(tree.total.allocated[node])} (${share(tree.total.allocated[node], tree.total.allocated[0])})`,
+      ...figures.measures.map((measure) => {
+        const [part, whole] = [tree.total[measure.name][node], tree.total[measure.name][0]];
+        return part > 0 && `${measure.title} ${amountOf(measure, part)} (${share(part, whole)})`;
+      }),
       detail,
     ]);
     byId("details").dataset.uj = energy;

@@ -22,6 +22,11 @@ function megabytes(bytes) {
   return `${value === 0 ? 0 : value.toPrecision(4)} MB`;
 }
 
+/** An amount of a measure of the page, in its unit. */
+function amountOf(measure, value) {
+  return measure.is_bytes ? megabytes(value) : count(value);
+}
+
 function watts(uj, overNs) {
   const value = overNs > 0 ? (uj * 1000) / overNs : 0;
   return value !== 0 && value < 0.01 ? `${(value * 1000).toPrecision(3)} mW` : `${value.toFixed(2)} W`;

@@ -2,7 +2,7 @@
 
 const figures = JSON.parse(byId("figures").textContent);
 const isLevel = (kind) => ["process", "thread"].includes(figures.kinds[kind][0]);
-const whole = treeOf(figures.tree);
+const whole = treeOf(figures.tree, figures.measures);
 const isCode = (kind) => !["all", "process", "thread", "marker", "allocated-class", "others"].includes(figures.kinds[kind][0]);
 const identity = (kind) => (isCode(kind) && !figures.is_by_kind ? "" : kind);
 const merged = () => mergedTree(whole, isLevel, identity);
@@ -24,7 +24,8 @@ const graph = new FlameGraph(figures, whole, {
 
 function amountFound(metric, sum) {
   if (metric === "energy") return ` · ${exactJoules(sum)} J`;
-  return metric === "allocated" ? ` · ${megabytes(sum)}` : "";
+  const measure = figures.measures.find((one) => one.name === metric);
+  return measure ? ` · ${amountOf(measure, sum)}` : "";
 }
 
 function setTheme(theme) {
@@ -55,6 +56,7 @@ const power = new PowerChart(figures);
 const threads = new ThreadDiagram(figures);
 tiles(figures);
 legend();
+byId("metric").append(...figures.measures.map((measure) => element("option", { value: measure.name }, measure.title)));
 methodTable(figures, search);
 jvmTable(figures);
 new Callers(figures, whole, isCode);

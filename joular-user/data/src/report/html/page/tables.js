@@ -94,8 +94,7 @@ function methodTable(figures, onPick) {
 function allocationTables(figures, onPick) {
   const { allocated, strings } = figures;
   if (allocated === null) return;
-  for (const id of ["allocations", "allocations-link", "metric-allocated"]) byId(id).hidden = false;
-  byId("metric-allocated").disabled = false;
+  for (const id of ["allocations", "allocations-link"]) byId(id).hidden = false;
   const rate = (bytes) => (figures.duration_ns > 0 ? `${megabytes((bytes * 1e9) / figures.duration_ns)}/s` : "–");
   byId("allocations-sum").textContent = `${megabytes(allocated.bytes)}, ${rate(allocated.bytes)}, by ${count(allocated.samples)} samples`
     + (allocated.by_cpu_time_bytes > 0 ? `; of ${megabytes(allocated.by_cpu_time_bytes)} the place is inferred from samples of CPU time, and the class is unknown` : "");

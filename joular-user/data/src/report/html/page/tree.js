@@ -1,9 +1,12 @@
 // The call tree: nodes depth first in columns, as the page has them.
 
-const METRICS = ["energy", "cpu", "samples", "inferred", "allocated"];
+const METRICS = ["energy", "cpu", "samples", "inferred"];
+
+/** All that nodes have: energy and what goes with it, and the page's other measures. */
+const metricsOf = (measures) => [...METRICS, ...measures.map((measure) => measure.name)];
 
 /** Totals, parents and positions of nodes whose own figures and depths are known. */
-function treeOf(columns) {
+function treeOf(columns, measures) {
   const length = columns.depth.length;
   const tree = {
     length,
@@ -13,7 +16,11 @@ function treeOf(columns) {
     // Of what ran in several ways: kinds, each with its part.
     mix: columns.mix,
     detail: columns.detail,
-    own: { energy: columns.self_uj, cpu: columns.self_cpu_us, samples: columns.self_samples, inferred: columns.self_inferred_uj, allocated: columns.self_allocated_bytes },
+    own: {
+      energy: columns.self_uj, cpu: columns.self_cpu_us, samples: columns.self_samples, inferred: columns.self_inferred_uj,
+      ...Object.fromEntries(measures.map((measure, index) => [measure.name, columns.self_beside[index]])),
+    },
+    measures,
     total: {},
     parent: new Int32Array(length).fill(-1),
     // The node behind the last one below this one.
@@ -29,7 +36,7 @@ function treeOf(columns) {
     tree.deepest = Math.max(tree.deepest, depth);
   }
   while (open.length > 0) tree.end[open.pop()] = length;
-  for (const metric of METRICS) tree.total[metric] = totals(tree, tree.own[metric]);
+  for (const metric of metricsOf(measures)) tree.total[metric] = totals(tree, tree.own[metric]);
   return tree;
 }
 
@@ -59,7 +66,8 @@ function kindText(figures, tree, node) {
  * node's kind tells nodes of one name apart.
  */
 function mergedTree(tree, isLevel, identity) {
-  const root = { children: new Map(), node: 0, own: METRICS.map(() => 0) };
+  const metrics = metricsOf(tree.measures);
+  const root = { children: new Map(), node: 0, own: metrics.map(() => 0) };
   const place = new Array(tree.length);
   for (let node = 0; node < tree.length; node++) {
     const parent = node === 0 ? root : place[tree.parent[node]];
@@ -68,7 +76,7 @@ function mergedTree(tree, isLevel, identity) {
       const key = `${tree.name[node]} ${identity(tree.kind[node])} ${tree.detail[node]}`;
       at = parent.children.get(key);
       if (!at) {
-        at = { children: new Map(), node, own: METRICS.map(() => 0), mix: new Map() };
+        at = { children: new Map(), node, own: metrics.map(() => 0), mix: new Map() };
         parent.children.set(key, at);
       }
     }
@@ -76,9 +84,9 @@ function mergedTree(tree, isLevel, identity) {
     if (at !== parent) {
       for (const [kind, part] of kindsOf(tree, node)) at.mix.set(kind, (at.mix.get(kind) || 0) + part);
     }
-    METRICS.forEach((metric, index) => { at.own[index] += tree.own[metric][node]; });
+    metrics.forEach((metric, index) => { at.own[index] += tree.own[metric][node]; });
   }
-  const columns = { depth: [], name: [], kind: [], mix: [], detail: [], self_uj: [], self_cpu_us: [], self_samples: [], self_inferred_uj: [], self_allocated_bytes: [] };
+  const columns = { depth: [], name: [], kind: [], mix: [], detail: [], self_uj: [], self_cpu_us: [], self_samples: [], self_inferred_uj: [], self_beside: tree.measures.map(() => []) };
   const stack = [[root, 0]];
   while (stack.length > 0) {
     const [at, depth] = stack.pop();
@@ -91,10 +99,10 @@ function mergedTree(tree, isLevel, identity) {
     columns.self_cpu_us.push(at.own[1]);
     columns.self_samples.push(at.own[2]);
     columns.self_inferred_uj.push(at.own[3]);
-    columns.self_allocated_bytes.push(at.own[4]);
+    columns.self_beside.forEach((column, index) => column.push(at.own[METRICS.length + index]));
     for (const child of [...at.children.values()].reverse()) stack.push([child, depth + 1]);
   }
-  return treeOf(columns);
+  return treeOf(columns, tree.measures);
 }
 
 /** Which nodes match, and how much they have together, each branch counted once. */

@@ -6,7 +6,7 @@ mod shown;
 
 use std::cmp::Reverse;
 
-pub use self::shown::{caption, columns, csv, names, object};
+pub use self::shown::{caption, csv, laid_out, markdown, object};
 use super::{
     By,
     groups::{Group, Groups},

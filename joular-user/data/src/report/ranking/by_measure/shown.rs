@@ -4,13 +4,15 @@ use serde_json::{Map, Value, json};
 
 use super::{Figure, MeasureRow, MeasureTable};
 use crate::{
-    model::target_text::TargetText,
     report::{
         measure::{Measure, Unit},
         profile::Profile,
-        ranking::{beside::scaled, csv::value, rows::Sort, text::Column},
+        ranking::{beside::scaled, csv::value, rows::Sort},
     },
-    text::{csv, figures, percent, seconds},
+    text::{
+        csv, figures, percent, seconds,
+        table::{Column, Table},
+    },
 };
 
 /// The caption of a table.
@@ -28,18 +30,23 @@ pub fn caption(table: &MeasureTable) -> String {
     }
 }
 
-/// Names of all rows, the rest's included.
-pub fn names(table: &MeasureTable) -> impl Iterator<Item = &TargetText> {
-    table.all_rows().map(|row| &row.group.name)
+/// The table for people, names of all rows included.
+pub fn laid_out(table: &MeasureTable, profile: &Profile) -> Table {
+    let names = table.all_rows().map(|row| row.group.name.clone()).collect();
+    Table { columns: columns(table, profile), heading: table.of.name().to_uppercase(), names, longest: None }
+}
+
+/// The same as Markdown.
+pub fn markdown(table: &MeasureTable, profile: &Profile) -> String {
+    Table { heading: table.of.name().to_owned(), ..laid_out(table, profile) }.markdown(false)
 }
 
 /// Figures of all rows for people, so with the digits that they deserve.
-pub fn columns(table: &MeasureTable, profile: &Profile) -> Vec<Column> {
+fn columns(table: &MeasureTable, profile: &Profile) -> Vec<Column> {
     let unit = table.of.measure.unit();
     let column = |heading: &str, expendable: u8, cell: &dyn Fn(&MeasureRow) -> String| Column {
-        heading: heading.to_owned(),
-        cells: table.all_rows().map(cell).collect(),
         expendable,
+        ..Column::figures(heading, table.all_rows(), cell)
     };
     let part = |figure: &Figure| format!("{:.1}", percent(figure.amount, table.whole));
     let rate = |figure: &Figure| with_interval(figure, unit, per_second(profile)).0;

@@ -17,10 +17,7 @@ use self::described::{
 use super::by::By;
 use crate::{
     model::{frame::Frame, target_text::TargetText},
-    report::{
-        measure::Fact,
-        profile::{Catalog, PathIndex, Paths, Profile, Thread, catalog::Process},
-    },
+    report::profile::{Catalog, Fact, PathIndex, Paths, Profile, Thread, catalog::Process},
 };
 
 /// What a row is about.
@@ -73,7 +70,7 @@ impl Groups {
     pub fn of(by: By, profile: &Profile) -> Self {
         match by {
             By::ClassAllocated => {
-                Self { by, named: Named::All(class_groups(&profile.allocated.classes)), places: Places::Classes }
+                Self { by, named: Named::All(class_groups(&profile.measured.classes)), places: Places::Classes }
             }
             by => Self::of_catalog(by, &profile.catalog),
         }

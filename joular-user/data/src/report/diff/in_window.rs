@@ -1,0 +1,37 @@
+//! What is compared, whatever the measure: what threads have of it on call paths, window by window.
+
+use crate::{
+    model::units::UnixMicros,
+    report::profile::{AmountRow, PathIndex, Row, ThreadIndex},
+};
+
+/// What a thread has of the measure on a call path in a window.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct InWindow {
+    /// Place in [`crate::report::profile::Catalog::runs`].
+    pub(super) run: usize,
+    pub(super) window_start: UnixMicros,
+    pub(super) thread: ThreadIndex,
+    pub(super) path: PathIndex,
+    /// In the measure's unit.
+    pub(super) amount: u64,
+    pub(super) samples: u64,
+    /// Part of `amount` that is inferred from samples of other windows.
+    pub(super) inferred: u64,
+    /// What it adds to Σ amount² / samples: see [`crate::sampling`].
+    pub(super) squares: f64,
+}
+
+impl InWindow {
+    pub(super) fn of_energy(row: &Row) -> Self {
+        let Row { run, window_start, thread, path, energy, samples, .. } = *row;
+        let inferred = row.amounts().inferred.0;
+        Self { run, window_start, thread, path, amount: energy.0, samples, inferred, squares: row.squares() }
+    }
+
+    pub(super) fn of_amount(row: &AmountRow<'_>) -> Self {
+        let AmountRow { run, window_start, thread, path, part, .. } = *row;
+        let (samples, squares) = (part.sampled.samples, part.sampled.squares);
+        Self { run, window_start, thread, path, amount: part.amount, samples, inferred: 0, squares }
+    }
+}
