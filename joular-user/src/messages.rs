@@ -115,7 +115,7 @@ pub fn warn(text: &str) {
     write(Level::Warning, &escape(text));
 }
 
-/// Tells why the program ends, or does not do what it was told. The text may have several lines, and is harmless.
+/// Says why the program ends, or does not do what it was told. The text may have several lines, and is harmless.
 pub fn error(harmless: &str) {
     write(Level::Error, harmless);
 }

@@ -59,7 +59,7 @@ fn after(ns: u64) -> MonotonicNs {
     MonotonicNs(clock::monotonic_now().0 + ns)
 }
 
-/// The lowest bit of a boundary tells its bank.
+/// The lowest bit of a boundary is its bank.
 fn not_before(soonest: MonotonicNs, wanted: MonotonicNs) -> MonotonicNs {
     MonotonicNs(wanted.max(soonest).0 & !1)
 }

@@ -100,7 +100,7 @@ impl CounterEvents {
     }
 }
 
-/// Those of these counters that this machine's CPUs do not count, as far as can be told without privileges.
+/// Those of these counters that this machine's CPUs do not count, as far as can be known without privileges.
 pub fn absent(asked: &[Counter]) -> impl Iterator<Item = Counter> {
     let probe = |counter: Counter| with_event(counter, |event| event.observe_self().build().map(drop));
     let is_missing = move |counter: &Counter| probe(*counter).is_err_and(|error| is_absent(&error));

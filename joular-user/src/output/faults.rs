@@ -18,9 +18,9 @@ const MAX_TOLD: usize = 1024;
 /// Tells each fault that is new to its domain.
 pub struct FaultNotices<F> {
     tell: F,
-    /// Faults that were told, by the domain's position among the run's.
+    /// Faults that were reported, by the domain's position among the run's.
     told: BTreeSet<(usize, FaultCause)>,
-    /// Faults of domains whose energy is still to come, and whether their end was told.
+    /// Faults of domains whose energy is still to come, and whether their end was reported.
     failed: BTreeMap<usize, (FaultCause, bool)>,
 }
 

@@ -151,7 +151,7 @@ struct Summary<'a> {
     audit: Audit<'a>,
     unresolved_uj: u64,
     no_sample_uj: u64,
-    /// Energy of methods that samples of other windows tell.
+    /// Energy of methods inferred from samples of other windows.
     inferred_uj: u64,
     processes: Vec<ProcessFigures<'a>>,
     /// Bytes and counts of all targets, by measure.
@@ -182,7 +182,7 @@ struct RunMethod<'a> {
     self_high_uj: u64,
     /// Half of it, as the standard deviation of a normal distribution.
     self_sigma_joules: f64,
-    /// Part of `self_uj` that samples of other windows tell.
+    /// Part of `self_uj` that is inferred from samples of other windows.
     self_inferred_uj: u64,
 }
 

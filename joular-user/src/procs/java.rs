@@ -1,4 +1,4 @@
-//! Reads what a `java` command line and installation tell about a JVM.
+//! Reads what a `java` command line and installation say about a JVM.
 
 use joular_data::{events::Runtime, model::target_text::TargetText};
 

@@ -110,7 +110,7 @@ impl ProcFiles {
         Some(String::from_utf8_lossy(&bytes).trim_end_matches('\n').into())
     }
 
-    /// Whether the process that started then is still there; true if that cannot be told.
+    /// Whether the process that started then is still there; true if that is not known.
     pub fn is_there(&self, pid: Pid, start_boottime_ns: u64) -> bool {
         let mut text = Vec::new();
         let read = File::open(self.path(pid, "stat")).and_then(|file| file.take(MAX_FILE).read_to_end(&mut text));
@@ -159,7 +159,7 @@ impl ProcFiles {
         Some(namespace_pid(&String::from_utf8_lossy(&status)).unwrap_or(tid.0))
     }
 
-    /// Whether it has such a thread; true if that cannot be told.
+    /// Whether it has such a thread; true if that is not known.
     pub fn has_thread(&self, pid: Pid, tid: Tid) -> bool {
         self.path(pid, &format!("task/{tid}")).try_exists().unwrap_or(true)
     }

@@ -59,7 +59,7 @@ fn kept(root: TargetRoot) -> Option<Arc<TargetRoot>> {
     has_room.then(|| Arc::new(root))
 }
 
-/// `None` if the kernel does not tell mounts (before Linux 5.8).
+/// `None` if the kernel does not list mounts (before Linux 5.8).
 fn place(root: &TargetRoot) -> Option<Place> {
     let tmp = root.tmp().map(directory);
     match tmp {

@@ -101,7 +101,7 @@ pub trait Instance: Debug + Send {
         Ok(None)
     }
 
-    /// Where it tells of its collections; `None`: nowhere, or it is not known.
+    /// Where it reports its collections; `None`: nowhere, or it is not known.
     fn collections(&self) -> Option<CollectionSites> {
         None
     }
@@ -205,7 +205,7 @@ pub struct AllocationFunctions {
     pub thread_ended: u64,
 }
 
-/// Where a run-time system tells of its collections: offsets in its library's file, and what is read there.
+/// Where a run-time system reports its collections: offsets in its library's file, and what is read there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CollectionSites {
     pub begin_offset: u64,

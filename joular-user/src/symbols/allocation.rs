@@ -34,7 +34,7 @@ impl Symbolizer {
         }
     }
 
-    /// Where it tells of its collections, and the file of its library, as in [`Sites`]. `None`: nowhere, or it has ended.
+    /// Where it reports its collections, and the file of its library, as in [`Sites`]. `None`: nowhere, or it has ended.
     pub fn collection_sites(&self, process: ProcessKey) -> Option<(CollectionSites, PathBuf)> {
         let known = self.processes.get(&process)?;
         Some((known.instance.facts()?.collections?, library_link(known, process.0)?))

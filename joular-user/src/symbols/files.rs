@@ -220,7 +220,7 @@ impl OpenFiles {
         (!copies.is_empty()).then_some(Copies(copies))
     }
 
-    /// The key of the file that this one is a copy of; its own if there is none, or if it cannot be told
+    /// The key of the file that this one is a copy of; its own if there is none, or if it is not known
     /// in time.
     fn original_of(&mut self, own: FileKey, file: &Arc<File>, module: &str, owner: Option<&Owner>) -> FileKey {
         if own.size > MAX_COMPARED_BYTES {

@@ -4,7 +4,7 @@
 //! the thread's bytes. No energy is involved.
 //!
 //! Of some JVMs allocations cannot be sampled. There samples of CPU time take their place: a path gets as much of what the
-//! thread allocated as it has of the thread's time. That tells no class, and is a guess of where.
+//! thread allocated as it has of the thread's time. That gives no class, and only a guess of where.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +27,7 @@ pub struct AllocationRow {
     pub thread: usize,
     /// Up to the method that allocated.
     pub branch: BranchIndex,
-    /// A frame whose name is the class; `None`: no sample tells.
+    /// A frame whose name is the class; `None`: no sample shows it.
     pub class: Option<FrameId>,
     pub bytes: u64,
     /// Objects that were sampled, or samples of CPU time.
@@ -36,7 +36,7 @@ pub struct AllocationRow {
     pub by: SampledBy,
 }
 
-/// What tells where a thread allocated.
+/// What shows where a thread allocated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SampledBy {
     /// Objects that were sampled.

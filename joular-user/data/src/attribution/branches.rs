@@ -141,7 +141,7 @@ mod tests {
         assert_eq!(shown, expected);
     }
 
-    /// Samples of allocation do not tell where time went, however little time there was.
+    /// Samples of allocation do not show where time went, however little time there was.
     #[test]
     fn a_thread_that_only_allocated_keeps_its_time_and_energy_at_a_marker() {
         let allocated = BTreeMap::from([((SampleKind::Allocation, BranchIndex(4)), 9)]);

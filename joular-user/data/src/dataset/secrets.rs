@@ -28,7 +28,7 @@ use crate::{
 
 /// Folders within folders that are looked into.
 const MAX_DEPTH: usize = 8;
-/// Places that are told one by one.
+/// Places that are reported one by one.
 const MAX_TOLD: usize = 10_000;
 const MAX_NAME_CHARS: usize = 64;
 const MAX_LOG_BYTES: u64 = 256 << 20;
@@ -52,7 +52,7 @@ pub struct Found {
     /// How often at each place.
     #[serde(serialize_with = "as_list")]
     pub places: BTreeMap<Place, u64>,
-    /// Places beyond those that are told.
+    /// Places beyond those that are reported.
     pub untold: u64,
     /// Files that were looked through.
     pub files: u64,

@@ -12,7 +12,7 @@ pub struct Service {
     pub from: ServiceFrom,
 }
 
-/// What told the name of a service.
+/// Where the name of a service comes from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ServiceFrom {
     /// A rule of the configuration file.

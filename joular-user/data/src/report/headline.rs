@@ -12,7 +12,7 @@ use crate::{
 pub struct Headline {
     pub energy: MicroJoules,
     pub duration_ns: u64,
-    /// Part of it that samples of other windows tell.
+    /// Part of it that is inferred from samples of other windows.
     pub inferred: MicroJoules,
     /// Part of it that is garbage collectors', at the paths that allocated.
     pub gc_charged: MicroJoules,

@@ -22,7 +22,7 @@ pub(super) struct Reading {
     sums: HashMap<Key, Amount>,
 }
 
-/// Number of the window of the rollup, thread, path, measure, number of the class, and what tells where bytes were
+/// Number of the window of the rollup, thread, path, measure, number of the class, and what shows where bytes were
 /// allocated.
 type Key = (i64, ThreadIndex, PathIndex, Measure, Option<usize>, Option<SampledBy>);
 

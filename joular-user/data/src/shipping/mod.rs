@@ -84,7 +84,7 @@ pub struct Passed {
     pub waiting_runs: u64,
     /// Runs that were removed from the data set before they arrived.
     pub missed_runs: u64,
-    /// What went wrong beside, such as with a run that cannot be read, each told once.
+    /// What went wrong beside, such as with a run that cannot be read, each reported once.
     pub problems: Vec<String>,
 }
 

@@ -1,7 +1,7 @@
 //! Tells what a JVM's thread is doing, by its call path: the program's own code, by how it runs, or
 //! the JVM's work for it.
 //!
-//! It looks from the leaf: the nearest frame that tells decides. Class loading is the exception.
+//! It looks from the leaf: the nearest frame that shows it decides. Class loading is the exception.
 //! Any frame of it decides, since whatever it calls is part of loading, except where a static
 //! initializer stands between: that is the program's code again.
 

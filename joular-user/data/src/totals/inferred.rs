@@ -104,7 +104,7 @@ impl Inferred {
         }
     }
 
-    /// Takes a window, and tells what of windows before it is known now.
+    /// Takes a window, and says what is known now of windows before it.
     pub(super) fn window(&mut self, report: &WindowReport, stacks: &StackTable, mut give: impl FnMut(Moved<'_>)) {
         if self.generation != stacks.generation() {
             self.generation = stacks.generation();
@@ -343,7 +343,7 @@ impl Totals {
 }
 
 impl<K: Eq + Hash> Ranking<K> {
-    /// Adds what samples of other windows tell. Nothing of it is of the latest window.
+    /// Adds what is inferred from samples of other windows. Nothing of it is of the latest window.
     fn infer(&mut self, key: K, tally: &Tally) {
         self.entries.entry(key).or_default().fold(tally);
     }
@@ -358,7 +358,7 @@ impl<K: Eq + Hash> Ranking<K> {
 }
 
 impl Tally {
-    /// What samples of other windows tell.
+    /// What is inferred from samples of other windows.
     fn inferred<P>(share: &Share<P>) -> Self {
         let (energy, cpu_ns) = (share.energy, share.cpu_ns);
         Self { energy, cpu_ns, inferred: energy, ..Self::default() }

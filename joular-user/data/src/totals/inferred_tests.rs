@@ -1,4 +1,4 @@
-//! Tests what a run's sums tell of windows in which no sample hit a thread.
+//! Tests what a run's sums say of windows in which no sample hit a thread.
 
 use std::collections::BTreeMap;
 

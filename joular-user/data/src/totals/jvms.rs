@@ -72,7 +72,7 @@ impl JvmTally {
     }
 }
 
-/// Stacks that are whole, or as far as can be told.
+/// Stacks that are whole, or as far as can be known.
 pub const COMPLETE: &str = "complete";
 pub const UNCERTAIN: &str = "chain";
 

@@ -126,7 +126,7 @@ pub struct Tally {
     pub energy: MicroJoules,
     pub cpu_ns: u64,
     pub samples: u64,
-    /// Part of `energy` that samples of other windows tell.
+    /// Part of `energy` that is inferred from samples of other windows.
     pub inferred: MicroJoules,
     /// In the latest window.
     pub energy_now: MicroJoules,
@@ -252,7 +252,7 @@ pub struct Totals {
     titles: HashMap<(Pid, u64), TargetText>,
     /// `None`: what no sample hit stays `[no sample]`.
     inference: Option<Inferred>,
-    /// Energy that samples of other windows tell.
+    /// Energy inferred from samples of other windows.
     pub inferred: MicroJoules,
     /// Processes that have ended since the last window.
     ended: HashSet<(Pid, u64)>,

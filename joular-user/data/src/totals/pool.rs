@@ -1,4 +1,4 @@
-//! Sums samples of threads of one name, which speak for what no near sample of these threads tells.
+//! Sums samples of threads of one name, which speak for what no near sample of these threads explains.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use crate::{attribution::inference::Seen, model::units::MicroJoules};
 /// Methods of a name that are told apart.
 const MAX_METHODS: usize = 256;
 
-/// Samples of threads of one name in a process, by method, and what no near one tells.
+/// Samples of threads of one name in a process, by method, and what no near one explains.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pool {
     pub(super) seen: BTreeMap<u32, (u64, MicroJoules)>,

@@ -122,7 +122,7 @@ impl MethodSampling {
         }
     }
 
-    /// Adds what samples of other windows tell of a thread: they stand for more, and do not become more.
+    /// Adds what is inferred of a thread from samples of other windows: they stand for more, and do not become more.
     pub(super) fn inferred(&mut self, thread: ThreadKey, method: &MethodKey, more: Sampled) {
         let Some(number) = self.number_of(thread) else { return };
         self.parts.entry((id_of(method), number)).or_default().plus(&more);

@@ -86,7 +86,7 @@ impl Card {
     fn read(directory: &Path, name: String) -> Self {
         let value = |name: &str| read_value(&directory.join(name)).ok();
         let count = |name: &str| value(name).and_then(|text| text.parse().ok()).unwrap_or(0_u64);
-        // A driver that does not tell is "unknown", and works.
+        // A driver that does not say is "unknown", and works.
         let state = value("operstate").unwrap_or_default();
         // In Mbit/s; -1 is not known.
         let speed = value("speed").and_then(|text| text.parse::<u64>().ok()).filter(|speed| *speed > 0);

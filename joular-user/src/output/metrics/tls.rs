@@ -35,7 +35,7 @@ pub struct Tls {
     key: PathBuf,
     acceptor: TlsAcceptor,
     read: Instant,
-    /// Whether new files cannot be used, which was told.
+    /// Whether new files cannot be used, which was reported.
     is_old: bool,
     warn: fn(&str),
 }

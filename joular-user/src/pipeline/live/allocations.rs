@@ -50,7 +50,7 @@ fn unless_ended(error: &KernelError) -> Result<(), String> {
 
 impl Run<'_> {
     /// Puts probes into a JVM if that is asked for and it has none. One that cannot have any is followed without: the
-    /// bytes of its threads are known then, samples of CPU time tell paths, and nothing tells a class.
+    /// bytes of its threads are known then, samples of CPU time show paths, and nothing shows a class.
     pub(super) fn see_allocations(&mut self, process: ProcessKey) -> Result<(), LiveError> {
         let pid = process.0;
         let is_known = self.allocations.jvms.get(&pid).is_some_and(|jvm| jvm.key == process && jvm.is_followed);

@@ -1,7 +1,7 @@
-//! Puts collections of JVMs together from what the kernel tells of each memory pool.
+//! Puts collections of JVMs together from what the kernel reports of each memory pool.
 //!
 //! A JVM names its pools one after the other as a collection begins, and again as it ends. So a collection has ended when as
-//! many pools were told of at its end as at its begin.
+//! many pools were reported at its end as at its begin.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -45,7 +45,7 @@ pub(super) struct Told {
     pub(super) collections: Vec<Collection>,
     /// How many were not kept.
     pub(super) lost: u64,
-    /// JVMs that told of more than is kept of one.
+    /// JVMs that reported more than is kept of one.
     pub(super) greedy: BTreeSet<Pid>,
 }
 
@@ -57,11 +57,11 @@ struct UnderWay {
 }
 
 impl Collections {
-    /// Takes what the kernel told of a pool.
+    /// Takes what the kernel reported of a pool.
     pub(super) fn take(&mut self, pool: Pool) {
         let key = (pool.pid, pool.collector.clone());
         if !pool.is_end {
-            // One whose end was not told is over when the next one begins.
+            // One whose end was not reported is over when the next one begins.
             if self.under_way.get(&key).is_some_and(|known| known.pools_after > 0) {
                 self.under_way.remove(&key);
                 self.lost = self.lost.saturating_add(1);
@@ -109,7 +109,7 @@ impl Collections {
         self.under_way.retain(|(of, _), _| *of != pid);
     }
 
-    /// Those of the window that ends now. What the kernel told of the next window already stays.
+    /// Those of the window that ends now. What the kernel reported of the next window already stays.
     pub(super) fn until(&mut self, window_end: MonotonicNs) -> Told {
         let (now, later): (Vec<_>, Vec<_>) = std::mem::take(&mut self.ended)
             .into_iter()

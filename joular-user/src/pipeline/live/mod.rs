@@ -111,7 +111,7 @@ struct Run<'a> {
     losses: Vec<LossCount>,
     cuts: Cuts,
     thread_names: ThreadNames,
-    /// Processes that have told too much.
+    /// Processes that have reported too much.
     refused: Named,
     /// What the command said in this window.
     marks: Marks,

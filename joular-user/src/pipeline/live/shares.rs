@@ -1,4 +1,4 @@
-//! Names processes that tell so much of themselves that a part of it is not taken.
+//! Names processes that report so much about themselves that a part of it is not taken.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +22,7 @@ impl Named {
 }
 
 impl Run<'_> {
-    /// Says which JVMs tell of more collections than are kept of one.
+    /// Says which JVMs report more collections than are kept of one.
     pub(super) fn name_greedy(&mut self, greedy: BTreeSet<Pid>) {
         let Live { registry, notify, .. } = &mut *self.live;
         for pid in greedy.into_iter().filter(|pid| self.refused.is_new(*pid)) {

@@ -37,7 +37,7 @@ const OUTSIDE_BUFFER: [&[u8]; 2] = [
 ];
 const THREAD_ENDED: &[u8] = b"_ZN13ThreadService13remove_threadEP10JavaThreadb";
 
-/// A flag that the JVM asks where it tells of an object. Without symbols the search begins there.
+/// A flag that the JVM asks where it reports an object. Without symbols the search begins there.
 const FLAG_BESIDE: &str = "DTraceAllocProbes";
 
 /// Those of one file: `None` inside if it has been searched in vain.

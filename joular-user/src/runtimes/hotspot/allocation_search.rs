@@ -1,7 +1,7 @@
-//! Finds the functions that tell of allocations in a libjvm whose symbols were stripped, by what its code does.
+//! Finds the functions that report allocations in a libjvm whose symbols were stripped, by what its code does.
 //!
 //! HotSpot hands on what a thread has allocated in one function (`MemAllocator::Allocation::notify_allocation`). It asks
-//! the flag `DTraceAllocProbes`, whose place the JVM's own table of flags tells. It calls one function with an object and
+//! the flag `DTraceAllocProbes`, whose place is in the JVM's own table of flags. It calls one function with an object and
 //! as fourth argument a thread (`AllocTracer::send_allocation_outside_tlab`), and another one with the same object and
 //! the thread as fifth argument (`…_in_new_tlab`). It has both from the record that it is given: the thread stands in
 //! there, and the object where a pointer in there leads. Whatever compiler wrote the code, these arguments must be
@@ -68,10 +68,10 @@ impl Code {
         Ok((!starts.is_empty()).then_some(Self { bytes: elf.code_at(&text)?, start: text.start, starts }))
     }
 
-    /// Functions that tell of an object in a new buffer and outside of one.
+    /// Functions that report an object in a new buffer and outside of one.
     fn allocation_functions(&self, flag: u64) -> Option<(u64, u64)> {
         let asking = self.functions_that_name(flag);
-        // A compiler may leave what asks the flag a function of its own, and what tells of the object, too.
+        // A compiler may leave what asks the flag a function of its own, and what reports the object, too.
         let near =
             |functions: &BTreeSet<u64>| self.told_in(functions).or_else(|| self.told_in(&self.callees(functions)));
         near(&asking).or_else(|| near(&self.callers(&asking)))
@@ -177,7 +177,7 @@ fn displaced(end: u64, operand: [u8; 4]) -> u64 {
     end.wrapping_add_signed(i32::from_le_bytes(operand).into())
 }
 
-/// The two functions to which a function tells of an object, in a new buffer and outside of one, if it does.
+/// The two functions to which a function reports an object, in a new buffer and outside of one, if it does.
 fn told(calls: &[arguments::Call]) -> Option<(u64, u64)> {
     let thread = |path: Option<Path>| path.filter(|path| path.argument == 0 && path.loads() == 1);
     let (mut in_new, mut outside) = (BTreeSet::new(), BTreeSet::new());
@@ -230,7 +230,7 @@ mod tests {
     const CALL: &[u8] = &[0xe8];
     const JUMP: &[u8] = &[0xe9];
 
-    /// Takes thread and object from the record, and tells of them.
+    /// Takes thread and object from the record, and reports them.
     fn telling(in_new: u64, outside: u64) -> Vec<(&'static [u8], Option<u64>)> {
         vec![
             // mov rbx, rdi; mov rax, [rdi+0x10]; mov rsi, [rax]; mov r8, [rdi+8]

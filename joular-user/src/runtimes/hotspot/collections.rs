@@ -1,4 +1,4 @@
-//! Finds where a JVM tells of its collections: static probes, and counters that say why a collection takes place and
+//! Finds where a JVM reports its collections: static probes, and counters that say why a collection takes place and
 //! what its survivors' ages are.
 //!
 //! The ages are those that the collector's age table has at the end of a young collection: what `-Xlog:gc+age=trace`
@@ -84,7 +84,7 @@ fn register(name: &str) -> Option<u32> {
     u32::try_from(8 * position).ok()
 }
 
-/// Where a JVM tells of its collections.
+/// Where a JVM reports its collections.
 pub fn sites(jvm: &Jvm) -> Option<CollectionSites> {
     let (build, memory, bias) = jvm.parts();
     let probes = build.collections?;

@@ -66,7 +66,7 @@ impl ClassLayout {
     }
 }
 
-/// All 0 if it cannot be told (yet): then stacks end where they go on in the heap.
+/// All 0 if it is not known (yet): then stacks end where they go on in the heap.
 pub fn continuation_layout(memory: &dyn RemoteMemory, layout: &Layout, bias: u64) -> ContinuationLayout {
     let found = layout.classes.map(|classes| read(memory, layout, &classes, bias));
     found.and_then(Result::ok).flatten().unwrap_or_default()

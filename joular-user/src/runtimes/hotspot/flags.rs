@@ -30,7 +30,7 @@ const ORIGIN_BITS: u64 = 0xf;
 const BY_DEFAULT: u64 = 0;
 const DEBUG_NON_SAFEPOINTS: &str = "DebugNonSafepoints";
 
-/// Facts about a JVM that its flags and version tell.
+/// Facts about a JVM that follow from its flags and version.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JvmFacts {
     /// As the JVM prints it, e.g. `17.0.15+6`.

@@ -340,7 +340,7 @@ impl Names<'_> {
             size: self.size("JVMFlag")?,
             name: self.one(&[("JVMFlag", "_name")])?,
             origin: self.start("JVMFlag", "_flags").map_or(Field::default(), |offset| Field { offset, width: 4 }),
-            // Its type is not told, but it is a pointer.
+            // Its type is not given, but it is a pointer.
             address: Field { offset: address, width: 8 },
         })
     }

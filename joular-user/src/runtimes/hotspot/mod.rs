@@ -7,7 +7,7 @@
 //! Stubs have names of their own ([`stubs`]), and code that rules for walks are made from ([`stub_code`]).
 //!
 //! Where the JVM describes too little of its code, the code itself tells more ([`places`],
-//! [`leaves`]). Where a library has no symbols, its code shows where allocations are told of ([`allocation_search`]).
+//! [`leaves`]). Where a library has no symbols, its code shows where allocations are reported ([`allocation_search`]).
 //!
 //! No object of the Java heap is read here. A walk in the kernel reads one kind of them, which the older frames of virtual
 //! threads are in ([`continuations`]).

@@ -201,6 +201,8 @@ fn the_symbolizer_attaches_by_itself_and_asks_for_no_map() {
         let key = (info.pid, info.start_boottime_ns);
         let mut symbolizer = Symbolizer::new(Path::new("/proc"), SymbolizerOptions { attach_helper: None });
         symbolizer.process_started(&info);
+        // It is opened beside, and this machine may be busy.
+        symbolizer.settle(Duration::from_secs(30));
         let low = symbolizer.jvm_unwind(key).unwrap().code_low;
         assert!(symbolizer.jvm_news(key).unwrap().version.is_some());
         let (compile_id, pc) = jvm.place_in_fib();

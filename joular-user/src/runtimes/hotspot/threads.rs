@@ -1,6 +1,6 @@
 //! Finds which of a JVM's threads compile, and where each says what it compiles.
 //!
-//! The JVM lists its threads, but not their kinds. Their names tell, which the kernel has too. So
+//! The JVM lists its threads, but not their kinds. Their names show them, which the kernel has too. So
 //! the caller names the threads that it takes for compilers, and gets those that the JVM has.
 
 use std::collections::HashMap;

@@ -63,7 +63,7 @@ impl BlobNames {
     }
 }
 
-/// What a survey of all blobs tells.
+/// What a survey of all blobs shows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BlobSurvey {
     pub names: BlobNames,

@@ -7,7 +7,7 @@
 //! rest for a while.
 //!
 //! Mappings change while a process runs, and nothing announces it. But a walk that ends at an
-//! address in no mapping makes the symbolizer look again, and its count of changes tells us.
+//! address in no mapping makes the symbolizer look again, and its count of changes shows it.
 
 mod writing;
 

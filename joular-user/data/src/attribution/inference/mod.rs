@@ -14,7 +14,7 @@
 //!    its name in other JVMs of the same version and collector: they run the same code (also
 //!    [`divide`]).
 //!
-//! What is left then has no sample that tells anything of it, and stays `[no sample]`.
+//! What is left then has no sample that says anything about it, and stays `[no sample]`.
 //!
 //! # Which samples stand for windows without any
 //! Windows in which a thread ran long have many samples, and windows without a sample are seldom of

@@ -93,7 +93,7 @@ impl RunAudit {
 ///
 /// # Errors
 /// If a file cannot be read or contradicts itself so that there is nothing to
-/// compare; differences in figures are not errors but what the audits tell.
+/// compare; differences in figures are not errors but what the audits find.
 pub fn run(data: &Path) -> Result<Vec<RunAudit>> {
     of_store(&store::open(data)?)
 }

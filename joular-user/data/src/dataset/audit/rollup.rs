@@ -1,6 +1,6 @@
 //! Audits a rollup. What its energy was divided by is not in it, so nothing can be attributed again.
 //! Every sum is checked: from domains to threads, call paths, methods, qualities and parts of JVMs, and
-//! that what samples of other windows tell moves energy and makes none.
+//! that inference from samples of other windows moves energy and makes none.
 
 use std::collections::{BTreeMap, HashMap};
 

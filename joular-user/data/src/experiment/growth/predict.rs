@@ -12,7 +12,7 @@ pub struct Prediction {
     /// J. The 95 % interval has the coefficients' error and the noise of a run in it. Outside of the values that were
     /// measured it spans those of classes that cannot be told from the chosen one.
     pub joules: Interval,
-    /// Whether the value is outside of those that were measured: nothing tells whether the growth goes on so.
+    /// Whether the value is outside of those that were measured: nobody knows whether the growth goes on so.
     pub is_extrapolated: bool,
 }
 

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::{Figure, Replicate, stats::median};
 
-/// Fewer runs do not tell what is usual.
+/// Fewer runs do not show what is usual.
 pub const LEAST_RUNS: usize = 10;
 
 /// Of the modified z-score.

@@ -126,7 +126,7 @@ impl Ranked {
     }
 }
 
-/// Chance of each one's difference to the first, corrected for all pairs; `None` if nothing tells.
+/// Chance of each one's difference to the first, corrected for all pairs; `None` if nothing is known.
 fn chances_against_first(sorted: &[Stats]) -> Vec<Option<f64>> {
     let mut pairs = Vec::new();
     for (at, a) in sorted.iter().enumerate() {

@@ -175,7 +175,7 @@ fn ratio(row: &Ranked, places: usize) -> String {
     row.ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.places$}"))
 }
 
-/// `1.23–1.45`; a question mark if nothing tells.
+/// `1.23–1.45`; a question mark if it is not known.
 fn interval(interval: Option<(f64, f64)>, factor: f64, places: usize) -> String {
     interval
         .map_or_else(|| "?".to_owned(), |(low, high)| format!("{:.places$} … {:.places$}", low * factor, high * factor))

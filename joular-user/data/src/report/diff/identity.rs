@@ -44,7 +44,7 @@ impl CompareBy {
         }
     }
 
-    /// Whether samples tell what a row spent; for threads and processes it is exact.
+    /// Whether samples show what a row spent; for threads and processes it is exact.
     pub const fn is_sampled(self) -> bool {
         !matches!(self, Self::Process | Self::Thread | Self::Category)
     }

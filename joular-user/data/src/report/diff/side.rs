@@ -61,7 +61,7 @@ pub struct Side {
 pub struct Spent {
     pub energy: MicroJoules,
     pub samples: u64,
-    /// Part of `energy` that samples of other windows tell.
+    /// Part of `energy` that is inferred from samples of other windows.
     pub inferred: MicroJoules,
     /// Energy by window; a window may come more than once.
     pub by_window: Vec<(usize, MicroJoules)>,

@@ -28,7 +28,7 @@ pub enum Verdict {
     /// The data set is too short, or too noisy, to say.
     #[serde(rename = "not certain")]
     NotCertain,
-    /// Nothing tells how much is noise: there are too few runs, or their windows are too few or all
+    /// Nobody can say how much is noise: there are too few runs, or their windows are too few or all
     /// of one wave.
     #[serde(rename = "not enough runs")]
     NotEnoughRuns,

@@ -55,7 +55,7 @@ struct Sum {
 
 #[derive(Debug, Serialize)]
 struct Series {
-    /// -1: no sample tells.
+    /// -1: no sample shows it.
     class: i64,
     bytes: Vec<u64>,
 }

@@ -86,7 +86,7 @@ struct Tree {
     self_uj: Vec<u64>,
     self_cpu_us: Vec<u64>,
     self_samples: Vec<u64>,
-    /// Part of the energy that samples of other windows tell.
+    /// Part of the energy that is inferred from samples of other windows.
     self_inferred_uj: Vec<u64>,
     /// By measure, then node.
     self_beside: Vec<Vec<u64>>,

@@ -41,7 +41,7 @@ pub(super) struct Method {
     total_interval_uj: Option<Interval>,
     self_cpu_ns: u64,
     self_samples: u64,
-    /// Part of `self_uj` that samples of other windows tell.
+    /// Part of `self_uj` that is inferred from samples of other windows.
     self_inferred_uj: u64,
     /// Of the page's counters, in their order.
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -1,5 +1,5 @@
 //! Computes how long hosts were recorded. Hosts run side by side, and runs of one host one after
-//! the other. Where two runs of a host overlap, the time counts once, and the overlap is told,
+//! the other. Where two runs of a host overlap, the time counts once, and the overlap is reported,
 //! because the machine's energy is in the rows of both.
 
 use std::collections::BTreeMap;

@@ -169,7 +169,7 @@ impl Inference {
         });
     }
 
-    /// Gives on all that waits, and returns what windows with one sample tell.
+    /// Gives on all that waits, and returns what windows with one sample say.
     pub(super) fn finish(mut self, sink: &mut impl Sink) -> Singles {
         self.end_group(sink);
         self.settle_all(None, sink);

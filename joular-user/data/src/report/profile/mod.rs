@@ -9,7 +9,7 @@
 //! left at the end, [`in_time`] offers both as sums and as rows in the order of time.
 //!
 //! # Error of sampling
-//! A thread's time and energy are exact; samples tell which of its paths they go to.
+//! A thread's time and energy are exact; samples show which of its paths they go to.
 //! A sample stands for `energy / samples` of its row. [`ThreadPath`] keeps the sum of
 //! squares that [`crate::sampling`] makes intervals of. Energy that was shared out makes samples
 //! stand for more energy, and does not make more samples.
@@ -73,7 +73,7 @@ pub struct ThreadPath {
     pub energy: MicroJoules,
     pub cpu_ns: u64,
     pub samples: u64,
-    /// Part of `energy` that samples of other windows tell.
+    /// Part of `energy` that is inferred from samples of other windows.
     pub inferred: MicroJoules,
     /// As [`Sampled::squares`], µJ².
     pub squares: f64,
@@ -170,7 +170,7 @@ impl Profile {
 }
 
 impl ThreadPath {
-    /// Whether samples tell it, of its window or of others.
+    /// Whether it is known from samples, of its window or of others.
     pub const fn is_sampled(&self) -> bool {
         self.samples > 0 || self.inferred.0 > 0
     }

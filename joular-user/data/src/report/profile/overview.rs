@@ -58,7 +58,7 @@ pub struct Overview {
     pub checked: Option<(MicroJoules, MicroJoules)>,
     /// Rows that belong to no whole window and count for nothing; a crash left them.
     pub left_out: Amounts,
-    /// Energy of the selection that samples of other windows tell: see [`crate::attribution::inference`].
+    /// Energy of the selection inferred from samples of other windows: see [`crate::attribution::inference`].
     pub inferred: MicroJoules,
     /// Energy of collectors that stands at paths of the selection: see [`Filter::charge_gc`].
     pub gc_charged: MicroJoules,
@@ -112,7 +112,7 @@ pub struct Amounts {
     pub energy: MicroJoules,
     pub cpu_ns: u64,
     pub samples: u64,
-    /// Part of `energy` that samples of other windows tell: see [`crate::attribution::inference`].
+    /// Part of `energy` that is inferred from samples of other windows: see [`crate::attribution::inference`].
     pub inferred: MicroJoules,
     /// Part of `energy` that goes by bytes that were moved or allocated. Samples have no part in it.
     pub by_bytes: MicroJoules,

@@ -74,7 +74,7 @@ impl Summing {
 
 type ByThread = HashMap<ThreadIndex, Vec<Seen<PathIndex>>, RandomState>;
 
-/// Threads that may tell of each other.
+/// Threads that may speak for each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Group<'a> {
     /// Threads of a name in a process.
@@ -96,7 +96,7 @@ impl<'a> Group<'a> {
     }
 }
 
-/// All samples that could tell of what is left.
+/// All samples that could explain what is left.
 struct Witnesses<'a> {
     catalog: &'a Catalog,
     /// Of windows with one sample; of all windows.
@@ -132,7 +132,7 @@ impl<'a> Witnesses<'a> {
         found
     }
 
-    /// Samples that tell of a thread: its own, else those of the first group that has any, each path
+    /// Samples that speak for a thread: its own, else those of the first group that has any, each path
     /// once.
     fn seen(&self, thread: ThreadIndex) -> Vec<Seen<PathIndex>> {
         let groups = Group::of(self.catalog, thread).filter_map(|group| self.groups.get(&group));

@@ -22,7 +22,7 @@ pub struct Row {
     pub energy: MicroJoules,
     pub cpu_ns: u64,
     pub samples: u64,
-    /// `None`: samples in this window tell it.
+    /// `None`: it is known from samples in this window.
     pub inferred: Option<Inferred>,
     /// Of a row of a rollup, of one that is charged for a collector, and of one that goes by bytes.
     pub pooled: Option<Pooled>,
@@ -35,7 +35,7 @@ pub struct Row {
 pub struct Pooled {
     /// Sum over its samples of the squared energy that each stands for, µJ².
     pub squares: f64,
-    /// Energy and time that samples of other windows tell, beside the row's own; negative for the path
+    /// Energy and time inferred from samples of other windows, beside the row's own; negative for the path
     /// that they are taken from.
     pub inferred_uj: i64,
     pub inferred_cpu_ns: i64,
@@ -43,7 +43,7 @@ pub struct Pooled {
 }
 
 impl Pooled {
-    /// Of a row of which samples of other windows tell nothing.
+    /// Of a row of which nothing is inferred from samples of other windows.
     pub(super) const COMPLETE: Self = Self { squares: 0.0, inferred_uj: 0, inferred_cpu_ns: 0, inferred_squares: 0.0 };
 }
 
@@ -83,7 +83,7 @@ impl Row {
         (!is_nothing).then_some(rest).into_iter().chain((by_bytes.0 > 0).then_some(of_bytes))
     }
 
-    /// A row of a rollup with what samples of other windows tell: what is left of it, and what it gets.
+    /// A row of a rollup with what is inferred from samples of other windows: what is left of it, and what it gets.
     pub(super) fn divided(&self, pooled: &Pooled) -> (Self, Option<Self>) {
         let (energy, cpu_ns) = (MicroJoules(pooled.inferred_uj.unsigned_abs()), pooled.inferred_cpu_ns.unsigned_abs());
         if pooled.inferred_uj < 0 || pooled.inferred_cpu_ns < 0 {

@@ -66,7 +66,7 @@ impl By {
         matches!(self, Self::Method | Self::Class | Self::Package | Self::Kind | Self::Line)
     }
 
-    /// Whether rows are about threads, whose energy is exact, and not about what samples tell.
+    /// Whether rows are about threads, whose energy is exact, and not about what samples show.
     pub const fn is_of_threads(self) -> bool {
         matches!(
             self,

@@ -120,7 +120,7 @@ pub fn chosen(profile: &Profile) -> Amounts {
     whole
 }
 
-/// How much of the selection samples of other windows tell; `None` if nothing.
+/// How much of the selection is inferred from samples of other windows; `None` if nothing.
 pub fn inferred(profile: &Profile) -> Option<String> {
     let (overview, inferred) = (&profile.overview, profile.overview.inferred);
     let joules = figures::figure(inferred.joules(), overview.label);

@@ -63,7 +63,7 @@ pub struct Row {
     pub total: Figures,
     /// Of each of [`Ranking::beside`].
     pub beside: Vec<Cell>,
-    /// The least number of calls; `None` if that was not asked for, or cannot be told.
+    /// The least number of calls; `None` if that was not asked for, or is not known.
     pub activations: Option<u64>,
 }
 

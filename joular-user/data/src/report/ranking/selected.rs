@@ -46,7 +46,7 @@ fn allocated(profile: &Profile) -> Option<String> {
     measured.has(of).then(|| format!("allocated {all:.3} MB, {rate:.3} MB/s, by {samples} samples{by_cpu_time}"))
 }
 
-/// Allocated bytes whose place samples of CPU time tell.
+/// Allocated bytes whose place is known from samples of CPU time.
 pub(in crate::report) fn by_cpu_time(profile: &Profile) -> u64 {
     let facts = profile.measured.facts(Measure::Allocated).iter().filter(|fact| fact.by_cpu_time);
     facts.fold(0, |sum, fact| sum.saturating_add(fact.amount))

@@ -161,7 +161,7 @@ fn bursts_do_not_take_the_energy_of_quiet_windows() {
     assert!(bias.iter().all(|bias| bias.abs() < 0.6), "{bias:?} % of all");
 }
 
-/// 20 samples of a JVM tell less than 1 200 of all.
+/// 20 samples of a JVM say less than 1 200 of all.
 #[test]
 fn one_jvm_of_many_has_wide_intervals_that_hold() {
     let (mut held, mut asked) = (0.0, 0.0);

@@ -40,7 +40,7 @@ impl Curve {
         curve
     }
 
-    /// Mean power from `start_us` to `end_us`; `None` where the log does not tell.
+    /// Mean power from `start_us` to `end_us`; `None` where the log does not say.
     pub fn mean_watts(&self, start_us: i64, end_us: i64) -> Option<f64> {
         let (from, before) = self.up_to(start_us)?;
         let (to, after) = self.up_to(end_us)?;

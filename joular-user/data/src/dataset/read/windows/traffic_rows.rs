@@ -74,7 +74,7 @@ impl RowsOf {
         let row = |read: &AllocatedRead| {
             let branch = stacks.get(read.stack_id).ok_or_else(|| format!("stack {} has no row", read.stack_id))?;
             let AllocatedRead { thread, bytes, samples, .. } = *read;
-            // Nor what told where.
+            // Nor what showed where.
             let by = SampledBy::default();
             Ok(AllocationRow { thread: place(positions, &thread)?, branch, class: None, bytes, samples, by })
         };

@@ -117,7 +117,7 @@ impl Sweep {
         let mut points = Vec::new();
         let mut cpu = Vec::new();
         for (value, side) in sides {
-            // Of paths that were selected only samples tell; else threads' energy is exact.
+            // Of paths that were selected only samples say anything; else threads' energy is exact.
             let least = if side.is_whole { 0.0 } else { one_sample(side) };
             points.extend(points_of(*value, side, &side.total, least));
             cpu.push(Point { value: *value, joules: cpu_seconds_of_a_run(side), variance: 0.0 });

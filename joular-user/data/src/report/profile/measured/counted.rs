@@ -1,8 +1,8 @@
 //! Divides what threads counted ([`crate::model::counter`]) among their call paths.
 //!
-//! A count is exact for a thread in a window, and samples tell where the thread was. Each path gets its part in
-//! proportion to the CPU time that it has in the window, in whole numbers that sum to the count. Time that samples of
-//! other windows tell takes its part along, so counts and energy are seen in the same places.
+//! A count is exact for a thread in a window, and samples show where the thread was. Each path gets its part in
+//! proportion to the CPU time that it has in the window, in whole numbers that sum to the count. Time that is inferred from
+//! samples of other windows takes its part along, so counts and energy are seen in the same places.
 //!
 //! Counts of all windows of the selection are in memory while they are divided: some 8 bytes for each, and 16 for each
 //! thread and window.

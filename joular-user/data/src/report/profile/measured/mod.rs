@@ -1,7 +1,7 @@
 //! Holds what a selection has of bytes and counts, all measures alike: a [`Fact`] for each thread, call path and class.
 //!
-//! A thread's amounts are exact, and samples tell which of its paths they are of, as with energy. So the error of sampling
-//! is the same, see [`crate::sampling`].
+//! A thread's amounts are exact, and samples show which of its paths they are of, as with energy. So the error of
+//! sampling is the same, see [`crate::sampling`].
 //!
 //! [`source`] reads tables whose rows have a call path, [`counted`] divides counts, which have none, and [`sums`] sums
 //! both. A new measure is a [`source::Source`], or a variant of [`Measure`] if a table has it already.

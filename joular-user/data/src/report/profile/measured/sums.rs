@@ -23,7 +23,7 @@ pub(in crate::report::profile) struct Sums {
     recorded: BTreeSet<Measure>,
 }
 
-/// Thread, path, measure, number of the class, and whether samples of CPU time tell.
+/// Thread, path, measure, number of the class, and whether samples of CPU time show where.
 type Key = (ThreadIndex, PathIndex, Measure, Option<usize>, bool);
 
 #[derive(Clone, Copy, Debug, Default)]
