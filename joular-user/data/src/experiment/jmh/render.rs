@@ -16,6 +16,9 @@ use crate::{
     },
 };
 
+/// A mode is a word like `thrpt`, but a file may say anything, and cells of words are plain text in Markdown.
+const MARKUP: [char; 9] = ['|', '`', '<', '>', '&', '[', ']', '*', '_'];
+
 /// What is shown of a benchmark.
 struct Cells {
     joules: String,
@@ -60,7 +63,7 @@ impl Benchmarks {
                 figures("ops/s", |cells| &cells.rate),
                 figures("VM %", |cells| &cells.vm),
                 Column::figures("forks", rows(), |row| row.forks.to_string()),
-                Column::words("mode", rows(), |row| row.mode.to_string().replace('|', "\\x7c")),
+                Column::words("mode", rows(), |row| row.mode.to_string().replace(MARKUP, "?")),
             ],
             heading: "benchmark".to_owned(),
             names: rows().map(Row::name).collect(),
