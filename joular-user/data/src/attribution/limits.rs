@@ -21,7 +21,7 @@ impl Default for Limits {
         Self {
             // A table as large as what a window needs is kept anyway. With more, the paths that a machine takes once in a
             // while make a recording larger for hours.
-            branches: 1 << 11,
+            branches: 1 << 10,
             frames: 1 << 15,
             text_bytes: 32 << 20,
             stacks: 1 << 20,

@@ -9,10 +9,11 @@
 use std::{
     collections::BTreeMap,
     hash::{DefaultHasher, Hash as _, Hasher as _},
+    num::NonZeroU64,
 };
 
 use super::work::ProcessKey;
-use crate::{events::Symbol, model::units::Address};
+use crate::{events::Symbol, model::units::Address, stacks::FrameId};
 
 /// One event may exceed the limits, up to this many times their size.
 pub(super) const NEVER_MORE: usize = 8;
@@ -27,6 +28,36 @@ pub(super) struct NameLimits {
 impl Default for NameLimits {
     fn default() -> Self {
         Self { of_process: 1 << 15, of_all: 1 << 19 }
+    }
+}
+
+/// What an address stands for. Most stand for one frame, which needs no allocation of its own.
+#[derive(Debug)]
+pub(super) enum NamedFrames {
+    One([FrameId; 1]),
+    Any(Box<[FrameId]>),
+}
+
+impl FromIterator<FrameId> for NamedFrames {
+    fn from_iter<I: IntoIterator<Item = FrameId>>(frames: I) -> Self {
+        let frames: Box<[FrameId]> = frames.into_iter().collect();
+        <[FrameId; 1]>::try_from(&*frames).map_or(Self::Any(frames), Self::One)
+    }
+}
+
+impl NamedFrames {
+    pub(super) fn as_slice(&self) -> &[FrameId] {
+        match self {
+            Self::One(frame) => frame,
+            Self::Any(frames) => frames,
+        }
+    }
+
+    pub(super) fn as_mut_slice(&mut self) -> &mut [FrameId] {
+        match self {
+            Self::One(frame) => frame,
+            Self::Any(frames) => frames,
+        }
     }
 }
 
@@ -118,7 +149,7 @@ impl<V> NamedAddresses<V> {
 #[derive(Debug, Default)]
 pub struct ToldNames {
     /// A hash of the last answer; `None`: tell it again, whatever it is.
-    told: NamedAddresses<Option<u64>>,
+    told: NamedAddresses<Option<NonZeroU64>>,
 }
 
 impl ToldNames {
@@ -156,10 +187,11 @@ impl ToldNames {
     }
 }
 
-fn hash(symbol: &Symbol) -> u64 {
+/// Never 0, so that an address without an answer needs no room beside it.
+fn hash(symbol: &Symbol) -> NonZeroU64 {
     let mut hasher = DefaultHasher::new();
     symbol.frames.hash(&mut hasher);
-    hasher.finish()
+    NonZeroU64::new(hasher.finish()).unwrap_or(NonZeroU64::MAX)
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use joular_ebpf::abi::StackId;
 use super::{
     branches::MarkerBranches,
     limits::Limits,
-    names::{NEVER_MORE, NamedAddresses},
+    names::{NEVER_MORE, NamedAddresses, NamedFrames},
     work::ProcessKey,
 };
 use crate::{
@@ -43,7 +43,7 @@ pub(super) struct Paths {
     stacks: HashMap<u64, RawStack>,
     /// Frames of all stacks.
     stack_frames: usize,
-    names: NamedAddresses<Box<[FrameId]>>,
+    names: NamedAddresses<NamedFrames>,
     known: HashMap<PathKey, BranchIndex>,
     table: StackTable,
     /// Paths that are kept beside those of the stacks, as they were when that was asked for, and now.
@@ -91,7 +91,7 @@ impl Paths {
     #[cfg(test)]
     pub(super) fn names(&self, process: ProcessKey, address: crate::model::units::Address) -> Option<Vec<Frame>> {
         let frames = self.names.get(process, address)?;
-        Some(frames.iter().map(|frame| self.table.frame(*frame).clone()).collect())
+        Some(frames.as_slice().iter().map(|frame| self.table.frame(*frame).clone()).collect())
     }
 
     pub(super) const fn table(&self) -> &StackTable {
@@ -191,7 +191,7 @@ impl Paths {
         }
         self.has_moved = !self.kept.is_empty();
         for frames in self.names.values_mut() {
-            for frame in frames {
+            for frame in frames.as_mut_slice() {
                 *frame = self.table.frame_id(old.frame(*frame).clone());
             }
         }
@@ -220,7 +220,7 @@ impl Paths {
         let names = &self.names;
         let part = self.stacks.get(&stack).map_or(StackPart::Lost, StackPart::Known);
         let (frames, quality, class) =
-            allocating_path(&mut self.table, part, |address| names.get(process, address).map(AsRef::as_ref));
+            allocating_path(&mut self.table, part, |address| names.get(process, address).map(NamedFrames::as_slice));
         (self.table.branch_index(&frames, quality), class)
     }
 
@@ -260,7 +260,7 @@ impl Paths {
         let is_complete = !matches!(user, StackPart::Lost) && !matches!(kernel, StackPart::Lost);
         let names = &self.names;
         let (frames, quality) = call_path(&mut self.table, user, kernel, |is_kernel, address| {
-            names.get(if is_kernel { KERNEL } else { process }, address).map(AsRef::as_ref)
+            names.get(if is_kernel { KERNEL } else { process }, address).map(NamedFrames::as_slice)
         });
         let branch = self.table.branch_index(&frames, quality);
         if is_complete && self.known.len() < self.limits.stacks {
