@@ -4,6 +4,8 @@
 //! tagged in the top three bits, with all that user space needs to name it and to notice that
 //! memory was used again since. A compiled method has its compile id, which a JVM never gives
 //! twice, and its place in the code cache. An interpreted one has its `Method*` and bytecode index.
+//! Of other words, native addresses leave bits 56 to 60 zero too: a number there says which other
+//! run-time system a word is of.
 
 /// Width of a place in the code cache, which HotSpot limits to 2 GiB.
 const OFFSET_BITS: u32 = 31;
@@ -15,6 +17,9 @@ const COMPILE_ID_MASK: u64 = (1 << COMPILE_ID_BITS) - 1;
 const METHOD_BITS: u32 = 45;
 const METHOD_MASK: u64 = (1 << METHOD_BITS) - 1;
 const TAG_SHIFT: u32 = 61;
+/// Where words of other run-time systems have the number of theirs. User addresses end below it, and have tag 0.
+const RUNTIME_SHIFT: u32 = 56;
+const RUNTIME_MASK: u64 = (1 << (TAG_SHIFT - RUNTIME_SHIFT)) - 1;
 
 mod tag {
     pub const INTERPRETED: u64 = 1;
@@ -91,13 +96,20 @@ impl FrameWord {
         Self(tag::CLASS << TAG_SHIFT | (hash as u64) << METHOD_BITS | (symbol >> 3) & METHOD_MASK)
     }
 
+    /// A word of a run-time system that is not a JVM. `runtime` is its number, from 1 to 31; `payload` has 56 bits, and
+    /// only that run-time system knows what they mean.
+    #[inline(always)]
+    pub const fn of_runtime(runtime: u8, payload: u64) -> Self {
+        Self((runtime as u64 & RUNTIME_MASK) << RUNTIME_SHIFT | payload & ((1 << RUNTIME_SHIFT) - 1))
+    }
+
     #[inline(always)]
     const fn compiled(tag: u64, compile_id: u32, offset: u32) -> Self {
         let id = compile_id as u64 & COMPILE_ID_MASK;
         Self(tag << TAG_SHIFT | id << OFFSET_BITS | offset as u64 & OFFSET_MASK)
     }
 
-    /// What it says. Unknown tags are addresses, which then nobody can name.
+    /// What a JVM or native code says with it. Everything else is an address, which then nobody can name.
     #[inline(always)]
     pub const fn decode(self) -> FrameRef {
         let offset = (self.0 & OFFSET_MASK) as u32;
@@ -125,6 +137,18 @@ impl FrameWord {
     pub const fn is_of_a_jvm(self) -> bool {
         !matches!(self.decode(), FrameRef::Native { .. })
     }
+
+    /// The number of the run-time system, not a JVM, whose word it is; 0: of none.
+    #[inline(always)]
+    pub const fn other_runtime(self) -> u8 {
+        if self.0 >> TAG_SHIFT == 0 { (self.0 >> RUNTIME_SHIFT) as u8 } else { 0 }
+    }
+
+    /// Whether it is not an address: only a run-time system of its process can tell what it is.
+    #[inline(always)]
+    pub const fn is_of_a_runtime(self) -> bool {
+        self.is_of_a_jvm() || self.other_runtime() != 0
+    }
 }
 
 #[cfg(test)]
@@ -148,6 +172,17 @@ mod tests {
         ] {
             assert_eq!(word.decode(), expected);
             assert_eq!(word.is_of_a_jvm(), !matches!(expected, FrameRef::Native { .. }));
+            assert_eq!((word.is_of_a_runtime(), word.other_runtime()), (word.is_of_a_jvm(), 0));
         }
+    }
+
+    #[test]
+    fn words_of_other_run_time_systems_are_neither_a_jvms_nor_addresses() {
+        for runtime in [1, 31] {
+            let word = FrameWord::of_runtime(runtime, u64::MAX);
+            assert_eq!((word.other_runtime(), word.is_of_a_jvm(), word.is_of_a_runtime()), (runtime, false, true));
+        }
+        // The last user address with five levels of page tables.
+        assert!(!FrameWord::native((1 << 56) - 1).is_of_a_runtime());
     }
 }

@@ -9,7 +9,7 @@
 //!   names for frame words and addresses.
 //!
 //! [`hotspot`] is understood, [`openj9`] only recognised. Another run-time system is a folder beside them
-//! and a line in [`SYSTEMS`].
+//! and an entry of [`SYSTEMS`].
 
 use std::{collections::HashMap, error::Error, fmt::Debug, fs::File, path::Path, sync::Arc, time::Instant};
 
@@ -27,18 +27,21 @@ use crate::procs::maps::Mapping;
 pub mod hotspot;
 pub mod openj9;
 
-/// The run-time systems that are known.
-pub type Systems = &'static [&'static dyn RuntimeSystem];
+/// Of which a process runs one at most. Where it has mapped libraries of several, the first one counts.
+pub type Alternatives = &'static [&'static dyn RuntimeSystem];
 
-/// Where a process has mapped libraries of several, the first one counts: OpenJ9 brings a libjvm.so too.
-pub const SYSTEMS: Systems = &[&openj9::OpenJ9, &hotspot::system::HotSpot];
+/// The run-time systems that are known. A process may run one of each: Python loads a JVM as a library.
+pub type Systems = &'static [Alternatives];
+
+/// OpenJ9 brings a libjvm.so too, so it comes first.
+pub const SYSTEMS: Systems = &[&[&openj9::OpenJ9, &hotspot::system::HotSpot]];
 
 /// Bytes kept of the name of one piece of code.
 pub const MAX_NAME_BYTES: usize = 1024;
 
 /// Whether a file of this name is the library of a run-time system.
 pub fn is_library(file_name: &str) -> bool {
-    SYSTEMS.iter().any(|system| system.is_library(file_name))
+    SYSTEMS.iter().copied().flatten().any(|system| system.is_library(file_name))
 }
 
 /// A run-time system, whatever its version.
@@ -48,6 +51,9 @@ pub trait RuntimeSystem: Debug + Sync {
 
     /// Whether a file of this name holds the run-time system's own code.
     fn is_library(&self, file_name: &str) -> bool;
+
+    /// Whether it runs Java.
+    fn is_jvm(&self) -> bool;
 
     /// Whether this is the runtime that a process was found to have when it was first seen.
     fn is_runtime(&self, runtime: &Runtime) -> bool;
@@ -132,6 +138,9 @@ pub trait Instance: Debug + Send {
     /// Whether the code at an address is its own.
     fn has_code(&self, address: Address) -> bool;
 
+    /// Whether a word of the kernel's walk is its own.
+    fn has_word(&self, word: FrameWord) -> bool;
+
     /// What [`Instance::frames_of_words`] says, if that is known without reading memory.
     fn known_frames(&mut self, _word: FrameWord) -> Option<Vec<Frame>> {
         None
@@ -142,7 +151,7 @@ pub trait Instance: Debug + Send {
         self.known_frames(word).is_some()
     }
 
-    /// The frames that each word of the kernel's walk stands for, outermost first. Reads memory.
+    /// The frames that each of its words stands for, outermost first. Reads memory.
     fn frames_of_words(&mut self, words: &[FrameWord]) -> Vec<Vec<Frame>>;
 
     /// Reads what words stand for, so that [`Instance::known_frames`] has answers.

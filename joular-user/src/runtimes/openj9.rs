@@ -36,6 +36,10 @@ impl RuntimeSystem for OpenJ9 {
         is_openj9(file_name)
     }
 
+    fn is_jvm(&self) -> bool {
+        true
+    }
+
     /// What a process is first seen as does not tell JVMs apart.
     fn is_runtime(&self, _: &Runtime) -> bool {
         false

@@ -9,16 +9,17 @@ use joular_data::{
     stacks::path::lookup_addresses,
 };
 
-use super::{Symbolizer, process::Location};
+use super::{
+    Symbolizer,
+    process::{Location, Process},
+};
 
 impl Symbolizer {
     /// Takes in stacks of a process that have just arrived, each with its generation. What it takes to name
     /// them is read and requested now, while the process is sure to be there.
     pub fn take_in_stacks(&mut self, info: &ProcessInfo, stacks: &mut [(u8, RawStack)]) {
         let process = self.processes.get_mut(&(info.pid, info.start_boottime_ns));
-        if let Some(open) = process.and_then(|process| process.instance.open_mut()) {
-            open.take_in(stacks);
-        }
+        process.into_iter().flat_map(Process::open_instances).for_each(|open| open.take_in(stacks));
         let addresses: BTreeSet<Address> = stacks.iter().flat_map(|(_, stack)| lookup_addresses(stack)).collect();
         self.read_ahead(info, &addresses.into_iter().collect::<Vec<_>>());
     }
@@ -37,7 +38,7 @@ impl Symbolizer {
         let generated = addresses.iter().zip(&places).filter(is_generated).map(|(address, _)| *address);
         let generated: Vec<Address> = generated.collect();
         if generated.is_empty() {
-            self.try_open_instance(key, now);
+            self.try_open_instances(key, now);
         } else {
             let _later = self.resolve(info, &generated);
         }

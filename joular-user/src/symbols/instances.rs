@@ -9,30 +9,31 @@
 //! profiled by its perf map, and that is said once.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashMap},
     sync::Arc,
     thread,
     time::{Duration, Instant},
 };
 
-use joular_data::{
-    events::JvmNews,
-    model::{target_text::TargetText, units::Tid},
-};
+use joular_data::{events::JvmNews, model::units::Tid};
 use joular_ebpf::abi::{CompilerThread, JvmUnwind};
 
 use super::{
     Notice, Symbolizer,
     builds::{Builds, Known, Library},
     files::Copies,
+    instance_state::{InstanceError, InstanceState, Opened, Slot, Trial},
     native::NativeSymbols,
     open_instance::{Facts, OpenInstance},
     perf_map::requests::ProcessKey,
     process::Process,
 };
 use crate::{
-    procs::deadline::{self, Pending, Progress},
-    runtimes::{Build, Instance, KernelTables, LoadedLibrary, OpenError},
+    procs::{
+        deadline::{self, Pending, Progress},
+        maps::Mapping,
+    },
+    runtimes::{KernelTables, LoadedLibrary, OpenError, RuntimeSystem},
 };
 
 const MIN_PAUSE: Duration = Duration::from_millis(20);
@@ -46,12 +47,14 @@ const SLOW_PAUSE: Duration = Duration::from_secs(10);
 /// Between two tries lies so many times what the first one took: one that has been made to be slow must not
 /// take the time of others.
 const PAUSE_FACTOR: u32 = 8;
-/// Opened at the same time. Those that have taken long do not count: they wait for something.
+/// Opened at the same time.
 const MAX_OPENING: usize = 4;
-const LONG_OPENING: Duration = Duration::from_secs(1);
 /// Time in a window in which nothing else is done than to wait for some to be open, of all processes.
 const OPENING_PER_WINDOW: Duration = Duration::from_millis(50);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
+
+/// Which of a process's slots: one for each alternatives in [`crate::runtimes::Systems`].
+type SlotIndex = usize;
 
 /// Limits what run-time systems take of this thread's time.
 #[derive(Debug)]
@@ -59,7 +62,7 @@ pub struct Pace {
     /// Of this window, to wait for some to be open.
     opening_left: Duration,
     /// When each is to be looked at again.
-    looks: BTreeMap<ProcessKey, Instant>,
+    looks: BTreeMap<(ProcessKey, SlotIndex), Instant>,
     /// Whether some may not be open yet. If not, nobody has to go through hundreds of processes.
     has_starting: bool,
 }
@@ -70,160 +73,59 @@ impl Default for Pace {
     }
 }
 
-/// What is known of a process's run-time system.
-#[derive(Debug, Default)]
-pub enum InstanceState {
-    /// No library of one was seen in it.
-    #[default]
-    Unknown,
-    /// A library was seen, and cannot be read yet.
-    Starting {
-        since: Instant,
-        next_try: Instant,
-        pause: Duration,
-    },
-    /// It is being read.
-    Opening {
-        since: Instant,
-        pause: Duration,
-        work: Pending<Trial>,
-    },
-    Open(Box<OpenInstance>),
-    /// Why nothing more will come.
-    Failed(String),
-}
-
-impl InstanceState {
-    fn open(&self) -> Option<&OpenInstance> {
-        match self {
-            Self::Open(open) => Some(open),
-            _ => None,
-        }
-    }
-
-    /// One that is understood, to ask it something.
-    pub fn open_mut(&mut self) -> Option<&mut OpenInstance> {
-        match self {
-            Self::Open(open) => Some(open),
-            _ => None,
-        }
-    }
-
-    /// What an instance has said, if there is one.
-    pub fn facts(&self) -> Option<&Facts> {
-        self.open().map(|open| &open.facts)
-    }
-
-    /// Whether a perf map would be useless, now or at all.
-    pub const fn needs_no_map(&self) -> bool {
-        self.is_starting() || matches!(self, Self::Open(_))
-    }
-
-    pub const fn is_starting(&self) -> bool {
-        matches!(self, Self::Starting { .. } | Self::Opening { .. })
-    }
-
-    fn is_due(&self, now: Instant) -> bool {
-        match self {
-            Self::Unknown => true,
-            Self::Starting { next_try, .. } => now >= *next_try,
-            Self::Opening { .. } | Self::Open(_) | Self::Failed(_) => false,
-        }
-    }
-
-    /// Whether it is being read, and for so short a time that it counts.
-    fn is_opening(&self) -> bool {
-        matches!(self, Self::Opening { work, .. } if work.age() < LONG_OPENING)
-    }
-
-    /// Since when it has been starting, and the pause before the last try.
-    const fn trials(&self) -> Option<(Instant, Duration)> {
-        match *self {
-            Self::Starting { since, pause, .. } | Self::Opening { since, pause, .. } => Some((since, pause)),
-            _ => None,
-        }
-    }
-}
-
-/// An attempt to open one.
-#[derive(Debug)]
-pub struct Trial {
-    result: Result<Opened, InstanceError>,
-    took: Duration,
-}
-
-/// What opening one has led to.
-#[derive(Debug)]
-pub struct Opened {
-    instance: Box<dyn Instance>,
-    build: Arc<dyn Build>,
-    library: Library,
-}
-
-#[derive(Debug, thiserror::Error)]
-pub enum InstanceError {
-    #[error("reading {0}: it cannot be opened")]
-    NoFile(TargetText),
-    #[error(transparent)]
-    Open(#[from] OpenError),
-    #[error("reading the run-time system was not finished")]
-    Unfinished,
-}
-
 impl Symbolizer {
-    /// What walking a process's stacks needs, once its run-time system is understood.
+    /// What walking a process's stacks needs, once its JVM is understood.
     pub fn jvm_unwind(&self, process: ProcessKey) -> Option<&JvmUnwind> {
-        let KernelTables::Jvm(jvm) = self.facts(process)?.kernel_tables.as_ref()?;
-        Some(jvm)
+        let tables = self.facts(process).find_map(|facts| facts.kernel_tables.as_ref());
+        tables.map(|KernelTables::Jvm(jvm)| jvm)
     }
 
-    /// What is known of its run-time system since it was opened, or could not be.
+    /// What is known of its JVM since it was opened, or could not be.
     pub fn jvm_news(&self, process: ProcessKey) -> Option<JvmNews> {
-        match &self.processes.get(&process)?.instance {
-            InstanceState::Open(open) => open.facts.news.clone(),
-            InstanceState::Failed(why) => Some(JvmNews { unwinding: Some(why.as_str().into()), ..JvmNews::default() }),
-            InstanceState::Unknown | InstanceState::Starting { .. } | InstanceState::Opening { .. } => None,
-        }
+        self.processes.get(&process)?.slots.iter().find_map(Slot::jvm_news)
     }
 
     /// Its threads that compile, as far as they are known.
     pub fn compiler_threads(&self, process: ProcessKey) -> &[(Tid, CompilerThread)] {
-        self.facts(process).map_or(&[], |facts| &facts.compiler_threads)
+        self.facts(process).map(|facts| &*facts.compiler_threads).find(|all| !all.is_empty()).unwrap_or_default()
     }
 
     /// Changes when words pinned in a process's stacks were dropped: its stacks must be sent again
     /// to get new ones.
     pub fn names_version(&self, process: ProcessKey) -> u64 {
-        let open = self.processes.get(&process).and_then(|process| process.instance.open());
-        open.map_or(0, |open| open.names_version)
+        let slots = self.processes.get(&process).into_iter().flat_map(|process| &process.slots);
+        slots.filter_map(|slot| slot.instance.open()).map(|open| open.names_version).sum()
     }
 
     /// Says that a thread of a process has taken a name.
     pub fn thread_named(&mut self, process: ProcessKey, tid: Tid, name: &str) {
-        let open = self.processes.get_mut(&process).and_then(|process| process.instance.open_mut());
-        if let Some(instance) = open.and_then(OpenInstance::here) {
-            let now = Instant::now();
-            instance.thread_named(tid, name, now);
-            self.pace.looks.extend(instance.next_look(now).map(|next| (process, next)));
+        let slots = self.processes.get_mut(&process).into_iter().flat_map(|process| &mut process.slots);
+        for (index, slot) in slots.enumerate() {
+            if let Some(instance) = slot.instance.open_mut().and_then(OpenInstance::here) {
+                let now = Instant::now();
+                instance.thread_named(tid, name, now);
+                self.pace.looks.extend(instance.next_look(now).map(|next| ((process, index), next)));
+            }
         }
     }
 
-    pub(super) fn facts(&self, process: ProcessKey) -> Option<&Facts> {
-        self.processes.get(&process)?.instance.facts()
+    /// What the run-time systems of a process that are understood have said.
+    pub(super) fn facts(&self, process: ProcessKey) -> impl Iterator<Item = &Facts> {
+        self.processes.get(&process).into_iter().flat_map(Process::facts)
     }
 
     /// Ends a window.
     pub(super) fn end_window_of_instances(&mut self, now: Instant) {
         self.pace.opening_left = OPENING_PER_WINDOW;
-        for (key, process) in &mut self.processes {
-            let Some(open) = process.instance.open_mut() else { continue };
+        for (key, slot) in slots(&mut self.processes) {
+            let Some(open) = slot.instance.open_mut() else { continue };
             open.end_window();
             if open.take_lateness() {
                 let text = "its memory does not answer: its methods have no names until it does".to_owned();
                 self.news.notices.push(Notice { pid: Some(key.0), text });
             }
             if open.is_lost() {
-                process.instance = InstanceState::Starting { since: now, next_try: now + MAX_PAUSE, pause: MAX_PAUSE };
+                slot.instance = InstanceState::Starting { since: now, next_try: now + MAX_PAUSE, pause: MAX_PAUSE };
                 self.pace.has_starting = true;
             }
         }
@@ -232,20 +134,21 @@ impl Symbolizer {
     /// Looks again at one instance at a time: the one that has waited longest.
     fn look_again(&mut self, now: Instant) {
         let next = self.pace.looks.iter().min_by_key(|(_, due)| **due);
-        let Some((&key, _)) = next.filter(|(_, due)| **due <= now) else { return };
-        self.pace.looks.remove(&key);
-        let Some(open) = self.processes.get_mut(&key).and_then(|process| process.instance.open_mut()) else { return };
+        let Some((&(key, index), _)) = next.filter(|(_, due)| **due <= now) else { return };
+        self.pace.looks.remove(&(key, index));
+        let slot = self.processes.get_mut(&key).and_then(|process| process.slots.get_mut(index));
+        let Some(open) = slot.and_then(|slot| slot.instance.open_mut()) else { return };
         let proc_root = self.proc_root.clone();
         open.look_again(move |instance| instance.look_again(&proc_root, key.0, now));
         let next = open.here().map_or(Some(now + MAX_PAUSE), |instance| instance.next_look(now));
-        self.pace.looks.extend(next.map(|next| (key, next)));
+        self.pace.looks.extend(next.map(|next| ((key, index), next)));
     }
 
     /// Goes on with those that are starting, and looks again at one that is open.
     pub(super) fn open_instances(&mut self, now: Instant) {
         if self.pace.has_starting {
             self.open_due(now);
-            self.pace.has_starting = self.processes.values().any(|process| process.instance.is_starting());
+            self.pace.has_starting = slots(&mut self.processes).any(|(_, slot)| slot.instance.is_starting());
         }
         self.look_again(now);
     }
@@ -258,16 +161,16 @@ impl Symbolizer {
     /// Opens those that it is time for, in the order in which they became due.
     fn open_due(&mut self, now: Instant) {
         let mut due: Vec<(Option<Instant>, ProcessKey)> = Vec::new();
-        for (key, process) in &self.processes {
-            match process.instance {
+        for (key, slot) in slots(&mut self.processes) {
+            match slot.instance {
                 // One without a library is looked at when its mappings are read again.
-                InstanceState::Starting { next_try, .. } if now >= next_try => due.push((Some(next_try), *key)),
-                InstanceState::Opening { .. } => due.push((None, *key)),
+                InstanceState::Starting { next_try, .. } if now >= next_try => due.push((Some(next_try), key)),
+                InstanceState::Opening { .. } => due.push((None, key)),
                 _ => {}
             }
         }
         due.sort_unstable();
-        due.into_iter().for_each(|(_, process)| self.try_open_instance(process, now));
+        due.into_iter().for_each(|(_, process)| self.try_open_instances(process, now));
     }
 
     /// Waits until those are open that can be, for a limited time.
@@ -277,28 +180,35 @@ impl Symbolizer {
             self.open_instances(Instant::now());
             let now = Instant::now();
             let is_under_way = |state: &InstanceState| state.is_opening() || state.is_starting() && state.is_due(now);
-            if !self.processes.values().any(|process| is_under_way(&process.instance)) {
+            if !slots(&mut self.processes).any(|(_, slot)| is_under_way(&slot.instance)) {
                 return;
             }
             thread::sleep(BETWEEN_LOOKS);
         }
     }
 
-    /// Opens a process's run-time system if it has one and it is time for it. Waits for that as long as
+    /// Opens a process's run-time systems if it has any and it is time for them. Waits for that as long as
     /// there is time for it in this window; then it goes on beside.
-    pub(super) fn try_open_instance(&mut self, key: ProcessKey, now: Instant) {
-        self.begin_opening(key, now);
+    pub(super) fn try_open_instances(&mut self, key: ProcessKey, now: Instant) {
+        for index in 0..self.systems.len() {
+            self.begin_opening(key, index, now);
+            self.go_on_opening(key, index, now);
+        }
+    }
+
+    fn go_on_opening(&mut self, key: ProcessKey, index: SlotIndex, now: Instant) {
         let Some(process) = self.processes.get_mut(&key) else { return };
-        let InstanceState::Opening { since, pause, work } = &mut process.instance else { return };
+        let Some(slot) = process.slots.get_mut(index) else { return };
+        let InstanceState::Opening { since, pause, work } = &mut slot.instance else { return };
         let begun = Instant::now();
         let progress = work.wait(self.pace.opening_left);
         self.pace.opening_left = self.pace.opening_left.saturating_sub(begun.elapsed());
         let (error, took) = match progress {
             Progress::UnderWay => return,
             Progress::Done(Trial { result: Ok(opened), .. }) => {
-                self.pace.looks.extend(opened.instance.next_look(now).map(|next| (key, next)));
-                process.instance =
-                    InstanceState::Open(Box::new(OpenInstance::new(opened.instance, process.owner().clone())));
+                self.pace.looks.extend(opened.instance.next_look(now).map(|next| ((key, index), next)));
+                let open = OpenInstance::new(opened.instance, process.owner().clone());
+                process.slots[index].instance = InstanceState::Open(Box::new(open));
                 self.builds.insert(opened.library, opened.build);
                 self.news.refreshed.push(key);
                 return;
@@ -309,10 +219,10 @@ impl Symbolizer {
         let paced = (*pause * 2).min(MAX_PAUSE).max(took * PAUSE_FACTOR);
         let since = *since;
         if let Some(pause) = next_pause(&error, now.saturating_duration_since(since), paced) {
-            process.instance = InstanceState::Starting { since, next_try: now + pause, pause };
+            slot.instance = InstanceState::Starting { since, next_try: now + pause, pause };
             return;
         }
-        process.instance = InstanceState::Failed(error.to_string());
+        slot.instance = InstanceState::Failed(error.to_string());
         self.news.refreshed.push(key);
         let text = format!("falling back to the perf map: {error}");
         // One that has ended needs no excuse.
@@ -321,22 +231,28 @@ impl Symbolizer {
         }
     }
 
-    fn begin_opening(&mut self, key: ProcessKey, now: Instant) {
+    fn begin_opening(&mut self, key: ProcessKey, index: SlotIndex, now: Instant) {
+        let is_opening = |process: &Process| process.slots.iter().filter(|slot| slot.instance.is_opening()).count();
         let Some(process) = self.processes.get(&key) else { return };
-        if !process.instance.is_due(now) || process.mapped_system().is_none() {
-            return;
-        }
-        let (since, pause) = process.instance.trials().unwrap_or((now, MIN_PAUSE / 2));
-        let opening = self.processes.values().filter(|process| process.instance.is_opening()).count();
+        let Some(slot) = process.slots.get(index).filter(|slot| slot.instance.is_due(now)) else { return };
+        let Some((system, mapping)) = process.mapped_system(index) else { return };
+        let (since, pause) = slot.instance.trials().unwrap_or((now, MIN_PAUSE / 2));
+        let opening: usize = self.processes.values().map(is_opening).sum();
         let Some(process) = self.processes.get_mut(&key) else { return };
         self.pace.has_starting = true;
-        process.instance = if opening < MAX_OPENING {
-            let work = begin_opening(process, &mut self.native, &self.builds);
+        let instance = if opening < MAX_OPENING {
+            let work = begin_opening(process, (system, mapping), &mut self.native, &self.builds);
             InstanceState::Opening { since, pause, work }
         } else {
             InstanceState::Starting { since, next_try: now, pause }
         };
+        process.slots[index].instance = instance;
     }
+}
+
+/// The slots of all processes.
+fn slots(processes: &mut HashMap<ProcessKey, Process>) -> impl Iterator<Item = (ProcessKey, &mut Slot)> {
+    processes.iter_mut().flat_map(|(key, process)| process.slots.iter_mut().map(|slot| (*key, slot)))
 }
 
 /// How long to wait before an instance is tried again that has not been understood for so long;
@@ -351,8 +267,12 @@ fn next_pause(error: &InstanceError, since: Duration, pause: Duration) -> Option
 }
 
 /// Begins to read the run-time system that is mapped.
-fn begin_opening(process: &mut Process, native: &mut NativeSymbols, builds: &Builds) -> Pending<Trial> {
-    let Some((system, mapping)) = process.mapped_system() else { return Pending::failed() };
+fn begin_opening(
+    process: &mut Process,
+    (system, mapping): (&'static dyn RuntimeSystem, Mapping),
+    native: &mut NativeSymbols,
+    builds: &Builds,
+) -> Pending<Trial> {
     let (proc_root, pid) = (process.proc_root().to_owned(), process.pid());
     let used = process.file_use(&mapping, native);
     let file = used.and_then(|used| native.open(used.key));

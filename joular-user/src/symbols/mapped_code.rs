@@ -42,8 +42,8 @@ pub struct MappedCode {
 impl Symbolizer {
     /// A number that changes when [`Self::mapped_code`] does; `None` if the process is not known.
     pub fn code_version(&self, process: ProcessKey) -> Option<u64> {
-        // Both only grow.
-        let of_run_time = self.facts(process).map_or(0, |facts| facts.own_code_version);
+        // All only grow.
+        let of_run_time = self.facts(process).map(|facts| facts.own_code_version).sum::<u64>();
         Some(self.processes.get(&process)?.maps_version.wrapping_add(of_run_time))
     }
 
@@ -65,8 +65,8 @@ impl Symbolizer {
             Some(MappedCode { start: mapping.start, end: mapping.end, offset: mapping.offset, owner })
         };
         let mut all: Vec<MappedCode> = mappings.iter().filter_map(code).collect();
-        let own = process.instance.facts().map_or(&[][..], |facts| &facts.own_code);
-        all.extend(own.iter().map(|own| MappedCode {
+        let own = process.facts().flat_map(|facts| &facts.own_code);
+        all.extend(own.map(|own| MappedCode {
             start: own.start,
             end: own.end,
             offset: 0,
@@ -78,9 +78,9 @@ impl Symbolizer {
 
     /// Code of a run-time system that some process has.
     pub fn read_own_code(&mut self, id: CodeId) -> Option<OwnCode> {
-        let has_it = |process: &Process| process.instance.facts().is_some_and(|facts| facts.has_code(id));
+        let has_it = |process: &Process| process.facts().any(|facts| facts.has_code(id));
         let mut owners = self.processes.values_mut().filter(|process| has_it(process));
-        owners.find_map(|process| process.instance.open_mut()?.read_own_code(id))
+        owners.find_map(|process| process.open_instances().find_map(|open| open.read_own_code(id)))
     }
 
     /// Whether the process runs a run-time system that is understood, or may yet be.

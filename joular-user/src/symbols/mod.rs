@@ -15,6 +15,7 @@ mod arrived;
 mod builds;
 pub mod demangle;
 pub mod files;
+mod instance_state;
 pub mod instances;
 pub mod kernel;
 pub mod mapped_code;
@@ -23,6 +24,8 @@ mod open_instance;
 pub mod perf_map;
 pub mod process;
 pub mod questions;
+#[cfg(test)]
+mod runtime_tests;
 #[cfg(test)]
 mod tests;
 
@@ -141,7 +144,7 @@ impl Symbolizer {
             Some(known) => known.succeed_by(fresh),
             None => drop(self.processes.insert(key, fresh)),
         }
-        self.try_open_instance(key, now);
+        self.try_open_instances(key, now);
         self.start_requests(now);
     }
 
@@ -172,12 +175,12 @@ impl Symbolizer {
         }
         let now = Instant::now();
         let places = self.places(key, addresses, now);
-        self.try_open_instance(key, now);
+        self.try_open_instances(key, now);
         self.prepare(&places);
-        let of_instance = self.processes.get_mut(&key).and_then(|process| process.instance.open_mut());
-        let told = of_instance.map(|open| open.frames(addresses, &places)).unwrap_or_default();
-        // As many as there are addresses, or none.
-        let told = told.into_iter().chain(std::iter::repeat(None));
+        let mut told = vec![None; addresses.len()];
+        for open in self.processes.get_mut(&key).into_iter().flat_map(Process::open_instances) {
+            open.frames(addresses, &places, &mut told);
+        }
         let symbols: Vec<Symbol> = addresses
             .iter()
             .zip(&places)
@@ -291,35 +294,6 @@ impl Symbolizer {
         !self.requests.are_idle() || self.has_starting()
     }
 
-    /// Asks for a process's map at once, whatever the pace, and waits for it.
-    /// Says whether there is one. Tests need that; a run never waits.
-    #[cfg(test)]
-    pub fn ensure_map(&mut self, pid: Pid, timeout: Duration) -> bool {
-        let deadline = Instant::now() + timeout;
-        let Some(key) = self.processes.keys().copied().filter(|key| key.0 == pid).max() else { return false };
-        let before = self.finished(key);
-        loop {
-            self.start_request(key, true, Instant::now());
-            let left = deadline.saturating_duration_since(Instant::now());
-            match self.requests.wait(left) {
-                Some(finished) => self.take_in(finished),
-                None => break,
-            }
-            if self.finished(key) != before {
-                break;
-            }
-        }
-        self.processes
-            .get(&key)
-            .and_then(|process| process.code.as_ref())
-            .is_some_and(|code| code.generations.is_some())
-    }
-
-    #[cfg(test)]
-    fn finished(&self, key: ProcessKey) -> u64 {
-        self.processes.get(&key).and_then(|process| process.code.as_ref()).map_or(0, |code| code.finished)
-    }
-
     /// Removes the perf maps that JVMs wrote for us. Waits for the requests
     /// under way, for a short time.
     pub fn finish(&mut self) {
@@ -337,7 +311,7 @@ impl Symbolizer {
         let mut due: Vec<_> = self
             .processes
             .iter()
-            .filter(|(_, process)| !process.instance.needs_no_map())
+            .filter(|(_, process)| !process.needs_no_map())
             .filter_map(|(&key, process)| Some((process.code.as_ref()?, key)))
             .filter(|(code, _)| code.is_due(now))
             .map(|(code, key)| (code.urgency(), key))

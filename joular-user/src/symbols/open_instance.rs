@@ -139,18 +139,18 @@ impl OpenInstance {
         answer.try_recv().ok()
     }
 
-    /// The frames at addresses that are its business, outermost first; `None` for others, and for those
-    /// that it cannot tell now.
-    pub fn frames(&mut self, addresses: &[Address], places: &[Location]) -> Vec<Option<Vec<Frame>>> {
+    /// Fills in the frames at addresses that are its business, outermost first. Those that it cannot tell now stay
+    /// as they are.
+    pub fn frames(&mut self, addresses: &[Address], places: &[Location], frames: &mut [Option<Vec<Frame>>]) {
         self.is_asked = true;
-        let mut frames = vec![None; addresses.len()];
-        let Some(instance) = self.here() else { return frames };
+        let Some(instance) = self.here() else { return };
         let (mut words, mut code) = (Vec::new(), Vec::new());
         for (index, (&address, place)) in addresses.iter().zip(places).enumerate() {
+            let word = FrameWord(address.0);
             match place {
-                Location::Word => match instance.known_frames(FrameWord(address.0)) {
+                Location::Word if instance.has_word(word) => match instance.known_frames(word) {
                     known @ Some(_) => frames[index] = known,
-                    None => words.push((index, FrameWord(address.0))),
+                    None => words.push((index, word)),
                 },
                 // As a walk by frame pointers sees it.
                 Location::Generated if instance.has_code(address) => code.push((index, address)),
@@ -158,7 +158,7 @@ impl OpenInstance {
             }
         }
         if words.is_empty() && code.is_empty() {
-            return frames;
+            return;
         }
         let answers = self.ask(move |instance| {
             let (indices, words): (Vec<usize>, Vec<FrameWord>) = words.into_iter().unzip();
@@ -169,7 +169,6 @@ impl OpenInstance {
         for (index, answer) in answers.into_iter().flatten() {
             frames[index] = Some(answer);
         }
-        frames
     }
 
     /// Takes in stacks that have just arrived, each with its generation: fixes what their words mean
@@ -180,7 +179,8 @@ impl OpenInstance {
         let (mut unknown, mut to_pin) = (BTreeSet::new(), Vec::new());
         for (generation, stack) in stacks {
             if instance.pin_known(*generation, stack) {
-                unknown.extend(words(stack).filter(|&word| !instance.knows(word)));
+                let all: Vec<FrameWord> = words(instance, stack).collect();
+                unknown.extend(all.into_iter().filter(|&word| !instance.knows(word)));
             } else {
                 to_pin.push((*generation, stack));
             }
@@ -192,7 +192,7 @@ impl OpenInstance {
             to_pin.iter().map(|(generation, stack)| (*generation, RawStack::clone(stack))).collect();
         let pinned = self.ask(move |instance| {
             instance.pin(&mut pinned);
-            unknown.extend(pinned.iter().flat_map(|(_, stack)| words(stack)));
+            unknown.extend(pinned.iter().flat_map(|(_, stack)| words(instance, stack)));
             instance.learn(&unknown.into_iter().collect::<Vec<_>>());
             pinned
         });
@@ -246,6 +246,6 @@ impl OpenInstance {
 }
 
 /// What only the instance can name in a stack.
-fn words(stack: &RawStack) -> impl Iterator<Item = FrameWord> {
-    stack.frames.iter().map(|word| FrameWord(word.0)).filter(|word| word.is_of_a_jvm())
+fn words(instance: &dyn Instance, stack: &RawStack) -> impl Iterator<Item = FrameWord> {
+    stack.frames.iter().map(|word| FrameWord(word.0)).filter(|word| instance.has_word(*word))
 }

@@ -18,8 +18,9 @@ use joular_ebpf::abi::FrameWord;
 
 use super::{
     files::{FileKey, FileUse},
-    instances::InstanceState,
+    instance_state::Slot,
     native::NativeSymbols,
+    open_instance::{Facts, OpenInstance},
     perf_map::{
         generated_code::{GeneratedCode, Source},
         requests::{ProcessKey, Request},
@@ -36,7 +37,7 @@ use crate::{
         proc_files::{ProcFiles, TICK_NS},
         quota::Owner,
     },
-    runtimes::{RuntimeSystem, Systems},
+    runtimes::{Alternatives, RuntimeSystem, Systems},
 };
 
 /// While a process is young it still maps its libraries.
@@ -87,8 +88,8 @@ pub struct Process {
     /// Counts changes of `maps`.
     pub maps_version: u64,
     systems: Systems,
-    /// The one that it runs, as far as is known.
-    system: Option<&'static dyn RuntimeSystem>,
+    /// One for each of `systems`.
+    pub slots: Vec<Slot>,
     first_seen: Instant,
     maps_read: Option<Instant>,
     /// Until the mappings may be read again for an address that is in none.
@@ -99,7 +100,6 @@ pub struct Process {
     files: HashMap<FileIdentity, Option<FileUse>>,
     questions: Questions,
     pub code: Option<GeneratedCode>,
-    pub instance: InstanceState,
 }
 
 impl Process {
@@ -121,7 +121,7 @@ impl Process {
             maps: Maps::default(),
             maps_version: 0,
             systems,
-            system: systems.iter().find(|system| system.is_runtime(&info.runtime)).copied(),
+            slots: systems.iter().map(|alternatives| Slot::of(alternatives, &info.runtime)).collect(),
             first_seen: now,
             maps_read: None,
             pause: MIN_PAUSE,
@@ -129,12 +129,10 @@ impl Process {
             files: HashMap::new(),
             questions: Questions::to(Owner::of(info)),
             code: None,
-            instance: InstanceState::default(),
         };
         process.read_maps(now);
-        if let Some(system) = process.system {
-            process.expect_code(perf_map_source(system), now);
-        }
+        let known: Vec<_> = process.slots.iter().filter_map(|slot| slot.system).collect();
+        known.into_iter().for_each(|system| process.expect_code(perf_map_source(system), now));
         process
     }
 
@@ -142,7 +140,9 @@ impl Process {
     pub fn succeed_by(&mut self, fresh: Self) {
         self.target = fresh.target;
         (self.maps_read, self.cost) = (fresh.maps_read, fresh.cost);
-        self.system = self.system.or(fresh.system);
+        for (slot, fresh) in self.slots.iter_mut().zip(fresh.slots) {
+            slot.system = slot.system.or(fresh.system);
+        }
         if !fresh.maps.is_empty() {
             self.set_maps(fresh.maps);
         }
@@ -156,14 +156,29 @@ impl Process {
         }
     }
 
-    /// The run-time system that it runs, as far as is known.
-    pub const fn system(&self) -> Option<&'static dyn RuntimeSystem> {
-        self.system
+    /// The run-time system that it runs, as far as is known; the first one if there are several.
+    pub fn system(&self) -> Option<&'static dyn RuntimeSystem> {
+        self.slots.iter().find_map(|slot| slot.system)
     }
 
-    /// A run-time system whose code is mapped, and where.
-    pub fn mapped_system(&self) -> Option<(&'static dyn RuntimeSystem, Mapping)> {
-        find_system(&self.maps, self.systems).map(|(system, mapping)| (system, mapping.clone()))
+    /// The run-time system of a slot whose code is mapped, and where.
+    pub fn mapped_system(&self, slot: usize) -> Option<(&'static dyn RuntimeSystem, Mapping)> {
+        find_system(&self.maps, self.systems.get(slot)?).map(|(system, mapping)| (system, mapping.clone()))
+    }
+
+    /// The run-time systems that are understood, to ask them something.
+    pub fn open_instances(&mut self) -> impl Iterator<Item = &mut OpenInstance> {
+        self.slots.iter_mut().filter_map(|slot| slot.instance.open_mut())
+    }
+
+    /// What they have said.
+    pub fn facts(&self) -> impl Iterator<Item = &Facts> {
+        self.slots.iter().filter_map(|slot| slot.instance.facts())
+    }
+
+    /// Whether a perf map would be useless, now or at all.
+    pub fn needs_no_map(&self) -> bool {
+        self.slots.iter().any(|slot| slot.instance.needs_no_map())
     }
 
     pub const fn pid(&self) -> Pid {
@@ -193,7 +208,7 @@ impl Process {
             self.read_maps(now);
         } else if pause >= self.pause.max(least) {
             let missing = |process: &Self| {
-                let addresses = addresses.iter().filter(|at| !FrameWord(at.0).is_of_a_jvm());
+                let addresses = addresses.iter().filter(|at| !FrameWord(at.0).is_of_a_runtime());
                 addresses.filter(|at| process.maps.find(**at).is_none()).count()
             };
             let before = missing(self);
@@ -218,9 +233,10 @@ impl Process {
         if maps.is_empty() {
             return;
         }
-        if let Some((system, _)) = find_system(&maps, self.systems) {
-            let is_another = self.system.is_some_and(|known| known.name() != system.name());
-            self.system = Some(system);
+        for (index, alternatives) in self.systems.iter().enumerate() {
+            let Some((system, _)) = find_system(&maps, alternatives) else { continue };
+            let known = self.slots[index].system.replace(system);
+            let is_another = known.is_some_and(|known| known.name() != system.name());
             self.expect_code(perf_map_source(system), now);
             if is_another && let Some(code) = &mut self.code {
                 // What it was taken for may be asked for its perf map, and this one not.
@@ -266,7 +282,7 @@ impl Process {
     }
 
     pub fn place(&mut self, address: Address, native: &mut NativeSymbols) -> Location {
-        if FrameWord(address.0).is_of_a_jvm() {
+        if FrameWord(address.0).is_of_a_runtime() {
             return Location::Word;
         }
         let Some(mapping) = self.maps.find(address) else {
@@ -347,9 +363,9 @@ impl Process {
     }
 }
 
-fn find_system(maps: &Maps, systems: Systems) -> Option<(&'static dyn RuntimeSystem, &Mapping)> {
+fn find_system(maps: &Maps, alternatives: Alternatives) -> Option<(&'static dyn RuntimeSystem, &Mapping)> {
     let mapping_of = |system: &dyn RuntimeSystem| maps.iter().find(|mapping| system.is_mapped_by(mapping));
-    systems.iter().find_map(|system| Some((*system, mapping_of(*system)?)))
+    alternatives.iter().find_map(|system| Some((*system, mapping_of(*system)?)))
 }
 
 fn perf_map_source(system: &dyn RuntimeSystem) -> Source {

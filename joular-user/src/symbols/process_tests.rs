@@ -47,7 +47,7 @@ fn openj9_is_taken_for_hotspot_only_until_its_own_library_is_mapped() {
         process.freshen(&[], start + MIN_PAUSE_YOUNG * looks);
         assert_eq!((process.system().unwrap().name(), process.code.as_ref().unwrap().source), expected);
     }
-    assert_eq!(process.mapped_system().unwrap().1.start, Address(0x3000));
+    assert_eq!(process.mapped_system(0).unwrap().1.start, Address(0x3000));
 }
 
 #[test]

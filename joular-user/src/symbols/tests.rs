@@ -6,24 +6,45 @@ use std::{
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
 };
-use std::{fs::File, io::Read as _, sync::Arc};
 
-use joular_data::{
-    events::{JvmNews, RawStack, Runtime},
-    model::quality::StackQuality,
-};
-use joular_ebpf::abi::FrameWord;
+use joular_data::events::Runtime;
 
 use super::*;
-use crate::{
-    procs::maps::Maps,
-    runtimes::{Build, Instance, LoadedLibrary, OpenError},
-};
+use crate::procs::maps::Maps;
 
-const CODE: Address = Address(0x7f00_0000_1008);
+pub(super) const CODE: Address = Address(0x7f00_0000_1008);
+
+impl Symbolizer {
+    /// Asks for a process's map at once, whatever the pace, and waits for it.
+    /// Says whether there is one. Tests need that; a run never waits.
+    pub fn ensure_map(&mut self, pid: Pid, timeout: Duration) -> bool {
+        let deadline = Instant::now() + timeout;
+        let Some(key) = self.processes.keys().copied().filter(|key| key.0 == pid).max() else { return false };
+        let before = self.finished(key);
+        loop {
+            self.start_request(key, true, Instant::now());
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.requests.wait(left) {
+                Some(finished) => self.take_in(finished),
+                None => break,
+            }
+            if self.finished(key) != before {
+                break;
+            }
+        }
+        self.processes
+            .get(&key)
+            .and_then(|process| process.code.as_ref())
+            .is_some_and(|code| code.generations.is_some())
+    }
+
+    fn finished(&self, key: ProcessKey) -> u64 {
+        self.processes.get(&key).and_then(|process| process.code.as_ref()).map_or(0, |code| code.finished)
+    }
+}
 
 /// Process 7 with generated code, and a perf map if `map` has text.
-fn tree(map: &str) -> tempfile::TempDir {
+pub(super) fn tree(map: &str) -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
     fs::create_dir_all(directory.path().join("7/root/tmp")).unwrap();
     fs::write(directory.path().join("7/maps"), "7f0000000000-7f0000010000 rwxp 00000000 00:00 0 \n").unwrap();
@@ -33,7 +54,7 @@ fn tree(map: &str) -> tempfile::TempDir {
     directory
 }
 
-fn info(pid: u32, runtime: Runtime) -> ProcessInfo {
+pub(super) fn info(pid: u32, runtime: Runtime) -> ProcessInfo {
     let uid = rustix::process::geteuid().as_raw();
     ProcessInfo { pid: Pid(pid), start_boottime_ns: 1, namespace_pid: 3, uid, runtime, ..Default::default() }
 }
@@ -225,124 +246,4 @@ fn libraries_are_named_after_the_process_has_ended() {
 fn names_of_other_runtimes_are_kept_as_they_are() {
     let frame = perf_map_frame(None, "LazyCompile:*foo file.js:1\n");
     assert_eq!((frame.kind, frame.name.raw()), (FrameKind::Native, "LazyCompile:*foo file.js:1"));
-}
-
-/// A second run-time system: all that it takes to be one.
-#[derive(Debug)]
-struct Tiny;
-
-/// A version of it, by what its library says.
-#[derive(Debug)]
-struct TinyBuild(String);
-
-#[derive(Debug)]
-struct TinyInstance(Arc<TinyBuild>);
-
-impl RuntimeSystem for Tiny {
-    fn name(&self) -> &'static str {
-        "tiny"
-    }
-
-    fn is_library(&self, file_name: &str) -> bool {
-        file_name == "libtiny.so"
-    }
-
-    fn is_runtime(&self, _runtime: &Runtime) -> bool {
-        false
-    }
-
-    fn writes_perf_map_on_request(&self) -> bool {
-        false
-    }
-
-    fn perf_map_frame(&self, name: &str) -> Frame {
-        Frame::new(FrameKind::Stub, name)
-    }
-
-    fn read_build(&self, mut file: &File, _library: &LoadedLibrary<'_>) -> Result<Arc<dyn Build>, OpenError> {
-        let mut version = String::new();
-        file.read_to_string(&mut version).map_err(|error| OpenError::NotUnderstood(error.into()))?;
-        Ok(Arc::new(TinyBuild(version)))
-    }
-}
-
-impl Build for TinyBuild {
-    fn open(self: Arc<Self>, library: &LoadedLibrary<'_>) -> Result<Box<dyn Instance>, OpenError> {
-        assert_eq!((library.pid, library.mapping.start), (Pid(7), Address(0x1000)));
-        Ok(Box::new(TinyInstance(self)))
-    }
-
-    fn of_copy(&self, _library: &LoadedLibrary<'_>) -> Result<Arc<dyn Build>, OpenError> {
-        Ok(Arc::new(Self(self.0.clone())))
-    }
-}
-
-impl Instance for TinyInstance {
-    fn news(&self) -> Option<JvmNews> {
-        let version = Some(self.0.0.as_str().into());
-        Some(JvmNews { version, unwinding: Some(Tiny.name().into()), ..JvmNews::default() })
-    }
-
-    fn has_code(&self, address: Address) -> bool {
-        address == CODE
-    }
-
-    fn frames_of_words(&mut self, words: &[FrameWord]) -> Vec<Vec<Frame>> {
-        words.iter().map(|word| vec![Frame::new(FrameKind::Compiled, format!("word {:x}", word.0))]).collect()
-    }
-
-    fn frames_at(&mut self, address: Address) -> Vec<Frame> {
-        ["outer", "inner"].map(|name| Frame::new(FrameKind::Compiled, format!("{name} {:x}", address.0))).to_vec()
-    }
-
-    fn pin(&mut self, stacks: &mut [(u8, RawStack)]) {
-        for (generation, stack) in stacks {
-            stack.frames.iter_mut().for_each(|word| word.0 += u64::from(*generation));
-        }
-    }
-
-    fn end_window(&mut self) -> bool {
-        true
-    }
-}
-
-#[test]
-fn another_run_time_system_names_its_frames_by_the_same_path() {
-    let directory = tree("7f0000000000 1000 from_the_map\n");
-    let library = directory.path().join("7/root/lib/libtiny.so");
-    fs::create_dir_all(library.parent().unwrap()).unwrap();
-    fs::write(&library, "3.2").unwrap();
-    let maps = directory.path().join("7/maps");
-    let of_code = fs::read_to_string(&maps).unwrap();
-    fs::write(&maps, format!("1000-2000 r-xp 00000000 fe:00 1 /lib/libtiny.so\n{of_code}")).unwrap();
-    let options = SymbolizerOptions { attach_helper: None };
-    let mut symbolizer = Symbolizer::with_systems(directory.path(), options, &[&Tiny]);
-    let process = info(7, Runtime::Native);
-    let key = (process.pid, process.start_boottime_ns);
-    symbolizer.process_started(&process);
-    // It is opened beside; this machine may be busy.
-    symbolizer.settle(Duration::from_secs(30));
-
-    let news = symbolizer.jvm_news(key).unwrap();
-    assert_eq!((news.version, news.unwinding), (Some("3.2".into()), Some("tiny".into())));
-    assert_eq!(symbolizer.poll().refreshed, [key]);
-    let word = FrameWord::compiled_call(1, 2);
-    let elsewhere = Address(CODE.0 + 8);
-    let symbols = symbolizer.resolve(&process, &[CODE, Address(word.0), elsewhere]);
-    let names: Vec<Vec<&str>> =
-        symbols.iter().map(|symbol| symbol.frames.iter().map(|frame| frame.name.raw()).collect()).collect();
-    let of_word = format!("word {:x}", word.0);
-    assert_eq!(names, [vec!["outer 7f0000001008", "inner 7f0000001008"], vec![&of_word], vec![]]);
-
-    let quality = StackQuality::default();
-    let stack = |id, frames| RawStack { id, is_kernel: false, quality, frames };
-    let mut stacks = vec![(3, stack(1, vec![CODE])), (4, stack(2, vec![CODE, CODE]))];
-    symbolizer.take_in_stacks(&process, &mut stacks);
-    let fixed: Vec<&[Address]> = stacks.iter().map(|(_, stack)| &*stack.frames).collect();
-    assert_eq!(fixed, [&[Address(CODE.0 + 3)][..], &[Address(CODE.0 + 4); 2]]);
-    assert_eq!(symbolizer.names_version(key), 0);
-    symbolizer.begin_window(crate::clock::monotonic_now());
-    assert_eq!(symbolizer.names_version(key), 1);
-    // The kernel has no tables for it: frame pointers lead through its code.
-    assert!(symbolizer.runs_system(key) && symbolizer.jvm_unwind(key).is_none());
 }

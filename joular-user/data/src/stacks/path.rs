@@ -15,10 +15,10 @@ use crate::{
 
 /// The addresses to look up for a stack, leaf first. Every address but the leaf's is a return
 /// address, which may already belong to the next function or line: the call itself is one byte
-/// before it. A JVM's frames say themselves which of the two they are.
+/// before it. A run-time system's frames say themselves which of the two they are.
 pub fn lookup_addresses(stack: &RawStack) -> impl Iterator<Item = Address> + '_ {
     stack.frames.iter().enumerate().map(|(depth, frame)| {
-        match FrameWord(frame.0).is_of_a_jvm() && !stack.is_kernel || depth == 0 {
+        match FrameWord(frame.0).is_of_a_runtime() && !stack.is_kernel || depth == 0 {
             true => *frame,
             false => Address(frame.0.saturating_sub(1)),
         }

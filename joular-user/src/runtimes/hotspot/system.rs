@@ -43,6 +43,10 @@ impl RuntimeSystem for HotSpot {
         file_name == LIBRARY
     }
 
+    fn is_jvm(&self) -> bool {
+        true
+    }
+
     fn is_runtime(&self, runtime: &Runtime) -> bool {
         matches!(runtime, Runtime::Jvm { .. })
     }
@@ -95,6 +99,10 @@ struct JvmInstance {
 }
 
 impl Instance for JvmInstance {
+    fn has_word(&self, word: FrameWord) -> bool {
+        word.is_of_a_jvm()
+    }
+
     fn news(&self) -> Option<JvmNews> {
         let JvmFacts { version, collector, debug_non_safepoints, .. } = self.jvm.facts().clone();
         Some(JvmNews { version, collector, debug_non_safepoints, unwinding: Some(NAME.into()) })
