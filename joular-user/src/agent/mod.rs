@@ -7,5 +7,5 @@ mod shipping;
 
 pub use self::{
     service::Heartbeat,
-    shipping::{Progress, Shipping, Sums},
+    shipping::{Progress, Shipments, Shipping},
 };

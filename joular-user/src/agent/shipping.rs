@@ -20,11 +20,11 @@ const LOOK: Duration = Duration::from_secs(60);
 
 /// What has been shipped so far, and what waits.
 #[derive(Clone, Debug, Default)]
-pub struct Progress(Arc<Mutex<Sums>>);
+pub struct Progress(Arc<Mutex<Shipments>>);
 
 /// Sums since the start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Sums {
+pub struct Shipments {
     pub runs: u64,
     pub files: u64,
     pub bytes: u64,
@@ -39,7 +39,7 @@ pub struct Sums {
 
 impl Progress {
     /// A copy of the sums.
-    pub fn now(&self) -> Sums {
+    pub fn now(&self) -> Shipments {
         locked(&self.0).clone()
     }
 
@@ -55,7 +55,7 @@ impl Progress {
     }
 }
 
-impl fmt::Display for Sums {
+impl fmt::Display for Shipments {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.runs {
             0 => write!(f, "nothing was shipped yet")?,
@@ -131,7 +131,7 @@ impl Shipping {
 }
 
 /// Says what is not shipped when shipping must end. Until a pass has ended, the sums do not know what waits.
-fn left_over(sums: &Sums, has_ended: bool) -> Option<String> {
+fn left_over(sums: &Shipments, has_ended: bool) -> Option<String> {
     let under_way = if has_ended { "" } else { ", the last pass did not end in time" };
     let is_done = has_ended && sums.waiting_runs == 0 && !sums.is_failing;
     (!is_done).then(|| format!("{sums}{under_way}: what waits is shipped after the next start"))
@@ -245,7 +245,7 @@ mod tests {
 
     #[test]
     fn what_is_left_over_is_said_even_if_nobody_knows_how_much_it_is() {
-        let sums = |waiting_runs, is_failing| Sums { runs: 3, waiting_runs, is_failing, ..Sums::default() };
+        let sums = |waiting_runs, is_failing| Shipments { runs: 3, waiting_runs, is_failing, ..Shipments::default() };
         let told = ": what waits is shipped after the next start";
         for (sums, has_ended, expected) in [
             (sums(0, false), true, None),

@@ -16,7 +16,7 @@ use joular_data::{
     stacks::StackTable,
     text::harmless_json,
     totals::{
-        Sums, Tally, Totals,
+        RunSums, Tally, Totals,
         audit::model_note,
         by_process,
         measured::{self, Amounts},
@@ -227,7 +227,7 @@ impl<W: Write> Output for JsonOutput<W> {
 
     fn window(&mut self, report: &WindowReport, stacks: &StackTable) -> Result<()> {
         self.totals.window(report, stacks);
-        let sums = Sums::of(report);
+        let sums = RunSums::of(report);
         let message = Window {
             index: report.index,
             start_us: report.wall_start.0,
@@ -289,7 +289,7 @@ fn domain(audit: &DomainAudit) -> Domain<'_> {
     }
 }
 
-fn audit(sums: &Sums) -> Audit<'_> {
+fn audit(sums: &RunSums) -> Audit<'_> {
     Audit {
         energy_label: sums.label.map(Label::name),
         ambiguous: sums.ambiguous,

@@ -15,7 +15,7 @@ use joular_data::{
         percent, seconds, share, watts,
     },
     totals::{
-        EVICTED, Sums, Tally, Totals,
+        EVICTED, RunSums, Tally, Totals,
         audit::{source, warnings},
     },
 };
@@ -49,8 +49,8 @@ pub fn lines(run: &RunInfo, totals: &Totals, report: &WindowReport, size: Size, 
 }
 
 fn header(run: &RunInfo, totals: &Totals, report: &WindowReport) -> Vec<Line> {
-    let (now, sums) = (Sums::of(report), &totals.sums);
-    let power = |energy: fn(&Sums) -> MicroJoules| {
+    let (now, sums) = (RunSums::of(report), &totals.sums);
+    let power = |energy: fn(&RunSums) -> MicroJoules| {
         let figure = |value| figures::figure(value, sums.label);
         let power = watts(energy(&now), report.length_ns);
         format!("{} W now, {} J", figure(power), figure(energy(sums).joules()))
@@ -152,7 +152,7 @@ fn footer(totals: &Totals) -> Vec<Line> {
 
 /// One window as one line, for logs.
 pub fn line(run: &RunInfo, totals: &Totals, report: &WindowReport) -> String {
-    let now = Sums::of(report);
+    let now = RunSums::of(report);
     let top = totals.methods.named().into_iter().max_by_key(|(.., tally)| tally.energy_now);
     let top = top.filter(|(.., tally)| tally.energy_now.0 > 0).map_or_else(String::new, |(name, _, tally)| {
         format!("  top {name} {:.1} %", share(tally.energy_now, now.attributed))

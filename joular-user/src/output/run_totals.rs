@@ -8,7 +8,7 @@ use joular_data::{
     model::units::MicroJoules,
     output::{Output, Result},
     stacks::StackTable,
-    totals::Sums,
+    totals::RunSums,
 };
 
 /// What a run used.
@@ -16,7 +16,7 @@ use joular_data::{
 pub struct RunTotals {
     pub run_id: String,
     pub started_us: i64,
-    pub sums: Sums,
+    pub sums: RunSums,
     /// Mean of the windows' frequencies of busy CPUs, MHz, by their lengths.
     frequency: Mean,
     /// Mean of the temperatures at windows' ends, degrees Celsius.

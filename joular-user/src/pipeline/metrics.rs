@@ -6,7 +6,7 @@ use joular_data::output::Output;
 
 use super::Failure;
 use crate::{
-    agent::{Progress, Sums},
+    agent::{Progress, Shipments},
     config::{Live, Metrics, Otlp, duration::nanoseconds},
     messages,
     output::{
@@ -69,7 +69,7 @@ fn collector(otlp: &Otlp) -> Result<Collector, Failure> {
     })
 }
 
-const fn shipped(sums: &Sums) -> Shipped {
-    let Sums { runs, files, bytes, failures, missed_runs, waiting_runs, .. } = *sums;
+const fn shipped(sums: &Shipments) -> Shipped {
+    let Shipments { runs, files, bytes, failures, missed_runs, waiting_runs, .. } = *sums;
     Shipped { runs, files, bytes, failures, missed_runs, waiting_runs }
 }

@@ -24,6 +24,21 @@ impl Symbolizer {
         self.read_ahead(info, &addresses.into_iter().collect::<Vec<_>>());
     }
 
+    /// Takes in stacks of the kernel. All that is ever asked of their addresses is which function they are in, so each
+    /// is replaced by one address in its function: a machine's addresses are many, and each would be kept with its name.
+    pub fn take_in_kernel_stacks(&mut self, stacks: &mut [(u8, RawStack)]) {
+        let Some(symbols) = self.kernel_symbols() else { return };
+        for (_, stack) in stacks {
+            let looked_up: Vec<Address> = lookup_addresses(stack).collect();
+            for (frame, address) in stack.frames.iter_mut().zip(looked_up) {
+                if let Some(start) = symbols.function_start(address) {
+                    // A return address is looked up one byte before.
+                    *frame = Address(start.0.saturating_add(frame.0.saturating_sub(address.0)));
+                }
+            }
+        }
+    }
+
     /// Reads and requests what it takes to name addresses later.
     fn read_ahead(&mut self, info: &ProcessInfo, addresses: &[Address]) {
         let key = (info.pid, info.start_boottime_ns);

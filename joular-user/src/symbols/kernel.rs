@@ -79,13 +79,20 @@ impl KernelSymbols {
         }
     }
 
-    pub fn lookup(&self, address: Address) -> Option<Frame> {
+    fn symbol(&self, address: Address) -> Option<&KernelSymbol> {
         let offset = address.0.checked_sub(self.base)?;
         let after = self.entries.partition_point(|entry| u64::from(entry.offset) <= offset);
         let entry = self.entries.get(after.checked_sub(1)?)?;
-        if offset - u64::from(entry.offset) >= MAX_DISTANCE {
-            return None;
-        }
+        (offset - u64::from(entry.offset) < MAX_DISTANCE).then_some(entry)
+    }
+
+    /// Where the function at an address starts.
+    pub fn function_start(&self, address: Address) -> Option<Address> {
+        Some(Address(self.base.saturating_add(u64::from(self.symbol(address)?.offset))))
+    }
+
+    pub fn lookup(&self, address: Address) -> Option<Frame> {
+        let entry = self.symbol(address)?;
         let rest = self.names.get(usize::try_from(entry.name).ok()?..)?;
         let name = rest.split('\n').next()?;
         let module = self.modules.get(usize::from(entry.module)).filter(|module| !module.is_empty());
@@ -229,7 +236,11 @@ garbage
     }
 
     fn check(address: u64, expected: Option<(&str, Option<&str>)>) {
-        let frame = read(TEXT).unwrap().lookup(Address(address));
+        let symbols = read(TEXT).unwrap();
+        let frame = symbols.lookup(Address(address));
+        let start = symbols.function_start(Address(address));
+        assert_eq!(start.and_then(|start| symbols.lookup(start)), frame, "{address:#x}");
+        assert!(start.is_none_or(|start| symbols.function_start(start) == Some(start) && start.0 <= address));
         let got = frame.as_ref().map(|frame| (frame.name.raw(), frame.module.as_ref().map(TargetText::raw)));
         assert_eq!(got, expected, "{address:#x}");
     }

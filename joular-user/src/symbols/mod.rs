@@ -258,8 +258,8 @@ impl Symbolizer {
         }
     }
 
-    /// Names addresses of the kernel, in their order.
-    pub fn resolve_kernel(&mut self, addresses: &[Address]) -> Vec<Symbol> {
+    /// The kernel's symbols, which are read when they are first asked for; `None` if they cannot be.
+    fn kernel_symbols(&mut self) -> Option<&KernelSymbols> {
         if matches!(self.kernel, Kernel::NotRead) {
             self.kernel = match KernelSymbols::read(&self.proc_root.join("kallsyms")) {
                 Ok(symbols) => Kernel::Read(symbols),
@@ -269,10 +269,16 @@ impl Symbolizer {
                 }
             };
         }
-        let frame = |address| match &self.kernel {
-            Kernel::Read(symbols) => symbols.lookup(address),
+        match &self.kernel {
+            Kernel::Read(symbols) => Some(symbols),
             _ => None,
-        };
+        }
+    }
+
+    /// Names addresses of the kernel, in their order.
+    pub fn resolve_kernel(&mut self, addresses: &[Address]) -> Vec<Symbol> {
+        let symbols = self.kernel_symbols();
+        let frame = |address| symbols.and_then(|symbols| symbols.lookup(address));
         addresses.iter().map(|&address| Symbol { address, frames: frame(address).into_iter().collect() }).collect()
     }
 

@@ -7,7 +7,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use joular_data::events::Runtime;
+use joular_data::{
+    events::{RawStack, Runtime},
+    model::quality::StackQuality,
+    stacks::path::lookup_addresses,
+};
 
 use super::*;
 use crate::procs::maps::Maps;
@@ -201,6 +205,31 @@ fn hidden_kernel_symbols_are_told_once() {
         assert_eq!(method(&symbolizer.resolve_kernel(&[Address(1)])), None);
         assert_eq!(symbolizer.poll().notices.len(), notices);
     }
+}
+
+#[test]
+fn kernel_stacks_keep_one_address_of_each_function() {
+    let directory = tempfile::tempdir().unwrap();
+    let text = "ffffffff81000000 T _text\nffffffff81000100 t enter\nffffffff81000200 t leave\n";
+    fs::write(directory.path().join("kallsyms"), text).unwrap();
+    let mut symbolizer = symbolizer(directory.path(), None);
+    let at = |offset: u64| Address(0xffff_ffff_8100_0000 + offset);
+    let names = |symbolizer: &mut Symbolizer, stack: &RawStack| -> Vec<Option<String>> {
+        let addresses: Vec<Address> = lookup_addresses(stack).collect();
+        addresses.iter().map(|address| method(&symbolizer.resolve_kernel(&[*address]))).collect()
+    };
+    // The second one returns to the first byte behind its function, the last is nowhere.
+    let stack = |frames: &[Address]| {
+        let frames = frames.to_vec();
+        RawStack { id: 1, is_kernel: true, quality: StackQuality::default(), frames }
+    };
+    let mut stacks = [[at(0x180), at(0x200), at(0x250), Address(8)], [at(0x1ff), at(0x1f0), at(0x2ff), Address(8)]]
+        .map(|frames| (0, stack(&frames)));
+    let before = stacks.clone().map(|(_, stack)| names(&mut symbolizer, &stack));
+    symbolizer.take_in_kernel_stacks(&mut stacks);
+    assert_eq!(before, stacks.clone().map(|(_, stack)| names(&mut symbolizer, &stack)));
+    let expected = [at(0x100), at(0x101), at(0x201), Address(8)];
+    assert_eq!(stacks.map(|(_, stack)| stack.frames), [expected.to_vec(), expected.to_vec()]);
 }
 
 /// A child of ours, ended on drop.

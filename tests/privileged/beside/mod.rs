@@ -2,9 +2,8 @@
 //! own account or the kernel's, or what the profiler says of something.
 
 mod agent;
-mod churn;
 mod conservation;
-mod containers;
+pub(crate) mod containers;
 mod counters;
 mod ending_threads;
 mod endings;
@@ -14,14 +13,11 @@ mod experiments;
 mod faults;
 mod hostile;
 mod image_files;
-mod inlined_split;
 mod io_endings;
 mod junit;
-mod jvm_images;
+pub(crate) mod jvm_images;
 mod jvms;
 mod labels;
-mod leaf_descriptors;
-mod leaf_truth;
 mod lent_privileges;
 mod many_mappings;
 mod many_processes;
@@ -34,7 +30,6 @@ mod otlp;
 mod out_of_reach;
 mod output_dir;
 mod perf_map;
-mod pods;
 mod privileges;
 mod prometheus;
 mod rare_code;

@@ -1,16 +1,24 @@
 //! Contains tests of emulated machines, of packages, of many threads, containers and hosts, of long runs and of what takes
-//! minutes to measure: `cargo xtask test --slow` runs them, one at a time, and `cargo xtask test` does not.
+//! long to measure: `cargo xtask test --slow` runs them, one at a time, and `cargo xtask test` does not.
 
+mod churn;
 mod container_image;
 mod debian_package;
 mod fleet;
 mod guests;
 mod hosts;
+mod hotplug;
 mod hung_users;
+mod inlined_split;
+mod intrinsics;
 mod io_kernels;
 mod kernels;
+mod leaf_descriptors;
+mod leaf_truth;
+mod light_jvms;
 mod many_containers;
 mod numa;
+mod pods;
 mod short_threads;
 mod side_by_side;
 mod soak;

@@ -44,9 +44,9 @@ type Place = (Claimant, Option<BranchIndex>);
 
 /// Sums by place.
 #[derive(Default)]
-struct Sums(BTreeMap<Place, MovedRow>);
+struct MovedSums(BTreeMap<Place, MovedRow>);
 
-impl Sums {
+impl MovedSums {
     fn row(&mut self, (claimant, branch): Place) -> &mut MovedRow {
         let none = || MovedRow { claimant, branch, bytes: [0; IoKind::ALL.len()], samples: 0 };
         self.0.entry((claimant, branch)).or_insert_with(none)
@@ -71,7 +71,7 @@ impl Moved {
     }
 
     pub(super) fn of(window: &WindowIo, join: &ThreadJoin, paths: &mut Paths) -> Self {
-        let mut sums = Sums::default();
+        let mut sums = MovedSums::default();
         for group in GROUPS {
             sums.row((group, None));
         }

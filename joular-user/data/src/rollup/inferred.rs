@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use crate::{
     dataset::tables::rollup::Inferred,
     model::units::{Pid, Tid},
-    report::profile::{Catalog, DataSet, PathIndex, Row, ThreadIndex},
+    report::profile::{Catalog, DataSet, EnergyRow, PathIndex, ThreadIndex},
 };
 
 /// Identity of a thread: process, its start, thread, its start; starts in ns of the wall clock.
@@ -30,7 +30,7 @@ impl OfRun {
     }
 
     /// Takes the rows of a run in the order of time.
-    pub(super) fn take_row(&mut self, catalog: &Catalog, stack_ids: &[i64], row: &Row) {
+    pub(super) fn take_row(&mut self, catalog: &Catalog, stack_ids: &[i64], row: &EnergyRow) {
         let (Some(inferred), Some(source)) = (row.inferred, self.source) else { return };
         let (thread, window) = (key_of(catalog, row.thread), row.window_start.0.div_euclid(self.length_us));
         let rows = self.windows.entry(window).or_default();
@@ -56,7 +56,7 @@ fn key_of(catalog: &Catalog, index: ThreadIndex) -> ThreadKey {
 }
 
 /// Energies and times of a row are far below 2^63.
-fn signed(row: &Row) -> (i64, i64) {
+fn signed(row: &EnergyRow) -> (i64, i64) {
     let signed = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
     (signed(row.energy.0), signed(row.cpu_ns))
 }

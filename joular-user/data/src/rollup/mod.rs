@@ -40,7 +40,7 @@ use crate::{
     },
     events::RunInfo,
     redact::Redaction,
-    report::profile::{AmountRow, Catalog, DataSet, Filter, Row, Watch},
+    report::profile::{AmountRow, Catalog, DataSet, EnergyRow, Filter, Watch},
     text::seconds,
 };
 
@@ -182,7 +182,7 @@ impl Watch for OverTime<'_> {
         true
     }
 
-    fn in_time(&mut self, catalog: &Catalog, row: &Row) {
+    fn in_time(&mut self, catalog: &Catalog, row: &EnergyRow) {
         self.inferred.take_row(catalog, self.stack_ids, row);
     }
 

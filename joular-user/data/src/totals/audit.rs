@@ -1,7 +1,7 @@
 //! Says in words where a run's energy went and what is doubtful about it, the same at a run's end
 //! and in every report.
 
-use super::Sums;
+use super::RunSums;
 use crate::{
     events::RunInfo,
     model::{domain::Label, units::MicroJoules},
@@ -22,14 +22,14 @@ pub fn source(run: &RunInfo, label: Option<Label>) -> String {
 }
 
 /// Items that add up to what was measured, as they are shown.
-pub fn audit(sums: &Sums) -> String {
+pub fn audit(sums: &RunSums) -> String {
     let line =
         |[name, joules, part, power]: [String; 4]| format!("  {name:<24} {joules:>14} J  {part:>5} %  {power:>9} W\n");
     audit_rows(sums).into_iter().map(line).collect()
 }
 
 /// Item, joules, per cent and watts: joules and watts end where those of the whole end.
-pub fn audit_rows(sums: &Sums) -> Vec<[String; 4]> {
+pub fn audit_rows(sums: &RunSums) -> Vec<[String; 4]> {
     let items = audit_items(sums);
     let energies: Vec<MicroJoules> = items.iter().map(|(_, energy)| *energy).collect();
     let power = |energy: MicroJoules| watts(energy, sums.elapsed_ns);
@@ -43,7 +43,7 @@ pub fn audit_rows(sums: &Sums) -> Vec<[String; 4]> {
 }
 
 /// Items by their names, and their sum last; some only if there is any of them.
-pub fn audit_items(sums: &Sums) -> Vec<(&'static str, MicroJoules)> {
+pub fn audit_items(sums: &RunSums) -> Vec<(&'static str, MicroJoules)> {
     let rest = &sums.unattributed;
     let items = [
         ("targets", sums.attributed, true),
@@ -71,7 +71,7 @@ const MODEL_NOTE: &str = "Intervals cover sampling only. The energy is modelled:
                           not known, and is likely larger.";
 
 /// What a reader of the figures must know; empty in a good run.
-pub fn warnings(sums: &Sums) -> Vec<String> {
+pub fn warnings(sums: &RunSums) -> Vec<String> {
     let mut warnings = Vec::new();
     if !sums.losses.is_empty() {
         let causes: Vec<String> =

@@ -35,7 +35,7 @@ type Kind = (TargetText, Option<TargetText>);
 
 /// Energy that goes from `[no sample]` to a method.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Moved<'a> {
+pub(super) struct InferredEnergy<'a> {
     /// The thread whose it is; of several with one name, thread 0 stands for them.
     pub(super) thread: &'a ThreadKey,
     pub(super) to: &'a Method,
@@ -105,7 +105,12 @@ impl Inferred {
     }
 
     /// Takes a window, and says what is known now of windows before it.
-    pub(super) fn window(&mut self, report: &WindowReport, stacks: &StackTable, mut give: impl FnMut(Moved<'_>)) {
+    pub(super) fn window(
+        &mut self,
+        report: &WindowReport,
+        stacks: &StackTable,
+        mut give: impl FnMut(InferredEnergy<'_>),
+    ) {
         if self.generation != stacks.generation() {
             self.generation = stacks.generation();
             self.frames.clear();
@@ -193,7 +198,11 @@ impl Inferred {
     }
 
     /// Shares out what is left of processes that have ended: all their samples are known.
-    pub(super) fn processes_ended(&mut self, processes: &HashSet<(Pid, u64)>, mut give: impl FnMut(Moved<'_>)) {
+    pub(super) fn processes_ended(
+        &mut self,
+        processes: &HashSet<(Pid, u64)>,
+        mut give: impl FnMut(InferredEnergy<'_>),
+    ) {
         let has_ended = |process: &ProcessRef| processes.contains(&(process.pid, process.start_boottime_ns));
         let (methods, pools) = (&self.methods, &mut self.pools);
         self.threads.retain(|key, thread| {
@@ -233,17 +242,17 @@ impl Inferred {
         process: &ProcessRef,
         (energy, cpu_ns): (MicroJoules, u64),
         witness: &Pool,
-        give: &mut impl FnMut(Moved<'_>),
+        give: &mut impl FnMut(InferredEnergy<'_>),
     ) {
         let thread = (process.clone(), Tid(0), 0);
         for share in divide(energy, cpu_ns, &witness.witnesses()) {
             let to = self.methods.get(share.path as usize);
-            to.into_iter().for_each(|to| give(Moved { thread: &thread, to, share }));
+            to.into_iter().for_each(|to| give(InferredEnergy { thread: &thread, to, share }));
         }
     }
 
     /// Tells what the whole run says of all that is left.
-    pub(super) fn finish(&mut self, mut give: impl FnMut(Moved<'_>)) {
+    pub(super) fn finish(&mut self, mut give: impl FnMut(InferredEnergy<'_>)) {
         let (methods, pools) = (&self.methods, &mut self.pools);
         for (key, thread) in &mut self.threads {
             thread.settle(key, None, methods, pools, &mut give);
@@ -289,7 +298,7 @@ impl Thread {
         now: Option<(UnixMicros, u64)>,
         methods: &[Method],
         pools: &mut BTreeMap<Name, Pool>,
-        give: &mut impl FnMut(Moved<'_>),
+        give: &mut impl FnMut(InferredEnergy<'_>),
     ) {
         let name = &self.name;
         self.nearest.settle(now, |what, shares| {
@@ -301,7 +310,7 @@ impl Thread {
                 methods
                     .get(share.path as usize)
                     .into_iter()
-                    .for_each(|to| give(Moved { thread: key, to, share: *share }));
+                    .for_each(|to| give(InferredEnergy { thread: key, to, share: *share }));
             }
         });
     }
@@ -324,7 +333,7 @@ impl Totals {
         inference.finish(|moved| self.take_inferred(&moved));
     }
 
-    pub(super) fn take_inferred(&mut self, moved: &Moved<'_>) {
+    pub(super) fn take_inferred(&mut self, moved: &InferredEnergy<'_>) {
         let (to, share) = (moved.to, moved.share);
         let unsampled = MethodKey::of(&Frame::marker(Marker::NoSample));
         self.methods.take_away(&unsampled, share.energy, share.cpu_ns);

@@ -47,7 +47,7 @@ pub const EVICTED: &str = "[evicted]";
 
 /// The audit of a run: windows' sums.
 #[derive(Clone, Debug, Default)]
-pub struct Sums {
+pub struct RunSums {
     pub windows: u64,
     pub elapsed_ns: u64,
     pub measured: MicroJoules,
@@ -68,7 +68,7 @@ pub struct Sums {
     pub label: Option<Label>,
 }
 
-impl Sums {
+impl RunSums {
     pub fn add(&mut self, report: &WindowReport) {
         self.windows = self.windows.saturating_add(1);
         self.elapsed_ns = self.elapsed_ns.saturating_add(report.length_ns);
@@ -236,7 +236,7 @@ pub fn by_process(report: &WindowReport) -> impl Iterator<Item = (&ProcessRef, S
 /// Everything a run adds up to.
 #[derive(Debug)]
 pub struct Totals {
-    pub sums: Sums,
+    pub sums: RunSums,
     /// Self energy by method, all processes and kinds of code together.
     pub methods: Ranking<MethodKey>,
     /// How far the methods' energies may be off.
@@ -267,7 +267,7 @@ impl Default for Totals {
 impl Totals {
     fn with_limit(limit: usize) -> Self {
         Self {
-            sums: Sums::default(),
+            sums: RunSums::default(),
             methods: Ranking::new(limit),
             sampling: MethodSampling::default(),
             processes: Ranking::new(limit),

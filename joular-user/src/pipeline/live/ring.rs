@@ -60,7 +60,9 @@ impl Run<'_> {
             by_process.entry(pid).or_default().push((generation, stack));
         }
         for (pid, mut stacks) in by_process {
-            if let Some(process) = self.live.registry.target(pid) {
+            if pid == Pid(0) {
+                self.live.symbolizer.take_in_kernel_stacks(&mut stacks);
+            } else if let Some(process) = self.live.registry.target(pid) {
                 self.live.symbolizer.take_in_stacks(process, &mut stacks);
                 self.live.unwind.sampled((process.pid, process.start_boottime_ns), &mut self.live.symbolizer);
             }

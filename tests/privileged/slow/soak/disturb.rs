@@ -9,7 +9,7 @@ use super::{
     churn::Came,
     stop::{Random, Stop},
 };
-use crate::alone::hotplug::{Cpu, SWITCH};
+use crate::slow::hotplug::{Cpu, SWITCH};
 
 /// A CPU that goes about every minute, for less than three seconds.
 pub fn cpus(seed: u64, stop: &Stop) -> Result<Came> {

@@ -5,7 +5,7 @@ use crate::{
     dataset::schema,
     events::{RunEnd, RunInfo},
     model::domain::Label,
-    totals::Sums,
+    totals::RunSums,
 };
 
 pub(crate) const RUN_ID: Column<kind::Text> = Column::new("run_id", "run", "unique name of the run");
@@ -89,7 +89,7 @@ pub struct Runs;
 pub struct RunRecord<'a> {
     pub run: &'a RunInfo,
     /// How it ended, once it has.
-    pub end: Option<(&'a RunEnd, &'a Sums)>,
+    pub end: Option<(&'a RunEnd, &'a RunSums)>,
     /// Of a rollup: nominal length of the windows that its windows are sums of.
     pub rolled_up_from_ns: Option<u64>,
 }

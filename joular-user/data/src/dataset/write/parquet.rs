@@ -15,7 +15,7 @@ use crate::{
     events::{ProcessInfo, RunEnd, RunInfo},
     output::{Output, OutputError, Result},
     stacks::StackTable,
-    totals::Sums,
+    totals::RunSums,
 };
 
 /// Window time that a file holds unless the caller wants otherwise.
@@ -47,7 +47,7 @@ enum State {
 struct Run {
     info: RunInfo,
     rows: Rows,
-    sums: Sums,
+    sums: RunSums,
     /// Window time buffered.
     buffered_ns: u64,
     /// Date that the buffered rows belong to.
@@ -74,7 +74,7 @@ impl ParquetOutput {
         let run = Run {
             info: info.clone(),
             rows: Rows::new(info, first_index, self.boot),
-            sums: Sums::default(),
+            sums: RunSums::default(),
             buffered_ns: 0,
             date: date(info.started),
             next: 0,

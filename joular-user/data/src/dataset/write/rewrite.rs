@@ -8,7 +8,7 @@ use crate::{
     events::{RunEnd, RunInfo},
     output::Result,
     stacks::StackTable,
-    totals::Sums,
+    totals::RunSums,
 };
 
 /// Writes one run.
@@ -16,7 +16,7 @@ pub struct RunRewriter<'a> {
     store: &'a dyn Store,
     info: RunInfo,
     rows: Rows,
-    sums: Sums,
+    sums: RunSums,
 }
 
 impl<'a> RunRewriter<'a> {
@@ -24,7 +24,7 @@ impl<'a> RunRewriter<'a> {
     pub fn start(store: &'a dyn Store, info: RunInfo) -> Result<Self> {
         run_row::must_be_new(store, &info)?;
         run_row::publish(store, &info, None)?;
-        Ok(Self { store, rows: Rows::at_wall_clock(&info), info, sums: Sums::default() })
+        Ok(Self { store, rows: Rows::at_wall_clock(&info), info, sums: RunSums::default() })
     }
 
     /// Takes a window whose start times are wall-clock times. With `begins_sum`, a new sum of

@@ -27,7 +27,7 @@ use crate::{
     output::Result,
     sampling::Sampled,
     stacks::{FrameId, StackTable},
-    totals::Sums,
+    totals::RunSums,
 };
 
 /// A window of a rollup.
@@ -98,7 +98,7 @@ pub(crate) struct RollupWriter<'a> {
     /// Methods since the last row of them.
     method_sums: MethodSums,
     inferred: InferredMethods,
-    sums: Sums,
+    sums: RunSums,
 }
 
 impl<'a> RollupWriter<'a> {
@@ -114,7 +114,7 @@ impl<'a> RollupWriter<'a> {
             methods: Buffer::new(),
             method_sums: MethodSums::default(),
             inferred: InferredMethods::new(),
-            sums: Sums::default(),
+            sums: RunSums::default(),
         };
         writer.publish_row(None)?;
         Ok(writer)

@@ -12,7 +12,7 @@ use crate::{
     },
     events::{RunEnd, RunInfo},
     output::{OutputError, Result},
-    totals::Sums,
+    totals::RunSums,
 };
 
 /// Refuses a second run of the same id, such as a replay. The two would replace each other's files,
@@ -25,7 +25,7 @@ pub(crate) fn must_be_new(store: &dyn Store, info: &RunInfo) -> Result<()> {
     }
 }
 
-pub(crate) fn publish(store: &dyn Store, info: &RunInfo, end: Option<(&RunEnd, &Sums)>) -> Result<()> {
+pub(crate) fn publish(store: &dyn Store, info: &RunInfo, end: Option<(&RunEnd, &RunSums)>) -> Result<()> {
     publish_record(store, &RunRecord { run: info, end, rolled_up_from_ns: None })
 }
 

@@ -13,7 +13,7 @@ use crate::{
         target_text::TargetText,
         units::{MicroJoules, UnixMicros},
     },
-    report::profile::{Catalog, DataSet, Filter, PathIndex, ProcessIndex, Row, ThreadIndex, WindowSpan},
+    report::profile::{Catalog, DataSet, EnergyRow, Filter, PathIndex, ProcessIndex, ThreadIndex, WindowSpan},
 };
 
 /// A process of one benchmark.
@@ -117,7 +117,7 @@ pub fn find(data: &mut DataSet) -> Result<Vec<Fork>> {
     Ok(forks)
 }
 
-fn take(forks: &mut BTreeMap<ProcessIndex, Fork>, catalog: &Catalog, row: &Row, stub: Option<&str>) {
+fn take(forks: &mut BTreeMap<ProcessIndex, Fork>, catalog: &Catalog, row: &EnergyRow, stub: Option<&str>) {
     let thread = catalog.thread(row.thread);
     let process = catalog.process(thread.process);
     // Other processes have no code of Java.

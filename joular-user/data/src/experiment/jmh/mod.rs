@@ -59,7 +59,7 @@ pub struct Operation {
 
 /// A benchmark with its parameters.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Row {
+pub struct BenchmarkRow {
     pub benchmark: TargetText,
     /// `n=1000, type=LIST`
     pub parameters: TargetText,
@@ -74,7 +74,7 @@ pub struct Row {
 /// All benchmarks of a result, in its order.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Benchmarks {
-    pub rows: Vec<Row>,
+    pub rows: Vec<BenchmarkRow>,
     /// How the energy came about: the weakest label of all runs.
     pub energy_label: Option<String>,
 }
@@ -99,7 +99,7 @@ impl Benchmarks {
 }
 
 /// Gives each benchmark its forks. Those of one method run one after the other, in the order of the result.
-fn rows(benchmarks: &[Benchmark], forks: Vec<Fork>) -> Vec<Row> {
+fn rows(benchmarks: &[Benchmark], forks: Vec<Fork>) -> Vec<BenchmarkRow> {
     let mut expected: BTreeMap<String, usize> = BTreeMap::new();
     for benchmark in benchmarks {
         *expected.entry(benchmark.stub()).or_default() += benchmark.forks;
@@ -128,12 +128,12 @@ fn rows(benchmarks: &[Benchmark], forks: Vec<Fork>) -> Vec<Row> {
     benchmarks.iter().map(of_benchmark).collect()
 }
 
-fn row(benchmark: &Benchmark, operation: Result<Operation, String>) -> Row {
+fn row(benchmark: &Benchmark, operation: Result<Operation, String>) -> BenchmarkRow {
     let (operation, why_not) = match operation {
         Ok(operation) => (Some(operation), None),
         Err(why) => (None, Some(why)),
     };
-    Row {
+    BenchmarkRow {
         benchmark: benchmark.name.as_str().into(),
         parameters: benchmark.parameters().into(),
         mode: benchmark.mode.as_str().into(),

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::{Benchmarks, Operation, Row};
+use super::{BenchmarkRow, Benchmarks, Operation};
 use crate::{
     experiment::{
         cells::{NAME_WIDTH, sized},
@@ -66,7 +66,7 @@ impl Benchmarks {
                 Column::words("mode", rows(), |row| row.mode.to_string().replace(MARKUP, "?")),
             ],
             heading: "benchmark".to_owned(),
-            names: rows().map(Row::name).collect(),
+            names: rows().map(BenchmarkRow::name).collect(),
             longest: Some(NAME_WIDTH),
         }
     }
@@ -119,7 +119,7 @@ impl Benchmarks {
     }
 }
 
-impl Row {
+impl BenchmarkRow {
     /// `acme.Sums.sum (n=1000)`
     fn name(&self) -> TargetText {
         let (name, parameters) = (self.benchmark.raw(), self.parameters.raw());
@@ -127,7 +127,7 @@ impl Row {
     }
 }
 
-fn cells(row: &Row) -> Cells {
+fn cells(row: &BenchmarkRow) -> Cells {
     let Some(Operation { joules, watts, rate, vm_share, .. }) = &row.operation else {
         let none = || "–".to_owned();
         return Cells { joules: none(), interval: none(), watts: none(), rate: none(), vm: none() };

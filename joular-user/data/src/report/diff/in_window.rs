@@ -2,7 +2,7 @@
 
 use crate::{
     model::units::UnixMicros,
-    report::profile::{AmountRow, PathIndex, Row, ThreadIndex},
+    report::profile::{AmountRow, EnergyRow, PathIndex, ThreadIndex},
 };
 
 /// What a thread has of the measure on a call path in a window.
@@ -23,8 +23,8 @@ pub(super) struct InWindow {
 }
 
 impl InWindow {
-    pub(super) fn of_energy(row: &Row) -> Self {
-        let Row { run, window_start, thread, path, energy, samples, .. } = *row;
+    pub(super) fn of_energy(row: &EnergyRow) -> Self {
+        let EnergyRow { run, window_start, thread, path, energy, samples, .. } = *row;
         let inferred = row.amounts().inferred.0;
         Self { run, window_start, thread, path, amount: energy.0, samples, inferred, squares: row.squares() }
     }

@@ -24,7 +24,7 @@ use crate::{
     },
     report::{
         measure::Measure,
-        profile::{AmountRow, App, Catalog, DataSet, Filter, Overview, Row, Run, ThreadIndex, Watch, WindowSpan},
+        profile::{AmountRow, App, Catalog, DataSet, EnergyRow, Filter, Overview, Run, ThreadIndex, Watch, WindowSpan},
     },
     text::escape,
 };
@@ -90,7 +90,7 @@ impl Side {
         let mut data = DataSet::of_store(store, filter)?;
         let windows = data.windows(filter);
         let mut overview = data.overview(filter)?;
-        let mut sums = Sums::new(&data, windows, filter, app, choices);
+        let mut sums = SideSums::new(&data, windows, filter, app, choices);
         let summed = data.sums(filter, |_, _| {})?;
         let measured = data.measured(filter, &summed, &mut sums)?;
         overview.gc_charged = data.gc_charged;
@@ -250,7 +250,7 @@ impl Sum {
 type Threads = HashMap<ThreadIndex, u64>;
 
 /// The rows of a data set, as they come.
-struct Sums {
+struct SideSums {
     measure: Measure,
     keys: Keys,
     rows: Vec<Sum>,
@@ -268,12 +268,12 @@ struct Sums {
     of_app: Option<Catalog>,
 }
 
-impl Watch for Sums {
+impl Watch for SideSums {
     fn wants_time(&self) -> bool {
         true
     }
 
-    fn in_time(&mut self, catalog: &Catalog, row: &Row) {
+    fn in_time(&mut self, catalog: &Catalog, row: &EnergyRow) {
         let window = self.places.get(&(row.run, row.window_start));
         if let Some(cpu) = window.and_then(|window| self.cpu.get_mut(*window)) {
             *cpu = cpu.saturating_add(row.cpu_ns);
@@ -290,7 +290,7 @@ impl Watch for Sums {
     }
 }
 
-impl Sums {
+impl SideSums {
     fn new(data: &DataSet, windows: Vec<WindowSpan>, filter: &Filter, app: Option<&App>, choices: &Choices) -> Self {
         let (catalog, paths) = (&data.catalog, &data.catalog.paths);
         let phases = Phases::of(&catalog.runs, &windows);

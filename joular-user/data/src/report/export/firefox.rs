@@ -28,7 +28,7 @@ use crate::{
     },
     report::{
         measure::Unit,
-        profile::{Catalog, FrameIndex, PathIndex, ProcessIndex, ThreadIndex, row::Row},
+        profile::{Catalog, FrameIndex, PathIndex, ProcessIndex, ThreadIndex, row::EnergyRow},
     },
     text::exact_joules,
 };
@@ -113,7 +113,7 @@ impl Builder {
         }
     }
 
-    fn take(&mut self, catalog: &Catalog, row: &Row, weights: impl Iterator<Item = i32>) {
+    fn take(&mut self, catalog: &Catalog, row: &EnergyRow, weights: impl Iterator<Item = i32>) {
         self.add_thread(catalog, row.thread);
         let Some(thread) = self.threads.get_mut(&row.thread) else { return };
         if thread.window != row.window_start {
@@ -175,7 +175,7 @@ impl Builder {
         }
     }
 
-    fn stack(&mut self, catalog: &Catalog, row: &Row, thread: ThreadHandle) -> Option<StackHandle> {
+    fn stack(&mut self, catalog: &Catalog, row: &EnergyRow, thread: ThreadHandle) -> Option<StackHandle> {
         let key = (row.thread, row.path);
         if let Some(stack) = self.stacks.get(&key) {
             return *stack;

@@ -8,7 +8,7 @@ use crate::{
     report::{
         measure::Measure,
         profile::{
-            AmountRow, App, Catalog, DataSet, Filter, Overview, ProcessIndex, Summed, ThreadPath, Watch, row::Row,
+            AmountRow, App, Catalog, DataSet, Filter, Overview, ProcessIndex, Summed, ThreadPath, Watch, row::EnergyRow,
         },
     },
 };
@@ -59,7 +59,7 @@ impl<'a> Timeline<'a> {
 
     /// Calls `take` for every row, in the order in which they were written: windows of a run one
     /// after the other. It stops at the first error of `take`.
-    pub(super) fn scan(&mut self, take: impl FnMut(&Catalog, &Row) -> Result<()>) -> Result<()> {
+    pub(super) fn scan(&mut self, take: impl FnMut(&Catalog, &EnergyRow) -> Result<()>) -> Result<()> {
         let (result, beside_energy) = (Ok(()), BTreeMap::new());
         let mut scan = Scan { allowed: &self.allowed, take, result, beside_energy };
         self.data.measured(self.filter, &self.summed, &mut scan)?;
@@ -85,12 +85,12 @@ struct Scan<'a, T> {
     beside_energy: BTreeMap<Place, OfProcess>,
 }
 
-impl<T: FnMut(&Catalog, &Row) -> Result<()>> Watch for Scan<'_, T> {
+impl<T: FnMut(&Catalog, &EnergyRow) -> Result<()>> Watch for Scan<'_, T> {
     fn wants_time(&self) -> bool {
         true
     }
 
-    fn in_time(&mut self, catalog: &Catalog, row: &Row) {
+    fn in_time(&mut self, catalog: &Catalog, row: &EnergyRow) {
         if self.result.is_ok() && self.allowed.get(row.path.index()).copied().unwrap_or(false) {
             self.result = (self.take)(catalog, row);
         }

@@ -17,7 +17,7 @@ use super::{
 use crate::{
     model::units::{MicroJoules, UnixMicros},
     report::profile::{
-        App, Catalog, DataSet, Filter, PathIndex, Profile, Row, ThreadIndex, ThreadPath, Watch, WindowSpan,
+        App, Catalog, DataSet, EnergyRow, Filter, PathIndex, Profile, ThreadIndex, ThreadPath, Watch, WindowSpan,
     },
     text,
 };
@@ -112,7 +112,7 @@ impl Watch for Account<'_> {
         self.factor.as_ref().is_some_and(|factor| factor.by_window.is_some())
     }
 
-    fn in_time(&mut self, _: &Catalog, row: &Row) {
+    fn in_time(&mut self, _: &Catalog, row: &EnergyRow) {
         let Some(by_window) = self.factor.as_ref().and_then(|factor| factor.by_window.as_ref()) else { return };
         let key = (row.run, row.window_start);
         let factor = match self.last {
@@ -134,7 +134,7 @@ pub fn read<'a>(
     filter: &Filter,
     app: Option<&App>,
     choices: &'a Choices,
-    as_recorded: impl FnMut(&Catalog, &Row),
+    as_recorded: impl FnMut(&Catalog, &EnergyRow),
 ) -> Result<(Profile, Footprints<'a>), FootprintError> {
     let mut data = DataSet::open(root, filter)?;
     let mut account = Account::open(choices, &data, filter)?;

@@ -9,7 +9,7 @@ use crate::{
     attribution::{window_report::Category, work::Place},
     model::units::MicroJoules,
     report::{
-        profile::{Amounts, Catalog, PlaceRow, Row, ThreadIdentity, ThreadIndex},
+        profile::{Amounts, Catalog, EnergyRow, PlaceRow, ThreadIdentity, ThreadIndex},
         tree::{OTHERS, process_title},
     },
 };
@@ -37,7 +37,7 @@ impl Activity {
         *time = time.saturating_add(row.cpu_ns);
     }
 
-    pub(super) fn take(&mut self, _: &Catalog, row: &Row) {
+    pub(super) fn take(&mut self, _: &Catalog, row: &EnergyRow) {
         let bucket = self.clock.bucket(row.window_start, row.window_ns);
         self.cells.entry((row.thread, bucket)).or_default().plus(&row.amounts());
     }

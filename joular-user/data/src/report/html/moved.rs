@@ -8,7 +8,7 @@ use super::{clock::Clock, strings::Strings};
 use crate::report::{
     measure::{Measure, Way},
     profile::Profile,
-    ranking::{By, Cell, Figure, Ranking, Row as Ranked, Sort, groups::Groups, rows::Cut, selected::moved_samples},
+    ranking::{By, Cell, Figure, RankedRow, Ranking, Sort, groups::Groups, rows::Cut, selected::moved_samples},
 };
 
 /// Methods and threads with a row of their own: more than anyone looks through.
@@ -69,10 +69,10 @@ impl Moved {
         let mut rows = |by: By| {
             let cut = Cut { top: ROWS, sort: Sort::By(Measure::Moved(most)), is_partial: false };
             let table = Ranking::of(profile, &Groups::of(by, profile), cut, None, None);
-            let of_row = |row: &Ranked, which: fn(Cell) -> Figure| {
+            let of_row = |row: &RankedRow, which: fn(Cell) -> Figure| {
                 ways.iter().map(|way| which(table.cell(row, Measure::Moved(*way))).amount).collect::<Vec<_>>()
             };
-            let mut row = |row: &Ranked, has_total: bool| Row {
+            let mut row = |row: &RankedRow, has_total: bool| Row {
                 name: strings.place(row.group.name.raw()),
                 own: of_row(row, |cell| cell.own),
                 total: has_total.then(|| of_row(row, |cell| cell.total)),

@@ -4,7 +4,7 @@ use super::{activity::Activity, clock::Clock, collections::AllocatedOverTime, mo
 use crate::report::{
     footprint::Account,
     measure::Measure,
-    profile::{AmountRow, Catalog, Row, Watch},
+    profile::{AmountRow, Catalog, EnergyRow, Watch},
 };
 
 /// What is drawn over time, as rows are read.
@@ -22,7 +22,7 @@ impl Watch for OverTime<'_> {
         true
     }
 
-    fn in_time(&mut self, catalog: &Catalog, row: &Row) {
+    fn in_time(&mut self, catalog: &Catalog, row: &EnergyRow) {
         self.account.iter_mut().for_each(|account| account.in_time(catalog, row));
         if self.power.take(catalog, row) {
             self.activity.take(catalog, row);

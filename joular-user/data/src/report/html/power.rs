@@ -8,7 +8,7 @@ use super::{clock::Clock, strings::Strings};
 use crate::{
     model::frame::{Frame, FrameKind},
     report::{
-        profile::{App, Catalog, Filter, OUTSIDE_APP, PathIndex, Row},
+        profile::{App, Catalog, EnergyRow, Filter, OUTSIDE_APP, PathIndex},
         tree::{Kinds, Label, Mix, NodeKind, OTHERS},
     },
 };
@@ -39,7 +39,7 @@ impl<'a> Power<'a> {
     }
 
     /// Takes a row, and returns whether it is part of the selection.
-    pub(super) fn take(&mut self, catalog: &Catalog, row: &Row) -> bool {
+    pub(super) fn take(&mut self, catalog: &Catalog, row: &EnergyRow) -> bool {
         let Some((label, kind)) = self.leaf(catalog, row.path) else { return false };
         let bucket = self.clock.bucket(row.window_start, row.window_ns);
         let sum = self.sums.entry((label, bucket)).or_default();

@@ -11,7 +11,7 @@ use super::{
     Catalog, ChargeBy, Filter, PathIndex, ProcessIndex,
     filter::Allowed,
     reader::DataSet,
-    row::{Pooled, Row},
+    row::{EnergyRow, Pooled},
     thread_columns::ThreadColumns,
 };
 use crate::{
@@ -34,7 +34,7 @@ pub(super) struct Charges {
     /// What is charged to paths of threads that are selected.
     pub(super) to_selected: MicroJoules,
     /// Rows of paths that are charged, by window.
-    charged: BTreeMap<UnixMicros, Vec<Row>>,
+    charged: BTreeMap<UnixMicros, Vec<EnergyRow>>,
     /// Whether a path of the VM thread is a collection.
     collects: HashMap<PathIndex, bool>,
 }
@@ -104,7 +104,7 @@ impl Charges {
             collector.charged_uj = collector.charged_uj.saturating_add(energy.0);
             if allowed.thread(&data.catalog, filter, thread) {
                 self.to_selected = self.to_selected.saturating_add(energy);
-                self.charged.entry(window_start).or_default().push(Row {
+                self.charged.entry(window_start).or_default().push(EnergyRow {
                     run: self.run,
                     window_start,
                     window_ns: lengths.natural(row)?,
@@ -137,7 +137,7 @@ impl Charges {
 
     /// Gives on a row, without what is charged to others, and before the first row of a window those of paths that are
     /// charged in the windows before.
-    pub(super) fn pass(&mut self, catalog: &Catalog, row: &Row, mut take: impl FnMut(&Catalog, &Row)) {
+    pub(super) fn pass(&mut self, catalog: &Catalog, row: &EnergyRow, mut take: impl FnMut(&Catalog, &EnergyRow)) {
         while let Some(entry) = self.charged.first_entry().filter(|entry| *entry.key() < row.window_start) {
             entry.remove().iter().for_each(|row| take(catalog, row));
         }
@@ -152,14 +152,14 @@ impl Charges {
         };
         match self.windows.get_mut(&(row.window_start, thread.process)) {
             Some(collector) if is_collector => {
-                take(catalog, &Row { energy: collector.left_of(row.energy), ..*row });
+                take(catalog, &EnergyRow { energy: collector.left_of(row.energy), ..*row });
             }
             _ => take(catalog, row),
         }
     }
 
     /// Gives on the rows of the last windows.
-    pub(super) fn finish(self, catalog: &Catalog, mut take: impl FnMut(&Catalog, &Row)) {
+    pub(super) fn finish(self, catalog: &Catalog, mut take: impl FnMut(&Catalog, &EnergyRow)) {
         self.charged.values().flatten().for_each(|row| take(catalog, row));
     }
 }

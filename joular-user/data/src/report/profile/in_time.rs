@@ -8,7 +8,7 @@ use super::{
     inference::{Inference, Sink},
     quotas::{Quotas, Summing},
     reader::DataSet,
-    row::Row,
+    row::EnergyRow,
 };
 use crate::{
     attribution::inference::{HORIZON, distance},
@@ -31,7 +31,7 @@ impl DataSet {
     ///
     /// # Errors
     /// If a file cannot be read or is damaged.
-    pub fn sums(&mut self, filter: &Filter, mut watch: impl FnMut(&Catalog, &Row)) -> Result<Summed> {
+    pub fn sums(&mut self, filter: &Filter, mut watch: impl FnMut(&Catalog, &EnergyRow)) -> Result<Summed> {
         let mut summing = Summing::default();
         let mut inference = self.inference(filter);
         self.scan(filter, |catalog, row| {
@@ -55,7 +55,7 @@ impl DataSet {
         &mut self,
         filter: &Filter,
         summed: &Summed,
-        mut take: impl FnMut(&Catalog, &Row),
+        mut take: impl FnMut(&Catalog, &EnergyRow),
     ) -> Result<()> {
         let Some(mut inference) = self.inference(filter) else { return self.scan(filter, take) };
         let mut windows = Windows { open: VecDeque::new(), quotas: summed.quotas.clone() };
@@ -83,15 +83,15 @@ struct Window {
     run: usize,
     start: UnixMicros,
     length_ns: u64,
-    rows: Vec<Row>,
+    rows: Vec<EnergyRow>,
 }
 
 impl Window {
-    const fn of(row: &Row) -> Self {
+    const fn of(row: &EnergyRow) -> Self {
         Self { run: row.run, start: row.window_start, length_ns: row.window_ns, rows: Vec::new() }
     }
 
-    fn has(&self, row: &Row) -> bool {
+    fn has(&self, row: &EnergyRow) -> bool {
         (self.run, self.start) == (row.run, row.window_start)
     }
 }
@@ -104,7 +104,7 @@ struct Windows {
 
 impl Windows {
     /// Gives on all windows to which nothing can come once rows of `now` do.
-    fn close(&mut self, now: &Row, mut take: impl FnMut(&Row)) {
+    fn close(&mut self, now: &EnergyRow, mut take: impl FnMut(&EnergyRow)) {
         let is_done = |window: &Window| {
             window.run != now.run || distance(window.start, now.window_start, window.length_ns) > HORIZON
         };
@@ -115,18 +115,18 @@ impl Windows {
 }
 
 impl Sink for Windows {
-    fn row(&mut self, row: &Row) {
+    fn row(&mut self, row: &EnergyRow) {
         place(&mut self.open, row);
     }
 
-    fn left(&mut self, row: &Row) {
+    fn left(&mut self, row: &EnergyRow) {
         let open = &mut self.open;
         self.quotas.take(row, |row| place(open, row));
     }
 }
 
 /// Puts a row into its window, which is one of the last.
-fn place(open: &mut VecDeque<Window>, row: &Row) {
+fn place(open: &mut VecDeque<Window>, row: &EnergyRow) {
     if let Some(window) = open.iter_mut().rev().find(|window| window.has(row)) {
         window.rows.push(*row);
     } else {

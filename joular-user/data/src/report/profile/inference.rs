@@ -9,7 +9,7 @@ use foldhash::fast::RandomState;
 
 use super::{
     PathIndex, Paths, ThreadIndex,
-    row::{Inferred, Row},
+    row::{EnergyRow, Inferred},
 };
 use crate::{
     attribution::inference::{Nearest, Share, Unsampled},
@@ -21,9 +21,9 @@ use crate::{
 
 /// Where rows go, and what no near sample explains.
 pub(super) trait Sink {
-    fn row(&mut self, row: &Row);
+    fn row(&mut self, row: &EnergyRow);
     /// A row of `[no sample]` that is left.
-    fn left(&mut self, row: &Row);
+    fn left(&mut self, row: &EnergyRow);
 }
 
 /// By thread and path, windows with one sample: how many, and the energy that their samples stand for.
@@ -43,7 +43,7 @@ pub(super) fn no_sample(paths: &Paths) -> Option<PathIndex> {
 #[derive(Debug)]
 struct Group {
     /// The first of them.
-    row: Row,
+    row: EnergyRow,
     /// Of all of them.
     samples: u64,
     /// Of the last one with samples.
@@ -89,7 +89,7 @@ impl Inference {
     }
 
     /// Takes a row. Sampled ones go on at once, others when the samples around them are known.
-    pub(super) fn take(&mut self, row: &Row, sink: &mut impl Sink) {
+    pub(super) fn take(&mut self, row: &EnergyRow, sink: &mut impl Sink) {
         if let Some(pooled) = &row.pooled {
             let (left, gets) = row.divided(pooled);
             sink.row(&left);
@@ -122,7 +122,7 @@ impl Inference {
     }
 
     /// Gives on all windows that no sample from this row's window on can be near to.
-    pub(super) fn advance(&mut self, row: &Row, sink: &mut impl Sink) {
+    pub(super) fn advance(&mut self, row: &EnergyRow, sink: &mut impl Sink) {
         self.end_group(sink);
         let now = (row.run == self.run).then_some((row.window_start, row.window_ns));
         self.settle_all(now, sink);
@@ -147,7 +147,7 @@ impl Inference {
             near.windows.single(row.window_start, path, energy);
         }
         if let Some((energy, cpu_ns)) = unsampled {
-            let Row { window_start: start, window_ns: length_ns, .. } = row;
+            let EnergyRow { window_start: start, window_ns: length_ns, .. } = row;
             near.windows.unsampled(Unsampled { start, length_ns, energy, cpu_ns });
             if !std::mem::replace(&mut near.is_listed, true) {
                 self.waiting.push(thread);
@@ -185,7 +185,7 @@ fn giving(
     sink: &mut impl Sink,
 ) -> impl FnMut(Unsampled, &[Share<PathIndex>]) {
     move |what, shares| {
-        let whole = Row {
+        let whole = EnergyRow {
             run,
             window_start: what.start,
             window_ns: what.length_ns,
@@ -206,7 +206,7 @@ fn giving(
                 *energy = energy.saturating_add(share.energy);
             }
             let Share { path, energy, cpu_ns, squares } = *share;
-            sink.row(&Row { path, energy, cpu_ns, inferred: Some(Inferred { squares }), ..whole });
+            sink.row(&EnergyRow { path, energy, cpu_ns, inferred: Some(Inferred { squares }), ..whole });
         }
     }
 }

@@ -10,8 +10,8 @@ use super::{
     ThreadPath,
     host_times::RunTime,
     measured::{Part, counted, source, sums as measured},
-    row::Row,
-    sums::Sums,
+    row::EnergyRow,
+    sums::EnergySums,
 };
 use crate::{
     attribution::{
@@ -49,8 +49,8 @@ pub struct LiveProfile {
 #[derive(Debug, Default)]
 struct Since {
     catalog: Catalog,
-    sums: Sums,
-    measured: measured::Sums,
+    sums: EnergySums,
+    measured: measured::FactSums,
     time: RunTime,
     windows: u64,
     ambiguous: u64,
@@ -184,10 +184,10 @@ impl Since {
     /// Divides what threads counted among their paths.
     fn count(&mut self, report: &WindowReport, counts: &Counts, threads: &[Option<ThreadIndex>], stacks: &StackTable) {
         self.measured.record(counts.counters.iter().copied().map(Measure::Counted));
-        let mut by_thread: HashMap<usize, Vec<Row>> = HashMap::new();
+        let mut by_thread: HashMap<usize, Vec<EnergyRow>> = HashMap::new();
         for row in &report.branches {
             let Some(Some(thread)) = threads.get(row.thread) else { continue };
-            by_thread.entry(row.thread).or_default().push(Row {
+            by_thread.entry(row.thread).or_default().push(EnergyRow {
                 run: 0,
                 window_start: report.wall_start,
                 window_ns: report.length_ns,

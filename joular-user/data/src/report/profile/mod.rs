@@ -56,7 +56,7 @@ pub use self::{
     overview::{Amounts, JvmEnergy, Overview, QualityKey},
     places::{PlaceRow, ThreadIdentity},
     reader::DataSet,
-    row::{Inferred, Pooled, Row},
+    row::{EnergyRow, Inferred, Pooled},
     windows::WindowSpan,
 };
 use crate::{
@@ -114,7 +114,7 @@ impl Profile {
         root: &Path,
         filter: &Filter,
         app: Option<&App>,
-        as_recorded: impl FnMut(&Catalog, &Row),
+        as_recorded: impl FnMut(&Catalog, &EnergyRow),
     ) -> Result<Self> {
         let mut data = DataSet::open(root, filter)?;
         let overview = data.overview(filter)?;

@@ -15,8 +15,8 @@ use foldhash::fast::RandomState;
 use super::{
     Catalog, PathIndex, ProcessIndex, ThreadIndex, ThreadPath,
     inference::{Singles, Sink},
-    row::{Inferred, Row},
-    sums::Sums,
+    row::{EnergyRow, Inferred},
+    sums::EnergySums,
 };
 use crate::{
     attribution::inference::{Seen, Share, apportion, divide},
@@ -26,16 +26,16 @@ use crate::{
 /// Sums rows, and by thread what no near sample explains.
 #[derive(Debug, Default)]
 pub(super) struct Summing {
-    pub(super) sums: Sums,
+    pub(super) sums: EnergySums,
     left: BTreeMap<ThreadIndex, ThreadPath>,
 }
 
 impl Sink for Summing {
-    fn row(&mut self, row: &Row) {
+    fn row(&mut self, row: &EnergyRow) {
         self.sums.add(row);
     }
 
-    fn left(&mut self, row: &Row) {
+    fn left(&mut self, row: &EnergyRow) {
         let row = ThreadPath::of(row);
         self.left.entry(row.thread).and_modify(|sum| sum.plus(&row)).or_insert(row);
     }
@@ -44,7 +44,7 @@ impl Sink for Summing {
 impl Summing {
     /// Shares out what is left, and adds it to the sums. `stack_ids` of paths break ties, because they
     /// are the same however a data set's files are cut.
-    pub(super) fn finish(mut self, catalog: &Catalog, stack_ids: &[i64], singles: &Singles) -> (Sums, Quotas) {
+    pub(super) fn finish(mut self, catalog: &Catalog, stack_ids: &[i64], singles: &Singles) -> (EnergySums, Quotas) {
         let mut quotas = Quotas::default();
         if self.left.is_empty() {
             return (self.sums, quotas);
@@ -160,7 +160,7 @@ pub struct Quotas(BTreeMap<ThreadIndex, Vec<ThreadPath>>);
 
 impl Quotas {
     /// Gives a row its part. Parts of all rows of a thread sum to its quotas.
-    pub(super) fn take(&mut self, row: &Row, mut give: impl FnMut(&Row)) {
+    pub(super) fn take(&mut self, row: &EnergyRow, mut give: impl FnMut(&EnergyRow)) {
         let Some(quotas) = self.0.get_mut(&row.thread) else { return give(row) };
         let energies = apportion(row.energy.0, &quotas.iter().map(|quota| quota.energy.0).collect::<Vec<_>>());
         let times = apportion(row.cpu_ns, &quotas.iter().map(|quota| quota.cpu_ns).collect::<Vec<_>>());
@@ -173,7 +173,7 @@ impl Quotas {
             quota.squares -= squares;
             quota.energy = MicroJoules(quota.energy.0.saturating_sub(energy));
             quota.cpu_ns = quota.cpu_ns.saturating_sub(cpu_ns);
-            give(&Row { path: quota.path, energy: MicroJoules(energy), cpu_ns, inferred, ..*row });
+            give(&EnergyRow { path: quota.path, energy: MicroJoules(energy), cpu_ns, inferred, ..*row });
         }
     }
 }

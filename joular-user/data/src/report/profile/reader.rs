@@ -18,7 +18,7 @@ use super::{
     inference,
     overview::Amounts,
     process_columns::ProcessColumns,
-    row::{PooledColumns, Row},
+    row::{EnergyRow, PooledColumns},
     thread_columns::ThreadColumns,
     windows::{self, RunWindows},
 };
@@ -164,14 +164,14 @@ impl DataSet {
     ///
     /// # Errors
     /// If a file cannot be read or is damaged.
-    pub fn scan(&mut self, filter: &Filter, mut take: impl FnMut(&Catalog, &Row)) -> Result<()> {
+    pub fn scan(&mut self, filter: &Filter, mut take: impl FnMut(&Catalog, &EnergyRow)) -> Result<()> {
         let mut allowed = Allowed::default();
         (self.left_out, self.gc_charged) = (Amounts::default(), MicroJoules(0));
         self.must_have_charges(filter)?;
         for run in 0..self.files.len() {
             let span = filter.span(&self.catalog.runs[run]);
             let mut charges = filter.charge_gc.map(|_| Charges::read(self, run, filter)).transpose()?;
-            let mut take_row = |catalog: &Catalog, row: &Row| match &mut charges {
+            let mut take_row = |catalog: &Catalog, row: &EnergyRow| match &mut charges {
                 Some(charges) => charges.pass(catalog, row, &mut take),
                 None => take(catalog, row),
             };
@@ -192,7 +192,7 @@ impl DataSet {
         columns: &Columns<'_>,
         filter: &Filter,
         allowed: &mut Allowed,
-        take: &mut impl FnMut(&Catalog, &Row),
+        take: &mut impl FnMut(&Catalog, &EnergyRow),
     ) -> Result<()> {
         let (starts, lengths) = (columns.times(shared::WINDOW_START)?, columns.ints(shared::WINDOW_NS)?);
         let (stacks, energies) = (columns.ints(work::STACK_ID)?, columns.ints(shared::ENERGY_UJ)?);
@@ -233,7 +233,7 @@ impl DataSet {
                 continue;
             }
             let path = self.path_of(stacks.get(index)?, columns)?;
-            let row = Row {
+            let row = EnergyRow {
                 run,
                 window_start,
                 window_ns: lengths.natural(index)?,

@@ -12,7 +12,7 @@ use crate::{
 
 /// A call path of a thread in a window.
 #[derive(Clone, Copy, Debug)]
-pub struct Row {
+pub struct EnergyRow {
     /// Place in [`super::Catalog::runs`].
     pub run: usize,
     pub window_start: UnixMicros,
@@ -54,7 +54,7 @@ pub struct Inferred {
     pub squares: f64,
 }
 
-impl Row {
+impl EnergyRow {
     pub const fn amounts(&self) -> Amounts {
         let inferred = if self.inferred.is_some() { self.energy } else { MicroJoules(0) };
         let by_bytes = if self.is_by_bytes { self.energy } else { MicroJoules(0) };

@@ -5,11 +5,11 @@ use std::hash::BuildHasher as _;
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 
-use super::{Amounts, ThreadPath, row::Row};
+use super::{Amounts, ThreadPath, row::EnergyRow};
 
 /// Sums by thread and path.
 #[derive(Debug, Default)]
-pub(super) struct Sums {
+pub(super) struct EnergySums {
     /// In the order in which they were first seen.
     sums: Vec<ThreadPath>,
     /// Finds a sum in `sums`, by the hash of its key.
@@ -17,8 +17,8 @@ pub(super) struct Sums {
     hasher: RandomState,
 }
 
-impl Sums {
-    pub(super) fn add(&mut self, row: &Row) {
+impl EnergySums {
+    pub(super) fn add(&mut self, row: &EnergyRow) {
         self.add_entry(ThreadPath::of(row));
     }
 
@@ -53,7 +53,7 @@ fn key(entry: &ThreadPath) -> u64 {
 }
 
 impl ThreadPath {
-    pub(super) fn of(row: &Row) -> Self {
+    pub(super) fn of(row: &EnergyRow) -> Self {
         let Amounts { energy, cpu_ns, samples, inferred, by_bytes, .. } = row.amounts();
         let squares = row.squares();
         Self { thread: row.thread, path: row.path, energy, cpu_ns, samples, inferred, squares, by_bytes }
@@ -87,13 +87,13 @@ mod tests {
 
     #[test]
     fn rows_are_summed_by_thread_and_path_and_put_in_their_order() {
-        let mut sums = Sums::default();
+        let mut sums = EnergySums::default();
         let mut expected: BTreeMap<(u32, u32), (u64, u64, u64)> = BTreeMap::new();
         for number in 0..300_000_u32 {
             // Steps that have no common divisor with the counts meet all pairs in no order.
             let (thread, path) = (number.wrapping_mul(7) % 11, number.wrapping_mul(7_919) % 30_011);
             let (energy, cpu_ns, samples) = (u64::from(number), u64::from(number % 5), u64::from(number % 3));
-            sums.add(&Row {
+            sums.add(&EnergyRow {
                 run: 0,
                 window_start: UnixMicros(i64::from(number)),
                 window_ns: 1,

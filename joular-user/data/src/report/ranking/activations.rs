@@ -15,7 +15,7 @@ use std::collections::{HashMap, HashSet};
 use super::{by::By, groups::Groups};
 use crate::{
     model::{frame::FrameKind, units::UnixMicros},
-    report::profile::{App, Catalog, PathIndex, Row, ThreadIndex},
+    report::profile::{App, Catalog, EnergyRow, PathIndex, ThreadIndex},
 };
 
 /// Counts the activations of a table's rows while a data set is read.
@@ -118,7 +118,7 @@ impl Activations {
     }
 
     /// Takes a row. A thread's rows come in order of time.
-    pub fn see(&mut self, catalog: &Catalog, row: &Row) {
+    pub fn see(&mut self, catalog: &Catalog, row: &EnergyRow) {
         if row.samples == 0 {
             return;
         }

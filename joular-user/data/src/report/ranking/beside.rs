@@ -3,7 +3,7 @@
 use joular_ebpf::abi::IoKind;
 
 use super::{
-    rows::{Ranking, Row},
+    rows::{RankedRow, Ranking},
     sums::{Cell, Figure},
 };
 use crate::{
@@ -44,7 +44,7 @@ pub fn columns(table: &Ranking) -> Vec<Column> {
     let (has_total, mut columns) = (table.by.has_total(), Vec::new());
     let (own_prefix, total_prefix) = if has_total { ("SELF ", "TOTAL ") } else { ("", "") };
     let column = |measure: Measure, prefix: &str, expendable: u8, which: fn(Cell) -> Figure| {
-        let cell = |row: &Row| shown(which(table.cell(row, measure)), measure.unit());
+        let cell = |row: &RankedRow| shown(which(table.cell(row, measure)), measure.unit());
         Column { expendable, ..Column::figures(&format!("{prefix}{}", measure.heading()), table.all_rows(), cell) }
     };
     for measure in table.beside.iter().copied() {
@@ -71,7 +71,7 @@ pub fn columns(table: &Ranking) -> Vec<Column> {
 }
 
 fn per_joule_column(table: &Ranking, measure: Measure) -> Column {
-    let cell = |row: &Row| per_joule(table.cell(row, measure).own.amount, row.own.amounts.energy);
+    let cell = |row: &RankedRow| per_joule(table.cell(row, measure).own.amount, row.own.amounts.energy);
     Column { expendable: 7, ..Column::figures("PER J", table.all_rows(), cell) }
 }
 
@@ -85,7 +85,7 @@ pub(super) fn per_joule(count: u64, energy: MicroJoules) -> String {
 /// `None` unless both were counted.
 fn instructions_per_cycle(table: &Ranking) -> Option<Column> {
     let [instructions, cycles] = [Counter::Instructions, Counter::Cycles].map(Measure::Counted);
-    let cell = |row: &Row| {
+    let cell = |row: &RankedRow| {
         let [instructions, cycles] = [instructions, cycles].map(|measure| table.cell(row, measure).own.amount);
         ratio(instructions, cycles)
     };
@@ -160,7 +160,7 @@ impl InFile {
         format!("{which}_{stem}{end}{suffix}")
     }
 
-    pub fn of(&self, table: &Ranking, row: &Row) -> u64 {
+    pub fn of(&self, table: &Ranking, row: &RankedRow) -> u64 {
         let cell = table.cell(row, self.measure);
         let figure = if self.is_total { cell.total } else { cell.own };
         match self.end {

@@ -21,7 +21,7 @@ use crate::{
         Format,
         footprint::{self, FootprintError, Footprints, statement},
         measure::{self, Measure},
-        profile::{App, Catalog, Filter, Profile, Row},
+        profile::{App, Catalog, EnergyRow, Filter, Profile},
     },
     text::harmless_json,
 };
@@ -79,7 +79,7 @@ pub fn run(data: &Path, request: &Request, look: Look, out: &mut impl Write) -> 
     let app = request.app.as_ref();
     let wanted = request.of_energy().filter(|_| request.activations);
     let mut counters: Vec<(By, Activations)> = wanted.filter_map(|by| Some((by, Activations::of(by, app)?))).collect();
-    let watch = |catalog: &Catalog, row: &Row| {
+    let watch = |catalog: &Catalog, row: &EnergyRow| {
         counters.iter_mut().for_each(|(_, counter)| counter.see(catalog, row));
     };
     let (profile, footprints) = match &request.footprint {

@@ -10,14 +10,14 @@ use crate::{
     report::profile::{Amounts, Overview, Process, Profile},
     text::{escape, figures, seconds, share, time},
     totals::{
-        Sums, audit,
+        RunSums, audit,
         jvms::{JvmTally, cause_of, quality_lines},
     },
 };
 
 /// The run's sums, as the summary has them.
-pub fn sums(overview: &Overview) -> Sums {
-    Sums {
+pub fn sums(overview: &Overview) -> RunSums {
+    RunSums {
         windows: overview.windows,
         elapsed_ns: overview.duration_ns,
         measured: overview.measured,
@@ -31,7 +31,7 @@ pub fn sums(overview: &Overview) -> Sums {
         losses: overview.losses.clone(),
         inexact_cpu_ns: overview.inexact_cpu_ns,
         label: overview.label,
-        ..Sums::default()
+        ..RunSums::default()
     }
 }
 

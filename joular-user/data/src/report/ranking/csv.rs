@@ -6,7 +6,7 @@ use super::{
     beside::{self, InFile},
     command::Report,
     footprint,
-    rows::{Figures, Ranking, Row},
+    rows::{Figures, RankedRow, Ranking},
     text::{activation, precise_percent},
 };
 use crate::text::{csv, csv::line, watts};
@@ -37,7 +37,7 @@ pub fn table(report: &Report<'_>, table: &Ranking) -> String {
 
 const FIGURES: [&str; 8] = ["uj", "low_uj", "high_uj", "watts", "percent", "cpu_ns", "samples", "inferred_uj"];
 
-fn cells(report: &Report<'_>, table: &Ranking, row: &Row) -> Vec<String> {
+fn cells(report: &Report<'_>, table: &Ranking, row: &RankedRow) -> Vec<String> {
     let overview = &report.profile.overview;
     let figures = |figures: &Figures| -> [String; FIGURES.len()] {
         let (amounts, interval) = (figures.amounts, figures.interval);

@@ -2,7 +2,7 @@
 
 use super::{
     command::Report,
-    rows::{Figures, Ranking, Row},
+    rows::{Figures, RankedRow, Ranking},
 };
 use crate::{
     report::footprint::{Footprint, statement::MassUnit},
@@ -70,7 +70,7 @@ pub fn columns(table: &Ranking, report: &Report<'_>) -> Vec<Column> {
     columns
 }
 
-fn column(table: &Ranking, heading: String, expendable: u8, cell: &dyn Fn(&Row) -> String) -> Column {
+fn column(table: &Ranking, heading: String, expendable: u8, cell: &dyn Fn(&RankedRow) -> String) -> Column {
     Column { expendable, ..Column::figures(&heading, table.all_rows(), cell) }
 }
 

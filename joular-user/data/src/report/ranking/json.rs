@@ -7,7 +7,7 @@ use super::{
     beside, by_measure,
     command::Report,
     context, footprint,
-    rows::{Figures, Ranking, Row},
+    rows::{Figures, RankedRow, Ranking},
     selected,
     text::{activation, note, precise_percent},
     unnamed,
@@ -92,7 +92,7 @@ fn amounts(amounts: &Amounts, prefix: &str) -> Map<String, Value> {
 }
 
 fn table(ranking: &Ranking, report: &Report<'_>) -> Value {
-    let row = |row: &Row| Value::Object(row_object(ranking, row, report));
+    let row = |row: &RankedRow| Value::Object(row_object(ranking, row, report));
     let rest = ranking.rest.as_ref().map(|(count, rest)| {
         let mut object = row_object(ranking, rest, report);
         object.insert("rows".to_owned(), json!(count));
@@ -106,7 +106,7 @@ fn table(ranking: &Ranking, report: &Report<'_>) -> Value {
     })
 }
 
-fn row_object(ranking: &Ranking, row: &Row, report: &Report<'_>) -> Map<String, Value> {
+fn row_object(ranking: &Ranking, row: &RankedRow, report: &Report<'_>) -> Map<String, Value> {
     let duration_ns = report.profile.overview.duration_ns;
     let mut object = Map::new();
     object.insert("name".to_owned(), json!(row.group.name));

@@ -33,6 +33,6 @@ pub use self::{
     by::By,
     by_measure::{MeasureTable, TableOf},
     command::{Look, Request},
-    rows::{Figures, Ranking, Row, Sort},
+    rows::{Figures, RankedRow, Ranking, Sort},
     sums::{Cell, Figure},
 };

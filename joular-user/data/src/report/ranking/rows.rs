@@ -56,7 +56,7 @@ pub struct Figures {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Row {
+pub struct RankedRow {
     pub group: Group,
     pub own: Figures,
     /// Each path counts once, however often it contains the row.
@@ -76,9 +76,9 @@ pub struct Ranking {
     pub whole: Amounts,
     /// Bytes and counts that the selection has.
     pub beside: Vec<Measure>,
-    pub rows: Vec<Row>,
+    pub rows: Vec<RankedRow>,
     /// How many rows were cut, and their sum as one row.
-    pub rest: Option<(usize, Row)>,
+    pub rest: Option<(usize, RankedRow)>,
 }
 
 /// How many rows, and in which order.
@@ -101,7 +101,7 @@ impl Ranking {
         footprints: Option<&[Footprint]>,
     ) -> Self {
         let beside: Vec<Measure> = profile.measures_beside_energy().collect();
-        let (shown, hidden) = ranked(groups, &Sums::of(profile, groups, &beside), cut);
+        let (shown, hidden) = ranked(groups, &GroupSums::of(profile, groups, &beside), cut);
         let slots = Slots::shown(profile, groups, &shown);
         let mut figures = figures(profile, &slots, cut.is_partial);
         if let Some(footprints) = footprints {
@@ -112,7 +112,7 @@ impl Ranking {
         let row = |group: Group, rank: usize, activations| {
             let [own, total] = figures.get(rank).copied().unwrap_or_default();
             let beside = of_beside.iter().map(|cells| cells.get(rank).copied().unwrap_or_default()).collect();
-            Row { group, own, total, beside, activations }
+            RankedRow { group, own, total, beside, activations }
         };
         let rows = shown.iter().enumerate().filter_map(|(rank, group)| {
             let counted = activations.and_then(|counts| counts.get(*group).copied());
@@ -128,24 +128,24 @@ impl Ranking {
     }
 
     /// What a row has of a measure beside energy; nothing if the selection has nothing of it.
-    pub fn cell(&self, row: &Row, measure: Measure) -> Cell {
+    pub fn cell(&self, row: &RankedRow, measure: Measure) -> Cell {
         let at = self.beside.iter().position(|one| *one == measure);
         at.and_then(|at| row.beside.get(at)).copied().unwrap_or_default()
     }
 
     /// Shown rows and what was cut.
-    pub fn all_rows(&self) -> impl Iterator<Item = &Row> {
+    pub fn all_rows(&self) -> impl Iterator<Item = &RankedRow> {
         self.rows.iter().chain(self.rest.iter().map(|(_, row)| row))
     }
 }
 
 /// What ranks groups: own and total of each.
-struct Sums {
+struct GroupSums {
     energy: Vec<[Amounts; 2]>,
     beside: Vec<(Measure, Vec<[u64; 2]>)>,
 }
 
-impl Sums {
+impl GroupSums {
     fn of(profile: &Profile, groups: &Groups, beside: &[Measure]) -> Self {
         let slots = Slots::each(profile, groups);
         let beside = beside.iter().map(|measure| (*measure, sums::amounts(profile, *measure, &slots))).collect();
@@ -163,7 +163,7 @@ impl Sums {
 }
 
 /// Groups in order of rank, as many as wanted, and how many are left.
-fn ranked(groups: &Groups, sums: &Sums, cut: Cut) -> (Vec<usize>, usize) {
+fn ranked(groups: &Groups, sums: &GroupSums, cut: Cut) -> (Vec<usize>, usize) {
     in_order(
         groups,
         cut.top,

@@ -6,7 +6,7 @@ use super::{
     by_measure,
     command::{Look, Report},
     context, footprint,
-    rows::{Figures, Ranking, Row},
+    rows::{Figures, RankedRow, Ranking},
     selected, unnamed,
 };
 use crate::{
@@ -130,13 +130,13 @@ fn columns(table: &Ranking, report: &Report<'_>) -> Vec<Column> {
         let power = watts(figures.amounts.energy, overview.duration_ns);
         Places::with_error(power, watts(figures.interval.half(), overview.duration_ns), label).write(power)
     };
-    let column = |heading: &str, expendable: u8, cell: &dyn Fn(&Row) -> String| Column {
+    let column = |heading: &str, expendable: u8, cell: &dyn Fn(&RankedRow) -> String| Column {
         expendable,
         ..Column::figures(heading, table.all_rows(), cell)
     };
     type Cell = fn(&Figures, Option<Label>) -> String;
-    let own = |figures: Cell| move |row: &Row| figures(&row.own, label);
-    let total = |figures: Cell| move |row: &Row| figures(&row.total, label);
+    let own = |figures: Cell| move |row: &RankedRow| figures(&row.own, label);
+    let total = |figures: Cell| move |row: &RankedRow| figures(&row.total, label);
     let part = |figures: &Figures| format!("{:.1}", share(figures.amounts.energy, table.whole.energy));
     let has_total = table.by.has_total();
     let all_exact = all_exact(table);
@@ -148,7 +148,7 @@ fn columns(table: &Ranking, report: &Report<'_>) -> Vec<Column> {
     columns.push(column("%", 1, &|row| part(&row.own)));
     columns.push(column("W", 5, &|row| power(&row.own)));
     if table.all_rows().any(|row| row.own.amounts.inferred.0 > 0) {
-        let inferred = |row: &Row| {
+        let inferred = |row: &RankedRow| {
             let places = Places::with_error(row.own.amounts.energy.joules(), row.own.interval.half().joules(), label);
             places.write(row.own.amounts.inferred.joules())
         };
@@ -174,7 +174,8 @@ fn columns(table: &Ranking, report: &Report<'_>) -> Vec<Column> {
     columns.push(column("SAMPLES", 6, &|row| row.own.amounts.samples.to_string()));
     if table.rows.iter().any(|row| row.activations.is_some()) {
         columns.push(column("CALLS ≥", 2, &|row| row.activations.map_or(String::new(), |calls| calls.to_string())));
-        let each = |row: &Row| activation(row).map_or(String::new(), |energy| figures::figure(energy.joules(), label));
+        let each =
+            |row: &RankedRow| activation(row).map_or(String::new(), |energy| figures::figure(energy.joules(), label));
         columns.push(column("J EACH ≤", 2, &each));
     }
     columns.extend(beside::columns(table));
@@ -192,7 +193,7 @@ pub fn note(report: &Report<'_>) -> Option<&'static str> {
 }
 
 /// Energy of a call at most, on average.
-pub fn activation(row: &Row) -> Option<MicroJoules> {
+pub fn activation(row: &RankedRow) -> Option<MicroJoules> {
     row.activations.filter(|calls| *calls > 0).map(|calls| MicroJoules(row.total.amounts.energy.0.div_ceil(calls)))
 }
 

@@ -18,7 +18,7 @@ use crate::{
         units::{Address, MicroJoules, MonotonicNs, Pid, Tid, UnixMicros},
     },
     output::Output as _,
-    report::profile::{Catalog, DataSet, Filter, Names, Profile, Row},
+    report::profile::{Catalog, DataSet, EnergyRow, Filter, Names, Profile},
 };
 
 /// What a thread did in a window: µs on a CPU, which are µJ too, and samples by method.
@@ -291,7 +291,7 @@ fn rows_in_time_sum_to_the_sums_and_windows_keep_what_they_had() {
         let mut by_path = std::collections::BTreeMap::new();
         let [mut in_windows, mut recorded] = [(); 2].map(|()| std::collections::BTreeMap::new());
         let mut last = UnixMicros(i64::MIN);
-        let add = |sums: &mut std::collections::BTreeMap<_, _>, row: &Row| {
+        let add = |sums: &mut std::collections::BTreeMap<_, _>, row: &EnergyRow| {
             let sum: &mut (u64, u64) = sums.entry((row.window_start, row.thread)).or_default();
             *sum = (sum.0 + row.energy.0, sum.1 + row.cpu_ns);
         };

@@ -22,7 +22,7 @@ use self::{
 use super::{ExportFormat, Exported, Files, Result, Selection, Writer, origin};
 use crate::{
     model::units::{MicroJoules, UnixMicros},
-    report::profile::{Catalog, ProcessIndex, row::Row},
+    report::profile::{Catalog, ProcessIndex, row::EnergyRow},
     text::exact_joules,
 };
 
@@ -87,7 +87,7 @@ struct Export<'a> {
 }
 
 impl Export<'_> {
-    fn take(&mut self, catalog: &Catalog, row: &Row) -> Result<()> {
+    fn take(&mut self, catalog: &Catalog, row: &EnergyRow) -> Result<()> {
         let window = (row.run, row.window_start, row.window_ns);
         if self.window != Some(window) {
             self.end_window()?;

@@ -24,7 +24,7 @@ use crate::{
     model::units::{MicroJoules, UnixMicros},
     report::{
         measure::Unit,
-        profile::{Catalog, FrameIndex, Overview, PathIndex, ProcessIndex, ThreadIndex, row::Row},
+        profile::{Catalog, FrameIndex, Overview, PathIndex, ProcessIndex, ThreadIndex, row::EnergyRow},
     },
 };
 
@@ -124,7 +124,7 @@ impl<'a> Trace<'a> {
         self.put(Packet { trace_attributes: Some(TraceAttributes { attributes }), ..Packet::default() })
     }
 
-    fn take(&mut self, catalog: &Catalog, row: &Row) -> Result<()> {
+    fn take(&mut self, catalog: &Catalog, row: &EnergyRow) -> Result<()> {
         if self.window.as_ref().is_none_or(|window| (window.run, window.start) != (row.run, row.window_start)) {
             self.end_window()?;
             let (run, start, length_ns) = (row.run, row.window_start, row.window_ns);

@@ -24,7 +24,7 @@ use crate::{
         measure::Measure,
         units::{MicroJoules, Tid, UnixMicros},
     },
-    report::profile::{Filter, Row, ThreadIndex, reader::DataSet},
+    report::profile::{EnergyRow, Filter, ThreadIndex, reader::DataSet},
     sampling::Sampled,
 };
 
@@ -40,7 +40,7 @@ pub(super) struct Counting {
     /// As many for each place as there are counters.
     counts: Vec<u64>,
     /// The rows of one window.
-    rows: Vec<Row>,
+    rows: Vec<EnergyRow>,
 }
 
 impl Counting {
@@ -91,7 +91,7 @@ impl Counting {
 
     /// Takes a row of [`DataSet::scan_in_time`], in which rows of a window stand together, and calls `give` with what each
     /// row of the window before has of each counter.
-    pub(super) fn take(&mut self, row: &Row, give: impl FnMut(&Row, Part<'static>)) {
+    pub(super) fn take(&mut self, row: &EnergyRow, give: impl FnMut(&EnergyRow, Part<'static>)) {
         if self.windows.is_empty() {
             return;
         }
@@ -102,7 +102,7 @@ impl Counting {
     }
 
     /// The same after the last row.
-    pub(super) fn end_window(&mut self, mut give: impl FnMut(&Row, Part<'static>)) {
+    pub(super) fn end_window(&mut self, mut give: impl FnMut(&EnergyRow, Part<'static>)) {
         let Some(window) = self.rows.first().map(|row| (row.run, row.window_start)) else { return };
         let counted = self.windows.remove(&window).unwrap_or_default();
         self.rows.sort_unstable_by_key(|row| (row.thread, row.path, row.cpu_ns));
@@ -120,8 +120,8 @@ impl Counting {
 pub(in crate::report::profile) fn divided(
     counters: &[Counter],
     counts: &[u64],
-    rows: &[Row],
-    mut give: impl FnMut(&Row, Part<'static>),
+    rows: &[EnergyRow],
+    mut give: impl FnMut(&EnergyRow, Part<'static>),
 ) {
     let times: Vec<u64> = rows.iter().map(|row| row.cpu_ns).collect();
     let weights = if times.iter().all(|ns| *ns == 0) { vec![1; times.len()] } else { times };
@@ -135,7 +135,7 @@ pub(in crate::report::profile) fn divided(
 
 /// What samples divide of a row's count: as they divide its energy.
 #[allow(clippy::cast_precision_loss, reason = "for an error estimate")]
-fn sampled(row: &Row, count: u64) -> Sampled {
+fn sampled(row: &EnergyRow, count: u64) -> Sampled {
     let of_count = Sampled::of(MicroJoules(count), row.samples);
     if row.energy.0 == 0 {
         return of_count;

@@ -12,8 +12,8 @@ pub(super) mod sums;
 
 use std::collections::BTreeMap;
 
-use self::{counted::Counting, sums::Sums};
-use super::{Catalog, Filter, PathIndex, Row, ThreadIndex, ThreadPath, in_time::Summed, reader::DataSet};
+use self::{counted::Counting, sums::FactSums};
+use super::{Catalog, EnergyRow, Filter, PathIndex, ThreadIndex, ThreadPath, in_time::Summed, reader::DataSet};
 use crate::{
     dataset::{
         error::Result,
@@ -75,7 +75,7 @@ pub trait Watch {
     }
 
     /// Called with each row of energy, as [`DataSet::scan_in_time`] has them.
-    fn in_time(&mut self, _: &Catalog, _: &Row) {}
+    fn in_time(&mut self, _: &Catalog, _: &EnergyRow) {}
 
     /// Called with each amount of bytes and counts. Those of a window need not stand together.
     fn amount(&mut self, _: &Catalog, _: &AmountRow<'_>) {}
@@ -156,7 +156,7 @@ impl DataSet {
     /// If a file cannot be read or is damaged.
     pub fn measured(&mut self, filter: &Filter, summed: &Summed, watch: &mut impl Watch) -> Result<Measured> {
         let is_allowed = self.allowed_paths(filter);
-        let mut sums = Sums::default();
+        let mut sums = FactSums::default();
         let mut counting = Counting::open(self, filter)?;
         sums.record(counting.counters().map(Measure::Counted));
         let mut take = |watch: &mut dyn FnMut(&AmountRow<'_>), row: &AmountRow<'_>| {
@@ -189,8 +189,8 @@ impl DataSet {
     }
 }
 
-fn of_row<'a>(row: &Row, is_allowed: &[bool], part: Part<'a>) -> AmountRow<'a> {
-    let Row { run, window_start, window_ns, thread, path, .. } = *row;
+fn of_row<'a>(row: &EnergyRow, is_allowed: &[bool], part: Part<'a>) -> AmountRow<'a> {
+    let EnergyRow { run, window_start, window_ns, thread, path, .. } = *row;
     let is_path_allowed = is_allowed.get(path.index()).copied().unwrap_or(false);
     AmountRow { run, window_start, window_ns, thread, path, is_path_allowed, part }
 }

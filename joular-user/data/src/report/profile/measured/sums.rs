@@ -15,7 +15,7 @@ use crate::{
 
 /// Facts in the making.
 #[derive(Debug, Default)]
-pub(in crate::report::profile) struct Sums {
+pub(in crate::report::profile) struct FactSums {
     /// In the order in which they were met.
     classes: IndexSet<String>,
     sums: HashMap<Key, Sum, RandomState>,
@@ -32,7 +32,7 @@ struct Sum {
     sampled: Sampled,
 }
 
-impl Sums {
+impl FactSums {
     /// Notes that measures were recorded.
     pub(in crate::report::profile) fn record(&mut self, measures: impl Iterator<Item = Measure>) {
         self.recorded.extend(measures);

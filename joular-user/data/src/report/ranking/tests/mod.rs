@@ -315,7 +315,7 @@ fn calls_are_counted_as_windows_show_them() {
     let profile = profile(1, &[(0, &[main.clone(), io], 10, 1), (0, &[main], 10, 1)]);
     let mut calls = Activations::of(By::Method, None).unwrap();
     for (second, path) in [(0, 0), (1, 1), (2, 0), (3, 0), (4, 1), (5, 0)] {
-        let row = crate::report::profile::Row {
+        let row = crate::report::profile::EnergyRow {
             run: 0,
             window_start: UnixMicros(second * 1_000_000),
             window_ns: 1_000_000_000,

@@ -15,10 +15,8 @@ use joular_ebpf::abi::{FrameRef, FrameWord};
 use joular_tests::java::Jdk;
 use joular_user::runtimes::hotspot::{jvm::Jvm, nmethod::LookUp};
 
-use super::{
-    inlined_split::{Described, Recorded, expect_within_3_sigma},
-    jvm_images,
-};
+use super::inlined_split::{Described, Recorded, expect_within_3_sigma};
+use crate::beside::jvm_images;
 
 /// Samples in `outer` itself, and in what was inlined into it.
 #[derive(Debug)]

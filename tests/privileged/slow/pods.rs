@@ -19,7 +19,7 @@ use joular_tests::{
 };
 use serde_json::{Value, json};
 
-use super::containers::jvm_image;
+use crate::beside::containers::jvm_image;
 
 const JVM: &str = "localhost/shop/checkout:9";
 const TOKEN: &str = "kubelets-token";

@@ -37,7 +37,8 @@ use joular_user::{
     },
 };
 
-use super::{jvm_images, leaf_descriptors::LeafSamples};
+use super::leaf_descriptors::LeafSamples;
+use crate::beside::jvm_images;
 
 const PROC: &str = "/proc";
 const RECORDED: &str = "6s";
