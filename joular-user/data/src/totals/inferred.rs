@@ -8,9 +8,13 @@
 //! give nothing, so their energy stays `[no sample]`.
 
 use std::{
+    borrow::Borrow,
     collections::{BTreeMap, HashMap, HashSet},
     hash::Hash,
+    sync::Arc,
 };
+
+use indexmap::IndexMap;
 
 use super::{MethodKey, Ranking, Tally, Totals, bounded_entry, pool::Pool};
 use crate::{
@@ -38,16 +42,20 @@ type Kind = (TargetText, Option<TargetText>);
 pub(super) struct InferredEnergy<'a> {
     /// The thread whose it is; of several with one name, thread 0 stands for them.
     pub(super) thread: &'a ThreadKey,
-    pub(super) to: &'a Method,
+    pub(super) to: &'a Arc<MethodKey>,
+    /// If nothing is known of the method: the name of what stands for it.
+    pub(super) marker: Option<&'a str>,
     pub(super) share: Share<u32>,
 }
 
-/// A method as the sums know it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Method {
-    pub(super) key: MethodKey,
-    /// If nothing is known of it: the name of what stands for it.
-    pub(super) marker: Option<String>,
+/// Methods, each with the name of what stands for it if nothing is known of it.
+type Methods = IndexMap<Arc<MethodKey>, Option<Box<str>>>;
+
+impl<'a> InferredEnergy<'a> {
+    fn of(thread: &'a ThreadKey, methods: &'a Methods, share: Share<u32>) -> Option<Self> {
+        let (to, marker) = methods.get_index(share.path as usize)?;
+        Some(Self { thread, to, marker: marker.as_deref(), share })
+    }
 }
 
 #[derive(Debug)]
@@ -59,9 +67,8 @@ struct Thread {
 #[derive(Debug)]
 pub(super) struct Inferred {
     limit: usize,
-    methods: Vec<Method>,
-    places: HashMap<MethodKey, u32>,
-    /// Places by frame, of one generation of the table of stacks.
+    methods: Methods,
+    /// Places in `methods` by frame, of one generation of the table of stacks.
     frames: HashMap<FrameId, Option<u32>>,
     generation: u64,
     threads: HashMap<ThreadKey, Thread>,
@@ -83,8 +90,7 @@ impl Inferred {
     pub(super) fn new(limit: usize) -> Self {
         Self {
             limit,
-            methods: Vec::new(),
-            places: HashMap::new(),
+            methods: Methods::new(),
             frames: HashMap::new(),
             generation: 0,
             threads: HashMap::new(),
@@ -104,13 +110,8 @@ impl Inferred {
         }
     }
 
-    /// Takes a window, and says what is known now of windows before it.
-    pub(super) fn window(
-        &mut self,
-        report: &WindowReport,
-        stacks: &StackTable,
-        mut give: impl FnMut(InferredEnergy<'_>),
-    ) {
+    /// Takes a window. `ranked` has its methods.
+    pub(super) fn window(&mut self, report: &WindowReport, stacks: &StackTable, ranked: &Ranking<Arc<MethodKey>>) {
         if self.generation != stacks.generation() {
             self.generation = stacks.generation();
             self.frames.clear();
@@ -122,9 +123,12 @@ impl Inferred {
             else {
                 continue;
             };
-            self.rows(report, stacks, process, thread, rows);
+            self.rows(report, (stacks, ranked), process, thread, rows);
         }
-        let now = (report.wall_start, report.length_ns);
+    }
+
+    /// Says what is known now of windows before one, by its start and its length in nanoseconds.
+    pub(super) fn settle(&mut self, now: (UnixMicros, u64), mut give: impl FnMut(InferredEnergy<'_>)) {
         let (methods, pools) = (&self.methods, &mut self.pools);
         self.threads.retain(|key, thread| {
             thread.settle(key, Some(now), methods, pools, &mut give);
@@ -136,7 +140,7 @@ impl Inferred {
     fn rows(
         &mut self,
         report: &WindowReport,
-        stacks: &StackTable,
+        (stacks, ranked): (&StackTable, &Ranking<Arc<MethodKey>>),
         process: &ProcessRef,
         thread: &ThreadRow,
         rows: &[BranchRow],
@@ -146,7 +150,7 @@ impl Inferred {
         for row in rows.iter().filter(|row| row.kind == SampleKind::CpuTime) {
             let Some(leaf) = stacks.leaf_method(row.branch) else { continue };
             if row.samples > 0 {
-                let method = self.method(leaf, stacks);
+                let method = self.method(leaf, stacks, ranked);
                 seen.extend(method.map(|path| Seen { path, samples: row.samples, energy: row.by_samples() }));
             } else if is_unsampled(stacks.frame(leaf)) && (row.cpu_ns > 0 || row.by_samples().0 > 0) {
                 unsampled = Some(row);
@@ -176,23 +180,21 @@ impl Inferred {
         }
     }
 
-    fn method(&mut self, id: FrameId, stacks: &StackTable) -> Option<u32> {
+    fn method(&mut self, id: FrameId, stacks: &StackTable, ranked: &Ranking<Arc<MethodKey>>) -> Option<u32> {
         if let Some(place) = self.frames.get(&id) {
             return *place;
         }
         let frame = stacks.frame(id);
         let key = MethodKey::of(frame);
-        let place = match self.places.get(&key) {
-            Some(place) => Some(*place),
+        let place = match self.methods.get_index_of(&key) {
+            Some(place) => Some(place),
             None if self.methods.len() >= self.limit => None,
             None => {
-                let place = u32::try_from(self.methods.len()).ok();
-                self.methods
-                    .push(Method { key: key.clone(), marker: super::marker_name(frame).map(ToOwned::to_owned) });
-                self.places.extend(place.map(|place| (key, place)));
-                place
+                let marker = super::marker_name(frame).map(Into::into);
+                Some(self.methods.insert_full(ranked.shared(key), marker).0)
             }
         };
+        let place = place.and_then(|place| u32::try_from(place).ok());
         self.frames.insert(id, place);
         place
     }
@@ -246,8 +248,7 @@ impl Inferred {
     ) {
         let thread = (process.clone(), Tid(0), 0);
         for share in divide(energy, cpu_ns, &witness.witnesses()) {
-            let to = self.methods.get(share.path as usize);
-            to.into_iter().for_each(|to| give(InferredEnergy { thread: &thread, to, share }));
+            InferredEnergy::of(&thread, &self.methods, share).into_iter().for_each(&mut *give);
         }
     }
 
@@ -296,7 +297,7 @@ impl Thread {
         &mut self,
         key: &ThreadKey,
         now: Option<(UnixMicros, u64)>,
-        methods: &[Method],
+        methods: &Methods,
         pools: &mut BTreeMap<Name, Pool>,
         give: &mut impl FnMut(InferredEnergy<'_>),
     ) {
@@ -307,10 +308,7 @@ impl Thread {
                 pool.left.1 = pool.left.1.saturating_add(what.cpu_ns);
             }
             for share in shares {
-                methods
-                    .get(share.path as usize)
-                    .into_iter()
-                    .for_each(|to| give(InferredEnergy { thread: key, to, share: *share }));
+                InferredEnergy::of(key, methods, *share).into_iter().for_each(&mut *give);
             }
         });
     }
@@ -337,13 +335,13 @@ impl Totals {
         let (to, share) = (moved.to, moved.share);
         let unsampled = MethodKey::of(&Frame::marker(Marker::NoSample));
         self.methods.take_away(&unsampled, share.energy, share.cpu_ns);
-        self.methods.infer(to.key.clone(), &Tally::inferred(&share));
+        self.methods.infer(Arc::clone(to), &Tally::inferred(&share));
         let (process, tid, start) = moved.thread;
         let thread = (process.pid, process.start_boottime_ns, *tid, *start);
-        self.sampling.inferred(thread, &to.key, Sampled { energy: share.energy, samples: 0, squares: share.squares });
+        self.sampling.inferred(thread, to, Sampled { energy: share.energy, samples: 0, squares: share.squares });
         let known = self.markers.entry(Marker::NoSample.name().to_owned()).or_default();
         *known = MicroJoules(known.0.saturating_sub(share.energy.0));
-        if let Some(marker) = &to.marker {
+        if let Some(marker) = moved.marker {
             let energy = bounded_entry(&mut self.markers, marker);
             *energy = energy.saturating_add(share.energy);
         }
@@ -358,7 +356,10 @@ impl<K: Eq + Hash> Ranking<K> {
     }
 
     /// Takes away what was told of elsewhere.
-    fn take_away(&mut self, key: &K, energy: MicroJoules, cpu_ns: u64) {
+    fn take_away<Q: Eq + Hash>(&mut self, key: &Q, energy: MicroJoules, cpu_ns: u64)
+    where
+        K: Borrow<Q>,
+    {
         // A ranking that is full may have forgotten the name.
         let tally = self.entries.get_mut(key).unwrap_or(&mut self.evicted);
         tally.energy = MicroJoules(tally.energy.0.saturating_sub(energy.0));

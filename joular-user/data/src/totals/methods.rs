@@ -1,7 +1,10 @@
 //! Defines what a method is in a run's sums, and how it is called.
 
+use std::sync::Arc;
+
 use super::{Ranking, Tally};
 use crate::{
+    attribution::window_report::Share,
     model::{frame::Frame, target_text::TargetText},
     text::signature::{Method, told_apart},
 };
@@ -21,7 +24,22 @@ impl MethodKey {
     }
 }
 
-impl Ranking<MethodKey> {
+/// Methods are shared with whoever else keeps them: a run has thousands, in several small blocks each, and blocks that stay
+/// keep whole pages from being given back.
+impl Ranking<Arc<MethodKey>> {
+    pub(super) fn add_of(&mut self, frame: &Frame, share: Share) {
+        let key = MethodKey::of(frame);
+        match self.entries.get_mut(&key) {
+            Some(tally) => tally.add(share),
+            None => self.add(Arc::new(key), share),
+        }
+    }
+
+    /// The method as it is kept here, or a new one.
+    pub(super) fn shared(&self, key: MethodKey) -> Arc<MethodKey> {
+        self.entries.get_key_value(&key).map_or_else(|| Arc::new(key), |(known, _)| Arc::clone(known))
+    }
+
     /// As [`Self::ranked`], with names that tell overloads apart.
     pub fn named(&self) -> Vec<(TargetText, &MethodKey, &Tally)> {
         let ranked = self.ranked();
@@ -31,14 +49,14 @@ impl Ranking<MethodKey> {
             module: key.module.as_ref(),
         });
         let names = told_apart(&methods.collect::<Vec<_>>());
-        names.into_iter().zip(ranked).map(|(name, (key, tally))| (name, key, tally)).collect()
+        names.into_iter().zip(ranked).map(|(name, (key, tally))| (name, &**key, tally)).collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{attribution::window_report::Share, model::units::MicroJoules};
+    use crate::model::units::MicroJoules;
 
     #[test]
     fn overloads_are_methods_of_their_own() {
@@ -48,9 +66,9 @@ mod tests {
             signature: signature.map(Into::into),
             module: None,
         };
-        ranking.add(key("A.put", Some("(I)V")), share(3));
-        ranking.add(key("A.put", Some("(J)V")), share(2));
-        ranking.add(key("A.get", Some("()V")), share(1));
+        ranking.add(Arc::new(key("A.put", Some("(I)V"))), share(3));
+        ranking.add(Arc::new(key("A.put", Some("(J)V"))), share(2));
+        ranking.add(Arc::new(key("A.get", Some("()V"))), share(1));
         let names: Vec<TargetText> = ranking.named().into_iter().map(|(name, ..)| name).collect();
         assert_eq!(names, ["A.put(int)", "A.put(long)", "A.get"]);
     }

@@ -19,6 +19,7 @@ pub mod sampling;
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
     hash::Hash,
+    sync::Arc,
 };
 
 pub use self::methods::MethodKey;
@@ -238,7 +239,7 @@ pub fn by_process(report: &WindowReport) -> impl Iterator<Item = (&ProcessRef, S
 pub struct Totals {
     pub sums: RunSums,
     /// Self energy by method, all processes and kinds of code together.
-    pub methods: Ranking<MethodKey>,
+    pub methods: Ranking<Arc<MethodKey>>,
     /// How far the methods' energies may be off.
     pub sampling: MethodSampling,
     pub processes: Ranking<ProcessRef>,
@@ -334,7 +335,7 @@ impl Totals {
             let frame = stacks.frame(row.method);
             // A method that only called others has no self figures.
             if row.own != Share::default() {
-                self.methods.add(MethodKey::of(frame), row.own);
+                self.methods.add_of(frame, row.own);
             }
             if let Some(name) = marker_name(frame) {
                 let energy = bounded_entry(&mut self.markers, name);
@@ -342,12 +343,13 @@ impl Totals {
             }
         }
         if let Some(mut inference) = self.inference.take() {
-            inference.window(report, stacks, |moved| self.take_inferred(&moved));
+            inference.window(report, stacks, &self.methods);
+            inference.settle((report.wall_start, report.length_ns), |inferred| self.take_inferred(&inferred));
             self.inference = Some(inference);
         }
         self.methods.end_window();
         let methods = &self.methods;
-        self.sampling.window(report, stacks, || methods.entries.keys().map(sampling::id_of).collect());
+        self.sampling.window(report, stacks, || methods.entries.keys().map(|key| sampling::id_of(key)).collect());
     }
 
     /// Energy of a marker's frames.
