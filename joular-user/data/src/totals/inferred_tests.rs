@@ -7,6 +7,7 @@ use crate::{
     attribution::window_report::{BranchRow, Category, MethodRow, Share as MethodShare},
     events::SampleKind,
     model::{
+        frame::{Frame, FrameKind},
         quality::PathQuality,
         units::{Tid, UnixMicros},
     },

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use super::{Ranking, Tally};
 use crate::{
     attribution::window_report::Share,
-    model::{frame::Frame, target_text::TargetText},
+    model::{
+        frame::{Frame, FrameKind, Marker},
+        target_text::TargetText,
+    },
     text::signature::{Method, told_apart},
 };
 
@@ -21,6 +24,15 @@ pub struct MethodKey {
 impl MethodKey {
     pub(super) fn of(frame: &Frame) -> Self {
         Self { name: frame.method(), signature: frame.signature.clone(), module: frame.module.clone() }
+    }
+}
+
+/// What stands for a frame of which nothing is known.
+pub(super) fn marker_name(frame: &Frame) -> Option<&str> {
+    match frame.kind {
+        _ if frame.is_unresolved() => Some(Marker::Unresolved.name()),
+        FrameKind::Marker => Some(frame.name.raw()),
+        _ => None,
     }
 }
 

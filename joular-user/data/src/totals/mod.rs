@@ -23,13 +23,15 @@ use std::{
 };
 
 pub use self::methods::MethodKey;
-use self::{inferred::Inferred, measured::MeasureTotals, phases::PhaseTotals, sampling::MethodSampling};
+use self::{
+    inferred::Inferred, measured::MeasureTotals, methods::marker_name, phases::PhaseTotals, sampling::MethodSampling,
+};
 use crate::{
     attribution::window_report::{ProcessRef, Share, ThreadRow, Unattributed, WindowReport},
     events::{ProcessInfo, Runtime},
     model::{
         domain::Label,
-        frame::{Frame, FrameKind, Marker},
+        frame::Marker,
         target_text::TargetText,
         units::{MicroJoules, Pid},
     },
@@ -210,15 +212,6 @@ impl<K: Clone + Eq + Hash + Ord> Ranking<K> {
         ranked
             .sort_unstable_by(|(a, x), (b, y)| (y.energy, y.cpu_ns).cmp(&(x.energy, x.cpu_ns)).then_with(|| a.cmp(b)));
         ranked
-    }
-}
-
-/// What stands for a frame of which nothing is known.
-fn marker_name(frame: &Frame) -> Option<&str> {
-    match frame.kind {
-        _ if frame.is_unresolved() => Some(Marker::Unresolved.name()),
-        FrameKind::Marker => Some(frame.name.raw()),
-        _ => None,
     }
 }
 
