@@ -109,7 +109,7 @@ impl FrameWord {
         Self(tag << TAG_SHIFT | id << OFFSET_BITS | offset as u64 & OFFSET_MASK)
     }
 
-    /// What a JVM or native code says with it. Everything else is an address, which then nobody can name.
+    /// What it says if it is a JVM's word, or an address. Words of other run-time systems and unknown tags count as addresses.
     #[inline(always)]
     pub const fn decode(self) -> FrameRef {
         let offset = (self.0 & OFFSET_MASK) as u32;
@@ -144,7 +144,7 @@ impl FrameWord {
         if self.0 >> TAG_SHIFT == 0 { (self.0 >> RUNTIME_SHIFT) as u8 } else { 0 }
     }
 
-    /// Whether it is not an address: only a run-time system of its process can tell what it is.
+    /// Whether it is not an address: only a run-time system of its process knows what it is.
     #[inline(always)]
     pub const fn is_of_a_runtime(self) -> bool {
         self.is_of_a_jvm() || self.other_runtime() != 0

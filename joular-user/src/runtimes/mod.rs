@@ -27,10 +27,10 @@ use crate::procs::maps::Mapping;
 pub mod hotspot;
 pub mod openj9;
 
-/// Of which a process runs one at most. Where it has mapped libraries of several, the first one counts.
+/// Run-time systems of which a process has one at most. Where it has mapped libraries of several, the first one counts.
 pub type Alternatives = &'static [&'static dyn RuntimeSystem];
 
-/// The run-time systems that are known. A process may run one of each: Python loads a JVM as a library.
+/// The run-time systems that are known. A process may have one from each list: Python loads a JVM as a library.
 pub type Systems = &'static [Alternatives];
 
 /// OpenJ9 brings a libjvm.so too, so it comes first.

@@ -53,7 +53,7 @@ const MAX_OPENING: usize = 4;
 const OPENING_PER_WINDOW: Duration = Duration::from_millis(50);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
 
-/// Which of a process's slots: one for each alternatives in [`crate::runtimes::Systems`].
+/// Index into [`Process::slots`], and so into [`crate::runtimes::Systems`].
 type SlotIndex = usize;
 
 /// Limits what run-time systems take of this thread's time.
