@@ -171,9 +171,9 @@ struct Summary<'a> {
 /// A method over a whole run, all processes together.
 #[derive(Serialize)]
 struct RunMethod<'a> {
-    method: &'a TargetText,
-    signature: Option<&'a TargetText>,
-    module: Option<&'a TargetText>,
+    method: &'a str,
+    signature: Option<&'a str>,
+    module: Option<&'a str>,
     self_uj: u64,
     self_cpu_ns: u64,
     self_samples: u64,
@@ -376,9 +376,9 @@ fn run_methods(totals: &Totals) -> Vec<RunMethod<'_>> {
         .map(|(key, tally)| {
             let interval = intervals.of(key, tally.energy);
             RunMethod {
-                method: &key.name,
-                signature: key.signature.as_ref(),
-                module: key.module.as_ref(),
+                method: key.name(),
+                signature: key.signature(),
+                module: key.module(),
                 self_uj: tally.energy.0,
                 self_cpu_ns: tally.cpu_ns,
                 self_samples: tally.samples,

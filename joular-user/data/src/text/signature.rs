@@ -105,35 +105,40 @@ impl<'a> Type<'a> {
 
 /// `(long, Long[], int)`; what is not a descriptor stays as it is.
 pub fn readable(descriptor: &TargetText) -> TargetText {
-    written(descriptor, Form::Short).into()
+    written(descriptor.raw(), Form::Short).into()
 }
 
 /// What tells a method from others, apart from how it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Method<'a> {
     /// With its class, if it has one.
-    pub name: &'a TargetText,
-    pub signature: Option<&'a TargetText>,
-    pub module: Option<&'a TargetText>,
+    pub name: &'a str,
+    pub signature: Option<&'a str>,
+    pub module: Option<&'a str>,
+}
+
+impl<'a> Method<'a> {
+    pub fn new(name: &'a TargetText, signature: Option<&'a TargetText>, module: Option<&'a TargetText>) -> Self {
+        Self { name: name.raw(), signature: signature.map(TargetText::raw), module: module.map(TargetText::raw) }
+    }
 }
 
 /// Names of methods, each with as much of signature and module as it takes to tell it from the
 /// others here. A method whose name is unique has its name only.
 pub fn told_apart(methods: &[Method<'_>]) -> Vec<TargetText> {
-    let mut twins: HashMap<&TargetText, Vec<&Method<'_>>> = HashMap::new();
+    let mut twins: HashMap<&str, Vec<&Method<'_>>> = HashMap::new();
     for method in methods {
         twins.entry(method.name).or_default().push(method);
     }
-    let forms: HashMap<&TargetText, (Option<Form>, bool)> =
-        twins.iter().map(|(name, twins)| (*name, needed(twins))).collect();
+    let forms: HashMap<&str, (Option<Form>, bool)> = twins.iter().map(|(name, twins)| (*name, needed(twins))).collect();
     let name = |method: &Method<'_>| {
-        let mut shown = method.name.raw().to_owned();
+        let mut shown = method.name.to_owned();
         let (form, has_module) = forms.get(method.name).copied().unwrap_or_default();
         if let (Some(form), Some(signature)) = (form, method.signature) {
             shown.push_str(&written(signature, form));
         }
         if let Some(module) = method.module.filter(|_| has_module) {
-            shown = format!("{shown} ({})", module.raw());
+            shown = format!("{shown} ({module})");
         }
         TargetText::from(shown)
     };
@@ -144,7 +149,7 @@ pub fn told_apart(methods: &[Method<'_>]) -> Vec<TargetText> {
 /// does.
 fn needed(twins: &[&Method<'_>]) -> (Option<Form>, bool) {
     let has_modules = twins.iter().any(|twin| twin.module != twins[0].module);
-    let signatures: BTreeSet<&TargetText> = twins.iter().filter_map(|twin| twin.signature).collect();
+    let signatures: BTreeSet<&str> = twins.iter().filter_map(|twin| twin.signature).collect();
     if twins.iter().all(|twin| twin.signature == twins[0].signature) {
         return (None, has_modules);
     }
@@ -155,8 +160,7 @@ fn needed(twins: &[&Method<'_>]) -> (Option<Form>, bool) {
     (Some(Form::ALL.into_iter().find(tells).unwrap_or(Form::Full)), has_modules)
 }
 
-fn written(descriptor: &TargetText, form: Form) -> String {
-    let descriptor = descriptor.raw();
+fn written(descriptor: &str, form: Form) -> String {
     Signature::parse(descriptor).map_or_else(|| descriptor.to_owned(), |signature| signature.text(form))
 }
 
@@ -193,15 +197,7 @@ mod tests {
     }
 
     fn names(methods: &[(&str, Option<&str>, Option<&str>)]) -> Vec<TargetText> {
-        let texts: Vec<(TargetText, Option<TargetText>, Option<TargetText>)> = methods
-            .iter()
-            .map(|(name, signature, module)| ((*name).into(), signature.map(Into::into), module.map(Into::into)))
-            .collect();
-        let methods = texts.iter().map(|(name, signature, module)| Method {
-            name,
-            signature: signature.as_ref(),
-            module: module.as_ref(),
-        });
+        let methods = methods.iter().map(|&(name, signature, module)| Method { name, signature, module });
         told_apart(&methods.collect::<Vec<_>>())
     }
 
@@ -246,10 +242,8 @@ mod tests {
 
         #[test]
         fn what_differs_is_told_apart(signatures in prop::collection::hash_set(r"\([IJ]{0,2}(La/A;|Lb/A;)?\)[VI]", 1..8)) {
-            let name = TargetText::from("m");
-            let signatures: Vec<TargetText> = signatures.into_iter().map(Into::into).collect();
             let methods: Vec<_> =
-                signatures.iter().map(|text| Method { name: &name, signature: Some(text), module: None }).collect();
+                signatures.iter().map(|text| Method { name: "m", signature: Some(text), module: None }).collect();
             let names: BTreeSet<TargetText> = told_apart(&methods).into_iter().collect();
             prop_assert_eq!(names.len(), signatures.len());
         }

@@ -11,7 +11,6 @@ use std::{
     borrow::Borrow,
     collections::{BTreeMap, HashMap, HashSet},
     hash::Hash,
-    sync::Arc,
 };
 
 use indexmap::IndexMap;
@@ -42,14 +41,14 @@ type Kind = (TargetText, Option<TargetText>);
 pub(super) struct InferredEnergy<'a> {
     /// The thread whose it is; of several with one name, thread 0 stands for them.
     pub(super) thread: &'a ThreadKey,
-    pub(super) to: &'a Arc<MethodKey>,
+    pub(super) to: &'a MethodKey,
     /// If nothing is known of the method: the name of what stands for it.
     pub(super) marker: Option<&'a str>,
     pub(super) share: Share<u32>,
 }
 
 /// Methods, each with the name of what stands for it if nothing is known of it.
-type Methods = IndexMap<Arc<MethodKey>, Option<Box<str>>>;
+type Methods = IndexMap<MethodKey, Option<Box<str>>>;
 
 impl<'a> InferredEnergy<'a> {
     fn of(thread: &'a ThreadKey, methods: &'a Methods, share: Share<u32>) -> Option<Self> {
@@ -111,7 +110,7 @@ impl Inferred {
     }
 
     /// Takes a window. `ranked` has its methods.
-    pub(super) fn window(&mut self, report: &WindowReport, stacks: &StackTable, ranked: &Ranking<Arc<MethodKey>>) {
+    pub(super) fn window(&mut self, report: &WindowReport, stacks: &StackTable, ranked: &Ranking<MethodKey>) {
         if self.generation != stacks.generation() {
             self.generation = stacks.generation();
             self.frames.clear();
@@ -140,7 +139,7 @@ impl Inferred {
     fn rows(
         &mut self,
         report: &WindowReport,
-        (stacks, ranked): (&StackTable, &Ranking<Arc<MethodKey>>),
+        (stacks, ranked): (&StackTable, &Ranking<MethodKey>),
         process: &ProcessRef,
         thread: &ThreadRow,
         rows: &[BranchRow],
@@ -180,7 +179,7 @@ impl Inferred {
         }
     }
 
-    fn method(&mut self, id: FrameId, stacks: &StackTable, ranked: &Ranking<Arc<MethodKey>>) -> Option<u32> {
+    fn method(&mut self, id: FrameId, stacks: &StackTable, ranked: &Ranking<MethodKey>) -> Option<u32> {
         if let Some(place) = self.frames.get(&id) {
             return *place;
         }
@@ -335,7 +334,7 @@ impl Totals {
         let (to, share) = (moved.to, moved.share);
         let unsampled = MethodKey::of(&Frame::marker(Marker::NoSample));
         self.methods.take_away(&unsampled, share.energy, share.cpu_ns);
-        self.methods.infer(Arc::clone(to), &Tally::inferred(&share));
+        self.methods.infer(to.clone(), &Tally::inferred(&share));
         let (process, tid, start) = moved.thread;
         let thread = (process.pid, process.start_boottime_ns, *tid, *start);
         self.sampling.inferred(thread, to, Sampled { energy: share.energy, samples: 0, squares: share.squares });

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use super::{Ranking, Tally};
 use crate::{
-    attribution::window_report::Share,
     model::{
         frame::{Frame, FrameKind, Marker},
         target_text::TargetText,
@@ -12,18 +11,37 @@ use crate::{
     text::signature::{Method, told_apart},
 };
 
-/// A method, however it ran and at whatever line, as in reports.
+/// A method, however it ran and at whatever line, as in reports. Whoever keeps it shares one block of memory: a run has
+/// thousands of methods, and a small block that stays keeps its whole page from being given back.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MethodKey {
-    /// With its class, if it has one.
-    pub name: TargetText,
-    pub signature: Option<TargetText>,
-    pub module: Option<TargetText>,
+    /// Its name, its signature and its module, one behind the other.
+    text: Arc<str>,
+    name_end: usize,
+    signature_end: usize,
 }
 
 impl MethodKey {
     pub(super) fn of(frame: &Frame) -> Self {
-        Self { name: frame.method(), signature: frame.signature.clone(), module: frame.module.clone() }
+        let mut text = frame.method().into_raw();
+        let name_end = text.len();
+        text.push_str(frame.signature.as_ref().map_or("", TargetText::raw));
+        let signature_end = text.len();
+        text.push_str(frame.module.as_ref().map_or("", TargetText::raw));
+        Self { text: text.into(), name_end, signature_end }
+    }
+
+    /// With its class, if it has one.
+    pub fn name(&self) -> &str {
+        self.text.get(..self.name_end).unwrap_or_default()
+    }
+
+    pub fn signature(&self) -> Option<&str> {
+        self.text.get(self.name_end..self.signature_end).filter(|text| !text.is_empty())
+    }
+
+    pub fn module(&self) -> Option<&str> {
+        self.text.get(self.signature_end..).filter(|text| !text.is_empty())
     }
 }
 
@@ -36,51 +54,50 @@ pub(super) fn marker_name(frame: &Frame) -> Option<&str> {
     }
 }
 
-/// Methods are shared with whoever else keeps them: a run has thousands, in several small blocks each, and blocks that stay
-/// keep whole pages from being given back.
-impl Ranking<Arc<MethodKey>> {
-    pub(super) fn add_of(&mut self, frame: &Frame, share: Share) {
-        let key = MethodKey::of(frame);
-        match self.entries.get_mut(&key) {
-            Some(tally) => tally.add(share),
-            None => self.add(Arc::new(key), share),
-        }
-    }
-
+impl Ranking<MethodKey> {
     /// The method as it is kept here, or a new one.
-    pub(super) fn shared(&self, key: MethodKey) -> Arc<MethodKey> {
-        self.entries.get_key_value(&key).map_or_else(|| Arc::new(key), |(known, _)| Arc::clone(known))
+    pub(super) fn shared(&self, key: MethodKey) -> MethodKey {
+        self.entries.get_key_value(&key).map_or(key, |(known, _)| known.clone())
     }
 
     /// As [`Self::ranked`], with names that tell overloads apart.
     pub fn named(&self) -> Vec<(TargetText, &MethodKey, &Tally)> {
         let ranked = self.ranked();
-        let methods = ranked.iter().map(|(key, _)| Method {
-            name: &key.name,
-            signature: key.signature.as_ref(),
-            module: key.module.as_ref(),
-        });
+        let methods =
+            ranked.iter().map(|(key, _)| Method { name: key.name(), signature: key.signature(), module: key.module() });
         let names = told_apart(&methods.collect::<Vec<_>>());
-        names.into_iter().zip(ranked).map(|(name, (key, tally))| (name, &**key, tally)).collect()
+        names.into_iter().zip(ranked).map(|(name, (key, tally))| (name, key, tally)).collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::units::MicroJoules;
+    use crate::{attribution::window_report::Share, model::units::MicroJoules};
+
+    #[test]
+    fn a_method_has_its_parts() {
+        let parts = |class: Option<&str>, signature: Option<&str>, module: Option<&str>| {
+            let [class, signature, module] = [class, signature, module].map(|part| part.map(TargetText::from));
+            let key = MethodKey::of(&Frame { class, signature, module, ..Frame::new(FrameKind::Compiled, "put") });
+            let text = |part: Option<&str>| part.map(str::to_owned);
+            (key.name().to_owned(), text(key.signature()), text(key.module()))
+        };
+        let text = |part: &str| Some(part.to_owned());
+        assert_eq!(parts(Some("A"), Some("(I)V"), Some("m")), ("A.put".to_owned(), text("(I)V"), text("m")));
+        assert_eq!(parts(None, None, Some("m")), ("put".to_owned(), None, text("m")));
+        assert_eq!(parts(None, Some("m"), None), ("put".to_owned(), text("m"), None));
+    }
 
     #[test]
     fn overloads_are_methods_of_their_own() {
         let mut ranking = Ranking::new(8);
-        let key = |name: &str, signature: Option<&str>| MethodKey {
-            name: name.into(),
-            signature: signature.map(Into::into),
-            module: None,
+        let key = |name: &str, signature: &str| {
+            MethodKey::of(&Frame { signature: Some(signature.into()), ..Frame::new(FrameKind::Compiled, name) })
         };
-        ranking.add(Arc::new(key("A.put", Some("(I)V"))), share(3));
-        ranking.add(Arc::new(key("A.put", Some("(J)V"))), share(2));
-        ranking.add(Arc::new(key("A.get", Some("()V"))), share(1));
+        ranking.add(key("A.put", "(I)V"), share(3));
+        ranking.add(key("A.put", "(J)V"), share(2));
+        ranking.add(key("A.get", "()V"), share(1));
         let names: Vec<TargetText> = ranking.named().into_iter().map(|(name, ..)| name).collect();
         assert_eq!(names, ["A.put(int)", "A.put(long)", "A.get"]);
     }

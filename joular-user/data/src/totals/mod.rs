@@ -19,7 +19,6 @@ pub mod sampling;
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
     hash::Hash,
-    sync::Arc,
 };
 
 pub use self::methods::MethodKey;
@@ -232,7 +231,7 @@ pub fn by_process(report: &WindowReport) -> impl Iterator<Item = (&ProcessRef, S
 pub struct Totals {
     pub sums: RunSums,
     /// Self energy by method, all processes and kinds of code together.
-    pub methods: Ranking<Arc<MethodKey>>,
+    pub methods: Ranking<MethodKey>,
     /// How far the methods' energies may be off.
     pub sampling: MethodSampling,
     pub processes: Ranking<ProcessRef>,
@@ -328,7 +327,7 @@ impl Totals {
             let frame = stacks.frame(row.method);
             // A method that only called others has no self figures.
             if row.own != Share::default() {
-                self.methods.add_of(frame, row.own);
+                self.methods.add(MethodKey::of(frame), row.own);
             }
             if let Some(name) = marker_name(frame) {
                 let energy = bounded_entry(&mut self.markers, name);

@@ -188,11 +188,8 @@ impl CallTree {
 
     /// The names of all labels, in their order: with a signature or a module where a name has several.
     pub fn names(&self) -> Vec<TargetText> {
-        let methods = self.labels.iter().map(|label| Method {
-            name: &label.name,
-            signature: label.signature.as_ref(),
-            module: label.module.as_ref(),
-        });
+        let methods =
+            self.labels.iter().map(|label| Method::new(&label.name, label.signature.as_ref(), label.module.as_ref()));
         told_apart(&methods.collect::<Vec<_>>())
     }
 

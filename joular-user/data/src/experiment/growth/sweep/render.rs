@@ -35,11 +35,8 @@ impl Sweep {
 
     /// Total and methods with their names, signatures where names are equal.
     pub(super) fn named(&self, top: Option<usize>) -> Vec<(TargetText, &Curve)> {
-        let keys = self.methods.iter().map(|curve| Method {
-            name: &curve.name,
-            signature: curve.signature.as_ref(),
-            module: curve.module.as_ref(),
-        });
+        let keys =
+            self.methods.iter().map(|curve| Method::new(&curve.name, curve.signature.as_ref(), curve.module.as_ref()));
         let names = told_apart(&keys.collect::<Vec<_>>());
         let shown = names.into_iter().zip(&self.methods).take(top.unwrap_or(usize::MAX));
         std::iter::once((self.total.name.clone(), &self.total)).chain(shown).collect()

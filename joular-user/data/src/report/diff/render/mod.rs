@@ -55,7 +55,7 @@ impl Comparison {
     /// Names of the rows, in their order, with signatures where rows have the same name.
     fn names(&self) -> Vec<TargetText> {
         let keys = self.rows.iter().map(|row| &row.key);
-        let methods = keys.map(|key| Method { name: &key.name, signature: key.signature.as_ref(), module: None });
+        let methods = keys.map(|key| Method::new(&key.name, key.signature.as_ref(), None));
         told_apart(&methods.collect::<Vec<_>>())
     }
 

@@ -35,7 +35,7 @@ pub(super) fn method_groups(methods: &[MethodKey<'_>]) -> Vec<Group> {
     let told: Vec<Method<'_>> = methods
         .iter()
         .zip(&names)
-        .map(|(&(_, _, signature, module, _), name)| Method { name, signature, module })
+        .map(|(&(_, _, signature, module, _), name)| Method::new(name, signature, module))
         .collect();
     let group =
         |((method, shown), &(class, _, signature, module, is_marker)): ((&TargetText, TargetText), &MethodKey<'_>)| {
