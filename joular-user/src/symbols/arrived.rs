@@ -1,7 +1,10 @@
 //! Takes in stacks that have just arrived. What names them is read while their process is sure to be there;
 //! the names themselves are put together when a window needs them.
 
-use std::{collections::BTreeSet, time::Instant};
+use std::{
+    collections::{BTreeSet, HashMap},
+    time::Instant,
+};
 
 use joular_data::{
     events::{ProcessInfo, RawStack},
@@ -28,10 +31,13 @@ impl Symbolizer {
     /// is replaced by one address in its function: a machine's addresses are many, and each would be kept with its name.
     pub fn take_in_kernel_stacks(&mut self, stacks: &mut [(u8, RawStack)]) {
         let Some(symbols) = self.kernel_symbols() else { return };
+        // Stacks share most of their addresses, and a search looks at 17 symbols that lie far apart.
+        let mut starts: HashMap<Address, Option<Address>> = HashMap::new();
         for (_, stack) in stacks {
             let looked_up: Vec<Address> = lookup_addresses(stack).collect();
             for (frame, address) in stack.frames.iter_mut().zip(looked_up) {
-                if let Some(start) = symbols.function_start(address) {
+                let start = starts.entry(address).or_insert_with(|| symbols.function_start(address));
+                if let Some(start) = start {
                     // A return address is looked up one byte before.
                     *frame = Address(start.0.saturating_add(frame.0.saturating_sub(address.0)));
                 }

@@ -11,6 +11,7 @@
 //! replay needs none of this.
 
 pub mod allocation;
+mod answers;
 mod arrived;
 mod builds;
 pub mod demangle;

@@ -4,15 +4,7 @@
 //! megabytes meanwhile; the answers are few and small. So the answers are kept, and a parsed file only
 //! while questions about it keep coming.
 
-use std::{
-    collections::{HashMap, HashSet},
-    fs::File,
-    io,
-    os::unix::fs::FileExt as _,
-    path::Path,
-    sync::Arc,
-    time::Instant,
-};
+use std::{collections::HashMap, fs::File, io, os::unix::fs::FileExt as _, path::Path, sync::Arc, time::Instant};
 
 use blazesym::symbolize::{Input, Symbolizer, source::Elf, source::Source};
 use joular_data::{
@@ -25,6 +17,7 @@ use joular_data::{
 
 use super::{
     Notice,
+    answers::Answers,
     demangle::demangled,
     files::{Copies, FileKey, FileUse, NewFile, OpenFiles},
 };
@@ -39,8 +32,6 @@ use crate::{
     runtimes::is_library,
 };
 
-/// Answers kept of one file before it starts over.
-const MAX_ANSWERS: usize = 1 << 16;
 /// Files kept that no process uses any more.
 const MAX_IDLE_FILES: usize = 64;
 /// Windows without a question after which a parsed file is dropped.
@@ -83,9 +74,7 @@ struct ElfFile {
     /// Whether what it lacks was said.
     is_noticed: bool,
     module: Arc<str>,
-    /// By file offset; `None` if no symbol covers it.
-    answers: HashMap<u64, Option<Arc<str>>>,
-    names: HashSet<Arc<str>>,
+    answers: Answers,
 }
 
 /// All native files in use.
@@ -113,8 +102,7 @@ impl NativeSymbols {
             is_unreadable: false,
             is_noticed: false,
             module: module.into(),
-            answers: HashMap::new(),
-            names: HashSet::new(),
+            answers: Answers::default(),
         });
         if file.owner != owner {
             file.owner = None;
@@ -141,11 +129,8 @@ impl NativeSymbols {
         };
         let is_dead = self.files.iter().any(is_late);
         let Some(file) = self.files.get_mut(&key) else { return };
-        if file.answers.len() > MAX_ANSWERS {
-            file.answers.clear();
-            file.names.clear();
-        }
-        let mut missing: Vec<u64> = offsets.iter().copied().filter(|at| !file.answers.contains_key(at)).collect();
+        file.answers.make_room(offsets.len());
+        let mut missing: Vec<u64> = offsets.iter().copied().filter(|at| !file.answers.has(*at)).collect();
         missing.sort_unstable();
         missing.dedup();
         if missing.is_empty() || is_dead && file.parsed.is_none() {
@@ -177,15 +162,7 @@ impl NativeSymbols {
             }
         }
         for (offset, name) in missing.into_iter().zip(names) {
-            let name = name.map(|name| match file.names.get(&*name) {
-                Some(known) => Arc::clone(known),
-                None => {
-                    let name: Arc<str> = name.into();
-                    file.names.insert(Arc::clone(&name));
-                    name
-                }
-            });
-            file.answers.insert(offset, name);
+            file.answers.insert(offset, name.as_deref());
         }
         self.bound_parsed();
     }
@@ -225,8 +202,8 @@ impl NativeSymbols {
     /// tells the module.
     pub fn frame(&self, key: FileKey, offset: u64) -> Option<Frame> {
         let file = self.files.get(&key)?;
-        let name = file.answers.get(&offset)?;
-        Some(frame(&file.module, name.as_deref()))
+        let name = file.answers.get(offset)?;
+        Some(frame(&file.module, name))
     }
 
     /// The file itself, for whoever needs more of it than names.
