@@ -103,7 +103,7 @@ fn method_lines(totals: &Totals, report: &WindowReport, width: usize, count: usi
         let room = width.saturating_sub(figures.chars().count());
         Line::new(Style::Plain, format!("{figures}{}", cut(name, room, Keep::End)))
     };
-    let named = totals.methods.named().into_iter().map(|(name, key, tally)| {
+    let named = totals.methods.named(count).into_iter().map(|(name, key, tally)| {
         let interval = intervals.of(key, tally.energy).joules();
         line(figures::with_interval(tally.energy.joules(), interval, label), tally, &name.to_string())
     });
@@ -153,8 +153,7 @@ fn footer(totals: &Totals) -> Vec<Line> {
 /// One window as one line, for logs.
 pub fn line(run: &RunInfo, totals: &Totals, report: &WindowReport) -> String {
     let now = RunSums::of(report);
-    let top = totals.methods.named().into_iter().max_by_key(|(.., tally)| tally.energy_now);
-    let top = top.filter(|(.., tally)| tally.energy_now.0 > 0).map_or_else(String::new, |(name, _, tally)| {
+    let top = totals.methods.top_now().map_or_else(String::new, |(name, tally)| {
         format!("  top {name} {:.1} %", share(tally.energy_now, now.attributed))
     });
     let ambiguous = if now.ambiguous > 0 { " ambiguous" } else { "" };

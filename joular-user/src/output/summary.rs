@@ -145,7 +145,7 @@ fn methods(totals: &Totals) -> String {
         // Writing to a String cannot fail.
         let _ = writeln!(text, "  {joules:>14} J  {interval:<15}  {part:>5.1} %  {name}");
     };
-    for (name, key, tally) in totals.methods.named().into_iter().take(TOP_METHODS) {
+    for (name, key, tally) in totals.methods.named(TOP_METHODS) {
         let interval = intervals.of(key, tally.energy);
         let (joules, interval) = figures::with_interval(tally.energy.joules(), interval.joules(), label);
         add(&joules, &interval, tally, &name.to_string());

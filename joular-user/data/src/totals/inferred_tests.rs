@@ -84,7 +84,7 @@ fn run_moving(windows: &[(i64, u64, &[&str])], moved_uj: u64, mut totals: Totals
 fn methods(totals: &Totals) -> Vec<(String, u64, u64)> {
     totals
         .methods
-        .named()
+        .named(usize::MAX)
         .into_iter()
         .map(|(name, _, tally)| (name.into_raw(), tally.energy.0, tally.inferred.0))
         .collect()

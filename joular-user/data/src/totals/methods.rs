@@ -1,6 +1,6 @@
 //! Defines what a method is in a run's sums, and how it is called.
 
-use std::sync::Arc;
+use std::{cmp::Reverse, collections::HashSet, iter, sync::Arc};
 
 use super::{Ranking, Tally};
 use crate::{
@@ -43,6 +43,10 @@ impl MethodKey {
     pub fn module(&self) -> Option<&str> {
         self.text.get(self.signature_end..).filter(|text| !text.is_empty())
     }
+
+    fn method(&self) -> Method<'_> {
+        Method { name: self.name(), signature: self.signature(), module: self.module() }
+    }
 }
 
 /// What stands for a frame of which nothing is known.
@@ -60,13 +64,27 @@ impl Ranking<MethodKey> {
         self.entries.get_key_value(&key).map_or(key, |(known, _)| known.clone())
     }
 
-    /// As [`Self::ranked`], with names that tell overloads apart.
-    pub fn named(&self) -> Vec<(TargetText, &MethodKey, &Tally)> {
-        let ranked = self.ranked();
-        let methods =
-            ranked.iter().map(|(key, _)| Method { name: key.name(), signature: key.signature(), module: key.module() });
-        let names = told_apart(&methods.collect::<Vec<_>>());
-        names.into_iter().zip(ranked).map(|(name, (key, tally))| (name, key, tally)).collect()
+    /// The first of [`Self::ranked`], with names that tell overloads apart.
+    pub fn named(&self, most: usize) -> Vec<(TargetText, &MethodKey, &Tally)> {
+        let first: Vec<_> = self.ranked().into_iter().take(most).collect();
+        let names = self.names(first.iter().map(|(key, _)| *key));
+        names.into_iter().zip(first).map(|(name, (key, tally))| (name, key, tally)).collect()
+    }
+
+    /// The method that has most of the latest window, if any has something of it.
+    pub fn top_now(&self) -> Option<(TargetText, &Tally)> {
+        let entries = self.entries.iter().filter(|(_, tally)| tally.energy_now.0 > 0);
+        let (key, tally) = entries.max_by_key(|(key, tally)| (tally.energy_now, Reverse(*key)))?;
+        Some((self.names(iter::once(key)).pop()?, tally))
+    }
+
+    /// Names of some methods. Of the thousands of others only those of equal names matter.
+    fn names<'a>(&'a self, shown: impl Iterator<Item = &'a MethodKey> + Clone) -> Vec<TargetText> {
+        let names: HashSet<&str> = shown.clone().map(MethodKey::name).collect();
+        let namesakes = self.entries.keys().filter(|key| names.contains(key.name()));
+        let count = shown.clone().count();
+        let methods: Vec<Method<'_>> = shown.chain(namesakes).map(MethodKey::method).collect();
+        told_apart(&methods).into_iter().take(count).collect()
     }
 }
 
@@ -98,8 +116,12 @@ mod tests {
         ranking.add(key("A.put", "(I)V"), share(3));
         ranking.add(key("A.put", "(J)V"), share(2));
         ranking.add(key("A.get", "()V"), share(1));
-        let names: Vec<TargetText> = ranking.named().into_iter().map(|(name, ..)| name).collect();
-        assert_eq!(names, ["A.put(int)", "A.put(long)", "A.get"]);
+        let names = |most| ranking.named(most).into_iter().map(|(name, ..)| name).collect::<Vec<TargetText>>();
+        assert_eq!(names(9), ["A.put(int)", "A.put(long)", "A.get"]);
+        assert_eq!(names(1), ["A.put(int)"], "those that are not shown count");
+        assert_eq!(ranking.top_now().map(|(name, tally)| (name, tally.energy.0)), Some(("A.put(int)".into(), 3)));
+        ranking.start_window();
+        assert!(ranking.top_now().is_none());
     }
 
     fn share(energy: u64) -> Share {
