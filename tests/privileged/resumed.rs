@@ -6,6 +6,7 @@ use std::{collections::BTreeMap, fmt, time::Duration};
 
 use anyhow::{Context as _, Result, ensure};
 use joular_tests::{
+    chance::repeat_once,
     dataset::{float, text},
     java::Workload,
     jdk::Jdk,
@@ -14,6 +15,7 @@ use joular_tests::{
     statistics::RARE_SIGMAS,
 };
 
+/// A case may be recorded for longer.
 const LIMIT: Duration = Duration::from_secs(60);
 /// Of the samples of a case that are not too deep to be kept.
 const WHOLE: f64 = 0.995;
@@ -144,7 +146,7 @@ fn samples(output: &Output) -> Result<BTreeMap<String, Samples>> {
 }
 
 /// Records a case; its samples by the way in which threads block.
-fn record(case: Case) -> Result<(Output, BTreeMap<String, Samples>)> {
+fn record(case: Case, measures: u32) -> Result<(Output, BTreeMap<String, Samples>)> {
     let Case { release, compiler, carriers, threads, depth, flags } = case;
     let jdk = Jdk::pinned()?.find(|jdk| jdk.release == release).with_context(|| format!("no JDK {release}"))?;
     let output = Output::new()?;
@@ -159,7 +161,7 @@ fn record(case: Case) -> Result<(Output, BTreeMap<String, Samples>)> {
     let arguments = [threads, depth, compiler.iterations(), threads.max(5_000)];
     let workload = arguments.iter().fold(workload, |workload, argument| workload.argument(&argument.to_string()));
     let jvm = workload.start()?;
-    let run = Run::modelled().pid(jvm.pid()).with("--duration", format!("{}s", case.seconds()));
+    let run = Run::modelled().pid(jvm.pid()).with("--duration", format!("{}s", measures * case.seconds()));
     let finished = run.with("--frequency", "999").output(output.dir()).finish(LIMIT + END)?;
     ensure!(finished.code() == Some(0), "{case}: {finished:?}");
     drop(jvm);
@@ -182,7 +184,11 @@ fn figures_of_way(samples: Samples) -> String {
 
 /// Records a case, says what it saw, and judges it. `deviations` is how far the share may be off.
 pub fn expect_whole(case: Case, deviations: f64) -> Result<()> {
-    let (output, ways) = record(case)?;
+    repeat_once(|measures| judge(case, deviations, measures))
+}
+
+fn judge(case: Case, deviations: f64, measures: u32) -> Result<()> {
+    let (output, ways) = record(case, measures)?;
     let sum = ways.values().fold(Samples::default(), |sum, samples| sum.add(*samples));
     let mut said = format!("{case}: {}", figures(sum));
     for (way, samples) in &ways {

@@ -147,7 +147,6 @@ fn quick(checks: &mut Checks, notes_file: &Path, live: bool) {
             let mut clippy = shell::cargo();
             shell::run(clippy.args(["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"]))
         });
-        checks.check("links in rustdoc", rustdoc);
         let built = checks.check("build", Built::build);
         let is_set_up = checks.join("setup", rest).is_some();
         if is_set_up && built.is_some() {
@@ -192,6 +191,7 @@ fn slow(checks: &mut Checks, notes_file: &Path) {
         return checks.skip("tests of the binary", "there are no packages to test");
     };
     let tests = Tests { built: &built, notes_file, packages: Some(&made), every_jdk: true };
+    checks.check("links in rustdoc", rustdoc);
     checks.check("tests of packages", || tests.run(&built.unprivileged, &[PACKAGES]));
     tests.live(checks, "live tests across all JDKs and collectors", &[ACROSS, "--skip", SLOW, "--test-threads=1"]);
     tests.live(checks, "slow live tests, one at a time", &[SLOW, "--test-threads=1"]);

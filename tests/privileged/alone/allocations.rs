@@ -12,9 +12,10 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 use joular_tests::{
+    chance::repeat_once,
     clock::wait_for,
     dataset::DataSet,
-    java::{Jdk, Jvm, Workload},
+    java::{Collector, Jdk, Jvm, Workload},
     notes,
     profiler::{END, Output, Run},
 };
@@ -68,9 +69,12 @@ fn recorded(data: &DataSet, pid: u32) -> Result<BTreeMap<(String, String), (f64,
 }
 
 /// Compares one program's account with what was recorded of it.
-fn check(data: &DataSet, jvm: &Jvm, told: &Value, of: &str) -> Result<()> {
+fn check(data: &DataSet, jvm: &Jvm, told: &[Value], of: &str) -> Result<()> {
     let found = recorded(data, jvm.pid())?;
-    let said = |name: &str| told[name].as_f64().with_context(|| format!("{name} in {told}"));
+    let said = |name: &str| {
+        let figures = told.iter().map(|told| told[name].as_f64());
+        figures.sum::<Option<f64>>().with_context(|| format!("{name} in {told:?}"))
+    };
     let all: f64 = found.values().map(|(bytes, _)| bytes).sum();
     let samples: f64 = found.values().map(|(_, samples)| samples).sum();
     let expected = said("all")?;
@@ -96,28 +100,29 @@ fn check(data: &DataSet, jvm: &Jvm, told: &Value, of: &str) -> Result<()> {
 #[test]
 fn bytes_and_classes_are_the_programs_across_jdks_and_collectors() -> Result<()> {
     for pairs in Jdk::pairs()?.chunk_by(|(first, _), (second, _)| first.version == second.version) {
-        let output = Output::new()?;
-        let (jdk, _) = pairs[0];
-        let mut jvms = Vec::new();
-        for (_, collector) in pairs {
-            jvms.push((*collector, allocating(jdk).flag(&collector.flag()).start()?));
-        }
-        let targets: Vec<&Jvm> = jvms.iter().map(|(_, jvm)| jvm).collect();
-        let mut profiler = recording(&output, &targets).argument("--alloc").start()?;
-        // By then each JVM is known and has its probes.
-        (0..2).try_for_each(|_| profiler.wait_window().map(drop))?;
-        let mut told = Vec::new();
-        for (_, jvm) in &mut jvms {
-            told.push(allocated(jvm)?);
-        }
-        (0..2).try_for_each(|_| profiler.wait_window().map(drop))?;
-        profiler.signal(Signal::INT)?;
-        profiler.finish(END)?;
-        for ((collector, jvm), told) in jvms.iter().zip(&told) {
-            check(&output.data, jvm, told, &format!("{jdk} {collector}"))?;
-        }
+        repeat_once(|measures| expect_the_programs(pairs, measures))?;
     }
     Ok(())
+}
+
+fn expect_the_programs(pairs: &[(&Jdk, Collector)], measures: u32) -> Result<()> {
+    let output = Output::new()?;
+    let mut jvms = Vec::new();
+    for (jdk, collector) in pairs {
+        jvms.push((format!("{jdk} {collector}"), allocating(jdk).flag(&collector.flag()).start()?));
+    }
+    let targets: Vec<&Jvm> = jvms.iter().map(|(_, jvm)| jvm).collect();
+    let mut profiler = recording(&output, &targets).argument("--alloc").start()?;
+    // By then each JVM is known and has its probes.
+    (0..2).try_for_each(|_| profiler.wait_window().map(drop))?;
+    let mut told = Vec::new();
+    for (_, jvm) in &mut jvms {
+        told.push((0..measures).map(|_| allocated(jvm)).collect::<Result<Vec<_>>>()?);
+    }
+    (0..2).try_for_each(|_| profiler.wait_window().map(drop))?;
+    profiler.signal(Signal::INT)?;
+    profiler.finish(END)?;
+    jvms.iter().zip(&told).try_for_each(|((of, jvm), told)| check(&output.data, jvm, told, of))
 }
 
 /// Bytes in which the code of a JVM's library differs from its file.
@@ -206,7 +211,7 @@ fn a_jvm_whose_library_is_replaced_while_it_has_probes_goes_on_and_is_recorded_w
     (0..2).try_for_each(|_| profiler.wait_window().map(drop))?;
     profiler.signal(Signal::INT)?;
     profiler.finish(END)?;
-    check(&output.data, &jvm, &told, "a JDK that was upgraded")?;
+    check(&output.data, &jvm, &[told], "a JDK that was upgraded")?;
     allocated(&mut jvm).context("after the recording")?;
     Ok(())
 }
@@ -227,7 +232,7 @@ fn functions_of_stripped_jvms_are_found_by_what_their_code_does() -> Result<()> 
         (0..2).try_for_each(|_| profiler.wait_window().map(drop))?;
         profiler.signal(Signal::INT)?;
         profiler.finish(END)?;
-        check(&output.data, &jvm, &allocator, &format!("stripped {jdk}"))?;
+        check(&output.data, &jvm, &[allocator], &format!("stripped {jdk}"))?;
         let found = output.data.number(
             "SELECT sum(allocated_bytes)::DOUBLE FROM allocations WHERE thread_name = 'short' AND sampled_by IS DISTINCT FROM 'cpu-time'",
         )?;

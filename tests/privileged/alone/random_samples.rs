@@ -6,6 +6,7 @@ use std::{collections::HashMap, process::Command, time::Duration};
 
 use anyhow::{Context as _, Result};
 use joular_tests::{
+    chance::repeat_once,
     dataset::{float, text},
     java::Workload,
     native,
@@ -15,7 +16,7 @@ use joular_tests::{
 };
 
 const FREQUENCY_HZ: f64 = 99.0;
-const RECORDED: &str = "20s";
+const RECORDED: Duration = Duration::from_secs(20);
 /// Short windows are many, so that the variance over them is known well.
 const WINDOW: &str = "100ms";
 const LIMIT: Duration = Duration::from_secs(20);
@@ -118,6 +119,10 @@ fn check(found: &[Found], measured: &HashMap<String, f64>) -> Result<()> {
 
 #[test]
 fn threads_that_wake_at_fixed_times_have_samples_in_proportion_to_their_time() -> Result<()> {
+    repeat_once(wake_at_fixed_times)
+}
+
+fn wake_at_fixed_times(measures: u32) -> Result<()> {
     let output = Output::new()?;
     let program = output.beside("waker");
     native::compile("waker.c", &program)?;
@@ -128,9 +133,9 @@ fn threads_that_wake_at_fixed_times_have_samples_in_proportion_to_their_time() -
     let run = Run::modelled()
         .pid(waker.pid())
         .argument(jvm.pid().to_string())
-        .with("--duration", RECORDED)
+        .with("--duration", format!("{}s", (measures * RECORDED).as_secs()))
         .with("--interval", WINDOW);
-    let finished = run.output(output.dir()).finish(LIMIT + END)?;
+    let finished = run.output(output.dir()).finish(measures * RECORDED + END)?;
     assert_eq!(finished.code(), Some(0), "{finished:?}");
     let mut measured = measured(&waker.finish(LIMIT)?.stdout);
     measured.extend(self::measured(&jvm.finish(LIMIT)?.stdout));
@@ -140,13 +145,18 @@ fn threads_that_wake_at_fixed_times_have_samples_in_proportion_to_their_time() -
 
 #[test]
 fn loops_have_samples_in_proportion_to_the_time_of_their_parts() -> Result<()> {
+    repeat_once(loops)
+}
+
+fn loops(measures: u32) -> Result<()> {
     let output = Output::new()?;
     let program = output.beside("waker");
     native::compile("waker.c", &program)?;
     let mut waker = Running::spawn("waker", Command::new(&program).args(LOOPS))?;
     waker.wait_stdout("ready", LIMIT)?;
-    let run = Run::modelled().pid(waker.pid()).with("--duration", RECORDED).with("--interval", WINDOW);
-    let finished = run.output(output.dir()).finish(LIMIT + END)?;
+    let run = Run::modelled().pid(waker.pid()).with("--interval", WINDOW);
+    let run = run.with("--duration", format!("{}s", (measures * RECORDED).as_secs()));
+    let finished = run.output(output.dir()).finish(measures * RECORDED + END)?;
     assert_eq!(finished.code(), Some(0), "{finished:?}");
     let measured = measured(&waker.finish(LIMIT)?.stdout);
     assert_eq!(measured.len(), LOOPS.len(), "{measured:?}");

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use joular_tests::{
+    chance::repeat_once,
     dataset::{DataSet, float},
     java::{Jvm, Workload},
     profiler::{END, Output, Run},
     statistics::RARE_SIGMAS,
 };
 
-const RECORDED: &str = "15s";
-const LIMIT: Duration = Duration::from_secs(15);
+const RECORDED: Duration = Duration::from_secs(15);
 
 /// Part of `heavy` in the time of `heavy` and `light`, between two moments, as
 /// the workload measured it. Its lines come every 100 ms: since it keeps the
@@ -35,11 +35,16 @@ fn sum(data: &DataSet, column: &str, method: &str) -> Result<f64> {
 
 #[test]
 fn shares_of_two_methods_are_those_measured_inside_the_workload() -> Result<()> {
+    repeat_once(two_methods)
+}
+
+fn two_methods(measures: u32) -> Result<()> {
     let output = Output::new()?;
     let workload = Workload::new("Split").frame_pointers().argument("seconds=120");
     let jvm = workload.dont_inline("Split::heavy").dont_inline("Split::light").start()?;
-    let run = Run::modelled().pid(jvm.pid()).with("--frequency", "999").with("--duration", RECORDED);
-    let finished = run.output(output.dir()).finish(LIMIT + END)?;
+    let run = Run::modelled().pid(jvm.pid()).with("--frequency", "999");
+    let run = run.with("--duration", format!("{}s", (measures * RECORDED).as_secs()));
+    let finished = run.output(output.dir()).finish(measures * RECORDED + END)?;
     assert_eq!(finished.code(), Some(0), "{finished:?}");
 
     let data = &output.data;

@@ -10,6 +10,7 @@ use joular_data::{
     model::policy::WeightUnit,
 };
 use joular_tests::{
+    chance::repeat_once,
     notes,
     profiler::{END, Output, Run},
     shared::Shared,
@@ -31,7 +32,7 @@ struct Measured {
     threads: Vec<u32>,
 }
 
-fn measure(cpus: Cpus, options: &[&str], duties: &[u32]) -> Result<Measured> {
+fn measure(cpus: Cpus, options: &[&str], duties: &[u32], measures: u32) -> Result<Measured> {
     let output = Output::new()?;
     let cpu_root = topology::create(output.beside("cpu"), cpus)?;
     let recording = output.beside("run.jrec");
@@ -40,7 +41,7 @@ fn measure(cpus: Cpus, options: &[&str], duties: &[u32]) -> Result<Measured> {
     let run = Run::modelled().pid(burner.pid()).with("--cpu-root", cpu_root).with("--record", &recording);
     let run = options.iter().fold(run.argument("--no-output").argument("--quiet"), |run, option| run.argument(option));
     let profiler = run.start()?;
-    burner.burn(BURN)?;
+    burner.burn(measures * BURN)?;
     profiler.stop()?;
     let (mut info, mut windows) = (None, Vec::new());
     for event in RecordingReader::new(fs::File::open(&recording)?)? {
@@ -57,7 +58,7 @@ fn measure(cpus: Cpus, options: &[&str], duties: &[u32]) -> Result<Measured> {
 /// A run whose CPUs are sockets, both busy.
 fn two_sockets() -> Result<Arc<Measured>> {
     static RUN: Shared<Measured> = Shared::new();
-    RUN.get(|| measure(Cpus::TwoSockets, &[], &[100, 100]))
+    RUN.get(|| measure(Cpus::TwoSockets, &[], &[100, 100], 1))
 }
 
 impl Measured {
@@ -100,7 +101,11 @@ fn expect_symmetric(windows: &[Window]) {
 
 #[test]
 fn two_busy_hyper_threads_see_each_other() -> Result<()> {
-    let measured = measure(Cpus::Siblings, &[], &[100, 40])?;
+    repeat_once(two_busy_hyper_threads)
+}
+
+fn two_busy_hyper_threads(measures: u32) -> Result<()> {
+    let measured = measure(Cpus::Siblings, &[], &[100, 40], measures)?;
     expect_symmetric(&measured.windows);
     let share = |thread| measured.sum(thread, |time| time.corun_ns) / measured.sum(thread, |time| time.cpu_ns);
     assert!(share(1) > 0.95, "beside a CPU that is always busy: {:.3}", share(1));
@@ -114,7 +119,11 @@ fn two_busy_hyper_threads_see_each_other() -> Result<()> {
 /// it is busy again. With a thread that runs every 10 ms, both come soon.
 #[test]
 fn a_hyper_thread_beside_one_that_is_nearly_idle_shares_little_of_its_time() -> Result<()> {
-    let measured = measure(Cpus::Siblings, &[], &[100, 5])?;
+    repeat_once(beside_a_nearly_idle_one)
+}
+
+fn beside_a_nearly_idle_one(measures: u32) -> Result<()> {
+    let measured = measure(Cpus::Siblings, &[], &[100, 5], measures)?;
     expect_symmetric(&measured.windows);
     let other: u64 =
         measured.windows.iter().flat_map(|window| &window.cpus).map(|cpu| cpu.busy_ns * u64::from(cpu.cpu)).sum();
@@ -152,7 +161,11 @@ fn a_thread_has_time_only_on_the_socket_of_its_cpu() -> Result<()> {
 
 #[test]
 fn cycles_of_a_clock_are_the_time_of_each_thread() -> Result<()> {
-    let measured = measure(Cpus::TwoSockets, &["--weights", "clock"], &[100, 30])?;
+    repeat_once(cycles_of_a_clock)
+}
+
+fn cycles_of_a_clock(measures: u32) -> Result<()> {
+    let measured = measure(Cpus::TwoSockets, &["--weights", "clock"], &[100, 30], measures)?;
     assert_eq!(measured.info.policy.weight_unit, WeightUnit::Cycles);
     for thread in 0..measured.threads.len() {
         let (cycles, cpu_ns) = (measured.sum(thread, |time| time.cycles), measured.sum(thread, |time| time.cpu_ns));
@@ -165,7 +178,7 @@ fn cycles_of_a_clock_are_the_time_of_each_thread() -> Result<()> {
 
 #[test]
 fn no_cycles_are_counted_when_time_is_chosen() -> Result<()> {
-    let measured = measure(Cpus::TwoSockets, &["--weights", "time"], &[100])?;
+    let measured = measure(Cpus::TwoSockets, &["--weights", "time"], &[100], 1)?;
     assert_eq!(measured.info.policy.weight_unit, WeightUnit::Time);
     assert_eq!(measured.times().map(|time| time.cycles).sum::<u64>(), 0);
     Ok(())

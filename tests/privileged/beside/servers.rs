@@ -5,6 +5,7 @@ use std::{fmt, time::Duration};
 
 use anyhow::{Context as _, Result, ensure};
 use joular_tests::{
+    chance::repeat_once,
     jdk::{Collector, Jdk},
     notes,
     profiler::{END, Output, Run},
@@ -86,7 +87,8 @@ fn expect_whole(program: Program) -> Result<()> {
         notes::skipped(&format!("{program} is not installed (`cargo xtask setup` does it on Debian)"));
         return Ok(());
     }
-    expect(&program.to_string(), &see_enough(&program.start()?, 5, 999)?)
+    let server = program.start()?;
+    repeat_once(|measures| expect(&program.to_string(), &see_enough(&server, 5 * measures, 999)?))
 }
 
 #[test]
@@ -101,14 +103,15 @@ fn stacks_of_a_database_are_whole() -> Result<()> {
 
 /// Its barriers keep registers beyond the frames of methods.
 #[test]
-fn stacks_of_a_database_with_zgc_are_whole() -> Result<()> {
+fn stacks_of_a_database_with_zgc_are_whole_across_jdks() -> Result<()> {
     if !Program::H2.is_installed() {
         notes::skipped("H2 is not installed (`cargo xtask setup` does it on Debian)");
         return Ok(());
     }
-    for jdk in Jdk::pinned()?.filter(|jdk| jdk.collectors.contains(&Collector::Z)) {
+    for jdk in Jdk::tried()?.into_iter().filter(|jdk| jdk.collectors.contains(&Collector::Z)) {
         let server = Program::H2.start_on(&jdk.java, &[&Collector::Z.flag()])?;
-        expect(&format!("H2 with ZGC on {jdk}"), &see_enough(&server, 4, 999)?)?;
+        let what = format!("H2 with ZGC on {jdk}");
+        repeat_once(|measures| expect(&what, &see_enough(&server, 4 * measures, 999)?))?;
     }
     Ok(())
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use joular_tests::{
+    chance::repeat_once,
     java::Workload,
     jdk::Jdk,
     notes,
@@ -41,10 +42,14 @@ fn samples(output: &Output, condition: &str) -> Result<Samples> {
 }
 
 fn expect_whole(jdk: &Jdk, flags: &[&str]) -> Result<()> {
+    repeat_once(|measures| judge(jdk, flags, 4 * measures))
+}
+
+fn judge(jdk: &Jdk, flags: &[&str], seconds: u32) -> Result<()> {
     let output = Output::new()?;
     let workload = Workload::new("VirtualThreads").jdk(jdk).flag("--enable-preview");
     let jvm = CARRIERS.iter().chain(flags).fold(workload, |workload, flag| workload.flag(flag)).start()?;
-    let run = Run::modelled().pid(jvm.pid()).with("--duration", "4s").with("--frequency", "999");
+    let run = Run::modelled().pid(jvm.pid()).with("--duration", format!("{seconds}s")).with("--frequency", "999");
     let finished = run.output(output.dir()).finish(LIMIT + END)?;
     ensure!(finished.code() == Some(0), "{finished:?}");
     drop(jvm);
