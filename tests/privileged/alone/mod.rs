@@ -1,10 +1,8 @@
 //! Contains tests that measure the machine, or have all of it busy: its CPU time, its idle time,
 //! what the profiler costs. Another test beside them would change what they measure.
 
-mod allocation_race;
 mod allocations;
 mod calibrate;
-mod closed_loop;
 mod collections;
 mod crowd;
 mod hotspot_oracle;
