@@ -341,7 +341,7 @@ impl Totals {
         }
         self.methods.end_window();
         let methods = &self.methods;
-        self.sampling.window(report, stacks, || methods.entries.keys().map(|key| sampling::id_of(key)).collect());
+        self.sampling.window(report, stacks, || methods.entries.keys().map(sampling::id_of).collect());
     }
 
     /// Energy of a marker's frames.
