@@ -33,14 +33,19 @@ struct Names {
 }
 
 impl Answers {
-    /// Forgets everything if so many more could be too many.
-    pub fn make_room(&mut self, more: usize) {
-        if self.names_at.len() + more > MAX_ANSWERS {
+    /// Which of these offsets are not known, in order. If they would be too many, everything is forgotten, and it is all.
+    pub fn make_room(&mut self, offsets: &[u64]) -> Vec<u64> {
+        let mut missing: Vec<u64> = offsets.iter().copied().filter(|at| !self.has(*at)).collect();
+        if !missing.is_empty() && self.names_at.len() + missing.len() > MAX_ANSWERS {
             *self = Self::default();
+            missing = offsets.to_vec();
         }
+        missing.sort_unstable();
+        missing.dedup();
+        missing
     }
 
-    pub fn has(&self, offset: u64) -> bool {
+    fn has(&self, offset: u64) -> bool {
         self.names_at.contains_key(&halves(offset))
     }
 
@@ -117,9 +122,9 @@ mod tests {
     fn answers_start_over_before_there_are_too_many() {
         let mut answers = Answers::default();
         (0..MAX_ANSWERS as u64).for_each(|at| answers.insert(at, Some("f")));
-        answers.make_room(0);
-        assert!(answers.has(0));
-        answers.make_room(1);
+        assert!(answers.make_room(&[0, 1]).is_empty() && answers.has(0), "nothing is missing");
+        let new = MAX_ANSWERS as u64;
+        assert_eq!(answers.make_room(&[new, 0, new]), [0, new]);
         assert!(!answers.has(0) && answers.names.text.is_empty());
     }
 }

@@ -129,10 +129,7 @@ impl NativeSymbols {
         };
         let is_dead = self.files.iter().any(is_late);
         let Some(file) = self.files.get_mut(&key) else { return };
-        file.answers.make_room(offsets.len());
-        let mut missing: Vec<u64> = offsets.iter().copied().filter(|at| !file.answers.has(*at)).collect();
-        missing.sort_unstable();
-        missing.dedup();
+        let missing = file.answers.make_room(offsets);
         if missing.is_empty() || is_dead && file.parsed.is_none() {
             return;
         }
