@@ -1,30 +1,3 @@
-//! An ELF file of a target → rows: sorted, bounded, and nothing else.
-//!
-//! Half of the input is a file; the other half is the section itself.
 #![no_main]
 
-use std::{fs::File, io::Write as _};
-
-use joular_user::{
-    elf::{Elf, Section},
-    unwind::eh_frame::{self, MAX_ROWS},
-};
-use libfuzzer_sys::fuzz_target;
-
-fuzz_target!(|input: &[u8]| {
-    let Some((kind, bytes)) = input.split_first() else { return };
-    let section = if kind % 2 == 0 {
-        Section { address: u64::from(*kind) << 12, bytes: bytes.to_vec() }
-    } else {
-        let file = rustix::fs::memfd_create("elf", rustix::fs::MemfdFlags::CLOEXEC).expect("a file in memory");
-        let mut file = File::from(file);
-        file.write_all(bytes).expect("writing to memory");
-        match Elf::read(&file).and_then(|elf| eh_frame::section(&elf)) {
-            Ok(section) => section,
-            Err(_) => return,
-        }
-    };
-    let rows = eh_frame::rows(&section);
-    assert!(rows.len() <= MAX_ROWS);
-    assert!(rows.is_sorted_by_key(|row| row.address), "a binary search finds them");
-});
+libfuzzer_sys::fuzz_target!(|input: &[u8]| joular_fuzz::eh_frame::run(input));

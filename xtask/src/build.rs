@@ -48,7 +48,7 @@ pub fn build(profile: Profile) -> Result<PathBuf> {
     shell::step(&format!("building joular-bpf ({name})"));
     // Of the whole workspace, as tests are: for a part of it dependencies may have fewer
     // features, and would be built again.
-    let mut cargo = shell::cargo();
+    let mut cargo = if profile == Profile::Dev { shell::linting_cargo() } else { shell::cargo() };
     cargo.args(["build", "--workspace", "--bin", "joular-bpf", "--profile", name]);
     shell::run(&mut cargo)?;
     Ok(paths::target().join(folder).join("joular-bpf"))

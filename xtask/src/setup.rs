@@ -13,7 +13,7 @@ use crate::shell;
 const BPF_LINKER: &str = "0.10.4";
 const BPF_LINKER_FEATURE: &str = "rust-llvm-22";
 
-/// Checks licences and sources of dependencies: `cargo xtask test` runs it.
+/// Checks licences and sources of dependencies in the slow set of tests.
 const CARGO_DENY: &str = "0.20.2";
 
 /// How each package manager gets a JDK without asking.
@@ -32,7 +32,6 @@ pub fn run() -> Result<()> {
     demo(|| Ok(()))?;
     jdks()?;
     engines();
-    cargo_deny()?;
     node_packages()?;
     browser();
     go();
@@ -47,6 +46,7 @@ pub fn run() -> Result<()> {
 
 /// What only the slow set of tests needs.
 pub fn slow() -> Result<()> {
+    cargo_deny()?;
     kernels();
     packaging();
     println!("setup: complete for slow tests");

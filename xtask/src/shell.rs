@@ -34,6 +34,14 @@ pub fn cargo() -> Command {
     Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
 }
 
+/// cargo with clippy as the compiler of our own crates: it lints what it compiles. Whoever builds for development uses
+/// it, so that nothing is compiled once to be linted and once more to be run.
+pub fn linting_cargo() -> Command {
+    let mut cargo = cargo();
+    cargo.env("RUSTC_WORKSPACE_WRAPPER", "clippy-driver");
+    cargo
+}
+
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }

@@ -1,26 +1,33 @@
 //! Runs the checks, each with its time; all run even if one fails.
 //!
 //! There are two sets. The quick one is for each merge. The slow one has what is emulated, packages, and the soak, and is
-//! run before an issue is closed. What waits runs beside what computes: downloads beside clippy and the build of the
-//! tests. Live tests that need no idle machine run beside one another. One profile builds all: unit tests, the program,
-//! and the tests that run it.
+//! run before an issue is closed. What waits runs beside what computes: downloads beside the build of the tests. Live
+//! tests that need no idle machine run beside one another. One build serves all: clippy, unit tests, the program, and the
+//! tests that run it.
+
+mod built;
+mod checks;
 
 use std::{
-    collections::BTreeSet,
     env, fs,
     path::{Path, PathBuf},
     process::Command,
-    thread::{self, ScopedJoinHandle},
-    time::{Duration, Instant},
+    thread,
+    time::Instant,
 };
 
-use anyhow::{Context as _, Result, anyhow, bail};
+use anyhow::{Context as _, Result, bail};
 use joular_tests::{jdk, notes, packages, paths};
+use rustix::fs::{StatVfsMountFlags, statvfs};
 
+use self::{
+    built::Built,
+    checks::{Checks, timed},
+};
 use crate::{dist, setup, shell, tidy};
 
-/// The package of fuzz targets. Clippy checks it; it is built by `cargo fuzz`, with a sanitizer.
-const FUZZ: &str = "joular-fuzz";
+/// Unit tests write some hundred megabytes of files at once, all small.
+const ROOM_OF_UNIT_TESTS: u64 = 2 << 30;
 
 /// Live tests of this module measure the machine. They run one at a time.
 const ALONE: &str = "alone::";
@@ -42,79 +49,6 @@ pub struct Options {
     /// Runs the slow set instead: emulated machines, packages, and the soak.
     #[arg(long, conflicts_with = "no_live")]
     slow: bool,
-}
-
-#[derive(Default)]
-struct Checks {
-    passed: usize,
-    failed: Vec<String>,
-    /// What did not run, and why; figures that tests publish.
-    notes: BTreeSet<String>,
-}
-
-/// What a check gave, and how long it took.
-type Timed<T> = (Result<T>, Duration);
-
-fn timed<T>(check: impl FnOnce() -> Result<T>) -> Timed<T> {
-    let start = Instant::now();
-    let result = check();
-    (result, start.elapsed())
-}
-
-impl Checks {
-    /// Runs one check and reports it.
-    fn check<T>(&mut self, name: &str, check: impl FnOnce() -> Result<T>) -> Option<T> {
-        shell::step(name);
-        self.report(name, timed(check))
-    }
-
-    /// Reports a check that ran beside others.
-    fn join<T>(&mut self, name: &str, check: ScopedJoinHandle<'_, Timed<T>>) -> Option<T> {
-        let panicked = |_| (Err(anyhow!("it panicked")), Duration::ZERO);
-        self.report(name, check.join().unwrap_or_else(panicked))
-    }
-
-    fn report<T>(&mut self, name: &str, (result, took): Timed<T>) -> Option<T> {
-        let took = seconds(took);
-        match result {
-            Ok(value) => {
-                self.passed += 1;
-                println!("== {name}: passed in {took}");
-                Some(value)
-            }
-            Err(error) => {
-                self.failed.push(name.to_owned());
-                println!("== {name}: FAILED in {took}: {error:#}");
-                None
-            }
-        }
-    }
-
-    fn skip(&mut self, name: &str, reason: &str) {
-        println!("== {name}: skipped: {reason}");
-        self.notes.insert(format!("{}{name}: {reason}", notes::SKIPPED));
-    }
-
-    fn conclude(mut self, notes_file: &Path, took: Duration) -> Result<()> {
-        let noted = fs::read_to_string(notes_file).with_context(|| format!("reading {}", notes_file.display()))?;
-        self.notes.extend(noted.lines().map(str::to_owned));
-        for note in &self.notes {
-            println!("{note}");
-        }
-        let skipped = match self.notes.iter().filter(|note| note.starts_with(notes::SKIPPED)).count() {
-            0 => String::new(),
-            count => format!(", {count} skipped (see above)"),
-        };
-        if !self.failed.is_empty() {
-            bail!("{} checks passed, FAILED: {}{skipped}, in {}", self.passed, self.failed.join(", "), seconds(took));
-        }
-        println!("test: all {} checks passed{skipped}, in {}", self.passed, seconds(took));
-        Ok(())
-    }
-}
-
-fn seconds(time: Duration) -> String {
-    format!("{:.1} s", time.as_secs_f64())
 }
 
 /// An empty file for the lines that tests want to be seen.
@@ -143,26 +77,13 @@ fn quick(checks: &mut Checks, notes_file: &Path, live: bool) {
         let rest = scope.spawn(|| timed(setup::run));
         checks.check("format", || shell::run(shell::cargo().args(["fmt", "--all", "--check"])));
         checks.check("tidy", tidy::run);
-        checks.check("clippy, of fuzz targets as well", || {
-            let mut clippy = shell::cargo();
-            shell::run(clippy.args(["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"]))
-        });
         let built = checks.check("build", Built::build);
+        if let Some(built) = &built {
+            checks.check("clippy", || built.has_no_warnings());
+        }
         let is_set_up = checks.join("setup", rest).is_some();
         if is_set_up && built.is_some() {
-            checks.check("unit tests", || {
-                // Of the others, `joular-tests`, most need the profiler.
-                let mut cargo = shell::cargo();
-                cargo.env(notes::FILE, notes_file);
-                cargo.args(["test", "--quiet", "--workspace", "--exclude", FUZZ, "--exclude", "joular-tests"]);
-                shell::run(&mut cargo)
-            });
-        }
-        if is_set_up {
-            // Advisories are a database on the network: not every build has one.
-            checks.check("licences, bans and sources of dependencies", || {
-                shell::run(shell::cargo().args(["deny", "check", "bans", "licenses", "sources"]))
-            });
+            checks.check("unit tests", || unit_tests(notes_file));
         }
         built.filter(|_| is_set_up)
     });
@@ -192,9 +113,29 @@ fn slow(checks: &mut Checks, notes_file: &Path) {
     };
     let tests = Tests { built: &built, notes_file, packages: Some(&made), every_jdk: true };
     checks.check("links in rustdoc", rustdoc);
+    // Advisories are a database on the network: not every build has one.
+    checks.check("licences, bans and sources of dependencies", || {
+        shell::run(shell::cargo().args(["deny", "check", "bans", "licenses", "sources"]))
+    });
     checks.check("tests of packages", || tests.run(&built.unprivileged, &[PACKAGES]));
     tests.live(checks, "live tests across all JDKs and collectors", &[ACROSS, "--skip", SLOW, "--test-threads=1"]);
     tests.live(checks, "slow live tests, one at a time", &[SLOW, "--test-threads=1"]);
+}
+
+/// Tests in the file that they test. Those of `joular-tests` are not among them: most of them need the profiler.
+fn unit_tests(notes_file: &Path) -> Result<()> {
+    let mut cargo = shell::linting_cargo();
+    cargo.env(notes::FILE, notes_file);
+    cargo.envs(memory_for_files().map(|directory| ("TMPDIR", directory)));
+    shell::run(cargo.args(["test", "--quiet", "--workspace", "--exclude", "joular-tests"]))
+}
+
+/// A directory in memory that has room and lets programs run. A disk takes two or three times as long for small files.
+fn memory_for_files() -> Option<&'static str> {
+    let directory = "/dev/shm";
+    let system = statvfs(directory).ok()?;
+    let has_room = system.f_bavail.saturating_mul(system.f_frsize) >= ROOM_OF_UNIT_TESTS;
+    (has_room && !system.f_flag.contains(StatVfsMountFlags::NOEXEC)).then_some(directory)
 }
 
 /// Links between items are right, those of private items too.
@@ -253,40 +194,4 @@ impl Tests<'_> {
 
 fn sudo_works() -> bool {
     Command::new("sudo").args(["-n", "true"]).status().is_ok_and(|status| status.success())
-}
-
-/// The program, and test programs that are not cargo's to run: they need it, some of
-/// them root.
-struct Built {
-    program: PathBuf,
-    support: PathBuf,
-    unprivileged: PathBuf,
-    live: PathBuf,
-}
-
-impl Built {
-    /// Builds all there is at once, as the developer. For a part of the workspace, or
-    /// without the tests, crates may have fewer features, and would be built again.
-    fn build() -> Result<Self> {
-        let mut cargo = shell::cargo();
-        // The report of what took how long lies in `target/cargo-timings`.
-        cargo.args(["build", "--timings", "--workspace", "--exclude", FUZZ, "--all-targets"]);
-        cargo.arg("--message-format=json-render-diagnostics");
-        let messages = shell::capture(&mut cargo)?;
-        let artifacts: Vec<serde_json::Value> =
-            messages.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
-        let program = |name: &str, is_test: bool| {
-            let is_it = |artifact: &&serde_json::Value| {
-                artifact["target"]["name"] == name && artifact["profile"]["test"] == is_test
-            };
-            let program = artifacts.iter().filter(is_it).filter_map(|artifact| artifact["executable"].as_str()).next();
-            program.map(PathBuf::from).with_context(|| format!("cargo built no '{name}'"))
-        };
-        Ok(Self {
-            program: program("joular-bpf", false)?,
-            support: program("joular_tests", true)?,
-            unprivileged: program("it", true)?,
-            live: program("privileged", true)?,
-        })
-    }
 }
