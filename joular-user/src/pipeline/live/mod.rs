@@ -27,9 +27,15 @@ use joular_data::{
 };
 
 pub use self::marks::Marks;
-use self::wall_clock::{WallClock, WindowTimes};
 use self::{
-    allocations::Allocations, bounds::Cuts, collections::Collections, io::Io, shares::Named, thread_names::ThreadNames,
+    allocations::Allocations,
+    bounds::Cuts,
+    collections::Collections,
+    io::Io,
+    ring::{MAX_DRAIN, MAX_DRAIN_AT_END},
+    shares::Named,
+    thread_names::ThreadNames,
+    wall_clock::{WallClock, WindowTimes},
 };
 use super::{
     consumer::{ConsumeError, Consumer},
@@ -178,7 +184,7 @@ impl Run<'_> {
         self.sample_running();
         let announced = Announced::new(&mut self.live.banks, MonotonicNs(0))?;
         let (boundary, reading, _) = self.pass_boundary(announced)?;
-        self.drain_ring()?;
+        self.drain_ring(MAX_DRAIN)?;
         // What was counted before the first boundary belongs to no window.
         let _ = self.drain_bank()?;
         self.consumer.take(&Event::Energy(reading))?;
@@ -203,8 +209,9 @@ impl Run<'_> {
         }
     }
 
-    fn poll(&mut self) -> Result<(), LiveError> {
-        let mut has_news = self.drain_ring()? > 0;
+    /// Takes what the kernel and the processes have said meanwhile, the kernel within a limit of time.
+    fn poll(&mut self, limit: Duration) -> Result<(), LiveError> {
+        let mut has_news = self.drain_ring(limit)? > 0;
         self.live.programs.flush_log();
         let update = self.live.symbolizer.poll();
         self.learn_jvms(&update.refreshed)?;
@@ -228,7 +235,7 @@ impl Run<'_> {
     /// Ends the running window at the boundary that was announced, and hands it on.
     fn window(&mut self, announced: Announced) -> Result<(), LiveError> {
         let (end, reading, times) = self.pass_boundary(announced)?;
-        self.poll()?;
+        self.poll(MAX_DRAIN_AT_END)?;
         let mut contents = self.drain_bank()?;
         self.name_threads(&mut contents.threads, end);
         for change in self.live.registry.seen_running(&contents.threads) {

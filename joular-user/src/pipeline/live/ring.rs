@@ -15,21 +15,24 @@ use joular_data::{
 
 use super::{LiveError, Run};
 
-/// Records taken from the ring at once, and time spent on them. A process that makes them faster
-/// than they are read must not keep a window from ending; the rest is taken at the next poll.
+/// Records taken from the ring at once. A process that makes them faster than they are read must not keep a window from
+/// ending; the rest is taken at the next poll.
 const MAX_RECORDS: usize = 100_000;
 
-const MAX_DRAIN: Duration = Duration::from_millis(200);
+/// Time spent on them while a window runs.
+pub(super) const MAX_DRAIN: Duration = Duration::from_millis(200);
+/// The same when it has ended. What is left then comes too late for it: threads that have ended keep their parent's name.
+pub(super) const MAX_DRAIN_AT_END: Duration = Duration::from_secs(2);
 
 /// Stacks taken in together.
 const MAX_STACKS: usize = 256;
 
 impl Run<'_> {
-    /// Takes what is in the ring; returns how many records that were.
-    pub(super) fn drain_ring(&mut self) -> Result<usize, LiveError> {
+    /// Takes what is in the ring, within a limit of time; returns how many records that were.
+    pub(super) fn drain_ring(&mut self, limit: Duration) -> Result<usize, LiveError> {
         let begin = Instant::now();
         let (mut taken, mut stacks, mut strangers) = (0, Vec::new(), 0);
-        while taken < MAX_RECORDS && begin.elapsed() < MAX_DRAIN {
+        while taken < MAX_RECORDS && begin.elapsed() < limit {
             let Some(decoded) = self.live.ring.next().map(|record| decode::decode(&record)) else { break };
             taken += 1;
             match decoded {

@@ -9,7 +9,7 @@
 
 use joular_data::{events::CpuTimes, model::units::MonotonicNs};
 
-use super::{LiveError, Run};
+use super::{LiveError, Run, ring::MAX_DRAIN};
 use crate::{
     clock,
     config::duration::nanoseconds,
@@ -78,7 +78,7 @@ impl Run<'_> {
                 woken = self.wake.wait(next) => woken.map_err(LiveError::Wake)?,
             }
             if clock::monotonic_now() < quiet {
-                self.poll()?;
+                self.poll(MAX_DRAIN)?;
                 continue;
             }
             tokio::select! {
